@@ -1,0 +1,54 @@
+# Every target does the set-up it needs, in .venv.  PYTHON=... chooses the interpreter.
+VENV := .venv
+PY := $(VENV)/bin/python
+TESTS := build/cmake/stitch_tests
+
+# The first of these that runs and is 3.11 or 3.12; looked up only while .venv is not ready.
+PYTHON ?= $(shell for python in python3 python3.12 python3.11 python; do \
+  $$python -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))' 2>/dev/null \
+  && { echo $$python; break; }; done)
+
+.NOTPARALLEL:
+.PHONY: setup build build-tests test test-cpp test-python demo bench lint format clean
+
+build: $(VENV)/ready_build
+	@$(PY) tools/build_core.py _core
+
+setup:
+	@rm -f $(VENV)/ready_* build/cmake/configured_for.txt
+	@$(MAKE) --no-print-directory $(VENV)/ready_test
+
+# The script touches these files; ready_test includes ready_build.
+$(VENV)/ready_build $(VENV)/ready_test $(VENV)/ready_lint: $(VENV)/ready_%: \
+    tools/setup_venv.py tools/build_core.py pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or 3.12 was not found: install one, or name it:" \
+	  "make PYTHON=/path/to/python3.12" >&2; exit 1; }
+	@$(PYTHON) tools/setup_venv.py $*
+
+build-tests: $(VENV)/ready_test
+	@$(PY) tools/build_core.py
+
+test: test-cpp test-python
+
+test-cpp: build-tests
+	@if [ -x $(TESTS) ]; then $(TESTS) --gtest_brief=1; else \
+	  echo "C++ tests not run: GoogleTest was not found (install libgtest-dev, then: make setup)"; fi
+
+test-python: build-tests
+	@$(PY) -m pytest -q tests/python $(wildcard tests/gpu)
+
+demo: build
+	@$(PY) -m benchmarks.demo
+
+bench: build
+	@$(PY) -m benchmarks.run $(if $(YARDSTICK),--yardstick $(YARDSTICK))
+
+lint: $(VENV)/ready_lint
+	@status=0; for check in format layers sizes; do \
+	  $(PY) tools/check_$$check.py || status=1; done; exit $$status
+
+format: $(VENV)/ready_lint
+	@$(PY) tools/check_format.py --fix
+
+clean:
+	rm -rf build dist torch_stitch/_core*.so torch_stitch.egg-info

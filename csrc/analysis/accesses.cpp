@@ -1,0 +1,171 @@
+#include "analysis/accesses.h"
+
+#include <algorithm>
+
+namespace stitch {
+namespace {
+
+class AccessSink : public WalkSink {
+ public:
+  AccessSink(const Graph& graph, const std::vector<bool>& is_load, Accesses& out)
+      : graph_(graph), is_load_(is_load), out_(out) {}
+
+  void begin_root(NodeId root) {
+    root_ = root;
+    known_.clear();
+  }
+
+  std::optional<Handle> find(NodeId value, const Index& index, int guard) override {
+    auto at = known_.find({value, index, guard});
+    if (at == known_.end()) return std::nullopt;
+    return at->second;
+  }
+  void remember(NodeId value, const Index& index, int guard, Handle handle) override {
+    known_[{value, index, guard}] = handle;
+    auto [at, first] = out_.evaluated[root_].try_emplace(value, index);
+    if (!first && at->second != index) out_.at_several.insert(value);
+  }
+  bool is_load(NodeId value) override { return is_load_[value.index()]; }
+  Handle load(NodeId value, const IndexExpr& offset, int guard) override {
+    out_.list.push_back({value, root_, offset, false, guard != 0});
+    return next_++;
+  }
+  Handle reduced(NodeId, const Index&) override { return next_++; }
+  Handle constant(const Node&) override { return next_++; }
+  Handle from_index(DType, const IndexExpr& index) override {
+    out_.other_uses.push_back(index);
+    return next_++;
+  }
+  Handle pointwise(NodeId, const std::vector<Handle>&) override { return next_++; }
+  IndexExpr checked_index(NodeId, Handle value, const Dim& extent, int) override {
+    return index_of(vars.value(value, extent));
+  }
+  int begin_guard(const Condition& condition, int) override {
+    out_.other_uses.push_back(condition.index);
+    return next_++;
+  }
+  Handle choose(int, Handle, Handle, DType) override { return next_++; }
+
+ private:
+  const Graph& graph_;
+  const std::vector<bool>& is_load_;
+  Accesses& out_;
+  NodeId root_;
+  int next_ = 1;
+  std::map<std::tuple<NodeId, Index, int>, Handle> known_;
+};
+
+// Coefficient of an atom, 0 where it does not appear.
+Dim coefficient(const IndexExpr& expr, VarId var) {
+  auto at = expr.terms.find(var);
+  return at == expr.terms.end() ? Dim(0) : at->second;
+}
+
+// Every expression in which an atom's coefficient matters.
+std::vector<IndexExpr> all_uses(const Accesses& accesses) {
+  std::vector<IndexExpr> uses = accesses.other_uses;
+  for (const Access& access : accesses.list) uses.push_back(access.offset);
+  for (VarId var = 0; var < accesses.vars.count(); ++var) uses.push_back(accesses.vars[var].operand);
+  return uses;
+}
+
+}  // namespace
+
+Index index_from_atoms(const Atoms& atoms, const std::vector<AtomList>& dims, IndexVars& vars) {
+  Index index(dims.size());
+  for (size_t d = 0; d < dims.size(); ++d) {
+    Dim stride = 1;
+    for (size_t a = dims[d].size(); a-- > 0;) {
+      const Dim& size = atoms.size(dims[d][a]);
+      index[d] = index[d] + index_of(vars.atom(dims[d][a].index(), size)) * stride;
+      stride = stride * size;
+    }
+  }
+  return index;
+}
+
+std::vector<AtomList> kept_dims(const RootSpace& space) {
+  std::vector<AtomList> kept;
+  for (size_t d = 0; d < space.dims.size(); ++d) {
+    if (!space.reduced[d]) kept.push_back(space.dims[d]);
+  }
+  return kept;
+}
+
+Accesses find_accesses(const Graph& graph, const Spaces& spaces, const std::vector<bool>& is_load,
+                       const std::set<NodeId>& stores) {
+  Accesses out;
+  AccessSink sink(graph, is_load, out);
+  for (const RootSpace& space : spaces.roots) {
+    sink.begin_root(space.root);
+    Index iterated = index_from_atoms(spaces.atoms, space.dims, sink.vars);
+    walk_root(graph, sink, space.root, iterated);
+    out.evaluated[space.root];
+    Index own = index_from_atoms(spaces.atoms, kept_dims(space), sink.vars);
+    if (stores.count(space.root)) {
+      out.list.push_back(
+          {space.root, space.root, element_offset(graph[space.root].type, own), true, false});
+    }
+    // An arg reduction's payload is the flat index over its reduced dims.
+    IndexExpr flat;
+    Dim stride = 1;
+    for (size_t d = space.dims.size(); d-- > 0;) {
+      if (!space.reduced[d]) continue;
+      flat = flat + iterated[d] * stride;
+      stride = stride * spaces.atoms.product(space.dims[d]);
+    }
+    if (graph[space.root].op == OpKind::k_argmax || graph[space.root].op == OpKind::k_argmin) {
+      out.other_uses.push_back(flat);
+    }
+  }
+  out.vars = sink.vars;
+  return out;
+}
+
+std::vector<Axis> find_axes(const Spaces& spaces, const Accesses& accesses) {
+  IndexVars vars = accesses.vars;
+  std::vector<IndexExpr> uses = all_uses(accesses);
+  std::vector<Axis> axes;
+  std::set<AtomId> placed;
+  // Which roots keep (1) or reduce (2) an atom; atoms of one axis agree on all roots.
+  auto role = [&](AtomId atom) {
+    std::vector<int> roles;
+    for (const RootSpace& space : spaces.roots) {
+      auto holds = [&](const AtomList& list) {
+        return std::find(list.begin(), list.end(), atom) != list.end();
+      };
+      roles.push_back(holds(space.kept_atoms) ? 1 : holds(space.reduced_atoms) ? 2 : 0);
+    }
+    return roles;
+  };
+  auto can_join = [&](AtomId outer, AtomId inner) {
+    if (role(outer) != role(inner)) return false;
+    VarId o = vars.atom(outer.index(), spaces.atoms.size(outer));
+    VarId i = vars.atom(inner.index(), spaces.atoms.size(inner));
+    for (const IndexExpr& use : uses) {
+      if (coefficient(use, o) != coefficient(use, i) * spaces.atoms.size(inner)) return false;
+    }
+    return true;
+  };
+  for (const RootSpace& space : spaces.roots) {
+    size_t open = axes.size();  // an axis of this space that may still grow
+    for (const AtomList& dim : space.dims) {
+      for (AtomId atom : dim) {
+        if (!placed.insert(atom).second) {
+          open = axes.size();
+          continue;
+        }
+        if (open < axes.size() && can_join(axes[open].atoms.back(), atom)) {
+          axes[open].atoms.push_back(atom);
+          axes[open].extent = axes[open].extent * spaces.atoms.size(atom);
+        } else {
+          open = axes.size();
+          axes.push_back({{atom}, spaces.atoms.size(atom)});
+        }
+      }
+    }
+  }
+  return axes;
+}
+
+}  // namespace stitch

@@ -1,0 +1,47 @@
+// Accesses: which elements a kernel's roots read and write, as offsets over atoms; and Axes, the
+// atoms that can be walked as one loop.
+#pragma once
+
+#include <map>
+#include <set>
+#include <vector>
+
+#include "analysis/index_walk.h"
+#include "analysis/iteration_space.h"
+
+namespace stitch {
+
+struct Access {
+  NodeId value;
+  NodeId root;  // in whose loops it happens
+  IndexExpr offset;
+  bool is_store = false;
+  bool is_guarded = false;
+};
+
+struct Accesses {
+  IndexVars vars;
+  std::vector<Access> list;
+  std::vector<IndexExpr> other_uses;  // indices used as values, in guards and in quotients
+  // root -> what it evaluates or loads (not itself), with the index; a node evaluated at several
+  // indices by one root is in `at_several`.
+  std::map<NodeId, std::map<NodeId, Index>> evaluated;
+  std::set<NodeId> at_several;
+};
+
+// Loops over a product of atoms, outermost first; one atom is in exactly one axis.
+struct Axis {
+  AtomList atoms;
+  Dim extent = 1;
+};
+
+Index index_from_atoms(const Atoms& atoms, const std::vector<AtomList>& dims, IndexVars& vars);
+// The index at which a root's value lives: the kept dims of its space.
+std::vector<AtomList> kept_dims(const RootSpace& space);
+
+Accesses find_accesses(const Graph& graph, const Spaces& spaces, const std::vector<bool>& is_load,
+                       const std::set<NodeId>& stores);
+// Joins neighbouring atoms whose coefficients are proportional in every access.
+std::vector<Axis> find_axes(const Spaces& spaces, const Accesses& accesses);
+
+}  // namespace stitch

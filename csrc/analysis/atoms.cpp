@@ -1,0 +1,106 @@
+#include "analysis/atoms.h"
+
+#include <algorithm>
+
+namespace stitch {
+
+AtomList Atoms::make(const Dim& size) {
+  if (size.is(1)) return {};
+  atoms_.push_back({size, {}, {}, {}});
+  return {AtomId(count() - 1)};
+}
+
+AtomId Atoms::find(AtomId atom) const {
+  while (atoms_[atom.index()].joined.valid()) atom = atoms_[atom.index()].joined;
+  return atom;
+}
+
+Dim Atoms::product(const AtomList& list) const {
+  Dim product = 1;
+  for (AtomId atom : list) product = product * size(atom);
+  return product;
+}
+
+void Atoms::append_leaves(AtomId atom, AtomList& out) const {
+  atom = find(atom);
+  const Atom& node = atoms_[atom.index()];
+  if (!node.outer.valid()) {
+    out.push_back(atom);
+    return;
+  }
+  append_leaves(node.outer, out);
+  append_leaves(node.inner, out);
+}
+
+AtomList Atoms::leaves(const AtomList& list) const {
+  AtomList out;
+  for (AtomId atom : list) append_leaves(atom, out);
+  return out;
+}
+
+bool Atoms::split(AtomId leaf, const Dim& inner_size) {
+  auto outer_size = divide_exact(size(leaf), inner_size);
+  if (!outer_size || outer_size->is(1) || inner_size.is(1)) return false;
+  atoms_.push_back({*outer_size, {}, {}, {}});
+  atoms_.push_back({inner_size, {}, {}, {}});
+  Atom& node = atoms_[find(leaf).index()];
+  node.outer = AtomId(count() - 2);
+  node.inner = AtomId(count() - 1);
+  return true;
+}
+
+std::optional<std::vector<AtomList>> Atoms::regroup(const AtomList& flat,
+                                                    const std::vector<Dim>& extents) {
+  // Innermost dimension first: row-major grouping is decided by products of trailing atoms.
+  AtomList pending = leaves(flat);
+  std::vector<AtomList> dims(extents.size());
+  for (size_t d = extents.size(); d-- > 0;) {
+    Dim missing = extents[d];
+    while (!missing.is(1)) {
+      if (pending.empty()) return std::nullopt;
+      AtomId atom = pending.back();
+      if (auto rest = divide_exact(missing, size(atom))) {
+        dims[d].push_back(atom);
+        pending.pop_back();
+        missing = *rest;
+      } else if (split(atom, missing)) {
+        pending.pop_back();
+        for (AtomId part : leaves({atom})) pending.push_back(part);
+      } else {
+        return std::nullopt;
+      }
+    }
+    std::reverse(dims[d].begin(), dims[d].end());
+  }
+  if (!pending.empty()) return std::nullopt;
+  return dims;
+}
+
+bool Atoms::unify(const AtomList& left, const AtomList& right) {
+  AtomList a = leaves(left), b = leaves(right);
+  while (!a.empty() && !b.empty()) {
+    AtomId x = a.back(), y = b.back();
+    if (x == y) {
+      a.pop_back();
+      b.pop_back();
+    } else if (size(x) == size(y)) {
+      atoms_[find(y).index()].joined = x;
+      a.pop_back();
+      b.pop_back();
+    } else if (divide_exact(size(x), size(y)) && split(x, size(y))) {
+      a.pop_back();
+      for (AtomId part : leaves({x})) a.push_back(part);
+    } else if (divide_exact(size(y), size(x)) && split(y, size(x))) {
+      b.pop_back();
+      for (AtomId part : leaves({y})) b.push_back(part);
+    } else {
+      return false;
+    }
+    // Joining may have renamed what is still pending.
+    a = leaves(a);
+    b = leaves(b);
+  }
+  return a.empty() && b.empty();
+}
+
+}  // namespace stitch

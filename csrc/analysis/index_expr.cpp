@@ -1,0 +1,145 @@
+#include "analysis/index_expr.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace stitch {
+
+IndexExpr operator+(const IndexExpr& a, const IndexExpr& b) {
+  IndexExpr sum = a;
+  sum.constant = a.constant + b.constant;
+  for (const auto& [var, coefficient] : b.terms) {
+    Dim& slot = sum.terms[var];
+    slot = slot + coefficient;
+    if (slot.is(0)) sum.terms.erase(var);
+  }
+  return sum;
+}
+
+IndexExpr operator*(const IndexExpr& a, const Dim& factor) {
+  IndexExpr product;
+  if (factor.is(0)) return product;
+  product.constant = a.constant * factor;
+  for (const auto& [var, coefficient] : a.terms) product.terms[var] = coefficient * factor;
+  return product;
+}
+
+IndexExpr index_of(VarId var) { return {0, {{var, Dim(1)}}}; }
+
+IndexExpr flatten(const std::vector<IndexExpr>& indices, const std::vector<Dim>& shape) {
+  IndexExpr flat;
+  Dim stride = 1;
+  for (size_t d = shape.size(); d-- > 0;) {
+    flat = flat + indices[d] * stride;
+    stride = stride * shape[d];
+  }
+  return flat;
+}
+
+VarId IndexVars::atom(int atom, const Dim& extent) {
+  auto [at, made] = atoms_.try_emplace(atom, count());
+  if (made) vars_.push_back({IndexVar::Kind::kAtom, extent, atom, {}, {}});
+  return at->second;
+}
+
+VarId IndexVars::value(int handle, const Dim& extent) {
+  for (VarId v = 0; v < count(); ++v) {
+    if (vars_[v].kind == IndexVar::Kind::kValue && vars_[v].payload == handle) return v;
+  }
+  vars_.push_back({IndexVar::Kind::kValue, extent, handle, {}, {}});
+  return count() - 1;
+}
+
+VarId IndexVars::opaque(IndexVar var) {
+  for (VarId v = 0; v < count(); ++v) {
+    const IndexVar& have = vars_[v];
+    if (have.kind == var.kind && have.operand == var.operand && have.divisor == var.divisor) {
+      return v;
+    }
+  }
+  vars_.push_back(std::move(var));
+  return count() - 1;
+}
+
+// Mixed radix: with terms sorted from the smallest coefficient, each partial sum stays below the
+// next coefficient, so the whole lies below (top coefficient) * (top extent).
+bool IndexVars::is_below(const IndexExpr& a, const Dim& bound) const {
+  auto fits = [](const Dim& low, const Dim& high) {
+    if (low == high) return true;
+    if (low.is_constant() && high.is_constant()) return low.value() <= high.value();
+    return divide_exact(high, low).has_value();  // extents are positive: a divisor is no larger
+  };
+  std::vector<std::pair<Dim, Dim>> radix;  // coefficient, extent
+  for (const auto& [var, coefficient] : a.terms) {
+    if (vars_[var].extent.is(0)) return false;
+    if (coefficient.is_constant() && coefficient.value() < 0) return false;
+    radix.push_back({coefficient, vars_[var].extent});
+  }
+  if (!a.constant.is_constant() || a.constant.value() < 0) return false;
+  bool is_static = bound.is_constant();
+  int64_t top = a.constant.value();
+  for (const auto& [coefficient, extent] : radix) {
+    is_static = is_static && coefficient.is_constant() && extent.is_constant();
+    if (is_static) top += coefficient.value() * (extent.value() - 1);
+  }
+  if (is_static) return top < bound.value();
+  std::stable_sort(radix.begin(), radix.end(), [&](const auto& x, const auto& y) {
+    return !(x.first == y.first) && fits(x.first, y.first);
+  });
+  Dim limit = a.constant + Dim(1);
+  for (const auto& [coefficient, extent] : radix) {
+    if (!fits(limit, coefficient)) return false;
+    limit = coefficient * extent;
+  }
+  return fits(limit, bound);
+}
+
+// Splits a into (multiple of the divisor) / divisor and the rest.
+static std::pair<IndexExpr, IndexExpr> split_multiple(const IndexExpr& a, const Dim& divisor) {
+  IndexExpr quotient, rest;
+  for (const auto& [var, coefficient] : a.terms) {
+    if (auto q = divide_exact(coefficient, divisor)) {
+      quotient.terms[var] = *q;
+    } else {
+      rest.terms[var] = coefficient;
+    }
+  }
+  if (auto q = divide_exact(a.constant, divisor)) {
+    quotient.constant = *q;
+  } else if (a.constant.is_constant() && divisor.is_constant() && a.constant.value() >= 0) {
+    quotient.constant = a.constant.value() / divisor.value();
+    rest.constant = a.constant.value() % divisor.value();
+  } else {
+    rest.constant = a.constant;
+  }
+  return {quotient, rest};
+}
+
+IndexExpr IndexVars::divide(const IndexExpr& a, const Dim& divisor) {
+  if (divisor.is(1)) return a;
+  auto [quotient, rest] = split_multiple(a, divisor);
+  if (is_below(rest, divisor)) return quotient;
+  IndexVar var{IndexVar::Kind::kQuotient, 0, -1, a, divisor};
+  return index_of(opaque(std::move(var)));
+}
+
+IndexExpr IndexVars::remainder(const IndexExpr& a, const Dim& divisor) {
+  if (divisor.is(1)) return {};
+  auto [quotient, rest] = split_multiple(a, divisor);
+  if (is_below(rest, divisor)) return rest;
+  IndexVar var{IndexVar::Kind::kRemainder, divisor, -1, a, divisor};
+  return index_of(opaque(std::move(var)));
+}
+
+void IndexVars::collect(const IndexExpr& expr, std::vector<VarId>& leaves) const {
+  for (const auto& [var, coefficient] : expr.terms) {
+    const IndexVar& info = vars_[var];
+    if (info.kind == IndexVar::Kind::kQuotient || info.kind == IndexVar::Kind::kRemainder) {
+      collect(info.operand, leaves);
+    } else {
+      leaves.push_back(var);
+    }
+  }
+}
+
+}  // namespace stitch

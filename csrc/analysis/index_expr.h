@@ -1,0 +1,64 @@
+// IndexExpr: one index inside a kernel, linear over variables with known ranges.
+//
+// Variables are loop atoms, values read from memory, and quotients or remainders that did not
+// simplify.  Division by a reshape's extents simplifies exactly when the atoms are refined enough,
+// so a regular view costs no arithmetic and an irregular one is still right.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ops/dim.h"
+
+namespace stitch {
+
+using VarId = int32_t;
+
+struct IndexExpr {
+  Dim constant = 0;
+  std::map<VarId, Dim> terms;  // variable -> coefficient, never zero
+
+  bool is_constant() const { return terms.empty(); }
+  friend bool operator==(const IndexExpr&, const IndexExpr&) = default;
+  friend bool operator<(const IndexExpr& a, const IndexExpr& b) {
+    if (a.terms != b.terms) return a.terms < b.terms;
+    return a.constant < b.constant;
+  }
+};
+
+IndexExpr operator+(const IndexExpr& a, const IndexExpr& b);
+IndexExpr operator*(const IndexExpr& a, const Dim& factor);
+inline IndexExpr operator-(const IndexExpr& a, const IndexExpr& b) { return a + b * Dim(-1); }
+
+struct IndexVar {
+  enum class Kind { kAtom, kValue, kQuotient, kRemainder } kind;
+  Dim extent;         // the variable lies in [0, extent); 0 when unknown
+  int payload = -1;   // kAtom: the atom; kValue: the sink's handle
+  IndexExpr operand;  // kQuotient, kRemainder: operand / divisor, operand % divisor
+  Dim divisor;
+};
+
+class IndexVars {
+ public:
+  VarId atom(int atom, const Dim& extent);
+  VarId value(int handle, const Dim& extent);
+  IndexExpr divide(const IndexExpr& a, const Dim& divisor);     // a >= 0
+  IndexExpr remainder(const IndexExpr& a, const Dim& divisor);  // a >= 0
+  const IndexVar& operator[](VarId var) const { return vars_[var]; }
+  // All atoms the expression depends on, through quotients too; values are reported as they are.
+  void collect(const IndexExpr& expr, std::vector<VarId>& leaves) const;
+  int count() const { return static_cast<int>(vars_.size()); }
+
+ private:
+  VarId opaque(IndexVar var);
+  bool is_below(const IndexExpr& a, const Dim& bound) const;
+  std::vector<IndexVar> vars_;
+  std::map<int, VarId> atoms_;
+};
+
+IndexExpr index_of(VarId var);
+// Row-major flat index of `indices` in a tensor of `shape`.
+IndexExpr flatten(const std::vector<IndexExpr>& indices, const std::vector<Dim>& shape);
+
+}  // namespace stitch

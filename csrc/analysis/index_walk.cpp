@@ -1,0 +1,214 @@
+#include "analysis/index_walk.h"
+
+#include <algorithm>
+
+namespace stitch {
+namespace {
+
+struct Walker {
+  const Graph& graph;
+  WalkSink& sink;
+
+  Handle value(NodeId id, const Index& index, int guard) {
+    if (auto known = sink.find(id, index, guard)) return *known;
+    Handle handle = evaluate(id, index, guard);
+    sink.remember(id, index, guard, handle);
+    return handle;
+  }
+
+  Handle evaluate(NodeId id, const Index& index, int guard) {
+    const Node& node = graph[id];
+    if (sink.is_load(id)) return sink.load(id, element_offset(node.type, index), guard);
+    return compute(id, index, guard);
+  }
+
+  Handle compute(NodeId id, const Index& index, int guard) {
+    const Node& node = graph[id];
+    switch (family(node)) {
+      case Family::kSource:
+        if (node.op == OpKind::k_full) return sink.constant(node);
+        return sink.from_index(node.type.dtype, IndexExpr{node.dims[0], {}} + index[0] * node.dims[1]);
+      case Family::kPointwise: {
+        std::vector<Handle> operands;
+        for (NodeId input : node.inputs) {
+          operands.push_back(value(input, broadcast(graph[input].type, index), guard));
+        }
+        return sink.pointwise(id, operands);
+      }
+      case Family::kReduce:
+        return sink.reduced(id, index);
+      case Family::kView:
+        return value(node.inputs[0], view_index(node, index), guard);
+      case Family::kReader:
+        return read(id, index, guard);
+      default:
+        throw InternalError(std::string("a kernel evaluates ") + info(node).name +
+                            ", which must be materialised");
+    }
+  }
+
+  static Index broadcast(const TensorType& operand, const Index& index) {
+    Index out(operand.rank());
+    const int shift = static_cast<int>(index.size()) - operand.rank();
+    for (int d = 0; d < operand.rank(); ++d) {
+      if (!operand.shape[d].is(1)) out[d] = index[d + shift];
+    }
+    return out;
+  }
+
+  Index view_index(const Node& node, const Index& index) {
+    const TensorType& type = graph[node.inputs[0]].type;
+    Index out = index;
+    switch (node.op) {
+      case OpKind::k_expand:
+        return broadcast(type, index);
+      case OpKind::k_permute:
+        for (size_t d = 0; d < index.size(); ++d) out[node.ints[d]] = index[d];
+        return out;
+      case OpKind::k_slice:
+        out[node.ints[0]] = IndexExpr{node.dims[0], {}} + index[node.ints[0]] * node.dims[1];
+        return out;
+      case OpKind::k_flip:
+        for (int64_t d : node.ints) out[d] = IndexExpr{type.shape[d] - Dim(1), {}} - index[d];
+        return out;
+      case OpKind::k_reshape:
+        return unflatten(flatten(index, node.type.shape), type.shape);
+      default:  // layout
+        return out;
+    }
+  }
+
+  Index unflatten(IndexExpr flat, const std::vector<Dim>& shape) {
+    Index out(shape.size());
+    for (size_t d = shape.size(); d-- > 0;) {
+      if (shape[d].is(1)) continue;
+      const bool outermost = std::all_of(shape.begin(), shape.begin() + d,
+                                         [](const Dim& e) { return e.is(1); });
+      out[d] = outermost ? flat : sink.vars.remainder(flat, shape[d]);
+      if (outermost) break;
+      flat = sink.vars.divide(flat, shape[d]);
+    }
+    return out;
+  }
+
+  Handle read(NodeId id, const Index& index, int guard) {
+    const Node& node = graph[id];
+    switch (node.op) {
+      case OpKind::k_cat:
+        return read_cat(node, index, guard);
+      case OpKind::k_pad:
+        return read_pad(node, index, guard);
+      case OpKind::k_slice_scatter:
+        return read_slice_scatter(node, index, guard);
+      case OpKind::k_gather: {
+        Handle at = value(node.inputs[1], index, guard);
+        Index out = index;
+        const int64_t dim = node.ints[0];
+        const TensorType& type = graph[node.inputs[0]].type;
+        out[dim] = sink.checked_index(id, at, type.shape[dim], guard);
+        return value(node.inputs[0], out, guard);
+      }
+      default:
+        return read_index(id, index, guard);
+    }
+  }
+
+  // Parts are tried last to first, so that part i is chosen where index < end of part i.
+  Handle read_cat(const Node& node, const Index& index, int guard) {
+    const int64_t dim = node.ints[0];
+    std::vector<Dim> begin{0};
+    for (NodeId part : node.inputs) begin.push_back(begin.back() + graph[part].type.shape[dim]);
+    std::optional<Handle> result;
+    for (size_t i = node.inputs.size(); i-- > 0;) {
+      if (graph[node.inputs[i]].type.shape[dim].is(0)) continue;
+      const int inside = sink.begin_guard({index[dim], begin[i], begin[i + 1]}, guard);
+      Index part_index = index;
+      part_index[dim] = index[dim] - IndexExpr{begin[i], {}};
+      Handle part = value(node.inputs[i], part_index, inside);
+      result = result ? sink.choose(inside, part, *result, node.type.dtype) : part;
+    }
+    STITCH_CHECK(result.has_value(), "cat of nothing but empty tensors is evaluated");
+    return *result;
+  }
+
+  Handle read_pad(const Node& node, const Index& index, int guard) {
+    const TensorType& type = graph[node.inputs[0]].type;
+    Index inner = index;
+    int inside = guard;
+    for (int d = 0; d < type.rank(); ++d) {
+      inner[d] = index[d] - IndexExpr{node.dims[d], {}};
+      if (node.dims[d].is(0) && type.shape[d] == node.type.shape[d]) continue;
+      inside = sink.begin_guard({index[d], node.dims[d], node.dims[d] + type.shape[d]}, inside);
+    }
+    Node fill = node;  // `number` and `integer` mean what they mean for `full`
+    Handle outside = sink.constant(fill);
+    if (inside == guard) return value(node.inputs[0], inner, guard);
+    return sink.choose(inside, value(node.inputs[0], inner, inside), outside, node.type.dtype);
+  }
+
+  Handle read_slice_scatter(const Node& node, const Index& index, int guard) {
+    const int64_t dim = node.ints[0];
+    const TensorType& source = graph[node.inputs[1]].type;
+    const Dim start = node.dims[0], step = node.dims[1];
+    const Dim end = start + source.shape[dim] * step;
+    int inside = sink.begin_guard({index[dim], start, end}, guard);
+    IndexExpr moved = index[dim] - IndexExpr{start, {}};
+    Index inner = index;
+    inner[dim] = moved;
+    if (!step.is(1)) {
+      inner[dim] = sink.vars.divide(moved, step);
+      inside = sink.begin_guard({sink.vars.remainder(moved, step), 0, 1}, inside);
+    }
+    Handle base = value(node.inputs[0], index, guard);
+    return sink.choose(inside, value(node.inputs[1], inner, inside), base, node.type.dtype);
+  }
+
+  Handle read_index(NodeId id, const Index& index, int guard) {
+    const Node& node = graph[id];
+    const TensorType& type = graph[node.inputs[0]].type;
+    int rank = 0;  // of the indices, broadcast together
+    for (size_t i = 1; i < node.inputs.size(); ++i) {
+      rank = std::max(rank, graph[node.inputs[i]].type.rank());
+    }
+    const bool adjacent = node.ints.back() - node.ints.front() ==
+                          static_cast<int64_t>(node.ints.size()) - 1;
+    const int64_t first = adjacent ? node.ints.front() : 0;
+    Index shared(index.begin() + first, index.begin() + first + rank);
+    Index out(type.rank());
+    for (int d = 0, from = 0; d < type.rank(); ++d) {
+      auto indexed = std::find(node.ints.begin(), node.ints.end(), d);
+      if (indexed == node.ints.end()) {
+        if (from == first) from += rank;
+        out[d] = index[from++];
+        continue;
+      }
+      NodeId operand = node.inputs[1 + (indexed - node.ints.begin())];
+      Handle at = value(operand, broadcast(graph[operand].type, shared), guard);
+      out[d] = sink.checked_index(id, at, type.shape[d], guard);
+    }
+    return value(node.inputs[0], out, guard);
+  }
+};
+
+}  // namespace
+
+IndexExpr element_offset(const TensorType& type, const Index& index) {
+  IndexExpr offset;
+  for (int d = 0; d < type.rank(); ++d) {
+    if (!type.shape[d].is(1)) offset = offset + index[d] * type.strides[d];
+  }
+  return offset;
+}
+
+Handle walk(const Graph& graph, WalkSink& sink, NodeId value, const Index& index, int guard) {
+  return Walker{graph, sink}.value(value, index, guard);
+}
+
+Handle walk_root(const Graph& graph, WalkSink& sink, NodeId root, const Index& index) {
+  if (family(graph[root]) == Family::kReduce) {
+    return walk(graph, sink, graph[root].inputs[0], index);
+  }
+  return Walker{graph, sink}.compute(root, index, 0);
+}
+
+}  // namespace stitch

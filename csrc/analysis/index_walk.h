@@ -1,0 +1,50 @@
+// Evaluates a value at an index by walking back through the graph: the one place that knows which
+// elements an op reads.  Views and readers become index arithmetic; loads, arithmetic and
+// reductions are reported to a sink.  Analysis collects accesses with it, codegen emits text.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "analysis/index_expr.h"
+#include "ir/graph.h"
+
+namespace stitch {
+
+using Handle = int;  // what a sink calls a scalar
+using Index = std::vector<IndexExpr>;
+
+// low <= index < high, under an outer condition; `guard` handles are made by the sink, 0 = always.
+struct Condition {
+  IndexExpr index;
+  Dim low, high;
+};
+
+class WalkSink {
+ public:
+  virtual ~WalkSink() = default;
+  // A value already known at this index (memoised or kept on chip), or nothing.
+  virtual std::optional<Handle> find(NodeId value, const Index& index, int guard) = 0;
+  virtual void remember(NodeId value, const Index& index, int guard, Handle handle) = 0;
+
+  virtual bool is_load(NodeId value) = 0;
+  virtual Handle load(NodeId value, const IndexExpr& offset, int guard) = 0;
+  virtual Handle reduced(NodeId reduction, const Index& index) = 0;
+  virtual Handle constant(const Node& node) = 0;
+  virtual Handle from_index(DType dtype, const IndexExpr& index) = 0;
+  virtual Handle pointwise(NodeId node, const std::vector<Handle>& operands) = 0;
+  // Bounds-checks an index that was read from memory; negative ones count from the end.
+  virtual IndexExpr checked_index(NodeId node, Handle value, const Dim& extent, int guard) = 0;
+  virtual int begin_guard(const Condition& condition, int outer) = 0;
+  virtual Handle choose(int guard, Handle inside, Handle outside, DType dtype) = 0;
+
+  IndexVars vars;
+};
+
+Handle walk(const Graph& graph, WalkSink& sink, NodeId value, const Index& index, int guard = 0);
+// The operand a reduction or a root's own expression reads, without consulting `find` for the root.
+Handle walk_root(const Graph& graph, WalkSink& sink, NodeId root, const Index& index);
+// Address of an element of a materialised value, in elements.
+IndexExpr element_offset(const TensorType& type, const Index& index);
+
+}  // namespace stitch

@@ -1,0 +1,247 @@
+#include "analysis/iteration_space.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace stitch {
+namespace {
+
+// One dimension as seen from a root: its atoms, or nothing where the access is irregular.
+using SeenDim = std::optional<AtomList>;
+using SeenDims = std::vector<SeenDim>;
+
+SeenDims regular(const std::vector<AtomList>& dims) { return {dims.begin(), dims.end()}; }
+
+bool all_regular(const SeenDims& dims) {
+  return std::all_of(dims.begin(), dims.end(), [](const SeenDim& d) { return d.has_value(); });
+}
+
+class Tracer {
+ public:
+  Tracer(const Graph& graph, const std::vector<bool>& is_load, Spaces& spaces)
+      : graph_(graph), is_load_(is_load), spaces_(spaces) {}
+
+  Verdict trace_root(int root) {
+    root_ = root;
+    visited_.clear();
+    const RootSpace& space = spaces_.roots[root];
+    const Node& node = graph_[space.root];
+    if (family(node) == Family::kReduce) return trace(node.inputs[0], regular(space.dims));
+    return trace_operands(space.root, regular(space.dims));
+  }
+
+  // Joins spaces of equal extents that share nothing: such roots simply share a loop.
+  void join_independent() {
+    for (size_t i = 1; i < spaces_.roots.size(); ++i) {
+      for (size_t j = 0; j < i; ++j) {
+        const RootSpace &a = spaces_.roots[j], &b = spaces_.roots[i];
+        if (a.dims.size() != b.dims.size() || a.reduced != b.reduced) continue;
+        if (try_unify(a.dims, regular(b.dims))) break;
+      }
+    }
+  }
+
+ private:
+  bool spaces_are_sound() const {
+    for (const RootSpace& space : spaces_.roots) {
+      AtomList all;
+      for (const AtomList& dim : space.dims) {
+        AtomList leaves = spaces_.atoms.leaves(dim);
+        all.insert(all.end(), leaves.begin(), leaves.end());
+      }
+      std::sort(all.begin(), all.end());
+      if (std::adjacent_find(all.begin(), all.end()) != all.end()) return false;
+    }
+    return true;
+  }
+
+  bool unify_dims(const std::vector<AtomList>& dims, const SeenDims& seen) {
+    for (size_t d = 0; d < dims.size(); ++d) {
+      if (seen[d] && !spaces_.atoms.unify(dims[d], *seen[d])) return false;
+    }
+    return spaces_are_sound();
+  }
+
+  bool try_unify(const std::vector<AtomList>& dims, const SeenDims& seen) {
+    Atoms saved = spaces_.atoms;
+    if (unify_dims(dims, seen)) return true;
+    spaces_.atoms = std::move(saved);
+    return false;
+  }
+
+  int find_root(NodeId node) const {
+    for (size_t i = 0; i < spaces_.roots.size(); ++i) {
+      if (spaces_.roots[i].root == node) return static_cast<int>(i);
+    }
+    return -1;
+  }
+
+  // A reduction computed in this kernel: its reader must follow its kept atoms exactly.
+  Verdict read_reduction(NodeId node, int producer, const SeenDims& dims) {
+    spaces_.depends[spaces_.roots[root_].root].insert(node);
+    const RootSpace& space = spaces_.roots[producer];
+    std::vector<AtomList> kept;
+    for (size_t d = 0; d < space.dims.size(); ++d) {
+      if (!space.reduced[d]) kept.push_back(space.dims[d]);
+    }
+    const std::string what = info(graph_[node]).name + std::string(" of ") + graph_[node].origin.op;
+    if (!all_regular(dims)) {
+      return Verdict::no(kRuleOtherIndices, what + " is read at other indices than it is made at",
+                         "the value goes through memory");
+    }
+    for (size_t d = 0; d < kept.size(); ++d) {
+      if (!spaces_.atoms.unify(kept[d], *dims[d])) {
+        return Verdict::no(kRuleOtherIndices, what + " is read in a grouping that does not refine",
+                           "the value goes through memory");
+      }
+    }
+    if (spaces_are_sound()) return Verdict::yes();
+    return Verdict::no(kRuleDiagonal, what + " is read along two dimensions at once",
+                       "the value goes through memory");
+  }
+
+  Verdict trace(NodeId id, const SeenDims& dims) {
+    if (!visited_.insert({id, dims}).second) return Verdict::yes();
+    const Node& node = graph_[id];
+    if (is_load_[id.index()]) {
+      auto [seen, first] = loads_.try_emplace(id, dims);
+      if (!first && all_regular(seen->second)) {
+        std::vector<AtomList> known;
+        for (const SeenDim& d : seen->second) known.push_back(*d);
+        try_unify(known, dims);  // sharing the load is a preference, not a need
+      }
+      return Verdict::yes();
+    }
+    int producer = find_root(id);
+    if (producer >= 0 && family(node) == Family::kReduce) return read_reduction(id, producer, dims);
+    if (producer >= 0 && all_regular(dims)) try_unify(spaces_.roots[producer].dims, dims);
+    return trace_operands(id, dims);
+  }
+
+  Verdict trace_operands(NodeId id, const SeenDims& dims) {
+    const Node& node = graph_[id];
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      Verdict verdict = trace(node.inputs[i], operand_dims(node, i, dims));
+      if (!verdict) return verdict;
+    }
+    return Verdict::yes();
+  }
+
+  // Right-aligned broadcasting: a missing or unit dimension of the operand has no atoms.
+  SeenDims broadcast(const TensorType& operand, const SeenDims& dims, int rank) const {
+    SeenDims out(operand.rank());
+    const int shift = rank - operand.rank();
+    for (int d = 0; d < operand.rank(); ++d) {
+      if (operand.shape[d].is(1)) {
+        out[d] = AtomList{};
+      } else {
+        out[d] = dims[d + shift];
+      }
+    }
+    return out;
+  }
+
+  SeenDims operand_dims(const Node& node, size_t operand, const SeenDims& dims) {
+    const TensorType& type = graph_[node.inputs[operand]].type;
+    switch (family(node)) {
+      case Family::kPointwise:
+        return broadcast(type, dims, node.type.rank());
+      case Family::kView:
+        return view_operand_dims(node, type, dims);
+      default:
+        return reader_operand_dims(node, operand, type, dims);
+    }
+  }
+
+  SeenDims view_operand_dims(const Node& node, const TensorType& type, const SeenDims& dims) {
+    SeenDims out(type.rank());
+    switch (node.op) {
+      case OpKind::k_expand:
+        return broadcast(type, dims, node.type.rank());
+      case OpKind::k_permute:
+        for (int d = 0; d < type.rank(); ++d) out[node.ints[d]] = dims[d];
+        return out;
+      case OpKind::k_reshape: {
+        if (!all_regular(dims)) return out;
+        AtomList flat;
+        for (const SeenDim& d : dims) flat.insert(flat.end(), d->begin(), d->end());
+        if (auto grouped = spaces_.atoms.regroup(flat, type.shape)) return regular(*grouped);
+        return out;
+      }
+      default:  // slice, flip, layout: dimensions whose indices do not move pass through
+        for (int d = 0; d < type.rank(); ++d) {
+          bool moved = std::find(node.ints.begin(), node.ints.end(), d) != node.ints.end();
+          if (node.op == OpKind::k_layout || !moved) out[d] = dims[d];
+        }
+        return out;
+    }
+  }
+
+  SeenDims reader_operand_dims(const Node& node, size_t operand, const TensorType& type,
+                               const SeenDims& dims) {
+    SeenDims out(type.rank());
+    if (node.op == OpKind::k_index) return out;  // loads by data: nothing to share
+    for (int d = 0; d < type.rank() && d < static_cast<int>(dims.size()); ++d) {
+      if (type.shape[d] == node.type.shape[d] && is_same_index(node, operand, d)) out[d] = dims[d];
+    }
+    return out;
+  }
+
+  static bool is_same_index(const Node& node, size_t operand, int dim) {
+    switch (node.op) {
+      case OpKind::k_gather:
+        return operand == 1 || dim != node.ints[0];
+      case OpKind::k_pad:
+        return node.dims[dim].is(0);
+      case OpKind::k_slice_scatter:
+        return operand == 0 || dim != node.ints[0];
+      default:
+        return dim != node.ints[0];  // cat
+    }
+  }
+
+  const Graph& graph_;
+  const std::vector<bool>& is_load_;
+  Spaces& spaces_;
+  int root_ = 0;
+  std::set<std::pair<NodeId, SeenDims>> visited_;
+  std::map<NodeId, SeenDims> loads_;
+};
+
+RootSpace make_space(const Graph& graph, NodeId root, Atoms& atoms) {
+  RootSpace space{root, {}, {}, {}, {}};
+  const Node& node = graph[root];
+  const bool reduces = family(node) == Family::kReduce;
+  const TensorType& type = reduces ? graph[node.inputs[0]].type : node.type;
+  for (int d = 0; d < type.rank(); ++d) {
+    space.dims.push_back(atoms.make(type.shape[d]));
+    space.reduced.push_back(reduces && std::find(node.ints.begin(), node.ints.end(), d) !=
+                                           node.ints.end());
+  }
+  return space;
+}
+
+}  // namespace
+
+SpacesOrNot find_spaces(const Graph& graph, const std::vector<NodeId>& roots,
+                        const std::vector<bool>& is_load) {
+  SpacesOrNot result;
+  Spaces& spaces = result.spaces;
+  for (NodeId root : roots) spaces.roots.push_back(make_space(graph, root, spaces.atoms));
+  Tracer tracer(graph, is_load, spaces);
+  for (size_t i = 0; i < roots.size(); ++i) {
+    result.verdict = tracer.trace_root(static_cast<int>(i));
+    if (!result.verdict) return result;
+  }
+  tracer.join_independent();
+  for (RootSpace& space : spaces.roots) {
+    for (size_t d = 0; d < space.dims.size(); ++d) {
+      space.dims[d] = spaces.atoms.leaves(space.dims[d]);
+      AtomList& side = space.reduced[d] ? space.reduced_atoms : space.kept_atoms;
+      side.insert(side.end(), space.dims[d].begin(), space.dims[d].end());
+    }
+  }
+  return result;
+}
+
+}  // namespace stitch

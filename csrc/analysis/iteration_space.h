@@ -1,0 +1,47 @@
+// Iteration spaces: over which atoms each root of a kernel iterates, and which it reduces.
+//
+// One call looks at the roots of a candidate kernel together, because sharing loops is a property
+// of the set.  Unification is per use (honesty rule 1): where it would put one atom twice into one
+// space, or a root is read at other indices than it is produced at, the answer is a refusal and
+// the edge becomes a kernel cut.
+#pragma once
+
+#include <map>
+#include <set>
+#include <vector>
+
+#include "analysis/atoms.h"
+#include "base/verdict.h"
+#include "ir/graph.h"
+
+namespace stitch {
+
+struct RootSpace {
+  NodeId root;
+  std::vector<AtomList> dims;  // of the value iterated: a reduction's operand, else the root
+  std::vector<bool> reduced;   // per dim
+  // Derived, in terms of leaves:
+  AtomList kept_atoms, reduced_atoms;
+};
+
+struct Spaces {
+  Atoms atoms;
+  std::vector<RootSpace> roots;                // in the order given
+  std::map<NodeId, std::set<NodeId>> depends;  // root -> reductions in the kernel it reads
+};
+
+// Verdict rules of this file.
+inline constexpr int kRuleOtherIndices = 10;  // a reduction read at other indices than produced
+inline constexpr int kRuleDiagonal = 11;      // one atom would appear twice in one space
+
+struct SpacesOrNot {
+  Spaces spaces;
+  Verdict verdict;
+};
+
+// `is_root` reductions are consumed on chip; every other materialised value (`is_load`) is read
+// from memory.  Roots in topological order.
+SpacesOrNot find_spaces(const Graph& graph, const std::vector<NodeId>& roots,
+                        const std::vector<bool>& is_load);
+
+}  // namespace stitch

@@ -1,0 +1,39 @@
+#include "base/error.h"
+
+#include <cstring>
+#include <vector>
+
+namespace stitch {
+namespace {
+
+std::vector<std::string>& context_frames() {
+  thread_local std::vector<std::string> frames;
+  return frames;
+}
+
+std::string with_context(std::string message) {
+  const auto& frames = context_frames();
+  for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) message += "\n  " + *frame;
+  return message;
+}
+
+const char* base_name(const char* path) {
+  const char* slash = std::strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+}  // namespace
+
+Error::Error(const std::string& message) : std::runtime_error(with_context(message)) {}
+
+ErrorContext::ErrorContext(std::string frame) { context_frames().push_back(std::move(frame)); }
+ErrorContext::~ErrorContext() { context_frames().pop_back(); }
+
+void throw_check_failed(const char* file, int line, const char* condition,
+                        const std::string& message) {
+  std::ostringstream text;
+  text << message << " [" << base_name(file) << ":" << line << ": " << condition << "]";
+  throw InternalError(text.str());
+}
+
+}  // namespace stitch

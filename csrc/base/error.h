@@ -1,0 +1,58 @@
+// Errors of the compiler: what a user did wrong, what we do not do (yet), and our own bugs.
+//
+// A message says what was found, what is allowed and what to do.  Frames of the thread's
+// ErrorContext stack are appended when the error is built, innermost first:
+//   kernel has 0 stages [planner.cpp:41: !stages.empty()]
+//     while planning kernel 3
+//     while compiling graph 7
+#pragma once
+
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+namespace stitch {
+
+struct Error : std::runtime_error {
+  explicit Error(const std::string& message);
+};
+
+// Wrong use: an unknown option, a malformed graph text.  Always reaches the user.
+struct UserError : Error {
+  using Error::Error;
+};
+
+// Something we do not handle: the caller falls back to library calls and counts it.
+struct UnsupportedError : Error {
+  using Error::Error;
+};
+
+// A broken invariant of ours.
+struct InternalError : Error {
+  using Error::Error;
+};
+
+// Names what this thread is doing until the end of the scope.
+class ErrorContext {
+ public:
+  explicit ErrorContext(std::string frame);
+  ~ErrorContext();
+  ErrorContext(const ErrorContext&) = delete;
+  ErrorContext& operator=(const ErrorContext&) = delete;
+};
+
+[[noreturn]] void throw_check_failed(const char* file, int line, const char* condition,
+                                     const std::string& message);
+
+// STITCH_CHECK(a == b, "found " << a << ", expected " << b): InternalError unless the condition
+// holds.  The message is only built when it does not.
+#define STITCH_CHECK(condition, ...)                                                   \
+  do {                                                                                 \
+    if (!(condition)) [[unlikely]] {                                                   \
+      std::ostringstream stitch_message;                                               \
+      stitch_message << __VA_ARGS__;                                                   \
+      ::stitch::throw_check_failed(__FILE__, __LINE__, #condition, stitch_message.str()); \
+    }                                                                                  \
+  } while (false)
+
+}  // namespace stitch

@@ -1,0 +1,221 @@
+#include "base/files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <utility>
+
+#include "base/error.h"
+
+namespace stitch {
+namespace {
+
+constexpr std::string_view kTempPrefix = ".tmp-";
+constexpr int64_t kTouchInterval_s = 3600;        // entries' times are their last use, to the hour
+constexpr int64_t kStaleTemp_s = 24 * 3600;       // younger ones may belong to a living process
+
+// Only names we make: nothing that could leave the directory.
+void check_name(const std::string& name) {
+  const bool is_plain =
+      !name.empty() && name[0] != '.' && name.find('/') == std::string::npos &&
+      name.find('\0') == std::string::npos;
+  STITCH_CHECK(is_plain, "'" << name << "' is not an entry name");
+}
+
+std::string unique_temp_name() {
+  static std::atomic<uint64_t> counter{0};
+  uint64_t random = 0;
+  // Uniqueness within the process is the counter's; across processes and hosts the random bits'.
+  if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random) random = time(nullptr);
+  char name[80];
+  std::snprintf(name, sizeof name, "%s%d-%llx-%llx", kTempPrefix.data(), static_cast<int>(getpid()),
+                static_cast<unsigned long long>(random),
+                static_cast<unsigned long long>(counter.fetch_add(1)));
+  return name;
+}
+
+int open_retrying(int directory, const std::string& name, int flags, mode_t mode = 0) {
+  int fd;
+  do {
+    fd = openat(directory, name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC, mode);
+  } while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
+bool write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return true;
+}
+
+bool sync_file(int fd) {
+  int result;
+  do {
+    result = fsync(fd);
+  } while (result != 0 && errno == EINTR);
+  return result == 0;
+}
+
+// Reads exactly `size` bytes; a file that shrinks meanwhile fails.
+bool read_all(int fd, size_t size, std::string& bytes) {
+  bytes.resize(size);
+  size_t done = 0;
+  while (done < size) {
+    const ssize_t got = ::read(fd, bytes.data() + done, size - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    done += static_cast<size_t>(got);
+  }
+  return true;
+}
+
+std::string find_file_risk(const struct stat& info, size_t max_bytes) {
+  if (!S_ISREG(info.st_mode)) return "not a regular file";
+  if (info.st_uid != geteuid()) return "owned by another user";
+  if (info.st_mode & (S_IWGRP | S_IWOTH)) return "writable by others";
+  if (info.st_nlink > 1) return "has other hard links";  // 0: replaced since it was opened
+  if (static_cast<uint64_t>(info.st_size) > max_bytes) return "too large";
+  return "";
+}
+
+bool starts_with(const std::string& text, std::string_view prefix) {
+  return text.compare(0, prefix.size(), prefix) == 0;
+}
+
+// All plain entries of the directory, temporary files included.
+std::vector<EntryInfo> list_files(int directory) {
+  std::vector<EntryInfo> files;
+  const int fd = open_retrying(directory, ".", O_RDONLY | O_DIRECTORY);
+  DIR* stream = fd >= 0 ? fdopendir(fd) : nullptr;
+  if (!stream) {
+    if (fd >= 0) close(fd);
+    return files;
+  }
+  while (const dirent* item = readdir(stream)) {
+    struct stat info {};
+    if (fstatat(directory, item->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (!S_ISREG(info.st_mode)) continue;
+    files.push_back({item->d_name, info.st_size, info.st_mtime});
+  }
+  closedir(stream);
+  return files;
+}
+
+}  // namespace
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  std::swap(fd_, other.fd_);  // the old one closes with `other`
+  return *this;
+}
+
+Descriptor::~Descriptor() {
+  if (fd_ >= 0) close(fd_);
+}
+
+int Descriptor::release() { return std::exchange(fd_, -1); }
+
+ReadResult PrivateDirectory::read_entry(const std::string& name, size_t max_bytes) const {
+  check_name(name);
+  ReadResult result;
+  // Non-blocking: opening a FIFO or a device must not wait.
+  const Descriptor fd(open_retrying(fd_.get(), name, O_RDONLY | O_NONBLOCK | O_NOCTTY));
+  struct stat info {};
+  if (!fd || fstat(fd.get(), &info) != 0) {
+    const bool is_planted = errno == ELOOP || errno == ENXIO || errno == ENODEV;
+    if (is_planted) result.status = ReadResult::Status::kRefused;
+    result.why = std::strerror(errno);
+    return result;
+  }
+  result.why = find_file_risk(info, max_bytes);
+  if (!result.why.empty()) {
+    result.status = ReadResult::Status::kRefused;
+    return result;
+  }
+  if (!read_all(fd.get(), static_cast<size_t>(info.st_size), result.bytes)) {
+    result.bytes.clear();
+    result.why = "short read";
+    return result;
+  }
+  result.status = ReadResult::Status::kOk;
+  // Clocks of machines that share a home may differ: a time in the future is refreshed as well.
+  const int64_t age_s = static_cast<int64_t>(time(nullptr)) - info.st_mtime;
+  if (age_s > kTouchInterval_s || age_s < -kTouchInterval_s) futimens(fd.get(), nullptr);
+  return result;
+}
+
+std::string PrivateDirectory::write_entry(const std::string& name, std::string_view bytes) const {
+  check_name(name);
+  const std::string temp = unique_temp_name();
+  const Descriptor fd(open_retrying(fd_.get(), temp, O_WRONLY | O_CREAT | O_EXCL, 0600));
+  if (!fd) return std::strerror(errno);
+  const bool is_written = fchmod(fd.get(), 0600) == 0 && write_all(fd.get(), bytes) &&
+                          sync_file(fd.get()) &&
+                          renameat(fd_.get(), temp.c_str(), fd_.get(), name.c_str()) == 0;
+  if (is_written) return "";
+  const std::string why = std::strerror(errno);
+  unlinkat(fd_.get(), temp.c_str(), 0);
+  return why;
+}
+
+void PrivateDirectory::set_aside(const std::string& name) const {
+  check_name(name);
+  renameat(fd_.get(), name.c_str(), fd_.get(), (name + ".bad").c_str());
+}
+
+void PrivateDirectory::remove_entry(const std::string& name) const {
+  check_name(name);
+  unlinkat(fd_.get(), name.c_str(), 0);
+}
+
+std::vector<EntryInfo> PrivateDirectory::list_entries() const {
+  std::vector<EntryInfo> entries = list_files(fd_.get());
+  std::erase_if(entries, [](const EntryInfo& entry) { return entry.name[0] == '.'; });
+  return entries;
+}
+
+void PrivateDirectory::evict(int64_t max_bytes, size_t max_entries) const {
+  std::vector<EntryInfo> files = list_files(fd_.get());
+  const int64_t now_s = time(nullptr);
+  for (const EntryInfo& file : files) {
+    const bool is_stale = now_s - file.mtime_s > kStaleTemp_s;
+    if (starts_with(file.name, kTempPrefix) && is_stale) unlinkat(fd_.get(), file.name.c_str(), 0);
+  }
+  std::erase_if(files, [](const EntryInfo& file) { return file.name[0] == '.'; });
+  std::sort(files.begin(), files.end(),
+            [](const EntryInfo& a, const EntryInfo& b) { return a.mtime_s > b.mtime_s; });
+  int64_t kept_bytes = 0;
+  size_t kept = 0;
+  for (const EntryInfo& file : files) {
+    if (kept < max_entries && kept_bytes + file.size_bytes <= max_bytes) {
+      ++kept;
+      kept_bytes += file.size_bytes;
+    } else {
+      unlinkat(fd_.get(), file.name.c_str(), 0);  // vanished already: as good
+    }
+  }
+}
+
+std::string write_text_file(const std::string& directory, const std::string& name,
+                            std::string_view text) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  const std::string path = directory + "/" + name;
+  const Descriptor fd(open_retrying(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, 0600));
+  return fd && write_all(fd.get(), text) ? path : "";
+}
+
+}  // namespace stitch

@@ -1,0 +1,79 @@
+// Files that only this user may have written: a private directory, opened once, and its entries.
+//
+// Everything goes relative to the descriptor of the directory, so a path that is swapped after the
+// check changes nothing.  Nothing here throws on what the file system does: failures are values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stitch {
+
+// An open file descriptor with one owner.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  ~Descriptor();
+  int get() const { return fd_; }
+  int release();
+  explicit operator bool() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+struct EntryInfo {
+  std::string name;
+  int64_t size_bytes = 0;
+  int64_t mtime_s = 0;
+};
+
+struct ReadResult {
+  enum class Status {
+    kOk,
+    kMissing,  // not there, or not readable now: a miss, leave the name alone
+    kRefused,  // there, but not a file of ours: symlink, FIFO, hard link, foreign, too large
+  };
+  Status status = Status::kMissing;
+  std::string bytes;
+  std::string why;
+};
+
+class PrivateDirectory {
+ public:
+  // Opens `path` and creates what is missing (mode 0700).  Refused: the directory itself a symlink,
+  // owned by another user, or writable by group or others; an ancestor that another user could
+  // swap.  `why` then says what to change.
+  static std::optional<PrivateDirectory> open(const std::string& path, std::string& why);
+
+  // A hit refreshes the file's time, at most hourly.
+  ReadResult read_entry(const std::string& name, size_t max_bytes) const;
+  // Atomic and durable: temporary file, fsync, rename.  Returns an empty string, or what failed.
+  std::string write_entry(const std::string& name, std::string_view bytes) const;
+  // Moves a bad entry out of the way (to `name`.bad), whatever it is.
+  void set_aside(const std::string& name) const;
+  void remove_entry(const std::string& name) const;
+  std::vector<EntryInfo> list_entries() const;
+  // Removes least recently used entries beyond the caps, and temporary files older than a day.
+  void evict(int64_t max_bytes, size_t max_entries) const;
+  const std::string& path() const { return path_; }
+
+ private:
+  PrivateDirectory(Descriptor fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+  Descriptor fd_;
+  std::string path_;
+};
+
+// A file the user asked for (dumps, sources of failed compiles); creates the directory.
+// Returns the path written, or an empty string.
+std::string write_text_file(const std::string& directory, const std::string& name,
+                            std::string_view text);
+
+}  // namespace stitch

@@ -1,0 +1,106 @@
+#include "base/hash.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace stitch {
+namespace {
+
+constexpr std::array<uint32_t, 64> kRoundConstants = {
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+
+uint32_t load_big_endian(const uint8_t* bytes) {
+  return uint32_t(bytes[0]) << 24 | uint32_t(bytes[1]) << 16 | uint32_t(bytes[2]) << 8 | bytes[3];
+}
+
+void compress(std::array<uint32_t, 8>& state, const uint8_t* block) {
+  uint32_t w[64];
+  for (int i = 0; i < 16; ++i) w[i] = load_big_endian(block + 4 * i);
+  for (int i = 16; i < 64; ++i) {
+    const uint32_t s0 = std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ (w[i - 15] >> 3);
+    const uint32_t s1 = std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^ (w[i - 2] >> 10);
+    w[i] = w[i - 16] + s0 + w[i - 7] + s1;
+  }
+  auto [a, b, c, d, e, f, g, h] = state;
+  for (int i = 0; i < 64; ++i) {
+    const uint32_t s1 = std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25);
+    const uint32_t t1 = h + s1 + ((e & f) ^ (~e & g)) + kRoundConstants[i] + w[i];
+    const uint32_t s0 = std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22);
+    const uint32_t t2 = s0 + ((a & b) ^ (a & c) ^ (b & c));
+    h = g, g = f, f = e, e = d + t1, d = c, c = b, b = a, a = t1 + t2;
+  }
+  const std::array<uint32_t, 8> result = {a, b, c, d, e, f, g, h};
+  for (int i = 0; i < 8; ++i) state[i] += result[i];
+}
+
+// Lengths go into hashes as eight little-endian bytes.
+std::string_view length_bytes(uint64_t length, std::array<char, 8>& storage) {
+  for (int i = 0; i < 8; ++i) storage[i] = static_cast<char>(length >> (8 * i));
+  return {storage.data(), storage.size()};
+}
+
+}  // namespace
+
+void Sha256::update(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const size_t used = length_bytes_ % block_.size();
+    const size_t taken = std::min(bytes.size(), block_.size() - used);
+    std::memcpy(block_.data() + used, bytes.data(), taken);
+    length_bytes_ += taken;
+    bytes.remove_prefix(taken);
+    if (used + taken == block_.size()) compress(state_, block_.data());
+  }
+}
+
+Sha256::Digest Sha256::digest() const {
+  Sha256 padded = *this;
+  const uint64_t length_bits = length_bytes_ * 8;
+  padded.update(std::string_view("\x80", 1));
+  while (padded.length_bytes_ % 64 != 56) padded.update(std::string_view("\0", 1));
+  char length[8];
+  for (int i = 0; i < 8; ++i) length[i] = static_cast<char>(length_bits >> (56 - 8 * i));
+  padded.update({length, sizeof length});
+  Digest digest;
+  for (int i = 0; i < kDigestBytes; ++i) {
+    digest[i] = static_cast<uint8_t>(padded.state_[i / 4] >> (24 - 8 * (i % 4)));
+  }
+  return digest;
+}
+
+std::string to_hex(const Sha256::Digest& digest) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string hex;
+  for (uint8_t byte : digest) {
+    hex += kDigits[byte >> 4];
+    hex += kDigits[byte & 15];
+  }
+  return hex;
+}
+
+std::string sha256_hex(std::string_view bytes) {
+  Sha256 sha;
+  sha.update(bytes);
+  return to_hex(sha.digest());
+}
+
+Hasher& Hasher::field(std::string_view bytes) {
+  std::array<char, 8> storage;
+  sha_.update(length_bytes(bytes.size(), storage));
+  sha_.update(bytes);
+  return *this;
+}
+
+Hasher& Hasher::field(int64_t value) {
+  std::array<char, 8> storage;
+  return field(length_bytes(static_cast<uint64_t>(value), storage));
+}
+
+}  // namespace stitch

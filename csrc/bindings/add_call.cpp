@@ -1,0 +1,186 @@
+#include <torch/csrc/jit/python/pybind_utils.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "bindings/python_types.h"
+
+namespace stitch {
+namespace {
+
+namespace py = pybind11;
+using Kind = CallArgument::Kind;
+
+// Operators whose out variant computes in place instead of copying a finished result.
+constexpr std::array kOutVariants = {"aten::mm", "aten::bmm", "aten::addmm", "aten::baddbmm"};
+
+int find_or_add(std::vector<int>& items, int item) {
+  const auto found = std::find(items.begin(), items.end(), item);
+  const int position = static_cast<int>(found - items.begin());
+  if (found == items.end()) items.push_back(item);
+  return position;
+}
+
+// The placeholder for a value of the call; none for anything that stays as it is.
+std::optional<CallPlaceholder> find_placeholder(py::handle item, CallTable& table) {
+  if (py::isinstance<PythonOperand>(item)) {
+    return CallPlaceholder{Kind::kTensor, item.cast<const PythonOperand&>().index, 0};
+  }
+  if (py::isinstance<Dim>(item)) return CallPlaceholder{Kind::kInteger, -1, item.cast<Dim>()};
+  if (py::isinstance<PythonArgument>(item)) {
+    const int position = item.cast<const PythonArgument&>().position;
+    return CallPlaceholder{Kind::kObject, find_or_add(table.objects, position), 0};
+  }
+  return std::nullopt;
+}
+
+bool is_sequence(py::handle item) {
+  return PyList_Check(item.ptr()) || PyTuple_Check(item.ptr());
+}
+
+bool has_placeholders(py::handle item) {
+  if (py::isinstance<PythonOperand>(item) || py::isinstance<Dim>(item) ||
+      py::isinstance<PythonArgument>(item)) {
+    return true;
+  }
+  if (!is_sequence(item)) return false;
+  for (const py::handle element : item) {
+    if (has_placeholders(element)) return true;
+  }
+  return false;
+}
+
+c10::TypePtr without_optional(const c10::TypePtr& type) {
+  const auto optional = type->cast<c10::OptionalType>();
+  return optional ? optional->getElementType() : type;
+}
+
+CallArgument make_constant(c10::IValue value) {
+  return {Kind::kConstant, std::move(value), -1, 0, {}, nullptr};
+}
+
+CallArgument import_argument(py::handle item, const c10::TypePtr& type, std::optional<int> count,
+                             CallTable& table) {
+  if (!has_placeholders(item)) return make_constant(to_ivalue(item, type, count));
+  CallArgument argument;
+  if (const auto placeholder = find_placeholder(item, table)) {
+    argument.kind = placeholder->kind;
+    argument.index = placeholder->index;
+    argument.integer = placeholder->integer;
+    argument.type = without_optional(type);
+    if (const auto list = argument.type->cast<c10::ListType>()) {
+      // One integer stands for a list of them: `int[2] stride` takes 1.
+      CallArgument whole;
+      whole.kind = Kind::kList;
+      whole.type = list->getElementType();
+      argument.type = whole.type;
+      for (int i = 0; i < count.value_or(1); ++i) whole.elements.push_back(argument);
+      return whole;
+    }
+    return argument;
+  }
+  const auto list = without_optional(type)->cast<c10::ListType>();
+  if (!list) throw UnsupportedError("a list of tensors is given as " + type->str());
+  argument.kind = Kind::kList;
+  argument.type = list->getElementType();
+  for (const py::handle element : item) {
+    argument.elements.push_back(
+        import_argument(element, argument.type, std::nullopt, table));
+  }
+  return argument;
+}
+
+std::optional<c10::OperatorHandle> find_out_variant(const c10::FunctionSchema& schema) {
+  const auto& names = kOutVariants;
+  if (std::find(names.begin(), names.end(), schema.name()) == names.end()) return std::nullopt;
+  if (!schema.overload_name().empty()) return std::nullopt;
+  return c10::Dispatcher::singleton().findSchema({schema.name(), "out"});
+}
+
+OperatorCall import_operator(const c10::OperatorHandle& op, const py::tuple& arguments,
+                             const py::dict& keywords, CallTable& table) {
+  const c10::FunctionSchema& schema = op.schema();
+  OperatorCall call{op, {}, find_out_variant(schema)};
+  size_t keywords_used = 0;
+  for (size_t i = 0; i < schema.arguments().size(); ++i) {
+    const c10::Argument& parameter = schema.arguments()[i];
+    const std::optional<int> count = parameter.N();
+    // Sizes are plain integers by the time of the call.
+    const c10::TypePtr& type = parameter.type();
+    if (i < arguments.size()) {
+      call.arguments.push_back(import_argument(arguments[i], type, count, table));
+    } else if (keywords.contains(parameter.name().c_str())) {
+      const py::object item = keywords[parameter.name().c_str()];
+      call.arguments.push_back(import_argument(item, type, count, table));
+      ++keywords_used;
+    } else if (parameter.default_value().has_value()) {
+      call.arguments.push_back(make_constant(parameter.default_value().value()));
+    } else {
+      throw UserError(schema.name() + " is called without its argument '" + parameter.name() + "'");
+    }
+  }
+  if (arguments.size() > schema.arguments().size() || keywords_used != keywords.size()) {
+    throw UserError(schema.name() + " is called with arguments that its schema does not have: " +
+                    std::string(py::str(arguments)) + " " + std::string(py::str(keywords)));
+  }
+  return call;
+}
+
+py::object replace_placeholders(py::handle item, CallTable& table) {
+  if (const auto placeholder = find_placeholder(item, table)) return py::cast(*placeholder);
+  if (PyList_CheckExact(item.ptr())) {
+    py::list replaced;
+    for (const py::handle element : item) replaced.append(replace_placeholders(element, table));
+    return replaced;
+  }
+  if (PyTuple_CheckExact(item.ptr())) {
+    py::list replaced;
+    for (const py::handle element : item) replaced.append(replace_placeholders(element, table));
+    return py::tuple(replaced);
+  }
+  if (PyDict_CheckExact(item.ptr())) {
+    py::dict replaced;
+    for (const auto entry : py::reinterpret_borrow<py::dict>(item)) {
+      replaced[entry.first] = replace_placeholders(entry.second, table);
+    }
+    return replaced;
+  }
+  return py::reinterpret_borrow<py::object>(item);
+}
+
+std::optional<c10::OperatorHandle> find_operator(py::handle target) {
+  if (!py::hasattr(target, "_schema")) return std::nullopt;
+  const py::object schema = target.attr("_schema");
+  if (!py::hasattr(schema, "overload_name")) return std::nullopt;
+  return c10::Dispatcher::singleton().findSchema({schema.attr("name").cast<std::string>(),
+                                                  schema.attr("overload_name").cast<std::string>()});
+}
+
+std::variant<OperatorCall, PythonCall> import_target(CallTable& table, const py::object& target,
+                                                     const py::tuple& arguments,
+                                                     const py::dict& keywords) {
+  if (const auto op = find_operator(target)) {
+    try {
+      return import_operator(*op, arguments, keywords, table);
+    } catch (const py::cast_error&) {
+      // An argument that only the framework's own Python call converts: script objects, SymBool.
+    }
+  }
+  return PythonCall{target, replace_placeholders(arguments, table),
+                    replace_placeholders(keywords, table)};
+}
+
+}  // namespace
+
+c10::IValue to_ivalue(py::handle item, const c10::TypePtr& type, std::optional<int> count) {
+  return torch::jit::toIValue(item, type, count);
+}
+
+int64_t add_call(CallTable& table, const std::string& name, py::object target,
+                 const py::sequence& arguments, const py::dict& keywords) {
+  table.rows.push_back({name, import_target(table, target, py::tuple(arguments), keywords)});
+  return static_cast<int64_t>(table.rows.size()) - 1;
+}
+
+}  // namespace stitch

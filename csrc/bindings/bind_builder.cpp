@@ -1,0 +1,175 @@
+// Dim, TensorType, NodeId, Graph, CallTable and Builder as Python sees them.
+#include <pybind11/operators.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "base/error.h"
+#include "base/nearest.h"
+#include "bindings/python_types.h"
+#include "ir/builder.h"
+#include "ir/parse_graph.h"
+#include "ir/print_graph.h"
+
+namespace stitch {
+namespace {
+
+namespace py = pybind11;
+
+DType to_dtype(const std::string& name) {
+  return name == "opaque" ? DType::kOpaque : dtype_from_name(name);
+}
+
+Symbol::Kind to_symbol_kind(const std::string& name) {
+  static const std::vector<std::pair<std::string, Symbol::Kind>> kinds = {
+      {"floor_div", Symbol::Kind::kFloorDiv},
+      {"modulo", Symbol::Kind::kModulo},
+      {"min", Symbol::Kind::kMin},
+      {"max", Symbol::Kind::kMax}};
+  std::vector<std::string> names;
+  for (const auto& [kind_name, kind] : kinds) {
+    if (kind_name == name) return kind;
+    names.push_back(kind_name);
+  }
+  throw UserError("a size cannot be '" + name + "' of two others; did you mean '" +
+                  nearest_name(name, names) + "'?");
+}
+
+// The value whose elements a chain of views shows.
+NodeId find_base(const Builder& builder, NodeId node) {
+  while (family(builder[node]) == Family::kView) node = builder[node].inputs[0];
+  return node;
+}
+
+void bind_dim(py::module_& module) {
+  py::class_<Dim>(module, "Dim", "A size: an integer polynomial over the graph's symbols.")
+      .def(py::init<int64_t>())
+      .def(py::self + py::self)
+      .def(py::self - py::self)
+      .def(py::self * py::self)
+      .def(py::self == py::self)
+      .def("__radd__", [](const Dim& a, int64_t b) { return b + a; })
+      .def("__rsub__", [](const Dim& a, int64_t b) { return b - a; })
+      .def("__rmul__", [](const Dim& a, int64_t b) { return b * a; })
+      .def("__hash__", [](const Dim& dim) { return py::hash(py::str(to_string(dim))); })
+      .def("__repr__", [](const Dim& dim) { return to_string(dim); })
+      .def("is_constant", &Dim::is_constant)
+      .def("value", &Dim::value);
+  py::implicitly_convertible<py::int_, Dim>();
+}
+
+void bind_nouns(py::module_& module) {
+  py::class_<TensorType>(module, "TensorType")
+      .def(py::init([](const std::string& dtype, std::vector<Dim> shape, std::vector<Dim> strides) {
+             return TensorType{to_dtype(dtype), std::move(shape), std::move(strides)};
+           }),
+           py::arg("dtype"), py::arg("shape"), py::arg("strides"))
+      .def_property_readonly("dtype", [](const TensorType& type) { return info(type.dtype).name; })
+      .def_readonly("shape", &TensorType::shape)
+      .def_readonly("strides", &TensorType::strides)
+      .def("__repr__", [](const TensorType& type) { return to_string(type); });
+  py::class_<NodeId>(module, "NodeId")
+      .def("__hash__", &NodeId::value)
+      .def("__eq__", [](NodeId a, NodeId b) { return a == b; })
+      .def("__repr__", [](NodeId id) { return "%" + std::to_string(id.value()); });
+  py::class_<Graph>(module, "Graph")
+      .def("__str__", [](const Graph& graph) { return to_string(graph); })
+      .def("__len__", &Graph::size);
+  module.def("parse_graph", &parse_graph, "A Graph from its text.");
+}
+
+void bind_calls(py::module_& module) {
+  py::class_<PythonOperand>(module, "Operand").def(py::init<int>());
+  py::class_<PythonArgument>(module, "Argument").def(py::init<int>());
+  py::class_<CallPlaceholder>(module, "CallPlaceholder");
+  py::class_<CallTable, std::shared_ptr<CallTable>>(module, "CallTable")
+      .def(py::init<>())
+      .def("add_call", &add_call, py::arg("name"), py::arg("function"), py::arg("args"),
+           py::arg("kwargs"))
+      .def("__len__", [](const CallTable& table) { return table.rows.size(); })
+      .def("uses_dispatcher", [](const CallTable& table, int row) {
+        return std::holds_alternative<OperatorCall>(table.rows.at(row).call);
+      });
+}
+
+using BuilderClass = py::class_<Builder>;
+
+void bind_graph_ends(BuilderClass& builder) {
+  builder.def(py::init<>())
+      .def("set_origin", [](Builder& b, std::string op,
+                            std::string location) { b.set_origin({std::move(op), std::move(location)}); })
+      .def("symbol", [](Builder& b, int position, int64_t hint) {
+        std::vector<int>& positions = b.graph().integer_positions;
+        positions.push_back(position);
+        return b.graph().symbols.add_input(static_cast<int>(positions.size()) - 1, hint);
+      })
+      .def("opaque", [](Builder& b, const std::string& kind, const Dim& left, const Dim& right) {
+        return b.graph().symbols.add_opaque(to_symbol_kind(kind), left, right);
+      })
+      .def("hint", [](Builder& b, const Dim& dim) { return b.graph().symbols.hint(dim); })
+      .def("input", [](Builder& b, std::string name, TensorType type, int position) {
+        b.graph().input_positions.push_back(position);
+        return b.input(std::move(name), std::move(type));
+      })
+      .def("output_tensor", [](Builder& b, NodeId node) {
+        b.output({GraphOutput::Kind::kTensor, node, 0});
+      })
+      .def("output_integer", [](Builder& b, const Dim& integer) {
+        b.output({GraphOutput::Kind::kInteger, NodeId(), integer});
+      })
+      .def("output_none", [](Builder& b) { b.output({GraphOutput::Kind::kNone, NodeId(), 0}); })
+      .def("mutate", &Builder::mutate)
+      .def("type", [](const Builder& b, NodeId node) { return b[node].type; })
+      .def("base", &find_base)
+      .def("finish", [](Builder& b, int argument_count) {
+        b.graph().argument_count = argument_count;
+        return b.finish();
+      });
+}
+
+void bind_ops(BuilderClass& builder) {
+  builder
+      .def("full", [](Builder& b, const std::string& dtype, double number, int64_t integer) {
+        return b.full(to_dtype(dtype), number, integer);
+      })
+      .def("size_value", [](Builder& b, const std::string& dtype, const Dim& size) {
+        return b.size_value(to_dtype(dtype), size);
+      })
+      .def("iota", [](Builder& b, const std::string& dtype, const Dim& count, const Dim& start,
+                      const Dim& step) { return b.iota(to_dtype(dtype), count, start, step); })
+      .def("pointwise", [](Builder& b, const std::string& op, const std::vector<NodeId>& inputs) {
+        return b.pointwise(op_from_name(op), inputs);
+      })
+      .def("cast", [](Builder& b, NodeId x, const std::string& dtype) {
+        return b.cast(x, to_dtype(dtype));
+      })
+      .def("reduce", [](Builder& b, const std::string& op, NodeId x, std::vector<int64_t> axes,
+                        const std::string& dtype, bool keepdim) {
+        return b.reduce(op_from_name(op), x, std::move(axes), to_dtype(dtype), keepdim);
+      })
+      .def("reshape", &Builder::reshape)
+      .def("permute", &Builder::permute)
+      .def("expand", &Builder::expand)
+      .def("slice", &Builder::slice)
+      .def("flip", &Builder::flip)
+      .def("cat", &Builder::cat)
+      .def("pad", &Builder::pad)
+      .def("index", &Builder::index)
+      .def("gather", &Builder::gather)
+      .def("slice_scatter", &Builder::slice_scatter)
+      .def("with_strides", &Builder::with_strides)
+      .def("library", &Builder::library, py::arg("name"), py::arg("call"), py::arg("inputs"),
+           py::arg("results"), py::arg("several"));
+}
+
+}  // namespace
+
+void bind_builder(py::module_& module) {
+  bind_dim(module);
+  bind_nouns(module);
+  bind_calls(module);
+  BuilderClass builder(module, "Builder");
+  bind_graph_ends(builder);
+  bind_ops(builder);
+}
+
+}  // namespace stitch

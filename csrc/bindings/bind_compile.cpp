@@ -1,0 +1,102 @@
+// compile, show_stage and CompiledGraph as Python sees them.
+#include <c10/core/DeviceGuard.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "bindings/compiled_graph.h"
+#include "bindings/python_types.h"
+#include "compile.h"
+#include "runtime/driver.h"
+#include "runtime/pool.h"
+
+namespace stitch {
+namespace {
+
+namespace py = pybind11;
+using namespace py::literals;
+
+py::dict to_dict(const ReportedKernel& kernel) {
+  py::list ops, schemes;
+  for (const ReportedOp& op : kernel.ops) ops.append(py::dict("op"_a = op.op, "location"_a = op.location));
+  for (const ReportedValue& value : kernel.schemes) {
+    schemes.append(py::dict("value"_a = value.value, "scheme"_a = value.scheme));
+  }
+  return py::dict(
+      "name"_a = kernel.name, "ops"_a = ops, "schemes"_a = schemes,
+      "bytes_read"_a = kernel.bytes_read, "bytes_written"_a = kernel.bytes_written,
+      "bytes_planned"_a = kernel.bytes_planned, "grid"_a = kernel.grid, "block"_a = kernel.block,
+      "shared_bytes"_a = kernel.shared_bytes, "registers"_a = kernel.registers,
+      "spill_bytes"_a = kernel.spill_bytes, "predicted_us"_a = kernel.predicted_us,
+      "compile_ms"_a = kernel.compile_ms, "from_cache"_a = kernel.from_cache,
+      "text"_a = kernel.text);
+}
+
+py::dict to_dict(const ReportedCall& call) {
+  return py::dict("name"_a = call.name, "location"_a = call.location,
+                  "bytes_read"_a = call.bytes_read, "bytes_written"_a = call.bytes_written);
+}
+
+py::dict to_dict(const ReportedCut& cut) {
+  return py::dict("edge"_a = cut.edge, "rule"_a = cut.rule, "words"_a = cut.words,
+                  "remedy"_a = cut.remedy);
+}
+
+py::dict to_dict(const ReportedStage& stage) {
+  return py::dict("name"_a = stage.name, "milliseconds"_a = stage.milliseconds);
+}
+
+template <class T>
+py::list to_list(const std::vector<T>& items) {
+  py::list list;
+  for (const T& item : items) list.append(to_dict(item));
+  return list;
+}
+
+py::dict to_dict(const Report& report) {
+  return py::dict(
+      "target"_a = report.target, "kernels"_a = to_list(report.kernels),
+      "library_calls"_a = to_list(report.library_calls), "cuts"_a = to_list(report.cuts),
+      "stages"_a = to_list(report.stages), "bytes_touched"_a = report.bytes_touched,
+      "bytes_planned"_a = report.bytes_planned, "bytes_unfused"_a = report.bytes_unfused,
+      "bytes_compulsory"_a = report.bytes_compulsory, "stitched_ops"_a = report.stitched_ops);
+}
+
+CompiledGraph compile_graph(const Graph& graph, std::shared_ptr<CallTable> calls,
+                            const py::dict& options, const std::string& target, bool load,
+                            int device_index) {
+  const CompileRequest request{graph, read_options(options), target, load};
+  const c10::Device device = target == "cpu" || !load
+                                 ? c10::Device(c10::kCPU)
+                                 : c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(device_index));
+  py::gil_scoped_release no_gil;
+  host_pool().set_limit(request.settings.pool_bytes);
+  // Kernels are loaded into the context of the device they will run on.
+  const c10::DeviceGuard guard(device);
+  if (device.is_cuda()) ensure_context(device_index);
+  CompileResult result = compile(request);
+  count_compilation(result.report);
+  return {std::move(result.program), std::move(calls), std::move(result.report), device};
+}
+
+void make_callable(PyHeapTypeObject* type) { type->ht_type.tp_call = &call_compiled_graph; }
+
+}  // namespace
+
+void bind_compile(py::module_& module) {
+  py::class_<CompiledGraph> compiled(module, "CompiledGraph", py::custom_type_setup(make_callable));
+  compiled.def("report", [](const CompiledGraph& graph) { return to_dict(graph.report); })
+      .def("__str__", [](const CompiledGraph& graph) { return to_string(*graph.program); });
+  // AOTAutograd hands its list of arguments over to a callable with this mark.
+  compiled.attr("_boxed_call") = true;
+  module.def("compile", &compile_graph, "graph"_a, "calls"_a, "options"_a, "target"_a,
+             "load"_a = true, "device_index"_a = 0);
+  module.def(
+      "show_stage",
+      [](const Graph& graph, const py::dict& options, const std::string& target,
+         const std::string& stage) {
+        return show_stage({graph, read_options(options), target, false}, stage);
+      },
+      "graph"_a, "options"_a, "target"_a, "stage"_a);
+}
+
+}  // namespace stitch

@@ -1,0 +1,198 @@
+// What the process has one of: errors, options, the op table, caches, pools, the driver.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <atomic>
+
+#include "base/log.h"
+#include "bindings/compiled_graph.h"
+#include "bindings/python_types.h"
+#include "jit/kernel_cache.h"
+#include "jit/nvrtc.h"
+#include "ops/op.h"
+#include "runtime/driver.h"
+#include "runtime/executor.h"
+#include "runtime/pool.h"
+
+namespace stitch {
+namespace {
+
+namespace py = pybind11;
+using namespace py::literals;
+
+struct ErrorClasses {
+  PyObject *user, *unsupported, *internal;
+};
+ErrorClasses error_classes;
+
+std::atomic<int64_t> kernel_count, stitched_op_count, library_call_count;
+
+PyObject* make_error(py::module_& module, const char* name, PyObject* base, const char* doc) {
+  const std::string full_name = "torch_stitch." + std::string(name);
+  PyObject* error = PyErr_NewExceptionWithDoc(full_name.c_str(), doc, base, nullptr);
+  if (!error) throw py::error_already_set();
+  module.attr(name) = py::handle(error);
+  return error;  // kept for the life of the process
+}
+
+void bind_errors(py::module_& module) {
+  error_classes.user = make_error(module, "StitchError", PyExc_ValueError,
+                                  "An option, a mode or an argument that torch_stitch does not take.");
+  error_classes.unsupported = make_error(module, "UnsupportedError", PyExc_RuntimeError,
+                                         "Something that torch_stitch does not do.");
+  error_classes.internal = make_error(module, "InternalError", PyExc_RuntimeError,
+                                      "A fault in torch_stitch; please report it.");
+  py::register_exception_translator([](std::exception_ptr exception) {
+    try {
+      std::rethrow_exception(exception);
+    } catch (const Error&) {
+      set_python_error();
+    }
+  });
+}
+
+// Warnings of the core become Python's; one that a filter turns into an error cannot unwind the
+// compiler and is printed instead.
+void warn_in_python(const std::string& message) {
+  py::gil_scoped_acquire gil;
+  if (PyErr_WarnEx(PyExc_RuntimeWarning, ("torch_stitch: " + message).c_str(), 1) < 0) {
+    PyErr_WriteUnraisable(nullptr);
+  }
+}
+
+SettingValue to_setting(py::handle value) {
+  if (py::isinstance<py::bool_>(value)) return value.cast<bool>();
+  if (py::isinstance<py::int_>(value)) return value.cast<int64_t>();
+  if (py::isinstance<py::str>(value)) return value.cast<std::string>();
+  throw UserError("an option is " + std::string(py::repr(value)) +
+                  "; options are bool, int or str");
+}
+
+py::object to_python(const SettingValue& value) {
+  return std::visit([](const auto& typed) { return py::object(py::cast(typed)); }, value);
+}
+
+py::list list_settings() {
+  py::list rows;
+  for (const SettingRow& row : settings_rows()) {
+    rows.append(py::dict("name"_a = row.name, "env"_a = row.env, "type"_a = row.type,
+                         "default"_a = to_python(row.default_value), "allowed"_a = row.allowed,
+                         "doc"_a = row.doc));
+  }
+  return rows;
+}
+
+void bind_settings(py::module_& module) {
+  module.def("settings", &list_settings);
+  module.def("check_options", [](const py::dict& options) { read_options(options); });
+  module.def("get_option", [](const py::dict& options, const std::string& name) {
+    return to_python(get_option(read_options(options), name));
+  });
+}
+
+py::list list_ops() {
+  static constexpr const char* kFamilies[] = {"source", "input",  "pointwise", "reduce",
+                                              "view",   "reader", "library"};
+  static constexpr const char* kTypeRules[] = {"same",    "bool",     "first",
+                                               "integer", "explicit", "second"};
+  static constexpr const char* kCosts[] = {"free", "light", "divide", "special", "heavy"};
+  py::list rows;
+  for (const OpInfo& op : all_ops()) {
+    rows.append(py::dict("name"_a = op.name, "family"_a = kFamilies[static_cast<int>(op.family)],
+                         "arity"_a = op.arity,
+                         "type_rule"_a = kTypeRules[static_cast<int>(op.type_rule)],
+                         "function"_a = op.function, "identity"_a = op.identity,
+                         "cost"_a = kCosts[static_cast<int>(op.cost)], "low"_a = op.low,
+                         "high"_a = op.high, "aten"_a = op.aten, "doc"_a = op.doc));
+  }
+  return rows;
+}
+
+py::dict read_counters() {
+  const CacheCounters cache = process_cache_counters();
+  return py::dict("kernels"_a = kernel_count.load(), "stitched_ops"_a = stitched_op_count.load(),
+                  "library_calls"_a = library_call_count.load(),
+                  "cache_hits"_a = cache.hits_memory + cache.hits_disk,
+                  "cache_hits_disk"_a = cache.hits_disk, "cache_misses"_a = cache.misses,
+                  "cache_refused"_a = cache.refused,
+                  "compile_seconds"_a = cache.compile_seconds);
+}
+
+void reset_counters() {
+  kernel_count = stitched_op_count = library_call_count = 0;
+  reset_process_cache_counters();
+}
+
+py::dict read_pool() {
+  const PoolStatistics pool = host_pool().statistics();
+  return py::dict("used_bytes"_a = pool.used_bytes, "cached_bytes"_a = pool.cached_bytes,
+                  "limit_bytes"_a = pool.limit_bytes, "reused_blocks"_a = pool.reused_blocks,
+                  "created_blocks"_a = pool.created_blocks);
+}
+
+void bind_resources(py::module_& module) {
+  module.def("counters", &read_counters);
+  module.def("reset_counters", &reset_counters);
+  module.def("pool_statistics", &read_pool);
+  module.def("release_memory", [] { host_pool().release_cached(); });
+  module.def("set_nvrtc_directories", &set_nvrtc_directories, "directories"_a);
+  module.def("nvrtc_available", [] {
+    const Verdict verdict = nvrtc_available();
+    return py::make_tuple(verdict.ok, verdict.why, verdict.remedy);
+  });
+  module.def("driver_available", [] {
+    const Verdict verdict = driver_available();
+    return py::make_tuple(verdict.ok, verdict.why, verdict.remedy);
+  });
+}
+
+}  // namespace
+
+Settings read_options(const py::dict& options) {
+  Settings settings = default_settings();
+  for (const auto& [name, value] : options) {
+    set_option(settings, py::str(name), to_setting(value));
+  }
+  return settings;
+}
+
+void count_compilation(const Report& report) {
+  kernel_count += static_cast<int64_t>(report.kernels.size());
+  stitched_op_count += report.stitched_ops;
+  library_call_count += static_cast<int64_t>(report.library_calls.size());
+}
+
+bool set_python_error() {
+  try {
+    throw;
+  } catch (const OutOfRangeError& error) {
+    PyErr_SetString(PyExc_IndexError, error.what());
+  } catch (const UserError& error) {
+    PyErr_SetString(error_classes.user, error.what());
+  } catch (const UnsupportedError& error) {
+    PyErr_SetString(error_classes.unsupported, error.what());
+  } catch (const DriverError& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  } catch (const Error& error) {
+    PyErr_SetString(error_classes.internal, error.what());
+  } catch (...) {
+    return false;
+  }
+  return true;
+}
+
+void bind_process(py::module_& module) {
+  bind_errors(module);
+  bind_settings(module);
+  module.def("ops", &list_ops);
+  bind_resources(module);
+  set_warning_sink(&warn_in_python);
+}
+
+}  // namespace stitch
+
+PYBIND11_MODULE(_core, module) {
+  stitch::bind_process(module);
+  stitch::bind_builder(module);
+  stitch::bind_compile(module);
+}

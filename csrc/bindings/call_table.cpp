@@ -1,0 +1,140 @@
+#include "bindings/call_table.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/List.h>
+#include <torch/csrc/autograd/python_variable.h>
+
+#include "bindings/python_types.h"
+
+namespace stitch {
+namespace {
+
+namespace py = pybind11;
+
+c10::IValue make_value(const CallArgument& argument, const CallValues& values);
+
+c10::IValue make_list(const CallArgument& argument, const CallValues& values) {
+  c10::impl::GenericList list(argument.type);
+  list.reserve(argument.elements.size());
+  for (const CallArgument& element : argument.elements) list.push_back(make_value(element, values));
+  return list;
+}
+
+c10::IValue make_integer(const CallArgument& argument, const CallValues& values) {
+  const int64_t integer = evaluate(argument.integer, values.symbols);
+  if (argument.type->kind() == c10::TypeKind::FloatType) return static_cast<double>(integer);
+  return integer;
+}
+
+c10::IValue make_object(const CallArgument& argument, const CallValues& values) {
+  py::gil_scoped_acquire gil;
+  return to_ivalue(values.objects[argument.index], argument.type);
+}
+
+c10::IValue make_value(const CallArgument& argument, const CallValues& values) {
+  switch (argument.kind) {
+    case CallArgument::Kind::kConstant: return argument.constant;
+    case CallArgument::Kind::kTensor: return values.operands[argument.index];
+    case CallArgument::Kind::kInteger: return make_integer(argument, values);
+    case CallArgument::Kind::kObject: return make_object(argument, values);
+    case CallArgument::Kind::kList: return make_list(argument, values);
+  }
+  return {};
+}
+
+void flatten(const c10::IValue& value, std::vector<at::Tensor>& tensors) {
+  if (value.isTensor()) {
+    tensors.push_back(value.toTensor());
+  } else if (value.isList()) {
+    for (const c10::IValue& element : value.toListRef()) flatten(element, tensors);
+  } else if (value.isTuple()) {
+    for (const c10::IValue& element : value.toTupleRef().elements()) flatten(element, tensors);
+  } else {
+    tensors.emplace_back();
+  }
+}
+
+std::vector<at::Tensor> run(const OperatorCall& call, const CallValues& values) {
+  // Gradients are the business of the graph, so results carry no history.
+  at::AutoDispatchBelowADInplaceOrView guard;
+  torch::jit::Stack stack;
+  stack.reserve(call.arguments.size() + 1);
+  for (const CallArgument& argument : call.arguments) stack.push_back(make_value(argument, values));
+  if (values.out.defined()) {
+    stack.emplace_back(values.out);
+    call.out_variant->callBoxed(&stack);
+  } else {
+    call.op.callBoxed(&stack);
+  }
+  std::vector<at::Tensor> tensors;
+  for (const c10::IValue& value : stack) flatten(value, tensors);
+  return tensors;
+}
+
+py::object fill(py::handle item, const CallValues& values) {
+  if (py::isinstance<CallPlaceholder>(item)) {
+    const auto& placeholder = item.cast<const CallPlaceholder&>();
+    switch (placeholder.kind) {
+      case CallArgument::Kind::kTensor: {
+        const at::Tensor& tensor = values.operands[placeholder.index];
+        return py::reinterpret_steal<py::object>(THPVariable_Wrap(tensor));
+      }
+      case CallArgument::Kind::kInteger:
+        return py::int_(evaluate(placeholder.integer, values.symbols));
+      default: return values.objects[placeholder.index];
+    }
+  }
+  if (py::isinstance<py::list>(item)) {
+    py::list filled;
+    for (const py::handle element : item) filled.append(fill(element, values));
+    return filled;
+  }
+  if (PyTuple_CheckExact(item.ptr())) {
+    py::tuple filled(py::len(item));
+    for (size_t i = 0; i < filled.size(); ++i) {
+      filled[i] = fill(py::reinterpret_borrow<py::tuple>(item)[i], values);
+    }
+    return filled;
+  }
+  if (PyDict_CheckExact(item.ptr())) {
+    py::dict filled;
+    for (const auto entry : py::reinterpret_borrow<py::dict>(item)) {
+      filled[entry.first] = fill(entry.second, values);
+    }
+    return filled;
+  }
+  return py::reinterpret_borrow<py::object>(item);
+}
+
+void flatten(py::handle value, std::vector<at::Tensor>& tensors) {
+  if (THPVariable_Check(value.ptr())) {
+    tensors.push_back(THPVariable_Unpack(value.ptr()));
+  } else if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) {
+    for (const py::handle element : value) flatten(element, tensors);
+  } else {
+    tensors.emplace_back();
+  }
+}
+
+std::vector<at::Tensor> run(const PythonCall& call, const CallValues& values) {
+  py::gil_scoped_acquire gil;
+  const py::object result =
+      call.callable(*fill(call.arguments, values).cast<py::tuple>(),
+                    **fill(call.keywords, values).cast<py::dict>());
+  std::vector<at::Tensor> tensors;
+  flatten(result, tensors);
+  return tensors;
+}
+
+}  // namespace
+
+CallTable::~CallTable() {
+  py::gil_scoped_acquire gil;
+  rows.clear();
+}
+
+std::vector<at::Tensor> run_call(const CallRow& row, const CallValues& values) {
+  return std::visit([&](const auto& call) { return run(call, values); }, row.call);
+}
+
+}  // namespace stitch

@@ -1,0 +1,90 @@
+// CallTable: the library calls of one graph, as templates that are filled with a call's tensors.
+//
+// Rows are either an operator, run through the dispatcher without the GIL, or any Python callable
+// (higher-order operators), run with it.  A table never changes once its graph is compiled.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
+#include <pybind11/pybind11.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ops/dim.h"
+
+namespace stitch {
+
+// How one argument of an operator is made.
+struct CallArgument {
+  enum class Kind {
+    kConstant,  // `constant`
+    kTensor,    // operand `index` of the step
+    kInteger,   // `integer`, by the symbols of the call
+    kObject,    // `CallTable::objects[index]`: an argument of the call that is no tensor
+    kList,      // `elements`, as a list of `element_type`
+  };
+  Kind kind = Kind::kConstant;
+  c10::IValue constant;
+  int index = -1;
+  Dim integer;
+  std::vector<CallArgument> elements;
+  c10::TypePtr type;  // kInteger, kObject: of the parameter; kList: of its elements
+};
+
+struct OperatorCall {
+  c10::OperatorHandle op;
+  std::vector<CallArgument> arguments;
+  // Takes the same arguments and the result: used on the CPU, where memory from the pool costs no
+  // page faults.
+  std::optional<c10::OperatorHandle> out_variant;
+};
+
+// Arguments as Python objects, with CallPlaceholders where the call's own values go.
+struct PythonCall {
+  pybind11::object callable;
+  pybind11::tuple arguments;
+  pybind11::dict keywords;
+};
+
+struct CallPlaceholder {
+  CallArgument::Kind kind;
+  int index = -1;
+  Dim integer;
+};
+
+struct CallRow {
+  std::string name;  // "aten.mm.default"
+  std::variant<OperatorCall, PythonCall> call;
+};
+
+struct CallTable {
+  CallTable() = default;
+  CallTable(const CallTable&) = delete;
+  CallTable& operator=(const CallTable&) = delete;
+  ~CallTable();  // takes the GIL
+
+  std::vector<CallRow> rows;
+  std::vector<int> objects;  // positions of the call's arguments that rows take as they are
+};
+
+// What one call gives to a row.
+struct CallValues {
+  const std::vector<at::Tensor>& operands;
+  const std::vector<int64_t>& symbols;
+  const std::vector<pybind11::object>& objects;
+  at::Tensor out;  // defined: the result goes here
+};
+
+inline bool takes_out(const CallRow& row) {
+  const OperatorCall* call = std::get_if<OperatorCall>(&row.call);
+  return call && call->out_variant;
+}
+
+// Every leaf of the result counts, lists and tuples flattened; what is no tensor is undefined.
+std::vector<at::Tensor> run_call(const CallRow& row, const CallValues& values);
+
+}  // namespace stitch

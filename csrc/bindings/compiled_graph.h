@@ -1,0 +1,29 @@
+// CompiledGraph: a Program with its library calls, callable from Python.
+#pragma once
+
+#include <c10/core/Device.h>
+#include <pybind11/pybind11.h>
+
+#include <memory>
+
+#include "bindings/call_table.h"
+#include "report.h"
+#include "runtime/program.h"
+
+namespace stitch {
+
+struct CompiledGraph {
+  std::shared_ptr<const Program> program;
+  std::shared_ptr<const CallTable> calls;
+  Report report;
+  c10::Device device = c10::Device(c10::kCPU);
+};
+
+// compiled(arguments, stream=0): takes a list and clears it, returns a list of what the graph
+// yields.  `stream` is the CUDA stream as an integer.
+PyObject* call_compiled_graph(PyObject* self, PyObject* arguments, PyObject* keywords);
+
+// Sets the Python error that belongs to the exception being handled; true if it is one of ours.
+bool set_python_error();
+
+}  // namespace stitch

@@ -1,0 +1,41 @@
+// What the rooms of the module share: the entry points of each file, and the arguments of calls.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include "bindings/call_table.h"
+#include "config/settings.h"
+#include "report.h"
+
+namespace stitch {
+
+// Operand `index` of a library node, in the arguments of a call.
+struct PythonOperand {
+  int index;
+};
+
+// Argument `position` of the graph's call, whatever Python object that is.
+struct PythonArgument {
+  int position;
+};
+
+// A Python object as what an operator takes for a parameter of this type; `count`: of its `int[2]`.
+c10::IValue to_ivalue(pybind11::handle item, const c10::TypePtr& type,
+                      std::optional<int> count = std::nullopt);
+
+// Adds `target`, an OpOverload or any callable, to the table; returns its row.  Among the arguments,
+// nested in lists, tuples and dicts, PythonOperand, PythonArgument and Dim stand for values of the
+// call.
+int64_t add_call(CallTable& table, const std::string& name, pybind11::object target,
+                 const pybind11::sequence& arguments, const pybind11::dict& keywords);
+
+// Defaults overlaid by a dict of options; UserError for one that does not exist.
+Settings read_options(const pybind11::dict& options);
+// Adds a report to the counters of the process.
+void count_compilation(const Report& report);
+
+void bind_builder(pybind11::module_& module);
+void bind_compile(pybind11::module_& module);
+void bind_process(pybind11::module_& module);
+
+}  // namespace stitch

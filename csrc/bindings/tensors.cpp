@@ -1,0 +1,121 @@
+#include "bindings/tensors.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/empty_strided.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/StorageImpl.h>
+
+#include "base/error.h"
+#include "runtime/pool.h"
+
+namespace stitch {
+namespace {
+
+void return_to_pool(void* block) { host_pool().release(static_cast<PoolBlock*>(block)); }
+
+at::DataPtr allocate_from_pool(int64_t bytes) {
+  if (bytes == 0) return at::DataPtr(nullptr, c10::Device(c10::kCPU));
+  PoolBlock* block = host_pool().allocate(bytes);
+  return at::DataPtr(data(block), block, &return_to_pool, c10::Device(c10::kCPU));
+}
+
+}  // namespace
+
+Layout evaluate_layout(const TensorType& type, const std::vector<int64_t>& symbols) {
+  Layout layout;
+  for (const Dim& extent : type.shape) layout.sizes.push_back(evaluate(extent, symbols));
+  for (const Dim& stride : type.strides) layout.strides.push_back(evaluate(stride, symbols));
+  return layout;
+}
+
+int64_t storage_bytes(const Layout& layout, int64_t element_bytes) {
+  int64_t last = 0;
+  for (size_t d = 0; d < layout.sizes.size(); ++d) {
+    if (layout.sizes[d] == 0) return 0;
+    last += (layout.sizes[d] - 1) * layout.strides[d];
+  }
+  return (last + 1) * element_bytes;
+}
+
+c10::ScalarType to_scalar_type(DType dtype) {
+  switch (dtype) {
+    case DType::kBool: return c10::kBool;
+    case DType::kU8: return c10::kByte;
+    case DType::kI8: return c10::kChar;
+    case DType::kI16: return c10::kShort;
+    case DType::kI32: return c10::kInt;
+    case DType::kI64: return c10::kLong;
+    case DType::kF16: return c10::kHalf;
+    case DType::kBF16: return c10::kBFloat16;
+    case DType::kF32: return c10::kFloat;
+    case DType::kF64: return c10::kDouble;
+    case DType::kOpaque: break;
+  }
+  throw InternalError("an opaque value has no element type");
+}
+
+DType from_scalar_type(c10::ScalarType type) {
+  switch (type) {
+    case c10::kBool: return DType::kBool;
+    case c10::kByte: return DType::kU8;
+    case c10::kChar: return DType::kI8;
+    case c10::kShort: return DType::kI16;
+    case c10::kInt: return DType::kI32;
+    case c10::kLong: return DType::kI64;
+    case c10::kHalf: return DType::kF16;
+    case c10::kBFloat16: return DType::kBF16;
+    case c10::kFloat: return DType::kF32;
+    case c10::kDouble: return DType::kF64;
+    default: return DType::kOpaque;
+  }
+}
+
+at::Tensor make_tensor(const Layout& layout, c10::ScalarType dtype, c10::Device device) {
+  if (!device.is_cpu()) {
+    at::AutoDispatchBelowADInplaceOrView guard;
+    return at::empty_strided(layout.sizes, layout.strides,
+                             at::TensorOptions().dtype(dtype).device(device));
+  }
+  const caffe2::TypeMeta meta = c10::scalarTypeToTypeMeta(dtype);
+  const int64_t bytes = storage_bytes(layout, static_cast<int64_t>(meta.itemsize()));
+  // The allocator serves resize_; the memory itself goes back to the pool.
+  auto storage = c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(), bytes, allocate_from_pool(bytes),
+      c10::GetCPUAllocator(), /*resizable=*/true);
+  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
+      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), meta);
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(layout.sizes, layout.strides);
+  return tensor;
+}
+
+at::Tensor view_memory(const at::Tensor& memory, int64_t offset, const Layout& layout,
+                       c10::ScalarType dtype) {
+  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
+      c10::TensorImpl::VIEW, c10::Storage(memory.storage()), memory.key_set(),
+      c10::scalarTypeToTypeMeta(dtype));
+  tensor.unsafeGetTensorImpl()->set_storage_offset(offset);
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(layout.sizes, layout.strides);
+  return tensor;
+}
+
+at::Tensor copy_tensor(const at::Tensor& from, const Layout& layout) {
+  at::AutoDispatchBelowADInplaceOrView guard;
+  at::Tensor to = make_tensor(layout, from.scalar_type(), from.device());
+  to.copy_(from);
+  return to;
+}
+
+bool has_sizes(const at::Tensor& tensor, const Layout& layout) {
+  return tensor.sizes().equals(layout.sizes);
+}
+
+bool has_strides(const at::Tensor& tensor, const Layout& layout) {
+  if (tensor.numel() == 0) return true;
+  const c10::IntArrayRef strides = tensor.strides();
+  for (size_t d = 0; d < layout.sizes.size(); ++d) {
+    if (layout.sizes[d] != 1 && strides[d] != layout.strides[d]) return false;
+  }
+  return true;
+}
+
+}  // namespace stitch

@@ -1,0 +1,37 @@
+// Tensors made of memory: what TorchFrame needs beyond the public factory functions.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/SmallVector.h>
+
+#include <vector>
+
+#include "ops/type.h"
+
+namespace stitch {
+
+// Sizes and strides of one tensor, evaluated.
+struct Layout {
+  c10::SmallVector<int64_t, 6> sizes, strides;
+};
+
+Layout evaluate_layout(const TensorType& type, const std::vector<int64_t>& symbols);
+int64_t storage_bytes(const Layout& layout, int64_t element_bytes);
+
+c10::ScalarType to_scalar_type(DType dtype);   // InternalError for kOpaque
+DType from_scalar_type(c10::ScalarType type);  // kOpaque for what kernels do not handle
+
+// Uninitialised memory; on the CPU from the host pool.  The tensor resizes, saves and shares like
+// any other.
+at::Tensor make_tensor(const Layout& layout, c10::ScalarType dtype, c10::Device device);
+// Shares the storage of `memory`; `offset` in elements from the storage's start.
+at::Tensor view_memory(const at::Tensor& memory, int64_t offset, const Layout& layout,
+                       c10::ScalarType dtype);
+// As make_tensor, at an aligned address, with the contents of `from`.
+at::Tensor copy_tensor(const at::Tensor& from, const Layout& layout);
+
+bool has_sizes(const at::Tensor& tensor, const Layout& layout);
+// Strides of extents 1 and of tensors without elements do not matter.
+bool has_strides(const at::Tensor& tensor, const Layout& layout);
+
+}  // namespace stitch

@@ -1,0 +1,197 @@
+#include "bindings/torch_frame.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+
+#include <sstream>
+
+#include "base/error.h"
+#include "bindings/tensors.h"
+
+#ifndef _OPENMP
+#error "compile this file with -fopenmp: without it at::parallel_for silently uses one thread"
+#endif
+
+namespace stitch {
+namespace {
+
+std::string describe(const at::Tensor& tensor) {
+  std::ostringstream text;
+  text << tensor.scalar_type() << tensor.sizes() << " on " << tensor.device();
+  return text.str();
+}
+
+std::string describe(const Layout& layout, DType dtype) {
+  std::ostringstream text;
+  text << info(dtype).name << c10::IntArrayRef(layout.sizes);
+  return text.str();
+}
+
+// Kernels read the bits in memory.
+at::Tensor resolve_bits(at::Tensor tensor) {
+  if (!tensor.is_neg()) [[likely]] return tensor;
+  at::AutoDispatchBelowADInplaceOrView guard;
+  return tensor.resolve_neg();
+}
+
+}  // namespace
+
+void TorchFrame::start(const std::vector<int64_t>& symbols) {
+  symbols_ = &symbols;
+  for (size_t i = 0; i < cells_.size(); ++i) {
+    const BufferId id(static_cast<int64_t>(i));
+    if (buffer(id).kind == Buffer::Kind::kArgument && buffer(id).type.dtype != DType::kOpaque) {
+      conform_argument(id);
+    }
+  }
+}
+
+void TorchFrame::conform_argument(BufferId id) {
+  const Buffer& promised = buffer(id);
+  const Layout layout = evaluate_layout(promised.type, *symbols_);
+  at::Tensor given = cells_[id.value()].tensor;
+  if (!has_sizes(given, layout) || from_scalar_type(given.scalar_type()) != promised.type.dtype) {
+    throw UserError("argument " + std::to_string(promised.index) + " is " + describe(given) +
+                    ", but the graph was compiled for " + describe(layout, promised.type.dtype) +
+                    "; compile again for these sizes");
+  }
+  at::Tensor tensor = resolve_bits(given);
+  if (!has_strides(tensor, layout)) tensor = copy_tensor(tensor, layout);
+  if (!tensor.is_same(given)) replace(id, std::move(tensor));
+}
+
+void TorchFrame::replace(BufferId id, at::Tensor replacement) {
+  Cell& cell = cells_[id.value()];
+  replaced_.emplace_back(id, std::move(cell.tensor));
+  cell.tensor = std::move(replacement);
+  cell.address = nullptr;
+}
+
+void TorchFrame::allocate_slab(int64_t bytes) {
+  Layout layout;
+  layout.sizes = {bytes};
+  layout.strides = {1};
+  slab_ = make_tensor(layout, c10::kByte, device_);
+}
+
+void TorchFrame::place_in_slab(BufferId id, int64_t offset_bytes) {
+  Cell& cell = cells_[id.value()];
+  cell.address = static_cast<char*>(slab_.storage().mutable_data()) + offset_bytes;
+}
+
+void TorchFrame::allocate(BufferId id) {
+  const TensorType& type = buffer(id).type;
+  cells_[id.value()].tensor =
+      make_tensor(evaluate_layout(type, *symbols_), to_scalar_type(type.dtype), device_);
+}
+
+void TorchFrame::align(BufferId id, int bytes) {
+  const at::Tensor& misaligned = tensor(id);
+  at::Tensor aligned = copy_tensor(misaligned, evaluate_layout(buffer(id).type, *symbols_));
+  STITCH_CHECK(reinterpret_cast<uintptr_t>(aligned.const_data_ptr()) % bytes == 0,
+               "the allocator gives addresses that are not " << bytes << "-byte aligned");
+  replace(id, std::move(aligned));
+}
+
+void TorchFrame::write_back(BufferId id) {
+  at::AutoDispatchBelowADInplaceOrView guard;
+  for (const auto& [replaced, original] : replaced_) {
+    if (replaced == id) original.copy_(tensor(id));
+  }
+}
+
+void* TorchFrame::data(BufferId id) {
+  Cell& cell = cells_[id.value()];
+  if (cell.address) return cell.address;
+  const Buffer& promised = buffer(id);
+  const at::Tensor& tensor = cell.tensor;
+  if (promised.kind == Buffer::Kind::kAlias && !tensor.defined()) {
+    char* base = static_cast<char*>(data(promised.base));
+    cell.address = base + element_offset(id) * info(promised.type.dtype).bytes;
+    return cell.address;
+  }
+  STITCH_CHECK(tensor.defined(), "buffer " << id << " is not set when a kernel uses it");
+  if (tensor.device().type() != device_.type() || tensor.layout() != c10::kStrided) {
+    throw UnsupportedError("a kernel on " + device_.str() + " would read " + describe(tensor) +
+                           "; it can only read dense tensors of its device");
+  }
+  cell.address = tensor.unsafeGetTensorImpl()->mutable_data();
+  return cell.address;
+}
+
+void TorchFrame::release(BufferId id) { cells_[id.value()] = Cell(); }
+
+int64_t TorchFrame::element_offset(BufferId alias) const {
+  return evaluate(buffer(alias).offset, *symbols_);
+}
+
+at::Tensor& TorchFrame::tensor(BufferId id) {
+  Cell& cell = cells_[id.value()];
+  const Buffer& promised = buffer(id);
+  if (cell.tensor.defined() || promised.kind == Buffer::Kind::kResult) return cell.tensor;
+  const Layout layout = evaluate_layout(promised.type, *symbols_);
+  const c10::ScalarType dtype = to_scalar_type(promised.type.dtype);
+  if (promised.kind == Buffer::Kind::kAlias) {
+    const at::Tensor& base = tensor(promised.base);
+    cell.tensor = view_memory(base, base.storage_offset() + element_offset(id), layout, dtype);
+    return cell.tensor;
+  }
+  STITCH_CHECK(promised.kind == Buffer::Kind::kSlab,
+               "buffer " << id << " is not set when a library call uses it");
+  const auto* slab = static_cast<const char*>(slab_.storage().data());
+  const int64_t offset_bytes = static_cast<const char*>(cell.address) - slab;
+  cell.tensor = view_memory(slab_, offset_bytes / info(promised.type.dtype).bytes, layout, dtype);
+  return cell.tensor;
+}
+
+void TorchFrame::copy(BufferId from, BufferId to) {
+  at::AutoDispatchBelowADInplaceOrView guard;
+  tensor(to).copy_(tensor(from));
+}
+
+void TorchFrame::call(const CallStep& step) {
+  const CallRow& row = calls_.rows.at(step.call);
+  std::vector<at::Tensor> operands;
+  operands.reserve(step.inputs.size());
+  for (const BufferId input : step.inputs) operands.push_back(tensor(input));
+  CallValues values{operands, *symbols_, objects_, {}};
+  if (takes_out(row) && device_.is_cpu() && step.outputs.size() == 1 && step.outputs[0].valid()) {
+    allocate(step.outputs[0]);
+    values.out = cells_[step.outputs[0].value()].tensor;
+    run_call(row, values);
+    return;
+  }
+  std::vector<at::Tensor> results = run_call(row, values);
+  for (size_t i = 0; i < step.outputs.size(); ++i) {
+    if (!step.outputs[i].valid() || i >= results.size()) continue;
+    set_result(step.outputs[i], std::move(results[i]), step);
+  }
+}
+
+void TorchFrame::set_result(BufferId id, at::Tensor result, const CallStep& step) {
+  const TensorType& type = buffer(id).type;
+  // What outlives the call must not sit in memory that the next value overwrites.
+  const bool is_in_slab = result.defined() && slab_.defined() && result.has_storage() &&
+                          result.storage().is_alias_of(slab_.storage());
+  if (is_in_slab) {
+    at::AutoDispatchBelowADInplaceOrView guard;
+    result = result.clone();
+  }
+  if (result.defined() && type.dtype != DType::kOpaque) {
+    const Layout layout = evaluate_layout(type, *symbols_);
+    if (!has_sizes(result, layout) || from_scalar_type(result.scalar_type()) != type.dtype) {
+      throw InternalError(calls_.rows[step.call].name + " returned " + describe(result) +
+                          ", the graph expects " + describe(layout, type.dtype));
+    }
+    result = resolve_bits(std::move(result));
+    if (!has_strides(result, layout)) result = copy_tensor(result, layout);
+  }
+  cells_[id.value()] = Cell{std::move(result), nullptr};
+}
+
+void TorchFrame::parallel_for(int64_t count, int64_t grain,
+                              const std::function<void(int64_t, int64_t)>& body) {
+  at::parallel_for(0, count, grain, body);
+}
+
+}  // namespace stitch

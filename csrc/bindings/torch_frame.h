@@ -1,0 +1,72 @@
+// TorchFrame: the tensors of one running call.
+//
+// Slab values and views are addresses until a library call wants them as tensors.  CPU memory comes
+// from the host pool, CUDA memory from torch's caching allocator.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <pybind11/pybind11.h>
+
+#include <utility>
+#include <vector>
+
+#include "bindings/call_table.h"
+#include "runtime/host.h"
+
+namespace stitch {
+
+class TorchFrame final : public Frame {
+ public:
+  TorchFrame(const Program& program, const CallTable& calls, c10::Device device, void* stream)
+      : program_(program), calls_(calls), device_(device), stream_(stream),
+        cells_(program.buffers.size()) {}
+
+  // What the call was given, before it runs.
+  void set_argument(BufferId id, at::Tensor tensor) { cells_[id.value()].tensor = std::move(tensor); }
+  void add_object(pybind11::object object) { objects_.push_back(std::move(object)); }
+  // What it yields, afterwards.
+  const at::Tensor& output(BufferId id, const std::vector<int64_t>& symbols) {
+    symbols_ = &symbols;
+    return tensor(id);
+  }
+
+  void start(const std::vector<int64_t>& symbols) override;
+  void allocate_slab(int64_t bytes) override;
+  void place_in_slab(BufferId id, int64_t offset_bytes) override;
+  void allocate(BufferId id) override;
+  void align(BufferId id, int bytes) override;
+  void write_back(BufferId id) override;
+  void* data(BufferId id) override;
+  void release(BufferId id) override;
+  void copy(BufferId from, BufferId to) override;
+  void call(const CallStep& step) override;
+  void parallel_for(int64_t count, int64_t grain,
+                    const std::function<void(int64_t, int64_t)>& body) override;
+  void* stream() override { return stream_; }
+
+ private:
+  struct Cell {
+    at::Tensor tensor;        // undefined: nothing there, or only an address
+    void* address = nullptr;  // null: not asked for, or no elements
+  };
+
+  const Buffer& buffer(BufferId id) const { return program_.buffers[id.value()]; }
+  int64_t element_offset(BufferId alias) const;
+  at::Tensor& tensor(BufferId id);
+  void replace(BufferId id, at::Tensor replacement);
+  void conform_argument(BufferId id);
+  void set_result(BufferId id, at::Tensor result, const CallStep& step);
+
+  const Program& program_;
+  const CallTable& calls_;
+  const c10::Device device_;
+  void* const stream_;
+  const std::vector<int64_t>* symbols_ = nullptr;
+  std::vector<Cell> cells_;
+  at::Tensor slab_;
+  std::vector<pybind11::object> objects_;
+  // Tensors that `start` and `align` replaced, kept while their memory may be in use.
+  std::vector<std::pair<BufferId, at::Tensor>> replaced_;
+};
+
+}  // namespace stitch

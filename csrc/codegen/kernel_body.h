@@ -1,0 +1,42 @@
+// KernelBody: the statements of one kernel before they are text.
+//
+// Expressions are in the dialect both targets share: scalars, pointers and calls into
+// device/stitch.  Statements keep what a verifier must see: loops, predicates, barriers.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace stitch {
+
+struct Statement {
+  enum class Kind {
+    kLet,      // const `type` name = expr;
+    kVar,      // `type` name = expr;
+    kArray,    // `type` name[`count`];
+    kAssign,   // name = expr;
+    kStore,    // if (predicate) name = expr;   (name is an element of a buffer)
+    kReduce,   // const `type` name = expr, an all_reduce: every thread must come here
+    kLoop,     // for (`type` name = expr; name < bound; ++name) body
+    kCall,     // if (predicate) expr;
+  };
+  Kind kind;
+  std::string type, name, expr;
+  std::string predicate;    // empty: always
+  std::string bound;        // kLoop
+  std::string pragma;       // kLoop: "", "STITCH_UNROLL", "STITCH_SIMD(...)"
+  int64_t count = 0;        // kArray
+  std::vector<Statement> body;
+};
+
+struct KernelBody {
+  std::vector<Statement> statements;
+};
+
+std::string to_string(const KernelBody& body);
+// InternalError when a name is used before its definition, or a reduction sits where threads may
+// not all arrive (below a loop whose bound differs between threads is excluded by construction;
+// predicates never enclose statements).
+void verify_body(const KernelBody& body, const std::vector<std::string>& parameters);
+
+}  // namespace stitch

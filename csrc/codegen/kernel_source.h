@@ -1,0 +1,33 @@
+// KernelSource: the text of one kernel and how it is called.
+//
+// CPU:  void name(void* const* pointers, const i64* sizes, i64 begin, i64 end, i32* error)
+//       runs blocks [begin, end); any split of [0, grid) over threads is right.
+// CUDA: name<<<grid, threads>>>(pointer 0, ..., size 0, ..., i32* error)
+// `error` becomes 1 when an index was out of range (then the results mean nothing).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace stitch {
+
+struct KernelArgument {
+  NodeId value;          // a materialised value of the graph
+  bool is_store = false;
+  int alignment_bytes = 1;  // the text assumes this alignment of the base address
+};
+
+struct KernelSource {
+  std::string name;  // begins with the ops it holds, ends in a hash of the text
+  std::string text;  // without the device headers
+  std::vector<KernelArgument> pointers;
+  std::vector<Dim> sizes;  // integer arguments: sizes only known at run time
+  Dim grid;                // blocks
+  int threads = 1;
+  int shared_bytes = 0;
+  bool may_fail = false;   // the text reports through `error`
+};
+
+}  // namespace stitch

@@ -1,0 +1,307 @@
+#include "codegen/lower_kernel.h"
+
+#include <algorithm>
+
+#include "codegen/lower_reductions.h"
+#include "codegen/lower_values.h"
+#include "schedule/build_loops.h"
+#include "schedule/map_axes.h"
+#include "schedule/place_values.h"
+#include "schedule/schedule_kernel.h"
+
+namespace stitch {
+namespace {
+
+constexpr int64_t kMaxUnroll = 16;  // trips
+
+class KernelLowering {
+ public:
+  KernelLowering(const Graph& graph, const PlannedKernel& kernel, const KernelSchedule& schedule,
+                 const LoweringOptions& options)
+      : graph_(graph),
+        kernel_(kernel),
+        schedule_(schedule),
+        is_load_(find_loads(graph, kernel)),
+        scopes_(schedule),
+        values_(graph, schedule, scopes_, out_, options, is_load_),
+        reductions_{graph, kernel, schedule, scopes_, values_,
+                    [this](const std::vector<int>& blocks, const std::function<void()>& body) {
+                      reopen(blocks, 0, body);
+                    },
+                    {}},
+        leaves_(find_leaf_uses(graph, is_load_, schedule)) {}
+
+  LoweredKernel run() {
+    // Arguments in a fixed order, so that equal kernels have equal text.
+    for (NodeId load : kernel_.loads) values_.pointer(load, false);
+    for (NodeId store : kernel_.stores) values_.pointer(store, true);
+    scopes_.open.push_back({0, {}, {}});
+    open_kernel();
+    lower_block(0);
+    out_.body.statements = std::move(scopes_.open.back().statements);
+    out_.sizes = scopes_.sizes;
+    return std::move(out_);
+  }
+
+ private:
+  bool on_cuda() const { return schedule_.device->is_cuda; }
+
+  void let(const std::string& type, const std::string& name, const std::string& expr) {
+    scopes_.append(scopes_.depth(), {Statement::Kind::kLet, type, name, expr, "", "", "", 0, {}});
+  }
+
+  // Grid coordinates, thread coordinates and the axes that no loop walks.
+  void open_kernel() {
+    Dim grid = 1;
+    std::vector<int> in_grid;
+    for (size_t a = 0; a < schedule_.axes.size(); ++a) {
+      if (schedule_.axes[a].in_grid) in_grid.push_back(static_cast<int>(a));
+    }
+    std::string rest = "block";
+    for (size_t i = in_grid.size(); i-- > 0;) {
+      const int a = in_grid[i];
+      const Dim count = schedule_.axes[a].blocks;
+      grid = grid * count;
+      const std::string name = "g" + std::to_string(a);
+      let("i64", name, i == 0 ? rest : "(" + rest + ") % " + scopes_.print(count));
+      rest = "(" + rest + ") / " + scopes_.print(count);
+    }
+    out_.grid = grid;
+    for (size_t a = 0; a < schedule_.axes.size(); ++a) {
+      const MappedAxis& mapped = schedule_.axes[a];
+      const std::string id = std::to_string(a);
+      if (mapped.threads > 1) {
+        let("i64", "t" + id, "(tid() >> " + std::to_string(mapped.thread_shift) + ") & " +
+                                 std::to_string(mapped.threads - 1));
+      }
+      if (!has_loop(static_cast<int>(a), false)) define_axis(static_cast<int>(a), "0");
+    }
+    reductions_.declare_homes(0);
+    declare_arrays(0);
+  }
+
+  bool has_loop(int axis, bool vector) const {
+    return std::any_of(schedule_.loops.begin(), schedule_.loops.end(), [&](const LoopSpec& spec) {
+      return spec.axis == axis && (spec.level == LoopSpec::Level::kVector) == vector;
+    });
+  }
+
+  // Names the axis index once its grid, serial and thread digits are known: b<axis> without the
+  // vector lane, x<axis> and ok<axis> when there is none.
+  void define_axis(int a, const std::string& serial) {
+    const MappedAxis& mapped = schedule_.axes[a];
+    const std::string id = std::to_string(a);
+    std::string index = serial;
+    if (mapped.threads > 1) {
+      index = "(" + index + ") * " + std::to_string(mapped.threads) + " + t" + id;
+    }
+    if (mapped.vector > 1) index = "(" + index + ") * " + std::to_string(mapped.vector);
+    if (mapped.in_grid) index = "g" + id + " * " + scopes_.print(mapped.tile) + " + " + index;
+    const bool has_vector = mapped.vector > 1;
+    const std::string name = (has_vector ? "b" : "x") + id;
+    if (mapped.is_exact) {
+      let("i64", name, index);
+      return;
+    }
+    // Ragged: threads past the end read the last element and neither store nor accumulate.
+    const std::string extent = scopes_.print(mapped.axis.extent);
+    let("i64", "r" + id, index);
+    let("bool", "ok" + id, "r" + id + " < " + extent);
+    let("i64", name,
+        "ok" + id + " ? r" + id + " : " + extent + " - " + std::to_string(mapped.vector));
+  }
+
+  void declare_arrays(int block) {
+    for (NodeId value : schedule_.kept_on_chip) {
+      std::vector<int> blocks;
+      int made_in = -1;
+      for (const LeafUse& leaf : leaves_) {
+        if (leaf.made.count(value)) made_in = leaf.block;
+        if (leaf.made.count(value) || leaf.reused.count(value)) blocks.push_back(leaf.block);
+      }
+      if (made_in < 0 || common_block(schedule_, blocks) != block) continue;
+      OnChip home{scopes_.fresh(), array_loops(schedule_, value, block, made_in), scopes_.depth()};
+      int64_t count = 1;
+      for (int loop : home.loops) count *= trip_count(schedule_, loop).value();
+      scopes_.append(scopes_.depth(), {Statement::Kind::kArray, values_.register_type(value),
+                                       home.name, "", "", "", "", count, {}});
+      if (home.loops.empty()) home.name += "[0]";
+      values_.on_chip[value] = home;
+    }
+  }
+
+  void lower_block(int block) {
+    for (const LoopBlock::Item& item : schedule_.blocks[block].items) {
+      if (item.block >= 0) lower_loop(item.block);
+      if (!item.roots.empty()) lower_leaf(block, item.roots);
+    }
+  }
+
+  void lower_loop(int block) {
+    const int loop = schedule_.blocks[block].loop;
+    std::vector<NodeId> opened = reductions_.open_levels(block);
+    scopes_.open.push_back({block, {}, {}});
+    open_loop(loop);
+    reductions_.declare_homes(block);
+    declare_arrays(block);
+    std::vector<NodeId> cascaded = reductions_.open_cascade(block);
+    lower_block(block);
+    reductions_.close_cascade(cascaded);
+    close_loop(block);
+    reductions_.close_levels(opened);
+  }
+
+  // Loops over kept axes once more, to set or finish the elements of an array.
+  void reopen(const std::vector<int>& blocks, size_t at, const std::function<void()>& body) {
+    if (at == blocks.size()) {
+      body();
+      return;
+    }
+    scopes_.open.push_back({blocks[at], {}, {}});
+    open_loop(schedule_.blocks[blocks[at]].loop);
+    reopen(blocks, at + 1, body);
+    close_loop(blocks[at]);
+  }
+
+  void open_loop(int loop) {
+    const LoopSpec& spec = schedule_.loops[loop];
+    const std::string name = scopes_.loop_name(loop);
+    if (spec.level == LoopSpec::Level::kVector) {
+      const std::string id = std::to_string(spec.axis);
+      let("i64", "x" + id, "b" + id + " + " + name);
+    } else if (spec.level == LoopSpec::Level::kSerial) {
+      define_axis(spec.axis, name);
+    }
+  }
+
+  std::string serial_trips(const MappedAxis& mapped) {
+    if (!mapped.serial_at_run_time) return scopes_.print(mapped.serial);
+    const int step = mapped.threads * mapped.vector;
+    return "(" + scopes_.print(mapped.axis.extent) + " + " + std::to_string(step - 1) + ") / " +
+           std::to_string(step);
+  }
+
+  // Trips of a block's own part of an axis on the host, whose loops end at the extent.
+  std::string host_end(int axis) {
+    const MappedAxis& mapped = schedule_.axes[axis];
+    const std::string tile = scopes_.print(mapped.tile);
+    if (!mapped.in_grid || divide_exact(mapped.axis.extent, mapped.tile)) return tile;
+    const std::string left = scopes_.print(mapped.axis.extent) + " - g" + std::to_string(axis) +
+                             " * " + tile;
+    return "min_index(" + tile + ", " + left + ")";
+  }
+
+  Statement loop_header(int loop) {
+    const LoopSpec& spec = schedule_.loops[loop];
+    const MappedAxis& mapped = schedule_.axes[spec.axis];
+    Statement header{Statement::Kind::kLoop, "i64", scopes_.loop_name(loop), "0", "", "", "", 0, {}};
+    if (spec.level == LoopSpec::Level::kVector) {
+      header.bound = std::to_string(mapped.vector);
+      header.pragma = "STITCH_UNROLL";
+      return header;
+    }
+    if (on_cuda()) {
+      header.bound = serial_trips(mapped);
+      // Unrolled loops keep arrays in registers and several loads in flight.
+      const bool is_short = mapped.serial.is_constant() && !mapped.serial_at_run_time &&
+                            mapped.serial.value() <= kMaxUnroll;
+      if (is_short || reductions_.uses_array_loop(loop) || keeps_array_over(loop)) {
+        header.pragma = "STITCH_UNROLL";
+      }
+      return header;
+    }
+    if (spec.level == LoopSpec::Level::kChunk) {
+      header.bound = "(" + host_end(spec.axis) + " + " + std::to_string(mapped.chunk - 1) + ") / " +
+                     std::to_string(mapped.chunk);
+      return header;
+    }
+    header.bound = host_end(spec.axis);
+    if (mapped.chunk > 0) {
+      const std::string chunk = chunk_loop_name(spec.axis) + " * " + std::to_string(mapped.chunk);
+      header.expr = chunk;
+      header.bound = "min_index(" + chunk + " + " + std::to_string(mapped.chunk) + ", " +
+                     header.bound + ")";
+    }
+    return header;
+  }
+
+  std::string chunk_loop_name(int axis) const {
+    for (size_t l = 0; l < schedule_.loops.size(); ++l) {
+      const LoopSpec& spec = schedule_.loops[l];
+      if (spec.axis == axis && spec.level == LoopSpec::Level::kChunk) {
+        return scopes_.loop_name(static_cast<int>(l));
+      }
+    }
+    throw InternalError("a chunked axis has no chunk loop");
+  }
+
+  bool keeps_array_over(int loop) const {
+    return std::any_of(values_.on_chip.begin(), values_.on_chip.end(), [&](const auto& entry) {
+      const std::vector<int>& loops = entry.second.loops;
+      return std::count(loops.begin(), loops.end(), loop) > 0;
+    });
+  }
+
+  void close_loop(int block) {
+    const int loop = schedule_.blocks[block].loop;
+    Statement header = loop_header(loop);
+    const std::vector<Statement>& body = scopes_.open.back().statements;
+    const bool is_innermost = std::none_of(body.begin(), body.end(), [](const Statement& inner) {
+      return inner.kind == Statement::Kind::kLoop;
+    });
+    if (!on_cuda() && is_innermost) header.pragma = reductions_.simd_pragma(block, body);
+    values_.close_scope();
+    Scope closed = std::move(scopes_.open.back());
+    scopes_.open.pop_back();
+    header.body = std::move(closed.statements);
+    Scope& parent = scopes_.open.back();
+    parent.statements.push_back(std::move(header));
+    for (Statement& statement : parent.after_child) {
+      parent.statements.push_back(std::move(statement));
+    }
+    parent.after_child.clear();
+  }
+
+  void lower_leaf(int block, const std::vector<NodeId>& roots) {
+    for (NodeId root : roots) {
+      const RootSpace& space = space_of(schedule_, root);
+      Index index = index_from_atoms(schedule_.spaces.atoms, space.dims, values_.vars);
+      const bool is_reduction = family(graph_[root]) == Family::kReduce;
+      values_.unrounded_root = is_reduction ? NodeId() : root;
+      Handle handle = walk_root(graph_, values_, root, index);
+      values_.unrounded_root = NodeId();
+      const Scalar value = values_.values[handle];
+      if (is_reduction) {
+        reductions_.accumulate(root, value);
+      } else {
+        const IndexExpr offset = element_offset(graph_[root].type, index);
+        values_.store(root, offset, value.text, std::max(value.depth, scopes_.depth()),
+                      reductions_.store_predicate(space));
+      }
+    }
+    for (const LeafUse& leaf : leaves_) {
+      if (leaf.block == block && leaf.roots == roots) {
+        values_.made.insert(leaf.made.begin(), leaf.made.end());
+      }
+    }
+  }
+
+  const Graph& graph_;
+  const PlannedKernel& kernel_;
+  const KernelSchedule& schedule_;
+  LoweredKernel out_;
+  std::vector<bool> is_load_;
+  Scopes scopes_;
+  ValueLowering values_;
+  ReductionLowering reductions_;
+  std::vector<LeafUse> leaves_;
+};
+
+}  // namespace
+
+LoweredKernel lower_kernel(const Graph& graph, const PlannedKernel& kernel,
+                           const KernelSchedule& schedule, const LoweringOptions& options) {
+  return KernelLowering(graph, kernel, schedule, options).run();
+}
+
+}  // namespace stitch

@@ -1,0 +1,28 @@
+// KernelSchedule -> KernelBody: loops opened and closed, values evaluated where their indices live.
+#pragma once
+
+#include <set>
+
+#include "codegen/kernel_body.h"
+#include "codegen/kernel_source.h"
+#include "schedule/kernel_schedule.h"
+
+namespace stitch {
+
+struct LoweringOptions {
+  bool emulate_eager_casts = false;  // round 16-bit values wherever eager rounds
+  std::set<NodeId> aliased;  // stores and loads that may share memory (in-place mutations)
+};
+
+struct LoweredKernel {
+  KernelBody body;
+  std::vector<KernelArgument> pointers;  // p0, p1, ...
+  std::vector<Dim> sizes;                // n0, n1, ...
+  bool may_fail = false;
+  Dim grid = 1;
+};
+
+LoweredKernel lower_kernel(const Graph& graph, const PlannedKernel& kernel,
+                           const KernelSchedule& schedule, const LoweringOptions& options);
+
+}  // namespace stitch

@@ -1,0 +1,307 @@
+#include "codegen/lower_reductions.h"
+
+#include <algorithm>
+
+#include "schedule/build_loops.h"
+#include "schedule/map_axes.h"
+#include "schedule/place_values.h"
+#include "schedule/reduction_arrays.h"
+
+namespace stitch {
+namespace {
+
+bool is_arg(OpKind op) { return op == OpKind::k_argmax || op == OpKind::k_argmin; }
+
+Statement statement(Statement::Kind kind, std::string type, std::string name, std::string expr,
+                    std::string predicate = "", int64_t count = 0) {
+  return {kind, std::move(type), std::move(name), std::move(expr), std::move(predicate), "", "",
+          count, {}};
+}
+
+std::vector<NodeId> reductions_below(const Graph& graph, const KernelSchedule& schedule, int block) {
+  std::vector<NodeId> found;
+  for (const LoopBlock::Item& item : schedule.blocks[block].items) {
+    for (NodeId root : item.roots) {
+      if (family(graph[root]) == Family::kReduce) found.push_back(root);
+    }
+    if (item.block < 0) continue;
+    std::vector<NodeId> inner = reductions_below(graph, schedule, item.block);
+    found.insert(found.end(), inner.begin(), inner.end());
+  }
+  return found;
+}
+
+}  // namespace
+
+std::string ReductionLowering::functor(NodeId root) const { return info(graph[root]).function; }
+
+std::string ReductionLowering::accumulator_type(NodeId root) const {
+  const Node& node = graph[root];
+  if (!is_arg(node.op)) return info(node.type.dtype).register_name;
+  return std::string("Indexed<") + info(graph[node.inputs[0]].type.dtype).register_name + ">";
+}
+
+bool ReductionLowering::is_vectorised_loop(int block) const {
+  if (schedule.device->is_cuda) return false;
+  const std::vector<LoopBlock::Item>& items = schedule.blocks[block].items;
+  return std::none_of(items.begin(), items.end(),
+                      [](const LoopBlock::Item& item) { return item.block >= 0; });
+}
+
+std::string ReductionLowering::at(const Level& level) const {
+  if (level.blocks.empty()) return level.name;
+  std::vector<int> loops;
+  for (int block : level.blocks) loops.push_back(schedule.blocks[block].loop);
+  return level.name + "[" + scopes.position(loops).text + "]";
+}
+
+void ReductionLowering::open_level(NodeId root, int block) {
+  Level level{scopes.fresh(), "", kept_blocks_below(schedule, root, block), block, false};
+  const std::string type = accumulator_type(root);
+  const std::string operand = info(graph[graph[root].inputs[0]].type.dtype).register_name;
+  const bool arg = is_arg(graph[root].op);
+  const std::string identity = functor(root) + "::identity<" + (arg ? operand : type) + ">()";
+  const int depth = scopes.depth();
+  if (level.blocks.empty()) {
+    scopes.append(depth, statement(Statement::Kind::kVar, type, level.name, identity));
+    level.is_vectorised = is_vectorised_loop(block) && !arg;
+    const bool keeps_nan = functor(root) == "Max" || functor(root) == "Min";
+    if (level.is_vectorised && keeps_nan && info(graph[root].type.dtype).is_float) {
+      level.nan_flag = scopes.fresh();
+      scopes.append(depth, statement(Statement::Kind::kVar, "i32", level.nan_flag, "0"));
+    }
+  } else {
+    int64_t count = 1;
+    for (int at : level.blocks) count *= trip_count(schedule, schedule.blocks[at].loop).value();
+    scopes.append(depth, statement(Statement::Kind::kArray, type, level.name, "", "", count));
+    reopen(level.blocks, [&] {
+      scopes.append(scopes.depth(),
+                    statement(Statement::Kind::kAssign, "", this->at(level), identity));
+    });
+  }
+  levels[root].push_back(level);
+}
+
+std::vector<NodeId> ReductionLowering::open_levels(int block) {
+  std::vector<NodeId> opened;
+  for (NodeId root : reductions_below(graph, schedule, block)) {
+    if (!reduces_loop(schedule, space_of(schedule, root), schedule.blocks[block].loop)) continue;
+    if (!levels[root].empty() && !is_vectorised_loop(block)) continue;
+    open_level(root, block);
+    opened.push_back(root);
+  }
+  return opened;
+}
+
+std::vector<NodeId> ReductionLowering::open_cascade(int block) {
+  std::vector<NodeId> cascaded;
+  if (schedule.loops[schedule.blocks[block].loop].level != LoopSpec::Level::kChunk) return cascaded;
+  for (NodeId root : reductions_below(graph, schedule, block)) {
+    if (!reduces_loop(schedule, space_of(schedule, root), schedule.blocks[block].loop)) continue;
+    open_level(root, block);
+    cascaded.push_back(root);
+  }
+  return cascaded;
+}
+
+std::string ReductionLowering::result_of(NodeId root, const Level& level) const {
+  if (level.nan_flag.empty()) return at(level);
+  return "(" + level.nan_flag + " ? quiet_nan<" + accumulator_type(root) + ">() : " + at(level) +
+         ")";
+}
+
+void ReductionLowering::combine_into(NodeId root, const std::string& target,
+                                     const std::string& value) {
+  scopes.append(scopes.depth(), statement(Statement::Kind::kAssign, "", target,
+                                          functor(root) + "::apply(" + target + ", " + value + ")"));
+}
+
+void ReductionLowering::close_cascade(const std::vector<NodeId>& cascaded) {
+  for (NodeId root : cascaded) {
+    const Level inner = levels[root].back();
+    levels[root].pop_back();
+    const Level outer = levels[root].back();
+    reopen(inner.blocks, [&] { combine_into(root, at(outer), result_of(root, inner)); });
+  }
+}
+
+void ReductionLowering::close_levels(const std::vector<NodeId>& opened) {
+  for (NodeId root : opened) {
+    const Level inner = levels[root].back();
+    levels[root].pop_back();
+    if (levels[root].empty()) {
+      finish(root, &inner, {});
+    } else {
+      const Level& outer = levels[root].back();
+      combine_into(root, at(outer), result_of(root, inner));
+    }
+  }
+}
+
+void ReductionLowering::accumulate(NodeId root, const Scalar& value) {
+  std::string text = value.text;
+  const RootSpace& space = space_of(schedule, root);
+  if (is_arg(graph[root].op)) {
+    Index index = index_from_atoms(schedule.spaces.atoms, space.dims, values.vars);
+    std::vector<IndexExpr> reduced;
+    std::vector<Dim> extents;
+    for (size_t d = 0; d < space.dims.size(); ++d) {
+      if (!space.reduced[d]) continue;
+      reduced.push_back(index[d]);
+      extents.push_back(schedule.spaces.atoms.product(space.dims[d]));
+    }
+    Scopes::Printed flat = scopes.print(flatten(reduced, extents), values.vars, values.values);
+    text = accumulator_type(root) + "{" + text + ", i64(" + flat.text + ")}";
+  }
+  std::string inside;  // false in threads past the end of a reduced axis
+  for (size_t a = 0; a < schedule.axes.size(); ++a) {
+    const MappedAxis& mapped = schedule.axes[a];
+    if (mapped.is_exact || role_of(space, mapped.axis) != Role::kReduced) continue;
+    inside += (inside.empty() ? "ok" : " & ok") + std::to_string(a);
+  }
+  if (!inside.empty()) {
+    const std::string operand = info(graph[graph[root].inputs[0]].type.dtype).register_name;
+    const std::string type = is_arg(graph[root].op) ? operand : accumulator_type(root);
+    text = "(" + inside + ") ? " + text + " : " + functor(root) + "::identity<" + type + ">()";
+  }
+  if (levels[root].empty()) {
+    finish(root, nullptr, {text, scopes.depth()});
+    return;
+  }
+  const Level& level = levels[root].back();
+  const std::string target = at(level);
+  const int depth = scopes.depth();
+  if (level.nan_flag.empty()) {
+    combine_into(root, target, text);
+    return;
+  }
+  // The form that reduction(max:) and reduction(min:) vectorise; NaN is noted beside it.
+  const char* than = functor(root) == "Max" ? " < " : " > ";
+  scopes.append(depth, statement(Statement::Kind::kAssign, "", target,
+                                 target + than + text + " ? " + text + " : " + target));
+  scopes.append(depth, statement(Statement::Kind::kAssign, "", level.nan_flag,
+                                 level.nan_flag + " | i32(" + text + " != " + text + ")"));
+}
+
+void ReductionLowering::declare_homes(int block) {
+  for (const RootSpace& space : schedule.spaces.roots) {
+    const NodeId root = space.root;
+    if (family(graph[root]) != Family::kReduce || home_block(schedule, root) != block) continue;
+    OnChip home{scopes.fresh(), {}, scopes.depth()};
+    for (int kept : kept_blocks_below(schedule, root, block)) {
+      home.loops.push_back(schedule.blocks[kept].loop);
+    }
+    const std::string type = info(graph[root].type.dtype).register_name;
+    int64_t count = 1;
+    for (int loop : home.loops) count *= trip_count(schedule, loop).value();
+    if (home.loops.empty()) {
+      scopes.append(scopes.depth(), statement(Statement::Kind::kVar, type, home.name, ""));
+    } else {
+      scopes.append(scopes.depth(),
+                    statement(Statement::Kind::kArray, type, home.name, "", "", count));
+    }
+    values.on_chip[root] = home;
+  }
+}
+
+void ReductionLowering::finish(NodeId root, const Level* level, const Scalar& value) {
+  if (!level) {
+    finish_element(root, value.text);
+    return;
+  }
+  reopen(level->blocks, [&] { finish_element(root, result_of(root, *level)); });
+}
+
+void ReductionLowering::finish_element(NodeId root, const std::string& partial) {
+  const RootSpace& space = space_of(schedule, root);
+  unsigned mask = 0;
+  for (const MappedAxis& mapped : schedule.axes) {
+    if (role_of(space, mapped.axis) != Role::kReduced) continue;
+    mask |= static_cast<unsigned>(mapped.threads - 1) << mapped.thread_shift;
+  }
+  const int depth = scopes.depth();
+  std::string result = partial;
+  if (mask != 0) {
+    const std::string name = scopes.fresh();
+    const std::string type = accumulator_type(root);
+    scopes.append(depth, statement(Statement::Kind::kReduce, type, name,
+                                   "all_reduce<" + functor(root) + ", " + std::to_string(mask) +
+                                       "u, " + std::to_string(schedule.threads) + ">(" + type + "(" + partial +
+                                       "), reinterpret_cast<" + type + "*>(shared))"));
+    result = name;
+  }
+  if (is_arg(graph[root].op)) result = "(" + result + ").index";
+  auto home = values.on_chip.find(root);
+  if (home != values.on_chip.end()) {
+    scopes.append(depth, statement(Statement::Kind::kAssign, "", values.element(home->second).text,
+                                   result));
+  }
+  if (std::count(kernel.stores.begin(), kernel.stores.end(), root)) {
+    Index own = index_from_atoms(schedule.spaces.atoms, kept_dims(space), values.vars);
+    values.store(root, element_offset(graph[root].type, own), result, depth,
+                 store_predicate(space));
+  }
+}
+
+std::string ReductionLowering::store_predicate(const RootSpace& space) const {
+  std::string predicate;
+  auto require = [&](const std::string& condition) {
+    predicate += (predicate.empty() ? "" : " & ") + condition;
+  };
+  int owned = 1;
+  for (size_t a = 0; a < schedule.axes.size(); ++a) {
+    const MappedAxis& mapped = schedule.axes[a];
+    owned *= mapped.threads;
+    const std::string id = std::to_string(a);
+    if (role_of(space, mapped.axis) == Role::kKept) {
+      if (!mapped.is_exact) require("ok" + id);
+      continue;
+    }
+    // Replicated along this axis: its first thread and its first block store.
+    if (mapped.threads > 1) require("(t" + id + " == 0)");
+    if (mapped.in_grid) require("(g" + id + " == 0)");
+  }
+  if (owned < schedule.threads) require("(tid() < " + std::to_string(owned) + ")");
+  return predicate;
+}
+
+std::string ReductionLowering::simd_pragma(int block, const std::vector<Statement>& body) const {
+  std::map<std::string, std::string> clauses;  // operator -> names
+  auto add = [&](const std::string& op, const std::string& name) {
+    std::string& names = clauses[op];
+    names += (names.empty() ? "" : ",") + name;
+  };
+  for (const Statement& statement : body) {
+    if (statement.expr.find("check_index(") != std::string::npos) return "";
+    if (!statement.body.empty()) return "";
+  }
+  for (const auto& [root, stack] : levels) {
+    if (stack.empty() || stack.back().opened_by != block) continue;
+    const Level& level = stack.back();
+    if (is_arg(graph[root].op)) return "";
+    if (!level.is_vectorised) continue;
+    const std::string name = functor(root);
+    const bool is_bool = graph[root].type.dtype == DType::kBool;
+    add(is_bool ? (name == "All" ? "&&" : "||")
+        : name == "Sum" ? "+"
+        : name == "Prod" ? "*"
+        : name == "Max" ? "max" : "min", level.name);
+    if (!level.nan_flag.empty()) add("|", level.nan_flag);
+  }
+  std::string text = "omp simd";
+  for (const auto& [op, names] : clauses) text += " reduction(" + op + ":" + names + ")";
+  return "_Pragma(\"" + text + "\")";
+}
+
+bool ReductionLowering::uses_array_loop(int loop) const {
+  for (const auto& [root, stack] : levels) {
+    for (const Level& level : stack) {
+      for (int block : level.blocks) {
+        if (schedule.blocks[block].loop == loop) return true;
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace stitch

@@ -1,0 +1,58 @@
+// Accumulators of reductions: declared before the outermost loop they reduce, combined level by
+// level on the way out (DESIGN.md 3, "one rule for reductions"), finished across threads.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "codegen/lower_values.h"
+
+namespace stitch {
+
+struct ReductionLowering {
+  const Graph& graph;
+  const PlannedKernel& kernel;
+  const KernelSchedule& schedule;
+  Scopes& scopes;
+  ValueLowering& values;
+  // Runs `body` inside loops over `blocks`, reopened for finished arrays.
+  std::function<void(const std::vector<int>& blocks, const std::function<void()>& body)> reopen;
+
+  struct Level {
+    std::string name;       // accumulator, an array when `blocks` is not empty
+    std::string nan_flag;   // host maximum and minimum: NaN seen, kept apart so that it vectorises
+    std::vector<int> blocks;  // kept loops inside, outermost first
+    int opened_by = 0;      // block
+    bool is_vectorised = false;
+  };
+  std::map<NodeId, std::vector<Level>> levels;
+
+  // Before the child opens: accumulators of the reductions whose outermost reduced loop it is.
+  std::vector<NodeId> open_levels(int block);
+  void close_levels(const std::vector<NodeId>& opened);
+  // Inside a chunk loop: partial accumulators, so that sums cascade.
+  std::vector<NodeId> open_cascade(int block);
+  void close_cascade(const std::vector<NodeId>& cascaded);
+  // Results read outside the block that finishes them live in variables of `block`.
+  void declare_homes(int block);
+  void accumulate(NodeId root, const Scalar& value);
+  std::string store_predicate(const RootSpace& space) const;
+  // Vectorisation clause of a host loop with this body; empty when it must not be vectorised.
+  std::string simd_pragma(int block, const std::vector<Statement>& body) const;
+  bool uses_array_loop(int loop) const;
+
+ private:
+  std::string functor(NodeId root) const;
+  std::string accumulator_type(NodeId root) const;
+  std::string at(const Level& level) const;
+  std::string result_of(NodeId root, const Level& level) const;
+  void open_level(NodeId root, int block);
+  void combine_into(NodeId root, const std::string& target, const std::string& value);
+  void finish(NodeId root, const Level* level, const Scalar& value);
+  void finish_element(NodeId root, const std::string& partial);
+  bool is_vectorised_loop(int block) const;
+};
+
+}  // namespace stitch

@@ -1,0 +1,312 @@
+#include "codegen/lower_values.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "schedule/place_values.h"
+
+namespace stitch {
+namespace {
+
+// Exact in every bit: a hexadecimal literal, or a named special value.
+std::string float_literal(double number, const std::string& type) {
+  if (std::isnan(number)) return "quiet_nan<" + type + ">()";
+  if (std::isinf(number)) {
+    return (number < 0 ? "-infinity<" : "infinity<") + type + ">()";
+  }
+  char text[64];
+  if (type == "f64") {
+    std::snprintf(text, sizeof text, "%a", number);
+    return text;
+  }
+  std::snprintf(text, sizeof text, "%af", static_cast<double>(static_cast<float>(number)));
+  // A double beyond float's range is infinite in float.
+  const float narrow = static_cast<float>(number);
+  return std::isinf(narrow) ? float_literal(narrow, type) : std::string(text);
+}
+
+std::string integer_literal(int64_t value, const std::string& type) {
+  if (value == INT64_MIN) return "(-9223372036854775807LL - 1)";
+  return type + "(" + std::to_string(value) + "LL)";
+}
+
+int alignment_of(int bytes) { return std::min(16, bytes); }
+
+}  // namespace
+
+ValueLowering::ValueLowering(const Graph& graph, const KernelSchedule& schedule, Scopes& scopes,
+                             LoweredKernel& kernel, const LoweringOptions& options,
+                             const std::vector<bool>& is_load)
+    : graph_(graph),
+      schedule_(schedule),
+      scopes_(scopes),
+      kernel_(kernel),
+      options_(options),
+      is_load_(is_load) {
+  vars = schedule.accesses.vars;
+  values.push_back({"true", 0});  // guard 0
+}
+
+void ValueLowering::close_scope() {
+  const int depth = scopes_.depth();
+  std::erase_if(known_, [&](const auto& entry) { return values[entry.second].depth >= depth; });
+  std::erase_if(vectors_, [&](const auto& entry) { return values[entry.second].depth >= depth; });
+  std::erase_if(on_chip, [&](const auto& entry) { return entry.second.depth >= depth; });
+}
+
+int ValueLowering::pointer(NodeId value, bool is_store) {
+  for (size_t i = 0; i < kernel_.pointers.size(); ++i) {
+    if (kernel_.pointers[i].value == value && kernel_.pointers[i].is_store == is_store) {
+      return static_cast<int>(i);
+    }
+  }
+  kernel_.pointers.push_back({value, is_store, info(graph_[value].type.dtype).bytes});
+  return static_cast<int>(kernel_.pointers.size()) - 1;
+}
+
+std::string ValueLowering::register_type(NodeId value) const {
+  return info(graph_[value].type.dtype).register_name;
+}
+
+Handle ValueLowering::let(const std::string& type, const std::string& expr, int depth) {
+  const std::string name = scopes_.fresh();
+  scopes_.append(depth, {Statement::Kind::kLet, type, name, expr, "", "", "", 0, {}});
+  values.push_back({name, depth});
+  return static_cast<Handle>(values.size()) - 1;
+}
+
+Scalar ValueLowering::element(const OnChip& home) const {
+  if (home.loops.empty()) return {home.name, home.depth};
+  Scopes::Printed at = scopes_.position(home.loops);
+  return {home.name + "[" + at.text + "]", std::max(at.depth, home.depth)};
+}
+
+std::optional<Handle> ValueLowering::find(NodeId value, const Index& index, int guard) {
+  auto at = known_.find({value, index, guard});
+  if (at != known_.end()) return at->second;
+  auto home = on_chip.find(value);
+  if (guard != 0 || !made.count(value) || home == on_chip.end()) return std::nullopt;
+  for (int loop : home->second.loops) {
+    if (scopes_.depth_of_loop(loop) < 0) return std::nullopt;
+  }
+  for (const auto& [root, evaluated] : schedule_.accesses.evaluated) {
+    auto canonical = evaluated.find(value);
+    if (canonical != evaluated.end() && canonical->second != index) return std::nullopt;
+  }
+  Scalar scalar = element(home->second);
+  Handle handle = let(register_type(value), scalar.text, scalar.depth);
+  known_[{value, index, guard}] = handle;
+  return handle;
+}
+
+void ValueLowering::remember(NodeId value, const Index& index, int guard, Handle handle) {
+  known_[{value, index, guard}] = handle;
+  auto home = on_chip.find(value);
+  const bool is_kept = std::count(schedule_.kept_on_chip.begin(), schedule_.kept_on_chip.end(),
+                                  value) > 0;
+  if (guard != 0 || !is_kept || home == on_chip.end() || made.count(value)) return;
+  Scalar target = element(home->second);
+  const int depth = std::max(target.depth, values[handle].depth);
+  scopes_.append(depth, {Statement::Kind::kAssign, "", target.text, values[handle].text, "", "",
+                         "", 0, {}});
+}
+
+std::string ValueLowering::in_register(DType dtype, const std::string& loaded) const {
+  const DTypeInfo& type = info(dtype);
+  if (std::string(type.device_name) == type.register_name) return loaded;
+  return std::string("convert<") + type.register_name + ">(" + loaded + ")";
+}
+
+// The axis along which this access is one aligned vector per thread; -1 for none.
+int ValueLowering::vector_axis(const IndexExpr& offset, int guard, DType) const {
+  for (size_t a = 0; a < schedule_.axes.size(); ++a) {
+    const int width = schedule_.axes[a].vector;
+    if (width == 1 || !scopes_.coefficient(offset, vars, static_cast<int>(a)).is(1)) continue;
+    const int lane_depth = scopes_.axis_depth(static_cast<int>(a));
+    if (scopes_.axis_depth(static_cast<int>(a), true) == lane_depth) return -1;  // lane not open
+    if (guard != 0 && values[guard].depth >= lane_depth) return -1;
+    if (!is_divisible(offset.constant, width)) return -1;
+    for (const auto& [var, coefficient] : offset.terms) {
+      const IndexVar& term = vars[var];
+      const bool is_atom = term.kind == IndexVar::Kind::kAtom;
+      const bool own = is_atom && scopes_.axis_of_atom(term.payload) == static_cast<int>(a);
+      if (!own && !is_divisible(coefficient, width)) return -1;
+    }
+    return static_cast<int>(a);
+  }
+  return -1;
+}
+
+Handle ValueLowering::load_vector(NodeId value, const IndexExpr& offset, int axis) {
+  const TensorType& type = graph_[value].type;
+  const int width = schedule_.axes[axis].vector;
+  auto known = vectors_.find({value, offset});
+  if (known == vectors_.end()) {
+    const int p = pointer(value, false);
+    kernel_.pointers[p].alignment_bytes = std::max(
+        kernel_.pointers[p].alignment_bytes, alignment_of(width * info(type.dtype).bytes));
+    Scopes::Printed at = scopes_.print(offset, vars, values, axis);
+    const std::string n = std::to_string(width);
+    const std::string vec = std::string("Vec<") + info(type.dtype).device_name + ", " + n + ">";
+    Handle loaded = let(vec, "load_vec<" + n + ">(p" + std::to_string(p) + " + (" + at.text + "))",
+                        at.depth);
+    known = vectors_.emplace(std::make_pair(value, offset), loaded).first;
+  }
+  int lane = -1;
+  for (size_t l = 0; l < schedule_.loops.size(); ++l) {
+    if (schedule_.loops[l].axis == axis && schedule_.loops[l].level == LoopSpec::Level::kVector) {
+      lane = static_cast<int>(l);
+    }
+  }
+  const std::string element = values[known->second].text + ".v[" + scopes_.loop_name(lane) + "]";
+  return let(info(type.dtype).register_name, in_register(type.dtype, element),
+             scopes_.depth_of_loop(lane));
+}
+
+Handle ValueLowering::load(NodeId value, const IndexExpr& offset, int guard) {
+  const TensorType& type = graph_[value].type;
+  const int axis = vector_axis(offset, guard, type.dtype);
+  if (axis >= 0 && guard == 0) return load_vector(value, offset, axis);
+  const std::string base = "p" + std::to_string(pointer(value, false));
+  Scopes::Printed at = scopes_.print(offset, vars, values);
+  int depth = at.depth;
+  std::string loaded;
+  if (guard == 0) {
+    loaded = base + "[" + at.text + "]";
+  } else {
+    depth = std::max(depth, values[guard].depth);
+    loaded = "load_if(" + values[guard].text + ", " + base + ", " + at.text + ")";
+  }
+  return let(info(type.dtype).register_name, in_register(type.dtype, loaded), depth);
+}
+
+Handle ValueLowering::reduced(NodeId reduction, const Index&) {
+  auto home = on_chip.find(reduction);
+  STITCH_CHECK(home != on_chip.end(), "a reduction is read before it is finished");
+  values.push_back(element(home->second));
+  return static_cast<Handle>(values.size()) - 1;
+}
+
+Handle ValueLowering::constant(const Node& node) {
+  const DTypeInfo& type = info(node.type.dtype);
+  const std::string reg = type.register_name;
+  std::string text;
+  if (node.op == OpKind::k_full && !node.dims.empty()) {
+    text = reg + "(" + scopes_.print(node.dims[0]) + ")";
+  } else if (type.is_float) {
+    text = float_literal(node.number, reg);
+  } else if (node.type.dtype == DType::kBool) {
+    text = node.integer ? "true" : "false";
+  } else {
+    text = integer_literal(node.integer, reg);
+  }
+  values.push_back({text, 0});
+  return static_cast<Handle>(values.size()) - 1;
+}
+
+Handle ValueLowering::from_index(DType dtype, const IndexExpr& index) {
+  Scopes::Printed at = scopes_.print(index, vars, values);
+  return let(info(dtype).register_name,
+             std::string("convert<") + info(dtype).register_name + ">(i64(" + at.text + "))",
+             at.depth);
+}
+
+Handle ValueLowering::pointwise(NodeId id, const std::vector<Handle>& operands) {
+  const Node& node = graph_[id];
+  const DTypeInfo& type = info(node.type.dtype);
+  int depth = 0;
+  std::string arguments;
+  for (Handle operand : operands) {
+    depth = std::max(depth, values[operand].depth);
+    arguments += (arguments.empty() ? "" : ", ") + values[operand].text;
+  }
+  const bool narrow = std::string(type.device_name) != type.register_name && type.is_float;
+  std::string expr;
+  if (node.op == OpKind::k_cast) {
+    const bool same = info(graph_[node.inputs[0]].type.dtype).register_name ==
+                      std::string(type.register_name);
+    expr = same ? arguments : std::string("convert<") + type.register_name + ">(" + arguments + ")";
+  } else {
+    expr = std::string(info(node).function) + "(" + arguments + ")";
+  }
+  const bool rounds = node.op == OpKind::k_cast || options_.emulate_eager_casts;
+  if (narrow && rounds && id != unrounded_root) {
+    expr = std::string("round_to<") + type.device_name + ">(" + expr + ")";
+  }
+  return let(type.register_name, expr, depth);
+}
+
+IndexExpr ValueLowering::checked_index(NodeId, Handle value, const Dim& extent, int guard) {
+  kernel_.may_fail = true;
+  std::string index = values[value].text;
+  int depth = values[value].depth;
+  if (guard != 0) {
+    // Where the guard does not hold nothing is read, so nothing can be out of range.
+    index = "(" + values[guard].text + " ? i64(" + index + ") : i64(0))";
+    depth = std::max(depth, values[guard].depth);
+  }
+  Handle checked = let("i64", "check_index(i64(" + index + "), i64(" + scopes_.print(extent) +
+                                  "), error)", depth);
+  return index_of(vars.value(checked, extent));
+}
+
+int ValueLowering::begin_guard(const Condition& condition, int outer) {
+  Scopes::Printed at = scopes_.print(condition.index, vars, values);
+  std::string text;
+  auto add = [&](const std::string& part) { text += (text.empty() ? "" : " & ") + part; };
+  const bool starts_at_zero = condition.low.is(0) && condition.index.constant.is_constant() &&
+                              condition.index.constant.value() >= 0;
+  if (!starts_at_zero) add("((" + at.text + ") >= " + scopes_.print(condition.low) + ")");
+  add("((" + at.text + ") < " + scopes_.print(condition.high) + ")");
+  int depth = at.depth;
+  if (outer != 0) {
+    add(values[outer].text);
+    depth = std::max(depth, values[outer].depth);
+  }
+  return let("bool", text, depth);
+}
+
+Handle ValueLowering::choose(int guard, Handle inside, Handle outside, DType dtype) {
+  const int depth =
+      std::max({values[guard].depth, values[inside].depth, values[outside].depth});
+  return let(info(dtype).register_name,
+             values[guard].text + " ? " + values[inside].text + " : " + values[outside].text,
+             depth);
+}
+
+void ValueLowering::store(NodeId root, const IndexExpr& offset, const std::string& text,
+                          int value_depth, const std::string& predicate) {
+  const TensorType& type = graph_[root].type;
+  const DTypeInfo& dtype = info(type.dtype);
+  const int p = pointer(root, true);
+  const std::string base = "p" + std::to_string(p);
+  const bool same = std::string(dtype.device_name) == dtype.register_name;
+  const std::string stored =
+      same ? text : std::string("convert<") + dtype.device_name + ">(" + text + ")";
+  const int axis = vector_axis(offset, 0, type.dtype);
+  if (axis < 0) {
+    Scopes::Printed at = scopes_.print(offset, vars, values);
+    scopes_.append(std::max(at.depth, value_depth), {Statement::Kind::kStore, "",
+                   base + "[" + at.text + "]", stored, predicate, "", "", 0, {}});
+    return;
+  }
+  const std::string n = std::to_string(schedule_.axes[axis].vector);
+  kernel_.pointers[p].alignment_bytes =
+      std::max(kernel_.pointers[p].alignment_bytes,
+               alignment_of(schedule_.axes[axis].vector * dtype.bytes));
+  const int lane_depth = scopes_.axis_depth(axis);
+  const std::string name = scopes_.fresh();
+  scopes_.append(lane_depth - 1, {Statement::Kind::kVar, std::string("Vec<") + dtype.device_name +
+                                  ", " + n + ">", name, "", "", "", "", 0, {}});
+  const int lane_loop = schedule_.blocks[scopes_.open[lane_depth].block].loop;
+  scopes_.append(std::max(lane_depth, value_depth), {Statement::Kind::kAssign, "",
+                 name + ".v[" + scopes_.loop_name(lane_loop) + "]", stored, "", "", "", 0, {}});
+  Scopes::Printed at = scopes_.print(offset, vars, values, axis);
+  scopes_.open[lane_depth - 1].after_child.push_back(
+      {Statement::Kind::kCall, "", "",
+       "store_vec<" + n + ">(" + base + " + (" + at.text + "), " + name + ")", predicate, "", "", 0,
+       {}});
+}
+
+}  // namespace stitch

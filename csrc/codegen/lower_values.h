@@ -1,0 +1,78 @@
+// The walk's sink that emits text: loads, arithmetic, guards, kept values and reduction results.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "analysis/index_walk.h"
+#include "codegen/lower_kernel.h"
+#include "codegen/scopes.h"
+
+namespace stitch {
+
+// Where a value that outlives its loop is found: a scalar, or an array over loops.
+struct OnChip {
+  std::string name;
+  std::vector<int> loops;  // empty: a scalar
+  int depth = 0;           // of its declaration
+};
+
+class ValueLowering : public WalkSink {
+ public:
+  ValueLowering(const Graph& graph, const KernelSchedule& schedule, Scopes& scopes,
+                LoweredKernel& kernel, const LoweringOptions& options,
+                const std::vector<bool>& is_load);
+
+  std::vector<Scalar> values;        // by handle
+  std::map<NodeId, OnChip> on_chip;  // arrays of kept values, results of reductions
+  std::set<NodeId> made;             // kept values whose array has been filled
+  NodeId unrounded_root;             // a cast that is stored right away: the store rounds it
+
+  // Forgets what was known only in the innermost scope.
+  void close_scope();
+  int pointer(NodeId value, bool is_store);  // its position among the arguments
+  void store(NodeId root, const IndexExpr& offset, const std::string& text, int value_depth,
+             const std::string& predicate);
+  std::string register_type(NodeId value) const;
+  // Element of an on-chip array at the current loop digits.
+  Scalar element(const OnChip& home) const;
+
+  std::optional<Handle> find(NodeId value, const Index& index, int guard) override;
+  void remember(NodeId value, const Index& index, int guard, Handle handle) override;
+  bool is_load(NodeId value) override { return is_load_[value.index()]; }
+  Handle load(NodeId value, const IndexExpr& offset, int guard) override;
+  Handle reduced(NodeId reduction, const Index& index) override;
+  Handle constant(const Node& node) override;
+  Handle from_index(DType dtype, const IndexExpr& index) override;
+  Handle pointwise(NodeId node, const std::vector<Handle>& operands) override;
+  IndexExpr checked_index(NodeId node, Handle value, const Dim& extent, int guard) override;
+  int begin_guard(const Condition& condition, int outer) override;
+  Handle choose(int guard, Handle inside, Handle outside, DType dtype) override;
+
+ private:
+  struct Key {
+    NodeId value;
+    Index index;
+    int guard;
+    friend bool operator<(const Key& a, const Key& b) {
+      return std::tie(a.value, a.guard, a.index) < std::tie(b.value, b.guard, b.index);
+    }
+  };
+  Handle let(const std::string& type, const std::string& expr, int depth);
+  int vector_axis(const IndexExpr& offset, int guard, DType dtype) const;
+  Handle load_vector(NodeId value, const IndexExpr& offset, int axis);
+  std::string in_register(DType dtype, const std::string& loaded) const;
+
+  const Graph& graph_;
+  const KernelSchedule& schedule_;
+  Scopes& scopes_;
+  LoweredKernel& kernel_;
+  const LoweringOptions& options_;
+  const std::vector<bool>& is_load_;
+  std::map<Key, Handle> known_;
+  std::map<std::pair<NodeId, IndexExpr>, Handle> vectors_;  // vector loads: name and depth
+};
+
+}  // namespace stitch

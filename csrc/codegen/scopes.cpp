@@ -1,0 +1,110 @@
+#include "codegen/scopes.h"
+
+#include <algorithm>
+
+#include "schedule/place_values.h"
+
+namespace stitch {
+
+std::string Scopes::print(const Dim& dim) {
+  if (dim.is_constant()) return std::to_string(dim.value());
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == dim) return "n" + std::to_string(i);
+  }
+  sizes.push_back(dim);
+  return "n" + std::to_string(sizes.size() - 1);
+}
+
+int Scopes::depth_of_loop(int loop) const {
+  for (int d = depth(); d > 0; --d) {
+    if (schedule_.blocks[open[d].block].loop == loop) return d;
+  }
+  return -1;
+}
+
+int Scopes::axis_depth(int axis, bool without_vector) const {
+  for (int d = depth(); d > 0; --d) {
+    const LoopSpec& spec = schedule_.loops[schedule_.blocks[open[d].block].loop];
+    if (spec.axis != axis) continue;
+    if (!without_vector || spec.level != LoopSpec::Level::kVector) return d;
+  }
+  return 0;
+}
+
+std::string Scopes::axis_name(int axis, bool without_vector) const {
+  return (without_vector ? "b" : "x") + std::to_string(axis);
+}
+
+int Scopes::axis_of_atom(int atom) const {
+  for (size_t a = 0; a < schedule_.axes.size(); ++a) {
+    for (AtomId id : schedule_.axes[a].axis.atoms) {
+      if (id.index() == atom) return static_cast<int>(a);
+    }
+  }
+  throw InternalError("an index uses an atom that no loop walks");
+}
+
+Dim Scopes::coefficient(const IndexExpr& expr, const IndexVars& vars, int axis) const {
+  const AtomId innermost = schedule_.axes[axis].axis.atoms.back();
+  for (const auto& [var, coefficient] : expr.terms) {
+    const IndexVar& info = vars[var];
+    if (info.kind == IndexVar::Kind::kAtom && info.payload == innermost.index()) return coefficient;
+  }
+  return 0;
+}
+
+Scopes::Printed Scopes::print(const IndexExpr& expr, const IndexVars& vars,
+                              const std::vector<Scalar>& values, int without_vector) {
+  Printed out;
+  auto add = [&](const std::string& term, const Dim& coefficient) {
+    if (!out.text.empty()) out.text += " + ";
+    out.text += coefficient.is(1) ? term : term + " * " + print(coefficient);
+  };
+  std::map<int, Dim> axes;  // axis -> coefficient of its innermost atom
+  for (const auto& [var, coefficient] : expr.terms) {
+    const IndexVar& info = vars[var];
+    if (info.kind == IndexVar::Kind::kAtom) {
+      const int axis = axis_of_atom(info.payload);
+      axes[axis] = this->coefficient(expr, vars, axis);
+      continue;
+    }
+    if (info.kind == IndexVar::Kind::kValue) {
+      add(values[info.payload].text, coefficient);
+      out.depth = std::max(out.depth, values[info.payload].depth);
+      continue;
+    }
+    Printed operand = print(info.operand, vars, values, without_vector);
+    const char* op = info.kind == IndexVar::Kind::kQuotient ? " / " : " % ";
+    add("((" + operand.text + ")" + op + print(info.divisor) + ")", coefficient);
+    out.depth = std::max(out.depth, operand.depth);
+  }
+  for (const auto& [axis, coefficient] : axes) {
+    STITCH_CHECK(!coefficient.is(0), "an index uses part of an axis");
+    const bool base = axis == without_vector;
+    add(axis_name(axis, base), coefficient);
+    out.depth = std::max(out.depth, axis_depth(axis, base));
+  }
+  if (!expr.constant.is(0) || out.text.empty()) {
+    if (!out.text.empty()) out.text += " + ";
+    out.text += print(expr.constant);
+  }
+  return out;
+}
+
+Scopes::Printed Scopes::position(const std::vector<int>& loops) const {
+  Printed out{"", 0};
+  for (int loop : loops) {
+    const int64_t trips = trip_count(schedule_, loop).value();
+    if (schedule_.loops[loop].level == LoopSpec::Level::kChunk) continue;
+    out.text = out.text.empty() ? loop_name(loop)
+                                : "(" + out.text + ") * " + std::to_string(trips) + " + " +
+                                      loop_name(loop);
+    const int at = depth_of_loop(loop);
+    STITCH_CHECK(at > 0, "an array is indexed by a loop that is not open");
+    out.depth = std::max(out.depth, at);
+  }
+  if (out.text.empty()) out.text = "0";
+  return out;
+}
+
+}  // namespace stitch

@@ -1,0 +1,65 @@
+// Open blocks of the kernel being lowered, and how indices print inside them.
+//
+// A value belongs to the outermost open block in which all it depends on is known; appending there
+// is what hoists loop-invariant work.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "codegen/kernel_body.h"
+#include "schedule/kernel_schedule.h"
+
+namespace stitch {
+
+struct Scope {
+  int block = 0;                        // of the schedule's loop tree
+  std::vector<Statement> statements;
+  std::vector<Statement> after_child;   // appended when the innermost child closes
+};
+
+// A scalar of the kernel: its text and the scope it lives in.
+struct Scalar {
+  std::string text;
+  int depth = 0;
+};
+
+class Scopes {
+ public:
+  Scopes(const KernelSchedule& schedule) : schedule_(schedule) {}
+
+  std::vector<Scope> open;
+  std::vector<Dim> sizes;  // run-time sizes in use: n0, n1, ...
+
+  int depth() const { return static_cast<int>(open.size()) - 1; }
+  std::string fresh() { return "s_" + std::to_string(next_++); }
+  void append(int depth, Statement statement) {
+    open[depth].statements.push_back(std::move(statement));
+  }
+  std::string print(const Dim& dim);
+
+  // The scope an axis index is complete in, and its text there.
+  int axis_depth(int axis, bool without_vector = false) const;
+  std::string axis_name(int axis, bool without_vector = false) const;
+  int axis_of_atom(int atom) const;
+  // Offset text; `without_vector` leaves out the vector lane of that axis (-1: none).
+  struct Printed {
+    std::string text;
+    int depth = 0;
+  };
+  Printed print(const IndexExpr& expr, const IndexVars& vars, const std::vector<Scalar>& values,
+                int without_vector = -1);
+  // Coefficient of an axis in an expression, 0 when absent.
+  Dim coefficient(const IndexExpr& expr, const IndexVars& vars, int axis) const;
+  int depth_of_loop(int loop) const;  // -1 when not open
+  std::string loop_name(int loop) const { return "i" + std::to_string(loop); }
+  // Row-major position inside an array over `loops` at the current digits.
+  Printed position(const std::vector<int>& loops) const;
+
+ private:
+  const KernelSchedule& schedule_;
+  int next_ = 0;
+};
+
+}  // namespace stitch

@@ -1,0 +1,132 @@
+#include "compile.h"
+
+#include <algorithm>
+
+#include "base/stage.h"
+#include "codegen/emit_kernel.h"
+#include "cost/estimate_kernel.h"
+#include "ir/print_graph.h"
+#include "ir/verify_graph.h"
+#include "jit/compile_kernels.h"
+#include "make_report.h"
+#include "plan/plan_stitches.h"
+#include "plan/split_reductions.h"
+#include "rewrite/rewrite_graph.h"
+#include "runtime/build_program.h"
+#include "runtime/load_kernels.h"
+#include "schedule/measure_work.h"
+#include "schedule/reduction_arrays.h"
+#include "schedule/schedule_kernel.h"
+
+namespace stitch {
+namespace {
+
+// Everything between the imported graph and kernel text; `explain` and `show_stage` stop here.
+struct Compilation {
+  Graph graph;
+  StitchPlan plan;
+  std::vector<KernelSchedule> schedules;
+  std::vector<KernelSource> sources;
+  StageLog log;
+};
+
+// Reductions are split before deviations are expanded: a split one needs no second pass.
+Graph rewrite(const Graph& imported, const DeviceSpec& device, int workers) {
+  Graph graph = rewrite_graph(imported, {"expand_deviations"});
+  return rewrite_graph(split_reductions(graph, device, workers));
+}
+
+// Scores a candidate by the schedule it would get.
+KernelScore judge(const Graph& graph, const PlannedKernel& kernel, const DeviceSpec& device,
+                  int workers) {
+  SpacesOrNot found = find_spaces(graph, kernel.roots, find_loads(graph, kernel));
+  if (!found.verdict) return {found.verdict, 0};
+  SymbolTable symbols = graph.symbols;
+  KernelSchedule schedule = schedule_kernel(graph, kernel, device, workers, symbols);
+  if (Verdict bounded = check_arrays(graph, schedule); !bounded) return {bounded, 0};
+  return {Verdict::yes(), estimate_us(measure_work(graph, kernel, schedule), device, workers)};
+}
+
+LoweringOptions lowering_options(const Graph& graph, const StitchPlan& plan,
+                                 const Settings& settings) {
+  LoweringOptions options;
+  options.emulate_eager_casts = settings.emulate_eager_casts;
+  for (size_t m = 0; m < plan.in_place.size(); ++m) {
+    if (!plan.in_place[m]) continue;
+    options.aliased.insert(graph.mutations[m].input);
+    options.aliased.insert(graph.mutations[m].value);
+  }
+  return options;
+}
+
+Compilation plan_and_emit(const CompileRequest& request) {
+  const DeviceSpec& device = device_spec(request.target);
+  const int workers = std::max(1, request.worker_threads);
+  Compilation c;
+  c.log = {{}, "graph", request.settings.dump, request.settings.dump_dir};
+  verify_graph(request.graph);
+  c.graph = run_stage("rewrite", c.log, [&] { return rewrite(request.graph, device, workers); });
+  verify_graph(c.graph);
+  c.plan = run_stage("plan", c.log, [&] {
+    const KernelJudge score = [&](const PlannedKernel& kernel) {
+      return judge(c.graph, kernel, device, workers);
+    };
+    return plan_stitches(c.graph, score, {request.settings.policy == "none"});
+  });
+  run_stage("schedule", c.log, [&] {
+    SymbolTable symbols = c.graph.symbols;
+    for (const PlannedKernel& kernel : c.plan.kernels) {
+      c.schedules.push_back(schedule_kernel(c.graph, kernel, device, workers, symbols));
+    }
+    c.graph.symbols = std::move(symbols);
+  });
+  const LoweringOptions options = lowering_options(c.graph, c.plan, request.settings);
+  run_stage("emit", c.log, [&] {
+    for (size_t k = 0; k < c.plan.kernels.size(); ++k) {
+      const PlannedKernel& kernel = c.plan.kernels[k];
+      LoweredKernel lowered = lower_kernel(c.graph, kernel, c.schedules[k], options);
+      c.sources.push_back(emit_kernel(c.graph, kernel, c.schedules[k], lowered, options));
+    }
+  });
+  return c;
+}
+
+}  // namespace
+
+CompileResult compile(const CompileRequest& request) {
+  const DeviceSpec& device = device_spec(request.target);
+  Compilation c = plan_and_emit(request);
+  const CompiledKernels compiled = run_stage("compile", c.log, [&] {
+    return compile_kernels(c.sources, device.arch, request.settings, request.load);
+  });
+  CompileResult result;
+  result.report = make_report({c.graph, c.plan, c.schedules, c.sources, compiled.binaries,
+                               c.log.times, device, std::max(1, request.worker_threads)});
+  if (!request.load) return result;
+  result.program = run_stage("program", c.log, [&] {
+    const std::vector<LoadedKernel> loaded = load_kernels(c.sources, compiled, device.is_cuda);
+    return std::make_shared<const Program>(
+        build_program(c.graph, c.plan, c.sources, loaded, device.is_cuda));
+  });
+  return result;
+}
+
+std::string show_stage(const CompileRequest& request, const std::string& stage) {
+  if (stage == "graph") return print(request.graph);
+  const Compilation c = plan_and_emit(request);
+  if (stage == "rewritten") return print(c.graph);
+  if (stage == "plan") return to_string(c.plan, c.graph);
+  std::string text;
+  if (stage == "schedule") {
+    for (const KernelSchedule& schedule : c.schedules) text += to_string(schedule, c.graph) + "\n";
+    return text;
+  }
+  if (stage == "text") {
+    for (const KernelSource& source : c.sources) text += source.text + "\n";
+    return text;
+  }
+  throw UserError("unknown stage '" + stage +
+                  "'; stages are graph, rewritten, plan, schedule and text");
+}
+
+}  // namespace stitch

@@ -1,0 +1,35 @@
+// The spine: Graph in, Program out.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/settings.h"
+#include "ir/graph.h"
+#include "report.h"
+#include "runtime/program.h"
+
+namespace stitch {
+
+struct CompileRequest {
+  Graph graph;
+  Settings settings;
+  std::string target;   // "cpu", "h200", ...: row of the DeviceSpec table
+  bool load = true;     // false: plan and compile only (explain), there is no Program
+  int worker_threads = 1;  // of the host's pool: blocks are cut for them
+};
+
+struct CompileResult {
+  std::shared_ptr<const Program> program;
+  Report report;
+};
+
+// Errors: UnsupportedError when no plan exists for a part of the graph, InternalError for our own
+// bugs; both carry the stage and the user's op.
+CompileResult compile(const CompileRequest& request);
+
+// The text of one stage: "graph", "rewritten", "plan", "schedule" or "text"; UserError for another.
+std::string show_stage(const CompileRequest& request, const std::string& stage);
+
+}  // namespace stitch

@@ -1,0 +1,158 @@
+#include "config/settings.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <sstream>
+
+#include "base/error.h"
+#include "base/nearest.h"
+
+namespace stitch {
+namespace {
+
+template <class T>
+constexpr const char* kTypeName = "string";
+template <>
+constexpr const char* kTypeName<bool> = "bool";
+template <>
+constexpr const char* kTypeName<int64_t> = "int";
+
+std::vector<std::string> split_words(const std::string& text) {
+  std::istringstream words(text);
+  std::vector<std::string> result;
+  for (std::string word; words >> word;) result.push_back(word);
+  return result;
+}
+
+std::string join(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+std::string to_text(const SettingValue& value) {
+  if (const bool* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
+  if (const int64_t* number = std::get_if<int64_t>(&value)) return std::to_string(*number);
+  return std::get<std::string>(value);
+}
+
+const SettingRow& find_row(const std::string& name) {
+  std::vector<std::string> names;
+  for (const SettingRow& row : settings_rows()) {
+    if (row.name == name) return row;
+    names.push_back(row.name);
+  }
+  throw UserError("unknown option '" + name + "'; did you mean '" + nearest_name(name, names) +
+                  "'? Options are " + join(names));
+}
+
+void check_allowed(const SettingRow& row, const SettingValue& value) {
+  if (const int64_t* number = std::get_if<int64_t>(&value); number && *number < 0) {
+    throw UserError("option '" + row.name + "' is " + to_text(value) + "; it cannot be negative");
+  }
+  if (row.allowed.empty()) return;
+  const std::string text = to_text(value);
+  if (std::find(row.allowed.begin(), row.allowed.end(), text) != row.allowed.end()) return;
+  throw UserError("option '" + row.name + "' is '" + text + "'; did you mean '" +
+                  nearest_name(text, row.allowed) + "'? It can be " + join(row.allowed));
+}
+
+template <class T>
+void store(T& member, const SettingRow& row, const SettingValue& value) {
+  const T* typed = std::get_if<T>(&value);
+  if (!typed) {
+    throw UserError("option '" + row.name + "' is '" + to_text(value) + "'; it must be a " +
+                    row.type);
+  }
+  check_allowed(row, value);
+  member = *typed;
+}
+
+SettingValue parse_value(const SettingRow& row, const std::string& text) {
+  if (row.type == "string") return text;
+  if (row.type == "bool") {
+    if (text == "1" || text == "true" || text == "on") return true;
+    if (text == "0" || text == "false" || text == "off" || text.empty()) return false;
+    throw UserError(row.env + " is '" + text + "'; it can be 1, true, on, 0, false, off");
+  }
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && end == text.data() + text.size()) return number;
+  throw UserError(row.env + " is '" + text + "'; it must be an integer");
+}
+
+// An unset variable and an empty one are the same thing.
+std::string read_environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+std::string default_cache_directory() {
+  const std::string cache_home = read_environment("XDG_CACHE_HOME");
+  if (!cache_home.empty() && cache_home[0] == '/') return cache_home + "/torch_stitch";
+  const std::string home = read_environment("HOME");
+  return !home.empty() && home[0] == '/' ? home + "/.cache/torch_stitch" : "";
+}
+
+}  // namespace
+
+const std::vector<SettingRow>& settings_rows() {
+  static const std::vector<SettingRow> rows = {
+#define STITCH_SETTING(name, env, type, default_value, allowed, in_key, doc) \
+  {#name, env, kTypeName<type>, type(default_value), split_words(allowed), in_key, doc},
+#include "config/settings.def"
+#undef STITCH_SETTING
+  };
+  return rows;
+}
+
+void set_option(Settings& settings, const std::string& name, const SettingValue& value) {
+  const SettingRow& row = find_row(name);
+#define STITCH_SETTING(member, env, type, default_value, allowed, in_key, doc) \
+  if (name == #member) store<type>(settings.member, row, value);
+#include "config/settings.def"
+#undef STITCH_SETTING
+}
+
+SettingValue get_option(const Settings& settings, const std::string& name) {
+#define STITCH_SETTING(member, env, type, default_value, allowed, in_key, doc) \
+  if (name == #member) return settings.member;
+#include "config/settings.def"
+#undef STITCH_SETTING
+  return find_row(name).default_value;  // throws: the name is unknown
+}
+
+Settings default_settings() {
+  Settings settings;
+  for (const SettingRow& row : settings_rows()) {
+    const std::string text = row.env.empty() ? "" : read_environment(row.env.c_str());
+    if (!text.empty()) set_option(settings, row.name, parse_value(row, text));
+  }
+  if (settings.cache.empty()) settings.cache = default_cache_directory();
+  if (settings.cxx.empty()) settings.cxx = read_environment("CXX");
+  if (settings.cxx.empty()) settings.cxx = "g++";
+  return settings;
+}
+
+std::string key_text(const Settings& settings) {
+  std::string text;
+  for (const SettingRow& row : settings_rows()) {
+    if (row.in_key) text += row.name + "=" + to_text(get_option(settings, row.name)) + "\n";
+  }
+  return text;
+}
+
+std::string describe(const Settings& settings) {
+  std::ostringstream text;
+  for (const SettingRow& row : settings_rows()) {
+    text << row.name << " = " << to_text(get_option(settings, row.name));
+    if (!row.env.empty()) text << "  [" << row.env << "]";
+    text << "\n    " << row.doc;
+    if (!row.allowed.empty()) text << " (" << join(row.allowed) << ")";
+    text << "\n";
+  }
+  return text.str();
+}
+
+}  // namespace stitch

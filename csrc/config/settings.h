@@ -1,0 +1,45 @@
+// Settings of one compilation, generated from the rows of settings.def.
+//
+// Values come from the row's default, then its environment variable (read here and nowhere else),
+// then the user's options.  UserError names what was found, what is allowed and the nearest name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace stitch {
+
+struct Settings {
+#define STITCH_SETTING(name, env, type, default_value, allowed, in_key, doc) \
+  type name = default_value;
+#include "config/settings.def"
+#undef STITCH_SETTING
+};
+
+using SettingValue = std::variant<bool, int64_t, std::string>;
+
+struct SettingRow {
+  std::string name, env, type;  // type: bool, int or string
+  SettingValue default_value;
+  std::vector<std::string> allowed;  // of a string; empty: any
+  bool in_key = false;               // changes what is generated
+  std::string doc;
+};
+
+const std::vector<SettingRow>& settings_rows();
+
+// Defaults overlaid by the environment; `cache` and `cxx` are resolved to a path and a command.
+// `cache` stays empty if the user has no cache directory: memory only.
+Settings default_settings();
+
+void set_option(Settings& settings, const std::string& name, const SettingValue& value);
+SettingValue get_option(const Settings& settings, const std::string& name);
+
+// One "name=value" line per setting that changes generated code: goes into cache keys.
+std::string key_text(const Settings& settings);
+// A table for people: name, value, environment variable, meaning.
+std::string describe(const Settings& settings);
+
+}  // namespace stitch

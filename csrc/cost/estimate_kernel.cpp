@@ -1,0 +1,40 @@
+#include "cost/estimate_kernel.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace stitch {
+namespace {
+
+// Threads per multiprocessor with 16-byte accesses that keep DRAM busy: 46 KB in flight on an H200
+// (shared reference "performance" B.2).
+constexpr double kBusyThreads = 1024;
+
+// Share of the device that `blocks` blocks use, the last partial wave included.
+double occupancy(const KernelWork& work, const DeviceSpec& device, int worker_threads) {
+  if (!device.is_cuda) {
+    const double waves = work.blocks / worker_threads;
+    return std::min(1.0, waves / std::ceil(waves));
+  }
+  const double resident = std::max(1.0, std::floor(device.threads_per_multiprocessor /
+                                                   static_cast<double>(work.threads)));
+  const double waves = work.blocks / (device.multiprocessors * resident);
+  if (waves >= 1) return waves / std::ceil(waves);
+  const double threads = work.blocks * work.threads;
+  return std::min(1.0, threads / (device.multiprocessors * kBusyThreads));
+}
+
+}  // namespace
+
+double estimate_us(const KernelWork& work, const DeviceSpec& device, int worker_threads) {
+  // On the host one core's share of the row grows with the threads at work.
+  const double scale = device.is_cuda ? 1.0 : worker_threads / 2.0;
+  const double memory = work.dram_bytes / (device.dram_bytes_per_us * scale) +
+                        work.cache_bytes / (device.l2_bytes_per_us * scale);
+  const double arithmetic = work.operations / (device.flops_per_us * scale) +
+                            work.specials / (device.special_per_us * scale);
+  const double share = std::max(1e-6, occupancy(work, device, worker_threads));
+  return device.launch_us + std::max(memory, arithmetic) / share;
+}
+
+}  // namespace stitch

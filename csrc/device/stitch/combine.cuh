@@ -1,0 +1,124 @@
+// What reductions combine with: an identity and an associative, commutative apply.
+//
+// Sum, Prod, Max, Min, Any and All work on register types; ArgMax and ArgMin on Indexed values,
+// where the first index wins ties and NaN wins over numbers.  Max and Min hand NaN on.
+#pragma once
+
+#include "device/stitch/math_basic.cuh"
+
+namespace stitch {
+
+struct Sum {
+  template <class T>
+  STITCH_DEVICE_MEMBER T identity() {
+    return T(0);
+  }
+  template <class T>
+  STITCH_DEVICE_MEMBER T apply(T a, T b) {
+    return add(a, b);
+  }
+};
+
+struct Prod {
+  template <class T>
+  STITCH_DEVICE_MEMBER T identity() {
+    return T(1);
+  }
+  template <class T>
+  STITCH_DEVICE_MEMBER T apply(T a, T b) {
+    return mul(a, b);
+  }
+};
+
+struct Max {
+  template <class T>
+  STITCH_DEVICE_MEMBER T identity() {
+    return kLowest<T>;
+  }
+  template <class T>
+  STITCH_DEVICE_MEMBER T apply(T a, T b) {
+    return maximum(a, b);
+  }
+};
+
+struct Min {
+  template <class T>
+  STITCH_DEVICE_MEMBER T identity() {
+    return kHighest<T>;
+  }
+  template <class T>
+  STITCH_DEVICE_MEMBER T apply(T a, T b) {
+    return minimum(a, b);
+  }
+};
+
+struct Any {
+  template <class T>
+  STITCH_DEVICE_MEMBER T identity() {
+    return T(0);
+  }
+  template <class T>
+  STITCH_DEVICE_MEMBER T apply(T a, T b) {
+    return logical_or(a, b);
+  }
+};
+
+struct All {
+  template <class T>
+  STITCH_DEVICE_MEMBER T identity() {
+    return T(1);
+  }
+  template <class T>
+  STITCH_DEVICE_MEMBER T apply(T a, T b) {
+    return logical_and(a, b);
+  }
+};
+
+// A value and where it stands.
+template <class T>
+struct Indexed {
+  using value_type = T;
+  T value;
+  i64 index;
+};
+
+// Whether a precedes b where `larger` is a.value > b.value, or < for ArgMin.
+template <class T>
+STITCH_DEVICE bool precedes(Indexed<T> a, Indexed<T> b, bool larger) {
+  const bool a_nan = isnan(a.value), b_nan = isnan(b.value);
+  const bool tie = (a.value == b.value) | (a_nan & b_nan);
+  return (larger & !b_nan) | (a_nan & !b_nan) | (tie & (a.index < b.index));
+}
+
+// The identity's index comes after every other, so that it loses ties.
+struct ArgMax {
+  template <class I>
+  STITCH_DEVICE_MEMBER I identity() {
+    return {kLowest<typename I::value_type>, kHighest<i64>};
+  }
+  template <class I>
+  STITCH_DEVICE_MEMBER I apply(I a, I b) {
+    return precedes(a, b, a.value > b.value) ? a : b;
+  }
+};
+
+struct ArgMin {
+  template <class I>
+  STITCH_DEVICE_MEMBER I identity() {
+    return {kHighest<typename I::value_type>, kHighest<i64>};
+  }
+  template <class I>
+  STITCH_DEVICE_MEMBER I apply(I a, I b) {
+    return precedes(a, b, a.value < b.value) ? a : b;
+  }
+};
+
+#if !STITCH_CUDA
+// Reductions for STITCH_SIMD_REDUCE that hand NaN on, where `max` and `min` would lose it.
+#pragma omp declare reduction(stitch_max : f32, f64 : omp_out = maximum(omp_out, omp_in)) \
+    initializer(omp_priv = find_lowest<decltype(omp_priv)>())
+#pragma omp declare reduction(stitch_min : f32, f64 : omp_out = minimum(omp_out, omp_in)) \
+    initializer(omp_priv = find_highest<decltype(omp_priv)>())
+#endif
+
+}  // namespace stitch

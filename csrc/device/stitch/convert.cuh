@@ -1,0 +1,125 @@
+// Conversions between element types with eager PyTorch's results, and the types of registers.
+//
+//  * to f16 and bf16: round to nearest even through f32, NaN stays NaN, overflow gives infinity;
+//  * to bool: anything but zero is true, NaN included;
+//  * float to integer: truncation.  u8 goes through i64, i8 and i16 through i32, and then wrap.
+//  What
+//    does not fit is undefined in eager too: here it is what the processor's instruction gives.
+// All forms are free of branches, so that the host compiler vectorises them.
+#pragma once
+
+#include "device/stitch/prelude.cuh"
+
+namespace stitch {
+
+// The type in which a stored T is computed.
+template <class T>
+struct ComputeType {
+  using type = T;
+};
+template <>
+struct ComputeType<f16> {
+  using type = f32;
+};
+template <>
+struct ComputeType<bf16> {
+  using type = f32;
+};
+template <>
+struct ComputeType<boolean> {
+  using type = bool;
+};
+template <class T>
+using compute_t = typename ComputeType<T>::type;
+
+template <class T>
+STITCH_DEVICE T widen(T x) {
+  return x;
+}
+STITCH_DEVICE bool widen(boolean x) { return x.byte != 0; }
+STITCH_DEVICE f32 widen(bf16 x) { return bit_cast<f32>(static_cast<u32>(x.bits) << 16); }
+
+#if STITCH_CUDA
+
+STITCH_DEVICE f32 widen(f16 x) {
+  f32 y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
+  return y;
+}
+STITCH_DEVICE f16 narrow_f16(f32 x) {
+  f16 y;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
+  return y;
+}
+STITCH_DEVICE bf16 narrow_bf16(f32 x) {
+  bf16 y;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
+  return y;
+}
+
+#else
+
+// f16 to f32: moving exponent and mantissa into place and multiplying by 2^-112 is exact for
+// normal, infinite and NaN inputs; subnormals are the low bits of a float in [0.5, 1) less 0.5.
+STITCH_DEVICE f32 widen(f16 x) {
+  const u32 sign = static_cast<u32>(x.bits & 0x8000u) << 16;
+  const u32 magnitude = static_cast<u32>(x.bits & 0x7fffu);
+  const f32 normal = bit_cast<f32>((magnitude << 13) + (0xe0u << 23)) * 0x1p-112f;
+  const f32 subnormal = bit_cast<f32>(magnitude | (126u << 23)) - 0.5f;
+  const u32 bits = magnitude < 0x400u ? bit_cast<u32>(subnormal) : bit_cast<u32>(normal);
+  return bit_cast<f32>(sign | bits);
+}
+
+// f32 to f16: adding a power of two 2^13 times the ulp that f16 has at x makes the float adder
+// round at the right bit; the two multiplications turn overflow into infinity.
+STITCH_DEVICE f16 narrow_f16(f32 x) {
+  const u32 bits = bit_cast<u32>(x);
+  const u32 magnitude = bits & 0x7fffffffu;
+  const f32 saturated = bit_cast<f32>(magnitude) * 0x1p112f * 0x1p-110f;
+  const u32 exponent = magnitude & 0x7f800000u;
+  const u32 at_least = exponent < 0x38800000u ? 0x38800000u : exponent;
+  const u32 rounded = bit_cast<u32>(bit_cast<f32>(at_least + 0x07800000u) + saturated);
+  const u32 finite = ((rounded >> 13) & 0x7c00u) + (rounded & 0xfffu);
+  const u32 result = magnitude > 0x7f800000u ? 0x7e00u : finite;
+  return {static_cast<u16>(result | ((bits >> 16) & 0x8000u))};
+}
+
+STITCH_DEVICE bf16 narrow_bf16(f32 x) {
+  const u32 bits = bit_cast<u32>(x);
+  const u32 rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  const u32 nan = (bits >> 16) | 0x7fc0u;
+  return {static_cast<u16>((bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded)};
+}
+
+#endif
+
+template <class To, class From>
+STITCH_DEVICE To convert(From stored) {
+  const auto x = widen(stored);
+  using X = compute_t<From>;
+  if constexpr (kSame<To, From>) {
+    return stored;
+  } else if constexpr (kSame<To, bool>) {
+    return x != X(0);
+  } else if constexpr (kSame<To, boolean>) {
+    return {static_cast<u8>(x != X(0))};
+  } else if constexpr (kSame<To, f16>) {
+    return narrow_f16(static_cast<f32>(x));
+  } else if constexpr (kSame<To, bf16>) {
+    return narrow_bf16(static_cast<f32>(x));
+  } else if constexpr (kIsFloat<X> && kSame<To, u8>) {
+    return static_cast<u8>(static_cast<i64>(x));
+  } else if constexpr (kIsFloat<X> && sizeof(To) < 4) {
+    return static_cast<To>(static_cast<i32>(x));
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+// The f32 that storing x as T and loading it again would give.
+template <class T>
+STITCH_DEVICE f32 round_to(f32 x) {
+  return convert<f32>(convert<T>(x));
+}
+
+}  // namespace stitch

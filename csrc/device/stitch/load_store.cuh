@@ -1,0 +1,63 @@
+// Access to memory: scalars, vectors of up to 16 bytes, masked loads and checked indices.
+//
+// Loads give the stored type; convert.cuh turns it into a register's.  A Vec is aligned to its
+// size (at most 16 bytes), so one access of the device moves it; wider ones take several.
+#pragma once
+
+#include "device/stitch/prelude.cuh"
+
+namespace stitch {
+
+template <class T, int N>
+inline constexpr int kVecBytes =
+    static_cast<int>(sizeof(T)) * N < 16 ? static_cast<int>(sizeof(T)) * N : 16;
+
+template <class T, int N>
+struct alignas(kVecBytes<T, N>) Vec {
+  T v[N];
+};
+
+template <class T>
+STITCH_DEVICE T load(const T* p) {
+  return *p;
+}
+template <class T>
+STITCH_DEVICE void store(T* p, T value) {
+  *p = value;
+}
+
+// p + offset is aligned to the size of the vector.
+template <int N, class T>
+STITCH_DEVICE Vec<T, N> load_vec(const T* p) {
+  return *reinterpret_cast<const Vec<T, N>*>(p);
+}
+template <class T, int N>
+STITCH_DEVICE void store_vec(T* p, Vec<T, N> value) {
+  *reinterpret_cast<Vec<T, N>*>(p) = value;
+}
+
+// p[offset], or zero without touching memory.
+template <class T>
+STITCH_DEVICE T load_if(bool inside, const T* p, i64 offset) {
+  return inside ? p[offset] : T{};
+}
+template <class T>
+STITCH_DEVICE void store_if(bool inside, T* p, i64 offset, T value) {
+  if (inside) p[offset] = value;
+}
+
+// The position that index means among size elements, negative ones counted from the end.  One out
+// of range sets *error, which the runtime reads after the launch, and yields 0, a safe address
+// unless size is 0 (then no element is ever asked for).
+STITCH_DEVICE i64 check_index(i64 index, i64 size, int* error) {
+  const i64 position = index < 0 ? index + size : index;
+  const bool inside = static_cast<u64>(position) < static_cast<u64>(size);
+#if STITCH_CUDA
+  if (!inside) *static_cast<volatile int*>(error) = 1;
+#else
+  if (!inside) __atomic_store_n(error, 1, __ATOMIC_RELAXED);
+#endif
+  return inside ? position : 0;
+}
+
+}  // namespace stitch

@@ -1,0 +1,158 @@
+// What every kernel starts with: types, bit casts, limits and the words that differ per target.
+//
+// One text serves two targets.  Under NVRTC a function is a device function and a block has
+// kThreads threads; under the host compiler a block is one thread and loops vectorise.  Kernel
+// text lives inside `namespace stitch`, so that its overloads hide the compiler's own `exp`.
+// Nothing here includes a header: the host half uses compiler builtins only.
+#pragma once
+
+#if defined(__CUDACC_RTC__) || defined(__CUDACC__)
+#define STITCH_CUDA 1
+#else
+#define STITCH_CUDA 0
+#endif
+
+#define STITCH_PRAGMA(text) _Pragma(#text)
+
+#if STITCH_CUDA
+#define STITCH_DEVICE __device__ __forceinline__
+#define STITCH_KERNEL(name, threads, min_blocks) \
+  extern "C" __global__ void __launch_bounds__(threads, min_blocks) name
+#define STITCH_SHARED(T, name, count) __shared__ alignas(16) T name[count]
+// Shared memory beyond 48 KB; the launch says how much.
+#define STITCH_DYNAMIC_SHARED(name, bytes) extern __shared__ alignas(16) unsigned char name[]
+#define STITCH_SIMD
+#define STITCH_SIMD_REDUCE(op, ...)
+#define STITCH_DEVICE_MEMBER static STITCH_DEVICE
+#define STITCH_UNROLL STITCH_PRAGMA(unroll)
+#define STITCH_LIBM(name) ::name
+#define STITCH_LIBM_F32(name) ::name##f
+#else
+#define STITCH_DEVICE static inline __attribute__((always_inline, unused))
+#define STITCH_DEVICE_MEMBER STITCH_DEVICE
+#define STITCH_KERNEL(name, threads, min_blocks) extern "C" void name
+#define STITCH_SHARED(T, name, count) alignas(64) T name[count]
+#define STITCH_DYNAMIC_SHARED(name, bytes) alignas(64) unsigned char name[bytes]
+#define STITCH_SIMD STITCH_PRAGMA(omp simd)
+// op: + * max min | & or a reduction that combine.cuh declares.
+#define STITCH_SIMD_REDUCE(op, ...) STITCH_PRAGMA(omp simd reduction(op : __VA_ARGS__))
+#define STITCH_UNROLL STITCH_PRAGMA(GCC unroll 16)
+#define STITCH_LIBM(name) __builtin_##name
+#define STITCH_LIBM_F32(name) __builtin_##name##f
+#endif
+
+namespace stitch {
+
+using i8 = signed char;
+using i16 = short;
+using i32 = int;
+using i64 = long long;
+using u8 = unsigned char;
+using u16 = unsigned short;
+using u32 = unsigned int;
+using u64 = unsigned long long;
+using f32 = float;
+using f64 = double;
+
+// Storage only: values of these types are converted where they are loaded (convert.cuh).
+struct alignas(2) f16 {
+  u16 bits;
+};
+struct alignas(2) bf16 {
+  u16 bits;
+};
+struct boolean {  // any non-zero byte is true
+  u8 byte;
+};
+
+template <class A, class B>
+inline constexpr bool kSame = false;
+template <class A>
+inline constexpr bool kSame<A, A> = true;
+
+template <class T>
+inline constexpr bool kIsFloat = kSame<T, f32> || kSame<T, f64>;
+template <class T>
+inline constexpr bool kIsSigned = T(-1) < T(0);
+
+template <bool kCondition, class A, class B>
+struct Choose {
+  using type = A;
+};
+template <class A, class B>
+struct Choose<false, A, B> {
+  using type = B;
+};
+// The unsigned type in which arithmetic on T wraps.
+template <class T>
+using wrap_t = typename Choose<sizeof(T) == 8, u64, u32>::type;
+// The type of T's bits.
+template <class T>
+using bits_t = typename Choose<sizeof(T) == 8, u64, u32>::type;
+
+template <class To, class From>
+STITCH_DEVICE constexpr To bit_cast(From value) {
+  return __builtin_bit_cast(To, value);
+}
+
+template <class T>
+inline constexpr T kInfinity = T();
+template <>
+inline constexpr f32 kInfinity<f32> = __builtin_bit_cast(f32, 0x7f800000u);
+template <>
+inline constexpr f64 kInfinity<f64> = __builtin_bit_cast(f64, 0x7ff0000000000000ull);
+
+template <class T>
+inline constexpr T kQuietNan = T();
+template <>
+inline constexpr f32 kQuietNan<f32> = __builtin_bit_cast(f32, 0x7fc00000u);
+template <>
+inline constexpr f64 kQuietNan<f64> = __builtin_bit_cast(f64, 0x7ff8000000000000ull);
+
+template <class T>
+STITCH_DEVICE constexpr T infinity() {
+  return kInfinity<T>;
+}
+template <class T>
+STITCH_DEVICE constexpr T quiet_nan() {
+  return kQuietNan<T>;
+}
+
+// The values from which a maximum and a minimum start: infinities for floats.
+template <class T>
+STITCH_DEVICE constexpr T find_highest() {
+  if constexpr (kIsFloat<T>) {
+    return kInfinity<T>;
+  } else if constexpr (kSame<T, bool>) {
+    return true;
+  } else if constexpr (kIsSigned<T>) {
+    return static_cast<T>((1ull << (8 * sizeof(T) - 1)) - 1);
+  } else {
+    return static_cast<T>(~0ull);
+  }
+}
+template <class T>
+STITCH_DEVICE constexpr T find_lowest() {
+  if constexpr (kIsFloat<T>) {
+    return -kInfinity<T>;
+  } else if constexpr (!kSame<T, bool> && kIsSigned<T>) {
+    return static_cast<T>(-find_highest<T>() - 1);
+  } else {
+    return T(0);
+  }
+}
+template <class T>
+inline constexpr T kHighest = find_highest<T>();
+template <class T>
+inline constexpr T kLowest = find_lowest<T>();
+
+#if STITCH_CUDA
+STITCH_DEVICE int tid() { return static_cast<int>(threadIdx.x); }
+STITCH_DEVICE i64 block_index() { return static_cast<i64>(blockIdx.x); }
+STITCH_DEVICE void block_barrier() { __syncthreads(); }
+#else
+STITCH_DEVICE constexpr int tid() { return 0; }
+STITCH_DEVICE void block_barrier() {}
+#endif
+
+}  // namespace stitch

@@ -1,0 +1,282 @@
+#include "ir/builder.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ir/infer_type.h"
+#include "ir/verify_graph.h"
+#include "ops/library_effects.h"
+#include "ops/op_rules.h"
+
+namespace stitch {
+namespace {
+
+template <class T>
+void append_bytes(std::string& key, const T& value) {
+  char bytes[sizeof(T)];
+  std::memcpy(bytes, &value, sizeof(T));
+  key.append(bytes, sizeof(T));
+}
+
+void append_dims(std::string& key, const std::vector<Dim>& dims) {
+  append_bytes(key, dims.size());
+  for (const Dim& dim : dims) {
+    if (dim.is_constant()) {
+      key += 'c';
+      append_bytes(key, dim.value());
+    } else {
+      key += 's' + to_string(dim) + ';';
+    }
+  }
+}
+
+// Two nodes are equal when their contents are; origins do not count.
+std::string content_key(const Node& node) {
+  std::string key;
+  append_bytes(key, node.op);
+  append_bytes(key, node.type.dtype);
+  append_bytes(key, node.inputs.size());
+  for (NodeId input : node.inputs) append_bytes(key, input.value());
+  append_bytes(key, node.ints.size());
+  for (int64_t value : node.ints) append_bytes(key, value);
+  append_dims(key, node.dims);
+  append_dims(key, node.type.shape);
+  append_dims(key, node.type.strides);
+  append_bytes(key, node.number);
+  append_bytes(key, node.integer);
+  return key + node.name;
+}
+
+bool may_be_shared(const Node& node) {
+  return node.op != OpKind::k_input && node.op != OpKind::k_library && node.op != OpKind::k_layout;
+}
+
+std::vector<int64_t> wrap_axes(std::vector<int64_t> axes, int rank) {
+  for (int64_t& axis : axes)
+    if (axis < 0) axis += rank;
+  return axes;
+}
+
+std::vector<int64_t> sorted_axes(std::vector<int64_t> axes, int rank) {
+  axes = wrap_axes(std::move(axes), rank);
+  std::sort(axes.begin(), axes.end());
+  return axes;
+}
+
+// An op along one dimension: the attributes that it shares with its like.
+Node along(OpKind op, std::vector<NodeId> inputs, int64_t dim, int rank) {
+  Node node;
+  node.op = op;
+  node.inputs = std::move(inputs);
+  node.ints = wrap_axes({dim}, rank);
+  return node;
+}
+
+Node make(OpKind op, std::vector<NodeId> inputs) {
+  Node node;
+  node.op = op;
+  node.inputs = std::move(inputs);
+  return node;
+}
+
+}  // namespace
+
+NodeId Builder::add(Node node) {
+  std::vector<const TensorType*> operands;
+  operands.reserve(node.inputs.size());
+  for (NodeId input : node.inputs) operands.push_back(&graph_[input].type);
+  node.type = infer_type(node, operands);
+  if (node.origin.op.empty() && node.origin.location.empty()) node.origin = origin_;
+  const NodeId id(graph_.size());
+  if (share_ && may_be_shared(node)) {
+    std::vector<NodeId>& made = made_[content_key(node)];
+    if (!made.empty()) return made.front();
+    made.push_back(id);
+  }
+  if (node.op == OpKind::k_library && may_write_operands(node.name)) made_.clear();
+  if (node.op == OpKind::k_input) graph_.inputs.push_back(id);
+  graph_.nodes.push_back(std::move(node));
+  return id;
+}
+
+NodeId Builder::input(std::string name, TensorType type) {
+  Node node = make(OpKind::k_input, {});
+  node.name = std::move(name);
+  node.integer = static_cast<int64_t>(graph_.inputs.size());
+  node.type = std::move(type);
+  return add(std::move(node));
+}
+
+NodeId Builder::full(DType dtype, double number, int64_t integer) {
+  Node node = make(OpKind::k_full, {});
+  node.type.dtype = dtype;
+  if (is_integral(dtype)) {
+    node.integer = dtype == DType::kBool ? integer != 0 : integer;
+  } else {
+    node.number = number;
+  }
+  return add(std::move(node));
+}
+
+NodeId Builder::size_value(DType dtype, const Dim& size) {
+  if (size.is_constant()) return full(dtype, static_cast<double>(size.value()), size.value());
+  Node node = make(OpKind::k_full, {});
+  node.type.dtype = dtype;
+  node.dims = {size};
+  return add(std::move(node));
+}
+
+NodeId Builder::iota(DType dtype, const Dim& count, const Dim& start, const Dim& step) {
+  Node node = make(OpKind::k_iota, {});
+  node.type = {dtype, {count}, {}};
+  node.dims = {start, step};
+  return add(std::move(node));
+}
+
+NodeId Builder::pointwise(OpKind op, const std::vector<NodeId>& inputs) {
+  STITCH_CHECK(info(op).family == Family::kPointwise && op != OpKind::k_cast,
+               info(op).name << " is not made by Builder::pointwise");
+  return add(make(op, inputs));
+}
+
+NodeId Builder::cast(NodeId x, DType dtype) {
+  if (graph_[x].type.dtype == dtype) return x;
+  Node node = make(OpKind::k_cast, {x});
+  node.type.dtype = dtype;
+  return add(std::move(node));
+}
+
+NodeId Builder::reduce(OpKind op, NodeId x, std::vector<int64_t> axes, DType dtype, bool keepdim) {
+  STITCH_CHECK(info(op).family == Family::kReduce, info(op).name << " is not a reduction");
+  std::vector<Dim> kept = graph_[x].type.shape;
+  Node node = make(op, {x});
+  if (axes.empty())
+    for (size_t d = 0; d < kept.size(); ++d) axes.push_back(static_cast<int64_t>(d));
+  node.ints = sorted_axes(std::move(axes), graph_[x].type.rank());
+  node.type.dtype = dtype;
+  const std::vector<int64_t> reduced = node.ints;
+  const NodeId result = add(std::move(node));
+  if (!keepdim) return result;
+  for (int64_t axis : reduced) kept[axis] = 1;
+  return reshape(result, std::move(kept));
+}
+
+NodeId Builder::reshape(NodeId x, std::vector<Dim> shape) {
+  Node node = make(OpKind::k_reshape, {x});
+  node.type.shape = std::move(shape);
+  return add(std::move(node));
+}
+
+NodeId Builder::permute(NodeId x, std::vector<int64_t> order) {
+  Node node = make(OpKind::k_permute, {x});
+  node.ints = wrap_axes(std::move(order), graph_[x].type.rank());
+  return add(std::move(node));
+}
+
+NodeId Builder::expand(NodeId x, std::vector<Dim> shape) {
+  Node node = make(OpKind::k_expand, {x});
+  node.type.shape = std::move(shape);
+  return add(std::move(node));
+}
+
+NodeId Builder::slice(NodeId x, int64_t dim, const Dim& start, const Dim& count, const Dim& step) {
+  Node node = along(OpKind::k_slice, {x}, dim, graph_[x].type.rank());
+  node.dims = {start, step};
+  node.type.shape = graph_[x].type.shape;
+  const int64_t axis = node.ints[0];
+  if (axis >= 0 && axis < graph_[x].type.rank()) node.type.shape[axis] = count;
+  return add(std::move(node));
+}
+
+NodeId Builder::flip(NodeId x, std::vector<int64_t> axes) {
+  Node node = make(OpKind::k_flip, {x});
+  node.ints = sorted_axes(std::move(axes), graph_[x].type.rank());
+  return add(std::move(node));
+}
+
+NodeId Builder::cat(const std::vector<NodeId>& parts, int64_t dim) {
+  const int rank = parts.empty() ? 0 : graph_[parts[0]].type.rank();
+  return add(along(OpKind::k_cat, parts, dim, rank));
+}
+
+NodeId Builder::pad(NodeId x, std::vector<Dim> before, std::vector<Dim> shape, double number,
+                    int64_t integer) {
+  Node node = make(OpKind::k_pad, {x});
+  node.dims = std::move(before);
+  node.type.shape = std::move(shape);
+  if (is_integral(graph_[x].type.dtype)) {
+    node.integer = integer;
+  } else {
+    node.number = number;
+  }
+  return add(std::move(node));
+}
+
+NodeId Builder::index(NodeId x, const std::vector<NodeId>& indices, std::vector<int64_t> dims) {
+  Node node = make(OpKind::k_index, {x});
+  node.inputs.insert(node.inputs.end(), indices.begin(), indices.end());
+  node.ints = wrap_axes(std::move(dims), graph_[x].type.rank());
+  return add(std::move(node));
+}
+
+NodeId Builder::gather(NodeId x, NodeId index, int64_t dim) {
+  return add(along(OpKind::k_gather, {x, index}, dim, graph_[x].type.rank()));
+}
+
+NodeId Builder::slice_scatter(NodeId x, NodeId source, int64_t dim, const Dim& start,
+                              const Dim& step) {
+  Node node = along(OpKind::k_slice_scatter, {x, source}, dim, graph_[x].type.rank());
+  node.dims = {start, step};
+  return add(std::move(node));
+}
+
+std::vector<NodeId> Builder::library(std::string name, int64_t call,
+                                     const std::vector<NodeId>& inputs,
+                                     const std::vector<TensorType>& results, bool several) {
+  STITCH_CHECK(several || results.size() <= 1,
+               name << " has " << results.size() << " results but is said to yield one");
+  Node node = make(OpKind::k_library, inputs);
+  node.name = std::move(name);
+  node.integer = call;
+  const bool yields_value = !several && results.size() == 1;
+  node.type = yields_value ? results[0] : TensorType{DType::kOpaque, {}, {}};
+  const NodeId id = add(std::move(node));
+  if (!several) return {id};
+  std::vector<NodeId> values;
+  for (size_t i = 0; i < results.size(); ++i) {
+    Node get = make(OpKind::k_get, {id});
+    get.ints = {static_cast<int64_t>(i)};
+    get.type = results[i];
+    values.push_back(add(std::move(get)));
+  }
+  return values;
+}
+
+NodeId Builder::copy(const Node& node, std::vector<NodeId> inputs) {
+  if (node.op == OpKind::k_cast && graph_[inputs.at(0)].type.dtype == node.type.dtype)
+    return inputs[0];
+  Node result = node;
+  result.inputs = std::move(inputs);
+  return add(std::move(result));
+}
+
+NodeId Builder::with_strides(NodeId x, std::vector<Dim> strides) {
+  Node node = make(OpKind::k_layout, {x});
+  node.type.strides = std::move(strides);
+  return add(std::move(node));
+}
+
+Graph Builder::finish() {
+  if (graph_.argument_count == 0) {
+    int integers = 0;
+    for (const Symbol& symbol : graph_.symbols.symbols)
+      integers = std::max(integers, symbol.input + 1);
+    for (size_t i = 0; i < graph_.inputs.size(); ++i)
+      graph_.input_positions.push_back(graph_.argument_count++);
+    for (int i = 0; i < integers; ++i) graph_.integer_positions.push_back(graph_.argument_count++);
+  }
+  verify_graph(graph_);
+  return std::move(graph_);
+}
+
+}  // namespace stitch

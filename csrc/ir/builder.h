@@ -1,0 +1,74 @@
+// The only way to make nodes: infers types, hash-conses.
+//
+// Equal nodes become one node, except inputs, library calls, `layout` (each is a copy of its own)
+// and what reads a value before and after a call that may write it.  The origin of the first one
+// stays.  Errors: UserError for what is wrong, UnsupportedError for what symbols leave open.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace stitch {
+
+class Builder {
+ public:
+  Builder() = default;
+  // `share` = false keeps equal nodes apart: text is read back node by node.
+  explicit Builder(SymbolTable symbols, bool share = true) : share_(share) {
+    graph_.symbols = std::move(symbols);
+  }
+
+  // Every node made from here on comes from this op of the user's.
+  void set_origin(Origin origin) { origin_ = std::move(origin); }
+
+  NodeId input(std::string name, TensorType type);
+  NodeId full(DType dtype, double number, int64_t integer);  // 0-d; exact integer for integrals
+  NodeId size_value(DType dtype, const Dim& size);  // 0-d; the number is the size at run time
+  NodeId iota(DType dtype, const Dim& count, const Dim& start, const Dim& step);
+  // Operands broadcast; they must have one dtype already (`select`: the first is bool).
+  NodeId pointwise(OpKind op, const std::vector<NodeId>& inputs);
+  NodeId cast(NodeId x, DType dtype);  // x itself when it has the dtype
+  // Axes in any order, negative allowed, empty = all.  `dtype`: of the result of sum, prod,
+  // sum_sq_dev.  Argmax over several axes numbers them row-major.
+  NodeId reduce(OpKind op, NodeId x, std::vector<int64_t> axes, DType dtype, bool keepdim);
+  NodeId reshape(NodeId x, std::vector<Dim> shape);
+  NodeId permute(NodeId x, std::vector<int64_t> order);
+  NodeId expand(NodeId x, std::vector<Dim> shape);
+  NodeId slice(NodeId x, int64_t dim, const Dim& start, const Dim& count, const Dim& step);
+  NodeId flip(NodeId x, std::vector<int64_t> axes);
+  NodeId cat(const std::vector<NodeId>& parts, int64_t dim);
+  NodeId pad(NodeId x, std::vector<Dim> before, std::vector<Dim> shape, double number,
+             int64_t integer);
+  NodeId index(NodeId x, const std::vector<NodeId>& indices, std::vector<int64_t> dims);
+  NodeId gather(NodeId x, NodeId index, int64_t dim);
+  NodeId slice_scatter(NodeId x, NodeId source, int64_t dim, const Dim& start, const Dim& step);
+  // One node per result; a call with one result yields one node and no `get`.
+  std::vector<NodeId> library(std::string name, int64_t call, const std::vector<NodeId>& inputs,
+                              const std::vector<TensorType>& results, bool several);
+  // A copy of `node` with other inputs (already in this builder): what rewrites use.  The type is
+  // inferred again; what the operands leave open is taken from `node.type` (ir/infer_type.h).
+  NodeId copy(const Node& node, std::vector<NodeId> inputs);
+  // The strides a value gets where it is materialised, when not contiguous.
+  NodeId with_strides(NodeId x, std::vector<Dim> strides);
+
+  void output(GraphOutput output) { graph_.outputs.push_back(std::move(output)); }
+  void mutate(NodeId input, NodeId value) { graph_.mutations.push_back({input, value}); }
+
+  const Node& operator[](NodeId id) const { return graph_[id]; }
+  Graph& graph() { return graph_; }
+  // Verifies, then hands the graph over.  A graph without argument positions gets the default
+  // ones: tensors first, then the integers.
+  Graph finish();
+
+ private:
+  NodeId add(Node node);
+  bool share_ = true;
+  Graph graph_;
+  Origin origin_;
+  std::unordered_map<std::string, std::vector<NodeId>> made_;  // hash-consing by content
+};
+
+}  // namespace stitch

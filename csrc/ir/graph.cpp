@@ -1,0 +1,12 @@
+#include "ir/graph.h"
+
+namespace stitch {
+
+std::vector<std::vector<NodeId>> find_users(const Graph& graph) {
+  std::vector<std::vector<NodeId>> users(graph.nodes.size());
+  for (int i = 0; i < graph.size(); ++i)
+    for (NodeId input : graph.nodes[i].inputs) users[input.index()].push_back(NodeId(i));
+  return users;
+}
+
+}  // namespace stitch

@@ -1,0 +1,74 @@
+// Graph: the one intermediate form between import and planning.
+//
+// Nodes are in topological order and never change once built (ir/builder.h makes them).  A node
+// yields one value; a library call that yields several is read through `get` nodes.  Semantics:
+//  * pointwise operands have the node's shape or broadcast to it (right aligned, extent 1);
+//  * 16-bit floats compute in f32 registers and round where a value is stored or a `cast` says so;
+//  * a view never copies; where its value is materialised it gets the strides of its type;
+//  * reductions drop the axes they reduce (keepdim is a reshape).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "ops/op.h"
+#include "ops/type.h"
+
+namespace stitch {
+
+struct NodeTag;
+using NodeId = Id<NodeTag>;
+
+// Where the user wrote an op: "model.py:31" and the op as the framework names it.
+struct Origin {
+  std::string op;        // "aten.add.Tensor"
+  std::string location;  // "model.py:31", may be empty
+};
+
+// Meaning of `ints` and `dims` per op is documented in its row of ops.def.
+struct Node {
+  OpKind op{};
+  std::vector<NodeId> inputs;
+  std::vector<int64_t> ints;
+  std::vector<Dim> dims;
+  double number = 0;    // full, pad, iota: floating value
+  int64_t integer = 0;  // full, pad: exact value when the dtype is integral
+  TensorType type;
+  std::string name;  // library: the operator, "aten.mm.default"; input: its name in text
+  Origin origin;
+};
+
+// One value the graph returns: a tensor, an integer that depends on symbols, or nothing.
+struct GraphOutput {
+  enum class Kind { kTensor, kInteger, kNone } kind = Kind::kNone;
+  NodeId node;
+  Dim integer;
+};
+
+// A value stored into a graph input after every read of it (a trailing copy_).
+struct Mutation {
+  NodeId input, value;
+};
+
+struct Graph {
+  std::vector<Node> nodes;
+  std::vector<NodeId> inputs;          // tensor inputs, in call order
+  std::vector<int> input_positions;    // their positions among all arguments of the call
+  std::vector<int> integer_positions;  // positions of the integer arguments (symbols)
+  int argument_count = 0;
+  std::vector<GraphOutput> outputs;
+  std::vector<Mutation> mutations;
+  SymbolTable symbols;
+
+  const Node& operator[](NodeId id) const { return nodes[id.index()]; }
+  int size() const { return static_cast<int>(nodes.size()); }
+};
+
+inline const OpInfo& info(const Node& node) { return info(node.op); }
+inline Family family(const Node& node) { return info(node.op).family; }
+
+// users[n]: the nodes that read n, ascending, each once per use.
+std::vector<std::vector<NodeId>> find_users(const Graph& graph);
+
+}  // namespace stitch

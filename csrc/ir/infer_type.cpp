@@ -1,0 +1,296 @@
+#include "ir/infer_type.h"
+
+#include <algorithm>
+#include <array>
+
+#include "ir/view_strides.h"
+#include "ops/op_rules.h"
+
+namespace stitch {
+namespace {
+
+using Operands = std::vector<const TensorType*>;
+using InferType = TensorType (*)(const Node& node, const Operands& operands);
+
+[[noreturn]] void reject(const Node& node, const std::string& text) {
+  throw UserError(std::string(info(node).name) + " " + text);
+}
+
+void require_rank(const Node& node, const TensorType& type, int rank) {
+  if (type.rank() != rank)
+    reject(node, "found " + to_string(type) + " where rank " + std::to_string(rank) + " is needed");
+}
+
+// Positions of dimensions must be distinct, ascending unless `any_order`, and in range.
+void check_axes(const Node& node, int rank, bool any_order) {
+  std::vector<bool> seen(rank, false);
+  int64_t last = -1;
+  for (int64_t axis : node.ints) {
+    if (axis < 0 || axis >= rank)
+      reject(node, "found dimension " + std::to_string(axis) + "; allowed are 0 to " +
+                       std::to_string(rank - 1));
+    if (seen[axis] || (!any_order && axis < last))
+      reject(node, "found dimension " + std::to_string(axis) + " twice or out of order");
+    seen[axis] = true;
+    last = axis;
+  }
+}
+
+// The one dimension that the op works along.
+int only_axis(const Node& node, int rank) {
+  if (node.ints.size() != 1) reject(node, "needs exactly one dimension in `ints`");
+  check_axes(node, rank, false);
+  return static_cast<int>(node.ints[0]);
+}
+
+TensorType take_declared(const Node& node, const Operands&) {
+  TensorType type = node.type;
+  if (type.strides.size() != type.shape.size()) type.strides = contiguous_strides(type.shape);
+  return type;
+}
+
+TensorType infer_full(const Node& node, const Operands&) {
+  require_rank(node, node.type, 0);
+  if (node.dims.size() > 1) reject(node, "takes one number or one size");
+  return contiguous_type(node.type.dtype, {});
+}
+
+TensorType infer_iota(const Node& node, const Operands&) {
+  require_rank(node, node.type, 1);
+  if (node.dims.size() != 2) reject(node, "needs dims = {start, step}");
+  if (node.type.dtype == DType::kBool) reject(node, "found dtype bool; it counts in numbers");
+  return contiguous_type(node.type.dtype, node.type.shape);
+}
+
+TensorType infer_pointwise(const Node& node, const Operands& operands) {
+  std::vector<DType> dtypes;
+  std::vector<Dim> shape;
+  for (const TensorType* operand : operands) {
+    dtypes.push_back(operand->dtype);
+    if (operand->shape != shape) shape = broadcast_shape(shape, operand->shape);
+  }
+  return contiguous_type(result_dtype(info(node), dtypes, node.type.dtype), std::move(shape));
+}
+
+TensorType infer_reduce(const Node& node, const Operands& operands) {
+  const TensorType& x = *operands[0];
+  check_axes(node, x.rank(), false);
+  if (node.ints.empty() && x.rank() > 0) reject(node, "needs the axes it reduces");
+  const DType dtype = result_dtype(info(node), {x.dtype}, node.type.dtype);
+  if (dtype == DType::kBool && x.dtype != DType::kBool)
+    reject(node, std::string("found an operand of ") + info(x.dtype).name +
+                     "; it must be bool: compare with 0 first");
+  std::vector<Dim> shape;
+  for (int64_t d = 0; d < x.rank(); ++d)
+    if (!std::binary_search(node.ints.begin(), node.ints.end(), d)) shape.push_back(x.shape[d]);
+  return contiguous_type(dtype, std::move(shape));
+}
+
+TensorType infer_reshape(const Node& node, const Operands& operands) {
+  const TensorType& x = *operands[0];
+  const std::vector<Dim>& shape = node.type.shape;
+  require_equal(element_count(shape), element_count(x.shape),
+                "reshape of " + to_string(x) + " to " + to_string(shape));
+  const auto strides = view_strides(x.shape, x.strides, shape);
+  return {x.dtype, shape, strides ? *strides : contiguous_strides(shape)};
+}
+
+TensorType infer_permute(const Node& node, const Operands& operands) {
+  const TensorType& x = *operands[0];
+  check_axes(node, x.rank(), true);
+  if (static_cast<int>(node.ints.size()) != x.rank())
+    reject(node, "needs every dimension of " + to_string(x) + " once");
+  TensorType type{x.dtype, {}, {}};
+  for (int64_t d : node.ints) {
+    type.shape.push_back(x.shape[d]);
+    type.strides.push_back(x.strides[d]);
+  }
+  return type;
+}
+
+TensorType infer_expand(const Node& node, const Operands& operands) {
+  const TensorType& x = *operands[0];
+  const std::vector<Dim>& shape = node.type.shape;
+  const int lead = static_cast<int>(shape.size()) - x.rank();
+  if (lead < 0) reject(node, "of " + to_string(x) + " to the lower rank of " + to_string(shape));
+  for (int d = 0; d < x.rank(); ++d)
+    if (!x.shape[d].is(1))
+      require_equal(x.shape[d], shape[lead + d],
+                    "expand of " + to_string(x) + " to " + to_string(shape));
+  return {x.dtype, shape, expand_strides(x.shape, x.strides, shape)};
+}
+
+TensorType infer_slice(const Node& node, const Operands& operands) {
+  const TensorType& x = *operands[0];
+  const int dim = only_axis(node, x.rank());
+  require_rank(node, node.type, x.rank());
+  if (node.dims.size() != 2) reject(node, "needs dims = {start, step}");
+  const Dim &start = node.dims[0], &step = node.dims[1], &count = node.type.shape[dim];
+  if (step.is_constant() && step.value() < 1) reject(node, "found a step below 1");
+  if (start.is_constant() && start.value() < 0)
+    reject(node, "found the start " + to_string(start) + "; count it from the front");
+  const Dim last = start + (count - Dim(1)) * step;
+  const Dim beyond = last - x.shape[dim];
+  if (!count.is(0) && beyond.is_constant() && beyond.value() >= 0)
+    reject(node, "reads index " + to_string(last) + " of " + to_string(x) + " along dimension " +
+                     std::to_string(dim));
+  TensorType type = x;
+  type.shape[dim] = count;
+  type.strides[dim] = x.strides[dim] * step;
+  return type;
+}
+
+TensorType infer_flip(const Node& node, const Operands& operands) {
+  check_axes(node, operands[0]->rank(), false);
+  return contiguous_type(operands[0]->dtype, operands[0]->shape);
+}
+
+TensorType infer_layout(const Node& node, const Operands& operands) {
+  TensorType type = *operands[0];
+  if (node.type.strides.size() != type.shape.size())
+    reject(node, "needs one stride per dimension of " + to_string(type));
+  type.strides = node.type.strides;
+  return type;
+}
+
+TensorType infer_cat(const Node& node, const Operands& operands) {
+  if (operands.empty()) reject(node, "needs at least one operand");
+  const TensorType& first = *operands[0];
+  const int dim = only_axis(node, first.rank());
+  std::vector<Dim> shape = first.shape;
+  for (size_t i = 1; i < operands.size(); ++i) {
+    const TensorType& part = *operands[i];
+    require_rank(node, part, first.rank());
+    if (part.dtype != first.dtype)
+      reject(node, std::string("found operands of ") + info(first.dtype).name + " and " +
+                       info(part.dtype).name + "; insert a cast");
+    for (int d = 0; d < first.rank(); ++d)
+      if (d != dim) require_equal(part.shape[d], first.shape[d], "cat");
+    shape[dim] = shape[dim] + part.shape[dim];
+  }
+  return contiguous_type(first.dtype, std::move(shape));
+}
+
+TensorType infer_pad(const Node& node, const Operands& operands) {
+  const TensorType& x = *operands[0];
+  require_rank(node, node.type, x.rank());
+  if (static_cast<int>(node.dims.size()) != x.rank())
+    reject(node, "needs dims = {before of each dimension of " + to_string(x) + "}");
+  return contiguous_type(x.dtype, node.type.shape);
+}
+
+void require_index(const Node& node, const TensorType& index) {
+  if (!info(index.dtype).is_integer)
+    throw UnsupportedError(std::string(info(node).name) + " found indices of " +
+                           info(index.dtype).name + "; stitched are integer indices");
+}
+
+TensorType infer_index(const Node& node, const Operands& operands) {
+  if (operands.size() < 2 || node.ints.size() + 1 != operands.size())
+    reject(node, "needs one index per dimension in `ints`");
+  const TensorType& x = *operands[0];
+  check_axes(node, x.rank(), false);
+  std::vector<Dim> common;
+  for (size_t i = 1; i < operands.size(); ++i) {
+    require_index(node, *operands[i]);
+    common = broadcast_shape(common, operands[i]->shape);
+  }
+  const int64_t first = node.ints.front(), last = node.ints.back();
+  const bool adjacent = last - first + 1 == static_cast<int64_t>(node.ints.size());
+  std::vector<Dim> shape;
+  if (!adjacent) shape = common;
+  for (int64_t d = 0; d < x.rank(); ++d) {
+    if (adjacent && d == first) shape.insert(shape.end(), common.begin(), common.end());
+    if (!std::binary_search(node.ints.begin(), node.ints.end(), d)) shape.push_back(x.shape[d]);
+  }
+  return contiguous_type(x.dtype, std::move(shape));
+}
+
+TensorType infer_gather(const Node& node, const Operands& operands) {
+  const TensorType &x = *operands[0], &index = *operands[1];
+  only_axis(node, x.rank());
+  require_index(node, index);
+  require_rank(node, index, x.rank());
+  return contiguous_type(x.dtype, index.shape);
+}
+
+TensorType infer_slice_scatter(const Node& node, const Operands& operands) {
+  const TensorType &x = *operands[0], &source = *operands[1];
+  const int dim = only_axis(node, x.rank());
+  require_rank(node, source, x.rank());
+  if (node.dims.size() != 2) reject(node, "needs dims = {start, step}");
+  if (source.dtype != x.dtype)
+    reject(node, std::string("found a source of ") + info(source.dtype).name + " for " +
+                     info(x.dtype).name + "; insert a cast");
+  for (int d = 0; d < x.rank(); ++d)
+    if (d != dim) require_equal(source.shape[d], x.shape[d], "slice_scatter");
+  return contiguous_type(x.dtype, x.shape);
+}
+
+struct Rule {
+  OpKind op;
+  InferType infer;
+};
+// Ops whose type is no matter of their family alone.
+constexpr Rule kRules[] = {
+    {OpKind::k_full, infer_full},
+    {OpKind::k_iota, infer_iota},
+    {OpKind::k_reshape, infer_reshape},
+    {OpKind::k_permute, infer_permute},
+    {OpKind::k_expand, infer_expand},
+    {OpKind::k_slice, infer_slice},
+    {OpKind::k_flip, infer_flip},
+    {OpKind::k_layout, infer_layout},
+    {OpKind::k_cat, infer_cat},
+    {OpKind::k_pad, infer_pad},
+    {OpKind::k_index, infer_index},
+    {OpKind::k_gather, infer_gather},
+    {OpKind::k_slice_scatter, infer_slice_scatter},
+};
+
+InferType family_rule(Family family) {
+  switch (family) {
+    case Family::kPointwise:
+      return infer_pointwise;
+    case Family::kReduce:
+      return infer_reduce;
+    case Family::kInput:
+    case Family::kLibrary:
+      return take_declared;
+    default:
+      return nullptr;
+  }
+}
+
+using RuleTable = std::array<InferType, static_cast<size_t>(OpKind::kCount)>;
+
+RuleTable make_rules() {
+  RuleTable table{};
+  for (const OpInfo& op : all_ops()) table[static_cast<size_t>(op.kind)] = family_rule(op.family);
+  for (const Rule& rule : kRules) table[static_cast<size_t>(rule.op)] = rule.infer;
+  return table;
+}
+
+}  // namespace
+
+TensorType infer_type(const Node& node, const Operands& operands) {
+  static const RuleTable rules = make_rules();
+  const OpInfo& op = info(node);
+  if (op.arity >= 0 && static_cast<int>(operands.size()) != op.arity)
+    reject(node, "found " + std::to_string(operands.size()) + " operands, takes " +
+                     std::to_string(op.arity));
+  if (op.family != Family::kLibrary)
+    for (const TensorType* operand : operands)
+      if (operand->dtype == DType::kOpaque)
+        throw UnsupportedError(std::string(op.name) +
+                               " found a value that kernels cannot read (complex, quantised or "
+                               "sparse); only library calls take those");
+  const InferType infer = rules[static_cast<size_t>(node.op)];
+  STITCH_CHECK(infer, "op " << op.name << " has no type rule");
+  TensorType type = infer(node, operands);
+  if (type.dtype == DType::kOpaque && op.family != Family::kLibrary && op.family != Family::kInput)
+    reject(node, "found the dtype opaque, which only inputs and library results have");
+  return type;
+}
+
+}  // namespace stitch

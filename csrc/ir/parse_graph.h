@@ -1,0 +1,38 @@
+// Graph from text: the inverse of ir/print_graph.h, and a comfortable form for tests.
+//
+//   symbols s0 = input(0) hint 8, s1 = floordiv(s0,2) hint 4
+//   arguments 3 tensors [0,2] integers [1]
+//   %x = input : bf16[s0,768]                  # a node; what follows '#' is its origin
+//   %f = cast(%x) : f32
+//   %m = sum(%f){axes=[1], keepdim}
+//   %d = sub(%f, div(%m, 768))                 # calls nest, numbers are `full` constants
+//   mutate %x <- %y
+//   outputs (%d, int s0*2, none)
+//
+// Optional: the `symbols` line (symbols in use are then input(i) hint 64), the `arguments` line
+// (tensors first, then integers), types of what the operands determine (`: f32` gives the dtype
+// alone, a full type is checked), strides that are contiguous.  Lines that begin with '#' are
+// comments.  A number takes the dtype of the first tensor beside it.
+//
+// Attributes: ints dims number integer name, as in Node, and for single ops
+//   reductions  axes=[..] keepdim           (no axes: all; sum and prod of integers give i64)
+//   flip        axes=[..]
+//   permute     order=[..]
+//   reshape, expand, pad    shape=[..]      (pad also before=[..] value=..)
+//   slice       dim= start= count= step=    (start 0, step 1)
+//   slice_scatter dim= start= step=         cat, gather  dim=         index  dims_of=[..]
+//   iota        count= start= step=         full   value=..  size=..
+//   layout      strides=[..]
+// Nodes stay as written: equal ones are not merged, dead ones not removed.
+#pragma once
+
+#include <string_view>
+
+#include "ir/graph.h"
+
+namespace stitch {
+
+// UserError with the line's number for text that is no graph.
+Graph parse_graph(std::string_view text);
+
+}  // namespace stitch

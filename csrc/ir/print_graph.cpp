@@ -1,0 +1,114 @@
+#include "ir/print_graph.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "ops/op_rules.h"
+
+namespace stitch {
+namespace {
+
+template <class List, class Format>
+std::string join(const List& list, const char* separator, Format&& format) {
+  std::string text;
+  bool first = true;
+  for (const auto& item : list) {
+    if (!first) text += separator;
+    text += format(item);
+    first = false;
+  }
+  return text;
+}
+
+std::string name_of(NodeId id) { return "%" + std::to_string(id.value()); }
+
+std::string quote(const std::string& text) {
+  std::string quoted = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+// The shortest text that reads back as the same double.
+std::string shortest(double number) {
+  std::array<char, 32> buffer;
+  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number);
+  return std::string(buffer.data(), result.ptr);
+}
+
+bool holds_number(const Node& node) {
+  return (node.op == OpKind::k_full && node.dims.empty()) || node.op == OpKind::k_pad;
+}
+
+std::string attributes(const Node& node) {
+  std::vector<std::string> parts;
+  if (!node.name.empty()) parts.push_back("name=" + quote(node.name));
+  if (!node.ints.empty())
+    parts.push_back(
+        "ints=[" + join(node.ints, ",", [](int64_t value) { return std::to_string(value); }) + "]");
+  if (!node.dims.empty()) parts.push_back("dims=" + to_string(node.dims));
+  const bool integral = is_integral(node.type.dtype);
+  if (holds_number(node) && !integral) parts.push_back("number=" + shortest(node.number));
+  if ((holds_number(node) && integral) || node.op == OpKind::k_library)
+    parts.push_back("integer=" + std::to_string(node.integer));
+  if (parts.empty()) return "";
+  return "{" + join(parts, ", ", [](const std::string& part) { return part; }) + "}";
+}
+
+std::string print_symbol(const Symbol& symbol) {
+  constexpr std::array kKinds = {"input", "floordiv", "mod", "min", "max"};
+  const std::string kind = kKinds[static_cast<size_t>(symbol.kind)];
+  const std::string operands = symbol.kind == Symbol::Kind::kInput
+                                   ? std::to_string(symbol.input)
+                                   : to_string(symbol.left) + "," + to_string(symbol.right);
+  return kind + "(" + operands + ") hint " + std::to_string(symbol.hint);
+}
+
+std::string print_output(const GraphOutput& output) {
+  switch (output.kind) {
+    case GraphOutput::Kind::kTensor:
+      return name_of(output.node);
+    case GraphOutput::Kind::kInteger:
+      return "int " + to_string(output.integer);
+    case GraphOutput::Kind::kNone:
+      return "none";
+  }
+  return "none";
+}
+
+std::string print_arguments(const Graph& graph) {
+  const auto number = [](int value) { return std::to_string(value); };
+  return "arguments " + std::to_string(graph.argument_count) + " tensors [" +
+         join(graph.input_positions, ",", number) + "] integers [" +
+         join(graph.integer_positions, ",", number) + "]\n";
+}
+
+}  // namespace
+
+std::string to_string(const Graph& graph, NodeId id) {
+  const Node& node = graph[id];
+  std::string text = name_of(id) + " = " + info(node).name;
+  if (info(node).arity != 0) text += "(" + join(node.inputs, ", ", name_of) + ")";
+  text += attributes(node) + " : " + to_string(node.type);
+  if (node.origin.op.empty() && node.origin.location.empty()) return text;
+  text += "  # " + (node.origin.op.empty() ? "-" : node.origin.op);
+  return node.origin.location.empty() ? text : text + " " + node.origin.location;
+}
+
+std::string to_string(const Graph& graph) {
+  std::string text;
+  for (size_t i = 0; i < graph.symbols.symbols.size(); ++i)
+    text += (i == 0 ? "symbols s" : ", s") + std::to_string(i) + " = " +
+            print_symbol(graph.symbols.symbols[i]);
+  if (!text.empty()) text += "\n";
+  text += print_arguments(graph);
+  for (int i = 0; i < graph.size(); ++i) text += to_string(graph, NodeId(i)) + "\n";
+  for (const Mutation& mutation : graph.mutations)
+    text += "mutate " + name_of(mutation.input) + " <- " + name_of(mutation.value) + "\n";
+  return text + "outputs (" + join(graph.outputs, ", ", print_output) + ")\n";
+}
+
+}  // namespace stitch

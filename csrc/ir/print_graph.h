@@ -1,0 +1,15 @@
+// Graph as text, one line per node; ir/parse_graph.h documents the form and reads it back.
+#pragma once
+
+#include <string>
+
+#include "ir/graph.h"
+
+namespace stitch {
+
+// "%7 = add(%5, %6) : f32[8,s0]  # aten.add.Tensor model.py:31"
+std::string to_string(const Graph& graph, NodeId id);
+std::string to_string(const Graph& graph);
+inline std::string print(const Graph& graph) { return to_string(graph); }  // for stage dumps
+
+}  // namespace stitch

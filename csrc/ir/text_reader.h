@@ -1,0 +1,42 @@
+// A cursor over graph text, and the small forms that lines are made of: sizes, lists, types.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ops/type.h"
+
+namespace stitch {
+
+struct TextReader {
+  std::string_view text;
+  size_t position = 0;
+
+  char peek();        // next character that is no space; 0 at the end
+  bool take(char c);  // consumes it if it is next
+  bool take(std::string_view word);
+  void expect(char c);   // UserError naming what stands there instead
+  std::string word();    // letters, digits, '_', '.'; may be empty
+  std::string quoted();  // "a string", with \" and \\ inside
+  [[noreturn]] void fail(const std::string& wanted);
+};
+
+// What a line says of a type; the rest is inferred.
+struct WrittenType {
+  DType dtype = DType::kF32;
+  std::optional<std::vector<Dim>> shape, strides;
+};
+
+// `symbol_count` grows to cover every s<i> that is read.
+Dim read_dim(TextReader& reader, int& symbol_count);
+std::vector<Dim> read_dims(TextReader& reader, char open, char close, int& symbol_count);
+WrittenType read_type(TextReader& reader, int& symbol_count);
+int64_t read_integer(TextReader& reader);
+
+// The whole text as a number; nothing when it is none.
+std::optional<double> to_number(std::string_view text);
+std::optional<int64_t> to_integer(std::string_view text);
+
+}  // namespace stitch

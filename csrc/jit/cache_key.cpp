@@ -1,0 +1,135 @@
+#include "jit/cache_key.h"
+
+#include <bit>
+#include <cstdint>
+
+#include "base/hash.h"
+
+namespace stitch {
+namespace {
+
+constexpr std::string_view kMagic = "STITCHKC";
+constexpr uint64_t kFormatVersion = 1;
+constexpr size_t kHashedFrom = 8 + 8 + 8 + Sha256::kDigestBytes;  // magic, version, length, digest
+
+std::string encode_integer(uint64_t value) {
+  std::string bytes(8, '\0');
+  for (int i = 0; i < 8; ++i) bytes[i] = static_cast<char>(value >> (8 * i));
+  return bytes;
+}
+
+std::string_view as_text(const Sha256::Digest& digest) {
+  return {reinterpret_cast<const char*>(digest.data()), digest.size()};
+}
+
+Sha256::Digest digest_of(std::string_view bytes) {
+  Sha256 sha;
+  sha.update(bytes);
+  return sha.digest();
+}
+
+void append_record(std::string& out, std::string_view record) {
+  out += encode_integer(record.size());
+  out += record;
+}
+
+// Reads from the front of `rest`; after a failure everything reads as empty and ok is false.
+struct Reader {
+  std::string_view rest;
+  bool ok = true;
+
+  std::string_view take(uint64_t count) {
+    if (!ok || count > rest.size()) {
+      ok = false;
+      return {};
+    }
+    const std::string_view taken = rest.substr(0, count);
+    rest.remove_prefix(count);
+    return taken;
+  }
+  uint64_t integer() {
+    uint64_t value = 0;
+    int shift = 0;
+    for (char byte : take(8)) value |= uint64_t{static_cast<unsigned char>(byte)} << (8 * shift++);
+    return value;
+  }
+  std::string_view record() { return take(integer()); }
+};
+
+// The fields that must agree, in file order.
+std::string encode_request(const CacheRequest& request) {
+  std::string bytes;
+  append_record(bytes, cache_key(request));
+  append_record(bytes, request.kind);
+  append_record(bytes, request.arch);
+  append_record(bytes, request.compiler);
+  append_record(bytes, request.options);
+  append_record(bytes, request.prelude);
+  append_record(bytes, request.source);
+  return bytes;
+}
+
+}  // namespace
+
+std::string cache_key(const CacheRequest& request) {
+  return Hasher()
+      .field(static_cast<int64_t>(kFormatVersion))
+      .field(request.kind)
+      .field(request.arch)
+      .field(request.compiler)
+      .field(request.options)
+      .field(request.prelude)
+      .field(request.source)
+      .hex();
+}
+
+std::string encode_entry(const CacheRequest& request, const Binary& binary) {
+  std::string body;
+  append_record(body, encode_request(request));
+  for (int value :
+       {binary.registers, binary.spill_bytes, binary.stack_bytes, binary.shared_bytes}) {
+    body += encode_integer(static_cast<uint64_t>(int64_t{value}));
+  }
+  body += encode_integer(std::bit_cast<uint64_t>(binary.compile_ms));
+  append_record(body, binary.log);
+  append_record(body, binary.bytes);
+
+  std::string file(kMagic);
+  file += encode_integer(kFormatVersion);
+  file += encode_integer(kHashedFrom + body.size());
+  file += as_text(digest_of(body));
+  return file + body;
+}
+
+std::optional<Binary> decode_entry(std::string_view bytes, const CacheRequest& request,
+                                   std::string& why) {
+  Reader header{bytes};
+  const bool is_ours = header.take(kMagic.size()) == kMagic && header.integer() == kFormatVersion;
+  const bool is_whole = header.integer() == bytes.size();
+  const std::string_view digest = header.take(Sha256::kDigestBytes);
+  if (!header.ok || !is_ours || !is_whole || digest != as_text(digest_of(header.rest))) {
+    why = "damaged";
+    return std::nullopt;
+  }
+  Reader body{header.rest};
+  if (body.record() != encode_request(request)) {
+    why = "made for another kernel";
+    return std::nullopt;
+  }
+  Binary binary;
+  for (int* value :
+       {&binary.registers, &binary.spill_bytes, &binary.stack_bytes, &binary.shared_bytes}) {
+    *value = static_cast<int>(static_cast<int64_t>(body.integer()));
+  }
+  binary.compile_ms = std::bit_cast<double>(body.integer());
+  binary.log = body.record();
+  binary.bytes = body.record();
+  binary.from_cache = true;
+  if (!body.ok || !body.rest.empty()) {
+    why = "damaged";
+    return std::nullopt;
+  }
+  return binary;
+}
+
+}  // namespace stitch

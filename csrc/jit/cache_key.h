@@ -1,0 +1,36 @@
+// What a compile depends on, the key made of it, and the file format of one cached binary.
+//
+// File: magic, format version, total length, SHA-256 of the rest; then length-prefixed records:
+// key, every field of the request with the full source, the binary and its attributes.  Integers
+// are 64-bit little endian.  Nothing in a file is trusted before length and hash agree, and a file
+// only answers a request whose fields equal the stored ones byte for byte.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "jit/compiler.h"
+
+namespace stitch {
+
+struct CacheRequest {
+  std::string kind;      // "cuda" or "host"
+  std::string arch;      // "sm_90a", or the CPU features that code is made for
+  std::string compiler;  // name and version
+  std::string options;
+  std::string prelude;   // SHA-256 of the device text, which is the same for all kernels
+  std::string source;    // all kernel texts
+};
+
+// 64 hex digits over every field.
+std::string cache_key(const CacheRequest& request);
+
+constexpr size_t kMaxEntryBytes = size_t{64} << 20;
+
+std::string encode_entry(const CacheRequest& request, const Binary& binary);
+// Nothing if the bytes are damaged or answer another request; `why` says which.
+std::optional<Binary> decode_entry(std::string_view bytes, const CacheRequest& request,
+                                   std::string& why);
+
+}  // namespace stitch

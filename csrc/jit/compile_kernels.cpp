@@ -1,0 +1,65 @@
+#include "jit/compile_kernels.h"
+
+#include <atomic>
+#include <future>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "base/log.h"
+#include "jit/nvrtc.h"
+
+namespace stitch {
+namespace {
+
+std::vector<Binary> compile_each(const std::vector<KernelSource>& sources, const std::string& arch,
+                                 const Settings& settings) {
+  std::map<std::string, size_t> first;  // by name, which ends in a hash of the text
+  std::vector<size_t> distinct;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    if (first.emplace(sources[i].name, i).second) distinct.push_back(i);
+  }
+  std::vector<Binary> binaries(sources.size());
+  std::vector<std::future<void>> workers;
+  std::atomic<size_t> next{0};
+  const size_t threads = std::min<size_t>(distinct.size(), std::thread::hardware_concurrency());
+  for (size_t t = 0; t < threads; ++t) {
+    workers.push_back(std::async(std::launch::async, [&] {
+      for (size_t i = next++; i < distinct.size(); i = next++) {
+        const KernelSource& source = sources[distinct[i]];
+        binaries[distinct[i]] = compile_cuda({source.name, source.text}, arch, settings);
+      }
+    }));
+  }
+  for (std::future<void>& worker : workers) worker.get();
+  for (size_t i = 0; i < sources.size(); ++i) binaries[i] = binaries[first[sources[i].name]];
+  return binaries;
+}
+
+}  // namespace
+
+CompiledKernels compile_kernels(const std::vector<KernelSource>& sources, const std::string& arch,
+                                const Settings& settings, bool load) {
+  CompiledKernels compiled;
+  if (sources.empty()) return compiled;
+  if (!arch.empty()) {
+    const Verdict available = nvrtc_available();
+    if (!available && !load) {
+      warn_once("nvrtc", "kernels are planned but not compiled: " + available.why + " " +
+                             available.remedy);
+      return compiled;
+    }
+    compiled.binaries = compile_each(sources, arch, settings);
+    return compiled;
+  }
+  if (!load) return compiled;
+  std::vector<KernelText> texts;
+  std::set<std::string> names;
+  for (const KernelSource& source : sources) {
+    if (names.insert(source.name).second) texts.push_back({source.name, source.text});
+  }
+  compiled.binaries.push_back(compile_host(texts, settings));
+  return compiled;
+}
+
+}  // namespace stitch

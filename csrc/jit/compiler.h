@@ -1,0 +1,47 @@
+// Kernel text in, binary out, through the kernel cache.
+//
+// KernelText holds one generated kernel without the device prelude; both compilers put
+// device_text() in front.  A kernel that does not compile is an InternalError that carries the
+// compiler's log and the path where the source was kept.  Any thread may call these; they may run
+// for seconds, so callers hold no lock (the interpreter's included).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/settings.h"
+
+namespace stitch {
+
+struct KernelText {
+  std::string name;  // the exported symbol: an identifier
+  std::string text;
+};
+
+struct Binary {
+  std::string bytes;       // a cubin, or a shared object
+  std::string log;         // what the compiler said
+  int registers = -1;      // per thread, of the largest entry; -1: not a GPU binary
+  int spill_bytes = 0;     // stores plus loads
+  int stack_bytes = 0;
+  int shared_bytes = 0;    // static shared memory
+  double compile_ms = 0;   // of the compile that made the bytes, also when read from the cache
+  bool from_cache = false;
+};
+
+// A cubin for `arch` ("sm_90a").  UnsupportedError without NVRTC.
+Binary compile_cuda(const KernelText& kernel, const std::string& arch, const Settings& settings);
+
+// One shared object that exports every kernel of a graph.  UnsupportedError without a compiler.
+Binary compile_host(const std::vector<KernelText>& kernels, const Settings& settings);
+
+// Forgets a cubin that the driver would not load, so that the next compile_cuda makes it anew.
+void discard_cuda(const KernelText& kernel, const std::string& arch, const Settings& settings);
+
+// What one run of a compiler produced.
+struct CompileOutcome {
+  bool ok = false;
+  Binary binary;  // its log is set also when the run failed
+};
+
+}  // namespace stitch

@@ -1,0 +1,121 @@
+#include "jit/host_compiler.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <sstream>
+#include <vector>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "jit/run_command.h"
+
+namespace stitch {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kProbeLimit_s = 20;
+constexpr int kCompileLimit_s = 300;
+
+void append_words(std::vector<std::string>& words, std::string_view text) {
+  std::istringstream stream{std::string(text)};
+  for (std::string word; stream >> word;) words.push_back(word);
+}
+
+CommandResult run_compiler(const std::string& command, std::string_view flags,
+                           const std::vector<std::string>& paths, int limit_s) {
+  std::vector<std::string> words;
+  append_words(words, command);
+  if (words.empty()) return {false, "the name of the compiler is empty"};
+  append_words(words, flags);
+  words.insert(words.end(), paths.begin(), paths.end());
+  return run_command(words, limit_s);
+}
+
+struct Probe {
+  std::optional<HostCompiler> compiler;
+  std::string failure;
+};
+
+// Predefined macros name every instruction set that `native` stands for, for gcc and clang alike.
+Probe probe_compiler(const std::string& command) {
+  CommandResult version = run_compiler(command, "--version", {}, kProbeLimit_s);
+  if (!version.ok) return {std::nullopt, version.output};
+  const std::string flags = std::string(kHostFlags) + " -x c++ -dM -E /dev/null";
+  const CommandResult macros = run_compiler(command, flags, {}, kProbeLimit_s);
+  if (!macros.ok) return {std::nullopt, macros.output};
+  return {HostCompiler{version.output, sha256_hex(macros.output)}, ""};
+}
+
+// Answers are kept, failures too; another compiler in the same place needs a new process.
+const Probe& probe_once(const std::string& command) {
+  static std::mutex mutex;
+  static auto* probes = new std::map<std::string, Probe>;
+  std::lock_guard lock(mutex);
+  const auto found = probes->find(command);
+  if (found != probes->end()) return found->second;
+  return probes->emplace(command, probe_compiler(command)).first->second;
+}
+
+// A fresh directory that only this user can enter; removed with what is in it.
+struct WorkDirectory {
+  std::string path;
+
+  WorkDirectory() {
+    std::error_code error;
+    const fs::path base = fs::temp_directory_path(error);
+    std::string name = (error ? fs::path("/tmp") : base) / "torch_stitch_XXXXXX";
+    if (mkdtemp(name.data())) path = name;
+  }
+  ~WorkDirectory() {
+    std::error_code error;
+    if (!path.empty()) fs::remove_all(path, error);
+  }
+  WorkDirectory(const WorkDirectory&) = delete;
+};
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+Verdict host_compiler_available(const std::string& command) {
+  const Probe& probe = probe_once(command);
+  if (probe.compiler) return Verdict::yes();
+  return Verdict::no(0, "the C++ compiler '" + command + "' does not work: " + probe.failure,
+                     "install g++ (apt install g++), or set CXX or TORCH_STITCH_CXX");
+}
+
+const HostCompiler& find_host_compiler(const std::string& command) {
+  const Verdict verdict = host_compiler_available(command);
+  if (!verdict) throw UnsupportedError(verdict.why + "; " + verdict.remedy);
+  return *probe_once(command).compiler;
+}
+
+CompileOutcome run_host_compiler(const std::string& command, std::string_view source) {
+  CompileOutcome outcome;
+  const WorkDirectory work;
+  const std::string input = work.path + "/kernels.cpp", output = work.path + "/kernels.so";
+  std::ofstream file(input, std::ios::binary);
+  file << source << std::flush;
+  if (work.path.empty() || !file) {
+    outcome.binary.log = "cannot write to the temporary directory '" + work.path + "'";
+    return outcome;
+  }
+  const CommandResult result = run_compiler(command, std::string(kHostFlags) + " -x c++",
+                                            {input, "-o", output}, kCompileLimit_s);
+  outcome.binary.log = result.output;
+  if (result.ok) outcome.binary.bytes = read_file(output);
+  outcome.ok = !outcome.binary.bytes.empty();
+  return outcome;
+}
+
+}  // namespace stitch

@@ -1,0 +1,32 @@
+// The system's C++ compiler: one translation unit in, the bytes of a shared object out.
+//
+// The compiler is a command such as "g++" or "ccache g++" (settings.cxx).  It runs without a shell,
+// in a private temporary directory.  IEEE semantics stay strict except that nobody reads the
+// floating-point exception flags or errno.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/verdict.h"
+#include "jit/compiler.h"
+
+namespace stitch {
+
+// What a host binary depends on besides its source.
+struct HostCompiler {
+  std::string version;   // what --version prints
+  std::string features;  // hash of the macros that -march=native resolves to on this machine
+};
+
+constexpr std::string_view kHostFlags =
+    "-std=c++20 -O3 -march=native -fopenmp-simd -ffp-contract=off -fno-math-errno "
+    "-fno-trapping-math -shared -fPIC -Wl,--build-id=none";
+
+// Says what is missing and how to get it.
+Verdict host_compiler_available(const std::string& command);
+// Asks the compiler once per process and command; UnsupportedError if there is none.
+const HostCompiler& find_host_compiler(const std::string& command);
+CompileOutcome run_host_compiler(const std::string& command, std::string_view source);
+
+}  // namespace stitch

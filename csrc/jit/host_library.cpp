@@ -1,0 +1,86 @@
+#include "jit/host_library.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <mutex>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/hash.h"
+
+namespace stitch {
+namespace {
+
+// dlopen takes a path it has seen for the object it has loaded, and numbers of closed descriptors
+// come back: "./" and "/" in front of the number spell a serial number that changes nothing else.
+std::string unique_descriptor_path(int fd, unsigned serial) {
+  std::string path = "/proc/self/fd/";
+  for (; serial; serial >>= 1) path += serial & 1 ? "./" : "/";
+  return path + std::to_string(fd);
+}
+
+bool write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return true;
+}
+
+void* open_from_memory(std::string_view bytes, unsigned serial, std::string& why) {
+  const Descriptor fd(memfd_create("stitch_kernels", MFD_CLOEXEC));
+  if (!fd || !write_all(fd.get(), bytes)) {
+    why = "no anonymous memory file";
+    return nullptr;
+  }
+  void* handle = dlopen(unique_descriptor_path(fd.get(), serial).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) why = dlerror();
+  return handle;
+}
+
+void* open_from_file(std::string_view bytes, std::string& why) {
+  std::error_code error;
+  const auto base = std::filesystem::temp_directory_path(error);
+  std::string directory = (error ? "/tmp" : base) / "torch_stitch_XXXXXX";
+  if (!mkdtemp(directory.data())) {
+    why += "; no temporary directory";
+    return nullptr;
+  }
+  const std::string path = write_text_file(directory, "kernels.so", bytes);
+  void* handle = path.empty() ? nullptr : dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) why += path.empty() ? "; cannot write " + directory : std::string("; ") + dlerror();
+  std::filesystem::remove_all(directory, error);  // the mapping outlives the name
+  return handle;
+}
+
+}  // namespace
+
+void* LoadedLibrary::symbol(const std::string& name) const {
+  void* address = dlsym(handle_, name.c_str());
+  STITCH_CHECK(address, "the compiled kernels do not export '" << name << "'");
+  return address;
+}
+
+LoadedLibrary load_host_library(std::string_view bytes) {
+  static std::mutex mutex;
+  static auto* handles = new std::map<std::string, void*>;
+  static unsigned serial = 0;
+  std::lock_guard lock(mutex);
+  void*& handle = (*handles)[sha256_hex(bytes)];
+  std::string why;
+  if (!handle) handle = open_from_memory(bytes, ++serial, why);
+  if (!handle) handle = open_from_file(bytes, why);
+  STITCH_CHECK(handle, "the compiled kernels cannot be loaded: " << why);
+  return LoadedLibrary(handle);
+}
+
+}  // namespace stitch

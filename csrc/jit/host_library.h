@@ -1,0 +1,25 @@
+// Shared objects from memory into the process.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace stitch {
+
+// A loaded object; it stays loaded until the process ends, so symbols never dangle.
+class LoadedLibrary {
+ public:
+  explicit LoadedLibrary(void* handle) : handle_(handle) {}
+  // The address of an exported symbol; InternalError if there is none.
+  void* symbol(const std::string& name) const;
+
+ private:
+  void* handle_;
+};
+
+// Equal bytes are loaded once.  Goes through anonymous memory, so a cache directory mounted without
+// execute permission does not matter; where the system forbids that, through a file in a private
+// temporary directory.  InternalError with the loader's words if both fail.
+LoadedLibrary load_host_library(std::string_view bytes);
+
+}  // namespace stitch

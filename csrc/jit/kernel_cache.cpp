@@ -1,0 +1,247 @@
+#include "jit/kernel_cache.h"
+
+#include <pthread.h>
+
+#include <chrono>
+
+#include "base/log.h"
+
+namespace stitch {
+namespace {
+
+constexpr size_t kMaxEntries = 20000;
+constexpr int64_t kWritesPerEviction = 64;  // listing 20,000 files costs as much as some compiles
+constexpr int64_t kSweepShare = 16;         // the cap is exceeded by at most 1 / kSweepShare
+constexpr int64_t kSampleInterval = 16;     // cache_verify=sample checks one hit in so many
+constexpr size_t kMemoryCapBytes = size_t{256} << 20;
+
+std::string entry_name(const std::string& key) { return key + ".kernel"; }
+
+}  // namespace
+
+KernelCache::KernelCache(Options options) : options_(std::move(options)) {
+  if (options_.directory.empty()) return;
+  std::string why;
+  directory_ = PrivateDirectory::open(options_.directory, why);
+  if (!directory_) {
+    warn_once("kernel cache " + options_.directory,
+              "compiled kernels are not kept on disk: " + why +
+                  "; set TORCH_STITCH_CACHE to a directory that only you can write to, or to off");
+  }
+}
+
+Binary KernelCache::get_or_compile(const CacheRequest& request,
+                                   const std::function<Binary()>& compile) {
+  const std::string key = cache_key(request);
+  const std::shared_ptr<Slot> slot = slot_of(key);
+  std::lock_guard lock(slot->mutex);
+  if (slot->binary) {
+    count([](CacheCounters& counters) { ++counters.hits_memory; });
+    Binary binary = *slot->binary;
+    binary.from_cache = true;
+    return binary;
+  }
+  std::optional<Binary> cached = read_disk(key, request);
+  Binary binary;
+  if (cached) {
+    binary = verified(std::move(*cached), key, request, compile);
+  } else {
+    count([](CacheCounters& counters) { ++counters.misses; });
+    binary = compile_counted(compile);
+    write_disk(key, request, binary);
+  }
+  slot->binary = binary;
+  keep_in_memory(key, binary.bytes.size() + binary.log.size());
+  return binary;
+}
+
+void KernelCache::discard(const CacheRequest& request) {
+  const std::string key = cache_key(request);
+  {
+    std::lock_guard lock(mutex_);
+    slots_.erase(key);
+  }
+  if (directory_) directory_->set_aside(entry_name(key));
+}
+
+CacheCounters KernelCache::counters() const {
+  std::lock_guard lock(mutex_);
+  return counters_;
+}
+
+void KernelCache::reset_counters() {
+  count([](CacheCounters& counters) { counters = {}; });
+}
+
+std::shared_ptr<KernelCache::Slot> KernelCache::slot_of(const std::string& key) {
+  std::lock_guard lock(mutex_);
+  std::shared_ptr<Slot>& slot = slots_[key];
+  if (!slot) slot = std::make_shared<Slot>();
+  return slot;
+}
+
+std::optional<Binary> KernelCache::read_disk(const std::string& key, const CacheRequest& request) {
+  if (!directory_) return std::nullopt;
+  const std::string name = entry_name(key);
+  ReadResult file = directory_->read_entry(name, kMaxEntryBytes);
+  if (file.status == ReadResult::Status::kMissing) return std::nullopt;
+  if (file.status == ReadResult::Status::kOk) {
+    std::optional<Binary> binary = decode_entry(file.bytes, request, file.why);
+    if (binary) return binary;
+  }
+  directory_->set_aside(name);
+  count([](CacheCounters& counters) { ++counters.refused; });
+  return std::nullopt;
+}
+
+void KernelCache::write_disk(const std::string& key, const CacheRequest& request,
+                             const Binary& binary) {
+  if (!directory_) return;
+  const std::string file = encode_entry(request, binary);
+  if (file.size() > kMaxEntryBytes) return;
+  const std::string why = directory_->write_entry(entry_name(key), file);
+  if (!why.empty()) {
+    warn_once("kernel cache write " + directory_->path(),
+              "cannot write compiled kernels to '" + directory_->path() + "': " + why +
+                  "; they are kept in memory only");
+    return;
+  }
+  bool is_eviction_due;
+  {
+    std::lock_guard lock(mutex_);
+    unswept_bytes_ += static_cast<int64_t>(file.size());
+    is_eviction_due = writes_++ % kWritesPerEviction == 0 ||
+                      unswept_bytes_ > options_.size_bytes / kSweepShare;
+    if (is_eviction_due) unswept_bytes_ = 0;
+  }
+  if (is_eviction_due) directory_->evict(options_.size_bytes, kMaxEntries);
+}
+
+Binary KernelCache::compile_counted(const std::function<Binary()>& compile) {
+  const auto start = std::chrono::steady_clock::now();
+  auto add_time = [&] {
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    count([&](CacheCounters& counters) { counters.compile_seconds += elapsed.count(); });
+    return elapsed.count() * 1e3;
+  };
+  try {
+    Binary binary = compile();
+    binary.compile_ms = add_time();
+    binary.from_cache = false;
+    return binary;
+  } catch (...) {
+    add_time();
+    throw;
+  }
+}
+
+// Compilers are deterministic, so a kept binary can be proved right by making it again.
+Binary KernelCache::verified(Binary cached, const std::string& key, const CacheRequest& request,
+                             const std::function<Binary()>& compile) {
+  int64_t hit = 0;
+  count([&](CacheCounters& counters) { hit = counters.hits_disk++; });
+  const bool is_checked = options_.verify == Verify::kAll ||
+                          (options_.verify == Verify::kSample && hit % kSampleInterval == 0);
+  if (!is_checked) return cached;
+  Binary fresh = compile_counted(compile);
+  if (fresh.bytes == cached.bytes) return cached;
+  count([](CacheCounters& counters) { ++counters.mismatches; });
+  warn_once("kernel cache verify " + key,
+            "the cached kernel " + key + " differs from a fresh compile; the fresh one is used");
+  write_disk(key, request, fresh);
+  return fresh;
+}
+
+void KernelCache::count(const std::function<void(CacheCounters&)>& change) {
+  std::lock_guard lock(mutex_);
+  change(counters_);
+}
+
+// Over the cap everything but the newest goes: loaded kernels stay loaded and the rest is on disk.
+void KernelCache::keep_in_memory(const std::string& key, size_t bytes) {
+  std::lock_guard lock(mutex_);
+  memory_bytes_ += bytes;
+  if (memory_bytes_ <= kMemoryCapBytes) return;
+  const auto newest = slots_.find(key);
+  std::map<std::string, std::shared_ptr<Slot>> kept;
+  if (newest != slots_.end()) kept.insert(*newest);
+  slots_ = std::move(kept);
+  memory_bytes_ = bytes;
+}
+
+namespace {
+
+struct Registry {
+  std::mutex mutex;
+  std::map<std::string, std::unique_ptr<KernelCache>> caches;  // by directory, size and verify
+};
+
+Registry* g_registry = nullptr;
+
+// A forked child starts with empty caches: a lock that another thread held at the fork would never
+// be released in it.  The old registry is left to the parent's pages.
+void renew_registry() { g_registry = new Registry; }
+
+Registry& registry() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    renew_registry();
+    pthread_atfork(nullptr, nullptr, renew_registry);
+  });
+  return *g_registry;
+}
+
+KernelCache::Options cache_options(const Settings& settings) {
+  KernelCache::Options options;
+  options.directory = settings.cache == "off" ? "" : settings.cache;
+  options.size_bytes = settings.cache_size_bytes;
+  if (settings.cache_verify == "all") options.verify = KernelCache::Verify::kAll;
+  if (settings.cache_verify == "sample") options.verify = KernelCache::Verify::kSample;
+  return options;
+}
+
+}  // namespace
+
+KernelCache& process_cache(const Settings& settings) {
+  if (settings.cache.empty()) {
+    warn_once("kernel cache home",
+              "compiled kernels are not kept on disk: there is no home directory; set "
+              "TORCH_STITCH_CACHE to a directory, or to off");
+  }
+  const std::string name = settings.cache + "\n" + std::to_string(settings.cache_size_bytes) +
+                           "\n" + settings.cache_verify;
+  Registry& all = registry();
+  {
+    std::lock_guard lock(all.mutex);
+    const auto found = all.caches.find(name);
+    if (found != all.caches.end()) return *found->second;
+  }
+  // Made outside the lock: it may warn.  Of two threads that do, one cache stays.
+  auto cache = std::make_unique<KernelCache>(cache_options(settings));
+  std::lock_guard lock(all.mutex);
+  return *all.caches.try_emplace(name, std::move(cache)).first->second;
+}
+
+CacheCounters process_cache_counters() {
+  Registry& all = registry();
+  std::lock_guard lock(all.mutex);
+  CacheCounters sum;
+  for (const auto& [name, cache] : all.caches) {
+    const CacheCounters counters = cache->counters();
+    sum.hits_memory += counters.hits_memory;
+    sum.hits_disk += counters.hits_disk;
+    sum.misses += counters.misses;
+    sum.refused += counters.refused;
+    sum.mismatches += counters.mismatches;
+    sum.compile_seconds += counters.compile_seconds;
+  }
+  return sum;
+}
+
+void reset_process_cache_counters() {
+  Registry& all = registry();
+  std::lock_guard lock(all.mutex);
+  for (const auto& [name, cache] : all.caches) cache->reset_counters();
+}
+
+}  // namespace stitch

@@ -1,0 +1,239 @@
+#include "jit/nvrtc.h"
+
+#include <dlfcn.h>
+#include <locale.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <filesystem>
+#include <mutex>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace stitch {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+// The part of nvrtc.h that we use.
+using Program = struct NvrtcProgram*;
+using Result = int;
+constexpr Result kSuccess = 0;
+constexpr Result kErrorCancelled = 16;
+
+struct Functions {
+  Result (*version)(int*, int*);
+  const char* (*error_string)(Result);
+  Result (*create)(Program*, const char* source, const char* name, int header_count,
+                   const char* const* headers, const char* const* include_names);
+  Result (*destroy)(Program*);
+  Result (*compile)(Program, int option_count, const char* const* options);
+  Result (*cubin_size)(Program, size_t*);
+  Result (*cubin)(Program, char*);
+  Result (*log_size)(Program, size_t*);
+  Result (*log)(Program, char*);
+  Result (*set_flow_callback)(Program, int (*)(void*, void*), void*);  // since CUDA 13; may be null
+};
+
+struct Library {
+  bool is_loaded = false;
+  std::string failure = "libnvrtc was not found";
+  Functions call{};
+};
+
+// Newest first, so that libnvrtc.so.13 comes before libnvrtc.so.12.
+std::vector<std::string> find_libraries(const std::string& directory, const std::string& prefix) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (fs::directory_iterator item(directory, error), end; !error && item != end;
+       item.increment(error)) {
+    const std::string name = item->path().filename();
+    if (name.compare(0, prefix.size(), prefix) == 0) found.push_back(item->path());
+  }
+  std::sort(found.rbegin(), found.rend());
+  return found;
+}
+
+bool resolve(void* handle, Functions& call) {
+  auto get = [&](auto& function, const char* name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, name));
+    return function != nullptr;
+  };
+  get(call.set_flow_callback, "nvrtcSetFlowCallback");
+  return get(call.version, "nvrtcVersion") && get(call.error_string, "nvrtcGetErrorString") &&
+         get(call.create, "nvrtcCreateProgram") && get(call.destroy, "nvrtcDestroyProgram") &&
+         get(call.compile, "nvrtcCompileProgram") && get(call.cubin_size, "nvrtcGetCUBINSize") &&
+         get(call.cubin, "nvrtcGetCUBIN") && get(call.log_size, "nvrtcGetProgramLogSize") &&
+         get(call.log, "nvrtcGetProgramLog");
+}
+
+bool load_from(const std::string& directory, Library& library) {
+  for (const std::string& path : find_libraries(directory, "libnvrtc.so")) {
+    // The wheel has no run path: libnvrtc finds its builtins only if they are loaded already.
+    for (const std::string& builtins : find_libraries(directory, "libnvrtc-builtins.so")) {
+      if (dlopen(builtins.c_str(), RTLD_NOW | RTLD_GLOBAL)) break;
+    }
+    void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!handle) {
+      library.failure = path + " does not load: " + dlerror();
+    } else if (!resolve(handle, library.call)) {
+      library.failure = path + " lacks functions we need; it is older than CUDA 11.1";
+    } else {
+      return library.is_loaded = true;
+    }
+  }
+  return false;
+}
+
+struct Loader {
+  std::mutex mutex;
+  std::vector<std::string> directories;
+  Library library;
+};
+
+Loader& loader() {
+  static auto* loader = new Loader;
+  return *loader;
+}
+
+// A failure is tried again: the package may have been installed meanwhile.
+const Library& load_library() {
+  Loader& state = loader();
+  std::lock_guard lock(state.mutex);
+  if (state.library.is_loaded) return state.library;
+  std::vector<std::string> directories = state.directories;
+  for (const char* system :
+       {"/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
+        "/usr/lib64"}) {
+    directories.push_back(system);
+  }
+  for (const std::string& directory : directories) {
+    if (load_from(directory, state.library)) break;
+  }
+  return state.library;
+}
+
+const Functions& nvrtc() {
+  const Verdict verdict = nvrtc_available();
+  if (!verdict) throw UnsupportedError(verdict.why + "; " + verdict.remedy);
+  return load_library().call;
+}
+
+// NVRTC reads floating-point literals by the thread's locale: under some, 2.2e-16 became 2.
+class CLocale {
+ public:
+  CLocale() : c_(newlocale(LC_ALL_MASK, "C", nullptr)), saved_(uselocale(c_)) {}
+  ~CLocale() {
+    uselocale(saved_);
+    freelocale(c_);
+  }
+  CLocale(const CLocale&) = delete;
+
+ private:
+  locale_t c_, saved_;
+};
+
+// ptxas has taken 41 minutes for one kernel (raft#1246); a compile that long helps nobody.
+constexpr auto kCompileLimit = std::chrono::seconds(30);
+
+int is_overdue(void* deadline, void*) {
+  return Clock::now() > *static_cast<const Clock::time_point*>(deadline) ? 1 : 0;
+}
+
+std::string read_text(Program program, Result (*size_of)(Program, size_t*),
+                      Result (*get)(Program, char*)) {
+  size_t size = 0;
+  if (size_of(program, &size) != kSuccess) return "";
+  std::string text(size, '\0');
+  return get(program, text.data()) == kSuccess ? text : "";
+}
+
+// The numbers written directly before `unit`, as in "28 bytes spill stores".
+std::vector<int> numbers_before(std::string_view log, std::string_view unit) {
+  std::vector<int> numbers;
+  for (size_t at = log.find(unit); at != log.npos; at = log.find(unit, at + 1)) {
+    size_t first = at;
+    while (first > 0 && log[first - 1] >= '0' && log[first - 1] <= '9') --first;
+    int number = 0;
+    std::from_chars(log.data() + first, log.data() + at, number);
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+int largest(const std::vector<int>& numbers, int without) {
+  return numbers.empty() ? without : *std::max_element(numbers.begin(), numbers.end());
+}
+
+int sum(const std::vector<int>& numbers) {
+  return std::accumulate(numbers.begin(), numbers.end(), 0);
+}
+
+}  // namespace
+
+void set_nvrtc_directories(std::vector<std::string> directories) {
+  Loader& state = loader();
+  std::lock_guard lock(state.mutex);
+  state.directories = std::move(directories);
+}
+
+Verdict nvrtc_available() {
+  const Library& library = load_library();
+  if (library.is_loaded) return Verdict::yes();
+  return Verdict::no(0, "CUDA kernels cannot be compiled: " + library.failure,
+                     "pip install nvidia-cuda-nvrtc");
+}
+
+std::string nvrtc_version() {
+  int major = 0, minor = 0;
+  nvrtc().version(&major, &minor);
+  return std::to_string(major) + "." + std::to_string(minor);
+}
+
+std::vector<std::string> nvrtc_options(const std::string& arch) {
+  return {"--gpu-architecture=" + arch, "--std=c++20", "--fmad=false", "--ptxas-options=-v"};
+}
+
+CompileOutcome run_nvrtc(const std::string& name, std::string_view source,
+                         const std::string& arch) {
+  const Functions& call = nvrtc();
+  const CLocale locale;
+  CompileOutcome outcome;
+  Program program = nullptr;
+  const std::string text(source);
+  Result result =
+      call.create(&program, text.c_str(), (name + ".cu").c_str(), 0, nullptr, nullptr);
+  if (result != kSuccess) {
+    outcome.binary.log = call.error_string(result);
+    return outcome;
+  }
+  const std::vector<std::string> options = nvrtc_options(arch);
+  std::vector<const char*> pointers;
+  for (const std::string& option : options) pointers.push_back(option.c_str());
+  Clock::time_point deadline = Clock::now() + kCompileLimit;
+  if (call.set_flow_callback) call.set_flow_callback(program, is_overdue, &deadline);
+  result = call.compile(program, static_cast<int>(pointers.size()), pointers.data());
+  outcome.binary.log = read_text(program, call.log_size, call.log).c_str();  // up to the NUL
+  if (result == kErrorCancelled) outcome.binary.log += "\ncancelled after 30 s";
+  if (result == kSuccess) outcome.binary.bytes = read_text(program, call.cubin_size, call.cubin);
+  if (result != kSuccess && outcome.binary.log.empty()) {
+    outcome.binary.log = call.error_string(result);
+  }
+  call.destroy(&program);
+  outcome.ok = !outcome.binary.bytes.empty();
+  read_ptxas_log(outcome.binary.log, outcome.binary);
+  return outcome;
+}
+
+void read_ptxas_log(std::string_view log, Binary& binary) {
+  binary.registers = largest(numbers_before(log, " registers"), -1);
+  binary.spill_bytes =
+      sum(numbers_before(log, " bytes spill stores")) + sum(numbers_before(log, " bytes spill loads"));
+  binary.stack_bytes = largest(numbers_before(log, " bytes stack frame"), 0);
+  binary.shared_bytes = largest(numbers_before(log, " bytes smem"), 0);
+}
+
+}  // namespace stitch

@@ -1,0 +1,32 @@
+// NVRTC, found and loaded at run time: CUDA C++ in, cubin out.  Needs no driver and no GPU.
+//
+// The library comes from the first of the given directories (the nvidia-cuda-nvrtc wheel, torch's
+// own) or of the system's that holds it, by absolute path: a library planted on the search path is
+// not taken.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/verdict.h"
+#include "jit/compiler.h"
+
+namespace stitch {
+
+// Where to look before the system's directories.  No effect once the library is loaded.
+void set_nvrtc_directories(std::vector<std::string> directories);
+
+// Loads the library if need be; says what is missing and what to install.
+Verdict nvrtc_available();
+// "13.0"; UnsupportedError without the library.
+std::string nvrtc_version();
+std::vector<std::string> nvrtc_options(const std::string& arch);
+// UnsupportedError without the library.
+CompileOutcome run_nvrtc(const std::string& name, std::string_view source,
+                         const std::string& arch);
+
+// Registers, spills, stack and static shared memory from what ptxas -v prints.
+void read_ptxas_log(std::string_view log, Binary& binary);
+
+}  // namespace stitch

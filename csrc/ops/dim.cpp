@@ -1,0 +1,258 @@
+#include "ops/dim.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace stitch {
+namespace {
+
+int64_t add_checked(int64_t a, int64_t b) {
+  int64_t result = 0;
+  if (__builtin_add_overflow(a, b, &result))
+    throw UnsupportedError("a size overflows 64 bits: " + std::to_string(a) + " + " +
+                           std::to_string(b) + "; use a smaller tensor");
+  return result;
+}
+
+int64_t multiply_checked(int64_t a, int64_t b) {
+  int64_t result = 0;
+  if (__builtin_mul_overflow(a, b, &result))
+    throw UnsupportedError("a size overflows 64 bits: " + std::to_string(a) + " * " +
+                           std::to_string(b) + "; use a smaller tensor");
+  return result;
+}
+
+int64_t floor_divide(int64_t a, int64_t b) {
+  if (b == 0) throw UserError("a size is divided by zero; the divisor of a size must be positive");
+  const int64_t quotient = a / b;
+  return quotient - (a % b != 0 && (a < 0) != (b < 0));
+}
+
+Dim::Monomial multiply(const Dim::Monomial& a, const Dim::Monomial& b) {
+  Dim::Monomial product(a.size() + b.size());
+  std::merge(a.begin(), a.end(), b.begin(), b.end(), product.begin());
+  return product;
+}
+
+// a / b, when every symbol of b is in a.
+std::optional<Dim::Monomial> divide(const Dim::Monomial& a, const Dim::Monomial& b) {
+  if (!std::includes(a.begin(), a.end(), b.begin(), b.end())) return std::nullopt;
+  Dim::Monomial quotient;
+  std::set_difference(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(quotient));
+  return quotient;
+}
+
+// Degree first, then symbols: an order that products respect, which the order of the map is not.
+bool leads(const Dim::Terms::value_type& a, const Dim::Terms::value_type& b) {
+  if (a.first.size() != b.first.size()) return a.first.size() > b.first.size();
+  return a.first > b.first;
+}
+
+const Dim::Terms::value_type& leading_term(const Dim::Terms& terms) {
+  return *std::min_element(terms.begin(), terms.end(), leads);
+}
+
+// Terms as people write them: products of many symbols first, the constant last.
+std::map<std::pair<int, Dim::Monomial>, int64_t> in_reading_order(const Dim::Terms& terms) {
+  std::map<std::pair<int, Dim::Monomial>, int64_t> ordered;
+  for (const auto& [monomial, factor] : terms)
+    ordered[{-static_cast<int>(monomial.size()), monomial}] = factor;
+  return ordered;
+}
+
+int64_t apply(Symbol::Kind kind, int64_t left, int64_t right) {
+  switch (kind) {
+    case Symbol::Kind::kFloorDiv:
+      return floor_divide(left, right);
+    case Symbol::Kind::kModulo:
+      return left - floor_divide(left, right) * right;
+    case Symbol::Kind::kMin:
+      return std::min(left, right);
+    case Symbol::Kind::kMax:
+      return std::max(left, right);
+    case Symbol::Kind::kInput:
+      break;
+  }
+  throw InternalError("a symbol that is an input has no operands");
+}
+
+// The result when no new symbol is needed.
+std::optional<Dim> simplify(Symbol::Kind kind, const Dim& left, const Dim& right) {
+  if (left.is_constant() && right.is_constant())
+    return Dim(apply(kind, left.value(), right.value()));
+  if (kind == Symbol::Kind::kMin || kind == Symbol::Kind::kMax) {
+    if (left == right) return left;
+    return std::nullopt;
+  }
+  const std::optional<Dim> quotient = divide_exact(left, right);
+  if (!quotient) return std::nullopt;
+  return kind == Symbol::Kind::kFloorDiv ? *quotient : Dim(0);
+}
+
+}  // namespace
+
+Dim Dim::symbol(SymbolId id) { return from_terms({{Monomial{id}, 1}}); }
+
+Dim Dim::from_terms(Terms terms) {
+  std::erase_if(terms, [](const auto& term) { return term.second == 0; });
+  if (terms.empty()) return Dim(0);
+  if (terms.size() == 1 && terms.begin()->first.empty()) return Dim(terms.begin()->second);
+  Dim dim;
+  dim.terms_ = std::make_shared<const Terms>(std::move(terms));
+  return dim;
+}
+
+int64_t Dim::value() const {
+  STITCH_CHECK(is_constant(), "the size " << to_string(*this) << " is not a constant");
+  return constant_;
+}
+
+Dim::Terms Dim::terms() const {
+  if (terms_) return *terms_;
+  return constant_ == 0 ? Terms{} : Terms{{Monomial{}, constant_}};
+}
+
+Dim operator+(const Dim& a, const Dim& b) {
+  if (!a.terms_ && !b.terms_) return Dim(add_checked(a.constant_, b.constant_));
+  Dim::Terms sum = a.terms();
+  for (const auto& [monomial, factor] : b.terms())
+    sum[monomial] = add_checked(sum[monomial], factor);
+  return Dim::from_terms(std::move(sum));
+}
+
+Dim operator-(const Dim& a, const Dim& b) { return a + Dim(-1) * b; }
+
+Dim operator*(const Dim& a, const Dim& b) {
+  if (!a.terms_ && !b.terms_) return Dim(multiply_checked(a.constant_, b.constant_));
+  if (a.is(1)) return b;
+  if (b.is(1)) return a;
+  Dim::Terms product;
+  const Dim::Terms right = b.terms();
+  for (const auto& [a_monomial, a_factor] : a.terms())
+    for (const auto& [b_monomial, b_factor] : right) {
+      int64_t& factor = product[multiply(a_monomial, b_monomial)];
+      factor = add_checked(factor, multiply_checked(a_factor, b_factor));
+    }
+  return Dim::from_terms(std::move(product));
+}
+
+bool operator==(const Dim& a, const Dim& b) {
+  if (!a.terms_ || !b.terms_) return !a.terms_ && !b.terms_ && a.constant_ == b.constant_;
+  return a.terms_ == b.terms_ || *a.terms_ == *b.terms_;
+}
+
+bool operator<(const Dim& a, const Dim& b) {
+  if (!a.terms_ || !b.terms_) {
+    if (!a.terms_ && !b.terms_) return a.constant_ < b.constant_;
+    return !a.terms_;
+  }
+  return *a.terms_ < *b.terms_;
+}
+
+std::optional<Dim> divide_exact(const Dim& a, const Dim& b) {
+  if (b.is(0)) return std::nullopt;
+  if (b.is(1)) return a;
+  if (a.is_constant() && b.is_constant()) {
+    if (a.value() % b.value() != 0) return std::nullopt;
+    return Dim(a.value() / b.value());
+  }
+  // Division of polynomials: the leading term of what remains must be a multiple of b's.
+  const Dim::Terms divisor = b.terms();
+  const auto& [divisor_monomial, divisor_factor] = leading_term(divisor);
+  Dim quotient(0), rest = a;
+  while (!rest.is(0)) {
+    const Dim::Terms terms = rest.terms();
+    const auto& [monomial, factor] = leading_term(terms);
+    const std::optional<Dim::Monomial> symbols = divide(monomial, divisor_monomial);
+    if (!symbols || factor % divisor_factor != 0) return std::nullopt;
+    Dim step(factor / divisor_factor);
+    for (SymbolId id : *symbols) step = step * Dim::symbol(id);
+    quotient = quotient + step;
+    rest = rest - step * b;
+  }
+  return quotient;
+}
+
+bool is_divisible(const Dim& a, int64_t divisor) {
+  if (divisor == 0) return false;
+  if (a.is_constant()) return a.value() % divisor == 0;
+  for (const auto& [monomial, factor] : a.terms())
+    if (factor % divisor != 0) return false;
+  return true;
+}
+
+Dim SymbolTable::add_input(int input, int64_t hint) {
+  for (size_t i = 0; i < symbols.size(); ++i)
+    if (symbols[i].kind == Symbol::Kind::kInput && symbols[i].input == input)
+      return Dim::symbol(static_cast<SymbolId>(i));
+  symbols.push_back({Symbol::Kind::kInput, input, 0, 0, hint});
+  return Dim::symbol(static_cast<SymbolId>(symbols.size() - 1));
+}
+
+Dim SymbolTable::add_opaque(Symbol::Kind kind, const Dim& left, const Dim& right) {
+  if (const std::optional<Dim> known = simplify(kind, left, right)) return *known;
+  for (size_t i = 0; i < symbols.size(); ++i)
+    if (symbols[i].kind == kind && symbols[i].left == left && symbols[i].right == right)
+      return Dim::symbol(static_cast<SymbolId>(i));
+  symbols.push_back({kind, -1, left, right, apply(kind, hint(left), hint(right))});
+  return Dim::symbol(static_cast<SymbolId>(symbols.size() - 1));
+}
+
+int64_t SymbolTable::hint(const Dim& dim) const {
+  if (dim.is_constant()) return dim.value();
+  std::vector<int64_t> hints;
+  for (const Symbol& symbol : symbols) hints.push_back(symbol.hint);
+  return stitch::evaluate(dim, hints);
+}
+
+std::vector<int64_t> SymbolTable::evaluate(const std::vector<int64_t>& integer_inputs) const {
+  std::vector<int64_t> values;
+  values.reserve(symbols.size());
+  for (const Symbol& symbol : symbols) {
+    if (symbol.kind != Symbol::Kind::kInput) {
+      values.push_back(apply(symbol.kind, stitch::evaluate(symbol.left, values),
+                             stitch::evaluate(symbol.right, values)));
+      continue;
+    }
+    STITCH_CHECK(symbol.input >= 0 && symbol.input < static_cast<int>(integer_inputs.size()),
+                 "symbol s" << values.size() << " is integer argument " << symbol.input << " of "
+                            << integer_inputs.size());
+    values.push_back(integer_inputs[symbol.input]);
+  }
+  return values;
+}
+
+int64_t evaluate(const Dim& dim, const std::vector<int64_t>& symbol_values) {
+  if (dim.is_constant()) return dim.value();
+  int64_t sum = 0;
+  for (const auto& [monomial, factor] : dim.terms()) {
+    int64_t product = factor;
+    for (SymbolId id : monomial) {
+      STITCH_CHECK(id >= 0 && id < static_cast<int>(symbol_values.size()),
+                   "symbol s" << id << " of " << to_string(dim) << " has no value yet");
+      product = multiply_checked(product, symbol_values[id]);
+    }
+    sum = add_checked(sum, product);
+  }
+  return sum;
+}
+
+std::string to_string(const Dim& dim) {
+  if (dim.is_constant()) return std::to_string(dim.value());
+  std::string text;
+  for (const auto& [key, factor] : in_reading_order(dim.terms())) {
+    const Dim::Monomial& monomial = key.second;
+    if (factor < 0) text += "-";
+    if (factor > 0 && !text.empty()) text += "+";
+    std::string product;
+    for (SymbolId id : monomial) product += (product.empty() ? "s" : "*s") + std::to_string(id);
+    const uint64_t magnitude = factor < 0 ? 0 - static_cast<uint64_t>(factor) : factor;
+    if (monomial.empty() || magnitude != 1)
+      product += (product.empty() ? "" : "*") + std::to_string(magnitude);
+    text += product;
+  }
+  return text;
+}
+
+}  // namespace stitch

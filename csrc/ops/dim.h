@@ -1,0 +1,75 @@
+// A tensor extent, stride or offset: an integer polynomial over symbols.
+//
+// Constants stay plain integers; a symbolic Dim is a canonical sum of monomials, so equality of
+// extents, exact division and divisibility are decided by structure alone (DESIGN.md 3: "product
+// equality and divisibility are facts on symbols").  A size that is no product of symbols (s // 2)
+// is an opaque symbol that the SymbolTable knows how to evaluate.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace stitch {
+
+using SymbolId = int32_t;
+
+class Dim {
+ public:
+  // Symbols of one product, sorted, repeated for powers; empty for the constant term.
+  using Monomial = std::vector<SymbolId>;
+  using Terms = std::map<Monomial, int64_t>;
+
+  Dim(int64_t value = 0) : constant_(value) {}  // NOLINT: integers are extents
+  static Dim symbol(SymbolId id);
+
+  bool is_constant() const { return !terms_; }
+  // The value of a constant; InternalError for a symbolic Dim.
+  int64_t value() const;
+  bool is(int64_t value) const { return !terms_ && constant_ == value; }
+  Terms terms() const;
+
+  friend Dim operator+(const Dim& a, const Dim& b);
+  friend Dim operator-(const Dim& a, const Dim& b);
+  friend Dim operator*(const Dim& a, const Dim& b);
+  friend bool operator==(const Dim& a, const Dim& b);
+  friend bool operator!=(const Dim& a, const Dim& b) { return !(a == b); }
+  friend bool operator<(const Dim& a, const Dim& b);  // an order for containers, not for sizes
+
+ private:
+  static Dim from_terms(Terms terms);
+  int64_t constant_ = 0;
+  std::shared_ptr<const Terms> terms_;  // null for a constant
+};
+
+// a / b where the division leaves no remainder for any value of the symbols, else nothing.
+std::optional<Dim> divide_exact(const Dim& a, const Dim& b);
+bool is_divisible(const Dim& a, int64_t divisor);
+
+// Where a symbol's value comes from when a program runs.
+struct Symbol {
+  enum class Kind { kInput, kFloorDiv, kModulo, kMin, kMax };
+  Kind kind = Kind::kInput;
+  int input = -1;    // kInput: position among the integer arguments of the graph
+  Dim left, right;   // operands of the other kinds
+  int64_t hint = 1;  // value in the example inputs: guides choices, never correctness
+};
+
+// Symbols in the order in which they are evaluated: operands come first.
+struct SymbolTable {
+  std::vector<Symbol> symbols;
+
+  Dim add_input(int input, int64_t hint);
+  Dim add_opaque(Symbol::Kind kind, const Dim& left, const Dim& right);
+  int64_t hint(const Dim& dim) const;
+  // Values of all symbols from the integer arguments of one call.
+  std::vector<int64_t> evaluate(const std::vector<int64_t>& integer_inputs) const;
+};
+
+int64_t evaluate(const Dim& dim, const std::vector<int64_t>& symbol_values);
+std::string to_string(const Dim& dim);  // "4096", "s0*64+1"
+
+}  // namespace stitch

@@ -1,0 +1,44 @@
+#include "ops/library_effects.h"
+
+#include <algorithm>
+#include <array>
+
+namespace stitch {
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr std::array kWritingParts = {"_."sv, ".out"sv, "_out"sv, "resize"sv, "set_"sv};
+
+// Random draws advance the generator's state even when unused, as in eager.
+constexpr std::array kEffectParts = {
+    "rand"sv,        "bernoulli"sv,   "dropout"sv,     "normal"sv,    "uniform"sv,
+    "multinomial"sv, "poisson"sv,     "exponential"sv, "geometric"sv, "cauchy"sv,
+    "c10d"sv,        "wait_tensor"sv, "print"sv,       "assert"sv,    "rrelu"sv,
+};
+
+constexpr std::array kBlasCalls = {"aten.mm.default"sv, "aten.bmm.default"sv,
+                                   "aten.addmm.default"sv, "aten.baddbmm.default"sv};
+
+template <class Parts>
+bool contains_any(std::string_view text, const Parts& parts) {
+  return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) {
+    return text.find(part) != std::string_view::npos;
+  });
+}
+
+}  // namespace
+
+bool may_write_operands(std::string_view name) {
+  return !name.starts_with("aten.") || contains_any(name, kWritingParts);
+}
+
+bool has_effects(std::string_view name) {
+  return may_write_operands(name) || contains_any(name, kEffectParts);
+}
+
+bool is_blas_call(std::string_view name) {
+  return std::find(kBlasCalls.begin(), kBlasCalls.end(), name) != kBlasCalls.end();
+}
+
+}  // namespace stitch

@@ -1,0 +1,19 @@
+// What a library call may do besides yielding its results, read off its name alone.
+#pragma once
+
+#include <string_view>
+
+namespace stitch {
+
+// The call must run even when nobody reads its results: it draws random numbers, communicates,
+// prints, asserts, writes an operand, or is no aten op, so that we know nothing about it.
+bool has_effects(std::string_view library_name);
+
+// The call may write its operands: in-place and out variants, and what is no aten op.
+bool may_write_operands(std::string_view library_name);
+
+// A matrix product that reads operands of any strides BLAS can express, and whose result is
+// contiguous whatever these are.
+bool is_blas_call(std::string_view library_name);
+
+}  // namespace stitch

@@ -1,0 +1,56 @@
+// Everything the compiler knows about an op, one OpInfo per row of ops.def.
+//
+// A switch over OpKind outside ops/ is a design error: what differs between ops is a column.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ops/type.h"
+
+namespace stitch {
+
+enum class OpKind : uint16_t {
+#define STITCH_OP(name, ...) k_##name,
+#include "ops/ops.def"
+#undef STITCH_OP
+  kCount
+};
+
+enum class Family : uint8_t {
+  kSource,     // no inputs: iota, full
+  kInput,      // a graph input
+  kPointwise,  // one element from one element of each operand
+  kReduce,     // over the axes in `ints`; the output drops them
+  kView,       // the same elements at other indices
+  kReader,     // elements at computed or data-dependent indices: cat, pad, index, gather
+  kLibrary,    // a call through the dispatcher, and `get`, one result of it
+};
+
+// How a row's result type follows from its operands (ops/op_rules).
+enum class TypeRule : uint8_t { kSame, kBool, kFirst, kInteger, kExplicit, kSecond };
+
+enum class CostClass : uint8_t { kFree, kLight, kDivide, kSpecial, kHeavy };
+
+struct OpInfo {
+  OpKind kind;
+  const char* name;
+  Family family;
+  int arity;  // -1: any number
+  TypeRule type_rule;
+  const char* function;  // device function, or combine functor of a reduction
+  const char* identity;  // "0", "1", "lowest", "highest" or "" (algebra: reductions only)
+  CostClass cost;
+  double low, high;  // test inputs are drawn from [low, high]
+  const char* aten;  // overloads imported one to one, separated by spaces
+  const char* doc;
+};
+
+const OpInfo& info(OpKind kind);
+const std::vector<OpInfo>& all_ops();
+// UserError for an unknown name.
+OpKind op_from_name(std::string_view name);
+
+}  // namespace stitch

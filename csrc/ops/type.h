@@ -1,0 +1,41 @@
+// Element types and tensor types: the vocabulary of shapes that every room shares.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ops/dim.h"
+
+namespace stitch {
+
+enum class DType : uint8_t { kBool, kU8, kI8, kI16, kI32, kI64, kF16, kBF16, kF32, kF64, kOpaque };
+
+struct DTypeInfo {
+  const char* name;           // in graph text and reports: "f32"
+  const char* device_name;    // storage type in kernels: "f32", "bf16", "boolean"
+  const char* register_name;  // type of a value in a kernel's registers: 16-bit floats live as f32
+  int bytes;
+  bool is_float, is_integer;  // bool is neither
+};
+
+const DTypeInfo& info(DType dtype);
+DType dtype_from_name(const std::string& name);  // UserError for an unknown name
+
+// Extents and strides of one value; strides in elements.  kOpaque marks what no kernel touches
+// (complex, quantised, sparse): such values only pass between library calls.
+struct TensorType {
+  DType dtype = DType::kF32;
+  std::vector<Dim> shape;
+  std::vector<Dim> strides;
+
+  int rank() const { return static_cast<int>(shape.size()); }
+};
+
+std::vector<Dim> contiguous_strides(const std::vector<Dim>& shape);
+TensorType contiguous_type(DType dtype, std::vector<Dim> shape);
+Dim element_count(const std::vector<Dim>& shape);
+bool is_contiguous(const TensorType& type);
+std::string to_string(const TensorType& type);  // "f32[8,s0]" and, when not contiguous, "(s0,1)"
+
+}  // namespace stitch

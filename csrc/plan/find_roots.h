@@ -1,0 +1,19 @@
+// The values every kernel is built around, before kernels are joined.
+#pragma once
+
+#include <vector>
+
+#include "plan/storage.h"
+
+namespace stitch {
+
+// Number of library calls on the longest path into each node, for values placed as late as their
+// users allow: work of different levels never shares a kernel without waiting for a call.
+std::vector<int> find_levels(const Graph& graph);
+
+// Roots in topological order: demanded values, reductions, and pointwise values that users on both
+// sides of a library call would otherwise recompute from more bytes than they have.
+// With `every_op` each op is a root of its own (policy "none").
+std::vector<NodeId> find_roots(const Graph& graph, const Demands& demands, bool every_op);
+
+}  // namespace stitch

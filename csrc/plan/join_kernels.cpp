@@ -1,0 +1,351 @@
+#include "plan/join_kernels.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "plan/find_roots.h"
+
+namespace stitch {
+namespace {
+
+// Rounds of joining: each looks at every pair of neighbours once, so that a join that became
+// possible through another one is found.
+constexpr int kRounds = 4;
+// How many later kernels of the same shape one kernel is offered to when nothing links them.
+constexpr int kIndependentPartners = 4;
+
+// A unit of execution: a kernel under construction or a library call.
+struct Unit {
+  std::vector<NodeId> roots;  // empty for a library call
+  NodeId call;
+  int level = 0;
+  double us = 0;
+  std::set<int> reads, read_by;  // units
+  bool is_gone = false;
+};
+
+class Joiner {
+ public:
+  Joiner(const Graph& graph, const std::vector<NodeId>& roots, const Demands& demands,
+         const KernelJudge& judge)
+      : graph_(graph), demands_(demands), judge_(judge), levels_(find_levels(graph)) {
+    unit_of_.assign(graph.size(), -1);
+    for (int n = 0; n < graph.size(); ++n) {
+      const bool is_root = std::binary_search(roots.begin(), roots.end(), NodeId(n));
+      if (graph.nodes[n].op == OpKind::k_library || is_root) add_unit(NodeId(n), is_root);
+    }
+    for (size_t u = 0; u < units_.size(); ++u) link(static_cast<int>(u));
+    for (Unit& unit : units_) {
+      if (!unit.roots.empty()) unit.us = judge_(describe(unit.roots)).us;
+    }
+  }
+
+  void run() {
+    for (int round = 0; round < kRounds; ++round) {
+      bool changed = join_along_edges();
+      changed |= join_siblings();
+      changed |= join_independent();
+      if (!changed) break;
+    }
+  }
+
+  JoinedKernels finish() {
+    JoinedKernels out;
+    out.cuts = find_cuts();
+    std::map<int, int> kernel_of;
+    for (int u : topological_order()) {
+      const Unit& unit = units_[u];
+      if (unit.roots.empty()) {
+        out.steps.push_back({PlanStep::Kind::kLibrary, -1, unit.call});
+        continue;
+      }
+      PlannedKernel kernel = describe(unit.roots);
+      if (kernel.stores.empty()) continue;
+      out.steps.push_back(
+          {PlanStep::Kind::kKernel, static_cast<int>(out.kernels.size()), NodeId()});
+      out.kernels.push_back(std::move(kernel));
+    }
+    return out;
+  }
+
+ private:
+  void add_unit(NodeId id, bool is_root) {
+    Unit unit;
+    if (is_root) {
+      unit.roots = {id};
+    } else {
+      unit.call = id;
+    }
+    unit.level = levels_[id.index()];
+    unit_of_[id.index()] = static_cast<int>(units_.size());
+    units_.push_back(std::move(unit));
+  }
+
+  // The stored values a unit's evaluation stops at.
+  std::set<NodeId> find_reads(const std::vector<NodeId>& starts, int own) const {
+    std::set<NodeId> reads, visited;
+    auto visit = [&](auto& self, NodeId id) -> void {
+      if (!visited.insert(id).second) return;
+      const int unit = unit_of_[id.index()];
+      if (is_materialised(graph_[id]) || (unit >= 0 && unit != own)) {
+        reads.insert(id);
+        return;
+      }
+      for (NodeId input : graph_[id].inputs) self(self, input);
+    };
+    for (NodeId start : starts) {
+      for (NodeId input : graph_[start].inputs) visit(visit, input);
+    }
+    return reads;
+  }
+
+  // The unit that makes a stored value; -1 for graph inputs.
+  int maker(NodeId id) const {
+    if (graph_[id].op == OpKind::k_get) return unit_of_[graph_[id].inputs[0].index()];
+    return unit_of_[id.index()];
+  }
+
+  void link(int u) {
+    const std::vector<NodeId> starts =
+        units_[u].roots.empty() ? std::vector<NodeId>{units_[u].call} : units_[u].roots;
+    for (NodeId read : find_reads(starts, u)) {
+      const int from = maker(read);
+      if (from < 0 || from == u) continue;
+      units_[u].reads.insert(from);
+      units_[from].read_by.insert(u);
+    }
+  }
+
+  PlannedKernel describe(const std::vector<NodeId>& roots) const {
+    PlannedKernel kernel;
+    const std::set<NodeId> own(roots.begin(), roots.end());
+    std::set<NodeId> nodes, loads;
+    auto visit = [&](auto& self, NodeId id) -> void {
+      if (!nodes.insert(id).second) return;
+      for (NodeId input : graph_[id].inputs) {
+        const bool stored = is_materialised(graph_[input]) ||
+                            (unit_of_[input.index()] >= 0 && !own.count(input));
+        if (stored) {
+          loads.insert(input);
+        } else {
+          self(self, input);
+        }
+      }
+    };
+    for (NodeId root : roots) visit(visit, root);
+    for (NodeId root : roots) {
+      const bool stored = demands_.is_demanded[root.index()] || is_read_outside(root, own);
+      if (stored) kernel.stores.push_back(root);
+      // A pointwise root that nobody outside reads any more is evaluated where it is needed.
+      if (stored || family(graph_[root]) == Family::kReduce) kernel.roots.push_back(root);
+    }
+    kernel.loads.assign(loads.begin(), loads.end());
+    kernel.nodes.assign(nodes.begin(), nodes.end());
+    return kernel;
+  }
+
+  bool is_read_outside(NodeId root, const std::set<NodeId>& own) const {
+    const int unit = unit_of_[root.index()];
+    for (int reader : units_[unit].read_by) {
+      const Unit& other = units_[reader];
+      if (other.roots.empty()) continue;  // library operands are demanded already
+      const bool joined = std::all_of(other.roots.begin(), other.roots.end(),
+                                      [&](NodeId r) { return own.count(r) > 0; });
+      if (!joined && find_reads(other.roots, reader).count(root)) return true;
+    }
+    return false;
+  }
+
+  // Is there a way from `from` to `to` through a third unit?
+  bool has_detour(int from, int to) const {
+    std::vector<int> stack;
+    std::set<int> visited;
+    for (int next : units_[from].read_by) {
+      if (next != to) stack.push_back(next);
+    }
+    while (!stack.empty()) {
+      const int at = stack.back();
+      stack.pop_back();
+      if (at == to) return true;
+      if (!visited.insert(at).second) continue;
+      if (units_[at].level > units_[to].level) continue;
+      stack.insert(stack.end(), units_[at].read_by.begin(), units_[at].read_by.end());
+    }
+    return false;
+  }
+
+  Verdict try_join(int a, int b) {
+    if (units_[a].level != units_[b].level) {
+      return Verdict::no(kRuleCycle, "a library call runs between the two");
+    }
+    if (has_detour(a, b) || has_detour(b, a)) {
+      return Verdict::no(kRuleCycle, "something else must run between the two",
+                         "a value that both sides need is made outside");
+    }
+    std::vector<NodeId> roots = units_[a].roots;
+    roots.insert(roots.end(), units_[b].roots.begin(), units_[b].roots.end());
+    std::sort(roots.begin(), roots.end());
+    const std::vector<int> saved = unit_of_;
+    for (NodeId root : units_[b].roots) unit_of_[root.index()] = a;
+    KernelScore score = judge_(describe_joined(a, b, roots));
+    if (score.verdict && score.us > units_[a].us + units_[b].us) {
+      score.verdict = Verdict::no(kRuleSlower, "one kernel is predicted to take longer than two");
+    }
+    if (!score.verdict) {
+      unit_of_ = saved;
+      return score.verdict;
+    }
+    merge(a, b, std::move(roots), score.us);
+    return score.verdict;
+  }
+
+  PlannedKernel describe_joined(int a, int b, const std::vector<NodeId>& roots) {
+    // Readers of either are readers of the joined unit while it is described.
+    std::set<int> saved = units_[a].read_by;
+    units_[a].read_by.insert(units_[b].read_by.begin(), units_[b].read_by.end());
+    units_[a].read_by.erase(a);
+    units_[a].read_by.erase(b);
+    PlannedKernel kernel = describe(roots);
+    units_[a].read_by = std::move(saved);
+    return kernel;
+  }
+
+  void merge(int a, int b, std::vector<NodeId> roots, double us) {
+    Unit &into = units_[a], &from = units_[b];
+    into.roots = std::move(roots);
+    into.us = us;
+    for (int u : from.reads) {
+      units_[u].read_by.erase(b);
+      if (u != a) {
+        units_[u].read_by.insert(a);
+        into.reads.insert(u);
+      }
+    }
+    for (int u : from.read_by) {
+      units_[u].reads.erase(b);
+      if (u != a) {
+        units_[u].reads.insert(a);
+        into.read_by.insert(u);
+      }
+    }
+    into.reads.erase(b);
+    into.read_by.erase(b);
+    from.is_gone = true;
+  }
+
+  bool attempt(int a, int b) {
+    if (a == b || units_[a].is_gone || units_[b].is_gone) return false;
+    if (units_[a].roots.empty() || units_[b].roots.empty()) return false;
+    const auto key = std::make_pair(units_[a].roots, units_[b].roots);
+    if (refused_.count(key)) return false;
+    Verdict verdict = try_join(a, b);
+    if (!verdict) refused_[key] = verdict;
+    return verdict.ok;
+  }
+
+  bool join_along_edges() {
+    bool changed = false;
+    for (size_t u = 0; u < units_.size(); ++u) {
+      const std::set<int> producers = units_[u].reads;
+      for (int producer : producers) {
+        if (attempt(producer, static_cast<int>(u))) {
+          changed = true;
+          break;  // u is gone: its consumers meet the joined unit
+        }
+      }
+    }
+    return changed;
+  }
+
+  // Units that read the same value, the widest-read first.
+  bool join_siblings() {
+    std::map<NodeId, std::vector<int>> readers;
+    for (size_t u = 0; u < units_.size(); ++u) {
+      if (units_[u].is_gone || units_[u].roots.empty()) continue;
+      for (NodeId read : find_reads(units_[u].roots, static_cast<int>(u))) {
+        readers[read].push_back(static_cast<int>(u));
+      }
+    }
+    bool changed = false;
+    for (const auto& [value, units] : readers) {
+      for (size_t i = 0; i + 1 < units.size(); ++i) {
+        for (size_t j = i + 1; j < units.size() && j <= i + kIndependentPartners; ++j) {
+          changed |= attempt(units[i], units[j]);
+        }
+      }
+    }
+    return changed;
+  }
+
+  // Units of one level whose roots have one shape: independent values in one loop.
+  bool join_independent() {
+    std::map<std::pair<int, std::string>, std::vector<int>> alike;
+    for (size_t u = 0; u < units_.size(); ++u) {
+      if (units_[u].is_gone || units_[u].roots.empty()) continue;
+      TensorType type = graph_[units_[u].roots.back()].type;
+      type.dtype = DType::kF32;
+      alike[{units_[u].level, to_string(contiguous_type(type.dtype, type.shape))}].push_back(
+          static_cast<int>(u));
+    }
+    bool changed = false;
+    for (const auto& [key, units] : alike) {
+      for (size_t i = 0; i + 1 < units.size(); ++i) {
+        for (size_t j = i + 1; j < units.size() && j <= i + kIndependentPartners; ++j) {
+          changed |= attempt(units[i], units[j]);
+        }
+      }
+    }
+    return changed;
+  }
+
+  std::vector<Cut> find_cuts() const {
+    std::vector<Cut> cuts;
+    std::set<std::pair<NodeId, NodeId>> listed;
+    for (const auto& [pair, verdict] : refused_) {
+      const NodeId from = pair.first.back(), to = pair.second.front();
+      const int a = unit_of_[from.index()], b = unit_of_[to.index()];
+      if (a == b || !units_[b].reads.count(a) || !listed.insert({from, to}).second) continue;
+      cuts.push_back({from, to, verdict});
+    }
+    return cuts;
+  }
+
+  std::vector<int> topological_order() const {
+    std::vector<int> missing(units_.size(), 0), order;
+    std::set<int> ready;  // lowest first: the order the user wrote
+    for (size_t u = 0; u < units_.size(); ++u) {
+      missing[u] = static_cast<int>(units_[u].reads.size());
+      if (!units_[u].is_gone && missing[u] == 0) ready.insert(static_cast<int>(u));
+    }
+    while (!ready.empty()) {
+      const int u = *ready.begin();
+      ready.erase(ready.begin());
+      order.push_back(u);
+      for (int reader : units_[u].read_by) {
+        if (--missing[reader] == 0) ready.insert(reader);
+      }
+    }
+    return order;
+  }
+
+  const Graph& graph_;
+  const Demands& demands_;
+  const KernelJudge& judge_;
+  std::vector<int> levels_;
+  std::vector<Unit> units_;
+  std::vector<int> unit_of_;
+  std::map<std::pair<std::vector<NodeId>, std::vector<NodeId>>, Verdict> refused_;
+};
+
+}  // namespace
+
+JoinedKernels join_kernels(const Graph& graph, const std::vector<NodeId>& roots,
+                           const Demands& demands, const KernelJudge& judge, bool join) {
+  Joiner joiner(graph, roots, demands, judge);
+  if (join) joiner.run();
+  return joiner.finish();
+}
+
+}  // namespace stitch

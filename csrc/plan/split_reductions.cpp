@@ -1,0 +1,252 @@
+#include "plan/split_reductions.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "plan/storage.h"
+#include "rewrite/rebuild_graph.h"
+
+namespace stitch {
+namespace {
+
+// Below this many elements one block is as fast as many.
+constexpr int64_t kSmallReduction = 1 << 16;
+// Columns one block takes when the innermost dimension is kept: a warp's lanes, a host tile.
+constexpr int64_t kCudaColumns = 32, kHostColumns = 256;
+// Elements of a piece: enough to repay its partial results, few enough that a second look at a
+// piece (deviations from its mean) is served by the host's L2 cache.
+constexpr int64_t kLeastPiece = 4096, kHostPiece = 1 << 17;
+
+struct Split {
+  int64_t dim = -1;
+  int64_t pieces = 1;
+};
+
+struct Reduction {
+  NodeId id;
+  std::vector<NodeId> sources;  // materialised values at least half as large as the operand
+};
+
+bool can_split(OpKind op) {
+  return op != OpKind::k_argmax && op != OpKind::k_argmin;
+}
+
+class SplitFinder {
+ public:
+  SplitFinder(const Graph& graph, const DeviceSpec& device, int workers)
+      : graph_(graph), device_(device), workers_(workers) {}
+
+  std::map<NodeId, Split> run() {
+    std::map<std::string, std::vector<Reduction>> alike;  // by operand shape
+    for (int n = 0; n < graph_.size(); ++n) {
+      const Node& node = graph_.nodes[n];
+      if (family(node) != Family::kReduce) continue;
+      const TensorType& type = graph_[node.inputs[0]].type;
+      if (hint(element_count(type.shape)) < kSmallReduction) continue;
+      alike[to_string(contiguous_type(DType::kF32, type.shape))].push_back(
+          {NodeId(n), find_sources(node.inputs[0])});
+    }
+    for (const auto& [shape, reductions] : alike) {
+      for (const std::vector<NodeId>& group : find_groups(reductions)) choose(group);
+    }
+    return splits_;
+  }
+
+ private:
+  int64_t hint(const Dim& dim) const { return std::max<int64_t>(0, graph_.symbols.hint(dim)); }
+
+  std::vector<NodeId> find_sources(NodeId operand) const {
+    const int64_t enough = hint(element_count(graph_[operand].type.shape)) / 2;
+    std::set<NodeId> visited;
+    std::vector<NodeId> sources;
+    auto visit = [&](auto& self, NodeId id) -> void {
+      if (!visited.insert(id).second) return;
+      if (is_materialised(graph_[id])) {
+        if (hint(element_count(graph_[id].type.shape)) >= enough) sources.push_back(id);
+        return;
+      }
+      for (NodeId input : graph_[id].inputs) self(self, input);
+    };
+    visit(visit, operand);
+    return sources;
+  }
+
+  // Reductions that share a source can share one pass over it.
+  static std::vector<std::vector<NodeId>> find_groups(const std::vector<Reduction>& reductions) {
+    std::vector<std::vector<NodeId>> groups;
+    std::vector<std::set<NodeId>> sources;
+    for (const Reduction& reduction : reductions) {
+      size_t at = 0;
+      while (at < groups.size() &&
+             std::none_of(reduction.sources.begin(), reduction.sources.end(),
+                          [&](NodeId s) { return sources[at].count(s) > 0; })) {
+        ++at;
+      }
+      if (at == groups.size()) {
+        groups.emplace_back();
+        sources.emplace_back();
+      }
+      groups[at].push_back(reduction.id);
+      sources[at].insert(reduction.sources.begin(), reduction.sources.end());
+    }
+    return groups;
+  }
+
+  void choose(const std::vector<NodeId>& group) {
+    const std::vector<Dim>& shape = graph_[graph_[group[0]].inputs[0]].type.shape;
+    const int rank = static_cast<int>(shape.size());
+    std::set<int64_t> reduced;
+    for (NodeId id : group) reduced.insert(graph_[id].ints.begin(), graph_[id].ints.end());
+    int64_t blocks = 1, inside = 1;
+    for (int d = 0; d < rank; ++d) {
+      const int64_t columns = device_.is_cuda ? kCudaColumns : kHostColumns;
+      const int64_t extent = std::max<int64_t>(1, hint(shape[d]));
+      const bool kept = !reduced.count(d);
+      const int64_t mine = d + 1 == rank ? (extent + columns - 1) / columns : extent;
+      blocks *= kept ? mine : 1;
+      inside *= kept ? extent / mine : extent;
+    }
+    const int64_t enough = device_.is_cuda ? device_.multiprocessors / 4 : 2 * workers_;
+    const int64_t wanted_blocks = device_.is_cuda ? 2 * device_.multiprocessors : 8 * workers_;
+    if (blocks >= enough) return;
+    int64_t pieces = (wanted_blocks + blocks - 1) / blocks;
+    if (!device_.is_cuda) pieces = std::max(pieces, inside / kHostPiece);
+    pieces = std::min(pieces, inside / kLeastPiece);
+    // The outermost reduced dimension that is long enough: pieces stay contiguous.
+    for (int d = 0; d < rank; ++d) {
+      if (!reduced.count(d) || hint(shape[d]) < 2 || pieces < 2) continue;
+      const Split split{d, nearest_divisor(shape[d], std::min(pieces, hint(shape[d])))};
+      for (NodeId id : group) {
+        const std::vector<int64_t>& axes = graph_[id].ints;
+        const bool reduces = std::count(axes.begin(), axes.end(), d) > 0;
+        const bool divides = is_divisible(shape[d], split.pieces);
+        if (!reduces || !can_split(graph_[id].op)) continue;
+        if (graph_[id].op == OpKind::k_sum_sq_dev && !divides) continue;
+        splits_[id] = split;
+      }
+      return;
+    }
+  }
+
+  // A divisor of a static extent within a factor of two of the wish, else the wish itself.
+  static int64_t nearest_divisor(const Dim& extent, int64_t wish) {
+    for (int64_t off = 0; off <= wish; ++off) {
+      if (wish - off >= 2 && 2 * (wish - off) >= wish && is_divisible(extent, wish - off)) {
+        return wish - off;
+      }
+      if (off < wish && is_divisible(extent, wish + off)) return wish + off;
+    }
+    return wish;
+  }
+
+  const Graph& graph_;
+  const DeviceSpec& device_;
+  int workers_;
+  std::map<NodeId, Split> splits_;
+};
+
+// What a padded element must be so that it changes nothing.
+double identity_number(OpKind op) {
+  const std::string identity = info(op).identity;
+  if (identity == "lowest") return -std::numeric_limits<double>::infinity();
+  if (identity == "highest") return std::numeric_limits<double>::infinity();
+  return identity == "1" ? 1 : 0;
+}
+
+int64_t identity_integer(OpKind op, DType dtype) {
+  const std::string identity = info(op).identity;
+  const int bits = 8 * info(dtype).bytes;
+  const bool is_unsigned = dtype == DType::kU8 || dtype == DType::kBool;
+  const int64_t highest = is_unsigned ? (dtype == DType::kBool ? 1 : 255)
+                                      : static_cast<int64_t>((uint64_t{1} << (bits - 1)) - 1);
+  if (identity == "lowest") return is_unsigned ? 0 : -highest - 1;
+  if (identity == "highest") return highest;
+  return identity == "1" ? 1 : 0;
+}
+
+// The operand with dimension `dim` cut in two: [.., pieces, length, ..].
+NodeId cut_operand(Builder& b, NodeId x, const Split& split, OpKind op) {
+  std::vector<Dim> shape = b[x].type.shape;
+  const Dim extent = shape[split.dim];
+  Dim length = 0;
+  if (auto exact = divide_exact(extent, split.pieces)) {
+    length = *exact;
+  } else {
+    const Dim rounded = extent + Dim(split.pieces - 1);
+    length = rounded.is_constant()
+                 ? Dim(rounded.value() / split.pieces)
+                 : b.graph().symbols.add_opaque(Symbol::Kind::kFloorDiv, rounded, split.pieces);
+    shape[split.dim] = length * Dim(split.pieces);
+    const DType dtype = b[x].type.dtype;
+    x = b.pad(x, std::vector<Dim>(shape.size(), 0), shape, identity_number(op),
+              identity_integer(op, dtype));
+  }
+  shape[split.dim] = split.pieces;
+  shape.insert(shape.begin() + split.dim + 1, length);
+  return b.reshape(x, shape);
+}
+
+struct PieceAxes {
+  std::vector<int64_t> inner;  // of the cut operand: all reduced axes but the pieces
+  int64_t pieces = 0;          // where the pieces are in the partial result
+};
+
+PieceAxes piece_axes(const Node& node, const Split& split) {
+  PieceAxes axes;
+  for (int64_t axis : node.ints) axes.inner.push_back(axis < split.dim ? axis : axis + 1);
+  for (int64_t axis : node.ints) axes.pieces -= axis < split.dim;
+  axes.pieces += split.dim;
+  return axes;
+}
+
+NodeId split_deviation(Builder& b, const Node& node, NodeId x, const Split& split) {
+  const DType dtype = node.type.dtype;
+  x = b.cast(x, dtype);
+  Dim count = 1;
+  for (int64_t axis : node.ints) count = count * b[x].type.shape[axis];
+  const Dim piece_count = *divide_exact(count, split.pieces);
+  const PieceAxes axes = piece_axes(node, split);
+  const NodeId cut = cut_operand(b, x, split, node.op);
+  const NodeId sums = b.reduce(OpKind::k_sum, cut, axes.inner, dtype, false);
+  const NodeId deviations = b.reduce(OpKind::k_sum_sq_dev, cut, axes.inner, dtype, false);
+  const NodeId size = b.size_value(dtype, piece_count);
+  const NodeId mean = b.pointwise(OpKind::k_div, {sums, size});
+  const NodeId total = b.reduce(OpKind::k_sum, sums, {axes.pieces}, dtype, true);
+  const NodeId overall = b.pointwise(OpKind::k_div, {total, b.size_value(dtype, count)});
+  const NodeId apart = b.pointwise(OpKind::k_sub, {mean, overall});
+  const NodeId square = b.pointwise(OpKind::k_mul, {apart, apart});
+  const NodeId between = b.pointwise(OpKind::k_mul, {square, size});
+  return b.reduce(OpKind::k_sum, b.pointwise(OpKind::k_add, {deviations, between}), {axes.pieces},
+                  dtype, false);
+}
+
+NodeId split_reduction(Builder& b, const Node& node, NodeId x, const Split& split) {
+  if (node.op == OpKind::k_sum_sq_dev) return split_deviation(b, node, x, split);
+  const DType dtype = node.type.dtype;
+  // Partial sums keep the accumulator's precision.
+  const bool is_narrow = (node.op == OpKind::k_sum || node.op == OpKind::k_prod) &&
+                         (dtype == DType::kF16 || dtype == DType::kBF16);
+  const DType partial = is_narrow ? DType::kF32 : dtype;
+  const PieceAxes axes = piece_axes(node, split);
+  const NodeId cut = cut_operand(b, x, split, node.op);
+  const NodeId parts = b.reduce(node.op, cut, axes.inner, partial, false);
+  return b.cast(b.reduce(node.op, parts, {axes.pieces}, partial, false), dtype);
+}
+
+}  // namespace
+
+Graph split_reductions(const Graph& graph, const DeviceSpec& device, int worker_threads) {
+  const std::map<NodeId, Split> splits = SplitFinder(graph, device, worker_threads).run();
+  if (splits.empty()) return graph;
+  return rebuild_graph(graph, [&](Builder& b, const RewriteSite& site) -> NodeId {
+    const NodeId old(&site.node - graph.nodes.data());
+    auto at = splits.find(old);
+    if (at == splits.end()) return {};
+    return split_reduction(b, site.node, site.inputs[0], at->second);
+  });
+}
+
+}  // namespace stitch

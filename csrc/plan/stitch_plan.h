@@ -1,0 +1,54 @@
+// StitchPlan: which values share a kernel, what is materialised, and in which order things run.
+//
+// A *root* is a value that a kernel computes at every one of its indices: a value it stores, or a
+// reduction that its later stages consume on chip.  Everything else between roots is evaluated
+// where it is read.  A *materialised* value lives in memory: graph inputs, kernel stores and the
+// operands and results of library calls.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/verdict.h"
+#include "ir/graph.h"
+
+namespace stitch {
+
+struct PlannedKernel {
+  std::vector<NodeId> roots;   // topological order; every store is a root
+  std::vector<NodeId> stores;  // roots that are written to memory
+  std::vector<NodeId> loads;   // materialised values that are read
+  std::vector<NodeId> nodes;   // all that is evaluated inside, roots included, topological order
+};
+
+// A view whose elements are not moved: `node` is `base` with other sizes, strides and offset.
+struct PlannedAlias {
+  NodeId node, base;
+  Dim offset;  // elements
+};
+
+struct PlanStep {
+  enum class Kind { kKernel, kLibrary } kind;
+  int kernel = -1;  // kKernel
+  NodeId call;      // kLibrary
+};
+
+// An edge along which two kernels were not joined, and why.
+struct Cut {
+  NodeId from, to;
+  Verdict reason;
+};
+
+struct StitchPlan {
+  std::vector<PlannedKernel> kernels;
+  std::vector<PlanStep> steps;
+  std::vector<PlannedAlias> aliases;  // in order: a base comes before what aliases it
+  // in_place[i]: the value of mutation i is stored straight into its input by its kernel; else it
+  // is stored elsewhere and copied after the last step.
+  std::vector<bool> in_place;
+  std::vector<Cut> cuts;
+};
+
+std::string to_string(const StitchPlan& plan, const Graph& graph);
+
+}  // namespace stitch

@@ -1,0 +1,26 @@
+// Where values live: which views are mere aliases of a base, and which values need memory.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "plan/stitch_plan.h"
+
+namespace stitch {
+
+// Graph inputs and library results are memory to begin with.
+bool is_materialised(const Node& node);
+
+// The base of which `node` is a view without moving elements, if it is one; the base is not such a
+// view itself.  A view through a `layout` is one only where the strides happen to match.
+std::optional<PlannedAlias> find_alias(const Graph& graph, NodeId node);
+
+// Values that must be in memory: outputs, mutation values, operands of library calls.  Aliases are
+// resolved to their bases; `aliases` lists the views themselves.
+struct Demands {
+  std::vector<bool> is_demanded;
+  std::vector<PlannedAlias> aliases;
+};
+Demands find_demands(const Graph& graph);
+
+}  // namespace stitch

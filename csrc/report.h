@@ -1,0 +1,56 @@
+// Report: what the compiler did to one graph, for explain, counters and the yardstick.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace stitch {
+
+struct ReportedOp {
+  std::string op, location;  // "aten.add.Tensor", "model.py:31"
+};
+
+struct ReportedValue {
+  std::string value, scheme;  // scheme: local, warp, regional, global, store
+};
+
+struct ReportedKernel {
+  std::string name, text;
+  std::vector<ReportedOp> ops;
+  std::vector<ReportedValue> schemes;
+  int64_t bytes_read = 0, bytes_written = 0;  // each distinct buffer once
+  int64_t bytes_planned = 0;                  // elements accessed, once per buffer and pass
+  int64_t grid = 0;
+  int block = 1, shared_bytes = 0, registers = -1, spill_bytes = 0;
+  double predicted_us = 0, compile_ms = 0;
+  bool from_cache = false;
+};
+
+struct ReportedCall {
+  std::string name;  // "aten.mm.default"
+  std::string location;
+  int64_t bytes_read = 0, bytes_written = 0;
+};
+
+struct ReportedCut {
+  std::string edge, words, remedy;
+  int rule = 0;
+};
+
+struct ReportedStage {
+  std::string name;
+  double milliseconds = 0;
+};
+
+struct Report {
+  std::string target;
+  std::vector<ReportedKernel> kernels;
+  std::vector<ReportedCall> library_calls;
+  std::vector<ReportedCut> cuts;
+  std::vector<ReportedStage> stages;
+  int64_t bytes_touched = 0, bytes_planned = 0, bytes_unfused = 0, bytes_compulsory = 0;
+  int stitched_ops = 0;
+};
+
+}  // namespace stitch

@@ -1,0 +1,196 @@
+#include "rewrite/constants.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "ops/op_rules.h"
+
+namespace stitch {
+namespace {
+
+// Rounds to `digits` significant bits, ties to even, with gradual underflow below 2^lowest.
+double round_to(double x, int digits, int lowest, int highest) {
+  if (x == 0 || !std::isfinite(x)) return x;
+  const int unit = std::max(std::ilogb(x), lowest) - (digits - 1);
+  const double rounded = std::ldexp(std::nearbyint(std::ldexp(x, -unit)), unit);
+  const bool overflows = rounded != 0 && std::ilogb(rounded) > highest;
+  return overflows ? std::copysign(std::numeric_limits<double>::infinity(), x) : rounded;
+}
+
+double round_to_f32(double x) { return static_cast<float>(x); }
+
+// What a cast to `dtype` makes of a number: through f32, as eager does.
+double round_to_dtype(double x, DType dtype) {
+  if (dtype == DType::kF64) return x;
+  if (dtype == DType::kF16) return round_to(round_to_f32(x), 11, -14, 15);
+  if (dtype == DType::kBF16) return round_to(round_to_f32(x), 8, -126, 127);
+  return round_to_f32(x);
+}
+
+// The low bits of an integer, read as the dtype does.
+int64_t wrap_integer(int64_t x, DType dtype) {
+  switch (dtype) {
+    case DType::kBool:
+      return x & 1;
+    case DType::kU8:
+      return static_cast<uint8_t>(x);
+    case DType::kI8:
+      return static_cast<int8_t>(x);
+    case DType::kI16:
+      return static_cast<int16_t>(x);
+    case DType::kI32:
+      return static_cast<int32_t>(x);
+    default:
+      return x;
+  }
+}
+
+using Numbers = std::array<double, 3>;
+using Integers = std::array<int64_t, 3>;
+
+int64_t wrapping(int64_t a, int64_t b, uint64_t (*apply)(uint64_t, uint64_t)) {
+  return static_cast<int64_t>(apply(static_cast<uint64_t>(a), static_cast<uint64_t>(b)));
+}
+double larger(double a, double b) { return a != a || a > b ? a : b; }
+double smaller(double a, double b) { return a != a || a < b ? a : b; }
+
+// Ops that every device rounds correctly.  Null: not for operands of that kind.  The first table
+// yields numbers of the operands' dtype, the second truth values.
+struct Arithmetic {
+  OpKind op;
+  double (*number)(const Numbers&);
+  int64_t (*integer)(const Integers&);
+};
+constexpr Arithmetic kArithmetic[] = {
+    {OpKind::k_neg, [](const Numbers& x) { return -x[0]; },
+     [](const Integers& x) {
+       return wrapping(0, x[0], [](uint64_t a, uint64_t b) { return a - b; });
+     }},
+    {OpKind::k_abs, [](const Numbers& x) { return std::fabs(x[0]); }, nullptr},
+    {OpKind::k_add, [](const Numbers& x) { return x[0] + x[1]; },
+     [](const Integers& x) {
+       return wrapping(x[0], x[1], [](uint64_t a, uint64_t b) { return a + b; });
+     }},
+    {OpKind::k_sub, [](const Numbers& x) { return x[0] - x[1]; },
+     [](const Integers& x) {
+       return wrapping(x[0], x[1], [](uint64_t a, uint64_t b) { return a - b; });
+     }},
+    {OpKind::k_mul, [](const Numbers& x) { return x[0] * x[1]; },
+     [](const Integers& x) {
+       return wrapping(x[0], x[1], [](uint64_t a, uint64_t b) { return a * b; });
+     }},
+    {OpKind::k_div, [](const Numbers& x) { return x[0] / x[1]; }, nullptr},
+    {OpKind::k_sqrt, [](const Numbers& x) { return std::sqrt(x[0]); }, nullptr},
+    {OpKind::k_reciprocal, [](const Numbers& x) { return 1 / x[0]; }, nullptr},
+    {OpKind::k_floor, [](const Numbers& x) { return std::floor(x[0]); }, nullptr},
+    {OpKind::k_ceil, [](const Numbers& x) { return std::ceil(x[0]); }, nullptr},
+    {OpKind::k_trunc, [](const Numbers& x) { return std::trunc(x[0]); }, nullptr},
+    {OpKind::k_maximum, [](const Numbers& x) { return larger(x[0], x[1]); },
+     [](const Integers& x) { return std::max(x[0], x[1]); }},
+    {OpKind::k_minimum, [](const Numbers& x) { return smaller(x[0], x[1]); },
+     [](const Integers& x) { return std::min(x[0], x[1]); }},
+    {OpKind::k_bitwise_and, nullptr, [](const Integers& x) { return x[0] & x[1]; }},
+    {OpKind::k_bitwise_or, nullptr, [](const Integers& x) { return x[0] | x[1]; }},
+    {OpKind::k_bitwise_xor, nullptr, [](const Integers& x) { return x[0] ^ x[1]; }},
+};
+
+struct Comparison {
+  OpKind op;
+  bool (*number)(const Numbers&);
+  bool (*integer)(const Integers&);
+};
+#define STITCH_COMPARISON(op, expression)                               \
+  {OpKind::k_##op, [](const Numbers& x) -> bool { return expression; }, \
+   [](const Integers& x) -> bool { return expression; }}
+constexpr Comparison kComparisons[] = {
+    STITCH_COMPARISON(eq, x[0] == x[1]),
+    STITCH_COMPARISON(ne, x[0] != x[1]),
+    STITCH_COMPARISON(lt, x[0] < x[1]),
+    STITCH_COMPARISON(le, x[0] <= x[1]),
+    STITCH_COMPARISON(gt, x[0] > x[1]),
+    STITCH_COMPARISON(ge, x[0] >= x[1]),
+    STITCH_COMPARISON(logical_not, x[0] == 0),
+    STITCH_COMPARISON(logical_and, x[0] != 0 && x[1] != 0),
+    STITCH_COMPARISON(logical_or, x[0] != 0 || x[1] != 0),
+    STITCH_COMPARISON(logical_xor, (x[0] != 0) != (x[1] != 0)),
+};
+#undef STITCH_COMPARISON
+
+std::optional<Constant> convert(const Constant& from, DType to) {
+  const bool from_integral = is_integral(from.dtype);
+  if (to == DType::kBool)
+    return Constant{to, 0, from_integral ? from.integer != 0 : from.number != 0};
+  if (!is_integral(to)) {
+    if (!from_integral) return Constant{to, round_to_dtype(from.number, to), 0};
+    if (to == DType::kF64) return Constant{to, static_cast<double>(from.integer), 0};
+    return Constant{to, round_to_dtype(static_cast<float>(from.integer), to), 0};
+  }
+  if (from_integral) return Constant{to, 0, wrap_integer(from.integer, to)};
+  // Out of range, devices disagree.
+  if (!(std::fabs(from.number) < 0x1p62)) return std::nullopt;
+  const int64_t integer = static_cast<int64_t>(from.number);
+  if (wrap_integer(integer, to) != integer) return std::nullopt;
+  return Constant{to, 0, integer};
+}
+
+}  // namespace
+
+bool Constant::is(double value) const {
+  if (is_integral(dtype)) return static_cast<double>(integer) == value;
+  return number == value && std::signbit(number) == std::signbit(value);
+}
+
+NodeId full_behind(const Builder& builder, NodeId id) {
+  while (family(builder[id]) == Family::kView) id = builder[id].inputs[0];
+  return builder[id].op == OpKind::k_full ? id : NodeId();
+}
+
+std::optional<Constant> constant_of(const Builder& builder, NodeId id) {
+  const NodeId full = full_behind(builder, id);
+  if (!full.valid() || !builder[full].dims.empty()) return std::nullopt;
+  const Node& node = builder[full];
+  if (is_integral(node.type.dtype))
+    return Constant{node.type.dtype, 0, wrap_integer(node.integer, node.type.dtype)};
+  const bool is_f64 = node.type.dtype == DType::kF64;
+  return Constant{node.type.dtype, is_f64 ? node.number : round_to_f32(node.number), 0};
+}
+
+std::optional<Constant> evaluate(OpKind op, const std::vector<Constant>& operands, DType dtype) {
+  if (op == OpKind::k_cast) return convert(operands[0], dtype);
+  if (op == OpKind::k_select) return operands[0].integer ? operands[1] : operands[2];
+  const DType operand_dtype = operands[0].dtype;
+  const bool integral = is_integral(operand_dtype);
+  Numbers numbers{};
+  Integers integers{};
+  for (size_t i = 0; i < operands.size() && i < numbers.size(); ++i) {
+    numbers[i] = operands[i].number;
+    integers[i] = operands[i].integer;
+  }
+  for (const Comparison& row : kComparisons)
+    if (row.op == op)
+      return Constant{DType::kBool, 0, integral ? row.integer(integers) : row.number(numbers)};
+  for (const Arithmetic& row : kArithmetic) {
+    if (row.op != op) continue;
+    // Arithmetic on bool has rules of its own; bits of bool are plain.
+    if (operand_dtype == DType::kBool && row.number) return std::nullopt;
+    if (integral && row.integer)
+      return Constant{dtype, 0, wrap_integer(row.integer(integers), dtype)};
+    if (integral || !row.number) return std::nullopt;
+    // One operation in double, rounded once more to f32, is the correctly rounded f32 operation.
+    const double result = row.number(numbers);
+    return Constant{dtype, dtype == DType::kF64 ? result : round_to_f32(result), 0};
+  }
+  return std::nullopt;
+}
+
+NodeId make_constant(Builder& builder, const Constant& constant, const std::vector<Dim>& shape) {
+  return expand_to(builder, builder.full(constant.dtype, constant.number, constant.integer), shape);
+}
+
+NodeId expand_to(Builder& builder, NodeId x, const std::vector<Dim>& shape) {
+  return builder[x].type.shape == shape ? x : builder.expand(x, shape);
+}
+
+}  // namespace stitch

@@ -1,0 +1,36 @@
+// Constants inside a graph under construction: finding, computing and making them.
+//
+// A 16-bit float constant has the value that kernels compute with: f32, rounded to 16 bits only
+// by a cast (ir/graph.h).
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "ir/builder.h"
+
+namespace stitch {
+
+struct Constant {
+  DType dtype = DType::kF32;
+  double number = 0;    // floating dtypes
+  int64_t integer = 0;  // integers and bool
+
+  bool is(double value) const;  // equal, and for zeros of equal sign
+};
+
+// The one value all elements of `id` have; it may be behind views.
+std::optional<Constant> constant_of(const Builder& builder, NodeId id);
+// The `full` node behind views, also where its number is only known at run time; else invalid.
+NodeId full_behind(const Builder& builder, NodeId id);
+
+// A pointwise op on constants, exactly as eager computes it, or nothing: the op may round
+// differently from device to device, or the result is undefined.
+std::optional<Constant> evaluate(OpKind op, const std::vector<Constant>& operands, DType dtype);
+
+// `constant` in every element of `shape`.
+NodeId make_constant(Builder& builder, const Constant& constant, const std::vector<Dim>& shape);
+// x broadcast to `shape`; x itself where it has it.
+NodeId expand_to(Builder& builder, NodeId x, const std::vector<Dim>& shape);
+
+}  // namespace stitch

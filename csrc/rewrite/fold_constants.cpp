@@ -1,0 +1,159 @@
+#include "rewrite/fold_constants.h"
+
+#include "ops/op_rules.h"
+#include "rewrite/constants.h"
+#include "rewrite/rebuild_graph.h"
+
+namespace stitch {
+namespace {
+
+// What identities look at: operand values, and the constants among them.
+struct Operands {
+  Builder& builder;
+  const Node& node;
+  std::vector<NodeId> values;
+  std::vector<std::optional<Constant>> constants;
+
+  bool is(size_t i, double value) const { return constants[i] && constants[i]->is(value); }
+  const Node& operator[](size_t i) const { return builder[values[i]]; }
+};
+
+// Which operand the result equals; -1: none.
+using Identity = int (*)(const Operands& x);
+
+bool is_float(const Operands& x) { return info(x.node.type.dtype).is_float; }
+bool is_bool_operand(const Operands& x) { return x[0].type.dtype == DType::kBool; }
+
+int drop_zero_added(const Operands& x) {
+  const double zero = is_float(x) ? -0.0 : 0.0;  // -0.0 + 0.0 is 0.0, but x + -0.0 is x
+  return x.is(1, zero) ? 0 : x.is(0, zero) ? 1 : -1;
+}
+
+int drop_zero_subtracted(const Operands& x) { return x.is(1, 0.0) ? 0 : -1; }
+int drop_one_multiplied(const Operands& x) { return x.is(1, 1) ? 0 : x.is(0, 1) ? 1 : -1; }
+int drop_one_as_divisor(const Operands& x) { return x.is(1, 1) && is_float(x) ? 0 : -1; }
+int drop_one_as_exponent(const Operands& x) { return x.is(1, 1) ? 0 : -1; }
+
+// `and` of bools: with false it is the constant, with true the other operand; `or` the other way.
+int absorb(const Operands& x, bool neutral) {
+  if (!is_bool_operand(x)) return -1;
+  for (size_t i = 0; i < 2; ++i) {
+    if (x.is(i, neutral)) return static_cast<int>(1 - i);
+    if (x.is(i, !neutral)) return static_cast<int>(i);
+  }
+  return x.values[0] == x.values[1] ? 0 : -1;
+}
+int absorb_and(const Operands& x) { return absorb(x, true); }
+int absorb_or(const Operands& x) { return absorb(x, false); }
+
+int choose_branch(const Operands& x) {
+  if (x.constants[0]) return x.constants[0]->integer ? 1 : 2;
+  return x.values[1] == x.values[2] ? 1 : -1;
+}
+
+struct IdentityRow {
+  OpKind op;
+  Identity identity;
+};
+constexpr IdentityRow kIdentities[] = {
+    {OpKind::k_add, drop_zero_added},      {OpKind::k_sub, drop_zero_subtracted},
+    {OpKind::k_mul, drop_one_multiplied},  {OpKind::k_div, drop_one_as_divisor},
+    {OpKind::k_pow, drop_one_as_exponent}, {OpKind::k_bitwise_and, absorb_and},
+    {OpKind::k_logical_and, absorb_and},   {OpKind::k_bitwise_or, absorb_or},
+    {OpKind::k_logical_or, absorb_or},     {OpKind::k_select, choose_branch},
+};
+
+// Ops that become another op; an invalid id: not here.
+using Replacement = NodeId (*)(const Operands& x);
+
+// Eager computes these exponents by multiplication as well.
+NodeId multiply_out_power(const Operands& x) {
+  if (!x.is(1, 2) && !x.is(1, 3)) return {};
+  const NodeId base = x.values[0];
+  const NodeId square = x.builder.pointwise(OpKind::k_mul, {base, base});
+  return x.is(1, 2) ? square : x.builder.pointwise(OpKind::k_mul, {square, base});
+}
+
+NodeId drop_double_negation(const Operands& x) {
+  return x[0].op == OpKind::k_neg ? x[0].inputs[0] : NodeId();
+}
+
+struct Negation {
+  OpKind op, negated;
+  bool holds_for_nan;
+};
+constexpr Negation kNegations[] = {
+    {OpKind::k_eq, OpKind::k_ne, true},  {OpKind::k_ne, OpKind::k_eq, true},
+    {OpKind::k_lt, OpKind::k_ge, false}, {OpKind::k_ge, OpKind::k_lt, false},
+    {OpKind::k_gt, OpKind::k_le, false}, {OpKind::k_le, OpKind::k_gt, false},
+};
+
+NodeId negate_comparison(const Operands& x) {
+  const std::vector<NodeId> inputs = x[0].inputs;
+  if (x[0].op == OpKind::k_logical_not && x.builder[inputs[0]].type.dtype == DType::kBool)
+    return inputs[0];
+  for (const Negation& row : kNegations) {
+    if (row.op != x[0].op) continue;
+    const bool has_nan = !is_integral(x.builder[inputs[0]].type.dtype);
+    return row.holds_for_nan || !has_nan ? x.builder.pointwise(row.negated, inputs) : NodeId();
+  }
+  return {};
+}
+
+// The first of two casts may go when it loses nothing, and the second does the same to its operand.
+// A float to integer conversion on the way would change what happens out of range.
+NodeId collapse_casts(const Operands& x) {
+  if (x[0].op != OpKind::k_cast) return {};
+  const NodeId source = x[0].inputs[0];
+  const DType from = x.builder[source].type.dtype, middle = x[0].type.dtype;
+  const DType to = x.node.type.dtype;
+  if (!is_value_preserving(from, middle)) return {};
+  const bool detour = is_integral(from) && !is_integral(middle) && is_integral(to);
+  if (detour && to != DType::kBool && !is_value_preserving(from, to)) return {};
+  return x.builder.cast(source, to);
+}
+
+struct ReplacementRow {
+  OpKind op;
+  Replacement replace;
+};
+constexpr ReplacementRow kReplacements[] = {
+    {OpKind::k_pow, multiply_out_power},
+    {OpKind::k_neg, drop_double_negation},
+    {OpKind::k_logical_not, negate_comparison},
+    {OpKind::k_cast, collapse_casts},
+};
+
+NodeId fold_all(const Operands& x) {
+  std::vector<Constant> constants;
+  for (const auto& constant : x.constants) {
+    if (!constant) return {};
+    constants.push_back(*constant);
+  }
+  const auto result = evaluate(x.node.op, constants, x.node.type.dtype);
+  return result ? make_constant(x.builder, *result, x.node.type.shape) : NodeId();
+}
+
+NodeId fold(Builder& builder, const RewriteSite& site) {
+  if (family(site.node) != Family::kPointwise) return {};
+  Operands x{builder, site.node, site.inputs, {}};
+  for (NodeId input : site.inputs) x.constants.push_back(constant_of(builder, input));
+  if (const NodeId constant = fold_all(x); constant.valid()) return constant;
+  for (const IdentityRow& row : kIdentities) {
+    if (row.op != site.node.op) continue;
+    const int same = row.identity(x);
+    if (same >= 0) return expand_to(builder, x.values[same], site.node.type.shape);
+  }
+  for (const ReplacementRow& row : kReplacements) {
+    if (row.op != site.node.op) continue;
+    const NodeId result = row.replace(x);
+    if (result.valid()) return expand_to(builder, result, site.node.type.shape);
+  }
+  return {};
+}
+
+}  // namespace
+
+Graph fold_constants(const Graph& graph) { return rebuild_graph(graph, fold); }
+
+}  // namespace stitch

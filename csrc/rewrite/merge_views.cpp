@@ -1,0 +1,120 @@
+#include "rewrite/merge_views.h"
+
+#include <algorithm>
+
+#include "rewrite/constants.h"
+#include "rewrite/rebuild_graph.h"
+
+namespace stitch {
+namespace {
+
+using Shape = std::vector<Dim>;
+
+Shape without_ones(const Shape& shape) {
+  Shape rest;
+  for (const Dim& extent : shape)
+    if (!extent.is(1)) rest.push_back(extent);
+  return rest;
+}
+
+// `longer` is `shape` with extents of 1 in front.
+bool adds_leading_ones(const Shape& shape, const Shape& longer) {
+  if (longer.size() < shape.size()) return false;
+  const auto lead = longer.end() - static_cast<std::ptrdiff_t>(shape.size());
+  return std::equal(lead, longer.end(), shape.begin()) &&
+         std::all_of(longer.begin(), lead, [](const Dim& extent) { return extent.is(1); });
+}
+
+NodeId merge_reshape(Builder& b, const Node& node, NodeId x) {
+  while (b[x].op == OpKind::k_reshape) x = b[x].inputs[0];
+  if (b[x].type.shape == node.type.shape) return x;
+  return b.reshape(x, node.type.shape);
+}
+
+// The dimensions that are not of extent 1 keep their order.
+bool moves_only_ones(const std::vector<int64_t>& order, const Shape& shape) {
+  int64_t last = -1;
+  for (int64_t d : order) {
+    if (shape[d].is(1)) continue;
+    if (d < last) return false;
+    last = d;
+  }
+  return true;
+}
+
+NodeId merge_permute(Builder& b, const Node& node, NodeId x) {
+  std::vector<int64_t> order = node.ints;
+  while (b[x].op == OpKind::k_permute) {
+    for (int64_t& d : order) d = b[x].ints[d];
+    x = b[x].inputs[0];
+  }
+  if (std::is_sorted(order.begin(), order.end())) return x;
+  if (moves_only_ones(order, b[x].type.shape)) return merge_reshape(b, node, x);
+  return b.permute(x, order);
+}
+
+NodeId merge_expand(Builder& b, const Node& node, NodeId x) {
+  const auto is_subsumed = [&] {
+    const Node& inner = b[x];
+    if (inner.op == OpKind::k_expand) return true;
+    return inner.op == OpKind::k_reshape &&
+           adds_leading_ones(b[inner.inputs[0]].type.shape, inner.type.shape);
+  };
+  while (is_subsumed()) x = b[x].inputs[0];
+  if (b[x].type.shape == node.type.shape) return x;
+  if (without_ones(b[x].type.shape) == without_ones(node.type.shape))
+    return merge_reshape(b, node, x);
+  return b.expand(x, node.type.shape);
+}
+
+NodeId merge_slice(Builder& b, const Node& node, NodeId x) {
+  Dim start = node.dims[0], step = node.dims[1];
+  const int64_t dim = node.ints[0];
+  while (b[x].op == OpKind::k_slice && b[x].ints[0] == dim) {
+    start = b[x].dims[0] + start * b[x].dims[1];
+    step = step * b[x].dims[1];
+    x = b[x].inputs[0];
+  }
+  return b.slice(x, dim, start, node.type.shape[dim], step);
+}
+
+NodeId merge_flip(Builder& b, const Node& node, NodeId x) {
+  std::vector<bool> flipped(b[x].type.rank());
+  const auto flip_axes = [&](const std::vector<int64_t>& axes) {
+    for (int64_t axis : axes) flipped[axis] = !flipped[axis];
+  };
+  flip_axes(node.ints);
+  while (b[x].op == OpKind::k_flip) {
+    flip_axes(b[x].ints);
+    x = b[x].inputs[0];
+  }
+  std::vector<int64_t> axes;
+  for (size_t d = 0; d < flipped.size(); ++d)
+    if (flipped[d] && !b[x].type.shape[d].is(1)) axes.push_back(static_cast<int64_t>(d));
+  return axes.empty() ? x : b.flip(x, std::move(axes));
+}
+
+struct Merge {
+  OpKind op;
+  NodeId (*merge)(Builder& b, const Node& node, NodeId x);
+};
+constexpr Merge kMerges[] = {
+    {OpKind::k_reshape, merge_reshape}, {OpKind::k_permute, merge_permute},
+    {OpKind::k_expand, merge_expand},   {OpKind::k_slice, merge_slice},
+    {OpKind::k_flip, merge_flip},
+};
+
+NodeId merge_view(Builder& b, const RewriteSite& site) {
+  if (!is_plain_view(site.node)) return {};
+  const NodeId full = full_behind(b, site.inputs[0]);
+  if (full.valid()) return expand_to(b, full, site.node.type.shape);
+  for (const Merge& row : kMerges)
+    if (row.op == site.node.op) return row.merge(b, site.node, site.inputs[0]);
+  return {};
+}
+
+}  // namespace
+
+Graph merge_views(const Graph& graph) { return rebuild_graph(graph, merge_view); }
+
+}  // namespace stitch

@@ -1,0 +1,162 @@
+#include "rewrite/rebuild_graph.h"
+
+#include <unordered_map>
+
+#include "ops/library_effects.h"
+
+namespace stitch {
+namespace {
+
+// Per node of the old graph, what is seen of it from outside.
+struct Visibility {
+  std::vector<bool> escapes;         // it, or a view of it, is an output or may be written
+  std::vector<bool> strides_matter;  // or an operand of a library call that is not BLAS
+  std::vector<bool> may_be_written;  // it, or a view of it, by a library call
+};
+
+Visibility find_visibility(const Graph& graph) {
+  const std::vector<bool> none(graph.nodes.size());
+  Visibility seen{none, none, none};
+  for (const GraphOutput& output : graph.outputs)
+    if (output.kind == GraphOutput::Kind::kTensor)
+      seen.escapes[output.node.index()] = seen.strides_matter[output.node.index()] = true;
+  for (int i = graph.size(); i-- > 0;) {
+    const Node& node = graph.nodes[i];
+    if (node.op == OpKind::k_library && !is_blas_call(node.name))
+      for (NodeId input : node.inputs) seen.strides_matter[input.index()] = true;
+    if (node.op == OpKind::k_library && may_write_operands(node.name))
+      for (NodeId input : node.inputs)
+        seen.may_be_written[input.index()] = seen.escapes[input.index()] = true;
+    if (!is_plain_view(node)) continue;
+    const int base = node.inputs[0].index();
+    seen.escapes[base] = seen.escapes[base] || seen.escapes[i];
+    seen.strides_matter[base] = seen.strides_matter[base] || seen.strides_matter[i];
+    seen.may_be_written[base] = seen.may_be_written[base] || seen.may_be_written[i];
+  }
+  return seen;
+}
+
+template <class Nodes>
+NodeId storage_base(const Nodes& nodes, NodeId id) {
+  while (is_plain_view(nodes[id])) id = nodes[id].inputs[0];
+  return id;
+}
+
+// a >= b for all values of the symbols, as far as structure tells.
+bool is_at_least(const Dim& a, const Dim& b) {
+  const Dim difference = a - b;
+  if (difference.is_constant()) return difference.value() >= 0;
+  return b.is(1) ? !a.is_constant() : divide_exact(a, b).has_value();
+}
+
+// One of the last two dimensions has stride 1, the other a stride of at least a row.
+bool is_blas_layout(const TensorType& type) {
+  if (type.rank() < 2) return false;
+  const size_t row = type.shape.size() - 2, column = row + 1;
+  const auto steps_by = [&](size_t fast, size_t slow) {
+    return type.strides[fast].is(1) &&
+           (type.shape[slow].is(1) || is_at_least(type.strides[slow], type.shape[fast]));
+  };
+  return steps_by(column, row) || steps_by(row, column);
+}
+
+struct Rebuild {
+  const Graph& graph;
+  Visibility seen;
+  Builder builder;
+  std::vector<NodeId> value;  // new node per old node
+  // New storage that is visible outside, and the old storage it stands for: two outputs that did
+  // not alias must not begin to.
+  std::unordered_map<NodeId, NodeId> owner;
+};
+
+std::vector<NodeId> map_inputs(Rebuild& rebuild, const Node& node) {
+  std::vector<NodeId> inputs;
+  for (NodeId old : node.inputs) {
+    NodeId input = rebuild.value[old.index()];
+    if (node.op == OpKind::k_library) {
+      const std::vector<Dim>& strides = rebuild.graph[old].type.strides;
+      const TensorType& type = rebuild.builder[input].type;
+      if (type.strides != strides && !(is_blas_call(node.name) && is_blas_layout(type)))
+        input = rebuild.builder.with_strides(input, strides);
+    }
+    inputs.push_back(input);
+  }
+  return inputs;
+}
+
+// The copy that keeps an output from aliasing what it did not alias.
+NodeId keep_storage_apart(Rebuild& rebuild, NodeId old, NodeId result) {
+  const Node& node = rebuild.graph[old];
+  const auto claim = [&](NodeId storage) { return rebuild.owner.emplace(storage, old).first; };
+  const NodeId base = storage_base(rebuild.builder, result);
+  if (claim(base)->second == old) return result;
+  result = rebuild.builder.with_strides(result, node.type.strides);
+  claim(result);
+  return result;
+}
+
+bool aliases_as_before(const Rebuild& rebuild, NodeId old, NodeId result) {
+  const NodeId old_base = storage_base(rebuild.graph, old);
+  return storage_base(rebuild.builder, result) ==
+         storage_base(rebuild.builder, rebuild.value[old_base.index()]);
+}
+
+NodeId rebuild_node(Rebuild& rebuild, NodeId old, const RewriteRule& rule) {
+  const Node& node = rebuild.graph[old];
+  Builder& builder = rebuild.builder;
+  const bool strides_matter = rebuild.seen.strides_matter[old.index()];
+  const bool escapes = rebuild.seen.escapes[old.index()];
+  builder.set_origin(node.origin);
+  const std::vector<NodeId> inputs = map_inputs(rebuild, node);
+  const bool asks_rule = rule && !rebuild.seen.may_be_written[old.index()];
+  NodeId result = asks_rule ? rule(builder, {node, inputs, strides_matter}) : NodeId();
+  if (!result.valid()) result = builder.copy(node, inputs);
+  const TensorType& type = builder[result].type;
+  STITCH_CHECK(type.dtype == node.type.dtype && type.shape == node.type.shape,
+               "a rewrite of %" << old << " = " << info(node).name << " turned "
+                                << to_string(node.type) << " into " << to_string(type));
+  if (strides_matter && type.strides != node.type.strides) result = builder.copy(node, inputs);
+  const Family kind = family(node);
+  const bool owns_foreign = kind == Family::kInput || kind == Family::kLibrary;
+  if (!escapes && !owns_foreign) return result;
+  if (!is_plain_view(node)) return keep_storage_apart(rebuild, old, result);
+  return aliases_as_before(rebuild, old, result) ? result : builder.copy(node, inputs);
+}
+
+Graph rebuild(const Graph& graph, const RewriteRule& rule, const std::vector<bool>& live) {
+  Rebuild rebuild{graph, find_visibility(graph), Builder(graph.symbols), {}, {}};
+  rebuild.value.resize(graph.nodes.size());
+  for (int i = 0; i < graph.size(); ++i)
+    if (live[i]) rebuild.value[i] = rebuild_node(rebuild, NodeId(i), rule);
+  const auto mapped = [&](NodeId old) { return rebuild.value[old.index()]; };
+  Graph& result = rebuild.builder.graph();
+  result.inputs.clear();
+  for (NodeId input : graph.inputs) result.inputs.push_back(mapped(input));
+  result.input_positions = graph.input_positions;
+  result.integer_positions = graph.integer_positions;
+  result.argument_count = graph.argument_count;
+  for (const Mutation& mutation : graph.mutations)
+    rebuild.builder.mutate(mapped(mutation.input), mapped(mutation.value));
+  for (GraphOutput output : graph.outputs) {
+    if (output.kind == GraphOutput::Kind::kTensor) output.node = mapped(output.node);
+    rebuild.builder.output(output);
+  }
+  return rebuild.builder.finish();
+}
+
+}  // namespace
+
+bool is_plain_view(const Node& node) {
+  return family(node) == Family::kView && node.op != OpKind::k_layout;
+}
+
+Graph rebuild_graph(const Graph& graph, const RewriteRule& rule) {
+  return rebuild(graph, rule, std::vector<bool>(graph.nodes.size(), true));
+}
+
+Graph rebuild_live(const Graph& graph, const std::vector<bool>& live) {
+  return rebuild(graph, {}, live);
+}
+
+}  // namespace stitch

@@ -1,0 +1,33 @@
+// The frame of every pass: walks a graph, asks a rule for each node, builds the result.
+//
+// What a caller can see never changes, whatever a rule answers: inputs, symbols, mutations and
+// outputs stay, outputs keep dtype, shape and strides and alias what they aliased; operands of
+// library calls keep their strides, except that BLAS calls take any strides they can express.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "ir/builder.h"
+
+namespace stitch {
+
+struct RewriteSite {
+  const Node& node;                   // in the old graph
+  const std::vector<NodeId>& inputs;  // its operands in the new graph
+  // Somebody outside sees the strides: the value reaches, through views, an output or a library
+  // call.  A rule's answer with other strides is then dropped.
+  bool strides_matter;
+};
+
+// The new node that stands for the old one, of equal dtype and shape; an invalid id: a copy of it.
+using RewriteRule = std::function<NodeId(Builder& builder, const RewriteSite& site)>;
+
+Graph rebuild_graph(const Graph& graph, const RewriteRule& rule);
+// Builds the nodes that `live` marks and no others; every operand of a live node is live.
+Graph rebuild_live(const Graph& graph, const std::vector<bool>& live);
+
+// A view whose elements are not moved: any of the family but `layout`, which is a copy.
+bool is_plain_view(const Node& node);
+
+}  // namespace stitch

@@ -1,0 +1,84 @@
+#include "rewrite/remove_copies.h"
+
+#include <algorithm>
+
+#include "rewrite/rebuild_graph.h"
+
+namespace stitch {
+namespace {
+
+bool covers(const Builder& b, NodeId whole, const Node& part) {
+  return part.dims[0].is(0) && part.dims[1].is(1) && part.type.shape == b[whole].type.shape;
+}
+
+NodeId drop_layout(Builder& b, const RewriteSite& site) {
+  const NodeId x = site.inputs[0];
+  const bool same_strides = b[x].type.strides == site.node.type.strides;
+  return same_strides || !site.strides_matter ? x : NodeId();
+}
+
+// The part of a cat that a slice takes out again.
+NodeId find_part(const Builder& b, const Node& cat, const Node& slice) {
+  if (cat.op != OpKind::k_cat || cat.ints != slice.ints || !slice.dims[1].is(1)) return {};
+  Dim start = 0;
+  for (NodeId part : cat.inputs) {
+    const Dim& extent = b[part].type.shape[slice.ints[0]];
+    if (start == slice.dims[0] && extent == slice.type.shape[slice.ints[0]]) return part;
+    start = start + extent;
+  }
+  return {};
+}
+
+NodeId drop_slice(Builder& b, const RewriteSite& site) {
+  const NodeId x = site.inputs[0];
+  return covers(b, x, site.node) ? x : find_part(b, b[x], site.node);
+}
+
+// Parts without elements contribute nothing.
+NodeId drop_cat(Builder& b, const RewriteSite& site) {
+  const int64_t dim = site.node.ints[0];
+  std::vector<NodeId> parts;
+  for (NodeId part : site.inputs)
+    if (!b[part].type.shape[dim].is(0)) parts.push_back(part);
+  if (parts.size() == 1) return parts[0];
+  return parts.empty() || parts.size() == site.inputs.size() ? NodeId() : b.cat(parts, dim);
+}
+
+NodeId drop_pad(Builder& b, const RewriteSite& site) {
+  const NodeId x = site.inputs[0];
+  const auto is_zero = [](const Dim& before) { return before.is(0); };
+  const bool adds_nothing = b[x].type.shape == site.node.type.shape &&
+                            std::all_of(site.node.dims.begin(), site.node.dims.end(), is_zero);
+  return adds_nothing ? x : NodeId();
+}
+
+NodeId drop_slice_scatter(Builder& b, const RewriteSite& site) {
+  const Node& node = site.node;
+  const bool replaces_all =
+      node.dims[0].is(0) && node.dims[1].is(1) && b[site.inputs[1]].type.shape == node.type.shape;
+  return replaces_all ? site.inputs[1] : NodeId();
+}
+
+struct Drop {
+  OpKind op;
+  NodeId (*drop)(Builder& b, const RewriteSite& site);
+};
+constexpr Drop kDrops[] = {
+    {OpKind::k_layout, drop_layout},
+    {OpKind::k_slice, drop_slice},
+    {OpKind::k_cat, drop_cat},
+    {OpKind::k_pad, drop_pad},
+    {OpKind::k_slice_scatter, drop_slice_scatter},
+};
+
+NodeId drop_copy(Builder& b, const RewriteSite& site) {
+  for (const Drop& row : kDrops)
+    if (row.op == site.node.op) return row.drop(b, site);
+  return {};
+}
+
+}  // namespace
+
+Graph remove_copies(const Graph& graph) { return rebuild_graph(graph, drop_copy); }
+
+}  // namespace stitch

@@ -1,0 +1,57 @@
+#include "rewrite/rewrite_graph.h"
+
+#include <algorithm>
+
+#include "base/nearest.h"
+#include "rewrite/expand_deviations.h"
+#include "rewrite/fold_constants.h"
+#include "rewrite/merge_common.h"
+#include "rewrite/merge_views.h"
+#include "rewrite/remove_copies.h"
+#include "rewrite/remove_dead.h"
+#include "rewrite/simplify_algebra.h"
+#include "rewrite/sink_casts.h"
+
+namespace stitch {
+namespace {
+
+void check_names(const std::vector<std::string>& off) {
+  std::vector<std::string> names;
+  for (const RewritePass& pass : rewrite_passes()) names.push_back(pass.name);
+  for (const std::string& name : off)
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      throw UserError("there is no rewrite pass '" + name + "' to switch off; did you mean '" +
+                      nearest_name(name, names) + "'?");
+}
+
+}  // namespace
+
+const std::vector<RewritePass>& rewrite_passes() {
+  static const std::vector<RewritePass> passes = {
+      {"remove_dead", remove_dead},
+      {"merge_common", merge_common},
+      {"expand_deviations", expand_deviations},
+      {"fold_constants", fold_constants},
+      {"simplify_algebra", simplify_algebra},
+      {"remove_copies", remove_copies},
+      {"merge_views", merge_views},
+      {"sink_casts", sink_casts},
+      {"merge_views", merge_views},        // views that a cast stood between
+      {"fold_constants", fold_constants},  // casts that a view stood between
+      {"remove_dead", remove_dead},
+  };
+  return passes;
+}
+
+Graph rewrite_graph(const Graph& graph, const std::vector<std::string>& off) {
+  check_names(off);
+  Graph result = graph;
+  for (const RewritePass& pass : rewrite_passes()) {
+    if (std::find(off.begin(), off.end(), pass.name) != off.end()) continue;
+    ErrorContext context(std::string("while running the rewrite pass ") + pass.name);
+    result = pass.run(result);
+  }
+  return result;
+}
+
+}  // namespace stitch

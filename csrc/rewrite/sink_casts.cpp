@@ -1,0 +1,49 @@
+#include "rewrite/sink_casts.h"
+
+#include <cmath>
+
+#include "ops/op_rules.h"
+#include "rewrite/rebuild_graph.h"
+
+namespace stitch {
+namespace {
+
+bool is_widening_cast(const Builder& b, NodeId id) {
+  const Node& node = b[id];
+  if (node.op != OpKind::k_cast) return false;
+  const DType from = b[node.inputs[0]].type.dtype, to = node.type.dtype;
+  return is_value_preserving(from, to) && info(from).bytes < info(to).bytes;
+}
+
+// How many leading operands hold elements (the others are indices), for ops that move elements
+// and compute none; 0 for all other ops.
+size_t moved_operands(const Node& node) {
+  if (is_plain_view(node)) return 1;
+  if (family(node) != Family::kReader) return 0;
+  // What lies outside the operand must be a number of the narrow dtype too.
+  if (node.op == OpKind::k_pad)
+    return node.number == 0 && !std::signbit(node.number) && node.integer == 0 ? 1 : 0;
+  if (node.op == OpKind::k_cat || node.op == OpKind::k_slice_scatter) return node.inputs.size();
+  return 1;
+}
+
+NodeId sink_cast(Builder& b, const RewriteSite& site) {
+  const size_t moved = moved_operands(site.node);
+  if (moved == 0 || site.strides_matter) return {};
+  std::vector<NodeId> inputs = site.inputs;
+  DType narrow = DType::kOpaque;
+  for (size_t i = 0; i < moved; ++i) {
+    if (!is_widening_cast(b, inputs[i])) return {};
+    inputs[i] = b[inputs[i]].inputs[0];
+    const DType dtype = b[inputs[i]].type.dtype;
+    if (i > 0 && dtype != narrow) return {};
+    narrow = dtype;
+  }
+  return b.cast(b.copy(site.node, inputs), site.node.type.dtype);
+}
+
+}  // namespace
+
+Graph sink_casts(const Graph& graph) { return rebuild_graph(graph, sink_cast); }
+
+}  // namespace stitch

@@ -1,0 +1,313 @@
+#include "runtime/build_program.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "runtime/lifetimes.h"
+
+namespace stitch {
+namespace {
+
+struct Draft {
+  const Graph& graph;
+  const StitchPlan& plan;
+  Program program;
+  std::vector<NodeId> root;         // by node: the value whose memory it is a view of, or itself
+  std::vector<BufferId> buffer;     // by node; invalid: not materialised
+  std::vector<bool> is_written;     // by buffer
+  std::vector<bool> is_returned;    // by node: it or a view of it
+  std::vector<bool> is_replaced;    // by node: an input that the call gives other contents
+  std::vector<bool> is_in_place;    // by mutation: nothing is left to copy
+  std::unordered_map<NodeId, BufferId> snapshots;  // contents before the call, by node
+};
+
+BufferId add_buffer(Draft& draft, Buffer buffer) {
+  draft.program.buffers.push_back(std::move(buffer));
+  draft.is_written.push_back(false);
+  return BufferId(static_cast<int64_t>(draft.program.buffers.size()) - 1);
+}
+
+BufferId add_buffer(Draft& draft, Buffer::Kind kind, NodeId node) {
+  return add_buffer(draft, {kind, draft.graph[node].type, -1, BufferId(), 0});
+}
+
+bool is_identity(const Mutation& mutation) {
+  return mutation.input == mutation.value;
+}
+
+bool is_same_layout(const TensorType& a, const TensorType& b) {
+  return a.dtype == b.dtype && a.shape == b.shape && a.strides == b.strides;
+}
+
+Draft start_draft(const Graph& graph, const StitchPlan& plan) {
+  Draft draft{graph, plan, {}, {}, {}, {}, {}, {}, {}, {}};
+  for (int i = 0; i < graph.size(); ++i) draft.root.push_back(NodeId(i));
+  for (const PlannedAlias& alias : plan.aliases) {
+    draft.root[alias.node.index()] = draft.root[alias.base.index()];
+  }
+  draft.buffer.resize(graph.size());
+  draft.is_returned.resize(graph.size());
+  draft.is_replaced.resize(graph.size());
+  draft.is_in_place.resize(graph.mutations.size());
+  for (const GraphOutput& output : graph.outputs) {
+    if (output.kind != GraphOutput::Kind::kTensor) continue;
+    draft.is_returned[draft.root[output.node.index()].index()] = true;
+  }
+  for (const Mutation& mutation : graph.mutations) {
+    if (!is_identity(mutation)) draft.is_replaced[mutation.input.index()] = true;
+  }
+  return draft;
+}
+
+void place_inputs(Draft& draft) {
+  const Graph& graph = draft.graph;
+  STITCH_CHECK(graph.inputs.size() == graph.input_positions.size(),
+               graph.inputs.size() << " inputs have " << graph.input_positions.size()
+                                   << " positions");
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    const BufferId id = add_buffer(draft, Buffer::Kind::kArgument, graph.inputs[i]);
+    draft.program.buffers[id.index()].index = graph.input_positions[i];
+    draft.buffer[graph.inputs[i].index()] = id;
+    draft.is_written[id.index()] = true;
+  }
+}
+
+// A value that only replaces an input of the same layout is stored there, once per value.
+void place_mutations(Draft& draft) {
+  const Graph& graph = draft.graph;
+  std::vector<bool> is_store(graph.size());
+  for (const PlannedKernel& kernel : draft.plan.kernels) {
+    for (const NodeId node : kernel.stores) is_store[node.index()] = true;
+  }
+  for (size_t i = 0; i < graph.mutations.size(); ++i) {
+    const Mutation& mutation = graph.mutations[i];
+    draft.is_in_place[i] = is_identity(mutation);
+    if (draft.is_in_place[i] || i >= draft.plan.in_place.size() || !draft.plan.in_place[i]) continue;
+    const int value = mutation.value.index();
+    if (!is_store[value] || draft.is_returned[value] || draft.buffer[value].valid()) continue;
+    if (!is_same_layout(graph[mutation.input].type, graph[mutation.value].type)) continue;
+    draft.buffer[value] = draft.buffer[mutation.input.index()];
+    draft.program.stored_arguments.push_back(draft.buffer[value]);
+    draft.is_in_place[i] = true;
+  }
+}
+
+void place_stores(Draft& draft) {
+  for (const PlannedKernel& kernel : draft.plan.kernels) {
+    for (const NodeId node : kernel.stores) {
+      BufferId& id = draft.buffer[node.index()];
+      if (id.valid()) continue;
+      const bool is_fresh = draft.is_returned[node.index()];
+      id = add_buffer(draft, is_fresh ? Buffer::Kind::kFresh : Buffer::Kind::kSlab, node);
+    }
+  }
+}
+
+void place_results(Draft& draft) {
+  const Graph& graph = draft.graph;
+  std::vector<bool> is_used(graph.size());
+  for (const Node& node : graph.nodes) {
+    for (const NodeId input : node.inputs) is_used[input.index()] = true;
+  }
+  for (const GraphOutput& output : graph.outputs) {
+    if (output.kind == GraphOutput::Kind::kTensor) is_used[output.node.index()] = true;
+  }
+  for (const Mutation& mutation : graph.mutations) is_used[mutation.value.index()] = true;
+  for (int i = 0; i < graph.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    if (family(node) != Family::kLibrary || !is_used[i]) continue;
+    draft.buffer[i] = add_buffer(draft, Buffer::Kind::kResult, NodeId(i));
+  }
+}
+
+void place_aliases(Draft& draft) {
+  for (const PlannedAlias& alias : draft.plan.aliases) {
+    const BufferId base = draft.buffer[alias.base.index()];
+    STITCH_CHECK(base.valid(), "value " << alias.node << " is planned as a view of value "
+                                        << alias.base << ", which is not in memory");
+    const BufferId id =
+        add_buffer(draft, {Buffer::Kind::kAlias, draft.graph[alias.node].type, -1, base,
+                           alias.offset});
+    draft.buffer[alias.node.index()] = id;
+  }
+}
+
+// The buffer of a value that is about to be read.
+BufferId use(const Draft& draft, NodeId node) {
+  const BufferId id = draft.buffer[node.index()];
+  STITCH_CHECK(id.valid(), "value " << node << " (" << info(draft.graph[node]).name
+                                    << ") is read from memory, but nothing stores it");
+  BufferId memory = id;
+  while (draft.program.buffers[memory.index()].base.valid()) {
+    memory = draft.program.buffers[memory.index()].base;
+  }
+  STITCH_CHECK(draft.is_written[memory.index()],
+               "value " << node << " is read before anything stores it");
+  return id;
+}
+
+void start_writing(Draft& draft, BufferId id) {
+  const bool is_fresh = draft.program.buffers[id.index()].kind == Buffer::Kind::kFresh;
+  if (is_fresh && !draft.is_written[id.index()]) draft.program.steps.emplace_back(AllocateStep{id});
+  draft.is_written[id.index()] = true;
+}
+
+bool needs_snapshot(const Draft& draft, NodeId node) {
+  return draft.is_replaced[draft.root[node.index()].index()];
+}
+
+// What is read after the mutations is copied before anything runs.
+void take_snapshot(Draft& draft, NodeId node) {
+  if (!needs_snapshot(draft, node) || draft.snapshots.count(node)) return;
+  const BufferId from = use(draft, node);
+  const BufferId to = add_buffer(draft, Buffer::Kind::kFresh, node);
+  start_writing(draft, to);
+  draft.program.steps.emplace_back(CopyStep{from, to});
+  draft.snapshots[node] = to;
+}
+
+void take_snapshots(Draft& draft) {
+  const Graph& graph = draft.graph;
+  for (const GraphOutput& output : graph.outputs) {
+    if (output.kind == GraphOutput::Kind::kTensor) take_snapshot(draft, output.node);
+  }
+  for (size_t i = 0; i < graph.mutations.size(); ++i) {
+    if (!draft.is_in_place[i]) take_snapshot(draft, graph.mutations[i].value);
+  }
+}
+
+BufferId use_at_end(Draft& draft, NodeId node) {
+  const auto snapshot = draft.snapshots.find(node);
+  return snapshot == draft.snapshots.end() ? use(draft, node) : snapshot->second;
+}
+
+// The ops of a kernel that read at indices out of a tensor, as the user wrote them.
+std::string find_origin(const Graph& graph, const PlannedKernel& kernel) {
+  std::vector<std::string> names;
+  for (const NodeId id : kernel.nodes) {
+    const Node& node = graph[id];
+    if (node.op != OpKind::k_index && node.op != OpKind::k_gather) continue;
+    const std::string& op = node.origin.op.empty() ? info(node).name : node.origin.op;
+    std::string name = op + (node.origin.location.empty() ? "" : " at " + node.origin.location);
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : " or ") + name;
+  return text;
+}
+
+void emit_launch(Draft& draft, const KernelSource& source, int kernel) {
+  LaunchStep step;
+  step.kernel = kernel;
+  step.sizes = source.sizes;
+  step.grid = source.grid;
+  for (const KernelArgument& argument : source.pointers) {
+    const BufferId id = draft.buffer[argument.value.index()];
+    if (argument.is_store) {
+      STITCH_CHECK(id.valid(), "kernel " << source.name << " stores value " << argument.value
+                                         << ", which the plan does not store");
+      start_writing(draft, id);
+      step.pointers.push_back(id);
+    } else {
+      step.pointers.push_back(use(draft, argument.value));
+    }
+    step.alignments.push_back(argument.alignment_bytes);
+    const TensorType& type = draft.graph[argument.value].type;
+    step.bytes = step.bytes + element_count(type.shape) * info(type.dtype).bytes;
+  }
+  if (source.may_fail) step.origin = find_origin(draft.graph, draft.plan.kernels[kernel]);
+  draft.program.steps.emplace_back(std::move(step));
+}
+
+void emit_call(Draft& draft, NodeId call) {
+  const Graph& graph = draft.graph;
+  CallStep step;
+  step.call = graph[call].integer;
+  for (const NodeId input : graph[call].inputs) step.inputs.push_back(use(draft, input));
+  for (int i = call.index() + 1; i < graph.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    if (node.op != OpKind::k_get || node.inputs[0] != call) continue;
+    const size_t position = node.ints.at(0);
+    if (step.outputs.size() <= position) step.outputs.resize(position + 1);
+    step.outputs[position] = draft.buffer[i];
+  }
+  // Read through `get` nodes, the call has no value of its own.
+  if (step.outputs.empty() && draft.buffer[call.index()].valid()) {
+    step.outputs.push_back(draft.buffer[call.index()]);
+  }
+  for (const BufferId id : step.outputs) {
+    if (id.valid()) draft.is_written[id.index()] = true;
+  }
+  draft.program.steps.emplace_back(std::move(step));
+}
+
+void emit_mutations(Draft& draft) {
+  for (size_t i = 0; i < draft.graph.mutations.size(); ++i) {
+    if (draft.is_in_place[i]) continue;
+    const Mutation& mutation = draft.graph.mutations[i];
+    const BufferId from = use_at_end(draft, mutation.value);
+    draft.program.steps.emplace_back(CopyStep{from, draft.buffer[mutation.input.index()]});
+  }
+}
+
+void emit_outputs(Draft& draft) {
+  for (const GraphOutput& output : draft.graph.outputs) {
+    ProgramOutput result;
+    if (output.kind == GraphOutput::Kind::kTensor) {
+      result = {ProgramOutput::Kind::kTensor, use_at_end(draft, output.node), 0};
+    } else if (output.kind == GraphOutput::Kind::kInteger) {
+      result = {ProgramOutput::Kind::kInteger, BufferId(), output.integer};
+    }
+    draft.program.outputs.push_back(std::move(result));
+  }
+}
+
+void add_error_flags(Draft& draft) {
+  int count = 0;
+  for (Step& step : draft.program.steps) {
+    LaunchStep* launch = std::get_if<LaunchStep>(&step);
+    if (launch && draft.program.kernels[launch->kernel].may_fail) launch->flag = count++;
+  }
+  if (count == 0 || !draft.program.on_cuda) return;
+  draft.program.error_flags =
+      add_buffer(draft, {Buffer::Kind::kSlab, contiguous_type(DType::kI32, {count}), -1, {}, 0});
+}
+
+}  // namespace
+
+Program build_program(const Graph& graph, const StitchPlan& plan,
+                      const std::vector<KernelSource>& sources,
+                      const std::vector<LoadedKernel>& kernels, bool on_cuda) {
+  STITCH_CHECK(plan.kernels.size() == sources.size() && sources.size() == kernels.size(),
+               plan.kernels.size() << " kernels are planned, " << sources.size() << " written and "
+                                   << kernels.size() << " loaded");
+  Draft draft = start_draft(graph, plan);
+  Program& program = draft.program;
+  program.on_cuda = on_cuda;
+  program.argument_count = graph.argument_count;
+  program.integer_positions = graph.integer_positions;
+  program.symbols = graph.symbols;
+  program.kernels = kernels;
+  place_inputs(draft);
+  place_mutations(draft);
+  place_stores(draft);
+  place_results(draft);
+  place_aliases(draft);
+  take_snapshots(draft);
+  for (const PlanStep& step : plan.steps) {
+    if (step.kind == PlanStep::Kind::kKernel) {
+      emit_launch(draft, sources[step.kernel], step.kernel);
+    } else {
+      emit_call(draft, step.call);
+    }
+  }
+  emit_mutations(draft);
+  emit_outputs(draft);
+  add_error_flags(draft);
+  assign_slots(program);
+  insert_releases(program);
+  return std::move(draft.program);
+}
+
+}  // namespace stitch

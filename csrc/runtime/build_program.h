@@ -1,0 +1,23 @@
+// build_program: plan and loaded kernels in, the Program that runs them out.
+//
+// Homes of materialised values: graph inputs stay where the caller put them; what the graph returns
+// is a tensor of its own (kFresh), every other store of a kernel lives in the slab; a value that
+// only replaces a graph input is stored straight into it where the plan allows.  What is returned or
+// copied at the end of the call must be an input's contents from before the call's mutations.
+#pragma once
+
+#include <vector>
+
+#include "codegen/kernel_source.h"
+#include "ir/graph.h"
+#include "plan/stitch_plan.h"
+#include "runtime/program.h"
+
+namespace stitch {
+
+// `sources` and `kernels` are parallel to plan.kernels.
+Program build_program(const Graph& graph, const StitchPlan& plan,
+                      const std::vector<KernelSource>& sources,
+                      const std::vector<LoadedKernel>& kernels, bool on_cuda);
+
+}  // namespace stitch

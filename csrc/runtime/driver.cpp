@@ -1,0 +1,146 @@
+#include "runtime/driver.h"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "base/hash.h"
+
+namespace stitch {
+namespace {
+
+constexpr int kSuccess = 0;
+// CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES of cuda.h.
+constexpr int kMaxDynamicSharedBytes = 8;
+// Up to this a kernel needs no leave (CUDA programming guide, "Shared Memory").
+constexpr int kDefaultSharedBytes = 48 * 1024;
+
+enum Rule { kNoLibrary = 1, kNoSymbol = 2, kNoInit = 3, kNoDevice = 4 };
+
+struct LoadedDriver {
+  Driver table{};
+  Verdict verdict;
+};
+
+template <class Function>
+void resolve(void* library, const char* symbol, Function& function, Verdict& verdict) {
+  function = reinterpret_cast<Function>(dlsym(library, symbol));
+  if (!function && verdict.ok) {
+    verdict = Verdict::no(kNoSymbol, std::string("libcuda.so.1 has no ") + symbol,
+                          "update the NVIDIA driver to 525 or later");
+  }
+}
+
+void resolve_all(void* library, Driver& table, Verdict& verdict) {
+  resolve(library, "cuInit", table.init, verdict);
+  resolve(library, "cuDeviceGetCount", table.device_count, verdict);
+  resolve(library, "cuDeviceGet", table.device_get, verdict);
+  resolve(library, "cuDeviceGetAttribute", table.device_attribute, verdict);
+  resolve(library, "cuDevicePrimaryCtxRetain", table.primary_context_retain, verdict);
+  resolve(library, "cuCtxGetCurrent", table.context_get_current, verdict);
+  resolve(library, "cuCtxSetCurrent", table.context_set_current, verdict);
+  resolve(library, "cuModuleLoadData", table.module_load_data, verdict);
+  resolve(library, "cuModuleGetFunction", table.module_get_function, verdict);
+  resolve(library, "cuFuncSetAttribute", table.function_set_attribute, verdict);
+  resolve(library, "cuFuncGetAttribute", table.function_get_attribute, verdict);
+  resolve(library, "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+          table.max_blocks_per_multiprocessor, verdict);
+  resolve(library, "cuLaunchKernel", table.launch_kernel, verdict);
+  resolve(library, "cuMemsetD32Async", table.memset_u32_async, verdict);
+  resolve(library, "cuMemcpyDtoHAsync_v2", table.copy_to_host_async, verdict);
+  resolve(library, "cuStreamSynchronize", table.stream_synchronize, verdict);
+  resolve(library, "cuStreamIsCapturing", table.stream_is_capturing, verdict);
+  resolve(library, "cuGetErrorString", table.error_string, verdict);
+}
+
+LoadedDriver load_driver() {
+  LoadedDriver loaded;
+  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    loaded.verdict = Verdict::no(kNoLibrary, "libcuda.so.1 cannot be loaded",
+                                 "install the NVIDIA driver, or run on the CPU");
+    return loaded;
+  }
+  resolve_all(library, loaded.table, loaded.verdict);
+  if (!loaded.verdict) return loaded;
+  const CudaResult result = loaded.table.init(0);
+  int count = 0;
+  if (result != kSuccess) {
+    loaded.verdict = Verdict::no(kNoInit, "cuInit failed with error " + std::to_string(result),
+                                 "check the driver with nvidia-smi");
+  } else if (loaded.table.device_count(&count) != kSuccess || count == 0) {
+    loaded.verdict = Verdict::no(kNoDevice, "the driver finds no GPU",
+                                 "check nvidia-smi and CUDA_VISIBLE_DEVICES");
+  }
+  return loaded;
+}
+
+const LoadedDriver& real_driver() {
+  static const LoadedDriver loaded = load_driver();
+  return loaded;
+}
+
+std::atomic<const Driver*> stand_in{nullptr};
+
+}  // namespace
+
+Verdict driver_available() {
+  return stand_in.load() ? Verdict::yes() : real_driver().verdict;
+}
+
+const Driver& driver() {
+  if (const Driver* replacement = stand_in.load(std::memory_order_acquire)) return *replacement;
+  const LoadedDriver& loaded = real_driver();
+  if (!loaded.verdict) {
+    throw UserError("no CUDA device: " + loaded.verdict.why + "; " + loaded.verdict.remedy);
+  }
+  return loaded.table;
+}
+
+void set_driver(const Driver* replacement) { stand_in.store(replacement); }
+
+void check_driver(CudaResult result, const std::string& function, const std::string& subject) {
+  if (result == kSuccess) return;
+  const char* text = nullptr;
+  driver().error_string(result, &text);
+  throw DriverError(std::string(function) + " of " + subject + ": " +
+                    (text ? text : "unknown error") + " (" + std::to_string(result) + ")");
+}
+
+void ensure_context(int device) {
+  const Driver& table = driver();
+  CudaHandle context = nullptr;
+  check_driver(table.context_get_current(&context), "cuCtxGetCurrent", "this thread");
+  if (context) return;
+  const std::string subject = "device " + std::to_string(device);
+  int handle = 0;
+  check_driver(table.device_get(&handle, device), "cuDeviceGet", subject);
+  check_driver(table.primary_context_retain(&context, handle), "cuDevicePrimaryCtxRetain", subject);
+  check_driver(table.context_set_current(context), "cuCtxSetCurrent", subject);
+}
+
+CudaHandle load_function(const std::string& cubin, const std::string& name, int shared_bytes) {
+  static std::mutex mutex;
+  static std::map<std::pair<CudaHandle, std::string>, CudaHandle> modules;
+  const Driver& table = driver();
+  CudaHandle context = nullptr;
+  check_driver(table.context_get_current(&context), "cuCtxGetCurrent", name);
+  std::lock_guard<std::mutex> lock(mutex);
+  CudaHandle& module = modules[{context, sha256_hex(cubin)}];
+  if (!module) check_driver(table.module_load_data(&module, cubin.data()), "cuModuleLoadData", name);
+  CudaHandle function = nullptr;
+  check_driver(table.module_get_function(&function, module, name.c_str()), "cuModuleGetFunction",
+               name);
+  if (shared_bytes > kDefaultSharedBytes) {
+    check_driver(table.function_set_attribute(function, kMaxDynamicSharedBytes, shared_bytes),
+                 "cuFuncSetAttribute(max dynamic shared bytes = " + std::to_string(shared_bytes) +
+                     ")",
+                 name);
+  }
+  return function;
+}
+
+}  // namespace stitch

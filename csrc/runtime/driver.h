@@ -1,0 +1,69 @@
+// Driver: the CUDA driver functions that this project calls, as one replaceable table.
+//
+// libcuda.so.1 is loaded at first use; nothing links against it.  A simulated device stands in for
+// the GPU by set_driver.  Calls run in the context that is current on the calling thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/error.h"
+#include "base/verdict.h"
+
+namespace stitch {
+
+// The driver refused: no memory, a sticky error of an earlier kernel, a bad launch.
+struct DriverError : Error {
+  using Error::Error;
+};
+
+// Types as cuda.h declares them: handles are pointers, results and attributes enums.
+using CudaResult = int;
+using CudaHandle = void*;          // CUcontext, CUmodule, CUfunction, CUstream
+using CudaAddress = uint64_t;      // CUdeviceptr
+
+struct Driver {
+  CudaResult (*init)(unsigned flags);
+  CudaResult (*device_count)(int* count);
+  CudaResult (*device_get)(int* device, int ordinal);
+  CudaResult (*device_attribute)(int* value, int attribute, int device);
+  CudaResult (*primary_context_retain)(CudaHandle* context, int device);
+  CudaResult (*context_get_current)(CudaHandle* context);
+  CudaResult (*context_set_current)(CudaHandle context);
+  CudaResult (*module_load_data)(CudaHandle* module, const void* image);
+  CudaResult (*module_get_function)(CudaHandle* function, CudaHandle module, const char* name);
+  CudaResult (*function_set_attribute)(CudaHandle function, int attribute, int value);
+  CudaResult (*function_get_attribute)(int* value, int attribute, CudaHandle function);
+  CudaResult (*max_blocks_per_multiprocessor)(int* blocks, CudaHandle function, int threads,
+                                              size_t shared_bytes);
+  CudaResult (*launch_kernel)(CudaHandle function, unsigned grid_x, unsigned grid_y,
+                              unsigned grid_z, unsigned block_x, unsigned block_y,
+                              unsigned block_z, unsigned shared_bytes, CudaHandle stream,
+                              void** parameters, void** extra);
+  CudaResult (*memset_u32_async)(CudaAddress address, unsigned value, size_t count,
+                                 CudaHandle stream);
+  CudaResult (*copy_to_host_async)(void* to, CudaAddress from, size_t bytes, CudaHandle stream);
+  CudaResult (*stream_synchronize)(CudaHandle stream);
+  CudaResult (*stream_is_capturing)(CudaHandle stream, int* status);
+  CudaResult (*error_string)(CudaResult result, const char** text);
+};
+
+// No when there is no libcuda, it is too old, or it finds no device; cheap after the first call.
+Verdict driver_available();
+// UserError with the words of driver_available when there is none.
+const Driver& driver();
+// A stand-in; nullptr: the real one again.  Not while programs run.
+void set_driver(const Driver* replacement);
+
+// DriverError "cuModuleLoadData of softmax_3f2a: out of memory (2)" unless result is success.
+void check_driver(CudaResult result, const std::string& function, const std::string& subject);
+
+// The primary context of the device becomes current where the thread has none.
+void ensure_context(int device);
+
+// The entry of a kernel in a cubin, with leave to use `shared_bytes` of dynamic shared memory.  One
+// module per text of cubin and context; modules stay loaded for the life of the process.
+CudaHandle load_function(const std::string& cubin, const std::string& name, int shared_bytes);
+
+}  // namespace stitch

@@ -1,0 +1,199 @@
+#include "runtime/executor.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "runtime/driver.h"
+
+namespace stitch {
+namespace {
+
+// A kernel that moves less is over before other threads have woken up: waking an idle pool costs 5
+// us, in which one core moves about this much.
+constexpr int64_t kBytesPerThread = 32 * 1024;
+constexpr int64_t kSlabAlignmentBytes = 256;
+
+// A vector whose first kInline elements need no heap.
+template <class T, size_t kInline = 64>
+class StackVector {
+ public:
+  explicit StackVector(size_t size) {
+    if (size > kInline) heap_.resize(size);
+    data_ = size > kInline ? heap_.data() : inline_.data();
+  }
+  T& operator[](size_t i) { return data_[i]; }
+  T* data() { return data_; }
+
+ private:
+  std::array<T, kInline> inline_;
+  std::vector<T> heap_;
+  T* data_;
+};
+
+int64_t align_up(int64_t bytes) {
+  return (bytes + kSlabAlignmentBytes - 1) / kSlabAlignmentBytes * kSlabAlignmentBytes;
+}
+
+[[noreturn]] void throw_out_of_range(const Program& program, const LaunchStep& step) {
+  throw OutOfRangeError("index out of range in " +
+                        (step.origin.empty() ? program.kernels[step.kernel].name : step.origin));
+}
+
+class Execution {
+ public:
+  Execution(const Program& program, Frame& frame, const std::vector<int64_t>& symbols)
+      : program_(program), frame_(frame), symbols_(symbols) {}
+
+  void place_slab() {
+    if (program_.slots.empty()) return;
+    StackVector<int64_t> offsets(program_.slots.size());
+    int64_t total = 0;
+    for (size_t i = 0; i < program_.slots.size(); ++i) {
+      int64_t bytes = 0;
+      for (const BufferId id : program_.slots[i]) {
+        const TensorType& type = program_.buffers[id.value()].type;
+        bytes = std::max(bytes, storage_elements(type, symbols_) * info(type.dtype).bytes);
+      }
+      offsets[i] = total;
+      total += align_up(bytes);
+    }
+    frame_.allocate_slab(total);
+    for (size_t i = 0; i < program_.slots.size(); ++i) {
+      for (const BufferId id : program_.slots[i]) frame_.place_in_slab(id, offsets[i]);
+    }
+  }
+
+  void operator()(const AllocateStep& step) { frame_.allocate(step.buffer); }
+  void operator()(const CopyStep& step) { frame_.copy(step.from, step.to); }
+  void operator()(const ReleaseStep& step) { frame_.release(step.buffer); }
+
+  void operator()(const CallStep& step) {
+    check_flags();
+    frame_.call(step);
+  }
+
+  void operator()(const LaunchStep& step) {
+    const int64_t grid = evaluate(step.grid, symbols_);
+    if (grid == 0) return;
+    const size_t pointer_count = step.pointers.size();
+    StackVector<void*> pointers(pointer_count);
+    for (size_t i = 0; i < pointer_count; ++i) {
+      pointers[i] = aligned_data(step.pointers[i], step.alignments[i]);
+    }
+    StackVector<int64_t> sizes(step.sizes.size());
+    for (size_t i = 0; i < step.sizes.size(); ++i) sizes[i] = evaluate(step.sizes[i], symbols_);
+    if (program_.on_cuda) {
+      launch_on_cuda(step, grid, pointers, sizes);
+    } else {
+      launch_on_cpu(step, grid, pointers.data(), sizes.data());
+    }
+  }
+
+  // Reads the flags of the launches since the last check: it waits for them, so only programs with
+  // kernels that may fail pay for it, and none does during the capture of a graph.
+  void check_flags() {
+    if (!flags_pending_) return;
+    flags_pending_ = false;
+    const Driver& table = driver();
+    void* stream = frame_.stream();
+    int capturing = 0;
+    check_driver(table.stream_is_capturing(stream, &capturing), "cuStreamIsCapturing", "a stream");
+    if (capturing) return;
+    const int64_t count = program_.buffers[program_.error_flags.value()].type.shape[0].value();
+    StackVector<int32_t> flags(count);
+    check_driver(table.copy_to_host_async(flags.data(), flag_address(0), count * sizeof(int32_t),
+                                          stream),
+                 "cuMemcpyDtoHAsync", "the error flags");
+    check_driver(table.stream_synchronize(stream), "cuStreamSynchronize", "the error flags");
+    for (const Step& step : program_.steps) {
+      const LaunchStep* launch = std::get_if<LaunchStep>(&step);
+      if (launch && launch->flag >= 0 && flags[launch->flag]) throw_out_of_range(program_, *launch);
+    }
+  }
+
+  void clear_flags() {
+    if (!program_.error_flags.valid()) return;
+    const int64_t count = program_.buffers[program_.error_flags.value()].type.shape[0].value();
+    check_driver(driver().memset_u32_async(flag_address(0), 0, count, frame_.stream()),
+                 "cuMemsetD32Async", "the error flags");
+  }
+
+ private:
+  void* aligned_data(BufferId id, int alignment_bytes) {
+    void* address = frame_.data(id);
+    if (reinterpret_cast<uintptr_t>(address) % alignment_bytes == 0) return address;
+    frame_.align(id, alignment_bytes);
+    return frame_.data(id);
+  }
+
+  CudaAddress flag_address(int flag) {
+    return reinterpret_cast<CudaAddress>(frame_.data(program_.error_flags)) +
+           sizeof(int32_t) * flag;
+  }
+
+  void launch_on_cpu(const LaunchStep& step, int64_t grid, void* const* pointers,
+                     const int64_t* sizes) {
+    using Entry = void (*)(void* const*, const int64_t*, int64_t, int64_t, int32_t*);
+    struct Work {
+      Entry entry;
+      void* const* pointers;
+      const int64_t* sizes;
+      int32_t error;
+    } work{reinterpret_cast<Entry>(program_.kernels[step.kernel].entry), pointers, sizes, 0};
+    const int64_t bytes = evaluate(step.bytes, symbols_);
+    if (grid == 1 || bytes < 2 * kBytesPerThread) {
+      work.entry(pointers, sizes, 0, grid, &work.error);
+    } else {
+      const int64_t pieces = std::min(grid, bytes / kBytesPerThread);
+      frame_.parallel_for(grid, (grid + pieces - 1) / pieces,
+                          [&work](int64_t begin, int64_t end) {
+                            work.entry(work.pointers, work.sizes, begin, end, &work.error);
+                          });
+    }
+    if (work.error) throw_out_of_range(program_, step);
+  }
+
+  void launch_on_cuda(const LaunchStep& step, int64_t grid, StackVector<void*>& pointers,
+                      StackVector<int64_t>& sizes) {
+    const LoadedKernel& kernel = program_.kernels[step.kernel];
+    const size_t pointer_count = step.pointers.size(), size_count = step.sizes.size();
+    StackVector<void*, 2 * 64 + 1> parameters(pointer_count + size_count + 1);
+    for (size_t i = 0; i < pointer_count; ++i) parameters[i] = &pointers[i];
+    for (size_t i = 0; i < size_count; ++i) parameters[pointer_count + i] = &sizes[i];
+    CudaAddress flag = step.flag < 0 ? 0 : flag_address(step.flag);
+    parameters[pointer_count + size_count] = &flag;
+    flags_pending_ |= step.flag >= 0;
+    const CudaResult result = driver().launch_kernel(
+        kernel.entry, static_cast<unsigned>(grid), 1, 1, kernel.threads, 1, 1, kernel.shared_bytes,
+        frame_.stream(), parameters.data(), nullptr);
+    if (result != 0) {
+      check_driver(result, "cuLaunchKernel",
+                   kernel.name + " (grid " + std::to_string(grid) + ", block " +
+                       std::to_string(kernel.threads) + ", " +
+                       std::to_string(kernel.shared_bytes) + " bytes of shared memory)");
+    }
+  }
+
+  const Program& program_;
+  Frame& frame_;
+  const std::vector<int64_t>& symbols_;
+  bool flags_pending_ = false;
+};
+
+}  // namespace
+
+std::vector<int64_t> run(const Program& program, Frame& frame,
+                         const std::vector<int64_t>& integers) {
+  std::vector<int64_t> symbols = program.symbols.evaluate(integers);
+  frame.start(symbols);
+  Execution execution(program, frame, symbols);
+  execution.place_slab();
+  execution.clear_flags();
+  for (const Step& step : program.steps) std::visit(execution, step);
+  execution.check_flags();
+  for (const BufferId id : program.stored_arguments) frame.write_back(id);
+  return symbols;
+}
+
+}  // namespace stitch

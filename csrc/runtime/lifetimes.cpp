@@ -1,0 +1,128 @@
+#include "runtime/lifetimes.h"
+
+#include <algorithm>
+
+namespace stitch {
+namespace {
+
+template <class Visit>
+struct BufferVisitor {
+  Visit visit;
+
+  void operator()(const AllocateStep& step) const { visit(step.buffer); }
+  void operator()(const LaunchStep& step) const {
+    for (const BufferId id : step.pointers) visit(id);
+  }
+  void operator()(const CallStep& step) const {
+    for (const BufferId id : step.inputs) visit(id);
+    for (const BufferId id : step.outputs) visit(id);
+  }
+  void operator()(const CopyStep& step) const {
+    visit(step.from);
+    visit(step.to);
+  }
+  void operator()(const ReleaseStep&) const {}
+};
+
+template <class Visit>
+void for_each_buffer(const Step& step, Visit visit) {
+  std::visit(BufferVisitor<Visit>{visit}, step);
+}
+
+int64_t hint_bytes(const Program& program, const TensorType& type) {
+  int64_t last = 0;
+  for (int d = 0; d < type.rank(); ++d) {
+    const int64_t extent = program.symbols.hint(type.shape[d]);
+    if (extent == 0) return 0;
+    last += (extent - 1) * program.symbols.hint(type.strides[d]);
+  }
+  return (last + 1) * info(type.dtype).bytes;
+}
+
+struct Slot {
+  int64_t bytes = 0;
+  int busy_until = -1;
+};
+
+// The free slot that grows least, of these the smallest; -1 if none is free.
+int find_free_slot(const std::vector<Slot>& slots, int first, int64_t bytes) {
+  int best = -1;
+  for (int i = 0; i < static_cast<int>(slots.size()); ++i) {
+    if (slots[i].busy_until >= first) continue;
+    if (best < 0) {
+      best = i;
+      continue;
+    }
+    const int64_t growth = std::max<int64_t>(0, bytes - slots[i].bytes);
+    const int64_t best_growth = std::max<int64_t>(0, bytes - slots[best].bytes);
+    if (growth < best_growth || (growth == best_growth && slots[i].bytes < slots[best].bytes)) {
+      best = i;
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+std::vector<Lifetime> find_lifetimes(const Program& program) {
+  std::vector<Lifetime> lifetimes(program.buffers.size());
+  auto use = [&](BufferId id, int position) {
+    while (id.valid()) {
+      Lifetime& lifetime = lifetimes[id.index()];
+      if (lifetime.first < 0) lifetime.first = position;
+      lifetime.last = position;
+      id = program.buffers[id.index()].base;
+    }
+  };
+  const int end = static_cast<int>(program.steps.size());
+  for (int i = 0; i < end; ++i) {
+    for_each_buffer(program.steps[i], [&](BufferId id) { use(id, i); });
+  }
+  for (const ProgramOutput& output : program.outputs) use(output.buffer, end);
+  for (const BufferId id : program.stored_arguments) use(id, end);
+  if (program.error_flags.valid()) lifetimes[program.error_flags.index()] = {0, end};
+  return lifetimes;
+}
+
+void assign_slots(Program& program) {
+  const std::vector<Lifetime> lifetimes = find_lifetimes(program);
+  std::vector<int> order;
+  for (int i = 0; i < static_cast<int>(program.buffers.size()); ++i) {
+    if (program.buffers[i].kind == Buffer::Kind::kSlab && lifetimes[i].first >= 0) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return lifetimes[a].first < lifetimes[b].first; });
+  std::vector<Slot> slots;
+  program.slots.clear();
+  for (const int i : order) {
+    const int64_t bytes = hint_bytes(program, program.buffers[i].type);
+    int slot = find_free_slot(slots, lifetimes[i].first, bytes);
+    if (slot < 0) {
+      slot = static_cast<int>(slots.size());
+      slots.emplace_back();
+      program.slots.emplace_back();
+    }
+    slots[slot] = {std::max(slots[slot].bytes, bytes), lifetimes[i].last};
+    program.slots[slot].push_back(BufferId(i));
+    program.buffers[i].index = slot;
+  }
+}
+
+void insert_releases(Program& program) {
+  const std::vector<Lifetime> lifetimes = find_lifetimes(program);
+  const int end = static_cast<int>(program.steps.size());
+  std::vector<std::vector<BufferId>> releases(end);
+  for (int i = 0; i < static_cast<int>(program.buffers.size()); ++i) {
+    const bool is_tensor = program.buffers[i].kind != Buffer::Kind::kSlab;
+    const int last = lifetimes[i].last;
+    if (is_tensor && last >= 0 && last < end) releases[last].push_back(BufferId(i));
+  }
+  std::vector<Step> steps;
+  for (int i = 0; i < end; ++i) {
+    steps.push_back(std::move(program.steps[i]));
+    for (const BufferId id : releases[i]) steps.emplace_back(ReleaseStep{id});
+  }
+  program.steps = std::move(steps);
+}
+
+}  // namespace stitch

@@ -1,0 +1,23 @@
+#include "runtime/load_kernels.h"
+
+#include "jit/host_library.h"
+#include "runtime/driver.h"
+
+namespace stitch {
+
+std::vector<LoadedKernel> load_kernels(const std::vector<KernelSource>& sources,
+                                       const CompiledKernels& compiled, bool on_cuda) {
+  std::vector<LoadedKernel> kernels;
+  if (sources.empty()) return kernels;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const KernelSource& source = sources[i];
+    LoadedKernel kernel{source.name, nullptr, source.threads, source.shared_bytes, source.may_fail};
+    kernel.entry = on_cuda ? load_function(compiled.binaries[i].bytes, source.name,
+                                           source.shared_bytes)
+                           : load_host_library(compiled.binaries[0].bytes).symbol(source.name);
+    kernels.push_back(std::move(kernel));
+  }
+  return kernels;
+}
+
+}  // namespace stitch

@@ -1,0 +1,15 @@
+// Binaries -> entry points on the device the program will run on.
+#pragma once
+
+#include <vector>
+
+#include "codegen/kernel_source.h"
+#include "jit/compile_kernels.h"
+#include "runtime/program.h"
+
+namespace stitch {
+
+std::vector<LoadedKernel> load_kernels(const std::vector<KernelSource>& sources,
+                                       const CompiledKernels& compiled, bool on_cuda);
+
+}  // namespace stitch

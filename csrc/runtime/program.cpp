@@ -1,0 +1,95 @@
+#include "runtime/program.h"
+
+#include <sstream>
+
+namespace stitch {
+namespace {
+
+std::string to_string(BufferId id) {
+  return id.valid() ? "b" + std::to_string(id.value()) : std::string("_");
+}
+
+template <class T, class Print>
+std::string join(const std::vector<T>& items, Print print) {
+  std::string text;
+  for (const T& item : items) text += (text.empty() ? "" : ", ") + print(item);
+  return text;
+}
+
+std::string to_string(const std::vector<BufferId>& ids) {
+  return join(ids, [](BufferId id) { return to_string(id); });
+}
+
+std::string describe(const Buffer& buffer) {
+  switch (buffer.kind) {
+    case Buffer::Kind::kArgument: return "argument " + std::to_string(buffer.index);
+    case Buffer::Kind::kFresh: return "fresh";
+    case Buffer::Kind::kSlab: return "slot " + std::to_string(buffer.index);
+    case Buffer::Kind::kResult: return "result";
+    case Buffer::Kind::kAlias:
+      return "alias of " + to_string(buffer.base) +
+             (buffer.offset.is(0) ? std::string() : " + " + to_string(buffer.offset));
+  }
+  return "";
+}
+
+struct StepPrinter {
+  const Program& program;
+
+  std::string operator()(const AllocateStep& step) const {
+    return "allocate " + to_string(step.buffer);
+  }
+  std::string operator()(const LaunchStep& step) const {
+    const std::string sizes = join(step.sizes, [](const Dim& dim) { return to_string(dim); });
+    return "launch " + program.kernels[step.kernel].name + "<" + to_string(step.grid) + ">(" +
+           to_string(step.pointers) + (sizes.empty() ? "" : "; " + sizes) + ")";
+  }
+  std::string operator()(const CallStep& step) const {
+    return to_string(step.outputs) + (step.outputs.empty() ? "" : " = ") + "call " +
+           std::to_string(step.call) + "(" + to_string(step.inputs) + ")";
+  }
+  std::string operator()(const CopyStep& step) const {
+    return "copy " + to_string(step.from) + " to " + to_string(step.to);
+  }
+  std::string operator()(const ReleaseStep& step) const {
+    return "release " + to_string(step.buffer);
+  }
+};
+
+std::string describe(const ProgramOutput& output) {
+  switch (output.kind) {
+    case ProgramOutput::Kind::kTensor: return to_string(output.buffer);
+    case ProgramOutput::Kind::kInteger: return to_string(output.integer);
+    case ProgramOutput::Kind::kNone: return "none";
+  }
+  return "";
+}
+
+}  // namespace
+
+int64_t storage_elements(const TensorType& type, const std::vector<int64_t>& symbols) {
+  int64_t last = 0;
+  for (size_t d = 0; d < type.shape.size(); ++d) {
+    const int64_t extent = evaluate(type.shape[d], symbols);
+    if (extent == 0) return 0;
+    last += (extent - 1) * evaluate(type.strides[d], symbols);
+  }
+  return last + 1;
+}
+
+std::string to_string(const Program& program) {
+  std::ostringstream text;
+  text << (program.on_cuda ? "cuda" : "cpu") << " program of " << program.argument_count
+       << " arguments\n";
+  for (size_t i = 0; i < program.buffers.size(); ++i) {
+    const Buffer& buffer = program.buffers[i];
+    text << "b" << i << ": " << to_string(buffer.type) << " " << describe(buffer) << "\n";
+  }
+  for (const Step& step : program.steps) text << std::visit(StepPrinter{program}, step) << "\n";
+  text << "return "
+       << join(program.outputs, [](const ProgramOutput& output) { return describe(output); })
+       << "\n";
+  return text.str();
+}
+
+}  // namespace stitch

@@ -1,0 +1,96 @@
+// Program: what one compiled graph does per call, as data.
+//
+// Buffers name every tensor the program touches; steps run in order.  Nothing here allocates
+// strings or reads settings while running.  All sizes are Dims over the graph's symbols and are
+// evaluated once per call.  A Program is immutable: any number of threads may run it at once.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/ids.h"
+#include "ops/type.h"
+
+namespace stitch {
+
+struct BufferTag;
+using BufferId = Id<BufferTag>;
+
+struct Buffer {
+  enum class Kind {
+    kArgument,   // tensor argument `index` of the call
+    kFresh,      // a tensor of its own from the pool: graph outputs
+    kSlab,       // an intermediate in slot `index` of the slab
+    kResult,     // set by a CallStep
+    kAlias,      // `base` with this type's sizes and strides, `offset` elements further on
+  };
+  Kind kind = Kind::kFresh;
+  TensorType type;
+  int index = -1;
+  BufferId base;
+  Dim offset;
+};
+
+// A kernel that is ready to run on the program's device.
+struct LoadedKernel {
+  std::string name;
+  void* entry = nullptr;  // host function (codegen/kernel_source.h) or CUfunction
+  int threads = 1;
+  int shared_bytes = 0;
+  bool may_fail = false;
+};
+
+struct AllocateStep {  // a fresh buffer, before its first write
+  BufferId buffer;
+};
+struct LaunchStep {
+  int kernel;
+  std::vector<BufferId> pointers;
+  std::vector<int> alignments;  // bytes each base address must be aligned to
+  std::vector<Dim> sizes;
+  Dim grid;
+  Dim bytes;           // of all that the pointers reach: decides whether threads pay
+  int flag = -1;       // element of `error_flags`; -1 for kernels that cannot fail
+  std::string origin;  // "model.py:31 aten.embedding.default": named when an index is out of range
+};
+struct CallStep {
+  int64_t call;  // row of the host's call table
+  std::vector<BufferId> inputs;
+  std::vector<BufferId> outputs;  // by position in the result; invalid: nobody reads it
+};
+struct CopyStep {  // to.copy_(from)
+  BufferId from, to;
+};
+struct ReleaseStep {  // the tensor's last use is past
+  BufferId buffer;
+};
+using Step = std::variant<AllocateStep, LaunchStep, CallStep, CopyStep, ReleaseStep>;
+
+struct ProgramOutput {
+  enum class Kind { kTensor, kInteger, kNone } kind = Kind::kNone;
+  BufferId buffer;
+  Dim integer;
+};
+
+struct Program {
+  bool on_cuda = false;
+  int argument_count = 0;
+  std::vector<int> integer_positions;  // arguments that are integers: the symbols' inputs
+  SymbolTable symbols;
+  std::vector<Buffer> buffers;
+  std::vector<std::vector<BufferId>> slots;  // slab slots: lifetimes within one never overlap
+  std::vector<LoadedKernel> kernels;
+  std::vector<Step> steps;
+  std::vector<ProgramOutput> outputs;
+  std::vector<BufferId> stored_arguments;  // kernels store into these, instead of a CopyStep
+  BufferId error_flags;                    // CUDA: i32 per launch that may fail, else invalid
+};
+
+// Elements from the first to behind the last that the type reaches; 0 without elements.
+int64_t storage_elements(const TensorType& type, const std::vector<int64_t>& symbols);
+
+std::string to_string(const Program& program);
+
+}  // namespace stitch

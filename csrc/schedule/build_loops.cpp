@@ -1,0 +1,101 @@
+#include "schedule/build_loops.h"
+
+#include <algorithm>
+
+#include "schedule/map_axes.h"
+
+namespace stitch {
+
+const RootSpace& space_of(const KernelSchedule& schedule, NodeId root) {
+  for (const RootSpace& space : schedule.spaces.roots) {
+    if (space.root == root) return space;
+  }
+  throw InternalError("a schedule is asked for a value that is no root of its kernel");
+}
+
+bool needs_loop(const KernelSchedule& schedule, const RootSpace& space, int loop) {
+  const MappedAxis& mapped = schedule.axes[schedule.loops[loop].axis];
+  return role_of(space, mapped.axis) != Role::kAbsent;
+}
+
+bool reduces_loop(const KernelSchedule& schedule, const RootSpace& space, int loop) {
+  const MappedAxis& mapped = schedule.axes[schedule.loops[loop].axis];
+  return role_of(space, mapped.axis) == Role::kReduced;
+}
+
+std::vector<int> path_to(const KernelSchedule& schedule, NodeId root) {
+  std::vector<int> path;
+  auto search = [&](auto& self, int block) -> bool {
+    path.push_back(block);
+    for (const LoopBlock::Item& item : schedule.blocks[block].items) {
+      if (std::count(item.roots.begin(), item.roots.end(), root)) return true;
+      if (item.block >= 0 && self(self, item.block)) return true;
+    }
+    path.pop_back();
+    return false;
+  };
+  STITCH_CHECK(search(search, 0), "a root is in no loop of its kernel");
+  return path;
+}
+
+namespace {
+
+struct LoopBuilder {
+  KernelSchedule& schedule;
+
+  bool depends(NodeId reader, NodeId reduction) const {
+    auto at = schedule.spaces.depends.find(reader);
+    return at != schedule.spaces.depends.end() && at->second.count(reduction) > 0;
+  }
+
+  // The roots that can run together at this loop: those that agree on needing it and wait for no
+  // reduction that finishes only when the loop ends.
+  std::vector<NodeId> take_group(std::vector<NodeId>& remaining, int loop) const {
+    const bool has_loop = loop < static_cast<int>(schedule.loops.size());
+    auto needs = [&](NodeId root) {
+      return has_loop && needs_loop(schedule, space_of(schedule, root), loop);
+    };
+    std::vector<NodeId> group, left;
+    const bool wanted = needs(remaining.front());
+    for (NodeId root : remaining) {
+      bool ready = needs(root) == wanted;
+      for (NodeId other : remaining) {
+        if (other == root) break;
+        if (!depends(root, other)) continue;
+        const bool together = std::count(group.begin(), group.end(), other) > 0;
+        const bool blocks = !has_loop || reduces_loop(schedule, space_of(schedule, other), loop);
+        ready = ready && together && !blocks;
+      }
+      (ready ? group : left).push_back(root);
+    }
+    remaining = left;
+    return group;
+  }
+
+  void build(int block, std::vector<NodeId> roots, int loop) {
+    while (!roots.empty()) {
+      std::vector<NodeId> group = take_group(roots, loop);
+      if (loop >= static_cast<int>(schedule.loops.size())) {
+        schedule.blocks[block].items.push_back({-1, group});
+      } else if (needs_loop(schedule, space_of(schedule, group.front()), loop)) {
+        const int child = static_cast<int>(schedule.blocks.size());
+        schedule.blocks.push_back({loop, {}});
+        schedule.blocks[block].items.push_back({child, {}});
+        build(child, group, loop + 1);
+      } else {
+        build(block, group, loop + 1);
+      }
+    }
+  }
+};
+
+}  // namespace
+
+void build_loops(const Graph&, KernelSchedule& schedule) {
+  schedule.blocks = {LoopBlock{}};
+  std::vector<NodeId> roots;
+  for (const RootSpace& space : schedule.spaces.roots) roots.push_back(space.root);
+  LoopBuilder{schedule}.build(0, roots, 0);
+}
+
+}  // namespace stitch

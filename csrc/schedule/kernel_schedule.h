@@ -1,0 +1,68 @@
+// KernelSchedule: how one planned kernel runs: a mapping of axes to levels and a tree of loops.
+//
+// An axis index is  grid * tile + (serial * threads + thread) * vector + v.  All stages of a kernel
+// share the mapping, so a value is local unless a reduction crosses threads; a reduction combines
+// at the levels where its axes live: loops in a register or an array, lanes and warps by
+// all_reduce (DESIGN.md 3).  On the host there is one thread and the innermost loop is vectorised.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "analysis/accesses.h"
+#include "cost/device_spec.h"
+#include "plan/stitch_plan.h"
+
+namespace stitch {
+
+struct MappedAxis {
+  Axis axis;
+  bool in_grid = false;
+  Dim tile;            // indices of one block; the extent when the axis is not in the grid
+  Dim blocks = 1;      // blocks along the axis: the extent over the tile, rounded up
+  Dim serial = 1;      // loop trips per thread, unless
+  bool serial_at_run_time = false;  // the trips are computed from the extent by the kernel
+  int threads = 1;     // a power of two
+  int vector = 1;      // divides the extent
+  int thread_shift = 0;  // the axis owns bits [shift, shift + log2(threads)) of the thread index
+  int64_t chunk = 0;   // > 0: the serial loop runs in chunks of this length, sums cascade
+  bool is_exact = true;  // every (block, serial, thread) index lies inside the extent
+};
+
+struct LoopSpec {
+  enum class Level { kChunk, kSerial, kVector };
+  int axis;
+  Level level;
+};
+
+// A block of the loop tree: children and roots in order.  The roots of one leaf share its loops.
+struct LoopBlock {
+  int loop = -1;  // index into KernelSchedule::loops; -1: the kernel's body
+  struct Item {
+    int block = -1;             // a nested block, or
+    std::vector<NodeId> roots;  // roots evaluated here
+  };
+  std::vector<Item> items;
+};
+
+enum class Scheme { kIndependent, kLocal, kWarp, kRegional, kCluster, kGlobal, kStore };
+const char* to_string(Scheme scheme);
+
+struct KernelSchedule {
+  const DeviceSpec* device = nullptr;
+  Spaces spaces;
+  Accesses accesses;
+  std::vector<MappedAxis> axes;
+  std::vector<LoopSpec> loops;     // global order, outermost first
+  std::vector<LoopBlock> blocks;   // blocks[0] is the kernel's body
+  std::vector<NodeId> kept_on_chip;  // pointwise values kept in arrays between loop nests
+  int threads = 1;
+  Dim grid = 1;
+  int shared_bytes = 0;
+  std::map<NodeId, Scheme> schemes;  // per root and kept value
+};
+
+std::string to_string(const KernelSchedule& schedule, const Graph& graph);
+
+}  // namespace stitch

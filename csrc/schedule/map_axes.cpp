@@ -1,0 +1,82 @@
+#include "schedule/map_axes.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace stitch {
+
+Role role_of(const RootSpace& space, const Axis& axis) {
+  auto holds = [&](const AtomList& list) {
+    return std::find(list.begin(), list.end(), axis.atoms[0]) != list.end();
+  };
+  if (holds(space.reduced_atoms)) return Role::kReduced;
+  return holds(space.kept_atoms) ? Role::kKept : Role::kAbsent;
+}
+
+namespace {
+
+// Coefficient of an axis in an access: that of its innermost atom (the others are proportional).
+Dim axis_coefficient(const KernelSchedule& schedule, const Access& access, const Axis& axis) {
+  for (const auto& [var, coefficient] : access.offset.terms) {
+    const IndexVar& info = schedule.accesses.vars[var];
+    if (info.kind == IndexVar::Kind::kAtom && info.payload == axis.atoms.back().index()) {
+      return coefficient;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+double accessed_bytes(const Graph& graph, const KernelSchedule& schedule, const Access& access) {
+  double elements = 1;
+  for (const auto& [var, coefficient] : access.offset.terms) {
+    const Dim& extent = schedule.accesses.vars[var].extent;
+    elements *= static_cast<double>(std::max<int64_t>(1, graph.symbols.hint(extent)));
+  }
+  return elements * info(graph[access.value].type.dtype).bytes;
+}
+
+std::vector<AxisFacts> find_axis_facts(const Graph& graph, const KernelSchedule& schedule) {
+  std::vector<AxisFacts> facts(schedule.axes.size());
+  for (size_t a = 0; a < facts.size(); ++a) {
+    AxisFacts& fact = facts[a];
+    const Axis& axis = schedule.axes[a].axis;
+    fact.extent = std::max<int64_t>(1, graph.symbols.hint(axis.extent));
+    for (const RootSpace& space : schedule.spaces.roots) {
+      if (role_of(space, axis) != Role::kReduced) continue;
+      fact.is_eligible = false;
+      fact.is_summed |= graph[space.root].op == OpKind::k_sum;
+    }
+    double heaviest = -1;
+    for (const Access& access : schedule.accesses.list) {
+      const Dim coefficient = axis_coefficient(schedule, access, axis);
+      if (coefficient.is(0)) continue;
+      // Stores decide the order of loops: a scattered write costs more than a scattered read.
+      const double bytes = accessed_bytes(graph, schedule, access) * (access.is_store ? 4 : 1);
+      if (coefficient.is(1)) fact.unit_stride_bytes += bytes;
+      if (bytes > heaviest) {
+        heaviest = bytes;
+        fact.stride = std::abs(static_cast<double>(graph.symbols.hint(coefficient)));
+      }
+    }
+  }
+  return facts;
+}
+
+void count_blocks(KernelSchedule& schedule, SymbolTable& symbols) {
+  for (MappedAxis& mapped : schedule.axes) {
+    if (!mapped.in_grid) continue;
+    const Dim rounded = mapped.axis.extent + mapped.tile - Dim(1);
+    if (auto exact = divide_exact(mapped.axis.extent, mapped.tile)) {
+      mapped.blocks = *exact;
+    } else if (rounded.is_constant() && mapped.tile.is_constant()) {
+      mapped.blocks = rounded.value() / mapped.tile.value();
+    } else {
+      mapped.blocks = symbols.add_opaque(Symbol::Kind::kFloorDiv, rounded, mapped.tile);
+    }
+    schedule.grid = schedule.grid * mapped.blocks;
+  }
+}
+
+}  // namespace stitch

@@ -1,0 +1,202 @@
+// The CUDA mapping: lanes along the contiguous axis with 16-byte accesses, reduced axes inside the
+// block, rows packed until blocks are large (AStitch 3.3, horizontal packing).
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "schedule/map_axes.h"
+
+namespace stitch {
+namespace {
+
+constexpr int kWarp = 32;
+constexpr int kMaxThreads = 1024;
+constexpr int kBlockThreads = 256;   // where nothing asks for more
+constexpr int kColumnThreads = 512;  // column reductions: 16 warps share the rows
+constexpr int kMaxVector = 8;
+
+struct Mapper {
+  const Graph& graph;
+  KernelSchedule& schedule;
+  std::vector<AxisFacts> facts;
+  std::vector<int> order;  // outermost first, the contiguous axis last
+  int free_threads = kBlockThreads;
+  int used_bits = 0;
+
+  MappedAxis& axis(int a) { return schedule.axes[a]; }
+
+  // Threads for an axis of `count` vectors: a power of two that divides it, unless only a ragged
+  // one keeps enough threads busy.
+  int pick_threads(int64_t count, int limit) const {
+    const int covering = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(count)));
+    const int ragged = std::min(limit, covering);
+    const int dividing = static_cast<int>(std::min<int64_t>(limit, count & -count));
+    return dividing * 4 >= ragged ? dividing : ragged;
+  }
+
+  void assign(int a, int limit) {
+    MappedAxis& mapped = axis(a);
+    mapped.threads = pick_threads((facts[a].extent + mapped.vector - 1) / mapped.vector, limit);
+    mapped.thread_shift = used_bits;
+    used_bits += std::countr_zero(static_cast<unsigned>(mapped.threads));
+    free_threads = std::max(1, free_threads / mapped.threads);
+  }
+
+  // Widest vector for which the heaviest contiguous access moves 16 bytes.
+  int pick_vector(int a) const {
+    int bytes = 0;
+    double heaviest = 0;
+    for (const Access& access : schedule.accesses.list) {
+      for (const auto& [var, coefficient] : access.offset.terms) {
+        const IndexVar& var_info = schedule.accesses.vars[var];
+        if (var_info.kind != IndexVar::Kind::kAtom || !coefficient.is(1)) continue;
+        if (var_info.payload != schedule.axes[a].axis.atoms.back().index()) continue;
+        const int element = info(graph[access.value].type.dtype).bytes;
+        const double weight = accessed_bytes(graph, schedule, access);
+        if (weight > heaviest) {
+          heaviest = weight;
+          bytes = element;
+        }
+      }
+    }
+    if (bytes == 0) return 1;
+    int vector = std::min(kMaxVector, schedule.device->vector_bytes / bytes);
+    while (vector > 1 && !is_divisible(schedule.axes[a].axis.extent, vector)) vector /= 2;
+    return vector;
+  }
+
+  void finish() {
+    int64_t threads = 1;
+    for (MappedAxis& mapped : schedule.axes) {
+      threads *= mapped.threads;
+      const int step = mapped.threads * mapped.vector;
+      if (mapped.in_grid) {
+        const int64_t serial = mapped.serial.value();
+        mapped.tile = serial * step;
+        mapped.is_exact = is_divisible(mapped.axis.extent, serial * step);
+      } else if (mapped.axis.extent.is_constant()) {
+        const int64_t extent = mapped.axis.extent.value();
+        mapped.tile = mapped.axis.extent;
+        mapped.serial = (extent + step - 1) / step;
+        mapped.is_exact = extent % step == 0;
+      } else {
+        mapped.tile = mapped.axis.extent;
+        mapped.is_exact = is_divisible(mapped.axis.extent, step);
+        auto exact = divide_exact(mapped.axis.extent, step);
+        mapped.serial_at_run_time = !exact;
+        if (exact) mapped.serial = *exact;
+      }
+    }
+    schedule.threads = static_cast<int>(std::max<int64_t>(threads, kWarp));
+    for (int a : order) {
+      const MappedAxis& mapped = schedule.axes[a];
+      if (!mapped.serial.is(1) || mapped.serial_at_run_time) schedule.loops.push_back({a, LoopSpec::Level::kSerial});
+    }
+    for (int a : order) {
+      if (axis(a).vector > 1) schedule.loops.push_back({a, LoopSpec::Level::kVector});
+    }
+  }
+
+  int64_t grid_blocks() {
+    int64_t blocks = 1;
+    for (size_t a = 0; a < facts.size(); ++a) {
+      const MappedAxis& mapped = schedule.axes[a];
+      if (mapped.in_grid) blocks *= std::max<int64_t>(1, facts[a].extent / (mapped.threads * mapped.vector));
+    }
+    return blocks;
+  }
+
+  void map_pointwise() {
+    for (size_t i = order.size(); i-- > 0;) {
+      axis(order[i]).in_grid = true;
+      if (free_threads > 1) assign(order[i], free_threads);
+    }
+    // Two independent accesses in flight per thread once the device is full anyway.
+    if (order.empty() || grid_blocks() < 16 * schedule.device->multiprocessors) return;
+    MappedAxis& last = axis(order.back());
+    if (is_divisible(last.axis.extent, 2 * last.threads * last.vector)) last.serial = 2;
+  }
+
+  void map_rows(int contiguous) {
+    int64_t inside = 1;
+    for (size_t a = 0; a < facts.size(); ++a) {
+      if (!facts[a].is_eligible) inside *= facts[a].extent;
+    }
+    const int64_t per_thread = 2 * axis(contiguous).vector;
+    const uint64_t wanted = static_cast<uint64_t>(std::max<int64_t>(1, inside / per_thread));
+    const int block = static_cast<int>(std::clamp<uint64_t>(std::bit_ceil(wanted), kWarp, kMaxThreads));
+    free_threads = block;
+    assign(contiguous, block);
+    for (size_t i = order.size(); i-- > 0;) {
+      const int a = order[i];
+      if (a == contiguous || facts[a].is_eligible) continue;
+      if (free_threads > 1) assign(a, free_threads);
+    }
+    int64_t blocks = 1;
+    for (size_t a = 0; a < facts.size(); ++a) {
+      if (facts[a].is_eligible) blocks *= facts[a].extent;
+      axis(a).in_grid = facts[a].is_eligible;
+    }
+    // Pack rows while every multiprocessor still gets a block.
+    const int threads_so_far = 1 << used_bits;
+    free_threads = std::max(1, kBlockThreads / threads_so_far);
+    while (free_threads > 1 && blocks / free_threads < schedule.device->multiprocessors &&
+           threads_so_far * free_threads > kWarp) {
+      free_threads /= 2;
+    }
+    for (size_t i = order.size(); i-- > 0 && free_threads > 1;) {
+      if (facts[order[i]].is_eligible) assign(order[i], free_threads);
+    }
+  }
+
+  void map_columns(int contiguous) {
+    MappedAxis& lanes = axis(contiguous);
+    int64_t others = 1;
+    for (size_t a = 0; a < facts.size(); ++a) {
+      if (facts[a].is_eligible && static_cast<int>(a) != contiguous) others *= facts[a].extent;
+    }
+    // Narrower vectors where wide ones would leave multiprocessors idle.
+    while (lanes.vector > 1 && others * facts[contiguous].extent / (kWarp * lanes.vector) <
+                                   schedule.device->multiprocessors) {
+      lanes.vector /= 2;
+    }
+    free_threads = kColumnThreads;
+    assign(contiguous, kWarp);
+    for (size_t i = 0; i < order.size(); ++i) {
+      const int a = order[i];
+      axis(a).in_grid = facts[a].is_eligible;
+      if (!facts[a].is_eligible && free_threads > 1) assign(a, free_threads);
+    }
+  }
+};
+
+}  // namespace
+
+void map_axes_cuda(const Graph& graph, KernelSchedule& schedule) {
+  Mapper mapper{graph, schedule, find_axis_facts(graph, schedule), {}};
+  const std::vector<AxisFacts>& facts = mapper.facts;
+  mapper.order.resize(facts.size());
+  std::iota(mapper.order.begin(), mapper.order.end(), 0);
+  std::stable_sort(mapper.order.begin(), mapper.order.end(),
+                   [&](int a, int b) { return facts[a].stride > facts[b].stride; });
+  auto contiguous = std::max_element(
+      mapper.order.begin(), mapper.order.end(),
+      [&](int a, int b) { return facts[a].unit_stride_bytes < facts[b].unit_stride_bytes; });
+  if (contiguous != mapper.order.end()) std::rotate(contiguous, contiguous + 1, mapper.order.end());
+  const bool reduces = std::any_of(facts.begin(), facts.end(),
+                                   [](const AxisFacts& fact) { return !fact.is_eligible; });
+  if (!mapper.order.empty()) {
+    const int last = mapper.order.back();
+    if (facts[last].unit_stride_bytes > 0) mapper.axis(last).vector = mapper.pick_vector(last);
+    if (!reduces) {
+      mapper.map_pointwise();
+    } else if (facts[last].is_eligible) {
+      mapper.map_columns(last);
+    } else {
+      mapper.map_rows(last);
+    }
+  }
+  mapper.finish();
+}
+
+}  // namespace stitch

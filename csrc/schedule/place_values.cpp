@@ -1,0 +1,252 @@
+#include "schedule/place_values.h"
+
+#include <algorithm>
+
+#include "schedule/build_loops.h"
+#include "schedule/map_axes.h"
+
+namespace stitch {
+namespace {
+
+// Arrays of the host live on the worker's stack and should stay in its L2 cache.
+constexpr int64_t kHostArrayBytes = 128 << 10;
+constexpr int64_t kHostTotalBytes = 512 << 10;
+// Registers that addresses, accumulators and temporaries need beside the arrays (probe: 40 values
+// at 1024 threads compile to 62 registers without spills, NVRTC 13).
+constexpr int64_t kWorkingRegisters = 24;
+constexpr int64_t kMaxRegisters = 255;
+
+std::vector<LeafUse> list_leaves(const KernelSchedule& schedule) {
+  std::vector<LeafUse> leaves;
+  auto visit = [&](auto& self, int block) -> void {
+    for (const LoopBlock::Item& item : schedule.blocks[block].items) {
+      if (item.block >= 0) self(self, item.block);
+      if (!item.roots.empty()) leaves.push_back({block, item.roots, {}, {}, {}});
+    }
+  };
+  visit(visit, 0);
+  return leaves;
+}
+
+struct Placer {
+  const Graph& graph;
+  const std::vector<bool>& is_load;
+  KernelSchedule& schedule;
+  std::vector<std::vector<NodeId>> users;
+
+  bool evaluates(const LeafUse& leaf, NodeId value) const {
+    for (NodeId root : leaf.roots) {
+      auto at = schedule.accesses.evaluated.find(root);
+      if (root == value || (at != schedule.accesses.evaluated.end() && at->second.count(value))) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  const Index* index_in(const LeafUse& leaf, NodeId value) const {
+    for (NodeId root : leaf.roots) {
+      const auto& values = schedule.accesses.evaluated.at(root);
+      auto at = values.find(value);
+      if (at != values.end()) return &at->second;
+    }
+    return nullptr;
+  }
+
+  // The last values two nests have in common: what follows is only needed by the later one.
+  bool is_frontier(const std::vector<LeafUse>& leaves, NodeId value) const {
+    if (schedule.accesses.at_several.count(value)) return false;
+    const LeafUse* first = nullptr;
+    for (const LeafUse& leaf : leaves) {
+      const Index* index = index_in(leaf, value);
+      if (!index) continue;
+      if (!first) {
+        first = &leaf;
+        continue;
+      }
+      if (*index != *index_in(*first, value)) return false;
+      for (NodeId user : users[value.index()]) {
+        if (evaluates(leaf, user) && !evaluates(*first, user)) return true;
+      }
+    }
+    return false;
+  }
+
+  bool is_costly(NodeId value, int depth = 0) const {
+    if (is_load[value.index()] || depth > 64) return false;
+    const Node& node = graph[value];
+    if (family(node) == Family::kReduce) return false;
+    if (info(node).cost >= CostClass::kSpecial) return true;
+    return std::any_of(node.inputs.begin(), node.inputs.end(),
+                       [&](NodeId input) { return is_costly(input, depth + 1); });
+  }
+
+  int64_t array_elements(const LeafUse& made, NodeId value, int declared_in) const {
+    int64_t elements = 1;
+    for (int loop : array_loops(schedule, value, declared_in, made.block)) {
+      auto trips = trip_count(schedule, loop);
+      if (!trips) return -1;
+      elements *= *trips;
+    }
+    return elements;
+  }
+
+  // Bytes of arrays alive after each leaf; -1 when one has no bound.
+  int64_t peak_bytes(NodeId& largest) const {
+    std::vector<LeafUse> leaves = find_leaf_uses(graph, is_load, schedule);
+    std::vector<int64_t> alive(leaves.size(), 0);
+    int64_t worst_size = 0;
+    for (NodeId value : schedule.kept_on_chip) {
+      int first = -1, last = -1;
+      std::vector<int> blocks;
+      for (size_t i = 0; i < leaves.size(); ++i) {
+        if (leaves[i].made.count(value)) first = static_cast<int>(i);
+        if (leaves[i].reused.count(value)) last = static_cast<int>(i);
+        if (leaves[i].made.count(value) || leaves[i].reused.count(value)) {
+          blocks.push_back(leaves[i].block);
+        }
+      }
+      if (first < 0 || last < 0) continue;
+      const int64_t elements = array_elements(leaves[first], value, common_block(schedule, blocks));
+      const int64_t bytes = elements * std::max(4, info(graph[value].type.dtype).bytes);
+      if (elements < 0 || bytes > worst_size) largest = value;
+      if (elements < 0) return -1;
+      worst_size = std::max(worst_size, bytes);
+      for (int i = first; i < last; ++i) alive[i] += bytes;
+    }
+    return alive.empty() ? 0 : *std::max_element(alive.begin(), alive.end());
+  }
+
+  void run() {
+    const std::vector<LeafUse> leaves = list_leaves(schedule);
+    std::set<NodeId> seen;
+    for (const auto& [root, values] : schedule.accesses.evaluated) {
+      for (const auto& [value, index] : values) seen.insert(value);
+    }
+    const bool on_host = !schedule.device->is_cuda;
+    for (NodeId value : seen) {
+      if (family(graph[value]) == Family::kSource || family(graph[value]) == Family::kReduce) continue;
+      if (!is_frontier(leaves, value)) continue;
+      if (on_host && !is_costly(value)) continue;  // the cache serves the second read
+      schedule.kept_on_chip.push_back(value);
+    }
+    const int64_t budget =
+        on_host ? kHostTotalBytes
+                : 4 * (std::min<int64_t>(kMaxRegisters, schedule.device->registers_per_multiprocessor /
+                                                            schedule.threads) -
+                       kWorkingRegisters);
+    while (!schedule.kept_on_chip.empty()) {
+      NodeId largest = schedule.kept_on_chip.back();
+      const int64_t bytes = peak_bytes(largest);
+      if (bytes >= 0 && bytes <= budget && (!on_host || bytes <= kHostArrayBytes * 4)) break;
+      std::erase(schedule.kept_on_chip, largest);
+    }
+    drop_unused();
+  }
+
+  void drop_unused() {
+    std::set<NodeId> used;
+    for (const LeafUse& leaf : find_leaf_uses(graph, is_load, schedule)) {
+      used.insert(leaf.reused.begin(), leaf.reused.end());
+    }
+    std::erase_if(schedule.kept_on_chip, [&](NodeId value) { return !used.count(value); });
+  }
+};
+
+}  // namespace
+
+std::optional<int64_t> trip_count(const KernelSchedule& schedule, int loop) {
+  const LoopSpec& spec = schedule.loops[loop];
+  const MappedAxis& axis = schedule.axes[spec.axis];
+  if (spec.level == LoopSpec::Level::kVector) return axis.vector;
+  if (!axis.serial.is_constant() || axis.serial_at_run_time) return std::nullopt;
+  // An array over a chunked axis spans all chunks; its chunk loop then counts once.
+  if (spec.level == LoopSpec::Level::kChunk) return 1;
+  return axis.serial.value();
+}
+
+std::vector<int> block_path(const KernelSchedule& schedule, int block) {
+  std::vector<int> path;
+  auto search = [&](auto& self, int at) -> bool {
+    path.push_back(at);
+    if (at == block) return true;
+    for (const LoopBlock::Item& item : schedule.blocks[at].items) {
+      if (item.block >= 0 && self(self, item.block)) return true;
+    }
+    path.pop_back();
+    return false;
+  };
+  search(search, 0);
+  return path;
+}
+
+int common_block(const KernelSchedule& schedule, const std::vector<int>& blocks) {
+  std::vector<int> common = block_path(schedule, blocks.front());
+  for (int block : blocks) {
+    std::vector<int> path = block_path(schedule, block);
+    size_t same = 0;
+    while (same < common.size() && same < path.size() && common[same] == path[same]) ++same;
+    common.resize(same);
+  }
+  return common.back();
+}
+
+std::vector<int> array_loops(const KernelSchedule& schedule, NodeId value, int declared_in,
+                             int made_in) {
+  std::set<int> atoms;
+  for (const auto& [root, values] : schedule.accesses.evaluated) {
+    auto at = values.find(value);
+    if (at == values.end()) continue;
+    std::vector<VarId> leaves;
+    for (const IndexExpr& index : at->second) schedule.accesses.vars.collect(index, leaves);
+    for (VarId var : leaves) atoms.insert(schedule.accesses.vars[var].payload);
+  }
+  std::vector<int> loops;
+  bool below = false;
+  for (int block : block_path(schedule, made_in)) {
+    if (below) {
+      const int loop = schedule.blocks[block].loop;
+      const AtomList& axis_atoms = schedule.axes[schedule.loops[loop].axis].axis.atoms;
+      bool depends = std::any_of(axis_atoms.begin(), axis_atoms.end(),
+                                 [&](AtomId atom) { return atoms.count(atom.index()) > 0; });
+      if (depends) loops.push_back(loop);
+    }
+    below |= block == declared_in;
+  }
+  return loops;
+}
+
+std::vector<LeafUse> find_leaf_uses(const Graph& graph, const std::vector<bool>& is_load,
+                                    const KernelSchedule& schedule) {
+  std::vector<LeafUse> leaves = list_leaves(schedule);
+  std::set<NodeId> made;
+  const std::set<NodeId> kept(schedule.kept_on_chip.begin(), schedule.kept_on_chip.end());
+  for (LeafUse& leaf : leaves) {
+    std::set<NodeId> visited;
+    auto visit = [&](auto& self, NodeId value) -> void {
+      if (!visited.insert(value).second) return;
+      if (made.count(value)) {
+        leaf.reused.insert(value);
+        return;
+      }
+      if (kept.count(value)) leaf.made.insert(value);
+      if (is_load[value.index()]) {
+        leaf.loads.insert(value);
+        return;
+      }
+      if (family(graph[value]) == Family::kReduce) return;  // a reduction of this kernel
+      for (NodeId input : graph[value].inputs) self(self, input);
+    };
+    for (NodeId root : leaf.roots) {
+      for (NodeId input : graph[root].inputs) visit(visit, input);
+    }
+    made.insert(leaf.made.begin(), leaf.made.end());
+  }
+  return leaves;
+}
+
+void place_values(const Graph& graph, const std::vector<bool>& is_load, KernelSchedule& schedule) {
+  Placer{graph, is_load, schedule, find_users(graph)}.run();
+}
+
+}  // namespace stitch

@@ -1,0 +1,57 @@
+#include <sstream>
+
+#include "schedule/kernel_schedule.h"
+
+namespace stitch {
+
+const char* to_string(Scheme scheme) {
+  switch (scheme) {
+    case Scheme::kIndependent: return "independent";
+    case Scheme::kLocal: return "local";
+    case Scheme::kWarp: return "warp";
+    case Scheme::kRegional: return "regional";
+    case Scheme::kCluster: return "cluster";
+    case Scheme::kGlobal: return "global";
+    case Scheme::kStore: return "store";
+  }
+  return "";
+}
+
+std::string to_string(const KernelSchedule& schedule, const Graph& graph) {
+  std::ostringstream out;
+  out << "grid " << to_string(schedule.grid) << " threads " << schedule.threads << " shared "
+      << schedule.shared_bytes << "\n";
+  for (size_t a = 0; a < schedule.axes.size(); ++a) {
+    const MappedAxis& mapped = schedule.axes[a];
+    out << "axis " << a << ": " << to_string(mapped.axis.extent);
+    if (mapped.in_grid) out << " grid " << to_string(mapped.blocks);
+    out << " serial " << (mapped.serial_at_run_time ? "?" : to_string(mapped.serial))
+        << " threads " << mapped.threads << " vector " << mapped.vector;
+    if (mapped.chunk > 0) out << " chunk " << mapped.chunk;
+    out << (mapped.is_exact ? "\n" : " ragged\n");
+  }
+  auto show = [&](auto& self, int block, int indent) -> void {
+    for (const LoopBlock::Item& item : schedule.blocks[block].items) {
+      const std::string pad(indent, ' ');
+      if (item.block >= 0) {
+        const LoopSpec& spec = schedule.loops[schedule.blocks[item.block].loop];
+        const char* level = spec.level == LoopSpec::Level::kChunk    ? "chunk"
+                            : spec.level == LoopSpec::Level::kSerial ? "serial"
+                                                                     : "vector";
+        out << pad << "loop " << level << " of axis " << spec.axis << "\n";
+        self(self, item.block, indent + 2);
+      }
+      for (NodeId root : item.roots) {
+        out << pad << info(graph[root]).name << " %" << root << " "
+            << to_string(schedule.schemes.at(root)) << "\n";
+      }
+    }
+  };
+  show(show, 0, 0);
+  for (NodeId value : schedule.kept_on_chip) {
+    out << "kept " << info(graph[value]).name << " %" << value << "\n";
+  }
+  return out.str();
+}
+
+}  // namespace stitch

@@ -1,0 +1,80 @@
+#include "schedule/reduction_arrays.h"
+
+#include <algorithm>
+
+#include "schedule/build_loops.h"
+#include "schedule/place_values.h"
+
+namespace stitch {
+
+std::vector<int> kept_blocks_below(const KernelSchedule& schedule, NodeId root, int block) {
+  std::vector<int> kept;
+  bool below = false;
+  for (int at : path_to(schedule, root)) {
+    if (below && !reduces_loop(schedule, space_of(schedule, root), schedule.blocks[at].loop)) {
+      kept.push_back(at);
+    }
+    below |= at == block;
+  }
+  return kept;
+}
+
+int finish_block(const KernelSchedule& schedule, NodeId root) {
+  int finished_in = 0;
+  for (int block : path_to(schedule, root)) {
+    const int loop = schedule.blocks[block].loop;
+    if (loop >= 0 && reduces_loop(schedule, space_of(schedule, root), loop)) break;
+    finished_in = block;
+  }
+  return finished_in;
+}
+
+int home_block(const KernelSchedule& schedule, NodeId root) {
+  std::vector<int> blocks;
+  for (const auto& [reader, reductions] : schedule.spaces.depends) {
+    if (reductions.count(root)) blocks.push_back(path_to(schedule, reader).back());
+  }
+  if (blocks.empty()) return -1;
+  blocks.push_back(finish_block(schedule, root));
+  return common_block(schedule, blocks);
+}
+
+namespace {
+
+constexpr int64_t kHostBytes = 256 << 10;  // of one array on a worker's stack, within its L2 cache
+constexpr int64_t kCudaElements = 64;      // of one array in a thread's registers
+
+Verdict check_array(const Graph& graph, const KernelSchedule& schedule, NodeId root, int block) {
+  int64_t elements = 1;
+  const std::string what = std::string("the result of ") + info(graph[root]).name;
+  for (int kept : kept_blocks_below(schedule, root, block)) {
+    auto trips = trip_count(schedule, schedule.blocks[kept].loop);
+    if (!trips) {
+      return Verdict::no(kRuleUnboundedArray, what + " would need an array of a size only known "
+                         "at run time", "a static size, or the value goes through memory");
+    }
+    elements *= *trips;
+  }
+  const int64_t limit = schedule.device->is_cuda
+                            ? kCudaElements
+                            : kHostBytes / std::max(4, info(graph[root].type.dtype).bytes);
+  if (elements <= limit) return Verdict::yes();
+  return Verdict::no(kRuleLargeArray, what + " would need " + std::to_string(elements) +
+                     " elements on chip per thread; " + std::to_string(limit) + " fit",
+                     "the value goes through memory");
+}
+
+}  // namespace
+
+Verdict check_arrays(const Graph& graph, const KernelSchedule& schedule) {
+  for (const RootSpace& space : schedule.spaces.roots) {
+    if (family(graph[space.root]) != Family::kReduce) continue;
+    for (int block : {finish_block(schedule, space.root), home_block(schedule, space.root)}) {
+      if (block < 0) continue;
+      if (Verdict fits = check_array(graph, schedule, space.root, block); !fits) return fits;
+    }
+  }
+  return Verdict::yes();
+}
+
+}  // namespace stitch

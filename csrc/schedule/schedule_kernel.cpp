@@ -1,0 +1,122 @@
+#include "schedule/schedule_kernel.h"
+
+#include <algorithm>
+
+#include "schedule/build_loops.h"
+#include "schedule/map_axes.h"
+#include "schedule/place_values.h"
+
+namespace stitch {
+namespace {
+
+constexpr int kLaneBits = 5;
+constexpr int kWidestPartial = 16;  // bytes: a value and its index
+
+// Thread-index bits a root is reduced over.
+int reduced_thread_bits(const KernelSchedule& schedule, const RootSpace& space) {
+  int bits = 0;
+  for (const MappedAxis& mapped : schedule.axes) {
+    if (role_of(space, mapped.axis) == Role::kReduced) {
+      bits |= (mapped.threads - 1) << mapped.thread_shift;
+    }
+  }
+  return bits;
+}
+
+void name_schemes(const Graph& graph, const PlannedKernel& kernel, KernelSchedule& schedule) {
+  for (const RootSpace& space : schedule.spaces.roots) {
+    Scheme scheme = Scheme::kStore;
+    if (family(graph[space.root]) == Family::kReduce) {
+      const int bits = reduced_thread_bits(schedule, space);
+      scheme = bits >> kLaneBits ? Scheme::kRegional : bits ? Scheme::kWarp : Scheme::kLocal;
+      if (scheme == Scheme::kRegional) schedule.shared_bytes = schedule.threads * kWidestPartial;
+      const bool consumed = std::any_of(
+          schedule.spaces.depends.begin(), schedule.spaces.depends.end(),
+          [&](const auto& reader) { return reader.second.count(space.root) > 0; });
+      const bool stored = std::count(kernel.stores.begin(), kernel.stores.end(), space.root) > 0;
+      if (!consumed && stored && scheme == Scheme::kLocal) scheme = Scheme::kStore;
+    }
+    schedule.schemes[space.root] = scheme;
+  }
+  for (NodeId value : schedule.kept_on_chip) schedule.schemes[value] = Scheme::kLocal;
+}
+
+}  // namespace
+
+std::vector<bool> find_loads(const Graph& graph, const PlannedKernel& kernel) {
+  std::vector<bool> is_load(graph.size(), false);
+  for (NodeId load : kernel.loads) is_load[load.index()] = true;
+  return is_load;
+}
+
+KernelSchedule schedule_kernel(const Graph& graph, const PlannedKernel& kernel,
+                               const DeviceSpec& device, int worker_threads, SymbolTable& symbols) {
+  KernelSchedule schedule;
+  schedule.device = &device;
+  const std::vector<bool> is_load = find_loads(graph, kernel);
+  SpacesOrNot found = find_spaces(graph, kernel.roots, is_load);
+  STITCH_CHECK(found.verdict.ok, "a planned kernel cannot be scheduled: " << found.verdict.why);
+  schedule.spaces = std::move(found.spaces);
+  schedule.accesses = find_accesses(graph, schedule.spaces, is_load,
+                                    {kernel.stores.begin(), kernel.stores.end()});
+  for (const Axis& axis : find_axes(schedule.spaces, schedule.accesses)) {
+    schedule.axes.push_back({.axis = axis, .tile = axis.extent});
+  }
+  if (device.is_cuda) {
+    map_axes_cuda(graph, schedule);
+  } else {
+    map_axes_host(graph, schedule, worker_threads);
+  }
+  count_blocks(schedule, symbols);
+  build_loops(graph, schedule);
+  place_values(graph, is_load, schedule);
+  name_schemes(graph, kernel, schedule);
+  return schedule;
+}
+
+int64_t accessed_elements(const Graph& graph, const KernelSchedule& schedule, NodeId value) {
+  double most = 0;
+  const TensorType& type = graph[value].type;
+  for (const Access& access : schedule.accesses.list) {
+    if (access.value != value) continue;
+    std::set<int> atoms;
+    double elements = 1;
+    bool by_data = false;
+    std::vector<VarId> leaves;
+    schedule.accesses.vars.collect(access.offset, leaves);
+    for (VarId var : leaves) {
+      const IndexVar& leaf = schedule.accesses.vars[var];
+      by_data |= leaf.kind == IndexVar::Kind::kValue;
+      if (leaf.kind == IndexVar::Kind::kAtom && atoms.insert(leaf.payload).second) {
+        elements *= static_cast<double>(graph.symbols.hint(leaf.extent));
+      }
+    }
+    if (by_data) {  // one row per index read: the iterations of the root that reads
+      elements = 1;
+      for (const AtomList& dim : space_of(schedule, access.root).dims) {
+        elements *= static_cast<double>(graph.symbols.hint(schedule.spaces.atoms.product(dim)));
+      }
+    }
+    most = std::max(most, elements);
+  }
+  const double all = static_cast<double>(graph.symbols.hint(element_count(type.shape)));
+  return static_cast<int64_t>(std::min(most, all));
+}
+
+int64_t planned_bytes(const Graph& graph, const PlannedKernel& kernel,
+                      const KernelSchedule& schedule) {
+  const std::vector<bool> is_load = find_loads(graph, kernel);
+  int64_t bytes = 0;
+  for (const LeafUse& leaf : find_leaf_uses(graph, is_load, schedule)) {
+    for (NodeId load : leaf.loads) {
+      bytes += accessed_elements(graph, schedule, load) * info(graph[load].type.dtype).bytes;
+    }
+  }
+  for (NodeId store : kernel.stores) {
+    bytes += graph.symbols.hint(element_count(graph[store].type.shape)) *
+             info(graph[store].type.dtype).bytes;
+  }
+  return bytes;
+}
+
+}  // namespace stitch

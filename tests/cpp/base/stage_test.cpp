@@ -1,0 +1,98 @@
+#include "base/stage.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <thread>
+
+#include "base/log.h"
+#include "base/nearest.h"
+
+namespace stitch {
+
+struct Soup {
+  std::string taste;
+};
+std::string print(const Soup& soup) { return "soup: " + soup.taste; }
+
+namespace {
+
+namespace fs = std::filesystem;
+
+class StageTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/stitch_stage_XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    log_.subject = "graph3";
+    log_.dump_dir = std::string(name) + "/dump";
+  }
+  void TearDown() override { fs::remove_all(fs::path(log_.dump_dir).parent_path()); }
+  StageLog log_;
+};
+
+TEST_F(StageTest, ReturnsTheNounAndTimesIt) {
+  const Soup soup = run_stage("cook", log_, [] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    return Soup{"onion"};
+  });
+  run_stage("eat", log_, [] {});
+  EXPECT_EQ(soup.taste, "onion");
+  ASSERT_EQ(log_.times.rows.size(), 2u);
+  EXPECT_EQ(log_.times.rows[1].name, "eat");
+  EXPECT_GE(log_.times.us("cook"), 2000);
+  EXPECT_EQ(log_.times.us("sleep"), 0);
+  EXPECT_FALSE(fs::exists(log_.dump_dir));
+}
+
+TEST_F(StageTest, ErrorsNameTheStage) {
+  try {
+    run_stage("cook", log_, []() -> Soup { throw UserError("no onions"); });
+    FAIL() << "nothing was thrown";
+  } catch (const UserError& error) {
+    EXPECT_STREQ(error.what(), "no onions\n  while running stage cook");
+  }
+}
+
+TEST_F(StageTest, OnlyNamedStagesAreDumped) {
+  log_.dump = "plan,cook";
+  for (const char* stage : {"boil", "cook", "plan"}) {
+    run_stage(stage, log_, [&] { return Soup{stage}; });
+  }
+  EXPECT_FALSE(fs::exists(log_.dump_dir + "/graph3.1.boil.txt"));
+  std::ifstream file(log_.dump_dir + "/graph3.2.cook.txt");
+  std::string text;
+  std::getline(file, text);
+  EXPECT_EQ(text, "soup: cook");
+  EXPECT_TRUE(fs::exists(log_.dump_dir + "/graph3.3.plan.txt"));
+}
+
+TEST(WarnOnce, ReportsEachKeyOnce) {
+  std::vector<std::string> messages;
+  std::mutex mutex;
+  set_warning_sink([&](const std::string& message) {
+    std::lock_guard lock(mutex);
+    messages.push_back(message);
+    warn_once("stage_test inner", "a sink may warn itself");
+  });
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) threads.emplace_back([] { warn_once("stage_test a", "first"); });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_FALSE(warn_once("stage_test a", "second"));
+  EXPECT_EQ(messages, (std::vector<std::string>{"first", "a sink may warn itself"}));
+  set_warning_sink(nullptr);
+  EXPECT_TRUE(warn_once("stage_test b", "nobody listens"));
+}
+
+TEST(NearestName, IsTheOneWithTheFewestEdits) {
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
+  EXPECT_EQ(edit_distance("", "abc"), 3);
+  EXPECT_EQ(nearest_name("polcy", {"target", "policy", "pool_bytes"}), "policy");
+  EXPECT_EQ(nearest_name("x", {}), "");
+}
+
+}  // namespace
+}  // namespace stitch

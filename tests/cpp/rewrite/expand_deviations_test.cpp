@@ -1,0 +1,53 @@
+#include "rewrite/expand_deviations.h"
+
+#include "rewrite/expect_rewrite.h"
+
+namespace stitch {
+namespace {
+
+TEST(ExpandDeviations, IsTwoPassesInTheDtypeOfTheResult) {
+  expect_rewrite(expand_deviations, R"(
+    %x = input : bf16[4,8]
+    %v = sum_sq_dev(%x){axes=[1]} : f32
+    outputs (%v)
+  )",
+                 R"(
+    %x = input : bf16[4,8]
+    %f = cast(%x) : f32
+    %m = div(sum(%f){axes=[1]}, 8)
+    %d = sub(%f, reshape(%m){shape=[4,1]})
+    %v = sum(mul(%d, %d)){axes=[1]}
+    outputs (%v)
+  )");
+}
+
+TEST(ExpandDeviations, ASymbolicCountIsASizeAtRunTime) {
+  expect_rewrite(expand_deviations, R"(
+    %x = input : f32[s0,8,s1]
+    %v = sum_sq_dev(%x){axes=[0,2]}
+    outputs (%v)
+  )",
+                 R"(
+    %x = input : f32[s0,8,s1]
+    %m = div(sum(%x){axes=[0,2]}, full{size=s0*s1} : f32)
+    %d = sub(%x, reshape(%m){shape=[1,8,1]})
+    %v = sum(mul(%d, %d)){axes=[0,2]}
+    outputs (%v)
+  )");
+}
+
+TEST(ExpandDeviations, OfOneNumberIsZeroOrNaN) {
+  expect_rewrite(expand_deviations, R"(
+    %x = input : f32[]
+    %v = sum_sq_dev(%x)
+    outputs (%v)
+  )",
+                 R"(
+    %x = input : f32[]
+    %v = sub(%x, %x)
+    outputs (%v)
+  )");
+}
+
+}  // namespace
+}  // namespace stitch

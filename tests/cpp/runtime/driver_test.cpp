@@ -1,0 +1,182 @@
+#include "runtime/driver.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "cpp/runtime/fake_frame.h"
+
+namespace stitch {
+namespace {
+
+// A device whose kernels are host functions with the host calling convention.
+struct FakeDevice {
+  std::vector<std::string> log;
+  std::vector<int32_t> failing;  // what the flags hold after the launches
+  CudaResult launch_result = 0;
+  int capturing = 0;
+  CudaHandle context = reinterpret_cast<CudaHandle>(1);
+};
+FakeDevice device;
+
+CudaResult fake_launch(CudaHandle, unsigned grid, unsigned, unsigned, unsigned block, unsigned,
+                       unsigned, unsigned shared_bytes, CudaHandle stream, void** parameters,
+                       void**) {
+  device.log.push_back("launch grid " + std::to_string(grid) + " block " + std::to_string(block) +
+                       " shared " + std::to_string(shared_bytes) + " stream " +
+                       std::to_string(reinterpret_cast<uintptr_t>(stream)));
+  if (device.launch_result) return device.launch_result;
+  void* pointers[] = {*static_cast<void**>(parameters[0]), *static_cast<void**>(parameters[1])};
+  FakePlan::add_one(pointers, static_cast<int64_t*>(parameters[2]), 0, grid, nullptr);
+  auto* flag = *static_cast<int32_t**>(parameters[3]);
+  if (flag && !device.failing.empty()) {
+    *flag = device.failing.front();
+    device.failing.erase(device.failing.begin());
+  }
+  return 0;
+}
+
+CudaResult fake_load(CudaHandle* module, const void*) {
+  device.log.push_back("load");
+  *module = reinterpret_cast<CudaHandle>(device.log.size());
+  return 0;
+}
+
+const Driver& fake_driver() {
+  static const Driver table = [] {
+    Driver driver{};
+    driver.device_get = [](int* handle, int ordinal) { return *handle = ordinal, 0; };
+    driver.primary_context_retain = [](CudaHandle* context, int) {
+      return *context = reinterpret_cast<CudaHandle>(9), 0;
+    };
+    driver.context_get_current = [](CudaHandle* context) { return *context = device.context, 0; };
+    driver.context_set_current = [](CudaHandle context) { return device.context = context, 0; };
+    driver.module_load_data = &fake_load;
+    driver.module_get_function = [](CudaHandle* function, CudaHandle module, const char*) {
+      return *function = module, 0;
+    };
+    driver.function_set_attribute = [](CudaHandle, int, int value) {
+      device.log.push_back("shared " + std::to_string(value));
+      return 0;
+    };
+    driver.launch_kernel = &fake_launch;
+    driver.memset_u32_async = [](CudaAddress address, unsigned value, size_t count, CudaHandle) {
+      std::fill_n(reinterpret_cast<unsigned*>(address), count, value);
+      return 0;
+    };
+    driver.copy_to_host_async = [](void* to, CudaAddress from, size_t bytes, CudaHandle) {
+      std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+      return 0;
+    };
+    driver.stream_synchronize = [](CudaHandle) { return device.log.push_back("wait"), 0; };
+    driver.stream_is_capturing = [](CudaHandle, int* status) {
+      return *status = device.capturing, 0;
+    };
+    driver.error_string = [](CudaResult, const char** text) { return *text = "no luck", 0; };
+    return driver;
+  }();
+  return table;
+}
+
+class DriverTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    device = FakeDevice();
+    set_driver(&fake_driver());
+  }
+  void TearDown() override { set_driver(nullptr); }
+};
+
+FakePlan make_plan(int kernels, bool may_fail) {
+  FakePlan plan;
+  NodeId x = plan.add_input(floats({64}));
+  for (int i = 0; i < kernels; ++i) {
+    x = plan.add_kernel(x, 2, 32);
+    plan.graph.nodes[x.index()].op = OpKind::k_gather;
+    plan.graph.nodes[x.index()].origin = {"aten.gather.default", "m.py:" + std::to_string(i)};
+  }
+  for (LoadedKernel& kernel : plan.kernels) {
+    kernel.threads = 32;
+    kernel.shared_bytes = 128;
+    kernel.may_fail = may_fail;
+  }
+  for (KernelSource& source : plan.sources) source.may_fail = may_fail;
+  plan.returns(x);
+  return plan;
+}
+
+TEST_F(DriverTest, LaunchesWithTheStreamOfTheFrame) {
+  const Program program = make_plan(2, false).build(true);
+  FakeFrame frame(program);
+  frame.set(0, std::vector<float>(64, 1));
+  run(program, frame, {});
+  const std::string launch = "launch grid 2 block 32 shared 128 stream 7";
+  EXPECT_EQ(device.log, (std::vector<std::string>{launch, launch})) << "and waits for nothing";
+  EXPECT_EQ(frame.output(0), std::vector<float>(64, 3));
+}
+
+TEST_F(DriverTest, FlagsAreReadOnceAndNameTheLaunchThatFailed) {
+  const Program program = make_plan(3, true).build(true);
+  FakeFrame frame(program);
+  frame.set(0, std::vector<float>(64, 1));
+  run(program, frame, {});
+  EXPECT_EQ(std::count(device.log.begin(), device.log.end(), "wait"), 1);
+  device.failing = {0, 1, 0};
+  FakeFrame again(program);
+  again.set(0, std::vector<float>(64, 1));
+  try {
+    run(program, again, {});
+    FAIL() << "no error";
+  } catch (const OutOfRangeError& error) {
+    EXPECT_STREQ(error.what(), "index out of range in aten.gather.default at m.py:1");
+  }
+}
+
+TEST_F(DriverTest, NothingWaitsDuringACapture) {
+  device.capturing = 1;
+  const Program program = make_plan(1, true).build(true);
+  FakeFrame frame(program);
+  frame.set(0, std::vector<float>(64, 1));
+  run(program, frame, {});
+  EXPECT_EQ(device.log.size(), 1u);
+}
+
+TEST_F(DriverTest, AFailedLaunchNamesKernelAndSizes) {
+  device.launch_result = 2;
+  const Program program = make_plan(1, false).build(true);
+  FakeFrame frame(program);
+  frame.set(0, std::vector<float>(64, 1));
+  try {
+    run(program, frame, {});
+    FAIL() << "no error";
+  } catch (const DriverError& error) {
+    EXPECT_STREQ(error.what(),
+                 "cuLaunchKernel of relu_0 (grid 2, block 32, 128 bytes of shared memory): "
+                 "no luck (2)");
+  }
+}
+
+TEST_F(DriverTest, EqualCubinsAreLoadedOnceAndLargeSharedMemoryIsAskedFor) {
+  const CudaHandle first = load_function("cubin of this test", "a", 1000);
+  EXPECT_EQ(load_function("cubin of this test", "b", 100000), first);
+  EXPECT_NE(load_function("another cubin of this test", "a", 0), first);
+  EXPECT_EQ(device.log, (std::vector<std::string>{"load", "shared 100000", "load"}));
+}
+
+TEST_F(DriverTest, AThreadWithoutContextGetsTheDevices) {
+  device.context = nullptr;
+  ensure_context(0);
+  EXPECT_EQ(device.context, reinterpret_cast<CudaHandle>(9));
+  EXPECT_TRUE(driver_available());
+}
+
+TEST(Driver, ItsAbsenceIsExplained) {
+  const Verdict verdict = driver_available();
+  if (verdict) GTEST_SKIP() << "this machine has a driver";
+  EXPECT_NE(verdict.why, "");
+  EXPECT_NE(verdict.remedy, "");
+  EXPECT_THROW(driver(), UserError);
+}
+
+}  // namespace
+}  // namespace stitch

@@ -1,0 +1,99 @@
+#include "runtime/executor.h"
+
+#include <gtest/gtest.h>
+
+#include "cpp/runtime/fake_frame.h"
+
+namespace stitch {
+namespace {
+
+void fail(void* const*, const int64_t*, int64_t, int64_t, int32_t* error) { *error = 1; }
+
+TEST(Executor, SymbolsGiveSizesGridsAndTheSlab) {
+  FakePlan plan;
+  const Dim n = plan.graph.symbols.add_input(0, 4);
+  plan.graph.integer_positions = {1};
+  NodeId x = plan.add_input(floats({n, 100}));
+  plan.graph.argument_count = 2;
+  x = plan.add_kernel(plan.add_kernel(x, n, 100), n, 100);
+  plan.returns(x);
+  const Program program = plan.build();
+  for (const int64_t size : {1, 9, 0}) {
+    FakeFrame frame(program);
+    frame.set(0, std::vector<float>(size * 100, 1));
+    EXPECT_EQ(run(program, frame, {size}), std::vector<int64_t>{size});
+    EXPECT_EQ(frame.output(0), std::vector<float>(size * 100, 3));
+    EXPECT_EQ(frame.slab_bytes, (size * 400 + 255) / 256 * 256);
+  }
+}
+
+TEST(Executor, LargeLaunchesAreSplitAndSmallOnesAreNot) {
+  for (const int64_t blocks : {1, 4, 1000}) {
+    FakePlan plan;
+    const NodeId x = plan.add_input(floats({blocks * 100}));
+    plan.returns(plan.add_kernel(x, blocks, 100));
+    const Program program = plan.build();
+    FakeFrame frame(program);
+    frame.set(0, std::vector<float>(blocks * 100, 1));
+    run(program, frame, {});
+    EXPECT_EQ(frame.parallel_calls, blocks == 1000 ? 1 : 0);
+    EXPECT_EQ(frame.output(0), std::vector<float>(blocks * 100, 2));
+  }
+}
+
+TEST(Executor, MisalignedAddressesAreAligned) {
+  FakePlan plan;
+  const NodeId x = plan.add_input(floats({9}));
+  const NodeId view = plan.add_alias(x, floats({8}), 1);
+  plan.returns(plan.add_kernel(view, 1, 8));
+  plan.sources[0].pointers[0].alignment_bytes = 8;
+  const Program program = plan.build();
+  FakeFrame frame(program);
+  frame.set(0, std::vector<float>(9, 1));
+  run(program, frame, {});
+  EXPECT_NE(std::find(frame.log.begin(), frame.log.end(), "align 2"), frame.log.end());
+}
+
+TEST(Executor, AnIndexOutOfRangeNamesTheOpsOfTheKernel) {
+  FakePlan plan;
+  const NodeId x = plan.add_input(floats({2}));
+  const NodeId y = plan.add_kernel(x, 1, 2);
+  plan.graph.nodes[y.index()].op = OpKind::k_gather;
+  plan.graph.nodes[y.index()].origin = {"aten.gather.default", "model.py:31"};
+  plan.sources[0].may_fail = plan.kernels[0].may_fail = true;
+  plan.kernels[0].entry = reinterpret_cast<void*>(&fail);
+  plan.returns(y);
+  const Program program = plan.build();
+  FakeFrame frame(program);
+  frame.set(0, {1, 2});
+  try {
+    run(program, frame, {});
+    FAIL() << "no error";
+  } catch (const OutOfRangeError& error) {
+    EXPECT_STREQ(error.what(), "index out of range in aten.gather.default at model.py:31");
+  }
+}
+
+TEST(Executor, ManyPointersGoBeyondTheInlineArray) {
+  FakePlan plan;
+  std::vector<NodeId> inputs;
+  for (int i = 0; i < 100; ++i) inputs.push_back(plan.add_input(floats({1})));
+  const NodeId y = plan.add_kernel(inputs[0], 1, 1);
+  plan.returns(y);
+  std::vector<KernelArgument>& pointers = plan.sources[0].pointers;
+  for (int i = 1; i < 100; ++i) pointers.push_back({inputs[i], false, 1});
+  plan.kernels[0].entry = reinterpret_cast<void*>(
+      +[](void* const* p, const int64_t*, int64_t, int64_t, int32_t*) {
+        float sum = 0;
+        for (int i = 0; i <= 100; ++i) sum += i == 1 ? 0 : *static_cast<float*>(p[i]);
+        *static_cast<float*>(p[1]) = sum;
+      });
+  const Program program = plan.build();
+  FakeFrame frame(program);
+  for (int i = 0; i < 100; ++i) frame.set(i, {static_cast<float>(i)});
+  run(program, frame, {});
+  EXPECT_EQ(frame.output(0), std::vector<float>{4950});
+}
+
+}  // namespace
+}  // namespace stitch

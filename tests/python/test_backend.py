@@ -1,0 +1,291 @@
+"""torch.compile(backend="stitch") as a user runs it: results, memory, sizes, training, fallback."""
+
+import copy
+import threading
+import warnings
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import torch_stitch
+from torch_stitch import _core, backend
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    torch_stitch.reset_counters()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a fallback warns
+        yield
+
+
+def compile_strictly(fn, **options):
+    return torch.compile(fn, backend="stitch", options={"strict": True}, **options)
+
+
+def check(fn, *inputs, rtol=1e-5, atol=1e-5, **options):
+    """Compares values, dtypes and strides with eager, on inputs that each gets for itself."""
+    mine, theirs = ([copy.deepcopy(x) for x in inputs] for _ in range(2))
+    with torch.no_grad():
+        got, expected = compile_strictly(fn, **options)(*mine), fn(*theirs)
+    got = got if isinstance(got, tuple) else (got,)
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    for g, e in zip((*got, *mine), (*expected, *theirs), strict=True):
+        torch.testing.assert_close(g, e, rtol=rtol, atol=atol)
+        if isinstance(e, torch.Tensor):
+            assert g.stride() == e.stride()
+    return got
+
+
+class Block(nn.Module):
+    def __init__(self, width=32):
+        super().__init__()
+        self.norm, self.up = nn.LayerNorm(width), nn.Linear(width, 2 * width)
+        self.down, self.drop = nn.Linear(2 * width, width), nn.Dropout(0.5)
+
+    def forward(self, x):
+        return x + self.drop(self.down(F.gelu(self.up(self.norm(x)))))
+
+
+def test_the_backend_is_registered():
+    assert "stitch" in torch._dynamo.list_backends(exclude_tags=())
+
+
+def test_a_model():
+    check(Block().eval(), torch.randn(4, 7, 32))
+    assert torch_stitch.counters()["kernels"] > 0
+    assert torch_stitch.counters()["fallback_ops"] == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_dtypes(dtype):
+    tolerance = 2e-2 if dtype.itemsize == 2 else 1e-5
+    x = torch.randn(5, 33).to(dtype)
+    check(lambda x: x.softmax(-1) * 3 + x.sum(0), x, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64])
+def test_integers(dtype):
+    a, b = torch.randint(0, 100, (4, 9)).to(dtype), torch.randint(1, 9, (9,)).to(dtype)
+    check(lambda a, b: (a + b, a // b, a % b, a & b, a.sum(0), a.amax(1), a > b, a / b), a, b)
+
+
+def test_several_kernels_and_calls():
+    check(lambda x, w: ((x @ w).relu().sum(-1), (x * 2) @ w), torch.randn(8, 8), torch.randn(8, 8))
+    assert torch_stitch.counters()["library_calls"] == 2
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: torch.randn(6, 4).t(),
+        lambda: torch.randn(12, 8)[::2, 1::2],
+        lambda: torch.randn(1, 4).expand(6, 4),
+        lambda: torch.randn(6, 1).as_strided((6, 1), (1, 17)),
+        lambda: torch.randn(6, 0),
+        lambda: torch.randn(()),
+        lambda: torch.randn(30).as_strided((6, 4), (2, 3)),
+        lambda: torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last),
+    ],
+    ids=["transposed", "strided", "expanded", "odd", "empty", "scalar", "overlapping", "channels"],
+)
+def test_layouts_of_inputs(build):
+    x = build()
+    with torch.no_grad():
+        got, expected = compile_strictly(lambda x: (x + 1).exp())(x), (x + 1).exp()
+    torch.testing.assert_close(got, expected)
+    assert got.stride() == expected.stride() or x.numel() <= 1 or x.dim() == 2
+    torch._dynamo.reset()
+    if x.numel():
+        torch.testing.assert_close(compile_strictly(lambda x: x.sum())(x), x.sum())
+
+
+def test_an_argument_is_changed_in_place():
+    def fn(cache, x):
+        cache.mul_(2).add_(x)
+        return cache.sum()
+
+    check(fn, torch.randn(4, 5), torch.randn(5))
+
+
+def test_running_statistics():
+    model = nn.BatchNorm1d(8)
+    mine, theirs = copy.deepcopy(model), copy.deepcopy(model)
+    x = torch.randn(16, 8)
+    with torch.no_grad():
+        torch.testing.assert_close(compile_strictly(mine)(x), theirs(x))
+    torch.testing.assert_close(mine.state_dict(), theirs.state_dict())
+
+
+def test_outputs_share_memory_as_in_eager():
+    def fn(x):
+        y = x + 1
+        return y, y.clone(), x.clone(), x + 1, x.view(-1)
+
+    x = torch.randn(3, 4)
+    outputs = compile_strictly(fn)(x)
+    pointers = [t.untyped_storage().data_ptr() for t in outputs]
+    assert len(set(pointers)) == 5
+    assert pointers[4] == x.untyped_storage().data_ptr()
+
+
+def test_results_survive_the_next_call():
+    compiled = compile_strictly(lambda x: x * 2)
+    first = compiled(torch.ones(1000))
+    second = compiled(torch.full((1000,), 3.0))
+    assert first.eq(2).all() and second.eq(6).all()
+    first.resize_(2000)
+    assert second.eq(6).all()
+
+
+def test_constants_of_the_graph():
+    check(lambda x: x * torch.tensor(3.0) + torch.tensor([1.0, 2.0]), torch.randn(4, 2))
+
+
+def test_a_dynamic_batch():
+    def fn(x):
+        return x.softmax(-1) + x.mean(0), x[1:], x.shape[0] * 2
+
+    compiled = compile_strictly(fn, dynamic=True)
+    for rows in (6, 9, 2):
+        x = torch.randn(rows, 8)
+        for got, expected in zip(compiled(x), fn(x)):
+            torch.testing.assert_close(got, expected)
+    assert torch_stitch.counters()["fallback_ops"] == 0
+
+
+def test_random_numbers_are_torchs():
+    def fn(x):
+        return F.dropout(x * 2, 0.5) + torch.rand_like(x)
+
+    x = torch.randn(50)
+    torch.manual_seed(3)
+    expected = fn(x)
+    torch.manual_seed(3)
+    torch.testing.assert_close(compile_strictly(fn)(x), expected)
+
+
+@pytest.mark.parametrize("name", ["SGD", "AdamW"])
+def test_training_steps(name):
+    torch.manual_seed(0)
+    start, x = nn.Sequential(Block(), nn.ReLU(), Block()).eval(), torch.randn(6, 32)
+    results = []
+    for wrap in (compile_strictly, lambda model: model):
+        model = copy.deepcopy(start)
+        wrapped, optimizer = wrap(model), getattr(torch.optim, name)(model.parameters(), lr=1e-2)
+        for _ in range(3):
+            optimizer.zero_grad()
+            wrapped(x).square().mean().backward()
+            optimizer.step()
+        results.append(model.state_dict())
+    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)
+
+
+def test_gradients_of_inputs():
+    def fn(x, w):
+        return F.cross_entropy(F.layer_norm(x @ w, (5,)), torch.tensor([0, 1, 4]))
+
+    x, w = torch.randn(3, 4, requires_grad=True), torch.randn(4, 5, requires_grad=True)
+    expected = torch.autograd.grad(fn(x, w), (x, w))
+    got = torch.autograd.grad(compile_strictly(fn)(x, w), (x, w))
+    torch.testing.assert_close(got, expected)
+
+
+def test_graph_breaks():
+    def fn(x):
+        y = x.exp()
+        torch._dynamo.graph_break()
+        return y.sum(-1)
+
+    check(fn, torch.randn(4, 5))
+
+
+def test_views_by_calls_do_not_read_memory_that_is_used_again():
+    def fn(x):
+        y = (x + 1).unfold(0, 2, 1)
+        z = torch.as_strided(x * 2, (3,), (2,), 1)
+        return y * 2, z + 1, (x + 3).diagonal() * 2
+
+    check(fn, torch.randn(6, 6))
+
+
+def test_what_kernels_do_not_take():
+    def fn(x):
+        c = torch.complex(x, x + 1)
+        return (c * c).abs(), x.to_sparse().to_dense() + 1
+
+    check(fn, torch.randn(4, 4))
+
+
+def test_higher_order_ops():
+    def fn(x):
+        return torch.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,)) + 1
+
+    check(fn, torch.ones(4))
+    torch._dynamo.reset()
+    check(fn, -torch.ones(4))
+
+
+def test_two_threads():
+    model, x = Block().eval(), torch.randn(4, 7, 32)
+    with torch.no_grad():
+        expected, compiled = model(x), compile_strictly(model)
+        compiled(x)
+        failures = []
+
+        def work():
+            with torch.no_grad():
+                for _ in range(50):
+                    if not torch.allclose(compiled(x), expected, atol=1e-5):
+                        failures.append(1)
+
+        threads = [threading.Thread(target=work) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not failures
+
+
+def break_compiler(monkeypatch):
+    def fail(*args):
+        raise _core.UnsupportedError("no plan for aten.exp.default")
+
+    monkeypatch.setattr(_core, "compile", fail)
+
+
+def test_a_failure_inside_falls_back_with_one_warning(monkeypatch):
+    break_compiler(monkeypatch)
+    compiled = torch.compile(lambda x: x.exp() + 1, backend="stitch")
+    x = torch.randn(4)
+    with pytest.warns(UserWarning, match="aten.exp.default") as caught:
+        for _ in range(2):
+            torch.testing.assert_close(compiled(x), x.exp() + 1)
+    assert len(caught) == 1
+    assert torch_stitch.counters()["fallback_ops"] == 2
+
+
+def test_strict_makes_a_failure_an_error(monkeypatch):
+    break_compiler(monkeypatch)
+    with pytest.raises(Exception, match="no plan for aten.exp.default"):
+        compile_strictly(lambda x: x.exp())(torch.randn(4))
+
+
+def test_counters_are_plain_and_reset():
+    compile_strictly(lambda x: x.exp().sum())(torch.randn(4))
+    counters = torch_stitch.counters()
+    assert counters["stitched_ops"] >= 2 and counters["kernels"] >= 1
+    assert counters["cache_hits"] + counters["cache_misses"] >= 1
+    torch_stitch.reset_counters()
+    assert set(torch_stitch.counters().values()) == {0}
+
+
+def test_devices_have_targets():
+    cpu, meta = torch.device("cpu"), torch.device("meta")
+    assert backend.find_target({cpu}) == "cpu"
+    assert backend.find_target(set()) == "cpu"
+    assert backend.find_target({meta}) is None
+    assert backend.find_target({cpu, torch.device("cuda:0")}) is None

@@ -1,0 +1,271 @@
+"""The device headers compile as one text for every architecture and for the host."""
+
+import ctypes
+import glob
+import importlib.util
+import pathlib
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HEADERS = sorted((ROOT / "csrc" / "device" / "stitch").glob("*.cuh"))
+ARCHITECTURES = ("sm_80", "sm_90a", "sm_100a")
+HOST_FLAGS = (
+    "-std=c++20 -O3 -march=native -fopenmp-simd -ffp-contract=off -fno-math-errno"
+    " -fno-trapping-math -Wall -Wextra -Werror -shared -fPIC"
+).split()
+
+UNARY_ANY = "neg abs sign square floor ceil trunc round relu".split()
+UNARY_FLOAT = (
+    "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh"
+    " tanh asinh acosh atanh erf erfc erfinv lgamma digamma sigmoid frac"
+).split()
+UNARY_BOOL = "isnan isinf isfinite signbit logical_not".split()
+BINARY_ANY = "add sub mul div_floor div_trunc remainder fmod pow maximum minimum fmax fmin".split()
+BINARY_FLOAT = "div atan2 hypot copysign nextafter".split()
+BINARY_INT = "bitwise_and bitwise_or bitwise_xor shift_left shift_right".split()
+BINARY_BOOL = "eq ne lt le gt ge logical_and logical_or logical_xor".split()
+
+
+def load_embed_device():
+    spec = importlib.util.spec_from_file_location("embed_device", ROOT / "tools/embed_device.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+embed_device = load_embed_device()
+TEXT = embed_device.join_headers(HEADERS)
+
+
+def load_nvrtc():
+    spec = importlib.util.find_spec("nvidia")
+    for base in spec.submodule_search_locations if spec else ():
+        for builtins in glob.glob(f"{base}/*/lib/libnvrtc-builtins.so*"):
+            # The wheel's libnvrtc has no rpath: its companion must be loaded first.
+            ctypes.CDLL(builtins, mode=ctypes.RTLD_GLOBAL)
+            folder = pathlib.Path(builtins).parent
+            return ctypes.CDLL(str(next(folder.glob("libnvrtc.so*"))))
+    return None
+
+
+NVRTC = load_nvrtc()
+needs_nvrtc = pytest.mark.skipif(
+    NVRTC is None, reason="NVRTC is missing: pip install nvidia-cuda-nvrtc"
+)
+
+
+def read_result(program, name):
+    size = ctypes.c_size_t()
+    assert getattr(NVRTC, f"nvrtcGet{name}Size")(program, ctypes.byref(size)) == 0
+    buffer = ctypes.create_string_buffer(size.value)
+    assert getattr(NVRTC, f"nvrtcGet{name}")(program, buffer) == 0
+    return buffer.raw[: size.value]
+
+
+def compile_cuda(kernels, architecture):
+    """PTX of the device text followed by kernels; the cubin must come out too."""
+    source = (TEXT + "namespace stitch {\n" + kernels + "}\n").encode()
+    program = ctypes.c_void_p()
+    assert NVRTC.nvrtcCreateProgram(ctypes.byref(program), source, b"k.cu", 0, None, None) == 0
+    options = [f"--gpu-architecture={architecture}", "--fmad=false", "--std=c++20"]
+    array = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+    status = NVRTC.nvrtcCompileProgram(program, len(options), array)
+    log = read_result(program, "ProgramLog").decode().rstrip("\0\n")
+    assert status == 0, log
+    assert log == "", log
+    assert len(read_result(program, "CUBIN")) > 0
+    ptx = read_result(program, "PTX").decode()
+    NVRTC.nvrtcDestroyProgram(ctypes.byref(program))
+    return ptx
+
+
+def elementwise_kernel(dtype):
+    is_float, is_bool = dtype in ("f32", "f64"), dtype == "bool"
+    unary = [] if is_bool else UNARY_ANY + UNARY_FLOAT * is_float + ["bitwise_not"] * (not is_float)
+    binary = "add mul maximum minimum bitwise_and bitwise_or bitwise_xor".split() * is_bool
+    if not is_bool:
+        binary = BINARY_ANY + (BINARY_FLOAT if is_float else BINARY_INT)
+    storage = "boolean" if is_bool else dtype
+    lines = [f"const {dtype} a = convert<{dtype}>(load(x + i));"]
+    lines += [f"const {dtype} b = convert<{dtype}>(load_if(i < n, y, i));"]
+    results = [f"{name}(a)" for name in unary] + [f"{name}(a, b)" for name in binary]
+    results += ["select(lt(a, b), a, b)", "clamp(a, b, a)"]
+    results += [] if is_bool else ["fma(a, b, a)"]
+    flags = [f"{name}(a)" for name in (["logical_not"] if is_bool else UNARY_BOOL)]
+    flags += [f"{name}(a, b)" for name in BINARY_BOOL]
+    lines += [f"z[i + {k} * n] = convert<{storage}>({r});" for k, r in enumerate(results)]
+    lines += [f"f[i + {k} * n] = convert<boolean>({r});" for k, r in enumerate(flags)]
+    return (
+        f"STITCH_KERNEL(all_{dtype}, 128, 1)(const {storage}* x, const {storage}* y, {storage}* z,"
+        " boolean* f, i64 n) {\n  const i64 i = block_index() * 128 + tid();\n  "
+        + "\n  ".join(lines)
+        + "\n}\n"
+    )
+
+
+DTYPES = ("f32", "f64", "u8", "i8", "i16", "i32", "i64", "bool")
+
+CONVERSIONS = """
+template <class From> STITCH_DEVICE void convert_all(From x, i64 i, i64 n, f16* a, bf16* b, f32* c,
+                                                     f64* d, i64* e, boolean* g) {
+  a[i] = convert<f16>(x); b[i] = convert<bf16>(x); c[i] = convert<f32>(x); d[i] = convert<f64>(x);
+  e[i] = convert<u8>(x) + convert<i8>(x) + convert<i16>(x) + convert<i32>(x) + convert<i64>(x);
+  g[i] = convert<boolean>(x);
+}
+STITCH_KERNEL(conversions, 128, 1)(const f16* s, const bf16* t, const f32* u, const f64* v,
+    const i64* w, const boolean* x, f16* a, bf16* b, f32* c, f64* d, i64* e, boolean* g, i64 n) {
+  const i64 i = block_index() * 128 + tid();
+  convert_all(s[i], i, n, a, b, c, d, e, g);
+  convert_all(t[i], i + n, n, a, b, c, d, e, g);
+  convert_all(u[i], i + 2 * n, n, a, b, c, d, e, g);
+  convert_all(v[i], i + 3 * n, n, a, b, c, d, e, g);
+  convert_all(w[i], i + 4 * n, n, a, b, c, d, e, g);
+  convert_all(x[i], i + 5 * n, n, a, b, c, d, e, g);
+  c[i] += round_to<f16>(u[i]) + round_to<bf16>(u[i]);
+}
+"""
+
+VECTORS = """
+STITCH_KERNEL(vectors, 128, 1)(const bf16* x, f32* y, const i64* index, int* error, i64 n) {
+  const i64 i = block_index() * 128 + tid();
+  const Vec<bf16, 8> in = load_vec<8>(x + 8 * check_index(index[i], n, error));
+  Vec<f32, 8> out;
+  STITCH_UNROLL
+  for (int k = 0; k < 8; ++k) out.v[k] = exp(convert<f32>(in.v[k]));
+  store_vec(y + 8 * i, out);
+}
+"""
+
+REDUCTIONS = """
+STITCH_KERNEL(reductions, 256, 1)(const f32* x, f32* y, i64* z, boolean* b) {
+  STITCH_SHARED(f32, shared, 256);
+  STITCH_SHARED(f64, wide, 8);
+  STITCH_SHARED(Indexed<f32>, indexed, 256);
+  const f32 v = x[tid()];
+  f32 sum = all_reduce<Sum, 0u, 256>(v, shared);
+  sum += all_reduce<Sum, 31u, 256>(v, shared);
+  sum += all_reduce<Prod, 7u, 256>(v, shared);
+  sum += all_reduce<Max, 255u, 256>(v, shared);
+  sum += all_reduce<Min, 0xe8u, 256>(v, shared);
+  sum += convert<f32>(all_reduce<Sum, 255u, 256>(convert<f64>(v), wide));
+  y[tid()] = sum;
+  z[tid()] = all_reduce<ArgMax, 0x61u, 256>(Indexed<f32>{v, tid()}, indexed).index +
+             all_reduce<ArgMin, 31u, 256>(Indexed<f32>{v, tid()}, indexed).index;
+  STITCH_SHARED(bool, flags, 8);
+  b[tid()] = convert<boolean>(all_reduce<Any, 255u, 256>(v > 0.0f, flags) &
+                              all_reduce<All, 0xffu, 256>(v < 9.0f, flags));
+}
+"""
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_function_compiles(dtype, architecture):
+    ptx = compile_cuda(elementwise_kernel(dtype), architecture)
+    assert f".entry all_{dtype}(" in ptx
+
+
+@needs_nvrtc
+def test_own_f32_functions_use_no_local_memory_and_no_approximation():
+    own = "exp exp2 expm1 log log2 log10 log1p sigmoid tanh sin cos tan erf rsqrt".split()
+    body = "".join(f"y[i + {k} * n] = {name}(v); " for k, name in enumerate(own))
+    ptx = compile_cuda(
+        "STITCH_KERNEL(own, 128, 1)(const f32* x, f32* y, i64 n) {"
+        f" const i64 i = tid(); const f32 v = x[i]; {body} }}\n",
+        "sm_90a",
+    )
+    assert ".local" not in ptx
+    assert ".approx" not in ptx
+    assert ".ftz" not in ptx
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_conversions_vectors_and_reductions_compile(architecture):
+    ptx = compile_cuda(CONVERSIONS, architecture)
+    assert "cvt.rn.f16.f32" in ptx
+    assert "cvt.rn.bf16.f32" in ptx
+    ptx = compile_cuda(VECTORS, architecture)
+    assert "v4.b32" in ptx or "v2.b64" in ptx or "v4.f32" in ptx
+    ptx = compile_cuda(REDUCTIONS, architecture)
+    assert "shfl.sync.bfly" in ptx
+    # Two barriers for each of the six reductions that cross warps.
+    assert ptx.count("bar.sync") == 12
+
+
+def test_headers_come_after_what_they_include():
+    names = [path.name for path in embed_device.order_headers(HEADERS)]
+    assert sorted(names) == sorted(path.name for path in HEADERS)
+    assert names.index("prelude.cuh") == 0
+    assert (
+        names.index("math_basic.cuh") < names.index("math_exp.cuh") < names.index("math_trig.cuh")
+    )
+    assert names.index("combine.cuh") < names.index("block.cuh")
+    assert "#include" not in TEXT
+    with pytest.raises(SystemExit, match="prelude.cuh"):
+        embed_device.order_headers([path for path in HEADERS if path.name != "prelude.cuh"])
+
+
+def test_generated_source_defines_the_text(tmp_path):
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("no g++")
+    generated = tmp_path / "device_text.cpp"
+    embed_device.main([str(generated), *map(str, HEADERS)])
+    program = tmp_path / "print.cpp"
+    program.write_text(
+        '#include <cstdio>\n#include "jit/device_text.h"\n'
+        "int main() { auto t = stitch::device_text(); fwrite(t.data(), 1, t.size(), stdout); }\n"
+    )
+    binary = tmp_path / "print"
+    sources = [str(program), str(generated)]
+    subprocess.run(
+        [compiler, "-std=c++20", f"-I{ROOT / 'csrc'}", *sources, "-o", str(binary)], check=True
+    )
+    assert subprocess.run([str(binary)], check=True, capture_output=True, text=True).stdout == TEXT
+
+
+HOST_KERNEL = """
+STITCH_KERNEL(gelu, 1, 1)(const bf16* x, f32* y, boolean* z, i64 n) {
+  STITCH_SIMD
+  for (i64 i = 0; i < n; ++i) {
+    const f32 v = convert<f32>(x[i]);
+    y[i] = mul(mul(0.5f, v), add(1.0f, erf(mul(v, 0x1.6a09e6p-1f))));
+    z[i] = convert<boolean>(gt(v, 0.0f));
+  }
+}
+"""
+
+
+def test_host_kernels_compile_vectorise_and_run(tmp_path):
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("no g++")
+    source = tmp_path / "kernel.cpp"
+    source.write_text(TEXT + "namespace stitch {\n" + HOST_KERNEL + "}\n")
+    library = tmp_path / "kernel.so"
+    result = subprocess.run(
+        [compiler, *HOST_FLAGS, "-fopt-info-vec-optimized", str(source), "-o", str(library)],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert "loop vectorized" in result.stderr
+    bits = np.arange(65536, dtype=np.uint16)
+    x = (bits.astype(np.uint32) << 16).view(np.float32)
+    y, z = np.empty(65536, np.float32), np.empty(65536, np.uint8)
+    pointers = [ctypes.c_void_p(array.ctypes.data) for array in (bits, y, z)]
+    ctypes.CDLL(str(library)).gelu(*pointers, ctypes.c_int64(65536))
+    torch = pytest.importorskip("torch")
+    finite = np.isfinite(x)
+    expected = np.zeros(65536)
+    expected[finite] = torch.nn.functional.gelu(torch.from_numpy(x[finite]).double()).numpy()
+    # 1 + erf loses what erf is near -1, in eager too: an absolute bound scaled by |x|.
+    error = np.abs(y[finite] - expected[finite]) / np.maximum(np.abs(x[finite]), 1e-38)
+    assert error.max() < 2e-7
+    assert np.array_equal(z.astype(bool), x > 0)

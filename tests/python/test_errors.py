@@ -1,0 +1,97 @@
+"""Messages a user can get: what was found, what is allowed, what to do."""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import torch
+
+import torch_stitch
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    torch_stitch.reset_counters()
+
+
+def run_with(options=None, mode=None):
+    fn = torch.compile(lambda x: x + 1, backend="stitch", options=options, mode=mode)
+    return fn(torch.randn(4))
+
+
+@pytest.mark.parametrize(
+    "options, nearest", [({"strct": True}, "strict"), ({"polcy": "auto"}, "policy")]
+)
+def test_an_unknown_option_names_the_nearest(options, nearest):
+    with pytest.raises(Exception, match=nearest):
+        run_with(options)
+
+
+def test_a_wrong_value_names_what_is_allowed():
+    with pytest.raises(Exception, match="auto"):
+        run_with({"policy": "atuo"})
+    with pytest.raises(Exception, match="strict"):
+        run_with({"strict": "maybe"})
+
+
+def test_an_unknown_mode():
+    with pytest.raises(Exception, match='found mode .max-autotune.; the only mode is "default"'):
+        run_with(mode="max-autotune")
+
+
+def test_the_default_mode_is_a_mode():
+    assert run_with(mode="default").shape == (4,)
+
+
+def test_an_unknown_target_of_explain():
+    with pytest.raises(Exception, match="h200"):
+        torch_stitch.explain(lambda x: x + 1, torch.randn(4), target="h20")
+
+
+def test_without_a_compiler_graphs_run_by_the_dispatcher():
+    program = """
+        import warnings
+        import torch, torch_stitch
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            x = torch.randn(4)
+            result = torch.compile(lambda x: x.exp(), backend="stitch")(x)
+        assert torch.equal(result, x.exp())
+        print(*(str(w.message) for w in caught))
+    """
+    environment = {"TORCH_STITCH_CXX": "/nonexistent/c++", "TORCH_STITCH_CACHE": "off"}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **environment},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "/nonexistent/c++" in done.stdout
+
+
+def test_an_index_out_of_range_is_an_error_and_the_process_lives():
+    table = torch.randn(10, 4)
+    fn = torch.compile(lambda i: table[i] * 2, backend="stitch")
+    good, bad = torch.tensor([1, 2]), torch.tensor([1, 12])
+    with torch.no_grad():
+        torch.testing.assert_close(fn(good), table[good] * 2)
+        with pytest.raises(IndexError):
+            fn(bad)
+        torch.testing.assert_close(fn(good), table[good] * 2)
+
+
+def test_sizes_that_depend_on_data_run_by_the_dispatcher():
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        fn = torch.compile(lambda x: torch.nonzero(x) + 1, backend="stitch")
+        with pytest.warns(UserWarning, match="aten.nonzero.default"):
+            assert fn(torch.tensor([0, 1, 1])).tolist() == [[2], [3]]
+    assert torch_stitch.counters()["fallback_ops"] > 0
+
+
+def test_a_name_that_is_no_function_of_the_file():
+    command = [sys.executable, "-m", "torch_stitch", "explain", "nothing.py"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode != 0 and "FILE.py:FUNCTION" in done.stderr

@@ -1,0 +1,166 @@
+"""explain(): plans for devices that are not there, of functions that do not run."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import torch_stitch
+
+KERNEL_KEYS = {
+    "name",
+    "ops",
+    "scheme",
+    "bytes_read",
+    "bytes_written",
+    "bytes_planned",
+    "grid",
+    "block",
+    "shared_bytes",
+    "registers",
+    "spill_bytes",
+    "predicted_us",
+}
+PLAN_KEYS = {
+    "kernels",
+    "library_calls",
+    "launches",
+    "bytes_touched",
+    "bytes_planned",
+    "bytes_unfused",
+    "bytes_compulsory",
+    "graph_breaks",
+    "cuts",
+}
+
+
+def plan_of(*args, **options):
+    return json.loads(torch_stitch.explain(*args, **options).to_json())
+
+
+def test_a_plan_says_all():
+    plan = plan_of(lambda x, w: (x @ w).softmax(-1), torch.randn(64, 64), torch.randn(64, 64))
+    assert PLAN_KEYS <= set(plan)
+    (kernel,) = plan["kernels"]
+    assert KERNEL_KEYS <= set(kernel)
+    assert {"aten.exp.default", "aten.sum.dim_IntList"} <= {op["op"] for op in kernel["ops"]}
+    assert all(op["location"].startswith("test_explain.py:") for op in kernel["ops"])
+    (call,) = plan["library_calls"]
+    assert call["name"] == "aten.mm.default"
+    assert call["bytes_read"] == 2 * 64 * 64 * 4 and call["bytes_written"] == 64 * 64 * 4
+    assert plan["launches"] == 2 and plan["graph_breaks"] == 0
+
+
+def test_bytes_are_counted_once_per_launch():
+    plan = plan_of(lambda x: x.softmax(-1), torch.randn(128, 256))
+    (kernel,) = plan["kernels"]
+    assert kernel["bytes_read"] == kernel["bytes_written"] == 128 * 256 * 4
+    assert plan["bytes_touched"] == plan["bytes_compulsory"] == 2 * 128 * 256 * 4
+    assert plan["bytes_unfused"] > plan["bytes_touched"]
+
+
+@pytest.mark.parametrize("target", ["cpu", "a100", "h100", "h200", "b200"])
+def test_targets_need_not_be_there(target):
+    plan = plan_of(lambda x: F.layer_norm(x, (64,)), torch.randn(32, 64), target=target)
+    assert plan["target"] == target
+    (kernel,) = plan["kernels"]
+    assert kernel["grid"] >= 1
+    if target != "cpu":
+        assert kernel["registers"] > 0 and kernel["spill_bytes"] == 0
+
+
+def test_nothing_runs_and_nothing_changes():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm, self.calls = nn.BatchNorm1d(8), 0
+
+        def forward(self, x, cache):
+            self.calls += 1
+            cache.add_(1)
+            torch._dynamo.graph_break()
+            cache.mul_(2)
+            return self.norm(x) + cache
+
+    model = Model()
+    before = {k: v.clone() for k, v in model.state_dict().items()}
+    x, cache = torch.randn(4, 8), torch.zeros(4, 8)
+    plan = plan_of(model, x, cache)
+    assert plan["graph_breaks"] >= 1
+    assert model.calls == 0 and cache.eq(0).all()
+    for key, value in model.state_dict().items():
+        assert torch.equal(value, before[key])
+
+
+def test_python_sees_integers():
+    def fn(x, n):
+        torch._dynamo.graph_break()
+        return x * 2 if n.item() == 3 else x.exp().sum()
+
+    plan = plan_of(fn, torch.randn(4), torch.tensor(3))
+    assert {op["op"] for k in plan["kernels"] for op in k["ops"]} == {"aten.mul.Tensor"}
+
+
+def test_training_has_two_parts():
+    layer, x = nn.Linear(8, 8), torch.randn(4, 8, requires_grad=True)
+    plan = plan_of(lambda x: F.gelu(layer(x)), x, training=True)
+    assert set(plan) == {"forward", "backward"}
+    assert all(PLAN_KEYS <= set(part) for part in plan.values())
+    assert plan["backward"]["kernels"]
+    assert x.grad is None and layer.weight.grad is None
+
+
+def test_several_calls_do_not_see_each_other():
+    def fn(x):
+        return x.exp().sum(-1)
+
+    compiled = torch.compile(fn, backend="eager")
+    compiled(torch.randn(3, 4))
+    plans = [plan_of(fn, torch.randn(rows, 256)) for rows in range(4, 16)]
+    assert [plan["bytes_touched"] for plan in plans] == [n * 257 * 4 for n in range(4, 16)]
+    with torch.compiler.set_stance("fail_on_recompile"):
+        compiled(torch.randn(3, 4))
+
+
+def test_a_compiled_function_is_explained_as_it_is():
+    fn = torch.compile(lambda x: x.exp() + 1, backend="stitch")
+    assert plan_of(fn, torch.randn(64))["launches"] == 1
+    model = torch.compile(nn.Linear(4, 4), backend="stitch")
+    assert [c["name"] for c in plan_of(model, torch.randn(2, 4))["library_calls"]] == [
+        "aten.addmm.default"
+    ]
+
+
+def test_the_table():
+    report = torch_stitch.explain(lambda x: x.softmax(-1) @ x, torch.randn(64, 64), target="h200")
+    table = str(report)
+    assert "h200" in table and "aten.mm.default" in table and "aten.exp.default" in table
+    assert report.plan["kernels"][0]["name"][:20] in table
+
+
+def test_the_same_plan_each_time():
+    x = torch.randn(64, 64)
+    first, second = (plan_of(lambda x: x.softmax(-1), x, target="h200") for _ in range(2))
+    for plan in (first, second):
+        for kernel in plan["kernels"]:
+            kernel["ops"] = [op["op"] for op in kernel["ops"]]
+    assert first == second
+
+
+def test_the_command_line(tmp_path):
+    source = (
+        "import torch\ndef case():\n    return lambda x: x.softmax(-1), (torch.randn(8, 64),)\n"
+    )
+    (tmp_path / "case.py").write_text(source)
+    command = [sys.executable, "-m", "torch_stitch", "explain", "case.py:case", "--target", "h200"]
+    table = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "h200" in table.stdout
+    found = subprocess.run([*command, "--json"], cwd=tmp_path, capture_output=True, check=True)
+    assert json.loads(found.stdout)["launches"] == 1
+    command[4] = "case.py:other"
+    missing = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert missing.returncode != 0 and "case.py has no other; it has case" in missing.stderr

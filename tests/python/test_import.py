@@ -1,0 +1,208 @@
+"""What an FX graph becomes in the core: types, sizes, layouts, calls, origins."""
+
+import re
+
+import pytest
+import torch
+from functorch.compile import make_boxed_func
+
+from torch_stitch import backend
+from torch_stitch.fx_import import import_graph
+
+
+def import_function(fn, *inputs, dynamic=False, target="cpu", stitch=True):
+    """The imported form of the only graph of fn(*inputs), traced for inference."""
+    found = []
+
+    def compiler(kind, gm, example_inputs):
+        found.append(import_graph(gm, stitch))
+        return make_boxed_func(gm.forward)
+
+    def trace(gm, example_inputs):
+        return backend.trace(gm, example_inputs, target, compiler)
+
+    torch._dynamo.reset()
+    with torch.no_grad():
+        torch.compile(fn, backend=trace, dynamic=dynamic)(*inputs)
+    (imported,) = found
+    return imported
+
+
+def text_of(fn, *inputs, **options):
+    return str(import_function(fn, *inputs, **options).graph)
+
+
+def types_of(text, op):
+    """Types of the nodes of one op: ["f32[4,5]", ...]."""
+    return re.findall(rf"= {op}[({{].*? : (\S+)", text)
+
+
+def library_names(text):
+    return re.findall(r'library.*?name="([^"]+)"', text)
+
+
+def test_pointwise_ops_need_no_call():
+    text = text_of(lambda x, y: torch.tanh(x * y + 1) / y, torch.randn(4, 5), torch.randn(5))
+    assert library_names(text) == []
+    for op in ("mul", "add", "tanh", "div"):
+        assert types_of(text, op) == ["f32[4,5]"]
+
+
+def test_every_op_knows_its_line():
+    line = "test_import.py:"
+    text = text_of(lambda x: torch.exp(x), torch.randn(3))
+    assert re.search(rf"exp\(%0\).*# aten\.exp\.default {line}\d+", text)
+
+
+@pytest.mark.parametrize(
+    "left, right, compute, result",
+    [
+        (torch.int32, torch.float32, "f32", "f32"),
+        (torch.bfloat16, torch.float32, "f32", "f32"),
+        (torch.float16, torch.bfloat16, "f32", "f32"),
+        (torch.int8, torch.int64, "i64", "i64"),
+        (torch.bool, torch.int16, "i16", "i16"),
+        (torch.bfloat16, torch.bfloat16, "bf16", "bf16"),
+    ],
+)
+def test_operands_are_promoted_as_in_eager(left, right, compute, result):
+    text = text_of(torch.add, torch.ones(3).to(left), torch.ones(3).to(right))
+    assert types_of(text, "add") == [f"{result}[3]"]
+    for dtype in types_of(text, "cast"):
+        assert dtype == f"{compute}[3]"
+
+
+def test_bool_arithmetic_is_logic():
+    a = torch.tensor([True, False])
+    assert types_of(text_of(lambda a, b: a + b, a, a), "logical_or") == ["bool[2]"]
+    assert types_of(text_of(lambda a, b: a * b, a, a), "logical_and") == ["bool[2]"]
+    assert types_of(text_of(lambda a: ~a, a), "logical_not") == ["bool[2]"]
+
+
+def test_integer_division_is_done_in_floats():
+    text = text_of(lambda a, b: a / b, torch.arange(3), torch.arange(3) + 1)
+    assert types_of(text, "div") == ["f32[3]"]
+    text = text_of(lambda a: a // 2, torch.arange(3))
+    assert types_of(text, "div_floor") == ["i64[3]"]
+
+
+def test_statistics_of_narrow_floats_are_taken_in_f32():
+    text = text_of(lambda x: (x.mean(-1), x.var(0)), torch.randn(4, 8).bfloat16())
+    assert types_of(text, "sum") == ["f32[4]"]
+    assert types_of(text, "sum_sq_dev") == ["f32[8]"]
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda x: torch.nn.functional.softmax(x, -1),
+        lambda x: torch.nn.functional.log_softmax(x, 0),
+        lambda x: torch.nn.functional.layer_norm(x, (8,)),
+        lambda x: torch.nn.functional.group_norm(x, 2),
+        lambda x: torch.nn.functional.batch_norm(x, None, None, training=True),
+        lambda x: torch.nn.functional.rms_norm(x, (8,)),
+        lambda x: torch.nn.functional.gelu(x, approximate="tanh"),
+        lambda x: torch.nn.functional.silu(x),
+        lambda x: torch.nn.functional.cross_entropy(x, torch.zeros(4, dtype=torch.int64)),
+        lambda x: torch.nn.functional.mse_loss(x, x + 1),
+        lambda x: torch._foreach_addcmul([x, x], [x, x], [x, x], value=2),
+        lambda x: torch._foreach_norm([x, x]),
+        lambda x: (x[:, 2:5], x[1], x.flip(0), x.chunk(2, -1), x.unbind(0), x.t().reshape(-1)),
+        lambda x: (torch.cat([x, x]), torch.stack([x, x]), torch.nn.functional.pad(x, (1, 2))),
+        lambda x: (x[torch.tensor([0, 2])], x.gather(1, torch.zeros(4, 3, dtype=torch.int64))),
+        lambda x: (x.tril(), x.masked_fill(x > 0, 1.0), x.clamp(0, 1), torch.where(x > 0, x, 0)),
+        lambda x: (x.sum(), x.amax(0), x.prod(1), x.any(), x.argmax(-1), x.std(1), x.max(dim=1)),
+        lambda x: (torch.zeros_like(x), torch.arange(8), x.new_ones(3), torch.full((2,), 7)),
+    ],
+)
+def test_memory_bound_ops_need_no_call(build):
+    assert library_names(text_of(build, torch.randn(4, 8))) == []
+
+
+def test_everything_else_is_a_call():
+    text = text_of(lambda x: (x @ x).cumsum(0).sort().values, torch.randn(4, 4))
+    assert library_names(text) == ["aten.mm.default", "aten.cumsum.default", "aten.sort.default"]
+
+
+def test_boolean_masks_are_a_call():
+    def fn(x, mask):
+        return torch.ops.aten.index_put(x, [mask], torch.zeros(()))
+
+    text = text_of(fn, torch.randn(4), torch.tensor([True, False, True, False]))
+    assert library_names(text) == ["aten.index_put.default"]
+
+
+def test_complex_values_pass_between_calls():
+    text = text_of(lambda x: torch.view_as_complex(x).abs() + 1, torch.randn(4, 2))
+    assert "opaque[4]" in text
+    assert types_of(text, "add") == ["f32[4]"]
+
+
+def test_without_stitching_all_is_calls():
+    text = text_of(lambda x: (x + 1).t() @ x, torch.randn(4, 2), stitch=False)
+    assert library_names(text) == ["aten.add.Tensor", "aten.permute.default", "aten.mm.default"]
+
+
+def test_sizes_stay_symbols():
+    def fn(x):
+        return x.mean(0), x[1:], x.view(x.shape[0], 2, -1), x.shape[0] // 2
+
+    text = text_of(fn, torch.randn(6, 8), dynamic=True)
+    assert "f32[s0,s1]" in text
+    assert "f32[s0-1,s1]" in text
+    assert re.search(r"int s\d", text)
+    assert "full{dims=[s0]}" in text  # the count of the mean is known when it runs
+
+
+def test_formulas_of_sizes_are_computed_as_python_does():
+    text = text_of(lambda x: x * (x.shape[0] / (x.shape[0] - 1)), torch.randn(6, 8), dynamic=True)
+    assert types_of(text, "div") == ["f64[]"]
+    assert library_names(text) == []
+
+
+def test_outputs_have_the_strides_of_eager():
+    text = text_of(lambda x: x.t() + 1, torch.randn(4, 5))
+    assert "f32[5,4](1,5)" in text
+
+
+def test_a_clone_is_no_alias_of_its_argument():
+    text = text_of(lambda x: x.clone(), torch.randn(4))
+    assert re.search(r"= layout\(%0\)", text)
+
+
+def test_equal_outputs_are_different_tensors():
+    text = text_of(lambda x: (x + 1, x + 1), torch.randn(4))
+    outputs = re.search(r"outputs \((.*)\)", text).group(1).split(", ")
+    assert len(set(outputs)) == 2
+
+
+def test_a_trailing_copy_is_a_store():
+    def fn(x, y):
+        x.add_(y)
+        return x * 2
+
+    assert re.search(r"mutate %0 <- %\d", text_of(fn, torch.randn(4), torch.randn(4)))
+
+
+def test_tensors_in_the_graph():
+    def fn(x):
+        return x * torch.tensor(3.0) + torch.tensor([1.0, 2.0])
+
+    imported = import_function(fn, torch.randn(2))
+    assert [c.tolist() for c in imported.constants] == [[1.0, 2.0]]
+    assert "full{number=3}" in str(imported.graph)
+    assert "arguments 2 tensors [0,1]" in str(imported.graph)
+
+
+def test_statistics_follow_the_target():
+    def fn(x):
+        return torch.ops.aten.native_layer_norm(x, [8], None, None, 1e-5)
+
+    x = torch.randn(4, 8).bfloat16()
+    outputs = {}
+    for target in ("cpu", "h200"):
+        text = text_of(fn, x, target=target)
+        last = re.findall(r"%\d+", re.search(r"outputs .*", text).group(0))[1:]
+        outputs[target] = [re.search(rf"^{value} = .*? : (\w+)\[", text, re.M) for value in last]
+    assert [m.group(1) for m in outputs["cpu"]] == ["bf16", "bf16"]
+    assert [m.group(1) for m in outputs["h200"]] == ["f32", "f32"]

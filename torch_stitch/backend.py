@@ -1,0 +1,145 @@
+"""The callable behind torch.compile(backend="stitch"): trace, import, compile, wrap, fall back.
+
+Each AOT graph (inference, forward, backward) becomes one compiled program.  What fails in here runs
+by the FX interpreter instead: one warning, counted in `fallback_ops`, an error under strict=True.
+"""
+
+import contextlib
+import functools
+import sys
+import threading
+import warnings
+
+import torch
+from functorch.compile import min_cut_rematerialization_partition
+from torch._dynamo.backends.common import aot_autograd
+
+from torch_stitch import _core
+from torch_stitch.decompositions import decompositions
+from torch_stitch.fx_import import import_graph, tensors_of
+from torch_stitch.nvrtc import find_directories
+
+PROGRESS_AFTER_S = 2.0
+_core.set_nvrtc_directories(find_directories())
+_fallback_ops = 0
+
+
+def stitch(gm, example_inputs, *, mode=None, options=None):
+    """The backend.  Options are the rows of docs/settings.md; the only mode is "default"."""
+    if mode not in (None, "default"):
+        raise ValueError(
+            f'torch_stitch: found mode {mode!r}; the only mode is "default", '
+            "what can be chosen is in `options`"
+        )
+    options = dict(options or {})
+    _core.check_options(options)
+    target = find_target(devices_of(gm, example_inputs))
+    return trace(gm, example_inputs, target or "cpu", functools.partial(compile_graph, options))
+
+
+def trace(gm, example_inputs, target, compiler):
+    """Hands each AOT graph of `gm` to compiler(kind, gm, inputs), where kind names the pass."""
+    aot = aot_autograd(
+        fw_compiler=functools.partial(compiler, "forward"),
+        bw_compiler=functools.partial(compiler, "backward"),
+        inference_compiler=functools.partial(compiler, "inference"),
+        partition_fn=min_cut_rematerialization_partition,
+        decompositions=dict(decompositions(target)),
+        keep_inference_input_mutations=True,
+    )
+    return aot(gm, example_inputs)
+
+
+def devices_of(gm, example_inputs):
+    nodes = [t for node in gm.graph.nodes for t in tensors_of(node)]
+    given = [x for x in example_inputs if isinstance(x, torch.Tensor)]
+    return {tensor.device for tensor in nodes + given}
+
+
+def find_target(devices):
+    """The row of the device table for these devices; None where only library calls will do."""
+    if all(device.type == "cpu" for device in devices):
+        return "cpu"
+    if len(devices) > 1 or next(iter(devices)).type != "cuda" or torch.version.hip:
+        return None
+    properties = torch.cuda.get_device_properties(next(iter(devices)))
+    if (properties.major, properties.minor) == (9, 0):
+        return "h200" if properties.total_memory > 100e9 else "h100"
+    return {8: "a100", 10: "b200"}.get(properties.major) if properties.minor == 0 else None
+
+
+def compile_graph(options, kind, gm, example_inputs):
+    """One AOT graph as a boxed callable."""
+    devices = devices_of(gm, example_inputs)
+    target = find_target(devices)
+    on_cuda = target not in ("cpu", None)
+    index = next(iter(devices)).index or 0 if on_cuda else 0
+    try:
+        with progress(f"torch_stitch: compiling a {kind} graph of {len(gm.graph.nodes)} ops ..."):
+            imported = import_graph(gm, stitch=target is not None)
+            request = imported.graph, imported.calls, options, target or "cpu"
+            compiled = _core.compile(*request, load=True, device_index=index)
+    except Exception as error:
+        if _core.get_option(options, "strict"):
+            raise
+        return fall_back(gm, error)
+    constants = imported.constants
+    if not constants and target in ("cpu", None):
+        return compiled
+
+    def run(args):
+        args.extend(constants)
+        return compiled(args, torch._C._cuda_getCurrentRawStream(index) if on_cuda else 0)
+
+    run._boxed_call = True
+    return run
+
+
+def fall_back(gm, error):
+    """The graph as it is, by the dispatcher."""
+    global _fallback_ops
+    _fallback_ops += sum(node.op == "call_function" for node in gm.graph.nodes)
+    warnings.warn(
+        f"torch_stitch: this graph runs without stitching. {type(error).__name__}: {error}\n"
+        'options={"strict": True} makes this an error.',
+        stacklevel=2,
+    )
+
+    def run(args):
+        return torch.fx.Interpreter(gm).boxed_run(args)
+
+    run._boxed_call = True
+    return run
+
+
+@contextlib.contextmanager
+def progress(text):
+    """A line on a terminal while something takes long."""
+    if not sys.stderr.isatty() or not _core.get_option({}, "progress"):
+        yield
+        return
+    shown = threading.Event()
+
+    def show():
+        shown.set()
+        print(text, end="", file=sys.stderr, flush=True)
+
+    timer = threading.Timer(PROGRESS_AFTER_S, show)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        if shown.is_set():
+            print("\r" + " " * len(text) + "\r", end="", file=sys.stderr, flush=True)
+
+
+def counters():
+    """What happened since the last reset: kernels, library calls, cache hits, seconds."""
+    return {**_core.counters(), "fallback_ops": _fallback_ops}
+
+
+def reset_counters():
+    global _fallback_ops
+    _fallback_ops = 0
+    _core.reset_counters()

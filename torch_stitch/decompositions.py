@@ -1,0 +1,144 @@
+"""Aten ops that are taken apart before import: one list, chosen so that what remains stitches.
+
+Matrix products, convolutions, attention and random ops stay whole (they are library calls), and so
+does what the importer knows directly (var, all) or runs as one call (gradients of embeddings).
+"""
+
+import functools
+
+import torch
+from torch._decomp import core_aten_decompositions, get_decompositions
+
+aten = torch.ops.aten
+
+# Whole in the core ATen set, but only memory traffic.
+TAKEN_APART = (
+    aten._softmax,
+    aten._log_softmax,
+    aten._batch_norm_no_update,
+    aten._batch_norm_with_update_functional,
+    aten._native_batch_norm_legit,
+    aten._native_batch_norm_legit_functional,
+    aten._native_batch_norm_legit_no_training,
+    aten.batch_norm_backward,
+    aten.elu,
+    aten.gelu,
+    aten.hardtanh,
+    aten.leaky_relu,
+    aten.lift,
+    aten.linalg_vector_norm,
+    aten.narrow_copy,
+    aten.native_batch_norm,
+    aten.native_layer_norm,
+    aten.repeat,
+    aten.tril_indices,
+    aten.triu_indices,
+)
+
+# Taken apart by the core ATen set, better left whole.
+LEFT_WHOLE = (
+    aten._scaled_dot_product_flash_attention_for_cpu,
+    aten.all,
+    aten.baddbmm,
+    aten.embedding_dense_backward,
+    aten.scaled_dot_product_attention,
+    aten.var,
+    aten.var_mean,
+)
+
+# Ops whose results after the first are statistics of their 16-bit input.
+STATISTICS = (
+    aten._batch_norm_with_update_functional.default,
+    aten._native_batch_norm_legit.no_stats,
+    aten._native_batch_norm_legit_functional.default,
+    aten.native_layer_norm.default,
+)
+
+# What a foreach op repeats, where that is not the op of its name.
+REPEATED = {
+    "addcdiv": lambda x, a, b, value=1: x + value * (a / b),
+    "addcmul": lambda x, a, b, value=1: x + value * (a * b),
+    "copy": lambda x, source, *_: source.to(x.dtype).expand_as(x).clone(),
+    "maximum": aten.clamp_min,
+    "minimum": aten.clamp_max,
+    "norm": lambda x, ord=2, dtype=None: aten.linalg_vector_norm(x, ord, dtype=dtype),
+    "zero": aten.zeros_like,
+}
+
+
+def _foreach(name, *args, **kwargs):
+    """Each list of a foreach op gives one element at a time, everything else repeats."""
+    if name.startswith("addc") and isinstance(args[-1], torch.Tensor):
+        args = (*args[:-1], args[-1].unbind())
+    count = next(len(a) for a in args if isinstance(a, (list, tuple)))
+    columns = [a if isinstance(a, (list, tuple)) else [a] * count for a in args]
+    repeated = REPEATED.get(name) or getattr(aten, name)
+    return [repeated(*row, **kwargs) for row in zip(*columns)]
+
+
+def _foreach_decompositions():
+    table = {}
+    for full_name in torch._C._dispatch_get_all_op_names():
+        packet, _, overload = full_name.removeprefix("aten::").partition(".")
+        name = packet.removeprefix("_foreach_")
+        if name == packet or name.endswith("_") or name == "mm" or overload.endswith("out"):
+            continue
+        op = getattr(getattr(aten, packet), overload or "default")
+        table[op] = functools.partial(_foreach, name)
+    return table
+
+
+def _native_group_norm(x, weight, bias, batch, channels, inner, groups, eps):
+    """Two-pass statistics; torch's CPU form folds them into scale and shift, which cancels."""
+    wide = x.to(torch._prims_common.get_computation_dtype(x.dtype))
+    wide = wide.reshape(batch, groups, channels // groups, inner)
+    var, mean = torch.var_mean(wide, (2, 3), correction=0, keepdim=True)
+    rstd = torch.rsqrt(var + eps)
+    result = ((wide - mean) * rstd).reshape(x.shape)
+    per_channel = (1, channels) + (1,) * (x.dim() - 2)
+    if weight is not None:
+        result = result * weight.reshape(per_channel)
+    if bias is not None:
+        result = result + bias.reshape(per_channel)
+    return result.to(x.dtype), mean.reshape(batch, groups), rstd.reshape(batch, groups)
+
+
+def _nll_loss_backward(grad, x, target, weight, reduction, ignored, total_weight):
+    """By comparing with class numbers: no zeros to fill and scatter into."""
+    dim = 1 if x.dim() > 1 else 0
+    per_class = [-1 if d == dim else 1 for d in range(x.dim())]
+    target = target.reshape([1 if d == dim else n for d, n in enumerate(x.shape)])
+    grad = grad / total_weight if reduction == 1 else grad
+    grad = grad.unsqueeze(dim) if x.dim() > grad.dim() > 0 else grad
+    grad = grad if weight is None else grad * weight.reshape(per_class)
+    classes = torch.arange(x.shape[dim], device=x.device).reshape(per_class)
+    return torch.where((classes == target) & (target != ignored), -grad, 0)
+
+
+def _with_statistics(decomposition, narrow, x, *args, **kwargs):
+    """The CPU keeps statistics of 16-bit inputs in 16 bits, a GPU in fp32.
+
+    Torch's forms follow the device that is traced, which need not be the one that is planned for.
+    """
+    if x.dtype not in (torch.float16, torch.bfloat16):
+        return decomposition(x, *args, **kwargs)
+    result, *rest = decomposition(x.to(torch.float32), *args, **kwargs)
+    return (result.to(x.dtype), *(s.to(x.dtype) if narrow else s for s in rest))
+
+
+@functools.cache
+def decompositions(target):
+    """The decomposition table for graphs that are planned for `target` ("cpu", "h200", ...)."""
+    table = dict(core_aten_decompositions())
+    for packet in LEFT_WHOLE:
+        for overload in packet.overloads():
+            table.pop(getattr(packet, overload), None)
+    table |= get_decompositions(TAKEN_APART) | _foreach_decompositions()
+    for op in (aten.nll_loss_backward.default, aten.nll_loss2d_backward.default):
+        table[op] = _nll_loss_backward
+    group_norm = functools.partial(_with_statistics, _native_group_norm, target == "cpu")
+    table[aten.native_group_norm.default] = group_norm
+    if target != "cpu":
+        for op in STATISTICS:
+            table[op] = functools.partial(_with_statistics, table[op], False)
+    return table

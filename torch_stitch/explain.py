@@ -1,0 +1,197 @@
+"""explain(): what would be launched for a function, on a device that need not be there.
+
+The function is traced on stand-ins for its inputs and nothing of it runs: every compiled graph
+answers with uninitialised memory of the right shape.
+"""
+
+import copy
+import functools
+import json
+
+import torch
+from torch.utils._pytree import tree_leaves, tree_map
+
+from torch_stitch import _core, backend
+from torch_stitch.fx_import import import_graph
+
+SUMS = ("bytes_touched", "bytes_planned", "bytes_unfused", "bytes_compulsory")
+# Of one kernel, in the order of the report; what differs from run to run is left out.
+KERNEL = (
+    *("name", "ops", "bytes_read", "bytes_written", "bytes_planned", "grid", "block"),
+    *("shared_bytes", "registers", "spill_bytes", "predicted_us"),
+)
+CALL = ("name", "location", "bytes_read", "bytes_written")
+# Each explained function has a backend of its own: no limit must make one run for real.
+TRACING = {
+    "automatic_dynamic_shapes": False,
+    "recompile_limit": 1 << 30,
+    "accumulated_recompile_limit": 1 << 30,
+}
+
+
+class Report:
+    """What explain() found: print() shows a table, to_json() gives all of it."""
+
+    def __init__(self, plan):
+        self.plan = plan
+
+    def to_json(self):
+        return json.dumps(self.plan, indent=1)
+
+    def __str__(self):
+        if "forward" not in self.plan:
+            return render(self.plan)
+        return "\n\n".join(f"{part}\n{render(plan)}" for part, plan in self.plan.items())
+
+
+def explain(fn, *inputs, target=None, policy="auto", training=False):
+    """Plans and compiles fn(*inputs) for `target` without running it; the inputs stay as they are.
+
+    `target` is a row of the device table; without it, the device of the inputs.
+    """
+    options = {"policy": policy} | ({"target": target} if target else {})
+    _core.check_options(options)
+    reports = {"inference": [], "forward": [], "backward": []}
+
+    def compile_graph(found, kind, gm, example_inputs):
+        imported = import_graph(gm, stitch=found is not None)
+        compiled = _core.compile(
+            imported.graph, imported.calls, options, found or "cpu", load=False
+        )
+        reports[kind].append(compiled.report())
+        answer = functools.partial(answer_with, gm.graph.output_node().args[0])
+        answer._boxed_call = True
+        return answer
+
+    def plan(gm, example_inputs):
+        found = target or backend.find_target(backend.devices_of(gm, example_inputs))
+        compiler = functools.partial(compile_graph, found)
+        return backend.trace(gm, example_inputs, found or "cpu", compiler)
+
+    fn = getattr(fn, "_torchdynamo_orig_callable", getattr(fn, "_orig_mod", fn))
+    fn, inputs = stand_in_for(fn, inputs)
+    with torch._dynamo.config.patch(TRACING), torch.set_grad_enabled(training):
+        results = torch.compile(with_own_code(fn), backend=plan)(*inputs)
+        if training:
+            run_backward(tree_leaves(results))
+    forward = merge(reports["inference"] + reports["forward"])
+    if not training:
+        return Report(forward)
+    return Report({"forward": forward, "backward": merge(reports["backward"])})
+
+
+def with_own_code(fn):
+    """A caller whose code object is its own, so that no other compilation of `fn` is touched."""
+
+    def explained(*inputs):
+        return fn(*inputs)
+
+    explained.__code__ = explained.__code__.replace()
+    return explained
+
+
+def run_backward(results):
+    """Asks for the gradients of every leaf, which leaves their `grad` alone."""
+    results = [x for x in results if isinstance(x, torch.Tensor) and x.requires_grad]
+    waiting, seen, leaves = [x.grad_fn for x in results], set(), []
+    while waiting:
+        step = waiting.pop()
+        if step is None or step in seen:
+            continue
+        seen.add(step)
+        leaves += [step.variable] if hasattr(step, "variable") else []
+        waiting += [following for following, _ in step.next_functions]
+    if leaves:
+        gradients = [torch.empty_like(x) for x in results]
+        torch.autograd.grad(results, leaves, gradients, allow_unused=True)
+
+
+def stand_in_for(fn, inputs):
+    """Copies that tracing may write to: tensors in layout alone, all else as it is.
+
+    Integers keep their values, for Python may read them between graphs.
+    """
+    storages, memo = {}, {}
+
+    def stand_in(x):
+        plain = type(x) in (torch.Tensor, torch.nn.Parameter) and x.layout == torch.strided
+        if not plain or id(x) in memo:
+            return memo.get(id(x), x)
+        storage = x.untyped_storage()
+        if storage._cdata not in storages:
+            memory = torch.empty(storage.nbytes(), dtype=torch.uint8, device=x.device)
+            storages[storage._cdata] = memory.untyped_storage()
+        twin = torch.empty(0, dtype=x.dtype, device=x.device)
+        twin.set_(storages[storage._cdata], x.storage_offset(), x.shape, x.stride())
+        if not x.dtype.is_floating_point:
+            twin.copy_(x)
+        if isinstance(x, torch.nn.Parameter):
+            twin = torch.nn.Parameter(twin, x.requires_grad)
+        twin.__dict__.update(x.__dict__)
+        memo[id(x)] = twin.requires_grad_(x.requires_grad)
+        return memo[id(x)]
+
+    inputs = tree_map(stand_in, inputs)
+    if isinstance(fn, torch.nn.Module):
+        for tensor in [*fn.parameters(), *fn.buffers()]:
+            stand_in(tensor)
+        fn = copy.deepcopy(fn, memo)
+    return fn, inputs
+
+
+def answer_with(results, args):
+    """What a compiled graph returns while nothing runs."""
+    args.clear()
+    return [uninitialised(getattr(r, "meta", {"val": r}).get("val")) for r in results]
+
+
+def uninitialised(value):
+    if isinstance(value, torch.SymInt):
+        return value.node.hint
+    if not isinstance(value, torch.Tensor):
+        return value
+    layout = [list(map(uninitialised, sizes)) for sizes in (value.shape, value.stride())]
+    return torch.empty_strided(*layout, dtype=value.dtype, device=value.device)
+
+
+def merge(reports):
+    """One plan of the graphs of a function, in the order in which they were compiled."""
+    kernels = [kernel for report in reports for kernel in report["kernels"]]
+    calls = [call for report in reports for call in report["library_calls"]]
+    return {
+        "target": reports[0]["target"] if reports else None,
+        "kernels": [
+            {key: kernel[key] for key in KERNEL}
+            | {"scheme": {value["value"]: value["scheme"] for value in kernel["schemes"]}}
+            for kernel in kernels
+        ],
+        "library_calls": [{key: call[key] for key in CALL} for call in calls],
+        "launches": len(kernels) + len(calls),
+        **{key: sum(report[key] for report in reports) for key in SUMS},
+        "graph_breaks": max(0, len(reports) - 1),
+        "cuts": [cut for report in reports for cut in report["cuts"]],
+    }
+
+
+def render(plan):
+    """The plan as a table."""
+    lines = [
+        f"plan for {plan['target']}: {len(plan['kernels'])} kernels, "
+        f"{len(plan['library_calls'])} library calls, {plan['graph_breaks']} graph breaks",
+        f"{'kernel':48}{'grid x block':>16}"
+        + "".join(f"{head:>8}" for head in ("regs", "spills", "shared", "MB", "us")),
+    ]
+    for row in plan["kernels"]:
+        lines.append(
+            f"{row['name'][:47]:48}{row['grid']:>9} x {row['block']:<4}"
+            f"{row['registers']:>8}{row['spill_bytes']:>8}{row['shared_bytes']:>8}"
+            f"{(row['bytes_read'] + row['bytes_written']) / 1e6:>8.2f}{row['predicted_us']:>8.1f}"
+        )
+        lines += [f"    {op['op']} {op['location']}" for op in row["ops"]]
+    for row in plan["library_calls"]:
+        name = f"{row['name']} {row['location']}"
+        lines.append(f"{name:88}{(row['bytes_read'] + row['bytes_written']) / 1e6:>8.2f}")
+    for cut in plan["cuts"]:
+        lines.append(f"cut {cut['edge']}: rule {cut['rule']}, {cut['words']} {cut['remedy']}")
+    totals = (f"{key.removeprefix('bytes_')} {plan[key] / 1e6:.2f}" for key in SUMS)
+    return "\n".join([*lines, f"MB: {', '.join(totals)}"])

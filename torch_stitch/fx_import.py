@@ -1,0 +1,288 @@
+"""FX graph in AOT form (fake values in `meta["val"]`) -> core Graph.
+
+Walks the nodes in order.  A node becomes what its rule in fx_ops.py builds, or a library call;
+sizes become Dims over the graph's integer arguments.  Nothing here decides what is fused.  What has
+no form in the core (sizes that depend on data) raises Unsupported, and the caller runs the graph.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import operator
+import os
+import re
+
+import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.fx import Node
+
+from torch_stitch import _core, fx_ops
+from torch_stitch.fx_ops import DTYPES
+
+aten = torch.ops.aten
+TORCH_DIRECTORY = os.path.dirname(torch.__file__)
+FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+OPAQUE_SIZES = {
+    **dict.fromkeys(("FloorDiv", "CleanDiv", "IntTrueDiv"), "floor_div"),
+    **dict.fromkeys(("Mod", "PythonMod"), "modulo"),
+    **dict.fromkeys(("Max", "max"), "max"),
+    "Min": "min",
+}
+COPIES = (aten.clone.default, aten._to_copy.default, aten.lift_fresh_copy.default)
+
+
+class Unsupported(RuntimeError):
+    """The graph has no form in the core; it still runs by the dispatcher."""
+
+
+@dataclasses.dataclass
+class Imported:
+    graph: object  # _core.Graph
+    calls: object  # _core.CallTable: what its library nodes run
+    constants: list  # tensors that the caller appends to the arguments of every call
+
+
+def find_location(node):
+    """The innermost frame of the user's that made this node, as "model.py:31"."""
+    frames = FRAME.findall(node.meta.get("stack_trace") or "")
+    frames = [f for f in frames if not f[0].startswith(TORCH_DIRECTORY)] or frames
+    return f"{os.path.basename(frames[-1][0])}:{frames[-1][1]}" if frames else ""
+
+
+def tensors_of(node):
+    """The tensors among a node's fake values."""
+    value = node.meta.get("val")
+    values = value if isinstance(value, (list, tuple)) else (value,)
+    return [v for v in values if isinstance(v, torch.Tensor)]
+
+
+def is_plain(tensor):
+    """Whether kernels can read it: a strided tensor of numbers that the core has."""
+    strided = tensor.layout == torch.strided and tensor.dtype in DTYPES
+    return strided and not (tensor.is_conj() or tensor.is_neg())
+
+
+def is_view(target):
+    schema = getattr(target, "_schema", None)
+    return bool(schema) and any(r.alias_info and not r.alias_info.is_write for r in schema.returns)
+
+
+def storage_of(tensor):
+    """A key for the memory behind a fake tensor."""
+    return tensor.untyped_storage()._cdata if tensor.layout == torch.strided else id(tensor)
+
+
+class Importer:
+    """One import: `b` is the core's builder, `values` what each FX node became."""
+
+    def __init__(self, stitch):
+        self.b, self.calls, self.stitch = _core.Builder(), _core.CallTable(), stitch
+        self.values, self.symbols, self.constants = {}, {}, []
+
+    # Sizes.
+
+    def dim(self, size):
+        """An int or SymInt as a Dim."""
+        if isinstance(size, torch.SymInt):
+            return self.dim_of(size.node.expr)
+        return _core.Dim(int(size))
+
+    def dims(self, sizes):
+        return [self.dim(size) for size in sizes]
+
+    def dim_of(self, expression):
+        if expression not in self.symbols:
+            self.symbols[expression] = self._make_dim(expression)
+        return self.symbols[expression]
+
+    def _make_dim(self, expression):
+        kind, parts = type(expression).__name__, expression.args
+        if expression.is_Integer:
+            return _core.Dim(int(expression))
+        if expression.is_Pow and parts[1].is_Integer and parts[1] > 0:
+            return functools.reduce(operator.mul, [self.dim_of(parts[0])] * int(parts[1]))
+        if kind == "ModularIndexing":
+            base, divisor, modulus = map(self.dim_of, parts)
+            return self.b.opaque("modulo", self.b.opaque("floor_div", base, divisor), modulus)
+        if expression.is_Add or expression.is_Mul:
+            combine = operator.add if expression.is_Add else operator.mul
+        elif kind in OPAQUE_SIZES:
+            combine = functools.partial(self.b.opaque, OPAQUE_SIZES[kind])
+        else:
+            raise Unsupported(f"the size {expression} depends on data or is no integer formula")
+        return functools.reduce(combine, map(self.dim_of, parts))
+
+    # Arguments.
+
+    def type_of(self, value):
+        if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
+            return _core.TensorType("opaque", self.dims(getattr(value, "shape", ())), [])
+        dtype = DTYPES[value.dtype] if is_plain(value) else "opaque"
+        return _core.TensorType(dtype, self.dims(value.shape), self.dims(value.stride()))
+
+    def placeholder(self, node, position):
+        value = node.meta.get("val")
+        if isinstance(value, torch.Tensor):
+            return self.b.input(node.name, self.type_of(value), position)
+        if isinstance(value, torch.SymInt):
+            self.symbols[value.node.expr] = self.b.symbol(position, value.node.hint or 1)
+        elif value is not None and not isinstance(value, (int, float)):
+            return _core.Argument(position)
+        return value
+
+    def constant(self, gm, node, argument_count):
+        """A tensor that the graph holds: a number where it is one, else an extra argument."""
+        value = operator.attrgetter(node.target)(gm)
+        if not isinstance(value, torch.Tensor):
+            return value
+        node.meta.setdefault("val", value)
+        if value.dim() == 0 and self.stitch and is_plain(value) and value.device.type == "cpu":
+            return fx_ops.scalar(self, value.item(), DTYPES[value.dtype])
+        self.constants.append(value)
+        position = argument_count + len(self.constants) - 1
+        return self.b.input(node.name, self.type_of(value), position)
+
+    # Calls.
+
+    def call(self, node):
+        value = node.meta.get("val")
+        if isinstance(value, (int, float, torch.SymInt, torch.SymFloat, torch.SymBool)):
+            return value
+        if node.target is operator.getitem:
+            return self.values[node.args[0]][node.args[1]]
+        if node.target is aten.copy_.default and node.args[0].op == "placeholder":
+            return self.store(*node.args[:2])
+        rule = fx_ops.RULES.get(str(node.target)) if self.stitch else None
+        given = node.all_input_nodes
+        known = not any(isinstance(self.values[n], _core.Argument) for n in given)
+        if rule and known and all(is_plain(t) for n in [*given, node] for t in tensors_of(n)):
+            args, kwargs = torch.fx.map_arg((node.args, node.kwargs), self.values.__getitem__)
+            with contextlib.suppress(_core.UnsupportedError):  # sizes that symbols leave open
+                result = rule(self, node, *args, **kwargs)
+                if result is not NotImplemented:
+                    return result
+        return self.library(node)
+
+    def store(self, target, source):
+        """A trailing copy_ into an argument."""
+        kept, value = target.meta["val"], self.values[source]
+        if is_plain(kept) and is_plain(source.meta["val"]):
+            value = self.b.cast(value, DTYPES[kept.dtype])
+            if kept.shape != source.meta["val"].shape:
+                value = self.b.expand(value, self.dims(kept.shape))
+        self.b.mutate(self.values[target], value)
+        return value
+
+    def with_layout(self, value, tensor):
+        """`value` with the strides that eager gives `tensor`, where it has others."""
+        if not is_plain(tensor) or any(s == 0 for s in tensor.stride()):
+            return value
+        strides = self.dims(tensor.stride())
+        same = self.b.type(value).strides == strides
+        return value if same else self.b.with_strides(value, strides)
+
+    def library(self, node):
+        inputs, placeholders = [], {}
+
+        def convert(argument):
+            value = self.values[argument] if isinstance(argument, Node) else argument
+            if isinstance(value, torch.SymInt):
+                return self.dim(value)
+            if isinstance(value, (torch.SymFloat, torch.SymBool)):
+                raise Unsupported("it takes a number that is only known when it runs")
+            if not isinstance(value, _core.NodeId):
+                return value
+            if argument not in placeholders:
+                placeholders[argument] = _core.Operand(len(inputs))
+                inputs.append(self.with_layout(value, argument.meta["val"]))
+            return placeholders[argument]
+
+        args, kwargs = torch.fx.node.map_aggregate((node.args, node.kwargs), convert)
+        value = node.meta.get("val")
+        several = isinstance(value, (list, tuple))
+        types = [self.type_of(v) for v in value] if several else [self.type_of(value)]
+        name, function = str(node.target), owning(node)
+        row = self.calls.add_call(name, function, args, kwargs)
+        made = self.b.library(name, row, inputs, [] if value is None else types, several)
+        return tuple(made) if several else made[0]
+
+    # Outputs.
+
+    def outputs(self, node):
+        owners = {}
+        for result in node.args[0]:
+            value = self.values[result] if isinstance(result, Node) else result
+            if isinstance(value, _core.NodeId):
+                self.b.output_tensor(self.own_output(result, value, owners))
+            elif value is None:
+                self.b.output_none()
+            elif isinstance(value, (int, torch.SymInt)):
+                self.b.output_integer(self.dim(value))
+            else:
+                raise Unsupported(f"the graph returns {type(value).__name__}")
+
+    def own_output(self, node, value, owners):
+        """Shares memory with an argument or another output exactly where eager's value does.
+
+        owners: eager's storage of what each core value was first returned as.
+        """
+        tensor, source = node.meta["val"], self.source_of(node)
+        laid_out, storage = self.with_layout(value, tensor), storage_of(tensor)
+        if laid_out != value:  # a copy already
+            return laid_out
+        if source.op == "placeholder":
+            owners.setdefault(self.values[source], storage_of(source.meta["val"]))
+        if owners.setdefault(self.values[source], storage) != storage and is_plain(tensor):
+            return self.b.with_strides(value, self.b.type(value).strides)
+        return value
+
+    def source_of(self, node):
+        """Where the chain of views and dropped copies begins that ends in this node."""
+        while node.op == "call_function":
+            dropped = node.target in COPIES and self.values[node] == self.values[node.args[0]]
+            if not (is_view(node.target) or node.target is operator.getitem or dropped):
+                break
+            node = node.args[0]
+        return node
+
+
+def owning(node):
+    """The op itself; for a view op one that copies, since its operand's memory is used again."""
+    target = node.target
+    if not is_view(target):
+        return target
+    if target is not aten.as_strided.default:
+        packet = getattr(aten, f"{target._schema.name.removeprefix('aten::')}_copy", None)
+        if packet and target._overloadname in packet.overloads():
+            return getattr(packet, target._overloadname)
+    return functools.partial(_copy_view, target, node.args[0].meta["val"].storage_offset())
+
+
+def _copy_view(target, traced_offset, x, *args, **kwargs):
+    """Offsets of as_strided count from the start of the storage, which is another one now."""
+    if target is aten.as_strided.default and len(args) > 2 and args[2] is not None:
+        args = (*args[:2], args[2] - traced_offset + x.storage_offset())
+    return torch.utils._pytree.tree_map(torch.clone, target(x, *args, **kwargs))
+
+
+@unset_fake_temporarily()
+def import_graph(gm, stitch=True):
+    """The core's form of `gm`; with `stitch` False every node is a library call."""
+    importer = Importer(stitch)
+    count = sum(node.op == "placeholder" for node in gm.graph.nodes)
+    for position, node in enumerate(gm.graph.nodes):
+        location = find_location(node)
+        importer.b.set_origin(str(node.target), location)
+        try:
+            if node.op == "placeholder":
+                importer.values[node] = importer.placeholder(node, position)
+            elif node.op == "get_attr":
+                importer.values[node] = importer.constant(gm, node, count)
+            elif node.op == "output":
+                importer.outputs(node)
+            else:
+                importer.values[node] = importer.call(node)
+        except Exception as error:
+            raise Unsupported(f"{node.target} {location}: {error}") from error
+    graph = importer.b.finish(count + len(importer.constants))
+    return Imported(graph, importer.calls, importer.constants)

@@ -1,0 +1,385 @@
+"""Rules of import: how one aten op becomes core nodes.
+
+RULES maps an overload's name to `rule(importer, node, *args, **kwargs)`, where tensors are core
+values and all else is as in the FX graph.  A rule may answer NotImplemented: then the node is a
+library call, as is every op without a rule.  Ops that ops.def names in its `aten` column need none,
+nor do ops that decompositions.py takes apart.
+"""
+
+import functools
+import math
+import operator
+
+import torch
+from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
+
+from torch_stitch import _core
+
+DTYPES = {
+    torch.bool: "bool",
+    torch.uint8: "u8",
+    torch.int8: "i8",
+    torch.int16: "i16",
+    torch.int32: "i32",
+    torch.int64: "i64",
+    torch.float16: "f16",
+    torch.bfloat16: "bf16",
+    torch.float32: "f32",
+    torch.float64: "f64",
+}
+NARROW = {"f16": torch.float16, "bf16": torch.bfloat16}
+FLOATS = (*NARROW, "f32", "f64")
+# On bools there is logic instead of arithmetic and bits; on integers rounding changes nothing.
+BOOL_FORMS = {
+    **dict.fromkeys(("add", "maximum", "bitwise_or", "amax"), "logical_or"),
+    **dict.fromkeys(("mul", "minimum", "bitwise_and", "amin"), "logical_and"),
+    "bitwise_xor": "logical_xor",
+    "bitwise_not": "logical_not",
+}
+ROUNDINGS = ("ceil", "floor", "round", "trunc")
+FORMULAS = {
+    **dict.fromkeys(("FloatTrueDiv", "IntTrueDiv"), "div"),
+    **dict.fromkeys(("FloatPow", "Pow", "PowByNatural"), "pow"),
+    "Add": "add",
+    "Mul": "mul",
+    "OpaqueUnaryFn_sqrt": "sqrt",
+}
+ONE = _core.Dim(1)
+RULES = {}
+
+
+def rule(*names):
+    def register(function):
+        RULES.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+def result_of(node):
+    """The fake value of a node's (first) result."""
+    value = node.meta["val"]
+    return value[0] if isinstance(value, (list, tuple)) else value
+
+
+def dtype_of(node):
+    return DTYPES[result_of(node).dtype]
+
+
+def shape_of(im, node):
+    return im.dims(result_of(node).shape)
+
+
+def scalar(im, number, dtype):
+    """A value, a Python number or a symbolic one as a value of `dtype`."""
+    if isinstance(number, _core.NodeId):
+        return im.b.cast(number, dtype)
+    if isinstance(number, torch.SymInt):
+        return im.b.size_value(dtype, im.dim(number))
+    if isinstance(number, torch.SymFloat):
+        return im.b.cast(formula(im, number.node.expr), dtype)
+    whole = int(number) if math.isfinite(number) and abs(number) < 2**63 else 0
+    return im.b.full(dtype, float(number), whole)
+
+
+def formula(im, expression):
+    """A floating-point formula over sizes, in f64 as Python computes it."""
+    if expression.is_number:
+        return im.b.full("f64", float(expression), 0)
+    op = FORMULAS.get(type(expression).__name__)
+    if type(expression).__name__ == "ToFloat" or expression.is_integer or not op:
+        inner = expression.args[0] if expression.args and not op else expression
+        return im.b.size_value("f64", im.dim_of(inner))
+    first, *rest = (formula(im, part) for part in expression.args)
+    if not rest:
+        return im.b.pointwise(op, [first])
+    return functools.reduce(lambda a, b: im.b.pointwise(op, [a, b]), rest, first)
+
+
+# Pointwise.
+
+
+def pointwise(im, node, op, *operands, dtype=None):
+    """`op` on operands of one dtype (the result's, unless given), cast to the result's."""
+    dtype = dtype or dtype_of(node)
+    op = BOOL_FORMS.get(op, op) if dtype == "bool" else op
+    values = [scalar(im, x, dtype) for x in operands]
+    if dtype not in FLOATS and op in ROUNDINGS:
+        return values[0]
+    return im.b.cast(im.b.pointwise(op, values), dtype_of(node))
+
+
+def predicate(im, node, op, *operands):
+    """An op whose result is bool: operands take their common dtype, numbers are rounded to it."""
+    given = [a.meta["val"] if isinstance(a, torch.fx.Node) else a for a in node.args]
+    kind = ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT
+    dtype = DTYPES[elementwise_dtypes(*given, type_promotion_kind=kind)[1]]
+    if dtype in NARROW:
+        operands = [
+            torch.tensor(x, dtype=NARROW[dtype]).item() if isinstance(x, (int, float)) else x
+            for x in operands
+        ]
+    if dtype not in FLOATS and op in ("isnan", "isinf"):
+        return im.b.pointwise("ne", [operands[0], operands[0]])
+    if dtype not in FLOATS and op == "signbit":
+        return pointwise(im, node, "lt", operands[0], 0, dtype="i64")
+    return pointwise(im, node, op, *operands, dtype=dtype)
+
+
+def plain(build, op, arity, im, node, *operands, **kwargs):
+    """The rule of a row of ops.def."""
+    if kwargs or len(operands) != arity:
+        return NotImplemented
+    return build(im, node, op, *operands)
+
+
+def add_table_rules():
+    """Rules of the ops that ops.def imports one to one, with their scalar overloads."""
+    for row in _core.ops():
+        if row["family"] != "pointwise":
+            continue
+        build = predicate if row["type_rule"] == "bool" else pointwise
+        made = functools.partial(plain, build, row["name"], row["arity"])
+        for name in row["aten"].split():
+            packet, overload = name.split(".")
+            overloads = [overload]
+            if row["arity"] == 2 and overload.startswith("Tensor"):
+                overloads += ["Scalar", "Tensor_Scalar", "Scalar_Tensor"]
+            for other in overloads:
+                RULES.setdefault(f"aten.{packet}.{other}", made)
+
+
+def add(op, im, node, a, b, alpha=1):
+    return pointwise(im, node, op, a, b if alpha == 1 else pointwise(im, node, "mul", b, alpha))
+
+
+def div(im, node, a, b, rounding_mode=None):
+    op = {None: "div", "floor": "div_floor", "trunc": "div_trunc"}[rounding_mode]
+    return pointwise(im, node, op, a, b)
+
+
+@rule("aten.pow.Tensor_Scalar")
+def power(im, node, x, exponent):
+    """Small exponents are products and roots, as in eager."""
+    x = im.b.cast(x, dtype_of(node))
+    if exponent in (1, 2, 3):
+        return functools.reduce(lambda a, b: im.b.pointwise("mul", [a, b]), [x] * int(exponent))
+    root = {0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}.get(exponent)
+    if root and dtype_of(node) in FLOATS:
+        return im.b.pointwise(root, [x])
+    return pointwise(im, node, "pow", x, exponent)
+
+
+@rule("aten.where.self")
+def where(im, node, condition, a, b):
+    branches = [scalar(im, x, dtype_of(node)) for x in (a, b)]
+    return im.b.pointwise("select", [im.b.cast(condition, "bool"), *branches])
+
+
+@rule("aten.clamp.default", "aten.clamp.Tensor")
+def clamp(im, node, x, min=None, max=None):
+    if min is not None and max is not None:
+        return pointwise(im, node, "clamp", x, min, max)
+    if max is None:
+        return pointwise(im, node, "maximum", x, min)
+    return pointwise(im, node, "minimum", x, max)
+
+
+# Reductions.
+
+
+def reduce(im, op, x, dim=None, keepdim=False):
+    """`op` over `dim`: one axis, several, or all of them."""
+    type_ = im.b.type(x)
+    if type_.dtype == "bool" and op.startswith("a"):
+        op = {"amax": "any", "amin": "all"}.get(op, op)
+        x = im.b.cast(x, "u8") if op.startswith("arg") else x
+    rank = len(type_.shape)
+    axes = [] if dim is None or rank == 0 else [dim] if isinstance(dim, int) else list(dim)
+    return im.b.reduce(op, x, axes, im.b.type(x).dtype, bool(keepdim and rank))
+
+
+@rule(
+    *(f"aten.{op}.default" for op in ("amax", "amin", "argmax", "argmin", "max", "min", "prod")),
+    *(f"aten.{op}.{form}" for op in ("any", "all") for form in ("default", "dim", "dims")),
+    "aten.prod.dim_int",
+    "aten.sum.dim_IntList",
+)
+def reduction(im, node, x, dim=None, keepdim=False, dtype=None):
+    op = node.target._opname
+    if op in ("any", "all") and dim == []:
+        return NotImplemented
+    if op in ("any", "all", "prod", "sum"):
+        x = im.b.cast(x, "bool" if op.startswith("a") else dtype_of(node))
+    op = f"a{op}" if op in ("max", "min") else op
+    return im.b.cast(reduce(im, op, x, dim, keepdim), dtype_of(node))
+
+
+@rule("aten.max.dim", "aten.min.dim")
+def extreme_with_index(im, node, x, dim, keepdim=False):
+    op = node.target._opname
+    return tuple(reduce(im, kind + op, x, dim, keepdim) for kind in ("a", "arg"))
+
+
+@rule("aten.mean.default", "aten.mean.dim", "aten.var.correction", "aten.var_mean.correction")
+def moments(im, node, x, dim=None, keepdim=False, dtype=None, correction=None):
+    """Variance and mean; of 16-bit floats in f32."""
+    wanted, shape = dtype_of(node), im.b.type(x).shape
+    dtype = "f32" if wanted in NARROW else wanted
+    x, results = im.b.cast(x, dtype), []
+    axes = (
+        range(len(shape))
+        if not shape or dim in (None, [])
+        else [dim]
+        if isinstance(dim, int)
+        else dim
+    )
+    count = functools.reduce(operator.mul, [shape[axis] for axis in axes], ONE)
+    count = im.b.size_value(dtype, count)
+    if "var" in node.target._opname:
+        freedom = [count, scalar(im, 1 if correction is None else correction, dtype)]
+        freedom = [im.b.pointwise("sub", freedom), scalar(im, 0, dtype)]
+        total = reduce(im, "sum_sq_dev", x, dim, keepdim)
+        results.append(im.b.pointwise("div", [total, im.b.pointwise("maximum", freedom)]))
+    if "mean" in node.target._opname:
+        results.append(im.b.pointwise("div", [reduce(im, "sum", x, dim, keepdim), count]))
+    results = tuple(im.b.cast(result, wanted) for result in results)
+    return results if len(results) > 1 else results[0]
+
+
+# Views.
+
+
+def start_of(start, size):
+    """Where a slice begins, as Python counts: negative from the end, clamped to the extent."""
+    if start is None or (isinstance(start, int) and start == 0):
+        return 0
+    if isinstance(start, int) and start < 0:
+        start = start + size
+    if isinstance(start, int) and isinstance(size, int):
+        return min(max(start, 0), size)
+    return torch.sym_min(torch.sym_max(start, 0), size)
+
+
+@rule("aten.slice.Tensor")
+def slice_dim(im, node, x, dim=0, start=None, end=None, step=1):
+    start = im.dim(start_of(start, node.args[0].meta["val"].shape[dim]))
+    return im.b.slice(x, dim, start, shape_of(im, node)[dim], im.dim(step))
+
+
+@rule("aten.select.int")
+def select(im, node, x, dim, index):
+    start = start_of(index, node.args[0].meta["val"].shape[dim])
+    return im.b.reshape(im.b.slice(x, dim, im.dim(start), ONE, ONE), shape_of(im, node))
+
+
+@rule("aten.split_with_sizes.default")
+def split(im, node, x, sizes, dim=0):
+    results, start = [], _core.Dim(0)
+    for count in im.dims(sizes):
+        results.append(im.b.slice(x, dim, start, count, ONE))
+        start = start + count
+    return tuple(results)
+
+
+@rule("prims.broadcast_in_dim.default")
+def broadcast_in_dim(im, node, x, shape, dimensions):
+    padded = [ONE] * len(shape)
+    for extent, place in zip(im.b.type(x).shape, dimensions):
+        padded[place] = extent
+    return im.b.expand(im.b.reshape(x, padded), shape_of(im, node))
+
+
+# Readers.
+
+
+@rule("aten.cat.default")
+def cat(im, node, parts, dim=0):
+    sources = [part.meta["val"].shape for part in node.args[0]]
+    kept = [part for part, shape in zip(parts, sources) if shape != (0,)] or parts
+    return im.b.cat([im.b.cast(part, dtype_of(node)) for part in kept], dim)
+
+
+@rule("aten.constant_pad_nd.default")
+def pad(im, node, x, padding, value=0):
+    before = [0] * result_of(node).dim()
+    for i in range(len(padding) // 2):
+        before[-1 - i] = padding[2 * i]
+    if any(not isinstance(p, int) or p < 0 for p in padding):
+        return NotImplemented
+    return im.b.pad(x, im.dims(before), shape_of(im, node), float(value), int(value))
+
+
+@rule("aten.gather.default", "aten.index_select.default")
+def gather(im, node, x, dim, index, **kwargs):
+    if not result_of(node).dim():
+        return NotImplemented
+    if node.target._opname == "gather":
+        return im.b.gather(x, index, dim)
+    return im.b.index(x, [index], [dim])
+
+
+@rule("aten.index.Tensor")
+def index(im, node, x, indices):
+    given = [(dim, i) for dim, i in enumerate(indices) if i is not None]
+    if any(im.b.type(i).dtype not in ("i32", "i64") for _, i in given):
+        return NotImplemented
+    return im.b.index(x, [i for _, i in given], [dim for dim, _ in given])
+
+
+@rule("aten.slice_scatter.default")
+def slice_scatter(im, node, x, source, dim=0, start=None, end=None, step=1):
+    start = im.dim(start_of(start, result_of(node).shape[dim]))
+    return im.b.slice_scatter(x, im.b.cast(source, dtype_of(node)), dim, start, im.dim(step))
+
+
+# Sources.
+
+
+def filled(im, node, number):
+    return im.b.expand(scalar(im, number, dtype_of(node)), shape_of(im, node))
+
+
+@rule("aten.arange.start_step")
+def arange(im, node, start, end, step=1, **kwargs):
+    count = shape_of(im, node)[0]
+    if not any(isinstance(x, (float, torch.SymFloat)) for x in (start, step)):
+        line = im.b.iota("i64", count, im.dim(start), im.dim(step))
+        return im.b.cast(line, dtype_of(node))
+    line = im.b.cast(im.b.iota("i64", count, _core.Dim(0), ONE), "f64")
+    line = im.b.pointwise("mul", [line, scalar(im, step, "f64")])
+    return im.b.cast(im.b.pointwise("add", [line, scalar(im, start, "f64")]), dtype_of(node))
+
+
+def cast(im, node, x, *args, **kwargs):
+    return im.b.cast(x, dtype_of(node))
+
+
+def reshape(im, node, x, *args):
+    return im.b.reshape(x, shape_of(im, node))
+
+
+RULES |= {
+    **{f"aten.add.{form}": functools.partial(add, "add") for form in ("Tensor", "Scalar")},
+    **{f"aten.sub.{form}": functools.partial(add, "sub") for form in ("Tensor", "Scalar")},
+    **{f"aten.div.{form}{mode}": div for form in ("Tensor", "Scalar") for mode in ("", "_mode")},
+    **dict.fromkeys(("aten._to_copy.default", "prims.convert_element_type.default"), cast),
+    **{f"aten.{op}.default": cast for op in ("alias", "clone", "lift_fresh_copy")},
+    **{f"aten.{op}.default": reshape for op in ("view", "reshape", "unsqueeze")},
+    "aten.squeeze.dims": reshape,
+    "aten.expand.default": lambda im, node, x, *_, **__: im.b.expand(x, shape_of(im, node)),
+    "aten.permute.default": lambda im, node, x, dims: im.b.permute(x, list(dims)),
+    "aten.flip.default": lambda im, node, x, dims: im.b.flip(x, list(dims)),
+    "aten.embedding.default": lambda im, node, w, i, *_: im.b.index(w, [i], [0]),
+    "aten.full.default": lambda im, node, size, number, **_: filled(im, node, number),
+    "aten.full_like.default": lambda im, node, like, number, **_: filled(im, node, number),
+    "aten.scalar_tensor.default": lambda im, node, number, **_: filled(im, node, number),
+    # Memory that eager leaves as it was.
+    **{
+        f"aten.{op}.default": lambda im, node, *_, **__: filled(im, node, 0)
+        for op in ("empty_strided", "new_empty_strided")
+    },
+    "aten.empty.memory_format": lambda im, node, *_, **__: filled(im, node, 0),
+    "prims.iota.default": lambda im, node, n, *, start, step, **_: arange(im, node, start, n, step),
+}
+add_table_rules()
