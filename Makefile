@@ -28,14 +28,15 @@ $(VENV)/ready_build $(VENV)/ready_test $(VENV)/ready_lint: $(VENV)/ready_%: \
 build-tests: $(VENV)/ready_test
 	@$(PY) tools/build_core.py
 
+# The limits end a run that hangs; they are several times what a run takes.
 test: test-cpp test-python
 
 test-cpp: build-tests
-	@if [ -x $(TESTS) ]; then $(TESTS) --gtest_brief=1; else \
+	@if [ -x $(TESTS) ]; then timeout 900 $(TESTS) --gtest_brief=1; else \
 	  echo "C++ tests not run: GoogleTest was not found (install libgtest-dev, then: make setup)"; fi
 
 test-python: build-tests
-	@$(PY) -m pytest -q tests/python $(wildcard tests/gpu)
+	@timeout 1500 $(PY) -m pytest -q tests/python $(wildcard tests/gpu)
 
 demo: build
 	@$(PY) -m benchmarks.demo

@@ -5,6 +5,7 @@ FUNCTION() returns (callable, inputs).
 
 import argparse
 import importlib.util
+import os
 import sys
 
 from torch_stitch import explain
@@ -13,15 +14,12 @@ from torch_stitch import explain
 def load(place):
     """FILE.py:FUNCTION -> what the function returns."""
     path, _, name = place.rpartition(":")
-    if not path or not name:
-        sys.exit(f"found {place!r}; it must be FILE.py:FUNCTION")
+    if not name or not os.path.isfile(path):
+        sys.exit(f"found {place!r}; it must be FILE.py:FUNCTION, where FILE.py is a file")
     spec = importlib.util.spec_from_file_location("explained", path)
     module = importlib.util.module_from_spec(spec)
     sys.modules["explained"] = module
-    try:
-        spec.loader.exec_module(module)
-    except FileNotFoundError:
-        sys.exit(f"there is no file {path}")
+    spec.loader.exec_module(module)
     if not hasattr(module, name):
         known = [n for n, f in vars(module).items() if callable(f) and not n.startswith("_")]
         sys.exit(f"{path} has no {name}; it has {', '.join(known) or 'no functions'}")

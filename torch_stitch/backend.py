@@ -32,9 +32,14 @@ def stitch(gm, example_inputs, *, mode=None, options=None):
             "what can be chosen is in `options`"
         )
     options = dict(options or {})
-    _core.check_options(options)
+    wanted = _core.get_option(options, "target")
     target = find_target(devices_of(gm, example_inputs))
-    return trace(gm, example_inputs, target or "cpu", functools.partial(compile_graph, options))
+    if wanted != "auto" and (wanted == "cpu") != (target == "cpu"):
+        raise ValueError(
+            f"torch_stitch: found the target {wanted} and tensors on other devices; "
+            "explain(..., target=) plans for devices that are not there"
+        )
+    return trace(gm, example_inputs, target, functools.partial(compile_graph, options))
 
 
 def trace(gm, example_inputs, target, compiler):
@@ -83,12 +88,12 @@ def compile_graph(options, kind, gm, example_inputs):
         if _core.get_option(options, "strict"):
             raise
         return fall_back(gm, error)
-    constants = imported.constants
-    if not constants and target in ("cpu", None):
+    extras = imported.extras
+    if not extras and not on_cuda and kind != "backward":  # which Dynamo wraps as a function
         return compiled
 
     def run(args):
-        args.extend(constants)
+        args += [args[x[0]].shape[x[1]] if isinstance(x, tuple) else x for x in extras]
         return compiled(args, torch._C._cuda_getCurrentRawStream(index) if on_cuda else 0)
 
     run._boxed_call = True
@@ -99,11 +104,11 @@ def fall_back(gm, error):
     """The graph as it is, by the dispatcher."""
     global _fallback_ops
     _fallback_ops += sum(node.op == "call_function" for node in gm.graph.nodes)
-    warnings.warn(
-        f"torch_stitch: this graph runs without stitching. {type(error).__name__}: {error}\n"
-        'options={"strict": True} makes this an error.',
-        stacklevel=2,
-    )
+    # What a compiler printed stays out; its source is kept.
+    first, *rest = str(error).splitlines()
+    frames = [line for line in rest if line.startswith("  while")]
+    reason = "\n".join([f"{type(error).__name__}: {first}", *frames])
+    warnings.warn(f"torch_stitch: this graph runs without stitching. {reason}", stacklevel=2)
 
     def run(args):
         return torch.fx.Interpreter(gm).boxed_run(args)
@@ -115,23 +120,21 @@ def fall_back(gm, error):
 @contextlib.contextmanager
 def progress(text):
     """A line on a terminal while something takes long."""
-    if not sys.stderr.isatty() or not _core.get_option({}, "progress"):
-        yield
-        return
-    shown = threading.Event()
+    shown = []
 
     def show():
-        shown.set()
+        shown.append(text)
         print(text, end="", file=sys.stderr, flush=True)
 
     timer = threading.Timer(PROGRESS_AFTER_S, show)
-    timer.start()
+    if sys.stderr.isatty() and _core.get_option({}, "progress"):
+        timer.start()
     try:
         yield
     finally:
         timer.cancel()
-        if shown.is_set():
-            print("\r" + " " * len(text) + "\r", end="", file=sys.stderr, flush=True)
+        if shown:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 def counters():

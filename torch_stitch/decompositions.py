@@ -12,39 +12,18 @@ from torch._decomp import core_aten_decompositions, get_decompositions
 aten = torch.ops.aten
 
 # Whole in the core ATen set, but only memory traffic.
-TAKEN_APART = (
-    aten._softmax,
-    aten._log_softmax,
-    aten._batch_norm_no_update,
-    aten._batch_norm_with_update_functional,
-    aten._native_batch_norm_legit,
-    aten._native_batch_norm_legit_functional,
-    aten._native_batch_norm_legit_no_training,
-    aten.batch_norm_backward,
-    aten.elu,
-    aten.gelu,
-    aten.hardtanh,
-    aten.leaky_relu,
-    aten.lift,
-    aten.linalg_vector_norm,
-    aten.narrow_copy,
-    aten.native_batch_norm,
-    aten.native_layer_norm,
-    aten.repeat,
-    aten.tril_indices,
-    aten.triu_indices,
-)
+TAKEN_APART = """
+    _softmax _log_softmax _batch_norm_no_update _batch_norm_with_update_functional
+    _native_batch_norm_legit _native_batch_norm_legit_functional batch_norm_backward
+    _native_batch_norm_legit_no_training native_batch_norm native_layer_norm elu gelu hardtanh
+    leaky_relu lift linalg_vector_norm narrow_copy repeat tril_indices triu_indices
+""".split()
 
 # Taken apart by the core ATen set, better left whole.
-LEFT_WHOLE = (
-    aten._scaled_dot_product_flash_attention_for_cpu,
-    aten.all,
-    aten.baddbmm,
-    aten.embedding_dense_backward,
-    aten.scaled_dot_product_attention,
-    aten.var,
-    aten.var_mean,
-)
+LEFT_WHOLE = """
+    _scaled_dot_product_flash_attention_for_cpu scaled_dot_product_attention
+    all baddbmm embedding_dense_backward var var_mean
+""".split()
 
 # Ops whose results after the first are statistics of their 16-bit input.
 STATISTICS = (
@@ -130,10 +109,11 @@ def _with_statistics(decomposition, narrow, x, *args, **kwargs):
 def decompositions(target):
     """The decomposition table for graphs that are planned for `target` ("cpu", "h200", ...)."""
     table = dict(core_aten_decompositions())
-    for packet in LEFT_WHOLE:
+    for packet in (getattr(aten, name) for name in LEFT_WHOLE):
         for overload in packet.overloads():
             table.pop(getattr(packet, overload), None)
-    table |= get_decompositions(TAKEN_APART) | _foreach_decompositions()
+    table |= get_decompositions([getattr(aten, name) for name in TAKEN_APART])
+    table |= _foreach_decompositions()
     for op in (aten.nll_loss_backward.default, aten.nll_loss2d_backward.default):
         table[op] = _nll_loss_backward
     group_norm = functools.partial(_with_statistics, _native_group_norm, target == "cpu")

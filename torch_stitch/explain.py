@@ -15,12 +15,8 @@ from torch_stitch import _core, backend
 from torch_stitch.fx_import import import_graph
 
 SUMS = ("bytes_touched", "bytes_planned", "bytes_unfused", "bytes_compulsory")
-# Of one kernel, in the order of the report; what differs from run to run is left out.
-KERNEL = (
-    *("name", "ops", "bytes_read", "bytes_written", "bytes_planned", "grid", "block"),
-    *("shared_bytes", "registers", "spill_bytes", "predicted_us"),
-)
-CALL = ("name", "location", "bytes_read", "bytes_written")
+# What differs from run to run, or stands in the report under another name.
+HIDDEN = ("text", "compile_ms", "from_cache", "schemes")
 # Each explained function has a backend of its own: no limit must make one run for real.
 TRACING = {
     "automatic_dynamic_shapes": False,
@@ -66,7 +62,7 @@ def explain(fn, *inputs, target=None, policy="auto", training=False):
     def plan(gm, example_inputs):
         found = target or backend.find_target(backend.devices_of(gm, example_inputs))
         compiler = functools.partial(compile_graph, found)
-        return backend.trace(gm, example_inputs, found or "cpu", compiler)
+        return backend.trace(gm, example_inputs, found, compiler)
 
     fn = getattr(fn, "_torchdynamo_orig_callable", getattr(fn, "_orig_mod", fn))
     fn, inputs = stand_in_for(fn, inputs)
@@ -161,11 +157,11 @@ def merge(reports):
     return {
         "target": reports[0]["target"] if reports else None,
         "kernels": [
-            {key: kernel[key] for key in KERNEL}
-            | {"scheme": {value["value"]: value["scheme"] for value in kernel["schemes"]}}
+            {key: value for key, value in kernel.items() if key not in HIDDEN}
+            | {"scheme": {row["value"]: row["scheme"] for row in kernel["schemes"]}}
             for kernel in kernels
         ],
-        "library_calls": [{key: call[key] for key in CALL} for call in calls],
+        "library_calls": calls,
         "launches": len(kernels) + len(calls),
         **{key: sum(report[key] for report in reports) for key in SUMS},
         "graph_breaks": max(0, len(reports) - 1),

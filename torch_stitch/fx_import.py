@@ -2,11 +2,10 @@
 
 Walks the nodes in order.  A node becomes what its rule in fx_ops.py builds, or a library call;
 sizes become Dims over the graph's integer arguments.  Nothing here decides what is fused.  What has
-no form in the core (sizes that depend on data) raises Unsupported, and the caller runs the graph.
+no form in the core (sizes that depend on data) is an UnsupportedError: the caller runs the graph.
 """
 
 import contextlib
-import dataclasses
 import functools
 import operator
 import os
@@ -17,6 +16,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import Node
 
 from torch_stitch import _core, fx_ops
+from torch_stitch._core import UnsupportedError
 from torch_stitch.fx_ops import DTYPES
 
 aten = torch.ops.aten
@@ -29,17 +29,6 @@ OPAQUE_SIZES = {
     "Min": "min",
 }
 COPIES = (aten.clone.default, aten._to_copy.default, aten.lift_fresh_copy.default)
-
-
-class Unsupported(RuntimeError):
-    """The graph has no form in the core; it still runs by the dispatcher."""
-
-
-@dataclasses.dataclass
-class Imported:
-    graph: object  # _core.Graph
-    calls: object  # _core.CallTable: what its library nodes run
-    constants: list  # tensors that the caller appends to the arguments of every call
 
 
 def find_location(node):
@@ -73,13 +62,30 @@ def storage_of(tensor):
 
 
 class Importer:
-    """One import: `b` is the core's builder, `values` what each FX node became."""
+    """One import: `b` is the core's builder, `values` what each FX node became.
 
-    def __init__(self, stitch):
+    In the end `graph` and `calls`, what its library nodes run, go to the core.  The caller appends
+    `extras` to the arguments of every call: tensors that the graph holds, and (position, dimension)
+    for sizes that only tensor arguments know.
+    """
+
+    def __init__(self, placeholders, stitch):
         self.b, self.calls, self.stitch = _core.Builder(), _core.CallTable(), stitch
-        self.values, self.symbols, self.constants = {}, {}, []
+        self.values, self.symbols, self.sizes = {}, {}, {}
+        self.extras, self.argument_count, self.graph = [], len(placeholders), None
+        self.made_in_place = {}  # core value -> eager's storage of the argument that holds it
 
-    # Sizes.
+        for position, node in enumerate(placeholders):
+            value = node.meta.get("val")
+            if isinstance(value, torch.SymInt):
+                self.symbols[value.node.expr] = self.b.symbol(position, value.node.hint or 1)
+            for dimension, size in enumerate(getattr(value, "shape", ())):
+                if isinstance(size, torch.SymInt):
+                    self.sizes[size.node.expr] = position, dimension, size.node.hint
+
+    def extra_position(self, extra):
+        self.extras.append(extra)
+        return self.argument_count + len(self.extras) - 1
 
     def dim(self, size):
         """An int or SymInt as a Dim."""
@@ -99,6 +105,9 @@ class Importer:
         kind, parts = type(expression).__name__, expression.args
         if expression.is_Integer:
             return _core.Dim(int(expression))
+        if expression.is_Symbol and expression in self.sizes:
+            *place, hint = self.sizes[expression]
+            return self.b.symbol(self.extra_position(tuple(place)), hint)
         if expression.is_Pow and parts[1].is_Integer and parts[1] > 0:
             return functools.reduce(operator.mul, [self.dim_of(parts[0])] * int(parts[1]))
         if kind == "ModularIndexing":
@@ -109,10 +118,10 @@ class Importer:
         elif kind in OPAQUE_SIZES:
             combine = functools.partial(self.b.opaque, OPAQUE_SIZES[kind])
         else:
-            raise Unsupported(f"the size {expression} depends on data or is no integer formula")
+            raise UnsupportedError(
+                f"the size {expression} depends on data or is no integer formula"
+            )
         return functools.reduce(combine, map(self.dim_of, parts))
-
-    # Arguments.
 
     def type_of(self, value):
         if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
@@ -124,13 +133,10 @@ class Importer:
         value = node.meta.get("val")
         if isinstance(value, torch.Tensor):
             return self.b.input(node.name, self.type_of(value), position)
-        if isinstance(value, torch.SymInt):
-            self.symbols[value.node.expr] = self.b.symbol(position, value.node.hint or 1)
-        elif value is not None and not isinstance(value, (int, float)):
-            return _core.Argument(position)
-        return value
+        plain = value is None or isinstance(value, (int, float, torch.SymInt))
+        return value if plain else _core.Argument(position)
 
-    def constant(self, gm, node, argument_count):
+    def constant(self, gm, node):
         """A tensor that the graph holds: a number where it is one, else an extra argument."""
         value = operator.attrgetter(node.target)(gm)
         if not isinstance(value, torch.Tensor):
@@ -138,11 +144,7 @@ class Importer:
         node.meta.setdefault("val", value)
         if value.dim() == 0 and self.stitch and is_plain(value) and value.device.type == "cpu":
             return fx_ops.scalar(self, value.item(), DTYPES[value.dtype])
-        self.constants.append(value)
-        position = argument_count + len(self.constants) - 1
-        return self.b.input(node.name, self.type_of(value), position)
-
-    # Calls.
+        return self.b.input(node.name, self.type_of(value), self.extra_position(value))
 
     def call(self, node):
         value = node.meta.get("val")
@@ -157,7 +159,7 @@ class Importer:
         known = not any(isinstance(self.values[n], _core.Argument) for n in given)
         if rule and known and all(is_plain(t) for n in [*given, node] for t in tensors_of(n)):
             args, kwargs = torch.fx.map_arg((node.args, node.kwargs), self.values.__getitem__)
-            with contextlib.suppress(_core.UnsupportedError):  # sizes that symbols leave open
+            with contextlib.suppress(UnsupportedError, _core.StitchError):
                 result = rule(self, node, *args, **kwargs)
                 if result is not NotImplemented:
                     return result
@@ -166,6 +168,8 @@ class Importer:
     def store(self, target, source):
         """A trailing copy_ into an argument."""
         kept, value = target.meta["val"], self.values[source]
+        if value in self.made_in_place:
+            return value
         if is_plain(kept) and is_plain(source.meta["val"]):
             value = self.b.cast(value, DTYPES[kept.dtype])
             if kept.shape != source.meta["val"].shape:
@@ -189,7 +193,7 @@ class Importer:
             if isinstance(value, torch.SymInt):
                 return self.dim(value)
             if isinstance(value, (torch.SymFloat, torch.SymBool)):
-                raise Unsupported("it takes a number that is only known when it runs")
+                raise UnsupportedError("it takes a number that is only known when it runs")
             if not isinstance(value, _core.NodeId):
                 return value
             if argument not in placeholders:
@@ -201,15 +205,16 @@ class Importer:
         value = node.meta.get("val")
         several = isinstance(value, (list, tuple))
         types = [self.type_of(v) for v in value] if several else [self.type_of(value)]
-        name, function = str(node.target), owning(node)
+        in_place = find_in_place_form(node)
+        name, function = str(in_place or node.target), in_place or owning(node)
         row = self.calls.add_call(name, function, args, kwargs)
         made = self.b.library(name, row, inputs, [] if value is None else types, several)
+        if in_place:
+            self.made_in_place[made[0]] = storage_of(node.args[0].meta["val"])
         return tuple(made) if several else made[0]
 
-    # Outputs.
-
     def outputs(self, node):
-        owners = {}
+        owners = dict(self.made_in_place)
         for result in node.args[0]:
             value = self.values[result] if isinstance(result, Node) else result
             if isinstance(value, _core.NodeId):
@@ -219,7 +224,7 @@ class Importer:
             elif isinstance(value, (int, torch.SymInt)):
                 self.b.output_integer(self.dim(value))
             else:
-                raise Unsupported(f"the graph returns {type(value).__name__}")
+                raise UnsupportedError(f"the graph returns {type(value).__name__}")
 
     def own_output(self, node, value, owners):
         """Shares memory with an argument or another output exactly where eager's value does.
@@ -230,7 +235,7 @@ class Importer:
         laid_out, storage = self.with_layout(value, tensor), storage_of(tensor)
         if laid_out != value:  # a copy already
             return laid_out
-        if source.op == "placeholder":
+        if source.op in ("placeholder", "get_attr"):
             owners.setdefault(self.values[source], storage_of(source.meta["val"]))
         if owners.setdefault(self.values[source], storage) != storage and is_plain(tensor):
             return self.b.with_strides(value, self.b.type(value).strides)
@@ -244,6 +249,19 @@ class Importer:
                 break
             node = node.args[0]
         return node
+
+
+def find_in_place_form(node):
+    """What writes its first operand: for an op whose result only goes back into an argument."""
+    first = node.args[0] if node.args else None
+    if not isinstance(first, Node) or first.op != "placeholder" or len(first.users) != 2:
+        return None
+    stored = any(n.target is aten.copy_.default and n.args[1] is node for n in first.users)
+    same = stored and node.meta["val"].stride() == first.meta["val"].stride()
+    if not same or not str(node.target).startswith("aten."):
+        return None
+    packet = getattr(aten, str(node.target).split(".")[1] + "_", None)
+    return getattr(packet, node.target._overloadname, None)
 
 
 def owning(node):
@@ -268,8 +286,7 @@ def _copy_view(target, traced_offset, x, *args, **kwargs):
 @unset_fake_temporarily()
 def import_graph(gm, stitch=True):
     """The core's form of `gm`; with `stitch` False every node is a library call."""
-    importer = Importer(stitch)
-    count = sum(node.op == "placeholder" for node in gm.graph.nodes)
+    importer = Importer(gm.graph.find_nodes(op="placeholder"), stitch)
     for position, node in enumerate(gm.graph.nodes):
         location = find_location(node)
         importer.b.set_origin(str(node.target), location)
@@ -277,12 +294,12 @@ def import_graph(gm, stitch=True):
             if node.op == "placeholder":
                 importer.values[node] = importer.placeholder(node, position)
             elif node.op == "get_attr":
-                importer.values[node] = importer.constant(gm, node, count)
+                importer.values[node] = importer.constant(gm, node)
             elif node.op == "output":
                 importer.outputs(node)
             else:
                 importer.values[node] = importer.call(node)
         except Exception as error:
-            raise Unsupported(f"{node.target} {location}: {error}") from error
-    graph = importer.b.finish(count + len(importer.constants))
-    return Imported(graph, importer.calls, importer.constants)
+            raise UnsupportedError(f"{node.target} {location}: {error}") from error
+    importer.graph = importer.b.finish(importer.argument_count + len(importer.extras))
+    return importer

@@ -15,28 +15,20 @@ from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dty
 
 from torch_stitch import _core
 
-DTYPES = {
-    torch.bool: "bool",
-    torch.uint8: "u8",
-    torch.int8: "i8",
-    torch.int16: "i16",
-    torch.int32: "i32",
-    torch.int64: "i64",
-    torch.float16: "f16",
-    torch.bfloat16: "bf16",
-    torch.float32: "f32",
-    torch.float64: "f64",
-}
+NAMES = """
+    bool=bool uint8=u8 int8=i8 int16=i16 int32=i32 int64=i64
+    float16=f16 bfloat16=bf16 float32=f32 float64=f64
+"""
+DTYPES = {getattr(torch, name): short for name, short in (p.split("=") for p in NAMES.split())}
 NARROW = {"f16": torch.float16, "bf16": torch.bfloat16}
 FLOATS = (*NARROW, "f32", "f64")
-# On bools there is logic instead of arithmetic and bits; on integers rounding changes nothing.
+# On bools there is logic instead of arithmetic and bits.
 BOOL_FORMS = {
     **dict.fromkeys(("add", "maximum", "bitwise_or", "amax"), "logical_or"),
     **dict.fromkeys(("mul", "minimum", "bitwise_and", "amin"), "logical_and"),
     "bitwise_xor": "logical_xor",
     "bitwise_not": "logical_not",
 }
-ROUNDINGS = ("ceil", "floor", "round", "trunc")
 FORMULAS = {
     **dict.fromkeys(("FloatTrueDiv", "IntTrueDiv"), "div"),
     **dict.fromkeys(("FloatPow", "Pow", "PowByNatural"), "pow"),
@@ -44,6 +36,14 @@ FORMULAS = {
     "Mul": "mul",
     "OpaqueUnaryFn_sqrt": "sqrt",
 }
+CASTS = """
+    aten._to_copy.default aten.alias.default aten.clone.default aten.lift_fresh_copy.default
+    prims.convert_element_type.default
+""".split()
+RESHAPES = "aten.view.default aten.reshape.default aten.unsqueeze.default aten.squeeze.dims".split()
+UNINITIALISED = """
+    aten.empty.memory_format aten.empty_strided.default aten.new_empty_strided.default
+""".split()
 ONE = _core.Dim(1)
 RULES = {}
 
@@ -78,8 +78,12 @@ def scalar(im, number, dtype):
         return im.b.size_value(dtype, im.dim(number))
     if isinstance(number, torch.SymFloat):
         return im.b.cast(formula(im, number.node.expr), dtype)
-    whole = int(number) if math.isfinite(number) and abs(number) < 2**63 else 0
-    return im.b.full(dtype, float(number), whole)
+    return im.b.full(dtype, float(number), whole(number))
+
+
+def whole(number):
+    """What an integral type makes of it; nothing is asked of infinities."""
+    return int(number) if math.isfinite(number) and abs(number) < 2**63 else 0
 
 
 def formula(im, expression):
@@ -96,16 +100,11 @@ def formula(im, expression):
     return functools.reduce(lambda a, b: im.b.pointwise(op, [a, b]), rest, first)
 
 
-# Pointwise.
-
-
 def pointwise(im, node, op, *operands, dtype=None):
     """`op` on operands of one dtype (the result's, unless given), cast to the result's."""
     dtype = dtype or dtype_of(node)
     op = BOOL_FORMS.get(op, op) if dtype == "bool" else op
     values = [scalar(im, x, dtype) for x in operands]
-    if dtype not in FLOATS and op in ROUNDINGS:
-        return values[0]
     return im.b.cast(im.b.pointwise(op, values), dtype_of(node))
 
 
@@ -119,10 +118,6 @@ def predicate(im, node, op, *operands):
             torch.tensor(x, dtype=NARROW[dtype]).item() if isinstance(x, (int, float)) else x
             for x in operands
         ]
-    if dtype not in FLOATS and op in ("isnan", "isinf"):
-        return im.b.pointwise("ne", [operands[0], operands[0]])
-    if dtype not in FLOATS and op == "signbit":
-        return pointwise(im, node, "lt", operands[0], 0, dtype="i64")
     return pointwise(im, node, op, *operands, dtype=dtype)
 
 
@@ -149,13 +144,15 @@ def add_table_rules():
                 RULES.setdefault(f"aten.{packet}.{other}", made)
 
 
-def add(op, im, node, a, b, alpha=1):
-    return pointwise(im, node, op, a, b if alpha == 1 else pointwise(im, node, "mul", b, alpha))
+@rule(*(f"aten.{op}.{form}" for op in ("add", "sub") for form in ("Tensor", "Scalar")))
+def add(im, node, a, b, alpha=1):
+    b = b if alpha == 1 else pointwise(im, node, "mul", b, alpha)
+    return pointwise(im, node, node.target._opname, a, b)
 
 
+@rule(*(f"aten.div.{form}{mode}" for form in ("Tensor", "Scalar") for mode in ("", "_mode")))
 def div(im, node, a, b, rounding_mode=None):
-    op = {None: "div", "floor": "div_floor", "trunc": "div_trunc"}[rounding_mode]
-    return pointwise(im, node, op, a, b)
+    return pointwise(im, node, f"div_{rounding_mode}" if rounding_mode else "div", a, b)
 
 
 @rule("aten.pow.Tensor_Scalar")
@@ -185,18 +182,20 @@ def clamp(im, node, x, min=None, max=None):
     return pointwise(im, node, "minimum", x, max)
 
 
-# Reductions.
+def axes_of(im, x, dim):
+    rank = len(im.b.type(x).shape)
+    if not rank or dim in (None, []):
+        return list(range(rank))
+    return [dim] if isinstance(dim, int) else list(dim)
 
 
 def reduce(im, op, x, dim=None, keepdim=False):
     """`op` over `dim`: one axis, several, or all of them."""
-    type_ = im.b.type(x)
-    if type_.dtype == "bool" and op.startswith("a"):
+    if im.b.type(x).dtype == "bool" and op.startswith("a"):
         op = {"amax": "any", "amin": "all"}.get(op, op)
         x = im.b.cast(x, "u8") if op.startswith("arg") else x
-    rank = len(type_.shape)
-    axes = [] if dim is None or rank == 0 else [dim] if isinstance(dim, int) else list(dim)
-    return im.b.reduce(op, x, axes, im.b.type(x).dtype, bool(keepdim and rank))
+    axes = axes_of(im, x, dim)
+    return im.b.reduce(op, x, axes, im.b.type(x).dtype, bool(keepdim and axes))
 
 
 @rule(
@@ -224,18 +223,11 @@ def extreme_with_index(im, node, x, dim, keepdim=False):
 @rule("aten.mean.default", "aten.mean.dim", "aten.var.correction", "aten.var_mean.correction")
 def moments(im, node, x, dim=None, keepdim=False, dtype=None, correction=None):
     """Variance and mean; of 16-bit floats in f32."""
-    wanted, shape = dtype_of(node), im.b.type(x).shape
+    wanted, shape, results = dtype_of(node), im.b.type(x).shape, []
     dtype = "f32" if wanted in NARROW else wanted
-    x, results = im.b.cast(x, dtype), []
-    axes = (
-        range(len(shape))
-        if not shape or dim in (None, [])
-        else [dim]
-        if isinstance(dim, int)
-        else dim
-    )
-    count = functools.reduce(operator.mul, [shape[axis] for axis in axes], ONE)
-    count = im.b.size_value(dtype, count)
+    x = im.b.cast(x, dtype)
+    extents = [shape[axis] for axis in axes_of(im, x, dim)]
+    count = im.b.size_value(dtype, functools.reduce(operator.mul, extents, ONE))
     if "var" in node.target._opname:
         freedom = [count, scalar(im, 1 if correction is None else correction, dtype)]
         freedom = [im.b.pointwise("sub", freedom), scalar(im, 0, dtype)]
@@ -245,9 +237,6 @@ def moments(im, node, x, dim=None, keepdim=False, dtype=None, correction=None):
         results.append(im.b.pointwise("div", [reduce(im, "sum", x, dim, keepdim), count]))
     results = tuple(im.b.cast(result, wanted) for result in results)
     return results if len(results) > 1 else results[0]
-
-
-# Views.
 
 
 def start_of(start, size):
@@ -282,17 +271,6 @@ def split(im, node, x, sizes, dim=0):
     return tuple(results)
 
 
-@rule("prims.broadcast_in_dim.default")
-def broadcast_in_dim(im, node, x, shape, dimensions):
-    padded = [ONE] * len(shape)
-    for extent, place in zip(im.b.type(x).shape, dimensions):
-        padded[place] = extent
-    return im.b.expand(im.b.reshape(x, padded), shape_of(im, node))
-
-
-# Readers.
-
-
 @rule("aten.cat.default")
 def cat(im, node, parts, dim=0):
     sources = [part.meta["val"].shape for part in node.args[0]]
@@ -307,7 +285,7 @@ def pad(im, node, x, padding, value=0):
         before[-1 - i] = padding[2 * i]
     if any(not isinstance(p, int) or p < 0 for p in padding):
         return NotImplemented
-    return im.b.pad(x, im.dims(before), shape_of(im, node), float(value), int(value))
+    return im.b.pad(x, im.dims(before), shape_of(im, node), float(value), whole(value))
 
 
 @rule("aten.gather.default", "aten.index_select.default")
@@ -333,10 +311,8 @@ def slice_scatter(im, node, x, source, dim=0, start=None, end=None, step=1):
     return im.b.slice_scatter(x, im.b.cast(source, dtype_of(node)), dim, start, im.dim(step))
 
 
-# Sources.
-
-
 def filled(im, node, number):
+    """A number, or the elements of another value, wherever the result has elements."""
     return im.b.expand(scalar(im, number, dtype_of(node)), shape_of(im, node))
 
 
@@ -351,22 +327,10 @@ def arange(im, node, start, end, step=1, **kwargs):
     return im.b.cast(im.b.pointwise("add", [line, scalar(im, start, "f64")]), dtype_of(node))
 
 
-def cast(im, node, x, *args, **kwargs):
-    return im.b.cast(x, dtype_of(node))
-
-
-def reshape(im, node, x, *args):
-    return im.b.reshape(x, shape_of(im, node))
-
-
 RULES |= {
-    **{f"aten.add.{form}": functools.partial(add, "add") for form in ("Tensor", "Scalar")},
-    **{f"aten.sub.{form}": functools.partial(add, "sub") for form in ("Tensor", "Scalar")},
-    **{f"aten.div.{form}{mode}": div for form in ("Tensor", "Scalar") for mode in ("", "_mode")},
-    **dict.fromkeys(("aten._to_copy.default", "prims.convert_element_type.default"), cast),
-    **{f"aten.{op}.default": cast for op in ("alias", "clone", "lift_fresh_copy")},
-    **{f"aten.{op}.default": reshape for op in ("view", "reshape", "unsqueeze")},
-    "aten.squeeze.dims": reshape,
+    **dict.fromkeys(CASTS, lambda im, node, x, *_, **__: im.b.cast(x, dtype_of(node))),
+    **dict.fromkeys(RESHAPES, lambda im, node, x, *_: im.b.reshape(x, shape_of(im, node))),
+    "aten.copy.default": lambda im, node, x, source, *_: filled(im, node, source),
     "aten.expand.default": lambda im, node, x, *_, **__: im.b.expand(x, shape_of(im, node)),
     "aten.permute.default": lambda im, node, x, dims: im.b.permute(x, list(dims)),
     "aten.flip.default": lambda im, node, x, dims: im.b.flip(x, list(dims)),
@@ -375,11 +339,7 @@ RULES |= {
     "aten.full_like.default": lambda im, node, like, number, **_: filled(im, node, number),
     "aten.scalar_tensor.default": lambda im, node, number, **_: filled(im, node, number),
     # Memory that eager leaves as it was.
-    **{
-        f"aten.{op}.default": lambda im, node, *_, **__: filled(im, node, 0)
-        for op in ("empty_strided", "new_empty_strided")
-    },
-    "aten.empty.memory_format": lambda im, node, *_, **__: filled(im, node, 0),
+    **dict.fromkeys(UNINITIALISED, lambda im, node, *_, **__: filled(im, node, 0)),
     "prims.iota.default": lambda im, node, n, *, start, step, **_: arange(im, node, start, n, step),
 }
 add_table_rules()

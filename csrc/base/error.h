@@ -46,13 +46,13 @@ class ErrorContext {
 
 // STITCH_CHECK(a == b, "found " << a << ", expected " << b): InternalError unless the condition
 // holds.  The message is only built when it does not.
-#define STITCH_CHECK(condition, ...)                                                   \
-  do {                                                                                 \
-    if (!(condition)) [[unlikely]] {                                                   \
-      std::ostringstream stitch_message;                                               \
-      stitch_message << __VA_ARGS__;                                                   \
+#define STITCH_CHECK(condition, ...)                                                      \
+  do {                                                                                    \
+    if (!(condition)) [[unlikely]] {                                                      \
+      std::ostringstream stitch_message;                                                  \
+      stitch_message << __VA_ARGS__;                                                      \
       ::stitch::throw_check_failed(__FILE__, __LINE__, #condition, stitch_message.str()); \
-    }                                                                                  \
+    }                                                                                     \
   } while (false)
 
 }  // namespace stitch

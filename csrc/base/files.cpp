@@ -21,14 +21,13 @@ namespace stitch {
 namespace {
 
 constexpr std::string_view kTempPrefix = ".tmp-";
-constexpr int64_t kTouchInterval_s = 3600;        // entries' times are their last use, to the hour
-constexpr int64_t kStaleTemp_s = 24 * 3600;       // younger ones may belong to a living process
+constexpr int64_t kTouchInterval_s = 3600;   // entries' times are their last use, to the hour
+constexpr int64_t kStaleTemp_s = 24 * 3600;  // younger ones may belong to a living process
 
 // Only names we make: nothing that could leave the directory.
 void check_name(const std::string& name) {
-  const bool is_plain =
-      !name.empty() && name[0] != '.' && name.find('/') == std::string::npos &&
-      name.find('\0') == std::string::npos;
+  const bool is_plain = !name.empty() && name[0] != '.' && name.find('/') == std::string::npos &&
+                        name.find('\0') == std::string::npos;
   STITCH_CHECK(is_plain, "'" << name << "' is not an entry name");
 }
 
@@ -96,7 +95,7 @@ bool starts_with(const std::string& text, std::string_view prefix) {
   return text.compare(0, prefix.size(), prefix) == 0;
 }
 
-// All plain entries of the directory, temporary files included.
+// Everything in the directory but directories, temporary files included.
 std::vector<EntryInfo> list_files(int directory) {
   std::vector<EntryInfo> files;
   const int fd = open_retrying(directory, ".", O_RDONLY | O_DIRECTORY);
@@ -106,9 +105,9 @@ std::vector<EntryInfo> list_files(int directory) {
     return files;
   }
   while (const dirent* item = readdir(stream)) {
-    struct stat info {};
+    struct stat info{};
     if (fstatat(directory, item->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (!S_ISREG(info.st_mode)) continue;
+    if (S_ISDIR(info.st_mode)) continue;
     files.push_back({item->d_name, info.st_size, info.st_mtime});
   }
   closedir(stream);
@@ -133,7 +132,7 @@ ReadResult PrivateDirectory::read_entry(const std::string& name, size_t max_byte
   ReadResult result;
   // Non-blocking: opening a FIFO or a device must not wait.
   const Descriptor fd(open_retrying(fd_.get(), name, O_RDONLY | O_NONBLOCK | O_NOCTTY));
-  struct stat info {};
+  struct stat info{};
   if (!fd || fstat(fd.get(), &info) != 0) {
     const bool is_planted = errno == ELOOP || errno == ENXIO || errno == ENODEV;
     if (is_planted) result.status = ReadResult::Status::kRefused;
@@ -173,7 +172,7 @@ std::string PrivateDirectory::write_entry(const std::string& name, std::string_v
 
 void PrivateDirectory::set_aside(const std::string& name) const {
   check_name(name);
-  renameat(fd_.get(), name.c_str(), fd_.get(), (name + ".bad").c_str());
+  renameat(fd_.get(), name.c_str(), fd_.get(), unique_temp_name().c_str());
 }
 
 void PrivateDirectory::remove_entry(const std::string& name) const {

@@ -57,7 +57,7 @@ class PrivateDirectory {
   ReadResult read_entry(const std::string& name, size_t max_bytes) const;
   // Atomic and durable: temporary file, fsync, rename.  Returns an empty string, or what failed.
   std::string write_entry(const std::string& name, std::string_view bytes) const;
-  // Moves a bad entry out of the way (to `name`.bad), whatever it is.
+  // Moves a bad entry out of the way, whatever it is; eviction removes it after a day.
   void set_aside(const std::string& name) const;
   void remove_entry(const std::string& name) const;
   std::vector<EntryInfo> list_entries() const;

@@ -103,7 +103,7 @@ std::optional<PrivateDirectory> PrivateDirectory::open(const std::string& path, 
   Descriptor fd(::open("/", kOpenFlags));
   const fs::path below_root = (*parent / name).relative_path();
   for (const fs::path& part : below_root) {
-    struct stat info {};
+    struct stat info{};
     std::string risk;
     if (!fd || fstat(fd.get(), &info) != 0) {
       risk = describe_open_failure();
@@ -117,7 +117,7 @@ std::optional<PrivateDirectory> PrivateDirectory::open(const std::string& path, 
     current /= part;
     fd = open_or_create(fd.get(), part);
   }
-  struct stat info {};
+  struct stat info{};
   const bool is_open = fd && fstat(fd.get(), &info) == 0;
   const std::string risk = is_open ? find_directory_risk(info) : describe_open_failure();
   if (!risk.empty()) {

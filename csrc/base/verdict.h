@@ -9,8 +9,8 @@ namespace stitch {
 
 struct Verdict {
   bool ok = true;
-  int rule = 0;        // number of the refusing rule; 0 when ok
-  std::string why;     // "the sum over 4096 columns needs 48 KiB more shared memory than a block has"
+  int rule = 0;     // number of the refusing rule; 0 when ok
+  std::string why;  // "the sum over 4096 columns needs 48 KiB more shared memory than a block has"
   std::string remedy;  // "split the reduction"; may be empty
 
   static Verdict yes() { return {}; }

@@ -35,9 +35,7 @@ std::optional<CallPlaceholder> find_placeholder(py::handle item, CallTable& tabl
   return std::nullopt;
 }
 
-bool is_sequence(py::handle item) {
-  return PyList_Check(item.ptr()) || PyTuple_Check(item.ptr());
-}
+bool is_sequence(py::handle item) { return PyList_Check(item.ptr()) || PyTuple_Check(item.ptr()); }
 
 bool has_placeholders(py::handle item) {
   if (py::isinstance<PythonOperand>(item) || py::isinstance<Dim>(item) ||
@@ -85,8 +83,7 @@ CallArgument import_argument(py::handle item, const c10::TypePtr& type, std::opt
   argument.kind = Kind::kList;
   argument.type = list->getElementType();
   for (const py::handle element : item) {
-    argument.elements.push_back(
-        import_argument(element, argument.type, std::nullopt, table));
+    argument.elements.push_back(import_argument(element, argument.type, std::nullopt, table));
   }
   return argument;
 }
@@ -153,8 +150,8 @@ std::optional<c10::OperatorHandle> find_operator(py::handle target) {
   if (!py::hasattr(target, "_schema")) return std::nullopt;
   const py::object schema = target.attr("_schema");
   if (!py::hasattr(schema, "overload_name")) return std::nullopt;
-  return c10::Dispatcher::singleton().findSchema({schema.attr("name").cast<std::string>(),
-                                                  schema.attr("overload_name").cast<std::string>()});
+  return c10::Dispatcher::singleton().findSchema(
+      {schema.attr("name").cast<std::string>(), schema.attr("overload_name").cast<std::string>()});
 }
 
 std::variant<OperatorCall, PythonCall> import_target(CallTable& table, const py::object& target,

@@ -95,27 +95,32 @@ using BuilderClass = py::class_<Builder>;
 
 void bind_graph_ends(BuilderClass& builder) {
   builder.def(py::init<>())
-      .def("set_origin", [](Builder& b, std::string op,
-                            std::string location) { b.set_origin({std::move(op), std::move(location)}); })
-      .def("symbol", [](Builder& b, int position, int64_t hint) {
-        std::vector<int>& positions = b.graph().integer_positions;
-        positions.push_back(position);
-        return b.graph().symbols.add_input(static_cast<int>(positions.size()) - 1, hint);
-      })
-      .def("opaque", [](Builder& b, const std::string& kind, const Dim& left, const Dim& right) {
-        return b.graph().symbols.add_opaque(to_symbol_kind(kind), left, right);
-      })
+      .def("set_origin",
+           [](Builder& b, std::string op, std::string location) {
+             b.set_origin({std::move(op), std::move(location)});
+           })
+      .def("symbol",
+           [](Builder& b, int position, int64_t hint) {
+             std::vector<int>& positions = b.graph().integer_positions;
+             positions.push_back(position);
+             return b.graph().symbols.add_input(static_cast<int>(positions.size()) - 1, hint);
+           })
+      .def("opaque",
+           [](Builder& b, const std::string& kind, const Dim& left, const Dim& right) {
+             return b.graph().symbols.add_opaque(to_symbol_kind(kind), left, right);
+           })
       .def("hint", [](Builder& b, const Dim& dim) { return b.graph().symbols.hint(dim); })
-      .def("input", [](Builder& b, std::string name, TensorType type, int position) {
-        b.graph().input_positions.push_back(position);
-        return b.input(std::move(name), std::move(type));
-      })
-      .def("output_tensor", [](Builder& b, NodeId node) {
-        b.output({GraphOutput::Kind::kTensor, node, 0});
-      })
-      .def("output_integer", [](Builder& b, const Dim& integer) {
-        b.output({GraphOutput::Kind::kInteger, NodeId(), integer});
-      })
+      .def("input",
+           [](Builder& b, std::string name, TensorType type, int position) {
+             b.graph().input_positions.push_back(position);
+             return b.input(std::move(name), std::move(type));
+           })
+      .def("output_tensor",
+           [](Builder& b, NodeId node) { b.output({GraphOutput::Kind::kTensor, node, 0}); })
+      .def("output_integer",
+           [](Builder& b, const Dim& integer) {
+             b.output({GraphOutput::Kind::kInteger, NodeId(), integer});
+           })
       .def("output_none", [](Builder& b) { b.output({GraphOutput::Kind::kNone, NodeId(), 0}); })
       .def("mutate", &Builder::mutate)
       .def("type", [](const Builder& b, NodeId node) { return b[node].type; })
@@ -128,24 +133,23 @@ void bind_graph_ends(BuilderClass& builder) {
 
 void bind_ops(BuilderClass& builder) {
   builder
-      .def("full", [](Builder& b, const std::string& dtype, double number, int64_t integer) {
-        return b.full(to_dtype(dtype), number, integer);
-      })
-      .def("size_value", [](Builder& b, const std::string& dtype, const Dim& size) {
-        return b.size_value(to_dtype(dtype), size);
-      })
+      .def("full", [](Builder& b, const std::string& dtype, double number,
+                      int64_t integer) { return b.full(to_dtype(dtype), number, integer); })
+      .def("size_value", [](Builder& b, const std::string& dtype,
+                            const Dim& size) { return b.size_value(to_dtype(dtype), size); })
       .def("iota", [](Builder& b, const std::string& dtype, const Dim& count, const Dim& start,
                       const Dim& step) { return b.iota(to_dtype(dtype), count, start, step); })
-      .def("pointwise", [](Builder& b, const std::string& op, const std::vector<NodeId>& inputs) {
-        return b.pointwise(op_from_name(op), inputs);
-      })
-      .def("cast", [](Builder& b, NodeId x, const std::string& dtype) {
-        return b.cast(x, to_dtype(dtype));
-      })
-      .def("reduce", [](Builder& b, const std::string& op, NodeId x, std::vector<int64_t> axes,
-                        const std::string& dtype, bool keepdim) {
-        return b.reduce(op_from_name(op), x, std::move(axes), to_dtype(dtype), keepdim);
-      })
+      .def("pointwise",
+           [](Builder& b, const std::string& op, const std::vector<NodeId>& inputs) {
+             return b.pointwise(op_from_name(op), inputs);
+           })
+      .def("cast", [](Builder& b, NodeId x,
+                      const std::string& dtype) { return b.cast(x, to_dtype(dtype)); })
+      .def("reduce",
+           [](Builder& b, const std::string& op, NodeId x, std::vector<int64_t> axes,
+              const std::string& dtype, bool keepdim) {
+             return b.reduce(op_from_name(op), x, std::move(axes), to_dtype(dtype), keepdim);
+           })
       .def("reshape", &Builder::reshape)
       .def("permute", &Builder::permute)
       .def("expand", &Builder::expand)

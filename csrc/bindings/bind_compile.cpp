@@ -1,4 +1,5 @@
 // compile, show_stage and CompiledGraph as Python sees them.
+#include <ATen/Parallel.h>
 #include <c10/core/DeviceGuard.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -17,18 +18,18 @@ using namespace py::literals;
 
 py::dict to_dict(const ReportedKernel& kernel) {
   py::list ops, schemes;
-  for (const ReportedOp& op : kernel.ops) ops.append(py::dict("op"_a = op.op, "location"_a = op.location));
+  for (const ReportedOp& op : kernel.ops)
+    ops.append(py::dict("op"_a = op.op, "location"_a = op.location));
   for (const ReportedValue& value : kernel.schemes) {
     schemes.append(py::dict("value"_a = value.value, "scheme"_a = value.scheme));
   }
-  return py::dict(
-      "name"_a = kernel.name, "ops"_a = ops, "schemes"_a = schemes,
-      "bytes_read"_a = kernel.bytes_read, "bytes_written"_a = kernel.bytes_written,
-      "bytes_planned"_a = kernel.bytes_planned, "grid"_a = kernel.grid, "block"_a = kernel.block,
-      "shared_bytes"_a = kernel.shared_bytes, "registers"_a = kernel.registers,
-      "spill_bytes"_a = kernel.spill_bytes, "predicted_us"_a = kernel.predicted_us,
-      "compile_ms"_a = kernel.compile_ms, "from_cache"_a = kernel.from_cache,
-      "text"_a = kernel.text);
+  return py::dict("name"_a = kernel.name, "ops"_a = ops, "schemes"_a = schemes,
+                  "bytes_read"_a = kernel.bytes_read, "bytes_written"_a = kernel.bytes_written,
+                  "bytes_planned"_a = kernel.bytes_planned, "grid"_a = kernel.grid,
+                  "block"_a = kernel.block, "shared_bytes"_a = kernel.shared_bytes,
+                  "registers"_a = kernel.registers, "spill_bytes"_a = kernel.spill_bytes,
+                  "predicted_us"_a = kernel.predicted_us, "compile_ms"_a = kernel.compile_ms,
+                  "from_cache"_a = kernel.from_cache, "text"_a = kernel.text);
 }
 
 py::dict to_dict(const ReportedCall& call) {
@@ -64,10 +65,11 @@ py::dict to_dict(const Report& report) {
 CompiledGraph compile_graph(const Graph& graph, std::shared_ptr<CallTable> calls,
                             const py::dict& options, const std::string& target, bool load,
                             int device_index) {
-  const CompileRequest request{graph, read_options(options), target, load};
-  const c10::Device device = target == "cpu" || !load
-                                 ? c10::Device(c10::kCPU)
-                                 : c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(device_index));
+  const CompileRequest request{graph, read_options(options), target, load, at::get_num_threads()};
+  const c10::Device device =
+      target == "cpu" || !load
+          ? c10::Device(c10::kCPU)
+          : c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(device_index));
   py::gil_scoped_release no_gil;
   host_pool().set_limit(request.settings.pool_bytes);
   // Kernels are loaded into the context of the device they will run on.
@@ -85,7 +87,9 @@ void make_callable(PyHeapTypeObject* type) { type->ht_type.tp_call = &call_compi
 void bind_compile(py::module_& module) {
   py::class_<CompiledGraph> compiled(module, "CompiledGraph", py::custom_type_setup(make_callable));
   compiled.def("report", [](const CompiledGraph& graph) { return to_dict(graph.report); })
-      .def("__str__", [](const CompiledGraph& graph) { return to_string(*graph.program); });
+      .def("__str__", [](const CompiledGraph& graph) {
+        return graph.program ? to_string(*graph.program) : std::string("not loaded");
+      });
   // AOTAutograd hands its list of arguments over to a callable with this mark.
   compiled.attr("_boxed_call") = true;
   module.def("compile", &compile_graph, "graph"_a, "calls"_a, "options"_a, "target"_a,
@@ -94,7 +98,8 @@ void bind_compile(py::module_& module) {
       "show_stage",
       [](const Graph& graph, const py::dict& options, const std::string& target,
          const std::string& stage) {
-        return show_stage({graph, read_options(options), target, false}, stage);
+        return show_stage({graph, read_options(options), target, false, at::get_num_threads()},
+                          stage);
       },
       "graph"_a, "options"_a, "target"_a, "stage"_a);
 }

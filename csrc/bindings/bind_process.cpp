@@ -36,8 +36,9 @@ PyObject* make_error(py::module_& module, const char* name, PyObject* base, cons
 }
 
 void bind_errors(py::module_& module) {
-  error_classes.user = make_error(module, "StitchError", PyExc_ValueError,
-                                  "An option, a mode or an argument that torch_stitch does not take.");
+  error_classes.user =
+      make_error(module, "StitchError", PyExc_ValueError,
+                 "An option, a mode or an argument that torch_stitch does not take.");
   error_classes.unsupported = make_error(module, "UnsupportedError", PyExc_RuntimeError,
                                          "Something that torch_stitch does not do.");
   error_classes.internal = make_error(module, "InternalError", PyExc_RuntimeError,
@@ -114,8 +115,7 @@ py::dict read_counters() {
                   "library_calls"_a = library_call_count.load(),
                   "cache_hits"_a = cache.hits_memory + cache.hits_disk,
                   "cache_hits_disk"_a = cache.hits_disk, "cache_misses"_a = cache.misses,
-                  "cache_refused"_a = cache.refused,
-                  "compile_seconds"_a = cache.compile_seconds);
+                  "cache_refused"_a = cache.refused, "compile_seconds"_a = cache.compile_seconds);
 }
 
 void reset_counters() {
@@ -134,6 +134,7 @@ void bind_resources(py::module_& module) {
   module.def("counters", &read_counters);
   module.def("reset_counters", &reset_counters);
   module.def("pool_statistics", &read_pool);
+  module.def("clear_cache", [] { process_cache(default_settings()).clear(); });
   module.def("release_memory", [] { host_pool().release_cached(); });
   module.def("set_nvrtc_directories", &set_nvrtc_directories, "directories"_a);
   module.def("nvrtc_available", [] {

@@ -53,12 +53,16 @@ PyObject* make_output(const ProgramOutput& output, TorchFrame& frame,
       return THPVariable_Wrap(frame.output(output.buffer, symbols));
     case ProgramOutput::Kind::kInteger:
       return PyLong_FromLongLong(evaluate(output.integer, symbols));
-    case ProgramOutput::Kind::kNone: break;
+    case ProgramOutput::Kind::kNone:
+      break;
   }
   Py_RETURN_NONE;
 }
 
 PyObject* run_graph(const CompiledGraph& graph, PyObject* list, void* stream) {
+  if (!graph.program) {
+    throw UserError("the graph was compiled with load=False, to be looked at; it cannot run");
+  }
   const Program& program = *graph.program;
   if (PyList_GET_SIZE(list) != program.argument_count) {
     throw UserError("the graph takes " + std::to_string(program.argument_count) +

@@ -33,11 +33,16 @@ c10::IValue make_object(const CallArgument& argument, const CallValues& values) 
 
 c10::IValue make_value(const CallArgument& argument, const CallValues& values) {
   switch (argument.kind) {
-    case CallArgument::Kind::kConstant: return argument.constant;
-    case CallArgument::Kind::kTensor: return values.operands[argument.index];
-    case CallArgument::Kind::kInteger: return make_integer(argument, values);
-    case CallArgument::Kind::kObject: return make_object(argument, values);
-    case CallArgument::Kind::kList: return make_list(argument, values);
+    case CallArgument::Kind::kConstant:
+      return argument.constant;
+    case CallArgument::Kind::kTensor:
+      return values.operands[argument.index];
+    case CallArgument::Kind::kInteger:
+      return make_integer(argument, values);
+    case CallArgument::Kind::kObject:
+      return make_object(argument, values);
+    case CallArgument::Kind::kList:
+      return make_list(argument, values);
   }
   return {};
 }
@@ -81,7 +86,8 @@ py::object fill(py::handle item, const CallValues& values) {
       }
       case CallArgument::Kind::kInteger:
         return py::int_(evaluate(placeholder.integer, values.symbols));
-      default: return values.objects[placeholder.index];
+      default:
+        return values.objects[placeholder.index];
     }
   }
   if (py::isinstance<py::list>(item)) {
@@ -118,9 +124,8 @@ void flatten(py::handle value, std::vector<at::Tensor>& tensors) {
 
 std::vector<at::Tensor> run(const PythonCall& call, const CallValues& values) {
   py::gil_scoped_acquire gil;
-  const py::object result =
-      call.callable(*fill(call.arguments, values).cast<py::tuple>(),
-                    **fill(call.keywords, values).cast<py::dict>());
+  const py::object result = call.callable(*fill(call.arguments, values).cast<py::tuple>(),
+                                          **fill(call.keywords, values).cast<py::dict>());
   std::vector<at::Tensor> tensors;
   flatten(result, tensors);
   return tensors;

@@ -23,9 +23,9 @@ struct PythonArgument {
 c10::IValue to_ivalue(pybind11::handle item, const c10::TypePtr& type,
                       std::optional<int> count = std::nullopt);
 
-// Adds `target`, an OpOverload or any callable, to the table; returns its row.  Among the arguments,
-// nested in lists, tuples and dicts, PythonOperand, PythonArgument and Dim stand for values of the
-// call.
+// Adds `target`, an OpOverload or any callable, to the table; returns its row.  Among the
+// arguments, nested in lists, tuples and dicts, PythonOperand, PythonArgument and Dim stand for
+// values of the call.
 int64_t add_call(CallTable& table, const std::string& name, pybind11::object target,
                  const pybind11::sequence& arguments, const pybind11::dict& keywords);
 

@@ -39,34 +39,56 @@ int64_t storage_bytes(const Layout& layout, int64_t element_bytes) {
 
 c10::ScalarType to_scalar_type(DType dtype) {
   switch (dtype) {
-    case DType::kBool: return c10::kBool;
-    case DType::kU8: return c10::kByte;
-    case DType::kI8: return c10::kChar;
-    case DType::kI16: return c10::kShort;
-    case DType::kI32: return c10::kInt;
-    case DType::kI64: return c10::kLong;
-    case DType::kF16: return c10::kHalf;
-    case DType::kBF16: return c10::kBFloat16;
-    case DType::kF32: return c10::kFloat;
-    case DType::kF64: return c10::kDouble;
-    case DType::kOpaque: break;
+    case DType::kBool:
+      return c10::kBool;
+    case DType::kU8:
+      return c10::kByte;
+    case DType::kI8:
+      return c10::kChar;
+    case DType::kI16:
+      return c10::kShort;
+    case DType::kI32:
+      return c10::kInt;
+    case DType::kI64:
+      return c10::kLong;
+    case DType::kF16:
+      return c10::kHalf;
+    case DType::kBF16:
+      return c10::kBFloat16;
+    case DType::kF32:
+      return c10::kFloat;
+    case DType::kF64:
+      return c10::kDouble;
+    case DType::kOpaque:
+      break;
   }
   throw InternalError("an opaque value has no element type");
 }
 
 DType from_scalar_type(c10::ScalarType type) {
   switch (type) {
-    case c10::kBool: return DType::kBool;
-    case c10::kByte: return DType::kU8;
-    case c10::kChar: return DType::kI8;
-    case c10::kShort: return DType::kI16;
-    case c10::kInt: return DType::kI32;
-    case c10::kLong: return DType::kI64;
-    case c10::kHalf: return DType::kF16;
-    case c10::kBFloat16: return DType::kBF16;
-    case c10::kFloat: return DType::kF32;
-    case c10::kDouble: return DType::kF64;
-    default: return DType::kOpaque;
+    case c10::kBool:
+      return DType::kBool;
+    case c10::kByte:
+      return DType::kU8;
+    case c10::kChar:
+      return DType::kI8;
+    case c10::kShort:
+      return DType::kI16;
+    case c10::kInt:
+      return DType::kI32;
+    case c10::kLong:
+      return DType::kI64;
+    case c10::kHalf:
+      return DType::kF16;
+    case c10::kBFloat16:
+      return DType::kBF16;
+    case c10::kFloat:
+      return DType::kF32;
+    case c10::kDouble:
+      return DType::kF64;
+    default:
+      return DType::kOpaque;
   }
 }
 
@@ -79,9 +101,9 @@ at::Tensor make_tensor(const Layout& layout, c10::ScalarType dtype, c10::Device 
   const caffe2::TypeMeta meta = c10::scalarTypeToTypeMeta(dtype);
   const int64_t bytes = storage_bytes(layout, static_cast<int64_t>(meta.itemsize()));
   // The allocator serves resize_; the memory itself goes back to the pool.
-  auto storage = c10::make_intrusive<c10::StorageImpl>(
-      c10::StorageImpl::use_byte_size_t(), bytes, allocate_from_pool(bytes),
-      c10::GetCPUAllocator(), /*resizable=*/true);
+  auto storage = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes,
+                                                       allocate_from_pool(bytes),
+                                                       c10::GetCPUAllocator(), /*resizable=*/true);
   at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
       std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), meta);
   tensor.unsafeGetTensorImpl()->set_sizes_and_strides(layout.sizes, layout.strides);

@@ -29,7 +29,8 @@ std::string describe(const Layout& layout, DType dtype) {
 
 // Kernels read the bits in memory.
 at::Tensor resolve_bits(at::Tensor tensor) {
-  if (!tensor.is_neg()) [[likely]] return tensor;
+  if (!tensor.is_neg()) [[likely]]
+    return tensor;
   at::AutoDispatchBelowADInplaceOrView guard;
   return tensor.resolve_neg();
 }

@@ -18,11 +18,16 @@ namespace stitch {
 class TorchFrame final : public Frame {
  public:
   TorchFrame(const Program& program, const CallTable& calls, c10::Device device, void* stream)
-      : program_(program), calls_(calls), device_(device), stream_(stream),
+      : program_(program),
+        calls_(calls),
+        device_(device),
+        stream_(stream),
         cells_(program.buffers.size()) {}
 
   // What the call was given, before it runs.
-  void set_argument(BufferId id, at::Tensor tensor) { cells_[id.value()].tensor = std::move(tensor); }
+  void set_argument(BufferId id, at::Tensor tensor) {
+    cells_[id.value()].tensor = std::move(tensor);
+  }
   void add_object(pybind11::object object) { objects_.push_back(std::move(object)); }
   // What it yields, afterwards.
   const at::Tensor& output(BufferId id, const std::vector<int64_t>& symbols) {

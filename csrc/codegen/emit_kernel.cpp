@@ -81,8 +81,8 @@ KernelSource emit_kernel(const Graph& graph, const PlannedKernel& kernel,
   const std::string frame = on_cuda ? cuda_frame(graph, schedule, lowered, options)
                                     : host_frame(graph, lowered, options);
   source.name = "stitch_" + describe(graph, kernel) + "_" + sha256_hex(frame).substr(0, 10);
-  source.text = "STITCH_KERNEL(" + source.name + ", " + std::to_string(schedule.threads) + ", 1)" +
-                frame;
+  source.text = "namespace stitch {\nSTITCH_KERNEL(" + source.name + ", " +
+                std::to_string(schedule.threads) + ", 1)" + frame + "}  // namespace stitch\n";
   source.pointers = lowered.pointers;
   source.sizes = lowered.sizes;
   source.grid = lowered.grid;

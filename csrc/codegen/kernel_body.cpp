@@ -1,6 +1,7 @@
 #include "codegen/kernel_body.h"
 
 #include <cctype>
+#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -34,33 +35,55 @@ void print(const Statement& s, int indent, std::string& out) {
   }
 }
 
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+// The identifiers of an expression; numbers with their suffixes and exponents are skipped whole.
+template <class Visit>
+void for_each_name(const std::string& text, Visit visit) {
+  for (size_t at = 0; at < text.size();) {
+    size_t end = at;
+    while (end < text.size() && is_word(text[end])) ++end;
+    if (end == at) {
+      ++at;
+      continue;
+    }
+    if (!std::isdigit(static_cast<unsigned char>(text[at]))) visit(text.substr(at, end - at));
+    at = end;
+  }
+}
+
 // Names the lowering makes: a letter or two and a number (s_12, x0, ok3, i1, p0, n2).
 void check_names(const std::string& text, const std::set<std::string>& known) {
   static const std::set<std::string> prefixes = {"s_", "x", "b", "r", "ok", "i", "g", "t", "p", "n"};
-  for (size_t at = 0; at < text.size();) {
-    if (!std::isalpha(static_cast<unsigned char>(text[at])) && text[at] != '_') {
-      // Skip numbers whole, their suffixes and exponents included.
-      const bool digit = std::isdigit(static_cast<unsigned char>(text[at]));
-      ++at;
-      while (digit && at < text.size() &&
-             (std::isalnum(static_cast<unsigned char>(text[at])) || text[at] == '.')) {
-        ++at;
-      }
-      continue;
-    }
-    size_t end = at;
-    while (end < text.size() &&
-           (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_')) {
-      ++end;
-    }
-    const std::string word = text.substr(at, end - at);
-    size_t digits = word.size();
-    while (digits > 0 && std::isdigit(static_cast<unsigned char>(word[digits - 1]))) --digits;
+  static const std::set<std::string> types = {"i8", "i16", "i32", "i64"};
+  for_each_name(text, [&](const std::string& word) {
+    const size_t digits = word.find_last_not_of("0123456789") + 1;
     const bool made = digits < word.size() && prefixes.count(word.substr(0, digits));
-    const bool is_type = word == "i8" || word == "i16" || word == "i32" || word == "i64";
-    STITCH_CHECK(!made || is_type || known.count(word),
+    STITCH_CHECK(!made || types.count(word) || known.count(word),
                  "the name " << word << " is used before it is defined in: " << text);
-    at = end;
+  });
+}
+
+void count_names(const std::vector<Statement>& statements, std::map<std::string, int>& uses) {
+  for (const Statement& s : statements) {
+    for (const std::string* text : {&s.expr, &s.predicate, &s.bound}) {
+      for_each_name(*text, [&](const std::string& word) { ++uses[word]; });
+    }
+    // The target of an assignment names its array and its index.
+    const bool assigns = s.kind == Statement::Kind::kAssign || s.kind == Statement::Kind::kStore;
+    if (assigns) for_each_name(s.name, [&](const std::string& word) { ++uses[word]; });
+    count_names(s.body, uses);
+  }
+}
+
+// Backwards, so that what only an unused definition read goes too.
+void erase_unused(std::vector<Statement>& statements, std::map<std::string, int>& uses) {
+  for (size_t i = statements.size(); i-- > 0;) {
+    Statement& s = statements[i];
+    erase_unused(s.body, uses);
+    if (s.kind != Statement::Kind::kLet || uses[s.name] > 0) continue;
+    for_each_name(s.expr, [&](const std::string& word) { --uses[word]; });
+    statements.erase(statements.begin() + static_cast<std::ptrdiff_t>(i));
   }
 }
 
@@ -91,6 +114,13 @@ void verify(const std::vector<Statement>& statements, std::set<std::string> know
 }
 
 }  // namespace
+
+KernelBody remove_unused(KernelBody body) {
+  std::map<std::string, int> uses;
+  count_names(body.statements, uses);
+  erase_unused(body.statements, uses);
+  return body;
+}
 
 std::string to_string(const KernelBody& body) {
   std::string out;

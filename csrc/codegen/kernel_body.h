@@ -33,6 +33,8 @@ struct KernelBody {
   std::vector<Statement> statements;
 };
 
+// Without the definitions that nothing reads: evaluation is by need, names of axes are not.
+KernelBody remove_unused(KernelBody body);
 std::string to_string(const KernelBody& body);
 // InternalError when a name is used before its definition, or a reduction sits where threads may
 // not all arrive (below a loop whose bound differs between threads is excluded by construction;

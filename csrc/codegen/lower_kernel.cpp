@@ -38,7 +38,7 @@ class KernelLowering {
     scopes_.open.push_back({0, {}, {}});
     open_kernel();
     lower_block(0);
-    out_.body.statements = std::move(scopes_.open.back().statements);
+    out_.body = remove_unused({std::move(scopes_.open.back().statements)});
     out_.sizes = scopes_.sizes;
     return std::move(out_);
   }
@@ -71,7 +71,8 @@ class KernelLowering {
       const MappedAxis& mapped = schedule_.axes[a];
       const std::string id = std::to_string(a);
       if (mapped.threads > 1) {
-        let("i64", "t" + id, "(tid() >> " + std::to_string(mapped.thread_shift) + ") & " +
+        const std::string shift = std::to_string(mapped.thread_shift);
+        let("i64", "t" + id, (mapped.thread_shift ? "(tid() >> " + shift + ")" : "tid()") + " & " +
                                  std::to_string(mapped.threads - 1));
       }
       if (!has_loop(static_cast<int>(a), false)) define_axis(static_cast<int>(a), "0");
@@ -92,11 +93,15 @@ class KernelLowering {
     const MappedAxis& mapped = schedule_.axes[a];
     const std::string id = std::to_string(a);
     std::string index = serial;
-    if (mapped.threads > 1) {
-      index = "(" + index + ") * " + std::to_string(mapped.threads) + " + t" + id;
-    }
-    if (mapped.vector > 1) index = "(" + index + ") * " + std::to_string(mapped.vector);
-    if (mapped.in_grid) index = "g" + id + " * " + scopes_.print(mapped.tile) + " + " + index;
+    auto scale = [&](int factor) {
+      if (index != "0" && factor > 1) index = "(" + index + ") * " + std::to_string(factor);
+    };
+    auto add = [&](const std::string& term) { index = index == "0" ? term : term + " + " + index; };
+    scale(mapped.threads);
+    if (mapped.threads > 1) add("t" + id);
+    scale(mapped.vector);
+    const std::string grid = "g" + id;
+    if (mapped.in_grid) add(mapped.tile.is(1) ? grid : grid + " * " + scopes_.print(mapped.tile));
     const bool has_vector = mapped.vector > 1;
     const std::string name = (has_vector ? "b" : "x") + id;
     if (mapped.is_exact) {

@@ -58,9 +58,8 @@ std::string ReductionLowering::at(const Level& level) const {
 void ReductionLowering::open_level(NodeId root, int block) {
   Level level{scopes.fresh(), "", kept_blocks_below(schedule, root, block), block, false};
   const std::string type = accumulator_type(root);
-  const std::string operand = info(graph[graph[root].inputs[0]].type.dtype).register_name;
   const bool arg = is_arg(graph[root].op);
-  const std::string identity = functor(root) + "::identity<" + (arg ? operand : type) + ">()";
+  const std::string identity = functor(root) + "::identity<" + type + ">()";
   const int depth = scopes.depth();
   if (level.blocks.empty()) {
     scopes.append(depth, statement(Statement::Kind::kVar, type, level.name, identity));
@@ -160,9 +159,8 @@ void ReductionLowering::accumulate(NodeId root, const Scalar& value) {
     inside += (inside.empty() ? "ok" : " & ok") + std::to_string(a);
   }
   if (!inside.empty()) {
-    const std::string operand = info(graph[graph[root].inputs[0]].type.dtype).register_name;
-    const std::string type = is_arg(graph[root].op) ? operand : accumulator_type(root);
-    text = "(" + inside + ") ? " + text + " : " + functor(root) + "::identity<" + type + ">()";
+    text = "(" + inside + ") ? " + text + " : " + functor(root) + "::identity<" +
+           accumulator_type(root) + ">()";
   }
   if (levels[root].empty()) {
     finish(root, nullptr, {text, scopes.depth()});

@@ -226,6 +226,7 @@ Handle ValueLowering::pointwise(NodeId id, const std::vector<Handle>& operands) 
   if (node.op == OpKind::k_cast) {
     const bool same = info(graph_[node.inputs[0]].type.dtype).register_name ==
                       std::string(type.register_name);
+    if (same && (!narrow || id == unrounded_root)) return operands[0];
     expr = same ? arguments : std::string("convert<") + type.register_name + ">(" + arguments + ")";
   } else {
     expr = std::string(info(node).function) + "(" + arguments + ")";
@@ -305,7 +306,7 @@ void ValueLowering::store(NodeId root, const IndexExpr& offset, const std::strin
   Scopes::Printed at = scopes_.print(offset, vars, values, axis);
   scopes_.open[lane_depth - 1].after_child.push_back(
       {Statement::Kind::kCall, "", "",
-       "store_vec<" + n + ">(" + base + " + (" + at.text + "), " + name + ")", predicate, "", "", 0,
+       "store_vec(" + base + " + (" + at.text + "), " + name + ")", predicate, "", "", 0,
        {}});
 }
 

@@ -96,9 +96,9 @@ Scopes::Printed Scopes::position(const std::vector<int>& loops) const {
   for (int loop : loops) {
     const int64_t trips = trip_count(schedule_, loop).value();
     if (schedule_.loops[loop].level == LoopSpec::Level::kChunk) continue;
-    out.text = out.text.empty() ? loop_name(loop)
-                                : "(" + out.text + ") * " + std::to_string(trips) + " + " +
-                                      loop_name(loop);
+    if (out.text.find(' ') != std::string::npos) out.text = "(" + out.text + ")";
+    if (!out.text.empty()) out.text += " * " + std::to_string(trips) + " + ";
+    out.text += loop_name(loop);
     const int at = depth_of_loop(loop);
     STITCH_CHECK(at > 0, "an array is indexed by a loop that is not open");
     out.depth = std::max(out.depth, at);

@@ -62,7 +62,7 @@ template <class T>
 void store(T& member, const SettingRow& row, const SettingValue& value) {
   const T* typed = std::get_if<T>(&value);
   if (!typed) {
-    throw UserError("option '" + row.name + "' is '" + to_text(value) + "'; it must be a " +
+    throw UserError("option '" + row.name + "' is '" + to_text(value) + "'; its type is " +
                     row.type);
   }
   check_allowed(row, value);
@@ -95,6 +95,13 @@ std::string default_cache_directory() {
   return !home.empty() && home[0] == '/' ? home + "/.cache/torch_stitch" : "";
 }
 
+// Empty values that stand for a place or a command of this user.
+void resolve(Settings& settings) {
+  if (settings.cache.empty()) settings.cache = default_cache_directory();
+  if (settings.cxx.empty()) settings.cxx = read_environment("CXX");
+  if (settings.cxx.empty()) settings.cxx = "g++";
+}
+
 }  // namespace
 
 const std::vector<SettingRow>& settings_rows() {
@@ -113,6 +120,7 @@ void set_option(Settings& settings, const std::string& name, const SettingValue&
   if (name == #member) store<type>(settings.member, row, value);
 #include "config/settings.def"
 #undef STITCH_SETTING
+  resolve(settings);
 }
 
 SettingValue get_option(const Settings& settings, const std::string& name) {
@@ -127,11 +135,10 @@ Settings default_settings() {
   Settings settings;
   for (const SettingRow& row : settings_rows()) {
     const std::string text = row.env.empty() ? "" : read_environment(row.env.c_str());
+    const ErrorContext context("while reading the environment variable " + row.env);
     if (!text.empty()) set_option(settings, row.name, parse_value(row, text));
   }
-  if (settings.cache.empty()) settings.cache = default_cache_directory();
-  if (settings.cxx.empty()) settings.cxx = read_environment("CXX");
-  if (settings.cxx.empty()) settings.cxx = "g++";
+  resolve(settings);
   return settings;
 }
 

@@ -19,8 +19,8 @@ struct CacheRequest {
   std::string arch;      // "sm_90a", or the CPU features that code is made for
   std::string compiler;  // name and version
   std::string options;
-  std::string prelude;   // SHA-256 of the device text, which is the same for all kernels
-  std::string source;    // all kernel texts
+  std::string prelude;  // SHA-256 of the device text, which is the same for all kernels
+  std::string source;   // all kernel texts
 };
 
 // 64 hex digits over every field.

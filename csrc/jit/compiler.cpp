@@ -49,8 +49,12 @@ std::string keep_source(const std::string& name, const std::string& source,
 }
 
 CacheRequest cuda_request(const KernelText& kernel, const std::string& arch) {
-  return {"cuda",          arch,           "nvrtc " + nvrtc_version(), join(nvrtc_options(arch)),
-          prelude_hash(), kernel.name + "\n" + kernel.text};
+  return {"cuda",
+          arch,
+          "nvrtc " + nvrtc_version(),
+          join(nvrtc_options(arch)),
+          prelude_hash(),
+          kernel.name + "\n" + kernel.text};
 }
 
 }  // namespace
@@ -80,8 +84,8 @@ Binary compile_host(const std::vector<KernelText>& kernels, const Settings& sett
     if (names.insert(kernel.name).second) texts += kernel.text + "\n";
   }
   const HostCompiler& compiler = find_host_compiler(settings.cxx);
-  const CacheRequest request = {"host",         compiler.features, compiler.version,
-                                std::string(kHostFlags), prelude_hash(),    texts};
+  const CacheRequest request = {
+      "host", compiler.features, compiler.version, std::string(kHostFlags), prelude_hash(), texts};
   return process_cache(settings).get_or_compile(request, [&] {
     const std::string source = with_prelude(texts);
     CompileOutcome outcome = run_host_compiler(settings.cxx, source);

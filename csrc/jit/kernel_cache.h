@@ -43,6 +43,7 @@ class KernelCache {
   Binary get_or_compile(const CacheRequest& request, const std::function<Binary()>& compile);
   // Forgets one entry here and on disk.
   void discard(const CacheRequest& request);
+  void clear();  // forgets every entry, here and on disk
   CacheCounters counters() const;
   void reset_counters();
 
@@ -71,7 +72,7 @@ class KernelCache {
   CacheCounters counters_;
 };
 
-// The process's cache for these settings; one per directory, made on first use.
+// The process's cache for these settings; one per directory (process_cache.cpp).
 KernelCache& process_cache(const Settings& settings);
 // Sums over all caches of the process.
 CacheCounters process_cache_counters();

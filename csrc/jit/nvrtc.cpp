@@ -22,6 +22,7 @@ using Clock = std::chrono::steady_clock;
 using Program = struct NvrtcProgram*;
 using Result = int;
 constexpr Result kSuccess = 0;
+constexpr Result kErrorInvalidOption = 5;
 constexpr Result kErrorCancelled = 16;
 
 struct Functions {
@@ -105,9 +106,8 @@ const Library& load_library() {
   std::lock_guard lock(state.mutex);
   if (state.library.is_loaded) return state.library;
   std::vector<std::string> directories = state.directories;
-  for (const char* system :
-       {"/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
-        "/usr/lib64"}) {
+  for (const char* system : {"/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu",
+                             "/usr/lib/aarch64-linux-gnu", "/usr/lib64"}) {
     directories.push_back(system);
   }
   for (const std::string& directory : directories) {
@@ -204,8 +204,7 @@ CompileOutcome run_nvrtc(const std::string& name, std::string_view source,
   CompileOutcome outcome;
   Program program = nullptr;
   const std::string text(source);
-  Result result =
-      call.create(&program, text.c_str(), (name + ".cu").c_str(), 0, nullptr, nullptr);
+  Result result = call.create(&program, text.c_str(), (name + ".cu").c_str(), 0, nullptr, nullptr);
   if (result != kSuccess) {
     outcome.binary.log = call.error_string(result);
     return outcome;
@@ -223,6 +222,10 @@ CompileOutcome run_nvrtc(const std::string& name, std::string_view source,
     outcome.binary.log = call.error_string(result);
   }
   call.destroy(&program);
+  if (result == kErrorInvalidOption) {
+    throw UnsupportedError("NVRTC " + nvrtc_version() + " cannot compile for " + arch + ": " +
+                           outcome.binary.log + "; pip install -U nvidia-cuda-nvrtc");
+  }
   outcome.ok = !outcome.binary.bytes.empty();
   read_ptxas_log(outcome.binary.log, outcome.binary);
   return outcome;
@@ -230,8 +233,8 @@ CompileOutcome run_nvrtc(const std::string& name, std::string_view source,
 
 void read_ptxas_log(std::string_view log, Binary& binary) {
   binary.registers = largest(numbers_before(log, " registers"), -1);
-  binary.spill_bytes =
-      sum(numbers_before(log, " bytes spill stores")) + sum(numbers_before(log, " bytes spill loads"));
+  binary.spill_bytes = sum(numbers_before(log, " bytes spill stores")) +
+                       sum(numbers_before(log, " bytes spill loads"));
   binary.stack_bytes = largest(numbers_before(log, " bytes stack frame"), 0);
   binary.shared_bytes = largest(numbers_before(log, " bytes smem"), 0);
 }

@@ -22,9 +22,8 @@ Verdict nvrtc_available();
 // "13.0"; UnsupportedError without the library.
 std::string nvrtc_version();
 std::vector<std::string> nvrtc_options(const std::string& arch);
-// UnsupportedError without the library.
-CompileOutcome run_nvrtc(const std::string& name, std::string_view source,
-                         const std::string& arch);
+// UnsupportedError without the library, or if it does not know the architecture.
+CompileOutcome run_nvrtc(const std::string& name, std::string_view source, const std::string& arch);
 
 // Registers, spills, stack and static shared memory from what ptxas -v prints.
 void read_ptxas_log(std::string_view log, Binary& binary);

@@ -11,8 +11,10 @@ namespace stitch {
 namespace {
 
 // Rounds of joining: each looks at every pair of neighbours once, so that a join that became
-// possible through another one is found.
+// possible through another one is found.  The first only takes joins that save this share of the
+// longer kernel's time: a small one must not bend the mapping that a large one needs.
 constexpr int kRounds = 4;
+constexpr double kFirstGain = 0.3;
 // How many later kernels of the same shape one kernel is offered to when nothing links them.
 constexpr int kIndependentPartners = 4;
 
@@ -44,10 +46,11 @@ class Joiner {
 
   void run() {
     for (int round = 0; round < kRounds; ++round) {
+      least_gain_ = round == 0 ? kFirstGain : 0;
       bool changed = join_along_edges();
       changed |= join_siblings();
       changed |= join_independent();
-      if (!changed) break;
+      if (!changed && round > 0) break;
     }
   }
 
@@ -190,7 +193,9 @@ class Joiner {
     const std::vector<int> saved = unit_of_;
     for (NodeId root : units_[b].roots) unit_of_[root.index()] = a;
     KernelScore score = judge_(describe_joined(a, b, roots));
-    if (score.verdict && score.us > units_[a].us + units_[b].us) {
+    const double apart_us = units_[a].us + units_[b].us;
+    const double needed_us = least_gain_ * std::max(units_[a].us, units_[b].us);
+    if (score.verdict && score.us + needed_us > apart_us) {
       score.verdict = Verdict::no(kRuleSlower, "one kernel is predicted to take longer than two");
     }
     if (!score.verdict) {
@@ -241,7 +246,8 @@ class Joiner {
     const auto key = std::make_pair(units_[a].roots, units_[b].roots);
     if (refused_.count(key)) return false;
     Verdict verdict = try_join(a, b);
-    if (!verdict) refused_[key] = verdict;
+    // A join that saves too little for the first round may still save something.
+    if (!verdict && (least_gain_ == 0 || verdict.rule != kRuleSlower)) refused_[key] = verdict;
     return verdict.ok;
   }
 
@@ -336,6 +342,7 @@ class Joiner {
   std::vector<int> levels_;
   std::vector<Unit> units_;
   std::vector<int> unit_of_;
+  double least_gain_ = 0;  // share of the longer kernel's time
   std::map<std::pair<std::vector<NodeId>, std::vector<NodeId>>, Verdict> refused_;
 };
 

@@ -13,12 +13,12 @@ struct Draft {
   const Graph& graph;
   const StitchPlan& plan;
   Program program;
-  std::vector<NodeId> root;         // by node: the value whose memory it is a view of, or itself
-  std::vector<BufferId> buffer;     // by node; invalid: not materialised
-  std::vector<bool> is_written;     // by buffer
-  std::vector<bool> is_returned;    // by node: it or a view of it
-  std::vector<bool> is_replaced;    // by node: an input that the call gives other contents
-  std::vector<bool> is_in_place;    // by mutation: nothing is left to copy
+  std::vector<NodeId> root;       // by node: the value whose memory it is a view of, or itself
+  std::vector<BufferId> buffer;   // by node; invalid: not materialised
+  std::vector<bool> is_written;   // by buffer
+  std::vector<bool> is_returned;  // by node: it or a view of it
+  std::vector<bool> is_replaced;  // by node: an input that the call gives other contents
+  std::vector<bool> is_in_place;  // by mutation: nothing is left to copy
   std::unordered_map<NodeId, BufferId> snapshots;  // contents before the call, by node
 };
 
@@ -32,9 +32,7 @@ BufferId add_buffer(Draft& draft, Buffer::Kind kind, NodeId node) {
   return add_buffer(draft, {kind, draft.graph[node].type, -1, BufferId(), 0});
 }
 
-bool is_identity(const Mutation& mutation) {
-  return mutation.input == mutation.value;
-}
+bool is_identity(const Mutation& mutation) { return mutation.input == mutation.value; }
 
 bool is_same_layout(const TensorType& a, const TensorType& b) {
   return a.dtype == b.dtype && a.shape == b.shape && a.strides == b.strides;
@@ -63,8 +61,8 @@ Draft start_draft(const Graph& graph, const StitchPlan& plan) {
 void place_inputs(Draft& draft) {
   const Graph& graph = draft.graph;
   STITCH_CHECK(graph.inputs.size() == graph.input_positions.size(),
-               graph.inputs.size() << " inputs have " << graph.input_positions.size()
-                                   << " positions");
+               graph.inputs.size()
+                   << " inputs have " << graph.input_positions.size() << " positions");
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const BufferId id = add_buffer(draft, Buffer::Kind::kArgument, graph.inputs[i]);
     draft.program.buffers[id.index()].index = graph.input_positions[i];
@@ -83,7 +81,8 @@ void place_mutations(Draft& draft) {
   for (size_t i = 0; i < graph.mutations.size(); ++i) {
     const Mutation& mutation = graph.mutations[i];
     draft.is_in_place[i] = is_identity(mutation);
-    if (draft.is_in_place[i] || i >= draft.plan.in_place.size() || !draft.plan.in_place[i]) continue;
+    if (draft.is_in_place[i] || i >= draft.plan.in_place.size() || !draft.plan.in_place[i])
+      continue;
     const int value = mutation.value.index();
     if (!is_store[value] || draft.is_returned[value] || draft.buffer[value].valid()) continue;
     if (!is_same_layout(graph[mutation.input].type, graph[mutation.value].type)) continue;
@@ -126,9 +125,8 @@ void place_aliases(Draft& draft) {
     const BufferId base = draft.buffer[alias.base.index()];
     STITCH_CHECK(base.valid(), "value " << alias.node << " is planned as a view of value "
                                         << alias.base << ", which is not in memory");
-    const BufferId id =
-        add_buffer(draft, {Buffer::Kind::kAlias, draft.graph[alias.node].type, -1, base,
-                           alias.offset});
+    const BufferId id = add_buffer(
+        draft, {Buffer::Kind::kAlias, draft.graph[alias.node].type, -1, base, alias.offset});
     draft.buffer[alias.node.index()] = id;
   }
 }

@@ -2,8 +2,8 @@
 //
 // Homes of materialised values: graph inputs stay where the caller put them; what the graph returns
 // is a tensor of its own (kFresh), every other store of a kernel lives in the slab; a value that
-// only replaces a graph input is stored straight into it where the plan allows.  What is returned or
-// copied at the end of the call must be an input's contents from before the call's mutations.
+// only replaces a graph input is stored straight into it where the plan allows.  What is returned
+// or copied at the end of the call must be an input's contents from before the call's mutations.
 #pragma once
 
 #include <vector>

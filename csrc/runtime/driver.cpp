@@ -87,9 +87,7 @@ std::atomic<const Driver*> stand_in{nullptr};
 
 }  // namespace
 
-Verdict driver_available() {
-  return stand_in.load() ? Verdict::yes() : real_driver().verdict;
-}
+Verdict driver_available() { return stand_in.load() ? Verdict::yes() : real_driver().verdict; }
 
 const Driver& driver() {
   if (const Driver* replacement = stand_in.load(std::memory_order_acquire)) return *replacement;
@@ -130,15 +128,16 @@ CudaHandle load_function(const std::string& cubin, const std::string& name, int 
   check_driver(table.context_get_current(&context), "cuCtxGetCurrent", name);
   std::lock_guard<std::mutex> lock(mutex);
   CudaHandle& module = modules[{context, sha256_hex(cubin)}];
-  if (!module) check_driver(table.module_load_data(&module, cubin.data()), "cuModuleLoadData", name);
+  if (!module)
+    check_driver(table.module_load_data(&module, cubin.data()), "cuModuleLoadData", name);
   CudaHandle function = nullptr;
   check_driver(table.module_get_function(&function, module, name.c_str()), "cuModuleGetFunction",
                name);
   if (shared_bytes > kDefaultSharedBytes) {
-    check_driver(table.function_set_attribute(function, kMaxDynamicSharedBytes, shared_bytes),
-                 "cuFuncSetAttribute(max dynamic shared bytes = " + std::to_string(shared_bytes) +
-                     ")",
-                 name);
+    check_driver(
+        table.function_set_attribute(function, kMaxDynamicSharedBytes, shared_bytes),
+        "cuFuncSetAttribute(max dynamic shared bytes = " + std::to_string(shared_bytes) + ")",
+        name);
   }
   return function;
 }

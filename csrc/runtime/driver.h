@@ -20,8 +20,8 @@ struct DriverError : Error {
 
 // Types as cuda.h declares them: handles are pointers, results and attributes enums.
 using CudaResult = int;
-using CudaHandle = void*;          // CUcontext, CUmodule, CUfunction, CUstream
-using CudaAddress = uint64_t;      // CUdeviceptr
+using CudaHandle = void*;      // CUcontext, CUmodule, CUfunction, CUstream
+using CudaAddress = uint64_t;  // CUdeviceptr
 
 struct Driver {
   CudaResult (*init)(unsigned flags);
@@ -38,9 +38,9 @@ struct Driver {
   CudaResult (*max_blocks_per_multiprocessor)(int* blocks, CudaHandle function, int threads,
                                               size_t shared_bytes);
   CudaResult (*launch_kernel)(CudaHandle function, unsigned grid_x, unsigned grid_y,
-                              unsigned grid_z, unsigned block_x, unsigned block_y,
-                              unsigned block_z, unsigned shared_bytes, CudaHandle stream,
-                              void** parameters, void** extra);
+                              unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
+                              unsigned shared_bytes, CudaHandle stream, void** parameters,
+                              void** extra);
   CudaResult (*memset_u32_async)(CudaAddress address, unsigned value, size_t count,
                                  CudaHandle stream);
   CudaResult (*copy_to_host_async)(void* to, CudaAddress from, size_t bytes, CudaHandle stream);

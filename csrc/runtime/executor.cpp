@@ -102,9 +102,9 @@ class Execution {
     if (capturing) return;
     const int64_t count = program_.buffers[program_.error_flags.value()].type.shape[0].value();
     StackVector<int32_t> flags(count);
-    check_driver(table.copy_to_host_async(flags.data(), flag_address(0), count * sizeof(int32_t),
-                                          stream),
-                 "cuMemcpyDtoHAsync", "the error flags");
+    check_driver(
+        table.copy_to_host_async(flags.data(), flag_address(0), count * sizeof(int32_t), stream),
+        "cuMemcpyDtoHAsync", "the error flags");
     check_driver(table.stream_synchronize(stream), "cuStreamSynchronize", "the error flags");
     for (const Step& step : program_.steps) {
       const LaunchStep* launch = std::get_if<LaunchStep>(&step);
@@ -146,10 +146,9 @@ class Execution {
       work.entry(pointers, sizes, 0, grid, &work.error);
     } else {
       const int64_t pieces = std::min(grid, bytes / kBytesPerThread);
-      frame_.parallel_for(grid, (grid + pieces - 1) / pieces,
-                          [&work](int64_t begin, int64_t end) {
-                            work.entry(work.pointers, work.sizes, begin, end, &work.error);
-                          });
+      frame_.parallel_for(grid, (grid + pieces - 1) / pieces, [&work](int64_t begin, int64_t end) {
+        work.entry(work.pointers, work.sizes, begin, end, &work.error);
+      });
     }
     if (work.error) throw_out_of_range(program_, step);
   }
@@ -164,14 +163,14 @@ class Execution {
     CudaAddress flag = step.flag < 0 ? 0 : flag_address(step.flag);
     parameters[pointer_count + size_count] = &flag;
     flags_pending_ |= step.flag >= 0;
-    const CudaResult result = driver().launch_kernel(
-        kernel.entry, static_cast<unsigned>(grid), 1, 1, kernel.threads, 1, 1, kernel.shared_bytes,
-        frame_.stream(), parameters.data(), nullptr);
+    const CudaResult result =
+        driver().launch_kernel(kernel.entry, static_cast<unsigned>(grid), 1, 1, kernel.threads, 1,
+                               1, kernel.shared_bytes, frame_.stream(), parameters.data(), nullptr);
     if (result != 0) {
       check_driver(result, "cuLaunchKernel",
                    kernel.name + " (grid " + std::to_string(grid) + ", block " +
-                       std::to_string(kernel.threads) + ", " +
-                       std::to_string(kernel.shared_bytes) + " bytes of shared memory)");
+                       std::to_string(kernel.threads) + ", " + std::to_string(kernel.shared_bytes) +
+                       " bytes of shared memory)");
     }
   }
 

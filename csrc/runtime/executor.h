@@ -18,8 +18,8 @@ struct OutOfRangeError : UserError {
 };
 
 // Runs all steps.  Afterwards the frame holds the tensors of program.outputs; returns the values of
-// the program's symbols, of which its integer outputs are made.  `integers`: the call's arguments at
-// program.integer_positions.
+// the program's symbols, of which its integer outputs are made.  `integers`: the call's arguments
+// at program.integer_positions.
 std::vector<int64_t> run(const Program& program, Frame& frame,
                          const std::vector<int64_t>& integers);
 

@@ -88,7 +88,8 @@ void assign_slots(Program& program) {
   const std::vector<Lifetime> lifetimes = find_lifetimes(program);
   std::vector<int> order;
   for (int i = 0; i < static_cast<int>(program.buffers.size()); ++i) {
-    if (program.buffers[i].kind == Buffer::Kind::kSlab && lifetimes[i].first >= 0) order.push_back(i);
+    if (program.buffers[i].kind == Buffer::Kind::kSlab && lifetimes[i].first >= 0)
+      order.push_back(i);
   }
   std::stable_sort(order.begin(), order.end(),
                    [&](int a, int b) { return lifetimes[a].first < lifetimes[b].first; });

@@ -38,8 +38,8 @@ int64_t class_bytes(int64_t bytes) {
 // Maps a page more than asked for and gives back what lies around the aligned block.
 void* map_huge(int64_t bytes) {
   const int64_t mapped_bytes = bytes + kHugePageBytes;
-  void* start = mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                     -1, 0);
+  void* start =
+      mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (start == MAP_FAILED) return nullptr;
   char* const first = static_cast<char*>(start);
   char* const aligned = reinterpret_cast<char*>(

@@ -22,10 +22,14 @@ std::string to_string(const std::vector<BufferId>& ids) {
 
 std::string describe(const Buffer& buffer) {
   switch (buffer.kind) {
-    case Buffer::Kind::kArgument: return "argument " + std::to_string(buffer.index);
-    case Buffer::Kind::kFresh: return "fresh";
-    case Buffer::Kind::kSlab: return "slot " + std::to_string(buffer.index);
-    case Buffer::Kind::kResult: return "result";
+    case Buffer::Kind::kArgument:
+      return "argument " + std::to_string(buffer.index);
+    case Buffer::Kind::kFresh:
+      return "fresh";
+    case Buffer::Kind::kSlab:
+      return "slot " + std::to_string(buffer.index);
+    case Buffer::Kind::kResult:
+      return "result";
     case Buffer::Kind::kAlias:
       return "alias of " + to_string(buffer.base) +
              (buffer.offset.is(0) ? std::string() : " + " + to_string(buffer.offset));
@@ -58,9 +62,12 @@ struct StepPrinter {
 
 std::string describe(const ProgramOutput& output) {
   switch (output.kind) {
-    case ProgramOutput::Kind::kTensor: return to_string(output.buffer);
-    case ProgramOutput::Kind::kInteger: return to_string(output.integer);
-    case ProgramOutput::Kind::kNone: return "none";
+    case ProgramOutput::Kind::kTensor:
+      return to_string(output.buffer);
+    case ProgramOutput::Kind::kInteger:
+      return to_string(output.integer);
+    case ProgramOutput::Kind::kNone:
+      return "none";
   }
   return "";
 }

@@ -20,11 +20,11 @@ using BufferId = Id<BufferTag>;
 
 struct Buffer {
   enum class Kind {
-    kArgument,   // tensor argument `index` of the call
-    kFresh,      // a tensor of its own from the pool: graph outputs
-    kSlab,       // an intermediate in slot `index` of the slab
-    kResult,     // set by a CallStep
-    kAlias,      // `base` with this type's sizes and strides, `offset` elements further on
+    kArgument,  // tensor argument `index` of the call
+    kFresh,     // a tensor of its own from the pool: graph outputs
+    kSlab,      // an intermediate in slot `index` of the slab
+    kResult,    // set by a CallStep
+    kAlias,     // `base` with this type's sizes and strides, `offset` elements further on
   };
   Kind kind = Kind::kFresh;
   TensorType type;

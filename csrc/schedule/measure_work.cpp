@@ -1,6 +1,7 @@
 #include "schedule/measure_work.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "schedule/map_axes.h"
 #include "schedule/schedule_kernel.h"
@@ -15,7 +16,7 @@ double hint(const Graph& graph, const Dim& dim) {
 double blocks_along(const Graph& graph, const MappedAxis& mapped) {
   if (!mapped.in_grid) return 1;
   const double tile = std::max(1.0, hint(graph, mapped.tile));
-  return std::max(1.0, (hint(graph, mapped.axis.extent) + tile - 1) / tile);
+  return std::max(1.0, std::ceil(hint(graph, mapped.axis.extent) / tile));
 }
 
 }  // namespace

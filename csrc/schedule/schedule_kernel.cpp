@@ -10,7 +10,6 @@ namespace stitch {
 namespace {
 
 constexpr int kLaneBits = 5;
-constexpr int kWidestPartial = 16;  // bytes: a value and its index
 
 // Thread-index bits a root is reduced over.
 int reduced_thread_bits(const KernelSchedule& schedule, const RootSpace& space) {
@@ -29,7 +28,11 @@ void name_schemes(const Graph& graph, const PlannedKernel& kernel, KernelSchedul
     if (family(graph[space.root]) == Family::kReduce) {
       const int bits = reduced_thread_bits(schedule, space);
       scheme = bits >> kLaneBits ? Scheme::kRegional : bits ? Scheme::kWarp : Scheme::kLocal;
-      if (scheme == Scheme::kRegional) schedule.shared_bytes = schedule.threads * kWidestPartial;
+      const bool is_arg = info(graph[space.root]).type_rule == TypeRule::kInteger;
+      const int partial_bytes = is_arg ? 16 : std::max(4, info(graph[space.root].type.dtype).bytes);
+      if (scheme == Scheme::kRegional) {
+        schedule.shared_bytes = std::max(schedule.shared_bytes, schedule.threads * partial_bytes);
+      }
       const bool consumed = std::any_of(
           schedule.spaces.depends.begin(), schedule.spaces.depends.end(),
           [&](const auto& reader) { return reader.second.count(space.root) > 0; });

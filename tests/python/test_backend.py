@@ -184,6 +184,25 @@ def test_training_steps(name):
     torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)
 
 
+def test_training_with_a_dynamic_batch():
+    layer = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.LayerNorm(8))
+    compiled = compile_strictly(layer, dynamic=True)
+    for rows in (6, 9, 2):
+        x = torch.randn(rows, 8, requires_grad=True)
+        (expected,) = torch.autograd.grad(layer(x).square().sum(), x)
+        (got,) = torch.autograd.grad(compiled(x).square().sum(), x)
+        torch.testing.assert_close(got, expected)
+    assert torch_stitch.counters()["fallback_ops"] == 0
+
+
+def test_sizes_that_only_tensors_know():
+    compiled = compile_strictly(lambda x, y: x * y.exp(), dynamic=True)
+    for rows in (6, 9):
+        x, y = torch.randn(rows, 3, requires_grad=True), torch.randn(rows, 3)
+        compiled(x, y).sum().backward()
+        torch.testing.assert_close(x.grad, y.exp())
+
+
 def test_gradients_of_inputs():
     def fn(x, w):
         return F.cross_entropy(F.layer_norm(x @ w, (5,)), torch.tensor([0, 1, 4]))
@@ -251,7 +270,7 @@ def test_two_threads():
 
 
 def break_compiler(monkeypatch):
-    def fail(*args):
+    def fail(*args, **options):
         raise _core.UnsupportedError("no plan for aten.exp.default")
 
     monkeypatch.setattr(_core, "compile", fail)

@@ -15,7 +15,9 @@ NAMES = {torch.float32: "f32", torch.int64: "i64", torch.bool: "bool", torch.bfl
 
 
 def type_of(tensor):
-    return _core.TensorType(NAMES.get(tensor.dtype, "opaque"), list(tensor.shape), list(tensor.stride()))
+    return _core.TensorType(
+        NAMES.get(tensor.dtype, "opaque"), list(tensor.shape), list(tensor.stride())
+    )
 
 
 class Program:
@@ -66,7 +68,11 @@ def test_argument_list_is_cleared_and_outputs_are_plain_tensors():
         (aten.add.Scalar, lambda x: (x, 2.5), 1),
         (aten.cumsum.default, lambda x: (x, 1), 1),
         (aten.sum.dim_IntList, lambda x: (x, [0, 1], True), 1),
-        (aten.convolution.default, lambda x, w: (x, w, None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1), 2),
+        (
+            aten.convolution.default,
+            lambda x, w: (x, w, None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1),
+            2,
+        ),
         (aten.cat.default, lambda x, w: ([x, x], 1), 2),
         (aten.index.Tensor, lambda x: (x, [None, torch.tensor([1, 0])]), 1),
         (aten.full.default, lambda: ([2, 3], 7.0), 0),
@@ -83,44 +89,51 @@ def test_arguments_of_operators(function, arguments, tensors):
 
 def test_keyword_constants_are_converted():
     x = torch.randn(3, 4)
-    kwargs = {"dtype": torch.int64, "device": torch.device("cpu"), "memory_format": torch.contiguous_format}
+    kwargs = {
+        "dtype": torch.int64,
+        "device": torch.device("cpu"),
+        "memory_format": torch.contiguous_format,
+    }
     expected = aten._to_copy.default(x, dtype=torch.int64)
     compiled = compile_call(aten._to_copy.default, operands(1), [x], [expected], kwargs)
     assert torch.equal(compiled([x])[0], expected)
     generator = torch.Generator().manual_seed(3)
-    compiled = compile_call(aten.rand.generator, [[4]], [], [torch.rand(4)], {"generator": generator})
+    compiled = compile_call(
+        aten.rand.generator, [[4]], [], [torch.rand(4)], {"generator": generator}
+    )
     first = compiled([])[0]
     assert torch.equal(first, torch.rand(4, generator=torch.Generator().manual_seed(3)))
     assert not torch.equal(first, compiled([])[0])
 
 
 def test_several_results_and_results_that_are_not_there():
-    x, w = torch.randn(2, 3, 8, 8), torch.randn(4, 3, 3, 3)
+    x, w, y = torch.randn(2, 3, 8, 8), torch.randn(4, 3, 3, 3), torch.randn(2, 4, 8, 8)
+    options = ([4], [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [False, True, False])
     program = Program()
-    nodes = [program.input(x), program.input(w)]
-    args = [*operands(1), 3, 1]
-    parts = program.call(aten.split.Tensor, args, nodes[:1], list(x.split(3, 1)), several=True)
-    grad = aten.convolution.default(x, w, None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1)
-    args = [_core.Operand(0), _core.Operand(1), _core.Operand(2), [4], [1, 1], [1, 1], [1, 1], False, [0, 0], 1]
-    grads = program.call(
-        aten.convolution_backward.default, [*args, [False, True, False]],
-        [program.call(aten.convolution.default, [*operands(2), None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1],
-                      nodes, [grad])[0], *nodes],
-        [x, w, torch.empty(4)], several=True,
+    nodes = [program.input(t) for t in (y, x, w)]
+    parts = program.call(
+        aten.split.Tensor, [_core.Operand(0), 2, 1], nodes, y.split(2, 1), several=True
     )
-    compiled = program.compile(parts[0], grads[1])
-    found = compiled([x, w])
-    expected = aten.convolution_backward.default(grad, x, w, *args[3:], [False, True, False])
-    assert torch.equal(found[0], x) and torch.allclose(found[1], expected[1])
+    grads = program.call(
+        aten.convolution_backward.default, [*operands(3), *options], nodes, [x, w, w], several=True
+    )
+    part, none, grad = program.compile(parts[1], grads[0], grads[1])([y, x, w])
+    assert torch.equal(part, y[:, 2:]) and part.is_contiguous() == y[:, 2:].is_contiguous()
+    assert none is None
+    assert torch.allclose(grad, aten.convolution_backward.default(y, x, w, *options)[1])
 
 
 def test_symbolic_sizes_are_evaluated_for_each_call():
     program = Program()
     size = program.b.symbol(1, 4)
-    row = program.calls.add_call("aten.view.default", aten.view.default, [_core.Operand(0), [size, 2, 3]], {})
+    row = program.calls.add_call(
+        "aten.view.default", aten.view.default, [_core.Operand(0), [size, 2, 3]], {}
+    )
     flat = _core.TensorType("f32", [size * 6], [1])
     x = program.b.input("x", flat, 0)
-    (y,) = program.b.library("aten.view.default", row, [x], [_core.TensorType("f32", [size, 2, 3], [6, 3, 1])], False)
+    (y,) = program.b.library(
+        "aten.view.default", row, [x], [_core.TensorType("f32", [size, 2, 3], [6, 3, 1])], False
+    )
     program.b.output_tensor(y)
     program.b.output_integer(size * 2 + 1)
     program.b.output_none()
@@ -142,7 +155,9 @@ def test_python_callables_get_tensors_and_plain_objects():
 
     nodes = [program.input(x), program.input(x)]
     args = ([_core.Operand(0), _core.Operand(1)], _core.Argument(2))
-    results = program.call(scale, args, nodes, [x, x, x], {"bias": {"b": _core.Operand(1)}}, several=True)
+    results = program.call(
+        scale, args, nodes, [x, x, x], {"bias": {"b": _core.Operand(1)}}, several=True
+    )
     program.count += 1
     compiled = program.compile(results[0], results[2])
     found = compiled([x, x * 2, 5.0])
@@ -276,7 +291,9 @@ def test_opaque_values_pass_between_calls():
     program = Program()
     x = torch.randn(4, 2)
     node = program.input(x)
-    (c,) = program.call(aten.view_as_complex.default, operands(1), [node], [torch.view_as_complex(x)])
+    (c,) = program.call(
+        aten.view_as_complex.default, operands(1), [node], [torch.view_as_complex(x)]
+    )
     (r,) = program.call(aten.view_as_real.default, operands(1), [c], [x])
     assert torch.equal(program.compile(r)([x])[0], x)
     sparse = torch.eye(3).to_sparse()
@@ -310,6 +327,13 @@ def test_sizes_are_polynomials():
         b.opaque("floordiv", s, _core.Dim(2))
     assert b.hint(b.opaque("modulo", s, _core.Dim(3))) == 2
     assert operator.sub(10, s) == 10 - s
+
+
+def test_a_graph_that_was_only_planned_does_not_run():
+    graph = _core.parse_graph("%x = input : f32[4]\n%y = relu(%x)\noutputs (%y)\n")
+    compiled = _core.compile(graph, _core.CallTable(), {}, "cpu", load=False)
+    with pytest.raises(_core.StitchError, match="load=False"):
+        compiled([torch.randn(4)])
 
 
 def test_graph_text_round_trip():

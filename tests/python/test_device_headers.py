@@ -180,6 +180,7 @@ def test_own_f32_functions_use_no_local_memory_and_no_approximation():
         "sm_90a",
     )
     assert ".local" not in ptx
+    assert not any(line.startswith((".global", ".const")) for line in ptx.splitlines())
     assert ".approx" not in ptx
     assert ".ftz" not in ptx
 

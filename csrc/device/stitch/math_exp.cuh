@@ -3,20 +3,25 @@
 //
 // f32: polynomials of our own, free of branches, so that the host vectorises them and host and
 // device agree to the last bit.  f64: the compiler's functions.  Coefficients are minimax fits of
-// the relative error, rounded to f32 one by one with the rest refitted; each function's bound in
-// ULP stands above it and is tested in tests/cpp/device/math_exp_test.cpp.
+// the relative error (tools/fit_polynomials.py); each function's bound in ULP stands above it and
+// is tested in tests/cpp/device/math_test.cpp.
 #pragma once
 
 #include "device/stitch/math_basic.cuh"
 
 namespace stitch {
 
-inline constexpr f32 kLog2E = 0x1.715476p+0f;
-inline constexpr f32 kLn2 = 0x1.62e43p-1f;
-inline constexpr f32 kLn2Low = -0x1.05c61p-29f;  // ln 2 - kLn2
+// Constants are templates: a plain one ends up in the global memory of every kernel under NVRTC.
+template <class T>
+inline constexpr T kLog2E = 0x1.715476p+0f;
+template <class T>
+inline constexpr T kLn2 = 0x1.62e43p-1f;
+template <class T>
+inline constexpr T kLn2Low = -0x1.05c61p-29f;  // ln 2 - kLn2
 
 // Adding 1.5 * 2^23 to a float rounds it to an integer and leaves that integer in its low bits.
-inline constexpr f32 kRoundToInteger = 0x1.8p23f;
+template <class T>
+inline constexpr T kRoundToInteger = 0x1.8p23f;
 
 // mantissa * 2^n in two steps, so that overflow and subnormals round as they must.  biased is the
 // float 1.5 * 2^23 + 254 + n: half of its bits, moved into the exponent field, is 2^(n/2).
@@ -41,22 +46,30 @@ STITCH_DEVICE f32 exp_reduced(f32 r) {
   return fma(p, r, 1.0f);
 }
 
+// e^x for -176 <= x <= 91 as the operands of scale.
+struct Scaled {
+  f32 mantissa, biased;
+};
+STITCH_DEVICE Scaled exp_scaled(f32 x) {
+  const f32 biased = fma(x, kLog2E<f32>, kRoundToInteger<f32> + 254.0f);
+  const f32 n = biased - (kRoundToInteger<f32> + 254.0f);
+  const f32 r = fma(n, -kLn2Low<f32>, fma(n, -kLn2<f32>, x));
+  return {exp_reduced(r), biased};
+}
+
 // 1 ULP.
 STITCH_DEVICE f32 exp(f32 x) {
-  x = x < -104.0f ? -176.0f : x;  // 2^-254
-  x = x > 89.0f ? 89.0f : x;
-  const f32 biased = fma(x, kLog2E, kRoundToInteger + 254.0f);
-  const f32 n = biased - (kRoundToInteger + 254.0f);
-  const f32 r = fma(n, -kLn2Low, fma(n, -kLn2, x));
-  return scale(exp_reduced(r), biased);
+  x = x < -104.0f ? -176.0f : x;  // e^-176 is 2^-254
+  const Scaled e = exp_scaled(x > 89.0f ? 89.0f : x);
+  return scale(e.mantissa, e.biased);
 }
 
 // 1 ULP.  |r| <= 1/2, relative error of the polynomial 2^-28.
 STITCH_DEVICE f32 exp2(f32 x) {
   x = x < -150.0f ? -254.0f : x;
   x = x > 129.0f ? 129.0f : x;
-  const f32 biased = x + (kRoundToInteger + 254.0f);
-  const f32 r = x - (biased - (kRoundToInteger + 254.0f));
+  const f32 biased = x + (kRoundToInteger<f32> + 254.0f);
+  const f32 r = x - (biased - (kRoundToInteger<f32> + 254.0f));
   f32 p = 0x1.41ba6ap-13f;
   p = fma(p, r, 0x1.5f0c54p-10f);
   p = fma(p, r, 0x1.3b2da4p-7f);
@@ -82,25 +95,26 @@ struct Exponential {
   f32 power, reduced;
 };
 STITCH_DEVICE Exponential exp_negative(f32 x) {
-  const f32 shifted = fma(x, kLog2E, kRoundToInteger);
-  const f32 r = fma(shifted - kRoundToInteger, -kLn2, x);
+  const f32 shifted = fma(x, kLog2E<f32>, kRoundToInteger<f32>);
+  const f32 r = fma(shifted - kRoundToInteger<f32>, -kLn2<f32>, x);
   const f32 power = bit_cast<f32>((bit_cast<u32>(shifted) << 23) + 0x3f800000u);
   return {power, expm1_reduced(r)};
 }
 
-// 1.5 ULP.  Works with half the power, since 2^128 is no float.
+// 2 ULP.  Works with half the power, since 2^128 is no float.
 STITCH_DEVICE f32 expm1(f32 x) {
   f32 limited = x < -20.0f ? -20.0f : x;
   limited = limited > 89.0f ? 89.0f : limited;
-  const f32 shifted = fma(limited, kLog2E, kRoundToInteger);
-  const f32 n = shifted - kRoundToInteger;
-  const f32 r = fma(n, -kLn2Low, fma(n, -kLn2, limited));
+  const f32 shifted = fma(limited, kLog2E<f32>, kRoundToInteger<f32>);
+  const f32 n = shifted - kRoundToInteger<f32>;
+  const f32 r = fma(n, -kLn2Low<f32>, fma(n, -kLn2<f32>, limited));
   const f32 half_power = bit_cast<f32>((bit_cast<u32>(shifted) << 23) + 0x3f000000u);
   const f32 half = fma(half_power, expm1_reduced(r), half_power - 0.5f);
   return abs(x) < 0x1p-25f ? x : half + half;
 }
 
-inline constexpr u32 kTwoThirds = 0x3f2aaaab;
+template <class T>
+inline constexpr T kTwoThirds = 0x3f2aaaab;
 STITCH_DEVICE f32 to_float(u32 bits) { return static_cast<f32>(static_cast<i32>(bits)); }
 // x = 2^exponent * (1 + fraction) with |fraction| <= 1/3, subnormals included.
 struct Decomposed {
@@ -109,7 +123,7 @@ struct Decomposed {
 STITCH_DEVICE Decomposed decompose(f32 x) {
   const bool subnormal = x < 0x1p-126f;
   const u32 bits = bit_cast<u32>(subnormal ? x * 0x1p23f : x);
-  const u32 shift = (bits - kTwoThirds) & 0xff800000u;
+  const u32 shift = (bits - kTwoThirds<u32>)&0xff800000u;
   const f32 exponent = fma(to_float(shift), 0x1p-23f, subnormal ? -23.0f : 0.0f);
   return {exponent, bit_cast<f32>(bits - shift) - 1.0f};
 }
@@ -122,11 +136,11 @@ STITCH_DEVICE f32 finish_log(f32 x, f32 regular) {
 
 // log(1 + f) for |f| <= 1/3, relative error 2^-27.
 STITCH_DEVICE f32 log1p_reduced(f32 f) {
-  f32 p = -0x1.ff2386p-4f;
-  p = fma(p, f, 0x1.200bc6p-3f);
-  p = fma(p, f, -0x1.f6bcdcp-4f);
-  p = fma(p, f, 0x1.1e80aap-3f);
-  p = fma(p, f, -0x1.557e22p-3f);
+  f32 p = -0x1.fe9a2ap-4f;
+  p = fma(p, f, 0x1.201c44p-3f);
+  p = fma(p, f, -0x1.f6cd3cp-4f);
+  p = fma(p, f, 0x1.1e7efp-3f);
+  p = fma(p, f, -0x1.557e08p-3f);
   p = fma(p, f, 0x1.99d592p-3f);
   p = fma(p, f, -0x1.ffff94p-3f);
   p = fma(p, f, 0x1.5554fap-2f);
@@ -137,24 +151,24 @@ STITCH_DEVICE f32 log1p_reduced(f32 f) {
 // 1 ULP.
 STITCH_DEVICE f32 log(f32 x) {
   const Decomposed d = decompose(x);
-  return finish_log(x, fma(d.exponent, kLn2, log1p_reduced(d.fraction)));
+  return finish_log(x, fma(d.exponent, kLn2<f32>, log1p_reduced(d.fraction)));
 }
 
-// 1 ULP.  The linear term has two parts, so that the result is good near 1.
+// 1.5 ULP.  The linear term has two parts, so that the result is good near 1.
 STITCH_DEVICE f32 log2(f32 x) {
   const Decomposed d = decompose(x);
   const f32 f = d.fraction;
-  f32 p = -0x1.68db2cp-3f;
-  p = fma(p, f, 0x1.a09ffep-3f);
-  p = fma(p, f, -0x1.6c67a8p-3f);
-  p = fma(p, f, 0x1.9d214cp-3f);
+  f32 p = -0x1.68d684p-3f;
+  p = fma(p, f, 0x1.a09f7ap-3f);
+  p = fma(p, f, -0x1.6c681cp-3f);
+  p = fma(p, f, 0x1.9d215ap-3f);
   p = fma(p, f, -0x1.ec8b1ap-3f);
   p = fma(p, f, 0x1.27a384p-2f);
   p = fma(p, f, -0x1.715492p-2f);
   p = fma(p, f, 0x1.ec7014p-2f);
   p = fma(p, f, -0x1.715476p-1f);
   const f32 rest = fma(p, f * f, f * 0x1.4ae0cp-26f);
-  return finish_log(x, fma(f, kLog2E, rest) + d.exponent);
+  return finish_log(x, fma(f, kLog2E<f32>, rest) + d.exponent);
 }
 
 // 1.5 ULP.
@@ -176,13 +190,13 @@ STITCH_DEVICE f32 log10(f32 x) {
   return finish_log(x, fma(d.exponent, 0x1.344p-2f, fma(d.exponent, 0x1.3509f8p-18f, fraction)));
 }
 
-// 1.5 ULP.  1 + x is never rounded: the power of two is taken from it, but applied to x and 1.
+// 2 ULP.  1 + x is never rounded: the power of two is taken from it, but applied to x and 1.
 STITCH_DEVICE f32 log1p(f32 x) {
-  const u32 shift = (bit_cast<u32>(x + 1.0f) - kTwoThirds) & 0xff800000u;
+  const u32 shift = (bit_cast<u32>(x + 1.0f) - kTwoThirds<u32>)&0xff800000u;
   const f32 quarter = bit_cast<f32>(0x40800000u - shift);  // 4 * 2^-exponent
   const f32 f = bit_cast<f32>(bit_cast<u32>(x) - shift) + fma(0.25f, quarter, -1.0f);
   const f32 exponent = to_float(shift) * 0x1p-23f;
-  const f32 regular = fma(exponent, kLn2, log1p_reduced(f));
+  const f32 regular = fma(exponent, kLn2<f32>, log1p_reduced(f));
   const f32 above = x < kInfinity<f32> ? regular : x;
   const f32 result = x > -1.0f ? above : x == -1.0f ? -kInfinity<f32> : kQuietNan<f32>;
   return abs(x) < 0x1p-25f ? x : result;
@@ -208,11 +222,8 @@ STITCH_DEVICE f32 tanh(f32 x) {
 
 // e^x / 2 for x >= 0: finite wherever sinh and cosh are.
 STITCH_DEVICE f32 half_exp(f32 x) {
-  x = x > 91.0f ? 91.0f : x;
-  const f32 biased = fma(x, kLog2E, kRoundToInteger + 254.0f);
-  const f32 n = biased - (kRoundToInteger + 254.0f);
-  const f32 r = fma(n, -kLn2Low, fma(n, -kLn2, x));
-  return scale(exp_reduced(r), biased - 1.0f);
+  const Scaled e = exp_scaled(x > 91.0f ? 91.0f : x);
+  return scale(e.mantissa, e.biased - 1.0f);
 }
 
 // 2 ULP.
@@ -238,13 +249,13 @@ STITCH_DEVICE f32 asinh(f32 x) {
   const bool large = magnitude > 0x1p30f;
   const f32 s = x * x;
   const f32 sum = magnitude + s / (1.0f + sqrt(s + 1.0f));
-  return copysign(log1p(large ? magnitude : sum) + (large ? kLn2 : 0.0f), x);
+  return copysign(log1p(large ? magnitude : sum) + (large ? kLn2<f32> : 0.0f), x);
 }
 STITCH_DEVICE f32 acosh(f32 x) {
   const bool large = x > 0x1p30f;
   const f32 t = x - 1.0f;
   const f32 sum = t + sqrt(fma(t, t, t + t));
-  return log1p(large ? x : x < 1.0f ? kQuietNan<f32> : sum) + (large ? kLn2 : 0.0f);
+  return log1p(large ? x : x < 1.0f ? kQuietNan<f32> : sum) + (large ? kLn2<f32> : 0.0f);
 }
 STITCH_DEVICE f32 atanh(f32 x) {
   const f32 magnitude = abs(x);

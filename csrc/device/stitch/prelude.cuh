@@ -21,6 +21,7 @@
 #define STITCH_SHARED(T, name, count) __shared__ alignas(16) T name[count]
 // Shared memory beyond 48 KB; the launch says how much.
 #define STITCH_DYNAMIC_SHARED(name, bytes) extern __shared__ alignas(16) unsigned char name[]
+#define STITCH_ARRAY(T, name, count) T name[count]
 #define STITCH_SIMD
 #define STITCH_SIMD_REDUCE(op, ...)
 #define STITCH_DEVICE_MEMBER static STITCH_DEVICE
@@ -33,6 +34,7 @@
 #define STITCH_KERNEL(name, threads, min_blocks) extern "C" void name
 #define STITCH_SHARED(T, name, count) alignas(64) T name[count]
 #define STITCH_DYNAMIC_SHARED(name, bytes) alignas(64) unsigned char name[bytes]
+#define STITCH_ARRAY(T, name, count) alignas(64) T name[count]
 #define STITCH_SIMD STITCH_PRAGMA(omp simd)
 // op: + * max min | & or a reduction that combine.cuh declares.
 #define STITCH_SIMD_REDUCE(op, ...) STITCH_PRAGMA(omp simd reduction(op : __VA_ARGS__))
@@ -145,6 +147,8 @@ template <class T>
 inline constexpr T kHighest = find_highest<T>();
 template <class T>
 inline constexpr T kLowest = find_lowest<T>();
+
+STITCH_DEVICE constexpr i64 min_index(i64 a, i64 b) { return a < b ? a : b; }
 
 #if STITCH_CUDA
 STITCH_DEVICE int tid() { return static_cast<int>(threadIdx.x); }

@@ -39,7 +39,7 @@ class FilesTest : public testing::Test {
     return std::move(*directory);
   }
   mode_t mode_of(const fs::path& path) {
-    struct stat info {};
+    struct stat info{};
     EXPECT_EQ(stat(path.c_str(), &info), 0);
     return info.st_mode & 07777;
   }

@@ -74,8 +74,10 @@ TEST(WarnOnce, ReportsEachKeyOnce) {
   std::vector<std::string> messages;
   std::mutex mutex;
   set_warning_sink([&](const std::string& message) {
-    std::lock_guard lock(mutex);
-    messages.push_back(message);
+    {
+      std::lock_guard lock(mutex);
+      messages.push_back(message);
+    }
     warn_once("stage_test inner", "a sink may warn itself");
   });
   std::vector<std::thread> threads;

@@ -82,11 +82,11 @@ TEST_F(SettingsTest, AnUnknownValueIsAnErrorThatNamesTheAllowedOnes) {
 }
 
 TEST_F(SettingsTest, AValueOfAnotherTypeIsAnError) {
-  EXPECT_NE(error_of("strict", "yes").find("'strict' is 'yes'; it must be a bool"),
+  EXPECT_NE(error_of("strict", "yes").find("'strict' is 'yes'; its type is bool"),
             std::string::npos);
-  EXPECT_NE(error_of("strict", int64_t{1}).find("must be a bool"), std::string::npos);
-  EXPECT_NE(error_of("target", true).find("must be a string"), std::string::npos);
-  EXPECT_NE(error_of("pool_bytes", "big").find("must be an int"), std::string::npos);
+  EXPECT_NE(error_of("strict", int64_t{1}).find("type is bool"), std::string::npos);
+  EXPECT_NE(error_of("target", true).find("type is string"), std::string::npos);
+  EXPECT_NE(error_of("pool_bytes", "big").find("type is int"), std::string::npos);
 }
 
 TEST_F(SettingsTest, TheEnvironmentOverridesDefaults) {

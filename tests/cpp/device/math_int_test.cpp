@@ -45,7 +45,7 @@ TYPED_TEST(NarrowInteger, WrapsAndDividesLikeEager) {
     }
     const T a = static_cast<T>(x);
     ASSERT_EQ(neg(a), wrap<T>(-x));
-    ASSERT_EQ(abs(a), wrap<T>(x < 0 ? -x : x));
+    ASSERT_EQ(stitch::abs(a), wrap<T>(x < 0 ? -x : x));
     ASSERT_EQ(sign(a), (x > 0) - (x < 0));
     ASSERT_EQ(bitwise_not(a), wrap<T>(~x));
     ASSERT_EQ(square(a), wrap<T>(x * x));
@@ -72,7 +72,7 @@ TYPED_TEST(AnyInteger, NeverTraps) {
     EXPECT_EQ(div_trunc(T(lowest), T(minus_one)), T(lowest));
     EXPECT_EQ(div_floor(T(lowest), T(minus_one)), T(lowest));
     EXPECT_EQ(remainder(T(lowest), T(minus_one)), 0);
-    EXPECT_EQ(abs(T(lowest)), T(lowest));
+    EXPECT_EQ(stitch::abs(T(lowest)), T(lowest));
     EXPECT_EQ(neg(T(lowest)), T(lowest));
   }
 }

@@ -47,7 +47,7 @@ const UnaryCase kUnaryCases[] = {
     UNARY(acos, std::acos(x), 1.5),
     UNARY(atan, std::atan(x), 2),
     UNARY(erf, std::erf(x), 2),
-    UNARY(erfc, std::erfc(x), 5),
+    UNARY(erfc, std::erfc(x), 4.5),
     UNARY(lgamma, std::lgamma(x), 1),
     UNARY(sqrt, std::sqrt(x), 0.5),
     UNARY(rsqrt, 1 / std::sqrt(x), 1.5),

@@ -69,7 +69,7 @@ TEST(CacheEntry, AnEntryForAnotherRequestDoesNotAnswer) {
 
 TEST(CacheKey, EveryFieldChangesTheKey) {
   std::set<std::string> keys = {cache_key(small_request())};
-  for (std::string CacheRequest::*field :
+  for (std::string CacheRequest::* field :
        {&CacheRequest::kind, &CacheRequest::arch, &CacheRequest::compiler, &CacheRequest::options,
         &CacheRequest::prelude, &CacheRequest::source}) {
     CacheRequest changed = small_request();

@@ -98,7 +98,7 @@ TEST_F(KernelCacheTest, CompilesOnceThenHitsMemoryThenDisk) {
 
 TEST_F(KernelCacheTest, EntriesArePrivateFilesWithTheSourceInThem) {
   get_fresh("the source");
-  struct stat info {};
+  struct stat info{};
   ASSERT_EQ(stat(entry("the source").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 07777, 0600u);
   EXPECT_NE(read(entry("the source")).find("the source"), std::string::npos);

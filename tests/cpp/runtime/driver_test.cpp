@@ -19,12 +19,7 @@ struct FakeDevice {
 };
 FakeDevice device;
 
-CudaResult fake_launch(CudaHandle, unsigned grid, unsigned, unsigned, unsigned block, unsigned,
-                       unsigned, unsigned shared_bytes, CudaHandle stream, void** parameters,
-                       void**) {
-  device.log.push_back("launch grid " + std::to_string(grid) + " block " + std::to_string(block) +
-                       " shared " + std::to_string(shared_bytes) + " stream " +
-                       std::to_string(reinterpret_cast<uintptr_t>(stream)));
+CudaResult launch_on_host(unsigned grid, void** parameters) {
   if (device.launch_result) return device.launch_result;
   void* pointers[] = {*static_cast<void**>(parameters[0]), *static_cast<void**>(parameters[1])};
   FakePlan::add_one(pointers, static_cast<int64_t*>(parameters[2]), 0, grid, nullptr);
@@ -59,7 +54,14 @@ const Driver& fake_driver() {
       device.log.push_back("shared " + std::to_string(value));
       return 0;
     };
-    driver.launch_kernel = &fake_launch;
+    driver.launch_kernel = [](CudaHandle, unsigned grid, unsigned, unsigned, unsigned block,
+                              unsigned, unsigned, unsigned shared_bytes, CudaHandle stream,
+                              void** parameters, void**) {
+      device.log.push_back("launch grid " + std::to_string(grid) + " block " +
+                           std::to_string(block) + " shared " + std::to_string(shared_bytes) +
+                           " stream " + std::to_string(reinterpret_cast<uintptr_t>(stream)));
+      return launch_on_host(grid, parameters);
+    };
     driver.memset_u32_async = [](CudaAddress address, unsigned value, size_t count, CudaHandle) {
       std::fill_n(reinterpret_cast<unsigned*>(address), count, value);
       return 0;

@@ -82,8 +82,8 @@ TEST(Executor, ManyPointersGoBeyondTheInlineArray) {
   plan.returns(y);
   std::vector<KernelArgument>& pointers = plan.sources[0].pointers;
   for (int i = 1; i < 100; ++i) pointers.push_back({inputs[i], false, 1});
-  plan.kernels[0].entry = reinterpret_cast<void*>(
-      +[](void* const* p, const int64_t*, int64_t, int64_t, int32_t*) {
+  plan.kernels[0].entry =
+      reinterpret_cast<void*>(+[](void* const* p, const int64_t*, int64_t, int64_t, int32_t*) {
         float sum = 0;
         for (int i = 0; i <= 100; ++i) sum += i == 1 ? 0 : *static_cast<float*>(p[i]);
         *static_cast<float*>(p[1]) = sum;

@@ -161,9 +161,7 @@ struct FakePlan {
     return y;
   }
 
-  void returns(NodeId node) {
-    graph.outputs.push_back({GraphOutput::Kind::kTensor, node, 0});
-  }
+  void returns(NodeId node) { graph.outputs.push_back({GraphOutput::Kind::kTensor, node, 0}); }
 
   void mutate(NodeId input, NodeId value, bool in_place) {
     graph.mutations.push_back({input, value});

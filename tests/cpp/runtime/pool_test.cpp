@@ -14,7 +14,7 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 
 TEST(Pool, BlocksAreAlignedAndComeBack) {
   HostPool pool(64 * kMiB);
-  for (const int64_t bytes : {int64_t{1}, int64_t{64}, int64_t{1000}, kMiB, 2 * kMiB, 5 * kMiB}) {
+  for (const int64_t bytes : {int64_t{1}, int64_t{100}, int64_t{1000}, kMiB, 2 * kMiB, 5 * kMiB}) {
     PoolBlock* block = pool.allocate(bytes);
     void* const address = data(block);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(address) % (bytes < 2 * kMiB ? 64 : 2 * kMiB), 0u);

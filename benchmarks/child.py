@@ -1,0 +1,154 @@
+"""Measurements that need a process of their own: `python -m benchmarks.child TASK JSON_ARGUMENTS`.
+
+The last line on stdout is the task's answer as JSON.  call_child() runs one and reads it.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+import torch
+
+from benchmarks import accuracy, bert, cases, machine, measure
+
+RIVALS = ("eager", "inductor", "stitch")
+CHILD_S = 600
+
+
+def on_device(fn, inputs):
+    where = machine.device()
+    fn = fn.to(where) if isinstance(fn, torch.nn.Module) else fn
+    return fn, tuple(x.to(where) if isinstance(x, torch.Tensor) else x for x in inputs)
+
+
+def time_function(fn, inputs, terms, rounds):
+    """Times, ratios and accuracy of all rivals for one function."""
+    fn, inputs = on_device(fn, inputs)
+    calls, seconds, failed = measure.compile_rivals(RIVALS, fn, inputs)
+
+    def run(call):
+        with torch.no_grad():
+            return call(*(x.clone() if isinstance(x, torch.Tensor) else x for x in inputs))
+
+    with torch.no_grad():
+        exact = accuracy.in_fp64(fn, [x.clone() for x in inputs])
+    eager = run(fn)
+    judged = {
+        name: accuracy.judge(run(calls[name]), eager, exact, terms)
+        for name in RIVALS[1:]
+        if name in calls
+    }
+    del exact, eager
+    times = measure.time_interleaved(calls, inputs, rounds)
+    return {
+        "ms": {name: measure.spread(values) for name, values in times.items()},
+        "stitch_faster_than": {
+            name: measure.ratio(times, name) for name in times if name != "stitch" in times
+        },
+        "accuracy": judged,
+        "first_call_s": seconds,
+        "failed": failed,
+    }
+
+
+def time_case(name, rounds):
+    case = cases.CASES[name]
+    on_gpu = machine.device() == "cuda"
+    terms = case.terms(case.planning if on_gpu else case.timing)
+    return time_function(*(case.planned() if on_gpu else case.timed()), terms, rounds)
+
+
+def time_tiny(rounds):
+    return time_function(*cases.tiny_ops(), terms=1, rounds=rounds)
+
+
+def compile_cold(rival):
+    """Seconds until BERT-base has answered once; the caller gives fresh cache directories."""
+    model, inputs = on_device(*bert.bert_base())
+    with torch.no_grad():
+        model(*inputs)  # threads started, pages mapped: no part of compiling
+    _, seconds = measure.compile_rival(rival, model, inputs)
+    return {"seconds": seconds}
+
+
+def stages_of_bert(target):
+    """Milliseconds of each stage of the core, for all graphs of BERT-base."""
+    from tools.show import capture_graphs
+
+    start = time.perf_counter()
+    graphs = capture_graphs(*bert.bert_base(), target)
+    totals = {"trace_and_import": (time.perf_counter() - start) * 1e3}
+    for graph in graphs:
+        for stage in graph.compile()["stages"]:
+            totals[stage["name"]] = totals.get(stage["name"], 0) + stage["milliseconds"]
+    return totals
+
+
+def nvrtc_kernels(target):
+    """Compile time and resources of each distinct kernel of BERT-base, on one core."""
+    from tools.show import capture_graphs
+
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    kernels = {}
+    for graph in capture_graphs(*bert.bert_base(), target):
+        for kernel in graph.compile()["kernels"]:
+            kernels[kernel["name"]] = {
+                key: kernel[key] for key in ("compile_ms", "registers", "spill_bytes", "from_cache")
+            }
+    return kernels
+
+
+def count_misses(target):
+    """Compiles BERT-base for the tensors' device, or plans it for `target`; what was not cached."""
+    import torch_stitch
+
+    model, inputs = bert.bert_base()
+    if target:
+        torch_stitch.explain(model, *inputs, target=target)
+    else:
+        measure.compile_rival("stitch", *on_device(model, inputs))
+    return torch_stitch.counters()
+
+
+TASKS = {
+    task.__name__: task
+    for task in (time_case, time_tiny, compile_cold, stages_of_bert, nvrtc_kernels, count_misses)
+}
+
+
+def call_child(task, *, keep_freed_memory=False, environment=None, **arguments):
+    """The answer of `task` from a fresh process."""
+    command = [sys.executable, "-m", "benchmarks.child", task, json.dumps(arguments)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=CHILD_S, cwd=machine.ROOT,
+        env=measure.environment(keep_freed_memory, **(environment or {})),
+    )  # fmt: skip
+    if done.returncode != 0:
+        raise RuntimeError(f"{task}({arguments}) failed:\n{done.stderr[-2000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def fresh_caches(directory):
+    """Settings under which neither compiler finds what an earlier process left."""
+    return {
+        "TORCHINDUCTOR_CACHE_DIR": os.path.join(directory, "inductor"),
+        "TORCH_STITCH_CACHE": os.path.join(directory, "stitch"),
+    }
+
+
+def temporary_directory():
+    return tempfile.TemporaryDirectory(prefix="stitch-bench-")
+
+
+def main():
+    task, arguments = sys.argv[1:]
+    torch.manual_seed(0)
+    print(json.dumps(TASKS[task](**json.loads(arguments))))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

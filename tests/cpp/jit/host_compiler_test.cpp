@@ -1,0 +1,196 @@
+#include "jit/host_compiler.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "base/error.h"
+#include "config/settings.h"
+#include "jit/host_library.h"
+#include "jit/kernel_cache.h"
+#include "jit/run_command.h"
+
+namespace stitch {
+namespace {
+
+namespace fs = std::filesystem;
+using Unary = float (*)(float);
+
+#define STITCH_SKIP_WITHOUT_COMPILER()                                       \
+  do {                                                                       \
+    const Verdict verdict = host_compiler_available(default_settings().cxx); \
+    if (!verdict) GTEST_SKIP() << verdict.why << "; " << verdict.remedy;     \
+  } while (false)
+
+KernelText times(int factor) {
+  const std::string name = "times" + std::to_string(factor);
+  return {name, "extern \"C\" float " + name + "(float x) { return x * " + std::to_string(factor) +
+                    ".0f; }"};
+}
+
+class HostCompilerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/stitch_host_XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    root_ = name;
+    settings_ = default_settings();
+    settings_.cache = root_ / "cache";
+  }
+  void TearDown() override { fs::remove_all(root_); }
+  // A stand-in for a compiler.
+  std::string script(const std::string& text) {
+    const std::string path = root_ / "compiler";
+    std::ofstream(path) << "#!/bin/sh\n" << text << "\n";
+    EXPECT_EQ(chmod(path.c_str(), 0700), 0);
+    return path;
+  }
+  fs::path root_;
+  Settings settings_;
+};
+
+TEST_F(HostCompilerTest, OneObjectExportsEveryKernelOfAGraph) {
+  STITCH_SKIP_WITHOUT_COMPILER();
+  const Binary binary = compile_host({times(2), times(3), times(2)}, settings_);
+  const LoadedLibrary library = load_host_library(binary.bytes);
+  EXPECT_EQ(reinterpret_cast<Unary>(library.symbol("times2"))(5), 10);
+  EXPECT_EQ(reinterpret_cast<Unary>(library.symbol("times3"))(5), 15);
+  EXPECT_THROW(library.symbol("times4"), InternalError);
+}
+
+TEST_F(HostCompilerTest, EveryLibraryKeepsItsOwnCode) {
+  STITCH_SKIP_WITHOUT_COMPILER();
+  std::vector<Unary> functions;
+  for (int factor : {2, 3, 4, 5}) {
+    const KernelText kernel = {
+        "f", "extern \"C\" float f(float x) { return x * " + std::to_string(factor) + ".0f; }"};
+    const LoadedLibrary library = load_host_library(compile_host({kernel}, settings_).bytes);
+    functions.push_back(reinterpret_cast<Unary>(library.symbol("f")));
+  }
+  for (int factor : {2, 3, 4, 5}) EXPECT_EQ(functions[factor - 2](7), 7 * factor);
+}
+
+TEST_F(HostCompilerTest, EqualBytesAreLoadedOnce) {
+  STITCH_SKIP_WITHOUT_COMPILER();
+  const std::string bytes = compile_host({times(6)}, settings_).bytes;
+  EXPECT_EQ(load_host_library(bytes).symbol("times6"), load_host_library(bytes).symbol("times6"));
+}
+
+TEST_F(HostCompilerTest, TheCompilerIsDeterministicSoVerificationPasses) {
+  STITCH_SKIP_WITHOUT_COMPILER();
+  const std::string source = times(7).text;
+  EXPECT_EQ(run_host_compiler(settings_.cxx, source).binary.bytes,
+            run_host_compiler(settings_.cxx, source).binary.bytes);
+}
+
+TEST_F(HostCompilerTest, ASecondProcessReadsTheObjectFromDisk) {
+  STITCH_SKIP_WITHOUT_COMPILER();
+  EXPECT_FALSE(compile_host({times(8)}, settings_).from_cache);
+  settings_.cache_size_bytes -= 1;  // another cache object over the same directory
+  reset_process_cache_counters();
+  EXPECT_TRUE(compile_host({times(8)}, settings_).from_cache);
+  EXPECT_EQ(process_cache_counters().hits_disk, 1);
+  EXPECT_EQ(process_cache_counters().misses, 0);
+}
+
+TEST_F(HostCompilerTest, ArithmeticIsStrictIeee) {
+  STITCH_SKIP_WITHOUT_COMPILER();
+  const KernelText kernel = {"strict",
+                             "extern \"C\" void strict(const float* x, float* y) {\n"
+                             "  y[0] = x[0] * x[1] + x[2];\n"          // not contracted
+                             "  y[1] = (x[3] + x[4]) - x[4];\n"        // not reassociated
+                             "  y[2] = x[5] + 0.0f;\n"                 // -0 + 0 is +0
+                             "  y[3] = x[6] != x[6] ? 1.0f : 0.0f;\n"  // NaN exists
+                             "}"};
+  using Function = void (*)(const float*, float*);
+  const LoadedLibrary library = load_host_library(compile_host({kernel}, settings_).bytes);
+  const float a = 1 + 0x1p-12f;
+  const float x[] = {a, a, -(1 + 0x1p-11f), 1, 0x1p24f, -0.0f, __builtin_nanf("")};
+  float y[4];
+  reinterpret_cast<Function>(library.symbol("strict"))(x, y);
+  EXPECT_EQ(y[0], 0);  // with a fused multiply-add 2^-24
+  EXPECT_EQ(y[1], 0);
+  EXPECT_FALSE(std::signbit(y[2]));
+  EXPECT_EQ(y[3], 1);
+}
+
+TEST_F(HostCompilerTest, KernelsThatDoNotCompileAreAnErrorWithLogAndSource) {
+  STITCH_SKIP_WITHOUT_COMPILER();
+  try {
+    compile_host({{"broken", "extern \"C\" int broken() { return nothing; }"}}, settings_);
+    FAIL() << "nothing was thrown";
+  } catch (const InternalError& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("'nothing' was not declared"), std::string::npos) << message;
+    const size_t path = message.find(settings_.cache);
+    ASSERT_NE(path, std::string::npos) << message;
+    EXPECT_TRUE(fs::exists(message.substr(path, message.find(',', path) - path))) << message;
+  }
+}
+
+TEST_F(HostCompilerTest, WithoutACompilerTheMessageSaysWhatToInstall) {
+  settings_.cxx = "no-such-compiler-exists";
+  const Verdict verdict = host_compiler_available(settings_.cxx);
+  EXPECT_FALSE(verdict);
+  EXPECT_NE(verdict.why.find("no-such-compiler-exists"), std::string::npos) << verdict.why;
+  EXPECT_NE(verdict.remedy.find("install g++"), std::string::npos) << verdict.remedy;
+  EXPECT_THROW(compile_host({times(2)}, settings_), UnsupportedError);
+  EXPECT_FALSE(host_compiler_available(""));
+}
+
+TEST_F(HostCompilerTest, ACompilerThatFailsOrWritesNothingIsNotBelieved) {
+  EXPECT_FALSE(host_compiler_available(script("exit 3")));
+  const CompileOutcome outcome = run_host_compiler(script("echo all fine"), "int x;");
+  EXPECT_FALSE(outcome.ok);
+  EXPECT_EQ(outcome.binary.log, "all fine\n");
+}
+
+TEST_F(HostCompilerTest, BytesThatAreNoSharedObjectAreAnError) {
+  EXPECT_THROW(load_host_library("not an ELF file"), InternalError);
+  EXPECT_THROW(load_host_library("not an ELF file"), InternalError);
+}
+
+TEST_F(HostCompilerTest, ThreadsMayCompileAndLoadAtOnce) {
+  STITCH_SKIP_WITHOUT_COMPILER();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      const int factor = 20 + t % 2;
+      const LoadedLibrary library =
+          load_host_library(compile_host({times(factor)}, settings_).bytes);
+      EXPECT_EQ(reinterpret_cast<Unary>(library.symbol(times(factor).name))(2), 2 * factor);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(RunCommand, PassesWordsUnchangedAndCollectsBothOutputs) {
+  const CommandResult result =
+      run_command({"/bin/sh", "-c", "echo \"$1\"; echo error >&2", "sh", "a b;$HOME"}, 10);
+  EXPECT_TRUE(result.ok);
+  EXPECT_EQ(result.output, "a b;$HOME\nerror\n");
+}
+
+TEST(RunCommand, FailuresAreReported) {
+  EXPECT_FALSE(run_command({"/bin/sh", "-c", "exit 1"}, 10).ok);
+  EXPECT_FALSE(run_command({"/bin/sh", "-c", "kill -9 $$"}, 10).ok);
+  const CommandResult absent = run_command({"/no/such/program"}, 10);
+  EXPECT_FALSE(absent.ok);
+  EXPECT_NE(absent.output.find("cannot be started"), std::string::npos);
+}
+
+TEST(RunCommand, WhatTakesTooLongIsKilledWithItsChildren) {
+  const auto start = std::chrono::steady_clock::now();
+  const CommandResult result = run_command({"/bin/sh", "-c", "echo begun; sleep 60; true"}, 1);
+  EXPECT_FALSE(result.ok);
+  EXPECT_EQ(result.output, "begun\n\nkilled after 1 s");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+}
+
+}  // namespace
+}  // namespace stitch

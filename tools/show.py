@@ -1,0 +1,88 @@
+"""Prints one stage of what the compiler makes of a function, and runs nothing of it:
+
+    show.py FILE.py:FUNCTION --stage graph|rewritten|plan|schedule|text [--target h200]
+
+FUNCTION() returns (callable, inputs).  A function with graph breaks, or one traced with
+--training, has several graphs; they are printed in the order in which they are compiled.
+"""
+
+import argparse
+import functools
+import sys
+from typing import NamedTuple
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from torch_stitch import _core, backend
+from torch_stitch.__main__ import load
+from torch_stitch.explain import (
+    TRACING,
+    answer_with,
+    run_backward,
+    stand_in_for,
+    with_own_code,
+)
+from torch_stitch.fx_import import import_graph
+
+STAGES = ("graph", "rewritten", "plan", "schedule", "text")
+
+
+class CapturedGraph(NamedTuple):
+    kind: str  # inference, forward or backward
+    graph: object  # _core.Graph
+    calls: object  # _core.CallTable
+    target: str
+
+    def compile(self, **options):
+        """The core's report on it: stages, kernels with their text and compile time, calls."""
+        return _core.compile(self.graph, self.calls, options, self.target, load=False).report()
+
+    def show(self, stage, **options):
+        return _core.show_stage(self.graph, options, self.target, stage)
+
+
+def capture_graphs(fn, inputs, target=None, training=False):
+    """Every graph that torch.compile would hand to the core for fn(*inputs); nothing runs."""
+    graphs = []
+
+    def keep(found, kind, gm, example_inputs):
+        imported = import_graph(gm, stitch=found is not None)
+        graphs.append(CapturedGraph(kind, imported.graph, imported.calls, found or "cpu"))
+        answer = functools.partial(answer_with, gm.graph.output_node().args[0])
+        answer._boxed_call = True
+        return answer
+
+    def plan(gm, example_inputs):
+        found = target or backend.find_target(backend.devices_of(gm, example_inputs))
+        return backend.trace(gm, example_inputs, found or "cpu", functools.partial(keep, found))
+
+    fn, inputs = stand_in_for(fn, inputs)
+    with torch._dynamo.config.patch(TRACING), torch.set_grad_enabled(training):
+        results = torch.compile(with_own_code(fn), backend=plan)(*inputs)
+        if training:
+            run_backward(tree_leaves(results))
+    return graphs
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("place", metavar="FILE.py:FUNCTION")
+    parser.add_argument("--stage", choices=STAGES, default="plan")
+    parser.add_argument("--target", help="cpu, a100, h100, h200 or b200; else the inputs' device")
+    parser.add_argument("--policy", default="auto")
+    parser.add_argument("--training", action="store_true", help="also the backward pass")
+    args = parser.parse_args(arguments)
+    fn, inputs = load(args.place)
+    graphs = capture_graphs(fn, inputs, args.target, args.training)
+    for captured in graphs:
+        if len(graphs) > 1:
+            print(f"{captured.kind} graph:")
+        print(captured.show(args.stage, policy=args.policy))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
