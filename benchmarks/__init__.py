@@ -1,1 +1,1 @@
-"""Measurements: `python -m benchmarks.run` (make bench) and `python -m benchmarks.demo` (make demo)."""
+"""Measurements: benchmarks.run measures what must show, benchmarks.demo runs a model."""

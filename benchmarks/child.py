@@ -31,10 +31,10 @@ def time_function(fn, inputs, terms, rounds):
 
     def run(call):
         with torch.no_grad():
-            return call(*(x.clone() if isinstance(x, torch.Tensor) else x for x in inputs))
+            return call(*measure.copy_tensors(inputs))
 
     with torch.no_grad():
-        exact = accuracy.in_fp64(fn, [x.clone() for x in inputs])
+        exact = accuracy.in_fp64(fn, measure.copy_tensors(inputs))
     eager = run(fn)
     judged = {
         name: accuracy.judge(run(calls[name]), eager, exact, terms)
@@ -46,7 +46,9 @@ def time_function(fn, inputs, terms, rounds):
     return {
         "ms": {name: measure.spread(values) for name, values in times.items()},
         "stitch_faster_than": {
-            name: measure.ratio(times, name) for name in times if name != "stitch" in times
+            name: measure.ratio(times, name)
+            for name in times
+            if "stitch" in times and name != "stitch"
         },
         "accuracy": judged,
         "first_call_s": seconds,

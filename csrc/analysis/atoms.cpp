@@ -38,7 +38,7 @@ AtomList Atoms::leaves(const AtomList& list) const {
   return out;
 }
 
-bool Atoms::split(AtomId leaf, const Dim& inner_size) {
+bool Atoms::split(AtomId leaf, Dim inner_size) {
   auto outer_size = divide_exact(size(leaf), inner_size);
   if (!outer_size || outer_size->is(1) || inner_size.is(1)) return false;
   atoms_.push_back({*outer_size, {}, {}, {}});

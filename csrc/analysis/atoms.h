@@ -40,7 +40,7 @@ class Atoms {
     AtomId outer, inner;  // the two parts it was split into
   };
   AtomId find(AtomId atom) const;
-  bool split(AtomId leaf, const Dim& inner_size);
+  bool split(AtomId leaf, Dim inner_size);  // by value: splitting moves the atoms
   void append_leaves(AtomId atom, AtomList& out) const;
 
   std::vector<Atom> atoms_;

@@ -127,6 +127,20 @@ at::Tensor copy_tensor(const at::Tensor& from, const Layout& layout) {
   return to;
 }
 
+bool has_type(const at::Tensor& tensor, const TensorType& type,
+              const std::vector<int64_t>& symbols) {
+  const c10::IntArrayRef sizes = tensor.sizes(), strides = tensor.strides();
+  if (sizes.size() != type.shape.size() || tensor.is_neg() ||
+      from_scalar_type(tensor.scalar_type()) != type.dtype) {
+    return false;
+  }
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] != evaluate(type.shape[d], symbols)) return false;
+    if (sizes[d] != 1 && strides[d] != evaluate(type.strides[d], symbols)) return false;
+  }
+  return true;
+}
+
 bool has_sizes(const at::Tensor& tensor, const Layout& layout) {
   return tensor.sizes().equals(layout.sizes);
 }

@@ -30,6 +30,9 @@ at::Tensor view_memory(const at::Tensor& memory, int64_t offset, const Layout& l
 // As make_tensor, at an aligned address, with the contents of `from`.
 at::Tensor copy_tensor(const at::Tensor& from, const Layout& layout);
 
+// The tensor is what the type promises, bit for bit.
+bool has_type(const at::Tensor& tensor, const TensorType& type,
+              const std::vector<int64_t>& symbols);
 bool has_sizes(const at::Tensor& tensor, const Layout& layout);
 // Strides of extents 1 and of tensors without elements do not matter.
 bool has_strides(const at::Tensor& tensor, const Layout& layout);

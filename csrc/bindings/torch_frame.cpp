@@ -49,8 +49,10 @@ void TorchFrame::start(const std::vector<int64_t>& symbols) {
 
 void TorchFrame::conform_argument(BufferId id) {
   const Buffer& promised = buffer(id);
+  if (has_type(cells_[id.value()].tensor, promised.type, *symbols_)) [[likely]]
+    return;
   const Layout layout = evaluate_layout(promised.type, *symbols_);
-  at::Tensor given = cells_[id.value()].tensor;
+  const at::Tensor given = cells_[id.value()].tensor;
   if (!has_sizes(given, layout) || from_scalar_type(given.scalar_type()) != promised.type.dtype) {
     throw UserError("argument " + std::to_string(promised.index) + " is " + describe(given) +
                     ", but the graph was compiled for " + describe(layout, promised.type.dtype) +
@@ -148,6 +150,7 @@ at::Tensor& TorchFrame::tensor(BufferId id) {
 void TorchFrame::copy(BufferId from, BufferId to) {
   at::AutoDispatchBelowADInplaceOrView guard;
   tensor(to).copy_(tensor(from));
+  write_back(to);
 }
 
 void TorchFrame::call(const CallStep& step) {

@@ -222,10 +222,13 @@ void ReductionLowering::finish_element(NodeId root, const std::string& partial) 
   if (mask != 0) {
     const std::string name = scopes.fresh();
     const std::string type = accumulator_type(root);
+    const bool crosses_warps = mask >> 5 != 0;
+    const std::string exchange =
+        crosses_warps ? "reinterpret_cast<" + type + "*>(shared)" : "static_cast<" + type + "*>(0)";
     scopes.append(depth, statement(Statement::Kind::kReduce, type, name,
                                    "all_reduce<" + functor(root) + ", " + std::to_string(mask) +
-                                       "u, " + std::to_string(schedule.threads) + ">(" + type + "(" + partial +
-                                       "), reinterpret_cast<" + type + "*>(shared))"));
+                                       "u, " + std::to_string(schedule.threads) + ">(" + type +
+                                       "(" + partial + "), " + exchange + ")"));
     result = name;
   }
   if (is_arg(graph[root].op)) result = "(" + result + ").index";

@@ -39,12 +39,11 @@ std::string keep_source(const std::string& name, const std::string& source,
   return write_text_file(settings.dump_dir, name, source);
 }
 
-[[noreturn]] void throw_not_compiled(const std::string& what, const std::string& file_name,
-                                     const std::string& source, const CompileOutcome& outcome,
-                                     const Settings& settings) {
-  const std::string path = keep_source(file_name, source, settings);
-  throw InternalError(what + " does not compile; its source is " +
-                      (path.empty() ? "not kept: no writable directory" : "in " + path) +
+[[noreturn]] void throw_not_compiled(const std::string& what, const std::string& source_path,
+                                     const CompileOutcome& outcome) {
+  const std::string place =
+      source_path.empty() ? "not kept: no writable directory" : "in " + source_path;
+  throw InternalError(what + " does not compile; its source is " + place +
                       ", please attach it to a report\n" + outcome.binary.log);
 }
 
@@ -65,8 +64,8 @@ Binary compile_cuda(const KernelText& kernel, const std::string& arch, const Set
     const std::string source = with_prelude(kernel.text);
     CompileOutcome outcome = run_nvrtc(kernel.name, source, arch);
     if (!outcome.ok) {
-      throw_not_compiled("a CUDA kernel", "failed-" + kernel.name + ".cu", source, outcome,
-                         settings);
+      const std::string path = keep_source("failed-" + kernel.name + ".cu", source, settings);
+      throw_not_compiled("a CUDA kernel", path, outcome);
     }
     return std::move(outcome.binary);
   });
@@ -84,14 +83,16 @@ Binary compile_host(const std::vector<KernelText>& kernels, const Settings& sett
     if (names.insert(kernel.name).second) texts += kernel.text + "\n";
   }
   const HostCompiler& compiler = find_host_compiler(settings.cxx);
-  const CacheRequest request = {
-      "host", compiler.features, compiler.version, std::string(kHostFlags), prelude_hash(), texts};
+  const std::string options = settings.cxx + " " + std::string(kHostFlags);
+  const CacheRequest request = {"host",  compiler.features, compiler.version,
+                                options, prelude_hash(),    texts};
   return process_cache(settings).get_or_compile(request, [&] {
     const std::string source = with_prelude(texts);
     CompileOutcome outcome = run_host_compiler(settings.cxx, source);
     if (!outcome.ok) {
       const std::string name = "failed-" + cache_key(request).substr(0, 16) + ".cpp";
-      throw_not_compiled("the CPU kernels of a graph", name, source, outcome, settings);
+      throw_not_compiled("the CPU kernels of a graph", keep_source(name, source, settings),
+                         outcome);
     }
     return std::move(outcome.binary);
   });

@@ -10,7 +10,7 @@ namespace {
 
 // In the order of DType.
 constexpr std::array<DTypeInfo, 11> kTypes = {{
-    {"bool", "boolean", "boolean", 1, false, false},
+    {"bool", "boolean", "bool", 1, false, false},
     {"u8", "u8", "u8", 1, false, true},
     {"i8", "i8", "i8", 1, false, true},
     {"i16", "i16", "i16", 2, false, true},

@@ -214,6 +214,16 @@ def test_arguments_with_other_strides_are_brought_into_shape():
     assert torch.equal(found, x) and found.stride() == (6, 1)
 
 
+def test_a_mutated_argument_with_other_strides_is_the_one_that_changes():
+    program = Program()
+    x, y = torch.randn(4, 6), torch.randn(4, 6)
+    nodes = [program.input(x), program.input(y)]
+    program.b.mutate(*nodes)
+    other = torch.zeros(6, 4).t()
+    program.compile()([other, y])
+    assert torch.equal(other, y) and other.stride() == (1, 4)
+
+
 def test_results_get_the_promised_strides():
     x = torch.randn(2, 3)
     promised = torch.empty(3, 2)

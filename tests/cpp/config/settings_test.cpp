@@ -138,6 +138,16 @@ TEST_F(SettingsTest, TheCompilerIsOursThenTheUsersThenGcc) {
   EXPECT_EQ(default_settings().cxx, "g++-12");
 }
 
+TEST_F(SettingsTest, AnEmptyOptionMeansTheUsersPlaceAndCompiler) {
+  set("XDG_CACHE_HOME", "/xdg");
+  set("CXX", "clang++");
+  Settings settings;
+  set_option(settings, "cache", "");
+  set_option(settings, "cxx", "");
+  EXPECT_EQ(settings.cache, "/xdg/torch_stitch");
+  EXPECT_EQ(settings.cxx, "clang++");
+}
+
 TEST_F(SettingsTest, OnlySettingsThatChangeCodeAreInTheKey) {
   Settings settings;
   const std::string before = key_text(settings);

@@ -98,6 +98,17 @@ TEST_F(HostCompilerTest, ASecondProcessReadsTheObjectFromDisk) {
   EXPECT_EQ(process_cache_counters().misses, 0);
 }
 
+TEST_F(HostCompilerTest, FeaturesOfTheMachineAndWordsOfTheCommandAreInTheKey) {
+  STITCH_SKIP_WITHOUT_COMPILER();
+  const std::string plain = settings_.cxx, other = plain + " -DANOTHER_FEATURE";
+  EXPECT_EQ(find_host_compiler(plain).version, find_host_compiler(other).version);
+  EXPECT_NE(find_host_compiler(plain).features, find_host_compiler(other).features);
+  compile_host({times(9)}, settings_);
+  settings_.cxx = plain + " -g0";  // the same macros
+  EXPECT_EQ(find_host_compiler(plain).features, find_host_compiler(settings_.cxx).features);
+  EXPECT_FALSE(compile_host({times(9)}, settings_).from_cache);
+}
+
 TEST_F(HostCompilerTest, ArithmeticIsStrictIeee) {
   STITCH_SKIP_WITHOUT_COMPILER();
   const KernelText kernel = {"strict",

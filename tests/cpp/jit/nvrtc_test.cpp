@@ -96,6 +96,16 @@ TEST(Nvrtc, AKernelThatDoesNotCompileIsAnErrorWithLogAndSource) {
   std::filesystem::remove_all(memory_settings().dump_dir);
 }
 
+TEST(Nvrtc, AnArchitectureItDoesNotKnowIsUnsupported) {
+  STITCH_SKIP_WITHOUT_NVRTC();
+  try {
+    compile_cuda({"scale", std::string(kScale)}, "sm_999z", memory_settings());
+    FAIL() << "nothing was thrown";
+  } catch (const UnsupportedError& error) {
+    EXPECT_NE(std::string(error.what()).find("cannot compile for sm_999z"), std::string::npos);
+  }
+}
+
 TEST(Nvrtc, TheSameKernelIsCompiledOnceAndAgainAfterDiscarding) {
   STITCH_SKIP_WITHOUT_NVRTC();
   const KernelText kernel = {"scale", std::string(kScale) + "// discarded"};

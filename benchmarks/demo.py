@@ -1,0 +1,110 @@
+"""BERT-base reads a text: eager, Inductor and stitch in turn, on this machine's device.
+
+Prints times with their spread, compile seconds, errors against fp64, launches and bytes, then the
+plan for an H200, which need not be there: its kernels are compiled, not run.
+"""
+
+import sys
+
+import torch
+
+from benchmarks import accuracy, machine, measure
+from benchmarks.bert import Bert
+from benchmarks.child import RIVALS, on_device
+from benchmarks.rows import PLANNED_FOR, kernels_of, plan_of
+
+TEXT = machine.ROOT / "LICENSE"
+LENGTH = 128
+FIRST_BYTE_ID = 1000  # where single characters begin in BERT's vocabulary
+LAYERS = 12
+ROUNDS = {1: 9, 8: 5}  # by batch
+
+
+def read_text(batch):
+    """The beginning of the text as token ids: one per byte, `batch` rows of LENGTH."""
+    text = TEXT.read_bytes()[: batch * LENGTH]
+    ids = torch.tensor(list(text), dtype=torch.int64).reshape(batch, LENGTH) + FIRST_BYTE_ID
+    return ids, torch.zeros_like(ids), torch.ones_like(ids)
+
+
+def print_times(calls, inputs, batch):
+    times = measure.time_interleaved(calls, inputs, ROUNDS[batch])
+    for name, values in times.items():
+        found = measure.spread(values)
+        print(
+            f"  batch {batch}  {name:9}{found['median']:9.1f} ms   "
+            f"(half of the rounds within {found['q1']:.1f} .. {found['q3']:.1f})",
+            flush=True,
+        )
+
+
+def print_errors(calls, model, inputs):
+    """Of the hidden states and the pooled vector, against the model in fp64."""
+    with torch.no_grad():
+        exact = accuracy.in_fp64(model, inputs)
+        for name, call in calls.items():
+            found = [accuracy.errors(x, y) for x, y in zip(call(*inputs), exact)]
+            rmse, worst = (max(column) for column in zip(*found))
+            print(f"  {name:9} rmse {rmse:.2e}   worst element {worst:.2e}")
+
+
+def print_plan(plan, where):
+    calls, kernels = len(plan["library_calls"]), kernels_of(plan)
+    moved = [f"{plan[key] / 1e6:.1f} MB" for key in ("bytes_touched", "bytes_planned")]
+    print(
+        f"  {where}: {kernels} kernels and {plan['launches'] - kernels} library calls, "
+        f"per layer {kernels / LAYERS:.1f} and {(plan['launches'] - kernels) / LAYERS:.1f}\n"
+        f"    stitched kernels move {moved[1]}; one kernel per op would move "
+        f"{plan['bytes_unfused'] / 1e6:.1f} MB; with {calls} calls {moved[0]} in all"
+    )
+
+
+def print_gpu_kernels(model, inputs):
+    from tools.show import capture_graphs
+
+    kernels = {}
+    for graph in capture_graphs(model, inputs, PLANNED_FOR):
+        for kernel in graph.compile()["kernels"]:
+            row = kernels.setdefault(kernel["name"], [0, kernel])
+            row[0] += 1
+    heads = ("launches", "registers", "spill bytes", "NVRTC ms", "predicted us")
+    print(f"  {'kernel':46}" + "".join(f"{head:>13}" for head in heads))
+    for name, (launches, kernel) in kernels.items():
+        numbers = (kernel["registers"], kernel["spill_bytes"])
+        times = (f"{kernel['compile_ms']:.0f}", f"{kernel['predicted_us']:.1f}")
+        columns = [launches, *numbers, *times]
+        print(f"  {name[:45]:46}" + "".join(f"{column:>13}" for column in columns))
+
+
+def main():
+    torch.manual_seed(0)
+    found = machine.describe()
+    print(
+        f"BERT-base on {found['machine']}, {found['threads']} threads, torch {found['torch']}; "
+        f"text: {TEXT.name}, {LENGTH} bytes a row"
+    )
+    model, _ = on_device(Bert().eval(), ())
+    for batch in ROUNDS:
+        _, inputs = on_device(model, read_text(batch))
+        calls, seconds, failed = measure.compile_rivals(RIVALS, model, inputs)
+        for name, error in failed.items():
+            print(f"  {name} is left out: {error}")
+        shown = (f"{name} {s:.1f} s" for name, s in seconds.items() if name != "eager")
+        print(f"compiled for batch {batch}: {', '.join(shown)}", flush=True)
+        print_times(calls, inputs, batch)
+        if batch == 1:
+            print("error against fp64, batch 1")
+            print_errors(calls, model, inputs)
+    _, inputs = on_device(model, read_text(1))
+    print("launches, batch 1")
+    here = plan_of(model, inputs, target=None)
+    print_plan(here, f"planned for {here['target']}")
+    there = plan_of(model, inputs)
+    print_plan(there, f"planned for {PLANNED_FOR}")
+    print(f"kernels for {PLANNED_FOR}")
+    print_gpu_kernels(model, inputs)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""Measures what must show: `python -m benchmarks.run [--only TEXT] [--yardstick DIR]`.
+
+Prints name, value and limit of each figure and writes one JSON file per group of figures to
+benchmarks/results/<date>-<machine class>/, so that a part may be measured again by itself.
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+from benchmarks import machine
+from benchmarks.cases import CASES
+from benchmarks.rows import GROUPS, Request, Row
+
+RESULTS = machine.ROOT / "benchmarks" / "results"
+NAME_COLUMNS = 76
+
+
+def measure_group(name, request):
+    """The rows of one group; a group that breaks is a row that says so."""
+    try:
+        return list(GROUPS[name](request))
+    except Exception as error:
+        return [Row(name, "failed: " + " ".join(str(error).split())[-300:])]
+
+
+def print_row(row):
+    limit = "" if row.limit is None else f"{'>=' if row.at_least else '<='} {row.limit:g}"
+    verdict = {True: "ok", False: "SHORT", None: ""}[row.ok]
+    value = row.value if isinstance(row.value, str) else f"{row.value:g}{row.unit}"
+    print(f"{row.name:{NAME_COLUMNS}} {value:>9} {limit:>9} {verdict}", flush=True)
+
+
+def write_group(name, rows, seconds, directory):
+    directory.mkdir(parents=True, exist_ok=True)
+    result = {**machine.describe(), "seconds": round(seconds, 1)}
+    result["rows"] = [dataclasses.asdict(row) | {"ok": row.ok} for row in rows]
+    (directory / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", help="the groups whose name holds this: " + ", ".join(GROUPS))
+    parser.add_argument("--case", choices=CASES, help="one subgraph; its figures are not written")
+    parser.add_argument("--yardstick", help="the folder of compare.py")
+    parser.add_argument("--rounds", type=int, default=Request.rounds)
+    parser.add_argument("--output", type=Path, help="the folder for JSON files")
+    args = parser.parse_args(arguments)
+    names = [name for name in GROUPS if args.only in name] if args.only else list(GROUPS)
+    if not names:
+        parser.error(f"no group holds {args.only!r}; groups are {', '.join(GROUPS)}")
+    found = machine.describe()
+    directory = args.output or RESULTS / f"{found['date']}-{found['machine']}"
+    cases = (args.case,) if args.case else tuple(CASES)
+    request = Request(args.rounds, args.yardstick and os.path.abspath(args.yardstick), cases)
+    print(f"{'figure':{NAME_COLUMNS}} {'value':>9} {'limit':>9}")
+    verdicts = []
+    for name in names:
+        start = time.perf_counter()
+        rows = measure_group(name, request)
+        for row in rows:
+            print_row(row)
+            if args.case and row.detail:
+                print(json.dumps(row.detail, indent=1))
+        verdicts += [row.ok for row in rows]
+        if not args.case:
+            write_group(name, rows, time.perf_counter() - start, directory)
+    print(f"{verdicts.count(True)} figures hold, {verdicts.count(False)} fall short")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

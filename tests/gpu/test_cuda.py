@@ -1,0 +1,174 @@
+"""Compiled models on a GPU: as accurate as eager, with eager's layout, nothing by a fallback."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import torch_stitch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks import accuracy  # noqa: E402
+from benchmarks.bert import bert_layer  # noqa: E402
+from benchmarks.cases import BF16, CASES, FP32, tiny_ops  # noqa: E402
+
+pytestmark = pytest.mark.gpu
+
+# Small, ragged sizes of each named subgraph.
+SIZES = {
+    "groupnorm_silu": {"batch": 3, "channels": 20, "size": 17, "groups": 4},
+    "masked_softmax": {"batch": 2, "heads": 3, "cols": 77},
+    "qk_norm_rope": {"batch": 2, "length": 19, "heads": 3, "cols": 64},
+    "embedding_layernorm": {"batch": 3, "length": 7, "cols": 768, "vocabulary": 101},
+    "batchnorm_relu": {"batch": 5, "channels": 12, "size": 11},
+}
+TABLES = ({"rows": 37, "cols": 1000}, {"rows": 129, "cols": 4096}, {"rows": 5, "cols": 7})
+FLOATS = (torch.float64, FP32, torch.float16, BF16)
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    torch_stitch.reset_counters()
+    yield
+    torch.cuda.synchronize()
+
+
+def on_gpu(fn, inputs):
+    fn = fn.cuda() if isinstance(fn, torch.nn.Module) else fn
+    return fn, tuple(x.cuda() if isinstance(x, torch.Tensor) else x for x in inputs)
+
+
+def copies(inputs):
+    return tuple(x.clone() if isinstance(x, torch.Tensor) else x for x in inputs)
+
+
+def compare(fn, inputs, terms, **options):
+    """Checks results and mutated inputs against eager and fp64, and that kernels were stitched."""
+    fn, inputs = on_gpu(fn, inputs)
+    ours, theirs, exact = copies(inputs), copies(inputs), copies(inputs)
+    compiled = torch.compile(fn, backend="stitch", options={"strict": True, **options})
+    with torch.no_grad():
+        results, expected = compiled(*ours), fn(*theirs)
+        reference = accuracy.in_fp64(fn, exact)
+    found = accuracy.judge(results, expected, reference, terms)
+    assert found["ok"], found
+    for mine, eager, before in zip(ours, theirs, inputs):
+        if isinstance(before, torch.Tensor) and not eager.equal(before):
+            torch.testing.assert_close(mine, eager)
+    assert torch_stitch.counters()["kernels"] > 0
+    assert torch_stitch.counters()["fallback_ops"] == 0
+
+
+def sizes_of(name):
+    return [SIZES[name]] if name in SIZES else TABLES
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"), [(name, sizes) for name in CASES for sizes in sizes_of(name)]
+)
+@pytest.mark.parametrize("dtype", [FP32, BF16])
+def test_named_subgraphs(name, sizes, dtype):
+    if name == "batchnorm_relu" and dtype == BF16:
+        pytest.skip("its running statistics are fp32: one width suffices")
+    case = CASES[name]
+    compare(*case.build(dtype, **sizes), case.terms(sizes))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_named_subgraphs_as_planned(name):
+    case = CASES[name]
+    compare(*case.planned(), case.terms(case.planning))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_pointwise_of_every_float(dtype):
+    x, y = torch.randn(3, 1001, dtype=dtype), torch.randn(1001, dtype=dtype)
+    compare(lambda a, b: F.gelu(a * b).sigmoid() + a.tanh(), (x, y), 1)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("axes", [0, 1, 2, (0, 2), (0, 1, 2)])
+def test_reductions_of_every_float(dtype, axes):
+    x = torch.randn(13, 33, 65, dtype=dtype)
+    compare(lambda a: (a.sum(axes), a.amax(axes), a.var(axes)), (x,), 13 * 33 * 65)
+
+
+@pytest.mark.parametrize("rows, cols", [(4, 1 << 20), (1 << 20, 4), (64, 30000), (750, 32)])
+def test_long_and_many_rows(rows, cols):
+    compare(lambda x: x.softmax(-1), (torch.randn(rows, cols),), cols)
+
+
+def test_tiny():
+    compare(*tiny_ops(), 1)
+
+
+@pytest.mark.parametrize("batch", [1, 8])
+def test_bert_layer(batch):
+    compare(*bert_layer(batch), 3072)
+
+
+def test_training_step():
+    def train(compile_it):
+        torch.manual_seed(1)
+        model, (x, bias) = on_gpu(*bert_layer(2))
+        forward = torch.compile(model, backend="stitch") if compile_it else model
+        forward(x, bias).square().mean().backward()
+        return [p.grad for p in model.parameters()]
+
+    for mine, eager in zip(train(True), train(False)):
+        torch.testing.assert_close(mine, eager, rtol=1e-3, atol=1e-5)
+    assert torch_stitch.counters()["fallback_ops"] == 0
+
+
+def test_non_contiguous_and_misaligned():
+    base = torch.randn(65, 1027)
+    compare(lambda x: x.softmax(-1) * 2, (base[1:, 3:],), 1027)
+    compare(lambda x: x.relu() + x.sum(0), (base.t(),), 1027)
+
+
+def test_dynamic_batch():
+    compiled = torch.compile(
+        lambda x: F.layer_norm(x, (x.shape[-1],)), backend="stitch", dynamic=True,
+        options={"strict": True},
+    )  # fmt: skip
+    for rows in (2, 7, 64, 1000):
+        x = torch.randn(rows, 384, device="cuda")
+        exact = F.layer_norm(x.double(), (384,))
+        found = accuracy.judge(compiled(x), F.layer_norm(x, (384,)), exact, 384)
+        assert found["ok"], found
+
+
+def test_other_stream():
+    compiled = torch.compile(lambda x: (x * 2).softmax(-1), backend="stitch")
+    x = torch.randn(512, 512, device="cuda")
+    expected = compiled(x)
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        y = torch.randn(4096, 4096, device="cuda") @ torch.randn(4096, 4096, device="cuda")
+        result = compiled(x + y[:512, :512] * 0)
+    stream.synchronize()
+    assert result.equal(expected)
+
+
+def test_same_bits_every_time():
+    fn, inputs = on_gpu(*CASES["sums_and_max"].planned())
+    compiled = torch.compile(fn, backend="stitch")
+    first = compiled(*inputs)
+    for _ in range(20):
+        assert all(a.equal(b) for a, b in zip(compiled(*inputs), first))
+
+
+def test_index_out_of_range_is_an_error():
+    compiled = torch.compile(lambda table, ids: table[ids] * 2, backend="stitch")
+    table = torch.randn(10, 64, device="cuda")
+    good = torch.tensor([0, 9, -10], device="cuda")
+    assert compiled(table, good).equal(table[good] * 2)
+    with pytest.raises((IndexError, RuntimeError)):
+        compiled(table, torch.tensor([0, 3, 10], device="cuda"))
+        torch.cuda.synchronize()
+    assert compiled(table, good).equal(table[good] * 2)
