@@ -44,6 +44,7 @@ KernelScore judge(const Graph& graph, const PlannedKernel& kernel, const DeviceS
   SymbolTable symbols = graph.symbols;
   KernelSchedule schedule = schedule_kernel(graph, kernel, device, workers, symbols);
   if (Verdict bounded = check_arrays(graph, schedule); !bounded) return {bounded, 0};
+  if (Verdict sized = check_statements(schedule); !sized) return {sized, 0};
   return {Verdict::yes(), estimate_us(measure_work(graph, kernel, schedule), device, workers)};
 }
 

@@ -189,6 +189,10 @@ class Importer:
         inputs, placeholders = [], {}
 
         def convert(argument):
+            if isinstance(argument, (list, tuple)):
+                return (tuple if isinstance(argument, tuple) else list)(map(convert, argument))
+            if isinstance(argument, dict):
+                return {key: convert(value) for key, value in argument.items()}
             value = self.values[argument] if isinstance(argument, Node) else argument
             if isinstance(value, torch.SymInt):
                 return self.dim(value)
@@ -201,7 +205,7 @@ class Importer:
                 inputs.append(self.with_layout(value, argument.meta["val"]))
             return placeholders[argument]
 
-        args, kwargs = torch.fx.node.map_aggregate((node.args, node.kwargs), convert)
+        args, kwargs = convert(node.args), convert(node.kwargs)
         value = node.meta.get("val")
         several = isinstance(value, (list, tuple))
         types = [self.type_of(v) for v in value] if several else [self.type_of(value)]

@@ -273,6 +273,8 @@ def split(im, node, x, sizes, dim=0):
 
 @rule("aten.cat.default")
 def cat(im, node, parts, dim=0):
+    if any(isinstance(n, int) and n == 0 for n in result_of(node).shape):
+        return filled(im, node, 0)
     sources = [part.meta["val"].shape for part in node.args[0]]
     kept = [part for part, shape in zip(parts, sources) if shape != (0,)] or parts
     return im.b.cat([im.b.cast(part, dtype_of(node)) for part in kept], dim)

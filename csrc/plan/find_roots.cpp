@@ -25,6 +25,7 @@ struct RootFinder {
   std::vector<int> level = find_levels(graph);
   std::vector<bool> is_live = std::vector<bool>(graph.size(), false);
   std::vector<bool> is_root = std::vector<bool>(graph.size(), false);
+  std::vector<std::set<int>> wanted = std::vector<std::set<int>>(graph.size());
 
   bool is_stitched(NodeId id) const { return !is_materialised(graph[id]); }
 
@@ -37,14 +38,23 @@ struct RootFinder {
     }
   }
 
-  // Distinct levels at which a value is wanted: through chains of stitched users, at their level.
+  // Levels at which a value is evaluated: those of the roots and calls that its users, through
+  // values that are evaluated where they are read, belong to.
   std::set<int> wanted_levels(NodeId id) const {
     std::set<int> levels;
-    if (demands.is_demanded[id.index()]) levels.insert(level[id.index()]);
     for (NodeId user : users[id.index()]) {
-      if (is_live[user.index()] && is_stitched(user)) levels.insert(level[user.index()]);
+      if (!is_live[user.index()]) continue;
+      if (is_root[user.index()] || !is_stitched(user)) {
+        levels.insert(level[user.index()]);
+      } else {
+        levels.insert(wanted[user.index()].begin(), wanted[user.index()].end());
+      }
     }
     return levels;
+  }
+
+  bool is_certain_root(NodeId id) const {
+    return demands.is_demanded[id.index()] || family(graph[id]) == Family::kReduce;
   }
 
   int64_t bytes(NodeId id) const {
@@ -58,7 +68,7 @@ struct RootFinder {
     int64_t total = 0;
     auto visit = [&](auto& self, NodeId at) -> void {
       if (!visited.insert(at).second) return;
-      const bool stored = is_materialised(graph[at]) || (at != id && is_root[at.index()]);
+      const bool stored = is_materialised(graph[at]) || (at != id && is_certain_root(at));
       if (stored) {
         total += bytes(at);
         return;
@@ -69,11 +79,24 @@ struct RootFinder {
     return total;
   }
 
+  // Users wait for different library calls: each would evaluate the value again.
   bool is_worth_storing(NodeId id) const {
-    const Node& node = graph[id];
-    if (family(node) != Family::kPointwise && family(node) != Family::kReader) return false;
-    if (wanted_levels(id).size() < 2) return false;
-    return cone_bytes(id) > bytes(id);
+    const Family kind = family(graph[id]);
+    if (kind != Family::kPointwise && kind != Family::kReader) return false;
+    return wanted[id.index()].size() > 1 && cone_bytes(id) > bytes(id);
+  }
+
+  void run(bool every_op) {
+    mark_live();
+    for (int n = graph.size(); n-- > 0;) {
+      const NodeId id(n);
+      if (!is_live[n] || !is_stitched(id)) continue;
+      const Family kind = family(graph[id]);
+      const bool computes = kind == Family::kPointwise || kind == Family::kReader;
+      wanted[n] = wanted_levels(id);
+      is_root[n] = demands.is_demanded[n] || kind == Family::kReduce || (every_op && computes) ||
+                   is_worth_storing(id);
+    }
   }
 };
 
@@ -81,16 +104,10 @@ struct RootFinder {
 
 std::vector<NodeId> find_roots(const Graph& graph, const Demands& demands, bool every_op) {
   RootFinder finder{graph, demands};
-  finder.mark_live();
+  finder.run(every_op);
   std::vector<NodeId> roots;
   for (int n = 0; n < graph.size(); ++n) {
-    const NodeId id(n);
-    const Family kind = family(graph[id]);
-    if (!finder.is_live[n] || !finder.is_stitched(id)) continue;
-    const bool computes = kind == Family::kPointwise || kind == Family::kReader;
-    finder.is_root[n] = demands.is_demanded[n] || kind == Family::kReduce ||
-                        (every_op && computes) || finder.is_worth_storing(id);
-    if (finder.is_root[n]) roots.push_back(id);
+    if (finder.is_root[n]) roots.push_back(NodeId(n));
   }
   return roots;
 }

@@ -50,4 +50,16 @@ KernelWork measure_work(const Graph& graph, const PlannedKernel& kernel,
   return work;
 }
 
+Verdict check_statements(const KernelSchedule& schedule) {
+  constexpr int64_t kMostStatements = 600;
+  int64_t statements = 0;
+  for (const auto& [root, values] : schedule.accesses.evaluated) {
+    statements += static_cast<int64_t>(values.size()) + 1;
+  }
+  if (schedule.spaces.roots.size() < 2 || statements <= kMostStatements) return Verdict::yes();
+  return Verdict::no(kRuleLongKernel,
+                     "the kernel would have " + std::to_string(statements) + " statements, more than " +
+                         std::to_string(kMostStatements) + " that compile in reasonable time");
+}
+
 }  // namespace stitch

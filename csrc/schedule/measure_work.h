@@ -1,6 +1,7 @@
 // KernelSchedule -> KernelWork: the numbers its predicted time follows from.
 #pragma once
 
+#include "base/verdict.h"
 #include "cost/estimate_kernel.h"
 #include "schedule/kernel_schedule.h"
 
@@ -8,5 +9,10 @@ namespace stitch {
 
 KernelWork measure_work(const Graph& graph, const PlannedKernel& kernel,
                         const KernelSchedule& schedule);
+
+inline constexpr int kRuleLongKernel = 24;
+
+// Compile time grows faster than the text (NVRTC 13: 0.6 s for 1,000 statements, 3.6 s for 4,000).
+Verdict check_statements(const KernelSchedule& schedule);
 
 }  // namespace stitch

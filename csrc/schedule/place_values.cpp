@@ -32,7 +32,6 @@ struct Placer {
   const Graph& graph;
   const std::vector<bool>& is_load;
   KernelSchedule& schedule;
-  std::vector<std::vector<NodeId>> users;
 
   bool evaluates(const LeafUse& leaf, NodeId value) const {
     for (NodeId root : leaf.roots) {
@@ -42,6 +41,11 @@ struct Placer {
       }
     }
     return false;
+  }
+
+  bool reads(NodeId user, NodeId value) const {
+    const std::vector<NodeId>& inputs = graph[user].inputs;
+    return !is_load[user.index()] && std::count(inputs.begin(), inputs.end(), value) > 0;
   }
 
   const Index* index_in(const LeafUse& leaf, NodeId value) const {
@@ -65,8 +69,11 @@ struct Placer {
         continue;
       }
       if (*index != *index_in(*first, value)) return false;
-      for (NodeId user : users[value.index()]) {
-        if (evaluates(leaf, user) && !evaluates(*first, user)) return true;
+      for (NodeId root : leaf.roots) {
+        if (reads(root, value) && !evaluates(*first, root)) return true;
+        for (const auto& [user, at] : schedule.accesses.evaluated.at(root)) {
+          if (reads(user, value) && !evaluates(*first, user)) return true;
+        }
       }
     }
     return false;
@@ -246,7 +253,7 @@ std::vector<LeafUse> find_leaf_uses(const Graph& graph, const std::vector<bool>&
 }
 
 void place_values(const Graph& graph, const std::vector<bool>& is_load, KernelSchedule& schedule) {
-  Placer{graph, is_load, schedule, find_users(graph)}.run();
+  Placer{graph, is_load, schedule}.run();
 }
 
 }  // namespace stitch
