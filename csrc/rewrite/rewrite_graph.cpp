@@ -7,6 +7,7 @@
 #include "rewrite/fold_constants.h"
 #include "rewrite/merge_common.h"
 #include "rewrite/merge_views.h"
+#include "rewrite/order_blas_copies.h"
 #include "rewrite/remove_copies.h"
 #include "rewrite/remove_dead.h"
 #include "rewrite/simplify_algebra.h"
@@ -35,6 +36,7 @@ const std::vector<RewritePass>& rewrite_passes() {
       {"simplify_algebra", simplify_algebra},
       {"remove_copies", remove_copies},
       {"merge_views", merge_views},
+      {"order_blas_copies", order_blas_copies},  // once views are merged
       {"sink_casts", sink_casts},
       {"merge_views", merge_views},        // views that a cast stood between
       {"fold_constants", fold_constants},  // casts that a view stood between

@@ -1,0 +1,54 @@
+#include "rewrite/order_blas_copies.h"
+
+#include <numeric>
+
+#include "ir/view_strides.h"
+#include "ops/library_effects.h"
+#include "rewrite/rebuild_graph.h"
+
+namespace stitch {
+namespace {
+
+NodeId swap_last_two(Builder& b, NodeId x) {
+  std::vector<int64_t> order(b[x].type.rank());
+  std::iota(order.begin(), order.end(), 0);
+  std::swap(order[order.size() - 1], order[order.size() - 2]);
+  return b.permute(x, order);
+}
+
+// The operand copied the other way round, or an invalid id where that gains nothing.
+NodeId reorder(Builder& b, NodeId operand) {
+  const Node node = b[operand];
+  if (node.op != OpKind::k_reshape) return {};
+  const NodeId source = node.inputs[0];
+  const TensorType from = b[source].type;
+  const int rank = from.rank(), out_rank = node.type.rank();
+  if (rank < 3 || out_rank < 3) return {};
+  for (int d = 1; d <= 2; ++d) {
+    if (from.shape[rank - d] != node.type.shape[out_rank - d]) return {};
+  }
+  const bool transposed = from.strides[rank - 2].is(1) && !from.strides[rank - 1].is(1);
+  if (!transposed || view_strides(from.shape, from.strides, node.type.shape)) return {};
+  std::vector<Dim> shape = node.type.shape;
+  std::swap(shape[out_rank - 1], shape[out_rank - 2]);
+  return swap_last_two(b, b.reshape(swap_last_two(b, source), shape));
+}
+
+NodeId order_operands(Builder& b, const RewriteSite& site) {
+  if (site.node.op != OpKind::k_library || !is_blas_call(site.node.name)) return {};
+  std::vector<NodeId> inputs = site.inputs;
+  bool changed = false;
+  for (NodeId& input : inputs) {
+    if (NodeId ordered = reorder(b, input); ordered.valid()) {
+      input = ordered;
+      changed = true;
+    }
+  }
+  return changed ? b.copy(site.node, inputs) : NodeId();
+}
+
+}  // namespace
+
+Graph order_blas_copies(const Graph& graph) { return rebuild_graph(graph, order_operands); }
+
+}  // namespace stitch
