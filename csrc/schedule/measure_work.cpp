@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "schedule/map_axes.h"
+#include "schedule/place_values.h"
 #include "schedule/schedule_kernel.h"
 
 namespace stitch {
@@ -19,13 +21,65 @@ double blocks_along(const Graph& graph, const MappedAxis& mapped) {
   return std::max(1.0, std::ceil(hint(graph, mapped.axis.extent) / tile));
 }
 
+// Bytes that pass between two uses of a value in the leaves of `blocks`: one iteration of the loops
+// they share, over all buffers of the kernel, in every block that runs at the time.
+double reuse_distance(const Graph& graph, const PlannedKernel& kernel,
+                      const KernelSchedule& schedule, const std::vector<int>& blocks) {
+  const int shared = common_block(schedule, blocks);
+  double elements = schedule.threads;
+  bool below = false;
+  for (int block : block_path(schedule, blocks.front())) {
+    if (below) {
+      const LoopSpec& spec = schedule.loops[schedule.blocks[block].loop];
+      const MappedAxis& mapped = schedule.axes[spec.axis];
+      if (spec.level == LoopSpec::Level::kVector) elements *= mapped.vector;
+      if (spec.level == LoopSpec::Level::kSerial) elements *= hint(graph, mapped.serial);
+    }
+    below |= block == shared;
+  }
+  double running = 1;
+  if (schedule.device->is_cuda) {
+    const int resident = std::max(1, schedule.device->threads_per_multiprocessor / schedule.threads);
+    running = std::min<double>(hint(graph, schedule.grid),
+                               schedule.device->multiprocessors * resident);
+  }
+  constexpr double kElementBytes = 4;
+  return elements * running * kElementBytes *
+         static_cast<double>(kernel.loads.size() + kernel.stores.size());
+}
+
+// Loads of the first pass come from memory; later ones do unless the cache still holds them.
+void add_memory(const Graph& graph, const PlannedKernel& kernel, const KernelSchedule& schedule,
+                KernelWork& work) {
+  // Of the last-level cache that a block can count on: a core's share, 0.6 of a GPU's L2.
+  const double cache = static_cast<double>(schedule.device->l2_bytes) *
+                       (schedule.device->is_cuda ? 0.6 : 0.25);
+  std::map<NodeId, std::vector<int>> passes;
+  for (const LeafUse& leaf : find_leaf_uses(graph, find_loads(graph, kernel), schedule)) {
+    for (NodeId load : leaf.loads) passes[load].push_back(leaf.block);
+  }
+  for (const auto& [load, blocks] : passes) {
+    const double bytes = static_cast<double>(accessed_elements(graph, schedule, load)) *
+                         info(graph[load].type.dtype).bytes;
+    const double again = bytes * static_cast<double>(blocks.size() - 1);
+    const bool cached = blocks.size() > 1 &&
+                        reuse_distance(graph, kernel, schedule, blocks) <= cache;
+    work.dram_bytes += bytes + (cached ? 0 : again);
+    work.cache_bytes += cached ? again : 0;
+  }
+  for (NodeId store : kernel.stores) {
+    work.dram_bytes += hint(graph, element_count(graph[store].type.shape)) *
+                       info(graph[store].type.dtype).bytes;
+  }
+}
+
 }  // namespace
 
 KernelWork measure_work(const Graph& graph, const PlannedKernel& kernel,
                         const KernelSchedule& schedule) {
   KernelWork work;
   work.threads = schedule.threads;
-  work.dram_bytes = static_cast<double>(planned_bytes(graph, kernel, schedule));
+  add_memory(graph, kernel, schedule, work);
   for (const MappedAxis& mapped : schedule.axes) work.blocks *= blocks_along(graph, mapped);
   for (const RootSpace& space : schedule.spaces.roots) {
     // A root that lacks an axis of the grid or of the threads is computed once per block or thread.

@@ -1,7 +1,9 @@
 """torch.compile(backend="stitch") as a user runs it: results, memory, sizes, training, fallback."""
 
 import copy
+import io
 import threading
+import time
 import warnings
 
 import pytest
@@ -222,6 +224,43 @@ def test_graph_breaks():
     check(fn, torch.randn(4, 5))
 
 
+def test_a_cache_is_written_where_it_is():
+    def fn(cache, place, row):
+        cache.index_copy_(1, place, row)
+        return cache.sum(-1)
+
+    check(fn, torch.randn(3, 4, 5), torch.tensor([2]), torch.randn(3, 1, 5))
+    assert torch_stitch.counters()["library_calls"] == 1
+
+
+def test_extents_of_zero():
+    def fn(x):
+        return x.sum(0), x.sum(1), x.mean(1), torch.cat([x, x]), x.exp(), x.reshape(-1)
+
+    check(fn, torch.randn(0, 5))
+
+
+def test_foreach_ops_are_ops_on_each():
+    def fn(xs, ys, scale):
+        torch._foreach_add_(xs, ys, alpha=2)
+        torch._foreach_mul_(xs, scale)
+        torch._foreach_lerp_(xs, ys, 0.3)
+        torch._foreach_addcdiv_(xs, ys, ys, [1.0, 2.0, 3.0])
+        torch._foreach_maximum_(xs, 0.1)
+        torch._foreach_copy_(ys, xs)
+        return tuple(torch._foreach_norm(xs)) + tuple(torch._foreach_pow(2.0, xs))
+
+    xs, ys = ([torch.randn(n) for n in (3, 4, 5)] for _ in range(2))
+    check(fn, xs, ys, torch.tensor(1.5))
+
+
+def test_memory_formats_with_a_dynamic_batch():
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.AdaptiveAvgPool2d(1)).eval()
+    model = model.to(memory_format=torch.channels_last)
+    x = torch.randn(2, 3, 8, 8).to(memory_format=torch.channels_last)
+    check(model, x, dynamic=True)
+
+
 def test_views_by_calls_do_not_read_memory_that_is_used_again():
     def fn(x):
         y = (x + 1).unfold(0, 2, 1)
@@ -291,6 +330,23 @@ def test_strict_makes_a_failure_an_error(monkeypatch):
     break_compiler(monkeypatch)
     with pytest.raises(Exception, match="no plan for aten.exp.default"):
         compile_strictly(lambda x: x.exp())(torch.randn(4))
+
+
+def test_a_long_compilation_shows_a_line_on_a_terminal(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    shown = Terminal()
+    monkeypatch.setattr("sys.stderr", shown)
+    monkeypatch.setattr(backend, "PROGRESS_AFTER_S", 0.01)
+    with backend.progress("compiling"):
+        time.sleep(0.3)
+    assert shown.getvalue() == "compiling\r\033[K"
+    monkeypatch.setattr(backend, "PROGRESS_AFTER_S", 60)
+    with backend.progress("short"):
+        pass
+    assert "short" not in shown.getvalue()
 
 
 def test_counters_are_plain_and_reset():

@@ -45,6 +45,11 @@ def test_the_default_mode_is_a_mode():
     assert run_with(mode="default").shape == (4,)
 
 
+def test_a_target_that_is_not_there_cannot_run():
+    with pytest.raises(Exception, match="found the target h200 and tensors on other devices"):
+        run_with({"target": "h200"})
+
+
 def test_an_unknown_target_of_explain():
     with pytest.raises(Exception, match="h200"):
         torch_stitch.explain(lambda x: x + 1, torch.randn(4), target="h20")
