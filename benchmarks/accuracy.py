@@ -37,8 +37,16 @@ def errors(result, exact):
     return gap.square().mean().sqrt().item(), gap.max().item() if gap.numel() else 0.0
 
 
-def unit_roundoff(dtype):
-    return torch.finfo(dtype).eps / 2 if dtype.is_floating_point else 0.5
+def roundings(exact, dtype, terms):
+    """The rmse of rounding `exact` to `dtype`, and the bound on one element's error."""
+    if not dtype.is_floating_point:
+        return 0.0, 1.0  # a tie may round either way
+    size = exact.double().nan_to_num(0, 0, 0).abs()
+    unit = torch.finfo(dtype).eps / 2
+    # Sums are carried in fp32 at least, whatever the result is rounded to.
+    gamma = (terms + ROUNDINGS) * torch.finfo(torch.promote_types(dtype, torch.float32)).eps / 2
+    bound = (gamma / (1 - min(gamma, 0.5)) + unit) * size.max().item()
+    return unit / 2 * size.square().mean().sqrt().item(), bound
 
 
 def judge_tensor(result, eager, exact, terms):
@@ -48,29 +56,25 @@ def judge_tensor(result, eager, exact, terms):
         return {"ok": True, "rmse_ratio": 1.0, "worst_ratio": 1.0}
     rmse, worst = errors(result, exact)
     eager_rmse, eager_worst = errors(eager, exact)
-    size = exact.double().nan_to_num(0, 0, 0).abs()
-    unit = unit_roundoff(result.dtype)
-    scale = (size.square().mean().sqrt().item(), size.max().item())
-    scale = scale if result.is_floating_point() else (1.0, 2.0)
-    wide_unit = unit_roundoff(torch.promote_types(result.dtype, torch.float32))
-    gamma = (terms + ROUNDINGS) * (wide_unit if result.is_floating_point() else unit)
-    # Inner sums are fp32 whatever the result is rounded to.
-    bound = (gamma / (1 - min(gamma, 0.5)) + unit) * scale[1]
-    ok = rmse <= RMSE_RATIO * max(eager_rmse, unit / 2 * scale[0])
-    ok = ok and worst <= max(WORST_RATIO * eager_worst, bound)
+    typical, bound = roundings(exact, result.dtype, terms)
     tiny = torch.finfo(torch.float64).tiny
+    rmse_ratio = rmse / max(eager_rmse, typical, tiny)
+    worst_ratio = worst / max(eager_worst, bound / WORST_RATIO, tiny)
     return {
-        "ok": ok,
+        "ok": rmse_ratio <= RMSE_RATIO and worst_ratio <= WORST_RATIO,
         "rmse": rmse,
         "worst": worst,
-        "rmse_ratio": rmse / max(eager_rmse, unit / 2 * scale[0], tiny),
-        "worst_ratio": worst / max(eager_worst, bound / WORST_RATIO, tiny),
+        "rmse_ratio": rmse_ratio,
+        "worst_ratio": worst_ratio,
     }
 
 
 def judge(results, eager, exact, terms):
     """The worst of what judge_tensor says of each output; `ok` only when all are."""
     columns = [tree_leaves(x) for x in (results, eager, exact)]
-    rows = [judge_tensor(*row, terms) for row in zip(*columns, strict=True)]
+    rows = [
+        judge_tensor(*row, terms) | {"output": i}
+        for i, row in enumerate(zip(*columns, strict=True))
+    ]
     failed = [row for row in rows if not row["ok"]]
     return failed[0] if failed else max(rows, key=lambda row: row["rmse_ratio"])

@@ -125,13 +125,15 @@ def qk_norm_rope(dtype, batch, length, heads, cols):
 
 
 def embedding_layernorm(dtype, batch, length, cols, vocabulary):
-    def fn(ids, kinds, words, places, types, weight, bias):
+    def fn(ids, kinds, tables, weight, bias):
+        words, places, types = tables
         x = words[ids] + places[:length] + types[kinds]
         return F.layer_norm(x, (cols,), weight, bias)
 
     ids = torch.randint(vocabulary, (batch, length))
-    shapes = ((vocabulary, cols), (length, cols), (2, cols), (cols,), (cols,))
-    return fn, (ids, ids % 2, *(torch.randn(shape, dtype=dtype) for shape in shapes))
+    tables = tuple(torch.randn(rows, cols, dtype=dtype) for rows in (vocabulary, length, 2))
+    weight, bias = torch.randn(cols, dtype=dtype), torch.randn(cols, dtype=dtype)
+    return fn, (ids, ids % 2, tables, weight, bias)
 
 
 def swiglu_gate(dtype, rows, cols):
@@ -153,10 +155,10 @@ TOKENS = {"batch": 32, "length": 512, "cols": 768, "vocabulary": 30522}
 IMAGES = {"batch": 64, "channels": 256, "size": 28}
 
 CASES = {
-    "softmax": Case(softmax, BF16, table(4096, 4096), table(4096, 2048)),
-    "layernorm": Case(layernorm, FP32, table(8192, 2048), table(4096, 2048)),
+    "softmax": Case(softmax, BF16, table(4096, 4096), table(5120, 2048)),
+    "layernorm": Case(layernorm, FP32, table(8192, 2048), table(5120, 2048)),
     "residual_rmsnorm": Case(
-        residual_rmsnorm, BF16, table(8192, 2048), table(4096, 2048), timing_dtype=BF16
+        residual_rmsnorm, BF16, table(8192, 2048), table(6144, 2048), timing_dtype=BF16
     ),
     "bias_gelu": Case(
         bias_gelu, BF16, table(8192, 3072), table(3072, 3072), terms=lambda sizes: 1
@@ -175,10 +177,10 @@ CASES = {
     "qk_norm_rope": Case(qk_norm_rope, BF16, HEADS, HEADS, timing_dtype=BF16),
     "embedding_layernorm": Case(embedding_layernorm, FP32, TOKENS, TOKENS),
     "swiglu_gate": Case(
-        swiglu_gate, BF16, table(8192, 8192), table(1024, 8192), terms=lambda sizes: 1
+        swiglu_gate, BF16, table(8192, 8192), table(1280, 8192), terms=lambda sizes: 1
     ),
     "softmax_dim0": Case(
-        softmax_dim0, FP32, table(4096, 4096), table(4096, 2048),
+        softmax_dim0, FP32, table(4096, 4096), table(5120, 2048),
         terms=lambda sizes: sizes["rows"],
     ),
     "sums_and_max": Case(

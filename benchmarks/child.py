@@ -11,6 +11,7 @@ import tempfile
 import time
 
 import torch
+from torch.utils._pytree import tree_map
 
 from benchmarks import accuracy, bert, cases, machine, measure
 
@@ -21,7 +22,7 @@ CHILD_S = 600
 def on_device(fn, inputs):
     where = machine.device()
     fn = fn.to(where) if isinstance(fn, torch.nn.Module) else fn
-    return fn, tuple(x.to(where) if isinstance(x, torch.Tensor) else x for x in inputs)
+    return fn, tree_map(lambda x: x.to(where) if isinstance(x, torch.Tensor) else x, inputs)
 
 
 def time_function(fn, inputs, terms, rounds):

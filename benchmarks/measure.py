@@ -10,6 +10,7 @@ import types
 import warnings
 
 import torch
+from torch.utils._pytree import tree_leaves, tree_map
 
 # A malloc that never gives memory back: no rival pays for page faults.
 KEEP_FREED_MEMORY = {
@@ -18,6 +19,7 @@ KEEP_FREED_MEMORY = {
     "MALLOC_TRIM_THRESHOLD_": str((1 << 31) - 1),
 }
 ROUND_S = 0.04  # one rival's share of a round, at least one call
+LEAST_ROUNDS = 3
 CACHED_BYTES = 256 << 20  # on a GPU inputs rotate over this much, more than its L2 holds
 
 
@@ -58,12 +60,12 @@ def synchronize():
 
 
 def copy_tensors(inputs):
-    return [x.clone() if isinstance(x, torch.Tensor) else x for x in inputs]
+    return tree_map(lambda x: x.clone() if isinstance(x, torch.Tensor) else x, inputs)
 
 
 def rotate_inputs(inputs):
     """Copies enough that no cache of a GPU holds them all; on a CPU the inputs are large enough."""
-    tensors = [x for x in inputs if isinstance(x, torch.Tensor)]
+    tensors = [x for x in tree_leaves(inputs) if isinstance(x, torch.Tensor)]
     moved = sum(x.nbytes for x in tensors)
     if not any(x.is_cuda for x in tensors):
         return [inputs]
@@ -81,8 +83,8 @@ def time_calls(call, input_sets, count):
     return (time.perf_counter() - start) * 1e3 / count
 
 
-def time_interleaved(calls, inputs, rounds):
-    """name -> milliseconds per call, one number per round."""
+def time_interleaved(calls, inputs, rounds, limit_s=60.0):
+    """name -> milliseconds per call, one number per round; fewer rounds where they take long."""
     input_sets = rotate_inputs(inputs)
     times = {name: [] for name in calls}
     names = list(calls)
@@ -95,7 +97,10 @@ def time_interleaved(calls, inputs, rounds):
                 time_calls(call, input_sets, 2)
                 once = time_calls(call, input_sets, 1)
                 counts[name] = max(1, min(10_000, int(ROUND_S * 1e3 / max(once, 1e-4))))
+            start = time.perf_counter()
             for i in range(rounds):
+                if i >= LEAST_ROUNDS and time.perf_counter() - start > limit_s:
+                    break
                 for name in names[i % len(names) :] + names[: i % len(names)]:
                     times[name].append(time_calls(calls[name], input_sets, counts[name]))
     finally:

@@ -19,6 +19,7 @@ def load(place):
     spec = importlib.util.spec_from_file_location("explained", path)
     module = importlib.util.module_from_spec(spec)
     sys.modules["explained"] = module
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     spec.loader.exec_module(module)
     if not hasattr(module, name):
         known = [n for n, f in vars(module).items() if callable(f) and not n.startswith("_")]

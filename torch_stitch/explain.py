@@ -180,7 +180,8 @@ def render(plan):
     for row in plan["kernels"]:
         lines.append(
             f"{row['name'][:47]:48}{row['grid']:>9} x {row['block']:<4}"
-            f"{row['registers']:>8}{row['spill_bytes']:>8}{row['shared_bytes']:>8}"
+            f"{row['registers'] if row['registers'] >= 0 else '-':>8}"
+            f"{row['spill_bytes']:>8}{row['shared_bytes']:>8}"
             f"{(row['bytes_read'] + row['bytes_written']) / 1e6:>8.2f}{row['predicted_us']:>8.1f}"
         )
         lines += [f"    {op['op']} {op['location']}" for op in row["ops"]]

@@ -74,7 +74,6 @@ class Importer:
         self.values, self.symbols, self.sizes = {}, {}, {}
         self.extras, self.argument_count, self.graph = [], len(placeholders), None
         self.made_in_place = {}  # core value -> eager's storage of the argument that holds it
-
         for position, node in enumerate(placeholders):
             value = node.meta.get("val")
             if isinstance(value, torch.SymInt):
@@ -113,6 +112,9 @@ class Importer:
         if kind == "ModularIndexing":
             base, divisor, modulus = map(self.dim_of, parts)
             return self.b.opaque("modulo", self.b.opaque("floor_div", base, divisor), modulus)
+        numerator, denominator = expression.as_numer_denom()
+        if denominator != 1:  # an exact division
+            return self.b.opaque("floor_div", *map(self.dim_of, (numerator, denominator)))
         if expression.is_Add or expression.is_Mul:
             combine = operator.add if expression.is_Add else operator.mul
         elif kind in OPAQUE_SIZES:

@@ -249,20 +249,21 @@ std::string ReductionLowering::store_predicate(const RootSpace& space) const {
   auto require = [&](const std::string& condition) {
     predicate += (predicate.empty() ? "" : " & ") + condition;
   };
-  int owned = 1;
   for (size_t a = 0; a < schedule.axes.size(); ++a) {
     const MappedAxis& mapped = schedule.axes[a];
-    owned *= mapped.threads;
     const std::string id = std::to_string(a);
-    if (role_of(space, mapped.axis) == Role::kKept) {
-      if (!mapped.is_exact) require("ok" + id);
-      continue;
-    }
-    // Replicated along this axis: its first thread and its first block store.
-    if (mapped.threads > 1) require("(t" + id + " == 0)");
-    if (mapped.in_grid) require("(g" + id + " == 0)");
+    const Role role = role_of(space, mapped.axis);
+    if (role == Role::kKept && !mapped.is_exact) require("ok" + id);
+    if (role == Role::kAbsent && mapped.in_grid) require("(g" + id + " == 0)");
   }
-  if (owned < schedule.threads) require("(tid() < " + std::to_string(owned) + ")");
+  // Replicated along every thread bit that is not one of its kept axes': the first thread stores.
+  unsigned kept = 0;
+  for (const MappedAxis& mapped : schedule.axes) {
+    if (role_of(space, mapped.axis) != Role::kKept) continue;
+    kept |= static_cast<unsigned>(mapped.threads - 1) << mapped.thread_shift;
+  }
+  const unsigned replicated = static_cast<unsigned>(schedule.threads - 1) & ~kept;
+  if (replicated != 0) require("((tid() & " + std::to_string(replicated) + ") == 0)");
   return predicate;
 }
 

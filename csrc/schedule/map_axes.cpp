@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <numeric>
 
 namespace stitch {
 
@@ -62,6 +64,50 @@ std::vector<AxisFacts> find_axis_facts(const Graph& graph, const KernelSchedule&
     }
   }
   return facts;
+}
+
+bool is_column_axis(const KernelSchedule& schedule, int axis) {
+  for (const RootSpace& space : schedule.spaces.roots) {
+    const bool kept = role_of(space, schedule.axes[axis].axis) == Role::kKept;
+    if (kept && !space.reduced_atoms.empty()) return true;
+  }
+  return false;
+}
+
+std::vector<std::vector<int>> find_axis_groups(const KernelSchedule& schedule,
+                                               const std::vector<AxisFacts>& facts) {
+  std::vector<int> group(schedule.axes.size());
+  std::iota(group.begin(), group.end(), 0);
+  for (const RootSpace& space : schedule.spaces.roots) {
+    int first = -1;
+    for (size_t a = 0; a < group.size(); ++a) {
+      if (role_of(space, schedule.axes[a].axis) == Role::kAbsent) continue;
+      if (first < 0) first = group[a];
+      const int old = group[a];
+      std::replace(group.begin(), group.end(), old, first);
+    }
+  }
+  std::map<int, std::vector<int>> members;
+  for (size_t a = 0; a < group.size(); ++a) members[group[a]].push_back(static_cast<int>(a));
+  std::vector<std::vector<int>> groups;
+  for (auto& [id, axes] : members) groups.push_back(axes);
+  auto work = [&](const std::vector<int>& axes) {
+    double product = 1;
+    for (int a : axes) product *= static_cast<double>(facts[a].extent);
+    return product;
+  };
+  std::stable_sort(groups.begin(), groups.end(),
+                   [&](const auto& a, const auto& b) { return work(a) > work(b); });
+  return groups;
+}
+
+unsigned owned_thread_bits(const KernelSchedule& schedule, const RootSpace& space) {
+  unsigned bits = 0;
+  for (const MappedAxis& mapped : schedule.axes) {
+    if (role_of(space, mapped.axis) == Role::kAbsent) continue;
+    bits |= static_cast<unsigned>(mapped.threads - 1) << mapped.thread_shift;
+  }
+  return bits;
 }
 
 void count_blocks(KernelSchedule& schedule, SymbolTable& symbols) {

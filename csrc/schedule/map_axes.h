@@ -21,6 +21,15 @@ std::vector<AxisFacts> find_axis_facts(const Graph& graph, const KernelSchedule&
 // Bytes of the distinct elements an access touches, at the symbols' hints.
 double accessed_bytes(const Graph& graph, const KernelSchedule& schedule, const Access& access);
 
+// Does some reduction keep this axis?  Then its accumulators lie along it (a column reduction).
+bool is_column_axis(const KernelSchedule& schedule, int axis);
+// Axes that no root joins, directly or through others, may use the same threads: each root runs
+// over axes of one group.  The group with the most work comes first.
+std::vector<std::vector<int>> find_axis_groups(const KernelSchedule& schedule,
+                                               const std::vector<AxisFacts>& facts);
+// Thread-index bits that belong to axes the root iterates over.
+unsigned owned_thread_bits(const KernelSchedule& schedule, const RootSpace& space);
+
 // Fill axes[*], loops (global order) and threads.
 void map_axes_host(const Graph& graph, KernelSchedule& schedule, int worker_threads);
 void map_axes_cuda(const Graph& graph, KernelSchedule& schedule);

@@ -15,6 +15,18 @@ constexpr int kBlockThreads = 256;   // where nothing asks for more
 constexpr int kColumnThreads = 512;  // column reductions: 16 warps share the rows
 constexpr int kMaxVector = 8;
 
+// Outermost first; the axis that most bytes are contiguous along comes last.
+std::vector<int> order_axes(const std::vector<AxisFacts>& facts, const std::vector<int>& group) {
+  std::vector<int> order = group;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return facts[a].stride > facts[b].stride; });
+  auto contiguous = std::max_element(order.begin(), order.end(), [&](int a, int b) {
+    return facts[a].unit_stride_bytes < facts[b].unit_stride_bytes;
+  });
+  std::rotate(contiguous, contiguous + 1, order.end());
+  return order;
+}
+
 struct Mapper {
   const Graph& graph;
   KernelSchedule& schedule;
@@ -66,9 +78,9 @@ struct Mapper {
   }
 
   void finish() {
-    int64_t threads = 1;
+    int threads = 1;
     for (MappedAxis& mapped : schedule.axes) {
-      threads *= mapped.threads;
+      threads = std::max(threads, mapped.threads << mapped.thread_shift);
       const int step = mapped.threads * mapped.vector;
       if (mapped.in_grid) {
         const int64_t serial = mapped.serial.value();
@@ -87,7 +99,7 @@ struct Mapper {
         if (exact) mapped.serial = *exact;
       }
     }
-    schedule.threads = static_cast<int>(std::max<int64_t>(threads, kWarp));
+    schedule.threads = std::max(threads, kWarp);
     for (int a : order) {
       const MappedAxis& mapped = schedule.axes[a];
       if (!mapped.serial.is(1) || mapped.serial_at_run_time) schedule.loops.push_back({a, LoopSpec::Level::kSerial});
@@ -106,6 +118,31 @@ struct Mapper {
     return blocks;
   }
 
+  void map_main_group() {
+    const int last = order.back();
+    if (facts[last].unit_stride_bytes > 0) axis(last).vector = pick_vector(last);
+    const bool reduces = std::any_of(order.begin(), order.end(),
+                                     [&](int a) { return !facts[a].is_eligible; });
+    if (!reduces) {
+      map_pointwise();
+    } else if (facts[last].is_eligible) {
+      map_columns(last);
+    } else {
+      map_rows(last);
+    }
+  }
+
+  // A small computation beside the main one, done by every block for itself: the same threads.
+  void map_side_group(int threads) {
+    if (facts[order.back()].unit_stride_bytes > 0) {
+      axis(order.back()).vector = pick_vector(order.back());
+    }
+    free_threads = threads;
+    for (size_t i = order.size(); i-- > 0;) {
+      if (free_threads > 1) assign(order[i], free_threads);
+    }
+  }
+
   void map_pointwise() {
     for (size_t i = order.size(); i-- > 0;) {
       axis(order[i]).in_grid = true;
@@ -119,7 +156,7 @@ struct Mapper {
 
   void map_rows(int contiguous) {
     int64_t inside = 1;
-    for (size_t a = 0; a < facts.size(); ++a) {
+    for (int a : order) {
       if (!facts[a].is_eligible) inside *= facts[a].extent;
     }
     const int64_t per_thread = 2 * axis(contiguous).vector;
@@ -133,7 +170,7 @@ struct Mapper {
       if (free_threads > 1) assign(a, free_threads);
     }
     int64_t blocks = 1;
-    for (size_t a = 0; a < facts.size(); ++a) {
+    for (int a : order) {
       if (facts[a].is_eligible) blocks *= facts[a].extent;
       axis(a).in_grid = facts[a].is_eligible;
     }
@@ -152,8 +189,8 @@ struct Mapper {
   void map_columns(int contiguous) {
     MappedAxis& lanes = axis(contiguous);
     int64_t others = 1;
-    for (size_t a = 0; a < facts.size(); ++a) {
-      if (facts[a].is_eligible && static_cast<int>(a) != contiguous) others *= facts[a].extent;
+    for (int a : order) {
+      if (facts[a].is_eligible && a != contiguous) others *= facts[a].extent;
     }
     // Narrower vectors where wide ones would leave multiprocessors idle.
     while (lanes.vector > 1 && others * facts[contiguous].extent / (kWarp * lanes.vector) <
@@ -175,27 +212,20 @@ struct Mapper {
 void map_axes_cuda(const Graph& graph, KernelSchedule& schedule) {
   Mapper mapper{graph, schedule, find_axis_facts(graph, schedule), {}};
   const std::vector<AxisFacts>& facts = mapper.facts;
-  mapper.order.resize(facts.size());
-  std::iota(mapper.order.begin(), mapper.order.end(), 0);
-  std::stable_sort(mapper.order.begin(), mapper.order.end(),
-                   [&](int a, int b) { return facts[a].stride > facts[b].stride; });
-  auto contiguous = std::max_element(
-      mapper.order.begin(), mapper.order.end(),
-      [&](int a, int b) { return facts[a].unit_stride_bytes < facts[b].unit_stride_bytes; });
-  if (contiguous != mapper.order.end()) std::rotate(contiguous, contiguous + 1, mapper.order.end());
-  const bool reduces = std::any_of(facts.begin(), facts.end(),
-                                   [](const AxisFacts& fact) { return !fact.is_eligible; });
-  if (!mapper.order.empty()) {
-    const int last = mapper.order.back();
-    if (facts[last].unit_stride_bytes > 0) mapper.axis(last).vector = mapper.pick_vector(last);
-    if (!reduces) {
-      mapper.map_pointwise();
-    } else if (facts[last].is_eligible) {
-      mapper.map_columns(last);
+  std::vector<int> all_loops;
+  int threads = 1;
+  for (const std::vector<int>& group : find_axis_groups(schedule, facts)) {
+    mapper.order = order_axes(facts, group);
+    mapper.used_bits = 0;
+    if (all_loops.empty()) {
+      mapper.map_main_group();
+      threads = 1 << mapper.used_bits;
     } else {
-      mapper.map_rows(last);
+      mapper.map_side_group(std::max(threads, kWarp));
     }
+    all_loops.insert(all_loops.end(), mapper.order.begin(), mapper.order.end());
   }
+  mapper.order = all_loops;
   mapper.finish();
 }
 

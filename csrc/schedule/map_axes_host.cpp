@@ -63,7 +63,8 @@ void map_axes_host(const Graph& graph, KernelSchedule& schedule, int worker_thre
     MappedAxis& last = schedule.axes[order.back()];
     const AxisFacts& fact = facts[order.back()];
     const int64_t tile = last.tile.is_constant() ? last.tile.value() : fact.extent;
-    if (fact.is_eligible && (tile > kColumnTile || !last.tile.is_constant())) {
+    const bool has_columns = fact.is_eligible && is_column_axis(schedule, order.back());
+    if (has_columns && (tile > kColumnTile || !last.tile.is_constant())) {
       put_in_grid(last, kColumnTile);
     }
   }

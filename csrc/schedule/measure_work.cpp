@@ -1,6 +1,7 @@
 #include "schedule/measure_work.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 
@@ -86,11 +87,12 @@ KernelWork measure_work(const Graph& graph, const PlannedKernel& kernel,
     double iterations = 1, copies = 1;
     for (const MappedAxis& mapped : schedule.axes) {
       if (role_of(space, mapped.axis) == Role::kAbsent) {
-        copies *= blocks_along(graph, mapped) * mapped.threads;
+        copies *= blocks_along(graph, mapped);
       } else {
         iterations *= hint(graph, mapped.axis.extent);
       }
     }
+    copies *= schedule.threads >> std::popcount(owned_thread_bits(schedule, space));
     int loads = 0;
     for (const auto& [node, index] : schedule.accesses.evaluated.at(space.root)) {
       const CostClass cost = info(graph[node]).cost;

@@ -14,6 +14,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks import accuracy  # noqa: E402
 from benchmarks.bert import bert_layer  # noqa: E402
 from benchmarks.cases import BF16, CASES, FP32, tiny_ops  # noqa: E402
+from benchmarks.child import on_device  # noqa: E402
+from benchmarks.measure import copy_tensors  # noqa: E402
 
 pytestmark = pytest.mark.gpu
 
@@ -37,19 +39,10 @@ def fresh():
     torch.cuda.synchronize()
 
 
-def on_gpu(fn, inputs):
-    fn = fn.cuda() if isinstance(fn, torch.nn.Module) else fn
-    return fn, tuple(x.cuda() if isinstance(x, torch.Tensor) else x for x in inputs)
-
-
-def copies(inputs):
-    return tuple(x.clone() if isinstance(x, torch.Tensor) else x for x in inputs)
-
-
 def compare(fn, inputs, terms, **options):
     """Checks results and mutated inputs against eager and fp64, and that kernels were stitched."""
-    fn, inputs = on_gpu(fn, inputs)
-    ours, theirs, exact = copies(inputs), copies(inputs), copies(inputs)
+    fn, inputs = on_device(fn, inputs)
+    ours, theirs, exact = (copy_tensors(inputs) for _ in range(3))
     compiled = torch.compile(fn, backend="stitch", options={"strict": True, **options})
     with torch.no_grad():
         results, expected = compiled(*ours), fn(*theirs)
@@ -114,7 +107,7 @@ def test_bert_layer(batch):
 def test_training_step():
     def train(compile_it):
         torch.manual_seed(1)
-        model, (x, bias) = on_gpu(*bert_layer(2))
+        model, (x, bias) = on_device(*bert_layer(2))
         forward = torch.compile(model, backend="stitch") if compile_it else model
         forward(x, bias).square().mean().backward()
         return [p.grad for p in model.parameters()]
@@ -156,7 +149,7 @@ def test_other_stream():
 
 
 def test_same_bits_every_time():
-    fn, inputs = on_gpu(*CASES["sums_and_max"].planned())
+    fn, inputs = on_device(*CASES["sums_and_max"].planned())
     compiled = torch.compile(fn, backend="stitch")
     first = compiled(*inputs)
     for _ in range(20):

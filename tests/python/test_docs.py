@@ -1,4 +1,4 @@
-"""The documents say what the code does: generated pages are fresh, named files and options exist."""
+"""The documents say what the code does: generated pages are fresh, what they name exists."""
 
 import re
 import sys

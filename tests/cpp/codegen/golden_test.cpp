@@ -1,0 +1,44 @@
+#include "support/golden.h"
+
+#include "compile.h"
+#include "ir/parse_graph.h"
+#include "support/golden_graphs.h"
+
+namespace stitch {
+namespace {
+
+constexpr int kWorkers = 4;  // of the host target
+
+class Golden : public testing::TestWithParam<std::tuple<GoldenGraph, const char*>> {
+ protected:
+  std::string stage(const std::string& name) const {
+    const auto& [graph, target] = GetParam();
+    CompileRequest request{parse_graph(graph.text), Settings{}, target, false, kWorkers};
+    return show_stage(request, name);
+  }
+  std::string file(const std::string& folder) const {
+    const auto& [graph, target] = GetParam();
+    return folder + "/" + graph.name + "." + target + ".txt";
+  }
+};
+
+// The plan names nodes of the rewritten graph, so the file shows both.
+TEST_P(Golden, Plan) { expect_golden(file("plan"), stage("rewritten") + "\n" + stage("plan")); }
+
+TEST_P(Golden, Schedule) { expect_golden(file("schedule"), stage("schedule")); }
+
+TEST_P(Golden, Text) { expect_golden(file("text"), stage("text")); }
+
+// Names carry a hash of the text: two compilations of one graph must agree to the last byte.
+TEST_P(Golden, TextIsTheSameEveryTime) { EXPECT_EQ(stage("text"), stage("text")); }
+
+INSTANTIATE_TEST_SUITE_P(Patterns, Golden,
+                         testing::Combine(testing::ValuesIn(golden_graphs()),
+                                          testing::Values("cpu", "h200")),
+                         [](const auto& instance) {
+                           return std::string(std::get<0>(instance.param).name) + "_" +
+                                  std::get<1>(instance.param);
+                         });
+
+}  // namespace
+}  // namespace stitch
