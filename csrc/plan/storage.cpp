@@ -37,20 +37,17 @@ std::optional<Dim> view_offset(const Graph& graph, const Node& node,
 }  // namespace
 
 std::optional<PlannedAlias> find_alias(const Graph& graph, NodeId node) {
-  std::vector<NodeId> chain;
   NodeId base = node;
-  while (family(graph[base]) == Family::kView) {
-    chain.push_back(base);
-    base = graph[base].inputs[0];
-  }
-  if (chain.empty()) return std::nullopt;
   Dim offset = 0;
   // Each view's own type carries the strides it has as a view of its operand.
-  for (NodeId view : chain) {
-    auto step = view_offset(graph, graph[view], graph[graph[view].inputs[0]].type.strides);
-    if (!step) return std::nullopt;
+  while (family(graph[base]) == Family::kView) {
+    const NodeId operand = graph[base].inputs[0];
+    auto step = view_offset(graph, graph[base], graph[operand].type.strides);
+    if (!step) break;  // elements move here: this view is a value of its own
     offset = offset + *step;
+    base = operand;
   }
+  if (base == node) return std::nullopt;
   return PlannedAlias{node, base, offset};
 }
 
