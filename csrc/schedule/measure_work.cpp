@@ -74,6 +74,46 @@ void add_memory(const Graph& graph, const PlannedKernel& kernel, const KernelSch
   }
 }
 
+// Distinct indices at which a node is evaluated: loop-invariant ones are evaluated once.
+double count_indices(const Graph& graph, const KernelSchedule& schedule, const Index& index) {
+  std::vector<VarId> leaves;
+  for (const IndexExpr& dim : index) schedule.accesses.vars.collect(dim, leaves);
+  std::sort(leaves.begin(), leaves.end());
+  leaves.erase(std::unique(leaves.begin(), leaves.end()), leaves.end());
+  double count = 1;
+  for (VarId var : leaves) {
+    const IndexVar& leaf = schedule.accesses.vars[var];
+    if (leaf.kind == IndexVar::Kind::kAtom) count *= hint(graph, leaf.extent);
+  }
+  return count;
+}
+
+// A root that lacks an axis of the grid or of the threads is computed once per block or thread.
+void add_root(const Graph& graph, const PlannedKernel& kernel, const KernelSchedule& schedule,
+              const RootSpace& space, KernelWork& work) {
+  double iterations = 1, block_copies = 1;
+  for (const MappedAxis& mapped : schedule.axes) {
+    if (role_of(space, mapped.axis) == Role::kAbsent) {
+      block_copies *= blocks_along(graph, mapped);
+    } else {
+      iterations *= hint(graph, mapped.axis.extent);
+    }
+  }
+  const int thread_copies =
+      schedule.threads >> std::popcount(owned_thread_bits(schedule, space));
+  const double copies = block_copies * thread_copies;
+  for (const auto& [node, index] : schedule.accesses.evaluated.at(space.root)) {
+    const double count = std::min(iterations, count_indices(graph, schedule, index)) * copies;
+    const CostClass cost = info(graph[node]).cost;
+    const double weight = cost == CostClass::kFree ? 0 : cost == CostClass::kHeavy ? 8 : 1;
+    (cost >= CostClass::kSpecial ? work.specials : work.operations) += count * weight;
+    if (std::count(kernel.loads.begin(), kernel.loads.end(), node)) {
+      work.cache_bytes += count / copies * (block_copies - 1) * info(graph[node].type.dtype).bytes;
+    }
+  }
+  work.operations += iterations * copies;
+}
+
 }  // namespace
 
 KernelWork measure_work(const Graph& graph, const PlannedKernel& kernel,
@@ -82,27 +122,7 @@ KernelWork measure_work(const Graph& graph, const PlannedKernel& kernel,
   work.threads = schedule.threads;
   add_memory(graph, kernel, schedule, work);
   for (const MappedAxis& mapped : schedule.axes) work.blocks *= blocks_along(graph, mapped);
-  for (const RootSpace& space : schedule.spaces.roots) {
-    // A root that lacks an axis of the grid or of the threads is computed once per block or thread.
-    double iterations = 1, copies = 1;
-    for (const MappedAxis& mapped : schedule.axes) {
-      if (role_of(space, mapped.axis) == Role::kAbsent) {
-        copies *= blocks_along(graph, mapped);
-      } else {
-        iterations *= hint(graph, mapped.axis.extent);
-      }
-    }
-    copies *= schedule.threads >> std::popcount(owned_thread_bits(schedule, space));
-    int loads = 0;
-    for (const auto& [node, index] : schedule.accesses.evaluated.at(space.root)) {
-      const CostClass cost = info(graph[node]).cost;
-      const double weight = cost == CostClass::kFree ? 0 : cost == CostClass::kHeavy ? 8 : 1;
-      loads += std::count(kernel.loads.begin(), kernel.loads.end(), node) > 0;
-      (cost >= CostClass::kSpecial ? work.specials : work.operations) += iterations * copies * weight;
-    }
-    work.operations += iterations * copies;
-    if (copies > 1) work.cache_bytes += iterations * (copies - 1) * 4 * std::max(1, loads);
-  }
+  for (const RootSpace& space : schedule.spaces.roots) add_root(graph, kernel, schedule, space, work);
   return work;
 }
 

@@ -1,0 +1,100 @@
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "cost/estimate_kernel.h"
+
+namespace stitch {
+namespace {
+
+TEST(DeviceSpec, EveryRowIsFoundByItsName) {
+  for (const DeviceSpec& device : all_devices()) {
+    EXPECT_EQ(&device_spec(device.name), &device);
+    EXPECT_EQ(device.is_cuda, std::string(device.arch).starts_with("sm_")) << device.name;
+    EXPECT_GT(device.dram_bytes_per_us, 0) << device.name;
+    EXPECT_GE(device.l2_bytes_per_us, device.dram_bytes_per_us * 0.9) << device.name;
+    EXPECT_GE(device.shared_bytes_per_multiprocessor, device.shared_bytes_per_block);
+  }
+  EXPECT_STREQ(device_spec("h200").arch, "sm_90a");
+}
+
+TEST(DeviceSpec, AnUnknownNameListsTheKnownOnes) {
+  try {
+    device_spec("h20");
+    FAIL() << "nothing was thrown";
+  } catch (const UserError& error) {
+    const std::string message = error.what();
+    for (const char* part : {"'h20'", "h200", "cpu"}) {
+      EXPECT_NE(message.find(part), std::string::npos) << message;
+    }
+  }
+}
+
+class Estimates : public testing::TestWithParam<const char*> {
+ protected:
+  const DeviceSpec& device = device_spec(GetParam());
+  double us(const KernelWork& work, int workers = 4) const {
+    return estimate_us(work, device, workers);
+  }
+  // Enough blocks and threads to use the whole device.
+  KernelWork full() const { return {1e8, 0, 0, 0, 1e5, device.is_cuda ? 256 : 1}; }
+};
+
+TEST_P(Estimates, GrowWithEveryKindOfWork) {
+  for (double KernelWork::* term : {&KernelWork::dram_bytes, &KernelWork::cache_bytes,
+                                    &KernelWork::operations, &KernelWork::specials}) {
+    KernelWork work = full();
+    double before = us(work);
+    for (double amount : {1e7, 1e9, 1e11}) {
+      work.*term += amount;
+      EXPECT_GE(us(work), before);
+      before = us(work);
+    }
+    EXPECT_GT(before, us(full())) << "1e11 of anything is not free";
+  }
+}
+
+TEST_P(Estimates, AreNeverBelowALaunch) {
+  KernelWork nothing;
+  nothing.threads = full().threads;
+  EXPECT_GE(us(nothing), device.launch_us);
+}
+
+TEST_P(Estimates, MemoryAndArithmeticOverlap) {
+  KernelWork both = full();
+  const double memory_us = us(both);
+  both.operations = 1;
+  EXPECT_DOUBLE_EQ(us(both), memory_us);
+}
+
+TEST_P(Estimates, TooFewBlocksTakeLonger) {
+  KernelWork narrow = full();
+  narrow.blocks = 1;
+  EXPECT_GT(us(narrow), 2 * us(full()));
+}
+
+TEST_P(Estimates, CachedBytesAreCheaperThanDram) {
+  KernelWork dram = full(), cache = full();
+  dram.dram_bytes += 1e8;
+  cache.cache_bytes += 1e8;
+  EXPECT_LT(us(cache), us(dram));
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Estimates, testing::Values("cpu", "a100", "h200", "b200"),
+                         [](const auto& instance) { return std::string(instance.param); });
+
+TEST(EstimateHost, MoreWorkersAreFasterWhenThereAreBlocksForThem) {
+  const DeviceSpec& cpu = device_spec("cpu");
+  KernelWork work{1e8, 0, 0, 0, 64, 1};
+  EXPECT_LT(estimate_us(work, cpu, 8), estimate_us(work, cpu, 2));
+  work.blocks = 9;  // the ninth block makes a second wave of eight workers
+  EXPECT_GT(estimate_us(work, cpu, 8), 1.5 * (estimate_us({1e8, 0, 0, 0, 8, 1}, cpu, 8) - 1));
+}
+
+TEST(EstimateCuda, TheHopperCopyRateIsTheMeasuredOne) {
+  const DeviceSpec& h200 = device_spec("h200");
+  const KernelWork copy{4.3e9, 0, 0, 0, 132 * 8 * 1000, 256};
+  EXPECT_NEAR(estimate_us(copy, h200, 1), 1000 + h200.launch_us, 1);
+}
+
+}  // namespace
+}  // namespace stitch
