@@ -15,8 +15,8 @@ namespace stitch {
 struct CompileRequest {
   Graph graph;
   Settings settings;
-  std::string target;   // "cpu", "h200", ...: row of the DeviceSpec table
-  bool load = true;     // false: plan and compile only (explain), there is no Program
+  std::string target;      // "cpu", "h200", ...: row of the DeviceSpec table
+  bool load = true;        // false: plan and compile only (explain), there is no Program
   int worker_threads = 1;  // of the host's pool: blocks are cut for them
 };
 

@@ -43,8 +43,8 @@ struct Reporter {
       if (seen.insert({op, origin.location}).second) out.ops.push_back({op, origin.location});
     }
     for (const auto& [value, scheme] : schedule.schemes) {
-      const std::string name = std::string(info(in.graph[value]).name) + " %" +
-                               std::to_string(value.value());
+      const std::string name =
+          std::string(info(in.graph[value]).name) + " %" + std::to_string(value.value());
       out.schemes.push_back({name, to_string(scheme)});
     }
     for (NodeId load : planned.loads) out.bytes_read += held_bytes(load);
@@ -118,8 +118,8 @@ struct Reporter {
       const KernelSchedule& schedule = in.schedules[step.kernel];
       for (NodeId load : planned.loads) {
         if (made.count(load) || !read.insert(load).second) continue;
-        total += accessed_elements(in.graph, schedule, load) *
-                 info(in.graph[load].type.dtype).bytes;
+        total +=
+            accessed_elements(in.graph, schedule, load) * info(in.graph[load].type.dtype).bytes;
       }
       for (NodeId store : planned.stores) {
         made.insert(store);
@@ -143,7 +143,8 @@ Report make_report(const ReportInputs& inputs) {
     stitched.insert(planned.nodes.begin(), planned.nodes.end());
   }
   for (const PlanStep& step : inputs.plan.steps) {
-    if (step.kind == PlanStep::Kind::kLibrary) report.library_calls.push_back(reporter.call(step.call));
+    if (step.kind == PlanStep::Kind::kLibrary)
+      report.library_calls.push_back(reporter.call(step.call));
   }
   for (size_t m = 0; m < inputs.plan.in_place.size(); ++m) {
     if (inputs.plan.in_place[m]) continue;
@@ -151,9 +152,9 @@ Report make_report(const ReportInputs& inputs) {
     report.library_calls.push_back({"aten.copy_.default", "", bytes, bytes});
   }
   for (const Cut& cut : inputs.plan.cuts) {
-    const std::string edge = std::string(info(inputs.graph[cut.from]).name) + " %" +
-                             std::to_string(cut.from.value()) + " -> " +
-                             info(inputs.graph[cut.to]).name + " %" + std::to_string(cut.to.value());
+    const std::string edge =
+        std::string(info(inputs.graph[cut.from]).name) + " %" + std::to_string(cut.from.value()) +
+        " -> " + info(inputs.graph[cut.to]).name + " %" + std::to_string(cut.to.value());
     report.cuts.push_back({edge, cut.reason.why, cut.reason.remedy, cut.reason.rule});
   }
   for (const StageTime& stage : inputs.times.rows) {

@@ -44,6 +44,9 @@ LINE_COLUMNS = [Limit("*", 100, 100)]
 
 # (path, what): reason.  `what` is as printed, or a pattern: "lines", "plan_stitches() lines", ...
 EXCEPTIONS: dict[tuple[str, str], str] = {
+    # Over its budget of 13,000: the graph text reader and the tables of library calls took 2,500
+    # lines that the budget does not have.  Must shrink before a room is added.
+    ("csrc/*", "lines in all"): "ir/ and bindings/ are larger than planned",
     ("torch_stitch/decompositions.py", "* parameters"): "the signatures are those of aten's ops",
     ("torch_stitch/fx_ops.py", "* parameters"): "the signatures are those of aten's ops",
 }

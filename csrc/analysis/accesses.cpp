@@ -65,7 +65,8 @@ Dim coefficient(const IndexExpr& expr, VarId var) {
 std::vector<IndexExpr> all_uses(const Accesses& accesses) {
   std::vector<IndexExpr> uses = accesses.other_uses;
   for (const Access& access : accesses.list) uses.push_back(access.offset);
-  for (VarId var = 0; var < accesses.vars.count(); ++var) uses.push_back(accesses.vars[var].operand);
+  for (VarId var = 0; var < accesses.vars.count(); ++var)
+    uses.push_back(accesses.vars[var].operand);
   return uses;
 }
 

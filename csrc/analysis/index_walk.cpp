@@ -27,7 +27,8 @@ struct Walker {
     switch (family(node)) {
       case Family::kSource:
         if (node.op == OpKind::k_full) return sink.constant(node);
-        return sink.from_index(node.type.dtype, IndexExpr{node.dims[0], {}} + index[0] * node.dims[1]);
+        return sink.from_index(node.type.dtype,
+                               IndexExpr{node.dims[0], {}} + index[0] * node.dims[1]);
       case Family::kPointwise: {
         std::vector<Handle> operands;
         for (NodeId input : node.inputs) {
@@ -82,8 +83,8 @@ struct Walker {
     Index out(shape.size());
     for (size_t d = shape.size(); d-- > 0;) {
       if (shape[d].is(1)) continue;
-      const bool outermost = std::all_of(shape.begin(), shape.begin() + d,
-                                         [](const Dim& e) { return e.is(1); });
+      const bool outermost =
+          std::all_of(shape.begin(), shape.begin() + d, [](const Dim& e) { return e.is(1); });
       out[d] = outermost ? flat : sink.vars.remainder(flat, shape[d]);
       if (outermost) break;
       flat = sink.vars.divide(flat, shape[d]);
@@ -170,8 +171,8 @@ struct Walker {
     for (size_t i = 1; i < node.inputs.size(); ++i) {
       rank = std::max(rank, graph[node.inputs[i]].type.rank());
     }
-    const bool adjacent = node.ints.back() - node.ints.front() ==
-                          static_cast<int64_t>(node.ints.size()) - 1;
+    const bool adjacent =
+        node.ints.back() - node.ints.front() == static_cast<int64_t>(node.ints.size()) - 1;
     const int64_t first = adjacent ? node.ints.front() : 0;
     Index shared(index.begin() + first, index.begin() + first + rank);
     Index out(type.rank());

@@ -215,8 +215,8 @@ RootSpace make_space(const Graph& graph, NodeId root, Atoms& atoms) {
   const TensorType& type = reduces ? graph[node.inputs[0]].type : node.type;
   for (int d = 0; d < type.rank(); ++d) {
     space.dims.push_back(atoms.make(type.shape[d]));
-    space.reduced.push_back(reduces && std::find(node.ints.begin(), node.ints.end(), d) !=
-                                           node.ints.end());
+    space.reduced.push_back(reduces &&
+                            std::find(node.ints.begin(), node.ints.end(), d) != node.ints.end());
   }
   return space;
 }

@@ -119,7 +119,7 @@ OperatorCall import_operator(const c10::OperatorHandle& op, const py::tuple& arg
   }
   if (arguments.size() > schema.arguments().size() || keywords_used != keywords.size()) {
     throw UserError(schema.name() + " is called with arguments that its schema does not have: " +
-                    std::string(py::str(arguments)) + " " + std::string(py::str(keywords)));
+                    std::string(py::repr(arguments)) + " " + std::string(py::repr(keywords)));
   }
   return call;
 }

@@ -72,14 +72,15 @@ KernelSource emit_kernel(const Graph& graph, const PlannedKernel& kernel,
                          const KernelSchedule& schedule, const LoweredKernel& lowered,
                          const LoweringOptions& options) {
   std::vector<std::string> parameters;
-  for (size_t i = 0; i < lowered.pointers.size(); ++i) parameters.push_back("p" + std::to_string(i));
+  for (size_t i = 0; i < lowered.pointers.size(); ++i)
+    parameters.push_back("p" + std::to_string(i));
   for (size_t i = 0; i < lowered.sizes.size(); ++i) parameters.push_back("n" + std::to_string(i));
   verify_body(lowered.body, parameters);
 
   KernelSource source;
   const bool on_cuda = schedule.device->is_cuda;
-  const std::string frame = on_cuda ? cuda_frame(graph, schedule, lowered, options)
-                                    : host_frame(graph, lowered, options);
+  const std::string frame =
+      on_cuda ? cuda_frame(graph, schedule, lowered, options) : host_frame(graph, lowered, options);
   source.name = "stitch_" + describe(graph, kernel) + "_" + sha256_hex(frame).substr(0, 10);
   source.text = "namespace stitch {\nSTITCH_KERNEL(" + source.name + ", " +
                 std::to_string(schedule.threads) + ", 1)" + frame + "}  // namespace stitch\n";

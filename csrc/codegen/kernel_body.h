@@ -11,21 +11,21 @@ namespace stitch {
 
 struct Statement {
   enum class Kind {
-    kLet,      // const `type` name = expr;
-    kVar,      // `type` name = expr;
-    kArray,    // `type` name[`count`];
-    kAssign,   // name = expr;
-    kStore,    // if (predicate) name = expr;   (name is an element of a buffer)
-    kReduce,   // const `type` name = expr, an all_reduce: every thread must come here
-    kLoop,     // for (`type` name = expr; name < bound; ++name) body
-    kCall,     // if (predicate) expr;
+    kLet,     // const `type` name = expr;
+    kVar,     // `type` name = expr;
+    kArray,   // `type` name[`count`];
+    kAssign,  // name = expr;
+    kStore,   // if (predicate) name = expr;   (name is an element of a buffer)
+    kReduce,  // const `type` name = expr, an all_reduce: every thread must come here
+    kLoop,    // for (`type` name = expr; name < bound; ++name) body
+    kCall,    // if (predicate) expr;
   };
   Kind kind;
   std::string type, name, expr;
-  std::string predicate;    // empty: always
-  std::string bound;        // kLoop
-  std::string pragma;       // kLoop: "", "STITCH_UNROLL", "STITCH_SIMD(...)"
-  int64_t count = 0;        // kArray
+  std::string predicate;  // empty: always
+  std::string bound;      // kLoop
+  std::string pragma;     // kLoop: "", "STITCH_UNROLL", "STITCH_SIMD(...)"
+  int64_t count = 0;      // kArray
   std::vector<Statement> body;
 };
 

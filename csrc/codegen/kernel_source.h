@@ -14,7 +14,7 @@
 namespace stitch {
 
 struct KernelArgument {
-  NodeId value;          // a materialised value of the graph
+  NodeId value;  // a materialised value of the graph
   bool is_store = false;
   int alignment_bytes = 1;  // the text assumes this alignment of the base address
 };
@@ -27,7 +27,7 @@ struct KernelSource {
   Dim grid;                // blocks
   int threads = 1;
   int shared_bytes = 0;
-  bool may_fail = false;   // the text reports through `error`
+  bool may_fail = false;  // the text reports through `error`
 };
 
 }  // namespace stitch

@@ -24,7 +24,11 @@ class KernelLowering {
         is_load_(find_loads(graph, kernel)),
         scopes_(schedule),
         values_(graph, schedule, scopes_, out_, options, is_load_),
-        reductions_{graph, kernel, schedule, scopes_, values_,
+        reductions_{graph,
+                    kernel,
+                    schedule,
+                    scopes_,
+                    values_,
                     [this](const std::vector<int>& blocks, const std::function<void()>& body) {
                       reopen(blocks, 0, body);
                     },
@@ -72,8 +76,9 @@ class KernelLowering {
       const std::string id = std::to_string(a);
       if (mapped.threads > 1) {
         const std::string shift = std::to_string(mapped.thread_shift);
-        let("i64", "t" + id, (mapped.thread_shift ? "(tid() >> " + shift + ")" : "tid()") + " & " +
-                                 std::to_string(mapped.threads - 1));
+        let("i64", "t" + id,
+            (mapped.thread_shift ? "(tid() >> " + shift + ")" : "tid()") + " & " +
+                std::to_string(mapped.threads - 1));
       }
       if (!has_loop(static_cast<int>(a), false)) define_axis(static_cast<int>(a), "0");
     }
@@ -128,8 +133,15 @@ class KernelLowering {
       OnChip home{scopes_.fresh(), array_loops(schedule_, value, block, made_in), scopes_.depth()};
       int64_t count = 1;
       for (int loop : home.loops) count *= trip_count(schedule_, loop).value();
-      scopes_.append(scopes_.depth(), {Statement::Kind::kArray, values_.register_type(value),
-                                       home.name, "", "", "", "", count, {}});
+      scopes_.append(scopes_.depth(), {Statement::Kind::kArray,
+                                       values_.register_type(value),
+                                       home.name,
+                                       "",
+                                       "",
+                                       "",
+                                       "",
+                                       count,
+                                       {}});
       if (home.loops.empty()) home.name += "[0]";
       values_.on_chip[value] = home;
     }
@@ -191,15 +203,16 @@ class KernelLowering {
     const MappedAxis& mapped = schedule_.axes[axis];
     const std::string tile = scopes_.print(mapped.tile);
     if (!mapped.in_grid || divide_exact(mapped.axis.extent, mapped.tile)) return tile;
-    const std::string left = scopes_.print(mapped.axis.extent) + " - g" + std::to_string(axis) +
-                             " * " + tile;
+    const std::string left =
+        scopes_.print(mapped.axis.extent) + " - g" + std::to_string(axis) + " * " + tile;
     return "min_index(" + tile + ", " + left + ")";
   }
 
   Statement loop_header(int loop) {
     const LoopSpec& spec = schedule_.loops[loop];
     const MappedAxis& mapped = schedule_.axes[spec.axis];
-    Statement header{Statement::Kind::kLoop, "i64", scopes_.loop_name(loop), "0", "", "", "", 0, {}};
+    Statement header{
+        Statement::Kind::kLoop, "i64", scopes_.loop_name(loop), "0", "", "", "", 0, {}};
     if (spec.level == LoopSpec::Level::kVector) {
       header.bound = std::to_string(mapped.vector);
       header.pragma = "STITCH_UNROLL";
@@ -224,8 +237,8 @@ class KernelLowering {
     if (mapped.chunk > 0) {
       const std::string chunk = chunk_loop_name(spec.axis) + " * " + std::to_string(mapped.chunk);
       header.expr = chunk;
-      header.bound = "min_index(" + chunk + " + " + std::to_string(mapped.chunk) + ", " +
-                     header.bound + ")";
+      header.bound =
+          "min_index(" + chunk + " + " + std::to_string(mapped.chunk) + ", " + header.bound + ")";
     }
     return header;
   }

@@ -11,7 +11,7 @@ namespace stitch {
 
 struct LoweringOptions {
   bool emulate_eager_casts = false;  // round 16-bit values wherever eager rounds
-  std::set<NodeId> aliased;  // stores and loads that may share memory (in-place mutations)
+  std::set<NodeId> aliased;          // stores and loads that may share memory (in-place mutations)
 };
 
 struct LoweredKernel {

@@ -14,11 +14,13 @@ bool is_arg(OpKind op) { return op == OpKind::k_argmax || op == OpKind::k_argmin
 
 Statement statement(Statement::Kind kind, std::string type, std::string name, std::string expr,
                     std::string predicate = "", int64_t count = 0) {
-  return {kind, std::move(type), std::move(name), std::move(expr), std::move(predicate), "", "",
-          count, {}};
+  return {
+      kind, std::move(type), std::move(name), std::move(expr), std::move(predicate), "", "", count,
+      {}};
 }
 
-std::vector<NodeId> reductions_below(const Graph& graph, const KernelSchedule& schedule, int block) {
+std::vector<NodeId> reductions_below(const Graph& graph, const KernelSchedule& schedule,
+                                     int block) {
   std::vector<NodeId> found;
   for (const LoopBlock::Item& item : schedule.blocks[block].items) {
     for (NodeId root : item.roots) {
@@ -111,8 +113,9 @@ std::string ReductionLowering::result_of(NodeId root, const Level& level) const 
 
 void ReductionLowering::combine_into(NodeId root, const std::string& target,
                                      const std::string& value) {
-  scopes.append(scopes.depth(), statement(Statement::Kind::kAssign, "", target,
-                                          functor(root) + "::apply(" + target + ", " + value + ")"));
+  scopes.append(scopes.depth(),
+                statement(Statement::Kind::kAssign, "", target,
+                          functor(root) + "::apply(" + target + ", " + value + ")"));
 }
 
 void ReductionLowering::close_cascade(const std::vector<NodeId>& cascaded) {
@@ -234,8 +237,8 @@ void ReductionLowering::finish_element(NodeId root, const std::string& partial) 
   if (is_arg(graph[root].op)) result = "(" + result + ").index";
   auto home = values.on_chip.find(root);
   if (home != values.on_chip.end()) {
-    scopes.append(depth, statement(Statement::Kind::kAssign, "", values.element(home->second).text,
-                                   result));
+    scopes.append(
+        depth, statement(Statement::Kind::kAssign, "", values.element(home->second).text, result));
   }
   if (std::count(kernel.stores.begin(), kernel.stores.end(), root)) {
     Index own = index_from_atoms(schedule.spaces.atoms, kept_dims(space), values.vars);
@@ -284,10 +287,12 @@ std::string ReductionLowering::simd_pragma(int block, const std::vector<Statemen
     if (!level.is_vectorised) continue;
     const std::string name = functor(root);
     const bool is_bool = graph[root].type.dtype == DType::kBool;
-    add(is_bool ? (name == "All" ? "&&" : "||")
-        : name == "Sum" ? "+"
+    add(is_bool          ? (name == "All" ? "&&" : "||")
+        : name == "Sum"  ? "+"
         : name == "Prod" ? "*"
-        : name == "Max" ? "max" : "min", level.name);
+        : name == "Max"  ? "max"
+                         : "min",
+        level.name);
     if (!level.nan_flag.empty()) add("|", level.nan_flag);
   }
   std::string text = "omp simd";

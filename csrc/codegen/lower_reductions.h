@@ -21,10 +21,10 @@ struct ReductionLowering {
   std::function<void(const std::vector<int>& blocks, const std::function<void()>& body)> reopen;
 
   struct Level {
-    std::string name;       // accumulator, an array when `blocks` is not empty
-    std::string nan_flag;   // host maximum and minimum: NaN seen, kept apart so that it vectorises
+    std::string name;      // accumulator, an array when `blocks` is not empty
+    std::string nan_flag;  // host maximum and minimum: NaN seen, kept apart so that it vectorises
     std::vector<int> blocks;  // kept loops inside, outermost first
-    int opened_by = 0;      // block
+    int opened_by = 0;        // block
     bool is_vectorised = false;
   };
   std::map<NodeId, std::vector<Level>> levels;

@@ -103,13 +103,13 @@ std::optional<Handle> ValueLowering::find(NodeId value, const Index& index, int 
 void ValueLowering::remember(NodeId value, const Index& index, int guard, Handle handle) {
   known_[{value, index, guard}] = handle;
   auto home = on_chip.find(value);
-  const bool is_kept = std::count(schedule_.kept_on_chip.begin(), schedule_.kept_on_chip.end(),
-                                  value) > 0;
+  const bool is_kept =
+      std::count(schedule_.kept_on_chip.begin(), schedule_.kept_on_chip.end(), value) > 0;
   if (guard != 0 || !is_kept || home == on_chip.end() || made.count(value)) return;
   Scalar target = element(home->second);
   const int depth = std::max(target.depth, values[handle].depth);
-  scopes_.append(depth, {Statement::Kind::kAssign, "", target.text, values[handle].text, "", "",
-                         "", 0, {}});
+  scopes_.append(
+      depth, {Statement::Kind::kAssign, "", target.text, values[handle].text, "", "", "", 0, {}});
 }
 
 std::string ValueLowering::in_register(DType dtype, const std::string& loaded) const {
@@ -144,13 +144,13 @@ Handle ValueLowering::load_vector(NodeId value, const IndexExpr& offset, int axi
   auto known = vectors_.find({value, offset});
   if (known == vectors_.end()) {
     const int p = pointer(value, false);
-    kernel_.pointers[p].alignment_bytes = std::max(
-        kernel_.pointers[p].alignment_bytes, alignment_of(width * info(type.dtype).bytes));
+    kernel_.pointers[p].alignment_bytes =
+        std::max(kernel_.pointers[p].alignment_bytes, alignment_of(width * info(type.dtype).bytes));
     Scopes::Printed at = scopes_.print(offset, vars, values, axis);
     const std::string n = std::to_string(width);
     const std::string vec = std::string("Vec<") + info(type.dtype).device_name + ", " + n + ">";
-    Handle loaded = let(vec, "load_vec<" + n + ">(p" + std::to_string(p) + " + (" + at.text + "))",
-                        at.depth);
+    Handle loaded =
+        let(vec, "load_vec<" + n + ">(p" + std::to_string(p) + " + (" + at.text + "))", at.depth);
     known = vectors_.emplace(std::make_pair(value, offset), loaded).first;
   }
   int lane = -1;
@@ -224,8 +224,8 @@ Handle ValueLowering::pointwise(NodeId id, const std::vector<Handle>& operands) 
   const bool narrow = std::string(type.device_name) != type.register_name && type.is_float;
   std::string expr;
   if (node.op == OpKind::k_cast) {
-    const bool same = info(graph_[node.inputs[0]].type.dtype).register_name ==
-                      std::string(type.register_name);
+    const bool same =
+        info(graph_[node.inputs[0]].type.dtype).register_name == std::string(type.register_name);
     if (same && (!narrow || id == unrounded_root)) return operands[0];
     expr = same ? arguments : std::string("convert<") + type.register_name + ">(" + arguments + ")";
   } else {
@@ -247,8 +247,8 @@ IndexExpr ValueLowering::checked_index(NodeId, Handle value, const Dim& extent, 
     index = "(" + values[guard].text + " ? i64(" + index + ") : i64(0))";
     depth = std::max(depth, values[guard].depth);
   }
-  Handle checked = let("i64", "check_index(i64(" + index + "), i64(" + scopes_.print(extent) +
-                                  "), error)", depth);
+  Handle checked = let(
+      "i64", "check_index(i64(" + index + "), i64(" + scopes_.print(extent) + "), error)", depth);
   return index_of(vars.value(checked, extent));
 }
 
@@ -269,8 +269,7 @@ int ValueLowering::begin_guard(const Condition& condition, int outer) {
 }
 
 Handle ValueLowering::choose(int guard, Handle inside, Handle outside, DType dtype) {
-  const int depth =
-      std::max({values[guard].depth, values[inside].depth, values[outside].depth});
+  const int depth = std::max({values[guard].depth, values[inside].depth, values[outside].depth});
   return let(info(dtype).register_name,
              values[guard].text + " ? " + values[inside].text + " : " + values[outside].text,
              depth);
@@ -288,25 +287,52 @@ void ValueLowering::store(NodeId root, const IndexExpr& offset, const std::strin
   const int axis = vector_axis(offset, 0, type.dtype);
   if (axis < 0) {
     Scopes::Printed at = scopes_.print(offset, vars, values);
-    scopes_.append(std::max(at.depth, value_depth), {Statement::Kind::kStore, "",
-                   base + "[" + at.text + "]", stored, predicate, "", "", 0, {}});
+    scopes_.append(std::max(at.depth, value_depth), {Statement::Kind::kStore,
+                                                     "",
+                                                     base + "[" + at.text + "]",
+                                                     stored,
+                                                     predicate,
+                                                     "",
+                                                     "",
+                                                     0,
+                                                     {}});
     return;
   }
   const std::string n = std::to_string(schedule_.axes[axis].vector);
-  kernel_.pointers[p].alignment_bytes =
-      std::max(kernel_.pointers[p].alignment_bytes,
-               alignment_of(schedule_.axes[axis].vector * dtype.bytes));
+  kernel_.pointers[p].alignment_bytes = std::max(
+      kernel_.pointers[p].alignment_bytes, alignment_of(schedule_.axes[axis].vector * dtype.bytes));
   const int lane_depth = scopes_.axis_depth(axis);
   const std::string name = scopes_.fresh();
-  scopes_.append(lane_depth - 1, {Statement::Kind::kVar, std::string("Vec<") + dtype.device_name +
-                                  ", " + n + ">", name, "", "", "", "", 0, {}});
+  scopes_.append(lane_depth - 1, {Statement::Kind::kVar,
+                                  std::string("Vec<") + dtype.device_name + ", " + n + ">",
+                                  name,
+                                  "",
+                                  "",
+                                  "",
+                                  "",
+                                  0,
+                                  {}});
   const int lane_loop = schedule_.blocks[scopes_.open[lane_depth].block].loop;
-  scopes_.append(std::max(lane_depth, value_depth), {Statement::Kind::kAssign, "",
-                 name + ".v[" + scopes_.loop_name(lane_loop) + "]", stored, "", "", "", 0, {}});
+  scopes_.append(std::max(lane_depth, value_depth),
+                 {Statement::Kind::kAssign,
+                  "",
+                  name + ".v[" + scopes_.loop_name(lane_loop) + "]",
+                  stored,
+                  "",
+                  "",
+                  "",
+                  0,
+                  {}});
   Scopes::Printed at = scopes_.print(offset, vars, values, axis);
   scopes_.open[lane_depth - 1].after_child.push_back(
-      {Statement::Kind::kCall, "", "",
-       "store_vec(" + base + " + (" + at.text + "), " + name + ")", predicate, "", "", 0,
+      {Statement::Kind::kCall,
+       "",
+       "",
+       "store_vec(" + base + " + (" + at.text + "), " + name + ")",
+       predicate,
+       "",
+       "",
+       0,
        {}});
 }
 

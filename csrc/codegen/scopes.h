@@ -14,9 +14,9 @@
 namespace stitch {
 
 struct Scope {
-  int block = 0;                        // of the schedule's loop tree
+  int block = 0;  // of the schedule's loop tree
   std::vector<Statement> statements;
-  std::vector<Statement> after_child;   // appended when the innermost child closes
+  std::vector<Statement> after_child;  // appended when the innermost child closes
 };
 
 // A scalar of the kernel: its text and the scope it lives in.

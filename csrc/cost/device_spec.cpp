@@ -5,13 +5,14 @@
 namespace stitch {
 
 // Sources: [D] vendor datasheet or CUDA occupancy tables; [M] measured, see
-// shared reference "performance" A.1 and B.1; [S] scaled from the H200's measured / datasheet ratio.
+// shared reference "performance" A.1 and B.1; [S] scaled from the H200's measured / datasheet
+// ratio.
 //
 // dram: H200 copy 4.3 TB/s [M]; others 0.9 of the datasheet (1.56, 3.35, 8.0 TB/s) [S].
 // l2: H800 3942 B/clk, planned as 5.5 TB/s on Hopper [M]; A100 and B200 by clock and width [S].
 // launch: H100 graph node 1.0 us + ramp and drain 1.5 us [M].
-// special: 16 results a clock and multiprocessor [D].  flops: 128 FMA a clock and multiprocessor [D].
-// cpu: one core moves about 10 GB/s and makes 1.2e9 exp a second with 16 lanes [M, 2026-11].
+// special: 16 results a clock and multiprocessor [D].  flops: 128 FMA a clock and multiprocessor
+// [D]. cpu: one core moves about 10 GB/s and makes 1.2e9 exp a second with 16 lanes [M, 2026-11].
 const std::vector<DeviceSpec>& all_devices() {
   static const std::vector<DeviceSpec> devices = {
       // name, arch, cuda, SMs, dram, l2, l2 bytes, smem/block, smem/SM, regs, threads, launch,

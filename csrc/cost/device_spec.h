@@ -11,17 +11,17 @@ struct DeviceSpec {
   const char* name;
   const char* arch;  // NVRTC's architecture; empty for the host
   bool is_cuda;
-  int multiprocessors;         // host: worker threads are asked for at run time, this is a default
+  int multiprocessors;  // host: worker threads are asked for at run time, this is a default
   double dram_bytes_per_us;
   double l2_bytes_per_us;
   int64_t l2_bytes;
   int64_t shared_bytes_per_block, shared_bytes_per_multiprocessor;
   int registers_per_multiprocessor;
   int threads_per_multiprocessor;
-  double launch_us;            // from one kernel's end to the next one's start, plus ramp and tail
-  double special_per_us;       // exp, log, tanh ...: results per us, whole device
-  double flops_per_us;         // fp32 operations per us, whole device
-  int vector_bytes;            // widest access of one thread
+  double launch_us;       // from one kernel's end to the next one's start, plus ramp and tail
+  double special_per_us;  // exp, log, tanh ...: results per us, whole device
+  double flops_per_us;    // fp32 operations per us, whole device
+  int vector_bytes;       // widest access of one thread
 };
 
 // UserError naming the known devices for another name.

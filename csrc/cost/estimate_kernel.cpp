@@ -16,8 +16,8 @@ double occupancy(const KernelWork& work, const DeviceSpec& device, int worker_th
     const double waves = work.blocks / worker_threads;
     return std::min(1.0, waves / std::ceil(waves));
   }
-  const double resident = std::max(1.0, std::floor(device.threads_per_multiprocessor /
-                                                   static_cast<double>(work.threads)));
+  const double resident = std::max(
+      1.0, std::floor(device.threads_per_multiprocessor / static_cast<double>(work.threads)));
   const double waves = work.blocks / (device.multiprocessors * resident);
   if (waves >= 1) return waves / std::ceil(waves);
   const double threads = work.blocks * work.threads;

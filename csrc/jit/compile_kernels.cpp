@@ -45,8 +45,8 @@ CompiledKernels compile_kernels(const std::vector<KernelSource>& sources, const 
   if (!arch.empty()) {
     const Verdict available = nvrtc_available();
     if (!available && !load) {
-      warn_once("nvrtc", "kernels are planned but not compiled: " + available.why + " " +
-                             available.remedy);
+      warn_once("nvrtc",
+                "kernels are planned but not compiled: " + available.why + " " + available.remedy);
       return compiled;
     }
     compiled.binaries = compile_each(sources, arch, settings);

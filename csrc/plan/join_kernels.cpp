@@ -128,8 +128,8 @@ class Joiner {
     auto visit = [&](auto& self, NodeId id) -> void {
       if (!nodes.insert(id).second) return;
       for (NodeId input : graph_[id].inputs) {
-        const bool stored = is_materialised(graph_[input]) ||
-                            (unit_of_[input.index()] >= 0 && !own.count(input));
+        const bool stored =
+            is_materialised(graph_[input]) || (unit_of_[input.index()] >= 0 && !own.count(input));
         if (stored) {
           loads.insert(input);
         } else {

@@ -8,8 +8,7 @@
 
 namespace stitch {
 
-StitchPlan plan_stitches(const Graph& graph, const KernelJudge& judge,
-                         const PlanOptions& options) {
+StitchPlan plan_stitches(const Graph& graph, const KernelJudge& judge, const PlanOptions& options) {
   const Demands demands = find_demands(graph);
   const std::vector<NodeId> roots = find_roots(graph, demands, options.every_op);
   JoinedKernels joined = join_kernels(graph, roots, demands, judge, !options.every_op);

@@ -30,9 +30,7 @@ struct Reduction {
   std::vector<NodeId> sources;  // materialised values at least half as large as the operand
 };
 
-bool can_split(OpKind op) {
-  return op != OpKind::k_argmax && op != OpKind::k_argmin;
-}
+bool can_split(OpKind op) { return op != OpKind::k_argmax && op != OpKind::k_argmin; }
 
 class SplitFinder {
  public:
@@ -80,9 +78,9 @@ class SplitFinder {
     std::vector<std::set<NodeId>> sources;
     for (const Reduction& reduction : reductions) {
       size_t at = 0;
-      while (at < groups.size() &&
-             std::none_of(reduction.sources.begin(), reduction.sources.end(),
-                          [&](NodeId s) { return sources[at].count(s) > 0; })) {
+      while (at < groups.size() && std::none_of(
+                                       reduction.sources.begin(), reduction.sources.end(),
+                                       [&](NodeId s) { return sources[at].count(s) > 0; })) {
         ++at;
       }
       if (at == groups.size()) {

@@ -12,8 +12,7 @@ namespace stitch {
 bool is_materialised(const Node& node);
 
 // The base of which `node` is a view without moving elements, if it is one; the base is not such a
-// view itself, but may be a view that moves elements.  A `layout` is one only where the strides
-// happen to match.
+// view itself, but may be a view that moves elements.
 std::optional<PlannedAlias> find_alias(const Graph& graph, NodeId node);
 
 // Values that must be in memory: outputs, mutation values, operands of library calls.  Aliases are

@@ -13,8 +13,8 @@ bool reads_only_stored_element(const Graph& graph, const PlannedKernel& kernel,
   for (NodeId load : kernel.loads) is_load[load.index()] = true;
   SpacesOrNot found = find_spaces(graph, kernel.roots, is_load);
   if (!found.verdict) return false;
-  Accesses accesses = find_accesses(graph, found.spaces, is_load,
-                                    {kernel.stores.begin(), kernel.stores.end()});
+  Accesses accesses =
+      find_accesses(graph, found.spaces, is_load, {kernel.stores.begin(), kernel.stores.end()});
   const IndexExpr* stored = nullptr;
   const RootSpace* space = nullptr;
   for (const Access& access : accesses.list) {

@@ -12,9 +12,9 @@ std::vector<LoadedKernel> load_kernels(const std::vector<KernelSource>& sources,
   for (size_t i = 0; i < sources.size(); ++i) {
     const KernelSource& source = sources[i];
     LoadedKernel kernel{source.name, nullptr, source.threads, source.shared_bytes, source.may_fail};
-    kernel.entry = on_cuda ? load_function(compiled.binaries[i].bytes, source.name,
-                                           source.shared_bytes)
-                           : load_host_library(compiled.binaries[0].bytes).symbol(source.name);
+    kernel.entry = on_cuda
+                       ? load_function(compiled.binaries[i].bytes, source.name, source.shared_bytes)
+                       : load_host_library(compiled.binaries[0].bytes).symbol(source.name);
     kernels.push_back(std::move(kernel));
   }
   return kernels;

@@ -19,14 +19,14 @@ namespace stitch {
 struct MappedAxis {
   Axis axis;
   bool in_grid = false;
-  Dim tile;            // indices of one block; the extent when the axis is not in the grid
-  Dim blocks = 1;      // blocks along the axis: the extent over the tile, rounded up
-  Dim serial = 1;      // loop trips per thread, unless
+  Dim tile;        // indices of one block; the extent when the axis is not in the grid
+  Dim blocks = 1;  // blocks along the axis: the extent over the tile, rounded up
+  Dim serial = 1;  // loop trips per thread, unless
   bool serial_at_run_time = false;  // the trips are computed from the extent by the kernel
-  int threads = 1;     // a power of two
-  int vector = 1;      // divides the extent
+  int threads = 1;                  // a power of two
+  int vector = 1;                   // divides the extent
   int thread_shift = 0;  // the axis owns bits [shift, shift + log2(threads)) of the thread index
-  int64_t chunk = 0;   // > 0: the serial loop runs in chunks of this length, sums cascade
+  int64_t chunk = 0;     // > 0: the serial loop runs in chunks of this length, sums cascade
   bool is_exact = true;  // every (block, serial, thread) index lies inside the extent
 };
 
@@ -54,8 +54,8 @@ struct KernelSchedule {
   Spaces spaces;
   Accesses accesses;
   std::vector<MappedAxis> axes;
-  std::vector<LoopSpec> loops;     // global order, outermost first
-  std::vector<LoopBlock> blocks;   // blocks[0] is the kernel's body
+  std::vector<LoopSpec> loops;       // global order, outermost first
+  std::vector<LoopBlock> blocks;     // blocks[0] is the kernel's body
   std::vector<NodeId> kept_on_chip;  // pointwise values kept in arrays between loop nests
   int threads = 1;
   Dim grid = 1;

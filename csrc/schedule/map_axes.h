@@ -11,10 +11,10 @@ Role role_of(const RootSpace& space, const Axis& axis);
 // What both targets' mappings are chosen from: one entry per axis, sizes at the symbols' hints.
 struct AxisFacts {
   int64_t extent = 1;
-  bool is_eligible = true;    // no root reduces it: blocks may divide it
+  bool is_eligible = true;       // no root reduces it: blocks may divide it
   double unit_stride_bytes = 0;  // bytes accessed contiguously along it
-  double stride = 0;          // of the heaviest access, in elements: orders the loops
-  bool is_summed = false;     // some root sums over it
+  double stride = 0;             // of the heaviest access, in elements: orders the loops
+  bool is_summed = false;        // some root sums over it
 };
 std::vector<AxisFacts> find_axis_facts(const Graph& graph, const KernelSchedule& schedule);
 

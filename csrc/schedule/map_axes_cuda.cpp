@@ -102,7 +102,8 @@ struct Mapper {
     schedule.threads = std::max(threads, kWarp);
     for (int a : order) {
       const MappedAxis& mapped = schedule.axes[a];
-      if (!mapped.serial.is(1) || mapped.serial_at_run_time) schedule.loops.push_back({a, LoopSpec::Level::kSerial});
+      if (!mapped.serial.is(1) || mapped.serial_at_run_time)
+        schedule.loops.push_back({a, LoopSpec::Level::kSerial});
     }
     for (int a : order) {
       if (axis(a).vector > 1) schedule.loops.push_back({a, LoopSpec::Level::kVector});
@@ -113,7 +114,8 @@ struct Mapper {
     int64_t blocks = 1;
     for (size_t a = 0; a < facts.size(); ++a) {
       const MappedAxis& mapped = schedule.axes[a];
-      if (mapped.in_grid) blocks *= std::max<int64_t>(1, facts[a].extent / (mapped.threads * mapped.vector));
+      if (mapped.in_grid)
+        blocks *= std::max<int64_t>(1, facts[a].extent / (mapped.threads * mapped.vector));
     }
     return blocks;
   }
@@ -121,8 +123,8 @@ struct Mapper {
   void map_main_group() {
     const int last = order.back();
     if (facts[last].unit_stride_bytes > 0) axis(last).vector = pick_vector(last);
-    const bool reduces = std::any_of(order.begin(), order.end(),
-                                     [&](int a) { return !facts[a].is_eligible; });
+    const bool reduces =
+        std::any_of(order.begin(), order.end(), [&](int a) { return !facts[a].is_eligible; });
     if (!reduces) {
       map_pointwise();
     } else if (facts[last].is_eligible) {
@@ -161,7 +163,8 @@ struct Mapper {
     }
     const int64_t per_thread = 2 * axis(contiguous).vector;
     const uint64_t wanted = static_cast<uint64_t>(std::max<int64_t>(1, inside / per_thread));
-    const int block = static_cast<int>(std::clamp<uint64_t>(std::bit_ceil(wanted), kWarp, kMaxThreads));
+    const int block =
+        static_cast<int>(std::clamp<uint64_t>(std::bit_ceil(wanted), kWarp, kMaxThreads));
     free_threads = block;
     assign(contiguous, block);
     for (size_t i = order.size(); i-- > 0;) {

@@ -40,9 +40,10 @@ double reuse_distance(const Graph& graph, const PlannedKernel& kernel,
   }
   double running = 1;
   if (schedule.device->is_cuda) {
-    const int resident = std::max(1, schedule.device->threads_per_multiprocessor / schedule.threads);
-    running = std::min<double>(hint(graph, schedule.grid),
-                               schedule.device->multiprocessors * resident);
+    const int resident =
+        std::max(1, schedule.device->threads_per_multiprocessor / schedule.threads);
+    running =
+        std::min<double>(hint(graph, schedule.grid), schedule.device->multiprocessors * resident);
   }
   constexpr double kElementBytes = 4;
   return elements * running * kElementBytes *
@@ -53,8 +54,8 @@ double reuse_distance(const Graph& graph, const PlannedKernel& kernel,
 void add_memory(const Graph& graph, const PlannedKernel& kernel, const KernelSchedule& schedule,
                 KernelWork& work) {
   // Of the last-level cache that a block can count on: a core's share, 0.6 of a GPU's L2.
-  const double cache = static_cast<double>(schedule.device->l2_bytes) *
-                       (schedule.device->is_cuda ? 0.6 : 0.25);
+  const double cache =
+      static_cast<double>(schedule.device->l2_bytes) * (schedule.device->is_cuda ? 0.6 : 0.25);
   std::map<NodeId, std::vector<int>> passes;
   for (const LeafUse& leaf : find_leaf_uses(graph, find_loads(graph, kernel), schedule)) {
     for (NodeId load : leaf.loads) passes[load].push_back(leaf.block);
@@ -63,14 +64,14 @@ void add_memory(const Graph& graph, const PlannedKernel& kernel, const KernelSch
     const double bytes = static_cast<double>(accessed_elements(graph, schedule, load)) *
                          info(graph[load].type.dtype).bytes;
     const double again = bytes * static_cast<double>(blocks.size() - 1);
-    const bool cached = blocks.size() > 1 &&
-                        reuse_distance(graph, kernel, schedule, blocks) <= cache;
+    const bool cached =
+        blocks.size() > 1 && reuse_distance(graph, kernel, schedule, blocks) <= cache;
     work.dram_bytes += bytes + (cached ? 0 : again);
     work.cache_bytes += cached ? again : 0;
   }
   for (NodeId store : kernel.stores) {
-    work.dram_bytes += hint(graph, element_count(graph[store].type.shape)) *
-                       info(graph[store].type.dtype).bytes;
+    work.dram_bytes +=
+        hint(graph, element_count(graph[store].type.shape)) * info(graph[store].type.dtype).bytes;
   }
 }
 
@@ -99,8 +100,7 @@ void add_root(const Graph& graph, const PlannedKernel& kernel, const KernelSched
       iterations *= hint(graph, mapped.axis.extent);
     }
   }
-  const int thread_copies =
-      schedule.threads >> std::popcount(owned_thread_bits(schedule, space));
+  const int thread_copies = schedule.threads >> std::popcount(owned_thread_bits(schedule, space));
   const double copies = block_copies * thread_copies;
   for (const auto& [node, index] : schedule.accesses.evaluated.at(space.root)) {
     const double count = std::min(iterations, count_indices(graph, schedule, index)) * copies;
@@ -122,7 +122,8 @@ KernelWork measure_work(const Graph& graph, const PlannedKernel& kernel,
   work.threads = schedule.threads;
   add_memory(graph, kernel, schedule, work);
   for (const MappedAxis& mapped : schedule.axes) work.blocks *= blocks_along(graph, mapped);
-  for (const RootSpace& space : schedule.spaces.roots) add_root(graph, kernel, schedule, space, work);
+  for (const RootSpace& space : schedule.spaces.roots)
+    add_root(graph, kernel, schedule, space, work);
   return work;
 }
 
@@ -133,9 +134,10 @@ Verdict check_statements(const KernelSchedule& schedule) {
     statements += static_cast<int64_t>(values.size()) + 1;
   }
   if (schedule.spaces.roots.size() < 2 || statements <= kMostStatements) return Verdict::yes();
-  return Verdict::no(kRuleLongKernel,
-                     "the kernel would have " + std::to_string(statements) + " statements, more than " +
-                         std::to_string(kMostStatements) + " that compile in reasonable time");
+  return Verdict::no(kRuleLongKernel, "the kernel would have " + std::to_string(statements) +
+                                          " statements, more than " +
+                                          std::to_string(kMostStatements) +
+                                          " that compile in reasonable time");
 }
 
 }  // namespace stitch

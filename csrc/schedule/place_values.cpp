@@ -132,16 +132,18 @@ struct Placer {
     }
     const bool on_host = !schedule.device->is_cuda;
     for (NodeId value : seen) {
-      if (family(graph[value]) == Family::kSource || family(graph[value]) == Family::kReduce) continue;
+      if (family(graph[value]) == Family::kSource || family(graph[value]) == Family::kReduce)
+        continue;
       if (!is_frontier(leaves, value)) continue;
       if (on_host && !is_costly(value)) continue;  // the cache serves the second read
       schedule.kept_on_chip.push_back(value);
     }
     const int64_t budget =
-        on_host ? kHostTotalBytes
-                : 4 * (std::min<int64_t>(kMaxRegisters, schedule.device->registers_per_multiprocessor /
-                                                            schedule.threads) -
-                       kWorkingRegisters);
+        on_host
+            ? kHostTotalBytes
+            : 4 * (std::min<int64_t>(kMaxRegisters, schedule.device->registers_per_multiprocessor /
+                                                        schedule.threads) -
+                   kWorkingRegisters);
     while (!schedule.kept_on_chip.empty()) {
       NodeId largest = schedule.kept_on_chip.back();
       const int64_t bytes = peak_bytes(largest);

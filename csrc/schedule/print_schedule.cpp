@@ -6,13 +6,20 @@ namespace stitch {
 
 const char* to_string(Scheme scheme) {
   switch (scheme) {
-    case Scheme::kIndependent: return "independent";
-    case Scheme::kLocal: return "local";
-    case Scheme::kWarp: return "warp";
-    case Scheme::kRegional: return "regional";
-    case Scheme::kCluster: return "cluster";
-    case Scheme::kGlobal: return "global";
-    case Scheme::kStore: return "store";
+    case Scheme::kIndependent:
+      return "independent";
+    case Scheme::kLocal:
+      return "local";
+    case Scheme::kWarp:
+      return "warp";
+    case Scheme::kRegional:
+      return "regional";
+    case Scheme::kCluster:
+      return "cluster";
+    case Scheme::kGlobal:
+      return "global";
+    case Scheme::kStore:
+      return "store";
   }
   return "";
 }
@@ -25,8 +32,8 @@ std::string to_string(const KernelSchedule& schedule, const Graph& graph) {
     const MappedAxis& mapped = schedule.axes[a];
     out << "axis " << a << ": " << to_string(mapped.axis.extent);
     if (mapped.in_grid) out << " grid " << to_string(mapped.blocks);
-    out << " serial " << (mapped.serial_at_run_time ? "?" : to_string(mapped.serial))
-        << " threads " << mapped.threads << " vector " << mapped.vector;
+    out << " serial " << (mapped.serial_at_run_time ? "?" : to_string(mapped.serial)) << " threads "
+        << mapped.threads << " vector " << mapped.vector;
     if (mapped.chunk > 0) out << " chunk " << mapped.chunk;
     out << (mapped.is_exact ? "\n" : " ragged\n");
   }

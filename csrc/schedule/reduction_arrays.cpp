@@ -50,8 +50,11 @@ Verdict check_array(const Graph& graph, const KernelSchedule& schedule, NodeId r
   for (int kept : kept_blocks_below(schedule, root, block)) {
     auto trips = trip_count(schedule, schedule.blocks[kept].loop);
     if (!trips) {
-      return Verdict::no(kRuleUnboundedArray, what + " would need an array of a size only known "
-                         "at run time", "a static size, or the value goes through memory");
+      return Verdict::no(kRuleUnboundedArray,
+                         what +
+                             " would need an array of a size only known "
+                             "at run time",
+                         "a static size, or the value goes through memory");
     }
     elements *= *trips;
   }
@@ -59,8 +62,9 @@ Verdict check_array(const Graph& graph, const KernelSchedule& schedule, NodeId r
                             ? kCudaElements
                             : kHostBytes / std::max(4, info(graph[root].type.dtype).bytes);
   if (elements <= limit) return Verdict::yes();
-  return Verdict::no(kRuleLargeArray, what + " would need " + std::to_string(elements) +
-                     " elements on chip per thread; " + std::to_string(limit) + " fit",
+  return Verdict::no(kRuleLargeArray,
+                     what + " would need " + std::to_string(elements) +
+                         " elements on chip per thread; " + std::to_string(limit) + " fit",
                      "the value goes through memory");
 }
 

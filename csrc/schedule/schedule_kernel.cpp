@@ -33,9 +33,9 @@ void name_schemes(const Graph& graph, const PlannedKernel& kernel, KernelSchedul
       if (scheme == Scheme::kRegional) {
         schedule.shared_bytes = std::max(schedule.shared_bytes, schedule.threads * partial_bytes);
       }
-      const bool consumed = std::any_of(
-          schedule.spaces.depends.begin(), schedule.spaces.depends.end(),
-          [&](const auto& reader) { return reader.second.count(space.root) > 0; });
+      const bool consumed =
+          std::any_of(schedule.spaces.depends.begin(), schedule.spaces.depends.end(),
+                      [&](const auto& reader) { return reader.second.count(space.root) > 0; });
       const bool stored = std::count(kernel.stores.begin(), kernel.stores.end(), space.root) > 0;
       if (!consumed && stored && scheme == Scheme::kLocal) scheme = Scheme::kStore;
     }
@@ -60,8 +60,8 @@ KernelSchedule schedule_kernel(const Graph& graph, const PlannedKernel& kernel,
   SpacesOrNot found = find_spaces(graph, kernel.roots, is_load);
   STITCH_CHECK(found.verdict.ok, "a planned kernel cannot be scheduled: " << found.verdict.why);
   schedule.spaces = std::move(found.spaces);
-  schedule.accesses = find_accesses(graph, schedule.spaces, is_load,
-                                    {kernel.stores.begin(), kernel.stores.end()});
+  schedule.accesses =
+      find_accesses(graph, schedule.spaces, is_load, {kernel.stores.begin(), kernel.stores.end()});
   for (const Axis& axis : find_axes(schedule.spaces, schedule.accesses)) {
     schedule.axes.push_back({.axis = axis, .tile = axis.extent});
   }

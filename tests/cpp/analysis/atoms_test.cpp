@@ -102,8 +102,8 @@ TEST(Atoms, UnifySplitsBothSides) {
 
 TEST(Atoms, UnifyRefusesMisalignedAndUnequalLists) {
   Atoms atoms;
-  EXPECT_FALSE(atoms.unify({atoms.make(4)[0], atoms.make(6)[0]},
-                           {atoms.make(6)[0], atoms.make(4)[0]}));
+  EXPECT_FALSE(
+      atoms.unify({atoms.make(4)[0], atoms.make(6)[0]}, {atoms.make(6)[0], atoms.make(4)[0]}));
   EXPECT_FALSE(atoms.unify(atoms.make(6), atoms.make(12)));
   EXPECT_FALSE(atoms.unify(atoms.make(s0), atoms.make(s1)));
   EXPECT_FALSE(atoms.unify(atoms.make(3), {}));

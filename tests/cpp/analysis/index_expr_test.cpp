@@ -18,7 +18,9 @@ struct Digits {
   Digits(const Dim& a, const Dim& b, const Dim& c)
       : i(index_of(vars.atom(0, a))), j(index_of(vars.atom(1, b))), k(index_of(vars.atom(2, c))) {}
 
-  IndexVar::Kind kind_of(const IndexExpr& expr) const { return vars[expr.terms.begin()->first].kind; }
+  IndexVar::Kind kind_of(const IndexExpr& expr) const {
+    return vars[expr.terms.begin()->first].kind;
+  }
 };
 
 TEST(IndexExpr, TermsThatCancelAreGone) {

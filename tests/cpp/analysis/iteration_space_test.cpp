@@ -60,7 +60,8 @@ TEST(IterationSpace, AReductionAndItsTransposeAreRefused) {
     %m = sum(%x){axes=[2]}
     %y = add(%m, permute(%m){order=[1,0]})
     outputs (%y)
-  )"), kRuleDiagonal);
+  )"),
+            kRuleDiagonal);
 }
 
 TEST(IterationSpace, AReductionReadOnlyTransposedIsFine) {
@@ -81,16 +82,17 @@ TEST(IterationSpace, ARowSumSubtractedAlongColumnsIsRefused) {
     %y = sub(%x, %m)
     %z = sub(%x, reshape(%m){shape=[8,1]})
     outputs (%y, %z)
-  )"), kRuleDiagonal);
+  )"),
+            kRuleDiagonal);
 }
 
 TEST(IterationSpace, LoadsMayBeReadAtAnyIndex) {
-  for (const char* line : {"%y = sub(reshape(%v){shape=[8,1]}, reshape(%v){shape=[1,8]})",
-                           "%y = add(%x, permute(%x){order=[1,0]})",
-                           "%y = add(%x, flip(%x){axes=[0]})"}) {
+  for (const char* line :
+       {"%y = sub(reshape(%v){shape=[8,1]}, reshape(%v){shape=[1,8]})",
+        "%y = add(%x, permute(%x){order=[1,0]})", "%y = add(%x, flip(%x){axes=[0]})"}) {
     SCOPED_TRACE(line);
-    const OneKernel kernel = one_kernel(
-        "%x = input : f32[8,8]\n%v = input : f32[8]\n" + std::string(line) + "\noutputs (%y)\n");
+    const OneKernel kernel = one_kernel("%x = input : f32[8,8]\n%v = input : f32[8]\n" +
+                                        std::string(line) + "\noutputs (%y)\n");
     ASSERT_TRUE(kernel.verdict) << kernel.verdict.why;
     ASSERT_EQ(kernel.last().kept_atoms.size(), 2u);
     EXPECT_NE(kernel.last().kept_atoms[0], kernel.last().kept_atoms[1]);
@@ -119,9 +121,9 @@ TEST(IterationSpace, ReductionsReadAtMovedIndicesAreRefused) {
            "%y = gather(%m, %i){dim=0}",
        }) {
     SCOPED_TRACE(reader);
-    EXPECT_EQ(rule_of(std::string(kRowMaximum) + "%i = input : i64[8]\n" + reader +
-                      "\noutputs (%y)\n"),
-              kRuleOtherIndices);
+    EXPECT_EQ(
+        rule_of(std::string(kRowMaximum) + "%i = input : i64[8]\n" + reader + "\noutputs (%y)\n"),
+        kRuleOtherIndices);
   }
 }
 

@@ -12,7 +12,8 @@ TEST(OrderBlasCopies, TransposedKeysAreCopiedInTheOrderOfTheirSource) {
     %t = permute(%k){order=[0,2,3,1]}
     %s = library(%q, reshape(%t){shape=[6,4,8]}){name="aten.bmm.default", integer=0} : f32[6,8,8]
     outputs (%s)
-  )", R"(
+  )",
+                 R"(
     %q = input : f32[6,8,4]
     %k = input : f32[2,8,3,4]
     %t = permute(permute(%k){order=[0,2,3,1]}){order=[0,1,3,2]}

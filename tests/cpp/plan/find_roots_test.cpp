@@ -1,0 +1,87 @@
+#include "plan/find_roots.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/parse_graph.h"
+
+namespace stitch {
+namespace {
+
+// The ops of the roots, in order.
+std::vector<std::string> roots_of(const std::string& text, bool every_op = false) {
+  const Graph graph = parse_graph(text);
+  std::vector<std::string> ops;
+  for (NodeId root : find_roots(graph, find_demands(graph), every_op)) {
+    ops.push_back(info(graph[root]).name);
+  }
+  return ops;
+}
+
+using Ops = std::vector<std::string>;
+
+constexpr const char* kSoftmax = R"(
+  %x = input : f32[8,6]
+  %e = exp(sub(%x, amax(%x){axes=[1], keepdim}))
+  %y = div(%e, sum(%e){axes=[1], keepdim})
+  outputs (%y)
+)";
+
+TEST(FindRoots, ReductionsAndDemandedValues) {
+  EXPECT_EQ(roots_of(kSoftmax), (Ops{"amax", "sum", "div"}));
+}
+
+TEST(FindRoots, EveryComputingOpForThePolicyNone) {
+  EXPECT_EQ(roots_of(kSoftmax, true), (Ops{"amax", "sub", "exp", "sum", "div"}));
+}
+
+TEST(FindRoots, DeadReductionsAreNone) {
+  EXPECT_EQ(roots_of(R"(
+    %x = input : f32[8,6]
+    %unused = sum(%x){axes=[1]}
+    %y = neg(%x)
+    outputs (%y)
+  )"),
+            Ops{"neg"});
+}
+
+// Without this, step n of a recurrence would evaluate all n-1 before it.
+TEST(FindRoots, ARecurrenceStoresWhatTwoLibraryLevelsWant) {
+  const std::string recurrence = R"(
+    %x = input : f32[64,64]
+    %h = input : f32[64,64]
+    %a = mul(tanh(%x), %h)
+    %m = library(%x){name="aten.mm.default"} : f32[64,64]
+    %p = neg(%a)
+    %b = add(%m, %a)
+    outputs (%p, %b)
+  )";
+  EXPECT_EQ(roots_of(recurrence), (Ops{"mul", "neg", "add"}));
+}
+
+TEST(FindRoots, WhatIsCheapToEvaluateAgainIsNotStored) {
+  const std::string cheap = R"(
+    %x = input : f32[64,64]
+    %a = tanh(%x)
+    %m = library(%x){name="aten.mm.default"} : f32[64,64]
+    %p = neg(%a)
+    %b = add(%m, %a)
+    outputs (%p, %b)
+  )";
+  EXPECT_EQ(roots_of(cheap), (Ops{"neg", "add"})) << "it reads no more bytes than it has";
+}
+
+TEST(FindRoots, LevelsCountLibraryCallsOnTheLongestPath) {
+  const Graph graph = parse_graph(R"(
+    %x = input : f32[8,8]
+    %a = neg(%x)
+    %m = library(%a){name="aten.mm.default"} : f32[8,8]
+    %b = add(%m, %a)
+    %n = library(%b, %x){name="aten.mm.default"} : f32[8,8]
+    %c = add(%n, %m)
+    outputs (%c)
+  )");
+  EXPECT_EQ(find_levels(graph), (std::vector<int>{0, 0, 0, 1, 1, 2}));
+}
+
+}  // namespace
+}  // namespace stitch

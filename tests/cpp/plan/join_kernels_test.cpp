@@ -1,0 +1,197 @@
+#include "plan/join_kernels.h"
+
+#include "plan/plan_graph.h"
+
+namespace stitch {
+namespace {
+
+const Cut* cut_by_rule(const StitchPlan& plan, int rule) {
+  for (const Cut& cut : plan.cuts) {
+    if (cut.reason.rule == rule) return &cut;
+  }
+  return nullptr;
+}
+
+class Joins : public testing::TestWithParam<const char*> {
+ protected:
+  Planned plan(const std::string& text, const PlanOptions& options = {}) const {
+    return plan_graph(text, GetParam(), options);
+  }
+};
+
+constexpr const char* kSoftmax = R"(
+  %x = input : f32[4096,1024]
+  %e = exp(sub(%x, amax(%x){axes=[1], keepdim}))
+  %y = div(%e, sum(%e){axes=[1], keepdim})
+  outputs (%y)
+)";
+
+TEST_P(Joins, ASoftmaxIsOneKernelThatStoresOnlyItsResult) {
+  const Planned planned = plan(kSoftmax);
+  ASSERT_EQ(planned.plan.kernels.size(), 1u) << to_string(planned.plan, planned.graph);
+  EXPECT_EQ(planned.plan.kernels[0].roots.size(), 3u);
+  EXPECT_EQ(planned.plan.kernels[0].stores,
+            std::vector<NodeId>{planned.graph.outputs[0].node});
+  EXPECT_EQ(planned.plan.kernels[0].loads, planned.graph.inputs);
+}
+
+TEST_P(Joins, ThePolicyNoneIsOneKernelPerOp) {
+  const Planned planned = plan(kSoftmax, {.every_op = true});
+  EXPECT_EQ(planned.plan.kernels.size(), 5u);
+  for (const PlannedKernel& kernel : planned.plan.kernels) EXPECT_EQ(kernel.roots.size(), 1u);
+  EXPECT_TRUE(planned.plan.cuts.empty()) << "nothing was tried";
+}
+
+TEST_P(Joins, SiblingsThatReadOneTensorShareItsPass) {
+  const Planned planned = plan(R"(
+    %x = input : f32[4096,1024]
+    %total = sum(%x){axes=[1]}
+    %largest = amax(%x){axes=[1]}
+    %y = exp(%x)
+    outputs (%total, %largest, %y)
+  )");
+  ASSERT_EQ(planned.plan.kernels.size(), 1u) << to_string(planned.plan, planned.graph);
+  EXPECT_EQ(planned.plan.kernels[0].stores.size(), 3u);
+}
+
+TEST_P(Joins, IndependentValuesOfOneShapeShareALaunch) {
+  const Planned planned = plan(R"(
+    %a = input : f32[64,64]
+    %b = input : f32[64,64]
+    %c = exp(%a)
+    %d = neg(%b)
+    outputs (%c, %d)
+  )");
+  EXPECT_EQ(planned.plan.kernels.size(), 1u) << to_string(planned.plan, planned.graph);
+}
+
+TEST_P(Joins, NothingCrossesALibraryCall) {
+  const Planned planned = plan(R"(
+    %x = input : f32[64,64]
+    %a = exp(%x)
+    %m = library(%a){name="aten.mm.default"} : f32[64,64]
+    %y = add(%a, %m)
+    outputs (%y)
+  )");
+  const StitchPlan& joined = planned.plan;
+  ASSERT_EQ(joined.kernels.size(), 2u);
+  ASSERT_EQ(joined.steps.size(), 3u);
+  EXPECT_EQ(joined.steps[0].kind, PlanStep::Kind::kKernel);
+  EXPECT_EQ(joined.steps[1].kind, PlanStep::Kind::kLibrary);
+  EXPECT_EQ(joined.steps[2].kind, PlanStep::Kind::kKernel);
+  const Cut* cut = cut_by_rule(joined, kRuleCycle);
+  ASSERT_NE(cut, nullptr) << to_string(joined, planned.graph);
+  EXPECT_EQ(info(planned.graph[cut->from]).name, std::string("exp"));
+  EXPECT_EQ(cut->to, planned.graph.outputs[0].node);
+  EXPECT_NE(cut->reason.why.find("library call"), std::string::npos);
+}
+
+TEST_P(Joins, ADiagonalGoesThroughMemory) {
+  const Planned planned = plan(R"(
+    %x = input : f32[256,4096]
+    %m = sum(%x){axes=[1]}
+    %y = sub(reshape(%m){shape=[256,1]}, reshape(%m){shape=[1,256]})
+    outputs (%y)
+  )");
+  EXPECT_EQ(planned.plan.kernels.size(), 2u);
+  EXPECT_NE(cut_by_rule(planned.plan, kRuleDiagonal), nullptr);
+}
+
+TEST_P(Joins, AViewThatIsReturnedAliasesTheStore) {
+  const Planned planned = plan(R"(
+    %x = input : f32[64,32]
+    %a = exp(%x)
+    %y = permute(%a){order=[1,0]}
+    outputs (%y)
+  )");
+  ASSERT_EQ(planned.plan.aliases.size(), 1u);
+  EXPECT_EQ(planned.plan.kernels[0].stores, std::vector<NodeId>{planned.plan.aliases[0].base});
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, Joins, testing::Values("cpu", "h200"),
+                         [](const auto& instance) { return std::string(instance.param); });
+
+// Second halves of split column sums: joined with the first, 8 blocks would do all the work.
+TEST(JoinKernels, KernelsThatWouldLoseAllParallelismStayApart) {
+  const Planned planned = plan_graph(R"(
+    %x = input : f32[8,2048,768]
+    %parts = sum(%x){axes=[1]}
+    %y = sum(%parts){axes=[0]}
+    outputs (%y)
+  )",
+                                     "h200");
+  EXPECT_EQ(planned.plan.kernels.size(), 2u) << to_string(planned.plan, planned.graph);
+  const Cut* cut = cut_by_rule(planned.plan, kRuleSlower);
+  ASSERT_NE(cut, nullptr);
+  EXPECT_EQ(cut->to, planned.graph.outputs[0].node);
+}
+
+// Says yes to everything, except kernels that hold both of two ops.
+JoinedKernels join_unless(const Graph& graph, OpKind one, OpKind other) {
+  const Demands demands = find_demands(graph);
+  const KernelJudge judge = [&](const PlannedKernel& kernel) -> KernelScore {
+    auto holds = [&](OpKind op) {
+      return std::any_of(kernel.roots.begin(), kernel.roots.end(),
+                         [&](NodeId root) { return graph[root].op == op; });
+    };
+    if (holds(one) && holds(other)) return {Verdict::no(99, "the test says so"), 0};
+    return {Verdict::yes(), 1};
+  };
+  return join_kernels(graph, find_roots(graph, demands, false), demands, judge, true);
+}
+
+TEST(JoinKernels, AJoinAroundAThirdKernelIsACycle) {
+  const Graph graph = parse_graph(R"(
+    %x = input : f32[8,6]
+    %first = amax(%x){axes=[1], keepdim}
+    %second = sum(sub(%x, %first)){axes=[1], keepdim}
+    %y = div(%first, %second)
+    outputs (%y)
+  )");
+  // amax and sum must not join, so amax and div must not either: sum runs between them.
+  const JoinedKernels joined = join_unless(graph, OpKind::k_amax, OpKind::k_sum);
+  ASSERT_EQ(joined.kernels.size(), 2u);
+  EXPECT_EQ(joined.kernels[0].roots, std::vector<NodeId>{NodeId(1)});
+  EXPECT_EQ(joined.kernels[1].roots.size(), 2u);
+  std::set<int> rules;
+  for (const Cut& cut : joined.cuts) rules.insert(cut.reason.rule);
+  EXPECT_TRUE(rules.count(99));
+}
+
+TEST(JoinKernels, ValuesReadByAnotherKernelAreStored) {
+  const Graph graph = parse_graph(R"(
+    %x = input : f32[8,6]
+    %a = amax(%x){axes=[1], keepdim}
+    %b = sum(sub(%x, %a)){axes=[1]}
+    outputs (%b)
+  )");
+  const JoinedKernels apart = join_unless(graph, OpKind::k_amax, OpKind::k_sum);
+  ASSERT_EQ(apart.kernels.size(), 2u);
+  EXPECT_EQ(apart.kernels[0].stores, apart.kernels[0].roots);
+  EXPECT_EQ(apart.kernels[1].loads.back(), apart.kernels[0].roots[0]);
+  const JoinedKernels joined = join_unless(graph, OpKind::k_prod, OpKind::k_sum);
+  ASSERT_EQ(joined.kernels.size(), 1u);
+  EXPECT_EQ(joined.kernels[0].stores, std::vector<NodeId>{graph.outputs[0].node});
+}
+
+// A cut is shown to people as an edge of their graph.
+TEST(JoinKernels, EveryCutNamesAValueThatTheOtherSideReads) {
+  const Planned planned = plan_graph(R"(
+    %x = input : f32[256,16,4096]
+    %parts = sum(%x){axes=[1]}
+    %columns = sum(%parts){axes=[0]}
+    %rows = amax(%x){axes=[1,2]}
+    %largest = amax(%rows)
+    outputs (%columns, %largest)
+  )",
+                                     "h200");
+  ASSERT_FALSE(planned.plan.cuts.empty());
+  for (const Cut& cut : planned.plan.cuts) {
+    const std::vector<NodeId>& inputs = planned.graph[cut.to].inputs;
+    EXPECT_TRUE(std::count(inputs.begin(), inputs.end(), cut.from))
+        << "%" << cut.from << " -> %" << cut.to << " is no edge";
+  }
+}
+
+}  // namespace
+}  // namespace stitch

@@ -1,0 +1,158 @@
+#include "plan/split_reductions.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "ir/parse_graph.h"
+#include "ir/print_graph.h"
+#include "ir/verify_graph.h"
+#include "rewrite/interpret_graph.h"
+#include "rewrite/rewrite_graph.h"
+
+namespace stitch {
+namespace {
+
+Graph split(const std::string& text, const char* target = "h200") {
+  Graph graph = split_reductions(parse_graph(text), device_spec(target), 4);
+  verify_graph(graph);
+  return graph;
+}
+
+// Shapes of what the reductions of this op read, in order.
+std::vector<std::string> operands_of(const Graph& graph, OpKind op) {
+  std::vector<std::string> operands;
+  for (const Node& node : graph.nodes) {
+    if (node.op == op) operands.push_back(to_string(graph[node.inputs[0]].type));
+  }
+  return operands;
+}
+
+using Operands = std::vector<std::string>;
+
+TEST(SplitReductions, SmallOnesAndThoseWithEnoughBlocksStay) {
+  for (const char* text : {"%x = input : f32[64,64]\n%y = sum(%x)\noutputs (%y)\n",
+                           "%x = input : f32[4096,4096]\n%y = sum(%x){axes=[1]}\noutputs (%y)\n",
+                           "%x = input : f32[8,65536,768]\n%y = amax(%x){axes=[0]}\n"
+                           "outputs (%y)\n"}) {
+    EXPECT_EQ(to_string(split(text)), to_string(parse_graph(text)));
+  }
+}
+
+TEST(SplitReductions, AWholeTensorBecomesPieces) {
+  const Graph graph = split("%x = input : f32[1048576]\n%y = sum(%x)\noutputs (%y)\n");
+  const Operands operands = operands_of(graph, OpKind::k_sum);
+  ASSERT_EQ(operands.size(), 2u);
+  EXPECT_EQ(operands[0], "f32[256,4096]");
+  EXPECT_EQ(operands[1], "f32[256]");
+}
+
+TEST(SplitReductions, ReductionsOfOneTensorAreSplitAlongOneAxis) {
+  const Graph graph = split(R"(
+    %x = input : f32[4096,4096]
+    %columns = sum(%x){axes=[0]}
+    %rows = sum(%x){axes=[1]}
+    %largest = amax(%x)
+    outputs (%columns, %rows, %largest)
+  )");
+  const Operands sums = operands_of(graph, OpKind::k_sum);
+  const Operands maxima = operands_of(graph, OpKind::k_amax);
+  EXPECT_EQ(sums, (Operands{"f32[256,16,4096]", "f32[256,4096]", "f32[4096,4096]"}));
+  EXPECT_EQ(maxima, (Operands{"f32[256,16,4096]", "f32[256]"}));
+}
+
+TEST(SplitReductions, TheHostSplitsForItsWorkers) {
+  const Graph graph = split("%x = input : f32[16384,256]\n%y = sum(%x){axes=[0]}\noutputs (%y)\n",
+                            "cpu");
+  const Operands operands = operands_of(graph, OpKind::k_sum);
+  ASSERT_EQ(operands.size(), 2u);
+  EXPECT_EQ(operands[0], "f32[32,512,256]");
+}
+
+TEST(SplitReductions, PrimeExtentsArePaddedWithTheIdentity) {
+  const Graph graph = split("%x = input : f32[1000003]\n%y = amax(%x)\noutputs (%y)\n");
+  const Node* pad = nullptr;
+  for (const Node& node : graph.nodes) {
+    if (node.op == OpKind::k_pad) pad = &node;
+  }
+  ASSERT_NE(pad, nullptr) << to_string(graph);
+  EXPECT_EQ(pad->number, -HUGE_VAL);
+  const int64_t padded = pad->type.shape[0].value();
+  EXPECT_GE(padded, 1000003);
+  EXPECT_LT(padded, 1000003 + 4096);
+  EXPECT_EQ(operands_of(graph, OpKind::k_amax).size(), 2u);
+}
+
+TEST(SplitReductions, IntegersArePaddedWithTheirOwnExtremes) {
+  const Graph smallest = split("%x = input : i32[1000003]\n%y = amin(%x)\noutputs (%y)\n");
+  const Graph largest = split("%x = input : u8[1000003]\n%y = amax(%x)\noutputs (%y)\n");
+  for (const Node& node : smallest.nodes) {
+    if (node.op == OpKind::k_pad) EXPECT_EQ(node.integer, INT32_MAX);
+  }
+  for (const Node& node : largest.nodes) {
+    if (node.op == OpKind::k_pad) EXPECT_EQ(node.integer, 0);
+  }
+  EXPECT_EQ(operands_of(smallest, OpKind::k_amin).size(), 2u);
+  EXPECT_EQ(operands_of(largest, OpKind::k_amax).size(), 2u);
+}
+
+TEST(SplitReductions, PartialSumsKeepTheAccumulatorsPrecision) {
+  const Graph graph =
+      split("%x = input : f16[1048576]\n%y = sum(%x) : f16\noutputs (%y)\n");
+  std::vector<DType> dtypes;
+  for (const Node& node : graph.nodes) {
+    if (node.op == OpKind::k_sum) dtypes.push_back(node.type.dtype);
+  }
+  EXPECT_EQ(dtypes, (std::vector<DType>{DType::kF32, DType::kF32}));
+  EXPECT_EQ(graph[graph.outputs[0].node].type.dtype, DType::kF16);
+}
+
+TEST(SplitReductions, PositionsAreNotSplit) {
+  const std::string text = "%x = input : f32[1048576]\n%y = argmax(%x)\noutputs (%y)\n";
+  EXPECT_EQ(to_string(split(text)), to_string(parse_graph(text)));
+}
+
+TEST(SplitReductions, SymbolicExtentsArePaddedToPieces) {
+  const Graph graph = split(R"(
+    symbols s0 = input(0) hint 1000000
+    %x = input : f32[s0]
+    %y = sum(%x)
+    outputs (%y)
+  )");
+  const Operands operands = operands_of(graph, OpKind::k_sum);
+  ASSERT_EQ(operands.size(), 2u) << to_string(graph);
+  ASSERT_EQ(graph.symbols.symbols.size(), 2u);
+  EXPECT_EQ(graph.symbols.symbols[1].kind, Symbol::Kind::kFloorDiv);
+  // Pieces times their length cover every length, not only the hint.
+  for (int64_t length : {1, 5, 244, 245, 1000003}) {
+    const std::vector<int64_t> symbols = graph.symbols.evaluate({length});
+    for (const Node& node : graph.nodes) {
+      if (node.op == OpKind::k_pad) EXPECT_GE(evaluate(node.type.shape[0], symbols), length);
+    }
+  }
+}
+
+// Deviations from each piece's own mean, put together (Chan, Golub and LeVeque 1979).
+TEST(SplitReductions, SquaredDeviationsNeedNoSecondPassAndStayExact) {
+  const Graph graph = split("%x = input : f32[65536]\n%y = sum_sq_dev(%x) : f32\noutputs (%y)\n");
+  ASSERT_EQ(operands_of(graph, OpKind::k_sum_sq_dev), Operands{"f32[16,4096]"});
+  ASSERT_EQ(operands_of(graph, OpKind::k_sum).front(), "f32[16,4096]");
+  // A large offset: the textbook formula (sum of squares minus square of sum) loses everything.
+  ReferenceTensor x{{65536}, {}};
+  for (int i = 0; i < 65536; ++i) x.elements.push_back(10000 + i % 7 + i / 4096);
+  const double mean = std::accumulate(x.elements.begin(), x.elements.end(), 0.0) / 65536;
+  double expected = 0;
+  for (double element : x.elements) expected += (element - mean) * (element - mean);
+  const double split_result = interpret(rewrite_graph(graph), {x}, {})[0].elements[0];
+  EXPECT_NEAR(split_result / expected, 1, 1e-6);
+}
+
+TEST(SplitReductions, DeviationsOfUnevenPiecesAreNotSplit) {
+  const Graph graph =
+      split("%x = input : f32[1000003]\n%y = sum_sq_dev(%x) : f32\noutputs (%y)\n");
+  EXPECT_EQ(operands_of(graph, OpKind::k_sum_sq_dev), Operands{"f32[1000003]"})
+      << "padding would count as elements";
+}
+
+}  // namespace
+}  // namespace stitch

@@ -1,0 +1,204 @@
+// Mappings of axes to the grid, threads, loops and vectors, for both kinds of target.
+#include "schedule/map_axes.h"
+
+#include <bit>
+
+#include "plan/plan_graph.h"
+
+namespace stitch {
+namespace {
+
+std::string pointwise(const std::string& type) {
+  return "%x = input : " + type + "\n%y = neg(%x)\noutputs (%y)\n";
+}
+
+std::string row_softmax(const std::string& type) {
+  return "%x = input : " + type +
+         "\n%e = exp(sub(%x, amax(%x){axes=[1], keepdim}))\n"
+         "%y = div(%e, sum(%e){axes=[1], keepdim})\noutputs (%y)\n";
+}
+
+std::string column_sum(const std::string& type) {
+  return "%x = input : " + type + "\n%y = sum(%x){axes=[0]}\noutputs (%y)\n";
+}
+
+KernelSchedule schedule(const std::string& text, const char* target = "h200") {
+  return schedule_together(text, target).only();
+}
+
+const MappedAxis& last_axis(const KernelSchedule& schedule) { return schedule.axes.back(); }
+
+// What the emitter relies on, for shapes small and large, prime and symbolic.
+class MappingRules : public testing::TestWithParam<std::string> {};
+
+TEST_P(MappingRules, HoldOnCuda) {
+  const KernelSchedule s = schedule(GetParam());
+  int64_t product = 1;
+  int used_bits = 0;
+  for (const MappedAxis& axis : s.axes) {
+    EXPECT_TRUE(std::has_single_bit(static_cast<unsigned>(axis.threads)));
+    EXPECT_TRUE(std::has_single_bit(static_cast<unsigned>(axis.vector)));
+    EXPECT_TRUE(is_divisible(axis.axis.extent, axis.vector)) << "vectors divide the extent";
+    product *= axis.threads;
+    const int bits = (axis.threads - 1) << axis.thread_shift;
+    EXPECT_EQ(bits & used_bits, 0) << "axes own bits of the thread index of their own";
+    used_bits |= bits;
+    if (axis.in_grid) {
+      EXPECT_EQ(axis.tile, axis.serial * Dim(axis.threads * axis.vector));
+      EXPECT_EQ(axis.is_exact, divide_exact(axis.axis.extent, axis.tile).has_value());
+    } else {
+      EXPECT_TRUE(axis.blocks.is(1));
+    }
+    if (!axis.axis.extent.is_constant() || axis.serial_at_run_time) continue;
+    const Dim covered = axis.blocks * axis.serial * Dim(axis.threads * axis.vector);
+    EXPECT_GE(covered.value(), axis.axis.extent.value());
+    EXPECT_EQ(axis.is_exact, covered == axis.axis.extent);
+  }
+  EXPECT_TRUE(std::has_single_bit(static_cast<unsigned>(s.threads)));
+  EXPECT_GE(s.threads, 32);
+  EXPECT_LE(s.threads, 1024);
+  EXPECT_LE(product, s.threads);
+  EXPECT_LE(s.shared_bytes, s.device->shared_bytes_per_block);
+}
+
+TEST_P(MappingRules, HoldOnTheHost) {
+  const KernelSchedule s = schedule(GetParam(), "cpu");
+  EXPECT_EQ(s.threads, 1);
+  EXPECT_EQ(s.shared_bytes, 0);
+  for (const MappedAxis& axis : s.axes) {
+    EXPECT_EQ(axis.threads, 1);
+    EXPECT_EQ(axis.vector, 1) << "the compiler vectorises host loops";
+    EXPECT_TRUE(axis.is_exact);
+    if (!axis.axis.extent.is_constant()) continue;
+    EXPECT_GE((axis.blocks * axis.tile).value(), axis.axis.extent.value());
+    EXPECT_LT(((axis.blocks - Dim(1)) * axis.tile).value(), axis.axis.extent.value());
+  }
+}
+
+TEST_P(MappingRules, NoReducedAxisIsCutIntoBlocks) {
+  for (const char* target : {"cpu", "h200"}) {
+    const KernelSchedule s = schedule(GetParam(), target);
+    for (const MappedAxis& axis : s.axes) {
+      for (const RootSpace& space : s.spaces.roots) {
+        if (role_of(space, axis.axis) == Role::kReduced) EXPECT_FALSE(axis.in_grid) << target;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, MappingRules,
+    testing::Values(pointwise("f32[1]"), pointwise("f32[7]"), pointwise("f16[8192,3072]"),
+                    pointwise("f32[1000003]"), pointwise("bf16[s0,s1]"), pointwise("i64[31,33]"),
+                    row_softmax("f32[4096,1024]"), row_softmax("bf16[3,50257]"),
+                    row_softmax("f32[s0,1000]"), row_softmax("f32[1000,s1]"),
+                    row_softmax("f16[s0,s1*8]"), row_softmax("f32[100000,3]"),
+                    row_softmax("f64[2,131]"), column_sum("f32[16384,768]"),
+                    column_sum("f32[17,3]"), column_sum("f16[s0,s1]"),
+                    column_sum("f32[1000003,1]")));
+
+TEST(MapAxesCuda, OneThreadMovesSixteenBytes) {
+  EXPECT_EQ(last_axis(schedule(pointwise("f32[4096,4096]"))).vector, 4);
+  EXPECT_EQ(last_axis(schedule(pointwise("bf16[4096,4096]"))).vector, 8);
+  EXPECT_EQ(last_axis(schedule(pointwise("i64[4096,4096]"))).vector, 2);
+  EXPECT_EQ(last_axis(schedule(pointwise("u8[4096,4096]"))).vector, 8);
+  EXPECT_EQ(last_axis(schedule(pointwise("f32[4096,4094]"))).vector, 4) << "one axis of 16769024";
+}
+
+TEST(MapAxesCuda, TheWidthDividesTheContiguousExtent) {
+  EXPECT_EQ(last_axis(schedule(row_softmax("f32[64,1022]"))).vector, 2);
+  EXPECT_EQ(last_axis(schedule(row_softmax("f32[64,1021]"))).vector, 1);
+  EXPECT_EQ(last_axis(schedule(row_softmax("f32[64,s1]"))).vector, 1);
+  EXPECT_EQ(last_axis(schedule(row_softmax("f32[64,s1*4]"))).vector, 4);
+}
+
+TEST(MapAxesCuda, ThePartsOfAMixedKernelFollowTheHeaviestAccess) {
+  const KernelSchedule s = schedule(R"(
+    %x = input : bf16[4096,1024]
+    %w = input : f32[1024]
+    %y = mul(%x, cast(%w) : bf16)
+    outputs (%y)
+  )");
+  EXPECT_EQ(last_axis(s).vector, 8);
+}
+
+TEST(MapAxesCuda, ShortRowsArePackedIntoABlock) {
+  const KernelSchedule s = schedule(row_softmax("f32[65536,64]"));
+  EXPECT_EQ(s.threads, 256);
+  EXPECT_EQ(s.axes[0].threads, 16) << "16 lanes of 4 elements a row";
+  EXPECT_EQ(s.grid, Dim(4096));
+}
+
+TEST(MapAxesCuda, FewRowsAreNotPackedAtTheCostOfIdleMultiprocessors) {
+  const KernelSchedule s = schedule(row_softmax("f32[132,64]"));
+  EXPECT_EQ(s.axes[0].threads, 2) << "one warp holds two rows of 16 lanes";
+}
+
+TEST(MapAxesCuda, LongRowsTakeAWholeBlock) {
+  const KernelSchedule s = schedule(row_softmax("f32[512,65536]"));
+  EXPECT_EQ(s.threads, 1024);
+  EXPECT_EQ(s.axes[0].threads, 1);
+  EXPECT_EQ(s.grid, Dim(512));
+  EXPECT_EQ(s.axes[1].serial, Dim(16));
+}
+
+TEST(MapAxesCuda, RaggedRowsAreMarked) {
+  EXPECT_TRUE(last_axis(schedule(row_softmax("f32[64,1024]"))).is_exact);
+  const KernelSchedule prime = schedule(row_softmax("f32[64,50257]"));
+  EXPECT_FALSE(last_axis(prime).is_exact);
+  const KernelSchedule dynamic = schedule(row_softmax("f32[64,s1]"));
+  EXPECT_TRUE(last_axis(dynamic).serial_at_run_time);
+  EXPECT_FALSE(last_axis(dynamic).is_exact);
+}
+
+TEST(MapAxesCuda, ColumnSumsKeepLanesOnColumns) {
+  const KernelSchedule s = schedule(column_sum("f32[2048,8192]"));
+  EXPECT_EQ(s.axes[1].threads, 32);
+  EXPECT_EQ(s.axes[1].thread_shift, 0);
+  EXPECT_TRUE(s.axes[1].in_grid);
+  EXPECT_EQ(s.axes[0].threads, 16) << "warps share the rows";
+}
+
+TEST(MapAxesCuda, BlocksOfASymbolicExtentAreASymbol) {
+  const Planned planned = schedule_together(pointwise("f32[s0]"), "h200");
+  const KernelSchedule& s = planned.only();
+  EXPECT_FALSE(s.grid.is_constant());
+  const int64_t tile = s.axes[0].tile.value();
+  for (int64_t length : {int64_t{1}, tile - 1, tile, tile + 1}) {
+    EXPECT_EQ(evaluate(s.grid, planned.graph.symbols.evaluate({length})),
+              (length + tile - 1) / tile);
+  }
+}
+
+TEST(MapAxesHost, BlocksAreCutForTheWorkers) {
+  EXPECT_EQ(schedule(pointwise("f32[1000]"), "cpu").grid, Dim(1)) << "too small to share";
+  EXPECT_EQ(schedule(row_softmax("f32[4096,1024]"), "cpu").grid, Dim(4 * kTestWorkers));
+}
+
+TEST(MapAxesHost, TilesOfTheContiguousAxisKeepVectorsWhole) {
+  const KernelSchedule s = schedule(pointwise("f32[1000003]"), "cpu");
+  EXPECT_GT(s.grid.value(), 1);
+  EXPECT_EQ(s.axes[0].tile.value() % 64, 0);
+}
+
+TEST(MapAxesHost, LongSumsCascade) {
+  EXPECT_GT(last_axis(schedule("%x = input : f32[64,100000]\n%y = sum(%x){axes=[1]}\n"
+                               "outputs (%y)\n",
+                               "cpu")).chunk,
+            0);
+  EXPECT_EQ(last_axis(schedule("%x = input : f32[64,100000]\n%y = amax(%x){axes=[1]}\n"
+                               "outputs (%y)\n",
+                               "cpu")).chunk,
+            0)
+      << "a maximum has no rounding error";
+  EXPECT_EQ(last_axis(schedule(row_softmax("f32[64,1000]"), "cpu")).chunk, 0);
+}
+
+TEST(MapAxesHost, AccumulatorsOfColumnsStayInTheFirstCache) {
+  const KernelSchedule s = schedule(column_sum("f32[16384,65536]"), "cpu");
+  EXPECT_LE(s.axes[1].tile.value(), 16384);
+  EXPECT_TRUE(check_arrays(parse_graph(column_sum("f32[16384,65536]")), s));
+}
+
+}  // namespace
+}  // namespace stitch
