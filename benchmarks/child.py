@@ -54,17 +54,21 @@ def time_function(fn, inputs, terms, rounds):
         "accuracy": judged,
         "first_call_s": seconds,
         "failed": failed,
+        "threads": torch.get_num_threads(),
+        "clock": measure.clock().__name__,
     }
 
 
-def time_case(name, rounds):
+def time_case(name, rounds, threads):
+    torch.set_num_threads(threads)
     case = cases.CASES[name]
     on_gpu = machine.device() == "cuda"
     terms = case.terms(case.planning if on_gpu else case.timing)
     return time_function(*(case.planned() if on_gpu else case.timed()), terms, rounds)
 
 
-def time_tiny(rounds):
+def time_tiny(rounds, threads):
+    torch.set_num_threads(threads)
     return time_function(*cases.tiny_ops(), terms=1, rounds=rounds)
 
 

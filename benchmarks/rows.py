@@ -11,6 +11,8 @@ import statistics
 import subprocess
 import sys
 
+import torch
+
 import torch_stitch
 from benchmarks import bert, machine, measure
 from benchmarks.cases import CASES, ONE_KERNEL
@@ -44,6 +46,7 @@ class Request:
     """What the command line asks for."""
 
     rounds: int = 9
+    threads: int = torch.get_num_threads()
     yardstick: str | None = None
     cases: tuple = tuple(CASES)
 
@@ -129,8 +132,9 @@ def rival_times(request, keep_freed_memory):
     for name in request.cases:
         try:
             answers[name] = call_child(
-                "time_case", keep_freed_memory=keep_freed_memory, name=name, rounds=request.rounds
-            )
+                "time_case", keep_freed_memory=keep_freed_memory, name=name,
+                rounds=request.rounds, threads=request.threads,
+            )  # fmt: skip
         except Exception as error:
             answers[name] = {"failed": {"stitch": str(error)[-2000:]}}
     return answers
@@ -166,18 +170,24 @@ def time_rows(answers, what, mean_limit, worst_limit=None):
     yield Row(f"subgraphs less accurate than eager allows, {what}", len(wrong), 0, detail=wrong)
 
 
+def one_thread(request):
+    return ", one thread" if request.threads == 1 else ""
+
+
 def time_as_used(request):
-    yield from time_rows(rival_times(request, False), "as a user runs it", 1.5)
+    what = "as a user runs it" + one_thread(request)
+    yield from time_rows(rival_times(request, False), what, 1.5)
 
 
 def time_without_faults(request):
     if machine.device() == "cuda":
         return
-    yield from time_rows(rival_times(request, True), "malloc keeps memory", 1.0, worst_limit=0.8)
+    what = "malloc keeps memory" + one_thread(request)
+    yield from time_rows(rival_times(request, True), what, 1.0, worst_limit=0.8)
 
 
 def tiny_ops(request):
-    answer = call_child("time_tiny", rounds=request.rounds)
+    answer = call_child("time_tiny", rounds=request.rounds, threads=request.threads)
     ratio = answer["stitch_faster_than"]["inductor"]["median"]
     name = "30 pointwise ops on 16 elements, time of Inductor / stitch"
     yield Row(name, round(ratio, 3), 1.0, at_least=True, unit="x", detail=answer)

@@ -48,6 +48,10 @@ def main(arguments=None):
     parser.add_argument("--case", choices=CASES, help="one subgraph; its figures are not written")
     parser.add_argument("--yardstick", help="the folder of compare.py")
     parser.add_argument("--rounds", type=int, default=Request.rounds)
+    parser.add_argument(
+        "--threads", type=int, default=Request.threads,
+        help="of the CPU; with 1, CPU time is measured, which a busy machine disturbs less",
+    )  # fmt: skip
     parser.add_argument("--output", type=Path, help="the folder for JSON files")
     args = parser.parse_args(arguments)
     names = [name for name in GROUPS if args.only in name] if args.only else list(GROUPS)
@@ -56,7 +60,8 @@ def main(arguments=None):
     found = machine.describe()
     directory = args.output or RESULTS / f"{found['date']}-{found['machine']}"
     cases = (args.case,) if args.case else tuple(CASES)
-    request = Request(args.rounds, args.yardstick and os.path.abspath(args.yardstick), cases)
+    yardstick = args.yardstick and os.path.abspath(args.yardstick)
+    request = Request(args.rounds, args.threads, yardstick, cases)
     print(f"{'figure':{NAME_COLUMNS}} {'value':>9} {'limit':>9}")
     verdicts = []
     for name in names:
@@ -68,7 +73,8 @@ def main(arguments=None):
                 print(json.dumps(row.detail, indent=1))
         verdicts += [row.ok for row in rows]
         if not args.case:
-            write_group(name, rows, time.perf_counter() - start, directory)
+            file = name if args.threads == Request.threads else f"{name}-{args.threads}thread"
+            write_group(file, rows, time.perf_counter() - start, directory)
     print(f"{verdicts.count(True)} figures hold, {verdicts.count(False)} fall short")
     return 0
 

@@ -1,6 +1,7 @@
 #include "compile.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "base/stage.h"
 #include "codegen/emit_kernel.h"
@@ -60,6 +61,23 @@ LoweringOptions lowering_options(const Graph& graph, const StitchPlan& plan,
   return options;
 }
 
+std::string schedules_text(const Compilation& c) {
+  std::string text;
+  for (const KernelSchedule& schedule : c.schedules) text += to_string(schedule, c.graph) + "\n";
+  return text;
+}
+
+std::string sources_text(const Compilation& c) {
+  std::string text;
+  for (const KernelSource& source : c.sources) text += source.text + "\n";
+  return text;
+}
+
+void dump(const Compilation& c, const std::string& stage,
+          const std::function<std::string()>& text) {
+  if (is_dumped(c.log, stage)) write_dump(c.log, stage, text());
+}
+
 Compilation plan_and_emit(const CompileRequest& request) {
   const DeviceSpec& device = device_spec(request.target);
   const int workers = std::max(1, request.worker_threads);
@@ -74,6 +92,7 @@ Compilation plan_and_emit(const CompileRequest& request) {
     };
     return plan_stitches(c.graph, score, {request.settings.policy == "none"});
   });
+  dump(c, "plan", [&] { return to_string(c.plan, c.graph); });
   run_stage("schedule", c.log, [&] {
     SymbolTable symbols = c.graph.symbols;
     for (const PlannedKernel& kernel : c.plan.kernels) {
@@ -81,6 +100,7 @@ Compilation plan_and_emit(const CompileRequest& request) {
     }
     c.graph.symbols = std::move(symbols);
   });
+  dump(c, "schedule", [&] { return schedules_text(c); });
   const LoweringOptions options = lowering_options(c.graph, c.plan, request.settings);
   run_stage("emit", c.log, [&] {
     for (size_t k = 0; k < c.plan.kernels.size(); ++k) {
@@ -89,7 +109,32 @@ Compilation plan_and_emit(const CompileRequest& request) {
       c.sources.push_back(emit_kernel(c.graph, kernel, c.schedules[k], lowered, options));
     }
   });
+  dump(c, "emit", [&] { return sources_text(c); });
   return c;
+}
+
+// Launch bounds are assumed, then checked against the compiled kernel (AStitch A.14): a kernel that
+// spills gets smaller blocks, whose threads have more registers.
+CompiledKernels compile_without_spills(Compilation& c, const DeviceSpec& device,
+                                       const CompileRequest& request) {
+  CompiledKernels compiled =
+      compile_kernels(c.sources, device.arch, request.settings, request.load);
+  const LoweringOptions options = lowering_options(c.graph, c.plan, request.settings);
+  for (int most_threads = kMostThreads / 2; most_threads >= 256; most_threads /= 2) {
+    bool changed = false;
+    for (size_t k = 0; device.is_cuda && k < compiled.binaries.size(); ++k) {
+      if (compiled.binaries[k].spill_bytes == 0 || c.sources[k].threads <= most_threads) continue;
+      const PlannedKernel& kernel = c.plan.kernels[k];
+      c.schedules[k] = schedule_kernel(c.graph, kernel, device, request.worker_threads,
+                                       c.graph.symbols, most_threads);
+      LoweredKernel lowered = lower_kernel(c.graph, kernel, c.schedules[k], options);
+      c.sources[k] = emit_kernel(c.graph, kernel, c.schedules[k], lowered, options);
+      changed = true;
+    }
+    if (!changed) break;
+    compiled = compile_kernels(c.sources, device.arch, request.settings, request.load);
+  }
+  return compiled;
 }
 
 }  // namespace
@@ -97,9 +142,8 @@ Compilation plan_and_emit(const CompileRequest& request) {
 CompileResult compile(const CompileRequest& request) {
   const DeviceSpec& device = device_spec(request.target);
   Compilation c = plan_and_emit(request);
-  const CompiledKernels compiled = run_stage("compile", c.log, [&] {
-    return compile_kernels(c.sources, device.arch, request.settings, request.load);
-  });
+  const CompiledKernels compiled =
+      run_stage("compile", c.log, [&] { return compile_without_spills(c, device, request); });
   CompileResult result;
   result.report = make_report({c.graph, c.plan, c.schedules, c.sources, compiled.binaries,
                                c.log.times, device, std::max(1, request.worker_threads)});
@@ -117,15 +161,8 @@ std::string show_stage(const CompileRequest& request, const std::string& stage) 
   const Compilation c = plan_and_emit(request);
   if (stage == "rewritten") return print(c.graph);
   if (stage == "plan") return to_string(c.plan, c.graph);
-  std::string text;
-  if (stage == "schedule") {
-    for (const KernelSchedule& schedule : c.schedules) text += to_string(schedule, c.graph) + "\n";
-    return text;
-  }
-  if (stage == "text") {
-    for (const KernelSource& source : c.sources) text += source.text + "\n";
-    return text;
-  }
+  if (stage == "schedule") return schedules_text(c);
+  if (stage == "text") return sources_text(c);
   throw UserError("unknown stage '" + stage +
                   "'; stages are graph, rewritten, plan, schedule and text");
 }

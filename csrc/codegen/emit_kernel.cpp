@@ -32,7 +32,7 @@ std::string cuda_frame(const Graph& graph, const KernelSchedule& schedule,
   if (schedule.shared_bytes > 0) {
     text += "  STITCH_SHARED(u8, shared, " + std::to_string(schedule.shared_bytes) + ");\n";
   }
-  text += "  const i64 block = block_index();\n";
+  text += "  const " + lowered.index_type + " block = " + lowered.index_type + "(block_index());\n";
   return text + to_string(lowered.body) + "}\n";
 }
 

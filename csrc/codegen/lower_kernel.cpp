@@ -1,6 +1,7 @@
 #include "codegen/lower_kernel.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "codegen/lower_reductions.h"
 #include "codegen/lower_values.h"
@@ -13,6 +14,20 @@ namespace stitch {
 namespace {
 
 constexpr int64_t kMaxUnroll = 16;  // trips
+
+// Can no value of the expression, nor a partial sum of it, leave 32 bits?
+bool fits_32_bits(const IndexExpr& expr, const IndexVars& vars) {
+  if (!expr.constant.is_constant()) return false;
+  double largest = std::abs(static_cast<double>(expr.constant.value()));
+  for (const auto& [var, coefficient] : expr.terms) {
+    if (vars[var].kind == IndexVar::Kind::kValue) continue;  // prints as 64 bits itself
+    const Dim& extent = vars[var].extent;
+    if (!coefficient.is_constant() || !extent.is_constant() || extent.is(0)) return false;
+    largest +=
+        std::abs(static_cast<double>(coefficient.value())) * static_cast<double>(extent.value());
+  }
+  return largest < INT32_MAX;
+}
 
 class KernelLowering {
  public:
@@ -36,6 +51,7 @@ class KernelLowering {
         leaves_(find_leaf_uses(graph, is_load_, schedule)) {}
 
   LoweredKernel run() {
+    out_.index_type = pick_index_type();
     // Arguments in a fixed order, so that equal kernels have equal text.
     for (NodeId load : kernel_.loads) values_.pointer(load, false);
     for (NodeId store : kernel_.stores) values_.pointer(store, true);
@@ -49,6 +65,26 @@ class KernelLowering {
 
  private:
   bool on_cuda() const { return schedule_.device->is_cuda; }
+
+  // Addresses are cheaper in 32 bits on a GPU; the host has no use for it.
+  std::string pick_index_type() const {
+    if (!on_cuda()) return "i64";
+    const Accesses& accesses = schedule_.accesses;
+    std::vector<IndexExpr> exprs = accesses.other_uses;
+    for (const Access& access : accesses.list) exprs.push_back(access.offset);
+    for (VarId var = 0; var < accesses.vars.count(); ++var) {
+      exprs.push_back(accesses.vars[var].operand);
+    }
+    for (const MappedAxis& mapped : schedule_.axes) {
+      // A ragged last tile counts past the extent before it is clamped.
+      exprs.push_back({mapped.axis.extent + mapped.tile, {}});
+    }
+    const bool fits = std::all_of(exprs.begin(), exprs.end(), [&](const IndexExpr& expr) {
+      return fits_32_bits(expr, accesses.vars);
+    });
+    if (!fits) return "i64";
+    return "i32";
+  }
 
   void let(const std::string& type, const std::string& name, const std::string& expr) {
     scopes_.append(scopes_.depth(), {Statement::Kind::kLet, type, name, expr, "", "", "", 0, {}});
@@ -67,7 +103,7 @@ class KernelLowering {
       const Dim count = schedule_.axes[a].blocks;
       grid = grid * count;
       const std::string name = "g" + std::to_string(a);
-      let("i64", name, i == 0 ? rest : "(" + rest + ") % " + scopes_.print(count));
+      let(out_.index_type, name, i == 0 ? rest : "(" + rest + ") % " + scopes_.print(count));
       rest = "(" + rest + ") / " + scopes_.print(count);
     }
     out_.grid = grid;
@@ -76,7 +112,7 @@ class KernelLowering {
       const std::string id = std::to_string(a);
       if (mapped.threads > 1) {
         const std::string shift = std::to_string(mapped.thread_shift);
-        let("i64", "t" + id,
+        let(out_.index_type, "t" + id,
             (mapped.thread_shift ? "(tid() >> " + shift + ")" : "tid()") + " & " +
                 std::to_string(mapped.threads - 1));
       }
@@ -110,14 +146,14 @@ class KernelLowering {
     const bool has_vector = mapped.vector > 1;
     const std::string name = (has_vector ? "b" : "x") + id;
     if (mapped.is_exact) {
-      let("i64", name, index);
+      let(out_.index_type, name, index);
       return;
     }
     // Ragged: threads past the end read the last element and neither store nor accumulate.
     const std::string extent = scopes_.print(mapped.axis.extent);
-    let("i64", "r" + id, index);
+    let(out_.index_type, "r" + id, index);
     let("bool", "ok" + id, "r" + id + " < " + extent);
-    let("i64", name,
+    let(out_.index_type, name,
         "ok" + id + " ? r" + id + " : " + extent + " - " + std::to_string(mapped.vector));
   }
 
@@ -185,7 +221,7 @@ class KernelLowering {
     const std::string name = scopes_.loop_name(loop);
     if (spec.level == LoopSpec::Level::kVector) {
       const std::string id = std::to_string(spec.axis);
-      let("i64", "x" + id, "b" + id + " + " + name);
+      let(out_.index_type, "x" + id, "b" + id + " + " + name);
     } else if (spec.level == LoopSpec::Level::kSerial) {
       define_axis(spec.axis, name);
     }
@@ -212,7 +248,7 @@ class KernelLowering {
     const LoopSpec& spec = schedule_.loops[loop];
     const MappedAxis& mapped = schedule_.axes[spec.axis];
     Statement header{
-        Statement::Kind::kLoop, "i64", scopes_.loop_name(loop), "0", "", "", "", 0, {}};
+        Statement::Kind::kLoop, out_.index_type, scopes_.loop_name(loop), "0", "", "", "", 0, {}};
     if (spec.level == LoopSpec::Level::kVector) {
       header.bound = std::to_string(mapped.vector);
       header.pragma = "STITCH_UNROLL";
@@ -280,22 +316,29 @@ class KernelLowering {
     parent.after_child.clear();
   }
 
+  Index leaf_index(NodeId root) {
+    return index_from_atoms(schedule_.spaces.atoms, space_of(schedule_, root).dims, values_.vars);
+  }
+
   void lower_leaf(int block, const std::vector<NodeId>& roots) {
+    // All are evaluated before any is stored: a store may replace what another root reads.
+    std::vector<Scalar> results;
     for (NodeId root : roots) {
-      const RootSpace& space = space_of(schedule_, root);
-      Index index = index_from_atoms(schedule_.spaces.atoms, space.dims, values_.vars);
-      const bool is_reduction = family(graph_[root]) == Family::kReduce;
-      values_.unrounded_root = is_reduction ? NodeId() : root;
-      Handle handle = walk_root(graph_, values_, root, index);
+      const Index index = leaf_index(root);
+      values_.unrounded_root = family(graph_[root]) == Family::kReduce ? NodeId() : root;
+      const Handle handle = walk_root(graph_, values_, root, index);
       values_.unrounded_root = NodeId();
-      const Scalar value = values_.values[handle];
-      if (is_reduction) {
-        reductions_.accumulate(root, value);
-      } else {
-        const IndexExpr offset = element_offset(graph_[root].type, index);
-        values_.store(root, offset, value.text, std::max(value.depth, scopes_.depth()),
-                      reductions_.store_predicate(space));
+      results.push_back(values_.values[handle]);
+    }
+    for (size_t i = 0; i < roots.size(); ++i) {
+      const NodeId root = roots[i];
+      if (family(graph_[root]) == Family::kReduce) {
+        reductions_.accumulate(root, results[i]);
+        continue;
       }
+      const IndexExpr offset = element_offset(graph_[root].type, leaf_index(root));
+      values_.store(root, offset, results[i].text, std::max(results[i].depth, scopes_.depth()),
+                    reductions_.store_predicate(space_of(schedule_, root)));
     }
     for (const LeafUse& leaf : leaves_) {
       if (leaf.block == block && leaf.roots == roots) {

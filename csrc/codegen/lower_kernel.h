@@ -19,6 +19,7 @@ struct LoweredKernel {
   std::vector<KernelArgument> pointers;  // p0, p1, ...
   std::vector<Dim> sizes;                // n0, n1, ...
   bool may_fail = false;
+  std::string index_type = "i64";  // "i32" where no offset can exceed it: half the registers
   Dim grid = 1;
 };
 

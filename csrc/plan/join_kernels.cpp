@@ -306,14 +306,19 @@ class Joiner {
     return changed;
   }
 
+  // A cut names a value that one side makes and the root of the other that reads it.
   std::vector<Cut> find_cuts() const {
     std::vector<Cut> cuts;
     std::set<std::pair<NodeId, NodeId>> listed;
     for (const auto& [pair, verdict] : refused_) {
-      const NodeId from = pair.first.back(), to = pair.second.front();
-      const int a = unit_of_[from.index()], b = unit_of_[to.index()];
-      if (a == b || !units_[b].reads.count(a) || !listed.insert({from, to}).second) continue;
-      cuts.push_back({from, to, verdict});
+      const int a = unit_of_[pair.first.back().index()], b = unit_of_[pair.second.back().index()];
+      if (a == b) continue;
+      for (NodeId reader : units_[b].roots) {
+        for (NodeId read : find_reads({reader}, b)) {
+          if (maker(read) != a || !listed.insert({read, reader}).second) continue;
+          cuts.push_back({read, reader, verdict});
+        }
+      }
     }
     return cuts;
   }

@@ -22,9 +22,7 @@ struct PlanOptions {
 StitchPlan plan_stitches(const Graph& graph, const KernelJudge& judge, const PlanOptions& options);
 
 // Verdict rules of the planner.
-inline constexpr int kRuleCycle = 1;        // something outside must run between the two
-inline constexpr int kRuleNoParallel = 20;  // joined, too few blocks would be left
-inline constexpr int kRuleUnbounded = 21;   // a value on chip would have no static size
-inline constexpr int kRuleSlower = 22;      // the model predicts more time than for two kernels
+inline constexpr int kRuleCycle = 1;    // something outside must run between the two
+inline constexpr int kRuleSlower = 22;  // the model predicts more time than for two kernels
 
 }  // namespace stitch

@@ -49,6 +49,8 @@ struct LoopBlock {
 enum class Scheme { kIndependent, kLocal, kWarp, kRegional, kCluster, kGlobal, kStore };
 const char* to_string(Scheme scheme);
 
+inline constexpr int kMostThreads = 1024;
+
 struct KernelSchedule {
   const DeviceSpec* device = nullptr;
   Spaces spaces;
@@ -58,6 +60,7 @@ struct KernelSchedule {
   std::vector<LoopBlock> blocks;     // blocks[0] is the kernel's body
   std::vector<NodeId> kept_on_chip;  // pointwise values kept in arrays between loop nests
   int threads = 1;
+  int most_threads = kMostThreads;  // fewer where the compiled kernel spilled
   Dim grid = 1;
   int shared_bytes = 0;
   std::map<NodeId, Scheme> schemes;  // per root and kept value

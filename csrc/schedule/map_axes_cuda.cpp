@@ -10,7 +10,6 @@ namespace stitch {
 namespace {
 
 constexpr int kWarp = 32;
-constexpr int kMaxThreads = 1024;
 constexpr int kBlockThreads = 256;   // where nothing asks for more
 constexpr int kColumnThreads = 512;  // column reductions: 16 warps share the rows
 constexpr int kMaxVector = 8;
@@ -164,7 +163,7 @@ struct Mapper {
     const int64_t per_thread = 2 * axis(contiguous).vector;
     const uint64_t wanted = static_cast<uint64_t>(std::max<int64_t>(1, inside / per_thread));
     const int block =
-        static_cast<int>(std::clamp<uint64_t>(std::bit_ceil(wanted), kWarp, kMaxThreads));
+        static_cast<int>(std::clamp<uint64_t>(std::bit_ceil(wanted), kWarp, schedule.most_threads));
     free_threads = block;
     assign(contiguous, block);
     for (size_t i = order.size(); i-- > 0;) {
@@ -200,7 +199,7 @@ struct Mapper {
                                    schedule.device->multiprocessors) {
       lanes.vector /= 2;
     }
-    free_threads = kColumnThreads;
+    free_threads = std::min(kColumnThreads, schedule.most_threads);
     assign(contiguous, kWarp);
     for (size_t i = 0; i < order.size(); ++i) {
       const int a = order[i];

@@ -53,9 +53,11 @@ std::vector<bool> find_loads(const Graph& graph, const PlannedKernel& kernel) {
 }
 
 KernelSchedule schedule_kernel(const Graph& graph, const PlannedKernel& kernel,
-                               const DeviceSpec& device, int worker_threads, SymbolTable& symbols) {
+                               const DeviceSpec& device, int worker_threads, SymbolTable& symbols,
+                               int most_threads) {
   KernelSchedule schedule;
   schedule.device = &device;
+  schedule.most_threads = most_threads;
   const std::vector<bool> is_load = find_loads(graph, kernel);
   SpacesOrNot found = find_spaces(graph, kernel.roots, is_load);
   STITCH_CHECK(found.verdict.ok, "a planned kernel cannot be scheduled: " << found.verdict.why);

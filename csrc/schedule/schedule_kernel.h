@@ -5,9 +5,11 @@
 
 namespace stitch {
 
+// Blocks have at most `most_threads` threads (a power of two): fewer leave more registers to each.
 // `symbols` is the graph's table; block counts of ragged symbolic extents are added to it.
 KernelSchedule schedule_kernel(const Graph& graph, const PlannedKernel& kernel,
-                               const DeviceSpec& device, int worker_threads, SymbolTable& symbols);
+                               const DeviceSpec& device, int worker_threads, SymbolTable& symbols,
+                               int most_threads = kMostThreads);
 // is_load[n]: n is read from memory when this kernel needs it.
 std::vector<bool> find_loads(const Graph& graph, const PlannedKernel& kernel);
 

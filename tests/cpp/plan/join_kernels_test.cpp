@@ -30,8 +30,7 @@ TEST_P(Joins, ASoftmaxIsOneKernelThatStoresOnlyItsResult) {
   const Planned planned = plan(kSoftmax);
   ASSERT_EQ(planned.plan.kernels.size(), 1u) << to_string(planned.plan, planned.graph);
   EXPECT_EQ(planned.plan.kernels[0].roots.size(), 3u);
-  EXPECT_EQ(planned.plan.kernels[0].stores,
-            std::vector<NodeId>{planned.graph.outputs[0].node});
+  EXPECT_EQ(planned.plan.kernels[0].stores, std::vector<NodeId>{planned.graph.outputs[0].node});
   EXPECT_EQ(planned.plan.kernels[0].loads, planned.graph.inputs);
 }
 

@@ -79,8 +79,8 @@ inline Planned schedule_together(const std::string& text, const std::string& tar
     }
   }
   planned.plan.kernels = {kernel};
-  planned.schedules.push_back(schedule_kernel(graph, kernel, device_spec(target), kTestWorkers,
-                                              planned.graph.symbols));
+  planned.schedules.push_back(
+      schedule_kernel(graph, kernel, device_spec(target), kTestWorkers, planned.graph.symbols));
   return planned;
 }
 

@@ -62,8 +62,8 @@ TEST(SplitReductions, ReductionsOfOneTensorAreSplitAlongOneAxis) {
 }
 
 TEST(SplitReductions, TheHostSplitsForItsWorkers) {
-  const Graph graph = split("%x = input : f32[16384,256]\n%y = sum(%x){axes=[0]}\noutputs (%y)\n",
-                            "cpu");
+  const Graph graph =
+      split("%x = input : f32[16384,256]\n%y = sum(%x){axes=[0]}\noutputs (%y)\n", "cpu");
   const Operands operands = operands_of(graph, OpKind::k_sum);
   ASSERT_EQ(operands.size(), 2u);
   EXPECT_EQ(operands[0], "f32[32,512,256]");
@@ -87,18 +87,19 @@ TEST(SplitReductions, IntegersArePaddedWithTheirOwnExtremes) {
   const Graph smallest = split("%x = input : i32[1000003]\n%y = amin(%x)\noutputs (%y)\n");
   const Graph largest = split("%x = input : u8[1000003]\n%y = amax(%x)\noutputs (%y)\n");
   for (const Node& node : smallest.nodes) {
-    if (node.op == OpKind::k_pad) EXPECT_EQ(node.integer, INT32_MAX);
+    if (node.op != OpKind::k_pad) continue;
+    EXPECT_EQ(node.integer, INT32_MAX);
   }
   for (const Node& node : largest.nodes) {
-    if (node.op == OpKind::k_pad) EXPECT_EQ(node.integer, 0);
+    if (node.op != OpKind::k_pad) continue;
+    EXPECT_EQ(node.integer, 0);
   }
   EXPECT_EQ(operands_of(smallest, OpKind::k_amin).size(), 2u);
   EXPECT_EQ(operands_of(largest, OpKind::k_amax).size(), 2u);
 }
 
 TEST(SplitReductions, PartialSumsKeepTheAccumulatorsPrecision) {
-  const Graph graph =
-      split("%x = input : f16[1048576]\n%y = sum(%x) : f16\noutputs (%y)\n");
+  const Graph graph = split("%x = input : f16[1048576]\n%y = sum(%x) : f16\noutputs (%y)\n");
   std::vector<DType> dtypes;
   for (const Node& node : graph.nodes) {
     if (node.op == OpKind::k_sum) dtypes.push_back(node.type.dtype);
@@ -127,7 +128,8 @@ TEST(SplitReductions, SymbolicExtentsArePaddedToPieces) {
   for (int64_t length : {1, 5, 244, 245, 1000003}) {
     const std::vector<int64_t> symbols = graph.symbols.evaluate({length});
     for (const Node& node : graph.nodes) {
-      if (node.op == OpKind::k_pad) EXPECT_GE(evaluate(node.type.shape[0], symbols), length);
+      if (node.op != OpKind::k_pad) continue;
+      EXPECT_GE(evaluate(node.type.shape[0], symbols), length);
     }
   }
 }
@@ -148,8 +150,7 @@ TEST(SplitReductions, SquaredDeviationsNeedNoSecondPassAndStayExact) {
 }
 
 TEST(SplitReductions, DeviationsOfUnevenPiecesAreNotSplit) {
-  const Graph graph =
-      split("%x = input : f32[1000003]\n%y = sum_sq_dev(%x) : f32\noutputs (%y)\n");
+  const Graph graph = split("%x = input : f32[1000003]\n%y = sum_sq_dev(%x) : f32\noutputs (%y)\n");
   EXPECT_EQ(operands_of(graph, OpKind::k_sum_sq_dev), Operands{"f32[1000003]"})
       << "padding would count as elements";
 }

@@ -10,8 +10,8 @@ namespace {
 class InPlace : public testing::TestWithParam<const char*> {
  protected:
   bool is_in_place(const std::string& lines) const {
-    const Planned planned = plan_graph(
-        "%x = input : f32[64,64]\n%g = input : f32[64,64]\n" + lines + "\n", GetParam());
+    const Planned planned =
+        plan_graph("%x = input : f32[64,64]\n%g = input : f32[64,64]\n" + lines + "\n", GetParam());
     EXPECT_EQ(planned.plan.in_place.size(), planned.graph.mutations.size());
     return planned.plan.in_place.at(0);
   }
@@ -29,33 +29,39 @@ TEST_P(InPlace, NotWhereAnotherIndexIsRead) {
   EXPECT_FALSE(is_in_place("%y = add(%x, flip(%x){axes=[0]})\nmutate %x <- %y\noutputs (none)"));
   EXPECT_FALSE(
       is_in_place("%y = add(%x, permute(%x){order=[1,0]})\nmutate %x <- %y\noutputs (none)"));
-  EXPECT_FALSE(is_in_place("%i = input : i64[64]\n%y = index(%x, %i){axes=[0]}\n"
-                           "mutate %x <- %y\noutputs (none)"));
+  EXPECT_FALSE(
+      is_in_place("%i = input : i64[64]\n%y = index(%x, %i){axes=[0]}\n"
+                  "mutate %x <- %y\noutputs (none)"));
 }
 
 TEST_P(InPlace, NotWhereAReductionReadsMoreThanTheElement) {
-  EXPECT_FALSE(is_in_place("%y = sub(%x, sum(%x){axes=[1], keepdim})\nmutate %x <- %y\n"
-                           "outputs (none)"));
+  EXPECT_FALSE(
+      is_in_place("%y = sub(%x, sum(%x){axes=[1], keepdim})\nmutate %x <- %y\n"
+                  "outputs (none)"));
 }
 
 TEST_P(InPlace, NotWhereALaterStepReadsTheOldValue) {
-  EXPECT_FALSE(is_in_place("%y = add(%g, 1)\n"
-                           "%m = library(%y, %x){name=\"aten.mm.default\"} : f32[64,64]\n"
-                           "mutate %x <- %y\noutputs (%m)"));
-  EXPECT_FALSE(is_in_place("%y = add(%g, 1)\n"
-                           "%m = library(%y){name=\"aten.mm.default\"} : f32[64,64]\n"
-                           "%z = add(%m, %x)\nmutate %x <- %y\noutputs (%z)"));
+  EXPECT_FALSE(
+      is_in_place("%y = add(%g, 1)\n"
+                  "%m = library(%y, %x){name=\"aten.mm.default\"} : f32[64,64]\n"
+                  "mutate %x <- %y\noutputs (%m)"));
+  EXPECT_FALSE(
+      is_in_place("%y = add(%g, 1)\n"
+                  "%m = library(%y){name=\"aten.mm.default\"} : f32[64,64]\n"
+                  "%z = add(%m, %x)\nmutate %x <- %y\noutputs (%z)"));
 }
 
 TEST_P(InPlace, NotWhereALaterStepReadsThroughAView) {
-  EXPECT_FALSE(is_in_place("%y = add(%g, 1)\n%t = permute(%x){order=[1,0]}\n"
-                           "%m = library(%y, %t){name=\"aten.mm.default\"} : f32[64,64]\n"
-                           "mutate %x <- %y\noutputs (%m)"));
+  EXPECT_FALSE(
+      is_in_place("%y = add(%g, 1)\n%t = permute(%x){order=[1,0]}\n"
+                  "%m = library(%y, %t){name=\"aten.mm.default\"} : f32[64,64]\n"
+                  "mutate %x <- %y\noutputs (%m)"));
 }
 
 TEST_P(InPlace, AfterAnEarlierStepThatReadTheOldValue) {
-  EXPECT_TRUE(is_in_place("%m = library(%x){name=\"aten.mm.default\"} : f32[64,64]\n"
-                          "%y = sub(%x, %m)\nmutate %x <- %y\noutputs (none)"));
+  EXPECT_TRUE(
+      is_in_place("%m = library(%x){name=\"aten.mm.default\"} : f32[64,64]\n"
+                  "%y = sub(%x, %m)\nmutate %x <- %y\noutputs (none)"));
 }
 
 TEST_P(InPlace, NotWhereTheValueOrTheInputIsAlsoReturned) {
@@ -64,13 +70,13 @@ TEST_P(InPlace, NotWhereTheValueOrTheInputIsAlsoReturned) {
 }
 
 TEST_P(InPlace, NotWhereOneValueIsStoredTwice) {
-  EXPECT_FALSE(
-      is_in_place("%y = add(%x, 1)\nmutate %x <- %y\nmutate %g <- %y\noutputs (none)"));
+  EXPECT_FALSE(is_in_place("%y = add(%x, 1)\nmutate %x <- %y\nmutate %g <- %y\noutputs (none)"));
 }
 
 TEST_P(InPlace, NotWhereTheStridesDiffer) {
-  EXPECT_FALSE(is_in_place("%y = layout(add(%x, 1)){strides=[1,64]}\nmutate %x <- %y\n"
-                           "outputs (none)"));
+  EXPECT_FALSE(
+      is_in_place("%y = layout(add(%x, 1)){strides=[1,64]}\nmutate %x <- %y\n"
+                  "outputs (none)"));
 }
 
 TEST_P(InPlace, NotWhereTheValueIsItselfAnInput) {

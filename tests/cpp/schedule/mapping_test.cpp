@@ -80,22 +80,23 @@ TEST_P(MappingRules, NoReducedAxisIsCutIntoBlocks) {
     const KernelSchedule s = schedule(GetParam(), target);
     for (const MappedAxis& axis : s.axes) {
       for (const RootSpace& space : s.spaces.roots) {
-        if (role_of(space, axis.axis) == Role::kReduced) EXPECT_FALSE(axis.in_grid) << target;
+        const bool is_reduced = role_of(space, axis.axis) == Role::kReduced;
+        EXPECT_FALSE(is_reduced && axis.in_grid) << target;
       }
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Shapes, MappingRules,
-    testing::Values(pointwise("f32[1]"), pointwise("f32[7]"), pointwise("f16[8192,3072]"),
-                    pointwise("f32[1000003]"), pointwise("bf16[s0,s1]"), pointwise("i64[31,33]"),
-                    row_softmax("f32[4096,1024]"), row_softmax("bf16[3,50257]"),
-                    row_softmax("f32[s0,1000]"), row_softmax("f32[1000,s1]"),
-                    row_softmax("f16[s0,s1*8]"), row_softmax("f32[100000,3]"),
-                    row_softmax("f64[2,131]"), column_sum("f32[16384,768]"),
-                    column_sum("f32[17,3]"), column_sum("f16[s0,s1]"),
-                    column_sum("f32[1000003,1]")));
+INSTANTIATE_TEST_SUITE_P(Shapes, MappingRules,
+                         testing::Values(pointwise("f32[1]"), pointwise("f32[7]"),
+                                         pointwise("f16[8192,3072]"), pointwise("f32[1000003]"),
+                                         pointwise("bf16[s0,s1]"), pointwise("i64[31,33]"),
+                                         row_softmax("f32[4096,1024]"),
+                                         row_softmax("bf16[3,50257]"), row_softmax("f32[s0,1000]"),
+                                         row_softmax("f32[1000,s1]"), row_softmax("f16[s0,s1*8]"),
+                                         row_softmax("f32[100000,3]"), row_softmax("f64[2,131]"),
+                                         column_sum("f32[16384,768]"), column_sum("f32[17,3]"),
+                                         column_sum("f16[s0,s1]"), column_sum("f32[1000003,1]")));
 
 TEST(MapAxesCuda, OneThreadMovesSixteenBytes) {
   EXPECT_EQ(last_axis(schedule(pointwise("f32[4096,4096]"))).vector, 4);
@@ -159,6 +160,28 @@ TEST(MapAxesCuda, ColumnSumsKeepLanesOnColumns) {
   EXPECT_EQ(s.axes[0].threads, 16) << "warps share the rows";
 }
 
+// A bias gradient beside a small update: no root runs over both axes, so both use all threads.
+TEST(MapAxesCuda, AxesThatNoRootJoinsShareThreads) {
+  const Planned planned = schedule_together(R"(
+    %x = input : f32[4096,1024]
+    %v = input : f32[256]
+    %rows = sum(%x){axes=[1]}
+    %w = neg(%v)
+    outputs (%rows, %w)
+  )",
+                                            "h200");
+  const KernelSchedule& s = planned.only();
+  const auto groups = find_axis_groups(s, find_axis_facts(planned.graph, s));
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_EQ(groups[0].size(), 2u) << "the most work comes first";
+  const MappedAxis& side = s.axes[groups[1][0]];
+  EXPECT_FALSE(side.in_grid);
+  EXPECT_EQ(side.thread_shift, 0);
+  EXPECT_GT(side.threads, 1);
+  EXPECT_LE(side.threads, s.threads);
+  for (const RootSpace& space : s.spaces.roots) EXPECT_NE(owned_thread_bits(s, space), 0u);
+}
+
 TEST(MapAxesCuda, BlocksOfASymbolicExtentAreASymbol) {
   const Planned planned = schedule_together(pointwise("f32[s0]"), "h200");
   const KernelSchedule& s = planned.only();
@@ -184,11 +207,13 @@ TEST(MapAxesHost, TilesOfTheContiguousAxisKeepVectorsWhole) {
 TEST(MapAxesHost, LongSumsCascade) {
   EXPECT_GT(last_axis(schedule("%x = input : f32[64,100000]\n%y = sum(%x){axes=[1]}\n"
                                "outputs (%y)\n",
-                               "cpu")).chunk,
+                               "cpu"))
+                .chunk,
             0);
   EXPECT_EQ(last_axis(schedule("%x = input : f32[64,100000]\n%y = amax(%x){axes=[1]}\n"
                                "outputs (%y)\n",
-                               "cpu")).chunk,
+                               "cpu"))
+                .chunk,
             0)
       << "a maximum has no rounding error";
   EXPECT_EQ(last_axis(schedule(row_softmax("f32[64,1000]"), "cpu")).chunk, 0);

@@ -74,7 +74,8 @@ TEST(LoopTree, ARootThatLacksAnAxisIsOutsideItsLoop) {
     %m = amax(%x){axes=[1]}
     %y = neg(%m)
     outputs (%y)
-  )", "cpu")),
+  )",
+                                   "cpu")),
             "0{ 1{ amax } neg } ");
 }
 
@@ -84,7 +85,8 @@ TEST(LoopTree, ASecondReductionOfAFirstOnesResultsNests) {
     %m = amax(%x){axes=[1]}
     %y = sum(%m){axes=[0]}
     outputs (%y)
-  )", "cpu")),
+  )",
+                                   "cpu")),
             "0{ 1{ amax } sum } ");
 }
 
@@ -125,7 +127,8 @@ TEST(PlaceValues, TheHostKeepsOnlyWhatIsCostlyToEvaluate) {
     %m = sum(%x){axes=[1], keepdim}
     %y = sub(%x, %m)
     outputs (%y)
-  )", "cpu")),
+  )",
+                                   "cpu")),
             Ops{})
       << "the cache serves the second read";
 }
@@ -148,7 +151,8 @@ TEST(PlaceValues, ValuesReadAtSeveralIndicesAreNotKept) {
     %m = amax(%x){axes=[1], keepdim}
     %y = add(sub(%x, %m), flip(%x){axes=[1]})
     outputs (%y)
-  )", "h200")),
+  )",
+                                   "h200")),
             Ops{});
 }
 
@@ -169,9 +173,9 @@ TEST(PlannedBytes, AGatherCountsTheRowsItReads) {
     %w = input : f32[30000,64]
     %y = index(%w, %i){axes=[0]}
     outputs (%y)
-  )", "h200");
-  EXPECT_EQ(planned_bytes(p.graph, p.plan.kernels[0], p.only()),
-            128 * 8 + 2 * 128 * 64 * 4);
+  )",
+                                      "h200");
+  EXPECT_EQ(planned_bytes(p.graph, p.plan.kernels[0], p.only()), 128 * 8 + 2 * 128 * 64 * 4);
 }
 
 // Row and column sums of one tensor: no axis can be cut into blocks, so one of the two results

@@ -1,0 +1,283 @@
+// Properties of kernel texts; tests/golden/text shows whole ones.
+#include "codegen/emit_kernel.h"
+
+#include <regex>
+
+#include "plan/plan_graph.h"
+#include "support/golden_graphs.h"
+
+namespace stitch {
+namespace {
+
+std::vector<KernelSource> emit(const Planned& planned, const LoweringOptions& options = {}) {
+  std::vector<KernelSource> sources;
+  for (size_t k = 0; k < planned.plan.kernels.size(); ++k) {
+    const PlannedKernel& kernel = planned.plan.kernels[k];
+    const LoweredKernel lowered =
+        lower_kernel(planned.graph, kernel, planned.schedules[k], options);
+    sources.push_back(emit_kernel(planned.graph, kernel, planned.schedules[k], lowered, options));
+  }
+  return sources;
+}
+
+KernelSource emit_one(const std::string& text, const std::string& target,
+                      const LoweringOptions& options = {}) {
+  return emit(schedule_together(text, target), options).front();
+}
+
+bool holds(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+const std::vector<std::string> kTargets = {"cpu", "h200"};
+
+constexpr const char* kSoftmax = R"(
+  %x = input : f32[4096,1024]
+  %e = exp(sub(%x, amax(%x){axes=[1], keepdim}))
+  %y = div(%e, sum(%e){axes=[1], keepdim})
+  outputs (%y)
+)";
+
+TEST(EmitKernel, EveryDefinedNameIsOneTheLoweringMakes) {
+  const std::regex definition(R"((?:const )?(?:[a-z0-9]+|Vec<[^>]*>|Indexed<[^>]*>) (\w+) = )");
+  const std::regex made(R"((s_|x|b|r|ok|i|g|t|p|n)\d+|block)");
+  for (const GoldenGraph& graph : golden_graphs()) {
+    const std::string text = graph.text;
+    if (holds(text, "sum_sq_dev")) continue;  // a rewrite expands it before kernels are planned
+    for (const std::string& target : kTargets) {
+      for (const KernelSource& source : emit(plan_graph(text, target))) {
+        int names = 0;
+        for (std::sregex_iterator at(source.text.begin(), source.text.end(), definition), end;
+             at != end; ++at, ++names) {
+          EXPECT_TRUE(std::regex_match((*at)[1].str(), made)) << (*at)[0] << " in " << source.text;
+        }
+        EXPECT_GT(names, 3) << source.text;
+      }
+    }
+  }
+}
+
+// Nothing a user can write reaches a kernel text: not names, not files, not operators.
+TEST(EmitKernel, HostileNamesAndOriginsNeverReachTheText) {
+  for (const std::string& target : kTargets) {
+    Planned planned = schedule_together(kSoftmax, target);
+    const KernelSource clean = emit(planned).front();
+    for (Node& node : planned.graph.nodes) {
+      node.name = "evil */ \\";
+      node.origin = {"*/ \\\" evil \n#include <evil>", "evil\".py:1\n*/ system(\"evil\");//\\"};
+    }
+    const KernelSource hostile = emit(planned).front();
+    EXPECT_EQ(hostile.text, clean.text);
+    EXPECT_EQ(hostile.name, clean.name);
+    EXPECT_FALSE(holds(hostile.text, "evil"));
+  }
+}
+
+TEST(EmitKernel, TheNameTellsTheOpsAndHashesTheText) {
+  const KernelSource one = emit_one(kSoftmax, "h200");
+  EXPECT_TRUE(std::regex_match(one.name, std::regex("stitch_amax_sub_exp_sum_[0-9a-f]{10}")))
+      << one.name;
+  EXPECT_TRUE(holds(one.text, "STITCH_KERNEL(" + one.name + ", " + std::to_string(one.threads)));
+  EXPECT_EQ(one.name, emit_one(kSoftmax, "h200").name);
+  EXPECT_NE(one.name, emit_one(kSoftmax, "cpu").name);
+}
+
+TEST(EmitKernel, ArgumentsComeInAFixedOrder) {
+  const Planned planned = schedule_together(R"(
+    %x = input : bf16[64,s1]
+    %b = input : f32[s1]
+    %y = add(cast(%x) : f32, %b)
+    outputs (%y)
+  )",
+                                            "h200");
+  const KernelSource source = emit(planned).front();
+  ASSERT_EQ(source.pointers.size(), 3u);
+  EXPECT_EQ(source.pointers[0].value, planned.graph.inputs[0]);
+  EXPECT_EQ(source.pointers[1].value, planned.graph.inputs[1]);
+  EXPECT_TRUE(source.pointers[2].is_store);
+  // Blocks along the ragged columns, and their number.
+  ASSERT_EQ(source.sizes.size(), 2u);
+  EXPECT_EQ(source.sizes[1], Dim::symbol(1));
+  EXPECT_TRUE(holds(source.text,
+                    "(const bf16* __restrict__ p0, const f32* __restrict__ p1, "
+                    "f32* __restrict__ p2, i64 n0, i64 n1, i32* error)"))
+      << source.text;
+}
+
+TEST(EmitKernel, VectorAccessesAskForTheirAlignment) {
+  const KernelSource wide =
+      emit_one("%x = input : f32[64,1024]\n%y = neg(%x)\noutputs (%y)\n", "h200");
+  for (const KernelArgument& argument : wide.pointers) EXPECT_EQ(argument.alignment_bytes, 16);
+  EXPECT_TRUE(holds(wide.text, "load_vec<4>(p0"));
+  EXPECT_TRUE(holds(wide.text, "store_vec(p1"));
+  const KernelSource odd = emit_one("%x = input : f32[1021]\n%y = neg(%x)\noutputs (%y)\n", "h200");
+  for (const KernelArgument& argument : odd.pointers) EXPECT_EQ(argument.alignment_bytes, 4);
+  EXPECT_FALSE(holds(odd.text, "load_vec"));
+}
+
+TEST(EmitKernel, AnOffsetThatIsNoMultipleOfTheWidthIsNotAVectorLoad) {
+  const KernelSource source = emit_one(R"(
+    %x = input : f32[64,1025]
+    %y = neg(slice(%x){dim=1, start=1, count=1024})
+    outputs (%y)
+  )",
+                                       "h200");
+  EXPECT_FALSE(holds(source.text, "load_vec")) << source.text;
+  EXPECT_EQ(source.pointers[0].alignment_bytes, 4);
+}
+
+TEST(EmitKernel, RaggedThreadsNeitherStoreNorAccumulate) {
+  const KernelSource source = emit_one(R"(
+    %x = input : f32[64,50257]
+    %y = sub(%x, amax(%x){axes=[1], keepdim})
+    outputs (%y)
+  )",
+                                       "h200");
+  EXPECT_TRUE(holds(source.text, "(ok1) ? s_")) << source.text;
+  EXPECT_TRUE(holds(source.text, ": Max::identity<f32>()"));
+  EXPECT_TRUE(holds(source.text, "if (ok1) p1["));
+}
+
+TEST(EmitKernel, OneThreadStoresAReplicatedResult) {
+  const KernelSource source =
+      emit_one("%x = input : f32[64,1024]\n%y = sum(%x){axes=[1]}\noutputs (%y)\n", "h200");
+  EXPECT_TRUE(holds(source.text, "if (((tid() & 127) == 0)) p1[x0] = ")) << source.text;
+}
+
+TEST(EmitKernel, SharedMemoryIsDeclaredOnlyWhereWarpsMeet) {
+  EXPECT_TRUE(holds(emit_one(kSoftmax, "h200").text, "STITCH_SHARED(u8, shared, "));
+  const KernelSource narrow =
+      emit_one("%x = input : f32[65536,64]\n%y = sum(%x){axes=[1]}\noutputs (%y)\n", "h200");
+  EXPECT_FALSE(holds(narrow.text, "shared"));
+  EXPECT_FALSE(holds(emit_one(kSoftmax, "cpu").text, "shared"));
+}
+
+TEST(EmitKernel, IndicesReadFromMemoryAreChecked) {
+  for (const std::string& target : kTargets) {
+    const KernelSource gather = emit_one(R"(
+      %w = input : f32[100,16]
+      %i = input : i64[8]
+      %y = index(%w, %i){axes=[0]}
+      outputs (%y)
+    )",
+                                         target);
+    EXPECT_TRUE(gather.may_fail);
+    EXPECT_TRUE(holds(gather.text, "check_index(i64(s_")) << gather.text;
+    EXPECT_TRUE(holds(gather.text, "i64(100), error)"));
+    EXPECT_FALSE(emit_one(kSoftmax, target).may_fail);
+  }
+}
+
+TEST(EmitKernel, AGuardedIndexIsCheckedOnlyWhereItIsRead) {
+  const KernelSource source = emit_one(R"(
+    %w = input : f32[100,16]
+    %i = input : i64[8]
+    %y = pad(index(%w, %i){axes=[0]}){before=[1,0], shape=[10,16]}
+    outputs (%y)
+  )",
+                                       "cpu");
+  EXPECT_TRUE(std::regex_search(
+      source.text, std::regex(R"(check_index\(i64\(\(s_\d+ \? i64\(s_\d+\) : i64\(0\)\)\))")))
+      << source.text;
+}
+
+// Small tensors can still make large indices: values counted or flattened past 32 bits.
+TEST(EmitKernel, IndicesPastThirtyTwoBitsAreComputedInSixtyFour) {
+  for (const char* text : {
+           "%x = input : f32[65536,65537]\n%y = neg(%x)\noutputs (%y)\n",
+           "%a = input : f32[65536,1]\n%b = input : f32[65537]\n"
+           "%y = argmax(add(%a, %b))\noutputs (%y)\n",
+           "%y = iota{count=1000000, step=1000000} : i64\noutputs (%y)\n",
+       }) {
+    const std::string source = emit_one(text, "h200").text;
+    EXPECT_FALSE(std::regex_search(source, std::regex(R"(const i32 [xbr]\d)"))) << source;
+  }
+}
+
+TEST(EmitKernel, NumbersAreExact) {
+  auto text_of = [](const std::string& dtype, const std::string& number) {
+    return emit_one("%x = input : " + dtype + "[8]\n%c = full{" + number + "} : " + dtype +
+                        "\n%y = maximum(%x, %c)\noutputs (%y)\n",
+                    "cpu")
+        .text;
+  };
+  EXPECT_TRUE(holds(text_of("f32", "number=0.1"), "0x1.99999ap-4f"));
+  EXPECT_TRUE(holds(text_of("f64", "number=0.1"), "0x1.999999999999ap-4"));
+  EXPECT_TRUE(holds(text_of("f32", "number=-inf"), "-infinity<f32>()"));
+  EXPECT_TRUE(holds(text_of("f32", "number=nan"), "quiet_nan<f32>()"));
+  EXPECT_TRUE(holds(text_of("f32", "number=1e300"), "infinity<f32>()"));
+  EXPECT_TRUE(holds(text_of("f32", "number=-0.0"), "-0x0p+0f"));
+  EXPECT_TRUE(holds(text_of("i64", "value=9007199254740993"), "9007199254740993LL"));
+  EXPECT_TRUE(holds(text_of("i64", "value=-9223372036854775808"), "(-9223372036854775807LL - 1)"));
+}
+
+TEST(EmitKernel, AliasedMemoryIsNotRestricted) {
+  const std::string text = R"(
+    %x = input : f32[64,64]
+    %y = add(%x, 1)
+    mutate %x <- %y
+    outputs (none)
+  )";
+  for (const std::string& target : kTargets) {
+    const Planned planned = schedule_together(text, target);
+    const Mutation& mutation = planned.graph.mutations[0];
+    const KernelSource in_place = emit(planned, {false, {mutation.input, mutation.value}}).front();
+    EXPECT_FALSE(holds(in_place.text, "__restrict__")) << in_place.text;
+    EXPECT_TRUE(holds(emit(planned).front().text, "__restrict__"));
+  }
+}
+
+// Two states that replace each other: whatever is stored in place, the old values are read first.
+TEST(EmitKernel, ReadsOfAReplacedInputComeBeforeItsStore) {
+  const std::string text = R"(
+    %x = input : f32[61,67]
+    %y = input : f32[61,67]
+    %a = neg(%y)
+    %b = abs(%x)
+    mutate %x <- %a
+    mutate %y <- %b
+    outputs (none)
+  )";
+  for (const std::string& target : kTargets) {
+    const Planned planned = plan_graph(text, target);
+    for (size_t m = 0; m < planned.plan.in_place.size(); ++m) {
+      if (!planned.plan.in_place[m]) continue;
+      const Mutation& mutation = planned.graph.mutations[m];
+      for (const KernelSource& source : emit(planned, {false, {mutation.input, mutation.value}})) {
+        std::string load, store;
+        for (size_t p = 0; p < source.pointers.size(); ++p) {
+          const KernelArgument& argument = source.pointers[p];
+          const std::string element = "p" + std::to_string(p) + "[";
+          if (argument.value == mutation.input) load = "= " + element;
+          if (argument.value == mutation.value && argument.is_store) store = element;
+        }
+        if (load.empty() || store.empty()) continue;
+        EXPECT_LT(source.text.rfind(load), source.text.find(store)) << target << "\n"
+                                                                    << source.text;
+      }
+    }
+  }
+}
+
+TEST(EmitKernel, EagerCastsRoundEveryNarrowResult) {
+  const std::string text = R"(
+    %x = input : bf16[64]
+    %y = mul(exp(%x), %x)
+    outputs (%y)
+  )";
+  LoweringOptions eager;
+  eager.emulate_eager_casts = true;
+  EXPECT_TRUE(holds(emit_one(text, "h200", eager).text, "round_to<bf16>(exp(")) << "rounds twice";
+  EXPECT_FALSE(holds(emit_one(text, "h200").text, "round_to<bf16>")) << "the store rounds";
+}
+
+TEST(EmitKernel, HostMaximaKeepNanAndVectorise) {
+  const std::string text = emit_one(kSoftmax, "cpu").text;
+  EXPECT_TRUE(std::regex_search(text, std::regex(R"(omp simd reduction\(max:s_\d+\) )"
+                                                 R"(reduction\(\|:s_\d+\))")))
+      << text;
+  EXPECT_TRUE(holds(text, "? quiet_nan<f32>() : "));
+}
+
+}  // namespace
+}  // namespace stitch
