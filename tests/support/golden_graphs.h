@@ -11,15 +11,14 @@ struct GoldenGraph {
   const char* text;
 };
 
-inline const std::vector<GoldenGraph>& golden_graphs() {
-  static const std::vector<GoldenGraph> graphs = {
-      {"softmax", R"(
+inline const std::vector<GoldenGraph> kGoldenGraphs = {
+    {"softmax", R"(
         %x = input : f32[4096,1024]
         %e = exp(sub(%x, amax(%x){axes=[1], keepdim}))
         %y = div(%e, sum(%e){axes=[1], keepdim})
         outputs (%y)
       )"},
-      {"dynamic_softmax", R"(
+    {"dynamic_softmax", R"(
         symbols s0 = input(0) hint 4096, s1 = input(1) hint 1000
         %x = input : bf16[s0,s1]
         %f = cast(%x) : f32
@@ -27,7 +26,7 @@ inline const std::vector<GoldenGraph>& golden_graphs() {
         %y = cast(div(%e, sum(%e){axes=[1], keepdim})) : bf16
         outputs (%y)
       )"},
-      {"layernorm", R"(
+    {"layernorm", R"(
         %x = input : bf16[8192,1024]
         %w = input : bf16[1024]
         %b = input : bf16[1024]
@@ -38,7 +37,7 @@ inline const std::vector<GoldenGraph>& golden_graphs() {
         %y = cast(add(mul(%n, cast(%w) : f32), cast(%b) : f32)) : bf16
         outputs (%y)
       )"},
-      {"groupnorm", R"(
+    {"groupnorm", R"(
         %x = input : f16[8,64,32,32]
         %w = input : f16[64]
         %b = input : f16[64]
@@ -52,26 +51,26 @@ inline const std::vector<GoldenGraph>& golden_graphs() {
         %y = cast(add(mul(%c, %w4), %b4)) : f16
         outputs (%y)
       )"},
-      {"column_sum", R"(
+    {"column_sum", R"(
         %x = input : f32[16384,768]
         %y = sum(%x){axes=[0]}
         outputs (%y)
       )"},
-      {"sums_and_max", R"(
+    {"sums_and_max", R"(
         %x = input : f32[4096,4096]
         %columns = sum(%x){axes=[0]}
         %rows = sum(%x){axes=[1]}
         %largest = amax(%x)
         outputs (%columns, %rows, %largest)
       )"},
-      {"gelu_with_bias", R"(
+    {"gelu_with_bias", R"(
         %x = input : bf16[8192,3072]
         %bias = input : bf16[3072]
         %f = add(cast(%x) : f32, cast(%bias) : f32)
         %y = cast(mul(mul(%f, 0.5), add(erf(mul(%f, 0.7071067811865476)), 1))) : bf16
         outputs (%y)
       )"},
-      {"rope", R"(
+    {"rope", R"(
         %q = input : f16[4,16,512,64]
         %cos = input : f16[512,64]
         %sin = input : f16[512,64]
@@ -81,7 +80,7 @@ inline const std::vector<GoldenGraph>& golden_graphs() {
         %y = add(mul(%q, %cos), mul(%rotated, %sin))
         outputs (%y)
       )"},
-      {"embedding_layernorm", R"(
+    {"embedding_layernorm", R"(
         %tokens = input : i64[8,128]
         %words = input : f32[30522,768]
         %positions = input : f32[128,768]
@@ -94,13 +93,13 @@ inline const std::vector<GoldenGraph>& golden_graphs() {
         %y = add(mul(%n, %w), %b)
         outputs (%y)
       )"},
-      {"argmax", R"(
+    {"argmax", R"(
         %x = input : f32[1024,50257]
         %y = argmax(%x){axes=[1]}
         outputs (%y)
       )"},
-  };
-  return graphs;
-}
+};
+
+inline const std::vector<GoldenGraph>& golden_graphs() { return kGoldenGraphs; }
 
 }  // namespace stitch
