@@ -9,7 +9,8 @@ PYTHON ?= $(shell for python in python3 python3.12 python3.11 python; do \
   && { echo $$python; break; }; done)
 
 .NOTPARALLEL:
-.PHONY: setup build build-tests test test-cpp test-python demo bench lint format clean
+FUZZ_SEEDS := 1000
+.PHONY: fuzz setup build build-tests test test-cpp test-python demo bench lint format clean
 
 build: $(VENV)/ready_build
 	@$(PY) tools/build_core.py _core
@@ -43,6 +44,9 @@ demo: build
 
 bench: build
 	@$(PY) -m benchmarks.run $(if $(YARDSTICK),--yardstick $(YARDSTICK))
+
+fuzz: build
+	@$(PY) tests/fuzz/random_programs.py --seeds $(FUZZ_SEEDS)
 
 lint: $(VENV)/ready_lint
 	@status=0; for check in format layers sizes; do \
