@@ -40,6 +40,7 @@ Graph rewrite(const Graph& imported, const DeviceSpec& device, int workers) {
 // Scores a candidate by the schedule it would get.
 KernelScore judge(const Graph& graph, const PlannedKernel& kernel, const DeviceSpec& device,
                   int workers) {
+  if (Verdict few = check_arguments(kernel); !few) return {few, 0};
   SpacesOrNot found = find_spaces(graph, kernel.roots, find_loads(graph, kernel));
   if (!found.verdict) return {found.verdict, 0};
   SymbolTable symbols = graph.symbols;

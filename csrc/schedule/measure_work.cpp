@@ -140,4 +140,13 @@ Verdict check_statements(const KernelSchedule& schedule) {
                                           " that compile in reasonable time");
 }
 
+Verdict check_arguments(const PlannedKernel& kernel) {
+  constexpr size_t kMostPointers = 480;  // 8 bytes each; the rest is for sizes and the error flag
+  const size_t pointers = kernel.loads.size() + kernel.stores.size();
+  if (kernel.roots.size() < 2 || pointers <= kMostPointers) return Verdict::yes();
+  return Verdict::no(kRuleManyArguments, "the kernel would have " + std::to_string(pointers) +
+                                             " tensors; a launch takes " +
+                                             std::to_string(kMostPointers));
+}
+
 }  // namespace stitch

@@ -15,4 +15,9 @@ inline constexpr int kRuleLongKernel = 24;
 // Compile time grows faster than the text (NVRTC 13: 0.6 s for 1,000 statements, 3.6 s for 4,000).
 Verdict check_statements(const KernelSchedule& schedule);
 
+inline constexpr int kRuleManyArguments = 25;
+
+// A launch carries 4 KiB of arguments on every architecture we name (CUDA programming guide).
+Verdict check_arguments(const PlannedKernel& kernel);
+
 }  // namespace stitch
