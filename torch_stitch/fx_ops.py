@@ -296,7 +296,8 @@ def gather(im, node, x, dim, index, **kwargs):
         return NotImplemented
     if node.target._opname == "gather":
         return im.b.gather(x, index, dim)
-    return im.b.index(x, [index], [dim])
+    one = im.b.reshape(index, im.dims([1])) if not node.args[2].meta["val"].dim() else index
+    return im.b.index(x, [one], [dim])
 
 
 @rule("aten.index.Tensor")

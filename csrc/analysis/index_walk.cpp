@@ -114,8 +114,30 @@ struct Walker {
     }
   }
 
+  // Every index of the output is an index of every part, so all are read and one is chosen.
+  std::optional<Handle> read_equal_parts(const Node& node, const Index& index, int guard) {
+    const int64_t dim = node.ints[0], extent = equal_part(graph, node);
+    if (extent == 0) return std::nullopt;
+    const IndexExpr piece = sink.vars.divide(index[dim], extent);
+    for (const auto& [var, coefficient] : piece.terms) {
+      if (sink.vars[var].kind != IndexVar::Kind::kAtom) return std::nullopt;
+    }
+    Index inside = index;
+    inside[dim] = sink.vars.remainder(index[dim], extent);
+    std::optional<Handle> result;
+    for (size_t i = node.inputs.size(); i-- > 0;) {
+      const Handle part = value(node.inputs[i], inside, guard);
+      const int64_t at = static_cast<int64_t>(i);
+      result = result ? sink.choose(sink.begin_guard({piece, at, at + 1}, 0), part, *result,
+                                    node.type.dtype)
+                      : part;
+    }
+    return result;
+  }
+
   // Parts are tried last to first, so that part i is chosen where index < end of part i.
   Handle read_cat(const Node& node, const Index& index, int guard) {
+    if (auto chosen = read_equal_parts(node, index, guard)) return *chosen;
     const int64_t dim = node.ints[0];
     std::vector<Dim> begin{0};
     for (NodeId part : node.inputs) begin.push_back(begin.back() + graph[part].type.shape[dim]);
@@ -192,6 +214,17 @@ struct Walker {
 };
 
 }  // namespace
+
+int64_t equal_part(const Graph& graph, const Node& cat) {
+  constexpr size_t kMostParts = 4;  // all are evaluated
+  const int64_t dim = cat.ints[0];
+  const Dim& extent = graph[cat.inputs[0]].type.shape[dim];
+  if (cat.inputs.size() > kMostParts || !extent.is_constant()) return 0;
+  const bool equal = std::all_of(cat.inputs.begin(), cat.inputs.end(), [&](NodeId part) {
+    return graph[part].type.shape[dim] == extent;
+  });
+  return equal ? extent.value() : 0;
+}
 
 IndexExpr element_offset(const TensorType& type, const Index& index) {
   IndexExpr offset;

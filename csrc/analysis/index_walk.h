@@ -41,6 +41,10 @@ class WalkSink {
   IndexVars vars;
 };
 
+// Extent of the parts of a cat along its dimension when they are few, equal and static, else 0:
+// such a cat refines into atoms [parts, part] and needs no masked reads (DESIGN.md 3, rule 5).
+int64_t equal_part(const Graph& graph, const Node& cat);
+
 Handle walk(const Graph& graph, WalkSink& sink, NodeId value, const Index& index, int guard = 0);
 // The operand a reduction or a root's own expression reads, without consulting `find` for the root.
 Handle walk_root(const Graph& graph, WalkSink& sink, NodeId root, const Index& index);

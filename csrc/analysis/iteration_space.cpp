@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "analysis/index_walk.h"
+
 namespace stitch {
 namespace {
 
@@ -181,10 +183,19 @@ class Tracer {
                                const SeenDims& dims) {
     SeenDims out(type.rank());
     if (node.op == OpKind::k_index) return out;  // loads by data: nothing to share
+    if (node.op == OpKind::k_cat) refine_parts(node, dims, out);
     for (int d = 0; d < type.rank() && d < static_cast<int>(dims.size()); ++d) {
       if (type.shape[d] == node.type.shape[d] && is_same_index(node, operand, d)) out[d] = dims[d];
     }
     return out;
+  }
+
+  // A cat of equal parts: its dimension becomes atoms [parts, part].
+  void refine_parts(const Node& node, const SeenDims& dims, SeenDims& out) {
+    const int64_t extent = equal_part(graph_, node), dim = node.ints[0];
+    if (extent == 0 || !dims[dim]) return;
+    const Dim count = static_cast<int64_t>(node.inputs.size());
+    if (auto pieces = spaces_.atoms.regroup(*dims[dim], {count, extent})) out[dim] = (*pieces)[1];
   }
 
   static bool is_same_index(const Node& node, size_t operand, int dim) {

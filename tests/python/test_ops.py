@@ -25,6 +25,8 @@ FEW = 32  # fewer elements have no typical error, only a worst one
 
 # Variants that stay library calls: a singular value decomposition, rounding to decimal places.
 NOT_STITCHED = ("norm_nuc", "round_decimals_0", "round_decimals_3", "round_decimals_neg_3")
+# What else is called: copies into running statistics, indexing of a 0-d tensor.
+PARTLY_CALLS = ("nn.functional.instance_norm", "index_select")
 
 POINTWISE = """
     abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_not
@@ -78,6 +80,8 @@ def entries(names):
 
 def draw(op, dtype):
     samples = op.sample_inputs("cpu", dtype, requires_grad=False)
+    # A tensor that holds a size makes one of the results' extents depend on data.
+    samples = (s for s in samples if op.name != "narrow" or not isinstance(s.args[1], torch.Tensor))
     plain = [(s.input, tuple(s.args), dict(s.kwargs)) for s in itertools.islice(samples, SAMPLES)]
     return tree_map(lambda x: x.detach().clone() if isinstance(x, torch.Tensor) else x, plain)
 
@@ -132,7 +136,8 @@ def check(op, fn):
     counters = torch_stitch.counters()
     assert not faults, f"{len(faults)} of {len(samples)} samples:\n" + "\n".join(faults)[:3000]
     assert counters["kernels"] > 0, counters
-    assert counters["library_calls"] == 0 and counters["fallback_ops"] == 0, counters
+    assert counters["fallback_ops"] == 0, counters
+    assert counters["library_calls"] == 0 or op.name in PARTLY_CALLS, counters
 
 
 def on_each(op):

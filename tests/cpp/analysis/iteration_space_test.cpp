@@ -111,11 +111,15 @@ TEST(IterationSpace, OneCountingSequenceServesBothSidesOfACausalMask) {
   EXPECT_NE(kernel.last().dims[0], kernel.last().dims[1]);
 }
 
+TEST(IterationSpace, EqualPartsOfACatRefineIntoPartsAndPieces) {
+  EXPECT_EQ(rule_of(std::string(kRowMaximum) + "%y = cat(%m, %m){dim=0}\noutputs (%y)\n"), 0);
+}
+
 TEST(IterationSpace, ReductionsReadAtMovedIndicesAreRefused) {
   for (const char* reader : {
            "%y = neg(slice(%m){dim=0, start=2, count=4})",
            "%y = neg(flip(%m){axes=[0]})",
-           "%y = cat(%m, %m){dim=0}",
+           "%y = cat(%m, slice(%m){dim=0, count=2}){dim=0}",
            "%y = pad(%m){before=[1], shape=[10]}",
            "%y = index(%m, %i){axes=[0]}",
            "%y = gather(%m, %i){dim=0}",
