@@ -113,6 +113,10 @@ def make_program(seed):
     return program, inputs, steps, outputs
 
 
+def layout_of(tensor):
+    return [s for s, n in zip(tensor.stride(), tensor.shape, strict=True) if n > 1]
+
+
 def check(seed):
     """Nothing, or what differs."""
     program, inputs, steps, outputs = make_program(seed)
@@ -123,7 +127,7 @@ def check(seed):
     found = compiled(*inputs)
     for i, (result, eager, reference) in enumerate(zip(found, expected, exact, strict=True)):
         # The stride of a dimension of extent 1 addresses nothing.
-        layouts = [[s for s, n in zip(t.stride(), t.shape, strict=True) if n > 1] for t in (result, eager)]
+        layouts = [layout_of(t) for t in (result, eager)]
         if result.shape != eager.shape or layouts[0] != layouts[1]:
             return f"output {i}: {result.shape} {result.stride()}, eager {eager.stride()}"
         if not torch.equal(result.isfinite(), eager.isfinite()):
