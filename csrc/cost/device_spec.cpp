@@ -4,9 +4,8 @@
 
 namespace stitch {
 
-// Sources: [D] vendor datasheet or CUDA occupancy tables; [M] measured, see
-// shared reference "performance" A.1 and B.1; [S] scaled from the H200's measured / datasheet
-// ratio.
+// Sources: [D] vendor datasheet or CUDA occupancy tables; [M] measured on the named machine, 2026;
+// [S] scaled from the H200's measured / datasheet ratio.
 //
 // dram: H200 copy 4.3 TB/s [M]; others 0.9 of the datasheet (1.56, 3.35, 8.0 TB/s) [S].
 // l2: H800 3942 B/clk, planned as 5.5 TB/s on Hopper [M]; A100 and B200 by clock and width [S].

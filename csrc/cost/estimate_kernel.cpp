@@ -7,7 +7,7 @@ namespace stitch {
 namespace {
 
 // Threads per multiprocessor with 16-byte accesses that keep DRAM busy: 46 KB in flight on an H200
-// (shared reference "performance" B.2).
+// (bandwidth times latency).
 constexpr double kBusyThreads = 1024;
 
 // Share of the device that `blocks` blocks use, the last partial wave included.

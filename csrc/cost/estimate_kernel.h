@@ -17,7 +17,7 @@ struct KernelWork {
 };
 
 // Microseconds: T = launch + max(memory, arithmetic) / occupancy of the device.  The slowest
-// resource decides, not the sum (shared reference "performance" B.2).
+// resource decides, not the sum.
 double estimate_us(const KernelWork& work, const DeviceSpec& device, int worker_threads);
 
 }  // namespace stitch
