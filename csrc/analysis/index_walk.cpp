@@ -163,8 +163,7 @@ struct Walker {
       if (node.dims[d].is(0) && type.shape[d] == node.type.shape[d]) continue;
       inside = sink.begin_guard({index[d], node.dims[d], node.dims[d] + type.shape[d]}, inside);
     }
-    Node fill = node;  // `number` and `integer` mean what they mean for `full`
-    Handle outside = sink.constant(fill);
+    Handle outside = sink.constant(node);  // `number` and `integer` mean what they do for `full`
     if (inside == guard) return value(node.inputs[0], inner, guard);
     return sink.choose(inside, value(node.inputs[0], inner, inside), outside, node.type.dtype);
   }

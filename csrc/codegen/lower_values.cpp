@@ -119,7 +119,7 @@ std::string ValueLowering::in_register(DType dtype, const std::string& loaded) c
 }
 
 // The axis along which this access is one aligned vector per thread; -1 for none.
-int ValueLowering::vector_axis(const IndexExpr& offset, int guard, DType) const {
+int ValueLowering::vector_axis(const IndexExpr& offset, int guard) const {
   for (size_t a = 0; a < schedule_.axes.size(); ++a) {
     const int width = schedule_.axes[a].vector;
     if (width == 1 || !scopes_.coefficient(offset, vars, static_cast<int>(a)).is(1)) continue;
@@ -166,7 +166,7 @@ Handle ValueLowering::load_vector(NodeId value, const IndexExpr& offset, int axi
 
 Handle ValueLowering::load(NodeId value, const IndexExpr& offset, int guard) {
   const TensorType& type = graph_[value].type;
-  const int axis = vector_axis(offset, guard, type.dtype);
+  const int axis = vector_axis(offset, guard);
   if (axis >= 0 && guard == 0) return load_vector(value, offset, axis);
   const std::string base = "p" + std::to_string(pointer(value, false));
   Scopes::Printed at = scopes_.print(offset, vars, values);
@@ -284,7 +284,7 @@ void ValueLowering::store(NodeId root, const IndexExpr& offset, const std::strin
   const bool same = std::string(dtype.device_name) == dtype.register_name;
   const std::string stored =
       same ? text : std::string("convert<") + dtype.device_name + ">(" + text + ")";
-  const int axis = vector_axis(offset, 0, type.dtype);
+  const int axis = vector_axis(offset, 0);
   if (axis < 0) {
     Scopes::Printed at = scopes_.print(offset, vars, values);
     scopes_.append(std::max(at.depth, value_depth), {Statement::Kind::kStore,

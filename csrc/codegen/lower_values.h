@@ -61,7 +61,7 @@ class ValueLowering : public WalkSink {
     }
   };
   Handle let(const std::string& type, const std::string& expr, int depth);
-  int vector_axis(const IndexExpr& offset, int guard, DType dtype) const;
+  int vector_axis(const IndexExpr& offset, int guard) const;
   Handle load_vector(NodeId value, const IndexExpr& offset, int axis);
   std::string in_register(DType dtype, const std::string& loaded) const;
 

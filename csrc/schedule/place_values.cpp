@@ -9,7 +9,6 @@ namespace stitch {
 namespace {
 
 // Arrays of the host live on the worker's stack and should stay in its L2 cache.
-constexpr int64_t kHostArrayBytes = 128 << 10;
 constexpr int64_t kHostTotalBytes = 512 << 10;
 // Registers that addresses, accumulators and temporaries need beside the arrays (probe: 40 values
 // at 1024 threads compile to 62 registers without spills, NVRTC 13).
@@ -147,7 +146,7 @@ struct Placer {
     while (!schedule.kept_on_chip.empty()) {
       NodeId largest = schedule.kept_on_chip.back();
       const int64_t bytes = peak_bytes(largest);
-      if (bytes >= 0 && bytes <= budget && (!on_host || bytes <= kHostArrayBytes * 4)) break;
+      if (bytes >= 0 && bytes <= budget) break;
       std::erase(schedule.kept_on_chip, largest);
     }
     drop_unused();
