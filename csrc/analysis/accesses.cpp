@@ -22,8 +22,11 @@ class AccessSink : public WalkSink {
   }
   void remember(NodeId value, const Index& index, int guard, Handle handle) override {
     known_[{value, index, guard}] = handle;
-    auto [at, first] = out_.evaluated[root_].try_emplace(value, index);
-    if (!first && at->second != index) out_.at_several.insert(value);
+    std::vector<Evaluation>& evaluations = out_.evaluated[root_][value];
+    const Evaluation evaluation{index, guard != 0};
+    if (std::count(evaluations.begin(), evaluations.end(), evaluation) == 0) {
+      evaluations.push_back(evaluation);
+    }
   }
   bool is_load(NodeId value) override { return is_load_[value.index()]; }
   Handle load(NodeId value, const IndexExpr& offset, int guard) override {

@@ -19,14 +19,19 @@ struct Access {
   bool is_guarded = false;
 };
 
+// One of the indices at which a root evaluates a value.
+struct Evaluation {
+  Index index;
+  bool is_guarded = false;  // only where some condition holds
+  friend bool operator==(const Evaluation&, const Evaluation&) = default;
+};
+
 struct Accesses {
   IndexVars vars;
   std::vector<Access> list;
   std::vector<IndexExpr> other_uses;  // indices used as values, in guards and in quotients
-  // root -> what it evaluates or loads (not itself), with the index; a node evaluated at several
-  // indices by one root is in `at_several`.
-  std::map<NodeId, std::map<NodeId, Index>> evaluated;
-  std::set<NodeId> at_several;
+  // root -> what it evaluates or loads (not itself), and where, in the order it comes to it
+  std::map<NodeId, std::map<NodeId, std::vector<Evaluation>>> evaluated;
 };
 
 // Loops over a product of atoms, outermost first; one atom is in exactly one axis.

@@ -14,6 +14,7 @@ namespace stitch {
 namespace {
 
 constexpr int64_t kMaxUnroll = 16;  // trips
+constexpr const char* kUnroll = "STITCH_UNROLL";
 
 // Can no value of the expression, nor a partial sum of it, leave 32 bits?
 bool fits_32_bits(const IndexExpr& expr, const IndexVars& vars) {
@@ -158,7 +159,7 @@ class KernelLowering {
   }
 
   void declare_arrays(int block) {
-    for (NodeId value : schedule_.kept_on_chip) {
+    for (const auto& [value, index] : schedule_.kept_on_chip) {
       std::vector<int> blocks;
       int made_in = -1;
       for (const LeafUse& leaf : leaves_) {
@@ -167,6 +168,10 @@ class KernelLowering {
       }
       if (made_in < 0 || common_block(schedule_, blocks) != block) continue;
       OnChip home{scopes_.fresh(), array_loops(schedule_, value, block, made_in), scopes_.depth()};
+      // Loops that are written out come first, so that the vectorised one walks contiguously.
+      std::stable_partition(home.loops.begin(), home.loops.end(), [&](int loop) {
+        return schedule_.axes[schedule_.loops[loop].axis].is_unrolled;
+      });
       int64_t count = 1;
       for (int loop : home.loops) count *= trip_count(schedule_, loop).value();
       scopes_.append(scopes_.depth(), {Statement::Kind::kArray,
@@ -251,7 +256,7 @@ class KernelLowering {
         Statement::Kind::kLoop, out_.index_type, scopes_.loop_name(loop), "0", "", "", "", 0, {}};
     if (spec.level == LoopSpec::Level::kVector) {
       header.bound = std::to_string(mapped.vector);
-      header.pragma = "STITCH_UNROLL";
+      header.pragma = kUnroll;
       return header;
     }
     if (on_cuda()) {
@@ -260,7 +265,7 @@ class KernelLowering {
       const bool is_short = mapped.serial.is_constant() && !mapped.serial_at_run_time &&
                             mapped.serial.value() <= kMaxUnroll;
       if (is_short || reductions_.uses_array_loop(loop) || keeps_array_over(loop)) {
-        header.pragma = "STITCH_UNROLL";
+        header.pragma = kUnroll;
       }
       return header;
     }
@@ -270,6 +275,7 @@ class KernelLowering {
       return header;
     }
     header.bound = host_end(spec.axis);
+    if (mapped.is_unrolled) header.pragma = kUnroll;
     if (mapped.chunk > 0) {
       const std::string chunk = chunk_loop_name(spec.axis) + " * " + std::to_string(mapped.chunk);
       header.expr = chunk;
@@ -301,9 +307,11 @@ class KernelLowering {
     Statement header = loop_header(loop);
     const std::vector<Statement>& body = scopes_.open.back().statements;
     const bool is_innermost = std::none_of(body.begin(), body.end(), [](const Statement& inner) {
-      return inner.kind == Statement::Kind::kLoop;
+      return inner.kind == Statement::Kind::kLoop && inner.pragma != kUnroll;
     });
-    if (!on_cuda() && is_innermost) header.pragma = reductions_.simd_pragma(block, body);
+    if (!on_cuda() && is_innermost && header.pragma != kUnroll) {
+      header.pragma = reductions_.simd_pragma(block, body);
+    }
     values_.close_scope();
     Scope closed = std::move(scopes_.open.back());
     scopes_.open.pop_back();

@@ -19,6 +19,12 @@ Statement statement(Statement::Kind kind, std::string type, std::string name, st
       {}};
 }
 
+bool checks_index(const std::vector<Statement>& body) {
+  return std::any_of(body.begin(), body.end(), [](const Statement& statement) {
+    return statement.expr.find("check_index(") != std::string::npos || checks_index(statement.body);
+  });
+}
+
 std::vector<NodeId> reductions_below(const Graph& graph, const KernelSchedule& schedule,
                                      int block) {
   std::vector<NodeId> found;
@@ -44,10 +50,7 @@ std::string ReductionLowering::accumulator_type(NodeId root) const {
 }
 
 bool ReductionLowering::is_vectorised_loop(int block) const {
-  if (schedule.device->is_cuda) return false;
-  const std::vector<LoopBlock::Item>& items = schedule.blocks[block].items;
-  return std::none_of(items.begin(), items.end(),
-                      [](const LoopBlock::Item& item) { return item.block >= 0; });
+  return !schedule.device->is_cuda && is_innermost(schedule, block);
 }
 
 std::string ReductionLowering::at(const Level& level) const {
@@ -276,14 +279,11 @@ std::string ReductionLowering::simd_pragma(int block, const std::vector<Statemen
     std::string& names = clauses[op];
     names += (names.empty() ? "" : ",") + name;
   };
-  for (const Statement& statement : body) {
-    if (statement.expr.find("check_index(") != std::string::npos) return "";
-    if (!statement.body.empty()) return "";
-  }
+  if (checks_index(body)) return "";
   for (const auto& [root, stack] : levels) {
     if (stack.empty() || stack.back().opened_by != block) continue;
     const Level& level = stack.back();
-    if (is_arg(graph[root].op)) return "";
+    if (is_arg(graph[root].op) || !level.blocks.empty()) return "";
     if (!level.is_vectorised) continue;
     const std::string name = functor(root);
     const bool is_bool = graph[root].type.dtype == DType::kBool;

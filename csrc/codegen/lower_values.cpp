@@ -76,9 +76,14 @@ Handle ValueLowering::let(const std::string& type, const std::string& expr, int 
   return static_cast<Handle>(values.size()) - 1;
 }
 
-Scalar ValueLowering::element(const OnChip& home) const {
+Scalar ValueLowering::element(const OnChip& home, const FixedAxes& fixed) const {
+  for (size_t l = 0; l < schedule_.loops.size(); ++l) {
+    const bool is_fixed = fixed.count(schedule_.loops[l].axis) > 0;
+    STITCH_CHECK(!is_fixed || std::count(home.loops.begin(), home.loops.end(), l),
+                 "a value is read along an axis that its array does not hold");
+  }
   if (home.loops.empty()) return {home.name, home.depth};
-  Scopes::Printed at = scopes_.position(home.loops);
+  Scopes::Printed at = scopes_.position(home.loops, fixed);
   return {home.name + "[" + at.text + "]", std::max(at.depth, home.depth)};
 }
 
@@ -86,15 +91,17 @@ std::optional<Handle> ValueLowering::find(NodeId value, const Index& index, int 
   auto at = known_.find({value, index, guard});
   if (at != known_.end()) return at->second;
   auto home = on_chip.find(value);
-  if (guard != 0 || !made.count(value) || home == on_chip.end()) return std::nullopt;
+  auto kept = schedule_.kept_on_chip.find(value);
+  const bool is_kept = kept != schedule_.kept_on_chip.end() && made.count(value) > 0;
+  if (!is_kept || home == on_chip.end()) return std::nullopt;
+  auto fixed = find_fixed_axes(schedule_, vars, kept->second, index);
+  if (!fixed) return std::nullopt;
   for (int loop : home->second.loops) {
-    if (scopes_.depth_of_loop(loop) < 0) return std::nullopt;
+    const bool runs = fixed->count(schedule_.loops[loop].axis) == 0;
+    if (runs && scopes_.depth_of_loop(loop) < 0) return std::nullopt;
   }
-  for (const auto& [root, evaluated] : schedule_.accesses.evaluated) {
-    auto canonical = evaluated.find(value);
-    if (canonical != evaluated.end() && canonical->second != index) return std::nullopt;
-  }
-  Scalar scalar = element(home->second);
+  // An element of the array may be read whether or not a guard holds.
+  Scalar scalar = element(home->second, *fixed);
   Handle handle = let(register_type(value), scalar.text, scalar.depth);
   known_[{value, index, guard}] = handle;
   return handle;
@@ -103,9 +110,9 @@ std::optional<Handle> ValueLowering::find(NodeId value, const Index& index, int 
 void ValueLowering::remember(NodeId value, const Index& index, int guard, Handle handle) {
   known_[{value, index, guard}] = handle;
   auto home = on_chip.find(value);
-  const bool is_kept =
-      std::count(schedule_.kept_on_chip.begin(), schedule_.kept_on_chip.end(), value) > 0;
-  if (guard != 0 || !is_kept || home == on_chip.end() || made.count(value)) return;
+  auto kept = schedule_.kept_on_chip.find(value);
+  const bool is_made_here = kept != schedule_.kept_on_chip.end() && kept->second == index;
+  if (guard != 0 || !is_made_here || home == on_chip.end() || made.count(value)) return;
   Scalar target = element(home->second);
   const int depth = std::max(target.depth, values[handle].depth);
   scopes_.append(

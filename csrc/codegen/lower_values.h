@@ -36,8 +36,8 @@ class ValueLowering : public WalkSink {
   void store(NodeId root, const IndexExpr& offset, const std::string& text, int value_depth,
              const std::string& predicate);
   std::string register_type(NodeId value) const;
-  // Element of an on-chip array at the current loop digits.
-  Scalar element(const OnChip& home) const;
+  // Element of an on-chip array at the current loop digits, but those of `fixed`.
+  Scalar element(const OnChip& home, const FixedAxes& fixed = {}) const;
 
   std::optional<Handle> find(NodeId value, const Index& index, int guard) override;
   void remember(NodeId value, const Index& index, int guard, Handle handle) override;

@@ -91,13 +91,21 @@ Scopes::Printed Scopes::print(const IndexExpr& expr, const IndexVars& vars,
   return out;
 }
 
-Scopes::Printed Scopes::position(const std::vector<int>& loops) const {
+Scopes::Printed Scopes::position(const std::vector<int>& loops, const FixedAxes& fixed) const {
   Printed out{"", 0};
   for (int loop : loops) {
     const int64_t trips = trip_count(schedule_, loop).value();
     if (schedule_.loops[loop].level == LoopSpec::Level::kChunk) continue;
     if (out.text.find(' ') != std::string::npos) out.text = "(" + out.text + ")";
     if (!out.text.empty()) out.text += " * " + std::to_string(trips) + " + ";
+    const LoopSpec& spec = schedule_.loops[loop];
+    if (auto at = fixed.find(spec.axis); at != fixed.end()) {
+      // One thread holds the axis, so its index is serial * vector + lane.
+      const int64_t vector = schedule_.axes[spec.axis].vector;
+      const bool is_lane = spec.level == LoopSpec::Level::kVector;
+      out.text += std::to_string(is_lane ? at->second % vector : at->second / vector);
+      continue;
+    }
     out.text += loop_name(loop);
     const int at = depth_of_loop(loop);
     STITCH_CHECK(at > 0, "an array is indexed by a loop that is not open");

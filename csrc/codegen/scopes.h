@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "codegen/kernel_body.h"
-#include "schedule/kernel_schedule.h"
+#include "schedule/fixed_axes.h"
 
 namespace stitch {
 
@@ -54,8 +54,8 @@ class Scopes {
   Dim coefficient(const IndexExpr& expr, const IndexVars& vars, int axis) const;
   int depth_of_loop(int loop) const;  // -1 when not open
   std::string loop_name(int loop) const { return "i" + std::to_string(loop); }
-  // Row-major position inside an array over `loops` at the current digits.
-  Printed position(const std::vector<int>& loops) const;
+  // Row-major position inside an array over `loops` at the current digits, but those of `fixed`.
+  Printed position(const std::vector<int>& loops, const FixedAxes& fixed = {}) const;
 
  private:
   const KernelSchedule& schedule_;

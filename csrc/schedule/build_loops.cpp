@@ -23,6 +23,18 @@ bool reduces_loop(const KernelSchedule& schedule, const RootSpace& space, int lo
   return role_of(space, mapped.axis) == Role::kReduced;
 }
 
+bool is_innermost(const KernelSchedule& schedule, int block) {
+  auto is_unrolled = [&](int at) {
+    const int loop = schedule.blocks[at].loop;
+    return loop >= 0 && schedule.axes[schedule.loops[loop].axis].is_unrolled;
+  };
+  const std::vector<LoopBlock::Item>& items = schedule.blocks[block].items;
+  return !is_unrolled(block) &&
+         std::all_of(items.begin(), items.end(), [&](const LoopBlock::Item& item) {
+           return item.block < 0 || is_unrolled(item.block);
+         });
+}
+
 std::vector<int> path_to(const KernelSchedule& schedule, NodeId root) {
   std::vector<int> path;
   auto search = [&](auto& self, int block) -> bool {

@@ -27,7 +27,8 @@ struct MappedAxis {
   int vector = 1;                   // divides the extent
   int thread_shift = 0;  // the axis owns bits [shift, shift + log2(threads)) of the thread index
   int64_t chunk = 0;     // > 0: the serial loop runs in chunks of this length, sums cascade
-  bool is_exact = true;  // every (block, serial, thread) index lies inside the extent
+  bool is_unrolled = false;  // on the host: a short loop inside the vectorised one, written out
+  bool is_exact = true;      // every (block, serial, thread) index lies inside the extent
 };
 
 struct LoopSpec {
@@ -56,9 +57,10 @@ struct KernelSchedule {
   Spaces spaces;
   Accesses accesses;
   std::vector<MappedAxis> axes;
-  std::vector<LoopSpec> loops;       // global order, outermost first
-  std::vector<LoopBlock> blocks;     // blocks[0] is the kernel's body
-  std::vector<NodeId> kept_on_chip;  // pointwise values kept in arrays between loop nests
+  std::vector<LoopSpec> loops;    // global order, outermost first
+  std::vector<LoopBlock> blocks;  // blocks[0] is the kernel's body
+  // Pointwise values kept in arrays between loop nests, with the index they are made at.
+  std::map<NodeId, Index> kept_on_chip;
   int threads = 1;
   int most_threads = kMostThreads;  // fewer where the compiled kernel spilled
   Dim grid = 1;

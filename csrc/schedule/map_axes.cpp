@@ -5,6 +5,8 @@
 #include <map>
 #include <numeric>
 
+#include "schedule/fixed_axes.h"
+
 namespace stitch {
 
 Role role_of(const RootSpace& space, const Axis& axis) {
@@ -41,6 +43,7 @@ double accessed_bytes(const Graph& graph, const KernelSchedule& schedule, const 
 
 std::vector<AxisFacts> find_axis_facts(const Graph& graph, const KernelSchedule& schedule) {
   std::vector<AxisFacts> facts(schedule.axes.size());
+  for (int a : find_piece_axes(graph, schedule)) facts[a].is_piece = true;
   for (size_t a = 0; a < facts.size(); ++a) {
     AxisFacts& fact = facts[a];
     const Axis& axis = schedule.axes[a].axis;

@@ -47,7 +47,8 @@ struct Mapper {
 
   void assign(int a, int limit) {
     MappedAxis& mapped = axis(a);
-    mapped.threads = pick_threads((facts[a].extent + mapped.vector - 1) / mapped.vector, limit);
+    mapped.threads = pick_threads((facts[a].extent + mapped.vector - 1) / mapped.vector,
+                                  facts[a].is_piece ? 1 : limit);
     mapped.thread_shift = used_bits;
     used_bits += std::countr_zero(static_cast<unsigned>(mapped.threads));
     free_threads = std::max(1, free_threads / mapped.threads);

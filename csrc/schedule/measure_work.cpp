@@ -75,8 +75,8 @@ void add_memory(const Graph& graph, const PlannedKernel& kernel, const KernelSch
   }
 }
 
-// Distinct indices at which a node is evaluated: loop-invariant ones are evaluated once.
-double count_indices(const Graph& graph, const KernelSchedule& schedule, const Index& index) {
+// Elements a node is evaluated at: loop-invariant ones are evaluated once.
+double count_elements(const Graph& graph, const KernelSchedule& schedule, const Index& index) {
   std::vector<VarId> leaves;
   for (const IndexExpr& dim : index) schedule.accesses.vars.collect(dim, leaves);
   std::sort(leaves.begin(), leaves.end());
@@ -102,8 +102,12 @@ void add_root(const Graph& graph, const PlannedKernel& kernel, const KernelSched
   }
   const int thread_copies = schedule.threads >> std::popcount(owned_thread_bits(schedule, space));
   const double copies = block_copies * thread_copies;
-  for (const auto& [node, index] : schedule.accesses.evaluated.at(space.root)) {
-    const double count = std::min(iterations, count_indices(graph, schedule, index)) * copies;
+  for (const auto& [node, evaluations] : schedule.accesses.evaluated.at(space.root)) {
+    double elements = 0;
+    for (const Evaluation& evaluation : evaluations) {
+      elements += count_elements(graph, schedule, evaluation.index);
+    }
+    const double count = std::min(iterations, elements) * copies;
     const CostClass cost = info(graph[node]).cost;
     const double weight = cost == CostClass::kFree ? 0 : cost == CostClass::kHeavy ? 8 : 1;
     (cost >= CostClass::kSpecial ? work.specials : work.operations) += count * weight;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "schedule/build_loops.h"
+#include "schedule/fixed_axes.h"
 #include "schedule/map_axes.h"
 
 namespace stitch {
@@ -47,35 +48,67 @@ struct Placer {
     return !is_load[user.index()] && std::count(inputs.begin(), inputs.end(), value) > 0;
   }
 
-  const Index* index_in(const LeafUse& leaf, NodeId value) const {
+  std::vector<Evaluation> evaluations_in(const LeafUse& leaf, NodeId value) const {
+    std::vector<Evaluation> found;
     for (NodeId root : leaf.roots) {
       const auto& values = schedule.accesses.evaluated.at(root);
       auto at = values.find(value);
-      if (at != values.end()) return &at->second;
+      if (at == values.end()) continue;
+      for (const Evaluation& evaluation : at->second) {
+        if (std::count(found.begin(), found.end(), evaluation) == 0) found.push_back(evaluation);
+      }
     }
-    return nullptr;
+    return found;
   }
 
-  // The last values two nests have in common: what follows is only needed by the later one.
-  bool is_frontier(const std::vector<LeafUse>& leaves, NodeId value) const {
-    if (schedule.accesses.at_several.count(value)) return false;
-    const LeafUse* first = nullptr;
-    for (const LeafUse& leaf : leaves) {
-      const Index* index = index_in(leaf, value);
-      if (!index) continue;
-      if (!first) {
-        first = &leaf;
-        continue;
-      }
-      if (*index != *index_in(*first, value)) return false;
-      for (NodeId root : leaf.roots) {
-        if (reads(root, value) && !evaluates(*first, root)) return true;
-        for (const auto& [user, at] : schedule.accesses.evaluated.at(root)) {
-          if (reads(user, value) && !evaluates(*first, user)) return true;
-        }
+  // Does an array that `made` fills at index `at` hold what `leaf` reads at index `read`?
+  bool holds(const LeafUse& made, const Index& at, const LeafUse& leaf, const Index& read) const {
+    auto fixed = find_fixed_axes(schedule, schedule.accesses.vars, at, read);
+    if (!fixed) return false;
+    // The array spans the loops inside the block both leaves share.
+    std::vector<int> shared =
+        block_path(schedule, common_block(schedule, {made.block, leaf.block}));
+    return std::all_of(fixed->begin(), fixed->end(), [&](const auto& entry) {
+      const MappedAxis& axis = schedule.axes[entry.first];
+      return axis.threads == 1 && !axis.in_grid &&
+             std::none_of(shared.begin() + 1, shared.end(), [&](int block) {
+               return schedule.loops[schedule.blocks[block].loop].axis == entry.first;
+             });
+    });
+  }
+
+  // Does a leaf read the value for something that `first` does not evaluate?
+  bool reads_further(const LeafUse& leaf, const LeafUse& first, NodeId value) const {
+    for (NodeId root : leaf.roots) {
+      if (reads(root, value) && !evaluates(first, root)) return true;
+      for (const auto& [user, at] : schedule.accesses.evaluated.at(root)) {
+        if (reads(user, value) && !evaluates(first, user)) return true;
       }
     }
     return false;
+  }
+
+  // The index a value is made at, if it is one of the last that two nests have in common: what
+  // follows is only needed by the later one.
+  std::optional<Index> frontier_index(const std::vector<LeafUse>& leaves, NodeId value) const {
+    const LeafUse* first = nullptr;
+    Index made;
+    bool is_last = false;
+    for (const LeafUse& leaf : leaves) {
+      const std::vector<Evaluation> evaluations = evaluations_in(leaf, value);
+      if (evaluations.empty()) continue;
+      if (!first) {
+        if (evaluations.size() > 1 || evaluations.front().is_guarded) return std::nullopt;
+        first = &leaf;
+        made = evaluations.front().index;
+        continue;
+      }
+      for (const Evaluation& evaluation : evaluations) {
+        if (!holds(*first, made, leaf, evaluation.index)) return std::nullopt;
+      }
+      is_last = is_last || reads_further(leaf, *first, value);
+    }
+    return is_last ? std::optional<Index>(made) : std::nullopt;
   }
 
   bool is_costly(NodeId value, int depth = 0) const {
@@ -102,7 +135,7 @@ struct Placer {
     std::vector<LeafUse> leaves = find_leaf_uses(graph, is_load, schedule);
     std::vector<int64_t> alive(leaves.size(), 0);
     int64_t worst_size = 0;
-    for (NodeId value : schedule.kept_on_chip) {
+    for (const auto& [value, index] : schedule.kept_on_chip) {
       int first = -1, last = -1;
       std::vector<int> blocks;
       for (size_t i = 0; i < leaves.size(); ++i) {
@@ -127,15 +160,14 @@ struct Placer {
     const std::vector<LeafUse> leaves = list_leaves(schedule);
     std::set<NodeId> seen;
     for (const auto& [root, values] : schedule.accesses.evaluated) {
-      for (const auto& [value, index] : values) seen.insert(value);
+      for (const auto& [value, evaluations] : values) seen.insert(value);
     }
     const bool on_host = !schedule.device->is_cuda;
     for (NodeId value : seen) {
       if (family(graph[value]) == Family::kSource || family(graph[value]) == Family::kReduce)
         continue;
-      if (!is_frontier(leaves, value)) continue;
       if (on_host && !is_costly(value)) continue;  // the cache serves the second read
-      schedule.kept_on_chip.push_back(value);
+      if (auto index = frontier_index(leaves, value)) schedule.kept_on_chip.emplace(value, *index);
     }
     const int64_t budget =
         on_host
@@ -144,10 +176,10 @@ struct Placer {
                                                         schedule.threads) -
                    kWorkingRegisters);
     while (!schedule.kept_on_chip.empty()) {
-      NodeId largest = schedule.kept_on_chip.back();
+      NodeId largest = schedule.kept_on_chip.rbegin()->first;
       const int64_t bytes = peak_bytes(largest);
       if (bytes >= 0 && bytes <= budget) break;
-      std::erase(schedule.kept_on_chip, largest);
+      schedule.kept_on_chip.erase(largest);
     }
     drop_unused();
   }
@@ -157,7 +189,7 @@ struct Placer {
     for (const LeafUse& leaf : find_leaf_uses(graph, is_load, schedule)) {
       used.insert(leaf.reused.begin(), leaf.reused.end());
     }
-    std::erase_if(schedule.kept_on_chip, [&](NodeId value) { return !used.count(value); });
+    std::erase_if(schedule.kept_on_chip, [&](const auto& kept) { return !used.count(kept.first); });
   }
 };
 
@@ -206,7 +238,11 @@ std::vector<int> array_loops(const KernelSchedule& schedule, NodeId value, int d
     auto at = values.find(value);
     if (at == values.end()) continue;
     std::vector<VarId> leaves;
-    for (const IndexExpr& index : at->second) schedule.accesses.vars.collect(index, leaves);
+    for (const Evaluation& evaluation : at->second) {
+      for (const IndexExpr& index : evaluation.index) {
+        schedule.accesses.vars.collect(index, leaves);
+      }
+    }
     for (VarId var : leaves) atoms.insert(schedule.accesses.vars[var].payload);
   }
   std::vector<int> loops;
@@ -228,7 +264,6 @@ std::vector<LeafUse> find_leaf_uses(const Graph& graph, const std::vector<bool>&
                                     const KernelSchedule& schedule) {
   std::vector<LeafUse> leaves = list_leaves(schedule);
   std::set<NodeId> made;
-  const std::set<NodeId> kept(schedule.kept_on_chip.begin(), schedule.kept_on_chip.end());
   for (LeafUse& leaf : leaves) {
     std::set<NodeId> visited;
     auto visit = [&](auto& self, NodeId value) -> void {
@@ -237,7 +272,7 @@ std::vector<LeafUse> find_leaf_uses(const Graph& graph, const std::vector<bool>&
         leaf.reused.insert(value);
         return;
       }
-      if (kept.count(value)) leaf.made.insert(value);
+      if (schedule.kept_on_chip.count(value)) leaf.made.insert(value);
       if (is_load[value.index()]) {
         leaf.loads.insert(value);
         return;

@@ -55,7 +55,7 @@ std::string to_string(const KernelSchedule& schedule, const Graph& graph) {
     }
   };
   show(show, 0, 0);
-  for (NodeId value : schedule.kept_on_chip) {
+  for (const auto& [value, index] : schedule.kept_on_chip) {
     out << "kept " << info(graph[value]).name << " %" << value << "\n";
   }
   return out.str();

@@ -41,7 +41,7 @@ void name_schemes(const Graph& graph, const PlannedKernel& kernel, KernelSchedul
     }
     schedule.schemes[space.root] = scheme;
   }
-  for (NodeId value : schedule.kept_on_chip) schedule.schemes[value] = Scheme::kLocal;
+  for (const auto& [value, index] : schedule.kept_on_chip) schedule.schemes[value] = Scheme::kLocal;
 }
 
 }  // namespace

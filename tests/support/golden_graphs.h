@@ -80,6 +80,20 @@ inline const std::vector<GoldenGraph> kGoldenGraphs = {
         %y = add(mul(%q, %cos), mul(%rotated, %sin))
         outputs (%y)
       )"},
+    {"norm_rope", R"(
+        %q = input : bf16[2,512,8,64]
+        %w = input : bf16[64]
+        %cos = input : bf16[512,1,64]
+        %sin = input : bf16[512,1,64]
+        %f = cast(%q) : f32
+        %scale = rsqrt(add(div(sum(mul(%f, %f)){axes=[3], keepdim}, 64), 0.000001))
+        %n = mul(cast(mul(%f, %scale)) : bf16, %w)
+        %first = slice(%n){dim=3, start=0, count=32}
+        %second = slice(%n){dim=3, start=32, count=32}
+        %rotated = cat(neg(%second), %first){dim=3}
+        %y = add(mul(%n, %cos), mul(%rotated, %sin))
+        outputs (%y)
+      )"},
     {"embedding_layernorm", R"(
         %tokens = input : i64[8,128]
         %words = input : f32[30522,768]

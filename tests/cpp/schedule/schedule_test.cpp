@@ -30,7 +30,9 @@ std::string tree(const Planned& planned) {
 
 std::vector<std::string> kept(const Planned& planned) {
   std::vector<std::string> ops;
-  for (NodeId value : planned.only().kept_on_chip) ops.push_back(info(planned.graph[value]).name);
+  for (const auto& [value, index] : planned.only().kept_on_chip) {
+    ops.push_back(info(planned.graph[value]).name);
+  }
   return ops;
 }
 

@@ -1,0 +1,140 @@
+#include "schedule/fixed_axes.h"
+
+#include <algorithm>
+
+#include "schedule/build_loops.h"
+#include "schedule/map_axes.h"
+
+namespace stitch {
+namespace {
+
+using FixedAtoms = std::map<int, int64_t>;  // atom -> index
+
+struct Candidate {
+  int atom;
+  int64_t coefficient, extent;
+};
+
+// Atoms of one dimension that are gone in `read`, at the positions that make up for its constant:
+// coefficients are those of a row-major index, so the largest takes as much as it can.
+bool fix_atoms(const IndexVars& vars, const IndexExpr& made, const IndexExpr& read,
+               FixedAtoms& fixed) {
+  const Dim moved = read.constant - made.constant;
+  if (!moved.is_constant()) return false;
+  std::vector<Candidate> gone;
+  for (const auto& [var, coefficient] : made.terms) {
+    if (read.terms.count(var)) continue;
+    const IndexVar& atom = vars[var];
+    const bool is_static = coefficient.is_constant() && atom.extent.is_constant();
+    if (atom.kind != IndexVar::Kind::kAtom || !is_static || coefficient.value() <= 0) return false;
+    gone.push_back({atom.payload, coefficient.value(), atom.extent.value()});
+  }
+  std::sort(gone.begin(), gone.end(),
+            [](const Candidate& a, const Candidate& b) { return a.coefficient > b.coefficient; });
+  int64_t left = moved.value();
+  for (const Candidate& atom : gone) {
+    const int64_t index =
+        std::clamp<int64_t>(left / atom.coefficient, 0, std::max<int64_t>(0, atom.extent - 1));
+    fixed.try_emplace(atom.atom, index);
+    left -= index * atom.coefficient;
+  }
+  return left == 0;
+}
+
+// `expr` with the atoms at their indices; nothing where it depends on them, or on data, otherwise.
+std::optional<IndexExpr> substitute(const IndexVars& vars, const IndexExpr& expr,
+                                    const FixedAtoms& fixed) {
+  IndexExpr out{expr.constant, {}};
+  for (const auto& [var, coefficient] : expr.terms) {
+    const IndexVar& info = vars[var];
+    if (info.kind == IndexVar::Kind::kValue) return std::nullopt;
+    if (info.kind == IndexVar::Kind::kAtom) {
+      auto at = fixed.find(info.payload);
+      out = out + (at == fixed.end() ? index_of(var) : IndexExpr{at->second, {}}) * coefficient;
+      continue;
+    }
+    std::vector<VarId> leaves;
+    vars.collect(info.operand, leaves);
+    for (VarId leaf : leaves) {
+      const bool is_atom = vars[leaf].kind == IndexVar::Kind::kAtom;
+      if (!is_atom || fixed.count(vars[leaf].payload)) return std::nullopt;
+    }
+    out = out + index_of(var) * coefficient;
+  }
+  return out;
+}
+
+// An axis is fixed when all of its atoms are.
+std::optional<FixedAxes> join_atoms(const KernelSchedule& schedule, const FixedAtoms& fixed) {
+  FixedAxes axes;
+  for (size_t a = 0; a < schedule.axes.size(); ++a) {
+    size_t found = 0;
+    int64_t index = 0;
+    const AtomList& atoms = schedule.axes[a].axis.atoms;
+    for (AtomId atom : atoms) {
+      auto at = fixed.find(atom.index());
+      if (at == fixed.end()) continue;
+      ++found;
+      index = index * schedule.spaces.atoms.size(atom).value() + at->second;
+    }
+    if (found == 0) continue;
+    if (found != atoms.size()) return std::nullopt;
+    axes[static_cast<int>(a)] = index;
+  }
+  return axes;
+}
+
+}  // namespace
+
+std::optional<FixedAxes> find_fixed_axes(const KernelSchedule& schedule, const IndexVars& vars,
+                                         const Index& made, const Index& read) {
+  if (made.size() != read.size()) return std::nullopt;
+  FixedAtoms fixed;
+  for (size_t d = 0; d < made.size(); ++d) {
+    if (!fix_atoms(vars, made[d], read[d], fixed)) return std::nullopt;
+  }
+  for (size_t d = 0; d < made.size(); ++d) {
+    if (substitute(vars, made[d], fixed) != read[d]) return std::nullopt;
+  }
+  return join_atoms(schedule, fixed);
+}
+
+namespace {
+
+constexpr int64_t kMostPieces = 8;  // a longer axis is worth its threads
+
+// The short axes that `reduction` reduces and `reader` reads a common value at fixed indices of.
+void add_piece_axes(const Graph& graph, const KernelSchedule& schedule, NodeId reduction,
+                    NodeId reader, std::set<int>& pieces) {
+  const Accesses& accesses = schedule.accesses;
+  const auto& read = accesses.evaluated.at(reader);
+  for (const auto& [value, made] : accesses.evaluated.at(reduction)) {
+    auto again = read.find(value);
+    const bool is_source = family(graph[value]) == Family::kSource;
+    if (again == read.end() || made.size() != 1 || is_source) continue;
+    for (const Evaluation& evaluation : again->second) {
+      auto fixed = find_fixed_axes(schedule, accesses.vars, made.front().index, evaluation.index);
+      if (!fixed) continue;
+      for (const auto& [a, index] : *fixed) {
+        const Axis& axis = schedule.axes[a].axis;
+        const bool is_short = axis.extent.is_constant() && axis.extent.value() <= kMostPieces;
+        const bool is_reduced = role_of(space_of(schedule, reduction), axis) == Role::kReduced;
+        if (is_short && is_reduced) pieces.insert(a);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::set<int> find_piece_axes(const Graph& graph, const KernelSchedule& schedule) {
+  std::set<int> pieces;
+  for (const auto& [reader, reductions] : schedule.spaces.depends) {
+    for (NodeId reduction : reductions) {
+      add_piece_axes(graph, schedule, reduction, reader, pieces);
+    }
+  }
+  return pieces;
+}
+
+}  // namespace stitch
