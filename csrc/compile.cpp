@@ -9,6 +9,7 @@
 #include "ir/print_graph.h"
 #include "ir/verify_graph.h"
 #include "jit/compile_kernels.h"
+#include "kernel_error.h"
 #include "make_report.h"
 #include "plan/plan_stitches.h"
 #include "plan/split_reductions.h"
@@ -96,30 +97,38 @@ Compilation plan_and_emit(const CompileRequest& request) {
   dump(c, "plan", [&] { return to_string(c.plan, c.graph); });
   run_stage("schedule", c.log, [&] {
     SymbolTable symbols = c.graph.symbols;
-    for (const PlannedKernel& kernel : c.plan.kernels) {
-      c.schedules.push_back(schedule_kernel(c.graph, kernel, device, workers, symbols));
-    }
+    for_each_kernel(c.graph, c.plan, [&](size_t k) {
+      c.schedules.push_back(schedule_kernel(c.graph, c.plan.kernels[k], device, workers, symbols));
+    });
     c.graph.symbols = std::move(symbols);
   });
   dump(c, "schedule", [&] { return schedules_text(c); });
   const LoweringOptions options = lowering_options(c.graph, c.plan, request.settings);
   run_stage("emit", c.log, [&] {
-    for (size_t k = 0; k < c.plan.kernels.size(); ++k) {
+    for_each_kernel(c.graph, c.plan, [&](size_t k) {
       const PlannedKernel& kernel = c.plan.kernels[k];
       LoweredKernel lowered = lower_kernel(c.graph, kernel, c.schedules[k], options);
       c.sources.push_back(emit_kernel(c.graph, kernel, c.schedules[k], lowered, options));
-    }
+    });
   });
   dump(c, "emit", [&] { return sources_text(c); });
   return c;
+}
+
+CompiledKernels compile_all(const Compilation& c, const DeviceSpec& device,
+                            const CompileRequest& request) {
+  try {
+    return compile_kernels(c.sources, device.arch, request.settings, request.load);
+  } catch (const NotCompiledError& error) {
+    throw KernelError(error, find_ops(c.graph, c.plan, c.sources, error.kernels));
+  }
 }
 
 // Launch bounds are assumed, then checked against the compiled kernel (AStitch A.14): a kernel that
 // spills gets smaller blocks, whose threads have more registers.
 CompiledKernels compile_without_spills(Compilation& c, const DeviceSpec& device,
                                        const CompileRequest& request) {
-  CompiledKernels compiled =
-      compile_kernels(c.sources, device.arch, request.settings, request.load);
+  CompiledKernels compiled = compile_all(c, device, request);
   const LoweringOptions options = lowering_options(c.graph, c.plan, request.settings);
   for (int most_threads = kMostThreads / 2; most_threads >= 256; most_threads /= 2) {
     bool changed = false;
@@ -133,7 +142,7 @@ CompiledKernels compile_without_spills(Compilation& c, const DeviceSpec& device,
       changed = true;
     }
     if (!changed) break;
-    compiled = compile_kernels(c.sources, device.arch, request.settings, request.load);
+    compiled = compile_all(c, device, request);
   }
   return compiled;
 }

@@ -25,8 +25,8 @@ struct CompileResult {
   Report report;
 };
 
-// Errors: UnsupportedError when no plan exists for a part of the graph, InternalError for our own
-// bugs; both carry the stage and the user's op.
+// Errors: UnsupportedError when no plan exists for a part of the graph, KernelError for a fault
+// inside single kernels, InternalError for our other bugs; all carry the stage and the user's op.
 CompileResult compile(const CompileRequest& request);
 
 // The text of one stage: "graph", "rewritten", "plan", "schedule" or "text"; UserError for another.

@@ -1,7 +1,8 @@
 """The callable behind torch.compile(backend="stitch"): trace, import, compile, wrap, fall back.
 
-Each AOT graph (inference, forward, backward) becomes one compiled program.  What fails in here runs
-by the FX interpreter instead: one warning, counted in `fallback_ops`, an error under strict=True.
+Each AOT graph (inference, forward, backward) becomes one compiled program.  Ops of kernels that
+fail become library calls of it; a graph that fails as a whole runs by the FX interpreter.  Either
+is one warning, counted in `fallback_ops`, and an error under strict=True.
 """
 
 import contextlib
@@ -16,7 +17,7 @@ from torch._dynamo.backends.common import aot_autograd
 
 from torch_stitch import _core
 from torch_stitch.decompositions import decompositions
-from torch_stitch.fx_import import import_graph, tensors_of
+from torch_stitch.fx_import import find_location, import_graph, tensors_of
 from torch_stitch.nvrtc import find_directories
 
 PROGRESS_AFTER_S = 2.0
@@ -81,9 +82,7 @@ def compile_graph(options, kind, gm, example_inputs):
     index = next(iter(devices)).index or 0 if on_cuda else 0
     try:
         with progress(f"torch_stitch: compiling a {kind} graph of {len(gm.graph.nodes)} ops ..."):
-            imported = import_graph(gm, stitch=target is not None)
-            request = imported.graph, imported.calls, options, target or "cpu"
-            compiled = _core.compile(*request, load=True, device_index=index)
+            imported, compiled = compile_parts(gm, options, target, device_index=index)
     except Exception as error:
         if _core.get_option(options, "strict"):
             raise
@@ -100,15 +99,46 @@ def compile_graph(options, kind, gm, example_inputs):
     return run
 
 
+def compile_parts(gm, options, target, **how):
+    """Imports and compiles; ops of kernels that fail become library calls, the rest is stitched."""
+    left_whole, failures = {}, []
+    while True:
+        imported = import_graph(gm, target is not None, left_whole)
+        try:
+            request = imported.graph, imported.calls, options, target or "cpu"
+            compiled = _core.compile(*request, **how)
+            break
+        except _core.KernelError as error:
+            nodes = list(gm.graph.nodes)
+            failed = [nodes[p] for p in error.ops if nodes[p].op == "call_function"]
+            failed = dict.fromkeys(node for node in failed if node not in left_whole)
+            if not failed or _core.get_option(options, "strict"):
+                raise
+            left_whole |= failed
+            failures.append(reason_of(error))
+    if left_whole:
+        ops = dict.fromkeys(f"{node.target} {find_location(node)}".strip() for node in left_whole)
+        count_fallback(f"{', '.join(ops)} run as library calls", left_whole, failures)
+    return imported, compiled
+
+
+def reason_of(error):
+    """What happened and where; what a compiler printed stays out, its source is kept."""
+    first, *rest = str(error).splitlines()
+    kept = [line for line in rest if line.startswith("  while") or "its source is" in line]
+    return "\n".join([f"{type(error).__name__}: {first}", *kept])
+
+
+def count_fallback(what, nodes, reasons):
+    global _fallback_ops
+    _fallback_ops += len(nodes)
+    warnings.warn(f"torch_stitch: {what}. " + "\n".join(reasons), stacklevel=2)
+
+
 def fall_back(gm, error):
     """The graph as it is, by the dispatcher."""
-    global _fallback_ops
-    _fallback_ops += sum(node.op == "call_function" for node in gm.graph.nodes)
-    # What a compiler printed stays out; its source is kept.
-    first, *rest = str(error).splitlines()
-    frames = [line for line in rest if line.startswith("  while")]
-    reason = "\n".join([f"{type(error).__name__}: {first}", *frames])
-    warnings.warn(f"torch_stitch: this graph runs without stitching. {reason}", stacklevel=2)
+    nodes = [node for node in gm.graph.nodes if node.op == "call_function"]
+    count_fallback("this graph runs without stitching", nodes, [reason_of(error)])
 
     def run(args):
         return torch.fx.Interpreter(gm).boxed_run(args)

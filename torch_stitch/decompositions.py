@@ -25,13 +25,13 @@ LEFT_WHOLE = """
     all baddbmm embedding_dense_backward var var_mean
 """.split()
 
-# Ops whose results after the first are statistics of their 16-bit input.
-STATISTICS = (
+BATCH_NORMS = (
     aten._batch_norm_with_update_functional.default,
     aten._native_batch_norm_legit.no_stats,
     aten._native_batch_norm_legit_functional.default,
-    aten.native_layer_norm.default,
 )
+# Ops whose results after the first are statistics of their 16-bit input.
+STATISTICS = (*BATCH_NORMS, aten.native_layer_norm.default)
 
 # What a foreach op repeats, where that is not the op of its name.
 REPEATED = {
@@ -82,6 +82,20 @@ def _native_group_norm(x, weight, bias, batch, channels, inner, groups, eps):
     return result.to(x.dtype), mean.reshape(batch, groups), rstd.reshape(batch, groups)
 
 
+def _batch_norm(decomposition, x, weight, bias, *rest):
+    """Statistics of fp32 in fp64, as eager's CPU kernels have them: means cancel."""
+    result, *statistics = decomposition(x.double(), None, None, *rest)
+    is_training, shape = statistics[0].numel() > 0, (-1, *[1] * (x.dim() - 2))
+    if x.dtype != torch.float32 or not is_training:
+        return decomposition(x, weight, bias, *rest)
+    statistics = [s.to(x.dtype) if s.dtype == result.dtype else s for s in statistics]
+    vectors = (*statistics[:2], weight, bias)
+    mean, rstd, weight, bias = (v if v is None else v.reshape(shape) for v in vectors)
+    result = (x - mean) * rstd
+    result = result if weight is None else result * weight
+    return (result if bias is None else result + bias, *statistics)
+
+
 def _nll_loss_backward(grad, x, target, weight, reduction, ignored, total_weight):
     """By comparing with class numbers: no zeros to fill and scatter into."""
     dim = 1 if x.dim() > 1 else 0
@@ -118,7 +132,8 @@ def decompositions(target):
         table[op] = _nll_loss_backward
     group_norm = functools.partial(_with_statistics, _native_group_norm, target == "cpu")
     table[aten.native_group_norm.default] = group_norm
-    if target != "cpu":
-        for op in STATISTICS:
-            table[op] = functools.partial(_with_statistics, table[op], False)
+    for op in BATCH_NORMS if target == "cpu" else ():
+        table[op] = functools.partial(_batch_norm, table[op])
+    for op in STATISTICS if target != "cpu" else ():
+        table[op] = functools.partial(_with_statistics, table[op], False)
     return table

@@ -12,7 +12,6 @@ import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
 from torch_stitch import _core, backend
-from torch_stitch.fx_import import import_graph
 
 SUMS = ("bytes_touched", "bytes_planned", "bytes_unfused", "bytes_compulsory")
 # What differs from run to run, or stands in the report under another name.
@@ -50,10 +49,7 @@ def explain(fn, *inputs, target=None, policy="auto", training=False):
     reports = {"inference": [], "forward": [], "backward": []}
 
     def compile_graph(found, kind, gm, example_inputs):
-        imported = import_graph(gm, stitch=found is not None)
-        compiled = _core.compile(
-            imported.graph, imported.calls, options, found or "cpu", load=False
-        )
+        _, compiled = backend.compile_parts(gm, options, found, load=False)
         reports[kind].append(compiled.report())
         answer = functools.partial(answer_with, gm.graph.output_node().args[0])
         answer._boxed_call = True

@@ -69,8 +69,9 @@ class Importer:
     for sizes that only tensor arguments know.
     """
 
-    def __init__(self, placeholders, stitch):
+    def __init__(self, placeholders, stitch, left_whole):
         self.b, self.calls, self.stitch = _core.Builder(), _core.CallTable(), stitch
+        self.left_whole = left_whole
         self.values, self.symbols, self.sizes = {}, {}, {}
         self.extras, self.argument_count, self.graph = [], len(placeholders), None
         self.made_in_place = {}  # core value -> eager's storage of the argument that holds it
@@ -156,7 +157,8 @@ class Importer:
             return self.values[node.args[0]][node.args[1]]
         if node.target is aten.copy_.default and node.args[0].op == "placeholder":
             return self.store(*node.args[:2])
-        rule = fx_ops.RULES.get(str(node.target)) if self.stitch else None
+        stitch = self.stitch and node not in self.left_whole
+        rule = fx_ops.RULES.get(str(node.target)) if stitch else None
         given = node.all_input_nodes
         known = not any(isinstance(self.values[n], _core.Argument) for n in given)
         if rule and known and all(is_plain(t) for n in [*given, node] for t in tensors_of(n)):
@@ -290,12 +292,12 @@ def _copy_view(target, traced_offset, x, *args, **kwargs):
 
 
 @unset_fake_temporarily()
-def import_graph(gm, stitch=True):
-    """The core's form of `gm`; with `stitch` False every node is a library call."""
-    importer = Importer(gm.graph.find_nodes(op="placeholder"), stitch)
+def import_graph(gm, stitch=True, left_whole=()):
+    """The core's form of `gm`; nodes in `left_whole`, without `stitch` all, are library calls."""
+    importer = Importer(gm.graph.find_nodes(op="placeholder"), stitch, left_whole)
     for position, node in enumerate(gm.graph.nodes):
         location = find_location(node)
-        importer.b.set_origin(str(node.target), location)
+        importer.b.set_origin(str(node.target), location, position)
         try:
             if node.op == "placeholder":
                 importer.values[node] = importer.placeholder(node, position)

@@ -39,7 +39,7 @@ class AccessSink : public WalkSink {
     out_.other_uses.push_back(index);
     return next_++;
   }
-  Handle pointwise(NodeId, const std::vector<Handle>&) override { return next_++; }
+  Handle pointwise(NodeId, const std::vector<Handle>&, int) override { return next_++; }
   IndexExpr checked_index(NodeId, Handle value, const Dim& extent, int) override {
     return index_of(vars.value(value, extent));
   }

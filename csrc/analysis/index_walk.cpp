@@ -34,7 +34,7 @@ struct Walker {
         for (NodeId input : node.inputs) {
           operands.push_back(value(input, broadcast(graph[input].type, index), guard));
         }
-        return sink.pointwise(id, operands);
+        return sink.pointwise(id, operands, guard);
       }
       case Family::kReduce:
         return sink.reduced(id, index);

@@ -32,7 +32,7 @@ class WalkSink {
   virtual Handle reduced(NodeId reduction, const Index& index) = 0;
   virtual Handle constant(const Node& node) = 0;
   virtual Handle from_index(DType dtype, const IndexExpr& index) = 0;
-  virtual Handle pointwise(NodeId node, const std::vector<Handle>& operands) = 0;
+  virtual Handle pointwise(NodeId node, const std::vector<Handle>& operands, int guard) = 0;
   // Bounds-checks an index that was read from memory; negative ones count from the end.
   virtual IndexExpr checked_index(NodeId node, Handle value, const Dim& extent, int guard) = 0;
   virtual int begin_guard(const Condition& condition, int outer) = 0;

@@ -30,6 +30,7 @@ struct UnsupportedError : Error {
 // A broken invariant of ours.
 struct InternalError : Error {
   using Error::Error;
+  explicit InternalError(const Error& cause) : Error(cause) {}  // its message and its frames
 };
 
 // Names what this thread is doing until the end of the scope.

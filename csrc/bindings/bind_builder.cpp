@@ -95,10 +95,12 @@ using BuilderClass = py::class_<Builder>;
 
 void bind_graph_ends(BuilderClass& builder) {
   builder.def(py::init<>())
-      .def("set_origin",
-           [](Builder& b, std::string op, std::string location) {
-             b.set_origin({std::move(op), std::move(location)});
-           })
+      .def(
+          "set_origin",
+          [](Builder& b, std::string op, std::string location, int position) {
+            b.set_origin({std::move(op), std::move(location), position});
+          },
+          py::arg("op"), py::arg("location"), py::arg("position") = -1)
       .def("symbol",
            [](Builder& b, int position, int64_t hint) {
              std::vector<int>& positions = b.graph().integer_positions;

@@ -9,6 +9,7 @@
 #include "bindings/python_types.h"
 #include "jit/kernel_cache.h"
 #include "jit/nvrtc.h"
+#include "kernel_error.h"
 #include "ops/op.h"
 #include "runtime/driver.h"
 #include "runtime/executor.h"
@@ -21,7 +22,7 @@ namespace py = pybind11;
 using namespace py::literals;
 
 struct ErrorClasses {
-  PyObject *user, *unsupported, *internal;
+  PyObject *user, *unsupported, *internal, *kernel;
 };
 ErrorClasses error_classes;
 
@@ -43,6 +44,9 @@ void bind_errors(py::module_& module) {
                                          "Something that torch_stitch does not do.");
   error_classes.internal = make_error(module, "InternalError", PyExc_RuntimeError,
                                       "A fault in torch_stitch; please report it.");
+  error_classes.kernel =
+      make_error(module, "KernelError", error_classes.internal,
+                 "A fault inside single kernels; `ops`: positions of their ops in the graph.");
   py::register_exception_translator([](std::exception_ptr exception) {
     try {
       std::rethrow_exception(exception);
@@ -50,6 +54,12 @@ void bind_errors(py::module_& module) {
       set_python_error();
     }
   });
+}
+
+void set_kernel_error(const KernelError& error) {
+  const py::object instance = py::handle(error_classes.kernel)(error.what());
+  instance.attr("ops") = error.ops;
+  PyErr_SetObject(error_classes.kernel, instance.ptr());
 }
 
 // Warnings of the core become Python's; one that a filter turns into an error cannot unwind the
@@ -168,12 +178,16 @@ bool set_python_error() {
     throw;
   } catch (const OutOfRangeError& error) {
     PyErr_SetString(PyExc_IndexError, error.what());
+  } catch (const DivisionByZeroError& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
   } catch (const UserError& error) {
     PyErr_SetString(error_classes.user, error.what());
   } catch (const UnsupportedError& error) {
     PyErr_SetString(error_classes.unsupported, error.what());
   } catch (const DriverError& error) {
     PyErr_SetString(PyExc_RuntimeError, error.what());
+  } catch (const KernelError& error) {
+    set_kernel_error(error);
   } catch (const Error& error) {
     PyErr_SetString(error_classes.internal, error.what());
   } catch (...) {

@@ -3,7 +3,7 @@
 // CPU:  void name(void* const* pointers, const i64* sizes, i64 begin, i64 end, i32* error)
 //       runs blocks [begin, end); any split of [0, grid) over threads is right.
 // CUDA: name<<<grid, threads>>>(pointer 0, ..., size 0, ..., i32* error)
-// `error` becomes 1 when an index was out of range (then the results mean nothing).
+// `error` becomes one of the codes of device/stitch/load_store.cuh when the results mean nothing.
 #pragma once
 
 #include <string>

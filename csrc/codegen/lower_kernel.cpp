@@ -59,6 +59,7 @@ class KernelLowering {
     scopes_.open.push_back({0, {}, {}});
     open_kernel();
     lower_block(0);
+    if (!out_.zero_divisor.empty()) report_zero_divisors();
     out_.body = remove_unused({std::move(scopes_.open.back().statements)});
     out_.sizes = scopes_.sizes;
     return std::move(out_);
@@ -121,6 +122,14 @@ class KernelLowering {
     }
     reductions_.declare_homes(0);
     declare_arrays(0);
+  }
+
+  void report_zero_divisors() {
+    std::vector<Statement>& body = scopes_.open.back().statements;
+    body.insert(body.begin(),
+                {Statement::Kind::kVar, "i32", out_.zero_divisor, "0", "", "", "", 0, {}});
+    const std::string call = "report_zero_divisor(" + out_.zero_divisor + ", error)";
+    body.push_back({Statement::Kind::kCall, "", "", call, "", "", "", 0, {}});
   }
 
   bool has_loop(int axis, bool vector) const {

@@ -18,7 +18,8 @@ struct LoweredKernel {
   KernelBody body;
   std::vector<KernelArgument> pointers;  // p0, p1, ...
   std::vector<Dim> sizes;                // n0, n1, ...
-  bool may_fail = false;
+  bool may_fail = false;                 // reports through `error`
+  std::string zero_divisor;  // the variable that collects integer divisors of zero; empty: none
   std::string index_type = "i64";  // "i32" where no offset can exceed it: half the registers
   Dim grid = 1;
 };

@@ -25,6 +25,12 @@ bool checks_index(const std::vector<Statement>& body) {
   });
 }
 
+bool assigns(const std::vector<Statement>& body, const std::string& name) {
+  return std::any_of(body.begin(), body.end(), [&](const Statement& statement) {
+    return statement.name == name || assigns(statement.body, name);
+  });
+}
+
 std::vector<NodeId> reductions_below(const Graph& graph, const KernelSchedule& schedule,
                                      int block) {
   std::vector<NodeId> found;
@@ -280,6 +286,8 @@ std::string ReductionLowering::simd_pragma(int block, const std::vector<Statemen
     names += (names.empty() ? "" : ",") + name;
   };
   if (checks_index(body)) return "";
+  const std::string& flag = values.zero_divisor();
+  if (!flag.empty() && assigns(body, flag)) clauses["|"] = flag;
   for (const auto& [root, stack] : levels) {
     if (stack.empty() || stack.back().opened_by != block) continue;
     const Level& level = stack.back();

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "ops/op_rules.h"
 #include "schedule/place_values.h"
 
 namespace stitch {
@@ -29,6 +30,10 @@ std::string float_literal(double number, const std::string& type) {
 std::string integer_literal(int64_t value, const std::string& type) {
   if (value == INT64_MIN) return "(-9223372036854775807LL - 1)";
   return type + "(" + std::to_string(value) + "LL)";
+}
+
+bool is_nonzero_constant(const Node& node) {
+  return node.op == OpKind::k_full && node.dims.empty() && node.integer != 0;
 }
 
 int alignment_of(int bytes) { return std::min(16, bytes); }
@@ -219,7 +224,25 @@ Handle ValueLowering::from_index(DType dtype, const IndexExpr& index) {
              at.depth);
 }
 
-Handle ValueLowering::pointwise(NodeId id, const std::vector<Handle>& operands) {
+// Collected without a branch, so that the loop still vectorises; reported when the kernel ends.
+// Eager on a GPU yields a value, and so do kernels there.
+void ValueLowering::check_divisor(const Node& division, Handle divisor, int guard, int depth) {
+  if (schedule_.device->is_cuda || !divides_integers(info(division), division.type.dtype)) return;
+  if (is_nonzero_constant(graph_[division.inputs[1]])) return;
+  kernel_.may_fail = true;
+  std::string& flag = kernel_.zero_divisor;
+  if (flag.empty()) flag = scopes_.fresh();
+  std::string zero = "(" + values[divisor].text + " == 0)";
+  if (guard != 0) {
+    zero += " & " + values[guard].text;
+    depth = std::max(depth, values[guard].depth);
+  }
+  scopes_.append(
+      depth,
+      {Statement::Kind::kAssign, "", flag, flag + " | i32(" + zero + ")", "", "", "", 0, {}});
+}
+
+Handle ValueLowering::pointwise(NodeId id, const std::vector<Handle>& operands, int guard) {
   const Node& node = graph_[id];
   const DTypeInfo& type = info(node.type.dtype);
   int depth = 0;
@@ -228,6 +251,7 @@ Handle ValueLowering::pointwise(NodeId id, const std::vector<Handle>& operands) 
     depth = std::max(depth, values[operand].depth);
     arguments += (arguments.empty() ? "" : ", ") + values[operand].text;
   }
+  if (operands.size() == 2) check_divisor(node, operands[1], guard, depth);
   const bool narrow = std::string(type.device_name) != type.register_name && type.is_float;
   std::string expr;
   if (node.op == OpKind::k_cast) {

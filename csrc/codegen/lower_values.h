@@ -36,6 +36,7 @@ class ValueLowering : public WalkSink {
   void store(NodeId root, const IndexExpr& offset, const std::string& text, int value_depth,
              const std::string& predicate);
   std::string register_type(NodeId value) const;
+  const std::string& zero_divisor() const { return kernel_.zero_divisor; }
   // Element of an on-chip array at the current loop digits, but those of `fixed`.
   Scalar element(const OnChip& home, const FixedAxes& fixed = {}) const;
 
@@ -46,7 +47,7 @@ class ValueLowering : public WalkSink {
   Handle reduced(NodeId reduction, const Index& index) override;
   Handle constant(const Node& node) override;
   Handle from_index(DType dtype, const IndexExpr& index) override;
-  Handle pointwise(NodeId node, const std::vector<Handle>& operands) override;
+  Handle pointwise(NodeId node, const std::vector<Handle>& operands, int guard) override;
   IndexExpr checked_index(NodeId node, Handle value, const Dim& extent, int guard) override;
   int begin_guard(const Condition& condition, int outer) override;
   Handle choose(int guard, Handle inside, Handle outside, DType dtype) override;
@@ -63,6 +64,7 @@ class ValueLowering : public WalkSink {
   Handle let(const std::string& type, const std::string& expr, int depth);
   int vector_axis(const IndexExpr& offset, int guard) const;
   Handle load_vector(NodeId value, const IndexExpr& offset, int axis);
+  void check_divisor(const Node& division, Handle divisor, int guard, int depth);
   std::string in_register(DType dtype, const std::string& loaded) const;
 
   const Graph& graph_;

@@ -24,6 +24,7 @@ using NodeId = Id<NodeTag>;
 struct Origin {
   std::string op;        // "aten.add.Tensor"
   std::string location;  // "model.py:31", may be empty
+  int position = -1;     // of the op in the graph that was imported; not part of the text form
 };
 
 // Meaning of `ints` and `dims` per op is documented in its row of ops.def.

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <future>
 #include <map>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -12,6 +13,18 @@
 namespace stitch {
 namespace {
 
+// All failures as one error, so that the caller hears of every kernel at once.
+void throw_failures(const std::vector<std::optional<NotCompiledError>>& failures) {
+  std::string message;
+  std::vector<std::string> names;
+  for (const std::optional<NotCompiledError>& failure : failures) {
+    if (!failure) continue;
+    message += (names.empty() ? "" : "\n") + std::string(failure->what());
+    names.insert(names.end(), failure->kernels.begin(), failure->kernels.end());
+  }
+  if (!names.empty()) throw NotCompiledError(message, std::move(names));
+}
+
 std::vector<Binary> compile_each(const std::vector<KernelSource>& sources, const std::string& arch,
                                  const Settings& settings) {
   std::map<std::string, size_t> first;  // by name, which ends in a hash of the text
@@ -20,6 +33,7 @@ std::vector<Binary> compile_each(const std::vector<KernelSource>& sources, const
     if (first.emplace(sources[i].name, i).second) distinct.push_back(i);
   }
   std::vector<Binary> binaries(sources.size());
+  std::vector<std::optional<NotCompiledError>> failures(sources.size());
   std::vector<std::future<void>> workers;
   std::atomic<size_t> next{0};
   const size_t threads = std::min<size_t>(distinct.size(), std::thread::hardware_concurrency());
@@ -27,11 +41,16 @@ std::vector<Binary> compile_each(const std::vector<KernelSource>& sources, const
     workers.push_back(std::async(std::launch::async, [&] {
       for (size_t i = next++; i < distinct.size(); i = next++) {
         const KernelSource& source = sources[distinct[i]];
-        binaries[distinct[i]] = compile_cuda({source.name, source.text}, arch, settings);
+        try {
+          binaries[distinct[i]] = compile_cuda({source.name, source.text}, arch, settings);
+        } catch (const NotCompiledError& error) {
+          failures[distinct[i]] = error;
+        }
       }
     }));
   }
   for (std::future<void>& worker : workers) worker.get();
+  throw_failures(failures);
   for (size_t i = 0; i < sources.size(); ++i) binaries[i] = binaries[first[sources[i].name]];
   return binaries;
 }

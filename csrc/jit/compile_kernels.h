@@ -13,8 +13,9 @@ struct CompiledKernels {
   std::vector<Binary> binaries;  // CUDA: parallel to the sources; host: one for all
 };
 
-// `arch` empty: the host, one shared object for the graph; it is only made when it will be loaded.
-// Without `load` a missing NVRTC leaves the binaries empty: a plan can be shown without it.
+// NotCompiledError names every kernel that its compiler refuses.  `arch` empty: the host, one
+// shared object for the graph; it is only made when it will be loaded. Without `load` a missing
+// NVRTC leaves the binaries empty: a plan can be shown without it.
 CompiledKernels compile_kernels(const std::vector<KernelSource>& sources, const std::string& arch,
                                 const Settings& settings, bool load);
 

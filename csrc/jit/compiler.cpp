@@ -39,12 +39,67 @@ std::string keep_source(const std::string& name, const std::string& source,
   return write_text_file(settings.dump_dir, name, source);
 }
 
-[[noreturn]] void throw_not_compiled(const std::string& what, const std::string& source_path,
-                                     const CompileOutcome& outcome) {
+std::string describe_failure(const std::string& what, const std::string& source_path) {
   const std::string place =
       source_path.empty() ? "not kept: no writable directory" : "in " + source_path;
-  throw InternalError(what + " does not compile; its source is " + place +
-                      ", please attach it to a report\n" + outcome.binary.log);
+  return what + " does not compile; its source is " + place + ", please attach it to a report";
+}
+
+std::string join_texts(const std::vector<KernelText>& kernels) {
+  std::string texts;
+  std::set<std::string> names;
+  for (const KernelText& kernel : kernels) {
+    if (names.insert(kernel.name).second) texts += kernel.text + "\n";
+  }
+  return texts;
+}
+
+CompileOutcome compile_texts(const std::vector<KernelText>& kernels, const Settings& settings) {
+  return run_host_compiler(settings.cxx, with_prelude(join_texts(kernels)));
+}
+
+struct FailedKernel {
+  KernelText kernel;
+  std::string log;
+};
+
+// The kernels at fault in what did not compile as a whole, by halving.
+std::vector<FailedKernel> find_failed(const std::vector<KernelText>& kernels,
+                                      const std::string& log, const Settings& settings) {
+  if (kernels.size() == 1) return {{kernels[0], log}};
+  const auto middle = kernels.begin() + static_cast<std::ptrdiff_t>(kernels.size() / 2);
+  std::vector<FailedKernel> failed;
+  for (const auto& half : {std::vector<KernelText>(kernels.begin(), middle),
+                           std::vector<KernelText>(middle, kernels.end())}) {
+    const CompileOutcome outcome = compile_texts(half, settings);
+    if (outcome.ok) continue;
+    for (FailedKernel& kernel : find_failed(half, outcome.binary.log, settings)) {
+      failed.push_back(std::move(kernel));
+    }
+  }
+  return failed;
+}
+
+// A compiler that refuses the prelude alone says nothing about kernels.
+[[noreturn]] void throw_not_compiled(const std::vector<KernelText>& kernels, const std::string& log,
+                                     const Settings& settings) {
+  const CompileOutcome prelude = compile_texts({}, settings);
+  if (!prelude.ok) {
+    const std::string path = keep_source("failed-prelude.cpp", with_prelude(""), settings);
+    throw InternalError(describe_failure("an empty file of CPU kernels", path) + "\n" +
+                        prelude.binary.log);
+  }
+  const std::vector<FailedKernel> failed = find_failed(kernels, log, settings);
+  STITCH_CHECK(!failed.empty(), "CPU kernels compile in parts but not together: " << log);
+  std::string message;
+  std::vector<std::string> names;
+  for (const auto& [kernel, own_log] : failed) {
+    const std::string path =
+        keep_source("failed-" + kernel.name + ".cpp", with_prelude(kernel.text), settings);
+    message += describe_failure("the CPU kernel " + kernel.name, path) + "\n" + own_log;
+    names.push_back(kernel.name);
+  }
+  throw NotCompiledError(message, std::move(names));
 }
 
 CacheRequest cuda_request(const KernelText& kernel, const std::string& arch) {
@@ -65,7 +120,9 @@ Binary compile_cuda(const KernelText& kernel, const std::string& arch, const Set
     CompileOutcome outcome = run_nvrtc(kernel.name, source, arch);
     if (!outcome.ok) {
       const std::string path = keep_source("failed-" + kernel.name + ".cu", source, settings);
-      throw_not_compiled("a CUDA kernel", path, outcome);
+      throw NotCompiledError(
+          describe_failure("the CUDA kernel " + kernel.name, path) + "\n" + outcome.binary.log,
+          {kernel.name});
     }
     return std::move(outcome.binary);
   });
@@ -77,23 +134,13 @@ void discard_cuda(const KernelText& kernel, const std::string& arch, const Setti
 
 Binary compile_host(const std::vector<KernelText>& kernels, const Settings& settings) {
   ErrorContext context("while compiling " + std::to_string(kernels.size()) + " CPU kernels");
-  std::string texts;
-  std::set<std::string> names;
-  for (const KernelText& kernel : kernels) {
-    if (names.insert(kernel.name).second) texts += kernel.text + "\n";
-  }
   const HostCompiler& compiler = find_host_compiler(settings.cxx);
   const std::string options = settings.cxx + " " + std::string(kHostFlags);
   const CacheRequest request = {"host",  compiler.features, compiler.version,
-                                options, prelude_hash(),    texts};
+                                options, prelude_hash(),    join_texts(kernels)};
   return process_cache(settings).get_or_compile(request, [&] {
-    const std::string source = with_prelude(texts);
-    CompileOutcome outcome = run_host_compiler(settings.cxx, source);
-    if (!outcome.ok) {
-      const std::string name = "failed-" + cache_key(request).substr(0, 16) + ".cpp";
-      throw_not_compiled("the CPU kernels of a graph", keep_source(name, source, settings),
-                         outcome);
-    }
+    CompileOutcome outcome = compile_texts(kernels, settings);
+    if (!outcome.ok) throw_not_compiled(kernels, outcome.binary.log, settings);
     return std::move(outcome.binary);
   });
 }

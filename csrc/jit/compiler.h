@@ -1,14 +1,16 @@
 // Kernel text in, binary out, through the kernel cache.
 //
 // KernelText holds one generated kernel without the device prelude; both compilers put
-// device_text() in front.  A kernel that does not compile is an InternalError that carries the
+// device_text() in front.  A kernel that does not compile is a NotCompiledError that carries the
 // compiler's log and the path where the source was kept.  Any thread may call these; they may run
 // for seconds, so callers hold no lock (the interpreter's included).
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "config/settings.h"
 
 namespace stitch {
@@ -29,10 +31,17 @@ struct Binary {
   bool from_cache = false;
 };
 
+struct NotCompiledError : InternalError {
+  NotCompiledError(const std::string& message, std::vector<std::string> names)
+      : InternalError(message), kernels(std::move(names)) {}
+  std::vector<std::string> kernels;  // the names of those at fault
+};
+
 // A cubin for `arch` ("sm_90a").  UnsupportedError without NVRTC.
 Binary compile_cuda(const KernelText& kernel, const std::string& arch, const Settings& settings);
 
 // One shared object that exports every kernel of a graph.  UnsupportedError without a compiler.
+// When it fails, the kernels at fault are found by compiling parts of it.
 Binary compile_host(const std::vector<KernelText>& kernels, const Settings& settings);
 
 // Forgets a cubin that the driver would not load, so that the next compile_cuda makes it anew.

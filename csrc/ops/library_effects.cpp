@@ -10,6 +10,8 @@ using namespace std::string_view_literals;
 
 constexpr std::array kWritingParts = {"_."sv, ".out"sv, "_out"sv, "resize"sv, "set_"sv};
 
+constexpr std::array kIndexedWrites = {"aten.index_put_."sv, "aten.index_copy_."sv};
+
 // Random draws advance the generator's state even when unused, as in eager.
 constexpr std::array kEffectParts = {
     "rand"sv,        "bernoulli"sv,   "dropout"sv,     "normal"sv,    "uniform"sv,
@@ -32,6 +34,8 @@ bool contains_any(std::string_view text, const Parts& parts) {
 bool may_write_operands(std::string_view name) {
   return !name.starts_with("aten.") || contains_any(name, kWritingParts);
 }
+
+bool writes_at_indices(std::string_view name) { return contains_any(name, kIndexedWrites); }
 
 bool has_effects(std::string_view name) {
   return may_write_operands(name) || contains_any(name, kEffectParts);

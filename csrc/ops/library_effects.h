@@ -11,6 +11,8 @@ bool has_effects(std::string_view library_name);
 
 // The call may write its operands: in-place and out variants, and what is no aten op.
 bool may_write_operands(std::string_view library_name);
+// Calls that write some elements of their first operand: where the second says, those of the last.
+bool writes_at_indices(std::string_view library_name);
 
 // A matrix product that reads operands of any strides BLAS can express, and whose result is
 // contiguous whatever these are.

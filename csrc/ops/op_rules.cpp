@@ -101,6 +101,10 @@ void require_equal(const Dim& found, const Dim& expected, const std::string& wha
 
 bool is_integral(DType dtype) { return dtype == DType::kBool || info(dtype).is_integer; }
 
+bool divides_integers(const OpInfo& op, DType result) {
+  return op.cost == CostClass::kDivide && op.arity == 2 && is_integral(result);
+}
+
 bool is_value_preserving(DType from, DType to) {
   if (from == to) return true;
   if (from == DType::kOpaque || to == DType::kOpaque || to == DType::kBool) return false;

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "ops/op_rules.h"
 #include "runtime/lifetimes.h"
 
 namespace stitch {
@@ -180,12 +181,19 @@ BufferId use_at_end(Draft& draft, NodeId node) {
   return snapshot == draft.snapshots.end() ? use(draft, node) : snapshot->second;
 }
 
-// The ops of a kernel that read at indices out of a tensor, as the user wrote them.
-std::string find_origin(const Graph& graph, const PlannedKernel& kernel) {
+bool reads_at_indices(const Node& node) {
+  return node.op == OpKind::k_index || node.op == OpKind::k_gather;
+}
+
+bool divides(const Node& node) { return divides_integers(info(node), node.type.dtype); }
+
+// The ops of a kernel that may fail in one way, as the user wrote them.
+std::string name_ops(const Graph& graph, const PlannedKernel& kernel,
+                     bool (*may_fail)(const Node&)) {
   std::vector<std::string> names;
   for (const NodeId id : kernel.nodes) {
     const Node& node = graph[id];
-    if (node.op != OpKind::k_index && node.op != OpKind::k_gather) continue;
+    if (!may_fail(node)) continue;
     const std::string& op = node.origin.op.empty() ? info(node).name : node.origin.op;
     std::string name = op + (node.origin.location.empty() ? "" : " at " + node.origin.location);
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
@@ -214,7 +222,10 @@ void emit_launch(Draft& draft, const KernelSource& source, int kernel) {
     const TensorType& type = draft.graph[argument.value].type;
     step.bytes = step.bytes + element_count(type.shape) * info(type.dtype).bytes;
   }
-  if (source.may_fail) step.origin = find_origin(draft.graph, draft.plan.kernels[kernel]);
+  if (source.may_fail) {
+    step.indexing_ops = name_ops(draft.graph, draft.plan.kernels[kernel], reads_at_indices);
+    step.dividing_ops = name_ops(draft.graph, draft.plan.kernels[kernel], divides);
+  }
   draft.program.steps.emplace_back(std::move(step));
 }
 

@@ -35,9 +35,12 @@ int64_t align_up(int64_t bytes) {
   return (bytes + kSlabAlignmentBytes - 1) / kSlabAlignmentBytes * kSlabAlignmentBytes;
 }
 
-[[noreturn]] void throw_out_of_range(const Program& program, const LaunchStep& step) {
-  throw OutOfRangeError("index out of range in " +
-                        (step.origin.empty() ? program.kernels[step.kernel].name : step.origin));
+[[noreturn]] void throw_failure(const Program& program, const LaunchStep& step, int code) {
+  const bool divides = static_cast<KernelFailure>(code) == KernelFailure::kDivisionByZero;
+  const std::string& ops = divides ? step.dividing_ops : step.indexing_ops;
+  const std::string place = " in " + (ops.empty() ? program.kernels[step.kernel].name : ops);
+  if (divides) throw DivisionByZeroError("ZeroDivisionError" + place);  // eager's word
+  throw OutOfRangeError("index out of range" + place);
 }
 
 class Execution {
@@ -50,7 +53,7 @@ class Execution {
     StackVector<int64_t> offsets(program_.slots.size());
     int64_t total = 0;
     for (size_t i = 0; i < program_.slots.size(); ++i) {
-      int64_t bytes = 0;
+      int64_t bytes = 1;  // an empty value has an address too
       for (const BufferId id : program_.slots[i]) {
         const TensorType& type = program_.buffers[id.value()].type;
         bytes = std::max(bytes, storage_elements(type, symbols_) * info(type.dtype).bytes);
@@ -108,7 +111,8 @@ class Execution {
     check_driver(table.stream_synchronize(stream), "cuStreamSynchronize", "the error flags");
     for (const Step& step : program_.steps) {
       const LaunchStep* launch = std::get_if<LaunchStep>(&step);
-      if (launch && launch->flag >= 0 && flags[launch->flag]) throw_out_of_range(program_, *launch);
+      if (!launch || launch->flag < 0 || flags[launch->flag] == 0) continue;
+      throw_failure(program_, *launch, flags[launch->flag]);
     }
   }
 
@@ -150,7 +154,7 @@ class Execution {
         work.entry(work.pointers, work.sizes, begin, end, &work.error);
       });
     }
-    if (work.error) throw_out_of_range(program_, step);
+    if (work.error) throw_failure(program_, step, work.error);
   }
 
   void launch_on_cuda(const LaunchStep& step, int64_t grid, StackVector<void*>& pointers,

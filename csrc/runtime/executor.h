@@ -16,6 +16,10 @@ namespace stitch {
 struct OutOfRangeError : UserError {
   using UserError::UserError;
 };
+// An integer was divided by zero; the results of the call mean nothing.
+struct DivisionByZeroError : UserError {
+  using UserError::UserError;
+};
 
 // Runs all steps.  Afterwards the frame holds the tensors of program.outputs; returns the values of
 // the program's symbols, of which its integer outputs are made.  `integers`: the call's arguments

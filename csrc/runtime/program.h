@@ -42,6 +42,9 @@ struct LoadedKernel {
   bool may_fail = false;
 };
 
+// What a kernel writes through its error pointer: the constants of device/stitch/load_store.cuh.
+enum class KernelFailure { kNone, kIndexOutOfRange, kDivisionByZero };
+
 struct AllocateStep {  // a fresh buffer, before its first write
   BufferId buffer;
 };
@@ -51,9 +54,11 @@ struct LaunchStep {
   std::vector<int> alignments;  // bytes each base address must be aligned to
   std::vector<Dim> sizes;
   Dim grid;
-  Dim bytes;           // of all that the pointers reach: decides whether threads pay
-  int flag = -1;       // element of `error_flags`; -1 for kernels that cannot fail
-  std::string origin;  // "model.py:31 aten.embedding.default": named when an index is out of range
+  Dim bytes;      // of all that the pointers reach: decides whether threads pay
+  int flag = -1;  // element of `error_flags`; -1 for kernels that cannot fail
+  // "aten.embedding.default at model.py:31": the ops that read at indices out of a tensor, and
+  // those that divide integers; named when they fail.
+  std::string indexing_ops, dividing_ops;
 };
 struct CallStep {
   int64_t call;  // row of the host's call table

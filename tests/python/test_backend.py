@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import torch_stitch
-from torch_stitch import _core, backend
+from torch_stitch import backend
 
 
 @pytest.fixture(autouse=True)
@@ -306,30 +306,6 @@ def test_two_threads():
         for thread in threads:
             thread.join()
     assert not failures
-
-
-def break_compiler(monkeypatch):
-    def fail(*args, **options):
-        raise _core.UnsupportedError("no plan for aten.exp.default")
-
-    monkeypatch.setattr(_core, "compile", fail)
-
-
-def test_a_failure_inside_falls_back_with_one_warning(monkeypatch):
-    break_compiler(monkeypatch)
-    compiled = torch.compile(lambda x: x.exp() + 1, backend="stitch")
-    x = torch.randn(4)
-    with pytest.warns(UserWarning, match="aten.exp.default") as caught:
-        for _ in range(2):
-            torch.testing.assert_close(compiled(x), x.exp() + 1)
-    assert len(caught) == 1
-    assert torch_stitch.counters()["fallback_ops"] == 2
-
-
-def test_strict_makes_a_failure_an_error(monkeypatch):
-    break_compiler(monkeypatch)
-    with pytest.raises(Exception, match="no plan for aten.exp.default"):
-        compile_strictly(lambda x: x.exp())(torch.randn(4))
 
 
 def test_a_long_compilation_shows_a_line_on_a_terminal(monkeypatch):

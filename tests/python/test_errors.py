@@ -88,6 +88,57 @@ def test_an_index_out_of_range_is_an_error_and_the_process_lives():
         torch.testing.assert_close(fn(good), table[good] * 2)
 
 
+DIVISIONS = {
+    "floor": lambda x, y: x // y,
+    "trunc": lambda x, y: x.div(y, rounding_mode="trunc"),
+    "remainder": lambda x, y: x % y,
+    "fmod": torch.fmod,
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32, torch.int64], ids=str)
+@pytest.mark.parametrize("name", DIVISIONS)
+def test_an_integer_divided_by_zero_is_eagers_error_and_the_process_lives(name, dtype):
+    def fn(x, y):
+        return DIVISIONS[name](x, y) + 1
+
+    compiled = torch.compile(fn, backend="stitch", options={"strict": True})
+    for count in (1, 37, 100_003):
+        x = torch.arange(count).to(dtype)
+        good = torch.full((count,), 3, dtype=dtype)
+        bad = good.clone()
+        bad[-1] = 0
+        for y, raises in ((good, False), (bad, True), (good, False)):
+            if not raises:
+                torch.testing.assert_close(compiled(x, y), fn(x, y))
+                continue
+            with pytest.raises(RuntimeError, match="^ZeroDivisionError"):
+                fn(x, y)
+            with pytest.raises(RuntimeError, match="^ZeroDivisionError in aten.* test_errors.py:"):
+                compiled(x, y)
+    assert torch_stitch.counters()["kernels"] > 0
+
+
+def test_a_number_that_is_zero_as_divisor():
+    x = torch.arange(8)
+    with pytest.raises(RuntimeError, match="^ZeroDivisionError"):
+        torch.compile(lambda x: x % 0, backend="stitch", options={"strict": True})(x)
+
+
+def test_what_is_not_divided_raises_nothing():
+    def fn(x, y):
+        padded = torch.nn.functional.pad(x // y, (2, 3), value=7)
+        joined = torch.cat([x % y, torch.fmod(y, x + 1)])
+        return padded, joined, (x // y[0]).sum(), x // x.shape[0], (x[:0] // y[:1]) % 5
+
+    compiled = torch.compile(fn, backend="stitch", fullgraph=True, options={"strict": True})
+    x, y = torch.arange(13), torch.arange(13) + 1
+    torch.testing.assert_close(compiled(x, y), fn(x, y))
+    nothing = torch.ones(0, dtype=torch.int64)
+    divided = torch.compile(lambda x, y: (x // y).sum(0), backend="stitch", fullgraph=True)
+    assert divided(nothing.reshape(0, 1), torch.zeros(1, dtype=torch.int64)).tolist() == [0]
+
+
 def test_sizes_that_depend_on_data_run_by_the_dispatcher():
     with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
         fn = torch.compile(lambda x: torch.nonzero(x) + 1, backend="stitch")

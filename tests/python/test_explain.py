@@ -55,6 +55,18 @@ def test_a_plan_says_all():
     assert plan["launches"] == 2 and plan["graph_breaks"] == 0
 
 
+def test_a_write_at_indices_counts_what_it_touches():
+    def fn(cache, place, row):
+        cache.index_copy_(1, place, row)
+        return cache.sum(-1)
+
+    cache, row = torch.randn(3, 400, 5), torch.randn(3, 1, 5)
+    (call,) = plan_of(fn, cache, torch.tensor([2]), row)["library_calls"]
+    assert call["name"] == "aten.index_put_.default"
+    assert call["bytes_written"] == 4 * row.numel()
+    assert call["bytes_read"] == 4 * row.numel() + 8
+
+
 def test_bytes_are_counted_once_per_launch():
     plan = plan_of(lambda x: x.softmax(-1), torch.randn(128, 256))
     (kernel,) = plan["kernels"]

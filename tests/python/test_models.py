@@ -9,10 +9,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.utils._pytree import tree_leaves
 
 import torch_stitch
-from benchmarks.accuracy import WORST_RATIO, judge_tensor
+from tests.support.compare import compile_strictly, expect_as_exact
 
 WIDTH, HEADS, ROWS, TOKENS = 64, 4, 3, 37
 
@@ -158,18 +157,12 @@ MODELS = {
     "unet": (UnetBlock, MAPS),
 }
 DTYPES = [torch.float32, torch.bfloat16]
-FEW = 32  # fewer elements have no typical error, only a worst one
 TERMS = 4096  # the longest sum of roundings that meets in one element
 
 
 def make(name, dtype=torch.float32):
     build, shape = MODELS[name]
     return build().to(dtype), torch.randn(shape).to(dtype)
-
-
-def compile_strictly(model, **options):
-    options = {"backend": "stitch", "fullgraph": True, "options": {"strict": True}} | options
-    return torch.compile(model, **options)
 
 
 def infer(model, x, wrap):
@@ -189,10 +182,7 @@ def check(run, model, x):
     got = run(copy.deepcopy(model), x, compile_strictly)
     expected = run(copy.deepcopy(model), x, lambda model: model)
     exact = run(copy.deepcopy(model).double(), x.double(), lambda model: model)
-    for i, row in enumerate(zip(*map(tree_leaves, (got, expected, exact)), strict=True)):
-        verdict = judge_tensor(*row, TERMS)
-        is_close = verdict.get("worst_ratio", 9) <= WORST_RATIO
-        assert verdict["ok"] or (is_close and row[0].numel() < FEW), (i, verdict)
+    expect_as_exact(got, expected, exact, TERMS)
     counters = torch_stitch.counters()
     assert counters["kernels"] > 0 and counters["fallback_ops"] == 0, counters
 

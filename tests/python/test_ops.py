@@ -11,7 +11,7 @@ import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
 import torch_stitch
-from benchmarks.accuracy import WORST_RATIO, judge_tensor
+from tests.support.compare import compile_strictly, find_fault
 
 # torch's sample lists import it for a base class that they do not use.
 sys.modules.setdefault("expecttest", types.SimpleNamespace(TestCase=unittest.TestCase))
@@ -21,7 +21,6 @@ op_db = pytest.importorskip("torch.testing._internal.common_methods_invocations"
 FLOATS = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 DTYPES = (*FLOATS, torch.int64, torch.int32, torch.uint8, torch.bool)
 SAMPLES = 2  # of each dtype
-FEW = 32  # fewer elements have no typical error, only a worst one
 
 # Variants that stay library calls: a singular value decomposition, rounding to decimal places.
 NOT_STITCHED = ("norm_nuc", "round_decimals_0", "round_decimals_3", "round_decimals_neg_3")
@@ -108,19 +107,11 @@ def find_faults(fn, samples, got):
         given = [x for x in tree_leaves(sample) if isinstance(x, torch.Tensor)]
         text = ", ".join(f"{tuple(x.shape)} {x.dtype}" for x in given)
         for g, e, wide in zip(*row, strict=True):
-            if not isinstance(e, torch.Tensor):
-                is_ok, verdict = g == e, (g, e)
-            elif e.dtype.is_floating_point:
-                terms = max(x.numel() for x in given) // max(e.numel(), 1)
-                verdict = judge_tensor(g, e, wide, terms)
-                is_close = verdict.get("worst_ratio", 9) <= WORST_RATIO
-                is_ok = verdict["ok"] or (e.numel() < FEW and is_close)
-                if "why" in verdict:
-                    verdict = [(x.dtype, x.shape, x.stride()) for x in (g, e)]
-            else:
-                is_ok, verdict = g.dtype == e.dtype and g.equal(e), (g, e)
-            if not is_ok:
-                faults.append(f"{text} {sample[1:]}: {verdict}")
+            count = e.numel() if isinstance(e, torch.Tensor) else 1
+            terms = max(x.numel() for x in given) // max(count, 1)
+            fault = find_fault(g, e, wide, terms)
+            if fault is not None:
+                faults.append(f"{text} {sample[1:]}: {fault}")
     return faults
 
 
@@ -131,7 +122,7 @@ def check(op, fn):
     torch_stitch.reset_counters()
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        got = torch.compile(fn, backend="stitch", fullgraph=True, options={"strict": True})(samples)
+        got = compile_strictly(fn)(samples)
         faults = find_faults(fn, samples, got)
     counters = torch_stitch.counters()
     assert not faults, f"{len(faults)} of {len(samples)} samples:\n" + "\n".join(faults)[:3000]

@@ -6,9 +6,9 @@ import warnings
 import pytest
 import torch
 import torch.nn.functional as F
-from torch.utils._pytree import tree_leaves
 
 import torch_stitch
+from tests.support.compare import compile_strictly, expect_equal, expect_stitched
 
 INF, NAN = float("inf"), float("nan")
 EDGES = torch.tensor(
@@ -28,46 +28,17 @@ def fresh():
         yield
 
 
-def compile_strictly(fn, **options):
-    options = {"strict": True} | options
-    return torch.compile(fn, backend="stitch", fullgraph=True, options=options)
-
-
-def as_bits(x):
-    """Equal bits are equal values, except that all NaNs are one."""
-    if not x.is_floating_point():
-        return x
-    bits = {2: torch.int16, 4: torch.int32, 8: torch.int64}[x.element_size()]
-    return torch.where(x.isnan(), torch.full_like(x, NAN), x).contiguous().view(bits)
-
-
-def strides(x):
-    """Of the dimensions in which there is more than one step."""
-    return [s for s, n in zip(x.stride(), x.shape) if n > 1] if x.numel() else []
-
-
-def check(fn, *inputs, copies=0, options=None, **tolerance):
+def check(fn, *inputs, copies=0, options=None, **how):
     """Stitched; results and changed inputs are eager's, with no tolerance unless given.
 
     copies: how many inputs may be written by a copy after the kernel that still reads them.
+    how: what expect_equal takes.
     """
     mine, theirs = (copy.deepcopy(inputs) for _ in range(2))
     with torch.no_grad():
-        got, expected = compile_strictly(fn, **(options or {}))(*mine), fn(*theirs)
-    rows = zip(tree_leaves((got, mine)), tree_leaves((expected, theirs)), strict=True)
-    for i, (g, e) in enumerate(rows):
-        if not isinstance(e, torch.Tensor):
-            assert g == e
-            continue
-        assert (g.dtype, g.shape) == (e.dtype, e.shape), i
-        assert strides(g) == strides(e), (i, g.stride(), e.stride())
-        if tolerance:
-            torch.testing.assert_close(g, e, equal_nan=True, **tolerance)
-        else:
-            assert as_bits(g).equal(as_bits(e)), f"result {i}: got {g}, eager has {e}"
-    counters = torch_stitch.counters()
-    assert counters["kernels"] > 0 and counters["fallback_ops"] == 0, counters
-    assert counters["library_calls"] <= copies, counters
+        got, expected = compile_strictly(fn, options=options)(*mine), fn(*theirs)
+    expect_equal((got, mine), (expected, theirs), **how)
+    expect_stitched(copies)
 
 
 def pairs(values):
@@ -359,7 +330,10 @@ def test_layouts_of_inputs(name, dtype):
         return *pointwise, *reduced, x.reshape(-1) * 2, x - x.mean()
 
     tolerance = 1e-5 if dtype is torch.float32 else 2e-2
-    check(fn, x, rtol=tolerance, atol=tolerance * 10 if x.numel() > 5000 else tolerance)
+    atol = tolerance * 10 if x.numel() > 5000 else tolerance
+    # Tracing gives dimensions of one element the strides of contiguous tensors; in eager they
+    # depend on the op: (6, 1) with strides (1, 17) keeps them in x + 1, but not in x.exp() * 2.
+    check(fn, x, rtol=tolerance, atol=atol, all_strides="of size 1" not in name)
 
 
 def test_two_layouts_meet_in_one_kernel():

@@ -46,17 +46,28 @@ STITCH_DEVICE void store_if(bool inside, T* p, i64 offset, T value) {
   if (inside) p[offset] = value;
 }
 
+// What a kernel tells the runtime through `error`; the runtime reads it after the launch.
+constexpr int kIndexOutOfRange = 1;
+constexpr int kDivisionByZero = 2;
+
+STITCH_DEVICE void report_error(int code, int* error) {
+#if STITCH_CUDA
+  *static_cast<volatile int*>(error) = code;
+#else
+  __atomic_store_n(error, code, __ATOMIC_RELAXED);
+#endif
+}
+STITCH_DEVICE void report_zero_divisor(int found, int* error) {
+  if (found) report_error(kDivisionByZero, error);
+}
+
 // The position that index means among size elements, negative ones counted from the end.  One out
-// of range sets *error, which the runtime reads after the launch, and yields 0, a safe address
-// unless size is 0 (then no element is ever asked for).
+// of range is reported and yields 0, a safe address unless size is 0 (then no element is ever asked
+// for).
 STITCH_DEVICE i64 check_index(i64 index, i64 size, int* error) {
   const i64 position = index < 0 ? index + size : index;
   const bool inside = static_cast<u64>(position) < static_cast<u64>(size);
-#if STITCH_CUDA
-  if (!inside) *static_cast<volatile int*>(error) = 1;
-#else
-  if (!inside) __atomic_store_n(error, 1, __ATOMIC_RELAXED);
-#endif
+  if (!inside) report_error(kIndexOutOfRange, error);
   return inside ? position : 0;
 }
 

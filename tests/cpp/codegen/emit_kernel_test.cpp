@@ -73,6 +73,34 @@ TEST(EmitKernel, HostileNamesAndOriginsNeverReachTheText) {
   }
 }
 
+TEST(EmitKernel, IntegerDivisorsThatMayBeZeroAreNotedOnTheHost) {
+  const std::string divide = R"(
+    %x = input : i32[64,100]
+    %d = input : i32[64,100]
+    %y = div_floor(%x, %d)
+    outputs (%y)
+  )";
+  const KernelSource noted = emit_one(divide, "cpu");
+  EXPECT_TRUE(noted.may_fail);
+  EXPECT_TRUE(
+      std::regex_search(noted.text, std::regex(R"((s_\d+) = \1 \| i32\(\(s_\d+ == 0\)\);)")))
+      << noted.text;
+  EXPECT_TRUE(std::regex_search(noted.text, std::regex(R"(omp simd reduction\(\|:s_\d+\))")))
+      << noted.text;
+  EXPECT_TRUE(holds(noted.text, "report_zero_divisor(")) << noted.text;
+  EXPECT_FALSE(emit_one(divide, "h200").may_fail);  // eager yields a value there
+}
+
+TEST(EmitKernel, DivisorsThatCannotBeZeroCostNothing) {
+  for (const std::string divide :
+       {"%x = input : i32[64,100]\n%y = remainder(%x, full{value=7} : i32)\noutputs (%y)",
+        "%x = input : f32[64,100]\n%y = remainder(%x, %x)\noutputs (%y)"}) {
+    const KernelSource source = emit_one(divide, "cpu");
+    EXPECT_FALSE(source.may_fail) << source.text;
+    EXPECT_FALSE(holds(source.text, "report")) << source.text;
+  }
+}
+
 TEST(EmitKernel, TheNameTellsTheOpsAndHashesTheText) {
   const KernelSource one = emit_one(kSoftmax, "h200");
   EXPECT_TRUE(std::regex_match(one.name, std::regex("stitch_amax_sub_exp_sum_[0-9a-f]{10}")))

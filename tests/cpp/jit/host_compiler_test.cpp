@@ -144,6 +144,35 @@ TEST_F(HostCompilerTest, KernelsThatDoNotCompileAreAnErrorWithLogAndSource) {
   }
 }
 
+TEST_F(HostCompilerTest, TheKernelsAtFaultAreNamedAndTheirSourcesKept) {
+  STITCH_SKIP_WITHOUT_COMPILER();
+  const KernelText first = {"first", "int first() { return nothing; }"};
+  const KernelText second = {"second", "int second() { return nowhere; }"};
+  try {
+    compile_host({times(2), first, times(3), times(4), second}, settings_);
+    FAIL() << "nothing was thrown";
+  } catch (const NotCompiledError& error) {
+    EXPECT_EQ(error.kernels, (std::vector<std::string>{"first", "second"}));
+  }
+  EXPECT_TRUE(fs::exists(settings_.cache + "/failed-first.cpp"));
+  EXPECT_TRUE(fs::exists(settings_.cache + "/failed-second.cpp"));
+  EXPECT_FALSE(fs::exists(settings_.cache + "/failed-times2.cpp"));
+}
+
+TEST_F(HostCompilerTest, ACompilerThatTakesNothingIsNoFaultOfAKernel) {
+  STITCH_SKIP_WITHOUT_COMPILER();
+  settings_.cxx =
+      script("case \"$*\" in *kernels.so*) exit 1; esac; exec " + settings_.cxx + " \"$@\"");
+  try {
+    compile_host({times(2)}, settings_);
+    FAIL() << "nothing was thrown";
+  } catch (const NotCompiledError&) {
+    FAIL() << "a kernel is blamed";
+  } catch (const InternalError& error) {
+    EXPECT_NE(std::string(error.what()).find("an empty file"), std::string::npos) << error.what();
+  }
+}
+
 TEST_F(HostCompilerTest, WithoutACompilerTheMessageSaysWhatToInstall) {
   settings_.cxx = "no-such-compiler-exists";
   const Verdict verdict = host_compiler_available(settings_.cxx);

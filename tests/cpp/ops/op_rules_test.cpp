@@ -53,6 +53,15 @@ TEST(ResultDtype, MixedOperandsNeedACast) {
       UserError);
 }
 
+TEST(DividesIntegers, QuotientsAndRemaindersDoAndNoFloatDoes) {
+  std::vector<std::string> names;
+  for (const OpInfo& op : all_ops()) {
+    EXPECT_FALSE(divides_integers(op, DType::kF32)) << op.name;
+    if (op.name != std::string("div") && divides_integers(op, DType::kI8)) names.push_back(op.name);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"div_floor", "div_trunc", "remainder", "fmod"}));
+}
+
 TEST(IsValuePreserving, HoldsExactlyForWideningConversions) {
   using enum DType;
   for (DType wide : {kF32, kF64}) {

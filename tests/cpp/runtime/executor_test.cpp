@@ -7,7 +7,36 @@
 namespace stitch {
 namespace {
 
-void fail(void* const*, const int64_t*, int64_t, int64_t, int32_t* error) { *error = 1; }
+template <KernelFailure failure>
+void fail(void* const*, const int64_t*, int64_t, int64_t, int32_t* error) {
+  *error = static_cast<int32_t>(failure);
+}
+
+// A program of one op that fails.
+Program failing_program(OpKind op, DType dtype, Origin origin, decltype(&fail<{}>) entry) {
+  FakePlan plan;
+  const NodeId x = plan.add_input(floats({2}));
+  const NodeId y = plan.add_kernel(x, 1, 2);
+  plan.graph.nodes[y.index()].op = op;
+  plan.graph.nodes[y.index()].type.dtype = dtype;
+  plan.graph.nodes[y.index()].origin = std::move(origin);
+  plan.sources[0].may_fail = plan.kernels[0].may_fail = true;
+  plan.kernels[0].entry = reinterpret_cast<void*>(entry);
+  plan.returns(y);
+  return plan.build();
+}
+
+template <class Failure>
+std::string message_of(const Program& program) {
+  FakeFrame frame(program);
+  frame.set(0, {1, 2});
+  try {
+    run(program, frame, {});
+  } catch (const Failure& error) {
+    return error.what();
+  }
+  return "no error";
+}
 
 TEST(Executor, SymbolsGiveSizesGridsAndTheSlab) {
   FakePlan plan;
@@ -55,23 +84,19 @@ TEST(Executor, MisalignedAddressesAreAligned) {
 }
 
 TEST(Executor, AnIndexOutOfRangeNamesTheOpsOfTheKernel) {
-  FakePlan plan;
-  const NodeId x = plan.add_input(floats({2}));
-  const NodeId y = plan.add_kernel(x, 1, 2);
-  plan.graph.nodes[y.index()].op = OpKind::k_gather;
-  plan.graph.nodes[y.index()].origin = {"aten.gather.default", "model.py:31"};
-  plan.sources[0].may_fail = plan.kernels[0].may_fail = true;
-  plan.kernels[0].entry = reinterpret_cast<void*>(&fail);
-  plan.returns(y);
-  const Program program = plan.build();
-  FakeFrame frame(program);
-  frame.set(0, {1, 2});
-  try {
-    run(program, frame, {});
-    FAIL() << "no error";
-  } catch (const OutOfRangeError& error) {
-    EXPECT_STREQ(error.what(), "index out of range in aten.gather.default at model.py:31");
-  }
+  const Program program =
+      failing_program(OpKind::k_gather, DType::kF32, {"aten.gather.default", "model.py:31"},
+                      &fail<KernelFailure::kIndexOutOfRange>);
+  EXPECT_EQ(message_of<OutOfRangeError>(program),
+            "index out of range in aten.gather.default at model.py:31");
+}
+
+TEST(Executor, ADivisionByZeroNamesTheOpsOfTheKernel) {
+  const Program program =
+      failing_program(OpKind::k_remainder, DType::kI32, {"aten.remainder.Tensor", "model.py:7"},
+                      &fail<KernelFailure::kDivisionByZero>);
+  EXPECT_EQ(message_of<DivisionByZeroError>(program),
+            "ZeroDivisionError in aten.remainder.Tensor at model.py:7");
 }
 
 TEST(Executor, ManyPointersGoBeyondTheInlineArray) {

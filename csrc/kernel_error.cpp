@@ -1,0 +1,42 @@
+#include "kernel_error.h"
+
+#include <algorithm>
+#include <set>
+
+namespace stitch {
+namespace {
+
+void add_ops(const Graph& graph, const PlannedKernel& kernel, std::set<int>& positions) {
+  for (const NodeId node : kernel.nodes) {
+    const int position = graph[node].origin.position;
+    if (position >= 0) positions.insert(position);
+  }
+}
+
+}  // namespace
+
+std::vector<int> find_ops(const Graph& graph, const StitchPlan& plan,
+                          const std::vector<KernelSource>& sources,
+                          const std::vector<std::string>& names) {
+  std::set<int> positions;
+  for (size_t k = 0; k < sources.size(); ++k) {
+    const bool is_named = std::count(names.begin(), names.end(), sources[k].name) > 0;
+    if (is_named) add_ops(graph, plan.kernels[k], positions);
+  }
+  return {positions.begin(), positions.end()};
+}
+
+void for_each_kernel(const Graph& graph, const StitchPlan& plan,
+                     const std::function<void(size_t)>& work) {
+  for (size_t k = 0; k < plan.kernels.size(); ++k) {
+    try {
+      work(k);
+    } catch (const Error& error) {
+      std::set<int> positions;
+      add_ops(graph, plan.kernels[k], positions);
+      throw KernelError(error, {positions.begin(), positions.end()});
+    }
+  }
+}
+
+}  // namespace stitch

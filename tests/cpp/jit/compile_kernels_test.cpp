@@ -1,0 +1,37 @@
+#include "jit/compile_kernels.h"
+
+#include <gtest/gtest.h>
+
+#include "cpp/jit/nvrtc_directories.h"
+
+namespace stitch {
+namespace {
+
+KernelSource kernel(const std::string& name, const std::string& body) {
+  KernelSource source;
+  source.name = name;
+  source.text = "extern \"C\" __global__ void " + name + "(float* x) { " + body + " }";
+  return source;
+}
+
+TEST(CompileKernels, EveryCudaKernelThatFailsIsNamed) {
+  STITCH_SKIP_WITHOUT_NVRTC();
+  Settings settings = default_settings();
+  settings.cache = "off";
+  settings.dump_dir = testing::TempDir();
+  const std::vector<KernelSource> sources = {
+      kernel("first", "nothing;"), kernel("good", "x[0] = 1;"), kernel("second", "nowhere;"),
+      kernel("first", "nothing;")};
+  try {
+    compile_kernels(sources, "sm_80", settings, true);
+    FAIL() << "nothing was thrown";
+  } catch (const NotCompiledError& error) {
+    EXPECT_EQ(error.kernels, (std::vector<std::string>{"first", "second"}));
+    EXPECT_NE(std::string(error.what()).find("\"nowhere\" is undefined"), std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(compile_kernels({sources[1]}, "sm_80", settings, true).binaries.size(), 1u);
+}
+
+}  // namespace
+}  // namespace stitch

@@ -1,0 +1,149 @@
+"""What fails inside the compiler runs by library calls: ops of failing kernels, else the graph."""
+
+import os
+import re
+import stat
+import warnings
+
+import pytest
+import torch
+from torch import nn
+
+import torch_stitch
+from torch_stitch import _core
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    torch_stitch.reset_counters()
+
+
+@pytest.fixture
+def refuse(monkeypatch, tmp_path):
+    """refuse(op): from here on the C++ compiler does not take kernels with `op` in their name."""
+
+    def install(op):
+        script = tmp_path / "compiler"
+        script.write_text(
+            f"""#!/bin/sh
+            for word; do
+              case $word in *.cpp)
+                grep -q 'STITCH_KERNEL(stitch_[a-z0-9_]*{op}' "$word" && echo refused && exit 1
+              esac
+            done
+            exec {os.environ.get("CXX", "g++")} "$@"
+            """
+        )
+        script.chmod(script.stat().st_mode | stat.S_IXUSR)
+        options = {"cxx": str(script), "cache": str(tmp_path / "cache")}
+        return options
+
+    return install
+
+
+def compile_with(options, fn):
+    return torch.compile(fn, backend="stitch", fullgraph=True, options=options)
+
+
+def two_regions(x, w):
+    y = (x.lgamma() * 2).sum(-1)
+    return y, ((x @ w).erf() + 1).sum(-1)
+
+
+def check(fn, *inputs, options):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        compiled = compile_with(options, fn)
+        for _ in range(2):
+            torch.testing.assert_close(compiled(*inputs), fn(*inputs))
+    return [str(w.message) for w in caught if "torch_stitch" in str(w.message)]
+
+
+def test_only_the_region_of_a_failing_kernel_falls_back(refuse):
+    inputs = torch.rand(8, 8) + 1, torch.rand(8, 8)
+    (warning,) = check(two_regions, *inputs, options=refuse("lgamma"))
+    assert "aten.lgamma.default test_fallback.py:" in warning and "aten.erf" not in warning
+    source = re.search(r"its source is in (.*?),", warning).group(1)
+    with open(source) as text:
+        assert "lgamma" in text.read()
+    counters = torch_stitch.counters()
+    assert counters["fallback_ops"] == 3  # lgamma, mul, sum
+    assert counters["library_calls"] == 4 and counters["kernels"] == 1, counters
+
+
+def test_every_kernel_may_fail(refuse):
+    inputs = torch.rand(8, 8) + 1, torch.rand(8, 8)
+    (warning,) = check(two_regions, *inputs, options=refuse(""))
+    assert "aten.lgamma.default" in warning and "aten.erf.default" in warning
+    counters = torch_stitch.counters()
+    assert counters["fallback_ops"] == 6 and counters["kernels"] == 0, counters
+
+
+def test_strict_makes_a_failing_kernel_an_error(refuse):
+    options = {"strict": True} | refuse("lgamma")
+    with pytest.raises(Exception, match="lgamma.* does not compile; its source is in"):
+        compile_with(options, torch.lgamma)(torch.rand(4))
+    assert torch_stitch.counters()["fallback_ops"] == 0
+
+
+def test_mutations_views_and_outputs_of_a_failing_kernel(refuse):
+    def fn(x):
+        x.mul_(2).erf_()
+        y = x.transpose(0, 1)[1:].exp()
+        return y, y.flatten(), x.sum(0)
+
+    x = torch.rand(5, 4)
+    with pytest.warns(UserWarning, match="run as library calls"):
+        mine, theirs = x.clone(), x.clone()
+        torch.testing.assert_close(compile_with(refuse("erf"), fn)(mine), fn(theirs))
+        torch.testing.assert_close(mine, theirs)
+
+
+def test_training_goes_on_without_a_failing_kernel(refuse):
+    model = nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8), nn.Tanh())
+    x = torch.randn(4, 8)
+    compiled, gradients = compile_with(refuse("sub_mul"), model), []
+    for wrapped in (compiled, model):
+        model.zero_grad()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            wrapped(x).square().sum().backward()
+        gradients.append([p.grad.clone() for p in model.parameters()])
+    torch.testing.assert_close(*gradients)
+    counters = torch_stitch.counters()
+    assert counters["fallback_ops"] > 0 and counters["kernels"] > 0, counters
+
+
+def test_a_compiler_that_takes_nothing_is_told_once(tmp_path):
+    script = tmp_path / "compiler"
+    script.write_text('#!/bin/sh\ncase "$*" in *kernels.so*) exit 1; esac\nexec g++ "$@"\n')
+    script.chmod(0o700)
+    options = {"cxx": str(script), "cache": str(tmp_path / "cache")}
+    (warning,) = check(torch.exp, torch.rand(4), options=options)
+    assert "runs without stitching" in warning
+    assert torch_stitch.counters()["fallback_ops"] == 1
+
+
+def break_compiler(monkeypatch):
+    def fail(*args, **options):
+        raise _core.UnsupportedError("no plan for aten.exp.default")
+
+    monkeypatch.setattr(_core, "compile", fail)
+
+
+def test_a_failure_inside_falls_back_with_one_warning(monkeypatch):
+    break_compiler(monkeypatch)
+    compiled = torch.compile(lambda x: x.exp() + 1, backend="stitch")
+    x = torch.randn(4)
+    with pytest.warns(UserWarning, match="aten.exp.default") as caught:
+        for _ in range(2):
+            torch.testing.assert_close(compiled(x), x.exp() + 1)
+    assert len(caught) == 1
+    assert torch_stitch.counters()["fallback_ops"] == 2
+
+
+def test_strict_makes_a_failure_an_error(monkeypatch):
+    break_compiler(monkeypatch)
+    with pytest.raises(Exception, match="no plan for aten.exp.default"):
+        compile_with({"strict": True}, lambda x: x.exp())(torch.randn(4))

@@ -1,0 +1,72 @@
+"""How results are compared with eager's: bit for bit, or by rule R10; and what was stitched."""
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+import torch_stitch
+from benchmarks.accuracy import WORST_RATIO, judge_tensor
+
+# Fewer elements have no typical error, only a worst one: one sum that cancels decides their RMSE,
+# and eager's CPU kernels carry some in fp64 (var_mean, the gradients of batch norm).
+FEW = 16
+
+
+def compile_strictly(fn, *, options=None, **how):
+    options = {"strict": True} | (options or {})
+    return torch.compile(fn, backend="stitch", fullgraph=True, options=options, **how)
+
+
+def expect_stitched(copies=0):
+    """Kernels ran; copies: how many library calls may stand beside them."""
+    counters = torch_stitch.counters()
+    assert counters["kernels"] > 0 and counters["fallback_ops"] == 0, counters
+    assert counters["library_calls"] <= copies, counters
+
+
+def as_bits(x):
+    """Equal bits are equal values, except that all NaNs are one."""
+    if not x.is_floating_point():
+        return x
+    bits = {2: torch.int16, 4: torch.int32, 8: torch.int64}[x.element_size()]
+    return torch.where(x.isnan(), torch.full_like(x, torch.nan), x).contiguous().view(bits)
+
+
+def steps(x):
+    """Strides of the dimensions in which there is more than one step."""
+    return [s for s, n in zip(x.stride(), x.shape) if n > 1]
+
+
+def expect_equal(got, expected, all_strides=True, **tolerance):
+    """The same values in the same layout, with no tolerance unless given."""
+    strides = torch.Tensor.stride if all_strides else steps
+    for i, (g, e) in enumerate(zip(tree_leaves(got), tree_leaves(expected), strict=True)):
+        if not isinstance(e, torch.Tensor):
+            assert g == e, i
+            continue
+        assert (g.dtype, g.shape) == (e.dtype, e.shape), i
+        assert strides(g) == strides(e), (i, g.shape, g.stride(), e.stride())
+        if tolerance:
+            torch.testing.assert_close(g, e, equal_nan=True, **tolerance)
+        else:
+            assert as_bits(g).equal(as_bits(e)), f"result {i}: got {g}, eager has {e}"
+
+
+def find_fault(got, eager, exact, terms):
+    """What is wrong with one result, nothing if it is as good as eager's by rule R10."""
+    if not isinstance(eager, torch.Tensor):
+        return None if got == eager else (got, eager)
+    if not eager.dtype.is_floating_point:
+        return None if got.dtype == eager.dtype and got.equal(eager) else (got, eager)
+    verdict = judge_tensor(got, eager, exact, terms)
+    is_close = verdict.get("worst_ratio", 9) <= WORST_RATIO
+    if verdict["ok"] or (eager.numel() < FEW and is_close):
+        return None
+    layouts = [(x.dtype, x.shape, x.stride()) for x in (got, eager)]
+    return layouts if "why" in verdict else verdict
+
+
+def expect_as_exact(got, eager, exact, terms):
+    rows = zip(*map(tree_leaves, (got, eager, exact)), strict=True)
+    for i, row in enumerate(rows):
+        fault = find_fault(*row, terms)
+        assert fault is None, (i, fault)
