@@ -1,4 +1,7 @@
-"""What all tests share: the gpu marker, golden files, and a seed that a failure names."""
+"""What all tests share: the gpu marker, golden files, and a seed that a failure names.
+
+--simulate: what the tests of ops, values and models compile are a GPU's kernels, run by ptxsim.
+"""
 
 import os
 import random
@@ -7,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+SIMULATED = ("test_ops", "test_values", "test_models")
 GOLDEN = Path(__file__).parent / "golden"
 SEED = int(os.environ.get("STITCH_TEST_SEED", "0"))
 
@@ -14,9 +18,13 @@ SEED = int(os.environ.get("STITCH_TEST_SEED", "0"))
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="write tests/golden anew")
 
+    parser.addoption("--simulate", action="store_true", help="run a GPU's kernels, by ptxsim")
+
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "gpu: needs an NVIDIA GPU; skipped without one")
+    config.addinivalue_line("markers", "simulated: what it compiles runs on ptxsim, always")
+    config.addinivalue_line("markers", "cpu_only(reason): has no meaning under --simulate")
 
 
 def pytest_collection_modifyitems(items):
@@ -38,6 +46,15 @@ def seed():
     random.seed(SEED)
     torch.manual_seed(SEED)
     return SEED
+
+
+@pytest.fixture(autouse=True)
+def simulate(request, monkeypatch):
+    chosen = request.config.getoption("--simulate") and request.module.__name__ in SIMULATED
+    if chosen and (mark := request.node.get_closest_marker("cpu_only")):
+        pytest.skip(mark.args[0])
+    if chosen or request.node.get_closest_marker("simulated"):
+        monkeypatch.setenv("TORCH_STITCH_SIMULATE", "true")
 
 
 @pytest.fixture

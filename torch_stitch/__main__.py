@@ -1,6 +1,7 @@
 """python -m torch_stitch explain FILE.py:FUNCTION [--target h200] [--json]
+python -m torch_stitch ptxsim FILE.cu --kernel K --grid 4 --block 32 2 --arg f32[1024]=rand:in
 
-FUNCTION() returns (callable, inputs).
+FUNCTION() returns (callable, inputs).  The second form exits with 1 when something is found.
 """
 
 import argparse
@@ -8,7 +9,8 @@ import importlib.util
 import os
 import sys
 
-from torch_stitch import explain
+from torch_stitch import explain, ptxsim
+from torch_stitch._core import StitchError, UnsupportedError
 
 
 def load(place):
@@ -36,13 +38,31 @@ def main(arguments=None):
     command.add_argument("--policy", default="auto")
     command.add_argument("--training", action="store_true", help="also the backward pass")
     command.add_argument("--json", action="store_true")
-    args = parser.parse_args(arguments)
-    function, inputs = load(args.place)
-    report = explain(
-        function, *inputs, target=args.target, policy=args.policy, training=args.training
-    )
-    print(report.to_json() if args.json else report)
+    command = commands.add_parser("ptxsim", help="one kernel on the CPU, checked; see ptxsim.run")
+    command.add_argument("file", metavar="FILE", help="CUDA or PTX text")
+    command.add_argument("--kernel", required=True)
+    command.add_argument("--grid", type=int, nargs="+", default=[1], help="blocks: x y z")
+    command.add_argument("--block", type=int, nargs="+", default=[32], help="threads")
+    command.add_argument("--arg", dest="words", action="append", default=[], help=ptxsim.__doc__)
+    command.add_argument("--target", default="h200", help="a100, h100, h200, b200 or two_sm")
+    for name, default in (("shared_bytes", 0), ("orders", 5), ("seed", 0)):
+        command.add_argument("--" + name.replace("_", "-"), type=int, default=default)
+    command.add_argument("--cooperative", action="store_true")
+    command.add_argument("--no-checks", dest="checks", action="store_false")
+    command.add_argument("--json", action="store_true")
+    args = vars(parser.parse_args(arguments))
+    as_json = args.pop("json")
+    if args.pop("command") == "explain":
+        function, inputs = load(args.pop("place"))
+        result = explain(function, *inputs, **args)
+    else:
+        try:
+            result = ptxsim.run_command(**args)
+        except (OSError, StitchError, UnsupportedError) as error:
+            parser.error(str(error))
+    print(result.to_json() if as_json else result)
+    return 1 if getattr(result, "findings", ()) else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -5,10 +5,7 @@ fail become library calls of it; a graph that fails as a whole runs by the FX in
 is one warning, counted in `fallback_ops`, and an error under strict=True.
 """
 
-import contextlib
 import functools
-import sys
-import threading
 import warnings
 
 import torch
@@ -18,11 +15,6 @@ from torch._dynamo.backends.common import aot_autograd
 from torch_stitch import _core
 from torch_stitch.decompositions import decompositions
 from torch_stitch.fx_import import find_location, import_graph, tensors_of
-from torch_stitch.nvrtc import find_directories
-
-PROGRESS_AFTER_S = 2.0
-_core.set_nvrtc_directories(find_directories())
-_fallback_ops = 0
 
 
 def stitch(gm, example_inputs, *, mode=None, options=None):
@@ -34,11 +26,11 @@ def stitch(gm, example_inputs, *, mode=None, options=None):
         )
     options = dict(options or {})
     wanted = _core.get_option(options, "target")
-    target = find_target(devices_of(gm, example_inputs))
+    target = find_target(devices_of(gm, example_inputs), options)
     if wanted != "auto" and (wanted == "cpu") != (target == "cpu"):
         raise ValueError(
             f"torch_stitch: found the target {wanted} and tensors on other devices; "
-            "explain(..., target=) plans for devices that are not there"
+            "explain(..., target=) plans for devices that are not there, simulate=True runs plans"
         )
     return trace(gm, example_inputs, target, functools.partial(compile_graph, options))
 
@@ -62,10 +54,10 @@ def devices_of(gm, example_inputs):
     return {tensor.device for tensor in nodes + given}
 
 
-def find_target(devices):
+def find_target(devices, options=None):
     """The row of the device table for these devices; None where only library calls will do."""
     if all(device.type == "cpu" for device in devices):
-        return "cpu"
+        return _core.find_host_target(options or {})
     if len(devices) > 1 or next(iter(devices)).type != "cuda" or torch.version.hip:
         return None
     properties = torch.cuda.get_device_properties(next(iter(devices)))
@@ -77,12 +69,11 @@ def find_target(devices):
 def compile_graph(options, kind, gm, example_inputs):
     """One AOT graph as a boxed callable."""
     devices = devices_of(gm, example_inputs)
-    target = find_target(devices)
-    on_cuda = target not in ("cpu", None)
+    target = find_target(devices, options)
+    on_cuda = any(device.type == "cuda" for device in devices) and target is not None
     index = next(iter(devices)).index or 0 if on_cuda else 0
     try:
-        with progress(f"torch_stitch: compiling a {kind} graph of {len(gm.graph.nodes)} ops ..."):
-            imported, compiled = compile_parts(gm, options, target, device_index=index)
+        imported, compiled = compile_parts(gm, options, target, device_index=index)
     except Exception as error:
         if _core.get_option(options, "strict"):
             raise
@@ -130,8 +121,7 @@ def reason_of(error):
 
 
 def count_fallback(what, nodes, reasons):
-    global _fallback_ops
-    _fallback_ops += len(nodes)
+    _core.count_fallback(len(nodes))
     warnings.warn(f"torch_stitch: {what}. " + "\n".join(reasons), stacklevel=2)
 
 
@@ -145,34 +135,3 @@ def fall_back(gm, error):
 
     run._boxed_call = True
     return run
-
-
-@contextlib.contextmanager
-def progress(text):
-    """A line on a terminal while something takes long."""
-    shown = []
-
-    def show():
-        shown.append(text)
-        print(text, end="", file=sys.stderr, flush=True)
-
-    timer = threading.Timer(PROGRESS_AFTER_S, show)
-    if sys.stderr.isatty() and _core.get_option({}, "progress"):
-        timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        if shown:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
-
-
-def counters():
-    """What happened since the last reset: kernels, library calls, cache hits, seconds."""
-    return {**_core.counters(), "fallback_ops": _fallback_ops}
-
-
-def reset_counters():
-    global _fallback_ops
-    _fallback_ops = 0
-    _core.reset_counters()

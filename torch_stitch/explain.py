@@ -14,8 +14,6 @@ from torch.utils._pytree import tree_leaves, tree_map
 from torch_stitch import _core, backend
 
 SUMS = ("bytes_touched", "bytes_planned", "bytes_unfused", "bytes_compulsory")
-# What differs from run to run, or stands in the report under another name.
-HIDDEN = ("text", "compile_ms", "from_cache", "schemes")
 # Each explained function has a backend of its own: no limit must make one run for real.
 TRACING = {
     "automatic_dynamic_shapes": False,
@@ -50,7 +48,7 @@ def explain(fn, *inputs, target=None, policy="auto", training=False):
 
     def compile_graph(found, kind, gm, example_inputs):
         _, compiled = backend.compile_parts(gm, options, found, load=False)
-        reports[kind].append(compiled.report())
+        reports[kind].append(compiled)
         answer = functools.partial(answer_with, gm.graph.output_node().args[0])
         answer._boxed_call = True
         return answer
@@ -66,10 +64,10 @@ def explain(fn, *inputs, target=None, policy="auto", training=False):
         results = torch.compile(with_own_code(fn), backend=plan)(*inputs)
         if training:
             run_backward(tree_leaves(results))
-    forward = merge(reports["inference"] + reports["forward"])
+    forward = _core.merge_reports(reports["inference"] + reports["forward"])
     if not training:
         return Report(forward)
-    return Report({"forward": forward, "backward": merge(reports["backward"])})
+    return Report({"forward": forward, "backward": _core.merge_reports(reports["backward"])})
 
 
 def with_own_code(fn):
@@ -144,25 +142,6 @@ def uninitialised(value):
         return value
     layout = [list(map(uninitialised, sizes)) for sizes in (value.shape, value.stride())]
     return torch.empty_strided(*layout, dtype=value.dtype, device=value.device)
-
-
-def merge(reports):
-    """One plan of the graphs of a function, in the order in which they were compiled."""
-    kernels = [kernel for report in reports for kernel in report["kernels"]]
-    calls = [call for report in reports for call in report["library_calls"]]
-    return {
-        "target": reports[0]["target"] if reports else None,
-        "kernels": [
-            {key: value for key, value in kernel.items() if key not in HIDDEN}
-            | {"scheme": {row["value"]: row["scheme"] for row in kernel["schemes"]}}
-            for kernel in kernels
-        ],
-        "library_calls": calls,
-        "launches": len(kernels) + len(calls),
-        **{key: sum(report[key] for report in reports) for key in SUMS},
-        "graph_breaks": max(0, len(reports) - 1),
-        "cuts": [cut for report in reports for cut in report["cuts"]],
-    }
 
 
 def render(plan):

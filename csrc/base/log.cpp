@@ -1,5 +1,7 @@
 #include "base/log.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <mutex>
 #include <set>
@@ -39,6 +41,27 @@ bool warn_once(const std::string& key, const std::string& message) {
   }
   if (sink) sink(message);
   return true;
+}
+
+ProgressLine::ProgressLine(std::string text, std::chrono::milliseconds delay) {
+  if (!isatty(STDERR_FILENO)) return;
+  thread_ = std::thread([this, text = std::move(text), delay] {
+    std::unique_lock lock(mutex_);
+    if (ended_.wait_for(lock, delay, [this] { return has_ended_; })) return;
+    std::fprintf(stderr, "%s", text.c_str());
+    ended_.wait(lock, [this] { return has_ended_; });
+    std::fprintf(stderr, "\r\033[K");
+  });
+}
+
+ProgressLine::~ProgressLine() {
+  if (!thread_.joinable()) return;
+  {
+    std::lock_guard lock(mutex_);
+    has_ended_ = true;
+  }
+  ended_.notify_all();
+  thread_.join();
 }
 
 }  // namespace stitch

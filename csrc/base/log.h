@@ -1,8 +1,13 @@
-// Warnings: each key is reported once per process, through a sink that the bindings replace.
+// What the user hears while we work: warnings, each key once per process, through a sink that the
+// bindings replace; and a line on the terminal while something takes long.
 #pragma once
 
+#include <chrono>
+#include <condition_variable>
 #include <functional>
+#include <mutex>
 #include <string>
+#include <thread>
 
 namespace stitch {
 
@@ -13,5 +18,19 @@ void set_warning_sink(WarningSink sink);
 
 // True if this call was the first with its key and so reached the sink.
 bool warn_once(const std::string& key, const std::string& message);
+
+// Shows the text on stderr from `delay` on, until the end of the scope; never if it is no terminal.
+class ProgressLine {
+ public:
+  explicit ProgressLine(std::string text,
+                        std::chrono::milliseconds delay = std::chrono::seconds(2));
+  ~ProgressLine();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool has_ended_ = false;
+  std::thread thread_;  // not joinable: nothing to show
+};
 
 }  // namespace stitch

@@ -4,6 +4,9 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <optional>
+
+#include "base/log.h"
 #include "bindings/compiled_graph.h"
 #include "bindings/python_types.h"
 #include "compile.h"
@@ -62,12 +65,51 @@ py::dict to_dict(const Report& report) {
       "bytes_compulsory"_a = report.bytes_compulsory, "stitched_ops"_a = report.stitched_ops);
 }
 
+// What explain() tells of a kernel: what is the same in each run.
+py::dict to_plan(const ReportedKernel& kernel) {
+  py::dict plan = to_dict(kernel), scheme;
+  for (const char* name : {"text", "compile_ms", "from_cache", "schemes"}) plan.attr("pop")(name);
+  for (const ReportedValue& value : kernel.schemes) scheme[py::str(value.value)] = value.scheme;
+  plan["scheme"] = scheme;
+  return plan;
+}
+
+// One plan of the graphs of a function, in the order in which they were compiled.
+py::dict merge_reports(const std::vector<const CompiledGraph*>& graphs) {
+  py::list kernels, calls, cuts;
+  Report sum;
+  for (const CompiledGraph* graph : graphs) {
+    const Report& report = graph->report;
+    for (const ReportedKernel& kernel : report.kernels) kernels.append(to_plan(kernel));
+    calls += to_list(report.library_calls);
+    cuts += to_list(report.cuts);
+    sum.bytes_touched += report.bytes_touched;
+    sum.bytes_planned += report.bytes_planned;
+    sum.bytes_unfused += report.bytes_unfused;
+    sum.bytes_compulsory += report.bytes_compulsory;
+  }
+  const py::object target =
+      graphs.empty() ? py::none() : py::object(py::str(graphs[0]->report.target));
+  return py::dict("target"_a = target, "kernels"_a = kernels, "library_calls"_a = calls,
+                  "launches"_a = py::len(kernels) + py::len(calls),
+                  "bytes_touched"_a = sum.bytes_touched, "bytes_planned"_a = sum.bytes_planned,
+                  "bytes_unfused"_a = sum.bytes_unfused,
+                  "bytes_compulsory"_a = sum.bytes_compulsory,
+                  "graph_breaks"_a = graphs.empty() ? 0 : graphs.size() - 1, "cuts"_a = cuts);
+}
+
 CompiledGraph compile_graph(const Graph& graph, std::shared_ptr<CallTable> calls,
                             const py::dict& options, const std::string& target, bool load,
                             int device_index) {
   const CompileRequest request{graph, read_options(options), target, load, at::get_num_threads()};
+  std::optional<ptxsim::SimulatedRun> simulation;
+  const ptxsim::SimulatedDevice* simulated = nullptr;
+  if (is_simulated(request.settings) && target != "cpu" && load) {
+    simulated = &ptxsim::simulated_device(target, request.settings.simulate != "fast");
+    simulation.emplace(*simulated);
+  }
   const c10::Device device =
-      target == "cpu" || !load
+      target == "cpu" || !load || simulated
           ? c10::Device(c10::kCPU)
           : c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(device_index));
   py::gil_scoped_release no_gil;
@@ -75,9 +117,24 @@ CompiledGraph compile_graph(const Graph& graph, std::shared_ptr<CallTable> calls
   // Kernels are loaded into the context of the device they will run on.
   const c10::DeviceGuard guard(device);
   if (device.is_cuda()) ensure_context(device_index);
+  std::optional<ProgressLine> progress;
+  if (request.settings.progress) {
+    progress.emplace("torch_stitch: compiling a graph of " + std::to_string(graph.size()) +
+                     " ops ...");
+  }
   CompileResult result = compile(request);
   count_compilation(result.report);
-  return {std::move(result.program), std::move(calls), std::move(result.report), device};
+  return {std::move(result.program), std::move(calls), std::move(result.report), device, simulated};
+}
+
+// The row of the device table that CPU tensors are planned for.
+std::string find_host_target(const py::dict& options) {
+  const Settings settings = read_options(options);
+  if (!is_simulated(settings)) return "cpu";
+  if (settings.target == "cpu") {
+    throw UserError("simulate runs a GPU's kernels and the target is cpu; leave one of them out");
+  }
+  return settings.target == "auto" ? "h200" : settings.target;
 }
 
 void make_callable(PyHeapTypeObject* type) { type->ht_type.tp_call = &call_compiled_graph; }
@@ -94,6 +151,8 @@ void bind_compile(py::module_& module) {
   compiled.attr("_boxed_call") = true;
   module.def("compile", &compile_graph, "graph"_a, "calls"_a, "options"_a, "target"_a,
              "load"_a = true, "device_index"_a = 0);
+  module.def("merge_reports", &merge_reports, "graphs"_a);
+  module.def("find_host_target", &find_host_target, "options"_a);
   module.def(
       "show_stage",
       [](const Graph& graph, const py::dict& options, const std::string& target,

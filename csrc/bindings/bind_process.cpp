@@ -2,7 +2,9 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <atomic>
+#include <filesystem>
 
 #include "base/log.h"
 #include "bindings/compiled_graph.h"
@@ -18,6 +20,7 @@
 namespace stitch {
 namespace {
 
+namespace fs = std::filesystem;
 namespace py = pybind11;
 using namespace py::literals;
 
@@ -26,7 +29,7 @@ struct ErrorClasses {
 };
 ErrorClasses error_classes;
 
-std::atomic<int64_t> kernel_count, stitched_op_count, library_call_count;
+std::atomic<int64_t> kernel_count, stitched_op_count, library_call_count, fallback_op_count;
 
 PyObject* make_error(py::module_& module, const char* name, PyObject* base, const char* doc) {
   const std::string full_name = "torch_stitch." + std::string(name);
@@ -123,14 +126,30 @@ py::dict read_counters() {
   const CacheCounters cache = process_cache_counters();
   return py::dict("kernels"_a = kernel_count.load(), "stitched_ops"_a = stitched_op_count.load(),
                   "library_calls"_a = library_call_count.load(),
+                  "fallback_ops"_a = fallback_op_count.load(),
                   "cache_hits"_a = cache.hits_memory + cache.hits_disk,
                   "cache_hits_disk"_a = cache.hits_disk, "cache_misses"_a = cache.misses,
                   "cache_refused"_a = cache.refused, "compile_seconds"_a = cache.compile_seconds);
 }
 
 void reset_counters() {
-  kernel_count = stitched_op_count = library_call_count = 0;
+  kernel_count = stitched_op_count = library_call_count = fallback_op_count = 0;
   reset_process_cache_counters();
+}
+
+// Folders that may hold a libnvrtc: torch's own and those of NVIDIA's wheels beside it.
+std::vector<std::string> find_nvrtc_directories() {
+  const fs::path torch =
+      fs::path(py::module_::import("torch").attr("__file__").cast<std::string>());
+  std::vector<std::string> directories;
+  std::error_code error;
+  for (fs::directory_iterator wheel(torch.parent_path().parent_path() / "nvidia", error), end;
+       !error && wheel != end; wheel.increment(error)) {
+    directories.push_back(wheel->path() / "lib");
+  }
+  std::sort(directories.rbegin(), directories.rend());
+  directories.push_back(torch.parent_path() / "lib");
+  return directories;
 }
 
 py::dict read_pool() {
@@ -143,10 +162,11 @@ py::dict read_pool() {
 void bind_resources(py::module_& module) {
   module.def("counters", &read_counters);
   module.def("reset_counters", &reset_counters);
+  module.def("count_fallback", [](int64_t ops) { fallback_op_count += ops; });
   module.def("pool_statistics", &read_pool);
   module.def("clear_cache", [] { process_cache(default_settings()).clear(); });
   module.def("release_memory", [] { host_pool().release_cached(); });
-  module.def("set_nvrtc_directories", &set_nvrtc_directories, "directories"_a);
+  set_nvrtc_directories(find_nvrtc_directories());
   module.def("nvrtc_available", [] {
     const Verdict verdict = nvrtc_available();
     return py::make_tuple(verdict.ok, verdict.why, verdict.remedy);
@@ -210,4 +230,5 @@ PYBIND11_MODULE(_core, module) {
   stitch::bind_process(module);
   stitch::bind_builder(module);
   stitch::bind_compile(module);
+  stitch::bind_ptxsim(module);
 }

@@ -75,7 +75,11 @@ PyObject* run_graph(const CompiledGraph& graph, PyObject* list, void* stream) {
   std::vector<int64_t> symbols;
   {
     py::gil_scoped_release no_gil;
-    if (program.on_cuda) {
+    if (graph.simulated) {
+      const ptxsim::SimulatedRun simulation(*graph.simulated);
+      symbols = run(program, frame, integers);
+      simulation.check();
+    } else if (program.on_cuda) {
       const c10::DeviceGuard guard(graph.device);
       ensure_context(graph.device.index());
       symbols = run(program, frame, integers);

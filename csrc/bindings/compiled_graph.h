@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "bindings/call_table.h"
+#include "ptxsim/simulated_driver.h"
 #include "report.h"
 #include "runtime/program.h"
 
@@ -17,6 +18,7 @@ struct CompiledGraph {
   std::shared_ptr<const CallTable> calls;
   Report report;
   c10::Device device = c10::Device(c10::kCPU);
+  const ptxsim::SimulatedDevice* simulated = nullptr;  // null: kernels run on `device`
 };
 
 // compiled(arguments, stream=0): takes a list and clears it, returns a list of what the graph

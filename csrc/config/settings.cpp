@@ -60,6 +60,10 @@ void check_allowed(const SettingRow& row, const SettingValue& value) {
 
 template <class T>
 void store(T& member, const SettingRow& row, const SettingValue& value) {
+  if (std::is_same_v<T, std::string> && std::holds_alternative<bool>(value) &&
+      !row.allowed.empty() && row.allowed.front() == "false") {
+    return store(member, row, SettingValue(to_text(value)));  // one word more than a bool has
+  }
   const T* typed = std::get_if<T>(&value);
   if (!typed) {
     throw UserError("option '" + row.name + "' is '" + to_text(value) + "'; its type is " +

@@ -37,6 +37,9 @@ Settings default_settings();
 void set_option(Settings& settings, const std::string& name, const SettingValue& value);
 SettingValue get_option(const Settings& settings, const std::string& name);
 
+// Whether kernels run on the simulator of csrc/ptxsim.
+inline bool is_simulated(const Settings& settings) { return settings.simulate != "false"; }
+
 // One "name=value" line per setting that changes generated code: goes into cache keys.
 std::string key_text(const Settings& settings);
 // A table for people: name, value, environment variable, meaning.

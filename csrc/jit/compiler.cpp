@@ -102,22 +102,30 @@ std::vector<FailedKernel> find_failed(const std::vector<KernelText>& kernels,
   throw NotCompiledError(message, std::move(names));
 }
 
-CacheRequest cuda_request(const KernelText& kernel, const std::string& arch) {
-  return {"cuda",
-          arch,
-          "nvrtc " + nvrtc_version(),
-          join(nvrtc_options(arch)),
-          prelude_hash(),
-          kernel.name + "\n" + kernel.text};
+CudaOutput cuda_output(const Settings& settings) {
+  return is_simulated(settings) ? CudaOutput::kPtx : CudaOutput::kCubin;
+}
+
+CacheRequest cuda_request(const KernelText& kernel, const std::string& arch, CudaOutput output,
+                          const std::string& prelude) {
+  return {output == CudaOutput::kPtx ? "ptx" : "cuda", arch,    "nvrtc " + nvrtc_version(),
+          join(nvrtc_options(arch, output)),           prelude, kernel.name + "\n" + kernel.text};
+}
+
+// What NVRTC reads; lines of PTX count from where the kernel's own text begins.
+std::string cuda_source(const KernelText& kernel, CudaOutput output) {
+  return with_prelude((output == CudaOutput::kPtx ? "\n#line 1\n" : "") + kernel.text);
 }
 
 }  // namespace
 
 Binary compile_cuda(const KernelText& kernel, const std::string& arch, const Settings& settings) {
   ErrorContext context("while compiling kernel " + kernel.name + " for " + arch);
-  return process_cache(settings).get_or_compile(cuda_request(kernel, arch), [&] {
-    const std::string source = with_prelude(kernel.text);
-    CompileOutcome outcome = run_nvrtc(kernel.name, source, arch);
+  const CudaOutput output = cuda_output(settings);
+  const CacheRequest request = cuda_request(kernel, arch, output, prelude_hash());
+  return process_cache(settings).get_or_compile(request, [&] {
+    const std::string source = cuda_source(kernel, output);
+    CompileOutcome outcome = run_nvrtc(kernel.name, source, arch, output);
     if (!outcome.ok) {
       const std::string path = keep_source("failed-" + kernel.name + ".cu", source, settings);
       throw NotCompiledError(
@@ -129,7 +137,23 @@ Binary compile_cuda(const KernelText& kernel, const std::string& arch, const Set
 }
 
 void discard_cuda(const KernelText& kernel, const std::string& arch, const Settings& settings) {
-  process_cache(settings).discard(cuda_request(kernel, arch));
+  process_cache(settings).discard(
+      cuda_request(kernel, arch, cuda_output(settings), prelude_hash()));
+}
+
+Binary compile_ptx(const KernelText& kernel, const std::string& arch, const Settings& settings) {
+  const bool is_ours = kernel.text.find("STITCH_KERNEL(") != std::string::npos;
+  const CudaOutput output = CudaOutput::kPtx;
+  const CacheRequest request = cuda_request(kernel, arch, output, is_ours ? prelude_hash() : "");
+  return process_cache(settings).get_or_compile(request, [&] {
+    const std::string source = is_ours ? cuda_source(kernel, output) : kernel.text;
+    CompileOutcome outcome = run_nvrtc(kernel.name, source, arch, output);
+    if (!outcome.ok) {
+      throw UserError("the CUDA text of " + kernel.name + " does not compile for " + arch + "\n" +
+                      outcome.binary.log);
+    }
+    return std::move(outcome.binary);
+  });
 }
 
 Binary compile_host(const std::vector<KernelText>& kernels, const Settings& settings) {

@@ -21,7 +21,7 @@ struct KernelText {
 };
 
 struct Binary {
-  std::string bytes;    // a cubin, or a shared object
+  std::string bytes;    // a cubin, PTX text, or a shared object
   std::string log;      // what the compiler said
   int registers = -1;   // per thread, of the largest entry; -1: not a GPU binary
   int spill_bytes = 0;  // stores plus loads
@@ -37,8 +37,13 @@ struct NotCompiledError : InternalError {
   std::vector<std::string> kernels;  // the names of those at fault
 };
 
-// A cubin for `arch` ("sm_90a").  UnsupportedError without NVRTC.
+// A cubin for `arch` ("sm_90a"), or PTX where the settings want it simulated.  UnsupportedError
+// without NVRTC.
 Binary compile_cuda(const KernelText& kernel, const std::string& arch, const Settings& settings);
+
+// PTX of a user's own text, without the device prelude unless it uses STITCH_KERNEL.  UserError
+// with the log when it does not compile.
+Binary compile_ptx(const KernelText& kernel, const std::string& arch, const Settings& settings);
 
 // One shared object that exports every kernel of a graph.  UnsupportedError without a compiler.
 // When it fails, the kernels at fault are found by compiling parts of it.

@@ -34,6 +34,8 @@ struct Functions {
   Result (*compile)(Program, int option_count, const char* const* options);
   Result (*cubin_size)(Program, size_t*);
   Result (*cubin)(Program, char*);
+  Result (*ptx_size)(Program, size_t*);
+  Result (*ptx)(Program, char*);
   Result (*log_size)(Program, size_t*);
   Result (*log)(Program, char*);
   Result (*set_flow_callback)(Program, int (*)(void*, void*), void*);  // since CUDA 13; may be null
@@ -67,7 +69,8 @@ bool resolve(void* handle, Functions& call) {
   return get(call.version, "nvrtcVersion") && get(call.error_string, "nvrtcGetErrorString") &&
          get(call.create, "nvrtcCreateProgram") && get(call.destroy, "nvrtcDestroyProgram") &&
          get(call.compile, "nvrtcCompileProgram") && get(call.cubin_size, "nvrtcGetCUBINSize") &&
-         get(call.cubin, "nvrtcGetCUBIN") && get(call.log_size, "nvrtcGetProgramLogSize") &&
+         get(call.cubin, "nvrtcGetCUBIN") && get(call.ptx_size, "nvrtcGetPTXSize") &&
+         get(call.ptx, "nvrtcGetPTX") && get(call.log_size, "nvrtcGetProgramLogSize") &&
          get(call.log, "nvrtcGetProgramLog");
 }
 
@@ -151,6 +154,12 @@ std::string read_text(Program program, Result (*size_of)(Program, size_t*),
   return get(program, text.data()) == kSuccess ? text : "";
 }
 
+// The binary of a program that was compiled.
+std::string read_output(const Functions& call, Program program, CudaOutput output) {
+  if (output == CudaOutput::kCubin) return read_text(program, call.cubin_size, call.cubin);
+  return read_text(program, call.ptx_size, call.ptx).c_str();  // up to the NUL
+}
+
 // The numbers written directly before `unit`, as in "28 bytes spill stores".
 std::vector<int> numbers_before(std::string_view log, std::string_view unit) {
   std::vector<int> numbers;
@@ -193,12 +202,15 @@ std::string nvrtc_version() {
   return std::to_string(major) + "." + std::to_string(minor);
 }
 
-std::vector<std::string> nvrtc_options(const std::string& arch) {
-  return {"--gpu-architecture=" + arch, "--std=c++20", "--fmad=false", "--ptxas-options=-v"};
+std::vector<std::string> nvrtc_options(const std::string& arch, CudaOutput output) {
+  std::vector<std::string> options = {"--gpu-architecture=" + arch, "--std=c++20", "--fmad=false",
+                                      "--ptxas-options=-v"};
+  if (output == CudaOutput::kPtx) options.push_back("-lineinfo");
+  return options;
 }
 
-CompileOutcome run_nvrtc(const std::string& name, std::string_view source,
-                         const std::string& arch) {
+CompileOutcome run_nvrtc(const std::string& name, std::string_view source, const std::string& arch,
+                         CudaOutput output) {
   const Functions& call = nvrtc();
   const CLocale locale;
   CompileOutcome outcome;
@@ -209,7 +221,7 @@ CompileOutcome run_nvrtc(const std::string& name, std::string_view source,
     outcome.binary.log = call.error_string(result);
     return outcome;
   }
-  const std::vector<std::string> options = nvrtc_options(arch);
+  const std::vector<std::string> options = nvrtc_options(arch, output);
   std::vector<const char*> pointers;
   for (const std::string& option : options) pointers.push_back(option.c_str());
   Clock::time_point deadline = Clock::now() + kCompileLimit;
@@ -217,7 +229,7 @@ CompileOutcome run_nvrtc(const std::string& name, std::string_view source,
   result = call.compile(program, static_cast<int>(pointers.size()), pointers.data());
   outcome.binary.log = read_text(program, call.log_size, call.log).c_str();  // up to the NUL
   if (result == kErrorCancelled) outcome.binary.log += "\ncancelled after 30 s";
-  if (result == kSuccess) outcome.binary.bytes = read_text(program, call.cubin_size, call.cubin);
+  if (result == kSuccess) outcome.binary.bytes = read_output(call, program, output);
   if (result != kSuccess && outcome.binary.log.empty()) {
     outcome.binary.log = call.error_string(result);
   }

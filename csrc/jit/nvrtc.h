@@ -1,4 +1,4 @@
-// NVRTC, found and loaded at run time: CUDA C++ in, cubin out.  Needs no driver and no GPU.
+// NVRTC, found and loaded at run time: CUDA C++ in, cubin or PTX out.  Needs no driver and no GPU.
 //
 // The library comes from the first of the given directories (the nvidia-cuda-nvrtc wheel, torch's
 // own) or of the system's that holds it, by absolute path: a library planted on the search path is
@@ -21,9 +21,12 @@ void set_nvrtc_directories(std::vector<std::string> directories);
 Verdict nvrtc_available();
 // "13.0"; UnsupportedError without the library.
 std::string nvrtc_version();
-std::vector<std::string> nvrtc_options(const std::string& arch);
+// PTX is for the simulator: the same code as the cubin's, with the lines of the source.
+enum class CudaOutput { kCubin, kPtx };
+std::vector<std::string> nvrtc_options(const std::string& arch, CudaOutput output);
 // UnsupportedError without the library, or if it does not know the architecture.
-CompileOutcome run_nvrtc(const std::string& name, std::string_view source, const std::string& arch);
+CompileOutcome run_nvrtc(const std::string& name, std::string_view source, const std::string& arch,
+                         CudaOutput output = CudaOutput::kCubin);
 
 // Registers, spills, stack and static shared memory from what ptxas -v prints.
 void read_ptxas_log(std::string_view log, Binary& binary);

@@ -218,6 +218,7 @@ void emit_launch(Draft& draft, const KernelSource& source, int kernel) {
     } else {
       step.pointers.push_back(use(draft, argument.value));
     }
+    step.stores.push_back(argument.is_store);
     step.alignments.push_back(argument.alignment_bytes);
     const TensorType& type = draft.graph[argument.value].type;
     step.bytes = step.bytes + element_count(type.shape) * info(type.dtype).bytes;

@@ -84,12 +84,16 @@ const LoadedDriver& real_driver() {
 }
 
 std::atomic<const Driver*> stand_in{nullptr};
+thread_local const Driver* own_stand_in = nullptr;
 
 }  // namespace
 
-Verdict driver_available() { return stand_in.load() ? Verdict::yes() : real_driver().verdict; }
+Verdict driver_available() {
+  return own_stand_in || stand_in.load() ? Verdict::yes() : real_driver().verdict;
+}
 
 const Driver& driver() {
+  if (own_stand_in) return *own_stand_in;
   if (const Driver* replacement = stand_in.load(std::memory_order_acquire)) return *replacement;
   const LoadedDriver& loaded = real_driver();
   if (!loaded.verdict) {
@@ -99,6 +103,11 @@ const Driver& driver() {
 }
 
 void set_driver(const Driver* replacement) { stand_in.store(replacement); }
+
+ScopedDriver::ScopedDriver(const Driver& replacement) : outer_(own_stand_in) {
+  own_stand_in = &replacement;
+}
+ScopedDriver::~ScopedDriver() { own_stand_in = outer_; }
 
 void check_driver(CudaResult result, const std::string& function, const std::string& subject) {
   if (result == kSuccess) return;

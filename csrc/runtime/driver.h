@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/verdict.h"
@@ -22,6 +23,16 @@ struct DriverError : Error {
 using CudaResult = int;
 using CudaHandle = void*;      // CUcontext, CUmodule, CUfunction, CUstream
 using CudaAddress = uint64_t;  // CUdeviceptr
+
+// What a launch's pointer points to, for a device that checks what kernels do with it.
+struct PointerArgument {
+  enum class Access { kLoad, kStore, kBoth } access;
+  std::string name;
+  CudaAddress address;
+  int64_t bytes;  // from the first element to behind the last
+  int element_bytes;
+  std::vector<int64_t> sizes, strides;  // in elements
+};
 
 struct Driver {
   CudaResult (*init)(unsigned flags);
@@ -47,6 +58,8 @@ struct Driver {
   CudaResult (*stream_synchronize)(CudaHandle stream);
   CudaResult (*stream_is_capturing)(CudaHandle stream, int* status);
   CudaResult (*error_string)(CudaResult result, const char** text);
+  // Before a launch, by the thread that launches; null where nobody wants to know.
+  void (*describe_arguments)(std::vector<PointerArgument> arguments);
 };
 
 // No when there is no libcuda, it is too old, or it finds no device; cheap after the first call.
@@ -55,6 +68,16 @@ Verdict driver_available();
 const Driver& driver();
 // A stand-in; nullptr: the real one again.  Not while programs run.
 void set_driver(const Driver* replacement);
+// A stand-in on this thread alone.
+class ScopedDriver {
+ public:
+  explicit ScopedDriver(const Driver& replacement);
+  ~ScopedDriver();
+  ScopedDriver(const ScopedDriver&) = delete;
+
+ private:
+  const Driver* outer_;
+};
 
 // DriverError "cuModuleLoadData of softmax_3f2a: out of memory (2)" unless result is success.
 void check_driver(CudaResult result, const std::string& function, const std::string& subject);

@@ -167,6 +167,7 @@ class Execution {
     CudaAddress flag = step.flag < 0 ? 0 : flag_address(step.flag);
     parameters[pointer_count + size_count] = &flag;
     flags_pending_ |= step.flag >= 0;
+    if (driver().describe_arguments) describe_arguments(step, pointers.data(), flag);
     const CudaResult result =
         driver().launch_kernel(kernel.entry, static_cast<unsigned>(grid), 1, 1, kernel.threads, 1,
                                1, kernel.shared_bytes, frame_.stream(), parameters.data(), nullptr);
@@ -176,6 +177,26 @@ class Execution {
                        std::to_string(kernel.threads) + ", " + std::to_string(kernel.shared_bytes) +
                        " bytes of shared memory)");
     }
+  }
+
+  void describe_arguments(const LaunchStep& step, void* const* pointers, CudaAddress flag) {
+    using Access = PointerArgument::Access;
+    std::vector<PointerArgument> arguments;
+    for (size_t i = 0; i < step.pointers.size(); ++i) {
+      const TensorType& type = program_.buffers[step.pointers[i].value()].type;
+      const int bytes = info(type.dtype).bytes;
+      arguments.push_back({step.stores[i] ? Access::kStore : Access::kLoad,
+                           "p" + std::to_string(i),
+                           reinterpret_cast<CudaAddress>(pointers[i]),
+                           storage_elements(type, symbols_) * bytes,
+                           bytes,
+                           {},
+                           {}});
+      for (const Dim& dim : type.shape) arguments[i].sizes.push_back(evaluate(dim, symbols_));
+      for (const Dim& dim : type.strides) arguments[i].strides.push_back(evaluate(dim, symbols_));
+    }
+    if (flag) arguments.push_back({Access::kBoth, "error", flag, 4, 4, {1}, {1}});
+    driver().describe_arguments(std::move(arguments));
   }
 
   const Program& program_;

@@ -51,6 +51,7 @@ struct AllocateStep {  // a fresh buffer, before its first write
 struct LaunchStep {
   int kernel;
   std::vector<BufferId> pointers;
+  std::vector<bool> stores;     // by pointer: the kernel writes through it
   std::vector<int> alignments;  // bytes each base address must be aligned to
   std::vector<Dim> sizes;
   Dim grid;

@@ -1,9 +1,7 @@
 """torch.compile(backend="stitch") as a user runs it: results, memory, sizes, training, fallback."""
 
 import copy
-import io
 import threading
-import time
 import warnings
 
 import pytest
@@ -306,23 +304,6 @@ def test_two_threads():
         for thread in threads:
             thread.join()
     assert not failures
-
-
-def test_a_long_compilation_shows_a_line_on_a_terminal(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    shown = Terminal()
-    monkeypatch.setattr("sys.stderr", shown)
-    monkeypatch.setattr(backend, "PROGRESS_AFTER_S", 0.01)
-    with backend.progress("compiling"):
-        time.sleep(0.3)
-    assert shown.getvalue() == "compiling\r\033[K"
-    monkeypatch.setattr(backend, "PROGRESS_AFTER_S", 60)
-    with backend.progress("short"):
-        pass
-    assert "short" not in shown.getvalue()
 
 
 def test_counters_are_plain_and_reset():

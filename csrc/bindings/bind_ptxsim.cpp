@@ -1,0 +1,204 @@
+// run_kernel: one CUDA or PTX kernel on CPU tensors, as Python sees it.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+#include <torch/csrc/autograd/python_variable.h>
+
+#include <chrono>
+#include <iomanip>
+#include <sstream>
+
+#include "base/error.h"
+#include "bindings/python_types.h"
+#include "jit/compiler.h"
+#include "ptxsim/run_kernel.h"
+#include "ptxsim/simulated_driver.h"
+
+namespace stitch {
+namespace {
+
+namespace py = pybind11;
+using namespace py::literals;
+using namespace ptxsim;
+
+constexpr const char* kRunDoc =
+    "run_kernel(source, kernel, grid, block, args, *, inputs=(), outputs=(), shared_bytes=0,\n"
+    "           target='h200', cooperative=False, orders=5, seed=0, checks=True) -> Result\n\n"
+    "Runs one kernel of a CUDA or PTX text on the simulator.  grid and block are ints or tuples;\n"
+    "args are CPU tensors (written in place), numbers (converted by the kernel's parameter "
+    "types),\n"
+    "None (a null pointer) or bytes (a struct).  inputs and outputs are positions in args: inputs\n"
+    "are never written, outputs start uninitialised and are written whole, each element once.\n"
+    "target is a GPU of the device table, or 'two_sm'.  Without checks there is one order.  "
+    "budget,\n"
+    "if given, is the number of lane instructions of one order after which it is an endless loop.";
+
+struct Result {
+  std::vector<Finding> findings;
+  uint64_t lane_instructions = 0;
+  double seconds = 0;
+};
+
+std::array<int64_t, 3> read_extents(py::handle given, const char* what) {
+  std::array<int64_t, 3> extents = {1, 1, 1};
+  if (PyIndex_Check(given.ptr())) {
+    extents[0] = given.cast<int64_t>();
+    return extents;
+  }
+  const auto several = py::isinstance<py::sequence>(given) ? py::len(given) : 0;
+  if (several < 1 || several > 3) {
+    throw UserError(std::string(what) + " is " + std::string(py::repr(given)) +
+                    "; it is an int or a tuple of one to three");
+  }
+  for (size_t d = 0; d < several; ++d) extents[d] = given[py::int_(d)].cast<int64_t>();
+  return extents;
+}
+
+View read_tensor(const at::Tensor& tensor, size_t position) {
+  const std::string subject = "argument " + std::to_string(position) + " is a tensor ";
+  if (!tensor.device().is_cpu()) {
+    throw UserError(subject + "on " + tensor.device().str() + "; the simulator takes CPU tensors");
+  }
+  if (tensor.layout() != c10::kStrided || tensor.is_neg() || tensor.is_conj()) {
+    throw UserError(subject + "whose memory does not hold its elements; give a dense copy of it");
+  }
+  View view;
+  view.element_bytes = static_cast<uint32_t>(tensor.element_size());
+  view.sizes = tensor.sizes().vec();
+  view.strides = tensor.strides().vec();
+  if (tensor.numel() == 0) return view;
+  view.address = reinterpret_cast<uint64_t>(tensor.mutable_data_ptr());
+  int64_t last = 0;
+  for (int64_t d = 0; d < tensor.dim(); ++d) last += (tensor.size(d) - 1) * tensor.stride(d);
+  view.bytes = static_cast<uint64_t>(last + 1) * view.element_bytes;
+  return view;
+}
+
+Integer read_integer(py::handle given) {
+  const auto index = py::reinterpret_steal<py::object>(PyNumber_Index(given.ptr()));
+  if (!index) throw py::error_already_set();
+  const bool is_negative = index < py::int_(0);
+  const auto bits = is_negative ? static_cast<uint64_t>(PyLong_AsLongLong(index.ptr()))
+                                : PyLong_AsUnsignedLongLong(index.ptr());
+  if (PyErr_Occurred()) throw py::error_already_set();
+  return {bits, is_negative};
+}
+
+KernelValue read_argument(py::handle given, size_t position) {
+  if (THPVariable_Check(given.ptr())) return read_tensor(THPVariable_Unpack(given.ptr()), position);
+  if (given.is_none()) return Integer{0, false};
+  if (PyFloat_Check(given.ptr())) return given.cast<double>();
+  if (PyBytes_Check(given.ptr())) return Bytes{given.cast<std::string>()};
+  if (PyIndex_Check(given.ptr())) return read_integer(given);
+  throw UserError("argument " + std::to_string(position) + " is of type " +
+                  Py_TYPE(given.ptr())->tp_name +
+                  "; arguments are CPU tensors, numbers, None and bytes");
+}
+
+// What a run takes beside the kernel's own arguments.
+void read_keywords(const py::dict& keywords, KernelRun& run) {
+  run.inputs = keywords["inputs"].cast<std::vector<int64_t>>();
+  run.outputs = keywords["outputs"].cast<std::vector<int64_t>>();
+  run.shared_bytes = keywords["shared_bytes"].cast<int64_t>();
+  run.machine = machine_of(keywords["target"].cast<std::string>());
+  run.cooperative = keywords["cooperative"].cast<bool>();
+  run.options.checks = run.options.deterministic = keywords["checks"].cast<bool>();
+  run.options.orders = run.options.checks ? keywords["orders"].cast<int>() : 1;
+  run.options.seed = keywords["seed"].cast<uint64_t>();
+  run.options.budget = keywords["budget"].cast<uint64_t>();
+  if (run.options.orders < 1) {
+    throw UserError("orders is " + std::to_string(run.options.orders) + "; it is at least 1");
+  }
+}
+
+Result run_on_tensors(const std::string& source, KernelRun run) {
+  if (is_ptx(source)) {
+    run.ptx = source;
+  } else {
+    const KernelText text = {run.kernel, source};
+    Binary binary = compile_ptx(text, arch_of(run.machine.name), default_settings());
+    run.ptx = std::move(binary.bytes);
+    run.options.registers = binary.registers;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  SimulationResult simulated = run_kernel(run);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  return {std::move(simulated.findings.all), simulated.lane_instructions, seconds.count()};
+}
+
+Result run_from_python(const std::string& source, const std::string& kernel, const py::object& grid,
+                       const py::object& block, const py::sequence& args, const py::kwargs& given) {
+  py::dict keywords("inputs"_a = py::tuple(), "outputs"_a = py::tuple(), "shared_bytes"_a = 0,
+                    "target"_a = "h200", "cooperative"_a = false, "orders"_a = 5, "seed"_a = 0,
+                    "checks"_a = true, "budget"_a = SimulationOptions().budget);
+  for (const auto& [name, value] : given) {
+    if (!keywords.contains(name)) {
+      throw py::type_error("run() has no argument '" + std::string(py::str(name)) + "'\n" +
+                           kRunDoc);
+    }
+    keywords[name] = value;
+  }
+  KernelRun run;
+  run.kernel = kernel;
+  run.grid = read_extents(grid, "grid");
+  run.block = read_extents(block, "block");
+  for (size_t i = 0; i < py::len(args); ++i) run.arguments.push_back(read_argument(args[i], i));
+  read_keywords(keywords, run);
+  py::gil_scoped_release no_gil;
+  return run_on_tensors(source, std::move(run));
+}
+
+py::tuple to_tuple(const std::array<uint32_t, 3>& index) {
+  return py::make_tuple(index[0], index[1], index[2]);
+}
+
+std::string to_json(const Result& result) {
+  py::list findings;
+  for (const Finding& finding : result.findings) {
+    findings.append(py::dict("kind"_a = kind_name(finding.kind), "message"_a = finding.message,
+                             "line"_a = finding.line, "block"_a = finding.block,
+                             "thread"_a = finding.thread));
+  }
+  const py::dict all("findings"_a = findings, "lane_instructions"_a = result.lane_instructions,
+                     "seconds"_a = result.seconds);
+  return py::module_::import("json").attr("dumps")(all, "indent"_a = 1).cast<std::string>();
+}
+
+std::string to_string(const Finding& finding) {
+  return std::string(kind_name(finding.kind)) + ": " + finding.message;
+}
+
+std::string to_string(const Result& result) {
+  std::ostringstream text;
+  for (const Finding& finding : result.findings) text << to_string(finding) << "\n";
+  text << result.findings.size() << " findings, " << result.lane_instructions
+       << " lane instructions in " << std::setprecision(3) << result.seconds << " s";
+  return text.str();
+}
+
+}  // namespace
+
+void bind_ptxsim(py::module_& module) {
+  py::class_<Finding>(module, "Finding", "One defect of a kernel; `message` is whole.")
+      .def_property_readonly("kind", [](const Finding& finding) { return kind_name(finding.kind); })
+      .def_readonly("message", &Finding::message)
+      .def_readonly("line", &Finding::line)
+      .def_property_readonly("block", [](const Finding& found) { return to_tuple(found.block); })
+      .def_property_readonly("thread", [](const Finding& found) { return to_tuple(found.thread); })
+      .def("__repr__", [](const Finding& finding) { return "<" + to_string(finding) + ">"; });
+  py::class_<Result>(module, "Result", "What a simulated launch was accused of, and what it cost.")
+      .def_readonly("findings", &Result::findings)
+      .def_readonly("lane_instructions", &Result::lane_instructions)
+      .def_readonly("seconds", &Result::seconds)
+      .def("to_json", [](const Result& result) { return to_json(result); })
+      .def("__repr__", [](const Result& result) { return to_string(result); });
+  module.def("run_kernel", &run_from_python, kRunDoc, "source"_a, "kernel"_a, "grid"_a, "block"_a,
+             "args"_a);
+  module.def(
+      "compile_ptx",
+      [](const std::string& kernel, const std::string& source, const std::string& target) {
+        return compile_ptx({kernel, source}, arch_of(target), default_settings()).bytes;
+      },
+      "PTX of a CUDA text, as run_kernel runs it.", "kernel"_a, "source"_a, "target"_a = "h200");
+}
+
+}  // namespace stitch

@@ -1,0 +1,42 @@
+// One function's instructions on units of its own frame, before functions are placed.
+#pragma once
+
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "ptxsim/decode/parse_ptx.h"
+#include "ptxsim/isa/module.h"
+
+namespace stitch::ptxsim {
+
+// A constant that is the address of a variable, known once the variables of an entry are placed.
+struct AddressUse {
+  size_t constant;    // in FunctionCode::constants
+  uint32_t variable;  // in PtxModule::variables
+  uint64_t added;
+};
+
+constexpr uint32_t kReturnUnit = 0;  // of each device function, in its own frame
+
+// What the words of a module's instructions say: few differ.
+using Dictionary = std::unordered_map<std::string_view, std::vector<Spelling>>;
+
+// Units count from 0, branch targets from the function's first instruction, branch tables from
+// its first table.
+struct FunctionCode {
+  std::vector<Instruction> code;
+  std::vector<Constant> constants;
+  std::vector<SpecialUnit> specials;
+  std::vector<AddressUse> addresses;
+  std::vector<std::vector<int>> tables;
+  std::vector<uint32_t> callees;  // in PtxModule::functions, as the immediate of a call
+  uint32_t units = 0;
+  int registers = 0;
+};
+
+// `dictionary` is shared by all functions of a module.
+FunctionCode decode_function(const PtxModule& module, const PtxFunction& function,
+                             Dictionary& dictionary);
+
+}  // namespace stitch::ptxsim

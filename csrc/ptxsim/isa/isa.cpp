@@ -1,0 +1,401 @@
+#include "ptxsim/isa/isa.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+#include <utility>
+
+#include "base/nearest.h"
+
+namespace stitch::ptxsim {
+namespace {
+
+struct TypeTrait {
+  std::string_view name;
+  int bytes;
+};
+constexpr std::array kTypes = {
+    TypeTrait{"", 0},       TypeTrait{"pred", 4},  TypeTrait{"b8", 1},    TypeTrait{"b16", 2},
+    TypeTrait{"b32", 4},    TypeTrait{"b64", 8},   TypeTrait{"b128", 16}, TypeTrait{"u8", 1},
+    TypeTrait{"u16", 2},    TypeTrait{"u32", 4},   TypeTrait{"u64", 8},   TypeTrait{"s8", 1},
+    TypeTrait{"s16", 2},    TypeTrait{"s32", 4},   TypeTrait{"s64", 8},   TypeTrait{"f16", 2},
+    TypeTrait{"bf16", 2},   TypeTrait{"f32", 4},   TypeTrait{"f64", 8},   TypeTrait{"f16x2", 4},
+    TypeTrait{"bf16x2", 4}, TypeTrait{"u16x2", 4}, TypeTrait{"s16x2", 4},
+};
+static_assert(kTypes.size() == static_cast<size_t>(Type::s16x2) + 1);
+
+constexpr std::array kWords = {std::string_view(""),
+#define PTX_WORD(id, text) std::string_view(text),
+                               PTX_WORDS(PTX_WORD)
+#undef PTX_WORD
+};
+
+constexpr std::array kRows = {
+#define PTX_ROW(id, name, operands, types, sources, modifiers, flow, latency) \
+  Row{Opcode::id, name, operands, types, sources, modifiers, Flow::flow, Latency::latency},
+#include "ptxsim/isa/ptx.def"
+#undef PTX_ROW
+};
+
+// A word of the text: `token` is what a row's modifiers call it, words of one group exclude each
+// other.
+struct WordRule {
+  std::string_view word;
+  std::string_view token;
+  std::string_view group;
+  void (*apply)(Modifiers&);
+};
+
+#define FLAG(text, field) {text, text, text, [](Modifiers& m) { m.field = true; }}
+#define ROUND(text) {#text, #text, "rounding", [](Modifiers& m) { m.rounding = Rounding::text; }}
+#define COMPARE(text, id) {text, "#", "#", [](Modifiers& m) { m.compare = Compare::id; }}
+#define SCOPE(text, token, id) {text, token, "@", [](Modifiers& m) { m.scope = Scope::id; }}
+#define ORDER(text, token, id) {text, token, "order", [](Modifiers& m) { m.order = Order::id; }}
+#define SPACE(text, id) {text, "space", "space", [](Modifiers& m) { m.space = Space::id; }}
+#define HINT(text)                         \
+  {                                        \
+    text, "cache", text, [](Modifiers&) {} \
+  }
+#define NOTHING(text)                   \
+  {                                     \
+    text, text, text, [](Modifiers&) {} \
+  }
+constexpr WordRule kRules[] = {
+    ROUND(rn),
+    ROUND(rz),
+    ROUND(rm),
+    ROUND(rp),
+    ROUND(rna),
+    ROUND(rni),
+    ROUND(rzi),
+    ROUND(rmi),
+    ROUND(rpi),
+    COMPARE("eq", eq),
+    COMPARE("ne", ne),
+    COMPARE("lt", lt),
+    COMPARE("le", le),
+    COMPARE("gt", gt),
+    COMPARE("ge", ge),
+    COMPARE("lo", lo),
+    COMPARE("ls", ls),
+    COMPARE("hi", hi),
+    COMPARE("hs", hs),
+    COMPARE("equ", equ),
+    COMPARE("neu", neu),
+    COMPARE("ltu", ltu),
+    COMPARE("leu", leu),
+    COMPARE("gtu", gtu),
+    COMPARE("geu", geu),
+    COMPARE("num", num),
+    COMPARE("nan", nan),
+    SCOPE("cta", "@", cta),
+    SCOPE("cluster", "@", cluster),
+    SCOPE("gpu", "@", gpu),
+    SCOPE("gl", "gl", gpu),
+    SCOPE("sys", "@", sys),
+    ORDER("weak", "order", weak),
+    ORDER("relaxed", "order", relaxed),
+    ORDER("acquire", "order", acquire),
+    ORDER("release", "order", release),
+    ORDER("acq_rel", "order", acq_rel),
+    ORDER("sc", "sc", seq_cst),
+    {"volatile", "order", "order",
+     [](Modifiers& m) {
+       m.order = Order::relaxed;
+       m.scope = Scope::sys;
+       m.is_volatile = true;
+     }},
+    SPACE("global", global),
+    SPACE("shared", shared),
+    SPACE("shared::cta", shared),
+    SPACE("local", local),
+    SPACE("const", constant),
+    SPACE("param", param),
+    SPACE("param::entry", param),
+    SPACE("param::func", param),
+    FLAG("ftz", ftz),
+    FLAG("sat", sat),
+    FLAG("approx", approx),
+    FLAG("full", full),
+    FLAG("NaN", nan),
+    FLAG("xorsign", xorsign),
+    FLAG("abs", absolute),
+    FLAG("relu", relu),
+    FLAG("cc", carry_out),
+    FLAG("nc", non_coherent),
+    FLAG("aligned", aligned),
+    FLAG("uni", uniform),
+    NOTHING("noftz"),
+    NOTHING("mask"),
+    NOTHING("cta"),
+    HINT("ca"),
+    HINT("cg"),
+    HINT("cs"),
+    HINT("lu"),
+    HINT("cv"),
+    HINT("wb"),
+    HINT("wt"),
+    HINT("L2"),
+    HINT("L1::evict_normal"),
+    HINT("L1::evict_unchanged"),
+    HINT("L1::evict_first"),
+    HINT("L1::evict_last"),
+    HINT("L1::no_allocate"),
+    HINT("L2::evict_normal"),
+    HINT("L2::evict_first"),
+    HINT("L2::evict_last"),
+    HINT("L2::64B"),
+    HINT("L2::128B"),
+    HINT("L2::256B"),
+};
+#undef FLAG
+#undef ROUND
+#undef COMPARE
+#undef SCOPE
+#undef ORDER
+#undef SPACE
+#undef HINT
+#undef NOTHING
+
+using Views = std::vector<std::string_view>;
+
+Views split(std::string_view text, char separator) {
+  Views parts;
+  for (size_t start = 0; start <= text.size();) {
+    const size_t end = std::min(text.find(separator, start), text.size());
+    if (end > start || separator == '.') parts.push_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  return parts;
+}
+
+bool contains(const Views& views, std::string_view word) {
+  return std::find(views.begin(), views.end(), word) != views.end();
+}
+
+Word find_word(std::string_view text) {
+  const auto found = std::find(kWords.begin() + 1, kWords.end(), text);
+  return found == kWords.end() ? Word::none : static_cast<Word>(found - kWords.begin());
+}
+
+// A row whose strings are taken apart.
+struct Grammar {
+  const Row* row;
+  Views name, types, source_types;
+  Type implied = Type::none;
+  Views tokens;   // words and groups of kRules
+  Views choices;  // of which Modifiers::word is one
+  bool must_choose = false;
+  Views defaults;
+
+  explicit Grammar(const Row& from) : row(&from) {
+    name = split(from.name, '.');
+    types = split(from.types, ' ');
+    source_types = split(from.source_types, ' ');
+    if (from.types.starts_with('=')) implied = find_type(from.types.substr(1));
+    std::string_view rest = from.modifiers;
+    const size_t open = rest.find('{');
+    if (open != rest.npos) {
+      const size_t close = rest.find('}');
+      choices = split(rest.substr(open + 1, close - open - 1), ' ');
+      must_choose = !rest.substr(close + 1).starts_with('?');
+    }
+    const size_t close = std::min(rest.find('}'), rest.size());
+    for (const std::string_view part : {rest.substr(0, std::min(open, rest.size())),
+                                        rest.substr(std::min(close + 1, rest.size()))}) {
+      for (const std::string_view token : split(part, ' ')) {
+        if (token.starts_with('=')) {
+          defaults.push_back(token.substr(1));
+        } else {
+          tokens.push_back(token);
+        }
+      }
+    }
+  }
+};
+
+const std::unordered_map<std::string_view, std::vector<Grammar>>& grammars() {
+  static const auto* const table = [] {
+    auto* made = new std::unordered_map<std::string_view, std::vector<Grammar>>;
+    for (const Row& row : kRows) {
+      Grammar grammar(row);
+      (*made)[grammar.name[0]].push_back(std::move(grammar));
+    }
+    return made;
+  }();
+  return *table;
+}
+
+std::string quote(std::string_view word) { return "`" + std::string(word.substr(0, 64)) + "`"; }
+
+const WordRule* find_rule(const Views& tokens, std::string_view word) {
+  for (const WordRule& rule : kRules) {
+    if (rule.word == word && contains(tokens, rule.token)) return &rule;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> allowed_words(const Grammar& grammar) {
+  std::vector<std::string> words;
+  for (const Views* views : {&grammar.types, &grammar.source_types, &grammar.choices}) {
+    words.insert(words.end(), views->begin(), views->end());
+  }
+  for (const WordRule& rule : kRules) {
+    if (contains(grammar.tokens, rule.token)) words.emplace_back(rule.word);
+  }
+  return words;
+}
+
+// Reads the words behind a row's name, one by one.
+struct WordReader {
+  const Grammar& grammar;
+  Spelling spelling;
+  Views seen;  // groups
+  std::string problem;
+
+  explicit WordReader(const Grammar& from) : grammar(from) {
+    spelling.row = from.row;
+    for (const std::string_view word : from.defaults) {
+      for (const WordRule& rule : kRules) {
+        if (rule.word == word) rule.apply(spelling.modifiers);
+      }
+    }
+  }
+
+  bool mark(std::string_view group) {
+    if (contains(seen, group)) return false;
+    seen.push_back(group);
+    return true;
+  }
+
+  bool take_type(std::string_view word) {
+    if (spelling.type == Type::none && contains(grammar.types, word)) {
+      spelling.type = find_type(word);
+      return true;
+    }
+    if (spelling.type == Type::none || spelling.source_type != Type::none) return false;
+    if (!contains(grammar.source_types, word)) return false;
+    spelling.source_type = find_type(word);
+    return true;
+  }
+
+  bool take_modifier(std::string_view word) {
+    if (contains(grammar.choices, word)) {
+      spelling.modifiers.word = find_word(word);
+      return mark("choice");
+    }
+    if (contains(grammar.tokens, "vec") && (word == "v2" || word == "v4" || word == "v8")) {
+      spelling.vector = static_cast<uint8_t>(word[1] - '0');
+      return mark("vec");
+    }
+    const WordRule* rule = find_rule(grammar.tokens, word);
+    if (!rule) return false;
+    rule->apply(spelling.modifiers);
+    return mark(rule->group);
+  }
+
+  void take(std::string_view word) {
+    if (!problem.empty() || take_type(word) || take_modifier(word)) return;
+    problem = quote(word) + " is not allowed (here) in " + quote(grammar.row->name);
+    const std::string nearest = suggest_name(word, allowed_words(grammar));
+    if (!nearest.empty() && nearest != word) problem += "; nearest: " + quote(nearest);
+  }
+
+  void finish() {
+    if (!problem.empty()) return;
+    const Modifiers& modifiers = spelling.modifiers;
+    if (spelling.type == Type::none) spelling.type = grammar.implied;
+    if (spelling.type == Type::none && !grammar.types.empty()) {
+      problem = "needs a type: " + std::string(grammar.row->types);
+    } else if (spelling.source_type == Type::none && !grammar.source_types.empty()) {
+      problem = "needs a type of the source: " + std::string(grammar.row->source_types);
+    } else if (grammar.must_choose && modifiers.word == Word::none) {
+      problem = "needs one of " + std::string(grammar.row->modifiers);
+    } else if (contains(grammar.tokens, "#") && modifiers.compare == Compare::none) {
+      problem = "needs a comparison: eq ne lt le gt ge ...";
+    } else if (modifiers.order != Order::weak && modifiers.scope == Scope::none) {
+      problem = "needs a scope: cta cluster gpu sys";
+    } else if (modifiers.order == Order::weak && modifiers.scope != Scope::none) {
+      problem = "has a scope and no order: relaxed acquire release acq_rel";
+    }
+    if (contains(grammar.tokens, "space") && modifiers.space == Space::none) {
+      spelling.modifiers.space = Space::generic;
+    }
+  }
+};
+
+// The words that are not of the row's name; nothing when the name's words do not stand there in
+// this order, the first at the front.
+bool leaves(const Grammar& grammar, const Views& words, Views& rest) {
+  rest.clear();
+  size_t next = 0;
+  for (const std::string_view word : words) {
+    const bool same =
+        next < grammar.name.size() &&
+        (word == grammar.name[next] || (word == "shared::cta" && grammar.name[next] == "shared"));
+    if (same) {
+      ++next;
+    } else {
+      rest.push_back(word);
+    }
+  }
+  return next == grammar.name.size();
+}
+
+std::string unknown_instruction(std::string_view words) {
+  std::vector<std::string> names;
+  for (const Row& row : kRows) names.emplace_back(row.name);
+  std::string problem = "unknown instruction " + quote(words);
+  const std::string nearest = suggest_name(words, names);
+  if (!nearest.empty()) problem += "; nearest: " + quote(nearest);
+  return problem;
+}
+
+}  // namespace
+
+int type_bytes(Type type) { return kTypes[static_cast<size_t>(type)].bytes; }
+int type_units(Type type) { return std::max(1, type_bytes(type) / 4); }
+std::string_view type_name(Type type) { return kTypes[static_cast<size_t>(type)].name; }
+
+Type find_type(std::string_view name) {
+  for (size_t i = 1; i < kTypes.size(); ++i) {
+    if (kTypes[i].name == name) return static_cast<Type>(i);
+  }
+  return Type::none;
+}
+
+std::string_view word_name(Word word) { return kWords[static_cast<size_t>(word)]; }
+const Row& row_of(Opcode opcode) { return kRows[static_cast<size_t>(opcode)]; }
+std::span<const Row> all_rows() { return kRows; }
+
+std::string suggest_name(std::string_view name, const std::vector<std::string>& candidates) {
+  constexpr size_t kLongest = 64;  // the distance takes time of the product of both lengths
+  return name.size() > kLongest ? std::string() : nearest_name(name, candidates);
+}
+
+std::vector<Spelling> read_words(std::string_view text, std::string& problem) {
+  const Views words = split(text, '.');
+  const auto found = grammars().find(words[0]);
+  std::vector<Spelling> spellings;
+  size_t longest = 0;
+  Views rest;
+  problem = unknown_instruction(text);
+  if (found == grammars().end()) return spellings;
+  for (const Grammar& grammar : found->second) {
+    if (grammar.name.size() >= longest && leaves(grammar, words, rest)) {
+      longest = grammar.name.size();
+    }
+  }
+  bool first = true;
+  for (const Grammar& grammar : found->second) {
+    if (grammar.name.size() != longest || !leaves(grammar, words, rest)) continue;
+    WordReader reader(grammar);
+    for (const std::string_view word : rest) reader.take(word);
+    reader.finish();
+    if (reader.problem.empty()) spellings.push_back(reader.spelling);
+    if (std::exchange(first, false)) problem = quote(text) + ": " + reader.problem;
+  }
+  return spellings;
+}
+
+}  // namespace stitch::ptxsim

@@ -1,0 +1,242 @@
+#include "ptxsim/machine/barriers.h"
+
+#include <bit>
+#include <string>
+
+#include "ptxsim/machine/interpret.h"
+#include "ptxsim/machine/warp_operations.h"
+#include "ptxsim/memory/races.h"
+
+namespace stitch::ptxsim {
+namespace {
+
+bool is_aligned(const Instruction& instruction) {
+  switch (instruction.opcode) {
+    case Opcode::bar_sync:
+    case Opcode::bar_arrive:
+    case Opcode::bar_red:
+    case Opcode::bar_red_popc:
+      return true;
+    default:
+      return instruction.modifiers.aligned;
+  }
+}
+
+bool is_arrival(const Instruction& instruction) {
+  return instruction.opcode == Opcode::bar_arrive || instruction.opcode == Opcode::barrier_arrive;
+}
+
+bool is_reduction(const Instruction& instruction) { return instruction.destinations != 0; }
+
+// What one split says when it arrives.
+struct Arrival {
+  uint32_t id = 0;
+  uint32_t expected = 0;  // threads; 0: all of the block
+  uint32_t lanes = 0;     // those that say the same as the first
+};
+
+Arrival read_arrival(Warp& warp, const Instruction& instruction, uint32_t mask) {
+  const uint32_t* operands = instruction.operands.data() + instruction.destinations;
+  require_known(warp, instruction, operands[0], mask, "barrier");
+  const uint32_t* ids = warp.lanes<uint32_t>(operands[0]);
+  const uint32_t* counts = nullptr;
+  if (operands[1] != kNoUnit) {
+    require_known(warp, instruction, operands[1], mask, "count of a barrier");
+    counts = warp.lanes<uint32_t>(operands[1]);
+  }
+  const int first = lowest_lane(mask);
+  Arrival arrival{.id = ids[first], .expected = counts ? counts[first] : 0};
+  for (LaneSet lane(mask); lane; ++lane) {
+    const bool same = ids[*lane] == arrival.id && (!counts || counts[*lane] == arrival.expected);
+    arrival.lanes |= uint32_t{same} << *lane;
+  }
+  return arrival;
+}
+
+void report_divergent(const Warp& warp, const Instruction& instruction, uint32_t lanes,
+                      const std::string& what) {
+  Grid& grid = *warp.block->grid;
+  grid.is_divergent = true;
+  grid.reporter->report(FindingKind::divergent_barrier, {&warp, &instruction, lowest_lane(lanes)},
+                        what);
+}
+
+// What is wrong with the arrival by itself, or beside those that came before; empty: nothing.
+std::string mismatch(const Warp& warp, const Instruction& instruction, const Arrival& arrival) {
+  if (arrival.id >= kBarriers) {
+    return "names barrier " + std::to_string(arrival.id) + "; a block has 16";
+  }
+  if (arrival.expected % kLanes) {
+    return "expects " + std::to_string(arrival.expected) +
+           " threads at a barrier; the count must be a multiple of 32";
+  }
+  const Barrier& barrier = warp.block->barriers[arrival.id];
+  if (!barrier.is_open) return {};
+  const Instruction& first = *barrier.first;
+  const auto where = [&] {
+    return " at barrier " + std::to_string(arrival.id) + ", while others came at " +
+           line_name(first);
+  };
+  if (barrier.expected != arrival.expected) {
+    return "expects " + std::to_string(arrival.expected) + " threads" + where() + " and expect " +
+           std::to_string(barrier.expected) + " (0: the whole block)";
+  }
+  if (barrier.arriving[warp.index] & arrival.lanes) {
+    return "arrives again" + where() + " and it is not complete";
+  }
+  const bool whole_block = arrival.expected == 0 && is_aligned(instruction) && is_aligned(first);
+  if (whole_block && &instruction != &first) return "is" + where() + ": not all at one barrier";
+  const bool waits = !is_arrival(instruction) && !is_arrival(first);
+  if (waits && is_reduction(instruction) != is_reduction(first)) {
+    return "waits" + where() + ": one reduces, one does not";
+  }
+  return {};
+}
+
+void write_result(Warp& warp, const Split& split, const Barrier& barrier) {
+  const Instruction& instruction = warp.block->grid->module->code[split.pc];
+  if (!is_reduction(instruction)) return;
+  const uint32_t unit = instruction.operands[0];
+  if (unit == kNoUnit) return;
+  const bool popc =
+      instruction.opcode == Opcode::bar_red_popc || instruction.opcode == Opcode::barrier_red_popc;
+  if (popc) {
+    for (LaneSet lane(split.mask); lane; ++lane) warp.lanes<uint32_t>(unit)[*lane] = barrier.trues;
+  } else {
+    const bool holds = instruction.modifiers.word == Word::and_ ? barrier.trues == barrier.total
+                                                                : barrier.trues != 0;
+    uint32_t& predicate = warp.predicate(unit);
+    predicate = holds ? predicate | split.mask : predicate & ~split.mask;
+  }
+  set_known(warp, unit, split.mask);
+}
+
+// Threads that count as arrived.  A warp whose lanes are all there counts in full, those that it
+// never had or that have exited included, as the hardware counts warps.
+uint32_t count_arrived(const Block& block, const Barrier& barrier) {
+  uint32_t count = 0;
+  for (const Warp& warp : block.warps) {
+    const uint32_t lanes = barrier.arriving[warp.index];
+    if (lanes) count += (warp.live & ~lanes) == 0 ? kLanes : std::popcount(lanes);
+  }
+  return count;
+}
+
+bool is_complete(const Block& block, const Barrier& barrier) {
+  if (barrier.expected) return count_arrived(block, barrier) >= barrier.expected;
+  for (const Warp& warp : block.warps) {
+    if (warp.live & ~barrier.arriving[warp.index]) return false;
+  }
+  return true;
+}
+
+// Threads that have exited and for which a barrier of the whole block waits in vain.
+void report_exited(Block& block, const Barrier& barrier) {
+  uint32_t exited = 0;
+  for (const Warp& warp : block.warps) exited += std::popcount(warp.lanes_mask & ~warp.live);
+  if (barrier.expected || !exited) return;
+  for (const Warp& warp : block.warps) {
+    if (const uint32_t lanes = barrier.leaving[warp.index]) {
+      return report_divergent(warp, *barrier.first, lanes,
+                              "waits at a barrier of the whole block, of which " +
+                                  std::to_string(exited) + " threads have exited");
+    }
+  }
+}
+
+void order_threads(Block& block, const Barrier& barrier) {
+  HappensBefore* order = block.grid->order;
+  if (!order) return;
+  bool everyone = true;
+  for (const Warp& warp : block.warps) {
+    everyone &= barrier.arriving[warp.index] == warp.lanes_mask &&
+                barrier.leaving[warp.index] == warp.lanes_mask;
+  }
+  if (everyone) return order->block_barrier(block.linear);
+  const auto count = static_cast<ptrdiff_t>(block.warps.size());
+  order->barrier(block.linear, {barrier.arriving.begin(), barrier.arriving.begin() + count},
+                 {barrier.leaving.begin(), barrier.leaving.begin() + count});
+}
+
+void release_if_complete(Block& block, int id) {
+  Barrier& barrier = block.barriers[id];
+  if (!barrier.is_open || !is_complete(block, barrier)) return;
+  report_exited(block, barrier);
+  order_threads(block, barrier);
+  for (Warp& warp : block.warps) {
+    if (!barrier.leaving[warp.index]) continue;
+    for (Split& split : warp.splits) {
+      if (split.wait != Wait::barrier || split.barrier != id) continue;
+      write_result(warp, split, barrier);
+      split = {.pc = split.pc + 1, .mask = split.mask};
+    }
+    block.ready |= 1u << warp.index;
+  }
+  ++block.grid->progress;
+  barrier = {};
+}
+
+// An aligned barrier is for all lanes of a warp.  False: some are still elsewhere.
+bool has_all_lanes(Warp& warp, const Split& split, const Instruction& instruction) {
+  if (!is_aligned(instruction) || split.mask == warp.live) return true;
+  if (!split.forced) return false;
+  report_divergent(warp, instruction, split.mask,
+                   "waits at an aligned barrier with " + std::to_string(std::popcount(split.mask)) +
+                       " of the " + std::to_string(std::popcount(warp.live)) +
+                       " lanes of its warp");
+  return true;
+}
+
+}  // namespace
+
+void arrive_at_barrier(Warp& warp, size_t index, const Instruction& instruction) {
+  absorb_waiting(warp, index);
+  Split& split = warp.splits[index];
+  if (!has_all_lanes(warp, split, instruction)) {
+    split.wait = Wait::warp;
+    return;
+  }
+  Block& block = *warp.block;
+  Arrival arrival = read_arrival(warp, instruction, split.mask);
+  if (const std::string wrong = mismatch(warp, instruction, arrival); !wrong.empty()) {
+    report_divergent(warp, instruction, arrival.lanes, wrong);
+  }
+  arrival.id %= kBarriers;
+  Barrier& barrier = block.barriers[arrival.id];
+  if (!barrier.is_open) {
+    barrier.is_open = true;
+    barrier.expected = arrival.expected;
+    barrier.first = &instruction;
+  }
+  barrier.arriving[warp.index] |= arrival.lanes;
+  if (is_reduction(instruction)) {
+    const uint32_t unit = instruction.operands[instruction.destinations + 2];
+    require_known(warp, instruction, unit, arrival.lanes, "predicate of a barrier");
+    barrier.trues += std::popcount(warp.predicate(unit) & arrival.lanes);
+    barrier.total += std::popcount(arrival.lanes);
+  }
+  Split here = split;
+  here.mask = arrival.lanes;
+  here.forced = false;
+  if (is_arrival(instruction)) {
+    ++here.pc;
+  } else {
+    barrier.leaving[warp.index] |= arrival.lanes;
+    here.wait = Wait::barrier;
+    here.barrier = static_cast<uint8_t>(arrival.id);
+  }
+  split.mask &= ~arrival.lanes;  // lanes that name another barrier arrive by themselves
+  split.forced = true;
+  if (split.mask) {
+    warp.splits.push_back(here);
+  } else {
+    split = here;
+  }
+  release_if_complete(block, static_cast<int>(arrival.id));
+}
+
+void lanes_exited(Block& block) {
+  for (int id = 0; id < kBarriers; ++id) release_if_complete(block, id);
+}
+
+}  // namespace stitch::ptxsim

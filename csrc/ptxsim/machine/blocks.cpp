@@ -1,0 +1,191 @@
+#include "ptxsim/machine/blocks.h"
+
+#include <cstring>
+
+#include "ptxsim/memory/memory.h"
+
+namespace stitch::ptxsim {
+namespace {
+
+void fill_unit(Warp& warp, uint32_t unit, Type type, int lane, uint64_t bits) {
+  switch (type == Type::pred ? 0 : type_bytes(type)) {
+    case 0:
+      warp.predicate(unit) = bits ? kAllLanes : 0;
+      break;
+    case 1:
+    case 2:
+      warp.lanes<uint16_t>(unit)[lane] = static_cast<uint16_t>(bits);
+      break;
+    case 4:
+      warp.lanes<uint32_t>(unit)[lane] = static_cast<uint32_t>(bits);
+      break;
+    case 8:
+      warp.lanes<uint64_t>(unit)[lane] = bits;
+      break;
+    default: {
+      const uint64_t wide[2] = {bits, 0};
+      std::memcpy(warp.lanes<uint64_t>(unit) + 2 * lane, wide, sizeof(wide));
+    }
+  }
+}
+
+void fill_constants(Warp& warp, const Function& kernel, uint64_t globals) {
+  for (const Constant& constant : kernel.constants) {
+    const uint64_t bits = constant.bits + (constant.is_global_address ? globals : 0);
+    for (int lane = 0; lane < kLanes; ++lane) {
+      fill_unit(warp, constant.unit, constant.type, lane, bits);
+    }
+  }
+}
+
+bool differs_by_block(Special special) {
+  return special == Special::ctaid_x || special == Special::ctaid_y ||
+         special == Special::ctaid_z || special == Special::smid;
+}
+
+uint64_t special_value(Special special, const Warp& warp, const Launch& launch, uint32_t lane,
+                       int multiprocessors) {
+  const uint32_t bit = 1u << lane;
+  const Block& block = *warp.block;
+  const auto part = [&](Special first) {
+    return static_cast<size_t>(special) - static_cast<size_t>(first);
+  };
+  switch (special) {
+    case Special::tid_x:
+    case Special::tid_y:
+    case Special::tid_z:
+      return unravel(static_cast<uint64_t>(warp.index) * kLanes + lane,
+                     launch.block)[part(Special::tid_x)];
+    case Special::ntid_x:
+    case Special::ntid_y:
+    case Special::ntid_z:
+      return launch.block[part(Special::ntid_x)];
+    case Special::ctaid_x:
+    case Special::ctaid_y:
+    case Special::ctaid_z:
+      return block.index[part(Special::ctaid_x)];
+    case Special::nctaid_x:
+    case Special::nctaid_y:
+    case Special::nctaid_z:
+      return launch.grid[part(Special::nctaid_x)];
+    case Special::laneid:
+      return lane;
+    case Special::warpid:
+      return static_cast<uint64_t>(warp.index);
+    case Special::nwarpid:
+      return block.warps.size();
+    case Special::smid:
+      return block.linear % static_cast<uint64_t>(multiprocessors);
+    case Special::nsmid:
+      return static_cast<uint64_t>(multiprocessors);
+    case Special::gridid:
+      return 0;
+    case Special::lanemask_eq:
+      return bit;
+    case Special::lanemask_le:
+      return bit | (bit - 1);
+    case Special::lanemask_lt:
+      return bit - 1;
+    case Special::lanemask_ge:
+      return ~(bit - 1);
+    case Special::lanemask_gt:
+      return ~(bit | (bit - 1));
+    case Special::dynamic_smem_size:
+      return launch.dynamic_shared_bytes;
+    case Special::total_smem_size:
+      return block.shared.size();
+  }
+  return 0;
+}
+
+void fill_specials(Warp& warp, const Launch& launch, int multiprocessors, bool by_block) {
+  for (const SpecialUnit& special : launch.kernel->specials) {
+    if (differs_by_block(special.special) != by_block) continue;
+    for (uint32_t lane = 0; lane < kLanes; ++lane) {
+      fill_unit(warp, special.unit, special.type, static_cast<int>(lane),
+                special_value(special.special, warp, launch, lane, multiprocessors));
+    }
+  }
+}
+
+void start_warp(Warp& warp, const Function& kernel) {
+  warp.live = warp.lanes_mask;
+  warp.observed = false;
+  warp.splits.assign(1, {.pc = kernel.first, .mask = warp.live});
+  warp.copies.clear();
+  warp.copy_groups.fill(0);
+  if (!warp.valid) return;
+  std::fill_n(warp.valid, kernel.units, 0u);
+  for (const Constant& constant : kernel.constants) warp.valid[constant.unit] = kAllLanes;
+  for (const SpecialUnit& special : kernel.specials) warp.valid[special.unit] = kAllLanes;
+  std::fill(warp.local_valid.begin(), warp.local_valid.end(), 0);
+}
+
+}  // namespace
+
+void poison(unsigned char* bytes, uint64_t count) {
+  for (uint64_t i = 0; i < count; ++i) {
+    bytes[i] = static_cast<unsigned char>(kPoison >> i % 4 * 8);
+  }
+}
+
+std::unique_ptr<Place> make_place(Grid& grid, const Launch& launch, int multiprocessors) {
+  const Function& kernel = *launch.kernel;
+  const uint32_t threads = launch.block[0] * launch.block[1] * launch.block[2];
+  const uint32_t warps = (threads + kLanes - 1) / kLanes;
+  auto place = std::make_unique<Place>();
+  Block& block = place->block;
+  block.grid = &grid;
+  block.threads = launch.block;
+  block.shared.resize(kernel.shared_bytes + launch.dynamic_shared_bytes);
+  block.warps.resize(warps);
+  place->registers.resize(size_t{kernel.units} * warps);
+  if (grid.memory) place->valid.resize(size_t{kernel.units} * warps);
+  for (uint32_t i = 0; i < warps; ++i) {
+    Warp& warp = block.warps[i];
+    const uint32_t lanes = std::min<uint32_t>(threads - i * kLanes, kLanes);
+    warp.block = &block;
+    warp.index = static_cast<int>(i);
+    warp.lanes_mask = lanes == kLanes ? kAllLanes : (1u << lanes) - 1;
+    warp.splits.reserve(kLanes + 1);
+    warp.registers = place->registers[size_t{kernel.units} * i].bytes;
+    warp.local.resize(kernel.local_bytes * kLanes);
+    if (grid.memory) {
+      warp.valid = place->valid.data() + size_t{kernel.units} * i;
+      warp.local_valid.resize(warp.local.size());
+    }
+    fill_constants(warp, kernel, reinterpret_cast<uintptr_t>(launch.module->globals.data()));
+    fill_specials(warp, launch, multiprocessors, false);
+  }
+  return place;
+}
+
+void start_block(Place& place, uint64_t linear, const Launch& launch, int multiprocessors) {
+  Block& block = place.block;
+  Grid& grid = *block.grid;
+  block.linear = linear;
+  block.index = unravel(linear, launch.grid);
+  block.barriers.fill({});
+  block.copies = 0;
+  block.sleeping = 0;
+  const size_t warps = block.warps.size();
+  block.ready = warps == kMostWarps ? kAllLanes : (1u << warps) - 1;
+  place.ahead = 1u << next_random(grid) % warps;
+  for (Warp& warp : block.warps) {
+    start_warp(warp, *launch.kernel);
+    fill_specials(warp, launch, multiprocessors, true);
+  }
+  ++grid.progress;
+  if (!grid.memory) return;
+  poison(block.shared.data(), block.shared.size());
+  grid.memory->start_block(linear, block.shared.size());
+}
+
+bool has_ended(const Block& block) {
+  for (const Warp& warp : block.warps) {
+    if (warp.live) return false;
+  }
+  return true;
+}
+
+}  // namespace stitch::ptxsim

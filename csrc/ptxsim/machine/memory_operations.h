@@ -1,0 +1,73 @@
+// Memory operations: what ld, st, atom, red and cp.async do to the bytes.
+//
+// With checks, Memory looks at the addresses of all lanes first; then the bytes of the lanes that
+// it allows move.  Without, they just move.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "ptxsim/machine/machine.h"
+#include "ptxsim/memory/memory.h"
+
+namespace stitch::ptxsim {
+
+// A Flow::memory instruction.
+void run_memory(Warp& warp, const Instruction& instruction, uint32_t mask);
+
+// Some asynchronous copies of the warp complete, by chance.
+void progress_copies(Warp& warp);
+// All copies of lanes that exit complete, and are forgotten.
+void drop_copies(Warp& warp, uint32_t mask);
+
+// Update of one lane: the bits that become of `old`.  `a` and `b` are the operands.
+using AtomicUpdate = uint64_t (*)(uint64_t old, uint64_t a, uint64_t b);
+// Null: the operation has no such type.  Additions in global memory flush subnormals of fp32.
+AtomicUpdate find_atomic(Word operation, Type type, Space space);
+
+// Addresses of one instruction, as its space counts them: host addresses or offsets.
+struct alignas(64) LaneAddresses : std::array<uint64_t, kLanes> {};
+void read_addresses(Warp& warp, const Instruction& instruction, LaneAddresses& addresses);
+
+// An atom or red for lanes of one space.
+void run_atomic(Warp& warp, const Instruction& instruction, const WarpAccess& access);
+
+// Where a space begins: the byte at address x of a lane is at base + stride * lane + x.
+struct Origin {
+  uint64_t base = 0;
+  uint64_t stride = 0;
+};
+Origin origin_of(const Warp& warp, Space space);
+
+// Calls `act(space, lanes)` for the lanes of each space.  Addresses of a generic access become
+// offsets in the space that they were found in.
+template <class Act>
+void for_each_space(Space space, uint32_t mask, LaneAddresses& addresses, Act act) {
+  if (space != Space::generic) return act(space, mask);
+  constexpr struct {
+    Space space;
+    uint64_t window;
+  } kWindows[] = {{Space::shared, kSharedWindow},
+                  {Space::local, kLocalWindow},
+                  {Space::constant, kConstWindow},
+                  {Space::param, kParamWindow}};
+  uint32_t windowed = 0;
+  for (LaneSet lane(mask); lane; ++lane) {
+    if (addresses[*lane] & kWindowMask) windowed |= 1u << *lane;
+  }
+  for (const auto& [known, window] : kWindows) {
+    if (!windowed) break;
+    uint32_t found = 0;
+    for (LaneSet lane(windowed); lane; ++lane) {
+      if ((addresses[*lane] & kWindowMask) != window) continue;
+      found |= 1u << *lane;
+      addresses[*lane] &= ~kWindowMask;
+    }
+    windowed &= ~found;
+    mask &= ~found;
+    if (found) act(known, found);
+  }
+  if (mask) act(Space::global, mask);
+}
+
+}  // namespace stitch::ptxsim

@@ -1,0 +1,357 @@
+#include "ptxsim/machine/simulate.h"
+
+#include <algorithm>
+#include <cfenv>
+#include <cstring>
+#include <optional>
+#include <sstream>
+
+#include "base/error.h"
+#include "ptxsim/lanes/lanes.h"
+#include "ptxsim/machine/blocks.h"
+#include "ptxsim/machine/contents.h"
+#include "ptxsim/machine/memory_operations.h"
+#include "ptxsim/machine/schedule.h"
+#include "ptxsim/memory/races.h"
+
+namespace stitch::ptxsim {
+namespace {
+
+constexpr uint32_t kMostThreads = 1024;
+constexpr std::array<uint32_t, 3> kMostThreadsPerDim = {1024, 1024, 64};
+constexpr std::array<uint32_t, 3> kMostBlocksPerDim = {0x7fffffff, 65535, 65535};
+constexpr uint64_t kMostLocalBytes = 512 << 10;  // per thread, of CUDA
+constexpr int kMostRegisters = 255;              // per thread
+
+template <class... Parts>
+[[noreturn]] void refuse(const Launch& launch, const Parts&... parts) {
+  std::ostringstream text;
+  text << "kernel " << launch.kernel->name << ": ";
+  (text << ... << parts);
+  throw UserError(text.str());
+}
+
+// Lanes compute with what the process's own arithmetic does: torch.set_flush_denormal must not
+// reach them.
+class DefaultFloatingPoint {
+ public:
+  DefaultFloatingPoint() {
+    std::fegetenv(&saved_);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  ~DefaultFloatingPoint() { std::fesetenv(&saved_); }
+  DefaultFloatingPoint(const DefaultFloatingPoint&) = delete;
+  DefaultFloatingPoint& operator=(const DefaultFloatingPoint&) = delete;
+
+ private:
+  std::fenv_t saved_;
+};
+
+uint32_t thread_count(const Launch& launch) {
+  return launch.block[0] * launch.block[1] * launch.block[2];
+}
+
+uint64_t block_count(const Launch& launch) {
+  return uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
+}
+
+void check_shape(const Launch& launch) {
+  for (int dim = 0; dim < 3; ++dim) {
+    const uint32_t blocks = launch.grid[dim], threads = launch.block[dim];
+    if (blocks == 0 || blocks > kMostBlocksPerDim[dim]) {
+      refuse(launch, "grid ", index_name(launch.grid), " is not allowed: dimension ", dim,
+             " must be 1 to ", kMostBlocksPerDim[dim]);
+    }
+    if (threads == 0 || threads > kMostThreadsPerDim[dim]) {
+      refuse(launch, "block ", index_name(launch.block), " is not allowed: dimension ", dim,
+             " must be 1 to ", kMostThreadsPerDim[dim]);
+    }
+  }
+  if (thread_count(launch) > kMostThreads) {
+    refuse(launch, "block ", index_name(launch.block), " has ", thread_count(launch),
+           " threads; at most 1024 are allowed");
+  }
+  const auto& required = launch.kernel->required_threads;
+  if (required[0] && launch.block != required) {
+    refuse(launch, "block ", index_name(launch.block), " is not the .reqntid ",
+           index_name(required), " of the kernel");
+  }
+  const auto& most = launch.kernel->max_threads;
+  if (most[0] && thread_count(launch) > uint64_t{most[0]} * most[1] * most[2]) {
+    refuse(launch, "block ", index_name(launch.block), " has more threads than the .maxntid ",
+           index_name(most), " of the kernel");
+  }
+}
+
+void check_sizes(const Launch& launch, const Machine& machine) {
+  const Function& kernel = *launch.kernel;
+  const uint64_t shared = kernel.shared_bytes + launch.dynamic_shared_bytes;
+  if (shared > machine.shared_bytes_per_block) {
+    refuse(launch, kernel.shared_bytes, " bytes of static and ", launch.dynamic_shared_bytes,
+           " bytes of dynamic shared memory; ", machine.name, " has ",
+           machine.shared_bytes_per_block, " per block");
+  }
+  if (launch.parameters.size() != kernel.parameter_bytes) {
+    refuse(launch, "parameters of ", launch.parameters.size(), " bytes were passed; it takes ",
+           kernel.parameter_bytes);
+  }
+  if (kernel.local_bytes > kMostLocalBytes) {
+    refuse(launch, kernel.local_bytes, " bytes of local memory per thread; at most ",
+           kMostLocalBytes, " are allowed");
+  }
+}
+
+uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
+
+// What a thread holds when ptxas did not say: never more than lets a block of the largest size
+// that the kernel promises run.
+int registers_of(const Launch& launch, const Machine& machine, int registers) {
+  if (registers > 0) return registers;
+  const Function& kernel = *launch.kernel;
+  uint64_t threads = thread_count(launch);
+  if (kernel.max_threads[0]) {
+    threads = uint64_t{kernel.max_threads[0]} * kernel.max_threads[1] * kernel.max_threads[2];
+  }
+  threads = round_up(std::max<uint64_t>(threads, 1), kLanes) * std::max(1u, kernel.min_blocks);
+  const uint64_t most =
+      std::max<uint64_t>(machine.registers_per_multiprocessor / threads / 8 * 8, 8);
+  return static_cast<int>(std::min<uint64_t>(
+      {most, kMostRegisters, static_cast<uint64_t>(std::max(kernel.registers, 16))}));
+}
+
+// What one launch needs beside its blocks.
+struct Images {
+  std::vector<RegisterUnit> parameters;  // aligned as a launch's are
+  std::vector<RegisterUnit> constants;
+
+  static std::vector<RegisterUnit> aligned(uint64_t bytes) {
+    return std::vector<RegisterUnit>(bytes / kUnitBytes + 1);
+  }
+};
+
+// `bytes` are zeros.
+void fill_variable(const Variable& variable, uint64_t globals, unsigned char* bytes) {
+  std::copy(variable.initial.begin(), variable.initial.end(), bytes);
+  for (const InitialAddress& initial : variable.addresses) {
+    const uint64_t base = initial.space == Space::global ? globals
+                          : initial.generic              ? kConstWindow
+                                                         : 0;
+    const uint64_t address = base + initial.offset;
+    std::memcpy(bytes + initial.at, &address, sizeof(address));
+  }
+}
+
+Images make_images(const Launch& launch) {
+  const Module& module = *launch.module->module;
+  Images images{Images::aligned(launch.parameters.size()), Images::aligned(module.const_bytes)};
+  std::memcpy(images.parameters[0].bytes, launch.parameters.data(), launch.parameters.size());
+  for (const Variable& variable : module.variables) {
+    if (variable.space != Space::constant) continue;
+    fill_variable(variable, reinterpret_cast<uintptr_t>(launch.module->globals.data()),
+                  images.constants[0].bytes + variable.offset);
+  }
+  return images;
+}
+
+// The views of the launch and those of the module's variables.
+std::vector<View> all_views(const Launch& launch) {
+  std::vector<View> views = launch.views;
+  const uint64_t globals = reinterpret_cast<uintptr_t>(launch.module->globals.data());
+  for (const Variable& variable : launch.module->module->variables) {
+    if (variable.space != Space::global || variable.bytes == 0) continue;
+    views.push_back({.name = variable.name,
+                     .address = globals + variable.offset,
+                     .bytes = variable.bytes,
+                     .role = View::Role::any});
+  }
+  return views;
+}
+
+struct OrderPlan {
+  WarpOrder order;
+  uint64_t seed;
+};
+
+OrderPlan plan_order(const SimulationOptions& options, int index) {
+  const auto order = index < 5 ? static_cast<WarpOrder>(index) : WarpOrder::random;
+  return {order, options.seed * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(index)};
+}
+
+constexpr std::array<const char*, 5> kOrderNames = {"in order", "reversed", "random",
+                                                    "one warp ahead", "one warp behind"};
+
+class Simulation {
+ public:
+  Simulation(const Launch& launch, const Machine& machine, const SimulationOptions& options)
+      : launch_(launch),
+        machine_(machine),
+        options_(options),
+        images_(make_images(launch)),
+        views_(all_views(launch)) {}
+
+  SimulationResult run() {
+    const int registers = registers_of(launch_, machine_, options_.registers);
+    const int per_multiprocessor = resident_blocks(launch_, machine_, registers);
+    if (per_multiprocessor == 0) {
+      refuse(launch_, "a block of ", thread_count(launch_), " threads with ", registers,
+             " registers each does not fit on a multiprocessor of ", machine_.name);
+    }
+    resident_ =
+        static_cast<uint64_t>(per_multiprocessor) * static_cast<uint64_t>(machine_.multiprocessors);
+    Reporter reporter(*launch_.kernel, result_.findings);
+    if (launch_.cooperative && block_count(launch_) > resident_) {
+      reporter.report(FindingKind::residency,
+                      "is launched cooperatively with " + std::to_string(block_count(launch_)) +
+                          " blocks; " + std::to_string(resident_) + " fit on " + machine_.name);
+      return result_;
+    }
+    if (options_.checks) {
+      run_orders(reporter);
+    } else {
+      run_order(plan_order(options_, 0), reporter, nullptr, nullptr);
+    }
+    return result_;
+  }
+
+ private:
+  void run_orders(Reporter& reporter) {
+    Contents contents(views_);
+    for (int index = 0; index < std::max(options_.orders, 1); ++index) {
+      contents.restore();
+      const OrderPlan plan = plan_order(options_, index);
+      HappensBefore order(static_cast<int>(thread_count(launch_)));
+      Memory memory({.views = views_,
+                     .constant_bytes = launch_.module->module->const_bytes,
+                     .parameter_bytes = launch_.parameters.size(),
+                     .grid = launch_.grid,
+                     .block = launch_.block},
+                    order, reporter);
+      const Ending ending = run_order(plan, reporter, &memory, &order);
+      if (ending == Ending::complete) memory.check_written();
+      if (index == 0) {
+        contents.keep_result();
+      } else if (ending == Ending::complete && options_.deterministic && !options_.noise &&
+                 !is_accused()) {
+        report_differences(contents, memory, kOrderNames[static_cast<size_t>(plan.order)],
+                           reporter);
+      }
+      if (ending != Ending::complete) break;
+    }
+    contents.restore_result();
+  }
+
+  // Of more than different bits, which then only follow.
+  bool is_accused() const {
+    const std::vector<Finding>& all = result_.findings.all;
+    return std::any_of(all.begin(), all.end(), [](const Finding& finding) {
+      return finding.kind != FindingKind::nondeterministic;
+    });
+  }
+
+  static void report_differences(const Contents& contents, const Memory& memory, const char* order,
+                                 Reporter& reporter) {
+    for (const Difference& difference : contents.differences()) {
+      reporter.report(FindingKind::nondeterministic, "leaves " + difference.first + " in " +
+                                                         memory.address_name(difference.address) +
+                                                         " in order, but " + difference.other +
+                                                         " when run " + order);
+    }
+  }
+
+  Ending run_order(const OrderPlan& plan, Reporter& reporter, Memory* memory,
+                   HappensBefore* order) {
+    const bool is_random = plan.order != WarpOrder::in_order && plan.order != WarpOrder::reversed;
+    Grid grid{.module = launch_.module->module.get(),
+              .kernel = launch_.kernel,
+              .memory = memory,
+              .order = order,
+              .reporter = &reporter,
+              .parameters = images_.parameters[0].bytes,
+              .constants = images_.constants[0].bytes,
+              .random = plan.seed,
+              .lane_order = is_random                           ? LaneOrder::random
+                            : plan.order == WarpOrder::reversed ? LaneOrder::descending
+                                                                : LaneOrder::ascending,
+              .scatter = plan.order == WarpOrder::random};
+    set_approximation_noise(options_.noise ? plan.seed | 1 : 0);
+    const Ending ending = run_grid(grid,
+                                   {.launch = &launch_,
+                                    .order = plan.order,
+                                    .resident = resident_,
+                                    .budget = options_.budget,
+                                    .multiprocessors = machine_.multiprocessors},
+                                   result_.lane_instructions);
+    set_approximation_noise(0);
+    if (ending == Ending::trapped) {
+      refuse(launch_, "executed ", row_of(grid.trap->opcode).name, " at ", line_name(*grid.trap),
+             "; the device would report a launch failure");
+    }
+    return ending;
+  }
+
+  const Launch& launch_;
+  const Machine& machine_;
+  const SimulationOptions& options_;
+  Images images_;
+  std::vector<View> views_;
+  uint64_t resident_ = 0;
+  SimulationResult result_;
+};
+
+// What the decoder cannot know to be wrong.
+void check_atomics(const Module& module) {
+  for (const Instruction& instruction : module.code) {
+    const Opcode opcode = instruction.opcode;
+    if (opcode != Opcode::atom && opcode != Opcode::red) continue;
+    const Modifiers& modifiers = instruction.modifiers;
+    if (find_atomic(modifiers.word, instruction.type, Space::global)) continue;
+    throw UserError("PTX line " + std::to_string(instruction.line) + ": " +
+                    std::string(row_of(opcode).name) + "." +
+                    std::string(word_name(modifiers.word)) + " is not defined for ." +
+                    std::string(type_name(instruction.type)));
+  }
+}
+
+}  // namespace
+
+LoadedModule instantiate(std::shared_ptr<const Module> module) {
+  check_atomics(*module);
+  LoadedModule loaded{std::move(module), {}};
+  loaded.globals.resize(loaded.module->global_bytes);
+  const uint64_t globals = reinterpret_cast<uintptr_t>(loaded.globals.data());
+  for (const Variable& variable : loaded.module->variables) {
+    if (variable.space != Space::global) continue;
+    fill_variable(variable, globals, loaded.globals.data() + variable.offset);
+  }
+  return loaded;
+}
+
+int resident_blocks(const Launch& launch, const Machine& machine, int registers) {
+  constexpr int kRegisterUnit = 256;  // allocated per warp at a time
+  constexpr int kWarpUnit = 4;        // a multiprocessor has four parts
+  constexpr uint64_t kSharedUnit = 128;
+  constexpr uint64_t kSharedPerBlock = 1024;  // the driver's own
+  const uint64_t threads = round_up(thread_count(launch), kLanes);
+  const uint64_t warps = std::max<uint64_t>(threads / kLanes, 1);
+  const uint64_t per_warp = round_up(
+      static_cast<uint64_t>(registers_of(launch, machine, registers)) * kLanes, kRegisterUnit);
+  const uint64_t warps_by_registers = static_cast<uint64_t>(machine.registers_per_multiprocessor) /
+                                      per_warp / kWarpUnit * kWarpUnit;
+  const uint64_t shared =
+      round_up(launch.kernel->shared_bytes + launch.dynamic_shared_bytes, kSharedUnit) +
+      kSharedPerBlock;
+  return static_cast<int>(std::min<uint64_t>(
+      {static_cast<uint64_t>(machine.blocks_per_multiprocessor),
+       static_cast<uint64_t>(machine.threads_per_multiprocessor) / (warps * kLanes),
+       warps_by_registers / warps, machine.shared_bytes_per_multiprocessor / shared}));
+}
+
+SimulationResult simulate(const Launch& launch, const Machine& machine,
+                          const SimulationOptions& options) {
+  check_shape(launch);
+  check_sizes(launch, machine);
+  const DefaultFloatingPoint arithmetic;
+  return Simulation(launch, machine, options).run();
+}
+
+}  // namespace stitch::ptxsim

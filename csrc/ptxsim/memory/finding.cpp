@@ -1,0 +1,89 @@
+#include "ptxsim/memory/finding.h"
+
+#include <array>
+
+#include "ptxsim/isa/module.h"
+#include "ptxsim/machine/machine.h"
+
+namespace stitch::ptxsim {
+namespace {
+
+constexpr std::array kKindNames = {
+    "out_of_bounds",     "misaligned",       "uninitialized", "race",
+    "divergent_barrier", "deadlock",         "residency",     "read_only",
+    "unwritten",         "nondeterministic", "budget",
+};
+
+std::string place_name(const Function& kernel, const Site& site) {
+  std::string text = "kernel " + kernel.name;
+  if (site.instruction) {
+    const Instruction& at = *site.instruction;
+    text += at.source_line ? " line " + std::to_string(at.source_line) : "";
+    text += " (PTX " + std::to_string(at.line) + ")";
+  }
+  if (!site.warp) return text;
+  const Block& block = *site.warp->block;
+  text += ", block " + index_name(block.index) + ", warp " + std::to_string(site.warp->index);
+  if (site.lane < 0) return text;
+  const uint64_t thread = uint64_t(site.warp->index) * kLanes + site.lane;
+  return text + ", lane " + std::to_string(site.lane) + " (thread " +
+         index_name(unravel(thread, block.threads)) + ")";
+}
+
+}  // namespace
+
+const char* kind_name(FindingKind kind) { return kKindNames[size_t(kind)]; }
+
+std::string line_name(const Instruction& instruction) {
+  return instruction.source_line ? "line " + std::to_string(instruction.source_line)
+                                 : "PTX line " + std::to_string(instruction.line);
+}
+
+std::array<uint32_t, 3> unravel(uint64_t linear, const std::array<uint32_t, 3>& sizes) {
+  const uint64_t x = linear % sizes[0], rest = linear / sizes[0];
+  return {uint32_t(x), uint32_t(rest % sizes[1]), uint32_t(rest / sizes[1])};
+}
+
+std::string index_name(const std::array<uint32_t, 3>& index) {
+  return "(" + std::to_string(index[0]) + ", " + std::to_string(index[1]) + ", " +
+         std::to_string(index[2]) + ")";
+}
+
+Reporter::Reporter(const Function& kernel, Findings& findings)
+    : kernel_(kernel), findings_(findings) {
+  for (const Finding& finding : findings_.all) {
+    if (finding.ptx_line) seen_.insert({finding.kind, finding.ptx_line, finding.other_line});
+  }
+}
+
+bool Reporter::notice(FindingKind kind, const Site& site, int other_line) {
+  ++findings_.count;
+  if (findings_.all.size() >= Findings::kMost) return false;
+  return seen_.insert({kind, site.instruction ? site.instruction->line : 0, other_line}).second;
+}
+
+void Reporter::add(FindingKind kind, const Site& site, const std::string& what, int other_line) {
+  Finding finding{.kind = kind, .message = place_name(kernel_, site) + ": " + what};
+  if (site.instruction) {
+    finding.ptx_line = site.instruction->line;
+    finding.line = site.instruction->source_line ? site.instruction->source_line : finding.ptx_line;
+  }
+  finding.other_line = other_line;
+  if (site.warp) {
+    finding.block = site.warp->block->index;
+    const uint64_t thread = uint64_t(site.warp->index) * kLanes + (site.lane < 0 ? 0 : site.lane);
+    finding.thread = unravel(thread, site.warp->block->threads);
+  }
+  findings_.all.push_back(std::move(finding));
+}
+
+void Reporter::report(FindingKind kind, const Site& site, const std::string& what, int other_line) {
+  if (notice(kind, site, other_line)) add(kind, site, what, other_line);
+}
+
+void Reporter::report(FindingKind kind, const std::string& what) {
+  ++findings_.count;
+  if (findings_.all.size() < Findings::kMost) add(kind, Site{}, what);
+}
+
+}  // namespace stitch::ptxsim

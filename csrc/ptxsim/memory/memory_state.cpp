@@ -1,0 +1,398 @@
+#include "ptxsim/memory/memory_state.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "ptxsim/memory/views.h"
+
+namespace stitch::ptxsim {
+namespace {
+
+const char* past_verb(const Record& record) {
+  return record.is_atomic ? " updated" : record.writes ? " wrote" : " read";
+}
+
+// The next lanes of `rest` that one Run holds; they leave `rest`.  Only reads share a scalar.
+Run take_run(uint32_t& rest, const Pass& pass, uint64_t origin) {
+  const WarpAccess& access = pass.access;
+  const int lane = lowest_lane(rest);
+  const uint64_t* at = access.addresses + lane;
+  const uint64_t offset = at[0] - origin, bytes = access.bytes;
+  const uint32_t lanes = rest >> lane;
+  const int limit = lanes == kAllLanes ? kLanes : std::countr_one(lanes);
+  const uint64_t step = limit > 1 ? at[1] - at[0] : bytes;
+  const bool is_same = step == 0 && access.kind == Access::load;
+  int count = 1;
+  if (is_same) {
+    while (count < limit && at[count] == at[0]) ++count;
+  } else if (step == bytes) {
+    const uint64_t room = (Shadow::kPageBytes - offset % Shadow::kPageBytes) / bytes;
+    const int most = int(std::min<uint64_t>(uint64_t(limit), room));
+    if (pass.is_consecutive) count = most;
+    while (count < most && at[count] - at[0] == uint64_t(count) * bytes) ++count;
+  }
+  rest &= ~(uint32_t((uint64_t{1} << count) - 1) << lane);
+  return {offset, access.bytes, lane, count, is_same};
+}
+
+}  // namespace
+
+const char* verb(const WarpAccess& access) {
+  if (access.kind == Access::load) return "reads ";
+  return access.kind == Access::store ? "writes " : "updates ";
+}
+
+bool is_consecutive(const WarpAccess& access) {
+  if (access.mask != kAllLanes) return false;
+  uint64_t differs = 0;
+  for (uint64_t lane = 0; lane < kLanes; ++lane) {
+    differs |= access.addresses[lane] - access.addresses[0] - lane * access.bytes;
+  }
+  return differs == 0;
+}
+
+std::string bytes_text(uint64_t bytes) { return std::to_string(bytes) + " bytes"; }
+
+std::string Memory::State::name_of(const Ground& ground, uint64_t offset) const {
+  if (!ground.view) return "shared[+" + std::to_string(offset) + "]";
+  return locate(layout.views, ground.origin + offset);
+}
+
+void Memory::State::report_outside(const Pass& pass, int lane) {
+  if (!reporter.notice(FindingKind::out_of_bounds, pass.site(lane))) return;
+  const uint64_t address = pass.access.addresses[lane];
+  const std::string what = verb(pass.access) + bytes_text(pass.access.bytes) + " at ";
+  const Region* region = find_region(address, pass.instruction);
+  if (!region) {
+    return reporter.add(FindingKind::out_of_bounds, pass.site(lane),
+                        what + locate(layout.views, address));
+  }
+  const View* last = region->views.front();  // that begins inside and ends outside
+  for (const View* view : region->views) {
+    if (address - view->address < view->bytes) last = view;
+  }
+  const uint64_t past = address + pass.access.bytes - (last->address + last->bytes);
+  reporter.add(FindingKind::out_of_bounds, pass.site(lane),
+               what + element_name(*last, address) + ", of which the last " + std::to_string(past) +
+                   " are past the end of " + view_name(*last));
+}
+
+// `what`, then who did what `conflict` names before.
+void Memory::State::report_after(FindingKind kind, const Pass& pass, Ground& ground,
+                                 const Conflict& conflict, const std::string& what) {
+  const Record& other = ground.ledger[conflict.other];
+  const int line = other.instruction ? other.instruction->line : 0;
+  const Site site = pass.site(conflict.lane);
+  if (!reporter.notice(kind, site, line)) return;
+  std::string text = what;
+  if (other.instruction) {
+    text += ", which block " + index_name(unravel(other.block, layout.grid)) + " thread " +
+            std::to_string(other.warp * kLanes + conflict.other_lane) + past_verb(other) + " at " +
+            line_name(*other.instruction);
+  }
+  if (kind == FindingKind::race) {
+    const bool is_near = other.block == pass.warp.block->linear;
+    text += is_near ? ", with no barrier between" : ", with no order between the blocks";
+    if (other.strength != Strength::weak && pass.access.order != Order::weak) {
+      text += " and a scope or size that does not fit";
+    }
+  }
+  reporter.add(kind, site, text, line);
+}
+
+bool Memory::State::is_flying(uint64_t block, const Record& record, int lane, uint64_t address) {
+  const auto& flights_of_block = blocks.at(block).flights;
+  return std::any_of(flights_of_block.begin(), flights_of_block.end(), [&](const auto& entry) {
+    const Flight& flight = entry.second;
+    return flight.warp == record.warp && flight.lane == lane &&
+           address - flight.source < flight.bytes;
+  });
+}
+
+void Memory::State::report_races(const Pass& pass, Ground& ground, Actor& actor) {
+  for (const Conflict& conflict : conflicts) {
+    const Record& other = ground.ledger[conflict.other];
+    // An ordered store after a cp.async began to read is only wrong until that is waited for.
+    if (other.is_copy && !other.writes &&
+        actor.is_ordered(conflict.other, conflict.other_lane, conflict.lane) &&
+        !(other.block == actor.record.block &&
+          is_flying(other.block, other, conflict.other_lane, ground.origin + conflict.offset))) {
+      continue;
+    }
+    report_after(FindingKind::race, pass, ground, conflict,
+                 verb(pass.access) + name_of(ground, conflict.offset) + " (" +
+                     bytes_text(pass.access.bytes) + ")");
+  }
+}
+
+void Memory::State::report_flight(const Pass& pass, Ground& ground, const Run& run) {
+  uint64_t at = run.offset;
+  while (!ground.shadow.any(Shadow::kInFlight, at, at + 1)) ++at;
+  for (const auto& [destination, flight] : ground.block->flights) {
+    if (at < destination || at - destination >= flight.size) continue;
+    const int lane = run.is_same ? run.lane : run.lane + int((at - run.offset) / run.bytes);
+    const int line = flight.instruction->line;
+    if (!reporter.notice(FindingKind::race, pass.site(lane), line)) return;
+    reporter.add(FindingKind::race, pass.site(lane),
+                 verb(pass.access) + name_of(ground, at) + " while the cp.async of thread " +
+                     std::to_string(flight.warp * kLanes + flight.lane) + " at " +
+                     line_name(*flight.instruction) + " into it has not been waited for",
+                 line);
+    return;
+  }
+}
+
+void Memory::State::check_read(const Pass& pass, Ground& ground, const Run& run) {
+  if (ground.checks_contents && !ground.shadow.all(Shadow::kWritten, run.offset, run.end())) {
+    uint64_t at = run.offset;
+    while (ground.shadow.all(Shadow::kWritten, at, at + 1)) ++at;
+    const int lane = run.is_same ? run.lane : run.lane + int((at - run.offset) / run.bytes);
+    if (reporter.notice(FindingKind::uninitialized, pass.site(lane))) {
+      reporter.add(FindingKind::uninitialized, pass.site(lane),
+                   verb(pass.access) + name_of(ground, at) + ", which nothing has written");
+    }
+  }
+  if (pass.access.non_coherent) {
+    if (ground.shadow.any(Shadow::kWritten, run.offset, run.end())) {
+      uint64_t at = run.offset;
+      while (!ground.shadow.any(Shadow::kWritten, at, at + 1)) ++at;
+      Conflict write = ground.shadow.last_write(ground.ledger, at);
+      write.lane = run.is_same ? run.lane : run.lane + int((at - run.offset) / run.bytes);
+      report_after(FindingKind::read_only, pass, ground, write,
+                   "reads by ld.global.nc " + name_of(ground, at));
+    }
+    ground.shadow.set(Shadow::kNonCoherent, run.offset, run.end(), true);
+  }
+}
+
+void Memory::State::check_write(const Pass& pass, Ground& ground, const Run& run) {
+  const auto first = [&](Shadow::Bits bits) {
+    uint64_t at = run.offset;
+    while (!ground.shadow.any(bits, at, at + 1)) ++at;
+    return at;
+  };
+  const auto lane_of = [&](uint64_t at) { return run.lane + int((at - run.offset) / run.bytes); };
+  if (ground.view && ground.shadow.any(Shadow::kNonCoherent, run.offset, run.end())) {
+    const uint64_t at = first(Shadow::kNonCoherent);
+    Conflict read = ground.shadow.some_read(ground.ledger, at);
+    read.lane = lane_of(at);
+    report_after(FindingKind::read_only, pass, ground, read,
+                 verb(pass.access) + name_of(ground, at) + ", read by ld.global.nc");
+  }
+  if (ground.view && ground.view->role == View::Role::output && pass.access.kind == Access::store &&
+      ground.shadow.any(Shadow::kWritten, run.offset, run.end())) {
+    const uint64_t at = first(Shadow::kWritten);
+    Conflict write = ground.shadow.last_write(ground.ledger, at);
+    write.lane = lane_of(at);
+    report_after(FindingKind::unwritten, pass, ground, write,
+                 "writes for a second time " + name_of(ground, at));
+  }
+}
+
+void Memory::State::mark_written(const Pass& pass, Ground& ground, const Run& run) {
+  ground.shadow.set(Shadow::kWritten, run.offset, run.end(), true);
+  if (!pass.stored_valid) return;
+  const uint32_t lanes = uint32_t((uint64_t{1} << run.count) - 1) << run.lane;
+  const uint32_t size = pass.access.bytes / pass.access.elements;
+  for (uint32_t i = 0; i < pass.access.elements; ++i) {
+    for (LaneSet set(lanes & ~pass.stored_valid[i]); set; ++set) {
+      const uint64_t at = run.offset + uint64_t(*set - run.lane) * run.bytes + i * size;
+      if (!ground.view) {
+        ground.shadow.set(Shadow::kWritten, at, at + size, false);
+      } else if (reporter.notice(FindingKind::uninitialized, pass.site(*set))) {
+        reporter.add(FindingKind::uninitialized, pass.site(*set),
+                     verb(pass.access) + name_of(ground, at) +
+                         " with a register that nothing has given a value");
+      }
+    }
+  }
+}
+
+void Memory::State::check_run(const Pass& pass, Ground& ground, Actor& actor, const Run& run) {
+  if (ground.block && !ground.block->flights.empty() &&
+      ground.shadow.any(Shadow::kInFlight, run.offset, run.end())) {
+    report_flight(pass, ground, run);
+    if (pass.writes()) mark_written(pass, ground, run);
+    return;
+  }
+  if (pass.reads()) check_read(pass, ground, run);
+  if (pass.writes()) check_write(pass, ground, run);
+  const size_t found = conflicts.size();
+  if (pass.writes()) {
+    ground.shadow.write(actor, run);
+    mark_written(pass, ground, run);
+  } else {
+    ground.shadow.read(actor, run);
+  }
+  if (pass.access.non_coherent) conflicts.resize(found);  // reported as something else
+}
+
+void Memory::State::check_contents(const Pass& pass, Ground& ground, uint32_t lanes) {
+  const Block& block = *pass.warp.block;
+  const WarpAccess& access = pass.access;
+  Record record;
+  record.block = uint32_t(block.linear);
+  record.clock = order.times(block.linear).now;
+  record.mask = lanes;
+  record.warp = uint8_t(pass.warp.index);
+  record.bytes = uint8_t(access.bytes / access.elements);
+  if (access.order != Order::weak) {
+    const bool is_near = access.scope == Scope::cta || access.scope == Scope::cluster;
+    record.strength = is_near ? Strength::near : Strength::wide;
+  }
+  record.writes = pass.writes();
+  record.is_atomic = access.kind == Access::atomic;
+  record.is_copy = pass.is_copy;
+  record.non_coherent = access.non_coherent;
+  record.instruction = &pass.instruction;
+  Actor actor{order, ground.ledger, record, ground.ledger.intern(record), conflicts};
+  for (uint32_t rest = lanes; rest;) {
+    check_run(pass, ground, actor, take_run(rest, pass, ground.origin));
+  }
+  if (conflicts.empty()) return;
+  report_races(pass, ground, actor);
+  conflicts.clear();
+}
+
+void Memory::State::make_edges(const Pass& pass, uint32_t lanes) {
+  const WarpAccess& access = pass.access;
+  StrongAccess strong;
+  strong.is_shared = access.space == Space::shared;
+  strong.collects = pass.reads() && pass.instruction.opcode != Opcode::red;
+  strong.publishes = pass.writes();
+  strong.continues = access.kind == Access::atomic;
+  strong.order = access.order;
+  strong.scope = access.scope;
+  const uint32_t size = access.bytes / access.elements;
+  for (LaneSet set(lanes); set; ++set) {
+    strong.thread = {pass.warp.block->linear, pass.warp.index, *set};
+    for (uint32_t i = 0; i < access.elements; ++i) {
+      strong.address = access.addresses[*set] + i * size;
+      order.strong_access(strong);
+    }
+  }
+}
+
+// Frees the records that no cell names.  Where almost all are in use, what was seen is forgotten:
+// a race may be missed then.
+void Memory::State::make_room() {
+  std::vector<bool> used(ledger.size());
+  for (const Region& region : regions) region.shadow->mark(ledger, used);
+  ledger.sweep(used);
+  if (!ledger.is_full()) return;
+  for (Region& region : regions) region.shadow->forget_accesses();
+  ledger.clear();
+}
+
+uint32_t Memory::start_copy(Warp& warp, const Instruction& instruction, const WarpCopy& copy) {
+  State& state = *state_;
+  BlockMemory& block = state.shared_of(warp.block->linear);
+  uint32_t allowed = state.check_sources(warp, instruction, copy);
+  WarpAccess store;
+  store.kind = Access::store;
+  store.space = Space::shared;
+  store.bytes = copy.size;
+  store.addresses = copy.destinations;
+  store.mask = allowed;
+  const Pass pass{warp, instruction, store, nullptr, true};
+  allowed = state.check_shared(pass);
+  for (LaneSet set(allowed); set; ++set) {
+    const uint64_t at = copy.destinations[*set];
+    const bool is_free = !block.shadow.any(Shadow::kInFlight, at, at + copy.size);
+    if (!is_free) {  // reported: two copies into one place
+      allowed &= ~(1u << *set);
+      continue;
+    }
+    const uint32_t bytes = copy.bytes ? copy.bytes[*set] : copy.size;
+    block.shadow.set(Shadow::kInFlight, at, at + copy.size, true);
+    block.flights[at] = {warp.index, *set, copy.sources[*set], bytes, copy.size, &instruction};
+    ++state.flights;
+  }
+  return allowed;
+}
+
+// What a copy reads, in pieces of a power of two: src-size may be any number of bytes.
+uint32_t Memory::State::check_sources(Warp& warp, const Instruction& instruction,
+                                      const WarpCopy& copy) {
+  uint32_t whole = 0, allowed = 0;
+  for (LaneSet set(copy.mask); set; ++set) {
+    if (!copy.bytes || copy.bytes[*set] == copy.size) whole |= 1u << *set;
+  }
+  WarpAccess load;
+  load.bytes = copy.size;
+  load.mask = whole;
+  load.addresses = copy.sources;
+  if (whole) allowed |= check_global({warp, instruction, load, nullptr, true});
+  for (LaneSet set(copy.mask & ~whole); set; ++set) {
+    std::array<uint64_t, kLanes> addresses = {};
+    uint64_t& at = addresses[*set];
+    at = copy.sources[*set];
+    const uint64_t end = at + copy.bytes[*set];
+    load.mask = 1u << *set;
+    load.addresses = addresses.data();
+    bool is_allowed = true;
+    while (is_allowed && at < end) {
+      load.bytes = uint32_t(std::bit_floor(end - at));
+      is_allowed = check_global({warp, instruction, load, nullptr, true}) != 0;
+      at += load.bytes;
+    }
+    allowed |= uint32_t(is_allowed) << *set;
+  }
+  return allowed;
+}
+
+void Memory::finish_copy(Warp& warp, const AsyncCopy& copy) {
+  State& state = *state_;
+  BlockMemory& block = state.shared_of(warp.block->linear);
+  block.shadow.set(Shadow::kInFlight, copy.destination, copy.destination + copy.size, false);
+  state.flights -= block.flights.erase(copy.destination);
+  // From here on it is as if the thread had copied by itself; a store that came between is found.
+  std::array<uint64_t, kLanes> addresses = {};
+  std::array<uint32_t, kLanes> bytes = {};
+  addresses[copy.lane] = copy.source;
+  bytes[copy.lane] = copy.bytes;
+  WarpCopy source{.mask = 1u << copy.lane,
+                  .size = copy.size,
+                  .sources = addresses.data(),
+                  .bytes = bytes.data()};
+  state.check_sources(warp, *copy.instruction, source);
+  addresses[copy.lane] = copy.destination;
+  WarpAccess store;
+  store.kind = Access::store;
+  store.space = Space::shared;
+  store.bytes = copy.size;
+  store.mask = source.mask;
+  store.addresses = addresses.data();
+  state.check_shared({warp, *copy.instruction, store, nullptr});
+}
+
+void Memory::check_written() {
+  for (const Region& region : state_->regions) {
+    for (const View* view : region.views) {
+      if (view->role == View::Role::output) state_->check_view_written(*view, region);
+    }
+  }
+}
+
+void Memory::State::check_view_written(const View& view, const Region& region) {
+  const uint64_t begin = view.address - region.origin;
+  if (region.shadow->all(Shadow::kWritten, begin, begin + view.bytes)) return;
+  uint64_t missing = 0, total = 0, first = 0;
+  visit_elements(view, [&](uint64_t address) {
+    ++total;
+    const uint64_t at = address - region.origin;
+    if (region.shadow->all(Shadow::kWritten, at, at + view.element_bytes)) return;
+    if (!missing++) first = address;
+  });
+  if (!missing) return;
+  reporter.report(FindingKind::unwritten, std::to_string(missing) + " of " + std::to_string(total) +
+                                              " elements of " + view_name(view) +
+                                              " were never written, the first is " +
+                                              element_name(view, first));
+}
+
+std::string Memory::address_name(uint64_t address) const {
+  return locate(state_->layout.views, address);
+}
+
+}  // namespace stitch::ptxsim

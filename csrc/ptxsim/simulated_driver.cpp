@@ -1,0 +1,308 @@
+#include "ptxsim/simulated_driver.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "cost/device_spec.h"
+
+namespace stitch::ptxsim {
+namespace {
+
+// Of cuda.h: CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_FOUND and attributes of
+// functions (CU_FUNC_ATTRIBUTE_*) and devices (CU_DEVICE_ATTRIBUTE_*).
+constexpr CudaResult kSuccess = 0, kInvalidValue = 1, kNotFound = 500;
+constexpr int kMaxThreadsPerBlock = 0, kStaticSharedBytes = 1, kLocalBytes = 3, kRegisters = 4,
+              kMaxDynamicSharedBytes = 8;
+constexpr int kMultiprocessors = 16, kSharedBytesPerBlockOptin = 97;
+constexpr size_t kMostListed = 20;  // findings in one message
+
+struct SimulatedFunction;
+
+struct SimulatedModule {
+  const SimulatedDevice* device;
+  LoadedModule loaded;
+  std::mutex mutex;  // launches share the .global variables
+  std::map<std::string, SimulatedFunction> functions;
+};
+
+struct SimulatedFunction {
+  SimulatedModule* module;
+  const Function* kernel;
+};
+
+// What the driver API keeps by thread.
+struct ThreadState {
+  const SimulatedDevice* device = nullptr;
+  std::string error;
+  std::vector<PointerArgument> arguments;  // of the launch to come
+  std::vector<std::string> accusations;
+  uint64_t count = 0;
+};
+thread_local ThreadState state;
+
+const SimulatedFunction& function_of(CudaHandle handle) {
+  return *static_cast<const SimulatedFunction*>(handle);
+}
+
+// Errors leave through the result, as from a driver; error_string gives their words.
+template <class Body>
+CudaResult guarded(CudaResult failure, Body body) {
+  try {
+    body();
+    return kSuccess;
+  } catch (const Error& error) {
+    state.error = error.what();
+    return failure;
+  }
+}
+
+View::Role role_of(PointerArgument::Access access) {
+  if (access == PointerArgument::Access::kLoad) return View::Role::input;
+  return access == PointerArgument::Access::kStore ? View::Role::output : View::Role::any;
+}
+
+bool overlaps(const View& a, const View& b) {
+  return a.address < b.address + b.bytes && b.address < a.address + a.bytes;
+}
+
+// Memory that is reached through several pointers is read and written at will where one of them
+// stores, and is one view where all see the same bytes.
+std::vector<View> make_views(const std::vector<PointerArgument>& arguments) {
+  std::vector<View> views;
+  for (const PointerArgument& argument : arguments) {
+    if (argument.bytes == 0) continue;
+    View view{argument.name,
+              argument.address,
+              static_cast<uint64_t>(argument.bytes),
+              static_cast<uint32_t>(argument.element_bytes),
+              role_of(argument.access),
+              argument.sizes,
+              argument.strides};
+    bool is_known = false;
+    for (View& other : views) {
+      if (!overlaps(view, other)) continue;
+      const bool is_read_only = view.role == View::Role::input && other.role == View::Role::input;
+      if (!is_read_only) view.role = other.role = View::Role::any;
+      is_known |= view.address == other.address && view.bytes == other.bytes;
+    }
+    if (!is_known) views.push_back(std::move(view));
+  }
+  return views;
+}
+
+std::string pack_parameters(const Function& kernel, void* const* values) {
+  std::string packed(kernel.parameter_bytes, '\0');
+  for (size_t i = 0; i < kernel.parameters.size(); ++i) {
+    const Parameter& parameter = kernel.parameters[i];
+    std::memcpy(packed.data() + parameter.offset, values[i], parameter.bytes);
+  }
+  return packed;
+}
+
+void keep(const Findings& findings) {
+  state.count += findings.count;
+  for (const Finding& finding : findings.all) {
+    if (state.accusations.size() == kMostListed) break;
+    state.accusations.push_back(std::string(kind_name(finding.kind)) + ": " + finding.message);
+  }
+}
+
+CudaResult module_load_data(CudaHandle* module, const void* image) {
+  return guarded(kInvalidValue, [&] {
+    auto loaded = std::make_unique<SimulatedModule>();
+    loaded->device = state.device;
+    loaded->loaded = instantiate(load_module(static_cast<const char*>(image)));
+    *module = loaded.release();  // modules stay loaded for the life of the process
+  });
+}
+
+CudaResult module_get_function(CudaHandle* function, CudaHandle handle, const char* name) {
+  auto* module = static_cast<SimulatedModule*>(handle);
+  const Function* kernel = module->loaded.module->find_entry(name);
+  if (!kernel) {
+    state.error = "the module has no kernel of this name";
+    return kNotFound;
+  }
+  std::lock_guard<std::mutex> lock(module->mutex);
+  *function = &module->functions.try_emplace(name, SimulatedFunction{module, kernel}).first->second;
+  return kSuccess;
+}
+
+CudaResult function_get_attribute(int* value, int attribute, CudaHandle handle) {
+  const SimulatedFunction& function = function_of(handle);
+  const Function& kernel = *function.kernel;
+  const Machine& machine = function.module->device->machine;
+  const std::map<int, int64_t> values = {
+      {kMaxThreadsPerBlock, kernel.max_threads[0] ? kernel.max_threads[0] : 1024},
+      {kStaticSharedBytes, kernel.shared_bytes},
+      {kLocalBytes, kernel.local_bytes},
+      {kRegisters, estimate_registers(kernel, machine)},
+      {kMaxDynamicSharedBytes, machine.shared_bytes_per_block - kernel.shared_bytes}};
+  const auto found = values.find(attribute);
+  if (found == values.end()) return kInvalidValue;
+  *value = static_cast<int>(found->second);
+  return kSuccess;
+}
+
+CudaResult device_attribute(int* value, int attribute, int) {
+  const Machine& machine = state.device->machine;
+  if (attribute != kMultiprocessors && attribute != kSharedBytesPerBlockOptin) return kInvalidValue;
+  *value = attribute == kMultiprocessors ? machine.multiprocessors
+                                         : static_cast<int>(machine.shared_bytes_per_block);
+  return kSuccess;
+}
+
+CudaResult max_blocks_per_multiprocessor(int* blocks, CudaHandle handle, int threads,
+                                         size_t shared_bytes) {
+  const SimulatedFunction& function = function_of(handle);
+  const Machine& machine = function.module->device->machine;
+  Launch launch;
+  launch.module = &function.module->loaded;
+  launch.kernel = function.kernel;
+  launch.block = {static_cast<uint32_t>(threads), 1, 1};
+  launch.dynamic_shared_bytes = static_cast<uint32_t>(shared_bytes);
+  *blocks = resident_blocks(launch, machine, estimate_registers(*function.kernel, machine));
+  return kSuccess;
+}
+
+using Extents = std::array<uint32_t, 3>;
+
+CudaResult launch_kernel(CudaHandle handle, const Extents& grid, const Extents& block,
+                         uint32_t shared_bytes, void* const* parameters) {
+  return guarded(kInvalidValue, [&] {
+    const SimulatedFunction& function = function_of(handle);
+    const SimulatedDevice& device = *function.module->device;
+    Launch launch;
+    launch.module = &function.module->loaded;
+    launch.kernel = function.kernel;
+    launch.grid = grid;
+    launch.block = block;
+    launch.dynamic_shared_bytes = shared_bytes;
+    launch.parameters = pack_parameters(*function.kernel, parameters);
+    launch.views = make_views(std::exchange(state.arguments, {}));
+    SimulationOptions options = device.options;
+    options.registers = estimate_registers(*function.kernel, device.machine);
+    std::lock_guard<std::mutex> lock(function.module->mutex);
+    keep(simulate(launch, device.machine, options).findings);
+  });
+}
+
+void add_memory_and_streams(Driver& table) {
+  table.memset_u32_async = [](CudaAddress address, unsigned value, size_t count, CudaHandle) {
+    std::fill_n(reinterpret_cast<unsigned*>(address), count, value);
+    return kSuccess;
+  };
+  table.copy_to_host_async = [](void* to, CudaAddress from, size_t bytes, CudaHandle) {
+    std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+    return kSuccess;
+  };
+  table.stream_synchronize = [](CudaHandle) { return kSuccess; };
+  table.stream_is_capturing = [](CudaHandle, int* status) { return *status = 0, kSuccess; };
+}
+
+void add_device_and_context(Driver& table) {
+  table.init = [](unsigned) { return kSuccess; };
+  table.device_count = [](int* count) { return *count = 1, kSuccess; };
+  table.device_get = [](int* device, int) { return *device = 0, kSuccess; };
+  table.device_attribute = &device_attribute;
+  table.primary_context_retain = [](CudaHandle* context, int) {
+    return *context = const_cast<SimulatedDevice*>(state.device), kSuccess;
+  };
+  table.context_get_current = [](CudaHandle* context) {
+    return *context = const_cast<SimulatedDevice*>(state.device), kSuccess;
+  };
+  table.context_set_current = [](CudaHandle context) {
+    state.device = static_cast<const SimulatedDevice*>(context);
+    return kSuccess;
+  };
+}
+
+const Driver& driver_table() {
+  static const Driver table = [] {
+    Driver driver{};
+    add_device_and_context(driver);
+    add_memory_and_streams(driver);
+    driver.module_load_data = &module_load_data;
+    driver.module_get_function = &module_get_function;
+    // Leave to use more shared memory changes nothing here: simulate refuses what does not fit.
+    driver.function_set_attribute = [](CudaHandle, int, int) { return kSuccess; };
+    driver.function_get_attribute = &function_get_attribute;
+    driver.max_blocks_per_multiprocessor = &max_blocks_per_multiprocessor;
+    driver.launch_kernel = [](CudaHandle function, unsigned grid_x, unsigned grid_y,
+                              unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
+                              unsigned shared_bytes, CudaHandle, void** parameters, void**) {
+      return launch_kernel(function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z},
+                           shared_bytes, parameters);
+    };
+    driver.error_string = [](CudaResult, const char** text) {
+      return *text = state.error.c_str(), kSuccess;
+    };
+    driver.describe_arguments = [](std::vector<PointerArgument> arguments) {
+      state.arguments = std::move(arguments);
+    };
+    return driver;
+  }();
+  return table;
+}
+
+const DeviceSpec& spec_of(const std::string& target) {
+  const DeviceSpec& spec = device_spec(target == "two_sm" ? "h200" : target);
+  if (!spec.is_cuda) {
+    throw UserError("the target '" + target + "' is no GPU: there is nothing to simulate");
+  }
+  return spec;
+}
+
+}  // namespace
+
+Machine machine_of(const std::string& target) {
+  const DeviceSpec& spec = spec_of(target);
+  Machine machine;
+  machine.name = target;
+  machine.multiprocessors = target == "two_sm" ? 2 : spec.multiprocessors;
+  machine.threads_per_multiprocessor = spec.threads_per_multiprocessor;
+  machine.registers_per_multiprocessor = spec.registers_per_multiprocessor;
+  machine.shared_bytes_per_multiprocessor =
+      static_cast<uint32_t>(spec.shared_bytes_per_multiprocessor);
+  machine.shared_bytes_per_block = static_cast<uint32_t>(spec.shared_bytes_per_block);
+  return machine;
+}
+
+std::string arch_of(const std::string& target) { return spec_of(target).arch; }
+
+const SimulatedDevice& simulated_device(const std::string& target, bool checks) {
+  static std::mutex mutex;
+  static std::map<std::pair<std::string, bool>, SimulatedDevice> devices;
+  SimulatedDevice device{machine_of(target), {}};
+  device.options.checks = checks;
+  if (!checks) device.options.orders = 1;
+  std::lock_guard<std::mutex> lock(mutex);
+  return devices.try_emplace({target, checks}, std::move(device)).first->second;
+}
+
+SimulatedRun::SimulatedRun(const SimulatedDevice& device) : driver_(driver_table()) {
+  state = ThreadState();
+  state.device = &device;
+}
+
+void SimulatedRun::check() const {
+  if (state.accusations.empty()) return;
+  std::string text = "ptxsim found " + std::to_string(state.count) + " defects";
+  for (const std::string& accusation : state.accusations) text += "\n" + accusation;
+  throw InternalError(text);
+}
+
+int estimate_registers(const Function& kernel, const Machine& machine) {
+  constexpr int kMostPerThread = 255;
+  uint32_t threads = 1;
+  for (const uint32_t extent : kernel.max_threads) threads *= std::max(1u, extent);
+  const int bound = machine.registers_per_multiprocessor /
+                    static_cast<int>(threads * std::max(1u, kernel.min_blocks));
+  return std::clamp(std::min(kernel.registers, bound), 16, kMostPerThread);
+}
+
+}  // namespace stitch::ptxsim

@@ -1,0 +1,45 @@
+// A driver table whose device is the simulator: the runtime loads and launches as on a GPU.
+//
+// An image is PTX text, an address is one of this process, a launch is over when it returns and
+// streams mean nothing.  What kernels are accused of does not end the call: it is kept until
+// SimulatedRun::check asks.
+#pragma once
+
+#include <string>
+
+#include "ptxsim/machine/simulate.h"
+#include "runtime/driver.h"
+
+namespace stitch::ptxsim {
+
+struct SimulatedDevice {
+  Machine machine;
+  SimulationOptions options;
+};
+
+// The row of the DeviceSpec table, or "two_sm": an h200 of two multiprocessors, where grids that
+// cannot be resident are cheap.  UserError for another name, and for a row that is no GPU.
+Machine machine_of(const std::string& target);
+// NVRTC's architecture for it.
+std::string arch_of(const std::string& target);
+
+// Without checks there is one order, in which nothing is looked at.  Devices live as long as the
+// process: modules are loaded into them.
+const SimulatedDevice& simulated_device(const std::string& target, bool checks);
+
+// While it lives, this thread's driver is the simulated device.
+class SimulatedRun {
+ public:
+  explicit SimulatedRun(const SimulatedDevice& device);
+  // InternalError that lists what the launches since the construction were accused of.
+  void check() const;
+
+ private:
+  ScopedDriver driver_;
+};
+
+// A bound on the registers of a thread for want of ptxas: what the text names, within what launch
+// bounds leave.
+int estimate_registers(const Function& kernel, const Machine& machine);
+
+}  // namespace stitch::ptxsim

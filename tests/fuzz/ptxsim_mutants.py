@@ -1,0 +1,375 @@
+"""Mutants of generated GPU kernels: does the simulator, with the original's result, see each one?
+
+    python tests/fuzz/ptxsim_mutants.py [--kernels softmax] [--each 8] [--output FILE.json]
+
+One instruction of a kernel's PTX is damaged: a barrier deleted, a bound moved by one, a stride, an
+identity, a lane or a block index changed, a guard dropped.  The mutant runs on random inputs under
+all orders.  It is killed by a finding or by any bit that differs from the original's result.
+A deleted barrier that survives runs on many more seeds: what stays without finding is redundant.
+"""
+
+import argparse
+import json
+import random
+import re
+import sys
+from collections import Counter, defaultdict
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tools"), str(ROOT / "tests" / "python")]
+from embed_device import join_headers  # noqa: E402
+from ptxsim_kernels.cases import Case, make_arguments  # noqa: E402
+from ptxsim_kernels.nvrtc_ptx import to_ptx  # noqa: E402
+from show import capture_graphs  # noqa: E402
+from torch_stitch._core import StitchError  # noqa: E402
+
+from torch_stitch import ptxsim  # noqa: E402
+
+BUDGET = 30_000_000  # lane-instructions: the originals need less than a tenth
+FLAVOURS = ("normal", "negative")  # of inputs: a maximum's identity shows with the second only
+SEEDS = 4  # of inputs and orders, for a mutant that stays alive
+SEEDS_OF_PROOF = 10  # for a deleted barrier
+
+
+def rms_norm(x, w):
+    return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-5) * w
+
+
+def rotate(x, c, s):
+    a, b = x.chunk(2, -1)
+    return x * c + torch.cat((-b, a), -1) * s
+
+
+# name: (function, shapes and dtypes of its inputs as it sees them, arguments of its one kernel).
+# At least two warps and two blocks, and extents that divide nothing.
+KERNELS = {
+    "softmax": (
+        lambda x: x.softmax(-1),
+        ["f32[5x257]"],
+        "in f32[5x257], out f32[5x257]",
+    ),
+    "masked_softmax": (
+        lambda x, y: (x * 0.125 + y).softmax(-1),
+        ["f32[2x3x300]", "f32[2x1x300]"],
+        "in f32[2x3x300], in f32[2x1x300], out f32[2x3x300]",
+    ),
+    "layer_norm": (
+        lambda x, y, w, b: F.layer_norm(x + y, (1100,), w, b),
+        ["bf16[3x1100]", "bf16[3x1100]", "bf16[1100]", "bf16[1100]"],
+        "in bf16[3x1100], in bf16[3x1100], in bf16[1100], in bf16[1100], out bf16[3x1100]",
+    ),
+    "rms_norm": (
+        rms_norm,
+        ["f32[3x1001]", "f32[1001]"],
+        "in f32[3x1001], in f32[1001], out f32[3x1001]",
+    ),
+    "gelu": (
+        lambda x, b: F.gelu(x + b),
+        ["f32[7x301]", "f32[301]"],
+        "in f32[7x301], in f32[301], out f32[7x301]",
+    ),
+    "column_sum": (
+        lambda x: x.sum(0),
+        ["f32[301x70]"],
+        "in f32[301x70], out f32[70]",
+    ),
+    "column_mean_max": (
+        lambda x: (x.mean(0), x.amax(0)),
+        ["f32[301x70]"],
+        "in f32[301x70], out f32[70], out f32[70]",
+    ),
+    "argmax": (
+        lambda x: x.argmax(-1),
+        ["f32[5x1300]"],
+        "in f32[5x1300], out i64[5]",
+    ),
+    "group_norm": (
+        lambda x: F.group_norm(x, 2),
+        ["f32[3x8x9x13]"],
+        "in f32[3x8x9x13], out f32[3x8x9x13]",
+    ),
+    "transpose": (
+        lambda x: x.transpose(0, 1).contiguous() * 2,
+        ["f32[67x45]"],
+        "in f32[67x45], out f32[45x67]",
+    ),
+    "rotary": (
+        rotate,
+        ["f32[2x37x64]", "f32[37x64]", "f32[37x64]"],
+        "in f32[2x37x64], in f32[37x64], in f32[37x64], out f32[2x37x64]",
+    ),
+    "variance": (
+        lambda x: x.var(-1, correction=0),
+        ["f32[5x999]"],
+        "in f32[5x999], out f32[5]",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Kernel:
+    name: str
+    entry: str
+    ptx: str
+    case: Case
+
+
+@dataclass
+class Mutant:
+    kernel: str
+    kind: str
+    line: int
+    before: str
+    after: str
+    verdict: str = ""  # killed, redundant, survived
+    reason: str = ""
+
+
+@cache
+def device_text():
+    return join_headers(sorted((ROOT / "csrc/device/stitch").glob("*.cuh")))
+
+
+def stand_in(text):
+    dtype, sizes = re.fullmatch(r"(\w+)\[([\dx]+)\]", text).groups()
+    dtypes = {"f32": torch.float32, "bf16": torch.bfloat16}
+    return torch.zeros([int(size) for size in sizes.split("x")], dtype=dtypes[dtype])
+
+
+def generate(name):
+    """The kernel of KERNELS[name], as it would run on an H200."""
+    function, inputs, arguments = KERNELS[name]
+    graphs = capture_graphs(function, [stand_in(text) for text in inputs], target="h200")
+    (kernel,) = [found for graph in graphs for found in graph.compile()["kernels"]]
+    case = Case(
+        name, "", "ok", kernel["grid"], kernel["block"], 0, False,
+        [*arguments.split(", "), "any zero i32"], {}, frozenset(),
+    )  # fmt: skip
+    return Kernel(name, kernel["name"], to_ptx(device_text() + kernel["text"]), case)
+
+
+def run(kernel, ptx, seed, flavour):
+    """The kinds of findings, and the bits of all that may be written."""
+    made = make_arguments(kernel.case, 100 * seed)
+    if flavour == "negative":
+        for position in made.inputs:
+            made.values[position].abs_().neg_().sub_(1)
+    found = ptxsim.run(
+        ptx, kernel.entry, kernel.case.grid, kernel.case.block, made.values,
+        inputs=made.inputs, outputs=made.outputs, budget=BUDGET, seed=seed,
+    )  # fmt: skip
+    kinds = sorted({finding.kind for finding in found.findings})
+    written = [v for at, v in enumerate(made.values) if at not in made.inputs]
+    return kinds, [v.contiguous().view(torch.uint8) for v in written]
+
+
+def integers_moved(match):
+    yield match.expand(rf"\g<1>{int(match[2]) + 1}\g<3>")
+    yield match.expand(rf"\g<1>{int(match[2]) - 1}\g<3>")
+
+
+def mask_halved(match):
+    number = int(match[2])
+    if number > 0 and number & (number + 1) == 0:  # of lanes or warps
+        yield match.expand(rf"\g<1>{number >> 1}\g<3>")
+
+
+def expand(*templates):
+    return lambda match: (match.expand(template) for template in templates)
+
+
+OTHER_COMPARE = {"lt": "le", "le": "lt", "gt": "ge", "ge": "gt", "eq": "ne", "ne": "eq"}
+NUMBER = r"(-?\d+)"
+
+# kind: (pattern of an instruction, what may stand in its place).  Integer constants are in the
+# line: see inline_constants.
+OPERATORS = {
+    "barrier": (r"bar\.sync\s+0;", expand("")),
+    "bound": (rf"(setp\.[lg][te]\.[su]32\s+%\w+, %\w+, ){NUMBER}(;)", integers_moved),
+    "compare": (
+        r"setp\.(lt|le|gt|ge|eq|ne)(\.[su]\d+\s+%\w+, %\w+, \S+;)",
+        lambda match: [f"setp.{OTHER_COMPARE[match[1]]}{match[2]}"],
+    ),
+    "guard": (r"@(!?)(%p\d+)\s+(bra\s.*|st\..*|ld\..*)", expand(r"\3", "")),
+    "stride": (
+        rf"((?:mul\.lo|mul\.wide|mad\.lo)\.[su]\d+\s+%\w+, %\w+, ){NUMBER}(.*)",
+        integers_moved,
+    ),
+    "shift": (rf"(shl\.\w+\s+%\w+, %\w+, ){NUMBER}(;)", integers_moved),
+    "mask": (rf"(and\.b32\s+%\w+, %\w+, ){NUMBER}(;)", mask_halved),
+    "offset": (
+        rf"((?:ld|st)\.(?:global|shared)\S*\s.*\[[^\]+]+\+){NUMBER}(\].*)",
+        lambda match: [match.expand(rf"\g<1>{int(match[2]) + 4}\g<3>")],
+    ),
+    "identity": (
+        r"(mov\.(?:f32|b32|u32)\s+%\w+, )(0fFF800000|0f00000000|-8388608|0);",
+        lambda match: [match[1] + ("0f3F800000;" if "0f" in match[2] else "1065353216;")],
+    ),
+    "index": (r"%(tid|ctaid)\.x", lambda match: ["%ctaid.x" if match[1] == "tid" else "%tid.x"]),
+    "lane": (
+        rf"(shfl\.sync\.bfly\.b32\s+\S+, %\w+, ){NUMBER}(,.*)",
+        lambda match: [match.expand(rf"\g<1>{int(match[2]) // 2 or 2}\g<3>")],
+    ),
+    "members": (r"(shfl\.sync\..*), -1;", expand(r"\1, 2147483647;", r"\1, 1;")),
+    "subtract": (
+        r"(sub\.\S+\s+%\w+), (%\w+), (%\w+);",
+        lambda match: [f"{match[1]}, {match[3]}, {match[2]};"] if match[2] != match[3] else [],
+    ),
+    "combine": (
+        r"(add\.rn|max|min|mul\.rn)(\.f32\s+%\w+, %\w+, %\w+;)",
+        lambda match: [
+            {"add.rn": "sub.rn", "max": "min", "min": "max", "mul.rn": "add.rn"}[match[1]]
+            + match[2]
+        ],
+    ),
+    "width": (
+        r"((?:ld|st)\.global\S*)\.v(2|4)(\.\w+\s.*)\{(%\w+), (%\w+)[^}]*\}(.*)",
+        lambda match: [
+            match.expand(r"\1\3\4\6" if match[2] == "2" else r"\1.v2\3{\4, \5}\6")
+        ],
+    ),
+}  # fmt: skip
+
+
+def inline_constants(lines):
+    """Registers that hold one constant all the time are replaced by it where they are read."""
+    writes = Counter(m[1] for m in (re.match(r"\s+[\w.]+\s+(%r\d+)[,|]", x) for x in lines) if m)
+    moves = (re.match(rf"\s+mov\.[bus]32\s+(%r\d+), {NUMBER};", line) for line in lines)
+    known = {move[1]: move[2] for move in moves if move and writes[move[1]] == 1}
+    reads = re.compile(r"(?<=, )%r\d+\b")
+    return [
+        reads.sub(lambda m: known.get(m[0], m[0]), line)
+        if re.match(r"\s+(shfl|and|mul|mad|setp|shl|shr)\S*\s", line)
+        else line
+        for line in lines
+    ]
+
+
+def changes_nothing(kind, text, lines):
+    """Whether any damage of this kind to the instruction is known to leave every result as it is.
+
+    A comparison that only clamps an address is one: a guard beside it leaves those lanes out.  The
+    order of a difference that is only squared is another.
+    """
+    if kind not in ("bound", "compare", "subtract"):
+        return False
+    register = re.search(r"%\w+", text)[0]
+    uses = [line for line in lines if re.search(rf"{register}\b", line) and text not in line]
+    if kind != "subtract":
+        return not any(f"@{register} " in line or f"@!{register} " in line for line in uses)
+    square = rf"mul\.\S+\s+%\w+, {register}, {register};"
+    return all(re.search(square, line) for line in uses)
+
+
+def mutants_of(kernel, lines, rng, each):
+    """At most `each` of every kind but barriers, of which all are deleted in turn."""
+    by_kind = defaultdict(list)
+    for number, line in enumerate(lines):
+        text = line.strip()
+        if not text.endswith(";") or text.startswith("."):
+            continue
+        for kind, (pattern, replacements) in OPERATORS.items():
+            match = re.search(pattern, text)
+            if not match or changes_nothing(kind, text, lines):
+                continue
+            for new in replacements(match):
+                after = text[: match.start()] + new + text[match.end() :]
+                if after != text:
+                    by_kind[kind].append(Mutant(kernel.name, kind, number + 1, text, after))
+    for kind, found in by_kind.items():
+        yield from found if kind == "barrier" else rng.sample(found, min(each, len(found)))
+
+
+def differs(kernel, ptx, seed, flavour, originals):
+    """Why the text is not the original, or "" where nothing tells them apart."""
+    kinds, bits = run(kernel, ptx, seed, flavour)
+    if kinds:
+        return "+".join(kinds)
+    key = (seed, flavour)
+    if key not in originals:
+        accused, originals[key] = run(kernel, kernel.ptx, seed, flavour)
+        assert not accused, f"{kernel.name} itself: {accused}"
+    return "" if all(map(torch.equal, bits, originals[key])) else "result"
+
+
+def judge(kernel, mutant, lines, originals):
+    ptx = "\n".join([*lines[: mutant.line - 1], mutant.after, *lines[mutant.line :]])
+    seeds = SEEDS_OF_PROOF if mutant.kind == "barrier" else SEEDS
+    try:
+        for seed in range(seeds):
+            for flavour in FLAVOURS:
+                mutant.reason = differs(kernel, ptx, seed, flavour, originals)
+                if mutant.reason:
+                    mutant.verdict = "killed"
+                    return
+    except StitchError as error:
+        mutant.verdict, mutant.reason = "invalid", str(error).splitlines()[0]
+        return
+    mutant.verdict = "survived"
+    if mutant.kind == "barrier":
+        mutant.verdict, mutant.reason = "redundant", why_redundant(mutant, lines)
+
+
+def why_redundant(mutant, lines):
+    after = lines[mutant.line :]
+    if not any(".shared" in line for line in after):
+        return "nothing of shared memory is touched after it"
+    return f"its accesses are ordered by others: no race under any order of {SEEDS_OF_PROOF} seeds"
+
+
+def examine(name, each, seed=0):
+    kernel = generate(name)
+    lines = inline_constants(kernel.ptx.split("\n"))
+    originals = {}
+    assert not differs(kernel, "\n".join(lines), 0, "normal", originals), "constants inlined"
+    mutants = list(mutants_of(kernel, lines, random.Random(f"{seed} {name}"), each))
+    for mutant in mutants:
+        judge(kernel, mutant, lines, originals)
+    return [mutant for mutant in mutants if mutant.verdict != "invalid"]
+
+
+def summary(mutants):
+    verdicts = Counter(mutant.verdict for mutant in mutants)
+    counted = len(mutants) - verdicts["redundant"]
+    by_kind = {kind: Counter() for kind in OPERATORS}
+    for mutant in mutants:
+        by_kind[mutant.kind][mutant.verdict] += 1
+    return {
+        "mutants": len(mutants),
+        **verdicts,
+        "killed_percent": round(100 * verdicts["killed"] / max(counted, 1), 2),
+        "kinds": by_kind,
+        "not_killed": [asdict(m) for m in mutants if m.verdict != "killed"],
+    }
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kernels", nargs="*", choices=KERNELS, default=list(KERNELS))
+    parser.add_argument("--each", type=int, default=8, help="mutants of a kind and kernel")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--output", type=Path)
+    args = parser.parse_args(arguments)
+    mutants = []
+    for name in args.kernels:
+        found = examine(name, args.each, args.seed)
+        mutants += found
+        print(name, dict(Counter(mutant.verdict for mutant in found)), flush=True)
+    result = summary(mutants)
+    if args.output:
+        args.output.parent.mkdir(parents=True, exist_ok=True)
+        args.output.write_text(json.dumps(result, indent=1) + "\n")
+    print(json.dumps({k: v for k, v in result.items() if k != "not_killed"}, indent=1))
+    for mutant in result["not_killed"]:
+        print(*mutant.values(), sep=" | ")
+    return 0 if result["killed_percent"] >= 95 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
