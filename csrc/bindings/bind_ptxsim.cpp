@@ -30,7 +30,8 @@ constexpr const char* kRunDoc =
     "are never written, outputs start uninitialised and are written whole, each element once.\n"
     "target is a GPU of the device table, or 'two_sm'.  Without checks there is one order.  "
     "budget,\n"
-    "if given, is the number of lane instructions of one order after which it is an endless loop.";
+    "if given, is the number of lane instructions of one order after which it is an endless loop.\n"
+    "noise: approximate instructions err by what their documentation allows, drawn from the seed.";
 
 struct Result {
   std::vector<Finding> findings;
@@ -105,6 +106,7 @@ void read_keywords(const py::dict& keywords, KernelRun& run) {
   run.options.orders = run.options.checks ? keywords["orders"].cast<int>() : 1;
   run.options.seed = keywords["seed"].cast<uint64_t>();
   run.options.budget = keywords["budget"].cast<uint64_t>();
+  run.options.noise = keywords["noise"].cast<bool>();
   if (run.options.orders < 1) {
     throw UserError("orders is " + std::to_string(run.options.orders) + "; it is at least 1");
   }
@@ -129,7 +131,7 @@ Result run_from_python(const std::string& source, const std::string& kernel, con
                        const py::object& block, const py::sequence& args, const py::kwargs& given) {
   py::dict keywords("inputs"_a = py::tuple(), "outputs"_a = py::tuple(), "shared_bytes"_a = 0,
                     "target"_a = "h200", "cooperative"_a = false, "orders"_a = 5, "seed"_a = 0,
-                    "checks"_a = true, "budget"_a = SimulationOptions().budget);
+                    "checks"_a = true, "budget"_a = SimulationOptions().budget, "noise"_a = false);
   for (const auto& [name, value] : given) {
     if (!keywords.contains(name)) {
       throw py::type_error("run() has no argument '" + std::string(py::str(name)) + "'\n" +

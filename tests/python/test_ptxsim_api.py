@@ -206,6 +206,28 @@ def test_the_environment_simulates_and_a_plain_run_does_not(monkeypatch):
     assert torch_stitch.counters()["cache_misses"] + torch_stitch.counters()["cache_hits"] > before
 
 
+def test_noise_is_seeded_and_stays_within_the_documented_bound():
+    source = """
+    extern "C" __global__ void power(float* y, const float* x) {
+      asm("ex2.approx.f32 %0, %1;" : "=f"(y[threadIdx.x]) : "f"(x[threadIdx.x]));
+    }
+    """
+    x = torch.linspace(-3, 3, 256)
+
+    def power(**options):
+        y = torch.empty(256)
+        found = ptxsim.run(source, "power", 1, 256, [y, x], inputs=[1], outputs=[0], **options)
+        assert not found.findings
+        return y
+
+    rounded, noisy = power(), power(noise=True, seed=3)
+    assert torch.equal(rounded, torch.exp2(x.double()).float())
+    assert torch.equal(noisy, power(noise=True, seed=3))
+    assert not torch.equal(noisy, rounded) and not torch.equal(noisy, power(noise=True, seed=4))
+    # PTX ISA, ex2: 2^-22.5 relative, and the bits beyond which f32 rounds.
+    assert ((noisy.double() / torch.exp2(x.double())).log().abs() < 2**-22.5 + 2**-24).all()
+
+
 @pytest.mark.simulated
 @pytest.mark.parametrize("run, name", [(infer, "bert"), (infer, "llama"), (train, "unet")])
 def test_models_run_as_on_a_gpu(run, name):

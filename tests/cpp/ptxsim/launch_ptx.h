@@ -8,7 +8,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ptxsim/machine/simulate.h"
@@ -94,8 +96,17 @@ inline Launch make_launch(const PtxLaunch& ptx, LoadedModule& module) {
   return launch;
 }
 
+// The rows and types that some test has run; rows_run_test.cpp wants all of them.
+inline std::set<std::pair<Opcode, Type>>& rows_run() {
+  static std::set<std::pair<Opcode, Type>> rows;
+  return rows;
+}
+
 inline SimulationResult run_ptx(const PtxLaunch& ptx) {
   LoadedModule module = instantiate(load_module(ptx_text(ptx)));
+  for (const Instruction& instruction : module.module->code) {
+    rows_run().emplace(instruction.opcode, instruction.type);
+  }
   return simulate(make_launch(ptx, module), ptx.machine, ptx.options);
 }
 
