@@ -10,7 +10,8 @@ PYTHON ?= $(shell for python in python3 python3.12 python3.11 python; do \
 
 .NOTPARALLEL:
 FUZZ_SEEDS := 1000
-.PHONY: fuzz setup build build-tests test test-cpp test-python demo bench lint format clean
+.PHONY: fuzz mutants simulate sanitize setup build build-tests test test-cpp test-python \
+  demo bench lint format clean
 
 build: $(VENV)/ready_build
 	@$(PY) tools/build_core.py _core
@@ -47,6 +48,23 @@ bench: build
 
 fuzz: build
 	@$(PY) tests/fuzz/random_programs.py --seeds $(FUZZ_SEEDS)
+
+mutants: build
+	@$(PY) tests/fuzz/ptxsim_mutants.py
+
+# The tests of ops, values, models and pieces, their kernels a GPU's, run by ptxsim with all checks.
+SIMULATED := $(patsubst %,tests/python/test_%.py,ops values models pieces)
+simulate: build
+	@rm -f build/simulate.xml
+	@$(PY) -m pytest -q --show-capture=no --simulate --junitxml build/simulate.xml $(SIMULATED); \
+	  $(PY) -m benchmarks.pytest_summary ptxsim_tests build/simulate.xml \
+	    --what "kernels of the tests on ptxsim"
+
+# The simulator, its C++ tests and its fuzzer, in a build folder of their own.
+sanitize: $(VENV)/ready_test
+	@$(PY) tools/build_core.py --build-dir build/sanitize -D STITCH_BINDINGS=OFF \
+	  -D STITCH_SANITIZE=address,undefined ptxsim_tests ptx_files
+	@$(PY) tests/fuzz/ptxsim_sanitized.py --output benchmarks/results/ptxsim_sanitized.json
 
 lint: $(VENV)/ready_lint
 	@status=0; for check in format layers sizes; do \

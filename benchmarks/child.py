@@ -13,7 +13,7 @@ import time
 import torch
 from torch.utils._pytree import tree_map
 
-from benchmarks import accuracy, bert, cases, machine, measure
+from benchmarks import accuracy, bert, cases, machine, measure, ptxsim_speed
 
 RIVALS = ("eager", "inductor", "stitch")
 CHILD_S = 600
@@ -122,7 +122,15 @@ def count_misses(target):
 
 TASKS = {
     task.__name__: task
-    for task in (time_case, time_tiny, compile_cold, stages_of_bert, nvrtc_kernels, count_misses)
+    for task in (
+        time_case,
+        time_tiny,
+        compile_cold,
+        stages_of_bert,
+        nvrtc_kernels,
+        count_misses,
+        ptxsim_speed.measure_rate,
+    )
 }
 
 

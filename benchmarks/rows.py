@@ -242,6 +242,21 @@ def warm_process(request):
         yield Row(name, second["cache_misses"], 0, detail={"first": first, "second": second})
 
 
+def ptxsim_speed(request, repeats=5):
+    """Lane instructions per second of one core's CPU time."""
+    if not torch_stitch._core.nvrtc_available()[0]:
+        yield Row("ptxsim, residual layer norm", "skipped: NVRTC was not found")
+        return
+    for what, limit in (("without checks", 1000), ("with checks", 150)):
+        answer = call_child("measure_rate", what=what, repeats=repeats)
+        rates = [answer["lane_instructions"] / seconds / 1e6 for seconds in answer["seconds"]]
+        spread = measure.spread(rates) | {"best": max(rates)}
+        yield Row(
+            f"ptxsim, residual layer norm {what}, million lane instructions per second",
+            round(spread["median"], 1), limit, at_least=True, detail=answer | {"rates": spread},
+        )  # fmt: skip
+
+
 GROUPS = {
     group.__name__: group
     for group in (
@@ -255,5 +270,6 @@ GROUPS = {
         planner,
         nvrtc,
         warm_process,
+        ptxsim_speed,
     )
 }

@@ -57,8 +57,7 @@ LoweringOptions lowering_options(const Graph& graph, const StitchPlan& plan,
   options.emulate_eager_casts = settings.emulate_eager_casts;
   for (size_t m = 0; m < plan.in_place.size(); ++m) {
     if (!plan.in_place[m]) continue;
-    options.aliased.insert(graph.mutations[m].input);
-    options.aliased.insert(graph.mutations[m].value);
+    options.stored_over.emplace(graph.mutations[m].value, graph.mutations[m].input);
   }
   return options;
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-SIMULATED = ("test_ops", "test_values", "test_models")
+SIMULATED = ("test_ops", "test_values", "test_models", "test_pieces")
 GOLDEN = Path(__file__).parent / "golden"
 SEED = int(os.environ.get("STITCH_TEST_SEED", "0"))
 

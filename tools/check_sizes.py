@@ -47,8 +47,10 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     # Over its budget of 13,000: the graph text reader and the tables of library calls took 2,500
     # lines that the budget does not have.  Must shrink before a room is added.
     ("csrc/*", "lines in all"): "ir/ and bindings/ are larger than planned",
-    # Over its budget of 1,200 by the decompositions of batch norm, whose sums are fp64 on the CPU.
-    ("torch_stitch/*", "lines in all"): "decompositions are larger than planned",
+    # 12,400 of 8,000: rounding bit for bit in every format and mode, the syntax of PTX, and reports
+    # of races that name both parties exactly each took more than planned.  Must shrink before
+    # instructions of tensor cores are added.
+    ("csrc/ptxsim/*", "lines in all"): "rounding, syntax and race reports are larger than planned",
     ("torch_stitch/decompositions.py", "* parameters"): "the signatures are those of aten's ops",
     ("torch_stitch/fx_ops.py", "* parameters"): "the signatures are those of aten's ops",
 }

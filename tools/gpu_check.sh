@@ -33,7 +33,12 @@ nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem --format=csv >"$
 
 step build 240 make PYTHON="$python" build || exit 1
 py=.venv/bin/python
-step tests 150 "$py" -m pytest -q tests/gpu --junitxml "$OUT/tests.xml"
+step tests 150 "$py" -m pytest -q tests/gpu/test_cuda.py --junitxml "$OUT/tests.xml"
+# ptxsim against this GPU; the results are a JSON file like those of the measurements.
+step agrees 120 "$py" -m pytest -q tests/gpu/test_ptxsim_agrees.py --show-capture=no \
+  --junitxml "$OUT/agrees.xml"
+step agrees_summary 20 "$py" -m benchmarks.pytest_summary ptxsim_agrees "$OUT/agrees.xml" \
+  --what "kernels on ptxsim and on this GPU, same bits" --output "$OUT/results"
 
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
 if [ -n "$sanitizer" ]; then

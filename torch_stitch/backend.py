@@ -20,10 +20,7 @@ from torch_stitch.fx_import import find_location, import_graph, tensors_of
 def stitch(gm, example_inputs, *, mode=None, options=None):
     """The backend.  Options are the rows of docs/settings.md; the only mode is "default"."""
     if mode not in (None, "default"):
-        raise ValueError(
-            f'torch_stitch: found mode {mode!r}; the only mode is "default", '
-            "what can be chosen is in `options`"
-        )
+        raise ValueError(f'found mode {mode!r}; the only mode is "default": choose by `options`')
     options = dict(options or {})
     wanted = _core.get_option(options, "target")
     target = find_target(devices_of(gm, example_inputs), options)
@@ -60,10 +57,9 @@ def find_target(devices, options=None):
         return _core.find_host_target(options or {})
     if len(devices) > 1 or next(iter(devices)).type != "cuda" or torch.version.hip:
         return None
-    properties = torch.cuda.get_device_properties(next(iter(devices)))
-    if (properties.major, properties.minor) == (9, 0):
-        return "h200" if properties.total_memory > 100e9 else "h100"
-    return {8: "a100", 10: "b200"}.get(properties.major) if properties.minor == 0 else None
+    found = torch.cuda.get_device_properties(next(iter(devices)))
+    hopper = "h200" if found.total_memory > 100e9 else "h100"
+    return {(8, 0): "a100", (9, 0): hopper, (10, 0): "b200"}.get((found.major, found.minor))
 
 
 def compile_graph(options, kind, gm, example_inputs):
@@ -100,12 +96,11 @@ def compile_parts(gm, options, target, **how):
             compiled = _core.compile(*request, **how)
             break
         except _core.KernelError as error:
-            nodes = list(gm.graph.nodes)
-            failed = [nodes[p] for p in error.ops if nodes[p].op == "call_function"]
-            failed = dict.fromkeys(node for node in failed if node not in left_whole)
+            held = map(list(gm.graph.nodes).__getitem__, error.ops)
+            failed = [n for n in held if n.op == "call_function" and n not in left_whole]
             if not failed or _core.get_option(options, "strict"):
                 raise
-            left_whole |= failed
+            left_whole |= dict.fromkeys(failed)
             failures.append(reason_of(error))
     if left_whole:
         ops = dict.fromkeys(f"{node.target} {find_location(node)}".strip() for node in left_whole)

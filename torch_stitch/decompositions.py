@@ -67,6 +67,13 @@ def _foreach_decompositions():
     return table
 
 
+def _scale_and_shift(x, weight, bias):
+    """By channel, where they are given."""
+    shape = (-1, *[1] * (x.dim() - 2))
+    x = x if weight is None else x * weight.reshape(shape)
+    return x if bias is None else x + bias.reshape(shape)
+
+
 def _native_group_norm(x, weight, bias, batch, channels, inner, groups, eps):
     """Two-pass statistics; torch's CPU form folds them into scale and shift, which cancels."""
     wide = x.to(torch._prims_common.get_computation_dtype(x.dtype))
@@ -74,26 +81,18 @@ def _native_group_norm(x, weight, bias, batch, channels, inner, groups, eps):
     var, mean = torch.var_mean(wide, (2, 3), correction=0, keepdim=True)
     rstd = torch.rsqrt(var + eps)
     result = ((wide - mean) * rstd).reshape(x.shape)
-    per_channel = (1, channels) + (1,) * (x.dim() - 2)
-    if weight is not None:
-        result = result * weight.reshape(per_channel)
-    if bias is not None:
-        result = result + bias.reshape(per_channel)
+    result = _scale_and_shift(result, weight, bias)
     return result.to(x.dtype), mean.reshape(batch, groups), rstd.reshape(batch, groups)
 
 
 def _batch_norm(decomposition, x, weight, bias, *rest):
     """Statistics of fp32 in fp64, as eager's CPU kernels have them: means cancel."""
     result, *statistics = decomposition(x.double(), None, None, *rest)
-    is_training, shape = statistics[0].numel() > 0, (-1, *[1] * (x.dim() - 2))
-    if x.dtype != torch.float32 or not is_training:
+    if x.dtype != torch.float32 or not statistics[0].numel():  # not training
         return decomposition(x, weight, bias, *rest)
     statistics = [s.to(x.dtype) if s.dtype == result.dtype else s for s in statistics]
-    vectors = (*statistics[:2], weight, bias)
-    mean, rstd, weight, bias = (v if v is None else v.reshape(shape) for v in vectors)
-    result = (x - mean) * rstd
-    result = result if weight is None else result * weight
-    return (result if bias is None else result + bias, *statistics)
+    mean, rstd = (s.reshape(-1, *[1] * (x.dim() - 2)) for s in statistics[:2])
+    return (_scale_and_shift((x - mean) * rstd, weight, bias), *statistics)
 
 
 def _nll_loss_backward(grad, x, target, weight, reduction, ignored, total_weight):

@@ -55,8 +55,7 @@ def explain(fn, *inputs, target=None, policy="auto", training=False):
 
     def plan(gm, example_inputs):
         found = target or backend.find_target(backend.devices_of(gm, example_inputs))
-        compiler = functools.partial(compile_graph, found)
-        return backend.trace(gm, example_inputs, found, compiler)
+        return backend.trace(gm, example_inputs, found, functools.partial(compile_graph, found))
 
     fn = getattr(fn, "_torchdynamo_orig_callable", getattr(fn, "_orig_mod", fn))
     fn, inputs = stand_in_for(fn, inputs)
@@ -97,10 +96,7 @@ def run_backward(results):
 
 
 def stand_in_for(fn, inputs):
-    """Copies that tracing may write to: tensors in layout alone, all else as it is.
-
-    Integers keep their values, for Python may read them between graphs.
-    """
+    """Copies that tracing may write to: tensors in layout alone, all else as it is."""
     storages, memo = {}, {}
 
     def stand_in(x):
@@ -113,7 +109,7 @@ def stand_in_for(fn, inputs):
             storages[storage._cdata] = memory.untyped_storage()
         twin = torch.empty(0, dtype=x.dtype, device=x.device)
         twin.set_(storages[storage._cdata], x.storage_offset(), x.shape, x.stride())
-        if not x.dtype.is_floating_point:
+        if not x.dtype.is_floating_point:  # Python may read integers between graphs
             twin.copy_(x)
         if isinstance(x, torch.nn.Parameter):
             twin = torch.nn.Parameter(twin, x.requires_grad)
@@ -123,8 +119,7 @@ def stand_in_for(fn, inputs):
 
     inputs = tree_map(stand_in, inputs)
     if isinstance(fn, torch.nn.Module):
-        for tensor in [*fn.parameters(), *fn.buffers()]:
-            stand_in(tensor)
+        tree_map(stand_in, [*fn.parameters(), *fn.buffers()])
         fn = copy.deepcopy(fn, memo)
     return fn, inputs
 
@@ -149,8 +144,7 @@ def render(plan):
     lines = [
         f"plan for {plan['target']}: {len(plan['kernels'])} kernels, "
         f"{len(plan['library_calls'])} library calls, {plan['graph_breaks']} graph breaks",
-        f"{'kernel':48}{'grid x block':>16}"
-        + "".join(f"{head:>8}" for head in ("regs", "spills", "shared", "MB", "us")),
+        f"{'kernel':48}    grid x block    regs  spills  shared      MB      us",
     ]
     for row in plan["kernels"]:
         lines.append(

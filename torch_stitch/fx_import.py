@@ -14,6 +14,7 @@ import re
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import Node
+from torch.utils._pytree import tree_leaves, tree_map
 
 from torch_stitch import _core, fx_ops
 from torch_stitch._core import UnsupportedError
@@ -40,20 +41,13 @@ def find_location(node):
 
 def tensors_of(node):
     """The tensors among a node's fake values."""
-    value = node.meta.get("val")
-    values = value if isinstance(value, (list, tuple)) else (value,)
-    return [v for v in values if isinstance(v, torch.Tensor)]
+    return [v for v in tree_leaves(node.meta.get("val")) if isinstance(v, torch.Tensor)]
 
 
 def is_plain(tensor):
     """Whether kernels can read it: a strided tensor of numbers that the core has."""
     strided = tensor.layout == torch.strided and tensor.dtype in DTYPES
     return strided and not (tensor.is_conj() or tensor.is_neg())
-
-
-def is_view(target):
-    schema = getattr(target, "_schema", None)
-    return bool(schema) and any(r.alias_info and not r.alias_info.is_write for r in schema.returns)
 
 
 def storage_of(tensor):
@@ -89,9 +83,8 @@ class Importer:
 
     def dim(self, size):
         """An int or SymInt as a Dim."""
-        if isinstance(size, torch.SymInt):
-            return self.dim_of(size.node.expr)
-        return _core.Dim(int(size))
+        symbolic = isinstance(size, torch.SymInt)
+        return self.dim_of(size.node.expr) if symbolic else _core.Dim(int(size))
 
     def dims(self, sizes):
         return [self.dim(size) for size in sizes]
@@ -121,9 +114,7 @@ class Importer:
         elif kind in OPAQUE_SIZES:
             combine = functools.partial(self.b.opaque, OPAQUE_SIZES[kind])
         else:
-            raise UnsupportedError(
-                f"the size {expression} depends on data or is no integer formula"
-            )
+            raise UnsupportedError(f"the size {expression} depends on data or is not integral")
         return functools.reduce(combine, map(self.dim_of, parts))
 
     def type_of(self, value):
@@ -195,8 +186,6 @@ class Importer:
         def convert(argument):
             if isinstance(argument, (list, tuple)):
                 return (tuple if isinstance(argument, tuple) else list)(map(convert, argument))
-            if isinstance(argument, dict):
-                return {key: convert(value) for key, value in argument.items()}
             value = self.values[argument] if isinstance(argument, Node) else argument
             if isinstance(value, torch.SymInt):
                 return self.dim(value)
@@ -209,7 +198,7 @@ class Importer:
                 inputs.append(self.with_layout(value, argument.meta["val"]))
             return placeholders[argument]
 
-        args, kwargs = convert(node.args), convert(node.kwargs)
+        args, kwargs = convert(node.args), {k: convert(x) for k, x in node.kwargs.items()}
         value = node.meta.get("val")
         several = isinstance(value, (list, tuple))
         types = [self.type_of(v) for v in value] if several else [self.type_of(value)]
@@ -253,7 +242,8 @@ class Importer:
         """Where the chain of views and dropped copies begins that ends in this node."""
         while node.op == "call_function":
             dropped = node.target in COPIES and self.values[node] == self.values[node.args[0]]
-            if not (is_view(node.target) or node.target is operator.getitem or dropped):
+            view = node.target is operator.getitem or getattr(node.target, "is_view", False)
+            if not (view or dropped):
                 break
             node = node.args[0]
         return node
@@ -275,7 +265,7 @@ def find_in_place_form(node):
 def owning(node):
     """The op itself; for a view op one that copies, since its operand's memory is used again."""
     target = node.target
-    if not is_view(target):
+    if not getattr(target, "is_view", False):
         return target
     if target is not aten.as_strided.default:
         packet = getattr(aten, f"{target._schema.name.removeprefix('aten::')}_copy", None)
@@ -288,7 +278,7 @@ def _copy_view(target, traced_offset, x, *args, **kwargs):
     """Offsets of as_strided count from the start of the storage, which is another one now."""
     if target is aten.as_strided.default and len(args) > 2 and args[2] is not None:
         args = (*args[:2], args[2] - traced_offset + x.storage_offset())
-    return torch.utils._pytree.tree_map(torch.clone, target(x, *args, **kwargs))
+    return tree_map(torch.clone, target(x, *args, **kwargs))
 
 
 @unset_fake_temporarily()

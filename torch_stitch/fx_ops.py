@@ -7,6 +7,7 @@ nor do ops that decompositions.py takes apart.
 """
 
 import functools
+import itertools
 import math
 import operator
 
@@ -94,10 +95,10 @@ def formula(im, expression):
     if type(expression).__name__ == "ToFloat" or expression.is_integer or not op:
         inner = expression.args[0] if expression.args and not op else expression
         return im.b.size_value("f64", im.dim_of(inner))
-    first, *rest = (formula(im, part) for part in expression.args)
-    if not rest:
-        return im.b.pointwise(op, [first])
-    return functools.reduce(lambda a, b: im.b.pointwise(op, [a, b]), rest, first)
+    parts = [formula(im, part) for part in expression.args]
+    if len(parts) == 1:
+        return im.b.pointwise(op, parts)
+    return functools.reduce(lambda a, b: im.b.pointwise(op, [a, b]), parts)
 
 
 def pointwise(im, node, op, *operands, dtype=None):
@@ -114,25 +115,19 @@ def predicate(im, node, op, *operands):
     kind = ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT
     dtype = DTYPES[elementwise_dtypes(*given, type_promotion_kind=kind)[1]]
     if dtype in NARROW:
-        operands = [
-            torch.tensor(x, dtype=NARROW[dtype]).item() if isinstance(x, (int, float)) else x
-            for x in operands
-        ]
+        narrow = functools.partial(torch.tensor, dtype=NARROW[dtype])
+        operands = [narrow(x).item() if isinstance(x, (int, float)) else x for x in operands]
     return pointwise(im, node, op, *operands, dtype=dtype)
 
 
 def plain(build, op, arity, im, node, *operands, **kwargs):
     """The rule of a row of ops.def."""
-    if kwargs or len(operands) != arity:
-        return NotImplemented
-    return build(im, node, op, *operands)
+    return NotImplemented if kwargs or len(operands) != arity else build(im, node, op, *operands)
 
 
 def add_table_rules():
     """Rules of the ops that ops.def imports one to one, with their scalar overloads."""
-    for row in _core.ops():
-        if row["family"] != "pointwise":
-            continue
+    for row in (row for row in _core.ops() if row["family"] == "pointwise"):
         build = predicate if row["type_rule"] == "bool" else pointwise
         made = functools.partial(plain, build, row["name"], row["arity"])
         for name in row["aten"].split():
@@ -175,11 +170,8 @@ def where(im, node, condition, a, b):
 
 @rule("aten.clamp.default", "aten.clamp.Tensor")
 def clamp(im, node, x, min=None, max=None):
-    if min is not None and max is not None:
-        return pointwise(im, node, "clamp", x, min, max)
-    if max is None:
-        return pointwise(im, node, "maximum", x, min)
-    return pointwise(im, node, "minimum", x, max)
+    op = "maximum" if max is None else "minimum" if min is None else "clamp"
+    return pointwise(im, node, op, x, *(bound for bound in (min, max) if bound is not None))
 
 
 def axes_of(im, x, dim):
@@ -245,8 +237,6 @@ def start_of(start, size):
         return 0
     if isinstance(start, int) and start < 0:
         start = start + size
-    if isinstance(start, int) and isinstance(size, int):
-        return min(max(start, 0), size)
     return torch.sym_min(torch.sym_max(start, 0), size)
 
 
@@ -264,11 +254,9 @@ def select(im, node, x, dim, index):
 
 @rule("aten.split_with_sizes.default")
 def split(im, node, x, sizes, dim=0):
-    results, start = [], _core.Dim(0)
-    for count in im.dims(sizes):
-        results.append(im.b.slice(x, dim, start, count, ONE))
-        start = start + count
-    return tuple(results)
+    counts = im.dims(sizes)
+    starts = itertools.accumulate(counts, initial=_core.Dim(0))
+    return tuple(im.b.slice(x, dim, start, count, ONE) for start, count in zip(starts, counts))
 
 
 @rule("aten.cat.default")
@@ -282,9 +270,7 @@ def cat(im, node, parts, dim=0):
 
 @rule("aten.constant_pad_nd.default")
 def pad(im, node, x, padding, value=0):
-    before = [0] * result_of(node).dim()
-    for i in range(len(padding) // 2):
-        before[-1 - i] = padding[2 * i]
+    before = [0] * (result_of(node).dim() - len(padding) // 2) + list(padding[::2])[::-1]
     if any(not isinstance(p, int) or p < 0 for p in padding):
         return NotImplemented
     return im.b.pad(x, im.dims(before), shape_of(im, node), float(value), whole(value))

@@ -117,6 +117,7 @@ static std::pair<IndexExpr, IndexExpr> split_multiple(const IndexExpr& a, const 
 
 IndexExpr IndexVars::divide(const IndexExpr& a, const Dim& divisor) {
   if (divisor.is(1)) return a;
+  if (divisor.is(0)) return {};  // an empty axis: never evaluated
   auto [quotient, rest] = split_multiple(a, divisor);
   if (is_below(rest, divisor)) return quotient;
   IndexVar var{IndexVar::Kind::kQuotient, 0, -1, a, divisor};
@@ -125,6 +126,7 @@ IndexExpr IndexVars::divide(const IndexExpr& a, const Dim& divisor) {
 
 IndexExpr IndexVars::remainder(const IndexExpr& a, const Dim& divisor) {
   if (divisor.is(1)) return {};
+  if (divisor.is(0)) return a;  // keeps what reads there inside the loops that never run
   auto [quotient, rest] = split_multiple(a, divisor);
   if (is_below(rest, divisor)) return rest;
   IndexVar var{IndexVar::Kind::kRemainder, divisor, -1, a, divisor};

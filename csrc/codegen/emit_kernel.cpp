@@ -13,7 +13,11 @@ std::string pointer_type(const Graph& graph, const KernelArgument& argument) {
 }
 
 std::string restrict_word(const KernelArgument& argument, const LoweringOptions& options) {
-  return options.aliased.count(argument.value) ? "" : " __restrict__";
+  const bool shares_memory =
+      std::any_of(options.stored_over.begin(), options.stored_over.end(), [&](const auto& entry) {
+        return entry.first == argument.value || entry.second == argument.value;
+      });
+  return shares_memory ? "" : " __restrict__";
 }
 
 std::string cuda_frame(const Graph& graph, const KernelSchedule& schedule,

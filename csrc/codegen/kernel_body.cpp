@@ -1,5 +1,6 @@
 #include "codegen/kernel_body.h"
 
+#include <algorithm>
 #include <cctype>
 #include <map>
 #include <set>
@@ -20,7 +21,9 @@ void print(const Statement& s, int indent, std::string& out) {
     case Statement::Kind::kVar:
       return line(s.type + " " + s.name + (s.expr.empty() ? "" : " = " + s.expr) + ";");
     case Statement::Kind::kArray:
-      return line("STITCH_ARRAY(" + s.type + ", " + s.name + ", " + std::to_string(s.count) + ");");
+      // Along an empty axis nothing is kept, but C++ has no array without elements.
+      return line("STITCH_ARRAY(" + s.type + ", " + s.name + ", " +
+                  std::to_string(std::max<int64_t>(1, s.count)) + ");");
     case Statement::Kind::kAssign:
     case Statement::Kind::kStore:
       return line(guard + s.name + " = " + s.expr + ";");

@@ -342,9 +342,12 @@ class KernelLowering {
     std::vector<Scalar> results;
     for (NodeId root : roots) {
       const Index index = leaf_index(root);
-      values_.unrounded_root = family(graph_[root]) == Family::kReduce ? NodeId() : root;
+      const bool is_reduction = family(graph_[root]) == Family::kReduce;
+      values_.unrounded_root = is_reduction ? NodeId() : root;
+      values_.owner = is_reduction ? "" : reductions_.store_predicate(space_of(schedule_, root));
       const Handle handle = walk_root(graph_, values_, root, index);
       values_.unrounded_root = NodeId();
+      values_.owner.clear();
       results.push_back(values_.values[handle]);
     }
     for (size_t i = 0; i < roots.size(); ++i) {

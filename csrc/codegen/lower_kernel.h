@@ -1,7 +1,7 @@
 // KernelSchedule -> KernelBody: loops opened and closed, values evaluated where their indices live.
 #pragma once
 
-#include <set>
+#include <map>
 
 #include "codegen/kernel_body.h"
 #include "codegen/kernel_source.h"
@@ -10,8 +10,8 @@
 namespace stitch {
 
 struct LoweringOptions {
-  bool emulate_eager_casts = false;  // round 16-bit values wherever eager rounds
-  std::set<NodeId> aliased;          // stores and loads that may share memory (in-place mutations)
+  bool emulate_eager_casts = false;      // round 16-bit values wherever eager rounds
+  std::map<NodeId, NodeId> stored_over;  // in-place mutations: a store -> the load it overwrites
 };
 
 struct LoweredKernel {

@@ -150,6 +150,14 @@ int ValueLowering::vector_axis(const IndexExpr& offset, int guard) const {
   return -1;
 }
 
+bool ValueLowering::is_overwritten(NodeId load) const {
+  return std::any_of(
+      kernel_.pointers.begin(), kernel_.pointers.end(), [&](const KernelArgument& argument) {
+        auto found = options_.stored_over.find(argument.value);
+        return argument.is_store && found != options_.stored_over.end() && found->second == load;
+      });
+}
+
 Handle ValueLowering::load_vector(NodeId value, const IndexExpr& offset, int axis) {
   const TensorType& type = graph_[value].type;
   const int width = schedule_.axes[axis].vector;
@@ -161,8 +169,12 @@ Handle ValueLowering::load_vector(NodeId value, const IndexExpr& offset, int axi
     Scopes::Printed at = scopes_.print(offset, vars, values, axis);
     const std::string n = std::to_string(width);
     const std::string vec = std::string("Vec<") + info(type.dtype).device_name + ", " + n + ">";
-    Handle loaded =
-        let(vec, "load_vec<" + n + ">(p" + std::to_string(p) + " + (" + at.text + "))", at.depth);
+    const std::string address = "p" + std::to_string(p) + " + (" + at.text + ")";
+    const bool by_owner = !owner.empty() && is_overwritten(value);
+    const std::string loaded_text = by_owner
+                                        ? "load_vec_if<" + n + ">(" + owner + ", " + address + ")"
+                                        : "load_vec<" + n + ">(" + address + ")";
+    Handle loaded = let(vec, loaded_text, at.depth);
     known = vectors_.emplace(std::make_pair(value, offset), loaded).first;
   }
   int lane = -1;
@@ -183,13 +195,14 @@ Handle ValueLowering::load(NodeId value, const IndexExpr& offset, int guard) {
   const std::string base = "p" + std::to_string(pointer(value, false));
   Scopes::Printed at = scopes_.print(offset, vars, values);
   int depth = at.depth;
-  std::string loaded;
-  if (guard == 0) {
-    loaded = base + "[" + at.text + "]";
-  } else {
+  std::string condition = !owner.empty() && is_overwritten(value) ? owner : "";
+  if (guard != 0) {
     depth = std::max(depth, values[guard].depth);
-    loaded = "load_if(" + values[guard].text + ", " + base + ", " + at.text + ")";
+    condition = values[guard].text + (condition.empty() ? "" : " & " + condition);
   }
+  const std::string loaded = condition.empty()
+                                 ? base + "[" + at.text + "]"
+                                 : "load_if(" + condition + ", " + base + ", " + at.text + ")";
   return let(info(type.dtype).register_name, in_register(type.dtype, loaded), depth);
 }
 

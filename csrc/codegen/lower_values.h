@@ -29,6 +29,9 @@ class ValueLowering : public WalkSink {
   std::map<NodeId, OnChip> on_chip;  // arrays of kept values, results of reductions
   std::set<NodeId> made;             // kept values whose array has been filled
   NodeId unrounded_root;             // a cast that is stored right away: the store rounds it
+  // Holds in the threads that store the root's elements; empty: in all.  Only they may read what
+  // the store overwrites: the others' reads would race with it.
+  std::string owner;
 
   // Forgets what was known only in the innermost scope.
   void close_scope();
@@ -63,6 +66,7 @@ class ValueLowering : public WalkSink {
   };
   Handle let(const std::string& type, const std::string& expr, int depth);
   int vector_axis(const IndexExpr& offset, int guard) const;
+  bool is_overwritten(NodeId load) const;
   Handle load_vector(NodeId value, const IndexExpr& offset, int axis);
   void check_divisor(const Node& division, Handle divisor, int guard, int depth);
   std::string in_register(DType dtype, const std::string& loaded) const;

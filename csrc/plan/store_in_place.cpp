@@ -27,7 +27,10 @@ bool reads_only_stored_element(const Graph& graph, const PlannedKernel& kernel,
   for (const Access& access : accesses.list) {
     if (access.is_store || access.value != mutation.input) continue;
     if (access.offset != *stored || access.is_guarded) return false;
-    // Only roots of the very same loops: their reads of this element come before any store.
+    // What a reduction reads is for all threads to know.
+    if (family(graph[access.root]) == Family::kReduce) return false;
+    // Only roots of the very same loops: the thread that stores this element reads it, before any
+    // store, and no other thread does.
     for (const RootSpace& reader : found.spaces.roots) {
       if (reader.root != access.root) continue;
       if (reader.kept_atoms != space->kept_atoms || !reader.reduced_atoms.empty()) return false;

@@ -11,7 +11,6 @@
 
 #include "base/error.h"
 #include "base/nearest.h"
-#include "ptxsim/simulated_driver.h"
 
 namespace stitch::ptxsim {
 namespace {
@@ -223,9 +222,7 @@ SimulationResult run_kernel(const KernelRun& run) {
   launch.cooperative = run.cooperative;
   launch.parameters = pack_arguments(run, *launch.kernel);
   launch.views = make_views(run);
-  SimulationOptions options = run.options;
-  if (options.registers <= 0) options.registers = estimate_registers(*launch.kernel, run.machine);
-  return simulate(launch, run.machine, options);
+  return simulate(launch, run.machine, run.options);
 }
 
 }  // namespace stitch::ptxsim

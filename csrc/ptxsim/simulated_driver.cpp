@@ -140,7 +140,7 @@ CudaResult function_get_attribute(int* value, int attribute, CudaHandle handle) 
       {kMaxThreadsPerBlock, kernel.max_threads[0] ? kernel.max_threads[0] : 1024},
       {kStaticSharedBytes, kernel.shared_bytes},
       {kLocalBytes, kernel.local_bytes},
-      {kRegisters, estimate_registers(kernel, machine)},
+      {kRegisters, estimate_registers(kernel, machine, 1)},
       {kMaxDynamicSharedBytes, machine.shared_bytes_per_block - kernel.shared_bytes}};
   const auto found = values.find(attribute);
   if (found == values.end()) return kInvalidValue;
@@ -165,7 +165,7 @@ CudaResult max_blocks_per_multiprocessor(int* blocks, CudaHandle handle, int thr
   launch.kernel = function.kernel;
   launch.block = {static_cast<uint32_t>(threads), 1, 1};
   launch.dynamic_shared_bytes = static_cast<uint32_t>(shared_bytes);
-  *blocks = resident_blocks(launch, machine, estimate_registers(*function.kernel, machine));
+  *blocks = resident_blocks(launch, machine, 0);
   return kSuccess;
 }
 
@@ -184,10 +184,8 @@ CudaResult launch_kernel(CudaHandle handle, const Extents& grid, const Extents& 
     launch.dynamic_shared_bytes = shared_bytes;
     launch.parameters = pack_parameters(*function.kernel, parameters);
     launch.views = make_views(std::exchange(state.arguments, {}));
-    SimulationOptions options = device.options;
-    options.registers = estimate_registers(*function.kernel, device.machine);
     std::lock_guard<std::mutex> lock(function.module->mutex);
-    keep(simulate(launch, device.machine, options).findings);
+    keep(simulate(launch, device.machine, device.options).findings);
   });
 }
 
@@ -294,15 +292,6 @@ void SimulatedRun::check() const {
   std::string text = "ptxsim found " + std::to_string(state.count) + " defects";
   for (const std::string& accusation : state.accusations) text += "\n" + accusation;
   throw InternalError(text);
-}
-
-int estimate_registers(const Function& kernel, const Machine& machine) {
-  constexpr int kMostPerThread = 255;
-  uint32_t threads = 1;
-  for (const uint32_t extent : kernel.max_threads) threads *= std::max(1u, extent);
-  const int bound = machine.registers_per_multiprocessor /
-                    static_cast<int>(threads * std::max(1u, kernel.min_blocks));
-  return std::clamp(std::min(kernel.registers, bound), 16, kMostPerThread);
 }
 
 }  // namespace stitch::ptxsim

@@ -38,8 +38,4 @@ class SimulatedRun {
   ScopedDriver driver_;
 };
 
-// A bound on the registers of a thread for want of ptxas: what the text names, within what launch
-// bounds leave.
-int estimate_registers(const Function& kernel, const Machine& machine);
-
 }  // namespace stitch::ptxsim

@@ -1,6 +1,6 @@
 """Mutants of generated GPU kernels: does the simulator, with the original's result, see each one?
 
-    python tests/fuzz/ptxsim_mutants.py [--kernels softmax] [--each 8] [--output FILE.json]
+    python tests/fuzz/ptxsim_mutants.py [--kernels softmax] [--each 8] [--output FOLDER]
 
 One instruction of a kernel's PTX is damaged: a barrier deleted, a bound moved by one, a stride, an
 identity, a lane or a block index changed, a guard dropped.  The mutant runs on random inputs under
@@ -9,10 +9,10 @@ A deleted barrier that survives runs on many more seeds: what stays without find
 """
 
 import argparse
-import json
 import random
 import re
 import sys
+import time
 from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -24,11 +24,15 @@ import torch.nn.functional as F
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tools"), str(ROOT / "tests" / "python")]
 from embed_device import join_headers  # noqa: E402
+from ptx_equivalence import why_equivalent  # noqa: E402
 from ptxsim_kernels.cases import Case, make_arguments  # noqa: E402
 from ptxsim_kernels.nvrtc_ptx import to_ptx  # noqa: E402
 from show import capture_graphs  # noqa: E402
 from torch_stitch._core import StitchError  # noqa: E402
 
+from benchmarks import machine  # noqa: E402
+from benchmarks.rows import Row  # noqa: E402
+from benchmarks.run import RESULTS, print_row, write_group  # noqa: E402
 from torch_stitch import ptxsim  # noqa: E402
 
 BUDGET = 30_000_000  # lane-instructions: the originals need less than a tenth
@@ -311,13 +315,14 @@ def judge(kernel, mutant, lines, originals):
     except StitchError as error:
         mutant.verdict, mutant.reason = "invalid", str(error).splitlines()[0]
         return
-    mutant.verdict = "survived"
-    if mutant.kind == "barrier":
-        mutant.verdict, mutant.reason = "redundant", why_redundant(mutant, lines)
+    is_barrier = mutant.kind == "barrier"
+    mutant.verdict = "redundant" if is_barrier else "survived"
+    why = why_redundant if is_barrier else why_equivalent
+    mutant.reason = why(mutant.line, lines)
 
 
-def why_redundant(mutant, lines):
-    after = lines[mutant.line :]
+def why_redundant(line, lines):
+    after = lines[line:]
     if not any(".shared" in line for line in after):
         return "nothing of shared memory is touched after it"
     return f"its accesses are ordered by others: no race under any order of {SEEDS_OF_PROOF} seeds"
@@ -337,9 +342,10 @@ def examine(name, each, seed=0):
 def summary(mutants):
     verdicts = Counter(mutant.verdict for mutant in mutants)
     counted = len(mutants) - verdicts["redundant"]
-    by_kind = {kind: Counter() for kind in OPERATORS}
-    for mutant in mutants:
-        by_kind[mutant.kind][mutant.verdict] += 1
+    by_kind = {
+        kind: dict(Counter(mutant.verdict for mutant in mutants if mutant.kind == kind))
+        for kind in OPERATORS
+    }
     return {
         "mutants": len(mutants),
         **verdicts,
@@ -349,26 +355,39 @@ def summary(mutants):
     }
 
 
+def rows_of(found):
+    """The figures, as `make bench` has them."""
+    unexplained = [m for m in found["not_killed"] if not m["reason"]]
+    percent = found["killed_percent"]
+    return [
+        Row("mutants of our own kernels", found["mutants"], 500, at_least=True),
+        Row("mutants killed", percent, 95, at_least=True, unit="%", detail=found),
+        Row("survivors without a reason", len(unexplained), 0, detail=unexplained),
+    ]
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kernels", nargs="*", choices=KERNELS, default=list(KERNELS))
     parser.add_argument("--each", type=int, default=8, help="mutants of a kind and kernel")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path)
+    parser.add_argument("--output", type=Path, help="the folder for the JSON file")
     args = parser.parse_args(arguments)
-    mutants = []
+    start, mutants, about = time.perf_counter(), [], machine.describe()
     for name in args.kernels:
         found = examine(name, args.each, args.seed)
         mutants += found
         print(name, dict(Counter(mutant.verdict for mutant in found)), flush=True)
     result = summary(mutants)
-    if args.output:
-        args.output.parent.mkdir(parents=True, exist_ok=True)
-        args.output.write_text(json.dumps(result, indent=1) + "\n")
-    print(json.dumps({k: v for k, v in result.items() if k != "not_killed"}, indent=1))
     for mutant in result["not_killed"]:
         print(*mutant.values(), sep=" | ")
-    return 0 if result["killed_percent"] >= 95 else 1
+    figures = rows_of(result)
+    for row in figures:
+        print_row(row)
+    directory = args.output or RESULTS / f"{about['date']}-{about['machine']}"
+    if args.output or args.kernels == list(KERNELS):
+        write_group("ptxsim_mutants", figures, time.perf_counter() - start, directory)
+    return 0 if all(row.ok for row in figures) else 1
 
 
 if __name__ == "__main__":

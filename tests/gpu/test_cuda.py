@@ -16,18 +16,10 @@ from benchmarks.bert import bert_layer  # noqa: E402
 from benchmarks.cases import BF16, CASES, FP32, tiny_ops  # noqa: E402
 from benchmarks.child import on_device  # noqa: E402
 from benchmarks.measure import copy_tensors  # noqa: E402
+from tests.support.programs import sizes_of  # noqa: E402
 
 pytestmark = pytest.mark.gpu
 
-# Small, ragged sizes of each named subgraph.
-SIZES = {
-    "groupnorm_silu": {"batch": 3, "channels": 20, "size": 17, "groups": 4},
-    "masked_softmax": {"batch": 2, "heads": 3, "cols": 77},
-    "qk_norm_rope": {"batch": 2, "length": 19, "heads": 3, "cols": 64},
-    "embedding_layernorm": {"batch": 3, "length": 7, "cols": 768, "vocabulary": 101},
-    "batchnorm_relu": {"batch": 5, "channels": 12, "size": 11},
-}
-TABLES = ({"rows": 37, "cols": 1000}, {"rows": 129, "cols": 4096}, {"rows": 5, "cols": 7})
 FLOATS = (torch.float64, FP32, torch.float16, BF16)
 
 
@@ -54,10 +46,6 @@ def compare(fn, inputs, terms, **options):
             torch.testing.assert_close(mine, eager)
     assert torch_stitch.counters()["kernels"] > 0
     assert torch_stitch.counters()["fallback_ops"] == 0
-
-
-def sizes_of(name):
-    return [SIZES[name]] if name in SIZES else TABLES
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks import accuracy, measure, run  # noqa: E402
+from benchmarks import accuracy, measure, pytest_summary, run  # noqa: E402
 from benchmarks.cases import CASES, ONE_KERNEL  # noqa: E402
 from benchmarks.rows import GROUPS, Row  # noqa: E402
 
@@ -113,3 +113,16 @@ def test_a_partial_run_leaves_other_results(tmp_path, capsys):
 
 def test_every_case_that_must_be_one_kernel_exists():
     assert set(ONE_KERNEL) <= set(CASES) and "planned_kernels" in GROUPS
+
+
+def test_a_run_of_pytest_becomes_figures(tmp_path, capsys):
+    xml = tmp_path / "junit.xml"
+    cases = """<testcase classname="a" name="x"/><testcase classname="a" name="y">
+      <failure message="InternalError: ptxsim found 3 defects"/></testcase>
+      <testcase classname="b" name="z"><skipped message="no GPU"/></testcase>"""
+    xml.write_text(f'<testsuites><testsuite time="1.5">{cases}</testsuite></testsuites>')
+    assert pytest_summary.main(["runs", str(xml), "--output", str(tmp_path)]) == 1
+    found = json.loads((tmp_path / "runs.json").read_text())
+    assert [row["value"] for row in found["rows"]] == [1, 1, 1, 3]
+    assert found["seconds"] == 1.5 and found["rows"][2]["detail"] == {"no GPU": 1}
+    assert "SHORT" in capsys.readouterr().out

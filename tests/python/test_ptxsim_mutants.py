@@ -7,6 +7,7 @@ import pytest
 from test_device_headers import needs_nvrtc
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "fuzz"))
+import ptx_equivalence  # noqa: E402
 import ptxsim_mutants  # noqa: E402
 
 pytestmark = needs_nvrtc
@@ -19,3 +20,21 @@ def test_damage_to_a_generated_kernel_is_seen(name):
     assert len(mutants) >= 15
     assert found["killed_percent"] >= 95, found["not_killed"]
     assert found["kinds"]["barrier"]["killed"] > 0
+
+
+SHUFFLE = "\tshfl.sync.bfly.b32 \t%r3|%p1, %r2, 4, 31, -1;"
+UPPER_HALF = ["\tshr.u64 \t%rd2, %rd1, 32;", "\tcvt.u32.u64 \t%r2, %rd2;", SHUFFLE]
+MASK = ["\tmov.u32 \t%r1, %tid.x;", "\tand.b32 \t%r2, %r1, 63;", "\tcvt.u64.u32 \t%rd1, %r2;"]
+ADDRESS, VALUE = "\tst.global.f32 \t[%rd1], %f1;", "\tst.global.u32 \t[%rd9], %r2;"
+
+
+def test_reasons_are_given_only_where_they_hold():
+    def why(line, *lines):
+        return ptx_equivalence.why_equivalent(line, lines)
+
+    assert "%r2 is zero" in why(4, "\tcvt.u64.u32 \t%rd1, %r1;", *UPPER_HALF)
+    assert not why(4, "\tld.global.u64 \t%rd1, [%rd9];", *UPPER_HALF)
+    assert "(lines 4)" in why(2, *MASK, ADDRESS)
+    assert not why(2, *MASK, ADDRESS, VALUE)
+    assert not why(2, "\tld.global.u32 \t%r1, [%rd9];", *MASK[1:], ADDRESS)
+    assert not why(1, "\tbar.sync \t0;")

@@ -348,7 +348,30 @@ def test_two_layouts_meet_in_one_kernel():
     )
 
 
+@pytest.mark.parametrize("shape", [(0, 4), (4, 0), (0,), (2, 0, 3)])
+def test_nothing_is_computed_from_nothing(shape):
+    def fn(x):
+        sums = x.sum(-1), x.sum(0), x.prod(-1), (x > 0).any(0), (x > 0).all(-1)
+        return x.softmax(-1) * 2, x.mean(-1, keepdim=True) + x, *sums
+
+    check(fn, torch.randn(shape))
+
+
 # Mutations.
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (3, 4, 16), (61, 67), (61, 68)])
+def test_states_beside_reductions(shape):
+    def fn(x, mean, low, total):
+        y = x - x.mean(-1, keepdim=True)
+        mean.mul_(0.9).add_(x.mean(-1), alpha=0.1)
+        low.copy_(low.minimum(x.amin(-1)))
+        total.add_(x)
+        return y
+
+    state = torch.randn(shape[:-1])
+    inputs = torch.randn(shape), state, state.clone(), torch.randn(shape)
+    check(fn, *inputs, rtol=1e-5, atol=1e-6)
 
 
 def test_a_read_before_and_after_a_mutation():

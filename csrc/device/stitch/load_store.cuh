@@ -41,6 +41,10 @@ template <class T>
 STITCH_DEVICE T load_if(bool inside, const T* p, i64 offset) {
   return inside ? p[offset] : T{};
 }
+template <int N, class T>
+STITCH_DEVICE Vec<T, N> load_vec_if(bool inside, const T* p) {
+  return inside ? load_vec<N>(p) : Vec<T, N>{};
+}
 template <class T>
 STITCH_DEVICE void store_if(bool inside, T* p, i64 offset, T value) {
   if (inside) p[offset] = value;

@@ -184,11 +184,14 @@ struct Sad {
     return Add::of(c, a < b ? Sub::of(b, a) : Sub::of(a, b));
   }
 };
-template <class A, class B>
-struct DotBytes {
+// c plus the products of the elements of `a` with bytes of `b`, from the byte kFirst on.
+template <class A, class B, int kFirst>
+struct DotProduct {
   static uint32_t of(uint32_t a, uint32_t b, uint32_t c) {
-    for (int k = 0; k < 32; k += 8) {
-      c += uint32_t(static_cast<A>(a >> k)) * uint32_t(static_cast<B>(b >> k));
+    constexpr int kBits = sizeof(A) * 8;
+    for (int k = 0; k < 32 / kBits; ++k) {
+      c += uint32_t(static_cast<A>(a >> kBits * k)) *
+           uint32_t(static_cast<B>(b >> 8 * (kFirst + k)));
     }
     return c;
   }
@@ -354,11 +357,16 @@ Handler extremum(Type type, bool relu) {
   if (type == Type::s16x2) return map_pairs<Relu<Op>, int16_t, int16_t, int16_t>;
   return nullptr;
 }
-template <class A, class B>
-constexpr Handler kDot = map_lanes<DotBytes<A, B>, uint32_t, uint32_t, uint32_t, uint32_t>;
-Handler dot_bytes(Type a, Type b) {
-  if (a == Type::u32) return b == Type::u32 ? kDot<uint8_t, uint8_t> : kDot<uint8_t, int8_t>;
-  return b == Type::u32 ? kDot<int8_t, uint8_t> : kDot<int8_t, int8_t>;
+template <class A, class B, int kFirst>
+constexpr Handler kDot =
+    map_lanes<DotProduct<A, B, kFirst>, uint32_t, uint32_t, uint32_t, uint32_t>;
+template <class Unsigned, class Signed, int kFirst = 0>
+Handler dot_product(Type a, Type b) {
+  const bool b_is_unsigned = b == Type::u32;
+  if (a == Type::u32) {
+    return b_is_unsigned ? kDot<Unsigned, uint8_t, kFirst> : kDot<Unsigned, int8_t, kFirst>;
+  }
+  return b_is_unsigned ? kDot<Signed, uint8_t, kFirst> : kDot<Signed, int8_t, kFirst>;
 }
 
 Handler find_plain(const Query& q) {
@@ -400,7 +408,11 @@ Handler find_plain(const Query& q) {
     case Opcode::sad:
       return ternary<Sad>(q.type);
     case Opcode::dp4a:
-      return dot_bytes(q.type, q.source);
+      return dot_product<uint8_t, int8_t>(q.type, q.source);
+    case Opcode::dp2a_lo:
+      return dot_product<uint16_t, int16_t>(q.type, q.source);
+    case Opcode::dp2a_hi:
+      return dot_product<uint16_t, int16_t, 2>(q.type, q.source);
     default:
       return nullptr;
   }

@@ -136,11 +136,14 @@ Comparison compare_floats(Compare compare) {
 #define STITCH_COMPARE(word) \
   case Compare::word:        \
     return kComparison<Kind, Compare::word, kPairs>;
-    STITCH_COMPARE(eq)
-    STITCH_COMPARE(ne)
-    STITCH_COMPARE(lt) STITCH_COMPARE(le) STITCH_COMPARE(gt) STITCH_COMPARE(ge) STITCH_COMPARE(equ)
-        STITCH_COMPARE(neu) STITCH_COMPARE(ltu) STITCH_COMPARE(leu) STITCH_COMPARE(gtu)
-            STITCH_COMPARE(geu) STITCH_COMPARE(num) STITCH_COMPARE(nan) default : return {};
+    // clang-format off
+    STITCH_COMPARE(eq) STITCH_COMPARE(ne) STITCH_COMPARE(lt) STITCH_COMPARE(le)
+    STITCH_COMPARE(gt) STITCH_COMPARE(ge) STITCH_COMPARE(equ) STITCH_COMPARE(neu)
+    STITCH_COMPARE(ltu) STITCH_COMPARE(leu) STITCH_COMPARE(gtu) STITCH_COMPARE(geu)
+    STITCH_COMPARE(num) STITCH_COMPARE(nan)
+    // clang-format on
+    default:
+      return {};
   }
 }
 template <class T>

@@ -148,7 +148,8 @@ std::unique_ptr<Place> make_place(Grid& grid, const Launch& launch, int multipro
     warp.index = static_cast<int>(i);
     warp.lanes_mask = lanes == kLanes ? kAllLanes : (1u << lanes) - 1;
     warp.splits.reserve(kLanes + 1);
-    warp.registers = place->registers[size_t{kernel.units} * i].bytes;
+    RegisterUnit* const units = place->registers.data() + size_t{kernel.units} * i;
+    warp.registers = reinterpret_cast<unsigned char*>(units);  // a kernel may have none
     warp.local.resize(kernel.local_bytes * kLanes);
     if (grid.memory) {
       warp.valid = place->valid.data() + size_t{kernel.units} * i;

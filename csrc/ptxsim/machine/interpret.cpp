@@ -21,6 +21,25 @@ uint32_t known_of(const Warp& warp, uint32_t unit) {
   return unit == kNoUnit ? kAllLanes : warp.valid[unit];
 }
 
+// Of a 64-bit register that a mov packed, the low half may be known alone: NVRTC packs halves that
+// nothing has written and drops them again.  The register's second unit tells, which is else
+// unused; a later write of another kind leaves it, so a register used twice may pass unaccused.
+uint32_t known_low_half(const Warp& warp, uint32_t unit) {
+  return unit == kNoUnit ? kAllLanes : warp.valid[unit] | warp.valid[unit + 1];
+}
+
+bool packs_halves(const Instruction& instruction, Opcode opcode) {
+  return instruction.opcode == opcode && type_bytes(instruction.type) == 8;
+}
+
+bool takes_low_half(const Instruction& instruction) {
+  if (instruction.opcode != Opcode::cvt || instruction.modifiers.sat) return false;
+  const Type from = instruction.source_type, to = instruction.type;
+  const bool is_wide = from == Type::u64 || from == Type::s64;
+  return is_wide && (to == Type::u32 || to == Type::s32 || to == Type::u16 || to == Type::s16 ||
+                     to == Type::u8 || to == Type::s8);
+}
+
 // Lanes of a Flow::lanes instruction whose result is known, given which operands are.
 uint32_t known_result(Warp& warp, const Instruction& instruction) {
   const uint32_t* sources = instruction.operands.data() + instruction.destinations;
@@ -29,6 +48,7 @@ uint32_t known_result(Warp& warp, const Instruction& instruction) {
     return known_of(warp, sources[2]) &
            ((chosen & known_of(warp, sources[0])) | (~chosen & known_of(warp, sources[1])));
   }
+  if (takes_low_half(instruction)) return known_low_half(warp, sources[0]);
   const uint32_t known = [&] {
     uint32_t all = kAllLanes;
     for (int i = instruction.destinations; i < instruction.operand_count; ++i) {
@@ -51,11 +71,22 @@ uint32_t known_result(Warp& warp, const Instruction& instruction) {
 
 void run_lanes_checked(Warp& warp, const Instruction& instruction, uint32_t mask) {
   const uint32_t known = known_result(warp, instruction);
+  const uint32_t* const units = instruction.operands.data();
+  const uint32_t* const sources = units + instruction.destinations;
+  const auto set = [&](uint32_t unit, uint32_t lanes) {
+    warp.valid[unit] = (warp.valid[unit] & ~mask) | (mask & lanes);
+  };
+  const bool unpacks = packs_halves(instruction, Opcode::unpack);
+  if (packs_halves(instruction, Opcode::pack)) {
+    const int low = (instruction.operand_count - 1) / 2;  // elements of the low half
+    uint32_t known_low = kAllLanes;
+    for (int i = 0; i < low; ++i) known_low &= known_of(warp, sources[i]);
+    if (units[0] != kNoUnit) set(units[0] + 1, known_low);
+  }
+  const uint32_t low = unpacks ? known_low_half(warp, sources[0]) : known;
   instruction.handler(warp, instruction, mask);
   for (int i = 0; i < instruction.destinations; ++i) {
-    const uint32_t unit = instruction.operands[i];
-    if (unit == kNoUnit) continue;
-    warp.valid[unit] = (warp.valid[unit] & ~mask) | (mask & known);
+    if (units[i] != kNoUnit) set(units[i], i < instruction.destinations / 2 ? low : known);
   }
 }
 

@@ -103,20 +103,9 @@ void check_sizes(const Launch& launch, const Machine& machine) {
 
 uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
-// What a thread holds when ptxas did not say: never more than lets a block of the largest size
-// that the kernel promises run.
 int registers_of(const Launch& launch, const Machine& machine, int registers) {
   if (registers > 0) return registers;
-  const Function& kernel = *launch.kernel;
-  uint64_t threads = thread_count(launch);
-  if (kernel.max_threads[0]) {
-    threads = uint64_t{kernel.max_threads[0]} * kernel.max_threads[1] * kernel.max_threads[2];
-  }
-  threads = round_up(std::max<uint64_t>(threads, 1), kLanes) * std::max(1u, kernel.min_blocks);
-  const uint64_t most =
-      std::max<uint64_t>(machine.registers_per_multiprocessor / threads / 8 * 8, 8);
-  return static_cast<int>(std::min<uint64_t>(
-      {most, kMostRegisters, static_cast<uint64_t>(std::max(kernel.registers, 16))}));
+  return estimate_registers(*launch.kernel, machine, thread_count(launch));
 }
 
 // What one launch needs beside its blocks.
@@ -324,6 +313,17 @@ LoadedModule instantiate(std::shared_ptr<const Module> module) {
     fill_variable(variable, globals, loaded.globals.data() + variable.offset);
   }
   return loaded;
+}
+
+int estimate_registers(const Function& kernel, const Machine& machine, uint64_t threads) {
+  if (kernel.max_threads[0]) {
+    threads = uint64_t{kernel.max_threads[0]} * kernel.max_threads[1] * kernel.max_threads[2];
+  }
+  threads = round_up(std::max<uint64_t>(threads, 1), kLanes) * std::max(1u, kernel.min_blocks);
+  const uint64_t most =
+      std::max<uint64_t>(machine.registers_per_multiprocessor / threads / 8 * 8, 8);
+  return static_cast<int>(std::min<uint64_t>(
+      {most, kMostRegisters, static_cast<uint64_t>(std::max(kernel.registers, 16))}));
 }
 
 int resident_blocks(const Launch& launch, const Machine& machine, int registers) {

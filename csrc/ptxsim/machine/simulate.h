@@ -55,7 +55,7 @@ struct SimulationOptions {
   bool deterministic = true;            // different bits under different orders are a finding
   bool noise = false;                   // approximate instructions err at random within their bound
   uint64_t budget = uint64_t{1} << 36;  // lane-instructions of one order
-  int registers = 0;                    // per thread, from ptxas; 0: Function::registers
+  int registers = 0;                    // per thread, from ptxas; 0: estimated
 };
 
 struct SimulationResult {
@@ -63,6 +63,9 @@ struct SimulationResult {
   uint64_t lane_instructions = 0;
 };
 
+// What a thread holds when ptxas did not say: the registers that the text names, but never more
+// than lets a block run, of `threads` or of the largest size that the kernel promises.
+int estimate_registers(const Function& kernel, const Machine& machine, uint64_t threads);
 // Blocks of the kernel that are resident at once on one multiprocessor; 0: it cannot run.
 int resident_blocks(const Launch& launch, const Machine& machine, int registers);
 

@@ -249,10 +249,51 @@ TEST(EmitKernel, AliasedMemoryIsNotRestricted) {
   for (const std::string& target : kTargets) {
     const Planned planned = schedule_together(text, target);
     const Mutation& mutation = planned.graph.mutations[0];
-    const KernelSource in_place = emit(planned, {false, {mutation.input, mutation.value}}).front();
+    const KernelSource in_place =
+        emit(planned, {false, {{mutation.value, mutation.input}}}).front();
     EXPECT_FALSE(holds(in_place.text, "__restrict__")) << in_place.text;
     EXPECT_TRUE(holds(emit(planned).front().text, "__restrict__"));
   }
+}
+
+// Others read the same element only to throw it away, and would race with the store.
+TEST(EmitKernel, OnlyTheThreadThatOverwritesAnElementReadsIt) {
+  struct Case {
+    const char* text;
+    const char* load;
+  };
+  const Case cases[] = {{R"(%x = input : f32[64]
+          %g = input : f32[64,512]
+          %y = add(mul(%x, 0.5), sum(%g){axes=[1]})
+          mutate %x <- %y
+          outputs (none))",
+                         R"(load_if\(.*tid\(\) & \d+\) == 0.*, p0, x0\))"},
+                        {R"(%x = input : f32[61,67]
+          %y = add(%x, 1)
+          mutate %x <- %y
+          outputs (none))",
+                         R"(load_if\(.*ok0.*, p0, )"},
+                        {R"(%x = input : f32[61,68]
+          %y = add(%x, 1)
+          mutate %x <- %y
+          outputs (none))",
+                         R"(load_vec_if<4>\(.*ok0.*, p0 \+ )"}};
+  for (const Case& in_place : cases) {
+    const Planned planned = schedule_together(in_place.text, "h200");
+    const Mutation& mutation = planned.graph.mutations[0];
+    const KernelSource source = emit(planned, {false, {{mutation.value, mutation.input}}}).front();
+    EXPECT_TRUE(std::regex_search(source.text, std::regex(in_place.load))) << source.text;
+    EXPECT_FALSE(holds(emit(planned).front().text, "load_if")) << "by copy nothing is overwritten";
+  }
+}
+
+TEST(EmitKernel, ArraysAlongAnEmptyAxisAreCPlusPlus) {
+  const std::string text = R"(
+    %x = input : f32[3,0]
+    %y = sum(%x){axes=[0]}
+    outputs (%y)
+  )";
+  EXPECT_FALSE(holds(emit_one(text, "h200").text, ", 0);")) << emit_one(text, "h200").text;
 }
 
 // Two states that replace each other: whatever is stored in place, the old values are read first.
@@ -271,17 +312,21 @@ TEST(EmitKernel, ReadsOfAReplacedInputComeBeforeItsStore) {
     for (size_t m = 0; m < planned.plan.in_place.size(); ++m) {
       if (!planned.plan.in_place[m]) continue;
       const Mutation& mutation = planned.graph.mutations[m];
-      for (const KernelSource& source : emit(planned, {false, {mutation.input, mutation.value}})) {
-        std::string load, store;
+      for (const KernelSource& source :
+           emit(planned, {false, {{mutation.value, mutation.input}}})) {
+        std::string load, load_by_owner, store;
         for (size_t p = 0; p < source.pointers.size(); ++p) {
           const KernelArgument& argument = source.pointers[p];
           const std::string element = "p" + std::to_string(p) + "[";
-          if (argument.value == mutation.input) load = "= " + element;
+          if (argument.value == mutation.input) {
+            load = "= " + element;
+            load_by_owner = ", p" + std::to_string(p) + ", ";
+          }
           if (argument.value == mutation.value && argument.is_store) store = element;
         }
         if (load.empty() || store.empty()) continue;
-        EXPECT_LT(source.text.rfind(load), source.text.find(store)) << target << "\n"
-                                                                    << source.text;
+        const size_t loads = std::min(source.text.rfind(load), source.text.rfind(load_by_owner));
+        EXPECT_LT(loads, source.text.find(store)) << target << "\n" << source.text;
       }
     }
   }

@@ -40,6 +40,14 @@ TEST_P(InPlace, NotWhereAReductionReadsMoreThanTheElement) {
                   "outputs (none)"));
 }
 
+// The reduction's result is for all threads, the element for one.
+TEST_P(InPlace, NotWhereAReductionOverOneElementReadsIt) {
+  EXPECT_FALSE(
+      is_in_place("%c = input : f32[64,1]\n%s = sum(%c){axes=[1]}\n"
+                  "%z = mul(%g, reshape(%s){shape=[64,1]})\n%y = add(%c, 1)\n"
+                  "mutate %c <- %y\noutputs (%z)"));
+}
+
 TEST_P(InPlace, NotWhereALaterStepReadsTheOldValue) {
   EXPECT_FALSE(
       is_in_place("%y = add(%g, 1)\n"

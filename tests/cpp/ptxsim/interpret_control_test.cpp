@@ -153,6 +153,23 @@ TEST(InterpretControl, TrapsEndTheLaunch) {
   }
 }
 
+// What NVRTC makes of a vector of which one element is read.
+TEST(InterpretControl, HalvesOfAPackedRegisterAreKnownApart) {
+  const std::string pack = "mov.b64 %d20, {%r1, %r40};";
+  for (const std::string take : {"cvt.u32.u64 %r20, %d20;", "mov.b64 {%r20, %r41}, %d20;"}) {
+    Buffer out = buffer<uint32_t>(32, kOutput);
+    expect_clean({.body = pack + take + kStore, .buffers = {&out}});
+    for (uint32_t lane = 0; lane < 32; ++lane) EXPECT_EQ(out.as<uint32_t>()[lane], lane);
+  }
+  for (const std::string take :
+       {"mov.b64 {%r41, %r20}, %d20;", "shr.u64 %d21, %d20, 32; cvt.u32.u64 %r20, %d21;",
+        "mov.b64 %d20, {%r40, %r1}; cvt.u32.u64 %r20, %d20;"}) {
+    Buffer out = buffer<uint32_t>(32, kOutput);
+    expect_finding({.body = pack + take + kStore, .buffers = {&out}}, FindingKind::uninitialized,
+                   "a register that nothing has given a value");
+  }
+}
+
 TEST(InterpretControl, RegistersNeverWritten) {
   Buffer in = buffer<uint32_t>(32, kInput), out = buffer<uint32_t>(32, kOutput);
   const std::vector<Buffer*> buffers = {&in, &out};

@@ -10,7 +10,8 @@ const Covers kCovers = {Opcode::add_cc,    Opcode::addc,     Opcode::sub_cc,    
                         Opcode::mad_lo_cc, Opcode::madc_lo,  Opcode::mad_hi_cc, Opcode::madc_hi,
                         Opcode::mul_lo,    Opcode::mul_hi,   Opcode::mul_wide,  Opcode::mad_lo,
                         Opcode::mad_hi,    Opcode::mad_wide, Opcode::mul24_lo,  Opcode::mad24_lo,
-                        Opcode::rem,       Opcode::sad,      Opcode::dp4a};
+                        Opcode::rem,       Opcode::sad,      Opcode::dp4a,      Opcode::dp2a_lo,
+                        Opcode::dp2a_hi};
 
 bool is_signed(Type type) {
   return type == Type::s16 || type == Type::s32 || type == Type::s64 || type == Type::s16x2;
@@ -212,18 +213,25 @@ TEST(LanesInteger, Carries) {
 }
 
 TEST(LanesInteger, DotProducts) {
-  for (Type type : types_of(Opcode::dp4a)) {
-    for (Type source : sources_of(Opcode::dp4a)) {
-      const Form form{Opcode::dp4a, type, source, {}, {4, 4, 4, 4}};
-      const auto values = integer_values(4, 10);
-      check(form, product({values, values, values}), [&](const Args& args) {
-        Int sum = args[2];
-        for (int k = 0; k < 32; k += 8) {
-          sum +=
-              value(is_signed(type), 8, args[0] >> k) * value(is_signed(source), 8, args[1] >> k);
-        }
-        return uint64_t(sum);
-      });
+  struct Dot {
+    Opcode opcode;
+    int bits, first_byte;  // of the elements of a; of b
+  };
+  for (const Dot& dot :
+       {Dot{Opcode::dp4a, 8, 0}, Dot{Opcode::dp2a_lo, 16, 0}, Dot{Opcode::dp2a_hi, 16, 2}}) {
+    for (Type type : types_of(dot.opcode)) {
+      for (Type source : sources_of(dot.opcode)) {
+        const Form form{dot.opcode, type, source, {}, {4, 4, 4, 4}};
+        const auto values = integer_values(4, 10);
+        check(form, product({values, values, values}), [&](const Args& args) {
+          Int sum = args[2];
+          for (int k = 0; k < 32 / dot.bits; ++k) {
+            sum += value(is_signed(type), dot.bits, args[0] >> dot.bits * k) *
+                   value(is_signed(source), 8, args[1] >> 8 * (dot.first_byte + k));
+          }
+          return uint64_t(sum);
+        });
+      }
     }
   }
 }

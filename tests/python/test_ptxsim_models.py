@@ -1,0 +1,92 @@
+"""What is compiled for a GPU runs on ptxsim as on the CPU: the same bits, or as near to exact.
+
+Every launch runs under all orders of its warps and blocks; a finding is an error of the call.
+"""
+
+import copy
+import json
+import warnings
+
+import pytest
+import torch
+from test_device_headers import needs_nvrtc
+
+import torch_stitch
+from benchmarks.accuracy import in_fp64, judge
+from benchmarks.bert import bert_layer
+from benchmarks.measure import copy_tensors
+from tests.support.compare import compile_strictly, expect_equal
+from tests.support.programs import ROUNDED, SAME_BITS, make
+
+pytestmark = needs_nvrtc
+TARGETS = ("a100", "b200")  # beside the h200
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    torch_stitch.reset_counters()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def run(fn, inputs, **options):
+    """The results and the inputs after the call."""
+    torch._dynamo.reset()
+    fn, inputs = copy.deepcopy(fn), copy_tensors(inputs)
+    with torch.no_grad():
+        return compile_strictly(fn, options=options)(*inputs), inputs
+
+
+def simulate(fn, inputs, target="h200"):
+    torch_stitch.reset_counters()
+    found = run(fn, inputs, target=target, simulate=True)
+    counters = torch_stitch.counters()
+    assert counters["kernels"] > 0 and counters["fallback_ops"] == 0, counters
+    return found
+
+
+def check_bits(name, target="h200"):
+    fn, inputs = make(name)
+    expect_equal(simulate(fn, inputs, target), run(fn, inputs))
+
+
+def check_rounded(fn, inputs, terms, target="h200"):
+    got, changed = simulate(fn, inputs, target)
+    mine, exact = copy_tensors(inputs), copy_tensors(inputs)
+    with torch.no_grad():
+        expected, reference = fn(*mine), in_fp64(fn, exact)
+    verdict = judge((got, changed), (expected, mine), (reference, exact), terms)
+    assert verdict["ok"], verdict
+
+
+@pytest.mark.parametrize("name", SAME_BITS)
+def test_bits_of_the_cpu_target(name):
+    check_bits(name)
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_subgraphs_are_as_exact_as_eager(name):
+    build, terms = ROUNDED[name]
+    check_rounded(*build(), terms)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_other_targets(target):
+    check_bits("arithmetic-bfloat16", target)
+    check_bits("exact_sums-float32", target)
+    build, terms = ROUNDED["layernorm"]
+    check_rounded(*build(), terms, target)
+
+
+@pytest.mark.parametrize("target", ["h200", *TARGETS])
+def test_layer_of_bert_base(target):
+    check_rounded(*bert_layer(batch=2, length=13), 3072, target)
+
+
+@pytest.mark.parametrize("name", ["arithmetic", "moved", "extremes", "exact_sums", "one_element"])
+def test_programs_are_large_enough_to_race(name):
+    fn, inputs = make(f"{name}-float32")
+    plan = json.loads(torch_stitch.explain(fn, *inputs, target="h200").to_json())
+    assert any(kernel["grid"] >= 2 and kernel["block"] >= 64 for kernel in plan["kernels"])
