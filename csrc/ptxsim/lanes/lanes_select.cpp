@@ -130,22 +130,22 @@ template <class Kind, Compare kCompare, bool kPairs>
 constexpr Comparison kComparison = {set_predicate<Kind, kCompare, kPairs>,
                                     Kind::template bits<kCompare>};
 
+// clang-format off
 template <class Kind, bool kPairs = false>
 Comparison compare_floats(Compare compare) {
   switch (compare) {
 #define STITCH_COMPARE(word) \
   case Compare::word:        \
     return kComparison<Kind, Compare::word, kPairs>;
-    // clang-format off
     STITCH_COMPARE(eq) STITCH_COMPARE(ne) STITCH_COMPARE(lt) STITCH_COMPARE(le)
     STITCH_COMPARE(gt) STITCH_COMPARE(ge) STITCH_COMPARE(equ) STITCH_COMPARE(neu)
     STITCH_COMPARE(ltu) STITCH_COMPARE(leu) STITCH_COMPARE(gtu) STITCH_COMPARE(geu)
     STITCH_COMPARE(num) STITCH_COMPARE(nan)
-    // clang-format on
     default:
       return {};
   }
 }
+// clang-format on
 template <class T>
 Comparison compare_bits(Compare compare) {
   switch (compare) {
