@@ -157,7 +157,8 @@ TEST(LanesBits, Fields) {
         const uint64_t count = clamp ? args[1] : args[1] % 32;
         uint64_t d = 0;
         for (uint64_t k = 0; k < 32; ++k) {
-          const bool fill = count != 0 && is_signed(type) && bit(args[0], int(count) - 1);
+          // Of more than 32 bits none is filled.
+          const bool fill = count - 1 < 32 && is_signed(type) && bit(args[0], int(count - 1));
           d |= uint64_t{k < count ? bit(args[0], int(k)) : fill} << k;
         }
         return d;

@@ -26,6 +26,8 @@ Int value(bool sign, int bits, uint64_t raw) {
   const Int x = bits == 64 ? Int(raw) : Int(raw & ((uint64_t{1} << bits) - 1));
   return sign && x >> (bits - 1) & 1 ? x - (Int{1} << bits) : x;
 }
+// Of its 128 bits: those of 64-bit factors may wrap.
+Int times(Int a, Int b) { return Int((unsigned __int128)a * (unsigned __int128)b); }
 // The high half, rounding down.
 Int high(Int product, int bits) { return product >> bits; }
 
@@ -77,25 +79,25 @@ const Row kRows[] = {
      [](const Numbers& n) { return clamp_32(n.a - n.b); },
      {.sat = true},
      {Type::s32}},
-    {Opcode::mul_lo, 2, [](const Numbers& n) { return n.a * n.b; }},
+    {Opcode::mul_lo, 2, [](const Numbers& n) { return times(n.a, n.b); }},
     {Opcode::mul_hi, 2,
      [](const Numbers& n) {
        if (n.bits == 64 && !is_signed(n.type)) {
          return Int((unsigned __int128)n.a * (unsigned __int128)n.b >> 64);
        }
-       return high(n.a * n.b, n.bits);
+       return high(times(n.a, n.b), n.bits);
      }},
-    {Opcode::mad_lo, 3, [](const Numbers& n) { return n.a * n.b + n.c; }},
+    {Opcode::mad_lo, 3, [](const Numbers& n) { return times(n.a, n.b) + n.c; }},
     {Opcode::mad_hi, 3,
      [](const Numbers& n) {
        if (n.bits == 64 && !is_signed(n.type)) {
          return Int((unsigned __int128)n.a * (unsigned __int128)n.b >> 64) + n.c;
        }
-       return high(n.a * n.b, n.bits) + n.c;
+       return high(times(n.a, n.b), n.bits) + n.c;
      }},
     {Opcode::mad_hi,
      3,
-     [](const Numbers& n) { return clamp_32(high(n.a * n.b, 32) + n.c); },
+     [](const Numbers& n) { return clamp_32(high(times(n.a, n.b), 32) + n.c); },
      {.sat = true},
      {Type::s32}},
     {Opcode::mul24_lo, 2, [](const Numbers& n) { return sign_24(n, n.a) * sign_24(n, n.b); }},
