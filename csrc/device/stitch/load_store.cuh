@@ -50,11 +50,11 @@ STITCH_DEVICE void store_if(bool inside, T* p, i64 offset, T value) {
   if (inside) p[offset] = value;
 }
 
-// What a kernel tells the runtime through `error`; the runtime reads it after the launch.
-constexpr int kIndexOutOfRange = 1;
-constexpr int kDivisionByZero = 2;
+// What a kernel tells the runtime through `error`; the runtime reads it after the launch.  No
+// constants: each would be a variable of the module.
+enum ErrorCode : int { kIndexOutOfRange = 1, kDivisionByZero = 2 };
 
-STITCH_DEVICE void report_error(int code, int* error) {
+STITCH_DEVICE void report_error(ErrorCode code, int* error) {
 #if STITCH_CUDA
   *static_cast<volatile int*>(error) = code;
 #else
