@@ -26,8 +26,10 @@ Int value(bool sign, int bits, uint64_t raw) {
   const Int x = bits == 64 ? Int(raw) : Int(raw & ((uint64_t{1} << bits) - 1));
   return sign && x >> (bits - 1) & 1 ? x - (Int{1} << bits) : x;
 }
-// Of its 128 bits: those of 64-bit factors may wrap.
-Int times(Int a, Int b) { return Int((unsigned __int128)a * (unsigned __int128)b); }
+// In 128 bits, which wrap: 64-bit factors may fill them.
+using Bits = unsigned __int128;
+Int times(Int a, Int b) { return Int(Bits(a) * Bits(b)); }
+Int plus(Int a, Int b) { return Int(Bits(a) + Bits(b)); }
 // The high half, rounding down.
 Int high(Int product, int bits) { return product >> bits; }
 
@@ -87,7 +89,7 @@ const Row kRows[] = {
        }
        return high(times(n.a, n.b), n.bits);
      }},
-    {Opcode::mad_lo, 3, [](const Numbers& n) { return times(n.a, n.b) + n.c; }},
+    {Opcode::mad_lo, 3, [](const Numbers& n) { return plus(times(n.a, n.b), n.c); }},
     {Opcode::mad_hi, 3,
      [](const Numbers& n) {
        if (n.bits == 64 && !is_signed(n.type)) {
