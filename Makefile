@@ -64,7 +64,7 @@ simulate: build
 sanitize: $(VENV)/ready_test
 	@$(PY) tools/build_core.py --build-dir build/sanitize -D STITCH_BINDINGS=OFF \
 	  -D STITCH_SANITIZE=address,undefined ptxsim_tests ptx_files
-	@$(PY) tests/fuzz/ptxsim_sanitized.py --output benchmarks/results/ptxsim_sanitized.json
+	@$(PY) tests/fuzz/ptxsim_sanitized.py
 
 lint: $(VENV)/ready_lint
 	@status=0; for check in format layers sizes; do \

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks import machine
 from benchmarks.rows import Row
-from benchmarks.run import RESULTS, print_row, write_group
+from benchmarks.run import print_row, results_directory, write_group
 
 FINDINGS = re.compile(r"ptxsim found (\d+) defect")
 LONGEST = 500  # characters of a failure that are kept
@@ -60,7 +60,7 @@ def main(arguments=None):
     args = parser.parse_args(arguments)
     found = machine.describe()
     seconds, rows = summarize(args.xml, args.what or args.name)
-    directory = args.output or RESULTS / f"{found['date']}-{found['machine']}"
+    directory = args.output or results_directory(found)
     write_group(args.name, rows, seconds, directory)
     for row in rows:
         print_row(row)

@@ -42,6 +42,11 @@ def write_group(name, rows, seconds, directory):
     (directory / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
 
 
+def results_directory(about):
+    """Where figures of this day and machine are committed; `about` is machine.describe()'s."""
+    return RESULTS / f"{about['date']}-{about['machine']}"
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", help="the groups whose name holds this: " + ", ".join(GROUPS))
@@ -58,7 +63,7 @@ def main(arguments=None):
     if not names:
         parser.error(f"no group holds {args.only!r}; groups are {', '.join(GROUPS)}")
     found = machine.describe()
-    directory = args.output or RESULTS / f"{found['date']}-{found['machine']}"
+    directory = args.output or results_directory(found)
     cases = (args.case,) if args.case else tuple(CASES)
     yardstick = args.yardstick and os.path.abspath(args.yardstick)
     request = Request(args.rounds, args.threads, yardstick, cases)

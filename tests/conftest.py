@@ -5,10 +5,13 @@
 
 import os
 import random
+import warnings
 from pathlib import Path
 
 import pytest
 import torch
+
+import torch_stitch
 
 SIMULATED = ("test_ops", "test_values", "test_models", "test_pieces")
 GOLDEN = Path(__file__).parent / "golden"
@@ -17,14 +20,12 @@ SEED = int(os.environ.get("STITCH_TEST_SEED", "0"))
 
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="write tests/golden anew")
-
     parser.addoption("--simulate", action="store_true", help="run a GPU's kernels, by ptxsim")
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "gpu: needs an NVIDIA GPU; skipped without one")
     config.addinivalue_line("markers", "simulated: what it compiles runs on ptxsim, always")
-    config.addinivalue_line("markers", "cpu_only(reason): has no meaning under --simulate")
 
 
 def pytest_collection_modifyitems(items):
@@ -48,11 +49,19 @@ def seed():
     return SEED
 
 
+@pytest.fixture
+def fresh():
+    """Nothing compiled or counted before; warnings are not what the test is about."""
+    torch._dynamo.reset()
+    torch_stitch.reset_counters()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
 @pytest.fixture(autouse=True)
 def simulate(request, monkeypatch):
     chosen = request.config.getoption("--simulate") and request.module.__name__ in SIMULATED
-    if chosen and (mark := request.node.get_closest_marker("cpu_only")):
-        pytest.skip(mark.args[0])
     if chosen or request.node.get_closest_marker("simulated"):
         monkeypatch.setenv("TORCH_STITCH_SIMULATE", "true")
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "bindings/python_types.h"
+#include "bindings/tensors.h"
 #include "jit/compiler.h"
 #include "ptxsim/run_kernel.h"
 #include "ptxsim/simulated_driver.h"
@@ -68,9 +69,9 @@ View read_tensor(const at::Tensor& tensor, size_t position) {
   view.strides = tensor.strides().vec();
   if (tensor.numel() == 0) return view;
   view.address = reinterpret_cast<uint64_t>(tensor.mutable_data_ptr());
-  int64_t last = 0;
-  for (int64_t d = 0; d < tensor.dim(); ++d) last += (tensor.size(d) - 1) * tensor.stride(d);
-  view.bytes = static_cast<uint64_t>(last + 1) * view.element_bytes;
+  const Layout layout = {{view.sizes.begin(), view.sizes.end()},
+                         {view.strides.begin(), view.strides.end()}};
+  view.bytes = static_cast<uint64_t>(storage_bytes(layout, view.element_bytes));
   return view;
 }
 

@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 
-#include <atomic>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -83,18 +82,14 @@ const LoadedDriver& real_driver() {
   return loaded;
 }
 
-std::atomic<const Driver*> stand_in{nullptr};
-thread_local const Driver* own_stand_in = nullptr;
+thread_local const Driver* stand_in = nullptr;
 
 }  // namespace
 
-Verdict driver_available() {
-  return own_stand_in || stand_in.load() ? Verdict::yes() : real_driver().verdict;
-}
+Verdict driver_available() { return stand_in ? Verdict::yes() : real_driver().verdict; }
 
 const Driver& driver() {
-  if (own_stand_in) return *own_stand_in;
-  if (const Driver* replacement = stand_in.load(std::memory_order_acquire)) return *replacement;
+  if (stand_in) return *stand_in;
   const LoadedDriver& loaded = real_driver();
   if (!loaded.verdict) {
     throw UserError("no CUDA device: " + loaded.verdict.why + "; " + loaded.verdict.remedy);
@@ -102,12 +97,10 @@ const Driver& driver() {
   return loaded.table;
 }
 
-void set_driver(const Driver* replacement) { stand_in.store(replacement); }
-
-ScopedDriver::ScopedDriver(const Driver& replacement) : outer_(own_stand_in) {
-  own_stand_in = &replacement;
+ScopedDriver::ScopedDriver(const Driver& replacement) : outer_(stand_in) {
+  stand_in = &replacement;
 }
-ScopedDriver::~ScopedDriver() { own_stand_in = outer_; }
+ScopedDriver::~ScopedDriver() { stand_in = outer_; }
 
 void check_driver(CudaResult result, const std::string& function, const std::string& subject) {
   if (result == kSuccess) return;

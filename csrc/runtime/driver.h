@@ -1,7 +1,7 @@
 // Driver: the CUDA driver functions that this project calls, as one replaceable table.
 //
 // libcuda.so.1 is loaded at first use; nothing links against it.  A simulated device stands in for
-// the GPU by set_driver.  Calls run in the context that is current on the calling thread.
+// the GPU by a ScopedDriver.  Calls run in the context that is current on the calling thread.
 #pragma once
 
 #include <cstddef>
@@ -66,9 +66,7 @@ struct Driver {
 Verdict driver_available();
 // UserError with the words of driver_available when there is none.
 const Driver& driver();
-// A stand-in; nullptr: the real one again.  Not while programs run.
-void set_driver(const Driver* replacement);
-// A stand-in on this thread alone.
+// A stand-in on this thread, until the end of the scope.
 class ScopedDriver {
  public:
   explicit ScopedDriver(const Driver& replacement);

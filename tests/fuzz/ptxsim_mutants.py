@@ -32,7 +32,7 @@ from torch_stitch._core import StitchError  # noqa: E402
 
 from benchmarks import machine  # noqa: E402
 from benchmarks.rows import Row  # noqa: E402
-from benchmarks.run import RESULTS, print_row, write_group  # noqa: E402
+from benchmarks.run import print_row, results_directory, write_group  # noqa: E402
 from torch_stitch import ptxsim  # noqa: E402
 
 BUDGET = 30_000_000  # lane-instructions: the originals need less than a tenth
@@ -384,7 +384,7 @@ def main(arguments=None):
     figures = rows_of(result)
     for row in figures:
         print_row(row)
-    directory = args.output or RESULTS / f"{about['date']}-{about['machine']}"
+    directory = args.output or results_directory(about)
     if args.output or args.kernels == list(KERNELS):
         write_group("ptxsim_mutants", figures, time.perf_counter() - start, directory)
     return 0 if all(row.ok for row in figures) else 1

@@ -1,6 +1,6 @@
 """The simulator under AddressSanitizer and UBSan: its C++ tests, then mutated PTX texts.
 
-    python tests/fuzz/ptxsim_sanitized.py [--runs 100000] [--output FILE.json]
+    python tests/fuzz/ptxsim_sanitized.py [--runs 100000] [--output FOLDER]
 
 `make sanitize` builds what this runs.  The texts that are mutated are what NVRTC makes of the
 golden kernels and of the samples of tests/python; they are kept beside the programs.
@@ -20,6 +20,7 @@ from ptxsim_kernels.nvrtc_ptx import to_ptx  # noqa: E402
 from test_device_headers import NVRTC, TEXT  # noqa: E402
 
 from benchmarks import machine  # noqa: E402
+from benchmarks.run import results_directory  # noqa: E402
 
 GOLDEN = sorted((ROOT / "tests/golden/text").glob("*.h200.txt"))
 SAMPLES = sorted((ROOT / "tests/python/ptxsim_kernels/samples").glob("*.cu"))
@@ -69,15 +70,16 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build-dir", type=Path, default=ROOT / "build" / "sanitize")
     parser.add_argument("--runs", type=int, default=100_000)
-    parser.add_argument("--output", type=Path)
+    parser.add_argument("--output", type=Path, help="the folder for the JSON file")
     args = parser.parse_args(arguments)
     result = machine.describe()
     result["tests"] = run_tests(args.build_dir / "ptxsim_tests")
     result["fuzz"] = run_fuzzer(args.build_dir / "ptx_files", args.runs)
     text = json.dumps(result, indent=1)
     print(text)
-    if args.output:
-        args.output.write_text(text + "\n")
+    directory = args.output or results_directory(result)
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "ptxsim_sanitized.json").write_text(text + "\n")
     return 1 if result["tests"]["status"] or result["fuzz"]["status"] else 0
 
 

@@ -3,7 +3,6 @@
 import copy
 import math
 import threading
-import warnings
 
 import pytest
 import torch
@@ -13,16 +12,9 @@ from torch import nn
 import torch_stitch
 from tests.support.compare import compile_strictly, expect_as_exact
 
+pytestmark = pytest.mark.usefixtures("fresh")
+
 WIDTH, HEADS, ROWS, TOKENS = 64, 4, 3, 37
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-    torch_stitch.reset_counters()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def attend(q, k, v, mask):

@@ -5,7 +5,6 @@ Every launch runs under all orders of its warps and blocks; a finding is an erro
 
 import copy
 import json
-import warnings
 
 import pytest
 import torch
@@ -18,17 +17,8 @@ from benchmarks.measure import copy_tensors
 from tests.support.compare import compile_strictly, expect_equal
 from tests.support.programs import ROUNDED, SAME_BITS, make
 
-pytestmark = needs_nvrtc
+pytestmark = [needs_nvrtc, pytest.mark.usefixtures("fresh")]
 TARGETS = ("a100", "b200")  # beside the h200
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-    torch_stitch.reset_counters()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def run(fn, inputs, **options):

@@ -1,14 +1,14 @@
 """Values, layouts and mutations where compilers go wrong: the result is eager's, bit for bit."""
 
 import copy
-import warnings
 
 import pytest
 import torch
 import torch.nn.functional as F
 
-import torch_stitch
 from tests.support.compare import compile_strictly, expect_equal, expect_stitched
+
+pytestmark = pytest.mark.usefixtures("fresh")
 
 INF, NAN = float("inf"), float("nan")
 EDGES = torch.tensor(
@@ -17,15 +17,6 @@ EDGES = torch.tensor(
 FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 SIGNED = [torch.int8, torch.int16, torch.int32, torch.int64]
 INTEGERS = [torch.uint8, *SIGNED]
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-    torch_stitch.reset_counters()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def check(fn, *inputs, copies=0, options=None, **how):

@@ -82,11 +82,8 @@ const Driver& fake_driver() {
 
 class DriverTest : public testing::Test {
  protected:
-  void SetUp() override {
-    device = FakeDevice();
-    set_driver(&fake_driver());
-  }
-  void TearDown() override { set_driver(nullptr); }
+  void SetUp() override { device = FakeDevice(); }
+  ScopedDriver stand_in{fake_driver()};
 };
 
 FakePlan make_plan(int kernels, bool may_fail) {
