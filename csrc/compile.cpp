@@ -5,7 +5,6 @@
 
 #include "base/stage.h"
 #include "codegen/emit_kernel.h"
-#include "cost/estimate_kernel.h"
 #include "ir/print_graph.h"
 #include "ir/verify_graph.h"
 #include "jit/compile_kernels.h"
@@ -17,8 +16,7 @@
 #include "runtime/build_program.h"
 #include "runtime/load_kernels.h"
 #include "schedule/measure_work.h"
-#include "schedule/reduction_arrays.h"
-#include "schedule/schedule_kernel.h"
+#include "schedule/schedule_stage.h"
 
 namespace stitch {
 namespace {
@@ -27,7 +25,7 @@ namespace {
 struct Compilation {
   Graph graph;
   StitchPlan plan;
-  std::vector<KernelSchedule> schedules;
+  std::vector<StageSchedule> schedules;
   std::vector<KernelSource> sources;
   StageLog log;
 };
@@ -36,19 +34,6 @@ struct Compilation {
 Graph rewrite(const Graph& imported, const DeviceSpec& device, int workers) {
   Graph graph = rewrite_graph(imported, {"expand_deviations"});
   return rewrite_graph(split_reductions(graph, device, workers));
-}
-
-// Scores a candidate by the schedule it would get.
-KernelScore judge(const Graph& graph, const PlannedKernel& kernel, const DeviceSpec& device,
-                  int workers) {
-  if (Verdict few = check_arguments(kernel); !few) return {few, 0};
-  SpacesOrNot found = find_spaces(graph, kernel.roots, find_loads(graph, kernel));
-  if (!found.verdict) return {found.verdict, 0};
-  SymbolTable symbols = graph.symbols;
-  KernelSchedule schedule = schedule_kernel(graph, kernel, device, workers, symbols);
-  if (Verdict bounded = check_arrays(graph, schedule); !bounded) return {bounded, 0};
-  if (Verdict sized = check_statements(schedule); !sized) return {sized, 0};
-  return {Verdict::yes(), estimate_us(measure_work(graph, kernel, schedule), device, workers)};
 }
 
 LoweringOptions lowering_options(const Graph& graph, const StitchPlan& plan,
@@ -64,7 +49,7 @@ LoweringOptions lowering_options(const Graph& graph, const StitchPlan& plan,
 
 std::string schedules_text(const Compilation& c) {
   std::string text;
-  for (const KernelSchedule& schedule : c.schedules) text += to_string(schedule, c.graph) + "\n";
+  for (const StageSchedule& schedule : c.schedules) text += to_string(schedule, c.graph) + "\n";
   return text;
 }
 
@@ -79,6 +64,20 @@ void dump(const Compilation& c, const std::string& stage,
   if (is_dumped(c.log, stage)) write_dump(c.log, stage, text());
 }
 
+KernelSource emit(const Compilation& c, const PlannedKernel& kernel,
+                  const LoweringOptions& options) {
+  std::vector<std::vector<KernelStage>> phases;
+  for (const std::vector<int>& phase : kernel.phases) {
+    phases.emplace_back();
+    for (int s : phase) {
+      const PlannedStage& stage = c.plan.stages[s];
+      phases.back().push_back(
+          {&stage, &c.schedules[s], lower_stage(c.graph, stage, c.schedules[s], options)});
+    }
+  }
+  return emit_kernel(c.graph, phases, options);
+}
+
 Compilation plan_and_emit(const CompileRequest& request) {
   const DeviceSpec& device = device_spec(request.target);
   const int workers = std::max(1, request.worker_threads);
@@ -88,27 +87,25 @@ Compilation plan_and_emit(const CompileRequest& request) {
   c.graph = run_stage("rewrite", c.log, [&] { return rewrite(request.graph, device, workers); });
   verify_graph(c.graph);
   c.plan = run_stage("plan", c.log, [&] {
-    const KernelJudge score = [&](const PlannedKernel& kernel) {
-      return judge(c.graph, kernel, device, workers);
+    const StageJudge judge = [&](const PlannedStage& stage) {
+      return score_stage(c.graph, stage, device, workers);
     };
-    return plan_stitches(c.graph, score, {request.settings.policy == "none"});
+    return plan_stitches(c.graph, judge, {request.settings.policy == "none", &device});
   });
   dump(c, "plan", [&] { return to_string(c.plan, c.graph); });
   run_stage("schedule", c.log, [&] {
     SymbolTable symbols = c.graph.symbols;
+    c.schedules.resize(c.plan.stages.size());
     for_each_kernel(c.graph, c.plan, [&](size_t k) {
-      c.schedules.push_back(schedule_kernel(c.graph, c.plan.kernels[k], device, workers, symbols));
+      schedule_kernel(c.graph, c.plan, k, device, workers, symbols, kMostThreads, c.schedules);
     });
     c.graph.symbols = std::move(symbols);
   });
   dump(c, "schedule", [&] { return schedules_text(c); });
   const LoweringOptions options = lowering_options(c.graph, c.plan, request.settings);
   run_stage("emit", c.log, [&] {
-    for_each_kernel(c.graph, c.plan, [&](size_t k) {
-      const PlannedKernel& kernel = c.plan.kernels[k];
-      LoweredKernel lowered = lower_kernel(c.graph, kernel, c.schedules[k], options);
-      c.sources.push_back(emit_kernel(c.graph, kernel, c.schedules[k], lowered, options));
-    });
+    for_each_kernel(c.graph, c.plan,
+                    [&](size_t k) { c.sources.push_back(emit(c, c.plan.kernels[k], options)); });
   });
   dump(c, "emit", [&] { return sources_text(c); });
   return c;
@@ -133,11 +130,9 @@ CompiledKernels compile_without_spills(Compilation& c, const DeviceSpec& device,
     bool changed = false;
     for (size_t k = 0; device.is_cuda && k < compiled.binaries.size(); ++k) {
       if (compiled.binaries[k].spill_bytes == 0 || c.sources[k].threads <= most_threads) continue;
-      const PlannedKernel& kernel = c.plan.kernels[k];
-      c.schedules[k] = schedule_kernel(c.graph, kernel, device, request.worker_threads,
-                                       c.graph.symbols, most_threads);
-      LoweredKernel lowered = lower_kernel(c.graph, kernel, c.schedules[k], options);
-      c.sources[k] = emit_kernel(c.graph, kernel, c.schedules[k], lowered, options);
+      schedule_kernel(c.graph, c.plan, k, device, request.worker_threads, c.graph.symbols,
+                      most_threads, c.schedules);
+      c.sources[k] = emit(c, c.plan.kernels[k], options);
       changed = true;
     }
     if (!changed) break;

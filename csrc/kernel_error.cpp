@@ -6,8 +6,8 @@
 namespace stitch {
 namespace {
 
-void add_ops(const Graph& graph, const PlannedKernel& kernel, std::set<int>& positions) {
-  for (const NodeId node : kernel.nodes) {
+void add_ops(const Graph& graph, const StitchPlan& plan, size_t kernel, std::set<int>& positions) {
+  for (const NodeId node : nodes_of(plan, static_cast<int>(kernel))) {
     const int position = graph[node].origin.position;
     if (position >= 0) positions.insert(position);
   }
@@ -21,7 +21,7 @@ std::vector<int> find_ops(const Graph& graph, const StitchPlan& plan,
   std::set<int> positions;
   for (size_t k = 0; k < sources.size(); ++k) {
     const bool is_named = std::count(names.begin(), names.end(), sources[k].name) > 0;
-    if (is_named) add_ops(graph, plan.kernels[k], positions);
+    if (is_named) add_ops(graph, plan, k, positions);
   }
   return {positions.begin(), positions.end()};
 }
@@ -33,7 +33,7 @@ void for_each_kernel(const Graph& graph, const StitchPlan& plan,
       work(k);
     } catch (const Error& error) {
       std::set<int> positions;
-      add_ops(graph, plan.kernels[k], positions);
+      add_ops(graph, plan, k, positions);
       throw KernelError(error, {positions.begin(), positions.end()});
     }
   }

@@ -1,13 +1,14 @@
 #include "make_report.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "cost/estimate_kernel.h"
 #include "ops/library_effects.h"
 #include "plan/storage.h"
 #include "schedule/measure_work.h"
-#include "schedule/schedule_kernel.h"
+#include "schedule/schedule_stage.h"
 
 namespace stitch {
 namespace {
@@ -30,32 +31,73 @@ struct Reporter {
     return elements * info(type.dtype).bytes;
   }
 
-  ReportedKernel kernel(size_t k) const {
-    const PlannedKernel& planned = in.plan.kernels[k];
-    const KernelSchedule& schedule = in.schedules[k];
-    const KernelSource& source = in.sources[k];
-    ReportedKernel out;
-    out.name = source.name;
-    out.text = source.text;
+  void add_ops(const std::vector<NodeId>& nodes, ReportedKernel& out) const {
     std::set<std::pair<std::string, std::string>> seen;
-    for (NodeId node : planned.nodes) {
+    for (NodeId node : nodes) {
       const Origin& origin = in.graph[node].origin;
       const std::string op = origin.op.empty() ? info(in.graph[node]).name : origin.op;
       if (seen.insert({op, origin.location}).second) out.ops.push_back({op, origin.location});
     }
-    for (const auto& [value, scheme] : schedule.schemes) {
+  }
+
+  // Values that pass a grid barrier are the global ones.
+  void add_schemes(const PlannedKernel& kernel, ReportedKernel& out) const {
+    std::map<NodeId, Scheme> schemes;
+    for (int s : kernel.stages()) {
+      for (const auto& [value, scheme] : in.schedules[s].schemes) schemes[value] = scheme;
+    }
+    for (int s : kernel.stages()) {
+      for (NodeId load : in.plan.stages[s].loads) {
+        if (schemes.count(load)) schemes[load] = Scheme::kGlobal;
+      }
+    }
+    for (const auto& [value, scheme] : schemes) {
       const std::string name =
           std::string(info(in.graph[value]).name) + " %" + std::to_string(value.value());
       out.schemes.push_back({name, to_string(scheme)});
     }
-    for (NodeId load : planned.loads) out.bytes_read += held_bytes(load);
-    for (NodeId store : planned.stores) out.bytes_written += bytes(store);
-    out.bytes_planned = planned_bytes(in.graph, planned, schedule);
+  }
+
+  // Each distinct buffer once: what one phase stores and the next loads counts as written.
+  void add_bytes(const PlannedKernel& kernel, ReportedKernel& out) const {
+    std::set<NodeId> stores, loads;
+    for (int s : kernel.stages()) {
+      const PlannedStage& stage = in.plan.stages[s];
+      stores.insert(stage.stores.begin(), stage.stores.end());
+      loads.insert(stage.loads.begin(), stage.loads.end());
+      out.bytes_planned += planned_bytes(in.graph, stage, in.schedules[s]);
+    }
+    for (NodeId load : loads) out.bytes_read += stores.count(load) ? 0 : held_bytes(load);
+    for (NodeId store : stores) out.bytes_written += bytes(store);
+  }
+
+  double predict_us(const PlannedKernel& kernel) const {
+    std::vector<PhaseTime> phases(kernel.phases.size());
+    for (size_t p = 0; p < phases.size(); ++p) {
+      for (int s : kernel.phases[p]) {
+        const StageWork work = measure_work(in.graph, in.plan.stages[s], in.schedules[s]);
+        phases[p].add(estimate_stage(work, in.device, in.worker_threads));
+      }
+    }
+    return estimate_us(phases, in.device);
+  }
+
+  ReportedKernel kernel(size_t k) const {
+    const PlannedKernel& planned = in.plan.kernels[k];
+    const KernelSource& source = in.sources[k];
+    ReportedKernel out;
+    out.name = source.name;
+    out.text = source.text;
+    add_ops(nodes_of(in.plan, static_cast<int>(k)), out);
+    add_schemes(planned, out);
+    add_bytes(planned, out);
     out.grid = in.graph.symbols.hint(source.grid);
+    for (const Dim& blocks : source.phases) {
+      out.grid = std::max(out.grid, in.graph.symbols.hint(blocks));
+    }
     out.block = source.threads;
     out.shared_bytes = source.shared_bytes;
-    const KernelWork work = measure_work(in.graph, planned, schedule);
-    out.predicted_us = estimate_us(work, in.device, in.worker_threads);
+    out.predicted_us = predict_us(planned);
     if (in.device.is_cuda && k < in.binaries.size()) {
       const Binary& binary = in.binaries[k];
       out.registers = binary.registers;
@@ -109,8 +151,8 @@ struct Reporter {
   int64_t unfused_bytes() const {
     int64_t total = 0;
     std::set<NodeId> stitched;
-    for (const PlannedKernel& kernel : in.plan.kernels) {
-      stitched.insert(kernel.nodes.begin(), kernel.nodes.end());
+    for (const PlannedStage& stage : in.plan.stages) {
+      stitched.insert(stage.nodes.begin(), stage.nodes.end());
     }
     for (NodeId node : stitched) {
       const Family kind = family(in.graph[node]);
@@ -136,16 +178,17 @@ struct Reporter {
         close_scope();
         continue;
       }
-      const PlannedKernel& planned = in.plan.kernels[step.kernel];
-      const KernelSchedule& schedule = in.schedules[step.kernel];
-      for (NodeId load : planned.loads) {
-        if (made.count(load) || !read.insert(load).second) continue;
-        total +=
-            accessed_elements(in.graph, schedule, load) * info(in.graph[load].type.dtype).bytes;
-      }
-      for (NodeId store : planned.stores) {
-        made.insert(store);
-        if (demands.is_demanded[store.index()]) total += bytes(store);
+      for (int s : in.plan.kernels[step.kernel].stages()) {
+        const PlannedStage& stage = in.plan.stages[s];
+        for (NodeId load : stage.loads) {
+          if (made.count(load) || !read.insert(load).second) continue;
+          total += accessed_elements(in.graph, in.schedules[s], load) *
+                   info(in.graph[load].type.dtype).bytes;
+        }
+        for (NodeId store : stage.stores) {
+          made.insert(store);
+          if (demands.is_demanded[store.index()]) total += bytes(store);
+        }
       }
     }
     return total;
@@ -161,8 +204,8 @@ Report make_report(const ReportInputs& inputs) {
   std::set<NodeId> stitched;
   for (size_t k = 0; k < inputs.plan.kernels.size(); ++k) {
     report.kernels.push_back(reporter.kernel(k));
-    const PlannedKernel& planned = inputs.plan.kernels[k];
-    stitched.insert(planned.nodes.begin(), planned.nodes.end());
+    const std::vector<NodeId> nodes = nodes_of(inputs.plan, static_cast<int>(k));
+    stitched.insert(nodes.begin(), nodes.end());
   }
   for (const PlanStep& step : inputs.plan.steps) {
     if (step.kind == PlanStep::Kind::kLibrary)

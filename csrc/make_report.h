@@ -5,14 +5,14 @@
 #include "codegen/kernel_source.h"
 #include "jit/compiler.h"
 #include "report.h"
-#include "schedule/kernel_schedule.h"
+#include "schedule/stage_schedule.h"
 
 namespace stitch {
 
 struct ReportInputs {
   const Graph& graph;
   const StitchPlan& plan;
-  const std::vector<KernelSchedule>& schedules;
+  const std::vector<StageSchedule>& schedules;
   const std::vector<KernelSource>& sources;
   const std::vector<Binary>& binaries;  // may be empty: planned, not compiled
   const StageTimes& times;

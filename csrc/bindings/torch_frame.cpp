@@ -1,12 +1,15 @@
 #include "bindings/torch_frame.h"
 
+#include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 
+#include <map>
 #include <sstream>
 
 #include "base/error.h"
 #include "bindings/tensors.h"
+#include "runtime/driver.h"
 
 #ifndef _OPENMP
 #error "compile this file with -fopenmp: without it at::parallel_for silently uses one thread"
@@ -26,6 +29,14 @@ std::string describe(const Layout& layout, DType dtype) {
   text << info(dtype).name << c10::IntArrayRef(layout.sizes);
   return text.str();
 }
+
+struct DeviceOrder {
+  using Key = std::pair<c10::Device, void*>;
+  bool operator()(const Key& a, const Key& b) const {
+    const auto number = [](const c10::Device& d) { return std::make_pair(d.type(), d.index()); };
+    return std::make_pair(number(a.first), a.second) < std::make_pair(number(b.first), b.second);
+  }
+};
 
 // Kernels read the bits in memory.
 at::Tensor resolve_bits(at::Tensor tensor) {
@@ -120,6 +131,25 @@ void* TorchFrame::data(BufferId id) {
   }
   cell.address = tensor.unsafeGetTensorImpl()->mutable_data();
   return cell.address;
+}
+
+// By thread and stream, as launches of one stream follow each other; for the life of the thread.  A
+// capture has its own, as graphs captured on one stream may run on several.
+void* TorchFrame::barrier() {
+  if (!barrier_.defined()) {
+    thread_local std::map<std::pair<c10::Device, void*>, at::Tensor, DeviceOrder> barriers;
+    int capturing = 0;
+    check_driver(driver().stream_is_capturing(stream_, &capturing), "cuStreamIsCapturing",
+                 "a stream");
+    at::Tensor fresh;
+    at::Tensor& kept = capturing ? fresh : barriers[{device_, stream_}];
+    if (!kept.defined()) {
+      at::AutoDispatchBelowADInplaceOrView guard;
+      kept = at::zeros({1}, at::TensorOptions().dtype(at::kInt).device(device_));
+    }
+    barrier_ = kept;
+  }
+  return barrier_.mutable_data_ptr();
 }
 
 void TorchFrame::release(BufferId id) { cells_[id.value()] = Cell(); }

@@ -48,6 +48,7 @@ class TorchFrame final : public Frame {
   void parallel_for(int64_t count, int64_t grain,
                     const std::function<void(int64_t, int64_t)>& body) override;
   void* stream() override { return stream_; }
+  void* barrier() override;
 
  private:
   struct Cell {
@@ -69,6 +70,7 @@ class TorchFrame final : public Frame {
   const std::vector<int64_t>* symbols_ = nullptr;
   std::vector<Cell> cells_;
   at::Tensor slab_;
+  at::Tensor barrier_;
   std::vector<pybind11::object> objects_;
   // Tensors that `start` and `align` replaced, kept while their memory may be in use.
   std::vector<std::pair<BufferId, at::Tensor>> replaced_;

@@ -1,38 +1,22 @@
 #include "codegen/emit_kernel.h"
 
-#include <algorithm>
-
 #include "base/hash.h"
+#include "codegen/emit_phases.h"
 
 namespace stitch {
 namespace {
 
-std::string pointer_type(const Graph& graph, const KernelArgument& argument) {
-  const std::string type = info(graph[argument.value].type.dtype).device_name;
-  return argument.is_store ? type + "*" : "const " + type + "*";
-}
-
-std::string restrict_word(const KernelArgument& argument, const LoweringOptions& options) {
-  const bool shares_memory =
-      std::any_of(options.stored_over.begin(), options.stored_over.end(), [&](const auto& entry) {
-        return entry.first == argument.value || entry.second == argument.value;
-      });
-  return shares_memory ? "" : " __restrict__";
-}
-
-std::string cuda_frame(const Graph& graph, const KernelSchedule& schedule,
-                       const LoweredKernel& lowered, const LoweringOptions& options) {
+std::string cuda_frame(const Graph& graph, const StageSchedule& schedule,
+                       const LoweredStage& lowered, const LoweringOptions& options) {
   std::string parameters;
-  auto add = [&](const std::string& text) {
-    parameters += (parameters.empty() ? "" : ", ") + text;
-  };
   for (size_t i = 0; i < lowered.pointers.size(); ++i) {
-    add(pointer_type(graph, lowered.pointers[i]) + restrict_word(lowered.pointers[i], options) +
-        " p" + std::to_string(i));
+    parameters += pointer_parameter(graph, lowered.pointers[i], i,
+                                    !shares_memory(lowered.pointers[i], options)) +
+                  ", ";
   }
-  for (size_t i = 0; i < lowered.sizes.size(); ++i) add("i64 n" + std::to_string(i));
-  add("i32* error");
-  std::string text = "(" + parameters + ") {\n";
+  for (size_t i = 0; i < lowered.sizes.size(); ++i)
+    parameters += "i64 n" + std::to_string(i) + ", ";
+  std::string text = "(" + parameters + "i32* error) {\n";
   if (schedule.shared_bytes > 0) {
     text += "  STITCH_SHARED(u8, shared, " + std::to_string(schedule.shared_bytes) + ");\n";
   }
@@ -40,14 +24,15 @@ std::string cuda_frame(const Graph& graph, const KernelSchedule& schedule,
   return text + to_string(lowered.body) + "}\n";
 }
 
-std::string host_frame(const Graph& graph, const LoweredKernel& lowered,
+std::string host_frame(const Graph& graph, const LoweredStage& lowered,
                        const LoweringOptions& options) {
   std::string text =
       "(void* const* pointers, const i64* sizes, i64 begin, i64 end, i32* error) {\n";
   for (size_t i = 0; i < lowered.pointers.size(); ++i) {
-    const std::string type = pointer_type(graph, lowered.pointers[i]);
-    text += "  " + type + restrict_word(lowered.pointers[i], options) + " p" + std::to_string(i) +
-            " = static_cast<" + type + ">(pointers[" + std::to_string(i) + "]);\n";
+    const KernelArgument& argument = lowered.pointers[i];
+    text += "  " + pointer_parameter(graph, argument, i, !shares_memory(argument, options)) +
+            " = static_cast<" + pointer_type(graph, argument) + ">(pointers[" + std::to_string(i) +
+            "]);\n";
   }
   for (size_t i = 0; i < lowered.sizes.size(); ++i) {
     text += "  const i64 n" + std::to_string(i) + " = sizes[" + std::to_string(i) + "];\n";
@@ -57,42 +42,60 @@ std::string host_frame(const Graph& graph, const LoweredKernel& lowered,
 }
 
 // "amax_exp_sum": the ops that tell kernels apart, from the table's own names.
-std::string describe(const Graph& graph, const PlannedKernel& kernel) {
+std::string describe(const Graph& graph, const std::vector<std::vector<KernelStage>>& phases) {
   std::string name;
   int words = 0;
-  for (NodeId node : kernel.nodes) {
-    if (info(graph[node]).cost == CostClass::kFree || words == 4) continue;
+  auto add = [&](NodeId node) {
+    if (info(graph[node]).cost == CostClass::kFree || words == 4) return;
     const std::string op = info(graph[node]).name;
-    if (name.find(op) != std::string::npos) continue;
+    if (name.find(op) != std::string::npos) return;
     name += (name.empty() ? "" : "_") + op;
     ++words;
+  };
+  for (const std::vector<KernelStage>& phase : phases) {
+    for (const KernelStage& part : phase) {
+      for (NodeId node : part.stage->nodes) add(node);
+    }
   }
   return name.empty() ? "copy" : name;
 }
 
-}  // namespace
-
-KernelSource emit_kernel(const Graph& graph, const PlannedKernel& kernel,
-                         const KernelSchedule& schedule, const LoweredKernel& lowered,
-                         const LoweringOptions& options) {
+void verify_stage(const LoweredStage& lowered) {
   std::vector<std::string> parameters;
   for (size_t i = 0; i < lowered.pointers.size(); ++i)
     parameters.push_back("p" + std::to_string(i));
   for (size_t i = 0; i < lowered.sizes.size(); ++i) parameters.push_back("n" + std::to_string(i));
   verify_body(lowered.body, parameters);
+}
 
+}  // namespace
+
+KernelSource emit_kernel(const Graph& graph, const std::vector<std::vector<KernelStage>>& phases,
+                         const LoweringOptions& options) {
+  for (const std::vector<KernelStage>& phase : phases) {
+    for (const KernelStage& part : phase) verify_stage(part.lowered);
+  }
+  const KernelStage& first = phases[0][0];
   KernelSource source;
-  const bool on_cuda = schedule.device->is_cuda;
-  const std::string frame =
-      on_cuda ? cuda_frame(graph, schedule, lowered, options) : host_frame(graph, lowered, options);
-  source.name = "stitch_" + describe(graph, kernel) + "_" + sha256_hex(frame).substr(0, 10);
-  source.text = "namespace stitch {\nSTITCH_KERNEL(" + source.name + ", " +
-                std::to_string(schedule.threads) + ", 1)" + frame + "}  // namespace stitch\n";
-  source.pointers = lowered.pointers;
-  source.sizes = lowered.sizes;
-  source.grid = lowered.grid;
-  source.threads = schedule.threads;
-  source.may_fail = lowered.may_fail;
+  std::string before, frame;
+  if (phases.size() == 1 && phases[0].size() == 1) {
+    const LoweredStage& lowered = first.lowered;
+    frame = first.schedule->device->is_cuda ? cuda_frame(graph, *first.schedule, lowered, options)
+                                            : host_frame(graph, lowered, options);
+    source.pointers = lowered.pointers;
+    source.sizes = lowered.sizes;
+    source.grid = lowered.grid;
+    source.may_fail = lowered.may_fail;
+  } else {
+    PhasesText text = emit_phases(graph, phases, options, source);
+    before = std::move(text.functions);
+    frame = std::move(text.frame);
+  }
+  source.threads = first.schedule->threads;
+  source.name =
+      "stitch_" + describe(graph, phases) + "_" + sha256_hex(before + frame).substr(0, 10);
+  source.text = "namespace stitch {\n" + before + "STITCH_KERNEL(" + source.name + ", " +
+                std::to_string(source.threads) + ", 1)" + frame + "}  // namespace stitch\n";
   return source;
 }
 

@@ -1,13 +1,23 @@
-// KernelBody -> KernelSource: the frame around the statements, and the kernel's name.
+// Lowered stages -> KernelSource: the frame around the statements, and the kernel's name.
 #pragma once
 
+#include <vector>
+
 #include "codegen/kernel_source.h"
-#include "codegen/lower_kernel.h"
+#include "codegen/lower_stage.h"
 
 namespace stitch {
 
-KernelSource emit_kernel(const Graph& graph, const PlannedKernel& kernel,
-                         const KernelSchedule& schedule, const LoweredKernel& lowered,
+struct KernelStage {
+  const PlannedStage* stage;
+  const StageSchedule* schedule;  // of as many threads as the kernel's others
+  LoweredStage lowered;
+};
+
+// By phase.  A kernel of one stage is that stage's body.  Others call a function per stage from
+// loops over the phase's blocks, so that any grid is right, and meet at a grid barrier between
+// phases.
+KernelSource emit_kernel(const Graph& graph, const std::vector<std::vector<KernelStage>>& phases,
                          const LoweringOptions& options);
 
 }  // namespace stitch

@@ -3,6 +3,8 @@
 // CPU:  void name(void* const* pointers, const i64* sizes, i64 begin, i64 end, i32* error)
 //       runs blocks [begin, end); any split of [0, grid) over threads is right.
 // CUDA: name<<<grid, threads>>>(pointer 0, ..., size 0, ..., i32* error)
+//       With several phases: (..., i32 first_phase, i32 end_phase, u32* barrier, i32* error), a
+//       cooperative launch whose blocks are all resident, for any grid; or a launch per phase.
 // `error` becomes one of the codes of device/stitch/load_store.cuh when the results mean nothing.
 #pragma once
 
@@ -23,8 +25,9 @@ struct KernelSource {
   std::string name;  // begins with the ops it holds, ends in a hash of the text
   std::string text;  // without the device headers
   std::vector<KernelArgument> pointers;
-  std::vector<Dim> sizes;  // integer arguments: sizes only known at run time
-  Dim grid;                // blocks
+  std::vector<Dim> sizes;   // integer arguments: sizes only known at run time
+  Dim grid;                 // blocks
+  std::vector<Dim> phases;  // of a kernel with several stages: blocks to share out, by phase
   int threads = 1;
   int shared_bytes = 0;
   bool may_fail = false;  // the text reports through `error`

@@ -31,8 +31,7 @@ bool assigns(const std::vector<Statement>& body, const std::string& name) {
   });
 }
 
-std::vector<NodeId> reductions_below(const Graph& graph, const KernelSchedule& schedule,
-                                     int block) {
+std::vector<NodeId> reductions_below(const Graph& graph, const StageSchedule& schedule, int block) {
   std::vector<NodeId> found;
   for (const LoopBlock::Item& item : schedule.blocks[block].items) {
     for (NodeId root : item.roots) {
@@ -249,7 +248,7 @@ void ReductionLowering::finish_element(NodeId root, const std::string& partial) 
     scopes.append(
         depth, statement(Statement::Kind::kAssign, "", values.element(home->second).text, result));
   }
-  if (std::count(kernel.stores.begin(), kernel.stores.end(), root)) {
+  if (std::count(stage.stores.begin(), stage.stores.end(), root)) {
     Index own = index_from_atoms(schedule.spaces.atoms, kept_dims(space), values.vars);
     values.store(root, element_offset(graph[root].type, own), result, depth,
                  store_predicate(space));

@@ -13,8 +13,8 @@ namespace stitch {
 
 struct ReductionLowering {
   const Graph& graph;
-  const PlannedKernel& kernel;
-  const KernelSchedule& schedule;
+  const PlannedStage& stage;
+  const StageSchedule& schedule;
   Scopes& scopes;
   ValueLowering& values;
   // Runs `body` inside loops over `blocks`, reopened for finished arrays.

@@ -40,13 +40,13 @@ int alignment_of(int bytes) { return std::min(16, bytes); }
 
 }  // namespace
 
-ValueLowering::ValueLowering(const Graph& graph, const KernelSchedule& schedule, Scopes& scopes,
-                             LoweredKernel& kernel, const LoweringOptions& options,
+ValueLowering::ValueLowering(const Graph& graph, const StageSchedule& schedule, Scopes& scopes,
+                             LoweredStage& lowered, const LoweringOptions& options,
                              const std::vector<bool>& is_load)
     : graph_(graph),
       schedule_(schedule),
       scopes_(scopes),
-      kernel_(kernel),
+      lowered_(lowered),
       options_(options),
       is_load_(is_load) {
   vars = schedule.accesses.vars;
@@ -61,13 +61,13 @@ void ValueLowering::close_scope() {
 }
 
 int ValueLowering::pointer(NodeId value, bool is_store) {
-  for (size_t i = 0; i < kernel_.pointers.size(); ++i) {
-    if (kernel_.pointers[i].value == value && kernel_.pointers[i].is_store == is_store) {
+  for (size_t i = 0; i < lowered_.pointers.size(); ++i) {
+    if (lowered_.pointers[i].value == value && lowered_.pointers[i].is_store == is_store) {
       return static_cast<int>(i);
     }
   }
-  kernel_.pointers.push_back({value, is_store, info(graph_[value].type.dtype).bytes});
-  return static_cast<int>(kernel_.pointers.size()) - 1;
+  lowered_.pointers.push_back({value, is_store, info(graph_[value].type.dtype).bytes});
+  return static_cast<int>(lowered_.pointers.size()) - 1;
 }
 
 std::string ValueLowering::register_type(NodeId value) const {
@@ -152,7 +152,7 @@ int ValueLowering::vector_axis(const IndexExpr& offset, int guard) const {
 
 bool ValueLowering::is_overwritten(NodeId load) const {
   return std::any_of(
-      kernel_.pointers.begin(), kernel_.pointers.end(), [&](const KernelArgument& argument) {
+      lowered_.pointers.begin(), lowered_.pointers.end(), [&](const KernelArgument& argument) {
         auto found = options_.stored_over.find(argument.value);
         return argument.is_store && found != options_.stored_over.end() && found->second == load;
       });
@@ -164,8 +164,8 @@ Handle ValueLowering::load_vector(NodeId value, const IndexExpr& offset, int axi
   auto known = vectors_.find({value, offset});
   if (known == vectors_.end()) {
     const int p = pointer(value, false);
-    kernel_.pointers[p].alignment_bytes =
-        std::max(kernel_.pointers[p].alignment_bytes, alignment_of(width * info(type.dtype).bytes));
+    lowered_.pointers[p].alignment_bytes = std::max(lowered_.pointers[p].alignment_bytes,
+                                                    alignment_of(width * info(type.dtype).bytes));
     Scopes::Printed at = scopes_.print(offset, vars, values, axis);
     const std::string n = std::to_string(width);
     const std::string vec = std::string("Vec<") + info(type.dtype).device_name + ", " + n + ">";
@@ -242,8 +242,8 @@ Handle ValueLowering::from_index(DType dtype, const IndexExpr& index) {
 void ValueLowering::check_divisor(const Node& division, Handle divisor, int guard, int depth) {
   if (schedule_.device->is_cuda || !divides_integers(info(division), division.type.dtype)) return;
   if (is_nonzero_constant(graph_[division.inputs[1]])) return;
-  kernel_.may_fail = true;
-  std::string& flag = kernel_.zero_divisor;
+  lowered_.may_fail = true;
+  std::string& flag = lowered_.zero_divisor;
   if (flag.empty()) flag = scopes_.fresh();
   std::string zero = "(" + values[divisor].text + " == 0)";
   if (guard != 0) {
@@ -283,7 +283,7 @@ Handle ValueLowering::pointwise(NodeId id, const std::vector<Handle>& operands, 
 }
 
 IndexExpr ValueLowering::checked_index(NodeId, Handle value, const Dim& extent, int guard) {
-  kernel_.may_fail = true;
+  lowered_.may_fail = true;
   std::string index = values[value].text;
   int depth = values[value].depth;
   if (guard != 0) {
@@ -343,8 +343,9 @@ void ValueLowering::store(NodeId root, const IndexExpr& offset, const std::strin
     return;
   }
   const std::string n = std::to_string(schedule_.axes[axis].vector);
-  kernel_.pointers[p].alignment_bytes = std::max(
-      kernel_.pointers[p].alignment_bytes, alignment_of(schedule_.axes[axis].vector * dtype.bytes));
+  lowered_.pointers[p].alignment_bytes =
+      std::max(lowered_.pointers[p].alignment_bytes,
+               alignment_of(schedule_.axes[axis].vector * dtype.bytes));
   const int lane_depth = scopes_.axis_depth(axis);
   const std::string name = scopes_.fresh();
   scopes_.append(lane_depth - 1, {Statement::Kind::kVar,

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "analysis/index_walk.h"
-#include "codegen/lower_kernel.h"
+#include "codegen/lower_stage.h"
 #include "codegen/scopes.h"
 
 namespace stitch {
@@ -21,8 +21,8 @@ struct OnChip {
 
 class ValueLowering : public WalkSink {
  public:
-  ValueLowering(const Graph& graph, const KernelSchedule& schedule, Scopes& scopes,
-                LoweredKernel& kernel, const LoweringOptions& options,
+  ValueLowering(const Graph& graph, const StageSchedule& schedule, Scopes& scopes,
+                LoweredStage& lowered, const LoweringOptions& options,
                 const std::vector<bool>& is_load);
 
   std::vector<Scalar> values;        // by handle
@@ -39,7 +39,7 @@ class ValueLowering : public WalkSink {
   void store(NodeId root, const IndexExpr& offset, const std::string& text, int value_depth,
              const std::string& predicate);
   std::string register_type(NodeId value) const;
-  const std::string& zero_divisor() const { return kernel_.zero_divisor; }
+  const std::string& zero_divisor() const { return lowered_.zero_divisor; }
   // Element of an on-chip array at the current loop digits, but those of `fixed`.
   Scalar element(const OnChip& home, const FixedAxes& fixed = {}) const;
 
@@ -72,9 +72,9 @@ class ValueLowering : public WalkSink {
   std::string in_register(DType dtype, const std::string& loaded) const;
 
   const Graph& graph_;
-  const KernelSchedule& schedule_;
+  const StageSchedule& schedule_;
   Scopes& scopes_;
-  LoweredKernel& kernel_;
+  LoweredStage& lowered_;
   const LoweringOptions& options_;
   const std::vector<bool>& is_load_;
   std::map<Key, Handle> known_;

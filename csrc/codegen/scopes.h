@@ -27,7 +27,7 @@ struct Scalar {
 
 class Scopes {
  public:
-  Scopes(const KernelSchedule& schedule) : schedule_(schedule) {}
+  Scopes(const StageSchedule& schedule) : schedule_(schedule) {}
 
   std::vector<Scope> open;
   std::vector<Dim> sizes;  // run-time sizes in use: n0, n1, ...
@@ -58,7 +58,7 @@ class Scopes {
   Printed position(const std::vector<int>& loops, const FixedAxes& fixed = {}) const;
 
  private:
-  const KernelSchedule& schedule_;
+  const StageSchedule& schedule_;
   int next_ = 0;
 };
 

@@ -19,6 +19,7 @@ struct DeviceSpec {
   int registers_per_multiprocessor;
   int threads_per_multiprocessor;
   double launch_us;       // from one kernel's end to the next one's start, plus ramp and tail
+  double barrier_us;      // all blocks of a resident grid meet; 0: they cannot
   double special_per_us;  // exp, log, tanh ...: results per us, whole device
   double flops_per_us;    // fp32 operations per us, whole device
   int vector_bytes;       // widest access of one thread

@@ -11,7 +11,7 @@ namespace {
 constexpr double kBusyThreads = 1024;
 
 // Share of the device that `blocks` blocks use, the last partial wave included.
-double occupancy(const KernelWork& work, const DeviceSpec& device, int worker_threads) {
+double occupancy(const StageWork& work, const DeviceSpec& device, int worker_threads) {
   if (!device.is_cuda) {
     const double waves = work.blocks / worker_threads;
     return std::min(1.0, waves / std::ceil(waves));
@@ -26,7 +26,7 @@ double occupancy(const KernelWork& work, const DeviceSpec& device, int worker_th
 
 }  // namespace
 
-double estimate_us(const KernelWork& work, const DeviceSpec& device, int worker_threads) {
+StageEstimate estimate_stage(const StageWork& work, const DeviceSpec& device, int worker_threads) {
   // On the host one core's share of the row grows with the threads at work.
   const double scale = device.is_cuda ? 1.0 : worker_threads / 2.0;
   const double memory = work.dram_bytes / (device.dram_bytes_per_us * scale) +
@@ -34,7 +34,22 @@ double estimate_us(const KernelWork& work, const DeviceSpec& device, int worker_
   const double arithmetic = work.operations / (device.flops_per_us * scale) +
                             work.specials / (device.special_per_us * scale);
   const double share = std::max(1e-6, occupancy(work, device, worker_threads));
-  return device.launch_us + std::max(memory, arithmetic) / share;
+  return {std::max(memory, arithmetic) / share, share};
+}
+
+void PhaseTime::add(const StageEstimate& stage) {
+  longest_us = std::max(longest_us, stage.us);
+  full_us += stage.us * stage.share;
+}
+
+double estimate_us(const StageEstimate& stage, const DeviceSpec& device) {
+  return device.launch_us + stage.us;
+}
+
+double estimate_us(const std::vector<PhaseTime>& phases, const DeviceSpec& device) {
+  double us = device.launch_us + static_cast<double>(phases.size() - 1) * device.barrier_us;
+  for (const PhaseTime& phase : phases) us += phase.us();
+  return us;
 }
 
 }  // namespace stitch

@@ -2,12 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "cost/device_spec.h"
 
 namespace stitch {
 
-struct KernelWork {
+struct StageWork {
   double dram_bytes = 0;   // elements accessed, once per buffer and pass
   double cache_bytes = 0;  // read again by other blocks or later passes
   double operations = 0;   // light arithmetic results
@@ -16,8 +17,26 @@ struct KernelWork {
   int threads = 1;
 };
 
-// Microseconds: T = launch + max(memory, arithmetic) / occupancy of the device.  The slowest
-// resource decides, not the sum.
-double estimate_us(const KernelWork& work, const DeviceSpec& device, int worker_threads);
+// Microseconds of a stage that has the device to itself, without the launch: max(memory,
+// arithmetic) / share.  The slowest resource decides, not the sum.
+struct StageEstimate {
+  double us = 0;
+  double share = 1;  // of the device that its blocks keep busy
+};
+StageEstimate estimate_stage(const StageWork& work, const DeviceSpec& device, int worker_threads);
+
+// Of a phase whose stages run beside each other: until the device is full they cost as much as the
+// longest.
+struct PhaseTime {
+  double longest_us = 0, full_us = 0;
+
+  void add(const StageEstimate& stage);
+  double us() const { return longest_us > full_us ? longest_us : full_us; }
+};
+
+// A kernel of one stage, its launch included.
+double estimate_us(const StageEstimate& stage, const DeviceSpec& device);
+// A kernel of several phases, with the barriers between them.
+double estimate_us(const std::vector<PhaseTime>& phases, const DeviceSpec& device);
 
 }  // namespace stitch

@@ -1,24 +1,67 @@
 #include "plan/plan_stitches.h"
 
+#include <map>
+#include <set>
 #include <sstream>
 
 #include "plan/find_roots.h"
-#include "plan/join_kernels.h"
+#include "plan/join_stages.h"
+#include "plan/stitch_stages.h"
 #include "plan/store_in_place.h"
 
 namespace stitch {
 
-StitchPlan plan_stitches(const Graph& graph, const KernelJudge& judge, const PlanOptions& options) {
+namespace {
+
+// Of the edges between stages only those between kernels are cuts: the others pass a barrier.
+std::vector<Cut> keep_kernel_cuts(const StitchPlan& plan, const std::vector<Cut>& cuts) {
+  std::map<NodeId, size_t> kernel_of;
+  for (size_t k = 0; k < plan.kernels.size(); ++k) {
+    for (int s : plan.kernels[k].stages()) {
+      for (NodeId root : plan.stages[s].roots) kernel_of[root] = k;
+    }
+  }
+  std::vector<Cut> kept;
+  for (const Cut& cut : cuts) {
+    const auto from = kernel_of.find(cut.from), to = kernel_of.find(cut.to);
+    const bool is_inside =
+        from != kernel_of.end() && to != kernel_of.end() && from->second == to->second;
+    if (!is_inside) kept.push_back(cut);
+  }
+  return kept;
+}
+
+}  // namespace
+
+StitchPlan plan_stitches(const Graph& graph, const StageJudge& judge, const PlanOptions& options) {
   const Demands demands = find_demands(graph);
   const std::vector<NodeId> roots = find_roots(graph, demands, options.every_op);
-  JoinedKernels joined = join_kernels(graph, roots, demands, judge, !options.every_op);
+  JoinedStages joined = join_stages(graph, roots, demands, judge, !options.every_op);
+  const DeviceSpec* device = options.every_op ? nullptr : options.device;
+  StitchedKernels stitched = stitch_stages(graph, joined, demands, judge, device);
   StitchPlan plan;
-  plan.kernels = std::move(joined.kernels);
-  plan.steps = std::move(joined.steps);
-  plan.cuts = std::move(joined.cuts);
+  plan.stages = std::move(joined.stages);
+  plan.kernels = std::move(stitched.kernels);
+  plan.steps = std::move(stitched.steps);
+  joined.cuts.insert(joined.cuts.end(), stitched.cuts.begin(), stitched.cuts.end());
+  plan.cuts = keep_kernel_cuts(plan, joined.cuts);
   plan.aliases = demands.aliases;
   plan.in_place = find_in_place(graph, plan);
   return plan;
+}
+
+std::vector<int> PlannedKernel::stages() const {
+  std::vector<int> all;
+  for (const std::vector<int>& phase : phases) all.insert(all.end(), phase.begin(), phase.end());
+  return all;
+}
+
+std::vector<NodeId> nodes_of(const StitchPlan& plan, int kernel) {
+  std::set<NodeId> nodes;
+  for (int s : plan.kernels[kernel].stages()) {
+    nodes.insert(plan.stages[s].nodes.begin(), plan.stages[s].nodes.end());
+  }
+  return {nodes.begin(), nodes.end()};
 }
 
 std::string to_string(const StitchPlan& plan, const Graph& graph) {
@@ -29,13 +72,18 @@ std::string to_string(const StitchPlan& plan, const Graph& graph) {
     out << "\n";
   };
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
-    const PlannedKernel& kernel = plan.kernels[k];
     out << "kernel " << k << "\n";
-    list("loads", kernel.loads);
-    out << "  roots:";
-    for (NodeId root : kernel.roots) out << " " << info(graph[root]).name << " %" << root;
-    out << "\n";
-    list("stores", kernel.stores);
+    for (size_t p = 0; p < plan.kernels[k].phases.size(); ++p) {
+      if (p > 0) out << " grid barrier\n";
+      for (int s : plan.kernels[k].phases[p]) {
+        const PlannedStage& stage = plan.stages[s];
+        list("loads", stage.loads);
+        out << "  roots:";
+        for (NodeId root : stage.roots) out << " " << info(graph[root]).name << " %" << root;
+        out << "\n";
+        list("stores", stage.stores);
+      }
+    }
   }
   out << "steps:";
   for (const PlanStep& step : plan.steps) {

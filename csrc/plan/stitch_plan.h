@@ -1,9 +1,10 @@
-// StitchPlan: which values share a kernel, what is materialised, and in which order things run.
+// StitchPlan: which values share a stage, which stages share a kernel, what is materialised, and in
+// which order things run.
 //
-// A *root* is a value that a kernel computes at every one of its indices: a value it stores, or a
-// reduction that its later stages consume on chip.  Everything else between roots is evaluated
-// where it is read.  A *materialised* value lives in memory: graph inputs, kernel stores and the
-// operands and results of library calls.
+// A *stage* is what one mapping serves.  A *root* is a value that a stage computes at every one of
+// its indices: a value it stores, or a reduction that it consumes on chip.  Everything else between
+// roots is evaluated where it is read.  A *materialised* value lives in memory: graph inputs,
+// kernel stores and the operands and results of library calls.
 #pragma once
 
 #include <string>
@@ -14,11 +15,20 @@
 
 namespace stitch {
 
-struct PlannedKernel {
+struct PlannedStage {
   std::vector<NodeId> roots;   // topological order; every store is a root
   std::vector<NodeId> stores;  // roots that are written to memory
   std::vector<NodeId> loads;   // materialised values that are read
   std::vector<NodeId> nodes;   // all that is evaluated inside, roots included, topological order
+};
+
+// One launch.  Stages of one phase are independent and divide its blocks among them; a grid barrier
+// stands between phases, so that a stage may read what an earlier phase stored (AStitch's global
+// and independent schemes).
+struct PlannedKernel {
+  std::vector<std::vector<int>> phases;  // indices of StitchPlan::stages
+
+  std::vector<int> stages() const;  // of all phases, in order
 };
 
 // A view whose elements are not moved: `node` is `base` with other sizes, strides and offset.
@@ -40,6 +50,7 @@ struct Cut {
 };
 
 struct StitchPlan {
+  std::vector<PlannedStage> stages;
   std::vector<PlannedKernel> kernels;
   std::vector<PlanStep> steps;
   std::vector<PlannedAlias> aliases;  // in order: a base comes before what aliases it
@@ -48,6 +59,9 @@ struct StitchPlan {
   std::vector<bool> in_place;
   std::vector<Cut> cuts;
 };
+
+// What a kernel evaluates, in topological order.
+std::vector<NodeId> nodes_of(const StitchPlan& plan, int kernel);
 
 std::string to_string(const StitchPlan& plan, const Graph& graph);
 

@@ -1,20 +1,21 @@
 #include "plan/store_in_place.h"
 
 #include <algorithm>
+#include <compare>
 
 #include "analysis/accesses.h"
 
 namespace stitch {
 namespace {
 
-bool reads_only_stored_element(const Graph& graph, const PlannedKernel& kernel,
+bool reads_only_stored_element(const Graph& graph, const PlannedStage& stage,
                                const Mutation& mutation) {
   std::vector<bool> is_load(graph.size(), false);
-  for (NodeId load : kernel.loads) is_load[load.index()] = true;
-  SpacesOrNot found = find_spaces(graph, kernel.roots, is_load);
+  for (NodeId load : stage.loads) is_load[load.index()] = true;
+  SpacesOrNot found = find_spaces(graph, stage.roots, is_load);
   if (!found.verdict) return false;
   Accesses accesses =
-      find_accesses(graph, found.spaces, is_load, {kernel.stores.begin(), kernel.stores.end()});
+      find_accesses(graph, found.spaces, is_load, {stage.stores.begin(), stage.stores.end()});
   const IndexExpr* stored = nullptr;
   const RootSpace* space = nullptr;
   for (const Access& access : accesses.list) {
@@ -40,30 +41,49 @@ bool reads_only_stored_element(const Graph& graph, const PlannedKernel& kernel,
   return true;
 }
 
-int step_of_kernel(const StitchPlan& plan, NodeId store) {
+// When a stage runs: those of one phase run at once, a call's phase is 0.
+struct Moment {
+  size_t step = 0, phase = 0;
+  friend auto operator<=>(const Moment&, const Moment&) = default;
+};
+
+// Everything that reads memory, in order.
+struct Reader {
+  Moment when;
+  int stage = -1;  // -1: a library call
+  const std::vector<NodeId>* values;
+};
+
+std::vector<Reader> list_readers(const Graph& graph, const StitchPlan& plan) {
+  std::vector<Reader> readers;
   for (size_t s = 0; s < plan.steps.size(); ++s) {
-    if (plan.steps[s].kind != PlanStep::Kind::kKernel) continue;
-    const std::vector<NodeId>& stores = plan.kernels[plan.steps[s].kernel].stores;
-    if (std::count(stores.begin(), stores.end(), store)) return static_cast<int>(s);
+    const PlanStep& step = plan.steps[s];
+    if (step.kind == PlanStep::Kind::kLibrary) {
+      readers.push_back({{s, 0}, -1, &graph[step.call].inputs});
+      continue;
+    }
+    const PlannedKernel& kernel = plan.kernels[step.kernel];
+    for (size_t p = 0; p < kernel.phases.size(); ++p) {
+      for (int stage : kernel.phases[p])
+        readers.push_back({{s, p}, stage, &plan.stages[stage].loads});
+    }
   }
-  return -1;
+  return readers;
 }
 
-// Is memory of `base` read by this step, itself or through an alias?
-bool reads_memory(const Graph& graph, const StitchPlan& plan, const PlanStep& step, NodeId base) {
+// Is memory of `base` among the values, itself or through an alias?
+bool reads_memory(const StitchPlan& plan, const std::vector<NodeId>& values, NodeId base) {
   auto is_base = [&](NodeId value) {
     if (value == base) return true;
     return std::any_of(plan.aliases.begin(), plan.aliases.end(), [&](const PlannedAlias& alias) {
       return alias.node == value && alias.base == base;
     });
   };
-  const std::vector<NodeId>& reads = step.kind == PlanStep::Kind::kKernel
-                                         ? plan.kernels[step.kernel].loads
-                                         : graph[step.call].inputs;
-  return std::any_of(reads.begin(), reads.end(), is_base);
+  return std::any_of(values.begin(), values.end(), is_base);
 }
 
-bool can_store_in_place(const Graph& graph, const StitchPlan& plan, const Mutation& mutation) {
+bool can_store_in_place(const Graph& graph, const StitchPlan& plan,
+                        const std::vector<Reader>& readers, const Mutation& mutation) {
   const TensorType &value = graph[mutation.value].type, &input = graph[mutation.input].type;
   if (value.dtype != input.dtype || value.shape != input.shape) return false;
   for (int d = 0; d < value.rank(); ++d) {
@@ -78,20 +98,26 @@ bool can_store_in_place(const Graph& graph, const StitchPlan& plan, const Mutati
         return other.value == mutation.value || other.input == mutation.input;
       }) > 1;
   if (repeated) return false;
-  const int at = step_of_kernel(plan, mutation.value);
-  if (at < 0) return false;
-  for (size_t s = at + 1; s < plan.steps.size(); ++s) {
-    if (reads_memory(graph, plan, plan.steps[s], mutation.input)) return false;
+  const auto storing = std::find_if(readers.begin(), readers.end(), [&](const Reader& reader) {
+    if (reader.stage < 0) return false;
+    const std::vector<NodeId>& stores = plan.stages[reader.stage].stores;
+    return std::count(stores.begin(), stores.end(), mutation.value) > 0;
+  });
+  if (storing == readers.end()) return false;
+  for (const Reader& reader : readers) {
+    if (reader.when < storing->when || reader.stage == storing->stage) continue;
+    if (reads_memory(plan, *reader.values, mutation.input)) return false;
   }
-  return reads_only_stored_element(graph, plan.kernels[plan.steps[at].kernel], mutation);
+  return reads_only_stored_element(graph, plan.stages[storing->stage], mutation);
 }
 
 }  // namespace
 
 std::vector<bool> find_in_place(const Graph& graph, const StitchPlan& plan) {
+  const std::vector<Reader> readers = list_readers(graph, plan);
   std::vector<bool> in_place;
   for (const Mutation& mutation : graph.mutations) {
-    in_place.push_back(can_store_in_place(graph, plan, mutation));
+    in_place.push_back(can_store_in_place(graph, plan, readers, mutation));
   }
   return in_place;
 }

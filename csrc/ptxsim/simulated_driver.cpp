@@ -17,7 +17,7 @@ namespace {
 constexpr CudaResult kSuccess = 0, kInvalidValue = 1, kNotFound = 500;
 constexpr int kMaxThreadsPerBlock = 0, kStaticSharedBytes = 1, kLocalBytes = 3, kRegisters = 4,
               kMaxDynamicSharedBytes = 8;
-constexpr int kMultiprocessors = 16, kSharedBytesPerBlockOptin = 97;
+constexpr int kMultiprocessors = 16, kCooperativeLaunch = 95, kSharedBytesPerBlockOptin = 97;
 constexpr size_t kMostListed = 20;  // findings in one message
 
 struct SimulatedFunction;
@@ -150,9 +150,13 @@ CudaResult function_get_attribute(int* value, int attribute, CudaHandle handle) 
 
 CudaResult device_attribute(int* value, int attribute, int) {
   const Machine& machine = state.device->machine;
-  if (attribute != kMultiprocessors && attribute != kSharedBytesPerBlockOptin) return kInvalidValue;
-  *value = attribute == kMultiprocessors ? machine.multiprocessors
-                                         : static_cast<int>(machine.shared_bytes_per_block);
+  const std::map<int, int> values = {
+      {kMultiprocessors, machine.multiprocessors},
+      {kCooperativeLaunch, 1},
+      {kSharedBytesPerBlockOptin, static_cast<int>(machine.shared_bytes_per_block)}};
+  const auto found = values.find(attribute);
+  if (found == values.end()) return kInvalidValue;
+  *value = found->second;
   return kSuccess;
 }
 
@@ -172,7 +176,7 @@ CudaResult max_blocks_per_multiprocessor(int* blocks, CudaHandle handle, int thr
 using Extents = std::array<uint32_t, 3>;
 
 CudaResult launch_kernel(CudaHandle handle, const Extents& grid, const Extents& block,
-                         uint32_t shared_bytes, void* const* parameters) {
+                         uint32_t shared_bytes, void* const* parameters, bool cooperative) {
   return guarded(kInvalidValue, [&] {
     const SimulatedFunction& function = function_of(handle);
     const SimulatedDevice& device = *function.module->device;
@@ -182,6 +186,7 @@ CudaResult launch_kernel(CudaHandle handle, const Extents& grid, const Extents& 
     launch.grid = grid;
     launch.block = block;
     launch.dynamic_shared_bytes = shared_bytes;
+    launch.cooperative = cooperative;
     launch.parameters = pack_parameters(*function.kernel, parameters);
     launch.views = make_views(std::exchange(state.arguments, {}));
     std::lock_guard<std::mutex> lock(function.module->mutex);
@@ -213,6 +218,7 @@ void add_device_and_context(Driver& table) {
   table.context_get_current = [](CudaHandle* context) {
     return *context = const_cast<SimulatedDevice*>(state.device), kSuccess;
   };
+  table.context_get_device = [](int* device) { return *device = 0, kSuccess; };
   table.context_set_current = [](CudaHandle context) {
     state.device = static_cast<const SimulatedDevice*>(context);
     return kSuccess;
@@ -234,7 +240,14 @@ const Driver& driver_table() {
                               unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
                               unsigned shared_bytes, CudaHandle, void** parameters, void**) {
       return launch_kernel(function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z},
-                           shared_bytes, parameters);
+                           shared_bytes, parameters, false);
+    };
+    driver.launch_cooperative_kernel = [](CudaHandle function, unsigned grid_x, unsigned grid_y,
+                                          unsigned grid_z, unsigned block_x, unsigned block_y,
+                                          unsigned block_z, unsigned shared_bytes, CudaHandle,
+                                          void** parameters) {
+      return launch_kernel(function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z},
+                           shared_bytes, parameters, true);
     };
     driver.error_string = [](CudaResult, const char** text) {
       return *text = state.error.c_str(), kSuccess;

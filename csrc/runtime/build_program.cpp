@@ -76,8 +76,8 @@ void place_inputs(Draft& draft) {
 void place_mutations(Draft& draft) {
   const Graph& graph = draft.graph;
   std::vector<bool> is_store(graph.size());
-  for (const PlannedKernel& kernel : draft.plan.kernels) {
-    for (const NodeId node : kernel.stores) is_store[node.index()] = true;
+  for (const PlannedStage& stage : draft.plan.stages) {
+    for (const NodeId node : stage.stores) is_store[node.index()] = true;
   }
   for (size_t i = 0; i < graph.mutations.size(); ++i) {
     const Mutation& mutation = graph.mutations[i];
@@ -94,8 +94,8 @@ void place_mutations(Draft& draft) {
 }
 
 void place_stores(Draft& draft) {
-  for (const PlannedKernel& kernel : draft.plan.kernels) {
-    for (const NodeId node : kernel.stores) {
+  for (const PlannedStage& stage : draft.plan.stages) {
+    for (const NodeId node : stage.stores) {
       BufferId& id = draft.buffer[node.index()];
       if (id.valid()) continue;
       const bool is_fresh = draft.is_returned[node.index()];
@@ -188,10 +188,10 @@ bool reads_at_indices(const Node& node) {
 bool divides(const Node& node) { return divides_integers(info(node), node.type.dtype); }
 
 // The ops of a kernel that may fail in one way, as the user wrote them.
-std::string name_ops(const Graph& graph, const PlannedKernel& kernel,
+std::string name_ops(const Graph& graph, const StitchPlan& plan, int kernel,
                      bool (*may_fail)(const Node&)) {
   std::vector<std::string> names;
-  for (const NodeId id : kernel.nodes) {
+  for (const NodeId id : nodes_of(plan, kernel)) {
     const Node& node = graph[id];
     if (!may_fail(node)) continue;
     const std::string& op = node.origin.op.empty() ? info(node).name : node.origin.op;
@@ -208,6 +208,7 @@ void emit_launch(Draft& draft, const KernelSource& source, int kernel) {
   step.kernel = kernel;
   step.sizes = source.sizes;
   step.grid = source.grid;
+  step.phases = source.phases;
   for (const KernelArgument& argument : source.pointers) {
     const BufferId id = draft.buffer[argument.value.index()];
     if (argument.is_store) {
@@ -224,8 +225,8 @@ void emit_launch(Draft& draft, const KernelSource& source, int kernel) {
     step.bytes = step.bytes + element_count(type.shape) * info(type.dtype).bytes;
   }
   if (source.may_fail) {
-    step.indexing_ops = name_ops(draft.graph, draft.plan.kernels[kernel], reads_at_indices);
-    step.dividing_ops = name_ops(draft.graph, draft.plan.kernels[kernel], divides);
+    step.indexing_ops = name_ops(draft.graph, draft.plan, kernel, reads_at_indices);
+    step.dividing_ops = name_ops(draft.graph, draft.plan, kernel, divides);
   }
   draft.program.steps.emplace_back(std::move(step));
 }

@@ -14,6 +14,8 @@ namespace {
 constexpr int kSuccess = 0;
 // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES of cuda.h.
 constexpr int kMaxDynamicSharedBytes = 8;
+// CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT and _COOPERATIVE_LAUNCH.
+constexpr int kMultiprocessors = 16, kCooperativeLaunch = 95;
 // Up to this a kernel needs no leave (CUDA programming guide, "Shared Memory").
 constexpr int kDefaultSharedBytes = 48 * 1024;
 
@@ -40,6 +42,7 @@ void resolve_all(void* library, Driver& table, Verdict& verdict) {
   resolve(library, "cuDeviceGetAttribute", table.device_attribute, verdict);
   resolve(library, "cuDevicePrimaryCtxRetain", table.primary_context_retain, verdict);
   resolve(library, "cuCtxGetCurrent", table.context_get_current, verdict);
+  resolve(library, "cuCtxGetDevice", table.context_get_device, verdict);
   resolve(library, "cuCtxSetCurrent", table.context_set_current, verdict);
   resolve(library, "cuModuleLoadData", table.module_load_data, verdict);
   resolve(library, "cuModuleGetFunction", table.module_get_function, verdict);
@@ -48,6 +51,7 @@ void resolve_all(void* library, Driver& table, Verdict& verdict) {
   resolve(library, "cuOccupancyMaxActiveBlocksPerMultiprocessor",
           table.max_blocks_per_multiprocessor, verdict);
   resolve(library, "cuLaunchKernel", table.launch_kernel, verdict);
+  resolve(library, "cuLaunchCooperativeKernel", table.launch_cooperative_kernel, verdict);
   resolve(library, "cuMemsetD32Async", table.memset_u32_async, verdict);
   resolve(library, "cuMemcpyDtoHAsync_v2", table.copy_to_host_async, verdict);
   resolve(library, "cuStreamSynchronize", table.stream_synchronize, verdict);
@@ -142,6 +146,21 @@ CudaHandle load_function(const std::string& cubin, const std::string& name, int 
         name);
   }
   return function;
+}
+
+int count_resident_blocks(CudaHandle function, const std::string& name, int threads,
+                          int shared_bytes) {
+  const Driver& table = driver();
+  int device = 0, can_meet = 0, multiprocessors = 0, blocks = 0;
+  check_driver(table.context_get_device(&device), "cuCtxGetDevice", name);
+  check_driver(table.device_attribute(&can_meet, kCooperativeLaunch, device),
+               "cuDeviceGetAttribute", name);
+  if (!can_meet) return 0;
+  check_driver(table.device_attribute(&multiprocessors, kMultiprocessors, device),
+               "cuDeviceGetAttribute", name);
+  check_driver(table.max_blocks_per_multiprocessor(&blocks, function, threads, shared_bytes),
+               "cuOccupancyMaxActiveBlocksPerMultiprocessor", name);
+  return blocks * multiprocessors;
 }
 
 }  // namespace stitch

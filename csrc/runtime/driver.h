@@ -42,6 +42,7 @@ struct Driver {
   CudaResult (*primary_context_retain)(CudaHandle* context, int device);
   CudaResult (*context_get_current)(CudaHandle* context);
   CudaResult (*context_set_current)(CudaHandle context);
+  CudaResult (*context_get_device)(int* device);
   CudaResult (*module_load_data)(CudaHandle* module, const void* image);
   CudaResult (*module_get_function)(CudaHandle* function, CudaHandle module, const char* name);
   CudaResult (*function_set_attribute)(CudaHandle function, int attribute, int value);
@@ -52,6 +53,11 @@ struct Driver {
                               unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
                               unsigned shared_bytes, CudaHandle stream, void** parameters,
                               void** extra);
+  // All blocks are resident, or the launch is refused.
+  CudaResult (*launch_cooperative_kernel)(CudaHandle function, unsigned grid_x, unsigned grid_y,
+                                          unsigned grid_z, unsigned block_x, unsigned block_y,
+                                          unsigned block_z, unsigned shared_bytes,
+                                          CudaHandle stream, void** parameters);
   CudaResult (*memset_u32_async)(CudaAddress address, unsigned value, size_t count,
                                  CudaHandle stream);
   CudaResult (*copy_to_host_async)(void* to, CudaAddress from, size_t bytes, CudaHandle stream);
@@ -86,5 +92,10 @@ void ensure_context(int device);
 // The entry of a kernel in a cubin, with leave to use `shared_bytes` of dynamic shared memory.  One
 // module per text of cubin and context; modules stay loaded for the life of the process.
 CudaHandle load_function(const std::string& cubin, const std::string& name, int shared_bytes);
+
+// Blocks of a loaded kernel that the current context's device holds at once, 0 where it cannot
+// launch cooperatively.
+int count_resident_blocks(CudaHandle function, const std::string& name, int threads,
+                          int shared_bytes);
 
 }  // namespace stitch

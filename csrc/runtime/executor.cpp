@@ -13,6 +13,8 @@ namespace {
 // us, in which one core moves about this much.
 constexpr int64_t kBytesPerThread = 32 * 1024;
 constexpr int64_t kSlabAlignmentBytes = 256;
+// CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE and CUDA_ERROR_NOT_SUPPORTED of cuda.h.
+constexpr CudaResult kCooperativeLaunchTooLarge = 720, kNotSupported = 801;
 
 // A vector whose first kInline elements need no heap.
 template <class T, size_t kInline = 64>
@@ -77,7 +79,8 @@ class Execution {
   }
 
   void operator()(const LaunchStep& step) {
-    const int64_t grid = evaluate(step.grid, symbols_);
+    int64_t grid = evaluate(step.grid, symbols_);
+    for (const Dim& blocks : step.phases) grid = std::max(grid, evaluate(blocks, symbols_));
     if (grid == 0) return;
     const size_t pointer_count = step.pointers.size();
     StackVector<void*> pointers(pointer_count);
@@ -161,31 +164,74 @@ class Execution {
                       StackVector<int64_t>& sizes) {
     const LoadedKernel& kernel = program_.kernels[step.kernel];
     const size_t pointer_count = step.pointers.size(), size_count = step.sizes.size();
-    StackVector<void*, 2 * 64 + 1> parameters(pointer_count + size_count + 1);
-    for (size_t i = 0; i < pointer_count; ++i) parameters[i] = &pointers[i];
-    for (size_t i = 0; i < size_count; ++i) parameters[pointer_count + i] = &sizes[i];
+    StackVector<void*, 2 * 64 + 4> parameters(pointer_count + size_count + 4);
+    size_t count = 0;
+    for (size_t i = 0; i < pointer_count; ++i) parameters[count++] = &pointers[i];
+    for (size_t i = 0; i < size_count; ++i) parameters[count++] = &sizes[i];
+    int32_t first_phase = 0, end_phase = static_cast<int32_t>(step.phases.size());
+    void* barrier = nullptr;
+    if (end_phase > 1) {
+      barrier = frame_.barrier();
+      parameters[count++] = &first_phase;
+      parameters[count++] = &end_phase;
+      parameters[count++] = &barrier;
+    }
     CudaAddress flag = step.flag < 0 ? 0 : flag_address(step.flag);
-    parameters[pointer_count + size_count] = &flag;
+    parameters[count] = &flag;
     flags_pending_ |= step.flag >= 0;
-    if (driver().describe_arguments) describe_arguments(step, pointers.data(), flag);
-    const CudaResult result =
-        driver().launch_kernel(kernel.entry, static_cast<unsigned>(grid), 1, 1, kernel.threads, 1,
-                               1, kernel.shared_bytes, frame_.stream(), parameters.data(), nullptr);
-    if (result != 0) {
-      check_driver(result, "cuLaunchKernel",
-                   kernel.name + " (grid " + std::to_string(grid) + ", block " +
-                       std::to_string(kernel.threads) + ", " + std::to_string(kernel.shared_bytes) +
-                       " bytes of shared memory)");
+    auto describe = [&](bool is_whole) {
+      if (!driver().describe_arguments) return;
+      describe_arguments(step, pointers.data(), flag, barrier, is_whole);
+    };
+    describe(true);
+    if (end_phase <= 1) return launch(kernel, grid, parameters.data());
+    if (kernel.resident_blocks > 0) {
+      const int64_t resident = std::min<int64_t>(grid, kernel.resident_blocks);
+      if (launch_cooperatively(kernel, resident, parameters.data())) return;
+    }
+    // A launch per phase needs no barrier: they follow each other on the stream.
+    for (const int32_t phases = end_phase; first_phase < phases; ++first_phase) {
+      end_phase = first_phase + 1;
+      describe(false);
+      launch(kernel, std::max<int64_t>(1, evaluate(step.phases[first_phase], symbols_)),
+             parameters.data());
     }
   }
 
-  void describe_arguments(const LaunchStep& step, void* const* pointers, CudaAddress flag) {
+  void launch(const LoadedKernel& kernel, int64_t grid, void** parameters) {
+    const CudaResult result =
+        driver().launch_kernel(kernel.entry, static_cast<unsigned>(grid), 1, 1, kernel.threads, 1,
+                               1, kernel.shared_bytes, frame_.stream(), parameters, nullptr);
+    if (result != 0) check_driver(result, "cuLaunchKernel", describe_launch(kernel, grid));
+  }
+
+  // False where the device has less room for it than when the kernel was loaded.
+  bool launch_cooperatively(const LoadedKernel& kernel, int64_t grid, void** parameters) {
+    const CudaResult result = driver().launch_cooperative_kernel(
+        kernel.entry, static_cast<unsigned>(grid), 1, 1, kernel.threads, 1, 1, kernel.shared_bytes,
+        frame_.stream(), parameters);
+    if (result == kCooperativeLaunchTooLarge || result == kNotSupported) return false;
+    if (result != 0) {
+      check_driver(result, "cuLaunchCooperativeKernel", describe_launch(kernel, grid));
+    }
+    return true;
+  }
+
+  static std::string describe_launch(const LoadedKernel& kernel, int64_t grid) {
+    return kernel.name + " (grid " + std::to_string(grid) + ", block " +
+           std::to_string(kernel.threads) + ", " + std::to_string(kernel.shared_bytes) +
+           " bytes of shared memory)";
+  }
+
+  void describe_arguments(const LaunchStep& step, void* const* pointers, CudaAddress flag,
+                          void* barrier, bool is_whole) {
     using Access = PointerArgument::Access;
+    const Access stores = is_whole ? Access::kStore : Access::kBoth;  // a part of a kernel
     std::vector<PointerArgument> arguments;
     for (size_t i = 0; i < step.pointers.size(); ++i) {
       const TensorType& type = program_.buffers[step.pointers[i].value()].type;
       const int bytes = info(type.dtype).bytes;
-      arguments.push_back({step.stores[i] ? Access::kStore : Access::kLoad,
+      arguments.push_back({step.stores[i] ? stores : Access::kLoad,
                            "p" + std::to_string(i),
                            reinterpret_cast<CudaAddress>(pointers[i]),
                            storage_elements(type, symbols_) * bytes,
@@ -196,6 +242,10 @@ class Execution {
       for (const Dim& dim : type.strides) arguments[i].strides.push_back(evaluate(dim, symbols_));
     }
     if (flag) arguments.push_back({Access::kBoth, "error", flag, 4, 4, {1}, {1}});
+    if (barrier) {
+      const auto address = reinterpret_cast<CudaAddress>(barrier);
+      arguments.push_back({Access::kBoth, "barrier", address, 4, 4, {1}, {1}});
+    }
     driver().describe_arguments(std::move(arguments));
   }
 

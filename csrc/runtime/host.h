@@ -37,6 +37,9 @@ class Frame {
   virtual void parallel_for(int64_t count, int64_t grain,
                             const std::function<void(int64_t, int64_t)>& body) = 0;
   virtual void* stream() = 0;  // CUDA: the current stream
+  // CUDA: the counter at which the blocks of this call's launches meet, device/stitch/grid.cuh.
+  // Launches that may run at once have different ones.
+  virtual void* barrier() = 0;
 };
 
 }  // namespace stitch

@@ -15,6 +15,10 @@ std::vector<LoadedKernel> load_kernels(const std::vector<KernelSource>& sources,
     kernel.entry = on_cuda
                        ? load_function(compiled.binaries[i].bytes, source.name, source.shared_bytes)
                        : load_host_library(compiled.binaries[0].bytes).symbol(source.name);
+    if (source.phases.size() > 1) {
+      kernel.resident_blocks =
+          count_resident_blocks(kernel.entry, source.name, source.threads, source.shared_bytes);
+    }
     kernels.push_back(std::move(kernel));
   }
   return kernels;

@@ -45,7 +45,10 @@ struct StepPrinter {
   }
   std::string operator()(const LaunchStep& step) const {
     const std::string sizes = join(step.sizes, [](const Dim& dim) { return to_string(dim); });
-    return "launch " + program.kernels[step.kernel].name + "<" + to_string(step.grid) + ">(" +
+    const std::string blocks =
+        step.phases.empty() ? to_string(step.grid)
+                            : join(step.phases, [](const Dim& dim) { return to_string(dim); });
+    return "launch " + program.kernels[step.kernel].name + "<" + blocks + ">(" +
            to_string(step.pointers) + (sizes.empty() ? "" : "; " + sizes) + ")";
   }
   std::string operator()(const CallStep& step) const {

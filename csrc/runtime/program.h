@@ -40,6 +40,7 @@ struct LoadedKernel {
   int threads = 1;
   int shared_bytes = 0;
   bool may_fail = false;
+  int resident_blocks = 0;  // of a kernel with barriers: the largest cooperative grid, 0: none
 };
 
 // What a kernel writes through its error pointer: the constants of device/stitch/load_store.cuh.
@@ -55,8 +56,9 @@ struct LaunchStep {
   std::vector<int> alignments;  // bytes each base address must be aligned to
   std::vector<Dim> sizes;
   Dim grid;
-  Dim bytes;      // of all that the pointers reach: decides whether threads pay
-  int flag = -1;  // element of `error_flags`; -1 for kernels that cannot fail
+  std::vector<Dim> phases;  // of a kernel with several stages: blocks of each phase
+  Dim bytes;                // of all that the pointers reach: decides whether threads pay
+  int flag = -1;            // element of `error_flags`; -1 for kernels that cannot fail
   // "aten.embedding.default at model.py:31": the ops that read at indices out of a tensor, and
   // those that divide integers; named when they fail.
   std::string indexing_ops, dividing_ops;

@@ -6,24 +6,24 @@
 
 namespace stitch {
 
-const RootSpace& space_of(const KernelSchedule& schedule, NodeId root) {
+const RootSpace& space_of(const StageSchedule& schedule, NodeId root) {
   for (const RootSpace& space : schedule.spaces.roots) {
     if (space.root == root) return space;
   }
   throw InternalError("a schedule is asked for a value that is no root of its kernel");
 }
 
-bool needs_loop(const KernelSchedule& schedule, const RootSpace& space, int loop) {
+bool needs_loop(const StageSchedule& schedule, const RootSpace& space, int loop) {
   const MappedAxis& mapped = schedule.axes[schedule.loops[loop].axis];
   return role_of(space, mapped.axis) != Role::kAbsent;
 }
 
-bool reduces_loop(const KernelSchedule& schedule, const RootSpace& space, int loop) {
+bool reduces_loop(const StageSchedule& schedule, const RootSpace& space, int loop) {
   const MappedAxis& mapped = schedule.axes[schedule.loops[loop].axis];
   return role_of(space, mapped.axis) == Role::kReduced;
 }
 
-bool is_innermost(const KernelSchedule& schedule, int block) {
+bool is_innermost(const StageSchedule& schedule, int block) {
   auto is_unrolled = [&](int at) {
     const int loop = schedule.blocks[at].loop;
     return loop >= 0 && schedule.axes[schedule.loops[loop].axis].is_unrolled;
@@ -35,7 +35,7 @@ bool is_innermost(const KernelSchedule& schedule, int block) {
          });
 }
 
-std::vector<int> path_to(const KernelSchedule& schedule, NodeId root) {
+std::vector<int> path_to(const StageSchedule& schedule, NodeId root) {
   std::vector<int> path;
   auto search = [&](auto& self, int block) -> bool {
     path.push_back(block);
@@ -53,7 +53,7 @@ std::vector<int> path_to(const KernelSchedule& schedule, NodeId root) {
 namespace {
 
 struct LoopBuilder {
-  KernelSchedule& schedule;
+  StageSchedule& schedule;
 
   bool depends(NodeId reader, NodeId reduction) const {
     auto at = schedule.spaces.depends.find(reader);
@@ -103,7 +103,7 @@ struct LoopBuilder {
 
 }  // namespace
 
-void build_loops(const Graph&, KernelSchedule& schedule) {
+void build_loops(const Graph&, StageSchedule& schedule) {
   schedule.blocks = {LoopBlock{}};
   std::vector<NodeId> roots;
   for (const RootSpace& space : schedule.spaces.roots) roots.push_back(space.root);

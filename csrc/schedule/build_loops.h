@@ -1,20 +1,20 @@
 // Builds the loop tree of a kernel: roots share loops as deep as their dependences allow.
 #pragma once
 
-#include "schedule/kernel_schedule.h"
+#include "schedule/stage_schedule.h"
 
 namespace stitch {
 
 // Fills schedule.blocks from schedule.loops and the roots' dependences.
-void build_loops(const Graph& graph, KernelSchedule& schedule);
+void build_loops(const Graph& graph, StageSchedule& schedule);
 
 // Does the root iterate over (or reduce along) the loop's axis?
-bool needs_loop(const KernelSchedule& schedule, const RootSpace& space, int loop);
-bool reduces_loop(const KernelSchedule& schedule, const RootSpace& space, int loop);
+bool needs_loop(const StageSchedule& schedule, const RootSpace& space, int loop);
+bool reduces_loop(const StageSchedule& schedule, const RootSpace& space, int loop);
 // Is this block's loop the innermost one that is not written out?
-bool is_innermost(const KernelSchedule& schedule, int block);
-const RootSpace& space_of(const KernelSchedule& schedule, NodeId root);
+bool is_innermost(const StageSchedule& schedule, int block);
+const RootSpace& space_of(const StageSchedule& schedule, NodeId root);
 // Blocks from the kernel's body to the one whose items hold the root.
-std::vector<int> path_to(const KernelSchedule& schedule, NodeId root);
+std::vector<int> path_to(const StageSchedule& schedule, NodeId root);
 
 }  // namespace stitch

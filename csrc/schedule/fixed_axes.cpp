@@ -65,7 +65,7 @@ std::optional<IndexExpr> substitute(const IndexVars& vars, const IndexExpr& expr
 }
 
 // An axis is fixed when all of its atoms are.
-std::optional<FixedAxes> join_atoms(const KernelSchedule& schedule, const FixedAtoms& fixed) {
+std::optional<FixedAxes> join_atoms(const StageSchedule& schedule, const FixedAtoms& fixed) {
   FixedAxes axes;
   for (size_t a = 0; a < schedule.axes.size(); ++a) {
     size_t found = 0;
@@ -86,7 +86,7 @@ std::optional<FixedAxes> join_atoms(const KernelSchedule& schedule, const FixedA
 
 }  // namespace
 
-std::optional<FixedAxes> find_fixed_axes(const KernelSchedule& schedule, const IndexVars& vars,
+std::optional<FixedAxes> find_fixed_axes(const StageSchedule& schedule, const IndexVars& vars,
                                          const Index& made, const Index& read) {
   if (made.size() != read.size()) return std::nullopt;
   FixedAtoms fixed;
@@ -104,7 +104,7 @@ namespace {
 constexpr int64_t kMostPieces = 8;  // a longer axis is worth its threads
 
 // The short axes that `reduction` reduces and `reader` reads a common value at fixed indices of.
-void add_piece_axes(const Graph& graph, const KernelSchedule& schedule, NodeId reduction,
+void add_piece_axes(const Graph& graph, const StageSchedule& schedule, NodeId reduction,
                     NodeId reader, std::set<int>& pieces) {
   const Accesses& accesses = schedule.accesses;
   const auto& read = accesses.evaluated.at(reader);
@@ -127,7 +127,7 @@ void add_piece_axes(const Graph& graph, const KernelSchedule& schedule, NodeId r
 
 }  // namespace
 
-std::set<int> find_piece_axes(const Graph& graph, const KernelSchedule& schedule) {
+std::set<int> find_piece_axes(const Graph& graph, const StageSchedule& schedule) {
   std::set<int> pieces;
   for (const auto& [reader, reductions] : schedule.spaces.depends) {
     for (NodeId reduction : reductions) {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <set>
 
-#include "schedule/kernel_schedule.h"
+#include "schedule/stage_schedule.h"
 
 namespace stitch {
 
@@ -15,10 +15,10 @@ using FixedAxes = std::map<int, int64_t>;  // axis -> the index it is read at
 
 // The axes that run in `made` and stand still in `read`, all else being the same: none where both
 // are equal, nothing where `read` is no such index.  `vars` names the variables of both.
-std::optional<FixedAxes> find_fixed_axes(const KernelSchedule& schedule, const IndexVars& vars,
+std::optional<FixedAxes> find_fixed_axes(const StageSchedule& schedule, const IndexVars& vars,
                                          const Index& made, const Index& read);
 // Short axes that one thread should hold: a reduction evaluates a value all along them, and a root
 // that waits for the reduction reads the value at fixed indices.
-std::set<int> find_piece_axes(const Graph& graph, const KernelSchedule& schedule);
+std::set<int> find_piece_axes(const Graph& graph, const StageSchedule& schedule);
 
 }  // namespace stitch

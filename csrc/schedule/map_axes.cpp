@@ -20,7 +20,7 @@ Role role_of(const RootSpace& space, const Axis& axis) {
 namespace {
 
 // Coefficient of an axis in an access: that of its innermost atom (the others are proportional).
-Dim axis_coefficient(const KernelSchedule& schedule, const Access& access, const Axis& axis) {
+Dim axis_coefficient(const StageSchedule& schedule, const Access& access, const Axis& axis) {
   for (const auto& [var, coefficient] : access.offset.terms) {
     const IndexVar& info = schedule.accesses.vars[var];
     if (info.kind == IndexVar::Kind::kAtom && info.payload == axis.atoms.back().index()) {
@@ -32,7 +32,7 @@ Dim axis_coefficient(const KernelSchedule& schedule, const Access& access, const
 
 }  // namespace
 
-double accessed_bytes(const Graph& graph, const KernelSchedule& schedule, const Access& access) {
+double accessed_bytes(const Graph& graph, const StageSchedule& schedule, const Access& access) {
   double elements = 1;
   for (const auto& [var, coefficient] : access.offset.terms) {
     const Dim& extent = schedule.accesses.vars[var].extent;
@@ -41,7 +41,7 @@ double accessed_bytes(const Graph& graph, const KernelSchedule& schedule, const 
   return elements * info(graph[access.value].type.dtype).bytes;
 }
 
-std::vector<AxisFacts> find_axis_facts(const Graph& graph, const KernelSchedule& schedule) {
+std::vector<AxisFacts> find_axis_facts(const Graph& graph, const StageSchedule& schedule) {
   std::vector<AxisFacts> facts(schedule.axes.size());
   for (int a : find_piece_axes(graph, schedule)) facts[a].is_piece = true;
   for (size_t a = 0; a < facts.size(); ++a) {
@@ -69,7 +69,7 @@ std::vector<AxisFacts> find_axis_facts(const Graph& graph, const KernelSchedule&
   return facts;
 }
 
-bool is_column_axis(const KernelSchedule& schedule, int axis) {
+bool is_column_axis(const StageSchedule& schedule, int axis) {
   for (const RootSpace& space : schedule.spaces.roots) {
     const bool kept = role_of(space, schedule.axes[axis].axis) == Role::kKept;
     if (kept && !space.reduced_atoms.empty()) return true;
@@ -77,7 +77,7 @@ bool is_column_axis(const KernelSchedule& schedule, int axis) {
   return false;
 }
 
-std::vector<std::vector<int>> find_axis_groups(const KernelSchedule& schedule,
+std::vector<std::vector<int>> find_axis_groups(const StageSchedule& schedule,
                                                const std::vector<AxisFacts>& facts) {
   std::vector<int> group(schedule.axes.size());
   std::iota(group.begin(), group.end(), 0);
@@ -104,7 +104,7 @@ std::vector<std::vector<int>> find_axis_groups(const KernelSchedule& schedule,
   return groups;
 }
 
-unsigned owned_thread_bits(const KernelSchedule& schedule, const RootSpace& space) {
+unsigned owned_thread_bits(const StageSchedule& schedule, const RootSpace& space) {
   unsigned bits = 0;
   for (const MappedAxis& mapped : schedule.axes) {
     if (role_of(space, mapped.axis) == Role::kAbsent) continue;
@@ -113,7 +113,7 @@ unsigned owned_thread_bits(const KernelSchedule& schedule, const RootSpace& spac
   return bits;
 }
 
-void count_blocks(KernelSchedule& schedule, SymbolTable& symbols) {
+void count_blocks(StageSchedule& schedule, SymbolTable& symbols) {
   for (MappedAxis& mapped : schedule.axes) {
     if (!mapped.in_grid) continue;
     const Dim rounded = mapped.axis.extent + mapped.tile - Dim(1);

@@ -1,7 +1,7 @@
 // Chooses the level of every axis: grid, loops, threads, vector lanes (DESIGN.md 3, AStitch A.9).
 #pragma once
 
-#include "schedule/kernel_schedule.h"
+#include "schedule/stage_schedule.h"
 
 namespace stitch {
 
@@ -17,24 +17,24 @@ struct AxisFacts {
   bool is_summed = false;        // some root sums over it
   bool is_piece = false;         // one thread should hold it (schedule/fixed_axes.h)
 };
-std::vector<AxisFacts> find_axis_facts(const Graph& graph, const KernelSchedule& schedule);
+std::vector<AxisFacts> find_axis_facts(const Graph& graph, const StageSchedule& schedule);
 
 // Bytes of the distinct elements an access touches, at the symbols' hints.
-double accessed_bytes(const Graph& graph, const KernelSchedule& schedule, const Access& access);
+double accessed_bytes(const Graph& graph, const StageSchedule& schedule, const Access& access);
 
 // Does some reduction keep this axis?  Then its accumulators lie along it (a column reduction).
-bool is_column_axis(const KernelSchedule& schedule, int axis);
+bool is_column_axis(const StageSchedule& schedule, int axis);
 // Axes that no root joins, directly or through others, may use the same threads: each root runs
 // over axes of one group.  The group with the most work comes first.
-std::vector<std::vector<int>> find_axis_groups(const KernelSchedule& schedule,
+std::vector<std::vector<int>> find_axis_groups(const StageSchedule& schedule,
                                                const std::vector<AxisFacts>& facts);
 // Thread-index bits that belong to axes the root iterates over.
-unsigned owned_thread_bits(const KernelSchedule& schedule, const RootSpace& space);
+unsigned owned_thread_bits(const StageSchedule& schedule, const RootSpace& space);
 
 // Fill axes[*], loops (global order) and threads.
-void map_axes_host(const Graph& graph, KernelSchedule& schedule, int worker_threads);
-void map_axes_cuda(const Graph& graph, KernelSchedule& schedule);
+void map_axes_host(const Graph& graph, StageSchedule& schedule, int worker_threads);
+void map_axes_cuda(const Graph& graph, StageSchedule& schedule);
 // Block counts of the grid's axes; a ragged symbolic extent needs a derived symbol.
-void count_blocks(KernelSchedule& schedule, SymbolTable& symbols);
+void count_blocks(StageSchedule& schedule, SymbolTable& symbols);
 
 }  // namespace stitch

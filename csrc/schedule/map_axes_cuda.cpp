@@ -28,11 +28,13 @@ std::vector<int> order_axes(const std::vector<AxisFacts>& facts, const std::vect
 
 struct Mapper {
   const Graph& graph;
-  KernelSchedule& schedule;
+  StageSchedule& schedule;
   std::vector<AxisFacts> facts;
   std::vector<int> order;  // outermost first, the contiguous axis last
-  int free_threads = kBlockThreads;
+  int free_threads = block_threads(kBlockThreads);
   int used_bits = 0;
+
+  int block_threads(int wanted) const { return std::max(wanted, schedule.bounds.least); }
 
   MappedAxis& axis(int a) { return schedule.axes[a]; }
 
@@ -99,7 +101,8 @@ struct Mapper {
         if (exact) mapped.serial = *exact;
       }
     }
-    schedule.threads = std::max(threads, kWarp);
+    // Threads that no axis uses repeat what others do, and do not store.
+    schedule.threads = block_threads(std::max(threads, kWarp));
     for (int a : order) {
       const MappedAxis& mapped = schedule.axes[a];
       if (!mapped.serial.is(1) || mapped.serial_at_run_time)
@@ -164,7 +167,7 @@ struct Mapper {
     const int64_t per_thread = 2 * axis(contiguous).vector;
     const uint64_t wanted = static_cast<uint64_t>(std::max<int64_t>(1, inside / per_thread));
     const int block =
-        static_cast<int>(std::clamp<uint64_t>(std::bit_ceil(wanted), kWarp, schedule.most_threads));
+        static_cast<int>(std::clamp<uint64_t>(std::bit_ceil(wanted), kWarp, schedule.bounds.most));
     free_threads = block;
     assign(contiguous, block);
     for (size_t i = order.size(); i-- > 0;) {
@@ -179,7 +182,7 @@ struct Mapper {
     }
     // Pack rows while every multiprocessor still gets a block.
     const int threads_so_far = 1 << used_bits;
-    free_threads = std::max(1, kBlockThreads / threads_so_far);
+    free_threads = std::max(1, block_threads(kBlockThreads) / threads_so_far);
     while (free_threads > 1 && blocks / free_threads < schedule.device->multiprocessors &&
            threads_so_far * free_threads > kWarp) {
       free_threads /= 2;
@@ -200,7 +203,7 @@ struct Mapper {
                                    schedule.device->multiprocessors) {
       lanes.vector /= 2;
     }
-    free_threads = std::min(kColumnThreads, schedule.most_threads);
+    free_threads = std::min(block_threads(kColumnThreads), schedule.bounds.most);
     assign(contiguous, kWarp);
     for (size_t i = 0; i < order.size(); ++i) {
       const int a = order[i];
@@ -212,7 +215,7 @@ struct Mapper {
 
 }  // namespace
 
-void map_axes_cuda(const Graph& graph, KernelSchedule& schedule) {
+void map_axes_cuda(const Graph& graph, StageSchedule& schedule) {
   Mapper mapper{graph, schedule, find_axis_facts(graph, schedule), {}};
   const std::vector<AxisFacts>& facts = mapper.facts;
   std::vector<int> all_loops;

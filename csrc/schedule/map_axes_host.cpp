@@ -34,7 +34,7 @@ void put_in_grid(MappedAxis& axis, int64_t tile) {
 // Puts the axes read at fixed indices inside the vectorised loop, so that all indices share what is
 // evaluated at the fixed ones; answers how many iterations they make.  Accumulators that lie along
 // such an axis would not vectorise.
-int64_t unroll_pieces(KernelSchedule& schedule, const std::vector<AxisFacts>& facts,
+int64_t unroll_pieces(StageSchedule& schedule, const std::vector<AxisFacts>& facts,
                       std::vector<int>& order) {
   int64_t trips = 1;
   for (int a : order) {
@@ -50,7 +50,7 @@ int64_t unroll_pieces(KernelSchedule& schedule, const std::vector<AxisFacts>& fa
 
 }  // namespace
 
-void map_axes_host(const Graph& graph, KernelSchedule& schedule, int worker_threads) {
+void map_axes_host(const Graph& graph, StageSchedule& schedule, int worker_threads) {
   const std::vector<AxisFacts> facts = find_axis_facts(graph, schedule);
   std::vector<int> order(facts.size());
   std::iota(order.begin(), order.end(), 0);

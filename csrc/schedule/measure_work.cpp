@@ -7,7 +7,8 @@
 
 #include "schedule/map_axes.h"
 #include "schedule/place_values.h"
-#include "schedule/schedule_kernel.h"
+#include "schedule/reduction_arrays.h"
+#include "schedule/schedule_stage.h"
 
 namespace stitch {
 namespace {
@@ -24,8 +25,8 @@ double blocks_along(const Graph& graph, const MappedAxis& mapped) {
 
 // Bytes that pass between two uses of a value in the leaves of `blocks`: one iteration of the loops
 // they share, over all buffers of the kernel, in every block that runs at the time.
-double reuse_distance(const Graph& graph, const PlannedKernel& kernel,
-                      const KernelSchedule& schedule, const std::vector<int>& blocks) {
+double reuse_distance(const Graph& graph, const PlannedStage& stage, const StageSchedule& schedule,
+                      const std::vector<int>& blocks) {
   const int shared = common_block(schedule, blocks);
   double elements = schedule.threads;
   bool below = false;
@@ -47,17 +48,17 @@ double reuse_distance(const Graph& graph, const PlannedKernel& kernel,
   }
   constexpr double kElementBytes = 4;
   return elements * running * kElementBytes *
-         static_cast<double>(kernel.loads.size() + kernel.stores.size());
+         static_cast<double>(stage.loads.size() + stage.stores.size());
 }
 
 // Loads of the first pass come from memory; later ones do unless the cache still holds them.
-void add_memory(const Graph& graph, const PlannedKernel& kernel, const KernelSchedule& schedule,
-                KernelWork& work) {
+void add_memory(const Graph& graph, const PlannedStage& stage, const StageSchedule& schedule,
+                StageWork& work) {
   // Of the last-level cache that a block can count on: a core's share, 0.6 of a GPU's L2.
   const double cache =
       static_cast<double>(schedule.device->l2_bytes) * (schedule.device->is_cuda ? 0.6 : 0.25);
   std::map<NodeId, std::vector<int>> passes;
-  for (const LeafUse& leaf : find_leaf_uses(graph, find_loads(graph, kernel), schedule)) {
+  for (const LeafUse& leaf : find_leaf_uses(graph, find_loads(graph, stage), schedule)) {
     for (NodeId load : leaf.loads) passes[load].push_back(leaf.block);
   }
   for (const auto& [load, blocks] : passes) {
@@ -65,18 +66,18 @@ void add_memory(const Graph& graph, const PlannedKernel& kernel, const KernelSch
                          info(graph[load].type.dtype).bytes;
     const double again = bytes * static_cast<double>(blocks.size() - 1);
     const bool cached =
-        blocks.size() > 1 && reuse_distance(graph, kernel, schedule, blocks) <= cache;
+        blocks.size() > 1 && reuse_distance(graph, stage, schedule, blocks) <= cache;
     work.dram_bytes += bytes + (cached ? 0 : again);
     work.cache_bytes += cached ? again : 0;
   }
-  for (NodeId store : kernel.stores) {
+  for (NodeId store : stage.stores) {
     work.dram_bytes +=
         hint(graph, element_count(graph[store].type.shape)) * info(graph[store].type.dtype).bytes;
   }
 }
 
 // Elements a node is evaluated at: loop-invariant ones are evaluated once.
-double count_elements(const Graph& graph, const KernelSchedule& schedule, const Index& index) {
+double count_elements(const Graph& graph, const StageSchedule& schedule, const Index& index) {
   std::vector<VarId> leaves;
   for (const IndexExpr& dim : index) schedule.accesses.vars.collect(dim, leaves);
   std::sort(leaves.begin(), leaves.end());
@@ -90,8 +91,8 @@ double count_elements(const Graph& graph, const KernelSchedule& schedule, const 
 }
 
 // A root that lacks an axis of the grid or of the threads is computed once per block or thread.
-void add_root(const Graph& graph, const PlannedKernel& kernel, const KernelSchedule& schedule,
-              const RootSpace& space, KernelWork& work) {
+void add_root(const Graph& graph, const PlannedStage& stage, const StageSchedule& schedule,
+              const RootSpace& space, StageWork& work) {
   double iterations = 1, block_copies = 1;
   for (const MappedAxis& mapped : schedule.axes) {
     if (role_of(space, mapped.axis) == Role::kAbsent) {
@@ -111,7 +112,7 @@ void add_root(const Graph& graph, const PlannedKernel& kernel, const KernelSched
     const CostClass cost = info(graph[node]).cost;
     const double weight = cost == CostClass::kFree ? 0 : cost == CostClass::kHeavy ? 8 : 1;
     (cost >= CostClass::kSpecial ? work.specials : work.operations) += count * weight;
-    if (std::count(kernel.loads.begin(), kernel.loads.end(), node)) {
+    if (std::count(stage.loads.begin(), stage.loads.end(), node)) {
       work.cache_bytes += count / copies * (block_copies - 1) * info(graph[node].type.dtype).bytes;
     }
   }
@@ -120,23 +121,28 @@ void add_root(const Graph& graph, const PlannedKernel& kernel, const KernelSched
 
 }  // namespace
 
-KernelWork measure_work(const Graph& graph, const PlannedKernel& kernel,
-                        const KernelSchedule& schedule) {
-  KernelWork work;
+StageWork measure_work(const Graph& graph, const PlannedStage& stage,
+                       const StageSchedule& schedule) {
+  StageWork work;
   work.threads = schedule.threads;
-  add_memory(graph, kernel, schedule, work);
+  add_memory(graph, stage, schedule, work);
   for (const MappedAxis& mapped : schedule.axes) work.blocks *= blocks_along(graph, mapped);
   for (const RootSpace& space : schedule.spaces.roots)
-    add_root(graph, kernel, schedule, space, work);
+    add_root(graph, stage, schedule, space, work);
   return work;
 }
 
-Verdict check_statements(const KernelSchedule& schedule) {
-  constexpr int64_t kMostStatements = 600;
-  int64_t statements = 0;
+int count_statements(const StageSchedule& schedule) {
+  int statements = 0;
   for (const auto& [root, values] : schedule.accesses.evaluated) {
-    statements += static_cast<int64_t>(values.size()) + 1;
+    statements += static_cast<int>(values.size()) + 1;
   }
+  return statements;
+}
+
+Verdict check_statements(const StageSchedule& schedule) {
+  constexpr int kMostStatements = 600;
+  const int statements = count_statements(schedule);
   if (schedule.spaces.roots.size() < 2 || statements <= kMostStatements) return Verdict::yes();
   return Verdict::no(kRuleLongKernel, "the kernel would have " + std::to_string(statements) +
                                           " statements, more than " +
@@ -144,13 +150,31 @@ Verdict check_statements(const KernelSchedule& schedule) {
                                           " that compile in reasonable time");
 }
 
-Verdict check_arguments(const PlannedKernel& kernel) {
-  constexpr size_t kMostPointers = 480;  // 8 bytes each; the rest is for sizes and the error flag
-  const size_t pointers = kernel.loads.size() + kernel.stores.size();
-  if (kernel.roots.size() < 2 || pointers <= kMostPointers) return Verdict::yes();
+Verdict check_arguments(const PlannedStage& stage) {
+  const size_t pointers = stage.loads.size() + stage.stores.size();
+  if (stage.roots.size() < 2 || pointers <= kMostPointers) return Verdict::yes();
   return Verdict::no(kRuleManyArguments, "the kernel would have " + std::to_string(pointers) +
                                              " tensors; a launch takes " +
                                              std::to_string(kMostPointers));
+}
+
+StageScore score_stage(const Graph& graph, const PlannedStage& stage, const DeviceSpec& device,
+                       int worker_threads) {
+  StageScore score;
+  score.verdict = check_arguments(stage);
+  if (!score.verdict) return score;
+  SpacesOrNot found = find_spaces(graph, stage.roots, find_loads(graph, stage));
+  score.verdict = found.verdict;
+  if (!score.verdict) return score;
+  SymbolTable symbols = graph.symbols;
+  const StageSchedule schedule = schedule_stage(graph, stage, device, worker_threads, symbols);
+  score.verdict = check_arrays(graph, schedule);
+  if (score.verdict) score.verdict = check_statements(schedule);
+  if (!score.verdict) return score;
+  score.estimate = estimate_stage(measure_work(graph, stage, schedule), device, worker_threads);
+  score.us = estimate_us(score.estimate, device);
+  score.statements = count_statements(schedule);
+  return score;
 }
 
 }  // namespace stitch

@@ -1,23 +1,23 @@
-// KernelSchedule -> KernelWork: the numbers its predicted time follows from.
+// StageSchedule -> StageWork: the numbers its predicted time follows from.
 #pragma once
 
 #include "base/verdict.h"
-#include "cost/estimate_kernel.h"
-#include "schedule/kernel_schedule.h"
+#include "plan/plan_stitches.h"
+#include "schedule/stage_schedule.h"
 
 namespace stitch {
 
-KernelWork measure_work(const Graph& graph, const PlannedKernel& kernel,
-                        const KernelSchedule& schedule);
-
-inline constexpr int kRuleLongKernel = 24;
+StageWork measure_work(const Graph& graph, const PlannedStage& stage,
+                       const StageSchedule& schedule);
 
 // Compile time grows faster than the text (NVRTC 13: 0.6 s for 1,000 statements, 3.6 s for 4,000).
-Verdict check_statements(const KernelSchedule& schedule);
+int count_statements(const StageSchedule& schedule);
+Verdict check_statements(const StageSchedule& schedule);
 
-inline constexpr int kRuleManyArguments = 25;
+Verdict check_arguments(const PlannedStage& stage);
 
-// A launch carries 4 KiB of arguments on every architecture we name (CUDA programming guide).
-Verdict check_arguments(const PlannedKernel& kernel);
+// What the planner asks of a candidate: its checks, and the time of the schedule it would get.
+StageScore score_stage(const Graph& graph, const PlannedStage& stage, const DeviceSpec& device,
+                       int worker_threads);
 
 }  // namespace stitch

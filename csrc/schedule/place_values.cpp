@@ -16,7 +16,7 @@ constexpr int64_t kHostTotalBytes = 512 << 10;
 constexpr int64_t kWorkingRegisters = 24;
 constexpr int64_t kMaxRegisters = 255;
 
-std::vector<LeafUse> list_leaves(const KernelSchedule& schedule) {
+std::vector<LeafUse> list_leaves(const StageSchedule& schedule) {
   std::vector<LeafUse> leaves;
   auto visit = [&](auto& self, int block) -> void {
     for (const LoopBlock::Item& item : schedule.blocks[block].items) {
@@ -31,7 +31,7 @@ std::vector<LeafUse> list_leaves(const KernelSchedule& schedule) {
 struct Placer {
   const Graph& graph;
   const std::vector<bool>& is_load;
-  KernelSchedule& schedule;
+  StageSchedule& schedule;
 
   bool evaluates(const LeafUse& leaf, NodeId value) const {
     for (NodeId root : leaf.roots) {
@@ -195,7 +195,7 @@ struct Placer {
 
 }  // namespace
 
-std::optional<int64_t> trip_count(const KernelSchedule& schedule, int loop) {
+std::optional<int64_t> trip_count(const StageSchedule& schedule, int loop) {
   const LoopSpec& spec = schedule.loops[loop];
   const MappedAxis& axis = schedule.axes[spec.axis];
   if (spec.level == LoopSpec::Level::kVector) return axis.vector;
@@ -205,7 +205,7 @@ std::optional<int64_t> trip_count(const KernelSchedule& schedule, int loop) {
   return axis.serial.value();
 }
 
-std::vector<int> block_path(const KernelSchedule& schedule, int block) {
+std::vector<int> block_path(const StageSchedule& schedule, int block) {
   std::vector<int> path;
   auto search = [&](auto& self, int at) -> bool {
     path.push_back(at);
@@ -220,7 +220,7 @@ std::vector<int> block_path(const KernelSchedule& schedule, int block) {
   return path;
 }
 
-int common_block(const KernelSchedule& schedule, const std::vector<int>& blocks) {
+int common_block(const StageSchedule& schedule, const std::vector<int>& blocks) {
   std::vector<int> common = block_path(schedule, blocks.front());
   for (int block : blocks) {
     std::vector<int> path = block_path(schedule, block);
@@ -231,7 +231,7 @@ int common_block(const KernelSchedule& schedule, const std::vector<int>& blocks)
   return common.back();
 }
 
-std::vector<int> array_loops(const KernelSchedule& schedule, NodeId value, int declared_in,
+std::vector<int> array_loops(const StageSchedule& schedule, NodeId value, int declared_in,
                              int made_in) {
   std::set<int> atoms;
   for (const auto& [root, values] : schedule.accesses.evaluated) {
@@ -261,7 +261,7 @@ std::vector<int> array_loops(const KernelSchedule& schedule, NodeId value, int d
 }
 
 std::vector<LeafUse> find_leaf_uses(const Graph& graph, const std::vector<bool>& is_load,
-                                    const KernelSchedule& schedule) {
+                                    const StageSchedule& schedule) {
   std::vector<LeafUse> leaves = list_leaves(schedule);
   std::set<NodeId> made;
   for (LeafUse& leaf : leaves) {
@@ -288,7 +288,7 @@ std::vector<LeafUse> find_leaf_uses(const Graph& graph, const std::vector<bool>&
   return leaves;
 }
 
-void place_values(const Graph& graph, const std::vector<bool>& is_load, KernelSchedule& schedule) {
+void place_values(const Graph& graph, const std::vector<bool>& is_load, StageSchedule& schedule) {
   Placer{graph, is_load, schedule}.run();
 }
 

@@ -5,12 +5,12 @@
 #include <optional>
 #include <set>
 
-#include "schedule/kernel_schedule.h"
+#include "schedule/stage_schedule.h"
 
 namespace stitch {
 
 // Fills schedule.kept_on_chip.
-void place_values(const Graph& graph, const std::vector<bool>& is_load, KernelSchedule& schedule);
+void place_values(const Graph& graph, const std::vector<bool>& is_load, StageSchedule& schedule);
 
 // What each leaf block loads and evaluates under the schedule's placement.
 struct LeafUse {
@@ -21,17 +21,17 @@ struct LeafUse {
   std::set<NodeId> made;    // kept values made here
 };
 std::vector<LeafUse> find_leaf_uses(const Graph& graph, const std::vector<bool>& is_load,
-                                    const KernelSchedule& schedule);
+                                    const StageSchedule& schedule);
 
 // Trips of a loop per thread; nothing when only known at run time.
-std::optional<int64_t> trip_count(const KernelSchedule& schedule, int loop);
+std::optional<int64_t> trip_count(const StageSchedule& schedule, int loop);
 // The loops a value's array is indexed by: those between the block where it is declared and the
 // block where it is made, on axes it depends on.
-std::vector<int> array_loops(const KernelSchedule& schedule, NodeId value, int declared_in,
+std::vector<int> array_loops(const StageSchedule& schedule, NodeId value, int declared_in,
                              int made_in);
 // The innermost block that holds all of `blocks`.
-int common_block(const KernelSchedule& schedule, const std::vector<int>& blocks);
+int common_block(const StageSchedule& schedule, const std::vector<int>& blocks);
 // Blocks from the body to `block`.
-std::vector<int> block_path(const KernelSchedule& schedule, int block);
+std::vector<int> block_path(const StageSchedule& schedule, int block);
 
 }  // namespace stitch

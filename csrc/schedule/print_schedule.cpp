@@ -1,6 +1,6 @@
 #include <sstream>
 
-#include "schedule/kernel_schedule.h"
+#include "schedule/stage_schedule.h"
 
 namespace stitch {
 
@@ -24,7 +24,7 @@ const char* to_string(Scheme scheme) {
   return "";
 }
 
-std::string to_string(const KernelSchedule& schedule, const Graph& graph) {
+std::string to_string(const StageSchedule& schedule, const Graph& graph) {
   std::ostringstream out;
   out << "grid " << to_string(schedule.grid) << " threads " << schedule.threads << " shared "
       << schedule.shared_bytes << "\n";

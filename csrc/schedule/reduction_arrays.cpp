@@ -7,7 +7,7 @@
 
 namespace stitch {
 
-std::vector<int> kept_blocks_below(const KernelSchedule& schedule, NodeId root, int block) {
+std::vector<int> kept_blocks_below(const StageSchedule& schedule, NodeId root, int block) {
   std::vector<int> kept;
   bool below = false;
   for (int at : path_to(schedule, root)) {
@@ -19,7 +19,7 @@ std::vector<int> kept_blocks_below(const KernelSchedule& schedule, NodeId root, 
   return kept;
 }
 
-int finish_block(const KernelSchedule& schedule, NodeId root) {
+int finish_block(const StageSchedule& schedule, NodeId root) {
   int finished_in = 0;
   for (int block : path_to(schedule, root)) {
     const int loop = schedule.blocks[block].loop;
@@ -29,7 +29,7 @@ int finish_block(const KernelSchedule& schedule, NodeId root) {
   return finished_in;
 }
 
-int home_block(const KernelSchedule& schedule, NodeId root) {
+int home_block(const StageSchedule& schedule, NodeId root) {
   std::vector<int> blocks;
   for (const auto& [reader, reductions] : schedule.spaces.depends) {
     if (reductions.count(root)) blocks.push_back(path_to(schedule, reader).back());
@@ -44,7 +44,7 @@ namespace {
 constexpr int64_t kHostBytes = 256 << 10;  // of one array on a worker's stack, within its L2 cache
 constexpr int64_t kCudaElements = 64;      // of one array in a thread's registers
 
-Verdict check_array(const Graph& graph, const KernelSchedule& schedule, NodeId root, int block) {
+Verdict check_array(const Graph& graph, const StageSchedule& schedule, NodeId root, int block) {
   int64_t elements = 1;
   const std::string what = std::string("the result of ") + info(graph[root]).name;
   for (int kept : kept_blocks_below(schedule, root, block)) {
@@ -70,7 +70,7 @@ Verdict check_array(const Graph& graph, const KernelSchedule& schedule, NodeId r
 
 }  // namespace
 
-Verdict check_arrays(const Graph& graph, const KernelSchedule& schedule) {
+Verdict check_arrays(const Graph& graph, const StageSchedule& schedule) {
   for (const RootSpace& space : schedule.spaces.roots) {
     if (family(graph[space.root]) != Family::kReduce) continue;
     for (int block : {finish_block(schedule, space.root), home_block(schedule, space.root)}) {

@@ -12,10 +12,7 @@ namespace {
 std::vector<KernelSource> emit(const Planned& planned, const LoweringOptions& options = {}) {
   std::vector<KernelSource> sources;
   for (size_t k = 0; k < planned.plan.kernels.size(); ++k) {
-    const PlannedKernel& kernel = planned.plan.kernels[k];
-    const LoweredKernel lowered =
-        lower_kernel(planned.graph, kernel, planned.schedules[k], options);
-    sources.push_back(emit_kernel(planned.graph, kernel, planned.schedules[k], lowered, options));
+    sources.push_back(emit_planned(planned, k, options));
   }
   return sources;
 }

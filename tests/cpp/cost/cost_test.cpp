@@ -32,17 +32,17 @@ TEST(DeviceSpec, AnUnknownNameListsTheKnownOnes) {
 class Estimates : public testing::TestWithParam<const char*> {
  protected:
   const DeviceSpec& device = device_spec(GetParam());
-  double us(const KernelWork& work, int workers = 4) const {
-    return estimate_us(work, device, workers);
+  double us(const StageWork& work, int workers = 4) const {
+    return estimate_us(estimate_stage(work, device, workers), device);
   }
   // Enough blocks and threads to use the whole device.
-  KernelWork full() const { return {1e8, 0, 0, 0, 1e5, device.is_cuda ? 256 : 1}; }
+  StageWork full() const { return {1e8, 0, 0, 0, 1e5, device.is_cuda ? 256 : 1}; }
 };
 
 TEST_P(Estimates, GrowWithEveryKindOfWork) {
-  for (double KernelWork::* term : {&KernelWork::dram_bytes, &KernelWork::cache_bytes,
-                                    &KernelWork::operations, &KernelWork::specials}) {
-    KernelWork work = full();
+  for (double StageWork::* term : {&StageWork::dram_bytes, &StageWork::cache_bytes,
+                                   &StageWork::operations, &StageWork::specials}) {
+    StageWork work = full();
     double before = us(work);
     for (double amount : {1e7, 1e9, 1e11}) {
       work.*term += amount;
@@ -54,26 +54,26 @@ TEST_P(Estimates, GrowWithEveryKindOfWork) {
 }
 
 TEST_P(Estimates, AreNeverBelowALaunch) {
-  KernelWork nothing;
+  StageWork nothing;
   nothing.threads = full().threads;
   EXPECT_GE(us(nothing), device.launch_us);
 }
 
 TEST_P(Estimates, MemoryAndArithmeticOverlap) {
-  KernelWork both = full();
+  StageWork both = full();
   const double memory_us = us(both);
   both.operations = 1;
   EXPECT_DOUBLE_EQ(us(both), memory_us);
 }
 
 TEST_P(Estimates, TooFewBlocksTakeLonger) {
-  KernelWork narrow = full();
+  StageWork narrow = full();
   narrow.blocks = 1;
   EXPECT_GT(us(narrow), 2 * us(full()));
 }
 
 TEST_P(Estimates, CachedBytesAreCheaperThanDram) {
-  KernelWork dram = full(), cache = full();
+  StageWork dram = full(), cache = full();
   dram.dram_bytes += 1e8;
   cache.cache_bytes += 1e8;
   EXPECT_LT(us(cache), us(dram));
@@ -84,16 +84,18 @@ INSTANTIATE_TEST_SUITE_P(Devices, Estimates, testing::Values("cpu", "a100", "h20
 
 TEST(EstimateHost, MoreWorkersAreFasterWhenThereAreBlocksForThem) {
   const DeviceSpec& cpu = device_spec("cpu");
-  KernelWork work{1e8, 0, 0, 0, 64, 1};
-  EXPECT_LT(estimate_us(work, cpu, 8), estimate_us(work, cpu, 2));
+  StageWork work{1e8, 0, 0, 0, 64, 1};
+  EXPECT_LT(estimate_us(estimate_stage(work, cpu, 8), cpu),
+            estimate_us(estimate_stage(work, cpu, 2), cpu));
   work.blocks = 9;  // the ninth block makes a second wave of eight workers
-  EXPECT_GT(estimate_us(work, cpu, 8), 1.5 * (estimate_us({1e8, 0, 0, 0, 8, 1}, cpu, 8) - 1));
+  EXPECT_GT(estimate_us(estimate_stage(work, cpu, 8), cpu),
+            1.5 * (estimate_us(estimate_stage({1e8, 0, 0, 0, 8, 1}, cpu, 8), cpu) - 1));
 }
 
 TEST(EstimateCuda, TheHopperCopyRateIsTheMeasuredOne) {
   const DeviceSpec& h200 = device_spec("h200");
-  const KernelWork copy{4.3e9, 0, 0, 0, 132 * 8 * 1000, 256};
-  EXPECT_NEAR(estimate_us(copy, h200, 1), 1000 + h200.launch_us, 1);
+  const StageWork copy{4.3e9, 0, 0, 0, 132 * 8 * 1000, 256};
+  EXPECT_NEAR(estimate_us(estimate_stage(copy, h200, 1), h200), 1000 + h200.launch_us, 1);
 }
 
 }  // namespace

@@ -83,6 +83,7 @@ class FakeFrame : public Frame {
     }
   }
   void* stream() override { return reinterpret_cast<void*>(7); }
+  void* barrier() override { return &counter_; }
 
   std::vector<std::string> log;
   int64_t slab_bytes = 0;
@@ -97,6 +98,7 @@ class FakeFrame : public Frame {
   std::vector<int64_t> symbols_;
   std::vector<std::shared_ptr<std::vector<float>>> memory_;
   std::vector<float> slab_;
+  uint32_t counter_ = 0;
   std::map<BufferId, int64_t> offsets_;
 };
 
@@ -136,7 +138,8 @@ struct FakePlan {
     const TensorType type = graph[x].type;
     const NodeId y = add_node(OpKind::k_relu, {x}, contiguous_type(type.dtype, type.shape));
     const int kernel = static_cast<int>(plan.kernels.size());
-    plan.kernels.push_back({{y}, {y}, {x}, {y}});
+    plan.kernels.push_back({{{kernel}}});
+    plan.stages.push_back({{y}, {y}, {x}, {y}});
     plan.steps.push_back({PlanStep::Kind::kKernel, kernel, NodeId()});
     KernelSource source;
     source.name = "relu_" + std::to_string(kernel);

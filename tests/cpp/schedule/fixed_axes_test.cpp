@@ -58,14 +58,12 @@ std::vector<std::string> kept(const Planned& planned) {
 }
 
 int64_t bytes_of(const Planned& planned) {
-  return planned_bytes(planned.graph, planned.plan.kernels[0], planned.only());
+  return planned_bytes(planned.graph, planned.plan.stages[0], planned.only());
 }
 
 std::string text_of(const std::string& text, const std::string& target) {
   const Planned planned = schedule_together(text, target);
-  const PlannedKernel& kernel = planned.plan.kernels[0];
-  const LoweredKernel lowered = lower_kernel(planned.graph, kernel, planned.only(), {});
-  return emit_kernel(planned.graph, kernel, planned.only(), lowered, {}).text;
+  return emit_planned(planned, 0).text;
 }
 
 int count_in(const std::string& text, const std::string& pattern) {
@@ -78,7 +76,7 @@ using Ops = std::vector<std::string>;
 
 TEST(PieceAxes, OneThreadHoldsTheHalvesThatARotationSwaps) {
   for (const char* text : {kSwapPairs, kSwapQuarters}) {
-    const KernelSchedule s = schedule_together(text, "h200").only();
+    const StageSchedule s = schedule_together(text, "h200").only();
     const std::set<int> pieces = find_piece_axes(parse_graph(text), s);
     ASSERT_FALSE(pieces.empty());
     for (int a : pieces) {
@@ -104,7 +102,7 @@ TEST(PieceAxes, ALongAxisKeepsItsThreads) {
 
 TEST(FixedAxes, AreTheAtomsThatStandStill) {
   const Planned planned = schedule_together(kSwapQuarters, "h200");
-  const KernelSchedule& s = planned.only();
+  const StageSchedule& s = planned.only();
   const Index& made = s.kept_on_chip.begin()->second;
   EXPECT_EQ(find_fixed_axes(s, s.accesses.vars, made, made), FixedAxes{});
   Index past = made;

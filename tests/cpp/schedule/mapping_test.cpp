@@ -22,17 +22,17 @@ std::string column_sum(const std::string& type) {
   return "%x = input : " + type + "\n%y = sum(%x){axes=[0]}\noutputs (%y)\n";
 }
 
-KernelSchedule schedule(const std::string& text, const char* target = "h200") {
+StageSchedule schedule(const std::string& text, const char* target = "h200") {
   return schedule_together(text, target).only();
 }
 
-const MappedAxis& last_axis(const KernelSchedule& schedule) { return schedule.axes.back(); }
+const MappedAxis& last_axis(const StageSchedule& schedule) { return schedule.axes.back(); }
 
 // What the emitter relies on, for shapes small and large, prime and symbolic.
 class MappingRules : public testing::TestWithParam<std::string> {};
 
 TEST_P(MappingRules, HoldOnCuda) {
-  const KernelSchedule s = schedule(GetParam());
+  const StageSchedule s = schedule(GetParam());
   int64_t product = 1;
   int used_bits = 0;
   for (const MappedAxis& axis : s.axes) {
@@ -62,7 +62,7 @@ TEST_P(MappingRules, HoldOnCuda) {
 }
 
 TEST_P(MappingRules, HoldOnTheHost) {
-  const KernelSchedule s = schedule(GetParam(), "cpu");
+  const StageSchedule s = schedule(GetParam(), "cpu");
   EXPECT_EQ(s.threads, 1);
   EXPECT_EQ(s.shared_bytes, 0);
   for (const MappedAxis& axis : s.axes) {
@@ -77,7 +77,7 @@ TEST_P(MappingRules, HoldOnTheHost) {
 
 TEST_P(MappingRules, NoReducedAxisIsCutIntoBlocks) {
   for (const char* target : {"cpu", "h200"}) {
-    const KernelSchedule s = schedule(GetParam(), target);
+    const StageSchedule s = schedule(GetParam(), target);
     for (const MappedAxis& axis : s.axes) {
       for (const RootSpace& space : s.spaces.roots) {
         const bool is_reduced = role_of(space, axis.axis) == Role::kReduced;
@@ -114,7 +114,7 @@ TEST(MapAxesCuda, TheWidthDividesTheContiguousExtent) {
 }
 
 TEST(MapAxesCuda, ThePartsOfAMixedKernelFollowTheHeaviestAccess) {
-  const KernelSchedule s = schedule(R"(
+  const StageSchedule s = schedule(R"(
     %x = input : bf16[4096,1024]
     %w = input : f32[1024]
     %y = mul(%x, cast(%w) : bf16)
@@ -124,19 +124,19 @@ TEST(MapAxesCuda, ThePartsOfAMixedKernelFollowTheHeaviestAccess) {
 }
 
 TEST(MapAxesCuda, ShortRowsArePackedIntoABlock) {
-  const KernelSchedule s = schedule(row_softmax("f32[65536,64]"));
+  const StageSchedule s = schedule(row_softmax("f32[65536,64]"));
   EXPECT_EQ(s.threads, 256);
   EXPECT_EQ(s.axes[0].threads, 16) << "16 lanes of 4 elements a row";
   EXPECT_EQ(s.grid, Dim(4096));
 }
 
 TEST(MapAxesCuda, FewRowsAreNotPackedAtTheCostOfIdleMultiprocessors) {
-  const KernelSchedule s = schedule(row_softmax("f32[132,64]"));
+  const StageSchedule s = schedule(row_softmax("f32[132,64]"));
   EXPECT_EQ(s.axes[0].threads, 2) << "one warp holds two rows of 16 lanes";
 }
 
 TEST(MapAxesCuda, LongRowsTakeAWholeBlock) {
-  const KernelSchedule s = schedule(row_softmax("f32[512,65536]"));
+  const StageSchedule s = schedule(row_softmax("f32[512,65536]"));
   EXPECT_EQ(s.threads, 1024);
   EXPECT_EQ(s.axes[0].threads, 1);
   EXPECT_EQ(s.grid, Dim(512));
@@ -145,15 +145,15 @@ TEST(MapAxesCuda, LongRowsTakeAWholeBlock) {
 
 TEST(MapAxesCuda, RaggedRowsAreMarked) {
   EXPECT_TRUE(last_axis(schedule(row_softmax("f32[64,1024]"))).is_exact);
-  const KernelSchedule prime = schedule(row_softmax("f32[64,50257]"));
+  const StageSchedule prime = schedule(row_softmax("f32[64,50257]"));
   EXPECT_FALSE(last_axis(prime).is_exact);
-  const KernelSchedule dynamic = schedule(row_softmax("f32[64,s1]"));
+  const StageSchedule dynamic = schedule(row_softmax("f32[64,s1]"));
   EXPECT_TRUE(last_axis(dynamic).serial_at_run_time);
   EXPECT_FALSE(last_axis(dynamic).is_exact);
 }
 
 TEST(MapAxesCuda, ColumnSumsKeepLanesOnColumns) {
-  const KernelSchedule s = schedule(column_sum("f32[2048,8192]"));
+  const StageSchedule s = schedule(column_sum("f32[2048,8192]"));
   EXPECT_EQ(s.axes[1].threads, 32);
   EXPECT_EQ(s.axes[1].thread_shift, 0);
   EXPECT_TRUE(s.axes[1].in_grid);
@@ -170,7 +170,7 @@ TEST(MapAxesCuda, AxesThatNoRootJoinsShareThreads) {
     outputs (%rows, %w)
   )",
                                             "h200");
-  const KernelSchedule& s = planned.only();
+  const StageSchedule& s = planned.only();
   const auto groups = find_axis_groups(s, find_axis_facts(planned.graph, s));
   ASSERT_EQ(groups.size(), 2u);
   EXPECT_EQ(groups[0].size(), 2u) << "the most work comes first";
@@ -184,7 +184,7 @@ TEST(MapAxesCuda, AxesThatNoRootJoinsShareThreads) {
 
 TEST(MapAxesCuda, BlocksOfASymbolicExtentAreASymbol) {
   const Planned planned = schedule_together(pointwise("f32[s0]"), "h200");
-  const KernelSchedule& s = planned.only();
+  const StageSchedule& s = planned.only();
   EXPECT_FALSE(s.grid.is_constant());
   const int64_t tile = s.axes[0].tile.value();
   for (int64_t length : {int64_t{1}, tile - 1, tile, tile + 1}) {
@@ -199,7 +199,7 @@ TEST(MapAxesHost, BlocksAreCutForTheWorkers) {
 }
 
 TEST(MapAxesHost, TilesOfTheContiguousAxisKeepVectorsWhole) {
-  const KernelSchedule s = schedule(pointwise("f32[1000003]"), "cpu");
+  const StageSchedule s = schedule(pointwise("f32[1000003]"), "cpu");
   EXPECT_GT(s.grid.value(), 1);
   EXPECT_EQ(s.axes[0].tile.value() % 64, 0);
 }
@@ -220,7 +220,7 @@ TEST(MapAxesHost, LongSumsCascade) {
 }
 
 TEST(MapAxesHost, AccumulatorsOfColumnsStayInTheFirstCache) {
-  const KernelSchedule s = schedule(column_sum("f32[16384,65536]"), "cpu");
+  const StageSchedule s = schedule(column_sum("f32[16384,65536]"), "cpu");
   EXPECT_LE(s.axes[1].tile.value(), 16384);
   EXPECT_TRUE(check_arrays(parse_graph(column_sum("f32[16384,65536]")), s));
 }

@@ -1,5 +1,5 @@
 // Loop trees, values kept on chip, and the limits of arrays.
-#include "schedule/schedule_kernel.h"
+#include "schedule/schedule_stage.h"
 
 #include "plan/plan_graph.h"
 #include "schedule/build_loops.h"
@@ -10,7 +10,7 @@ namespace {
 
 // The loop tree on one line: "0{ amax } 0{ sum } 0{ div }", loops by their axis.
 std::string tree(const Planned& planned) {
-  const KernelSchedule& s = planned.only();
+  const StageSchedule& s = planned.only();
   auto show = [&](auto& self, int block) -> std::string {
     std::string text;
     for (const LoopBlock::Item& item : s.blocks[block].items) {
@@ -161,7 +161,7 @@ TEST(PlaceValues, ValuesReadAtSeveralIndicesAreNotKept) {
 TEST(PlannedBytes, CountBuffersOncePerPass) {
   auto bytes = [](const std::string& text, const char* target) {
     const Planned p = schedule_together(text, target);
-    return planned_bytes(p.graph, p.plan.kernels[0], p.only());
+    return planned_bytes(p.graph, p.plan.stages[0], p.only());
   };
   const int64_t row_bytes = 4096 * 1024 * 4;
   EXPECT_EQ(bytes(softmax("f32[4096,1024]"), "h200"), 2 * row_bytes) << "kept in registers";
@@ -177,7 +177,7 @@ TEST(PlannedBytes, AGatherCountsTheRowsItReads) {
     outputs (%y)
   )",
                                       "h200");
-  EXPECT_EQ(planned_bytes(p.graph, p.plan.kernels[0], p.only()), 128 * 8 + 2 * 128 * 64 * 4);
+  EXPECT_EQ(planned_bytes(p.graph, p.plan.stages[0], p.only()), 128 * 8 + 2 * 128 * 64 * 4);
 }
 
 // Row and column sums of one tensor: no axis can be cut into blocks, so one of the two results

@@ -1,8 +1,8 @@
-// KernelSchedule: how one planned kernel runs: a mapping of axes to levels and a tree of loops.
+// StageSchedule: how one planned stage runs: a mapping of axes to levels and a tree of loops.
 //
-// An axis index is  grid * tile + (serial * threads + thread) * vector + v.  All stages of a kernel
-// share the mapping, so a value is local unless a reduction crosses threads; a reduction combines
-// at the levels where its axes live: loops in a register or an array, lanes and warps by
+// An axis index is  grid * tile + (serial * threads + thread) * vector + v.  All roots of the
+// stage share the mapping, so a value is local unless a reduction crosses threads; a reduction
+// combines at the levels where its axes live: loops in a register or an array, lanes and warps by
 // all_reduce (DESIGN.md 3).  On the host there is one thread and the innermost loop is vectorised.
 #pragma once
 
@@ -39,7 +39,7 @@ struct LoopSpec {
 
 // A block of the loop tree: children and roots in order.  The roots of one leaf share its loops.
 struct LoopBlock {
-  int loop = -1;  // index into KernelSchedule::loops; -1: the kernel's body
+  int loop = -1;  // index into StageSchedule::loops; -1: the kernel's body
   struct Item {
     int block = -1;             // a nested block, or
     std::vector<NodeId> roots;  // roots evaluated here
@@ -52,7 +52,13 @@ const char* to_string(Scheme scheme);
 
 inline constexpr int kMostThreads = 1024;
 
-struct KernelSchedule {
+// Threads of a block, powers of two: fewer leave more registers to each; stages of one kernel have
+// blocks of one size.
+struct BlockBounds {
+  int least = 1, most = kMostThreads;
+};
+
+struct StageSchedule {
   const DeviceSpec* device = nullptr;
   Spaces spaces;
   Accesses accesses;
@@ -62,12 +68,12 @@ struct KernelSchedule {
   // Pointwise values kept in arrays between loop nests, with the index they are made at.
   std::map<NodeId, Index> kept_on_chip;
   int threads = 1;
-  int most_threads = kMostThreads;  // fewer where the compiled kernel spilled
+  BlockBounds bounds;  // most: fewer where the compiled kernel spilled
   Dim grid = 1;
   int shared_bytes = 0;
   std::map<NodeId, Scheme> schemes;  // per root and kept value
 };
 
-std::string to_string(const KernelSchedule& schedule, const Graph& graph);
+std::string to_string(const StageSchedule& schedule, const Graph& graph);
 
 }  // namespace stitch

@@ -1,4 +1,4 @@
-#include "schedule/schedule_kernel.h"
+#include "schedule/schedule_stage.h"
 
 #include <algorithm>
 
@@ -12,7 +12,7 @@ namespace {
 constexpr int kLaneBits = 5;
 
 // Thread-index bits a root is reduced over.
-int reduced_thread_bits(const KernelSchedule& schedule, const RootSpace& space) {
+int reduced_thread_bits(const StageSchedule& schedule, const RootSpace& space) {
   int bits = 0;
   for (const MappedAxis& mapped : schedule.axes) {
     if (role_of(space, mapped.axis) == Role::kReduced) {
@@ -22,7 +22,7 @@ int reduced_thread_bits(const KernelSchedule& schedule, const RootSpace& space) 
   return bits;
 }
 
-void name_schemes(const Graph& graph, const PlannedKernel& kernel, KernelSchedule& schedule) {
+void name_schemes(const Graph& graph, const PlannedStage& stage, StageSchedule& schedule) {
   for (const RootSpace& space : schedule.spaces.roots) {
     Scheme scheme = Scheme::kStore;
     if (family(graph[space.root]) == Family::kReduce) {
@@ -36,7 +36,7 @@ void name_schemes(const Graph& graph, const PlannedKernel& kernel, KernelSchedul
       const bool consumed =
           std::any_of(schedule.spaces.depends.begin(), schedule.spaces.depends.end(),
                       [&](const auto& reader) { return reader.second.count(space.root) > 0; });
-      const bool stored = std::count(kernel.stores.begin(), kernel.stores.end(), space.root) > 0;
+      const bool stored = std::count(stage.stores.begin(), stage.stores.end(), space.root) > 0;
       if (!consumed && stored && scheme == Scheme::kLocal) scheme = Scheme::kStore;
     }
     schedule.schemes[space.root] = scheme;
@@ -46,24 +46,24 @@ void name_schemes(const Graph& graph, const PlannedKernel& kernel, KernelSchedul
 
 }  // namespace
 
-std::vector<bool> find_loads(const Graph& graph, const PlannedKernel& kernel) {
+std::vector<bool> find_loads(const Graph& graph, const PlannedStage& stage) {
   std::vector<bool> is_load(graph.size(), false);
-  for (NodeId load : kernel.loads) is_load[load.index()] = true;
+  for (NodeId load : stage.loads) is_load[load.index()] = true;
   return is_load;
 }
 
-KernelSchedule schedule_kernel(const Graph& graph, const PlannedKernel& kernel,
-                               const DeviceSpec& device, int worker_threads, SymbolTable& symbols,
-                               int most_threads) {
-  KernelSchedule schedule;
+StageSchedule schedule_stage(const Graph& graph, const PlannedStage& stage,
+                             const DeviceSpec& device, int worker_threads, SymbolTable& symbols,
+                             const BlockBounds& bounds) {
+  StageSchedule schedule;
   schedule.device = &device;
-  schedule.most_threads = most_threads;
-  const std::vector<bool> is_load = find_loads(graph, kernel);
-  SpacesOrNot found = find_spaces(graph, kernel.roots, is_load);
-  STITCH_CHECK(found.verdict.ok, "a planned kernel cannot be scheduled: " << found.verdict.why);
+  schedule.bounds = bounds;
+  const std::vector<bool> is_load = find_loads(graph, stage);
+  SpacesOrNot found = find_spaces(graph, stage.roots, is_load);
+  STITCH_CHECK(found.verdict.ok, "a planned stage cannot be scheduled: " << found.verdict.why);
   schedule.spaces = std::move(found.spaces);
   schedule.accesses =
-      find_accesses(graph, schedule.spaces, is_load, {kernel.stores.begin(), kernel.stores.end()});
+      find_accesses(graph, schedule.spaces, is_load, {stage.stores.begin(), stage.stores.end()});
   for (const Axis& axis : find_axes(schedule.spaces, schedule.accesses)) {
     schedule.axes.push_back({.axis = axis, .tile = axis.extent});
   }
@@ -75,11 +75,26 @@ KernelSchedule schedule_kernel(const Graph& graph, const PlannedKernel& kernel,
   count_blocks(schedule, symbols);
   build_loops(graph, schedule);
   place_values(graph, is_load, schedule);
-  name_schemes(graph, kernel, schedule);
+  name_schemes(graph, stage, schedule);
   return schedule;
 }
 
-int64_t accessed_elements(const Graph& graph, const KernelSchedule& schedule, NodeId value) {
+void schedule_kernel(const Graph& graph, const StitchPlan& plan, size_t kernel,
+                     const DeviceSpec& device, int worker_threads, SymbolTable& symbols,
+                     int most_threads, std::vector<StageSchedule>& schedules) {
+  const std::vector<int> stages = plan.kernels[kernel].stages();
+  BlockBounds bounds{1, most_threads};
+  for (int s : stages) {
+    schedules[s] = schedule_stage(graph, plan.stages[s], device, worker_threads, symbols, bounds);
+  }
+  for (int s : stages) bounds.least = std::max(bounds.least, schedules[s].threads);
+  for (int s : stages) {
+    if (schedules[s].threads == bounds.least) continue;
+    schedules[s] = schedule_stage(graph, plan.stages[s], device, worker_threads, symbols, bounds);
+  }
+}
+
+int64_t accessed_elements(const Graph& graph, const StageSchedule& schedule, NodeId value) {
   double most = 0;
   const TensorType& type = graph[value].type;
   for (const Access& access : schedule.accesses.list) {
@@ -108,16 +123,16 @@ int64_t accessed_elements(const Graph& graph, const KernelSchedule& schedule, No
   return static_cast<int64_t>(std::min(most, all));
 }
 
-int64_t planned_bytes(const Graph& graph, const PlannedKernel& kernel,
-                      const KernelSchedule& schedule) {
-  const std::vector<bool> is_load = find_loads(graph, kernel);
+int64_t planned_bytes(const Graph& graph, const PlannedStage& stage,
+                      const StageSchedule& schedule) {
+  const std::vector<bool> is_load = find_loads(graph, stage);
   int64_t bytes = 0;
   for (const LeafUse& leaf : find_leaf_uses(graph, is_load, schedule)) {
     for (NodeId load : leaf.loads) {
       bytes += accessed_elements(graph, schedule, load) * info(graph[load].type.dtype).bytes;
     }
   }
-  for (NodeId store : kernel.stores) {
+  for (NodeId store : stage.stores) {
     bytes += graph.symbols.hint(element_count(graph[store].type.shape)) *
              info(graph[store].type.dtype).bytes;
   }

@@ -1,4 +1,4 @@
-#include "plan/join_kernels.h"
+#include "plan/join_stages.h"
 
 #include <algorithm>
 #include <map>
@@ -31,7 +31,7 @@ struct Unit {
 class Joiner {
  public:
   Joiner(const Graph& graph, const std::vector<NodeId>& roots, const Demands& demands,
-         const KernelJudge& judge)
+         const StageJudge& judge)
       : graph_(graph), demands_(demands), judge_(judge), levels_(find_levels(graph)) {
     unit_of_.assign(graph.size(), -1);
     for (int n = 0; n < graph.size(); ++n) {
@@ -54,8 +54,8 @@ class Joiner {
     }
   }
 
-  JoinedKernels finish() {
-    JoinedKernels out;
+  JoinedStages finish() {
+    JoinedStages out;
     out.cuts = find_cuts();
     std::map<int, int> kernel_of;
     for (int u : topological_order()) {
@@ -64,11 +64,10 @@ class Joiner {
         out.steps.push_back({PlanStep::Kind::kLibrary, -1, unit.call});
         continue;
       }
-      PlannedKernel kernel = describe(unit.roots);
-      if (kernel.stores.empty()) continue;
-      out.steps.push_back(
-          {PlanStep::Kind::kKernel, static_cast<int>(out.kernels.size()), NodeId()});
-      out.kernels.push_back(std::move(kernel));
+      PlannedStage stage = describe(unit.roots);
+      if (stage.stores.empty()) continue;
+      out.steps.push_back({PlanStep::Kind::kKernel, static_cast<int>(out.stages.size()), NodeId()});
+      out.stages.push_back(std::move(stage));
     }
     return out;
   }
@@ -121,8 +120,8 @@ class Joiner {
     }
   }
 
-  PlannedKernel describe(const std::vector<NodeId>& roots) const {
-    PlannedKernel kernel;
+  PlannedStage describe(const std::vector<NodeId>& roots) const {
+    PlannedStage stage;
     const std::set<NodeId> own(roots.begin(), roots.end());
     std::set<NodeId> nodes, loads;
     auto visit = [&](auto& self, NodeId id) -> void {
@@ -140,13 +139,13 @@ class Joiner {
     for (NodeId root : roots) visit(visit, root);
     for (NodeId root : roots) {
       const bool stored = demands_.is_demanded[root.index()] || is_read_outside(root, own);
-      if (stored) kernel.stores.push_back(root);
+      if (stored) stage.stores.push_back(root);
       // A pointwise root that nobody outside reads any more is evaluated where it is needed.
-      if (stored || family(graph_[root]) == Family::kReduce) kernel.roots.push_back(root);
+      if (stored || family(graph_[root]) == Family::kReduce) stage.roots.push_back(root);
     }
-    kernel.loads.assign(loads.begin(), loads.end());
-    kernel.nodes.assign(nodes.begin(), nodes.end());
-    return kernel;
+    stage.loads.assign(loads.begin(), loads.end());
+    stage.nodes.assign(nodes.begin(), nodes.end());
+    return stage;
   }
 
   bool is_read_outside(NodeId root, const std::set<NodeId>& own) const {
@@ -192,7 +191,7 @@ class Joiner {
     std::sort(roots.begin(), roots.end());
     const std::vector<int> saved = unit_of_;
     for (NodeId root : units_[b].roots) unit_of_[root.index()] = a;
-    KernelScore score = judge_(describe_joined(a, b, roots));
+    StageScore score = judge_(describe_joined(a, b, roots));
     const double apart_us = units_[a].us + units_[b].us;
     const double needed_us = least_gain_ * std::max(units_[a].us, units_[b].us);
     if (score.verdict && score.us + needed_us > apart_us) {
@@ -206,15 +205,15 @@ class Joiner {
     return score.verdict;
   }
 
-  PlannedKernel describe_joined(int a, int b, const std::vector<NodeId>& roots) {
+  PlannedStage describe_joined(int a, int b, const std::vector<NodeId>& roots) {
     // Readers of either are readers of the joined unit while it is described.
     std::set<int> saved = units_[a].read_by;
     units_[a].read_by.insert(units_[b].read_by.begin(), units_[b].read_by.end());
     units_[a].read_by.erase(a);
     units_[a].read_by.erase(b);
-    PlannedKernel kernel = describe(roots);
+    PlannedStage stage = describe(roots);
     units_[a].read_by = std::move(saved);
-    return kernel;
+    return stage;
   }
 
   void merge(int a, int b, std::vector<NodeId> roots, double us) {
@@ -343,7 +342,7 @@ class Joiner {
 
   const Graph& graph_;
   const Demands& demands_;
-  const KernelJudge& judge_;
+  const StageJudge& judge_;
   std::vector<int> levels_;
   std::vector<Unit> units_;
   std::vector<int> unit_of_;
@@ -353,8 +352,8 @@ class Joiner {
 
 }  // namespace
 
-JoinedKernels join_kernels(const Graph& graph, const std::vector<NodeId>& roots,
-                           const Demands& demands, const KernelJudge& judge, bool join) {
+JoinedStages join_stages(const Graph& graph, const std::vector<NodeId>& roots,
+                         const Demands& demands, const StageJudge& judge, bool join) {
   Joiner joiner(graph, roots, demands, judge);
   if (join) joiner.run();
   return joiner.finish();

@@ -1,4 +1,4 @@
-#include "plan/join_kernels.h"
+#include "plan/join_stages.h"
 
 #include "plan/plan_graph.h"
 
@@ -29,15 +29,15 @@ constexpr const char* kSoftmax = R"(
 TEST_P(Joins, ASoftmaxIsOneKernelThatStoresOnlyItsResult) {
   const Planned planned = plan(kSoftmax);
   ASSERT_EQ(planned.plan.kernels.size(), 1u) << to_string(planned.plan, planned.graph);
-  EXPECT_EQ(planned.plan.kernels[0].roots.size(), 3u);
-  EXPECT_EQ(planned.plan.kernels[0].stores, std::vector<NodeId>{planned.graph.outputs[0].node});
-  EXPECT_EQ(planned.plan.kernels[0].loads, planned.graph.inputs);
+  EXPECT_EQ(planned.plan.stages[0].roots.size(), 3u);
+  EXPECT_EQ(planned.plan.stages[0].stores, std::vector<NodeId>{planned.graph.outputs[0].node});
+  EXPECT_EQ(planned.plan.stages[0].loads, planned.graph.inputs);
 }
 
 TEST_P(Joins, ThePolicyNoneIsOneKernelPerOp) {
   const Planned planned = plan(kSoftmax, {.every_op = true});
   EXPECT_EQ(planned.plan.kernels.size(), 5u);
-  for (const PlannedKernel& kernel : planned.plan.kernels) EXPECT_EQ(kernel.roots.size(), 1u);
+  for (const PlannedStage& stage : planned.plan.stages) EXPECT_EQ(stage.roots.size(), 1u);
   EXPECT_TRUE(planned.plan.cuts.empty()) << "nothing was tried";
 }
 
@@ -50,7 +50,7 @@ TEST_P(Joins, SiblingsThatReadOneTensorShareItsPass) {
     outputs (%total, %largest, %y)
   )");
   ASSERT_EQ(planned.plan.kernels.size(), 1u) << to_string(planned.plan, planned.graph);
-  EXPECT_EQ(planned.plan.kernels[0].stores.size(), 3u);
+  EXPECT_EQ(planned.plan.stages[0].stores.size(), 3u);
 }
 
 TEST_P(Joins, IndependentValuesOfOneShapeShareALaunch) {
@@ -104,14 +104,14 @@ TEST_P(Joins, AViewThatIsReturnedAliasesTheStore) {
     outputs (%y)
   )");
   ASSERT_EQ(planned.plan.aliases.size(), 1u);
-  EXPECT_EQ(planned.plan.kernels[0].stores, std::vector<NodeId>{planned.plan.aliases[0].base});
+  EXPECT_EQ(planned.plan.stages[0].stores, std::vector<NodeId>{planned.plan.aliases[0].base});
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, Joins, testing::Values("cpu", "h200"),
                          [](const auto& instance) { return std::string(instance.param); });
 
 // Second halves of split column sums: joined with the first, 8 blocks would do all the work.
-TEST(JoinKernels, KernelsThatWouldLoseAllParallelismStayApart) {
+TEST(JoinStages, KernelsThatWouldLoseAllParallelismStayApart) {
   const Planned planned = plan_graph(R"(
     %x = input : f32[8,2048,768]
     %parts = sum(%x){axes=[1]}
@@ -126,20 +126,20 @@ TEST(JoinKernels, KernelsThatWouldLoseAllParallelismStayApart) {
 }
 
 // Says yes to everything, except kernels that hold both of two ops.
-JoinedKernels join_unless(const Graph& graph, OpKind one, OpKind other) {
+JoinedStages join_unless(const Graph& graph, OpKind one, OpKind other) {
   const Demands demands = find_demands(graph);
-  const KernelJudge judge = [&](const PlannedKernel& kernel) -> KernelScore {
+  const StageJudge judge = [&](const PlannedStage& stage) -> StageScore {
     auto holds = [&](OpKind op) {
-      return std::any_of(kernel.roots.begin(), kernel.roots.end(),
+      return std::any_of(stage.roots.begin(), stage.roots.end(),
                          [&](NodeId root) { return graph[root].op == op; });
     };
     if (holds(one) && holds(other)) return {Verdict::no(99, "the test says so"), 0};
     return {Verdict::yes(), 1};
   };
-  return join_kernels(graph, find_roots(graph, demands, false), demands, judge, true);
+  return join_stages(graph, find_roots(graph, demands, false), demands, judge, true);
 }
 
-TEST(JoinKernels, AJoinAroundAThirdKernelIsACycle) {
+TEST(JoinStages, AJoinAroundAThirdKernelIsACycle) {
   const Graph graph = parse_graph(R"(
     %x = input : f32[8,6]
     %first = amax(%x){axes=[1], keepdim}
@@ -148,33 +148,33 @@ TEST(JoinKernels, AJoinAroundAThirdKernelIsACycle) {
     outputs (%y)
   )");
   // amax and sum must not join, so amax and div must not either: sum runs between them.
-  const JoinedKernels joined = join_unless(graph, OpKind::k_amax, OpKind::k_sum);
-  ASSERT_EQ(joined.kernels.size(), 2u);
-  EXPECT_EQ(joined.kernels[0].roots, std::vector<NodeId>{NodeId(1)});
-  EXPECT_EQ(joined.kernels[1].roots.size(), 2u);
+  const JoinedStages joined = join_unless(graph, OpKind::k_amax, OpKind::k_sum);
+  ASSERT_EQ(joined.stages.size(), 2u);
+  EXPECT_EQ(joined.stages[0].roots, std::vector<NodeId>{NodeId(1)});
+  EXPECT_EQ(joined.stages[1].roots.size(), 2u);
   std::set<int> rules;
   for (const Cut& cut : joined.cuts) rules.insert(cut.reason.rule);
   EXPECT_TRUE(rules.count(99));
 }
 
-TEST(JoinKernels, ValuesReadByAnotherKernelAreStored) {
+TEST(JoinStages, ValuesReadByAnotherKernelAreStored) {
   const Graph graph = parse_graph(R"(
     %x = input : f32[8,6]
     %a = amax(%x){axes=[1], keepdim}
     %b = sum(sub(%x, %a)){axes=[1]}
     outputs (%b)
   )");
-  const JoinedKernels apart = join_unless(graph, OpKind::k_amax, OpKind::k_sum);
-  ASSERT_EQ(apart.kernels.size(), 2u);
-  EXPECT_EQ(apart.kernels[0].stores, apart.kernels[0].roots);
-  EXPECT_EQ(apart.kernels[1].loads.back(), apart.kernels[0].roots[0]);
-  const JoinedKernels joined = join_unless(graph, OpKind::k_prod, OpKind::k_sum);
-  ASSERT_EQ(joined.kernels.size(), 1u);
-  EXPECT_EQ(joined.kernels[0].stores, std::vector<NodeId>{graph.outputs[0].node});
+  const JoinedStages apart = join_unless(graph, OpKind::k_amax, OpKind::k_sum);
+  ASSERT_EQ(apart.stages.size(), 2u);
+  EXPECT_EQ(apart.stages[0].stores, apart.stages[0].roots);
+  EXPECT_EQ(apart.stages[1].loads.back(), apart.stages[0].roots[0]);
+  const JoinedStages joined = join_unless(graph, OpKind::k_prod, OpKind::k_sum);
+  ASSERT_EQ(joined.stages.size(), 1u);
+  EXPECT_EQ(joined.stages[0].stores, std::vector<NodeId>{graph.outputs[0].node});
 }
 
 // A cut is shown to people as an edge of their graph.
-TEST(JoinKernels, EveryCutNamesAValueThatTheOtherSideReads) {
+TEST(JoinStages, EveryCutNamesAValueThatTheOtherSideReads) {
   const Planned planned = plan_graph(R"(
     %x = input : f32[256,16,4096]
     %parts = sum(%x){axes=[1]}

@@ -1,4 +1,4 @@
-#include "codegen/lower_kernel.h"
+#include "codegen/lower_stage.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include "schedule/build_loops.h"
 #include "schedule/map_axes.h"
 #include "schedule/place_values.h"
-#include "schedule/schedule_kernel.h"
+#include "schedule/schedule_stage.h"
 
 namespace stitch {
 namespace {
@@ -30,18 +30,18 @@ bool fits_32_bits(const IndexExpr& expr, const IndexVars& vars) {
   return largest < INT32_MAX;
 }
 
-class KernelLowering {
+class StageLowering {
  public:
-  KernelLowering(const Graph& graph, const PlannedKernel& kernel, const KernelSchedule& schedule,
-                 const LoweringOptions& options)
+  StageLowering(const Graph& graph, const PlannedStage& stage, const StageSchedule& schedule,
+                const LoweringOptions& options)
       : graph_(graph),
-        kernel_(kernel),
+        stage_(stage),
         schedule_(schedule),
-        is_load_(find_loads(graph, kernel)),
+        is_load_(find_loads(graph, stage)),
         scopes_(schedule),
         values_(graph, schedule, scopes_, out_, options, is_load_),
         reductions_{graph,
-                    kernel,
+                    stage,
                     schedule,
                     scopes_,
                     values_,
@@ -51,11 +51,11 @@ class KernelLowering {
                     {}},
         leaves_(find_leaf_uses(graph, is_load_, schedule)) {}
 
-  LoweredKernel run() {
+  LoweredStage run() {
     out_.index_type = pick_index_type();
     // Arguments in a fixed order, so that equal kernels have equal text.
-    for (NodeId load : kernel_.loads) values_.pointer(load, false);
-    for (NodeId store : kernel_.stores) values_.pointer(store, true);
+    for (NodeId load : stage_.loads) values_.pointer(load, false);
+    for (NodeId store : stage_.stores) values_.pointer(store, true);
     scopes_.open.push_back({0, {}, {}});
     open_kernel();
     lower_block(0);
@@ -368,9 +368,9 @@ class KernelLowering {
   }
 
   const Graph& graph_;
-  const PlannedKernel& kernel_;
-  const KernelSchedule& schedule_;
-  LoweredKernel out_;
+  const PlannedStage& stage_;
+  const StageSchedule& schedule_;
+  LoweredStage out_;
   std::vector<bool> is_load_;
   Scopes scopes_;
   ValueLowering values_;
@@ -380,9 +380,9 @@ class KernelLowering {
 
 }  // namespace
 
-LoweredKernel lower_kernel(const Graph& graph, const PlannedKernel& kernel,
-                           const KernelSchedule& schedule, const LoweringOptions& options) {
-  return KernelLowering(graph, kernel, schedule, options).run();
+LoweredStage lower_stage(const Graph& graph, const PlannedStage& stage,
+                         const StageSchedule& schedule, const LoweringOptions& options) {
+  return StageLowering(graph, stage, schedule, options).run();
 }
 
 }  // namespace stitch

@@ -1,11 +1,11 @@
-// KernelSchedule -> KernelBody: loops opened and closed, values evaluated where their indices live.
+// StageSchedule -> KernelBody: loops opened and closed, values evaluated where their indices live.
 #pragma once
 
 #include <map>
 
 #include "codegen/kernel_body.h"
 #include "codegen/kernel_source.h"
-#include "schedule/kernel_schedule.h"
+#include "schedule/stage_schedule.h"
 
 namespace stitch {
 
@@ -14,7 +14,7 @@ struct LoweringOptions {
   std::map<NodeId, NodeId> stored_over;  // in-place mutations: a store -> the load it overwrites
 };
 
-struct LoweredKernel {
+struct LoweredStage {
   KernelBody body;
   std::vector<KernelArgument> pointers;  // p0, p1, ...
   std::vector<Dim> sizes;                // n0, n1, ...
@@ -24,7 +24,7 @@ struct LoweredKernel {
   Dim grid = 1;
 };
 
-LoweredKernel lower_kernel(const Graph& graph, const PlannedKernel& kernel,
-                           const KernelSchedule& schedule, const LoweringOptions& options);
+LoweredStage lower_stage(const Graph& graph, const PlannedStage& stage,
+                         const StageSchedule& schedule, const LoweringOptions& options);
 
 }  // namespace stitch

@@ -1,0 +1,159 @@
+#include "codegen/emit_phases.h"
+
+#include <algorithm>
+#include <set>
+
+namespace stitch {
+
+std::string pointer_type(const Graph& graph, const KernelArgument& argument) {
+  const std::string type = info(graph[argument.value].type.dtype).device_name;
+  return argument.is_store ? type + "*" : "const " + type + "*";
+}
+
+bool shares_memory(const KernelArgument& argument, const LoweringOptions& options) {
+  return std::any_of(options.stored_over.begin(), options.stored_over.end(),
+                     [&](const auto& entry) {
+                       return entry.first == argument.value || entry.second == argument.value;
+                     });
+}
+
+std::string pointer_parameter(const Graph& graph, const KernelArgument& argument, size_t number,
+                              bool is_restrict) {
+  return pointer_type(graph, argument) + (is_restrict ? " __restrict__" : "") + " p" +
+         std::to_string(number);
+}
+
+namespace {
+
+struct Emitter {
+  const Graph& graph;
+  const LoweringOptions& options;
+  KernelSource& source;
+  std::set<NodeId> exchanged = {};  // stored by one stage, loaded by another
+  bool uses_shared = false;
+  int next_function = 0;
+
+  // A value that one phase stores and another loads is one argument.
+  size_t argument(const KernelArgument& wanted) {
+    for (size_t i = 0; i < source.pointers.size(); ++i) {
+      KernelArgument& known = source.pointers[i];
+      if (known.value != wanted.value) continue;
+      if (known.is_store != wanted.is_store) exchanged.insert(wanted.value);
+      known.is_store |= wanted.is_store;
+      known.alignment_bytes = std::max(known.alignment_bytes, wanted.alignment_bytes);
+      return i;
+    }
+    source.pointers.push_back(wanted);
+    return source.pointers.size() - 1;
+  }
+
+  std::string size(const Dim& dim) {
+    if (dim.is_constant()) return std::to_string(dim.value());
+    auto at = std::find(source.sizes.begin(), source.sizes.end(), dim);
+    if (at == source.sizes.end()) at = source.sizes.insert(source.sizes.end(), dim);
+    return "n" + std::to_string(at - source.sizes.begin());
+  }
+
+  // Not for what is stored and loaded: a compiler may move loads through a restrict pointer across
+  // the barrier, and those through const and restrict to the non-coherent cache.
+  bool is_restrict(const KernelArgument& pointer) const {
+    return !exchanged.count(pointer.value) && !shares_memory(pointer, options);
+  }
+
+  std::string stage_function(const KernelStage& part, const std::string& name) const {
+    const LoweredStage& lowered = part.lowered;
+    std::string text = "STITCH_DEVICE void " + name + "(i64 block_number, ";
+    for (size_t i = 0; i < lowered.pointers.size(); ++i) {
+      const KernelArgument& pointer = lowered.pointers[i];
+      text += pointer_parameter(graph, pointer, i, is_restrict(pointer)) + ", ";
+    }
+    for (size_t i = 0; i < lowered.sizes.size(); ++i) text += "i64 n" + std::to_string(i) + ", ";
+    text += std::string(uses_shared ? "u8* shared, " : "") + "i32* error) {\n  const " +
+            lowered.index_type + " block = " + lowered.index_type + "(block_number);\n";
+    return text + to_string(lowered.body) + "}\n";
+  }
+
+  std::string call(const KernelStage& part, const std::string& name, const std::string& block) {
+    std::string text = name + "(" + block + ", ";
+    for (const KernelArgument& pointer : part.lowered.pointers) {
+      text += "p" + std::to_string(argument(pointer)) + ", ";
+    }
+    for (const Dim& dim : part.lowered.sizes) text += size(dim) + ", ";
+    return text + (uses_shared ? "shared, " : "") + "error);\n";
+  }
+
+  std::string phase_loop(const std::vector<KernelStage>& phase) {
+    Dim first = 0;
+    std::string calls;
+    for (const KernelStage& part : phase) {
+      const bool is_first = first.is(0);
+      const Dim end = first + part.lowered.grid;
+      const std::string name = "stage_" + std::to_string(next_function++);
+      std::string branch = "      ";
+      if (!is_first) branch += "else ";
+      if (&part != &phase.back()) branch += "if (block < " + size(end) + ") ";
+      const std::string block = is_first ? "block" : "block - " + size(first);
+      calls += branch + call(part, name, block);
+      first = end;
+    }
+    source.phases.push_back(first);
+    return "    for (i64 block = block_index(); block < " + size(first) +
+           "; block += grid_blocks()) {\n" + calls + "    }\n";
+  }
+};
+
+}  // namespace
+
+PhasesText emit_phases(const Graph& graph, const std::vector<std::vector<KernelStage>>& phases,
+                       const LoweringOptions& options, KernelSource& source) {
+  Emitter emitter{graph, options, source};
+  int shared_bytes = 0;
+  for (const std::vector<KernelStage>& phase : phases) {
+    for (const KernelStage& part : phase) {
+      STITCH_CHECK(part.schedule->threads == phases[0][0].schedule->threads,
+                   "stages of one kernel have blocks of different sizes");
+      shared_bytes = std::max(shared_bytes, part.schedule->shared_bytes);
+      source.may_fail |= part.lowered.may_fail;
+      for (const KernelArgument& pointer : part.lowered.pointers) emitter.argument(pointer);
+    }
+  }
+  emitter.uses_shared = shared_bytes > 0;
+  std::string body;
+  for (size_t p = 0; p < phases.size(); ++p) {
+    const std::string phase = std::to_string(p);
+    if (p > 0) {
+      body += "  if (first_phase < " + phase + " && " + phase + " < end_phase) grid_barrier(" +
+              "barrier);\n";
+    }
+    const bool is_only = phases.size() == 1;
+    const std::string loop = emitter.phase_loop(phases[p]);
+    body += is_only ? "  {\n" + loop + "  }\n"
+                    : "  if (first_phase <= " + phase + " && " + phase + " < end_phase) {\n" +
+                          loop + "  }\n";
+  }
+  PhasesText text;
+  int number = 0;
+  for (const std::vector<KernelStage>& phase : phases) {
+    for (const KernelStage& part : phase) {
+      text.functions += emitter.stage_function(part, "stage_" + std::to_string(number++));
+    }
+  }
+  text.frame = "(";
+  for (size_t i = 0; i < source.pointers.size(); ++i) {
+    const KernelArgument& pointer = source.pointers[i];
+    text.frame += pointer_parameter(graph, pointer, i, emitter.is_restrict(pointer)) + ", ";
+  }
+  for (size_t i = 0; i < source.sizes.size(); ++i) {
+    text.frame += "i64 n" + std::to_string(i) + ", ";
+  }
+  if (phases.size() > 1) text.frame += "i32 first_phase, i32 end_phase, u32* barrier, ";
+  text.frame += "i32* error) {\n";
+  if (shared_bytes > 0) {
+    text.frame += "  STITCH_SHARED(u8, shared, " + std::to_string(shared_bytes) + ");\n";
+  }
+  text.frame += body + "}\n";
+  source.grid = source.phases[0];
+  return text;
+}
+
+}  // namespace stitch

@@ -1,0 +1,28 @@
+// The text of kernels with several stages.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codegen/emit_kernel.h"
+
+namespace stitch {
+
+std::string pointer_type(const Graph& graph, const KernelArgument& argument);
+// May two arguments, this one and another, be the same memory?
+bool shares_memory(const KernelArgument& argument, const LoweringOptions& options);
+// "const f32* __restrict__ p3"
+std::string pointer_parameter(const Graph& graph, const KernelArgument& argument, size_t number,
+                              bool is_restrict);
+
+struct PhasesText {
+  std::string functions;  // one per stage
+  std::string frame;      // the kernel, from its parameters on
+};
+
+// Fills the source's pointers, sizes, phases and may_fail.  The kernel runs phases [first, end), so
+// that one binary serves a cooperative launch and, where the device has none, a launch per phase.
+PhasesText emit_phases(const Graph& graph, const std::vector<std::vector<KernelStage>>& phases,
+                       const LoweringOptions& options, KernelSource& source);
+
+}  // namespace stitch

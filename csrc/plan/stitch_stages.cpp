@@ -1,0 +1,264 @@
+#include "plan/stitch_stages.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace stitch {
+namespace {
+
+// Statements of one kernel: NVRTC needs about a millisecond for each, and compiles one kernel on
+// one core.
+constexpr int kMostStatements = 1200;
+
+// A step before stitching: a stage or a library call.
+struct Unit {
+  bool is_call = false;
+  std::vector<int> reads, read_by;  // units
+  int level = 0;                    // library calls on the longest path to it
+  int latest = 0;                   // the last level that its readers allow
+  int kernel = -1, phase = 0;       // of a stage
+};
+
+// A kernel under construction.
+struct Draft {
+  PlannedKernel kernel;
+  std::vector<PhaseTime> times;
+  std::set<NodeId> pointers;
+  int statements = 0;
+};
+
+struct Stitcher {
+  const Graph& graph;
+  const JoinedStages& joined;
+  const StageJudge& judge;
+  const DeviceSpec* device;
+  std::vector<Unit> units = {};
+  std::vector<Draft> drafts = {};
+  std::map<int, std::vector<int>> drafts_of_level = {};
+  StitchedKernels out = {};
+
+  const PlannedStage& stage(int unit) const { return joined.stages[joined.steps[unit].kernel]; }
+
+  // Steps come in an order that can run, so producers are units before their readers.
+  void link(const Demands& demands) {
+    std::map<NodeId, NodeId> base;
+    for (const PlannedAlias& alias : demands.aliases) base[alias.node] = alias.base;
+    std::map<NodeId, int> maker;
+    units.resize(joined.steps.size());
+    for (size_t u = 0; u < units.size(); ++u) {
+      const PlanStep& step = joined.steps[u];
+      units[u].is_call = step.kind == PlanStep::Kind::kLibrary;
+      std::set<int> reads;
+      const std::vector<NodeId>& values =
+          units[u].is_call ? graph[step.call].inputs : joined.stages[step.kernel].loads;
+      for (NodeId value : values) {
+        if (auto alias = base.find(value); alias != base.end()) value = alias->second;
+        if (graph[value].op == OpKind::k_get) value = graph[value].inputs[0];
+        if (auto at = maker.find(value); at != maker.end()) reads.insert(at->second);
+      }
+      units[u].reads.assign(reads.begin(), reads.end());
+      for (int read : reads) units[read].read_by.push_back(static_cast<int>(u));
+      if (units[u].is_call) {
+        maker[step.call] = static_cast<int>(u);
+      } else {
+        for (NodeId store : joined.stages[step.kernel].stores) maker[store] = static_cast<int>(u);
+      }
+    }
+  }
+
+  int earliest(const Unit& unit) const {
+    int level = 0;
+    for (int read : unit.reads) {
+      level = std::max(level, units[read].level + (units[read].is_call ? 1 : 0));
+    }
+    return level;
+  }
+
+  // Stages of one level have no library call between them.  One that may wait joins the first level
+  // that has stages anyway.
+  void find_levels() {
+    int last = 0;
+    for (Unit& unit : units) {
+      unit.level = earliest(unit);
+      last = std::max(last, unit.level);
+    }
+    for (size_t u = units.size(); u-- > 0;) {
+      units[u].latest = last;
+      for (int reader : units[u].read_by) {
+        units[u].latest =
+            std::min(units[u].latest, units[reader].latest - (units[u].is_call ? 1 : 0));
+      }
+    }
+    std::set<int> occupied;
+    for (const Unit& unit : units) {
+      if (!unit.is_call && unit.level == unit.latest) occupied.insert(unit.level);
+    }
+    for (Unit& unit : units) {
+      unit.level = earliest(unit);
+      if (unit.is_call || unit.latest == unit.level) continue;
+      const auto level = occupied.lower_bound(unit.level);
+      if (level != occupied.end() && *level <= unit.latest) unit.level = *level;
+      occupied.insert(unit.level);
+    }
+  }
+
+  Verdict fits(const Draft& draft, const PlannedStage& stage, const StageScore& score) const {
+    std::set<NodeId> pointers = draft.pointers;
+    pointers.insert(stage.loads.begin(), stage.loads.end());
+    pointers.insert(stage.stores.begin(), stage.stores.end());
+    if (pointers.size() > kMostPointers) {
+      return Verdict::no(kRuleManyArguments,
+                         "the kernel would have " + std::to_string(pointers.size()) +
+                             " tensors; a launch takes " + std::to_string(kMostPointers));
+    }
+    if (draft.statements + score.statements > kMostStatements) {
+      return Verdict::no(kRuleLongKernel, "the kernel would have " +
+                                              std::to_string(draft.statements + score.statements) +
+                                              " statements, more than " +
+                                              std::to_string(kMostStatements) +
+                                              " that compile in reasonable time");
+    }
+    return Verdict::yes();
+  }
+
+  // The phase a unit would have in a draft: after all of the draft that it reads.
+  int phase_in(int unit, int draft) const {
+    int phase = 0;
+    for (int read : units[unit].reads) {
+      if (units[read].kernel == draft) phase = std::max(phase, units[read].phase + 1);
+    }
+    return phase;
+  }
+
+  Verdict try_add(int unit, int at, const StageScore& score) {
+    Draft& draft = drafts[at];
+    if (Verdict verdict = fits(draft, stage(unit), score); !verdict) return verdict;
+    const int phase = phase_in(unit, at);
+    std::vector<PhaseTime> times = draft.times;
+    times.resize(std::max<size_t>(times.size(), phase + 1));
+    times[phase].add(score.estimate);
+    if (estimate_us(times, *device) > estimate_us(draft.times, *device) + score.us) {
+      return Verdict::no(kRuleSlower, "one kernel is predicted to take longer than two");
+    }
+    draft.times = std::move(times);
+    add(unit, at, phase, score.statements);
+    return Verdict::yes();
+  }
+
+  void add(int unit, int at, int phase, int statements) {
+    Draft& draft = drafts[at];
+    const PlannedStage& added = stage(unit);
+    draft.pointers.insert(added.loads.begin(), added.loads.end());
+    draft.pointers.insert(added.stores.begin(), added.stores.end());
+    draft.statements += statements;
+    draft.kernel.phases.resize(std::max<size_t>(draft.kernel.phases.size(), phase + 1));
+    draft.kernel.phases[phase].push_back(joined.steps[unit].kernel);
+    units[unit].kernel = at;
+    units[unit].phase = phase;
+  }
+
+  void open(int unit, const StageScore& score) {
+    drafts_of_level[units[unit].level].push_back(static_cast<int>(drafts.size()));
+    drafts.emplace_back();
+    drafts.back().times.emplace_back();
+    drafts.back().times[0].add(score.estimate);
+    add(unit, static_cast<int>(drafts.size()) - 1, 0, score.statements);
+  }
+
+  // Kernels of a level run in order, so a stage may join any from the last that it reads on.
+  void place(int unit) {
+    const StageScore score = judge(stage(unit));
+    const std::vector<int>& level = drafts_of_level[units[unit].level];
+    int first = level.empty() ? 0 : level.front();
+    for (int read : units[unit].reads) {
+      if (units[read].level == units[unit].level) first = std::max(first, units[read].kernel);
+    }
+    std::vector<Cut> refused;
+    for (int at : level) {
+      if (at < first) continue;
+      const Verdict verdict = try_add(unit, at, score);
+      if (verdict) return;
+      add_cuts(unit, at, verdict, refused);
+    }
+    out.cuts.insert(out.cuts.end(), refused.begin(), refused.end());
+    open(unit, score);
+  }
+
+  void add_cuts(int unit, int draft, const Verdict& verdict, std::vector<Cut>& cuts) const {
+    for (int read : units[unit].reads) {
+      if (units[read].kernel != draft) continue;
+      for (NodeId load : stage(unit).loads) {
+        const std::vector<NodeId>& stores = stage(read).stores;
+        if (std::count(stores.begin(), stores.end(), load)) {
+          cuts.push_back({load, stage(unit).roots.back(), verdict});
+        }
+      }
+    }
+  }
+
+  // Kernels and calls in an order that can run, as near to the one before as may be.
+  void order_steps() {
+    std::map<int, std::vector<int>> members;  // by kernel; calls have keys below zero
+    std::vector<int> group(units.size());
+    for (size_t u = 0; u < units.size(); ++u) {
+      group[u] = units[u].is_call ? -1 - static_cast<int>(u) : units[u].kernel;
+      members[group[u]].push_back(static_cast<int>(u));
+    }
+    std::map<int, std::set<int>> before, after;
+    for (size_t u = 0; u < units.size(); ++u) {
+      for (int read : units[u].reads) {
+        if (group[read] == group[u]) continue;
+        before[group[u]].insert(group[read]);
+        after[group[read]].insert(group[u]);
+      }
+    }
+    std::map<int, int> ready;  // first unit -> group
+    for (const auto& [key, list] : members) {
+      if (before[key].empty()) ready[list.front()] = key;
+    }
+    size_t done = 0;
+    while (!ready.empty()) {
+      const int key = ready.begin()->second;
+      ready.erase(ready.begin());
+      ++done;
+      if (key < 0) {
+        out.steps.push_back(joined.steps[members[key].front()]);
+      } else {
+        const int kernel = static_cast<int>(out.kernels.size());
+        out.steps.push_back({PlanStep::Kind::kKernel, kernel, NodeId()});
+        out.kernels.push_back(std::move(drafts[key].kernel));
+      }
+      for (int next : after[key]) {
+        before[next].erase(key);
+        if (before[next].empty()) ready[members[next].front()] = next;
+      }
+    }
+    STITCH_CHECK(done == members.size(), "stitched kernels wait for each other");
+  }
+};
+
+}  // namespace
+
+StitchedKernels stitch_stages(const Graph& graph, const JoinedStages& joined,
+                              const Demands& demands, const StageJudge& judge,
+                              const DeviceSpec* device) {
+  if (!device || device->barrier_us <= 0) {
+    StitchedKernels out;
+    out.steps = joined.steps;
+    for (size_t s = 0; s < joined.stages.size(); ++s) {
+      out.kernels.push_back({{{static_cast<int>(s)}}});
+    }
+    return out;
+  }
+  Stitcher stitcher{graph, joined, judge, device};
+  stitcher.link(demands);
+  stitcher.find_levels();
+  for (size_t u = 0; u < stitcher.units.size(); ++u) {
+    if (!stitcher.units[u].is_call) stitcher.place(static_cast<int>(u));
+  }
+  stitcher.order_steps();
+  return std::move(stitcher.out);
+}
+
+}  // namespace stitch

@@ -1,0 +1,24 @@
+// Stages -> kernels: remote stitching and the global scheme (AStitch A.2, A.3, A.5, A.15).
+//
+// Between two library calls everything may be one launch: dependent stages in phases with a grid
+// barrier between them, independent ones side by side in a phase.
+#pragma once
+
+#include <vector>
+
+#include "plan/join_stages.h"
+
+namespace stitch {
+
+struct StitchedKernels {
+  std::vector<PlannedKernel> kernels;
+  std::vector<PlanStep> steps;
+  std::vector<Cut> cuts;  // between stages that could have shared a kernel
+};
+
+// One kernel per stage where the device cannot hold a grid at a barrier (`device` null too).
+StitchedKernels stitch_stages(const Graph& graph, const JoinedStages& joined,
+                              const Demands& demands, const StageJudge& judge,
+                              const DeviceSpec* device);
+
+}  // namespace stitch

@@ -1,0 +1,24 @@
+// StitchPlan -> StageSchedule, once per stage.
+#pragma once
+
+#include "schedule/stage_schedule.h"
+
+namespace stitch {
+
+// `symbols` is the graph's table; block counts of ragged symbolic extents are added to it.
+StageSchedule schedule_stage(const Graph& graph, const PlannedStage& stage,
+                             const DeviceSpec& device, int worker_threads, SymbolTable& symbols,
+                             const BlockBounds& bounds = {});
+// The stages of one kernel, into their places in `schedules`.
+void schedule_kernel(const Graph& graph, const StitchPlan& plan, size_t kernel,
+                     const DeviceSpec& device, int worker_threads, SymbolTable& symbols,
+                     int most_threads, std::vector<StageSchedule>& schedules);
+// is_load[n]: n is read from memory when this kernel needs it.
+std::vector<bool> find_loads(const Graph& graph, const PlannedStage& stage);
+
+// Distinct elements of a load that the kernel touches, at the symbols' hints.
+int64_t accessed_elements(const Graph& graph, const StageSchedule& schedule, NodeId value);
+// Bytes of elements accessed, once per buffer and pass (DESIGN.md 4.6, `bytes_planned`).
+int64_t planned_bytes(const Graph& graph, const PlannedStage& stage, const StageSchedule& schedule);
+
+}  // namespace stitch
