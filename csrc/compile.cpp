@@ -90,7 +90,7 @@ Compilation plan_and_emit(const CompileRequest& request) {
     const StageJudge judge = [&](const PlannedStage& stage) {
       return score_stage(c.graph, stage, device, workers);
     };
-    return plan_stitches(c.graph, judge, {request.settings.policy == "none", &device});
+    return plan_stitches(c.graph, judge, device, request.settings.policy);
   });
   dump(c, "plan", [&] { return to_string(c.plan, c.graph); });
   run_stage("schedule", c.log, [&] {

@@ -18,6 +18,9 @@ std::vector<int> find_levels(const Graph& graph) {
 
 namespace {
 
+// Values that one root evaluates before those that others evaluate too are worth storing.
+constexpr size_t kMostCone = 64;
+
 struct RootFinder {
   const Graph& graph;
   const Demands& demands;
@@ -86,6 +89,54 @@ struct RootFinder {
     return wanted[id.index()].size() > 1 && cone_bytes(id) > bytes(id);
   }
 
+  // Roots whose evaluation reaches a value through values that are no roots, up to two of them.
+  std::vector<std::vector<NodeId>> find_reading_roots() const {
+    std::vector<std::vector<NodeId>> reading(graph.size());
+    for (int n = graph.size(); n-- > 0;) {
+      std::vector<NodeId>& mine = reading[n];
+      auto add = [&](NodeId root) {
+        if (mine.size() < 2 && std::count(mine.begin(), mine.end(), root) == 0)
+          mine.push_back(root);
+      };
+      for (NodeId user : users[n]) {
+        if (!is_live[user.index()]) continue;
+        if (is_root[user.index()] || !is_stitched(user)) {
+          add(user);
+        } else {
+          for (NodeId root : reading[user.index()]) add(root);
+        }
+      }
+    }
+    return reading;
+  }
+
+  // Distinct values that evaluating this one evaluates, up to a bound.
+  size_t cone_size(NodeId id, size_t bound) const {
+    std::set<NodeId> visited;
+    std::vector<NodeId> stack = {id};
+    while (!stack.empty() && visited.size() <= bound) {
+      const NodeId at = stack.back();
+      stack.pop_back();
+      if (!is_stitched(at) || (at != id && is_root[at.index()])) continue;
+      if (!visited.insert(at).second) continue;
+      const std::vector<NodeId>& inputs = graph[at].inputs;
+      stack.insert(stack.end(), inputs.begin(), inputs.end());
+    }
+    return visited.size();
+  }
+
+  // Chains in which each reduction reads what the one before made would evaluate, and plan, each
+  // value again for every later reduction.
+  void cut_long_cones() {
+    const std::vector<std::vector<NodeId>> reading = find_reading_roots();
+    for (int n = 0; n < graph.size(); ++n) {
+      if (!is_live[n] || is_root[n] || reading[n].size() < 2) continue;
+      const NodeId id(n);
+      if (family(graph[id]) != Family::kPointwise) continue;
+      is_root[n] = cone_size(id, kMostCone) > kMostCone;
+    }
+  }
+
   void run(bool every_op) {
     mark_live();
     for (int n = graph.size(); n-- > 0;) {
@@ -97,6 +148,7 @@ struct RootFinder {
       is_root[n] = demands.is_demanded[n] || kind == Family::kReduce || (every_op && computes) ||
                    is_worth_storing(id);
     }
+    cut_long_cones();
   }
 };
 

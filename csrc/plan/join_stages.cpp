@@ -1,6 +1,7 @@
 #include "plan/join_stages.h"
 
 #include <algorithm>
+#include <compare>
 #include <map>
 #include <numeric>
 #include <set>
@@ -23,9 +24,16 @@ struct Unit {
   std::vector<NodeId> roots;  // empty for a library call
   NodeId call;
   int level = 0;
-  double us = 0;
+  StageScore score;
+  int version = 0;               // joins it has been through
   std::set<int> reads, read_by;  // units
   bool is_gone = false;
+};
+
+// Two units as they were when a join was tried.
+struct Attempt {
+  int a, version_a, b, version_b;
+  friend auto operator<=>(const Attempt&, const Attempt&) = default;
 };
 
 class Joiner {
@@ -40,11 +48,30 @@ class Joiner {
     }
     for (size_t u = 0; u < units_.size(); ++u) link(static_cast<int>(u));
     for (Unit& unit : units_) {
-      if (!unit.roots.empty()) unit.us = judge_(describe(unit.roots)).us;
+      if (unit.roots.empty()) continue;
+      unit.score = judge_(describe(unit.roots));
     }
   }
 
-  void run() {
+  void join_groups(const std::vector<std::vector<NodeId>>& groups, bool keep_parallel) {
+    rule_ = keep_parallel ? Rule::kParallel : Rule::kAlways;
+    for (const std::vector<NodeId>& group : groups) {
+      for (size_t i = 1; i < group.size(); ++i) {
+        for (size_t k = i; k-- > 0 && unit_of_[group[k].index()] != unit_of_[group[i].index()];) {
+          if (attempt(unit_of_[group[k].index()], unit_of_[group[i].index()])) break;
+        }
+      }
+    }
+  }
+
+  void run_parallel() {
+    rule_ = Rule::kParallel;
+    for (int round = 0; round < kRounds && join_along_edges(); ++round) {
+    }
+  }
+
+  void run_faster() {
+    rule_ = Rule::kFaster;
     for (int round = 0; round < kRounds; ++round) {
       least_gain_ = round == 0 ? kFirstGain : 0;
       bool changed = join_along_edges();
@@ -57,7 +84,6 @@ class Joiner {
   JoinedStages finish() {
     JoinedStages out;
     out.cuts = find_cuts();
-    std::map<int, int> kernel_of;
     for (int u : topological_order()) {
       const Unit& unit = units_[u];
       if (unit.roots.empty()) {
@@ -87,20 +113,10 @@ class Joiner {
 
   // The stored values a unit's evaluation stops at.
   std::set<NodeId> find_reads(const std::vector<NodeId>& starts, int own) const {
-    std::set<NodeId> reads, visited;
-    auto visit = [&](auto& self, NodeId id) -> void {
-      if (!visited.insert(id).second) return;
+    return stitch::find_reads(graph_, starts, [&](NodeId id) {
       const int unit = unit_of_[id.index()];
-      if (is_materialised(graph_[id]) || (unit >= 0 && unit != own)) {
-        reads.insert(id);
-        return;
-      }
-      for (NodeId input : graph_[id].inputs) self(self, input);
-    };
-    for (NodeId start : starts) {
-      for (NodeId input : graph_[start].inputs) visit(visit, input);
-    }
-    return reads;
+      return is_materialised(graph_[id]) || (unit >= 0 && unit != own);
+    });
   }
 
   // The unit that makes a stored value; -1 for graph inputs.
@@ -186,23 +202,32 @@ class Joiner {
       return Verdict::no(kRuleCycle, "something else must run between the two",
                          "a value that both sides need is made outside");
     }
+    // Each root evaluates about what it did: scheduling the join to find that out takes longest.
+    const int statements = units_[a].score.statements + units_[b].score.statements;
+    if (statements > kMostStageStatements) return too_long(statements, kMostStageStatements);
     std::vector<NodeId> roots = units_[a].roots;
     roots.insert(roots.end(), units_[b].roots.begin(), units_[b].roots.end());
     std::sort(roots.begin(), roots.end());
-    const std::vector<int> saved = unit_of_;
     for (NodeId root : units_[b].roots) unit_of_[root.index()] = a;
     StageScore score = judge_(describe_joined(a, b, roots));
-    const double apart_us = units_[a].us + units_[b].us;
-    const double needed_us = least_gain_ * std::max(units_[a].us, units_[b].us);
-    if (score.verdict && score.us + needed_us > apart_us) {
-      score.verdict = Verdict::no(kRuleSlower, "one kernel is predicted to take longer than two");
-    }
+    if (score.verdict) score.verdict = check_rule(units_[a].score, units_[b].score, score);
     if (!score.verdict) {
-      unit_of_ = saved;
+      for (NodeId root : units_[b].roots) unit_of_[root.index()] = b;
       return score.verdict;
     }
-    merge(a, b, std::move(roots), score.us);
+    merge(a, b, std::move(roots), score);
     return score.verdict;
+  }
+
+  Verdict check_rule(const StageScore& a, const StageScore& b, const StageScore& joined) const {
+    if (rule_ == Rule::kFaster && joined.us + least_gain_ * std::max(a.us, b.us) > a.us + b.us) {
+      return Verdict::no(kRuleSlower, "one kernel is predicted to take longer than two");
+    }
+    const StageEstimate& larger = a.us > b.us ? a.estimate : b.estimate;
+    if (rule_ == Rule::kParallel && joined.estimate.share < larger.share) {
+      return Verdict::no(kRuleLessParallel, "one mapping for both keeps less of the device busy");
+    }
+    return Verdict::yes();
   }
 
   PlannedStage describe_joined(int a, int b, const std::vector<NodeId>& roots) {
@@ -216,10 +241,11 @@ class Joiner {
     return stage;
   }
 
-  void merge(int a, int b, std::vector<NodeId> roots, double us) {
+  void merge(int a, int b, std::vector<NodeId> roots, const StageScore& score) {
     Unit &into = units_[a], &from = units_[b];
     into.roots = std::move(roots);
-    into.us = us;
+    into.score = score;
+    ++into.version;
     for (int u : from.reads) {
       units_[u].read_by.erase(b);
       if (u != a) {
@@ -242,11 +268,11 @@ class Joiner {
   bool attempt(int a, int b) {
     if (a == b || units_[a].is_gone || units_[b].is_gone) return false;
     if (units_[a].roots.empty() || units_[b].roots.empty()) return false;
-    const auto key = std::make_pair(units_[a].roots, units_[b].roots);
-    if (refused_.count(key)) return false;
+    const Attempt attempt{a, units_[a].version, b, units_[b].version};
+    if (refused_.count(attempt)) return false;
     Verdict verdict = try_join(a, b);
     // A join that saves too little for the first round may still save something.
-    if (!verdict && (least_gain_ == 0 || verdict.rule != kRuleSlower)) refused_[key] = verdict;
+    if (!verdict && (least_gain_ == 0 || verdict.rule != kRuleSlower)) refused_[attempt] = verdict;
     return verdict.ok;
   }
 
@@ -305,12 +331,14 @@ class Joiner {
     return changed;
   }
 
+  int unit_now(int unit) const { return unit_of_[units_[unit].roots.back().index()]; }
+
   // A cut names a value that one side makes and the root of the other that reads it.
   std::vector<Cut> find_cuts() const {
     std::vector<Cut> cuts;
     std::set<std::pair<NodeId, NodeId>> listed;
-    for (const auto& [pair, verdict] : refused_) {
-      const int a = unit_of_[pair.first.back().index()], b = unit_of_[pair.second.back().index()];
+    for (const auto& [attempt, verdict] : refused_) {
+      const int a = unit_now(attempt.a), b = unit_now(attempt.b);
       if (a == b) continue;
       for (NodeId reader : units_[b].roots) {
         for (NodeId read : find_reads({reader}, b)) {
@@ -346,16 +374,20 @@ class Joiner {
   std::vector<int> levels_;
   std::vector<Unit> units_;
   std::vector<int> unit_of_;
+  enum class Rule { kAlways, kFaster, kParallel } rule_ = Rule::kFaster;
   double least_gain_ = 0;  // share of the longer kernel's time
-  std::map<std::pair<std::vector<NodeId>, std::vector<NodeId>>, Verdict> refused_;
+  std::map<Attempt, Verdict> refused_;
 };
 
 }  // namespace
 
 JoinedStages join_stages(const Graph& graph, const std::vector<NodeId>& roots,
-                         const Demands& demands, const StageJudge& judge, bool join) {
+                         const Demands& demands, const StageJudge& judge, JoinRule rule,
+                         const std::vector<std::vector<NodeId>>& groups) {
   Joiner joiner(graph, roots, demands, judge);
-  if (join) joiner.run();
+  joiner.join_groups(groups, rule == JoinRule::kParallel);
+  if (rule == JoinRule::kFaster) joiner.run_faster();
+  if (rule == JoinRule::kParallel) joiner.run_parallel();
   return joiner.finish();
 }
 

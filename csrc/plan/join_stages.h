@@ -15,8 +15,18 @@ struct JoinedStages {
   std::vector<Cut> cuts;
 };
 
-// One stage per root to begin with.
+enum class JoinRule {
+  kNever,
+  kFaster,    // where the model predicts less time
+  kParallel,  // along edges, where the part with more work keeps as much of the device
+              // (AStitch 3.4)
+};
+
+// One stage per root to begin with.  Roots of one group, each ascending, are then joined while
+// checks allow (and the rule kParallel, whatever it costs by the others); then pairs of stages by
+// the rule.
 JoinedStages join_stages(const Graph& graph, const std::vector<NodeId>& roots,
-                         const Demands& demands, const StageJudge& judge, bool join);
+                         const Demands& demands, const StageJudge& judge, JoinRule rule,
+                         const std::vector<std::vector<NodeId>>& groups = {});
 
 }  // namespace stitch

@@ -4,9 +4,7 @@
 #include <set>
 #include <sstream>
 
-#include "plan/find_roots.h"
-#include "plan/join_stages.h"
-#include "plan/stitch_stages.h"
+#include "plan/policies.h"
 #include "plan/store_in_place.h"
 
 namespace stitch {
@@ -33,21 +31,27 @@ std::vector<Cut> keep_kernel_cuts(const StitchPlan& plan, const std::vector<Cut>
 
 }  // namespace
 
-StitchPlan plan_stitches(const Graph& graph, const StageJudge& judge, const PlanOptions& options) {
+StitchPlan plan_stitches(const Graph& graph, const StageJudge& judge, const DeviceSpec& device,
+                         const std::string& policy) {
   const Demands demands = find_demands(graph);
-  const std::vector<NodeId> roots = find_roots(graph, demands, options.every_op);
-  JoinedStages joined = join_stages(graph, roots, demands, judge, !options.every_op);
-  const DeviceSpec* device = options.every_op ? nullptr : options.device;
-  StitchedKernels stitched = stitch_stages(graph, joined, demands, judge, device);
+  PlanCandidate chosen = plan_by_policy(policy, {graph, demands, judge, device});
   StitchPlan plan;
-  plan.stages = std::move(joined.stages);
-  plan.kernels = std::move(stitched.kernels);
-  plan.steps = std::move(stitched.steps);
-  joined.cuts.insert(joined.cuts.end(), stitched.cuts.begin(), stitched.cuts.end());
-  plan.cuts = keep_kernel_cuts(plan, joined.cuts);
+  plan.policy = chosen.policy;
+  plan.stages = std::move(chosen.joined.stages);
+  plan.kernels = std::move(chosen.stitched.kernels);
+  plan.steps = std::move(chosen.stitched.steps);
+  std::vector<Cut> cuts = std::move(chosen.joined.cuts);
+  cuts.insert(cuts.end(), chosen.stitched.cuts.begin(), chosen.stitched.cuts.end());
+  plan.cuts = keep_kernel_cuts(plan, cuts);
   plan.aliases = demands.aliases;
   plan.in_place = find_in_place(graph, plan);
   return plan;
+}
+
+Verdict too_long(int statements, int most) {
+  return Verdict::no(kRuleLongKernel, "the kernel would have " + std::to_string(statements) +
+                                          " statements, more than " + std::to_string(most) +
+                                          " that compile in reasonable time");
 }
 
 std::vector<int> PlannedKernel::stages() const {

@@ -50,6 +50,7 @@ struct Cut {
 };
 
 struct StitchPlan {
+  std::string policy;  // whose candidate it is
   std::vector<PlannedStage> stages;
   std::vector<PlannedKernel> kernels;
   std::vector<PlanStep> steps;

@@ -32,7 +32,8 @@ struct Stitcher {
   const Graph& graph;
   const JoinedStages& joined;
   const StageJudge& judge;
-  const DeviceSpec* device;
+  const DeviceSpec& device;
+  StitchRule rule;
   std::vector<Unit> units = {};
   std::vector<Draft> drafts = {};
   std::map<int, std::vector<int>> drafts_of_level = {};
@@ -112,13 +113,8 @@ struct Stitcher {
                          "the kernel would have " + std::to_string(pointers.size()) +
                              " tensors; a launch takes " + std::to_string(kMostPointers));
     }
-    if (draft.statements + score.statements > kMostStatements) {
-      return Verdict::no(kRuleLongKernel, "the kernel would have " +
-                                              std::to_string(draft.statements + score.statements) +
-                                              " statements, more than " +
-                                              std::to_string(kMostStatements) +
-                                              " that compile in reasonable time");
-    }
+    const int statements = draft.statements + score.statements;
+    if (statements > kMostStatements) return too_long(statements, kMostStatements);
     return Verdict::yes();
   }
 
@@ -135,10 +131,13 @@ struct Stitcher {
     Draft& draft = drafts[at];
     if (Verdict verdict = fits(draft, stage(unit), score); !verdict) return verdict;
     const int phase = phase_in(unit, at);
+    if (phase > 0 && !rule.barriers) {
+      return Verdict::no(kRuleNoBarrier, "one reads what all blocks of the other make");
+    }
     std::vector<PhaseTime> times = draft.times;
     times.resize(std::max<size_t>(times.size(), phase + 1));
     times[phase].add(score.estimate);
-    if (estimate_us(times, *device) > estimate_us(draft.times, *device) + score.us) {
+    if (rule.by_cost && estimate_us(times, device) > estimate_us(draft.times, device) + score.us) {
       return Verdict::no(kRuleSlower, "one kernel is predicted to take longer than two");
     }
     draft.times = std::move(times);
@@ -169,6 +168,7 @@ struct Stitcher {
   // Kernels of a level run in order, so a stage may join any from the last that it reads on.
   void place(int unit) {
     const StageScore score = judge(stage(unit));
+    if (device.barrier_us <= 0 || !rule.packs) return open(unit, score);
     const std::vector<int>& level = drafts_of_level[units[unit].level];
     int first = level.empty() ? 0 : level.front();
     for (int read : units[unit].reads) {
@@ -228,6 +228,7 @@ struct Stitcher {
         const int kernel = static_cast<int>(out.kernels.size());
         out.steps.push_back({PlanStep::Kind::kKernel, kernel, NodeId()});
         out.kernels.push_back(std::move(drafts[key].kernel));
+        out.us += estimate_us(drafts[key].times, device);
       }
       for (int next : after[key]) {
         before[next].erase(key);
@@ -242,16 +243,8 @@ struct Stitcher {
 
 StitchedKernels stitch_stages(const Graph& graph, const JoinedStages& joined,
                               const Demands& demands, const StageJudge& judge,
-                              const DeviceSpec* device) {
-  if (!device || device->barrier_us <= 0) {
-    StitchedKernels out;
-    out.steps = joined.steps;
-    for (size_t s = 0; s < joined.stages.size(); ++s) {
-      out.kernels.push_back({{{static_cast<int>(s)}}});
-    }
-    return out;
-  }
-  Stitcher stitcher{graph, joined, judge, device};
+                              const DeviceSpec& device, const StitchRule& rule) {
+  Stitcher stitcher{graph, joined, judge, device, rule};
   stitcher.link(demands);
   stitcher.find_levels();
   for (size_t u = 0; u < stitcher.units.size(); ++u) {

@@ -14,11 +14,18 @@ struct StitchedKernels {
   std::vector<PlannedKernel> kernels;
   std::vector<PlanStep> steps;
   std::vector<Cut> cuts;  // between stages that could have shared a kernel
+  double us = 0;          // predicted, of all kernels
 };
 
-// One kernel per stage where the device cannot hold a grid at a barrier (`device` null too).
+struct StitchRule {
+  bool barriers = true;  // dependent stages may share a kernel
+  bool packs = true;     // independent ones may
+  bool by_cost = true;   // where the model predicts no more time; else wherever limits allow
+};
+
+// One kernel per stage where the device cannot hold a grid at a barrier.
 StitchedKernels stitch_stages(const Graph& graph, const JoinedStages& joined,
                               const Demands& demands, const StageJudge& judge,
-                              const DeviceSpec* device);
+                              const DeviceSpec& device, const StitchRule& rule);
 
 }  // namespace stitch

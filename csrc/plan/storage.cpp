@@ -23,6 +23,26 @@ std::optional<PlannedAlias> find_alias(const Graph& graph, NodeId node) {
   return PlannedAlias{node, base, offset};
 }
 
+std::set<NodeId> find_reads(const Graph& graph, const std::vector<NodeId>& starts,
+                            const std::function<bool(NodeId)>& is_stored) {
+  std::set<NodeId> reads, visited;
+  std::vector<NodeId> stack;
+  for (NodeId start : starts) {
+    stack.insert(stack.end(), graph[start].inputs.begin(), graph[start].inputs.end());
+  }
+  while (!stack.empty()) {
+    const NodeId id = stack.back();
+    stack.pop_back();
+    if (!visited.insert(id).second) continue;
+    if (is_stored(id)) {
+      reads.insert(id);
+    } else {
+      stack.insert(stack.end(), graph[id].inputs.begin(), graph[id].inputs.end());
+    }
+  }
+  return reads;
+}
+
 Demands find_demands(const Graph& graph) {
   Demands demands;
   demands.is_demanded.assign(graph.size(), false);

@@ -1,7 +1,9 @@
 // Where values live: which views are mere aliases of a base, and which values need memory.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "plan/stitch_plan.h"
@@ -14,6 +16,10 @@ bool is_materialised(const Node& node);
 // The base of which `node` is a view without moving elements, if it is one; the base is not such a
 // view itself, but may be a view that moves elements.
 std::optional<PlannedAlias> find_alias(const Graph& graph, NodeId node);
+
+// The stored values that evaluating `starts`, themselves not counted, stops at.
+std::set<NodeId> find_reads(const Graph& graph, const std::vector<NodeId>& starts,
+                            const std::function<bool(NodeId)>& is_stored);
 
 // Values that must be in memory: outputs, mutation values, operands of library calls.  Aliases are
 // resolved to their bases; `aliases` lists the views themselves.

@@ -84,11 +84,20 @@ std::optional<FixedAxes> join_atoms(const StageSchedule& schedule, const FixedAt
   return axes;
 }
 
+bool walks_atoms_alone(const IndexVars& vars, const Index& index) {
+  return std::all_of(index.begin(), index.end(), [&](const IndexExpr& expr) {
+    return std::all_of(expr.terms.begin(), expr.terms.end(), [&](const auto& term) {
+      return vars[term.first].kind == IndexVar::Kind::kAtom;
+    });
+  });
+}
+
 }  // namespace
 
 std::optional<FixedAxes> find_fixed_axes(const StageSchedule& schedule, const IndexVars& vars,
                                          const Index& made, const Index& read) {
   if (made.size() != read.size()) return std::nullopt;
+  if (made == read && walks_atoms_alone(vars, made)) return FixedAxes();
   FixedAtoms fixed;
   for (size_t d = 0; d < made.size(); ++d) {
     if (!fix_atoms(vars, made[d], read[d], fixed)) return std::nullopt;
@@ -113,6 +122,7 @@ void add_piece_axes(const Graph& graph, const StageSchedule& schedule, NodeId re
     const bool is_source = family(graph[value]) == Family::kSource;
     if (again == read.end() || made.size() != 1 || is_source) continue;
     for (const Evaluation& evaluation : again->second) {
+      if (evaluation.index == made.front().index) continue;
       auto fixed = find_fixed_axes(schedule, accesses.vars, made.front().index, evaluation.index);
       if (!fixed) continue;
       for (const auto& [a, index] : *fixed) {

@@ -141,13 +141,9 @@ int count_statements(const StageSchedule& schedule) {
 }
 
 Verdict check_statements(const StageSchedule& schedule) {
-  constexpr int kMostStatements = 600;
   const int statements = count_statements(schedule);
-  if (schedule.spaces.roots.size() < 2 || statements <= kMostStatements) return Verdict::yes();
-  return Verdict::no(kRuleLongKernel, "the kernel would have " + std::to_string(statements) +
-                                          " statements, more than " +
-                                          std::to_string(kMostStatements) +
-                                          " that compile in reasonable time");
+  if (schedule.spaces.roots.size() < 2 || statements <= kMostStageStatements) return Verdict::yes();
+  return too_long(statements, kMostStageStatements);
 }
 
 Verdict check_arguments(const PlannedStage& stage) {

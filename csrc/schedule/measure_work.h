@@ -10,7 +10,6 @@ namespace stitch {
 StageWork measure_work(const Graph& graph, const PlannedStage& stage,
                        const StageSchedule& schedule);
 
-// Compile time grows faster than the text (NVRTC 13: 0.6 s for 1,000 statements, 3.6 s for 4,000).
 int count_statements(const StageSchedule& schedule);
 Verdict check_statements(const StageSchedule& schedule);
 

@@ -5,17 +5,24 @@
 namespace stitch {
 namespace {
 
-const Cut* cut_by_rule(const StitchPlan& plan, int rule) {
-  for (const Cut& cut : plan.cuts) {
+const Cut* cut_by_rule(const std::vector<Cut>& cuts, int rule) {
+  for (const Cut& cut : cuts) {
     if (cut.reason.rule == rule) return &cut;
   }
   return nullptr;
 }
 
+// Stages alone: kernels may join them again at a grid barrier.
+JoinedStages join_graph(const Graph& graph, const std::string& target) {
+  const Demands demands = find_demands(graph);
+  return join_stages(graph, find_roots(graph, demands, false), demands,
+                     judge_for(graph, device_spec(target)), JoinRule::kFaster);
+}
+
 class Joins : public testing::TestWithParam<const char*> {
  protected:
-  Planned plan(const std::string& text, const PlanOptions& options = {}) const {
-    return plan_graph(text, GetParam(), options);
+  Planned plan(const std::string& text, const std::string& policy = "search") const {
+    return plan_graph(text, GetParam(), policy);
   }
 };
 
@@ -35,7 +42,7 @@ TEST_P(Joins, ASoftmaxIsOneKernelThatStoresOnlyItsResult) {
 }
 
 TEST_P(Joins, ThePolicyNoneIsOneKernelPerOp) {
-  const Planned planned = plan(kSoftmax, {.every_op = true});
+  const Planned planned = plan(kSoftmax, "none");
   EXPECT_EQ(planned.plan.kernels.size(), 5u);
   for (const PlannedStage& stage : planned.plan.stages) EXPECT_EQ(stage.roots.size(), 1u);
   EXPECT_TRUE(planned.plan.cuts.empty()) << "nothing was tried";
@@ -78,7 +85,7 @@ TEST_P(Joins, NothingCrossesALibraryCall) {
   EXPECT_EQ(joined.steps[0].kind, PlanStep::Kind::kKernel);
   EXPECT_EQ(joined.steps[1].kind, PlanStep::Kind::kLibrary);
   EXPECT_EQ(joined.steps[2].kind, PlanStep::Kind::kKernel);
-  const Cut* cut = cut_by_rule(joined, kRuleCycle);
+  const Cut* cut = cut_by_rule(joined.cuts, kRuleCycle);
   ASSERT_NE(cut, nullptr) << to_string(joined, planned.graph);
   EXPECT_EQ(info(planned.graph[cut->from]).name, std::string("exp"));
   EXPECT_EQ(cut->to, planned.graph.outputs[0].node);
@@ -86,14 +93,15 @@ TEST_P(Joins, NothingCrossesALibraryCall) {
 }
 
 TEST_P(Joins, ADiagonalGoesThroughMemory) {
-  const Planned planned = plan(R"(
+  const Graph graph = parse_graph(R"(
     %x = input : f32[256,4096]
     %m = sum(%x){axes=[1]}
     %y = sub(reshape(%m){shape=[256,1]}, reshape(%m){shape=[1,256]})
     outputs (%y)
   )");
-  EXPECT_EQ(planned.plan.kernels.size(), 2u);
-  EXPECT_NE(cut_by_rule(planned.plan, kRuleDiagonal), nullptr);
+  const JoinedStages joined = join_graph(graph, GetParam());
+  EXPECT_EQ(joined.stages.size(), 2u);
+  EXPECT_NE(cut_by_rule(joined.cuts, kRuleDiagonal), nullptr);
 }
 
 TEST_P(Joins, AViewThatIsReturnedAliasesTheStore) {
@@ -112,17 +120,17 @@ INSTANTIATE_TEST_SUITE_P(Targets, Joins, testing::Values("cpu", "h200"),
 
 // Second halves of split column sums: joined with the first, 8 blocks would do all the work.
 TEST(JoinStages, KernelsThatWouldLoseAllParallelismStayApart) {
-  const Planned planned = plan_graph(R"(
+  const Graph graph = parse_graph(R"(
     %x = input : f32[8,2048,768]
     %parts = sum(%x){axes=[1]}
     %y = sum(%parts){axes=[0]}
     outputs (%y)
-  )",
-                                     "h200");
-  EXPECT_EQ(planned.plan.kernels.size(), 2u) << to_string(planned.plan, planned.graph);
-  const Cut* cut = cut_by_rule(planned.plan, kRuleSlower);
+  )");
+  const JoinedStages joined = join_graph(graph, "h200");
+  EXPECT_EQ(joined.stages.size(), 2u);
+  const Cut* cut = cut_by_rule(joined.cuts, kRuleSlower);
   ASSERT_NE(cut, nullptr);
-  EXPECT_EQ(cut->to, planned.graph.outputs[0].node);
+  EXPECT_EQ(cut->to, graph.outputs[0].node);
 }
 
 // Says yes to everything, except kernels that hold both of two ops.
@@ -136,7 +144,7 @@ JoinedStages join_unless(const Graph& graph, OpKind one, OpKind other) {
     if (holds(one) && holds(other)) return {Verdict::no(99, "the test says so"), 0};
     return {Verdict::yes(), 1};
   };
-  return join_stages(graph, find_roots(graph, demands, false), demands, judge, true);
+  return join_stages(graph, find_roots(graph, demands, false), demands, judge, JoinRule::kFaster);
 }
 
 TEST(JoinStages, AJoinAroundAThirdKernelIsACycle) {
@@ -175,18 +183,18 @@ TEST(JoinStages, ValuesReadByAnotherKernelAreStored) {
 
 // A cut is shown to people as an edge of their graph.
 TEST(JoinStages, EveryCutNamesAValueThatTheOtherSideReads) {
-  const Planned planned = plan_graph(R"(
+  const Graph graph = parse_graph(R"(
     %x = input : f32[256,16,4096]
     %parts = sum(%x){axes=[1]}
     %columns = sum(%parts){axes=[0]}
     %rows = amax(%x){axes=[1,2]}
     %largest = amax(%rows)
     outputs (%columns, %largest)
-  )",
-                                     "h200");
-  ASSERT_FALSE(planned.plan.cuts.empty());
-  for (const Cut& cut : planned.plan.cuts) {
-    const std::vector<NodeId>& inputs = planned.graph[cut.to].inputs;
+  )");
+  const JoinedStages joined = join_graph(graph, "h200");
+  ASSERT_FALSE(joined.cuts.empty());
+  for (const Cut& cut : joined.cuts) {
+    const std::vector<NodeId>& inputs = graph[cut.to].inputs;
     EXPECT_TRUE(std::count(inputs.begin(), inputs.end(), cut.from))
         << "%" << cut.from << " -> %" << cut.to << " is no edge";
   }

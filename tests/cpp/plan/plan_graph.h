@@ -45,10 +45,10 @@ inline StageJudge judge_for(const Graph& graph, const DeviceSpec& device) {
 }
 
 inline Planned plan_graph(const std::string& text, const std::string& target,
-                          const PlanOptions& options = {}) {
+                          const std::string& policy = "search") {
   Planned planned{parse_graph(text), {}, {}};
   const DeviceSpec& device = device_spec(target);
-  planned.plan = plan_stitches(planned.graph, judge_for(planned.graph, device), options);
+  planned.plan = plan_stitches(planned.graph, judge_for(planned.graph, device), device, policy);
   planned.schedules.resize(planned.plan.stages.size());
   for (size_t k = 0; k < planned.plan.kernels.size(); ++k) {
     schedule_kernel(planned.graph, planned.plan, k, device, kTestWorkers, planned.graph.symbols,

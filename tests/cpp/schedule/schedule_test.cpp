@@ -213,10 +213,10 @@ TEST(ArrayLimits, AnArrayThatDoesNotFitIsRule23) {
   EXPECT_EQ(arrays_of(crossed_sums("f32[64,1048576]"), "cpu").rule, kRuleLargeArray);
 }
 
-TEST(ArrayLimits, RefusedKernelsArePlannedApart) {
+TEST(ArrayLimits, RefusedStagesArePlannedApart) {
   for (const char* target : {"cpu", "h200"}) {
     const Planned planned = plan_graph(crossed_sums("f32[s0,s1]"), target);
-    EXPECT_EQ(planned.plan.kernels.size(), 2u) << target;
+    EXPECT_EQ(planned.plan.stages.size(), 2u) << target;
   }
 }
 

@@ -1,0 +1,271 @@
+#include "plan/explore_patterns.h"
+
+#include <algorithm>
+#include <iterator>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include "base/error.h"
+#include "plan/pattern_pool.h"
+#include "plan/search_plans.h"
+
+namespace stitch {
+namespace {
+
+bool are_disjoint(const std::vector<int>& a, const std::vector<int>& b) {
+  for (auto i = a.begin(), j = b.begin(); i != a.end() && j != b.end();) {
+    if (*i == *j) return false;
+    *i < *j ? ++i : ++j;
+  }
+  return true;
+}
+
+std::vector<int> unite(const std::vector<int>& a, const std::vector<int>& b) {
+  std::vector<int> both;
+  both.reserve(a.size() + b.size());
+  std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
+  return both;
+}
+
+using Consumers = std::span<const int>;
+
+// PatternReduction (20.15, 20.16), of units and of their virtual producer (20.18).
+class Reducer {
+ public:
+  Reducer(const Topology& topology, PatternPool& pool, const ExploreOptions& options)
+      : topology_(topology), pool_(pool), options_(options) {
+    candidates_.resize(topology.order.size());
+    offers_.resize(topology.order.size());
+    patterns_with_.resize(topology.order.size());
+    for (auto unit = topology.order.rbegin(); unit != topology.order.rend(); ++unit) {
+      if (!topology.is_fixed[*unit]) list_candidates_of(*unit);
+    }
+  }
+
+  // 20.15: of each unit, best first.
+  const std::vector<int>& candidates(int unit) const { return candidates_[unit]; }
+
+  // Patterns of the virtual vertex that produces all units (20.18).  Its own list would be `top`
+  // for the whole graph, but what it joins is small and many, so that the lists of all groups of
+  // its consumers count.  A group has something in common: a consumer, or class and rank.
+  std::vector<int> list_remote(const std::vector<int>& packing_class) {
+    join_meeting();
+    std::vector<Member> units;
+    for (int unit : topology_.order) {
+      if (topology_.is_fixed[unit]) continue;
+      units.push_back({rank(unit, packing_class.empty() ? 0 : packing_class[unit]), unit, {}});
+    }
+    std::sort(units.begin(), units.end(), [](const Member& a, const Member& b) {
+      return std::tie(a.rank, a.unit) < std::tie(b.rank, b.unit);
+    });
+    const auto is_equal = [](const Member& a, const Member& b) { return a.rank == b.rank; };
+    const auto is_of_class = [](const Member& a, const Member& b) {
+      return std::get<0>(a.rank) == std::get<0>(b.rank);
+    };
+    // Alone first: where all have one consumer, packings with it would hide those without.
+    for (Member& member : units) member.patterns = {pool_.intern({member.unit})};
+    join_alike(units, is_equal);
+    for (Member& member : units) member.patterns = offers_[member.unit];
+    join_alike(units, is_of_class);
+    return std::move(remote_);
+  }
+
+ private:
+  using Rank = std::tuple<int, int, int>;  // class, layer, depth
+  struct Member {
+    Rank rank;
+    int unit;
+    std::vector<int> patterns;
+  };
+
+  // Units that can be packed stand side by side: those that nothing runs before (casts of weights),
+  // those that nothing waits for (optimiser updates), wherever they are; else those equally deep.
+  Rank rank(int unit, int packing_class) const {
+    if (topology_.depth[unit] == 0) return {packing_class, 0, 0};
+    if (topology_.height[unit] == 0) return {packing_class, 1, 0};
+    return {packing_class, 2, topology_.depth[unit]};
+  }
+
+  void list_candidates_of(int unit) {
+    std::vector<int> consumers;
+    for (int consumer : topology_.consumers[unit]) {
+      if (!topology_.is_fixed[consumer]) consumers.push_back(consumer);
+    }
+    candidates_[unit] = pool_.keep_best_closed(reduce(unit, consumers));
+    offers_[unit] = offer(unit, candidates_[unit]);
+  }
+
+  // Sets that are open, for want of units of another group, stay until the groups are united.
+  std::vector<int> reduce(int head, Consumers consumers) {
+    if (static_cast<int>(consumers.size()) <= options_.group) return combine(head, consumers);
+    const size_t half = (consumers.size() + 1) / 2;
+    const std::vector<int> left = pool_.keep_best(reduce(head, consumers.first(half)));
+    const std::vector<int> right = pool_.keep_best(reduce(head, consumers.subspan(half)));
+    std::vector<int> found = left;
+    found.insert(found.end(), right.begin(), right.end());
+    for (int a : left) {
+      for (int b : right) add(unite(pool_.units(a), pool_.units(b)), found);
+    }
+    return found;
+  }
+
+  std::vector<int> combine(int head, Consumers consumers) {
+    std::vector<std::vector<std::vector<int>>> patterns;
+    for (int consumer : consumers) {
+      patterns.emplace_back();
+      for (int id : offers_[consumer]) patterns.back().push_back(pool_.units(id));
+    }
+    std::vector<int> found;
+    for (std::vector<int>& units : list_combinations(head, patterns)) add(std::move(units), found);
+    return found;
+  }
+
+  void add(std::vector<int> units, std::vector<int>& found) {
+    const int id = pool_.intern(std::move(units));
+    if (id != kNoPattern) found.push_back(id);
+  }
+
+  // Producers of one unit.  Patterns of 20.15 have one producer: two that meet in a consumer are
+  // never in one of these without a producer of both.
+  void join_meeting() {
+    for (const std::vector<int>& candidates : candidates_) {
+      for (int id : candidates) add_to_units(id);
+    }
+    for (int unit : topology_.order) {
+      std::vector<Member> members;
+      for (int producer : topology_.producers[unit]) {
+        if (!topology_.is_fixed[producer]) members.push_back({{}, producer, best_with(producer)});
+      }
+      if (members.size() < 2 || topology_.is_fixed[unit]) continue;
+      const size_t known = remote_.size();
+      join(members);
+      for (size_t i = known; i < remote_.size(); ++i) add_to_units(remote_[i]);
+    }
+  }
+
+  void add_to_units(int id) {
+    for (int unit : pool_.units(id)) patterns_with_[unit].push_back(id);
+  }
+
+  std::vector<int> best_with(int unit) {
+    std::vector<int>& patterns = patterns_with_[unit];
+    patterns = pool_.keep_best(std::move(patterns));
+    return offer(unit, patterns);
+  }
+
+  // The unit alone is offered in place of the last: otherwise one that fuses with the unit, but
+  // with nothing beyond it, would have no pattern at all.
+  std::vector<int> offer(int unit, std::vector<int> patterns) {
+    if (static_cast<int>(patterns.size()) == options_.top) patterns.pop_back();
+    patterns.push_back(pool_.intern({unit}));
+    return patterns;
+  }
+
+  template <typename Alike>
+  void join_alike(std::span<const Member> members, Alike are_alike) {
+    for (size_t begin = 0, end = 0; begin < members.size(); begin = end) {
+      while (end < members.size() && are_alike(members[begin], members[end])) ++end;
+      join(members.subspan(begin, end - begin));
+    }
+  }
+
+  std::vector<int> join(std::span<const Member> members) {
+    if (members.size() == 1) return members[0].patterns;
+    const size_t half = find_split(members);
+    const std::vector<int> left = join(members.first(half)), right = join(members.subspan(half));
+    std::vector<int> found = left, joined;
+    found.insert(found.end(), right.begin(), right.end());
+    for (int a : left) {
+      for (int b : right) {
+        const int id = pool_.intern(unite(pool_.units(a), pool_.units(b)));
+        if (id == kNoPattern || !pool_[id].is_closed || !is_worth_joining(id, a, b)) continue;
+        joined.push_back(id);
+      }
+    }
+    found.insert(found.end(), joined.begin(), joined.end());
+    found = pool_.keep_best(std::move(found));
+    for (int id : found) {
+      if (std::count(joined.begin(), joined.end(), id)) remote_.push_back(id);
+    }
+    return found;
+  }
+
+  bool is_worth_joining(int both, int a, int b) const {
+    const double a_us = pool_[a].gain_us, b_us = pool_[b].gain_us;
+    const bool can_be_apart = are_disjoint(pool_.units(a), pool_.units(b));
+    return pool_[both].gain_us > (can_be_apart ? a_us + b_us : std::max(a_us, b_us));
+  }
+
+  // Where the rank changes, as near to the middle as may be.
+  static size_t find_split(std::span<const Member> members) {
+    const size_t middle = members.size() / 2;
+    auto changes = [&](size_t at) { return members[at - 1].rank != members[at].rank; };
+    for (size_t away = 0; away < middle; ++away) {
+      if (changes(middle - away)) return middle - away;
+      if (changes(middle + away)) return middle + away;
+    }
+    return middle;
+  }
+
+  const Topology& topology_;
+  PatternPool& pool_;
+  const ExploreOptions& options_;
+  std::vector<std::vector<int>> candidates_, offers_;  // of each unit: ids, best first
+  std::vector<std::vector<int>> patterns_with_;        // that hold a unit, of any producer
+  std::vector<int> remote_;
+};
+
+void check_options(const ExploreOptions& options) {
+  STITCH_CHECK(options.top >= 1 && options.beam >= 1 && options.group >= 1, "no room for a result");
+  STITCH_CHECK(options.max_units >= 1, "patterns of " << options.max_units << " units");
+}
+
+}  // namespace
+
+std::vector<FusionPlan> explore_patterns(const UnitGraph& graph, const PatternGain& gain,
+                                         const ExploreOptions& options) {
+  check_options(options);
+  const Topology topology = find_topology(graph);
+  PatternPool pool(topology, gain, options);
+  Reducer reducer(topology, pool, options);
+  std::vector<int> patterns = reducer.list_remote(graph.packing_class);
+  for (int unit : topology.order) {
+    const std::vector<int>& candidates = reducer.candidates(unit);
+    patterns.insert(patterns.end(), candidates.begin(), candidates.end());
+  }
+  return search_plans(topology, pool, patterns, options.beam);
+}
+
+std::vector<std::vector<ScoredPattern>> list_candidates(const UnitGraph& graph,
+                                                        const PatternGain& gain,
+                                                        const ExploreOptions& options) {
+  check_options(options);
+  const Topology topology = find_topology(graph);
+  PatternPool pool(topology, gain, options);
+  const Reducer reducer(topology, pool, options);
+  std::vector<std::vector<ScoredPattern>> candidates(topology.order.size());
+  for (size_t unit = 0; unit < candidates.size(); ++unit) {
+    for (int id : reducer.candidates(static_cast<int>(unit))) {
+      candidates[unit].push_back({pool.units(id), pool[id].gain_us});
+    }
+  }
+  return candidates;
+}
+
+std::vector<std::vector<int>> list_combinations(
+    int head, const std::vector<std::vector<std::vector<int>>>& patterns_of_consumers) {
+  std::vector<std::vector<int>> combinations = {{head}};
+  for (const std::vector<std::vector<int>>& patterns : patterns_of_consumers) {
+    const size_t without = combinations.size();
+    for (size_t c = 0; c < without; ++c) {
+      for (const std::vector<int>& pattern : patterns) {
+        combinations.push_back(unite(combinations[c], pattern));
+      }
+    }
+  }
+  combinations.erase(combinations.begin());
+  return combinations;
+}
+
+}  // namespace stitch

@@ -1,0 +1,28 @@
+// Where stitching may reach: sets of memory-intensive values between library calls.
+//
+// AStitch A.2 collects the maximal sets that library calls bound, A.3 joins those that do not
+// depend on each other.  Both follow from one number per value, the count of calls that it waits
+// for: it never falls along an edge and grows over every call, so values of equal count can share
+// a kernel and no cycle can come of it.  A value that may wait for more calls than it has to does
+// so where its first reader is; reductions, which make few bytes of many, do not wait.
+#pragma once
+
+#include <vector>
+
+#include "plan/storage.h"
+
+namespace stitch {
+
+// Sources and views of them, by node: they are made wherever they are read, at no cost.
+std::vector<bool> find_constants(const Graph& graph);
+
+// Live values other than inputs, library results and constants that nobody demands, each in one
+// scope, ascending; scopes in an order in which they can run.
+std::vector<std::vector<NodeId>> find_scopes(const Graph& graph, const Demands& demands);
+
+// By node: demanded, or read by another scope than its own (a view that moves nothing stands for
+// its base).
+std::vector<bool> find_scope_outputs(const Graph& graph, const Demands& demands,
+                                     const std::vector<std::vector<NodeId>>& scopes);
+
+}  // namespace stitch

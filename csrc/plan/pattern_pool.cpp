@@ -1,0 +1,210 @@
+#include "plan/pattern_pool.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace stitch {
+namespace {
+
+// Depth first through producers, from one sink after the other.
+void find_order(Topology& topology) {
+  const size_t units = topology.consumers.size();
+  std::vector<size_t> next_producer(units, 0);
+  std::vector<bool> is_begun(units, false);
+  topology.position.assign(units, -1);
+  std::vector<int> stack;
+  auto begin = [&](int unit) {
+    STITCH_CHECK(!is_begun[unit], "unit " << unit << " waits for itself");
+    is_begun[unit] = true;
+    stack.push_back(unit);
+  };
+  for (size_t sink = 0; sink < units; ++sink) {
+    if (topology.consumers[sink].empty()) begin(static_cast<int>(sink));
+    while (!stack.empty()) {
+      const int unit = stack.back();
+      if (next_producer[unit] < topology.producers[unit].size()) {
+        const int producer = topology.producers[unit][next_producer[unit]++];
+        if (topology.position[producer] < 0) begin(producer);
+        continue;
+      }
+      topology.position[unit] = static_cast<int>(topology.order.size());
+      topology.order.push_back(unit);
+      stack.pop_back();
+    }
+  }
+  STITCH_CHECK(topology.order.size() == units, units - topology.order.size()
+                                                   << " units wait for each other");
+}
+
+void find_depths(Topology& topology) {
+  topology.depth.assign(topology.order.size(), 0);
+  topology.height.assign(topology.order.size(), 0);
+  for (int unit : topology.order) {
+    for (int producer : topology.producers[unit]) {
+      topology.depth[unit] = std::max(topology.depth[unit], topology.depth[producer] + 1);
+    }
+  }
+  for (auto unit = topology.order.rbegin(); unit != topology.order.rend(); ++unit) {
+    for (int consumer : topology.consumers[*unit]) {
+      topology.height[*unit] = std::max(topology.height[*unit], topology.height[consumer] + 1);
+    }
+  }
+}
+
+}  // namespace
+
+Topology find_topology(const UnitGraph& graph) {
+  const size_t units = graph.consumers.size();
+  STITCH_CHECK(graph.is_fixed.size() == units, graph.is_fixed.size() << " of " << units);
+  STITCH_CHECK(graph.packing_class.empty() || graph.packing_class.size() == units,
+               graph.packing_class.size() << " of " << units);
+  Topology topology{graph.consumers, {}, {}, {}, {}, {}, graph.is_fixed};
+  topology.producers.resize(units);
+  for (size_t unit = 0; unit < units; ++unit) {
+    std::vector<int>& consumers = topology.consumers[unit];
+    std::sort(consumers.begin(), consumers.end());
+    consumers.erase(std::unique(consumers.begin(), consumers.end()), consumers.end());
+    for (int consumer : consumers) {
+      STITCH_CHECK(consumer >= 0 && consumer < static_cast<int>(units), "no unit " << consumer);
+      topology.producers[consumer].push_back(static_cast<int>(unit));
+    }
+  }
+  find_order(topology);
+  find_depths(topology);
+  return topology;
+}
+
+DetourSearch::DetourSearch(const Topology& topology)
+    : topology_(topology),
+      members_(topology.order.size()),
+      on_detour_(topology.order.size()),
+      below_{&topology.consumers, Marks(topology.order.size())},
+      above_{&topology.producers, Marks(topology.order.size())} {}
+
+// Follows edges down from the set and up from it by turns until one side is exhausted, as either
+// side has all detours: below a unit that is read everywhere there is much, above it little.
+Detour DetourSearch::find(const std::vector<int>& units) {
+  set_members(units);
+  meets_call_ = false;
+  const int extent = last_.position - first_.position + 1;
+  if (extent == static_cast<int>(units.size())) return Detour::kNone;
+  for (Side* side : {&below_, &above_}) {
+    side->seen.clear();
+    for (int unit : units) side->seen.insert(unit);
+    side->units = units;
+    side->next_unit = side->next_edge = 0;
+  }
+  while (true) {
+    if (!step(below_, above_)) return classify(below_, units.size(), true);
+    if (!step(above_, below_)) return classify(above_, units.size(), false);
+    if (meets_call_) return Detour::kLibraryCall;
+  }
+}
+
+void DetourSearch::set_members(const std::vector<int>& units) {
+  members_.clear();
+  first_ = last_ = {topology_.position[units[0]], topology_.depth[units[0]]};
+  for (int unit : units) {
+    members_.insert(unit);
+    const int position = topology_.position[unit], depth = topology_.depth[unit];
+    first_ = {std::min(first_.position, position), std::min(first_.depth, depth)};
+    last_ = {std::max(last_.position, position), std::max(last_.depth, depth)};
+  }
+}
+
+// Follows one edge; false when there is none left.  What lies between two members does so in every
+// topological order, and in depth.
+bool DetourSearch::step(Side& side, const Side& other) {
+  if (side.next_unit == side.units.size()) return false;
+  const std::vector<int>& nexts = (*side.neighbours)[side.units[side.next_unit]];
+  if (side.next_edge == nexts.size()) {
+    ++side.next_unit;
+    side.next_edge = 0;
+    return true;
+  }
+  const int next = nexts[side.next_edge++];
+  if (side.seen.has(next)) return true;
+  const int position = topology_.position[next], depth = topology_.depth[next];
+  if (position < first_.position || position > last_.position) return true;
+  if (depth <= first_.depth || depth >= last_.depth) return true;
+  side.seen.insert(next);
+  side.units.push_back(next);
+  meets_call_ |= topology_.is_fixed[next] && other.seen.has(next);
+  return true;
+}
+
+// From the side's far end, so that what a unit leads to is known before the unit is looked at.
+Detour DetourSearch::classify(Side& side, size_t members, bool is_below) {
+  const auto begin = side.units.begin() + static_cast<ptrdiff_t>(members);
+  std::sort(begin, side.units.end(), [&](int a, int b) {
+    const int x = topology_.position[a], y = topology_.position[b];
+    return is_below ? x > y : x < y;
+  });
+  on_detour_.clear();
+  Detour detour = Detour::kNone;
+  for (auto at = begin; at != side.units.end(); ++at) {
+    const int unit = *at;
+    const std::vector<int>& nexts = (*side.neighbours)[unit];
+    const bool leads_back = std::any_of(nexts.begin(), nexts.end(), [&](int next) {
+      return members_.has(next) || on_detour_.has(next);
+    });
+    if (!leads_back) continue;
+    if (topology_.is_fixed[unit]) return Detour::kLibraryCall;
+    detour = Detour::kUnits;
+    on_detour_.insert(unit);
+  }
+  return detour;
+}
+
+int PatternPool::intern(std::vector<int> units) {
+  if (static_cast<int>(units.size()) > options_.max_units) return kNoPattern;
+  const auto [entry, is_unseen] = ids_.try_emplace(std::move(units), kNoPattern);
+  if (!is_unseen) return entry->second;
+  Pattern pattern{&entry->first};
+  if (pattern.units->size() > 1) {
+    const Detour detour = detours_.find(*pattern.units);
+    if (detour == Detour::kLibraryCall) return kNoPattern;  // no larger set is free of it either
+    const std::optional<double> gain_us = gain_(*pattern.units);
+    if (!gain_us) return kNoPattern;
+    STITCH_CHECK(std::isfinite(*gain_us), "the gain of a pattern is " << *gain_us << " us");
+    pattern.gain_us = *gain_us;
+    pattern.is_closed = detour == Detour::kNone;
+  }
+  patterns_.push_back(pattern);
+  return entry->second = static_cast<int>(patterns_.size()) - 1;
+}
+
+// Of equal gains the smaller pattern: it leaves more to others.
+bool PatternPool::is_better(int a, int b) const {
+  const Pattern &x = patterns_[a], &y = patterns_[b];
+  if (x.gain_us != y.gain_us) return x.gain_us > y.gain_us;
+  if (x.units->size() != y.units->size()) return x.units->size() < y.units->size();
+  return *x.units < *y.units;
+}
+
+std::vector<int> PatternPool::keep_best(std::vector<int> ids) const {
+  std::sort(ids.begin(), ids.end(), [&](int a, int b) { return is_better(a, b); });
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  const size_t top = static_cast<size_t>(options_.top);
+  if (ids.size() <= top) return ids;
+  const auto closed =
+      std::find_if(ids.begin(), ids.end(), [&](int id) { return patterns_[id].is_closed; });
+  if (closed != ids.end() && closed >= ids.begin() + options_.top) ids[top - 1] = *closed;
+  ids.resize(top);
+  return ids;
+}
+
+std::vector<int> PatternPool::keep_best_closed(std::vector<int> ids) const {
+  std::erase_if(ids, [&](int id) { return !patterns_[id].is_closed; });
+  return keep_best(std::move(ids));
+}
+
+size_t PatternPool::UnitsHash::operator()(const std::vector<int>& units) const {
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, of whole ids in place of bytes
+  for (int unit : units) hash = (hash ^ static_cast<uint64_t>(unit)) * 0x100000001b3;
+  return static_cast<size_t>(hash ^ (hash >> 32));
+}
+
+}  // namespace stitch

@@ -1,0 +1,115 @@
+// The sets of units that fusion exploration considers, and what is between their units.
+// Inside of explore_patterns.h.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "plan/explore_patterns.h"
+
+namespace stitch {
+
+inline constexpr int kNoPattern = -1;
+
+// A set of units that is emptied in constant time.
+class Marks {
+ public:
+  explicit Marks(size_t units) : stamps_(units, 0) {}
+  void clear() {
+    if (++stamp_ == 0) {
+      std::fill(stamps_.begin(), stamps_.end(), 0);
+      stamp_ = 1;
+    }
+  }
+  bool has(int unit) const { return stamps_[unit] == stamp_; }
+  void insert(int unit) { stamps_[unit] = stamp_; }
+
+ private:
+  std::vector<uint32_t> stamps_;
+  uint32_t stamp_ = 1;
+};
+
+struct Topology {
+  // Both sorted, so that nothing depends on the order in which edges were listed.
+  std::vector<std::vector<int>> consumers, producers;
+  // Producers before consumers, each as close to its first reader as may be: the units of a pattern
+  // then stand close together, and what is searched between them is little.
+  std::vector<int> order, position;
+  std::vector<int> depth, height;  // edges of the longest way from a source, to a sink
+  std::vector<bool> is_fixed;
+};
+
+// InternalError for a cycle or lists that do not fit each other.
+Topology find_topology(const UnitGraph& graph);
+
+// What lies between two units of a set without being of it (20.17).
+enum class Detour { kNone, kUnits, kLibraryCall };
+
+class DetourSearch {
+ public:
+  explicit DetourSearch(const Topology& topology);
+  Detour find(const std::vector<int>& units);  // two at least
+
+ private:
+  struct Place {
+    int position = 0, depth = 0;
+  };
+  struct Side {
+    const std::vector<std::vector<int>>* neighbours;
+    Marks seen;
+    std::vector<int> units = {};  // the set, then those outside in the order seen
+    size_t next_unit = 0, next_edge = 0;
+  };
+
+  void set_members(const std::vector<int>& units);
+  bool step(Side& side, const Side& other);
+  Detour classify(Side& side, size_t members, bool is_below);
+
+  const Topology& topology_;
+  Marks members_, on_detour_;
+  Side below_, above_;
+  Place first_, last_;
+  bool meets_call_ = false;
+};
+
+struct Pattern {
+  const std::vector<int>* units;  // sorted; owned by the pool
+  double gain_us = 0;
+  bool is_closed = true;  // no detour
+};
+
+// Every set that was ever considered, with the caller's word on it.
+class PatternPool {
+ public:
+  PatternPool(const Topology& topology, const PatternGain& gain, const ExploreOptions& options)
+      : detours_(topology), gain_(gain), options_(options) {}
+
+  const Pattern& operator[](int id) const { return patterns_[id]; }
+  const std::vector<int>& units(int id) const { return *patterns_[id].units; }
+
+  // The id of a sorted set that is a pattern or may grow into one, else kNoPattern.  A unit alone
+  // gains nothing.
+  int intern(std::vector<int> units);
+
+  // The best of these, `top` at most, best first.  The best closed one has a place in any case:
+  // what the others lack may never come.
+  std::vector<int> keep_best(std::vector<int> ids) const;
+  std::vector<int> keep_best_closed(std::vector<int> ids) const;
+
+ private:
+  struct UnitsHash {
+    size_t operator()(const std::vector<int>& units) const;
+  };
+
+  bool is_better(int a, int b) const;
+
+  DetourSearch detours_;
+  const PatternGain& gain_;
+  const ExploreOptions& options_;
+  std::unordered_map<std::vector<int>, int, UnitsHash> ids_;
+  std::vector<Pattern> patterns_;
+};
+
+}  // namespace stitch

@@ -1,0 +1,118 @@
+#include "plan/policies.h"
+
+#include <algorithm>
+#include <climits>
+#include <set>
+
+#include "plan/find_roots.h"
+#include "plan/find_scopes.h"
+#include "plan/group_dominants.h"
+#include "plan/plan_patterns.h"
+
+namespace stitch {
+namespace {
+
+struct Policy {
+  const char* name;
+  PlanCandidate (*plan)(const PlanRequest&);
+  // "auto" asks it for graphs of so many values.  Scoring patterns takes several times as long as
+  // joining pairs, for plans that differ less the more there is to plan.
+  int most_nodes;
+};
+
+PlanCandidate plan_each_op(const PlanRequest& in) {
+  PlanCandidate out;
+  out.joined = join_stages(in.graph, find_roots(in.graph, in.demands, true), in.demands, in.judge,
+                           JoinRule::kNever);
+  out.stitched = stitch_stages(in.graph, out.joined, in.demands, in.judge, in.device,
+                               {.barriers = false, .packs = false});
+  return out;
+}
+
+// Pairs joined while the model gains, the largest gains first, then kernels of them.
+PlanCandidate plan_by_search(const PlanRequest& in) {
+  PlanCandidate out;
+  out.joined = join_stages(in.graph, find_roots(in.graph, in.demands, false), in.demands, in.judge,
+                           JoinRule::kFaster);
+  out.stitched = stitch_stages(in.graph, out.joined, in.demands, in.judge, in.device, {});
+  return out;
+}
+
+// AStitch: groups by their dominants (A.6-A.10), joined where the blocks of one mapping hold what
+// the consumer needs (regional, A.11), all of a scope in one kernel (A.2-A.4).
+PlanCandidate plan_astitch(const PlanRequest& in) {
+  const std::vector<std::vector<NodeId>> scopes = find_scopes(in.graph, in.demands);
+  const DominantGroups found =
+      group_dominants(in.graph, scopes, find_scope_outputs(in.graph, in.demands, scopes));
+  const std::vector<NodeId> certain = find_roots(in.graph, in.demands, false);
+  std::set<NodeId> roots(certain.begin(), certain.end());
+  for (const DominantGroup& group : found.groups) {
+    roots.insert(group.dominant);
+    roots.insert(group.sub_dominants.begin(), group.sub_dominants.end());
+  }
+  std::vector<std::vector<NodeId>> groups;
+  for (const DominantGroup& group : found.groups) {
+    groups.emplace_back();
+    std::copy_if(group.members.begin(), group.members.end(), std::back_inserter(groups.back()),
+                 [&](NodeId member) { return roots.count(member) > 0; });
+  }
+  PlanCandidate out;
+  out.joined = join_stages(in.graph, {roots.begin(), roots.end()}, in.demands, in.judge,
+                           JoinRule::kParallel, groups);
+  out.stitched =
+      stitch_stages(in.graph, out.joined, in.demands, in.judge, in.device, {.by_cost = false});
+  return out;
+}
+
+// FusionStitching 2020: patterns by their gain, no communication between blocks (20.6), the plan
+// that the latency evaluator likes best (20.19).
+PlanCandidate plan_fusionstitching2020(const PlanRequest& in) {
+  const std::vector<NodeId> roots = find_roots(in.graph, in.demands, false);
+  PlanCandidate best;
+  for (const auto& patterns : plan_patterns(in.graph, roots, in.demands, in.judge, in.device)) {
+    PlanCandidate candidate;
+    candidate.joined =
+        join_stages(in.graph, roots, in.demands, in.judge, JoinRule::kNever, patterns);
+    candidate.stitched = stitch_stages(in.graph, candidate.joined, in.demands, in.judge, in.device,
+                                       {.barriers = false, .packs = true});
+    const bool is_first = best.joined.stages.empty();
+    if (is_first || candidate.stitched.us < best.stitched.us) best = std::move(candidate);
+  }
+  return best;
+}
+
+const std::vector<Policy>& policies() {
+  static const std::vector<Policy> rows = {
+      {"search", &plan_by_search, INT_MAX},
+      {"astitch", &plan_astitch, INT_MAX},
+      {"fusionstitching2020", &plan_fusionstitching2020, 512},
+      {"none", &plan_each_op, 0},
+  };
+  return rows;
+}
+
+}  // namespace
+
+PlanCandidate plan_by_policy(const std::string& policy, const PlanRequest& request) {
+  for (const Policy& row : policies()) {
+    if (policy != row.name) continue;
+    PlanCandidate candidate = row.plan(request);
+    candidate.policy = row.name;
+    return candidate;
+  }
+  if (policy != "auto") throw UserError("unknown policy '" + policy + "'");
+  PlanCandidate best;
+  for (const Policy& row : policies()) {
+    if (request.graph.size() > row.most_nodes) continue;
+    // On the host kernels are stages, and pairs that gain are all there is to find.
+    if (request.device.barrier_us <= 0 && !best.policy.empty()) break;
+    PlanCandidate candidate = row.plan(request);
+    candidate.policy = row.name;
+    if (best.policy.empty() || candidate.stitched.us < best.stitched.us) {
+      best = std::move(candidate);
+    }
+  }
+  return best;
+}
+
+}  // namespace stitch

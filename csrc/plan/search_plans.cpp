@@ -1,0 +1,291 @@
+#include "plan/search_plans.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace stitch {
+namespace {
+
+// Where units stand and what they belong to, in pieces that copies share until one of them writes:
+// the beam copies a plan for each pattern, and a pattern touches little of it.
+class Places {
+ public:
+  struct Place {
+    int unit = 0;              // that stands here
+    int position = 0;          // where the unit of this number stands
+    int pattern = kNoPattern;  // of the unit of this number
+  };
+
+  explicit Places(const Topology& topology)
+      : pieces_((topology.order.size() + kPiece - 1) / kPiece) {
+    for (auto& piece : pieces_) piece = std::make_shared<Piece>();
+    for (size_t at = 0; at < topology.order.size(); ++at) {
+      write(static_cast<int>(at)).unit = topology.order[at];
+      write(static_cast<int>(at)).position = topology.position[at];
+    }
+  }
+
+  const Place& operator[](int at) const { return (*pieces_[at / kPiece])[at % kPiece]; }
+
+  Place& write(int at) {
+    std::shared_ptr<Piece>& piece = pieces_[at / kPiece];
+    if (piece.use_count() > 1) piece = std::make_shared<Piece>(*piece);
+    return (*piece)[at % kPiece];
+  }
+
+ private:
+  static constexpr int kPiece = 128;
+  using Piece = std::array<Place, kPiece>;
+  std::vector<std::shared_ptr<Piece>> pieces_;
+};
+
+// Patterns chosen so far, with a topological order of all units in which those of a pattern stand
+// together.  Patterns without a detour of their own can still wait for each other: then there is no
+// such order.
+class PartialPlan {
+ public:
+  PartialPlan(const Topology& topology, const PatternPool& pool)
+      : topology_(&topology), pool_(&pool), places_(topology) {}
+
+  double worth_us = 0;  // gain less the prices of the units that were given for it or passed by
+
+  bool covers(int unit) const { return places_[unit].pattern != kNoPattern; }
+
+  bool overlaps(int pattern) const {
+    const std::vector<int>& units = pool_->units(pattern);
+    return std::any_of(units.begin(), units.end(), [&](int unit) { return covers(unit); });
+  }
+
+  // The units that wait for the pattern, of those between its first and its last, as they are
+  // ordered; nothing where the pattern waits for one of them too.
+  std::optional<std::vector<int>> find_followers(int pattern, Marks& seen) const {
+    const std::vector<int>& units = pool_->units(pattern);
+    const int last = find_ends(units).second;
+    std::vector<int> followers;
+    seen.clear();
+    for (int unit : units) seen.insert(unit);
+    for (int unit : units) follow(unit, last, seen, followers);
+    for (size_t next = 0; next < followers.size(); ++next) {
+      for (int consumer : topology_->consumers[followers[next]]) {
+        if (std::binary_search(units.begin(), units.end(), consumer)) return std::nullopt;
+      }
+      follow(followers[next], last, seen, followers);
+    }
+    std::sort(followers.begin(), followers.end(),
+              [&](int a, int b) { return places_[a].position < places_[b].position; });
+    return followers;
+  }
+
+  // Followers go behind the pattern, what else stands in between goes before it.
+  void append(int pattern, const std::vector<int>& followers) {
+    const std::vector<int>& units = pool_->units(pattern);
+    const auto [first, last] = find_ends(units);
+    for (int unit : units) places_.write(unit).pattern = pattern;
+    std::vector<int> moved, own;
+    auto follower = followers.begin();
+    for (int at = first; at <= last; ++at) {
+      const int unit = places_[at].unit;
+      if (follower != followers.end() && *follower == unit) {
+        ++follower;
+      } else {
+        (places_[unit].pattern == pattern ? own : moved).push_back(unit);
+      }
+    }
+    moved.insert(moved.end(), own.begin(), own.end());
+    moved.insert(moved.end(), followers.begin(), followers.end());
+    for (int at = first; at <= last; ++at) {
+      places_.write(at).unit = moved[at - first];
+      places_.write(moved[at - first]).position = at;
+    }
+    gain_us_ += (*pool_)[pattern].gain_us;
+  }
+
+  FusionPlan finish() const {
+    FusionPlan plan{{}, gain_us_};
+    int previous = kNoPattern;
+    for (size_t at = 0; at < topology_->order.size(); ++at) {
+      const int pattern = places_[places_[static_cast<int>(at)].unit].pattern;
+      if (pattern != kNoPattern && pattern != previous) {
+        plan.patterns.push_back(pool_->units(pattern));
+      }
+      previous = pattern;
+    }
+    return plan;
+  }
+
+ private:
+  std::pair<int, int> find_ends(const std::vector<int>& units) const {
+    int first = places_[units[0]].position, last = first;
+    for (int unit : units) {
+      first = std::min(first, places_[unit].position);
+      last = std::max(last, places_[unit].position);
+    }
+    return {first, last};
+  }
+
+  void follow(int unit, int last, Marks& seen, std::vector<int>& followers) const {
+    auto add = [&](int follower) {
+      seen.insert(follower);
+      followers.push_back(follower);
+    };
+    for (int consumer : topology_->consumers[unit]) {
+      if (places_[consumer].position > last || seen.has(consumer)) continue;
+      const int pattern = places_[consumer].pattern;
+      if (pattern == kNoPattern) {
+        add(consumer);
+      } else {
+        for (int member : pool_->units(pattern)) add(member);
+      }
+    }
+  }
+
+  const Topology* topology_;
+  const PatternPool* pool_;
+  double gain_us_ = 0;
+  Places places_;
+};
+
+// A partial plan as it is, or with one pattern more.
+struct Extension {
+  size_t plan;
+  int pattern;  // kNoPattern: as it is
+  double worth_us;
+  std::vector<int> followers = {};
+};
+
+class BeamSearch {
+ public:
+  BeamSearch(const Topology& topology, const PatternPool& pool,
+             const std::vector<double>& prices_us, int beam)
+      : topology_(topology),
+        pool_(pool),
+        prices_us_(prices_us),
+        beam_(static_cast<size_t>(beam)),
+        seen_(topology.order.size()) {}
+
+  // `starting_at`: patterns by their first unit.
+  std::vector<FusionPlan> run(const std::vector<std::vector<int>>& starting_at) {
+    std::vector<PartialPlan> plans = {PartialPlan(topology_, pool_)};
+    for (int unit : topology_.order) {
+      const std::vector<Extension> kept = choose(plans, unit, starting_at[unit]);
+      if (starting_at[unit].empty()) {
+        for (const Extension& extension : kept) plans[extension.plan].worth_us = extension.worth_us;
+        continue;
+      }
+      plans = extend(std::move(plans), kept);
+    }
+    std::vector<FusionPlan> finished;
+    for (const PartialPlan& plan : plans) finished.push_back(plan.finish());
+    return finished;
+  }
+
+ private:
+  std::vector<Extension> choose(const std::vector<PartialPlan>& plans, int unit,
+                                const std::vector<int>& patterns) {
+    std::vector<Extension> possible, kept;
+    for (size_t p = 0; p < plans.size(); ++p) {
+      const double passed_us = plans[p].covers(unit) ? 0 : prices_us_[unit];
+      possible.push_back({p, kNoPattern, plans[p].worth_us - passed_us});
+      for (int pattern : patterns) {
+        if (plans[p].overlaps(pattern)) continue;
+        possible.push_back({p, pattern, plans[p].worth_us + worth_us(pattern)});
+      }
+    }
+    std::stable_sort(possible.begin(), possible.end(), [](const Extension& a, const Extension& b) {
+      return a.worth_us > b.worth_us;
+    });
+    for (Extension& extension : possible) {
+      if (kept.size() == beam_) break;
+      if (extension.pattern != kNoPattern) {
+        auto followers = plans[extension.plan].find_followers(extension.pattern, seen_);
+        if (!followers) continue;
+        extension.followers = std::move(*followers);
+      }
+      kept.push_back(std::move(extension));
+    }
+    return kept;
+  }
+
+  double worth_us(int pattern) const {
+    double worth_us = pool_[pattern].gain_us;
+    for (int unit : pool_.units(pattern)) worth_us -= prices_us_[unit];
+    return worth_us;
+  }
+
+  static std::vector<PartialPlan> extend(std::vector<PartialPlan> plans,
+                                         const std::vector<Extension>& kept) {
+    std::vector<int> heirs(plans.size(), 0);
+    for (const Extension& extension : kept) ++heirs[extension.plan];
+    std::vector<PartialPlan> extended;
+    for (const Extension& extension : kept) {
+      PartialPlan& plan = plans[extension.plan];
+      const bool is_last_heir = --heirs[extension.plan] == 0;
+      extended.push_back(is_last_heir ? std::move(plan) : plan);
+      extended.back().worth_us = extension.worth_us;
+      if (extension.pattern != kNoPattern) {
+        extended.back().append(extension.pattern, extension.followers);
+      }
+    }
+    return extended;
+  }
+
+  const Topology& topology_;
+  const PatternPool& pool_;
+  const std::vector<double>& prices_us_;
+  size_t beam_;
+  Marks seen_;
+};
+
+// Patterns by their first unit.
+std::vector<std::vector<int>> sort_by_start(const Topology& topology, const PatternPool& pool,
+                                            const std::vector<int>& patterns) {
+  std::vector<std::vector<int>> starting_at(topology.order.size());
+  for (int pattern : patterns) {
+    const std::vector<int>& units = pool.units(pattern);
+    const int first = *std::min_element(units.begin(), units.end(), [&](int a, int b) {
+      return topology.position[a] < topology.position[b];
+    });
+    starting_at[first].push_back(pattern);
+  }
+  return starting_at;
+}
+
+// What a unit could gain at best: its share of the best pattern that holds it.
+std::vector<double> find_prices(const Topology& topology, const PatternPool& pool,
+                                const std::vector<int>& patterns) {
+  std::vector<double> prices_us(topology.order.size(), 0);
+  for (int pattern : patterns) {
+    const std::vector<int>& units = pool.units(pattern);
+    const double share_us = pool[pattern].gain_us / static_cast<double>(units.size());
+    for (int unit : units) prices_us[unit] = std::max(prices_us[unit], share_us);
+  }
+  return prices_us;
+}
+
+}  // namespace
+
+std::vector<FusionPlan> search_plans(const Topology& topology, const PatternPool& pool,
+                                     std::vector<int> patterns, int beam) {
+  std::erase_if(patterns, [&](int pattern) { return pool[pattern].gain_us <= 0; });
+  std::sort(patterns.begin(), patterns.end());
+  patterns.erase(std::unique(patterns.begin(), patterns.end()), patterns.end());
+  const std::vector<std::vector<int>> starting_at = sort_by_start(topology, pool, patterns);
+  const std::vector<double> free_us(topology.order.size(), 0);
+  const std::vector<double> prices_us = find_prices(topology, pool, patterns);
+  std::vector<FusionPlan> plans = BeamSearch(topology, pool, free_us, beam).run(starting_at);
+  for (FusionPlan& plan : BeamSearch(topology, pool, prices_us, beam).run(starting_at)) {
+    const bool is_known = std::any_of(plans.begin(), plans.end(), [&](const FusionPlan& other) {
+      return other.patterns == plan.patterns;
+    });
+    if (!is_known) plans.push_back(std::move(plan));
+  }
+  std::stable_sort(plans.begin(), plans.end(),
+                   [](const FusionPlan& a, const FusionPlan& b) { return a.gain_us > b.gain_us; });
+  if (plans.size() > static_cast<size_t>(beam)) plans.resize(static_cast<size_t>(beam));
+  return plans;
+}
+
+}  // namespace stitch
