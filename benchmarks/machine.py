@@ -20,7 +20,7 @@ def device():
 
 
 def machine_class():
-    """"cpu-2core-avx512", or "nvidia-h200"."""
+    """ "cpu-2core-avx512", or "nvidia-h200"."""
     if device() == "cuda":
         return torch.cuda.get_device_name().lower().replace(" ", "-")
     return f"cpu-{os.cpu_count()}core-{torch.backends.cpu.get_cpu_capability().lower()}"

@@ -20,7 +20,7 @@ from benchmarks.child import RIVALS, call_child, fresh_caches, temporary_directo
 
 PLANNED_FOR = "h200"
 # What the yardstick counts as library work; every other call is a launch like a kernel.
-LIBRARY = re.compile(r"aten\.(addmm|mm|bmm|baddbmm|convolution|_scaled_dot_product)")
+LIBRARY = re.compile(r"aten\.(addmm|mm|bmm|baddbmm|convolution|_?scaled_dot_product)")
 
 
 @dataclasses.dataclass
@@ -101,29 +101,55 @@ def bert_layer(request):
         yield Row(f"BERT layer, batch {batch}, kernels", kernels_of(plan), limit, detail=detail)
 
 
+def compare(request, *arguments):
+    """compare.py's rows and the lines it prints."""
+    with temporary_directory() as directory:
+        table = f"{directory}/compare.json"
+        done = subprocess.run(
+            [sys.executable, "compare.py", "--json", table, *arguments],
+            cwd=request.yardstick, capture_output=True, text=True, env=measure.environment(),
+        )  # fmt: skip
+        lines = done.stdout.splitlines()
+        if not lines or " failed;" not in lines[-1]:
+            raise RuntimeError(f"compare.py: {done.stderr[-2000:]}")
+        with open(table) as file:
+            return json.load(file), lines
+
+
 def yardstick(request):
     """compare.py's own summary: its last two lines."""
     names = ("yardstick, against XLA", "yardstick, against Inductor")
     if not request.yardstick:
         yield from (Row(name, "skipped: no --yardstick folder") for name in names)
         return
-    with temporary_directory() as directory:
-        table = f"{directory}/compare.json"
-        done = subprocess.run(
-            [sys.executable, "compare.py", "--json", table],
-            cwd=request.yardstick, capture_output=True, text=True, env=measure.environment(),
-        )  # fmt: skip
-        lines = done.stdout.splitlines()
-        found = re.search(r"(\d+) failed", lines[-1]) if lines else None
-        if not found:
-            raise RuntimeError(f"compare.py: {done.stderr[-2000:]}")
-        with open(table) as file:
-            rows = json.load(file)
+    rows, lines = compare(request)
     broken = [line.strip() for line in lines if " failed: " in line]
-    yield Row("yardstick, cases that failed", int(found[1]), 0, detail={"failed": broken})
-    detail = {"rows": rows}
+    yield Row("yardstick, cases that failed", int(re.search(r"(\d+) failed", lines[-1])[1]), 0,
+              detail={"failed": broken})  # fmt: skip
     yield Row(names[0], lines[-2])
-    yield Row(names[1], lines[-1], detail=detail)
+    yield Row(names[1], lines[-1], detail={"rows": rows})
+
+
+# The papers' own figures are against XLA of their day, on their models.
+POLICIES = {"auto": None, "astitch": 0.343, "fusionstitching2020": 0.38}
+
+
+def policies(request):
+    """Inference graphs of the yardstick under each policy alone: kernels over those of others."""
+    if not request.yardstick:
+        yield Row("policies", "skipped: no --yardstick folder")
+        return
+    for policy, papers in POLICIES.items():
+        rows, lines = compare(request, "--mode", "inference", "--policy", policy)
+        found = re.search(r"kernels ([\d.]+) \(worst ([\d.]+)\), bytes ([\d.]+)", lines[-1])
+        over_xla = float(re.search(r"kernels ([\d.]+)", lines[-2])[1])
+        limits = (0.70, 1.0, 0.9, 0.5) if policy == "auto" else (None, None, None, 0.75)
+        kernels, worst, moved = (float(number) for number in found.groups())
+        yield Row(f"{policy}, kernels over Inductor's", kernels, limits[0], detail={"rows": rows})
+        yield Row(f"{policy}, worst case", worst, limits[1])
+        yield Row(f"{policy}, bytes over Inductor's", moved, limits[2])
+        yield Row(f"{policy}, kernels over XLA's", over_xla, limits[3],
+                  detail={"paper": papers})  # fmt: skip
 
 
 def rival_times(request, keep_freed_memory):
@@ -198,9 +224,7 @@ def cold_compile(request, repeats=3):
     for _ in range(repeats):
         for name in seconds:
             with temporary_directory() as directory:
-                answer = call_child(
-                    "compile_cold", rival=name, environment=fresh_caches(directory)
-                )
+                answer = call_child("compile_cold", rival=name, environment=fresh_caches(directory))
             seconds[name].append(answer["seconds"])
     ratio = statistics.median(ours / theirs for theirs, ours in zip(*seconds.values()))
     name = "BERT-base cold compile, seconds of stitch / Inductor"
@@ -263,6 +287,7 @@ GROUPS = {
         planned_kernels,
         bert_layer,
         yardstick,
+        policies,
         time_as_used,
         time_without_faults,
         tiny_ops,

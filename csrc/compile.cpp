@@ -10,8 +10,10 @@
 #include "jit/compile_kernels.h"
 #include "kernel_error.h"
 #include "make_report.h"
+#include "plan/choose_attention.h"
 #include "plan/plan_stitches.h"
 #include "plan/split_reductions.h"
+#include "rewrite/call_attention.h"
 #include "rewrite/rewrite_graph.h"
 #include "runtime/build_program.h"
 #include "runtime/load_kernels.h"
@@ -30,10 +32,16 @@ struct Compilation {
   StageLog log;
 };
 
-// Reductions are split before deviations are expanded: a split one needs no second pass.
-Graph rewrite(const Graph& imported, const DeviceSpec& device, int workers) {
-  Graph graph = rewrite_graph(imported, {"expand_deviations"});
-  return rewrite_graph(split_reductions(graph, device, workers));
+// Reductions are split before deviations are expanded: a split one needs no second pass.  `cuts`
+// gets the attention that stays written out.
+Graph rewrite(const CompileRequest& request, const DeviceSpec& device, int workers,
+              std::vector<Cut>& cuts) {
+  const Graph first = rewrite_graph(request.graph, {"expand_deviations"});
+  const AttentionChoice attention = choose_attention(first, request.settings, device);
+  const Graph called = call_attention(first, attention.chosen);
+  Graph graph = rewrite_graph(split_reductions(called, device, workers));
+  cuts = find_cuts(attention.refused, first, graph);
+  return graph;
 }
 
 LoweringOptions lowering_options(const Graph& graph, const StitchPlan& plan,
@@ -64,6 +72,16 @@ void dump(const Compilation& c, const std::string& stage,
   if (is_dumped(c.log, stage)) write_dump(c.log, stage, text());
 }
 
+void schedule(Compilation& c, const PlannedKernel& kernel, const DeviceSpec& device, int workers,
+              SymbolTable& symbols, int most_threads) {
+  const std::vector<int> numbers = kernel.stages();
+  std::vector<const PlannedStage*> stages;
+  for (int s : numbers) stages.push_back(&c.plan.stages[s]);
+  std::vector<StageSchedule> schedules =
+      schedule_kernel(c.graph, stages, device, workers, symbols, most_threads);
+  for (size_t i = 0; i < numbers.size(); ++i) c.schedules[numbers[i]] = std::move(schedules[i]);
+}
+
 KernelSource emit(const Compilation& c, const PlannedKernel& kernel,
                   const LoweringOptions& options) {
   std::vector<std::vector<KernelStage>> phases;
@@ -84,7 +102,8 @@ Compilation plan_and_emit(const CompileRequest& request) {
   Compilation c;
   c.log = {{}, "graph", request.settings.dump, request.settings.dump_dir};
   verify_graph(request.graph);
-  c.graph = run_stage("rewrite", c.log, [&] { return rewrite(request.graph, device, workers); });
+  std::vector<Cut> cuts;
+  c.graph = run_stage("rewrite", c.log, [&] { return rewrite(request, device, workers, cuts); });
   verify_graph(c.graph);
   c.plan = run_stage("plan", c.log, [&] {
     const StageJudge judge = [&](const PlannedStage& stage) {
@@ -92,12 +111,13 @@ Compilation plan_and_emit(const CompileRequest& request) {
     };
     return plan_stitches(c.graph, judge, device, request.settings.policy);
   });
+  c.plan.cuts.insert(c.plan.cuts.begin(), cuts.begin(), cuts.end());
   dump(c, "plan", [&] { return to_string(c.plan, c.graph); });
   run_stage("schedule", c.log, [&] {
     SymbolTable symbols = c.graph.symbols;
     c.schedules.resize(c.plan.stages.size());
     for_each_kernel(c.graph, c.plan, [&](size_t k) {
-      schedule_kernel(c.graph, c.plan, k, device, workers, symbols, kMostThreads, c.schedules);
+      schedule(c, c.plan.kernels[k], device, workers, symbols, kMostThreads);
     });
     c.graph.symbols = std::move(symbols);
   });
@@ -130,8 +150,7 @@ CompiledKernels compile_without_spills(Compilation& c, const DeviceSpec& device,
     bool changed = false;
     for (size_t k = 0; device.is_cuda && k < compiled.binaries.size(); ++k) {
       if (compiled.binaries[k].spill_bytes == 0 || c.sources[k].threads <= most_threads) continue;
-      schedule_kernel(c.graph, c.plan, k, device, request.worker_threads, c.graph.symbols,
-                      most_threads, c.schedules);
+      schedule(c, c.plan.kernels[k], device, request.worker_threads, c.graph.symbols, most_threads);
       c.sources[k] = emit(c, c.plan.kernels[k], options);
       changed = true;
     }

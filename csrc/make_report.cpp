@@ -46,9 +46,13 @@ struct Reporter {
     for (int s : kernel.stages()) {
       for (const auto& [value, scheme] : in.schedules[s].schemes) schemes[value] = scheme;
     }
+    std::set<NodeId> stores;
+    for (int s : kernel.stages()) {
+      stores.insert(in.plan.stages[s].stores.begin(), in.plan.stages[s].stores.end());
+    }
     for (int s : kernel.stages()) {
       for (NodeId load : in.plan.stages[s].loads) {
-        if (schemes.count(load)) schemes[load] = Scheme::kGlobal;
+        if (stores.count(load)) schemes[load] = Scheme::kGlobal;
       }
     }
     for (const auto& [value, scheme] : schemes) {

@@ -37,12 +37,12 @@ class Report:
         return "\n\n".join(f"{part}\n{render(plan)}" for part, plan in self.plan.items())
 
 
-def explain(fn, *inputs, target=None, policy="auto", training=False):
+def explain(fn, *inputs, target=None, policy="auto", attention="auto", training=False):
     """Plans and compiles fn(*inputs) for `target` without running it; the inputs stay as they are.
 
     `target` is a row of the device table; without it, the device of the inputs.
     """
-    options = {"policy": policy} | ({"target": target} if target else {})
+    options = {"policy": policy, "attention": attention} | ({"target": target} if target else {})
     _core.check_options(options)
     reports = {"inference": [], "forward": [], "backward": []}
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "bindings/python_types.h"
+#include "ops/made_calls.h"
 
 namespace stitch {
 namespace {
@@ -169,6 +170,30 @@ std::variant<OperatorCall, PythonCall> import_target(CallTable& table, const py:
 }
 
 }  // namespace
+
+CallRow make_row(const ProgramCall& call) {
+  const auto made = std::find_if(kMadeCalls.begin(), kMadeCalls.end(),
+                                 [&](const MadeCall& row) { return row.name == call.name; });
+  STITCH_CHECK(made != kMadeCalls.end(), call.name << " is no call that the core makes");
+  const size_t dot = call.name.rfind('.');
+  const std::string overload = call.name.substr(dot + 1);
+  const std::string name = "aten::" + call.name.substr(5, dot - 5);
+  const c10::OperatorHandle op = c10::Dispatcher::singleton().findSchemaOrThrow(
+      name.c_str(), overload == "default" ? "" : overload.c_str());
+  OperatorCall result{op, {}, std::nullopt};
+  int operand = 0;
+  for (const c10::Argument& parameter : op.schema().arguments()) {
+    CallArgument argument = make_constant(parameter.default_value().value_or(c10::IValue()));
+    if (operand < call.operands) {
+      argument.kind = Kind::kTensor;
+      argument.index = operand++;
+    } else if (parameter.name() == made->number) {
+      argument.constant = call.number;
+    }
+    result.arguments.push_back(std::move(argument));
+  }
+  return {call.name, std::move(result)};
+}
 
 c10::IValue to_ivalue(py::handle item, const c10::TypePtr& type, std::optional<int> count) {
   return torch::jit::toIValue(item, type, count);

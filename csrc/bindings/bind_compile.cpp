@@ -124,7 +124,16 @@ CompiledGraph compile_graph(const Graph& graph, std::shared_ptr<CallTable> calls
   }
   CompileResult result = compile(request);
   count_compilation(result.report);
-  return {std::move(result.program), std::move(calls), std::move(result.report), device, simulated};
+  std::vector<CallRow> made;
+  if (result.program) {
+    for (const ProgramCall& call : result.program->made_calls) made.push_back(make_row(call));
+  }
+  return {std::move(result.program),
+          std::move(calls),
+          std::move(result.report),
+          device,
+          simulated,
+          std::move(made)};
 }
 
 // The row of the device table that CPU tensors are planned for.

@@ -68,7 +68,7 @@ PyObject* run_graph(const CompiledGraph& graph, PyObject* list, void* stream) {
     throw UserError("the graph takes " + std::to_string(program.argument_count) +
                     " arguments and was given " + std::to_string(PyList_GET_SIZE(list)));
   }
-  TorchFrame frame(program, *graph.calls, graph.device, stream);
+  TorchFrame frame(graph, stream);
   const std::vector<int64_t> integers = read_integers(program, list);
   read_tensors(graph, list, frame);
   if (PyList_SetSlice(list, 0, PyList_GET_SIZE(list), nullptr) < 0) throw python_error();

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "ops/dim.h"
+#include "runtime/program.h"
 
 namespace stitch {
 
@@ -70,6 +71,9 @@ struct CallTable {
   std::vector<CallRow> rows;
   std::vector<int> objects;  // positions of the call's arguments that rows take as they are
 };
+
+// The row of a call that the core makes, read off its operator's schema.
+CallRow make_row(const ProgramCall& call);
 
 // What one call gives to a row.
 struct CallValues {

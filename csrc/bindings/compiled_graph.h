@@ -19,6 +19,11 @@ struct CompiledGraph {
   Report report;
   c10::Device device = c10::Device(c10::kCPU);
   const ptxsim::SimulatedDevice* simulated = nullptr;  // null: kernels run on `device`
+  std::vector<CallRow> made_calls;                     // of Program::made_calls
+
+  const CallRow& call(const CallStep& step) const {
+    return step.call < 0 ? made_calls.at(-1 - step.call) : calls->rows.at(step.call);
+  }
 };
 
 // compiled(arguments, stream=0): takes a list and clears it, returns a list of what the graph

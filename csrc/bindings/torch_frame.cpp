@@ -85,7 +85,7 @@ void TorchFrame::allocate_slab(int64_t bytes) {
   Layout layout;
   layout.sizes = {bytes};
   layout.strides = {1};
-  slab_ = make_tensor(layout, c10::kByte, device_);
+  slab_ = make_tensor(layout, c10::kByte, graph_.device);
 }
 
 void TorchFrame::place_in_slab(BufferId id, int64_t offset_bytes) {
@@ -96,7 +96,7 @@ void TorchFrame::place_in_slab(BufferId id, int64_t offset_bytes) {
 void TorchFrame::allocate(BufferId id) {
   const TensorType& type = buffer(id).type;
   cells_[id.value()].tensor =
-      make_tensor(evaluate_layout(type, *symbols_), to_scalar_type(type.dtype), device_);
+      make_tensor(evaluate_layout(type, *symbols_), to_scalar_type(type.dtype), graph_.device);
 }
 
 void TorchFrame::align(BufferId id, int bytes) {
@@ -125,9 +125,9 @@ void* TorchFrame::data(BufferId id) {
     return cell.address;
   }
   STITCH_CHECK(tensor.defined(), "buffer " << id << " is not set when a kernel uses it");
-  if (tensor.device().type() != device_.type() || tensor.layout() != c10::kStrided) {
-    throw UnsupportedError("a kernel on " + device_.str() + " would read " + describe(tensor) +
-                           "; it can only read dense tensors of its device");
+  if (tensor.device().type() != graph_.device.type() || tensor.layout() != c10::kStrided) {
+    throw UnsupportedError("a kernel on " + graph_.device.str() + " would read " +
+                           describe(tensor) + "; it can only read dense tensors of its device");
   }
   cell.address = tensor.unsafeGetTensorImpl()->mutable_data();
   return cell.address;
@@ -142,10 +142,10 @@ void* TorchFrame::barrier() {
     check_driver(driver().stream_is_capturing(stream_, &capturing), "cuStreamIsCapturing",
                  "a stream");
     at::Tensor fresh;
-    at::Tensor& kept = capturing ? fresh : barriers[{device_, stream_}];
+    at::Tensor& kept = capturing ? fresh : barriers[{graph_.device, stream_}];
     if (!kept.defined()) {
       at::AutoDispatchBelowADInplaceOrView guard;
-      kept = at::zeros({1}, at::TensorOptions().dtype(at::kInt).device(device_));
+      kept = at::zeros({1}, at::TensorOptions().dtype(at::kInt).device(graph_.device));
     }
     barrier_ = kept;
   }
@@ -184,12 +184,13 @@ void TorchFrame::copy(BufferId from, BufferId to) {
 }
 
 void TorchFrame::call(const CallStep& step) {
-  const CallRow& row = calls_.rows.at(step.call);
+  const CallRow& row = graph_.call(step);
   std::vector<at::Tensor> operands;
   operands.reserve(step.inputs.size());
   for (const BufferId input : step.inputs) operands.push_back(tensor(input));
   CallValues values{operands, *symbols_, objects_, {}};
-  if (takes_out(row) && device_.is_cpu() && step.outputs.size() == 1 && step.outputs[0].valid()) {
+  if (takes_out(row) && graph_.device.is_cpu() && step.outputs.size() == 1 &&
+      step.outputs[0].valid()) {
     allocate(step.outputs[0]);
     values.out = cells_[step.outputs[0].value()].tensor;
     run_call(row, values);
@@ -214,7 +215,7 @@ void TorchFrame::set_result(BufferId id, at::Tensor result, const CallStep& step
   if (result.defined() && type.dtype != DType::kOpaque) {
     const Layout layout = evaluate_layout(type, *symbols_);
     if (!has_sizes(result, layout) || from_scalar_type(result.scalar_type()) != type.dtype) {
-      throw InternalError(calls_.rows[step.call].name + " returned " + describe(result) +
+      throw InternalError(graph_.call(step).name + " returned " + describe(result) +
                           ", the graph expects " + describe(layout, type.dtype));
     }
     result = resolve_bits(std::move(result));

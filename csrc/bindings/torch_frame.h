@@ -10,19 +10,15 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/call_table.h"
+#include "bindings/compiled_graph.h"
 #include "runtime/host.h"
 
 namespace stitch {
 
 class TorchFrame final : public Frame {
  public:
-  TorchFrame(const Program& program, const CallTable& calls, c10::Device device, void* stream)
-      : program_(program),
-        calls_(calls),
-        device_(device),
-        stream_(stream),
-        cells_(program.buffers.size()) {}
+  TorchFrame(const CompiledGraph& graph, void* stream)
+      : graph_(graph), stream_(stream), cells_(graph.program->buffers.size()) {}
 
   // What the call was given, before it runs.
   void set_argument(BufferId id, at::Tensor tensor) {
@@ -56,16 +52,14 @@ class TorchFrame final : public Frame {
     void* address = nullptr;  // null: not asked for, or no elements
   };
 
-  const Buffer& buffer(BufferId id) const { return program_.buffers[id.value()]; }
+  const Buffer& buffer(BufferId id) const { return graph_.program->buffers[id.value()]; }
   int64_t element_offset(BufferId alias) const;
   at::Tensor& tensor(BufferId id);
   void replace(BufferId id, at::Tensor replacement);
   void conform_argument(BufferId id);
   void set_result(BufferId id, at::Tensor result, const CallStep& step);
 
-  const Program& program_;
-  const CallTable& calls_;
-  const c10::Device device_;
+  const CompiledGraph& graph_;
   void* const stream_;
   const std::vector<int64_t>* symbols_ = nullptr;
   std::vector<Cell> cells_;

@@ -25,6 +25,13 @@ std::string pointer_parameter(const Graph& graph, const KernelArgument& argument
 
 namespace {
 
+// What counts a phase's blocks: in 32 bits where the step past the last fits too, for the registers
+// (1024 threads with 64 each spill on sm_80 otherwise).
+std::string counter_type(const Dim& blocks) {
+  constexpr int64_t kMost = int64_t{1} << 30;
+  return blocks.is_constant() && blocks.value() <= kMost ? "i32" : "i64";
+}
+
 struct Emitter {
   const Graph& graph;
   const LoweringOptions& options;
@@ -97,8 +104,9 @@ struct Emitter {
       first = end;
     }
     source.phases.push_back(first);
-    return "    for (i64 block = block_index(); block < " + size(first) +
-           "; block += grid_blocks()) {\n" + calls + "    }\n";
+    const std::string type = counter_type(first);
+    return "    for (" + type + " block = " + type + "(block_index()); block < " + size(first) +
+           "; block += " + type + "(grid_blocks())) {\n" + calls + "    }\n";
   }
 };
 

@@ -44,6 +44,10 @@ std::vector<NodeId> reductions_below(const Graph& graph, const StageSchedule& sc
   return found;
 }
 
+std::string in_type(const std::string& wanted, const std::string& value, const std::string& type) {
+  return wanted == type ? value : "convert<" + wanted + ">(" + value + ")";
+}
+
 }  // namespace
 
 std::string ReductionLowering::functor(NodeId root) const { return info(graph[root]).function; }
@@ -58,16 +62,25 @@ bool ReductionLowering::is_vectorised_loop(int block) const {
   return !schedule.device->is_cuda && is_innermost(schedule, block);
 }
 
+std::vector<int> ReductionLowering::array_loops_of(const std::vector<int>& blocks) const {
+  std::vector<int> loops;
+  for (int block : blocks) {
+    const int loop = array_loop(schedule, schedule.blocks[block].loop);
+    if (!std::count(loops.begin(), loops.end(), loop)) loops.push_back(loop);
+  }
+  return loops;
+}
+
 std::string ReductionLowering::at(const Level& level) const {
   if (level.blocks.empty()) return level.name;
-  std::vector<int> loops;
-  for (int block : level.blocks) loops.push_back(schedule.blocks[block].loop);
+  const std::vector<int> loops = array_loops_of(level.blocks);
   return level.name + "[" + scopes.position(loops).text + "]";
 }
 
-void ReductionLowering::open_level(NodeId root, int block) {
-  Level level{scopes.fresh(), "", kept_blocks_below(schedule, root, block), block, false};
-  const std::string type = accumulator_type(root);
+void ReductionLowering::open_level(NodeId root, int block, bool is_partial) {
+  const bool is_wide = !is_partial && is_cascaded(graph, schedule, space_of(schedule, root));
+  const std::string type = is_wide ? "f64" : accumulator_type(root);
+  Level level{scopes.fresh(), type, "", kept_blocks_below(schedule, root, block), block, false};
   const bool arg = is_arg(graph[root].op);
   const std::string identity = functor(root) + "::identity<" + type + ">()";
   const int depth = scopes.depth();
@@ -95,19 +108,28 @@ std::vector<NodeId> ReductionLowering::open_levels(int block) {
   std::vector<NodeId> opened;
   for (NodeId root : reductions_below(graph, schedule, block)) {
     if (!reduces_loop(schedule, space_of(schedule, root), schedule.blocks[block].loop)) continue;
-    if (!levels[root].empty() && !is_vectorised_loop(block)) continue;
-    open_level(root, block);
+    const bool is_strip = is_strip_of_sum(root, block);
+    if (!levels[root].empty() && !is_vectorised_loop(block) && !is_strip) continue;
+    open_level(root, block, is_strip);
     opened.push_back(root);
   }
   return opened;
+}
+
+bool ReductionLowering::is_strip_of_sum(NodeId root, int block) const {
+  const auto stack = levels.find(root);
+  return is_written_out(schedule, schedule.blocks[block].loop) && stack != levels.end() &&
+         !stack->second.empty() && stack->second.back().type != accumulator_type(root);
 }
 
 std::vector<NodeId> ReductionLowering::open_cascade(int block) {
   std::vector<NodeId> cascaded;
   if (schedule.loops[schedule.blocks[block].loop].level != LoopSpec::Level::kChunk) return cascaded;
   for (NodeId root : reductions_below(graph, schedule, block)) {
-    if (!reduces_loop(schedule, space_of(schedule, root), schedule.blocks[block].loop)) continue;
-    open_level(root, block);
+    const RootSpace& space = space_of(schedule, root);
+    const bool is_reduced = reduces_loop(schedule, space, schedule.blocks[block].loop);
+    if (!is_reduced || !is_cascaded(graph, schedule, space)) continue;
+    open_level(root, block, true);
     cascaded.push_back(root);
   }
   return cascaded;
@@ -119,11 +141,12 @@ std::string ReductionLowering::result_of(NodeId root, const Level& level) const 
          ")";
 }
 
-void ReductionLowering::combine_into(NodeId root, const std::string& target,
-                                     const std::string& value) {
-  scopes.append(scopes.depth(),
-                statement(Statement::Kind::kAssign, "", target,
-                          functor(root) + "::apply(" + target + ", " + value + ")"));
+void ReductionLowering::combine_into(NodeId root, const Level& level, const std::string& value,
+                                     const std::string& type) {
+  const std::string target = at(level);
+  scopes.append(scopes.depth(), statement(Statement::Kind::kAssign, "", target,
+                                          functor(root) + "::apply(" + target + ", " +
+                                              in_type(level.type, value, type) + ")"));
 }
 
 void ReductionLowering::close_cascade(const std::vector<NodeId>& cascaded) {
@@ -131,7 +154,7 @@ void ReductionLowering::close_cascade(const std::vector<NodeId>& cascaded) {
     const Level inner = levels[root].back();
     levels[root].pop_back();
     const Level outer = levels[root].back();
-    reopen(inner.blocks, [&] { combine_into(root, at(outer), result_of(root, inner)); });
+    reopen(inner.blocks, [&] { combine_into(root, outer, result_of(root, inner), inner.type); });
   }
 }
 
@@ -143,7 +166,7 @@ void ReductionLowering::close_levels(const std::vector<NodeId>& opened) {
       finish(root, &inner, {});
     } else {
       const Level& outer = levels[root].back();
-      combine_into(root, at(outer), result_of(root, inner));
+      combine_into(root, outer, result_of(root, inner), inner.type);
     }
   }
 }
@@ -181,7 +204,7 @@ void ReductionLowering::accumulate(NodeId root, const Scalar& value) {
   const std::string target = at(level);
   const int depth = scopes.depth();
   if (level.nan_flag.empty()) {
-    combine_into(root, target, text);
+    combine_into(root, level, text, accumulator_type(root));
     return;
   }
   // The form that reduction(max:) and reduction(min:) vectorise; NaN is noted beside it.
@@ -197,9 +220,7 @@ void ReductionLowering::declare_homes(int block) {
     const NodeId root = space.root;
     if (family(graph[root]) != Family::kReduce || home_block(schedule, root) != block) continue;
     OnChip home{scopes.fresh(), {}, scopes.depth()};
-    for (int kept : kept_blocks_below(schedule, root, block)) {
-      home.loops.push_back(schedule.blocks[kept].loop);
-    }
+    home.loops = array_loops_of(kept_blocks_below(schedule, root, block));
     const std::string type = info(graph[root].type.dtype).register_name;
     int64_t count = 1;
     for (int loop : home.loops) count *= trip_count(schedule, loop).value();
@@ -218,7 +239,9 @@ void ReductionLowering::finish(NodeId root, const Level* level, const Scalar& va
     finish_element(root, value.text);
     return;
   }
-  reopen(level->blocks, [&] { finish_element(root, result_of(root, *level)); });
+  reopen(level->blocks, [&] {
+    finish_element(root, in_type(accumulator_type(root), result_of(root, *level), level->type));
+  });
 }
 
 void ReductionLowering::finish_element(NodeId root, const std::string& partial) {

@@ -22,6 +22,7 @@ struct ReductionLowering {
 
   struct Level {
     std::string name;      // accumulator, an array when `blocks` is not empty
+    std::string type;      // the sum's own, or f64
     std::string nan_flag;  // host maximum and minimum: NaN seen, kept apart so that it vectorises
     std::vector<int> blocks;  // kept loops inside, outermost first
     int opened_by = 0;        // block
@@ -46,10 +47,14 @@ struct ReductionLowering {
  private:
   std::string functor(NodeId root) const;
   std::string accumulator_type(NodeId root) const;
+  std::vector<int> array_loops_of(const std::vector<int>& blocks) const;
   std::string at(const Level& level) const;
   std::string result_of(NodeId root, const Level& level) const;
-  void open_level(NodeId root, int block);
-  void combine_into(NodeId root, const std::string& target, const std::string& value);
+  void open_level(NodeId root, int block, bool is_partial);
+  // Does the loop walk the first terms of a cascaded sum?
+  bool is_strip_of_sum(NodeId root, int block) const;
+  void combine_into(NodeId root, const Level& level, const std::string& value,
+                    const std::string& type);
   void finish(NodeId root, const Level* level, const Scalar& value);
   void finish_element(NodeId root, const std::string& partial);
   bool is_vectorised_loop(int block) const;

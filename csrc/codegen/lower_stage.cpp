@@ -236,9 +236,17 @@ class StageLowering {
     if (spec.level == LoopSpec::Level::kVector) {
       const std::string id = std::to_string(spec.axis);
       let(out_.index_type, "x" + id, "b" + id + " + " + name);
+    } else if (spec.level == LoopSpec::Level::kStrip) {
+      const std::string along = loop_name(spec.axis, LoopSpec::Level::kAlongStrips);
+      define_axis(spec.axis, name + " * " + strip_length(spec.axis) + " + " + along);
     } else if (spec.level == LoopSpec::Level::kSerial) {
       define_axis(spec.axis, name);
     }
+  }
+
+  std::string strip_length(int axis) {
+    const MappedAxis& mapped = schedule_.axes[axis];
+    return scopes_.print(*divide_exact(mapped.serial, mapped.strips));
   }
 
   std::string serial_trips(const MappedAxis& mapped) {
@@ -283,10 +291,16 @@ class StageLowering {
                      std::to_string(mapped.chunk);
       return header;
     }
+    if (is_written_out(schedule_, loop)) header.pragma = kUnroll;
+    if (spec.level == LoopSpec::Level::kStrip || spec.level == LoopSpec::Level::kAlongStrips) {
+      const bool is_strip = spec.level == LoopSpec::Level::kStrip;
+      header.bound = is_strip ? std::to_string(mapped.strips) : strip_length(spec.axis);
+      return header;
+    }
     header.bound = host_end(spec.axis);
-    if (mapped.is_unrolled) header.pragma = kUnroll;
     if (mapped.chunk > 0) {
-      const std::string chunk = chunk_loop_name(spec.axis) + " * " + std::to_string(mapped.chunk);
+      const std::string chunk =
+          loop_name(spec.axis, LoopSpec::Level::kChunk) + " * " + std::to_string(mapped.chunk);
       header.expr = chunk;
       header.bound =
           "min_index(" + chunk + " + " + std::to_string(mapped.chunk) + ", " + header.bound + ")";
@@ -294,14 +308,14 @@ class StageLowering {
     return header;
   }
 
-  std::string chunk_loop_name(int axis) const {
+  std::string loop_name(int axis, LoopSpec::Level level) const {
     for (size_t l = 0; l < schedule_.loops.size(); ++l) {
       const LoopSpec& spec = schedule_.loops[l];
-      if (spec.axis == axis && spec.level == LoopSpec::Level::kChunk) {
+      if (spec.axis == axis && spec.level == level) {
         return scopes_.loop_name(static_cast<int>(l));
       }
     }
-    throw InternalError("a chunked axis has no chunk loop");
+    throw InternalError("an axis has no loop of the level it is mapped to");
   }
 
   bool keeps_array_over(int loop) const {

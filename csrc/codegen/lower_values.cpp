@@ -84,7 +84,8 @@ Handle ValueLowering::let(const std::string& type, const std::string& expr, int 
 Scalar ValueLowering::element(const OnChip& home, const FixedAxes& fixed) const {
   for (size_t l = 0; l < schedule_.loops.size(); ++l) {
     const bool is_fixed = fixed.count(schedule_.loops[l].axis) > 0;
-    STITCH_CHECK(!is_fixed || std::count(home.loops.begin(), home.loops.end(), l),
+    STITCH_CHECK(!is_fixed || std::count(home.loops.begin(), home.loops.end(),
+                                         array_loop(schedule_, static_cast<int>(l))),
                  "a value is read along an axis that its array does not hold");
   }
   if (home.loops.empty()) return {home.name, home.depth};

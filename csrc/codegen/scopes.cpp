@@ -17,7 +17,7 @@ std::string Scopes::print(const Dim& dim) {
 
 int Scopes::depth_of_loop(int loop) const {
   for (int d = depth(); d > 0; --d) {
-    if (schedule_.blocks[open[d].block].loop == loop) return d;
+    if (array_loop(schedule_, schedule_.blocks[open[d].block].loop) == loop) return d;
   }
   return -1;
 }
@@ -95,10 +95,10 @@ Scopes::Printed Scopes::position(const std::vector<int>& loops, const FixedAxes&
   Printed out{"", 0};
   for (int loop : loops) {
     const int64_t trips = trip_count(schedule_, loop).value();
-    if (schedule_.loops[loop].level == LoopSpec::Level::kChunk) continue;
+    const LoopSpec& spec = schedule_.loops[loop];
+    if (spec.level == LoopSpec::Level::kChunk) continue;
     if (out.text.find(' ') != std::string::npos) out.text = "(" + out.text + ")";
     if (!out.text.empty()) out.text += " * " + std::to_string(trips) + " + ";
-    const LoopSpec& spec = schedule_.loops[loop];
     if (auto at = fixed.find(spec.axis); at != fixed.end()) {
       // One thread holds the axis, so its index is serial * vector + lane.
       const int64_t vector = schedule_.axes[spec.axis].vector;
@@ -106,7 +106,9 @@ Scopes::Printed Scopes::position(const std::vector<int>& loops, const FixedAxes&
       out.text += std::to_string(is_lane ? at->second % vector : at->second / vector);
       continue;
     }
-    out.text += loop_name(loop);
+    // No block divides an axis of strips: its index is the digit.
+    const bool has_strips = schedule_.axes[spec.axis].strips > 1;
+    out.text += has_strips ? axis_name(spec.axis, false) : loop_name(loop);
     const int at = depth_of_loop(loop);
     STITCH_CHECK(at > 0, "an array is indexed by a loop that is not open");
     out.depth = std::max(out.depth, at);

@@ -33,7 +33,7 @@ struct Node {
   std::vector<NodeId> inputs;
   std::vector<int64_t> ints;
   std::vector<Dim> dims;
-  double number = 0;    // full, pad, iota: floating value
+  double number = 0;    // full, pad, iota: floating value; library: see ops/made_calls.h
   int64_t integer = 0;  // full, pad: exact value when the dtype is integral
   TensorType type;
   std::string name;  // library: the operator, "aten.mm.default"; input: its name in text

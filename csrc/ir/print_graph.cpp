@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 
+#include "ops/made_calls.h"
 #include "ops/op_rules.h"
 
 namespace stitch {
@@ -40,7 +41,8 @@ std::string shortest(double number) {
 }
 
 bool holds_number(const Node& node) {
-  return (node.op == OpKind::k_full && node.dims.empty()) || node.op == OpKind::k_pad;
+  return (node.op == OpKind::k_full && node.dims.empty()) || node.op == OpKind::k_pad ||
+         (node.op == OpKind::k_library && node.integer == kMadeCall);
 }
 
 std::string attributes(const Node& node) {

@@ -3,15 +3,21 @@
 #include <algorithm>
 #include <set>
 
+#include "ops/library_effects.h"
+
 namespace stitch {
 
 std::vector<int> find_levels(const Graph& graph) {
   std::vector<int> level(graph.size(), 0);
+  int last_effect = 0;
   for (int n = 0; n < graph.size(); ++n) {
     for (NodeId input : graph.nodes[n].inputs) {
       const bool waits = graph[input].op == OpKind::k_library;
       level[n] = std::max(level[n], level[input.index()] + (waits ? 1 : 0));
     }
+    const Node& node = graph.nodes[n];
+    if (node.op != OpKind::k_library || !has_effects(node.name)) continue;
+    last_effect = level[n] = std::max(level[n], last_effect);
   }
   return level;
 }

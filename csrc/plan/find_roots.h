@@ -8,7 +8,8 @@
 namespace stitch {
 
 // Number of library calls on the longest path into each node, for values placed as late as their
-// users allow: work of different levels never shares a kernel without waiting for a call.
+// users allow: work of different levels never shares a kernel without waiting for a call.  Calls
+// with effects keep their order, so none has a lower level than one before it.
 std::vector<int> find_levels(const Graph& graph);
 
 // Roots in topological order: demanded values, reductions, and pointwise values that users on both

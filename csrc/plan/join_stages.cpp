@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "ops/library_effects.h"
 #include "plan/find_roots.h"
 
 namespace stitch {
@@ -47,6 +48,7 @@ class Joiner {
       if (graph.nodes[n].op == OpKind::k_library || is_root) add_unit(NodeId(n), is_root);
     }
     for (size_t u = 0; u < units_.size(); ++u) link(static_cast<int>(u));
+    keep_effects_in_order();
     for (Unit& unit : units_) {
       if (unit.roots.empty()) continue;
       unit.score = judge_(describe(unit.roots));
@@ -133,6 +135,18 @@ class Joiner {
       if (from < 0 || from == u) continue;
       units_[u].reads.insert(from);
       units_[from].read_by.insert(u);
+    }
+  }
+
+  void keep_effects_in_order() {
+    int before = -1;
+    for (size_t u = 0; u < units_.size(); ++u) {
+      if (!units_[u].roots.empty() || !has_effects(graph_[units_[u].call].name)) continue;
+      if (before >= 0) {
+        units_[u].reads.insert(before);
+        units_[before].read_by.insert(static_cast<int>(u));
+      }
+      before = static_cast<int>(u);
     }
   }
 

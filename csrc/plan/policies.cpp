@@ -64,28 +64,42 @@ PlanCandidate plan_astitch(const PlanRequest& in) {
   return out;
 }
 
-// FusionStitching 2020: patterns by their gain, no communication between blocks (20.6), the plan
-// that the latency evaluator likes best (20.19).
-PlanCandidate plan_fusionstitching2020(const PlanRequest& in) {
+// Stages by the patterns that gain most, kernels by the best of the rules.
+PlanCandidate plan_best_patterns(const PlanRequest& in, const std::vector<StitchRule>& rules) {
   const std::vector<NodeId> roots = find_roots(in.graph, in.demands, false);
   PlanCandidate best;
   for (const auto& patterns : plan_patterns(in.graph, roots, in.demands, in.judge, in.device)) {
-    PlanCandidate candidate;
-    candidate.joined =
+    const JoinedStages joined =
         join_stages(in.graph, roots, in.demands, in.judge, JoinRule::kNever, patterns);
-    candidate.stitched = stitch_stages(in.graph, candidate.joined, in.demands, in.judge, in.device,
-                                       {.barriers = false, .packs = true});
-    const bool is_first = best.joined.stages.empty();
-    if (is_first || candidate.stitched.us < best.stitched.us) best = std::move(candidate);
+    for (const StitchRule& rule : rules) {
+      StitchedKernels stitched =
+          stitch_stages(in.graph, joined, in.demands, in.judge, in.device, rule);
+      if (!best.joined.stages.empty() && stitched.us >= best.stitched.us) continue;
+      best.joined = joined;
+      best.stitched = std::move(stitched);
+    }
   }
   return best;
+}
+
+// FusionStitching 2020: no communication between blocks (20.6), the plan that the latency evaluator
+// likes best (20.19).
+constexpr StitchRule kNoBarriers = {.barriers = false};
+PlanCandidate plan_fusionstitching2020(const PlanRequest& in) {
+  return plan_best_patterns(in, {kNoBarriers});
+}
+
+// Its patterns as the stages of kernels that AStitch's global scheme joins.
+PlanCandidate plan_stitched_patterns(const PlanRequest& in) {
+  return plan_best_patterns(in, {kNoBarriers, {}});
 }
 
 const std::vector<Policy>& policies() {
   static const std::vector<Policy> rows = {
       {"search", &plan_by_search, INT_MAX},
       {"astitch", &plan_astitch, INT_MAX},
-      {"fusionstitching2020", &plan_fusionstitching2020, 512},
+      {"stitched patterns", &plan_stitched_patterns, 512},
+      {"fusionstitching2020", &plan_fusionstitching2020, 0},
       {"none", &plan_each_op, 0},
   };
   return rows;

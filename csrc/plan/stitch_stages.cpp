@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "ops/library_effects.h"
+
 namespace stitch {
 namespace {
 
@@ -15,6 +17,7 @@ constexpr int kMostStatements = 1200;
 struct Unit {
   bool is_call = false;
   std::vector<int> reads, read_by;  // units
+  int after = -1;                   // of a call with effects: the one before it
   int level = 0;                    // library calls on the longest path to it
   int latest = 0;                   // the last level that its readers allow
   int kernel = -1, phase = 0;       // of a stage
@@ -47,6 +50,7 @@ struct Stitcher {
     for (const PlannedAlias& alias : demands.aliases) base[alias.node] = alias.base;
     std::map<NodeId, int> maker;
     units.resize(joined.steps.size());
+    int last_effect = -1;
     for (size_t u = 0; u < units.size(); ++u) {
       const PlanStep& step = joined.steps[u];
       units[u].is_call = step.kind == PlanStep::Kind::kLibrary;
@@ -62,6 +66,10 @@ struct Stitcher {
       for (int read : reads) units[read].read_by.push_back(static_cast<int>(u));
       if (units[u].is_call) {
         maker[step.call] = static_cast<int>(u);
+        if (has_effects(graph[step.call].name)) {
+          units[u].after = last_effect;
+          last_effect = static_cast<int>(u);
+        }
       } else {
         for (NodeId store : joined.stages[step.kernel].stores) maker[store] = static_cast<int>(u);
       }
@@ -69,7 +77,7 @@ struct Stitcher {
   }
 
   int earliest(const Unit& unit) const {
-    int level = 0;
+    int level = unit.after < 0 ? 0 : units[unit.after].level;
     for (int read : unit.reads) {
       level = std::max(level, units[read].level + (units[read].is_call ? 1 : 0));
     }
@@ -86,10 +94,15 @@ struct Stitcher {
     }
     for (size_t u = units.size(); u-- > 0;) {
       units[u].latest = last;
+    }
+    for (size_t u = units.size(); u-- > 0;) {
       for (int reader : units[u].read_by) {
         units[u].latest =
             std::min(units[u].latest, units[reader].latest - (units[u].is_call ? 1 : 0));
       }
+      if (units[u].after < 0) continue;
+      int& before = units[units[u].after].latest;
+      before = std::min(before, units[u].latest);
     }
     std::set<int> occupied;
     for (const Unit& unit : units) {
@@ -207,11 +220,13 @@ struct Stitcher {
     }
     std::map<int, std::set<int>> before, after;
     for (size_t u = 0; u < units.size(); ++u) {
-      for (int read : units[u].reads) {
-        if (group[read] == group[u]) continue;
-        before[group[u]].insert(group[read]);
-        after[group[read]].insert(group[u]);
-      }
+      auto wait_for = [&](int other) {
+        if (group[other] == group[u]) return;
+        before[group[u]].insert(group[other]);
+        after[group[other]].insert(group[u]);
+      };
+      for (int read : units[u].reads) wait_for(read);
+      if (units[u].after >= 0) wait_for(units[u].after);
     }
     std::map<int, int> ready;  // first unit -> group
     for (const auto& [key, list] : members) {

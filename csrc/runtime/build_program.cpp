@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "ops/made_calls.h"
 #include "ops/op_rules.h"
 #include "runtime/lifetimes.h"
 
@@ -231,10 +232,16 @@ void emit_launch(Draft& draft, const KernelSource& source, int kernel) {
   draft.program.steps.emplace_back(std::move(step));
 }
 
+int64_t call_row(Program& program, const Node& node) {
+  if (node.integer != kMadeCall) return node.integer;
+  program.made_calls.push_back({node.name, static_cast<int>(node.inputs.size()), node.number});
+  return -static_cast<int64_t>(program.made_calls.size());
+}
+
 void emit_call(Draft& draft, NodeId call) {
   const Graph& graph = draft.graph;
   CallStep step;
-  step.call = graph[call].integer;
+  step.call = call_row(draft.program, graph[call]);
   for (const NodeId input : graph[call].inputs) step.inputs.push_back(use(draft, input));
   for (int i = call.index() + 1; i < graph.size(); ++i) {
     const Node& node = graph.nodes[i];

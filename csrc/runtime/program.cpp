@@ -52,8 +52,10 @@ struct StepPrinter {
            to_string(step.pointers) + (sizes.empty() ? "" : "; " + sizes) + ")";
   }
   std::string operator()(const CallStep& step) const {
-    return to_string(step.outputs) + (step.outputs.empty() ? "" : " = ") + "call " +
-           std::to_string(step.call) + "(" + to_string(step.inputs) + ")";
+    const std::string call =
+        step.call < 0 ? program.made_calls[-1 - step.call].name : std::to_string(step.call);
+    return to_string(step.outputs) + (step.outputs.empty() ? "" : " = ") + "call " + call + "(" +
+           to_string(step.inputs) + ")";
   }
   std::string operator()(const CopyStep& step) const {
     return "copy " + to_string(step.from) + " to " + to_string(step.to);

@@ -63,8 +63,14 @@ struct LaunchStep {
   // those that divide integers; named when they fail.
   std::string indexing_ops, dividing_ops;
 };
+// A call that the core makes, for which the host's table has no row (ops/made_calls.h).
+struct ProgramCall {
+  std::string name;
+  int operands = 0;
+  double number = 0;
+};
 struct CallStep {
-  int64_t call;  // row of the host's call table
+  int64_t call;  // row of the host's call table; below 0: row -1 - call of Program::made_calls
   std::vector<BufferId> inputs;
   std::vector<BufferId> outputs;  // by position in the result; invalid: nobody reads it
 };
@@ -90,6 +96,7 @@ struct Program {
   std::vector<Buffer> buffers;
   std::vector<std::vector<BufferId>> slots;  // slab slots: lifetimes within one never overlap
   std::vector<LoadedKernel> kernels;
+  std::vector<ProgramCall> made_calls;
   std::vector<Step> steps;
   std::vector<ProgramOutput> outputs;
   std::vector<BufferId> stored_arguments;  // kernels store into these, instead of a CopyStep

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "schedule/map_axes.h"
+#include "schedule/reduction_arrays.h"
 
 namespace stitch {
 
@@ -23,10 +24,15 @@ bool reduces_loop(const StageSchedule& schedule, const RootSpace& space, int loo
   return role_of(space, mapped.axis) == Role::kReduced;
 }
 
+bool is_written_out(const StageSchedule& schedule, int loop) {
+  const LoopSpec& spec = schedule.loops[loop];
+  return spec.level == LoopSpec::Level::kStrip || schedule.axes[spec.axis].is_unrolled;
+}
+
 bool is_innermost(const StageSchedule& schedule, int block) {
   auto is_unrolled = [&](int at) {
     const int loop = schedule.blocks[at].loop;
-    return loop >= 0 && schedule.axes[schedule.loops[loop].axis].is_unrolled;
+    return loop >= 0 && is_written_out(schedule, loop);
   };
   const std::vector<LoopBlock::Item>& items = schedule.blocks[block].items;
   return !is_unrolled(block) &&
@@ -53,7 +59,20 @@ std::vector<int> path_to(const StageSchedule& schedule, NodeId root) {
 namespace {
 
 struct LoopBuilder {
+  const Graph& graph;
   StageSchedule& schedule;
+
+  // Along strips where one of the roots sums over the axis, over the whole where none does.
+  bool takes_level(const std::vector<NodeId>& group, int loop) const {
+    const LoopSpec& spec = schedule.loops[loop];
+    const bool along = spec.level == LoopSpec::Level::kAlongStrips;
+    if (schedule.axes[spec.axis].strips == 1) return true;
+    const bool sums = std::any_of(group.begin(), group.end(), [&](NodeId root) {
+      const RootSpace& space = space_of(schedule, root);
+      return reduces_loop(schedule, space, loop) && is_cascaded(graph, schedule, space);
+    });
+    return sums == (along || spec.level == LoopSpec::Level::kStrip);
+  }
 
   bool depends(NodeId reader, NodeId reduction) const {
     auto at = schedule.spaces.depends.find(reader);
@@ -89,7 +108,8 @@ struct LoopBuilder {
       std::vector<NodeId> group = take_group(roots, loop);
       if (loop >= static_cast<int>(schedule.loops.size())) {
         schedule.blocks[block].items.push_back({-1, group});
-      } else if (needs_loop(schedule, space_of(schedule, group.front()), loop)) {
+      } else if (needs_loop(schedule, space_of(schedule, group.front()), loop) &&
+                 takes_level(group, loop)) {
         const int child = static_cast<int>(schedule.blocks.size());
         schedule.blocks.push_back({loop, {}});
         schedule.blocks[block].items.push_back({child, {}});
@@ -103,11 +123,11 @@ struct LoopBuilder {
 
 }  // namespace
 
-void build_loops(const Graph&, StageSchedule& schedule) {
+void build_loops(const Graph& graph, StageSchedule& schedule) {
   schedule.blocks = {LoopBlock{}};
   std::vector<NodeId> roots;
   for (const RootSpace& space : schedule.spaces.roots) roots.push_back(space.root);
-  LoopBuilder{schedule}.build(0, roots, 0);
+  LoopBuilder{graph, schedule}.build(0, roots, 0);
 }
 
 }  // namespace stitch

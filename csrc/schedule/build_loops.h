@@ -11,6 +11,8 @@ void build_loops(const Graph& graph, StageSchedule& schedule);
 // Does the root iterate over (or reduce along) the loop's axis?
 bool needs_loop(const StageSchedule& schedule, const RootSpace& space, int loop);
 bool reduces_loop(const StageSchedule& schedule, const RootSpace& space, int loop);
+// On the host: is the loop one inside the vectorised loop?
+bool is_written_out(const StageSchedule& schedule, int loop);
 // Is this block's loop the innermost one that is not written out?
 bool is_innermost(const StageSchedule& schedule, int block);
 const RootSpace& space_of(const StageSchedule& schedule, NodeId root);

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "schedule/fixed_axes.h"
+#include "schedule/reduction_arrays.h"
 
 namespace stitch {
 
@@ -51,7 +52,7 @@ std::vector<AxisFacts> find_axis_facts(const Graph& graph, const StageSchedule& 
     for (const RootSpace& space : schedule.spaces.roots) {
       if (role_of(space, axis) != Role::kReduced) continue;
       fact.is_eligible = false;
-      fact.is_summed |= graph[space.root].op == OpKind::k_sum;
+      fact.is_summed |= is_cascaded(graph, schedule, space);
     }
     double heaviest = -1;
     for (const Access& access : schedule.accesses.list) {

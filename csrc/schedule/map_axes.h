@@ -14,7 +14,7 @@ struct AxisFacts {
   bool is_eligible = true;       // no root reduces it: blocks may divide it
   double unit_stride_bytes = 0;  // bytes accessed contiguously along it
   double stride = 0;             // of the heaviest access, in elements: orders the loops
-  bool is_summed = false;        // some root sums over it
+  bool is_summed = false;        // some sum over it cascades (schedule/reduction_arrays.h)
   bool is_piece = false;         // one thread should hold it (schedule/fixed_axes.h)
 };
 std::vector<AxisFacts> find_axis_facts(const Graph& graph, const StageSchedule& schedule);

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "schedule/map_axes.h"
+#include "schedule/reduction_arrays.h"
 
 namespace stitch {
 namespace {
@@ -16,11 +17,8 @@ constexpr int64_t kBlocksPerWorker = 4;
 // Widest tile of a kept contiguous axis under a reduction: its accumulators stay in the L1 cache.
 constexpr int64_t kColumnTile = 1024;
 constexpr int64_t kColumnTileStep = 64;
-// Sums run in chunks whose partial results are added up, so that rounding errors grow with the
-// chunk and not with the extent; an innermost loop already sums in 16 vector lanes.  512 elements:
-// RMSE of row sums within 1.2 of eager's, 2.5 with 4096 (measured, 2026-11).
-constexpr int64_t kInnermostChunk = 512;
-constexpr int64_t kOuterChunk = 128;
+// Iterations that a vectorised loop keeps when it is cut into strips: whole vectors of 16 lanes.
+constexpr int64_t kFewestIterations = 16;
 // Iterations written out inside a vectorised loop: their values should stay in registers.
 constexpr int64_t kMostUnrolled = 8;
 
@@ -46,6 +44,30 @@ int64_t unroll_pieces(StageSchedule& schedule, const std::vector<AxisFacts>& fac
   std::stable_partition(order.begin(), order.end(),
                         [&](int a) { return !schedule.axes[a].is_unrolled; });
   return trips;
+}
+
+// The terms that a sum adds in f32 lie side by side where the vectorised loop is reduced: it is cut
+// into strips, all of one extent.
+void cut_strips(MappedAxis& axis) {
+  for (int strips = kFewTerms; strips > 1; strips /= 2) {
+    const auto length = divide_exact(axis.tile, strips);
+    if (!length || (length->is_constant() && length->value() < kFewestIterations)) continue;
+    axis.strips = strips;
+    return;
+  }
+}
+
+// Where the vectorised loop is kept, the f32 sums of a chunk are an array along it.
+void cut_chunks(StageSchedule& schedule, const std::vector<AxisFacts>& facts,
+                const std::vector<int>& order) {
+  int64_t left = kFewTerms;
+  for (size_t i = order.size() - 1; i-- > 0 && left > 1;) {
+    MappedAxis& axis = schedule.axes[order[i]];
+    if (!facts[order[i]].is_summed) continue;
+    const bool fits = axis.tile.is_constant() && axis.tile.value() <= left;
+    if (!fits) axis.chunk = left;
+    left = fits ? left / axis.tile.value() : 1;
+  }
 }
 
 }  // namespace
@@ -88,20 +110,32 @@ void map_axes_host(const Graph& graph, StageSchedule& schedule, int worker_threa
       put_in_grid(last, kColumnTile);
     }
   }
-  const int64_t pieces = unroll_pieces(schedule, facts, order);
-  for (size_t i = 0; i < order.size(); ++i) {
+  // Inside a loop that reduces, a kept axis needs an array along it, which needs a size.
+  bool is_inside = false;
+  for (size_t i = 0; i + 1 < order.size(); ++i) {
     MappedAxis& axis = schedule.axes[order[i]];
+    is_inside |= !facts[order[i]].is_eligible;
+    const bool has_columns = facts[order[i]].is_eligible && is_column_axis(schedule, order[i]);
+    if (is_inside && has_columns && !axis.tile.is_constant()) put_in_grid(axis, 1);
+  }
+  const int64_t pieces = unroll_pieces(schedule, facts, order);
+  for (MappedAxis& axis : schedule.axes) {
     axis.serial = axis.tile;
     axis.is_exact = true;  // host loops end at the extent
-    if (axis.tile.is(1)) continue;
-    const bool innermost = i + 1 == order.size() || schedule.axes[order[i + 1]].is_unrolled;
-    const int64_t chunk = innermost ? kInnermostChunk / pieces : kOuterChunk;
-    const bool is_long = !axis.tile.is_constant() || axis.tile.value() > 2 * chunk;
-    if (facts[order[i]].is_summed && is_long && !axis.is_unrolled) {
-      axis.chunk = chunk;
-      schedule.loops.push_back({order[i], LoopSpec::Level::kChunk});
+  }
+  std::erase_if(order, [&](int a) { return schedule.axes[a].tile.is(1); });
+  if (!order.empty() && pieces == 1) {
+    if (facts[order.back()].is_summed) cut_strips(schedule.axes[order.back()]);
+    if (is_column_axis(schedule, order.back())) cut_chunks(schedule, facts, order);
+  }
+  for (int a : order) {
+    const MappedAxis& axis = schedule.axes[a];
+    if (axis.chunk > 0) schedule.loops.push_back({a, LoopSpec::Level::kChunk});
+    if (axis.strips > 1) {
+      schedule.loops.push_back({a, LoopSpec::Level::kAlongStrips});
+      schedule.loops.push_back({a, LoopSpec::Level::kStrip});
     }
-    schedule.loops.push_back({order[i], LoopSpec::Level::kSerial});
+    schedule.loops.push_back({a, LoopSpec::Level::kSerial});
   }
   schedule.threads = 1;
 }

@@ -23,6 +23,13 @@ double blocks_along(const Graph& graph, const MappedAxis& mapped) {
   return std::max(1.0, std::ceil(hint(graph, mapped.axis.extent) / tile));
 }
 
+// Not the schedule's grid: its symbols may be of a candidate, unknown to the graph's table.
+double count_planned_blocks(const Graph& graph, const StageSchedule& schedule) {
+  double blocks = 1;
+  for (const MappedAxis& mapped : schedule.axes) blocks *= blocks_along(graph, mapped);
+  return blocks;
+}
+
 // Bytes that pass between two uses of a value in the leaves of `blocks`: one iteration of the loops
 // they share, over all buffers of the kernel, in every block that runs at the time.
 double reuse_distance(const Graph& graph, const PlannedStage& stage, const StageSchedule& schedule,
@@ -35,7 +42,9 @@ double reuse_distance(const Graph& graph, const PlannedStage& stage, const Stage
       const LoopSpec& spec = schedule.loops[schedule.blocks[block].loop];
       const MappedAxis& mapped = schedule.axes[spec.axis];
       if (spec.level == LoopSpec::Level::kVector) elements *= mapped.vector;
-      if (spec.level == LoopSpec::Level::kSerial) elements *= hint(graph, mapped.serial);
+      const bool is_strip = spec.level == LoopSpec::Level::kStrip;
+      if (is_strip || spec.level == LoopSpec::Level::kSerial)
+        elements *= hint(graph, mapped.serial);
     }
     below |= block == shared;
   }
@@ -43,8 +52,8 @@ double reuse_distance(const Graph& graph, const PlannedStage& stage, const Stage
   if (schedule.device->is_cuda) {
     const int resident =
         std::max(1, schedule.device->threads_per_multiprocessor / schedule.threads);
-    running =
-        std::min<double>(hint(graph, schedule.grid), schedule.device->multiprocessors * resident);
+    running = std::min<double>(count_planned_blocks(graph, schedule),
+                               schedule.device->multiprocessors * resident);
   }
   constexpr double kElementBytes = 4;
   return elements * running * kElementBytes *
@@ -126,7 +135,7 @@ StageWork measure_work(const Graph& graph, const PlannedStage& stage,
   StageWork work;
   work.threads = schedule.threads;
   add_memory(graph, stage, schedule, work);
-  for (const MappedAxis& mapped : schedule.axes) work.blocks *= blocks_along(graph, mapped);
+  work.blocks = count_planned_blocks(graph, schedule);
   for (const RootSpace& space : schedule.spaces.roots)
     add_root(graph, stage, schedule, space, work);
   return work;

@@ -200,9 +200,17 @@ std::optional<int64_t> trip_count(const StageSchedule& schedule, int loop) {
   const MappedAxis& axis = schedule.axes[spec.axis];
   if (spec.level == LoopSpec::Level::kVector) return axis.vector;
   if (!axis.serial.is_constant() || axis.serial_at_run_time) return std::nullopt;
-  // An array over a chunked axis spans all chunks; its chunk loop then counts once.
-  if (spec.level == LoopSpec::Level::kChunk) return 1;
+  // An array over chunks or strips spans all of them; the loop over them then counts once.
+  if (spec.level == LoopSpec::Level::kChunk || spec.level == LoopSpec::Level::kStrip) return 1;
   return axis.serial.value();
+}
+
+int array_loop(const StageSchedule& schedule, int loop) {
+  const int axis = schedule.loops[loop].axis;
+  while (schedule.axes[axis].strips > 1 && schedule.loops[loop].level != LoopSpec::Level::kSerial) {
+    ++loop;  // the last of the axis
+  }
+  return loop;
 }
 
 std::vector<int> block_path(const StageSchedule& schedule, int block) {
@@ -253,7 +261,8 @@ std::vector<int> array_loops(const StageSchedule& schedule, NodeId value, int de
       const AtomList& axis_atoms = schedule.axes[schedule.loops[loop].axis].axis.atoms;
       bool depends = std::any_of(axis_atoms.begin(), axis_atoms.end(),
                                  [&](AtomId atom) { return atoms.count(atom.index()) > 0; });
-      if (depends) loops.push_back(loop);
+      const int own = array_loop(schedule, loop);
+      if (depends && !std::count(loops.begin(), loops.end(), own)) loops.push_back(own);
     }
     below |= block == declared_in;
   }

@@ -25,6 +25,9 @@ std::vector<LeafUse> find_leaf_uses(const Graph& graph, const std::vector<bool>&
 
 // Trips of a loop per thread; nothing when only known at run time.
 std::optional<int64_t> trip_count(const StageSchedule& schedule, int loop);
+// What arrays over the loop are indexed by: an axis of strips has one loop, whichever of its own
+// runs.
+int array_loop(const StageSchedule& schedule, int loop);
 // The loops a value's array is indexed by: those between the block where it is declared and the
 // block where it is made, on axes it depends on.
 std::vector<int> array_loops(const StageSchedule& schedule, NodeId value, int declared_in,

@@ -35,6 +35,7 @@ std::string to_string(const StageSchedule& schedule, const Graph& graph) {
     out << " serial " << (mapped.serial_at_run_time ? "?" : to_string(mapped.serial)) << " threads "
         << mapped.threads << " vector " << mapped.vector;
     if (mapped.chunk > 0) out << " chunk " << mapped.chunk;
+    if (mapped.strips > 1) out << " strips " << mapped.strips;
     out << (mapped.is_exact ? "\n" : " ragged\n");
   }
   auto show = [&](auto& self, int block, int indent) -> void {
@@ -44,7 +45,9 @@ std::string to_string(const StageSchedule& schedule, const Graph& graph) {
         const LoopSpec& spec = schedule.loops[schedule.blocks[item.block].loop];
         const char* level = spec.level == LoopSpec::Level::kChunk    ? "chunk"
                             : spec.level == LoopSpec::Level::kSerial ? "serial"
-                                                                     : "vector";
+                            : spec.level == LoopSpec::Level::kStrip  ? "strip"
+                            : spec.level == LoopSpec::Level::kVector ? "vector"
+                                                                     : "along strips";
         out << pad << "loop " << level << " of axis " << spec.axis << "\n";
         self(self, item.block, indent + 2);
       }

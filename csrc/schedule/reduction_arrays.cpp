@@ -39,6 +39,14 @@ int home_block(const StageSchedule& schedule, NodeId root) {
   return common_block(schedule, blocks);
 }
 
+bool is_cascaded(const Graph& graph, const StageSchedule& schedule, const RootSpace& space) {
+  const Node& node = graph[space.root];
+  const bool is_f32 = node.type.dtype == DType::kF32;
+  if (schedule.device->is_cuda || node.op != OpKind::k_sum || !is_f32) return false;
+  const Dim terms = schedule.spaces.atoms.product(space.reduced_atoms);
+  return !terms.is_constant() || terms.value() > kFewTerms;
+}
+
 namespace {
 
 constexpr int64_t kHostBytes = 256 << 10;  // of one array on a worker's stack, within its L2 cache

@@ -79,19 +79,21 @@ StageSchedule schedule_stage(const Graph& graph, const PlannedStage& stage,
   return schedule;
 }
 
-void schedule_kernel(const Graph& graph, const StitchPlan& plan, size_t kernel,
-                     const DeviceSpec& device, int worker_threads, SymbolTable& symbols,
-                     int most_threads, std::vector<StageSchedule>& schedules) {
-  const std::vector<int> stages = plan.kernels[kernel].stages();
+std::vector<StageSchedule> schedule_kernel(const Graph& graph,
+                                           const std::vector<const PlannedStage*>& stages,
+                                           const DeviceSpec& device, int worker_threads,
+                                           SymbolTable& symbols, int most_threads) {
   BlockBounds bounds{1, most_threads};
-  for (int s : stages) {
-    schedules[s] = schedule_stage(graph, plan.stages[s], device, worker_threads, symbols, bounds);
+  std::vector<StageSchedule> schedules;
+  for (const PlannedStage* stage : stages) {
+    schedules.push_back(schedule_stage(graph, *stage, device, worker_threads, symbols, bounds));
   }
-  for (int s : stages) bounds.least = std::max(bounds.least, schedules[s].threads);
-  for (int s : stages) {
+  for (const StageSchedule& own : schedules) bounds.least = std::max(bounds.least, own.threads);
+  for (size_t s = 0; s < stages.size(); ++s) {
     if (schedules[s].threads == bounds.least) continue;
-    schedules[s] = schedule_stage(graph, plan.stages[s], device, worker_threads, symbols, bounds);
+    schedules[s] = schedule_stage(graph, *stages[s], device, worker_threads, symbols, bounds);
   }
+  return schedules;
 }
 
 int64_t accessed_elements(const Graph& graph, const StageSchedule& schedule, NodeId value) {

@@ -9,10 +9,11 @@ namespace stitch {
 StageSchedule schedule_stage(const Graph& graph, const PlannedStage& stage,
                              const DeviceSpec& device, int worker_threads, SymbolTable& symbols,
                              const BlockBounds& bounds = {});
-// The stages of one kernel, into their places in `schedules`.
-void schedule_kernel(const Graph& graph, const StitchPlan& plan, size_t kernel,
-                     const DeviceSpec& device, int worker_threads, SymbolTable& symbols,
-                     int most_threads, std::vector<StageSchedule>& schedules);
+// The stages of one kernel, whose blocks have one size.
+std::vector<StageSchedule> schedule_kernel(const Graph& graph,
+                                           const std::vector<const PlannedStage*>& stages,
+                                           const DeviceSpec& device, int worker_threads,
+                                           SymbolTable& symbols, int most_threads = kMostThreads);
 // is_load[n]: n is read from memory when this kernel needs it.
 std::vector<bool> find_loads(const Graph& graph, const PlannedStage& stage);
 

@@ -75,6 +75,14 @@ class Flow:
         writes = self.writes[register]
         return bool(writes) and all(holds(*write, assumed | {key}) for write in writes)
 
+    def compares_arrivals(self, register):
+        """Whether it is by which bits the counter of a grid barrier differs from what it was."""
+        made = [sources for opcode, _, sources in self.writes[register] if opcode == "xor.b32"]
+        if len(made) != 1 or len(self.writes[register]) != 1:
+            return False
+        opcodes = sorted(w[0].split(".")[0] for source in made[0] for w in self.writes[source])
+        return opcodes == ["atom", "ld"]
+
     def writes_zero(self, opcode, text, sources, assumed):
         if opcode == "shr.u64":
             return text.endswith(", 32") and self.is_narrow(sources[0], assumed)
@@ -95,16 +103,32 @@ class Flow:
         return bool(same and carried) and all(self.is_narrow(s, assumed) for s in carried)
 
 
+def why_way_is_free(flow, guard):
+    """Why a branch may be taken always or never where it was guarded, or ""."""
+    writes = [w for r in flow.made_from([guard] if guard else []) for w in flow.writes[r]]
+    opcodes = {w[0].split(".")[0] for w in writes if not w[0].startswith("ld.param")}
+    if not writes or opcodes & FROM_MEMORY_OR_LANES:
+        return ""
+    return (
+        f"{guard} is made from indices of threads and blocks and numbers of the launch alone: all "
+        "lanes ran, each element was written once and right, so no input can tell them apart"
+    )
+
+
 def why_equivalent(line, lines):
     """Why damage to that line changes nothing, or "" where no reason is known."""
     flow = Flow(lines)
     match = INSTRUCTION.match(lines[line - 1])
-    if match is None or match[2].startswith(("st", "bar", "bra")):
+    if match is None or match[2].startswith(("st", "bar")):
         return ""
+    if match[2] == "bra":
+        return why_way_is_free(flow, match[1])
     result, *sources = REGISTER.findall(split_operands(match[3])[0])
     sources = [source for source in sources if source.startswith("%r")]
     if match[2].startswith("shfl") and sources and flow.is_zero(sources[0]):
         return f"{sources[0]} is zero in every lane: the upper half of an index of 32 bits"
+    if match[2].startswith("setp") and sources and flow.compares_arrivals(sources[0]):
+        return f"{sources[0]} is neither 0 nor -1: the block's own arrival has moved the counter"
     origins = flow.made_from(sources) | set(sources)
     opcodes = {write[0].split(".")[0] for origin in origins for write in flow.writes[origin]}
     reached = flow.reaches([result])

@@ -3,9 +3,11 @@
     python tests/fuzz/ptxsim_mutants.py [--kernels softmax] [--each 8] [--output FOLDER]
 
 One instruction of a kernel's PTX is damaged: a barrier deleted, a bound moved by one, a stride, an
-identity, a lane or a block index changed, a guard dropped.  The mutant runs on random inputs under
-all orders.  It is killed by a finding or by any bit that differs from the original's result.
-A deleted barrier that survives runs on many more seeds: what stays without finding is redundant.
+identity, a lane or a block index changed, a guard dropped.  Kernels of several phases also lose a
+grid barrier whole, and meet at a counter that another launch left in disorder.  The mutant runs on
+random inputs under all orders.  It is killed by a finding or by any bit that differs from the
+original's result.  A deleted barrier that survives runs on many more seeds: what stays without
+finding is redundant, but no grid barrier is.
 """
 
 import argparse
@@ -39,6 +41,9 @@ BUDGET = 30_000_000  # lane-instructions: the originals need less than a tenth
 FLAVOURS = ("normal", "negative")  # of inputs: a maximum's identity shows with the second only
 SEEDS = 4  # of inputs and orders, for a mutant that stays alive
 SEEDS_OF_PROOF = 10  # for a deleted barrier
+GRID = 7  # blocks of a cooperative launch, where any number is right: here they take turns
+MEET = re.compile(r".*\bgrid_barrier\(barrier\);")
+STALE = (1, -1, 2**31 - 1)  # counts that no launch leaves: it turns the top bit of what it finds
 
 
 def rms_norm(x, w):
@@ -48,6 +53,11 @@ def rms_norm(x, w):
 def rotate(x, c, s):
     a, b = x.chunk(2, -1)
     return x * c + torch.cat((-b, a), -1) * s
+
+
+def shares_of_rows(x):
+    rows = (x - x.amax(0)).exp().sum(1)
+    return rows / rows.sum()
 
 
 # name: (function, shapes and dtypes of its inputs as it sees them, arguments of its one kernel).
@@ -113,6 +123,16 @@ KERNELS = {
         ["f32[5x999]"],
         "in f32[5x999], out f32[5]",
     ),
+    "softmax_columns": (
+        lambda x: x.softmax(0),
+        ["f32[701x33]"],
+        "in f32[701x33], out f32[33], out f32[33], out f32[701x33]",
+    ),
+    "shares_of_rows": (
+        shares_of_rows,
+        ["f32[131x131]"],
+        "in f32[131x131], out f32[131], out f32[131], out f32[131]",
+    ),
 }
 
 
@@ -120,6 +140,7 @@ KERNELS = {
 class Kernel:
     name: str
     entry: str
+    text: str
     ptx: str
     case: Case
 
@@ -151,25 +172,42 @@ def generate(name):
     function, inputs, arguments = KERNELS[name]
     graphs = capture_graphs(function, [stand_in(text) for text in inputs], target="h200")
     (kernel,) = [found for graph in graphs for found in graph.compile()["kernels"]]
+    phases, grid = 1 + len(MEET.findall(kernel["text"])), kernel["grid"]
+    meets = phases > 1
+    phases = ["int 0", f"int {phases}", "any zero i32"] if meets else []  # the last: the counter
     case = Case(
-        name, "", "ok", kernel["grid"], kernel["block"], 0, False,
-        [*arguments.split(", "), "any zero i32"], {}, frozenset(),
+        name, "", "ok", min(grid, GRID) if meets else grid, kernel["block"], 0, meets,
+        [*arguments.split(", "), *phases, "any zero i32"], {}, frozenset(),
     )  # fmt: skip
-    return Kernel(name, kernel["name"], to_ptx(device_text() + kernel["text"]), case)
+    return Kernel(name, kernel["name"], kernel["text"], in_ptx(kernel["text"]), case)
 
 
-def run(kernel, ptx, seed, flavour):
-    """The kinds of findings, and the bits of all that may be written."""
+def in_ptx(text):
+    return to_ptx(device_text() + text)
+
+
+def run(kernel, ptx, seed, flavour, count=0):
+    """The kinds of findings, and the bits of all that may be written.
+
+    count is what the blocks of a cooperative launch find in the counter where they meet.
+    """
     made = make_arguments(kernel.case, 100 * seed)
+    if kernel.case.cooperative:
+        made.values[-2].fill_(count)
     if flavour == "negative":
         for position in made.inputs:
             made.values[position].abs_().neg_().sub_(1)
     found = ptxsim.run(
         ptx, kernel.entry, kernel.case.grid, kernel.case.block, made.values,
         inputs=made.inputs, outputs=made.outputs, budget=BUDGET, seed=seed,
+        cooperative=kernel.case.cooperative,
     )  # fmt: skip
     kinds = sorted({finding.kind for finding in found.findings})
-    written = [v for at, v in enumerate(made.values) if at not in made.inputs]
+    counters = 2 if kernel.case.cooperative else 0  # where they meet, and the error
+    stored = made.values[: len(made.values) - counters]
+    written = [
+        v for at, v in enumerate(stored) if at not in made.inputs and isinstance(v, torch.Tensor)
+    ]
     return kinds, [v.contiguous().view(torch.uint8) for v in written]
 
 
@@ -188,6 +226,7 @@ def expand(*templates):
     return lambda match: (match.expand(template) for template in templates)
 
 
+GRID_BARRIER, STALE_COUNTER = "grid barrier", "stale counter"
 OTHER_COMPARE = {"lt": "le", "le": "lt", "gt": "ge", "ge": "gt", "eq": "ne", "ne": "eq"}
 NUMBER = r"(-?\d+)"
 
@@ -211,6 +250,7 @@ OPERATORS = {
         rf"((?:ld|st)\.(?:global|shared)\S*\s.*\[[^\]+]+\+){NUMBER}(\].*)",
         lambda match: [match.expand(rf"\g<1>{int(match[2]) + 4}\g<3>")],
     ),
+    "arrivals": (r"(mov\.[bus]32\s+%\w+, )(-2147483647)(;)", integers_moved),
     "identity": (
         r"(mov\.(?:f32|b32|u32)\s+%\w+, )(0fFF800000|0f00000000|-8388608|0);",
         lambda match: [match[1] + ("0f3F800000;" if "0f" in match[2] else "1065353216;")],
@@ -290,9 +330,29 @@ def mutants_of(kernel, lines, rng, each):
         yield from found if kind == "barrier" else rng.sample(found, min(each, len(found)))
 
 
-def differs(kernel, ptx, seed, flavour, originals):
+def grid_mutants_of(kernel):
+    """Damage to how blocks meet: the line of a grid barrier deleted, a count that others left."""
+    if not kernel.case.cooperative:
+        return
+    for number, line in enumerate(kernel.text.split("\n"), 1):
+        if MEET.fullmatch(line):
+            yield Mutant(kernel.name, GRID_BARRIER, number, line.strip(), "")
+    for count in STALE:
+        yield Mutant(kernel.name, STALE_COUNTER, 0, "0", str(count))
+
+
+def damage(kernel, mutant, lines):
+    if mutant.kind == STALE_COUNTER:
+        return kernel.ptx
+    if mutant.kind == GRID_BARRIER:
+        lines = kernel.text.split("\n")
+    text = "\n".join([*lines[: mutant.line - 1], mutant.after, *lines[mutant.line :]])
+    return in_ptx(text) if mutant.kind == GRID_BARRIER else text
+
+
+def differs(kernel, ptx, seed, flavour, originals, count=0):
     """Why the text is not the original, or "" where nothing tells them apart."""
-    kinds, bits = run(kernel, ptx, seed, flavour)
+    kinds, bits = run(kernel, ptx, seed, flavour, count)
     if kinds:
         return "+".join(kinds)
     key = (seed, flavour)
@@ -303,12 +363,13 @@ def differs(kernel, ptx, seed, flavour, originals):
 
 
 def judge(kernel, mutant, lines, originals):
-    ptx = "\n".join([*lines[: mutant.line - 1], mutant.after, *lines[mutant.line :]])
+    ptx = damage(kernel, mutant, lines)
+    count = int(mutant.after) if mutant.kind == STALE_COUNTER else 0
     seeds = SEEDS_OF_PROOF if mutant.kind == "barrier" else SEEDS
     try:
         for seed in range(seeds):
             for flavour in FLAVOURS:
-                mutant.reason = differs(kernel, ptx, seed, flavour, originals)
+                mutant.reason = differs(kernel, ptx, seed, flavour, originals, count)
                 if mutant.reason:
                     mutant.verdict = "killed"
                     return
@@ -317,8 +378,9 @@ def judge(kernel, mutant, lines, originals):
         return
     is_barrier = mutant.kind == "barrier"
     mutant.verdict = "redundant" if is_barrier else "survived"
-    why = why_redundant if is_barrier else why_equivalent
-    mutant.reason = why(mutant.line, lines)
+    if mutant.kind not in (GRID_BARRIER, STALE_COUNTER):
+        why = why_redundant if is_barrier else why_equivalent
+        mutant.reason = why(mutant.line, lines)
 
 
 def why_redundant(line, lines):
@@ -334,6 +396,7 @@ def examine(name, each, seed=0):
     originals = {}
     assert not differs(kernel, "\n".join(lines), 0, "normal", originals), "constants inlined"
     mutants = list(mutants_of(kernel, lines, random.Random(f"{seed} {name}"), each))
+    mutants += grid_mutants_of(kernel)
     for mutant in mutants:
         judge(kernel, mutant, lines, originals)
     return [mutant for mutant in mutants if mutant.verdict != "invalid"]
@@ -344,7 +407,7 @@ def summary(mutants):
     counted = len(mutants) - verdicts["redundant"]
     by_kind = {
         kind: dict(Counter(mutant.verdict for mutant in mutants if mutant.kind == kind))
-        for kind in OPERATORS
+        for kind in (*OPERATORS, GRID_BARRIER, STALE_COUNTER)
     }
     return {
         "mutants": len(mutants),

@@ -1,11 +1,13 @@
 """Compiled models on a GPU: as accurate as eager, with eager's layout, nothing by a fallback."""
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 import torch.nn.functional as F
+from torch.utils._pytree import tree_leaves
 
 import torch_stitch
 
@@ -16,7 +18,10 @@ from benchmarks.bert import bert_layer  # noqa: E402
 from benchmarks.cases import BF16, CASES, FP32, tiny_ops  # noqa: E402
 from benchmarks.child import on_device  # noqa: E402
 from benchmarks.measure import copy_tensors  # noqa: E402
+from tests.support.compare import as_bits  # noqa: E402
 from tests.support.programs import sizes_of  # noqa: E402
+from tests.support.stitched import CASES as STITCHED  # noqa: E402
+from tests.support.stitched import make_inputs, run_case  # noqa: E402
 
 pytestmark = pytest.mark.gpu
 
@@ -63,6 +68,32 @@ def test_named_subgraphs(name, sizes, dtype):
 def test_named_subgraphs_as_planned(name):
     case = CASES[name]
     compare(*case.planned(), case.terms(case.planning))
+
+
+@pytest.mark.parametrize("name", STITCHED)
+def test_stages_that_share_a_launch(name):
+    case = STITCHED[name]
+    fn, inputs = on_device(case.fn, make_inputs(case.small))
+    ours, theirs, exact = (copy_tensors(inputs) for _ in range(3))
+    compiled = torch.compile(fn, backend="stitch", options={"strict": True})
+    results, expected = run_case(case, compiled, *ours), run_case(case, fn, *theirs)
+    reference = accuracy.in_fp64(partial(run_case, case, fn), exact)
+    found = accuracy.judge(results, expected, reference, case.terms)
+    assert found["ok"], found
+    assert torch_stitch.counters()["kernels"] == 1 + case.trains
+    assert torch_stitch.counters()["fallback_ops"] == 0
+
+
+# A block that goes on before all have come reads what is not there yet, now and then.
+@pytest.mark.parametrize("name", STITCHED)
+def test_large_stages_that_share_a_launch_give_the_same_bits(name):
+    case = STITCHED[name]
+    fn, inputs = on_device(case.fn, make_inputs(case.large))
+    compiled = torch.compile(fn, backend="stitch", options={"strict": True})
+    first = tree_leaves(run_case(case, compiled, *copy_tensors(inputs)))
+    for _ in range(5):
+        again = tree_leaves(run_case(case, compiled, *copy_tensors(inputs)))
+        assert all(as_bits(a).equal(as_bits(b)) for a, b in zip(again, first, strict=True))
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

@@ -69,8 +69,10 @@ def test_layers_allow(path, line):
     ],
 )
 def test_layers_refuse(path, line, words):
-    (fault,) = layer_faults(path, "", line)[:1] if path.startswith("stuff") else layer_faults(
-        path, "", line
+    (fault,) = (
+        layer_faults(path, "", line)[:1]
+        if path.startswith("stuff")
+        else layer_faults(path, "", line)
     )
     assert words in fault
     assert fault.startswith(f"csrc/{path}:")

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "ptxsim/decode/assign_units.h"
 #include "ptxsim/decode/decode_calls.h"
 #include "ptxsim/decode/decode_instruction.h"
 #include "ptxsim/decode/lex_ptx.h"
@@ -96,6 +97,7 @@ FunctionCode decode_function(const PtxModule& module, const PtxFunction& functio
   targets.resolve();
   const bool end_is_target = targets.furthest == end;
   if (goes_on(code) || end_is_target) append_return(function, code);
+  assign_units(function.is_entry, code);
   return code;
 }
 

@@ -17,6 +17,15 @@ struct AddressUse {
   uint64_t added;
 };
 
+constexpr int kPredicate = 0;  // the width of a predicate, as the others are in bytes
+
+// Where an operand is; bytes: 2, 4, 8, 16 or kPredicate.
+struct Slot {
+  uint32_t unit = kNoUnit;
+  int bytes = kPredicate;
+  uint32_t count() const { return bytes < 4 ? 1 : static_cast<uint32_t>(bytes) / 4; }
+};
+
 constexpr uint32_t kReturnUnit = 0;  // of each device function, in its own frame
 
 // What the words of a module's instructions say: few differ.
@@ -31,6 +40,7 @@ struct FunctionCode {
   std::vector<AddressUse> addresses;
   std::vector<std::vector<int>> tables;
   std::vector<uint32_t> callees;  // in PtxModule::functions, as the immediate of a call
+  std::vector<Slot> slots;        // all that operands name, in the order of their units
   uint32_t units = 0;
   int registers = 0;
 };

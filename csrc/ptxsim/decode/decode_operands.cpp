@@ -104,13 +104,6 @@ void FunctionOperands::fail(const std::string& what) const {
   fail_ptx(module_.text, instruction_->line, what);
 }
 
-uint32_t FunctionOperands::take_units(int bytes) {
-  const uint32_t unit = code_.units;
-  code_.units += static_cast<uint32_t>(std::max(1, bytes / 4));
-  if (code_.units > kMostUnits) fail("the function has too many registers");
-  return unit;
-}
-
 const PtxSymbol& FunctionOperands::find(std::string_view name, uint32_t& number) {
   const PtxSymbol* found = module_.find(instruction_->scope, name, number);
   if (found) return *found;
@@ -140,7 +133,13 @@ Slot FunctionOperands::register_of(std::string_view name) {
   return entry->second;
 }
 
-Slot FunctionOperands::temporary(int bytes) { return {take_units(bytes), bytes}; }
+Slot FunctionOperands::temporary(int bytes) {
+  const Slot slot{code_.units, bytes};
+  code_.units += slot.count();
+  if (code_.units > kMostUnits) fail("the function has too many registers");
+  code_.slots.push_back(slot);
+  return slot;
+}
 
 Slot FunctionOperands::constant(uint64_t bits, int bytes) {
   if (bytes == kPredicate) bits = bits != 0 ? ~uint64_t{0} : 0;
@@ -149,7 +148,7 @@ Slot FunctionOperands::constant(uint64_t bits, int bytes) {
   const std::string key = std::to_string(bytes) + ":" + std::to_string(bits);
   const auto [entry, is_new] = constants_.try_emplace(key);
   if (is_new) {
-    entry->second = {take_units(bytes), bytes};
+    entry->second = temporary(bytes);
     code_.constants.push_back({entry->second.unit, type_of_width(bytes), bits});
   }
   return entry->second;
@@ -161,7 +160,7 @@ Slot FunctionOperands::special(Special special, int bytes) {
       "special " + std::to_string(bytes) + ":" + std::to_string(static_cast<int>(special));
   const auto [entry, is_new] = constants_.try_emplace(key);
   if (is_new) {
-    entry->second = {take_units(bytes), bytes};
+    entry->second = temporary(bytes);
     code_.specials.push_back({entry->second.unit, bytes == 8 ? Type::u64 : Type::u32, special});
   }
   return entry->second;
@@ -179,7 +178,7 @@ Slot FunctionOperands::address(uint32_t variable, uint64_t added, int bytes) {
                           "+" + std::to_string(added);
   const auto [entry, is_new] = constants_.try_emplace(key);
   if (is_new) {
-    entry->second = {take_units(bytes), bytes};
+    entry->second = temporary(bytes);
     code_.addresses.push_back({code_.constants.size(), variable, added});
     code_.constants.push_back({entry->second.unit, type_of_width(bytes), 0});
   }

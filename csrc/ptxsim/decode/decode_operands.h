@@ -9,14 +9,6 @@
 
 namespace stitch::ptxsim {
 
-constexpr int kPredicate = 0;  // the width of a predicate, as the others are in bytes
-
-// Where an operand is; bytes: 2, 4, 8, 16 or kPredicate.
-struct Slot {
-  uint32_t unit = kNoUnit;
-  int bytes = kPredicate;
-};
-
 // The width of a unit's lanes for a type: 8-bit types are kept in 16 bits.
 int lane_bytes(Type type);
 bool is_clock(std::string_view name);
@@ -50,7 +42,6 @@ class FunctionOperands {
   Slot special(Special special, int bytes);
   Slot address(uint32_t variable, uint64_t added, int bytes);
   uint64_t immediate(const PtxOperand& operand, Type type) const;
-  uint32_t take_units(int bytes);
 
   const PtxModule& module_;
   FunctionCode& code_;

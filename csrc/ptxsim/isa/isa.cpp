@@ -10,20 +10,6 @@
 namespace stitch::ptxsim {
 namespace {
 
-struct TypeTrait {
-  std::string_view name;
-  int bytes;
-};
-constexpr std::array kTypes = {
-    TypeTrait{"", 0},       TypeTrait{"pred", 4},  TypeTrait{"b8", 1},    TypeTrait{"b16", 2},
-    TypeTrait{"b32", 4},    TypeTrait{"b64", 8},   TypeTrait{"b128", 16}, TypeTrait{"u8", 1},
-    TypeTrait{"u16", 2},    TypeTrait{"u32", 4},   TypeTrait{"u64", 8},   TypeTrait{"s8", 1},
-    TypeTrait{"s16", 2},    TypeTrait{"s32", 4},   TypeTrait{"s64", 8},   TypeTrait{"f16", 2},
-    TypeTrait{"bf16", 2},   TypeTrait{"f32", 4},   TypeTrait{"f64", 8},   TypeTrait{"f16x2", 4},
-    TypeTrait{"bf16x2", 4}, TypeTrait{"u16x2", 4}, TypeTrait{"s16x2", 4},
-};
-static_assert(kTypes.size() == static_cast<size_t>(Type::s16x2) + 1);
-
 constexpr std::array kWords = {std::string_view(""),
 #define PTX_WORD(id, text) std::string_view(text),
                                PTX_WORDS(PTX_WORD)
@@ -353,9 +339,7 @@ std::string unknown_instruction(std::string_view words) {
 
 }  // namespace
 
-int type_bytes(Type type) { return kTypes[static_cast<size_t>(type)].bytes; }
 int type_units(Type type) { return std::max(1, type_bytes(type) / 4); }
-std::string_view type_name(Type type) { return kTypes[static_cast<size_t>(type)].name; }
 
 Type find_type(std::string_view name) {
   for (size_t i = 1; i < kTypes.size(); ++i) {

@@ -5,6 +5,7 @@
 // and line when the text is decoded, never when it runs.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -38,9 +39,24 @@ enum class Type : uint8_t {
   u16x2,
   s16x2,
 };
-int type_bytes(Type type);  // pred: 4, the unit's first word
+struct TypeTrait {
+  std::string_view name;
+  int bytes;
+};
+inline constexpr std::array kTypes = {
+    TypeTrait{"", 0},       TypeTrait{"pred", 4},  TypeTrait{"b8", 1},    TypeTrait{"b16", 2},
+    TypeTrait{"b32", 4},    TypeTrait{"b64", 8},   TypeTrait{"b128", 16}, TypeTrait{"u8", 1},
+    TypeTrait{"u16", 2},    TypeTrait{"u32", 4},   TypeTrait{"u64", 8},   TypeTrait{"s8", 1},
+    TypeTrait{"s16", 2},    TypeTrait{"s32", 4},   TypeTrait{"s64", 8},   TypeTrait{"f16", 2},
+    TypeTrait{"bf16", 2},   TypeTrait{"f32", 4},   TypeTrait{"f64", 8},   TypeTrait{"f16x2", 4},
+    TypeTrait{"bf16x2", 4}, TypeTrait{"u16x2", 4}, TypeTrait{"s16x2", 4},
+};
+static_assert(kTypes.size() == static_cast<size_t>(Type::s16x2) + 1);
+
+// Inline: memory operations ask.  pred: 4, the unit's first word.
+inline int type_bytes(Type type) { return kTypes[static_cast<size_t>(type)].bytes; }
+inline std::string_view type_name(Type type) { return kTypes[static_cast<size_t>(type)].name; }
 int type_units(Type type);
-std::string_view type_name(Type type);
 Type find_type(std::string_view name);  // none: there is none of that name
 
 enum class Space : uint8_t { none, generic, global, shared, local, constant, param, reg };

@@ -1,7 +1,8 @@
 // Module: PTX text, decoded so that one instruction is one indirect call.
 //
 // Every register, immediate and special register of a kernel and of the functions it calls has a
-// place in one register file: units of 32 lanes x 4 bytes.  16- and 32-bit registers take one unit,
+// place in one register file: units of 32 lanes x 4 bytes, which registers of a function share that
+// no lane needs at the same time.  16- and 32-bit registers take one unit,
 // 64-bit ones two, 128-bit ones four; a predicate is one unit whose first word holds 32 bits.
 // Immediates and %tid-like registers are units that are filled when a warp starts, so handlers see
 // nothing but units.  PTX functions do not recurse here (decode refuses), so each has one static

@@ -2,10 +2,10 @@
 //
 // For lanes_*.cpp alone, which are compiled once per instruction set; STITCH_LANES_ISA names the
 // namespace, so that no function of one set can replace that of another when linked.  Every handler
-// computes all lanes into a local row, then copies those of the mask: rows of one instruction may
-// be the same unit, and the row decouples what is read from what is written.  Operations therefore
-// must bear any bits in lanes that are off.  Units are read as whatever type an instruction names:
-// compile with -fno-strict-aliasing.
+// computes all lanes, into its destination if all are in the mask, else into a local row of which
+// it copies those.  Operations therefore must bear any bits in lanes that are off, and a lane must
+// read nothing but its own of a unit that may be the destination, in elements of the same size.
+// Units are read as whatever type an instruction names: compile with -fno-strict-aliasing.
 #pragma once
 
 #include <cstring>
@@ -67,8 +67,7 @@ template <class T>
   using Word = typename WordOf<sizeof(T)>::Type;
   constexpr int kAtOnce = sizeof(Word) * 8 < kLanes ? sizeof(Word) * 8 : kLanes;
   Word* out = reinterpret_cast<Word*>(to);
-  Word in[kLanes];
-  std::memcpy(in, row, sizeof in);
+  const Word* in = reinterpret_cast<const Word*>(row);
   for (int first = 0; first < kLanes; first += kAtOnce) {
     const Word active = static_cast<Word>(mask >> first);
     for (int l = 0; l < kAtOnce; ++l) {
@@ -81,16 +80,12 @@ template <class T>
 template <class D, int kCount = kLanes, class F>
 [[gnu::always_inline]] inline void write(Warp& warp, uint32_t unit, uint32_t mask, F f) {
   alignas(64) D row[kCount];
-  for (int l = 0; l < kCount; ++l) row[l] = f(l);
+  D* const to = mask == kAllLanes ? warp.lanes<D>(unit) : row;
+#pragma GCC ivdep
+  for (int l = 0; l < kCount; ++l) to[l] = f(l);
+  if (mask == kAllLanes) return;
   using Lane = typename WordOf<sizeof(row) / kLanes>::Type;
-  Lane* to = warp.lanes<Lane>(unit);
-  if (mask == kAllLanes) {
-    std::memcpy(to, row, sizeof row);
-    return;
-  }
-  alignas(64) Lane lanes[kLanes];
-  std::memcpy(lanes, row, sizeof row);
-  blend(to, lanes, mask);
+  blend(warp.lanes<Lane>(unit), reinterpret_cast<const Lane*>(row), mask);
 }
 
 // d = Op::of(sources...), each source an operand of its own element type.

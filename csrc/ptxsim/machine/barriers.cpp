@@ -46,6 +46,12 @@ Arrival read_arrival(Warp& warp, const Instruction& instruction, uint32_t mask) 
   }
   const int first = lowest_lane(mask);
   Arrival arrival{.id = ids[first], .expected = counts ? counts[first] : 0};
+  uint32_t different = 0;
+  for (int lane = 0; lane < kLanes; ++lane) different |= ids[lane] ^ arrival.id;
+  if (!different && !counts) {  // as mostly: `bar.sync 0`
+    arrival.lanes = mask;
+    return arrival;
+  }
   for (LaneSet lane(mask); lane; ++lane) {
     const bool same = ids[*lane] == arrival.id && (!counts || counts[*lane] == arrival.expected);
     arrival.lanes |= uint32_t{same} << *lane;
@@ -124,17 +130,20 @@ uint32_t count_arrived(const Block& block, const Barrier& barrier) {
 
 bool is_complete(const Block& block, const Barrier& barrier) {
   if (barrier.expected) return count_arrived(block, barrier) >= barrier.expected;
-  for (const Warp& warp : block.warps) {
-    if (warp.live & ~barrier.arriving[warp.index]) return false;
+  for (size_t i = block.warps.size(); i-- > 0;) {  // the last arrive last, mostly
+    if (block.warps[i].live & ~barrier.arriving[i]) return false;
   }
   return true;
 }
 
 // Threads that have exited and for which a barrier of the whole block waits in vain.
 void report_exited(Block& block, const Barrier& barrier) {
-  uint32_t exited = 0;
-  for (const Warp& warp : block.warps) exited += std::popcount(warp.lanes_mask & ~warp.live);
-  if (barrier.expected || !exited) return;
+  if (barrier.expected) return;
+  int exited = 0;
+  for (const Warp& warp : block.warps) {
+    if (warp.live != warp.lanes_mask) exited += std::popcount(warp.lanes_mask & ~warp.live);
+  }
+  if (!exited) return;
   for (const Warp& warp : block.warps) {
     if (const uint32_t lanes = barrier.leaving[warp.index]) {
       return report_divergent(warp, *barrier.first, lanes,
@@ -160,7 +169,7 @@ void order_threads(Block& block, const Barrier& barrier) {
 
 void release_if_complete(Block& block, int id) {
   Barrier& barrier = block.barriers[id];
-  if (!barrier.is_open || !is_complete(block, barrier)) return;
+  if (!is_complete(block, barrier)) return;
   report_exited(block, barrier);
   order_threads(block, barrier);
   for (Warp& warp : block.warps) {
@@ -236,7 +245,9 @@ void arrive_at_barrier(Warp& warp, size_t index, const Instruction& instruction)
 }
 
 void lanes_exited(Block& block) {
-  for (int id = 0; id < kBarriers; ++id) release_if_complete(block, id);
+  for (int id = 0; id < kBarriers; ++id) {
+    if (block.barriers[id].is_open) release_if_complete(block, id);
+  }
 }
 
 }  // namespace stitch::ptxsim

@@ -1,40 +1,39 @@
 #include "ptxsim/machine/blocks.h"
 
-#include <cstring>
+#include <algorithm>
 
 #include "ptxsim/memory/memory.h"
 
 namespace stitch::ptxsim {
 namespace {
 
-void fill_unit(Warp& warp, uint32_t unit, Type type, int lane, uint64_t bits) {
+template <class T>
+void fill_lanes(Warp& warp, uint32_t unit, uint64_t bits) {
+  std::fill_n(warp.lanes<T>(unit), kLanes, static_cast<T>(bits));
+}
+
+// All lanes alike.
+void fill_unit(Warp& warp, uint32_t unit, Type type, uint64_t bits) {
   switch (type == Type::pred ? 0 : type_bytes(type)) {
     case 0:
       warp.predicate(unit) = bits ? kAllLanes : 0;
       break;
     case 1:
     case 2:
-      warp.lanes<uint16_t>(unit)[lane] = static_cast<uint16_t>(bits);
-      break;
+      return fill_lanes<uint16_t>(warp, unit, bits);
     case 4:
-      warp.lanes<uint32_t>(unit)[lane] = static_cast<uint32_t>(bits);
-      break;
+      return fill_lanes<uint32_t>(warp, unit, bits);
     case 8:
-      warp.lanes<uint64_t>(unit)[lane] = bits;
-      break;
-    default: {
-      const uint64_t wide[2] = {bits, 0};
-      std::memcpy(warp.lanes<uint64_t>(unit) + 2 * lane, wide, sizeof(wide));
-    }
+      return fill_lanes<uint64_t>(warp, unit, bits);
+    default:
+      return fill_lanes<unsigned __int128>(warp, unit, bits);
   }
 }
 
 void fill_constants(Warp& warp, const Function& kernel, uint64_t globals) {
   for (const Constant& constant : kernel.constants) {
     const uint64_t bits = constant.bits + (constant.is_global_address ? globals : 0);
-    for (int lane = 0; lane < kLanes; ++lane) {
-      fill_unit(warp, constant.unit, constant.type, lane, bits);
-    }
+    fill_unit(warp, constant.unit, constant.type, bits);
   }
 }
 
@@ -98,12 +97,21 @@ uint64_t special_value(Special special, const Warp& warp, const Launch& launch, 
   return 0;
 }
 
+// Those that differ by block are alike in all lanes.
 void fill_specials(Warp& warp, const Launch& launch, int multiprocessors, bool by_block) {
   for (const SpecialUnit& special : launch.kernel->specials) {
     if (differs_by_block(special.special) != by_block) continue;
+    const auto value_of = [&](uint32_t lane) {
+      return special_value(special.special, warp, launch, lane, multiprocessors);
+    };
+    fill_unit(warp, special.unit, special.type, value_of(0));
+    if (by_block) continue;
     for (uint32_t lane = 0; lane < kLanes; ++lane) {
-      fill_unit(warp, special.unit, special.type, static_cast<int>(lane),
-                special_value(special.special, warp, launch, lane, multiprocessors));
+      if (type_bytes(special.type) == 8) {
+        warp.lanes<uint64_t>(special.unit)[lane] = value_of(lane);
+      } else {
+        warp.lanes<uint32_t>(special.unit)[lane] = static_cast<uint32_t>(value_of(lane));
+      }
     }
   }
 }

@@ -344,7 +344,8 @@ void run_warp(Warp& warp, int64_t quantum) {
     if (block.copies) progress_copies(warp);
     const Turn turn = next_turn(warp, quantum);
     if (turn.index == warp.splits.size()) break;
-    const int lanes = std::popcount(warp.splits[turn.index].mask);
+    const uint32_t mask = warp.splits[turn.index].mask;
+    const int lanes = mask == kAllLanes ? kLanes : std::popcount(mask);
     const int64_t done = warp.valid ? run_split<true>(warp, turn.index, turn.stop, turn.quantum)
                                     : run_split<false>(warp, turn.index, turn.stop, turn.quantum);
     warp.executed += static_cast<uint64_t>(done) * static_cast<uint64_t>(lanes);
@@ -367,9 +368,8 @@ void wake(Warp& warp) {
   warp.block->sleeping &= ~bit;
 }
 
-uint32_t require_known(Warp& warp, const Instruction& instruction, uint32_t unit, uint32_t mask,
-                       const char* what) {
-  if (!warp.valid || unit == kNoUnit) return mask;
+uint32_t check_known(Warp& warp, const Instruction& instruction, uint32_t unit, uint32_t mask,
+                     const char* what) {
   const uint32_t unknown = mask & ~warp.valid[unit];
   if (unknown) [[unlikely]] {
     warp.block->grid->reporter->report(

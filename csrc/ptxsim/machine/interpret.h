@@ -22,8 +22,12 @@ void wake(Warp& warp);
 
 // Lanes of `mask` whose value in `unit` was written.  Others are reported as an uninitialised
 // `what` and count as written from then on: one defect is one finding.
-uint32_t require_known(Warp& warp, const Instruction& instruction, uint32_t unit, uint32_t mask,
-                       const char* what);
+uint32_t check_known(Warp& warp, const Instruction& instruction, uint32_t unit, uint32_t mask,
+                     const char* what);
+inline uint32_t require_known(Warp& warp, const Instruction& instruction, uint32_t unit,
+                              uint32_t mask, const char* what) {
+  return warp.valid && unit != kNoUnit ? check_known(warp, instruction, unit, mask, what) : mask;
+}
 
 // The lanes' value in `unit` is known from now on.
 inline void set_known(Warp& warp, uint32_t unit, uint32_t mask) {

@@ -18,22 +18,27 @@ T* host_pointer(uint64_t address) {
 using Move = void (*)(Warp& warp, const Instruction& instruction, uint32_t mask,
                       const LaneAddresses& host);
 
+// Lanes two apart are compared: vectors of them lie where stores have just written vectors.
 bool are_spaced(const LaneAddresses& host, uint64_t step) {
-  uint64_t different = 0;
-  for (int lane = 0; lane < kLanes; ++lane) different |= host[lane] ^ (host[0] + step * lane);
+  uint64_t different = (host[1] - host[0]) ^ step;
+  for (int lane = 2; lane < kLanes; ++lane) different |= (host[lane] - host[lane - 2]) ^ 2 * step;
   return different == 0;
 }
 
 // T: in memory, its sign telling how it is widened.  R: a lane of the register.
 template <class T, class R, int kElements>
 void load_rows(Warp& warp, const uint32_t* units, const unsigned char* from) {
+  alignas(64) R sink[kLanes];
+  R* to[kElements];
   for (int element = 0; element < kElements; ++element) {
-    if (units[element] == kNoUnit) continue;
-    R* __restrict to = warp.lanes<R>(units[element]);
-    for (int lane = 0; lane < kLanes; ++lane) {
+    to[element] = units[element] == kNoUnit ? sink : warp.lanes<R>(units[element]);
+  }
+#pragma GCC ivdep
+  for (int lane = 0; lane < kLanes; ++lane) {
+    for (int element = 0; element < kElements; ++element) {
       T value;
       std::memcpy(&value, from + (lane * kElements + element) * sizeof(T), sizeof(T));
-      to[lane] = static_cast<R>(value);
+      to[element][lane] = static_cast<R>(value);
     }
   }
 }
@@ -69,10 +74,14 @@ void load_lanes(Warp& warp, const Instruction& instruction, uint32_t mask,
 
 template <class T, class R, int kElements>
 void store_rows(Warp& warp, const uint32_t* units, unsigned char* to) {
+  const R* from[kElements];
   for (int element = 0; element < kElements; ++element) {
-    const R* __restrict from = warp.lanes<R>(units[element]);
-    for (int lane = 0; lane < kLanes; ++lane) {
-      const T value = static_cast<T>(from[lane]);
+    from[element] = warp.lanes<R>(units[element]);
+  }
+#pragma GCC ivdep
+  for (int lane = 0; lane < kLanes; ++lane) {
+    for (int element = 0; element < kElements; ++element) {
+      const T value = static_cast<T>(from[element][lane]);
       std::memcpy(to + (lane * kElements + element) * sizeof(T), &value, sizeof(T));
     }
   }
@@ -158,28 +167,32 @@ WarpAccess access_of(const Instruction& instruction, Access kind) {
 }
 
 // Lanes of other spaces keep what they have: one generic access may meet several spaces.
-void to_host(const Warp& warp, Space space, uint32_t lanes, LaneAddresses& addresses) {
+void to_host(const Warp& warp, const Instruction& instruction, Space space, uint32_t lanes,
+             LaneAddresses& addresses) {
   if (space == Space::global) return;
   const Origin origin = origin_of(warp, space);
-  for (int lane = 0; lane < kLanes; ++lane) {
-    const uint64_t is_here = lanes >> lane & 1;
-    addresses[lane] += (0 - is_here) & (origin.base + origin.stride * lane);
+  if (instruction.modifiers.space == Space::generic) {
+    for (LaneSet lane(lanes); lane; ++lane) addresses[*lane] += origin.at(*lane);
+  } else if (origin.stride == 0) {
+    for (uint64_t& address : addresses) address += origin.base;
+  } else {
+    for (int lane = 0; lane < kLanes; ++lane) addresses[lane] += origin.at(lane);
   }
 }
 
 void run_load(Warp& warp, const Instruction& instruction, uint32_t mask, LaneAddresses& addresses) {
-  WarpAccess access = access_of(instruction, Access::load);
   const Move move = find_move<true>(instruction.type, instruction.register_bytes);
-  if (access.order != Order::weak) warp.observed = true;
+  if (instruction.modifiers.order != Order::weak) warp.observed = true;
   for_each_space(instruction.modifiers.space, mask, addresses, [&](Space space, uint32_t lanes) {
     uint32_t allowed = lanes;
     if (Memory* memory = warp.block->grid->memory) {
+      WarpAccess access = access_of(instruction, Access::load);
       access.space = space;
       access.mask = lanes;
       access.addresses = addresses.data();
       allowed = memory->check(warp, instruction, access);
     }
-    to_host(warp, space, lanes, addresses);
+    to_host(warp, instruction, space, lanes, addresses);
     move(warp, instruction, allowed, addresses);
   });
   for (int i = 0; i < instruction.vector; ++i) set_known(warp, instruction.operands[i], mask);
@@ -187,13 +200,13 @@ void run_load(Warp& warp, const Instruction& instruction, uint32_t mask, LaneAdd
 
 void run_store(Warp& warp, const Instruction& instruction, uint32_t mask,
                LaneAddresses& addresses) {
-  WarpAccess access = access_of(instruction, Access::store);
   const Move move = find_move<false>(instruction.type, instruction.register_bytes);
   Grid& grid = *warp.block->grid;
   ++grid.progress;
   for_each_space(instruction.modifiers.space, mask, addresses, [&](Space space, uint32_t lanes) {
     uint32_t allowed = lanes;
     if (grid.memory) {
+      WarpAccess access = access_of(instruction, Access::store);
       std::array<uint32_t, 8> known;
       for (int i = 0; i < instruction.vector; ++i) {
         known[i] = warp.valid[instruction.operands[1 + i]];
@@ -203,7 +216,7 @@ void run_store(Warp& warp, const Instruction& instruction, uint32_t mask,
       access.addresses = addresses.data();
       allowed = grid.memory->check(warp, instruction, access, known.data());
     }
-    to_host(warp, space, lanes, addresses);
+    to_host(warp, instruction, space, lanes, addresses);
     move(warp, instruction, allowed, addresses);
   });
 }

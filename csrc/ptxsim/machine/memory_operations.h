@@ -36,6 +36,7 @@ void run_atomic(Warp& warp, const Instruction& instruction, const WarpAccess& ac
 struct Origin {
   uint64_t base = 0;
   uint64_t stride = 0;
+  uint64_t at(int lane) const { return base + stride * static_cast<uint64_t>(lane); }
 };
 Origin origin_of(const Warp& warp, Space space);
 

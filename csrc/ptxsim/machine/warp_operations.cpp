@@ -44,16 +44,24 @@ uint32_t known_by_all(const Warp& warp, uint32_t unit, uint32_t group) {
   return (group & ~known_lanes(warp, unit)) == 0 ? kAllLanes : 0;
 }
 
-// The lane that each lane reads, and whether it is in range, as all ones or zero.
+// The bit of each lane: a shift by its number would keep a loop from becoming vectors.
+constexpr std::array<uint32_t, kLanes> kLaneBits = [] {
+  std::array<uint32_t, kLanes> bits = {};
+  for (int lane = 0; lane < kLanes; ++lane) bits[lane] = 1u << lane;
+  return bits;
+}();
+
+// The lane that each lane reads, and the lanes for which it is in range.
 struct Sources {
   std::array<uint32_t, kLanes> lane;
-  std::array<uint32_t, kLanes> in_range;
+  uint32_t in_range = 0;
 };
 
 // `from_of(lane, step, least, most)`: the lane asked for, of the segment [least, most].
 template <class From>
 Sources find_sources(const uint32_t* steps, const uint32_t* bounds, bool upwards, From from_of) {
   Sources sources;
+  uint32_t all_in_range = 0;
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     const uint32_t segment = bounds[lane] >> 8 & 31, clamp = bounds[lane] & 31;
     const uint32_t least = lane & segment, most = least | (clamp & ~segment);
@@ -61,8 +69,9 @@ Sources find_sources(const uint32_t* steps, const uint32_t* bounds, bool upwards
     const bool in_range = upwards ? static_cast<int32_t>(from) >= static_cast<int32_t>(most)
                                   : static_cast<int32_t>(from) <= static_cast<int32_t>(most);
     sources.lane[lane] = (in_range ? from : lane) & 31;
-    sources.in_range[lane] = in_range ? kAllLanes : 0;
+    all_in_range |= (0 - uint32_t{in_range}) & kLaneBits[lane];
   }
+  sources.in_range = all_in_range;
   return sources;
 }
 
@@ -79,13 +88,6 @@ Sources shuffle_sources(Word mode, const uint32_t* steps, const uint32_t* bounds
       return find_sources(steps, bounds, false,
                           [](U, U step, U least, U segment) { return least | (step & ~segment); });
   }
-}
-
-// Bit i of `set` where lane i of `values` is all ones.
-uint32_t bits_of_lanes(const std::array<uint32_t, kLanes>& values) {
-  uint32_t set = 0;
-  for (int lane = 0; lane < kLanes; ++lane) set |= values[lane] & 1u << lane;
-  return set;
 }
 
 void shuffle(Warp& warp, const Instruction& instruction, uint32_t group) {
@@ -108,9 +110,7 @@ void shuffle(Warp& warp, const Instruction& instruction, uint32_t group) {
     }
   }
   write_lanes(warp, units[0], group, known & chosen, result);
-  if (units[1] != kNoUnit) {
-    write_predicate(warp, units[1], group, chosen, bits_of_lanes(sources.in_range));
-  }
+  write_predicate(warp, units[1], group, chosen, sources.in_range);
 }
 
 void vote(Warp& warp, const Instruction& instruction, uint32_t group) {
@@ -282,7 +282,7 @@ bool meet_all_lanes(Warp& warp, const Instruction& instruction) {
     const uint32_t* masks = warp.lanes<uint32_t>(unit);
     uint32_t different = 0;
     for (int lane = 0; lane < kLanes; ++lane) {
-      different |= (masks[lane] ^ warp.live) & (0u - (warp.live >> lane & 1));
+      different |= (masks[lane] ^ warp.live) & (kLaneBits[lane] & warp.live ? kAllLanes : 0);
     }
     if (different || (warp.live & ~known_lanes(warp, unit))) return false;
   }

@@ -17,14 +17,14 @@ struct NamedText {
 
 // A file holds the kernels of one graph; each begins with its namespace.
 std::set<NamedText> golden_kernels(const std::string& target) {
-  const std::string opening = "namespace stitch {\nSTITCH_KERNEL(";
+  const std::string opening = "namespace stitch {\n", kernel = "STITCH_KERNEL(";
   std::set<NamedText> kernels;
   for (const auto& entry : std::filesystem::directory_iterator(golden_directory() / "text")) {
     if (!entry.path().stem().string().ends_with("." + target)) continue;
     const std::string text = read_golden(entry.path());
     for (size_t at = text.find(opening); at != std::string::npos;) {
       const size_t next = text.find(opening, at + 1);
-      const size_t name = at + opening.size();
+      const size_t name = text.find(kernel, at) + kernel.size();
       kernels.insert({text.substr(name, text.find(',', name) - name), text.substr(at, next - at)});
       at = next;
     }

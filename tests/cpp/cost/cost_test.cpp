@@ -98,5 +98,43 @@ TEST(EstimateCuda, TheHopperCopyRateIsTheMeasuredOne) {
   EXPECT_NEAR(estimate_us(estimate_stage(copy, h200, 1), h200), 1000 + h200.launch_us, 1);
 }
 
+// Stages beside each other share the device: until it is full, the longest decides.
+TEST(PhaseTime, IsThatOfTheLongestStageUntilTheDeviceIsFull) {
+  PhaseTime phase;
+  EXPECT_EQ(phase.us(), 0);
+  phase.add({8, 0.25});
+  phase.add({4, 0.5});
+  EXPECT_DOUBLE_EQ(phase.us(), 8) << "what is left holds both";
+  phase.add({6, 1});
+  EXPECT_DOUBLE_EQ(phase.us(), 8 * 0.25 + 4 * 0.5 + 6) << "each waits for the others' share";
+}
+
+TEST(PhaseTime, OneStageTakesAsLongAsByItself) {
+  const DeviceSpec& h200 = device_spec("h200");
+  for (double blocks : {1.0, 100.0, 1e5}) {
+    const StageEstimate stage = estimate_stage({1e7, 0, 0, 0, blocks, 256}, h200, 1);
+    PhaseTime phase;
+    phase.add(stage);
+    EXPECT_DOUBLE_EQ(estimate_us({phase}, h200), estimate_us(stage, h200)) << blocks;
+  }
+}
+
+TEST(PhaseTime, PhasesFollowEachOtherAfterABarrier) {
+  const DeviceSpec& h200 = device_spec("h200");
+  PhaseTime one, other;
+  one.add({5, 1});
+  other.add({7, 0.5});
+  EXPECT_DOUBLE_EQ(estimate_us({one, other}, h200), h200.launch_us + 5 + h200.barrier_us + 7);
+  EXPECT_LT(estimate_us({one, other}, h200),
+            estimate_us(StageEstimate{5, 1}, h200) + estimate_us(StageEstimate{7, 0.5}, h200));
+}
+
+TEST(DeviceSpec, BlocksMeetOnGpusOnly) {
+  for (const DeviceSpec& device : all_devices()) {
+    EXPECT_EQ(device.barrier_us > 0, device.is_cuda) << device.name;
+    EXPECT_LT(device.barrier_us, device.launch_us) << device.name << ": else nothing is stitched";
+  }
+}
+
 }  // namespace
 }  // namespace stitch

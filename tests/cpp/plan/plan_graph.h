@@ -50,9 +50,13 @@ inline Planned plan_graph(const std::string& text, const std::string& target,
   const DeviceSpec& device = device_spec(target);
   planned.plan = plan_stitches(planned.graph, judge_for(planned.graph, device), device, policy);
   planned.schedules.resize(planned.plan.stages.size());
-  for (size_t k = 0; k < planned.plan.kernels.size(); ++k) {
-    schedule_kernel(planned.graph, planned.plan, k, device, kTestWorkers, planned.graph.symbols,
-                    kMostThreads, planned.schedules);
+  for (const PlannedKernel& kernel : planned.plan.kernels) {
+    const std::vector<int> numbers = kernel.stages();
+    std::vector<const PlannedStage*> stages;
+    for (int number : numbers) stages.push_back(&planned.plan.stages[number]);
+    const std::vector<StageSchedule> schedules =
+        schedule_kernel(planned.graph, stages, device, kTestWorkers, planned.graph.symbols);
+    for (size_t i = 0; i < numbers.size(); ++i) planned.schedules[numbers[i]] = schedules[i];
   }
   return planned;
 }

@@ -49,7 +49,7 @@ TEST(LoadModule, RegistersTakeUnitsOfTheirWidthAndImmediatesAreShared) {
   const Function& kernel = *module->find_entry("k");
   EXPECT_EQ(constant(kernel, wide.operands[2]).type, Type::b64);
   EXPECT_EQ(constant(kernel, add.operands[2]).bits, 7u);
-  EXPECT_EQ(kernel.units, 3u + 1 + 2 * 3);
+  EXPECT_EQ(kernel.units, 2u + 1 + 2 * 3);  // %r3 begins where %r2 has ended
 }
 
 TEST(LoadModule, ImmediatesKeepTheirBits) {

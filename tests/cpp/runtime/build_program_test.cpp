@@ -5,6 +5,7 @@
 #include <random>
 
 #include "cpp/runtime/fake_frame.h"
+#include "ops/made_calls.h"
 #include "runtime/lifetimes.h"
 
 namespace stitch {
@@ -205,6 +206,27 @@ TEST(BuildProgram, AValueThatNothingStoresIsAnInternalError) {
   const NodeId x = plan.add_input(floats({2}));
   plan.returns(plan.add_node(OpKind::k_relu, {x}, floats({2})));
   EXPECT_THROW(plan.build(), InternalError);
+}
+
+TEST(BuildProgram, CallsThatTheCoreMakesAreListedApart) {
+  FakePlan plan;
+  NodeId x = plan.add_call(plan.add_input(floats({2})), 4);
+  for (double number : {0.25, 0.5}) {
+    x = plan.add_call(x, kMadeCall);
+    plan.graph.nodes.back().name = kAttentionCall;
+    plan.graph.nodes.back().number = number;
+  }
+  plan.returns(x);
+  const Program program = plan.build();
+  std::vector<int64_t> rows;
+  for (const Step& step : program.steps)
+    if (const CallStep* call = std::get_if<CallStep>(&step)) rows.push_back(call->call);
+  EXPECT_EQ(rows, (std::vector<int64_t>{4, -1, -2}));
+  ASSERT_EQ(program.made_calls.size(), 2u);
+  EXPECT_EQ(program.made_calls[1].name, kAttentionCall);
+  EXPECT_EQ(program.made_calls[1].number, 0.5);
+  EXPECT_EQ(program.made_calls[1].operands, 1);
+  EXPECT_NE(to_string(program).find("= call aten.scaled_dot"), std::string::npos);
 }
 
 TEST(BuildProgram, TextNamesEveryStep) {

@@ -15,20 +15,46 @@ struct FakeDevice {
   std::vector<int32_t> failing;  // what the flags hold after the launches
   CudaResult launch_result = 0;
   int capturing = 0;
+  int phases = 1;  // of the kernels; with more, their arguments name some
+  CudaResult cooperative_result = 0;
+  int can_meet = 1, multiprocessors = 3, blocks_per_multiprocessor = 2;
+  std::vector<PointerArgument> described;
   CudaHandle context = reinterpret_cast<CudaHandle>(1);
 };
 FakeDevice device;
+constexpr int kBlocks = 2;  // of 32 elements each, in every kernel here
 
 CudaResult launch_on_host(unsigned grid, void** parameters) {
   if (device.launch_result) return device.launch_result;
   void* pointers[] = {*static_cast<void**>(parameters[0]), *static_cast<void**>(parameters[1])};
-  FakePlan::add_one(pointers, static_cast<int64_t*>(parameters[2]), 0, grid, nullptr);
-  auto* flag = *static_cast<int32_t**>(parameters[3]);
+  auto* sizes = static_cast<int64_t*>(parameters[2]);
+  int first = 0, end = 1, next = 3;
+  if (device.phases > 1) {
+    first = *static_cast<int32_t*>(parameters[3]), end = *static_cast<int32_t*>(parameters[4]);
+    auto* barrier = *static_cast<uint32_t**>(parameters[5]);
+    device.log.push_back("phases " + std::to_string(first) + " to " + std::to_string(end) +
+                         " barrier " + std::to_string(*barrier));
+    next = 6;
+  }
+  for (int phase = first; phase < end; ++phase) {
+    void* from = phase == 0 ? pointers[0] : pointers[1];
+    void* passed[] = {from, pointers[1]};
+    FakePlan::add_one(passed, sizes, 0, device.phases > 1 ? kBlocks : grid, nullptr);
+  }
+  auto* flag = *static_cast<int32_t**>(parameters[next]);
   if (flag && !device.failing.empty()) {
     *flag = device.failing.front();
     device.failing.erase(device.failing.begin());
   }
   return 0;
+}
+
+CudaResult fake_launch(const char* kind, unsigned grid, unsigned block, unsigned shared_bytes,
+                       CudaHandle stream, void** parameters) {
+  device.log.push_back(std::string(kind) + " grid " + std::to_string(grid) + " block " +
+                       std::to_string(block) + " shared " + std::to_string(shared_bytes) +
+                       " stream " + std::to_string(reinterpret_cast<uintptr_t>(stream)));
+  return launch_on_host(grid, parameters);
 }
 
 CudaResult fake_load(CudaHandle* module, const void*) {
@@ -57,10 +83,23 @@ const Driver& fake_driver() {
     driver.launch_kernel = [](CudaHandle, unsigned grid, unsigned, unsigned, unsigned block,
                               unsigned, unsigned, unsigned shared_bytes, CudaHandle stream,
                               void** parameters, void**) {
-      device.log.push_back("launch grid " + std::to_string(grid) + " block " +
-                           std::to_string(block) + " shared " + std::to_string(shared_bytes) +
-                           " stream " + std::to_string(reinterpret_cast<uintptr_t>(stream)));
-      return launch_on_host(grid, parameters);
+      return fake_launch("launch", grid, block, shared_bytes, stream, parameters);
+    };
+    driver.launch_cooperative_kernel = [](CudaHandle, unsigned grid, unsigned, unsigned,
+                                          unsigned block, unsigned, unsigned, unsigned shared_bytes,
+                                          CudaHandle stream, void** parameters) {
+      if (device.cooperative_result) return device.cooperative_result;
+      return fake_launch("cooperative", grid, block, shared_bytes, stream, parameters);
+    };
+    driver.describe_arguments = [](std::vector<PointerArgument> arguments) {
+      device.described = std::move(arguments);
+    };
+    driver.context_get_device = [](int* handle) { return *handle = 0, 0; };
+    driver.device_attribute = [](int* value, int attribute, int) {
+      return *value = attribute == 95 ? device.can_meet : device.multiprocessors, 0;
+    };
+    driver.max_blocks_per_multiprocessor = [](int* blocks, CudaHandle, int, size_t) {
+      return *blocks = device.blocks_per_multiprocessor, 0;
     };
     driver.memset_u32_async = [](CudaAddress address, unsigned value, size_t count, CudaHandle) {
       std::fill_n(reinterpret_cast<unsigned*>(address), count, value);
@@ -90,7 +129,7 @@ FakePlan make_plan(int kernels, bool may_fail) {
   FakePlan plan;
   NodeId x = plan.add_input(floats({64}));
   for (int i = 0; i < kernels; ++i) {
-    x = plan.add_kernel(x, 2, 32);
+    x = plan.add_kernel(x, kBlocks, 32);
     plan.graph.nodes[x.index()].op = OpKind::k_gather;
     plan.graph.nodes[x.index()].origin = {"aten.gather.default", "m.py:" + std::to_string(i)};
   }
@@ -153,6 +192,115 @@ TEST_F(DriverTest, AFailedLaunchNamesKernelAndSizes) {
                  "cuLaunchKernel of relu_0 (grid 2, block 32, 128 bytes of shared memory): "
                  "no luck (2)");
   }
+}
+
+// One kernel, x + the number of its phases.
+FakePlan make_phases(std::vector<Dim> phases, int resident_blocks) {
+  FakePlan plan = make_plan(1, false);
+  device.phases = static_cast<int>(phases.size());
+  plan.sources[0].phases = std::move(phases);
+  plan.kernels[0].resident_blocks = resident_blocks;
+  return plan;
+}
+
+std::vector<std::string> run_phases(const FakePlan& plan) {
+  const Program program = plan.build(true);
+  FakeFrame frame(program);
+  frame.set(0, std::vector<float>(64, 1));
+  run(program, frame, {});
+  EXPECT_EQ(frame.output(0), std::vector<float>(64, 1.0f + device.phases));
+  return device.log;
+}
+
+TEST_F(DriverTest, PhasesAreOneLaunchOfBlocksThatAreAllResident) {
+  const std::string both = "phases 0 to 2 barrier 0";
+  EXPECT_EQ(run_phases(make_phases({100, 7}, 6)),
+            (std::vector<std::string>{"cooperative grid 6 block 32 shared 128 stream 7", both}));
+  device = FakeDevice();
+  EXPECT_EQ(run_phases(make_phases({3, 5}, 6)),
+            (std::vector<std::string>{"cooperative grid 5 block 32 shared 128 stream 7", both}))
+      << "as many as the largest phase has";
+}
+
+const std::vector<std::string> kSplit = {
+    "launch grid 100 block 32 shared 128 stream 7", "phases 0 to 1 barrier 0",
+    "launch grid 1 block 32 shared 128 stream 7",   "phases 1 to 2 barrier 0",
+    "launch grid 7 block 32 shared 128 stream 7",   "phases 2 to 3 barrier 0"};
+
+TEST_F(DriverTest, WhereBlocksCannotMeetEachPhaseIsALaunch) {
+  EXPECT_EQ(run_phases(make_phases({100, 0, 7}, 0)), kSplit) << "no grid is empty";
+}
+
+TEST_F(DriverTest, ARefusedCooperativeLaunchIsRunByPhases) {
+  for (const CudaResult refusal : {720, 801}) {  // too large; not supported
+    device = FakeDevice();
+    const FakePlan plan = make_phases({100, 0, 7}, 6);
+    device.cooperative_result = refusal;
+    EXPECT_EQ(run_phases(plan), kSplit);
+  }
+}
+
+TEST_F(DriverTest, OtherErrorsOfACooperativeLaunchAreErrors) {
+  const Program program = make_phases({100, 7}, 6).build(true);
+  device.cooperative_result = 2;
+  FakeFrame frame(program);
+  frame.set(0, std::vector<float>(64, 1));
+  try {
+    run(program, frame, {});
+    FAIL() << "no error";
+  } catch (const DriverError& error) {
+    EXPECT_STREQ(error.what(),
+                 "cuLaunchCooperativeKernel of relu_0 (grid 6, block 32, 128 bytes of shared "
+                 "memory): no luck (2)");
+  }
+  EXPECT_TRUE(device.log.empty()) << "nothing ran";
+}
+
+TEST_F(DriverTest, PackedStagesOfOnePhaseNeedNoCooperation) {
+  EXPECT_EQ(run_phases(make_phases({kBlocks}, 0)),
+            std::vector<std::string>{"launch grid 2 block 32 shared 128 stream 7"});
+}
+
+TEST_F(DriverTest, PhasesWithoutBlocksAreNotLaunched) {
+  const FakePlan plan = make_phases({0, 0}, 6);
+  Program program = plan.build(true);
+  std::get<LaunchStep>(program.steps[1]).grid = 0;
+  FakeFrame frame(program);
+  frame.set(0, {});
+  run(program, frame, {});
+  EXPECT_TRUE(device.log.empty());
+}
+
+TEST_F(DriverTest, AFlagFollowsTheBarrier) {
+  FakePlan plan = make_plan(1, true);
+  device.phases = 2;
+  plan.sources[0].phases = {3, 5};
+  plan.kernels[0].resident_blocks = 6;
+  device.failing = {1};
+  const Program program = plan.build(true);
+  FakeFrame frame(program);
+  frame.set(0, std::vector<float>(64, 1));
+  EXPECT_THROW(run(program, frame, {}), OutOfRangeError);
+}
+
+// What the whole kernel writes first and then reads, a part of it may find written.
+TEST_F(DriverTest, PartsOfAKernelMayReadWhatItStores) {
+  using Access = PointerArgument::Access;
+  run_phases(make_phases({3, 5}, 6));
+  ASSERT_EQ(device.described.size(), 3u);
+  EXPECT_EQ(device.described[0].access, Access::kLoad);
+  EXPECT_EQ(device.described[1].access, Access::kStore);
+  EXPECT_EQ(device.described[2].name, "barrier");
+  EXPECT_EQ(device.described[2].access, Access::kBoth);
+  run_phases(make_phases({3, 5}, 0));
+  EXPECT_EQ(device.described[0].access, Access::kLoad);
+  EXPECT_EQ(device.described[1].access, Access::kBoth);
+}
+
+TEST_F(DriverTest, ResidentBlocksAreThoseOfAllMultiprocessors) {
+  EXPECT_EQ(count_resident_blocks(nullptr, "k", 32, 128), 6);
+  device.can_meet = 0;
+  EXPECT_EQ(count_resident_blocks(nullptr, "k", 32, 128), 0) << "no cooperative launch";
 }
 
 TEST_F(DriverTest, EqualCubinsAreLoadedOnceAndLargeSharedMemoryIsAskedFor) {

@@ -204,25 +204,45 @@ TEST(MapAxesHost, TilesOfTheContiguousAxisKeepVectorsWhole) {
   EXPECT_EQ(s.axes[0].tile.value() % 64, 0);
 }
 
-TEST(MapAxesHost, LongSumsCascade) {
-  EXPECT_GT(last_axis(schedule("%x = input : f32[64,100000]\n%y = sum(%x){axes=[1]}\n"
-                               "outputs (%y)\n",
-                               "cpu"))
-                .chunk,
-            0);
-  EXPECT_EQ(last_axis(schedule("%x = input : f32[64,100000]\n%y = amax(%x){axes=[1]}\n"
-                               "outputs (%y)\n",
-                               "cpu"))
-                .chunk,
-            0)
-      << "a maximum has no rounding error";
-  EXPECT_EQ(last_axis(schedule(row_softmax("f32[64,1000]"), "cpu")).chunk, 0);
+int strips_of(const std::string& type, const std::string& op) {
+  const std::string text =
+      "%x = input : " + type + "\n%y = " + op + "(%x){axes=[1]}\noutputs (%y)\n";
+  return last_axis(schedule(text, "cpu")).strips;
+}
+
+TEST(MapAxesHost, SumsAddStripsOfOneLength) {
+  EXPECT_EQ(strips_of("f32[64,100000]", "sum"), 4);
+  EXPECT_EQ(strips_of("f32[64,1002]", "sum"), 2) << "strips divide the extent";
+  EXPECT_EQ(strips_of("f32[64,1001]", "sum"), 1);
+  EXPECT_EQ(strips_of("f32[64,32]", "sum"), 2) << "and leave whole vectors";
+  EXPECT_EQ(strips_of("f32[64,100000]", "amax"), 1) << "a maximum has no rounding error";
+  EXPECT_EQ(strips_of("bf16[64,100000]", "sum"), 1) << "f32 is exact enough for 16 bits";
+}
+
+TEST(MapAxesHost, SumsOfColumnsAddChunksOfRows) {
+  EXPECT_EQ(schedule(column_sum("f32[16384,64]"), "cpu").axes[0].chunk, 4);
+  EXPECT_EQ(schedule(column_sum("f32[4,64]"), "cpu").axes[0].chunk, 0) << "one chunk is the sum";
 }
 
 TEST(MapAxesHost, AccumulatorsOfColumnsStayInTheFirstCache) {
   const StageSchedule s = schedule(column_sum("f32[16384,65536]"), "cpu");
   EXPECT_LE(s.axes[1].tile.value(), 16384);
   EXPECT_TRUE(check_arrays(parse_graph(column_sum("f32[16384,65536]")), s));
+}
+
+// Small at their hints, so that nothing else would divide them among blocks.
+TEST(HostMapping, AKeptAxisOfUnknownExtentInsideAReducedOneIsInTheGrid) {
+  const Planned planned = plan_graph(R"(
+    symbols s0 = input(0) hint 4, s1 = input(1) hint 8, s2 = input(2) hint 5
+    arguments 4 tensors [3] integers [0,1,2]
+    %x = input : f32[s0,s1,s2]
+    %y = sum(%x){axes=[0,2]}
+    outputs (%y)
+  )",
+                                     "cpu");
+  ASSERT_EQ(planned.schedules.size(), 1u);
+  EXPECT_TRUE(planned.only().axes[1].in_grid);
+  EXPECT_TRUE(check_arrays(planned.graph, planned.only()).ok);
 }
 
 }  // namespace

@@ -1,0 +1,23 @@
+// Library calls that rewrites make: the host has no row for them in its call table.
+//
+// A node of one has `integer` = kMadeCall.  Its operands are the operator's first tensor
+// parameters, its `number` is the parameter named here, all other parameters have their defaults.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace stitch {
+
+inline constexpr int64_t kMadeCall = -1;
+
+struct MadeCall {
+  std::string_view name;
+  const char* number;
+};
+
+inline constexpr std::string_view kAttentionCall = "aten.scaled_dot_product_attention.default";
+inline constexpr std::array kMadeCalls = {MadeCall{kAttentionCall, "scale"}};
+
+}  // namespace stitch

@@ -1,0 +1,28 @@
+// Which attention that is written out becomes a library call: what the settings or the cost model
+// say, of what rewrite/find_attention.h recognises.
+#pragma once
+
+#include <vector>
+
+#include "config/settings.h"
+#include "cost/device_spec.h"
+#include "plan/stitch_plan.h"
+#include "rewrite/find_attention.h"
+
+namespace stitch {
+
+struct AttentionChoice {
+  std::vector<Attention> chosen;
+  std::vector<Attention> refused;  // each with the verdict that says why
+};
+
+AttentionChoice choose_attention(const Graph& graph, const Settings& settings,
+                                 const DeviceSpec& device);
+
+// The refused ones, found in `before`, as cuts of the graph that rewrites made of it.
+std::vector<Cut> find_cuts(const std::vector<Attention>& refused, const Graph& before,
+                           const Graph& after);
+
+inline constexpr int kRuleEagerRounding = 37;  // the library does not round where eager does
+
+}  // namespace stitch

@@ -1,0 +1,154 @@
+#include "rewrite/call_attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <unordered_map>
+
+#include "ops/made_calls.h"
+#include "rewrite/constants.h"
+#include "rewrite/rebuild_graph.h"
+#include "rewrite/value_ranges.h"
+
+namespace stitch {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+struct Calling {
+  const Graph& graph;
+  const std::vector<ValueRange> ranges;
+  std::vector<NodeId> known;  // by old node: the new one, as far as another node has read it
+  std::unordered_map<NodeId, const Attention*> attention;  // by result
+};
+
+void remember(Calling& calling, const RewriteSite& site) {
+  const bool is_call = site.node.op == OpKind::k_library;  // it may read copies
+  for (size_t i = 0; i < site.inputs.size(); ++i) {
+    NodeId& known = calling.known[site.node.inputs[i].index()];
+    if (!known.valid() || !is_call) known = site.inputs[i];
+  }
+}
+
+// The operand with the batch dimensions of the call.  The library's fast kernels want rows whose
+// elements lie side by side.
+NodeId make_operand(Builder& b, NodeId operand, const Attention& attention, bool is_flipped) {
+  const std::vector<Dim> given = b[operand].type.shape;
+  std::vector<Dim> shape = attention.batch;
+  shape.insert(shape.end(), given.end() - 2, given.end());
+  if (given != shape) operand = b.reshape(operand, shape);
+  if (is_flipped) operand = b.permute(operand, {0, 1, 3, 2});
+  const TensorType type = b[operand].type;
+  return type.strides.back().is(1) ? operand
+                                   : b.with_strides(operand, contiguous_strides(type.shape));
+}
+
+// What broadcasts over [batch.., rows, columns], with four dimensions.
+NodeId align_mask(Builder& b, NodeId term, int rank, const Dim& columns) {
+  std::vector<Dim> shape = b[term].type.shape;
+  shape.insert(shape.begin(), rank - shape.size(), 1);
+  shape.insert(shape.end() - 2, 4 - rank, 1);
+  if (shape != b[term].type.shape) term = b.reshape(term, shape);
+  shape.back() = columns;
+  return expand_to(b, term, shape);
+}
+
+// All that hides scores, as one number to add to each.
+NodeId make_mask(Builder& b, const Calling& calling, const Attention& attention) {
+  const TensorType& scores = calling.graph[attention.scores].type;
+  const DType dtype = scores.dtype;
+  NodeId mask;
+  for (const MaskTerm& term : attention.mask) {
+    const NodeId value = align_mask(b, calling.known[term.value.index()], attention.masked_rank,
+                                    scores.shape.back());
+    const NodeId before = mask.valid() ? mask : b.full(dtype, 0, 0);
+    const NodeId fill = b.full(dtype, term.fill, 0);
+    switch (term.kind) {
+      case MaskTerm::Kind::kAdd:
+        mask = mask.valid() ? b.pointwise(OpKind::k_add, {mask, b.cast(value, dtype)})
+                            : b.cast(value, dtype);
+        break;
+      case MaskTerm::Kind::kSubtract:
+        mask = b.pointwise(OpKind::k_sub, {before, b.cast(value, dtype)});
+        break;
+      case MaskTerm::Kind::kFillWhere:
+        mask = b.pointwise(OpKind::k_select, {value, fill, before});
+        break;
+      case MaskTerm::Kind::kFillUnless:
+        mask = b.pointwise(OpKind::k_select, {value, before, fill});
+        break;
+    }
+  }
+  return mask;
+}
+
+bool may_hide_rows(const Calling& calling, const Attention& attention) {
+  const DType dtype = calling.graph[attention.scores].type.dtype;
+  double low = 0;
+  for (const MaskTerm& term : attention.mask) {
+    const ValueRange range = calling.ranges[term.value.index()];
+    if (term.kind == MaskTerm::Kind::kAdd) {
+      low += range.low;
+    } else if (term.kind == MaskTerm::Kind::kSubtract) {
+      low -= range.high;
+    } else {
+      low = std::min(low, term.fill);
+    }
+    low = stored_as(dtype, {low, kInfinity}).low;
+  }
+  return low == -kInfinity;
+}
+
+// The mask with NaN in the rows that it hides altogether: their results are then NaN too.
+NodeId mark_hidden_rows(Builder& b, NodeId mask) {
+  const DType dtype = b[mask].type.dtype;
+  const NodeId highest = b.reduce(OpKind::k_amax, mask, {3}, dtype, true);
+  const NodeId hidden = b.pointwise(OpKind::k_eq, {highest, b.full(dtype, -kInfinity, 0)});
+  const NodeId nan = b.full(dtype, std::numeric_limits<double>::quiet_NaN(), 0);
+  return b.pointwise(OpKind::k_select, {hidden, nan, mask});
+}
+
+// The library's kernels write [batch, rows, heads, width], as models read it; a result of other
+// strides is copied when it comes back.
+std::vector<Dim> result_strides(const std::vector<Dim>& shape) {
+  const Dim &heads = shape[1], &rows = shape[2], &width = shape[3];
+  return {heads * rows * width, width, heads * width, 1};
+}
+
+NodeId call(Builder& b, const Calling& calling, const Attention& attention,
+            const RewriteSite& site) {
+  const auto known = [&](NodeId id) { return calling.known[id.index()]; };
+  Node node;
+  node.op = OpKind::k_library;
+  node.name = kAttentionCall;
+  node.integer = kMadeCall;
+  node.number = attention.scale;
+  std::vector<NodeId> operands = {
+      make_operand(b, known(attention.query), attention, false),
+      make_operand(b, known(attention.key), attention, attention.key_is_flipped),
+      make_operand(b, known(attention.value), attention, false)};
+  NodeId mask = make_mask(b, calling, attention);
+  if (mask.valid() && may_hide_rows(calling, attention)) mask = mark_hidden_rows(b, mask);
+  if (mask.valid()) operands.push_back(mask);
+  node.type = b[operands[0]].type;
+  node.type.strides = result_strides(node.type.shape);
+  const TensorType& promised = site.node.type;
+  const NodeId result = b.reshape(b.copy(node, operands), promised.shape);
+  const bool is_seen = site.strides_matter && b[result].type.strides != promised.strides;
+  return is_seen ? b.with_strides(result, promised.strides) : result;
+}
+
+}  // namespace
+
+Graph call_attention(const Graph& graph, const std::vector<Attention>& chosen) {
+  if (chosen.empty()) return graph;
+  Calling calling{graph, find_ranges(graph), std::vector<NodeId>(graph.nodes.size()), {}};
+  for (const Attention& attention : chosen) calling.attention[attention.result] = &attention;
+  return rebuild_graph(graph, [&](Builder& b, const RewriteSite& site) -> NodeId {
+    remember(calling, site);
+    const auto found = calling.attention.find(NodeId(&site.node - graph.nodes.data()));
+    return found == calling.attention.end() ? NodeId() : call(b, calling, *found->second, site);
+  });
+}
+
+}  // namespace stitch

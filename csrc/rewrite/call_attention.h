@@ -1,0 +1,17 @@
+// Attention that is written out becomes one library call.
+//
+// It yields what the two products do, but for scores that are infinite or NaN where a mask hides
+// them.  A row that is hidden altogether is NaN, as from a softmax: the library's call would make
+// it 0, so its mask is made NaN there.
+#pragma once
+
+#include <vector>
+
+#include "rewrite/find_attention.h"
+
+namespace stitch {
+
+// `chosen`: of find_attention(graph), none refused.
+Graph call_attention(const Graph& graph, const std::vector<Attention>& chosen);
+
+}  // namespace stitch

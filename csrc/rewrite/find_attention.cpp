@@ -1,0 +1,327 @@
+#include "rewrite/find_attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "ops/library_effects.h"
+#include "rewrite/value_ranges.h"
+
+namespace stitch {
+namespace {
+
+// Scores get lost beside a number of this size: adding it gives the same as filling it in, for
+// scores up to 2^-25 of it.
+constexpr double kDrownsScores = 1e30;
+
+struct Match {
+  const Graph* graph;
+  Attention found;
+  std::vector<NodeId> inside;              // what depends on the scores, from them to the result
+  std::optional<std::vector<Dim>> masked;  // the batch dimensions that masks broadcast over
+
+  const Node& operator[](NodeId id) const { return (*graph)[id]; }
+};
+
+void refuse(Match& match, Verdict verdict) {
+  if (match.found.verdict) match.found.verdict = std::move(verdict);
+}
+
+bool is_batched_product(const Node& node) {
+  return node.op == OpKind::k_library && node.name == "aten.bmm.default" &&
+         node.inputs.size() == 2 && node.type.rank() == 3;
+}
+
+std::vector<Dim> batch_of(const TensorType& type) {
+  return {type.shape.begin(), type.shape.end() - 2};
+}
+
+bool has_same_matrix(const TensorType& a, const TensorType& b) {
+  return a.rank() >= 2 && b.rank() >= 2 &&
+         std::equal(a.shape.end() - 2, a.shape.end(), b.shape.end() - 2);
+}
+
+bool regroups_batch(const Graph& graph, const Node& node) {
+  return node.op == OpKind::k_reshape && has_same_matrix(node.type, graph[node.inputs[0]].type);
+}
+
+bool swaps_last_two(const Node& node) {
+  if (node.op != OpKind::k_permute || node.ints.size() < 2) return false;
+  const int64_t rank = static_cast<int64_t>(node.ints.size());
+  for (int64_t d = 0; d < rank - 2; ++d)
+    if (node.ints[d] != d) return false;
+  return node.ints[rank - 1] == rank - 2;
+}
+
+// The operand of a product behind views of its batch dimensions; `flipped` turns with each swap of
+// the others.
+NodeId find_operand(const Graph& graph, NodeId id, bool* flipped = nullptr) {
+  for (;;) {
+    const Node& node = graph[id];
+    const bool swaps = flipped && swaps_last_two(node);
+    if (!swaps && !regroups_batch(graph, node)) return id;
+    if (swaps) *flipped = !*flipped;
+    id = node.inputs[0];
+  }
+}
+
+std::optional<double> number_of(const Match& match, NodeId id) {
+  while (family(match[id]) == Family::kView) id = match[id].inputs[0];
+  const Node& node = match[id];
+  const bool is_number =
+      node.op == OpKind::k_full && node.dims.empty() && info(node.type.dtype).is_float;
+  return is_number ? std::optional<double>(static_cast<float>(node.number)) : std::nullopt;
+}
+
+bool is_attention_dtype(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16;
+}
+
+// Through rounding and regrouping: what the library's call does without.
+NodeId skip_casts(Match& match, NodeId id) {
+  while ((match[id].op == OpKind::k_cast && is_attention_dtype(match[id].type.dtype)) ||
+         regroups_batch(*match.graph, match[id])) {
+    match.inside.push_back(id);
+    id = match[id].inputs[0];
+  }
+  return id;
+}
+
+// Is `id` op(operand) over the last dimension, kept with extent 1?
+bool reduces_rows(Match& match, NodeId id, OpKind op, NodeId operand) {
+  std::vector<Dim> kept = match[operand].type.shape;
+  if (kept.empty()) return false;
+  kept.back() = 1;
+  for (OpKind view : {OpKind::k_expand, OpKind::k_reshape}) {
+    if (match[id].op != view) continue;
+    if (view == OpKind::k_reshape && match[id].type.shape != kept) return false;
+    match.inside.push_back(id);
+    id = match[id].inputs[0];
+  }
+  match.inside.push_back(id);
+  const Node& node = match[id];
+  return node.op == op && node.inputs[0] == operand &&
+         node.ints == std::vector<int64_t>{static_cast<int64_t>(kept.size()) - 1};
+}
+
+// The operand of the softmax that makes `id`: exp(x - amax(x)) / sum(exp(x - amax(x))).
+NodeId find_softmax_operand(Match& match, NodeId id) {
+  id = skip_casts(match, id);
+  const Node& quotient = match[id];
+  if (quotient.op != OpKind::k_div) return {};
+  match.inside.push_back(id);
+  const NodeId power = quotient.inputs[0];
+  if (match[power].op != OpKind::k_exp) return {};
+  if (!reduces_rows(match, quotient.inputs[1], OpKind::k_sum, power)) return {};
+  match.inside.push_back(power);
+  const NodeId shifted = match[power].inputs[0];
+  if (match[shifted].op != OpKind::k_sub) return {};
+  match.inside.push_back(shifted);
+  const NodeId x = match[shifted].inputs[0];
+  return reduces_rows(match, match[shifted].inputs[1], OpKind::k_amax, x) ? x : NodeId();
+}
+
+// A mask without the views and casts that make it fit.
+NodeId strip_mask(const Match& match, NodeId id) {
+  for (;;) {
+    const Node& node = match[id];
+    const bool widens = node.op == OpKind::k_cast && info(node.type.dtype).is_float &&
+                        info(match[node.inputs[0]].type.dtype).is_float &&
+                        info(match[node.inputs[0]].type.dtype).bytes < info(node.type.dtype).bytes;
+    if (!widens && node.op != OpKind::k_expand) return id;
+    id = node.inputs[0];
+  }
+}
+
+void add_mask(Match& match, const Node& step, MaskTerm term) {
+  if (match.found.scale != 1)
+    refuse(match, Verdict::no(kRuleScaleAfterMask, "the masked scores are scaled",
+                              "scale the scores before they are masked"));
+  if (match.masked && *match.masked != batch_of(step.type))
+    refuse(match, Verdict::no(kRuleNoLibraryForm, "two masks group the batch differently"));
+  match.masked = batch_of(step.type);
+  match.found.masked_rank = step.type.rank();
+  term.value = strip_mask(match, term.value);
+  match.found.mask.insert(match.found.mask.begin(), term);
+}
+
+void add_fill(Match& match, const Node& step, MaskTerm::Kind kind, double fill) {
+  if (!(fill <= -kDrownsScores))
+    refuse(match,
+           Verdict::no(kRuleFiniteFill,
+                       "a row whose scores are all filled with " + std::to_string(fill) +
+                           " has even probabilities, which the library's call does not give it",
+                       "fill with -inf or the lowest number of float32"));
+  add_mask(match, step, {kind, step.inputs[0], fill});
+}
+
+bool follow(Match& match, NodeId id);
+
+// The scores are one of the two operands of a sum: the one that leads to a product.
+bool follow_sum(Match& match, const Node& sum) {
+  for (size_t side : {0, 1}) {
+    const NodeId mask = sum.inputs[1 - side];
+    if (match[sum.inputs[side]].type.shape != sum.type.shape) continue;
+    Match branch = match;
+    add_mask(branch, sum, {MaskTerm::Kind::kAdd, mask});
+    if (!follow(branch, sum.inputs[side])) continue;
+    match = std::move(branch);
+    return true;
+  }
+  return false;
+}
+
+bool follow_select(Match& match, const Node& select) {
+  for (size_t side : {1, 2}) {
+    const auto fill = number_of(match, select.inputs[side]);
+    const NodeId scores = select.inputs[3 - side];
+    if (!fill || match[scores].type.shape != select.type.shape) continue;
+    add_fill(match, select, side == 1 ? MaskTerm::Kind::kFillWhere : MaskTerm::Kind::kFillUnless,
+             *fill);
+    return follow(match, scores);
+  }
+  return false;
+}
+
+bool follow_product(Match& match, const Node& product) {
+  for (size_t side : {0, 1}) {
+    const auto factor = number_of(match, product.inputs[1 - side]);
+    if (!factor || match[product.inputs[side]].type.shape != product.type.shape) continue;
+    match.found.scale *= *factor;
+    return follow(match, product.inputs[side]);
+  }
+  return false;
+}
+
+bool follow_quotient(Match& match, const Node& quotient) {
+  const auto divisor = number_of(match, quotient.inputs[1]);
+  if (!divisor) return false;
+  match.found.scale /= *divisor;
+  return follow(match, quotient.inputs[0]);
+}
+
+bool follow_difference(Match& match, const Node& difference) {
+  if (match[difference.inputs[0]].type.shape != difference.type.shape) return false;
+  add_mask(match, difference, {MaskTerm::Kind::kSubtract, difference.inputs[1]});
+  return follow(match, difference.inputs[0]);
+}
+
+struct Step {
+  OpKind op;
+  bool (*follow)(Match& match, const Node& node);
+};
+constexpr Step kSteps[] = {
+    {OpKind::k_add, follow_sum},       {OpKind::k_sub, follow_difference},
+    {OpKind::k_mul, follow_product},   {OpKind::k_div, follow_quotient},
+    {OpKind::k_select, follow_select},
+};
+
+// From the softmax back to the product whose scores it is of.
+bool follow(Match& match, NodeId id) {
+  id = skip_casts(match, id);
+  match.inside.push_back(id);
+  const Node& node = match[id];
+  if (is_batched_product(node)) {
+    match.found.scores = id;
+    return true;
+  }
+  for (const Step& step : kSteps)
+    if (step.op == node.op) return step.follow(match, node);
+  return false;
+}
+
+void check_types(Match& match) {
+  const Attention& found = match.found;
+  const Node &query = match[found.query], &key = match[found.key], &value = match[found.value];
+  const DType dtype = query.type.dtype;
+  if (!is_attention_dtype(dtype))
+    refuse(match, Verdict::no(kRuleNoLibraryForm, "the library has no attention of this dtype"));
+  if (key.type.dtype != dtype || value.type.dtype != dtype)
+    refuse(match, Verdict::no(kRuleNoLibraryForm, "query, key and value have several dtypes"));
+  if (query.type.shape.back() != value.type.shape.back())
+    refuse(match, Verdict::no(kRuleNoLibraryForm, "keys and values have different widths"));
+  if (!(found.scale > 0) || !std::isfinite(found.scale))
+    refuse(match, Verdict::no(kRuleNoLibraryForm, "the scale is not a positive number"));
+  for (const NodeId id : {found.query, found.key, found.value})
+    for (const Dim& extent : match[id].type.shape)
+      if (extent.is(0))
+        refuse(match, Verdict::no(kRuleNoLibraryForm, "an operand has no elements"));
+  for (const MaskTerm& term : found.mask) {
+    const bool fills =
+        term.kind == MaskTerm::Kind::kFillWhere || term.kind == MaskTerm::Kind::kFillUnless;
+    const DType given = match[term.value].type.dtype;
+    const double stored = stored_as(dtype, {term.fill, term.fill}).low;
+    const bool is_lost = std::isfinite(term.fill) && !std::isfinite(stored);
+    if (fills ? is_lost : given != dtype && dtype != DType::kF32)
+      refuse(match,
+             Verdict::no(kRuleWideMask, "the mask has numbers that the operands' dtype lacks",
+                         "make the mask of the operands' dtype"));
+  }
+}
+
+void check_uses(Match& match) {
+  const Graph& graph = *match.graph;
+  std::vector<bool> is_inside(graph.nodes.size());
+  for (const NodeId id : match.inside) is_inside[id.index()] = true;
+  bool is_read = false;
+  for (int i = match.found.scores.index() + 1; i < graph.size(); ++i) {
+    if (is_inside[i] || NodeId(i) == match.found.result) continue;
+    for (const NodeId input : graph.nodes[i].inputs) is_read = is_read || is_inside[input.index()];
+  }
+  for (const GraphOutput& output : graph.outputs)
+    if (output.kind == GraphOutput::Kind::kTensor)
+      is_read = is_read || is_inside[output.node.index()];
+  for (const Mutation& mutation : graph.mutations)
+    is_read = is_read || is_inside[mutation.value.index()];
+  if (is_read)
+    refuse(match, Verdict::no(kRuleScoresRead,
+                              "scores or probabilities are read by more than the second product"));
+  for (int i = match.found.scores.index() + 1; i < match.found.result.index(); ++i) {
+    const Node& node = graph.nodes[i];
+    if (node.op == OpKind::k_library && may_write_operands(node.name))
+      refuse(match, Verdict::no(kRuleWriteBetween, node.name + " may write between the products"));
+  }
+}
+
+// Two dimensions: those that masks broadcast over, else the query's, else the products'.
+void choose_batch(Match& match) {
+  Attention& found = match.found;
+  const std::vector<Dim> query = batch_of(match[found.query].type);
+  found.batch = match.masked        ? *match.masked
+                : query.size() <= 2 ? query
+                                    : batch_of(match[found.result].type);
+  if (found.batch.size() > 2)
+    refuse(match, Verdict::no(kRuleNoLibraryForm, "the mask has more than two batch dimensions"));
+  // Behind, not before: the result's rows are then contiguous.
+  while (found.batch.size() < 2) found.batch.push_back(1);
+}
+
+std::optional<Attention> match_attention(const Graph& graph, NodeId result) {
+  Match match{&graph, {}, {}, {}};
+  match.found.result = result;
+  const NodeId softmax = find_softmax_operand(match, graph[result].inputs[0]);
+  if (!softmax.valid() || !follow(match, softmax)) return std::nullopt;
+  Attention& found = match.found;
+  bool is_upright = false;
+  found.query = find_operand(graph, graph[found.scores].inputs[0]);
+  found.key = find_operand(graph, graph[found.scores].inputs[1], &is_upright);
+  found.key_is_flipped = !is_upright;
+  found.value = find_operand(graph, graph[result].inputs[1]);
+  choose_batch(match);
+  check_types(match);
+  check_uses(match);
+  return found;
+}
+
+}  // namespace
+
+std::vector<Attention> find_attention(const Graph& graph) {
+  std::vector<Attention> all;
+  for (int i = 0; i < graph.size(); ++i) {
+    if (!is_batched_product(graph.nodes[i])) continue;
+    if (auto found = match_attention(graph, NodeId(i))) all.push_back(std::move(*found));
+  }
+  return all;
+}
+
+}  // namespace stitch

@@ -1,0 +1,42 @@
+// Finds attention that is written out: two batched products, and between them scores that are
+// scaled, masked and made probabilities by a softmax.
+#pragma once
+
+#include <vector>
+
+#include "base/verdict.h"
+#include "ir/graph.h"
+
+namespace stitch {
+
+// One step that hides scores.
+struct MaskTerm {
+  enum class Kind { kAdd, kSubtract, kFillWhere, kFillUnless } kind;
+  NodeId value;  // added or subtracted; the condition of a fill; it broadcasts over the scores
+  double fill = 0;
+};
+
+struct Attention {
+  NodeId scores, result;  // the two products
+  // What they multiply, before views that only regroup the batch: [.., rows, width] and, of key and
+  // value, [.., columns, width].
+  NodeId query, key, value;
+  bool key_is_flipped = false;  // it is [.., width, columns]
+  double scale = 1;
+  std::vector<MaskTerm> mask;  // in the order in which the scores meet them
+  int masked_rank = 0;         // of the scores that masks broadcast over
+  std::vector<Dim> batch;      // two dimensions: those of the masks, else of the query
+  Verdict verdict;             // no: a library call would give other numbers, or has no such form
+};
+
+// All candidates, the refused ones too, in the order of their results.
+std::vector<Attention> find_attention(const Graph& graph);
+
+inline constexpr int kRuleScoresRead = 30;      // something else reads what lies between
+inline constexpr int kRuleNoLibraryForm = 31;   // dtypes, widths or dimensions
+inline constexpr int kRuleScaleAfterMask = 32;  // the call scales first
+inline constexpr int kRuleFiniteFill = 33;      // the call adds masks, it does not fill
+inline constexpr int kRuleWideMask = 34;        // the call's mask has the operands' dtype
+inline constexpr int kRuleWriteBetween = 35;    // operands may change between the products
+
+}  // namespace stitch

@@ -1,0 +1,204 @@
+// Properties of the texts of kernels with several stages; tests/golden/text shows whole ones.
+#include "codegen/emit_phases.h"
+
+#include <regex>
+#include <set>
+
+#include "plan/plan_graph.h"
+#include "support/golden_graphs.h"
+
+namespace stitch {
+namespace {
+
+Planned plan_stitched(const std::string& text) { return plan_graph(text, "h200"); }
+
+bool holds(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// Parameters and body of the kernel itself, without the functions of its stages.
+std::string frame_of(const KernelSource& source) {
+  return source.text.substr(source.text.find("STITCH_KERNEL("));
+}
+
+// "const f32* __restrict__ p0", as the kernel declares the pointer of this value.
+std::string parameter_of(const KernelSource& source, NodeId value) {
+  for (size_t p = 0; p < source.pointers.size(); ++p) {
+    if (source.pointers[p].value != value) continue;
+    const std::string frame = frame_of(source);
+    const std::regex declared(R"([(,] ?([^(,]* p)" + std::to_string(p) + "),");
+    std::smatch match;
+    EXPECT_TRUE(std::regex_search(frame, match, declared)) << frame;
+    return match[1];
+  }
+  ADD_FAILURE() << "%" << value << " is no argument";
+  return "";
+}
+
+constexpr const char* kScaled = R"(
+  %x = input : f32[4096,4096]
+  %parts = amax(reshape(%x){shape=[256,65536]}){axes=[1]}
+  %y = div(%x, amax(%parts))
+)";
+
+TEST(EmitPhases, ACompilerMayNotMoveLoadsOfWhatAPhaseStoresAcrossTheBarrier) {
+  const Planned planned = plan_stitched(std::string(kScaled) + "outputs (%y)\n");
+  const Graph& graph = planned.graph;
+  const KernelSource source = emit_planned(planned, 0);
+  ASSERT_EQ(source.phases.size(), 2u);
+  const NodeId parts = planned.plan.stages[0].stores.at(0);
+  EXPECT_EQ(parameter_of(source, parts), "f32* p1");
+  EXPECT_EQ(parameter_of(source, graph.inputs[0]), "const f32* __restrict__ p0");
+  EXPECT_EQ(parameter_of(source, graph.outputs[0].node), "f32* __restrict__ p2");
+  const std::string loads = source.text.substr(source.text.find("void stage_1("));
+  EXPECT_TRUE(std::regex_search(loads, std::regex(R"(, const f32\* p\d, )"))) << loads;
+  EXPECT_FALSE(holds(loads.substr(0, loads.find("\n")), "f32* __restrict__ p1, i32")) << loads;
+}
+
+TEST(EmitPhases, MemoryStoredOverAnInputIsNotRestricted) {
+  const Planned planned = plan_stitched(std::string(kScaled) + "mutate %x <- %y\noutputs (none)\n");
+  ASSERT_EQ(planned.plan.in_place, std::vector<bool>{true}) << "phase 0 reads it before";
+  const Mutation& mutation = planned.graph.mutations[0];
+  const KernelSource source = emit_planned(planned, 0, {false, {{mutation.value, mutation.input}}});
+  EXPECT_FALSE(holds(source.text, "__restrict__")) << source.text;
+}
+
+TEST(EmitPhases, EachTensorIsOneArgument) {
+  for (const GoldenGraph& golden : golden_graphs()) {
+    if (holds(golden.text, "sum_sq_dev")) continue;  // a rewrite expands it before kernels
+    const Planned planned = plan_stitched(golden.text);
+    for (size_t k = 0; k < planned.plan.kernels.size(); ++k) {
+      std::set<NodeId> values;
+      const KernelSource source = emit_planned(planned, k);
+      for (const KernelArgument& pointer : source.pointers) {
+        EXPECT_TRUE(values.insert(pointer.value).second) << golden.name << "\n" << source.text;
+      }
+      for (int s : planned.plan.kernels[k].stages()) {
+        for (NodeId store : planned.plan.stages[s].stores) EXPECT_TRUE(values.count(store));
+      }
+    }
+  }
+}
+
+// A row of 16 numbers, a long one, a column sum and a scalar.
+constexpr const char* kMixed = R"(
+  %a = input : f32[100000,16]
+  %b = input : f32[7,8192]
+  %c = input : f32[3000,70]
+  %d = input : f32[5]
+  %p = sum(%a){axes=[1]}
+  %q = div(%b, sum(%b){axes=[1], keepdim})
+  %r = amax(%c){axes=[0]}
+  %s = mul(%d, 2.0)
+  outputs (%p, %q, %r, %s)
+)";
+
+TEST(EmitPhases, AllStagesOfAKernelHaveItsBlockSize) {
+  const Planned planned = plan_stitched(kMixed);
+  ASSERT_EQ(planned.plan.kernels.size(), 1u) << to_string(planned.plan, planned.graph);
+  const KernelSource source = emit_planned(planned, 0);
+  std::set<int> alone;
+  for (size_t s = 0; s < planned.plan.stages.size(); ++s) {
+    EXPECT_EQ(planned.schedules[s].threads, source.threads);
+    SymbolTable symbols = planned.graph.symbols;
+    alone.insert(schedule_stage(planned.graph, planned.plan.stages[s], device_spec("h200"),
+                                kTestWorkers, symbols)
+                     .threads);
+  }
+  EXPECT_GT(alone.size(), 1u) << "each by itself would have blocks of another size";
+  EXPECT_EQ(*alone.rbegin(), source.threads);
+}
+
+TEST(EmitPhases, StagesOfAPhaseShareOutItsBlocks) {
+  const Planned planned = plan_stitched(kMixed);
+  const KernelSource source = emit_planned(planned, 0);
+  const SymbolTable& symbols = planned.graph.symbols;
+  int64_t blocks = 0;
+  for (int s : planned.plan.kernels[0].phases.at(0)) {
+    blocks += symbols.hint(planned.schedules[s].grid);
+    EXPECT_TRUE(holds(frame_of(source), "block < " + std::to_string(blocks))) << source.text;
+  }
+  ASSERT_EQ(source.phases.size(), 1u);
+  EXPECT_EQ(symbols.hint(source.phases[0]), blocks);
+  EXPECT_EQ(symbols.hint(source.grid), blocks);
+  EXPECT_TRUE(holds(frame_of(source), "for (i32 block = ")) << "64 bits would cost registers";
+}
+
+TEST(EmitPhases, OnePhaseHasNoBarrier) {
+  const KernelSource source = emit_planned(plan_stitched(kMixed), 0);
+  for (const char* word : {"barrier", "first_phase", "end_phase"}) {
+    EXPECT_FALSE(holds(frame_of(source), word)) << source.text;
+  }
+}
+
+TEST(EmitPhases, ABarrierStandsBeforeEachPhaseButTheFirst) {
+  const Planned planned = plan_stitched(std::string(kScaled) + "outputs (%y)\n");
+  const std::string frame = frame_of(emit_planned(planned, 0));
+  EXPECT_TRUE(holds(frame, "i32 first_phase, i32 end_phase, u32* barrier, i32* error)")) << frame;
+  const std::string meet = "if (first_phase < 1 && 1 < end_phase) grid_barrier(barrier);";
+  ASSERT_TRUE(holds(frame, meet)) << frame;
+  EXPECT_LT(frame.find("stage_0("), frame.find(meet));
+  EXPECT_LT(frame.find(meet), frame.find("stage_1("));
+  EXPECT_EQ(frame.find("grid_barrier"), frame.rfind("grid_barrier"));
+}
+
+TEST(EmitPhases, SharedMemoryIsDeclaredOnceForTheLargest) {
+  const Planned planned = plan_stitched(kMixed);
+  const KernelSource source = emit_planned(planned, 0);
+  int largest = 0;
+  for (const StageSchedule& schedule : planned.schedules) {
+    largest = std::max(largest, schedule.shared_bytes);
+  }
+  ASSERT_GT(largest, 0);
+  const std::string declared = "STITCH_SHARED(u8, shared, " + std::to_string(largest) + ");";
+  ASSERT_TRUE(holds(source.text, declared)) << source.text;
+  EXPECT_EQ(source.text.find("STITCH_SHARED"), source.text.rfind("STITCH_SHARED"));
+}
+
+TEST(EmitPhases, SizesOfTheCallAreArguments) {
+  const Planned planned = plan_stitched(R"(
+    symbols s0 = input(0) hint 100000, s1 = input(1) hint 77
+    %a = input : f32[s0,300]
+    %b = input : f32[s1,70]
+    %c = sum(%a){axes=[1]}
+    %d = exp(%b)
+    %e = amax(%c)
+    outputs (%d, %e)
+  )");
+  ASSERT_EQ(planned.plan.kernels.size(), 1u) << to_string(planned.plan, planned.graph);
+  const KernelSource source = emit_planned(planned, 0);
+  ASSERT_EQ(source.phases.size(), 2u);
+  EXPECT_FALSE(source.phases[0].is_constant());
+  std::set<std::string> declared, used;
+  const std::string frame = frame_of(source);
+  const std::string head = frame.substr(0, frame.find("{")), body = frame.substr(frame.find("{"));
+  const std::regex number(R"(\bn(\d+)\b)");
+  for (std::sregex_iterator at(head.begin(), head.end(), number), end; at != end; ++at) {
+    EXPECT_TRUE(declared.insert((*at)[0]).second) << head;
+  }
+  for (std::sregex_iterator at(body.begin(), body.end(), number), end; at != end; ++at) {
+    used.insert((*at)[0]);
+  }
+  EXPECT_EQ(declared.size(), source.sizes.size());
+  EXPECT_EQ(declared, used) << frame;
+  const auto bound = std::find(source.sizes.begin(), source.sizes.end(), source.phases[0]);
+  ASSERT_NE(bound, source.sizes.end()) << "where the first phase ends";
+  EXPECT_TRUE(holds(body, "for (i64 block = ")) << "there may be any number of blocks";
+  EXPECT_TRUE(holds(body, "block < n" + std::to_string(bound - source.sizes.begin()) + ";"));
+}
+
+TEST(EmitPhases, WhatOneStageReportsTheKernelReports) {
+  auto may_fail = [](const std::string& read) {
+    const Planned planned = plan_stitched(
+        "%x = input : f32[64,64]\n%i = input : i64[10]\n%w = input : f32[5,9]\n%y = exp(%x)\n%z "
+        "= " +
+        read + "\noutputs (%y, %z)\n");
+    EXPECT_EQ(planned.plan.stages.size(), 2u);
+    return emit_planned(planned, 0).may_fail;
+  };
+  EXPECT_TRUE(may_fail("index(%w, %i){axes=[0]}"));
+  EXPECT_FALSE(may_fail("neg(%w)"));
+}
+
+}  // namespace
+}  // namespace stitch

@@ -1,0 +1,79 @@
+#include "plan/choose_attention.h"
+
+#include <gtest/gtest.h>
+
+#include "cost/judge_attention.h"
+#include "ir/parse_graph.h"
+
+namespace stitch {
+namespace {
+
+// `heads` heads of 512 rows and columns.
+Graph make_attention(const std::string& dtype, int heads) {
+  const std::string n = std::to_string(heads);
+  const std::string wide = dtype == "f32" ? "%s" : "cast(%s) : f32";
+  const std::string scores = dtype + "[" + n + ",512,512]", operand = dtype + "[" + n + ",512,64]";
+  return parse_graph("%q = input : " + operand + "\n%k = input : " + dtype + "[" + n +
+                     ",64,512]\n%v = input : " + operand +
+                     "\n%s = library(%q, %k){name=\"aten.bmm.default\", integer=0} : " + scores +
+                     "\n%x = mul(" + wide + ", 0.125)\n%e = exp(sub(%x, reshape(amax(%x)" +
+                     "{axes=[2]}){shape=[" + n + ",512,1]}))\n%p = div(%e, reshape(sum(%e)" +
+                     "{axes=[2]}){shape=[" + n + ",512,1]})\n%r = cast(%p) : " + dtype +
+                     "\n%y = library(%r, %v){name=\"aten.bmm.default\", integer=1} : " + operand +
+                     "\noutputs (%y)");
+}
+
+// 0: it becomes a call; -1: it is not looked at; else the rule that keeps it written out.
+int rule_for(const Graph& graph, const Settings& settings, const std::string& target) {
+  const AttentionChoice choice = choose_attention(graph, settings, device_spec(target));
+  EXPECT_LE(choice.chosen.size() + choice.refused.size(), 1u);
+  if (!choice.chosen.empty()) return 0;
+  return choice.refused.empty() ? -1 : choice.refused[0].verdict.rule;
+}
+
+TEST(ChooseAttention, TheCostModelDecides) {
+  const Graph small = make_attention("f32", 1), large = make_attention("f32", 96);
+  const Settings settings;
+  EXPECT_EQ(rule_for(small, settings, "cpu"), kRuleScoresInCache);
+  EXPECT_EQ(rule_for(large, settings, "cpu"), 0);
+  EXPECT_EQ(rule_for(small, settings, "h200"), kRuleScoresInCache);
+  EXPECT_EQ(rule_for(large, settings, "h200"), 0);
+  EXPECT_EQ(rule_for(make_attention("bf16", 1), settings, "cpu"), 0);
+  EXPECT_EQ(rule_for(make_attention("f16", 1), settings, "h200"), 0);
+}
+
+TEST(ChooseAttention, TheSettingsOverrideIt) {
+  Settings settings;
+  settings.attention = "library";
+  EXPECT_EQ(rule_for(make_attention("f32", 1), settings, "cpu"), 0);
+  settings.attention = "stitch";
+  EXPECT_EQ(rule_for(make_attention("bf16", 96), settings, "cpu"), -1);
+}
+
+TEST(ChooseAttention, OtherPoliciesKeepItWrittenOut) {
+  Settings settings;
+  settings.policy = "none";
+  EXPECT_EQ(rule_for(make_attention("bf16", 1), settings, "cpu"), -1);
+  settings.attention = "library";
+  EXPECT_EQ(rule_for(make_attention("bf16", 1), settings, "cpu"), 0);
+}
+
+TEST(ChooseAttention, EagerRoundingIsKeptOnRequest) {
+  Settings settings;
+  settings.emulate_eager_casts = true;
+  EXPECT_EQ(rule_for(make_attention("bf16", 1), settings, "cpu"), kRuleEagerRounding);
+  EXPECT_EQ(rule_for(make_attention("f32", 96), settings, "cpu"), 0);
+}
+
+TEST(ChooseAttention, RefusedOnesAreCutsBetweenTheirProducts) {
+  const Graph graph = make_attention("f32", 1);
+  const AttentionChoice choice = choose_attention(graph, {}, device_spec("cpu"));
+  const std::vector<Cut> cuts = find_cuts(choice.refused, graph, graph);
+  ASSERT_EQ(cuts.size(), 1u);
+  EXPECT_EQ(cuts[0].from, choice.refused[0].scores);
+  EXPECT_EQ(cuts[0].to, choice.refused[0].result);
+  EXPECT_EQ(cuts[0].reason.rule, kRuleScoresInCache);
+}
+
+}  // namespace
+}  // namespace stitch

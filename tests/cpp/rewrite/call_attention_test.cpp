@@ -1,0 +1,112 @@
+#include "rewrite/call_attention.h"
+
+#include "rewrite/attention_graph.h"
+#include "rewrite/expect_rewrite.h"
+#include "rewrite/merge_views.h"
+#include "rewrite/remove_dead.h"
+
+namespace stitch {
+namespace {
+
+Graph call_all(const Graph& graph) {
+  std::vector<Attention> chosen = find_attention(graph);
+  for (const Attention& attention : chosen) EXPECT_TRUE(attention.verdict);
+  return remove_dead(merge_views(remove_dead(call_attention(graph, chosen))));
+}
+
+const std::string kInputs = R"(
+    %q = input : f32[2,3,8,4]
+    %k = input : f32[2,3,6,4]
+    %v = input : f32[2,3,6,4]
+)";
+
+std::string called(const std::string& operands, const std::string& scale) {
+  return "%a = library(" + operands +
+         "){name=\"aten.scaled_dot_product_attention.default\", integer=-1, number=" + scale +
+         "} : f32[2,3,8,4](96,4,12,1)\n";
+}
+
+const char* const kRead = "%y = reshape(%a){shape=[6,8,4]}\noutputs (%y)";
+
+TEST(CallAttention, WithoutMask) {
+  expect_rewrite(call_all, attention_text("%x = div(%s, 2)"),
+                 kInputs + called("%q, %k, %v", "0.5") + kRead);
+}
+
+TEST(CallAttention, TheReaderOfTheResultSeesItsHeadsAgain) {
+  const Graph graph = call_all(
+      parse_graph(std::string(kHeads) + "%x = mul(%s, 0.5)" + kSoftmax +
+                  "%y = library(%p3, %v3){name=\"aten.bmm.default\", integer=1} : f32[6,8,4]\n"
+                  "%j = permute(reshape(%y){shape=[2,3,8,4]}){order=[0,2,1,3]}\n"
+                  "%z = neg(reshape(%j){shape=[2,8,12]})\n"
+                  "outputs (%z)"));
+  int copies = 0;
+  for (const Node& node : graph.nodes)
+    copies += node.op == OpKind::k_reshape && node.type.shape == std::vector<Dim>{6, 8, 4};
+  EXPECT_EQ(copies, 0) << to_string(graph);
+}
+
+TEST(CallAttention, MasksBecomeOneThatIsAdded) {
+  const std::string inputs = "%c = input : bool[1,1,1,6]\n";
+  expect_rewrite(call_all,
+                 attention_text(R"(
+    %t = select(%c, 0.0, -10000.0)
+    %x = add(div(%s, 2), %t)
+  )",
+                                inputs),
+                 inputs + kInputs + "%t = select(%c, 0.0, -10000.0)\n" +
+                     called("%q, %k, %v, %t", "0.5") + kRead);
+}
+
+TEST(CallAttention, RowsThatMayBeHiddenAltogetherAreNaN) {
+  const std::string inputs = "%c = input : bool[8,6]\n";
+  expect_rewrite(call_all, attention_text("%x = select(%c, -inf, %s)", inputs),
+                 inputs + kInputs + "%i = full{number=-inf} : f32[]\n" +
+                     "%m = select(reshape(%c){shape=[1,1,8,6]}, %i, 0.0)\n" +
+                     "%h = eq(reshape(amax(%m){axes=[3]}){shape=[1,1,8,1]}, %i)\n"
+                     "%n = select(%h, nan, %m)\n" +
+                     called("%q, %k, %v, %n", "1") + kRead);
+}
+
+TEST(CallAttention, AnOutputKeepsItsStrides) {
+  const std::string text = attention_text("%x = mul(%s, 0.5)");
+  std::string one_batch = text;
+  for (size_t at = 0; (at = one_batch.find("[2,3,", at)) != std::string::npos;)
+    one_batch.replace(at, 5, "[1,6,");
+  const Graph graph = call_all(parse_graph(one_batch));
+  int products = 0;
+  for (const Node& node : graph.nodes) products += node.name == "aten.bmm.default";
+  EXPECT_EQ(products, 0);
+  EXPECT_EQ(to_string(graph[graph.outputs[0].node].type), "f32[6,8,4]");
+}
+
+TEST(CallAttention, AKeyOfContiguousColumnsIsCopied) {
+  const Graph graph = call_all(parse_graph(R"(
+    %q = input : f32[6,8,4]
+    %k = input : f32[6,4,6]
+    %v = input : f32[6,6,4]
+    %x = library(%q, %k){name="aten.bmm.default", integer=0} : f32[6,8,6]
+    %e = exp(sub(%x, reshape(amax(%x){axes=[2]}){shape=[6,8,1]}))
+    %p = div(%e, reshape(sum(%e){axes=[2]}){shape=[6,8,1]})
+    %y = library(%p, %v){name="aten.bmm.default", integer=1} : f32[6,8,4]
+    outputs (%y)
+  )"));
+  for (const Node& node : graph.nodes) {
+    if (node.op != OpKind::k_library) continue;
+    EXPECT_EQ(to_string(graph[node.inputs[1]].type), "f32[6,1,6,4]");
+    EXPECT_EQ(graph[node.inputs[1]].op, OpKind::k_layout);
+  }
+}
+
+TEST(CallAttention, NothingChosenChangesNothing) {
+  const Graph graph = parse_graph(attention_text("%x = div(%s, 2)"));
+  EXPECT_EQ(to_string(call_attention(graph, {})), to_string(graph));
+}
+
+TEST(CallAttention, TheTextOfACallReadsBack) {
+  const std::string text = to_string(call_all(parse_graph(attention_text("%x = mul(%s, 0.3)"))));
+  EXPECT_EQ(to_string(parse_graph(text)), text);
+}
+
+}  // namespace
+}  // namespace stitch

@@ -1,0 +1,93 @@
+"""Kernels of several phases and of stages side by side: how many there are, and what they compute.
+
+ptxsim runs every launch under all orders of its blocks and warps; a race between phases, a value
+that is read before it is stored and a block that waits for ever are findings, which raise.
+"""
+
+import json
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from test_device_headers import needs_nvrtc
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
+from show import capture_graphs  # noqa: E402
+
+import torch_stitch  # noqa: E402
+from benchmarks.accuracy import in_fp64, judge  # noqa: E402
+from benchmarks.measure import copy_tensors  # noqa: E402
+from tests.support.compare import compile_strictly  # noqa: E402
+from tests.support.stitched import CASES, make_inputs, run_case  # noqa: E402
+
+pytestmark = [needs_nvrtc, pytest.mark.usefixtures("fresh")]
+
+
+def explain(case, sizes):
+    """The plan of the call, of both its passes where it trains."""
+    inputs = make_inputs(sizes, partial(torch.empty, requires_grad=case.trains))
+    report = torch_stitch.explain(case.fn, *inputs, target="h200", training=case.trains)
+    plan = json.loads(report.to_json())
+    return list(plan.values()) if case.trains else [plan]
+
+
+def kernels(case, sizes):
+    """What the compiler makes of the call, with the kernels' texts."""
+    inputs = make_inputs(sizes, partial(torch.empty, requires_grad=case.trains))
+    graphs = capture_graphs(case.fn, inputs, target="h200", training=case.trains)
+    return [kernel for graph in graphs for kernel in graph.compile()["kernels"]]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_pass_is_one_kernel(name):
+    for plan in explain(CASES[name], CASES[name].large):
+        assert plan["launches"] == len(plan["kernels"]) == 1, plan["cuts"]
+        assert not plan["cuts"] and not plan["library_calls"]
+        assert plan["kernels"][0]["spill_bytes"] == 0
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results_are_as_exact_as_eager(name):
+    case = CASES[name]
+    inputs = make_inputs(case.small)
+    ours, eager, exact = (copy_tensors(inputs) for _ in range(3))
+    compiled = compile_strictly(case.fn, options={"target": "h200", "simulate": True})
+    found = run_case(case, compiled, *ours)
+    expected = run_case(case, case.fn, *eager)
+    verdict = judge(found, expected, in_fp64(partial(run_case, case, case.fn), exact), case.terms)
+    assert verdict["ok"], verdict
+    counters = torch_stitch.counters()
+    assert counters["kernels"] == 1 + case.trains and counters["fallback_ops"] == 0, counters
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_small_sizes_have_blocks_that_meet(name):
+    case = CASES[name]
+    found = kernels(case, case.small)
+    phases = [1 + kernel["text"].count("grid_barrier(barrier)") for kernel in found]
+    assert max(phases) >= case.phases and min(kernel["grid"] for kernel in found) >= 2
+
+
+def test_values_that_pass_a_barrier_are_global():
+    (plan,) = explain(CASES["absmax"], CASES["absmax"].large)
+    schemes = plan["kernels"][0]["scheme"]
+    assert sorted(schemes.values()) == ["global", "regional", "store"], schemes
+    # The sums pass, not the input that both phases read.
+    (plan,) = explain(CASES["softmax_columns"], CASES["softmax_columns"].small)
+    schemes = plan["kernels"][0]["scheme"]
+    passed = {value.split()[0] for value, scheme in schemes.items() if scheme == "global"}
+    assert passed == {"amax", "sum"}, schemes
+
+
+def test_any_number_of_rows():
+    def fn(x):
+        return x.softmax(0), x / x.abs().amax()
+
+    options = {"target": "h200", "simulate": True}
+    compiled = compile_strictly(fn, options=options, dynamic=True)
+    for rows in (701, 2, 1, 311):
+        x = torch.randn(rows, 33)
+        verdict = judge(compiled(x), fn(x), in_fp64(fn, (x,)), rows)
+        assert verdict["ok"], (rows, verdict)
