@@ -92,6 +92,7 @@ struct Reporter {
     ReportedKernel out;
     out.name = source.name;
     out.text = source.text;
+    out.policy = in.plan.policy;
     add_ops(nodes_of(in.plan, static_cast<int>(k)), out);
     add_schemes(planned, out);
     add_bytes(planned, out);

@@ -17,6 +17,7 @@ struct ReportedValue {
 
 struct ReportedKernel {
   std::string name, text;
+  std::string policy;  // whose plan it is part of (plan/policies.h)
   std::vector<ReportedOp> ops;
   std::vector<ReportedValue> schemes;
   int64_t bytes_read = 0, bytes_written = 0;  // each distinct buffer once
