@@ -9,12 +9,16 @@ import functools
 import warnings
 
 import torch
-from functorch.compile import min_cut_rematerialization_partition
+from functorch.compile import min_cut_rematerialization_partition as partition
 from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.partitioners import pointwise_ops
 
 from torch_stitch import _core
 from torch_stitch.decompositions import decompositions
 from torch_stitch.fx_import import find_location, import_graph, tensors_of
+
+# The partitioner recomputes what this list holds: masks are made again, never saved.
+pointwise_ops().append(torch.ops.torch_stitch.random)
 
 
 def stitch(gm, example_inputs, *, mode=None, options=None):
@@ -29,20 +33,34 @@ def stitch(gm, example_inputs, *, mode=None, options=None):
             f"torch_stitch: found the target {wanted} and tensors on other devices; "
             "explain(..., target=) plans for devices that are not there, simulate=True runs plans"
         )
-    return trace(gm, example_inputs, target, functools.partial(compile_graph, options))
+    compiler = functools.partial(compile_graph, options)
+    return trace(gm, example_inputs, target, compiler, _core.get_option(options, "fallback_random"))
 
 
-def trace(gm, example_inputs, target, compiler):
+def trace(gm, example_inputs, target, compiler, fallback_random=False):
     """Hands each AOT graph of `gm` to compiler(kind, gm, inputs), where kind names the pass."""
     aot = aot_autograd(
         fw_compiler=functools.partial(compiler, "forward"),
         bw_compiler=functools.partial(compiler, "backward"),
-        inference_compiler=functools.partial(compiler, "inference"),
-        partition_fn=min_cut_rematerialization_partition,
-        decompositions=dict(decompositions(target)),
+        inference_compiler=lambda gm, *args: compiler("inference", share_seed(gm), *args),
+        partition_fn=lambda gm, *args, **how: partition(share_seed(gm), *args, **how),
+        decompositions=dict(decompositions(target, fallback_random)),
         keep_inference_input_mutations=True,
     )
     return aot(gm, example_inputs)
+
+
+def share_seed(gm):
+    """One draw of a seed per call, saved for the backward pass; each random op gets a stream."""
+    seeds, random = {}, torch.ops.torch_stitch.random.default
+    for stream, node in enumerate(gm.graph.find_nodes(op="call_function", target=random)):
+        own = node.args[0]
+        seed = seeds.setdefault(own.meta["val"].device, own)
+        seed.meta.pop("recompute", None)  # not even where the op is checkpointed
+        node.args = (seed, stream, node.args[2])
+        if not own.users:
+            gm.graph.erase_node(own)
+    return gm
 
 
 def devices_of(gm, example_inputs):

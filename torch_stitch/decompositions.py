@@ -1,15 +1,15 @@
 """Aten ops that are taken apart before import: one list, chosen so that what remains stitches.
 
-Matrix products, convolutions, attention and random ops stay whole (they are library calls), and so
-does what the importer knows directly (var, all) or runs as one call (gradients of embeddings).
+Matrix products, convolutions and attention stay whole (they are library calls), and so does what
+the importer knows directly (var, all) or runs as one call (gradients of embeddings).
 """
 
 import functools
 
 import torch
-from torch._decomp import core_aten_decompositions, get_decompositions
+from torch._decomp import core_aten_decompositions, get_decompositions, remove_decompositions
 
-aten = torch.ops.aten
+aten, OURS = torch.ops.aten, torch.ops.torch_stitch
 
 # Whole in the core ATen set, but only memory traffic.
 TAKEN_APART = """
@@ -24,6 +24,9 @@ LEFT_WHOLE = """
     _scaled_dot_product_flash_attention_for_cpu scaled_dot_product_attention
     all baddbmm embedding_dense_backward var var_mean
 """.split()
+
+RANDOM = "bernoulli exponential native_dropout rand rand_like uniform".split()
+NORMAL = "normal_functional randn randn_like".split()  # on a CPU torch's are 3 times as fast
 
 BATCH_NORMS = (
     aten._batch_norm_with_update_functional.default,
@@ -67,24 +70,6 @@ def _foreach_decompositions():
     return table
 
 
-def _scale_and_shift(x, weight, bias):
-    """By channel, where they are given."""
-    shape = (-1, *[1] * (x.dim() - 2))
-    x = x if weight is None else x * weight.reshape(shape)
-    return x if bias is None else x + bias.reshape(shape)
-
-
-def _native_group_norm(x, weight, bias, batch, channels, inner, groups, eps):
-    """Two-pass statistics; torch's CPU form folds them into scale and shift, which cancels."""
-    wide = x.to(torch._prims_common.get_computation_dtype(x.dtype))
-    wide = wide.reshape(batch, groups, channels // groups, inner)
-    var, mean = torch.var_mean(wide, (2, 3), correction=0, keepdim=True)
-    rstd = torch.rsqrt(var + eps)
-    result = ((wide - mean) * rstd).reshape(x.shape)
-    result = _scale_and_shift(result, weight, bias)
-    return result.to(x.dtype), mean.reshape(batch, groups), rstd.reshape(batch, groups)
-
-
 def _batch_norm(decomposition, x, weight, bias, *rest):
     """Statistics of fp32 in fp64, as eager's CPU kernels have them: means cancel."""
     result, *statistics = decomposition(x.double(), None, None, *rest)
@@ -92,19 +77,7 @@ def _batch_norm(decomposition, x, weight, bias, *rest):
         return decomposition(x, weight, bias, *rest)
     statistics = [s.to(x.dtype) if s.dtype == result.dtype else s for s in statistics]
     mean, rstd = (s.reshape(-1, *[1] * (x.dim() - 2)) for s in statistics[:2])
-    return (_scale_and_shift((x - mean) * rstd, weight, bias), *statistics)
-
-
-def _nll_loss_backward(grad, x, target, weight, reduction, ignored, total_weight):
-    """By comparing with class numbers: no zeros to fill and scatter into."""
-    dim = 1 if x.dim() > 1 else 0
-    per_class = [-1 if d == dim else 1 for d in range(x.dim())]
-    target = target.reshape([1 if d == dim else n for d, n in enumerate(x.shape)])
-    grad = grad / total_weight if reduction == 1 else grad
-    grad = grad.unsqueeze(dim) if x.dim() > grad.dim() > 0 else grad
-    grad = grad if weight is None else grad * weight.reshape(per_class)
-    classes = torch.arange(x.shape[dim], device=x.device).reshape(per_class)
-    return torch.where((classes == target) & (target != ignored), -grad, 0)
+    return (OURS.scale_and_shift((x - mean) * rstd, weight, bias), *statistics)
 
 
 def _with_statistics(decomposition, narrow, x, *args, **kwargs):
@@ -118,18 +91,26 @@ def _with_statistics(decomposition, narrow, x, *args, **kwargs):
     return (result.to(x.dtype), *(s.to(x.dtype) if narrow else s for s in rest))
 
 
+def _random(op, *args, generator=None, **kwargs):
+    """As csrc/bindings/register_random.cpp has it; complex and own generators are torch's."""
+    dtype = kwargs.get("dtype") or getattr(args[0], "dtype", torch.float32)
+    return NotImplemented if generator or dtype.is_complex else op(*args, **kwargs)
+
+
 @functools.cache
-def decompositions(target):
+def decompositions(target, fallback_random=False):
     """The decomposition table for graphs that are planned for `target` ("cpu", "h200", ...)."""
     table = dict(core_aten_decompositions())
-    for packet in (getattr(aten, name) for name in LEFT_WHOLE):
-        for overload in packet.overloads():
-            table.pop(getattr(packet, overload), None)
+    remove_decompositions(table, [getattr(aten, name) for name in LEFT_WHOLE])
     table |= get_decompositions([getattr(aten, name) for name in TAKEN_APART])
     table |= _foreach_decompositions()
-    for op in (aten.nll_loss_backward.default, aten.nll_loss2d_backward.default):
-        table[op] = _nll_loss_backward
-    group_norm = functools.partial(_with_statistics, _native_group_norm, target == "cpu")
+    table[aten.nll_loss_backward.default] = OURS.nll_loss_backward
+    table[aten.nll_loss2d_backward.default] = OURS.nll_loss2d_backward
+    for packet in () if fallback_random or target is None else RANDOM + NORMAL * (target != "cpu"):
+        for overload in getattr(OURS, packet).overloads():
+            ours, theirs = (getattr(getattr(ops, packet), overload) for ops in (OURS, aten))
+            table[theirs] = functools.partial(_random, ours)
+    group_norm = functools.partial(_with_statistics, OURS.native_group_norm, target == "cpu")
     table[aten.native_group_norm.default] = group_norm
     for op in BATCH_NORMS if target == "cpu" else ():
         table[op] = functools.partial(_batch_norm, table[op])

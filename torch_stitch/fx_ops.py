@@ -326,6 +326,7 @@ RULES |= {
     "aten.embedding.default": lambda im, node, w, i, *_: im.b.index(w, [i], [0]),
     "aten.full.default": lambda im, node, size, number, **_: filled(im, node, number),
     "aten.full_like.default": lambda im, node, like, number, **_: filled(im, node, number),
+    "torch_stitch.random.default": lambda im, n, *of, **_: im.b.random(*of[:2], shape_of(im, n)),
     "aten.scalar_tensor.default": lambda im, node, number, **_: filled(im, node, number),
     # Memory that eager leaves as it was.
     **dict.fromkeys(UNINITIALISED, lambda im, node, *_, **__: filled(im, node, 0)),

@@ -141,6 +141,7 @@ void bind_ops(BuilderClass& builder) {
                             const Dim& size) { return b.size_value(to_dtype(dtype), size); })
       .def("iota", [](Builder& b, const std::string& dtype, const Dim& count, const Dim& start,
                       const Dim& step) { return b.iota(to_dtype(dtype), count, start, step); })
+      .def("random", &Builder::random)
       .def("pointwise",
            [](Builder& b, const std::string& op, const std::vector<NodeId>& inputs) {
              return b.pointwise(op_from_name(op), inputs);

@@ -107,8 +107,8 @@ void bind_settings(py::module_& module) {
 py::list list_ops() {
   static constexpr const char* kFamilies[] = {"source", "input",  "pointwise", "reduce",
                                               "view",   "reader", "library"};
-  static constexpr const char* kTypeRules[] = {"same",    "bool",     "first",
-                                               "integer", "explicit", "second"};
+  static constexpr const char* kTypeRules[] = {"same",     "bool",   "first", "integer",
+                                               "explicit", "second", "float"};
   static constexpr const char* kCosts[] = {"free", "light", "divide", "special", "heavy"};
   py::list rows;
   for (const OpInfo& op : all_ops()) {

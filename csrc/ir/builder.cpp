@@ -133,6 +133,13 @@ NodeId Builder::iota(DType dtype, const Dim& count, const Dim& start, const Dim&
   return add(std::move(node));
 }
 
+NodeId Builder::random(NodeId seed, int64_t stream, std::vector<Dim> shape) {
+  const auto word = [&](int64_t i) { return reshape(slice(seed, 0, i, 1, 1), {}); };
+  const NodeId from = pointwise(OpKind::k_add, {word(1), full(DType::kI64, 0, stream)});
+  const NodeId line = iota(DType::kI64, element_count(shape), 0, 1);
+  return pointwise(OpKind::k_random, {word(0), from, reshape(line, std::move(shape))});
+}
+
 NodeId Builder::pointwise(OpKind op, const std::vector<NodeId>& inputs) {
   STITCH_CHECK(info(op).family == Family::kPointwise && op != OpKind::k_cast,
                info(op).name << " is not made by Builder::pointwise");

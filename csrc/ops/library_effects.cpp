@@ -32,7 +32,8 @@ bool contains_any(std::string_view text, const Parts& parts) {
 }  // namespace
 
 bool may_write_operands(std::string_view name) {
-  return !name.starts_with("aten.") || contains_any(name, kWritingParts);
+  const bool is_known = name.starts_with("aten.") || name.starts_with("torch_stitch.");
+  return !is_known || contains_any(name, kWritingParts);
 }
 
 bool writes_at_indices(std::string_view name) { return contains_any(name, kIndexedWrites); }

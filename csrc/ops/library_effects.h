@@ -9,7 +9,7 @@ namespace stitch {
 // prints, asserts, writes an operand, or is no aten op, so that we know nothing about it.
 bool has_effects(std::string_view library_name);
 
-// The call may write its operands: in-place and out variants, and what is no aten op.
+// The call may write its operands: in-place and out variants, and what is neither aten's nor ours.
 bool may_write_operands(std::string_view library_name);
 // Calls that write some elements of their first operand: where the second says, those of the last.
 bool writes_at_indices(std::string_view library_name);

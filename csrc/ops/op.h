@@ -30,7 +30,7 @@ enum class Family : uint8_t {
 };
 
 // How a row's result type follows from its operands (ops/op_rules).
-enum class TypeRule : uint8_t { kSame, kBool, kFirst, kInteger, kExplicit, kSecond };
+enum class TypeRule : uint8_t { kSame, kBool, kFirst, kInteger, kExplicit, kSecond, kFloat };
 
 enum class CostClass : uint8_t { kFree, kLight, kDivide, kSpecial, kHeavy };
 

@@ -57,6 +57,9 @@ DType result_dtype(const OpInfo& op, const std::vector<DType>& operands, DType d
       return DType::kBool;
     case TypeRule::kInteger:
       return DType::kI64;
+    case TypeRule::kFloat:
+      common_dtype(op, operands, 0);
+      return DType::kF32;
     case TypeRule::kSecond:
       if (operands.at(0) != DType::kBool)
         throw UserError(std::string(op.name) + " found a condition of " + info(operands[0]).name +

@@ -4,6 +4,7 @@ import ctypes
 import glob
 import importlib.util
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -243,13 +244,14 @@ STITCH_KERNEL(gelu, 1, 1)(const bf16* x, f32* y, boolean* z, i64 n) {
 """
 
 
-def test_host_kernels_compile_vectorise_and_run(tmp_path):
+def compile_host(kernels, folder):
+    """A library whose loops, one or more, have been vectorised."""
     compiler = shutil.which("g++")
     if compiler is None:
         pytest.skip("no g++")
-    source = tmp_path / "kernel.cpp"
-    source.write_text(TEXT + "namespace stitch {\n" + HOST_KERNEL + "}\n")
-    library = tmp_path / "kernel.so"
+    source = folder / "kernel.cpp"
+    source.write_text(TEXT + "namespace stitch {\n" + kernels + "}\n")
+    library = folder / "kernel.so"
     result = subprocess.run(
         [compiler, *HOST_FLAGS, "-fopt-info-vec-optimized", str(source), "-o", str(library)],
         check=True,
@@ -257,6 +259,33 @@ def test_host_kernels_compile_vectorise_and_run(tmp_path):
         text=True,
     )
     assert "loop vectorized" in result.stderr
+    return library
+
+
+DROPOUT = """
+STITCH_KERNEL(dropout, 128, 1)(const f32* x, f32* y, const i64* seed, i64 n) {
+  LOOP {
+    const bool kept = random_uniform(seed[0], seed[1], i) >= 0.5f;
+    y[i] = mul(mul(x[i], convert<f32>(kept)), 2.0f);
+  }
+}
+"""
+
+
+def test_random_numbers_vectorise_on_the_host(tmp_path):
+    compile_host(DROPOUT.replace("LOOP", "STITCH_SIMD for (i64 i = 0; i < n; ++i)"), tmp_path)
+
+
+@needs_nvrtc
+def test_four_unrolled_lanes_share_a_block_of_random_numbers():
+    lanes = "STITCH_UNROLL for (i64 i = tid() * 4; i < tid() * 4 + 4; ++i)"
+    ptx = compile_cuda(DROPOUT.replace("LOOP", lanes), "sm_90a")
+    blocks = re.findall(r"mov\.b64 %rd\d+, (%rd\d+);", ptx)
+    assert len(set(blocks)) == 1  # ptxas joins what follows from equal ones
+
+
+def test_host_kernels_compile_vectorise_and_run(tmp_path):
+    library = compile_host(HOST_KERNEL, tmp_path)
     bits = np.arange(65536, dtype=np.uint16)
     x = (bits.astype(np.uint32) << 16).view(np.float32)
     y, z = np.empty(65536, np.float32), np.empty(65536, np.uint8)

@@ -8,6 +8,7 @@ import warnings
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 import torch_stitch
 from torch_stitch import _core
@@ -147,3 +148,18 @@ def test_strict_makes_a_failure_an_error(monkeypatch):
     break_compiler(monkeypatch)
     with pytest.raises(Exception, match="no plan for aten.exp.default"):
         compile_with({"strict": True}, lambda x: x.exp())(torch.randn(4))
+
+
+def test_masks_of_library_calls_are_those_of_kernels(refuse):
+    def draw(options, x):
+        torch.manual_seed(3)
+        torch._dynamo.reset()
+        y = compile_with(options, lambda x: F.dropout(x, 0.5))(x)
+        (gradient,) = torch.autograd.grad(y.sum(), x)
+        return y, gradient
+
+    x = torch.rand(70, 33, requires_grad=True)
+    expected = draw({}, x)
+    with pytest.warns(UserWarning, match="torch_stitch.random.default"):
+        found = draw(refuse("random"), x)
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)

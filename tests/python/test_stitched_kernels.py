@@ -73,7 +73,9 @@ def test_small_sizes_have_blocks_that_meet(name):
 def test_values_that_pass_a_barrier_are_global():
     (plan,) = explain(CASES["absmax"], CASES["absmax"].large)
     schemes = plan["kernels"][0]["scheme"]
-    assert sorted(schemes.values()) == ["global", "regional", "store"], schemes
+    # Whether each block combines the parts for itself, or one block does, is for the model.
+    passed = {value.split()[0] for value, scheme in schemes.items() if scheme == "global"}
+    assert passed == {"amax"} and "store" in schemes.values(), schemes
     # The sums pass, not the input that both phases read.
     (plan,) = explain(CASES["softmax_columns"], CASES["softmax_columns"].small)
     schemes = plan["kernels"][0]["scheme"]

@@ -111,6 +111,8 @@ STITCH_DEVICE To convert(From stored) {
     return static_cast<u8>(static_cast<i64>(x));
   } else if constexpr (kIsFloat<X> && sizeof(To) < 4) {
     return static_cast<To>(static_cast<i32>(x));
+  } else if constexpr (kSame<X, bool>) {
+    return x ? To(1) : To(0);  // gcc does not vectorise the conversion of a comparison
   } else {
     return static_cast<To>(x);
   }

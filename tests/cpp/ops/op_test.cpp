@@ -65,6 +65,7 @@ TEST(LibraryEffects, OnlyWritingCallsMayWriteOperands) {
   EXPECT_TRUE(may_write_operands("mylib.custom.default"));
   EXPECT_FALSE(may_write_operands("aten.rand.default"));
   EXPECT_FALSE(may_write_operands("aten.mm.default"));
+  EXPECT_FALSE(may_write_operands("torch_stitch.random.default"));
 }
 
 }  // namespace
