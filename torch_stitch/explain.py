@@ -144,7 +144,7 @@ def render(plan):
     lines = [
         f"plan for {plan['target']}: {len(plan['kernels'])} kernels, "
         f"{len(plan['library_calls'])} library calls, {plan['graph_breaks']} graph breaks",
-        f"{'kernel':48}    grid x block    regs  spills  shared      MB      us",
+        f"{'kernel':48}    grid x block    regs  spills  shared      MB      us  policy",
     ]
     for row in plan["kernels"]:
         lines.append(
@@ -152,12 +152,12 @@ def render(plan):
             f"{row['registers'] if row['registers'] >= 0 else '-':>8}"
             f"{row['spill_bytes']:>8}{row['shared_bytes']:>8}"
             f"{(row['bytes_read'] + row['bytes_written']) / 1e6:>8.2f}{row['predicted_us']:>8.1f}"
+            f"  {row['policy']}"
         )
         lines += [f"    {op['op']} {op['location']}" for op in row["ops"]]
     for row in plan["library_calls"]:
-        name = f"{row['name']} {row['location']}"
-        lines.append(f"{name:88}{(row['bytes_read'] + row['bytes_written']) / 1e6:>8.2f}")
-    for cut in plan["cuts"]:
-        lines.append(f"cut {cut['edge']}: rule {cut['rule']}, {cut['words']} {cut['remedy']}")
+        moved = (row["bytes_read"] + row["bytes_written"]) / 1e6
+        lines.append(f"{row['name'] + ' ' + row['location']:88}{moved:>8.2f}")
+    lines += map("cut {edge}: rule {rule}, {words} {remedy}".format_map, plan["cuts"])
     totals = (f"{key.removeprefix('bytes_')} {plan[key] / 1e6:.2f}" for key in SUMS)
     return "\n".join([*lines, f"MB: {', '.join(totals)}"])

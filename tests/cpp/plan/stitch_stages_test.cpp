@@ -378,5 +378,33 @@ TEST(StitchStages, AnotherStageOfThePhaseMayNotReadAViewOfWhatIsReplaced) {
   EXPECT_FALSE(is_in_place(text, device_spec("h200")));
 }
 
+// The first draw waits for a stage that would rather be in the later kernel.
+TEST(StitchStages, RandomCallsKeepTheirOrder) {
+  const Graph graph = parse_graph(R"(
+    %x = input : f32[512,512]
+    %w = input : f32[512,512]
+    %a = sum(%x){axes=[0]}
+    %first = library(%a){name="aten.normal.Tensor_float"} : f32[512]
+    %second = library(%x){name="aten.rand_like.default"} : f32[512,512]
+    %y = library(%second, %w){name="aten.mm.default"} : f32[512,512]
+    %z = add(amax(%x), sum(%y){axes=[0]})
+    outputs (%first, %z)
+  )");
+  for (const char* target : {"cpu", "h200"}) {
+    for (const char* policy : {"search", "astitch", "auto"}) {
+      const DeviceSpec& device = device_spec(target);
+      const StitchPlan plan = plan_stitches(graph, judge_for(graph, device), device, policy);
+      std::vector<std::string> drawn;
+      for (const PlanStep& step : plan.steps) {
+        if (step.kind != PlanStep::Kind::kLibrary) continue;
+        if (graph[step.call].name != "aten.mm.default") drawn.push_back(graph[step.call].name);
+      }
+      EXPECT_EQ(drawn,
+                (std::vector<std::string>{"aten.normal.Tensor_float", "aten.rand_like.default"}))
+          << target << " " << policy;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace stitch

@@ -1,0 +1,84 @@
+// Each policy alone, and what auto makes of them.
+#include "plan/policies.h"
+
+#include <tuple>
+
+#include "plan/plan_graph.h"
+#include "plan/split_reductions.h"
+#include "rewrite/rewrite_graph.h"
+#include "support/golden_graphs.h"
+
+namespace stitch {
+namespace {
+
+PlanCandidate plan_for(const Graph& graph, const std::string& target, const std::string& policy) {
+  const DeviceSpec& device = device_spec(target);
+  return plan_by_policy(policy, {graph, find_demands(graph), judge_for(graph, device), device});
+}
+
+constexpr const char* kWholeTensor = R"(
+  %x = input : f32[4096,1024]
+  %y = div(%x, amax(abs(%x)))
+  outputs (%y)
+)";
+
+// Figs 7 and 9 of AStitch.  There Pw.1 and R.2 pass grid barriers, as their groups' mappings
+// differ; here the rows of a block are one mapping for both groups.
+TEST(Policies, AStitchsExampleIsOneKernelWithoutAnyOtherLaunch) {
+  const Graph graph = parse_graph(R"(
+    %p1 = input : f32[1024,512]
+    %p2 = input : f32[1024]
+    %p3 = input : f32[1024,512]
+    %a1 = add(reshape(%p2){shape=[1024,1]}, %p1)
+    %r1 = sum(%a1){axes=[1]}
+    %pw1 = pow(div(%r1, %p2), 3)
+    %d2 = div(%p3, reshape(%pw1){shape=[1024,1]})
+    %r2 = sum(%d2){axes=[1], keepdim}
+    %m1 = mul(%r2, reshape(%pw1){shape=[1024,1]})
+    outputs (%m1)
+  )");
+  const PlanCandidate plan = plan_for(graph, "h200", "astitch");
+  ASSERT_EQ(plan.stitched.kernels.size(), 1u);
+  EXPECT_EQ(plan.stitched.steps.size(), 1u);
+}
+
+TEST(Policies, OnlyAStitchMeetsAcrossBlocks) {
+  for (const auto& [policy, kernels, phases] :
+       {std::tuple("astitch", 1, 2), std::tuple("fusionstitching2020", 2, 1)}) {
+    const Graph graph =
+        rewrite_graph(split_reductions(parse_graph(kWholeTensor), device_spec("h200"), 4));
+    const PlanCandidate plan = plan_for(graph, "h200", policy);
+    EXPECT_GE(static_cast<int>(plan.stitched.kernels.size()), kernels) << policy;
+    size_t most = 0;
+    for (const PlannedKernel& kernel : plan.stitched.kernels) {
+      most = std::max(most, kernel.phases.size());
+    }
+    EXPECT_GE(static_cast<int>(most), phases) << policy;
+    if (phases == 1) EXPECT_EQ(most, 1u) << policy;
+    if (kernels == 1) EXPECT_EQ(plan.stitched.kernels.size(), 1u) << policy;
+  }
+}
+
+TEST(Policies, AutoIsPredictedToTakeNoLongerThanAnyOther) {
+  for (const GoldenGraph& golden : golden_graphs()) {
+    const Graph graph = parse_graph(golden.text);
+    for (const char* target : {"h200", "a100"}) {
+      const double us = plan_for(graph, target, "auto").stitched.us;
+      for (const char* policy : {"search", "astitch", "fusionstitching2020", "none"}) {
+        EXPECT_LE(us, plan_for(graph, target, policy).stitched.us)
+            << golden.name << " " << target << " " << policy;
+      }
+    }
+  }
+}
+
+TEST(Policies, TheHostTakesTheSearch) {
+  EXPECT_EQ(plan_for(parse_graph(kWholeTensor), "cpu", "auto").policy, "search");
+}
+
+TEST(Policies, AnUnknownNameIsAnError) {
+  EXPECT_THROW(plan_for(parse_graph(kWholeTensor), "h200", "astich"), UserError);
+}
+
+}  // namespace
+}  // namespace stitch
