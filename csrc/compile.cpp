@@ -38,7 +38,9 @@ Graph rewrite(const CompileRequest& request, const DeviceSpec& device, int worke
               std::vector<Cut>& cuts) {
   const Graph first = rewrite_graph(request.graph, {"expand_deviations"});
   const AttentionChoice attention = choose_attention(first, request.settings, device);
-  const Graph called = call_attention(first, attention.chosen);
+  // A simulated GPU's library calls run on the host.
+  const bool on_gpu = device.is_cuda && !is_simulated(request.settings);
+  const Graph called = call_attention(first, attention.chosen, on_gpu);
   Graph graph = rewrite_graph(split_reductions(called, device, workers));
   cuts = find_cuts(attention.refused, first, graph);
   return graph;

@@ -189,6 +189,8 @@ CallRow make_row(const ProgramCall& call) {
       argument.index = operand++;
     } else if (parameter.name() == made->number) {
       argument.constant = call.number;
+    } else if (!parameter.default_value() && parameter.type()->kind() == c10::TypeKind::BoolType) {
+      argument.constant = false;
     }
     result.arguments.push_back(std::move(argument));
   }

@@ -4,6 +4,18 @@
 
 namespace stitch {
 
+namespace {
+
+bool host_multiplies_bf16() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512bf16") && !__builtin_cpu_supports("amx-tile");
+#else
+  return false;
+#endif
+}
+
+}  // namespace
+
 // Sources: [D] vendor datasheet or CUDA occupancy tables; [M] measured on the named machine, 2026;
 // [P] published by others; [S] scaled from the H200's measured / datasheet ratio.
 //
@@ -16,7 +28,7 @@ namespace stitch {
 const std::vector<DeviceSpec>& all_devices() {
   static const std::vector<DeviceSpec> devices = {
       // name, arch, cuda, SMs, dram, l2, l2 bytes, smem/block, smem/SM, regs, threads, launch,
-      // barrier, special, flops, vector
+      // barrier, special, flops, vector, bf16
       {"a100", "sm_80", true, 108, 1.40e6, 4.0e6, 40 << 20, 166912, 167936, 65536, 2048, 2.5, 1.1,
        2.4e6, 19.5e6, 16},
       {"h100", "sm_90a", true, 132, 3.01e6, 5.5e6, 50 << 20, 232448, 233472, 65536, 2048, 2.5, 1.1,
@@ -25,7 +37,8 @@ const std::vector<DeviceSpec>& all_devices() {
        4.2e6, 66e6, 16},
       {"b200", "sm_100a", true, 148, 7.20e6, 9.0e6, 126 << 20, 232448, 233472, 65536, 2048, 2.5,
        1.8, 4.7e6, 74e6, 16},
-      {"cpu", "", false, 2, 2.0e4, 1.0e5, 2 << 20, 0, 0, 0, 1, 1.0, 0, 2.4e3, 1.0e5, 64},
+      {"cpu", "", false, 2, 2.0e4, 1.0e5, 2 << 20, 0, 0, 0, 1, 1.0, 0, 2.4e3, 1.0e5, 64,
+       host_multiplies_bf16()},
   };
   return devices;
 }

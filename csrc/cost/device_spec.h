@@ -23,6 +23,7 @@ struct DeviceSpec {
   double special_per_us;  // exp, log, tanh ...: results per us, whole device
   double flops_per_us;    // fp32 operations per us, whole device
   int vector_bytes;       // widest access of one thread
+  bool multiplies_bf16 = false;  // a host with vector products of bf16, and no tiles
 };
 
 // UserError naming the known devices for another name.

@@ -1,7 +1,8 @@
 // Library calls that rewrites make: the host has no row for them in its call table.
 //
 // A node of one has `integer` = kMadeCall.  Its operands are the operator's first tensor
-// parameters, its `number` is the parameter named here, all other parameters have their defaults.
+// parameters, its `number` is the parameter named here, all other parameters have their defaults;
+// switches without one are off.  What is read is the first result.
 #pragma once
 
 #include <array>
@@ -18,6 +19,13 @@ struct MadeCall {
 };
 
 inline constexpr std::string_view kAttentionCall = "aten.scaled_dot_product_attention.default";
-inline constexpr std::array kMadeCalls = {MadeCall{kAttentionCall, "scale"}};
+// What the first one runs on a GPU, without a mask and with one.
+inline constexpr std::string_view kFlashAttention =
+    "aten._scaled_dot_product_flash_attention.default";
+inline constexpr std::string_view kEfficientAttention =
+    "aten._scaled_dot_product_efficient_attention.default";
+inline constexpr std::array kMadeCalls = {MadeCall{kAttentionCall, "scale"},
+                                          MadeCall{kFlashAttention, "scale"},
+                                          MadeCall{kEfficientAttention, "scale"}};
 
 }  // namespace stitch

@@ -10,10 +10,11 @@ Verdict judge(const Graph& graph, const Attention& attention, const Settings& se
   if (!attention.verdict || settings.attention == "library") return attention.verdict;
   const TensorType& scores = graph[attention.scores].type;
   AttentionWork work;
-  work.is_16_bit = info(scores.dtype).bytes == 2;
+  work.dtype = scores.dtype;
+  work.rows = graph.symbols.hint(scores.shape[scores.rank() - 2]);
   work.score_bytes = static_cast<double>(graph.symbols.hint(element_count(scores.shape))) *
                      info(scores.dtype).bytes;
-  if (work.is_16_bit && settings.emulate_eager_casts)
+  if (info(scores.dtype).bytes == 2 && settings.emulate_eager_casts)
     return Verdict::no(kRuleEagerRounding, "the library does not round scores to 16 bits",
                        "emulate_eager_casts=False");
   return judge_attention(work, device);

@@ -17,6 +17,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct Calling {
   const Graph& graph;
+  const bool on_gpu;
   const std::vector<ValueRange> ranges;
   std::vector<NodeId> known;  // by old node: the new one, as far as another node has read it
   std::unordered_map<NodeId, const Attention*> attention;  // by result
@@ -115,12 +116,50 @@ std::vector<Dim> result_strides(const std::vector<Dim>& shape) {
   return {heads * rows * width, width, heads * width, 1};
 }
 
+// Torch's conditions on what its kernels read: 16 bytes at a time of each head, the mask's rows in
+// whole tiles (sdp_utils.cpp and preprocess_mask of attention.cpp, torch 2.11 to 2.13).
+constexpr int kReadBytes = 16, kMaskTile = 16;
+constexpr int64_t kWidestFlash = 256;
+
+bool fill_reads(const TensorType& operand) {
+  const bool is_known = std::all_of(operand.shape.begin(), operand.shape.end(), [](const Dim& dim) {
+    return dim.is_constant() && dim.value() > 0;
+  });
+  return is_known && operand.shape.back().value() * info(operand.dtype).bytes % kReadBytes == 0;
+}
+
+bool fill_tiles(const TensorType& mask) {
+  return mask.shape.back().value() % kMaskTile == 0 && mask.strides.back().is(1) &&
+         std::all_of(mask.strides.begin(), mask.strides.end() - 1, [](const Dim& stride) {
+           return stride.is_constant() && stride.value() % kMaskTile == 0;
+         });
+}
+
+// `operands`: query, key and value; `mask` is invalid or has all dimensions of the scores.
+std::string_view name_kernel(const Builder& b, const std::vector<NodeId>& operands, NodeId mask) {
+  for (const NodeId operand : operands) {
+    const TensorType& type = b[operand].type;
+    if (!fill_reads(type) || type.shape.back() != b[operands[0]].type.shape.back())
+      return kAttentionCall;
+  }
+  if (mask.valid()) return fill_tiles(b[mask].type) ? kEfficientAttention : kAttentionCall;
+  const TensorType& query = b[operands[0]].type;
+  const bool is_flash = info(query.dtype).bytes == 2 && query.shape.back().value() <= kWidestFlash;
+  return is_flash ? kFlashAttention : kEfficientAttention;
+}
+
+// [batch.., rows, columns]
+NodeId expand_mask(Builder& b, NodeId mask, NodeId query, NodeId key) {
+  std::vector<Dim> shape = b[query].type.shape;
+  shape.back() = b[key].type.shape[2];
+  return expand_to(b, mask, shape);
+}
+
 NodeId call(Builder& b, const Calling& calling, const Attention& attention,
             const RewriteSite& site) {
   const auto known = [&](NodeId id) { return calling.known[id.index()]; };
   Node node;
   node.op = OpKind::k_library;
-  node.name = kAttentionCall;
   node.integer = kMadeCall;
   node.number = attention.scale;
   std::vector<NodeId> operands = {
@@ -129,6 +168,12 @@ NodeId call(Builder& b, const Calling& calling, const Attention& attention,
       make_operand(b, known(attention.value), attention, false)};
   NodeId mask = make_mask(b, calling, attention);
   if (mask.valid() && may_hide_rows(calling, attention)) mask = mark_hidden_rows(b, mask);
+  node.name = kAttentionCall;
+  if (calling.on_gpu) {
+    const NodeId whole = mask.valid() ? expand_mask(b, mask, operands[0], operands[1]) : mask;
+    node.name = name_kernel(b, operands, whole);
+    if (node.name != kAttentionCall) mask = whole;
+  }
   if (mask.valid()) operands.push_back(mask);
   node.type = b[operands[0]].type;
   node.type.strides = result_strides(node.type.shape);
@@ -140,9 +185,9 @@ NodeId call(Builder& b, const Calling& calling, const Attention& attention,
 
 }  // namespace
 
-Graph call_attention(const Graph& graph, const std::vector<Attention>& chosen) {
+Graph call_attention(const Graph& graph, const std::vector<Attention>& chosen, bool on_gpu) {
   if (chosen.empty()) return graph;
-  Calling calling{graph, find_ranges(graph), std::vector<NodeId>(graph.nodes.size()), {}};
+  Calling calling{graph, on_gpu, find_ranges(graph), std::vector<NodeId>(graph.nodes.size()), {}};
   for (const Attention& attention : chosen) calling.attention[attention.result] = &attention;
   return rebuild_graph(graph, [&](Builder& b, const RewriteSite& site) -> NodeId {
     remember(calling, site);

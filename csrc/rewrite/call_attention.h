@@ -3,6 +3,10 @@
 // It yields what the two products do, but for scores that are infinite or NaN where a mask hides
 // them.  A row that is hidden altogether is NaN, as from a softmax: the library's call would make
 // it 0, so its mask is made NaN there.
+//
+// On a GPU the call names the kernel that torch's selection takes, as tracing does with a call that
+// a user wrote: a plan then says what runs.  Where sizes do not show that the kernel takes them,
+// and on CPUs, torch selects when it is called.
 #pragma once
 
 #include <vector>
@@ -12,6 +16,6 @@
 namespace stitch {
 
 // `chosen`: of find_attention(graph), none refused.
-Graph call_attention(const Graph& graph, const std::vector<Attention>& chosen);
+Graph call_attention(const Graph& graph, const std::vector<Attention>& chosen, bool on_gpu);
 
 }  // namespace stitch

@@ -110,7 +110,7 @@ def test_the_option_decides(form):
     assert calls_of(form, inputs, attention="library") == [CALL]
     assert calls_of(form, inputs, attention="stitch") == ["aten.bmm.default"] * 2
     assert calls_of(form, inputs) == ["aten.bmm.default"] * 2  # fp32 scores in the cache
-    narrow = make_inputs(torch.bfloat16)
+    narrow = make_inputs(torch.float16)
     assert calls_of(form, narrow) == [CALL]
     assert calls_of(form, narrow, target="h200") == [CALL]
     assert calls_of(form, narrow, policy="none") == ["aten.bmm.default"] * 2

@@ -8,24 +8,33 @@
 namespace stitch {
 namespace {
 
-// `heads` heads of 512 rows and columns.
-Graph make_attention(const std::string& dtype, int heads) {
-  const std::string n = std::to_string(heads);
+// `heads` heads of `rows` rows and 512 columns.
+Graph make_attention(const std::string& dtype, int heads, int rows = 512) {
+  const std::string n = std::to_string(heads), r = std::to_string(rows);
   const std::string wide = dtype == "f32" ? "%s" : "cast(%s) : f32";
-  const std::string scores = dtype + "[" + n + ",512,512]", operand = dtype + "[" + n + ",512,64]";
-  return parse_graph("%q = input : " + operand + "\n%k = input : " + dtype + "[" + n +
-                     ",64,512]\n%v = input : " + operand +
+  const std::string scores = dtype + "[" + n + "," + r + ",512]";
+  const std::string result = dtype + "[" + n + "," + r + ",64]";
+  return parse_graph("%q = input : " + result + "\n%k = input : " + dtype + "[" + n +
+                     ",64,512]\n%v = input : " + dtype + "[" + n + ",512,64]" +
                      "\n%s = library(%q, %k){name=\"aten.bmm.default\", integer=0} : " + scores +
                      "\n%x = mul(" + wide + ", 0.125)\n%e = exp(sub(%x, reshape(amax(%x)" +
-                     "{axes=[2]}){shape=[" + n + ",512,1]}))\n%p = div(%e, reshape(sum(%e)" +
-                     "{axes=[2]}){shape=[" + n + ",512,1]})\n%r = cast(%p) : " + dtype +
-                     "\n%y = library(%r, %v){name=\"aten.bmm.default\", integer=1} : " + operand +
+                     "{axes=[2]}){shape=[" + n + "," + r + ",1]}))\n%p = div(%e, reshape(sum(%e)" +
+                     "{axes=[2]}){shape=[" + n + "," + r + ",1]})\n%r = cast(%p) : " + dtype +
+                     "\n%y = library(%r, %v){name=\"aten.bmm.default\", integer=1} : " + result +
                      "\noutputs (%y)");
 }
 
+DeviceSpec host(bool multiplies_bf16) {
+  DeviceSpec spec = device_spec("cpu");
+  spec.multiplies_bf16 = multiplies_bf16;
+  return spec;
+}
+
+const DeviceSpec kHost = host(false);
+
 // 0: it becomes a call; -1: it is not looked at; else the rule that keeps it written out.
-int rule_for(const Graph& graph, const Settings& settings, const std::string& target) {
-  const AttentionChoice choice = choose_attention(graph, settings, device_spec(target));
+int rule_for(const Graph& graph, const Settings& settings, const DeviceSpec& device) {
+  const AttentionChoice choice = choose_attention(graph, settings, device);
   EXPECT_LE(choice.chosen.size() + choice.refused.size(), 1u);
   if (!choice.chosen.empty()) return 0;
   return choice.refused.empty() ? -1 : choice.refused[0].verdict.rule;
@@ -34,35 +43,46 @@ int rule_for(const Graph& graph, const Settings& settings, const std::string& ta
 TEST(ChooseAttention, TheCostModelDecides) {
   const Graph small = make_attention("f32", 1), large = make_attention("f32", 96);
   const Settings settings;
-  EXPECT_EQ(rule_for(small, settings, "cpu"), kRuleScoresInCache);
-  EXPECT_EQ(rule_for(large, settings, "cpu"), 0);
-  EXPECT_EQ(rule_for(small, settings, "h200"), kRuleScoresInCache);
-  EXPECT_EQ(rule_for(large, settings, "h200"), 0);
-  EXPECT_EQ(rule_for(make_attention("bf16", 1), settings, "cpu"), 0);
-  EXPECT_EQ(rule_for(make_attention("f16", 1), settings, "h200"), 0);
+  EXPECT_EQ(rule_for(small, settings, kHost), kRuleScoresInCache);
+  EXPECT_EQ(rule_for(large, settings, kHost), 0);
+  EXPECT_EQ(rule_for(small, settings, device_spec("h200")), kRuleScoresInCache);
+  EXPECT_EQ(rule_for(large, settings, device_spec("h200")), 0);
+  EXPECT_EQ(rule_for(make_attention("bf16", 1), settings, kHost), 0);
+  EXPECT_EQ(rule_for(make_attention("f16", 1), settings, device_spec("h200")), 0);
+}
+
+TEST(ChooseAttention, HostsThatMultiplyBf16NeedNoLibrary) {
+  EXPECT_EQ(rule_for(make_attention("bf16", 96), {}, host(true)), kRuleProductsInBf16);
+  EXPECT_EQ(rule_for(make_attention("f16", 96), {}, host(true)), 0);
+}
+
+TEST(ChooseAttention, AQueryAloneIsAVectorOnAHost) {
+  EXPECT_EQ(rule_for(make_attention("f16", 96, 1), {}, kHost), kRuleOneQuery);
+  EXPECT_EQ(rule_for(make_attention("f16", 96, 2), {}, kHost), 0);
+  EXPECT_EQ(rule_for(make_attention("f16", 96, 1), {}, device_spec("h200")), 0);
 }
 
 TEST(ChooseAttention, TheSettingsOverrideIt) {
   Settings settings;
   settings.attention = "library";
-  EXPECT_EQ(rule_for(make_attention("f32", 1), settings, "cpu"), 0);
+  EXPECT_EQ(rule_for(make_attention("f32", 1), settings, kHost), 0);
   settings.attention = "stitch";
-  EXPECT_EQ(rule_for(make_attention("bf16", 96), settings, "cpu"), -1);
+  EXPECT_EQ(rule_for(make_attention("bf16", 96), settings, kHost), -1);
 }
 
 TEST(ChooseAttention, OtherPoliciesKeepItWrittenOut) {
   Settings settings;
   settings.policy = "none";
-  EXPECT_EQ(rule_for(make_attention("bf16", 1), settings, "cpu"), -1);
+  EXPECT_EQ(rule_for(make_attention("bf16", 1), settings, kHost), -1);
   settings.attention = "library";
-  EXPECT_EQ(rule_for(make_attention("bf16", 1), settings, "cpu"), 0);
+  EXPECT_EQ(rule_for(make_attention("bf16", 1), settings, kHost), 0);
 }
 
 TEST(ChooseAttention, EagerRoundingIsKeptOnRequest) {
   Settings settings;
   settings.emulate_eager_casts = true;
-  EXPECT_EQ(rule_for(make_attention("bf16", 1), settings, "cpu"), kRuleEagerRounding);
-  EXPECT_EQ(rule_for(make_attention("f32", 96), settings, "cpu"), 0);
+  EXPECT_EQ(rule_for(make_attention("bf16", 1), settings, kHost), kRuleEagerRounding);
+  EXPECT_EQ(rule_for(make_attention("f32", 96), settings, kHost), 0);
 }
 
 TEST(ChooseAttention, RefusedOnesAreCutsBetweenTheirProducts) {

@@ -1,5 +1,6 @@
 #include "rewrite/call_attention.h"
 
+#include "ops/made_calls.h"
 #include "rewrite/attention_graph.h"
 #include "rewrite/expect_rewrite.h"
 #include "rewrite/merge_views.h"
@@ -8,10 +9,37 @@
 namespace stitch {
 namespace {
 
-Graph call_all(const Graph& graph) {
+Graph call_on(const Graph& graph, bool on_gpu) {
   std::vector<Attention> chosen = find_attention(graph);
   for (const Attention& attention : chosen) EXPECT_TRUE(attention.verdict);
-  return remove_dead(merge_views(remove_dead(call_attention(graph, chosen))));
+  return remove_dead(merge_views(remove_dead(call_attention(graph, chosen, on_gpu))));
+}
+
+Graph call_all(const Graph& graph) { return call_on(graph, false); }
+
+// What is called on a GPU for queries of [2,3,8,width], keys of [2,3,columns,width].
+std::string name_on_gpu(const std::string& dtype, int columns, int width, bool is_masked) {
+  const std::string c = std::to_string(columns), w = std::to_string(width);
+  const std::string inputs = is_masked ? "%m = input : " + dtype + "[2,1,1," + c + "]\n" : "";
+  const std::string q = dtype + "[2,3,8," + w + "]", k = dtype + "[2,3," + c + "," + w + "]";
+  const std::string scores = is_masked ? "add(%s, %m)" : "%s";
+  const Graph graph = call_on(
+      parse_graph(
+          inputs + "%q = input : " + q + "\n%k = input : " + k + "\n%v = input : " + k +
+          "\n%kt = permute(%k){order=[0,1,3,2]}\n%q3 = reshape(%q){shape=[6,8," + w +
+          "]}\n%k3 = reshape(%kt){shape=[6," + w + "," + c + "]}\n%v3 = reshape(%v)" +
+          "{shape=[6," + c + "," + w + "]}\n%s3 = library(%q3, %k3){name=\"aten.bmm.default\"," +
+          " integer=0} : " + dtype + "[6,8," + c + "]\n%s = reshape(%s3){shape=[2,3,8," + c +
+          "]}\n%x = cast(" + scores + ") : f32\n%e = exp(sub(%x, reshape(amax(%x){axes=[3]})" +
+          "{shape=[2,3,8,1]}))\n%p = div(%e, reshape(sum(%e){axes=[3]}){shape=[2,3,8,1]})\n" +
+          "%p3 = cast(reshape(%p){shape=[6,8," + c + "]}) : " + dtype +
+          "\n%y = library(%p3, %v3){name=\"aten.bmm.default\", integer=1} : " + dtype + "[6,8," +
+          w + "]\noutputs (%y)"),
+      true);
+  for (const Node& node : graph.nodes) {
+    if (node.op == OpKind::k_library) return node.name;
+  }
+  return "";
 }
 
 const std::string kInputs = R"(
@@ -98,9 +126,18 @@ TEST(CallAttention, AKeyOfContiguousColumnsIsCopied) {
   }
 }
 
+TEST(CallAttention, OnAGpuTheKernelIsNamedWhereSizesAllowIt) {
+  EXPECT_EQ(name_on_gpu("bf16", 32, 64, false), kFlashAttention);
+  EXPECT_EQ(name_on_gpu("bf16", 32, 512, false), kEfficientAttention);
+  EXPECT_EQ(name_on_gpu("f32", 32, 64, false), kEfficientAttention);
+  EXPECT_EQ(name_on_gpu("bf16", 32, 64, true), kEfficientAttention);
+  EXPECT_EQ(name_on_gpu("bf16", 24, 64, true), kAttentionCall);  // half a tile of the mask
+  EXPECT_EQ(name_on_gpu("bf16", 32, 4, false), kAttentionCall);  // half a read
+}
+
 TEST(CallAttention, NothingChosenChangesNothing) {
   const Graph graph = parse_graph(attention_text("%x = div(%s, 2)"));
-  EXPECT_EQ(to_string(call_attention(graph, {})), to_string(graph));
+  EXPECT_EQ(to_string(call_attention(graph, {}, true)), to_string(graph));
 }
 
 TEST(CallAttention, TheTextOfACallReadsBack) {
