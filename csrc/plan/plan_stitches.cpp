@@ -1,5 +1,6 @@
 #include "plan/plan_stitches.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <sstream>
@@ -29,12 +30,39 @@ std::vector<Cut> keep_kernel_cuts(const StitchPlan& plan, const std::vector<Cut>
   return kept;
 }
 
+// Time before torch's dispatcher has a kernel running, in launches of ours [A].
+constexpr double kLaunchesOfACall = 2;
+
+// A new value that the stage cannot store over the old one is copied there: a library call, and the
+// value read and written once more.
+StageJudge add_copies(const Graph& graph, const StageJudge& judge, const DeviceSpec& device) {
+  return [&graph, &judge, &device,
+          replaceable = find_replaceable(graph)](const PlannedStage& stage) {
+    StageScore score = judge(stage);
+    if (!score.verdict) return score;
+    const std::vector<int> replaced = find_replaced(graph, replaceable, stage);
+    for (NodeId store : stage.stores) {
+      const auto at = replaceable.find(store);
+      if (at == replaceable.end() || std::count(replaced.begin(), replaced.end(), at->second))
+        continue;
+      const TensorType& type = graph[store].type;
+      const double bytes = static_cast<double>(graph.symbols.hint(element_count(type.shape))) *
+                           info(type.dtype).bytes;
+      const double us = kLaunchesOfACall * device.launch_us + 2 * bytes / device.dram_bytes_per_us;
+      score.us += us;
+      score.estimate.us += us;
+    }
+    return score;
+  };
+}
+
 }  // namespace
 
 StitchPlan plan_stitches(const Graph& graph, const StageJudge& judge, const DeviceSpec& device,
                          const std::string& policy) {
   const Demands demands = find_demands(graph);
-  PlanCandidate chosen = plan_by_policy(policy, {graph, demands, judge, device});
+  const StageJudge judge_all = add_copies(graph, judge, device);
+  PlanCandidate chosen = plan_by_policy(policy, {graph, demands, judge_all, device});
   StitchPlan plan;
   plan.policy = chosen.policy;
   plan.stages = std::move(chosen.joined.stages);

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "ops/library_effects.h"
+#include "plan/store_in_place.h"
 
 namespace stitch {
 namespace {
@@ -15,9 +16,10 @@ constexpr int kMostStatements = 1200;
 
 // A step before stitching: a stage or a library call.
 struct Unit {
+  PlanStep step;
   bool is_call = false;
-  std::vector<int> reads, read_by;  // units
-  int after = -1;                   // of a call with effects: the one before it
+  std::vector<int> reads, read_by;  // units that it waits for, and that wait for it
+  int after = -1, then = -1;        // of a call with effects: those before and after it
   int level = 0;                    // library calls on the longest path to it
   int latest = 0;                   // the last level that its readers allow
   int kernel = -1, phase = 0;       // of a stage
@@ -42,17 +44,19 @@ struct Stitcher {
   std::map<int, std::vector<int>> drafts_of_level = {};
   StitchedKernels out = {};
 
-  const PlannedStage& stage(int unit) const { return joined.stages[joined.steps[unit].kernel]; }
+  const PlannedStage& stage(int unit) const { return joined.stages[units[unit].step.kernel]; }
 
-  // Steps come in an order that can run, so producers are units before their readers.
-  void link(const Demands& demands) {
+  // By step: the steps whose results it reads; what an alias shows is its base's.
+  void find_reads(const Demands& demands) {
     std::map<NodeId, NodeId> base;
     for (const PlannedAlias& alias : demands.aliases) base[alias.node] = alias.base;
     std::map<NodeId, int> maker;
+    std::map<NodeId, std::vector<int>> readers;  // of inputs
     units.resize(joined.steps.size());
     int last_effect = -1;
     for (size_t u = 0; u < units.size(); ++u) {
       const PlanStep& step = joined.steps[u];
+      units[u].step = step;
       units[u].is_call = step.kind == PlanStep::Kind::kLibrary;
       std::set<int> reads;
       const std::vector<NodeId>& values =
@@ -61,19 +65,78 @@ struct Stitcher {
         if (auto alias = base.find(value); alias != base.end()) value = alias->second;
         if (graph[value].op == OpKind::k_get) value = graph[value].inputs[0];
         if (auto at = maker.find(value); at != maker.end()) reads.insert(at->second);
+        if (graph[value].op == OpKind::k_input) readers[value].push_back(static_cast<int>(u));
       }
-      units[u].reads.assign(reads.begin(), reads.end());
-      for (int read : reads) units[read].read_by.push_back(static_cast<int>(u));
+      for (int read : reads) wait(static_cast<int>(u), read);
       if (units[u].is_call) {
         maker[step.call] = static_cast<int>(u);
         if (has_effects(graph[step.call].name)) {
           units[u].after = last_effect;
+          if (last_effect >= 0) units[last_effect].then = static_cast<int>(u);
           last_effect = static_cast<int>(u);
         }
       } else {
         for (NodeId store : joined.stages[step.kernel].stores) maker[store] = static_cast<int>(u);
       }
     }
+    for (const auto& [value, m] : find_replaceable(graph)) {
+      const auto storing = maker.find(value);
+      if (storing == maker.end()) continue;
+      for (int reader : readers[graph.mutations[m].input]) store_after(storing->second, reader);
+    }
+  }
+
+  void wait(int unit, int other) {
+    units[unit].reads.push_back(other);
+    units[other].read_by.push_back(unit);
+  }
+
+  // What replaces an input in place waits for a reader of its old value, unless that needs the new.
+  void store_after(int storing, int reader) {
+    std::vector<bool> seen(units.size(), false);
+    std::vector<int> stack = {storing};
+    while (!stack.empty()) {
+      const int at = stack.back();
+      stack.pop_back();
+      if (at == reader) return;
+      if (seen[at]) continue;
+      seen[at] = true;
+      stack.insert(stack.end(), units[at].read_by.begin(), units[at].read_by.end());
+      if (units[at].then >= 0) stack.push_back(units[at].then);
+    }
+    wait(storing, reader);
+  }
+
+  // Units in an order in which each comes after all that it waits for, else the given one.
+  void sort_units() {
+    std::vector<int> waits(units.size());
+    std::vector<std::vector<int>> followers(units.size());
+    std::set<int> ready;
+    for (size_t u = 0; u < units.size(); ++u) {
+      for (int read : units[u].reads) followers[read].push_back(static_cast<int>(u));
+      if (units[u].after >= 0) followers[units[u].after].push_back(static_cast<int>(u));
+      waits[u] = static_cast<int>(units[u].reads.size()) + (units[u].after >= 0);
+      if (waits[u] == 0) ready.insert(static_cast<int>(u));
+    }
+    std::vector<int> place(units.size(), -1);
+    std::vector<Unit> sorted;
+    while (!ready.empty()) {
+      const int unit = *ready.begin();
+      ready.erase(ready.begin());
+      place[unit] = static_cast<int>(sorted.size());
+      sorted.push_back(std::move(units[unit]));
+      for (int follower : followers[unit]) {
+        if (--waits[follower] == 0) ready.insert(follower);
+      }
+    }
+    STITCH_CHECK(sorted.size() == units.size(), "stages and calls wait for each other");
+    for (Unit& unit : sorted) {
+      for (int& read : unit.reads) read = place[read];
+      for (int& reader : unit.read_by) reader = place[reader];
+      if (unit.after >= 0) unit.after = place[unit.after];
+      if (unit.then >= 0) unit.then = place[unit.then];
+    }
+    units = std::move(sorted);
   }
 
   int earliest(const Unit& unit) const {
@@ -165,7 +228,7 @@ struct Stitcher {
     draft.pointers.insert(added.stores.begin(), added.stores.end());
     draft.statements += statements;
     draft.kernel.phases.resize(std::max<size_t>(draft.kernel.phases.size(), phase + 1));
-    draft.kernel.phases[phase].push_back(joined.steps[unit].kernel);
+    draft.kernel.phases[phase].push_back(units[unit].step.kernel);
     units[unit].kernel = at;
     units[unit].phase = phase;
   }
@@ -238,7 +301,7 @@ struct Stitcher {
       ready.erase(ready.begin());
       ++done;
       if (key < 0) {
-        out.steps.push_back(joined.steps[members[key].front()]);
+        out.steps.push_back(units[members[key].front()].step);
       } else {
         const int kernel = static_cast<int>(out.kernels.size());
         out.steps.push_back({PlanStep::Kind::kKernel, kernel, NodeId()});
@@ -260,7 +323,8 @@ StitchedKernels stitch_stages(const Graph& graph, const JoinedStages& joined,
                               const Demands& demands, const StageJudge& judge,
                               const DeviceSpec& device, const StitchRule& rule) {
   Stitcher stitcher{graph, joined, judge, device, rule};
-  stitcher.link(demands);
+  stitcher.find_reads(demands);
+  stitcher.sort_units();
   stitcher.find_levels();
   for (size_t u = 0; u < stitcher.units.size(); ++u) {
     if (!stitcher.units[u].is_call) stitcher.place(static_cast<int>(u));

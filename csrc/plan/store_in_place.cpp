@@ -2,26 +2,26 @@
 
 #include <algorithm>
 #include <compare>
+#include <set>
 
 #include "analysis/accesses.h"
 
 namespace stitch {
 namespace {
 
-bool reads_only_stored_element(const Graph& graph, const PlannedStage& stage,
+std::set<NodeId> reductions_of(const Spaces& spaces, NodeId root) {
+  const auto at = spaces.depends.find(root);
+  return at == spaces.depends.end() ? std::set<NodeId>() : at->second;
+}
+
+bool reads_only_stored_element(const Graph& graph, const Spaces& spaces, const Accesses& accesses,
                                const Mutation& mutation) {
-  std::vector<bool> is_load(graph.size(), false);
-  for (NodeId load : stage.loads) is_load[load.index()] = true;
-  SpacesOrNot found = find_spaces(graph, stage.roots, is_load);
-  if (!found.verdict) return false;
-  Accesses accesses =
-      find_accesses(graph, found.spaces, is_load, {stage.stores.begin(), stage.stores.end()});
   const IndexExpr* stored = nullptr;
   const RootSpace* space = nullptr;
   for (const Access& access : accesses.list) {
     if (access.is_store && access.value == mutation.value) stored = &access.offset;
   }
-  for (const RootSpace& candidate : found.spaces.roots) {
+  for (const RootSpace& candidate : spaces.roots) {
     if (candidate.root == mutation.value) space = &candidate;
   }
   if (!stored || !space || !space->reduced_atoms.empty()) return false;
@@ -32,10 +32,10 @@ bool reads_only_stored_element(const Graph& graph, const PlannedStage& stage,
     if (family(graph[access.root]) == Family::kReduce) return false;
     // Only roots of the very same loops: the thread that stores this element reads it, before any
     // store, and no other thread does.
-    for (const RootSpace& reader : found.spaces.roots) {
+    for (const RootSpace& reader : spaces.roots) {
       if (reader.root != access.root) continue;
       if (reader.kept_atoms != space->kept_atoms || !reader.reduced_atoms.empty()) return false;
-      if (found.spaces.depends[reader.root] != found.spaces.depends[space->root]) return false;
+      if (reductions_of(spaces, reader.root) != reductions_of(spaces, space->root)) return false;
     }
   }
   return true;
@@ -82,42 +82,71 @@ bool reads_memory(const StitchPlan& plan, const std::vector<NodeId>& values, Nod
   return std::any_of(values.begin(), values.end(), is_base);
 }
 
-bool can_store_in_place(const Graph& graph, const StitchPlan& plan,
-                        const std::vector<Reader>& readers, const Mutation& mutation) {
-  const TensorType &value = graph[mutation.value].type, &input = graph[mutation.input].type;
-  if (value.dtype != input.dtype || value.shape != input.shape) return false;
-  for (int d = 0; d < value.rank(); ++d) {
-    if (!value.shape[d].is(1) && value.strides[d] != input.strides[d]) return false;
-  }
-  for (const GraphOutput& output : graph.outputs) {
-    if (output.kind != GraphOutput::Kind::kTensor) continue;
-    if (output.node == mutation.value || output.node == mutation.input) return false;
-  }
-  const bool repeated =
-      std::count_if(graph.mutations.begin(), graph.mutations.end(), [&](const Mutation& other) {
-        return other.value == mutation.value || other.input == mutation.input;
-      }) > 1;
-  if (repeated) return false;
+bool is_read_later(const StitchPlan& plan, const std::vector<Reader>& readers,
+                   const Mutation& mutation) {
   const auto storing = std::find_if(readers.begin(), readers.end(), [&](const Reader& reader) {
     if (reader.stage < 0) return false;
     const std::vector<NodeId>& stores = plan.stages[reader.stage].stores;
     return std::count(stores.begin(), stores.end(), mutation.value) > 0;
   });
-  if (storing == readers.end()) return false;
-  for (const Reader& reader : readers) {
-    if (reader.when < storing->when || reader.stage == storing->stage) continue;
-    if (reads_memory(plan, *reader.values, mutation.input)) return false;
-  }
-  return reads_only_stored_element(graph, plan.stages[storing->stage], mutation);
+  if (storing == readers.end()) return true;
+  return std::any_of(readers.begin(), readers.end(), [&](const Reader& reader) {
+    if (reader.when < storing->when || reader.stage == storing->stage) return false;
+    return reads_memory(plan, *reader.values, mutation.input);
+  });
 }
 
 }  // namespace
 
-std::vector<bool> find_in_place(const Graph& graph, const StitchPlan& plan) {
-  const std::vector<Reader> readers = list_readers(graph, plan);
-  std::vector<bool> in_place;
+std::map<NodeId, int> find_replaceable(const Graph& graph) {
+  std::map<NodeId, int> uses, replaceable;
+  for (const GraphOutput& output : graph.outputs) {
+    if (output.kind == GraphOutput::Kind::kTensor) ++uses[output.node];
+  }
   for (const Mutation& mutation : graph.mutations) {
-    in_place.push_back(can_store_in_place(graph, plan, readers, mutation));
+    ++uses[mutation.value];
+    ++uses[mutation.input];
+  }
+  for (size_t m = 0; m < graph.mutations.size(); ++m) {
+    const Mutation& mutation = graph.mutations[m];
+    const TensorType &value = graph[mutation.value].type, &input = graph[mutation.input].type;
+    bool fits = value.dtype == input.dtype && value.shape == input.shape &&
+                uses[mutation.value] == 1 && uses[mutation.input] == 1;
+    for (int d = 0; fits && d < value.rank(); ++d)
+      fits = value.shape[d].is(1) || value.strides[d] == input.strides[d];
+    if (fits) replaceable.emplace(mutation.value, static_cast<int>(m));
+  }
+  return replaceable;
+}
+
+std::vector<int> find_replaced(const Graph& graph, const std::map<NodeId, int>& replaceable,
+                               const PlannedStage& stage) {
+  std::vector<int> candidates, replaced;
+  for (NodeId store : stage.stores) {
+    if (const auto at = replaceable.find(store); at != replaceable.end())
+      candidates.push_back(at->second);
+  }
+  if (candidates.empty()) return {};
+  std::vector<bool> is_load(graph.size(), false);
+  for (NodeId load : stage.loads) is_load[load.index()] = true;
+  const SpacesOrNot found = find_spaces(graph, stage.roots, is_load);
+  if (!found.verdict) return {};
+  const Accesses accesses =
+      find_accesses(graph, found.spaces, is_load, {stage.stores.begin(), stage.stores.end()});
+  for (int m : candidates) {
+    if (reads_only_stored_element(graph, found.spaces, accesses, graph.mutations[m]))
+      replaced.push_back(m);
+  }
+  return replaced;
+}
+
+std::vector<bool> find_in_place(const Graph& graph, const StitchPlan& plan) {
+  std::vector<bool> in_place(graph.mutations.size(), false);
+  const std::map<NodeId, int> replaceable = find_replaceable(graph);
+  const std::vector<Reader> readers = list_readers(graph, plan);
+  for (const PlannedStage& stage : plan.stages) {
+    for (int m : find_replaced(graph, replaceable, stage))
+      in_place[m] = !is_read_later(plan, readers, graph.mutations[m]);
   }
   return in_place;
 }

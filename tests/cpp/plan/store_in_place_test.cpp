@@ -15,6 +15,14 @@ class InPlace : public testing::TestWithParam<const char*> {
     EXPECT_EQ(planned.plan.in_place.size(), planned.graph.mutations.size());
     return planned.plan.in_place.at(0);
   }
+
+  // Everything is one stage.
+  bool is_replaced(const std::string& lines) const {
+    const Planned planned = schedule_together(
+        "%x = input : f32[64,64]\n%g = input : f32[64,64]\n" + lines + "\n", GetParam());
+    const Graph& graph = planned.graph;
+    return !find_replaced(graph, find_replaceable(graph), planned.plan.stages.at(0)).empty();
+  }
 };
 
 TEST_P(InPlace, AnElementReadWhereItIsStored) {
@@ -36,14 +44,27 @@ TEST_P(InPlace, NotWhereAnotherIndexIsRead) {
 
 TEST_P(InPlace, NotWhereAReductionReadsMoreThanTheElement) {
   EXPECT_FALSE(
-      is_in_place("%y = sub(%x, sum(%x){axes=[1], keepdim})\nmutate %x <- %y\n"
+      is_replaced("%y = sub(%x, sum(%x){axes=[1], keepdim})\nmutate %x <- %y\n"
                   "outputs (none)"));
+}
+
+// A stage of its own, after all others have read the old value, costs less than a copy.
+TEST_P(InPlace, ACounterThatOthersRead) {
+  const char* text =
+      "%n = input : f32[]\n%m = add(%n, 1)\n%y = sub(%x, mul(%g, %m))\nmutate %n <- %m\n"
+      "mutate %x <- %y\noutputs (none)";
+  EXPECT_TRUE(is_in_place(text));
+  const Planned planned =
+      plan_graph("%x = input : f32[64,64]\n%g = input : f32[64,64]\n" + std::string(text), "h200");
+  ASSERT_EQ(planned.plan.kernels.size(), 1u) << to_string(planned.plan, planned.graph);
+  EXPECT_EQ(planned.plan.kernels[0].phases.size(), 2u);
+  EXPECT_EQ(planned.plan.in_place, (std::vector<bool>{true, true}));
 }
 
 // The reduction's result is for all threads, the element for one.
 TEST_P(InPlace, NotWhereAReductionOverOneElementReadsIt) {
   EXPECT_FALSE(
-      is_in_place("%c = input : f32[64,1]\n%s = sum(%c){axes=[1]}\n"
+      is_replaced("%c = input : f32[64,1]\n%s = sum(%c){axes=[1]}\n"
                   "%z = mul(%g, reshape(%s){shape=[64,1]})\n%y = add(%c, 1)\n"
                   "mutate %c <- %y\noutputs (%z)"));
 }
