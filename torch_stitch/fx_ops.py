@@ -42,9 +42,8 @@ CASTS = """
     prims.convert_element_type.default
 """.split()
 RESHAPES = "aten.view.default aten.reshape.default aten.unsqueeze.default aten.squeeze.dims".split()
-UNINITIALISED = """
-    aten.empty.memory_format aten.empty_strided.default aten.new_empty_strided.default
-""".split()
+UNINITIALISED = "aten.empty.memory_format aten.empty_strided.default".split()
+UNINITIALISED += ["aten.new_empty_strided.default"]
 ONE = _core.Dim(1)
 RULES = {}
 
@@ -327,6 +326,7 @@ RULES |= {
     "aten.full.default": lambda im, node, size, number, **_: filled(im, node, number),
     "aten.full_like.default": lambda im, node, like, number, **_: filled(im, node, number),
     "torch_stitch.random.default": lambda im, n, *of, **_: im.b.random(*of[:2], shape_of(im, n)),
+    "aten._assert_async.msg": lambda im, _, x, why: im.b.assert_true(scalar(im, x, "bool"), why),
     "aten.scalar_tensor.default": lambda im, node, number, **_: filled(im, node, number),
     # Memory that eager leaves as it was.
     **dict.fromkeys(UNINITIALISED, lambda im, node, *_, **__: filled(im, node, 0)),

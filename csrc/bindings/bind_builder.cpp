@@ -142,6 +142,7 @@ void bind_ops(BuilderClass& builder) {
       .def("iota", [](Builder& b, const std::string& dtype, const Dim& count, const Dim& start,
                       const Dim& step) { return b.iota(to_dtype(dtype), count, start, step); })
       .def("random", &Builder::random)
+      .def("assert_true", &Builder::assert_true)
       .def("pointwise",
            [](Builder& b, const std::string& op, const std::vector<NodeId>& inputs) {
              return b.pointwise(op_from_name(op), inputs);

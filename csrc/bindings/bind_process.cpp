@@ -200,6 +200,8 @@ bool set_python_error() {
     PyErr_SetString(PyExc_IndexError, error.what());
   } catch (const DivisionByZeroError& error) {
     PyErr_SetString(PyExc_RuntimeError, error.what());
+  } catch (const AssertionFailedError& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
   } catch (const UserError& error) {
     PyErr_SetString(error_classes.user, error.what());
   } catch (const UnsupportedError& error) {

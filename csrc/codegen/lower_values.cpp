@@ -266,6 +266,11 @@ Handle ValueLowering::pointwise(NodeId id, const std::vector<Handle>& operands, 
     arguments += (arguments.empty() ? "" : ", ") + values[operand].text;
   }
   if (operands.size() == 2) check_divisor(node, operands[1], guard, depth);
+  if (is_assertion(info(node))) {
+    STITCH_CHECK(guard == 0, "an assertion is evaluated where its value may not exist");
+    lowered_.may_fail = true;
+    arguments += ", error";
+  }
   const bool narrow = std::string(type.device_name) != type.register_name && type.is_float;
   std::string expr;
   if (node.op == OpKind::k_cast) {

@@ -146,6 +146,12 @@ NodeId Builder::pointwise(OpKind op, const std::vector<NodeId>& inputs) {
   return add(make(op, inputs));
 }
 
+NodeId Builder::assert_true(NodeId condition, std::string message) {
+  Node node = make(OpKind::k_assert_true, {condition});
+  node.name = std::move(message);
+  return add(std::move(node));
+}
+
 NodeId Builder::cast(NodeId x, DType dtype) {
   if (graph_[x].type.dtype == dtype) return x;
   Node node = make(OpKind::k_cast, {x});

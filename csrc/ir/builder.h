@@ -28,6 +28,8 @@ class Builder {
   NodeId full(DType dtype, double number, int64_t integer);  // 0-d; exact integer for integrals
   NodeId size_value(DType dtype, const Dim& size);  // 0-d; the number is the size at run time
   NodeId iota(DType dtype, const Dim& count, const Dim& start, const Dim& step);
+  // The value of `condition`, bool; where it is false the call fails with the message.
+  NodeId assert_true(NodeId condition, std::string message);
   // One stream of uniform numbers; `seed` is i64[2]: the key, and where streams are counted from.
   NodeId random(NodeId seed, int64_t stream, std::vector<Dim> shape);
   // Operands broadcast; they must have one dtype already (`select`: the first is bool).

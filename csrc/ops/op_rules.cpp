@@ -108,6 +108,8 @@ bool divides_integers(const OpInfo& op, DType result) {
   return op.cost == CostClass::kDivide && op.arity == 2 && is_integral(result);
 }
 
+bool is_assertion(const OpInfo& op) { return op.kind == OpKind::k_assert_true; }
+
 bool is_value_preserving(DType from, DType to) {
   if (from == to) return true;
   if (from == DType::kOpaque || to == DType::kOpaque || to == DType::kBool) return false;

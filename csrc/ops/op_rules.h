@@ -28,6 +28,8 @@ bool is_integral(DType dtype);  // integers and bool
 // Is it a quotient or a remainder of integers?  Eager's CPU kernels raise where its divisor is
 // zero.
 bool divides_integers(const OpInfo& op, DType result);
+// It is evaluated for what it reports, also where nobody reads its result.
+bool is_assertion(const OpInfo& op);
 
 std::string to_string(const std::vector<Dim>& dims);  // "[8,s0]"
 

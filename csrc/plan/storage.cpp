@@ -1,6 +1,7 @@
 #include "plan/storage.h"
 
 #include "analysis/view_alias.h"
+#include "ops/op_rules.h"
 
 namespace stitch {
 
@@ -56,7 +57,10 @@ Demands find_demands(const Graph& graph) {
     }
     demands.is_demanded[node.index()] = true;
   };
-  for (const Node& node : graph.nodes) {
+  for (int n = 0; n < graph.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    // Its result, a byte that nobody reads, makes a kernel evaluate it.
+    if (is_assertion(info(node))) demand(NodeId(n));
     if (node.op != OpKind::k_library) continue;
     for (NodeId input : node.inputs) demand(input);
   }

@@ -1,13 +1,15 @@
 #include "rewrite/remove_dead.h"
 
 #include "ops/library_effects.h"
+#include "ops/op_rules.h"
 #include "rewrite/rebuild_graph.h"
 
 namespace stitch {
 namespace {
 
 bool must_stay(const Node& node) {
-  return node.op == OpKind::k_input || (node.op == OpKind::k_library && has_effects(node.name));
+  return node.op == OpKind::k_input || is_assertion(info(node)) ||
+         (node.op == OpKind::k_library && has_effects(node.name));
 }
 
 }  // namespace

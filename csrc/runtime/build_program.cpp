@@ -1,6 +1,7 @@
 #include "runtime/build_program.h"
 
 #include <algorithm>
+#include <array>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -188,6 +189,13 @@ bool reads_at_indices(const Node& node) {
 
 bool divides(const Node& node) { return divides_integers(info(node), node.type.dtype); }
 
+bool asserts(const Node& node) { return is_assertion(info(node)); }
+
+constexpr std::array<std::pair<KernelFailure, bool (*)(const Node&)>, 3> kFailures = {
+    {{KernelFailure::kIndexOutOfRange, reads_at_indices},
+     {KernelFailure::kDivisionByZero, divides},
+     {KernelFailure::kAssertionFailed, asserts}}};
+
 // The ops of a kernel that may fail in one way, as the user wrote them.
 std::string name_ops(const Graph& graph, const StitchPlan& plan, int kernel,
                      bool (*may_fail)(const Node&)) {
@@ -196,7 +204,8 @@ std::string name_ops(const Graph& graph, const StitchPlan& plan, int kernel,
     const Node& node = graph[id];
     if (!may_fail(node)) continue;
     const std::string& op = node.origin.op.empty() ? info(node).name : node.origin.op;
-    std::string name = op + (node.origin.location.empty() ? "" : " at " + node.origin.location);
+    std::string name = (asserts(node) ? node.name + " in " : "") + op +
+                       (node.origin.location.empty() ? "" : " at " + node.origin.location);
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   std::string text;
@@ -226,8 +235,9 @@ void emit_launch(Draft& draft, const KernelSource& source, int kernel) {
     step.bytes = step.bytes + element_count(type.shape) * info(type.dtype).bytes;
   }
   if (source.may_fail) {
-    step.indexing_ops = name_ops(draft.graph, draft.plan, kernel, reads_at_indices);
-    step.dividing_ops = name_ops(draft.graph, draft.plan, kernel, divides);
+    for (const auto& [failure, may_fail] : kFailures)
+      step.failing_ops[static_cast<size_t>(failure)] =
+          name_ops(draft.graph, draft.plan, kernel, may_fail);
   }
   draft.program.steps.emplace_back(std::move(step));
 }

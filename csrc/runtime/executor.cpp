@@ -38,11 +38,16 @@ int64_t align_up(int64_t bytes) {
 }
 
 [[noreturn]] void throw_failure(const Program& program, const LaunchStep& step, int code) {
-  const bool divides = static_cast<KernelFailure>(code) == KernelFailure::kDivisionByZero;
-  const std::string& ops = divides ? step.dividing_ops : step.indexing_ops;
-  const std::string place = " in " + (ops.empty() ? program.kernels[step.kernel].name : ops);
-  if (divides) throw DivisionByZeroError("ZeroDivisionError" + place);  // eager's word
-  throw OutOfRangeError("index out of range" + place);
+  const std::string& ops = step.failing_ops.at(code);
+  const std::string place = ops.empty() ? program.kernels[step.kernel].name : ops;
+  switch (static_cast<KernelFailure>(code)) {
+    case KernelFailure::kDivisionByZero:
+      throw DivisionByZeroError("ZeroDivisionError in " + place);  // eager's word
+    case KernelFailure::kAssertionFailed:
+      throw AssertionFailedError(place);
+    default:
+      throw OutOfRangeError("index out of range in " + place);
+  }
 }
 
 class Execution {

@@ -21,6 +21,12 @@ struct DivisionByZeroError : UserError {
   using UserError::UserError;
 };
 
+// What the graph asserts is not so, the message is the user's; the results of the call mean
+// nothing.
+struct AssertionFailedError : UserError {
+  using UserError::UserError;
+};
+
 // Runs all steps.  Afterwards the frame holds the tensors of program.outputs; returns the values of
 // the program's symbols, of which its integer outputs are made.  `integers`: the call's arguments
 // at program.integer_positions.

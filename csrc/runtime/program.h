@@ -5,6 +5,7 @@
 // evaluated once per call.  A Program is immutable: any number of threads may run it at once.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <variant>
@@ -44,7 +45,7 @@ struct LoadedKernel {
 };
 
 // What a kernel writes through its error pointer: the constants of device/stitch/load_store.cuh.
-enum class KernelFailure { kNone, kIndexOutOfRange, kDivisionByZero };
+enum class KernelFailure { kNone, kIndexOutOfRange, kDivisionByZero, kAssertionFailed, kCount };
 
 struct AllocateStep {  // a fresh buffer, before its first write
   BufferId buffer;
@@ -59,9 +60,9 @@ struct LaunchStep {
   std::vector<Dim> phases;  // of a kernel with several stages: blocks of each phase
   Dim bytes;                // of all that the pointers reach: decides whether threads pay
   int flag = -1;            // element of `error_flags`; -1 for kernels that cannot fail
-  // "aten.embedding.default at model.py:31": the ops that read at indices out of a tensor, and
-  // those that divide integers; named when they fail.
-  std::string indexing_ops, dividing_ops;
+  // By failure: the ops that may fail so, "aten.embedding.default at model.py:31", and what they
+  // assert.
+  std::array<std::string, static_cast<size_t>(KernelFailure::kCount)> failing_ops;
 };
 // A call that the core makes, for which the host's table has no row (ops/made_calls.h).
 struct ProgramCall {

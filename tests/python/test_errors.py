@@ -119,6 +119,27 @@ def test_an_integer_divided_by_zero_is_eagers_error_and_the_process_lives(name, 
     assert torch_stitch.counters()["kernels"] > 0
 
 
+def test_what_a_user_asserts_is_checked_inside_the_kernel():
+    """`one_hot` asserts twice: each would be a launch of its own."""
+
+    def fn(x, classes):
+        return torch.nn.functional.one_hot(classes, 5) * x[:, None]
+
+    compiled = torch.compile(fn, backend="stitch", options={"strict": True})
+    x, good = torch.randn(37), torch.arange(37) % 5
+    bad = good.clone()
+    bad[7] = 5
+    for classes, raises in ((good, False), (bad, True), (good, False)):
+        if not raises:
+            torch.testing.assert_close(compiled(x, classes), fn(x, classes))
+            continue
+        with pytest.raises(RuntimeError, match="^Class values must be smaller than num_classes"):
+            fn(x, classes)
+        with pytest.raises(RuntimeError, match="Class values must be .* in aten._assert_async.msg"):
+            compiled(x, classes)
+    assert torch_stitch.counters()["library_calls"] == 0
+
+
 def test_a_number_that_is_zero_as_divisor():
     x = torch.arange(8)
     with pytest.raises(RuntimeError, match="^ZeroDivisionError"):

@@ -52,7 +52,7 @@ STITCH_DEVICE void store_if(bool inside, T* p, i64 offset, T value) {
 
 // What a kernel tells the runtime through `error`; the runtime reads it after the launch.  No
 // constants: each would be a variable of the module.
-enum ErrorCode : int { kIndexOutOfRange = 1, kDivisionByZero = 2 };
+enum ErrorCode : int { kIndexOutOfRange = 1, kDivisionByZero = 2, kAssertionFailed = 3 };
 
 STITCH_DEVICE void report_error(ErrorCode code, int* error) {
 #if STITCH_CUDA
@@ -63,6 +63,11 @@ STITCH_DEVICE void report_error(ErrorCode code, int* error) {
 }
 STITCH_DEVICE void report_zero_divisor(int found, int* error) {
   if (found) report_error(kDivisionByZero, error);
+}
+
+STITCH_DEVICE bool assert_true(bool x, int* error) {
+  if (!x) report_error(kAssertionFailed, error);
+  return x;
 }
 
 // The position that index means among size elements, negative ones counted from the end.  One out

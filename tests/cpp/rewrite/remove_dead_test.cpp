@@ -37,6 +37,15 @@ TEST(RemoveDead, InputsStayAndKeepTheirOrder) {
   EXPECT_EQ(graph.outputs.size(), 2u);
 }
 
+TEST(RemoveDead, AssertionsAreLive) {
+  const Graph graph = remove_dead(parse_graph(R"(
+    %x = input : bool[]
+    %y = assert_true(%x){name="it is so"}
+    outputs (none)
+  )"));
+  EXPECT_EQ(count(graph, OpKind::k_assert_true), 1);
+}
+
 TEST(RemoveDead, ValuesOfMutationsAreLive) {
   const Graph graph = remove_dead(parse_graph(R"(
     %x = input : f32[4]

@@ -99,6 +99,13 @@ TEST(Executor, ADivisionByZeroNamesTheOpsOfTheKernel) {
             "ZeroDivisionError in aten.remainder.Tensor at model.py:7");
 }
 
+TEST(Executor, AFailedAssertionSaysWhatTheUserSaid) {
+  const Program program =
+      failing_program(OpKind::k_assert_true, DType::kBool, {"aten._assert_async.msg", "model.py:9"},
+                      &fail<KernelFailure::kAssertionFailed>);
+  EXPECT_EQ(message_of<AssertionFailedError>(program), " in aten._assert_async.msg at model.py:9");
+}
+
 TEST(Executor, ManyPointersGoBeyondTheInlineArray) {
   FakePlan plan;
   std::vector<NodeId> inputs;
