@@ -77,25 +77,14 @@ void dump(const Compilation& c, const std::string& stage,
 void schedule(Compilation& c, const PlannedKernel& kernel, const DeviceSpec& device, int workers,
               SymbolTable& symbols, int most_threads) {
   const std::vector<int> numbers = kernel.stages();
-  std::vector<const PlannedStage*> stages;
-  for (int s : numbers) stages.push_back(&c.plan.stages[s]);
   std::vector<StageSchedule> schedules =
-      schedule_kernel(c.graph, stages, device, workers, symbols, most_threads);
+      schedule_kernel(c.graph, stages_of(c.plan, kernel), device, workers, symbols, most_threads);
   for (size_t i = 0; i < numbers.size(); ++i) c.schedules[numbers[i]] = std::move(schedules[i]);
 }
 
 KernelSource emit(const Compilation& c, const PlannedKernel& kernel,
                   const LoweringOptions& options) {
-  std::vector<std::vector<KernelStage>> phases;
-  for (const std::vector<int>& phase : kernel.phases) {
-    phases.emplace_back();
-    for (int s : phase) {
-      const PlannedStage& stage = c.plan.stages[s];
-      phases.back().push_back(
-          {&stage, &c.schedules[s], lower_stage(c.graph, stage, c.schedules[s], options)});
-    }
-  }
-  return emit_kernel(c.graph, phases, options);
+  return emit_kernel(c.graph, lower_kernel(c.graph, c.plan, kernel, c.schedules, options), options);
 }
 
 Compilation plan_and_emit(const CompileRequest& request) {

@@ -40,20 +40,28 @@ struct Reporter {
     }
   }
 
+  struct Values {
+    std::set<NodeId> loads, stores;
+  };
+
+  Values list_values(const PlannedKernel& kernel) const {
+    Values values;
+    for (const PlannedStage* stage : stages_of(in.plan, kernel)) {
+      values.loads.insert(stage->loads.begin(), stage->loads.end());
+      values.stores.insert(stage->stores.begin(), stage->stores.end());
+    }
+    return values;
+  }
+
   // Values that pass a grid barrier are the global ones.
   void add_schemes(const PlannedKernel& kernel, ReportedKernel& out) const {
     std::map<NodeId, Scheme> schemes;
     for (int s : kernel.stages()) {
       for (const auto& [value, scheme] : in.schedules[s].schemes) schemes[value] = scheme;
     }
-    std::set<NodeId> stores;
-    for (int s : kernel.stages()) {
-      stores.insert(in.plan.stages[s].stores.begin(), in.plan.stages[s].stores.end());
-    }
-    for (int s : kernel.stages()) {
-      for (NodeId load : in.plan.stages[s].loads) {
-        if (stores.count(load)) schemes[load] = Scheme::kGlobal;
-      }
+    const auto [loads, stores] = list_values(kernel);
+    for (NodeId load : loads) {
+      if (stores.count(load)) schemes[load] = Scheme::kGlobal;
     }
     for (const auto& [value, scheme] : schemes) {
       const std::string name =
@@ -64,12 +72,9 @@ struct Reporter {
 
   // Each distinct buffer once: what one phase stores and the next loads counts as written.
   void add_bytes(const PlannedKernel& kernel, ReportedKernel& out) const {
-    std::set<NodeId> stores, loads;
+    const auto [loads, stores] = list_values(kernel);
     for (int s : kernel.stages()) {
-      const PlannedStage& stage = in.plan.stages[s];
-      stores.insert(stage.stores.begin(), stage.stores.end());
-      loads.insert(stage.loads.begin(), stage.loads.end());
-      out.bytes_planned += planned_bytes(in.graph, stage, in.schedules[s]);
+      out.bytes_planned += planned_bytes(in.graph, in.plan.stages[s], in.schedules[s]);
     }
     for (NodeId load : loads) out.bytes_read += stores.count(load) ? 0 : held_bytes(load);
     for (NodeId store : stores) out.bytes_written += bytes(store);

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <sstream>
+#include <tuple>
 
 #include "base/error.h"
 #include "bindings/tensors.h"
@@ -29,14 +30,6 @@ std::string describe(const Layout& layout, DType dtype) {
   text << info(dtype).name << c10::IntArrayRef(layout.sizes);
   return text.str();
 }
-
-struct DeviceOrder {
-  using Key = std::pair<c10::Device, void*>;
-  bool operator()(const Key& a, const Key& b) const {
-    const auto number = [](const c10::Device& d) { return std::make_pair(d.type(), d.index()); };
-    return std::make_pair(number(a.first), a.second) < std::make_pair(number(b.first), b.second);
-  }
-};
 
 // Kernels read the bits in memory.
 at::Tensor resolve_bits(at::Tensor tensor) {
@@ -137,15 +130,17 @@ void* TorchFrame::data(BufferId id) {
 // capture has its own, as graphs captured on one stream may run on several.
 void* TorchFrame::barrier() {
   if (!barrier_.defined()) {
-    thread_local std::map<std::pair<c10::Device, void*>, at::Tensor, DeviceOrder> barriers;
+    using Key = std::tuple<c10::DeviceType, c10::DeviceIndex, void*>;
+    thread_local std::map<Key, at::Tensor> barriers;
     int capturing = 0;
     check_driver(driver().stream_is_capturing(stream_, &capturing), "cuStreamIsCapturing",
                  "a stream");
     at::Tensor fresh;
-    at::Tensor& kept = capturing ? fresh : barriers[{graph_.device, stream_}];
+    const c10::Device device = graph_.device;
+    at::Tensor& kept = capturing ? fresh : barriers[{device.type(), device.index(), stream_}];
     if (!kept.defined()) {
       at::AutoDispatchBelowADInplaceOrView guard;
-      kept = at::zeros({1}, at::TensorOptions().dtype(at::kInt).device(graph_.device));
+      kept = at::zeros({1}, at::TensorOptions().dtype(at::kInt).device(device));
     }
     barrier_ = kept;
   }

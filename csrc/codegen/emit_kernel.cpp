@@ -70,6 +70,22 @@ void verify_stage(const LoweredStage& lowered) {
 
 }  // namespace
 
+std::vector<std::vector<KernelStage>> lower_kernel(const Graph& graph, const StitchPlan& plan,
+                                                   const PlannedKernel& kernel,
+                                                   const std::vector<StageSchedule>& schedules,
+                                                   const LoweringOptions& options) {
+  std::vector<std::vector<KernelStage>> phases;
+  for (const std::vector<int>& phase : kernel.phases) {
+    phases.emplace_back();
+    for (int s : phase) {
+      const PlannedStage& stage = plan.stages[s];
+      phases.back().push_back(
+          {&stage, &schedules[s], lower_stage(graph, stage, schedules[s], options)});
+    }
+  }
+  return phases;
+}
+
 KernelSource emit_kernel(const Graph& graph, const std::vector<std::vector<KernelStage>>& phases,
                          const LoweringOptions& options) {
   for (const std::vector<KernelStage>& phase : phases) {

@@ -14,6 +14,13 @@ struct KernelStage {
   LoweredStage lowered;
 };
 
+// The stages of a kernel, by phase; `schedules` are those of all stages of the plan.  What comes
+// out refers to both.
+std::vector<std::vector<KernelStage>> lower_kernel(const Graph& graph, const StitchPlan& plan,
+                                                   const PlannedKernel& kernel,
+                                                   const std::vector<StageSchedule>& schedules,
+                                                   const LoweringOptions& options);
+
 // By phase.  A kernel of one stage is that stage's body.  Others call a function per stage from
 // loops over the phase's blocks, so that any grid is right, and meet at a grid barrier between
 // phases.

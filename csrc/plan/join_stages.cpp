@@ -17,8 +17,8 @@ namespace {
 // longer kernel's time: a small one must not bend the mapping that a large one needs.
 constexpr int kRounds = 4;
 constexpr double kFirstGain = 0.3;
-// How many later kernels of the same shape one kernel is offered to when nothing links them.
-constexpr int kIndependentPartners = 4;
+// How many later units with something in common one is offered to when nothing links them.
+constexpr size_t kPartners = 4;
 
 // A unit of execution: a kernel under construction or a library call.
 struct Unit {
@@ -151,31 +151,13 @@ class Joiner {
   }
 
   PlannedStage describe(const std::vector<NodeId>& roots) const {
-    PlannedStage stage;
     const std::set<NodeId> own(roots.begin(), roots.end());
-    std::set<NodeId> nodes, loads;
-    auto visit = [&](auto& self, NodeId id) -> void {
-      if (!nodes.insert(id).second) return;
-      for (NodeId input : graph_[id].inputs) {
-        const bool stored =
-            is_materialised(graph_[input]) || (unit_of_[input.index()] >= 0 && !own.count(input));
-        if (stored) {
-          loads.insert(input);
-        } else {
-          self(self, input);
-        }
-      }
-    };
-    for (NodeId root : roots) visit(visit, root);
-    for (NodeId root : roots) {
-      const bool stored = demands_.is_demanded[root.index()] || is_read_outside(root, own);
-      if (stored) stage.stores.push_back(root);
-      // A pointwise root that nobody outside reads any more is evaluated where it is needed.
-      if (stored || family(graph_[root]) == Family::kReduce) stage.roots.push_back(root);
-    }
-    stage.loads.assign(loads.begin(), loads.end());
-    stage.nodes.assign(nodes.begin(), nodes.end());
-    return stage;
+    return describe_stage(
+        graph_, roots,
+        [&](NodeId id) {
+          return is_materialised(graph_[id]) || (unit_of_[id.index()] >= 0 && !own.count(id));
+        },
+        [&](NodeId id) { return demands_.is_demanded[id.index()] || is_read_outside(id, own); });
   }
 
   bool is_read_outside(NodeId root, const std::set<NodeId>& own) const {
@@ -304,6 +286,20 @@ class Joiner {
     return changed;
   }
 
+  // Each unit of a group is offered to the few that follow it.
+  template <typename Key>
+  bool join_near(const std::map<Key, std::vector<int>>& groups) {
+    bool changed = false;
+    for (const auto& [key, units] : groups) {
+      for (size_t i = 0; i + 1 < units.size(); ++i) {
+        for (size_t j = i + 1; j < units.size() && j <= i + kPartners; ++j) {
+          changed |= attempt(units[i], units[j]);
+        }
+      }
+    }
+    return changed;
+  }
+
   // Units that read the same value, the widest-read first.
   bool join_siblings() {
     std::map<NodeId, std::vector<int>> readers;
@@ -313,15 +309,7 @@ class Joiner {
         readers[read].push_back(static_cast<int>(u));
       }
     }
-    bool changed = false;
-    for (const auto& [value, units] : readers) {
-      for (size_t i = 0; i + 1 < units.size(); ++i) {
-        for (size_t j = i + 1; j < units.size() && j <= i + kIndependentPartners; ++j) {
-          changed |= attempt(units[i], units[j]);
-        }
-      }
-    }
-    return changed;
+    return join_near(readers);
   }
 
   // Units of one level whose roots have one shape: independent values in one loop.
@@ -334,15 +322,7 @@ class Joiner {
       alike[{units_[u].level, to_string(contiguous_type(type.dtype, type.shape))}].push_back(
           static_cast<int>(u));
     }
-    bool changed = false;
-    for (const auto& [key, units] : alike) {
-      for (size_t i = 0; i + 1 < units.size(); ++i) {
-        for (size_t j = i + 1; j < units.size() && j <= i + kIndependentPartners; ++j) {
-          changed |= attempt(units[i], units[j]);
-        }
-      }
-    }
-    return changed;
+    return join_near(alike);
   }
 
   int unit_now(int unit) const { return unit_of_[units_[unit].roots.back().index()]; }

@@ -64,30 +64,11 @@ struct PatternPlanner {
 
   // As a stage, with the values of all other units in memory.
   PlannedStage stage_of(const std::vector<int>& pattern) const {
-    PlannedStage stage;
-    std::set<NodeId> own, nodes, loads;
+    std::set<NodeId> own;
     for (int u : pattern) own.insert(units[u].root);
-    std::vector<NodeId> stack(own.begin(), own.end());
-    while (!stack.empty()) {
-      const NodeId id = stack.back();
-      stack.pop_back();
-      if (!nodes.insert(id).second) continue;
-      for (NodeId input : graph[id].inputs) {
-        if (is_stored(input) && !own.count(input)) {
-          loads.insert(input);
-        } else {
-          stack.push_back(input);
-        }
-      }
-    }
-    for (NodeId root : own) {
-      const bool stored = is_read_outside(root, own) || demands.is_demanded[root.index()];
-      if (stored) stage.stores.push_back(root);
-      if (stored || family(graph[root]) == Family::kReduce) stage.roots.push_back(root);
-    }
-    stage.loads.assign(loads.begin(), loads.end());
-    stage.nodes.assign(nodes.begin(), nodes.end());
-    return stage;
+    return describe_stage(
+        graph, {own.begin(), own.end()}, [&](NodeId id) { return is_stored(id) && !own.count(id); },
+        [&](NodeId id) { return demands.is_demanded[id.index()] || is_read_outside(id, own); });
   }
 
   bool is_read_outside(NodeId root, const std::set<NodeId>& own) const {

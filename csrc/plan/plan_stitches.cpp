@@ -1,6 +1,7 @@
 #include "plan/plan_stitches.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <sstream>
@@ -16,8 +17,8 @@ namespace {
 std::vector<Cut> keep_kernel_cuts(const StitchPlan& plan, const std::vector<Cut>& cuts) {
   std::map<NodeId, size_t> kernel_of;
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
-    for (int s : plan.kernels[k].stages()) {
-      for (NodeId root : plan.stages[s].roots) kernel_of[root] = k;
+    for (const PlannedStage* stage : stages_of(plan, plan.kernels[k])) {
+      for (NodeId root : stage->roots) kernel_of[root] = k;
     }
   }
   std::vector<Cut> kept;
@@ -56,13 +57,24 @@ StageJudge add_copies(const Graph& graph, const StageJudge& judge, const DeviceS
   };
 }
 
+// Answers from memory where a stage was judged before: explorers ask about many of the same.
+StageJudge ask_once(const StageJudge& judge) {
+  using Key = std::array<std::vector<NodeId>, 3>;
+  return [&judge, scores = std::map<Key, StageScore>()](const PlannedStage& stage) mutable {
+    const auto [entry, is_new] = scores.try_emplace({stage.roots, stage.loads, stage.stores});
+    if (is_new) entry->second = judge(stage);
+    return entry->second;
+  };
+}
+
 }  // namespace
 
 StitchPlan plan_stitches(const Graph& graph, const StageJudge& judge, const DeviceSpec& device,
                          const std::string& policy) {
   const Demands demands = find_demands(graph);
   const StageJudge judge_all = add_copies(graph, judge, device);
-  PlanCandidate chosen = plan_by_policy(policy, {graph, demands, judge_all, device});
+  const StageJudge judge_once = ask_once(judge_all);
+  PlanCandidate chosen = plan_by_policy(policy, {graph, demands, judge_once, device});
   StitchPlan plan;
   plan.policy = chosen.policy;
   plan.stages = std::move(chosen.joined.stages);
@@ -88,10 +100,16 @@ std::vector<int> PlannedKernel::stages() const {
   return all;
 }
 
+std::vector<const PlannedStage*> stages_of(const StitchPlan& plan, const PlannedKernel& kernel) {
+  std::vector<const PlannedStage*> stages;
+  for (int s : kernel.stages()) stages.push_back(&plan.stages[s]);
+  return stages;
+}
+
 std::vector<NodeId> nodes_of(const StitchPlan& plan, int kernel) {
   std::set<NodeId> nodes;
-  for (int s : plan.kernels[kernel].stages()) {
-    nodes.insert(plan.stages[s].nodes.begin(), plan.stages[s].nodes.end());
+  for (const PlannedStage* stage : stages_of(plan, plan.kernels[kernel])) {
+    nodes.insert(stage->nodes.begin(), stage->nodes.end());
   }
   return {nodes.begin(), nodes.end()};
 }

@@ -61,6 +61,8 @@ struct StitchPlan {
   std::vector<Cut> cuts;
 };
 
+// A kernel's stages, of all phases in order.
+std::vector<const PlannedStage*> stages_of(const StitchPlan& plan, const PlannedKernel& kernel);
 // What a kernel evaluates, in topological order.
 std::vector<NodeId> nodes_of(const StitchPlan& plan, int kernel);
 

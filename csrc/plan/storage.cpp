@@ -44,6 +44,34 @@ std::set<NodeId> find_reads(const Graph& graph, const std::vector<NodeId>& start
   return reads;
 }
 
+PlannedStage describe_stage(const Graph& graph, const std::vector<NodeId>& roots,
+                            const std::function<bool(NodeId)>& is_loaded,
+                            const std::function<bool(NodeId)>& is_stored) {
+  PlannedStage stage;
+  std::set<NodeId> nodes, loads;
+  std::vector<NodeId> stack = roots;
+  while (!stack.empty()) {
+    const NodeId id = stack.back();
+    stack.pop_back();
+    if (!nodes.insert(id).second) continue;
+    for (NodeId input : graph[id].inputs) {
+      if (is_loaded(input)) {
+        loads.insert(input);
+      } else {
+        stack.push_back(input);
+      }
+    }
+  }
+  for (NodeId root : roots) {
+    const bool stored = is_stored(root);
+    if (stored) stage.stores.push_back(root);
+    if (stored || family(graph[root]) == Family::kReduce) stage.roots.push_back(root);
+  }
+  stage.loads.assign(loads.begin(), loads.end());
+  stage.nodes.assign(nodes.begin(), nodes.end());
+  return stage;
+}
+
 Demands find_demands(const Graph& graph) {
   Demands demands;
   demands.is_demanded.assign(graph.size(), false);

@@ -21,6 +21,13 @@ std::optional<PlannedAlias> find_alias(const Graph& graph, NodeId node);
 std::set<NodeId> find_reads(const Graph& graph, const std::vector<NodeId>& starts,
                             const std::function<bool(NodeId)>& is_stored);
 
+// The stage of `roots`, ascending: evaluating them stops at the values that `is_loaded` names, and
+// those that `is_stored` names are stored.  A pointwise root that is not is evaluated where it is
+// needed, and is none of the stage's.
+PlannedStage describe_stage(const Graph& graph, const std::vector<NodeId>& roots,
+                            const std::function<bool(NodeId)>& is_loaded,
+                            const std::function<bool(NodeId)>& is_stored);
+
 // Values that must be in memory: outputs, mutation values, operands of library calls.  Aliases are
 // resolved to their bases; `aliases` lists the views themselves.
 struct Demands {

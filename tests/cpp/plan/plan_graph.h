@@ -52,10 +52,9 @@ inline Planned plan_graph(const std::string& text, const std::string& target,
   planned.schedules.resize(planned.plan.stages.size());
   for (const PlannedKernel& kernel : planned.plan.kernels) {
     const std::vector<int> numbers = kernel.stages();
-    std::vector<const PlannedStage*> stages;
-    for (int number : numbers) stages.push_back(&planned.plan.stages[number]);
     const std::vector<StageSchedule> schedules =
-        schedule_kernel(planned.graph, stages, device, kTestWorkers, planned.graph.symbols);
+        schedule_kernel(planned.graph, stages_of(planned.plan, kernel), device, kTestWorkers,
+                        planned.graph.symbols);
     for (size_t i = 0; i < numbers.size(); ++i) planned.schedules[numbers[i]] = schedules[i];
   }
   return planned;
@@ -64,17 +63,11 @@ inline Planned plan_graph(const std::string& text, const std::string& target,
 // The kernel's text.
 inline KernelSource emit_planned(const Planned& planned, size_t kernel,
                                  const LoweringOptions& options = {}) {
-  std::vector<std::vector<KernelStage>> phases;
-  for (const std::vector<int>& phase : planned.plan.kernels[kernel].phases) {
-    phases.emplace_back();
-    for (int s : phase) {
-      const PlannedStage& stage = planned.plan.stages[s];
-      const StageSchedule& schedule = planned.schedules[s];
-      phases.back().push_back(
-          {&stage, &schedule, lower_stage(planned.graph, stage, schedule, options)});
-    }
-  }
-  return emit_kernel(planned.graph, phases, options);
+  const PlannedKernel& planned_kernel = planned.plan.kernels[kernel];
+  return emit_kernel(
+      planned.graph,
+      lower_kernel(planned.graph, planned.plan, planned_kernel, planned.schedules, options),
+      options);
 }
 
 // All reductions and outputs in one stage, whatever it costs.

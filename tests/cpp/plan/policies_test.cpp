@@ -1,6 +1,7 @@
 // Each policy alone, and what auto makes of them.
 #include "plan/policies.h"
 
+#include <map>
 #include <tuple>
 
 #include "plan/plan_graph.h"
@@ -69,6 +70,21 @@ TEST(Policies, AutoIsPredictedToTakeNoLongerThanAnyOther) {
             << golden.name << " " << target << " " << policy;
       }
     }
+  }
+}
+
+TEST(Policies, AutoHasEachStageJudgedOnce) {
+  const DeviceSpec& device = device_spec("h200");
+  for (const GoldenGraph& golden : golden_graphs()) {
+    const Graph graph = parse_graph(golden.text);
+    std::map<std::tuple<std::vector<NodeId>, std::vector<NodeId>, std::vector<NodeId>>, int> asked;
+    const StageJudge judge = [&](const PlannedStage& stage) {
+      ++asked[{stage.roots, stage.loads, stage.stores}];
+      return judge_for(graph, device)(stage);
+    };
+    plan_stitches(graph, judge, device);
+    EXPECT_FALSE(asked.empty());
+    for (const auto& [stage, times] : asked) EXPECT_EQ(times, 1) << golden.name;
   }
 }
 

@@ -143,6 +143,19 @@ FakePlan make_plan(int kernels, bool may_fail) {
   return plan;
 }
 
+// What a run throws of this kind; "no error" for nothing.
+template <typename Error>
+std::string error_of(const Program& program) {
+  FakeFrame frame(program);
+  frame.set(0, std::vector<float>(64, 1));
+  try {
+    run(program, frame, {});
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
 TEST_F(DriverTest, LaunchesWithTheStreamOfTheFrame) {
   const Program program = make_plan(2, false).build(true);
   FakeFrame frame(program);
@@ -155,43 +168,26 @@ TEST_F(DriverTest, LaunchesWithTheStreamOfTheFrame) {
 
 TEST_F(DriverTest, FlagsAreReadOnceAndNameTheLaunchThatFailed) {
   const Program program = make_plan(3, true).build(true);
-  FakeFrame frame(program);
-  frame.set(0, std::vector<float>(64, 1));
-  run(program, frame, {});
+  EXPECT_EQ(error_of<OutOfRangeError>(program), "no error");
   EXPECT_EQ(std::count(device.log.begin(), device.log.end(), "wait"), 1);
   device.failing = {0, 1, 0};
-  FakeFrame again(program);
-  again.set(0, std::vector<float>(64, 1));
-  try {
-    run(program, again, {});
-    FAIL() << "no error";
-  } catch (const OutOfRangeError& error) {
-    EXPECT_STREQ(error.what(), "index out of range in aten.gather.default at m.py:1");
-  }
+  EXPECT_EQ(error_of<OutOfRangeError>(program),
+            "index out of range in aten.gather.default at m.py:1");
 }
 
 TEST_F(DriverTest, NothingWaitsDuringACapture) {
   device.capturing = 1;
   const Program program = make_plan(1, true).build(true);
-  FakeFrame frame(program);
-  frame.set(0, std::vector<float>(64, 1));
-  run(program, frame, {});
+  EXPECT_EQ(error_of<OutOfRangeError>(program), "no error");
   EXPECT_EQ(device.log.size(), 1u);
 }
 
 TEST_F(DriverTest, AFailedLaunchNamesKernelAndSizes) {
   device.launch_result = 2;
   const Program program = make_plan(1, false).build(true);
-  FakeFrame frame(program);
-  frame.set(0, std::vector<float>(64, 1));
-  try {
-    run(program, frame, {});
-    FAIL() << "no error";
-  } catch (const DriverError& error) {
-    EXPECT_STREQ(error.what(),
-                 "cuLaunchKernel of relu_0 (grid 2, block 32, 128 bytes of shared memory): "
-                 "no luck (2)");
-  }
+  EXPECT_EQ(error_of<DriverError>(program),
+            "cuLaunchKernel of relu_0 (grid 2, block 32, 128 bytes of shared memory): "
+            "no luck (2)");
 }
 
 // One kernel, x + the number of its phases.
@@ -277,10 +273,7 @@ TEST_F(DriverTest, AFlagFollowsTheBarrier) {
   plan.sources[0].phases = {3, 5};
   plan.kernels[0].resident_blocks = 6;
   device.failing = {1};
-  const Program program = plan.build(true);
-  FakeFrame frame(program);
-  frame.set(0, std::vector<float>(64, 1));
-  EXPECT_THROW(run(program, frame, {}), OutOfRangeError);
+  EXPECT_NE(error_of<OutOfRangeError>(plan.build(true)), "no error");
 }
 
 // What the whole kernel writes first and then reads, a part of it may find written.
