@@ -14,6 +14,7 @@ import torch
 from torch.utils._pytree import tree_map
 
 from benchmarks import accuracy, bert, cases, machine, measure, ptxsim_speed
+from benchmarks.large_graphs import large_graph
 
 RIVALS = ("eager", "inductor", "stitch")
 CHILD_S = 600
@@ -94,6 +95,18 @@ def stages_of_bert(target):
     return totals
 
 
+def plan_large(shape, nodes, target):
+    """Seconds of one core from the graph to the texts of its kernels, and what was planned."""
+    from torch_stitch import _core
+
+    graph = _core.parse_graph(large_graph(shape, nodes))
+    start = time.process_time()
+    plan = _core.show_stage(graph, {}, target, "plan")
+    seconds = time.process_time() - start
+    kernels = sum(line.startswith("kernel ") for line in plan.splitlines())
+    return {"seconds": seconds, "nodes": len(graph), "kernels": kernels}
+
+
 def nvrtc_kernels(target):
     """Compile time and resources of each distinct kernel of BERT-base, on one core."""
     from tools.show import capture_graphs
@@ -127,6 +140,7 @@ TASKS = {
         time_tiny,
         compile_cold,
         stages_of_bert,
+        plan_large,
         nvrtc_kernels,
         count_misses,
         ptxsim_speed.measure_rate,

@@ -17,6 +17,7 @@ import torch_stitch
 from benchmarks import bert, machine, measure
 from benchmarks.cases import CASES, ONE_KERNEL
 from benchmarks.child import RIVALS, call_child, fresh_caches, temporary_directory
+from benchmarks.large_graphs import SHAPES
 
 PLANNED_FOR = "h200"
 # What the yardstick counts as library work; every other call is a launch like a kernel.
@@ -240,6 +241,22 @@ def planner(request):
         yield Row(name, round(own / 1e3, 3), 1.0, unit="s", detail=stages)
 
 
+def planner_large(request):
+    """Graphs that no library call divides; the slowest shape counts."""
+    for nodes, limit in ((1_000, 0.5), (10_000, 8.0)):
+        shapes = {
+            (shape, target): call_child("plan_large", shape=shape, nodes=nodes, target=target)
+            for shape in SHAPES
+            for target in ("cpu", PLANNED_FOR)
+        }
+        worst = max(shapes, key=lambda key: shapes[key]["seconds"])
+        yield Row(
+            f"planner and code generation, {nodes:,} nodes, worst shape ({' for '.join(worst)})",
+            round(shapes[worst]["seconds"], 3), limit, unit="s",
+            detail={" for ".join(key): answer for key, answer in shapes.items()},
+        )  # fmt: skip
+
+
 def nvrtc(request):
     with temporary_directory() as directory:
         kernels = call_child(
@@ -293,6 +310,7 @@ GROUPS = {
         tiny_ops,
         cold_compile,
         planner,
+        planner_large,
         nvrtc,
         warm_process,
         ptxsim_speed,

@@ -1,6 +1,7 @@
 #include "analysis/accesses.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace stitch {
 namespace {
@@ -16,12 +17,15 @@ class AccessSink : public WalkSink {
   }
 
   std::optional<Handle> find(NodeId value, const Index& index, int guard) override {
-    auto at = known_.find({value, index, guard});
-    if (at == known_.end()) return std::nullopt;
-    return at->second;
+    const auto entry = known_.find(value);
+    if (entry == known_.end()) return std::nullopt;
+    for (const Known& known : entry->second) {
+      if (known.guard == guard && known.index == index) return known.handle;
+    }
+    return std::nullopt;
   }
   void remember(NodeId value, const Index& index, int guard, Handle handle) override {
-    known_[{value, index, guard}] = handle;
+    known_[value].push_back({index, guard, handle});
     std::vector<Evaluation>& evaluations = out_.evaluated[root_][value];
     const Evaluation evaluation{index, guard != 0};
     if (std::count(evaluations.begin(), evaluations.end(), evaluation) == 0) {
@@ -50,18 +54,24 @@ class AccessSink : public WalkSink {
   Handle choose(int, Handle, Handle, DType) override { return next_++; }
 
  private:
+  struct Known {
+    Index index;
+    int guard;
+    Handle handle;
+  };
+
   const Graph& graph_;
   const std::vector<bool>& is_load_;
   Accesses& out_;
   NodeId root_;
   int next_ = 1;
-  std::map<std::tuple<NodeId, Index, int>, Handle> known_;
+  std::unordered_map<NodeId, std::vector<Known>> known_;
 };
 
 // Coefficient of an atom, 0 where it does not appear.
 Dim coefficient(const IndexExpr& expr, VarId var) {
-  auto at = expr.terms.find(var);
-  return at == expr.terms.end() ? Dim(0) : at->second;
+  const Dim* found = expr.terms.coefficient(var);
+  return found ? *found : Dim(0);
 }
 
 // Every expression in which an atom's coefficient matters.

@@ -76,7 +76,24 @@ std::optional<std::vector<AtomList>> Atoms::regroup(const AtomList& flat,
   return dims;
 }
 
+bool Atoms::are_same(const AtomList& left, const AtomList& right) const {
+  return std::equal(left.begin(), left.end(), right.begin(), right.end(),
+                    [&](AtomId a, AtomId b) { return find(a) == find(b); });
+}
+
+bool Atoms::have_repeats(const std::vector<AtomList>& lists) const {
+  AtomList all;
+  for (const AtomList& list : lists) {
+    for (AtomId atom : list) append_leaves(atom, all);
+  }
+  for (size_t i = 1; i < all.size(); ++i) {
+    if (std::find(all.begin(), all.begin() + i, all[i]) != all.begin() + i) return true;
+  }
+  return false;
+}
+
 bool Atoms::unify(const AtomList& left, const AtomList& right) {
+  if (are_same(left, right)) return true;
   AtomList a = leaves(left), b = leaves(right);
   while (!a.empty() && !b.empty()) {
     AtomId x = a.back(), y = b.back();

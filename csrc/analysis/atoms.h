@@ -29,8 +29,12 @@ class Atoms {
   // where an extent boundary falls inside an atom that does not divide.
   std::optional<std::vector<AtomList>> regroup(const AtomList& flat,
                                                const std::vector<Dim>& extents);
+  // Are both known to be the same?  True only where unify() has nothing to do.
+  bool are_same(const AtomList& left, const AtomList& right) const;
   // Makes both lists the same; false, and nothing changed that matters, where they do not refine.
   bool unify(const AtomList& left, const AtomList& right);
+  // Whether an atom is in two of the lists, or in one twice.
+  bool have_repeats(const std::vector<AtomList>& lists) const;
   int count() const { return static_cast<int>(atoms_.size()); }
 
  private:

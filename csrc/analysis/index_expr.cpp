@@ -5,14 +5,32 @@
 
 namespace stitch {
 
+namespace {
+
+bool is_before(const IndexTerms::Term& term, VarId var) { return term.first < var; }
+
+}  // namespace
+
+const Dim* IndexTerms::coefficient(VarId var) const {
+  const auto at = std::lower_bound(terms_.begin(), terms_.end(), var, is_before);
+  return at == terms_.end() || at->first != var ? nullptr : &at->second;
+}
+
+void IndexTerms::add(VarId var, const Dim& coefficient) {
+  if (coefficient.is(0)) return;
+  const auto at = std::lower_bound(terms_.begin(), terms_.end(), var, is_before);
+  if (at == terms_.end() || at->first != var) {
+    terms_.insert(at, {var, coefficient});
+  } else {
+    at->second = at->second + coefficient;
+    if (at->second.is(0)) terms_.erase(at);
+  }
+}
+
 IndexExpr operator+(const IndexExpr& a, const IndexExpr& b) {
   IndexExpr sum = a;
   sum.constant = a.constant + b.constant;
-  for (const auto& [var, coefficient] : b.terms) {
-    Dim& slot = sum.terms[var];
-    slot = slot + coefficient;
-    if (slot.is(0)) sum.terms.erase(var);
-  }
+  for (const auto& [var, coefficient] : b.terms) sum.terms.add(var, coefficient);
   return sum;
 }
 
@@ -20,7 +38,7 @@ IndexExpr operator*(const IndexExpr& a, const Dim& factor) {
   IndexExpr product;
   if (factor.is(0)) return product;
   product.constant = a.constant * factor;
-  for (const auto& [var, coefficient] : a.terms) product.terms[var] = coefficient * factor;
+  for (const auto& [var, coefficient] : a.terms) product.terms.add(var, coefficient * factor);
   return product;
 }
 
@@ -99,9 +117,9 @@ static std::pair<IndexExpr, IndexExpr> split_multiple(const IndexExpr& a, const 
   IndexExpr quotient, rest;
   for (const auto& [var, coefficient] : a.terms) {
     if (auto q = divide_exact(coefficient, divisor)) {
-      quotient.terms[var] = *q;
+      quotient.terms.add(var, *q);
     } else {
-      rest.terms[var] = coefficient;
+      rest.terms.add(var, coefficient);
     }
   }
   if (auto q = divide_exact(a.constant, divisor)) {

@@ -5,8 +5,10 @@
 // so a regular view costs no arithmetic and an irregular one is still right.
 #pragma once
 
+#include <initializer_list>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ops/dim.h"
@@ -15,14 +17,36 @@ namespace stitch {
 
 using VarId = int32_t;
 
+// Few, and copied often: a map would allocate for each.
+class IndexTerms {
+ public:
+  using Term = std::pair<VarId, Dim>;
+
+  IndexTerms() = default;
+  IndexTerms(std::initializer_list<Term> terms) : terms_(terms) {}
+
+  auto begin() const { return terms_.begin(); }
+  auto end() const { return terms_.end(); }
+  size_t size() const { return terms_.size(); }
+  bool empty() const { return terms_.empty(); }
+  bool contains(VarId var) const { return coefficient(var) != nullptr; }
+  const Dim* coefficient(VarId var) const;  // null where it does not appear
+  void add(VarId var, const Dim& coefficient);
+  friend bool operator==(const IndexTerms&, const IndexTerms&) = default;
+  friend bool operator<(const IndexTerms& a, const IndexTerms& b) { return a.terms_ < b.terms_; }
+
+ private:
+  std::vector<Term> terms_;  // ascending, coefficients never zero
+};
+
 struct IndexExpr {
   Dim constant = 0;
-  std::map<VarId, Dim> terms;  // variable -> coefficient, never zero
+  IndexTerms terms;
 
   bool is_constant() const { return terms.empty(); }
   friend bool operator==(const IndexExpr&, const IndexExpr&) = default;
   friend bool operator<(const IndexExpr& a, const IndexExpr& b) {
-    if (a.terms != b.terms) return a.terms < b.terms;
+    if (!(a.terms == b.terms)) return a.terms < b.terms;
     return a.constant < b.constant;
   }
 };

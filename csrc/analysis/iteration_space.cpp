@@ -1,7 +1,9 @@
 #include "analysis/iteration_space.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
+#include <unordered_map>
 
 #include "analysis/index_walk.h"
 
@@ -21,15 +23,21 @@ bool all_regular(const SeenDims& dims) {
 class Tracer {
  public:
   Tracer(const Graph& graph, const std::vector<bool>& is_load, Spaces& spaces)
-      : graph_(graph), is_load_(is_load), spaces_(spaces) {}
+      : graph_(graph), is_load_(is_load), spaces_(spaces) {
+    for (size_t i = 0; i < spaces.roots.size(); ++i) {
+      root_at_.push_back({spaces.roots[i].root, static_cast<int>(i)});
+    }
+    std::sort(root_at_.begin(), root_at_.end());
+  }
 
   Verdict trace_root(int root) {
     root_ = root;
     visited_.clear();
     const RootSpace& space = spaces_.roots[root];
     const Node& node = graph_[space.root];
-    if (family(node) == Family::kReduce) return trace(node.inputs[0], regular(space.dims));
-    return trace_operands(space.root, regular(space.dims));
+    const SeenDims& dims = keep(regular(space.dims));
+    if (family(node) == Family::kReduce) return trace(node.inputs[0], dims);
+    return trace_operands(space.root, dims);
   }
 
   // Joins spaces of equal extents that share nothing: such roots simply share a loop.
@@ -37,24 +45,45 @@ class Tracer {
     for (size_t i = 1; i < spaces_.roots.size(); ++i) {
       for (size_t j = 0; j < i; ++j) {
         const RootSpace &a = spaces_.roots[j], &b = spaces_.roots[i];
-        if (a.dims.size() != b.dims.size() || a.reduced != b.reduced) continue;
+        if (a.reduced != b.reduced || !have_equal_extents(a, b)) continue;
         if (try_unify(a.dims, regular(b.dims))) break;
       }
     }
   }
 
  private:
-  bool spaces_are_sound() const {
-    for (const RootSpace& space : spaces_.roots) {
-      AtomList all;
-      for (const AtomList& dim : space.dims) {
-        AtomList leaves = spaces_.atoms.leaves(dim);
-        all.insert(all.end(), leaves.begin(), leaves.end());
-      }
-      std::sort(all.begin(), all.end());
-      if (std::adjacent_find(all.begin(), all.end()) != all.end()) return false;
-    }
+  // One address for all that are equal: most values are seen alike.
+  const SeenDims& keep(SeenDims dims) { return *seen_.insert(std::move(dims)).first; }
+
+  bool visit(NodeId id, const SeenDims& dims) {
+    const std::pair visit(id, &dims);
+    const auto at = std::lower_bound(visited_.begin(), visited_.end(), visit, std::greater());
+    if (at != visited_.end() && *at == visit) return false;
+    visited_.insert(at, visit);
     return true;
+  }
+
+  bool have_equal_extents(const RootSpace& a, const RootSpace& b) const {
+    return std::equal(a.dims.begin(), a.dims.end(), b.dims.begin(), b.dims.end(),
+                      [&](const AtomList& x, const AtomList& y) {
+                        return spaces_.atoms.product(x) == spaces_.atoms.product(y);
+                      });
+  }
+
+  // They are to begin with, and after every change that is kept; a root that is still to be traced
+  // has atoms of its own.
+  bool spaces_are_sound() const {
+    const auto traced = spaces_.roots.begin() + root_ + 1;
+    return std::none_of(spaces_.roots.begin(), traced, [&](const RootSpace& space) {
+      return spaces_.atoms.have_repeats(space.dims);
+    });
+  }
+
+  bool are_same(const std::vector<AtomList>& dims, const SeenDims& seen) const {
+    return std::equal(dims.begin(), dims.end(), seen.begin(),
+                      [&](const AtomList& own, const SeenDim& other) {
+                        return !other || spaces_.atoms.are_same(own, *other);
+                      });
   }
 
   bool unify_dims(const std::vector<AtomList>& dims, const SeenDims& seen) {
@@ -65,6 +94,7 @@ class Tracer {
   }
 
   bool try_unify(const std::vector<AtomList>& dims, const SeenDims& seen) {
+    if (are_same(dims, seen)) return true;
     Atoms saved = spaces_.atoms;
     if (unify_dims(dims, seen)) return true;
     spaces_.atoms = std::move(saved);
@@ -72,10 +102,8 @@ class Tracer {
   }
 
   int find_root(NodeId node) const {
-    for (size_t i = 0; i < spaces_.roots.size(); ++i) {
-      if (spaces_.roots[i].root == node) return static_cast<int>(i);
-    }
-    return -1;
+    const auto at = std::lower_bound(root_at_.begin(), root_at_.end(), std::pair(node, -1));
+    return at != root_at_.end() && at->first == node ? at->second : -1;
   }
 
   // A reduction computed in this kernel: its reader must follow its kept atoms exactly.
@@ -91,6 +119,7 @@ class Tracer {
       return Verdict::no(kRuleOtherIndices, what + " is read at other indices than it is made at",
                          "the value goes through memory");
     }
+    if (are_same(kept, dims)) return Verdict::yes();
     for (size_t d = 0; d < kept.size(); ++d) {
       if (!spaces_.atoms.unify(kept[d], *dims[d])) {
         return Verdict::no(kRuleOtherIndices, what + " is read in a grouping that does not refine",
@@ -103,14 +132,14 @@ class Tracer {
   }
 
   Verdict trace(NodeId id, const SeenDims& dims) {
-    if (!visited_.insert({id, dims}).second) return Verdict::yes();
+    if (!visit(id, dims)) return Verdict::yes();
     const Node& node = graph_[id];
     if (is_load_[id.index()]) {
-      auto [seen, first] = loads_.try_emplace(id, dims);
-      if (!first && all_regular(seen->second)) {
-        std::vector<AtomList> known;
-        for (const SeenDim& d : seen->second) known.push_back(*d);
-        try_unify(known, dims);  // sharing the load is a preference, not a need
+      const auto [seen, is_first] = loads_.try_emplace(id, &dims);
+      if (!is_first && seen->second != &dims && all_regular(*seen->second)) {
+        std::vector<AtomList> first_dims;
+        for (const SeenDim& d : *seen->second) first_dims.push_back(*d);
+        try_unify(first_dims, dims);  // sharing the load is a preference, not a need
       }
       return Verdict::yes();
     }
@@ -130,7 +159,11 @@ class Tracer {
   }
 
   // Right-aligned broadcasting: a missing or unit dimension of the operand has no atoms.
-  SeenDims broadcast(const TensorType& operand, const SeenDims& dims, int rank) const {
+  const SeenDims& broadcast(const TensorType& operand, const SeenDims& dims, int rank) {
+    const bool is_same =
+        operand.rank() == rank && std::none_of(operand.shape.begin(), operand.shape.end(),
+                                               [](const Dim& extent) { return extent.is(1); });
+    if (is_same) return dims;
     SeenDims out(operand.rank());
     const int shift = rank - operand.rank();
     for (int d = 0; d < operand.rank(); ++d) {
@@ -140,26 +173,25 @@ class Tracer {
         out[d] = dims[d + shift];
       }
     }
-    return out;
+    return keep(std::move(out));
   }
 
-  SeenDims operand_dims(const Node& node, size_t operand, const SeenDims& dims) {
+  const SeenDims& operand_dims(const Node& node, size_t operand, const SeenDims& dims) {
     const TensorType& type = graph_[node.inputs[operand]].type;
     switch (family(node)) {
       case Family::kPointwise:
         return broadcast(type, dims, node.type.rank());
       case Family::kView:
-        return view_operand_dims(node, type, dims);
+        if (node.op == OpKind::k_expand) return broadcast(type, dims, node.type.rank());
+        return keep(view_operand_dims(node, type, dims));
       default:
-        return reader_operand_dims(node, operand, type, dims);
+        return keep(reader_operand_dims(node, operand, type, dims));
     }
   }
 
   SeenDims view_operand_dims(const Node& node, const TensorType& type, const SeenDims& dims) {
     SeenDims out(type.rank());
     switch (node.op) {
-      case OpKind::k_expand:
-        return broadcast(type, dims, node.type.rank());
       case OpKind::k_permute:
         for (int d = 0; d < type.rank(); ++d) out[node.ints[d]] = dims[d];
         return out;
@@ -215,8 +247,10 @@ class Tracer {
   const std::vector<bool>& is_load_;
   Spaces& spaces_;
   int root_ = 0;
-  std::set<std::pair<NodeId, SeenDims>> visited_;
-  std::map<NodeId, SeenDims> loads_;
+  std::vector<std::pair<NodeId, int>> root_at_;  // sorted
+  std::set<SeenDims> seen_;
+  std::vector<std::pair<NodeId, const SeenDims*>> visited_;  // descending, as they come
+  std::unordered_map<NodeId, const SeenDims*> loads_;
 };
 
 RootSpace make_space(const Graph& graph, NodeId root, Atoms& atoms) {

@@ -1,11 +1,14 @@
 #include "plan/join_stages.h"
 
 #include <algorithm>
+#include <array>
 #include <compare>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 
+#include "base/marks.h"
 #include "ops/library_effects.h"
 #include "plan/find_roots.h"
 
@@ -17,6 +20,8 @@ namespace {
 // longer kernel's time: a small one must not bend the mapping that a large one needs.
 constexpr int kRounds = 4;
 constexpr double kFirstGain = 0.3;
+// How many of the units of a group before its next member are offered to that.
+constexpr int kGroupReach = 32;
 // How many later units with something in common one is offered to when nothing links them.
 constexpr size_t kPartners = 4;
 
@@ -25,10 +30,18 @@ struct Unit {
   std::vector<NodeId> roots;  // empty for a library call
   NodeId call;
   int level = 0;
+  int position = 0;  // in an order in which all can run
+  Cone cone;
   StageScore score;
   int version = 0;               // joins it has been through
   std::set<int> reads, read_by;  // units
   bool is_gone = false;
+};
+
+// Units that stand between two others and wait for the first, or that the second waits for.
+struct Neighbours {
+  bool wait_for_first;
+  std::vector<int> units;
 };
 
 // Two units as they were when a join was tried.
@@ -43,25 +56,36 @@ class Joiner {
          const StageJudge& judge)
       : graph_(graph), demands_(demands), judge_(judge), levels_(find_levels(graph)) {
     unit_of_.assign(graph.size(), -1);
+    loads_.resize(graph.size());
+    readers_.resize(graph.size());
     for (int n = 0; n < graph.size(); ++n) {
       const bool is_root = std::binary_search(roots.begin(), roots.end(), NodeId(n));
       if (graph.nodes[n].op == OpKind::k_library || is_root) add_unit(NodeId(n), is_root);
     }
     for (size_t u = 0; u < units_.size(); ++u) link(static_cast<int>(u));
     keep_effects_in_order();
+    order_.resize(units_.size());
+    std::iota(order_.begin(), order_.end(), 0);
+    for (Marks& seen : seen_) seen = Marks(units_.size());
     for (Unit& unit : units_) {
       if (unit.roots.empty()) continue;
-      unit.score = judge_(describe(unit.roots));
+      unit.score = judge_(describe(unit.roots, unit.cone));
     }
   }
 
   void join_groups(const std::vector<std::vector<NodeId>>& groups, bool keep_parallel) {
     rule_ = keep_parallel ? Rule::kParallel : Rule::kAlways;
     for (const std::vector<NodeId>& group : groups) {
-      for (size_t i = 1; i < group.size(); ++i) {
-        for (size_t k = i; k-- > 0 && unit_of_[group[k].index()] != unit_of_[group[i].index()];) {
-          if (attempt(unit_of_[group[k].index()], unit_of_[group[i].index()])) break;
+      std::vector<int> before;  // units of earlier members, by the last member of each
+      for (NodeId member : group) {
+        const int unit = unit_of_[member.index()];
+        int left = kGroupReach;
+        for (auto other = before.rbegin(); other != before.rend() && *other != unit; ++other) {
+          if (left-- == 0 || attempt(*other, unit)) break;
         }
+        const int joined = unit_of_[member.index()];
+        std::erase_if(before, [&](int other) { return other == unit || other == joined; });
+        before.push_back(joined);
       }
     }
   }
@@ -92,7 +116,7 @@ class Joiner {
         out.steps.push_back({PlanStep::Kind::kLibrary, -1, unit.call});
         continue;
       }
-      PlannedStage stage = describe(unit.roots);
+      PlannedStage stage = describe(unit.roots, unit.cone);
       if (stage.stores.empty()) continue;
       out.steps.push_back({PlanStep::Kind::kKernel, static_cast<int>(out.stages.size()), NodeId()});
       out.stages.push_back(std::move(stage));
@@ -109,16 +133,9 @@ class Joiner {
       unit.call = id;
     }
     unit.level = levels_[id.index()];
+    unit.position = static_cast<int>(units_.size());
     unit_of_[id.index()] = static_cast<int>(units_.size());
     units_.push_back(std::move(unit));
-  }
-
-  // The stored values a unit's evaluation stops at.
-  std::set<NodeId> find_reads(const std::vector<NodeId>& starts, int own) const {
-    return stitch::find_reads(graph_, starts, [&](NodeId id) {
-      const int unit = unit_of_[id.index()];
-      return is_materialised(graph_[id]) || (unit >= 0 && unit != own);
-    });
   }
 
   // The unit that makes a stored value; -1 for graph inputs.
@@ -128,14 +145,19 @@ class Joiner {
   }
 
   void link(int u) {
-    const std::vector<NodeId> starts =
-        units_[u].roots.empty() ? std::vector<NodeId>{units_[u].call} : units_[u].roots;
-    for (NodeId read : find_reads(starts, u)) {
-      const int from = maker(read);
+    Unit& unit = units_[u];
+    const NodeId start = unit.roots.empty() ? unit.call : unit.roots[0];
+    unit.cone = find_cone(graph_, start, [&](NodeId id) {
+      return is_materialised(graph_[id]) || unit_of_[id.index()] >= 0;
+    });
+    for (NodeId load : unit.cone.loads) {
+      if (!unit.roots.empty()) readers_[load.index()].push_back(start);
+      const int from = maker(load);
       if (from < 0 || from == u) continue;
-      units_[u].reads.insert(from);
+      unit.reads.insert(from);
       units_[from].read_by.insert(u);
     }
+    loads_[start.index()] = unit.cone.loads;
   }
 
   void keep_effects_in_order() {
@@ -150,51 +172,82 @@ class Joiner {
     }
   }
 
-  PlannedStage describe(const std::vector<NodeId>& roots) const {
-    const std::set<NodeId> own(roots.begin(), roots.end());
-    return describe_stage(
-        graph_, roots,
-        [&](NodeId id) {
-          return is_materialised(graph_[id]) || (unit_of_[id.index()] >= 0 && !own.count(id));
-        },
-        [&](NodeId id) { return demands_.is_demanded[id.index()] || is_read_outside(id, own); });
+  PlannedStage describe(const std::vector<NodeId>& roots, const Cone& cone) const {
+    return make_stage(graph_, roots, cone, [&](NodeId root) {
+      return demands_.is_demanded[root.index()] || is_read_outside(root);
+    });
   }
 
-  bool is_read_outside(NodeId root, const std::set<NodeId>& own) const {
-    const int unit = unit_of_[root.index()];
-    for (int reader : units_[unit].read_by) {
-      const Unit& other = units_[reader];
-      if (other.roots.empty()) continue;  // library operands are demanded already
-      const bool joined = std::all_of(other.roots.begin(), other.roots.end(),
-                                      [&](NodeId r) { return own.count(r) > 0; });
-      if (!joined && find_reads(other.roots, reader).count(root)) return true;
-    }
-    return false;
+  bool is_read_outside(NodeId root) const {
+    const std::vector<NodeId>& readers = readers_[root.index()];
+    return std::any_of(readers.begin(), readers.end(), [&](NodeId reader) {
+      return unit_of_[reader.index()] != unit_of_[root.index()];
+    });
   }
 
-  // Is there a way from `from` to `to` through a third unit?
-  bool has_detour(int from, int to) const {
-    std::vector<int> stack;
-    std::set<int> visited;
-    for (int next : units_[from].read_by) {
-      if (next != to) stack.push_back(next);
+  // What must move for the two to stand together; nothing where some unit waits for the one and
+  // the other waits for it.  Looks from both ends by turns, as a value that is read everywhere has
+  // much that waits for it.
+  std::optional<Neighbours> find_between(int first, int second) {
+    Side below{first, second, true, seen_[0]}, above{second, first, false, seen_[1]};
+    begin(below);
+    begin(above);
+    while (true) {
+      for (auto [side, other] : {std::pair(&below, &above), std::pair(&above, &below)}) {
+        if (side->at == side->units.size()) {
+          side->units.erase(side->units.begin());
+          return Neighbours{side->is_down, std::move(side->units)};
+        }
+        if (!step(*side, *other)) return std::nullopt;
+      }
     }
-    while (!stack.empty()) {
-      const int at = stack.back();
-      stack.pop_back();
-      if (at == to) return true;
-      if (!visited.insert(at).second) continue;
-      if (units_[at].level > units_[to].level) continue;
-      stack.insert(stack.end(), units_[at].read_by.begin(), units_[at].read_by.end());
+  }
+
+  // The search from one end.
+  struct Side {
+    int start, goal;
+    bool is_down;
+    Marks& seen;
+    std::vector<int> units = {};  // in the order seen; those before `at` have been followed
+    size_t at = 0;
+    std::set<int>::const_iterator edge = {};
+  };
+
+  const std::set<int>& edges(const Side& side, int unit) const {
+    return side.is_down ? units_[unit].read_by : units_[unit].reads;
+  }
+
+  void begin(Side& side) {
+    side.seen.clear();
+    side.units = {side.start};
+    side.edge = edges(side, side.start).begin();
+  }
+
+  // Follows one edge; false where the other end, or what was seen from there, is at the far side.
+  bool step(Side& side, const Side& other) {
+    const int unit = side.units[side.at];
+    if (side.edge == edges(side, unit).end()) {
+      if (++side.at < side.units.size()) side.edge = edges(side, side.units[side.at]).begin();
+      return true;
     }
-    return false;
+    const int next = *side.edge++;
+    if (next == side.goal) return unit == side.start;
+    const int limit = units_[side.goal].position, position = units_[next].position;
+    if (side.is_down ? position > limit : position < limit) return true;
+    if (other.seen.has(next)) return false;
+    if (side.seen.has(next)) return true;
+    side.seen.insert(next);
+    side.units.push_back(next);
+    return true;
   }
 
   Verdict try_join(int a, int b) {
     if (units_[a].level != units_[b].level) {
       return Verdict::no(kRuleCycle, "a library call runs between the two");
     }
-    if (has_detour(a, b) || has_detour(b, a)) {
+    const bool is_first = units_[a].position < units_[b].position;
+    const std::optional<Neighbours> between = find_between(is_first ? a : b, is_first ? b : a);
+    if (!between) {
       return Verdict::no(kRuleCycle, "something else must run between the two",
                          "a value that both sides need is made outside");
     }
@@ -204,14 +257,20 @@ class Joiner {
     std::vector<NodeId> roots = units_[a].roots;
     roots.insert(roots.end(), units_[b].roots.begin(), units_[b].roots.end());
     std::sort(roots.begin(), roots.end());
+    Cone cone = unite_cones(units_[a].cone, units_[b].cone, roots);
     for (NodeId root : units_[b].roots) unit_of_[root.index()] = a;
-    StageScore score = judge_(describe_joined(a, b, roots));
+    StageScore score = judge_(describe(roots, cone));
     if (score.verdict) score.verdict = check_rule(units_[a].score, units_[b].score, score);
     if (!score.verdict) {
       for (NodeId root : units_[b].roots) unit_of_[root.index()] = b;
       return score.verdict;
     }
-    merge(a, b, std::move(roots), score);
+    units_[a].roots = std::move(roots);
+    units_[a].cone = std::move(cone);
+    units_[a].score = score;
+    ++units_[a].version;
+    place_together(a, b, *between);
+    merge(a, b);
     return score.verdict;
   }
 
@@ -226,22 +285,30 @@ class Joiner {
     return Verdict::yes();
   }
 
-  PlannedStage describe_joined(int a, int b, const std::vector<NodeId>& roots) {
-    // Readers of either are readers of the joined unit while it is described.
-    std::set<int> saved = units_[a].read_by;
-    units_[a].read_by.insert(units_[b].read_by.begin(), units_[b].read_by.end());
-    units_[a].read_by.erase(a);
-    units_[a].read_by.erase(b);
-    PlannedStage stage = describe(roots);
-    units_[a].read_by = std::move(saved);
-    return stage;
+  // Reorders what stands from the one to the other; b, which is to go, keeps a place beside a.
+  void place_together(int a, int b, const Neighbours& between) {
+    const int ends[] = {units_[a].position, units_[b].position};
+    const auto [first, last] = std::minmax(ends[0], ends[1]);
+    std::array<std::vector<int>, 3> parts;  // before, the two, after
+    Marks& moves = seen_[0];
+    moves.clear();
+    for (int unit : between.units) moves.insert(unit);
+    for (int at = first; at <= last; ++at) {
+      const int unit = order_[at];
+      const bool is_one = unit == a || unit == b;
+      parts[is_one ? 1 : moves.has(unit) == between.wait_for_first ? 2 : 0].push_back(unit);
+    }
+    int at = first;
+    for (const std::vector<int>& part : parts) {
+      for (int unit : part) {
+        order_[at] = unit;
+        units_[unit].position = at++;
+      }
+    }
   }
 
-  void merge(int a, int b, std::vector<NodeId> roots, const StageScore& score) {
+  void merge(int a, int b) {
     Unit &into = units_[a], &from = units_[b];
-    into.roots = std::move(roots);
-    into.score = score;
-    ++into.version;
     for (int u : from.reads) {
       units_[u].read_by.erase(b);
       if (u != a) {
@@ -259,6 +326,7 @@ class Joiner {
     into.reads.erase(b);
     into.read_by.erase(b);
     from.is_gone = true;
+    from.cone = {};
   }
 
   bool attempt(int a, int b) {
@@ -305,9 +373,7 @@ class Joiner {
     std::map<NodeId, std::vector<int>> readers;
     for (size_t u = 0; u < units_.size(); ++u) {
       if (units_[u].is_gone || units_[u].roots.empty()) continue;
-      for (NodeId read : find_reads(units_[u].roots, static_cast<int>(u))) {
-        readers[read].push_back(static_cast<int>(u));
-      }
+      for (NodeId load : units_[u].cone.loads) readers[load].push_back(static_cast<int>(u));
     }
     return join_near(readers);
   }
@@ -327,18 +393,24 @@ class Joiner {
 
   int unit_now(int unit) const { return unit_of_[units_[unit].roots.back().index()]; }
 
-  // A cut names a value that one side makes and the root of the other that reads it.
+  // A cut names a value that one side makes and a root of the other that reads it, itself or
+  // through other roots of that side.
   std::vector<Cut> find_cuts() const {
     std::vector<Cut> cuts;
-    std::set<std::pair<NodeId, NodeId>> listed;
+    std::set<std::pair<int, int>> listed;
     for (const auto& [attempt, verdict] : refused_) {
       const int a = unit_now(attempt.a), b = unit_now(attempt.b);
-      if (a == b) continue;
+      if (a == b || !listed.insert({a, b}).second) continue;
+      std::map<NodeId, std::set<NodeId>> reads;  // of each root
       for (NodeId reader : units_[b].roots) {
-        for (NodeId read : find_reads({reader}, b)) {
-          if (maker(read) != a || !listed.insert({read, reader}).second) continue;
-          cuts.push_back({read, reader, verdict});
+        std::set<NodeId>& own = reads[reader];
+        for (NodeId load : loads_[reader.index()]) {
+          if (maker(load) == a) own.insert(load);
+          if (auto through = reads.find(load); through != reads.end()) {
+            own.insert(through->second.begin(), through->second.end());
+          }
         }
+        for (NodeId read : own) cuts.push_back({read, reader, verdict});
       }
     }
     return cuts;
@@ -367,7 +439,11 @@ class Joiner {
   const StageJudge& judge_;
   std::vector<int> levels_;
   std::vector<Unit> units_;
-  std::vector<int> unit_of_;
+  std::vector<int> order_;  // units by position
+  std::array<Marks, 2> seen_{Marks(0), Marks(0)};
+  std::vector<int> unit_of_;                  // by node
+  std::vector<std::vector<NodeId>> loads_;    // of a root or call alone, by node
+  std::vector<std::vector<NodeId>> readers_;  // roots that load it, by node
   enum class Rule { kAlways, kFaster, kParallel } rule_ = Rule::kFaster;
   double least_gain_ = 0;  // share of the longer kernel's time
   std::map<Attempt, Verdict> refused_;

@@ -2,34 +2,15 @@
 // Inside of explore_patterns.h.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
 #include <unordered_map>
 #include <vector>
 
+#include "base/marks.h"
 #include "plan/explore_patterns.h"
 
 namespace stitch {
 
 inline constexpr int kNoPattern = -1;
-
-// A set of units that is emptied in constant time.
-class Marks {
- public:
-  explicit Marks(size_t units) : stamps_(units, 0) {}
-  void clear() {
-    if (++stamp_ == 0) {
-      std::fill(stamps_.begin(), stamps_.end(), 0);
-      stamp_ = 1;
-    }
-  }
-  bool has(int unit) const { return stamps_[unit] == stamp_; }
-  void insert(int unit) { stamps_[unit] = stamp_; }
-
- private:
-  std::vector<uint32_t> stamps_;
-  uint32_t stamp_ = 1;
-};
 
 struct Topology {
   // Both sorted, so that nothing depends on the order in which edges were listed.

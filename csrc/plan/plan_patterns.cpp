@@ -13,8 +13,8 @@ namespace {
 
 // What a pattern's units do to memory, and which part of the device each keeps busy.
 struct UnitFacts {
-  NodeId root;                // invalid: a library call
-  std::vector<NodeId> reads;  // stored values
+  NodeId root;  // invalid: a library call
+  Cone cone;
   StageScore score;
 };
 
@@ -49,11 +49,9 @@ struct PatternPlanner {
     }
     links.consumers.resize(units.size());
     for (const auto& [id, u] : unit_of) {
-      const std::set<NodeId> reads =
-          find_reads(graph, {id}, [&](NodeId value) { return is_stored(value); });
-      units[u].reads.assign(reads.begin(), reads.end());
+      units[u].cone = find_cone(graph, id, [&](NodeId value) { return is_stored(value); });
       std::set<int> makers;
-      for (NodeId read : reads) {
+      for (NodeId read : units[u].cone.loads) {
         const NodeId maker = graph[read].op == OpKind::k_get ? graph[read].inputs[0] : read;
         if (auto at = unit_of.find(maker); at != unit_of.end()) makers.insert(at->second);
       }
@@ -64,17 +62,21 @@ struct PatternPlanner {
 
   // As a stage, with the values of all other units in memory.
   PlannedStage stage_of(const std::vector<int>& pattern) const {
-    std::set<NodeId> own;
-    for (int u : pattern) own.insert(units[u].root);
-    return describe_stage(
-        graph, {own.begin(), own.end()}, [&](NodeId id) { return is_stored(id) && !own.count(id); },
-        [&](NodeId id) { return demands.is_demanded[id.index()] || is_read_outside(id, own); });
+    std::vector<NodeId> roots;
+    for (int u : pattern) roots.push_back(units[u].root);
+    std::sort(roots.begin(), roots.end());
+    Cone cone;
+    for (int u : pattern) cone = unite_cones(cone, units[u].cone, roots);
+    return make_stage(graph, roots, std::move(cone), [&](NodeId id) {
+      return demands.is_demanded[id.index()] || is_read_outside(id, roots);
+    });
   }
 
-  bool is_read_outside(NodeId root, const std::set<NodeId>& own) const {
+  bool is_read_outside(NodeId root, const std::vector<NodeId>& own) const {
     const std::vector<int>& readers = links.consumers[unit_of.at(root)];
-    return std::any_of(readers.begin(), readers.end(),
-                       [&](int u) { return !units[u].root.valid() || !own.count(units[u].root); });
+    return std::any_of(readers.begin(), readers.end(), [&](int u) {
+      return !units[u].root.valid() || !std::binary_search(own.begin(), own.end(), units[u].root);
+    });
   }
 
   // 20.20: what units save that share a kernel, or nothing where they cannot.
@@ -95,7 +97,7 @@ struct PatternPlanner {
     double saved = 0;
     for (int u : pattern) {
       saved += bytes(units[u].root);
-      for (NodeId read : units[u].reads) saved += bytes(read);
+      for (NodeId load : units[u].cone.loads) saved += bytes(load);
     }
     for (NodeId load : stage.loads) saved -= bytes(load);
     for (NodeId store : stage.stores) saved -= bytes(store);

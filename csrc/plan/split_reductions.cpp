@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <set>
 
@@ -30,6 +31,8 @@ struct Reduction {
   std::vector<NodeId> sources;  // materialised values at least half as large as the operand
 };
 
+using Reached = std::shared_ptr<const std::vector<NodeId>>;  // ascending
+
 bool can_split(OpKind op) { return op != OpKind::k_argmax && op != OpKind::k_argmin; }
 
 class SplitFinder {
@@ -38,6 +41,7 @@ class SplitFinder {
       : graph_(graph), device_(device), workers_(workers) {}
 
   std::map<NodeId, Split> run() {
+    find_reached();
     std::map<std::string, std::vector<Reduction>> alike;  // by operand shape
     for (int n = 0; n < graph_.size(); ++n) {
       const Node& node = graph_.nodes[n];
@@ -56,39 +60,59 @@ class SplitFinder {
  private:
   int64_t hint(const Dim& dim) const { return std::max<int64_t>(0, graph_.symbols.hint(dim)); }
 
-  std::vector<NodeId> find_sources(NodeId operand) const {
-    const int64_t enough = hint(element_count(graph_[operand].type.shape)) / 2;
-    std::set<NodeId> visited;
-    std::vector<NodeId> sources;
-    auto visit = [&](auto& self, NodeId id) -> void {
-      if (!visited.insert(id).second) return;
-      if (is_materialised(graph_[id])) {
-        if (hint(element_count(graph_[id].type.shape)) >= enough) sources.push_back(id);
-        return;
+  int64_t elements(NodeId id) const { return hint(element_count(graph_[id].type.shape)); }
+
+  // Materialised values that may be a source of some reduction, for every value that is made of
+  // them.  Most values have those of an operand, and share them with it.
+  void find_reached() {
+    reached_.assign(graph_.size(), std::make_shared<const std::vector<NodeId>>());
+    for (int n = 0; n < graph_.size(); ++n) {
+      const NodeId id(n);
+      if (!is_materialised(graph_[id])) {
+        for (NodeId input : graph_[id].inputs) add_reached(reached_[input.index()], reached_[n]);
+      } else if (elements(id) >= kSmallReduction / 2) {
+        reached_[n] = std::make_shared<const std::vector<NodeId>>(1, id);
       }
-      for (NodeId input : graph_[id].inputs) self(self, input);
-    };
-    visit(visit, operand);
+    }
+  }
+
+  static void add_reached(const Reached& more, Reached& all) {
+    if (more == all || std::includes(all->begin(), all->end(), more->begin(), more->end())) return;
+    if (std::includes(more->begin(), more->end(), all->begin(), all->end())) {
+      all = more;
+      return;
+    }
+    std::vector<NodeId> both;
+    std::set_union(all->begin(), all->end(), more->begin(), more->end(), std::back_inserter(both));
+    all = std::make_shared<const std::vector<NodeId>>(std::move(both));
+  }
+
+  std::vector<NodeId> find_sources(NodeId operand) const {
+    const int64_t enough = elements(operand) / 2;
+    std::vector<NodeId> sources;
+    for (NodeId id : *reached_[operand.index()]) {
+      if (elements(id) >= enough) sources.push_back(id);
+    }
     return sources;
   }
 
   // Reductions that share a source can share one pass over it.
   static std::vector<std::vector<NodeId>> find_groups(const std::vector<Reduction>& reductions) {
     std::vector<std::vector<NodeId>> groups;
-    std::vector<std::set<NodeId>> sources;
+    std::map<NodeId, size_t> first_with;  // the first group with a source
     for (const Reduction& reduction : reductions) {
-      size_t at = 0;
-      while (at < groups.size() && std::none_of(
-                                       reduction.sources.begin(), reduction.sources.end(),
-                                       [&](NodeId s) { return sources[at].count(s) > 0; })) {
-        ++at;
+      size_t at = groups.size();
+      for (NodeId source : reduction.sources) {
+        if (auto with = first_with.find(source); with != first_with.end()) {
+          at = std::min(at, with->second);
+        }
       }
-      if (at == groups.size()) {
-        groups.emplace_back();
-        sources.emplace_back();
-      }
+      if (at == groups.size()) groups.emplace_back();
       groups[at].push_back(reduction.id);
-      sources[at].insert(reduction.sources.begin(), reduction.sources.end());
+      for (NodeId source : reduction.sources) {
+        size_t& first = first_with.try_emplace(source, at).first->second;
+        first = std::min(first, at);
+      }
     }
     return groups;
   }
@@ -143,6 +167,7 @@ class SplitFinder {
   const Graph& graph_;
   const DeviceSpec& device_;
   int workers_;
+  std::vector<Reached> reached_;  // by node
   std::map<NodeId, Split> splits_;
 };
 

@@ -1,5 +1,8 @@
 #include "plan/storage.h"
 
+#include <algorithm>
+#include <unordered_set>
+
 #include "analysis/view_alias.h"
 #include "ops/op_rules.h"
 
@@ -24,51 +27,46 @@ std::optional<PlannedAlias> find_alias(const Graph& graph, NodeId node) {
   return PlannedAlias{node, base, offset};
 }
 
-std::set<NodeId> find_reads(const Graph& graph, const std::vector<NodeId>& starts,
-                            const std::function<bool(NodeId)>& is_stored) {
-  std::set<NodeId> reads, visited;
-  std::vector<NodeId> stack;
-  for (NodeId start : starts) {
-    stack.insert(stack.end(), graph[start].inputs.begin(), graph[start].inputs.end());
-  }
+Cone find_cone(const Graph& graph, NodeId start, const std::function<bool(NodeId)>& is_stored) {
+  std::unordered_set<NodeId> visited = {start};
+  Cone cone;
+  std::vector<NodeId> stack = {start};
   while (!stack.empty()) {
     const NodeId id = stack.back();
     stack.pop_back();
-    if (!visited.insert(id).second) continue;
-    if (is_stored(id)) {
-      reads.insert(id);
-    } else {
-      stack.insert(stack.end(), graph[id].inputs.begin(), graph[id].inputs.end());
+    cone.nodes.push_back(id);
+    for (NodeId input : graph[id].inputs) {
+      if (!visited.insert(input).second) continue;
+      (is_stored(input) ? cone.loads : stack).push_back(input);
     }
   }
-  return reads;
+  std::sort(cone.nodes.begin(), cone.nodes.end());
+  std::sort(cone.loads.begin(), cone.loads.end());
+  return cone;
 }
 
-PlannedStage describe_stage(const Graph& graph, const std::vector<NodeId>& roots,
-                            const std::function<bool(NodeId)>& is_loaded,
-                            const std::function<bool(NodeId)>& is_stored) {
+Cone unite_cones(const Cone& a, const Cone& b, const std::vector<NodeId>& roots) {
+  Cone both;
+  std::vector<NodeId> loads;
+  std::set_union(a.nodes.begin(), a.nodes.end(), b.nodes.begin(), b.nodes.end(),
+                 std::back_inserter(both.nodes));
+  std::set_union(a.loads.begin(), a.loads.end(), b.loads.begin(), b.loads.end(),
+                 std::back_inserter(loads));
+  std::set_difference(loads.begin(), loads.end(), roots.begin(), roots.end(),
+                      std::back_inserter(both.loads));
+  return both;
+}
+
+PlannedStage make_stage(const Graph& graph, const std::vector<NodeId>& roots, Cone cone,
+                        const std::function<bool(NodeId)>& is_stored) {
   PlannedStage stage;
-  std::set<NodeId> nodes, loads;
-  std::vector<NodeId> stack = roots;
-  while (!stack.empty()) {
-    const NodeId id = stack.back();
-    stack.pop_back();
-    if (!nodes.insert(id).second) continue;
-    for (NodeId input : graph[id].inputs) {
-      if (is_loaded(input)) {
-        loads.insert(input);
-      } else {
-        stack.push_back(input);
-      }
-    }
-  }
   for (NodeId root : roots) {
     const bool stored = is_stored(root);
     if (stored) stage.stores.push_back(root);
     if (stored || family(graph[root]) == Family::kReduce) stage.roots.push_back(root);
   }
-  stage.loads.assign(loads.begin(), loads.end());
-  stage.nodes.assign(nodes.begin(), nodes.end());
+  stage.loads = std::move(cone.loads);
+  stage.nodes = std::move(cone.nodes);
   return stage;
 }
 

@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "plan/stitch_plan.h"
@@ -17,16 +16,19 @@ bool is_materialised(const Node& node);
 // view itself, but may be a view that moves elements.
 std::optional<PlannedAlias> find_alias(const Graph& graph, NodeId node);
 
-// The stored values that evaluating `starts`, themselves not counted, stops at.
-std::set<NodeId> find_reads(const Graph& graph, const std::vector<NodeId>& starts,
-                            const std::function<bool(NodeId)>& is_stored);
+// What the evaluation of some values takes, ascending.
+struct Cone {
+  std::vector<NodeId> nodes;  // evaluated, themselves included
+  std::vector<NodeId> loads;  // stored values that it stops at
+};
+Cone find_cone(const Graph& graph, NodeId start, const std::function<bool(NodeId)>& is_stored);
+// Of both, whose own `roots`, ascending, are not loaded but evaluated.
+Cone unite_cones(const Cone& a, const Cone& b, const std::vector<NodeId>& roots);
 
-// The stage of `roots`, ascending: evaluating them stops at the values that `is_loaded` names, and
-// those that `is_stored` names are stored.  A pointwise root that is not is evaluated where it is
-// needed, and is none of the stage's.
-PlannedStage describe_stage(const Graph& graph, const std::vector<NodeId>& roots,
-                            const std::function<bool(NodeId)>& is_loaded,
-                            const std::function<bool(NodeId)>& is_stored);
+// The stage of `roots`, ascending, of which those that `is_stored` names are stored.  A pointwise
+// root that is not is evaluated where it is needed, and is none of the stage's.
+PlannedStage make_stage(const Graph& graph, const std::vector<NodeId>& roots, Cone cone,
+                        const std::function<bool(NodeId)>& is_stored);
 
 // Values that must be in memory: outputs, mutation values, operands of library calls.  Aliases are
 // resolved to their bases; `aliases` lists the views themselves.

@@ -23,7 +23,7 @@ bool fix_atoms(const IndexVars& vars, const IndexExpr& made, const IndexExpr& re
   if (!moved.is_constant()) return false;
   std::vector<Candidate> gone;
   for (const auto& [var, coefficient] : made.terms) {
-    if (read.terms.count(var)) continue;
+    if (read.terms.contains(var)) continue;
     const IndexVar& atom = vars[var];
     const bool is_static = coefficient.is_constant() && atom.extent.is_constant();
     if (atom.kind != IndexVar::Kind::kAtom || !is_static || coefficient.value() <= 0) return false;

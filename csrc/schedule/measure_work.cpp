@@ -168,12 +168,10 @@ StageScore score_stage(const Graph& graph, const PlannedStage& stage, const Devi
   StageScore score;
   score.verdict = check_arguments(stage);
   if (!score.verdict) return score;
-  SpacesOrNot found = find_spaces(graph, stage.roots, find_loads(graph, stage));
-  score.verdict = found.verdict;
-  if (!score.verdict) return score;
   SymbolTable symbols = graph.symbols;
-  const StageSchedule schedule = schedule_stage(graph, stage, device, worker_threads, symbols);
-  score.verdict = check_arrays(graph, schedule);
+  const auto [schedule, verdict] = try_schedule(graph, stage, device, worker_threads, symbols);
+  score.verdict = verdict;
+  if (score.verdict) score.verdict = check_arrays(graph, schedule);
   if (score.verdict) score.verdict = check_statements(schedule);
   if (!score.verdict) return score;
   score.estimate = estimate_stage(measure_work(graph, stage, schedule), device, worker_threads);

@@ -32,20 +32,32 @@ struct Placer {
   const Graph& graph;
   const std::vector<bool>& is_load;
   StageSchedule& schedule;
+  const std::vector<LeafUse> leaves = list_leaves(schedule);
+  std::map<NodeId, std::vector<int>> places = {};    // leaves that evaluate a value
+  std::map<NodeId, std::vector<NodeId>> users = {};  // what is evaluated of it
 
-  bool evaluates(const LeafUse& leaf, NodeId value) const {
-    for (NodeId root : leaf.roots) {
-      auto at = schedule.accesses.evaluated.find(root);
-      if (root == value || (at != schedule.accesses.evaluated.end() && at->second.count(value))) {
-        return true;
+  void find_places() {
+    auto add = [&](NodeId value, int leaf) {
+      std::vector<int>& places_of_value = places[value];
+      if (!places_of_value.empty() && places_of_value.back() == leaf) return;
+      if (places_of_value.empty() && !is_load[value.index()]) {
+        for (NodeId input : graph[value].inputs) users[input].push_back(value);
+      }
+      places_of_value.push_back(leaf);
+    };
+    for (size_t leaf = 0; leaf < leaves.size(); ++leaf) {
+      for (NodeId root : leaves[leaf].roots) {
+        add(root, static_cast<int>(leaf));
+        for (const auto& [value, evaluations] : schedule.accesses.evaluated.at(root)) {
+          add(value, static_cast<int>(leaf));
+        }
       }
     }
-    return false;
   }
 
-  bool reads(NodeId user, NodeId value) const {
-    const std::vector<NodeId>& inputs = graph[user].inputs;
-    return !is_load[user.index()] && std::count(inputs.begin(), inputs.end(), value) > 0;
+  bool is_evaluated_in(int leaf, NodeId value) const {
+    const std::vector<int>& leaves_of_value = places.at(value);
+    return std::binary_search(leaves_of_value.begin(), leaves_of_value.end(), leaf);
   }
 
   std::vector<Evaluation> evaluations_in(const LeafUse& leaf, NodeId value) const {
@@ -78,35 +90,33 @@ struct Placer {
   }
 
   // Does a leaf read the value for something that `first` does not evaluate?
-  bool reads_further(const LeafUse& leaf, const LeafUse& first, NodeId value) const {
-    for (NodeId root : leaf.roots) {
-      if (reads(root, value) && !evaluates(first, root)) return true;
-      for (const auto& [user, at] : schedule.accesses.evaluated.at(root)) {
-        if (reads(user, value) && !evaluates(first, user)) return true;
-      }
-    }
-    return false;
+  bool reads_further(int leaf, int first, NodeId value) const {
+    const auto found = users.find(value);
+    return found != users.end() &&
+           std::any_of(found->second.begin(), found->second.end(), [&](NodeId user) {
+             return is_evaluated_in(leaf, user) && !is_evaluated_in(first, user);
+           });
   }
 
   // The index a value is made at, if it is one of the last that two nests have in common: what
   // follows is only needed by the later one.
-  std::optional<Index> frontier_index(const std::vector<LeafUse>& leaves, NodeId value) const {
-    const LeafUse* first = nullptr;
+  std::optional<Index> frontier_index(NodeId value) const {
+    int first = -1;
     Index made;
     bool is_last = false;
-    for (const LeafUse& leaf : leaves) {
-      const std::vector<Evaluation> evaluations = evaluations_in(leaf, value);
+    for (int leaf : places.at(value)) {
+      const std::vector<Evaluation> evaluations = evaluations_in(leaves[leaf], value);
       if (evaluations.empty()) continue;
-      if (!first) {
+      if (first < 0) {
         if (evaluations.size() > 1 || evaluations.front().is_guarded) return std::nullopt;
-        first = &leaf;
+        first = leaf;
         made = evaluations.front().index;
         continue;
       }
       for (const Evaluation& evaluation : evaluations) {
-        if (!holds(*first, made, leaf, evaluation.index)) return std::nullopt;
+        if (!holds(leaves[first], made, leaves[leaf], evaluation.index)) return std::nullopt;
       }
-      is_last = is_last || reads_further(leaf, *first, value);
+      is_last = is_last || reads_further(leaf, first, value);
     }
     return is_last ? std::optional<Index>(made) : std::nullopt;
   }
@@ -157,17 +167,14 @@ struct Placer {
   }
 
   void run() {
-    const std::vector<LeafUse> leaves = list_leaves(schedule);
-    std::set<NodeId> seen;
-    for (const auto& [root, values] : schedule.accesses.evaluated) {
-      for (const auto& [value, evaluations] : values) seen.insert(value);
-    }
+    find_places();
     const bool on_host = !schedule.device->is_cuda;
-    for (NodeId value : seen) {
+    for (const auto& [value, leaves_of_value] : places) {
+      if (leaves_of_value.size() < 2) continue;
       if (family(graph[value]) == Family::kSource || family(graph[value]) == Family::kReduce)
         continue;
       if (on_host && !is_costly(value)) continue;  // the cache serves the second read
-      if (auto index = frontier_index(leaves, value)) schedule.kept_on_chip.emplace(value, *index);
+      if (auto index = frontier_index(value)) schedule.kept_on_chip.emplace(value, *index);
     }
     const int64_t budget =
         on_host

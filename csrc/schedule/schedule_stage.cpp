@@ -52,15 +52,16 @@ std::vector<bool> find_loads(const Graph& graph, const PlannedStage& stage) {
   return is_load;
 }
 
-StageSchedule schedule_stage(const Graph& graph, const PlannedStage& stage,
-                             const DeviceSpec& device, int worker_threads, SymbolTable& symbols,
-                             const BlockBounds& bounds) {
-  StageSchedule schedule;
+ScheduleOrNot try_schedule(const Graph& graph, const PlannedStage& stage, const DeviceSpec& device,
+                           int worker_threads, SymbolTable& symbols, const BlockBounds& bounds) {
+  ScheduleOrNot result;
+  StageSchedule& schedule = result.schedule;
   schedule.device = &device;
   schedule.bounds = bounds;
   const std::vector<bool> is_load = find_loads(graph, stage);
   SpacesOrNot found = find_spaces(graph, stage.roots, is_load);
-  STITCH_CHECK(found.verdict.ok, "a planned stage cannot be scheduled: " << found.verdict.why);
+  result.verdict = found.verdict;
+  if (!result.verdict) return result;
   schedule.spaces = std::move(found.spaces);
   schedule.accesses =
       find_accesses(graph, schedule.spaces, is_load, {stage.stores.begin(), stage.stores.end()});
@@ -76,7 +77,15 @@ StageSchedule schedule_stage(const Graph& graph, const PlannedStage& stage,
   build_loops(graph, schedule);
   place_values(graph, is_load, schedule);
   name_schemes(graph, stage, schedule);
-  return schedule;
+  return result;
+}
+
+StageSchedule schedule_stage(const Graph& graph, const PlannedStage& stage,
+                             const DeviceSpec& device, int worker_threads, SymbolTable& symbols,
+                             const BlockBounds& bounds) {
+  ScheduleOrNot found = try_schedule(graph, stage, device, worker_threads, symbols, bounds);
+  STITCH_CHECK(found.verdict.ok, "a planned stage cannot be scheduled: " << found.verdict.why);
+  return std::move(found.schedule);
 }
 
 std::vector<StageSchedule> schedule_kernel(const Graph& graph,

@@ -5,7 +5,17 @@
 
 namespace stitch {
 
-// `symbols` is the graph's table; block counts of ragged symbolic extents are added to it.
+struct ScheduleOrNot {
+  StageSchedule schedule;
+  Verdict verdict;
+};
+
+// Whether the roots of a candidate can share a mapping, and the schedule if they can.
+ScheduleOrNot try_schedule(const Graph& graph, const PlannedStage& stage, const DeviceSpec& device,
+                           int worker_threads, SymbolTable& symbols,
+                           const BlockBounds& bounds = {});
+// Of a stage that is planned.  `symbols` is the graph's table; block counts of ragged symbolic
+// extents are added to it.
 StageSchedule schedule_stage(const Graph& graph, const PlannedStage& stage,
                              const DeviceSpec& device, int worker_threads, SymbolTable& symbols,
                              const BlockBounds& bounds = {});

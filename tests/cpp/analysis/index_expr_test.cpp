@@ -31,6 +31,15 @@ TEST(IndexExpr, TermsThatCancelAreGone) {
   EXPECT_TRUE((constant(3) + constant(4)).is_constant());
 }
 
+TEST(IndexExpr, TermsAreEqualInWhateverOrderTheyCame) {
+  Digits d(8, 6, 4);
+  const IndexExpr sum = d.k * Dim(3) + (d.i * s0 + d.j);
+  EXPECT_EQ(sum, d.i * s0 + (d.j + d.k * Dim(3)));
+  EXPECT_EQ(sum.terms.size(), 3u);
+  EXPECT_EQ(*sum.terms.coefficient(d.k.terms.begin()->first), Dim(3));
+  EXPECT_FALSE((sum - d.j).terms.contains(d.j.terms.begin()->first));
+}
+
 TEST(IndexExpr, FlattenIsRowMajor) {
   Digits d(5, 6, 4);
   EXPECT_EQ(flatten({d.i, d.j, d.k}, {5, 6, 4}), d.i * Dim(24) + d.j * Dim(4) + d.k);

@@ -55,6 +55,42 @@ TEST(Storage, SymbolicOffsetsAreExact) {
             "%0 + s1");
 }
 
+TEST(Storage, ConesOfJoinedRootsAreWhatBothTogetherEvaluate) {
+  const Graph graph = parse_graph(R"(
+    %x = input : f32[8,6]
+    %w = input : f32[8,6]
+    %e = exp(%x)
+    %s = sum(%e){axes=[1], keepdim}
+    %y = div(%e, %s)
+    %z = tanh(mul(%y, %w))
+    outputs (%z)
+  )");
+  std::vector<NodeId> sum, div, last;
+  for (int n = 0; n < graph.size(); ++n) {
+    if (graph.nodes[n].op == OpKind::k_sum) sum = {NodeId(n)};
+    if (graph.nodes[n].op == OpKind::k_div) div = {NodeId(n)};
+    if (graph.nodes[n].op == OpKind::k_tanh) last = {NodeId(n)};
+  }
+  auto is_stored = [&](NodeId id) {
+    return is_materialised(graph[id]) || id == sum[0] || id == div[0] || id == last[0];
+  };
+  const NodeId x = graph.inputs[0], w = graph.inputs[1];
+  const Cone upper = find_cone(graph, sum[0], is_stored);
+  EXPECT_EQ(upper.loads, std::vector<NodeId>{x});
+  const Cone lower = find_cone(graph, div[0], is_stored);
+  EXPECT_EQ(lower.loads, (std::vector<NodeId>{x, sum[0]}));
+  const Cone both = unite_cones(upper, lower, {sum[0], div[0]});
+  EXPECT_EQ(both.loads, std::vector<NodeId>{x});
+  const Cone all =
+      unite_cones(both, find_cone(graph, last[0], is_stored), {sum[0], div[0], last[0]});
+  EXPECT_EQ(all.loads, (std::vector<NodeId>{x, w}));
+  EXPECT_EQ(all.nodes.size() + graph.inputs.size(), static_cast<size_t>(graph.size()));
+  const PlannedStage stage = make_stage(graph, {sum[0], div[0], last[0]}, all,
+                                        [&](NodeId root) { return root == last[0]; });
+  EXPECT_EQ(stage.roots, (std::vector<NodeId>{sum[0], last[0]})) << "div is evaluated where read";
+  EXPECT_EQ(stage.stores, last);
+}
+
 TEST(Storage, ViewsDemandTheirBase) {
   const Graph graph = parse_graph(R"(
     %x = input : f32[8,6]

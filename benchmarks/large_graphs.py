@@ -1,0 +1,90 @@
+"""Graph text of any size without a library call, for the time that planning takes.
+
+A shape is a head and steps: what each step makes is named after its number, `last` is what the
+step before returned.
+"""
+
+import re
+
+
+def chain(step, last):
+    """Reductions, each of what is made of the one before."""
+    lines = [
+        f"%sum{step} = sum({last}){{axes=[1], keepdim}}",
+        f"%shifted{step} = sub({last}, mul(%sum{step}, 0.0013))",
+        f"%chain{step} = exp(%shifted{step})",
+    ]
+    return lines, f"%chain{step}"
+
+
+def wide(step, last):
+    """Softmaxes of tensors of their own; every one is an output."""
+    lines = [
+        f"%x{step} = input : f32[{64 + step % 7},768]",
+        f"%exp{step} = exp(%x{step})",
+        f"%wide{step} = div(%exp{step}, sum(%exp{step}){{axes=[1], keepdim}})",
+    ]
+    return lines, None
+
+
+def norm(name, value):
+    return [
+        f"%mean_{name} = mul(sum({value}){{axes=[1], keepdim}}, 0.0013)",
+        f"%off_{name} = sub({value}, %mean_{name})",
+        f"%var_{name} = mul(sum(mul(%off_{name}, %off_{name})){{axes=[1], keepdim}}, 0.0013)",
+        f"%unit_{name} = mul(%off_{name}, rsqrt(add(%var_{name}, 1e-5)))",
+        f"%{name} = add(mul(%unit_{name}, %weight), %bias)",
+    ]
+
+
+def layers(step, last):
+    """What is between the library calls of a transformer's layer, without the calls."""
+    lines = [
+        f"%score{step} = add(mul({last}, 0.125), %mask)",
+        f"%exp{step} = exp(sub(%score{step}, amax(%score{step}){{axes=[1], keepdim}}))",
+        f"%prob{step} = div(%exp{step}, sum(%exp{step}){{axes=[1], keepdim}})",
+        f"%first{step} = add(%prob{step}, {last})",
+        *norm(f"attended{step}", f"%first{step}"),
+        f"%half{step} = mul(%attended{step}, 0.5)",
+        f"%gelu{step} = mul(%half{step}, add(erf(mul(%attended{step}, 0.7071)), 1))",
+        f"%second{step} = add(%gelu{step}, %attended{step})",
+        *norm(f"layer{step}", f"%second{step}"),
+    ]
+    return lines, f"%layer{step}"
+
+
+def mixed(step, last):
+    """Rows, columns and values of several steps before, some of them outputs."""
+    older = f"%mixed{step - 4}" if step >= 4 else "%x"
+    lines = [
+        f"%row{step} = amax(add({last}, {older})){{axes=[1], keepdim}}",
+        f"%column{step} = sum(mul({older}, %mask)){{axes=[0], keepdim}}",
+        f"%mixed{step} = tanh(add(mul({last}, %row{step}), %column{step}))",
+    ]
+    return lines, f"%mixed{step}"
+
+
+HEAD = [
+    "%x = input : f32[512,768]",
+    "%mask = input : f32[512,768]",
+    "%weight = input : f32[768]",
+    "%bias = input : f32[768]",
+]
+SHAPES = {shape.__name__: shape for shape in (chain, wide, layers, mixed)}
+OUTPUT_EVERY = 20  # steps of `mixed`
+
+
+def large_graph(shape, nodes):
+    """Text of a graph of about so many values."""
+    lines, outputs, last, made, step = list(HEAD), [], "%x", len(HEAD), 0
+    while made < nodes:
+        own, result = SHAPES[shape](step, last)
+        lines += own
+        made += len(re.findall(r"input|[a-z]\(|keepdim|, \d", " ".join(own)))
+        last = result or last
+        if result is None or (shape == "mixed" and step % OUTPUT_EVERY == 0):
+            outputs.append(f"%{shape}{step}")
+        step += 1
+    if last not in (*outputs, "%x"):
+        outputs.append(last)
+    return "\n".join([*lines, f"outputs ({', '.join(outputs)})"])

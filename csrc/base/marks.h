@@ -1,0 +1,27 @@
+// A set of small numbers that is emptied in constant time.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace stitch {
+
+class Marks {
+ public:
+  explicit Marks(size_t numbers) : stamps_(numbers, 0) {}
+  void clear() {
+    if (++stamp_ == 0) {
+      std::fill(stamps_.begin(), stamps_.end(), 0);
+      stamp_ = 1;
+    }
+  }
+  bool has(int number) const { return stamps_[number] == stamp_; }
+  void insert(int number) { stamps_[number] = stamp_; }
+
+ private:
+  std::vector<uint32_t> stamps_;
+  uint32_t stamp_ = 1;
+};
+
+}  // namespace stitch

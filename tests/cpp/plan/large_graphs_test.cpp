@@ -1,0 +1,137 @@
+// Planning takes time about in proportion to the graph.  Stages that are judged stand for the time:
+// a stage is bounded, and its judge takes most of it.
+#include <sstream>
+
+#include "plan/plan_graph.h"
+#include "plan/policies.h"
+#include "plan/random_graph.h"
+
+namespace stitch {
+namespace {
+
+struct Shape {
+  const char* name;
+  const char* step;  // "#": its number, "@": what the step before made
+  bool returns_all;
+
+  friend std::ostream& operator<<(std::ostream& out, const Shape& s) { return out << s.name; }
+};
+
+const Shape kShapes[] = {
+    {"Chain", R"(
+      %s# = sum(@){axes=[1], keepdim}
+      %y# = exp(sub(@, %s#))
+     )",
+     false},
+    {"Wide", R"(
+      %x# = input : f32[512,768]
+      %e# = exp(%x#)
+      %y# = div(%e#, sum(%e#){axes=[1], keepdim})
+     )",
+     true},
+    {"OneReadByAll", R"(
+      %s# = sum(mul(%e, %weight)){axes=[1]}
+      %y# = amax(add(%e, %weight)){axes=[0]}
+     )",
+     true},
+    {"Layers", R"(
+      %e# = exp(sub(@, amax(@){axes=[1], keepdim}))
+      %r# = add(div(%e#, sum(%e#){axes=[1], keepdim}), @)
+      %d# = sub(%r#, mul(sum(%r#){axes=[1], keepdim}, 0.0013))
+      %v# = sum(mul(%d#, %d#)){axes=[1], keepdim}
+      %y# = mul(mul(%d#, rsqrt(%v#)), %weight)
+     )",
+     false},
+    {"RowsAndColumns", R"(
+      %m# = amax(@){axes=[1], keepdim}
+      %c# = sum(mul(@, %x)){axes=[0], keepdim}
+      %y# = tanh(add(mul(@, %m#), %c#))
+     )",
+     true},
+};
+
+Graph repeat(const Shape& shape, int steps) {
+  std::ostringstream text;
+  text << "%x = input : f32[512,768]\n%weight = input : f32[768]\n%e = exp(%x)\n";
+  std::string last = "%x", outputs;
+  for (int step = 0; step < steps; ++step) {
+    for (const char* at = shape.step; *at; ++at) {
+      if (*at == '#') {
+        text << step;
+      } else if (*at == '@') {
+        text << last;
+      } else {
+        text << *at;
+      }
+    }
+    last = "%y" + std::to_string(step);
+    if (shape.returns_all || step + 1 == steps) outputs += (outputs.empty() ? "" : ", ") + last;
+  }
+  text << "\noutputs (" << outputs << ")\n";
+  return parse_graph(text.str());
+}
+
+int count_judged(const Graph& graph, const std::string& target) {
+  const DeviceSpec& device = device_spec(target);
+  int judged = 0;
+  const StageJudge judge = [&](const PlannedStage& stage) {
+    ++judged;
+    return judge_for(graph, device)(stage);
+  };
+  plan_stitches(graph, judge, device);
+  return judged;
+}
+
+class LargeGraphs : public testing::TestWithParam<Shape> {};
+
+TEST_P(LargeGraphs, TwiceTheGraphIsAboutTwiceTheJudging) {
+  // Beyond what "auto" explores patterns for: on a GPU it asks two policies, on the host one.
+  const std::string step = GetParam().step;
+  const int steps = 560 / static_cast<int>(std::count(step.begin(), step.end(), '('));
+  for (const char* target : {"h200", "cpu"}) {
+    const int once = count_judged(repeat(GetParam(), steps), target);
+    const int twice = count_judged(repeat(GetParam(), 2 * steps), target);
+    EXPECT_LE(twice, 2.3 * once) << target;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, LargeGraphs, testing::ValuesIn(kShapes),
+                         [](const auto& instance) { return std::string(instance.param.name); });
+
+// Whatever is joined with whatever: what a stage loads was stored before.
+TEST(LargeGraphs, StepsOfJoinedStagesCanRun) {
+  for (uint32_t seed = 0; seed < 60; ++seed) {
+    const Graph graph = parse_graph(random_graph(seed, 80, seed % 2 == 1));
+    const Demands demands = find_demands(graph);
+    uint32_t noise = seed;
+    const StageJudge judge = [&](const PlannedStage& stage) -> StageScore {
+      noise = noise * 1664525u + 1013904223u;
+      const bool refuses = stage.roots.size() > 1 && (noise >> 16) % 3 == 0;
+      return {refuses ? Verdict::no(99, "the test says so") : Verdict::yes(), 1};
+    };
+    const JoinedStages joined =
+        join_stages(graph, find_roots(graph, demands, true), demands, judge, JoinRule::kFaster);
+    std::set<NodeId> made;
+    auto is_made = [&](NodeId id) {
+      if (graph[id].op == OpKind::k_get) id = graph[id].inputs[0];
+      return family(graph[id]) == Family::kInput || made.count(id) > 0;
+    };
+    for (const PlanStep& step : joined.steps) {
+      if (step.kind == PlanStep::Kind::kLibrary) {
+        made.insert(step.call);
+        continue;
+      }
+      const PlannedStage& stage = joined.stages[step.kernel];
+      EXPECT_TRUE(std::all_of(stage.loads.begin(), stage.loads.end(), is_made)) << "seed " << seed;
+      for (NodeId store : stage.stores) {
+        EXPECT_TRUE(made.insert(store).second) << "%" << store << " is stored twice";
+      }
+    }
+    for (int n = 0; n < graph.size(); ++n) {
+      EXPECT_TRUE(!demands.is_demanded[n] || is_made(NodeId(n))) << "seed " << seed << " %" << n;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stitch
