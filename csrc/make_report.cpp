@@ -112,6 +112,7 @@ struct Reporter {
       const Binary& binary = in.binaries[k];
       out.registers = binary.registers;
       out.spill_bytes = binary.spill_bytes;
+      out.stack_bytes = binary.stack_bytes;
       out.shared_bytes = std::max(out.shared_bytes, binary.shared_bytes);
       out.compile_ms = binary.compile_ms;
       out.from_cache = binary.from_cache;

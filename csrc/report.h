@@ -23,7 +23,7 @@ struct ReportedKernel {
   int64_t bytes_read = 0, bytes_written = 0;  // each distinct buffer once
   int64_t bytes_planned = 0;                  // elements accessed, once per buffer and pass
   int64_t grid = 0;
-  int block = 1, shared_bytes = 0, registers = -1, spill_bytes = 0;
+  int block = 1, shared_bytes = 0, registers = -1, spill_bytes = 0, stack_bytes = 0;
   double predicted_us = 0, compile_ms = 0;
   bool from_cache = false;
 };

@@ -38,6 +38,7 @@ struct Result {
   std::vector<Finding> findings;
   uint64_t lane_instructions = 0;
   double seconds = 0;
+  Traffic traffic;
 };
 
 std::array<int64_t, 3> read_extents(py::handle given, const char* what) {
@@ -125,7 +126,8 @@ Result run_on_tensors(const std::string& source, KernelRun run) {
   const auto start = std::chrono::steady_clock::now();
   SimulationResult simulated = run_kernel(run);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  return {std::move(simulated.findings.all), simulated.lane_instructions, seconds.count()};
+  return {std::move(simulated.findings.all), simulated.lane_instructions, seconds.count(),
+          simulated.traffic};
 }
 
 Result run_from_python(const std::string& source, const std::string& kernel, const py::object& grid,
@@ -150,6 +152,13 @@ Result run_from_python(const std::string& source, const std::string& kernel, con
   return run_on_tensors(source, std::move(run));
 }
 
+// Bytes by the width of the access that moved them.
+py::dict to_dict(const Traffic& traffic) {
+  py::dict bytes;
+  for (size_t i = 0; i < traffic.bytes.size(); ++i) bytes[py::int_(1 << i)] = traffic.bytes[i];
+  return bytes;
+}
+
 py::tuple to_tuple(const std::array<uint32_t, 3>& index) {
   return py::make_tuple(index[0], index[1], index[2]);
 }
@@ -162,7 +171,7 @@ std::string to_json(const Result& result) {
                              "thread"_a = finding.thread));
   }
   const py::dict all("findings"_a = findings, "lane_instructions"_a = result.lane_instructions,
-                     "seconds"_a = result.seconds);
+                     "seconds"_a = result.seconds, "moved_bytes"_a = to_dict(result.traffic));
   return py::module_::import("json").attr("dumps")(all, "indent"_a = 1).cast<std::string>();
 }
 
@@ -192,8 +201,12 @@ void bind_ptxsim(py::module_& module) {
       .def_readonly("findings", &Result::findings)
       .def_readonly("lane_instructions", &Result::lane_instructions)
       .def_readonly("seconds", &Result::seconds)
+      .def_property_readonly("moved_bytes",
+                             [](const Result& result) { return to_dict(result.traffic); })
       .def("to_json", [](const Result& result) { return to_json(result); })
       .def("__repr__", [](const Result& result) { return to_string(result); });
+  module.def("simulated_bytes", [] { return to_dict(read_traffic()); });
+  module.def("reset_simulated_bytes", &reset_traffic);
   module.def("run_kernel", &run_from_python, kRunDoc, "source"_a, "kernel"_a, "grid"_a, "block"_a,
              "args"_a);
   module.def(

@@ -44,6 +44,15 @@ struct ThreadState {
 };
 thread_local ThreadState state;
 
+struct SharedTraffic {
+  std::mutex mutex;
+  Traffic sum;
+};
+SharedTraffic& shared_traffic() {
+  static SharedTraffic shared;
+  return shared;
+}
+
 const SimulatedFunction& function_of(CudaHandle handle) {
   return *static_cast<const SimulatedFunction*>(handle);
 }
@@ -103,7 +112,13 @@ std::string pack_parameters(const Function& kernel, void* const* values) {
   return packed;
 }
 
-void keep(const Findings& findings) {
+void keep(const SimulationResult& result) {
+  {
+    SharedTraffic& shared = shared_traffic();
+    std::lock_guard<std::mutex> lock(shared.mutex);
+    shared.sum.add(result.traffic);
+  }
+  const Findings& findings = result.findings;
   state.count += findings.count;
   for (const Finding& finding : findings.all) {
     if (state.accusations.size() == kMostListed) break;
@@ -190,7 +205,7 @@ CudaResult launch_kernel(CudaHandle handle, const Extents& grid, const Extents& 
     launch.parameters = pack_parameters(*function.kernel, parameters);
     launch.views = make_views(std::exchange(state.arguments, {}));
     std::lock_guard<std::mutex> lock(function.module->mutex);
-    keep(simulate(launch, device.machine, device.options).findings);
+    keep(simulate(launch, device.machine, device.options));
   });
 }
 
@@ -293,6 +308,16 @@ const SimulatedDevice& simulated_device(const std::string& target, bool checks) 
   if (!checks) device.options.orders = 1;
   std::lock_guard<std::mutex> lock(mutex);
   return devices.try_emplace({target, checks}, std::move(device)).first->second;
+}
+
+Traffic read_traffic() {
+  std::lock_guard<std::mutex> lock(shared_traffic().mutex);
+  return shared_traffic().sum;
+}
+
+void reset_traffic() {
+  std::lock_guard<std::mutex> lock(shared_traffic().mutex);
+  shared_traffic().sum = {};
 }
 
 SimulatedRun::SimulatedRun(const SimulatedDevice& device) : driver_(driver_table()) {

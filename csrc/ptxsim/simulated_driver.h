@@ -27,6 +27,10 @@ std::string arch_of(const std::string& target);
 // process: modules are loaded into them.
 const SimulatedDevice& simulated_device(const std::string& target, bool checks);
 
+// Of all launches of the process since the last reset.
+Traffic read_traffic();
+void reset_traffic();
+
 // While it lives, this thread's driver is the simulated device.
 class SimulatedRun {
  public:

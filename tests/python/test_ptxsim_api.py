@@ -61,6 +61,7 @@ def test_numbers_take_the_types_of_the_parameters():
     assert result.findings == []
     assert y.equal(torch.arange(100.0) * 2 + 0.5 + 3 - 4)
     assert result.lane_instructions > 100 * 5 and result.seconds > 0
+    assert {width: count for width, count in result.moved_bytes.items() if count} == {4: 800}
 
 
 def test_structs_are_bytes_and_none_is_a_null_pointer():

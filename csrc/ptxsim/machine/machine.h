@@ -18,6 +18,7 @@ class HappensBefore;
 class Memory;
 class Reporter;
 struct Block;
+struct Traffic;
 
 constexpr uint32_t kAllLanes = 0xffffffffu;
 constexpr int kMostWarps = 32;  // of a block of 1024 threads: one bit each in Block::ready
@@ -112,6 +113,7 @@ struct Grid {
   Memory* memory = nullptr;        // nullptr: nothing is checked
   HappensBefore* order = nullptr;  // the same
   Reporter* reporter = nullptr;
+  Traffic* traffic = nullptr;  // nullptr: not counted
   const unsigned char* parameters = nullptr;
   const unsigned char* constants = nullptr;  // the .const variables
   uint64_t random = 0;                       // state of next_random

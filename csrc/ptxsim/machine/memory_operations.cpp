@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "ptxsim/machine/interpret.h"
+#include "ptxsim/machine/traffic.h"
 
 namespace stitch::ptxsim {
 namespace {
@@ -166,6 +167,13 @@ WarpAccess access_of(const Instruction& instruction, Access kind) {
           .elements = instruction.vector};
 }
 
+void count_traffic(const Warp& warp, const Instruction& instruction, Space space, uint32_t lanes,
+                   const LaneAddresses& addresses) {
+  Traffic* traffic = warp.block->grid->traffic;
+  if (!traffic || space != Space::global || instruction.modifiers.order != Order::weak) return;
+  traffic->count(access_of(instruction, Access::load).bytes, lanes, addresses);
+}
+
 // Lanes of other spaces keep what they have: one generic access may meet several spaces.
 void to_host(const Warp& warp, const Instruction& instruction, Space space, uint32_t lanes,
              LaneAddresses& addresses) {
@@ -192,6 +200,7 @@ void run_load(Warp& warp, const Instruction& instruction, uint32_t mask, LaneAdd
       access.addresses = addresses.data();
       allowed = memory->check(warp, instruction, access);
     }
+    count_traffic(warp, instruction, space, allowed, addresses);
     to_host(warp, instruction, space, lanes, addresses);
     move(warp, instruction, allowed, addresses);
   });
@@ -216,6 +225,7 @@ void run_store(Warp& warp, const Instruction& instruction, uint32_t mask,
       access.addresses = addresses.data();
       allowed = grid.memory->check(warp, instruction, access, known.data());
     }
+    count_traffic(warp, instruction, space, allowed, addresses);
     to_host(warp, instruction, space, lanes, addresses);
     move(warp, instruction, allowed, addresses);
   });

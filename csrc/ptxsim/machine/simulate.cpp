@@ -197,7 +197,7 @@ class Simulation {
     if (options_.checks) {
       run_orders(reporter);
     } else {
-      run_order(plan_order(options_, 0), reporter, nullptr, nullptr);
+      run_order(plan_order(options_, 0), {.reporter = &reporter, .traffic = &result_.traffic});
     }
     return result_;
   }
@@ -215,7 +215,10 @@ class Simulation {
                      .grid = launch_.grid,
                      .block = launch_.block},
                     order, reporter);
-      const Ending ending = run_order(plan, reporter, &memory, &order);
+      const Ending ending = run_order(plan, {.memory = &memory,
+                                             .order = &order,
+                                             .reporter = &reporter,
+                                             .traffic = index ? nullptr : &result_.traffic});
       if (ending == Ending::complete) memory.check_written();
       if (index == 0) {
         contents.keep_result();
@@ -247,14 +250,22 @@ class Simulation {
     }
   }
 
-  Ending run_order(const OrderPlan& plan, Reporter& reporter, Memory* memory,
-                   HappensBefore* order) {
+  // What looks at an order while it runs; what is left out does not.
+  struct Watchers {
+    Memory* memory = nullptr;
+    HappensBefore* order = nullptr;
+    Reporter* reporter = nullptr;
+    Traffic* traffic = nullptr;
+  };
+
+  Ending run_order(const OrderPlan& plan, const Watchers& watchers) {
     const bool is_random = plan.order != WarpOrder::in_order && plan.order != WarpOrder::reversed;
     Grid grid{.module = launch_.module->module.get(),
               .kernel = launch_.kernel,
-              .memory = memory,
-              .order = order,
-              .reporter = &reporter,
+              .memory = watchers.memory,
+              .order = watchers.order,
+              .reporter = watchers.reporter,
+              .traffic = watchers.traffic,
               .parameters = images_.parameters[0].bytes,
               .constants = images_.constants[0].bytes,
               .random = plan.seed,

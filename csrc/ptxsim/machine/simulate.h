@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ptxsim/isa/module.h"
+#include "ptxsim/machine/traffic.h"
 #include "ptxsim/memory/finding.h"
 #include "ptxsim/memory/memory.h"
 
@@ -61,6 +62,7 @@ struct SimulationOptions {
 struct SimulationResult {
   Findings findings;
   uint64_t lane_instructions = 0;
+  Traffic traffic;  // of the first order
 };
 
 // What a thread holds when ptxas did not say: the registers that the text names, but never more

@@ -34,6 +34,26 @@ TEST(Simulate, RefusesLaunchesThatADeviceRefuses) {
   says(heavy, "does not fit");
 }
 
+TEST(Simulate, CountsBytesByTheWidthOfTheAccess) {
+  Buffer in = buffer<uint32_t>(256, kInput), out = buffer<uint32_t>(256);
+  PtxLaunch ptx{.body =
+                    "mul.wide.u32 %d11, %r3, 16; add.u64 %d12, %d1, %d11;"
+                    " add.u64 %d13, %d2, %d11; ld.global.v4.u32 {%r4, %r5, %r6, %r7}, [%d12];"
+                    " ld.global.u32 %r8, [%d1]; add.u32 %r4, %r4, %r8;"
+                    " ld.volatile.global.u16 %h1, [%d1];"
+                    " st.global.v2.u32 [%d13], {%r4, %r5};"
+                    " st.global.v2.u32 [%d13+8], {%r6, %r7};",
+                .buffers = {&in, &out},
+                .block = 64};
+  for (const bool checks : {true, false}) {
+    ptx.options.checks = checks;
+    const SimulationResult result = run_ptx(ptx);
+    EXPECT_TRUE(result.findings.all.empty()) << all_findings(result);
+    // One address that all lanes of two warps read moves its bytes once a warp.
+    EXPECT_EQ(result.traffic.bytes, (std::array<uint64_t, 6>{0, 0, 8, 1024, 1024, 0}));
+  }
+}
+
 TEST(Simulate, ParametersMustHaveTheirSize) {
   PtxLaunch ptx{.body = ""};
   LoadedModule module = instantiate(load_module(ptx_text(ptx)));
