@@ -9,15 +9,20 @@ namespace stitch {
 
 std::vector<int> find_levels(const Graph& graph) {
   std::vector<int> level(graph.size(), 0);
+  std::vector<bool> is_first(graph.size(), false);  // can run before every kernel
   int last_effect = 0;
   for (int n = 0; n < graph.size(); ++n) {
-    for (NodeId input : graph.nodes[n].inputs) {
-      const bool waits = graph[input].op == OpKind::k_library;
-      level[n] = std::max(level[n], level[input.index()] + (waits ? 1 : 0));
-    }
     const Node& node = graph.nodes[n];
-    if (node.op != OpKind::k_library || !has_effects(node.name)) continue;
+    const bool is_call = node.op == OpKind::k_library;
+    is_first[n] = is_materialised(node) || find_alias(graph, NodeId(n));
+    for (NodeId input : node.inputs) {
+      const bool waits = graph[input].op == OpKind::k_library && !is_first[input.index()];
+      level[n] = std::max(level[n], level[input.index()] + (waits ? 1 : 0));
+      if (!is_first[input.index()]) is_first[n] = false;
+    }
+    if (!is_call || !has_effects(node.name)) continue;
     last_effect = level[n] = std::max(level[n], last_effect);
+    if (level[n] > 0) is_first[n] = false;
   }
   return level;
 }

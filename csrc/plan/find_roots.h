@@ -9,7 +9,8 @@ namespace stitch {
 
 // Number of library calls on the longest path into each node, for values placed as late as their
 // users allow: work of different levels never shares a kernel without waiting for a call.  Calls
-// with effects keep their order, so none has a lower level than one before it.
+// that read only inputs and each other do not count: they run before every kernel.  Calls with
+// effects keep their order, so none has a lower level than one before it.
 std::vector<int> find_levels(const Graph& graph);
 
 // Roots in topological order: demanded values, reductions, and pointwise values that users on both

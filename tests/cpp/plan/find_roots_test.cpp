@@ -50,12 +50,13 @@ TEST(FindRoots, ARecurrenceStoresWhatTwoLibraryLevelsWant) {
     %x = input : f32[64,64]
     %h = input : f32[64,64]
     %a = mul(tanh(%x), %h)
-    %m = library(%x){name="aten.mm.default"} : f32[64,64]
+    %e = exp(%x)
+    %m = library(%e){name="aten.mm.default"} : f32[64,64]
     %p = neg(%a)
     %b = add(%m, %a)
     outputs (%p, %b)
   )";
-  EXPECT_EQ(roots_of(recurrence), (Ops{"mul", "neg", "add"}));
+  EXPECT_EQ(roots_of(recurrence), (Ops{"mul", "exp", "neg", "add"}));
 }
 
 TEST(FindRoots, WhatIsCheapToEvaluateAgainIsNotStored) {
@@ -81,6 +82,20 @@ TEST(FindRoots, LevelsCountLibraryCallsOnTheLongestPath) {
     outputs (%c)
   )");
   EXPECT_EQ(find_levels(graph), (std::vector<int>{0, 0, 0, 1, 1, 2}));
+}
+
+TEST(FindRoots, CallsThatWaitForNoKernelDoNotCount) {
+  const Graph graph = parse_graph(R"(
+    %x = input : f32[8,8]
+    %t = permute(%x){order=[1,0]}
+    %m = library(%x, %t){name="aten.mm.default"} : f32[8,8]
+    %n = library(%m, %x){name="aten.mm.default"} : f32[8,8]
+    %a = neg(%n)
+    %o = library(%a, %m){name="aten.mm.default"} : f32[8,8]
+    %b = add(%o, %n)
+    outputs (%b)
+  )");
+  EXPECT_EQ(find_levels(graph), (std::vector<int>{0, 0, 0, 0, 0, 0, 1}));
 }
 
 }  // namespace
