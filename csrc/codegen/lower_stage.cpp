@@ -15,6 +15,8 @@ namespace {
 
 constexpr int64_t kMaxUnroll = 16;  // trips
 constexpr const char* kUnroll = "STITCH_UNROLL";
+// Left to itself, the compiler hoists the loads of all trips until no register is left.
+constexpr const char* kUnrollInPart = "STITCH_UNROLL_IN_PART";
 
 // Can no value of the expression, nor a partial sum of it, leave 32 bits?
 bool fits_32_bits(const IndexExpr& expr, const IndexVars& vars) {
@@ -283,6 +285,8 @@ class StageLowering {
                             mapped.serial.value() <= kMaxUnroll;
       if (is_short || reductions_.uses_array_loop(loop) || keeps_array_over(loop)) {
         header.pragma = kUnroll;
+      } else if (mapped.serial.is_constant() && !mapped.serial_at_run_time) {
+        header.pragma = kUnrollInPart;
       }
       return header;
     }

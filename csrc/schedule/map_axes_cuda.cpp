@@ -198,13 +198,15 @@ struct Mapper {
     for (int a : order) {
       if (facts[a].is_eligible && a != contiguous) others *= facts[a].extent;
     }
-    // Narrower vectors where wide ones would leave multiprocessors idle.
-    while (lanes.vector > 1 && others * facts[contiguous].extent / (kWarp * lanes.vector) <
-                                   schedule.device->multiprocessors) {
-      lanes.vector /= 2;
+    // Fewer lanes where a warp along each row would leave multiprocessors idle, not narrower ones.
+    int along = kWarp;
+    while (along * lanes.vector > kWarp &&
+           others * facts[contiguous].extent / (along * lanes.vector) <
+               schedule.device->multiprocessors) {
+      along /= 2;
     }
     free_threads = std::min(block_threads(kColumnThreads), schedule.bounds.most);
-    assign(contiguous, kWarp);
+    assign(contiguous, along);
     for (size_t i = 0; i < order.size(); ++i) {
       const int a = order[i];
       axis(a).in_grid = facts[a].is_eligible;

@@ -26,6 +26,7 @@
 #define STITCH_SIMD_REDUCE(op, ...)
 #define STITCH_DEVICE_MEMBER static STITCH_DEVICE
 #define STITCH_UNROLL STITCH_PRAGMA(unroll)
+#define STITCH_UNROLL_IN_PART STITCH_PRAGMA(unroll 8)
 #define STITCH_LIBM(name) ::name
 #define STITCH_LIBM_F32(name) ::name##f
 #else

@@ -153,11 +153,22 @@ TEST(MapAxesCuda, RaggedRowsAreMarked) {
 }
 
 TEST(MapAxesCuda, ColumnSumsKeepLanesOnColumns) {
-  const StageSchedule s = schedule(column_sum("f32[2048,8192]"));
+  const StageSchedule s = schedule(column_sum("f32[2048,32768]"));
   EXPECT_EQ(s.axes[1].threads, 32);
   EXPECT_EQ(s.axes[1].thread_shift, 0);
   EXPECT_TRUE(s.axes[1].in_grid);
   EXPECT_EQ(s.axes[0].threads, 16) << "warps share the rows";
+}
+
+TEST(MapAxesCuda, FewColumnsHaveFewerLanesOfWideAccesses) {
+  for (const auto& [type, lanes, vector] :
+       {std::tuple("f32[2048,1024]", 8, 4), std::tuple("f16[2048,1024]", 4, 8),
+        std::tuple("f32[2048,1023]", 32, 1)}) {
+    const StageSchedule s = schedule(column_sum(type));
+    EXPECT_EQ(s.axes[1].threads, lanes) << type;
+    EXPECT_EQ(s.axes[1].vector, vector) << type;
+    EXPECT_EQ(s.axes[0].threads * s.axes[1].threads, 512) << type;
+  }
 }
 
 // A bias gradient beside a small update: no root runs over both axes, so both use all threads.
