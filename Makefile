@@ -52,8 +52,8 @@ fuzz: build
 mutants: build
 	@$(PY) tests/fuzz/ptxsim_mutants.py
 
-# The tests of ops, values, models and pieces, their kernels a GPU's, run by ptxsim with all checks.
-SIMULATED := $(patsubst %,tests/python/test_%.py,ops values models pieces)
+# The tests of ops, values, models, pieces and workloads, their kernels a GPU's, run by ptxsim with all checks.
+SIMULATED := $(patsubst %,tests/python/test_%.py,ops values models pieces workloads)
 simulate: build
 	@rm -f build/simulate.xml
 	@$(PY) -m pytest -q --show-capture=no --simulate --junitxml build/simulate.xml $(SIMULATED); \

@@ -16,15 +16,26 @@ WORST_RATIO = 4.0
 ROUNDINGS = 16  # of an element beside its sum: the pointwise ops around it
 
 
-def in_fp64(fn, inputs):
-    """fn(*inputs) with every float widened; a module is copied for it."""
+def widen(fn, inputs):
+    """fn and inputs with every float in fp64; a module is copied for it."""
 
-    def widen(x):
+    def double(x):
         is_float = isinstance(x, torch.Tensor) and x.is_floating_point()
         return x.double() if is_float else x
 
     fn = copy.deepcopy(fn).double() if isinstance(fn, torch.nn.Module) else fn
-    return fn(*tree_map(widen, inputs))
+    return fn, tree_map(double, inputs)
+
+
+def in_fp64(fn, inputs):
+    """fn(*inputs) with every float widened."""
+    fn, inputs = widen(fn, inputs)
+    return fn(*inputs)
+
+
+def tensors_after(fn, inputs):
+    """What a call leaves: the tensors of its results, and its inputs, which it may have changed."""
+    return [x for x in tree_leaves((fn(*inputs), inputs)) if isinstance(x, torch.Tensor)]
 
 
 def errors(result, exact):

@@ -7,22 +7,24 @@ import torch.nn.functional as F
 from torch import nn
 
 WIDTH, HEADS, HIDDEN = 768, 12, 3072
+POSITIONS = 512
 
 
 class BertLayer(nn.Module):
-    def __init__(self):
+    def __init__(self, width=WIDTH, heads=HEADS, hidden=HIDDEN):
         super().__init__()
-        self.query, self.key, self.value, self.out = (nn.Linear(WIDTH, WIDTH) for _ in range(4))
-        self.up, self.down = nn.Linear(WIDTH, HIDDEN), nn.Linear(HIDDEN, WIDTH)
-        self.attention_norm, self.output_norm = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        self.count = heads
+        self.query, self.key, self.value, self.out = (nn.Linear(width, width) for _ in range(4))
+        self.up, self.down = nn.Linear(width, hidden), nn.Linear(hidden, width)
+        self.attention_norm, self.output_norm = nn.LayerNorm(width), nn.LayerNorm(width)
         self.dropout = nn.Dropout(0.1)
 
     def heads(self, x):
-        return x.view(*x.shape[:2], HEADS, -1).transpose(1, 2)
+        return x.view(*x.shape[:2], self.count, -1).transpose(1, 2)
 
     def forward(self, x, bias):
         query, key, value = (self.heads(f(x)) for f in (self.query, self.key, self.value))
-        scores = query @ key.transpose(-1, -2) / math.sqrt(WIDTH // HEADS) + bias
+        scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1]) + bias
         seen = self.dropout(scores.softmax(-1)) @ value
         seen = seen.transpose(1, 2).reshape(x.shape)
         x = self.attention_norm(x + self.dropout(self.out(seen)))
@@ -30,14 +32,14 @@ class BertLayer(nn.Module):
 
 
 class Bert(nn.Module):
-    def __init__(self, layers=12, vocabulary=30522, positions=512):
+    def __init__(self, layers=12, vocabulary=30522, width=WIDTH, heads=HEADS, hidden=HIDDEN):
         super().__init__()
-        self.words = nn.Embedding(vocabulary, WIDTH)
-        self.places = nn.Embedding(positions, WIDTH)
-        self.kinds = nn.Embedding(2, WIDTH)
-        self.norm = nn.LayerNorm(WIDTH)
-        self.layers = nn.ModuleList(BertLayer() for _ in range(layers))
-        self.pool = nn.Linear(WIDTH, WIDTH)
+        self.words = nn.Embedding(vocabulary, width)
+        self.places = nn.Embedding(POSITIONS, width)
+        self.kinds = nn.Embedding(2, width)
+        self.norm = nn.LayerNorm(width)
+        self.layers = nn.ModuleList(BertLayer(width, heads, hidden) for _ in range(layers))
+        self.pool = nn.Linear(width, width)
 
     def forward(self, ids, kinds, mask):
         places = torch.arange(ids.shape[1], device=ids.device)
@@ -53,6 +55,9 @@ def bert_layer(batch, length=128):
     return BertLayer().eval(), (torch.randn(batch, length, WIDTH), torch.zeros(batch, 1, 1, length))
 
 
-def bert_base(batch=1, length=128):
-    ids = torch.randint(30522, (batch, length))
-    return Bert().eval(), (ids, torch.zeros_like(ids), torch.ones_like(ids))
+def bert_base(batch=1, length=128, **sizes):
+    """sizes: of Bert, else BERT-base's; the last quarter of each row is padding."""
+    model = Bert(**sizes).eval()
+    ids = torch.randint(model.words.num_embeddings, (batch, length))
+    mask = (torch.arange(length) < length - length // 4).long().expand(batch, length)
+    return model, (ids, torch.zeros_like(ids), mask.contiguous())

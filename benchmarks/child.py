@@ -3,6 +3,7 @@
 The last line on stdout is the task's answer as JSON.  call_child() runs one and reads it.
 """
 
+import functools
 import json
 import os
 import subprocess
@@ -15,9 +16,16 @@ from torch.utils._pytree import tree_map
 
 from benchmarks import accuracy, bert, cases, machine, measure, ptxsim_speed
 from benchmarks.large_graphs import large_graph
+from benchmarks.workloads import WORKLOADS
+from benchmarks.workloads.training import training_steps
 
 RIVALS = ("eager", "inductor", "stitch")
 CHILD_S = 600
+TRAINING_DRAWS = 2
+
+
+def on_gpu():
+    return machine.device() == "cuda"
 
 
 def on_device(fn, inputs):
@@ -26,24 +34,29 @@ def on_device(fn, inputs):
     return fn, tree_map(lambda x: x.to(where) if isinstance(x, torch.Tensor) else x, inputs)
 
 
-def time_function(fn, inputs, terms, rounds):
+def judge_calls(calls, fn, inputs, terms):
+    """name -> verdict of R10 on what each call leaves, the same random numbers drawn by all."""
+
+    def run(call, inputs):
+        torch.manual_seed(0)
+        with torch.no_grad():
+            return accuracy.tensors_after(call, measure.copy_tensors(inputs))
+
+    exact, eager = run(*accuracy.widen(fn, inputs)), run(fn, inputs)
+    return {
+        name: accuracy.judge(run(call, inputs), eager, exact, terms) for name, call in calls.items()
+    }
+
+
+def time_function(fn, inputs, terms, rounds, is_random=False):
     """Times, ratios and accuracy of all rivals for one function."""
     fn, inputs = on_device(fn, inputs)
     calls, seconds, failed = measure.compile_rivals(RIVALS, fn, inputs)
-
-    def run(call):
-        with torch.no_grad():
-            return call(*measure.copy_tensors(inputs))
-
-    with torch.no_grad():
-        exact = accuracy.in_fp64(fn, measure.copy_tensors(inputs))
-    eager = run(fn)
-    judged = {
-        name: accuracy.judge(run(calls[name]), eager, exact, terms)
-        for name in RIVALS[1:]
-        if name in calls
-    }
-    del exact, eager
+    if is_random:  # judged with eager's random numbers, timed with a rival's own
+        judged = {"stitch": torch.compile(fn, backend="stitch", options={"fallback_random": True})}
+    else:
+        judged = {name: call for name, call in calls.items() if name != "eager"}
+    judged = judge_calls(judged, fn, inputs, terms)
     times = measure.time_interleaved(calls, inputs, rounds)
     return {
         "ms": {name: measure.spread(values) for name, values in times.items()},
@@ -63,9 +76,42 @@ def time_function(fn, inputs, terms, rounds):
 def time_case(name, rounds, threads):
     torch.set_num_threads(threads)
     case = cases.CASES[name]
-    on_gpu = machine.device() == "cuda"
-    terms = case.terms(case.planning if on_gpu else case.timing)
-    return time_function(*(case.planned() if on_gpu else case.timed()), terms, rounds)
+    terms = case.terms(case.planning if on_gpu() else case.timing)
+    fn, inputs = case.planned() if on_gpu() else case.timed()
+    return time_function(fn, inputs, terms, rounds, case.is_random)
+
+
+def time_workload(name, rounds, threads):
+    """A whole model that infers."""
+    torch.set_num_threads(threads)
+    workload = WORKLOADS[name]
+    module, inputs = workload.make("planning" if on_gpu() else "cpu")
+    return time_function(module, inputs, workload.terms, rounds)
+
+
+def count_bytes(name):
+    """Bytes that ptxsim saw the kernels of a subgraph move, by the width of the access."""
+    import torch_stitch
+
+    fn, inputs = cases.CASES[name].of_medium_size()
+    options = {"strict": True, "target": "h200", "simulate": "fast"}
+    torch_stitch._core.reset_simulated_bytes()
+    with torch.no_grad():
+        torch.compile(fn, backend="stitch", options=options)(*inputs)
+    return torch_stitch._core.simulated_bytes()
+
+
+def judge_training(name):
+    """The verdict of R10 on a training step, with eager's random numbers."""
+    workload = WORKLOADS[name]
+    module, inputs = on_device(*workload.make("planning" if on_gpu() else "cpu"))
+    options = {"strict": True, "fallback_random": True}
+
+    wrap = functools.partial(torch.compile, backend="stitch", options=options)
+    ours = training_steps(module, inputs, wrap, TRAINING_DRAWS)
+    eager = training_steps(module, inputs, draws=TRAINING_DRAWS)
+    exact = training_steps(*accuracy.widen(module, inputs), draws=TRAINING_DRAWS)
+    return accuracy.judge(ours, eager, exact, workload.terms)
 
 
 def time_tiny(rounds, threads):
@@ -137,6 +183,9 @@ TASKS = {
     task.__name__: task
     for task in (
         time_case,
+        time_workload,
+        judge_training,
+        count_bytes,
         time_tiny,
         compile_cold,
         stages_of_bert,

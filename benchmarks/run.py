@@ -12,11 +12,12 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks import machine
+from benchmarks import machine, rows, suite_rows, workload_rows
 from benchmarks.cases import CASES
-from benchmarks.rows import GROUPS, Request, Row
+from benchmarks.rows import Request, Row
 
 RESULTS = machine.ROOT / "benchmarks" / "results"
+GROUPS = {**rows.GROUPS, **suite_rows.GROUPS, **workload_rows.GROUPS}
 NAME_COLUMNS = 76
 
 
@@ -71,15 +72,15 @@ def main(arguments=None):
     verdicts = []
     for name in names:
         start = time.perf_counter()
-        rows = measure_group(name, request)
-        for row in rows:
+        found_rows = measure_group(name, request)
+        for row in found_rows:
             print_row(row)
             if args.case and row.detail:
                 print(json.dumps(row.detail, indent=1))
-        verdicts += [row.ok for row in rows]
+        verdicts += [row.ok for row in found_rows]
         if not args.case:
             file = name if args.threads == Request.threads else f"{name}-{args.threads}thread"
-            write_group(file, rows, time.perf_counter() - start, directory)
+            write_group(file, found_rows, time.perf_counter() - start, directory)
     print(f"{verdicts.count(True)} figures hold, {verdicts.count(False)} fall short")
     return 0
 

@@ -13,7 +13,7 @@ import torch
 
 import torch_stitch
 
-SIMULATED = ("test_ops", "test_values", "test_models", "test_pieces")
+SIMULATED = ("test_ops", "test_values", "test_models", "test_pieces", "test_workloads")
 GOLDEN = Path(__file__).parent / "golden"
 SEED = int(os.environ.get("STITCH_TEST_SEED", "0"))
 

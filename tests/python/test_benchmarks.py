@@ -77,6 +77,7 @@ def test_timed_sizes_move_64_to_128_megabytes(name):
         fn, inputs = case.timed()
         results = fn(*inputs)
     leaves = torch.utils._pytree.tree_leaves((inputs, results))
+    leaves = [x for x in leaves if x is not None]  # what steps its inputs answers with nothing
     # Of an embedding's table only the rows that are asked for move.
     moved = [x.nbytes for x in leaves if x.dim() < 2 or x.shape[0] != case.timing.get("vocabulary")]
     assert 48e6 < sum(moved) < 128e6

@@ -9,16 +9,20 @@ import json
 import pytest
 import torch
 from test_device_headers import needs_nvrtc
+from torch.utils._pytree import tree_leaves
 
 import torch_stitch
-from benchmarks.accuracy import in_fp64, judge
+from benchmarks.accuracy import WORST_RATIO, judge_tensor, tensors_after, widen
 from benchmarks.bert import bert_layer
+from benchmarks.cases import CASES
 from benchmarks.measure import copy_tensors
-from tests.support.compare import compile_strictly, expect_equal
-from tests.support.programs import ROUNDED, SAME_BITS, make
+from benchmarks.workloads import WORKLOADS
+from tests.support.compare import FEW_SIMULATED, compile_strictly, expect_equal
+from tests.support.programs import ROUNDED, SAME_BITS, make, sizes_of
 
 pytestmark = [needs_nvrtc, pytest.mark.usefixtures("fresh")]
 TARGETS = ("a100", "b200")  # beside the h200
+MODELS = ("bert", "dien", "crnn")  # `make simulate` runs all workloads, and trains them
 
 
 def run(fn, inputs, **options):
@@ -43,12 +47,15 @@ def check_bits(name, target="h200"):
 
 
 def check_rounded(fn, inputs, terms, target="h200"):
-    got, changed = simulate(fn, inputs, target)
-    mine, exact = copy_tensors(inputs), copy_tensors(inputs)
+    got = tree_leaves(simulate(fn, inputs, target))
     with torch.no_grad():
-        expected, reference = fn(*mine), in_fp64(fn, exact)
-    verdict = judge((got, changed), (expected, mine), (reference, exact), terms)
-    assert verdict["ok"], verdict
+        expected = tensors_after(fn, copy_tensors(inputs))
+        exact = tensors_after(*widen(fn, copy_tensors(inputs)))
+    got = [x for x in got if isinstance(x, torch.Tensor)]
+    for i, row in enumerate(zip(got, expected, exact, strict=True)):
+        verdict = judge_tensor(*row, terms)
+        is_few = row[0].numel() < FEW_SIMULATED and verdict.get("worst_ratio", 9) <= WORST_RATIO
+        assert verdict["ok"] or is_few, (i, verdict)
 
 
 @pytest.mark.parametrize("name", SAME_BITS)
@@ -60,6 +67,16 @@ def test_bits_of_the_cpu_target(name):
 def test_subgraphs_are_as_exact_as_eager(name):
     build, terms = ROUNDED[name]
     check_rounded(*build(), terms)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if CASES[name].is_random])
+def test_random_subgraphs_have_no_defects(name):
+    simulate(*CASES[name].build(CASES[name].dtype, **sizes_of(name)[0]))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models(name):
+    check_rounded(*WORKLOADS[name].make("small"), WORKLOADS[name].terms)
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -1,0 +1,46 @@
+"""Training steps of any workload: all that they leave."""
+
+import copy
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+SPREAD = 0.1  # how far the weights of one draw lie from those of another
+
+
+def other_weights(module, draw):
+    """The state of the module, its floats scaled at random in fp32 whatever their type."""
+    random = torch.Generator().manual_seed(draw)
+    state = module.state_dict()
+    for name, x in state.items():
+        if x.is_floating_point():
+            noise = torch.randn(x.shape, generator=random).to(x.device)
+            state[name] = x.float() * (1 + SPREAD * noise)
+    return state
+
+
+def training_step(module, call, inputs):
+    """Results, gradients of the parameters and buffers after call(*inputs), which runs the module.
+
+    The loss is the mean of squares of each float that the module answers with.
+    """
+    module.zero_grad(set_to_none=True)
+    results = [x for x in tree_leaves(call(*inputs)) if isinstance(x, torch.Tensor)]
+    sum(x.square().mean() for x in results if x.requires_grad).backward()
+    gradients = [p.grad for p in module.parameters() if p.grad is not None]
+    return [x.detach().clone() for x in (*results, *gradients, *module.buffers())]
+
+
+def training_steps(module, inputs, wrap=lambda module: module, draws=1):
+    """What steps with other weights each leave, [draws, ...]; the module stays as it is.
+
+    Rounding errors of deep models move together, whole gradients at once: only over several draws
+    is their mean a property of the compiler.
+    """
+    mine = copy.deepcopy(module).train()
+    call, rows = wrap(mine), []
+    for draw in range(draws):
+        mine.load_state_dict(other_weights(module, draw))
+        torch.manual_seed(draw)  # of dropout
+        rows.append(training_step(mine, call, inputs))
+    return [torch.stack(column) for column in zip(*rows, strict=True)]

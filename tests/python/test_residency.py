@@ -1,0 +1,96 @@
+"""Kernels with a grid barrier: right with exactly the blocks that a device holds, and not one more.
+
+ptxsim plays a device of two multiprocessors, where few blocks fill it.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from test_device_headers import needs_nvrtc
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
+from show import capture_graphs  # noqa: E402
+
+from torch_stitch import ptxsim  # noqa: E402
+from torch_stitch.fx_ops import DTYPES  # noqa: E402
+
+pytestmark = [needs_nvrtc, pytest.mark.usefixtures("fresh")]
+DEVICE = "two_sm"
+TYPES = {short: dtype for dtype, short in DTYPES.items()} | {"u32": torch.int32}
+PHASES = re.compile(r"first_phase < (\d+) && \d+ < end_phase\) grid_barrier")
+
+
+def scaled_by_largest(x):
+    return x / x.abs().amax()
+
+
+def softmax_of_columns(x):
+    return x.softmax(0)
+
+
+def entropy_of_rows(x):
+    return -(x.softmax(-1) * x.log_softmax(-1)).sum(-1)
+
+
+CASES = {
+    "scaled_by_largest": (scaled_by_largest, (613, 1024)),
+    "softmax_of_columns": (softmax_of_columns, (2053, 48)),
+    "entropy_of_rows": (entropy_of_rows, (2, 70001)),
+}
+
+
+@pytest.fixture(params=CASES)
+def stitched(request):
+    """(kernel with a barrier, its input, what is right)."""
+    fn, shape = CASES[request.param]
+    x = torch.randn(shape)
+    graphs = capture_graphs(fn, (x,), target="h200")
+    (kernel,) = [kernel for graph in graphs for kernel in graph.compile()["kernels"]]
+    assert PHASES.search(kernel["text"]), kernel["text"]
+    return kernel, x, fn(x)
+
+
+def launch(kernel, x, grid):
+    """The findings, and the memory that the kernel wrote."""
+    signature = re.search(r"STITCH_KERNEL\(.*?\)\((.*)\) \{", kernel["text"])[1]
+    last_phase = 1 + max(map(int, PHASES.findall(kernel["text"])))
+    values = {"first_phase": 0, "end_phase": last_phase}
+    args, inputs = [], []
+    for declared in signature.split(", "):
+        dtype, name = re.match(r"(?:const )?(\w+).* (\w+)$", declared).groups()
+        if name in values:
+            args.append(values[name])
+        elif declared.startswith("const"):
+            inputs.append(len(args))
+            args.append(x)
+        else:
+            count = 1 if name in ("barrier", "error") else x.numel()
+            args.append(torch.zeros(count, dtype=TYPES[dtype]))
+    place = kernel["name"], grid, kernel["block"]
+    done = ptxsim.run(kernel["text"], *place, args, inputs=inputs, target=DEVICE, cooperative=True)
+    return done.findings, [arg for arg in args if isinstance(arg, torch.Tensor)]
+
+
+def count_resident(kernel, x):
+    """Blocks that the device holds, as it says when there are more."""
+    (finding,), _ = launch(kernel, x, 1 << 16)
+    assert finding.kind == "residency", finding
+    return int(re.search(r"(\d+) fit", finding.message)[1])
+
+
+def test_as_many_blocks_as_fit_are_right(stitched):
+    kernel, x, expected = stitched
+    findings, written = launch(kernel, x, count_resident(kernel, x))
+    assert not findings
+    of_type = [buffer for buffer in written if buffer.dtype == expected.dtype]
+    results = [buffer.flatten()[: expected.numel()].view_as(expected) for buffer in of_type]
+    assert any(torch.allclose(result, expected, rtol=1e-5, atol=1e-6) for result in results)
+
+
+def test_one_block_more_is_reported(stitched):
+    kernel, x, _ = stitched
+    findings, _ = launch(kernel, x, count_resident(kernel, x) + 1)
+    assert [finding.kind for finding in findings] == ["residency"]
