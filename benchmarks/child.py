@@ -89,16 +89,20 @@ def time_workload(name, rounds, threads):
     return time_function(module, inputs, workload.terms, rounds)
 
 
-def count_bytes(name):
-    """Bytes that ptxsim saw the kernels of a subgraph move, by the width of the access."""
-    import torch_stitch
+def count_bytes(names):
+    """name -> bytes that ptxsim saw a subgraph's kernels move, by the width of the access."""
+    from torch_stitch import _core
 
-    fn, inputs = cases.CASES[name].of_medium_size()
     options = {"strict": True, "target": "h200", "simulate": "fast"}
-    torch_stitch._core.reset_simulated_bytes()
-    with torch.no_grad():
-        torch.compile(fn, backend="stitch", options=options)(*inputs)
-    return torch_stitch._core.simulated_bytes()
+    counts = {}
+    for name in names:
+        torch._dynamo.reset()
+        fn, inputs = cases.CASES[name].of_medium_size()
+        _core.reset_simulated_bytes()
+        with torch.no_grad():
+            torch.compile(measure.own_copy(fn), backend="stitch", options=options)(*inputs)
+        counts[name] = _core.simulated_bytes()
+    return counts
 
 
 def judge_training(name):

@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.utils._pytree import tree_leaves
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks import accuracy, measure, pytest_summary, run  # noqa: E402
-from benchmarks.cases import CASES, ONE_KERNEL  # noqa: E402
-from benchmarks.rows import GROUPS, Row  # noqa: E402
+from test_device_headers import needs_nvrtc  # noqa: E402
+
+from benchmarks import accuracy, child, measure, pytest_summary, run, suite_rows  # noqa: E402
+from benchmarks.cases import CASES, ONE_KERNEL, ONE_STITCHED_KERNEL  # noqa: E402
+from benchmarks.rows import Request, Row  # noqa: E402
 
 
 @pytest.fixture
@@ -70,17 +73,37 @@ def test_fp64_reference_widens_functions_and_modules():
     assert layer.weight.dtype == torch.float32
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_timed_sizes_move_64_to_128_megabytes(name):
-    case = CASES[name]
+def moved_bytes(make, vocabulary):
+    """Of the tensors that a subgraph reads and answers with; of a table what is asked for moves."""
     with torch.device("meta"):
-        fn, inputs = case.timed()
+        fn, inputs = make()
         results = fn(*inputs)
-    leaves = torch.utils._pytree.tree_leaves((inputs, results))
-    leaves = [x for x in leaves if x is not None]  # what steps its inputs answers with nothing
-    # Of an embedding's table only the rows that are asked for move.
-    moved = [x.nbytes for x in leaves if x.dim() < 2 or x.shape[0] != case.timing.get("vocabulary")]
-    assert 48e6 < sum(moved) < 128e6
+    leaves = [x for x in tree_leaves((inputs, results)) if x is not None]
+    return sum(x.nbytes for x in leaves if x.dim() < 2 or x.shape[0] != vocabulary)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sizes_move_what_they_say(name):
+    case = CASES[name]
+    vocabulary = case.planning.get("vocabulary")
+    assert 48e6 < moved_bytes(case.timed, vocabulary) < 128e6
+    assert 8e6 < moved_bytes(case.of_medium_size, vocabulary) < 24e6
+
+
+@needs_nvrtc
+def test_the_micro_suite_moves_what_it_must_by_wide_accesses():
+    names = ("bias_gelu", "layernorm", "sums_and_max", "adamw_foreach")
+    for name, widths in child.count_bytes(names).items():
+        assert sum(widths.values()) > 8e6 and suite_rows.wide_share([widths]) > 0.95, (name, widths)
+
+
+@needs_nvrtc
+def test_figures_of_the_micro_suite():
+    request = Request(cases=("swiglu_gate", "reduce_64x30000"))
+    rows = [row for group in suite_rows.GROUPS.values() for row in group(request)]
+    assert all(row.ok is not False for row in rows), rows
+    kernels = {row.name.split()[-1]: row.value for row in rows if "kernels of 2 sub" in row.name}
+    assert kernels == {"auto": 2, "astitch": 2, "fusionstitching2020": 2, "none": 6}
 
 
 def test_ratio_is_taken_within_a_round():
@@ -113,7 +136,8 @@ def test_a_partial_run_leaves_other_results(tmp_path, capsys):
 
 
 def test_every_case_that_must_be_one_kernel_exists():
-    assert set(ONE_KERNEL) <= set(CASES) and "planned_kernels" in GROUPS
+    assert set(ONE_KERNEL) < set(ONE_STITCHED_KERNEL) <= set(CASES)
+    assert {"planned_kernels", "suite_bytes", "workload_times"} <= run.GROUPS.keys()
 
 
 def test_a_run_of_pytest_becomes_figures(tmp_path, capsys):
