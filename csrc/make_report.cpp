@@ -77,7 +77,7 @@ struct Reporter {
       out.bytes_planned += planned_bytes(in.graph, in.plan.stages[s], in.schedules[s]);
     }
     for (NodeId load : loads) out.bytes_read += stores.count(load) ? 0 : held_bytes(load);
-    for (NodeId store : stores) out.bytes_written += bytes(store);
+    for (NodeId store : stores) out.bytes_written += bytes(stored_part(in.graph, store));
   }
 
   double predict_us(const PlannedKernel& kernel) const {
@@ -168,8 +168,8 @@ struct Reporter {
     for (NodeId node : stitched) {
       const Family kind = family(in.graph[node]);
       if (kind == Family::kView || kind == Family::kSource) continue;
-      for (NodeId input : in.graph[node].inputs) total += held_bytes(input);
-      total += bytes(node);
+      for (NodeId input : read_operands(in.graph[node])) total += held_bytes(input);
+      total += bytes(stored_part(in.graph, node));
     }
     return total;
   }
@@ -198,7 +198,8 @@ struct Reporter {
         }
         for (NodeId store : stage.stores) {
           made.insert(store);
-          if (demands.is_demanded[store.index()]) total += bytes(store);
+          const NodeId part = stored_part(in.graph, store);
+          if (demands.is_demanded[store.index()]) total += bytes(part);
         }
       }
     }

@@ -53,6 +53,10 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("csrc/ptxsim/*", "lines in all"): "rounding, syntax and race reports are larger than planned",
     ("csrc/bindings/register_decompositions.cpp", "* parameters"): "the signatures are aten's",
     ("torch_stitch/fx_ops.py", "* parameters"): "the signatures are those of aten's ops",
+    ("torch_stitch/fx_scatter.py", "* parameters"): "the signatures are those of aten's ops",
+    # 1,400 of 1,200: what a scatter is depends on the shape and the strides of its index, which
+    # only the importer sees.
+    ("torch_stitch/*", "lines in all"): "rules of import for ops that write at indices",
 }
 
 

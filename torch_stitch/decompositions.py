@@ -22,7 +22,7 @@ TAKEN_APART = """
 # Taken apart by the core ATen set, better left whole.
 LEFT_WHOLE = """
     _scaled_dot_product_flash_attention_for_cpu scaled_dot_product_attention
-    all baddbmm embedding_dense_backward var var_mean
+    all baddbmm embedding_dense_backward select_scatter var var_mean
 """.split()
 
 RANDOM = "bernoulli exponential native_dropout rand rand_like uniform".split()

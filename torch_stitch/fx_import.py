@@ -16,7 +16,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import Node
 from torch.utils._pytree import tree_leaves, tree_map
 
-from torch_stitch import _core, fx_ops
+from torch_stitch import _core, fx_ops, fx_scatter
 from torch_stitch._core import UnsupportedError
 from torch_stitch.fx_ops import DTYPES
 
@@ -69,6 +69,7 @@ class Importer:
         self.values, self.symbols, self.sizes = {}, {}, {}
         self.extras, self.argument_count, self.graph = [], len(placeholders), None
         self.made_in_place = {}  # core value -> eager's storage of the argument that holds it
+        self.sorted = {}  # of fx_scatter.py: what was sorted -> order and offsets
         for position, node in enumerate(placeholders):
             value = node.meta.get("val")
             if isinstance(value, torch.SymInt):
@@ -146,7 +147,7 @@ class Importer:
             return value
         if node.target is operator.getitem:
             return self.values[node.args[0]][node.args[1]]
-        if node.target is aten.copy_.default and node.args[0].op == "placeholder":
+        if is_store(node):
             return self.store(*node.args[:2])
         stitch = self.stitch and node not in self.left_whole
         rule = fx_ops.RULES.get(str(node.target)) if stitch else None
@@ -202,7 +203,7 @@ class Importer:
         value = node.meta.get("val")
         several = isinstance(value, (list, tuple))
         types = [self.type_of(v) for v in value] if several else [self.type_of(value)]
-        in_place = find_in_place_form(node)
+        in_place = fx_scatter.find_in_place_form(node)
         name, function = str(in_place or node.target), in_place or owning(node)
         row = self.calls.add_call(name, function, args, kwargs)
         made = self.b.library(name, row, inputs, [] if value is None else types, several)
@@ -214,7 +215,9 @@ class Importer:
         owners = dict(self.made_in_place)
         for result in node.args[0]:
             value = self.values[result] if isinstance(result, Node) else result
-            if isinstance(value, _core.NodeId):
+            if is_store(result):
+                self.b.output_final(self.values[result.args[0]])
+            elif isinstance(value, _core.NodeId):
                 self.b.output_tensor(self.own_output(result, value, owners))
             elif value is None:
                 self.b.output_none()
@@ -249,17 +252,10 @@ class Importer:
         return node
 
 
-def find_in_place_form(node):
-    """What writes its first operand: for an op whose result only goes back into an argument."""
-    first = node.args[0] if node.args else None
-    if not isinstance(first, Node) or first.op != "placeholder" or len(first.users) != 2:
-        return None
-    stored = any(n.target is aten.copy_.default and n.args[1] is node for n in first.users)
-    same = stored and node.meta["val"].stride() == first.meta["val"].stride()
-    if not same or not str(node.target).startswith("aten."):
-        return None
-    packet = getattr(aten, str(node.target).split(".")[1] + "_", None)
-    return getattr(packet, node.target._overloadname, None)
+def is_store(node):
+    """A trailing copy_ into an argument, whose result is that argument."""
+    stores = isinstance(node, Node) and node.target is aten.copy_.default
+    return stores and node.args[0].op == "placeholder"
 
 
 def owning(node):

@@ -34,7 +34,7 @@ class AccessSink : public WalkSink {
   }
   bool is_load(NodeId value) override { return is_load_[value.index()]; }
   Handle load(NodeId value, const IndexExpr& offset, int guard) override {
-    out_.list.push_back({value, root_, offset, false, guard != 0});
+    out_.list.push_back({value, root_, offset, false, guard != 0, open_segments_ > 0});
     return next_++;
   }
   Handle reduced(NodeId, const Index&) override { return next_++; }
@@ -52,6 +52,15 @@ class AccessSink : public WalkSink {
     return next_++;
   }
   Handle choose(int, Handle, Handle, DType) override { return next_++; }
+  IndexExpr begin_segment(const Segment& segment) override {
+    ++open_segments_;
+    const NodeId order = graph_[segment.node].inputs[2];
+    return index_of(vars.value(next_++, graph_[order].type.shape[0]));
+  }
+  Handle end_segment(const Segment&, Handle) override {
+    --open_segments_;
+    return next_++;
+  }
 
  private:
   struct Known {
@@ -65,6 +74,7 @@ class AccessSink : public WalkSink {
   Accesses& out_;
   NodeId root_;
   int next_ = 1;
+  int open_segments_ = 0;
   std::unordered_map<NodeId, std::vector<Known>> known_;
 };
 
@@ -117,8 +127,8 @@ Accesses find_accesses(const Graph& graph, const Spaces& spaces, const std::vect
     out.evaluated[space.root];
     Index own = index_from_atoms(spaces.atoms, kept_dims(space), sink.vars);
     if (stores.count(space.root)) {
-      out.list.push_back(
-          {space.root, space.root, element_offset(graph[space.root].type, own), true, false});
+      const IndexExpr offset = stored_offset(graph, sink, space.root, own);
+      out.list.push_back({space.root, space.root, offset, true, false, false});
     }
     // An arg reduction's payload is the flat index over its reduced dims.
     IndexExpr flat;

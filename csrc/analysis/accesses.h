@@ -17,6 +17,7 @@ struct Access {
   IndexExpr offset;
   bool is_store = false;
   bool is_guarded = false;
+  bool in_segment = false;  // once for each position of a segment
 };
 
 // One of the indices at which a root evaluates a value.

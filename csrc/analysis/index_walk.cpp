@@ -94,13 +94,14 @@ struct Walker {
 
   Handle read(NodeId id, const Index& index, int guard) {
     const Node& node = graph[id];
+    if (combines_segments(info(node))) return read_segment(id, index, guard);
     switch (node.op) {
       case OpKind::k_cat:
         return read_cat(node, index, guard);
       case OpKind::k_pad:
         return read_pad(node, index, guard);
       case OpKind::k_slice_scatter:
-        return read_slice_scatter(node, index, guard);
+        return read_slice_scatter(id, index, guard);
       case OpKind::k_gather: {
         Handle at = value(node.inputs[1], index, guard);
         Index out = index;
@@ -112,6 +113,21 @@ struct Walker {
       default:
         return read_index(id, index, guard);
     }
+  }
+
+  Handle read_segment(NodeId id, const Index& index, int guard) {
+    const Node& node = graph[id];
+    const NodeId order = node.inputs[2], offsets = node.inputs[3];
+    const int64_t dim = node.ints[0];
+    const IndexExpr next = index[dim] + IndexExpr{1, {}};
+    const Handle initial = value(node.inputs[0], index, guard);
+    const Handle first = value(offsets, {index[dim]}, guard);
+    const Segment segment{id, index, initial, first, value(offsets, {next}, guard), guard};
+    const IndexExpr position = sink.begin_segment(segment);
+    const Handle place = value(order, {position}, guard);
+    Index taken = index;
+    taken[dim] = index_of(sink.vars.value(place, graph[order].type.shape[0]));
+    return sink.end_segment(segment, value(node.inputs[1], taken, guard));
   }
 
   // Every index of the output is an index of every part, so all are read and one is chosen.
@@ -168,7 +184,29 @@ struct Walker {
     return sink.choose(inside, value(node.inputs[0], inner, inside), outside, node.type.dtype);
   }
 
-  Handle read_slice_scatter(const Node& node, const Index& index, int guard) {
+  // The start along the dimension in `ints` that the last operand holds.
+  IndexExpr read_start(NodeId id, const Index& index, int guard) {
+    const Node& node = graph[id];
+    const NodeId operand = node.inputs[2];
+    const Handle at = value(operand, broadcast(graph[operand].type, index), guard);
+    return sink.checked_index(id, at, node.type.shape[node.ints[0]], guard);
+  }
+
+  // Of extent 1 along the dimension whose start is read from memory.
+  Handle read_row_scatter(NodeId id, const Index& index, int guard) {
+    const Node& node = graph[id];
+    const int64_t dim = node.ints[0];
+    const IndexExpr start = read_start(id, index, guard);
+    const int inside = sink.begin_guard({index[dim] - start, 0, 1}, guard);
+    Index inner = index;
+    inner[dim] = {};
+    const Handle base = value(node.inputs[0], index, guard);
+    return sink.choose(inside, value(node.inputs[1], inner, inside), base, node.type.dtype);
+  }
+
+  Handle read_slice_scatter(NodeId id, const Index& index, int guard) {
+    const Node& node = graph[id];
+    if (node.inputs.size() == 3) return read_row_scatter(id, index, guard);
     const int64_t dim = node.ints[0];
     const TensorType& source = graph[node.inputs[1]].type;
     const Dim start = node.dims[0], step = node.dims[1];
@@ -241,7 +279,21 @@ Handle walk_root(const Graph& graph, WalkSink& sink, NodeId root, const Index& i
   if (family(graph[root]) == Family::kReduce) {
     return walk(graph, sink, graph[root].inputs[0], index);
   }
+  if (family(graph[root]) == Family::kWriter) {
+    return walk(graph, sink, graph[root].inputs[1], index);
+  }
   return Walker{graph, sink}.compute(root, index, 0);
+}
+
+IndexExpr stored_offset(const Graph& graph, WalkSink& sink, NodeId root, const Index& index) {
+  const Node& node = graph[root];
+  if (family(node) != Family::kWriter) return element_offset(node.type, index);
+  Index at(index.size());
+  for (size_t d = 0; d < index.size(); ++d) {
+    at[d] = IndexExpr{node.dims[2 * d], {}} + index[d] * node.dims[2 * d + 1];
+  }
+  for (int64_t dim : node.ints) at[dim] = Walker{graph, sink}.read_start(root, index, 0);
+  return element_offset(node.type, at);
 }
 
 }  // namespace stitch

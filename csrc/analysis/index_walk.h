@@ -20,6 +20,14 @@ struct Condition {
   Dim low, high;
 };
 
+// One row of a node that combines segments: positions [first, last), 0 where the guard fails.
+struct Segment {
+  NodeId node;
+  const Index& index;
+  Handle initial, first, last;
+  int guard;
+};
+
 class WalkSink {
  public:
   virtual ~WalkSink() = default;
@@ -37,6 +45,9 @@ class WalkSink {
   virtual IndexExpr checked_index(NodeId node, Handle value, const Dim& extent, int guard) = 0;
   virtual int begin_guard(const Condition& condition, int outer) = 0;
   virtual Handle choose(int guard, Handle inside, Handle outside, DType dtype) = 0;
+  // Between the two, values are evaluated once for each position of the segment: the answer.
+  virtual IndexExpr begin_segment(const Segment& segment) = 0;
+  virtual Handle end_segment(const Segment& segment, Handle element) = 0;
 
   IndexVars vars;
 };
@@ -46,8 +57,11 @@ class WalkSink {
 int64_t equal_part(const Graph& graph, const Node& cat);
 
 Handle walk(const Graph& graph, WalkSink& sink, NodeId value, const Index& index, int guard = 0);
-// The operand a reduction or a root's own expression reads, without consulting `find` for the root.
+// What a reduction or a writer takes in, or a root's own expression, without consulting `find` for
+// the root.
 Handle walk_root(const Graph& graph, WalkSink& sink, NodeId root, const Index& index);
+// Where a root stores what it makes at `index`, in elements.
+IndexExpr stored_offset(const Graph& graph, WalkSink& sink, NodeId root, const Index& index);
 // Address of an element of a materialised value, in elements.
 IndexExpr element_offset(const TensorType& type, const Index& index);
 

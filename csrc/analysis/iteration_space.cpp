@@ -37,7 +37,14 @@ class Tracer {
     const Node& node = graph_[space.root];
     const SeenDims& dims = keep(regular(space.dims));
     if (family(node) == Family::kReduce) return trace(node.inputs[0], dims);
+    if (family(node) == Family::kWriter) return trace_writer(node, dims);
     return trace_operands(space.root, dims);
+  }
+
+  Verdict trace_writer(const Node& node, const SeenDims& dims) {
+    Verdict verdict = trace(node.inputs[1], dims);
+    if (!verdict || node.inputs.size() == 2) return verdict;
+    return trace(node.inputs[2], broadcast(graph_[node.inputs[2]].type, dims, node.type.rank()));
   }
 
   // Joins spaces of equal extents that share nothing: such roots simply share a loop.
@@ -131,6 +138,15 @@ class Tracer {
                        "the value goes through memory");
   }
 
+  // Does a value with these dimensions have one element for each iteration of the root?
+  bool covers_root(const SeenDims& dims) const {
+    if (!all_regular(dims)) return false;
+    size_t own = 0, seen = 0;
+    for (const AtomList& dim : spaces_.roots[root_].dims) own += spaces_.atoms.leaves(dim).size();
+    for (const SeenDim& dim : dims) seen += spaces_.atoms.leaves(*dim).size();
+    return own == seen;
+  }
+
   Verdict trace(NodeId id, const SeenDims& dims) {
     if (!visit(id, dims)) return Verdict::yes();
     const Node& node = graph_[id];
@@ -142,6 +158,14 @@ class Tracer {
         try_unify(first_dims, dims);  // sharing the load is a preference, not a need
       }
       return Verdict::yes();
+    }
+    if (family(node) == Family::kWriter) {
+      return Verdict::no(kRuleWritten, "what is written in part is read as a whole",
+                         "the write comes first: in an earlier phase or kernel");
+    }
+    if (combines_segments(info(node)) && !covers_root(dims)) {
+      return Verdict::no(kRuleOtherIndices, "segments would be combined again for each reader",
+                         "the value goes through memory");
     }
     int producer = find_root(id);
     if (producer >= 0 && family(node) == Family::kReduce) return read_reduction(id, producer, dims);
@@ -215,6 +239,9 @@ class Tracer {
                                const SeenDims& dims) {
     SeenDims out(type.rank());
     if (node.op == OpKind::k_index) return out;  // loads by data: nothing to share
+    if (node.op == OpKind::k_slice_scatter && operand == 2) {
+      return broadcast(type, dims, node.type.rank());
+    }
     if (node.op == OpKind::k_cat) refine_parts(node, dims, out);
     for (int d = 0; d < type.rank() && d < static_cast<int>(dims.size()); ++d) {
       if (type.shape[d] == node.type.shape[d] && is_same_index(node, operand, d)) out[d] = dims[d];
@@ -238,8 +265,10 @@ class Tracer {
         return node.dims[dim].is(0);
       case OpKind::k_slice_scatter:
         return operand == 0 || dim != node.ints[0];
-      default:
-        return dim != node.ints[0];  // cat
+      case OpKind::k_cat:
+        return dim != node.ints[0];
+      default:  // segments: the order and the offsets are read by data
+        return operand == 0 || (operand == 1 && dim != node.ints[0]);
     }
   }
 
@@ -257,7 +286,7 @@ RootSpace make_space(const Graph& graph, NodeId root, Atoms& atoms) {
   RootSpace space{root, {}, {}, {}, {}};
   const Node& node = graph[root];
   const bool reduces = family(node) == Family::kReduce;
-  const TensorType& type = reduces ? graph[node.inputs[0]].type : node.type;
+  const TensorType& type = graph[reduces ? node.inputs[0] : stored_part(graph, root)].type;
   for (int d = 0; d < type.rank(); ++d) {
     space.dims.push_back(atoms.make(type.shape[d]));
     space.reduced.push_back(reduces &&

@@ -33,6 +33,7 @@ struct Spaces {
 // Verdict rules of this file.
 inline constexpr int kRuleOtherIndices = 10;  // a reduction read at other indices than produced
 inline constexpr int kRuleDiagonal = 11;      // one atom would appear twice in one space
+inline constexpr int kRuleWritten = 12;       // what a writer writes, read beside the write
 
 struct SpacesOrNot {
   Spaces spaces;

@@ -119,6 +119,8 @@ void bind_graph_ends(BuilderClass& builder) {
            })
       .def("output_tensor",
            [](Builder& b, NodeId node) { b.output({GraphOutput::Kind::kTensor, node, 0}); })
+      .def("output_final",
+           [](Builder& b, NodeId input) { b.output({GraphOutput::Kind::kTensor, input, 0, true}); })
       .def("output_integer",
            [](Builder& b, const Dim& integer) {
              b.output({GraphOutput::Kind::kInteger, NodeId(), integer});
@@ -163,7 +165,12 @@ void bind_ops(BuilderClass& builder) {
       .def("pad", &Builder::pad)
       .def("index", &Builder::index)
       .def("gather", &Builder::gather)
-      .def("slice_scatter", &Builder::slice_scatter)
+      .def("slice_scatter", py::overload_cast<NodeId, NodeId, int64_t, const Dim&, const Dim&>(
+                                &Builder::slice_scatter))
+      .def("slice_scatter",
+           py::overload_cast<NodeId, NodeId, int64_t, NodeId>(&Builder::slice_scatter))
+      .def("segments", [](Builder& b, const std::string& op, const std::vector<NodeId>& inputs,
+                          int64_t dim) { return b.segments(op_from_name(op), inputs, dim); })
       .def("with_strides", &Builder::with_strides)
       .def("library", &Builder::library, py::arg("name"), py::arg("call"), py::arg("inputs"),
            py::arg("results"), py::arg("several"));

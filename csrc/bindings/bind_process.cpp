@@ -106,7 +106,7 @@ void bind_settings(py::module_& module) {
 
 py::list list_ops() {
   static constexpr const char* kFamilies[] = {"source", "input",  "pointwise", "reduce",
-                                              "view",   "reader", "library"};
+                                              "view",   "reader", "writer",    "library"};
   static constexpr const char* kTypeRules[] = {"same",     "bool",   "first", "integer",
                                                "explicit", "second", "float"};
   static constexpr const char* kCosts[] = {"free", "light", "divide", "special", "heavy"};

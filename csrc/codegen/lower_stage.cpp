@@ -358,6 +358,7 @@ class StageLowering {
   void lower_leaf(int block, const std::vector<NodeId>& roots) {
     // All are evaluated before any is stored: a store may replace what another root reads.
     std::vector<Scalar> results;
+    std::vector<IndexExpr> offsets;
     for (NodeId root : roots) {
       const Index index = leaf_index(root);
       const bool is_reduction = family(graph_[root]) == Family::kReduce;
@@ -367,6 +368,7 @@ class StageLowering {
       values_.unrounded_root = NodeId();
       values_.owner.clear();
       results.push_back(values_.values[handle]);
+      offsets.push_back(is_reduction ? IndexExpr() : stored_offset(graph_, values_, root, index));
     }
     for (size_t i = 0; i < roots.size(); ++i) {
       const NodeId root = roots[i];
@@ -374,8 +376,7 @@ class StageLowering {
         reductions_.accumulate(root, results[i]);
         continue;
       }
-      const IndexExpr offset = element_offset(graph_[root].type, leaf_index(root));
-      values_.store(root, offset, results[i].text, std::max(results[i].depth, scopes_.depth()),
+      values_.store(root, offsets[i], results[i].text, std::max(results[i].depth, scopes_.depth()),
                     reductions_.store_predicate(space_of(schedule_, root)));
     }
     for (const LeafUse& leaf : leaves_) {

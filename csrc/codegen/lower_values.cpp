@@ -36,6 +36,8 @@ bool is_nonzero_constant(const Node& node) {
   return node.op == OpKind::k_full && node.dims.empty() && node.integer != 0;
 }
 
+bool is_negative(const Dim& dim) { return dim.is_constant() && dim.value() < 0; }
+
 int alignment_of(int bytes) { return std::min(16, bytes); }
 
 }  // namespace
@@ -133,6 +135,7 @@ std::string ValueLowering::in_register(DType dtype, const std::string& loaded) c
 
 // The axis along which this access is one aligned vector per thread; -1 for none.
 int ValueLowering::vector_axis(const IndexExpr& offset, int guard) const {
+  if (!segments_.empty()) return -1;
   for (size_t a = 0; a < schedule_.axes.size(); ++a) {
     const int width = schedule_.axes[a].vector;
     if (width == 1 || !scopes_.coefficient(offset, vars, static_cast<int>(a)).is(1)) continue;
@@ -306,8 +309,11 @@ int ValueLowering::begin_guard(const Condition& condition, int outer) {
   Scopes::Printed at = scopes_.print(condition.index, vars, values);
   std::string text;
   auto add = [&](const std::string& part) { text += (text.empty() ? "" : " & ") + part; };
-  const bool starts_at_zero = condition.low.is(0) && condition.index.constant.is_constant() &&
-                              condition.index.constant.value() >= 0;
+  const bool starts_at_zero =
+      condition.low.is(0) && condition.index.constant.is_constant() &&
+      !is_negative(condition.index.constant) &&
+      std::none_of(condition.index.terms.begin(), condition.index.terms.end(),
+                   [](const auto& term) { return is_negative(term.second); });
   if (!starts_at_zero) add("((" + at.text + ") >= " + scopes_.print(condition.low) + ")");
   add("((" + at.text + ") < " + scopes_.print(condition.high) + ")");
   int depth = at.depth;
@@ -323,6 +329,66 @@ Handle ValueLowering::choose(int guard, Handle inside, Handle outside, DType dty
   return let(info(dtype).register_name,
              values[guard].text + " ? " + values[inside].text + " : " + values[outside].text,
              depth);
+}
+
+// The outermost scope in which all that a segment depends on is known.
+int ValueLowering::depth_of(const Segment& segment) {
+  int depth = values[segment.guard].depth;
+  for (Handle known : {segment.initial, segment.first, segment.last})
+    depth = std::max(depth, values[known].depth);
+  for (const IndexExpr& index : segment.index)
+    depth = std::max(depth, scopes_.print(index, vars, values).depth);
+  return depth;
+}
+
+IndexExpr ValueLowering::begin_segment(const Segment& segment) {
+  lowered_.may_fail = true;
+  const int depth = depth_of(segment);
+  std::string last = "check_segment(" + values[segment.last].text + ", error)";
+  if (segment.guard != 0) {
+    last =
+        "(" + values[segment.guard].text + " ? " + last + " : " + values[segment.first].text + ")";
+  }
+  const Handle end = let("i64", last, depth);
+  const std::string result = scopes_.fresh(), position = scopes_.fresh();
+  scopes_.append(depth, {Statement::Kind::kVar,
+                         register_type(segment.node),
+                         result,
+                         values[segment.initial].text,
+                         "",
+                         "",
+                         "",
+                         0,
+                         {}});
+  Statement loop{Statement::Kind::kLoop,
+                 "i64",
+                 position,
+                 values[segment.first].text,
+                 "",
+                 values[end].text,
+                 "",
+                 0,
+                 {}};
+  segments_.push_back({result, std::move(loop), depth});
+  scopes_.open.push_back({kSegmentBlock, {}, {}});
+  values.push_back({position, scopes_.depth()});
+  const NodeId order = graph_[segment.node].inputs[2];
+  return index_of(vars.value(static_cast<Handle>(values.size()) - 1, graph_[order].type.shape[0]));
+}
+
+Handle ValueLowering::end_segment(const Segment& segment, Handle element) {
+  OpenSegment open = std::move(segments_.back());
+  segments_.pop_back();
+  const std::string combined = std::string(info(graph_[segment.node]).function) + "::apply(" +
+                               open.result + ", " + values[element].text + ")";
+  scopes_.append(scopes_.depth(),
+                 {Statement::Kind::kAssign, "", open.result, combined, "", "", "", 0, {}});
+  close_scope();
+  open.loop.body = std::move(scopes_.open.back().statements);
+  scopes_.open.pop_back();
+  scopes_.append(open.depth, std::move(open.loop));
+  values.push_back({open.result, open.depth});
+  return static_cast<Handle>(values.size()) - 1;
 }
 
 void ValueLowering::store(NodeId root, const IndexExpr& offset, const std::string& text,

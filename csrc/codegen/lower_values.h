@@ -54,6 +54,8 @@ class ValueLowering : public WalkSink {
   IndexExpr checked_index(NodeId node, Handle value, const Dim& extent, int guard) override;
   int begin_guard(const Condition& condition, int outer) override;
   Handle choose(int guard, Handle inside, Handle outside, DType dtype) override;
+  IndexExpr begin_segment(const Segment& segment) override;
+  Handle end_segment(const Segment& segment, Handle element) override;
 
  private:
   struct Key {
@@ -70,6 +72,7 @@ class ValueLowering : public WalkSink {
   Handle load_vector(NodeId value, const IndexExpr& offset, int axis);
   void check_divisor(const Node& division, Handle divisor, int guard, int depth);
   std::string in_register(DType dtype, const std::string& loaded) const;
+  int depth_of(const Segment& segment);
 
   const Graph& graph_;
   const StageSchedule& schedule_;
@@ -79,6 +82,13 @@ class ValueLowering : public WalkSink {
   const std::vector<bool>& is_load_;
   std::map<Key, Handle> known_;
   std::map<std::pair<NodeId, IndexExpr>, Handle> vectors_;  // vector loads: name and depth
+  // The loop over a segment, whose statements are in a scope of their own.
+  struct OpenSegment {
+    std::string result;
+    Statement loop;
+    int depth;  // of the scope that the loop belongs to
+  };
+  std::vector<OpenSegment> segments_;
 };
 
 }  // namespace stitch

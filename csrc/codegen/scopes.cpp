@@ -17,6 +17,7 @@ std::string Scopes::print(const Dim& dim) {
 
 int Scopes::depth_of_loop(int loop) const {
   for (int d = depth(); d > 0; --d) {
+    if (open[d].block == kSegmentBlock) continue;
     if (array_loop(schedule_, schedule_.blocks[open[d].block].loop) == loop) return d;
   }
   return -1;
@@ -24,6 +25,7 @@ int Scopes::depth_of_loop(int loop) const {
 
 int Scopes::axis_depth(int axis, bool without_vector) const {
   for (int d = depth(); d > 0; --d) {
+    if (open[d].block == kSegmentBlock) continue;
     const LoopSpec& spec = schedule_.loops[schedule_.blocks[open[d].block].loop];
     if (spec.axis != axis) continue;
     if (!without_vector || spec.level != LoopSpec::Level::kVector) return d;

@@ -13,8 +13,10 @@
 
 namespace stitch {
 
+inline constexpr int kSegmentBlock = -1;
+
 struct Scope {
-  int block = 0;  // of the schedule's loop tree
+  int block = 0;  // of the schedule's loop tree; kSegmentBlock: a loop over a segment
   std::vector<Statement> statements;
   std::vector<Statement> after_child;  // appended when the innermost child closes
 };

@@ -243,6 +243,17 @@ NodeId Builder::slice_scatter(NodeId x, NodeId source, int64_t dim, const Dim& s
   return add(std::move(node));
 }
 
+NodeId Builder::slice_scatter(NodeId x, NodeId source, int64_t dim, NodeId start) {
+  Node node = along(OpKind::k_slice_scatter, {x, source, start}, dim, graph_[x].type.rank());
+  node.dims = {0, 1};
+  return add(std::move(node));
+}
+
+NodeId Builder::segments(OpKind op, const std::vector<NodeId>& inputs, int64_t dim) {
+  STITCH_CHECK(combines_segments(info(op)), info(op).name << " combines no segments");
+  return add(along(op, inputs, dim, graph_[inputs.at(0)].type.rank()));
+}
+
 std::vector<NodeId> Builder::library(std::string name, int64_t call,
                                      const std::vector<NodeId>& inputs,
                                      const std::vector<TensorType>& results, bool several) {

@@ -49,6 +49,10 @@ class Builder {
   NodeId index(NodeId x, const std::vector<NodeId>& indices, std::vector<int64_t> dims);
   NodeId gather(NodeId x, NodeId index, int64_t dim);
   NodeId slice_scatter(NodeId x, NodeId source, int64_t dim, const Dim& start, const Dim& step);
+  // `start` holds integers; it and the source have extent 1 along `dim`.
+  NodeId slice_scatter(NodeId x, NodeId source, int64_t dim, NodeId start);
+  // `op`: one that combines segments; see ops/ops.def for the operands.
+  NodeId segments(OpKind op, const std::vector<NodeId>& inputs, int64_t dim);
   // One node per result; a call with one result yields one node and no `get`.
   std::vector<NodeId> library(std::string name, int64_t call, const std::vector<NodeId>& inputs,
                               const std::vector<TensorType>& results, bool several);

@@ -8,6 +8,7 @@
 //  * reductions drop the axes they reduce (keepdim is a reshape).
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,7 @@ struct GraphOutput {
   enum class Kind { kTensor, kInteger, kNone } kind = Kind::kNone;
   NodeId node;
   Dim integer;
+  bool is_final = false;  // `node` is an input, returned as the call leaves it
 };
 
 // A value stored into a graph input after every read of it (a trailing copy_).
@@ -68,6 +70,16 @@ struct Graph {
 
 inline const OpInfo& info(const Node& node) { return info(node.op); }
 inline Family family(const Node& node) { return info(node.op).family; }
+
+// What evaluating a node reads: of a writer not the memory that it stores into.
+inline std::span<const NodeId> read_operands(const Node& node) {
+  const std::span<const NodeId> inputs = node.inputs;
+  return family(node) == Family::kWriter ? inputs.subspan(1) : inputs;
+}
+// The value whose elements are written where `id` is stored.
+inline NodeId stored_part(const Graph& graph, NodeId id) {
+  return family(graph[id]) == Family::kWriter ? graph[id].inputs[1] : id;
+}
 
 // users[n]: the nodes that read n, ascending, each once per use.
 std::vector<std::vector<NodeId>> find_users(const Graph& graph);

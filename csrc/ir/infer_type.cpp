@@ -214,17 +214,70 @@ TensorType infer_gather(const Node& node, const Operands& operands) {
   return contiguous_type(x.dtype, index.shape);
 }
 
+void require_dtype(const Node& node, const TensorType& source, DType dtype) {
+  if (source.dtype != dtype)
+    reject(node, std::string("found a source of ") + info(source.dtype).name + " for " +
+                     info(dtype).name + "; insert a cast");
+}
+
+// What replaces a part of x: of its rank and dtype.
+void require_source(const Node& node, const Operands& operands) {
+  if (operands.size() != 2 && operands.size() != 3) reject(node, "takes 2 or 3 operands");
+  require_rank(node, *operands[1], operands[0]->rank());
+  require_dtype(node, *operands[1], operands[0]->dtype);
+}
+
+// The operand that is the start along `dim`: one index for each row of the source.
+void require_start(const Node& node, const Operands& operands, int dim) {
+  if (operands.size() == 2) return;
+  const TensorType &source = *operands[1], &start = *operands[2];
+  require_index(node, start);
+  require_rank(node, start, source.rank());
+  require_equal(source.shape[dim], 1, "a source whose start is an operand");
+  if (!broadcasts_to(start.shape, source.shape))
+    reject(node, "found a start of " + to_string(start) + " for a source of " + to_string(source));
+}
+
 TensorType infer_slice_scatter(const Node& node, const Operands& operands) {
+  require_source(node, operands);
   const TensorType &x = *operands[0], &source = *operands[1];
   const int dim = only_axis(node, x.rank());
-  require_rank(node, source, x.rank());
   if (node.dims.size() != 2) reject(node, "needs dims = {start, step}");
-  if (source.dtype != x.dtype)
-    reject(node, std::string("found a source of ") + info(source.dtype).name + " for " +
-                     info(x.dtype).name + "; insert a cast");
   for (int d = 0; d < x.rank(); ++d)
     if (d != dim) require_equal(source.shape[d], x.shape[d], "slice_scatter");
+  require_start(node, operands, dim);
   return contiguous_type(x.dtype, x.shape);
+}
+
+TensorType infer_segments(const Node& node, const Operands& operands) {
+  const TensorType &x = *operands[0], &source = *operands[1];
+  const TensorType &order = *operands[2], &offsets = *operands[3];
+  require_rank(node, source, x.rank());
+  require_dtype(node, source, x.dtype);
+  const int dim = only_axis(node, x.rank());
+  for (int d = 0; d < x.rank(); ++d)
+    if (d != dim) require_equal(source.shape[d], x.shape[d], "segments");
+  for (const TensorType* places : {&order, &offsets}) {
+    require_index(node, *places);
+    require_rank(node, *places, 1);
+  }
+  require_equal(order.shape[0], source.shape[dim], "the order of segments");
+  require_equal(offsets.shape[0], x.shape[dim] + Dim(1), "the offsets of segments");
+  return contiguous_type(x.dtype, x.shape);
+}
+
+TensorType infer_write_slice(const Node& node, const Operands& operands) {
+  require_source(node, operands);
+  const TensorType& x = *operands[0];
+  if (node.dims.size() != 2 * x.shape.size())
+    reject(node, "needs dims = {start, step of each dimension of " + to_string(x) + "}");
+  if (node.ints.size() + 2 != operands.size()) reject(node, "needs the dimension of its start");
+  check_axes(node, x.rank(), false);
+  if (operands.size() == 3) {
+    require_start(node, operands, static_cast<int>(node.ints[0]));
+    require_equal(element_count(operands[2]->shape), 1, "the start of a written slice");
+  }
+  return x;
 }
 
 struct Rule {
@@ -246,6 +299,12 @@ constexpr Rule kRules[] = {
     {OpKind::k_index, infer_index},
     {OpKind::k_gather, infer_gather},
     {OpKind::k_slice_scatter, infer_slice_scatter},
+    {OpKind::k_write_slice, infer_write_slice},
+    {OpKind::k_segment_sum, infer_segments},
+    {OpKind::k_segment_prod, infer_segments},
+    {OpKind::k_segment_max, infer_segments},
+    {OpKind::k_segment_min, infer_segments},
+    {OpKind::k_segment_last, infer_segments},
 };
 
 InferType family_rule(Family family) {

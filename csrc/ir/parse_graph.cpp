@@ -214,6 +214,8 @@ NodeId read_value(Parser& parser, TextReader& reader) {
 
 GraphOutput read_output(Parser& parser, TextReader& reader) {
   if (reader.take("none")) return {};
+  if (reader.take("final"))
+    return {GraphOutput::Kind::kTensor, read_value(parser, reader), 0, true};
   if (!reader.take("int")) return {GraphOutput::Kind::kTensor, read_value(parser, reader), 0};
   GraphOutput output{GraphOutput::Kind::kInteger, {}, read_dim(reader, parser.symbol_count)};
   add_symbols_in_use(parser);

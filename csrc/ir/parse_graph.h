@@ -7,7 +7,7 @@
 //   %m = sum(%f){axes=[1], keepdim}
 //   %d = sub(%f, div(%m, 768))                 # calls nest, numbers are `full` constants
 //   mutate %x <- %y
-//   outputs (%d, int s0*2, none)
+//   outputs (%d, int s0*2, none, final %x)     # final: an input as the call leaves it
 //
 // Optional: the `symbols` line (symbols in use are then input(i) hint 64), the `arguments` line
 // (tensors first, then integers), types of what the operands determine (`: f32` gives the dtype
@@ -20,7 +20,7 @@
 //   permute     order=[..]
 //   reshape, expand, pad    shape=[..]      (pad also before=[..] value=..)
 //   slice       dim= start= count= step=    (start 0, step 1)
-//   slice_scatter dim= start= step=         cat, gather  dim=         index  dims_of=[..]
+//   slice_scatter dim= start= step=         cat, gather, segment_*  dim=   index  dims_of=[..]
 //   iota        count= start= step=         full   value=..  size=..
 //   layout      strides=[..]
 // Nodes stay as written: equal ones are not merged, dead ones not removed.

@@ -72,7 +72,7 @@ std::string print_symbol(const Symbol& symbol) {
 std::string print_output(const GraphOutput& output) {
   switch (output.kind) {
     case GraphOutput::Kind::kTensor:
-      return name_of(output.node);
+      return (output.is_final ? "final " : "") + name_of(output.node);
     case GraphOutput::Kind::kInteger:
       return "int " + to_string(output.integer);
     case GraphOutput::Kind::kNone:

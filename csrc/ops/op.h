@@ -26,6 +26,7 @@ enum class Family : uint8_t {
   kReduce,     // over the axes in `ints`; the output drops them
   kView,       // the same elements at other indices
   kReader,     // elements at computed or data-dependent indices: cat, pad, index, gather
+  kWriter,     // the memory of the first operand, of which it replaces some elements
   kLibrary,    // a call through the dispatcher, and `get`, one result of it
 };
 
@@ -40,13 +41,18 @@ struct OpInfo {
   Family family;
   int arity;  // -1: any number
   TypeRule type_rule;
-  const char* function;  // device function, or combine functor of a reduction
+  const char* function;  // device function, or combine functor of a reduction or of segments
   const char* identity;  // "0", "1", "lowest", "highest" or "" (algebra: reductions only)
   CostClass cost;
   double low, high;  // test inputs are drawn from [low, high]
   const char* aten;  // overloads imported one to one, separated by spaces
   const char* doc;
 };
+
+// A reader that combines elements of its second operand: each row those of its segment.
+inline bool combines_segments(const OpInfo& op) {
+  return op.family == Family::kReader && op.function[0] != 0;
+}
 
 const OpInfo& info(OpKind kind);
 const std::vector<OpInfo>& all_ops();

@@ -68,7 +68,9 @@ struct RootFinder {
   }
 
   bool is_certain_root(NodeId id) const {
-    return demands.is_demanded[id.index()] || family(graph[id]) == Family::kReduce;
+    const Node& node = graph[id];
+    return demands.is_demanded[id.index()] || family(node) == Family::kReduce ||
+           combines_segments(info(node));
   }
 
   int64_t bytes(NodeId id) const {
@@ -87,7 +89,7 @@ struct RootFinder {
         total += bytes(at);
         return;
       }
-      for (NodeId input : graph[at].inputs) self(self, input);
+      for (NodeId input : read_operands(graph[at])) self(self, input);
     };
     visit(visit, id);
     return total;
@@ -156,8 +158,7 @@ struct RootFinder {
       const Family kind = family(graph[id]);
       const bool computes = kind == Family::kPointwise || kind == Family::kReader;
       wanted[n] = wanted_levels(id);
-      is_root[n] = demands.is_demanded[n] || kind == Family::kReduce || (every_op && computes) ||
-                   is_worth_storing(id);
+      is_root[n] = is_certain_root(id) || (every_op && computes) || is_worth_storing(id);
     }
     cut_long_cones();
   }

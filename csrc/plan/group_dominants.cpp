@@ -14,7 +14,7 @@ enum class Read { kOneToOne, kBroadcast, kElsewhere };
 Read classify_read(const Graph& graph, NodeId value, NodeId reader) {
   const Node& node = graph[reader];
   const Family kind = family(node);
-  if (kind == Family::kReduce) return Read::kOneToOne;
+  if (kind == Family::kReduce || kind == Family::kWriter) return Read::kOneToOne;
   if (kind == Family::kReader || node.op == OpKind::k_flip) return Read::kElsewhere;
   if (element_count(graph[value].type.shape) == element_count(node.type.shape)) {
     return Read::kOneToOne;
@@ -129,7 +129,7 @@ class Grouper {
   bool leads(NodeId a, NodeId b) const {
     auto rank = [&](NodeId id) {
       const bool reduces = family(graph_[id]) == Family::kReduce;
-      const NodeId iterated = reduces ? graph_[id].inputs[0] : id;
+      const NodeId iterated = reduces ? graph_[id].inputs[0] : stored_part(graph_, id);
       const int64_t count = graph_.symbols.hint(element_count(graph_[iterated].type.shape));
       return std::make_pair(reduces, count);
     };
@@ -169,7 +169,7 @@ class Grouper {
     group.members.push_back(id);
     group.has_reduction |= family(graph_[id]) == Family::kReduce;
     if (is_candidate_[id.index()] && id != group.dominant) group.sub_dominants.push_back(id);
-    for (NodeId input : graph_[id].inputs) {
+    for (NodeId input : read_operands(graph_[id])) {
       if (!is_inside(input) && !is_constant_[input.index()]) group.operands.push_back(input);
     }
   }

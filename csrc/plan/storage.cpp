@@ -35,7 +35,7 @@ Cone find_cone(const Graph& graph, NodeId start, const std::function<bool(NodeId
     const NodeId id = stack.back();
     stack.pop_back();
     cone.nodes.push_back(id);
-    for (NodeId input : graph[id].inputs) {
+    for (NodeId input : read_operands(graph[id])) {
       if (!visited.insert(input).second) continue;
       (is_stored(input) ? cone.loads : stack).push_back(input);
     }

@@ -101,7 +101,8 @@ bool is_read_later(const StitchPlan& plan, const std::vector<Reader>& readers,
 std::map<NodeId, int> find_replaceable(const Graph& graph) {
   std::map<NodeId, int> uses, replaceable;
   for (const GraphOutput& output : graph.outputs) {
-    if (output.kind == GraphOutput::Kind::kTensor) ++uses[output.node];
+    const bool is_old = output.kind == GraphOutput::Kind::kTensor && !output.is_final;
+    if (is_old) ++uses[output.node];
   }
   for (const Mutation& mutation : graph.mutations) {
     ++uses[mutation.value];

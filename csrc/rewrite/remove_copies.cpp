@@ -54,8 +54,14 @@ NodeId drop_pad(Builder& b, const RewriteSite& site) {
 
 NodeId drop_slice_scatter(Builder& b, const RewriteSite& site) {
   const Node& node = site.node;
-  const bool replaces_all =
-      node.dims[0].is(0) && node.dims[1].is(1) && b[site.inputs[1]].type.shape == node.type.shape;
+  const Node& source = b[site.inputs[1]];
+  // x[i] += y stores what it has stored once more.
+  const bool puts_back = site.inputs.size() == 2 && source.op == OpKind::k_slice &&
+                         source.inputs[0] == site.inputs[0] && source.ints == node.ints &&
+                         source.dims == node.dims;
+  if (puts_back) return site.inputs[0];
+  const bool replaces_all = site.inputs.size() == 2 && node.dims[0].is(0) && node.dims[1].is(1) &&
+                            b[site.inputs[1]].type.shape == node.type.shape;
   return replaces_all ? site.inputs[1] : NodeId();
 }
 

@@ -12,6 +12,7 @@
 #include "rewrite/remove_dead.h"
 #include "rewrite/simplify_algebra.h"
 #include "rewrite/sink_casts.h"
+#include "rewrite/write_in_place.h"
 
 namespace stitch {
 namespace {
@@ -40,6 +41,7 @@ const std::vector<RewritePass>& rewrite_passes() {
       {"sink_casts", sink_casts},
       {"merge_views", merge_views},        // views that a cast stood between
       {"fold_constants", fold_constants},  // casts that a view stood between
+      {"write_in_place", write_in_place},  // once nothing dead reads what is written
       {"remove_dead", remove_dead},
   };
   return passes;

@@ -19,11 +19,12 @@ bool is_widening_cast(const Builder& b, NodeId id) {
 // and compute none; 0 for all other ops.
 size_t moved_operands(const Node& node) {
   if (is_plain_view(node)) return 1;
-  if (family(node) != Family::kReader) return 0;
+  if (family(node) != Family::kReader || combines_segments(info(node))) return 0;
   // What lies outside the operand must be a number of the narrow dtype too.
   if (node.op == OpKind::k_pad)
     return node.number == 0 && !std::signbit(node.number) && node.integer == 0 ? 1 : 0;
-  if (node.op == OpKind::k_cat || node.op == OpKind::k_slice_scatter) return node.inputs.size();
+  if (node.op == OpKind::k_cat) return node.inputs.size();
+  if (node.op == OpKind::k_slice_scatter) return 2;
   return 1;
 }
 

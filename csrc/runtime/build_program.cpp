@@ -100,6 +100,8 @@ void place_stores(Draft& draft) {
     for (const NodeId node : stage.stores) {
       BufferId& id = draft.buffer[node.index()];
       if (id.valid()) continue;
+      STITCH_CHECK(family(draft.graph[node]) != Family::kWriter,
+                   "value " << node << " is written in part, but not where the rest of it is");
       const bool is_fresh = draft.is_returned[node.index()];
       id = add_buffer(draft, is_fresh ? Buffer::Kind::kFresh : Buffer::Kind::kSlab, node);
     }
@@ -171,7 +173,8 @@ void take_snapshot(Draft& draft, NodeId node) {
 void take_snapshots(Draft& draft) {
   const Graph& graph = draft.graph;
   for (const GraphOutput& output : graph.outputs) {
-    if (output.kind == GraphOutput::Kind::kTensor) take_snapshot(draft, output.node);
+    const bool is_old = output.kind == GraphOutput::Kind::kTensor && !output.is_final;
+    if (is_old) take_snapshot(draft, output.node);
   }
   for (size_t i = 0; i < graph.mutations.size(); ++i) {
     if (!draft.is_in_place[i]) take_snapshot(draft, graph.mutations[i].value);
@@ -184,7 +187,9 @@ BufferId use_at_end(Draft& draft, NodeId node) {
 }
 
 bool reads_at_indices(const Node& node) {
-  return node.op == OpKind::k_index || node.op == OpKind::k_gather;
+  const bool has_start = node.op == OpKind::k_slice_scatter || node.op == OpKind::k_write_slice;
+  return node.op == OpKind::k_index || node.op == OpKind::k_gather ||
+         combines_segments(info(node)) || (has_start && node.inputs.size() == 3);
 }
 
 bool divides(const Node& node) { return divides_integers(info(node), node.type.dtype); }
@@ -230,8 +235,9 @@ void emit_launch(Draft& draft, const KernelSource& source, int kernel) {
       step.pointers.push_back(use(draft, argument.value));
     }
     step.stores.push_back(argument.is_store);
+    step.keeps.push_back(family(draft.graph[argument.value]) == Family::kWriter);
     step.alignments.push_back(argument.alignment_bytes);
-    const TensorType& type = draft.graph[argument.value].type;
+    const TensorType& type = draft.graph[stored_part(draft.graph, argument.value)].type;
     step.bytes = step.bytes + element_count(type.shape) * info(type.dtype).bytes;
   }
   if (source.may_fail) {
@@ -283,7 +289,9 @@ void emit_outputs(Draft& draft) {
   for (const GraphOutput& output : draft.graph.outputs) {
     ProgramOutput result;
     if (output.kind == GraphOutput::Kind::kTensor) {
-      result = {ProgramOutput::Kind::kTensor, use_at_end(draft, output.node), 0};
+      const BufferId shown =
+          output.is_final ? use(draft, output.node) : use_at_end(draft, output.node);
+      result = {ProgramOutput::Kind::kTensor, shown, 0};
     } else if (output.kind == GraphOutput::Kind::kInteger) {
       result = {ProgramOutput::Kind::kInteger, BufferId(), output.integer};
     }

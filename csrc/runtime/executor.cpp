@@ -236,7 +236,8 @@ class Execution {
     for (size_t i = 0; i < step.pointers.size(); ++i) {
       const TensorType& type = program_.buffers[step.pointers[i].value()].type;
       const int bytes = info(type.dtype).bytes;
-      arguments.push_back({step.stores[i] ? stores : Access::kLoad,
+      const Access written = step.keeps[i] ? Access::kBoth : stores;
+      arguments.push_back({step.stores[i] ? written : Access::kLoad,
                            "p" + std::to_string(i),
                            reinterpret_cast<CudaAddress>(pointers[i]),
                            storage_elements(type, symbols_) * bytes,

@@ -54,6 +54,7 @@ struct LaunchStep {
   int kernel;
   std::vector<BufferId> pointers;
   std::vector<bool> stores;     // by pointer: the kernel writes through it
+  std::vector<bool> keeps;      // by pointer: of what it writes, it leaves a part as it is
   std::vector<int> alignments;  // bytes each base address must be aligned to
   std::vector<Dim> sizes;
   Dim grid;

@@ -65,6 +65,8 @@ struct Mapper {
         const IndexVar& var_info = schedule.accesses.vars[var];
         if (var_info.kind != IndexVar::Kind::kAtom || !coefficient.is(1)) continue;
         if (var_info.payload != schedule.axes[a].axis.atoms.back().index()) continue;
+        // Lanes of a vector walk a segment one after another: each would load for itself.
+        if (access.in_segment) return 1;
         const int element = info(graph[access.value].type.dtype).bytes;
         const double weight = accessed_bytes(graph, schedule, access);
         if (weight > heaviest) {

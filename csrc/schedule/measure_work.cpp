@@ -80,8 +80,8 @@ void add_memory(const Graph& graph, const PlannedStage& stage, const StageSchedu
     work.cache_bytes += cached ? again : 0;
   }
   for (NodeId store : stage.stores) {
-    work.dram_bytes +=
-        hint(graph, element_count(graph[store].type.shape)) * info(graph[store].type.dtype).bytes;
+    const TensorType& type = graph[stored_part(graph, store)].type;
+    work.dram_bytes += hint(graph, element_count(type.shape)) * info(type.dtype).bytes;
   }
 }
 

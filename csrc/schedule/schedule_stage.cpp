@@ -112,17 +112,20 @@ int64_t accessed_elements(const Graph& graph, const StageSchedule& schedule, Nod
     if (access.value != value) continue;
     std::set<int> atoms;
     double elements = 1;
-    bool by_data = false;
+    bool by_data = false, by_order = false;
     std::vector<VarId> leaves;
     schedule.accesses.vars.collect(access.offset, leaves);
     for (VarId var : leaves) {
       const IndexVar& leaf = schedule.accesses.vars[var];
       by_data |= leaf.kind == IndexVar::Kind::kValue;
+      by_order |= by_data && access.in_segment;
       if (leaf.kind == IndexVar::Kind::kAtom && atoms.insert(leaf.payload).second) {
         elements *= static_cast<double>(graph.symbols.hint(leaf.extent));
       }
     }
-    if (by_data) {  // one row per index read: the iterations of the root that reads
+    if (by_order) {  // each position of the segments, once
+      elements = static_cast<double>(graph.symbols.hint(element_count(type.shape)));
+    } else if (by_data) {  // one row per index read: the iterations of the root that reads
       elements = 1;
       for (const AtomList& dim : space_of(schedule, access.root).dims) {
         elements *= static_cast<double>(graph.symbols.hint(schedule.spaces.atoms.product(dim)));
@@ -144,8 +147,8 @@ int64_t planned_bytes(const Graph& graph, const PlannedStage& stage,
     }
   }
   for (NodeId store : stage.stores) {
-    bytes += graph.symbols.hint(element_count(graph[store].type.shape)) *
-             info(graph[store].type.dtype).bytes;
+    const TensorType& type = graph[stored_part(graph, store)].type;
+    bytes += graph.symbols.hint(element_count(type.shape)) * info(type.dtype).bytes;
   }
   return bytes;
 }

@@ -60,11 +60,16 @@ def test_a_write_at_indices_counts_what_it_touches():
         cache.index_copy_(1, place, row)
         return cache.sum(-1)
 
-    cache, row = torch.randn(3, 400, 5), torch.randn(3, 1, 5)
-    (call,) = plan_of(fn, cache, torch.tensor([2]), row)["library_calls"]
+    cache, rows = torch.randn(3, 400, 5), torch.randn(3, 2, 5)
+    (call,) = plan_of(fn, cache, torch.tensor([2, 5]), rows)["library_calls"]
     assert call["name"] == "aten.index_put_.default"
-    assert call["bytes_written"] == 4 * row.numel()
-    assert call["bytes_read"] == 4 * row.numel() + 8
+    assert call["bytes_written"] == 4 * rows.numel()
+    assert call["bytes_read"] == 4 * rows.numel() + 16
+    plan = plan_of(fn, cache, torch.tensor([2]), rows[:, :1])
+    assert plan["library_calls"] == []
+    written, read = plan["kernels"]
+    assert written["bytes_written"] == written["bytes_read"] - 8 == 4 * 3 * 5
+    assert read["bytes_read"] == 4 * cache.numel()
 
 
 def test_bytes_are_counted_once_per_launch():

@@ -112,6 +112,28 @@ inline const std::vector<GoldenGraph> kGoldenGraphs = {
         %y = argmax(%x){axes=[1]}
         outputs (%y)
       )"},
+    {"segment_softmax", R"(
+        %scores = input : f32[1000000]
+        %target = input : i64[1000000]
+        %order = input : i64[1000000]
+        %offsets = input : i64[100001]
+        %lowest = expand(-1000000.0){shape=[100000]} : f32
+        %most = segment_max(%lowest, %scores, %order, %offsets){dim=0}
+        %e = exp(sub(%scores, index(%most, %target){axes=[0]}))
+        %zeros = expand(0.0){shape=[100000]} : f32
+        %total = segment_sum(%zeros, %e, %order, %offsets){dim=0}
+        %y = div(%e, index(%total, %target){axes=[0]})
+        outputs (%y)
+      )"},
+    {"cache_write", R"(
+        %cache = input : bf16[8,16,512,64]
+        %place = input : i64[1]
+        %key = input : bf16[8,16,1,64]
+        %written = slice_scatter(%cache, %key, reshape(%place){shape=[1,1,1,1]}){dim=2}
+        %y = amax(%written){axes=[3]}
+        mutate %cache <- %written
+        outputs (%y)
+      )"},
 };
 
 inline const std::vector<GoldenGraph>& golden_graphs() { return kGoldenGraphs; }

@@ -52,6 +52,14 @@ struct Min {
   }
 };
 
+// Of values in order; it has no identity.
+struct Last {
+  template <class T>
+  STITCH_DEVICE_MEMBER T apply(T, T b) {
+    return b;
+  }
+};
+
 struct Any {
   template <class T>
   STITCH_DEVICE_MEMBER T identity() {

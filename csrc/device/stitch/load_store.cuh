@@ -80,4 +80,11 @@ STITCH_DEVICE i64 check_index(i64 index, i64 size, int* error) {
   return inside ? position : 0;
 }
 
+// The end of a segment.  A negative one says that an index which made the segments was out of
+// range; it is reported, and no position comes before it.
+STITCH_DEVICE i64 check_segment(i64 end, int* error) {
+  if (end < 0) report_error(kIndexOutOfRange, error);
+  return end;
+}
+
 }  // namespace stitch

@@ -90,6 +90,49 @@ TEST(Accesses, SliceScatterGuardsTheSliceAndItsStep) {
   EXPECT_EQ(reads(kernel, 1), Offsets{"[i + -1]/2?"});
 }
 
+TEST(Accesses, SliceScatterTakesItsStartFromMemory) {
+  const OneKernel kernel = one_kernel(R"(
+    %x = input : f32[8,6]
+    %s = input : f32[1,6]
+    %at = input : i64[1,1]
+    %y = slice_scatter(%x, %s, %at){dim=0}
+    outputs (%y)
+  )");
+  EXPECT_EQ(reads(kernel, 0), Offsets{"i*6 + j"});
+  EXPECT_EQ(reads(kernel, 1), Offsets{"j?"});
+  EXPECT_EQ(reads(kernel, 2), Offsets{"0"});
+}
+
+TEST(Accesses, SegmentsReadTheirSourceInTheOrderGiven) {
+  const OneKernel kernel = one_kernel(R"(
+    %x = input : f32[4,6]
+    %s = input : f32[9,6]
+    %order = input : i64[9]
+    %offsets = input : i64[5]
+    %y = segment_sum(%x, %s, %order, %offsets){dim=0}
+    outputs (%y)
+  )");
+  EXPECT_EQ(reads(kernel, 0), Offsets{"i*6 + j"});
+  EXPECT_EQ(reads(kernel, 1), Offsets{"j + v*6"});
+  EXPECT_EQ(reads(kernel, 2), Offsets{"v"});
+  EXPECT_EQ(reads(kernel, 3), (Offsets{"i", "i + 1"}));
+}
+
+TEST(Accesses, AWriterStoresThePartItReplaces) {
+  const OneKernel kernel = one_kernel(R"(
+    %x = input : f32[8,6]
+    %s = input : f32[1,3]
+    %at = input : i64[1,1]
+    %y = write_slice(%x, %s, %at){ints=[0], dims=[0,1,1,2]}
+    outputs (%y)
+  )");
+  EXPECT_EQ(reads(kernel, 0), Offsets{}) << "what stays is not touched";
+  EXPECT_EQ(reads(kernel, 1), Offsets{"i"});
+  const Access& store = kernel.accesses.list.back();
+  ASSERT_TRUE(store.is_store);
+  EXPECT_EQ(show(kernel, store.offset), "i*2 + v*6 + 1");
+}
+
 TEST(Accesses, StoresUseTheStridesOfTheResult) {
   const OneKernel kernel = reading("f32[8,6]", "%y = layout(neg(%x)){strides=[1,8]}");
   const Access& store = kernel.accesses.list.back();

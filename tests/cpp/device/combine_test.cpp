@@ -33,6 +33,16 @@ TEST(Combine, FoldsEveryFunctor) {
   EXPECT_EQ((fold<All, bool>({})), true);
 }
 
+TEST(Combine, TheLastOfSeveralStays) { EXPECT_EQ(Last::apply(Last::apply(1, 5), 3), 3); }
+
+TEST(LoadStore, ANegativeEndOfASegmentIsReported) {
+  int error = 0;
+  EXPECT_EQ(check_segment(0, &error), 0);
+  EXPECT_EQ(error, 0);
+  EXPECT_EQ(check_segment(-1, &error), -1);
+  EXPECT_EQ(error, kIndexOutOfRange);
+}
+
 TEST(Combine, MaximumHandsNanOnFromEitherSide) {
   const f32 nan = quiet_nan<f32>();
   EXPECT_TRUE(std::isnan(fold<Max, f32>({1, nan, 2})));

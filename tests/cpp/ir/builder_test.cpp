@@ -86,6 +86,22 @@ TEST(Builder, ReadersCheckTheirOperands) {
   EXPECT_THROW(b.index(x, {y}, {0}), UnsupportedError);
   EXPECT_THROW(b.gather(x, b.input("i", contiguous_type(DType::kI64, {4})), 0), UserError);
   EXPECT_THROW(b.slice_scatter(x, y, 0, 0, 1), UserError);
+  const NodeId start = b.input("start", contiguous_type(DType::kI64, {1, 1}));
+  EXPECT_EQ(b[b.slice_scatter(x, float_input(b, {1, 8}), 0, start)].type.shape, (Dims{4, 8}));
+  EXPECT_THROW(b.slice_scatter(x, float_input(b, {2, 8}), 0, start), UserError);
+}
+
+TEST(Builder, SegmentsNeedAnOrderOfTheSourceAndAnEndForEachRow) {
+  Builder b;
+  const NodeId x = float_input(b, {4, 8}), source = float_input(b, {9, 8});
+  const NodeId order = b.input("order", contiguous_type(DType::kI64, {9}));
+  const NodeId offsets = b.input("offsets", contiguous_type(DType::kI64, {5}));
+  const OpKind op = OpKind::k_segment_sum;
+  EXPECT_EQ(b[b.segments(op, {x, source, order, offsets}, 0)].type.shape, (Dims{4, 8}));
+  EXPECT_THROW(b.segments(op, {x, source, offsets, offsets}, 0), UserError);
+  EXPECT_THROW(b.segments(op, {x, source, order, order}, 0), UserError);
+  EXPECT_THROW(b.segments(op, {x, source, order, offsets}, 1), UserError);
+  EXPECT_THROW(b.segments(op, {x, source, source, offsets}, 0), UnsupportedError);
 }
 
 TEST(Builder, SizesBecomeValues) {

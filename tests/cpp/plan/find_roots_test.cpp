@@ -30,6 +30,20 @@ TEST(FindRoots, ReductionsAndDemandedValues) {
   EXPECT_EQ(roots_of(kSoftmax), (Ops{"amax", "sum", "div"}));
 }
 
+// Else each element that reads one would walk its segment again.
+TEST(FindRoots, SegmentsAreOnes) {
+  EXPECT_EQ(roots_of(R"(
+    %x = input : f32[4]
+    %s = input : f32[9]
+    %order = input : i64[9]
+    %offsets = input : i64[5]
+    %total = segment_sum(%x, %s, %order, %offsets){dim=0}
+    %y = exp(index(%total, %order){axes=[0]})
+    outputs (%y)
+  )"),
+            (Ops{"segment_sum", "exp"}));
+}
+
 TEST(FindRoots, EveryComputingOpForThePolicyNone) {
   EXPECT_EQ(roots_of(kSoftmax, true), (Ops{"amax", "sub", "exp", "sum", "div"}));
 }

@@ -26,6 +26,10 @@ TEST(RemoveCopies, WhatCoversEverythingGoes) {
   expect_value("slice_scatter(%z, neg(%z)){dim=1}", "neg(%z)");
 }
 
+TEST(RemoveCopies, ASlicePutBackWhereItWasGoes) {
+  expect_value("slice_scatter(%z, slice(%z){dim=1, start=1, count=2}){dim=1, start=1}", "%z");
+}
+
 TEST(RemoveCopies, WhatMovesSomethingStays) {
   for (const char* value :
        {"slice(%x){dim=0, start=1, count=3}", "slice(%x){dim=0, step=2, count=2}",

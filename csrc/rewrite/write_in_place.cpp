@@ -1,0 +1,173 @@
+#include "rewrite/write_in_place.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "rewrite/rebuild_graph.h"
+
+namespace stitch {
+namespace {
+
+// The part of x at which a chain of slice_scatters puts `source`.
+struct Window {
+  NodeId source, start;            // start: an operand, where the graph has no number for it
+  std::vector<int64_t> start_dim;  // of the operand
+  std::vector<Dim> dims;           // start and step of each dimension
+};
+
+NodeId storage_base(const Graph& graph, NodeId id) {
+  while (is_plain_view(graph[id])) id = graph[id].inputs[0];
+  return id;
+}
+
+// Is a value, or a view of it, returned as it was?
+bool is_returned(const Graph& graph, NodeId id) {
+  return std::any_of(graph.outputs.begin(), graph.outputs.end(), [&](const GraphOutput& output) {
+    const bool is_old = output.kind == GraphOutput::Kind::kTensor && !output.is_final;
+    return is_old && storage_base(graph, output.node) == id;
+  });
+}
+
+bool is_mutated_once(const Graph& graph, const Mutation& mutation) {
+  return std::count_if(graph.mutations.begin(), graph.mutations.end(), [&](const Mutation& other) {
+           return storage_base(graph, other.value) == mutation.value ||
+                  storage_base(graph, other.value) == mutation.input ||
+                  other.input == mutation.input;
+         }) == 1;
+}
+
+std::vector<bool> find_demanded(const Graph& graph) {
+  std::vector<bool> is_demanded(graph.nodes.size());
+  for (const GraphOutput& output : graph.outputs) {
+    if (output.kind == GraphOutput::Kind::kTensor)
+      is_demanded[storage_base(graph, output.node).index()] = true;
+  }
+  for (const Mutation& mutation : graph.mutations)
+    is_demanded[storage_base(graph, mutation.value).index()] = true;
+  return is_demanded;
+}
+
+bool is_same_slice(const Node& a, const Node& b) { return a.ints == b.ints && a.dims == b.dims; }
+
+struct WindowFinder {
+  const Graph& graph;
+  std::vector<std::vector<NodeId>> users = find_users(graph);
+  std::vector<bool> is_demanded = find_demanded(graph);  // outputs, mutations, bases of such views
+
+  std::vector<Dim> longer_extents(NodeId id) const {
+    std::vector<Dim> extents = graph[id].type.shape;
+    std::erase_if(extents, [](const Dim& extent) { return extent.is(1); });
+    return extents;
+  }
+
+  // Is the value for what `link` stores, element by element, and for nothing else?
+  bool leads_only_to(NodeId id, NodeId link) const {
+    if (is_demanded[id.index()]) return false;
+    if (longer_extents(id) != longer_extents(graph[link].inputs[1])) return false;
+    const std::vector<NodeId>& readers = users[id.index()];
+    return std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
+      if (reader == link) return true;
+      const bool keeps_order =
+          family(graph[reader]) == Family::kPointwise || graph[reader].op == OpKind::k_reshape;
+      return keeps_order && leads_only_to(reader, link);
+    });
+  }
+
+  // Does `reader` take the very elements of `base` that `scatter` replaces?
+  bool reads_window(const Node& reader, NodeId base, const Node& scatter) const {
+    if (reader.inputs[0] != base || reader.ints != scatter.ints) return false;
+    if (scatter.inputs.size() == 2)
+      return reader.op == OpKind::k_slice && reader.dims == scatter.dims;
+    return reader.op == OpKind::k_index &&
+           storage_base(graph, reader.inputs[1]) == storage_base(graph, scatter.inputs[2]);
+  }
+
+  // All that reads `base`: the link itself, the slice that the next link is into, and what the new
+  // elements are computed from.
+  bool is_left_alone(NodeId base, NodeId link, NodeId slice) const {
+    const std::vector<NodeId>& readers = users[base.index()];
+    return std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
+      if (reader == link || reader == slice) return true;
+      return reads_window(graph[reader], base, graph[link]) && leads_only_to(reader, link);
+    });
+  }
+
+  // One link: what `scatter` puts into `base`, with the slice of `base` that `source` continues.
+  bool add_link(const Node& scatter, Window& window) const {
+    const int64_t dim = scatter.ints[0];
+    if (scatter.inputs.size() == 3) {
+      const TensorType& start = graph[scatter.inputs[2]].type;
+      if (window.start.valid() || !element_count(start.shape).is(1)) return false;
+      if (!window.dims[2 * dim].is(0) || !window.dims[2 * dim + 1].is(1)) return false;
+      window.start = scatter.inputs[2];
+      window.start_dim = {dim};
+    } else {
+      if (window.start_dim == std::vector<int64_t>{dim}) return false;
+      Dim &start = window.dims[2 * dim], &step = window.dims[2 * dim + 1];
+      start = start + scatter.dims[0] * step;
+      step = scatter.dims[1] * step;
+    }
+    window.source = scatter.inputs[1];
+    return true;
+  }
+
+  std::optional<Window> find(const Mutation& mutation) const {
+    const Node* scatter = &graph[mutation.value];
+    if (scatter->op != OpKind::k_slice_scatter || scatter->inputs[0] != mutation.input) return {};
+    if (is_returned(graph, mutation.input) || is_returned(graph, mutation.value)) return {};
+    if (!is_mutated_once(graph, mutation)) return {};
+    Window window;
+    for (int d = 0; d < scatter->type.rank(); ++d) {
+      window.dims.push_back(0);
+      window.dims.push_back(1);
+    }
+    NodeId base = mutation.input, link = mutation.value;
+    if (!add_link(*scatter, window)) return {};
+    // x[a:b, i] = src: the inner slice_scatter is into the slice that the outer one puts back.
+    while (true) {
+      const Node& inner = graph[window.source];
+      const bool continues = scatter->inputs.size() == 2 && inner.op == OpKind::k_slice_scatter &&
+                             graph[inner.inputs[0]].op == OpKind::k_slice &&
+                             graph[inner.inputs[0]].inputs[0] == base &&
+                             is_same_slice(graph[inner.inputs[0]], *scatter);
+      const NodeId slice = continues ? inner.inputs[0] : NodeId();
+      if (!is_left_alone(base, link, slice)) return {};
+      if (!continues) return window;
+      base = slice;
+      link = window.source;
+      scatter = &inner;
+      if (!add_link(inner, window)) return {};
+    }
+  }
+};
+
+}  // namespace
+
+Graph write_in_place(const Graph& graph) {
+  const WindowFinder finder{graph};
+  std::map<const Node*, Window> windows;
+  for (const Mutation& mutation : graph.mutations) {
+    if (auto window = finder.find(mutation)) windows[&graph[mutation.value]] = *window;
+  }
+  if (windows.empty()) return graph;
+  // Nodes of both graphs: operands are looked up by what the frame made of them.
+  std::vector<NodeId> made(graph.nodes.size());
+  return rebuild_graph(graph, [&](Builder& b, const RewriteSite& site) {
+    for (size_t i = 0; i < site.inputs.size(); ++i)
+      made[site.node.inputs[i].index()] = site.inputs[i];
+    const auto found = windows.find(&site.node);
+    if (found == windows.end()) return NodeId();
+    const Window& window = found->second;
+    Node node;
+    node.op = OpKind::k_write_slice;
+    node.dims = window.dims;
+    node.ints = window.start_dim;
+    std::vector<NodeId> inputs = {site.inputs[0], made[window.source.index()]};
+    if (window.start.valid()) inputs.push_back(made[window.start.index()]);
+    node.origin = site.node.origin;
+    return b.copy(node, std::move(inputs));
+  });
+}
+
+}  // namespace stitch

@@ -1,0 +1,81 @@
+#include "rewrite/write_in_place.h"
+
+#include "rewrite/expect_rewrite.h"
+
+namespace stitch {
+namespace {
+
+const std::string kHead =
+    "%x = input : f32[8,6]\n%s = input : f32[2,6]\n%r = input : f32[1,6]\n%i = input : i64[1,1]\n";
+
+void expect_written(const std::string& before, const std::string& after,
+                    const std::string& end = "outputs (none)\n") {
+  SCOPED_TRACE(before);
+  expect_rewrite(write_in_place, kHead + before + "\nmutate %x <- %y\n" + end,
+                 kHead + after + "\nmutate %x <- %y\n" + end);
+}
+
+void expect_kept(const std::string& lines, const std::string& end = "outputs (none)\n") {
+  SCOPED_TRACE(lines);
+  expect_unchanged(write_in_place, kHead + lines + "\nmutate %x <- %y\n" + end);
+}
+
+TEST(WriteInPlace, ASliceIsWrittenWhereTheRestIs) {
+  expect_written("%y = slice_scatter(%x, neg(%s)){dim=0, start=3, step=2}",
+                 "%y = write_slice(%x, neg(%s)){dims=[3,2,0,1]}");
+  expect_written("%y = slice_scatter(%x, %r, %i){dim=0}",
+                 "%y = write_slice(%x, %r, %i){ints=[0], dims=[0,1,0,1]}");
+}
+
+TEST(WriteInPlace, TheInputMayBeReturnedAsItIsInTheEnd) {
+  expect_written("%y = slice_scatter(%x, %s){dim=0}", "%y = write_slice(%x, %s){dims=[0,1,0,1]}",
+                 "outputs (final %x)\n");
+}
+
+TEST(WriteInPlace, SlicesOfSlicesAreOneWrite) {
+  const std::string parts =
+      "%part = slice(%x){dim=0, start=1, count=4}\n%c = slice(%s){dim=0, count=2}\n"
+      "%inner = slice_scatter(%part, %c){dim=0, start=1, step=2}\n";
+  expect_written(parts + "%y = slice_scatter(%x, %inner){dim=0, start=1}",
+                 "%c = slice(%s){dim=0, count=2}\n%part = slice(%x){dim=0, start=1, count=4}\n"
+                 "%y = write_slice(%x, %c){dims=[2,2,0,1]}");
+}
+
+TEST(WriteInPlace, TheElementsThatAreReplacedMayBeRead) {
+  expect_written(
+      "%y = slice_scatter(%x, add(%s, slice(%x){dim=0, start=3, count=2})){dim=0, start=3}",
+      "%y = write_slice(%x, add(%s, slice(%x){dim=0, start=3, count=2})){dims=[3,1,0,1]}");
+  expect_written(
+      "%at = reshape(%i){shape=[1]}\n"
+      "%y = slice_scatter(%x, add(index(%x, %at){axes=[0]}, %r), %i){dim=0}",
+      "%at = reshape(%i){shape=[1]}\n"
+      "%y = write_slice(%x, add(index(%x, %at){axes=[0]}, %r), %i){ints=[0], dims=[0,1,0,1]}");
+}
+
+TEST(WriteInPlace, NotWhereOthersAreRead) {
+  expect_kept(
+      "%y = slice_scatter(%x, add(%s, slice(%x){dim=0, start=2, count=2})){dim=0, start=3}");
+  expect_kept(
+      "%y = slice_scatter(%x, flip(slice(%x){dim=0, start=3, count=2}){axes=[0]})"
+      "{dim=0, start=3}");
+  expect_kept("%t = exp(%x)\n%y = slice_scatter(%x, %s){dim=0}", "outputs (%t)\n");
+  expect_kept("%old = neg(slice(%x){dim=0, count=2})\n%y = slice_scatter(%x, add(%old, %s)){dim=0}",
+              "outputs (%old)\n");
+  expect_kept(
+      "%new = add(slice(%x){dim=0, count=2}, %s)\n%t = exp(%new)\n"
+      "%y = slice_scatter(%x, %new){dim=0}",
+      "outputs (%t)\n");
+}
+
+TEST(WriteInPlace, NotWhereTheValueIsReturned) {
+  expect_kept("%y = slice_scatter(%x, %s){dim=0}", "outputs (%y)\n");
+  expect_kept("%y = slice_scatter(%x, %s){dim=0}\n%v = reshape(%y){shape=[48]}", "outputs (%v)\n");
+  expect_kept("%y = slice_scatter(%x, %s){dim=0}", "outputs (%x)\n");
+}
+
+TEST(WriteInPlace, NotIntoWhatIsNoInput) {
+  expect_kept("%e = exp(%x)\n%y = slice_scatter(%e, %s){dim=0}");
+}
+
+}  // namespace
+}  // namespace stitch

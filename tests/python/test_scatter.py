@@ -1,0 +1,388 @@
+"""Ops that write at indices: parts written where the rest is, rows that combine their segments."""
+
+import json
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import torch_stitch
+from benchmarks.accuracy import judge_tensor
+from tests.support.compare import compile_strictly
+
+aten = torch.ops.aten
+DTYPES = [torch.float32, torch.bfloat16, torch.float16, torch.float64, torch.int64, torch.int32]
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    torch_stitch.reset_counters()
+    torch.manual_seed(0)
+
+
+def copies(inputs):
+    return [x.clone() for x in inputs]
+
+
+def expect_same(got, eager, exact, terms):
+    assert (got.dtype, got.shape, got.stride()) == (eager.dtype, eager.shape, eager.stride())
+    if got.is_floating_point():
+        verdict = judge_tensor(got, eager, exact, terms)
+        assert verdict["ok"], verdict
+    else:
+        assert got.equal(eager)
+
+
+def widen(x):
+    return x.double() if x.is_floating_point() else x
+
+
+def check(fn, *inputs, calls=0, terms=64, dynamic=None, compiled=None):
+    """Results and arguments as eager leaves them; `calls`: library calls beside the kernels."""
+    compiled = compiled or compile_strictly(fn, dynamic=dynamic)
+    ours, theirs, exact = copies(inputs), copies(inputs), [widen(x) for x in copies(inputs)]
+    results = []
+    with torch.no_grad():
+        for run, given in ((compiled, ours), (fn, theirs), (fn, exact)):
+            result = run(*given)
+            result = result if isinstance(result, tuple) else () if result is None else (result,)
+            results.append([*result, *given])
+    for row in zip(*results, strict=True):
+        expect_same(*row, terms)
+    counters = torch_stitch.counters()
+    assert counters["fallback_ops"] == 0 and counters["library_calls"] == calls, counters
+    return compiled
+
+
+def plan_of(fn, *inputs):
+    with torch.no_grad():
+        return json.loads(torch_stitch.explain(fn, *inputs).to_json())
+
+
+def some(shape, dtype=torch.float32):
+    if dtype.is_floating_point:
+        return torch.randn(shape, dtype=torch.float64).to(dtype)
+    return torch.randint(-9, 9, shape, dtype=dtype)
+
+
+# Parts written where the rest is.
+
+
+def one_row(cache, place, row):
+    cache.index_copy_(1, place, row)
+
+
+def one_row_added(cache, place, row):
+    cache[:, place] += row
+
+
+def one_row_then_read(cache, place, row):
+    cache.index_copy_(1, place, row)
+    return cache.sum(-1)
+
+
+def one_row_then_multiplied(cache, place, row):
+    cache.index_copy_(1, place, row)
+    return (cache @ row.mT).relu()
+
+
+def one_row_returned(cache, place, row):
+    cache[:, place] = row * 2
+    return cache
+
+
+def part_of_a_row(cache, place, row):
+    cache[:, place, 1:4] = row[..., 1:4] * 2
+
+
+def every_other(cache, place, row):
+    cache[:, ::2] = row.exp()
+
+
+def a_corner(cache, place, row):
+    cache[1:, 2:5, -1] = row[1:, :, 0] + 1
+
+
+def more_than_it_stores(cache, place, row):
+    cache[:, 1:3] = cache[:, 2:4] + row
+
+
+def two_parts(cache, place, row):
+    cache[:, 1:3, 2:4] = row[..., 2:4]
+    cache[:, 1:3, 5] = row[..., 5] * 2
+
+
+def rows_of_two(cache, place, row):
+    cache[:, 0] += row[:, 0]
+    return cache[:, 0] * 2
+
+
+WRITES = (
+    one_row,
+    one_row_added,
+    one_row_then_read,
+    one_row_then_multiplied,
+    one_row_returned,
+    part_of_a_row,
+    every_other,
+    a_corner,
+    more_than_it_stores,
+    two_parts,
+    rows_of_two,
+)
+# Copied back, as what is read is not what is stored; the product.
+CALLS = {more_than_it_stores: 1, two_parts: 1, one_row_then_multiplied: 1}
+
+
+@pytest.mark.parametrize("strided", [False, True], ids=["contiguous", "strided"])
+@pytest.mark.parametrize("fn", WRITES, ids=lambda fn: fn.__name__)
+def test_parts_are_written(fn, strided):
+    cache = some((7, 3, 11)).transpose(0, 1) if strided else some((3, 7, 11))
+    check(fn, cache, torch.tensor([5]), some((3, 1, 11)), calls=CALLS.get(fn, 0))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.int64, torch.bool], ids=str)
+def test_parts_of_any_dtype(dtype):
+    cache, row = (some(shape).to(dtype) for shape in ((3, 7, 11), (3, 1, 11)))
+    check(one_row, cache, torch.tensor([6]), row)
+    check(part_of_a_row if dtype != torch.bool else every_other, cache, torch.tensor([-1]), row)
+
+
+@pytest.mark.parametrize("fn", [one_row, one_row_added, part_of_a_row], ids=lambda fn: fn.__name__)
+def test_only_the_part_is_touched(fn):
+    cache, row = some((3, 700, 11)), some((3, 1, 11))
+    plan = plan_of(fn, cache, torch.tensor([5]), row)
+    (kernel,) = plan["kernels"]
+    assert kernel["bytes_written"] <= 4 * row.numel(), kernel
+    assert plan["library_calls"] == []
+
+
+def test_a_step_of_a_decoder_with_any_place():
+    compiled = None
+    for place in (0, 3, 6):
+        inputs = some((2, 7, 8)), torch.tensor([place]), some((2, 1, 8))
+        compiled = check(one_row_then_read, *inputs, compiled=compiled)
+
+
+def test_slices_at_places_of_the_graph():
+    def fn(cache, row, start):
+        cache[:, start : start + 2] = row
+
+    cache, row = some((3, 70, 11)), some((3, 2, 11))
+    compiled = compile_strictly(fn, dynamic=True)
+    for start in (0, 5, 68):
+        expected, got = cache.clone(), cache.clone()
+        fn(expected, row, start)
+        compiled(got, row, start)
+        assert got.equal(expected)
+
+
+# Rows that combine their segments.
+
+
+def added(x, index, source):
+    return x.index_add(0, index, source * 2) + 1
+
+
+def added_to_columns(x, index, source):
+    return x.mT.contiguous().index_add(1, index, source.mT, alpha=-2)
+
+
+def scattered(x, index, source):
+    return x.scatter_add(0, index[:, None].expand_as(source), source)
+
+
+def largest(x, index, source):
+    index = index[:, None].expand_as(source)
+    return x.scatter_reduce(0, index, source, "amax"), x.scatter_reduce(0, index, source, "amin")
+
+
+def accumulated(x, index, source):
+    return aten.index_put(x, [index], source, True), aten.index_put(x, [index - 37], source, True)
+
+
+def averaged(x, index, source):
+    index, x, source = index[:, None].expand_as(source), x.float(), source.float()
+    return tuple(x.scatter_reduce(0, index, source, "mean", include_self=s) for s in (True, False))
+
+
+def only_what_comes(x, index, source):
+    first = x.index_reduce(0, index, source, "amax", include_self=False)
+    return first, x.index_reduce(0, index, source.clamp(-1, 1), "prod", include_self=False)
+
+
+SUMS = (added, added_to_columns, scattered, largest, accumulated, averaged, only_what_comes)
+ROWS, COUNT = 37, 301
+
+
+def order_of(kind):
+    index = torch.randint(ROWS, (COUNT,))
+    return {
+        "mixed": index,
+        "sorted": index.sort()[0],
+        "one row": torch.full((COUNT,), 5),
+        "few": index[:2],
+        "last": torch.tensor([ROWS - 1]),
+    }[kind]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("fn", SUMS, ids=lambda fn: fn.__name__)
+def test_rows_combine_what_comes_to_them(fn, dtype):
+    index = order_of("mixed")
+    calls = 2 if fn is accumulated else 1
+    check(fn, some((ROWS, 13), dtype), index, some((COUNT, 13), dtype), calls=calls)
+
+
+@pytest.mark.parametrize("kind", ["sorted", "one row", "few", "last"])
+def test_rows_of_any_order(kind):
+    index = order_of(kind)
+    calls = 0 if kind == "last" else 1
+    check(scattered, some((ROWS, 5)), index, some((len(index), 5)), calls=calls, terms=COUNT)
+
+
+def test_sums_have_the_order_of_eager():
+    x, index, source = some((ROWS, 13)), order_of("mixed"), some((COUNT, 13))
+    expected = x.clone()
+    for i, row in zip(index.tolist(), source):
+        expected[i] += row
+    assert compile_strictly(scattered)(x, index, source).equal(expected)
+
+
+def test_not_a_number_stays_in_its_row():
+    x, index, source = some((ROWS, 3)), order_of("mixed"), some((COUNT, 3))
+    source[7], source[9] = float("nan"), float("inf")
+    check(lambda *inputs: (scattered(*inputs), *largest(*inputs)), x, index, source, calls=1)
+
+
+def last_of(x, index, source):
+    expected = x.clone()
+    for place, row in zip(index.flatten().tolist(), source.flatten(0, index.dim() - 1)):
+        expected[place] = row
+    return expected
+
+
+@pytest.mark.parametrize("shape", [(301,), (43, 7)], ids=str)
+@pytest.mark.parametrize("index_type", [torch.int64, torch.int32], ids=str)
+def test_the_last_of_several_writes_wins(shape, index_type):
+    def fn(x, index, source):
+        return aten.index_put(x, [index], source)
+
+    x, source = some((ROWS, 5)), some((*shape, 5))
+    index = torch.randint(-ROWS, ROWS, shape, dtype=index_type)
+    assert compile_strictly(fn)(x, index, source).equal(last_of(x, index, source))
+
+
+def test_scatter_with_a_place_for_each_row():
+    def fn(x, index, source):
+        kept = x.scatter(1, index, source), x.scatter(1, index, 2.5)
+        return *kept, x.scatter_add(1, index, source) * 2
+
+    check(fn, some((ROWS, 13)), torch.randint(13, (ROWS, 1)), some((ROWS, 1)))
+
+
+def test_scatter_with_a_place_for_each_element():
+    def fn(x, index, source):
+        return x.scatter_add(1, index, source), x.scatter_reduce(0, index, source, "prod")
+
+    check(fn, some((13, 13)), torch.randint(13, (11, 12)), some((13, 14)), calls=2)
+
+
+def test_a_scatter_into_much_more_than_it_writes_is_one_call():
+    def fn(x, index, source):
+        return x.scatter_add(0, index, source) + 1
+
+    check(fn, some((1000, 3)), torch.randint(1000, (2, 3)), some((2, 3)), calls=1)
+
+
+def test_a_large_argument_is_written_where_it_is():
+    def fn(x, index, source):
+        x.index_add_(0, index, source)
+
+    x, index, source = some((1000, 3)), torch.tensor([5, 5, 7]), some((3, 3))
+    (call,) = plan_of(fn, x, index, source)["library_calls"]
+    assert call["name"] == "aten.index_put_.default"
+    torch_stitch.reset_counters()
+    check(fn, x, index, source, calls=1)
+
+
+def test_indices_that_are_shared_are_sorted_once():
+    def fn(scores, index):
+        most = scores.new_full((ROWS,), -torch.inf).scatter_reduce(0, index, scores, "amax")
+        e = (scores - most[index]).exp()
+        return e / scores.new_zeros(ROWS).scatter_add(0, index, e)[index]
+
+    compiled = check(fn, some((COUNT,)), order_of("mixed"), calls=1, terms=COUNT)
+    check(fn, some((COUNT,)), order_of("sorted"), calls=1, terms=COUNT, compiled=compiled)
+
+
+@pytest.mark.parametrize("padding", [None, 3, 0])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_gradients_of_embeddings(dtype, padding):
+    def fn(weight, tokens):
+        return F.embedding(tokens, weight, padding).float().square().sum()
+
+    weight, tokens = some((50, 33), dtype), torch.randint(50, (7, 43))
+    wide = weight.double().requires_grad_()
+    fn(wide, tokens).backward()
+    grads = []
+    for run in (compile_strictly(fn), fn):
+        leaf = weight.clone().requires_grad_()
+        run(leaf, tokens).backward()
+        grads.append(leaf.grad)
+    expect_same(*grads, wide.grad, 301)
+    assert torch_stitch.counters()["library_calls"] == 1, torch_stitch.counters()
+
+
+def test_gradients_of_gathers():
+    def fn(x, index, rows):
+        return (x.gather(1, index) * x[rows]).sum() + x.index_select(1, rows).exp().sum()
+
+    index, rows = torch.randint(ROWS, (13, ROWS)), torch.randint(ROWS, (13,))
+    results = []
+    for run, dtype in ((compile_strictly(fn), None), (fn, None), (fn, torch.float64)):
+        x = torch.linspace(-1, 1, ROWS * ROWS).reshape(ROWS, ROWS).to(dtype or torch.float32)
+        x.requires_grad_()
+        run(x, index, rows).backward()
+        results.append(x.grad)
+    expect_same(*results, 13 * 13)
+
+
+def test_any_number_of_rows():
+    compiled = compile_strictly(scattered, dynamic=True)
+    for rows, count, width in ((37, 301, 13), (5, 17, 3), (64, 1000, 8)):
+        x, index, source = some((rows, width)), torch.randint(rows, (count,)), some((count, width))
+        check(scattered, x, index, source, compiled=compiled, calls=1)
+
+
+def test_nothing_to_write():
+    check(scattered, some((5, 3)), torch.zeros(0, dtype=torch.int64), some((0, 3)), calls=1)
+
+
+def test_a_second_stage_reads_what_segments_made():
+    def fn(x, index, source):
+        total = x.index_add(0, index, source)
+        return total.softmax(1), total.amax(0), total[index]
+
+    check(fn, some((ROWS, 13)), order_of("mixed"), some((COUNT, 13)), calls=1)
+
+
+@pytest.mark.parametrize("place", [ROWS, -1])
+def test_an_index_out_of_range_is_an_error(place):
+    index = order_of("mixed")
+    index[7] = place
+    compiled = compile_strictly(scattered)
+    with torch.no_grad(), pytest.raises(IndexError, match="out of range in aten.scatter_add"):
+        compiled(some((ROWS, 5)), index, some((COUNT, 5)))
+    inputs = some((ROWS, 5)), index.clamp(0, 3), some((COUNT, 5))
+    check(scattered, *inputs, calls=1, terms=COUNT, compiled=compiled)
+
+
+def test_a_place_out_of_range_is_an_error_and_the_process_lives():
+    compiled = compile_strictly(one_row_then_read)
+    inputs = some((3, 7, 11)), some((3, 1, 11))
+    for place in (7, -8):
+        with torch.no_grad(), pytest.raises(IndexError, match="out of range in aten.index_put"):
+            compiled(inputs[0], torch.tensor([place]), inputs[1])
+    check(one_row_then_read, inputs[0], torch.tensor([6]), inputs[1], compiled=compiled)
