@@ -18,7 +18,7 @@
 #include "runtime/build_program.h"
 #include "runtime/load_kernels.h"
 #include "schedule/measure_work.h"
-#include "schedule/schedule_stage.h"
+#include "schedule/schedule_kernel.h"
 
 namespace stitch {
 namespace {
@@ -78,7 +78,7 @@ void schedule(Compilation& c, const PlannedKernel& kernel, const DeviceSpec& dev
               SymbolTable& symbols, int most_threads) {
   const std::vector<int> numbers = kernel.stages();
   std::vector<StageSchedule> schedules =
-      schedule_kernel(c.graph, stages_of(c.plan, kernel), device, workers, symbols, most_threads);
+      schedule_kernel(c.graph, gather_stages(kernel, c.plan.stages), device, workers, symbols, most_threads);
   for (size_t i = 0; i < numbers.size(); ++i) c.schedules[numbers[i]] = std::move(schedules[i]);
 }
 
@@ -97,10 +97,8 @@ Compilation plan_and_emit(const CompileRequest& request) {
   c.graph = run_stage("rewrite", c.log, [&] { return rewrite(request, device, workers, cuts); });
   verify_graph(c.graph);
   c.plan = run_stage("plan", c.log, [&] {
-    const StageJudge judge = [&](const PlannedStage& stage) {
-      return score_stage(c.graph, stage, device, workers);
-    };
-    return plan_stitches(c.graph, judge, device, request.settings.policy);
+    return plan_stitches(c.graph, judge_stages(c.graph, device, workers), device,
+                         request.settings.policy, judge_kernels(c.graph, device, workers));
   });
   c.plan.cuts.insert(c.plan.cuts.begin(), cuts.begin(), cuts.end());
   dump(c, "plan", [&] { return to_string(c.plan, c.graph); });
@@ -131,22 +129,32 @@ CompiledKernels compile_all(const Compilation& c, const DeviceSpec& device,
   }
 }
 
-// Launch bounds are assumed, then checked against the compiled kernel (AStitch A.14): a kernel that
-// spills gets smaller blocks, whose threads have more registers.
+bool fits_in_registers(const Binary& binary, const PlannedKernel& kernel) {
+  return binary.spill_bytes == 0 && (kernel.persistent_groups.empty() || binary.stack_bytes == 0);
+}
+
+// Launch bounds are assumed, then checked against the compiled kernel (AStitch A.14): one that
+// spills gets smaller blocks, whose threads have more registers, and in the end keeps nothing at
+// barriers.
 CompiledKernels compile_without_spills(Compilation& c, const DeviceSpec& device,
                                        const CompileRequest& request) {
   CompiledKernels compiled = compile_all(c, device, request);
   const LoweringOptions options = lowering_options(c.graph, c.plan, request.settings);
-  for (int most_threads = kMostThreads / 2; most_threads >= 256; most_threads /= 2) {
+  constexpr std::pair<int, bool> kRemedies[] = {
+      {512, true}, {256, true}, {kMostThreads, false}, {512, false}, {256, false}};
+  for (const auto& [most_threads, keeps] : kRemedies) {
     bool changed = false;
     for (size_t k = 0; device.is_cuda && k < compiled.binaries.size(); ++k) {
-      if (compiled.binaries[k].spill_bytes == 0 || c.sources[k].threads <= most_threads) continue;
-      schedule(c, c.plan.kernels[k], device, request.worker_threads, c.graph.symbols, most_threads);
-      c.sources[k] = emit(c, c.plan.kernels[k], options);
+      PlannedKernel& kernel = c.plan.kernels[k];
+      const bool drops = !(keeps || kernel.persistent_groups.empty());
+      if (!drops && c.sources[k].threads <= most_threads) continue;
+      if (fits_in_registers(compiled.binaries[k], kernel)) continue;
+      if (drops) kernel.persistent_groups.clear();
+      schedule(c, kernel, device, request.worker_threads, c.graph.symbols, most_threads);
+      c.sources[k] = emit(c, kernel, options);
       changed = true;
     }
-    if (!changed) break;
-    compiled = compile_all(c, device, request);
+    if (changed) compiled = compile_all(c, device, request);
   }
   return compiled;
 }

@@ -63,10 +63,35 @@ struct Reporter {
     for (NodeId load : loads) {
       if (stores.count(load)) schemes[load] = Scheme::kGlobal;
     }
+    for (int s : kernel.stages()) {
+      for (const PersistentValue& persistent : in.schedules[s].persistent) {
+        schemes[persistent.value] = Scheme::kGlobal;
+      }
+    }
     for (const auto& [value, scheme] : schemes) {
-      const std::string name =
-          std::string(info(in.graph[value]).name) + " %" + std::to_string(value.value());
-      out.schemes.push_back({name, to_string(scheme)});
+      out.schemes.push_back({name_of(value), to_string(scheme)});
+    }
+  }
+
+  std::string name_of(NodeId value) const {
+    return std::string(info(in.graph[value]).name) + " %" + std::to_string(value.value());
+  }
+
+  void add_persistent(const PlannedKernel& kernel, ReportedKernel& out) const {
+    for (int s : kernel.stages()) {
+      for (const PersistentValue& persistent : in.schedules[s].persistent) {
+        const std::string name = name_of(persistent.value);
+        if (!persistent.is_filled) {
+          out.persistent.push_back(
+              {name, "registers across the grid barrier", 0, persistent.registers});
+          continue;
+        }
+        const int64_t bytes = accessed_elements(in.graph, in.schedules[s], persistent.value) *
+                              info(in.graph[persistent.value].type.dtype).bytes;
+        for (ReportedPersistent& known : out.persistent) {
+          if (known.value == name) known.bytes += bytes;
+        }
+      }
     }
   }
 
@@ -81,14 +106,9 @@ struct Reporter {
   }
 
   double predict_us(const PlannedKernel& kernel) const {
-    std::vector<PhaseTime> phases(kernel.phases.size());
-    for (size_t p = 0; p < phases.size(); ++p) {
-      for (int s : kernel.phases[p]) {
-        const StageWork work = measure_work(in.graph, in.plan.stages[s], in.schedules[s]);
-        phases[p].add(estimate_stage(work, in.device, in.worker_threads));
-      }
-    }
-    return estimate_us(phases, in.device);
+    std::vector<const StageSchedule*> schedules;
+    for (int s : kernel.stages()) schedules.push_back(&in.schedules[s]);
+    return estimate_kernel_us(in.graph, in.plan.stages, kernel, schedules, in.worker_threads);
   }
 
   ReportedKernel kernel(size_t k) const {
@@ -100,6 +120,7 @@ struct Reporter {
     out.policy = in.plan.policy;
     add_ops(nodes_of(in.plan, static_cast<int>(k)), out);
     add_schemes(planned, out);
+    add_persistent(planned, out);
     add_bytes(planned, out);
     out.grid = in.graph.symbols.hint(source.grid);
     for (const Dim& blocks : source.phases) {

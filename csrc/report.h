@@ -15,11 +15,19 @@ struct ReportedValue {
   std::string value, scheme;  // scheme: local, warp, regional, global, store
 };
 
+// A value that is read once and stays on chip until the last phase that uses it.
+struct ReportedPersistent {
+  std::string value, home;  // "input %0", "registers across the grid barrier"
+  int64_t bytes = 0;        // that are not read again
+  int registers = 0;        // of each thread
+};
+
 struct ReportedKernel {
   std::string name, text;
   std::string policy;  // whose plan it is part of (plan/policies.h)
   std::vector<ReportedOp> ops;
   std::vector<ReportedValue> schemes;
+  std::vector<ReportedPersistent> persistent;
   int64_t bytes_read = 0, bytes_written = 0;  // each distinct buffer once
   int64_t bytes_planned = 0;                  // elements accessed, once per buffer and pass
   int64_t grid = 0;

@@ -91,8 +91,7 @@ def run_backward(results):
         leaves += [step.variable] if hasattr(step, "variable") else []
         waiting += [following for following, _ in step.next_functions]
     if leaves:
-        gradients = [torch.empty_like(x) for x in results]
-        torch.autograd.grad(results, leaves, gradients, allow_unused=True)
+        torch.autograd.grad(results, leaves, [*map(torch.empty_like, results)], allow_unused=True)
 
 
 def stand_in_for(fn, inputs):
@@ -154,7 +153,8 @@ def render(plan):
             f"{(row['bytes_read'] + row['bytes_written']) / 1e6:>8.2f}{row['predicted_us']:>8.1f}"
             f"  {row['policy']}"
         )
-        lines += [f"    {op['op']} {op['location']}" for op in row["ops"]]
+        kept = (f"    {v} in {k['registers']} {k['home']}" for v, k in row["persistent"].items())
+        lines += [*(f"    {op['op']} {op['location']}" for op in row["ops"]), *kept]
     for row in plan["library_calls"]:
         moved = (row["bytes_read"] + row["bytes_written"]) / 1e6
         lines.append(f"{row['name'] + ' ' + row['location']:88}{moved:>8.2f}")

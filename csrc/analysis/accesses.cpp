@@ -8,11 +8,11 @@ namespace {
 
 class AccessSink : public WalkSink {
  public:
-  AccessSink(const Graph& graph, const std::vector<bool>& is_load, Accesses& out)
-      : graph_(graph), is_load_(is_load), out_(out) {}
+  AccessSink(const Graph& graph, Accesses& out) : graph_(graph), out_(out) {}
 
-  void begin_root(NodeId root) {
+  void begin_root(NodeId root, const std::vector<bool>& is_load) {
     root_ = root;
+    is_load_ = &is_load;
     known_.clear();
   }
 
@@ -32,7 +32,7 @@ class AccessSink : public WalkSink {
       evaluations.push_back(evaluation);
     }
   }
-  bool is_load(NodeId value) override { return is_load_[value.index()]; }
+  bool is_load(NodeId value) override { return (*is_load_)[value.index()]; }
   Handle load(NodeId value, const IndexExpr& offset, int guard) override {
     out_.list.push_back({value, root_, offset, false, guard != 0, open_segments_ > 0});
     return next_++;
@@ -70,7 +70,7 @@ class AccessSink : public WalkSink {
   };
 
   const Graph& graph_;
-  const std::vector<bool>& is_load_;
+  const std::vector<bool>* is_load_ = nullptr;
   Accesses& out_;
   NodeId root_;
   int next_ = 1;
@@ -118,10 +118,16 @@ std::vector<AtomList> kept_dims(const RootSpace& space) {
 
 Accesses find_accesses(const Graph& graph, const Spaces& spaces, const std::vector<bool>& is_load,
                        const std::set<NodeId>& stores) {
+  return find_accesses(graph, spaces, LoadsOfRoots(spaces.roots.size(), &is_load), stores);
+}
+
+Accesses find_accesses(const Graph& graph, const Spaces& spaces, const LoadsOfRoots& loads,
+                       const std::set<NodeId>& stores) {
   Accesses out;
-  AccessSink sink(graph, is_load, out);
-  for (const RootSpace& space : spaces.roots) {
-    sink.begin_root(space.root);
+  AccessSink sink(graph, out);
+  for (size_t r = 0; r < spaces.roots.size(); ++r) {
+    const RootSpace& space = spaces.roots[r];
+    sink.begin_root(space.root, *loads[r]);
     Index iterated = index_from_atoms(spaces.atoms, space.dims, sink.vars);
     walk_root(graph, sink, space.root, iterated);
     out.evaluated[space.root];

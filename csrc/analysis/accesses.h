@@ -47,6 +47,8 @@ std::vector<AtomList> kept_dims(const RootSpace& space);
 
 Accesses find_accesses(const Graph& graph, const Spaces& spaces, const std::vector<bool>& is_load,
                        const std::set<NodeId>& stores);
+Accesses find_accesses(const Graph& graph, const Spaces& spaces, const LoadsOfRoots& loads,
+                       const std::set<NodeId>& stores);
 // Joins neighbouring atoms whose coefficients are proportional in every access.
 std::vector<Axis> find_axes(const Spaces& spaces, const Accesses& accesses);
 

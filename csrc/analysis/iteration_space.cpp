@@ -22,8 +22,8 @@ bool all_regular(const SeenDims& dims) {
 
 class Tracer {
  public:
-  Tracer(const Graph& graph, const std::vector<bool>& is_load, Spaces& spaces)
-      : graph_(graph), is_load_(is_load), spaces_(spaces) {
+  Tracer(const Graph& graph, const LoadsOfRoots& loads, Spaces& spaces)
+      : graph_(graph), loads_of_roots_(loads), spaces_(spaces) {
     for (size_t i = 0; i < spaces.roots.size(); ++i) {
       root_at_.push_back({spaces.roots[i].root, static_cast<int>(i)});
     }
@@ -150,13 +150,16 @@ class Tracer {
   Verdict trace(NodeId id, const SeenDims& dims) {
     if (!visit(id, dims)) return Verdict::yes();
     const Node& node = graph_[id];
-    if (is_load_[id.index()]) {
+    if ((*loads_of_roots_[root_])[id.index()]) {
       const auto [seen, is_first] = loads_.try_emplace(id, &dims);
       if (!is_first && seen->second != &dims && all_regular(*seen->second)) {
         std::vector<AtomList> first_dims;
         for (const SeenDim& d : *seen->second) first_dims.push_back(*d);
         try_unify(first_dims, dims);  // sharing the load is a preference, not a need
       }
+      const int maker = find_root(id);  // in another stage
+      const bool is_pointwise = maker >= 0 && family(node) != Family::kReduce;
+      if (is_pointwise && all_regular(dims)) try_unify(spaces_.roots[maker].dims, dims);
       return Verdict::yes();
     }
     if (family(node) == Family::kWriter) {
@@ -273,7 +276,7 @@ class Tracer {
   }
 
   const Graph& graph_;
-  const std::vector<bool>& is_load_;
+  const LoadsOfRoots& loads_of_roots_;
   Spaces& spaces_;
   int root_ = 0;
   std::vector<std::pair<NodeId, int>> root_at_;  // sorted
@@ -299,10 +302,15 @@ RootSpace make_space(const Graph& graph, NodeId root, Atoms& atoms) {
 
 SpacesOrNot find_spaces(const Graph& graph, const std::vector<NodeId>& roots,
                         const std::vector<bool>& is_load) {
+  return find_spaces(graph, roots, LoadsOfRoots(roots.size(), &is_load));
+}
+
+SpacesOrNot find_spaces(const Graph& graph, const std::vector<NodeId>& roots,
+                        const LoadsOfRoots& loads) {
   SpacesOrNot result;
   Spaces& spaces = result.spaces;
   for (NodeId root : roots) spaces.roots.push_back(make_space(graph, root, spaces.atoms));
-  Tracer tracer(graph, is_load, spaces);
+  Tracer tracer(graph, loads, spaces);
   for (size_t i = 0; i < roots.size(); ++i) {
     result.verdict = tracer.trace_root(static_cast<int>(i));
     if (!result.verdict) return result;

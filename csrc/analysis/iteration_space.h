@@ -35,6 +35,9 @@ inline constexpr int kRuleOtherIndices = 10;  // a reduction read at other indic
 inline constexpr int kRuleDiagonal = 11;      // one atom would appear twice in one space
 inline constexpr int kRuleWritten = 12;       // what a writer writes, read beside the write
 
+// By root: the values that its stage reads from memory.
+using LoadsOfRoots = std::vector<const std::vector<bool>*>;
+
 struct SpacesOrNot {
   Spaces spaces;
   Verdict verdict;
@@ -44,5 +47,8 @@ struct SpacesOrNot {
 // from memory.  Roots in topological order.
 SpacesOrNot find_spaces(const Graph& graph, const std::vector<NodeId>& roots,
                         const std::vector<bool>& is_load);
+// The roots of several stages, which share what they load: what one stores is a load of another.
+SpacesOrNot find_spaces(const Graph& graph, const std::vector<NodeId>& roots,
+                        const LoadsOfRoots& loads);
 
 }  // namespace stitch

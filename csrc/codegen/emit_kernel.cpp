@@ -65,6 +65,9 @@ void verify_stage(const LoweredStage& lowered) {
   for (size_t i = 0; i < lowered.pointers.size(); ++i)
     parameters.push_back("p" + std::to_string(i));
   for (size_t i = 0; i < lowered.sizes.size(); ++i) parameters.push_back("n" + std::to_string(i));
+  for (size_t i = 0; i < lowered.persistent.size(); ++i) {
+    parameters.push_back("k" + std::to_string(i));
+  }
   verify_body(lowered.body, parameters);
 }
 
@@ -79,8 +82,9 @@ std::vector<std::vector<KernelStage>> lower_kernel(const Graph& graph, const Sti
     phases.emplace_back();
     for (int s : phase) {
       const PlannedStage& stage = plan.stages[s];
-      phases.back().push_back(
-          {&stage, &schedules[s], lower_stage(graph, stage, schedules[s], options)});
+      phases.back().push_back({&stage, &schedules[s],
+                               lower_stage(graph, stage, schedules[s], options),
+                               kernel.group_of(s)});
     }
   }
   return phases;
@@ -111,7 +115,9 @@ KernelSource emit_kernel(const Graph& graph, const std::vector<std::vector<Kerne
   source.name =
       "stitch_" + describe(graph, phases) + "_" + sha256_hex(before + frame).substr(0, 10);
   source.text = "namespace stitch {\n" + before + "STITCH_KERNEL(" + source.name + ", " +
-                std::to_string(source.threads) + ", 1)" + frame + "}  // namespace stitch\n";
+                std::to_string(source.threads) + ", " +
+                std::to_string(first.schedule->bounds.per_multiprocessor) + ")" + frame +
+                "}  // namespace stitch\n";
   return source;
 }
 

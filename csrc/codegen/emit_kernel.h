@@ -12,6 +12,7 @@ struct KernelStage {
   const PlannedStage* stage;
   const StageSchedule* schedule;  // of as many threads as the kernel's others
   LoweredStage lowered;
+  int group = -1;  // PlannedKernel::persistent_groups
 };
 
 // The stages of a kernel, by phase; `schedules` are those of all stages of the plan.  What comes

@@ -1,6 +1,7 @@
 #include "codegen/emit_phases.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace stitch {
@@ -39,6 +40,14 @@ struct Emitter {
   std::set<NodeId> exchanged = {};  // stored by one stage, loaded by another
   bool uses_shared = false;
   int next_function = 0;
+  std::map<int, Dim> places = {};  // by group: its first block
+  Dim resident = 0;                // blocks of all groups
+  struct FrameArray {
+    int group;
+    PersistentArray array;
+    int phase;  // the last in which a stage of the group had it
+  };
+  std::vector<FrameArray> arrays = {};
 
   // A value that one phase stores and another loads is one argument.
   size_t argument(const KernelArgument& wanted) {
@@ -75,38 +84,114 @@ struct Emitter {
       text += pointer_parameter(graph, pointer, i, is_restrict(pointer)) + ", ";
     }
     for (size_t i = 0; i < lowered.sizes.size(); ++i) text += "i64 n" + std::to_string(i) + ", ";
+    for (size_t i = 0; i < lowered.persistent.size(); ++i) {
+      const PersistentArray& array = lowered.persistent[i];
+      const std::string id = std::to_string(i);
+      text += array.type + " (&k" + id + ")[" + std::to_string(array.count) + "], ";
+      if (array.is_filled) text += "bool has_k" + id + ", ";
+    }
     text += std::string(uses_shared ? "u8* shared, " : "") + "i32* error) {\n  const " +
             lowered.index_type + " block = " + lowered.index_type + "(block_number);\n";
     return text + to_string(lowered.body) + "}\n";
   }
 
-  std::string call(const KernelStage& part, const std::string& name, const std::string& block) {
+  // The array of the frame that a stage knows by its own number, and whether it holds anything.
+  std::string persistent_arguments(const KernelStage& part, int phase) {
+    std::string text;
+    for (const PersistentArray& array : part.lowered.persistent) {
+      auto at = std::find_if(arrays.begin(), arrays.end(), [&](const FrameArray& known) {
+        return known.group == part.group && known.array.value == array.value;
+      });
+      if (at == arrays.end()) at = arrays.insert(at, {part.group, array, phase});
+      text += "k" + std::to_string(at - arrays.begin()) + ", ";
+      if (array.is_filled) {
+        text += "is_resident && first_phase <= " + std::to_string(at->phase) + ", ";
+      }
+      at->phase = phase;
+    }
+    return text;
+  }
+
+  std::string call(const KernelStage& part, const std::string& name, const std::string& block,
+                   int phase) {
     std::string text = name + "(" + block + ", ";
     for (const KernelArgument& pointer : part.lowered.pointers) {
       text += "p" + std::to_string(argument(pointer)) + ", ";
     }
     for (const Dim& dim : part.lowered.sizes) text += size(dim) + ", ";
+    text += persistent_arguments(part, phase);
     return text + (uses_shared ? "shared, " : "") + "error);\n";
   }
 
-  std::string phase_loop(const std::vector<KernelStage>& phase) {
-    Dim first = 0;
-    std::string calls;
-    for (const KernelStage& part : phase) {
-      const bool is_first = first.is(0);
-      const Dim end = first + part.lowered.grid;
-      const std::string name = "stage_" + std::to_string(next_function++);
-      std::string branch = "      ";
-      if (!is_first) branch += "else ";
-      if (&part != &phase.back()) branch += "if (block < " + size(end) + ") ";
-      const std::string block = is_first ? "block" : "block - " + size(first);
-      calls += branch + call(part, name, block);
-      first = end;
+  // Groups come first in each phase and have the same blocks in all.
+  void place_groups(const std::vector<std::vector<KernelStage>>& phases) {
+    std::map<int, Dim> grids;
+    for (const std::vector<KernelStage>& phase : phases) {
+      for (const KernelStage& part : phase) {
+        if (part.group >= 0 && !part.schedule->persistent.empty()) {
+          grids[part.group] = part.lowered.grid;
+        }
+      }
     }
-    source.phases.push_back(first);
-    const std::string type = counter_type(first);
-    return "    for (" + type + " block = " + type + "(block_index()); block < " + size(first) +
+    for (const auto& [group, grid] : grids) {
+      places[group] = resident;
+      resident = resident + grid;
+    }
+  }
+
+  // Where a stage's blocks begin in its phase, stages in the order in which they are placed.
+  std::vector<std::pair<const KernelStage*, Dim>> place_stages(
+      const std::vector<KernelStage>& phase) const {
+    std::vector<std::pair<const KernelStage*, Dim>> placed;
+    Dim end = 0;
+    for (const auto& [group, begin] : places) {
+      for (const KernelStage& part : phase) {
+        if (part.group != group) continue;
+        placed.push_back({&part, begin});
+        end = begin + part.lowered.grid;
+      }
+    }
+    for (const KernelStage& part : phase) {
+      if (places.count(part.group)) continue;
+      placed.push_back({&part, end});
+      end = end + part.lowered.grid;
+    }
+    return placed;
+  }
+
+  std::string phase_loop(const std::vector<KernelStage>& phase, int number) {
+    Dim end = 0;
+    std::string calls;
+    const auto placed = place_stages(phase);
+    for (const auto& [part, begin] : placed) {
+      std::string name = "stage_" + std::to_string(next_function + (part - phase.data()));
+      std::string branch = "      ";
+      if (part != placed.front().first) branch += "else ";
+      const bool is_apart = !(begin == end), is_last = part == placed.back().first;
+      const std::string above = is_apart ? "block >= " + size(begin) : "";
+      end = begin + part->lowered.grid;
+      const std::string below = is_last ? "" : "block < " + size(end);
+      const std::string both = above + (is_apart && !is_last ? " && " : "") + below;
+      if (!both.empty()) branch += "if (" + both + ") ";
+      const std::string block = begin.is(0) ? "block" : "block - " + size(begin);
+      calls += branch + call(*part, name, block, number);
+    }
+    next_function += static_cast<int>(phase.size());
+    source.phases.push_back(end);
+    const std::string type = counter_type(end);
+    return "    for (" + type + " block = " + type + "(block_index()); block < " + size(end) +
            "; block += " + type + "(grid_blocks())) {\n" + calls + "    }\n";
+  }
+
+  // The arrays of the frame, and whether a launch has a block for each block's work.
+  std::string frame_arrays() const {
+    if (arrays.empty()) return "";
+    std::string text = "  const bool is_resident = grid_blocks() >= " + to_string(resident) + ";\n";
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      text += "  " + arrays[i].array.type + " k" + std::to_string(i) + "[" +
+              std::to_string(arrays[i].array.count) + "];\n";
+    }
+    return text;
   }
 };
 
@@ -126,6 +211,7 @@ PhasesText emit_phases(const Graph& graph, const std::vector<std::vector<KernelS
     }
   }
   emitter.uses_shared = shared_bytes > 0;
+  emitter.place_groups(phases);
   std::string body;
   for (size_t p = 0; p < phases.size(); ++p) {
     const std::string phase = std::to_string(p);
@@ -134,7 +220,7 @@ PhasesText emit_phases(const Graph& graph, const std::vector<std::vector<KernelS
               "barrier);\n";
     }
     const bool is_only = phases.size() == 1;
-    const std::string loop = emitter.phase_loop(phases[p]);
+    const std::string loop = emitter.phase_loop(phases[p], static_cast<int>(p));
     body += is_only ? "  {\n" + loop + "  }\n"
                     : "  if (first_phase <= " + phase + " && " + phase + " < end_phase) {\n" +
                           loop + "  }\n";
@@ -159,7 +245,7 @@ PhasesText emit_phases(const Graph& graph, const std::vector<std::vector<KernelS
   if (shared_bytes > 0) {
     text.frame += "  STITCH_SHARED(u8, shared, " + std::to_string(shared_bytes) + ");\n";
   }
-  text.frame += body + "}\n";
+  text.frame += emitter.frame_arrays() + body + "}\n";
   source.grid = source.phases[0];
   return text;
 }

@@ -57,8 +57,8 @@ void for_each_name(const std::string& text, Visit visit) {
 
 // Names the lowering makes: a letter or two and a number (s_12, x0, ok3, i1, p0, n2).
 void check_names(const std::string& text, const std::set<std::string>& known) {
-  static const std::set<std::string> prefixes = {"s_", "x", "b", "r", "ok",
-                                                 "i",  "g", "t", "p", "n"};
+  static const std::set<std::string> prefixes = {"s_", "x", "b", "r", "ok", "i",
+                                                 "g",  "t", "p", "n", "k"};
   static const std::set<std::string> types = {"i8", "i16", "i32", "i64"};
   for_each_name(text, [&](const std::string& word) {
     const size_t digits = word.find_last_not_of("0123456789") + 1;

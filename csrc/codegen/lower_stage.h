@@ -14,11 +14,20 @@ struct LoweringOptions {
   std::map<NodeId, NodeId> stored_over;  // in-place mutations: a store -> the load it overwrites
 };
 
+// An array in the kernel's frame that stages hand on (schedule/persistent_values.h).
+struct PersistentArray {
+  NodeId value;
+  std::string type;  // of an element
+  int64_t count = 1;
+  bool is_filled = false;  // on entry, where has_k<i> says so; the stage loads it elsewhere
+};
+
 struct LoweredStage {
   KernelBody body;
-  std::vector<KernelArgument> pointers;  // p0, p1, ...
-  std::vector<Dim> sizes;                // n0, n1, ...
-  bool may_fail = false;                 // reports through `error`
+  std::vector<KernelArgument> pointers;     // p0, p1, ...
+  std::vector<PersistentArray> persistent;  // k0, k1, ...
+  std::vector<Dim> sizes;                   // n0, n1, ...
+  bool may_fail = false;                    // reports through `error`
   std::string zero_divisor;  // the variable that collects integer divisors of zero; empty: none
   std::string index_type = "i64";  // "i32" where no offset can exceed it: half the registers
   Dim grid = 1;

@@ -5,6 +5,8 @@
 #include <cstdio>
 
 #include "ops/op_rules.h"
+#include "schedule/map_axes.h"
+#include "schedule/persistent_values.h"
 #include "schedule/place_values.h"
 
 namespace stitch {
@@ -40,6 +42,18 @@ bool is_negative(const Dim& dim) { return dim.is_constant() && dim.value() < 0; 
 
 int alignment_of(int bytes) { return std::min(16, bytes); }
 
+std::string vector_type(DType dtype, int width) {
+  return std::string("Vec<") + info(dtype).device_name + ", " + std::to_string(width) + ">";
+}
+
+// What one access of a persistent value moves.
+std::string element_type(const Graph& graph, const StageSchedule& schedule,
+                         const PersistentValue& persistent) {
+  const DType dtype = graph[persistent.value].type.dtype;
+  if (persistent.vector_axis < 0) return info(dtype).device_name;
+  return vector_type(dtype, schedule.axes[persistent.vector_axis].vector);
+}
+
 }  // namespace
 
 ValueLowering::ValueLowering(const Graph& graph, const StageSchedule& schedule, Scopes& scopes,
@@ -53,6 +67,11 @@ ValueLowering::ValueLowering(const Graph& graph, const StageSchedule& schedule, 
       is_load_(is_load) {
   vars = schedule.accesses.vars;
   values.push_back({"true", 0});  // guard 0
+  for (const PersistentValue& persistent : schedule.persistent) {
+    const std::string type = element_type(graph, schedule, persistent);
+    lowered.persistent.push_back(
+        {persistent.value, "registers_t<" + type + ">", persistent.accesses, persistent.is_filled});
+  }
 }
 
 void ValueLowering::close_scope() {
@@ -133,25 +152,14 @@ std::string ValueLowering::in_register(DType dtype, const std::string& loaded) c
   return std::string("convert<") + type.register_name + ">(" + loaded + ")";
 }
 
-// The axis along which this access is one aligned vector per thread; -1 for none.
+// Where the vector's lanes are open, and a guard does not depend on them.
 int ValueLowering::vector_axis(const IndexExpr& offset, int guard) const {
   if (!segments_.empty()) return -1;
-  for (size_t a = 0; a < schedule_.axes.size(); ++a) {
-    const int width = schedule_.axes[a].vector;
-    if (width == 1 || !scopes_.coefficient(offset, vars, static_cast<int>(a)).is(1)) continue;
-    const int lane_depth = scopes_.axis_depth(static_cast<int>(a));
-    if (scopes_.axis_depth(static_cast<int>(a), true) == lane_depth) return -1;  // lane not open
-    if (guard != 0 && values[guard].depth >= lane_depth) return -1;
-    if (!is_divisible(offset.constant, width)) return -1;
-    for (const auto& [var, coefficient] : offset.terms) {
-      const IndexVar& term = vars[var];
-      const bool is_atom = term.kind == IndexVar::Kind::kAtom;
-      const bool own = is_atom && scopes_.axis_of_atom(term.payload) == static_cast<int>(a);
-      if (!own && !is_divisible(coefficient, width)) return -1;
-    }
-    return static_cast<int>(a);
-  }
-  return -1;
+  const int axis = find_vector_axis(schedule_, vars, offset);
+  if (axis < 0) return -1;
+  const int lane_depth = scopes_.axis_depth(axis);
+  if (scopes_.axis_depth(axis, true) == lane_depth) return -1;  // lane not open
+  return guard != 0 && values[guard].depth >= lane_depth ? -1 : axis;
 }
 
 bool ValueLowering::is_overwritten(NodeId load) const {
@@ -172,13 +180,15 @@ Handle ValueLowering::load_vector(NodeId value, const IndexExpr& offset, int axi
                                                     alignment_of(width * info(type.dtype).bytes));
     Scopes::Printed at = scopes_.print(offset, vars, values, axis);
     const std::string n = std::to_string(width);
-    const std::string vec = std::string("Vec<") + info(type.dtype).device_name + ", " + n + ">";
+    const std::string vec = vector_type(type.dtype, width);
     const std::string address = "p" + std::to_string(p) + " + (" + at.text + ")";
     const bool by_owner = !owner.empty() && is_overwritten(value);
     const std::string loaded_text = by_owner
                                         ? "load_vec_if<" + n + ">(" + owner + ", " + address + ")"
                                         : "load_vec<" + n + ">(" + address + ")";
-    Handle loaded = let(vec, loaded_text, at.depth);
+    const PersistentValue* persistent = find_persistent(schedule_, value);
+    Handle loaded = persistent ? load_persistent(*persistent, vec, loaded_text, at.depth)
+                               : let(vec, loaded_text, at.depth);
     known = vectors_.emplace(std::make_pair(value, offset), loaded).first;
   }
   int lane = -1;
@@ -190,6 +200,36 @@ Handle ValueLowering::load_vector(NodeId value, const IndexExpr& offset, int axi
   const std::string element = values[known->second].text + ".v[" + scopes_.loop_name(lane) + "]";
   return let(info(type.dtype).register_name, in_register(type.dtype, element),
              scopes_.depth_of_loop(lane));
+}
+
+std::string ValueLowering::persistent_element(const PersistentValue& persistent) const {
+  const auto at = &persistent - schedule_.persistent.data();
+  return "k" + std::to_string(at) + "[" + scopes_.position(persistent.loops).text + "]";
+}
+
+Handle ValueLowering::load_persistent(const PersistentValue& persistent, const std::string& type,
+                                      const std::string& loaded, int depth) {
+  const std::string element = persistent_element(persistent);
+  const std::string held = "from_registers<" + type + ">(" + element + ")";
+  const bool is_first = held_.insert(persistent.value).second;
+  if (!is_first) return let(type, held, depth);
+  if (persistent.is_filled) {
+    const auto at = &persistent - schedule_.persistent.data();
+    scopes_.append(depth, {Statement::Kind::kStore,
+                           "",
+                           element,
+                           "to_registers(" + loaded + ")",
+                           "!has_k" + std::to_string(at),
+                           "",
+                           "",
+                           0,
+                           {}});
+    return let(type, held, depth);
+  }
+  const Handle fresh = let(type, loaded, depth);
+  const std::string text = "to_registers(" + values[fresh].text + ")";
+  scopes_.append(depth, {Statement::Kind::kAssign, "", element, text, "", "", "", 0, {}});
+  return fresh;
 }
 
 Handle ValueLowering::load(NodeId value, const IndexExpr& offset, int guard) {
@@ -204,9 +244,13 @@ Handle ValueLowering::load(NodeId value, const IndexExpr& offset, int guard) {
     depth = std::max(depth, values[guard].depth);
     condition = values[guard].text + (condition.empty() ? "" : " & " + condition);
   }
-  const std::string loaded = condition.empty()
-                                 ? base + "[" + at.text + "]"
-                                 : "load_if(" + condition + ", " + base + ", " + at.text + ")";
+  std::string loaded = condition.empty()
+                           ? base + "[" + at.text + "]"
+                           : "load_if(" + condition + ", " + base + ", " + at.text + ")";
+  if (const PersistentValue* persistent = find_persistent(schedule_, value)) {
+    const std::string type_name = info(type.dtype).device_name;
+    loaded = values[load_persistent(*persistent, type_name, loaded, depth)].text;
+  }
   return let(info(type.dtype).register_name, in_register(type.dtype, loaded), depth);
 }
 
@@ -401,8 +445,25 @@ void ValueLowering::store(NodeId root, const IndexExpr& offset, const std::strin
   const std::string stored =
       same ? text : std::string("convert<") + dtype.device_name + ">(" + text + ")";
   const int axis = vector_axis(offset, 0);
+  const PersistentValue* persistent = find_persistent(schedule_, root);
+  if (persistent) held_.insert(root);
+  auto hold = [&](const std::string& element) {
+    return Statement{Statement::Kind::kAssign,
+                     "",
+                     persistent_element(*persistent),
+                     "to_registers(" + element + ")",
+                     "",
+                     "",
+                     "",
+                     0,
+                     {}};
+  };
   if (axis < 0) {
     Scopes::Printed at = scopes_.print(offset, vars, values);
+    if (persistent) {
+      scopes_.append(std::max(at.depth, value_depth),
+                     hold(std::string(dtype.device_name) + "(" + stored + ")"));
+    }
     scopes_.append(std::max(at.depth, value_depth), {Statement::Kind::kStore,
                                                      "",
                                                      base + "[" + at.text + "]",
@@ -440,6 +501,7 @@ void ValueLowering::store(NodeId root, const IndexExpr& offset, const std::strin
                   "",
                   0,
                   {}});
+  if (persistent) scopes_.open[lane_depth - 1].after_child.push_back(hold(name));
   Scopes::Printed at = scopes_.print(offset, vars, values, axis);
   scopes_.open[lane_depth - 1].after_child.push_back(
       {Statement::Kind::kCall,

@@ -70,6 +70,10 @@ class ValueLowering : public WalkSink {
   int vector_axis(const IndexExpr& offset, int guard) const;
   bool is_overwritten(NodeId load) const;
   Handle load_vector(NodeId value, const IndexExpr& offset, int axis);
+  // `loaded`, which is of `type`, as this thread holds it where the value is persistent.
+  Handle load_persistent(const PersistentValue& persistent, const std::string& type,
+                         const std::string& loaded, int depth);
+  std::string persistent_element(const PersistentValue& persistent) const;
   void check_divisor(const Node& division, Handle divisor, int guard, int depth);
   std::string in_register(DType dtype, const std::string& loaded) const;
   int depth_of(const Segment& segment);
@@ -89,6 +93,7 @@ class ValueLowering : public WalkSink {
     int depth;  // of the scope that the loop belongs to
   };
   std::vector<OpenSegment> segments_;
+  std::set<NodeId> held_;  // persistent values met already
 };
 
 }  // namespace stitch

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "schedule/map_axes.h"
 #include "schedule/place_values.h"
 
 namespace stitch {
@@ -46,15 +47,6 @@ int Scopes::axis_of_atom(int atom) const {
   throw InternalError("an index uses an atom that no loop walks");
 }
 
-Dim Scopes::coefficient(const IndexExpr& expr, const IndexVars& vars, int axis) const {
-  const AtomId innermost = schedule_.axes[axis].axis.atoms.back();
-  for (const auto& [var, coefficient] : expr.terms) {
-    const IndexVar& info = vars[var];
-    if (info.kind == IndexVar::Kind::kAtom && info.payload == innermost.index()) return coefficient;
-  }
-  return 0;
-}
-
 Scopes::Printed Scopes::print(const IndexExpr& expr, const IndexVars& vars,
                               const std::vector<Scalar>& values, int without_vector) {
   Printed out;
@@ -67,7 +59,7 @@ Scopes::Printed Scopes::print(const IndexExpr& expr, const IndexVars& vars,
     const IndexVar& info = vars[var];
     if (info.kind == IndexVar::Kind::kAtom) {
       const int axis = axis_of_atom(info.payload);
-      axes[axis] = this->coefficient(expr, vars, axis);
+      axes[axis] = axis_coefficient(schedule_, vars, expr, axis);
       continue;
     }
     if (info.kind == IndexVar::Kind::kValue) {

@@ -52,8 +52,6 @@ class Scopes {
   };
   Printed print(const IndexExpr& expr, const IndexVars& vars, const std::vector<Scalar>& values,
                 int without_vector = -1);
-  // Coefficient of an axis in an expression, 0 when absent.
-  Dim coefficient(const IndexExpr& expr, const IndexVars& vars, int axis) const;
   int depth_of_loop(int loop) const;  // -1 when not open
   std::string loop_name(int loop) const { return "i" + std::to_string(loop); }
   // Row-major position inside an array over `loops` at the current digits, but those of `fixed`.

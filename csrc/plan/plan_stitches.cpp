@@ -70,11 +70,12 @@ StageJudge ask_once(const StageJudge& judge) {
 }  // namespace
 
 StitchPlan plan_stitches(const Graph& graph, const StageJudge& judge, const DeviceSpec& device,
-                         const std::string& policy) {
+                         const std::string& policy, const KernelJudge& judge_kernel) {
   const Demands demands = find_demands(graph);
   const StageJudge judge_all = add_copies(graph, judge, device);
   const StageJudge judge_once = ask_once(judge_all);
-  PlanCandidate chosen = plan_by_policy(policy, {graph, demands, judge_once, device});
+  PlanCandidate chosen =
+      plan_by_policy(policy, {graph, demands, judge_once, device, judge_kernel});
   StitchPlan plan;
   plan.policy = chosen.policy;
   plan.stages = std::move(chosen.joined.stages);
@@ -98,6 +99,14 @@ std::vector<int> PlannedKernel::stages() const {
   std::vector<int> all;
   for (const std::vector<int>& phase : phases) all.insert(all.end(), phase.begin(), phase.end());
   return all;
+}
+
+int PlannedKernel::group_of(int stage) const {
+  for (size_t g = 0; g < persistent_groups.size(); ++g) {
+    const std::vector<int>& group = persistent_groups[g];
+    if (std::find(group.begin(), group.end(), stage) != group.end()) return static_cast<int>(g);
+  }
+  return -1;
 }
 
 std::vector<const PlannedStage*> stages_of(const StitchPlan& plan, const PlannedKernel& kernel) {
@@ -132,6 +141,8 @@ std::string to_string(const StitchPlan& plan, const Graph& graph) {
         for (NodeId root : stage.roots) out << " " << info(graph[root]).name << " %" << root;
         out << "\n";
         list("stores", stage.stores);
+        const int group = plan.kernels[k].group_of(s);
+        if (group >= 0) out << "  persistent group " << group << "\n";
       }
     }
   }

@@ -18,8 +18,12 @@ struct StageScore {
 };
 using StageJudge = std::function<StageScore(const PlannedStage&)>;
 
+// Predicted microseconds of a kernel of these stages, its persistent groups as they are.
+using KernelJudge = std::function<double(const std::vector<PlannedStage>&, const PlannedKernel&)>;
+
+// Without a judge of kernels nothing stays in registers across grid barriers.
 StitchPlan plan_stitches(const Graph& graph, const StageJudge& judge, const DeviceSpec& device,
-                         const std::string& policy = "auto");
+                         const std::string& policy = "auto", const KernelJudge& judge_kernel = {});
 
 // Verdict rules of the planner.
 inline constexpr int kRuleCycle = 1;    // something outside must run between the two

@@ -105,14 +105,21 @@ const std::vector<Policy>& policies() {
   return rows;
 }
 
+PlanCandidate plan_row(const Policy& row, const PlanRequest& request) {
+  PlanCandidate candidate = row.plan(request);
+  candidate.policy = row.name;
+  if (request.judge_kernel) {
+    keep_in_registers(request.graph, candidate.joined.stages, request.judge_kernel,
+                      candidate.stitched);
+  }
+  return candidate;
+}
+
 }  // namespace
 
 PlanCandidate plan_by_policy(const std::string& policy, const PlanRequest& request) {
   for (const Policy& row : policies()) {
-    if (policy != row.name) continue;
-    PlanCandidate candidate = row.plan(request);
-    candidate.policy = row.name;
-    return candidate;
+    if (policy == row.name) return plan_row(row, request);
   }
   if (policy != "auto") throw UserError("unknown policy '" + policy + "'");
   PlanCandidate best;
@@ -120,8 +127,7 @@ PlanCandidate plan_by_policy(const std::string& policy, const PlanRequest& reque
     if (request.graph.size() > row.most_nodes) continue;
     // On the host kernels are stages, and pairs that gain are all there is to find.
     if (request.device.barrier_us <= 0 && !best.policy.empty()) break;
-    PlanCandidate candidate = row.plan(request);
-    candidate.policy = row.name;
+    PlanCandidate candidate = plan_row(row, request);
     if (best.policy.empty() || candidate.stitched.us < best.stitched.us) {
       best = std::move(candidate);
     }

@@ -14,6 +14,7 @@ struct PlanRequest {
   const Demands& demands;
   const StageJudge& judge;
   const DeviceSpec& device;
+  KernelJudge judge_kernel = {};
 };
 
 struct PlanCandidate {

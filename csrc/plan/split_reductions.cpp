@@ -131,26 +131,47 @@ class SplitFinder {
       blocks *= kept ? mine : 1;
       inside *= kept ? extent / mine : extent;
     }
-    const int64_t enough = device_.is_cuda ? device_.multiprocessors / 4 : 2 * workers_;
     const int64_t wanted_blocks = device_.is_cuda ? 2 * device_.multiprocessors : 8 * workers_;
-    if (blocks >= enough) return;
+    if (has_enough(blocks, group[0])) return;
     int64_t pieces = (wanted_blocks + blocks - 1) / blocks;
     if (!device_.is_cuda) pieces = std::max(pieces, inside / kHostPiece);
     pieces = std::min(pieces, inside / kLeastPiece);
-    // The outermost reduced dimension that is long enough: pieces stay contiguous.
-    for (int d = 0; d < rank; ++d) {
-      if (!reduced.count(d) || hint(shape[d]) < 2 || pieces < 2) continue;
-      const Split split{d, nearest_divisor(shape[d], std::min(pieces, hint(shape[d])))};
-      for (NodeId id : group) {
-        const std::vector<int64_t>& axes = graph_[id].ints;
-        const bool reduces = std::count(axes.begin(), axes.end(), d) > 0;
-        const bool divides = is_divisible(shape[d], split.pieces);
-        if (!reduces || !can_split(graph_[id].op)) continue;
-        if (graph_[id].op == OpKind::k_sum_sq_dev && !divides) continue;
-        splits_[id] = split;
-      }
-      return;
+    if (pieces < 2) return;
+    const int64_t d = choose_dim(shape, reduced, pieces);
+    if (d < 0) return;
+    const Split split{d, nearest_divisor(shape[d], std::min(pieces, hint(shape[d])))};
+    for (NodeId id : group) {
+      const std::vector<int64_t>& axes = graph_[id].ints;
+      const bool reduces = std::count(axes.begin(), axes.end(), d) > 0;
+      const bool divides = is_divisible(shape[d], split.pieces);
+      if (!reduces || !can_split(graph_[id].op)) continue;
+      if (graph_[id].op == OpKind::k_sum_sq_dev && !divides) continue;
+      splits_[id] = split;
     }
+  }
+
+  // Would more blocks save less than the barrier costs after which their results are combined?
+  bool has_enough(int64_t blocks, NodeId reduction) const {
+    if (!device_.is_cuda) return blocks >= 2 * workers_;
+    if (blocks >= device_.multiprocessors) return true;
+    const TensorType& type = graph_[graph_[reduction].inputs[0]].type;
+    const auto bytes =
+        static_cast<double>(hint(element_count(type.shape)) * info(type.dtype).bytes);
+    const double share = static_cast<double>(blocks) / device_.multiprocessors;
+    return bytes / device_.dram_bytes_per_us * (1 / share - 1) <= device_.barrier_us;
+  }
+
+  // The outermost reduced dimension that is long enough: pieces stay contiguous.  Else the longest;
+  // -1 where none has more than one element.
+  int64_t choose_dim(const std::vector<Dim>& shape, const std::set<int64_t>& reduced,
+                     int64_t pieces) const {
+    int64_t longest = -1;
+    for (int64_t d : reduced) {
+      if (hint(shape[d]) >= pieces) return d;
+      const bool is_longer = longest < 0 || hint(shape[d]) > hint(shape[longest]);
+      if (hint(shape[d]) > 1 && is_longer) longest = d;
+    }
+    return longest;
   }
 
   // A divisor of a static extent within a factor of two of the wish, else the wish itself.

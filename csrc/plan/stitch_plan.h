@@ -27,8 +27,12 @@ struct PlannedStage {
 // and independent schemes).
 struct PlannedKernel {
   std::vector<std::vector<int>> phases;  // indices of StitchPlan::stages
+  // Stages of several phases, in order, that share a mapping, so that what they read alike stays in
+  // registers across the barriers.  At most one of a phase.
+  std::vector<std::vector<int>> persistent_groups = {};
 
   std::vector<int> stages() const;  // of all phases, in order
+  int group_of(int stage) const;    // index of persistent_groups; -1: none
 };
 
 // A view whose elements are not moved: `node` is `base` with other sizes, strides and offset.

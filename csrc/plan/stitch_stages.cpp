@@ -306,7 +306,8 @@ struct Stitcher {
         const int kernel = static_cast<int>(out.kernels.size());
         out.steps.push_back({PlanStep::Kind::kKernel, kernel, NodeId()});
         out.kernels.push_back(std::move(drafts[key].kernel));
-        out.us += estimate_us(drafts[key].times, device);
+        out.kernel_us.push_back(estimate_us(drafts[key].times, device));
+        out.us += out.kernel_us.back();
       }
       for (int next : after[key]) {
         before[next].erase(key);
@@ -331,6 +332,78 @@ StitchedKernels stitch_stages(const Graph& graph, const JoinedStages& joined,
   }
   stitcher.order_steps();
   return std::move(stitcher.out);
+}
+
+namespace {
+
+// Groups of one kernel that are tried, each with a schedule of the kernel: few fit in registers.
+constexpr size_t kMostPersistentGroups = 4;
+// A value this much smaller than the kernel's largest is not worth a mapping of its stages.
+constexpr int64_t kWorthwhileShare = 16;
+
+// Stages of different phases that access one large value, the largest first; a stage is in one
+// group.
+std::vector<std::vector<int>> find_persistent_groups(const Graph& graph,
+                                                     const std::vector<PlannedStage>& stages,
+                                                     const PlannedKernel& kernel) {
+  std::map<NodeId, std::vector<int>> readers;
+  for (const std::vector<int>& phase : kernel.phases) {
+    std::set<NodeId> met;  // by a stage of this phase
+    for (int s : phase) {
+      std::set<NodeId> values(stages[s].loads.begin(), stages[s].loads.end());
+      values.insert(stages[s].stores.begin(), stages[s].stores.end());
+      for (NodeId value : values) {
+        if (met.insert(value).second) readers[value].push_back(s);
+      }
+    }
+  }
+  auto bytes = [&](NodeId value) {
+    const TensorType& type = graph[value].type;
+    return graph.symbols.hint(element_count(type.shape)) * info(type.dtype).bytes;
+  };
+  int64_t largest = 1;
+  for (const auto& [value, found] : readers) largest = std::max(largest, bytes(value));
+  std::vector<NodeId> values;
+  for (const auto& [value, found] : readers) {
+    if (found.size() > 1 && bytes(value) * kWorthwhileShare >= largest) values.push_back(value);
+  }
+  std::stable_sort(values.begin(), values.end(),
+                   [&](NodeId a, NodeId b) { return bytes(a) > bytes(b); });
+  std::set<int> taken;
+  std::vector<std::vector<int>> groups;
+  for (NodeId value : values) {
+    std::vector<int> group;
+    for (int s : readers[value]) {
+      if (!taken.count(s)) group.push_back(s);
+    }
+    if (group.size() < 2 || groups.size() == kMostPersistentGroups) continue;
+    taken.insert(group.begin(), group.end());
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+}  // namespace
+
+void keep_in_registers(const Graph& graph, const std::vector<PlannedStage>& stages,
+                       const KernelJudge& judge, StitchedKernels& stitched) {
+  for (size_t k = 0; k < stitched.kernels.size(); ++k) {
+    PlannedKernel& kernel = stitched.kernels[k];
+    if (kernel.phases.size() < 2) continue;
+    double us = judge(stages, kernel);
+    // One by one, for each needs room beside the others.
+    for (const std::vector<int>& group : find_persistent_groups(graph, stages, kernel)) {
+      kernel.persistent_groups.push_back(group);
+      const double kept_us = judge(stages, kernel);
+      if (kept_us < us) {
+        us = kept_us;
+      } else {
+        kernel.persistent_groups.pop_back();
+      }
+    }
+    stitched.us += us - stitched.kernel_us[k];
+    stitched.kernel_us[k] = us;
+  }
 }
 
 }  // namespace stitch

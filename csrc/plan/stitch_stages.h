@@ -13,8 +13,9 @@ namespace stitch {
 struct StitchedKernels {
   std::vector<PlannedKernel> kernels;
   std::vector<PlanStep> steps;
-  std::vector<Cut> cuts;  // between stages that could have shared a kernel
-  double us = 0;          // predicted, of all kernels
+  std::vector<Cut> cuts;          // between stages that could have shared a kernel
+  std::vector<double> kernel_us;  // predicted
+  double us = 0;                  // their sum
 };
 
 struct StitchRule {
@@ -27,5 +28,10 @@ struct StitchRule {
 StitchedKernels stitch_stages(const Graph& graph, const JoinedStages& joined,
                               const Demands& demands, const StageJudge& judge,
                               const DeviceSpec& device, const StitchRule& rule);
+
+// Stages of several phases that read one large value keep it in registers (PlannedKernel::
+// persistent_groups) in every kernel that the judge predicts to gain by it (AStitch A.12).
+void keep_in_registers(const Graph& graph, const std::vector<PlannedStage>& stages,
+                       const KernelJudge& judge, StitchedKernels& stitched);
 
 }  // namespace stitch

@@ -18,20 +18,34 @@ Role role_of(const RootSpace& space, const Axis& axis) {
   return holds(space.kept_atoms) ? Role::kKept : Role::kAbsent;
 }
 
-namespace {
-
-// Coefficient of an axis in an access: that of its innermost atom (the others are proportional).
-Dim axis_coefficient(const StageSchedule& schedule, const Access& access, const Axis& axis) {
-  for (const auto& [var, coefficient] : access.offset.terms) {
-    const IndexVar& info = schedule.accesses.vars[var];
-    if (info.kind == IndexVar::Kind::kAtom && info.payload == axis.atoms.back().index()) {
-      return coefficient;
-    }
+// The other atoms' coefficients are proportional to that of the innermost.
+Dim axis_coefficient(const StageSchedule& schedule, const IndexVars& vars, const IndexExpr& offset,
+                     int axis) {
+  const AtomId innermost = schedule.axes[axis].axis.atoms.back();
+  for (const auto& [var, coefficient] : offset.terms) {
+    const IndexVar& info = vars[var];
+    if (info.kind == IndexVar::Kind::kAtom && info.payload == innermost.index()) return coefficient;
   }
   return 0;
 }
 
-}  // namespace
+int find_vector_axis(const StageSchedule& schedule, const IndexVars& vars,
+                     const IndexExpr& offset) {
+  for (int a = 0; a < static_cast<int>(schedule.axes.size()); ++a) {
+    const int width = schedule.axes[a].vector;
+    if (width == 1 || !axis_coefficient(schedule, vars, offset, a).is(1)) continue;
+    if (!is_divisible(offset.constant, width)) return -1;
+    const AtomList& own = schedule.axes[a].axis.atoms;
+    for (const auto& [var, coefficient] : offset.terms) {
+      const IndexVar& term = vars[var];
+      const bool is_own = term.kind == IndexVar::Kind::kAtom &&
+                          std::count(own.begin(), own.end(), AtomId(term.payload)) > 0;
+      if (!is_own && !is_divisible(coefficient, width)) return -1;
+    }
+    return a;
+  }
+  return -1;
+}
 
 double accessed_bytes(const Graph& graph, const StageSchedule& schedule, const Access& access) {
   double elements = 1;
@@ -56,7 +70,8 @@ std::vector<AxisFacts> find_axis_facts(const Graph& graph, const StageSchedule& 
     }
     double heaviest = -1;
     for (const Access& access : schedule.accesses.list) {
-      const Dim coefficient = axis_coefficient(schedule, access, axis);
+      const Dim coefficient =
+          axis_coefficient(schedule, schedule.accesses.vars, access.offset, static_cast<int>(a));
       if (coefficient.is(0)) continue;
       // Stores decide the order of loops: a scattered write costs more than a scattered read.
       const double bytes = accessed_bytes(graph, schedule, access) * (access.is_store ? 4 : 1);
@@ -103,6 +118,30 @@ std::vector<std::vector<int>> find_axis_groups(const StageSchedule& schedule,
   std::stable_sort(groups.begin(), groups.end(),
                    [&](const auto& a, const auto& b) { return work(a) > work(b); });
   return groups;
+}
+
+std::vector<int> find_side_axes(const StageSchedule& schedule, const std::vector<AxisFacts>& facts,
+                                const std::vector<int>& group) {
+  if (group.size() < 2) return {};
+  constexpr double kLittleWork = 0.25;  // of the largest root's
+  std::map<int, double> work;           // by axis: of the largest root over it
+  double most = 0;
+  for (const RootSpace& space : schedule.spaces.roots) {
+    double elements = 1;
+    std::vector<int> own;
+    for (int a : group) {
+      if (role_of(space, schedule.axes[a].axis) == Role::kAbsent) continue;
+      elements *= static_cast<double>(facts[a].extent);
+      own.push_back(a);
+    }
+    for (int a : own) work[a] = std::max(work[a], elements);
+    if (!own.empty()) most = std::max(most, elements);
+  }
+  std::vector<int> side;
+  for (int a : group) {
+    if (work[a] < kLittleWork * most) side.push_back(a);
+  }
+  return side;
 }
 
 unsigned owned_thread_bits(const StageSchedule& schedule, const RootSpace& space) {

@@ -22,12 +22,23 @@ std::vector<AxisFacts> find_axis_facts(const Graph& graph, const StageSchedule& 
 // Bytes of the distinct elements an access touches, at the symbols' hints.
 double accessed_bytes(const Graph& graph, const StageSchedule& schedule, const Access& access);
 
+// Coefficient of an axis in an offset, that of its innermost atom; 0 where it does not appear.
+Dim axis_coefficient(const StageSchedule& schedule, const IndexVars& vars, const IndexExpr& offset,
+                     int axis);
+// The axis along which an access at this offset is one aligned vector per thread; -1 for none.
+int find_vector_axis(const StageSchedule& schedule, const IndexVars& vars, const IndexExpr& offset);
+
 // Does some reduction keep this axis?  Then its accumulators lie along it (a column reduction).
 bool is_column_axis(const StageSchedule& schedule, int axis);
 // Axes that no root joins, directly or through others, may use the same threads: each root runs
 // over axes of one group.  The group with the most work comes first.
 std::vector<std::vector<int>> find_axis_groups(const StageSchedule& schedule,
                                                const std::vector<AxisFacts>& facts);
+// Axes of the group that only roots of little work iterate over, beside the root with the most:
+// results of pieces that every block combines for itself.  Their roots share no loop with the large
+// ones, so neither need they share the threads.
+std::vector<int> find_side_axes(const StageSchedule& schedule, const std::vector<AxisFacts>& facts,
+                                const std::vector<int>& group);
 // Thread-index bits that belong to axes the root iterates over.
 unsigned owned_thread_bits(const StageSchedule& schedule, const RootSpace& space);
 

@@ -150,6 +150,30 @@ struct Mapper {
     }
   }
 
+  // Axes inside the block beside the main ones: the longest run of thread bits that no axis has
+  // which some root walks together with it.
+  void map_side_axes(const std::vector<int>& side, int threads) {
+    const unsigned all = static_cast<unsigned>(block_threads(threads)) - 1;
+    for (size_t i = side.size(); i-- > 0;) {
+      unsigned taken = 0;
+      for (const RootSpace& space : schedule.spaces.roots) {
+        if (role_of(space, schedule.axes[side[i]].axis) == Role::kAbsent) continue;
+        taken |= owned_thread_bits(schedule, space);
+      }
+      int best_shift = 0, best_bits = 0, bits = 0;
+      for (int bit = 0; all >> bit; ++bit) {
+        bits = taken >> bit & 1 ? 0 : bits + 1;
+        if (bits > best_bits) {
+          best_bits = bits;
+          best_shift = bit + 1 - bits;
+        }
+      }
+      const int limit = facts[side[i]].is_piece ? 1 : 1 << best_bits;
+      axis(side[i]).threads = pick_threads(facts[side[i]].extent, limit);
+      axis(side[i]).thread_shift = best_shift;
+    }
+  }
+
   void map_pointwise() {
     for (size_t i = order.size(); i-- > 0;) {
       axis(order[i]).in_grid = true;
@@ -225,7 +249,11 @@ void map_axes_cuda(const Graph& graph, StageSchedule& schedule) {
   std::vector<int> all_loops;
   int threads = 1;
   for (const std::vector<int>& group : find_axis_groups(schedule, facts)) {
-    mapper.order = order_axes(facts, group);
+    const std::vector<int> side = find_side_axes(schedule, facts, group);
+    std::vector<int> main;
+    std::set_difference(group.begin(), group.end(), side.begin(), side.end(),
+                        std::back_inserter(main));
+    mapper.order = order_axes(facts, main);
     mapper.used_bits = 0;
     if (all_loops.empty()) {
       mapper.map_main_group();
@@ -234,6 +262,10 @@ void map_axes_cuda(const Graph& graph, StageSchedule& schedule) {
       mapper.map_side_group(std::max(threads, kWarp));
     }
     all_loops.insert(all_loops.end(), mapper.order.begin(), mapper.order.end());
+    if (side.empty()) continue;
+    const std::vector<int> side_order = order_axes(facts, side);
+    mapper.map_side_axes(side_order, std::max(threads, kWarp));
+    all_loops.insert(all_loops.end(), side_order.begin(), side_order.end());
   }
   mapper.order = all_loops;
   mapper.finish();

@@ -8,6 +8,7 @@
 #include "schedule/map_axes.h"
 #include "schedule/place_values.h"
 #include "schedule/reduction_arrays.h"
+#include "schedule/schedule_kernel.h"
 #include "schedule/schedule_stage.h"
 
 namespace stitch {
@@ -141,6 +142,33 @@ StageWork measure_work(const Graph& graph, const PlannedStage& stage,
   return work;
 }
 
+double estimate_kernel_us(const Graph& graph, const std::vector<PlannedStage>& stages,
+                          const PlannedKernel& kernel,
+                          const std::vector<const StageSchedule*>& schedules, int worker_threads) {
+  const DeviceSpec& device = *schedules[0]->device;
+  std::vector<PhaseTime> phases;
+  size_t at = 0;
+  for (const std::vector<int>& phase : kernel.phases) {
+    phases.emplace_back();
+    for (int s : phase) {
+      const StageWork work = measure_work(graph, stages[s], *schedules[at++]);
+      phases.back().add(estimate_stage(work, device, worker_threads));
+    }
+  }
+  return estimate_us(phases, device);
+}
+
+double predict_kernel_us(const Graph& graph, const std::vector<PlannedStage>& stages,
+                         const PlannedKernel& kernel, const DeviceSpec& device,
+                         int worker_threads) {
+  SymbolTable symbols = graph.symbols;
+  const std::vector<StageSchedule> schedules =
+      schedule_kernel(graph, gather_stages(kernel, stages), device, worker_threads, symbols);
+  std::vector<const StageSchedule*> pointers;
+  for (const StageSchedule& schedule : schedules) pointers.push_back(&schedule);
+  return estimate_kernel_us(graph, stages, kernel, pointers, worker_threads);
+}
+
 int count_statements(const StageSchedule& schedule) {
   int statements = 0;
   for (const auto& [root, values] : schedule.accesses.evaluated) {
@@ -178,6 +206,19 @@ StageScore score_stage(const Graph& graph, const PlannedStage& stage, const Devi
   score.us = estimate_us(score.estimate, device);
   score.statements = count_statements(schedule);
   return score;
+}
+
+StageJudge judge_stages(const Graph& graph, const DeviceSpec& device, int worker_threads) {
+  return [&graph, &device, worker_threads](const PlannedStage& stage) {
+    return score_stage(graph, stage, device, worker_threads);
+  };
+}
+
+KernelJudge judge_kernels(const Graph& graph, const DeviceSpec& device, int worker_threads) {
+  return [&graph, &device, worker_threads](const std::vector<PlannedStage>& stages,
+                                           const PlannedKernel& kernel) {
+    return predict_kernel_us(graph, stages, kernel, device, worker_threads);
+  };
 }
 
 }  // namespace stitch

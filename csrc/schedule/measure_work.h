@@ -15,8 +15,19 @@ Verdict check_statements(const StageSchedule& schedule);
 
 Verdict check_arguments(const PlannedStage& stage);
 
+// Predicted time of a kernel; schedules in the order of kernel.stages().
+double estimate_kernel_us(const Graph& graph, const std::vector<PlannedStage>& stages,
+                          const PlannedKernel& kernel,
+                          const std::vector<const StageSchedule*>& schedules, int worker_threads);
+// The same with the schedules that it would get.
+double predict_kernel_us(const Graph& graph, const std::vector<PlannedStage>& stages,
+                         const PlannedKernel& kernel, const DeviceSpec& device, int worker_threads);
+
 // What the planner asks of a candidate: its checks, and the time of the schedule it would get.
 StageScore score_stage(const Graph& graph, const PlannedStage& stage, const DeviceSpec& device,
                        int worker_threads);
+// Both as the planner calls them; `graph` and `device` outlive them.
+StageJudge judge_stages(const Graph& graph, const DeviceSpec& device, int worker_threads);
+KernelJudge judge_kernels(const Graph& graph, const DeviceSpec& device, int worker_threads);
 
 }  // namespace stitch

@@ -5,16 +5,13 @@
 #include "schedule/build_loops.h"
 #include "schedule/fixed_axes.h"
 #include "schedule/map_axes.h"
+#include "schedule/persistent_values.h"
 
 namespace stitch {
 namespace {
 
 // Arrays of the host live on the worker's stack and should stay in its L2 cache.
 constexpr int64_t kHostTotalBytes = 512 << 10;
-// Registers that addresses, accumulators and temporaries need beside the arrays (probe: 40 values
-// at 1024 threads compile to 62 registers without spills, NVRTC 13).
-constexpr int64_t kWorkingRegisters = 24;
-constexpr int64_t kMaxRegisters = 255;
 
 std::vector<LeafUse> list_leaves(const StageSchedule& schedule) {
   std::vector<LeafUse> leaves;
@@ -35,6 +32,7 @@ struct Placer {
   const std::vector<LeafUse> leaves = list_leaves(schedule);
   std::map<NodeId, std::vector<int>> places = {};    // leaves that evaluate a value
   std::map<NodeId, std::vector<NodeId>> users = {};  // what is evaluated of it
+  std::map<NodeId, bool> persistent_alone = {};
 
   void find_places() {
     auto add = [&](NodeId value, int leaf) {
@@ -130,6 +128,19 @@ struct Placer {
                        [&](NodeId input) { return is_costly(input, depth + 1); });
   }
 
+  // Made of values that are in registers anyway: made again, it needs none of its own.
+  bool needs_persistent_alone(NodeId value) {
+    if (schedule.persistent.empty()) return false;
+    if (is_load[value.index()]) return find_persistent(schedule, value) != nullptr;
+    const Node& node = graph[value];
+    if (family(node) == Family::kReduce) return true;
+    auto known = persistent_alone.find(value);
+    if (known != persistent_alone.end()) return known->second;
+    const bool alone = std::all_of(node.inputs.begin(), node.inputs.end(),
+                                   [&](NodeId input) { return needs_persistent_alone(input); });
+    return persistent_alone[value] = alone;
+  }
+
   int64_t array_elements(const LeafUse& made, NodeId value, int declared_in) const {
     int64_t elements = 1;
     for (int loop : array_loops(schedule, value, declared_in, made.block)) {
@@ -174,14 +185,13 @@ struct Placer {
       if (family(graph[value]) == Family::kSource || family(graph[value]) == Family::kReduce)
         continue;
       if (on_host && !is_costly(value)) continue;  // the cache serves the second read
+      if (needs_persistent_alone(value)) continue;
       if (auto index = frontier_index(value)) schedule.kept_on_chip.emplace(value, *index);
     }
     const int64_t budget =
-        on_host
-            ? kHostTotalBytes
-            : 4 * (std::min<int64_t>(kMaxRegisters, schedule.device->registers_per_multiprocessor /
-                                                        schedule.threads) -
-                   kWorkingRegisters);
+        on_host ? kHostTotalBytes
+                : 4 * (count_registers(*schedule.device, schedule.bounds, schedule.threads) -
+                       schedule.bounds.persistent_registers - kWorkingRegisters);
     while (!schedule.kept_on_chip.empty()) {
       NodeId largest = schedule.kept_on_chip.rbegin()->first;
       const int64_t bytes = peak_bytes(largest);
@@ -279,7 +289,7 @@ std::vector<int> array_loops(const StageSchedule& schedule, NodeId value, int de
 std::vector<LeafUse> find_leaf_uses(const Graph& graph, const std::vector<bool>& is_load,
                                     const StageSchedule& schedule) {
   std::vector<LeafUse> leaves = list_leaves(schedule);
-  std::set<NodeId> made;
+  std::set<NodeId> made, filled;
   for (LeafUse& leaf : leaves) {
     std::set<NodeId> visited;
     auto visit = [&](auto& self, NodeId value) -> void {
@@ -289,6 +299,9 @@ std::vector<LeafUse> find_leaf_uses(const Graph& graph, const std::vector<bool>&
         return;
       }
       if (schedule.kept_on_chip.count(value)) leaf.made.insert(value);
+      const PersistentValue* persistent =
+          is_load[value.index()] ? find_persistent(schedule, value) : nullptr;
+      if (persistent && (persistent->is_filled || !filled.insert(value).second)) return;
       if (is_load[value.index()]) {
         leaf.loads.insert(value);
         return;

@@ -52,31 +52,73 @@ std::vector<bool> find_loads(const Graph& graph, const PlannedStage& stage) {
   return is_load;
 }
 
-ScheduleOrNot try_schedule(const Graph& graph, const PlannedStage& stage, const DeviceSpec& device,
-                           int worker_threads, SymbolTable& symbols, const BlockBounds& bounds) {
-  ScheduleOrNot result;
-  StageSchedule& schedule = result.schedule;
-  schedule.device = &device;
-  schedule.bounds = bounds;
-  const std::vector<bool> is_load = find_loads(graph, stage);
-  SpacesOrNot found = find_spaces(graph, stage.roots, is_load);
-  result.verdict = found.verdict;
-  if (!result.verdict) return result;
-  schedule.spaces = std::move(found.spaces);
-  schedule.accesses =
-      find_accesses(graph, schedule.spaces, is_load, {stage.stores.begin(), stage.stores.end()});
-  for (const Axis& axis : find_axes(schedule.spaces, schedule.accesses)) {
-    schedule.axes.push_back({.axis = axis, .tile = axis.extent});
+namespace {
+
+// What a stage has of the spaces and accesses that it shares with others.
+void keep_own_roots(const PlannedStage& stage, StageSchedule& schedule) {
+  const std::set<NodeId> own(stage.roots.begin(), stage.roots.end());
+  auto is_other = [&](NodeId root) { return own.count(root) == 0; };
+  std::erase_if(schedule.spaces.roots, [&](const auto& space) { return is_other(space.root); });
+  std::erase_if(schedule.spaces.depends, [&](const auto& entry) { return is_other(entry.first); });
+  std::erase_if(schedule.accesses.list, [&](const auto& access) { return is_other(access.root); });
+  std::erase_if(schedule.accesses.evaluated,
+                [&](const auto& entry) { return is_other(entry.first); });
+}
+
+}  // namespace
+
+MappedStages map_stages(const Graph& graph, const std::vector<const PlannedStage*>& stages,
+                        const DeviceSpec& device, int worker_threads, SymbolTable& symbols,
+                        const BlockBounds& bounds) {
+  std::vector<std::vector<bool>> loads_of_stages;
+  for (const PlannedStage* stage : stages) loads_of_stages.push_back(find_loads(graph, *stage));
+  std::vector<NodeId> roots;
+  LoadsOfRoots loads;
+  std::set<NodeId> stores;
+  for (size_t s = 0; s < stages.size(); ++s) {
+    roots.insert(roots.end(), stages[s]->roots.begin(), stages[s]->roots.end());
+    loads.resize(roots.size(), &loads_of_stages[s]);
+    stores.insert(stages[s]->stores.begin(), stages[s]->stores.end());
+  }
+  StageSchedule shared;
+  shared.device = &device;
+  shared.bounds = bounds;
+  SpacesOrNot found = find_spaces(graph, roots, loads);
+  if (!found.verdict) return {{}, found.verdict};
+  shared.spaces = std::move(found.spaces);
+  shared.accesses = find_accesses(graph, shared.spaces, loads, stores);
+  for (const Axis& axis : find_axes(shared.spaces, shared.accesses)) {
+    shared.axes.push_back({.axis = axis, .tile = axis.extent});
   }
   if (device.is_cuda) {
-    map_axes_cuda(graph, schedule);
+    map_axes_cuda(graph, shared);
   } else {
-    map_axes_host(graph, schedule, worker_threads);
+    map_axes_host(graph, shared, worker_threads);
   }
-  count_blocks(schedule, symbols);
+  count_blocks(shared, symbols);
+  MappedStages mapped{{}, found.verdict};
+  if (stages.size() == 1) {
+    mapped.schedules.push_back(std::move(shared));
+    return mapped;
+  }
+  mapped.schedules.assign(stages.size(), shared);
+  for (size_t s = 0; s < stages.size(); ++s) keep_own_roots(*stages[s], mapped.schedules[s]);
+  return mapped;
+}
+
+void finish_stage(const Graph& graph, const PlannedStage& stage, StageSchedule& schedule) {
   build_loops(graph, schedule);
-  place_values(graph, is_load, schedule);
+  place_values(graph, find_loads(graph, stage), schedule);
   name_schemes(graph, stage, schedule);
+}
+
+ScheduleOrNot try_schedule(const Graph& graph, const PlannedStage& stage, const DeviceSpec& device,
+                           int worker_threads, SymbolTable& symbols, const BlockBounds& bounds) {
+  MappedStages mapped = map_stages(graph, {&stage}, device, worker_threads, symbols, bounds);
+  ScheduleOrNot result{{}, mapped.verdict};
+  if (!result.verdict) return result;
+  result.schedule = std::move(mapped.schedules.front());
+  finish_stage(graph, stage, result.schedule);
   return result;
 }
 
@@ -86,23 +128,6 @@ StageSchedule schedule_stage(const Graph& graph, const PlannedStage& stage,
   ScheduleOrNot found = try_schedule(graph, stage, device, worker_threads, symbols, bounds);
   STITCH_CHECK(found.verdict.ok, "a planned stage cannot be scheduled: " << found.verdict.why);
   return std::move(found.schedule);
-}
-
-std::vector<StageSchedule> schedule_kernel(const Graph& graph,
-                                           const std::vector<const PlannedStage*>& stages,
-                                           const DeviceSpec& device, int worker_threads,
-                                           SymbolTable& symbols, int most_threads) {
-  BlockBounds bounds{1, most_threads};
-  std::vector<StageSchedule> schedules;
-  for (const PlannedStage* stage : stages) {
-    schedules.push_back(schedule_stage(graph, *stage, device, worker_threads, symbols, bounds));
-  }
-  for (const StageSchedule& own : schedules) bounds.least = std::max(bounds.least, own.threads);
-  for (size_t s = 0; s < stages.size(); ++s) {
-    if (schedules[s].threads == bounds.least) continue;
-    schedules[s] = schedule_stage(graph, *stages[s], device, worker_threads, symbols, bounds);
-  }
-  return schedules;
 }
 
 int64_t accessed_elements(const Graph& graph, const StageSchedule& schedule, NodeId value) {

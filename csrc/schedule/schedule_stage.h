@@ -1,4 +1,4 @@
-// StitchPlan -> StageSchedule, once per stage.
+// PlannedStage -> StageSchedule.
 #pragma once
 
 #include "schedule/stage_schedule.h"
@@ -19,11 +19,20 @@ ScheduleOrNot try_schedule(const Graph& graph, const PlannedStage& stage, const 
 StageSchedule schedule_stage(const Graph& graph, const PlannedStage& stage,
                              const DeviceSpec& device, int worker_threads, SymbolTable& symbols,
                              const BlockBounds& bounds = {});
-// The stages of one kernel, whose blocks have one size.
-std::vector<StageSchedule> schedule_kernel(const Graph& graph,
-                                           const std::vector<const PlannedStage*>& stages,
-                                           const DeviceSpec& device, int worker_threads,
-                                           SymbolTable& symbols, int most_threads = kMostThreads);
+
+struct MappedStages {
+  std::vector<StageSchedule> schedules;
+  Verdict verdict;
+};
+
+// In two steps.  Stages under one mapping, each with its own roots; none where their spaces do not
+// go together.
+MappedStages map_stages(const Graph& graph, const std::vector<const PlannedStage*>& stages,
+                        const DeviceSpec& device, int worker_threads, SymbolTable& symbols,
+                        const BlockBounds& bounds);
+// Loops and homes, for what `persistent` and `bounds` say.
+void finish_stage(const Graph& graph, const PlannedStage& stage, StageSchedule& schedule);
+
 // is_load[n]: n is read from memory when this kernel needs it.
 std::vector<bool> find_loads(const Graph& graph, const PlannedStage& stage);
 

@@ -55,10 +55,23 @@ const char* to_string(Scheme scheme);
 
 inline constexpr int kMostThreads = 1024;
 
-// Threads of a block, powers of two: fewer leave more registers to each; stages of one kernel have
-// blocks of one size.
+// What a kernel's blocks may use: stages of one kernel have blocks of one size.
 struct BlockBounds {
-  int least = 1, most = kMostThreads;
+  int least = 1, most = kMostThreads;  // threads, powers of two: fewer leave more registers to each
+  int per_multiprocessor = 1;          // blocks that must be resident beside each other
+  int persistent_registers = 0;        // of a thread, that hold persistent values
+};
+
+// A value that stages of one mapping, in several phases of a kernel, access at the same elements:
+// each thread's stay in its registers across the grid barriers (a grid-persistent buffer).
+struct PersistentValue {
+  NodeId value;
+  IndexExpr offset;        // of every access
+  int vector_axis = -1;    // one access moves a vector along it; -1: one element
+  std::vector<int> loops;  // the accesses of a thread, outermost loop first
+  int64_t accesses = 1;
+  int registers = 0;
+  bool is_filled = false;  // by an earlier stage
 };
 
 struct StageSchedule {
@@ -71,7 +84,8 @@ struct StageSchedule {
   // Pointwise values kept in arrays between loop nests, with the index they are made at.
   std::map<NodeId, Index> kept_on_chip;
   int threads = 1;
-  BlockBounds bounds;  // most: fewer where the compiled kernel spilled
+  BlockBounds bounds;
+  std::vector<PersistentValue> persistent;
   Dim grid = 1;
   int shared_bytes = 0;
   std::map<NodeId, Scheme> schemes;  // per root and kept value

@@ -15,6 +15,7 @@ KERNEL_KEYS = {
     "name",
     "ops",
     "scheme",
+    "persistent",
     "bytes_read",
     "bytes_written",
     "bytes_planned",

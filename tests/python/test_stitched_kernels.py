@@ -70,17 +70,30 @@ def test_small_sizes_have_blocks_that_meet(name):
     assert max(phases) >= case.phases and min(kernel["grid"] for kernel in found) >= 2
 
 
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.keeps])
+def test_what_several_phases_read_is_read_once(name):
+    for sizes in (CASES[name].small, CASES[name].large):
+        (plan,) = explain(CASES[name], sizes)
+        (kernel,) = plan["kernels"]
+        assert kernel["persistent"] and kernel["spill_bytes"] == 0, plan
+        for value, kept in kernel["persistent"].items():
+            assert kernel["scheme"][value] == "global"
+            assert kept["home"] == "registers across the grid barrier"
+            assert kept["bytes"] > 0 and kept["registers"] < kernel["registers"]
+    assert plan["bytes_planned"] <= 1.3 * plan["bytes_compulsory"]
+
+
 def test_values_that_pass_a_barrier_are_global():
     (plan,) = explain(CASES["absmax"], CASES["absmax"].large)
     schemes = plan["kernels"][0]["scheme"]
     # Whether each block combines the parts for itself, or one block does, is for the model.
     passed = {value.split()[0] for value, scheme in schemes.items() if scheme == "global"}
     assert passed == {"amax"} and "store" in schemes.values(), schemes
-    # The sums pass, not the input that both phases read.
+    # The sums through memory, the input in registers.
     (plan,) = explain(CASES["softmax_columns"], CASES["softmax_columns"].small)
     schemes = plan["kernels"][0]["scheme"]
     passed = {value.split()[0] for value, scheme in schemes.items() if scheme == "global"}
-    assert passed == {"amax", "sum"}, schemes
+    assert passed == {"amax", "sum", "input"}, schemes
 
 
 def test_any_number_of_rows():

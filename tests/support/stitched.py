@@ -20,6 +20,7 @@ class Case:
     terms: int  # of the longest sum at the small size
     trains: bool = False  # the backward pass runs too
     phases: int = 2  # of some kernel at the small size, at least; fewer: stages only side by side
+    keeps: bool = False  # what several phases read stays in registers, at both sizes
 
 
 def absmax(x):
@@ -46,6 +47,28 @@ def entropy(x):
     return -(x.softmax(-1) * x.log_softmax(-1)).sum(-1)
 
 
+def standardize(x):
+    return (x - x.mean()) / x.std()
+
+
+def quantize(x):
+    scale = x.abs().amax() / 127
+    return (x / scale).round().clamp(-127, 127).to(torch.int8), scale
+
+
+def group_norm_silu(x, weight, bias):
+    return F.silu(F.group_norm(x, 4, weight, bias))
+
+
+def add_and_scale(x, y):
+    total = x + y
+    return total, total / total.abs().amax()
+
+
+def without_means(x):
+    return x - x.mean(0) - x.mean(1, keepdim=True)
+
+
 def adamw(params, grads, means, squares):
     torch._foreach_mul_(params, 1 - 1e-4)
     torch._foreach_lerp_(means, grads, 0.1)
@@ -54,6 +77,10 @@ def adamw(params, grads, means, squares):
     steps = torch._foreach_sqrt(squares)
     torch._foreach_add_(steps, 1e-8)
     torch._foreach_addcdiv_(params, means, steps, -1e-3)
+
+
+def half(*sizes):
+    return torch.randn(*sizes, dtype=torch.bfloat16)
 
 
 def parameters(make, scale):
@@ -94,6 +121,26 @@ CASES = {
         True,
     ),
     "entropy_of_long_rows": Case(entropy, [(3, 70001)], [(3, 7000001)], 70001, phases=4),
+    # At the large size 16 MB that are reduced and used again, on a device with 33 MB of registers.
+    "kept_softmax_columns": Case(
+        lambda x: x.softmax(0), [(1024, 96)], [(2048, 2048)], 1024, phases=3, keeps=True
+    ),
+    "kept_softmax_of_long_rows": Case(
+        lambda x: x.softmax(-1), [(2, 65536)], [(4, 1048576)], 65536, phases=3, keeps=True
+    ),
+    "kept_entropy": Case(entropy, [(2, 65536)], [(32, 131072)], 65536, phases=3, keeps=True),
+    "standardize": Case(standardize, [(512, 331)], [(2048, 2048)], 512 * 331, keeps=True),
+    "quantize": Case(
+        quantize, [partial(half, 256, 1040)], [partial(half, 2048, 4096)], 1, keeps=True
+    ),
+    "group_norm_silu": Case(
+        group_norm_silu, [(1, 16, 256, 256), (16,), (16,)], [(1, 16, 512, 512), (16,), (16,)],
+        4 * 256 * 256, keeps=True,
+    ),
+    "add_and_scale": Case(
+        add_and_scale, [(256, 1040), (256, 1040)], [(1024, 2048), (1024, 2048)], 1, keeps=True
+    ),
+    "without_means": Case(without_means, [(640, 640)], [(2048, 2048)], 640, keeps=True),
     "adamw": Case(adamw, optimizer_state(5), optimizer_state(1001), 1, phases=1),
 }
 

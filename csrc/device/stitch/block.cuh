@@ -52,6 +52,28 @@ STITCH_DEVICE T combine_slots(const T* shared, unsigned first) {
   }
 }
 
+// Bits of `mask` that have a partner of the same rank among those of `other`.
+STITCH_DEVICE constexpr unsigned paired_bits(unsigned mask, unsigned other) {
+  unsigned paired = 0;
+  for (; mask != 0 && other != 0; mask &= mask - 1, other &= other - 1) {
+    paired |= mask & (0u - mask);
+  }
+  return paired;
+}
+// The bits of kFrom in `value`, at the places of kTo: equally many.
+template <unsigned kFrom, unsigned kTo>
+STITCH_DEVICE unsigned move_bits(unsigned value) {
+  constexpr unsigned kLowest = kFrom & (0u - kFrom), kTarget = kTo & (0u - kTo);
+  if constexpr (kFrom == 0) {
+    return 0;
+  } else if constexpr (kFrom / kLowest == kTo / kTarget) {
+    return (value & kFrom) / kLowest * kTarget;
+  } else {
+    const unsigned rest = move_bits<kFrom ^ kLowest, kTo ^ kTarget>(value);
+    return rest | (value & kLowest ? kTarget : 0u);
+  }
+}
+
 // Every thread gets the combination of its group.  kThreads is the size of the block, a power of
 // two from 32 to 1024.  shared holds kThreads values, or kThreads / 32 when kMask holds all five
 // lane bits, and may be used again right after.  Every thread of the block must call.
@@ -63,16 +85,21 @@ STITCH_DEVICE T all_reduce(T value, T* shared) {
   constexpr unsigned kWarpMask = kMask & ~31u;
   value = all_reduce_lanes<Op, kLaneMask>(value);
   if constexpr (kWarpMask != 0) {
+    // Lanes that agree share out the warps: each reads a part of the slots.
+    constexpr unsigned kLanes = paired_bits(kLaneMask, kWarpMask);
+    constexpr unsigned kParts = paired_bits(kWarpMask, kLaneMask);
     const unsigned thread = static_cast<unsigned>(tid());
+    const unsigned first = (thread & ~kWarpMask) | move_bits<kLanes, kParts>(thread);
     if constexpr (kLaneMask == 31u) {  // all lanes agree: one slot per warp
       if ((thread & 31u) == 0) shared[thread >> 5] = value;
       block_barrier();
-      value = combine_slots<Op, (kWarpMask >> 5)>(shared, (thread & ~kWarpMask) >> 5);
+      value = combine_slots<Op, ((kWarpMask ^ kParts) >> 5)>(shared, first >> 5);
     } else {
       shared[thread] = value;
       block_barrier();
-      value = combine_slots<Op, kWarpMask>(shared, thread & ~kWarpMask);
+      value = combine_slots<Op, (kWarpMask ^ kParts)>(shared, first);
     }
+    value = all_reduce_lanes<Op, kLanes>(value);
     block_barrier();
   }
   return value;

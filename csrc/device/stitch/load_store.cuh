@@ -36,6 +36,23 @@ STITCH_DEVICE void store_vec(T* p, Vec<T, N> value) {
   *reinterpret_cast<Vec<T, N>*>(p) = value;
 }
 
+// What holds a T in registers, for long: whole words, so that 16-bit elements share one each.  A
+// compiler gives every element of a Vec a register of its own.
+template <class T>
+struct Words {
+  u32 word[sizeof(T) / 4];
+};
+template <class T>
+using registers_t = typename Choose<sizeof(T) % 4 == 0, Words<T>, T>::type;
+template <class T>
+STITCH_DEVICE registers_t<T> to_registers(T value) {
+  return bit_cast<registers_t<T>>(value);
+}
+template <class T>
+STITCH_DEVICE T from_registers(registers_t<T> held) {
+  return bit_cast<T>(held);
+}
+
 // p[offset], or zero without touching memory.
 template <class T>
 STITCH_DEVICE T load_if(bool inside, const T* p, i64 offset) {

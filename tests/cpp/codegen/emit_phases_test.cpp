@@ -142,6 +142,46 @@ TEST(EmitPhases, ABarrierStandsBeforeEachPhaseButTheFirst) {
   EXPECT_EQ(frame.find("grid_barrier"), frame.rfind("grid_barrier"));
 }
 
+TEST(EmitPhases, KeptValuesAreArraysOfTheFrame) {
+  const Planned planned = plan_stitched(R"(
+    %x = input : bf16[256,32768]
+    %y = div(%x, amax(amax(%x){axes=[1]}))
+    outputs (%y)
+  )");
+  const KernelSource source = emit_planned(planned, 0);
+  const std::string frame = frame_of(source);
+  EXPECT_TRUE(holds(frame, ", 512, 2)(")) << "two blocks on each multiprocessor: " << frame;
+  EXPECT_TRUE(holds(frame, "const bool is_resident = grid_blocks() >= 256;")) << frame;
+  EXPECT_TRUE(holds(frame, "registers_t<Vec<bf16, 8>> k0[8];")) << frame;
+  EXPECT_TRUE(holds(frame, "k0, is_resident && first_phase <= 0, ")) << frame;
+  const std::string filled = source.text.substr(0, source.text.find("void stage_1("));
+  EXPECT_TRUE(holds(filled, "registers_t<Vec<bf16, 8>> (&k0)[8], ")) << filled;
+  EXPECT_FALSE(holds(filled, "has_k0")) << filled;
+  EXPECT_TRUE(holds(source.text, "if (!has_k0) k0[")) << source.text;
+}
+
+TEST(EmitPhases, AGroupHasTheSameBlocksInEachPhase) {
+  Planned planned = plan_stitched(R"(
+    %x = input : f32[128,8192]
+    %z = input : f32[120,8192]
+    %y = div(%x, amax(amax(%x){axes=[1]}))
+    %w = div(%z, sum(sum(%z){axes=[1]}))
+    outputs (%y, %w)
+  )");
+  ASSERT_EQ(planned.plan.kernels.size(), 1u) << to_string(planned.plan, planned.graph);
+  ASSERT_EQ(planned.plan.kernels[0].persistent_groups.size(), 2u)
+      << to_string(planned.plan, planned.graph);
+  const std::string frame = frame_of(emit_planned(planned, 0));
+  EXPECT_TRUE(holds(frame, "is_resident = grid_blocks() >= 248;")) << frame;
+  const std::regex first(R"(if \(block < 128\) stage_\d\(block, [^\n]*k0, )");
+  const std::regex second(R"(else stage_\d\(block - 128, [^\n]*k1, )");
+  for (const std::regex& call : {first, second}) {
+    const std::ptrdiff_t calls = std::distance(
+        std::sregex_iterator(frame.begin(), frame.end(), call), std::sregex_iterator());
+    EXPECT_EQ(calls, 2) << frame;
+  }
+}
+
 TEST(EmitPhases, SharedMemoryIsDeclaredOnceForTheLargest) {
   const Planned planned = plan_stitched(kMixed);
   const KernelSource source = emit_planned(planned, 0);

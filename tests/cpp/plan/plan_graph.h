@@ -12,6 +12,7 @@
 #include "plan/plan_stitches.h"
 #include "schedule/measure_work.h"
 #include "schedule/reduction_arrays.h"
+#include "schedule/schedule_kernel.h"
 #include "schedule/schedule_stage.h"
 
 namespace stitch {
@@ -39,21 +40,20 @@ struct Planned {
 };
 
 inline StageJudge judge_for(const Graph& graph, const DeviceSpec& device) {
-  return [&graph, &device](const PlannedStage& stage) {
-    return score_stage(graph, stage, device, kTestWorkers);
-  };
+  return judge_stages(graph, device, kTestWorkers);
 }
 
 inline Planned plan_graph(const std::string& text, const std::string& target,
                           const std::string& policy = "search") {
   Planned planned{parse_graph(text), {}, {}};
   const DeviceSpec& device = device_spec(target);
-  planned.plan = plan_stitches(planned.graph, judge_for(planned.graph, device), device, policy);
+  planned.plan = plan_stitches(planned.graph, judge_for(planned.graph, device), device, policy,
+                               judge_kernels(planned.graph, device, kTestWorkers));
   planned.schedules.resize(planned.plan.stages.size());
   for (const PlannedKernel& kernel : planned.plan.kernels) {
     const std::vector<int> numbers = kernel.stages();
     const std::vector<StageSchedule> schedules =
-        schedule_kernel(planned.graph, stages_of(planned.plan, kernel), device, kTestWorkers,
+        schedule_kernel(planned.graph, gather_stages(kernel, planned.plan.stages), device, kTestWorkers,
                         planned.graph.symbols);
     for (size_t i = 0; i < numbers.size(); ++i) planned.schedules[numbers[i]] = schedules[i];
   }

@@ -47,6 +47,23 @@ TEST(SplitReductions, AWholeTensorBecomesPieces) {
   EXPECT_EQ(operands[1], "f32[256]");
 }
 
+TEST(SplitReductions, ABarrierMustCostLessThanIdleMultiprocessors) {
+  auto pieces = [](const char* type) {
+    return operands_of(
+        split(std::string("%x = input : ") + type + "\n%y = sum(%x){axes=[0]}\noutputs (%y)\n"),
+        OpKind::k_sum);
+  };
+  EXPECT_EQ(pieces("f32[2048,2048]"), (Operands{"f32[4,512,2048]", "f32[4,2048]"}));
+  EXPECT_EQ(pieces("f32[256,2048]"), (Operands{"f32[256,2048]"}));
+  EXPECT_EQ(pieces("f32[1024,4096]"), (Operands{"f32[1024,4096]"})) << "128 blocks of columns";
+}
+
+TEST(SplitReductions, PiecesAreOfADimensionThatIsLongEnough) {
+  const Graph graph =
+      split("%x = input : f32[4,4,262144]\n%y = sum(%x){axes=[1,2]}\noutputs (%y)\n");
+  EXPECT_EQ(operands_of(graph, OpKind::k_sum), (Operands{"f32[4,4,64,4096]", "f32[4,64]"}));
+}
+
 TEST(SplitReductions, ReductionsOfOneTensorAreSplitAlongOneAxis) {
   const Graph graph = split(R"(
     %x = input : f32[4096,4096]

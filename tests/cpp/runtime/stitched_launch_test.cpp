@@ -2,6 +2,8 @@
 // cooperative launch, and phase by phase where the device has no room for that.
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "cpp/jit/nvrtc_directories.h"
 #include "cpp/plan/plan_graph.h"
 #include "cpp/runtime/fake_frame.h"
@@ -11,12 +13,24 @@
 namespace stitch {
 namespace {
 
-constexpr int kRows = 37, kColumns = 1001;
-constexpr const char* kScaled = R"(
+// A matrix over its largest element, whose rows are pieces, or which is read twice.
+struct Scaled {
+  const char* text;
+  int64_t elements;
+};
+constexpr Scaled kReadTwice = {R"(
   %x = input : f32[37,1001]
   %y = div(%x, amax(abs(%x)))
   outputs (%y)
-)";
+)",
+                               37 * 1001};
+// As many blocks as an H200 has multiprocessors, each as large as one holds.
+constexpr Scaled kKept = {R"(
+  %x = input : f32[132,8192]
+  %y = div(%x, amax(amax(abs(%x)){axes=[1]}))
+  outputs (%y)
+)",
+                          132 * 8192};
 
 struct Launches {
   std::vector<unsigned> cooperative, plain;  // their grids
@@ -51,15 +65,19 @@ Driver counting_driver() {
 
 class StitchedLaunch : public testing::TestWithParam<const char*> {
  protected:
-  void SetUp() override {
+  void SetUp() override { plan(kReadTwice); }
+
+  void plan(const Scaled& scaled) {
     STITCH_SKIP_WITHOUT_NVRTC();
     launches = Launches();
-    planned = plan_graph(kScaled, "h200");
+    elements = scaled.elements;
+    planned = plan_graph(scaled.text, "h200");
     source = emit_planned(planned, 0);
     ASSERT_EQ(source.phases.size(), 2u) << source.text;
   }
 
-  void run_and_check() {
+  // The first element that is wrong; -1 for none.
+  int64_t run_and_compare() {
     const ptxsim::SimulatedRun simulation(ptxsim::simulated_device(GetParam(), true));
     const Driver table = counting_driver();
     const ScopedDriver counting(table);
@@ -70,17 +88,22 @@ class StitchedLaunch : public testing::TestWithParam<const char*> {
     const Program program =
         build_program(planned.graph, planned.plan, {source}, {kernel}, /*on_cuda=*/true);
     FakeFrame frame(program);
-    std::vector<float> x(kRows * kColumns);
+    std::vector<float> x(elements);
     for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 1999) - 1500;
     frame.set(0, x);
     run(program, frame, {});
     simulation.check();
     const std::vector<float> y = frame.output(0);
-    for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(y[i], x[i] / 1500) << i;
+    for (size_t i = 0; i < x.size(); ++i) {
+      if (y[i] != x[i] / 1500) return static_cast<int64_t>(i);
+    }
+    return -1;
   }
+  void run_and_check() { EXPECT_EQ(run_and_compare(), -1); }
 
   int64_t blocks(size_t phase) const { return planned.graph.symbols.hint(source.phases[phase]); }
 
+  int64_t elements = 0;
   Planned planned;
   KernelSource source;
 };
@@ -103,6 +126,40 @@ TEST_P(StitchedLaunch, IsOneAPhaseWhereCooperationIsRefused) {
                                                    static_cast<unsigned>(blocks(1))}));
 }
 
+class LaunchOfKeptValues : public StitchedLaunch {
+ protected:
+  void SetUp() override {
+    plan(kKept);
+    ASSERT_EQ(planned.plan.kernels[0].persistent_groups.size(), 1u);
+  }
+  bool has_room() const { return std::string(GetParam()) == "h200"; }
+};
+
+TEST_P(LaunchOfKeptValues, IsRightWhetherOrNotAllBlocksAreResident) {
+  run_and_check();
+  EXPECT_TRUE(launches.plain.empty());
+  EXPECT_EQ(launches.cooperative, (std::vector<unsigned>{has_room() ? 132u : 2u}));
+}
+
+TEST_P(LaunchOfKeptValues, IsRightAPhaseAtATime) {
+  launches.refuses = true;
+  run_and_check();
+  EXPECT_EQ(launches.plain, (std::vector<unsigned>{132u, 132u}));
+}
+
+// What is read again is read wrong: that shows where it happens.
+TEST_P(LaunchOfKeptValues, ReadsTwiceOnlyWhereBlocksTakeTurns) {
+  const std::regex again(R"(if \(!has_k0\) (k0\[[^=]*) = [^;]*;)");
+  const std::string damaged = std::regex_replace(source.text, again, "if (!has_k0) $1 = {};");
+  ASSERT_NE(damaged, source.text);
+  source.text = damaged;
+  EXPECT_EQ(run_and_compare() == -1, has_room());
+  launches.refuses = true;
+  EXPECT_NE(run_and_compare(), -1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, LaunchOfKeptValues, testing::Values("h200", "two_sm"),
+                         [](const auto& instance) { return std::string(instance.param); });
 INSTANTIATE_TEST_SUITE_P(Devices, StitchedLaunch, testing::Values("h200", "two_sm"),
                          [](const auto& instance) { return std::string(instance.param); });
 

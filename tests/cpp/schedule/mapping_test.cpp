@@ -153,7 +153,7 @@ TEST(MapAxesCuda, RaggedRowsAreMarked) {
 }
 
 TEST(MapAxesCuda, ColumnSumsKeepLanesOnColumns) {
-  const StageSchedule s = schedule(column_sum("f32[2048,32768]"));
+  const StageSchedule s = schedule(column_sum("f32[2048,65536]"));
   EXPECT_EQ(s.axes[1].threads, 32);
   EXPECT_EQ(s.axes[1].thread_shift, 0);
   EXPECT_TRUE(s.axes[1].in_grid);
@@ -202,6 +202,33 @@ TEST(MapAxesCuda, BlocksOfASymbolicExtentAreASymbol) {
     EXPECT_EQ(evaluate(s.grid, planned.graph.symbols.evaluate({length})),
               (length + tile - 1) / tile);
   }
+}
+
+// Pieces of rows and what they come to: in one block, but in no loop together.
+TEST(MapAxesCuda, ResultsOfPiecesAreCombinedByTheThreadsOfTheRest) {
+  const StageSchedule s = schedule(R"(
+    %x = input : f32[4,64,16384]
+    %parts = input : f32[4,64]
+    %sums = sum(exp(sub(%x, reshape(amax(%parts){axes=[1]}){shape=[4,1,1]}))){axes=[2]}
+    outputs (%sums)
+  )");
+  const MappedAxis *row = nullptr, *pieces = nullptr;
+  for (const MappedAxis& axis : s.axes) {
+    if (axis.axis.extent.is(16384)) row = &axis;
+    if (axis.axis.extent.is(64) && !axis.in_grid) pieces = &axis;
+  }
+  ASSERT_TRUE(row && pieces) << "the pieces of the sums are blocks, those of the maxima are not";
+  EXPECT_EQ(row->threads, s.threads) << "none is lost to the small reduction";
+  EXPECT_EQ(pieces->threads, 64);
+  EXPECT_EQ(s.grid, Dim(4 * 64));
+}
+
+TEST(MapAxesCuda, ColumnsKeepWideAccessesWhereBlocksAreFew) {
+  const StageSchedule s = schedule(column_sum("f32[16384,2048]"));
+  EXPECT_EQ(last_axis(s).vector, 4);
+  EXPECT_EQ(last_axis(s).threads, 8) << "32 columns a block";
+  EXPECT_EQ(s.grid, Dim(64));
+  EXPECT_EQ(s.axes[0].threads * 8, s.threads) << "the other lanes take rows";
 }
 
 TEST(MapAxesHost, BlocksAreCutForTheWorkers) {

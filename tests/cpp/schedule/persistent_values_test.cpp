@@ -1,0 +1,173 @@
+// Values that stay in registers across grid barriers: which, where they live, and what they cost.
+#include "schedule/persistent_values.h"
+
+#include "plan/plan_graph.h"
+
+namespace stitch {
+namespace {
+
+// A tensor scaled by its largest element, of pieces that are rows.
+std::string scaled(const std::string& type, const std::string& rest = "") {
+  return "%x = input : " + type + "\n%parts = amax(abs(%x)){axes=[1]}\n%y = div(%x, amax(%parts))" +
+         rest + "\noutputs (%y)\n";
+}
+
+int64_t bytes_of(const Planned& planned) {
+  int64_t bytes = 0;
+  for (size_t s = 0; s < planned.plan.stages.size(); ++s) {
+    bytes += planned_bytes(planned.graph, planned.plan.stages[s], planned.schedules[s]);
+  }
+  return bytes;
+}
+
+int persistent_values(const Planned& planned) {
+  int count = 0;
+  for (const StageSchedule& schedule : planned.schedules) {
+    count += static_cast<int>(schedule.persistent.size());
+  }
+  return count;
+}
+
+// What the emitter and the launch rely on.
+void check_groups(const Planned& planned) {
+  for (const PlannedKernel& kernel : planned.plan.kernels) {
+    int64_t blocks = 0;
+    for (const std::vector<int>& group : kernel.persistent_groups) {
+      const StageSchedule& first = planned.schedules[group[0]];
+      ASSERT_TRUE(first.grid.is_constant());
+      blocks += first.grid.value();
+      for (int s : group) {
+        const StageSchedule& own = planned.schedules[s];
+        EXPECT_EQ(own.grid, first.grid);
+        ASSERT_EQ(own.axes.size(), first.axes.size());
+        for (size_t a = 0; a < own.axes.size(); ++a) {
+          EXPECT_EQ(own.axes[a].threads, first.axes[a].threads);
+          EXPECT_EQ(own.axes[a].thread_shift, first.axes[a].thread_shift);
+          EXPECT_EQ(own.axes[a].serial, first.axes[a].serial);
+          EXPECT_EQ(own.axes[a].vector, first.axes[a].vector);
+          EXPECT_EQ(own.axes[a].in_grid, first.axes[a].in_grid);
+        }
+        for (const PersistentValue& value : own.persistent) {
+          EXPECT_EQ(value.is_filled, s != group[0]);
+        }
+      }
+    }
+    for (int s : kernel.stages()) {
+      const StageSchedule& own = planned.schedules[s];
+      if (kernel.persistent_groups.empty()) continue;
+      const DeviceSpec& device = *own.device;
+      EXPECT_GE(own.bounds.per_multiprocessor * device.multiprocessors, blocks) << "all resident";
+      EXPECT_LE(own.bounds.per_multiprocessor * own.threads, device.threads_per_multiprocessor);
+      EXPECT_LE(own.bounds.persistent_registers + kWorkingRegisters,
+                count_registers(device, own.bounds, own.threads));
+    }
+  }
+}
+
+TEST(PersistentValues, ATensorThatIsReducedAndUsedAgainIsReadOnce) {
+  const Planned planned = plan_graph(scaled("f32[256,16384]"), "h200");
+  ASSERT_EQ(planned.plan.kernels.size(), 1u);
+  EXPECT_EQ(planned.plan.kernels[0].persistent_groups, (std::vector<std::vector<int>>{{0, 1}}));
+  check_groups(planned);
+  EXPECT_EQ(persistent_values(planned), 2);
+  const PersistentValue& value = planned.schedules[1].persistent.at(0);
+  EXPECT_EQ(value.value, planned.graph.inputs[0]);
+  EXPECT_EQ(planned.schedules[1].threads, 512) << "256 blocks, two on a multiprocessor";
+  EXPECT_EQ(value.registers, 16384 / 512);
+  constexpr int64_t kTensor = 256 * 16384 * 4, kParts = 2 * 256 * 4;
+  EXPECT_EQ(bytes_of(planned), 2 * kTensor + kParts);
+}
+
+TEST(PersistentValues, ElementsOf16BitsShareRegisters) {
+  const Planned planned = plan_graph(scaled("bf16[256,32768]"), "h200");
+  check_groups(planned);
+  ASSERT_EQ(persistent_values(planned), 2);
+  EXPECT_EQ(planned.schedules[0].persistent[0].registers, 32768 / planned.schedules[0].threads / 2);
+}
+
+TEST(PersistentValues, WhatDoesNotFitIsReadAgain) {
+  for (const char* type : {"f32[256,65536]", "f32[8192,4096]"}) {
+    const Planned planned = plan_graph(scaled(type), "h200");
+    EXPECT_EQ(persistent_values(planned), 0) << type;
+    EXPECT_TRUE(planned.plan.kernels.at(0).persistent_groups.empty());
+    EXPECT_EQ(planned.schedules[0].bounds.per_multiprocessor, 1);
+  }
+}
+
+TEST(PersistentValues, DevicesWithFewerRegistersKeepLess) {
+  EXPECT_EQ(persistent_values(plan_graph(scaled("f32[256,16384]"), "b200")), 2);
+  EXPECT_EQ(persistent_values(plan_graph(scaled("f32[256,16384]"), "a100")), 0);
+  EXPECT_EQ(persistent_values(plan_graph(scaled("f32[128,8192]"), "a100")), 2);
+  EXPECT_EQ(persistent_values(plan_graph(scaled("f32[256,16384]"), "cpu")), 0);
+}
+
+TEST(PersistentValues, ElementsAtOtherIndicesAreReadAgain) {
+  // Shifted by one; as wide as a vector, so that only the indices differ.
+  const Planned planned = plan_graph(R"(
+    %x = input : f32[256,16384]
+    %parts = amax(abs(%x)){axes=[1]}
+    %y = div(flip(%x){axes=[1]}, amax(%parts))
+    outputs (%y)
+  )",
+                                     "h200");
+  EXPECT_EQ(persistent_values(planned), 0) << to_string(planned.plan, planned.graph);
+}
+
+TEST(PersistentValues, ExtentsOfTheCallAreReadAgain) {
+  const Planned planned =
+      plan_graph("symbols s0 = input(0) hint 256\n" + scaled("f32[s0,16384]"), "h200");
+  EXPECT_EQ(persistent_values(planned), 0);
+  const Planned columns =
+      plan_graph("symbols s0 = input(0) hint 16384\n" + scaled("f32[256,s0]"), "h200");
+  EXPECT_EQ(persistent_values(columns), 0);
+}
+
+TEST(PersistentValues, AStoredValueStaysToo) {
+  const Planned planned = plan_graph(R"(
+    %a = input : f32[256,8192]
+    %b = input : f32[256,8192]
+    %s = add(%a, %b)
+    %y = div(%s, amax(amax(%s){axes=[1]}))
+    outputs (%s, %y)
+  )",
+                                     "h200");
+  check_groups(planned);
+  ASSERT_EQ(persistent_values(planned), 2) << to_string(planned.plan, planned.graph);
+  EXPECT_EQ(planned.schedules[0].persistent[0].value, planned.graph.outputs[0].node);
+  constexpr int64_t kTensor = 256 * 8192 * 4, kParts = 2 * 256 * 4;
+  EXPECT_EQ(bytes_of(planned), 4 * kTensor + kParts);
+}
+
+TEST(PersistentValues, AllOfThreePhasesShareOneArray) {
+  const Planned planned = plan_graph(R"(
+    %x = input : f32[4,1048576]
+    %p = reshape(%x){shape=[4,64,16384]}
+    %m = amax(amax(%p){axes=[2]}){axes=[1], keepdim}
+    %e = exp(sub(%x, %m))
+    %t = sum(sum(reshape(%e){shape=[4,64,16384]}){axes=[2]}){axes=[1], keepdim}
+    %y = div(%e, %t)
+    outputs (%y)
+  )",
+                                     "h200");
+  check_groups(planned);
+  ASSERT_EQ(planned.plan.kernels.size(), 1u);
+  EXPECT_EQ(planned.plan.kernels[0].phases.size(), 3u);
+  EXPECT_EQ(persistent_values(planned), 3);
+}
+
+TEST(PersistentValues, OnlyPoliciesWithBarriersHaveThem) {
+  const std::string text = scaled("f32[256,16384]");
+  EXPECT_EQ(persistent_values(plan_graph(text, "h200", "astitch")), 2);
+  EXPECT_EQ(persistent_values(plan_graph(text, "h200", "fusionstitching2020")), 0);
+}
+
+TEST(CountRegisters, SharesTheMultiprocessorsAmongItsBlocks) {
+  const DeviceSpec& h200 = device_spec("h200");
+  EXPECT_EQ(count_registers(h200, {.per_multiprocessor = 1}, 1024), 64);
+  EXPECT_EQ(count_registers(h200, {.per_multiprocessor = 2}, 1024), 32);
+  EXPECT_EQ(count_registers(h200, {.per_multiprocessor = 3}, 512), 40) << "they come in eights";
+  EXPECT_EQ(count_registers(h200, {.per_multiprocessor = 1}, 128), 255);
+}
+
+}  // namespace
+}  // namespace stitch
