@@ -49,9 +49,7 @@ def capture_graphs(fn, inputs, target=None, training=False):
     def keep(found, kind, gm, example_inputs):
         imported = import_graph(gm, stitch=found is not None)
         graphs.append(CapturedGraph(kind, imported.graph, imported.calls, found or "cpu"))
-        answer = functools.partial(answer_with, gm.graph.output_node().args[0])
-        answer._boxed_call = True
-        return answer
+        return backend.boxed(functools.partial(answer_with, gm.graph.output_node().args[0]))
 
     def plan(gm, example_inputs):
         found = target or backend.find_target(backend.devices_of(gm, example_inputs))

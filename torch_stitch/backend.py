@@ -14,6 +14,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import pointwise_ops
 
 from torch_stitch import _core
+from torch_stitch._core import UnsupportedError
 from torch_stitch.decompositions import decompositions
 from torch_stitch.fx_import import find_location, import_graph, tensors_of
 
@@ -86,29 +87,48 @@ def compile_graph(options, kind, gm, example_inputs):
     target = find_target(devices, options)
     on_cuda = any(device.type == "cuda" for device in devices) and target is not None
     index = next(iter(devices)).index or 0 if on_cuda else 0
-    try:
-        imported, compiled = compile_parts(gm, options, target, device_index=index)
-    except Exception as error:
-        if _core.get_option(options, "strict"):
-            raise
-        return fall_back(gm, error)
-    extras = imported.extras
-    if not extras and not on_cuda and kind != "backward":  # which Dynamo wraps as a function
-        return compiled
 
-    def run(args):
-        args += [args[x[0]].shape[x[1]] if isinstance(x, tuple) else x for x in extras]
-        return compiled(args, torch._C._cuda_getCurrentRawStream(index) if on_cuda else 0)
+    def finish(imported=None):
+        try:
+            imported, compiled = compile_parts(gm, options, target, imported, device_index=index)
+        except Exception as error:
+            if _core.get_option(options, "strict"):
+                raise
+            nodes = [node for node in gm.graph.nodes if node.op == "call_function"]
+            count_fallback("this graph runs without stitching", nodes, [reason_of(error)])
+            return by_dispatcher(gm)
+        extras = imported.extras
+        if not extras and not on_cuda and kind != "backward":  # which Dynamo wraps as a function
+            return compiled
 
+        @boxed
+        def run(args):
+            args += [args[x[0]].shape[x[1]] if isinstance(x, tuple) else x for x in extras]
+            return compiled(args, torch._C._cuda_getCurrentRawStream(index) if on_cuda else 0)
+
+        return run
+
+    if not _core.get_option(options, "async_compile"):
+        return finish()
+    try:  # not on the thread: it reads what graphs that are traced next share
+        imported = import_graph(gm, target is not None)
+    except UnsupportedError:
+        return finish()
+    swap = _core.Meanwhile(by_dispatcher(gm), functools.partial(finish, imported))
+    return boxed(lambda args: swap(args))
+
+
+def boxed(run):
+    """For AOTAutograd: `run` takes a list of arguments and empties it."""
     run._boxed_call = True
     return run
 
 
-def compile_parts(gm, options, target, **how):
+def compile_parts(gm, options, target, imported=None, **how):
     """Imports and compiles; ops of kernels that fail become library calls, the rest is stitched."""
     left_whole, failures = {}, []
     while True:
-        imported = import_graph(gm, target is not None, left_whole)
+        imported = imported or import_graph(gm, target is not None, left_whole)
         try:
             request = imported.graph, imported.calls, options, target or "cpu"
             compiled = _core.compile(*request, **how)
@@ -119,6 +139,7 @@ def compile_parts(gm, options, target, **how):
             if not failed or _core.get_option(options, "strict"):
                 raise
             left_whole |= dict.fromkeys(failed)
+            imported = None
             failures.append(reason_of(error))
     if left_whole:
         ops = dict.fromkeys(f"{node.target} {find_location(node)}".strip() for node in left_whole)
@@ -138,13 +159,6 @@ def count_fallback(what, nodes, reasons):
     warnings.warn(f"torch_stitch: {what}. " + "\n".join(reasons), stacklevel=2)
 
 
-def fall_back(gm, error):
-    """The graph as it is, by the dispatcher."""
-    nodes = [node for node in gm.graph.nodes if node.op == "call_function"]
-    count_fallback("this graph runs without stitching", nodes, [reason_of(error)])
-
-    def run(args):
-        return torch.fx.Interpreter(gm).boxed_run(args)
-
-    run._boxed_call = True
-    return run
+def by_dispatcher(gm):
+    """The graph as it is."""
+    return boxed(lambda args: torch.fx.Interpreter(gm).boxed_run(args))

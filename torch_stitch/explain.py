@@ -49,9 +49,7 @@ def explain(fn, *inputs, target=None, policy="auto", attention="auto", training=
     def compile_graph(found, kind, gm, example_inputs):
         _, compiled = backend.compile_parts(gm, options, found, load=False)
         reports[kind].append(compiled)
-        answer = functools.partial(answer_with, gm.graph.output_node().args[0])
-        answer._boxed_call = True
-        return answer
+        return backend.boxed(functools.partial(answer_with, gm.graph.output_node().args[0]))
 
     def plan(gm, example_inputs):
         found = target or backend.find_target(backend.devices_of(gm, example_inputs))

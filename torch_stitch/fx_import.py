@@ -56,16 +56,17 @@ def storage_of(tensor):
 
 
 class Importer:
-    """One import: `b` is the core's builder, `values` what each FX node became.
+    """One import: `b` is the core's builder, `values` what each FX node became by its op's method.
 
     In the end `graph` and `calls`, what its library nodes run, go to the core.  The caller appends
     `extras` to the arguments of every call: tensors that the graph holds, and (position, dimension)
     for sizes that only tensor arguments know.
     """
 
-    def __init__(self, placeholders, stitch, left_whole):
-        self.b, self.calls, self.stitch = _core.Builder(), _core.CallTable(), stitch
-        self.left_whole = left_whole
+    def __init__(self, gm, stitch, left_whole):
+        self.b, self.calls = _core.Builder(), _core.CallTable()
+        self.gm, self.stitch, self.left_whole = gm, stitch, left_whole
+        placeholders = gm.graph.find_nodes(op="placeholder")
         self.values, self.symbols, self.sizes = {}, {}, {}
         self.extras, self.argument_count, self.graph = [], len(placeholders), None
         self.made_in_place = {}  # core value -> eager's storage of the argument that holds it
@@ -131,9 +132,9 @@ class Importer:
         plain = value is None or isinstance(value, (int, float, torch.SymInt))
         return value if plain else _core.Argument(position)
 
-    def constant(self, gm, node):
+    def get_attr(self, node, position):
         """A tensor that the graph holds: a number where it is one, else an extra argument."""
-        value = operator.attrgetter(node.target)(gm)
+        value = operator.attrgetter(node.target)(self.gm)
         if not isinstance(value, torch.Tensor):
             return value
         node.meta.setdefault("val", value)
@@ -141,7 +142,7 @@ class Importer:
             return fx_ops.scalar(self, value.item(), DTYPES[value.dtype])
         return self.b.input(node.name, self.type_of(value), self.extra_position(value))
 
-    def call(self, node):
+    def call_function(self, node, position):
         value = node.meta.get("val")
         if isinstance(value, (int, float, torch.SymInt, torch.SymFloat, torch.SymBool)):
             return value
@@ -211,7 +212,7 @@ class Importer:
             self.made_in_place[made[0]] = storage_of(node.args[0].meta["val"])
         return tuple(made) if several else made[0]
 
-    def outputs(self, node):
+    def output(self, node, position):
         owners = dict(self.made_in_place)
         for result in node.args[0]:
             value = self.values[result] if isinstance(result, Node) else result
@@ -280,19 +281,12 @@ def _copy_view(target, traced_offset, x, *args, **kwargs):
 @unset_fake_temporarily()
 def import_graph(gm, stitch=True, left_whole=()):
     """The core's form of `gm`; nodes in `left_whole`, without `stitch` all, are library calls."""
-    importer = Importer(gm.graph.find_nodes(op="placeholder"), stitch, left_whole)
+    importer = Importer(gm, stitch, left_whole)
     for position, node in enumerate(gm.graph.nodes):
         location = find_location(node)
         importer.b.set_origin(str(node.target), location, position)
         try:
-            if node.op == "placeholder":
-                importer.values[node] = importer.placeholder(node, position)
-            elif node.op == "get_attr":
-                importer.values[node] = importer.constant(gm, node)
-            elif node.op == "output":
-                importer.outputs(node)
-            else:
-                importer.values[node] = importer.call(node)
+            importer.values[node] = getattr(importer, node.op)(node, position)
         except Exception as error:
             raise UnsupportedError(f"{node.target} {location}: {error}") from error
     importer.graph = importer.b.finish(importer.argument_count + len(importer.extras))

@@ -49,11 +49,7 @@ RULES = {}
 
 
 def rule(*names):
-    def register(function):
-        RULES.update(dict.fromkeys(names, function))
-        return function
-
-    return register
+    return lambda function: RULES.update(dict.fromkeys(names, function)) or function
 
 
 def result_of(node):
@@ -131,10 +127,8 @@ def add_table_rules():
         made = functools.partial(plain, build, row["name"], row["arity"])
         for name in row["aten"].split():
             packet, overload = name.split(".")
-            overloads = [overload]
-            if row["arity"] == 2 and overload.startswith("Tensor"):
-                overloads += ["Scalar", "Tensor_Scalar", "Scalar_Tensor"]
-            for other in overloads:
+            of_two = row["arity"] == 2 and overload.startswith("Tensor")
+            for other in (overload, *("Scalar", "Tensor_Scalar", "Scalar_Tensor") * of_two):
                 RULES.setdefault(f"aten.{packet}.{other}", made)
 
 

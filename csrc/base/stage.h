@@ -1,4 +1,5 @@
-// One stage of the flow: timed, named in errors, dumped on request.
+// One stage of the flow: timed, named in errors, dumped on request; none begins once the process
+// ends.
 //
 //   Graph graph = run_stage("rewrite", log, [&] { return rewrite(imported); });
 #pragma once
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/stop.h"
 
 namespace stitch {
 
@@ -46,6 +48,7 @@ template <class Function>
 std::invoke_result_t<Function> run_stage(const std::string& name, StageLog& log, Function&& fn) {
   using Noun = std::invoke_result_t<Function>;
   using Clock = std::chrono::steady_clock;
+  check_stopping();
   ErrorContext context("while running stage " + name);
   const auto start = Clock::now();
   auto stop_clock = [&] {

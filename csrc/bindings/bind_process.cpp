@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/log.h"
+#include "base/stop.h"
 #include "bindings/compiled_graph.h"
 #include "bindings/python_types.h"
 #include "jit/kernel_cache.h"
@@ -210,6 +211,8 @@ bool set_python_error() {
     PyErr_SetString(PyExc_RuntimeError, error.what());
   } catch (const KernelError& error) {
     set_kernel_error(error);
+  } catch (const StoppedError& error) {
+    PyErr_SetString(PyExc_SystemExit, error.what());  // ends a thread without a word
   } catch (const Error& error) {
     PyErr_SetString(error_classes.internal, error.what());
   } catch (...) {
@@ -232,5 +235,6 @@ PYBIND11_MODULE(_core, module) {
   stitch::bind_process(module);
   stitch::bind_builder(module);
   stitch::bind_compile(module);
+  stitch::bind_meanwhile(module);
   stitch::bind_ptxsim(module);
 }

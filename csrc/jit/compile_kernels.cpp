@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "base/stop.h"
 #include "jit/nvrtc.h"
 
 namespace stitch {
@@ -41,6 +42,7 @@ std::vector<Binary> compile_each(const std::vector<KernelSource>& sources, const
     workers.push_back(std::async(std::launch::async, [&] {
       for (size_t i = next++; i < distinct.size(); i = next++) {
         const KernelSource& source = sources[distinct[i]];
+        check_stopping();
         try {
           binaries[distinct[i]] = compile_cuda({source.name, source.text}, arch, settings);
         } catch (const NotCompiledError& error) {

@@ -7,11 +7,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 
 #include "base/files.h"
+#include "base/stop.h"
 
 extern char** environ;
 
@@ -58,15 +60,18 @@ int spawn(std::vector<std::string> words, int output_fd, pid_t& child) {
   return error;
 }
 
-// Collects output until the program closes it; false when the time is over.
+// How often a program that runs is left for a look at whether it is still wanted.
+constexpr int64_t kPoll_ms = 50;
+
+// Collects output until the program closes it; false when the time is over or the process ends.
 bool read_until_closed(int fd, int limit_s, std::string& output) {
   using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + std::chrono::seconds(limit_s);
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-    if (left.count() <= 0) return false;
+    if (left.count() <= 0 || is_stopping()) return false;
     pollfd waited{fd, POLLIN, 0};
-    const int ready = poll(&waited, 1, static_cast<int>(left.count()));
+    const int ready = poll(&waited, 1, static_cast<int>(std::min(left.count(), kPoll_ms)));
     if (ready < 0 && errno != EINTR) return false;
     if (ready <= 0) continue;
     char buffer[4096];
@@ -103,6 +108,7 @@ CommandResult run_command(const std::vector<std::string>& words, int limit_s) {
   do {
     waited = waitpid(child, &status, 0);
   } while (waited < 0 && errno == EINTR);
+  if (!is_in_time) check_stopping();
   // A host program that ignores SIGCHLD loses the status; the caller then judges by the output.
   const bool is_status_lost = waited < 0 && errno == ECHILD;
   result.ok = is_in_time && (is_status_lost || (WIFEXITED(status) && WEXITSTATUS(status) == 0));

@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/stop.h"
 #include "plan/policies.h"
 #include "plan/store_in_place.h"
 
@@ -62,7 +63,10 @@ StageJudge ask_once(const StageJudge& judge) {
   using Key = std::array<std::vector<NodeId>, 3>;
   return [&judge, scores = std::map<Key, StageScore>()](const PlannedStage& stage) mutable {
     const auto [entry, is_new] = scores.try_emplace({stage.roots, stage.loads, stage.stores});
-    if (is_new) entry->second = judge(stage);
+    if (is_new) {
+      check_stopping();  // planning takes seconds, one answer a millisecond
+      entry->second = judge(stage);
+    }
     return entry->second;
   };
 }

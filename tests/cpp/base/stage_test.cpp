@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -21,6 +22,21 @@ std::string print(const Soup& soup) { return "soup: " + soup.taste; }
 namespace {
 
 namespace fs = std::filesystem;
+
+TEST(Stop, NoStageBeginsOnceTheProcessEnds) {
+  auto run = [] {
+    StageLog log;
+    if (run_stage("before", log, [] { return 1; }) != 1) _exit(1);
+    stop_work();
+    try {
+      run_stage("after", log, [] {});
+    } catch (const StoppedError&) {
+      _exit(log.times.rows.size() == 1 ? 7 : 2);
+    }
+    _exit(3);
+  };
+  EXPECT_EXIT(run(), testing::ExitedWithCode(7), "");
+}
 
 class StageTest : public testing::Test {
  protected:

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -10,6 +11,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/stop.h"
 #include "config/settings.h"
 #include "jit/host_library.h"
 #include "jit/kernel_cache.h"
@@ -230,6 +232,22 @@ TEST(RunCommand, WhatTakesTooLongIsKilledWithItsChildren) {
   EXPECT_FALSE(result.ok);
   EXPECT_EQ(result.output, "begun\n\nkilled after 1 s");
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+}
+
+TEST(RunCommand, NothingIsWaitedForWhenTheProcessEnds) {
+  auto end_soon = [] {
+    std::thread ending([] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      stop_work();
+    });
+    try {
+      run_command({"/bin/sh", "-c", "sleep 60; true"}, 60);
+    } catch (const StoppedError&) {
+      _exit(7);
+    }
+    _exit(1);
+  };
+  EXPECT_EXIT(end_soon(), testing::ExitedWithCode(7), "");
 }
 
 }  // namespace
