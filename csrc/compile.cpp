@@ -77,8 +77,8 @@ void dump(const Compilation& c, const std::string& stage,
 void schedule(Compilation& c, const PlannedKernel& kernel, const DeviceSpec& device, int workers,
               SymbolTable& symbols, int most_threads) {
   const std::vector<int> numbers = kernel.stages();
-  std::vector<StageSchedule> schedules =
-      schedule_kernel(c.graph, gather_stages(kernel, c.plan.stages), device, workers, symbols, most_threads);
+  std::vector<StageSchedule> schedules = schedule_kernel(
+      c.graph, gather_stages(kernel, c.plan.stages), device, workers, symbols, most_threads);
   for (size_t i = 0; i < numbers.size(); ++i) c.schedules[numbers[i]] = std::move(schedules[i]);
 }
 

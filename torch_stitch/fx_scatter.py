@@ -62,10 +62,11 @@ def sort_rows(im, index, size, ignored=None, wraps=False):
     key = (index, size, ignored, wraps)
     if key not in im.sorted:
         count = im.b.type(index).shape[0]
-        types = [_core.TensorType("i64", [n], [ONE]) for n in (count, size + ONE)]
-        row = im.calls.add_call(
-            "torch_stitch.segments.default", SEGMENTS, (_core.Operand(0), size, ignored, wraps), {}
-        )
+        narrow = all(n.is_constant() and n.value() < 2**31 for n in (count, size))
+        dtype = "i32" if narrow else "i64"
+        types = [_core.TensorType(dtype, [n], [ONE]) for n in (count, size + ONE)]
+        given = _core.Operand(0), size, ignored, wraps, narrow
+        row = im.calls.add_call("torch_stitch.segments.default", SEGMENTS, given, {})
         made = im.b.library("torch_stitch.segments.default", row, [index], types, True)
         im.sorted[key] = tuple(made)
     return im.sorted[key]
@@ -86,7 +87,7 @@ def combine_segments(im, node, write, order, offsets):
     size, dtype = im.b.type(x).shape[dim], dtype_of(node)
     first, last = (im.b.slice(offsets, 0, _core.Dim(i), size, ONE) for i in range(2))
     shape = [size if d == dim else ONE for d in range(len(im.b.type(x).shape))]
-    count = im.b.reshape(im.b.pointwise("sub", [last, first]), shape)
+    count = im.b.cast(im.b.reshape(im.b.pointwise("sub", [last, first]), shape), "i64")
     if not keeps:
         is_met = im.b.pointwise("gt", [count, scalar(im, 0, "i64")])
         number = identity(op, result_of(node).dtype)

@@ -27,7 +27,7 @@ class AccessSink : public WalkSink {
   void remember(NodeId value, const Index& index, int guard, Handle handle) override {
     known_[value].push_back({index, guard, handle});
     std::vector<Evaluation>& evaluations = out_.evaluated[root_][value];
-    const Evaluation evaluation{index, guard != 0};
+    const Evaluation evaluation{index, guard != 0, open_segments_ > 0};
     if (std::count(evaluations.begin(), evaluations.end(), evaluation) == 0) {
       evaluations.push_back(evaluation);
     }
@@ -45,6 +45,9 @@ class AccessSink : public WalkSink {
   }
   Handle pointwise(NodeId, const std::vector<Handle>&, int) override { return next_++; }
   IndexExpr checked_index(NodeId, Handle value, const Dim& extent, int) override {
+    return index_of(vars.value(value, extent));
+  }
+  IndexExpr known_index(Handle value, const Dim& extent) override {
     return index_of(vars.value(value, extent));
   }
   int begin_guard(const Condition& condition, int) override {

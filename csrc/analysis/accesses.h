@@ -24,6 +24,7 @@ struct Access {
 struct Evaluation {
   Index index;
   bool is_guarded = false;  // only where some condition holds
+  bool in_segment = false;  // once for each position of a segment
   friend bool operator==(const Evaluation&, const Evaluation&) = default;
 };
 

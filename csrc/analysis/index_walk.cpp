@@ -116,6 +116,7 @@ struct Walker {
   }
 
   Handle read_segment(NodeId id, const Index& index, int guard) {
+    if (auto known = sink.find(id, index, guard)) return *known;  // a root has not been looked for
     const Node& node = graph[id];
     const NodeId order = node.inputs[2], offsets = node.inputs[3];
     const int64_t dim = node.ints[0];
@@ -126,7 +127,7 @@ struct Walker {
     const IndexExpr position = sink.begin_segment(segment);
     const Handle place = value(order, {position}, guard);
     Index taken = index;
-    taken[dim] = index_of(sink.vars.value(place, graph[order].type.shape[0]));
+    taken[dim] = sink.known_index(place, graph[order].type.shape[0]);
     return sink.end_segment(segment, value(node.inputs[1], taken, guard));
   }
 
@@ -201,7 +202,8 @@ struct Walker {
     Index inner = index;
     inner[dim] = {};
     const Handle base = value(node.inputs[0], index, guard);
-    return sink.choose(inside, value(node.inputs[1], inner, inside), base, node.type.dtype);
+    // One element for all along `dim`: it may be read wherever x may.
+    return sink.choose(inside, value(node.inputs[1], inner, guard), base, node.type.dtype);
   }
 
   Handle read_slice_scatter(NodeId id, const Index& index, int guard) {

@@ -43,6 +43,8 @@ class WalkSink {
   virtual Handle pointwise(NodeId node, const std::vector<Handle>& operands, int guard) = 0;
   // Bounds-checks an index that was read from memory; negative ones count from the end.
   virtual IndexExpr checked_index(NodeId node, Handle value, const Dim& extent, int guard) = 0;
+  // An index that needs no check.
+  virtual IndexExpr known_index(Handle value, const Dim& extent) = 0;
   virtual int begin_guard(const Condition& condition, int outer) = 0;
   virtual Handle choose(int guard, Handle inside, Handle outside, DType dtype) = 0;
   // Between the two, values are evaluated once for each position of the segment: the answer.

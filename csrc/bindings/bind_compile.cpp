@@ -31,15 +31,15 @@ py::dict to_dict(const ReportedKernel& kernel) {
     persistent[py::str(value.value)] =
         py::dict("home"_a = value.home, "bytes"_a = value.bytes, "registers"_a = value.registers);
   }
-  return py::dict(
-      "name"_a = kernel.name, "policy"_a = kernel.policy, "ops"_a = ops, "schemes"_a = schemes,
-      "persistent"_a = persistent, "bytes_read"_a = kernel.bytes_read,
-      "bytes_written"_a = kernel.bytes_written, "bytes_planned"_a = kernel.bytes_planned,
-      "grid"_a = kernel.grid, "block"_a = kernel.block, "shared_bytes"_a = kernel.shared_bytes,
-      "registers"_a = kernel.registers, "spill_bytes"_a = kernel.spill_bytes,
-      "stack_bytes"_a = kernel.stack_bytes, "predicted_us"_a = kernel.predicted_us,
-      "compile_ms"_a = kernel.compile_ms, "from_cache"_a = kernel.from_cache,
-      "text"_a = kernel.text);
+  return py::dict("name"_a = kernel.name, "policy"_a = kernel.policy, "ops"_a = ops,
+                  "schemes"_a = schemes, "persistent"_a = persistent,
+                  "bytes_read"_a = kernel.bytes_read, "bytes_written"_a = kernel.bytes_written,
+                  "bytes_planned"_a = kernel.bytes_planned, "grid"_a = kernel.grid,
+                  "block"_a = kernel.block, "shared_bytes"_a = kernel.shared_bytes,
+                  "registers"_a = kernel.registers, "spill_bytes"_a = kernel.spill_bytes,
+                  "stack_bytes"_a = kernel.stack_bytes, "predicted_us"_a = kernel.predicted_us,
+                  "compile_ms"_a = kernel.compile_ms, "from_cache"_a = kernel.from_cache,
+                  "text"_a = kernel.text);
 }
 
 py::dict to_dict(const ReportedCall& call) {

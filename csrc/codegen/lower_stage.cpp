@@ -13,7 +13,8 @@
 namespace stitch {
 namespace {
 
-constexpr int64_t kMaxUnroll = 16;  // trips
+constexpr int64_t kMaxUnroll = 16;       // trips
+constexpr int64_t kMostCombined = 4096;  // elements of an array along a loop over segments
 constexpr const char* kUnroll = "STITCH_UNROLL";
 // Left to itself, the compiler hoists the loads of all trips until no register is left.
 constexpr const char* kUnrollInPart = "STITCH_UNROLL_IN_PART";
@@ -206,7 +207,83 @@ class StageLowering {
     }
   }
 
+  // A segment walked once for each iteration of the vectorised loop would not vectorise: on the
+  // host it is walked once for the whole loop, into an array along it.
+  void combine_segments_along(int block) {
+    const int loop = schedule_.blocks[block].loop;
+    const bool is_plain = schedule_.loops[loop].level == LoopSpec::Level::kSerial &&
+                          schedule_.axes[schedule_.loops[loop].axis].strips == 1;
+    const auto trips = trip_count(schedule_, loop);
+    if (on_cuda() || !is_plain || !is_innermost(schedule_, block)) return;
+    if (!trips || *trips > kMostCombined) return;
+    for (const LoopBlock::Item& item : schedule_.blocks[block].items) {
+      for (NodeId root : item.roots) combine_segments_of(root, block);
+    }
+  }
+
+  void combine_segments_of(NodeId root, int block) {
+    if (combines_segments(info(graph_[root]))) combine_segment(root, leaf_index(root), block);
+    for (const auto& [value, evaluations] : schedule_.accesses.evaluated.at(root)) {
+      if (is_load_[value.index()] || !combines_segments(info(graph_[value]))) continue;
+      const Evaluation& first = evaluations.front();
+      if (evaluations.size() == 1 && !first.is_guarded && !first.in_segment)
+        combine_segment(value, first.index, block);
+    }
+  }
+
+  bool runs_along(const IndexExpr& index, int loop) const {
+    std::vector<VarId> leaves;
+    values_.vars.collect(index, leaves);
+    return std::any_of(leaves.begin(), leaves.end(), [&](VarId var) {
+      const IndexVar& leaf = values_.vars[var];
+      return leaf.kind == IndexVar::Kind::kAtom &&
+             scopes_.axis_of_atom(leaf.payload) == schedule_.loops[loop].axis;
+    });
+  }
+
+  void combine_segment(NodeId id, const Index& index, int block) {
+    const Node& node = graph_[id];
+    const int loop = schedule_.blocks[block].loop;
+    const int64_t dim = node.ints[0];
+    if (values_.combined.count(id) || runs_along(index[dim], loop)) return;
+    const bool is_along = std::any_of(
+        index.begin(), index.end(), [&](const IndexExpr& expr) { return runs_along(expr, loop); });
+    if (!is_along) return;
+    const OnChip home{scopes_.fresh(), {loop}, scopes_.depth()};
+    auto statement = [&](Statement::Kind kind, const std::string& name, const std::string& expr) {
+      const int64_t count = trip_count(schedule_, loop).value();
+      scopes_.append(scopes_.depth(),
+                     {kind, values_.register_type(id), name, expr, "", "", "", count, {}});
+    };
+    auto value_of = [&](NodeId operand, const Index& at) {
+      return values_.values[walk(graph_, values_, operand, at)].text;
+    };
+    statement(Statement::Kind::kArray, home.name, "");
+    reopen({block}, 0, [&] {
+      const std::string initial = value_of(node.inputs[0], index);
+      statement(Statement::Kind::kAssign, values_.element(home).text, initial);
+    });
+    const Handle first = walk(graph_, values_, node.inputs[3], {index[dim]});
+    const Handle last = walk(graph_, values_, node.inputs[3], {index[dim] + IndexExpr{1, {}}});
+    const Handle end = values_.check_end({id, index, 0, first, last, 0}, scopes_.depth());
+    const Handle position = values_.open_segment(first, end, scopes_.depth());
+    const Dim& count = graph_[node.inputs[2]].type.shape[0];
+    const IndexExpr at = index_of(values_.vars.value(position, count));
+    const Handle place = walk(graph_, values_, node.inputs[2], {at});
+    Index taken = index;
+    taken[dim] = values_.known_index(place, count);
+    reopen({block}, 0, [&] {
+      const std::string element = values_.element(home).text;
+      const std::string added = value_of(node.inputs[1], taken);
+      statement(Statement::Kind::kAssign, element,
+                std::string(info(node).function) + "::apply(" + element + ", " + added + ")");
+    });
+    values_.close_segment();
+    values_.combined[id] = {index, home};
+  }
+
   void lower_loop(int block) {
+    combine_segments_along(block);
     const int loop = schedule_.blocks[block].loop;
     std::vector<NodeId> opened = reductions_.open_levels(block);
     scopes_.open.push_back({block, {}, {}});

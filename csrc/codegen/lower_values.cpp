@@ -79,6 +79,7 @@ void ValueLowering::close_scope() {
   std::erase_if(known_, [&](const auto& entry) { return values[entry.second].depth >= depth; });
   std::erase_if(vectors_, [&](const auto& entry) { return values[entry.second].depth >= depth; });
   std::erase_if(on_chip, [&](const auto& entry) { return entry.second.depth >= depth; });
+  std::erase_if(combined, [&](const auto& entry) { return entry.second.second.depth >= depth; });
 }
 
 int ValueLowering::pointer(NodeId value, bool is_store) {
@@ -117,6 +118,10 @@ Scalar ValueLowering::element(const OnChip& home, const FixedAxes& fixed) const 
 std::optional<Handle> ValueLowering::find(NodeId value, const Index& index, int guard) {
   auto at = known_.find({value, index, guard});
   if (at != known_.end()) return at->second;
+  if (auto done = combined.find(value); done != combined.end() && done->second.first == index) {
+    const Scalar scalar = element(done->second.second);
+    return let(register_type(value), scalar.text, scalar.depth);
+  }
   auto home = on_chip.find(value);
   auto kept = schedule_.kept_on_chip.find(value);
   const bool is_kept = kept != schedule_.kept_on_chip.end() && made.count(value) > 0;
@@ -349,6 +354,12 @@ IndexExpr ValueLowering::checked_index(NodeId, Handle value, const Dim& extent, 
   return index_of(vars.value(checked, extent));
 }
 
+// Wide enough to be multiplied by strides.
+IndexExpr ValueLowering::known_index(Handle value, const Dim& extent) {
+  const Scalar at = values[value];
+  return index_of(vars.value(let("i64", "i64(" + at.text + ")", at.depth), extent));
+}
+
 int ValueLowering::begin_guard(const Condition& condition, int outer) {
   Scopes::Printed at = scopes_.print(condition.index, vars, values);
   std::string text;
@@ -385,53 +396,68 @@ int ValueLowering::depth_of(const Segment& segment) {
   return depth;
 }
 
-IndexExpr ValueLowering::begin_segment(const Segment& segment) {
+Handle ValueLowering::check_end(const Segment& segment, int depth) {
   lowered_.may_fail = true;
+  std::string end = "check_segment(" + values[segment.last].text + ", error)";
+  if (segment.guard != 0)
+    end = "(" + values[segment.guard].text + " ? " + end + " : " + values[segment.first].text + ")";
+  return let("i64", end, depth);
+}
+
+Handle ValueLowering::open_segment(Handle first, Handle end, int depth) {
+  const std::string position = scopes_.fresh();
+  segments_.push_back({{Statement::Kind::kLoop,
+                        "i64",
+                        position,
+                        values[first].text,
+                        "",
+                        values[end].text,
+                        "",
+                        0,
+                        {}},
+                       depth});
+  scopes_.open.push_back({kSegmentBlock, {}, {}});
+  values.push_back({position, scopes_.depth()});
+  return static_cast<Handle>(values.size()) - 1;
+}
+
+void ValueLowering::close_segment() {
+  OpenSegment segment = std::move(segments_.back());
+  segments_.pop_back();
+  close_scope();
+  segment.loop.body = std::move(scopes_.open.back().statements);
+  scopes_.open.pop_back();
+  scopes_.append(segment.depth, std::move(segment.loop));
+}
+
+IndexExpr ValueLowering::begin_segment(const Segment& segment) {
   const int depth = depth_of(segment);
-  std::string last = "check_segment(" + values[segment.last].text + ", error)";
-  if (segment.guard != 0) {
-    last =
-        "(" + values[segment.guard].text + " ? " + last + " : " + values[segment.first].text + ")";
-  }
-  const Handle end = let("i64", last, depth);
-  const std::string result = scopes_.fresh(), position = scopes_.fresh();
+  const Handle end = check_end(segment, depth);
+  results_.push_back(scopes_.fresh());
   scopes_.append(depth, {Statement::Kind::kVar,
                          register_type(segment.node),
-                         result,
+                         results_.back(),
                          values[segment.initial].text,
                          "",
                          "",
                          "",
                          0,
                          {}});
-  Statement loop{Statement::Kind::kLoop,
-                 "i64",
-                 position,
-                 values[segment.first].text,
-                 "",
-                 values[end].text,
-                 "",
-                 0,
-                 {}};
-  segments_.push_back({result, std::move(loop), depth});
-  scopes_.open.push_back({kSegmentBlock, {}, {}});
-  values.push_back({position, scopes_.depth()});
+  const Handle position = open_segment(segment.first, end, depth);
   const NodeId order = graph_[segment.node].inputs[2];
-  return index_of(vars.value(static_cast<Handle>(values.size()) - 1, graph_[order].type.shape[0]));
+  return index_of(vars.value(position, graph_[order].type.shape[0]));
 }
 
 Handle ValueLowering::end_segment(const Segment& segment, Handle element) {
-  OpenSegment open = std::move(segments_.back());
-  segments_.pop_back();
-  const std::string combined = std::string(info(graph_[segment.node]).function) + "::apply(" +
-                               open.result + ", " + values[element].text + ")";
+  const std::string result = std::move(results_.back());
+  results_.pop_back();
+  const std::string combined_text = std::string(info(graph_[segment.node]).function) + "::apply(" +
+                                    result + ", " + values[element].text + ")";
   scopes_.append(scopes_.depth(),
-                 {Statement::Kind::kAssign, "", open.result, combined, "", "", "", 0, {}});
-  close_scope();
-  open.loop.body = std::move(scopes_.open.back().statements);
-  scopes_.open.pop_back();
-  scopes_.append(open.depth, std::move(open.loop));
-  values.push_back({open.result, open.depth});
+                 {Statement::Kind::kAssign, "", result, combined_text, "", "", "", 0, {}});
+  const int depth = segments_.back().depth;
+  close_segment();
+  values.push_back({result, depth});
   return static_cast<Handle>(values.size()) - 1;
 }
 

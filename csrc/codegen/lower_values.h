@@ -28,7 +28,9 @@ class ValueLowering : public WalkSink {
   std::vector<Scalar> values;        // by handle
   std::map<NodeId, OnChip> on_chip;  // arrays of kept values, results of reductions
   std::set<NodeId> made;             // kept values whose array has been filled
-  NodeId unrounded_root;             // a cast that is stored right away: the store rounds it
+  // Segments that have been combined for all of an open or later loop, at this index.
+  std::map<NodeId, std::pair<Index, OnChip>> combined;
+  NodeId unrounded_root;  // a cast that is stored right away: the store rounds it
   // Holds in the threads that store the root's elements; empty: in all.  Only they may read what
   // the store overwrites: the others' reads would race with it.
   std::string owner;
@@ -40,6 +42,12 @@ class ValueLowering : public WalkSink {
              const std::string& predicate);
   std::string register_type(NodeId value) const;
   const std::string& zero_divisor() const { return lowered_.zero_divisor; }
+  // The loop over a segment is opened, and closed below what has been appended since; between the
+  // two, the handle is a position.  `depth`: of the scope that the loop belongs to.
+  Handle open_segment(Handle first, Handle end, int depth);
+  void close_segment();
+  // The end of a segment, checked; its first position where the guard fails.
+  Handle check_end(const Segment& segment, int depth);
   // Element of an on-chip array at the current loop digits, but those of `fixed`.
   Scalar element(const OnChip& home, const FixedAxes& fixed = {}) const;
 
@@ -52,6 +60,7 @@ class ValueLowering : public WalkSink {
   Handle from_index(DType dtype, const IndexExpr& index) override;
   Handle pointwise(NodeId node, const std::vector<Handle>& operands, int guard) override;
   IndexExpr checked_index(NodeId node, Handle value, const Dim& extent, int guard) override;
+  IndexExpr known_index(Handle value, const Dim& extent) override;
   int begin_guard(const Condition& condition, int outer) override;
   Handle choose(int guard, Handle inside, Handle outside, DType dtype) override;
   IndexExpr begin_segment(const Segment& segment) override;
@@ -88,11 +97,11 @@ class ValueLowering : public WalkSink {
   std::map<std::pair<NodeId, IndexExpr>, Handle> vectors_;  // vector loads: name and depth
   // The loop over a segment, whose statements are in a scope of their own.
   struct OpenSegment {
-    std::string result;
     Statement loop;
     int depth;  // of the scope that the loop belongs to
   };
   std::vector<OpenSegment> segments_;
+  std::vector<std::string> results_;  // of the segments that are being walked
   std::set<NodeId> held_;  // persistent values met already
 };
 

@@ -102,6 +102,33 @@ struct RootFinder {
     return wanted[id.index()].size() > 1 && cone_bytes(id) > bytes(id);
   }
 
+  bool is_costly(NodeId id, int depth = 0) const {
+    const bool is_read = !is_stitched(id) || (depth > 0 && is_certain_root(id));
+    if (is_read || depth > 16) return false;
+    if (info(graph[id]).cost >= CostClass::kSpecial) return true;
+    const std::vector<NodeId>& inputs = graph[id].inputs;
+    return std::any_of(inputs.begin(), inputs.end(),
+                       [&](NodeId input) { return is_costly(input, depth + 1); });
+  }
+
+  // Segments read their source in any order, one element at a time: what others read too, or what
+  // takes long to compute, is better made in one pass before.
+  bool is_gathered(NodeId id) const {
+    if (family(graph[id]) != Family::kPointwise) return false;
+    const auto is_source_of = [&](auto& self, NodeId value, NodeId user) -> bool {
+      if (combines_segments(info(graph[user]))) return graph[user].inputs[1] == value;
+      const std::vector<NodeId>& readers = users[user.index()];
+      return family(graph[user]) == Family::kView && !is_root[user.index()] &&
+             std::any_of(readers.begin(), readers.end(),
+                         [&](NodeId reader) { return self(self, user, reader); });
+    };
+    const std::vector<NodeId>& readers = users[id.index()];
+    const bool is_source = std::any_of(readers.begin(), readers.end(), [&](NodeId user) {
+      return is_live[user.index()] && is_source_of(is_source_of, id, user);
+    });
+    return is_source && (readers.size() > 1 || is_costly(id));
+  }
+
   // Roots whose evaluation reaches a value through values that are no roots, up to two of them.
   std::vector<std::vector<NodeId>> find_reading_roots() const {
     std::vector<std::vector<NodeId>> reading(graph.size());
@@ -158,7 +185,8 @@ struct RootFinder {
       const Family kind = family(graph[id]);
       const bool computes = kind == Family::kPointwise || kind == Family::kReader;
       wanted[n] = wanted_levels(id);
-      is_root[n] = is_certain_root(id) || (every_op && computes) || is_worth_storing(id);
+      is_root[n] =
+          is_certain_root(id) || (every_op && computes) || is_worth_storing(id) || is_gathered(id);
     }
     cut_long_cones();
   }

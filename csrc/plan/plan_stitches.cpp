@@ -78,8 +78,7 @@ StitchPlan plan_stitches(const Graph& graph, const StageJudge& judge, const Devi
   const Demands demands = find_demands(graph);
   const StageJudge judge_all = add_copies(graph, judge, device);
   const StageJudge judge_once = ask_once(judge_all);
-  PlanCandidate chosen =
-      plan_by_policy(policy, {graph, demands, judge_once, device, judge_kernel});
+  PlanCandidate chosen = plan_by_policy(policy, {graph, demands, judge_once, device, judge_kernel});
   StitchPlan plan;
   plan.policy = chosen.policy;
   plan.stages = std::move(chosen.joined.stages);

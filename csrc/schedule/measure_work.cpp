@@ -86,8 +86,11 @@ void add_memory(const Graph& graph, const PlannedStage& stage, const StageSchedu
   }
 }
 
-// Elements a node is evaluated at: loop-invariant ones are evaluated once.
-double count_elements(const Graph& graph, const StageSchedule& schedule, const Index& index) {
+// Elements a node is evaluated at: loop-invariant ones are evaluated once, those of segments once
+// for each position.
+double count_elements(const Graph& graph, const StageSchedule& schedule,
+                      const Evaluation& evaluation) {
+  const auto& [index, is_guarded, in_segment] = evaluation;
   std::vector<VarId> leaves;
   for (const IndexExpr& dim : index) schedule.accesses.vars.collect(dim, leaves);
   std::sort(leaves.begin(), leaves.end());
@@ -95,7 +98,8 @@ double count_elements(const Graph& graph, const StageSchedule& schedule, const I
   double count = 1;
   for (VarId var : leaves) {
     const IndexVar& leaf = schedule.accesses.vars[var];
-    if (leaf.kind == IndexVar::Kind::kAtom) count *= hint(graph, leaf.extent);
+    const bool counts = leaf.kind == IndexVar::Kind::kAtom || in_segment;
+    if (counts) count *= hint(graph, leaf.extent);
   }
   return count;
 }
@@ -114,11 +118,12 @@ void add_root(const Graph& graph, const PlannedStage& stage, const StageSchedule
   const int thread_copies = schedule.threads >> std::popcount(owned_thread_bits(schedule, space));
   const double copies = block_copies * thread_copies;
   for (const auto& [node, evaluations] : schedule.accesses.evaluated.at(space.root)) {
-    double elements = 0;
+    double elements = 0, in_segments = 0;
     for (const Evaluation& evaluation : evaluations) {
-      elements += count_elements(graph, schedule, evaluation.index);
+      (evaluation.in_segment ? in_segments : elements) +=
+          count_elements(graph, schedule, evaluation);
     }
-    const double count = std::min(iterations, elements) * copies;
+    const double count = (std::min(iterations, elements) + in_segments) * copies;
     const CostClass cost = info(graph[node]).cost;
     const double weight = cost == CostClass::kFree ? 0 : cost == CostClass::kHeavy ? 8 : 1;
     (cost >= CostClass::kSpecial ? work.specials : work.operations) += count * weight;

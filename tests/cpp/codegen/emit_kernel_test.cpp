@@ -54,6 +54,26 @@ TEST(EmitKernel, EveryDefinedNameIsOneTheLoweringMakes) {
   }
 }
 
+// Rows of a segment are added to an array along the vectorised loop; a GPU's threads each walk.
+TEST(EmitKernel, TheHostWalksASegmentOnceForAWholeRow) {
+  constexpr const char* kRows = R"(
+    %x = input : f32[4096,64]
+    %s = input : f32[9000,64]
+    %order = input : i32[9000]
+    %offsets = input : i32[4097]
+    %y = exp(segment_sum(%x, %s, %order, %offsets){dim=0})
+    outputs (%y)
+  )";
+  const std::regex array(R"(STITCH_ARRAY\(f32, s_\d+, 64\);)");
+  EXPECT_TRUE(std::regex_search(emit_one(kRows, "cpu").text, array)) << emit_one(kRows, "cpu").text;
+  const std::string device = emit_one(kRows, "h200").text;
+  EXPECT_FALSE(holds(device, "STITCH_ARRAY")) << device;
+  EXPECT_TRUE(holds(device, "Sum::apply(s_")) << device;
+  for (const std::string& target : kTargets) {
+    EXPECT_TRUE(holds(emit_one(kRows, target).text, "= i64(s_")) << "rows may lie far apart";
+  }
+}
+
 // Nothing a user can write reaches a kernel text: not names, not files, not operators.
 TEST(EmitKernel, HostileNamesAndOriginsNeverReachTheText) {
   for (const std::string& target : kTargets) {

@@ -44,6 +44,16 @@ TEST(FindRoots, SegmentsAreOnes) {
             (Ops{"segment_sum", "exp"}));
 }
 
+TEST(FindRoots, WhatSegmentsReadInAnyOrderIsOneIfItTakesLong) {
+  const std::string head =
+      "%x = input : f32[4]\n%s = input : f32[9]\n%order = input : i64[9]\n"
+      "%offsets = input : i64[5]\n";
+  const std::string tail =
+      "%y = segment_sum(%x, reshape(%v){shape=[9]}, %order, %offsets){dim=0}\noutputs (%y)\n";
+  EXPECT_EQ(roots_of(head + "%v = mul(%s, 2)\n" + tail), (Ops{"segment_sum"}));
+  EXPECT_EQ(roots_of(head + "%v = mul(exp(%s), 2)\n" + tail), (Ops{"mul", "segment_sum"}));
+}
+
 TEST(FindRoots, EveryComputingOpForThePolicyNone) {
   EXPECT_EQ(roots_of(kSoftmax, true), (Ops{"amax", "sub", "exp", "sum", "div"}));
 }

@@ -53,8 +53,8 @@ inline Planned plan_graph(const std::string& text, const std::string& target,
   for (const PlannedKernel& kernel : planned.plan.kernels) {
     const std::vector<int> numbers = kernel.stages();
     const std::vector<StageSchedule> schedules =
-        schedule_kernel(planned.graph, gather_stages(kernel, planned.plan.stages), device, kTestWorkers,
-                        planned.graph.symbols);
+        schedule_kernel(planned.graph, gather_stages(kernel, planned.plan.stages), device,
+                        kTestWorkers, planned.graph.symbols);
     for (size_t i = 0; i < numbers.size(); ++i) planned.schedules[numbers[i]] = schedules[i];
   }
   return planned;
