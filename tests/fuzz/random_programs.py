@@ -1,4 +1,4 @@
-"""Random programs of pointwise ops, reductions, views and readers, stitched against eager.
+"""Random programs of pointwise ops, reductions, views, readers and writers, against eager.
 
     python tests/fuzz/random_programs.py [--seeds 200] [--first 0]
 
@@ -18,7 +18,25 @@ import torch_stitch
 UNARY = ("neg", "abs", "exp", "tanh", "sigmoid", "relu", "sin", "square", "erf")
 BINARY = ("add", "sub", "mul", "maximum", "minimum")
 REDUCE = ("sum", "mean", "amax", "amin", "var")
+WRITERS = ("index_add", "scatter_max", "slice_scatter", "write")
 EXTENTS = (1, 2, 3, 5, 7, 8, 12, 16, 17, 33, 64)
+
+
+def write(op, x, attribute):
+    """x with rows of its own, halved and shuffled, combined into others of it along a dimension."""
+    dim, rows, taken = attribute
+    index, source = torch.tensor(rows), x.index_select(dim, torch.tensor(taken)) * 0.5
+    if op == "index_add":
+        return x.index_add(dim, index, source)
+    if op == "scatter_max":
+        index = index.reshape([-1 if d == dim else 1 for d in range(x.dim())])
+        return x.scatter_reduce(dim, index.expand_as(source), source, "amax")
+    if op == "slice_scatter":
+        return x.slice_scatter(source, dim, x.shape[dim] - len(rows))
+    y = x.clone()
+    y.select(dim, rows[0]).mul_(2)
+    y.index_copy_(dim, index[:1], source.narrow(dim, 0, 1))
+    return y
 
 
 def apply(step, values):
@@ -44,6 +62,8 @@ def apply(step, values):
         return torch.cat((x, values[operands[1]]), attribute)
     if op == "flip":
         return x.flip(attribute)
+    if op in WRITERS:
+        return write(op, x, attribute)
     if op == "softmax":
         return x.softmax(attribute)
     return x.reshape(attribute)
@@ -54,6 +74,11 @@ def random_step(rng, values):
     at = rng.randrange(max(0, len(values) - 5), len(values))
     x = values[at]
     dim = rng.randrange(x.dim())
+    if rng.random() < 0.1:
+        size = x.shape[dim]
+        count = rng.randint(1, size)
+        rows, taken = ([rng.randrange(size) for _ in range(count)] for _ in range(2))
+        return (rng.choice(WRITERS), (at,), (dim, rows, taken))
     kind = rng.random()
     if kind < 0.3:
         return (rng.choice(UNARY), (at,), None)

@@ -356,6 +356,20 @@ def test_any_number_of_rows():
         check(scattered, x, index, source, compiled=compiled, calls=1)
 
 
+@pytest.mark.parametrize("target", ["a100", "h100", "h200", "b200"])
+def test_gpu_kernels_compile_without_spills(target):
+    def fn(x, cache, place, index, source):
+        cache.index_copy_(1, place, source[:3, None])
+        total = x.scatter_reduce(0, index[:, None].expand_as(source), source.exp(), "amax")
+        return total.index_add(0, index, source).softmax(1)
+
+    inputs = some((ROWS, 11)), some((3, 7, 11)), torch.tensor([5]), order_of("mixed")
+    with torch.no_grad():
+        report = torch_stitch.explain(fn, *inputs, some((COUNT, 11)), target=target)
+    kernels = json.loads(report.to_json())["kernels"]
+    assert all(k["registers"] > 0 and k["spill_bytes"] == 0 for k in kernels), kernels
+
+
 def test_nothing_to_write():
     check(scattered, some((5, 3)), torch.zeros(0, dtype=torch.int64), some((0, 3)), calls=1)
 
