@@ -102,7 +102,7 @@ class ValueLowering : public WalkSink {
   };
   std::vector<OpenSegment> segments_;
   std::vector<std::string> results_;  // of the segments that are being walked
-  std::set<NodeId> held_;  // persistent values met already
+  std::set<NodeId> held_;             // persistent values met already
 };
 
 }  // namespace stitch
