@@ -103,7 +103,8 @@ def test_figures_of_the_micro_suite():
     rows = [row for group in suite_rows.GROUPS.values() for row in group(request)]
     assert all(row.ok is not False for row in rows), rows
     kernels = {row.name.split()[-1]: row.value for row in rows if "kernels of 2 sub" in row.name}
-    assert kernels == {"auto": 2, "astitch": 2, "fusionstitching2020": 2, "none": 6}
+    # 64 rows are split over more blocks: a barrier apart, or a launch where the policy has none.
+    assert kernels == {"auto": 2, "astitch": 2, "fusionstitching2020": 3, "none": 7}
 
 
 def test_ratio_is_taken_within_a_round():
