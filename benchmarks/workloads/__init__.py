@@ -59,7 +59,9 @@ WORKLOADS = {
         {"batch": 2, "length": 17, "width": 48, "heads": 3, "hidden": 96, "layers": 1}, 4096,
     ),
     "bert": Workload(bert_base, BERT, SMALL_BERT, 3072),
-    "bert_batch32": Workload(bert_base, BERT | {"batch": 32}, SMALL_BERT | {"batch": 5}, 3072),
+    "bert_batch32": Workload(
+        bert_base, BERT | {"batch": 32}, SMALL_BERT | {"batch": 5}, 3072, cpu=BERT | {"batch": 8}
+    ),
     "transformer": Workload(
         transformer, BASE | {"batch": 1, "length": 64}, SMALL_BASE | {"batch": 1, "length": 11},
         2048, trains=False,
