@@ -13,7 +13,7 @@ import torch
 
 import torch_stitch
 
-SIMULATED = ("test_ops", "test_values", "test_models", "test_pieces", "test_workloads")
+SIMULATED = tuple(f"test_{name}" for name in "ops values models pieces workloads scatter".split())
 GOLDEN = Path(__file__).parent / "golden"
 SEED = int(os.environ.get("STITCH_TEST_SEED", "0"))
 

@@ -391,8 +391,14 @@ int ValueLowering::depth_of(const Segment& segment) {
   int depth = values[segment.guard].depth;
   for (Handle known : {segment.initial, segment.first, segment.last})
     depth = std::max(depth, values[known].depth);
-  for (const IndexExpr& index : segment.index)
-    depth = std::max(depth, scopes_.print(index, vars, values).depth);
+  std::vector<VarId> leaves;
+  for (const IndexExpr& index : segment.index) vars.collect(index, leaves);
+  for (VarId var : leaves) {
+    const IndexVar& leaf = vars[var];
+    const bool is_value = leaf.kind == IndexVar::Kind::kValue;
+    depth = std::max(depth, is_value ? values[leaf.payload].depth
+                                     : scopes_.axis_depth(scopes_.axis_of_atom(leaf.payload)));
+  }
   return depth;
 }
 

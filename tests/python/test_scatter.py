@@ -374,6 +374,14 @@ def test_nothing_to_write():
     check(scattered, some((5, 3)), torch.zeros(0, dtype=torch.int64), some((0, 3)), calls=1)
 
 
+def test_other_dimensions_are_walked_as_one():
+    def fn(x, index):
+        added = x.index_add(2, index, x.index_select(2, index))
+        return added, added.scatter_reduce(2, index.expand(7, 3, -1), x[..., :5], "amax")
+
+    check(fn, some((7, 3, 6)), torch.randint(6, (5,)), calls=1)
+
+
 def test_a_second_stage_reads_what_segments_made():
     def fn(x, index, source):
         total = x.index_add(0, index, source)
