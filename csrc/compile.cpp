@@ -14,7 +14,6 @@
 #include "plan/plan_stitches.h"
 #include "plan/split_reductions.h"
 #include "rewrite/call_attention.h"
-#include "rewrite/order_convolutions.h"
 #include "rewrite/rewrite_graph.h"
 #include "runtime/build_program.h"
 #include "runtime/load_kernels.h"
@@ -41,8 +40,7 @@ Graph rewrite(const CompileRequest& request, const DeviceSpec& device, int worke
   const AttentionChoice attention = choose_attention(first, request.settings, device);
   // A simulated GPU's library calls run on the host.
   const bool on_gpu = device.is_cuda && !is_simulated(request.settings);
-  Graph called = call_attention(first, attention.chosen, on_gpu);
-  if (!device.is_cuda) called = order_convolutions(called);
+  const Graph called = call_attention(first, attention.chosen, on_gpu);
   Graph graph = rewrite_graph(split_reductions(called, device, workers));
   cuts = find_cuts(attention.refused, first, graph);
   return graph;
