@@ -37,24 +37,49 @@ constexpr double kLaunchesOfACall = 2;
 
 // A new value that the stage cannot store over the old one is copied there: a library call, and the
 // value read and written once more.
-StageJudge add_copies(const Graph& graph, const StageJudge& judge, const DeviceSpec& device) {
-  return [&graph, &judge, &device,
-          replaceable = find_replaceable(graph)](const PlannedStage& stage) {
+class CopyTimes {
+ public:
+  CopyTimes(const Graph& graph, const DeviceSpec& device)
+      : graph_(graph), device_(device), replaceable_(find_replaceable(graph)) {}
+
+  double operator()(const PlannedStage& stage) const {
+    const std::vector<int> replaced = find_replaced(graph_, replaceable_, stage);
+    double us = 0;
+    for (NodeId store : stage.stores) {
+      const auto at = replaceable_.find(store);
+      if (at == replaceable_.end() || std::count(replaced.begin(), replaced.end(), at->second))
+        continue;
+      const TensorType& type = graph_[store].type;
+      const double bytes = static_cast<double>(graph_.symbols.hint(element_count(type.shape))) *
+                           info(type.dtype).bytes;
+      us += kLaunchesOfACall * device_.launch_us + 2 * bytes / device_.dram_bytes_per_us;
+    }
+    return us;
+  }
+
+ private:
+  const Graph& graph_;
+  const DeviceSpec& device_;
+  std::map<NodeId, int> replaceable_;
+};
+
+StageJudge add_copies(const StageJudge& judge, const CopyTimes& copies) {
+  return [&judge, &copies](const PlannedStage& stage) {
     StageScore score = judge(stage);
     if (!score.verdict) return score;
-    const std::vector<int> replaced = find_replaced(graph, replaceable, stage);
-    for (NodeId store : stage.stores) {
-      const auto at = replaceable.find(store);
-      if (at == replaceable.end() || std::count(replaced.begin(), replaced.end(), at->second))
-        continue;
-      const TensorType& type = graph[store].type;
-      const double bytes = static_cast<double>(graph.symbols.hint(element_count(type.shape))) *
-                           info(type.dtype).bytes;
-      const double us = kLaunchesOfACall * device.launch_us + 2 * bytes / device.dram_bytes_per_us;
-      score.us += us;
-      score.estimate.us += us;
-    }
+    const double us = copies(stage);
+    score.us += us;
+    score.estimate.us += us;
     return score;
+  };
+}
+
+KernelJudge add_copies(const KernelJudge& judge, const CopyTimes& copies) {
+  if (!judge) return {};
+  return [&judge, &copies](const std::vector<PlannedStage>& stages, const PlannedKernel& kernel) {
+    double us = judge(stages, kernel);
+    for (int s : kernel.stages()) us += copies(stages[s]);
+    return us;
   };
 }
 
@@ -76,9 +101,11 @@ StageJudge ask_once(const StageJudge& judge) {
 StitchPlan plan_stitches(const Graph& graph, const StageJudge& judge, const DeviceSpec& device,
                          const std::string& policy, const KernelJudge& judge_kernel) {
   const Demands demands = find_demands(graph);
-  const StageJudge judge_all = add_copies(graph, judge, device);
+  const CopyTimes copies(graph, device);
+  const StageJudge judge_all = add_copies(judge, copies);
   const StageJudge judge_once = ask_once(judge_all);
-  PlanCandidate chosen = plan_by_policy(policy, {graph, demands, judge_once, device, judge_kernel});
+  const KernelJudge judge_whole = add_copies(judge_kernel, copies);
+  PlanCandidate chosen = plan_by_policy(policy, {graph, demands, judge_once, device, judge_whole});
   StitchPlan plan;
   plan.policy = chosen.policy;
   plan.stages = std::move(chosen.joined.stages);
