@@ -70,8 +70,7 @@ void bind_meanwhile(py::module_& module) {
   py::class_<Swap, std::shared_ptr<Swap>>(module, "Meanwhile")
       .def(py::init(&start), py::arg("stand_in"), py::arg("make"))
       .def("__call__", &call)
-      .def_static(
-          "running", [] { return g_running.load(); }, "Threads that still make kernels.");
+      .def_static("running", [] { return g_running.load(); }, "Threads that still make kernels.");
   py::module_::import("atexit").attr("register")(py::cpp_function(&stop_threads));
 }
 
