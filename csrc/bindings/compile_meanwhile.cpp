@@ -1,5 +1,6 @@
 // Meanwhile(stand_in, make): calls stand_in until make(), on a thread of its own, has returned the
-// callable to swap to.  What make() raises, each later call raises.
+// callable to swap to.  What make() raises, each later call raises.  In a child that was forked while
+// others of them were being made, stand_in it stays.
 #include <pthread.h>
 #include <pybind11/pybind11.h>
 
@@ -23,6 +24,14 @@ struct Swap {
 };
 
 std::atomic<int> g_running = 0;  // threads of make()
+// In a child that was forked while such threads ran: it has none of them, but their locks are held
+// for ever, the kernel cache's and NVRTC's among them.
+std::atomic<bool> g_is_cut_off = false;
+
+void on_forked_child() {
+  g_is_cut_off = g_is_cut_off || g_running > 0;
+  g_running = 0;
+}
 
 void run_make(PyObject* make, std::shared_ptr<Swap> swap) {
   {
@@ -38,10 +47,10 @@ void run_make(PyObject* make, std::shared_ptr<Swap> swap) {
 }
 
 std::shared_ptr<Swap> start(py::object stand_in, py::object make) {
-  // A forked child has none of its parent's threads.
-  static const int registered = pthread_atfork(nullptr, nullptr, [] { g_running = 0; });
+  static const int registered = pthread_atfork(nullptr, nullptr, on_forked_child);
   STITCH_CHECK(registered == 0, "pthread_atfork: error " << registered);
   auto swap = std::make_shared<Swap>(Swap{std::move(stand_in), {}});
+  if (g_is_cut_off) return swap;
   ++g_running;
   std::thread(run_make, make.release().ptr(), swap).detach();
   return swap;

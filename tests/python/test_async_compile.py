@@ -253,8 +253,9 @@ def test_the_process_may_end_while_kernels_compile(slow, ending):
 
 def test_a_forked_child_goes_on_without_kernels(slow):
     fork = """
-import os
-torch.set_num_threads(1)  # OpenMP's threads do not outlive a fork
+import os, time
+time.sleep(1)  # the thread is at the compiler, and holds locks
+torch.set_num_threads(1)  # OpenMP's threads do not outlive a fork; the graph is compiled again
 expected, pid = torch.softmax(x, -1).tolist(), os.fork()
 assert all(abs(a - b) < 1e-6 for a, b in zip(sum(compiled(x).tolist(), []), sum(expected, [])))
 if pid:
