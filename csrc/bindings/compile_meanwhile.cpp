@@ -1,6 +1,6 @@
 // Meanwhile(stand_in, make): calls stand_in until make(), on a thread of its own, has returned the
-// callable to swap to.  What make() raises, each later call raises.  In a child that was forked while
-// others of them were being made, stand_in it stays.
+// callable to swap to.  What make() raises, each later call raises.  In a child that was forked
+// while callables were being made, stand_in it stays.
 #include <pthread.h>
 #include <pybind11/pybind11.h>
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "ops/library_effects.h"
 #include "ops/made_calls.h"
 #include "rewrite/constants.h"
 #include "rewrite/rebuild_graph.h"
@@ -21,7 +22,19 @@ struct Calling {
   const std::vector<ValueRange> ranges;
   std::vector<NodeId> known;  // by old node: the new one, as far as another node has read it
   std::unordered_map<NodeId, const Attention*> attention;  // by result
+  const bool may_write;  // some call may: what it writes is rebuilt without asking this pass
+  const std::vector<std::vector<NodeId>> users;
+  const std::vector<bool> leaves;  // by old node: it is an output or what an input becomes
+  std::unordered_map<NodeId, NodeId> hidden;  // by product of the old graph: [rows, 1], bool
 };
+
+std::vector<bool> find_leaving(const Graph& graph) {
+  std::vector<bool> leaves(graph.nodes.size());
+  for (const GraphOutput& output : graph.outputs)
+    if (output.kind == GraphOutput::Kind::kTensor) leaves[output.node.index()] = true;
+  for (const Mutation& mutation : graph.mutations) leaves[mutation.value.index()] = true;
+  return leaves;
+}
 
 void remember(Calling& calling, const RewriteSite& site) {
   const bool is_call = site.node.op == OpKind::k_library;  // it may read copies
@@ -100,13 +113,65 @@ bool may_hide_rows(const Calling& calling, const Attention& attention) {
   return low == -kInfinity;
 }
 
-// The mask with NaN in the rows that it hides altogether: their results are then NaN too.
-NodeId mark_hidden_rows(Builder& b, NodeId mask) {
+// Of a mask [batch, heads, rows, columns] with extents of 1: [batch, heads, rows, 1], bool.
+NodeId find_hidden_rows(Builder& b, NodeId mask) {
   const DType dtype = b[mask].type.dtype;
   const NodeId highest = b.reduce(OpKind::k_amax, mask, {3}, dtype, true);
-  const NodeId hidden = b.pointwise(OpKind::k_eq, {highest, b.full(dtype, -kInfinity, 0)});
-  const NodeId nan = b.full(dtype, std::numeric_limits<double>::quiet_NaN(), 0);
-  return b.pointwise(OpKind::k_select, {hidden, nan, mask});
+  return b.pointwise(OpKind::k_eq, {highest, b.full(dtype, -kInfinity, 0)});
+}
+
+NodeId make_nan_where(Builder& b, NodeId condition, NodeId value) {
+  const NodeId nan = b.full(b[value].type.dtype, std::numeric_limits<double>::quiet_NaN(), 0);
+  return b.pointwise(OpKind::k_select, {condition, nan, value});
+}
+
+// The operand of a product whose rows make the rows of the result.
+int operand_of_rows(const Node& call) {
+  if (call.op != OpKind::k_library) return -1;
+  return call.name == "aten.mm.default" ? 0 : call.name == "aten.addmm.default" ? 1 : -1;
+}
+
+// The product of [batch * rows, heads * width] that alone reads the attention's result.  A row of
+// NaN makes a row of NaN there, whatever it is multiplied by.
+NodeId find_product_of_rows(const Calling& calling, const Attention& attention) {
+  const Graph& graph = calling.graph;
+  const Dim &batch = attention.batch[0], &heads = attention.batch[1];
+  const std::vector<Dim> result = graph[attention.result].type.shape;
+  const Dim &rows = result[1], &width = result[2];
+  const std::vector<Dim> by_head = {batch, heads, rows, width};
+  bool is_by_row = heads.is(1);
+  for (NodeId value = attention.result;;) {
+    const std::vector<NodeId>& users = calling.users[value.index()];
+    if (users.size() != 1 || calling.leaves[value.index()]) return {};
+    const Node& user = graph[users[0]];
+    const std::vector<Dim>& shape = graph[value].type.shape;
+    if (const int at = operand_of_rows(user); at >= 0) {
+      const bool fits = shape == std::vector<Dim>{batch * rows, heads * width};
+      return is_by_row && fits && user.inputs[at] == value ? users[0] : NodeId();
+    }
+    if (user.op == OpKind::k_permute) {
+      if (is_by_row || shape != by_head || user.ints != std::vector<int64_t>{0, 2, 1, 3}) return {};
+      is_by_row = true;
+    } else if (user.op != OpKind::k_reshape && user.op != OpKind::k_layout) {
+      return {};
+    }
+    value = users[0];
+  }
+}
+
+// Where the result of a row that `mask` hides altogether becomes NaN: in the product that reads it,
+// which kernels read anyway, else in the mask, which is returned.
+NodeId mark_hidden_rows(Builder& b, Calling& calling, const Attention& attention, NodeId mask) {
+  NodeId hidden = find_hidden_rows(b, mask);
+  const NodeId product = !calling.may_write && b[hidden].type.shape[1].is(1)  // of all heads
+                             ? find_product_of_rows(calling, attention)
+                             : NodeId();
+  if (!product.valid()) return make_nan_where(b, hidden, mask);
+  const Dim& batch = attention.batch[0];
+  const Dim& rows = calling.graph[attention.result].type.shape[1];
+  hidden = expand_to(b, hidden, {batch, 1, rows, 1});
+  calling.hidden[product] = b.reshape(hidden, {batch * rows, 1});
+  return mask;
 }
 
 // The library's kernels write [batch, rows, heads, width], as models read it; a result of other
@@ -155,8 +220,7 @@ NodeId expand_mask(Builder& b, NodeId mask, NodeId query, NodeId key) {
   return expand_to(b, mask, shape);
 }
 
-NodeId call(Builder& b, const Calling& calling, const Attention& attention,
-            const RewriteSite& site) {
+NodeId call(Builder& b, Calling& calling, const Attention& attention, const RewriteSite& site) {
   const auto known = [&](NodeId id) { return calling.known[id.index()]; };
   Node node;
   node.op = OpKind::k_library;
@@ -167,7 +231,8 @@ NodeId call(Builder& b, const Calling& calling, const Attention& attention,
       make_operand(b, known(attention.key), attention, attention.key_is_flipped),
       make_operand(b, known(attention.value), attention, false)};
   NodeId mask = make_mask(b, calling, attention);
-  if (mask.valid() && may_hide_rows(calling, attention)) mask = mark_hidden_rows(b, mask);
+  if (mask.valid() && may_hide_rows(calling, attention))
+    mask = mark_hidden_rows(b, calling, attention, mask);
   node.name = kAttentionCall;
   if (calling.on_gpu) {
     const NodeId whole = mask.valid() ? expand_mask(b, mask, operands[0], operands[1]) : mask;
@@ -183,17 +248,37 @@ NodeId call(Builder& b, const Calling& calling, const Attention& attention,
   return is_seen ? b.with_strides(result, promised.strides) : result;
 }
 
+NodeId mark_product(Builder& b, const RewriteSite& site, NodeId hidden) {
+  const NodeId marked = make_nan_where(b, hidden, b.copy(site.node, site.inputs));
+  const std::vector<Dim>& promised = site.node.type.strides;
+  return b[marked].type.strides == promised ? marked : b.with_strides(marked, promised);
+}
+
+bool may_write(const Graph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
+    return node.op == OpKind::k_library && may_write_operands(node.name);
+  });
+}
+
 }  // namespace
 
 Graph call_attention(const Graph& graph, const std::vector<Attention>& chosen, bool on_gpu) {
   if (chosen.empty()) return graph;
-  Calling calling{graph, on_gpu, find_ranges(graph), std::vector<NodeId>(graph.nodes.size()), {}};
+  Calling calling{
+      graph, on_gpu,           find_ranges(graph), std::vector<NodeId>(graph.nodes.size()),
+      {},    may_write(graph), find_users(graph),  find_leaving(graph),
+      {}};
   for (const Attention& attention : chosen) calling.attention[attention.result] = &attention;
-  return rebuild_graph(graph, [&](Builder& b, const RewriteSite& site) -> NodeId {
+  Graph result = rebuild_graph(graph, [&](Builder& b, const RewriteSite& site) -> NodeId {
     remember(calling, site);
-    const auto found = calling.attention.find(NodeId(&site.node - graph.nodes.data()));
-    return found == calling.attention.end() ? NodeId() : call(b, calling, *found->second, site);
+    const NodeId old(&site.node - graph.nodes.data());
+    const auto found = calling.attention.find(old);
+    if (found != calling.attention.end()) return call(b, calling, *found->second, site);
+    const auto marked = calling.hidden.extract(old);
+    return marked ? mark_product(b, site, marked.mapped()) : NodeId();
   });
+  STITCH_CHECK(calling.hidden.empty(), "a product of hidden rows is not marked");
+  return result;
 }
 
 }  // namespace stitch

@@ -161,6 +161,27 @@ def test_a_mask_that_comes_from_outside_may_hide_rows():
     assert got[:, 3].isnan().all() and not got[:, 4:].isnan().any()
 
 
+@pytest.mark.parametrize("per_row", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_hidden_rows_are_marked_in_the_kernel_behind_their_projection(dtype, per_row):
+    def fn(q, k, v, mask, weight, bias):
+        q, k, v = map(split_heads, (q, k, v))
+        y = join_heads((q @ k.transpose(-1, -2) * 0.25 + mask).softmax(-1) @ v)
+        return F.layer_norm(F.linear(y, weight, bias), (40,))
+
+    q, k, v, _ = make_inputs(dtype)
+    mask = torch.zeros(BATCH, 1, ROWS if per_row else 1, ROWS)
+    mask[1, 0, -1] = -INFINITY
+    weights = torch.randn(40, HEADS * WIDTH), torch.randn(40)
+    inputs = q, k, v, *(x.to(dtype) for x in (mask, *weights))
+    got, eager = run(fn, inputs, attention="library"), fn(*inputs)
+    expect_as_exact(got, eager, fn(*(x.double() for x in inputs)), 4096)
+    assert got[1, -1].isnan().all() and not got[0].isnan().any()
+    assert torch_stitch.counters()["kernels"] == 1
+    plan = torch_stitch.explain(fn, *inputs, target="h200", attention="library")
+    assert len(json.loads(plan.to_json())["kernels"]) == 1
+
+
 def test_a_row_hidden_by_the_lowest_number_is_the_mean_of_the_values():
     def fn(q, k, v, keep):
         scores = torch.where(keep[:, :, None], q @ k.transpose(1, 2), torch.finfo(q.dtype).min)

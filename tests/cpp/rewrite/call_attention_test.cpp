@@ -1,5 +1,7 @@
 #include "rewrite/call_attention.h"
 
+#include <cmath>
+
 #include "ops/made_calls.h"
 #include "rewrite/attention_graph.h"
 #include "rewrite/expect_rewrite.h"
@@ -94,6 +96,50 @@ TEST(CallAttention, RowsThatMayBeHiddenAltogetherAreNaN) {
                      "%h = eq(reshape(amax(%m){axes=[3]}){shape=[1,1,8,1]}, %i)\n"
                      "%n = select(%h, nan, %m)\n" +
                      called("%q, %k, %v, %n", "1") + kRead);
+}
+
+// Heads side by side, times %w, of which `reads` makes the outputs.
+std::string projected(const std::string& reads) {
+  return std::string(kHeads) + "%x = select(%c, -inf, %s)" + kSoftmax +
+         "%y = library(%p3, %v3){name=\"aten.bmm.default\", integer=1} : f32[6,8,4]\n"
+         "%j = permute(reshape(%y){shape=[2,3,8,4]}){order=[0,2,1,3]}\n"
+         "%j2 = reshape(%j){shape=[16,12]}\n" +
+         reads;
+}
+
+// How often a NaN is chosen for elements of this type.
+int count_marks(const Graph& graph, const std::string& type) {
+  int marks = 0;
+  for (const Node& node : graph.nodes) {
+    marks += node.op == OpKind::k_select && to_string(node.type) == type &&
+             std::isnan(graph[node.inputs[1]].number);
+  }
+  return marks;
+}
+
+TEST(CallAttention, HiddenRowsAreMarkedInTheProductThatAloneReadsThem) {
+  const std::string weights = "%w = input : f32[12,5]\n%b = input : f32[5]\n";
+  const std::string product =
+      "%z = library(%b, %j2, %w){name=\"aten.addmm.default\", integer=2} : f32[16,5]\n";
+  for (const std::string mask : {"bool[8,6]", "bool[2,1,1,6]", "bool[2,1,8,6]", "bool[1,1,1,6]"}) {
+    const Graph graph = call_all(
+        parse_graph("%c = input : " + mask + "\n" + weights + projected(product + "outputs (%z)")));
+    EXPECT_EQ(count_marks(graph, "f32[16,5]"), 1) << to_string(graph);
+    EXPECT_EQ(graph[graph.outputs[0].node].op, OpKind::k_select) << to_string(graph);
+  }
+  const auto marks_mask = [&](const std::string& mask, const std::string& reads) {
+    const Graph graph =
+        call_all(parse_graph("%c = input : " + mask + "\n" + weights + projected(reads)));
+    return count_marks(graph, "f32[16,5]") == 0 && count_marks(graph, "f32" + mask.substr(4)) == 1;
+  };
+  EXPECT_TRUE(marks_mask("bool[1,3,1,6]", product + "outputs (%z)")) << "a mask of each head";
+  EXPECT_TRUE(marks_mask("bool[2,1,1,6]", product + "outputs (%z, %j)")) << "the rows are seen";
+  EXPECT_TRUE(marks_mask("bool[2,1,1,6]", product + "%n = neg(%j2)\noutputs (%z, %n)")) << "twice";
+  EXPECT_TRUE(marks_mask("bool[2,1,1,6]",
+                         "%t = reshape(%j2){shape=[12,16]}\n%l = input : f32[5,12]\n"
+                         "%z = library(%l, %t){name=\"aten.mm.default\", integer=2} : f32[5,16]\n"
+                         "outputs (%z)"))
+      << "the rows are summed over";
 }
 
 TEST(CallAttention, AnOutputKeepsItsStrides) {
