@@ -52,9 +52,9 @@ fuzz: build
 mutants: build
 	@$(PY) tests/fuzz/ptxsim_mutants.py
 
-# The tests of ops, values, models, pieces, workloads and scatter, their kernels a GPU's, run by
-# ptxsim with all checks.
-SIMULATED := $(patsubst %,tests/python/test_%.py,ops values models pieces workloads scatter)
+# These tests, their kernels a GPU's, run by ptxsim with all checks.
+SIMULATED := $(patsubst %,tests/python/test_%.py,ops values models pieces workloads scatter \
+  joined_parts)
 simulate: build
 	@rm -f build/simulate.xml
 	@$(PY) -m pytest -q --show-capture=no --simulate --junitxml build/simulate.xml $(SIMULATED); \

@@ -15,6 +15,7 @@
 #include "plan/split_reductions.h"
 #include "rewrite/call_attention.h"
 #include "rewrite/rewrite_graph.h"
+#include "rewrite/write_in_place.h"
 #include "runtime/build_program.h"
 #include "runtime/load_kernels.h"
 #include "schedule/measure_work.h"
@@ -41,7 +42,7 @@ Graph rewrite(const CompileRequest& request, const DeviceSpec& device, int worke
   // A simulated GPU's library calls run on the host.
   const bool on_gpu = device.is_cuda && !is_simulated(request.settings);
   const Graph called = call_attention(first, attention.chosen, on_gpu);
-  Graph graph = rewrite_graph(split_reductions(called, device, workers));
+  Graph graph = write_joined_parts(rewrite_graph(split_reductions(called, device, workers)));
   cuts = find_cuts(attention.refused, first, graph);
   return graph;
 }

@@ -81,6 +81,9 @@ inline NodeId stored_part(const Graph& graph, NodeId id) {
   return family(graph[id]) == Family::kWriter ? graph[id].inputs[1] : id;
 }
 
+// A library node that nothing runs for; see kJoin.
+bool is_join(const Node& node);
+
 // users[n]: the nodes that read n, ascending, each once per use.
 std::vector<std::vector<NodeId>> find_users(const Graph& graph);
 

@@ -28,4 +28,7 @@ inline constexpr std::array kMadeCalls = {MadeCall{kAttentionCall, "scale"},
                                           MadeCall{kFlashAttention, "scale"},
                                           MadeCall{kEfficientAttention, "scale"}};
 
+// No call at all: the value is the memory of its operands, which write all parts of it.
+inline constexpr std::string_view kJoin = "torch_stitch.join";
+
 }  // namespace stitch

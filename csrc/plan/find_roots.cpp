@@ -16,7 +16,8 @@ std::vector<int> find_levels(const Graph& graph) {
     const bool is_call = node.op == OpKind::k_library;
     is_first[n] = is_materialised(node) || find_alias(graph, NodeId(n));
     for (NodeId input : node.inputs) {
-      const bool waits = graph[input].op == OpKind::k_library && !is_first[input.index()];
+      const bool waits = graph[input].op == OpKind::k_library && !is_join(graph[input]) &&
+                         !is_first[input.index()];
       level[n] = std::max(level[n], level[input.index()] + (waits ? 1 : 0));
       if (!is_first[input.index()]) is_first[n] = false;
     }

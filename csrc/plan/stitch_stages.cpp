@@ -18,11 +18,14 @@ constexpr int kMostStatements = 1200;
 struct Unit {
   PlanStep step;
   bool is_call = false;
+  bool is_join = false;             // a call that nothing runs for
   std::vector<int> reads, read_by;  // units that it waits for, and that wait for it
   int after = -1, then = -1;        // of a call with effects: those before and after it
   int level = 0;                    // library calls on the longest path to it
   int latest = 0;                   // the last level that its readers allow
   int kernel = -1, phase = 0;       // of a stage
+
+  bool divides() const { return is_call && !is_join; }  // what comes before from what comes after
 };
 
 // A kernel under construction.
@@ -58,6 +61,7 @@ struct Stitcher {
       const PlanStep& step = joined.steps[u];
       units[u].step = step;
       units[u].is_call = step.kind == PlanStep::Kind::kLibrary;
+      units[u].is_join = units[u].is_call && is_join(graph[step.call]);
       std::set<int> reads;
       const std::vector<NodeId>& values =
           units[u].is_call ? graph[step.call].inputs : joined.stages[step.kernel].loads;
@@ -142,7 +146,7 @@ struct Stitcher {
   int earliest(const Unit& unit) const {
     int level = unit.after < 0 ? 0 : units[unit.after].level;
     for (int read : unit.reads) {
-      level = std::max(level, units[read].level + (units[read].is_call ? 1 : 0));
+      level = std::max(level, units[read].level + (units[read].divides() ? 1 : 0));
     }
     return level;
   }
@@ -161,7 +165,7 @@ struct Stitcher {
     for (size_t u = units.size(); u-- > 0;) {
       for (int reader : units[u].read_by) {
         units[u].latest =
-            std::min(units[u].latest, units[reader].latest - (units[u].is_call ? 1 : 0));
+            std::min(units[u].latest, units[reader].latest - (units[u].divides() ? 1 : 0));
       }
       if (units[u].after < 0) continue;
       int& before = units[units[u].after].latest;
@@ -301,7 +305,8 @@ struct Stitcher {
       ready.erase(ready.begin());
       ++done;
       if (key < 0) {
-        out.steps.push_back(units[members[key].front()].step);
+        const Unit& call = units[members[key].front()];
+        if (!call.is_join) out.steps.push_back(call.step);
       } else {
         const int kernel = static_cast<int>(out.kernels.size());
         out.steps.push_back({PlanStep::Kind::kKernel, kernel, NodeId()});

@@ -3,7 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
+#include "ops/library_effects.h"
+#include "ops/made_calls.h"
+#include "ops/op_rules.h"
+#include "rewrite/constants.h"
 #include "rewrite/rebuild_graph.h"
 
 namespace stitch {
@@ -142,7 +147,81 @@ struct WindowFinder {
   }
 };
 
+struct PartFinder {
+  const Graph& graph;
+  std::vector<std::vector<NodeId>> users = find_users(graph);
+  std::vector<bool> is_demanded = find_demanded(graph);
+
+  bool is_read_from_memory(NodeId id) const {
+    const std::vector<NodeId>& readers = users[id.index()];
+    return std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
+      const Node& node = graph[reader];
+      if (node.op == OpKind::k_library) return !may_write_operands(node.name);
+      return is_plain_view(node) && is_read_from_memory(reader);
+    });
+  }
+
+  bool is_mutation(NodeId id) const {
+    return std::any_of(graph.mutations.begin(), graph.mutations.end(),
+                       [&](const Mutation& one) { return storage_base(graph, one.value) == id; });
+  }
+
+  // Whether evaluating one of the values evaluates a reduction.
+  bool reduces(const std::vector<NodeId>& values) const {
+    std::set<NodeId> visited(values.begin(), values.end());
+    std::vector<NodeId> stack = values;
+    while (!stack.empty()) {
+      const Node& node = graph[stack.back()];
+      stack.pop_back();
+      if (family(node) == Family::kReduce) return true;
+      if (family(node) == Family::kLibrary) continue;
+      for (NodeId input : read_operands(node)) {
+        if (visited.insert(input).second) stack.push_back(input);
+      }
+    }
+    return false;
+  }
+
+  bool can_be_joined(NodeId id) const {
+    const Node& node = graph[id];
+    return node.op == OpKind::k_cat && node.type.strides == contiguous_strides(node.type.shape) &&
+           (is_demanded[id.index()] || !users[id.index()].empty()) && !is_mutation(id) &&
+           is_read_from_memory(id) && reduces(node.inputs);
+  }
+};
+
+NodeId join_parts(Builder& b, const RewriteSite& site) {
+  const TensorType& type = site.node.type;
+  const size_t dim = site.node.ints[0];
+  const NodeId memory = b.with_strides(expand_to(b, b.full(type.dtype, 0, 0), type.shape),
+                                       contiguous_strides(type.shape));
+  std::vector<NodeId> parts;
+  Dim start = 0;
+  for (NodeId part : site.inputs) {
+    const Dim extent = b[part].type.shape[dim];
+    if (extent.is(0)) continue;
+    Node write;
+    write.op = OpKind::k_write_slice;
+    write.origin = site.node.origin;
+    for (size_t d = 0; d < type.shape.size(); ++d) {
+      write.dims.push_back(d == dim ? start : Dim(0));
+      write.dims.push_back(1);
+    }
+    parts.push_back(b.copy(write, {memory, part}));
+    start = start + extent;
+  }
+  return b.library(std::string(kJoin), kMadeCall, parts, {type}, false)[0];
+}
+
 }  // namespace
+
+Graph write_joined_parts(const Graph& graph) {
+  const PartFinder finder{graph};
+  return rebuild_graph(graph, [&](Builder& b, const RewriteSite& site) {
+    const bool is_joined = finder.can_be_joined(NodeId(&site.node - graph.nodes.data()));
+    return is_joined ? join_parts(b, site) : NodeId();
+  });
+}
 
 Graph write_in_place(const Graph& graph) {
   const WindowFinder finder{graph};

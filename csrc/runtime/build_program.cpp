@@ -95,6 +95,17 @@ void place_mutations(Draft& draft) {
   }
 }
 
+// One memory for all that writes parts of it.
+void place_joins(Draft& draft) {
+  for (int i = 0; i < draft.graph.size(); ++i) {
+    const Node& node = draft.graph.nodes[i];
+    if (!is_join(node)) continue;
+    const auto kind = draft.is_returned[i] ? Buffer::Kind::kFresh : Buffer::Kind::kSlab;
+    draft.buffer[i] = add_buffer(draft, kind, NodeId(i));
+    for (const NodeId part : node.inputs) draft.buffer[part.index()] = draft.buffer[i];
+  }
+}
+
 void place_stores(Draft& draft) {
   for (const PlannedStage& stage : draft.plan.stages) {
     for (const NodeId node : stage.stores) {
@@ -120,7 +131,7 @@ void place_results(Draft& draft) {
   for (const Mutation& mutation : graph.mutations) is_used[mutation.value.index()] = true;
   for (int i = 0; i < graph.size(); ++i) {
     const Node& node = graph.nodes[i];
-    if (family(node) != Family::kLibrary || !is_used[i]) continue;
+    if (family(node) != Family::kLibrary || is_join(node) || !is_used[i]) continue;
     draft.buffer[i] = add_buffer(draft, Buffer::Kind::kResult, NodeId(i));
   }
 }
@@ -327,6 +338,7 @@ Program build_program(const Graph& graph, const StitchPlan& plan,
   program.kernels = kernels;
   place_inputs(draft);
   place_mutations(draft);
+  place_joins(draft);
   place_stores(draft);
   place_results(draft);
   place_aliases(draft);

@@ -55,8 +55,12 @@ TEST(Policies, OnlyAStitchMeetsAcrossBlocks) {
       most = std::max(most, kernel.phases.size());
     }
     EXPECT_GE(static_cast<int>(most), phases) << policy;
-    if (phases == 1) EXPECT_EQ(most, 1u) << policy;
-    if (kernels == 1) EXPECT_EQ(plan.stitched.kernels.size(), 1u) << policy;
+    if (phases == 1) {
+      EXPECT_EQ(most, 1u) << policy;
+    }
+    if (kernels == 1) {
+      EXPECT_EQ(plan.stitched.kernels.size(), 1u) << policy;
+    }
   }
 }
 

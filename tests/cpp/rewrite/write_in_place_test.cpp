@@ -77,5 +77,45 @@ TEST(WriteInPlace, NotIntoWhatIsNoInput) {
   expect_kept("%e = exp(%x)\n%y = slice_scatter(%e, %s){dim=0}");
 }
 
+const std::string kParts = "%a = input : f32[4,6]\n%b = input : f32[4,2]\n";
+
+TEST(WriteJoinedParts, EachPartIsWrittenWhereItBelongs) {
+  const Graph graph =
+      write_joined_parts(parse_graph(kParts + "%s = reshape(sum(%a){axes=[1]}){shape=[4,1]}\n"
+                                              "%y = cat(%b, %s, %b){dim=1}\noutputs (%y)"));
+  const Node& join = graph[graph.outputs[0].node];
+  ASSERT_TRUE(is_join(join)) << to_string(graph);
+  ASSERT_EQ(join.inputs.size(), 3u);
+  const std::vector<int64_t> starts = {0, 2, 3};
+  for (size_t p = 0; p < starts.size(); ++p) {
+    const Node& write = graph[join.inputs[p]];
+    EXPECT_EQ(write.op, OpKind::k_write_slice);
+    EXPECT_EQ(write.inputs[0], graph[join.inputs[0]].inputs[0]) << "one memory";
+    EXPECT_EQ(write.dims, (std::vector<Dim>{0, 1, starts[p], 1}));
+  }
+}
+
+TEST(WriteJoinedParts, PartsWithoutElementsAreLeftOut) {
+  const Graph graph = write_joined_parts(
+      parse_graph(kParts + "%s = reshape(sum(%a){axes=[1]}){shape=[4,1]}\n"
+                           "%y = cat(%s, slice(%b){dim=1, count=0}){dim=1}\noutputs (%y)"));
+  EXPECT_EQ(graph[graph.outputs[0].node].inputs.size(), 1u);
+}
+
+TEST(WriteJoinedParts, NotWhereItGainsNothingOrKernelsReadIt) {
+  const std::string sum = "%s = reshape(sum(%a){axes=[1]}){shape=[4,1]}\n";
+  const std::string cat = kParts + sum + "%y = cat(%b, %s){dim=1}\n";
+  expect_unchanged(write_joined_parts,
+                   kParts + "%y = cat(%b, neg(%b)){dim=1}\noutputs (%y)");  // one pass
+  expect_unchanged(write_joined_parts, cat + "%n = neg(%y)\noutputs (%n)");
+  expect_unchanged(write_joined_parts, cat + "%n = neg(%y)\noutputs (%y, %n)");
+  expect_unchanged(write_joined_parts,
+                   "%x = input : f32[4,3]\n" + cat + "mutate %x <- %y\noutputs (none)");
+  expect_unchanged(write_joined_parts,
+                   cat +
+                       "%z = library(%y){name=\"mine.write_\", integer=0} : f32[4,3]\n"
+                       "outputs (%z)");
+}
+
 }  // namespace
 }  // namespace stitch
