@@ -4,6 +4,7 @@
 #include <ATen/core/List.h>
 #include <torch/csrc/autograd/python_variable.h>
 
+#include "bindings/multiply_matrices.h"
 #include "bindings/python_types.h"
 
 namespace stitch {
@@ -66,6 +67,7 @@ std::vector<at::Tensor> run(const OperatorCall& call, const CallValues& values) 
   stack.reserve(call.arguments.size() + 1);
   for (const CallArgument& argument : call.arguments) stack.push_back(make_value(argument, values));
   if (values.out.defined()) {
+    if (multiply_by_onednn(stack, values.out)) return {values.out};
     stack.emplace_back(values.out);
     call.out_variant->callBoxed(&stack);
   } else {

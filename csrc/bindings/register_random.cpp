@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "bindings/define_op.h"
+#include "bindings/register_decompositions.h"
 
 namespace stitch {
 namespace {

@@ -1,0 +1,101 @@
+"""Products of matrices, whichever library computes them: as exact as eager, by rule R10."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from benchmarks.accuracy import in_fp64
+from tests.support.compare import compile_strictly, expect_as_exact
+
+pytestmark = pytest.mark.usefixtures("fresh")
+
+INF, NAN = float("inf"), float("nan")
+
+
+def check(fn, *inputs, terms):
+    with torch.no_grad():
+        got = compile_strictly(fn)(*inputs)
+        expect_as_exact(got, fn(*inputs), in_fp64(fn, inputs), terms)
+
+
+@pytest.mark.parametrize("rows", [1, 8, 37, 260])
+@pytest.mark.parametrize("terms", [1, 129, 384, 512, 1024, 1025, 1600, 3072])
+def test_linear_layers(rows, terms):
+    """Weights are transposed, as modules hold them."""
+    columns = max(65, 2**22 // (rows * terms))
+    x, weight, bias = torch.randn(rows, terms), torch.randn(columns, terms), torch.randn(columns)
+    check(F.linear, x, weight, bias, terms=terms)
+
+
+LAYOUTS = {
+    "rows": lambda m, n: torch.randn(m, n),
+    "columns": lambda m, n: torch.randn(n, m).t(),
+    "rows of more": lambda m, n: torch.randn(m + 3, n + 5)[1:-2, 2:-3],
+    "columns of more": lambda m, n: torch.randn(n + 5, m + 3)[2:-3, 1:-2].t(),
+    "steps": lambda m, n: torch.randn(m, 2 * n)[:, ::2],
+    "one row": lambda m, n: torch.randn(1, n).expand(m, n),
+}
+
+
+@pytest.mark.parametrize("terms", [300, 1100])
+@pytest.mark.parametrize("second", LAYOUTS)
+@pytest.mark.parametrize("first", LAYOUTS)
+def test_operands_of_any_layout(first, second, terms):
+    a, b = LAYOUTS[first](70, terms), LAYOUTS[second](terms, 130)
+    check(torch.mm, a, b, terms=terms)
+
+
+@pytest.mark.parametrize("terms", [300, 1100])
+@pytest.mark.parametrize("operand", ["rows", "columns", "heads", "shared"])
+def test_batches(operand, terms):
+    b = {
+        "rows": lambda: torch.randn(3, terms, 90),
+        "columns": lambda: torch.randn(3, 90, terms).mT,
+        "heads": lambda: torch.randn(90, 3, terms).permute(1, 2, 0),
+        "shared": lambda: torch.randn(1, terms, 90).expand(3, -1, -1),
+    }[operand]()
+    a, added = torch.randn(3, 40, terms), torch.randn(3, 1, 90)
+    check(torch.bmm, a, b, terms=terms)
+    check(torch.baddbmm, added, a, b, terms=terms)
+
+
+@pytest.mark.parametrize("terms", [600, 1500])
+def test_addends_and_scales(terms):
+    a, b = torch.randn(80, terms), torch.randn(200, terms).t()
+    for added in (torch.randn(200), torch.randn(80, 1), torch.randn(80, 200), torch.randn(())):
+        check(torch.addmm, added, a, b, terms=terms)
+        check(lambda c, a, b: torch.addmm(c, a, b, alpha=0.5), added, a, b, terms=terms)
+        check(lambda c, a, b: torch.addmm(c, a, b, beta=0), added, a, b, terms=terms)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_other_types(dtype):
+    a, b = torch.randn(80, 600, dtype=dtype), torch.randn(600, 100, dtype=dtype)
+    check(torch.mm, a, b, terms=600)
+
+
+def test_values_that_are_not_finite():
+    a, b = torch.randn(64, 1300), torch.randn(128, 1300)
+    a[3, 5], a[7, 1290], b[9, 700] = NAN, INF, -INF
+    check(F.linear, a, b, torch.randn(128), terms=1300)
+
+
+def test_gradients():
+    x, weight = torch.randn(96, 400, requires_grad=True), torch.randn(300, 400, requires_grad=True)
+
+    def grads(x, weight):
+        return torch.autograd.grad(F.linear(x, weight).square().sum(), (x, weight))
+
+    def compiled(x, weight):
+        y = compile_strictly(F.linear)(x, weight)
+        return torch.autograd.grad(y.square().sum(), (x, weight))
+
+    exact = grads(x.double(), weight.double())
+    expect_as_exact(compiled(x, weight), grads(x, weight), exact, 400 + 300)
+
+
+def test_without_onednn():
+    """The user may switch it off."""
+    a, b = torch.randn(64, 512), torch.randn(512, 128)
+    with torch.backends.mkldnn.flags(enabled=False):
+        assert compile_strictly(torch.mm)(a, b).equal(torch.mm(a, b))
