@@ -162,6 +162,8 @@ struct Walker {
     for (size_t i = node.inputs.size(); i-- > 0;) {
       if (graph[node.inputs[i]].type.shape[dim].is(0)) continue;
       const int inside = sink.begin_guard({index[dim], begin[i], begin[i + 1]}, guard);
+      // Where the cat itself is excluded any part does.
+      if (sink.excludes(inside) && (i > 0 || result)) continue;
       Index part_index = index;
       part_index[dim] = index[dim] - IndexExpr{begin[i], {}};
       Handle part = value(node.inputs[i], part_index, inside);

@@ -46,6 +46,8 @@ class WalkSink {
   // An index that needs no check.
   virtual IndexExpr known_index(Handle value, const Dim& extent) = 0;
   virtual int begin_guard(const Condition& condition, int outer) = 0;
+  // The guard holds nowhere: what it guards need not be evaluated.
+  virtual bool excludes(int) { return false; }
   virtual Handle choose(int guard, Handle inside, Handle outside, DType dtype) = 0;
   // Between the two, values are evaluated once for each position of the segment: the answer.
   virtual IndexExpr begin_segment(const Segment& segment) = 0;

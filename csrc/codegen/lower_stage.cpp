@@ -284,6 +284,16 @@ class StageLowering {
 
   void lower_loop(int block) {
     combine_segments_along(block);
+    const std::vector<AxisRange> ranges = find_ranges(graph_, schedule_, block);
+    if (ranges.empty()) return lower_whole_loop(block);
+    for (const AxisRange& range : ranges) {
+      values_.open_range(range);
+      lower_whole_loop(block);
+      values_.close_range();
+    }
+  }
+
+  void lower_whole_loop(int block) {
     const int loop = schedule_.blocks[block].loop;
     std::vector<NodeId> opened = reductions_.open_levels(block);
     scopes_.open.push_back({block, {}, {}});
@@ -379,6 +389,10 @@ class StageLowering {
       return header;
     }
     header.bound = host_end(spec.axis);
+    if (const AxisRange* range = values_.range_of(spec.axis)) {
+      header.expr = std::to_string(range->low);
+      header.bound = std::to_string(range->high);
+    }
     if (mapped.chunk > 0) {
       const std::string chunk =
           loop_name(spec.axis, LoopSpec::Level::kChunk) + " * " + std::to_string(mapped.chunk);
@@ -421,7 +435,9 @@ class StageLowering {
     scopes_.open.pop_back();
     header.body = std::move(closed.statements);
     Scope& parent = scopes_.open.back();
-    parent.statements.push_back(std::move(header));
+    for (Statement& piece : split_vectors(std::move(header))) {
+      parent.statements.push_back(std::move(piece));
+    }
     for (Statement& statement : parent.after_child) {
       parent.statements.push_back(std::move(statement));
     }

@@ -66,12 +66,30 @@ ValueLowering::ValueLowering(const Graph& graph, const StageSchedule& schedule, 
       options_(options),
       is_load_(is_load) {
   vars = schedule.accesses.vars;
-  values.push_back({"true", 0});  // guard 0
+  values.push_back({"true", 0});   // guard 0
+  values.push_back({"false", 0});  // kNever
   for (const PersistentValue& persistent : schedule.persistent) {
     const std::string type = element_type(graph, schedule, persistent);
     lowered.persistent.push_back(
         {persistent.value, "registers_t<" + type + ">", persistent.accesses, persistent.is_filled});
   }
+}
+
+void ValueLowering::open_range(const AxisRange& range) {
+  ranges_.push_back(range);
+  known_outside_.push_back(known_);
+}
+
+void ValueLowering::close_range() {
+  known_ = std::move(known_outside_.back());
+  known_outside_.pop_back();
+  ranges_.pop_back();
+}
+
+const AxisRange* ValueLowering::range_of(int axis) const {
+  const auto is_of = [axis](const AxisRange& range) { return range.axis == axis; };
+  const auto found = std::find_if(ranges_.begin(), ranges_.end(), is_of);
+  return found == ranges_.end() ? nullptr : &*found;
 }
 
 void ValueLowering::close_scope() {
@@ -361,6 +379,9 @@ IndexExpr ValueLowering::known_index(Handle value, const Dim& extent) {
 }
 
 int ValueLowering::begin_guard(const Condition& condition, int outer) {
+  const Holds holds = holds_in(ranges_, schedule_, vars, condition);
+  if (holds == Holds::kAlways || outer == kNever) return outer;
+  if (holds == Holds::kNever) return kNever;
   Scopes::Printed at = scopes_.print(condition.index, vars, values);
   std::string text;
   auto add = [&](const std::string& part) { text += (text.empty() ? "" : " & ") + part; };
@@ -380,6 +401,8 @@ int ValueLowering::begin_guard(const Condition& condition, int outer) {
 }
 
 Handle ValueLowering::choose(int guard, Handle inside, Handle outside, DType dtype) {
+  if (guard == 0) return inside;
+  if (guard == kNever) return outside;
   const int depth = std::max({values[guard].depth, values[inside].depth, values[outside].depth});
   return let(info(dtype).register_name,
              values[guard].text + " ? " + values[inside].text + " : " + values[outside].text,

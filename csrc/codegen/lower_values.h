@@ -9,6 +9,7 @@
 #include "analysis/index_walk.h"
 #include "codegen/lower_stage.h"
 #include "codegen/scopes.h"
+#include "codegen/split_loops.h"
 
 namespace stitch {
 
@@ -35,6 +36,11 @@ class ValueLowering : public WalkSink {
   // the store overwrites: the others' reads would race with it.
   std::string owner;
 
+  // Between the two, the index of an axis lies in a range, by which guards are decided; what is
+  // evaluated there holds there only.
+  void open_range(const AxisRange& range);
+  void close_range();
+  const AxisRange* range_of(int axis) const;
   // Forgets what was known only in the innermost scope.
   void close_scope();
   int pointer(NodeId value, bool is_store);  // its position among the arguments
@@ -62,6 +68,7 @@ class ValueLowering : public WalkSink {
   IndexExpr checked_index(NodeId node, Handle value, const Dim& extent, int guard) override;
   IndexExpr known_index(Handle value, const Dim& extent) override;
   int begin_guard(const Condition& condition, int outer) override;
+  bool excludes(int guard) override { return guard == kNever; }
   Handle choose(int guard, Handle inside, Handle outside, DType dtype) override;
   IndexExpr begin_segment(const Segment& segment) override;
   Handle end_segment(const Segment& segment, Handle element) override;
@@ -93,7 +100,10 @@ class ValueLowering : public WalkSink {
   LoweredStage& lowered_;
   const LoweringOptions& options_;
   const std::vector<bool>& is_load_;
+  static constexpr int kNever = 1;  // the guard that holds nowhere
   std::map<Key, Handle> known_;
+  std::vector<AxisRange> ranges_;                           // that are open
+  std::vector<std::map<Key, Handle>> known_outside_;        // of each
   std::map<std::pair<NodeId, IndexExpr>, Handle> vectors_;  // vector loads: name and depth
   // The loop over a segment, whose statements are in a scope of their own.
   struct OpenSegment {

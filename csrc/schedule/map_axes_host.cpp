@@ -98,6 +98,7 @@ void map_axes_host(const Graph& graph, StageSchedule& schedule, int worker_threa
     const bool innermost = i + 1 == order.size();
     int64_t tile = ceil_div(fact.extent, wanted);
     if (innermost) tile = ceil_div(tile, kColumnTileStep) * kColumnTileStep;
+    if (axis.axis.extent.is_constant() && tile >= fact.extent) continue;  // one block
     put_in_grid(axis, tile);
     wanted = ceil_div(wanted, ceil_div(fact.extent, tile));
   }

@@ -342,8 +342,12 @@ TEST(EmitKernel, ReadsOfAReplacedInputComeBeforeItsStore) {
           if (argument.value == mutation.value && argument.is_store) store = element;
         }
         if (load.empty() || store.empty()) continue;
-        const size_t loads = std::min(source.text.rfind(load), source.text.rfind(load_by_owner));
-        EXPECT_LT(loads, source.text.find(store)) << target << "\n" << source.text;
+        // On the host the loops behind the first do the same for what is left of the row.
+        constexpr std::string_view kLoop = "omp simd";
+        const size_t second = source.text.find(kLoop, source.text.find(kLoop) + 1);
+        const std::string first = target == "cpu" ? source.text.substr(0, second) : source.text;
+        const size_t loads = std::min(first.rfind(load), first.rfind(load_by_owner));
+        EXPECT_LT(loads, first.find(store)) << target << "\n" << source.text;
       }
     }
   }

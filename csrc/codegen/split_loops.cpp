@@ -1,0 +1,155 @@
+#include "codegen/split_loops.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <set>
+
+#include "analysis/index_walk.h"
+#include "schedule/build_loops.h"
+#include "schedule/map_axes.h"
+
+namespace stitch {
+namespace {
+
+constexpr size_t kMostRanges = 256;  // each is a loop of its own in the kernel's text
+
+// The axis an index counts along one by one and what it adds to it, where that is constant.
+struct Along {
+  int axis;
+  int64_t added;
+};
+
+std::optional<Along> find_along(const StageSchedule& schedule, const IndexVars& vars,
+                                const IndexExpr& index) {
+  if (!index.constant.is_constant()) return std::nullopt;
+  std::optional<Along> found;
+  for (size_t a = 0; a < schedule.axes.size(); ++a) {
+    const Dim coefficient = axis_coefficient(schedule, vars, index, static_cast<int>(a));
+    if (coefficient.is(0)) continue;
+    if (found || !coefficient.is(1)) return std::nullopt;
+    found = Along{static_cast<int>(a), index.constant.value()};
+  }
+  const bool is_plain = std::all_of(index.terms.begin(), index.terms.end(), [&](const auto& term) {
+    return vars[term.first].kind == IndexVar::Kind::kAtom;
+  });
+  return is_plain ? found : std::nullopt;
+}
+
+bool may_cut(const Graph& graph, const StageSchedule& schedule, int block) {
+  const LoopSpec& loop = schedule.loops[schedule.blocks[block].loop];
+  const MappedAxis& axis = schedule.axes[loop.axis];
+  if (schedule.device->is_cuda || loop.level != LoopSpec::Level::kSerial) return false;
+  if (axis.in_grid || axis.chunk > 0 || axis.strips > 1 || axis.is_unrolled) return false;
+  if (!axis.tile.is_constant() || !schedule.kept_on_chip.empty()) return false;
+  // What sums or walks segments has scopes of its own around loops.
+  return std::all_of(
+      schedule.accesses.evaluated.begin(), schedule.accesses.evaluated.end(), [&](const auto& of) {
+        const auto is_simple = [&](NodeId id) {
+          return family(graph[id]) != Family::kReduce && !combines_segments(info(graph[id]));
+        };
+        return is_simple(of.first) &&
+               std::all_of(of.second.begin(), of.second.end(),
+                           [&](const auto& entry) { return is_simple(entry.first); });
+      });
+}
+
+void collect_roots(const StageSchedule& schedule, int block, std::vector<NodeId>& roots) {
+  for (const LoopBlock::Item& item : schedule.blocks[block].items) {
+    roots.insert(roots.end(), item.roots.begin(), item.roots.end());
+    if (item.block >= 0) collect_roots(schedule, item.block, roots);
+  }
+}
+
+// Adds the borders of a cat's parts, as indices of the axis.
+void add_borders(const Graph& graph, const StageSchedule& schedule, const Node& cat,
+                 const Index& index, int axis, std::set<int64_t>& borders) {
+  const int64_t dim = cat.ints[0];
+  const auto along = find_along(schedule, schedule.accesses.vars, index[dim]);
+  if (!along || along->axis != axis) return;
+  int64_t at = -along->added;
+  for (const NodeId part : cat.inputs) {
+    const Dim& extent = graph[part].type.shape[dim];
+    if (!extent.is_constant()) return;
+    at += extent.value();
+    borders.insert(at);
+  }
+}
+
+std::optional<int64_t> read_integer(const std::string& text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+std::vector<AxisRange> find_ranges(const Graph& graph, const StageSchedule& schedule, int block) {
+  if (!may_cut(graph, schedule, block)) return {};
+  const int axis = schedule.loops[schedule.blocks[block].loop].axis;
+  std::vector<NodeId> roots;
+  collect_roots(schedule, block, roots);
+  std::set<int64_t> borders;
+  auto add = [&](NodeId id, const Index& index) {
+    const Node& node = graph[id];
+    if (node.op != OpKind::k_cat || equal_part(graph, node) != 0) return;
+    add_borders(graph, schedule, node, index, axis, borders);
+  };
+  for (const NodeId root : roots) {
+    const RootSpace& space = space_of(schedule, root);
+    IndexVars vars = schedule.accesses.vars;
+    if (graph[root].op == OpKind::k_cat) {
+      add(root, index_from_atoms(schedule.spaces.atoms, space.dims, vars));
+    }
+    for (const auto& [value, evaluations] : schedule.accesses.evaluated.at(root)) {
+      for (const Evaluation& evaluation : evaluations) add(value, evaluation.index);
+    }
+  }
+  const int64_t end = schedule.axes[axis].tile.value();
+  std::vector<AxisRange> ranges;
+  int64_t low = 0;
+  borders.insert(end);
+  for (const int64_t border : borders) {
+    if (border <= low || border > end) continue;
+    ranges.push_back({axis, low, border});
+    low = border;
+  }
+  return ranges.size() < 2 || ranges.size() > kMostRanges ? std::vector<AxisRange>() : ranges;
+}
+
+Holds holds_in(const std::vector<AxisRange>& ranges, const StageSchedule& schedule,
+               const IndexVars& vars, const Condition& condition) {
+  if (ranges.empty() || !condition.low.is_constant() || !condition.high.is_constant())
+    return Holds::kUnknown;
+  const auto along = find_along(schedule, vars, condition.index);
+  if (!along) return Holds::kUnknown;
+  for (const AxisRange& range : ranges) {
+    if (range.axis != along->axis) continue;
+    const int64_t low = condition.low.value() - along->added;
+    const int64_t high = condition.high.value() - along->added;
+    if (range.low >= low && range.high <= high) return Holds::kAlways;
+    if (range.high <= low || range.low >= high) return Holds::kNever;
+  }
+  return Holds::kUnknown;
+}
+
+std::vector<Statement> split_vectors(Statement loop) {
+  constexpr int64_t kLanes[] = {16, 8, 4, 1};
+  const auto first = read_integer(loop.expr), end = read_integer(loop.bound);
+  const bool is_vectorised = loop.pragma.find("omp simd") != std::string::npos;
+  if (!first || !end || *end - *first < kLanes[2] || !is_vectorised) return {std::move(loop)};
+  std::vector<Statement> pieces;
+  int64_t at = *first;
+  for (const int64_t lanes : kLanes) {
+    const int64_t next = at + (*end - at) / lanes * lanes;
+    if (next == at) continue;
+    pieces.push_back(loop);
+    pieces.back().expr = std::to_string(at);
+    pieces.back().bound = std::to_string(next);
+    at = next;
+  }
+  return pieces;
+}
+
+}  // namespace stitch
