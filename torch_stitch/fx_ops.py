@@ -45,6 +45,7 @@ RESHAPES = "aten.view.default aten.reshape.default aten.unsqueeze.default aten.s
 UNINITIALISED = "aten.empty.memory_format aten.empty_strided.default".split()
 UNINITIALISED += ["aten.new_empty_strided.default"]
 ONE = _core.Dim(1)
+MOST_IN_WINDOW = 25  # elements of a pooling: each is read that often
 RULES = {}
 
 
@@ -250,6 +251,35 @@ def split(im, node, x, sizes, dim=0):
     counts = im.dims(sizes)
     starts = itertools.accumulate(counts, initial=_core.Dim(0))
     return tuple(im.b.slice(x, dim, start, count, ONE) for start, count in zip(starts, counts))
+
+
+@rule("aten.max_pool2d_with_indices.default")
+def max_pool(im, node, x, window, stride=(), padding=0, dilation=1, ceil_mode=False):
+    """The largest of each window, as slices with a step; a library call where indices are read."""
+    sizes = node.args[0].meta["val"].shape[-2:]
+    window, stride, padding, dilation = (
+        list(given) * 2 if len(given) == 1 else list(given)
+        for given in (
+            [n] if isinstance(n, int) else n for n in (window, stride or window, padding, dilation)
+        )
+    )
+    if any(user.args[1] != 0 for user in node.users) or dtype_of(node) not in FLOATS:
+        return NotImplemented
+    if ceil_mode or math.prod(window) > MOST_IN_WINDOW:
+        return NotImplemented
+    shape = shape_of(im, node)
+    if any(padding):
+        before = [0] * (len(shape) - 2) + padding
+        padded = im.dims(size + 2 * p for size, p in zip(sizes, padding))
+        x = im.b.pad(x, im.dims(before), shape[:-2] + padded, -math.inf, 0)
+    parts = []
+    for place in itertools.product(*map(range, window)):
+        part = x
+        for axis, at in enumerate(place, start=-2):
+            start, step = (im.dim(n) for n in (at * dilation[axis], stride[axis]))
+            part = im.b.slice(part, len(shape) + axis, start, shape[axis], step)
+        parts.append(part)
+    return (functools.reduce(lambda a, b: im.b.pointwise("maximum", [a, b]), parts),)
 
 
 @rule("aten.cat.default")

@@ -516,3 +516,73 @@ def test_an_index_may_be_a_scalar():
         return x.index_select(0, i) * 2, y.index_select(0, i) * 2
 
     check(fn, torch.randn(5, 4), torch.randn(5), torch.tensor(3))
+
+
+# Pooling.
+
+WINDOWS = {
+    "halves": {"kernel_size": 2},
+    "rows alone": {"kernel_size": (2, 1)},
+    "overlap": {"kernel_size": 3, "stride": 2, "padding": 1},
+    "apart": {"kernel_size": 2, "stride": 3, "dilation": 2},
+    "uneven": {"kernel_size": (3, 2), "stride": (1, 2), "padding": (1, 0), "dilation": (2, 1)},
+}
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", WINDOWS)
+def test_pooling_takes_the_largest(name, dtype):
+    images = torch.randn(2, 3, 17, 38).to(dtype)
+    images[0, 1, 3:5, 7:11] = NAN
+    images[1, 2] = -INF
+    check(lambda x: F.max_pool2d(x * 0.5, **WINDOWS[name]), images)
+    check(lambda x: F.max_pool2d(x, **WINDOWS[name]) + 0.0, images[0])
+
+
+def test_pooling_of_dense_channels():
+    images = torch.randn(2, 5, 9, 12).contiguous(memory_format=torch.channels_last)
+    check(lambda x: F.max_pool2d(x * 2, 3, 2, 1), images)
+
+
+@pytest.mark.parametrize(
+    "how", [{"ceil_mode": True}, {"return_indices": True}, {"kernel_size": (6, 6)}]
+)
+def test_pooling_that_stays_a_call(how):
+    how = {"kernel_size": 2} | how
+    check(lambda x: F.max_pool2d(x + 1, **how), torch.randn(2, 7, 9), copies=1)
+
+
+# Pieces along the vectorised loop.
+
+
+def test_cats_of_many_unequal_parts():
+    parts = [torch.randn(6, n, generator=torch.Generator().manual_seed(n)) for n in range(1, 40)]
+    row = torch.randn(6, 1)
+
+    def fn(row, *parts):
+        whole = torch.cat([part.exp() * i for i, part in enumerate(parts)], 1)
+        # A part that is the same all along the loop, and one that another result reads.
+        return whole + row, torch.cat((parts[3], row.expand(6, 20), parts[30]), 1).tanh()
+
+    check(fn, row, *parts, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_stacks_of_many(dim):
+    check(lambda *rows: torch.stack([r + 1 for r in rows], dim), *torch.randn(30, 5, 36))
+
+
+def test_cats_within_cats_and_pads():
+    def fn(a, b, c):
+        inner = F.pad(torch.cat((a, b.sin(), a - b), -1), (3, 2), value=7.0)
+        return torch.cat((c, inner, c[:, :1], inner * 2, c), -1), inner[:, 1:].abs()
+
+    check(fn, torch.randn(9, 21), torch.randn(9, 21), torch.randn(9, 5), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("columns", [3, 4, 5, 7, 12, 17, 23, 31, 36, 63, 100, 1007])
+def test_loops_that_end_within_a_vector(columns):
+    def fn(x, y):
+        return x + y, (x * 2).to(torch.int8), x > y, y.to(torch.bfloat16), x.double() * 3
+
+    check(fn, torch.randn(11, columns), torch.randn(columns))
