@@ -12,6 +12,7 @@ class AccessSink : public WalkSink {
 
   void begin_root(NodeId root, const std::vector<bool>& is_load) {
     root_ = root;
+    evaluated_ = &out_.evaluated[root];
     is_load_ = &is_load;
     known_.clear();
   }
@@ -19,18 +20,24 @@ class AccessSink : public WalkSink {
   std::optional<Handle> find(NodeId value, const Index& index, int guard) override {
     const auto entry = known_.find(value);
     if (entry == known_.end()) return std::nullopt;
-    for (const Known& known : entry->second) {
-      if (known.guard == guard && known.index == index) return known.handle;
+    for (const Known& known : entry->second.list) {
+      const Evaluation& evaluation = (*entry->second.evaluations)[known.evaluation];
+      if (known.guard == guard && evaluation.index == index) return known.handle;
     }
     return std::nullopt;
   }
   void remember(NodeId value, const Index& index, int guard, Handle handle) override {
-    known_[value].push_back({index, guard, handle});
-    std::vector<Evaluation>& evaluations = out_.evaluated[root_][value];
-    const Evaluation evaluation{index, guard != 0, open_segments_ > 0};
-    if (std::count(evaluations.begin(), evaluations.end(), evaluation) == 0) {
-      evaluations.push_back(evaluation);
+    KnownAt& known = known_[value];
+    if (!known.evaluations) known.evaluations = &(*evaluated_)[value];
+    std::vector<Evaluation>& evaluations = *known.evaluations;
+    size_t at = 0;
+    while (at < evaluations.size() && !(evaluations[at].is_guarded == (guard != 0) &&
+                                        evaluations[at].in_segment == (open_segments_ > 0) &&
+                                        evaluations[at].index == index)) {
+      ++at;
     }
+    if (at == evaluations.size()) evaluations.push_back({index, guard != 0, open_segments_ > 0});
+    known.list.push_back({at, guard, handle});
   }
   bool is_load(NodeId value) override { return (*is_load_)[value.index()]; }
   Handle load(NodeId value, const IndexExpr& offset, int guard) override {
@@ -67,18 +74,23 @@ class AccessSink : public WalkSink {
 
  private:
   struct Known {
-    Index index;
+    size_t evaluation;  // whose index it is
     int guard;
     Handle handle;
+  };
+  struct KnownAt {
+    std::vector<Evaluation>* evaluations = nullptr;
+    std::vector<Known> list;
   };
 
   const Graph& graph_;
   const std::vector<bool>* is_load_ = nullptr;
   Accesses& out_;
   NodeId root_;
+  std::map<NodeId, std::vector<Evaluation>>* evaluated_ = nullptr;  // of the root
   int next_ = 1;
   int open_segments_ = 0;
-  std::unordered_map<NodeId, std::vector<Known>> known_;
+  std::unordered_map<NodeId, KnownAt> known_;
 };
 
 // Coefficient of an atom, 0 where it does not appear.
@@ -133,7 +145,6 @@ Accesses find_accesses(const Graph& graph, const Spaces& spaces, const LoadsOfRo
     sink.begin_root(space.root, *loads[r]);
     Index iterated = index_from_atoms(spaces.atoms, space.dims, sink.vars);
     walk_root(graph, sink, space.root, iterated);
-    out.evaluated[space.root];
     Index own = index_from_atoms(spaces.atoms, kept_dims(space), sink.vars);
     if (stores.count(space.root)) {
       const IndexExpr offset = stored_offset(graph, sink, space.root, own);

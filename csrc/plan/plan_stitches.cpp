@@ -68,6 +68,7 @@ StageJudge add_copies(const StageJudge& judge, const CopyTimes& copies) {
     StageScore score = judge(stage);
     if (!score.verdict) return score;
     const double us = copies(stage);
+    score.copy_us = us;
     score.us += us;
     score.estimate.us += us;
     return score;
@@ -76,10 +77,16 @@ StageJudge add_copies(const StageJudge& judge, const CopyTimes& copies) {
 
 KernelJudge add_copies(const KernelJudge& judge, const CopyTimes& copies) {
   if (!judge) return {};
-  return [&judge, &copies](const std::vector<PlannedStage>& stages, const PlannedKernel& kernel) {
-    double us = judge(stages, kernel);
-    for (int s : kernel.stages()) us += copies(stages[s]);
-    return us;
+  return [&judge, &copies](const std::vector<PlannedStage>& stages,
+                           const PlannedKernel& kernel) -> GroupsJudge {
+    double copies_us = 0;
+    for (int s : kernel.stages()) copies_us += copies(stages[s]);
+    return [judge_groups = judge(stages, kernel),
+            copies_us](const std::vector<std::vector<int>>& groups) {
+      std::optional<double> us = judge_groups(groups);
+      if (us) *us += copies_us;
+      return us;
+    };
   };
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "cost/estimate_kernel.h"
 #include "plan/stitch_plan.h"
@@ -15,11 +16,16 @@ struct StageScore {
   double us = 0;    // as a kernel of its own
   StageEstimate estimate = {};
   int statements = 0;  // of its text
+  int threads = 0;     // of a block
+  double copy_us = 0;  // of `us` and of the estimate: copies that its stores need
 };
 using StageJudge = std::function<StageScore(const PlannedStage&)>;
 
-// Predicted microseconds of a kernel of these stages, its persistent groups as they are.
-using KernelJudge = std::function<double(const std::vector<PlannedStage>&, const PlannedKernel&)>;
+// Predicted microseconds of one kernel with persistent groups; nothing where they keep nothing.
+using GroupsJudge = std::function<std::optional<double>(const std::vector<std::vector<int>>&)>;
+// The judge of a kernel of these stages, which outlive it.
+using KernelJudge =
+    std::function<GroupsJudge(const std::vector<PlannedStage>&, const PlannedKernel&)>;
 
 // Without a judge of kernels nothing stays in registers across grid barriers.
 StitchPlan plan_stitches(const Graph& graph, const StageJudge& judge, const DeviceSpec& device,

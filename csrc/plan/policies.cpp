@@ -109,7 +109,7 @@ PlanCandidate plan_row(const Policy& row, const PlanRequest& request) {
   PlanCandidate candidate = row.plan(request);
   candidate.policy = row.name;
   if (request.judge_kernel) {
-    keep_in_registers(request.graph, candidate.joined.stages, request.judge_kernel,
+    keep_in_registers(request.graph, candidate.joined.stages, request.judge, request.judge_kernel,
                       candidate.stitched);
   }
   return candidate;

@@ -388,20 +388,36 @@ std::vector<std::vector<int>> find_persistent_groups(const Graph& graph,
   return groups;
 }
 
+// Do the stages have blocks of one size by themselves?  Then nothing changes in the kernel, and its
+// predicted time is what their own estimates add up to; copies are added apart.
+bool has_equal_blocks(const std::vector<PlannedStage>& stages, const PlannedKernel& kernel,
+                      const StageJudge& judge) {
+  int threads = 0;
+  for (int s : kernel.stages()) {
+    const StageScore score = judge(stages[s]);
+    if (score.copy_us > 0 || (threads > 0 && score.threads != threads)) return false;
+    threads = score.threads;
+  }
+  return true;
+}
+
 }  // namespace
 
 void keep_in_registers(const Graph& graph, const std::vector<PlannedStage>& stages,
-                       const KernelJudge& judge, StitchedKernels& stitched) {
+                       const StageJudge& judge_stage, const KernelJudge& judge,
+                       StitchedKernels& stitched) {
   for (size_t k = 0; k < stitched.kernels.size(); ++k) {
     PlannedKernel& kernel = stitched.kernels[k];
     if (kernel.phases.size() < 2) continue;
-    double us = judge(stages, kernel);
+    const GroupsJudge judge_groups = judge(stages, kernel);
+    const bool is_known = has_equal_blocks(stages, kernel, judge_stage);
+    double us = is_known ? stitched.kernel_us[k] : judge_groups({}).value();
     // One by one, for each needs room beside the others.
     for (const std::vector<int>& group : find_persistent_groups(graph, stages, kernel)) {
       kernel.persistent_groups.push_back(group);
-      const double kept_us = judge(stages, kernel);
-      if (kept_us < us) {
-        us = kept_us;
+      const std::optional<double> kept_us = judge_groups(kernel.persistent_groups);
+      if (kept_us && *kept_us < us) {
+        us = *kept_us;
       } else {
         kernel.persistent_groups.pop_back();
       }

@@ -32,6 +32,7 @@ StitchedKernels stitch_stages(const Graph& graph, const JoinedStages& joined,
 // Stages of several phases that read one large value keep it in registers (PlannedKernel::
 // persistent_groups) in every kernel that the judge predicts to gain by it (AStitch A.12).
 void keep_in_registers(const Graph& graph, const std::vector<PlannedStage>& stages,
-                       const KernelJudge& judge, StitchedKernels& stitched);
+                       const StageJudge& judge_stage, const KernelJudge& judge,
+                       StitchedKernels& stitched);
 
 }  // namespace stitch

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <map>
+#include <memory>
 
 #include "schedule/map_axes.h"
 #include "schedule/place_values.h"
@@ -163,17 +164,6 @@ double estimate_kernel_us(const Graph& graph, const std::vector<PlannedStage>& s
   return estimate_us(phases, device);
 }
 
-double predict_kernel_us(const Graph& graph, const std::vector<PlannedStage>& stages,
-                         const PlannedKernel& kernel, const DeviceSpec& device,
-                         int worker_threads) {
-  SymbolTable symbols = graph.symbols;
-  const std::vector<StageSchedule> schedules =
-      schedule_kernel(graph, gather_stages(kernel, stages), device, worker_threads, symbols);
-  std::vector<const StageSchedule*> pointers;
-  for (const StageSchedule& schedule : schedules) pointers.push_back(&schedule);
-  return estimate_kernel_us(graph, stages, kernel, pointers, worker_threads);
-}
-
 int count_statements(const StageSchedule& schedule) {
   int statements = 0;
   for (const auto& [root, values] : schedule.accesses.evaluated) {
@@ -210,6 +200,7 @@ StageScore score_stage(const Graph& graph, const PlannedStage& stage, const Devi
   score.estimate = estimate_stage(measure_work(graph, stage, schedule), device, worker_threads);
   score.us = estimate_us(score.estimate, device);
   score.statements = count_statements(schedule);
+  score.threads = schedule.threads;
   return score;
 }
 
@@ -219,10 +210,50 @@ StageJudge judge_stages(const Graph& graph, const DeviceSpec& device, int worker
   };
 }
 
+namespace {
+
+class KernelPredictor {
+ public:
+  KernelPredictor(const Graph& graph, const std::vector<PlannedStage>& stages, PlannedKernel kernel,
+                  const DeviceSpec& device, int worker_threads)
+      : graph_(graph),
+        stages_(stages),
+        kernel_(std::move(kernel)),
+        worker_threads_(worker_threads),
+        symbols_(graph.symbols),
+        scheduler_(graph, gather_stages(kernel_, stages).stages, device, worker_threads, symbols_) {
+  }
+
+  std::optional<double> predict_us(const std::vector<std::vector<int>>& groups) {
+    kernel_.persistent_groups = groups;
+    const std::vector<StageSchedule> schedules =
+        groups.empty() ? scheduler_.schedule_apart()
+                       : scheduler_.schedule_together(gather_stages(kernel_, stages_).groups);
+    if (schedules.empty()) return std::nullopt;
+    std::vector<const StageSchedule*> pointers;
+    for (const StageSchedule& schedule : schedules) pointers.push_back(&schedule);
+    return estimate_kernel_us(graph_, stages_, kernel_, pointers, worker_threads_);
+  }
+
+ private:
+  const Graph& graph_;
+  const std::vector<PlannedStage>& stages_;
+  PlannedKernel kernel_;
+  int worker_threads_;
+  SymbolTable symbols_;
+  KernelScheduler scheduler_;
+};
+
+}  // namespace
+
 KernelJudge judge_kernels(const Graph& graph, const DeviceSpec& device, int worker_threads) {
   return [&graph, &device, worker_threads](const std::vector<PlannedStage>& stages,
-                                           const PlannedKernel& kernel) {
-    return predict_kernel_us(graph, stages, kernel, device, worker_threads);
+                                           const PlannedKernel& kernel) -> GroupsJudge {
+    auto predictor =
+        std::make_shared<KernelPredictor>(graph, stages, kernel, device, worker_threads);
+    return [predictor](const std::vector<std::vector<int>>& groups) {
+      return predictor->predict_us(groups);
+    };
   };
 }
 

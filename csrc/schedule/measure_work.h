@@ -19,9 +19,6 @@ Verdict check_arguments(const PlannedStage& stage);
 double estimate_kernel_us(const Graph& graph, const std::vector<PlannedStage>& stages,
                           const PlannedKernel& kernel,
                           const std::vector<const StageSchedule*>& schedules, int worker_threads);
-// The same with the schedules that it would get.
-double predict_kernel_us(const Graph& graph, const std::vector<PlannedStage>& stages,
-                         const PlannedKernel& kernel, const DeviceSpec& device, int worker_threads);
 
 // What the planner asks of a candidate: its checks, and the time of the schedule it would get.
 StageScore score_stage(const Graph& graph, const PlannedStage& stage, const DeviceSpec& device,

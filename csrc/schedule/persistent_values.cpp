@@ -13,28 +13,20 @@ constexpr int kMostRegisters = 255, kRegisterUnit = 8;  // of a thread; what the
 // What saves less than this part of the largest value is not worth its registers.
 constexpr int64_t kWorthwhileShare = 16;
 
-// The one offset at which a stage accesses a value; nothing where there are several, or where it
-// depends on data or on a condition.
-std::optional<IndexExpr> find_only_offset(const StageSchedule& schedule, NodeId value) {
-  std::optional<IndexExpr> only;
-  for (const Access& access : schedule.accesses.list) {
-    if (access.value != value) continue;
-    if (access.is_guarded || (only && *only != access.offset)) return std::nullopt;
-    only = access.offset;
-  }
-  if (!only) return only;
-  for (const auto& [var, coefficient] : only->terms) {
-    if (schedule.accesses.vars[var].kind != IndexVar::Kind::kAtom) return std::nullopt;
-  }
-  return only;
+bool is_made_of_atoms(const StageSchedule& schedule, const IndexExpr& offset) {
+  return std::all_of(offset.terms.begin(), offset.terms.end(), [&](const auto& term) {
+    return schedule.accesses.vars[term.first].kind == IndexVar::Kind::kAtom;
+  });
+}
+
+int64_t bytes_of(const Graph& graph, NodeId value) {
+  const TensorType& type = graph[value].type;
+  return graph.symbols.hint(element_count(type.shape)) * info(type.dtype).bytes;
 }
 
 struct Candidate {
   PersistentValue persistent;
-  std::vector<size_t> stages;
-  int64_t bytes = 0;  // of one pass
-
-  int64_t saved_bytes() const { return bytes * static_cast<int64_t>(stages.size() - 1); }
+  const SharedAccess* access = nullptr;
 };
 
 // Fills loops, accesses and registers; false where a thread's share is only known at run time.
@@ -57,37 +49,21 @@ bool count_accesses(const Graph& graph, const StageSchedule& schedule, Persisten
 }
 
 std::vector<Candidate> find_candidates(const Graph& graph,
-                                       const std::vector<const PlannedStage*>& stages,
-                                       const std::vector<StageSchedule>& schedules) {
+                                       const std::vector<SharedAccess>& accesses,
+                                       const StageSchedule& schedule) {
   std::vector<Candidate> candidates;
-  std::set<NodeId> loads;
-  for (const PlannedStage* stage : stages) loads.insert(stage->loads.begin(), stage->loads.end());
-  int64_t largest_bytes = 0;
-  for (NodeId value : loads) {
-    const TensorType& type = graph[value].type;
-    const int64_t all_bytes =
-        graph.symbols.hint(element_count(type.shape)) * info(type.dtype).bytes;
-    largest_bytes = std::max(largest_bytes, all_bytes);
+  for (const SharedAccess& access : accesses) {
     Candidate candidate;
-    candidate.persistent.value = value;
-    for (size_t s = 0; s < stages.size(); ++s) {
-      const std::optional<IndexExpr> offset = find_only_offset(schedules[s], value);
-      if (!offset) continue;
-      if (candidate.stages.empty()) candidate.persistent.offset = *offset;
-      if (*offset == candidate.persistent.offset) candidate.stages.push_back(s);
-    }
-    if (candidate.stages.size() < 2) continue;
-    if (!count_accesses(graph, schedules[candidate.stages[0]], candidate.persistent)) continue;
-    candidate.bytes = accessed_elements(graph, schedules[candidate.stages[1]], value) *
-                      info(graph[value].type.dtype).bytes;
-    candidates.push_back(std::move(candidate));
+    candidate.persistent.value = access.value;
+    candidate.persistent.offset = access.offset;
+    candidate.access = &access;
+    if (count_accesses(graph, schedule, candidate.persistent))
+      candidates.push_back(std::move(candidate));
   }
-  std::erase_if(candidates, [&](const Candidate& candidate) {
-    return candidate.saved_bytes() * kWorthwhileShare < largest_bytes;
-  });
-  std::stable_sort(
-      candidates.begin(), candidates.end(),
-      [](const Candidate& a, const Candidate& b) { return a.saved_bytes() > b.saved_bytes(); });
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) {
+                     return a.access->saved_bytes() > b.access->saved_bytes();
+                   });
   return candidates;
 }
 
@@ -98,23 +74,63 @@ int count_registers(const DeviceSpec& device, const BlockBounds& bounds, int thr
   return std::min(kMostRegisters, share / kRegisterUnit * kRegisterUnit);
 }
 
-PersistenceCost find_persistent_values(const Graph& graph,
-                                       const std::vector<const PlannedStage*>& stages,
-                                       int registers, std::vector<StageSchedule>& schedules) {
-  PersistenceCost cost;
-  for (const Candidate& candidate : find_candidates(graph, stages, schedules)) {
-    if (cost.registers + candidate.persistent.registers > registers) {
-      cost.is_complete = false;
+std::vector<SharedAccess> find_shared_accesses(const Graph& graph,
+                                               const std::vector<const PlannedStage*>& stages,
+                                               const StageSchedule& schedule) {
+  std::map<NodeId, size_t> stage_of;  // by root
+  std::set<NodeId> loads;
+  for (size_t s = 0; s < stages.size(); ++s) {
+    for (NodeId root : stages[s]->roots) stage_of[root] = s;
+    loads.insert(stages[s]->loads.begin(), stages[s]->loads.end());
+  }
+  // The only offset of each stage; none where there are several, or where it depends on data or on
+  // a condition.
+  std::map<NodeId, std::map<size_t, const IndexExpr*>> offsets;
+  for (const Access& access : schedule.accesses.list) {
+    if (!loads.count(access.value)) continue;
+    const auto [entry, is_first] =
+        offsets[access.value].try_emplace(stage_of.at(access.root), &access.offset);
+    const bool differs = !is_first && entry->second && *entry->second != access.offset;
+    if (differs || access.is_guarded || !is_made_of_atoms(schedule, access.offset))
+      entry->second = nullptr;
+  }
+  int64_t largest_bytes = 0;
+  for (NodeId value : loads) largest_bytes = std::max(largest_bytes, bytes_of(graph, value));
+  std::vector<SharedAccess> shared;
+  for (const auto& [value, by_stage] : offsets) {
+    SharedAccess access{value, {}, {}};
+    for (const auto& [s, offset] : by_stage) {
+      if (!offset) continue;
+      if (access.stages.empty()) access.offset = *offset;
+      if (*offset == access.offset) access.stages.push_back(s);
+    }
+    if (access.stages.size() < 2) continue;
+    const double elements = count_elements(graph, schedule.accesses.vars, access.offset);
+    access.bytes = std::min(static_cast<int64_t>(elements) * info(graph[value].type.dtype).bytes,
+                            bytes_of(graph, value));
+    if (access.saved_bytes() * kWorthwhileShare >= largest_bytes)
+      shared.push_back(std::move(access));
+  }
+  return shared;
+}
+
+Persistence find_persistent_values(const Graph& graph, const std::vector<SharedAccess>& accesses,
+                                   size_t stages, int registers, const StageSchedule& schedule) {
+  Persistence kept;
+  kept.values.resize(stages);
+  for (const Candidate& candidate : find_candidates(graph, accesses, schedule)) {
+    if (kept.registers + candidate.persistent.registers > registers) {
+      kept.is_complete = false;
       continue;
     }
-    cost.registers += candidate.persistent.registers;
-    cost.saved_bytes += candidate.saved_bytes();
-    for (size_t s : candidate.stages) {
-      schedules[s].persistent.push_back(candidate.persistent);
-      schedules[s].persistent.back().is_filled = s != candidate.stages[0];
+    kept.registers += candidate.persistent.registers;
+    kept.saved_bytes += candidate.access->saved_bytes();
+    for (size_t s : candidate.access->stages) {
+      kept.values[s].push_back(candidate.persistent);
+      kept.values[s].back().is_filled = s != candidate.access->stages[0];
     }
   }
-  return cost;
+  return kept;
 }
 
 const PersistentValue* find_persistent(const StageSchedule& schedule, NodeId value) {

@@ -4,8 +4,6 @@
 #include <bit>
 
 #include "schedule/map_axes.h"
-#include "schedule/persistent_values.h"
-#include "schedule/schedule_stage.h"
 
 namespace stitch {
 namespace {
@@ -13,128 +11,146 @@ namespace {
 constexpr int kLeastThreads = 256;  // of a block that keeps values: the fewest that hide latency
 constexpr int kMostBlocks = 32;     // resident on one multiprocessor, on every device
 
-struct KernelScheduler {
-  const Graph& graph;
-  const KernelStages& kernel;
-  const DeviceSpec& device;
-  int worker_threads;
-  SymbolTable& symbols;
-
-  struct Group {
-    std::vector<const PlannedStage*> stages;
-    std::vector<StageSchedule> schedules;
-  };
-  struct Attempt {
-    std::vector<Group> groups;
-    BlockBounds bounds;
-    PersistenceCost cost;
-  };
-
-  std::vector<StageSchedule> schedule_apart(int most_threads) {
-    BlockBounds bounds{1, most_threads};
-    std::vector<StageSchedule> schedules;
-    for (const PlannedStage* stage : kernel.stages) {
-      schedules.push_back(schedule_stage(graph, *stage, device, worker_threads, symbols, bounds));
-    }
-    for (const StageSchedule& own : schedules) bounds.least = std::max(bounds.least, own.threads);
-    for (size_t s = 0; s < kernel.stages.size(); ++s) {
-      if (schedules[s].threads == bounds.least) continue;
-      schedules[s] =
-          schedule_stage(graph, *kernel.stages[s], device, worker_threads, symbols, bounds);
-    }
-    return schedules;
-  }
-
-  // Some root of the stages gives each thread work of its own: threads that repeat what others do
-  // would hold the same elements.
-  static bool uses_all_threads(const std::vector<StageSchedule>& schedules, int threads) {
-    return std::any_of(schedules.begin(), schedules.end(), [&](const StageSchedule& own) {
-      return std::any_of(own.spaces.roots.begin(), own.spaces.roots.end(),
-                         [&](const RootSpace& space) {
-                           return 1 << std::popcount(owned_thread_bits(own, space)) == threads;
-                         });
-    });
-  }
-
-  // Groups under blocks of `threads`; false where a group has no mapping of that many.
-  bool map_groups(int threads, Attempt& attempt) {
-    attempt.bounds = {threads, threads};
-    for (const std::vector<int>& members : kernel.groups) {
-      Group group;
-      for (int s : members) group.stages.push_back(kernel.stages[s]);
-      group.schedules =
-          map_stages(graph, group.stages, device, worker_threads, symbols, attempt.bounds)
-              .schedules;
-      if (group.schedules.empty() || group.schedules[0].threads != threads) return false;
-      if (!uses_all_threads(group.schedules, threads)) return false;
-      attempt.groups.push_back(std::move(group));
-    }
-    return true;
-  }
-
-  // The blocks of all groups meet at each barrier, one block's work in each.
-  bool count_resident_blocks(Attempt& attempt, int threads) const {
-    int64_t blocks = 0;
-    for (const Group& group : attempt.groups) {
-      const Dim& grid = group.schedules[0].grid;
-      if (!grid.is_constant() || grid.value() <= 0) return false;
-      blocks += grid.value();
-    }
-    const int64_t each = (blocks + device.multiprocessors - 1) / device.multiprocessors;
-    if (each > kMostBlocks || each * threads > device.threads_per_multiprocessor) return false;
-    attempt.bounds.per_multiprocessor = static_cast<int>(each);
-    return true;
-  }
-
-  bool keep(int threads, Attempt& attempt) {
-    if (!map_groups(threads, attempt) || !count_resident_blocks(attempt, threads)) return false;
-    int free = count_registers(device, attempt.bounds, threads) - kWorkingRegisters;
-    for (Group& group : attempt.groups) {
-      const PersistenceCost cost =
-          find_persistent_values(graph, group.stages, free, group.schedules);
-      free -= cost.registers;
-      attempt.cost.registers += cost.registers;
-      attempt.cost.saved_bytes += cost.saved_bytes;
-      attempt.cost.is_complete &= cost.is_complete;
-    }
-    attempt.bounds.persistent_registers = attempt.cost.registers;
-    return attempt.cost.saved_bytes > 0;
-  }
-
-  std::vector<StageSchedule> finish(Attempt attempt) {
-    std::vector<StageSchedule> schedules(kernel.stages.size());
-    for (size_t g = 0; g < attempt.groups.size(); ++g) {
-      for (size_t i = 0; i < kernel.groups[g].size(); ++i) {
-        StageSchedule& own = attempt.groups[g].schedules[i];
-        own.bounds = attempt.bounds;
-        finish_stage(graph, *attempt.groups[g].stages[i], own);
-        schedules[kernel.groups[g][i]] = std::move(own);
-      }
-    }
-    for (size_t s = 0; s < schedules.size(); ++s) {
-      if (schedules[s].device) continue;
-      schedules[s] =
-          schedule_stage(graph, *kernel.stages[s], device, worker_threads, symbols, attempt.bounds);
-      if (schedules[s].threads != attempt.bounds.most) return {};
-    }
-    return schedules;
-  }
-
-  // The largest blocks that keep all, else those that keep most.
-  std::vector<StageSchedule> schedule_together(int most_threads) {
-    Attempt best;
-    for (int threads = most_threads; threads >= kLeastThreads; threads /= 2) {
-      Attempt attempt;
-      if (!keep(threads, attempt)) continue;
-      if (attempt.cost.saved_bytes > best.cost.saved_bytes) best = std::move(attempt);
-      if (best.cost.is_complete && best.cost.saved_bytes > 0) break;
-    }
-    if (best.cost.saved_bytes == 0) return {};
-    return finish(std::move(best));
-  }
-};
+// Some root gives each thread work of its own: threads that repeat what others do would hold the
+// same elements.
+bool uses_all_threads(const StageSchedule& schedule) {
+  return std::any_of(
+      schedule.spaces.roots.begin(), schedule.spaces.roots.end(), [&](const RootSpace& space) {
+        return 1 << std::popcount(owned_thread_bits(schedule, space)) == schedule.threads;
+      });
+}
 
 }  // namespace
+
+struct KernelScheduler::Group {
+  const Described* described;
+  std::vector<int> members;
+  StageSchedule mapped;
+  std::vector<std::vector<PersistentValue>> kept = {};  // by member
+};
+
+struct KernelScheduler::Attempt {
+  std::vector<Group> groups;
+  BlockBounds bounds;
+  int64_t saved_bytes = 0;
+  bool is_complete = true;
+};
+
+const KernelScheduler::Described& KernelScheduler::describe(const std::vector<int>& members) {
+  const auto [entry, is_new] = described_.try_emplace(members);
+  Described& described = entry->second;
+  if (!is_new) return described;
+  std::vector<const PlannedStage*> stages;
+  for (int s : members) stages.push_back(stages_[s]);
+  described.found = describe_stages(graph_, stages, device_);
+  if (described.found.verdict.ok && stages.size() > 1)
+    described.shared = find_shared_accesses(graph_, stages, described.found.schedule);
+  return described;
+}
+
+StageSchedule KernelScheduler::schedule_alone(int stage, const BlockBounds& bounds) {
+  const ScheduleOrNot& found = describe({stage}).found;
+  STITCH_CHECK(found.verdict.ok, "a planned stage cannot be scheduled: " << found.verdict.why);
+  StageSchedule schedule = found.schedule;
+  map_stages(graph_, worker_threads_, symbols_, bounds, schedule);
+  finish_stage(graph_, *stages_[stage], schedule);
+  return schedule;
+}
+
+std::vector<StageSchedule> KernelScheduler::schedule_apart(int most_threads) {
+  BlockBounds bounds{1, most_threads};
+  std::vector<StageSchedule> schedules;
+  for (size_t s = 0; s < stages_.size(); ++s)
+    schedules.push_back(schedule_alone(static_cast<int>(s), bounds));
+  for (const StageSchedule& own : schedules) bounds.least = std::max(bounds.least, own.threads);
+  for (size_t s = 0; s < stages_.size(); ++s) {
+    if (schedules[s].threads != bounds.least)
+      schedules[s] = schedule_alone(static_cast<int>(s), bounds);
+  }
+  return schedules;
+}
+
+// Groups under blocks of `threads`; false where a group has no mapping of that many.
+bool KernelScheduler::map_groups(const Groups& groups, int threads, Attempt& attempt) {
+  attempt.bounds = {threads, threads};
+  for (const std::vector<int>& members : groups) {
+    const Described& described = describe(members);
+    if (!described.found.verdict.ok) return false;
+    Group group{&described, members, described.found.schedule};
+    map_stages(graph_, worker_threads_, symbols_, attempt.bounds, group.mapped);
+    if (group.mapped.threads != threads || !uses_all_threads(group.mapped)) return false;
+    attempt.groups.push_back(std::move(group));
+  }
+  return true;
+}
+
+// The blocks of all groups meet at each barrier, one block's work in each.
+bool KernelScheduler::count_resident_blocks(Attempt& attempt, int threads) const {
+  int64_t blocks = 0;
+  for (const Group& group : attempt.groups) {
+    const Dim& grid = group.mapped.grid;
+    if (!grid.is_constant() || grid.value() <= 0) return false;
+    blocks += grid.value();
+  }
+  const int64_t each = (blocks + device_.multiprocessors - 1) / device_.multiprocessors;
+  if (each > kMostBlocks || each * threads > device_.threads_per_multiprocessor) return false;
+  attempt.bounds.per_multiprocessor = static_cast<int>(each);
+  return true;
+}
+
+bool KernelScheduler::keep(const Groups& groups, int threads, Attempt& attempt) {
+  if (!map_groups(groups, threads, attempt)) return false;
+  if (!count_resident_blocks(attempt, threads)) return false;
+  const int all = count_registers(device_, attempt.bounds, threads) - kWorkingRegisters;
+  for (Group& group : attempt.groups) {
+    Persistence found =
+        find_persistent_values(graph_, group.described->shared, group.members.size(),
+                               all - attempt.bounds.persistent_registers, group.mapped);
+    attempt.bounds.persistent_registers += found.registers;
+    attempt.saved_bytes += found.saved_bytes;
+    attempt.is_complete &= found.is_complete;
+    group.kept = std::move(found.values);
+  }
+  return attempt.saved_bytes > 0;
+}
+
+std::vector<StageSchedule> KernelScheduler::finish(Attempt attempt) {
+  std::vector<StageSchedule> schedules(stages_.size());
+  for (Group& group : attempt.groups) {
+    for (size_t i = 0; i < group.members.size(); ++i) {
+      const PlannedStage& stage = *stages_[group.members[i]];
+      StageSchedule own = take_stage(stage, group.mapped);
+      own.bounds = attempt.bounds;
+      own.persistent = std::move(group.kept[i]);
+      finish_stage(graph_, stage, own);
+      schedules[group.members[i]] = std::move(own);
+    }
+  }
+  for (size_t s = 0; s < schedules.size(); ++s) {
+    if (schedules[s].device) continue;
+    schedules[s] = schedule_alone(static_cast<int>(s), attempt.bounds);
+    if (schedules[s].threads != attempt.bounds.most) return {};
+  }
+  return schedules;
+}
+
+// The largest blocks that keep all, else those that keep most.
+std::vector<StageSchedule> KernelScheduler::schedule_together(const Groups& groups,
+                                                              int most_threads) {
+  const bool may_keep = std::any_of(groups.begin(), groups.end(), [&](const auto& members) {
+    return !describe(members).shared.empty();
+  });
+  if (!may_keep) return {};
+  Attempt best;
+  for (int threads = most_threads; threads >= kLeastThreads; threads /= 2) {
+    Attempt attempt;
+    if (!keep(groups, threads, attempt)) continue;
+    if (attempt.saved_bytes > best.saved_bytes) best = std::move(attempt);
+    if (best.is_complete && best.saved_bytes > 0) break;
+  }
+  if (best.saved_bytes == 0) return {};
+  return finish(std::move(best));
+}
 
 KernelStages gather_stages(const PlannedKernel& kernel, const std::vector<PlannedStage>& stages) {
   KernelStages out;
@@ -153,9 +169,9 @@ KernelStages gather_stages(const PlannedKernel& kernel, const std::vector<Planne
 std::vector<StageSchedule> schedule_kernel(const Graph& graph, const KernelStages& kernel,
                                            const DeviceSpec& device, int worker_threads,
                                            SymbolTable& symbols, int most_threads) {
-  KernelScheduler scheduler{graph, kernel, device, worker_threads, symbols};
+  KernelScheduler scheduler(graph, kernel.stages, device, worker_threads, symbols);
   if (!kernel.groups.empty()) {
-    std::vector<StageSchedule> schedules = scheduler.schedule_together(most_threads);
+    std::vector<StageSchedule> schedules = scheduler.schedule_together(kernel.groups, most_threads);
     if (!schedules.empty()) return schedules;
   }
   return scheduler.schedule_apart(most_threads);

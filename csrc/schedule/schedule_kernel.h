@@ -2,7 +2,10 @@
 // keep values in registers across grid barriers.
 #pragma once
 
-#include "schedule/stage_schedule.h"
+#include <map>
+
+#include "schedule/persistent_values.h"
+#include "schedule/schedule_stage.h"
 
 namespace stitch {
 
@@ -12,9 +15,52 @@ struct KernelStages {
 };
 KernelStages gather_stages(const PlannedKernel& kernel, const std::vector<PlannedStage>& stages);
 
-// Blocks as large as the registers allow that the kept values need (AStitch 3.5: assume, relax,
-// apply; the compiled kernel is checked in csrc/compile.cpp).  Where no size does, or where the
-// stages do not go together, none is kept: then all `persistent` are empty.
+// Schedules one kernel with several choices of groups and blocks: what stages have under any
+// mapping is found once.
+class KernelScheduler {
+ public:
+  using Groups = std::vector<std::vector<int>>;  // KernelStages::groups
+
+  KernelScheduler(const Graph& graph, std::vector<const PlannedStage*> stages,
+                  const DeviceSpec& device, int worker_threads, SymbolTable& symbols)
+      : graph_(graph),
+        stages_(std::move(stages)),
+        device_(device),
+        worker_threads_(worker_threads),
+        symbols_(symbols) {}
+
+  std::vector<StageSchedule> schedule_apart(int most_threads = kMostThreads);
+  // Blocks as large as the registers allow that the kept values need (AStitch 3.5: assume, relax,
+  // apply; the compiled kernel is checked in csrc/compile.cpp).  Nothing where no size does, or
+  // where the stages do not go together.
+  std::vector<StageSchedule> schedule_together(const Groups& groups,
+                                               int most_threads = kMostThreads);
+
+ private:
+  struct Described {
+    ScheduleOrNot found;
+    std::vector<SharedAccess> shared;
+  };
+  struct Group;
+  struct Attempt;
+
+  const Described& describe(const std::vector<int>& members);
+  StageSchedule schedule_alone(int stage, const BlockBounds& bounds);
+  bool map_groups(const Groups& groups, int threads, Attempt& attempt);
+  bool count_resident_blocks(Attempt& attempt, int threads) const;
+  bool keep(const Groups& groups, int threads, Attempt& attempt);
+  std::vector<StageSchedule> finish(Attempt attempt);
+
+  const Graph& graph_;
+  std::vector<const PlannedStage*> stages_;
+  const DeviceSpec& device_;
+  int worker_threads_;
+  SymbolTable& symbols_;
+  std::map<std::vector<int>, Described> described_;  // by positions of stages
+};
+
+// Together where there are groups and they go together, else apart: then all `persistent` are
+// empty.
 std::vector<StageSchedule> schedule_kernel(const Graph& graph, const KernelStages& kernel,
                                            const DeviceSpec& device, int worker_threads,
                                            SymbolTable& symbols, int most_threads = kMostThreads);

@@ -52,24 +52,8 @@ std::vector<bool> find_loads(const Graph& graph, const PlannedStage& stage) {
   return is_load;
 }
 
-namespace {
-
-// What a stage has of the spaces and accesses that it shares with others.
-void keep_own_roots(const PlannedStage& stage, StageSchedule& schedule) {
-  const std::set<NodeId> own(stage.roots.begin(), stage.roots.end());
-  auto is_other = [&](NodeId root) { return own.count(root) == 0; };
-  std::erase_if(schedule.spaces.roots, [&](const auto& space) { return is_other(space.root); });
-  std::erase_if(schedule.spaces.depends, [&](const auto& entry) { return is_other(entry.first); });
-  std::erase_if(schedule.accesses.list, [&](const auto& access) { return is_other(access.root); });
-  std::erase_if(schedule.accesses.evaluated,
-                [&](const auto& entry) { return is_other(entry.first); });
-}
-
-}  // namespace
-
-MappedStages map_stages(const Graph& graph, const std::vector<const PlannedStage*>& stages,
-                        const DeviceSpec& device, int worker_threads, SymbolTable& symbols,
-                        const BlockBounds& bounds) {
+ScheduleOrNot describe_stages(const Graph& graph, const std::vector<const PlannedStage*>& stages,
+                              const DeviceSpec& device) {
   std::vector<std::vector<bool>> loads_of_stages;
   for (const PlannedStage* stage : stages) loads_of_stages.push_back(find_loads(graph, *stage));
   std::vector<NodeId> roots;
@@ -80,30 +64,54 @@ MappedStages map_stages(const Graph& graph, const std::vector<const PlannedStage
     loads.resize(roots.size(), &loads_of_stages[s]);
     stores.insert(stages[s]->stores.begin(), stages[s]->stores.end());
   }
-  StageSchedule shared;
-  shared.device = &device;
-  shared.bounds = bounds;
+  ScheduleOrNot described;
+  StageSchedule& schedule = described.schedule;
+  schedule.device = &device;
   SpacesOrNot found = find_spaces(graph, roots, loads);
-  if (!found.verdict) return {{}, found.verdict};
-  shared.spaces = std::move(found.spaces);
-  shared.accesses = find_accesses(graph, shared.spaces, loads, stores);
-  for (const Axis& axis : find_axes(shared.spaces, shared.accesses)) {
-    shared.axes.push_back({.axis = axis, .tile = axis.extent});
+  described.verdict = found.verdict;
+  if (!found.verdict) return described;
+  schedule.spaces = std::move(found.spaces);
+  schedule.accesses = find_accesses(graph, schedule.spaces, loads, stores);
+  for (const Axis& axis : find_axes(schedule.spaces, schedule.accesses)) {
+    schedule.axes.push_back({.axis = axis, .tile = axis.extent});
   }
-  if (device.is_cuda) {
-    map_axes_cuda(graph, shared);
+  return described;
+}
+
+void map_stages(const Graph& graph, int worker_threads, SymbolTable& symbols,
+                const BlockBounds& bounds, StageSchedule& schedule) {
+  schedule.bounds = bounds;
+  if (schedule.device->is_cuda) {
+    map_axes_cuda(graph, schedule);
   } else {
-    map_axes_host(graph, shared, worker_threads);
+    map_axes_host(graph, schedule, worker_threads);
   }
-  count_blocks(shared, symbols);
-  MappedStages mapped{{}, found.verdict};
-  if (stages.size() == 1) {
-    mapped.schedules.push_back(std::move(shared));
-    return mapped;
-  }
-  mapped.schedules.assign(stages.size(), shared);
-  for (size_t s = 0; s < stages.size(); ++s) keep_own_roots(*stages[s], mapped.schedules[s]);
-  return mapped;
+  count_blocks(schedule, symbols);
+}
+
+StageSchedule take_stage(const PlannedStage& stage, const StageSchedule& shared) {
+  const std::set<NodeId> roots(stage.roots.begin(), stage.roots.end());
+  auto take = [&](const auto& from, auto& into, auto root_of) {
+    std::copy_if(from.begin(), from.end(), std::inserter(into, into.end()),
+                 [&](const auto& entry) { return roots.count(root_of(entry)) > 0; });
+  };
+  auto root_of = [](const auto& entry) { return entry.root; };
+  auto key_of = [](const auto& entry) { return entry.first; };
+  StageSchedule own;
+  own.device = shared.device;
+  own.spaces.atoms = shared.spaces.atoms;
+  take(shared.spaces.roots, own.spaces.roots, root_of);
+  take(shared.spaces.depends, own.spaces.depends, key_of);
+  own.accesses.vars = shared.accesses.vars;
+  take(shared.accesses.list, own.accesses.list, root_of);
+  own.accesses.other_uses = shared.accesses.other_uses;
+  take(shared.accesses.evaluated, own.accesses.evaluated, key_of);
+  own.axes = shared.axes;
+  own.loops = shared.loops;
+  own.threads = shared.threads;
+  own.bounds = shared.bounds;
+  own.grid = shared.grid;
+  return own;
 }
 
 void finish_stage(const Graph& graph, const PlannedStage& stage, StageSchedule& schedule) {
@@ -114,10 +122,9 @@ void finish_stage(const Graph& graph, const PlannedStage& stage, StageSchedule& 
 
 ScheduleOrNot try_schedule(const Graph& graph, const PlannedStage& stage, const DeviceSpec& device,
                            int worker_threads, SymbolTable& symbols, const BlockBounds& bounds) {
-  MappedStages mapped = map_stages(graph, {&stage}, device, worker_threads, symbols, bounds);
-  ScheduleOrNot result{{}, mapped.verdict};
+  ScheduleOrNot result = describe_stages(graph, {&stage}, device);
   if (!result.verdict) return result;
-  result.schedule = std::move(mapped.schedules.front());
+  map_stages(graph, worker_threads, symbols, bounds, result.schedule);
   finish_stage(graph, stage, result.schedule);
   return result;
 }
@@ -130,13 +137,25 @@ StageSchedule schedule_stage(const Graph& graph, const PlannedStage& stage,
   return std::move(found.schedule);
 }
 
+double count_elements(const Graph& graph, const IndexVars& vars, const IndexExpr& offset) {
+  std::vector<VarId> leaves;
+  vars.collect(offset, leaves);
+  std::set<int> atoms;
+  double elements = 1;
+  for (VarId var : leaves) {
+    const IndexVar& leaf = vars[var];
+    if (leaf.kind != IndexVar::Kind::kAtom || !atoms.insert(leaf.payload).second) continue;
+    elements *= static_cast<double>(graph.symbols.hint(leaf.extent));
+  }
+  return elements;
+}
+
 int64_t accessed_elements(const Graph& graph, const StageSchedule& schedule, NodeId value) {
   double most = 0;
   const TensorType& type = graph[value].type;
   for (const Access& access : schedule.accesses.list) {
     if (access.value != value) continue;
-    std::set<int> atoms;
-    double elements = 1;
+    double elements = count_elements(graph, schedule.accesses.vars, access.offset);
     bool by_data = false, by_order = false;
     std::vector<VarId> leaves;
     schedule.accesses.vars.collect(access.offset, leaves);
@@ -144,9 +163,6 @@ int64_t accessed_elements(const Graph& graph, const StageSchedule& schedule, Nod
       const IndexVar& leaf = schedule.accesses.vars[var];
       by_data |= leaf.kind == IndexVar::Kind::kValue;
       by_order |= by_data && access.in_segment;
-      if (leaf.kind == IndexVar::Kind::kAtom && atoms.insert(leaf.payload).second) {
-        elements *= static_cast<double>(graph.symbols.hint(leaf.extent));
-      }
     }
     if (by_order) {  // each position of the segments, once
       elements = static_cast<double>(graph.symbols.hint(element_count(type.shape)));

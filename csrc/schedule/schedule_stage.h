@@ -20,22 +20,23 @@ StageSchedule schedule_stage(const Graph& graph, const PlannedStage& stage,
                              const DeviceSpec& device, int worker_threads, SymbolTable& symbols,
                              const BlockBounds& bounds = {});
 
-struct MappedStages {
-  std::vector<StageSchedule> schedules;
-  Verdict verdict;
-};
-
-// In two steps.  Stages under one mapping, each with its own roots; none where their spaces do not
-// go together.
-MappedStages map_stages(const Graph& graph, const std::vector<const PlannedStage*>& stages,
-                        const DeviceSpec& device, int worker_threads, SymbolTable& symbols,
-                        const BlockBounds& bounds);
+// The same in steps.  What stages of one mapping have under any bounds: spaces, accesses and axes;
+// refused where their spaces do not go together.
+ScheduleOrNot describe_stages(const Graph& graph, const std::vector<const PlannedStage*>& stages,
+                              const DeviceSpec& device);
+// Maps the axes of what describe_stages made.
+void map_stages(const Graph& graph, int worker_threads, SymbolTable& symbols,
+                const BlockBounds& bounds, StageSchedule& schedule);
+// What one stage has of a mapping that it shares with others: its own roots.
+StageSchedule take_stage(const PlannedStage& stage, const StageSchedule& shared);
 // Loops and homes, for what `persistent` and `bounds` say.
 void finish_stage(const Graph& graph, const PlannedStage& stage, StageSchedule& schedule);
 
 // is_load[n]: n is read from memory when this kernel needs it.
 std::vector<bool> find_loads(const Graph& graph, const PlannedStage& stage);
 
+// Distinct elements at an offset that atoms make alone, at the symbols' hints.
+double count_elements(const Graph& graph, const IndexVars& vars, const IndexExpr& offset);
 // Distinct elements of a load that the kernel touches, at the symbols' hints.
 int64_t accessed_elements(const Graph& graph, const StageSchedule& schedule, NodeId value);
 // Bytes of elements accessed, once per buffer and pass (DESIGN.md 4.6, `bytes_planned`).
