@@ -278,6 +278,9 @@ class Joiner {
     if (rule_ == Rule::kFaster && joined.us + least_gain_ * std::max(a.us, b.us) > a.us + b.us) {
       return Verdict::no(kRuleSlower, "one kernel is predicted to take longer than two");
     }
+    if (rule_ == Rule::kParallel && joined.copy_us > a.copy_us + b.copy_us) {
+      return Verdict::no(kRuleCopied, "what one stores in place would be copied there");
+    }
     const StageEstimate& larger = a.us > b.us ? a.estimate : b.estimate;
     if (rule_ == Rule::kParallel && joined.estimate.share < larger.share) {
       return Verdict::no(kRuleLessParallel, "one mapping for both keeps less of the device busy");

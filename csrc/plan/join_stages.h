@@ -19,7 +19,7 @@ enum class JoinRule {
   kNever,
   kFaster,    // where the model predicts less time
   kParallel,  // along edges, where the part with more work keeps as much of the device
-              // (AStitch 3.4)
+              // (AStitch 3.4), and what is stored in place is so still
 };
 
 // One stage per root to begin with.  Roots of one group, each ascending, are then joined while

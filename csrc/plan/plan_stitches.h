@@ -36,6 +36,7 @@ inline constexpr int kRuleCycle = 1;    // something outside must run between th
 inline constexpr int kRuleSlower = 22;  // the model predicts more time than for two kernels
 inline constexpr int kRuleLessParallel = 26;
 inline constexpr int kRuleNoBarrier = 27;  // the policy has no communication between blocks
+inline constexpr int kRuleCopied = 28;     // a store in place would become a copy
 inline constexpr int kRuleLongKernel = 24;
 inline constexpr int kRuleManyArguments = 25;
 

@@ -54,11 +54,13 @@ TEST_P(InPlace, ACounterThatOthersRead) {
       "%n = input : f32[]\n%m = add(%n, 1)\n%y = sub(%x, mul(%g, %m))\nmutate %n <- %m\n"
       "mutate %x <- %y\noutputs (none)";
   EXPECT_TRUE(is_in_place(text));
-  const Planned planned =
-      plan_graph("%x = input : f32[64,64]\n%g = input : f32[64,64]\n" + std::string(text), "h200");
-  ASSERT_EQ(planned.plan.kernels.size(), 1u) << to_string(planned.plan, planned.graph);
-  EXPECT_EQ(planned.plan.kernels[0].phases.size(), 2u);
-  EXPECT_EQ(planned.plan.in_place, (std::vector<bool>{true, true}));
+  for (const char* policy : {"search", "astitch"}) {
+    const Planned planned = plan_graph(
+        "%x = input : f32[64,64]\n%g = input : f32[64,64]\n" + std::string(text), "h200", policy);
+    ASSERT_EQ(planned.plan.kernels.size(), 1u) << to_string(planned.plan, planned.graph);
+    EXPECT_EQ(planned.plan.kernels[0].phases.size(), 2u) << policy;
+    EXPECT_EQ(planned.plan.in_place, (std::vector<bool>{true, true})) << policy;
+  }
 }
 
 // The reduction's result is for all threads, the element for one.
