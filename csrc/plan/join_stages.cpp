@@ -53,8 +53,12 @@ struct Attempt {
 class Joiner {
  public:
   Joiner(const Graph& graph, const std::vector<NodeId>& roots, const Demands& demands,
-         const StageJudge& judge)
-      : graph_(graph), demands_(demands), judge_(judge), levels_(find_levels(graph)) {
+         const StageJudge& judge, const DeviceSpec* stitches_for)
+      : graph_(graph),
+        demands_(demands),
+        judge_(judge),
+        stitches_for_(stitches_for),
+        levels_(find_levels(graph)) {
     unit_of_.assign(graph.size(), -1);
     loads_.resize(graph.size());
     readers_.resize(graph.size());
@@ -260,7 +264,7 @@ class Joiner {
     Cone cone = unite_cones(units_[a].cone, units_[b].cone, roots);
     for (NodeId root : units_[b].roots) unit_of_[root.index()] = a;
     StageScore score = judge_(describe(roots, cone));
-    if (score.verdict) score.verdict = check_rule(units_[a].score, units_[b].score, score);
+    if (score.verdict) score.verdict = check_rule(a, b, score);
     if (!score.verdict) {
       for (NodeId root : units_[b].roots) unit_of_[root.index()] = b;
       return score.verdict;
@@ -274,8 +278,22 @@ class Joiner {
     return score.verdict;
   }
 
-  Verdict check_rule(const StageScore& a, const StageScore& b, const StageScore& joined) const {
-    if (rule_ == Rule::kFaster && joined.us + least_gain_ * std::max(a.us, b.us) > a.us + b.us) {
+  // Of two stages that stay apart, as kernels of their own or in one kernel.
+  double predict_apart_us(int a, int b) const {
+    const StageScore &first = units_[a].score, &second = units_[b].score;
+    const double us = first.us + second.us;
+    if (!stitches_for_ || stitches_for_->barrier_us == 0) return us;
+    const bool waits = units_[a].reads.count(b) || units_[b].reads.count(a);
+    std::vector<PhaseTime> phases(waits ? 2 : 1);
+    phases.front().add(first.estimate);
+    phases.back().add(second.estimate);
+    return std::min(us, estimate_us(phases, *stitches_for_));
+  }
+
+  Verdict check_rule(int first, int second, const StageScore& joined) const {
+    const StageScore &a = units_[first].score, &b = units_[second].score;
+    const double joined_us = joined.us + least_gain_ * std::max(a.us, b.us);
+    if (rule_ == Rule::kFaster && joined_us > predict_apart_us(first, second)) {
       return Verdict::no(kRuleSlower, "one kernel is predicted to take longer than two");
     }
     if (rule_ == Rule::kParallel && joined.copy_us > a.copy_us + b.copy_us) {
@@ -440,6 +458,7 @@ class Joiner {
   const Graph& graph_;
   const Demands& demands_;
   const StageJudge& judge_;
+  const DeviceSpec* stitches_for_;
   std::vector<int> levels_;
   std::vector<Unit> units_;
   std::vector<int> order_;  // units by position
@@ -455,12 +474,12 @@ class Joiner {
 }  // namespace
 
 JoinedStages join_stages(const Graph& graph, const std::vector<NodeId>& roots,
-                         const Demands& demands, const StageJudge& judge, JoinRule rule,
-                         const std::vector<std::vector<NodeId>>& groups) {
-  Joiner joiner(graph, roots, demands, judge);
-  joiner.join_groups(groups, rule == JoinRule::kParallel);
-  if (rule == JoinRule::kFaster) joiner.run_faster();
-  if (rule == JoinRule::kParallel) joiner.run_parallel();
+                         const Demands& demands, const StageJudge& judge,
+                         const JoinOptions& options) {
+  Joiner joiner(graph, roots, demands, judge, options.stitches_for);
+  joiner.join_groups(options.groups, options.rule == JoinRule::kParallel);
+  if (options.rule == JoinRule::kFaster) joiner.run_faster();
+  if (options.rule == JoinRule::kParallel) joiner.run_parallel();
   return joiner.finish();
 }
 

@@ -22,11 +22,18 @@ enum class JoinRule {
               // (AStitch 3.4), and what is stored in place is so still
 };
 
+struct JoinOptions {
+  JoinRule rule = JoinRule::kNever;
+  std::vector<std::vector<NodeId>> groups = {};
+  // Where stages that stay apart share kernels, a barrier or nothing between them (kFaster).
+  const DeviceSpec* stitches_for = nullptr;
+};
+
 // One stage per root to begin with.  Roots of one group, each ascending, are then joined while
 // checks allow (and the rule kParallel, whatever it costs by the others); then pairs of stages by
 // the rule.
 JoinedStages join_stages(const Graph& graph, const std::vector<NodeId>& roots,
-                         const Demands& demands, const StageJudge& judge, JoinRule rule,
-                         const std::vector<std::vector<NodeId>>& groups = {});
+                         const Demands& demands, const StageJudge& judge,
+                         const JoinOptions& options);
 
 }  // namespace stitch

@@ -23,7 +23,7 @@ struct Policy {
 PlanCandidate plan_each_op(const PlanRequest& in) {
   PlanCandidate out;
   out.joined = join_stages(in.graph, find_roots(in.graph, in.demands, true), in.demands, in.judge,
-                           JoinRule::kNever);
+                           {JoinRule::kNever});
   out.stitched = stitch_stages(in.graph, out.joined, in.demands, in.judge, in.device,
                                {.barriers = false, .packs = false});
   return out;
@@ -33,7 +33,7 @@ PlanCandidate plan_each_op(const PlanRequest& in) {
 PlanCandidate plan_by_search(const PlanRequest& in) {
   PlanCandidate out;
   out.joined = join_stages(in.graph, find_roots(in.graph, in.demands, false), in.demands, in.judge,
-                           JoinRule::kFaster);
+                           {JoinRule::kFaster, {}, &in.device});
   out.stitched = stitch_stages(in.graph, out.joined, in.demands, in.judge, in.device, {});
   return out;
 }
@@ -58,7 +58,7 @@ PlanCandidate plan_astitch(const PlanRequest& in) {
   }
   PlanCandidate out;
   out.joined = join_stages(in.graph, {roots.begin(), roots.end()}, in.demands, in.judge,
-                           JoinRule::kParallel, groups);
+                           {JoinRule::kParallel, groups});
   out.stitched =
       stitch_stages(in.graph, out.joined, in.demands, in.judge, in.device, {.by_cost = false});
   return out;
@@ -70,7 +70,7 @@ PlanCandidate plan_best_patterns(const PlanRequest& in, const std::vector<Stitch
   PlanCandidate best;
   for (const auto& patterns : plan_patterns(in.graph, roots, in.demands, in.judge, in.device)) {
     const JoinedStages joined =
-        join_stages(in.graph, roots, in.demands, in.judge, JoinRule::kNever, patterns);
+        join_stages(in.graph, roots, in.demands, in.judge, {JoinRule::kNever, patterns});
     for (const StitchRule& rule : rules) {
       StitchedKernels stitched =
           stitch_stages(in.graph, joined, in.demands, in.judge, in.device, rule);

@@ -131,9 +131,10 @@ class SplitFinder {
       blocks *= kept ? mine : 1;
       inside *= kept ? extent / mine : extent;
     }
-    const int64_t wanted_blocks = device_.is_cuda ? 2 * device_.multiprocessors : 8 * workers_;
+    // One wave of blocks of 1024 threads; a few more would be a second one (AStitch 3.3).
+    const int64_t most_blocks = device_.is_cuda ? 2 * device_.multiprocessors : 8 * workers_;
     if (has_enough(blocks, group[0])) return;
-    int64_t pieces = (wanted_blocks + blocks - 1) / blocks;
+    int64_t pieces = most_blocks / blocks;
     if (!device_.is_cuda) pieces = std::max(pieces, inside / kHostPiece);
     pieces = std::min(pieces, inside / kLeastPiece);
     if (pieces < 2) return;

@@ -9,6 +9,7 @@
 #include "ir/verify_graph.h"
 #include "rewrite/interpret_graph.h"
 #include "rewrite/rewrite_graph.h"
+#include "schedule/schedule_stage.h"
 
 namespace stitch {
 namespace {
@@ -45,6 +46,38 @@ TEST(SplitReductions, AWholeTensorBecomesPieces) {
   ASSERT_EQ(operands.size(), 2u);
   EXPECT_EQ(operands[0], "f32[256,4096]");
   EXPECT_EQ(operands[1], "f32[256]");
+}
+
+// AStitch 3.3: 80 multiprocessors hold 160 blocks of 1024 threads.
+DeviceSpec volta() {
+  DeviceSpec device = device_spec("a100");
+  device.multiprocessors = 80;
+  device.dram_bytes_per_us = 0.81e6;
+  return device;
+}
+
+TEST(SplitReductions, FewLongRowsFillOneWaveAsPublished) {
+  const std::string text = "%x = input : f32[64,30000]\n%y = sum(%x){axes=[1]}\noutputs (%y)\n";
+  const Graph graph = split_reductions(parse_graph(text), volta(), 4);
+  EXPECT_EQ(operands_of(graph, OpKind::k_sum), (Operands{"f32[64,2,15000]", "f32[64,2]"}));
+  EXPECT_EQ(operands_of(split(text, "h200"), OpKind::k_sum),
+            (Operands{"f32[64,4,7500]", "f32[64,4]"}));
+}
+
+TEST(SplitReductions, ManyShortRowsShareBlocksAsPublished) {
+  const std::string text = "%x = input : f32[750000,32]\n%y = sum(%x){axes=[1]}\noutputs (%y)\n";
+  const Graph graph = parse_graph(text);
+  for (const DeviceSpec& device : {volta(), device_spec("h200")}) {
+    EXPECT_EQ(to_string(split_reductions(graph, device, 4)), to_string(graph));
+    SymbolTable symbols = graph.symbols;
+    const StageSchedule schedule = schedule_stage(
+        graph, {{NodeId(1)}, {NodeId(1)}, {NodeId(0)}, {NodeId(1)}}, device, 4, symbols);
+    const MappedAxis &row = schedule.axes[0], &column = schedule.axes[1];
+    EXPECT_GE(row.threads, 8) << "rows of a block";
+    EXPECT_GE(schedule.threads, 128);
+    EXPECT_EQ(column.threads * column.vector, 32) << "a row is one access of each of its lanes";
+    EXPECT_EQ(schedule.shared_bytes, 0) << "within a warp";
+  }
 }
 
 TEST(SplitReductions, ABarrierMustCostLessThanIdleMultiprocessors) {
