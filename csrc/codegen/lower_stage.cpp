@@ -345,16 +345,6 @@ class StageLowering {
            std::to_string(step);
   }
 
-  // Trips of a block's own part of an axis on the host, whose loops end at the extent.
-  std::string host_end(int axis) {
-    const MappedAxis& mapped = schedule_.axes[axis];
-    const std::string tile = scopes_.print(mapped.tile);
-    if (!mapped.in_grid || divide_exact(mapped.axis.extent, mapped.tile)) return tile;
-    const std::string left =
-        scopes_.print(mapped.axis.extent) + " - g" + std::to_string(axis) + " * " + tile;
-    return "min_index(" + tile + ", " + left + ")";
-  }
-
   Statement loop_header(int loop) {
     const LoopSpec& spec = schedule_.loops[loop];
     const MappedAxis& mapped = schedule_.axes[spec.axis];
@@ -378,8 +368,8 @@ class StageLowering {
       return header;
     }
     if (spec.level == LoopSpec::Level::kChunk) {
-      header.bound = "(" + host_end(spec.axis) + " + " + std::to_string(mapped.chunk - 1) + ") / " +
-                     std::to_string(mapped.chunk);
+      header.bound = "(" + scopes_.block_end(spec.axis) + " + " + std::to_string(mapped.chunk - 1) +
+                     ") / " + std::to_string(mapped.chunk);
       return header;
     }
     if (is_written_out(schedule_, loop)) header.pragma = kUnroll;
@@ -388,7 +378,7 @@ class StageLowering {
       header.bound = is_strip ? std::to_string(mapped.strips) : strip_length(spec.axis);
       return header;
     }
-    header.bound = host_end(spec.axis);
+    header.bound = scopes_.block_end(spec.axis);
     if (const AxisRange* range = values_.range_of(spec.axis)) {
       header.expr = std::to_string(range->low);
       header.bound = std::to_string(range->high);

@@ -8,6 +8,7 @@
 #include "schedule/map_axes.h"
 #include "schedule/persistent_values.h"
 #include "schedule/place_values.h"
+#include "schedule/stage_tiles.h"
 
 namespace stitch {
 namespace {
@@ -95,6 +96,7 @@ const AxisRange* ValueLowering::range_of(int axis) const {
 void ValueLowering::close_scope() {
   const int depth = scopes_.depth();
   std::erase_if(known_, [&](const auto& entry) { return values[entry.second].depth >= depth; });
+  std::erase_if(tiles_, [&](const auto& entry) { return values[entry.second].depth >= depth; });
   std::erase_if(vectors_, [&](const auto& entry) { return values[entry.second].depth >= depth; });
   std::erase_if(on_chip, [&](const auto& entry) { return entry.second.depth >= depth; });
   std::erase_if(combined, [&](const auto& entry) { return entry.second.second.depth >= depth; });
@@ -257,12 +259,15 @@ Handle ValueLowering::load_persistent(const PersistentValue& persistent, const s
 
 Handle ValueLowering::load(NodeId value, const IndexExpr& offset, int guard) {
   const TensorType& type = graph_[value].type;
+  const TiledLoad* tile = find_tile(schedule_, value, offset);
+  const bool by_owner = !owner.empty() && is_overwritten(value);
+  if (tile && guard == 0 && !by_owner) return load_tiled(*tile);
   const int axis = vector_axis(offset, guard);
   if (axis >= 0 && guard == 0) return load_vector(value, offset, axis);
   const std::string base = "p" + std::to_string(pointer(value, false));
   Scopes::Printed at = scopes_.print(offset, vars, values);
   int depth = at.depth;
-  std::string condition = !owner.empty() && is_overwritten(value) ? owner : "";
+  std::string condition = by_owner ? owner : "";
   if (guard != 0) {
     depth = std::max(depth, values[guard].depth);
     condition = values[guard].text + (condition.empty() ? "" : " & " + condition);

@@ -85,6 +85,8 @@ class ValueLowering : public WalkSink {
   Handle let(const std::string& type, const std::string& expr, int depth);
   int vector_axis(const IndexExpr& offset, int guard) const;
   bool is_overwritten(NodeId load) const;
+  // The element of the tile, which is filled where all that it depends on is known.
+  Handle load_tiled(const TiledLoad& tile);
   Handle load_vector(NodeId value, const IndexExpr& offset, int axis);
   // `loaded`, which is of `type`, as this thread holds it where the value is persistent.
   Handle load_persistent(const PersistentValue& persistent, const std::string& type,
@@ -104,6 +106,7 @@ class ValueLowering : public WalkSink {
   std::map<Key, Handle> known_;
   std::vector<AxisRange> ranges_;                           // that are open
   std::vector<std::map<Key, Handle>> known_outside_;        // of each
+  std::map<const TiledLoad*, Handle> tiles_;                // filled: name and depth
   std::map<std::pair<NodeId, IndexExpr>, Handle> vectors_;  // vector loads: name and depth
   // The loop over a segment, whose statements are in a scope of their own.
   struct OpenSegment {

@@ -38,6 +38,24 @@ std::string Scopes::axis_name(int axis, bool without_vector) const {
   return (without_vector ? "b" : "x") + std::to_string(axis);
 }
 
+std::string Scopes::block_begin(int axis) {
+  const MappedAxis& mapped = schedule_.axes[axis];
+  return mapped.in_grid ? "g" + std::to_string(axis) + " * " + print(mapped.tile) : "0";
+}
+
+std::string Scopes::block_end(int axis) {
+  const MappedAxis& mapped = schedule_.axes[axis];
+  const std::string tile = print(mapped.tile);
+  if (!mapped.in_grid || divide_exact(mapped.axis.extent, mapped.tile)) return tile;
+  return "min_index(" + tile + ", " + print(mapped.axis.extent) + " - " + block_begin(axis) + ")";
+}
+
+Scalar Scopes::axis_in_block(int axis) {
+  const std::string name = axis_name(axis);
+  const bool is_whole = !schedule_.axes[axis].in_grid;
+  return {is_whole ? name : "(" + name + " - " + block_begin(axis) + ")", axis_depth(axis)};
+}
+
 int Scopes::axis_of_atom(int atom) const {
   for (size_t a = 0; a < schedule_.axes.size(); ++a) {
     for (AtomId id : schedule_.axes[a].axis.atoms) {

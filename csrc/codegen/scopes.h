@@ -45,6 +45,11 @@ class Scopes {
   int axis_depth(int axis, bool without_vector = false) const;
   std::string axis_name(int axis, bool without_vector = false) const;
   int axis_of_atom(int atom) const;
+  // A block's own indices along an axis on the host, whose loops end at the extent.
+  std::string block_end(int axis);
+  // The axis index counted from the block's first.
+  Scalar axis_in_block(int axis);
+  std::string block_begin(int axis);
   // Offset text; `without_vector` leaves out the vector lane of that axis (-1: none).
   struct Printed {
     std::string text;

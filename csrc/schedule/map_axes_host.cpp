@@ -5,6 +5,7 @@
 
 #include "schedule/map_axes.h"
 #include "schedule/reduction_arrays.h"
+#include "schedule/stage_tiles.h"
 
 namespace stitch {
 namespace {
@@ -21,6 +22,11 @@ constexpr int64_t kColumnTileStep = 64;
 constexpr int64_t kFewestIterations = 16;
 // Iterations written out inside a vectorised loop: their values should stay in registers.
 constexpr int64_t kMostUnrolled = 8;
+
+// Elements of a tile that repay finding out where its block is.
+constexpr int64_t kTileElements = 1024;
+// Rows of a tile that are not divided further among threads.
+constexpr int64_t kFewestAlong = 32;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -70,6 +76,51 @@ void cut_chunks(StageSchedule& schedule, const std::vector<AxisFacts>& facts,
   }
 }
 
+void move_last(std::vector<int>& order, int axis) {
+  auto at = std::find(order.begin(), order.end(), axis);
+  if (at != order.end()) std::rotate(at, at + 1, order.end());
+}
+
+// Can blocks divide the axis without repeating a reduction?
+bool is_divisible_among_blocks(const StageSchedule& schedule, int axis) {
+  return std::all_of(
+      schedule.spaces.roots.begin(), schedule.spaces.roots.end(), [&](const RootSpace& space) {
+        const Role role = role_of(space, schedule.axes[axis].axis);
+        return role != Role::kReduced && (role == Role::kKept || space.reduced_atoms.empty());
+      });
+}
+
+// Gives a block one tile, of both axes, and of the others one index, or a few where tiles are
+// small.  Neighbouring blocks then are neighbours in memory, which measured 1.5 times as fast as
+// loops over the other axes inside the block.
+void cut_tiles(StageSchedule& schedule, const std::vector<AxisFacts>& facts, const TileAxes& inner,
+               TileShape shape, int64_t wanted) {
+  auto cut = [&](int a, int64_t most) {
+    MappedAxis& axis = schedule.axes[a];
+    if (!axis.tile.is_constant() || axis.tile.value() > most) put_in_grid(axis, most);
+    return std::min(facts[a].extent, most);
+  };
+  std::vector<int> others;
+  const int64_t across = cut(inner.across, shape.across);
+  int64_t blocks = ceil_div(facts[inner.across].extent, across);
+  for (size_t a = 0; a < facts.size(); ++a) {
+    const int axis = static_cast<int>(a);
+    const bool is_inner = axis == inner.along || axis == inner.across;
+    if (is_inner || !is_divisible_among_blocks(schedule, axis)) continue;
+    others.push_back(axis);
+    blocks *= facts[a].extent;
+  }
+  while (shape.along > kFewestAlong && blocks * facts[inner.along].extent < wanted * shape.along) {
+    shape.along /= 2;
+  }
+  int64_t few = std::max<int64_t>(1, kTileElements / (across * cut(inner.along, shape.along)));
+  for (size_t i = others.size(); i-- > 0;) {
+    const int64_t tile = std::min(few, facts[others[i]].extent);
+    put_in_grid(schedule.axes[others[i]], tile);
+    few = ceil_div(few, tile);
+  }
+}
+
 }  // namespace
 
 void map_axes_host(const Graph& graph, StageSchedule& schedule, int worker_threads) {
@@ -78,10 +129,8 @@ void map_axes_host(const Graph& graph, StageSchedule& schedule, int worker_threa
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
                    [&](int a, int b) { return facts[a].stride > facts[b].stride; });
-  auto contiguous = std::max_element(order.begin(), order.end(), [&](int a, int b) {
-    return facts[a].unit_stride_bytes < facts[b].unit_stride_bytes;
-  });
-  if (contiguous != order.end()) std::rotate(contiguous, contiguous + 1, order.end());
+  const TileAxes inner = find_inner_axes(graph, schedule, facts, order);
+  for (int last : {inner.along, inner.across}) move_last(order, last);
 
   int64_t work = 1;
   bool reduces = false;
@@ -91,10 +140,14 @@ void map_axes_host(const Graph& graph, StageSchedule& schedule, int worker_threa
   }
   for (MappedAxis& axis : schedule.axes) axis.tile = axis.axis.extent;
   int64_t wanted = std::clamp<int64_t>(work / kBlockElements, 1, worker_threads * kBlocksPerWorker);
+  if (inner.along >= 0) {
+    cut_tiles(schedule, facts, inner, *shape_tiles(graph, schedule, facts, inner), wanted);
+    wanted = 1;
+  }
   for (size_t i = 0; i < order.size() && wanted > 1; ++i) {
     const AxisFacts& fact = facts[order[i]];
     MappedAxis& axis = schedule.axes[order[i]];
-    if (!fact.is_eligible) continue;
+    if (!fact.is_eligible || axis.in_grid) continue;
     const bool innermost = i + 1 == order.size();
     int64_t tile = ceil_div(fact.extent, wanted);
     if (innermost) tile = ceil_div(tile, kColumnTileStep) * kColumnTileStep;
@@ -139,6 +192,7 @@ void map_axes_host(const Graph& graph, StageSchedule& schedule, int worker_threa
     schedule.loops.push_back({a, LoopSpec::Level::kSerial});
   }
   schedule.threads = 1;
+  if (inner.along >= 0) place_tiles(graph, inner, schedule);
 }
 
 }  // namespace stitch

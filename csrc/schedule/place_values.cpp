@@ -6,6 +6,7 @@
 #include "schedule/fixed_axes.h"
 #include "schedule/map_axes.h"
 #include "schedule/persistent_values.h"
+#include "schedule/stage_tiles.h"
 
 namespace stitch {
 namespace {
@@ -302,6 +303,9 @@ std::vector<LeafUse> find_leaf_uses(const Graph& graph, const std::vector<bool>&
       const PersistentValue* persistent =
           is_load[value.index()] ? find_persistent(schedule, value) : nullptr;
       if (persistent && (persistent->is_filled || !filled.insert(value).second)) return;
+      const bool is_tiled = std::any_of(schedule.tiles.begin(), schedule.tiles.end(),
+                                        [&](const TiledLoad& tile) { return tile.value == value; });
+      if (is_tiled && !filled.insert(value).second) return;
       if (is_load[value.index()]) {
         leaf.loads.insert(value);
         return;

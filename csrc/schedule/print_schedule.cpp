@@ -38,6 +38,10 @@ std::string to_string(const StageSchedule& schedule, const Graph& graph) {
     if (mapped.strips > 1) out << " strips " << mapped.strips;
     out << (mapped.is_exact ? "\n" : " ragged\n");
   }
+  for (const TiledLoad& tile : schedule.tiles) {
+    out << "tile of %" << tile.value << ": " << tile.rows << " along axis " << tile.along
+        << " across axis " << tile.across << " pitch " << tile.pitch << "\n";
+  }
   auto show = [&](auto& self, int block, int indent) -> void {
     for (const LoopBlock::Item& item : schedule.blocks[block].items) {
       const std::string pad(indent, ' ');

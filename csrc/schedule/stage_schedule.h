@@ -74,6 +74,16 @@ struct PersistentValue {
   bool is_filled = false;  // by an earlier stage
 };
 
+// A load that is contiguous along another axis than the one that lanes walk.  Blocks copy the part
+// of it that they need to a tile on chip, along the contiguous axis, and read it across there.
+struct TiledLoad {
+  NodeId value;
+  IndexExpr offset;             // of the access
+  int along = -1;               // the axis it is contiguous along
+  int across = -1;              // the axis that lanes walk, or the vectorised loop
+  int64_t rows = 0, pitch = 0;  // of the tile: a row per index along, elements from row to row
+};
+
 struct StageSchedule {
   const DeviceSpec* device = nullptr;
   Spaces spaces;
@@ -86,6 +96,7 @@ struct StageSchedule {
   int threads = 1;
   BlockBounds bounds;
   std::vector<PersistentValue> persistent;
+  std::vector<TiledLoad> tiles;
   Dim grid = 1;
   int shared_bytes = 0;
   std::map<NodeId, Scheme> schemes;  // per root and kept value

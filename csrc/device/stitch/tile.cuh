@@ -1,0 +1,101 @@
+// Tiles: a part of a matrix in memory, transposed on its way to memory on chip.
+#pragma once
+
+#include "device/stitch/load_store.cuh"
+
+namespace stitch {
+
+#if !STITCH_CUDA
+
+template <int kBytes>
+struct Bits;
+template <>
+struct Bits<1> {
+  using type = u8;
+};
+template <>
+struct Bits<2> {
+  using type = u16;
+};
+template <>
+struct Bits<4> {
+  using type = u32;
+};
+template <>
+struct Bits<8> {
+  using type = u64;
+};
+
+// kCount elements of a vector register, anywhere in memory.
+template <int kBytes, int kCount>
+struct Lanes {
+  using element = typename Bits<kBytes>::type;
+  typedef element type __attribute__((vector_size(kBytes * kCount)));
+  typedef element loose __attribute__((vector_size(kBytes * kCount), aligned(kBytes), may_alias));
+};
+
+// Of a square of kCount rows, exchanges the quarters of each square of 2 * kStep that lie off its
+// diagonal.
+template <int kStep, int kCount, class V>
+STITCH_DEVICE void exchange_quarters(V* rows) {
+  V low{}, high{};
+  STITCH_UNROLL
+  for (int i = 0; i < kCount; ++i) {
+    low[i] = i & kStep ? kCount + (i ^ kStep) : i;
+    high[i] = i & kStep ? kCount + i : i ^ kStep;
+  }
+  STITCH_UNROLL
+  for (int i = 0; i < kCount; ++i) {
+    if (i & kStep) continue;
+    const V upper = rows[i], lower = rows[i | kStep];
+    rows[i] = __builtin_shuffle(upper, lower, low);
+    rows[i | kStep] = __builtin_shuffle(upper, lower, high);
+  }
+  if constexpr (kStep > 1) exchange_quarters<kStep / 2, kCount>(rows);
+}
+
+// to[j * pitch + i] = from[i * stride + j] for a square of kCount by kCount, in registers.
+template <int kCount, class T>
+STITCH_DEVICE void transpose_square(T* to, i64 pitch, const T* from, i64 stride) {
+  using Row = Lanes<sizeof(T), kCount>;
+  typename Row::type rows[kCount];
+  STITCH_UNROLL
+  for (int i = 0; i < kCount; ++i) {
+    rows[i] = *reinterpret_cast<const typename Row::loose*>(from + i * stride);
+  }
+  exchange_quarters<kCount / 2, kCount>(rows);
+  STITCH_UNROLL
+  for (int i = 0; i < kCount; ++i) {
+    *reinterpret_cast<typename Row::loose*>(to + i * pitch) = rows[i];
+  }
+}
+
+#ifdef __AVX512BW__
+inline constexpr int kRegisterBytes = 64;
+#else
+inline constexpr int kRegisterBytes = 32;
+#endif
+template <class T>
+inline constexpr int kSquare =
+    kRegisterBytes / static_cast<int>(sizeof(T)) < 16 ? kRegisterBytes / static_cast<int>(sizeof(T))
+                                                      : 16;
+
+// tile[j * kPitch + i] = p[i * stride + j] for i < across and j < along.
+template <int kPitch, class T>
+STITCH_DEVICE void fill_tile(T* tile, const T* p, i64 stride, i64 along, i64 across) {
+  constexpr i64 kSide = kSquare<T>;
+  const i64 whole_across = across - across % kSide, whole_along = along - along % kSide;
+  for (i64 i = 0; i < whole_across; i += kSide) {
+    for (i64 j = 0; j < whole_along; j += kSide) {
+      transpose_square<kSide>(tile + j * kPitch + i, kPitch, p + i * stride + j, stride);
+    }
+  }
+  for (i64 i = 0; i < across; ++i) {
+    const i64 begin = i < whole_across ? whole_along : 0;
+    for (i64 j = begin; j < along; ++j) tile[j * kPitch + i] = p[i * stride + j];
+  }
+}
+
+#endif
+
+}  // namespace stitch

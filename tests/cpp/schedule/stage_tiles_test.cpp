@@ -1,0 +1,112 @@
+// Loads through tiles: which have one, over which axes, of which shape.
+#include "schedule/stage_tiles.h"
+
+#include "plan/plan_graph.h"
+
+namespace stitch {
+namespace {
+
+StageSchedule schedule(const std::string& text, const char* target = "cpu") {
+  return schedule_together(text, target).only();
+}
+
+constexpr const char* kNormedMiddle = R"(
+  %x = input : f32[8,512,256]
+  %t = permute(%x){order=[0,2,1]}
+  %e = exp(%t)
+  %y = div(%e, sum(%e){axes=[2], keepdim})
+  outputs (%y)
+)";
+
+TEST(StageTiles, ATransposeHasTilesOfBothAxes) {
+  const StageSchedule s = schedule(kNormedMiddle);
+  ASSERT_EQ(s.tiles.size(), 1u);
+  const TiledLoad& tile = s.tiles.front();
+  EXPECT_TRUE(s.axes[tile.along].axis.extent.is(256));
+  EXPECT_TRUE(s.axes[tile.across].axis.extent.is(512));
+  EXPECT_FALSE(s.axes[tile.across].in_grid) << "a reduced axis is in the tile as a whole";
+  EXPECT_TRUE(s.axes[tile.along].in_grid);
+  EXPECT_TRUE(s.axes[tile.along].tile.is(tile.rows));
+  EXPECT_GT(tile.pitch, 512) << "rows begin in different sets of the cache";
+  EXPECT_EQ(s.loops.back().axis, tile.across);
+}
+
+TEST(StageTiles, TheOtherAxesHaveOneIndexInABlock) {
+  const StageSchedule s = schedule(kNormedMiddle);
+  for (const MappedAxis& axis : s.axes) {
+    if (axis.axis.extent.is(8)) EXPECT_TRUE(axis.in_grid && axis.tile.is(1));
+  }
+}
+
+TEST(StageTiles, BlocksDivideBothAxesWhereNothingReduces) {
+  const StageSchedule s = schedule(R"(
+    %x = input : f32[300,4099]
+    %z = input : f32[4099,300]
+    %y = add(permute(%x){order=[1,0]}, %z)
+    outputs (%y)
+  )");
+  ASSERT_EQ(s.tiles.size(), 1u);
+  const TiledLoad& tile = s.tiles.front();
+  EXPECT_TRUE(s.axes[tile.along].axis.extent.is(4099));
+  EXPECT_TRUE(s.axes[tile.along].in_grid);
+  EXPECT_TRUE(s.axes[tile.across].in_grid);
+}
+
+TEST(StageTiles, EveryTransposedLoadHasItsOwn) {
+  const StageSchedule s = schedule(R"(
+    %x = input : f32[512,256]
+    %z = input : bf16[512,256]
+    %w = input : f32[256,512]
+    %c = cast(permute(%z){order=[1,0]}) : f32
+    %y = add(add(permute(%x){order=[1,0]}, %w), %c)
+    outputs (%y)
+  )");
+  ASSERT_EQ(s.tiles.size(), 2u);
+  EXPECT_NE(s.tiles[0].value, s.tiles[1].value);
+  for (const TiledLoad& tile : s.tiles) EXPECT_EQ(find_tile(s, tile.value, tile.offset), &tile);
+}
+
+TEST(StageTiles, OneValueReadBothWaysHasOne) {
+  const StageSchedule s = schedule(R"(
+    %x = input : f32[512,512]
+    %y = add(%x, permute(%x){order=[1,0]})
+    outputs (%y)
+  )");
+  EXPECT_EQ(s.tiles.size(), 1u);
+}
+
+TEST(StageTiles, NoneForWhatIsContiguousAlready) {
+  for (const char* text : {
+           "%x = input : f32[64,512]\n%y = neg(%x)\noutputs (%y)\n",
+           "%x = input : f32[64,512]\n%y = sum(%x){axes=[0]}\noutputs (%y)\n",
+           "%x = input : f32[512,3]\n%z = input : f32[3,512]\n"
+           "%y = add(permute(%x){order=[1,0]}, %z)\noutputs (%y)\n",
+       }) {
+    EXPECT_TRUE(schedule(text).tiles.empty()) << text;
+  }
+}
+
+TEST(StageTiles, NoneWhereAReducedAxisDoesNotFit) {
+  const StageSchedule s = schedule(R"(
+    %x = input : f32[100000,64]
+    %z = input : f32[64,100000]
+    %y = sum(mul(permute(%x){order=[1,0]}, %z)){axes=[1]}
+    outputs (%y)
+  )");
+  EXPECT_TRUE(s.tiles.empty());
+}
+
+TEST(StageTiles, NoneWhereBlocksWouldRepeatAReduction) {
+  const StageSchedule s = schedule(R"(
+    %x = input : f32[512,256]
+    %z = input : f32[256,4096]
+    %s = sum(%z){axes=[1], keepdim}
+    %w = input : f32[256,512]
+    %y = add(mul(permute(%x){order=[1,0]}, %s), %w)
+    outputs (%y)
+  )");
+  EXPECT_TRUE(s.tiles.empty());
+}
+
+}  // namespace
+}  // namespace stitch
