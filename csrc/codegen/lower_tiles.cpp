@@ -28,33 +28,64 @@ IndexExpr without_axes(const StageSchedule& schedule, const IndexVars& vars,
 
 }  // namespace
 
+void ValueLowering::fill_tile(const TiledLoad& tile, const std::string& name, int depth) {
+  const DType dtype = graph_[tile.value].type.dtype;
+  const std::string type = info(dtype).device_name;
+  const std::string first = scopes_.print(without_axes(schedule_, vars, tile), vars, values).text;
+  const std::string stride =
+      scopes_.print(axis_coefficient(schedule_, vars, tile.offset, tile.across));
+  const int p = pointer(tile.value, false);
+  std::string sizes = std::to_string(tile.pitch);
+  if (schedule_.device->is_cuda) {
+    const std::string place =
+        "reinterpret_cast<" + type + "*>(shared + " + std::to_string(tile.shared_offset) + ")";
+    scopes_.append(depth, {Statement::Kind::kVar, type + "*", name, place, "", "", "", 0, {}});
+    sizes += ", " + std::to_string(schedule_.axes[tile.across].tile.value()) + ", " +
+             std::to_string(tile.vector) + ", " + std::to_string(schedule_.threads);
+    int& alignment = lowered_.pointers[p].alignment_bytes;
+    alignment = std::max(alignment, std::min(16, tile.vector * info(dtype).bytes));
+  } else {
+    const int64_t count = tile.rows * tile.pitch;
+    scopes_.append(depth, {Statement::Kind::kArray, type, name, "", "", "", "", count, {}});
+  }
+  const std::string fill = "fill_tile<" + sizes + ">(" + name + ", p" + std::to_string(p) + " + (" +
+                           first + " + " + scopes_.block_begin(tile.along) + " + (" +
+                           scopes_.block_begin(tile.across) + ") * " + stride + "), " + stride +
+                           ", " + scopes_.block_end(tile.along) + ", " +
+                           scopes_.block_end(tile.across) + ")";
+  scopes_.append(depth, {Statement::Kind::kCall, "", "", fill, "", "", "", 0, {}});
+}
+
 Handle ValueLowering::load_tiled(const TiledLoad& tile) {
   const DType dtype = graph_[tile.value].type.dtype;
   auto known = tiles_.find(&tile);
   if (known == tiles_.end()) {
-    const std::string name = scopes_.fresh(), type = info(dtype).device_name;
-    const Scopes::Printed first = scopes_.print(without_axes(schedule_, vars, tile), vars, values);
-    const std::string stride =
-        scopes_.print(axis_coefficient(schedule_, vars, tile.offset, tile.across));
-    const std::string address = "p" + std::to_string(pointer(tile.value, false)) + " + (" +
-                                first.text + " + " + scopes_.block_begin(tile.along) + " + (" +
-                                scopes_.block_begin(tile.across) + ") * " + stride + ")";
-    const std::string fill = "fill_tile<" + std::to_string(tile.pitch) + ">(" + name + ", " +
-                             address + ", " + stride + ", " + scopes_.block_end(tile.along) + ", " +
-                             scopes_.block_end(tile.across) + ")";
-    scopes_.append(
-        first.depth,
-        {Statement::Kind::kArray, type, name, "", "", "", "", tile.rows * tile.pitch, {}});
-    scopes_.append(first.depth, {Statement::Kind::kCall, "", "", fill, "", "", "", 0, {}});
-    values.push_back({name, first.depth});
+    const int depth = scopes_.print(without_axes(schedule_, vars, tile), vars, values).depth;
+    values.push_back({scopes_.fresh(), depth});
     known = tiles_.emplace(&tile, static_cast<Handle>(values.size()) - 1).first;
+    fill_tile(tile, values[known->second].text, depth);
   }
   const Scalar filled = values[known->second];
-  const Scalar row = scopes_.axis_in_block(tile.along), at = scopes_.axis_in_block(tile.across);
-  const std::string element =
-      filled.text + "[" + row.text + " * " + std::to_string(tile.pitch) + " + " + at.text + "]";
-  return let(info(dtype).register_name, in_register(dtype, element),
-             std::max({filled.depth, row.depth, at.depth}));
+  const Scalar row = scopes_.axis_in_block(tile.along);
+  const int width = schedule_.axes[tile.across].vector;
+  const bool is_vector =
+      scopes_.axis_depth(tile.across) > scopes_.axis_depth(tile.across, true) && width > 1;
+  const Scalar at = scopes_.axis_in_block(tile.across, is_vector);
+  const std::string place = row.text + " * " + std::to_string(tile.pitch) + " + " + at.text;
+  const int depth = std::max({filled.depth, row.depth, at.depth});
+  if (!is_vector) {
+    const std::string element = filled.text + "[" + place + "]";
+    return let(info(dtype).register_name, in_register(dtype, element), depth);
+  }
+  auto vector = vectors_.find({tile.value, tile.offset});
+  if (vector == vectors_.end()) {
+    const std::string n = std::to_string(width);
+    const std::string loaded = "load_vec<" + n + ">(" + filled.text + " + (" + place + "))";
+    const std::string type = std::string("Vec<") + info(dtype).device_name + ", " + n + ">";
+    vector =
+        vectors_.emplace(std::make_pair(tile.value, tile.offset), let(type, loaded, depth)).first;
+  }
+  return lane_of(vector->second, tile.across, dtype);
 }
 
 }  // namespace stitch

@@ -216,15 +216,18 @@ Handle ValueLowering::load_vector(NodeId value, const IndexExpr& offset, int axi
                                : let(vec, loaded_text, at.depth);
     known = vectors_.emplace(std::make_pair(value, offset), loaded).first;
   }
+  return lane_of(known->second, axis, type.dtype);
+}
+
+Handle ValueLowering::lane_of(Handle vector, int axis, DType dtype) {
   int lane = -1;
   for (size_t l = 0; l < schedule_.loops.size(); ++l) {
     if (schedule_.loops[l].axis == axis && schedule_.loops[l].level == LoopSpec::Level::kVector) {
       lane = static_cast<int>(l);
     }
   }
-  const std::string element = values[known->second].text + ".v[" + scopes_.loop_name(lane) + "]";
-  return let(info(type.dtype).register_name, in_register(type.dtype, element),
-             scopes_.depth_of_loop(lane));
+  const std::string element = values[vector].text + ".v[" + scopes_.loop_name(lane) + "]";
+  return let(info(dtype).register_name, in_register(dtype, element), scopes_.depth_of_loop(lane));
 }
 
 std::string ValueLowering::persistent_element(const PersistentValue& persistent) const {

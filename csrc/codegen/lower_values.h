@@ -87,6 +87,9 @@ class ValueLowering : public WalkSink {
   bool is_overwritten(NodeId load) const;
   // The element of the tile, which is filled where all that it depends on is known.
   Handle load_tiled(const TiledLoad& tile);
+  // This thread's lane of a vector along the axis.
+  Handle lane_of(Handle vector, int axis, DType dtype);
+  void fill_tile(const TiledLoad& tile, const std::string& name, int depth);
   Handle load_vector(NodeId value, const IndexExpr& offset, int axis);
   // `loaded`, which is of `type`, as this thread holds it where the value is persistent.
   Handle load_persistent(const PersistentValue& persistent, const std::string& type,

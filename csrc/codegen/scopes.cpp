@@ -50,10 +50,11 @@ std::string Scopes::block_end(int axis) {
   return "min_index(" + tile + ", " + print(mapped.axis.extent) + " - " + block_begin(axis) + ")";
 }
 
-Scalar Scopes::axis_in_block(int axis) {
-  const std::string name = axis_name(axis);
+Scalar Scopes::axis_in_block(int axis, bool without_vector) {
+  const std::string name = axis_name(axis, without_vector);
   const bool is_whole = !schedule_.axes[axis].in_grid;
-  return {is_whole ? name : "(" + name + " - " + block_begin(axis) + ")", axis_depth(axis)};
+  return {is_whole ? name : "(" + name + " - " + block_begin(axis) + ")",
+          axis_depth(axis, without_vector)};
 }
 
 int Scopes::axis_of_atom(int atom) const {

@@ -48,7 +48,7 @@ class Scopes {
   // A block's own indices along an axis on the host, whose loops end at the extent.
   std::string block_end(int axis);
   // The axis index counted from the block's first.
-  Scalar axis_in_block(int axis);
+  Scalar axis_in_block(int axis, bool without_vector = false);
   std::string block_begin(int axis);
   // Offset text; `without_vector` leaves out the vector lane of that axis (-1: none).
   struct Printed {

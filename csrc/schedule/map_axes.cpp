@@ -29,20 +29,24 @@ Dim axis_coefficient(const StageSchedule& schedule, const IndexVars& vars, const
   return 0;
 }
 
+bool is_aligned_along(const StageSchedule& schedule, const IndexVars& vars, const IndexExpr& offset,
+                      int axis, int width) {
+  if (!is_divisible(offset.constant, width)) return false;
+  const AtomList& own = schedule.axes[axis].axis.atoms;
+  return std::all_of(offset.terms.begin(), offset.terms.end(), [&](const auto& term) {
+    const IndexVar& var = vars[term.first];
+    const bool is_own = var.kind == IndexVar::Kind::kAtom &&
+                        std::count(own.begin(), own.end(), AtomId(var.payload)) > 0;
+    return is_own || is_divisible(term.second, width);
+  });
+}
+
 int find_vector_axis(const StageSchedule& schedule, const IndexVars& vars,
                      const IndexExpr& offset) {
   for (int a = 0; a < static_cast<int>(schedule.axes.size()); ++a) {
     const int width = schedule.axes[a].vector;
     if (width == 1 || !axis_coefficient(schedule, vars, offset, a).is(1)) continue;
-    if (!is_divisible(offset.constant, width)) return -1;
-    const AtomList& own = schedule.axes[a].axis.atoms;
-    for (const auto& [var, coefficient] : offset.terms) {
-      const IndexVar& term = vars[var];
-      const bool is_own = term.kind == IndexVar::Kind::kAtom &&
-                          std::count(own.begin(), own.end(), AtomId(term.payload)) > 0;
-      if (!is_own && !is_divisible(coefficient, width)) return -1;
-    }
-    return a;
+    return is_aligned_along(schedule, vars, offset, a, width) ? a : -1;
   }
   return -1;
 }

@@ -25,6 +25,9 @@ double accessed_bytes(const Graph& graph, const StageSchedule& schedule, const A
 // Coefficient of an axis in an offset, that of its innermost atom; 0 where it does not appear.
 Dim axis_coefficient(const StageSchedule& schedule, const IndexVars& vars, const IndexExpr& offset,
                      int axis);
+// Is an access at this offset aligned to `width` elements wherever its index along `axis` is?
+bool is_aligned_along(const StageSchedule& schedule, const IndexVars& vars, const IndexExpr& offset,
+                      int axis, int width);
 // The axis along which an access at this offset is one aligned vector per thread; -1 for none.
 int find_vector_axis(const StageSchedule& schedule, const IndexVars& vars, const IndexExpr& offset);
 

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "schedule/map_axes.h"
+#include "schedule/stage_tiles.h"
 
 namespace stitch {
 namespace {
@@ -139,6 +140,26 @@ struct Mapper {
     }
   }
 
+  // A block has one tile: lanes walk across it, the other threads along.
+  void map_tiles(const TileAxes& inner, TileShape shape) {
+    MappedAxis &across = axis(inner.across), &along = axis(inner.along);
+    across.vector = pick_vector(inner.across);
+    const bool reduces = !facts[inner.across].is_eligible;
+    const int64_t vectors =
+        (std::min(facts[inner.across].extent, shape.across) + across.vector - 1) / across.vector;
+    const int block = std::min(block_threads(kTileThreads), schedule.bounds.most);
+    const uint64_t lanes = static_cast<uint64_t>(reduces ? (vectors + 1) / 2 : vectors);
+    across.threads = static_cast<int>(std::min<uint64_t>(std::bit_ceil(lanes), block));
+    used_bits = std::countr_zero(static_cast<unsigned>(across.threads));
+    const uint64_t covering = std::bit_ceil(static_cast<uint64_t>(facts[inner.along].extent));
+    const int rows = static_cast<int>(std::min<uint64_t>(shape.along, covering));
+    along.threads = std::min(block / across.threads, rows);
+    along.thread_shift = used_bits;
+    along.serial = rows / along.threads;
+    used_bits += std::countr_zero(static_cast<unsigned>(along.threads));
+    for (int a : order) axis(a).in_grid = facts[a].is_eligible;
+  }
+
   // A small computation beside the main one, done by every block for itself: the same threads.
   void map_side_group(int threads) {
     if (facts[order.back()].unit_stride_bytes > 0) {
@@ -248,6 +269,7 @@ void map_axes_cuda(const Graph& graph, StageSchedule& schedule) {
   const std::vector<AxisFacts>& facts = mapper.facts;
   std::vector<int> all_loops;
   int threads = 1;
+  TileAxes inner;
   for (const std::vector<int>& group : find_axis_groups(schedule, facts)) {
     const std::vector<int> side = find_side_axes(schedule, facts, group);
     std::vector<int> main;
@@ -255,7 +277,16 @@ void map_axes_cuda(const Graph& graph, StageSchedule& schedule) {
                         std::back_inserter(main));
     mapper.order = order_axes(facts, main);
     mapper.used_bits = 0;
-    if (all_loops.empty()) {
+    if (all_loops.empty()) inner = find_inner_axes(graph, schedule, facts, main);
+    if (all_loops.empty() && inner.along >= 0) {
+      for (int last : {inner.along, inner.across}) {
+        auto& order = mapper.order;
+        const auto at = std::find(order.begin(), order.end(), last);
+        std::rotate(at, at + 1, order.end());
+      }
+      mapper.map_tiles(inner, *shape_tiles(graph, schedule, facts, inner));
+      threads = 1 << mapper.used_bits;
+    } else if (all_loops.empty()) {
       mapper.map_main_group();
       threads = 1 << mapper.used_bits;
     } else {
@@ -269,6 +300,7 @@ void map_axes_cuda(const Graph& graph, StageSchedule& schedule) {
   }
   mapper.order = all_loops;
   mapper.finish();
+  if (inner.along >= 0) place_tiles(graph, inner, schedule);
 }
 
 }  // namespace stitch

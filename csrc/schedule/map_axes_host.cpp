@@ -116,7 +116,8 @@ void cut_tiles(StageSchedule& schedule, const std::vector<AxisFacts>& facts, con
   int64_t few = std::max<int64_t>(1, kTileElements / (across * cut(inner.along, shape.along)));
   for (size_t i = others.size(); i-- > 0;) {
     const int64_t tile = std::min(few, facts[others[i]].extent);
-    put_in_grid(schedule.axes[others[i]], tile);
+    const Dim& extent = schedule.axes[others[i]].axis.extent;
+    if (!extent.is_constant() || tile < extent.value()) put_in_grid(schedule.axes[others[i]], tile);
     few = ceil_div(few, tile);
   }
 }

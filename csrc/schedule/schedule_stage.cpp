@@ -5,6 +5,7 @@
 #include "schedule/build_loops.h"
 #include "schedule/map_axes.h"
 #include "schedule/place_values.h"
+#include "schedule/stage_tiles.h"
 
 namespace stitch {
 namespace {
@@ -106,6 +107,13 @@ StageSchedule take_stage(const PlannedStage& stage, const StageSchedule& shared)
   take(shared.accesses.list, own.accesses.list, root_of);
   own.accesses.other_uses = shared.accesses.other_uses;
   take(shared.accesses.evaluated, own.accesses.evaluated, key_of);
+  std::copy_if(shared.tiles.begin(), shared.tiles.end(), std::back_inserter(own.tiles),
+               [&](const TiledLoad& tile) {
+                 const std::vector<Access>& list = own.accesses.list;
+                 return std::any_of(list.begin(), list.end(), [&](const Access& access) {
+                   return access.value == tile.value && access.offset == tile.offset;
+                 });
+               });
   own.axes = shared.axes;
   own.loops = shared.loops;
   own.threads = shared.threads;
@@ -118,6 +126,7 @@ void finish_stage(const Graph& graph, const PlannedStage& stage, StageSchedule& 
   build_loops(graph, schedule);
   place_values(graph, find_loads(graph, stage), schedule);
   name_schemes(graph, stage, schedule);
+  reserve_tiles(graph, schedule);
 }
 
 ScheduleOrNot try_schedule(const Graph& graph, const PlannedStage& stage, const DeviceSpec& device,

@@ -82,6 +82,8 @@ struct TiledLoad {
   int along = -1;               // the axis it is contiguous along
   int across = -1;              // the axis that lanes walk, or the vectorised loop
   int64_t rows = 0, pitch = 0;  // of the tile: a row per index along, elements from row to row
+  int vector = 1;               // elements that one access moves along, on a GPU
+  int shared_offset = 0;        // bytes, in a block's shared memory on a GPU
 };
 
 struct StageSchedule {

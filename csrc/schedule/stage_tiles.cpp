@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "schedule/persistent_values.h"
+
 namespace stitch {
 namespace {
 
@@ -16,6 +18,13 @@ constexpr int64_t kShortRowBytes = 512;
 constexpr int64_t kLineBytes = 64;
 // Of all tiles: within a core's L2 cache, on its stack.
 constexpr int64_t kHostTileBytes = 320 << 10;
+
+// On a GPU: whole sectors are read along, 64 elements across are 16 lanes of 16 bytes.
+constexpr int64_t kCudaSide = 64, kCudaRows = 32;
+constexpr int64_t kSectorBytes = 32;
+constexpr int64_t kStaticSharedBytes = 48 << 10;
+constexpr int64_t kMostPartialBytes = 16;  // of a thread, where a reduction crosses warps
+constexpr int64_t kBankBytes = 128;        // of all banks of shared memory
 
 // Read without conditions, every term an atom: its place in a tile is known without looking.
 bool can_be_tiled(const StageSchedule& schedule, const Access& access) {
@@ -53,6 +62,11 @@ bool can_have_tiles(const StageSchedule& schedule, const std::vector<AxisFacts>&
   if (std::any_of(facts.begin(), facts.end(), [](const auto& fact) { return fact.is_piece; })) {
     return false;  // a piece's loop is inside that of the axis across
   }
+  for (size_t a = 0; a < facts.size(); ++a) {
+    // A block's threads walk a tile together: nothing else may tell their indices apart.
+    const bool is_across = static_cast<int>(a) == axes.across;
+    if (schedule.device->is_cuda && !facts[a].is_eligible && !is_across) return false;
+  }
   if (!across.is_eligible && !schedule.axes[axes.across].axis.extent.is_constant()) return false;
   for (const RootSpace& space : schedule.spaces.roots) {
     if (space.reduced_atoms.empty()) continue;
@@ -63,10 +77,18 @@ bool can_have_tiles(const StageSchedule& schedule, const std::vector<AxisFacts>&
   return true;
 }
 
-// Rows a cache line apart in the sets of the cache, each beginning a line.
-int64_t host_pitch(int64_t across, int bytes) {
-  const int64_t line = kLineBytes / bytes;
-  return (across + line - 1) / line * line + line;
+// Elements from row to row.  On the host a cache line more than the row, so that rows are in
+// different sets of the cache; on a GPU 16 bytes more than all banks, or several times as many, so
+// that two lanes along and 16 across write to different banks, and vectors are read whole.
+int64_t tile_pitch(const StageSchedule& schedule, int64_t across, int bytes) {
+  const bool is_cuda = schedule.device->is_cuda;
+  const int64_t step = (is_cuda ? kBankBytes : kLineBytes) / bytes;
+  return (across + step - 1) / step * step + (is_cuda ? 16 / bytes : step);
+}
+
+int64_t tile_budget(const StageSchedule& schedule) {
+  if (!schedule.device->is_cuda) return kHostTileBytes;
+  return kStaticSharedBytes - kMostPartialBytes * std::max(kTileThreads, schedule.bounds.least);
 }
 
 // Do the rows that a tile stores lie apart, each a short one?
@@ -126,30 +148,58 @@ std::optional<TileShape> shape_tiles(const Graph& graph, const StageSchedule& sc
   for (const Access* access : accesses) {
     widest = std::max(widest, info(graph[access->value].type.dtype).bytes);
   }
-  const bool is_whole = !facts[axes.across].is_eligible;
-  TileShape shape{kMostAlong,
-                  is_whole ? schedule.axes[axes.across].axis.extent.value() : kMostAcross};
+  const bool is_whole = !facts[axes.across].is_eligible, is_cuda = schedule.device->is_cuda;
+  TileShape shape{is_cuda ? (is_whole ? kCudaRows : kCudaSide) : kMostAlong,
+                  is_cuda ? kCudaSide : kMostAcross};
+  if (is_whole) shape.across = schedule.axes[axes.across].axis.extent.value();
   bool sums_outside = false;  // into arrays as large as a tile
   for (size_t a = 0; a < facts.size(); ++a) {
     sums_outside |= !facts[a].is_eligible && static_cast<int>(a) != axes.across;
   }
-  const int64_t line = kLineBytes / widest;
-  if (sums_outside || stores_short_rows(graph, schedule, facts, axes)) shape.along = line;
+  const int64_t line = (is_cuda ? kSectorBytes : kLineBytes) / widest;
+  const bool is_short = !is_cuda && stores_short_rows(graph, schedule, facts, axes);
+  if (sums_outside || is_short) shape.along = line;
   const int64_t row_bytes =
-      static_cast<int64_t>(accesses.size()) * host_pitch(shape.across, widest) * widest;
-  while (shape.along > line && shape.along * row_bytes > kHostTileBytes) shape.along /= 2;
-  if (shape.along * row_bytes > kHostTileBytes) return std::nullopt;
+      static_cast<int64_t>(accesses.size()) * tile_pitch(schedule, shape.across, widest) * widest;
+  const int64_t budget = tile_budget(schedule);
+  while (shape.along > line && shape.along * row_bytes > budget) shape.along /= 2;
+  if (shape.along * row_bytes > budget) return std::nullopt;
   return shape;
 }
 
 void place_tiles(const Graph& graph, const TileAxes& axes, StageSchedule& schedule) {
+  const Axis& along = schedule.axes[axes.along].axis;
   for (const Access* access : tiled_accesses(schedule, axes)) {
     const int64_t rows = schedule.axes[axes.along].tile.value();
     const int64_t across = schedule.axes[axes.across].tile.value();
     const int bytes = info(graph[access->value].type.dtype).bytes;
-    schedule.tiles.push_back(
-        {access->value, access->offset, axes.along, axes.across, rows, host_pitch(across, bytes)});
+    int vector = std::max(1, std::min(8, schedule.device->vector_bytes / bytes));
+    auto is_aligned = [&] {
+      return is_divisible(along.extent, vector) && rows % vector == 0 &&
+             is_aligned_along(schedule, schedule.accesses.vars, access->offset, axes.along, vector);
+    };
+    while (vector > 1 && !is_aligned()) vector /= 2;
+    schedule.tiles.push_back({access->value, access->offset, axes.along, axes.across, rows,
+                              tile_pitch(schedule, across, bytes), vector});
   }
+}
+
+void reserve_tiles(const Graph& graph, StageSchedule& schedule) {
+  if (!schedule.device->is_cuda) return;
+  std::erase_if(schedule.tiles, [&](const TiledLoad& tile) {
+    return find_persistent(schedule, tile.value) != nullptr;
+  });
+  const int before = schedule.shared_bytes;
+  for (TiledLoad& tile : schedule.tiles) {
+    tile.shared_offset = (schedule.shared_bytes + 15) / 16 * 16;
+    const int64_t bytes = tile.rows * tile.pitch * info(graph[tile.value].type.dtype).bytes;
+    schedule.shared_bytes = tile.shared_offset + static_cast<int>(bytes);
+  }
+  // Blocks that must be resident beside each other share a multiprocessor's.
+  const int64_t all = schedule.device->shared_bytes_per_multiprocessor;
+  if (schedule.shared_bytes <= all / schedule.bounds.per_multiprocessor) return;
+  schedule.tiles.clear();
+  schedule.shared_bytes = before;
 }
 
 const TiledLoad* find_tile(const StageSchedule& schedule, NodeId value, const IndexExpr& offset) {

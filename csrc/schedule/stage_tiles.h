@@ -12,6 +12,9 @@
 
 namespace stitch {
 
+// Threads of a block on a GPU that share a tile, where nothing asks for more.
+inline constexpr int kTileThreads = 256;
+
 struct TileAxes {
   int across = -1;  // lanes walk it
   int along = -1;   // the loads are contiguous along it
@@ -32,6 +35,10 @@ std::optional<TileShape> shape_tiles(const Graph& graph, const StageSchedule& sc
 
 // Fills schedule.tiles, once the axes are mapped.
 void place_tiles(const Graph& graph, const TileAxes& axes, StageSchedule& schedule);
+
+// Gives tiles their places in a block's shared memory, behind what reductions use; drops those of
+// persistent values, and all where blocks that must be resident together have not the room.
+void reserve_tiles(const Graph& graph, StageSchedule& schedule);
 
 // The tile of an access, if it has one; nullptr otherwise.
 const TiledLoad* find_tile(const StageSchedule& schedule, NodeId value, const IndexExpr& offset);

@@ -134,6 +134,18 @@ inline const std::vector<GoldenGraph> kGoldenGraphs = {
         mutate %cache <- %written
         outputs (%y)
       )"},
+    {"transpose", R"(
+        %x = input : bf16[1000,301]
+        %z = input : f32[301,1000]
+        %y = add(cast(permute(%x){order=[1,0]}) : f32, %z)
+        outputs (%y)
+      )"},
+    {"norm_of_middle", R"(
+        %x = input : f32[64,512,256]
+        %e = exp(permute(%x){order=[0,2,1]})
+        %y = div(%e, sum(%e){axes=[2], keepdim})
+        outputs (%y)
+      )"},
 };
 
 inline const std::vector<GoldenGraph>& golden_graphs() { return kGoldenGraphs; }

@@ -5,7 +5,32 @@
 
 namespace stitch {
 
-#if !STITCH_CUDA
+#if STITCH_CUDA
+
+// tile[j * kPitch + i] = p[i * stride + j] for i < across <= kAcross and j < along, by all kThreads
+// threads of a block.  Neighbouring lanes read a sector of 32 bytes, in vectors of kWidth elements,
+// to which p, stride and along are aligned; the lanes of a warp have sectors of different i, so
+// that they write to different banks.
+template <int kPitch, int kAcross, int kWidth, int kThreads, class T>
+STITCH_DEVICE void fill_tile(T* tile, const T* p, i64 stride, i64 along, i64 across) {
+  constexpr int kBytes = kWidth * static_cast<int>(sizeof(T));
+  constexpr int kLanes = kBytes < 32 ? 32 / kBytes : 1;
+  const int sectors = static_cast<int>(along + kLanes * kWidth - 1) / (kLanes * kWidth);
+  block_barrier();  // nobody reads what was there before
+  STITCH_UNROLL_IN_PART
+  for (int n = tid(); n < sectors * kAcross * kLanes; n += kThreads) {
+    const int i = n / kLanes % kAcross;
+    const int j = (n / kLanes / kAcross * kLanes + n % kLanes) * kWidth;
+    if (i < across && j < along) {
+      const Vec<T, kWidth> row = load_vec<kWidth>(p + i * stride + j);
+      STITCH_UNROLL
+      for (int k = 0; k < kWidth; ++k) tile[(j + k) * kPitch + i] = row.v[k];
+    }
+  }
+  block_barrier();
+}
+
+#else
 
 template <int kBytes>
 struct Bits;

@@ -108,5 +108,49 @@ TEST(StageTiles, NoneWhereBlocksWouldRepeatAReduction) {
   EXPECT_TRUE(s.tiles.empty());
 }
 
+TEST(StageTiles, ABlockOfAGpuHasOneInSharedMemory) {
+  const StageSchedule s = schedule(kNormedMiddle, "h200");
+  ASSERT_EQ(s.tiles.size(), 1u);
+  const TiledLoad& tile = s.tiles.front();
+  const MappedAxis &along = s.axes[tile.along], &across = s.axes[tile.across];
+  EXPECT_TRUE(across.axis.extent.is(512));
+  EXPECT_EQ(across.thread_shift, 0) << "lanes walk across";
+  EXPECT_GT(along.threads, 1);
+  EXPECT_TRUE(along.in_grid && along.tile.is(tile.rows));
+  EXPECT_EQ(tile.vector, 4);
+  EXPECT_EQ(tile.shared_offset % 16, 0);
+  EXPECT_GE(tile.shared_offset, 4 * s.threads) << "reductions meet in shared memory too";
+  EXPECT_EQ(s.shared_bytes, tile.shared_offset + tile.rows * tile.pitch * 4);
+  EXPECT_LE(s.shared_bytes, 48 << 10);
+  for (const MappedAxis& axis : s.axes) {
+    if (axis.axis.extent.is(8)) EXPECT_TRUE(axis.in_grid && axis.tile.is(1) && axis.threads == 1);
+  }
+}
+
+TEST(StageTiles, ReadVectorsOnlyWhereTheyAreAligned) {
+  for (const auto& [extent, vector] : {std::pair{512, 8}, {516, 4}, {514, 2}, {511, 1}}) {
+    const std::string n = std::to_string(extent);
+    const StageSchedule s = schedule("%x = input : bf16[256," + n + "]\n%z = input : f32[" + n +
+                                         ",256]\n%y = add(cast(permute(%x){order=[1,0]}) : f32, "
+                                         "%z)\noutputs (%y)\n",
+                                     "h200");
+    ASSERT_EQ(s.tiles.size(), 1u) << extent;
+    EXPECT_EQ(s.tiles.front().vector, vector) << extent;
+  }
+}
+
+TEST(StageTiles, FitBesideEachOtherInStaticSharedMemory) {
+  std::string text, sum = "%w";
+  for (int i = 0; i < 5; ++i) {
+    const std::string n = std::to_string(i);
+    text += "%x" + n + " = input : f64[256,512]\n";
+    sum = "add(" + sum + ", permute(%x" + n + "){order=[1,0]})";
+  }
+  text += "%w = input : f64[512,256]\n%y = " + sum + "\noutputs (%y)\n";
+  const StageSchedule s = schedule(text, "h200");
+  EXPECT_EQ(s.tiles.size(), 5u);
+  EXPECT_LE(s.shared_bytes, 48 << 10);
+}
+
 }  // namespace
 }  // namespace stitch
