@@ -140,7 +140,8 @@ class SplitFinder {
     if (pieces < 2) return;
     const int64_t d = choose_dim(shape, reduced, pieces);
     if (d < 0) return;
-    const Split split{d, nearest_divisor(shape[d], std::min(pieces, hint(shape[d])))};
+    Split split{d, nearest_divisor(shape[d], std::min(pieces, hint(shape[d])))};
+    if (device_.is_cuda) split.pieces = weigh_pieces(group, shape[d], blocks, split);
     for (NodeId id : group) {
       const std::vector<int64_t>& axes = graph_[id].ints;
       const bool reduces = std::count(axes.begin(), axes.end(), d) > 0;
@@ -149,6 +150,47 @@ class SplitFinder {
       if (graph_[id].op == OpKind::k_sum_sq_dev && !divides) continue;
       splits_[id] = split;
     }
+  }
+
+  // Bytes of one piece's partial results, written and read again.
+  double partial_bytes(const std::vector<NodeId>& group, int64_t dim) const {
+    double bytes = 0;
+    for (NodeId id : group) {
+      const std::vector<int64_t>& axes = graph_[id].ints;
+      if (!can_split(graph_[id].op) || std::count(axes.begin(), axes.end(), dim) == 0) continue;
+      const int width = std::max(4, info(graph_[id].type.dtype).bytes);
+      bytes += 2.0 * width * static_cast<double>(elements(id));
+    }
+    return bytes;
+  }
+
+  double source_bytes(const std::vector<NodeId>& group) const {
+    std::set<NodeId> sources;
+    for (NodeId id : group) {
+      const std::vector<NodeId> own = find_sources(graph_[id].inputs[0]);
+      sources.insert(own.begin(), own.end());
+    }
+    double bytes = 0;
+    for (NodeId id : sources)
+      bytes += static_cast<double>(elements(id) * info(graph_[id].type.dtype).bytes);
+    return bytes;
+  }
+
+  // Two blocks a multiprocessor hide more latency; one is better where the partial results of the
+  // others cost more than what stays idle.
+  int64_t weigh_pieces(const std::vector<NodeId>& group, const Dim& extent, int64_t blocks,
+                       const Split& split) const {
+    constexpr double kWorthwhileGain = 0.1;
+    const double each = partial_bytes(group, split.dim), once = source_bytes(group);
+    auto cost = [&](int64_t pieces) {
+      const double share = static_cast<double>(pieces * blocks) / device_.multiprocessors;
+      return (once + each * static_cast<double>(pieces)) / std::min(1.0, share);
+    };
+    const int64_t wish = (device_.multiprocessors + blocks - 1) / blocks;
+    if (wish < 2 || wish >= split.pieces) return split.pieces;
+    const int64_t fewer = nearest_divisor(extent, wish);
+    const bool gains = cost(fewer) < (1 - kWorthwhileGain) * cost(split.pieces);
+    return gains ? fewer : split.pieces;
   }
 
   // Would more blocks save less than the barrier costs after which their results are combined?

@@ -111,6 +111,20 @@ TEST(SplitReductions, ReductionsOfOneTensorAreSplitAlongOneAxis) {
   EXPECT_EQ(maxima, (Operands{"f32[256,16,4096]", "f32[256]"}));
 }
 
+// Of 1024 rows half as many pieces have half the partial rows to write and read, an eighth of all
+// bytes; of 4096 those are too few to leave multiprocessors with one block.  Of 704 no number of
+// pieces near that of the multiprocessors divides the rows.
+TEST(SplitReductions, FewerPiecesWherePartialResultsCostMore) {
+  for (const auto& [rows, piece] : {std::pair(1024, "128,8"), {4096, "256,16"}, {704, "176,4"}}) {
+    const Graph graph = split("%x = input : f32[" + std::to_string(rows) + R"(,4096]
+      %columns = sum(%x){axes=[0]}
+      %rows = sum(%x){axes=[1]}
+      outputs (%columns, %rows)
+    )");
+    EXPECT_EQ(operands_of(graph, OpKind::k_sum)[0], "f32[" + std::string(piece) + ",4096]");
+  }
+}
+
 TEST(SplitReductions, TheHostSplitsForItsWorkers) {
   const Graph graph =
       split("%x = input : f32[16384,256]\n%y = sum(%x){axes=[0]}\noutputs (%y)\n", "cpu");
