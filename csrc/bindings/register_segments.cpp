@@ -28,84 +28,137 @@ struct Rows {
   }
 };
 
-// A counting sort in chunks, one per thread: each counts its rows, then knows where its positions
-// of a row begin, after those of the chunks before it.
+// Rows whose counters a core's second cache does not hold; rows whose counters its first holds;
+// parts that it writes to side by side.  Measured with 0.03, 0.1, 0.4 and 4 million rows on a Xeon
+// with 2 MB of second cache: 0.7, 0.7, 1.5 and 4 times as fast in parts.
+constexpr int64_t kManyRows = 1 << 18, kFewRows = 1 << 12, kMostParts = 1 << 10;
+
+// Of many rows, the bits that number a row within its part; 0 where each row is a part.
+int find_shift(int64_t count, int64_t size) {
+  if (size < kManyRows || count < kManyRows) return 0;
+  int shift = 0;
+  while ((int64_t{1} << shift) < kFewRows || (size >> shift) > kMostParts) ++shift;
+  return shift;
+}
+
+// A counting sort in chunks, one per thread: each counts its parts, then knows where its positions
+// of a part begin, after those of the chunks before it.  Parts of several rows are then sorted by
+// themselves, so that nothing is written all over memory (radix sort, most significant digit
+// first).
 template <class Index, class Position>
 struct Sorter {
+  struct Entry {
+    Position position, row;
+  };
+
   const Index* index;
   int64_t count;
   const Rows& rows;
   Position *order, *offsets;
-  int64_t chunks, chunk_length;
-  std::vector<Position> starts = std::vector<Position>(chunks * rows.size);  // [chunk, row]
+  int shift;
+  int64_t chunks;
+  int64_t parts = rows.size > 0 ? ((rows.size - 1) >> shift) + 1 : 0;
+  int64_t chunk_length = (count + chunks - 1) / chunks;
+  std::vector<Position> starts = std::vector<Position>(chunks * parts);  // [chunk, part]
+  std::vector<Position> begins = std::vector<Position>(parts + 1);
   std::vector<char> is_valid = std::vector<char>(chunks, true);
+  Tensor memory =
+      at::empty({shift > 0 ? count * static_cast<int64_t>(sizeof(Entry)) : 0}, at::kByte);
+  Entry* entries = reinterpret_cast<Entry*>(memory.data_ptr<uint8_t>());
 
   int64_t begin(int64_t chunk) const { return std::min(count, chunk * chunk_length); }
   template <class Body>
-  void for_each_chunk(const Body& body) {
-    at::parallel_for(0, chunks, 1, [&](int64_t first, int64_t last) {
-      for (int64_t chunk = first; chunk < last; ++chunk) body(chunk);
+  static void for_each(int64_t count, const Body& body) {
+    at::parallel_for(0, count, 1, [&](int64_t first, int64_t last) {
+      for (int64_t at = first; at < last; ++at) body(at);
     });
   }
 
-  void count_rows(int64_t chunk) {
-    Position* counts = starts.data() + chunk * rows.size;
+  void count_parts(int64_t chunk) {
+    Position* counts = starts.data() + chunk * parts;
     for (int64_t i = begin(chunk); i < begin(chunk + 1); ++i) {
       const int64_t row = rows.at(index[i]);
-      if (row >= 0) ++counts[row];
+      if (row >= 0) ++counts[row >> shift];
       if (row == Rows::kInvalid) is_valid[chunk] = false;
     }
   }
 
   void add_up() {
     Position total = 0;
-    for (int64_t row = 0; row < rows.size; ++row) {
-      offsets[row] = total;
+    for (int64_t part = 0; part < parts; ++part) {
+      begins[part] = total;
       for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-        Position& start = starts[chunk * rows.size + row];
+        Position& start = starts[chunk * parts + part];
         total += std::exchange(start, total);
       }
     }
-    offsets[rows.size] = total;
+    begins[parts] = total;
   }
 
   void place(int64_t chunk) {
-    Position* next = starts.data() + chunk * rows.size;
+    Position* next = starts.data() + chunk * parts;
     for (int64_t i = begin(chunk); i < begin(chunk + 1); ++i) {
       const int64_t row = rows.at(index[i]);
-      if (row >= 0) order[next[row]++] = static_cast<Position>(i);
+      if (row < 0) continue;
+      const Position at = next[row >> shift]++;
+      if (shift == 0) {
+        order[at] = static_cast<Position>(i);
+      } else {
+        entries[at] = {static_cast<Position>(i), static_cast<Position>(row)};
+      }
     }
   }
 
+  void sort_part(int64_t part) {
+    const int64_t first = part << shift, size = std::min(rows.size - first, int64_t{1} << shift);
+    const Entry *from = entries + begins[part], *to = entries + begins[part + 1];
+    std::vector<Position> next(size);
+    for (const Entry* entry = from; entry < to; ++entry) ++next[entry->row - first];
+    Position total = begins[part];
+    for (int64_t row = 0; row < size; ++row) {
+      offsets[first + row] = total;
+      total += std::exchange(next[row], total);
+    }
+    for (const Entry* entry = from; entry < to; ++entry)
+      order[next[entry->row - first]++] = entry->position;
+  }
+
   void run() {
-    for_each_chunk([&](int64_t chunk) { count_rows(chunk); });
+    for_each(chunks, [&](int64_t chunk) { count_parts(chunk); });
     if (std::count(is_valid.begin(), is_valid.end(), false) > 0) {
       std::fill_n(offsets, rows.size, 0);
       offsets[rows.size] = -1;
       return;
     }
     add_up();
-    for_each_chunk([&](int64_t chunk) { place(chunk); });
+    for_each(chunks, [&](int64_t chunk) { place(chunk); });
+    offsets[rows.size] = begins[parts];
+    if (shift == 0) {
+      std::copy_n(begins.data(), parts, offsets);
+    } else {
+      for_each(parts, [&](int64_t part) { sort_part(part); });
+    }
   }
 };
 
-// As many chunks as threads, while counting rows in each costs less than it saves.
-int64_t count_chunks(int64_t count, int64_t size) {
+// As many chunks as threads, while counting parts in each costs less than it saves.
+int64_t count_chunks(int64_t count, int64_t parts) {
   constexpr int64_t kFewPositions = 1 << 15;
-  const int64_t most = std::min(count / kFewPositions, 2 * count / std::max<int64_t>(1, size));
+  const int64_t most = std::min(count / kFewPositions, 2 * count / std::max<int64_t>(1, parts));
   return std::clamp<int64_t>(most, 1, at::get_num_threads());
 }
 
 template <class Index, class Position>
 void sort_positions(const Tensor& index, const Rows& rows, Tensor& order, Tensor& offsets) {
-  const int64_t count = index.numel(), chunks = count_chunks(count, rows.size);
+  const int64_t count = index.numel();
+  const int shift = find_shift(count, rows.size);
   Sorter<Index, Position>{index.const_data_ptr<Index>(),
                           count,
                           rows,
                           order.data_ptr<Position>(),
                           offsets.data_ptr<Position>(),
-                          chunks,
-                          (count + chunks - 1) / chunks}
+                          shift,
+                          count_chunks(count, rows.size >> shift)}
       .run();
 }
 
