@@ -278,13 +278,14 @@ class Joiner {
     return score.verdict;
   }
 
-  // Of two stages that stay apart, as kernels of their own or in one kernel.
+  // Of two stages that stay apart, as kernels of their own or, where one waits for the other, as
+  // phases of one kernel.  Others that one kernel holds read for themselves what they share.
   double predict_apart_us(int a, int b) const {
     const StageScore &first = units_[a].score, &second = units_[b].score;
     const double us = first.us + second.us;
-    if (!stitches_for_ || stitches_for_->barrier_us == 0) return us;
     const bool waits = units_[a].reads.count(b) || units_[b].reads.count(a);
-    std::vector<PhaseTime> phases(waits ? 2 : 1);
+    if (!waits || !stitches_for_ || stitches_for_->barrier_us == 0) return us;
+    std::vector<PhaseTime> phases(2);
     phases.front().add(first.estimate);
     phases.back().add(second.estimate);
     return std::min(us, estimate_us(phases, *stitches_for_));

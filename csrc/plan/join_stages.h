@@ -25,7 +25,7 @@ enum class JoinRule {
 struct JoinOptions {
   JoinRule rule = JoinRule::kNever;
   std::vector<std::vector<NodeId>> groups = {};
-  // Where stages that stay apart share kernels, a barrier or nothing between them (kFaster).
+  // Where stages that stay apart are phases of one kernel, a barrier between them (kFaster).
   const DeviceSpec* stitches_for = nullptr;
 };
 
