@@ -199,7 +199,8 @@ struct Reporter {
   // A scope is what runs between two library calls; values passed between its kernels are ours.
   int64_t compulsory_bytes() const {
     int64_t total = 0;
-    std::set<NodeId> made, read;
+    std::set<NodeId> made;
+    std::map<NodeId, int64_t> read;  // elements; a stage may hold a load that it needs none of
     auto close_scope = [&] {
       made.clear();
       read.clear();
@@ -213,9 +214,11 @@ struct Reporter {
       for (int s : in.plan.kernels[step.kernel].stages()) {
         const PlannedStage& stage = in.plan.stages[s];
         for (NodeId load : stage.loads) {
-          if (made.count(load) || !read.insert(load).second) continue;
-          total += accessed_elements(in.graph, in.schedules[s], load) *
-                   info(in.graph[load].type.dtype).bytes;
+          if (made.count(load)) continue;
+          const int64_t elements = accessed_elements(in.graph, in.schedules[s], load);
+          int64_t& known = read[load];
+          total += std::max<int64_t>(0, elements - known) * info(in.graph[load].type.dtype).bytes;
+          known = std::max(known, elements);
         }
         for (NodeId store : stage.stores) {
           made.insert(store);

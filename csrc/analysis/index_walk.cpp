@@ -5,9 +5,17 @@
 namespace stitch {
 namespace {
 
+// A segment whose positions are walked.
+struct OpenSegment {
+  NodeId sorting_index;
+  IndexExpr place, row;  // of the position that is taken, and the segment's own
+  Dim rows;
+};
+
 struct Walker {
   const Graph& graph;
   WalkSink& sink;
+  std::vector<OpenSegment> open = {};
 
   Handle value(NodeId id, const Index& index, int guard) {
     if (auto known = sink.find(id, index, guard)) return *known;
@@ -128,7 +136,10 @@ struct Walker {
     const Handle place = value(order, {position}, guard);
     Index taken = index;
     taken[dim] = sink.known_index(place, graph[order].type.shape[0]);
-    return sink.end_segment(segment, value(node.inputs[1], taken, guard));
+    open.push_back({find_sorting_index(graph, node), taken[dim], index[dim], node.type.shape[dim]});
+    const Handle element = value(node.inputs[1], taken, guard);
+    open.pop_back();
+    return sink.end_segment(segment, element);
   }
 
   // Every index of the output is an index of every part, so all are read and one is chosen.
@@ -247,14 +258,42 @@ struct Walker {
         continue;
       }
       NodeId operand = node.inputs[1 + (indexed - node.ints.begin())];
-      Handle at = value(operand, broadcast(graph[operand].type, shared), guard);
-      out[d] = sink.checked_index(id, at, type.shape[d], guard);
+      const Index place = broadcast(graph[operand].type, shared);
+      if (const IndexExpr* row = find_row(operand, place, type.shape[d])) {
+        out[d] = *row;
+        continue;
+      }
+      out[d] = sink.checked_index(id, value(operand, place, guard), type.shape[d], guard);
     }
     return value(node.inputs[0], out, guard);
+  }
+
+  // The row of a segment that is walked, where that is what `operand` holds at `place`.
+  const IndexExpr* find_row(NodeId operand, const Index& place, const Dim& extent) const {
+    const NodeId source = skip_reshapes(graph, operand);
+    for (const OpenSegment& segment : open) {
+      const bool is_row = source == segment.sorting_index && extent == segment.rows &&
+                          place.size() == 1 && place[0] == segment.place;
+      if (is_row) return &segment.row;
+    }
+    return nullptr;
   }
 };
 
 }  // namespace
+
+NodeId skip_reshapes(const Graph& graph, NodeId id) {
+  while (graph[id].op == OpKind::k_reshape) id = graph[id].inputs[0];
+  return id;
+}
+
+NodeId find_sorting_index(const Graph& graph, const Node& segment) {
+  const Node& order = graph[segment.inputs[2]];
+  if (order.op != OpKind::k_get) return {};
+  const Node& call = graph[order.inputs[0]];
+  const bool sorts = call.name == "torch_stitch.segments.default" && call.inputs.size() == 1;
+  return sorts ? skip_reshapes(graph, call.inputs[0]) : NodeId();
+}
 
 int64_t equal_part(const Graph& graph, const Node& cat) {
   constexpr size_t kMostParts = 4;  // all are evaluated
@@ -286,7 +325,10 @@ Handle walk_root(const Graph& graph, WalkSink& sink, NodeId root, const Index& i
   if (family(graph[root]) == Family::kWriter) {
     return walk(graph, sink, graph[root].inputs[1], index);
   }
-  return Walker{graph, sink}.compute(root, index, 0);
+  const Handle result = Walker{graph, sink}.compute(root, index, 0);
+  // Others of the stage may want it, and would walk the segment again.
+  if (combines_segments(info(graph[root]))) sink.remember(root, index, 0, result);
+  return result;
 }
 
 IndexExpr stored_offset(const Graph& graph, WalkSink& sink, NodeId root, const Index& index) {

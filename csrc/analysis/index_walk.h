@@ -60,6 +60,11 @@ class WalkSink {
 // such a cat refines into atoms [parts, part] and needs no masked reads (DESIGN.md 3, rule 5).
 int64_t equal_part(const Graph& graph, const Node& cat);
 
+// The index that a segment's rows were sorted by, where the graph shows it: at each position of a
+// segment it holds the segment's row.  Behind reshapes; an invalid id where it is not known.
+NodeId find_sorting_index(const Graph& graph, const Node& segment);
+NodeId skip_reshapes(const Graph& graph, NodeId id);
+
 Handle walk(const Graph& graph, WalkSink& sink, NodeId value, const Index& index, int guard = 0);
 // What a reduction or a writer takes in, or a root's own expression, without consulting `find` for
 // the root.

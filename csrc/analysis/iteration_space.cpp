@@ -178,8 +178,17 @@ class Tracer {
 
   Verdict trace_operands(NodeId id, const SeenDims& dims) {
     const Node& node = graph_[id];
+    const Taken outer = taken_;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      Verdict verdict = trace(node.inputs[i], operand_dims(node, i, dims));
+      const SeenDims& seen = operand_dims(node, i, dims);
+      if (combines_segments(info(node)) && i == 1) {
+        const int64_t dim = node.ints[0];
+        taken_ = {find_sorting_index(graph_, node), dims[dim], node.type.shape[dim]};
+      } else if (family(node) != Family::kPointwise) {
+        taken_ = {};  // other elements than those of the segment
+      }
+      Verdict verdict = trace(node.inputs[i], seen);
+      taken_ = outer;
       if (!verdict) return verdict;
     }
     return Verdict::yes();
@@ -241,7 +250,13 @@ class Tracer {
   SeenDims reader_operand_dims(const Node& node, size_t operand, const TensorType& type,
                                const SeenDims& dims) {
     SeenDims out(type.rank());
-    if (node.op == OpKind::k_index) return out;  // loads by data: nothing to share
+    if (node.op == OpKind::k_index) {  // loads by data: nothing to share but a segment's own row
+      if (operand == 0 && reads_own_row(node, type)) {
+        out = dims;
+        out[node.ints[0]] = taken_.row;
+      }
+      return out;
+    }
     if (node.op == OpKind::k_slice_scatter && operand == 2) {
       return broadcast(type, dims, node.type.rank());
     }
@@ -250,6 +265,12 @@ class Tracer {
       if (type.shape[d] == node.type.shape[d] && is_same_index(node, operand, d)) out[d] = dims[d];
     }
     return out;
+  }
+
+  bool reads_own_row(const Node& node, const TensorType& type) const {
+    return taken_.sorting_index.valid() && node.ints.size() == 1 &&
+           graph_[node.inputs[1]].type.rank() == 1 && type.shape[node.ints[0]] == taken_.rows &&
+           skip_reshapes(graph_, node.inputs[1]) == taken_.sorting_index;
   }
 
   // A cat of equal parts: its dimension becomes atoms [parts, part].
@@ -275,10 +296,18 @@ class Tracer {
     }
   }
 
+  // What is traced are the elements that a segment takes, at its positions.
+  struct Taken {
+    NodeId sorting_index;  // invalid: it is not
+    SeenDim row;
+    Dim rows;
+  };
+
   const Graph& graph_;
   const LoadsOfRoots& loads_of_roots_;
   Spaces& spaces_;
   int root_ = 0;
+  Taken taken_ = {};
   std::vector<std::pair<NodeId, int>> root_at_;  // sorted
   std::set<SeenDims> seen_;
   std::vector<std::pair<NodeId, const SeenDims*>> visited_;  // descending, as they come

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "analysis/index_walk.h"
 #include "ops/library_effects.h"
 
 namespace stitch {
@@ -127,7 +128,36 @@ struct RootFinder {
     const bool is_source = std::any_of(readers.begin(), readers.end(), [&](NodeId user) {
       return is_live[user.index()] && is_source_of(is_source_of, id, user);
     });
-    return is_source && (readers.size() > 1 || is_costly(id));
+    return is_source && (readers.size() > 1 || is_costly(id)) && !is_cheap_by_segment(id);
+  }
+
+  // Does evaluating it at a segment's positions read one element at each, and otherwise what
+  // belongs to the segment's row?  Storing it would move more.
+  bool is_cheap_by_segment(NodeId id) const {
+    std::set<NodeId> sorting_indices;
+    for (NodeId user : users[id.index()]) {
+      const Node& node = graph[user];
+      if (combines_segments(info(node)) && node.inputs[1] == id)
+        sorting_indices.insert(find_sorting_index(graph, node));
+    }
+    if (sorting_indices.size() != 1 || !sorting_indices.begin()->valid()) return false;
+    const NodeId row = *sorting_indices.begin();
+    std::set<NodeId> visited;
+    int read_by_position = 0, read_by_row = 0;
+    const auto visit = [&](auto& self, NodeId at) -> bool {
+      if (!visited.insert(at).second) return true;
+      const Node& node = graph[at];
+      if (node.op == OpKind::k_full) return true;
+      if (node.op == OpKind::k_index && node.inputs.size() == 2) {
+        ++read_by_row;
+        return skip_reshapes(graph, node.inputs[1]) == row;
+      }
+      if (!is_stitched(at) || is_certain_root(at)) return ++read_by_position <= 1;
+      if (family(node) != Family::kPointwise && node.op != OpKind::k_expand) return false;
+      return std::all_of(node.inputs.begin(), node.inputs.end(),
+                         [&](NodeId input) { return self(self, input); });
+    };
+    return visit(visit, id) && read_by_row > 0;
   }
 
   // Roots whose evaluation reaches a value through values that are no roots, up to two of them.

@@ -151,11 +151,11 @@ struct Mapper {
     const uint64_t lanes = static_cast<uint64_t>(reduces ? (vectors + 1) / 2 : vectors);
     across.threads = static_cast<int>(std::min<uint64_t>(std::bit_ceil(lanes), block));
     used_bits = std::countr_zero(static_cast<unsigned>(across.threads));
-    const uint64_t covering = std::bit_ceil(static_cast<uint64_t>(facts[inner.along].extent));
-    const int rows = static_cast<int>(std::min<uint64_t>(shape.along, covering));
-    along.threads = std::min(block / across.threads, rows);
+    const auto rows = static_cast<int>(std::min(shape.along, facts[inner.along].extent));
+    const auto covering = static_cast<int>(std::bit_ceil(static_cast<unsigned>(rows)));
+    along.threads = std::min(block / across.threads, covering);
     along.thread_shift = used_bits;
-    along.serial = rows / along.threads;
+    along.serial = (rows + along.threads - 1) / along.threads;
     used_bits += std::countr_zero(static_cast<unsigned>(along.threads));
     for (int a : order) axis(a).in_grid = facts[a].is_eligible;
   }

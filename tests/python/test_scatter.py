@@ -430,3 +430,53 @@ def test_a_place_out_of_range_is_an_error_and_the_process_lives():
         with torch.no_grad(), pytest.raises(IndexError, match="out of range in aten.index_put"):
             compiled(inputs[0], torch.tensor([place]), inputs[1])
     check(one_row_then_read, inputs[0], torch.tensor([6]), inputs[1], compiled=compiled)
+
+
+def softmax_of_segments(source, index, size, other=None):
+    shape = (size, *source.shape[1:])
+    rows = index.view(-1, *[1] * (source.dim() - 1)).expand_as(source)
+    largest = torch.full(shape, -torch.inf, dtype=source.dtype).scatter_reduce(
+        0, rows, source, "amax"
+    )
+    e = (source - largest[index if other is None else other]).exp()
+    return e / torch.zeros_like(largest).scatter_add(0, rows, e)[index]
+
+
+@pytest.mark.parametrize("columns", [(), (3,), (64,)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_a_softmax_over_segments(dtype, columns):
+    source = torch.randn(500, *columns).to(dtype)
+    check(lambda x, i: softmax_of_segments(x, i, 80), source, torch.randint(70, (500,)), calls=1)
+
+
+def test_what_belongs_to_a_row_is_not_gathered_at_its_positions():
+    inputs = torch.randn(100_000), torch.randint(10_000, (100_000,))
+    with torch.no_grad():
+        plan = torch_stitch.explain(
+            lambda x, i: softmax_of_segments(x, i, 10_000), *inputs, target="h200"
+        )
+    plan = json.loads(plan.to_json())
+    (kernel,) = plan["kernels"]
+    assert sum("segment" in name for name in kernel["scheme"]) == 2
+    assert not any("exp" in name for name in kernel["scheme"]), "nothing between is stored"
+    assert plan["bytes_planned"] < 1.3 * plan["bytes_compulsory"]
+
+
+@pytest.mark.parametrize("other", [lambda i: i.flip(0), lambda i: i + 1, lambda i: i - 80])
+def test_rows_of_other_positions_are_gathered(other):
+    """Flipped, of other rows, counted from the end: the index is not the one that was sorted."""
+    source, index = torch.randn(500), torch.randint(70, (500,))
+
+    def fn(x, i):
+        return softmax_of_segments(x, i, 80, other(i))
+
+    check(fn, source.clamp(-3, 3), torch.cat([torch.arange(80), index[:420]]) % 79, calls=1)
+
+
+def test_elements_in_another_order_than_the_index():
+    def fn(x, i):
+        largest = x.new_zeros(20).scatter_reduce(0, i, x, "amax")
+        e = (x - largest[i]).exp().flip(0)
+        return x.new_zeros(20).scatter_add(0, i, e)
+
+    check(fn, torch.randn(300), torch.randint(20, (300,)), calls=1)
