@@ -37,6 +37,7 @@ constexpr size_t kMostCone = 64;
 struct RootFinder {
   const Graph& graph;
   const Demands& demands;
+  bool on_gpu;
   std::vector<std::vector<NodeId>> users = find_users(graph);
   std::vector<int> level = find_levels(graph);
   std::vector<bool> is_live = std::vector<bool>(graph.size(), false);
@@ -128,7 +129,9 @@ struct RootFinder {
     const bool is_source = std::any_of(readers.begin(), readers.end(), [&](NodeId user) {
       return is_live[user.index()] && is_source_of(is_source_of, id, user);
     });
-    return is_source && (readers.size() > 1 || is_costly(id)) && !is_cheap_by_segment(id);
+    if (!is_source || (readers.size() == 1 && !is_costly(id))) return false;
+    // On the host a segment is walked element by element, other loops by vectors.
+    return !is_cheap_by_segment(id) || (!on_gpu && is_costly(id));
   }
 
   // Does evaluating it at a segment's positions read one element at each, and otherwise what
@@ -225,8 +228,9 @@ struct RootFinder {
 
 }  // namespace
 
-std::vector<NodeId> find_roots(const Graph& graph, const Demands& demands, bool every_op) {
-  RootFinder finder{graph, demands};
+std::vector<NodeId> find_roots(const Graph& graph, const Demands& demands, bool every_op,
+                               bool on_gpu) {
+  RootFinder finder{graph, demands, on_gpu};
   finder.run(every_op);
   std::vector<NodeId> roots;
   for (int n = 0; n < graph.size(); ++n) {

@@ -13,9 +13,11 @@ namespace stitch {
 // effects keep their order, so none has a lower level than one before it.
 std::vector<int> find_levels(const Graph& graph);
 
-// Roots in topological order: demanded values, reductions, and pointwise values that users on both
-// sides of a library call would otherwise recompute from more bytes than they have.
+// Roots in topological order: demanded values, reductions, pointwise values that users on both
+// sides of a library call would otherwise recompute from more bytes than they have, and what
+// segments would gather or, on the host, compute element by element.
 // With `every_op` each op is a root of its own (policy "none").
-std::vector<NodeId> find_roots(const Graph& graph, const Demands& demands, bool every_op);
+std::vector<NodeId> find_roots(const Graph& graph, const Demands& demands, bool every_op,
+                               bool on_gpu = true);
 
 }  // namespace stitch

@@ -22,8 +22,8 @@ struct Policy {
 
 PlanCandidate plan_each_op(const PlanRequest& in) {
   PlanCandidate out;
-  out.joined = join_stages(in.graph, find_roots(in.graph, in.demands, true), in.demands, in.judge,
-                           {JoinRule::kNever});
+  out.joined = join_stages(in.graph, find_roots(in.graph, in.demands, true, in.device.is_cuda),
+                           in.demands, in.judge, {JoinRule::kNever});
   out.stitched = stitch_stages(in.graph, out.joined, in.demands, in.judge, in.device,
                                {.barriers = false, .packs = false});
   return out;
@@ -32,8 +32,8 @@ PlanCandidate plan_each_op(const PlanRequest& in) {
 // Pairs joined while the model gains, the largest gains first, then kernels of them.
 PlanCandidate plan_by_search(const PlanRequest& in) {
   PlanCandidate out;
-  out.joined = join_stages(in.graph, find_roots(in.graph, in.demands, false), in.demands, in.judge,
-                           {JoinRule::kFaster, {}, &in.device});
+  out.joined = join_stages(in.graph, find_roots(in.graph, in.demands, false, in.device.is_cuda),
+                           in.demands, in.judge, {JoinRule::kFaster, {}, &in.device});
   out.stitched = stitch_stages(in.graph, out.joined, in.demands, in.judge, in.device, {});
   return out;
 }
@@ -44,7 +44,7 @@ PlanCandidate plan_astitch(const PlanRequest& in) {
   const std::vector<std::vector<NodeId>> scopes = find_scopes(in.graph, in.demands);
   const DominantGroups found =
       group_dominants(in.graph, scopes, find_scope_outputs(in.graph, in.demands, scopes));
-  const std::vector<NodeId> certain = find_roots(in.graph, in.demands, false);
+  const std::vector<NodeId> certain = find_roots(in.graph, in.demands, false, in.device.is_cuda);
   std::set<NodeId> roots(certain.begin(), certain.end());
   for (const DominantGroup& group : found.groups) {
     roots.insert(group.dominant);
@@ -66,7 +66,7 @@ PlanCandidate plan_astitch(const PlanRequest& in) {
 
 // Stages by the patterns that gain most, kernels by the best of the rules.
 PlanCandidate plan_best_patterns(const PlanRequest& in, const std::vector<StitchRule>& rules) {
-  const std::vector<NodeId> roots = find_roots(in.graph, in.demands, false);
+  const std::vector<NodeId> roots = find_roots(in.graph, in.demands, false, in.device.is_cuda);
   PlanCandidate best;
   for (const auto& patterns : plan_patterns(in.graph, roots, in.demands, in.judge, in.device)) {
     const JoinedStages joined =
