@@ -30,10 +30,7 @@ std::optional<Along> find_along(const StageSchedule& schedule, const IndexVars& 
     if (found || !coefficient.is(1)) return std::nullopt;
     found = Along{static_cast<int>(a), index.constant.value()};
   }
-  const bool is_plain = std::all_of(index.terms.begin(), index.terms.end(), [&](const auto& term) {
-    return vars[term.first].kind == IndexVar::Kind::kAtom;
-  });
-  return is_plain ? found : std::nullopt;
+  return walks_atoms_alone(vars, index) ? found : std::nullopt;
 }
 
 bool may_cut(const Graph& graph, const StageSchedule& schedule, int block) {

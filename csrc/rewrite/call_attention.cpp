@@ -24,17 +24,9 @@ struct Calling {
   std::unordered_map<NodeId, const Attention*> attention;  // by result
   const bool may_write;  // some call may: what it writes is rebuilt without asking this pass
   const std::vector<std::vector<NodeId>> users;
-  const std::vector<bool> leaves;  // by old node: it is an output or what an input becomes
+  const std::vector<bool> is_demanded;        // by old node
   std::unordered_map<NodeId, NodeId> hidden;  // by product of the old graph: [rows, 1], bool
 };
-
-std::vector<bool> find_leaving(const Graph& graph) {
-  std::vector<bool> leaves(graph.nodes.size());
-  for (const GraphOutput& output : graph.outputs)
-    if (output.kind == GraphOutput::Kind::kTensor) leaves[output.node.index()] = true;
-  for (const Mutation& mutation : graph.mutations) leaves[mutation.value.index()] = true;
-  return leaves;
-}
 
 void remember(Calling& calling, const RewriteSite& site) {
   const bool is_call = site.node.op == OpKind::k_library;  // it may read copies
@@ -142,7 +134,7 @@ NodeId find_product_of_rows(const Calling& calling, const Attention& attention) 
   bool is_by_row = heads.is(1);
   for (NodeId value = attention.result;;) {
     const std::vector<NodeId>& users = calling.users[value.index()];
-    if (users.size() != 1 || calling.leaves[value.index()]) return {};
+    if (users.size() != 1 || calling.is_demanded[value.index()]) return {};
     const Node& user = graph[users[0]];
     const std::vector<Dim>& shape = graph[value].type.shape;
     if (const int at = operand_of_rows(user); at >= 0) {
@@ -266,7 +258,7 @@ Graph call_attention(const Graph& graph, const std::vector<Attention>& chosen, b
   if (chosen.empty()) return graph;
   Calling calling{
       graph, on_gpu,           find_ranges(graph), std::vector<NodeId>(graph.nodes.size()),
-      {},    may_write(graph), find_users(graph),  find_leaving(graph),
+      {},    may_write(graph), find_users(graph),  find_demanded(graph),
       {}};
   for (const Attention& attention : chosen) calling.attention[attention.result] = &attention;
   Graph result = rebuild_graph(graph, [&](Builder& b, const RewriteSite& site) -> NodeId {

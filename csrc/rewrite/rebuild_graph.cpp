@@ -36,12 +36,6 @@ Visibility find_visibility(const Graph& graph) {
   return seen;
 }
 
-template <class Nodes>
-NodeId storage_base(const Nodes& nodes, NodeId id) {
-  while (is_plain_view(nodes[id])) id = nodes[id].inputs[0];
-  return id;
-}
-
 // a >= b for all values of the symbols, as far as structure tells.
 bool is_at_least(const Dim& a, const Dim& b) {
   const Dim difference = a - b;
@@ -89,17 +83,17 @@ std::vector<NodeId> map_inputs(Rebuild& rebuild, const Node& node) {
 NodeId keep_storage_apart(Rebuild& rebuild, NodeId old, NodeId result) {
   const Node& node = rebuild.graph[old];
   const auto claim = [&](NodeId storage) { return rebuild.owner.emplace(storage, old).first; };
-  const NodeId base = storage_base(rebuild.builder, result);
+  const NodeId base = storage_base(rebuild.builder.graph(), result);
   if (claim(base)->second == old) return result;
   result = rebuild.builder.with_strides(result, node.type.strides);
   claim(result);
   return result;
 }
 
-bool aliases_as_before(const Rebuild& rebuild, NodeId old, NodeId result) {
+bool aliases_as_before(Rebuild& rebuild, NodeId old, NodeId result) {
   const NodeId old_base = storage_base(rebuild.graph, old);
-  return storage_base(rebuild.builder, result) ==
-         storage_base(rebuild.builder, rebuild.value[old_base.index()]);
+  const Graph& made = rebuild.builder.graph();
+  return storage_base(made, result) == storage_base(made, rebuild.value[old_base.index()]);
 }
 
 NodeId rebuild_node(Rebuild& rebuild, NodeId old, const RewriteRule& rule) {
@@ -149,6 +143,21 @@ Graph rebuild(const Graph& graph, const RewriteRule& rule, const std::vector<boo
 
 bool is_plain_view(const Node& node) {
   return family(node) == Family::kView && node.op != OpKind::k_layout;
+}
+
+NodeId storage_base(const Graph& graph, NodeId id) {
+  while (is_plain_view(graph[id])) id = graph[id].inputs[0];
+  return id;
+}
+
+std::vector<bool> find_demanded(const Graph& graph) {
+  std::vector<bool> is_demanded(graph.nodes.size());
+  auto demand = [&](NodeId id) { is_demanded[storage_base(graph, id).index()] = true; };
+  for (const GraphOutput& output : graph.outputs) {
+    if (output.kind == GraphOutput::Kind::kTensor) demand(output.node);
+  }
+  for (const Mutation& mutation : graph.mutations) demand(mutation.value);
+  return is_demanded;
 }
 
 Graph rebuild_graph(const Graph& graph, const RewriteRule& rule) {

@@ -29,5 +29,9 @@ Graph rebuild_live(const Graph& graph, const std::vector<bool>& live);
 
 // A view whose elements are not moved: any of the family but `layout`, which is a copy.
 bool is_plain_view(const Node& node);
+// The value of whose memory `id` is a plain view, or itself.
+NodeId storage_base(const Graph& graph, NodeId id);
+// The bases of outputs and of what inputs become, by node.
+std::vector<bool> find_demanded(const Graph& graph);
 
 }  // namespace stitch

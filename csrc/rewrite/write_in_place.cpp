@@ -21,11 +21,6 @@ struct Window {
   std::vector<Dim> dims;           // start and step of each dimension
 };
 
-NodeId storage_base(const Graph& graph, NodeId id) {
-  while (is_plain_view(graph[id])) id = graph[id].inputs[0];
-  return id;
-}
-
 // Is a value, or a view of it, returned as it was?
 bool is_returned(const Graph& graph, NodeId id) {
   return std::any_of(graph.outputs.begin(), graph.outputs.end(), [&](const GraphOutput& output) {
@@ -40,17 +35,6 @@ bool is_mutated_once(const Graph& graph, const Mutation& mutation) {
                   storage_base(graph, other.value) == mutation.input ||
                   other.input == mutation.input;
          }) == 1;
-}
-
-std::vector<bool> find_demanded(const Graph& graph) {
-  std::vector<bool> is_demanded(graph.nodes.size());
-  for (const GraphOutput& output : graph.outputs) {
-    if (output.kind == GraphOutput::Kind::kTensor)
-      is_demanded[storage_base(graph, output.node).index()] = true;
-  }
-  for (const Mutation& mutation : graph.mutations)
-    is_demanded[storage_base(graph, mutation.value).index()] = true;
-  return is_demanded;
 }
 
 bool is_same_slice(const Node& a, const Node& b) { return a.ints == b.ints && a.dims == b.dims; }
@@ -216,10 +200,16 @@ NodeId join_parts(Builder& b, const RewriteSite& site) {
 }  // namespace
 
 Graph write_joined_parts(const Graph& graph) {
+  const auto is_cat = [](const Node& node) { return node.op == OpKind::k_cat; };
+  if (std::none_of(graph.nodes.begin(), graph.nodes.end(), is_cat)) return graph;
   const PartFinder finder{graph};
+  std::set<const Node*> joined;
+  for (int n = 0; n < graph.size(); ++n) {
+    if (finder.can_be_joined(NodeId(n))) joined.insert(&graph.nodes[n]);
+  }
+  if (joined.empty()) return graph;
   return rebuild_graph(graph, [&](Builder& b, const RewriteSite& site) {
-    const bool is_joined = finder.can_be_joined(NodeId(&site.node - graph.nodes.data()));
-    return is_joined ? join_parts(b, site) : NodeId();
+    return joined.count(&site.node) ? join_parts(b, site) : NodeId();
   });
 }
 

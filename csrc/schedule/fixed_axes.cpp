@@ -85,11 +85,8 @@ std::optional<FixedAxes> join_atoms(const StageSchedule& schedule, const FixedAt
 }
 
 bool walks_atoms_alone(const IndexVars& vars, const Index& index) {
-  return std::all_of(index.begin(), index.end(), [&](const IndexExpr& expr) {
-    return std::all_of(expr.terms.begin(), expr.terms.end(), [&](const auto& term) {
-      return vars[term.first].kind == IndexVar::Kind::kAtom;
-    });
-  });
+  return std::all_of(index.begin(), index.end(),
+                     [&](const IndexExpr& expr) { return walks_atoms_alone(vars, expr); });
 }
 
 }  // namespace

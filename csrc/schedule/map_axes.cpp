@@ -29,6 +29,17 @@ Dim axis_coefficient(const StageSchedule& schedule, const IndexVars& vars, const
   return 0;
 }
 
+bool walks_atoms_alone(const IndexVars& vars, const IndexExpr& offset) {
+  return std::all_of(offset.terms.begin(), offset.terms.end(), [&](const auto& term) {
+    return vars[term.first].kind == IndexVar::Kind::kAtom;
+  });
+}
+
+void move_last(std::vector<int>& order, int axis) {
+  const auto at = std::find(order.begin(), order.end(), axis);
+  if (at != order.end()) std::rotate(at, at + 1, order.end());
+}
+
 bool is_aligned_along(const StageSchedule& schedule, const IndexVars& vars, const IndexExpr& offset,
                       int axis, int width) {
   if (!is_divisible(offset.constant, width)) return false;

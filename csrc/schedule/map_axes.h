@@ -25,6 +25,10 @@ double accessed_bytes(const Graph& graph, const StageSchedule& schedule, const A
 // Coefficient of an axis in an offset, that of its innermost atom; 0 where it does not appear.
 Dim axis_coefficient(const StageSchedule& schedule, const IndexVars& vars, const IndexExpr& offset,
                      int axis);
+// Every term of the offset is an atom's: it depends on no data, and divides no index.
+bool walks_atoms_alone(const IndexVars& vars, const IndexExpr& offset);
+// Moves the axis to the end of the order that it is in.
+void move_last(std::vector<int>& order, int axis);
 // Is an access at this offset aligned to `width` elements wherever its index along `axis` is?
 bool is_aligned_along(const StageSchedule& schedule, const IndexVars& vars, const IndexExpr& offset,
                       int axis, int width);

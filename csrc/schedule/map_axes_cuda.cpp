@@ -279,11 +279,7 @@ void map_axes_cuda(const Graph& graph, StageSchedule& schedule) {
     mapper.used_bits = 0;
     if (all_loops.empty()) inner = find_inner_axes(graph, schedule, facts, main);
     if (all_loops.empty() && inner.along >= 0) {
-      for (int last : {inner.along, inner.across}) {
-        auto& order = mapper.order;
-        const auto at = std::find(order.begin(), order.end(), last);
-        std::rotate(at, at + 1, order.end());
-      }
+      for (int last : {inner.along, inner.across}) move_last(mapper.order, last);
       mapper.map_tiles(inner, *shape_tiles(graph, schedule, facts, inner));
       threads = 1 << mapper.used_bits;
     } else if (all_loops.empty()) {

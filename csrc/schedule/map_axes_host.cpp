@@ -76,11 +76,6 @@ void cut_chunks(StageSchedule& schedule, const std::vector<AxisFacts>& facts,
   }
 }
 
-void move_last(std::vector<int>& order, int axis) {
-  auto at = std::find(order.begin(), order.end(), axis);
-  if (at != order.end()) std::rotate(at, at + 1, order.end());
-}
-
 // Can blocks divide the axis without repeating a reduction?
 bool is_divisible_among_blocks(const StageSchedule& schedule, int axis) {
   return std::all_of(

@@ -13,12 +13,6 @@ constexpr int kMostRegisters = 255, kRegisterUnit = 8;  // of a thread; what the
 // What saves less than this part of the largest value is not worth its registers.
 constexpr int64_t kWorthwhileShare = 16;
 
-bool is_made_of_atoms(const StageSchedule& schedule, const IndexExpr& offset) {
-  return std::all_of(offset.terms.begin(), offset.terms.end(), [&](const auto& term) {
-    return schedule.accesses.vars[term.first].kind == IndexVar::Kind::kAtom;
-  });
-}
-
 int64_t bytes_of(const Graph& graph, NodeId value) {
   const TensorType& type = graph[value].type;
   return graph.symbols.hint(element_count(type.shape)) * info(type.dtype).bytes;
@@ -91,7 +85,7 @@ std::vector<SharedAccess> find_shared_accesses(const Graph& graph,
     const auto [entry, is_first] =
         offsets[access.value].try_emplace(stage_of.at(access.root), &access.offset);
     const bool differs = !is_first && entry->second && *entry->second != access.offset;
-    if (differs || access.is_guarded || !is_made_of_atoms(schedule, access.offset))
+    if (differs || access.is_guarded || !walks_atoms_alone(schedule.accesses.vars, access.offset))
       entry->second = nullptr;
   }
   int64_t largest_bytes = 0;

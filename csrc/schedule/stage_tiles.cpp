@@ -29,10 +29,7 @@ constexpr int64_t kBankBytes = 128;        // of all banks of shared memory
 // Read without conditions, every term an atom: its place in a tile is known without looking.
 bool can_be_tiled(const StageSchedule& schedule, const Access& access) {
   if (access.is_store || access.is_guarded || access.in_segment) return false;
-  const IndexTerms& terms = access.offset.terms;
-  return std::all_of(terms.begin(), terms.end(), [&](const auto& term) {
-    return schedule.accesses.vars[term.first].kind == IndexVar::Kind::kAtom;
-  });
+  return walks_atoms_alone(schedule.accesses.vars, access.offset);
 }
 
 Dim coefficient(const StageSchedule& schedule, const Access& access, int axis) {

@@ -33,28 +33,14 @@ STITCH_DEVICE void fill_tile(T* tile, const T* p, i64 stride, i64 along, i64 acr
 #else
 
 template <int kBytes>
-struct Bits;
-template <>
-struct Bits<1> {
-  using type = u8;
-};
-template <>
-struct Bits<2> {
-  using type = u16;
-};
-template <>
-struct Bits<4> {
-  using type = u32;
-};
-template <>
-struct Bits<8> {
-  using type = u64;
-};
+using unsigned_t = typename Choose<
+    kBytes == 8, u64,
+    typename Choose<kBytes == 4, u32, typename Choose<kBytes == 2, u16, u8>::type>::type>::type;
 
 // kCount elements of a vector register, anywhere in memory.
 template <int kBytes, int kCount>
 struct Lanes {
-  using element = typename Bits<kBytes>::type;
+  using element = unsigned_t<kBytes>;
   typedef element type __attribute__((vector_size(kBytes * kCount)));
   typedef element loose __attribute__((vector_size(kBytes * kCount), aligned(kBytes), may_alias));
 };
