@@ -10,18 +10,19 @@ namespace {
 // (bandwidth times latency).
 constexpr double kBusyThreads = 1024;
 
-// Share of the device that `blocks` blocks use, the last partial wave included.
+// Share of the device that blocks use: the busiest multiprocessor decides, the last partial wave
+// included.
 double occupancy(const StageWork& work, const DeviceSpec& device, int worker_threads) {
   if (!device.is_cuda) {
     const double waves = work.blocks / worker_threads;
     return std::min(1.0, waves / std::ceil(waves));
   }
-  const double resident = std::max(
+  const double most = std::max(
       1.0, std::floor(device.threads_per_multiprocessor / static_cast<double>(work.threads)));
-  const double waves = work.blocks / (device.multiprocessors * resident);
-  if (waves >= 1) return waves / std::ceil(waves);
-  const double threads = work.blocks * work.threads;
-  return std::min(1.0, threads / (device.multiprocessors * kBusyThreads));
+  const double blocks = std::max(1.0, work.blocks);
+  const double each = std::min(most, std::ceil(blocks / device.multiprocessors));
+  const double waves = blocks / (device.multiprocessors * each);
+  return std::min(1.0, each * work.threads / kBusyThreads) * waves / std::ceil(waves);
 }
 
 }  // namespace

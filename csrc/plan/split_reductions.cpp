@@ -183,8 +183,12 @@ class SplitFinder {
     constexpr double kWorthwhileGain = 0.1;
     const double each = partial_bytes(group, split.dim), once = source_bytes(group);
     auto cost = [&](int64_t pieces) {
-      const double share = static_cast<double>(pieces * blocks) / device_.multiprocessors;
-      return (once + each * static_cast<double>(pieces)) / std::min(1.0, share);
+      // The multiprocessor with the most blocks is the last to end.
+      const int64_t busiest =
+          (pieces * blocks + device_.multiprocessors - 1) / device_.multiprocessors;
+      const auto share = static_cast<double>(pieces * blocks) /
+                         static_cast<double>(busiest * device_.multiprocessors);
+      return (once + each * static_cast<double>(pieces)) / share;
     };
     const int64_t wish = (device_.multiprocessors + blocks - 1) / blocks;
     if (wish < 2 || wish >= split.pieces) return split.pieces;
