@@ -16,11 +16,6 @@ namespace {
 struct Reporter {
   const ReportInputs& in;
 
-  int64_t bytes(NodeId id) const {
-    const TensorType& type = in.graph[id].type;
-    return in.graph.symbols.hint(element_count(type.shape)) * info(type.dtype).bytes;
-  }
-
   // Bytes of the elements an op touches: an expanded tensor holds fewer than it shows.
   int64_t held_bytes(NodeId id) const {
     const TensorType& type = in.graph[id].type;
@@ -102,7 +97,8 @@ struct Reporter {
       out.bytes_planned += planned_bytes(in.graph, in.plan.stages[s], in.schedules[s]);
     }
     for (NodeId load : loads) out.bytes_read += stores.count(load) ? 0 : held_bytes(load);
-    for (NodeId store : stores) out.bytes_written += bytes(stored_part(in.graph, store));
+    for (NodeId store : stores)
+      out.bytes_written += hint_bytes(in.graph, stored_part(in.graph, store));
   }
 
   double predict_us(const PlannedKernel& kernel) const {
@@ -161,7 +157,7 @@ struct Reporter {
     const Node& node = in.graph[id];
     ReportedCall out{node.name, node.origin.location, 0, 0};
     if (replaces_slices(node)) {
-      out.bytes_written = bytes(node.inputs[2]);
+      out.bytes_written = hint_bytes(in.graph, node.inputs[2]);
       out.bytes_read = held_bytes(node.inputs[1]) + held_bytes(node.inputs[2]);
       return out;
     }
@@ -169,11 +165,11 @@ struct Reporter {
     for (NodeId input : operands) {
       if (in.graph[input].type.dtype != DType::kOpaque) out.bytes_read += held_bytes(input);
     }
-    if (node.type.dtype != DType::kOpaque) out.bytes_written += bytes(id);
+    if (node.type.dtype != DType::kOpaque) out.bytes_written += hint_bytes(in.graph, id);
     for (int n = 0; n < in.graph.size(); ++n) {
       const Node& get = in.graph.nodes[n];
       if (get.op == OpKind::k_get && get.inputs[0] == id && get.type.dtype != DType::kOpaque) {
-        out.bytes_written += bytes(NodeId(n));
+        out.bytes_written += hint_bytes(in.graph, NodeId(n));
       }
     }
     return out;
@@ -190,7 +186,7 @@ struct Reporter {
       const Family kind = family(in.graph[node]);
       if (kind == Family::kView || kind == Family::kSource) continue;
       for (NodeId input : read_operands(in.graph[node])) total += held_bytes(input);
-      total += bytes(stored_part(in.graph, node));
+      total += hint_bytes(in.graph, stored_part(in.graph, node));
     }
     return total;
   }
@@ -223,7 +219,7 @@ struct Reporter {
         for (NodeId store : stage.stores) {
           made.insert(store);
           const NodeId part = stored_part(in.graph, store);
-          if (demands.is_demanded[store.index()]) total += bytes(part);
+          if (demands.is_demanded[store.index()]) total += hint_bytes(in.graph, part);
         }
       }
     }
@@ -249,7 +245,7 @@ Report make_report(const ReportInputs& inputs) {
   }
   for (size_t m = 0; m < inputs.plan.in_place.size(); ++m) {
     if (inputs.plan.in_place[m]) continue;
-    const int64_t bytes = reporter.bytes(inputs.graph.mutations[m].value);
+    const int64_t bytes = hint_bytes(inputs.graph, inputs.graph.mutations[m].value);
     report.library_calls.push_back({"aten.copy_.default", "", bytes, bytes});
   }
   for (const Cut& cut : inputs.plan.cuts) {

@@ -1,5 +1,7 @@
 #include "ir/graph.h"
 
+#include <algorithm>
+
 #include "ops/made_calls.h"
 
 namespace stitch {
@@ -11,6 +13,14 @@ std::vector<std::vector<NodeId>> find_users(const Graph& graph) {
   for (int i = 0; i < graph.size(); ++i)
     for (NodeId input : graph.nodes[i].inputs) users[input.index()].push_back(NodeId(i));
   return users;
+}
+
+int64_t hint_elements(const Graph& graph, NodeId id) {
+  return std::max<int64_t>(0, graph.symbols.hint(element_count(graph[id].type.shape)));
+}
+
+int64_t hint_bytes(const Graph& graph, NodeId id) {
+  return hint_elements(graph, id) * info(graph[id].type.dtype).bytes;
 }
 
 }  // namespace stitch

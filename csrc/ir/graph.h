@@ -87,4 +87,8 @@ bool is_join(const Node& node);
 // users[n]: the nodes that read n, ascending, each once per use.
 std::vector<std::vector<NodeId>> find_users(const Graph& graph);
 
+// Of a dense value, by the hints of its sizes; never negative.
+int64_t hint_elements(const Graph& graph, NodeId id);
+int64_t hint_bytes(const Graph& graph, NodeId id);
+
 }  // namespace stitch

@@ -12,8 +12,7 @@ Verdict judge(const Graph& graph, const Attention& attention, const Settings& se
   AttentionWork work;
   work.dtype = scores.dtype;
   work.rows = graph.symbols.hint(scores.shape[scores.rank() - 2]);
-  work.score_bytes = static_cast<double>(graph.symbols.hint(element_count(scores.shape))) *
-                     info(scores.dtype).bytes;
+  work.score_bytes = static_cast<double>(hint_bytes(graph, attention.scores));
   if (info(scores.dtype).bytes == 2 && settings.emulate_eager_casts)
     return Verdict::no(kRuleEagerRounding, "the library does not round scores to 16 bits",
                        "emulate_eager_casts=False");

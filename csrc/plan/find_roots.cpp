@@ -76,11 +76,6 @@ struct RootFinder {
            combines_segments(info(node));
   }
 
-  int64_t bytes(NodeId id) const {
-    const TensorType& type = graph[id].type;
-    return graph.symbols.hint(element_count(type.shape)) * info(type.dtype).bytes;
-  }
-
   // Bytes that evaluating the value again would read.
   int64_t cone_bytes(NodeId id) const {
     std::set<NodeId> visited;
@@ -89,7 +84,7 @@ struct RootFinder {
       if (!visited.insert(at).second) return;
       const bool stored = is_materialised(graph[at]) || (at != id && is_certain_root(at));
       if (stored) {
-        total += bytes(at);
+        total += hint_bytes(graph, at);
         return;
       }
       for (NodeId input : read_operands(graph[at])) self(self, input);
@@ -102,7 +97,7 @@ struct RootFinder {
   bool is_worth_storing(NodeId id) const {
     const Family kind = family(graph[id]);
     if (kind != Family::kPointwise && kind != Family::kReader) return false;
-    return wanted[id.index()].size() > 1 && cone_bytes(id) > bytes(id);
+    return wanted[id.index()].size() > 1 && cone_bytes(id) > hint_bytes(graph, id);
   }
 
   bool is_costly(NodeId id, int depth = 0) const {

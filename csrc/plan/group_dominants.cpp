@@ -130,8 +130,7 @@ class Grouper {
     auto rank = [&](NodeId id) {
       const bool reduces = family(graph_[id]) == Family::kReduce;
       const NodeId iterated = reduces ? graph_[id].inputs[0] : stored_part(graph_, id);
-      const int64_t count = graph_.symbols.hint(element_count(graph_[iterated].type.shape));
-      return std::make_pair(reduces, count);
+      return std::make_pair(reduces, hint_elements(graph_, iterated));
     };
     const auto left = rank(a), right = rank(b);
     return left != right ? left > right : a < b;

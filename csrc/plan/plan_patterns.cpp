@@ -29,11 +29,7 @@ struct PatternPlanner {
 
   bool is_stored(NodeId id) const { return is_materialised(graph[id]) || unit_of.count(id); }
 
-  double bytes(NodeId id) const {
-    const TensorType& type = graph[id].type;
-    return static_cast<double>(graph.symbols.hint(element_count(type.shape)) *
-                               info(type.dtype).bytes);
-  }
+  double bytes(NodeId id) const { return static_cast<double>(hint_bytes(graph, id)); }
 
   void list_units(const std::vector<NodeId>& roots) {
     const std::vector<int> levels = find_levels(graph);

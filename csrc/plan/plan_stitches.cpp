@@ -49,9 +49,7 @@ class CopyTimes {
       const auto at = replaceable_.find(store);
       if (at == replaceable_.end() || std::count(replaced.begin(), replaced.end(), at->second))
         continue;
-      const TensorType& type = graph_[store].type;
-      const double bytes = static_cast<double>(graph_.symbols.hint(element_count(type.shape))) *
-                           info(type.dtype).bytes;
+      const auto bytes = static_cast<double>(hint_bytes(graph_, store));
       us += kLaunchesOfACall * device_.launch_us + 2 * bytes / device_.dram_bytes_per_us;
     }
     return us;

@@ -47,7 +47,7 @@ class SplitFinder {
       const Node& node = graph_.nodes[n];
       if (family(node) != Family::kReduce) continue;
       const TensorType& type = graph_[node.inputs[0]].type;
-      if (hint(element_count(type.shape)) < kSmallReduction) continue;
+      if (elements(node.inputs[0]) < kSmallReduction) continue;
       alike[to_string(contiguous_type(DType::kF32, type.shape))].push_back(
           {NodeId(n), find_sources(node.inputs[0])});
     }
@@ -60,7 +60,7 @@ class SplitFinder {
  private:
   int64_t hint(const Dim& dim) const { return std::max<int64_t>(0, graph_.symbols.hint(dim)); }
 
-  int64_t elements(NodeId id) const { return hint(element_count(graph_[id].type.shape)); }
+  int64_t elements(NodeId id) const { return hint_elements(graph_, id); }
 
   // Materialised values that may be a source of some reduction, for every value that is made of
   // them.  Most values have those of an operand, and share them with it.
@@ -171,8 +171,7 @@ class SplitFinder {
       sources.insert(own.begin(), own.end());
     }
     double bytes = 0;
-    for (NodeId id : sources)
-      bytes += static_cast<double>(elements(id) * info(graph_[id].type.dtype).bytes);
+    for (NodeId id : sources) bytes += static_cast<double>(hint_bytes(graph_, id));
     return bytes;
   }
 
@@ -201,9 +200,7 @@ class SplitFinder {
   bool has_enough(int64_t blocks, NodeId reduction) const {
     if (!device_.is_cuda) return blocks >= 2 * workers_;
     if (blocks >= device_.multiprocessors) return true;
-    const TensorType& type = graph_[graph_[reduction].inputs[0]].type;
-    const auto bytes =
-        static_cast<double>(hint(element_count(type.shape)) * info(type.dtype).bytes);
+    const auto bytes = static_cast<double>(hint_bytes(graph_, graph_[reduction].inputs[0]));
     const double share = static_cast<double>(blocks) / device_.multiprocessors;
     return bytes / device_.dram_bytes_per_us * (1 / share - 1) <= device_.barrier_us;
   }

@@ -362,10 +362,7 @@ std::vector<std::vector<int>> find_persistent_groups(const Graph& graph,
       }
     }
   }
-  auto bytes = [&](NodeId value) {
-    const TensorType& type = graph[value].type;
-    return graph.symbols.hint(element_count(type.shape)) * info(type.dtype).bytes;
-  };
+  auto bytes = [&](NodeId value) { return hint_bytes(graph, value); };
   int64_t largest = 1;
   for (const auto& [value, found] : readers) largest = std::max(largest, bytes(value));
   std::vector<NodeId> values;

@@ -82,8 +82,7 @@ void add_memory(const Graph& graph, const PlannedStage& stage, const StageSchedu
     work.cache_bytes += cached ? again : 0;
   }
   for (NodeId store : stage.stores) {
-    const TensorType& type = graph[stored_part(graph, store)].type;
-    work.dram_bytes += hint(graph, element_count(type.shape)) * info(type.dtype).bytes;
+    work.dram_bytes += static_cast<double>(hint_bytes(graph, stored_part(graph, store)));
   }
 }
 

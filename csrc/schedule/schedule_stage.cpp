@@ -161,7 +161,6 @@ double count_elements(const Graph& graph, const IndexVars& vars, const IndexExpr
 
 int64_t accessed_elements(const Graph& graph, const StageSchedule& schedule, NodeId value) {
   double most = 0;
-  const TensorType& type = graph[value].type;
   for (const Access& access : schedule.accesses.list) {
     if (access.value != value) continue;
     double elements = count_elements(graph, schedule.accesses.vars, access.offset);
@@ -174,7 +173,7 @@ int64_t accessed_elements(const Graph& graph, const StageSchedule& schedule, Nod
       by_order |= by_data && access.in_segment;
     }
     if (by_order) {  // each position of the segments, once
-      elements = static_cast<double>(graph.symbols.hint(element_count(type.shape)));
+      elements = static_cast<double>(hint_elements(graph, value));
     } else if (by_data) {  // one row per index read: the iterations of the root that reads
       elements = 1;
       for (const AtomList& dim : space_of(schedule, access.root).dims) {
@@ -183,8 +182,7 @@ int64_t accessed_elements(const Graph& graph, const StageSchedule& schedule, Nod
     }
     most = std::max(most, elements);
   }
-  const double all = static_cast<double>(graph.symbols.hint(element_count(type.shape)));
-  return static_cast<int64_t>(std::min(most, all));
+  return std::min(static_cast<int64_t>(most), hint_elements(graph, value));
 }
 
 int64_t planned_bytes(const Graph& graph, const PlannedStage& stage,
@@ -197,8 +195,7 @@ int64_t planned_bytes(const Graph& graph, const PlannedStage& stage,
     }
   }
   for (NodeId store : stage.stores) {
-    const TensorType& type = graph[stored_part(graph, store)].type;
-    bytes += graph.symbols.hint(element_count(type.shape)) * info(type.dtype).bytes;
+    bytes += hint_bytes(graph, stored_part(graph, store));
   }
   return bytes;
 }

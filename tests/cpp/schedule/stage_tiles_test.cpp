@@ -34,7 +34,9 @@ TEST(StageTiles, ATransposeHasTilesOfBothAxes) {
 TEST(StageTiles, TheOtherAxesHaveOneIndexInABlock) {
   const StageSchedule s = schedule(kNormedMiddle);
   for (const MappedAxis& axis : s.axes) {
-    if (axis.axis.extent.is(8)) EXPECT_TRUE(axis.in_grid && axis.tile.is(1));
+    if (axis.axis.extent.is(8)) {
+      EXPECT_TRUE(axis.in_grid && axis.tile.is(1));
+    }
   }
 }
 
@@ -123,7 +125,9 @@ TEST(StageTiles, ABlockOfAGpuHasOneInSharedMemory) {
   EXPECT_EQ(s.shared_bytes, tile.shared_offset + tile.rows * tile.pitch * 4);
   EXPECT_LE(s.shared_bytes, 48 << 10);
   for (const MappedAxis& axis : s.axes) {
-    if (axis.axis.extent.is(8)) EXPECT_TRUE(axis.in_grid && axis.tile.is(1) && axis.threads == 1);
+    if (axis.axis.extent.is(8)) {
+      EXPECT_TRUE(axis.in_grid && axis.tile.is(1) && axis.threads == 1);
+    }
   }
 }
 
