@@ -73,25 +73,25 @@ void verify_stage(const LoweredStage& lowered) {
 
 }  // namespace
 
-std::vector<std::vector<KernelStage>> lower_kernel(const Graph& graph, const StitchPlan& plan,
-                                                   const PlannedKernel& kernel,
-                                                   const std::vector<StageSchedule>& schedules,
-                                                   const LoweringOptions& options) {
-  std::vector<std::vector<KernelStage>> phases;
+LoweredKernel lower_kernel(const Graph& graph, const StitchPlan& plan, const PlannedKernel& kernel,
+                           const std::vector<StageSchedule>& schedules,
+                           const LoweringOptions& options) {
+  LoweredKernel lowered{{}, kernel.finish};
   for (const std::vector<int>& phase : kernel.phases) {
-    phases.emplace_back();
+    lowered.phases.emplace_back();
     for (int s : phase) {
       const PlannedStage& stage = plan.stages[s];
-      phases.back().push_back({&stage, &schedules[s],
-                               lower_stage(graph, stage, schedules[s], options),
-                               kernel.group_of(s)});
+      lowered.phases.back().push_back({&stage, &schedules[s],
+                                       lower_stage(graph, stage, schedules[s], options),
+                                       kernel.group_of(s)});
     }
   }
-  return phases;
+  return lowered;
 }
 
-KernelSource emit_kernel(const Graph& graph, const std::vector<std::vector<KernelStage>>& phases,
+KernelSource emit_kernel(const Graph& graph, const LoweredKernel& kernel,
                          const LoweringOptions& options) {
+  const std::vector<std::vector<KernelStage>>& phases = kernel.phases;
   for (const std::vector<KernelStage>& phase : phases) {
     for (const KernelStage& part : phase) verify_stage(part.lowered);
   }
@@ -107,7 +107,7 @@ KernelSource emit_kernel(const Graph& graph, const std::vector<std::vector<Kerne
     source.grid = lowered.grid;
     source.may_fail = lowered.may_fail;
   } else {
-    PhasesText text = emit_phases(graph, phases, options, source);
+    PhasesText text = emit_phases(graph, kernel, options, source);
     before = std::move(text.functions);
     frame = std::move(text.frame);
   }

@@ -15,17 +15,20 @@ struct KernelStage {
   int group = -1;  // PlannedKernel::persistent_groups
 };
 
-// The stages of a kernel, by phase; `schedules` are those of all stages of the plan.  What comes
-// out refers to both.
-std::vector<std::vector<KernelStage>> lower_kernel(const Graph& graph, const StitchPlan& plan,
-                                                   const PlannedKernel& kernel,
-                                                   const std::vector<StageSchedule>& schedules,
-                                                   const LoweringOptions& options);
+struct LoweredKernel {
+  std::vector<std::vector<KernelStage>> phases;
+  int finish = -1;  // PlannedKernel::finish
+};
 
-// By phase.  A kernel of one stage is that stage's body.  Others call a function per stage from
-// loops over the phase's blocks, so that any grid is right, and meet at a grid barrier between
-// phases.
-KernelSource emit_kernel(const Graph& graph, const std::vector<std::vector<KernelStage>>& phases,
+// `schedules` are those of all stages of the plan.  What comes out refers to both.
+LoweredKernel lower_kernel(const Graph& graph, const StitchPlan& plan, const PlannedKernel& kernel,
+                           const std::vector<StageSchedule>& schedules,
+                           const LoweringOptions& options);
+
+// A kernel of one stage is that stage's body.  Others call a function per stage from loops over the
+// phase's blocks, so that any grid is right, and meet at a grid barrier between phases, or end in
+// the last block to come.
+KernelSource emit_kernel(const Graph& graph, const LoweredKernel& kernel,
                          const LoweringOptions& options);
 
 }  // namespace stitch

@@ -159,7 +159,7 @@ struct Emitter {
     return placed;
   }
 
-  std::string phase_loop(const std::vector<KernelStage>& phase, int number) {
+  std::string phase_loop(const std::vector<KernelStage>& phase, int number, bool is_alone) {
     Dim end = 0;
     std::string calls;
     const auto placed = place_stages(phase);
@@ -177,10 +177,38 @@ struct Emitter {
       calls += branch + call(*part, name, block, number);
     }
     next_function += static_cast<int>(phase.size());
-    source.phases.push_back(end);
+    if (!is_alone) source.phases.push_back(end);
     const std::string type = counter_type(end);
-    return "    for (" + type + " block = " + type + "(block_index()); block < " + size(end) +
-           "; block += " + type + "(grid_blocks())) {\n" + calls + "    }\n";
+    const std::string first = is_alone ? "0" : type + "(block_index())";
+    const std::string step = is_alone ? "++block" : "block += " + type + "(grid_blocks())";
+    return "for (" + type + " block = " + first + "; block < " + size(end) + "; " + step + ") {\n" +
+           calls + "    }\n";
+  }
+
+  // Phases that the grid shares out, each where a launch runs it, a barrier between each two; then
+  // those of the last block.
+  std::string body(const LoweredKernel& kernel) {
+    const int count = static_cast<int>(kernel.phases.size());
+    const int shared = kernel.finish < 0 ? count : kernel.finish;
+    std::string text;
+    for (int p = 0; p < count; ++p) {
+      const std::string number = std::to_string(p);
+      const std::string loop = "    " + phase_loop(kernel.phases[p], p, p >= shared);
+      std::string meet, runs = "  {\n";
+      if (p == shared) {
+        const std::string more = shared > 1 ? "end_phase < " + number + " || " : "";
+        meet = "  if (" + more + "!is_last_block(barrier)) return;\n";
+      } else if (p > shared) {
+        meet = "  block_barrier();\n";
+      } else if (p > 0) {
+        meet = "  if (first_phase < " + number + " && " + number +
+               " < end_phase) grid_barrier(barrier);\n";
+      }
+      if (p < shared && shared > 1)
+        runs = "  if (first_phase <= " + number + " && " + number + " < end_phase) {\n";
+      text += meet + runs + loop + "  }\n";
+    }
+    return text;
   }
 
   // The arrays of the frame, and whether a launch has a block for each block's work.
@@ -197,8 +225,9 @@ struct Emitter {
 
 }  // namespace
 
-PhasesText emit_phases(const Graph& graph, const std::vector<std::vector<KernelStage>>& phases,
+PhasesText emit_phases(const Graph& graph, const LoweredKernel& kernel,
                        const LoweringOptions& options, KernelSource& source) {
+  const std::vector<std::vector<KernelStage>>& phases = kernel.phases;
   Emitter emitter{graph, options, source};
   int shared_bytes = 0;
   for (const std::vector<KernelStage>& phase : phases) {
@@ -212,19 +241,7 @@ PhasesText emit_phases(const Graph& graph, const std::vector<std::vector<KernelS
   }
   emitter.uses_shared = shared_bytes > 0;
   emitter.place_groups(phases);
-  std::string body;
-  for (size_t p = 0; p < phases.size(); ++p) {
-    const std::string phase = std::to_string(p);
-    if (p > 0) {
-      body += "  if (first_phase < " + phase + " && " + phase + " < end_phase) grid_barrier(" +
-              "barrier);\n";
-    }
-    const bool is_only = phases.size() == 1;
-    const std::string loop = emitter.phase_loop(phases[p], static_cast<int>(p));
-    body += is_only ? "  {\n" + loop + "  }\n"
-                    : "  if (first_phase <= " + phase + " && " + phase + " < end_phase) {\n" +
-                          loop + "  }\n";
-  }
+  const std::string body = emitter.body(kernel);
   PhasesText text;
   int number = 0;
   for (const std::vector<KernelStage>& phase : phases) {
@@ -240,7 +257,9 @@ PhasesText emit_phases(const Graph& graph, const std::vector<std::vector<KernelS
   for (size_t i = 0; i < source.sizes.size(); ++i) {
     text.frame += "i64 n" + std::to_string(i) + ", ";
   }
-  if (phases.size() > 1) text.frame += "i32 first_phase, i32 end_phase, u32* barrier, ";
+  source.finishes = kernel.finish >= 0;
+  if (source.phases.size() > 1) text.frame += "i32 first_phase, i32 end_phase, ";
+  if (phases.size() > 1) text.frame += "u32* barrier, ";
   text.frame += "i32* error) {\n";
   if (shared_bytes > 0) {
     text.frame += "  STITCH_SHARED(u8, shared, " + std::to_string(shared_bytes) + ");\n";

@@ -20,9 +20,10 @@ struct PhasesText {
   std::string frame;      // the kernel, from its parameters on
 };
 
-// Fills the source's pointers, sizes, phases and may_fail.  The kernel runs phases [first, end), so
-// that one binary serves a cooperative launch and, where the device has none, a launch per phase.
-PhasesText emit_phases(const Graph& graph, const std::vector<std::vector<KernelStage>>& phases,
+// Fills the source's pointers, sizes, phases, finishes and may_fail.  The kernel runs phases
+// [first, end), so that one binary serves a cooperative launch and, where the device has none, a
+// launch per phase.
+PhasesText emit_phases(const Graph& graph, const LoweredKernel& kernel,
                        const LoweringOptions& options, KernelSource& source);
 
 }  // namespace stitch

@@ -5,6 +5,7 @@
 // CUDA: name<<<grid, threads>>>(pointer 0, ..., size 0, ..., i32* error)
 //       With several phases: (..., i32 first_phase, i32 end_phase, u32* barrier, i32* error), a
 //       cooperative launch whose blocks are all resident, for any grid; or a launch per phase.
+//       Where the last block finishes: (..., u32* barrier, i32* error) with one phase too.
 // `error` becomes one of the codes of device/stitch/load_store.cuh when the results mean nothing.
 #pragma once
 
@@ -28,6 +29,7 @@ struct KernelSource {
   std::vector<Dim> sizes;   // integer arguments: sizes only known at run time
   Dim grid;                 // blocks
   std::vector<Dim> phases;  // of a kernel with several stages: blocks to share out, by phase
+  bool finishes = false;    // the last block of the last phase goes on alone: one block at least
   int threads = 1;
   int shared_bytes = 0;
   bool may_fail = false;  // the text reports through `error`

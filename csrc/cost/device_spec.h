@@ -20,6 +20,7 @@ struct DeviceSpec {
   int threads_per_multiprocessor;
   double launch_us;       // from one kernel's end to the next one's start, plus ramp and tail
   double barrier_us;      // all blocks of a resident grid meet; 0: they cannot
+  double last_block_us;   // the last block knows that it is, and has loaded what others stored
   double special_per_us;  // exp, log, tanh ...: results per us, whole device
   double flops_per_us;    // fp32 operations per us, whole device
   int vector_bytes;       // widest access of one thread

@@ -35,21 +35,32 @@ StageEstimate estimate_stage(const StageWork& work, const DeviceSpec& device, in
   const double arithmetic = work.operations / (device.flops_per_us * scale) +
                             work.specials / (device.special_per_us * scale);
   const double share = std::max(1e-6, occupancy(work, device, worker_threads));
-  return {std::max(memory, arithmetic) / share, share};
+  return {std::max(memory, arithmetic) / share, share, std::max(1.0, work.blocks)};
 }
 
 void PhaseTime::add(const StageEstimate& stage) {
   longest_us = std::max(longest_us, stage.us);
   full_us += stage.us * stage.share;
+  blocks += stage.blocks;
+}
+
+double PhaseTime::alone_us(int threads, const DeviceSpec& device) const {
+  const double share = std::min(1.0, threads / kBusyThreads) / device.multiprocessors;
+  return full_us / share + (blocks - 1) * device.last_block_us;
 }
 
 double estimate_us(const StageEstimate& stage, const DeviceSpec& device) {
   return device.launch_us + stage.us;
 }
 
-double estimate_us(const std::vector<PhaseTime>& phases, const DeviceSpec& device) {
-  double us = device.launch_us + static_cast<double>(phases.size() - 1) * device.barrier_us;
-  for (const PhaseTime& phase : phases) us += phase.us();
+double estimate_us(const std::vector<PhaseTime>& phases, const DeviceSpec& device, int finish,
+                   int threads) {
+  double us = device.launch_us;
+  for (int p = 0; p < static_cast<int>(phases.size()); ++p) {
+    const bool is_alone = finish >= 0 && p >= finish;
+    us += is_alone ? phases[p].alone_us(threads, device) : phases[p].us();
+    us += p == finish ? device.last_block_us : p == 0 || is_alone ? 0 : device.barrier_us;
+  }
   return us;
 }
 

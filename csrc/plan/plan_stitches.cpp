@@ -168,7 +168,9 @@ std::string to_string(const StitchPlan& plan, const Graph& graph) {
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
     out << "kernel " << k << "\n";
     for (size_t p = 0; p < plan.kernels[k].phases.size(); ++p) {
-      if (p > 0) out << " grid barrier\n";
+      const int finish = plan.kernels[k].finish;
+      const bool is_alone = finish >= 0 && static_cast<int>(p) >= finish;
+      if (p > 0) out << (is_alone ? " last block\n" : " grid barrier\n");
       for (int s : plan.kernels[k].phases[p]) {
         const PlannedStage& stage = plan.stages[s];
         list("loads", stage.loads);

@@ -112,6 +112,7 @@ PlanCandidate plan_row(const Policy& row, const PlanRequest& request) {
     keep_in_registers(request.graph, candidate.joined.stages, request.judge, request.judge_kernel,
                       candidate.stitched);
   }
+  finish_in_last_block(candidate.joined.stages, request.judge, request.device, candidate.stitched);
   return candidate;
 }
 

@@ -27,6 +27,9 @@ struct PlannedStage {
 // and independent schemes).
 struct PlannedKernel {
   std::vector<std::vector<int>> phases;  // indices of StitchPlan::stages
+  // The first phase, if any, that no barrier stands before: of the blocks the last to end goes on
+  // alone, through this and what follows; -1: none.
+  int finish = -1;
   // Stages of several phases, in order, that share a mapping, so that what they read alike stays in
   // registers across the barriers.  At most one of a phase.
   std::vector<std::vector<int>> persistent_groups = {};

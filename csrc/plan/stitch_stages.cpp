@@ -424,4 +424,34 @@ void keep_in_registers(const Graph& graph, const std::vector<PlannedStage>& stag
   }
 }
 
+void finish_in_last_block(const std::vector<PlannedStage>& stages, const StageJudge& judge,
+                          const DeviceSpec& device, StitchedKernels& stitched) {
+  for (size_t k = 0; k < stitched.kernels.size(); ++k) {
+    PlannedKernel& kernel = stitched.kernels[k];
+    if (kernel.phases.size() < 2) continue;
+    std::vector<PhaseTime> times;
+    size_t first = 1;  // of the phases that share no registers with others
+    int threads = 1;
+    for (size_t p = 0; p < kernel.phases.size(); ++p) {
+      times.emplace_back();
+      for (int s : kernel.phases[p]) {
+        const StageScore score = judge(stages[s]);
+        times.back().add(score.estimate);
+        threads = std::max(threads, score.threads);
+        if (kernel.group_of(s) >= 0) first = p + 1;
+      }
+    }
+    const double meeting_us = estimate_us(times, device);
+    double best_us = meeting_us;
+    for (size_t p = std::max<size_t>(1, first); p < times.size(); ++p) {
+      const double us = estimate_us(times, device, static_cast<int>(p), threads);
+      if (us >= best_us) continue;
+      best_us = us;
+      kernel.finish = static_cast<int>(p);
+    }
+    stitched.kernel_us[k] += best_us - meeting_us;
+    stitched.us += best_us - meeting_us;
+  }
+}
+
 }  // namespace stitch

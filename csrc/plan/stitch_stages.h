@@ -35,4 +35,9 @@ void keep_in_registers(const Graph& graph, const std::vector<PlannedStage>& stag
                        const StageJudge& judge_stage, const KernelJudge& judge,
                        StitchedKernels& stitched);
 
+// Last phases that the last block ends sooner by itself than all would after a barrier become its
+// own (PlannedKernel::finish).
+void finish_in_last_block(const std::vector<PlannedStage>& stages, const StageJudge& judge,
+                          const DeviceSpec& device, StitchedKernels& stitched);
+
 }  // namespace stitch

@@ -235,6 +235,7 @@ void emit_launch(Draft& draft, const KernelSource& source, int kernel) {
   step.sizes = source.sizes;
   step.grid = source.grid;
   step.phases = source.phases;
+  step.finishes = source.finishes;
   for (const KernelArgument& argument : source.pointers) {
     const BufferId id = draft.buffer[argument.value.index()];
     if (argument.is_store) {

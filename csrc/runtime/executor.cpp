@@ -84,7 +84,7 @@ class Execution {
   }
 
   void operator()(const LaunchStep& step) {
-    int64_t grid = evaluate(step.grid, symbols_);
+    int64_t grid = std::max<int64_t>(evaluate(step.grid, symbols_), step.finishes);
     for (const Dim& blocks : step.phases) grid = std::max(grid, evaluate(blocks, symbols_));
     if (grid == 0) return;
     const size_t pointer_count = step.pointers.size();
@@ -176,9 +176,11 @@ class Execution {
     int32_t first_phase = 0, end_phase = static_cast<int32_t>(step.phases.size());
     void* barrier = nullptr;
     if (end_phase > 1) {
-      barrier = frame_.barrier();
       parameters[count++] = &first_phase;
       parameters[count++] = &end_phase;
+    }
+    if (end_phase > 1 || step.finishes) {
+      barrier = frame_.barrier();
       parameters[count++] = &barrier;
     }
     CudaAddress flag = step.flag < 0 ? 0 : flag_address(step.flag);

@@ -59,6 +59,7 @@ struct LaunchStep {
   std::vector<Dim> sizes;
   Dim grid;
   std::vector<Dim> phases;  // of a kernel with several stages: blocks of each phase
+  bool finishes = false;    // KernelSource::finishes
   Dim bytes;                // of all that the pointers reach: decides whether threads pay
   int flag = -1;            // element of `error_flags`; -1 for kernels that cannot fail
   // By failure: the ops that may fail so, "aten.embedding.default at model.py:31", and what they

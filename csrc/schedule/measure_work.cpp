@@ -160,7 +160,7 @@ double estimate_kernel_us(const Graph& graph, const std::vector<PlannedStage>& s
       phases.back().add(estimate_stage(work, device, worker_threads));
     }
   }
-  return estimate_us(phases, device);
+  return estimate_us(phases, device, kernel.finish, schedules[0]->threads);
 }
 
 int count_statements(const StageSchedule& schedule) {

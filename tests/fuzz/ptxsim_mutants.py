@@ -4,7 +4,8 @@
 
 One instruction of a kernel's PTX is damaged: a barrier deleted, a bound moved by one, a stride, an
 identity, a lane or a block index changed, a guard dropped.  Kernels of several phases also lose a
-grid barrier whole, and meet at a counter that another launch left in disorder.  The mutant runs on
+grid barrier whole, or the question which block is last, and meet at a counter that another launch
+left in disorder.  The mutant runs on
 random inputs under all orders.  It is killed by a finding or by any bit that differs from the
 original's result.  A deleted barrier that survives runs on many more seeds: what stays without
 finding is redundant, but no grid barrier is.
@@ -42,7 +43,7 @@ FLAVOURS = ("normal", "negative")  # of inputs: a maximum's identity shows with 
 SEEDS = 4  # of inputs and orders, for a mutant that stays alive
 SEEDS_OF_PROOF = 10  # for a deleted barrier
 GRID = 7  # blocks of a cooperative launch, where any number is right: here they take turns
-MEET = re.compile(r".*\bgrid_barrier\(barrier\);")
+MEET = re.compile(r".*\b(?:grid_barrier\(barrier\);|is_last_block\(barrier\)\) return;)")
 STALE = (1, -1, 2**31 - 1)  # counts that no launch leaves: it turns the top bit of what it finds
 
 
@@ -133,6 +134,11 @@ KERNELS = {
         ["f32[131x131]"],
         "in f32[131x131], out f32[131], out f32[131], out f32[131]",
     ),
+    "total_of_rows": (
+        lambda x: x.logsumexp(-1).sum(),
+        ["f32[131x131]"],
+        "in f32[131x131], out f32[131], out f32[131], out f32[1]",
+    ),
 }
 
 
@@ -172,9 +178,10 @@ def generate(name):
     function, inputs, arguments = KERNELS[name]
     graphs = capture_graphs(function, [stand_in(text) for text in inputs], target="h200")
     (kernel,) = [found for graph in graphs for found in graph.compile()["kernels"]]
-    phases, grid = 1 + len(MEET.findall(kernel["text"])), kernel["grid"]
-    meets = phases > 1
-    phases = ["int 0", f"int {phases}", "any zero i32"] if meets else []  # the last: the counter
+    barriers, grid = kernel["text"].count("grid_barrier(barrier)"), kernel["grid"]
+    meets = MEET.search(kernel["text"]) is not None
+    phases = ["int 0", f"int {barriers + 1}"] if barriers else []
+    phases += ["any zero i32"] if meets else []  # the counter
     case = Case(
         name, "", "ok", min(grid, GRID) if meets else grid, kernel["block"], 0, meets,
         [*arguments.split(", "), *phases, "any zero i32"], {}, frozenset(),

@@ -23,7 +23,7 @@ def test_damage_to_a_generated_kernel_is_seen(name):
     assert found["kinds"]["barrier"]["killed"] > 0
 
 
-MEETING = {"softmax_columns": 1, "shares_of_rows": 2}  # grid barriers
+MEETING = {"softmax_columns": 1, "shares_of_rows": 2, "total_of_rows": 1}  # how often
 
 
 @pytest.mark.parametrize("name", MEETING)

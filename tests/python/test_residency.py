@@ -20,7 +20,7 @@ from torch_stitch.fx_ops import DTYPES  # noqa: E402
 pytestmark = [needs_nvrtc, pytest.mark.usefixtures("fresh")]
 DEVICE = "two_sm"
 TYPES = {short: dtype for dtype, short in DTYPES.items()} | {"u32": torch.int32}
-PHASES = re.compile(r"first_phase < (\d+) && \d+ < end_phase\) grid_barrier")
+PHASES = re.compile(r"first_phase < (\d+) && \d+ < end_phase")
 
 
 def scaled_by_largest(x):
@@ -53,10 +53,10 @@ def stitched(request):
     return kernel, x, fn(x)
 
 
-def launch(kernel, x, grid):
+def launch(kernel, x, grid, cooperative=True):
     """The findings, and the memory that the kernel wrote."""
     signature = re.search(r"STITCH_KERNEL\(.*?\)\((.*)\) \{", kernel["text"])[1]
-    last_phase = 1 + max(map(int, PHASES.findall(kernel["text"])))
+    last_phase = 1 + max(map(int, PHASES.findall(kernel["text"])), default=0)
     values = {"first_phase": 0, "end_phase": last_phase}
     args, inputs = [], []
     for declared in signature.split(", "):
@@ -70,7 +70,8 @@ def launch(kernel, x, grid):
             count = 1 if name in ("barrier", "error") else x.numel()
             args.append(torch.zeros(count, dtype=TYPES[dtype]))
     place = kernel["name"], grid, kernel["block"]
-    done = ptxsim.run(kernel["text"], *place, args, inputs=inputs, target=DEVICE, cooperative=True)
+    where = {"target": DEVICE, "cooperative": cooperative}
+    done = ptxsim.run(kernel["text"], *place, args, inputs=inputs, **where)
     return done.findings, [arg for arg in args if isinstance(arg, torch.Tensor)]
 
 
@@ -94,3 +95,17 @@ def test_one_block_more_is_reported(stitched):
     kernel, x, _ = stitched
     findings, _ = launch(kernel, x, count_resident(kernel, x) + 1)
     assert [finding.kind for finding in findings] == ["residency"]
+
+
+def test_blocks_that_do_not_wait_need_not_be_resident():
+    def total(x):
+        return x.logsumexp(-1).sum()
+
+    x = torch.randn(131, 131)
+    (graph,) = capture_graphs(total, (x,), target="h200")
+    (kernel,) = graph.compile()["kernels"]
+    assert "is_last_block(barrier)" in kernel["text"] and "grid_barrier(" not in kernel["text"]
+    for grid in (1, 2, 131):
+        findings, written = launch(kernel, x, grid, cooperative=False)
+        assert not findings
+        assert any(torch.isclose(buffer.flatten()[0], total(x)) for buffer in written), grid

@@ -142,6 +142,24 @@ TEST(EmitPhases, ABarrierStandsBeforeEachPhaseButTheFirst) {
   EXPECT_EQ(frame.find("grid_barrier"), frame.rfind("grid_barrier"));
 }
 
+TEST(EmitPhases, TheLastBlockGoesOnAlone) {
+  const Planned planned = plan_stitched(R"(
+    %x = input : f32[4096,1000]
+    %total = sum(log(sum(exp(%x)){axes=[1]})){axes=[0]}
+    outputs (%total)
+  )");
+  const KernelSource source = emit_planned(planned, 0);
+  EXPECT_TRUE(source.finishes);
+  EXPECT_EQ(source.phases.size(), 1u);
+  const std::string frame = frame_of(source);
+  const std::string last = "if (!is_last_block(barrier)) return;";
+  ASSERT_TRUE(holds(frame, last)) << frame;
+  EXPECT_LT(frame.find("stage_0("), frame.find(last));
+  EXPECT_LT(frame.find(last), frame.find("stage_1("));
+  EXPECT_FALSE(holds(frame, "grid_barrier") || holds(frame, "first_phase"));
+  EXPECT_TRUE(holds(frame, "block = 0; block < 1; ++block"));
+}
+
 TEST(EmitPhases, KeptValuesAreArraysOfTheFrame) {
   const Planned planned = plan_stitched(R"(
     %x = input : bf16[256,32768]
@@ -202,12 +220,12 @@ TEST(EmitPhases, SizesOfTheCallAreArguments) {
     %b = input : f32[s1,70]
     %c = sum(%a){axes=[1]}
     %d = exp(%b)
-    %e = amax(%c)
+    %e = div(%c, amax(%c))
     outputs (%d, %e)
   )");
   ASSERT_EQ(planned.plan.kernels.size(), 1u) << to_string(planned.plan, planned.graph);
   const KernelSource source = emit_planned(planned, 0);
-  ASSERT_EQ(source.phases.size(), 2u);
+  ASSERT_EQ(source.phases.size(), 3u);
   EXPECT_FALSE(source.phases[0].is_constant());
   std::set<std::string> declared, used;
   const std::string frame = frame_of(source);

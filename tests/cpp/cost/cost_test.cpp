@@ -129,6 +129,20 @@ TEST(PhaseTime, PhasesFollowEachOtherAfterABarrier) {
             estimate_us(StageEstimate{5, 1}, h200) + estimate_us(StageEstimate{7, 0.5}, h200));
 }
 
+// A sum of one block's partial results is quicker by itself; that of a hundred is not.
+TEST(PhaseTime, TheLastBlockEndsWhatIsLittleSoonerThanABarrier) {
+  const DeviceSpec& h200 = device_spec("h200");
+  PhaseTime rows, total, columns;
+  rows.add(estimate_stage({1e7, 0, 0, 0, 1000, 256}, h200, 1));
+  total.add(estimate_stage({4000, 0, 0, 0, 1, 256}, h200, 1));
+  columns.add(estimate_stage({4e5, 0, 0, 0, 100, 256}, h200, 1));
+  EXPECT_LT(estimate_us({rows, total}, h200, 1, 256), estimate_us({rows, total}, h200));
+  EXPECT_GT(estimate_us({rows, columns}, h200, 1, 256), estimate_us({rows, columns}, h200));
+  EXPECT_DOUBLE_EQ(
+      estimate_us({rows, columns, total}, h200, 2, 256),
+      estimate_us({rows, columns}, h200) + h200.last_block_us + total.alone_us(256, h200));
+}
+
 TEST(DeviceSpec, BlocksMeetOnGpusOnly) {
   for (const DeviceSpec& device : all_devices()) {
     EXPECT_EQ(device.barrier_us > 0, device.is_cuda) << device.name;

@@ -286,6 +286,27 @@ TEST(StitchStages, WhatDoesNotFitDoesNotCloseTheKernel) {
   EXPECT_EQ(plan.kernels[1].phases, (Phases{{1}}));
 }
 
+constexpr const char* kMeanOfRows = R"(
+  %x = input : f32[4096,1000]
+  %rows = sum(exp(%x)){axes=[1]}
+  %total = sum(log(%rows)){axes=[0]}
+)";
+
+TEST(StitchStages, ATotalIsLeftToTheLastBlock) {
+  const Planned planned = plan_stitched(std::string(kMeanOfRows) + "outputs (%total)\n");
+  ASSERT_EQ(planned.plan.kernels.size(), 1u);
+  EXPECT_EQ(planned.plan.kernels[0].phases.size(), 2u);
+  EXPECT_EQ(planned.plan.kernels[0].finish, 1) << to_string(planned.plan, planned.graph);
+}
+
+TEST(StitchStages, WhatAllBlocksReadIsNot) {
+  const Planned planned = plan_stitched(std::string(kMeanOfRows) + R"(
+    %y = div(%x, %total)
+    outputs (%y)
+  )");
+  for (const PlannedKernel& kernel : planned.plan.kernels) EXPECT_EQ(kernel.finish, -1);
+}
+
 TEST(StitchStages, ABarrierThatCostsMoreThanALaunchIsACut) {
   const Graph graph = parse_graph(kThreeInARow);
   DeviceSpec slow = device_spec("h200");

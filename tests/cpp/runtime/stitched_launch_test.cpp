@@ -73,11 +73,10 @@ class StitchedLaunch : public testing::TestWithParam<const char*> {
     elements = scaled.elements;
     planned = plan_graph(scaled.text, "h200");
     source = emit_planned(planned, 0);
-    ASSERT_EQ(source.phases.size(), 2u) << source.text;
+    ASSERT_EQ(planned.plan.kernels[0].phases.size(), 2u) << source.text;
   }
 
-  // The first element that is wrong; -1 for none.
-  int64_t run_and_compare() {
+  std::vector<float> run() {
     const ptxsim::SimulatedRun simulation(ptxsim::simulated_device(GetParam(), true));
     const Driver table = counting_driver();
     const ScopedDriver counting(table);
@@ -89,13 +88,19 @@ class StitchedLaunch : public testing::TestWithParam<const char*> {
         build_program(planned.graph, planned.plan, {source}, {kernel}, /*on_cuda=*/true);
     FakeFrame frame(program);
     std::vector<float> x(elements);
-    for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 1999) - 1500;
+    for (size_t i = 0; i < x.size(); ++i) x[i] = element(i);
     frame.set(0, x);
-    run(program, frame, {});
+    stitch::run(program, frame, {});
     simulation.check();
-    const std::vector<float> y = frame.output(0);
-    for (size_t i = 0; i < x.size(); ++i) {
-      if (y[i] != x[i] / 1500) return static_cast<int64_t>(i);
+    return frame.output(0);
+  }
+  static float element(size_t i) { return static_cast<float>(i % 1999) - 1500; }
+
+  // The first element that is wrong; -1 for none.
+  int64_t run_and_compare() {
+    const std::vector<float> y = run();
+    for (size_t i = 0; i < y.size(); ++i) {
+      if (y[i] != element(i) / 1500) return static_cast<int64_t>(i);
     }
     return -1;
   }
@@ -156,6 +161,23 @@ TEST_P(LaunchOfKeptValues, ReadsTwiceOnlyWhereBlocksTakeTurns) {
   EXPECT_EQ(run_and_compare() == -1, has_room());
   launches.refuses = true;
   EXPECT_NE(run_and_compare(), -1);
+}
+
+constexpr Scaled kTotal = {R"(
+  %x = input : f32[331,1001]
+  %y = amax(amax(abs(%x)){axes=[1]}){axes=[0]}
+  outputs (%y)
+)",
+                           331 * 1001};
+
+// Nobody waits for the last block, so more may be launched than are resident.
+TEST_P(StitchedLaunch, OfWhichTheLastBlockEndsAloneNeedsNoCooperation) {
+  plan(kTotal);
+  ASSERT_TRUE(source.finishes) << source.text;
+  EXPECT_EQ(run(), std::vector<float>{1500});
+  EXPECT_TRUE(launches.cooperative.empty());
+  EXPECT_EQ(launches.plain, std::vector<unsigned>{static_cast<unsigned>(blocks(0))});
+  EXPECT_GT(blocks(0), 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, LaunchOfKeptValues, testing::Values("h200", "two_sm"),
