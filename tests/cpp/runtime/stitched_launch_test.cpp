@@ -180,6 +180,28 @@ TEST_P(StitchedLaunch, OfWhichTheLastBlockEndsAloneNeedsNoCooperation) {
   EXPECT_GT(blocks(0), 2);
 }
 
+// Phases before it that meet at a barrier are launches of their own where cooperation is refused.
+TEST_P(StitchedLaunch, EndsWithTheLastBlockOfItsLastPhase) {
+  const Scaled rows = {R"(
+    %x = input : f32[331,1001]
+    %m = amax(amax(abs(%x)){axes=[1]})
+    %y = amax(amax(div(%x, %m)){axes=[1]}){axes=[0]}
+    outputs (%y)
+  )",
+                       331 * 1001};
+  elements = rows.elements;
+  planned = plan_graph(rows.text, "h200");
+  source = emit_planned(planned, 0);
+  ASSERT_TRUE(source.finishes) << source.text;
+  ASSERT_GE(source.phases.size(), 2u) << source.text;
+  const std::vector<float> largest = {498.f / 1500};
+  EXPECT_EQ(run(), largest);
+  EXPECT_EQ(launches.cooperative.size(), 1u);
+  launches = {{}, {}, true};
+  EXPECT_EQ(run(), largest);
+  EXPECT_EQ(launches.plain.size(), source.phases.size());
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, LaunchOfKeptValues, testing::Values("h200", "two_sm"),
                          [](const auto& instance) { return std::string(instance.param); });
 INSTANTIATE_TEST_SUITE_P(Devices, StitchedLaunch, testing::Values("h200", "two_sm"),
