@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 
 #include "base/stage.h"
 #include "codegen/emit_kernel.h"
@@ -76,10 +77,10 @@ void dump(const Compilation& c, const std::string& stage,
 }
 
 void schedule(Compilation& c, const PlannedKernel& kernel, const DeviceSpec& device, int workers,
-              SymbolTable& symbols, int most_threads) {
+              SymbolTable& symbols, const BlockBounds& bounds) {
   const std::vector<int> numbers = kernel.stages();
   std::vector<StageSchedule> schedules = schedule_kernel(
-      c.graph, gather_stages(kernel, c.plan.stages), device, workers, symbols, most_threads);
+      c.graph, gather_stages(kernel, c.plan.stages), device, workers, symbols, bounds);
   for (size_t i = 0; i < numbers.size(); ++i) c.schedules[numbers[i]] = std::move(schedules[i]);
 }
 
@@ -107,7 +108,7 @@ Compilation plan_and_emit(const CompileRequest& request) {
     SymbolTable symbols = c.graph.symbols;
     c.schedules.resize(c.plan.stages.size());
     for_each_kernel(c.graph, c.plan, [&](size_t k) {
-      schedule(c, c.plan.kernels[k], device, workers, symbols, kMostThreads);
+      schedule(c, c.plan.kernels[k], device, workers, symbols, {});
     });
     c.graph.symbols = std::move(symbols);
   });
@@ -135,23 +136,27 @@ bool fits_in_registers(const Binary& binary, const PlannedKernel& kernel) {
 }
 
 // Launch bounds are assumed, then checked against the compiled kernel (AStitch A.14): one that
-// spills gets smaller blocks, whose threads have more registers, and in the end keeps nothing at
-// barriers.
+// spills is scheduled otherwise, until it does not or nothing is left to try.
 CompiledKernels compile_without_spills(Compilation& c, const DeviceSpec& device,
                                        const CompileRequest& request) {
   CompiledKernels compiled = compile_all(c, device, request);
+  const int workers = std::max(1, request.worker_threads);
   const LoweringOptions options = lowering_options(c.graph, c.plan, request.settings);
-  constexpr std::pair<int, bool> kRemedies[] = {
-      {512, true}, {256, true}, {kMostThreads, false}, {512, false}, {256, false}};
-  for (const auto& [most_threads, keeps] : kRemedies) {
-    bool changed = false;
-    for (size_t k = 0; device.is_cuda && k < compiled.binaries.size(); ++k) {
+  std::map<size_t, std::vector<Remedy>> remedies;  // by kernel, the next one last
+  for (bool changed = device.is_cuda; changed;) {
+    changed = false;
+    for (size_t k = 0; k < compiled.binaries.size(); ++k) {
       PlannedKernel& kernel = c.plan.kernels[k];
-      const bool drops = !(keeps || kernel.persistent_groups.empty());
-      if (!drops && c.sources[k].threads <= most_threads) continue;
       if (fits_in_registers(compiled.binaries[k], kernel)) continue;
-      if (drops) kernel.persistent_groups.clear();
-      schedule(c, kernel, device, request.worker_threads, c.graph.symbols, most_threads);
+      const auto [left, is_first] = remedies.try_emplace(k);
+      if (is_first) {
+        left->second = find_remedies(c.graph, c.plan.stages, kernel, device, workers);
+        std::reverse(left->second.begin(), left->second.end());
+      }
+      if (left->second.empty()) continue;
+      kernel.persistent_groups = left->second.back().persistent_groups;
+      schedule(c, kernel, device, workers, c.graph.symbols, left->second.back().bounds);
+      left->second.pop_back();
       c.sources[k] = emit(c, kernel, options);
       changed = true;
     }

@@ -60,7 +60,7 @@ struct Reporter {
     }
     for (int s : kernel.stages()) {
       for (const PersistentValue& persistent : in.schedules[s].persistent) {
-        schemes[persistent.value] = Scheme::kGlobal;
+        if (!persistent.is_of_stage) schemes[persistent.value] = Scheme::kGlobal;
       }
     }
     for (const auto& [value, scheme] : schemes) {
@@ -76,13 +76,17 @@ struct Reporter {
     for (int s : kernel.stages()) {
       for (const PersistentValue& persistent : in.schedules[s].persistent) {
         const std::string name = name_of(persistent.value);
-        if (!persistent.is_filled) {
-          out.persistent.push_back(
-              {name, "registers across the grid barrier", 0, persistent.registers});
-          continue;
-        }
         const int64_t bytes = accessed_elements(in.graph, in.schedules[s], persistent.value) *
                               info(in.graph[persistent.value].type.dtype).bytes;
+        if (!persistent.is_filled) {
+          const Home& home = persistent.home;
+          const char* where =
+              persistent.is_of_stage ? " between loops" : " across the grid barrier";
+          const int64_t saved = persistent.is_of_stage ? bytes : 0;
+          out.persistent.push_back(
+              {name, to_string(home) + where, saved, home.registers, home.shared_bytes});
+          continue;
+        }
         for (ReportedPersistent& known : out.persistent) {
           if (known.value == name) known.bytes += bytes;
         }

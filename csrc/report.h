@@ -18,8 +18,9 @@ struct ReportedValue {
 // A value that is read once and stays on chip until the last phase that uses it.
 struct ReportedPersistent {
   std::string value, home;  // "input %0", "registers across the grid barrier"
-  int64_t bytes = 0;        // that are not read again
+  int64_t bytes = 0;        // that are not read again: at least, those of one pass
   int registers = 0;        // of each thread
+  int shared_bytes = 0;     // of each block
 };
 
 struct ReportedKernel {

@@ -151,7 +151,11 @@ def render(plan):
             f"{(row['bytes_read'] + row['bytes_written']) / 1e6:>8.2f}{row['predicted_us']:>8.1f}"
             f"  {row['policy']}"
         )
-        kept = (f"    {v} in {k['registers']} {k['home']}" for v, k in row["persistent"].items())
+        kept = (
+            f"    {value} in {place['home']}: {place['registers']} registers a thread, "
+            f"{place['shared_bytes']} bytes a block"
+            for value, place in row["persistent"].items()
+        )
         lines += [*(f"    {op['op']} {op['location']}" for op in row["ops"]), *kept]
     for row in plan["library_calls"]:
         moved = (row["bytes_read"] + row["bytes_written"]) / 1e6

@@ -29,7 +29,8 @@ py::dict to_dict(const ReportedKernel& kernel) {
   }
   for (const ReportedPersistent& value : kernel.persistent) {
     persistent[py::str(value.value)] =
-        py::dict("home"_a = value.home, "bytes"_a = value.bytes, "registers"_a = value.registers);
+        py::dict("home"_a = value.home, "bytes"_a = value.bytes, "registers"_a = value.registers,
+                 "shared_bytes"_a = value.shared_bytes);
   }
   return py::dict("name"_a = kernel.name, "policy"_a = kernel.policy, "ops"_a = ops,
                   "schemes"_a = schemes, "persistent"_a = persistent,

@@ -7,7 +7,8 @@ namespace stitch {
 namespace {
 
 std::string cuda_frame(const Graph& graph, const StageSchedule& schedule,
-                       const LoweredStage& lowered, const LoweringOptions& options) {
+                       const LoweredStage& lowered, const LoweringOptions& options,
+                       KernelSource& source) {
   std::string parameters;
   for (size_t i = 0; i < lowered.pointers.size(); ++i) {
     parameters += pointer_parameter(graph, lowered.pointers[i], i,
@@ -17,11 +18,9 @@ std::string cuda_frame(const Graph& graph, const StageSchedule& schedule,
   for (size_t i = 0; i < lowered.sizes.size(); ++i)
     parameters += "i64 n" + std::to_string(i) + ", ";
   std::string text = "(" + parameters + "i32* error) {\n";
-  if (schedule.shared_bytes > 0) {
-    text += "  STITCH_SHARED(u8, shared, " + std::to_string(schedule.shared_bytes) + ");\n";
-  }
+  text += declare_shared(schedule.shared_bytes, source);
   text += "  const " + lowered.index_type + " block = " + lowered.index_type + "(block_index());\n";
-  return text + to_string(lowered.body) + "}\n";
+  return text + declare_arrays(lowered) + to_string(lowered.body) + "}\n";
 }
 
 std::string host_frame(const Graph& graph, const LoweredStage& lowered,
@@ -66,7 +65,7 @@ void verify_stage(const LoweredStage& lowered) {
     parameters.push_back("p" + std::to_string(i));
   for (size_t i = 0; i < lowered.sizes.size(); ++i) parameters.push_back("n" + std::to_string(i));
   for (size_t i = 0; i < lowered.persistent.size(); ++i) {
-    parameters.push_back("k" + std::to_string(i));
+    if (lowered.persistent[i].count > 0) parameters.push_back("k" + std::to_string(i));
   }
   verify_body(lowered.body, parameters);
 }
@@ -100,8 +99,9 @@ KernelSource emit_kernel(const Graph& graph, const LoweredKernel& kernel,
   std::string before, frame;
   if (phases.size() == 1 && phases[0].size() == 1) {
     const LoweredStage& lowered = first.lowered;
-    frame = first.schedule->device->is_cuda ? cuda_frame(graph, *first.schedule, lowered, options)
-                                            : host_frame(graph, lowered, options);
+    frame = first.schedule->device->is_cuda
+                ? cuda_frame(graph, *first.schedule, lowered, options, source)
+                : host_frame(graph, lowered, options);
     source.pointers = lowered.pointers;
     source.sizes = lowered.sizes;
     source.grid = lowered.grid;

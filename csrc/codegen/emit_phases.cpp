@@ -24,6 +24,29 @@ std::string pointer_parameter(const Graph& graph, const KernelArgument& argument
          std::to_string(number);
 }
 
+static std::string declare_array(const PersistentArray& array, size_t number) {
+  return "  " + array.type + " k" + std::to_string(number) + "[" + std::to_string(array.count) +
+         "];\n";
+}
+
+std::string declare_arrays(const LoweredStage& lowered) {
+  std::string text;
+  for (size_t i = 0; i < lowered.persistent.size(); ++i) {
+    const PersistentArray& array = lowered.persistent[i];
+    if (array.is_of_stage && array.count > 0) text += declare_array(array, i);
+  }
+  return text;
+}
+
+std::string declare_shared(int bytes, KernelSource& source) {
+  constexpr int kMostStaticBytes = 48 << 10;  // CUDA programming guide, "Shared Memory"
+  if (bytes == 0) return "";
+  if (bytes <= kMostStaticBytes)
+    return "  STITCH_SHARED(u8, shared, " + std::to_string(bytes) + ");\n";
+  source.shared_bytes = bytes;
+  return "  STITCH_DYNAMIC_SHARED(shared, " + std::to_string(bytes) + ");\n";
+}
+
 namespace {
 
 // What counts a phase's blocks: in 32 bits where the step past the last fits too, for the registers
@@ -31,6 +54,21 @@ namespace {
 std::string counter_type(const Dim& blocks) {
   constexpr int64_t kMost = int64_t{1} << 30;
   return blocks.is_constant() && blocks.value() <= kMost ? "i32" : "i64";
+}
+
+bool hands_on(const KernelStage& part) {
+  const std::vector<PersistentArray>& arrays = part.lowered.persistent;
+  return std::any_of(arrays.begin(), arrays.end(),
+                     [](const PersistentArray& array) { return !array.is_of_stage; });
+}
+
+// Do threads read from shared memory what no barrier follows?
+bool leaves_shared(const KernelStage& part) {
+  const std::vector<PersistentValue>& persistent = part.schedule->persistent;
+  return !part.schedule->tiles.empty() ||
+         std::any_of(persistent.begin(), persistent.end(), [](const PersistentValue& value) {
+           return value.is_of_stage && value.home.in_shared > 0;
+         });
 }
 
 struct Emitter {
@@ -87,23 +125,25 @@ struct Emitter {
     for (size_t i = 0; i < lowered.persistent.size(); ++i) {
       const PersistentArray& array = lowered.persistent[i];
       const std::string id = std::to_string(i);
-      text += array.type + " (&k" + id + ")[" + std::to_string(array.count) + "], ";
+      if (array.is_handed_on())
+        text += array.type + " (&k" + id + ")[" + std::to_string(array.count) + "], ";
       if (array.is_filled) text += "bool has_k" + id + ", ";
     }
     text += std::string(uses_shared ? "u8* shared, " : "") + "i32* error) {\n  const " +
             lowered.index_type + " block = " + lowered.index_type + "(block_number);\n";
-    return text + to_string(lowered.body) + "}\n";
+    return text + declare_arrays(lowered) + to_string(lowered.body) + "}\n";
   }
 
   // The array of the frame that a stage knows by its own number, and whether it holds anything.
   std::string persistent_arguments(const KernelStage& part, int phase) {
     std::string text;
     for (const PersistentArray& array : part.lowered.persistent) {
+      if (array.is_of_stage) continue;
       auto at = std::find_if(arrays.begin(), arrays.end(), [&](const FrameArray& known) {
         return known.group == part.group && known.array.value == array.value;
       });
       if (at == arrays.end()) at = arrays.insert(at, {part.group, array, phase});
-      text += "k" + std::to_string(at - arrays.begin()) + ", ";
+      if (array.is_handed_on()) text += "k" + std::to_string(at - arrays.begin()) + ", ";
       if (array.is_filled) {
         text += "is_resident && first_phase <= " + std::to_string(at->phase) + ", ";
       }
@@ -128,7 +168,7 @@ struct Emitter {
     std::map<int, Dim> grids;
     for (const std::vector<KernelStage>& phase : phases) {
       for (const KernelStage& part : phase) {
-        if (part.group >= 0 && !part.schedule->persistent.empty()) {
+        if (part.group >= 0 && hands_on(part)) {
           grids[part.group] = part.lowered.grid;
         }
       }
@@ -176,6 +216,9 @@ struct Emitter {
       const std::string block = begin.is(0) ? "block" : "block - " + size(begin);
       calls += branch + call(*part, name, block, number);
     }
+    // Stages have places of their own in shared memory: none may begin while another is read.
+    if (phase.size() > 1 && std::any_of(phase.begin(), phase.end(), leaves_shared))
+      calls += "      block_barrier();\n";
     next_function += static_cast<int>(phase.size());
     if (!is_alone) source.phases.push_back(end);
     const std::string type = counter_type(end);
@@ -216,8 +259,8 @@ struct Emitter {
     if (arrays.empty()) return "";
     std::string text = "  const bool is_resident = grid_blocks() >= " + to_string(resident) + ";\n";
     for (size_t i = 0; i < arrays.size(); ++i) {
-      text += "  " + arrays[i].array.type + " k" + std::to_string(i) + "[" +
-              std::to_string(arrays[i].array.count) + "];\n";
+      if (!arrays[i].array.is_handed_on()) continue;
+      text += declare_array(arrays[i].array, i);
     }
     return text;
   }
@@ -261,10 +304,7 @@ PhasesText emit_phases(const Graph& graph, const LoweredKernel& kernel,
   if (source.phases.size() > 1) text.frame += "i32 first_phase, i32 end_phase, ";
   if (phases.size() > 1) text.frame += "u32* barrier, ";
   text.frame += "i32* error) {\n";
-  if (shared_bytes > 0) {
-    text.frame += "  STITCH_SHARED(u8, shared, " + std::to_string(shared_bytes) + ");\n";
-  }
-  text.frame += emitter.frame_arrays() + body + "}\n";
+  text.frame += declare_shared(shared_bytes, source) + emitter.frame_arrays() + body + "}\n";
   source.grid = source.phases[0];
   return text;
 }

@@ -15,6 +15,12 @@ bool shares_memory(const KernelArgument& argument, const LoweringOptions& option
 std::string pointer_parameter(const Graph& graph, const KernelArgument& argument, size_t number,
                               bool is_restrict);
 
+// The kernel's `shared`.  Beyond 48 KB it is dynamic: the source says how much a launch asks for.
+std::string declare_shared(int bytes, KernelSource& source);
+
+// The arrays of what one stage keeps for itself.
+std::string declare_arrays(const LoweredStage& lowered);
+
 struct PhasesText {
   std::string functions;  // one per stage
   std::string frame;      // the kernel, from its parameters on

@@ -257,8 +257,10 @@ void ReductionLowering::finish_element(NodeId root, const std::string& partial) 
     const std::string name = scopes.fresh();
     const std::string type = accumulator_type(root);
     const bool crosses_warps = mask >> 5 != 0;
-    const std::string exchange =
-        crosses_warps ? "reinterpret_cast<" + type + "*>(shared)" : "static_cast<" + type + "*>(0)";
+    const int first = schedule.bounds.persistent_shared_bytes;
+    const std::string place = first > 0 ? "shared + " + std::to_string(first) : "shared";
+    const std::string exchange = crosses_warps ? "reinterpret_cast<" + type + "*>(" + place + ")"
+                                               : "static_cast<" + type + "*>(0)";
     scopes.append(depth, statement(Statement::Kind::kReduce, type, name,
                                    "all_reduce<" + functor(root) + ", " + std::to_string(mask) +
                                        "u, " + std::to_string(schedule.threads) + ">(" + type +

@@ -404,6 +404,7 @@ class StageLowering {
   }
 
   bool keeps_array_over(int loop) const {
+    if (values_.keeps_in_registers_over(loop)) return true;
     return std::any_of(values_.on_chip.begin(), values_.on_chip.end(), [&](const auto& entry) {
       const std::vector<int>& loops = entry.second.loops;
       return std::count(loops.begin(), loops.end(), loop) > 0;

@@ -14,12 +14,16 @@ struct LoweringOptions {
   std::map<NodeId, NodeId> stored_over;  // in-place mutations: a store -> the load it overwrites
 };
 
-// An array in the kernel's frame that stages hand on (schedule/persistent_values.h).
+// What stages hand on (schedule/persistent_values.h), with an array in the kernel's frame for what
+// registers hold of it.
 struct PersistentArray {
   NodeId value;
-  std::string type;  // of an element
-  int64_t count = 1;
-  bool is_filled = false;  // on entry, where has_k<i> says so; the stage loads it elsewhere
+  std::string type;          // of an element
+  int64_t count = 1;         // 0: shared memory holds all
+  bool is_filled = false;    // on entry, where has_k<i> says so; the stage loads it elsewhere
+  bool is_of_stage = false;  // the stage declares the array itself
+
+  bool is_handed_on() const { return count > 0 && !is_of_stage; }
 };
 
 struct LoweredStage {

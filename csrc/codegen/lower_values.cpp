@@ -71,8 +71,9 @@ ValueLowering::ValueLowering(const Graph& graph, const StageSchedule& schedule, 
   values.push_back({"false", 0});  // kNever
   for (const PersistentValue& persistent : schedule.persistent) {
     const std::string type = element_type(graph, schedule, persistent);
-    lowered.persistent.push_back(
-        {persistent.value, "registers_t<" + type + ">", persistent.accesses, persistent.is_filled});
+    lowered.persistent.push_back({persistent.value, "registers_t<" + type + ">",
+                                  persistent.home.in_registers, persistent.is_filled,
+                                  persistent.is_of_stage});
   }
 }
 
@@ -211,7 +212,7 @@ Handle ValueLowering::load_vector(NodeId value, const IndexExpr& offset, int axi
     const std::string loaded_text = by_owner
                                         ? "load_vec_if<" + n + ">(" + owner + ", " + address + ")"
                                         : "load_vec<" + n + ">(" + address + ")";
-    const PersistentValue* persistent = find_persistent(schedule_, value);
+    const PersistentValue* persistent = persistent_of(value, by_owner);
     Handle loaded = persistent ? load_persistent(*persistent, vec, loaded_text, at.depth)
                                : let(vec, loaded_text, at.depth);
     known = vectors_.emplace(std::make_pair(value, offset), loaded).first;
@@ -228,36 +229,6 @@ Handle ValueLowering::lane_of(Handle vector, int axis, DType dtype) {
   }
   const std::string element = values[vector].text + ".v[" + scopes_.loop_name(lane) + "]";
   return let(info(dtype).register_name, in_register(dtype, element), scopes_.depth_of_loop(lane));
-}
-
-std::string ValueLowering::persistent_element(const PersistentValue& persistent) const {
-  const auto at = &persistent - schedule_.persistent.data();
-  return "k" + std::to_string(at) + "[" + scopes_.position(persistent.loops).text + "]";
-}
-
-Handle ValueLowering::load_persistent(const PersistentValue& persistent, const std::string& type,
-                                      const std::string& loaded, int depth) {
-  const std::string element = persistent_element(persistent);
-  const std::string held = "from_registers<" + type + ">(" + element + ")";
-  const bool is_first = held_.insert(persistent.value).second;
-  if (!is_first) return let(type, held, depth);
-  if (persistent.is_filled) {
-    const auto at = &persistent - schedule_.persistent.data();
-    scopes_.append(depth, {Statement::Kind::kStore,
-                           "",
-                           element,
-                           "to_registers(" + loaded + ")",
-                           "!has_k" + std::to_string(at),
-                           "",
-                           "",
-                           0,
-                           {}});
-    return let(type, held, depth);
-  }
-  const Handle fresh = let(type, loaded, depth);
-  const std::string text = "to_registers(" + values[fresh].text + ")";
-  scopes_.append(depth, {Statement::Kind::kAssign, "", element, text, "", "", "", 0, {}});
-  return fresh;
 }
 
 Handle ValueLowering::load(NodeId value, const IndexExpr& offset, int guard) {
@@ -278,7 +249,7 @@ Handle ValueLowering::load(NodeId value, const IndexExpr& offset, int guard) {
   std::string loaded = condition.empty()
                            ? base + "[" + at.text + "]"
                            : "load_if(" + condition + ", " + base + ", " + at.text + ")";
-  if (const PersistentValue* persistent = find_persistent(schedule_, value)) {
+  if (const PersistentValue* persistent = persistent_of(value, by_owner)) {
     const std::string type_name = info(type.dtype).device_name;
     loaded = values[load_persistent(*persistent, type_name, loaded, depth)].text;
   }
@@ -429,32 +400,16 @@ void ValueLowering::store(NodeId root, const IndexExpr& offset, const std::strin
   const int axis = vector_axis(offset, 0);
   const PersistentValue* persistent = find_persistent(schedule_, root);
   if (persistent) held_.insert(root);
-  auto hold = [&](const std::string& element) {
-    return Statement{Statement::Kind::kAssign,
-                     "",
-                     persistent_element(*persistent),
-                     "to_registers(" + element + ")",
-                     "",
-                     "",
-                     "",
-                     0,
-                     {}};
-  };
   if (axis < 0) {
     Scopes::Printed at = scopes_.print(offset, vars, values);
+    const int depth = std::max(at.depth, value_depth);
     if (persistent) {
-      scopes_.append(std::max(at.depth, value_depth),
-                     hold(std::string(dtype.device_name) + "(" + stored + ")"));
+      const std::string element = std::string(dtype.device_name) + "(" + stored + ")";
+      for (Statement& statement : put_persistent(*persistent, element, ""))
+        scopes_.append(depth, std::move(statement));
     }
-    scopes_.append(std::max(at.depth, value_depth), {Statement::Kind::kStore,
-                                                     "",
-                                                     base + "[" + at.text + "]",
-                                                     stored,
-                                                     predicate,
-                                                     "",
-                                                     "",
-                                                     0,
-                                                     {}});
+    const std::string place = base + "[" + at.text + "]";
+    scopes_.append(depth, {Statement::Kind::kStore, "", place, stored, predicate, "", "", 0, {}});
     return;
   }
   const std::string n = std::to_string(schedule_.axes[axis].vector);
@@ -483,18 +438,21 @@ void ValueLowering::store(NodeId root, const IndexExpr& offset, const std::strin
                   "",
                   0,
                   {}});
-  if (persistent) scopes_.open[lane_depth - 1].after_child.push_back(hold(name));
+  std::vector<Statement>& after = scopes_.open[lane_depth - 1].after_child;
+  if (persistent) {
+    for (Statement& statement : put_persistent(*persistent, name, ""))
+      after.push_back(std::move(statement));
+  }
   Scopes::Printed at = scopes_.print(offset, vars, values, axis);
-  scopes_.open[lane_depth - 1].after_child.push_back(
-      {Statement::Kind::kCall,
-       "",
-       "",
-       "store_vec(" + base + " + (" + at.text + "), " + name + ")",
-       predicate,
-       "",
-       "",
-       0,
-       {}});
+  after.push_back({Statement::Kind::kCall,
+                   "",
+                   "",
+                   "store_vec(" + base + " + (" + at.text + "), " + name + ")",
+                   predicate,
+                   "",
+                   "",
+                   0,
+                   {}});
 }
 
 }  // namespace stitch

@@ -48,6 +48,8 @@ class ValueLowering : public WalkSink {
              const std::string& predicate);
   std::string register_type(NodeId value) const;
   const std::string& zero_divisor() const { return lowered_.zero_divisor; }
+  // Is an array in registers indexed by the loop, which then must be unrolled?
+  bool keeps_in_registers_over(int loop) const;
   // The loop over a segment is opened, and closed below what has been appended since; between the
   // two, the handle is a position.  `depth`: of the scope that the loop belongs to.
   Handle open_segment(Handle first, Handle end, int depth);
@@ -94,7 +96,13 @@ class ValueLowering : public WalkSink {
   // `loaded`, which is of `type`, as this thread holds it where the value is persistent.
   Handle load_persistent(const PersistentValue& persistent, const std::string& type,
                          const std::string& loaded, int depth);
-  std::string persistent_element(const PersistentValue& persistent) const;
+  // As above; nullptr where it is read from memory all the same.
+  const PersistentValue* persistent_of(NodeId value, bool by_owner);
+  std::string array_of(const PersistentValue& persistent) const;
+  std::string slot_of(const PersistentValue& persistent, const std::string& at) const;
+  std::string take_persistent(const PersistentValue& persistent, const std::string& type) const;
+  std::vector<Statement> put_persistent(const PersistentValue& persistent, const std::string& text,
+                                        const std::string& predicate) const;
   void check_divisor(const Node& division, Handle divisor, int guard, int depth);
   std::string in_register(DType dtype, const std::string& loaded) const;
   int depth_of(const Segment& segment);
@@ -119,6 +127,7 @@ class ValueLowering : public WalkSink {
   std::vector<OpenSegment> segments_;
   std::vector<std::string> results_;  // of the segments that are being walked
   std::set<NodeId> held_;             // persistent values met already
+  std::set<NodeId> passed_over_;      // those that stay in memory
 };
 
 }  // namespace stitch

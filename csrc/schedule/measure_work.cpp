@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "schedule/map_axes.h"
 #include "schedule/place_values.h"
@@ -161,6 +162,40 @@ double estimate_kernel_us(const Graph& graph, const std::vector<PlannedStage>& s
     }
   }
   return estimate_us(phases, device, kernel.finish, schedules[0]->threads);
+}
+
+std::vector<Remedy> find_remedies(const Graph& graph, const std::vector<PlannedStage>& stages,
+                                  const PlannedKernel& kernel, const DeviceSpec& device,
+                                  int worker_threads) {
+  std::vector<Remedy> remedies;
+  std::set<std::string> known;
+  auto add = [&](const BlockBounds& bounds, const std::vector<std::vector<int>>& groups) {
+    PlannedKernel changed = kernel;
+    changed.persistent_groups = groups;
+    SymbolTable symbols = graph.symbols;
+    const std::vector<StageSchedule> schedules = schedule_kernel(
+        graph, gather_stages(changed, stages), device, worker_threads, symbols, bounds);
+    std::string text;
+    std::vector<const StageSchedule*> pointers;
+    for (const StageSchedule& schedule : schedules) {
+      text += to_string(schedule, graph);
+      pointers.push_back(&schedule);
+    }
+    if (!known.insert(text).second) return;
+    const double us = estimate_kernel_us(graph, stages, changed, pointers, worker_threads);
+    remedies.push_back({bounds, groups, us});
+  };
+  std::vector<std::vector<std::vector<int>>> choices = {kernel.persistent_groups};
+  if (!choices[0].empty()) choices.emplace_back();
+  for (const auto& groups : choices) {
+    for (int most : {kMostThreads, kMostThreads / 2, kMostThreads / 4}) {
+      for (bool splits : {true, false}) add({.most = most, .splits_homes = splits}, groups);
+    }
+  }
+  remedies.erase(remedies.begin());  // what it has
+  std::stable_sort(remedies.begin(), remedies.end(),
+                   [](const Remedy& a, const Remedy& b) { return a.us < b.us; });
+  return remedies;
 }
 
 int count_statements(const StageSchedule& schedule) {

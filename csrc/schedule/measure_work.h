@@ -20,6 +20,18 @@ double estimate_kernel_us(const Graph& graph, const std::vector<PlannedStage>& s
                           const PlannedKernel& kernel,
                           const std::vector<const StageSchedule*>& schedules, int worker_threads);
 
+// Another schedule for a kernel that spills.
+struct Remedy {
+  BlockBounds bounds;
+  std::vector<std::vector<int>> persistent_groups;
+  double us = 0;
+};
+// Smaller blocks, whose threads have more registers; homes that are not split; nothing kept at
+// barriers: the fastest first, none as `kernel` has now.
+std::vector<Remedy> find_remedies(const Graph& graph, const std::vector<PlannedStage>& stages,
+                                  const PlannedKernel& kernel, const DeviceSpec& device,
+                                  int worker_threads);
+
 // What the planner asks of a candidate: its checks, and the time of the schedule it would get.
 StageScore score_stage(const Graph& graph, const PlannedStage& stage, const DeviceSpec& device,
                        int worker_threads);

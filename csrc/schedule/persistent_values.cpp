@@ -10,8 +10,20 @@ namespace stitch {
 namespace {
 
 constexpr int kMostRegisters = 255, kRegisterUnit = 8;  // of a thread; what they come in
-// What saves less than this part of the largest value is not worth its registers.
+// What saves less than this part of the largest value is not worth a home.
 constexpr int64_t kWorthwhileShare = 16;
+constexpr int64_t kMostAccesses = 4096;  // of a thread
+// Arrays in registers need loops that are unrolled: of no more trips than this.
+constexpr int64_t kMostUnrolled = 128;
+// Of a thread, for two accesses in flight on their way to shared memory.
+constexpr int kInFlightRegisters = 8;
+constexpr int64_t kSystemSharedBytes = 1024;  // of each block (CUDA programming guide)
+constexpr int kSlotAlignment = 16;            // bytes
+// Threads of a multiprocessor that keep memory busy with 8 accesses of 16 bytes each in flight: 46
+// KB on an H200 (csrc/cost/estimate_kernel.cpp).  Shared memory may leave no fewer.
+constexpr int kLeastResidentThreads = 512;
+
+int64_t round_up(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 int64_t bytes_of(const Graph& graph, NodeId value) {
   const TensorType& type = graph[value].type;
@@ -23,27 +35,57 @@ struct Candidate {
   const SharedAccess* access = nullptr;
 };
 
-// Fills loops, accesses and registers; false where a thread's share is only known at run time.
-bool count_accesses(const Graph& graph, const StageSchedule& schedule, PersistentValue& out) {
+// Fills loops and accesses; false where a thread's share is only known at run time.  Loops that
+// every use is inside of, those of `around`, fill the home again.
+bool count_accesses(const StageSchedule& schedule, const std::set<int>& around,
+                    PersistentValue& out) {
   const IndexVars& vars = schedule.accesses.vars;
   out.vector_axis = find_vector_axis(schedule, vars, out.offset);
   for (int l = 0; l < static_cast<int>(schedule.loops.size()); ++l) {
     const LoopSpec& loop = schedule.loops[l];
-    if (axis_coefficient(schedule, vars, out.offset, loop.axis).is(0)) continue;
+    if (around.count(l) || axis_coefficient(schedule, vars, out.offset, loop.axis).is(0)) continue;
     if (loop.level == LoopSpec::Level::kVector && loop.axis == out.vector_axis) continue;
     const std::optional<int64_t> trips = trip_count(schedule, l);
-    if (!trips || out.accesses * *trips > kMostRegisters) return false;
+    if (!trips || out.accesses * *trips > kMostAccesses) return false;
     out.accesses *= *trips;
     out.loops.push_back(l);
   }
-  const int lanes = out.vector_axis < 0 ? 1 : schedule.axes[out.vector_axis].vector;
-  const int words = (info(graph[out.value].type.dtype).bytes * lanes + 3) / 4;
-  out.registers = words * static_cast<int>(out.accesses);
   return true;
 }
 
-std::vector<Candidate> find_candidates(const Graph& graph,
-                                       const std::vector<SharedAccess>& accesses,
+int count_access_bytes(const Graph& graph, const StageSchedule& schedule,
+                       const PersistentValue& value) {
+  const int lanes = value.vector_axis < 0 ? 1 : schedule.axes[value.vector_axis].vector;
+  return info(graph[value.value].type.dtype).bytes * lanes;
+}
+
+// Gives the value a home and takes its room; false where both together have not enough.  Registers
+// get what shared memory has no room for: loops over them are unrolled, and what these have in
+// flight needs registers too.
+bool find_home(const Graph& graph, const StageSchedule& schedule, ChipRoom& room,
+               PersistentValue& value) {
+  const int bytes = count_access_bytes(graph, schedule, value);
+  const int words = (bytes + 3) / 4, slot_bytes = bytes * schedule.threads;
+  const bool can_unroll = value.accesses <= kMostUnrolled;
+  const int64_t slots = std::max<int64_t>(0, room.shared_bytes) / slot_bytes;
+  Home& home = value.home = {};
+  if (slots < value.accesses) {
+    home.in_registers = value.accesses - (schedule.bounds.splits_homes ? slots : 0);
+    const bool is_split = home.in_registers < value.accesses;
+    const int left = room.registers - (is_split ? kInFlightRegisters : 0);
+    if (!can_unroll || home.in_registers * words > left) return false;
+  }
+  home.in_shared = value.accesses - home.in_registers;
+  home.registers = static_cast<int>(home.in_registers) * words;
+  home.shared_bytes = static_cast<int>(round_up(home.in_shared * slot_bytes, kSlotAlignment));
+  home.shared_offset = home.in_shared > 0 ? room.shared_begin : 0;
+  room.registers -= home.registers;
+  room.shared_bytes -= home.shared_bytes;
+  room.shared_begin += home.shared_bytes;
+  return true;
+}
+
+std::vector<Candidate> find_candidates(const std::vector<SharedAccess>& accesses,
                                        const StageSchedule& schedule) {
   std::vector<Candidate> candidates;
   for (const SharedAccess& access : accesses) {
@@ -51,7 +93,7 @@ std::vector<Candidate> find_candidates(const Graph& graph,
     candidate.persistent.value = access.value;
     candidate.persistent.offset = access.offset;
     candidate.access = &access;
-    if (count_accesses(graph, schedule, candidate.persistent))
+    if (count_accesses(schedule, {}, candidate.persistent))
       candidates.push_back(std::move(candidate));
   }
   std::stable_sort(candidates.begin(), candidates.end(),
@@ -61,11 +103,89 @@ std::vector<Candidate> find_candidates(const Graph& graph,
   return candidates;
 }
 
+// The offset of every load of the value; nullptr where there are several, or where it depends on
+// data or on a condition.
+const IndexExpr* only_offset(const StageSchedule& schedule, NodeId value) {
+  const IndexExpr* only = nullptr;
+  for (const Access& access : schedule.accesses.list) {
+    if (access.value != value) continue;
+    if (access.is_store || access.is_guarded || access.in_segment) return nullptr;
+    if (only && *only != access.offset) return nullptr;
+    only = &access.offset;
+  }
+  return only && walks_atoms_alone(schedule.accesses.vars, *only) ? only : nullptr;
+}
+
+struct RepeatedLoad {
+  PersistentValue persistent;
+  int64_t bytes = 0;          // of one pass
+  int64_t saved_bytes = 0;    // by a home
+  double saved_per_byte = 0;  // of a thread's share of the home
+};
+
+// Loads of several loop nests, the most valuable first.
+std::vector<RepeatedLoad> find_repeated_loads(const Graph& graph, const std::vector<bool>& is_load,
+                                              const StageSchedule& schedule) {
+  std::map<NodeId, std::vector<int>> passes;  // the blocks of its leaves
+  for (const LeafUse& leaf : find_leaf_uses(graph, is_load, schedule)) {
+    for (NodeId load : leaf.loads) passes[load].push_back(leaf.block);
+  }
+  std::vector<RepeatedLoad> loads;
+  int64_t largest_bytes = 0;
+  for (const auto& [value, blocks] : passes) {
+    const int element = info(graph[value].type.dtype).bytes;
+    RepeatedLoad load;
+    load.bytes = accessed_elements(graph, schedule, value) * element;
+    largest_bytes = std::max(largest_bytes, load.bytes);
+    const IndexExpr* offset = blocks.size() > 1 ? only_offset(schedule, value) : nullptr;
+    if (!offset) continue;
+    load.persistent.value = value;
+    load.persistent.offset = *offset;
+    load.persistent.is_of_stage = true;
+    std::set<int> around;
+    for (int block : block_path(schedule, common_block(schedule, blocks)))
+      around.insert(schedule.blocks[block].loop);
+    if (!count_accesses(schedule, around, load.persistent)) continue;
+    load.saved_bytes = load.bytes * static_cast<int64_t>(blocks.size() - 1);
+    load.saved_per_byte = static_cast<double>(load.saved_bytes) /
+                          static_cast<double>(load.persistent.accesses *
+                                              count_access_bytes(graph, schedule, load.persistent));
+    loads.push_back(std::move(load));
+  }
+  std::erase_if(loads, [&](const RepeatedLoad& load) {
+    return load.saved_bytes * kWorthwhileShare < largest_bytes;
+  });
+  std::stable_sort(loads.begin(), loads.end(), [](const RepeatedLoad& a, const RepeatedLoad& b) {
+    return a.saved_per_byte > b.saved_per_byte;
+  });
+  return loads;
+}
+
+// Blocks that a multiprocessor should hold at once: as many as must be resident, and no fewer than
+// keep memory busy where there are that many.
+int count_needed_blocks(const StageSchedule& schedule) {
+  int64_t wanted = (kLeastResidentThreads + schedule.threads - 1) / schedule.threads;
+  const int multiprocessors = schedule.device->multiprocessors;
+  if (schedule.grid.is_constant())
+    wanted = std::min(wanted, (schedule.grid.value() + multiprocessors - 1) / multiprocessors);
+  return std::max(schedule.bounds.per_multiprocessor, static_cast<int>(wanted));
+}
+
 }  // namespace
 
 int count_registers(const DeviceSpec& device, const BlockBounds& bounds, int threads) {
   const int share = device.registers_per_multiprocessor / (threads * bounds.per_multiprocessor);
   return std::min(kMostRegisters, share / kRegisterUnit * kRegisterUnit);
+}
+
+int count_free_registers(const StageSchedule& schedule) {
+  return count_registers(*schedule.device, schedule.bounds, schedule.threads) -
+         schedule.bounds.persistent_registers - kWorkingRegisters - schedule.kept_registers;
+}
+
+int64_t count_shared_bytes(const DeviceSpec& device, int blocks_per_multiprocessor) {
+  const int64_t share = device.shared_bytes_per_multiprocessor / blocks_per_multiprocessor;
+  return std::min(device.shared_bytes_per_block, share - kSystemSharedBytes);
 }
 
 std::vector<SharedAccess> find_shared_accesses(const Graph& graph,
@@ -109,15 +229,16 @@ std::vector<SharedAccess> find_shared_accesses(const Graph& graph,
 }
 
 Persistence find_persistent_values(const Graph& graph, const std::vector<SharedAccess>& accesses,
-                                   size_t stages, int registers, const StageSchedule& schedule) {
+                                   size_t stages, const ChipRoom& room,
+                                   const StageSchedule& schedule) {
   Persistence kept;
   kept.values.resize(stages);
-  for (const Candidate& candidate : find_candidates(graph, accesses, schedule)) {
-    if (kept.registers + candidate.persistent.registers > registers) {
+  kept.left = room;
+  for (Candidate& candidate : find_candidates(accesses, schedule)) {
+    if (!find_home(graph, schedule, kept.left, candidate.persistent)) {
       kept.is_complete = false;
       continue;
     }
-    kept.registers += candidate.persistent.registers;
     kept.saved_bytes += candidate.access->saved_bytes();
     for (size_t s : candidate.access->stages) {
       kept.values[s].push_back(candidate.persistent);
@@ -125,6 +246,32 @@ Persistence find_persistent_values(const Graph& graph, const std::vector<SharedA
     }
   }
   return kept;
+}
+
+void keep_loads(const Graph& graph, const std::vector<bool>& is_load, StageSchedule& schedule) {
+  if (!schedule.device->is_cuda) return;
+  ChipRoom room;
+  room.registers = count_free_registers(schedule);
+  room.shared_begin = static_cast<int>(round_up(schedule.shared_bytes, kSlotAlignment));
+  room.shared_bytes =
+      count_shared_bytes(*schedule.device, count_needed_blocks(schedule)) - room.shared_begin;
+  std::vector<RepeatedLoad> loads = find_repeated_loads(graph, is_load, schedule);
+  const ChipRoom all = room;
+  auto find_homes = [&] {
+    return std::erase_if(loads, [&](RepeatedLoad& load) {
+      return !find_home(graph, schedule, room, load.persistent);
+    });
+  };
+  // What is loaded again in loops that are unrolled would stay in registers too.
+  if (find_homes() > 0) {
+    room = {0, all.shared_bytes, all.shared_begin};
+    find_homes();
+  }
+  for (RepeatedLoad& load : loads) {
+    if (load.persistent.home.in_shared > 0) schedule.shared_bytes = room.shared_begin;
+    schedule.schemes[load.persistent.value] = Scheme::kLocal;
+    schedule.persistent.push_back(std::move(load.persistent));
+  }
 }
 
 const PersistentValue* find_persistent(const StageSchedule& schedule, NodeId value) {

@@ -189,16 +189,15 @@ struct Placer {
       if (needs_persistent_alone(value)) continue;
       if (auto index = frontier_index(value)) schedule.kept_on_chip.emplace(value, *index);
     }
-    const int64_t budget =
-        on_host ? kHostTotalBytes
-                : 4 * (count_registers(*schedule.device, schedule.bounds, schedule.threads) -
-                       schedule.bounds.persistent_registers - kWorkingRegisters);
+    const int64_t budget = on_host ? kHostTotalBytes : 4 * count_free_registers(schedule);
+    int64_t bytes = 0;
     while (!schedule.kept_on_chip.empty()) {
       NodeId largest = schedule.kept_on_chip.rbegin()->first;
-      const int64_t bytes = peak_bytes(largest);
+      bytes = peak_bytes(largest);
       if (bytes >= 0 && bytes <= budget) break;
       schedule.kept_on_chip.erase(largest);
     }
+    if (!schedule.kept_on_chip.empty()) schedule.kept_registers = static_cast<int>(bytes / 4);
     drop_unused();
   }
 

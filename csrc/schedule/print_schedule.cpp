@@ -24,6 +24,11 @@ const char* to_string(Scheme scheme) {
   return "";
 }
 
+std::string to_string(const Home& home) {
+  if (home.in_shared == 0) return "registers";
+  return home.in_registers == 0 ? "shared memory" : "registers and shared memory";
+}
+
 std::string to_string(const StageSchedule& schedule, const Graph& graph) {
   std::ostringstream out;
   out << "grid " << to_string(schedule.grid) << " threads " << schedule.threads << " shared "
@@ -64,6 +69,13 @@ std::string to_string(const StageSchedule& schedule, const Graph& graph) {
   show(show, 0, 0);
   for (const auto& [value, index] : schedule.kept_on_chip) {
     out << "kept " << info(graph[value]).name << " %" << value << "\n";
+  }
+  for (const PersistentValue& persistent : schedule.persistent) {
+    const Home& home = persistent.home;
+    out << "kept " << info(graph[persistent.value]).name << " %" << persistent.value << " in "
+        << to_string(home) << (persistent.is_of_stage ? "" : " across the grid barrier") << ": "
+        << home.registers << " registers, " << home.shared_bytes << " bytes at "
+        << home.shared_offset << "\n";
   }
   return out.str();
 }

@@ -57,8 +57,7 @@ StageSchedule KernelScheduler::schedule_alone(int stage, const BlockBounds& boun
   return schedule;
 }
 
-std::vector<StageSchedule> KernelScheduler::schedule_apart(int most_threads) {
-  BlockBounds bounds{1, most_threads};
+std::vector<StageSchedule> KernelScheduler::schedule_apart(BlockBounds bounds) {
   std::vector<StageSchedule> schedules;
   for (size_t s = 0; s < stages_.size(); ++s)
     schedules.push_back(schedule_alone(static_cast<int>(s), bounds));
@@ -70,9 +69,9 @@ std::vector<StageSchedule> KernelScheduler::schedule_apart(int most_threads) {
   return schedules;
 }
 
-// Groups under blocks of `threads`; false where a group has no mapping of that many.
-bool KernelScheduler::map_groups(const Groups& groups, int threads, Attempt& attempt) {
-  attempt.bounds = {threads, threads};
+// Groups under blocks of as many threads as the attempt says; false where one has no such mapping.
+bool KernelScheduler::map_groups(const Groups& groups, Attempt& attempt) {
+  const int threads = attempt.bounds.most;
   for (const std::vector<int>& members : groups) {
     const Described& described = describe(members);
     if (!described.found.verdict.ok) return false;
@@ -85,7 +84,7 @@ bool KernelScheduler::map_groups(const Groups& groups, int threads, Attempt& att
 }
 
 // The blocks of all groups meet at each barrier, one block's work in each.
-bool KernelScheduler::count_resident_blocks(Attempt& attempt, int threads) const {
+bool KernelScheduler::count_resident_blocks(Attempt& attempt) const {
   int64_t blocks = 0;
   for (const Group& group : attempt.groups) {
     const Dim& grid = group.mapped.grid;
@@ -93,20 +92,33 @@ bool KernelScheduler::count_resident_blocks(Attempt& attempt, int threads) const
     blocks += grid.value();
   }
   const int64_t each = (blocks + device_.multiprocessors - 1) / device_.multiprocessors;
-  if (each > kMostBlocks || each * threads > device_.threads_per_multiprocessor) return false;
+  if (each > kMostBlocks || each * attempt.bounds.most > device_.threads_per_multiprocessor)
+    return false;
   attempt.bounds.per_multiprocessor = static_cast<int>(each);
   return true;
 }
 
-bool KernelScheduler::keep(const Groups& groups, int threads, Attempt& attempt) {
-  if (!map_groups(groups, threads, attempt)) return false;
-  if (!count_resident_blocks(attempt, threads)) return false;
-  const int all = count_registers(device_, attempt.bounds, threads) - kWorkingRegisters;
+// Of a block, beside what its stages need for reductions and tiles.
+int64_t KernelScheduler::count_shared_room(const Attempt& attempt) const {
+  int64_t used = kMostPartialBytes * attempt.bounds.most;
+  for (const Group& group : attempt.groups) {
+    for (const TiledLoad& tile : group.mapped.tiles)
+      used += tile.rows * tile.pitch * info(graph_[tile.value].type.dtype).bytes;
+  }
+  return count_shared_bytes(device_, attempt.bounds.per_multiprocessor) - used;
+}
+
+bool KernelScheduler::keep(const Groups& groups, bool in_shared, Attempt& attempt) {
+  if (!map_groups(groups, attempt)) return false;
+  if (!count_resident_blocks(attempt)) return false;
+  const int all = count_registers(device_, attempt.bounds, attempt.bounds.most) - kWorkingRegisters;
+  ChipRoom room{all, in_shared ? count_shared_room(attempt) : 0};
   for (Group& group : attempt.groups) {
-    Persistence found =
-        find_persistent_values(graph_, group.described->shared, group.members.size(),
-                               all - attempt.bounds.persistent_registers, group.mapped);
-    attempt.bounds.persistent_registers += found.registers;
+    Persistence found = find_persistent_values(graph_, group.described->shared,
+                                               group.members.size(), room, group.mapped);
+    room = found.left;
+    attempt.bounds.persistent_registers = all - room.registers;
+    attempt.bounds.persistent_shared_bytes = room.shared_begin;
     attempt.saved_bytes += found.saved_bytes;
     attempt.is_complete &= found.is_complete;
     group.kept = std::move(found.values);
@@ -134,19 +146,25 @@ std::vector<StageSchedule> KernelScheduler::finish(Attempt attempt) {
   return schedules;
 }
 
-// The largest blocks that keep all, else those that keep most.
+// The largest blocks that keep all, else those that keep most; in registers alone where these hold
+// all.
 std::vector<StageSchedule> KernelScheduler::schedule_together(const Groups& groups,
-                                                              int most_threads) {
+                                                              const BlockBounds& bounds) {
   const bool may_keep = std::any_of(groups.begin(), groups.end(), [&](const auto& members) {
     return !describe(members).shared.empty();
   });
   if (!may_keep) return {};
   Attempt best;
-  for (int threads = most_threads; threads >= kLeastThreads; threads /= 2) {
-    Attempt attempt;
-    if (!keep(groups, threads, attempt)) continue;
-    if (attempt.saved_bytes > best.saved_bytes) best = std::move(attempt);
+  for (bool in_shared : {false, true}) {
     if (best.is_complete && best.saved_bytes > 0) break;
+    for (int threads = bounds.most; threads >= kLeastThreads; threads /= 2) {
+      Attempt attempt;
+      attempt.bounds = bounds;
+      attempt.bounds.least = attempt.bounds.most = threads;
+      if (!keep(groups, in_shared, attempt)) continue;
+      if (attempt.saved_bytes > best.saved_bytes) best = std::move(attempt);
+      if (best.is_complete && best.saved_bytes > 0) break;
+    }
   }
   if (best.saved_bytes == 0) return {};
   return finish(std::move(best));
@@ -168,13 +186,13 @@ KernelStages gather_stages(const PlannedKernel& kernel, const std::vector<Planne
 
 std::vector<StageSchedule> schedule_kernel(const Graph& graph, const KernelStages& kernel,
                                            const DeviceSpec& device, int worker_threads,
-                                           SymbolTable& symbols, int most_threads) {
+                                           SymbolTable& symbols, const BlockBounds& bounds) {
   KernelScheduler scheduler(graph, kernel.stages, device, worker_threads, symbols);
   if (!kernel.groups.empty()) {
-    std::vector<StageSchedule> schedules = scheduler.schedule_together(kernel.groups, most_threads);
+    std::vector<StageSchedule> schedules = scheduler.schedule_together(kernel.groups, bounds);
     if (!schedules.empty()) return schedules;
   }
-  return scheduler.schedule_apart(most_threads);
+  return scheduler.schedule_apart(bounds);
 }
 
 }  // namespace stitch

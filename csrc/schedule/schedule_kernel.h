@@ -29,12 +29,13 @@ class KernelScheduler {
         worker_threads_(worker_threads),
         symbols_(symbols) {}
 
-  std::vector<StageSchedule> schedule_apart(int most_threads = kMostThreads);
+  // `bounds`: the most threads, and whether homes are split.
+  std::vector<StageSchedule> schedule_apart(BlockBounds bounds = {});
   // Blocks as large as the registers allow that the kept values need (AStitch 3.5: assume, relax,
   // apply; the compiled kernel is checked in csrc/compile.cpp).  Nothing where no size does, or
   // where the stages do not go together.
   std::vector<StageSchedule> schedule_together(const Groups& groups,
-                                               int most_threads = kMostThreads);
+                                               const BlockBounds& bounds = {});
 
  private:
   struct Described {
@@ -46,9 +47,10 @@ class KernelScheduler {
 
   const Described& describe(const std::vector<int>& members);
   StageSchedule schedule_alone(int stage, const BlockBounds& bounds);
-  bool map_groups(const Groups& groups, int threads, Attempt& attempt);
-  bool count_resident_blocks(Attempt& attempt, int threads) const;
-  bool keep(const Groups& groups, int threads, Attempt& attempt);
+  bool map_groups(const Groups& groups, Attempt& attempt);
+  bool count_resident_blocks(Attempt& attempt) const;
+  int64_t count_shared_room(const Attempt& attempt) const;
+  bool keep(const Groups& groups, bool in_shared, Attempt& attempt);
   std::vector<StageSchedule> finish(Attempt attempt);
 
   const Graph& graph_;
@@ -63,6 +65,6 @@ class KernelScheduler {
 // empty.
 std::vector<StageSchedule> schedule_kernel(const Graph& graph, const KernelStages& kernel,
                                            const DeviceSpec& device, int worker_threads,
-                                           SymbolTable& symbols, int most_threads = kMostThreads);
+                                           SymbolTable& symbols, const BlockBounds& bounds = {});
 
 }  // namespace stitch

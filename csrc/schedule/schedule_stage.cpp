@@ -4,6 +4,7 @@
 
 #include "schedule/build_loops.h"
 #include "schedule/map_axes.h"
+#include "schedule/persistent_values.h"
 #include "schedule/place_values.h"
 #include "schedule/stage_tiles.h"
 
@@ -24,6 +25,8 @@ int reduced_thread_bits(const StageSchedule& schedule, const RootSpace& space) {
 }
 
 void name_schemes(const Graph& graph, const PlannedStage& stage, StageSchedule& schedule) {
+  const int before = schedule.bounds.persistent_shared_bytes;
+  schedule.shared_bytes = before;
   for (const RootSpace& space : schedule.spaces.roots) {
     Scheme scheme = Scheme::kStore;
     if (family(graph[space.root]) == Family::kReduce) {
@@ -32,7 +35,8 @@ void name_schemes(const Graph& graph, const PlannedStage& stage, StageSchedule& 
       const bool is_arg = info(graph[space.root]).type_rule == TypeRule::kInteger;
       const int partial_bytes = is_arg ? 16 : std::max(4, info(graph[space.root].type.dtype).bytes);
       if (scheme == Scheme::kRegional) {
-        schedule.shared_bytes = std::max(schedule.shared_bytes, schedule.threads * partial_bytes);
+        schedule.shared_bytes =
+            std::max(schedule.shared_bytes, before + schedule.threads * partial_bytes);
       }
       const bool consumed =
           std::any_of(schedule.spaces.depends.begin(), schedule.spaces.depends.end(),
@@ -124,9 +128,11 @@ StageSchedule take_stage(const PlannedStage& stage, const StageSchedule& shared)
 
 void finish_stage(const Graph& graph, const PlannedStage& stage, StageSchedule& schedule) {
   build_loops(graph, schedule);
-  place_values(graph, find_loads(graph, stage), schedule);
+  const std::vector<bool> is_load = find_loads(graph, stage);
+  place_values(graph, is_load, schedule);
   name_schemes(graph, stage, schedule);
   reserve_tiles(graph, schedule);
+  keep_loads(graph, is_load, schedule);
 }
 
 ScheduleOrNot try_schedule(const Graph& graph, const PlannedStage& stage, const DeviceSpec& device,

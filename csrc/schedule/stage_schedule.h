@@ -59,19 +59,33 @@ inline constexpr int kMostThreads = 1024;
 struct BlockBounds {
   int least = 1, most = kMostThreads;  // threads, powers of two: fewer leave more registers to each
   int per_multiprocessor = 1;          // blocks that must be resident beside each other
+  bool splits_homes = true;            // a value may be in registers and in shared memory
   int persistent_registers = 0;        // of a thread, that hold persistent values
+  int persistent_shared_bytes = 0;     // of a block, from its first byte on, that hold the rest
 };
 
-// A value that stages of one mapping, in several phases of a kernel, access at the same elements:
-// each thread's stay in its registers across the grid barriers (a grid-persistent buffer).
+// Where a thread keeps what it accesses of a value: the first accesses in registers, the others in
+// shared memory, in slots [access][thread] that nobody else touches.
+struct Home {
+  int64_t in_registers = 0, in_shared = 0;  // accesses
+  int registers = 0;                        // of a thread
+  int shared_bytes = 0, shared_offset = 0;  // of a block
+};
+// "registers", "shared memory", "registers and shared memory"
+std::string to_string(const Home& home);
+
+// A value in memory whose elements each thread accesses once and keeps: across grid barriers, where
+// stages of one mapping in several phases of a kernel access the same (a grid-persistent buffer),
+// or between the loop nests of one stage.
 struct PersistentValue {
   NodeId value;
   IndexExpr offset;        // of every access
   int vector_axis = -1;    // one access moves a vector along it; -1: one element
   std::vector<int> loops;  // the accesses of a thread, outermost loop first
   int64_t accesses = 1;
-  int registers = 0;
-  bool is_filled = false;  // by an earlier stage
+  Home home;
+  bool is_filled = false;    // by an earlier stage
+  bool is_of_stage = false;  // between loop nests of this stage only
 };
 
 // A load that is contiguous along another axis than the one that lanes walk.  Blocks copy the part
@@ -95,6 +109,7 @@ struct StageSchedule {
   std::vector<LoopBlock> blocks;  // blocks[0] is the kernel's body
   // Pointwise values kept in arrays between loop nests, with the index they are made at.
   std::map<NodeId, Index> kept_on_chip;
+  int kept_registers = 0;  // of a thread, that these arrays need at once
   int threads = 1;
   BlockBounds bounds;
   std::vector<PersistentValue> persistent;

@@ -23,8 +23,7 @@ constexpr int64_t kHostTileBytes = 320 << 10;
 constexpr int64_t kCudaSide = 64, kCudaRows = 32;
 constexpr int64_t kSectorBytes = 32;
 constexpr int64_t kStaticSharedBytes = 48 << 10;
-constexpr int64_t kMostPartialBytes = 16;  // of a thread, where a reduction crosses warps
-constexpr int64_t kBankBytes = 128;        // of all banks of shared memory
+constexpr int64_t kBankBytes = 128;  // of all banks of shared memory
 
 // Read without conditions, every term an atom: its place in a tile is known without looking.
 bool can_be_tiled(const StageSchedule& schedule, const Access& access) {
@@ -193,8 +192,8 @@ void reserve_tiles(const Graph& graph, StageSchedule& schedule) {
     schedule.shared_bytes = tile.shared_offset + static_cast<int>(bytes);
   }
   // Blocks that must be resident beside each other share a multiprocessor's.
-  const int64_t all = schedule.device->shared_bytes_per_multiprocessor;
-  if (schedule.shared_bytes <= all / schedule.bounds.per_multiprocessor) return;
+  const int64_t most = count_shared_bytes(*schedule.device, schedule.bounds.per_multiprocessor);
+  if (schedule.shared_bytes <= most) return;
   schedule.tiles.clear();
   schedule.shared_bytes = before;
 }

@@ -53,6 +53,43 @@ STITCH_DEVICE T from_registers(registers_t<T> held) {
   return bit_cast<T>(held);
 }
 
+#if STITCH_CUDA
+// What a thread keeps in shared memory: one value for each of its accesses, in units of up to 16
+// bytes, [access][unit][thread].  Neighbouring lanes use neighbouring banks; a thread takes only
+// what it has put itself, so no barrier is needed.
+template <class T>
+struct SlotUnits {
+  Vec<u32, 4> unit[sizeof(T) / 16];
+};
+template <int kThreads, class T>
+STITCH_DEVICE void put_slot(u8* slots, int access, T value) {
+  if constexpr (sizeof(T) <= 16) {
+    reinterpret_cast<T*>(slots)[access * kThreads + tid()] = value;
+  } else {
+    const auto parts = bit_cast<SlotUnits<T>>(value);
+    STITCH_UNROLL
+    for (int i = 0; i < static_cast<int>(sizeof(T) / 16); ++i) {
+      const int slot = access * static_cast<int>(sizeof(T) / 16) + i;
+      reinterpret_cast<Vec<u32, 4>*>(slots)[slot * kThreads + tid()] = parts.unit[i];
+    }
+  }
+}
+template <class T, int kThreads>
+STITCH_DEVICE T take_slot(const u8* slots, int access) {
+  if constexpr (sizeof(T) <= 16) {
+    return reinterpret_cast<const T*>(slots)[access * kThreads + tid()];
+  } else {
+    SlotUnits<T> parts;
+    STITCH_UNROLL
+    for (int i = 0; i < static_cast<int>(sizeof(T) / 16); ++i) {
+      const int slot = access * static_cast<int>(sizeof(T) / 16) + i;
+      parts.unit[i] = reinterpret_cast<const Vec<u32, 4>*>(slots)[slot * kThreads + tid()];
+    }
+    return bit_cast<T>(parts);
+  }
+}
+#endif
+
 // p[offset], or zero without touching memory.
 template <class T>
 STITCH_DEVICE T load_if(bool inside, const T* p, i64 offset) {

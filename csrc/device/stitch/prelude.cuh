@@ -20,7 +20,7 @@
   extern "C" __global__ void __launch_bounds__(threads, min_blocks) name
 #define STITCH_SHARED(T, name, count) __shared__ alignas(16) T name[count]
 // Shared memory beyond 48 KB; the launch says how much.
-#define STITCH_DYNAMIC_SHARED(name, bytes) extern __shared__ alignas(16) unsigned char name[]
+#define STITCH_DYNAMIC_SHARED(name, bytes) alignas(16) extern __shared__ unsigned char name[]
 #define STITCH_ARRAY(T, name, count) T name[count]
 #define STITCH_SIMD
 #define STITCH_SIMD_REDUCE(op, ...)

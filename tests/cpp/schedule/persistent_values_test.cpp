@@ -1,4 +1,4 @@
-// Values that stay in registers across grid barriers: which, where they live, and what they cost.
+// Values in memory that threads keep on chip: which, where they live, and what they cost.
 #include "schedule/persistent_values.h"
 
 #include "plan/plan_graph.h"
@@ -73,7 +73,7 @@ TEST(PersistentValues, ATensorThatIsReducedAndUsedAgainIsReadOnce) {
   const PersistentValue& value = planned.schedules[1].persistent.at(0);
   EXPECT_EQ(value.value, planned.graph.inputs[0]);
   EXPECT_EQ(planned.schedules[1].threads, 512) << "256 blocks, two on a multiprocessor";
-  EXPECT_EQ(value.registers, 16384 / 512);
+  EXPECT_EQ(value.home.registers, 16384 / 512);
   constexpr int64_t kTensor = 256 * 16384 * 4, kParts = 2 * 256 * 4;
   EXPECT_EQ(bytes_of(planned), 2 * kTensor + kParts);
 }
@@ -82,7 +82,8 @@ TEST(PersistentValues, ElementsOf16BitsShareRegisters) {
   const Planned planned = plan_graph(scaled("bf16[256,32768]"), "h200");
   check_groups(planned);
   ASSERT_EQ(persistent_values(planned), 2);
-  EXPECT_EQ(planned.schedules[0].persistent[0].registers, 32768 / planned.schedules[0].threads / 2);
+  EXPECT_EQ(planned.schedules[0].persistent[0].home.registers,
+            32768 / planned.schedules[0].threads / 2);
 }
 
 TEST(PersistentValues, WhatDoesNotFitIsReadAgain) {
@@ -96,7 +97,10 @@ TEST(PersistentValues, WhatDoesNotFitIsReadAgain) {
 
 TEST(PersistentValues, DevicesWithFewerRegistersKeepLess) {
   EXPECT_EQ(persistent_values(plan_graph(scaled("f32[256,16384]"), "b200")), 2);
-  EXPECT_EQ(persistent_values(plan_graph(scaled("f32[256,16384]"), "a100")), 0);
+  const Planned on_a100 = plan_graph(scaled("f32[256,16384]"), "a100");
+  ASSERT_EQ(persistent_values(on_a100), 2);
+  EXPECT_GT(on_a100.schedules[0].persistent[0].home.in_shared, 0);
+  EXPECT_EQ(persistent_values(plan_graph(scaled("f32[256,32768]"), "a100")), 0);
   EXPECT_EQ(persistent_values(plan_graph(scaled("f32[128,8192]"), "a100")), 2);
   EXPECT_EQ(persistent_values(plan_graph(scaled("f32[256,16384]"), "cpu")), 0);
 }
@@ -159,6 +163,101 @@ TEST(PersistentValues, OnlyPoliciesWithBarriersHaveThem) {
   const std::string text = scaled("f32[256,16384]");
   EXPECT_EQ(persistent_values(plan_graph(text, "h200", "astitch")), 2);
   EXPECT_EQ(persistent_values(plan_graph(text, "h200", "fusionstitching2020")), 0);
+}
+
+// Registers and shared memory hold 44 MB between them on 132 multiprocessors with two blocks each.
+TEST(PersistentValues, WhatRegistersCannotHoldIsInSharedMemory) {
+  const Planned planned = plan_graph(scaled("f32[256,32768]"), "h200");
+  check_groups(planned);
+  ASSERT_EQ(persistent_values(planned), 2) << to_string(planned.plan, planned.graph);
+  const Home& home = planned.schedules[0].persistent[0].home;
+  EXPECT_GT(home.in_registers, 0);
+  EXPECT_GT(home.in_shared, 0);
+  EXPECT_EQ(to_string(home), "registers and shared memory");
+  const int threads = planned.schedules[0].threads;
+  EXPECT_EQ(home.registers * 4 * threads + home.shared_bytes, 32768 * 4);
+  for (const StageSchedule& own : planned.schedules) {
+    EXPECT_EQ(own.bounds.persistent_shared_bytes, home.shared_bytes) << "the first bytes of all";
+    EXPECT_GE(own.shared_bytes, home.shared_bytes);
+    EXPECT_LE(own.shared_bytes, count_shared_bytes(*own.device, own.bounds.per_multiprocessor));
+  }
+  constexpr int64_t kTensor = 256 * 32768 * 4, kParts = 2 * 256 * 4;
+  EXPECT_EQ(bytes_of(planned), 2 * kTensor + kParts);
+}
+
+std::string softmax(const std::string& type) {
+  return "%x = input : " + type + R"(
+    %m = amax(%x){axes=[1], keepdim}
+    %e = exp(sub(%x, %m))
+    %y = div(%e, sum(%e){axes=[1], keepdim})
+    outputs (%y)
+  )";
+}
+
+// The homes of a stage of its own; empty where it keeps nothing in them.
+std::string homes_of(const std::string& text, const std::string& target) {
+  const Planned planned = schedule_together(text, target);
+  std::string homes;
+  for (const PersistentValue& value : planned.only().persistent) {
+    EXPECT_TRUE(value.is_of_stage);
+    homes += (homes.empty() ? "" : ", ") + to_string(value.home);
+  }
+  EXPECT_LE(planned.only().shared_bytes, planned.only().device->shared_bytes_per_block);
+  return homes;
+}
+
+TEST(KeepLoads, OfRowsTooLongForArraysInRegisters) {
+  EXPECT_EQ(homes_of(softmax("f32[512,32768]"), "h200"), "") << "arrays of place_values.h";
+  EXPECT_EQ(homes_of(softmax("f32[512,49152]"), "h200"), "shared memory");
+  EXPECT_EQ(homes_of(softmax("f32[512,65536]"), "h200"), "registers and shared memory");
+  EXPECT_EQ(homes_of(softmax("f32[512,131072]"), "h200"), "") << "read again";
+  EXPECT_EQ(homes_of(softmax("f32[512,49152]"), "a100"), "registers and shared memory");
+  EXPECT_EQ(homes_of(softmax("f32[512,65536]"), "b200"), "registers and shared memory");
+  EXPECT_EQ(homes_of(softmax("f32[512,49152]"), "cpu"), "");
+}
+
+TEST(KeepLoads, SavesTheOtherPasses) {
+  constexpr int64_t kTensor = 512 * 49152 * 4;
+  EXPECT_EQ(bytes_of(schedule_together(softmax("f32[512,49152]"), "h200")), 2 * kTensor);
+  EXPECT_EQ(bytes_of(schedule_together(softmax("f32[512,131072]"), "h200")), 4 * 512 * 131072 * 4);
+}
+
+TEST(KeepLoads, PlacesOneValueAtATime) {
+  auto sum = [](const std::string& cols) {
+    return "%a = input : f32[512," + cols + "]\n%b = input : f32[512," + cols + R"(]
+      %s = add(%a, %b)
+      %y = div(%s, amax(%s){axes=[1], keepdim})
+      outputs (%y)
+    )";
+  };
+  EXPECT_EQ(homes_of(sum("32768"), "h200"), "") << "their sum is in an array";
+  EXPECT_EQ(homes_of(sum("49152"), "h200"), "shared memory") << "the second is read again";
+  constexpr int64_t kTensor = 512 * 49152 * 4;
+  EXPECT_EQ(bytes_of(schedule_together(sum("49152"), "h200")), 4 * kTensor);
+}
+
+TEST(KeepLoads, OnlyAtOneOffsetKnownBeforeTheLaunch) {
+  EXPECT_EQ(homes_of("symbols s0 = input(0) hint 49152\n" + softmax("f32[512,s0]"), "h200"), "");
+  EXPECT_EQ(homes_of(R"(
+    %x = input : f32[512,49152]
+    %m = amax(%x){axes=[1], keepdim}
+    %y = sub(flip(%x){axes=[1]}, %m)
+    outputs (%y)
+  )",
+                     "h200"),
+            "");
+}
+
+TEST(KeepLoads, LeavesEnoughThreadsResident) {
+  const Planned planned = schedule_together(softmax("f32[512,49152]"), "h200");
+  const StageSchedule& own = planned.only();
+  EXPECT_GE(own.device->shared_bytes_per_multiprocessor / own.shared_bytes * own.threads, 512);
+}
+
+TEST(CountSharedBytes, SharesTheMultiprocessorsAmongItsBlocks) {
+  EXPECT_EQ(count_shared_bytes(device_spec("h200"), 1), 232448);
+  EXPECT_EQ(count_shared_bytes(device_spec("h200"), 2), 233472 / 2 - 1024);
+  EXPECT_EQ(count_shared_bytes(device_spec("a100"), 1), 166912);
 }
 
 TEST(CountRegisters, SharesTheMultiprocessorsAmongItsBlocks) {
