@@ -132,6 +132,8 @@ std::vector<RepeatedLoad> find_repeated_loads(const Graph& graph, const std::vec
   }
   std::vector<RepeatedLoad> loads;
   int64_t largest_bytes = 0;
+  for (const PersistentValue& held : schedule.persistent)
+    largest_bytes = std::max(largest_bytes, bytes_of(graph, held.value));
   for (const auto& [value, blocks] : passes) {
     const int element = info(graph[value].type.dtype).bytes;
     RepeatedLoad load;
