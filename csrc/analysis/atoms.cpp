@@ -34,6 +34,7 @@ void Atoms::append_leaves(AtomId atom, AtomList& out) const {
 
 AtomList Atoms::leaves(const AtomList& list) const {
   AtomList out;
+  out.reserve(list.size());
   for (AtomId atom : list) append_leaves(atom, out);
   return out;
 }
@@ -83,6 +84,7 @@ bool Atoms::are_same(const AtomList& left, const AtomList& right) const {
 
 bool Atoms::have_repeats(const std::vector<AtomList>& lists) const {
   AtomList all;
+  all.reserve(8);
   for (const AtomList& list : lists) {
     for (AtomId atom : list) append_leaves(atom, all);
   }

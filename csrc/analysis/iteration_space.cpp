@@ -28,6 +28,7 @@ class Tracer {
       root_at_.push_back({spaces.roots[i].root, static_cast<int>(i)});
     }
     std::sort(root_at_.begin(), root_at_.end());
+    combines_.assign(spaces.roots.size(), false);
   }
 
   Verdict trace_root(int root) {
@@ -64,6 +65,10 @@ class Tracer {
 
   bool visit(NodeId id, const SeenDims& dims) {
     const std::pair visit(id, &dims);
+    if (visited_.empty() || visited_.back() > visit) {
+      visited_.push_back(visit);
+      return true;
+    }
     const auto at = std::lower_bound(visited_.begin(), visited_.end(), visit, std::greater());
     if (at != visited_.end() && *at == visit) return false;
     visited_.insert(at, visit);
@@ -86,21 +91,28 @@ class Tracer {
     });
   }
 
-  bool are_same(const std::vector<AtomList>& dims, const SeenDims& seen) const {
+  static const AtomList& atoms_of(const AtomList& dim) { return dim; }
+  static const AtomList& atoms_of(const SeenDim& dim) { return *dim; }
+
+  // The first dimensions are regular, a root's own or as they were seen.
+  template <typename Dims>
+  bool are_same(const Dims& dims, const SeenDims& seen) const {
     return std::equal(dims.begin(), dims.end(), seen.begin(),
-                      [&](const AtomList& own, const SeenDim& other) {
-                        return !other || spaces_.atoms.are_same(own, *other);
+                      [&](const auto& own, const SeenDim& other) {
+                        return !other || spaces_.atoms.are_same(atoms_of(own), *other);
                       });
   }
 
-  bool unify_dims(const std::vector<AtomList>& dims, const SeenDims& seen) {
+  template <typename Dims>
+  bool unify_dims(const Dims& dims, const SeenDims& seen) {
     for (size_t d = 0; d < dims.size(); ++d) {
-      if (seen[d] && !spaces_.atoms.unify(dims[d], *seen[d])) return false;
+      if (seen[d] && !spaces_.atoms.unify(atoms_of(dims[d]), *seen[d])) return false;
     }
     return spaces_are_sound();
   }
 
-  bool try_unify(const std::vector<AtomList>& dims, const SeenDims& seen) {
+  template <typename Dims>
+  bool try_unify(const Dims& dims, const SeenDims& seen) {
     if (are_same(dims, seen)) return true;
     Atoms saved = spaces_.atoms;
     if (unify_dims(dims, seen)) return true;
@@ -121,21 +133,23 @@ class Tracer {
     for (size_t d = 0; d < space.dims.size(); ++d) {
       if (!space.reduced[d]) kept.push_back(space.dims[d]);
     }
-    const std::string what = info(graph_[node]).name + std::string(" of ") + graph_[node].origin.op;
-    if (!all_regular(dims)) {
-      return Verdict::no(kRuleOtherIndices, what + " is read at other indices than it is made at",
+    auto refuse = [&](int rule, const char* why) {
+      return Verdict::no(rule,
+                         info(graph_[node]).name + std::string(" of ") + graph_[node].origin.op +
+                             " is read " + why,
                          "the value goes through memory");
+    };
+    if (!all_regular(dims)) {
+      return refuse(kRuleOtherIndices, "at other indices than it is made at");
     }
     if (are_same(kept, dims)) return Verdict::yes();
     for (size_t d = 0; d < kept.size(); ++d) {
       if (!spaces_.atoms.unify(kept[d], *dims[d])) {
-        return Verdict::no(kRuleOtherIndices, what + " is read in a grouping that does not refine",
-                           "the value goes through memory");
+        return refuse(kRuleOtherIndices, "in a grouping that does not refine");
       }
     }
     if (spaces_are_sound()) return Verdict::yes();
-    return Verdict::no(kRuleDiagonal, what + " is read along two dimensions at once",
-                       "the value goes through memory");
+    return refuse(kRuleDiagonal, "along two dimensions at once");
   }
 
   // Does a value with these dimensions have one element for each iteration of the root?
@@ -153,9 +167,7 @@ class Tracer {
     if ((*loads_of_roots_[root_])[id.index()]) {
       const auto [seen, is_first] = loads_.try_emplace(id, &dims);
       if (!is_first && seen->second != &dims && all_regular(*seen->second)) {
-        std::vector<AtomList> first_dims;
-        for (const SeenDim& d : *seen->second) first_dims.push_back(*d);
-        try_unify(first_dims, dims);  // sharing the load is a preference, not a need
+        try_unify(*seen->second, dims);  // sharing the load is a preference, not a need
       }
       const int maker = find_root(id);  // in another stage
       const bool is_pointwise = maker >= 0 && family(node) != Family::kReduce;
@@ -172,12 +184,32 @@ class Tracer {
     }
     int producer = find_root(id);
     if (producer >= 0 && family(node) == Family::kReduce) return read_reduction(id, producer, dims);
-    if (producer >= 0 && all_regular(dims)) try_unify(spaces_.roots[producer].dims, dims);
+    if (producer >= 0 && all_regular(dims) && try_unify(spaces_.roots[producer].dims, dims) &&
+        is_known(producer)) {
+      return read_traced(producer);
+    }
     return trace_operands(id, dims);
+  }
+
+  // What is read as a root is, at the same indices, was traced with that root: again for each
+  // reader a kernel of many roots would take quadratic time.  Segments are combined for readers
+  // that cover them (covers_root), rows are taken for one reader.
+  bool is_known(int producer) const {
+    return producer < root_ && loads_of_roots_[producer] == loads_of_roots_[root_] &&
+           !combines_[producer] && !taken_.sorting_index.valid();
+  }
+
+  Verdict read_traced(int producer) {
+    const auto read = spaces_.depends.find(spaces_.roots[producer].root);
+    if (read != spaces_.depends.end()) {
+      spaces_.depends[spaces_.roots[root_].root].insert(read->second.begin(), read->second.end());
+    }
+    return Verdict::yes();
   }
 
   Verdict trace_operands(NodeId id, const SeenDims& dims) {
     const Node& node = graph_[id];
+    if (combines_segments(info(node))) combines_[root_] = true;
     const Taken outer = taken_;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const SeenDims& seen = operand_dims(node, i, dims);
@@ -204,7 +236,7 @@ class Tracer {
     const int shift = rank - operand.rank();
     for (int d = 0; d < operand.rank(); ++d) {
       if (operand.shape[d].is(1)) {
-        out[d] = AtomList{};
+        out[d].emplace();
       } else {
         out[d] = dims[d + shift];
       }
@@ -309,6 +341,7 @@ class Tracer {
   int root_ = 0;
   Taken taken_ = {};
   std::vector<std::pair<NodeId, int>> root_at_;  // sorted
+  std::vector<bool> combines_;                   // by root: segments
   std::set<SeenDims> seen_;
   std::vector<std::pair<NodeId, const SeenDims*>> visited_;  // descending, as they come
   std::unordered_map<NodeId, const SeenDims*> loads_;

@@ -92,7 +92,9 @@ class Reducer {
     for (int consumer : topology_.consumers[unit]) {
       if (!topology_.is_fixed[consumer]) consumers.push_back(consumer);
     }
+    pool_.assume_all_fit();
     candidates_[unit] = pool_.keep_best_closed(reduce(unit, consumers));
+    if (!pool_.settle()) candidates_[unit] = pool_.keep_best_closed(reduce(unit, consumers));
     offers_[unit] = offer(unit, candidates_[unit]);
   }
 
@@ -224,10 +226,10 @@ void check_options(const ExploreOptions& options) {
 }  // namespace
 
 std::vector<FusionPlan> explore_patterns(const UnitGraph& graph, const PatternGain& gain,
-                                         const ExploreOptions& options) {
+                                         const ExploreOptions& options, const PatternCheck& fits) {
   check_options(options);
   const Topology topology = find_topology(graph);
-  PatternPool pool(topology, gain, options);
+  PatternPool pool(topology, gain, fits, options);
   Reducer reducer(topology, pool, options);
   std::vector<int> patterns = reducer.list_remote(graph.packing_class);
   for (int unit : topology.order) {
@@ -239,10 +241,11 @@ std::vector<FusionPlan> explore_patterns(const UnitGraph& graph, const PatternGa
 
 std::vector<std::vector<ScoredPattern>> list_candidates(const UnitGraph& graph,
                                                         const PatternGain& gain,
-                                                        const ExploreOptions& options) {
+                                                        const ExploreOptions& options,
+                                                        const PatternCheck& fits) {
   check_options(options);
   const Topology topology = find_topology(graph);
-  PatternPool pool(topology, gain, options);
+  PatternPool pool(topology, gain, fits, options);
   const Reducer reducer(topology, pool, options);
   std::vector<std::vector<ScoredPattern>> candidates(topology.order.size());
   for (size_t unit = 0; unit < candidates.size(); ++unit) {

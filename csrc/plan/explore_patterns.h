@@ -23,10 +23,15 @@ struct UnitGraph {
   std::vector<int> packing_class;
 };
 
-// Sorted ids -> what they save as one kernel, in us (20.20), or nothing where they cannot be one
-// (20.17).  Asked once for each set, of two units at least.  Also asked about sets with units left
-// out in between, which are scored on the way to larger ones (20.16) and never end up in a plan.
+// Sorted ids -> what they save as one kernel, in us (20.20), or nothing where they cannot be one.
+// Asked once for each set, of two units at least.  Also asked about sets with units left out in
+// between, which are scored on the way to larger ones (20.16) and never end up in a plan.
 using PatternGain = std::function<std::optional<double>(const std::vector<int>&)>;
+
+// Sorted ids -> can one kernel hold them (20.17)?  For what takes longer to tell than the gain:
+// asked only about sets that the gain alone would keep, and not about parts of what fits, which fit
+// too.
+using PatternCheck = std::function<bool(const std::vector<int>&)>;
 
 struct ExploreOptions {
   int top = 3;         // patterns kept for a unit, and for a group of its consumers
@@ -47,13 +52,15 @@ struct FusionPlan {
 
 // 20.19: up to `beam` plans, the best first.  There is always one, be it without patterns.
 std::vector<FusionPlan> explore_patterns(const UnitGraph& graph, const PatternGain& gain,
-                                         const ExploreOptions& options = {});
+                                         const ExploreOptions& options = {},
+                                         const PatternCheck& fits = {});
 
 // 20.15: for each unit up to `top` patterns that it is the producer of, the best first.  The unit
 // alone is not listed.
 std::vector<std::vector<ScoredPattern>> list_candidates(const UnitGraph& graph,
                                                         const PatternGain& gain,
-                                                        const ExploreOptions& options = {});
+                                                        const ExploreOptions& options = {},
+                                                        const PatternCheck& fits = {});
 
 // 20.16: `head` with every combination of one or none of each consumer's patterns, but with none of
 // all.  Patterns of two consumers may share units, so that combinations may be equal.

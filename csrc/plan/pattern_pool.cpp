@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
 
@@ -184,19 +185,58 @@ bool PatternPool::is_better(int a, int b) const {
   return *x.units < *y.units;
 }
 
-std::vector<int> PatternPool::keep_best(std::vector<int> ids) const {
+bool PatternPool::fits(int id, const std::vector<int>& fitting) {
+  const Pattern& pattern = patterns_[id];
+  if (pattern.fits) return *pattern.fits;
+  if (!is_assuming_) return ask(id, fitting);
+  assumed_.push_back(id);
+  return true;
+}
+
+// A part of what one mapping serves is served by it too: what the rest made is read from memory.
+bool PatternPool::ask(int id, const std::vector<int>& fitting) {
+  Pattern& pattern = patterns_[id];
+  const bool is_part = std::any_of(fitting.begin(), fitting.end(), [&](int other) {
+    const std::vector<int>& whole = units(other);
+    return std::includes(whole.begin(), whole.end(), pattern.units->begin(), pattern.units->end());
+  });
+  const bool is_one = pattern.units->size() == 1;
+  pattern.fits = is_one || is_part || !check_ || check_(*pattern.units);
+  return *pattern.fits;
+}
+
+bool PatternPool::settle() {
+  is_assuming_ = false;
+  std::sort(assumed_.begin(), assumed_.end(), [&](int a, int b) {
+    return std::pair(units(a).size(), a) > std::pair(units(b).size(), b);
+  });
+  assumed_.erase(std::unique(assumed_.begin(), assumed_.end()), assumed_.end());
+  std::vector<int> asked;
+  for (int id : std::exchange(assumed_, {})) {
+    if (!ask(id, asked)) return false;
+    asked.push_back(id);
+  }
+  return true;
+}
+
+std::vector<int> PatternPool::keep_best(std::vector<int> ids) {
   std::sort(ids.begin(), ids.end(), [&](int a, int b) { return is_better(a, b); });
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   const size_t top = static_cast<size_t>(options_.top);
-  if (ids.size() <= top) return ids;
-  const auto closed =
-      std::find_if(ids.begin(), ids.end(), [&](int id) { return patterns_[id].is_closed; });
-  if (closed != ids.end() && closed >= ids.begin() + options_.top) ids[top - 1] = *closed;
-  ids.resize(top);
-  return ids;
+  std::vector<int> kept;
+  bool has_closed = false;
+  for (int id : ids) {
+    const bool is_closed = patterns_[id].is_closed, is_full = kept.size() == top;
+    if (is_full && has_closed) break;
+    if ((is_full && !is_closed) || !fits(id, kept)) continue;
+    if (is_full) kept.pop_back();
+    kept.push_back(id);
+    has_closed |= is_closed;
+  }
+  return kept;
 }
 
-std::vector<int> PatternPool::keep_best_closed(std::vector<int> ids) const {
+std::vector<int> PatternPool::keep_best_closed(std::vector<int> ids) {
   std::erase_if(ids, [&](int id) { return !patterns_[id].is_closed; });
   return keep_best(std::move(ids));
 }

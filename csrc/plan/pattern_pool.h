@@ -58,14 +58,16 @@ class DetourSearch {
 struct Pattern {
   const std::vector<int>* units;  // sorted; owned by the pool
   double gain_us = 0;
-  bool is_closed = true;  // no detour
+  bool is_closed = true;          // no detour
+  std::optional<bool> fits = {};  // nothing: not asked yet
 };
 
 // Every set that was ever considered, with the caller's word on it.
 class PatternPool {
  public:
-  PatternPool(const Topology& topology, const PatternGain& gain, const ExploreOptions& options)
-      : detours_(topology), gain_(gain), options_(options) {}
+  PatternPool(const Topology& topology, const PatternGain& gain, const PatternCheck& check,
+              const ExploreOptions& options)
+      : detours_(topology), gain_(gain), check_(check), options_(options) {}
 
   const Pattern& operator[](int id) const { return patterns_[id]; }
   const std::vector<int>& units(int id) const { return *patterns_[id].units; }
@@ -74,10 +76,15 @@ class PatternPool {
   // gains nothing.
   int intern(std::vector<int> units);
 
-  // The best of these, `top` at most, best first.  The best closed one has a place in any case:
-  // what the others lack may never come.
-  std::vector<int> keep_best(std::vector<int> ids) const;
-  std::vector<int> keep_best_closed(std::vector<int> ids) const;
+  // The best of these that fit one kernel, `top` at most, best first.  The best closed one has a
+  // place in any case: what the others lack may never come.
+  std::vector<int> keep_best(std::vector<int> ids);
+  std::vector<int> keep_best_closed(std::vector<int> ids);
+
+  // Until `settle`, what was not asked yet is taken to fit.  Then it is asked, the largest first,
+  // as the others are parts of it mostly; false: some do not fit, and what was kept is void.
+  void assume_all_fit() { is_assuming_ = true; }
+  bool settle();
 
  private:
   struct UnitsHash {
@@ -85,12 +92,17 @@ class PatternPool {
   };
 
   bool is_better(int a, int b) const;
+  bool fits(int id, const std::vector<int>& fitting);  // others that do
+  bool ask(int id, const std::vector<int>& fitting);
 
   DetourSearch detours_;
   const PatternGain& gain_;
+  const PatternCheck& check_;
   const ExploreOptions& options_;
   std::unordered_map<std::vector<int>, int, UnitsHash> ids_;
   std::vector<Pattern> patterns_;
+  bool is_assuming_ = false;
+  std::vector<int> assumed_;
 };
 
 }  // namespace stitch

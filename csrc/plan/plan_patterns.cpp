@@ -5,99 +5,150 @@
 #include <set>
 
 #include "analysis/iteration_space.h"
+#include "base/marks.h"
 #include "plan/explore_patterns.h"
 #include "plan/find_roots.h"
 
 namespace stitch {
 namespace {
 
+struct Load {
+  NodeId value;
+  int unit;  // that makes it in a kernel, else -1
+  double bytes;
+};
+
 // What a pattern's units do to memory, and which part of the device each keeps busy.
 struct UnitFacts {
   NodeId root;  // invalid: a library call
-  Cone cone;
-  StageScore score;
+  std::vector<Load> loads = {};
+  double bytes = 0;  // of its root
+  StageScore score = {};
 };
 
-struct PatternPlanner {
-  const Graph& graph;
-  const Demands& demands;
-  const StageJudge& judge;
-  const DeviceSpec& device;
-  std::vector<UnitFacts> units = {};
-  std::map<NodeId, int> unit_of = {};  // of stored values
-  UnitGraph links = {};
+class PatternPlanner {
+ public:
+  PatternPlanner(const Graph& graph, const std::vector<NodeId>& roots, const Demands& demands,
+                 const StageJudge& judge, const DeviceSpec& device)
+      : graph_(graph), demands_(demands), device_(device), own_(0), loaded_(graph.size()) {
+    is_load_.assign(graph.size(), false);
+    list_units(roots, judge);
+    own_ = Marks(units_.size());
+  }
 
-  bool is_stored(NodeId id) const { return is_materialised(graph[id]) || unit_of.count(id); }
+  const UnitGraph& links() const { return links_; }
 
-  double bytes(NodeId id) const { return static_cast<double>(hint_bytes(graph, id)); }
+  // 20.20: what units save that share a kernel, or nothing where their text would be too long.
+  std::optional<double> gain(const std::vector<int>& pattern) {
+    int statements = 0;
+    for (int u : pattern) statements += units_[u].score.statements;
+    if (statements > kMostStageStatements) return std::nullopt;
+    set_own(pattern);
+    return saved_bytes(pattern) / device_.dram_bytes_per_us - penalty_us(pattern) +
+           static_cast<double>(pattern.size() - 1) * device_.launch_us;  // 20.22
+  }
 
-  void list_units(const std::vector<NodeId>& roots) {
-    const std::vector<int> levels = find_levels(graph);
-    for (int n = 0; n < graph.size(); ++n) {
+  // 20.17: can one mapping serve the pattern, with the values of all other units in memory?
+  bool fits(const std::vector<int>& pattern) {
+    set_own(pattern);
+    std::vector<NodeId> roots;
+    for (NodeId root : roots_of(pattern)) {
+      if (family(graph_[root]) == Family::kReduce || is_stored_by_own(unit_of_.at(root))) {
+        roots.push_back(root);
+      }
+    }
+    visit_loads(pattern, [&](NodeId load) { is_load_[load.index()] = true; });
+    const bool found = find_spaces(graph_, roots, is_load_).verdict.ok;
+    visit_loads(pattern, [&](NodeId load) { is_load_[load.index()] = false; });
+    return found;
+  }
+
+  std::vector<NodeId> roots_of(const std::vector<int>& pattern) const {
+    std::vector<NodeId> roots;
+    for (int u : pattern) roots.push_back(units_[u].root);
+    std::sort(roots.begin(), roots.end());
+    return roots;
+  }
+
+ private:
+  void list_units(const std::vector<NodeId>& roots, const StageJudge& judge) {
+    const std::vector<int> levels = find_levels(graph_);
+    for (int n = 0; n < graph_.size(); ++n) {
       const NodeId id(n);
       const bool is_root = std::binary_search(roots.begin(), roots.end(), id);
-      const bool is_call = graph[id].op == OpKind::k_library;
+      const bool is_call = graph_[id].op == OpKind::k_library;
       if (!is_root && !is_call) continue;
-      unit_of[id] = static_cast<int>(units.size());
-      units.push_back({is_root ? id : NodeId(), {}, {}});
-      links.is_fixed.push_back(is_call);
-      links.packing_class.push_back(levels[n]);
+      unit_of_[id] = static_cast<int>(units_.size());
+      units_.push_back({is_root ? id : NodeId()});
+      links_.is_fixed.push_back(is_call);
+      links_.packing_class.push_back(levels[n]);
     }
-    links.consumers.resize(units.size());
-    for (const auto& [id, u] : unit_of) {
-      units[u].cone = find_cone(graph, id, [&](NodeId value) { return is_stored(value); });
-      std::set<int> makers;
-      for (NodeId read : units[u].cone.loads) {
-        const NodeId maker = graph[read].op == OpKind::k_get ? graph[read].inputs[0] : read;
-        if (auto at = unit_of.find(maker); at != unit_of.end()) makers.insert(at->second);
+    links_.consumers.resize(units_.size());
+    for (const auto& [id, u] : unit_of_) describe(id, units_[u], judge);
+  }
+
+  bool is_stored(NodeId id) const { return is_materialised(graph_[id]) || unit_of_.count(id) > 0; }
+
+  double bytes(NodeId id) const { return static_cast<double>(hint_bytes(graph_, id)); }
+
+  int find_unit(NodeId value) const {
+    const auto at = unit_of_.find(value);
+    return at == unit_of_.end() ? -1 : at->second;
+  }
+
+  void describe(NodeId id, UnitFacts& unit, const StageJudge& judge) {
+    Cone cone = find_cone(graph_, id, [&](NodeId value) { return is_stored(value); });
+    std::set<int> makers;
+    for (NodeId read : cone.loads) {
+      const NodeId maker = graph_[read].op == OpKind::k_get ? graph_[read].inputs[0] : read;
+      if (const int at = find_unit(maker); at >= 0) makers.insert(at);
+      unit.loads.push_back({read, find_unit(read), bytes(read)});
+    }
+    for (int maker : makers) links_.consumers[maker].push_back(find_unit(id));
+    if (!unit.root.valid()) return;
+    unit.bytes = bytes(id);
+    // As inside a pattern, where what only other units read is not stored.
+    unit.score = judge(make_stage(graph_, {id}, std::move(cone),
+                                  [&](NodeId root) { return demands_.is_demanded[root.index()]; }));
+  }
+
+  void set_own(const std::vector<int>& pattern) {
+    own_.clear();
+    for (int u : pattern) own_.insert(u);
+  }
+
+  bool is_stored_by_own(int unit) const {
+    const std::vector<int>& readers = links_.consumers[unit];
+    return demands_.is_demanded[units_[unit].root.index()] ||
+           std::any_of(readers.begin(), readers.end(), [&](int u) { return !own_.has(u); });
+  }
+
+  // What the pattern reads from memory; a value that several units read is visited for each.
+  template <typename Visit>
+  void visit_loads(const std::vector<int>& pattern, Visit visit) const {
+    for (int u : pattern) {
+      for (const Load& load : units_[u].loads) {
+        if (load.unit < 0 || !own_.has(load.unit)) visit(load.value);
       }
-      for (int maker : makers) links.consumers[maker].push_back(u);
-      if (units[u].root.valid()) units[u].score = judge(stage_of({u}));
     }
-  }
-
-  // As a stage, with the values of all other units in memory.
-  PlannedStage stage_of(const std::vector<int>& pattern) const {
-    std::vector<NodeId> roots;
-    for (int u : pattern) roots.push_back(units[u].root);
-    std::sort(roots.begin(), roots.end());
-    Cone cone;
-    for (int u : pattern) cone = unite_cones(cone, units[u].cone, roots);
-    return make_stage(graph, roots, std::move(cone), [&](NodeId id) {
-      return demands.is_demanded[id.index()] || is_read_outside(id, roots);
-    });
-  }
-
-  bool is_read_outside(NodeId root, const std::vector<NodeId>& own) const {
-    const std::vector<int>& readers = links.consumers[unit_of.at(root)];
-    return std::any_of(readers.begin(), readers.end(), [&](int u) {
-      return !units[u].root.valid() || !std::binary_search(own.begin(), own.end(), units[u].root);
-    });
-  }
-
-  // 20.20: what units save that share a kernel, or nothing where they cannot.
-  std::optional<double> gain(const std::vector<int>& pattern) const {
-    int statements = 0;
-    for (int u : pattern) statements += units[u].score.statements;
-    if (statements > kMostStageStatements) return std::nullopt;
-    const PlannedStage stage = stage_of(pattern);
-    std::vector<bool> is_load(graph.size(), false);
-    for (NodeId load : stage.loads) is_load[load.index()] = true;
-    if (!find_spaces(graph, stage.roots, is_load).verdict) return std::nullopt;
-    return saved_memory_us(pattern, stage) - penalty_us(pattern) +
-           static_cast<double>(pattern.size() - 1) * device.launch_us;  // 20.22
   }
 
   // 20.21: bytes that no longer pass through memory.
-  double saved_memory_us(const std::vector<int>& pattern, const PlannedStage& stage) const {
+  double saved_bytes(const std::vector<int>& pattern) {
     double saved = 0;
+    loaded_.clear();
     for (int u : pattern) {
-      saved += bytes(units[u].root);
-      for (NodeId load : units[u].cone.loads) saved += bytes(load);
+      if (!is_stored_by_own(u)) saved += units_[u].bytes;
+      for (const Load& load : units_[u].loads) {
+        const bool is_own = load.unit >= 0 && own_.has(load.unit);
+        if (!is_own && !loaded_.has(load.value.index())) {
+          loaded_.insert(load.value.index());
+        } else {
+          saved += load.bytes;
+        }
+      }
     }
-    for (NodeId load : stage.loads) saved -= bytes(load);
-    for (NodeId store : stage.stores) saved -= bytes(store);
-    return saved / device.dram_bytes_per_us;
+    return saved;
   }
 
   // 20.23, with the paper's own shortcut of no schedule: all run with the blocks of the unit that
@@ -105,13 +156,23 @@ struct PatternPlanner {
   double penalty_us(const std::vector<int>& pattern) const {
     double least = 1, apart = 0, full = 0;
     for (int u : pattern) {
-      const StageEstimate& estimate = units[u].score.estimate;
-      if (family(graph[units[u].root]) == Family::kReduce) least = std::min(least, estimate.share);
+      const StageEstimate& estimate = units_[u].score.estimate;
+      if (family(graph_[units_[u].root]) == Family::kReduce)
+        least = std::min(least, estimate.share);
       apart += estimate.us;
       full += estimate.us * estimate.share;
     }
     return std::max(0.0, full / least - apart);
   }
+
+  const Graph& graph_;
+  const Demands& demands_;
+  const DeviceSpec& device_;
+  std::vector<UnitFacts> units_;
+  std::map<NodeId, int> unit_of_;  // of stored values
+  UnitGraph links_;
+  Marks own_, loaded_;  // the pattern's units, values that it loads
+  std::vector<bool> is_load_;
 };
 
 }  // namespace
@@ -121,17 +182,15 @@ std::vector<std::vector<std::vector<NodeId>>> plan_patterns(const Graph& graph,
                                                             const Demands& demands,
                                                             const StageJudge& judge,
                                                             const DeviceSpec& device) {
-  PatternPlanner planner{graph, demands, judge, device};
-  planner.list_units(roots);
+  PatternPlanner planner(graph, roots, demands, judge, device);
   const std::vector<FusionPlan> plans = explore_patterns(
-      planner.links, [&](const std::vector<int>& pattern) { return planner.gain(pattern); });
+      planner.links(), [&](const std::vector<int>& pattern) { return planner.gain(pattern); }, {},
+      [&](const std::vector<int>& pattern) { return planner.fits(pattern); });
   std::vector<std::vector<std::vector<NodeId>>> answer;
   for (const FusionPlan& plan : plans) {
     answer.emplace_back();
     for (const std::vector<int>& pattern : plan.patterns) {
-      answer.back().emplace_back();
-      for (int u : pattern) answer.back().back().push_back(planner.units[u].root);
-      std::sort(answer.back().back().begin(), answer.back().back().end());
+      answer.back().push_back(planner.roots_of(pattern));
     }
   }
   return answer;

@@ -28,6 +28,23 @@ TEST(IterationSpace, ThePassesOfASoftmaxShareTheirAtoms) {
   EXPECT_EQ(kernel.spaces.depends.at(kernel.last().root), (std::set<NodeId>{maximum, total}));
 }
 
+TEST(IterationSpace, ARootThatIsReadBringsTheReductionsThatItReads) {
+  const OneKernel kernel = one_kernel(R"(
+    %x = input : f32[8,6]
+    %d = sub(%x, amax(%x){axes=[1], keepdim})
+    %e = exp(%d)
+    %s = sum(%e){axes=[1]}
+    outputs (%d, %e, %s)
+  )");
+  ASSERT_TRUE(kernel.verdict) << kernel.verdict.why;
+  ASSERT_EQ(kernel.spaces.roots.size(), 4u);
+  const NodeId maximum = kernel.space(0).root;
+  for (size_t root = 1; root < 4; ++root) {
+    EXPECT_EQ(kernel.spaces.depends.at(kernel.spaces.roots[root].root), std::set<NodeId>{maximum});
+    EXPECT_EQ(kernel.space(root).dims, kernel.space(0).dims);
+  }
+}
+
 TEST(IterationSpace, AReshapeBetweenPassesSplitsTheAtomsOfBoth) {
   const OneKernel kernel = one_kernel(R"(
     %x = input : f32[2,64,32,32]

@@ -399,5 +399,71 @@ TEST(ExplorePatterns, EffortGrowsWithTheNumberOfUnits) {
   }
 }
 
+// What cannot be generated is any set with two units of one of these pairs.
+struct RandomCase {
+  UnitGraph graph;
+  std::vector<std::vector<double>> gains_us;  // of two units
+  Edges refused;
+
+  double gain(const Units& units) const {
+    double gain_us = 0;
+    for (int a : units) {
+      for (int b : units) gain_us += a < b ? gains_us[a][b] : 0;
+    }
+    return gain_us;
+  }
+  bool fits(const Units& units) const {
+    auto has = [&](int unit) { return std::binary_search(units.begin(), units.end(), unit); };
+    return std::none_of(refused.begin(), refused.end(),
+                        [&](const auto& pair) { return has(pair.first) && has(pair.second); });
+  }
+};
+
+RandomCase make_random(unsigned seed, int pairs) {
+  std::mt19937 random(seed);
+  const int units = 24;
+  Edges edges;
+  for (int unit = 1; unit < units; ++unit) {
+    for (int edge = 0; edge < 2; ++edge) edges.push_back({static_cast<int>(random() % unit), unit});
+  }
+  RandomCase made{make_graph(units, edges), {}, {}};
+  made.gains_us.assign(units, std::vector<double>(units));
+  for (auto& row : made.gains_us) {
+    for (double& gain_us : row) gain_us = static_cast<double>(random() % 1000) - 200;
+  }
+  for (int pair = 0; pair < pairs; ++pair) {
+    const int a = static_cast<int>(random() % (units - 1));
+    made.refused.push_back({a, a + 1 + static_cast<int>(random() % (units - 1 - a))});
+  }
+  return made;
+}
+
+TEST(ExplorePatterns, CheckingLateFindsWhatCheckingAllFinds) {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    const RandomCase random = make_random(seed, static_cast<int>(seed % 12));
+    int all = 0, late = 0;
+    const std::vector<FusionPlan> expected =
+        explore_patterns(random.graph, [&](const Units& units) -> std::optional<double> {
+          ++all;
+          if (!random.fits(units)) return std::nullopt;
+          return random.gain(units);
+        });
+    std::set<Units> asked;
+    const std::vector<FusionPlan> found = explore_patterns(
+        random.graph, [&](const Units& units) { return std::optional(random.gain(units)); }, {},
+        [&](const Units& units) {
+          EXPECT_TRUE(asked.insert(units).second) << "asked twice";
+          ++late;
+          return random.fits(units);
+        });
+    ASSERT_EQ(found.size(), expected.size()) << "seed " << seed;
+    for (size_t plan = 0; plan < found.size(); ++plan) {
+      EXPECT_EQ(found[plan].patterns, expected[plan].patterns) << "seed " << seed;
+      EXPECT_EQ(found[plan].gain_us, expected[plan].gain_us) << "seed " << seed;
+    }
+    EXPECT_LT(late, all / 2) << "seed " << seed;
+  }
+}
+
 }  // namespace
 }  // namespace stitch

@@ -71,14 +71,14 @@ Graph repeat(const Shape& shape, int steps) {
   return parse_graph(text.str());
 }
 
-int count_judged(const Graph& graph, const std::string& target) {
+int count_judged(const Graph& graph, const std::string& target, const std::string& policy) {
   const DeviceSpec& device = device_spec(target);
   int judged = 0;
   const StageJudge judge = [&](const PlannedStage& stage) {
     ++judged;
     return judge_for(graph, device)(stage);
   };
-  plan_stitches(graph, judge, device);
+  plan_stitches(graph, judge, device, policy);
   return judged;
 }
 
@@ -89,9 +89,11 @@ TEST_P(LargeGraphs, TwiceTheGraphIsAboutTwiceTheJudging) {
   const std::string step = GetParam().step;
   const int steps = 560 / static_cast<int>(std::count(step.begin(), step.end(), '('));
   for (const char* target : {"h200", "cpu"}) {
-    const int once = count_judged(repeat(GetParam(), steps), target);
-    const int twice = count_judged(repeat(GetParam(), 2 * steps), target);
-    EXPECT_LE(twice, 2.3 * once) << target;
+    for (const char* policy : {"auto", "fusionstitching2020"}) {
+      const int once = count_judged(repeat(GetParam(), steps), target, policy);
+      const int twice = count_judged(repeat(GetParam(), 2 * steps), target, policy);
+      EXPECT_LE(twice, 2.3 * once) << policy << " for " << target;
+    }
   }
 }
 
