@@ -234,4 +234,22 @@ std::vector<NodeId> find_roots(const Graph& graph, const Demands& demands, bool 
   return roots;
 }
 
+std::vector<NodeId> add_expensive(const Graph& graph, const std::vector<NodeId>& roots) {
+  std::vector<bool> is_evaluated(graph.size(), false);
+  for (NodeId root : roots) is_evaluated[root.index()] = true;
+  std::vector<NodeId> all = roots;
+  for (int n = graph.size(); n-- > 0;) {
+    const Node& node = graph.nodes[n];
+    if (!is_evaluated[n] || is_materialised(node)) continue;
+    for (NodeId input : read_operands(node)) is_evaluated[input.index()] = true;
+    const bool is_expensive =
+        family(node) == Family::kPointwise && info(node).cost >= CostClass::kSpecial;
+    if (is_expensive && !std::binary_search(roots.begin(), roots.end(), NodeId(n))) {
+      all.push_back(NodeId(n));
+    }
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
 }  // namespace stitch

@@ -20,4 +20,8 @@ std::vector<int> find_levels(const Graph& graph);
 std::vector<NodeId> find_roots(const Graph& graph, const Demands& demands, bool every_op,
                                bool on_gpu = true);
 
+// These and all expensive element-wise values that they evaluate: each is computed once then, where
+// readers would compute it for themselves (FusionStitching 2020, 20.8).
+std::vector<NodeId> add_expensive(const Graph& graph, const std::vector<NodeId>& roots);
+
 }  // namespace stitch

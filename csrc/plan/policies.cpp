@@ -64,19 +64,29 @@ PlanCandidate plan_astitch(const PlanRequest& in) {
   return out;
 }
 
-// Stages by the patterns that gain most, kernels by the best of the rules.
+// Keeps the better of the best so far and kernels of these stages by one of the rules.
+void offer(const PlanRequest& in, const JoinedStages& joined, const std::vector<StitchRule>& rules,
+           PlanCandidate& best) {
+  for (const StitchRule& rule : rules) {
+    StitchedKernels stitched =
+        stitch_stages(in.graph, joined, in.demands, in.judge, in.device, rule);
+    if (!best.joined.stages.empty() && stitched.us >= best.stitched.us) continue;
+    best.joined = joined;
+    best.stitched = std::move(stitched);
+  }
+}
+
+// Stages by the patterns that gain most, kernels by the best of the rules.  Expensive element-wise
+// values are enumerated both ways: computed once and passed on, or by each reader (20.8, 20.9).
 PlanCandidate plan_best_patterns(const PlanRequest& in, const std::vector<StitchRule>& rules) {
-  const std::vector<NodeId> roots = find_roots(in.graph, in.demands, false, in.device.is_cuda);
+  const std::vector<NodeId> certain = find_roots(in.graph, in.demands, false, in.device.is_cuda);
+  std::vector<std::vector<NodeId>> groupings = {certain, add_expensive(in.graph, certain)};
+  if (groupings[0] == groupings[1]) groupings.pop_back();
   PlanCandidate best;
-  for (const auto& patterns : plan_patterns(in.graph, roots, in.demands, in.judge, in.device)) {
-    const JoinedStages joined =
-        join_stages(in.graph, roots, in.demands, in.judge, {JoinRule::kNever, patterns});
-    for (const StitchRule& rule : rules) {
-      StitchedKernels stitched =
-          stitch_stages(in.graph, joined, in.demands, in.judge, in.device, rule);
-      if (!best.joined.stages.empty() && stitched.us >= best.stitched.us) continue;
-      best.joined = joined;
-      best.stitched = std::move(stitched);
+  for (const std::vector<NodeId>& roots : groupings) {
+    for (const auto& patterns : plan_patterns(in.graph, roots, in.demands, in.judge, in.device)) {
+      offer(in, join_stages(in.graph, roots, in.demands, in.judge, {JoinRule::kNever, patterns}),
+            rules, best);
     }
   }
   return best;

@@ -95,6 +95,22 @@ TEST(FindRoots, WhatIsCheapToEvaluateAgainIsNotStored) {
   EXPECT_EQ(roots_of(cheap), (Ops{"neg", "add"})) << "it reads no more bytes than it has";
 }
 
+TEST(FindRoots, ExpensiveValuesAreAddedWhereTheyAreEvaluated) {
+  const Graph graph = parse_graph(R"(
+    %x = input : f32[8,8]
+    %t = tanh(%x)
+    %e = exp(neg(%t))
+    %dead = erf(%e)
+    %s = sum(mul(%e, %t)){axes=[1]}
+    %y = exp(%s)
+    outputs (%y)
+  )");
+  const std::vector<NodeId> roots = find_roots(graph, find_demands(graph), false);
+  std::vector<std::string> names;
+  for (NodeId root : add_expensive(graph, roots)) names.push_back(info(graph[root]).name);
+  EXPECT_EQ(names, (std::vector<std::string>{"tanh", "exp", "sum", "exp"}));
+}
+
 TEST(FindRoots, LevelsCountLibraryCallsOnTheLongestPath) {
   const Graph graph = parse_graph(R"(
     %x = input : f32[8,8]

@@ -64,6 +64,24 @@ TEST(Policies, OnlyAStitchMeetsAcrossBlocks) {
   }
 }
 
+// Each reduction reads what the one before made.  The second kernel starts from an exponential that
+// the first has computed, in place of all sums and the input.
+TEST(Policies, FusionStitching2020PassesExpensiveValuesOnWhereThatIsFaster) {
+  std::string text = "%y0 = input : f32[512,768]\n";
+  for (int step = 0; step < 26; ++step) {
+    const std::string last = "%y" + std::to_string(step), sum = "%s" + std::to_string(step);
+    text += sum + " = sum(" + last + "){axes=[1], keepdim}\n";
+    text += "%y" + std::to_string(step + 1) + " = exp(sub(" + last + ", mul(" + sum + ", 0.1)))\n";
+  }
+  const Graph graph = parse_graph(text + "outputs (%y26)");
+  const std::vector<PlannedStage> stages =
+      plan_for(graph, "h200", "fusionstitching2020").joined.stages;
+  ASSERT_EQ(stages.size(), 2u);
+  ASSERT_EQ(stages[1].loads.size(), 1u);
+  EXPECT_EQ(graph[stages[1].loads[0]].op, OpKind::k_exp);
+  EXPECT_EQ(stages[0].stores, stages[1].loads);
+}
+
 TEST(Policies, AutoIsPredictedToTakeNoLongerThanAnyOther) {
   for (const GoldenGraph& golden : golden_graphs()) {
     const Graph graph = parse_graph(golden.text);
