@@ -47,7 +47,7 @@ def capture_graphs(fn, inputs, target=None, training=False):
     graphs = []
 
     def keep(found, kind, gm, example_inputs):
-        imported = import_graph(gm, stitch=found is not None)
+        imported = import_graph(gm, found)
         graphs.append(CapturedGraph(kind, imported.graph, imported.calls, found or "cpu"))
         return backend.boxed(functools.partial(answer_with, gm.graph.output_node().args[0]))
 

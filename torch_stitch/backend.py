@@ -111,7 +111,7 @@ def compile_graph(options, kind, gm, example_inputs):
     if not _core.get_option(options, "async_compile"):
         return finish()
     try:  # not on the thread: it reads what graphs that are traced next share
-        imported = import_graph(gm, target is not None)
+        imported = import_graph(gm, target)
     except UnsupportedError:
         return finish()
     swap = _core.Meanwhile(by_dispatcher(gm), functools.partial(finish, imported))
@@ -128,7 +128,7 @@ def compile_parts(gm, options, target, imported=None, **how):
     """Imports and compiles; ops of kernels that fail become library calls, the rest is stitched."""
     left_whole, failures = {}, []
     while True:
-        imported = imported or import_graph(gm, target is not None, left_whole)
+        imported = imported or import_graph(gm, target, left_whole)
         try:
             request = imported.graph, imported.calls, options, target or "cpu"
             compiled = _core.compile(*request, **how)

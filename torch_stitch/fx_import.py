@@ -63,9 +63,10 @@ class Importer:
     for sizes that only tensor arguments know.
     """
 
-    def __init__(self, gm, stitch, left_whole):
+    def __init__(self, gm, target, left_whole):
         self.b, self.calls = _core.Builder(), _core.CallTable()
-        self.gm, self.stitch, self.left_whole = gm, stitch, left_whole
+        self.gm, self.left_whole = gm, left_whole
+        self.stitch, self.on_host = target is not None, target == "cpu"
         placeholders = gm.graph.find_nodes(op="placeholder")
         self.values, self.symbols, self.sizes = {}, {}, {}
         self.extras, self.argument_count, self.graph = [], len(placeholders), None
@@ -279,9 +280,10 @@ def _copy_view(target, traced_offset, x, *args, **kwargs):
 
 
 @unset_fake_temporarily()
-def import_graph(gm, stitch=True, left_whole=()):
-    """The core's form of `gm`; nodes in `left_whole`, without `stitch` all, are library calls."""
-    importer = Importer(gm, stitch, left_whole)
+def import_graph(gm, target, left_whole=()):
+    """The core's form of `gm` for a row of the device table; nodes in `left_whole`, all where
+    `target` is None, are library calls."""
+    importer = Importer(gm, target, left_whole)
     for position, node in enumerate(gm.graph.nodes):
         location = find_location(node)
         importer.b.set_origin(str(node.target), location, position)

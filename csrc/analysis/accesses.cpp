@@ -145,7 +145,8 @@ Accesses find_accesses(const Graph& graph, const Spaces& spaces, const LoadsOfRo
     sink.begin_root(space.root, *loads[r]);
     Index iterated = index_from_atoms(spaces.atoms, space.dims, sink.vars);
     walk_root(graph, sink, space.root, iterated);
-    Index own = index_from_atoms(spaces.atoms, kept_dims(space), sink.vars);
+    const bool is_scatter = combines_at_indices(info(graph[space.root]));
+    Index own = is_scatter ? iterated : index_from_atoms(spaces.atoms, kept_dims(space), sink.vars);
     if (stores.count(space.root)) {
       const IndexExpr offset = stored_offset(graph, sink, space.root, own);
       out.list.push_back({space.root, space.root, offset, true, false, false});

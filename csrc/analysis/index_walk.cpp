@@ -334,8 +334,8 @@ Handle walk_root(const Graph& graph, WalkSink& sink, NodeId root, const Index& i
 IndexExpr stored_offset(const Graph& graph, WalkSink& sink, NodeId root, const Index& index) {
   const Node& node = graph[root];
   if (family(node) != Family::kWriter) return element_offset(node.type, index);
-  Index at(index.size());
-  for (size_t d = 0; d < index.size(); ++d) {
+  Index at = index;
+  for (size_t d = 0; d < index.size() && !combines_at_indices(info(node)); ++d) {
     at[d] = IndexExpr{node.dims[2 * d], {}} + index[d] * node.dims[2 * d + 1];
   }
   for (int64_t dim : node.ints) at[dim] = Walker{graph, sink}.read_start(root, index, 0);

@@ -350,11 +350,11 @@ class Tracer {
 RootSpace make_space(const Graph& graph, NodeId root, Atoms& atoms) {
   RootSpace space{root, {}, {}, {}, {}};
   const Node& node = graph[root];
-  const bool reduces = family(node) == Family::kReduce;
-  const TensorType& type = graph[reduces ? node.inputs[0] : stored_part(graph, root)].type;
+  const bool combines = family(node) == Family::kReduce || combines_at_indices(info(node));
+  const TensorType& type = graph[iterated_value(graph, root)].type;
   for (int d = 0; d < type.rank(); ++d) {
     space.dims.push_back(atoms.make(type.shape[d]));
-    space.reduced.push_back(reduces &&
+    space.reduced.push_back(combines &&
                             std::find(node.ints.begin(), node.ints.end(), d) != node.ints.end());
   }
   return space;

@@ -169,8 +169,10 @@ void bind_ops(BuilderClass& builder) {
                                 &Builder::slice_scatter))
       .def("slice_scatter",
            py::overload_cast<NodeId, NodeId, int64_t, NodeId>(&Builder::slice_scatter))
-      .def("segments", [](Builder& b, const std::string& op, const std::vector<NodeId>& inputs,
-                          int64_t dim) { return b.segments(op_from_name(op), inputs, dim); })
+      .def("combine_rows",
+           [](Builder& b, const std::string& op, const std::vector<NodeId>& inputs, int64_t dim) {
+             return b.combine_rows(op_from_name(op), inputs, dim);
+           })
       .def("with_strides", &Builder::with_strides)
       .def("library", &Builder::library, py::arg("name"), py::arg("call"), py::arg("inputs"),
            py::arg("results"), py::arg("several"));

@@ -19,12 +19,6 @@ Statement statement(Statement::Kind kind, std::string type, std::string name, st
       {}};
 }
 
-bool checks_index(const std::vector<Statement>& body) {
-  return std::any_of(body.begin(), body.end(), [](const Statement& statement) {
-    return statement.expr.find("check_index(") != std::string::npos || checks_index(statement.body);
-  });
-}
-
 bool assigns(const std::vector<Statement>& body, const std::string& name) {
   return std::any_of(body.begin(), body.end(), [&](const Statement& statement) {
     return statement.name == name || assigns(statement.body, name);
@@ -309,9 +303,9 @@ std::string ReductionLowering::simd_pragma(int block, const std::vector<Statemen
     std::string& names = clauses[op];
     names += (names.empty() ? "" : ",") + name;
   };
-  if (checks_index(body)) return "";
-  const std::string& flag = values.zero_divisor();
-  if (!flag.empty() && assigns(body, flag)) clauses["|"] = flag;
+  for (const auto& [report, flag] : values.collected()) {
+    if (assigns(body, flag)) add("|", flag);
+  }
   for (const auto& [root, stack] : levels) {
     if (stack.empty() || stack.back().opened_by != block) continue;
     const Level& level = stack.back();

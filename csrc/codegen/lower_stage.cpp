@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "codegen/lower_reductions.h"
+#include "codegen/lower_scatters.h"
 #include "codegen/lower_values.h"
 #include "schedule/build_loops.h"
 #include "schedule/map_axes.h"
@@ -52,6 +53,7 @@ class StageLowering {
                       reopen(blocks, 0, body);
                     },
                     {}},
+        scatters_{graph, schedule, scopes_, values_, reductions_},
         leaves_(find_leaf_uses(graph, is_load_, schedule)) {}
 
   LoweredStage run() {
@@ -62,7 +64,7 @@ class StageLowering {
     scopes_.open.push_back({0, {}, {}});
     open_kernel();
     lower_block(0);
-    if (!out_.zero_divisor.empty()) report_zero_divisors();
+    report_collected();
     out_.body = remove_unused({std::move(scopes_.open.back().statements)});
     out_.sizes = scopes_.sizes;
     return std::move(out_);
@@ -127,12 +129,13 @@ class StageLowering {
     declare_arrays(0);
   }
 
-  void report_zero_divisors() {
+  void report_collected() {
     std::vector<Statement>& body = scopes_.open.back().statements;
-    body.insert(body.begin(),
-                {Statement::Kind::kVar, "i32", out_.zero_divisor, "0", "", "", "", 0, {}});
-    const std::string call = "report_zero_divisor(" + out_.zero_divisor + ", error)";
-    body.push_back({Statement::Kind::kCall, "", "", call, "", "", "", 0, {}});
+    for (const auto& [report, flag] : out_.collected) {
+      body.insert(body.begin(), {Statement::Kind::kVar, "i32", flag, "0", "", "", "", 0, {}});
+      const std::string call = report + "(" + flag + ", error)";
+      body.push_back({Statement::Kind::kCall, "", "", call, "", "", "", 0, {}});
+    }
   }
 
   bool has_loop(int axis, bool vector) const {
@@ -284,6 +287,7 @@ class StageLowering {
 
   void lower_loop(int block) {
     combine_segments_along(block);
+    scatters_.begin_below(block);
     const std::vector<AxisRange> ranges = find_ranges(graph_, schedule_, block);
     if (ranges.empty()) return lower_whole_loop(block);
     for (const AxisRange& range : ranges) {
@@ -418,7 +422,8 @@ class StageLowering {
     const bool is_innermost = std::none_of(body.begin(), body.end(), [](const Statement& inner) {
       return inner.kind == Statement::Kind::kLoop && inner.pragma != kUnroll;
     });
-    if (!on_cuda() && is_innermost && header.pragma != kUnroll) {
+    const bool is_parallel = is_innermost && !scatters_.takes_positions_along(block);
+    if (!on_cuda() && is_parallel && header.pragma != kUnroll) {
       header.pragma = reductions_.simd_pragma(block, body);
     }
     values_.close_scope();
@@ -460,6 +465,10 @@ class StageLowering {
         reductions_.accumulate(root, results[i]);
         continue;
       }
+      if (combines_at_indices(info(graph_[root]))) {
+        scatters_.combine(root, offsets[i], results[i]);
+        continue;
+      }
       values_.store(root, offsets[i], results[i].text, std::max(results[i].depth, scopes_.depth()),
                     reductions_.store_predicate(space_of(schedule_, root)));
     }
@@ -478,6 +487,7 @@ class StageLowering {
   Scopes scopes_;
   ValueLowering values_;
   ReductionLowering reductions_;
+  ScatterLowering scatters_;
   std::vector<LeafUse> leaves_;
 };
 

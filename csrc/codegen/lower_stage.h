@@ -32,7 +32,8 @@ struct LoweredStage {
   std::vector<PersistentArray> persistent;  // k0, k1, ...
   std::vector<Dim> sizes;                   // n0, n1, ...
   bool may_fail = false;                    // reports through `error`
-  std::string zero_divisor;  // the variable that collects integer divisors of zero; empty: none
+  // What kernels of the host find wrong is collected in variables: by the function that reports it.
+  std::map<std::string, std::string> collected;
   std::string index_type = "i64";  // "i32" where no offset can exceed it: half the registers
   Dim grid = 1;
 };

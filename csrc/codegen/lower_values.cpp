@@ -35,10 +35,6 @@ std::string integer_literal(int64_t value, const std::string& type) {
   return type + "(" + std::to_string(value) + "LL)";
 }
 
-bool is_nonzero_constant(const Node& node) {
-  return node.op == OpKind::k_full && node.dims.empty() && node.integer != 0;
-}
-
 bool is_negative(const Dim& dim) { return dim.is_constant() && dim.value() < 0; }
 
 int alignment_of(int bytes) { return std::min(16, bytes); }
@@ -287,24 +283,6 @@ Handle ValueLowering::from_index(DType dtype, const IndexExpr& index) {
              at.depth);
 }
 
-// Collected without a branch, so that the loop still vectorises; reported when the kernel ends.
-// Eager on a GPU yields a value, and so do kernels there.
-void ValueLowering::check_divisor(const Node& division, Handle divisor, int guard, int depth) {
-  if (schedule_.device->is_cuda || !divides_integers(info(division), division.type.dtype)) return;
-  if (is_nonzero_constant(graph_[division.inputs[1]])) return;
-  lowered_.may_fail = true;
-  std::string& flag = lowered_.zero_divisor;
-  if (flag.empty()) flag = scopes_.fresh();
-  std::string zero = "(" + values[divisor].text + " == 0)";
-  if (guard != 0) {
-    zero += " & " + values[guard].text;
-    depth = std::max(depth, values[guard].depth);
-  }
-  scopes_.append(
-      depth,
-      {Statement::Kind::kAssign, "", flag, flag + " | i32(" + zero + ")", "", "", "", 0, {}});
-}
-
 Handle ValueLowering::pointwise(NodeId id, const std::vector<Handle>& operands, int guard) {
   const Node& node = graph_[id];
   const DTypeInfo& type = info(node.type.dtype);
@@ -335,26 +313,6 @@ Handle ValueLowering::pointwise(NodeId id, const std::vector<Handle>& operands, 
     expr = std::string("round_to<") + type.device_name + ">(" + expr + ")";
   }
   return let(type.register_name, expr, depth);
-}
-
-IndexExpr ValueLowering::checked_index(NodeId, Handle value, const Dim& extent, int guard) {
-  lowered_.may_fail = true;
-  std::string index = values[value].text;
-  int depth = values[value].depth;
-  if (guard != 0) {
-    // Where the guard does not hold nothing is read, so nothing can be out of range.
-    index = "(" + values[guard].text + " ? i64(" + index + ") : i64(0))";
-    depth = std::max(depth, values[guard].depth);
-  }
-  Handle checked = let(
-      "i64", "check_index(i64(" + index + "), i64(" + scopes_.print(extent) + "), error)", depth);
-  return index_of(vars.value(checked, extent));
-}
-
-// Wide enough to be multiplied by strides.
-IndexExpr ValueLowering::known_index(Handle value, const Dim& extent) {
-  const Scalar at = values[value];
-  return index_of(vars.value(let("i64", "i64(" + at.text + ")", at.depth), extent));
 }
 
 int ValueLowering::begin_guard(const Condition& condition, int outer) {

@@ -47,9 +47,9 @@ class ValueLowering : public WalkSink {
   void store(NodeId root, const IndexExpr& offset, const std::string& text, int value_depth,
              const std::string& predicate);
   std::string register_type(NodeId value) const;
-  const std::string& zero_divisor() const { return lowered_.zero_divisor; }
   // Is an array in registers indexed by the loop, which then must be unrolled?
   bool keeps_in_registers_over(int loop) const;
+  const std::map<std::string, std::string>& collected() const { return lowered_.collected; }
   // The loop over a segment is opened, and closed below what has been appended since; between the
   // two, the handle is a position.  `depth`: of the scope that the loop belongs to.
   Handle open_segment(Handle first, Handle end, int depth);
@@ -103,6 +103,8 @@ class ValueLowering : public WalkSink {
   std::string take_persistent(const PersistentValue& persistent, const std::string& type) const;
   std::vector<Statement> put_persistent(const PersistentValue& persistent, const std::string& text,
                                         const std::string& predicate) const;
+  // Where `condition` holds, `report`, a function of the device headers, is called in the end.
+  void collect(const char* report, const std::string& condition, int depth);
   void check_divisor(const Node& division, Handle divisor, int guard, int depth);
   std::string in_register(DType dtype, const std::string& loaded) const;
   int depth_of(const Segment& segment);

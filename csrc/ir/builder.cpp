@@ -249,8 +249,9 @@ NodeId Builder::slice_scatter(NodeId x, NodeId source, int64_t dim, NodeId start
   return add(std::move(node));
 }
 
-NodeId Builder::segments(OpKind op, const std::vector<NodeId>& inputs, int64_t dim) {
-  STITCH_CHECK(combines_segments(info(op)), info(op).name << " combines no segments");
+NodeId Builder::combine_rows(OpKind op, const std::vector<NodeId>& inputs, int64_t dim) {
+  STITCH_CHECK(combines_segments(info(op)) || combines_at_indices(info(op)),
+               info(op).name << " combines no rows");
   return add(along(op, inputs, dim, graph_[inputs.at(0)].type.rank()));
 }
 

@@ -51,8 +51,8 @@ class Builder {
   NodeId slice_scatter(NodeId x, NodeId source, int64_t dim, const Dim& start, const Dim& step);
   // `start` holds integers; it and the source have extent 1 along `dim`.
   NodeId slice_scatter(NodeId x, NodeId source, int64_t dim, NodeId start);
-  // `op`: one that combines segments; see ops/ops.def for the operands.
-  NodeId segments(OpKind op, const std::vector<NodeId>& inputs, int64_t dim);
+  // `op`: one that combines segments, or a scatter; see ops/ops.def for the operands.
+  NodeId combine_rows(OpKind op, const std::vector<NodeId>& inputs, int64_t dim);
   // One node per result; a call with one result yields one node and no `get`.
   std::vector<NodeId> library(std::string name, int64_t call, const std::vector<NodeId>& inputs,
                               const std::vector<TensorType>& results, bool several);

@@ -266,6 +266,19 @@ TensorType infer_segments(const Node& node, const Operands& operands) {
   return contiguous_type(x.dtype, x.shape);
 }
 
+TensorType infer_scatter(const Node& node, const Operands& operands) {
+  require_source(node, operands);
+  const TensorType &x = *operands[0], &source = *operands[1], &index = *operands[2];
+  const int dim = only_axis(node, x.rank());
+  for (int d = 0; d < x.rank(); ++d)
+    if (d != dim) require_equal(source.shape[d], x.shape[d], "a scatter");
+  require_index(node, index);
+  require_rank(node, index, x.rank());
+  if (!broadcasts_to(index.shape, source.shape))
+    reject(node, "found indices " + to_string(index) + " for a source of " + to_string(source));
+  return contiguous_type(x.dtype, x.shape);
+}
+
 TensorType infer_write_slice(const Node& node, const Operands& operands) {
   require_source(node, operands);
   const TensorType& x = *operands[0];
@@ -305,6 +318,10 @@ constexpr Rule kRules[] = {
     {OpKind::k_segment_max, infer_segments},
     {OpKind::k_segment_min, infer_segments},
     {OpKind::k_segment_last, infer_segments},
+    {OpKind::k_scatter_sum, infer_scatter},
+    {OpKind::k_scatter_prod, infer_scatter},
+    {OpKind::k_scatter_max, infer_scatter},
+    {OpKind::k_scatter_min, infer_scatter},
 };
 
 InferType family_rule(Family family) {

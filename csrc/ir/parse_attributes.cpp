@@ -224,7 +224,7 @@ void complete_draft(NodeDraft& draft, int& symbol_count) {
     node.integer = *integer;
   }
   if (info(node).family == Family::kReduce) complete_reduce(source);
-  if (combines_segments(info(node))) take_axis(source);
+  if (combines_segments(info(node)) || combines_at_indices(info(node))) take_axis(source);
   for (const Completion& completion : kCompletions)
     if (completion.op == node.op) completion.complete(source);
   if (draft.attributes.empty()) return;

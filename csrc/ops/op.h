@@ -41,7 +41,7 @@ struct OpInfo {
   Family family;
   int arity;  // -1: any number
   TypeRule type_rule;
-  const char* function;  // device function, or combine functor of a reduction or of segments
+  const char* function;  // device function; combine functor of a reduction, segments or scatters
   const char* identity;  // "0", "1", "lowest", "highest" or "" (algebra: reductions only)
   CostClass cost;
   double low, high;  // test inputs are drawn from [low, high]
@@ -52,6 +52,12 @@ struct OpInfo {
 // A reader that combines elements of its second operand: each row those of its segment.
 inline bool combines_segments(const OpInfo& op) {
   return op.family == Family::kReader && op.function[0] != 0;
+}
+
+// A writer that makes the memory it writes, all of it: combines elements of its second operand at
+// the indices that its third holds.
+inline bool combines_at_indices(const OpInfo& op) {
+  return op.family == Family::kWriter && op.function[0] != 0;
 }
 
 const OpInfo& info(OpKind kind);

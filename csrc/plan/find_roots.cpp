@@ -124,9 +124,28 @@ struct RootFinder {
     const bool is_source = std::any_of(readers.begin(), readers.end(), [&](NodeId user) {
       return is_live[user.index()] && is_source_of(is_source_of, id, user);
     });
+    if (is_scattered_alone(id)) return !on_gpu && is_costly(id);
     if (!is_source || (readers.size() == 1 && !is_costly(id))) return false;
     // On the host a segment is walked element by element, other loops by vectors.
     return !is_cheap_by_segment(id) || (!on_gpu && is_costly(id));
+  }
+
+  // A scatter of single elements combines one after another: what it combines would not be computed
+  // by vectors.
+  bool is_scattered_alone(NodeId id) const {
+    const auto takes_alone = [&](NodeId user) {
+      const Node& node = graph[user];
+      if (combines_at_indices(info(node))) {
+        const std::vector<Dim>& shape = graph[node.inputs[1]].type.shape;
+        return node.inputs[1] == id && std::all_of(shape.begin() + node.ints[0] + 1, shape.end(),
+                                                   [](const Dim& size) { return size.is(1); });
+      }
+      const bool moves = family(node) == Family::kView || node.op == OpKind::k_pad;
+      return moves && !is_root[user.index()] && is_scattered_alone(user);
+    };
+    const std::vector<NodeId>& readers = users[id.index()];
+    return std::any_of(readers.begin(), readers.end(),
+                       [&](NodeId user) { return is_live[user.index()] && takes_alone(user); });
   }
 
   // Does evaluating it at a segment's positions read one element at each, and otherwise what

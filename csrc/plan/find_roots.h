@@ -15,7 +15,7 @@ std::vector<int> find_levels(const Graph& graph);
 
 // Roots in topological order: demanded values, reductions, pointwise values that users on both
 // sides of a library call would otherwise recompute from more bytes than they have, and what
-// segments would gather or, on the host, compute element by element.
+// segments would gather or, on the host, they and scatters compute element by element.
 // With `every_op` each op is a root of its own (policy "none").
 std::vector<NodeId> find_roots(const Graph& graph, const Demands& demands, bool every_op,
                                bool on_gpu = true);

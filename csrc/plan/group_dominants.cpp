@@ -129,8 +129,7 @@ class Grouper {
   bool leads(NodeId a, NodeId b) const {
     auto rank = [&](NodeId id) {
       const bool reduces = family(graph_[id]) == Family::kReduce;
-      const NodeId iterated = reduces ? graph_[id].inputs[0] : stored_part(graph_, id);
-      return std::make_pair(reduces, hint_elements(graph_, iterated));
+      return std::make_pair(reduces, hint_elements(graph_, iterated_value(graph_, id)));
     };
     const auto left = rank(a), right = rank(b);
     return left != right ? left > right : a < b;

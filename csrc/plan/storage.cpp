@@ -85,8 +85,9 @@ Demands find_demands(const Graph& graph) {
   };
   for (int n = 0; n < graph.size(); ++n) {
     const Node& node = graph.nodes[n];
-    // Its result, a byte that nobody reads, makes a kernel evaluate it.
-    if (is_assertion(info(node))) demand(NodeId(n));
+    // The result of an assertion, a byte that nobody reads, makes a kernel evaluate it; what is
+    // combined at indices is in memory while it is.
+    if (is_assertion(info(node)) || combines_at_indices(info(node))) demand(NodeId(n));
     if (node.op != OpKind::k_library) continue;
     for (NodeId input : node.inputs) demand(input);
   }

@@ -111,7 +111,7 @@ void place_stores(Draft& draft) {
     for (const NodeId node : stage.stores) {
       BufferId& id = draft.buffer[node.index()];
       if (id.valid()) continue;
-      STITCH_CHECK(family(draft.graph[node]) != Family::kWriter,
+      STITCH_CHECK(stored_part(draft.graph, node) == node,
                    "value " << node << " is written in part, but not where the rest of it is");
       const bool is_fresh = draft.is_returned[node.index()];
       id = add_buffer(draft, is_fresh ? Buffer::Kind::kFresh : Buffer::Kind::kSlab, node);
@@ -200,7 +200,8 @@ BufferId use_at_end(Draft& draft, NodeId node) {
 bool reads_at_indices(const Node& node) {
   const bool has_start = node.op == OpKind::k_slice_scatter || node.op == OpKind::k_write_slice;
   return node.op == OpKind::k_index || node.op == OpKind::k_gather ||
-         combines_segments(info(node)) || (has_start && node.inputs.size() == 3);
+         combines_segments(info(node)) || combines_at_indices(info(node)) ||
+         (has_start && node.inputs.size() == 3);
 }
 
 bool divides(const Node& node) { return divides_integers(info(node), node.type.dtype); }
@@ -247,7 +248,7 @@ void emit_launch(Draft& draft, const KernelSource& source, int kernel) {
       step.pointers.push_back(use(draft, argument.value));
     }
     step.stores.push_back(argument.is_store);
-    step.keeps.push_back(family(draft.graph[argument.value]) == Family::kWriter);
+    step.keeps.push_back(stored_part(draft.graph, argument.value) != argument.value);
     step.alignments.push_back(argument.alignment_bytes);
     const TensorType& type = draft.graph[stored_part(draft.graph, argument.value)].type;
     step.bytes = step.bytes + element_count(type.shape) * info(type.dtype).bytes;

@@ -69,7 +69,7 @@ struct LoopBuilder {
     if (schedule.axes[spec.axis].strips == 1) return true;
     const bool sums = std::any_of(group.begin(), group.end(), [&](NodeId root) {
       const RootSpace& space = space_of(schedule, root);
-      return reduces_loop(schedule, space, loop) && is_cascaded(graph, schedule, space);
+      return reduces_loop(schedule, space, loop) && takes_strips(graph, schedule, space);
     });
     return sums == (along || spec.level == LoopSpec::Level::kStrip);
   }

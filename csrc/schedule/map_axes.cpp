@@ -82,6 +82,7 @@ std::vector<AxisFacts> find_axis_facts(const Graph& graph, const StageSchedule& 
       if (role_of(space, axis) != Role::kReduced) continue;
       fact.is_eligible = false;
       fact.is_summed |= is_cascaded(graph, schedule, space);
+      fact.takes_strips |= takes_strips(graph, schedule, space);
     }
     double heaviest = -1;
     for (const Access& access : schedule.accesses.list) {

@@ -15,6 +15,7 @@ struct AxisFacts {
   double unit_stride_bytes = 0;  // bytes accessed contiguously along it
   double stride = 0;             // of the heaviest access, in elements: orders the loops
   bool is_summed = false;        // some sum over it cascades (schedule/reduction_arrays.h)
+  bool takes_strips = false;     // some root walks strips of it
   bool is_piece = false;         // one thread should hold it (schedule/fixed_axes.h)
 };
 std::vector<AxisFacts> find_axis_facts(const Graph& graph, const StageSchedule& schedule);

@@ -117,6 +117,33 @@ void cut_tiles(StageSchedule& schedule, const std::vector<AxisFacts>& facts, con
   }
 }
 
+// Rows that chunks of a scatter combine beside each other: the core's second cache holds them.
+constexpr int64_t kBesideBytes = 128 << 10;
+constexpr int64_t kChunksBeside = 4, kFewestChunks = 4 * kChunksBeside;
+
+// The innermost axis counts the positions of a scatter, the one around it chunks of them.  Of few
+// rows, where neighbours often go to one, some chunks are walked side by side, so that a position
+// waits for none of the others; answers how many.
+int64_t put_chunks_beside(const Graph& graph, StageSchedule& schedule, std::vector<int>& order) {
+  if (order.size() < 2 || schedule.spaces.roots.size() != 1) return 1;
+  const RootSpace& space = schedule.spaces.roots.front();
+  const Node& node = graph[space.root];
+  MappedAxis &positions = schedule.axes[order.back()],
+             &chunks = schedule.axes[order[order.size() - 2]];
+  if (!combines_at_indices(info(node)) || role_of(space, positions.axis) != Role::kReduced)
+    return 1;
+  const Dim& extent = chunks.axis.extent;
+  const bool is_plain = role_of(space, chunks.axis) == Role::kKept && extent.is_constant();
+  if (!is_plain || extent.value() % kChunksBeside != 0 || extent.value() < kFewestChunks) return 1;
+  const Dim& rows = node.type.shape[node.ints[0]];
+  const int64_t row_bytes = kChunksBeside * info(node.type.dtype).bytes;
+  if (!rows.is_constant() || rows.value() * row_bytes > kBesideBytes) return 1;
+  put_in_grid(chunks, kChunksBeside);
+  chunks.is_unrolled = true;
+  std::swap(order[order.size() - 2], order.back());
+  return kChunksBeside;
+}
+
 }  // namespace
 
 void map_axes_host(const Graph& graph, StageSchedule& schedule, int worker_threads) {
@@ -168,14 +195,15 @@ void map_axes_host(const Graph& graph, StageSchedule& schedule, int worker_threa
     const bool has_columns = facts[order[i]].is_eligible && is_column_axis(schedule, order[i]);
     if (is_inside && has_columns && !axis.tile.is_constant()) put_in_grid(axis, 1);
   }
-  const int64_t pieces = unroll_pieces(schedule, facts, order);
+  int64_t pieces = unroll_pieces(schedule, facts, order);
+  if (pieces == 1) pieces = put_chunks_beside(graph, schedule, order);
   for (MappedAxis& axis : schedule.axes) {
     axis.serial = axis.tile;
     axis.is_exact = true;  // host loops end at the extent
   }
   std::erase_if(order, [&](int a) { return schedule.axes[a].tile.is(1); });
   if (!order.empty() && pieces == 1) {
-    if (facts[order.back()].is_summed) cut_strips(schedule.axes[order.back()]);
+    if (facts[order.back()].takes_strips) cut_strips(schedule.axes[order.back()]);
     if (is_column_axis(schedule, order.back())) cut_chunks(schedule, facts, order);
   }
   for (int a : order) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 
+#include "schedule/build_loops.h"
 #include "schedule/map_axes.h"
 #include "schedule/place_values.h"
 #include "schedule/reduction_arrays.h"
@@ -105,9 +106,23 @@ double count_elements(const Graph& graph, const StageSchedule& schedule,
   return count;
 }
 
-// A root that lacks an axis of the grid or of the threads is computed once per block or thread.
+// A loop in which elements are combined one after another is not vectorised; nor is what shares it.
+constexpr double kLanes = 8;  // f32 of an AVX2 vector
+bool combines_singly(const Graph& graph, const StageSchedule& schedule) {
+  if (schedule.device->is_cuda) return false;
+  int last = static_cast<int>(schedule.loops.size()) - 1;
+  while (last >= 0 && is_written_out(schedule, last)) --last;
+  if (last < 0) return false;
+  return std::any_of(
+      schedule.spaces.roots.begin(), schedule.spaces.roots.end(), [&](const RootSpace& space) {
+        return combines_at_indices(info(graph[space.root])) && reduces_loop(schedule, space, last);
+      });
+}
+
+// A root that lacks an axis of the grid or of the threads is computed once per block or thread;
+// what `lanes` of a vector would compute at once, one after another.
 void add_root(const Graph& graph, const PlannedStage& stage, const StageSchedule& schedule,
-              const RootSpace& space, StageWork& work) {
+              const RootSpace& space, double lanes, StageWork& work) {
   double iterations = 1, block_copies = 1;
   for (const MappedAxis& mapped : schedule.axes) {
     if (role_of(space, mapped.axis) == Role::kAbsent) {
@@ -127,8 +142,10 @@ void add_root(const Graph& graph, const PlannedStage& stage, const StageSchedule
     const double count = (std::min(iterations, elements) + in_segments) * copies;
     const CostClass cost = info(graph[node]).cost;
     const double weight = cost == CostClass::kFree ? 0 : cost == CostClass::kHeavy ? 8 : 1;
-    (cost >= CostClass::kSpecial ? work.specials : work.operations) += count * weight;
-    if (std::count(stage.loads.begin(), stage.loads.end(), node)) {
+    const bool is_load = std::count(stage.loads.begin(), stage.loads.end(), node) > 0;
+    (cost >= CostClass::kSpecial ? work.specials : work.operations) +=
+        count * weight * (is_load ? 1 : lanes);
+    if (is_load) {
       work.cache_bytes += count / copies * (block_copies - 1) * info(graph[node].type.dtype).bytes;
     }
   }
@@ -143,8 +160,9 @@ StageWork measure_work(const Graph& graph, const PlannedStage& stage,
   work.threads = schedule.threads;
   add_memory(graph, stage, schedule, work);
   work.blocks = count_planned_blocks(graph, schedule);
+  const double lanes = combines_singly(graph, schedule) ? kLanes : 1;
   for (const RootSpace& space : schedule.spaces.roots)
-    add_root(graph, stage, schedule, space, work);
+    add_root(graph, stage, schedule, space, lanes, work);
   return work;
 }
 

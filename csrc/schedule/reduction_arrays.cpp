@@ -47,6 +47,10 @@ bool is_cascaded(const Graph& graph, const StageSchedule& schedule, const RootSp
   return !terms.is_constant() || terms.value() > kFewTerms;
 }
 
+bool takes_strips(const Graph& graph, const StageSchedule& schedule, const RootSpace& space) {
+  return combines_at_indices(info(graph[space.root])) || is_cascaded(graph, schedule, space);
+}
+
 namespace {
 
 constexpr int64_t kHostBytes = 256 << 10;  // of one array on a worker's stack, within its L2 cache

@@ -21,6 +21,9 @@ int home_block(const StageSchedule& schedule, NodeId root);
 // Results of 16 bits need no more than f32.
 inline constexpr int kFewTerms = 4;
 bool is_cascaded(const Graph& graph, const StageSchedule& schedule, const RootSpace& space);
+// What walks strips of its innermost axis: such sums, and scatters.  Where an index is sorted, each
+// position of a scatter would wait for the one before it, which adds to the same element.
+bool takes_strips(const Graph& graph, const StageSchedule& schedule, const RootSpace& space);
 
 inline constexpr int kRuleUnboundedArray = 21;
 inline constexpr int kRuleLargeArray = 23;

@@ -1,4 +1,5 @@
-"""Ops that write at indices: parts written where the rest is, rows that combine their segments."""
+"""Ops that write at indices: parts written where the rest is, rows that combine what comes to them,
+by segments of a sorted index or in chunks of the positions."""
 
 import json
 
@@ -178,7 +179,8 @@ def test_slices_at_places_of_the_graph():
         assert got.equal(expected)
 
 
-# Rows that combine their segments.
+# Rows that combine what comes to them: a few in chunks of the positions, many by segments, which
+# one library call sorts.
 
 
 def added(x, index, source):
@@ -213,47 +215,54 @@ def only_what_comes(x, index, source):
 
 
 SUMS = (added, added_to_columns, scattered, largest, accumulated, averaged, only_what_comes)
-ROWS, COUNT = 37, 301
+ROWS, MANY, COUNT = 37, 3701, 301
+BOTH = pytest.mark.parametrize("rows", [ROWS, MANY])
 
 
-def order_of(kind):
-    index = torch.randint(ROWS, (COUNT,))
+def order_of(kind, rows=ROWS):
+    index = torch.randint(rows, (COUNT,))
+    index[10:50] = index[:40] = index[100:140]
     return {
         "mixed": index,
         "sorted": index.sort()[0],
         "one row": torch.full((COUNT,), 5),
         "few": index[:2],
-        "last": torch.tensor([ROWS - 1]),
+        "last": torch.tensor([rows - 1]),
     }[kind]
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@BOTH
+@pytest.mark.parametrize("dtype", [*DTYPES, torch.int16, torch.int8], ids=str)
 @pytest.mark.parametrize("fn", SUMS, ids=lambda fn: fn.__name__)
-def test_rows_combine_what_comes_to_them(fn, dtype):
-    index = order_of("mixed")
-    calls = 2 if fn is accumulated else 1
-    check(fn, some((ROWS, 13), dtype), index, some((COUNT, 13), dtype), calls=calls)
+def test_rows_combine_what_comes_to_them(fn, dtype, rows):
+    index = order_of("mixed", rows)
+    calls = 0 if rows == ROWS else 2 if fn is accumulated else 1
+    x, source = some((rows, 13), dtype), some((COUNT, 13), dtype)
+    check(fn, x, index, source, calls=calls)
 
 
+@BOTH
 @pytest.mark.parametrize("kind", ["sorted", "one row", "few", "last"])
-def test_rows_of_any_order(kind):
-    index = order_of(kind)
-    calls = 0 if kind == "last" else 1
-    check(scattered, some((ROWS, 5)), index, some((len(index), 5)), calls=calls, terms=COUNT)
+def test_rows_of_any_order(kind, rows):
+    index = order_of(kind, rows)
+    calls = 0 if kind == "last" or (rows == ROWS and kind != "few") else 1
+    check(scattered, some((rows, 5)), index, some((len(index), 5)), calls=calls, terms=COUNT)
 
 
-def test_sums_have_the_order_of_eager():
-    x, index, source = some((ROWS, 13)), order_of("mixed"), some((COUNT, 13))
+def test_sums_of_segments_have_the_order_of_eager():
+    x, index, source = some((MANY, 13)), order_of("mixed", MANY), some((COUNT, 13))
     expected = x.clone()
     for i, row in zip(index.tolist(), source):
         expected[i] += row
     assert compile_strictly(scattered)(x, index, source).equal(expected)
 
 
-def test_not_a_number_stays_in_its_row():
-    x, index, source = some((ROWS, 3)), order_of("mixed"), some((COUNT, 3))
+@BOTH
+def test_not_a_number_stays_in_its_row(rows):
+    x, index, source = some((rows, 3)), order_of("mixed", rows), some((COUNT, 3))
     source[7], source[9] = float("nan"), float("inf")
-    check(lambda *inputs: (scattered(*inputs), *largest(*inputs)), x, index, source, calls=1)
+    calls = int(rows == MANY)
+    check(lambda *inputs: (scattered(*inputs), *largest(*inputs)), x, index, source, calls=calls)
 
 
 def last_of(x, index, source):
@@ -286,7 +295,8 @@ def test_scatter_with_a_place_for_each_element():
     def fn(x, index, source):
         return x.scatter_add(1, index, source), x.scatter_reduce(0, index, source, "prod")
 
-    check(fn, some((13, 13)), torch.randint(13, (11, 12)), some((13, 14)), calls=2)
+    check(fn, some((13, 13)), torch.randint(13, (11, 12)), some((13, 14)))
+    check(fn, some((23, 13)), torch.randint(13, (7, 12)), some((13, 14)), calls=2)
 
 
 def test_a_scatter_into_much_more_than_it_writes_is_one_call():
@@ -307,23 +317,27 @@ def test_a_large_argument_is_written_where_it_is():
     check(fn, x, index, source, calls=1)
 
 
-def test_indices_that_are_shared_are_sorted_once():
+@BOTH
+def test_indices_that_are_shared_are_sorted_once(rows):
     def fn(scores, index):
-        most = scores.new_full((ROWS,), -torch.inf).scatter_reduce(0, index, scores, "amax")
+        most = scores.new_full((rows,), -torch.inf).scatter_reduce(0, index, scores, "amax")
         e = (scores - most[index]).exp()
-        return e / scores.new_zeros(ROWS).scatter_add(0, index, e)[index]
+        return e / scores.new_zeros(rows).scatter_add(0, index, e)[index]
 
-    compiled = check(fn, some((COUNT,)), order_of("mixed"), calls=1, terms=COUNT)
-    check(fn, some((COUNT,)), order_of("sorted"), calls=1, terms=COUNT, compiled=compiled)
+    how = {"calls": int(rows == MANY), "terms": COUNT}
+    compiled = check(fn, some((COUNT,)), order_of("mixed", rows), **how)
+    check(fn, some((COUNT,)), order_of("sorted", rows), compiled=compiled, **how)
 
 
+@pytest.mark.parametrize("rows", [50, MANY])
 @pytest.mark.parametrize("padding", [None, 3, 0])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-def test_gradients_of_embeddings(dtype, padding):
+def test_gradients_of_embeddings(dtype, padding, rows):
     def fn(weight, tokens):
         return F.embedding(tokens, weight, padding).float().square().sum()
 
-    weight, tokens = some((50, 33), dtype), torch.randint(50, (7, 43))
+    weight, tokens = some((rows, 33), dtype), torch.randint(rows, (7, 43))
+    tokens[2], tokens[3, :9] = tokens[1], 3
     wide = weight.double().requires_grad_()
     fn(wide, tokens).backward()
     grads = []
@@ -332,7 +346,8 @@ def test_gradients_of_embeddings(dtype, padding):
         run(leaf, tokens).backward()
         grads.append(leaf.grad)
     expect_same(*grads, wide.grad, 301)
-    assert torch_stitch.counters()["library_calls"] == 1, torch_stitch.counters()
+    counters = torch_stitch.counters()
+    assert counters["library_calls"] == int(rows == MANY), counters
 
 
 def test_gradients_of_gathers():
@@ -354,6 +369,102 @@ def test_any_number_of_rows():
     for rows, count, width in ((37, 301, 13), (5, 17, 3), (64, 1000, 8)):
         x, index, source = some((rows, width)), torch.randint(rows, (count,)), some((count, width))
         check(scattered, x, index, source, compiled=compiled, calls=1)
+
+
+@pytest.mark.parametrize("first", [301, 200_003])
+def test_any_number_of_positions(first):
+    def fn(index, source):
+        return source.new_zeros(ROWS, *source.shape[1:]).index_add(0, index, source)
+
+    compiled = compile_strictly(fn, dynamic=True)
+    for count in (first, 7, 64, 100_001):
+        check(fn, torch.randint(ROWS, (count,)), some((count,)), compiled=compiled, terms=count)
+
+
+# Enough for several chunks; a count that they do not divide.
+LARGE = 200_003
+
+
+@pytest.mark.parametrize("kind", ["mixed", "sorted", "one row"])
+@pytest.mark.parametrize("op", ["sum", "prod", "mean", "amax", "amin"])
+@pytest.mark.parametrize("shape", [(), (6,)], ids=str)
+def test_chunks_of_positions(op, kind, shape):
+    index = torch.randint(ROWS, (LARGE,))
+    index = {"mixed": index, "sorted": index.sort()[0], "one row": index * 0 + 5}[kind]
+    source = 1 + some((LARGE, *shape)) * 1e-3 if op == "prod" else some((LARGE, *shape))
+
+    def fn(x, index, source):
+        index = index.view(-1, *[1] * len(shape)).expand_as(source)
+        with_x = x.scatter_reduce(0, index, source * 0.5 + 0.5, op)
+        return with_x, x.scatter_reduce(0, index, source, op, include_self=False)[index]
+
+    check(fn, some((ROWS, *shape)), index, source, terms=LARGE)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_chunks_of_any_dtype_and_dimension(dtype):
+    def fn(x, index, source):
+        return x.index_add(1, index, source), x.index_add(1, index, source.transpose(0, 2))
+
+    x, source = some((7, ROWS, 7), dtype), some((1, 20_000, 7), dtype)
+    check(fn, x, torch.randint(ROWS, (20_000,)), source.expand(7, -1, 7), terms=1000)
+    source = some((7, 7, 40_000), dtype).transpose(1, 2)[:, ::2]
+    check(fn, x, torch.randint(ROWS, (20_000,)), source, terms=1000)
+
+
+def test_chunks_are_those_of_the_sizes_and_not_of_the_threads():
+    def fn(x, index, source):
+        return x.index_add(0, index, source), x.scatter_add(0, index, source.exp())
+
+    inputs = some((ROWS,)), torch.randint(ROWS, (LARGE,)), some((LARGE,))
+    results, threads = [], torch.get_num_threads()
+    try:
+        for count in (1, 2, 3):
+            torch._dynamo.reset()
+            torch.set_num_threads(count)
+            results.append(compile_strictly(fn)(*inputs))
+    finally:
+        torch.set_num_threads(threads)
+    for others in results[1:]:
+        assert all(a.equal(b) for a, b in zip(results[0], others))
+
+
+@pytest.mark.parametrize("policy", ["none", "astitch", "fusionstitching2020"])
+def test_chunks_under_every_policy(policy):
+    def fn(scores, index):
+        return softmax_of_segments(scores, index, ROWS)
+
+    inputs = some((LARGE,)), torch.randint(ROWS, (LARGE,))
+    compiled = torch.compile(fn, backend="stitch", options={"strict": True, "policy": policy})
+    check(fn, *inputs, terms=LARGE, compiled=compiled)
+
+
+def test_not_a_number_stays_in_its_row_of_a_chunk():
+    x, index, source = some((ROWS,)), torch.randint(ROWS, (LARGE,)), some((LARGE,))
+    source[7], source[LARGE - 1] = float("nan"), float("inf")
+
+    def fn(x, index, source):
+        return x.scatter_add(0, index, source), x.scatter_reduce(0, index, source, "amin")
+
+    check(fn, x, index, source, terms=LARGE)
+
+
+@pytest.mark.parametrize("place", [ROWS, -1])
+def test_an_index_out_of_the_range_of_a_chunk_is_an_error(place):
+    index, x, source = torch.randint(ROWS, (LARGE,)), some((ROWS,)), some((LARGE,))
+    index[LARGE - 2] = place
+    added = compile_strictly(lambda x, index, source: x.scatter_add(0, index, source))
+    with torch.no_grad(), pytest.raises(IndexError, match="out of range in aten.scatter_add"):
+        added(x, index, source)
+
+    def put(x, index, source):
+        return aten.index_put(x, [index], source, True)
+
+    compiled = compile_strictly(put)
+    if place < 0:
+        return check(put, x, index, source, terms=LARGE, compiled=compiled)
+    with torch.no_grad(), pytest.raises(IndexError, match="out of range in aten.index_put"):
+        compiled(x, index, source)
 
 
 @pytest.mark.parametrize("narrow", [True, False])
@@ -404,23 +515,26 @@ def test_other_dimensions_are_walked_as_one():
     check(fn, some((7, 3, 6)), torch.randint(6, (5,)), calls=2)
 
 
-def test_a_second_stage_reads_what_segments_made():
+@BOTH
+def test_a_second_stage_reads_what_rows_combined(rows):
     def fn(x, index, source):
         total = x.index_add(0, index, source)
         return total.softmax(1), total.amax(0), total[index]
 
-    check(fn, some((ROWS, 13)), order_of("mixed"), some((COUNT, 13)), calls=1)
+    inputs = some((rows, 13)), order_of("mixed", rows), some((COUNT, 13))
+    check(fn, *inputs, calls=int(rows == MANY))
 
 
-@pytest.mark.parametrize("place", [ROWS, -1])
-def test_an_index_out_of_range_is_an_error(place):
-    index = order_of("mixed")
-    index[7] = place
+@BOTH
+@pytest.mark.parametrize("past", [0, None])
+def test_an_index_out_of_range_is_an_error(past, rows):
+    index = order_of("mixed", rows)
+    index[7] = -1 if past is None else rows + past
     compiled = compile_strictly(scattered)
     with torch.no_grad(), pytest.raises(IndexError, match="out of range in aten.scatter_add"):
-        compiled(some((ROWS, 5)), index, some((COUNT, 5)))
-    inputs = some((ROWS, 5)), index.clamp(0, 3), some((COUNT, 5))
-    check(scattered, *inputs, calls=1, terms=COUNT, compiled=compiled)
+        compiled(some((rows, 5)), index, some((COUNT, 5)))
+    inputs = some((rows, 5)), index.clamp(0, 3), some((COUNT, 5))
+    check(scattered, *inputs, calls=int(rows == MANY), terms=COUNT, compiled=compiled)
 
 
 def test_a_place_out_of_range_is_an_error_and_the_process_lives():
@@ -446,7 +560,8 @@ def softmax_of_segments(source, index, size, other=None):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_a_softmax_over_segments(dtype, columns):
     source = torch.randn(500, *columns).to(dtype)
-    check(lambda x, i: softmax_of_segments(x, i, 80), source, torch.randint(70, (500,)), calls=1)
+    check(lambda x, i: softmax_of_segments(x, i, 80), source, torch.randint(70, (500,)))
+    check(lambda x, i: softmax_of_segments(x, i, 8000), source, torch.arange(500) // 9, calls=1)
 
 
 def test_what_belongs_to_a_row_is_not_gathered_at_its_positions():
@@ -470,7 +585,7 @@ def test_rows_of_other_positions_are_gathered(other):
     def fn(x, i):
         return softmax_of_segments(x, i, 80, other(i))
 
-    check(fn, source.clamp(-3, 3), torch.cat([torch.arange(80), index[:420]]) % 79, calls=1)
+    check(fn, source.clamp(-3, 3), torch.cat([torch.arange(80), index[:420]]) % 79)
 
 
 def test_elements_in_another_order_than_the_index():
@@ -479,4 +594,4 @@ def test_elements_in_another_order_than_the_index():
         e = (x - largest[i]).exp().flip(0)
         return x.new_zeros(20).scatter_add(0, i, e)
 
-    check(fn, torch.randn(300), torch.randint(20, (300,)), calls=1)
+    check(fn, torch.randn(300), torch.randint(20, (300,)))

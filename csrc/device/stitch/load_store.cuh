@@ -118,20 +118,29 @@ STITCH_DEVICE void report_error(ErrorCode code, int* error) {
 STITCH_DEVICE void report_zero_divisor(int found, int* error) {
   if (found) report_error(kDivisionByZero, error);
 }
+STITCH_DEVICE void report_bad_index(int found, int* error) {
+  if (found) report_error(kIndexOutOfRange, error);
+}
 
 STITCH_DEVICE bool assert_true(bool x, int* error) {
   if (!x) report_error(kAssertionFailed, error);
   return x;
 }
 
-// The position that index means among size elements, negative ones counted from the end.  One out
-// of range is reported and yields 0, a safe address unless size is 0 (then no element is ever asked
-// for).
+// The position that index means among size elements, negative ones counted from the end.
+STITCH_DEVICE i64 wrap_index(i64 index, i64 size) { return index < 0 ? index + size : index; }
+STITCH_DEVICE bool is_index(i64 position, i64 size) {
+  return static_cast<u64>(position) < static_cast<u64>(size);
+}
+// One out of range yields 0, a safe address unless size is 0 (then no element is ever asked for).
+STITCH_DEVICE i64 safe_index(i64 position, i64 size) {
+  return is_index(position, size) ? position : 0;
+}
+// All of it; one out of range is reported.
 STITCH_DEVICE i64 check_index(i64 index, i64 size, int* error) {
-  const i64 position = index < 0 ? index + size : index;
-  const bool inside = static_cast<u64>(position) < static_cast<u64>(size);
-  if (!inside) report_error(kIndexOutOfRange, error);
-  return inside ? position : 0;
+  const i64 position = wrap_index(index, size);
+  if (!is_index(position, size)) report_error(kIndexOutOfRange, error);
+  return safe_index(position, size);
 }
 
 // The end of a segment.  A negative one says that an index which made the segments was out of

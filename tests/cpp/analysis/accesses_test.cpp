@@ -118,6 +118,21 @@ TEST(Accesses, SegmentsReadTheirSourceInTheOrderGiven) {
   EXPECT_EQ(reads(kernel, 3), (Offsets{"i", "i + 1"}));
 }
 
+TEST(Accesses, AScatterStoresWhereItsIndexSays) {
+  const OneKernel kernel = one_kernel(R"(
+    %s = input : f32[2,9,6]
+    %i = input : i64[2,9,1]
+    %x = expand(full{number=0} : f32[]){shape=[2,4,6]}
+    %y = scatter_sum(%x, %s, %i){dim=1}
+    outputs (%y)
+  )");
+  EXPECT_EQ(reads(kernel, 0), Offsets{"i*54 + j*6 + k"});
+  EXPECT_EQ(reads(kernel, 1), Offsets{"i*9 + j"});
+  const Access& store = kernel.accesses.list.back();
+  EXPECT_TRUE(store.is_store);
+  EXPECT_EQ(kernel.spaces.roots.front().reduced, (std::vector<bool>{false, true, false}));
+}
+
 TEST(Accesses, AWriterStoresThePartItReplaces) {
   const OneKernel kernel = one_kernel(R"(
     %x = input : f32[8,6]

@@ -128,7 +128,15 @@ TEST(LoadStore, ChecksIndices) {
     error = 0;
     EXPECT_EQ(check_index(bad, 4, &error), 0);
     EXPECT_EQ(error, 1) << bad;
+    EXPECT_FALSE(is_index(wrap_index(bad, 4), 4)) << bad;
+    EXPECT_EQ(safe_index(wrap_index(bad, 4), 4), 0) << bad;
   }
+  EXPECT_EQ(safe_index(wrap_index(-1, 4), 4), 3);
+  error = 0;
+  report_bad_index(0, &error);
+  EXPECT_EQ(error, 0);
+  report_bad_index(1, &error);
+  EXPECT_EQ(error, 1);
 }
 
 }  // namespace stitch_test

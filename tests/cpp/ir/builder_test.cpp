@@ -97,11 +97,24 @@ TEST(Builder, SegmentsNeedAnOrderOfTheSourceAndAnEndForEachRow) {
   const NodeId order = b.input("order", contiguous_type(DType::kI64, {9}));
   const NodeId offsets = b.input("offsets", contiguous_type(DType::kI64, {5}));
   const OpKind op = OpKind::k_segment_sum;
-  EXPECT_EQ(b[b.segments(op, {x, source, order, offsets}, 0)].type.shape, (Dims{4, 8}));
-  EXPECT_THROW(b.segments(op, {x, source, offsets, offsets}, 0), UserError);
-  EXPECT_THROW(b.segments(op, {x, source, order, order}, 0), UserError);
-  EXPECT_THROW(b.segments(op, {x, source, order, offsets}, 1), UserError);
-  EXPECT_THROW(b.segments(op, {x, source, source, offsets}, 0), UnsupportedError);
+  EXPECT_EQ(b[b.combine_rows(op, {x, source, order, offsets}, 0)].type.shape, (Dims{4, 8}));
+  EXPECT_THROW(b.combine_rows(op, {x, source, offsets, offsets}, 0), UserError);
+  EXPECT_THROW(b.combine_rows(op, {x, source, order, order}, 0), UserError);
+  EXPECT_THROW(b.combine_rows(op, {x, source, order, offsets}, 1), UserError);
+  EXPECT_THROW(b.combine_rows(op, {x, source, source, offsets}, 0), UnsupportedError);
+}
+
+TEST(Builder, ScattersNeedAnIndexForEachRowOfTheSource) {
+  Builder b;
+  const NodeId x = float_input(b, {2, 4, 8}), source = float_input(b, {2, 9, 8});
+  const NodeId index = b.input("index", contiguous_type(DType::kI64, {2, 9, 1}));
+  const NodeId other = b.input("other", contiguous_type(DType::kI64, {2, 4, 1}));
+  const OpKind op = OpKind::k_scatter_max;
+  EXPECT_EQ(b[b.combine_rows(op, {x, source, index}, 1)].type.shape, (Dims{2, 4, 8}));
+  EXPECT_THROW(b.combine_rows(op, {x, source, other}, 1), UserError);
+  EXPECT_THROW(b.combine_rows(op, {x, source, index}, 0), UserError);
+  EXPECT_THROW(b.combine_rows(op, {x, source, source}, 1), UnsupportedError);
+  EXPECT_THROW(b.combine_rows(op, {x, source}, 1), UserError);
 }
 
 TEST(Builder, SizesBecomeValues) {

@@ -8,10 +8,11 @@ namespace stitch {
 namespace {
 
 // The ops of the roots, in order.
-std::vector<std::string> roots_of(const std::string& text, bool every_op = false) {
+std::vector<std::string> roots_of(const std::string& text, bool every_op = false,
+                                  bool on_gpu = true) {
   const Graph graph = parse_graph(text);
   std::vector<std::string> ops;
-  for (NodeId root : find_roots(graph, find_demands(graph), every_op)) {
+  for (NodeId root : find_roots(graph, find_demands(graph), every_op, on_gpu)) {
     ops.push_back(info(graph[root]).name);
   }
   return ops;
@@ -52,6 +53,21 @@ TEST(FindRoots, WhatSegmentsReadInAnyOrderIsOneIfItTakesLong) {
       "%y = segment_sum(%x, reshape(%v){shape=[9]}, %order, %offsets){dim=0}\noutputs (%y)\n";
   EXPECT_EQ(roots_of(head + "%v = mul(%s, 2)\n" + tail), (Ops{"segment_sum"}));
   EXPECT_EQ(roots_of(head + "%v = mul(exp(%s), 2)\n" + tail), (Ops{"mul", "segment_sum"}));
+}
+
+// Where it takes single elements; rows of several are computed by vectors.
+TEST(FindRoots, WhatAScatterOnAHostCombinesIsOneIfItTakesLong) {
+  const auto roots = [](const std::string& width, const std::string& value) {
+    return roots_of("%s = input : f32[18" + width + "]\n%i = input : i64[2,9" +
+                        (width.empty() ? "" : ",1") + "]\n%v = " + value +
+                        "\n%x = expand(full{number=0} : f32[]){shape=[2,4" + width + "]}\n" +
+                        "%y = neg(sum(scatter_sum(%x, reshape(%v){shape=[2,9" + width +
+                        "]}, %i){dim=1}){axes=[0]})\noutputs (%y)\n",
+                    false, false);
+  };
+  EXPECT_EQ(roots("", "mul(%s, 2)"), (Ops{"scatter_sum", "sum", "neg"}));
+  EXPECT_EQ(roots("", "mul(exp(%s), 2)"), (Ops{"mul", "scatter_sum", "sum", "neg"}));
+  EXPECT_EQ(roots(",64", "mul(exp(%s), 2)"), (Ops{"scatter_sum", "sum", "neg"}));
 }
 
 TEST(FindRoots, EveryComputingOpForThePolicyNone) {

@@ -248,6 +248,24 @@ int strips_of(const std::string& type, const std::string& op) {
   return last_axis(schedule(text, "cpu")).strips;
 }
 
+// Chunks of a scatter are blocks: two that combine into one row are not.
+TEST(MapAxesHost, PositionsOfAScatterAreNotDividedAmongBlocks) {
+  const auto scatter = [](const std::string& width) {
+    const std::string one = width.empty() ? "" : ",1";
+    return schedule("%s = input : f32[4,100000" + width + "]\n%i = input : i64[4,100000" + one +
+                        "]\n%x = expand(full{number=0} : f32[]){shape=[4,50" + width + "]}\n" +
+                        "%y = scatter_sum(%x, %s, %i){dim=1}\noutputs (%y)\n",
+                    "cpu");
+  };
+  const StageSchedule single = scatter(""), wide = scatter(",64");
+  for (const StageSchedule* s : {&single, &wide}) {
+    EXPECT_EQ(s->axes[0].tile, Dim(1));
+    EXPECT_FALSE(s->axes[1].in_grid);
+  }
+  EXPECT_EQ(single.axes[1].strips, 4) << "rows of neighbours may be the same";
+  EXPECT_EQ(wide.axes[1].strips, 1);
+}
+
 TEST(MapAxesHost, SumsAddStripsOfOneLength) {
   EXPECT_EQ(strips_of("f32[64,100000]", "sum"), 4);
   EXPECT_EQ(strips_of("f32[64,1002]", "sum"), 2) << "strips divide the extent";

@@ -1,0 +1,99 @@
+#include "codegen/lower_scatters.h"
+
+#include <algorithm>
+
+#include "ops/op_rules.h"
+#include "schedule/build_loops.h"
+#include "schedule/map_axes.h"
+#include "schedule/reduction_arrays.h"
+
+namespace stitch {
+namespace {
+
+bool is_constant(const Graph& graph, NodeId id) {
+  while (family(graph[id]) == Family::kView) id = graph[id].inputs[0];
+  return graph[id].op == OpKind::k_full;
+}
+
+}  // namespace
+
+bool ScatterLowering::takes_positions_along(int block) const {
+  const int loop = schedule.blocks[block].loop;
+  return std::any_of(schedule.spaces.roots.begin(), schedule.spaces.roots.end(),
+                     [&](const RootSpace& space) {
+                       if (!combines_at_indices(info(graph[space.root]))) return false;
+                       const std::vector<int> path = path_to(schedule, space.root);
+                       return std::count(path.begin(), path.end(), block) > 0 &&
+                              reduces_loop(schedule, space, loop);
+                     });
+}
+
+void ScatterLowering::begin_below(int block) {
+  for (const RootSpace& space : schedule.spaces.roots) {
+    if (!combines_at_indices(info(graph[space.root]))) continue;
+    const std::vector<int> path = path_to(schedule, space.root);
+    const auto first = std::find_if(path.begin(), path.end(), [&](int at) {
+      const int loop = schedule.blocks[at].loop;
+      return loop >= 0 && reduces_loop(schedule, space, loop);
+    });
+    if (first != path.end() && *first == block)
+      begin(space.root, kept_blocks_below(schedule, space.root, block));
+  }
+}
+
+void ScatterLowering::begin(NodeId root, const std::vector<int>& kept_blocks) {
+  const Node& node = graph[root];
+  STITCH_CHECK(!schedule.device->is_cuda, "scatters are combined by one thread of a block");
+  STITCH_CHECK(is_constant(graph, node.inputs[0]), "what a scatter begins with is no constant");
+  const Dim& rows = node.type.shape[node.ints[0]];
+  const auto known = [&](std::string text) {
+    values.values.push_back({std::move(text), 0});
+    return static_cast<Handle>(values.values.size()) - 1;
+  };
+  const Handle end = known(scopes.print(rows));
+  const Handle row = values.open_segment(known("0"), end, scopes.depth());
+  Index index = index_from_atoms(schedule.spaces.atoms, space_of(schedule, root).dims, values.vars);
+  index[node.ints[0]] = index_of(values.vars.value(row, rows));
+  reductions.reopen(kept_blocks, [&] {
+    const Handle initial = walk(graph, values, node.inputs[0], index);
+    const Scopes::Printed at =
+        scopes.print(element_offset(node.type, index), values.vars, values.values);
+    store(root, at, values.values[initial]);
+  });
+  values.close_segment();
+}
+
+void ScatterLowering::combine(NodeId root, const IndexExpr& offset, const Scalar& element) {
+  const Node& node = graph[root];
+  const RootSpace& space = space_of(schedule, root);
+  const std::vector<int> path = path_to(schedule, root);
+  const bool has_begun = std::any_of(path.begin(), path.end(), [&](int block) {
+    const int loop = schedule.blocks[block].loop;
+    return loop >= 0 && reduces_loop(schedule, space, loop);
+  });
+  if (!has_begun) begin(root, {});  // it has one position
+  const Scopes::Printed at = scopes.print(offset, values.vars, values.values);
+  const std::string before = "p" + std::to_string(values.pointer(root, true)) + "[" + at.text + "]";
+  const std::string text =
+      std::string(info(node).function) + "::apply(" + before + ", " + element.text + ")";
+  store(root, at, {text, element.depth});
+}
+
+void ScatterLowering::store(NodeId root, const Scopes::Printed& at, const Scalar& value) {
+  const DTypeInfo& dtype = info(graph[root].type.dtype);
+  STITCH_CHECK(std::string(dtype.device_name) == dtype.register_name,
+               "a scatter combines what registers do not hold: " << dtype.name);
+  const std::string name = "p" + std::to_string(values.pointer(root, true)) + "[" + at.text + "]";
+  const int depth = std::max({at.depth, value.depth, scopes.depth()});
+  scopes.append(depth, {Statement::Kind::kStore,
+                        "",
+                        name,
+                        value.text,
+                        reductions.store_predicate(space_of(schedule, root)),
+                        "",
+                        "",
+                        0,
+                        {}});
+}
+
+}  // namespace stitch
