@@ -133,8 +133,8 @@ class StageLowering {
     std::vector<Statement>& body = scopes_.open.back().statements;
     for (const auto& [report, flag] : out_.collected) {
       body.insert(body.begin(), {Statement::Kind::kVar, "i32", flag, "0", "", "", "", 0, {}});
-      const std::string call = report + "(" + flag + ", error)";
-      body.push_back({Statement::Kind::kCall, "", "", call, "", "", "", 0, {}});
+      body.push_back(
+          {Statement::Kind::kCall, "", "", report + "(" + flag + ", error)", "", "", "", 0, {}});
     }
   }
 
@@ -408,11 +408,10 @@ class StageLowering {
   }
 
   bool keeps_array_over(int loop) const {
-    if (values_.keeps_in_registers_over(loop)) return true;
-    return std::any_of(values_.on_chip.begin(), values_.on_chip.end(), [&](const auto& entry) {
-      const std::vector<int>& loops = entry.second.loops;
-      return std::count(loops.begin(), loops.end(), loop) > 0;
-    });
+    return values_.keeps_in_registers_over(loop) ||
+           std::any_of(values_.on_chip.begin(), values_.on_chip.end(), [&](const auto& entry) {
+             return std::ranges::count(entry.second.loops, loop) > 0;
+           });
   }
 
   void close_loop(int block) {
