@@ -157,6 +157,8 @@ std::vector<StageSchedule> KernelScheduler::schedule_together(const Groups& grou
   Attempt best;
   for (bool in_shared : {false, true}) {
     if (best.is_complete && best.saved_bytes > 0) break;
+    // What spills with all in registers may not in shared memory.
+    if (!in_shared && !bounds.splits_homes) continue;
     for (int threads = bounds.most; threads >= kLeastThreads; threads /= 2) {
       Attempt attempt;
       attempt.bounds = bounds;
