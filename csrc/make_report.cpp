@@ -94,6 +94,15 @@ struct Reporter {
     }
   }
 
+  void add_tiles(const PlannedKernel& kernel, ReportedKernel& out) const {
+    for (int s : kernel.stages()) {
+      for (const TiledLoad& tile : in.schedules[s].tiles) {
+        const int64_t bytes = tile.rows * tile.pitch * info(in.graph[tile.value].type.dtype).bytes;
+        out.tiles.push_back({name_of(tile.value), tile.rows, bytes});
+      }
+    }
+  }
+
   // Each distinct buffer once: what one phase stores and the next loads counts as written.
   void add_bytes(const PlannedKernel& kernel, ReportedKernel& out) const {
     const auto [loads, stores] = list_values(kernel);
@@ -121,6 +130,7 @@ struct Reporter {
     add_ops(nodes_of(in.plan, static_cast<int>(k)), out);
     add_schemes(planned, out);
     add_persistent(planned, out);
+    add_tiles(planned, out);
     add_bytes(planned, out);
     out.grid = in.graph.symbols.hint(source.grid);
     for (const Dim& blocks : source.phases) {

@@ -23,12 +23,19 @@ struct ReportedPersistent {
   int shared_bytes = 0;     // of each block
 };
 
+// A load that goes through a tile on chip, to be read across.
+struct ReportedTile {
+  std::string value;
+  int64_t rows = 0, bytes = 0;  // of each block's tile
+};
+
 struct ReportedKernel {
   std::string name, text;
   std::string policy;  // whose plan it is part of (plan/policies.h)
   std::vector<ReportedOp> ops;
   std::vector<ReportedValue> schemes;
   std::vector<ReportedPersistent> persistent;
+  std::vector<ReportedTile> tiles;
   int64_t bytes_read = 0, bytes_written = 0;  // each distinct buffer once
   int64_t bytes_planned = 0;                  // elements accessed, once per buffer and pass
   int64_t grid = 0;

@@ -156,7 +156,11 @@ def render(plan):
             f"{place['shared_bytes']} bytes a block"
             for value, place in row["persistent"].items()
         )
-        lines += [*(f"    {op['op']} {op['location']}" for op in row["ops"]), *kept]
+        tiled = (
+            f"    {value} through tiles on chip: {tile['rows']} rows, {tile['bytes']} bytes a block"
+            for value, tile in row["tiles"].items()
+        )
+        lines += [*(f"    {op['op']} {op['location']}" for op in row["ops"]), *kept, *tiled]
     for row in plan["library_calls"]:
         moved = (row["bytes_read"] + row["bytes_written"]) / 1e6
         lines.append(f"{row['name'] + ' ' + row['location']:88}{moved:>8.2f}")

@@ -21,7 +21,7 @@ using namespace py::literals;
 
 py::dict to_dict(const ReportedKernel& kernel) {
   py::list ops, schemes;
-  py::dict persistent;
+  py::dict persistent, tiles;
   for (const ReportedOp& op : kernel.ops)
     ops.append(py::dict("op"_a = op.op, "location"_a = op.location));
   for (const ReportedValue& value : kernel.schemes) {
@@ -32,8 +32,10 @@ py::dict to_dict(const ReportedKernel& kernel) {
         py::dict("home"_a = value.home, "bytes"_a = value.bytes, "registers"_a = value.registers,
                  "shared_bytes"_a = value.shared_bytes);
   }
+  for (const ReportedTile& tile : kernel.tiles)
+    tiles[py::str(tile.value)] = py::dict("rows"_a = tile.rows, "bytes"_a = tile.bytes);
   return py::dict("name"_a = kernel.name, "policy"_a = kernel.policy, "ops"_a = ops,
-                  "schemes"_a = schemes, "persistent"_a = persistent,
+                  "schemes"_a = schemes, "persistent"_a = persistent, "tiles"_a = tiles,
                   "bytes_read"_a = kernel.bytes_read, "bytes_written"_a = kernel.bytes_written,
                   "bytes_planned"_a = kernel.bytes_planned, "grid"_a = kernel.grid,
                   "block"_a = kernel.block, "shared_bytes"_a = kernel.shared_bytes,

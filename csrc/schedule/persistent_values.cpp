@@ -25,11 +25,6 @@ constexpr int kLeastResidentThreads = 512;
 
 int64_t round_up(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-int64_t bytes_of(const Graph& graph, NodeId value) {
-  const TensorType& type = graph[value].type;
-  return graph.symbols.hint(element_count(type.shape)) * info(type.dtype).bytes;
-}
-
 struct Candidate {
   PersistentValue persistent;
   const SharedAccess* access = nullptr;
@@ -133,7 +128,7 @@ std::vector<RepeatedLoad> find_repeated_loads(const Graph& graph, const std::vec
   std::vector<RepeatedLoad> loads;
   int64_t largest_bytes = 0;
   for (const PersistentValue& held : schedule.persistent)
-    largest_bytes = std::max(largest_bytes, bytes_of(graph, held.value));
+    largest_bytes = std::max(largest_bytes, hint_bytes(graph, held.value));
   for (const auto& [value, blocks] : passes) {
     const int element = info(graph[value].type.dtype).bytes;
     RepeatedLoad load;
@@ -211,7 +206,7 @@ std::vector<SharedAccess> find_shared_accesses(const Graph& graph,
       entry->second = nullptr;
   }
   int64_t largest_bytes = 0;
-  for (NodeId value : loads) largest_bytes = std::max(largest_bytes, bytes_of(graph, value));
+  for (NodeId value : loads) largest_bytes = std::max(largest_bytes, hint_bytes(graph, value));
   std::vector<SharedAccess> shared;
   for (const auto& [value, by_stage] : offsets) {
     SharedAccess access{value, {}, {}};
@@ -223,7 +218,7 @@ std::vector<SharedAccess> find_shared_accesses(const Graph& graph,
     if (access.stages.size() < 2) continue;
     const double elements = count_elements(graph, schedule.accesses.vars, access.offset);
     access.bytes = std::min(static_cast<int64_t>(elements) * info(graph[value].type.dtype).bytes,
-                            bytes_of(graph, value));
+                            hint_bytes(graph, value));
     if (access.saved_bytes() * kWorthwhileShare >= largest_bytes)
       shared.push_back(std::move(access));
   }

@@ -180,10 +180,11 @@ def generate(name):
     (kernel,) = [found for graph in graphs for found in graph.compile()["kernels"]]
     barriers, grid = kernel["text"].count("grid_barrier(barrier)"), kernel["grid"]
     meets = MEET.search(kernel["text"]) is not None
+    dynamic = kernel["shared_bytes"] if "DYNAMIC_SHARED" in kernel["text"] else 0
     phases = ["int 0", f"int {barriers + 1}"] if barriers else []
     phases += ["any zero i32"] if meets else []  # the counter
     case = Case(
-        name, "", "ok", min(grid, GRID) if meets else grid, kernel["block"], 0, meets,
+        name, "", "ok", min(grid, GRID) if meets else grid, kernel["block"], dynamic, meets,
         [*arguments.split(", "), *phases, "any zero i32"], {}, frozenset(),
     )  # fmt: skip
     return Kernel(name, kernel["name"], kernel["text"], in_ptx(kernel["text"]), case)
@@ -207,7 +208,7 @@ def run(kernel, ptx, seed, flavour, count=0):
     found = ptxsim.run(
         ptx, kernel.entry, kernel.case.grid, kernel.case.block, made.values,
         inputs=made.inputs, outputs=made.outputs, budget=BUDGET, seed=seed,
-        cooperative=kernel.case.cooperative,
+        cooperative=kernel.case.cooperative, shared_bytes=kernel.case.shared_bytes,
     )  # fmt: skip
     kinds = sorted({finding.kind for finding in found.findings})
     counters = 2 if kernel.case.cooperative else 0  # where they meet, and the error

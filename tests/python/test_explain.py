@@ -16,6 +16,7 @@ KERNEL_KEYS = {
     "ops",
     "scheme",
     "persistent",
+    "tiles",
     "bytes_read",
     "bytes_written",
     "bytes_planned",
@@ -54,6 +55,15 @@ def test_a_plan_says_all():
     assert call["name"] == "aten.mm.default"
     assert call["bytes_read"] == 2 * 64 * 64 * 4 and call["bytes_written"] == 64 * 64 * 4
     assert plan["launches"] == 2 and plan["graph_breaks"] == 0
+
+
+def test_a_transposed_read_names_its_tile():
+    x = torch.randn(512, 256)
+    report = torch_stitch.explain(lambda x: x.t().contiguous(), x, target="h200")
+    (kernel,) = json.loads(report.to_json())["kernels"]
+    (tile,) = kernel["tiles"].values()
+    assert 4 * 64 * tile["rows"] <= tile["bytes"] <= kernel["shared_bytes"]
+    assert f"through tiles on chip: {tile['rows']} rows, {tile['bytes']} bytes" in str(report)
 
 
 def test_a_write_at_indices_counts_what_it_touches():
