@@ -96,7 +96,8 @@ class Joiner {
 
   void run_parallel() {
     rule_ = Rule::kParallel;
-    for (int round = 0; round < kRounds && join_along_edges(); ++round);
+    for (int round = 0; round < kRounds && join_along_edges(); ++round) {
+    }
   }
 
   void run_faster() {
@@ -299,26 +300,11 @@ class Joiner {
     if (rule_ == Rule::kParallel && joined.copy_us > a.copy_us + b.copy_us) {
       return Verdict::no(kRuleCopied, "what one stores in place would be copied there");
     }
-    if (rule_ == Rule::kParallel && joined.estimate.share < share_to_keep(first, second)) {
+    const StageEstimate& larger = a.us > b.us ? a.estimate : b.estimate;
+    if (rule_ == Rule::kParallel && joined.estimate.share < larger.share) {
       return Verdict::no(kRuleLessParallel, "one mapping for both keeps less of the device busy");
     }
     return Verdict::yes();
-  }
-
-  bool reduces(int u) const {
-    return std::ranges::any_of(
-        units_[u].roots, [&](NodeId root) { return family(graph_[root]) == Family::kReduce; });
-  }
-
-  // The part with more work keeps its mapping; but element-wise groups take that of the reductions
-  // they read, so that a block consumes what it produced (AStitch 3.4, passive and proactive).
-  double share_to_keep(int first, int second) const {
-    for (const auto& [producer, consumer] : {std::pair(first, second), std::pair(second, first)}) {
-      const bool follows = units_[consumer].reads.count(producer) && !reduces(consumer);
-      if (follows && reduces(producer)) return units_[producer].score.estimate.share;
-    }
-    return units_[units_[first].score.us > units_[second].score.us ? first : second]
-        .score.estimate.share;
   }
 
   // Reorders what stands from the one to the other; b, which is to go, keeps a place beside a.
@@ -419,8 +405,9 @@ class Joiner {
     std::map<std::pair<int, std::string>, std::vector<int>> alike;
     for (size_t u = 0; u < units_.size(); ++u) {
       if (units_[u].is_gone || units_[u].roots.empty()) continue;
-      const std::vector<Dim>& shape = graph_[units_[u].roots.back()].type.shape;
-      alike[{units_[u].level, to_string(contiguous_type(DType::kF32, shape))}].push_back(
+      TensorType type = graph_[units_[u].roots.back()].type;
+      type.dtype = DType::kF32;
+      alike[{units_[u].level, to_string(contiguous_type(type.dtype, type.shape))}].push_back(
           static_cast<int>(u));
     }
     return join_near(alike);

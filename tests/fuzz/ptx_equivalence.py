@@ -19,12 +19,27 @@ def split_operands(text):
     return plain, REGISTER.findall(address[1]) if address else []
 
 
+def name_apart(lines):
+    """The lines, predicates that a block of its own declares named unlike those outside."""
+    named, own = [], {}
+    for line in lines:
+        declared = re.match(r"\s*\.reg \.pred\s+(%p\d+);", line)
+        if declared:
+            own[declared[1]] = f"%plocal{len(named)}"
+        for name, apart in own.items():
+            line = re.sub(rf"{name}\b", apart, line)
+        if line.strip() == "}":
+            own = {}
+        named.append(line)
+    return named
+
+
 class Flow:
     """Which registers each register is made from, and what uses it."""
 
     def __init__(self, lines):
         self.writes, self.uses = defaultdict(list), defaultdict(list)
-        for number, line in enumerate(lines, 1):
+        for number, line in enumerate(name_apart(lines), 1):
             match = INSTRUCTION.match(line)
             if match and not match[2].startswith("."):
                 self.add(number, *match.groups())

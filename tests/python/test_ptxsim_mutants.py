@@ -55,6 +55,7 @@ COUNTER = [
     "\txor.b32  \t%r3, %r2, %r1;",
     "\tsetp.gt.s32 \t%p1, %r3, -1;",
 ]
+SET = "\tsetp.ne.u32 \t%p1, %r2, 0;"
 ADDRESS, VALUE = "\tst.global.f32 \t[%rd1], %f1;", "\tst.global.u32 \t[%rd9], %r2;"
 
 
@@ -67,6 +68,8 @@ def test_reasons_are_given_only_where_they_hold():
     assert "%r3 is neither 0 nor -1" in why(4, *COUNTER)
     assert not why(4, COUNTER[1].replace("%r2", "%r1"), *COUNTER[1:])
     skip = ["\tsetp.gt.s32 \t%p1, %r1, 5;", "\t@%p1 bra \t$L__BB0_2;"]
+    own = ["{", "\t.reg .pred \t%p1;", "\tld.global.u32 \t%r2, [%rd9];", SET, "}"]
+    assert "indices of threads and blocks" in why(3, MASK[0], *skip, *own)
     assert "indices of threads and blocks" in why(3, MASK[0], *skip)
     assert not why(3, "\tld.global.u32 \t%r1, [%rd9];", *skip)
     assert "(lines 4)" in why(2, *MASK, ADDRESS)
