@@ -9,6 +9,7 @@
 #include "plan/storage.h"
 #include "schedule/measure_work.h"
 #include "schedule/schedule_stage.h"
+#include "schedule/stage_tiles.h"
 
 namespace stitch {
 namespace {
@@ -97,8 +98,7 @@ struct Reporter {
   void add_tiles(const PlannedKernel& kernel, ReportedKernel& out) const {
     for (int s : kernel.stages()) {
       for (const TiledLoad& tile : in.schedules[s].tiles) {
-        const int64_t bytes = tile.rows * tile.pitch * info(in.graph[tile.value].type.dtype).bytes;
-        out.tiles.push_back({name_of(tile.value), tile.rows, bytes});
+        out.tiles.push_back({name_of(tile.value), tile.rows, tile_bytes(in.graph, tile)});
       }
     }
   }

@@ -24,10 +24,14 @@ std::string pointer_parameter(const Graph& graph, const KernelArgument& argument
          std::to_string(number);
 }
 
-static std::string declare_array(const PersistentArray& array, size_t number) {
+namespace {
+
+std::string declare_array(const PersistentArray& array, size_t number) {
   return "  " + array.type + " k" + std::to_string(number) + "[" + std::to_string(array.count) +
          "];\n";
 }
+
+}  // namespace
 
 std::string declare_arrays(const LoweredStage& lowered) {
   std::string text;

@@ -28,17 +28,26 @@ bool ScatterLowering::takes_positions_along(int block) const {
                      });
 }
 
+int ScatterLowering::find_first_block(NodeId root) const {
+  const RootSpace& space = space_of(schedule, root);
+  const std::vector<int> path = path_to(schedule, root);
+  const auto first = std::find_if(path.begin(), path.end(), [&](int block) {
+    const int loop = schedule.blocks[block].loop;
+    return loop >= 0 && reduces_loop(schedule, space, loop);
+  });
+  return first == path.end() ? -1 : *first;
+}
+
 void ScatterLowering::begin_below(int block) {
   for (const RootSpace& space : schedule.spaces.roots) {
-    if (!combines_at_indices(info(graph[space.root]))) continue;
-    const std::vector<int> path = path_to(schedule, space.root);
-    const auto first = std::find_if(path.begin(), path.end(), [&](int at) {
-      const int loop = schedule.blocks[at].loop;
-      return loop >= 0 && reduces_loop(schedule, space, loop);
-    });
-    if (first != path.end() && *first == block)
+    const bool is_scatter = combines_at_indices(info(graph[space.root]));
+    if (is_scatter && find_first_block(space.root) == block)
       begin(space.root, kept_blocks_below(schedule, space.root, block));
   }
+}
+
+std::string ScatterLowering::place(NodeId root, const Scopes::Printed& at) const {
+  return "p" + std::to_string(values.pointer(root, true)) + "[" + at.text + "]";
 }
 
 void ScatterLowering::begin(NodeId root, const std::vector<int>& kept_blocks) {
@@ -64,18 +73,10 @@ void ScatterLowering::begin(NodeId root, const std::vector<int>& kept_blocks) {
 }
 
 void ScatterLowering::combine(NodeId root, const IndexExpr& offset, const Scalar& element) {
-  const Node& node = graph[root];
-  const RootSpace& space = space_of(schedule, root);
-  const std::vector<int> path = path_to(schedule, root);
-  const bool has_begun = std::any_of(path.begin(), path.end(), [&](int block) {
-    const int loop = schedule.blocks[block].loop;
-    return loop >= 0 && reduces_loop(schedule, space, loop);
-  });
-  if (!has_begun) begin(root, {});  // it has one position
+  if (find_first_block(root) < 0) begin(root, {});
   const Scopes::Printed at = scopes.print(offset, values.vars, values.values);
-  const std::string before = "p" + std::to_string(values.pointer(root, true)) + "[" + at.text + "]";
-  const std::string text =
-      std::string(info(node).function) + "::apply(" + before + ", " + element.text + ")";
+  const std::string text = std::string(info(graph[root]).function) + "::apply(" + place(root, at) +
+                           ", " + element.text + ")";
   store(root, at, {text, element.depth});
 }
 
@@ -83,11 +84,10 @@ void ScatterLowering::store(NodeId root, const Scopes::Printed& at, const Scalar
   const DTypeInfo& dtype = info(graph[root].type.dtype);
   STITCH_CHECK(std::string(dtype.device_name) == dtype.register_name,
                "a scatter combines what registers do not hold: " << dtype.name);
-  const std::string name = "p" + std::to_string(values.pointer(root, true)) + "[" + at.text + "]";
   const int depth = std::max({at.depth, value.depth, scopes.depth()});
   scopes.append(depth, {Statement::Kind::kStore,
                         "",
-                        name,
+                        place(root, at),
                         value.text,
                         reductions.store_predicate(space_of(schedule, root)),
                         "",

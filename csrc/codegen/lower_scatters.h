@@ -3,6 +3,7 @@
 // element into one of them.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "codegen/lower_reductions.h"
@@ -25,6 +26,9 @@ struct ScatterLowering {
   bool takes_positions_along(int block) const;
 
  private:
+  // The outermost block whose loop takes the root's positions; -1 where it has one.
+  int find_first_block(NodeId root) const;
+  std::string place(NodeId root, const Scopes::Printed& at) const;  // "p3[x0]"
   void begin(NodeId root, const std::vector<int>& kept_blocks);
   void store(NodeId root, const Scopes::Printed& at, const Scalar& value);
 };

@@ -24,9 +24,10 @@ bool host_multiplies_bf16() {
 // launch: H100 graph node 1.0 us + ramp and drain 1.5 us [M].
 // barrier: H100 1.10 us over 132 blocks, B300 1.8 to 3.5 us over 148 [P]; A100 as Hopper [S].
 // last block: an atomic and a load that misses the first cache, 258 to 414 cycles each on an H800
-// [P], and two barriers of the block; not measured as a whole. special: 16 results a clock and
-// multiprocessor [D].  flops: 128 FMA a clock and multiprocessor [D]. cpu: one core moves about 10
-// GB/s and makes 1.2e9 exp a second with 16 lanes [M, 2026-11].
+// [P], and two barriers of the block; not measured as a whole.
+//
+// special: 16 results a clock and multiprocessor [D].  flops: 128 FMA a clock and multiprocessor
+// [D]. cpu: one core moves about 10 GB/s and makes 1.2e9 exp a second with 16 lanes [M, 2026-11].
 const std::vector<DeviceSpec>& all_devices() {
   static const std::vector<DeviceSpec> devices = {
       // name, arch, cuda, SMs, dram, l2, l2 bytes, smem/block, smem/SM, regs, threads, launch,

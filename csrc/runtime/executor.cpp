@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "base/round_up.h"
 #include "runtime/driver.h"
 
 namespace stitch {
@@ -32,10 +33,6 @@ class StackVector {
   std::vector<T> heap_;
   T* data_;
 };
-
-int64_t align_up(int64_t bytes) {
-  return (bytes + kSlabAlignmentBytes - 1) / kSlabAlignmentBytes * kSlabAlignmentBytes;
-}
 
 [[noreturn]] void throw_failure(const Program& program, const LaunchStep& step, int code) {
   const std::string& ops = step.failing_ops.at(code);
@@ -66,7 +63,7 @@ class Execution {
         bytes = std::max(bytes, storage_elements(type, symbols_) * info(type.dtype).bytes);
       }
       offsets[i] = total;
-      total += align_up(bytes);
+      total += round_up(bytes, kSlabAlignmentBytes);
     }
     frame_.allocate_slab(total);
     for (size_t i = 0; i < program_.slots.size(); ++i) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/round_up.h"
 
 namespace stitch {
 
@@ -24,8 +25,6 @@ constexpr int64_t kHugePageBytes = int64_t{2} << 20;
 // Eight classes per power of two waste at most an eighth.
 constexpr int kClassesPerDoubling = 8;
 constexpr int64_t kDefaultLimitBytes = int64_t{2} << 30;
-
-int64_t round_up(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 int64_t class_bytes(int64_t bytes) {
   bytes = std::max(bytes, kAlignmentBytes);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/round_up.h"
 #include "schedule/map_axes.h"
 #include "schedule/place_values.h"
 #include "schedule/schedule_stage.h"
@@ -22,8 +23,6 @@ constexpr int kSlotAlignment = 16;            // bytes
 // Threads of a multiprocessor that keep memory busy with 8 accesses of 16 bytes each in flight: 46
 // KB on an H200 (csrc/cost/estimate_kernel.cpp).  Shared memory may leave no fewer.
 constexpr int kLeastResidentThreads = 512;
-
-int64_t round_up(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 struct Candidate {
   PersistentValue persistent;

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "schedule/map_axes.h"
+#include "schedule/stage_tiles.h"
 
 namespace stitch {
 namespace {
@@ -102,8 +103,7 @@ bool KernelScheduler::count_resident_blocks(Attempt& attempt) const {
 int64_t KernelScheduler::count_shared_room(const Attempt& attempt) const {
   int64_t used = kMostPartialBytes * attempt.bounds.most;
   for (const Group& group : attempt.groups) {
-    for (const TiledLoad& tile : group.mapped.tiles)
-      used += tile.rows * tile.pitch * info(graph_[tile.value].type.dtype).bytes;
+    for (const TiledLoad& tile : group.mapped.tiles) used += tile_bytes(graph_, tile);
   }
   return count_shared_bytes(device_, attempt.bounds.per_multiprocessor) - used;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/round_up.h"
 #include "schedule/persistent_values.h"
 
 namespace stitch {
@@ -180,6 +181,10 @@ void place_tiles(const Graph& graph, const TileAxes& axes, StageSchedule& schedu
   }
 }
 
+int64_t tile_bytes(const Graph& graph, const TiledLoad& tile) {
+  return tile.rows * tile.pitch * info(graph[tile.value].type.dtype).bytes;
+}
+
 void reserve_tiles(const Graph& graph, StageSchedule& schedule) {
   if (!schedule.device->is_cuda) return;
   std::erase_if(schedule.tiles, [&](const TiledLoad& tile) {
@@ -187,9 +192,8 @@ void reserve_tiles(const Graph& graph, StageSchedule& schedule) {
   });
   const int before = schedule.shared_bytes;
   for (TiledLoad& tile : schedule.tiles) {
-    tile.shared_offset = (schedule.shared_bytes + 15) / 16 * 16;
-    const int64_t bytes = tile.rows * tile.pitch * info(graph[tile.value].type.dtype).bytes;
-    schedule.shared_bytes = tile.shared_offset + static_cast<int>(bytes);
+    tile.shared_offset = static_cast<int>(round_up(schedule.shared_bytes, 16));
+    schedule.shared_bytes = tile.shared_offset + static_cast<int>(tile_bytes(graph, tile));
   }
   // Blocks that must be resident beside each other share a multiprocessor's.
   const int64_t most = count_shared_bytes(*schedule.device, schedule.bounds.per_multiprocessor);

@@ -36,6 +36,8 @@ std::optional<TileShape> shape_tiles(const Graph& graph, const StageSchedule& sc
 // Fills schedule.tiles, once the axes are mapped.
 void place_tiles(const Graph& graph, const TileAxes& axes, StageSchedule& schedule);
 
+int64_t tile_bytes(const Graph& graph, const TiledLoad& tile);
+
 // Gives tiles their places in a block's shared memory, behind what reductions use; drops those of
 // persistent values, and all where blocks that must be resident together have not the room.
 void reserve_tiles(const Graph& graph, StageSchedule& schedule);
