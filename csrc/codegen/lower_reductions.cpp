@@ -1,6 +1,7 @@
 #include "codegen/lower_reductions.h"
 
 #include <algorithm>
+#include <set>
 
 #include "schedule/build_loops.h"
 #include "schedule/map_axes.h"
@@ -103,11 +104,35 @@ std::vector<NodeId> ReductionLowering::open_levels(int block) {
   for (NodeId root : reductions_below(graph, schedule, block)) {
     if (!reduces_loop(schedule, space_of(schedule, root), schedule.blocks[block].loop)) continue;
     const bool is_strip = is_strip_of_sum(root, block);
-    if (!levels[root].empty() && !is_vectorised_loop(block) && !is_strip) continue;
-    open_level(root, block, is_strip);
+    if (levels[root].empty() || is_vectorised_loop(block) || is_strip) {
+      open_level(root, block, is_strip);
+      opened.push_back(root);
+    }
+    if (find_carry(graph, schedule, root, block) == 0) continue;
+    open_level(root, block, true);
     opened.push_back(root);
   }
   return opened;
+}
+
+void ReductionLowering::carry_over(const std::vector<NodeId>& opened, int block) {
+  for (NodeId root : std::set<NodeId>(opened.begin(), opened.end())) {
+    const int trips = find_carry(graph, schedule, root, block);
+    if (trips == 0) continue;
+    const std::vector<Level>& stack = levels[root];
+    const Level &inner = stack.back(), &outer = stack[stack.size() - 2];
+    const std::string last = std::to_string(trips - 1);
+    const std::string is_full =
+        "(" + scopes.loop_name(schedule.blocks[block].loop) + " & " + last + ") == " + last;
+    reopen(inner.blocks, [&] {
+      auto replace = [&](const Level& level, const std::string& value) {
+        scopes.append(scopes.depth(), statement(Statement::Kind::kAssign, "", at(level),
+                                                is_full + " ? " + value + " : " + at(level)));
+      };
+      replace(outer, functor(root) + "::apply(" + at(outer) + ", " + at(inner) + ")");
+      replace(inner, functor(root) + "::identity<" + inner.type + ">()");
+    });
+  }
 }
 
 bool ReductionLowering::is_strip_of_sum(NodeId root, int block) const {
@@ -143,15 +168,6 @@ void ReductionLowering::combine_into(NodeId root, const Level& level, const std:
                                               in_type(level.type, value, type) + ")"));
 }
 
-void ReductionLowering::close_cascade(const std::vector<NodeId>& cascaded) {
-  for (NodeId root : cascaded) {
-    const Level inner = levels[root].back();
-    levels[root].pop_back();
-    const Level outer = levels[root].back();
-    reopen(inner.blocks, [&] { combine_into(root, outer, result_of(root, inner), inner.type); });
-  }
-}
-
 void ReductionLowering::close_levels(const std::vector<NodeId>& opened) {
   for (NodeId root : opened) {
     const Level inner = levels[root].back();
@@ -159,8 +175,8 @@ void ReductionLowering::close_levels(const std::vector<NodeId>& opened) {
     if (levels[root].empty()) {
       finish(root, &inner, {});
     } else {
-      const Level& outer = levels[root].back();
-      combine_into(root, outer, result_of(root, inner), inner.type);
+      const Level outer = levels[root].back();
+      reopen(inner.blocks, [&] { combine_into(root, outer, result_of(root, inner), inner.type); });
     }
   }
 }

@@ -32,10 +32,11 @@ struct ReductionLowering {
 
   // Before the child opens: accumulators of the reductions whose outermost reduced loop it is.
   std::vector<NodeId> open_levels(int block);
+  // At the end of each of its trips: long sums of f32 go over to their second accumulators.
+  void carry_over(const std::vector<NodeId>& opened, int block);
   void close_levels(const std::vector<NodeId>& opened);
   // Inside a chunk loop: partial accumulators, so that sums cascade.
   std::vector<NodeId> open_cascade(int block);
-  void close_cascade(const std::vector<NodeId>& cascaded);
   // Results read outside the block that finishes them live in variables of `block`.
   void declare_homes(int block);
   void accumulate(NodeId root, const Scalar& value);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "codegen/lower_reductions.h"
 #include "codegen/lower_scatters.h"
@@ -306,7 +307,8 @@ class StageLowering {
     declare_arrays(block);
     std::vector<NodeId> cascaded = reductions_.open_cascade(block);
     lower_block(block);
-    reductions_.close_cascade(cascaded);
+    reductions_.close_levels(cascaded);
+    reductions_.carry_over(opened, block);
     close_loop(block);
     reductions_.close_levels(opened);
   }
@@ -433,9 +435,7 @@ class StageLowering {
     for (Statement& piece : split_vectors(std::move(header))) {
       parent.statements.push_back(std::move(piece));
     }
-    for (Statement& statement : parent.after_child) {
-      parent.statements.push_back(std::move(statement));
-    }
+    std::ranges::move(parent.after_child, std::back_inserter(parent.statements));
     parent.after_child.clear();
   }
 

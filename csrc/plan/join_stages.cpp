@@ -72,8 +72,7 @@ class Joiner {
     std::iota(order_.begin(), order_.end(), 0);
     for (Marks& seen : seen_) seen = Marks(units_.size());
     for (Unit& unit : units_) {
-      if (unit.roots.empty()) continue;
-      unit.score = judge_(describe(unit.roots, unit.cone));
+      if (!unit.roots.empty()) unit.score = judge_(describe(unit.roots, unit.cone));
     }
   }
 
@@ -300,11 +299,26 @@ class Joiner {
     if (rule_ == Rule::kParallel && joined.copy_us > a.copy_us + b.copy_us) {
       return Verdict::no(kRuleCopied, "what one stores in place would be copied there");
     }
-    const StageEstimate& larger = a.us > b.us ? a.estimate : b.estimate;
-    if (rule_ == Rule::kParallel && joined.estimate.share < larger.share) {
+    if (rule_ == Rule::kParallel && joined.estimate.share < share_to_keep(first, second)) {
       return Verdict::no(kRuleLessParallel, "one mapping for both keeps less of the device busy");
     }
     return Verdict::yes();
+  }
+
+  bool reduces(int u) const {
+    return std::ranges::any_of(
+        units_[u].roots, [&](NodeId root) { return family(graph_[root]) == Family::kReduce; });
+  }
+
+  // The part with more work keeps its mapping; but element-wise groups take that of the reductions
+  // they read, so that a block consumes what it produced (AStitch 3.4, passive and proactive).
+  double share_to_keep(int first, int second) const {
+    for (const auto& [producer, consumer] : {std::pair(first, second), std::pair(second, first)}) {
+      const bool follows = units_[consumer].reads.count(producer) && !reduces(consumer);
+      if (follows && reduces(producer)) return units_[producer].score.estimate.share;
+    }
+    return units_[units_[first].score.us > units_[second].score.us ? first : second]
+        .score.estimate.share;
   }
 
   // Reorders what stands from the one to the other; b, which is to go, keeps a place beside a.
@@ -405,9 +419,8 @@ class Joiner {
     std::map<std::pair<int, std::string>, std::vector<int>> alike;
     for (size_t u = 0; u < units_.size(); ++u) {
       if (units_[u].is_gone || units_[u].roots.empty()) continue;
-      TensorType type = graph_[units_[u].roots.back()].type;
-      type.dtype = DType::kF32;
-      alike[{units_[u].level, to_string(contiguous_type(type.dtype, type.shape))}].push_back(
+      const std::vector<Dim>& shape = graph_[units_[u].roots.back()].type.shape;
+      alike[{units_[u].level, to_string(contiguous_type(DType::kF32, shape))}].push_back(
           static_cast<int>(u));
     }
     return join_near(alike);

@@ -18,8 +18,9 @@ struct JoinedStages {
 enum class JoinRule {
   kNever,
   kFaster,    // where the model predicts less time
-  kParallel,  // along edges, where the part with more work keeps as much of the device
-              // (AStitch 3.4), and what is stored in place is so still
+  kParallel,  // along edges, where the part with more work keeps as much of the device, or the
+              // reductions that an element-wise part follows do (AStitch 3.4), and what is stored
+              // in place is so still
 };
 
 struct JoinOptions {

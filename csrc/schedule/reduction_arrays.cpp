@@ -1,6 +1,8 @@
 #include "schedule/reduction_arrays.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 
 #include "schedule/build_loops.h"
 #include "schedule/place_values.h"
@@ -45,6 +47,27 @@ bool is_cascaded(const Graph& graph, const StageSchedule& schedule, const RootSp
   if (schedule.device->is_cuda || node.op != OpKind::k_sum || !is_f32) return false;
   const Dim terms = schedule.spaces.atoms.product(space.reduced_atoms);
   return !terms.is_constant() || terms.value() > kFewTerms;
+}
+
+int find_carry(const Graph& graph, const StageSchedule& schedule, NodeId root, int block) {
+  const Node& node = graph[root];
+  if (!schedule.device->is_cuda || node.op != OpKind::k_sum || node.type.dtype != DType::kF32)
+    return 0;
+  constexpr int64_t kUnknownTrips = 1024;
+  int64_t terms = 1;  // of a trip
+  const std::vector<int> path = path_to(schedule, root);
+  for (size_t i = path.size(); i-- > 0;) {
+    const int loop = schedule.blocks[path[i]].loop;
+    if (loop < 0 || !reduces_loop(schedule, space_of(schedule, root), loop)) continue;
+    const int64_t trips = trip_count(schedule, loop).value_or(kUnknownTrips);
+    const bool carries =
+        schedule.loops[loop].level == LoopSpec::Level::kSerial && trips * terms > kMostTerms;
+    const auto trips_of_first =
+        static_cast<uint64_t>(std::max(1.0, std::sqrt(static_cast<double>(trips / terms))));
+    if (path[i] == block) return carries ? static_cast<int>(std::bit_floor(trips_of_first)) : 0;
+    terms = carries ? 1 : terms * trips;
+  }
+  return 0;
 }
 
 bool takes_strips(const Graph& graph, const StageSchedule& schedule, const RootSpace& space) {

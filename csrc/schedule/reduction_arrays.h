@@ -25,6 +25,13 @@ bool is_cascaded(const Graph& graph, const StageSchedule& schedule, const RootSp
 // position of a scatter would wait for the one before it, which adds to the same element.
 bool takes_strips(const Graph& graph, const StageSchedule& schedule, const RootSpace& space);
 
+// On a GPU a thread that walks more terms of such a sum than kMostTerms has two accumulators: the
+// terms of so many trips of this loop go to the first, a power of two near the square root that
+// makes both walk equally many, and what they come to goes over to the second.  0: one accumulator.
+// After 101 equal terms and one large, in one, the sum was off by 30 unit roundoffs.
+inline constexpr int64_t kMostTerms = 32;
+int find_carry(const Graph& graph, const StageSchedule& schedule, NodeId root, int block);
+
 inline constexpr int kRuleUnboundedArray = 21;
 inline constexpr int kRuleLargeArray = 23;
 

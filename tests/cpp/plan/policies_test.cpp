@@ -82,6 +82,17 @@ TEST(Policies, FusionStitching2020PassesExpensiveValuesOnWhereThatIsFaster) {
   EXPECT_EQ(stages[0].stores, stages[1].loads);
 }
 
+// 100 rows do not fill the device: alone, the product would be spread over more blocks.
+TEST(Policies, ElementwiseGroupsTakeTheBlocksOfTheReductionsTheyRead) {
+  const Graph graph = parse_graph(R"(
+    %x = input : f32[100,8192]
+    %s = sum(%x){axes=[1], keepdim}
+    %y = mul(%x, sigmoid(%s))
+    outputs (%y)
+  )");
+  EXPECT_EQ(plan_for(graph, "h200", "astitch").joined.stages.size(), 1u);
+}
+
 TEST(Policies, AutoIsPredictedToTakeNoLongerThanAnyOther) {
   for (const GoldenGraph& golden : golden_graphs()) {
     const Graph graph = parse_graph(golden.text);

@@ -222,6 +222,34 @@ TEST(ArrayLimits, RefusedStagesArePlannedApart) {
   }
 }
 
+// The trips of the outermost loop after which a thread's first accumulator is emptied.
+int carry_of(const std::string& type, const std::string& axes, const std::string& target) {
+  const Planned planned = schedule_together(
+      "%x = input : " + type + "\n%y = sum(%x){axes=[" + axes + "]}\noutputs (%y)\n", target);
+  const StageSchedule& schedule = planned.only();
+  const NodeId root = schedule.spaces.roots.front().root;
+  for (int block : path_to(schedule, root)) {
+    const int loop = schedule.blocks[block].loop;
+    if (loop >= 0 && reduces_loop(schedule, space_of(schedule, root), loop))
+      return find_carry(planned.graph, schedule, root, block);
+  }
+  return 0;
+}
+
+TEST(LongSums, OfOneThreadAreCarriedOver) {
+  EXPECT_EQ(carry_of("f32[264,16384]", "1", "h200"), 0) << "16 terms";
+  EXPECT_EQ(carry_of("f32[264,65536]", "1", "h200"), 2) << "16 trips of 4 terms";
+  EXPECT_EQ(carry_of("f32[264,1048576]", "1", "h200"), 8) << "256 trips of 4 terms";
+  EXPECT_EQ(carry_of("f32[65536,1024]", "0", "h200"), 32) << "2048 trips";
+  EXPECT_EQ(carry_of("f32[s0,s1]", "1", "h200"), 32) << "trips known at run time";
+}
+
+TEST(LongSums, AreNotCarriedOverWhereTheTypeIsWiderOrTheTargetIsTheHost) {
+  EXPECT_EQ(carry_of("f64[264,1048576]", "1", "h200"), 0);
+  EXPECT_EQ(carry_of("bf16[264,1048576]", "1", "h200"), 0);
+  EXPECT_EQ(carry_of("f32[264,1048576]", "1", "cpu"), 0);
+}
+
 TEST(LongKernels, AreRefusedOnlyWhenTheyCouldBeTwo) {
   std::string text = "%x = input : f32[64]\n%v0 = neg(%x)\n";
   for (int i = 1; i <= 700; ++i) {
