@@ -164,11 +164,14 @@ class Tracer {
   Verdict trace(NodeId id, const SeenDims& dims) {
     if (!visit(id, dims)) return Verdict::yes();
     const Node& node = graph_[id];
-    if ((*loads_of_roots_[root_])[id.index()]) {
-      const auto [seen, is_first] = loads_.try_emplace(id, &dims);
+    const bool is_load = (*loads_of_roots_[root_])[id.index()];
+    if (is_load || family(node) == Family::kSource) {
+      const auto [seen, is_first] = leaves_.try_emplace(id, &dims);
       if (!is_first && seen->second != &dims && all_regular(*seen->second)) {
-        try_unify(*seen->second, dims);  // sharing the load is a preference, not a need
+        try_unify(*seen->second, dims);  // sharing it is a preference, not a need
       }
+    }
+    if (is_load) {
       const int maker = find_root(id);  // in another stage
       const bool is_pointwise = maker >= 0 && family(node) != Family::kReduce;
       if (is_pointwise && all_regular(dims)) try_unify(spaces_.roots[maker].dims, dims);
@@ -344,7 +347,7 @@ class Tracer {
   std::vector<bool> combines_;                   // by root: segments
   std::set<SeenDims> seen_;
   std::vector<std::pair<NodeId, const SeenDims*>> visited_;  // descending, as they come
-  std::unordered_map<NodeId, const SeenDims*> loads_;
+  std::unordered_map<NodeId, const SeenDims*> leaves_;       // loads, and what no value goes into
 };
 
 RootSpace make_space(const Graph& graph, NodeId root, Atoms& atoms) {

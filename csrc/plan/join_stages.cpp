@@ -24,6 +24,8 @@ constexpr double kFirstGain = 0.3;
 constexpr int kGroupReach = 32;
 // How many later units with something in common one is offered to when nothing links them.
 constexpr size_t kPartners = 4;
+// One mapping may take this many times the time of two: beyond it, blocks repeat others' work.
+constexpr double kMostRepeated = 2;
 
 // A unit of execution: a kernel under construction or a library call.
 struct Unit {
@@ -296,6 +298,9 @@ class Joiner {
     if (rule_ == Rule::kFaster && joined_us > predict_apart_us(first, second)) {
       return Verdict::no(kRuleSlower, "one kernel is predicted to take longer than two");
     }
+    if (rule_ == Rule::kParallel && joined.us > kMostRepeated * (a.us + b.us)) {
+      return Verdict::no(kRuleSlower, "blocks would compute again what others have computed");
+    }
     if (rule_ == Rule::kParallel && joined.copy_us > a.copy_us + b.copy_us) {
       return Verdict::no(kRuleCopied, "what one stores in place would be copied there");
     }
@@ -345,22 +350,17 @@ class Joiner {
 
   void merge(int a, int b) {
     Unit &into = units_[a], &from = units_[b];
-    for (int u : from.reads) {
-      units_[u].read_by.erase(b);
-      if (u != a) {
-        units_[u].read_by.insert(a);
-        into.reads.insert(u);
+    auto redirect = [&](std::set<int> Unit::* edges, std::set<int> Unit::* back) {
+      for (int u : from.*edges) {
+        (units_[u].*back).erase(b);
+        if (u == a) continue;
+        (units_[u].*back).insert(a);
+        (into.*edges).insert(u);
       }
-    }
-    for (int u : from.read_by) {
-      units_[u].reads.erase(b);
-      if (u != a) {
-        units_[u].reads.insert(a);
-        into.read_by.insert(u);
-      }
-    }
-    into.reads.erase(b);
-    into.read_by.erase(b);
+      (into.*edges).erase(b);
+    };
+    redirect(&Unit::reads, &Unit::read_by);
+    redirect(&Unit::read_by, &Unit::reads);
     from.is_gone = true;
     from.cone = {};
   }

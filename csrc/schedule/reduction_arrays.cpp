@@ -59,7 +59,7 @@ int find_carry(const Graph& graph, const StageSchedule& schedule, NodeId root, i
   for (size_t i = path.size(); i-- > 0;) {
     const int loop = schedule.blocks[path[i]].loop;
     if (loop < 0 || !reduces_loop(schedule, space_of(schedule, root), loop)) continue;
-    const int64_t trips = trip_count(schedule, loop).value_or(kUnknownTrips);
+    const int64_t trips = std::max<int64_t>(1, trip_count(schedule, loop).value_or(kUnknownTrips));
     const bool carries =
         schedule.loops[loop].level == LoopSpec::Level::kSerial && trips * terms > kMostTerms;
     const auto trips_of_first =

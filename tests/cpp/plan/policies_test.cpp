@@ -93,6 +93,21 @@ TEST(Policies, ElementwiseGroupsTakeTheBlocksOfTheReductionsTheyRead) {
   EXPECT_EQ(plan_for(graph, "h200", "astitch").joined.stages.size(), 1u);
 }
 
+// The sum's columns and the product's are one axis: what both are made of is counted along it.
+TEST(Policies, ColumnsThatNothingIsLoadedAlongAreOneAxis) {
+  const Graph graph = parse_graph(R"(
+    %row = input : i64[4096,1]
+    %p = input : f32[4096,50257]
+    %hits = cast(eq(reshape(iota{count=50257} : i64){shape=[1,50257]}, %row)) : f32
+    %s = sum(%hits){axes=[1], keepdim}
+    %y = sub(%hits, mul(%p, %s))
+    outputs (%y)
+  )");
+  for (const char* policy : {"auto", "astitch"}) {
+    EXPECT_EQ(plan_for(graph, "h200", policy).joined.stages.size(), 1u) << policy;
+  }
+}
+
 TEST(Policies, AutoIsPredictedToTakeNoLongerThanAnyOther) {
   for (const GoldenGraph& golden : golden_graphs()) {
     const Graph graph = parse_graph(golden.text);

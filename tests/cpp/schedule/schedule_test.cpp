@@ -241,6 +241,7 @@ TEST(LongSums, OfOneThreadAreCarriedOver) {
   EXPECT_EQ(carry_of("f32[264,65536]", "1", "h200"), 2) << "16 trips of 4 terms";
   EXPECT_EQ(carry_of("f32[264,1048576]", "1", "h200"), 8) << "256 trips of 4 terms";
   EXPECT_EQ(carry_of("f32[65536,1024]", "0", "h200"), 32) << "2048 trips";
+  EXPECT_EQ(carry_of("f32[264,0]", "1", "h200"), 0) << "no terms";
   EXPECT_EQ(carry_of("f32[s0,s1]", "1", "h200"), 32) << "trips known at run time";
 }
 
