@@ -19,6 +19,7 @@
 #include "rewrite/write_in_place.h"
 #include "runtime/build_program.h"
 #include "runtime/load_kernels.h"
+#include "schedule/chain_stages.h"
 #include "schedule/measure_work.h"
 #include "schedule/schedule_kernel.h"
 
@@ -27,11 +28,11 @@ namespace {
 
 // Everything between the imported graph and kernel text; `explain` and `show_stage` stop here.
 struct Compilation {
-  Graph graph;
-  StitchPlan plan;
-  std::vector<StageSchedule> schedules;
-  std::vector<KernelSource> sources;
-  StageLog log;
+  Graph graph = {};
+  StitchPlan plan = {};
+  std::vector<StageSchedule> schedules = {};
+  std::vector<KernelSource> sources = {};
+  StageLog log = {};
 };
 
 // Reductions are split before deviations are expanded: a split one needs no second pass.  `cuts`
@@ -92,15 +93,16 @@ KernelSource emit(const Compilation& c, const PlannedKernel& kernel,
 Compilation plan_and_emit(const CompileRequest& request) {
   const DeviceSpec& device = device_spec(request.target);
   const int workers = std::max(1, request.worker_threads);
-  Compilation c;
-  c.log = {{}, "graph", request.settings.dump, request.settings.dump_dir};
+  Compilation c{.log = {{}, "graph", request.settings.dump, request.settings.dump_dir}};
   verify_graph(request.graph);
   std::vector<Cut> cuts;
   c.graph = run_stage("rewrite", c.log, [&] { return rewrite(request, device, workers, cuts); });
   verify_graph(c.graph);
   c.plan = run_stage("plan", c.log, [&] {
-    return plan_stitches(c.graph, judge_stages(c.graph, device, workers), device,
-                         request.settings.policy, judge_kernels(c.graph, device, workers));
+    StitchPlan plan =
+        plan_stitches(c.graph, judge_stages(c.graph, device, workers), device,
+                      request.settings.policy, judge_kernels(c.graph, device, workers));
+    return chain_stages(c.graph, std::move(plan), device, workers);
   });
   c.plan.cuts.insert(c.plan.cuts.begin(), cuts.begin(), cuts.end());
   dump(c, "plan", [&] { return to_string(c.plan, c.graph); });

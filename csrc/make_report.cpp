@@ -40,11 +40,18 @@ struct Reporter {
     std::set<NodeId> loads, stores;
   };
 
+  // In memory.
   Values list_values(const PlannedKernel& kernel) const {
     Values values;
     for (const PlannedStage* stage : stages_of(in.plan, kernel)) {
       values.loads.insert(stage->loads.begin(), stage->loads.end());
       values.stores.insert(stage->stores.begin(), stage->stores.end());
+    }
+    for (const PlannedChain& chain : kernel.chains) {
+      for (NodeId value : chain.in_shared) {
+        values.loads.erase(value);
+        values.stores.erase(value);
+      }
     }
     return values;
   }
@@ -58,6 +65,9 @@ struct Reporter {
     const auto [loads, stores] = list_values(kernel);
     for (NodeId load : loads) {
       if (stores.count(load)) schemes[load] = Scheme::kGlobal;
+    }
+    for (const PlannedChain& chain : kernel.chains) {
+      for (NodeId value : chain.in_shared) schemes[value] = Scheme::kRegional;
     }
     for (int s : kernel.stages()) {
       for (const PersistentValue& persistent : in.schedules[s].persistent) {
@@ -91,6 +101,18 @@ struct Reporter {
         for (ReportedPersistent& known : out.persistent) {
           if (known.value == name) known.bytes += bytes;
         }
+      }
+    }
+  }
+
+  // What is neither written to memory nor read from there.
+  void add_buffers(const PlannedKernel& kernel, ReportedKernel& out) const {
+    for (const PlannedChain& chain : kernel.chains) {
+      for (const BlockBuffer& buffer : in.schedules[chain.first].buffers) {
+        const int bytes = info(in.graph[buffer.value].type.dtype).bytes;
+        out.persistent.push_back({name_of(buffer.value), "shared memory across the block barrier",
+                                  hint_bytes(in.graph, buffer.value) * 2, 0,
+                                  static_cast<int>(buffer.size()) * bytes});
       }
     }
   }
@@ -130,6 +152,7 @@ struct Reporter {
     add_ops(nodes_of(in.plan, static_cast<int>(k)), out);
     add_schemes(planned, out);
     add_persistent(planned, out);
+    add_buffers(planned, out);
     add_tiles(planned, out);
     add_bytes(planned, out);
     out.grid = in.graph.symbols.hint(source.grid);

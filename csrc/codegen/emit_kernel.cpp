@@ -80,9 +80,10 @@ LoweredKernel lower_kernel(const Graph& graph, const StitchPlan& plan, const Pla
     lowered.phases.emplace_back();
     for (int s : phase) {
       const PlannedStage& stage = plan.stages[s];
+      const PlannedChain* chain = kernel.chain_of(s);
       lowered.phases.back().push_back({&stage, &schedules[s],
                                        lower_stage(graph, stage, schedules[s], options),
-                                       kernel.group_of(s)});
+                                       kernel.group_of(s), chain && chain->then == s});
     }
   }
   return lowered;

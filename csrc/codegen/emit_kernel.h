@@ -13,6 +13,8 @@ struct KernelStage {
   const StageSchedule* schedule;  // of as many threads as the kernel's others
   LoweredStage lowered;
   int group = -1;  // PlannedKernel::persistent_groups
+  // Follows the stage before it in its phase, in the same blocks (PlannedChain).
+  bool continues = false;
 };
 
 struct LoweredKernel {

@@ -82,6 +82,7 @@ struct Emitter {
   std::set<NodeId> exchanged = {};  // stored by one stage, loaded by another
   bool uses_shared = false;
   int next_function = 0;
+  const KernelStage* first_of_phase = nullptr;
   std::map<int, Dim> places = {};  // by group: its first block
   Dim resident = 0;                // blocks of all groups
   struct FrameArray {
@@ -160,6 +161,12 @@ struct Emitter {
                    int phase) {
     std::string text = name + "(" + block + ", ";
     for (const KernelArgument& pointer : part.lowered.pointers) {
+      if (const BlockBuffer* buffer = find_buffer(*part.schedule, pointer.value)) {
+        text += "reinterpret_cast<" +
+                std::string(info(graph[buffer->value].type.dtype).device_name) + "*>(shared + " +
+                std::to_string(buffer->shared_offset) + "), ";
+        continue;
+      }
       text += "p" + std::to_string(argument(pointer)) + ", ";
     }
     for (const Dim& dim : part.lowered.sizes) text += size(dim) + ", ";
@@ -196,16 +203,29 @@ struct Emitter {
       }
     }
     for (const KernelStage& part : phase) {
-      if (places.count(part.group)) continue;
+      if (places.count(part.group) || part.continues) continue;
       placed.push_back({&part, end});
       end = end + part.lowered.grid;
     }
     return placed;
   }
 
+  // Both stages of a chain.  Shared memory is the next block's once all have read it.
+  std::string chain_call(const std::string& branch, const KernelStage* first,
+                         const std::string& block, int phase) {
+    const int number = next_function + static_cast<int>(first - first_of_phase);
+    std::string text = branch + "{\n";
+    for (int i = 0; i < 2; ++i) {
+      const std::string name = "stage_" + std::to_string(number + i);
+      text += "        " + call(first[i], name, block, phase) + "        block_barrier();\n";
+    }
+    return text + "      }\n";
+  }
+
   std::string phase_loop(const std::vector<KernelStage>& phase, int number, bool is_alone) {
     Dim end = 0;
     std::string calls;
+    first_of_phase = phase.data();
     const auto placed = place_stages(phase);
     for (const auto& [part, begin] : placed) {
       std::string name = "stage_" + std::to_string(next_function + (part - phase.data()));
@@ -218,7 +238,10 @@ struct Emitter {
       const std::string both = above + (is_apart && !is_last ? " && " : "") + below;
       if (!both.empty()) branch += "if (" + both + ") ";
       const std::string block = begin.is(0) ? "block" : "block - " + size(begin);
-      calls += branch + call(*part, name, block, number);
+      const bool is_chain =
+          part - phase.data() + 1 < static_cast<int64_t>(phase.size()) && part[1].continues;
+      calls += is_chain ? chain_call(branch, part, block, number)
+                        : branch + call(*part, name, block, number);
     }
     // Stages have places of their own in shared memory: none may begin while another is read.
     if (phase.size() > 1 && std::any_of(phase.begin(), phase.end(), leaves_shared))
@@ -283,7 +306,11 @@ PhasesText emit_phases(const Graph& graph, const LoweredKernel& kernel,
                    "stages of one kernel have blocks of different sizes");
       shared_bytes = std::max(shared_bytes, part.schedule->shared_bytes);
       source.may_fail |= part.lowered.may_fail;
-      for (const KernelArgument& pointer : part.lowered.pointers) emitter.argument(pointer);
+      for (const KernelArgument& pointer : part.lowered.pointers) {
+        if (!find_buffer(*part.schedule, pointer.value)) emitter.argument(pointer);
+      }
+      for (const BlockBuffer& buffer : part.schedule->buffers)
+        emitter.exchanged.insert(buffer.value);
     }
   }
   emitter.uses_shared = shared_bytes > 0;

@@ -83,6 +83,8 @@ class StageLowering {
     for (VarId var = 0; var < accesses.vars.count(); ++var) {
       exprs.push_back(accesses.vars[var].operand);
     }
+    for (const BlockBuffer& buffer : schedule_.buffers)
+      exprs.push_back({schedule_.grid * Dim(buffer.size()), {}});
     for (const MappedAxis& mapped : schedule_.axes) {
       // A ragged last tile counts past the extent before it is clamped.
       exprs.push_back({mapped.axis.extent + mapped.tile, {}});
@@ -90,8 +92,7 @@ class StageLowering {
     const bool fits = std::all_of(exprs.begin(), exprs.end(), [&](const IndexExpr& expr) {
       return fits_32_bits(expr, accesses.vars);
     });
-    if (!fits) return "i64";
-    return "i32";
+    return fits ? "i32" : "i64";
   }
 
   void let(const std::string& type, const std::string& name, const std::string& expr) {
@@ -340,8 +341,7 @@ class StageLowering {
   }
 
   std::string strip_length(int axis) {
-    const MappedAxis& mapped = schedule_.axes[axis];
-    return scopes_.print(*divide_exact(mapped.serial, mapped.strips));
+    return scopes_.print(*divide_exact(schedule_.axes[axis].serial, schedule_.axes[axis].strips));
   }
 
   std::string serial_trips(const MappedAxis& mapped) {

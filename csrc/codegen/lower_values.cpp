@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "ops/op_rules.h"
+#include "schedule/block_ranges.h"
 #include "schedule/map_axes.h"
 #include "schedule/persistent_values.h"
 #include "schedule/place_values.h"
@@ -192,6 +193,18 @@ bool ValueLowering::is_overwritten(NodeId load) const {
       });
 }
 
+Scopes::Printed ValueLowering::place_of(NodeId value, const IndexExpr& offset, int without_vector) {
+  const BlockBuffer* buffer = find_buffer(schedule_, value);
+  if (!buffer) return scopes_.print(offset, vars, values, without_vector);
+  std::optional<IndexExpr> placed = offset;
+  if (buffer->pitch > buffer->length)
+    placed = pad_rows(schedule_, offset, buffer->length, buffer->pitch);
+  STITCH_CHECK(placed, "an access of a buffer leaves the rows it was checked for");
+  Scopes::Printed at = scopes_.print(*placed, vars, values, without_vector);
+  at.text += " - block * " + std::to_string(buffer->size());
+  return at;
+}
+
 Handle ValueLowering::load_vector(NodeId value, const IndexExpr& offset, int axis) {
   const TensorType& type = graph_[value].type;
   const int width = schedule_.axes[axis].vector;
@@ -200,7 +213,7 @@ Handle ValueLowering::load_vector(NodeId value, const IndexExpr& offset, int axi
     const int p = pointer(value, false);
     lowered_.pointers[p].alignment_bytes = std::max(lowered_.pointers[p].alignment_bytes,
                                                     alignment_of(width * info(type.dtype).bytes));
-    Scopes::Printed at = scopes_.print(offset, vars, values, axis);
+    Scopes::Printed at = place_of(value, offset, axis);
     const std::string n = std::to_string(width);
     const std::string vec = vector_type(type.dtype, width);
     const std::string address = "p" + std::to_string(p) + " + (" + at.text + ")";
@@ -235,7 +248,7 @@ Handle ValueLowering::load(NodeId value, const IndexExpr& offset, int guard) {
   const int axis = vector_axis(offset, guard);
   if (axis >= 0 && guard == 0) return load_vector(value, offset, axis);
   const std::string base = "p" + std::to_string(pointer(value, false));
-  Scopes::Printed at = scopes_.print(offset, vars, values);
+  Scopes::Printed at = place_of(value, offset);
   int depth = at.depth;
   std::string condition = by_owner ? owner : "";
   if (guard != 0) {
@@ -359,7 +372,7 @@ void ValueLowering::store(NodeId root, const IndexExpr& offset, const std::strin
   const PersistentValue* persistent = find_persistent(schedule_, root);
   if (persistent) held_.insert(root);
   if (axis < 0) {
-    Scopes::Printed at = scopes_.print(offset, vars, values);
+    Scopes::Printed at = place_of(root, offset);
     const int depth = std::max(at.depth, value_depth);
     if (persistent) {
       const std::string element = std::string(dtype.device_name) + "(" + stored + ")";
@@ -401,7 +414,7 @@ void ValueLowering::store(NodeId root, const IndexExpr& offset, const std::strin
     for (Statement& statement : put_persistent(*persistent, name, ""))
       after.push_back(std::move(statement));
   }
-  Scopes::Printed at = scopes_.print(offset, vars, values, axis);
+  Scopes::Printed at = place_of(root, offset, axis);
   after.push_back({Statement::Kind::kCall,
                    "",
                    "",

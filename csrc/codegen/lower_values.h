@@ -87,6 +87,8 @@ class ValueLowering : public WalkSink {
   Handle let(const std::string& type, const std::string& expr, int depth);
   int vector_axis(const IndexExpr& offset, int guard) const;
   bool is_overwritten(NodeId load) const;
+  // Where an element is behind the value's pointer: in memory, or in the buffer of the block.
+  Scopes::Printed place_of(NodeId value, const IndexExpr& offset, int without_vector = -1);
   // The element of the tile, which is filled where all that it depends on is known.
   Handle load_tiled(const TiledLoad& tile);
   // This thread's lane of a vector along the axis.

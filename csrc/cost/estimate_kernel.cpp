@@ -38,6 +38,12 @@ StageEstimate estimate_stage(const StageWork& work, const DeviceSpec& device, in
   return {std::max(memory, arithmetic) / share, share, std::max(1.0, work.blocks)};
 }
 
+StageEstimate run_in_turn(const StageEstimate& first, const StageEstimate& then) {
+  const double us = first.us + then.us;
+  if (us == 0) return first;
+  return {us, (first.us * first.share + then.us * then.share) / us, first.blocks};
+}
+
 void PhaseTime::add(const StageEstimate& stage) {
   longest_us = std::max(longest_us, stage.us);
   full_us += stage.us * stage.share;

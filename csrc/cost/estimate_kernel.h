@@ -26,6 +26,9 @@ struct StageEstimate {
 };
 StageEstimate estimate_stage(const StageWork& work, const DeviceSpec& device, int worker_threads);
 
+// Of two stages that each block runs one after the other.
+StageEstimate run_in_turn(const StageEstimate& first, const StageEstimate& then);
+
 // Of a phase whose stages run beside each other: until the device is full they cost as much as the
 // longest.
 struct PhaseTime {

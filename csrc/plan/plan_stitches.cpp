@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <set>
-#include <sstream>
 
 #include "base/stop.h"
 #include "plan/policies.h"
@@ -128,83 +126,6 @@ Verdict too_long(int statements, int most) {
   return Verdict::no(kRuleLongKernel, "the kernel would have " + std::to_string(statements) +
                                           " statements, more than " + std::to_string(most) +
                                           " that compile in reasonable time");
-}
-
-std::vector<int> PlannedKernel::stages() const {
-  std::vector<int> all;
-  for (const std::vector<int>& phase : phases) all.insert(all.end(), phase.begin(), phase.end());
-  return all;
-}
-
-int PlannedKernel::group_of(int stage) const {
-  for (size_t g = 0; g < persistent_groups.size(); ++g) {
-    const std::vector<int>& group = persistent_groups[g];
-    if (std::find(group.begin(), group.end(), stage) != group.end()) return static_cast<int>(g);
-  }
-  return -1;
-}
-
-std::vector<const PlannedStage*> stages_of(const StitchPlan& plan, const PlannedKernel& kernel) {
-  std::vector<const PlannedStage*> stages;
-  for (int s : kernel.stages()) stages.push_back(&plan.stages[s]);
-  return stages;
-}
-
-std::vector<NodeId> nodes_of(const StitchPlan& plan, int kernel) {
-  std::set<NodeId> nodes;
-  for (const PlannedStage* stage : stages_of(plan, plan.kernels[kernel])) {
-    nodes.insert(stage->nodes.begin(), stage->nodes.end());
-  }
-  return {nodes.begin(), nodes.end()};
-}
-
-std::string to_string(const StitchPlan& plan, const Graph& graph) {
-  std::ostringstream out;
-  auto list = [&](const char* title, const std::vector<NodeId>& nodes) {
-    out << "  " << title << ":";
-    for (NodeId node : nodes) out << " %" << node;
-    out << "\n";
-  };
-  for (size_t k = 0; k < plan.kernels.size(); ++k) {
-    out << "kernel " << k << "\n";
-    for (size_t p = 0; p < plan.kernels[k].phases.size(); ++p) {
-      const int finish = plan.kernels[k].finish;
-      const bool is_alone = finish >= 0 && static_cast<int>(p) >= finish;
-      if (p > 0) out << (is_alone ? " last block\n" : " grid barrier\n");
-      for (int s : plan.kernels[k].phases[p]) {
-        const PlannedStage& stage = plan.stages[s];
-        list("loads", stage.loads);
-        out << "  roots:";
-        for (NodeId root : stage.roots) out << " " << info(graph[root]).name << " %" << root;
-        out << "\n";
-        list("stores", stage.stores);
-        const int group = plan.kernels[k].group_of(s);
-        if (group >= 0) out << "  persistent group " << group << "\n";
-      }
-    }
-  }
-  out << "steps:";
-  for (const PlanStep& step : plan.steps) {
-    if (step.kind == PlanStep::Kind::kKernel) {
-      out << " kernel " << step.kernel;
-    } else {
-      out << " %" << step.call;
-    }
-  }
-  out << "\n";
-  for (const PlannedAlias& alias : plan.aliases) {
-    out << "alias %" << alias.node << " of %" << alias.base << " + " << to_string(alias.offset)
-        << "\n";
-  }
-  for (size_t m = 0; m < plan.in_place.size(); ++m) {
-    out << "mutation %" << graph.mutations[m].input << " <- %" << graph.mutations[m].value
-        << (plan.in_place[m] ? " in place" : " by copy") << "\n";
-  }
-  for (const Cut& cut : plan.cuts) {
-    out << "cut %" << cut.from << " -> %" << cut.to << " rule " << cut.reason.rule << ": "
-        << cut.reason.why << "\n";
-  }
-  return out.str();
 }
 
 }  // namespace stitch

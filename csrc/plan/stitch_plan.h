@@ -7,6 +7,7 @@
 // kernel stores and the operands and results of library calls.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,9 +23,17 @@ struct PlannedStage {
   std::vector<NodeId> nodes;   // all that is evaluated inside, roots included, topological order
 };
 
-// One launch.  Stages of one phase are independent and divide its blocks among them; a grid barrier
-// stands between phases, so that a stage may read what an earlier phase stored (AStitch's global
-// and independent schemes).
+// Two stages of one phase, of different mappings, that every block runs one after the other, a
+// block barrier between: what a block of `then` reads of `first`, the same block has made
+// (AStitch's regional scheme).  They stand beside each other in their phase.
+struct PlannedChain {
+  int first, then;                // indices of StitchPlan::stages
+  std::vector<NodeId> in_shared;  // pass in shared memory and are nowhere else; others in global
+};
+
+// One launch.  Stages of one phase are independent, but for chains, and divide its blocks among
+// them; a grid barrier stands between phases, so that a stage may read what an earlier phase stored
+// (AStitch's global and independent schemes).
 struct PlannedKernel {
   std::vector<std::vector<int>> phases;  // indices of StitchPlan::stages
   // The first phase, if any, that no barrier stands before: of the blocks the last to end goes on
@@ -33,9 +42,11 @@ struct PlannedKernel {
   // Stages of several phases, in order, that share a mapping, so that what they read alike stays in
   // registers across the barriers.  At most one of a phase.
   std::vector<std::vector<int>> persistent_groups = {};
+  std::vector<PlannedChain> chains = {};  // a stage is in one at most
 
-  std::vector<int> stages() const;  // of all phases, in order
-  int group_of(int stage) const;    // index of persistent_groups; -1: none
+  std::vector<int> stages() const;                // of all phases, in order
+  const PlannedChain* chain_of(int stage) const;  // nullptr: none
+  int group_of(int stage) const;                  // index of persistent_groups; -1: none
 };
 
 // A view whose elements are not moved: `node` is `base` with other sizes, strides and offset.
@@ -70,6 +81,8 @@ struct StitchPlan {
 
 // A kernel's stages, of all phases in order.
 std::vector<const PlannedStage*> stages_of(const StitchPlan& plan, const PlannedKernel& kernel);
+// Values that no memory but a block's shared memory ever holds.
+std::set<NodeId> find_shared_values(const StitchPlan& plan);
 // What a kernel evaluates, in topological order.
 std::vector<NodeId> nodes_of(const StitchPlan& plan, int kernel);
 

@@ -107,8 +107,10 @@ void place_joins(Draft& draft) {
 }
 
 void place_stores(Draft& draft) {
+  const std::set<NodeId> on_chip = find_shared_values(draft.plan);
   for (const PlannedStage& stage : draft.plan.stages) {
     for (const NodeId node : stage.stores) {
+      if (on_chip.count(node)) continue;
       BufferId& id = draft.buffer[node.index()];
       if (id.valid()) continue;
       STITCH_CHECK(stored_part(draft.graph, node) == node,

@@ -229,7 +229,8 @@ struct Mapper {
     }
     // Pack rows while every multiprocessor still gets a block.
     const int threads_so_far = 1 << used_bits;
-    free_threads = std::max(1, block_threads(kBlockThreads) / threads_so_far);
+    free_threads =
+        std::max(1, std::min(block_threads(kBlockThreads), schedule.bounds.most) / threads_so_far);
     while (free_threads > 1 && blocks / free_threads < schedule.device->multiprocessors &&
            threads_so_far * free_threads > kWarp) {
       free_threads /= 2;

@@ -13,6 +13,7 @@
 #include "schedule/reduction_arrays.h"
 #include "schedule/schedule_kernel.h"
 #include "schedule/schedule_stage.h"
+#include "schedule/stage_tiles.h"
 
 namespace stitch {
 namespace {
@@ -75,6 +76,7 @@ void add_memory(const Graph& graph, const PlannedStage& stage, const StageSchedu
     for (NodeId load : leaf.loads) passes[load].push_back(leaf.block);
   }
   for (const auto& [load, blocks] : passes) {
+    if (find_buffer(schedule, load)) continue;
     const double bytes = static_cast<double>(accessed_elements(graph, schedule, load)) *
                          info(graph[load].type.dtype).bytes;
     const double again = bytes * static_cast<double>(blocks.size() - 1);
@@ -84,6 +86,7 @@ void add_memory(const Graph& graph, const PlannedStage& stage, const StageSchedu
     work.cache_bytes += cached ? again : 0;
   }
   for (NodeId store : stage.stores) {
+    if (find_buffer(schedule, store)) continue;
     work.dram_bytes += static_cast<double>(hint_bytes(graph, stored_part(graph, store)));
   }
 }
@@ -166,17 +169,73 @@ StageWork measure_work(const Graph& graph, const PlannedStage& stage,
   return work;
 }
 
+namespace {
+
+constexpr int kLanesOfWarp = 32;
+constexpr int64_t kSectorBytes = 32;
+// The L1 cache, four times as fast as L2, holds the sectors that a block's other warps need [A].
+constexpr double kShareOfLoads = 0.25;
+
+// Sectors that one access of a warp moves, over those that its bytes would fill.
+double count_sectors(const Graph& graph, const StageSchedule& schedule, const Access& access) {
+  const IndexVars& vars = schedule.accesses.vars;
+  const int vector = find_vector_axis(schedule, vars, access.offset);
+  const int64_t width = vector < 0 ? 1 : schedule.axes[vector].vector;
+  const int64_t bytes = width * info(graph[access.value].type.dtype).bytes;
+  std::set<int64_t> places, sectors;
+  for (int lane = 0; lane < kLanesOfWarp; ++lane) {
+    int64_t place = 0;
+    for (size_t a = 0; a < schedule.axes.size(); ++a) {
+      const MappedAxis& mapped = schedule.axes[a];
+      const Dim step = axis_coefficient(schedule, vars, access.offset, static_cast<int>(a));
+      const int64_t index = (lane >> mapped.thread_shift) & (mapped.threads - 1);
+      place += index * mapped.vector * graph.symbols.hint(step) * (bytes / width);
+    }
+    if (!places.insert(place).second) continue;
+    for (int64_t at = place; at < place + bytes; at += bytes / width)
+      sectors.insert((at - (at % kSectorBytes + kSectorBytes) % kSectorBytes) / kSectorBytes);
+  }
+  const auto moved = static_cast<double>(sectors.size() * kSectorBytes);
+  return moved / static_cast<double>(static_cast<int64_t>(places.size()) * bytes);
+}
+
+}  // namespace
+
+StageWork measure_traffic(const Graph& graph, const PlannedStage& stage,
+                          const StageSchedule& schedule) {
+  StageWork work = measure_work(graph, stage, schedule);
+  std::set<std::pair<NodeId, IndexExpr>> met;
+  for (const Access& access : schedule.accesses.list) {
+    const bool is_on_chip = find_buffer(schedule, access.value) ||
+                            find_tile(schedule, access.value, access.offset) != nullptr;
+    if (is_on_chip || !walks_atoms_alone(schedule.accesses.vars, access.offset)) continue;
+    if (!met.insert({access.value, access.offset}).second) continue;
+    work.cache_bytes += (count_sectors(graph, schedule, access) - 1) *
+                        accessed_bytes(graph, schedule, access) *
+                        (access.is_store ? 1 : kShareOfLoads);
+  }
+  return work;
+}
+
 double estimate_kernel_us(const Graph& graph, const std::vector<PlannedStage>& stages,
                           const PlannedKernel& kernel,
-                          const std::vector<const StageSchedule*>& schedules, int worker_threads) {
+                          const std::vector<const StageSchedule*>& schedules, int worker_threads,
+                          decltype(&measure_work) measure) {
   const DeviceSpec& device = *schedules[0]->device;
   std::vector<PhaseTime> phases;
   size_t at = 0;
   for (const std::vector<int>& phase : kernel.phases) {
     phases.emplace_back();
+    StageEstimate first;
     for (int s : phase) {
-      const StageWork work = measure_work(graph, stages[s], *schedules[at++]);
-      phases.back().add(estimate_stage(work, device, worker_threads));
+      const StageWork work = measure(graph, stages[s], *schedules[at++]);
+      const StageEstimate own = estimate_stage(work, device, worker_threads);
+      const PlannedChain* chain = kernel.chain_of(s);
+      if (chain && chain->first == s) {
+        first = own;
+      } else {
+        phases.back().add(chain ? run_in_turn(first, own) : own);
+      }
     }
   }
   return estimate_us(phases, device, kernel.finish, schedules[0]->threads);
@@ -193,6 +252,7 @@ std::vector<Remedy> find_remedies(const Graph& graph, const std::vector<PlannedS
     SymbolTable symbols = graph.symbols;
     const std::vector<StageSchedule> schedules = schedule_kernel(
         graph, gather_stages(changed, stages), device, worker_threads, symbols, bounds);
+    if (schedules.empty()) return;
     std::string text;
     std::vector<const StageSchedule*> pointers;
     for (const StageSchedule& schedule : schedules) {

@@ -10,15 +10,22 @@ namespace stitch {
 StageWork measure_work(const Graph& graph, const PlannedStage& stage,
                        const StageSchedule& schedule);
 
+// With what sectors of 32 bytes move beside the bytes that a warp asks for, on a GPU, through the
+// L2 cache: for choices between mappings of the same values.
+StageWork measure_traffic(const Graph& graph, const PlannedStage& stage,
+                          const StageSchedule& schedule);
+
 int count_statements(const StageSchedule& schedule);
 Verdict check_statements(const StageSchedule& schedule);
 
 Verdict check_arguments(const PlannedStage& stage);
 
-// Predicted time of a kernel; schedules in the order of kernel.stages().
+// Predicted time of a kernel; schedules in the order of kernel.stages().  By measure_work, or
+// measure_traffic.
 double estimate_kernel_us(const Graph& graph, const std::vector<PlannedStage>& stages,
                           const PlannedKernel& kernel,
-                          const std::vector<const StageSchedule*>& schedules, int worker_threads);
+                          const std::vector<const StageSchedule*>& schedules, int worker_threads,
+                          decltype(&measure_work) measure = &measure_work);
 
 // Another schedule for a kernel that spills.
 struct Remedy {

@@ -12,6 +12,7 @@ namespace stitch {
 struct KernelStages {
   std::vector<const PlannedStage*> stages;  // of all phases, in order
   std::vector<std::vector<int>> groups;     // positions of stages that keep values; may be empty
+  std::vector<PlannedChain> chains = {};    // by positions
 };
 KernelStages gather_stages(const PlannedKernel& kernel, const std::vector<PlannedStage>& stages);
 
@@ -62,7 +63,7 @@ class KernelScheduler {
 };
 
 // Together where there are groups and they go together, else apart: then all `persistent` are
-// empty.
+// empty.  Nothing where a chain has no schedule within the bounds.
 std::vector<StageSchedule> schedule_kernel(const Graph& graph, const KernelStages& kernel,
                                            const DeviceSpec& device, int worker_threads,
                                            SymbolTable& symbols, const BlockBounds& bounds = {});

@@ -197,10 +197,12 @@ int64_t planned_bytes(const Graph& graph, const PlannedStage& stage,
   int64_t bytes = 0;
   for (const LeafUse& leaf : find_leaf_uses(graph, is_load, schedule)) {
     for (NodeId load : leaf.loads) {
+      if (find_buffer(schedule, load)) continue;
       bytes += accessed_elements(graph, schedule, load) * info(graph[load].type.dtype).bytes;
     }
   }
   for (NodeId store : stage.stores) {
+    if (find_buffer(schedule, store)) continue;
     bytes += hint_bytes(graph, stored_part(graph, store));
   }
   return bytes;

@@ -100,6 +100,16 @@ struct TiledLoad {
   int shared_offset = 0;        // bytes, in a block's shared memory on a GPU
 };
 
+// A value that a chain's first stage leaves in shared memory for the second: the elements of one
+// block, [block * elements, (block + 1) * elements), in rows of `length`, `pitch` from row to row.
+struct BlockBuffer {
+  NodeId value;
+  int64_t elements = 0, length = 0, pitch = 0;
+  int shared_offset = 0;  // bytes
+
+  int64_t size() const { return elements / length * pitch; }  // elements
+};
+
 struct StageSchedule {
   const DeviceSpec* device = nullptr;
   Spaces spaces;
@@ -114,10 +124,14 @@ struct StageSchedule {
   BlockBounds bounds;
   std::vector<PersistentValue> persistent;
   std::vector<TiledLoad> tiles;
+  std::vector<BlockBuffer> buffers;  // of the chain that the stage is in
   Dim grid = 1;
   int shared_bytes = 0;
   std::map<NodeId, Scheme> schemes;  // per root and kept value
 };
+
+// The buffer of a value, if it has one; nullptr otherwise.
+const BlockBuffer* find_buffer(const StageSchedule& schedule, NodeId value);
 
 std::string to_string(const StageSchedule& schedule, const Graph& graph);
 

@@ -1,6 +1,7 @@
-#include <sstream>
-
 #include "schedule/stage_schedule.h"
+
+#include <algorithm>
+#include <sstream>
 
 namespace stitch {
 
@@ -27,6 +28,12 @@ const char* to_string(Scheme scheme) {
 std::string to_string(const Home& home) {
   if (home.in_shared == 0) return "registers";
   return home.in_registers == 0 ? "shared memory" : "registers and shared memory";
+}
+
+const BlockBuffer* find_buffer(const StageSchedule& schedule, NodeId value) {
+  const auto at = std::find_if(schedule.buffers.begin(), schedule.buffers.end(),
+                               [value](const BlockBuffer& known) { return known.value == value; });
+  return at == schedule.buffers.end() ? nullptr : &*at;
 }
 
 std::string to_string(const StageSchedule& schedule, const Graph& graph) {
@@ -76,6 +83,11 @@ std::string to_string(const StageSchedule& schedule, const Graph& graph) {
         << to_string(home) << (persistent.is_of_stage ? "" : " across the grid barrier") << ": "
         << home.registers << " registers, " << home.shared_bytes << " bytes at "
         << home.shared_offset << "\n";
+  }
+  for (const BlockBuffer& buffer : schedule.buffers) {
+    out << "%" << buffer.value << " in shared memory: " << buffer.elements << " elements of a block"
+        << ", rows of " << buffer.length << " pitch " << buffer.pitch << " at "
+        << buffer.shared_offset << "\n";
   }
   return out.str();
 }

@@ -1,0 +1,108 @@
+#include "plan/stitch_plan.h"
+
+#include <algorithm>
+#include <sstream>
+
+namespace stitch {
+
+std::vector<int> PlannedKernel::stages() const {
+  std::vector<int> all;
+  for (const std::vector<int>& phase : phases) all.insert(all.end(), phase.begin(), phase.end());
+  return all;
+}
+
+int PlannedKernel::group_of(int stage) const {
+  for (size_t g = 0; g < persistent_groups.size(); ++g) {
+    const std::vector<int>& group = persistent_groups[g];
+    if (std::find(group.begin(), group.end(), stage) != group.end()) return static_cast<int>(g);
+  }
+  return -1;
+}
+
+const PlannedChain* PlannedKernel::chain_of(int stage) const {
+  const auto at = std::find_if(chains.begin(), chains.end(), [stage](const PlannedChain& chain) {
+    return chain.first == stage || chain.then == stage;
+  });
+  return at == chains.end() ? nullptr : &*at;
+}
+
+std::set<NodeId> find_shared_values(const StitchPlan& plan) {
+  std::set<NodeId> values;
+  for (const PlannedKernel& kernel : plan.kernels) {
+    for (const PlannedChain& chain : kernel.chains) {
+      values.insert(chain.in_shared.begin(), chain.in_shared.end());
+    }
+  }
+  return values;
+}
+
+std::vector<const PlannedStage*> stages_of(const StitchPlan& plan, const PlannedKernel& kernel) {
+  std::vector<const PlannedStage*> stages;
+  for (int s : kernel.stages()) stages.push_back(&plan.stages[s]);
+  return stages;
+}
+
+std::vector<NodeId> nodes_of(const StitchPlan& plan, int kernel) {
+  std::set<NodeId> nodes;
+  for (const PlannedStage* stage : stages_of(plan, plan.kernels[kernel])) {
+    nodes.insert(stage->nodes.begin(), stage->nodes.end());
+  }
+  return {nodes.begin(), nodes.end()};
+}
+
+std::string to_string(const StitchPlan& plan, const Graph& graph) {
+  std::ostringstream out;
+  auto list = [&](const char* title, const std::vector<NodeId>& nodes) {
+    out << "  " << title << ":";
+    for (NodeId node : nodes) out << " %" << node;
+    out << "\n";
+  };
+  for (size_t k = 0; k < plan.kernels.size(); ++k) {
+    out << "kernel " << k << "\n";
+    for (size_t p = 0; p < plan.kernels[k].phases.size(); ++p) {
+      const int finish = plan.kernels[k].finish;
+      const bool is_alone = finish >= 0 && static_cast<int>(p) >= finish;
+      if (p > 0) out << (is_alone ? " last block\n" : " grid barrier\n");
+      for (int s : plan.kernels[k].phases[p]) {
+        const PlannedStage& stage = plan.stages[s];
+        const PlannedChain* chain = plan.kernels[k].chain_of(s);
+        if (chain && chain->then == s) {
+          out << "  block barrier";
+          for (NodeId value : chain->in_shared) out << ", %" << value << " in shared memory";
+          out << "\n";
+        }
+        list("loads", stage.loads);
+        out << "  roots:";
+        for (NodeId root : stage.roots) out << " " << info(graph[root]).name << " %" << root;
+        out << "\n";
+        list("stores", stage.stores);
+        const int group = plan.kernels[k].group_of(s);
+        if (group >= 0) out << "  persistent group " << group << "\n";
+      }
+    }
+  }
+  out << "steps:";
+  for (const PlanStep& step : plan.steps) {
+    if (step.kind == PlanStep::Kind::kKernel) {
+      out << " kernel " << step.kernel;
+    } else {
+      out << " %" << step.call;
+    }
+  }
+  out << "\n";
+  for (const PlannedAlias& alias : plan.aliases) {
+    out << "alias %" << alias.node << " of %" << alias.base << " + " << to_string(alias.offset)
+        << "\n";
+  }
+  for (size_t m = 0; m < plan.in_place.size(); ++m) {
+    out << "mutation %" << graph.mutations[m].input << " <- %" << graph.mutations[m].value
+        << (plan.in_place[m] ? " in place" : " by copy") << "\n";
+  }
+  for (const Cut& cut : plan.cuts) {
+    out << "cut %" << cut.from << " -> %" << cut.to << " rule " << cut.reason.rule << ": "
+        << cut.reason.why << "\n";
+  }
+  return out.str();
+}
+
+}  // namespace stitch

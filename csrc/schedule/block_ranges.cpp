@@ -1,0 +1,141 @@
+#include "schedule/block_ranges.h"
+
+#include <algorithm>
+
+#include "schedule/map_axes.h"
+
+namespace stitch {
+namespace {
+
+// Sums of terms that each lie in a range of their own.
+struct Interval {
+  int64_t low = 0, high = 0;
+
+  void add(int64_t coefficient, int64_t largest) {
+    (coefficient < 0 ? low : high) += coefficient * std::max<int64_t>(0, largest);
+  }
+};
+
+// An offset by the axes of a schedule and by what is no axis: quotients and remainders.
+struct Offset {
+  std::vector<int64_t> axes;                       // coefficients
+  std::vector<std::pair<int64_t, int64_t>> terms;  // coefficient, extent
+  int64_t constant = 0;
+};
+
+// Nothing where sizes are only known at run time or an index is read from memory.
+std::optional<Offset> split_offset(const StageSchedule& schedule, const IndexExpr& expr) {
+  Offset out;
+  if (!expr.constant.is_constant()) return std::nullopt;
+  out.constant = expr.constant.value();
+  for (size_t a = 0; a < schedule.axes.size(); ++a) {
+    const MappedAxis& mapped = schedule.axes[a];
+    const Dim step = axis_coefficient(schedule, schedule.accesses.vars, expr, static_cast<int>(a));
+    const bool is_static = step.is_constant() && mapped.axis.extent.is_constant() &&
+                           mapped.tile.is_constant() && mapped.blocks.is_constant();
+    if (!is_static) return std::nullopt;
+    out.axes.push_back(step.value());
+  }
+  for (const auto& [var, coefficient] : expr.terms) {
+    const IndexVar& term = schedule.accesses.vars[var];
+    if (term.kind == IndexVar::Kind::kAtom) continue;
+    const bool is_bounded = term.kind != IndexVar::Kind::kValue && term.extent.is_constant() &&
+                            term.extent.value() > 0 && coefficient.is_constant();
+    if (!is_bounded) return std::nullopt;
+    out.terms.push_back({coefficient.value(), term.extent.value()});
+  }
+  return out;
+}
+
+// Indices of one block along an axis, less one.
+int64_t last_in_block(const MappedAxis& mapped) {
+  const int64_t extent = mapped.axis.extent.value();
+  return (mapped.in_grid ? std::min(mapped.tile.value(), extent) : extent) - 1;
+}
+
+// Blocks of the axes after this one: what its own block number counts.
+int64_t blocks_within(const StageSchedule& schedule, size_t axis) {
+  int64_t blocks = 1;
+  for (size_t a = axis + 1; a < schedule.axes.size(); ++a) {
+    if (schedule.axes[a].in_grid) blocks *= schedule.axes[a].blocks.value();
+  }
+  return blocks;
+}
+
+bool is_divided(const MappedAxis& mapped) { return mapped.in_grid && mapped.blocks.value() > 1; }
+
+bool stays_in_block(const StageSchedule& schedule, const Offset& offset, int64_t size) {
+  Interval within;
+  for (size_t a = 0; a < schedule.axes.size(); ++a) {
+    const MappedAxis& mapped = schedule.axes[a];
+    if (is_divided(mapped)) {
+      const int64_t begin = offset.axes[a] * mapped.tile.value();
+      if (begin != size * blocks_within(schedule, a)) return false;
+    }
+    within.add(offset.axes[a], last_in_block(mapped));
+  }
+  for (const auto& [coefficient, extent] : offset.terms) within.add(coefficient, extent - 1);
+  return within.low + offset.constant >= 0 && within.high + offset.constant < size;
+}
+
+}  // namespace
+
+std::optional<int64_t> find_block_range(const StageSchedule& schedule, NodeId value) {
+  for (const Access& access : schedule.accesses.list) {
+    if (!access.is_store || access.value != value) continue;
+    const std::optional<Offset> offset = split_offset(schedule, access.offset);
+    if (!offset) return std::nullopt;
+    // That of the last axis which blocks divide; of all elements where there is one block.
+    Interval all;
+    std::optional<int64_t> size;
+    for (size_t a = 0; a < schedule.axes.size(); ++a) {
+      const MappedAxis& mapped = schedule.axes[a];
+      all.add(offset->axes[a], last_in_block(mapped));
+      if (is_divided(mapped)) size = offset->axes[a] * mapped.tile.value();
+    }
+    if (!size) size = all.high + 1;
+    if (*size > 0 && check_block_range(schedule, value, *size)) return size;
+    return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+Verdict check_block_range(const StageSchedule& schedule, NodeId value, int64_t size) {
+  for (const Access& access : schedule.accesses.list) {
+    if (access.value != value) continue;
+    const std::optional<Offset> offset = split_offset(schedule, access.offset);
+    if (!offset || access.is_guarded || access.in_segment) {
+      return Verdict::no(kRuleOtherBlock,
+                         "which elements a block needs is only known when the kernel runs",
+                         "sizes that are known, and indices that do not depend on data");
+    }
+    if (!stays_in_block(schedule, *offset, size)) {
+      return Verdict::no(kRuleOtherBlock, "a block needs elements that another block makes");
+    }
+  }
+  return Verdict::yes();
+}
+
+std::optional<IndexExpr> pad_rows(const StageSchedule& schedule, const IndexExpr& expr,
+                                  int64_t length, int64_t pitch) {
+  const std::optional<Offset> offset = split_offset(schedule, expr);
+  if (!offset) return std::nullopt;
+  Interval in_row;
+  auto place = [&](int64_t coefficient, int64_t largest) {
+    if (coefficient % length != 0) in_row.add(coefficient, largest);
+  };
+  for (size_t a = 0; a < schedule.axes.size(); ++a) {
+    place(offset->axes[a], schedule.axes[a].axis.extent.value() - 1);
+  }
+  for (const auto& [coefficient, extent] : offset->terms) place(coefficient, extent - 1);
+  const int64_t row = offset->constant / length, rest = offset->constant % length;
+  if (in_row.low + rest < 0 || in_row.high + rest >= length) return std::nullopt;
+  IndexExpr padded{row * pitch + rest, {}};
+  for (const auto& [var, coefficient] : expr.terms) {
+    const int64_t step = coefficient.value();
+    padded.terms.add(var, step % length == 0 ? step / length * pitch : step);
+  }
+  return padded;
+}
+
+}  // namespace stitch

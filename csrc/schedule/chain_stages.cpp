@@ -1,0 +1,310 @@
+#include "schedule/chain_stages.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "plan/plan_stitches.h"
+#include "plan/storage.h"
+#include "schedule/measure_work.h"
+#include "schedule/schedule_chain.h"
+#include "schedule/schedule_kernel.h"
+
+namespace stitch {
+namespace {
+
+// Of a kernel in which chains are looked for: each pair costs several schedules of all stages.
+constexpr size_t kMostStages = 8;
+
+// Share of the kernel's time that a cut must save: the halves do not overlap in a block.
+constexpr double kLeastGain = 0.1;
+
+bool holds(const std::vector<NodeId>& list, NodeId value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+void put_after(std::vector<int>& phase, int first, int then) {
+  phase.insert(std::find(phase.begin(), phase.end(), first) + 1, then);
+}
+
+struct Chainer {
+  const Graph& graph;
+  StitchPlan& plan;
+  const DeviceSpec& device;
+  int worker_threads;
+  Demands demands = find_demands(graph);
+  std::vector<int> readers = count_readers();  // stages that load a value, by node
+  std::vector<int> readers_outside = {};       // of the kernel
+
+  // What a kernel would be, and its own stages, by which it names them.
+  struct Candidate {
+    PlannedKernel kernel;
+    std::vector<PlannedStage> stages;
+    double us = 0;
+  };
+
+  std::optional<double> predict_us(const PlannedKernel& kernel,
+                                   const std::vector<PlannedStage>& stages) const {
+    SymbolTable symbols = graph.symbols;
+    const std::vector<StageSchedule> schedules =
+        schedule_kernel(graph, gather_stages(kernel, stages), device, worker_threads, symbols);
+    if (schedules.empty()) return std::nullopt;
+    std::vector<const StageSchedule*> pointers;
+    for (const StageSchedule& schedule : schedules) pointers.push_back(&schedule);
+    return estimate_kernel_us(graph, stages, kernel, pointers, worker_threads, &measure_traffic);
+  }
+
+  bool is_stored_in_place(NodeId value) const {
+    for (size_t m = 0; m < plan.in_place.size(); ++m) {
+      if (plan.in_place[m] && graph.mutations[m].value == value) return true;
+    }
+    return false;
+  }
+
+  // Stages whose accesses are all offsets of indices, into memory that nothing else shows.
+  bool can_be_chained(const PlannedStage& stage) const {
+    const bool is_plain = std::none_of(stage.nodes.begin(), stage.nodes.end(), [&](NodeId node) {
+      return family(graph[node]) == Family::kWriter || combines_segments(info(graph[node]));
+    });
+    const bool is_apart = std::none_of(stage.stores.begin(), stage.stores.end(), [&](NodeId store) {
+      return is_stored_in_place(store) || stored_part(graph, store) != store;
+    });
+    return is_plain && is_apart;
+  }
+
+  // What `first` hands to `then` and nothing else reads.
+  std::vector<NodeId> find_private(const std::vector<PlannedStage>& stages, int first,
+                                   int then) const {
+    std::vector<NodeId> values;
+    for (NodeId store : stages[first].stores) {
+      bool is_private = holds(stages[then].loads, store) && !demands.is_demanded[store.index()] &&
+                        readers_outside[store.index()] == 0;
+      for (size_t s = 0; s < stages.size() && is_private; ++s) {
+        is_private = static_cast<int>(s) == then || !holds(stages[s].loads, store);
+      }
+      if (is_private) values.push_back(store);
+    }
+    return values;
+  }
+
+  // Where it takes less time than the best so far, and than `tried.us`.  The largest values leave
+  // shared memory until the rest fits.
+  void offer(Candidate tried, int first, int then, Candidate& best) const {
+    std::vector<NodeId> in_shared = find_private(tried.stages, first, then);
+    std::stable_sort(in_shared.begin(), in_shared.end(), [&](NodeId a, NodeId b) {
+      return hint_bytes(graph, a) < hint_bytes(graph, b);
+    });
+    tried.kernel.chains.push_back({first, then, std::move(in_shared)});
+    std::vector<NodeId>& shared = tried.kernel.chains.back().in_shared;
+    std::optional<double> us = predict_us(tried.kernel, tried.stages);
+    while (!us && !shared.empty()) {
+      shared.pop_back();
+      us = predict_us(tried.kernel, tried.stages);
+    }
+    if (!us || *us >= std::min(tried.us, best.us)) return;
+    tried.us = *us;
+    best = std::move(tried);
+  }
+
+  // The stage of an earlier phase that alone makes what a stage reads of its kernel; -1: none.
+  int find_maker(const Candidate& at, size_t phase, int stage) const {
+    int maker = -1;
+    for (size_t p = 0; p < phase; ++p) {
+      for (int other : at.kernel.phases[p]) {
+        const std::vector<NodeId>& stores = at.stages[other].stores;
+        const bool makes = std::any_of(stores.begin(), stores.end(), [&](NodeId store) {
+          return holds(at.stages[stage].loads, store);
+        });
+        if (!makes) continue;
+        if (maker >= 0) return -1;
+        maker = other;
+      }
+    }
+    return maker;
+  }
+
+  void pass_block_barrier(const Candidate& now, Candidate& best) const {
+    for (size_t p = 1; p < now.kernel.phases.size(); ++p) {
+      for (int then : now.kernel.phases[p]) {
+        const int first = find_maker(now, p, then);
+        if (first < 0 || now.kernel.chain_of(first) || now.kernel.chain_of(then)) continue;
+        if (!can_be_chained(now.stages[first])) continue;
+        if (!can_be_chained(now.stages[then])) continue;
+        Candidate placed = now;
+        placed.kernel.finish = -1;
+        std::erase(placed.kernel.phases[p], then);
+        for (std::vector<int>& phase : placed.kernel.phases) {
+          if (std::count(phase.begin(), phase.end(), first)) put_after(phase, first, then);
+        }
+        std::erase_if(placed.kernel.phases, [](const auto& phase) { return phase.empty(); });
+        offer(placed, first, then, best);
+        cut_permuted(join(now.stages, first, then), placed, first, then, best);
+      }
+    }
+  }
+
+  // Both stages as one, in which the second loads nothing of the first.
+  PlannedStage join(const std::vector<PlannedStage>& stages, int first, int then) const {
+    const PlannedStage &a = stages[first], &b = stages[then];
+    const std::vector<NodeId> handed = find_private(stages, first, then);
+    auto is_load = [&](NodeId node) {
+      return holds(a.loads, node) || (holds(b.loads, node) && !holds(a.stores, node));
+    };
+    auto is_stored = [&](NodeId node) {
+      return holds(b.stores, node) || (holds(a.stores, node) && !holds(handed, node));
+    };
+    std::vector<NodeId> roots = a.roots;
+    roots.insert(roots.end(), b.roots.begin(), b.roots.end());
+    std::sort(roots.begin(), roots.end());
+    Cone cone;
+    for (NodeId root : roots) cone = unite_cones(cone, find_cone(graph, root, is_load), roots);
+    return make_stage(graph, roots, std::move(cone), is_stored);
+  }
+
+  // A stage in two: what `root` reads through a permutation of `value`, and the rest.
+  std::optional<std::pair<PlannedStage, PlannedStage>> cut(const PlannedStage& stage, NodeId root,
+                                                           NodeId value) const {
+    auto is_load = [&](NodeId node) { return holds(stage.loads, node); };
+    Cone read = find_cone(graph, root, [&](NodeId node) { return node == value || is_load(node); });
+    const bool is_element_wise =
+        std::none_of(read.nodes.begin(), read.nodes.end(),
+                     [&](NodeId node) { return family(graph[node]) == Family::kReduce; });
+    // What a kernel keeps in 32 bits is rounded where it is stored, and not twice.
+    const bool rounds = info(graph[value].type.dtype).bytes < 4;
+    const bool is_moved = std::all_of(read.nodes.begin(), read.nodes.end(), [&](NodeId node) {
+      return family(graph[node]) == Family::kView;
+    });
+    if (!is_element_wise || !holds(read.loads, value) || (rounds && !is_moved)) return std::nullopt;
+    std::vector<NodeId> roots = stage.roots, stores = stage.stores;
+    for (std::vector<NodeId>* list : {&roots, &stores}) {
+      std::erase(*list, root);
+      list->push_back(value);
+      std::sort(list->begin(), list->end());
+    }
+    Cone made = find_cone(graph, value, is_load);
+    for (NodeId other : roots) made = unite_cones(made, find_cone(graph, other, is_load), roots);
+    return std::pair(
+        make_stage(graph, roots, std::move(made), [&](NodeId node) { return holds(stores, node); }),
+        make_stage(graph, {root}, std::move(read), [&](NodeId node) { return node == root; }));
+  }
+
+  void cut_stages(const Candidate& now, Candidate& best) const {
+    for (size_t p = 0; p < now.kernel.phases.size(); ++p) {
+      for (int s : now.kernel.phases[p]) {
+        if (now.kernel.chain_of(s) || !can_be_chained(now.stages[s])) continue;
+        Candidate placed = now;
+        const int then = static_cast<int>(placed.stages.size());
+        placed.stages.emplace_back();
+        put_after(placed.kernel.phases[p], s, then);
+        cut_permuted(now.stages[s], placed, s, then, best);
+      }
+    }
+  }
+
+  // Offers each cut of a stage, its halves in the places of `first` and `then`.
+  void cut_permuted(const PlannedStage& stage, const Candidate& placed, int first, int then,
+                    Candidate& best) const {
+    if (!reduces(stage)) return;
+    for (NodeId node : stage.nodes) {
+      if (graph[node].op != OpKind::k_permute) continue;
+      const NodeId value = graph[node].inputs[0];
+      const bool is_made = holds(stage.nodes, value) && !holds(stage.roots, value) &&
+                           family(graph[value]) == Family::kPointwise;
+      for (NodeId root : stage.stores) {
+        if (!is_made || family(graph[root]) == Family::kReduce || root < value) continue;
+        auto halves = cut(stage, root, value);
+        if (!halves) continue;
+        Candidate tried = placed;
+        tried.stages[first] = std::move(halves->first);
+        tried.stages[then] = std::move(halves->second);
+        tried.us = placed.us * (1 - kLeastGain);
+        offer(std::move(tried), first, then, best);
+      }
+    }
+  }
+
+  // What is element-wise throughout has tiles (schedule/stage_tiles.h).
+  bool reduces(const PlannedStage& stage) const {
+    return std::any_of(stage.roots.begin(), stage.roots.end(),
+                       [&](NodeId root) { return family(graph[root]) == Family::kReduce; });
+  }
+
+  std::vector<int> count_readers() const {
+    std::vector<int> counts(graph.size(), 0);
+    for (const PlannedStage& stage : plan.stages) {
+      for (NodeId load : stage.loads) ++counts[load.index()];
+    }
+    return counts;
+  }
+
+  void run(PlannedKernel& kernel) {
+    std::vector<int> numbers = kernel.stages();  // by the candidates' own
+    if (numbers.size() > kMostStages || !kernel.persistent_groups.empty()) return;
+    Candidate now{kernel, {}};
+    readers_outside = readers;
+    for (int s : numbers) {
+      now.stages.push_back(plan.stages[s]);
+      for (NodeId load : plan.stages[s].loads) --readers_outside[load.index()];
+    }
+    renumber(now.kernel, [&](int s) {
+      return static_cast<int>(std::find(numbers.begin(), numbers.end(), s) - numbers.begin());
+    });
+    if (!may_gain(now)) return;
+    now = improve(std::move(now));
+    if (now.kernel.chains.empty()) return;
+    for (size_t s = 0; s < now.stages.size(); ++s) {
+      if (s == numbers.size()) {
+        numbers.push_back(static_cast<int>(plan.stages.size()));
+        plan.stages.emplace_back();
+      }
+      plan.stages[numbers[s]] = std::move(now.stages[s]);
+    }
+    renumber(now.kernel, [&](int s) { return numbers[s]; });
+    kernel = std::move(now.kernel);
+  }
+
+  template <typename Number>
+  static void renumber(PlannedKernel& kernel, Number number) {
+    for (std::vector<int>& phase : kernel.phases) {
+      for (int& s : phase) s = number(s);
+    }
+    for (PlannedChain& chain : kernel.chains) {
+      chain.first = number(chain.first);
+      chain.then = number(chain.then);
+    }
+  }
+
+  // Chain by chain, each time the one that gains most.
+  Candidate improve(Candidate now) const {
+    now.us = predict_us(now.kernel, now.stages).value();
+    while (now.stages.size() <= kMostStages) {
+      Candidate best = now;
+      pass_block_barrier(now, best);
+      cut_stages(now, best);
+      if (best.kernel.chains.size() == now.kernel.chains.size()) break;
+      now = std::move(best);
+    }
+    return now;
+  }
+
+  bool may_gain(const Candidate& now) const {
+    if (now.kernel.phases.size() > 1) return true;
+    return std::any_of(now.stages.begin(), now.stages.end(), [&](const PlannedStage& stage) {
+      return reduces(stage) &&
+             std::any_of(stage.nodes.begin(), stage.nodes.end(),
+                         [&](NodeId node) { return graph[node].op == OpKind::k_permute; });
+    });
+  }
+};
+
+}  // namespace
+
+StitchPlan chain_stages(const Graph& graph, StitchPlan plan, const DeviceSpec& device,
+                        int worker_threads) {
+  // Blocks of the host are run by one thread, whose cache holds what they make.
+  if (!device.is_cuda || plan.policy == "none") return plan;
+  Chainer chainer{graph, plan, device, worker_threads};
+  for (PlannedKernel& kernel : plan.kernels) chainer.run(kernel);
+  return plan;
+}
+
+}  // namespace stitch

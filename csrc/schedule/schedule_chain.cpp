@@ -1,0 +1,276 @@
+#include "schedule/schedule_chain.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/round_up.h"
+#include "schedule/block_ranges.h"
+#include "schedule/map_axes.h"
+#include "schedule/persistent_values.h"
+
+namespace stitch {
+namespace {
+
+constexpr int kBusyThreads = 1024;   // of a multiprocessor, that shared memory must leave room for
+constexpr int kMostLanes = 32;       // along the axis that stores are contiguous along
+constexpr int64_t kBankBytes = 128;  // of all banks of shared memory
+
+Verdict refuse() {
+  return Verdict::no(kRuleOtherBlock, "blocks of one mapping do not have ranges of the other's",
+                     "extents that the ranges of blocks divide");
+}
+
+bool reduces(const Graph& graph, const PlannedStage& stage) {
+  return std::any_of(stage.roots.begin(), stage.roots.end(), [&](NodeId root) {
+    return family(graph[root]) != Family::kPointwise && family(graph[root]) != Family::kView;
+  });
+}
+
+const Access* find_access(const StageSchedule& schedule, NodeId value, bool is_store) {
+  for (const Access& access : schedule.accesses.list) {
+    if (access.value == value && access.is_store == is_store) return &access;
+  }
+  return nullptr;
+}
+
+// The mapping of an element-wise stage to given blocks and threads.
+struct BlockMapper {
+  StageSchedule& schedule;
+  const Access& load;   // of what the ranges are of
+  const Access& store;  // the one that decides which axis lanes walk
+  int64_t range;        // elements of a block
+  int threads;          // of a block
+  int store_bytes;      // of an element
+  int used_bits = 0;
+
+  int64_t step(const Access& access, size_t a) const {
+    return axis_coefficient(schedule, schedule.accesses.vars, access.offset, static_cast<int>(a))
+        .value();
+  }
+
+  // Which indices of each axis a block has.
+  bool divide() {
+    for (size_t a = 0; a < schedule.axes.size(); ++a) {
+      MappedAxis& mapped = schedule.axes[a];
+      const int64_t extent = mapped.axis.extent.value(), in_load = std::abs(step(load, a));
+      mapped.tile = mapped.axis.extent;
+      if (in_load == 0 || in_load * extent <= range) continue;
+      mapped.in_grid = true;
+      mapped.tile = std::max<int64_t>(1, range / in_load);
+      if (in_load < range && range % in_load != 0) return false;
+    }
+    return true;
+  }
+
+  int64_t length(const MappedAxis& mapped) const { return mapped.tile.value(); }
+
+  // Indices of a tile of the grid are shared out evenly: past them others' begin.
+  void assign(MappedAxis& mapped, int limit) {
+    const int64_t count = length(mapped) / mapped.vector;
+    const int64_t dividing = std::min<int64_t>(limit, count & -count);
+    const auto covering = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count)));
+    const int64_t ragged = std::min<int64_t>(limit, covering);
+    mapped.threads = static_cast<int>(mapped.in_grid || dividing * 4 >= ragged ? dividing : ragged);
+    mapped.thread_shift = used_bits;
+    used_bits += std::countr_zero(static_cast<unsigned>(mapped.threads));
+  }
+
+  int pick_vector(size_t a) const {
+    const MappedAxis& mapped = schedule.axes[a];
+    int width = schedule.device->vector_bytes / store_bytes;
+    auto fits = [&] {
+      return length(mapped) % width == 0 && mapped.axis.extent.value() % width == 0 &&
+             is_aligned_along(schedule, schedule.accesses.vars, store.offset, static_cast<int>(a),
+                              width);
+    };
+    while (width > 1 && !fits()) width /= 2;
+    return std::max(1, width);
+  }
+
+  // Lanes walk the axis that the store is contiguous along, then those of the smallest steps of the
+  // load.
+  std::vector<size_t> order_axes() const {
+    std::vector<size_t> order(schedule.axes.size());
+    for (size_t a = 0; a < order.size(); ++a) order[a] = a;
+    auto place = [&](size_t a) {
+      const int64_t in_load = std::abs(step(load, a));
+      return std::pair(step(store, a) != 1, in_load == 0 ? INT64_MAX : in_load);
+    };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return place(a) < place(b); });
+    return order;
+  }
+
+  bool map() {
+    if (!divide()) return false;
+    const std::vector<size_t> order = order_axes();
+    for (size_t i = 0; i < order.size(); ++i) {
+      MappedAxis& mapped = schedule.axes[order[i]];
+      const bool is_contiguous = i == 0 && step(store, order[i]) == 1;
+      if (is_contiguous) mapped.vector = pick_vector(order[i]);
+      assign(mapped, std::min(threads >> used_bits, is_contiguous ? kMostLanes : threads));
+      const int64_t pass = int64_t{mapped.threads} * mapped.vector;
+      mapped.serial = (length(mapped) + pass - 1) / pass;
+      mapped.is_exact = mapped.axis.extent.value() % (mapped.in_grid ? length(mapped) : pass) == 0;
+    }
+    for (size_t i = order.size(); i-- > 0;) {
+      if (!schedule.axes[order[i]].serial.is(1))
+        schedule.loops.push_back({static_cast<int>(order[i]), LoopSpec::Level::kSerial});
+    }
+    if (!order.empty() && schedule.axes[order[0]].vector > 1)
+      schedule.loops.push_back({static_cast<int>(order[0]), LoopSpec::Level::kVector});
+    schedule.threads = threads;
+    return true;
+  }
+};
+
+bool has_static_offset(const StageSchedule& schedule, const Access& access) {
+  return std::all_of(access.offset.terms.begin(), access.offset.terms.end(),
+                     [](const auto& term) { return term.second.is_constant(); }) &&
+         std::all_of(schedule.axes.begin(), schedule.axes.end(), [](const MappedAxis& mapped) {
+           return mapped.axis.extent.is_constant() && mapped.axis.extent.value() > 0;
+         });
+}
+
+struct ChainScheduler {
+  const Graph& graph;
+  const ChainedStages& chain;
+  SymbolTable& symbols;
+  BlockBounds bounds;
+  ChainOrNot out = {};
+  std::vector<std::pair<NodeId, int64_t>> ranges = {};  // of what the first hands to the second
+
+  Verdict describe(const DeviceSpec& device) {
+    ScheduleOrNot first = describe_stages(graph, {chain.first}, device);
+    if (!first.verdict) return first.verdict;
+    ScheduleOrNot then = describe_stages(graph, {chain.then}, device);
+    if (!then.verdict) return then.verdict;
+    out.first = std::move(first.schedule);
+    out.then = std::move(then.schedule);
+    return Verdict::yes();
+  }
+
+  Verdict find_ranges() {
+    map_stages(graph, 1, symbols, bounds, out.first);
+    for (NodeId store : chain.first->stores) {
+      const std::vector<NodeId>& loads = chain.then->loads;
+      if (std::find(loads.begin(), loads.end(), store) == loads.end()) continue;
+      const std::optional<int64_t> range = find_block_range(out.first, store);
+      if (!range)
+        return Verdict::no(kRuleOtherBlock, "what a block makes is no range of the value");
+      ranges.push_back({store, *range});
+    }
+    STITCH_CHECK(!ranges.empty(), "a chain's stages have nothing in common");
+    return Verdict::yes();
+  }
+
+  // Adapts the second stage's mapping to the first's, or checks the one it has.
+  Verdict map_second() {
+    StageSchedule& then = out.then;
+    BlockBounds own = bounds;
+    own.least = own.most = out.first.threads;
+    then.bounds = own;
+    if (reduces(graph, *chain.then)) {
+      map_stages(graph, 1, symbols, own, then);
+    } else {
+      const auto& [value, range] = ranges.front();
+      const Access* load = find_access(then, value, false);
+      const NodeId stored = chain.then->stores.back();
+      const Access* store = find_access(then, stored, true);
+      if (!load || !store || !has_static_offset(then, *load) || !has_static_offset(then, *store))
+        return refuse();
+      const int bytes = info(graph[stored].type.dtype).bytes;
+      BlockMapper mapper{then, *load, *store, range, out.first.threads, bytes};
+      if (!mapper.map()) return refuse();
+      count_blocks(then, symbols);
+    }
+    if (then.threads != out.first.threads || !(then.grid == out.first.grid)) return refuse();
+    for (const auto& [value, range] : ranges) {
+      Verdict verdict = check_block_range(then, value, range);
+      if (!verdict) return verdict;
+    }
+    return Verdict::yes();
+  }
+
+  // Rows as far apart as the second stage's lanes step, so that they meet different banks.
+  BlockBuffer shape(NodeId value, int64_t range) const {
+    const BlockBuffer plain{value, range, range, range};
+    int64_t length = 0;
+    for (const MappedAxis& mapped : out.then.axes) {
+      if (mapped.threads == 1 || mapped.thread_shift > 0) continue;
+      const auto at = static_cast<int>(&mapped - out.then.axes.data());
+      const Access* load = find_access(out.then, value, false);
+      const Dim step = axis_coefficient(out.then, out.then.accesses.vars, load->offset, at);
+      if (step.is_constant()) length = step.value();
+    }
+    const int bytes = info(graph[value].type.dtype).bytes;
+    if (length <= 1 || length >= range || range % length != 0 || bytes > 16) return plain;
+    const int64_t banks = kBankBytes / bytes;
+    const BlockBuffer padded{value, range, length, round_up(length, banks) + 16 / bytes};
+    for (const StageSchedule* schedule : {&out.first, &out.then}) {
+      for (const Access& access : schedule->accesses.list) {
+        if (access.value != value) continue;
+        if (!pad_rows(*schedule, access.offset, padded.length, padded.pitch)) return plain;
+      }
+    }
+    return padded;
+  }
+
+  // Buffers at the beginning of shared memory, what the stages need for themselves behind them.
+  Verdict place_buffers() {
+    int64_t bytes = 0;
+    std::vector<BlockBuffer> buffers;
+    for (const auto& [value, range] : ranges) {
+      if (std::find(chain.in_shared.begin(), chain.in_shared.end(), value) == chain.in_shared.end())
+        continue;
+      buffers.push_back(shape(value, range));
+      buffers.back().shared_offset = static_cast<int>(bytes);
+      bytes += round_up(buffers.back().size() * info(graph[value].type.dtype).bytes, 16);
+    }
+    const int blocks = std::max(1, kBusyThreads / out.first.threads);
+    const int64_t room =
+        count_shared_bytes(*out.first.device, blocks) - kMostPartialBytes * out.first.threads;
+    if (bytes > room) {
+      return Verdict::no(kRuleSharedMemory, "a block hands on " + std::to_string(bytes) +
+                                                " bytes; its shared memory has room for " +
+                                                std::to_string(std::max<int64_t>(0, room)));
+    }
+    for (StageSchedule* schedule : {&out.first, &out.then}) {
+      schedule->bounds.persistent_shared_bytes = static_cast<int>(bytes);
+      schedule->buffers = buffers;
+    }
+    return Verdict::yes();
+  }
+
+  Verdict finish() {
+    finish_stage(graph, *chain.first, out.first);
+    finish_stage(graph, *chain.then, out.then);
+    for (const auto& [value, range] : ranges) {
+      for (const TiledLoad& tile : out.then.tiles) {
+        if (tile.value == value)
+          return Verdict::no(kRuleOtherBlock, "a tile would copy what is on chip already");
+      }
+    }
+    return Verdict::yes();
+  }
+
+  Verdict run(const DeviceSpec& device) {
+    Verdict verdict = describe(device);
+    if (verdict) verdict = find_ranges();
+    if (verdict) verdict = map_second();
+    if (verdict) verdict = place_buffers();
+    if (verdict) verdict = finish();
+    return verdict;
+  }
+};
+
+}  // namespace
+
+ChainOrNot schedule_chain(const Graph& graph, const ChainedStages& chain, const DeviceSpec& device,
+                          SymbolTable& symbols, const BlockBounds& bounds) {
+  ChainScheduler scheduler{graph, chain, symbols, bounds};
+  scheduler.out.verdict = scheduler.run(device);
+  return std::move(scheduler.out);
+}
+
+}  // namespace stitch
