@@ -13,7 +13,8 @@ import torch
 
 import torch_stitch
 
-SIMULATED = tuple(f"test_{name}" for name in "ops values models pieces workloads scatter".split())
+NAMES = "ops values indices models pieces workloads scatter".split()
+SIMULATED = tuple(f"test_{name}" for name in NAMES)
 GOLDEN = Path(__file__).parent / "golden"
 SEED = int(os.environ.get("STITCH_TEST_SEED", "0"))
 

@@ -304,9 +304,9 @@ def gather(im, node, x, dim, index, **kwargs):
     if not result_of(node).dim():
         return NotImplemented
     if node.target._opname == "gather":
-        return im.b.gather(x, index, dim)
+        return im.b.gather(x, index, dim, from_end=False)
     one = im.b.reshape(index, im.dims([1])) if not node.args[2].meta["val"].dim() else index
-    return im.b.index(x, [one], [dim])
+    return im.b.index(x, [one], [dim], from_end=False)
 
 
 @rule("aten.index.Tensor")
@@ -346,7 +346,7 @@ RULES |= {
     "aten.expand.default": lambda im, node, x, *_, **__: im.b.expand(x, shape_of(im, node)),
     "aten.permute.default": lambda im, node, x, dims: im.b.permute(x, list(dims)),
     "aten.flip.default": lambda im, node, x, dims: im.b.flip(x, list(dims)),
-    "aten.embedding.default": lambda im, node, w, i, *_: im.b.index(w, [i], [0]),
+    "aten.embedding.default": lambda im, _, w, i, *__: im.b.index(w, [i], [0], from_end=False),
     "aten.full.default": lambda im, node, size, number, **_: filled(im, node, number),
     "aten.full_like.default": lambda im, node, like, number, **_: filled(im, node, number),
     "torch_stitch.random.default": lambda im, n, *of, **_: im.b.random(*of[:2], shape_of(im, n)),

@@ -116,14 +116,15 @@ class Segments:
 
 
 class Chunks(NamedTuple):
-    """Rows that each chunk of the positions combines for itself.  `index` [count] is in range, or
-    kernels report it; None for `kept`, or [count]: positions that are combined."""
+    """Rows that each chunk of the positions combines for itself.  `index` [count] is checked by the
+    kernels; None for `kept`, or [count]: positions that are combined."""
 
     im: object
     write: Write
     index: object
     kept: object
     chunks: int
+    wraps: bool
 
     def counts(self):
         one = filled_like(self.im, "i64", 1, self.im.b.type(self.index).shape)
@@ -158,7 +159,7 @@ class Chunks(NamedTuple):
         source = b.reshape(source, chunked)
         index = b.reshape(index, [ONE] * dim + chunked[dim : dim + 2] + [ONE] * around)
         x = b.expand(nothing, [*counts[:dim], _core.Dim(self.chunks), rows, *counts[dim + 1 :]])
-        made = b.combine_rows(f"scatter_{op}", [x, source, index], dim + 1)
+        made = b.combine_rows(f"scatter_{op}", [x, source, index], dim + 1, from_end=self.wraps)
         if self.chunks == 1:
             return b.reshape(made, [*counts[:dim], rows, *counts[dim + 1 :]])
         return b.reduce(MERGED[op][0], made, [dim], dtype, False)
@@ -213,18 +214,13 @@ def count_chunks(im, write):
 
 
 def split_positions(im, write, chunks, ignored=None, wraps=False):
-    """The chunks of a write with the index that kernels check: they take negative ones to count
-    from the end."""
+    """The chunks of a write; where its index is `ignored`, nothing is combined."""
     index = im.b.cast(write.index, "i64")
     kept = None
     if ignored is not None:
         kept = im.b.pointwise("ne", [index, scalar(im, ignored, "i64")])
         index = im.b.pointwise("select", [kept, index, scalar(im, 0, "i64")])
-    if not wraps:
-        size = im.b.size_value("i64", im.b.type(write.x).shape[write.dim])
-        is_negative = im.b.pointwise("lt", [index, scalar(im, 0, "i64")])
-        index = im.b.pointwise("select", [is_negative, size, index])
-    return Chunks(im, write, index, kept, chunks)
+    return Chunks(im, write, index, kept, chunks, wraps)
 
 
 def finish_rows(im, node, rows):
@@ -248,7 +244,9 @@ def finish_rows(im, node, rows):
 
 
 def combine_rows(im, node, write, **how):
-    """x with the rows of `source` along dim combined into those that the index [count] names."""
+    """x with the rows of `source` along dim combined into those that the index [count] names.
+
+    `how`: wraps, where negative indices count from the end; ignored, an index of no row."""
     op, dim, index = write.op, write.dim, write.index
     x, source = (im.b.cast(value, dtype_of(node)) for value in (write.x, write.source))
     shape, counts = im.b.type(x).shape, im.b.type(source).shape
@@ -259,10 +257,11 @@ def combine_rows(im, node, write, **how):
         return NotImplemented
     is_plain = write.keeps and not write.is_mean and "ignored" not in how
     if counts[dim] == ONE and op in ("sum", "last") and is_plain:
-        start = im.b.reshape(index, [ONE] * len(shape))
+        start, wraps = im.b.reshape(index, [ONE] * len(shape)), how.get("wraps", False)
         if op == "sum":
-            source = im.b.pointwise("add", [im.b.index(x, [index], [dim]), source])
-        return im.b.slice_scatter(x, source, dim, start)
+            kept = im.b.index(x, [index], [dim], from_end=wraps)
+            source = im.b.pointwise("add", [kept, source])
+        return im.b.slice_scatter(x, source, dim, start, from_end=wraps)
     # Eager's own call writes less than all rows of an argument.
     if find_in_place_form(node) and im.b.hint(counts[dim]) < im.b.hint(shape[dim]):
         return NotImplemented
@@ -323,8 +322,9 @@ def one_place(im, node, write):
     op, x, dim, index, source = write[:5]
     source = im.b.cast(source, dtype_of(node))
     if op == "sum":
-        source = im.b.pointwise("add", [im.b.gather(x, index, dim), source])
-    return im.b.slice_scatter(x, source, dim, index)
+        kept = im.b.gather(x, index, dim, from_end=False)
+        source = im.b.pointwise("add", [kept, source])
+    return im.b.slice_scatter(x, source, dim, index, from_end=False)
 
 
 def number_elements(im, dim, index, shape):

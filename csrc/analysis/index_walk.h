@@ -41,7 +41,7 @@ class WalkSink {
   virtual Handle constant(const Node& node) = 0;
   virtual Handle from_index(DType dtype, const IndexExpr& index) = 0;
   virtual Handle pointwise(NodeId node, const std::vector<Handle>& operands, int guard) = 0;
-  // Bounds-checks an index that was read from memory; negative ones count from the end.
+  // Bounds-checks an index that was read from memory for `node`, by its counts_from_end.
   virtual IndexExpr checked_index(NodeId node, Handle value, const Dim& extent, int guard) = 0;
   // An index that needs no check.
   virtual IndexExpr known_index(Handle value, const Dim& extent) = 0;

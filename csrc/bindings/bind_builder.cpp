@@ -163,16 +163,21 @@ void bind_ops(BuilderClass& builder) {
       .def("flip", &Builder::flip)
       .def("cat", &Builder::cat)
       .def("pad", &Builder::pad)
-      .def("index", &Builder::index)
-      .def("gather", &Builder::gather)
+      .def("index", &Builder::index, py::arg("x"), py::arg("indices"), py::arg("dims"),
+           py::arg("from_end") = true)
+      .def("gather", &Builder::gather, py::arg("x"), py::arg("index"), py::arg("dim"),
+           py::arg("from_end") = true)
       .def("slice_scatter", py::overload_cast<NodeId, NodeId, int64_t, const Dim&, const Dim&>(
                                 &Builder::slice_scatter))
       .def("slice_scatter",
-           py::overload_cast<NodeId, NodeId, int64_t, NodeId>(&Builder::slice_scatter))
-      .def("combine_rows",
-           [](Builder& b, const std::string& op, const std::vector<NodeId>& inputs, int64_t dim) {
-             return b.combine_rows(op_from_name(op), inputs, dim);
-           })
+           py::overload_cast<NodeId, NodeId, int64_t, NodeId, bool>(&Builder::slice_scatter),
+           py::arg("x"), py::arg("source"), py::arg("dim"), py::arg("start"),
+           py::arg("from_end") = true)
+      .def(
+          "combine_rows",
+          [](Builder& b, const std::string& op, const std::vector<NodeId>& inputs, int64_t dim,
+             bool from_end) { return b.combine_rows(op_from_name(op), inputs, dim, from_end); },
+          py::arg("op"), py::arg("inputs"), py::arg("dim"), py::arg("from_end") = true)
       .def("with_strides", &Builder::with_strides)
       .def("library", &Builder::library, py::arg("name"), py::arg("call"), py::arg("inputs"),
            py::arg("results"), py::arg("several"));

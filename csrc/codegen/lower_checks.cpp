@@ -34,7 +34,7 @@ void ValueLowering::check_divisor(const Node& division, Handle divisor, int guar
   collect("report_zero_divisor", zero, depth);
 }
 
-IndexExpr ValueLowering::checked_index(NodeId, Handle value, const Dim& extent, int guard) {
+IndexExpr ValueLowering::checked_index(NodeId node, Handle value, const Dim& extent, int guard) {
   std::string index = values[value].text;
   int depth = values[value].depth;
   if (guard != 0) {
@@ -43,13 +43,14 @@ IndexExpr ValueLowering::checked_index(NodeId, Handle value, const Dim& extent, 
     depth = std::max(depth, values[guard].depth);
   }
   const std::string size = "i64(" + scopes_.print(extent) + ")";
+  index = "i64(" + index + ")";
+  if (counts_from_end(graph_[node])) index = "wrap_index(" + index + ", " + size + ")";
   if (schedule_.device->is_cuda) {
     lowered_.may_fail = true;
-    const Handle checked =
-        let("i64", "check_index(i64(" + index + "), " + size + ", error)", depth);
+    const Handle checked = let("i64", "check_index(" + index + ", " + size + ", error)", depth);
     return index_of(vars.value(checked, extent));
   }
-  const Handle place = let("i64", "wrap_index(i64(" + index + "), " + size + ")", depth);
+  const Handle place = let("i64", index, depth);
   const std::string arguments = "(" + values[place].text + ", " + size + ")";
   collect("report_bad_index", "!is_index" + arguments, depth);
   return index_of(vars.value(let("i64", "safe_index" + arguments, depth), extent));

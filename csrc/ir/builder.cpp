@@ -225,15 +225,19 @@ NodeId Builder::pad(NodeId x, std::vector<Dim> before, std::vector<Dim> shape, d
   return add(std::move(node));
 }
 
-NodeId Builder::index(NodeId x, const std::vector<NodeId>& indices, std::vector<int64_t> dims) {
+NodeId Builder::index(NodeId x, const std::vector<NodeId>& indices, std::vector<int64_t> dims,
+                      bool from_end) {
   Node node = make(OpKind::k_index, {x});
   node.inputs.insert(node.inputs.end(), indices.begin(), indices.end());
   node.ints = wrap_axes(std::move(dims), graph_[x].type.rank());
+  node.integer = !from_end;
   return add(std::move(node));
 }
 
-NodeId Builder::gather(NodeId x, NodeId index, int64_t dim) {
-  return add(along(OpKind::k_gather, {x, index}, dim, graph_[x].type.rank()));
+NodeId Builder::gather(NodeId x, NodeId index, int64_t dim, bool from_end) {
+  Node node = along(OpKind::k_gather, {x, index}, dim, graph_[x].type.rank());
+  node.integer = !from_end;
+  return add(std::move(node));
 }
 
 NodeId Builder::slice_scatter(NodeId x, NodeId source, int64_t dim, const Dim& start,
@@ -243,16 +247,20 @@ NodeId Builder::slice_scatter(NodeId x, NodeId source, int64_t dim, const Dim& s
   return add(std::move(node));
 }
 
-NodeId Builder::slice_scatter(NodeId x, NodeId source, int64_t dim, NodeId start) {
+NodeId Builder::slice_scatter(NodeId x, NodeId source, int64_t dim, NodeId start, bool from_end) {
   Node node = along(OpKind::k_slice_scatter, {x, source, start}, dim, graph_[x].type.rank());
   node.dims = {0, 1};
+  node.integer = !from_end;
   return add(std::move(node));
 }
 
-NodeId Builder::combine_rows(OpKind op, const std::vector<NodeId>& inputs, int64_t dim) {
+NodeId Builder::combine_rows(OpKind op, const std::vector<NodeId>& inputs, int64_t dim,
+                             bool from_end) {
   STITCH_CHECK(combines_segments(info(op)) || combines_at_indices(info(op)),
                info(op).name << " combines no rows");
-  return add(along(op, inputs, dim, graph_[inputs.at(0)].type.rank()));
+  Node node = along(op, inputs, dim, graph_[inputs.at(0)].type.rank());
+  node.integer = !from_end;
+  return add(std::move(node));
 }
 
 std::vector<NodeId> Builder::library(std::string name, int64_t call,

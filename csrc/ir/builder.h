@@ -46,13 +46,16 @@ class Builder {
   NodeId cat(const std::vector<NodeId>& parts, int64_t dim);
   NodeId pad(NodeId x, std::vector<Dim> before, std::vector<Dim> shape, double number,
              int64_t integer);
-  NodeId index(NodeId x, const std::vector<NodeId>& indices, std::vector<int64_t> dims);
-  NodeId gather(NodeId x, NodeId index, int64_t dim);
+  // `from_end`, here and below: negative indices count from there, else they are out of range.
+  NodeId index(NodeId x, const std::vector<NodeId>& indices, std::vector<int64_t> dims,
+               bool from_end = true);
+  NodeId gather(NodeId x, NodeId index, int64_t dim, bool from_end = true);
   NodeId slice_scatter(NodeId x, NodeId source, int64_t dim, const Dim& start, const Dim& step);
   // `start` holds integers; it and the source have extent 1 along `dim`.
-  NodeId slice_scatter(NodeId x, NodeId source, int64_t dim, NodeId start);
+  NodeId slice_scatter(NodeId x, NodeId source, int64_t dim, NodeId start, bool from_end = true);
   // `op`: one that combines segments, or a scatter; see ops/ops.def for the operands.
-  NodeId combine_rows(OpKind op, const std::vector<NodeId>& inputs, int64_t dim);
+  NodeId combine_rows(OpKind op, const std::vector<NodeId>& inputs, int64_t dim,
+                      bool from_end = true);
   // One node per result; a call with one result yields one node and no `get`.
   std::vector<NodeId> library(std::string name, int64_t call, const std::vector<NodeId>& inputs,
                               const std::vector<TensorType>& results, bool several);

@@ -35,7 +35,7 @@ struct Node {
   std::vector<int64_t> ints;
   std::vector<Dim> dims;
   double number = 0;    // full, pad, iota: floating value; library: see ops/made_calls.h
-  int64_t integer = 0;  // full, pad: exact value when the dtype is integral
+  int64_t integer = 0;  // full, pad: exact value when the dtype is integral; see counts_from_end
   TensorType type;
   std::string name;  // library: the operator, "aten.mm.default"; input: its name in text
   Origin origin;
@@ -70,6 +70,9 @@ struct Graph {
 
 inline const OpInfo& info(const Node& node) { return info(node.op); }
 inline Family family(const Node& node) { return info(node.op).family; }
+
+// Of what reads or writes at indices: negative ones are places from the end, not out of range.
+inline bool counts_from_end(const Node& node) { return node.integer == 0; }
 
 // What evaluating a node reads: of a writer not the memory that it stores into.
 inline std::span<const NodeId> read_operands(const Node& node) {

@@ -40,6 +40,10 @@ std::string shortest(double number) {
   return std::string(buffer.data(), result.ptr);
 }
 
+bool reads_indices(const Node& node) {
+  return family(node) == Family::kReader || family(node) == Family::kWriter;
+}
+
 bool holds_number(const Node& node) {
   return (node.op == OpKind::k_full && node.dims.empty()) || node.op == OpKind::k_pad ||
          (node.op == OpKind::k_library && node.integer == kMadeCall);
@@ -54,7 +58,8 @@ std::string attributes(const Node& node) {
   if (!node.dims.empty()) parts.push_back("dims=" + to_string(node.dims));
   const bool integral = is_integral(node.type.dtype);
   if (holds_number(node) && !integral) parts.push_back("number=" + shortest(node.number));
-  if ((holds_number(node) && integral) || node.op == OpKind::k_library)
+  const bool has_integer = (holds_number(node) && integral) || node.op == OpKind::k_library;
+  if (has_integer || (reads_indices(node) && !counts_from_end(node) && node.op != OpKind::k_pad))
     parts.push_back("integer=" + std::to_string(node.integer));
   if (parts.empty()) return "";
   return "{" + join(parts, ", ", [](const std::string& part) { return part; }) + "}";

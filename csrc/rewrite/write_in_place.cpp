@@ -18,6 +18,7 @@ namespace {
 struct Window {
   NodeId source, start;            // start: an operand, where the graph has no number for it
   std::vector<int64_t> start_dim;  // of the operand
+  int64_t integer = 0;             // of the node that has it; see counts_from_end
   std::vector<Dim> dims;           // start and step of each dimension
 };
 
@@ -91,6 +92,7 @@ struct WindowFinder {
       if (!window.dims[2 * dim].is(0) || !window.dims[2 * dim + 1].is(1)) return false;
       window.start = scatter.inputs[2];
       window.start_dim = {dim};
+      window.integer = scatter.integer;
     } else {
       if (window.start_dim == std::vector<int64_t>{dim}) return false;
       Dim &start = window.dims[2 * dim], &step = window.dims[2 * dim + 1];
@@ -232,6 +234,7 @@ Graph write_in_place(const Graph& graph) {
     node.op = OpKind::k_write_slice;
     node.dims = window.dims;
     node.ints = window.start_dim;
+    node.integer = window.integer;
     std::vector<NodeId> inputs = {site.inputs[0], made[window.source.index()]};
     if (window.start.valid()) inputs.push_back(made[window.start.index()]);
     node.origin = site.node.origin;

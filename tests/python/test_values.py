@@ -1,12 +1,11 @@
 """Values, layouts and mutations where compilers go wrong: the result is eager's, bit for bit."""
 
-import copy
 
 import pytest
 import torch
 import torch.nn.functional as F
 
-from tests.support.compare import compile_strictly, expect_equal, expect_stitched
+from tests.support.compare import check, compile_strictly
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
@@ -17,19 +16,6 @@ EDGES = torch.tensor(
 FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 SIGNED = [torch.int8, torch.int16, torch.int32, torch.int64]
 INTEGERS = [torch.uint8, *SIGNED]
-
-
-def check(fn, *inputs, copies=0, options=None, **how):
-    """Stitched; results and changed inputs are eager's, with no tolerance unless given.
-
-    copies: how many inputs may be written by a copy after the kernel that still reads them.
-    how: what expect_equal takes.
-    """
-    mine, theirs = (copy.deepcopy(inputs) for _ in range(2))
-    with torch.no_grad():
-        got, expected = compile_strictly(fn, options=options)(*mine), fn(*theirs)
-    expect_equal((got, mine), (expected, theirs), **how)
-    expect_stitched(copies)
 
 
 def pairs(values):
@@ -485,37 +471,6 @@ def test_a_buffer_written_by_several_ops():
 
     i = torch.randint(0, 5, (4, 2))
     check(fn, torch.randn(4, 5), torch.randn(2, 5), i, copies=1, rtol=1e-6, atol=1e-6)
-
-
-# Indices.
-
-
-@pytest.mark.parametrize("fn", [
-    lambda x, i: x[i] * 2,
-    lambda x, i: x.index_select(0, i) + 1,
-    lambda x, i: F.embedding(i, x) + 1,
-    lambda x, i: x.gather(0, i[:, None].expand(-1, 4)) + 1,
-], ids=["index", "index_select", "embedding", "gather"])  # fmt: skip
-def test_an_index_out_of_range_is_an_error_and_the_process_lives(fn):
-    x = torch.randn(5, 4)
-    compiled = compile_strictly(fn)
-    good, bad = torch.tensor([0, 4, 2]), torch.tensor([0, 5, 2])
-    torch.testing.assert_close(compiled(x, good), fn(x, good))
-    with pytest.raises((IndexError, RuntimeError), match="out of|range|bound"):
-        compiled(x, bad)
-    torch.testing.assert_close(compiled(x, good), fn(x, good))
-
-
-def test_negative_indices_count_from_the_end():
-    i, j = torch.tensor([-1, 0, -5]), torch.tensor([[2], [-4]])
-    check(lambda x, i, j: (x[i] + 1, x[i[None], j] * 2, x[:, j, None] - 1), torch.randn(5, 4), i, j)
-
-
-def test_an_index_may_be_a_scalar():
-    def fn(x, y, i):
-        return x.index_select(0, i) * 2, y.index_select(0, i) * 2
-
-    check(fn, torch.randn(5, 4), torch.randn(5), torch.tensor(3))
 
 
 # Pooling.

@@ -1,5 +1,7 @@
 """How results are compared with eager's: bit for bit, or by rule R10; and what was stitched."""
 
+import copy
+
 import torch
 from torch.utils._pytree import tree_leaves
 
@@ -50,6 +52,19 @@ def expect_equal(got, expected, all_strides=True, **tolerance):
             torch.testing.assert_close(g, e, equal_nan=True, **tolerance)
         else:
             assert as_bits(g).equal(as_bits(e)), f"result {i}: got {g}, eager has {e}"
+
+
+def check(fn, *inputs, copies=0, options=None, **how):
+    """Stitched; results and changed inputs are eager's, with no tolerance unless given.
+
+    copies: how many inputs may be written by a copy after the kernel that still reads them.
+    how: what expect_equal takes.
+    """
+    mine, theirs = (copy.deepcopy(inputs) for _ in range(2))
+    with torch.no_grad():
+        got, expected = compile_strictly(fn, options=options)(*mine), fn(*theirs)
+    expect_equal((got, mine), (expected, theirs), **how)
+    expect_stitched(copies)
 
 
 def is_simulated():

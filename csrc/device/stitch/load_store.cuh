@@ -136,9 +136,8 @@ STITCH_DEVICE bool is_index(i64 position, i64 size) {
 STITCH_DEVICE i64 safe_index(i64 position, i64 size) {
   return is_index(position, size) ? position : 0;
 }
-// All of it; one out of range is reported.
-STITCH_DEVICE i64 check_index(i64 index, i64 size, int* error) {
-  const i64 position = wrap_index(index, size);
+// Both; one out of range is reported.
+STITCH_DEVICE i64 check_index(i64 position, i64 size, int* error) {
   if (!is_index(position, size)) report_error(kIndexOutOfRange, error);
   return safe_index(position, size);
 }

@@ -121,8 +121,8 @@ TEST(LoadStore, MovesVectorsAndMasks) {
 TEST(LoadStore, ChecksIndices) {
   int error = 0;
   EXPECT_EQ(check_index(3, 4, &error), 3);
-  EXPECT_EQ(check_index(-1, 4, &error), 3);
-  EXPECT_EQ(check_index(-4, 4, &error), 0);
+  EXPECT_EQ(check_index(wrap_index(-1, 4), 4, &error), 3);
+  EXPECT_EQ(check_index(wrap_index(-4, 4), 4, &error), 0);
   EXPECT_EQ(error, 0);
   for (i64 bad : {i64(4), i64(-5), kHighest<i64>, kLowest<i64>}) {
     error = 0;
