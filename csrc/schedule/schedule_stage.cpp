@@ -24,6 +24,36 @@ int reduced_thread_bits(const StageSchedule& schedule, const RootSpace& space) {
   return bits;
 }
 
+// Of the graph's symbols inputs alone are known to be positive.
+bool may_be_empty(const Dim& extent, const SymbolTable& symbols) {
+  if (extent.is_constant()) return extent.value() <= 0;
+  bool is_positive = false;
+  for (const auto& [monomial, coefficient] : extent.terms()) {
+    if (coefficient < 0) return true;
+    is_positive |= std::all_of(monomial.begin(), monomial.end(), [&](SymbolId symbol) {
+      return symbols.symbols[symbol].kind == Symbol::Kind::kInput;
+    });
+  }
+  return !is_positive;
+}
+
+Verdict check_empty_axes(const Graph& graph, const StageSchedule& schedule,
+                         const std::set<NodeId>& stores) {
+  for (const MappedAxis& mapped : schedule.axes) {
+    if (!may_be_empty(mapped.axis.extent, graph.symbols)) continue;
+    bool is_kept = false, is_lacked = false;
+    for (const RootSpace& space : schedule.spaces.roots) {
+      const Role role = role_of(space, mapped.axis);
+      is_kept |= role == Role::kKept;
+      is_lacked |= role == Role::kAbsent && stores.count(space.root) > 0;
+    }
+    if (is_kept && is_lacked) {
+      return Verdict::no(kRuleEmptyAxis, "one is stored though the other may have no elements");
+    }
+  }
+  return Verdict::yes();
+}
+
 void name_schemes(const Graph& graph, const PlannedStage& stage, StageSchedule& schedule) {
   const int before = schedule.bounds.persistent_shared_bytes;
   schedule.shared_bytes = before;
@@ -80,6 +110,7 @@ ScheduleOrNot describe_stages(const Graph& graph, const std::vector<const Planne
   for (const Axis& axis : find_axes(schedule.spaces, schedule.accesses)) {
     schedule.axes.push_back({.axis = axis, .tile = axis.extent});
   }
+  described.verdict = check_empty_axes(graph, schedule, stores);
   return described;
 }
 

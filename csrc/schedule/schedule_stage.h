@@ -5,6 +5,9 @@
 
 namespace stitch {
 
+// Verdict rule of this file: without elements to keep there are no blocks, also for what lacks them.
+inline constexpr int kRuleEmptyAxis = 29;
+
 struct ScheduleOrNot {
   StageSchedule schedule;
   Verdict verdict;

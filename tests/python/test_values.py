@@ -334,6 +334,22 @@ def test_nothing_is_computed_from_nothing(shape):
     check(fn, torch.randn(shape))
 
 
+@pytest.mark.simulated
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_what_has_elements_is_stored_beside_what_has_none(dynamic):
+    """Blocks of a GPU's kernel go over the rows, of which the last calls leave none."""
+
+    def fn(x):
+        a = x[3:]
+        total = -F.log_softmax(a, -1)[:, 0].sum() / a.shape[0]
+        return a.softmax(-1), a.any(), a.all(), F.pad(a, (1, 1, 1, 1), value=2.0), total, a.sum(0)
+
+    compiled = compile_strictly(fn, dynamic=dynamic)
+    for rows in (7, 5, 3, 9, 3):
+        x = torch.randn(rows, 4)
+        torch.testing.assert_close(compiled(x), fn(x), equal_nan=True)
+
+
 # Mutations.
 
 
