@@ -7,11 +7,14 @@ is one warning, counted in `fallback_ops`, and an error under strict=True.
 
 import functools
 import warnings
+from collections.abc import Mapping
+from types import NoneType
 
 import torch
 from functorch.compile import min_cut_rematerialization_partition as partition
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import pointwise_ops
+from torch._higher_order_ops.invoke_subgraph import invoke_subgraph
 
 from torch_stitch import _core
 from torch_stitch._core import UnsupportedError
@@ -26,6 +29,8 @@ def stitch(gm, example_inputs, *, mode=None, options=None):
     """The backend.  Options are the rows of docs/settings.md; the only mode is "default"."""
     if mode not in (None, "default"):
         raise ValueError(f'found mode {mode!r}; the only mode is "default": choose by `options`')
+    if not isinstance(options, (Mapping, NoneType)):
+        raise TypeError(f'found options {options!r}; they are a dict, such as {{"strict": True}}')
     options = dict(options or {})
     wanted = _core.get_option(options, "target")
     target = find_target(devices_of(gm, example_inputs), options)
@@ -43,12 +48,43 @@ def trace(gm, example_inputs, target, compiler, fallback_random=False):
     aot = aot_autograd(
         fw_compiler=functools.partial(compiler, "forward"),
         bw_compiler=functools.partial(compiler, "backward"),
-        inference_compiler=lambda gm, *args: compiler("inference", share_seed(gm), *args),
-        partition_fn=lambda gm, *args, **how: partition(share_seed(gm), *args, **how),
+        inference_compiler=lambda gm, *args: compiler("inference", prepare(gm), *args),
+        partition_fn=lambda gm, *args, **how: partition(prepare(gm), *args, **how),
         decompositions=dict(decompositions(target, fallback_random)),
         keep_inference_input_mutations=True,
     )
     return aot(gm, example_inputs)
+
+
+def prepare(gm):
+    """Before a graph is partitioned: its own random ops first, since regions have a seed each."""
+    return inline_regions(share_seed(gm))
+
+
+def inline_regions(gm):
+    """Regions of torch.compiler.nested_compile_region, written out wherever they are called."""
+    for call in gm.graph.find_nodes(op="call_function", target=invoke_subgraph):
+        name, operands = call.args[0].target, call.args[2:]
+        region = inline_regions(getattr(gm, name))
+        for held in region.graph.find_nodes(op="get_attr"):
+            value, held.target = getattr(region, held.target), f"{name}_{held.target}"
+            setattr(region, held.target, value)  # once for each call: names grow, values are shared
+            setattr(gm, held.target, value)
+        given = dict(zip(region.graph.find_nodes(op="placeholder"), operands, strict=True))
+        with gm.graph.inserting_before(call):
+            results = gm.graph.graph_copy(region.graph, given)
+        for result in list(call.users):
+            replace(result, results[result.args[1]])
+        gm.graph.erase_node(call)
+    return gm
+
+
+def replace(node, value):
+    """`value`, a node or a number or nothing, wherever `node` is used."""
+    for user in list(node.users):
+        given = user.args, user.kwargs
+        user.args, user.kwargs = torch.fx.map_arg(given, lambda n: value if n is node else n)
+    node.graph.erase_node(node)
 
 
 def share_seed(gm):

@@ -12,6 +12,7 @@ import os
 import re
 
 import torch
+from torch._higher_order_ops.effects import with_effects
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import Node
 from torch.utils._pytree import tree_leaves, tree_map
@@ -40,8 +41,17 @@ def find_location(node):
 
 
 def tensors_of(node):
-    """The tensors among a node's fake values."""
-    return [v for v in tree_leaves(node.meta.get("val")) if isinstance(v, torch.Tensor)]
+    """The tensors among a node's fake values; none that only order calls."""
+    values = [] if is_token(node) else tree_leaves(node.meta.get("val"))
+    values = values[1:] if node.target is with_effects else values
+    return [v for v in values if isinstance(v, torch.Tensor)]
+
+
+def is_token(node):
+    """What a call with effects takes or yields so that it has a place among others: no memory."""
+    taken = any(user.target is with_effects and user.args[0] is node for user in node.users)
+    yields = node.target is operator.getitem and node.args[0].target is with_effects
+    return taken or (yields and node.args[1] == 0)
 
 
 def is_plain(tensor):
@@ -70,11 +80,12 @@ class Importer:
         placeholders = gm.graph.find_nodes(op="placeholder")
         self.values, self.symbols, self.sizes = {}, {}, {}
         self.extras, self.argument_count, self.graph = [], len(placeholders), None
+        self.numbers = {}  # symbol of an integer that a tensor holds -> its core value
         self.made_in_place = {}  # core value -> eager's storage of the argument that holds it
         self.sorted = {}  # of fx_scatter.py: what was sorted -> order and offsets
         for position, node in enumerate(placeholders):
             value = node.meta.get("val")
-            if isinstance(value, torch.SymInt):
+            if isinstance(value, torch.SymInt) and isinstance(value.node.hint, int):
                 self.symbols[value.node.expr] = self.b.symbol(position, value.node.hint or 1)
             for dimension, size in enumerate(getattr(value, "shape", ())):
                 if isinstance(size, torch.SymInt):
@@ -128,9 +139,11 @@ class Importer:
 
     def placeholder(self, node, position):
         value = node.meta.get("val")
-        if isinstance(value, torch.Tensor):
+        if isinstance(value, torch.Tensor) and not is_token(node):
             return self.b.input(node.name, self.type_of(value), position)
-        plain = value is None or isinstance(value, (int, float, torch.SymInt))
+        if isinstance(value, torch.SymInt) and value.node.expr in self.symbols:
+            return value
+        plain = value is None or isinstance(value, (int, float))
         return value if plain else _core.Argument(position)
 
     def get_attr(self, node, position):
@@ -146,6 +159,8 @@ class Importer:
     def call_function(self, node, position):
         value = node.meta.get("val")
         if isinstance(value, (int, float, torch.SymInt, torch.SymFloat, torch.SymBool)):
+            if node.target is aten._local_scalar_dense.default and isinstance(value, torch.SymInt):
+                self.numbers[value.node.expr] = self.values[node.args[0]]
             return value
         if node.target is operator.getitem:
             return self.values[node.args[0]][node.args[1]]
@@ -207,6 +222,8 @@ class Importer:
         types = [self.type_of(v) for v in value] if several else [self.type_of(value)]
         in_place = fx_scatter.find_in_place_form(node)
         name, function = str(in_place or node.target), in_place or owning(node)
+        if node.target is with_effects and isinstance(args[1], torch._ops.OpOverload):
+            name, function = str(args[1]), call_in_turn
         row = self.calls.add_call(name, function, args, kwargs)
         made = self.b.library(name, row, inputs, [] if value is None else types, several)
         if in_place:
@@ -258,6 +275,12 @@ def is_store(node):
     """A trailing copy_ into an argument, whose result is that argument."""
     stores = isinstance(node, Node) and node.target is aten.copy_.default
     return stores and node.args[0].op == "placeholder"
+
+
+def call_in_turn(_, op, *args, **kwargs):
+    """What with_effects does, which takes ten times as long to find that out."""
+    result = op(*args, **kwargs)
+    return torch.empty(0), *(result if isinstance(result, tuple) else (result,))
 
 
 def owning(node):

@@ -72,7 +72,9 @@ def scalar(im, number, dtype):
     if isinstance(number, _core.NodeId):
         return im.b.cast(number, dtype)
     if isinstance(number, torch.SymInt):
-        return im.b.size_value(dtype, im.dim(number))
+        held = number.node.expr.free_symbols & im.numbers.keys()
+        value = whole_number(im, number.node.expr) if held else None
+        return im.b.cast(value, dtype) if held else im.b.size_value(dtype, im.dim(number))
     if isinstance(number, torch.SymFloat):
         return im.b.cast(formula(im, number.node.expr), dtype)
     return im.b.full(dtype, float(number), whole(number))
@@ -81,6 +83,19 @@ def scalar(im, number, dtype):
 def whole(number):
     """What an integral type makes of it; nothing is asked of infinities."""
     return int(number) if math.isfinite(number) and abs(number) < 2**63 else 0
+
+
+def whole_number(im, expression):
+    """Of sizes and of integers that tensors hold, in i64."""
+    if expression in im.numbers:
+        return im.b.cast(im.b.reshape(im.numbers[expression], []), "i64")
+    if not expression.free_symbols & im.numbers.keys():
+        return im.b.size_value("i64", im.dim_of(expression))
+    op = FORMULAS.get(type(expression).__name__)
+    if op not in ("add", "mul"):
+        raise _core.UnsupportedError(f"the number {expression} depends on data")
+    parts = [whole_number(im, part) for part in expression.args]
+    return functools.reduce(lambda a, b: im.b.pointwise(op, [a, b]), parts)
 
 
 def formula(im, expression):
@@ -148,6 +163,8 @@ def div(im, node, a, b, rounding_mode=None):
 def power(im, node, x, exponent):
     """Small exponents are products and roots, as in eager."""
     x = im.b.cast(x, dtype_of(node))
+    if isinstance(exponent, torch.SymInt):
+        return pointwise(im, node, "pow", x, exponent)
     if exponent in (1, 2, 3):
         return functools.reduce(lambda a, b: im.b.pointwise("mul", [a, b]), [x] * int(exponent))
     root = {0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}.get(exponent)

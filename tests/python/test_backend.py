@@ -274,6 +274,103 @@ def test_higher_order_ops():
     check(fn, -torch.ones(4))
 
 
+@pytest.mark.parametrize("fn", [torch.linalg.cholesky, torch.linalg.inv, torch.linalg.solve])
+def test_calls_that_raise_for_what_they_find_keep_their_place(fn):
+    """AOTAutograd orders them by tokens, which are None when it calls."""
+    extra = (torch.ones(3, 1),) if fn is torch.linalg.solve else ()
+    compiled = compile_strictly(lambda x: fn(x, *extra).exp() + 1)
+    for training in (False, True):
+        x = (torch.eye(3) * 2).requires_grad_(training)
+        expected = fn(x, *extra).exp() + 1
+        torch.testing.assert_close(compiled(x), expected)
+        with pytest.raises(torch.linalg.LinAlgError):
+            compiled(torch.zeros(3, 3, requires_grad=training))
+    gradients = [torch.autograd.grad(y.sum(), x)[0] for y in (expected, compiled(x))]
+    torch.testing.assert_close(*gradients)
+    counters = torch_stitch.counters()
+    assert counters["kernels"] > 0 and counters["fallback_ops"] == 0
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_regions_that_compile_once_are_stitched_where_they_are_called(training):
+    weight = torch.randn(5)
+
+    @torch.compiler.nested_compile_region
+    def inner(x):
+        return F.dropout(x.sin(), 0.0) * weight + x.mean(), torch.arange(5) + 1
+
+    @torch.compiler.nested_compile_region
+    def outer(x):
+        return inner(x)[0].tanh()
+
+    def in_a_row(x):
+        y, line = inner(inner(x)[0] + 1)
+        return y.cos() * line
+
+    def within_each_other(x):
+        return outer(outer(x) + 1)
+
+    for fn in (in_a_row, within_each_other):
+        x = torch.randn(4, 5, requires_grad=training)
+        got, expected = compile_strictly(fn)(x), fn(x)
+        torch.testing.assert_close(got, expected)
+        if training:
+            gradients = [torch.autograd.grad(y.square().sum(), x)[0] for y in (got, expected)]
+            torch.testing.assert_close(*gradients)
+    counters = torch_stitch.counters()
+    assert counters["library_calls"] == 0 and counters["kernels"] > 0, counters
+
+
+def test_regions_draw_masks_of_their_own_and_make_them_again():
+    @torch.compiler.nested_compile_region
+    def region(x):
+        return F.dropout(x, 0.5)
+
+    x = torch.ones(40, 50, requires_grad=True)
+    a, b, c = compile_strictly(lambda x: (region(x), region(x), F.dropout(x, 0.5)))(x)
+    for one, other in ((a, b), (b, c), (a, c)):
+        assert 0.3 < (one != other).float().mean() < 0.7
+    for y in (a, b, c):
+        assert torch.autograd.grad(y.sum(), x, retain_graph=True)[0].equal(y)
+
+
+def test_integers_that_tensors_hold_are_operands_of_kernels():
+    def fn(x, i):
+        n = i.item()
+        return x * n + (n + 2), x.softmax(0) ** n
+
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        compiled = compile_strictly(fn)
+        for n in (3, -5, 2**40):
+            x, i = torch.rand(7), torch.tensor(n)
+            torch.testing.assert_close(compiled(x, i), fn(x, i))
+    counters = torch_stitch.counters()
+    assert counters["kernels"] == 1 and counters["library_calls"] == 0
+    assert counters["fallback_ops"] == 0
+
+
+def test_a_size_as_exponent():
+    compiled = compile_strictly(lambda x, n: (x + 1) ** n, dynamic=True)
+    for n in (4, 5, 9):
+        x = torch.rand(n)
+        torch.testing.assert_close(compiled(x, n), (x + 1) ** n)
+
+
+def test_jagged_tensors_are_stitched():
+    """The size that stands for their rows is no number: it is not read."""
+
+    def fn(x):
+        return (x.softmax(-1) * 2).cos()
+
+    compiled = compile_strictly(fn)
+    for rows in ((3, 5), (2, 7, 4)):
+        parts = [torch.randn(n, 4) for n in rows]
+        x = torch.nested.nested_tensor(parts, layout=torch.jagged)
+        torch.testing.assert_close(compiled(x).values(), fn(x).values())
+    counters = torch_stitch.counters()
+    assert counters["kernels"] > 0 and counters["fallback_ops"] == 0
+
+
 def test_two_threads():
     model, x = Block().eval(), torch.randn(4, 7, 32)
     with torch.no_grad():
