@@ -1,5 +1,6 @@
 #include "base/stage.h"
 
+#include <algorithm>
 #include <sstream>
 
 #include "base/files.h"
@@ -14,8 +15,10 @@ double StageTimes::us(const std::string& name) const {
 }
 
 bool is_dumped(const StageLog& log, const std::string& stage) {
-  std::istringstream names(log.dump);
-  for (std::string name; std::getline(names, name, ',');) {
+  std::string list = log.dump;
+  std::replace(list.begin(), list.end(), ',', ' ');
+  std::istringstream names(list);
+  for (std::string name; names >> name;) {
     if (name == stage || name == "all") return true;
   }
   return false;

@@ -75,12 +75,13 @@ void warn_in_python(const std::string& message) {
   }
 }
 
-SettingValue to_setting(py::handle value) {
+SettingValue to_setting(const std::string& name, py::handle value) {
   if (py::isinstance<py::bool_>(value)) return value.cast<bool>();
-  if (py::isinstance<py::int_>(value)) return value.cast<int64_t>();
   if (py::isinstance<py::str>(value)) return value.cast<std::string>();
-  throw UserError("an option is " + std::string(py::repr(value)) +
-                  "; options are bool, int or str");
+  py::detail::make_caster<int64_t> number;
+  if (py::isinstance<py::int_>(value) && number.load(value, false)) return int64_t{number};
+  throw UserError("option '" + name + "' is " + std::string(py::repr(value)) +
+                  "; options are bool, int of 64 bits or str");
 }
 
 py::object to_python(const SettingValue& value) {
@@ -182,8 +183,9 @@ void bind_resources(py::module_& module) {
 
 Settings read_options(const py::dict& options) {
   Settings settings = default_settings();
-  for (const auto& [name, value] : options) {
-    set_option(settings, py::str(name), to_setting(value));
+  for (const auto& [key, value] : options) {
+    const std::string name = py::str(key);
+    set_option(settings, name, to_setting(name, value));
   }
   return settings;
 }

@@ -18,7 +18,9 @@ constexpr const char* kTypeName<bool> = "bool";
 template <>
 constexpr const char* kTypeName<int64_t> = "int";
 
-std::vector<std::string> split_words(const std::string& text) {
+// Between blanks and commas.
+std::vector<std::string> split_words(std::string text) {
+  std::replace(text.begin(), text.end(), ',', ' ');
   std::istringstream words(text);
   std::vector<std::string> result;
   for (std::string word; words >> word;) result.push_back(word);
@@ -53,9 +55,12 @@ void check_allowed(const SettingRow& row, const SettingValue& value) {
   }
   if (row.allowed.empty()) return;
   const std::string text = to_text(value);
-  if (std::find(row.allowed.begin(), row.allowed.end(), text) != row.allowed.end()) return;
-  throw UserError("option '" + row.name + "' is '" + text + "'; did you mean '" +
-                  nearest_name(text, row.allowed) + "'? It can be " + join(row.allowed));
+  const bool is_list = to_text(row.default_value).empty();
+  for (const std::string& word : is_list ? split_words(text) : std::vector{text}) {
+    if (std::find(row.allowed.begin(), row.allowed.end(), word) != row.allowed.end()) continue;
+    throw UserError("option '" + row.name + "' is '" + text + "'; did you mean '" +
+                    nearest_name(word, row.allowed) + "'? It can be " + join(row.allowed));
+  }
 }
 
 template <class T>
@@ -67,7 +72,7 @@ void store(T& member, const SettingRow& row, const SettingValue& value) {
   const T* typed = std::get_if<T>(&value);
   if (!typed) {
     throw UserError("option '" + row.name + "' is '" + to_text(value) + "'; its type is " +
-                    row.type);
+                    row.type + (row.allowed.empty() ? "" : ": " + join(row.allowed)));
   }
   check_allowed(row, value);
   member = *typed;

@@ -23,7 +23,7 @@ using SettingValue = std::variant<bool, int64_t, std::string>;
 struct SettingRow {
   std::string name, env, type;  // type: bool, int or string
   SettingValue default_value;
-  std::vector<std::string> allowed;  // of a string; empty: any
+  std::vector<std::string> allowed;  // of a string, or of each word of a list; empty: any
   bool in_key = false;               // changes what is generated
   std::string doc;
 };

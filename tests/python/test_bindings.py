@@ -319,8 +319,10 @@ def test_options_and_ops_are_listed():
     assert "policy" in names and "pool_bytes" in names
     with pytest.raises(_core.StitchError, match="did you mean 'policy'"):
         _core.check_options({"polcy": "auto"})
-    with pytest.raises(_core.StitchError, match="options are bool, int or str"):
-        _core.check_options({"policy": 1.5})
+    for value in (1.5, None, 10**30):
+        named = f"'policy' is {value}; options are bool, int of 64 bits or str"
+        with pytest.raises(_core.StitchError, match=named):
+            _core.check_options({"policy": value})
     assert _core.get_option({"policy": "none"}, "policy") == "none"
     ops = {row["name"]: row for row in _core.ops()}
     assert ops["exp"]["family"] == "pointwise" and ops["exp"]["arity"] == 1

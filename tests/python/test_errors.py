@@ -36,6 +36,16 @@ def test_a_wrong_value_names_what_is_allowed():
         run_with({"strict": "maybe"})
 
 
+def test_options_are_a_dict():
+    with pytest.raises(Exception, match="found options .'strict'.; they are a dict"):
+        run_with(["strict"])
+
+
+def test_a_stage_that_is_not_dumped_names_those_that_are():
+    with pytest.raises(Exception, match="did you mean 'plan'. It can be all, rewrite, plan"):
+        run_with({"dump": "emit,plans"})
+
+
 def test_an_unknown_mode():
     with pytest.raises(Exception, match='found mode .max-autotune.; the only mode is "default"'):
         run_with(mode="max-autotune")

@@ -74,7 +74,7 @@ TEST_F(StageTest, ErrorsNameTheStage) {
 }
 
 TEST_F(StageTest, OnlyNamedStagesAreDumped) {
-  log_.dump = "plan,cook";
+  log_.dump = "plan, cook";
   for (const char* stage : {"boil", "cook", "plan"}) {
     run_stage(stage, log_, [&] { return Soup{stage}; });
   }

@@ -81,11 +81,21 @@ TEST_F(SettingsTest, AnUnknownValueIsAnErrorThatNamesTheAllowedOnes) {
   EXPECT_NE(error_of("pool_bytes", int64_t{-1}).find("cannot be negative"), std::string::npos);
 }
 
+TEST_F(SettingsTest, EveryWordOfAListIsChecked) {
+  Settings settings;
+  for (const char* list : {"", "all", "plan,emit", "plan, emit"}) {
+    set_option(settings, "dump", list);
+    EXPECT_EQ(settings.dump, list);
+  }
+  EXPECT_NE(error_of("dump", "plan,emitted").find("did you mean 'emit'? It can be all, rewrite"),
+            std::string::npos);
+}
+
 TEST_F(SettingsTest, AValueOfAnotherTypeIsAnError) {
   EXPECT_NE(error_of("strict", "yes").find("'strict' is 'yes'; its type is bool"),
             std::string::npos);
   EXPECT_NE(error_of("strict", int64_t{1}).find("type is bool"), std::string::npos);
-  EXPECT_NE(error_of("target", true).find("type is string"), std::string::npos);
+  EXPECT_NE(error_of("target", true).find("type is string: auto, cpu"), std::string::npos);
   EXPECT_NE(error_of("pool_bytes", "big").find("type is int"), std::string::npos);
 }
 
