@@ -47,6 +47,16 @@ def test_50_inputs_of_sizes_known_when_called():
     compare(lambda *xs: tuple(x.neg() for x in xs), inputs, dynamic=True)
 
 
+@pytest.mark.parametrize("target", ["cpu", pytest.param("h200", marks=pytest.mark.simulated)])
+def test_tensors_without_dimensions(target):
+    def fn(x, y):
+        sums = x.sum(), x.mean(), x.prod(), x.amax(), x.std(correction=0), x.norm()
+        axes = x.softmax(0), x.logsumexp(0), x.sum(-1, keepdim=True), x.flatten() * 2
+        return *sums, *axes, x.argmax(), x.add(y), torch.stack([x, y]).exp(), y.expand(3) + 1
+
+    compare(fn, [torch.tensor(1.5), torch.tensor(-2.0)], options={"target": target})
+
+
 def test_graphs_without_anything_to_stitch():
     compare(lambda a, b: (a @ b, a), [torch.randn(5, 7), torch.randn(7, 3)])
     assert torch_stitch.counters()["kernels"] == 0
