@@ -5,7 +5,7 @@
 
 namespace stitch {
 
-// Verdict rule of this file: without elements to keep there are no blocks, also for what lacks them.
+// Verdict rule of this file: what keeps no elements has no blocks, also for what lacks its axis.
 inline constexpr int kRuleEmptyAxis = 29;
 
 struct ScheduleOrNot {
