@@ -20,8 +20,7 @@
 #include "runtime/build_program.h"
 #include "runtime/load_kernels.h"
 #include "schedule/chain_stages.h"
-#include "schedule/measure_work.h"
-#include "schedule/schedule_kernel.h"
+#include "schedule/choose_template.h"
 
 namespace stitch {
 namespace {
@@ -77,14 +76,6 @@ void dump(const Compilation& c, const std::string& stage,
   if (is_dumped(c.log, stage)) write_dump(c.log, stage, text());
 }
 
-void schedule(Compilation& c, const PlannedKernel& kernel, const DeviceSpec& device, int workers,
-              SymbolTable& symbols, const BlockBounds& bounds) {
-  const std::vector<int> numbers = kernel.stages();
-  std::vector<StageSchedule> schedules = schedule_kernel(
-      c.graph, gather_stages(kernel, c.plan.stages), device, workers, symbols, bounds);
-  for (size_t i = 0; i < numbers.size(); ++i) c.schedules[numbers[i]] = std::move(schedules[i]);
-}
-
 KernelSource emit(const Compilation& c, const PlannedKernel& kernel,
                   const LoweringOptions& options) {
   return emit_kernel(c.graph, lower_kernel(c.graph, c.plan, kernel, c.schedules, options), options);
@@ -109,8 +100,13 @@ Compilation plan_and_emit(const CompileRequest& request) {
   run_stage("schedule", c.log, [&] {
     SymbolTable symbols = c.graph.symbols;
     c.schedules.resize(c.plan.stages.size());
+    TemplateMemo memo;
     for_each_kernel(c.graph, c.plan, [&](size_t k) {
-      schedule(c, c.plan.kernels[k], device, workers, symbols, {});
+      const PlannedKernel& kernel = c.plan.kernels[k];
+      KernelChooser chooser(c.graph, c.plan.stages, kernel, device, workers, memo);
+      chooser.schedule({.persistent_groups = kernel.persistent_groups}, symbols, c.schedules);
+      if (const auto better = chooser.choose(pick_schedules(c.schedules, kernel)))
+        chooser.schedule(*better, symbols, c.schedules);
     });
     c.graph.symbols = std::move(symbols);
   });
@@ -144,20 +140,19 @@ CompiledKernels compile_without_spills(Compilation& c, const DeviceSpec& device,
   CompiledKernels compiled = compile_all(c, device, request);
   const int workers = std::max(1, request.worker_threads);
   const LoweringOptions options = lowering_options(c.graph, c.plan, request.settings);
-  std::map<size_t, std::vector<Remedy>> remedies;  // by kernel, the next one last
+  TemplateMemo memo;
+  std::map<size_t, std::vector<KernelChoice>> remedies;  // by kernel, the next one last
   for (bool changed = device.is_cuda; changed;) {
     changed = false;
     for (size_t k = 0; k < compiled.binaries.size(); ++k) {
       PlannedKernel& kernel = c.plan.kernels[k];
       if (fits_in_registers(compiled.binaries[k], kernel)) continue;
+      KernelChooser chooser(c.graph, c.plan.stages, kernel, device, workers, memo);
       const auto [left, is_first] = remedies.try_emplace(k);
-      if (is_first) {
-        left->second = find_remedies(c.graph, c.plan.stages, kernel, device, workers);
-        std::reverse(left->second.begin(), left->second.end());
-      }
+      if (is_first) left->second = chooser.find_remedies(pick_schedules(c.schedules, kernel));
       if (left->second.empty()) continue;
       kernel.persistent_groups = left->second.back().persistent_groups;
-      schedule(c, kernel, device, workers, c.graph.symbols, left->second.back().bounds);
+      chooser.schedule(left->second.back(), c.graph.symbols, c.schedules);
       left->second.pop_back();
       c.sources[k] = emit(c, kernel, options);
       changed = true;

@@ -7,7 +7,7 @@
 #include "cost/estimate_kernel.h"
 #include "ops/library_effects.h"
 #include "plan/storage.h"
-#include "schedule/measure_work.h"
+#include "schedule/choose_template.h"
 #include "schedule/schedule_stage.h"
 #include "schedule/stage_tiles.h"
 
@@ -137,9 +137,8 @@ struct Reporter {
   }
 
   double predict_us(const PlannedKernel& kernel) const {
-    std::vector<const StageSchedule*> schedules;
-    for (int s : kernel.stages()) schedules.push_back(&in.schedules[s]);
-    return estimate_kernel_us(in.graph, in.plan.stages, kernel, schedules, in.worker_threads);
+    return estimate_kernel_us(in.graph, in.plan.stages, kernel,
+                              pick_schedules(in.schedules, kernel), in.worker_threads);
   }
 
   ReportedKernel kernel(size_t k) const {

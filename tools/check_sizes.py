@@ -51,6 +51,9 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     # of races that name both parties exactly each took more than planned.  Must shrink before
     # instructions of tensor cores are added.
     ("csrc/ptxsim/*", "lines in all"): "rounding, syntax and race reports are larger than planned",
+    # Mapping, chains and templates each have passes of their own; a room of its own for the choice
+    # of templates would need most of this one's headers.
+    ("csrc/schedule", "files (pairs count once)"): "templates are chosen over finished schedules",
     ("csrc/bindings/register_decompositions.cpp", "* parameters"): "the signatures are aten's",
     ("torch_stitch/fx_ops.py", "* parameters"): "the signatures are those of aten's ops",
     ("torch_stitch/fx_scatter.py", "* parameters"): "the signatures are those of aten's ops",

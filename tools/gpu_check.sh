@@ -54,6 +54,8 @@ fi
 for group in planned_kernels time_as_used tiny_ops nvrtc bert_layer; do
   step "bench_$group" 120 "$py" -m benchmarks.run --only "$group" --rounds 5 --output "$OUT/results"
 done
+# The line of a row's `saved` (csrc/cost/device_spec.cpp); its LAUNCH_US is that of the rows.
+step calibrate 60 "$py" -m benchmarks.calibrate --output "$OUT/results/calibration.json"
 step demo 90 "$py" -m benchmarks.demo
 
 if [ ${#failed[@]} -gt 0 ]; then

@@ -7,6 +7,26 @@
 
 namespace stitch {
 
+// Cycles of one warp, for a chain of which each step waits for the one before.
+struct Latencies {
+  double operation = 0;  // light arithmetic
+  double special = 0;    // exp, log, tanh ...
+  double exchange = 0;   // a value of another lane
+  double shared = 0;     // what another warp of the block has stored on chip
+  double barrier = 0;    // all warps of a block meet
+  double cache = 0;      // a load that another block, or this one, has made before
+  double memory = 0;     // a load that misses all caches
+};
+
+// Microseconds that bytes cost which no longer pass through memory: a line, fitted to measurements
+// by benchmarks/calibrate.py (FusionStitching 2020, 20.21).
+struct SavedMemory {
+  double start_us = 0;  // as soon as there are any
+  double bytes_per_us = 0;
+
+  double us(double bytes) const { return bytes > 0 ? start_us + bytes / bytes_per_us : 0; }
+};
+
 struct DeviceSpec {
   const char* name;
   const char* arch;  // NVRTC's architecture; empty for the host
@@ -23,7 +43,10 @@ struct DeviceSpec {
   double last_block_us;   // the last block knows that it is, and has loaded what others stored
   double special_per_us;  // exp, log, tanh ...: results per us, whole device
   double flops_per_us;    // fp32 operations per us, whole device
-  int vector_bytes;       // widest access of one thread
+  double cycles_per_us;   // of a multiprocessor's clock
+  Latencies latencies;
+  SavedMemory saved;
+  int vector_bytes;              // widest access of one thread
   bool multiplies_bf16 = false;  // a host with vector products of bf16, and no tiles
 };
 

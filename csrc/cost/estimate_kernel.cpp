@@ -6,9 +6,35 @@
 namespace stitch {
 namespace {
 
-// Threads per multiprocessor with 16-byte accesses that keep DRAM busy: 46 KB in flight on an H200
-// (bandwidth times latency).
+// Threads per multiprocessor with a 16-byte access each that keep DRAM busy: 46 KB in flight on an
+// H200 (bandwidth times latency).  Half as many do with two accesses each.
 constexpr double kBusyThreads = 1024;
+
+constexpr int kMostBlocks = 32;  // resident on one multiprocessor, on every device
+
+// Blocks that one multiprocessor holds at once.
+double resident_blocks(const StageWork& work, const DeviceSpec& device) {
+  double most = std::min(kMostBlocks, device.threads_per_multiprocessor / work.threads);
+  if (work.shared_bytes > 0)
+    most = std::min<double>(most, device.shared_bytes_per_multiprocessor / work.shared_bytes);
+  if (work.registers > 0)
+    most = std::min<double>(most,
+                            device.registers_per_multiprocessor / (work.registers * work.threads));
+  return std::max(1.0, most);
+}
+
+// One warp's chain, as often as warps must wait for others to end (20.10: N_wave * L_warp).
+double latency_us(const StageWork& work, const DeviceSpec& device) {
+  if (!device.is_cuda) return 0;
+  const double at_once = resident_blocks(work, device) * device.multiprocessors;
+  const double waves = std::ceil(std::max(1.0, work.blocks) / at_once);
+  return std::max(0.0, waves * work.cycles - device.latencies.memory) / device.cycles_per_us;
+}
+
+// A multiprocessor looks up one line of its first cache each cycle.
+double lines_us(const StageWork& work, const DeviceSpec& device) {
+  return device.is_cuda ? work.lines / (device.multiprocessors * device.cycles_per_us) : 0;
+}
 
 // Share of the device that blocks use: the busiest multiprocessor decides, the last partial wave
 // included.
@@ -22,7 +48,8 @@ double occupancy(const StageWork& work, const DeviceSpec& device, int worker_thr
   const double blocks = std::max(1.0, work.blocks);
   const double each = std::min(most, std::ceil(blocks / device.multiprocessors));
   const double waves = blocks / (device.multiprocessors * each);
-  return std::min(1.0, each * work.threads / kBusyThreads) * waves / std::ceil(waves);
+  const double busy = each * work.threads * work.busy * work.in_flight;
+  return std::min(1.0, busy / kBusyThreads) * waves / std::ceil(waves);
 }
 
 }  // namespace
@@ -35,7 +62,10 @@ StageEstimate estimate_stage(const StageWork& work, const DeviceSpec& device, in
   const double arithmetic = work.operations / (device.flops_per_us * scale) +
                             work.specials / (device.special_per_us * scale);
   const double share = std::max(1e-6, occupancy(work, device, worker_threads));
-  return {std::max(memory, arithmetic) / share, share, std::max(1.0, work.blocks)};
+  const double least_us = std::max(memory, arithmetic);
+  const double throughput_us = std::max(least_us, lines_us(work, device)) / share;
+  return {std::max(throughput_us, latency_us(work, device)), share, std::max(1.0, work.blocks),
+          least_us};
 }
 
 StageEstimate run_in_turn(const StageEstimate& first, const StageEstimate& then) {

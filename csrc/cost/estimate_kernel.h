@@ -15,14 +15,29 @@ struct StageWork {
   double specials = 0;     // exp, log, tanh ...
   double blocks = 1;
   int threads = 1;
+  // On a GPU:
+  double busy = 1;       // share of the threads that have elements of their own
+  double in_flight = 1;  // iterations of a thread that do not wait for each other
+  double lines = 0;      // of 128 bytes that the accesses of warps touch, once per access
+  double cycles = 0;     // of one warp from its first to its last step, as if it were alone
+  int registers = 0;     // of a thread
+  int shared_bytes = 0;  // of a block
 };
 
-// Microseconds of a stage that has the device to itself, without the launch: max(memory,
-// arithmetic) / share.  The slowest resource decides, not the sum.
+// Microseconds of a stage that has the device to itself, without the launch:
+//
+//   max(memory, arithmetic, lines) / share    what the device can do at most, and
+//   waves * cycles                            one warp after the other (FusionStitching
+//   2020, 20.10)
+//
+// Each is a bound that the other does not see: many warps hide one warp's waiting, and then the
+// slowest resource decides; few do not, and then their chains do.  So the larger counts, not the
+// sum.  The first access of the first wave is part of the launch.
 struct StageEstimate {
   double us = 0;
   double share = 1;  // of the device that its blocks keep busy
   double blocks = 1;
+  double least_us = 0;  // with all of the device, whatever the mapping
 };
 StageEstimate estimate_stage(const StageWork& work, const DeviceSpec& device, int worker_threads);
 

@@ -44,7 +44,7 @@ class PatternPlanner {
     for (int u : pattern) statements += units_[u].score.statements;
     if (statements > kMostStageStatements) return std::nullopt;
     set_own(pattern);
-    return saved_bytes(pattern) / device_.dram_bytes_per_us - penalty_us(pattern) +
+    return device_.saved.us(saved_bytes(pattern)) - penalty_us(pattern) +
            static_cast<double>(pattern.size() - 1) * device_.launch_us;  // 20.22
   }
 

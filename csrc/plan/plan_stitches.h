@@ -27,6 +27,10 @@ using GroupsJudge = std::function<std::optional<double>(const std::vector<std::v
 using KernelJudge =
     std::function<GroupsJudge(const std::vector<PlannedStage>&, const PlannedKernel&)>;
 
+// Plans of graphs of so many values are compared by the best mappings of their kernels, those of
+// larger ones by the derived mappings.
+inline constexpr int kMostEnumerated = 512;
+
 // Without a judge of kernels nothing stays in registers across grid barriers.
 StitchPlan plan_stitches(const Graph& graph, const StageJudge& judge, const DeviceSpec& device,
                          const std::string& policy = "auto", const KernelJudge& judge_kernel = {});

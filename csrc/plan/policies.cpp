@@ -20,6 +20,19 @@ struct Policy {
   int most_nodes;
 };
 
+// The full latency evaluator, templates enumerated, over final plans (20.9, 20.19); what stays on
+// chip across barriers was judged with its mapping.
+void enumerate_templates(const PlanRequest& in, const std::vector<PlannedStage>& stages,
+                         StitchedKernels& stitched) {
+  if (!in.judge_kernel || !in.device.is_cuda || in.graph.size() > kMostEnumerated) return;
+  for (size_t k = 0; k < stitched.kernels.size(); ++k) {
+    if (!stitched.kernels[k].persistent_groups.empty()) continue;
+    const double us = in.judge_kernel(stages, stitched.kernels[k])({}).value();
+    stitched.us += us - stitched.kernel_us[k];
+    stitched.kernel_us[k] = us;
+  }
+}
+
 PlanCandidate plan_each_op(const PlanRequest& in) {
   PlanCandidate out;
   out.joined = join_stages(in.graph, find_roots(in.graph, in.demands, true, in.device.is_cuda),
@@ -70,6 +83,7 @@ void offer(const PlanRequest& in, const JoinedStages& joined, const std::vector<
   for (const StitchRule& rule : rules) {
     StitchedKernels stitched =
         stitch_stages(in.graph, joined, in.demands, in.judge, in.device, rule);
+    enumerate_templates(in, joined.stages, stitched);
     if (!best.joined.stages.empty() && stitched.us >= best.stitched.us) continue;
     best.joined = joined;
     best.stitched = std::move(stitched);
@@ -123,6 +137,7 @@ PlanCandidate plan_row(const Policy& row, const PlanRequest& request) {
                       candidate.stitched);
   }
   finish_in_last_block(candidate.joined.stages, request.judge, request.device, candidate.stitched);
+  enumerate_templates(request, candidate.joined.stages, candidate.stitched);
   return candidate;
 }
 

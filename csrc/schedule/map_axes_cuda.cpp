@@ -35,7 +35,14 @@ struct Mapper {
   int free_threads = block_threads(kBlockThreads);
   int used_bits = 0;
 
-  int block_threads(int wanted) const { return std::max(wanted, schedule.bounds.least); }
+  const Template& chosen() const { return schedule.bounds.chosen; }
+  int at_least(int wanted) const { return std::max(wanted, schedule.bounds.least); }
+  int block_threads(int wanted) const {
+    return at_least(chosen().block_threads > 0 ? chosen().block_threads : wanted);
+  }
+  int most_threads() const {
+    return std::min(block_threads(schedule.bounds.most), schedule.bounds.most);
+  }
 
   MappedAxis& axis(int a) { return schedule.axes[a]; }
 
@@ -105,7 +112,7 @@ struct Mapper {
       }
     }
     // Threads that no axis uses repeat what others do, and do not store.
-    schedule.threads = block_threads(std::max(threads, kWarp));
+    schedule.threads = at_least(std::max(threads, kWarp));
     for (int a : order) {
       const MappedAxis& mapped = schedule.axes[a];
       if (!mapped.serial.is(1) || mapped.serial_at_run_time)
@@ -147,7 +154,7 @@ struct Mapper {
     const bool reduces = !facts[inner.across].is_eligible;
     const int64_t vectors =
         (std::min(facts[inner.across].extent, shape.across) + across.vector - 1) / across.vector;
-    const int block = std::min(block_threads(kTileThreads), schedule.bounds.most);
+    const int block = std::min(at_least(kTileThreads), schedule.bounds.most);
     const uint64_t lanes = static_cast<uint64_t>(reduces ? (vectors + 1) / 2 : vectors);
     across.threads = static_cast<int>(std::min<uint64_t>(std::bit_ceil(lanes), block));
     used_bits = std::countr_zero(static_cast<unsigned>(across.threads));
@@ -174,7 +181,7 @@ struct Mapper {
   // Axes inside the block beside the main ones: the longest run of thread bits that no axis has
   // which some root walks together with it.
   void map_side_axes(const std::vector<int>& side, int threads) {
-    const unsigned all = static_cast<unsigned>(block_threads(threads)) - 1;
+    const unsigned all = static_cast<unsigned>(at_least(threads)) - 1;
     for (size_t i = side.size(); i-- > 0;) {
       unsigned taken = 0;
       for (const RootSpace& space : schedule.spaces.roots) {
@@ -206,15 +213,22 @@ struct Mapper {
     if (is_divisible(last.axis.extent, 2 * last.threads * last.vector)) last.serial = 2;
   }
 
-  void map_rows(int contiguous) {
+  // For all axes that a row's reductions run over; two vectors each where nothing else is asked.
+  int row_threads(int contiguous) const {
+    if (chosen().level == ReductionLevel::kThread) return 1;
+    if (chosen().level == ReductionLevel::kWarp) return kWarp;
+    if (chosen().level == ReductionLevel::kBlock) return most_threads();
     int64_t inside = 1;
     for (int a : order) {
       if (!facts[a].is_eligible) inside *= facts[a].extent;
     }
-    const int64_t per_thread = 2 * axis(contiguous).vector;
+    const int64_t per_thread = 2 * schedule.axes[contiguous].vector;
     const uint64_t wanted = static_cast<uint64_t>(std::max<int64_t>(1, inside / per_thread));
-    const int block =
-        static_cast<int>(std::clamp<uint64_t>(std::bit_ceil(wanted), kWarp, schedule.bounds.most));
+    return static_cast<int>(std::clamp<uint64_t>(std::bit_ceil(wanted), kWarp, most_threads()));
+  }
+
+  void map_rows(int contiguous) {
+    const int block = row_threads(contiguous);
     free_threads = block;
     assign(contiguous, block);
     for (size_t i = order.size(); i-- > 0;) {
@@ -227,11 +241,12 @@ struct Mapper {
       if (facts[a].is_eligible) blocks *= facts[a].extent;
       axis(a).in_grid = facts[a].is_eligible;
     }
-    // Pack rows while every multiprocessor still gets a block.
+    // Pack rows while every multiprocessor still gets a block, unless a template says how many.
     const int threads_so_far = 1 << used_bits;
     free_threads =
         std::max(1, std::min(block_threads(kBlockThreads), schedule.bounds.most) / threads_so_far);
-    while (free_threads > 1 && blocks / free_threads < schedule.device->multiprocessors &&
+    while (chosen().block_threads == 0 && free_threads > 1 &&
+           blocks / free_threads < schedule.device->multiprocessors &&
            threads_so_far * free_threads > kWarp) {
       free_threads /= 2;
     }
@@ -247,18 +262,32 @@ struct Mapper {
       if (facts[a].is_eligible && a != contiguous) others *= facts[a].extent;
     }
     // Fewer lanes where a warp along each row would leave multiprocessors idle, not narrower ones.
-    int along = kWarp;
+    const int block = std::min(block_threads(kColumnThreads), schedule.bounds.most);
+    int along = chosen().level == ReductionLevel::kThread ? block : kWarp;
     while (along * lanes.vector > kWarp &&
            others * facts[contiguous].extent / (along * lanes.vector) <
                schedule.device->multiprocessors) {
       along /= 2;
     }
-    free_threads = std::min(block_threads(kColumnThreads), schedule.bounds.most);
+    free_threads = block;
     assign(contiguous, along);
+    if (chosen().level == ReductionLevel::kThread) free_threads = 1;
+    if (chosen().level == ReductionLevel::kWarp)
+      free_threads = std::min(free_threads, std::max(1, kWarp / lanes.threads));
     for (size_t i = 0; i < order.size(); ++i) {
       const int a = order[i];
       axis(a).in_grid = facts[a].is_eligible;
       if (!facts[a].is_eligible && free_threads > 1) assign(a, free_threads);
+    }
+    if (chosen().level == ReductionLevel::kThread || chosen().level == ReductionLevel::kWarp)
+      pack_columns(contiguous, std::max(1, block >> used_bits));
+  }
+
+  // Columns that reductions leave threads for.
+  void pack_columns(int contiguous, int threads) {
+    free_threads = threads;
+    for (size_t i = order.size(); i-- > 0 && free_threads > 1;) {
+      if (facts[order[i]].is_eligible && order[i] != contiguous) assign(order[i], free_threads);
     }
   }
 };

@@ -1,22 +1,25 @@
 #include "schedule/measure_work.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <map>
-#include <memory>
 #include <set>
 
 #include "schedule/build_loops.h"
 #include "schedule/map_axes.h"
+#include "schedule/persistent_values.h"
 #include "schedule/place_values.h"
 #include "schedule/reduction_arrays.h"
-#include "schedule/schedule_kernel.h"
 #include "schedule/schedule_stage.h"
 #include "schedule/stage_tiles.h"
 
 namespace stitch {
 namespace {
+
+constexpr int kLaneBits = 5;
+constexpr int64_t kLineBytes = 128;
 
 double hint(const Graph& graph, const Dim& dim) {
   return static_cast<double>(std::max<int64_t>(0, graph.symbols.hint(dim)));
@@ -67,12 +70,12 @@ double reuse_distance(const Graph& graph, const PlannedStage& stage, const Stage
 
 // Loads of the first pass come from memory; later ones do unless the cache still holds them.
 void add_memory(const Graph& graph, const PlannedStage& stage, const StageSchedule& schedule,
-                StageWork& work) {
+                const std::vector<LeafUse>& leaves, StageWork& work) {
   // Of the last-level cache that a block can count on: a core's share, 0.6 of a GPU's L2.
   const double cache =
       static_cast<double>(schedule.device->l2_bytes) * (schedule.device->is_cuda ? 0.6 : 0.25);
   std::map<NodeId, std::vector<int>> passes;
-  for (const LeafUse& leaf : find_leaf_uses(graph, find_loads(graph, stage), schedule)) {
+  for (const LeafUse& leaf : leaves) {
     for (NodeId load : leaf.loads) passes[load].push_back(leaf.block);
   }
   for (const auto& [load, blocks] : passes) {
@@ -155,17 +158,181 @@ void add_root(const Graph& graph, const PlannedStage& stage, const StageSchedule
   work.operations += iterations * copies;
 }
 
+// Loop trips of a thread along an axis, at the symbols' hints.
+double trips_along(const Graph& graph, const MappedAxis& mapped) {
+  if (!mapped.serial_at_run_time) return std::max(1.0, hint(graph, mapped.serial));
+  return std::max(1.0, std::ceil(hint(graph, mapped.axis.extent) /
+                                 static_cast<double>(mapped.threads * mapped.vector)));
+}
+
+// Lines of 128 bytes that the lanes of a warp touch together, each at its own elements.
+double count_lines(const std::array<int64_t, kLaneBits>& strides, int element_bytes) {
+  std::array<int64_t, 1 << kLaneBits> lines;
+  for (int lane = 0; lane < 1 << kLaneBits; ++lane) {
+    int64_t at = 0;
+    for (int bit = 0; bit < kLaneBits; ++bit) at += lane >> bit & 1 ? strides[bit] : 0;
+    lines[lane] = at * element_bytes / kLineBytes;
+  }
+  if (!std::is_sorted(lines.begin(), lines.end())) std::sort(lines.begin(), lines.end());
+  return static_cast<double>(std::unique(lines.begin(), lines.end()) - lines.begin());
+}
+
+// axis_coefficient() of what may be 0, by its address: planning asks often.
+const Dim* find_coefficient(const MappedAxis& mapped, const IndexVars& vars,
+                            const IndexExpr& offset) {
+  const int innermost = mapped.axis.atoms.back().index();
+  for (const auto& [var, coefficient] : offset.terms) {
+    const IndexVar& info = vars[var];
+    if (info.kind == IndexVar::Kind::kAtom && info.payload == innermost) return &coefficient;
+  }
+  return nullptr;
+}
+
+// Of accesses whose lanes are known; what comes through tiles is contiguous.  `shared` gets what
+// every block reads alike: some axis of the grid is in no access.
+void add_lines(const Graph& graph, const StageSchedule& schedule, std::set<NodeId>& shared,
+               StageWork& work) {
+  const double warps = work.blocks * schedule.threads / (1 << kLaneBits);
+  for (const Access& access : schedule.accesses.list) {
+    const IndexVars& vars = schedule.accesses.vars;
+    std::array<int64_t, kLaneBits> strides = {};
+    double each = 1;  // accesses of a thread
+    const int along = find_vector_axis(schedule, vars, access.offset);
+    for (int a = 0; a < static_cast<int>(schedule.axes.size()); ++a) {
+      const MappedAxis& mapped = schedule.axes[a];
+      const Dim* coefficient = find_coefficient(mapped, vars, access.offset);
+      if (!coefficient) {
+        if (mapped.in_grid && !access.is_store) shared.insert(access.value);
+        continue;
+      }
+      each *= trips_along(graph, mapped) * (a == along ? 1 : mapped.vector);
+      const int64_t stride = graph.symbols.hint(*coefficient) * mapped.vector;
+      for (int bit = 0; 1 << bit < mapped.threads && mapped.thread_shift + bit < kLaneBits; ++bit)
+        strides[mapped.thread_shift + bit] = stride << bit;
+    }
+    if (access.in_segment || !walks_atoms_alone(vars, access.offset)) continue;
+    const bool is_tiled =
+        std::any_of(schedule.tiles.begin(), schedule.tiles.end(), [&](const TiledLoad& tile) {
+          return tile.value == access.value && tile.offset == access.offset;
+        });
+    if (is_tiled) continue;
+    work.lines += warps * each * count_lines(strides, info(graph[access.value].type.dtype).bytes);
+  }
+}
+
+// Steps in which threads exchange what they have reduced (stitch/block.cuh).
+double exchange_cycles(const Graph& graph, const StageSchedule& schedule, const RootSpace& space) {
+  const Latencies& cycles = schedule.device->latencies;
+  unsigned bits = 0;
+  double results = 1;  // of a thread
+  for (const MappedAxis& mapped : schedule.axes) {
+    const Role role = role_of(space, mapped.axis);
+    if (role == Role::kReduced)
+      bits |= static_cast<unsigned>(mapped.threads - 1) << mapped.thread_shift;
+    if (role == Role::kKept) results *= trips_along(graph, mapped) * mapped.vector;
+  }
+  const int lanes = std::popcount(bits & ((1u << kLaneBits) - 1)),
+            warps = std::popcount(bits) - lanes;
+  const double step = cycles.exchange + cycles.operation;
+  double each = lanes * step;
+  if (warps > 0) {
+    // Lanes that agree share out the slots, and exchange once more.
+    const int shared_out = std::min(lanes, warps);
+    each += 2 * cycles.barrier + cycles.shared + shared_out * step +
+            std::exp2(warps - shared_out) * cycles.operation;
+  }
+  return each * results;
+}
+
+// Of the root with the most work: what its threads reach beyond the extents is nobody's.
+double busy_share(const Graph& graph, const StageSchedule& schedule) {
+  double most = 0, share = 1;
+  for (const RootSpace& space : schedule.spaces.roots) {
+    double elements = 1, covered = 1;
+    for (const MappedAxis& mapped : schedule.axes) {
+      if (role_of(space, mapped.axis) == Role::kAbsent) continue;
+      elements *= std::max(1.0, hint(graph, mapped.axis.extent));
+      covered *=
+          blocks_along(graph, mapped) * trips_along(graph, mapped) * mapped.threads * mapped.vector;
+    }
+    if (elements <= most) continue;
+    most = elements;
+    share = std::min(1.0, elements / covered);
+  }
+  return share;
+}
+
+// From a warp's first step to its last.  Loads of neighbouring trips are in flight together, as far
+// as compilers unroll loops of unknown bodies; `known` is in a cache by then; lanes of a vector
+// fill the gaps of each other's arithmetic.
+constexpr double kTripsInFlight = 4, kLanesInFlight = 4;
+void add_cycles(const Graph& graph, const StageSchedule& schedule,
+                const std::vector<LeafUse>& leaves, std::set<NodeId> known, StageWork& work) {
+  const Latencies& latencies = schedule.device->latencies;
+  for (const LeafUse& leaf : leaves) {
+    double trips = 1;
+    for (int block : block_path(schedule, leaf.block)) {
+      const int loop = schedule.blocks[block].loop;
+      if (loop < 0 || schedule.loops[loop].level != LoopSpec::Level::kSerial) continue;
+      trips *= trips_along(graph, schedule.axes[schedule.loops[loop].axis]);
+    }
+    work.in_flight = std::max(work.in_flight, std::min(trips, kTripsInFlight));
+    if (leaf.loads.empty()) continue;
+    for (NodeId load : leaf.loads) {
+      if (find_buffer(schedule, load)) known.insert(load);
+    }
+    const size_t before = known.size();
+    known.insert(leaf.loads.begin(), leaf.loads.end());
+    work.cycles += std::ceil(trips / kTripsInFlight) *
+                   (known.size() > before ? latencies.memory : latencies.cache);
+  }
+  double lanes = 1;
+  for (const MappedAxis& mapped : schedule.axes) lanes = std::max<double>(lanes, mapped.vector);
+  const double threads = std::max(1.0, work.blocks) * schedule.threads;
+  work.cycles += (work.operations * latencies.operation + work.specials * latencies.special) /
+                 (threads * std::min(kLanesInFlight, lanes));
+  for (const RootSpace& space : schedule.spaces.roots) {
+    if (family(graph[space.root]) == Family::kReduce)
+      work.cycles += exchange_cycles(graph, schedule, space);
+  }
+}
+
+// What is live at once (20.11): arrays between loop nests as place_values.h counts them,
+// accumulators, and what one iteration works with.
+int count_live_registers(const Graph& graph, const StageSchedule& schedule) {
+  double accumulators = 0;
+  for (const RootSpace& space : schedule.spaces.roots) {
+    if (family(graph[space.root]) != Family::kReduce) continue;
+    double each = 1;
+    for (const MappedAxis& mapped : schedule.axes) {
+      if (role_of(space, mapped.axis) == Role::kKept)
+        each *= trips_along(graph, mapped) * mapped.vector;
+    }
+    accumulators = std::max(accumulators, each);
+  }
+  return kWorkingRegisters + schedule.kept_registers + schedule.bounds.persistent_registers +
+         static_cast<int>(std::min(accumulators, 1e6));
+}
+
 }  // namespace
 
 StageWork measure_work(const Graph& graph, const PlannedStage& stage,
                        const StageSchedule& schedule) {
   StageWork work;
   work.threads = schedule.threads;
-  add_memory(graph, stage, schedule, work);
+  const std::vector<LeafUse> leaves = find_leaf_uses(graph, find_loads(graph, stage), schedule);
+  add_memory(graph, stage, schedule, leaves, work);
   work.blocks = count_planned_blocks(graph, schedule);
   const double lanes = combines_singly(graph, schedule) ? kLanes : 1;
   for (const RootSpace& space : schedule.spaces.roots)
     add_root(graph, stage, schedule, space, lanes, work);
+  if (!schedule.device->is_cuda) return work;
+  work.busy = busy_share(graph, schedule);
+  std::set<NodeId> shared;
+  add_lines(graph, schedule, shared, work);
+  add_cycles(graph, schedule, leaves, std::move(shared), work);
+  work.registers = count_live_registers(graph, schedule);
+  work.shared_bytes = schedule.shared_bytes;
   return work;
 }
 
@@ -241,41 +408,6 @@ double estimate_kernel_us(const Graph& graph, const std::vector<PlannedStage>& s
   return estimate_us(phases, device, kernel.finish, schedules[0]->threads);
 }
 
-std::vector<Remedy> find_remedies(const Graph& graph, const std::vector<PlannedStage>& stages,
-                                  const PlannedKernel& kernel, const DeviceSpec& device,
-                                  int worker_threads) {
-  std::vector<Remedy> remedies;
-  std::set<std::string> known;
-  auto add = [&](const BlockBounds& bounds, const std::vector<std::vector<int>>& groups) {
-    PlannedKernel changed = kernel;
-    changed.persistent_groups = groups;
-    SymbolTable symbols = graph.symbols;
-    const std::vector<StageSchedule> schedules = schedule_kernel(
-        graph, gather_stages(changed, stages), device, worker_threads, symbols, bounds);
-    if (schedules.empty()) return;
-    std::string text;
-    std::vector<const StageSchedule*> pointers;
-    for (const StageSchedule& schedule : schedules) {
-      text += to_string(schedule, graph);
-      pointers.push_back(&schedule);
-    }
-    if (!known.insert(text).second) return;
-    const double us = estimate_kernel_us(graph, stages, changed, pointers, worker_threads);
-    remedies.push_back({bounds, groups, us});
-  };
-  std::vector<std::vector<std::vector<int>>> choices = {kernel.persistent_groups};
-  if (!choices[0].empty()) choices.emplace_back();
-  for (const auto& groups : choices) {
-    for (int most : {kMostThreads, kMostThreads / 2, kMostThreads / 4}) {
-      for (bool splits : {true, false}) add({.most = most, .splits_homes = splits}, groups);
-    }
-  }
-  remedies.erase(remedies.begin());  // what it has
-  std::stable_sort(remedies.begin(), remedies.end(),
-                   [](const Remedy& a, const Remedy& b) { return a.us < b.us; });
-  return remedies;
-}
-
 int count_statements(const StageSchedule& schedule) {
   int statements = 0;
   for (const auto& [root, values] : schedule.accesses.evaluated) {
@@ -319,53 +451,6 @@ StageScore score_stage(const Graph& graph, const PlannedStage& stage, const Devi
 StageJudge judge_stages(const Graph& graph, const DeviceSpec& device, int worker_threads) {
   return [&graph, &device, worker_threads](const PlannedStage& stage) {
     return score_stage(graph, stage, device, worker_threads);
-  };
-}
-
-namespace {
-
-class KernelPredictor {
- public:
-  KernelPredictor(const Graph& graph, const std::vector<PlannedStage>& stages, PlannedKernel kernel,
-                  const DeviceSpec& device, int worker_threads)
-      : graph_(graph),
-        stages_(stages),
-        kernel_(std::move(kernel)),
-        worker_threads_(worker_threads),
-        symbols_(graph.symbols),
-        scheduler_(graph, gather_stages(kernel_, stages).stages, device, worker_threads, symbols_) {
-  }
-
-  std::optional<double> predict_us(const std::vector<std::vector<int>>& groups) {
-    kernel_.persistent_groups = groups;
-    const std::vector<StageSchedule> schedules =
-        groups.empty() ? scheduler_.schedule_apart()
-                       : scheduler_.schedule_together(gather_stages(kernel_, stages_).groups);
-    if (schedules.empty()) return std::nullopt;
-    std::vector<const StageSchedule*> pointers;
-    for (const StageSchedule& schedule : schedules) pointers.push_back(&schedule);
-    return estimate_kernel_us(graph_, stages_, kernel_, pointers, worker_threads_);
-  }
-
- private:
-  const Graph& graph_;
-  const std::vector<PlannedStage>& stages_;
-  PlannedKernel kernel_;
-  int worker_threads_;
-  SymbolTable symbols_;
-  KernelScheduler scheduler_;
-};
-
-}  // namespace
-
-KernelJudge judge_kernels(const Graph& graph, const DeviceSpec& device, int worker_threads) {
-  return [&graph, &device, worker_threads](const std::vector<PlannedStage>& stages,
-                                           const PlannedKernel& kernel) -> GroupsJudge {
-    auto predictor =
-        std::make_shared<KernelPredictor>(graph, stages, kernel, device, worker_threads);
-    return [predictor](const std::vector<std::vector<int>>& groups) {
-      return predictor->predict_us(groups);
-    };
   };
 }
 

@@ -27,23 +27,10 @@ double estimate_kernel_us(const Graph& graph, const std::vector<PlannedStage>& s
                           const std::vector<const StageSchedule*>& schedules, int worker_threads,
                           decltype(&measure_work) measure = &measure_work);
 
-// Another schedule for a kernel that spills.
-struct Remedy {
-  BlockBounds bounds;
-  std::vector<std::vector<int>> persistent_groups;
-  double us = 0;
-};
-// Smaller blocks, whose threads have more registers; homes that are not split; nothing kept at
-// barriers: the fastest first, none as `kernel` has now.
-std::vector<Remedy> find_remedies(const Graph& graph, const std::vector<PlannedStage>& stages,
-                                  const PlannedKernel& kernel, const DeviceSpec& device,
-                                  int worker_threads);
-
 // What the planner asks of a candidate: its checks, and the time of the schedule it would get.
 StageScore score_stage(const Graph& graph, const PlannedStage& stage, const DeviceSpec& device,
                        int worker_threads);
-// Both as the planner calls them; `graph` and `device` outlive them.
+// As the planner calls it; `graph` and `device` outlive it.
 StageJudge judge_stages(const Graph& graph, const DeviceSpec& device, int worker_threads);
-KernelJudge judge_kernels(const Graph& graph, const DeviceSpec& device, int worker_threads);
 
 }  // namespace stitch

@@ -60,14 +60,17 @@ StageSchedule KernelScheduler::schedule_alone(int stage, const BlockBounds& boun
   return schedule;
 }
 
-std::vector<StageSchedule> KernelScheduler::schedule_apart(BlockBounds bounds) {
+std::vector<StageSchedule> KernelScheduler::schedule_apart(BlockBounds bounds,
+                                                           const std::vector<Template>& templates) {
+  auto schedule = [&](size_t s) {
+    if (!templates.empty()) bounds.chosen = templates[s];
+    return schedule_alone(static_cast<int>(s), bounds);
+  };
   std::vector<StageSchedule> schedules;
-  for (size_t s = 0; s < stages_.size(); ++s)
-    schedules.push_back(schedule_alone(static_cast<int>(s), bounds));
+  for (size_t s = 0; s < stages_.size(); ++s) schedules.push_back(schedule(s));
   for (const StageSchedule& own : schedules) bounds.least = std::max(bounds.least, own.threads);
   for (size_t s = 0; s < stages_.size(); ++s) {
-    if (schedules[s].threads != bounds.least)
-      schedules[s] = schedule_alone(static_cast<int>(s), bounds);
+    if (schedules[s].threads != bounds.least) schedules[s] = schedule(s);
   }
   return schedules;
 }
@@ -251,7 +254,7 @@ std::vector<StageSchedule> schedule_kernel(const Graph& graph, const KernelStage
     std::vector<StageSchedule> schedules = scheduler.schedule_together(kernel.groups, bounds);
     if (!schedules.empty()) return schedules;
   }
-  return scheduler.schedule_apart(bounds);
+  return scheduler.schedule_apart(bounds, kernel.templates);
 }
 
 }  // namespace stitch

@@ -13,6 +13,7 @@ struct KernelStages {
   std::vector<const PlannedStage*> stages;  // of all phases, in order
   std::vector<std::vector<int>> groups;     // positions of stages that keep values; may be empty
   std::vector<PlannedChain> chains = {};    // by positions
+  std::vector<Template> templates = {};     // of the stages that keep none; empty: all derived
 };
 KernelStages gather_stages(const PlannedKernel& kernel, const std::vector<PlannedStage>& stages);
 
@@ -30,8 +31,10 @@ class KernelScheduler {
         worker_threads_(worker_threads),
         symbols_(symbols) {}
 
-  // `bounds`: the most threads, and whether homes are split.
-  std::vector<StageSchedule> schedule_apart(BlockBounds bounds = {});
+  StageSchedule schedule_alone(int stage, const BlockBounds& bounds);
+  // `bounds`: the most threads, and whether homes are split.  `templates`: by stage, or none.
+  std::vector<StageSchedule> schedule_apart(BlockBounds bounds = {},
+                                            const std::vector<Template>& templates = {});
   // Blocks as large as the registers allow that the kept values need (AStitch 3.5: assume, relax,
   // apply; the compiled kernel is checked in csrc/compile.cpp).  Nothing where no size does, or
   // where the stages do not go together.
@@ -47,7 +50,6 @@ class KernelScheduler {
   struct Attempt;
 
   const Described& describe(const std::vector<int>& members);
-  StageSchedule schedule_alone(int stage, const BlockBounds& bounds);
   bool map_groups(const Groups& groups, Attempt& attempt);
   bool count_resident_blocks(Attempt& attempt) const;
   int64_t count_shared_room(const Attempt& attempt) const;

@@ -25,6 +25,20 @@ const char* to_string(Scheme scheme) {
   return "";
 }
 
+const char* to_string(ReductionLevel level) {
+  switch (level) {
+    case ReductionLevel::kDerived:
+      return "derived";
+    case ReductionLevel::kThread:
+      return "thread";
+    case ReductionLevel::kWarp:
+      return "warp";
+    case ReductionLevel::kBlock:
+      return "block";
+  }
+  return "";
+}
+
 std::string to_string(const Home& home) {
   if (home.in_shared == 0) return "registers";
   return home.in_registers == 0 ? "shared memory" : "registers and shared memory";
@@ -40,6 +54,9 @@ std::string to_string(const StageSchedule& schedule, const Graph& graph) {
   std::ostringstream out;
   out << "grid " << to_string(schedule.grid) << " threads " << schedule.threads << " shared "
       << schedule.shared_bytes << "\n";
+  if (const Template& chosen = schedule.bounds.chosen; chosen != Template{}) {
+    out << "template " << to_string(chosen.level) << " threads " << chosen.block_threads << "\n";
+  }
   for (size_t a = 0; a < schedule.axes.size(); ++a) {
     const MappedAxis& mapped = schedule.axes[a];
     out << "axis " << a << ": " << to_string(mapped.axis.extent);

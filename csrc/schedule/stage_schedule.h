@@ -55,6 +55,16 @@ const char* to_string(Scheme scheme);
 
 inline constexpr int kMostThreads = 1024;
 
+// How one mapping of many is chosen (FusionStitching 2020, 20.7 to 20.9): the threads that a
+// reduction's axes get, and the launch.
+enum class ReductionLevel { kDerived, kThread, kWarp, kBlock };
+const char* to_string(ReductionLevel level);
+struct Template {
+  ReductionLevel level = ReductionLevel::kDerived;  // kDerived: by the lengths of the axes
+  int block_threads = 0;                            // 0: by the shape of the work
+  friend bool operator==(const Template&, const Template&) = default;
+};
+
 // What a kernel's blocks may use: stages of one kernel have blocks of one size.
 struct BlockBounds {
   int least = 1, most = kMostThreads;  // threads, powers of two: fewer leave more registers to each
@@ -62,6 +72,7 @@ struct BlockBounds {
   bool splits_homes = true;            // a value may be in registers and in shared memory
   int persistent_registers = 0;        // of a thread, that hold persistent values
   int persistent_shared_bytes = 0;     // of a block, from its first byte on, that hold the rest
+  Template chosen = {};  // of the stage; tiles and what stays across barriers have none
 };
 
 // Where a thread keeps what it accesses of a value: the first accesses in registers, the others in

@@ -98,6 +98,61 @@ TEST(EstimateCuda, TheHopperCopyRateIsTheMeasuredOne) {
   EXPECT_NEAR(estimate_us(estimate_stage(copy, h200, 1), h200), 1000 + h200.launch_us, 1);
 }
 
+// 20.10: L = waves * L_warp.
+TEST(EstimateCuda, AChainOfOneWarpDecidesWhereFewHideIt) {
+  const DeviceSpec& h200 = device_spec("h200");
+  StageWork work{1e6, 0, 0, 0, 132, 256};
+  const double throughput_us = estimate_stage(work, h200, 1).us;
+  work.cycles = 1000;
+  EXPECT_DOUBLE_EQ(estimate_stage(work, h200, 1).us, throughput_us) << "hidden";
+  work.cycles = 1e5;
+  const double latency_us = (1e5 - h200.latencies.memory) / h200.cycles_per_us;
+  EXPECT_DOUBLE_EQ(estimate_stage(work, h200, 1).us, latency_us);
+  work.blocks = 132 * 8;
+  EXPECT_NEAR(estimate_stage(work, h200, 1).us, latency_us, 1) << "one wave of eight blocks each";
+  work.blocks += 1;
+  EXPECT_NEAR(estimate_stage(work, h200, 1).us, 2 * latency_us, 1);
+}
+
+TEST(EstimateCuda, RegistersAndSharedMemoryLimitAWave) {
+  const DeviceSpec& h200 = device_spec("h200");
+  StageWork work{0, 0, 0, 0, 132 * 8, 256};
+  work.cycles = 1e5;
+  const double one_wave_us = estimate_stage(work, h200, 1).us;
+  StageWork registers = work, shared = work;
+  registers.registers = 128;  // two blocks at once
+  shared.shared_bytes = 100 << 10;
+  for (const StageWork& limited : {registers, shared})
+    EXPECT_NEAR(estimate_stage(limited, h200, 1).us, 4 * one_wave_us, 1);
+}
+
+TEST(EstimateCuda, AccessesOfScatteredLanesTakeLonger) {
+  const DeviceSpec& h200 = device_spec("h200");
+  StageWork work{4.3e6, 0, 0, 0, 132 * 8, 256};
+  const double us = estimate_stage(work, h200, 1).us;
+  work.lines = 4.3e6 / 128;
+  EXPECT_DOUBLE_EQ(estimate_stage(work, h200, 1).us, us) << "contiguous ones cost nothing";
+  work.lines = 4.3e6 / 4;
+  EXPECT_GT(estimate_stage(work, h200, 1).us, 2 * us);
+}
+
+TEST(EstimateCuda, TwoAccessesInFlightAreWorthTwiceTheThreads) {
+  const DeviceSpec& h200 = device_spec("h200");
+  StageWork narrow{1e6, 0, 0, 0, 132, 128}, wide{1e6, 0, 0, 0, 132, 256};
+  narrow.in_flight = 2;
+  EXPECT_DOUBLE_EQ(estimate_stage(narrow, h200, 1).us, estimate_stage(wide, h200, 1).us);
+  narrow.busy = 0.5;
+  EXPECT_GT(estimate_stage(narrow, h200, 1).us, estimate_stage(wide, h200, 1).us);
+}
+
+// 20.21
+TEST(SavedMemory, IsALineInTheBytes) {
+  const SavedMemory line = {0.5, 2e6};
+  EXPECT_DOUBLE_EQ(line.us(0), 0);
+  EXPECT_DOUBLE_EQ(line.us(4e6), 2.5);
+  for (const DeviceSpec& device : all_devices()) EXPECT_GT(device.saved.bytes_per_us, 0);
+}
+
 // Stages beside each other share the device: until it is full, the longest decides.
 TEST(PhaseTime, IsThatOfTheLongestStageUntilTheDeviceIsFull) {
   PhaseTime phase;

@@ -10,9 +10,8 @@
 #include "ir/parse_graph.h"
 #include "plan/find_roots.h"
 #include "plan/plan_stitches.h"
-#include "schedule/measure_work.h"
+#include "schedule/choose_template.h"
 #include "schedule/reduction_arrays.h"
-#include "schedule/schedule_kernel.h"
 #include "schedule/schedule_stage.h"
 
 namespace stitch {

@@ -1,0 +1,248 @@
+#include "schedule/choose_template.h"
+
+#include <algorithm>
+#include <iomanip>
+#include <limits>
+#include <memory>
+#include <set>
+#include <sstream>
+
+#include "schedule/reduction_arrays.h"
+
+namespace stitch {
+namespace {
+
+// What the model cannot tell: a template must gain more.
+constexpr double kNoise = 0.03;
+constexpr int kLaunches[] = {128, 256, 512, 1024};  // threads of a block
+constexpr int kFinishThreads = 256;                 // of the block that ends alone, where one does
+constexpr int kMostRegisters = 255;                 // of a thread, on every device
+
+std::vector<const StageSchedule*> list_pointers(const std::vector<StageSchedule>& schedules) {
+  std::vector<const StageSchedule*> pointers;
+  for (const StageSchedule& schedule : schedules) pointers.push_back(&schedule);
+  return pointers;
+}
+
+bool reduces(const Graph& graph, const PlannedStage& stage) {
+  return std::any_of(stage.roots.begin(), stage.roots.end(),
+                     [&](NodeId root) { return family(graph[root]) == Family::kReduce; });
+}
+
+bool has_room(const StageWork& work, const DeviceSpec& device) {
+  return work.registers <= kMostRegisters &&
+         work.registers * work.threads <= device.registers_per_multiprocessor &&
+         work.shared_bytes <= device.shared_bytes_per_block;
+}
+
+// All that templates are chosen by: what it is mapped to, and what that costs.
+std::string describe(const StageSchedule& schedule, const StageWork& work) {
+  std::ostringstream out;
+  out << std::setprecision(17) << work.dram_bytes << ' ' << work.cache_bytes << ' '
+      << work.operations << ' ' << work.specials << ' ' << work.lines << ' ' << work.cycles << ' '
+      << work.registers << ' ' << work.shared_bytes << ' ' << work.threads << ' '
+      << schedule.spaces.roots.size() << ' ' << schedule.tiles.size();
+  for (const MappedAxis& mapped : schedule.axes) {
+    out << ' ' << to_string(mapped.axis.extent) << (mapped.in_grid ? 'g' : 'b') << mapped.threads
+        << ',' << mapped.vector << ',' << mapped.thread_shift;
+  }
+  out << " of ";
+  return out.str();
+}
+
+bool is_faster(const KernelChoice& a, const KernelChoice& b) { return a.us < b.us; }
+
+}  // namespace
+
+std::vector<const StageSchedule*> pick_schedules(const std::vector<StageSchedule>& all,
+                                                 const PlannedKernel& kernel) {
+  std::vector<const StageSchedule*> own;
+  for (int s : kernel.stages()) own.push_back(&all[s]);
+  return own;
+}
+
+KernelChooser::KernelChooser(const Graph& graph, const std::vector<PlannedStage>& stages,
+                             const PlannedKernel& kernel, const DeviceSpec& device,
+                             int worker_threads, TemplateMemo& memo)
+    : graph_(graph),
+      stages_(stages),
+      kernel_(kernel),
+      device_(device),
+      worker_threads_(worker_threads),
+      memo_(memo),
+      symbols_(graph.symbols),
+      scheduler_(graph, gather_stages(kernel_, stages).stages, device, worker_threads, symbols_) {}
+
+void KernelChooser::schedule(const KernelChoice& choice, SymbolTable& symbols,
+                             std::vector<StageSchedule>& all) const {
+  PlannedKernel kernel = kernel_;
+  kernel.persistent_groups = choice.persistent_groups;
+  KernelStages stages = gather_stages(kernel, stages_);
+  stages.templates = choice.templates;
+  std::vector<StageSchedule> schedules =
+      schedule_kernel(graph_, stages, device_, worker_threads_, symbols, choice.bounds);
+  const std::vector<int> numbers = kernel.stages();
+  for (size_t i = 0; i < numbers.size(); ++i) all[numbers[i]] = std::move(schedules[i]);
+}
+
+std::vector<StageSchedule> KernelChooser::attempt(const KernelChoice& choice) {
+  kernel_.persistent_groups = choice.persistent_groups;
+  if (!kernel_.chains.empty())
+    return schedule_kernel(graph_, gather_stages(kernel_, stages_), device_, worker_threads_,
+                           symbols_, choice.bounds);
+  if (!choice.persistent_groups.empty()) {
+    std::vector<StageSchedule> schedules =
+        scheduler_.schedule_together(gather_stages(kernel_, stages_).groups, choice.bounds);
+    if (!schedules.empty()) return schedules;
+  }
+  return scheduler_.schedule_apart(choice.bounds, choice.templates);
+}
+
+bool KernelChooser::has_templates() const {
+  return device_.is_cuda && kernel_.persistent_groups.empty() && kernel_.chains.empty();
+}
+
+double KernelChooser::estimate_us(const std::vector<StageEstimate>& estimates) const {
+  std::vector<PhaseTime> phases;
+  size_t at = 0;
+  for (const std::vector<int>& phase : kernel_.phases) {
+    phases.emplace_back();
+    for (size_t i = 0; i < phase.size(); ++i) phases.back().add(estimates[at++]);
+  }
+  return stitch::estimate_us(phases, device_, kernel_.finish, kFinishThreads);
+}
+
+// The best level for the stage under blocks of this size; derived where none fits.
+StageOption KernelChooser::find_option(int position, int block_threads) {
+  const PlannedStage& stage = stages_[kernel_.stages()[position]];
+  std::vector<ReductionLevel> levels = {ReductionLevel::kDerived};
+  if (reduces(graph_, stage))
+    levels = {ReductionLevel::kDerived, ReductionLevel::kBlock, ReductionLevel::kWarp,
+              ReductionLevel::kThread};
+  StageOption best = {{}, {std::numeric_limits<double>::infinity()}};
+  for (ReductionLevel level : levels) {
+    const Template tried = {level, block_threads};
+    const StageSchedule schedule = scheduler_.schedule_alone(position, {.chosen = tried});
+    if (!check_arrays(graph_, schedule)) continue;
+    const StageWork work = measure_work(graph_, stage, schedule);
+    if (!has_room(work, device_)) continue;
+    const StageEstimate estimate = estimate_stage(work, device_, worker_threads_);
+    if (estimate.us < best.estimate.us) best = {tried, estimate};
+  }
+  return best;
+}
+
+// With their times, those that fit and whose schedules differ; of equal ones the first.
+std::vector<KernelChoice> KernelChooser::evaluate(std::vector<KernelChoice> choices) {
+  std::set<std::string> known;  // schedules, as text, without what was asked for
+  std::erase_if(choices, [&](KernelChoice& choice) {
+    std::vector<StageSchedule> schedules = attempt(choice);
+    if (schedules.empty()) return true;
+    const bool fits = std::all_of(schedules.begin(), schedules.end(), [&](const auto& schedule) {
+      return check_arrays(graph_, schedule).ok;
+    });
+    choice.us =
+        estimate_kernel_us(graph_, stages_, kernel_, list_pointers(schedules), worker_threads_);
+    std::string text;
+    for (StageSchedule& schedule : schedules) {
+      schedule.bounds.chosen = {};
+      text += to_string(schedule, graph_);
+    }
+    return !fits || !known.insert(text).second;
+  });
+  return choices;
+}
+
+std::optional<KernelChoice> KernelChooser::choose(
+    const std::vector<const StageSchedule*>& derived) {
+  if (!has_templates()) return std::nullopt;
+  const std::vector<int> numbers = kernel_.stages();
+  std::vector<StageEstimate> estimates, least;
+  std::vector<std::string> keys;
+  for (size_t s = 0; s < numbers.size(); ++s) {
+    const StageWork work = measure_work(graph_, stages_[numbers[s]], *derived[s]);
+    estimates.push_back(estimate_stage(work, device_, worker_threads_));
+    least.push_back({estimates.back().least_us});
+    keys.push_back(describe(*derived[s], work));
+  }
+  const double most_us = estimate_us(estimates) * (1 - kNoise);
+  if (estimate_us(least) > most_us) return std::nullopt;
+  KernelChoice best;
+  best.us = most_us;
+  for (int block_threads : kLaunches) {
+    KernelChoice choice;
+    for (size_t s = 0; s < numbers.size(); ++s) {
+      const auto [entry, is_new] = memo_.try_emplace(keys[s] + std::to_string(block_threads));
+      if (is_new) entry->second = find_option(static_cast<int>(s), block_threads);
+      choice.templates.push_back(entry->second.chosen);
+      estimates[s] = entry->second.estimate;
+    }
+    choice.us = estimate_us(estimates);
+    if (choice.us < best.us) best = std::move(choice);
+  }
+  if (best.templates.empty()) return std::nullopt;
+  // With blocks of one size, and each stage's own arrays.
+  const std::vector<KernelChoice> found = evaluate({std::move(best)});
+  if (found.empty() || found[0].us > most_us) return std::nullopt;
+  return found[0];
+}
+
+std::vector<KernelChoice> KernelChooser::list_templates() {
+  const int stages = static_cast<int>(kernel_.stages().size());
+  std::vector<KernelChoice> choices;
+  for (int block_threads : kLaunches) {
+    choices.emplace_back();
+    for (int s = 0; s < stages; ++s)
+      choices.back().templates.push_back(find_option(s, block_threads).chosen);
+  }
+  return choices;
+}
+
+std::optional<double> KernelChooser::predict_us(const std::vector<std::vector<int>>& groups) {
+  kernel_.persistent_groups = groups;
+  const std::vector<StageSchedule> schedules =
+      groups.empty() ? scheduler_.schedule_apart()
+                     : scheduler_.schedule_together(gather_stages(kernel_, stages_).groups);
+  if (schedules.empty()) return std::nullopt;
+  const std::vector<const StageSchedule*> pointers = list_pointers(schedules);
+  const bool enumerates = groups.empty() && graph_.size() <= kMostEnumerated;
+  const auto better = enumerates ? choose(pointers) : std::nullopt;
+  if (better) return better->us;
+  return estimate_kernel_us(graph_, stages_, kernel_, pointers, worker_threads_);
+}
+
+std::vector<KernelChoice> KernelChooser::find_remedies(
+    const std::vector<const StageSchedule*>& has) {
+  std::vector<KernelChoice> choices = {{.persistent_groups = kernel_.persistent_groups}};
+  for (const StageSchedule* own : has) choices[0].templates.push_back(own->bounds.chosen);
+  std::vector<std::vector<std::vector<int>>> groupings = {kernel_.persistent_groups};
+  if (!groupings[0].empty()) groupings.emplace_back();
+  for (const auto& groups : groupings) {
+    for (int most : {kMostThreads, kMostThreads / 2, kMostThreads / 4}) {
+      for (bool splits : {true, false})
+        choices.push_back({{.most = most, .splits_homes = splits}, {}, groups});
+    }
+  }
+  kernel_.persistent_groups.clear();
+  if (has_templates()) {
+    for (KernelChoice& choice : list_templates()) choices.push_back(std::move(choice));
+  }
+  choices = evaluate(std::move(choices));
+  choices.erase(choices.begin());
+  std::stable_sort(choices.rbegin(), choices.rend(), is_faster);
+  return choices;
+}
+
+KernelJudge judge_kernels(const Graph& graph, const DeviceSpec& device, int worker_threads) {
+  auto memo = std::make_shared<TemplateMemo>();
+  return [&graph, &device, worker_threads, memo](const std::vector<PlannedStage>& stages,
+                                                 const PlannedKernel& kernel) -> GroupsJudge {
+    auto chooser =
+        std::make_shared<KernelChooser>(graph, stages, kernel, device, worker_threads, *memo);
+    return [chooser, memo](const std::vector<std::vector<int>>& groups) {
+      return chooser->predict_us(groups);
+    };
+  };
+}
+
+}  // namespace stitch

@@ -1,0 +1,82 @@
+// The mappings that a kernel could have, enumerated, and the best of them by the latency evaluator
+// (FusionStitching 2020, 20.7 to 20.10).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schedule/measure_work.h"
+#include "schedule/schedule_kernel.h"
+
+namespace stitch {
+
+// One way to schedule a kernel.
+struct KernelChoice {
+  BlockBounds bounds = {};
+  std::vector<Template> templates = {};  // by stage, in order; none: all derived
+  std::vector<std::vector<int>> persistent_groups = {};
+  double us = 0;  // predicted
+};
+
+// The best template of a launch size for a stage, by what the model sees of the stage as it is
+// derived: equal layers of one model are enumerated once.
+struct StageOption {
+  Template chosen;
+  StageEstimate estimate;
+};
+using TemplateMemo = std::map<std::string, StageOption>;
+
+// Those of a kernel's stages, in order, of all that a plan has.
+std::vector<const StageSchedule*> pick_schedules(const std::vector<StageSchedule>& all,
+                                                 const PlannedKernel& kernel);
+
+// Launch sizes, each with the best level for every stage: thread, warp, block or derived.  Dropped
+// are those whose arrays, registers or shared memory do not fit.
+class KernelChooser {
+ public:
+  // All outlive it.
+  KernelChooser(const Graph& graph, const std::vector<PlannedStage>& stages,
+                const PlannedKernel& kernel, const DeviceSpec& device, int worker_threads,
+                TemplateMemo& memo);
+
+  // The kernel's schedules as chosen, among those of all stages of its plan.
+  void schedule(const KernelChoice& choice, SymbolTable& symbols,
+                std::vector<StageSchedule>& all) const;
+  // `derived`: the kernel's schedules without templates, in order.  Nothing unless some template is
+  // predicted to gain more than the model can tell; nothing for what stays on chip across barriers
+  // or passes along chains, whose mapping follows from that, nor on the host.
+  std::optional<KernelChoice> choose(const std::vector<const StageSchedule*>& derived);
+  // All that differ, with their times; whatever they gain.
+  std::vector<KernelChoice> enumerate() { return evaluate(list_templates()); }
+  // Predicted time of these groups, if they keep anything; without groups of the best choice, in
+  // graphs of up to kMostEnumerated values.
+  std::optional<double> predict_us(const std::vector<std::vector<int>>& groups);
+  // What else a kernel that has these schedules and spills could be: smaller blocks, whose threads
+  // have more registers; homes that are not split; nothing kept at barriers; templates: the fastest
+  // last.
+  std::vector<KernelChoice> find_remedies(const std::vector<const StageSchedule*>& has);
+
+ private:
+  std::vector<StageSchedule> attempt(const KernelChoice& choice);
+  bool has_templates() const;
+  double estimate_us(const std::vector<StageEstimate>& estimates) const;
+  StageOption find_option(int position, int block_threads);
+  std::vector<KernelChoice> list_templates();
+  std::vector<KernelChoice> evaluate(std::vector<KernelChoice> choices);
+
+  const Graph& graph_;
+  const std::vector<PlannedStage>& stages_;
+  PlannedKernel kernel_;
+  const DeviceSpec& device_;
+  int worker_threads_;
+  TemplateMemo& memo_;
+  SymbolTable symbols_;
+  KernelScheduler scheduler_;
+};
+
+// The judge of kernels as the planner calls it; `graph` and `device` outlive it.
+KernelJudge judge_kernels(const Graph& graph, const DeviceSpec& device, int worker_threads);
+
+}  // namespace stitch
