@@ -126,8 +126,8 @@ KERNELS = {
     ),
     "softmax_columns": (
         lambda x: x.softmax(0),
-        ["f32[701x33]"],
-        "in f32[701x33], out f32[33], out f32[33], out f32[701x33]",
+        ["f32[1501x33]"],
+        "in f32[1501x33], out f32[33], out f32[33], out f32[1501x33]",
     ),
     "shares_of_rows": (
         shares_of_rows,

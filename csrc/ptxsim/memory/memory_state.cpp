@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <bit>
 
+#include "ptxsim/machine/machine.h"
 #include "ptxsim/memory/views.h"
 
 namespace stitch::ptxsim {
 namespace {
+
+constexpr const char* kUndefined = " with a register that nothing has given a value";
 
 const char* past_verb(const Record& record) {
   return record.is_atomic ? " updated" : record.writes ? " wrote" : " read";
@@ -197,12 +200,12 @@ void Memory::State::mark_written(const Pass& pass, Ground& ground, const Run& ru
   for (uint32_t i = 0; i < pass.access.elements; ++i) {
     for (LaneSet set(lanes & ~pass.stored_valid[i]); set; ++set) {
       const uint64_t at = run.offset + uint64_t(*set - run.lane) * run.bytes + i * size;
-      if (!ground.view) {
+      // Compilers store a vector of which one element is known, and that element once more.
+      if (ground.checks_contents) {
         ground.shadow.set(Shadow::kWritten, at, at + size, false);
       } else if (reporter.notice(FindingKind::uninitialized, pass.site(*set))) {
         reporter.add(FindingKind::uninitialized, pass.site(*set),
-                     verb(pass.access) + name_of(ground, at) +
-                         " with a register that nothing has given a value");
+                     verb(pass.access) + name_of(ground, at) + kUndefined);
       }
     }
   }
@@ -374,6 +377,24 @@ void Memory::check_written() {
   }
 }
 
+// False where no store to the element is known.
+bool Memory::State::report_undefined(const View& view, const Region& region, uint64_t address) {
+  uint64_t at = address - region.origin;
+  while (region.shadow->all(Shadow::kWritten, at, at + 1)) ++at;
+  const Conflict write = region.shadow->last_write(ledger, at);
+  const Record& record = ledger[write.other];
+  if (!record.instruction) return false;
+  Block block;
+  block.index = unravel(record.block, layout.grid);
+  block.threads = layout.block;
+  Warp warp;
+  warp.block = &block;
+  warp.index = record.warp;
+  reporter.report(FindingKind::uninitialized, {&warp, record.instruction, write.other_lane},
+                  "writes " + element_name(view, address) + kUndefined);
+  return true;
+}
+
 void Memory::State::check_view_written(const View& view, const Region& region) {
   const uint64_t begin = view.address - region.origin;
   if (region.shadow->all(Shadow::kWritten, begin, begin + view.bytes)) return;
@@ -382,6 +403,7 @@ void Memory::State::check_view_written(const View& view, const Region& region) {
     ++total;
     const uint64_t at = address - region.origin;
     if (region.shadow->all(Shadow::kWritten, at, at + view.element_bytes)) return;
+    if (report_undefined(view, region, address)) return;
     if (!missing++) first = address;
   });
   if (!missing) return;

@@ -116,6 +116,7 @@ struct Memory::State {
   bool is_flying(uint64_t block, const Record& record, int lane, uint64_t address);
   std::string name_of(const Ground& ground, uint64_t offset) const;
   void check_view_written(const View& view, const Region& region);
+  bool report_undefined(const View& view, const Region& region, uint64_t address);
 };
 
 }  // namespace stitch::ptxsim

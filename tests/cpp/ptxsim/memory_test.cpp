@@ -178,6 +178,21 @@ TEST(Memory, UndefinedValuesStayUndefinedInSharedAndAreReportedInGlobal) {
   EXPECT_NE(launch.text().find("writes arg 2[7] with a register"), std::string::npos);
 }
 
+// NVRTC 13 stores {2, nothing} and then the second element, where that depends on a condition.
+TEST(Memory, UndefinedElementsOfOutputsAreReportedWhereNothingReplacesThem) {
+  const std::array<uint32_t, 2> known = {kAllLanes, 0};
+  const std::array<uint32_t, 1> most = {kAllLanes & ~8u};
+  Launched launch({view_of(Role::output, 64)});
+  WarpAccess access{.kind = Access::store, .space = Space::global, .bytes = 8, .elements = 2};
+  launch.run(launch.warp(0, 0), 1, access, stepped(kBase, 8), known.data());
+  access.bytes = 4;
+  access.elements = 1;
+  launch.run(launch.warp(0, 0), 2, access, stepped(kBase + 4, 8), most.data());
+  launch.expect_none();
+  launch.memory->check_written();
+  launch.expect_one(Kind::uninitialized, "writes arg 2[7] with a register");
+}
+
 TEST(Memory, ScratchAndOutputsStartUninitialised) {
   for (const Role role : {Role::scratch, Role::output}) {
     Launched launch({view_of(role)});
