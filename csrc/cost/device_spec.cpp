@@ -21,8 +21,6 @@ bool host_multiplies_bf16() {
 #endif
 }
 
-}  // namespace
-
 // Sources: [D] vendor datasheet or CUDA occupancy tables; [M] measured on the named machine, 2026;
 // [P] published by others; [S] scaled from the H200's measured / datasheet ratio.
 //
@@ -38,21 +36,109 @@ bool host_multiplies_bf16() {
 // special: 16 results a clock and multiprocessor [D].  flops: 128 FMA a clock and multiprocessor
 // [D]. cycles: the clock that `special` was taken at.  cpu: one core moves about 10 GB/s and
 // makes 1.2e9 exp a second with 16 lanes [M, 2026-11].
+constexpr DeviceSpec kA100 = {.name = "a100",
+                              .arch = "sm_80",
+                              .is_cuda = true,
+                              .multiprocessors = 108,
+                              .dram_bytes_per_us = 1.40e6,
+                              .l2_bytes_per_us = 4.0e6,
+                              .l2_bytes = 40 << 20,
+                              .shared_bytes_per_block = 166912,
+                              .shared_bytes_per_multiprocessor = 167936,
+                              .registers_per_multiprocessor = 65536,
+                              .threads_per_multiprocessor = 2048,
+                              .launch_us = 2.5,
+                              .barrier_us = 1.1,
+                              .last_block_us = 0.5,
+                              .special_per_us = 2.4e6,
+                              .flops_per_us = 19.5e6,
+                              .cycles_per_us = 1410,
+                              .latencies = kAmpere,
+                              .saved = {0, 1.40e6},
+                              .vector_bytes = 16};
+constexpr DeviceSpec kH100 = {.name = "h100",
+                              .arch = "sm_90a",
+                              .is_cuda = true,
+                              .multiprocessors = 132,
+                              .dram_bytes_per_us = 3.01e6,
+                              .l2_bytes_per_us = 5.5e6,
+                              .l2_bytes = 50 << 20,
+                              .shared_bytes_per_block = 232448,
+                              .shared_bytes_per_multiprocessor = 233472,
+                              .registers_per_multiprocessor = 65536,
+                              .threads_per_multiprocessor = 2048,
+                              .launch_us = 2.5,
+                              .barrier_us = 1.1,
+                              .last_block_us = 0.5,
+                              .special_per_us = 4.2e6,
+                              .flops_per_us = 66e6,
+                              .cycles_per_us = 1980,
+                              .latencies = kHopper,
+                              .saved = {0, 3.01e6},
+                              .vector_bytes = 16};
+constexpr DeviceSpec kH200 = {.name = "h200",
+                              .arch = "sm_90a",
+                              .is_cuda = true,
+                              .multiprocessors = 132,
+                              .dram_bytes_per_us = 4.30e6,
+                              .l2_bytes_per_us = 5.5e6,
+                              .l2_bytes = 60 << 20,
+                              .shared_bytes_per_block = 232448,
+                              .shared_bytes_per_multiprocessor = 233472,
+                              .registers_per_multiprocessor = 65536,
+                              .threads_per_multiprocessor = 2048,
+                              .launch_us = 2.5,
+                              .barrier_us = 1.1,
+                              .last_block_us = 0.5,
+                              .special_per_us = 4.2e6,
+                              .flops_per_us = 66e6,
+                              .cycles_per_us = 1980,
+                              .latencies = kHopper,
+                              .saved = {0, 4.30e6},
+                              .vector_bytes = 16};
+constexpr DeviceSpec kB200 = {.name = "b200",
+                              .arch = "sm_100a",
+                              .is_cuda = true,
+                              .multiprocessors = 148,
+                              .dram_bytes_per_us = 7.20e6,
+                              .l2_bytes_per_us = 9.0e6,
+                              .l2_bytes = 126 << 20,
+                              .shared_bytes_per_block = 232448,
+                              .shared_bytes_per_multiprocessor = 233472,
+                              .registers_per_multiprocessor = 65536,
+                              .threads_per_multiprocessor = 2048,
+                              .launch_us = 2.5,
+                              .barrier_us = 1.8,
+                              .last_block_us = 0.8,
+                              .special_per_us = 4.7e6,
+                              .flops_per_us = 74e6,
+                              .cycles_per_us = 1980,
+                              .latencies = kBlackwell,
+                              .saved = {0, 7.20e6},
+                              .vector_bytes = 16};
+
+}  // namespace
+
 const std::vector<DeviceSpec>& all_devices() {
   static const std::vector<DeviceSpec> devices = {
-      // name, arch, cuda, SMs, dram, l2, l2 bytes, smem/block, smem/SM, regs, threads, launch,
-      // barrier, last block, special, flops, cycles, latencies, saved, vector, bf16
-      {"a100", "sm_80", true, 108, 1.40e6, 4.0e6,  40 << 20, 166912,  167936,      65536,
-       2048,   2.5,     1.1,  0.5, 2.4e6,  19.5e6, 1410,     kAmpere, {0, 1.40e6}, 16},
-      {"h100", "sm_90a", true, 132, 3.01e6, 5.5e6, 50 << 20, 232448,  233472,      65536,
-       2048,   2.5,      1.1,  0.5, 4.2e6,  66e6,  1980,     kHopper, {0, 3.01e6}, 16},
-      {"h200", "sm_90a", true, 132, 4.30e6, 5.5e6, 60 << 20, 232448,  233472,      65536,
-       2048,   2.5,      1.1,  0.5, 4.2e6,  66e6,  1980,     kHopper, {0, 4.30e6}, 16},
-      {"b200", "sm_100a", true, 148, 7.20e6, 9.0e6, 126 << 20, 232448,     233472,      65536,
-       2048,   2.5,       1.8,  0.8, 4.7e6,  74e6,  1980,      kBlackwell, {0, 7.20e6}, 16},
-      {"cpu", "",    false, 2,  2.0e4,      1.0e5, 2 << 20,
-       0,     0,     0,     1,  1.0,        0,     0,
-       2.4e3, 1.0e5, 0,     {}, {0, 2.0e4}, 64,    host_multiplies_bf16()},
+      kA100,
+      kH100,
+      kH200,
+      kB200,
+      {.name = "cpu",
+       .arch = "",
+       .is_cuda = false,
+       .multiprocessors = 2,
+       .dram_bytes_per_us = 2.0e4,
+       .l2_bytes_per_us = 1.0e5,
+       .l2_bytes = 2 << 20,
+       .threads_per_multiprocessor = 1,
+       .launch_us = 1.0,
+       .special_per_us = 2.4e3,
+       .flops_per_us = 1.0e5,
+       .saved = {0, 2.0e4},
+       .vector_bytes = 64,
+       .multiplies_bf16 = host_multiplies_bf16()},
   };
   return devices;
 }

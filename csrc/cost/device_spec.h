@@ -35,16 +35,16 @@ struct DeviceSpec {
   double dram_bytes_per_us;
   double l2_bytes_per_us;
   int64_t l2_bytes;
-  int64_t shared_bytes_per_block, shared_bytes_per_multiprocessor;
-  int registers_per_multiprocessor;
+  int64_t shared_bytes_per_block = 0, shared_bytes_per_multiprocessor = 0;
+  int registers_per_multiprocessor = 0;
   int threads_per_multiprocessor;
-  double launch_us;       // from one kernel's end to the next one's start, plus ramp and tail
-  double barrier_us;      // all blocks of a resident grid meet; 0: they cannot
-  double last_block_us;   // the last block knows that it is, and has loaded what others stored
-  double special_per_us;  // exp, log, tanh ...: results per us, whole device
-  double flops_per_us;    // fp32 operations per us, whole device
-  double cycles_per_us;   // of a multiprocessor's clock
-  Latencies latencies;
+  double launch_us;          // from one kernel's end to the next one's start, plus ramp and tail
+  double barrier_us = 0;     // all blocks of a resident grid meet; 0: they cannot
+  double last_block_us = 0;  // the last block knows that it is, and has loaded what others stored
+  double special_per_us;     // exp, log, tanh ...: results per us, whole device
+  double flops_per_us;       // fp32 operations per us, whole device
+  double cycles_per_us = 0;  // of a multiprocessor's clock
+  Latencies latencies = {};
   SavedMemory saved;
   int vector_bytes;              // widest access of one thread
   bool multiplies_bf16 = false;  // a host with vector products of bf16, and no tiles
