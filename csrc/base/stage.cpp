@@ -1,10 +1,10 @@
 #include "base/stage.h"
 
 #include <algorithm>
-#include <sstream>
 
 #include "base/files.h"
 #include "base/log.h"
+#include "base/words.h"
 
 namespace stitch {
 
@@ -15,13 +15,9 @@ double StageTimes::us(const std::string& name) const {
 }
 
 bool is_dumped(const StageLog& log, const std::string& stage) {
-  std::string list = log.dump;
-  std::replace(list.begin(), list.end(), ',', ' ');
-  std::istringstream names(list);
-  for (std::string name; names >> name;) {
-    if (name == stage || name == "all") return true;
-  }
-  return false;
+  const std::vector<std::string> names = split_words(log.dump);
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return name == stage || name == "all"; });
 }
 
 void write_dump(const StageLog& log, const std::string& stage, const std::string& text) {

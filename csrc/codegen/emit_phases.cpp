@@ -82,7 +82,6 @@ struct Emitter {
   std::set<NodeId> exchanged = {};  // stored by one stage, loaded by another
   bool uses_shared = false;
   int next_function = 0;
-  const KernelStage* first_of_phase = nullptr;
   std::map<int, Dim> places = {};  // by group: its first block
   Dim resident = 0;                // blocks of all groups
   struct FrameArray {
@@ -211,12 +210,11 @@ struct Emitter {
   }
 
   // Both stages of a chain.  Shared memory is the next block's once all have read it.
-  std::string chain_call(const std::string& branch, const KernelStage* first,
-                         const std::string& block, int phase) {
-    const int number = next_function + static_cast<int>(first - first_of_phase);
-    std::string text = branch + "{\n";
+  std::string chain_call(const KernelStage* first, int function, const std::string& block,
+                         int phase) {
+    std::string text = "{\n";
     for (int i = 0; i < 2; ++i) {
-      const std::string name = "stage_" + std::to_string(number + i);
+      const std::string name = "stage_" + std::to_string(function + i);
       text += "        " + call(first[i], name, block, phase) + "        block_barrier();\n";
     }
     return text + "      }\n";
@@ -225,10 +223,10 @@ struct Emitter {
   std::string phase_loop(const std::vector<KernelStage>& phase, int number, bool is_alone) {
     Dim end = 0;
     std::string calls;
-    first_of_phase = phase.data();
     const auto placed = place_stages(phase);
     for (const auto& [part, begin] : placed) {
-      std::string name = "stage_" + std::to_string(next_function + (part - phase.data()));
+      const auto at = static_cast<int>(part - phase.data());
+      const int function = next_function + at;
       std::string branch = "      ";
       if (part != placed.front().first) branch += "else ";
       const bool is_apart = !(begin == end), is_last = part == placed.back().first;
@@ -238,10 +236,10 @@ struct Emitter {
       const std::string both = above + (is_apart && !is_last ? " && " : "") + below;
       if (!both.empty()) branch += "if (" + both + ") ";
       const std::string block = begin.is(0) ? "block" : "block - " + size(begin);
-      const bool is_chain =
-          part - phase.data() + 1 < static_cast<int64_t>(phase.size()) && part[1].continues;
-      calls += is_chain ? chain_call(branch, part, block, number)
-                        : branch + call(*part, name, block, number);
+      const bool is_chain = at + 1 < static_cast<int>(phase.size()) && part[1].continues;
+      calls += branch;
+      calls += is_chain ? chain_call(part, function, block, number)
+                        : call(*part, "stage_" + std::to_string(function), block, number);
     }
     // Stages have places of their own in shared memory: none may begin while another is read.
     if (phase.size() > 1 && std::any_of(phase.begin(), phase.end(), leaves_shared))

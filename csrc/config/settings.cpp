@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/nearest.h"
+#include "base/words.h"
 
 namespace stitch {
 namespace {
@@ -17,15 +18,6 @@ template <>
 constexpr const char* kTypeName<bool> = "bool";
 template <>
 constexpr const char* kTypeName<int64_t> = "int";
-
-// Between blanks and commas.
-std::vector<std::string> split_words(std::string text) {
-  std::replace(text.begin(), text.end(), ',', ' ');
-  std::istringstream words(text);
-  std::vector<std::string> result;
-  for (std::string word; words >> word;) result.push_back(word);
-  return result;
-}
 
 std::string join(const std::vector<std::string>& words) {
   std::string text;

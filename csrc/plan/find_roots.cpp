@@ -271,4 +271,9 @@ std::vector<NodeId> add_expensive(const Graph& graph, const std::vector<NodeId>&
   return all;
 }
 
+bool reduces(const Graph& graph, const std::vector<NodeId>& roots) {
+  return std::any_of(roots.begin(), roots.end(),
+                     [&](NodeId root) { return family(graph[root]) == Family::kReduce; });
+}
+
 }  // namespace stitch

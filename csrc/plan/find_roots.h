@@ -24,4 +24,7 @@ std::vector<NodeId> find_roots(const Graph& graph, const Demands& demands, bool 
 // readers would compute it for themselves (FusionStitching 2020, 20.8).
 std::vector<NodeId> add_expensive(const Graph& graph, const std::vector<NodeId>& roots);
 
+// Whether one of the roots is a reduction.
+bool reduces(const Graph& graph, const std::vector<NodeId>& roots);
+
 }  // namespace stitch

@@ -310,17 +310,14 @@ class Joiner {
     return Verdict::yes();
   }
 
-  bool reduces(int u) const {
-    return std::ranges::any_of(
-        units_[u].roots, [&](NodeId root) { return family(graph_[root]) == Family::kReduce; });
-  }
-
   // The part with more work keeps its mapping; but element-wise groups take that of the reductions
   // they read, so that a block consumes what it produced (AStitch 3.4, passive and proactive).
   double share_to_keep(int first, int second) const {
     for (const auto& [producer, consumer] : {std::pair(first, second), std::pair(second, first)}) {
-      const bool follows = units_[consumer].reads.count(producer) && !reduces(consumer);
-      if (follows && reduces(producer)) return units_[producer].score.estimate.share;
+      const bool follows =
+          units_[consumer].reads.count(producer) && !reduces(graph_, units_[consumer].roots);
+      if (follows && reduces(graph_, units_[producer].roots))
+        return units_[producer].score.estimate.share;
     }
     return units_[units_[first].score.us > units_[second].score.us ? first : second]
         .score.estimate.share;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "plan/find_roots.h"
 #include "plan/plan_stitches.h"
 #include "plan/storage.h"
 #include "schedule/measure_work.h"
@@ -48,9 +49,8 @@ struct Chainer {
     const std::vector<StageSchedule> schedules =
         schedule_kernel(graph, gather_stages(kernel, stages), device, worker_threads, symbols);
     if (schedules.empty()) return std::nullopt;
-    std::vector<const StageSchedule*> pointers;
-    for (const StageSchedule& schedule : schedules) pointers.push_back(&schedule);
-    return estimate_kernel_us(graph, stages, kernel, pointers, worker_threads, &measure_traffic);
+    return estimate_kernel_us(graph, stages, kernel, list_pointers(schedules), worker_threads,
+                              &measure_traffic);
   }
 
   bool is_stored_in_place(NodeId value) const {
@@ -203,7 +203,8 @@ struct Chainer {
   // Offers each cut of a stage, its halves in the places of `first` and `then`.
   void cut_permuted(const PlannedStage& stage, const Candidate& placed, int first, int then,
                     Candidate& best) const {
-    if (!reduces(stage)) return;
+    // What is element-wise throughout has tiles (schedule/stage_tiles.h).
+    if (!reduces(graph, stage.roots)) return;
     for (NodeId node : stage.nodes) {
       if (graph[node].op != OpKind::k_permute) continue;
       const NodeId value = graph[node].inputs[0];
@@ -220,12 +221,6 @@ struct Chainer {
         offer(std::move(tried), first, then, best);
       }
     }
-  }
-
-  // What is element-wise throughout has tiles (schedule/stage_tiles.h).
-  bool reduces(const PlannedStage& stage) const {
-    return std::any_of(stage.roots.begin(), stage.roots.end(),
-                       [&](NodeId root) { return family(graph[root]) == Family::kReduce; });
   }
 
   std::vector<int> count_readers() const {
@@ -289,7 +284,7 @@ struct Chainer {
   bool may_gain(const Candidate& now) const {
     if (now.kernel.phases.size() > 1) return true;
     return std::any_of(now.stages.begin(), now.stages.end(), [&](const PlannedStage& stage) {
-      return reduces(stage) &&
+      return reduces(graph, stage.roots) &&
              std::any_of(stage.nodes.begin(), stage.nodes.end(),
                          [&](NodeId node) { return graph[node].op == OpKind::k_permute; });
     });

@@ -7,6 +7,7 @@
 #include <set>
 #include <sstream>
 
+#include "plan/find_roots.h"
 #include "schedule/reduction_arrays.h"
 
 namespace stitch {
@@ -16,18 +17,6 @@ namespace {
 constexpr double kNoise = 0.03;
 constexpr int kLaunches[] = {128, 256, 512, 1024};  // threads of a block
 constexpr int kFinishThreads = 256;                 // of the block that ends alone, where one does
-constexpr int kMostRegisters = 255;                 // of a thread, on every device
-
-std::vector<const StageSchedule*> list_pointers(const std::vector<StageSchedule>& schedules) {
-  std::vector<const StageSchedule*> pointers;
-  for (const StageSchedule& schedule : schedules) pointers.push_back(&schedule);
-  return pointers;
-}
-
-bool reduces(const Graph& graph, const PlannedStage& stage) {
-  return std::any_of(stage.roots.begin(), stage.roots.end(),
-                     [&](NodeId root) { return family(graph[root]) == Family::kReduce; });
-}
 
 bool has_room(const StageWork& work, const DeviceSpec& device) {
   return work.registers <= kMostRegisters &&
@@ -103,20 +92,14 @@ bool KernelChooser::has_templates() const {
 }
 
 double KernelChooser::estimate_us(const std::vector<StageEstimate>& estimates) const {
-  std::vector<PhaseTime> phases;
-  size_t at = 0;
-  for (const std::vector<int>& phase : kernel_.phases) {
-    phases.emplace_back();
-    for (size_t i = 0; i < phase.size(); ++i) phases.back().add(estimates[at++]);
-  }
-  return stitch::estimate_us(phases, device_, kernel_.finish, kFinishThreads);
+  return estimate_kernel_us(kernel_, estimates, device_, kFinishThreads);
 }
 
 // The best level for the stage under blocks of this size; derived where none fits.
 StageOption KernelChooser::find_option(int position, int block_threads) {
   const PlannedStage& stage = stages_[kernel_.stages()[position]];
   std::vector<ReductionLevel> levels = {ReductionLevel::kDerived};
-  if (reduces(graph_, stage))
+  if (reduces(graph_, stage.roots))
     levels = {ReductionLevel::kDerived, ReductionLevel::kBlock, ReductionLevel::kWarp,
               ReductionLevel::kThread};
   StageOption best = {{}, {std::numeric_limits<double>::infinity()}};

@@ -211,11 +211,7 @@ void add_lines(const Graph& graph, const StageSchedule& schedule, std::set<NodeI
         strides[mapped.thread_shift + bit] = stride << bit;
     }
     if (access.in_segment || !walks_atoms_alone(vars, access.offset)) continue;
-    const bool is_tiled =
-        std::any_of(schedule.tiles.begin(), schedule.tiles.end(), [&](const TiledLoad& tile) {
-          return tile.value == access.value && tile.offset == access.offset;
-        });
-    if (is_tiled) continue;
+    if (find_tile(schedule, access.value, access.offset)) continue;
     work.lines += warps * each * count_lines(strides, info(graph[access.value].type.dtype).bytes);
   }
 }
@@ -384,19 +380,15 @@ StageWork measure_traffic(const Graph& graph, const PlannedStage& stage,
   return work;
 }
 
-double estimate_kernel_us(const Graph& graph, const std::vector<PlannedStage>& stages,
-                          const PlannedKernel& kernel,
-                          const std::vector<const StageSchedule*>& schedules, int worker_threads,
-                          decltype(&measure_work) measure) {
-  const DeviceSpec& device = *schedules[0]->device;
+double estimate_kernel_us(const PlannedKernel& kernel, const std::vector<StageEstimate>& estimates,
+                          const DeviceSpec& device, int threads) {
   std::vector<PhaseTime> phases;
   size_t at = 0;
   for (const std::vector<int>& phase : kernel.phases) {
     phases.emplace_back();
     StageEstimate first;
     for (int s : phase) {
-      const StageWork work = measure(graph, stages[s], *schedules[at++]);
-      const StageEstimate own = estimate_stage(work, device, worker_threads);
+      const StageEstimate& own = estimates[at++];
       const PlannedChain* chain = kernel.chain_of(s);
       if (chain && chain->first == s) {
         first = own;
@@ -405,7 +397,27 @@ double estimate_kernel_us(const Graph& graph, const std::vector<PlannedStage>& s
       }
     }
   }
-  return estimate_us(phases, device, kernel.finish, schedules[0]->threads);
+  return estimate_us(phases, device, kernel.finish, threads);
+}
+
+std::vector<const StageSchedule*> list_pointers(const std::vector<StageSchedule>& schedules) {
+  std::vector<const StageSchedule*> pointers;
+  for (const StageSchedule& schedule : schedules) pointers.push_back(&schedule);
+  return pointers;
+}
+
+double estimate_kernel_us(const Graph& graph, const std::vector<PlannedStage>& stages,
+                          const PlannedKernel& kernel,
+                          const std::vector<const StageSchedule*>& schedules, int worker_threads,
+                          decltype(&measure_work) measure) {
+  const DeviceSpec& device = *schedules[0]->device;
+  const std::vector<int> numbers = kernel.stages();
+  std::vector<StageEstimate> estimates;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const StageWork work = measure(graph, stages[numbers[i]], *schedules[i]);
+    estimates.push_back(estimate_stage(work, device, worker_threads));
+  }
+  return estimate_kernel_us(kernel, estimates, device, schedules[0]->threads);
 }
 
 int count_statements(const StageSchedule& schedule) {

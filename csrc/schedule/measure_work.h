@@ -20,6 +20,11 @@ Verdict check_statements(const StageSchedule& schedule);
 
 Verdict check_arguments(const PlannedStage& stage);
 
+// Predicted time of a kernel from those of its stages, in the order of kernel.stages(); `threads`:
+// of a block, where its last block ends it alone.
+double estimate_kernel_us(const PlannedKernel& kernel, const std::vector<StageEstimate>& estimates,
+                          const DeviceSpec& device, int threads);
+std::vector<const StageSchedule*> list_pointers(const std::vector<StageSchedule>& schedules);
 // Predicted time of a kernel; schedules in the order of kernel.stages().  By measure_work, or
 // measure_traffic.
 double estimate_kernel_us(const Graph& graph, const std::vector<PlannedStage>& stages,

@@ -10,7 +10,7 @@
 namespace stitch {
 namespace {
 
-constexpr int kMostRegisters = 255, kRegisterUnit = 8;  // of a thread; what they come in
+constexpr int kRegisterUnit = 8;  // what a thread's registers come in
 // What saves less than this part of the largest value is not worth a home.
 constexpr int64_t kWorthwhileShare = 16;
 constexpr int64_t kMostAccesses = 4096;  // of a thread

@@ -18,6 +18,7 @@
 
 namespace stitch {
 
+inline constexpr int kMostRegisters = 255;  // of a thread, on every device
 // Registers that addresses, accumulators and temporaries need beside arrays (probe: 40 values at
 // 1024 threads compile to 62 registers without spills, NVRTC 13).
 inline constexpr int kWorkingRegisters = 24;

@@ -181,16 +181,13 @@ KernelStages gather_stages(const PlannedKernel& kernel, const std::vector<Planne
   KernelStages out;
   const std::vector<int> numbers = kernel.stages();
   for (int s : numbers) out.stages.push_back(&stages[s]);
-  for (const std::vector<int>& group : kernel.persistent_groups) {
-    out.groups.emplace_back();
-    for (int s : group) {
-      const auto at = std::find(numbers.begin(), numbers.end(), s);
-      out.groups.back().push_back(static_cast<int>(at - numbers.begin()));
-    }
-  }
   auto position = [&](int s) {
     return static_cast<int>(std::find(numbers.begin(), numbers.end(), s) - numbers.begin());
   };
+  for (const std::vector<int>& group : kernel.persistent_groups) {
+    out.groups.emplace_back();
+    for (int s : group) out.groups.back().push_back(position(s));
+  }
   for (const PlannedChain& chain : kernel.chains) {
     out.chains.push_back({position(chain.first), position(chain.then), chain.in_shared});
   }
