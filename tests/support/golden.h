@@ -12,9 +12,11 @@
 #include <sstream>
 #include <string>
 
+#include "support/source_directory.h"
+
 namespace stitch {
 
-inline std::filesystem::path golden_directory() { return STITCH_SOURCE_DIR "/tests/golden"; }
+inline std::filesystem::path golden_directory() { return source_directory() / "tests/golden"; }
 
 inline std::string read_golden(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);

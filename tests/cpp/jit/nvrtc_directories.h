@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "jit/nvrtc.h"
+#include "support/source_directory.h"
 
 namespace stitch {
 
@@ -17,7 +18,7 @@ inline std::vector<std::string> nvrtc_test_directories() {
   std::vector<std::string> directories;
   if (const char* given = getenv("STITCH_TEST_NVRTC_DIR")) directories.push_back(given);
   std::error_code error;
-  for (const auto& python : fs::directory_iterator(STITCH_SOURCE_DIR "/.venv/lib", error)) {
+  for (const auto& python : fs::directory_iterator(source_directory() / ".venv/lib", error)) {
     const fs::path wheels = python.path() / "site-packages" / "nvidia";
     for (const auto& wheel : fs::directory_iterator(wheels, error)) {
       directories.push_back(wheel.path() / "lib");
