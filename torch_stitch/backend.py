@@ -40,6 +40,8 @@ def stitch(gm, example_inputs, *, mode=None, options=None):
             "explain(..., target=) plans for devices that are not there, simulate=True runs plans"
         )
     compiler = functools.partial(compile_graph, options)
+    for part in (m for m in gm.modules() if isinstance(m, torch.fx.GraphModule)):
+        drop_identities(part)
     return trace(gm, example_inputs, target, compiler, _core.get_option(options, "fallback_random"))
 
 
@@ -54,6 +56,18 @@ def trace(gm, example_inputs, target, compiler, fallback_random=False):
         keep_inference_input_mutations=True,
     )
     return aot(gm, example_inputs)
+
+
+def drop_identities(gm):
+    """Dropout that keeps all returns its argument; tracing would copy it, and lose what is written
+    into the result."""
+    for function in (torch.dropout, torch.nn.functional.dropout):
+        for call in gm.graph.find_nodes(op="call_function", target=function):
+            given = dict(zip(("input", "p", "training"), call.args)) | call.kwargs
+            training = given.get("training", given.get("train", True))
+            if training is False or given.get("p", 0.5) == 0:
+                replace(call, given["input"])
+    gm.recompile()
 
 
 def prepare(gm):

@@ -107,7 +107,7 @@ def stand_in_for(fn, inputs):
         twin = torch.empty(0, dtype=x.dtype, device=x.device)
         twin.set_(storages[storage._cdata], x.storage_offset(), x.shape, x.stride())
         if not x.dtype.is_floating_point:  # Python may read integers between graphs
-            twin.copy_(x)
+            storages[storage._cdata].copy_(storage)
         if isinstance(x, torch.nn.Parameter):
             twin = torch.nn.Parameter(twin, x.requires_grad)
         twin.__dict__.update(x.__dict__)
