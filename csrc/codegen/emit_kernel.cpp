@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "codegen/emit_phases.h"
+#include "codegen/place_arrays.h"
 
 namespace stitch {
 namespace {
@@ -24,7 +25,9 @@ std::string cuda_frame(const Graph& graph, const StageSchedule& schedule,
 }
 
 std::string host_frame(const Graph& graph, const LoweredStage& lowered,
-                       const LoweringOptions& options) {
+                       const LoweringOptions& options, KernelSource& source) {
+  KernelBody body = lowered.body;
+  source.shared_bytes = static_cast<int>(place_arrays(body));
   std::string text =
       "(void* const* pointers, const i64* sizes, i64 begin, i64 end, i32* error) {\n";
   for (size_t i = 0; i < lowered.pointers.size(); ++i) {
@@ -36,8 +39,12 @@ std::string host_frame(const Graph& graph, const LoweredStage& lowered,
   for (size_t i = 0; i < lowered.sizes.size(); ++i) {
     text += "  const i64 n" + std::to_string(i) + " = sizes[" + std::to_string(i) + "];\n";
   }
+  if (source.shared_bytes > 0) {
+    text += "  u8* const scratch = static_cast<u8*>(pointers[" +
+            std::to_string(lowered.pointers.size()) + "]);\n";
+  }
   text += "  for (i64 block = begin; block < end; ++block) {\n";
-  return text + to_string(lowered.body) + "  }\n}\n";
+  return text + to_string(body) + "  }\n}\n";
 }
 
 // "amax_exp_sum": the ops that tell kernels apart, from the table's own names.
@@ -102,7 +109,7 @@ KernelSource emit_kernel(const Graph& graph, const LoweredKernel& kernel,
     const LoweredStage& lowered = first.lowered;
     frame = first.schedule->device->is_cuda
                 ? cuda_frame(graph, *first.schedule, lowered, options, source)
-                : host_frame(graph, lowered, options);
+                : host_frame(graph, lowered, options, source);
     source.pointers = lowered.pointers;
     source.sizes = lowered.sizes;
     source.grid = lowered.grid;

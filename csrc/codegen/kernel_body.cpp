@@ -22,6 +22,8 @@ void print(const Statement& s, int indent, std::string& out) {
       return line(s.type + " " + s.name + (s.expr.empty() ? "" : " = " + s.expr) + ";");
     case Statement::Kind::kArray:
       // Along an empty axis nothing is kept, but C++ has no array without elements.
+      if (!s.expr.empty())
+        return line("STITCH_SCRATCH(" + s.type + ", " + s.name + ", " + s.expr + ");");
       return line("STITCH_ARRAY(" + s.type + ", " + s.name + ", " +
                   std::to_string(std::max<int64_t>(1, s.count)) + ");");
     case Statement::Kind::kAssign:

@@ -13,7 +13,7 @@ struct Statement {
   enum class Kind {
     kLet,     // const `type` name = expr;
     kVar,     // `type` name = expr;
-    kArray,   // `type` name[`count`];
+    kArray,   // `type` name[`count`]; where expr says so, at this byte of a thread's scratch
     kAssign,  // name = expr;
     kStore,   // if (predicate) name = expr;   (name is an element of a buffer)
     kReduce,  // const `type` name = expr, an all_reduce: every thread must come here

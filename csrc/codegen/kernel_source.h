@@ -1,7 +1,8 @@
 // KernelSource: the text of one kernel and how it is called.
 //
 // CPU:  void name(void* const* pointers, const i64* sizes, i64 begin, i64 end, i32* error)
-//       runs blocks [begin, end); any split of [0, grid) over threads is right.
+//       runs blocks [begin, end); any split of [0, grid) over threads is right.  Behind the
+//       pointers comes the scratch of the calling thread, 64-byte aligned, where it needs some.
 // CUDA: name<<<grid, threads>>>(pointer 0, ..., size 0, ..., i32* error)
 //       With several phases: (..., i32 first_phase, i32 end_phase, u32* barrier, i32* error), a
 //       cooperative launch whose blocks are all resident, for any grid; or a launch per phase.
@@ -31,7 +32,7 @@ struct KernelSource {
   std::vector<Dim> phases;  // of a kernel with several stages: blocks to share out, by phase
   bool finishes = false;    // the last block of the last phase goes on alone: one block at least
   int threads = 1;
-  int shared_bytes = 0;
+  int shared_bytes = 0;   // CUDA: dynamic shared memory of a block; CPU: scratch of a thread
   bool may_fail = false;  // the text reports through `error`
 };
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <string>
 
 #include "base/round_up.h"
 #include "runtime/driver.h"
+#include "runtime/pool.h"
 
 namespace stitch {
 namespace {
@@ -32,6 +34,28 @@ class StackVector {
   std::array<T, kInline> inline_;
   std::vector<T> heap_;
   T* data_;
+};
+
+// A launch on the CPU, whose blocks threads share out.
+struct HostWork {
+  const LoadedKernel& kernel;
+  void* const* pointers;
+  size_t pointer_count;
+  const int64_t* sizes;
+  int32_t error = 0;
+
+  void run(int64_t begin, int64_t end) {
+    using Entry = void (*)(void* const*, const int64_t*, int64_t, int64_t, int32_t*);
+    const auto entry = reinterpret_cast<Entry>(kernel.entry);
+    if (kernel.shared_bytes == 0) return entry(pointers, sizes, begin, end, &error);
+    const auto give_back = [](PoolBlock* block) { host_pool().release(block); };
+    const std::unique_ptr<PoolBlock, decltype(give_back)> scratch(
+        host_pool().allocate(kernel.shared_bytes), give_back);
+    StackVector<void*> all(pointer_count + 1);
+    std::copy(pointers, pointers + pointer_count, all.data());
+    all[pointer_count] = stitch::data(scratch.get());
+    entry(all.data(), sizes, begin, end, &error);
+  }
 };
 
 [[noreturn]] void throw_failure(const Program& program, const LaunchStep& step, int code) {
@@ -143,21 +167,14 @@ class Execution {
 
   void launch_on_cpu(const LaunchStep& step, int64_t grid, void* const* pointers,
                      const int64_t* sizes) {
-    using Entry = void (*)(void* const*, const int64_t*, int64_t, int64_t, int32_t*);
-    struct Work {
-      Entry entry;
-      void* const* pointers;
-      const int64_t* sizes;
-      int32_t error;
-    } work{reinterpret_cast<Entry>(program_.kernels[step.kernel].entry), pointers, sizes, 0};
+    HostWork work{program_.kernels[step.kernel], pointers, step.pointers.size(), sizes};
     const int64_t bytes = evaluate(step.bytes, symbols_);
     if (grid == 1 || bytes < 2 * kBytesPerThread) {
-      work.entry(pointers, sizes, 0, grid, &work.error);
+      work.run(0, grid);
     } else {
       const int64_t pieces = std::min(grid, bytes / kBytesPerThread);
-      frame_.parallel_for(grid, (grid + pieces - 1) / pieces, [&work](int64_t begin, int64_t end) {
-        work.entry(work.pointers, work.sizes, begin, end, &work.error);
-      });
+      frame_.parallel_for(grid, (grid + pieces - 1) / pieces,
+                          [&work](int64_t begin, int64_t end) { work.run(begin, end); });
     }
     if (work.error) throw_failure(program_, step, work.error);
   }

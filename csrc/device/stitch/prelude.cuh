@@ -36,6 +36,9 @@
 #define STITCH_SHARED(T, name, count) alignas(64) T name[count]
 #define STITCH_DYNAMIC_SHARED(name, bytes) alignas(64) unsigned char name[bytes]
 #define STITCH_ARRAY(T, name, count) alignas(64) T name[count]
+// An array in the scratch of the thread that runs the kernel.
+#define STITCH_SCRATCH(T, name, offset) \
+  T* const __restrict__ name = static_cast<T*>(__builtin_assume_aligned(scratch + (offset), 64))
 #define STITCH_SIMD STITCH_PRAGMA(omp simd)
 // op: + * max min | & or a reduction that combine.cuh declares.
 #define STITCH_SIMD_REDUCE(op, ...) STITCH_PRAGMA(omp simd reduction(op : __VA_ARGS__))
