@@ -21,9 +21,6 @@ from torch_stitch._core import UnsupportedError
 from torch_stitch.decompositions import decompositions
 from torch_stitch.fx_import import find_location, import_graph, tensors_of
 
-# The partitioner recomputes what this list holds: masks are made again, never saved.
-pointwise_ops().append(torch.ops.torch_stitch.random)
-
 
 def stitch(gm, example_inputs, *, mode=None, options=None):
     """The backend.  Options are the rows of docs/settings.md; the only mode is "default"."""
@@ -51,7 +48,7 @@ def trace(gm, example_inputs, target, compiler, fallback_random=False):
         fw_compiler=functools.partial(compiler, "forward"),
         bw_compiler=functools.partial(compiler, "backward"),
         inference_compiler=lambda gm, *args: compiler("inference", prepare(gm), *args),
-        partition_fn=lambda gm, *args, **how: partition(prepare(gm), *args, **how),
+        partition_fn=split_passes,
         decompositions=dict(decompositions(target, fallback_random)),
         keep_inference_input_mutations=True,
     )
@@ -73,6 +70,16 @@ def drop_identities(gm):
 def prepare(gm):
     """Before a graph is partitioned: its own random ops first, since regions have a seed each."""
     return inline_regions(share_seed(gm))
+
+
+def split_passes(gm, *args, **how):
+    """Forward and backward graphs; masks are made again, never saved."""
+    recomputed = pointwise_ops()  # one list for all backends
+    recomputed.append(torch.ops.torch_stitch.random)
+    try:
+        return partition(prepare(gm), *args, **how)
+    finally:
+        recomputed.pop()
 
 
 def inline_regions(gm):

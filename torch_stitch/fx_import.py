@@ -12,10 +12,12 @@ import os
 import re
 
 import torch
+from torch._guards import detect_fake_mode
 from torch._higher_order_ops.effects import with_effects
+from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import Node
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 from torch_stitch import _core, fx_ops, fx_scatter
 from torch_stitch._core import UnsupportedError
@@ -45,6 +47,16 @@ def tensors_of(node):
     values = [] if is_token(node) else tree_leaves(node.meta.get("val"))
     values = values[1:] if node.target is with_effects else values
     return [v for v in values if isinstance(v, torch.Tensor)]
+
+
+def complete_values(gm):
+    """Fake values of nodes that the partitioner made without any: random ops that run again."""
+    mode = detect_fake_mode([node.meta.get("val") for node in gm.graph.nodes])
+    for node in gm.graph.nodes:
+        if isinstance(node.target, HigherOrderOperator) and "val" not in node.meta and node.users:
+            args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
+            with mode or contextlib.nullcontext():
+                node.meta = {**next(iter(node.users)).meta, "val": node.target(*args, **kwargs)}
 
 
 def is_token(node):
@@ -218,8 +230,8 @@ class Importer:
 
         args, kwargs = convert(node.args), {k: convert(x) for k, x in node.kwargs.items()}
         value = node.meta.get("val")
-        several = isinstance(value, (list, tuple))
-        types = [self.type_of(v) for v in value] if several else [self.type_of(value)]
+        leaves, structure = tree_flatten(value)
+        several, types = not structure.is_leaf(), [self.type_of(v) for v in leaves]
         in_place = fx_scatter.find_in_place_form(node)
         name, function = str(in_place or node.target), in_place or owning(node)
         if node.target is with_effects and isinstance(args[1], torch._ops.OpOverload):
@@ -228,7 +240,7 @@ class Importer:
         made = self.b.library(name, row, inputs, [] if value is None else types, several)
         if in_place:
             self.made_in_place[made[0]] = storage_of(node.args[0].meta["val"])
-        return tuple(made) if several else made[0]
+        return tree_unflatten(made, structure) if several else made[0]
 
     def output(self, node, position):
         owners = dict(self.made_in_place)
@@ -306,6 +318,7 @@ def _copy_view(target, traced_offset, x, *args, **kwargs):
 def import_graph(gm, target, left_whole=()):
     """The core's form of `gm` for a row of the device table; nodes in `left_whole`, all where
     `target` is None, are library calls."""
+    complete_values(gm)
     importer = Importer(gm, target, left_whole)
     for position, node in enumerate(gm.graph.nodes):
         location = find_location(node)

@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch._functorch import partitioners
 from torch.utils.checkpoint import checkpoint
 
 import torch_stitch
@@ -45,6 +46,10 @@ def graphs(monkeypatch):
 
 def targets(graph):
     return [str(node.target) for node in graph.nodes if node.op == "call_function"]
+
+
+def checkpointed(region):
+    return lambda *args: checkpoint(region, *args, use_reentrant=False)
 
 
 def saved(graph, num_outputs):
@@ -218,6 +223,52 @@ def test_checkpointed_regions_make_the_same_numbers(graphs):
     assert [targets(graph).count("aten.randint.low") for _, graph in graphs] == [1, 0, 1, 0]
 
 
+def attend(x, w):
+    q, k, v = (x @ w).view(3, 40, 8, 2).transpose(1, 2).unbind(0)
+    return F.scaled_dot_product_attention(q, k, v, dropout_p=0.25).transpose(0, 1).flatten() * 2
+
+
+def draw_tuples(x, w):
+    dropped, mask = torch.native_dropout(x @ w, 0.5, True)
+    return torch.where(mask, dropped.sin(), torch.randn(120, 16)) * torch.rand(120, 1)
+
+
+@pytest.mark.parametrize("region", [attend, draw_tuples])
+def test_checkpointed_random_calls_draw_again_what_eager_drew(region):
+    """Their state is saved by calls whose results are tuples within tuples."""
+
+    def fn(x, w):
+        return checkpointed(region)(x.exp(), w).square()
+
+    results, options = [], {"strict": True, "fallback_random": True}
+    for function in (compiled(fn, options, fullgraph=True), fn):
+        torch.manual_seed(3)
+        x = torch.linspace(-1, 1, 1920).view(120, 16).requires_grad_()
+        w = torch.eye(16).requires_grad_()
+        y = function(x, w)
+        after = torch.get_rng_state()
+        y.sum().backward()
+        results.append((y, x.grad, w.grad, after, torch.get_rng_state()))
+    torch.testing.assert_close(*results)
+    counters = torch_stitch.counters()
+    assert counters["kernels"] > 0 and counters["fallback_ops"] == 0, counters
+
+
+def test_checkpointed_attention_is_stitched():
+    def region(x):
+        return F.scaled_dot_product_attention(x, x, x).exp()
+
+    results = []
+    for function in (compiled(checkpointed(region), fullgraph=True), region):
+        x = torch.linspace(-1, 1, 768).view(2, 3, 16, 8).requires_grad_()
+        y = function(x)
+        y.sum().backward()
+        results.append((y, x.grad))
+    torch.testing.assert_close(*results)
+    counters = torch_stitch.counters()
+    assert counters["kernels"] > 0 and counters["fallback_ops"] == 0, counters
+
+
 @pytest.mark.parametrize("training", [False, True])
 def test_fallback_random_is_eager_bit_for_bit(training):
     def fn(x):
@@ -232,6 +283,11 @@ def test_fallback_random_is_eager_bit_for_bit(training):
             y[0].sum().backward()
         results.append((*y, x.grad, torch.get_rng_state()))
     torch.testing.assert_close(*results, rtol=0, atol=1e-6)
+
+
+def test_other_backends_recompute_what_they_did():
+    compiled(lambda x: F.dropout(x, 0.5))(torch.ones(4, requires_grad=True)).sum().backward()
+    assert torch.ops.torch_stitch.random not in partitioners.pointwise_ops()
 
 
 def test_generators_of_the_users_and_complex_numbers_are_torchs():
