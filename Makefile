@@ -48,6 +48,7 @@ bench: build
 
 fuzz: build
 	@$(PY) tests/fuzz/random_programs.py --seeds $(FUZZ_SEEDS)
+	@$(PY) tests/fuzz/alias_programs.py --seeds $(FUZZ_SEEDS)
 
 mutants: build
 	@$(PY) tests/fuzz/ptxsim_mutants.py

@@ -32,7 +32,6 @@ OPAQUE_SIZES = {
     **dict.fromkeys(("Max", "max"), "max"),
     "Min": "min",
 }
-COPIES = (aten.clone.default, aten._to_copy.default, aten.lift_fresh_copy.default)
 
 
 def find_location(node):
@@ -93,7 +92,10 @@ class Importer:
         self.values, self.symbols, self.sizes = {}, {}, {}
         self.extras, self.argument_count, self.graph = [], len(placeholders), None
         self.numbers = {}  # symbol of an integer that a tensor holds -> its core value
-        self.made_in_place = {}  # core value -> eager's storage of the argument that holds it
+        self.made_in_place = set()  # core values that an argument holds
+        self.owners = {}  # core value in memory -> eager's storage that it stands for
+        results = [n for n in gm.graph.output_node().args[0] if isinstance(n, Node)]
+        self.returned = {storage_of(t) for n in results if not is_store(n) for t in tensors_of(n)}
         self.sorted = {}  # of fx_scatter.py: what was sorted -> order and offsets
         for position, node in enumerate(placeholders):
             value = node.meta.get("val")
@@ -152,7 +154,7 @@ class Importer:
     def placeholder(self, node, position):
         value = node.meta.get("val")
         if isinstance(value, torch.Tensor) and not is_token(node):
-            return self.b.input(node.name, self.type_of(value), position)
+            return self.owned_input(node, position)
         if isinstance(value, torch.SymInt) and value.node.expr in self.symbols:
             return value
         plain = value is None or isinstance(value, (int, float))
@@ -166,7 +168,12 @@ class Importer:
         node.meta.setdefault("val", value)
         if value.dim() == 0 and self.stitch and is_plain(value) and value.device.type == "cpu":
             return fx_ops.scalar(self, value.item(), DTYPES[value.dtype])
-        return self.b.input(node.name, self.type_of(value), self.extra_position(value))
+        return self.owned_input(node, self.extra_position(value))
+
+    def owned_input(self, node, position):
+        value = self.b.input(node.name, self.type_of(node.meta["val"]), position)
+        self.owners[value] = storage_of(node.meta["val"])
+        return value
 
     def call_function(self, node, position):
         value = node.meta.get("val")
@@ -239,17 +246,17 @@ class Importer:
         row = self.calls.add_call(name, function, args, kwargs)
         made = self.b.library(name, row, inputs, [] if value is None else types, several)
         if in_place:
-            self.made_in_place[made[0]] = storage_of(node.args[0].meta["val"])
+            self.made_in_place.add(made[0])
+            self.owners[made[0]] = storage_of(node.args[0].meta["val"])
         return tree_unflatten(made, structure) if several else made[0]
 
     def output(self, node, position):
-        owners = dict(self.made_in_place)
         for result in node.args[0]:
             value = self.values[result] if isinstance(result, Node) else result
             if is_store(result):
                 self.b.output_final(self.values[result.args[0]])
             elif isinstance(value, _core.NodeId):
-                self.b.output_tensor(self.own_output(result, value, owners))
+                self.b.output_tensor(self.with_layout(value, result.meta["val"]))
             elif value is None:
                 self.b.output_none()
             elif isinstance(value, (int, torch.SymInt)):
@@ -257,30 +264,19 @@ class Importer:
             else:
                 raise UnsupportedError(f"the graph returns {type(value).__name__}")
 
-    def own_output(self, node, value, owners):
-        """Shares memory with an argument or another output exactly where eager's value does.
-
-        owners: eager's storage of what each core value was first returned as.
-        """
-        tensor, source = node.meta["val"], self.source_of(node)
-        laid_out, storage = self.with_layout(value, tensor), storage_of(tensor)
-        if laid_out != value:  # a copy already
-            return laid_out
-        if source.op in ("placeholder", "get_attr"):
-            owners.setdefault(self.values[source], storage_of(source.meta["val"]))
-        if owners.setdefault(self.values[source], storage) != storage and is_plain(tensor):
-            return self.b.with_strides(value, self.b.type(value).strides)
+    def keep_apart(self, value, tensor):
+        """`value`, or a copy: what is returned shares memory with arguments and with what else is
+        returned exactly where eager's does.  Views of a copy are of that."""
+        if isinstance(value, (tuple, list)):
+            return tuple(map(self.keep_apart, value, tensor))
+        is_seen = isinstance(value, _core.NodeId) and isinstance(tensor, torch.Tensor)
+        if not is_seen or storage_of(tensor) not in self.returned:
+            return value
+        value, storage = self.with_layout(value, tensor), storage_of(tensor)
+        if self.owners.setdefault(self.b.base(value), storage) != storage and is_plain(tensor):
+            value = self.b.with_strides(value, self.b.type(value).strides)
+            self.owners[value] = storage
         return value
-
-    def source_of(self, node):
-        """Where the chain of views and dropped copies begins that ends in this node."""
-        while node.op == "call_function":
-            dropped = node.target in COPIES and self.values[node] == self.values[node.args[0]]
-            view = node.target is operator.getitem or getattr(node.target, "is_view", False)
-            if not (view or dropped):
-                break
-            node = node.args[0]
-        return node
 
 
 def is_store(node):
@@ -324,7 +320,8 @@ def import_graph(gm, target, left_whole=()):
         location = find_location(node)
         importer.b.set_origin(str(node.target), location, position)
         try:
-            importer.values[node] = getattr(importer, node.op)(node, position)
+            value = getattr(importer, node.op)(node, position)
+            importer.values[node] = importer.keep_apart(value, node.meta.get("val"))
         except Exception as error:
             raise UnsupportedError(f"{node.target} {location}: {error}") from error
     importer.graph = importer.b.finish(importer.argument_count + len(importer.extras))

@@ -11,4 +11,7 @@ namespace stitch {
 // moves elements (flip, a reshape that no strides express) or is a copy by intent (layout).
 std::optional<Dim> view_offset(const Graph& graph, NodeId view);
 
+// The value in whose memory `id` lies, or itself.
+NodeId storage_base(const Graph& graph, NodeId id);
+
 }  // namespace stitch

@@ -3,6 +3,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "analysis/view_alias.h"
 #include "base/error.h"
 #include "base/nearest.h"
 #include "bindings/python_types.h"
@@ -32,12 +33,6 @@ Symbol::Kind to_symbol_kind(const std::string& name) {
   }
   throw UserError("a size cannot be '" + name + "' of two others; did you mean '" +
                   nearest_name(name, names) + "'?");
-}
-
-// The value whose elements a chain of views shows.
-NodeId find_base(const Builder& builder, NodeId node) {
-  while (family(builder[node]) == Family::kView) node = builder[node].inputs[0];
-  return node;
 }
 
 void bind_dim(py::module_& module) {
@@ -128,7 +123,7 @@ void bind_graph_ends(BuilderClass& builder) {
       .def("output_none", [](Builder& b) { b.output({GraphOutput::Kind::kNone, NodeId(), 0}); })
       .def("mutate", &Builder::mutate)
       .def("type", [](const Builder& b, NodeId node) { return b[node].type; })
-      .def("base", &find_base)
+      .def("base", [](Builder& b, NodeId node) { return storage_base(b.graph(), node); })
       .def("finish", [](Builder& b, int argument_count) {
         b.graph().argument_count = argument_count;
         return b.finish();

@@ -2,6 +2,7 @@
 
 #include <unordered_map>
 
+#include "analysis/view_alias.h"
 #include "ops/library_effects.h"
 
 namespace stitch {
@@ -114,7 +115,7 @@ NodeId rebuild_node(Rebuild& rebuild, NodeId old, const RewriteRule& rule) {
   const Family kind = family(node);
   const bool owns_foreign = kind == Family::kInput || kind == Family::kLibrary;
   if (!escapes && !owns_foreign) return result;
-  if (!is_plain_view(node)) return keep_storage_apart(rebuild, old, result);
+  if (storage_base(rebuild.graph, old) == old) return keep_storage_apart(rebuild, old, result);
   return aliases_as_before(rebuild, old, result) ? result : builder.copy(node, inputs);
 }
 
@@ -143,11 +144,6 @@ Graph rebuild(const Graph& graph, const RewriteRule& rule, const std::vector<boo
 
 bool is_plain_view(const Node& node) {
   return family(node) == Family::kView && node.op != OpKind::k_layout;
-}
-
-NodeId storage_base(const Graph& graph, NodeId id) {
-  while (is_plain_view(graph[id])) id = graph[id].inputs[0];
-  return id;
 }
 
 std::vector<bool> find_demanded(const Graph& graph) {

@@ -27,10 +27,8 @@ Graph rebuild_graph(const Graph& graph, const RewriteRule& rule);
 // Builds the nodes that `live` marks and no others; every operand of a live node is live.
 Graph rebuild_live(const Graph& graph, const std::vector<bool>& live);
 
-// A view whose elements are not moved: any of the family but `layout`, which is a copy.
+// Any view but `layout`, which is a copy.  Where its elements are moved, it is one too.
 bool is_plain_view(const Node& node);
-// The value of whose memory `id` is a plain view, or itself.
-NodeId storage_base(const Graph& graph, NodeId id);
 // The bases of outputs and of what inputs become, by node.
 std::vector<bool> find_demanded(const Graph& graph);
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "analysis/view_alias.h"
 #include "ops/library_effects.h"
 #include "ops/made_calls.h"
 #include "ops/op_rules.h"
