@@ -91,6 +91,24 @@ def _with_statistics(decomposition, narrow, x, *args, **kwargs):
     return (result.to(x.dtype), *(s.to(x.dtype) if narrow else s for s in rest))
 
 
+def _is_whole(*tensors):
+    return not any(x.is_floating_point() or x.is_complex() for x in tensors)
+
+
+def _add_products(name, decomposition, x, a, b, *, value=1):
+    """Integers take the integral part of `value`; no quotient of them is added."""
+    if name == "addcdiv" and _is_whole(a, b):
+        return NotImplemented
+    return decomposition(x, a, b, value=int(value) if _is_whole(x, a, b) else value)
+
+
+def _index_add(decomposition, x, dim, index, source, **how):
+    """Torch's form is index_put, which broadcasts the source."""
+    pairs = enumerate(zip(x.shape, source.shape))
+    same = x.dim() == source.dim() and all(d == dim % x.dim() or a == b for d, (a, b) in pairs)
+    return decomposition(x, dim, index, source, **how) if same else NotImplemented
+
+
 def _random(op, *args, generator=None, **kwargs):
     """As csrc/bindings/register_random.cpp has it; complex and own generators are torch's."""
     dtype = kwargs.get("dtype") or getattr(args[0], "dtype", torch.float32)
@@ -110,6 +128,10 @@ def decompositions(target, fallback_random=False):
         for overload in getattr(OURS, packet).overloads():
             ours, theirs = (getattr(getattr(ops, packet), overload) for ops in (OURS, aten))
             table[theirs] = functools.partial(_random, ours)
+    for name in ("addcmul", "addcdiv"):
+        op = getattr(aten, name).default
+        table[op] = functools.partial(_add_products, name, table[op])
+    table[aten.index_add.default] = functools.partial(_index_add, table[aten.index_add.default])
     group_norm = functools.partial(_with_statistics, OURS.native_group_norm, target == "cpu")
     table[aten.native_group_norm.default] = group_norm
     for op in BATCH_NORMS if target == "cpu" else ():

@@ -318,7 +318,7 @@ def import_graph(gm, target, left_whole=()):
     importer = Importer(gm, target, left_whole)
     for position, node in enumerate(gm.graph.nodes):
         location = find_location(node)
-        importer.b.set_origin(str(node.target), location, position)
+        importer.b.set_origin(str(fx_ops.find_user_op(node)), location, position)
         try:
             value = getattr(importer, node.op)(node, position)
             importer.values[node] = importer.keep_apart(value, node.meta.get("val"))

@@ -42,8 +42,11 @@ CASTS = """
     prims.convert_element_type.default
 """.split()
 RESHAPES = "aten.view.default aten.reshape.default aten.unsqueeze.default aten.squeeze.dims".split()
+INDEXING = "aten.gather.default aten.index.Tensor aten.index_put.default".split()
 UNINITIALISED = "aten.empty.memory_format aten.empty_strided.default".split()
 UNINITIALISED += ["aten.new_empty_strided.default"]
+# What eager computes with numbers as they are (on some devices).
+EXACT = ("add", "sub", "mul", "div", "div_floor", "div_trunc")
 ONE = _core.Dim(1)
 MOST_IN_WINDOW = 25  # elements of a pooling: each is read that often
 RULES = {}
@@ -59,6 +62,12 @@ def result_of(node):
     return value[0] if isinstance(value, (list, tuple)) else value
 
 
+def find_user_op(node):
+    """What was taken apart into an op that may find an index out of range, else the op itself."""
+    indexes = str(node.target) in INDEXING
+    return (node.meta.get("original_aten") if indexes else None) or node.target
+
+
 def dtype_of(node):
     return DTYPES[result_of(node).dtype]
 
@@ -67,8 +76,8 @@ def shape_of(im, node):
     return im.dims(result_of(node).shape)
 
 
-def scalar(im, number, dtype):
-    """A value, a Python number or a symbolic one as a value of `dtype`."""
+def scalar(im, number, dtype, is_exact=False):
+    """A value, a Python number or a symbolic one as a value of `dtype`; is_exact: kept in f32."""
     if isinstance(number, _core.NodeId):
         return im.b.cast(number, dtype)
     if isinstance(number, torch.SymInt):
@@ -77,6 +86,8 @@ def scalar(im, number, dtype):
         return im.b.cast(value, dtype) if held else im.b.size_value(dtype, im.dim(number))
     if isinstance(number, torch.SymFloat):
         return im.b.cast(formula(im, number.node.expr), dtype)
+    if dtype in NARROW and not is_exact:
+        number = torch.tensor(number, dtype=NARROW[dtype]).item()
     return im.b.full(dtype, float(number), whole(number))
 
 
@@ -116,18 +127,15 @@ def pointwise(im, node, op, *operands, dtype=None):
     """`op` on operands of one dtype (the result's, unless given), cast to the result's."""
     dtype = dtype or dtype_of(node)
     op = BOOL_FORMS.get(op, op) if dtype == "bool" else op
-    values = [scalar(im, x, dtype) for x in operands]
+    values = [scalar(im, x, dtype, is_exact=op in EXACT) for x in operands]
     return im.b.cast(im.b.pointwise(op, values), dtype_of(node))
 
 
 def predicate(im, node, op, *operands):
-    """An op whose result is bool: operands take their common dtype, numbers are rounded to it."""
+    """An op whose result is bool: operands take their common dtype."""
     given = [a.meta["val"] if isinstance(a, torch.fx.Node) else a for a in node.args]
     kind = ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT
     dtype = DTYPES[elementwise_dtypes(*given, type_promotion_kind=kind)[1]]
-    if dtype in NARROW:
-        narrow = functools.partial(torch.tensor, dtype=NARROW[dtype])
-        operands = [narrow(x).item() if isinstance(x, (int, float)) else x for x in operands]
     return pointwise(im, node, op, *operands, dtype=dtype)
 
 
@@ -163,6 +171,9 @@ def div(im, node, a, b, rounding_mode=None):
 def power(im, node, x, exponent):
     """Small exponents are products and roots, as in eager."""
     x = im.b.cast(x, dtype_of(node))
+    is_number = isinstance(exponent, (int, float))
+    if is_number and exponent < 0 and dtype_of(node) not in FLOATS:
+        return NotImplemented  # which raises as in eager
     if isinstance(exponent, torch.SymInt):
         return pointwise(im, node, "pow", x, exponent)
     if exponent in (1, 2, 3):
@@ -336,7 +347,13 @@ def index(im, node, x, indices):
 
 @rule("aten.slice_scatter.default")
 def slice_scatter(im, node, x, source, dim=0, start=None, end=None, step=1):
-    start = im.dim(start_of(start, result_of(node).shape[dim]))
+    size = result_of(node).shape[dim]
+    end = size if end is None else start_of(end, size)
+    start, count = start_of(start, size), node.args[1].meta["val"].shape[dim]
+    if all(isinstance(n, int) for n in (start, end, step, count)):
+        if count != len(range(start, end, step)):
+            return NotImplemented  # which raises as in eager
+    start = im.dim(start)
     return im.b.slice_scatter(x, im.b.cast(source, dtype_of(node)), dim, start, im.dim(step))
 
 

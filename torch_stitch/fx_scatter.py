@@ -23,6 +23,7 @@ from torch_stitch.fx_ops import (
     ONE,
     dtype_of,
     filled,
+    find_user_op,
     result_of,
     rule,
     scalar,
@@ -276,6 +277,8 @@ def combine_rows(im, node, write, **how):
 def select_scatter(im, node, x, source, dim, index):
     start = im.dim(start_of(index, result_of(node).shape[dim]))
     shape = shape_of(im, node)
+    if im.b.type(source).shape != shape[:dim] + shape[dim:][1:]:
+        return NotImplemented  # which raises as in eager
     shape[dim] = ONE
     row = im.b.reshape(im.b.cast(source, dtype_of(node)), shape)
     return im.b.slice_scatter(x, row, dim, start, ONE)
@@ -292,7 +295,8 @@ def index_put(im, node, x, indices, values, accumulate=False):
     shape[dim] = im.dim(node.args[1][dim].meta["val"].numel())
     index, source = im.b.reshape(index, [shape[dim]]), im.b.reshape(values, shape)
     op = "sum" if accumulate else "last"
-    return combine_rows(im, node, Write(op, x, dim, index, source), wraps=True)
+    wraps = find_user_op(node)._opname not in ("index_add", "index_copy")
+    return combine_rows(im, node, Write(op, x, dim, index, source), wraps=wraps)
 
 
 @rule("aten.embedding_dense_backward.default")

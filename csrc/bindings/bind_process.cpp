@@ -201,6 +201,8 @@ bool set_python_error() {
     throw;
   } catch (const OutOfRangeError& error) {
     PyErr_SetString(PyExc_IndexError, error.what());
+  } catch (const ElementOutOfRangeError& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
   } catch (const DivisionByZeroError& error) {
     PyErr_SetString(PyExc_RuntimeError, error.what());
   } catch (const AssertionFailedError& error) {

@@ -44,6 +44,20 @@ std::string vector_type(DType dtype, int width) {
   return std::string("Vec<") + info(dtype).device_name + ", " + std::to_string(width) + ">";
 }
 
+// A cast of integers back to the type of floats that they were made of.
+bool was_of_type(const Graph& graph, const Node& cast) {
+  const std::string type = info(cast.type.dtype).register_name;
+  const Node* node = &graph[cast.inputs[0]];
+  while (info(node->type.dtype).is_integer &&
+         (node->op == OpKind::k_cast || family(*node) == Family::kView)) {
+    const Node& operand = graph[node->inputs[0]];
+    if (info(operand.type.dtype).is_float) return type == info(operand.type.dtype).register_name;
+    if (!is_value_preserving(operand.type.dtype, node->type.dtype)) return false;
+    node = &operand;
+  }
+  return false;
+}
+
 // What one access of a persistent value moves.
 std::string element_type(const Graph& graph, const StageSchedule& schedule,
                          const PersistentValue& persistent) {
@@ -317,7 +331,8 @@ Handle ValueLowering::pointwise(NodeId id, const std::vector<Handle>& operands, 
     const bool same =
         info(graph_[node.inputs[0]].type.dtype).register_name == std::string(type.register_name);
     if (same && (!narrow || id == unrounded_root)) return operands[0];
-    expr = same ? arguments : std::string("convert<") + type.register_name + ">(" + arguments + ")";
+    const std::string convert = was_of_type(graph_, node) ? "convert_back<" : "convert<";
+    expr = same ? arguments : convert + type.register_name + ">(" + arguments + ")";
   } else {
     expr = std::string(info(node).function) + "(" + arguments + ")";
   }

@@ -199,11 +199,22 @@ BufferId use_at_end(Draft& draft, NodeId node) {
   return snapshot == draft.snapshots.end() ? use(draft, node) : snapshot->second;
 }
 
-bool reads_at_indices(const Node& node) {
+// The operands that hold indices, whose dimensions are in `ints`; segments have theirs checked.
+std::span<const NodeId> index_operands(const Node& node) {
+  const std::span<const NodeId> inputs = node.inputs;
   const bool has_start = node.op == OpKind::k_slice_scatter || node.op == OpKind::k_write_slice;
-  return node.op == OpKind::k_index || node.op == OpKind::k_gather ||
-         combines_segments(info(node)) || combines_at_indices(info(node)) ||
-         (has_start && node.inputs.size() == 3);
+  if (node.op == OpKind::k_index || node.op == OpKind::k_gather) return inputs.subspan(1);
+  if (combines_at_indices(info(node)) || (has_start && inputs.size() == 3))
+    return inputs.subspan(2);
+  return {};
+}
+
+bool reads_at_indices(const Node& node) {
+  return !index_operands(node).empty() || combines_segments(info(node));
+}
+
+bool names_elements(const Node& node) {
+  return node.origin.op.starts_with("aten.gather.") || node.origin.op.starts_with("aten.scatter");
 }
 
 bool divides(const Node& node) { return divides_integers(info(node), node.type.dtype); }
@@ -232,6 +243,23 @@ std::string name_ops(const Graph& graph, const StitchPlan& plan, int kernel,
   return text;
 }
 
+void check_indexed(const Graph& graph, const StitchPlan& plan, int kernel, LaunchStep& step) {
+  bool names_rows = false;
+  for (const NodeId id : nodes_of(plan, kernel)) {
+    const Node& node = graph[id];
+    if (!reads_at_indices(node)) continue;
+    names_rows |= !names_elements(node);
+    Dim indices = 1;
+    for (const NodeId operand : index_operands(node))
+      indices = indices * element_count(graph[operand].type.shape);
+    for (size_t i = 0; i < index_operands(node).size(); ++i) {
+      const Dim& rows = graph[node.inputs[0]].type.shape[node.ints[i]];
+      if (!rows.is_constant() || rows.is(0)) step.indexed.push_back({rows, indices});
+    }
+  }
+  step.raises_runtime_error = !names_rows;
+}
+
 void emit_launch(Draft& draft, const KernelSource& source, int kernel) {
   LaunchStep step;
   step.kernel = kernel;
@@ -256,6 +284,7 @@ void emit_launch(Draft& draft, const KernelSource& source, int kernel) {
     step.bytes = step.bytes + element_count(type.shape) * info(type.dtype).bytes;
   }
   if (source.may_fail) {
+    check_indexed(draft.graph, draft.plan, kernel, step);
     for (const auto& [failure, may_fail] : kFailures)
       step.failing_ops[static_cast<size_t>(failure)] =
           name_ops(draft.graph, draft.plan, kernel, may_fail);

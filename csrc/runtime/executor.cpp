@@ -67,6 +67,7 @@ struct HostWork {
     case KernelFailure::kAssertionFailed:
       throw AssertionFailedError(place);
     default:
+      if (step.raises_runtime_error) throw ElementOutOfRangeError("index out of range in " + place);
       throw OutOfRangeError("index out of range in " + place);
   }
 }
@@ -105,6 +106,9 @@ class Execution {
   }
 
   void operator()(const LaunchStep& step) {
+    for (const IndexedRows& indexed : step.indexed)
+      if (evaluate(indexed.rows, symbols_) == 0 && evaluate(indexed.indices, symbols_) != 0)
+        throw_failure(program_, step, static_cast<int>(KernelFailure::kIndexOutOfRange));
     int64_t grid = std::max<int64_t>(evaluate(step.grid, symbols_), step.finishes);
     for (const Dim& blocks : step.phases) grid = std::max(grid, evaluate(blocks, symbols_));
     if (grid == 0) return;

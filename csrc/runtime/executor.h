@@ -16,6 +16,9 @@ namespace stitch {
 struct OutOfRangeError : UserError {
   using UserError::UserError;
 };
+struct ElementOutOfRangeError : UserError {  // the same, of gather and scatter: eager's type
+  using UserError::UserError;
+};
 // An integer was divided by zero; the results of the call mean nothing.
 struct DivisionByZeroError : UserError {
   using UserError::UserError;

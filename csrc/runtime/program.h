@@ -50,6 +50,9 @@ enum class KernelFailure { kNone, kIndexOutOfRange, kDivisionByZero, kAssertionF
 struct AllocateStep {  // a fresh buffer, before its first write
   BufferId buffer;
 };
+struct IndexedRows {
+  Dim rows, indices;
+};
 struct LaunchStep {
   int kernel;
   std::vector<BufferId> pointers;
@@ -61,7 +64,10 @@ struct LaunchStep {
   std::vector<Dim> phases;  // of a kernel with several stages: blocks of each phase
   bool finishes = false;    // KernelSource::finishes
   Dim bytes;                // of all that the pointers reach: decides whether threads pay
-  int flag = -1;            // element of `error_flags`; -1 for kernels that cannot fail
+  // What it indexes: none where there are indices, which no address is safe for, is out of range.
+  std::vector<IndexedRows> indexed;
+  bool raises_runtime_error = false;  // where an index is out of range: eager's type of error
+  int flag = -1;                      // element of `error_flags`; -1 for kernels that cannot fail
   // By failure: the ops that may fail so, "aten.embedding.default at model.py:31", and what they
   // assert.
   std::array<std::string, static_cast<size_t>(KernelFailure::kCount)> failing_ops;

@@ -64,3 +64,95 @@ def test_an_index_may_be_a_scalar():
         return x.index_select(0, i) * 2, y.index_select(0, i) * 2
 
     check(fn, torch.randn(5, 4), torch.randn(5), torch.tensor(3))
+
+
+# fmt: off
+ROWS = {
+    "index": lambda x, i: x[i] * 2,
+    "two indices": lambda x, i: x[i, i] * 2,
+    "inner": lambda x, i: x.t()[:, i] * 2,
+    "index_select": lambda x, i: x.index_select(0, i) + 1,
+    "embedding": lambda x, i: F.embedding(i, x) + 1,
+    "take": lambda x, i: x.take(i) + 1,
+    "index_add": lambda x, i: x.index_add(0, i, x.new_ones(i.numel(), 4)),
+    "index_copy": lambda x, i: x.index_copy(0, i, x.new_ones(i.numel(), 4)),
+    "index_put": lambda x, i: x.index_put((i,), x.new_ones(4)),
+}
+ELEMENTS = {
+    "gather": lambda x, i: x.gather(0, i[:, None].expand(-1, 4)) + 1,
+    "take_along_dim": lambda x, i: x.take_along_dim(i[:, None], 0) + 1,
+    "scatter": lambda x, i: x.scatter(0, i[:, None].expand(-1, 4), 2.0) + 1,
+    "one_place": lambda x, i: x.scatter(0, i[:1, None].expand(-1, 4), 2.0) + 1,
+}
+# fmt: on
+UNSTEADY = ("index_select", "embedding", "index_add", "index_copy")
+
+
+def type_of_error(fn, *inputs):
+    try:
+        fn(*inputs)
+    except Exception as error:
+        return next(t for t in (IndexError, RuntimeError) if isinstance(error, t))
+    return None
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("name", [*ROWS, *ELEMENTS])
+def test_no_rows_have_no_index(name, dynamic):
+    """Neither where the extent is known nor where a call has none: no address would be safe."""
+    fn, i = (ROWS | ELEMENTS)[name], torch.tensor([0, 1])
+    for rows in [5, 3, 0, 7] if dynamic else [0]:
+        x = torch.randn(rows, 4)
+
+        def skip(x, i):
+            return fn(x[2:] if dynamic else x, i)
+
+        if dynamic:
+            x = torch.cat((torch.randn(2, 4), x))
+        compiled = torch.compile(skip, backend="stitch", dynamic=dynamic)
+        none = i[:0]
+        found, expected = type_of_error(compiled, x, i), type_of_error(skip, x, i)
+        # Eager's type depends on the rank, and where it adds to no rows there is no error.
+        assert found == expected or (name in UNSTEADY and found and not rows), (rows, expected)
+        if name not in ("two indices", "one_place"):
+            assert type_of_error(compiled, x, none) == type_of_error(skip, x, none)
+
+
+@pytest.mark.parametrize("place", [7, -6, -1])
+@pytest.mark.parametrize("name", [*ROWS, *ELEMENTS])
+def test_what_is_out_of_range_has_eagers_type_of_error(name, place):
+    fn, x, i = (ROWS | ELEMENTS)[name], torch.randn(5, 4), torch.tensor([place, 3])
+    place *= 3 if name == "take" else 1  # of 20 elements
+    compiled = torch.compile(fn, backend="stitch")
+    found, expected = type_of_error(compiled, x, i), type_of_error(fn, x, i)
+    assert found == expected or (name in UNSTEADY and found and expected)
+
+
+def test_a_wrong_target_is_an_index_error_that_names_the_loss():
+    compiled = torch.compile(F.cross_entropy, backend="stitch")
+    with pytest.raises(IndexError, match="aten.nll_loss_forward.default"):
+        compiled(torch.randn(2, 5), torch.tensor([1, 7]))
+
+
+SOURCES = [(2, 2), (2, 1), (1, 3), (3, 3), (2, 3), (3,), ()]
+
+
+@pytest.mark.parametrize("shape", SOURCES, ids=str)
+@pytest.mark.parametrize("name", ["index_add", "index_copy", "slice_scatter", "select_scatter"])
+def test_a_source_of_a_wrong_shape_is_eagers_error(name, shape):
+    given = {"slice_scatter": (0, 1, 3), "select_scatter": (0, 1)}.get(name)
+
+    def fn(x, source):
+        if given:
+            return getattr(torch, name)(x, source, *given) * 2
+        return getattr(x, name)(0, torch.tensor([1, 4]), source) * 2
+
+    x, source = torch.zeros(5, 3), torch.ones(shape)
+    compiled = torch.compile(fn, backend="stitch")
+    try:
+        expected = fn(x, source)
+    except (RuntimeError, IndexError):
+        with pytest.raises((RuntimeError, IndexError)):
+            compiled(x, source)
+    else:
+        assert compiled(x, source).equal(expected)

@@ -118,6 +118,21 @@ STITCH_DEVICE To convert(From stored) {
   }
 }
 
+// Of an integer that a conversion from the same type T has made.  gcc takes the two conversions for
+// a trunc, which keeps the sign of -0.3 and what no integer holds; of two halves it does not.
+template <class T, class Integer>
+STITCH_DEVICE T convert_back(Integer x) {
+#if !STITCH_CUDA
+  if constexpr (sizeof(Integer) >= 4) {
+    constexpr i64 kUnit = i64(1) << (4 * sizeof(Integer));
+    const f64 high = static_cast<f64>(x >> (4 * sizeof(Integer)));
+    const f64 low = static_cast<f64>(x & static_cast<Integer>(kUnit - 1));
+    return static_cast<T>(high * static_cast<f64>(kUnit) + low);
+  }
+#endif
+  return static_cast<T>(x);
+}
+
 // The f32 that storing x as T and loading it again would give.
 template <class T>
 STITCH_DEVICE f32 round_to(f32 x) {

@@ -1,0 +1,82 @@
+"""Numbers: which are rounded, and when; what integers have no value for."""
+
+import pytest
+import torch
+
+from tests.support.compare import check
+
+pytestmark = pytest.mark.usefixtures("fresh")
+
+FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
+INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
+
+
+@pytest.mark.parametrize("whole", [*INTEGERS, torch.bool], ids=str)
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_a_cast_to_integers_and_back_loses_what_it_does_in_eager(dtype, whole):
+    """The sign of -0.3 too, which a trunc would keep."""
+    low = 0.0 if whole is torch.uint8 else -100.0
+    x = torch.cat((torch.linspace(low, 100, 397), torch.tensor([-0.0, 0.3, -0.3])[low == 0 :][:2]))
+
+    def fn(x):
+        return x.to(whole).to(dtype), x.to(whole)[3:].long().to(dtype), 1 / x.to(whole).to(dtype)
+
+    check(fn, x.to(dtype))
+
+
+def test_wide_integers_and_back():
+    steps = torch.tensor([1.0, -1.0, 1.5, -1.99, 0.3, -0.3, 1 + 2.0**-20])
+    x = (steps[:, None] * 2.0 ** torch.arange(31)).flatten()
+    check(lambda x: (x.int().float(), x.double().int().double(), x.long().float()), x)
+    x = (steps[:, None].double() * 2.0 ** torch.arange(62)).flatten()
+    check(lambda x: (x.long().double(), x.float().long().float()), x)
+
+
+NUMBERS = {
+    "remainder": lambda x: x % 3.14,
+    "remainder of": lambda x: 3.14 % x,
+    "fmod": lambda x: x.fmod(3.14),
+    "floor": lambda x: x // 3.14,
+    "product": lambda x: x * 3.14,
+    "quotient": lambda x: x / 3.14,
+    "bounds": lambda x: x.clamp(-3.14, 3.14),
+    "where": lambda x: torch.where(x > 3.14, x, 3.14),
+    "filled": lambda x: x * torch.full_like(x, 3.14),
+    "compared": lambda x: x == 3.14,
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_are_rounded_to_16_bits_where_eager_does(name, dtype):
+    x = torch.linspace(0.25, 50, 1500).to(dtype)
+    x[::7] = 3.14
+    check(NUMBERS[name], x)
+
+
+@pytest.mark.parametrize("value", [0.5, -1.75, 2, 2.5])
+def test_integers_take_the_integral_part_of_a_factor(value):
+    i, x = torch.arange(-4, 5), torch.randn(9)
+
+    def fn(i, x):
+        return i.addcmul(i, i + 1, value=value), i.addcmul(i, x, value=value), x.addcmul(i, i)
+
+    check(fn, i, x, rtol=1e-6, atol=1e-6)
+
+
+def raises_as_eager(fn, *inputs):
+    with pytest.raises(RuntimeError) as expected:
+        fn(*inputs)
+    with pytest.raises(RuntimeError) as found:
+        torch.compile(fn, backend="stitch")(*inputs)
+    return str(expected.value)[:40] in str(found.value)
+
+
+@pytest.mark.parametrize("exponent", [-1, -2, -3])
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_integers_have_no_negative_powers(dtype, exponent):
+    assert raises_as_eager(lambda x: x**exponent + 1, torch.tensor([1, 2, 3], dtype=dtype))
+
+
+def test_integers_are_not_divided_by_addcdiv():
+    assert raises_as_eager(lambda x, y: y.addcdiv(x, x) + 1, torch.arange(1, 4), torch.ones(3))
