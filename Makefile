@@ -9,7 +9,9 @@ PYTHON ?= $(shell for python in python3 python3.12 python3.11 python; do \
   && { echo $$python; break; }; done)
 
 .NOTPARALLEL:
-FUZZ_SEEDS := 1000
+FUZZ_SEEDS := 20000
+SIMULATED_SEEDS := 2000
+ALIAS_SEEDS := 3000
 .PHONY: fuzz mutants simulate sanitize setup build build-tests test test-cpp test-python \
   demo bench lint format clean
 
@@ -46,9 +48,12 @@ demo: build
 bench: build
 	@$(PY) -m benchmarks.run $(if $(YARDSTICK),--yardstick $(YARDSTICK))
 
+# Hours; each goes on where it was stopped, from a file under build/.
 fuzz: build
-	@$(PY) tests/fuzz/random_programs.py --seeds $(FUZZ_SEEDS)
-	@$(PY) tests/fuzz/alias_programs.py --seeds $(FUZZ_SEEDS)
+	@$(PY) -W ignore tests/fuzz/random_programs.py --seeds $(FUZZ_SEEDS) --state build/fuzz.json --record
+	@$(PY) -W ignore tests/fuzz/random_programs.py --seeds $(SIMULATED_SEEDS) --simulate \
+	  --state build/fuzz_simulated.json --record
+	@$(PY) -W ignore tests/fuzz/alias_programs.py --seeds $(ALIAS_SEEDS)
 
 mutants: build
 	@$(PY) tests/fuzz/ptxsim_mutants.py

@@ -12,8 +12,8 @@ import random
 import re
 import sys
 
-import random_programs
 import torch
+from check_seeds import check_seeds
 
 SIZES = (0, 1, 1, 2, 2, 3, 3, 4, 5, 7)
 # {a}, {b}: values; {d}, {e}: dimensions of a; {i}: a place in dimension d; {k}: a number.
@@ -336,4 +336,4 @@ def describe(seed):
 
 
 if __name__ == "__main__":
-    sys.exit(random_programs.main(check, describe, __doc__))
+    sys.exit(check_seeds(check, describe, __doc__))

@@ -1,202 +1,196 @@
-"""Random programs of pointwise ops, reductions, views, readers and writers, against eager.
+"""Random programs against eager: forward and backward, static and dynamic, 16 to 64 bits.
 
-    python tests/fuzz/random_programs.py [--seeds 200] [--first 0]
+    python tests/fuzz/random_programs.py [--seeds 200] [--first 0] [--simulate] [--state FILE]
 
-Every value is compared with an fp64 run of the same program by rule R10's spirit: the error of the
-stitched result may not exceed four times eager's own plus a bound that grows with the reduced size.
-A failing seed prints its program.
+Programs of one batch are one graph, which is where they go wrong together; a batch that differs is
+checked again program by program.  Every value and every gradient is compared with an fp64 run of
+the same program by rule R10's spirit: the error may not exceed four times eager's own plus a bound
+that grows with the size of the values.  Results share memory exactly where eager's do.  A state
+file makes a run resumable; a complete one is summed up as a result by --record.
 """
 
 import argparse
-import random
+import json
 import sys
+import time
+from pathlib import Path
 
 import torch
 
 import torch_stitch
 
-UNARY = ("neg", "abs", "exp", "tanh", "sigmoid", "relu", "sin", "square", "erf")
-BINARY = ("add", "sub", "mul", "maximum", "minimum")
-REDUCE = ("sum", "mean", "amax", "amin", "var")
-WRITERS = ("index_add", "scatter_max", "slice_scatter", "write")
-EXTENTS = (1, 2, 3, 5, 7, 8, 12, 16, 17, 33, 64)
+sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(0, str(Path(__file__).parent))
+from random_steps import make_program  # noqa: E402
 
+from benchmarks import machine  # noqa: E402
+from benchmarks.rows import Row  # noqa: E402
+from benchmarks.run import results_directory, write_group  # noqa: E402
 
-def write(op, x, attribute):
-    """x with rows of its own, halved and shuffled, combined into others of it along a dimension."""
-    dim, rows, taken = attribute
-    index, source = torch.tensor(rows), x.index_select(dim, torch.tensor(taken)) * 0.5
-    if op == "index_add":
-        return x.index_add(dim, index, source)
-    if op == "scatter_max":
-        index = index.reshape([-1 if d == dim else 1 for d in range(x.dim())])
-        return x.scatter_reduce(dim, index.expand_as(source), source, "amax")
-    if op == "slice_scatter":
-        return x.slice_scatter(source, dim, x.shape[dim] - len(rows))
-    y = x.clone()
-    y.select(dim, rows[0]).mul_(2)
-    y.index_copy_(dim, index[:1], source.narrow(dim, 0, 1))
-    return y
-
-
-def apply(step, values):
-    """The value of one step: (op, operands, attributes)."""
-    op, operands, attribute = step
-    x = values[operands[0]]
-    if op in UNARY:
-        return getattr(torch, op)(x) if op != "erf" else torch.erf(x)
-    if op in BINARY:
-        return getattr(torch, op)(x, values[operands[1]])
-    if op in ("amax", "amin"):
-        return getattr(x, op)(attribute, keepdim=True)
-    if op == "var":
-        return x.var(attribute, keepdim=True, correction=0)
-    if op in REDUCE:
-        return getattr(x, op)(attribute, keepdim=True)
-    if op == "permute":
-        return x.permute(attribute)
-    if op == "slice":
-        dim, start, stop = attribute
-        return x.narrow(dim, start, stop - start)
-    if op == "cat":
-        return torch.cat((x, values[operands[1]]), attribute)
-    if op == "flip":
-        return x.flip(attribute)
-    if op in WRITERS:
-        return write(op, x, attribute)
-    if op == "softmax":
-        return x.softmax(attribute)
-    return x.reshape(attribute)
-
-
-def random_step(rng, values):
-    """A step that is legal for the values so far; they are small, so legality is tried out."""
-    at = rng.randrange(max(0, len(values) - 5), len(values))
-    x = values[at]
-    dim = rng.randrange(x.dim())
-    if rng.random() < 0.1:
-        size = x.shape[dim]
-        count = rng.randint(1, size)
-        rows, taken = ([rng.randrange(size) for _ in range(count)] for _ in range(2))
-        return (rng.choice(WRITERS), (at,), (dim, rows, taken))
-    kind = rng.random()
-    if kind < 0.3:
-        return (rng.choice(UNARY), (at,), None)
-    if kind < 0.55:
-        partners = [i for i, y in enumerate(values) if is_broadcastable(x, y)] or [at]
-        return (rng.choice(BINARY), (at, rng.choice(partners)), None)
-    if kind < 0.75:
-        dims = tuple(sorted(rng.sample(range(x.dim()), rng.randint(1, x.dim()))))
-        return (rng.choice(REDUCE), (at,), dims)
-    if kind < 0.8:
-        return ("softmax", (at,), dim)
-    if kind < 0.85:
-        return ("permute", (at,), tuple(rng.sample(range(x.dim()), x.dim())))
-    if kind < 0.9:
-        start = rng.randrange(x.shape[dim])
-        return ("slice", (at,), (dim, start, rng.randint(start + 1, x.shape[dim])))
-    if kind < 0.94 and x.numel() <= 20000:
-        return ("cat", (at, at), dim)
-    if kind < 0.97:
-        return ("flip", (at,), (dim,))
-    shape = list(x.shape)
-    if x.dim() > 1 and dim + 1 < x.dim():
-        shape[dim : dim + 2] = [shape[dim] * shape[dim + 1]]
-    else:
-        shape = [-1]
-    return ("reshape", (at,), tuple(shape))
-
-
-def is_broadcastable(x, y):
-    try:
-        return torch.broadcast_shapes(x.shape, y.shape).numel() <= 20000
-    except RuntimeError:
-        return False
-
-
-def make_program(seed):
-    rng = random.Random(seed)
-    torch.manual_seed(seed)
-    shape = tuple(rng.choice(EXTENTS) for _ in range(rng.randint(1, 3)))
-    inputs = [torch.randn(shape) for _ in range(rng.randint(1, 2))]
-    if rng.random() < 0.3:
-        inputs.append(torch.randn(shape[-1:]))
-    values, steps = list(inputs), []
-    for _ in range(rng.randint(3, 14)):
-        step = random_step(rng, values)
-        values.append(apply(step, values))
-        steps.append(step)
-    count = rng.randint(1, min(3, len(steps)))
-    outputs = sorted({len(values) - 1, *rng.sample(range(len(inputs), len(values)), count)})
-
-    def program(*args):
-        made = list(args)
-        for step in steps:
-            made.append(apply(step, made))
-        return tuple(made[i] for i in outputs)
-
-    return program, inputs, steps, outputs
+BATCH = 8
 
 
 def layout_of(tensor):
+    """Strides of the dimensions in which there is more than one step."""
     return [s for s, n in zip(tensor.stride(), tensor.shape, strict=True) if n > 1]
 
 
-def check(seed):
-    """Nothing, or what differs."""
-    program, inputs, steps, outputs = make_program(seed)
-    expected = program(*inputs)
-    exact = program(*(x.double() for x in inputs))
-    torch._dynamo.reset()
-    compiled = torch.compile(program, backend="stitch", dynamic=False, options={"strict": True})
-    found = compiled(*inputs)
-    for i, (result, eager, reference) in enumerate(zip(found, expected, exact, strict=True)):
-        # The stride of a dimension of extent 1 addresses nothing.
-        layouts = [layout_of(t) for t in (result, eager)]
-        if result.shape != eager.shape or layouts[0] != layouts[1]:
-            return f"output {i}: {result.shape} {result.stride()}, eager {eager.stride()}"
-        if not torch.equal(result.isfinite(), eager.isfinite()):
-            return f"output {i}: other elements are not finite"
-        mask = eager.isfinite() & reference.isfinite()
-        error = (result.double() - reference)[mask].abs()
-        bound = (eager.double() - reference)[mask].abs().max() if mask.any() else torch.tensor(0.0)
-        scale = reference[mask].abs().max() if mask.any() else torch.tensor(0.0)
-        if mask.any() and error.max() > 4 * bound + 3e-5 * scale + 1e-6:
-            return f"output {i}: error {error.max():.3g}, eager's {bound:.3g}, scale {scale:.3g}"
+def storages_of(tensors):
+    """By tensor: the first of them that has the same memory."""
+    pointers = [x.untyped_storage().data_ptr() if x.numel() else id(x) for x in tensors]
+    return [pointers.index(p) for p in pointers]
+
+
+def differ_by(result, eager, exact):
+    """Nothing, or how a result differs from eager's; `exact` is that of an fp64 run."""
+    if (result.dtype, result.shape) != (eager.dtype, eager.shape):
+        return f"{result.dtype} {result.shape}, eager {eager.dtype} {eager.shape}"
+    if not torch.equal(result.isfinite(), eager.isfinite()):
+        return "other elements are not finite"
+    mask = eager.isfinite() & exact.isfinite()
+    if not mask.any():
+        return None
+    error = (result.double() - exact)[mask].abs().max()
+    bound = (eager.double() - exact)[mask].abs().max()
+    scale = exact[mask].abs().max()
+    unit = torch.finfo(eager.dtype).eps
+    if error > 4 * bound + 250 * min(unit, 2**-23) * scale + 4 * unit * scale + 16 * unit:
+        return f"error {error:.3g}, eager's {bound:.3g}, scale {scale:.3g}"
     return None
 
 
-def describe(seed):
-    _, inputs, steps, outputs = make_program(seed)
-    lines = [f"inputs {[tuple(x.shape) for x in inputs]} outputs {outputs}"]
-    lines += [f"{len(inputs) + i} {step}" for i, step in enumerate(steps)]
-    return "\n".join(lines)
+def run(function, inputs, backward):
+    """Results, and the gradients of the inputs where asked for."""
+    if not backward:
+        with torch.no_grad():
+            return list(function(*inputs))
+    leaves = [x.detach().requires_grad_() for x in inputs]
+    results = function(*leaves)
+    total = sum((y.float() if y.dtype != torch.float64 else y).sum() for y in results)
+    if not total.requires_grad:
+        return [y.detach() for y in results]
+    gradients = torch.autograd.grad(total, leaves, allow_unused=True)
+    return [y.detach() for y in results] + [g for g in gradients if g is not None]
 
 
-def main(check, describe, about):
-    """Checks each seed; one that crashes is a finding, and the run goes on."""
-    parser = argparse.ArgumentParser(description=about.splitlines()[0])
+def mode_of(seed):
+    """(backward, dynamic) of the batch that a seed belongs to."""
+    batch = seed // BATCH
+    return batch % 3 == 0, batch % 4 == 1
+
+
+def check_together(programs, options):
+    """Nothing, or what differs, of programs that are compiled as one."""
+    backward, dynamic = mode_of(programs[0].seed)
+    ends = [0]
+    for program in programs:
+        ends.append(ends[-1] + len(program.inputs))
+
+    def function(*inputs):
+        parts = (p(*inputs[a:b]) for p, a, b in zip(programs, ends, ends[1:]))
+        return tuple(result for part in parts for result in part)
+
+    inputs = [x for program in programs for x in program.inputs]
+    torch._dynamo.reset()
+    compiled = torch.compile(function, backend="stitch", dynamic=dynamic, options=options)
+    found, eager = (run(f, inputs, backward) for f in (compiled, function))
+    exact = run(function, [x.double() for x in inputs], backward)
+    for i, row in enumerate(zip(found, eager, exact, strict=True)):
+        difference = differ_by(*row)
+        if difference:
+            return f"result {i}: {difference}"
+    results = sum(len(program.outputs) for program in programs)
+    return layouts_differ(function, inputs, found[:results], eager[:results], dynamic)
+
+
+def layouts_differ(function, inputs, found, eager, dynamic):
+    """Nothing, or which strides and storages are neither eager's nor those that torch traces: some
+    of its decompositions change them for every backend.  Gradients may have any."""
+
+    def traced():
+        torch._dynamo.reset()
+        how = {"backend": "aot_eager", "dynamic": dynamic}
+        return run(torch.compile(function, **how), inputs, False)
+
+    for what in (lambda r: [layout_of(x) for x in r], lambda r: storages_of(inputs + r)):
+        if what(found) != what(eager) and what(found) != what(traced()):
+            rows = enumerate(zip(what(found), what(eager), strict=True))
+            return f"layouts (ours, eager's): {[(i, *p) for i, p in rows if p[0] != p[1]]}"
+    return None
+
+
+def options_of(simulate):
+    return {"strict": True} | ({"target": "h200", "simulate": True} if simulate else {})
+
+
+def attempt(programs, simulate):
+    """What differs; a crash is a finding too."""
+    try:
+        return check_together(programs, options_of(simulate))
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error)[:400]}"
+
+
+def check(seed, simulate=False):
+    """Nothing, or what differs for one program alone."""
+    return attempt([make_program(seed, small=simulate)], simulate)
+
+
+def check_batch(seeds, simulate=False):
+    """Failures by seed; of a batch that fails as a whole alone, by its first seed."""
+    programs = [make_program(seed, small=simulate) for seed in seeds]
+    together = attempt(programs, simulate)
+    if not together:
+        return {}
+    alone = {p.seed: attempt([p], simulate) for p in programs}
+    failed = {seed: difference for seed, difference in alone.items() if difference}
+    return failed or {seeds[0]: f"seeds {seeds[0]} to {seeds[-1]} together: {together}"}
+
+
+def record(state, simulate, seconds):
+    what = "random programs on ptxsim" if simulate else "random programs"
+    rows = [
+        Row(f"{what}: checked", state["next"] - state["first"], 1, at_least=True),
+        Row(f"{what}: wrong", len(state["failed"]), 0, detail=state["failed"]),
+        Row(f"{what}: fallback ops", state["fallbacks"], 0),
+    ]
+    name = "random_programs_ptxsim" if simulate else "random_programs"
+    write_group(name, rows, seconds, results_directory(machine.describe()))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--simulate", action="store_true", help="kernels of an H200, by ptxsim")
+    parser.add_argument("--state", type=Path, help="goes on where the run of this file stopped")
+    parser.add_argument("--record", action="store_true", help="write benchmarks/results")
     args = parser.parse_args()
-    failed = excused = 0
-    for seed in range(args.first, args.first + args.seeds):
-        try:
-            difference = check(seed)
-        except Exception as error:
-            difference = f"{type(error).__name__}: {str(error)[:400]}"
-        if difference and difference.startswith("torch: "):
-            excused += 1
-        elif difference:
-            failed += 1
-            print(f"seed {seed}: {difference}")
-            print("  " + describe(seed).replace("\n", "\n  "), flush=True)
-    fallbacks = torch_stitch.counters()["fallback_ops"]
-    passed = args.seeds - failed - excused
-    apart = f", {excused} that torch's tracing fails" if excused else ""
-    print(f"{passed} passed, {failed} failed{apart}, {fallbacks} fallback ops")
-    return 1 if failed or fallbacks else 0
+    state = {"first": args.first, "next": args.first, "failed": {}, "fallbacks": 0, "seconds": 0}
+    if args.state and args.state.exists():
+        state = json.loads(args.state.read_text())
+    end = state["first"] + args.seeds
+    while state["next"] < end:
+        start = time.perf_counter()
+        at = state["next"]
+        seeds = range(at, min(end, (at // BATCH + 1) * BATCH))
+        torch_stitch.reset_counters()
+        for seed, difference in check_batch(seeds, args.simulate).items():
+            state["failed"][str(seed)] = difference
+            print(f"seed {seed} {mode_of(seed)}: {difference}")
+            print(f"  {make_program(seed, small=args.simulate)}", flush=True)
+        state["fallbacks"] += torch_stitch.counters()["fallback_ops"]
+        state["next"] = seeds[-1] + 1
+        state["seconds"] += time.perf_counter() - start
+        if args.state:
+            args.state.parent.mkdir(parents=True, exist_ok=True)
+            args.state.write_text(json.dumps(state))
+    if args.record:
+        record(state, args.simulate, state["seconds"])
+    failed = len(state["failed"])
+    print(f"{end - state['first'] - failed} passed, {failed} failed")
+    return 1 if failed or state["fallbacks"] else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(check, describe, __doc__))
+    sys.exit(main())
