@@ -37,7 +37,7 @@ constexpr const char* kSoftmax = R"(
 
 TEST(EmitKernel, EveryDefinedNameIsOneTheLoweringMakes) {
   const std::regex definition(R"((?:const )?(?:[a-z0-9]+|Vec<[^>]*>|Indexed<[^>]*>) (\w+) = )");
-  const std::regex made(R"((s_|x|b|r|ok|i|g|t|p|n)\d+|block)");
+  const std::regex made(R"((s_|x|b|r|ok|i|g|t|p|n)\d+|block|scratch)");
   for (const GoldenGraph& graph : golden_graphs()) {
     const std::string text = graph.text;
     if (holds(text, "sum_sq_dev")) continue;  // a rewrite expands it before kernels are planned
