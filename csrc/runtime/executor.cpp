@@ -16,6 +16,7 @@ namespace {
 // us, in which one core moves about this much.
 constexpr int64_t kBytesPerThread = 32 * 1024;
 constexpr int64_t kSlabAlignmentBytes = 256;
+constexpr int64_t kMostGrid = (int64_t{1} << 31) - 1;  // of a launch: CUDA programming guide
 // CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE and CUDA_ERROR_NOT_SUPPORTED of cuda.h.
 constexpr CudaResult kCooperativeLaunchTooLarge = 720, kNotSupported = 801;
 
@@ -218,12 +219,18 @@ class Execution {
     for (const int32_t phases = end_phase; first_phase < phases; ++first_phase) {
       end_phase = first_phase + 1;
       describe(false);
-      launch(kernel, std::max<int64_t>(1, evaluate(step.phases[first_phase], symbols_)),
+      launch(kernel,
+             std::clamp<int64_t>(evaluate(step.phases[first_phase], symbols_), 1, kMostGrid),
              parameters.data());
     }
   }
 
   void launch(const LoadedKernel& kernel, int64_t grid, void** parameters) {
+    if (grid > kMostGrid) {
+      throw UserError(describe_launch(kernel, grid) +
+                      ": a launch takes 2147483647 blocks at most; "
+                      "compile with dynamic=False, so that sizes as large are planned for");
+    }
     const CudaResult result =
         driver().launch_kernel(kernel.entry, static_cast<unsigned>(grid), 1, 1, kernel.threads, 1,
                                1, kernel.shared_bytes, frame_.stream(), parameters, nullptr);

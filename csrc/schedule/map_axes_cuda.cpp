@@ -14,6 +14,7 @@ constexpr int kWarp = 32;
 constexpr int kBlockThreads = 256;   // where nothing asks for more
 constexpr int kColumnThreads = 512;  // column reductions: 16 warps share the rows
 constexpr int kMaxVector = 8;
+constexpr int64_t kMostGrid = (int64_t{1} << 31) - 1;  // blocks of a launch, on every device
 
 // Outermost first; the axis that most bytes are contiguous along comes last.
 std::vector<int> order_axes(const std::vector<AxisFacts>& facts, const std::vector<int>& group) {
@@ -49,8 +50,8 @@ struct Mapper {
   // Threads for an axis of `count` vectors: a power of two that divides it, unless only a ragged
   // one keeps enough threads busy.
   int pick_threads(int64_t count, int limit) const {
-    const int covering = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(count)));
-    const int ragged = std::min(limit, covering);
+    const uint64_t covering = std::bit_ceil(static_cast<uint64_t>(count));
+    const int ragged = static_cast<int>(std::min<uint64_t>(limit, covering));
     const int dividing = static_cast<int>(std::min<int64_t>(limit, count & -count));
     return dividing * 4 >= ragged ? dividing : ragged;
   }
@@ -87,6 +88,27 @@ struct Mapper {
     int vector = std::min(kMaxVector, schedule.device->vector_bytes / bytes);
     while (vector > 1 && !is_divisible(schedule.axes[a].axis.extent, vector)) vector /= 2;
     return vector;
+  }
+
+  int64_t blocks_along(int a) const {
+    const MappedAxis& mapped = schedule.axes[a];
+    const int64_t tile = mapped.serial.value() * mapped.threads * mapped.vector;
+    return mapped.in_grid ? std::max<int64_t>(1, (facts[a].extent + tile - 1) / tile) : 1;
+  }
+
+  // Blocks that no launch takes are run one after the other by those that one does.
+  void fit_grid() {
+    auto blocks = [&] {
+      double product = 1;
+      for (int a : order) product *= static_cast<double>(blocks_along(a));
+      return product;
+    };
+    while (blocks() > static_cast<double>(kMostGrid)) {
+      const int widest = *std::max_element(order.begin(), order.end(), [&](int a, int b) {
+        return blocks_along(a) < blocks_along(b);
+      });
+      axis(widest).serial = axis(widest).serial * Dim(2);
+    }
   }
 
   void finish() {
@@ -325,6 +347,7 @@ void map_axes_cuda(const Graph& graph, StageSchedule& schedule) {
     all_loops.insert(all_loops.end(), side_order.begin(), side_order.end());
   }
   mapper.order = all_loops;
+  if (inner.along < 0) mapper.fit_grid();
   mapper.finish();
   if (inner.along >= 0) place_tiles(graph, inner, schedule);
 }

@@ -168,10 +168,12 @@ double trips_along(const Graph& graph, const MappedAxis& mapped) {
 // Lines of 128 bytes that the lanes of a warp touch together, each at its own elements.
 double count_lines(const std::array<int64_t, kLaneBits>& strides, int element_bytes) {
   std::array<int64_t, 1 << kLaneBits> lines;
+  int64_t lowest = 0;  // of a flipped axis, below the first lane's
+  for (const int64_t stride : strides) lowest += std::min<int64_t>(0, stride);
   for (int lane = 0; lane < 1 << kLaneBits; ++lane) {
     int64_t at = 0;
     for (int bit = 0; bit < kLaneBits; ++bit) at += lane >> bit & 1 ? strides[bit] : 0;
-    lines[lane] = at * element_bytes / kLineBytes;
+    lines[lane] = (at - lowest) * element_bytes / kLineBytes;
   }
   if (!std::is_sorted(lines.begin(), lines.end())) std::sort(lines.begin(), lines.end());
   return static_cast<double>(std::unique(lines.begin(), lines.end()) - lines.begin());

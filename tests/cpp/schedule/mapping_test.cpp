@@ -59,6 +59,8 @@ TEST_P(MappingRules, HoldOnCuda) {
   EXPECT_LE(s.threads, 1024);
   EXPECT_LE(product, s.threads);
   EXPECT_LE(s.shared_bytes, s.device->shared_bytes_per_block);
+  if (!s.grid.is_constant()) return;
+  EXPECT_LT(s.grid.value(), int64_t{1} << 31) << "no launch takes more";
 }
 
 TEST_P(MappingRules, HoldOnTheHost) {
@@ -97,6 +99,24 @@ INSTANTIATE_TEST_SUITE_P(Shapes, MappingRules,
                                          row_softmax("f32[100000,3]"), row_softmax("f64[2,131]"),
                                          column_sum("f32[16384,768]"), column_sum("f32[17,3]"),
                                          column_sum("f16[s0,s1]"), column_sum("f32[1000003,1]")));
+
+INSTANTIATE_TEST_SUITE_P(
+    HugeShapes, MappingRules,
+    testing::Values(pointwise("bf16[1073741827]"), pointwise("i8[2147483649]"),
+                    pointwise("i8[4294967301]"), pointwise("u8[1099511627776]"),
+                    pointwise("i8[3,65537,65539,5]"), row_softmax("f32[8589934592,1024]"),
+                    row_softmax("bf16[6442450947,300]"), row_softmax("f32[3,4294967301]"),
+                    column_sum("f32[3,17179869189]"), column_sum("f32[4294967301,5]")));
+
+TEST(MapAxesCuda, ExtentsBeyondThirtyBitsKeepTheirThreads) {
+  for (const char* type : {"bf16[1073741823]", "bf16[1073741827]", "i8[2147483649]",
+                           "i8[4294967301]", "i8[1099511627777]"}) {
+    const StageSchedule s = schedule(pointwise(type));
+    EXPECT_EQ(last_axis(s).threads, 256) << type;
+    EXPECT_EQ(s.threads, 256) << type;
+  }
+  EXPECT_EQ(last_axis(schedule(row_softmax("f32[3,4294967301]"))).threads, 1024);
+}
 
 TEST(MapAxesCuda, OneThreadMovesSixteenBytes) {
   EXPECT_EQ(last_axis(schedule(pointwise("f32[4096,4096]"))).vector, 4);
