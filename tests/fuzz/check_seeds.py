@@ -6,7 +6,7 @@ import torch_stitch
 
 
 def check_seeds(check, describe, about):
-    """check(seed) gives nothing or what differs; what begins with "torch: " is torch's own fault."""
+    """check(seed) gives nothing or what differs; "torch: ..." is a fault of torch itself."""
     parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--first", type=int, default=0)
