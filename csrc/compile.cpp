@@ -14,7 +14,8 @@
 #include "plan/choose_attention.h"
 #include "plan/plan_stitches.h"
 #include "plan/split_reductions.h"
-#include "rewrite/call_attention.h"
+#include "rewrite/attention/call_attention.h"
+#include "rewrite/lower_scatters.h"
 #include "rewrite/rewrite_graph.h"
 #include "rewrite/write_in_place.h"
 #include "runtime/build_program.h"
@@ -38,7 +39,8 @@ struct Compilation {
 // gets the attention that stays written out.
 Graph rewrite(const CompileRequest& request, const DeviceSpec& device, int workers,
               std::vector<Cut>& cuts) {
-  const Graph first = rewrite_graph(request.graph, {"expand_deviations"});
+  const Graph lowered = lower_scatters(request.graph, !device.is_cuda);
+  const Graph first = rewrite_graph(lowered, {"expand_deviations"});
   const AttentionChoice attention = choose_attention(first, request.settings, device);
   // A simulated GPU's library calls run on the host.
   const bool on_gpu = device.is_cuda && !is_simulated(request.settings);

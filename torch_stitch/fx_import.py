@@ -92,11 +92,9 @@ class Importer:
         self.values, self.symbols, self.sizes = {}, {}, {}
         self.extras, self.argument_count, self.graph = [], len(placeholders), None
         self.numbers = {}  # symbol of an integer that a tensor holds -> its core value
-        self.made_in_place = set()  # core values that an argument holds
         self.owners = {}  # core value in memory -> eager's storage that it stands for
         results = [n for n in gm.graph.output_node().args[0] if isinstance(n, Node)]
         self.returned = {storage_of(t) for n in results if not is_store(n) for t in tensors_of(n)}
-        self.sorted = {}  # of fx_scatter.py: what was sorted -> order and offsets
         for position, node in enumerate(placeholders):
             value = node.meta.get("val")
             if isinstance(value, torch.SymInt) and isinstance(value.node.hint, int):
@@ -200,8 +198,6 @@ class Importer:
     def store(self, target, source):
         """A trailing copy_ into an argument."""
         kept, value = target.meta["val"], self.values[source]
-        if value in self.made_in_place:
-            return value
         if is_plain(kept) and is_plain(source.meta["val"]):
             value = self.b.cast(value, DTYPES[kept.dtype])
             if kept.shape != source.meta["val"].shape:
@@ -217,7 +213,8 @@ class Importer:
         same = self.b.type(value).strides == strides
         return value if same else self.b.with_strides(value, strides)
 
-    def library(self, node):
+    def call(self, node):
+        """What eager runs for a node: its name, its row of the call table, its operands."""
         inputs, placeholders = [], {}
 
         def convert(argument):
@@ -236,19 +233,23 @@ class Importer:
             return placeholders[argument]
 
         args, kwargs = convert(node.args), {k: convert(x) for k, x in node.kwargs.items()}
-        value = node.meta.get("val")
-        leaves, structure = tree_flatten(value)
-        several, types = not structure.is_leaf(), [self.type_of(v) for v in leaves]
         in_place = fx_scatter.find_in_place_form(node)
         name, function = str(in_place or node.target), in_place or owning(node)
         if node.target is with_effects and isinstance(args[1], torch._ops.OpOverload):
             name, function = str(args[1]), call_in_turn
-        row = self.calls.add_call(name, function, args, kwargs)
-        made = self.b.library(name, row, inputs, [] if value is None else types, several)
-        if in_place:
-            self.made_in_place.add(made[0])
-            self.owners[made[0]] = storage_of(node.args[0].meta["val"])
+        return name, self.calls.add_call(name, function, args, kwargs), inputs
+
+    def library(self, node):
+        value = node.meta.get("val")
+        leaves, structure = tree_flatten(value)
+        several, types = not structure.is_leaf(), [self.type_of(v) for v in leaves]
+        made = self.b.library(*self.call(node), [] if value is None else types, several)
+        self.note_in_place(node, made[0])
         return tree_unflatten(made, structure) if several else made[0]
+
+    def note_in_place(self, node, made):
+        if fx_scatter.find_in_place_form(node):
+            self.owners[made] = storage_of(node.args[0].meta["val"])
 
     def output(self, node, position):
         for result in node.args[0]:

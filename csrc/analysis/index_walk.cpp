@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/made_calls.h"
+
 namespace stitch {
 namespace {
 
@@ -291,7 +293,7 @@ NodeId find_sorting_index(const Graph& graph, const Node& segment) {
   const Node& order = graph[segment.inputs[2]];
   if (order.op != OpKind::k_get) return {};
   const Node& call = graph[order.inputs[0]];
-  const bool sorts = call.name == "torch_stitch.segments.default" && call.inputs.size() == 1;
+  const bool sorts = call.name == kSegmentsCall && call.inputs.size() == 1;
   return sorts ? skip_reshapes(graph, call.inputs[0]) : NodeId();
 }
 

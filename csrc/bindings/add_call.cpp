@@ -175,18 +175,24 @@ CallRow make_row(const ProgramCall& call) {
   const auto made = std::find_if(kMadeCalls.begin(), kMadeCalls.end(),
                                  [&](const MadeCall& row) { return row.name == call.name; });
   STITCH_CHECK(made != kMadeCalls.end(), call.name << " is no call that the core makes");
-  const size_t dot = call.name.rfind('.');
+  const size_t space = call.name.find('.') + 1, dot = call.name.rfind('.');
   const std::string overload = call.name.substr(dot + 1);
-  const std::string name = "aten::" + call.name.substr(5, dot - 5);
+  const std::string name =
+      call.name.substr(0, space - 1) + "::" + call.name.substr(space, dot - space);
   const c10::OperatorHandle op = c10::Dispatcher::singleton().findSchemaOrThrow(
       name.c_str(), overload == "default" ? "" : overload.c_str());
   OperatorCall result{op, {}, std::nullopt};
   int operand = 0;
+  size_t dim = 0;
   for (const c10::Argument& parameter : op.schema().arguments()) {
     CallArgument argument = make_constant(parameter.default_value().value_or(c10::IValue()));
     if (operand < call.operands) {
       argument.kind = Kind::kTensor;
       argument.index = operand++;
+    } else if (dim < call.dims.size()) {
+      argument.kind = Kind::kInteger;
+      argument.integer = call.dims[dim++];
+      argument.type = without_optional(parameter.type());
     } else if (parameter.name() == made->number) {
       argument.constant = call.number;
     } else if (!parameter.default_value() && parameter.type()->kind() == c10::TypeKind::BoolType) {

@@ -164,15 +164,12 @@ void bind_ops(BuilderClass& builder) {
            py::arg("from_end") = true)
       .def("slice_scatter", py::overload_cast<NodeId, NodeId, int64_t, const Dim&, const Dim&>(
                                 &Builder::slice_scatter))
-      .def("slice_scatter",
-           py::overload_cast<NodeId, NodeId, int64_t, NodeId, bool>(&Builder::slice_scatter),
-           py::arg("x"), py::arg("source"), py::arg("dim"), py::arg("start"),
-           py::arg("from_end") = true)
-      .def(
-          "combine_rows",
-          [](Builder& b, const std::string& op, const std::vector<NodeId>& inputs, int64_t dim,
-             bool from_end) { return b.combine_rows(op_from_name(op), inputs, dim, from_end); },
-          py::arg("op"), py::arg("inputs"), py::arg("dim"), py::arg("from_end") = true)
+      .def("put",
+           [](Builder& b, const std::string& op, const std::vector<NodeId>& inputs,
+              std::vector<int64_t> ints, std::string name, int64_t call, TensorType type) {
+             return b.put(op_from_name(op), inputs, std::move(ints), std::move(name), call,
+                          std::move(type));
+           })
       .def("with_strides", &Builder::with_strides)
       .def("library", &Builder::library, py::arg("name"), py::arg("call"), py::arg("inputs"),
            py::arg("results"), py::arg("several"));

@@ -24,6 +24,7 @@ c10::IValue make_list(const CallArgument& argument, const CallValues& values) {
 c10::IValue make_integer(const CallArgument& argument, const CallValues& values) {
   const int64_t integer = evaluate(argument.integer, values.symbols);
   if (argument.type->kind() == c10::TypeKind::FloatType) return static_cast<double>(integer);
+  if (argument.type->kind() == c10::TypeKind::BoolType) return integer != 0;
   return integer;
 }
 

@@ -142,7 +142,7 @@ struct Sorter {
 };
 
 // As many chunks as threads, while counting parts in each costs less than it saves.
-int64_t count_chunks(int64_t count, int64_t parts) {
+int64_t count_sort_chunks(int64_t count, int64_t parts) {
   constexpr int64_t kFewPositions = 1 << 15;
   const int64_t most = std::min(count / kFewPositions, 2 * count / std::max<int64_t>(1, parts));
   return std::clamp<int64_t>(most, 1, at::get_num_threads());
@@ -158,14 +158,14 @@ void sort_positions(const Tensor& index, const Rows& rows, Tensor& order, Tensor
                           order.data_ptr<Position>(),
                           offsets.data_ptr<Position>(),
                           shift,
-                          count_chunks(count, rows.size >> shift)}
+                          count_sort_chunks(count, rows.size >> shift)}
       .run();
 }
 
 // index: integers [count] -> order [count] and offsets [size + 1], i32 where `narrow`, else i64.
 // Where an index is out of range the last offset is -1 and all others are 0; kernels report it.
-std::tuple<Tensor, Tensor> segments_cpu(const Tensor& index, int64_t size,
-                                        std::optional<int64_t> ignored, bool wraps, bool narrow) {
+std::tuple<Tensor, Tensor> segments_cpu(const Tensor& index, int64_t size, bool wraps, bool narrow,
+                                        std::optional<int64_t> ignored) {
   const auto dtype = narrow ? at::kInt : at::kLong;
   Tensor order = at::empty(index.sizes(), dtype), offsets = at::empty({size + 1}, dtype);
   const Tensor given = index.contiguous();
@@ -181,8 +181,8 @@ std::tuple<Tensor, Tensor> segments_cpu(const Tensor& index, int64_t size,
 }
 
 // On any device, by its own sort.
-std::tuple<Tensor, Tensor> segments(const Tensor& index, int64_t size,
-                                    std::optional<int64_t> ignored, bool wraps, bool narrow) {
+std::tuple<Tensor, Tensor> segments(const Tensor& index, int64_t size, bool wraps, bool narrow,
+                                    std::optional<int64_t> ignored) {
   const auto dtype = narrow ? at::kInt : at::kLong;
   const Tensor given = index.to(at::kLong);
   const Tensor kept = ignored ? given.ne(*ignored) : at::ones_like(given, at::kBool);
@@ -200,7 +200,7 @@ std::tuple<Tensor, Tensor> segments(const Tensor& index, int64_t size,
 
 TORCH_LIBRARY_FRAGMENT(torch_stitch, library) {
   library.def(
-      "segments(Tensor index, int size, int? ignored, bool wraps, bool narrow) -> "
+      "segments(Tensor index, int size, bool wraps, bool narrow, int? ignored=None) -> "
       "(Tensor, Tensor)");
   library.impl("segments", c10::DispatchKey::CPU, &segments_cpu);
   library.impl("segments", c10::DispatchKey::CompositeExplicitAutograd, &segments);

@@ -48,7 +48,7 @@ std::string content_key(const Node& node) {
 }
 
 bool may_be_shared(const Node& node) {
-  return node.op != OpKind::k_input && node.op != OpKind::k_library && node.op != OpKind::k_layout;
+  return node.op != OpKind::k_input && !may_call(node) && node.op != OpKind::k_layout;
 }
 
 std::vector<int64_t> wrap_axes(std::vector<int64_t> axes, int rank) {
@@ -93,7 +93,7 @@ NodeId Builder::add(Node node) {
     if (!made.empty()) return made.front();
     made.push_back(id);
   }
-  if (node.op == OpKind::k_library && may_write_operands(node.name)) made_.clear();
+  if (may_call(node) && may_write_operands(node.name)) made_.clear();
   if (node.op == OpKind::k_input) graph_.inputs.push_back(id);
   graph_.nodes.push_back(std::move(node));
   return id;
@@ -260,6 +260,17 @@ NodeId Builder::combine_rows(OpKind op, const std::vector<NodeId>& inputs, int64
                info(op).name << " combines no rows");
   Node node = along(op, inputs, dim, graph_[inputs.at(0)].type.rank());
   node.integer = !from_end;
+  return add(std::move(node));
+}
+
+NodeId Builder::put(OpKind op, const std::vector<NodeId>& inputs, std::vector<int64_t> ints,
+                    std::string name, int64_t call, TensorType type) {
+  Node node = make(op, inputs);
+  STITCH_CHECK(is_put(node), info(op).name << " is no put");
+  node.ints = std::move(ints);
+  node.name = std::move(name);
+  node.integer = call;
+  node.type = std::move(type);
   return add(std::move(node));
 }
 

@@ -56,6 +56,9 @@ class Builder {
   // `op`: one that combines segments, or a scatter; see ops/ops.def for the operands.
   NodeId combine_rows(OpKind op, const std::vector<NodeId>& inputs, int64_t dim,
                       bool from_end = true);
+  // `op`: a put of ops/ops.def; `call` of the name is what eager runs, `type` what it yields.
+  NodeId put(OpKind op, const std::vector<NodeId>& inputs, std::vector<int64_t> ints,
+             std::string name, int64_t call, TensorType type);
   // One node per result; a call with one result yields one node and no `get`.
   std::vector<NodeId> library(std::string name, int64_t call, const std::vector<NodeId>& inputs,
                               const std::vector<TensorType>& results, bool several);

@@ -279,6 +279,28 @@ TensorType infer_scatter(const Node& node, const Operands& operands) {
   return contiguous_type(x.dtype, x.shape);
 }
 
+// The operands behind the first three are those of a call, which takes anything.
+TensorType infer_put(const Node& node, const Operands& operands) {
+  if (operands.size() < 3 || node.ints.size() != 4)
+    reject(node, "needs x, a source and an index, and four integers");
+  const TensorType &x = *operands[0], &source = *operands[1], &index = *operands[2];
+  require_rank(node, source, x.rank());
+  require_dtype(node, source, x.dtype);
+  require_index(node, index);
+  const int64_t dim = node.ints[0];
+  if (dim < 0 || dim >= x.rank()) reject(node, "found dimension " + std::to_string(dim));
+  if (index.rank() == 1) {
+    require_equal(index.shape[0], source.shape[dim], "a put");
+  } else {
+    require_rank(node, index, x.rank());
+    for (int d = 0; d < x.rank(); ++d) require_equal(index.shape[d], source.shape[d], "a put");
+  }
+  const TensorType type = take_declared(node, operands);
+  if (type.dtype != x.dtype || type.shape != x.shape)
+    reject(node, "is declared " + to_string(type) + " for an x of " + to_string(x));
+  return type;
+}
+
 TensorType infer_write_slice(const Node& node, const Operands& operands) {
   require_source(node, operands);
   const TensorType& x = *operands[0];
@@ -322,6 +344,12 @@ constexpr Rule kRules[] = {
     {OpKind::k_scatter_prod, infer_scatter},
     {OpKind::k_scatter_max, infer_scatter},
     {OpKind::k_scatter_min, infer_scatter},
+    {OpKind::k_put_sum, infer_put},
+    {OpKind::k_put_mean, infer_put},
+    {OpKind::k_put_prod, infer_put},
+    {OpKind::k_put_max, infer_put},
+    {OpKind::k_put_min, infer_put},
+    {OpKind::k_put_last, infer_put},
 };
 
 InferType family_rule(Family family) {

@@ -58,7 +58,7 @@ std::string attributes(const Node& node) {
   if (!node.dims.empty()) parts.push_back("dims=" + to_string(node.dims));
   const bool integral = is_integral(node.type.dtype);
   if (holds_number(node) && !integral) parts.push_back("number=" + shortest(node.number));
-  const bool has_integer = (holds_number(node) && integral) || node.op == OpKind::k_library;
+  const bool has_integer = (holds_number(node) && integral) || may_call(node);
   if (has_integer || (reads_indices(node) && !counts_from_end(node) && node.op != OpKind::k_pad))
     parts.push_back("integer=" + std::to_string(node.integer));
   if (parts.empty()) return "";

@@ -1,8 +1,8 @@
 // Library calls that rewrites make: the host has no row for them in its call table.
 //
 // A node of one has `integer` = kMadeCall.  Its operands are the operator's first tensor
-// parameters, its `number` is the parameter named here, all other parameters have their defaults;
-// switches without one are off.  What is read is the first result.
+// parameters, its `dims` those that come next, as far as they go, its `number` is the parameter
+// named here, all other parameters have their defaults; switches without one are off.
 #pragma once
 
 #include <array>
@@ -24,9 +24,12 @@ inline constexpr std::string_view kFlashAttention =
     "aten._scaled_dot_product_flash_attention.default";
 inline constexpr std::string_view kEfficientAttention =
     "aten._scaled_dot_product_efficient_attention.default";
-inline constexpr std::array kMadeCalls = {MadeCall{kAttentionCall, "scale"},
-                                          MadeCall{kFlashAttention, "scale"},
-                                          MadeCall{kEfficientAttention, "scale"}};
+// (index [count], rows, wraps, narrow, ignored): the positions in the order of their rows, [count],
+// and where each row's begin, [rows + 1].
+inline constexpr std::string_view kSegmentsCall = "torch_stitch.segments.default";
+inline constexpr std::array kMadeCalls = {
+    MadeCall{kAttentionCall, "scale"}, MadeCall{kFlashAttention, "scale"},
+    MadeCall{kEfficientAttention, "scale"}, MadeCall{kSegmentsCall, ""}};
 
 // No call at all: the value is the memory of its operands, which write all parts of it.
 inline constexpr std::string_view kJoin = "torch_stitch.join";

@@ -27,7 +27,7 @@ enum class Family : uint8_t {
   kView,       // the same elements at other indices
   kReader,     // elements at computed or data-dependent indices: cat, pad, index, gather
   kWriter,     // the memory of the first operand, of which it replaces some elements
-  kLibrary,    // a call through the dispatcher, and `get`, one result of it
+  kLibrary,    // a call through the dispatcher, `get`, one result of it, and what may become one
 };
 
 // How a row's result type follows from its operands (ops/op_rules).

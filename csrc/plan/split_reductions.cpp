@@ -1,13 +1,13 @@
 #include "plan/split_reductions.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <memory>
 #include <numeric>
 #include <set>
 
 #include "plan/storage.h"
+#include "rewrite/constants.h"
 #include "rewrite/rebuild_graph.h"
 
 namespace stitch {
@@ -236,25 +236,6 @@ class SplitFinder {
   std::map<NodeId, Split> splits_;
 };
 
-// What a padded element must be so that it changes nothing.
-double identity_number(OpKind op) {
-  const std::string identity = info(op).identity;
-  if (identity == "lowest") return -std::numeric_limits<double>::infinity();
-  if (identity == "highest") return std::numeric_limits<double>::infinity();
-  return identity == "1" ? 1 : 0;
-}
-
-int64_t identity_integer(OpKind op, DType dtype) {
-  const std::string identity = info(op).identity;
-  const int bits = 8 * info(dtype).bytes;
-  const bool is_unsigned = dtype == DType::kU8 || dtype == DType::kBool;
-  const int64_t highest = is_unsigned ? (dtype == DType::kBool ? 1 : 255)
-                                      : static_cast<int64_t>((uint64_t{1} << (bits - 1)) - 1);
-  if (identity == "lowest") return is_unsigned ? 0 : -highest - 1;
-  if (identity == "highest") return highest;
-  return identity == "1" ? 1 : 0;
-}
-
 // The operand with dimension `dim` cut in two: [.., pieces, length, ..].
 NodeId cut_operand(Builder& b, NodeId x, const Split& split, OpKind op) {
   std::vector<Dim> shape = b[x].type.shape;
@@ -268,9 +249,8 @@ NodeId cut_operand(Builder& b, NodeId x, const Split& split, OpKind op) {
                  ? Dim(rounded.value() / split.pieces)
                  : b.graph().symbols.add_opaque(Symbol::Kind::kFloorDiv, rounded, split.pieces);
     shape[split.dim] = length * Dim(split.pieces);
-    const DType dtype = b[x].type.dtype;
-    x = b.pad(x, std::vector<Dim>(shape.size(), 0), shape, identity_number(op),
-              identity_integer(op, dtype));
+    const Constant identity = identity_of(op, b[x].type.dtype);
+    x = b.pad(x, std::vector<Dim>(shape.size(), 0), shape, identity.number, identity.integer);
   }
   shape[split.dim] = split.pieces;
   shape.insert(shape.begin() + split.dim + 1, length);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <string_view>
 
 #include "ops/op_rules.h"
 
@@ -183,6 +184,17 @@ std::optional<Constant> evaluate(OpKind op, const std::vector<Constant>& operand
     return Constant{dtype, dtype == DType::kF64 ? result : round_to_f32(result), 0};
   }
   return std::nullopt;
+}
+
+Constant identity_of(OpKind reduction, DType dtype) {
+  const std::string_view identity = info(reduction).identity;
+  const double infinity = std::numeric_limits<double>::infinity();
+  const bool is_unsigned = dtype == DType::kU8 || dtype == DType::kBool;
+  const int bits = dtype == DType::kBool ? 1 : 8 * info(dtype).bytes - !is_unsigned;
+  const auto highest = static_cast<int64_t>((uint64_t{1} << bits) - 1);
+  if (identity == "lowest") return {dtype, -infinity, is_unsigned ? 0 : -highest - 1};
+  if (identity == "highest") return {dtype, infinity, highest};
+  return identity == "1" ? Constant{dtype, 1, 1} : Constant{dtype, 0, 0};
 }
 
 NodeId make_constant(Builder& builder, const Constant& constant, const std::vector<Dim>& shape) {

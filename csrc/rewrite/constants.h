@@ -28,6 +28,9 @@ NodeId full_behind(const Builder& builder, NodeId id);
 // differently from device to device, or the result is undefined.
 std::optional<Constant> evaluate(OpKind op, const std::vector<Constant>& operands, DType dtype);
 
+// What changes nothing where a reduction combines it with others.
+Constant identity_of(OpKind reduction, DType dtype);
+
 // `constant` in every element of `shape`.
 NodeId make_constant(Builder& builder, const Constant& constant, const std::vector<Dim>& shape);
 // x broadcast to `shape`; x itself where it has it.

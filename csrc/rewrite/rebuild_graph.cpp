@@ -23,9 +23,9 @@ Visibility find_visibility(const Graph& graph) {
       seen.escapes[output.node.index()] = seen.strides_matter[output.node.index()] = true;
   for (int i = graph.size(); i-- > 0;) {
     const Node& node = graph.nodes[i];
-    if (node.op == OpKind::k_library && !is_blas_call(node.name))
+    if (may_call(node) && !is_blas_call(node.name))
       for (NodeId input : node.inputs) seen.strides_matter[input.index()] = true;
-    if (node.op == OpKind::k_library && may_write_operands(node.name))
+    if (may_call(node) && may_write_operands(node.name))
       for (NodeId input : node.inputs)
         seen.may_be_written[input.index()] = seen.escapes[input.index()] = true;
     if (!is_plain_view(node)) continue;
@@ -69,7 +69,7 @@ std::vector<NodeId> map_inputs(Rebuild& rebuild, const Node& node) {
   std::vector<NodeId> inputs;
   for (NodeId old : node.inputs) {
     NodeId input = rebuild.value[old.index()];
-    if (node.op == OpKind::k_library) {
+    if (may_call(node)) {
       const std::vector<Dim>& strides = rebuild.graph[old].type.strides;
       const TensorType& type = rebuild.builder[input].type;
       if (type.strides != strides && !(is_blas_call(node.name) && is_blas_layout(type)))
@@ -104,7 +104,7 @@ NodeId rebuild_node(Rebuild& rebuild, NodeId old, const RewriteRule& rule) {
   const bool escapes = rebuild.seen.escapes[old.index()];
   builder.set_origin(node.origin);
   const std::vector<NodeId> inputs = map_inputs(rebuild, node);
-  const bool asks_rule = rule && !rebuild.seen.may_be_written[old.index()];
+  const bool asks_rule = rule && (!rebuild.seen.may_be_written[old.index()] || is_put(node));
   NodeId result = asks_rule ? rule(builder, {node, inputs, strides_matter}) : NodeId();
   if (!result.valid()) result = builder.copy(node, inputs);
   const TensorType& type = builder[result].type;

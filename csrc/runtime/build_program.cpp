@@ -294,7 +294,8 @@ void emit_launch(Draft& draft, const KernelSource& source, int kernel) {
 
 int64_t call_row(Program& program, const Node& node) {
   if (node.integer != kMadeCall) return node.integer;
-  program.made_calls.push_back({node.name, static_cast<int>(node.inputs.size()), node.number});
+  const int operands = static_cast<int>(node.inputs.size());
+  program.made_calls.push_back({node.name, operands, node.dims, node.number});
   return -static_cast<int64_t>(program.made_calls.size());
 }
 

@@ -76,6 +76,7 @@ struct LaunchStep {
 struct ProgramCall {
   std::string name;
   int operands = 0;
+  std::vector<Dim> dims = {};
   double number = 0;
 };
 struct CallStep {

@@ -389,19 +389,19 @@ def test_many_rows_are_sorted_in_parts(rows, narrow):
     index = torch.randint(-1, min(rows, 400_000), (count,))
     index[::1000] = rows - 1
     segments = torch.ops.torch_stitch.segments.default
-    order, offsets = segments(index, rows, -1, False, narrow)
+    order, offsets = segments(index, rows, False, narrow, -1)
     assert order.dtype == offsets.dtype == (torch.int32 if narrow else torch.int64)
     kept = int((index >= 0).sum())
     met = torch.where(index < 0, rows, index)
     torch.testing.assert_close(order[:kept].long(), met.sort(stable=True).indices[:kept])
     counted = torch.bincount(met, minlength=rows + 1)[:rows].cumsum(0)
     torch.testing.assert_close(offsets.long(), torch.cat([torch.zeros(1, dtype=int), counted]))
-    wrapped = segments(torch.where(index < 0, -rows, index - rows), rows, None, True, narrow)
-    again = segments(index.clamp(min=0), rows, None, False, narrow)
+    wrapped = segments(torch.where(index < 0, -rows, index - rows), rows, True, narrow)
+    again = segments(index.clamp(min=0), rows, False, narrow)
     for one, other in zip(wrapped, again):
         assert torch.equal(one, other)
     index[5] = rows
-    assert segments(index, rows, -1, False, narrow)[1][-1] == -1
+    assert segments(index, rows, False, narrow, -1)[1][-1] == -1
 
 
 @pytest.mark.parametrize("target", ["a100", "h100", "h200", "b200"])

@@ -205,11 +205,11 @@ def test_limits_are_inclusive(tmp_path):
 def test_totals_and_room_files(tmp_path):
     rooms = {f"csrc/ir/a{i}.{suffix}": "" for i in range(17) for suffix in ("h", "cpp")}
     device = {f"csrc/device/stitch/a{i}.cuh": "\n" * 400 for i in range(7)}
-    package = {f"torch_stitch/a{i}.py": "\n" * 301 for i in range(4)}
+    package = {f"torch_stitch/a{i}.py": "\n" * 351 for i in range(5)}
     faults = size_faults(tmp_path, rooms | device | package)
     assert faults == [
         "csrc/device/*: lines in all: 2800, limit 2500",
-        "torch_stitch/*: lines in all: 1204, limit 1200",
+        "torch_stitch/*: lines in all: 1755, limit 1750",
         "csrc/ir: files (pairs count once): 17, limit 16",
     ]
 
@@ -222,6 +222,15 @@ def test_exceptions_are_honoured_and_must_be_needed(tmp_path):
     unused = {("csrc/ir/a.cpp", "f() lines"): reason, ("csrc/ir/b.cpp", "lines"): reason}
     (fault,) = size_faults(tmp_path, files, unused)
     assert fault == "csrc/ir/b.cpp: the exception for 'lines' is not needed"
+
+
+def test_totals_have_no_exceptions(tmp_path):
+    package = {f"torch_stitch/a{i}.py": "\n" * 351 for i in range(5)}
+    row = ("torch_stitch/*", "lines in all")
+    assert size_faults(tmp_path, package, {row: "a reason"}) == [
+        "torch_stitch/*: lines in all: 1755, limit 1750",
+        "torch_stitch/*: the exception for 'lines in all' is not needed",
+    ]
 
 
 def test_describe_names_place_value_and_limit():

@@ -1,4 +1,4 @@
-#include "rewrite/find_attention.h"
+#include "rewrite/attention/find_attention.h"
 
 #include <gtest/gtest.h>
 

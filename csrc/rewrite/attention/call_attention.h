@@ -11,7 +11,7 @@
 
 #include <vector>
 
-#include "rewrite/find_attention.h"
+#include "rewrite/attention/find_attention.h"
 
 namespace stitch {
 

@@ -1,4 +1,4 @@
-#include "rewrite/call_attention.h"
+#include "rewrite/attention/call_attention.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,406 @@
+#include "rewrite/lower_scatters.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <tuple>
+
+#include "ops/library_effects.h"
+#include "ops/made_calls.h"
+#include "ops/op_rules.h"
+#include "rewrite/constants.h"
+#include "rewrite/rebuild_graph.h"
+
+namespace stitch {
+namespace {
+
+// As many rows for each position as a call that sorts them all repays.
+constexpr int64_t kMostRows = 4;
+// Chunks of positions; elements that repay one more; times that the source and its index are larger
+// than the rows of all chunks, which are set, combined into and read; chunks that share large work
+// among threads well enough.  With 400,000 rows for 4 million positions, 4 chunks take 5.4 ms on
+// two cores with AVX-512, 8 take 6.8 and 16 take 11; sorting the positions alone takes 22.
+constexpr int64_t kMostChunks = 64, kChunkElements = 1 << 14, kChunkShare = 6, kEnoughChunks = 4;
+constexpr int64_t kStrips = 4;  // of a chunk that kernels walk side by side, where they divide it
+constexpr int64_t kMostTerms = 16;  // that a chunk adds to a row in f32, on average
+
+// What a put does to one row, in the forms that it takes.
+struct Combine {
+  OpKind put, segment, scatter, reduce, merge;
+};
+constexpr OpKind kNone = OpKind::kCount;
+constexpr Combine kCombines[] = {
+    {OpKind::k_put_sum, OpKind::k_segment_sum, OpKind::k_scatter_sum, OpKind::k_sum, OpKind::k_add},
+    {OpKind::k_put_mean, OpKind::k_segment_sum, OpKind::k_scatter_sum, OpKind::k_sum,
+     OpKind::k_add},
+    {OpKind::k_put_prod, OpKind::k_segment_prod, OpKind::k_scatter_prod, OpKind::k_prod,
+     OpKind::k_mul},
+    {OpKind::k_put_max, OpKind::k_segment_max, OpKind::k_scatter_max, OpKind::k_amax,
+     OpKind::k_maximum},
+    {OpKind::k_put_min, OpKind::k_segment_min, OpKind::k_scatter_min, OpKind::k_amin,
+     OpKind::k_minimum},
+    {OpKind::k_put_last, OpKind::k_segment_last, kNone, kNone, kNone},
+};
+
+const Combine* find_combine(OpKind op) {
+  const auto* found = std::find_if(std::begin(kCombines), std::end(kCombines),
+                                   [&](const Combine& row) { return row.put == op; });
+  return found == std::end(kCombines) ? nullptr : found;
+}
+
+// The index is [count], along `dim` of the source.
+struct Put {
+  Combine combine;
+  NodeId x, source, index;
+  int64_t dim = 0;
+  bool wraps = false;
+  bool keeps = true;  // rows that something comes to count what x holds there
+  bool is_mean = false;
+  int64_t ignored = -1;  // the index of no row
+  bool is_in_place = false;
+
+  bool is_plain() const { return keeps && !is_mean && ignored < 0; }
+};
+
+// How a put combines its rows: chunks > 0 of the positions, or by order and offsets of segments.
+struct Rows {
+  const Put& put;
+  int64_t chunks = 0;
+  NodeId order = {}, offsets = {};
+  NodeId index = {}, kept = {};  // of chunks; kept: positions that are combined, invalid for all
+};
+
+class Lowering {
+ public:
+  explicit Lowering(bool on_host) : on_host_(on_host) {}
+
+  // An invalid id: the put is the call that eager makes.
+  NodeId lower(Builder& b, const Put& put) {
+    b_ = &b;
+    const TensorType index = type(put.index);
+    if (index.rank() == 1) return combine_rows(put);
+    const std::vector<Dim> shape = type(put.x).shape;
+    bool is_across = true;  // it has an index for all places of the other dimensions
+    for (int d = 0; d < index.rank(); ++d)
+      is_across = is_across && (d == put.dim || index.shape[d] == shape[d]);
+    if (!is_across) return scatter_elements(put);
+    if (const NodeId rows = row_index(put); rows.valid()) {
+      Put whole = put;
+      whole.index = rows;
+      return combine_rows(whole);
+    }
+    const bool is_one = index.shape[put.dim].is(1) && put.is_plain() && writes_one(put) &&
+                        type(put.x).dtype != DType::kBool;
+    return is_one ? write_one_place(put) : scatter_elements(put);
+  }
+
+ private:
+  const TensorType& type(NodeId id) const { return (*b_)[id].type; }
+  int64_t hint(const Dim& dim) const { return b_->graph().symbols.hint(dim); }
+  NodeId pointwise(OpKind op, std::vector<NodeId> operands) { return b_->pointwise(op, operands); }
+  NodeId integer(int64_t value) { return b_->full(DType::kI64, 0, value); }
+  NodeId nothing(OpKind reduce, DType dtype) {
+    const Constant identity = identity_of(reduce, dtype);
+    return b_->full(dtype, identity.number, identity.integer);
+  }
+
+  static bool writes_one(const Put& put) {
+    return put.combine.put == OpKind::k_put_sum || put.combine.put == OpKind::k_put_last;
+  }
+
+  // The index [count] that all places across share, where there is one: its other strides are 0.
+  NodeId row_index(const Put& put) {
+    const TensorType given = type(put.index);
+    NodeId index = put.index;
+    for (int d = 0; d < given.rank(); ++d) {
+      if (d == put.dim) continue;
+      if (!given.shape[d].is(1) && !given.strides[d].is(0)) return {};
+      index = b_->slice(index, d, 0, 1, 1);
+    }
+    return b_->reshape(index, {given.shape[put.dim]});
+  }
+
+  NodeId write_one_place(const Put& put) {
+    NodeId source = put.source;
+    if (put.combine.put == OpKind::k_put_sum) {
+      const NodeId kept = b_->gather(put.x, put.index, put.dim, put.wraps);
+      source = pointwise(OpKind::k_add, {kept, source});
+    }
+    return b_->slice_scatter(put.x, source, put.dim, put.index, put.wraps);
+  }
+
+  // Every element has an index of its own: rows of one element, in x as one line.
+  NodeId scatter_elements(const Put& put) {
+    const std::vector<Dim> shape = type(put.x).shape;
+    const Dim total = element_count(shape), count = element_count(type(put.index).shape);
+    if (hint(total) > kMostRows * hint(count)) return {};
+    Put flat = put;
+    flat.index = b_->reshape(number_elements(put, shape), {count});
+    flat.x = b_->reshape(put.x, {total});
+    flat.source = b_->reshape(put.source, {count});
+    flat.dim = 0;
+    const NodeId made = combine_rows(flat);
+    return made.valid() ? b_->reshape(made, shape) : made;
+  }
+
+  // Which element of a tensor of `shape` each element of the index names; -1 for none.
+  NodeId number_elements(const Put& put, const std::vector<Dim>& shape) {
+    const std::vector<Dim> counts = type(put.index).shape;
+    const NodeId index = b_->cast(put.index, DType::kI64);
+    NodeId place = integer(0);
+    Dim total = 1;
+    for (int d = static_cast<int>(shape.size()); d-- > 0;) {
+      std::vector<Dim> across(shape.size(), 1);
+      across[d] = counts[d];
+      const NodeId line = b_->reshape(b_->iota(DType::kI64, counts[d], 0, 1), across);
+      const NodeId step = b_->size_value(DType::kI64, total);
+      place = pointwise(OpKind::k_add,
+                        {place, pointwise(OpKind::k_mul, {d == put.dim ? index : line, step})});
+      total = total * shape[d];
+    }
+    const NodeId size = b_->size_value(DType::kI64, shape[put.dim]);
+    const NodeId inside = pointwise(
+        OpKind::k_logical_and,
+        {pointwise(OpKind::k_ge, {index, integer(0)}), pointwise(OpKind::k_lt, {index, size})});
+    return pointwise(OpKind::k_select, {inside, place, integer(-1)});
+  }
+
+  NodeId combine_rows(const Put& put) {
+    const std::vector<Dim> shape = type(put.x).shape;
+    const Dim count = type(put.source).shape[put.dim];
+    if (count.is(1) && put.is_plain() && writes_one(put)) return write_row(put);
+    // Eager's own call writes less than all rows of an argument.
+    if (put.is_in_place && hint(count) < hint(shape[put.dim])) return {};
+    const int64_t chunks = count_chunks(put);
+    return finish_rows(chunks ? split_positions(put, chunks) : sort_rows(put));
+  }
+
+  NodeId write_row(const Put& put) {
+    NodeId source = put.source;
+    const std::vector<Dim> ones(type(put.x).rank(), 1);
+    const NodeId start = b_->reshape(put.index, ones);
+    if (put.combine.put == OpKind::k_put_sum) {
+      const NodeId kept = b_->index(put.x, {put.index}, {put.dim}, put.wraps);
+      source = pointwise(OpKind::k_add, {kept, source});
+    }
+    return b_->slice_scatter(put.x, source, put.dim, start, put.wraps);
+  }
+
+  // The order and the offsets of the segments of an index [count], among the rows of x.
+  Rows sort_rows(const Put& put) {
+    const Dim size = type(put.x).shape[put.dim];
+    auto& made = sorted_[{put.index.value(), to_string(size), put.ignored, put.wraps}];
+    if (!made.first.valid()) {
+      const Dim count = type(put.index).shape[0];
+      const auto is_narrow = [](const Dim& n) {
+        return n.is_constant() && n.value() < int64_t{1} << 31;
+      };
+      const bool narrow = is_narrow(count) && is_narrow(size);
+      const DType dtype = narrow ? DType::kI32 : DType::kI64;
+      Node call;
+      call.op = OpKind::k_library;
+      call.name = kSegmentsCall;
+      call.integer = kMadeCall;
+      call.dims = {size, int64_t{put.wraps}, int64_t{narrow}};
+      if (put.ignored >= 0) call.dims.emplace_back(put.ignored);
+      call.type = {DType::kOpaque, {}, {}};
+      const NodeId sorts = b_->copy(call, {put.index});
+      made = {read_result(sorts, 0, contiguous_type(dtype, {count})),
+              read_result(sorts, 1, contiguous_type(dtype, {size + Dim(1)}))};
+    }
+    return {.put = put, .order = made.first, .offsets = made.second};
+  }
+
+  NodeId read_result(NodeId call, int64_t position, TensorType type) {
+    Node get;
+    get.op = OpKind::k_get;
+    get.ints = {position};
+    get.type = std::move(type);
+    return b_->copy(get, {call});
+  }
+
+  // What chunks combine of a type is of one that registers hold.  In f32, one chunk, and any that
+  // adds many terms to a row, would be no more exact than eager.
+  static DType combined_in(const Combine& combine, DType dtype, double terms, int64_t chunks) {
+    const bool adds = combine.reduce == OpKind::k_sum || combine.reduce == OpKind::k_prod;
+    const bool is_narrow = static_cast<double>(kMostTerms * chunks) < terms;
+    if (dtype == DType::kF32 && adds && (chunks == 1 || is_narrow)) return DType::kF64;
+    if (dtype == DType::kF16 || dtype == DType::kBF16) return DType::kF32;
+    return info(dtype).bytes < 4 ? DType::kI32 : dtype;
+  }
+
+  // Chunks that combine the rows of a put sooner than its positions are sorted; 0: none do.
+  int64_t count_chunks(const Put& put) {
+    const std::vector<Dim> counts = type(put.source).shape;
+    const Dim rows = type(put.x).shape[put.dim];
+    if (!on_host_ || put.combine.scatter == kNone || !rows.is_constant()) return 0;
+    int64_t width = 1;
+    for (size_t d = 0; d < counts.size(); ++d)
+      if (static_cast<int64_t>(d) != put.dim) width *= hint(counts[d]);
+    const DType wide = combined_in(put.combine, type(put.x).dtype, 0, kEnoughChunks);
+    const int64_t bytes = info(wide).bytes, index_bytes = info(DType::kI64).bytes;
+    const int64_t count = hint(counts[put.dim]);
+    const int64_t moved = count * (index_bytes + width * bytes);
+    const int64_t made = rows.value() * width * bytes;
+    const int64_t wanted =
+        std::min(kMostChunks, std::max<int64_t>(1, count * width / kChunkElements));
+    if (wanted == 1) return made <= moved;
+    const int64_t chunks = std::min(wanted, moved / (kChunkShare * made));
+    if (chunks >= std::min(wanted, kEnoughChunks))
+      return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(chunks)));
+    return 2 * made <= count * (index_bytes + bytes) ? 2 : 0;
+  }
+
+  // Where the index of a put is the ignored one, nothing is combined.
+  Rows split_positions(const Put& put, int64_t chunks) {
+    Rows rows{.put = put, .chunks = chunks, .index = b_->cast(put.index, DType::kI64)};
+    if (put.ignored < 0) return rows;
+    rows.kept = pointwise(OpKind::k_ne, {rows.index, integer(put.ignored)});
+    rows.index = pointwise(OpKind::k_select, {rows.kept, rows.index, integer(0)});
+    return rows;
+  }
+
+  // How many positions each row has, [rows].
+  NodeId count_positions(const Rows& rows) {
+    const Dim size = type(rows.put.x).shape[rows.put.dim];
+    if (rows.chunks) {
+      const NodeId ones = b_->expand(integer(1), type(rows.index).shape);
+      return scatter_chunks(rows, OpKind::k_put_sum, ones, 0);
+    }
+    const NodeId first = b_->slice(rows.offsets, 0, 0, size, 1);
+    const NodeId last = b_->slice(rows.offsets, 0, 1, size, 1);
+    return b_->cast(pointwise(OpKind::k_sub, {last, first}), DType::kI64);
+  }
+
+  NodeId combine(const Rows& rows, NodeId x) {
+    const Put& put = rows.put;
+    if (!rows.chunks)
+      return b_->combine_rows(put.combine.segment, {x, put.source, rows.order, rows.offsets},
+                              put.dim);
+    const DType dtype = type(x).dtype;
+    const double size = static_cast<double>(type(x).shape[put.dim].value());
+    const double count = static_cast<double>(hint(type(put.source).shape[put.dim]));
+    const DType wide = combined_in(put.combine, dtype, count / size, rows.chunks);
+    const NodeId made = scatter_chunks(rows, put.combine.put, b_->cast(put.source, wide), put.dim);
+    return b_->cast(pointwise(put.combine.merge, {b_->cast(x, wide), made}), dtype);
+  }
+
+  // `source` combined into the rows of x along `dim`, each of which begins with nothing.
+  NodeId scatter_chunks(const Rows& rows, OpKind put, NodeId source, int64_t dim) {
+    const Combine& combine = *find_combine(put);
+    const std::vector<Dim> counts = type(source).shape;
+    const Dim size = type(rows.put.x).shape[rows.put.dim], chunks = rows.chunks;
+    const DType dtype = type(source).dtype;
+    const Constant identity = identity_of(combine.reduce, dtype);
+    const NodeId none = nothing(combine.reduce, dtype);
+    std::vector<Dim> along(counts.size(), 1);
+    along[dim] = counts[dim];
+    if (rows.kept.valid())
+      source = pointwise(OpKind::k_select, {b_->reshape(rows.kept, along), source, none});
+    NodeId index = rows.index;
+    const auto [length, is_whole] = chunk_length(counts[dim], rows.chunks);
+    if (!is_whole) {
+      std::vector<Dim> padded = counts;
+      padded[dim] = length * chunks;
+      const std::vector<Dim> before(counts.size(), 0);
+      source = b_->pad(source, before, padded, identity.number, identity.integer);
+      index = b_->pad(index, {0}, {padded[dim]}, 0, 0);
+    }
+    const auto with_chunks = [&](std::vector<Dim> shape, const Dim& extent) {
+      shape[dim] = extent;
+      shape.insert(shape.begin() + dim, chunks);
+      return shape;
+    };
+    source = b_->reshape(source, with_chunks(counts, length));
+    index = b_->reshape(index, with_chunks(along, length));
+    const NodeId x = b_->expand(none, with_chunks(counts, size));
+    const NodeId made =
+        b_->combine_rows(combine.scatter, {x, source, index}, dim + 1, rows.put.wraps);
+    if (rows.chunks > 1) return b_->reduce(combine.reduce, made, {dim}, dtype, false);
+    std::vector<Dim> shape = counts;
+    shape[dim] = size;
+    return b_->reshape(made, shape);
+  }
+
+  // Positions of a chunk; whether chunks of as many hold `count`, and no more.
+  std::pair<Dim, bool> chunk_length(const Dim& count, int64_t chunks) {
+    if (!count.is_constant()) {
+      const Dim rounded = count + Dim(chunks - 1);
+      return {b_->graph().symbols.add_opaque(Symbol::Kind::kFloorDiv, rounded, chunks),
+              chunks == 1};
+    }
+    if (count.value() % chunks == 0) return {count.value() / chunks, true};
+    const int64_t step = chunks * kStrips;
+    return {(count.value() + step - 1) / step * kStrips, false};
+  }
+
+  // What the rows combine with x, or with nothing where something comes; their means.
+  NodeId finish_rows(const Rows& rows) {
+    const Put& put = rows.put;
+    if (put.keeps && !put.is_mean) return combine(rows, put.x);
+    std::vector<Dim> along(type(put.x).rank(), 1);
+    along[put.dim] = type(put.x).shape[put.dim];
+    NodeId count = b_->reshape(count_positions(rows), along);
+    NodeId x = put.x;
+    const DType dtype = type(x).dtype;
+    if (!put.keeps) {
+      const NodeId is_met = pointwise(OpKind::k_gt, {count, integer(0)});
+      x = pointwise(OpKind::k_select, {is_met, nothing(put.combine.reduce, dtype), x});
+    }
+    const NodeId made = combine(rows, x);
+    if (!put.is_mean) return made;
+    count = pointwise(OpKind::k_add, {count, integer(put.keeps)});
+    count = pointwise(OpKind::k_maximum, {count, integer(1)});
+    return pointwise(OpKind::k_div, {made, b_->cast(count, dtype)});
+  }
+
+  const bool on_host_;
+  Builder* b_ = nullptr;
+  // By index, rows, ignored and wraps: the order and the offsets.
+  std::map<std::tuple<int32_t, std::string, int64_t, bool>, std::pair<NodeId, NodeId>> sorted_;
+};
+
+Put read_put(const Node& node, const Combine& combine, const std::vector<NodeId>& inputs) {
+  Put put{combine, inputs[0], inputs[1], inputs[2]};
+  put.dim = node.ints[0];
+  put.wraps = node.ints[1] != 0;
+  put.keeps = node.ints[2] != 0;
+  put.ignored = node.ints[3];
+  put.is_mean = node.op == OpKind::k_put_mean;
+  put.is_in_place = may_write_operands(node.name);
+  return put;
+}
+
+NodeId call(Builder& b, const RewriteSite& site) {
+  Node node = site.node;
+  node.op = OpKind::k_library;
+  node.ints.clear();
+  return b.copy(node, {site.inputs.begin() + 3, site.inputs.end()});
+}
+
+// A call in place has written what it was given: nothing is left to store.
+bool is_stored_by_call(const Graph& graph, const Mutation& mutation) {
+  const Node& node = graph[mutation.value];
+  return node.op == OpKind::k_library && node.name.starts_with("aten.") &&
+         node.name.find("_.") != std::string::npos && node.inputs[0] == mutation.input;
+}
+
+}  // namespace
+
+Graph lower_scatters(const Graph& graph, bool on_host) {
+  Lowering lowering(on_host);
+  Graph result = rebuild_graph(graph, [&](Builder& b, const RewriteSite& site) -> NodeId {
+    const Combine* combine = find_combine(site.node.op);
+    if (!combine) return {};
+    const NodeId made = lowering.lower(b, read_put(site.node, *combine, site.inputs));
+    if (!made.valid()) return call(b, site);
+    const std::vector<Dim>& strides = site.node.type.strides;
+    const bool is_seen = site.strides_matter && b[made].type.strides != strides;
+    return is_seen ? b.with_strides(made, strides) : made;
+  });
+  std::erase_if(result.mutations,
+                [&](const Mutation& mutation) { return is_stored_by_call(result, mutation); });
+  return result;
+}
+
+}  // namespace stitch
