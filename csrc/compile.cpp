@@ -1,7 +1,7 @@
 #include "compile.h"
 
 #include <algorithm>
-#include <functional>
+#include <atomic>
 #include <map>
 
 #include "base/stage.h"
@@ -61,21 +61,20 @@ LoweringOptions lowering_options(const Graph& graph, const StitchPlan& plan,
   return options;
 }
 
-std::string schedules_text(const Compilation& c) {
+// What stands behind a stage.
+std::string text_of(const Compilation& c, const std::string& stage) {
   std::string text;
-  for (const StageSchedule& schedule : c.schedules) text += to_string(schedule, c.graph) + "\n";
+  if (stage == "plan") return to_string(c.plan, c.graph);
+  if (stage == "schedule")
+    for (const StageSchedule& schedule : c.schedules) text += to_string(schedule, c.graph) + "\n";
+  if (stage == "emit")
+    for (const KernelSource& source : c.sources) text += source.text + "\n";
   return text;
 }
 
-std::string sources_text(const Compilation& c) {
-  std::string text;
-  for (const KernelSource& source : c.sources) text += source.text + "\n";
-  return text;
-}
-
-void dump(const Compilation& c, const std::string& stage,
-          const std::function<std::string()>& text) {
-  if (is_dumped(c.log, stage)) write_dump(c.log, stage, text());
+void dump_stages(const Compilation& c) {
+  for (const char* stage : {"plan", "schedule", "emit"})
+    if (is_dumped(c.log, stage)) write_dump(c.log, stage, text_of(c, stage));
 }
 
 KernelSource emit(const Compilation& c, const PlannedKernel& kernel,
@@ -86,7 +85,8 @@ KernelSource emit(const Compilation& c, const PlannedKernel& kernel,
 Compilation plan_and_emit(const CompileRequest& request) {
   const DeviceSpec& device = device_spec(request.target);
   const int workers = std::max(1, request.worker_threads);
-  Compilation c{.log = {{}, "graph", request.settings.dump, request.settings.dump_dir}};
+  static std::atomic<int> graphs = 0;  // of the process: each has dumps of its own
+  Compilation c{.log = {{}, "graph" + std::to_string(graphs++), request.settings.dump, request.settings.dump_dir}};
   verify_graph(request.graph);
   std::vector<Cut> cuts;
   c.graph = run_stage("rewrite", c.log, [&] { return rewrite(request, device, workers, cuts); });
@@ -98,7 +98,7 @@ Compilation plan_and_emit(const CompileRequest& request) {
     return chain_stages(c.graph, std::move(plan), device, workers);
   });
   c.plan.cuts.insert(c.plan.cuts.begin(), cuts.begin(), cuts.end());
-  dump(c, "plan", [&] { return to_string(c.plan, c.graph); });
+  dump_stages(c);
   run_stage("schedule", c.log, [&] {
     SymbolTable symbols = c.graph.symbols;
     c.schedules.resize(c.plan.stages.size());
@@ -112,13 +112,13 @@ Compilation plan_and_emit(const CompileRequest& request) {
     });
     c.graph.symbols = std::move(symbols);
   });
-  dump(c, "schedule", [&] { return schedules_text(c); });
+  dump_stages(c);
   const LoweringOptions options = lowering_options(c.graph, c.plan, request.settings);
   run_stage("emit", c.log, [&] {
     for_each_kernel(c.graph, c.plan,
                     [&](size_t k) { c.sources.push_back(emit(c, c.plan.kernels[k], options)); });
   });
-  dump(c, "emit", [&] { return sources_text(c); });
+  dump_stages(c);
   return c;
 }
 
@@ -161,6 +161,7 @@ CompiledKernels compile_without_spills(Compilation& c, const DeviceSpec& device,
     }
     if (changed) compiled = compile_all(c, device, request);
   }
+  if (!remedies.empty()) dump_stages(c);  // what runs
   return compiled;
 }
 
@@ -185,11 +186,11 @@ CompileResult compile(const CompileRequest& request) {
 
 std::string show_stage(const CompileRequest& request, const std::string& stage) {
   if (stage == "graph") return print(request.graph);
-  const Compilation c = plan_and_emit(request);
+  Compilation c = plan_and_emit(request);
   if (stage == "rewritten") return print(c.graph);
-  if (stage == "plan") return to_string(c.plan, c.graph);
-  if (stage == "schedule") return schedules_text(c);
-  if (stage == "text") return sources_text(c);
+  compile_without_spills(c, device_spec(request.target), request);
+  if (stage == "text") return text_of(c, "emit");
+  if (stage == "plan" || stage == "schedule") return text_of(c, stage);
   throw UserError("unknown stage '" + stage +
                   "'; stages are graph, rewritten, plan, schedule and text");
 }

@@ -14,14 +14,25 @@ double StageTimes::us(const std::string& name) const {
   return total;
 }
 
+namespace {
+
+// Of the last run of a stage, from 1; 0 if it has not ended.
+size_t position_of(const StageLog& log, const std::string& stage) {
+  size_t position = log.times.rows.size();
+  while (position > 0 && log.times.rows[position - 1].name != stage) --position;
+  return position;
+}
+
+}  // namespace
+
 bool is_dumped(const StageLog& log, const std::string& stage) {
   const std::vector<std::string> names = split_words(log.dump);
-  return std::any_of(names.begin(), names.end(),
+  return position_of(log, stage) > 0 && std::any_of(names.begin(), names.end(),
                      [&](const std::string& name) { return name == stage || name == "all"; });
 }
 
 void write_dump(const StageLog& log, const std::string& stage, const std::string& text) {
-  const std::string number = std::to_string(log.times.rows.size());
+  const std::string number = std::to_string(position_of(log, stage));
   const std::string name = log.subject + "." + number + "." + stage + ".txt";
   if (write_text_file(log.dump_dir, name, text).empty()) {
     warn_once("dump " + log.dump_dir, "cannot write dumps to '" + log.dump_dir +

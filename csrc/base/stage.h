@@ -35,8 +35,9 @@ struct StageLog {
   std::string dump_dir;  // where dumps go
 };
 
+// A stage that has run, and that `dump` names.
 bool is_dumped(const StageLog& log, const std::string& stage);
-// Writes `<dump_dir>/<subject>.<n>.<stage>.txt`.
+// Writes `<dump_dir>/<subject>.<n>.<stage>.txt`, anew where it did so before; stage n.
 void write_dump(const StageLog& log, const std::string& stage, const std::string& text);
 
 template <class Noun>

@@ -108,6 +108,14 @@ py::dict merge_reports(const std::vector<const CompiledGraph*>& graphs) {
                   "graph_breaks"_a = graphs.empty() ? 0 : graphs.size() - 1, "cuts"_a = cuts);
 }
 
+// The pool is the process's: a graph that runs sets its limit where nothing has done so, or where
+// its own options do.
+void limit_pool(const py::dict& options, const Settings& settings) {
+  static bool is_set = false;
+  if (!is_set || options.contains("pool_bytes")) host_pool().set_limit(settings.pool_bytes);
+  is_set = true;
+}
+
 CompiledGraph compile_graph(const Graph& graph, std::shared_ptr<CallTable> calls,
                             const py::dict& options, const std::string& target, bool load,
                             int device_index) {
@@ -122,8 +130,8 @@ CompiledGraph compile_graph(const Graph& graph, std::shared_ptr<CallTable> calls
       target == "cpu" || !load || simulated
           ? c10::Device(c10::kCPU)
           : c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(device_index));
+  if (load) limit_pool(options, request.settings);
   py::gil_scoped_release no_gil;
-  host_pool().set_limit(request.settings.pool_bytes);
   // Kernels are loaded into the context of the device they will run on.
   const c10::DeviceGuard guard(device);
   if (device.is_cuda()) ensure_context(device_index);
@@ -133,7 +141,7 @@ CompiledGraph compile_graph(const Graph& graph, std::shared_ptr<CallTable> calls
                      " ops ...");
   }
   CompileResult result = compile(request);
-  count_compilation(result.report);
+  if (load) count_compilation(result.report);
   std::vector<CallRow> made;
   if (result.program) {
     for (const ProgramCall& call : result.program->made_calls) made.push_back(make_row(call));

@@ -166,7 +166,14 @@ void bind_resources(py::module_& module) {
   module.def("reset_counters", &reset_counters);
   module.def("count_fallback", [](int64_t ops) { fallback_op_count += ops; });
   module.def("pool_statistics", &read_pool);
-  module.def("clear_cache", [] { process_cache(default_settings()).clear(); });
+  module.def(
+      "clear_cache",
+      [](const std::optional<py::dict>& options) {
+        process_cache(read_options(options.value_or(py::dict()))).clear();
+      },
+      "options"_a = py::none(),
+      "Forgets compiled kernels, here and on disk, of the directory that graphs with these options "
+      "use.");
   module.def("release_memory", [] { host_pool().release_cached(); });
   set_nvrtc_directories(find_nvrtc_directories());
   module.def("nvrtc_available", [] {

@@ -1,5 +1,6 @@
 #include "jit/compile_kernels.h"
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 #include <map>
@@ -28,16 +29,17 @@ void throw_failures(const std::vector<std::optional<NotCompiledError>>& failures
 
 std::vector<Binary> compile_each(const std::vector<KernelSource>& sources, const std::string& arch,
                                  const Settings& settings) {
-  std::map<std::string, size_t> first;  // by name, which ends in a hash of the text
+  std::map<std::string, size_t> first;  // by text
   std::vector<size_t> distinct;
   for (size_t i = 0; i < sources.size(); ++i) {
-    if (first.emplace(sources[i].name, i).second) distinct.push_back(i);
+    if (first.emplace(sources[i].text, i).second) distinct.push_back(i);
   }
   std::vector<Binary> binaries(sources.size());
   std::vector<std::optional<NotCompiledError>> failures(sources.size());
-  std::vector<std::future<void>> workers;
   std::atomic<size_t> next{0};
-  const size_t threads = std::min<size_t>(distinct.size(), std::thread::hardware_concurrency());
+  std::vector<std::future<void>> workers;
+  const size_t most = std::max(1u, std::thread::hardware_concurrency());
+  const size_t threads = std::min(distinct.size(), most);
   for (size_t t = 0; t < threads; ++t) {
     workers.push_back(std::async(std::launch::async, [&] {
       for (size_t i = next++; i < distinct.size(); i = next++) {
@@ -53,7 +55,7 @@ std::vector<Binary> compile_each(const std::vector<KernelSource>& sources, const
   }
   for (std::future<void>& worker : workers) worker.get();
   throw_failures(failures);
-  for (size_t i = 0; i < sources.size(); ++i) binaries[i] = binaries[first[sources[i].name]];
+  for (size_t i = 0; i < sources.size(); ++i) binaries[i] = binaries[first[sources[i].text]];
   return binaries;
 }
 

@@ -136,11 +136,6 @@ Binary compile_cuda(const KernelText& kernel, const std::string& arch, const Set
   });
 }
 
-void discard_cuda(const KernelText& kernel, const std::string& arch, const Settings& settings) {
-  process_cache(settings).discard(
-      cuda_request(kernel, arch, cuda_output(settings), prelude_hash()));
-}
-
 Binary compile_ptx(const KernelText& kernel, const std::string& arch, const Settings& settings) {
   const bool is_ours = kernel.text.find("STITCH_KERNEL(") != std::string::npos;
   const CudaOutput output = CudaOutput::kPtx;

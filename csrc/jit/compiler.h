@@ -49,9 +49,6 @@ Binary compile_ptx(const KernelText& kernel, const std::string& arch, const Sett
 // When it fails, the kernels at fault are found by compiling parts of it.
 Binary compile_host(const std::vector<KernelText>& kernels, const Settings& settings);
 
-// Forgets a cubin that the driver would not load, so that the next compile_cuda makes it anew.
-void discard_cuda(const KernelText& kernel, const std::string& arch, const Settings& settings);
-
 // What one run of a compiler produced.
 struct CompileOutcome {
   bool ok = false;

@@ -33,5 +33,19 @@ TEST(CompileKernels, EveryCudaKernelThatFailsIsNamed) {
   EXPECT_EQ(compile_kernels({sources[1]}, "sm_80", settings, true).binaries.size(), 1u);
 }
 
+// Launch bounds are part of the text and not of what a name's hash covers.
+TEST(CompileKernels, KernelsOfOneNameAndTwoTextsAreTwo) {
+  STITCH_SKIP_WITHOUT_NVRTC();
+  Settings settings = default_settings();
+  settings.cache = "off";
+  KernelSource bounded = kernel("same", "x[threadIdx.x] = x[0] * 2;");
+  bounded.text.replace(bounded.text.find("void"), 4, "void __launch_bounds__(64)");
+  const std::vector<KernelSource> sources = {bounded, kernel("same", "x[threadIdx.x] = x[0] * 2;"),
+                                             bounded};
+  const std::vector<Binary> binaries = compile_kernels(sources, "sm_80", settings, true).binaries;
+  EXPECT_NE(binaries[0].bytes, binaries[1].bytes);
+  EXPECT_EQ(binaries[0].bytes, binaries[2].bytes);
+}
+
 }  // namespace
 }  // namespace stitch
