@@ -7,22 +7,12 @@ FUNCTION() returns (callable, inputs).  A function with graph breaks, or one tra
 """
 
 import argparse
-import functools
 import sys
 from typing import NamedTuple
 
-import torch
-from torch.utils._pytree import tree_leaves
-
-from torch_stitch import _core, backend
+from torch_stitch import _core
 from torch_stitch.__main__ import load
-from torch_stitch.explain import (
-    TRACING,
-    answer_with,
-    run_backward,
-    stand_in_for,
-    with_own_code,
-)
+from torch_stitch.explain import trace_graphs
 from torch_stitch.fx_import import import_graph
 
 STAGES = ("graph", "rewritten", "plan", "schedule", "text")
@@ -43,24 +33,14 @@ class CapturedGraph(NamedTuple):
 
 
 def capture_graphs(fn, inputs, target=None, training=False):
-    """Every graph that torch.compile would hand to the core for fn(*inputs); nothing runs."""
-    graphs = []
+    """Every graph that torch.compile would hand to the core for fn(*inputs); no kernel runs."""
 
-    def keep(found, kind, gm, example_inputs):
+    def capture(gm, found):
         imported = import_graph(gm, found)
-        graphs.append(CapturedGraph(kind, imported.graph, imported.calls, found or "cpu"))
-        return backend.boxed(functools.partial(answer_with, gm.graph.output_node().args[0]))
+        return imported.graph, imported.calls, found or "cpu"
 
-    def plan(gm, example_inputs):
-        found = target or backend.find_target(backend.devices_of(gm, example_inputs))
-        return backend.trace(gm, example_inputs, found or "cpu", functools.partial(keep, found))
-
-    fn, inputs = stand_in_for(fn, inputs)
-    with torch._dynamo.config.patch(TRACING), torch.set_grad_enabled(training):
-        results = torch.compile(with_own_code(fn), backend=plan)(*inputs)
-        if training:
-            run_backward(tree_leaves(results))
-    return graphs
+    found = trace_graphs(capture, fn, inputs, target, training)
+    return [CapturedGraph(kind, *captured) for kind, captured in found]
 
 
 def main(arguments=None):

@@ -1,11 +1,13 @@
 """explain(): what would be launched for a function, on a device that need not be there.
 
-The function is traced on stand-ins for its inputs and nothing of it runs: every compiled graph
-answers with uninitialised memory of the right shape.
+The function is traced on stand-ins for its inputs.  Where it is one graph, nothing of it runs: the
+graph answers with uninitialised memory of the right shape, which nobody reads.  Where Python stands
+between graphs, they run op by op, on copies of what they are given: Python sees what it would see.
 """
 
 import copy
 import functools
+import gc
 import json
 
 import torch
@@ -14,6 +16,8 @@ from torch.utils._pytree import tree_leaves, tree_map
 from torch_stitch import _core, backend
 
 SUMS = ("bytes_touched", "bytes_planned", "bytes_unfused", "bytes_compulsory")
+PLAIN = (torch.Tensor, torch.nn.Parameter)
+CPU_ATTENTION = "aten._scaled_dot_product_flash_attention"
 # Each explained function has a backend of its own: no limit must make one run for real.
 TRACING = {
     "automatic_dynamic_shapes": False,
@@ -46,25 +50,47 @@ def explain(fn, *inputs, target=None, policy="auto", attention="auto", training=
     _core.check_options(options)
     reports = {"inference": [], "forward": [], "backward": []}
 
-    def compile_graph(found, kind, gm, example_inputs):
-        _, compiled = backend.compile_parts(gm, options, found, load=False)
+    def compile_graph(gm, found):
+        return backend.compile_parts(gm, options, found, load=False)[1]
+
+    for kind, compiled in trace_graphs(compile_graph, fn, inputs, target, training):
         reports[kind].append(compiled)
-        return backend.boxed(functools.partial(answer_with, gm.graph.output_node().args[0]))
-
-    def plan(gm, example_inputs):
-        found = target or backend.find_target(backend.devices_of(gm, example_inputs))
-        return backend.trace(gm, example_inputs, found, functools.partial(compile_graph, found))
-
-    fn = getattr(fn, "_torchdynamo_orig_callable", getattr(fn, "_orig_mod", fn))
-    fn, inputs = stand_in_for(fn, inputs)
-    with torch._dynamo.config.patch(TRACING), torch.set_grad_enabled(training):
-        results = torch.compile(with_own_code(fn), backend=plan)(*inputs)
-        if training:
-            run_backward(tree_leaves(results))
     forward = _core.merge_reports(reports["inference"] + reports["forward"])
     if not training:
         return Report(forward)
     return Report({"forward": forward, "backward": _core.merge_reports(reports["backward"])})
+
+
+def trace_graphs(see, fn, inputs, target=None, training=False):
+    """(kind, see(graph, target)) of each graph of fn(*inputs), in the order in which they come."""
+    fn = getattr(fn, "_torchdynamo_orig_callable", getattr(fn, "_orig_mod", fn))
+    try:
+        return trace_with(StandIns(with_values=False), see, fn, inputs, target, training)
+    except RuntimeError:  # no single graph, or what is said again
+        return trace_with(StandIns(with_values=True), see, fn, inputs, target, training)
+
+
+def trace_with(stand_ins, see, fn, inputs, target, training):
+    graphs = []
+
+    def keep(found, kind, gm, example_inputs):
+        graphs.append((kind, see(name_for(gm, found), found)))
+        if stand_ins.with_values:
+            run = backend.by_dispatcher(gm)
+            return backend.boxed(lambda args: run(stand_ins.take(args)))
+        return backend.boxed(functools.partial(answer_with, gm.graph.output_node().args[0]))
+
+    def plan(gm, example_inputs):
+        found = target or backend.find_target(backend.devices_of(gm, example_inputs))
+        return backend.trace(gm, example_inputs, found, functools.partial(keep, found))
+
+    fn, inputs = stand_ins.replace(fn, inputs)
+    whole = not stand_ins.with_values
+    with torch._dynamo.config.patch(TRACING), torch.set_grad_enabled(training):
+        results = torch.compile(with_own_code(fn), backend=plan, fullgraph=whole)(*inputs)
+        if training:
+            run_backward(tree_leaves(results))
+    return graphs
 
 
 def with_own_code(fn):
@@ -92,33 +118,61 @@ def run_backward(results):
         torch.autograd.grad(results, leaves, [*map(torch.empty_like, results)], allow_unused=True)
 
 
-def stand_in_for(fn, inputs):
-    """Copies that tracing may write to: tensors in layout alone, all else as it is."""
-    storages, memo = {}, {}
+class StandIns:
+    """Copies that tracing may write to: tensors in layout alone, or with their values."""
 
-    def stand_in(x):
-        plain = type(x) in (torch.Tensor, torch.nn.Parameter) and x.layout == torch.strided
-        if not plain or id(x) in memo:
-            return memo.get(id(x), x)
+    def __init__(self, with_values):
+        self.with_values, self.storages, self.memo = with_values, {}, {}
+        given = gc.get_objects() if with_values else ()
+        self.given = [x for x in given if type(x) in PLAIN and x.layout == torch.strided]
+        self.theirs = {x.untyped_storage()._cdata for x in self.given}
+
+    def of(self, x):
+        if type(x) not in PLAIN or x.layout != torch.strided or id(x) in self.memo:
+            return self.memo.get(id(x), x)
         storage = x.untyped_storage()
-        if storage._cdata not in storages:
+        if storage._cdata not in self.storages:
             memory = torch.empty(storage.nbytes(), dtype=torch.uint8, device=x.device)
-            storages[storage._cdata] = memory.untyped_storage()
+            self.storages[storage._cdata] = memory.untyped_storage()
+            if self.with_values:
+                memory.untyped_storage().copy_(storage)
         twin = torch.empty(0, dtype=x.dtype, device=x.device)
-        twin.set_(storages[storage._cdata], x.storage_offset(), x.shape, x.stride())
-        if not x.dtype.is_floating_point:  # Python may read integers between graphs
-            storages[storage._cdata].copy_(storage)
+        twin.set_(self.storages[storage._cdata], x.storage_offset(), x.shape, x.stride())
         if isinstance(x, torch.nn.Parameter):
             twin = torch.nn.Parameter(twin, x.requires_grad)
         twin.__dict__.update(x.__dict__)
-        memo[id(x)] = twin.requires_grad_(x.requires_grad)
-        return memo[id(x)]
+        self.memo[id(x)] = twin.requires_grad_(x.requires_grad)
+        self.given.append(x)  # its id is taken
+        return self.memo[id(x)]
 
-    inputs = tree_map(stand_in, inputs)
-    if isinstance(fn, torch.nn.Module):
-        tree_map(stand_in, [*fn.parameters(), *fn.buffers()])
-        fn = copy.deepcopy(fn, memo)
-    return fn, inputs
+    def replace(self, fn, inputs):
+        inputs = tree_map(self.of, inputs)
+        if isinstance(fn, torch.nn.Module):
+            tree_map(self.of, [*fn.parameters(), *fn.buffers()])
+            fn = copy.deepcopy(fn, self.memo)
+        return fn, inputs
+
+    def take(self, args):
+        """The arguments of a graph, with twins of what was there before: globals of the caller."""
+        held, args[:] = list(args), []
+        return [self.of(x) if self.is_theirs(x) else x for x in held]
+
+    def is_theirs(self, x):
+        plain = type(x) in PLAIN and x.layout == torch.strided
+        return plain and x.untyped_storage()._cdata in self.theirs
+
+
+def name_for(gm, target):
+    """Attention is traced as what CPUs call; a GPU's plan names what GPUs call."""
+    nodes = gm.graph.nodes if target not in (None, "cpu") else ()
+    for node in (n for n in nodes if str(n.target).startswith(f"{CPU_ATTENTION}_for_cpu")):
+        packet, _, overload = str(node.target).rpartition(".")
+        query = node.args["backward" in packet].meta["val"]
+        is_flash = query.dtype.itemsize == 2 and query.shape[-1] <= 256
+        if not is_flash or node.kwargs.get("attn_mask") is not None:
+            packet = packet.replace("flash", "efficient")
+        node.meta["runs_as"] = f"{packet.replace('_for_cpu', '')}.{overload}"
+    return gm
 
 
 def answer_with(results, args):

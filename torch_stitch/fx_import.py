@@ -24,7 +24,7 @@ from torch_stitch._core import UnsupportedError
 from torch_stitch.fx_ops import DTYPES
 
 aten = torch.ops.aten
-TORCH_DIRECTORY = os.path.dirname(torch.__file__)
+TORCH_DIRECTORY, OUR_DIRECTORY = (os.path.dirname(path) for path in (torch.__file__, __file__))
 FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 OPAQUE_SIZES = {
     **dict.fromkeys(("FloorDiv", "CleanDiv", "IntTrueDiv"), "floor_div"),
@@ -37,6 +37,7 @@ OPAQUE_SIZES = {
 def find_location(node):
     """The innermost frame of the user's that made this node, as "model.py:31"."""
     frames = FRAME.findall(node.meta.get("stack_trace") or "")
+    frames = [f for f in frames if os.path.dirname(f[0]) != OUR_DIRECTORY]
     frames = [f for f in frames if not f[0].startswith(TORCH_DIRECTORY)] or frames
     return f"{os.path.basename(frames[-1][0])}:{frames[-1][1]}" if frames else ""
 
@@ -237,6 +238,7 @@ class Importer:
         name, function = str(in_place or node.target), in_place or owning(node)
         if node.target is with_effects and isinstance(args[1], torch._ops.OpOverload):
             name, function = str(args[1]), call_in_turn
+        name = node.meta.get("runs_as", name)  # in plans for other devices
         return name, self.calls.add_call(name, function, args, kwargs), inputs
 
     def library(self, node):

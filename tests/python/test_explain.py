@@ -133,6 +133,73 @@ def test_python_sees_integers():
     assert {op["op"] for k in plan["kernels"] for op in k["ops"]} == {"aten.mul.Tensor"}
 
 
+READS = {
+    "item": lambda m: int(m.item()),
+    "index": lambda m: range(10_000)[int(m)],
+    "tolist": lambda m: int(m.reshape(1).tolist()[0]),
+    "numpy": lambda m: int(m.numpy()),
+    "bool": lambda m: 37 if m > 36.5 and m < 37.5 else 1 << 50,
+    "nonzero": lambda m: int((torch.arange(100) < m).nonzero().shape[0]),
+    "repeats": lambda m: torch.ones(1).repeat_interleave(m.long().reshape(1)).shape[0],
+}
+
+
+@pytest.mark.parametrize("read", READS)
+def test_what_python_reads_between_graphs_is_computed(read):
+    scale = torch.tensor(0.5)
+
+    def fn(x):
+        most = (x.exp().log() * scale).amax()
+        n = READS[read](most)
+        return x.sum() + torch.arange(n).exp()
+
+    plan = plan_of(fn, torch.full((8,), 74.0))
+    assert plan["kernels"][-1]["bytes_written"] == 37 * 4
+    assert scale == 0.5
+
+
+def test_what_runs_between_graphs_writes_into_copies():
+    norm, total = nn.BatchNorm1d(8), torch.zeros(4)
+
+    def fn(x):
+        total.add_(1)
+        if norm(x).sum() > 1e9:
+            return x
+        total.mul_(x[:, 0])
+        return (total * 2).sum().item() + x
+
+    before = {name: value.clone() for name, value in norm.state_dict().items()}
+    x = torch.ones(4, 8)
+    assert plan_of(fn, x)["graph_breaks"] >= 1
+    assert total.eq(0).all() and x.eq(1).all()
+    assert all(torch.equal(value, before[name]) for name, value in norm.state_dict().items())
+
+
+def test_locations_are_the_users_or_torchs():
+    for fn in (torch.exp, torch.nn.GELU(), lambda x: x.cos()):
+        (kernel,) = plan_of(fn, torch.randn(64))["kernels"]
+        assert not any("explain.py" == op["location"].split(":")[0] for op in kernel["ops"])
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_a_plan_for_a_gpu_names_its_attention(dtype, masked):
+    q, k, v = (torch.randn(2, 4, 64, 32, dtype=dtype, requires_grad=True) for _ in range(3))
+    mask = torch.randn(64, 64, dtype=dtype) if masked else None
+
+    def fn(q, k, v):
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+    kernel = "flash" if dtype == torch.bfloat16 and not masked else "efficient"
+    name = f"aten._scaled_dot_product_{kernel}_attention"
+    plan = plan_of(fn, q, k, v, training=True, target="h200")
+    for part, suffix in (("forward", ""), ("backward", "_backward")):
+        names = [call["name"] for call in plan[part]["library_calls"]]
+        assert f"{name}{suffix}.default" in names
+    on_host = plan_of(fn, q, k, v, target="cpu")["library_calls"]
+    assert any("for_cpu" in call["name"] for call in on_host)
+
+
 def test_training_has_two_parts():
     layer, x = nn.Linear(8, 8), torch.randn(4, 8, requires_grad=True)
     plan = plan_of(lambda x: F.gelu(layer(x)), x, training=True)
