@@ -69,10 +69,28 @@ def select_scatter(im, node, x, source, dim, index):
     return im.b.slice_scatter(x, row, dim, start, ONE)
 
 
+def put_masked(im, node, x, dim, mask, values):
+    """x where the mask is false; `values` has one value for all places, of those that it covers."""
+    shape, covered = shape_of(im, node), im.b.type(mask).shape
+    behind = len(shape) - dim - len(covered)
+    given = im.b.type(values).shape
+    given = [ONE] * (dim + 1 + behind - len(given)) + given
+    if shape[dim : len(shape) - behind] != covered or len(given) > dim + 1 + behind:
+        return NotImplemented
+    if given[dim] != ONE:
+        return NotImplemented
+    across = [*given[:dim], *(ONE for _ in covered), *given[dim + 1 :]]
+    values = im.b.reshape(im.b.cast(values, dtype_of(node)), across)
+    mask = im.b.reshape(mask, [*(ONE for _ in range(dim)), *covered, *(ONE for _ in range(behind))])
+    return im.b.pointwise("select", [mask, values, im.b.cast(x, dtype_of(node))])
+
+
 @rule("aten.index_put.default")
 def index_put(im, node, x, indices, values, accumulate=False):
-    """One indexed dimension."""
+    """One indexed dimension, or a mask."""
     given = [(dim, i) for dim, i in enumerate(indices) if i is not None]
+    if len(given) == 1 and im.b.type(given[0][1]).dtype == "bool" and not accumulate:
+        return put_masked(im, node, x, *given[0], values)
     if len(given) != 1 or im.b.type(given[0][1]).dtype not in ("i32", "i64"):
         return NotImplemented
     (dim, index), shape = given[0], shape_of(im, node)

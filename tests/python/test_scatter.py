@@ -510,3 +510,44 @@ def test_elements_in_another_order_than_the_index():
         return x.new_zeros(20).scatter_add(0, i, e)
 
     check(fn, torch.randn(300), torch.randint(20, (300,)))
+
+
+# Stores by a mask.
+
+
+def filled_where(x, mask, y):
+    x = x * 2
+    x[mask] = 3
+    x[:, mask[0]] = y
+    return x
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_one_value_is_stored_by_a_mask(dtype):
+    x, mask = some((7, 300), dtype), torch.rand(7, 300) < 0.3
+    check(filled_where, x, mask, some((), dtype))
+    check(filled_where, x, mask & False, some((7, 1), dtype))
+    check(lambda x, mask: x.clone().index_put_((mask[:, 0],), x[0]), x, mask)
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_an_argument_is_written_by_a_mask(dynamic):
+    def fn(x, mask):
+        x[mask] = float("nan")
+        x[..., mask[0, 0]] = 1.0
+        return x.isnan().sum()
+
+    compiled = compile_strictly(fn, dynamic=dynamic)
+    for shape in ((3, 5, 7), (4, 6, 129), (1, 1, 1)):
+        check(fn, some(shape), torch.rand(shape) < 0.5, compiled=compiled)
+
+
+def test_values_for_each_place_of_a_mask_are_eagers_call():
+    def fn(x, mask, y):
+        x = x + 1
+        x[mask] = y
+        return x
+
+    mask = torch.zeros(9, dtype=torch.bool)
+    mask[[1, 4]] = True
+    check(fn, some((9,)), mask, some((2,)), calls=1)
