@@ -158,21 +158,21 @@ STITCH_DEVICE T clamp(T x, T low, T high) {
 }
 template <class T>
 STITCH_DEVICE T relu(T x) {
-  return x < T(0) ? T(0) : x;  // NaN and -0 pass
+  return is_negative(x) ? T(0) : x;  // NaN and -0 pass
 }
 
 STITCH_DEVICE f32 abs(f32 x) { return STITCH_LIBM_F32(fabs)(x); }
 STITCH_DEVICE f64 abs(f64 x) { return STITCH_LIBM(fabs)(x); }
 template <class T>
 STITCH_DEVICE T abs(T x) {
-  return x < T(0) ? neg(x) : x;
+  return is_negative(x) ? neg(x) : x;
 }
 template <class T>
 STITCH_DEVICE T sign(T x) {
   if constexpr (kIsFloat<T>)
     return x > T(0) ? T(1) : x < T(0) ? T(-1) : T(0);  // NaN gives 0
   else
-    return static_cast<T>((x > T(0)) - (x < T(0)));
+    return static_cast<T>((x > T(0)) - is_negative(x));
 }
 
 // Classification; integers are finite.
@@ -194,7 +194,7 @@ STITCH_DEVICE bool signbit(f32 x) { return bit_cast<i32>(x) < 0; }
 STITCH_DEVICE bool signbit(f64 x) { return bit_cast<i64>(x) < 0; }
 template <class T>
 STITCH_DEVICE bool signbit(T x) {
-  return x < T(0);
+  return is_negative(x);
 }
 
 // Rounding; integers are whole already.

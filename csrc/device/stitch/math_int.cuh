@@ -37,7 +37,7 @@ STITCH_DEVICE T fmod(T a, T b) {
 }
 template <class T>
 STITCH_DEVICE bool rounds_up(T rest, T b) {
-  return (rest != T(0)) & ((rest < T(0)) != (b < T(0)));
+  return (rest != T(0)) & (is_negative(rest) != is_negative(b));
 }
 template <class T>
 STITCH_DEVICE T remainder(T a, T b) {
@@ -63,7 +63,7 @@ STITCH_DEVICE T div_floor(T a, T b) {
 template <class T>
 STITCH_DEVICE T pow_integer(T x, T n) {
   const bool odd = n & 1;
-  if (n < T(0)) return x == T(1) ? T(1) : x == static_cast<T>(-1) ? (odd ? x : T(1)) : T(0);
+  if (is_negative(n)) return x == T(1) ? T(1) : x == static_cast<T>(-1) ? (odd ? x : T(1)) : T(0);
   T result = T(1);
   T base = x;
   for (wrap_t<T> rest = static_cast<wrap_t<T>>(n); rest != 0; rest >>= 1) {
@@ -86,7 +86,7 @@ template <class T>
 STITCH_DEVICE T shift_right(T x, T count) {
   constexpr u32 kWidth = 8 * sizeof(T);
   const bool inside = static_cast<u64>(static_cast<i64>(count)) < kWidth;
-  const T fill = x < T(0) ? static_cast<T>(-1) : T(0);
+  const T fill = is_negative(x) ? static_cast<T>(-1) : T(0);
   return inside ? static_cast<T>(x >> (inside ? static_cast<u32>(count) : 0u)) : fill;
 }
 

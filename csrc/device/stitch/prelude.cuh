@@ -79,7 +79,7 @@ inline constexpr bool kSame<A, A> = true;
 template <class T>
 inline constexpr bool kIsFloat = kSame<T, f32> || kSame<T, f64>;
 template <class T>
-inline constexpr bool kIsSigned = T(-1) < T(0);
+inline constexpr bool kIsSigned = T(-1) < T(1);
 
 template <bool kCondition, class A, class B>
 struct Choose {
@@ -95,6 +95,16 @@ using wrap_t = typename Choose<sizeof(T) == 8, u64, u32>::type;
 // The type of T's bits.
 template <class T>
 using bits_t = typename Choose<sizeof(T) == 8, u64, u32>::type;
+
+// False for NaN.  Compilers warn where an unsigned number is compared with zero.
+template <class T>
+STITCH_DEVICE constexpr bool is_negative(T x) {
+  if constexpr (kIsSigned<T>) {
+    return x < T(0);
+  } else {
+    return false;
+  }
+}
 
 template <class To, class From>
 STITCH_DEVICE constexpr To bit_cast(From value) {
