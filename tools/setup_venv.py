@@ -3,7 +3,8 @@
 What can be imported or run already is used; only what is missing is installed.  A torch in
 2.11..2.13 that the invoking Python has is used through a link to its packages.  pip is never
 called when nothing is missing, so a machine without a network works; what is optional (NVRTC,
-numpy, GoogleTest, the linters) may fail with a message.  Needs the standard library only.
+numpy, GoogleTest, the linters) may fail with a message, but not where STITCH_CI is set.  Needs the
+standard library only.
 """
 
 import os
@@ -19,8 +20,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
+PYTHON_RANGE = ((3, 11), (3, 13))
 TORCH_RANGE = ((2, 11), (2, 13))
 TORCH_REQUIREMENT = "torch==2.13.0"
+IN_CI = os.environ.get("STITCH_CI", "0") not in ("", "0")
 LINKED_PACKAGES = "zz_invoking_python.pth"
 
 
@@ -30,6 +33,10 @@ def say(text: str) -> None:
 
 def fail(text: str) -> None:
     raise SystemExit(f"setup: {text}")
+
+
+def do_without(text: str) -> None:
+    fail(f"{text} (STITCH_CI is set: nothing may be missing)") if IN_CI else say(text)
 
 
 def run_quietly(command: list, timeout_s: int | None = None) -> subprocess.CompletedProcess | None:
@@ -243,15 +250,16 @@ def ensure_optional(what: str, requirements: list[str], is_there, without: str) 
     if is_there():
         return
     say("installing " + " ".join(requirements))
-    if not pip_install(*requirements, is_optional=True):
-        say(f"{what} could not be installed: {without} (pip install {' '.join(requirements)})")
+    if not pip_install(*requirements, is_optional=not IN_CI):
+        how = "pip install " + " ".join(requirements)
+        do_without(f"{what} could not be installed: {without} ({how})")
 
 
 def ensure_gtest() -> None:
     if compiler_finds("gtest/gtest.h"):
         return
     if not apt_install("libgtest-dev") or not compiler_finds("gtest/gtest.h"):
-        say(
+        do_without(
             "GoogleTest was not found: the C++ tests are left out; "
             "install libgtest-dev (as root: apt-get install libgtest-dev), then `make setup`"
         )
@@ -303,8 +311,8 @@ STAGES = {
 def main() -> int:
     if len(sys.argv) != 2 or sys.argv[1] not in STAGES:
         fail("usage: setup_venv.py " + "|".join(STAGES))
-    if sys.version_info[:2] not in ((3, 11), (3, 12)):
-        fail(f"Python 3.11 or 3.12 is needed; {sys.executable} is {sys.version.split()[0]}")
+    if not PYTHON_RANGE[0] <= sys.version_info[:2] <= PYTHON_RANGE[1]:
+        fail(f"Python 3.11 to 3.13 is needed; {sys.executable} is {sys.version.split()[0]}")
     set_up, included = STAGES[sys.argv[1]]
     set_up()
     for stage in included:

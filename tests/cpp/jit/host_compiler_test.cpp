@@ -26,6 +26,7 @@ using Unary = float (*)(float);
 #define STITCH_SKIP_WITHOUT_COMPILER()                                       \
   do {                                                                       \
     const Verdict verdict = host_compiler_available(default_settings().cxx); \
+    if (!verdict && getenv("STITCH_CI")) FAIL() << "in CI: " << verdict.why; \
     if (!verdict) GTEST_SKIP() << verdict.why << "; " << verdict.remedy;     \
   } while (false)
 

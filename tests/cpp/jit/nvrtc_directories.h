@@ -33,6 +33,7 @@ inline std::vector<std::string> nvrtc_test_directories() {
   do {                                                                              \
     ::stitch::set_nvrtc_directories(::stitch::nvrtc_test_directories());            \
     const ::stitch::Verdict verdict = ::stitch::nvrtc_available();                  \
+    if (!verdict && getenv("STITCH_CI")) FAIL() << "in CI: " << verdict.why;        \
     if (!verdict)                                                                   \
       GTEST_SKIP() << verdict.why << "; " << verdict.remedy                         \
                    << ", or set STITCH_TEST_NVRTC_DIR to the folder that holds it"; \
