@@ -230,90 +230,35 @@ void not_predicate(Warp& warp, const Instruction& i, uint32_t mask) {
 
 template <class Op>
 Handler logical(Type type) {
-  switch (type) {
-    case Type::pred:
-      return predicates<Op>;
-    case Type::b16:
-      return map_lanes<Op, uint16_t, uint16_t, uint16_t>;
-    case Type::b32:
-      return map_lanes<Op, uint32_t, uint32_t, uint32_t>;
-    case Type::b64:
-      return map_lanes<Op, uint64_t, uint64_t, uint64_t>;
-    default:
-      return nullptr;
-  }
+  if (type == Type::pred) return predicates<Op>;
+  return choose<uint16_t, uint32_t, uint64_t>(type, []<class T> { return map_lanes<Op, T, T, T>; });
 }
 template <class Op>
 Handler unary(Type type) {
-  switch (type) {
-    case Type::b16:
-      return map_lanes<Op, uint16_t, uint16_t>;
-    case Type::b32:
-      return map_lanes<Op, uint32_t, uint32_t>;
-    case Type::b64:
-      return map_lanes<Op, uint64_t, uint64_t>;
-    default:
-      return nullptr;
-  }
+  return choose<uint16_t, uint32_t, uint64_t>(type, []<class T> { return map_lanes<Op, T, T>; });
 }
 template <class Op>
 Handler shift(Type type) {
-  switch (type) {
-    case Type::b16:
-    case Type::u16:
-      return map_lanes<Op, uint16_t, uint16_t, uint32_t>;
-    case Type::b32:
-    case Type::u32:
-      return map_lanes<Op, uint32_t, uint32_t, uint32_t>;
-    case Type::b64:
-    case Type::u64:
-      return map_lanes<Op, uint64_t, uint64_t, uint32_t>;
-    case Type::s16:
-      return map_lanes<Op, int16_t, int16_t, uint32_t>;
-    case Type::s32:
-      return map_lanes<Op, int32_t, int32_t, uint32_t>;
-    case Type::s64:
-      return map_lanes<Op, int64_t, int64_t, uint32_t>;
-    default:
-      return nullptr;
-  }
+  return choose<uint16_t, uint32_t, uint64_t, int16_t, int32_t, int64_t>(
+      type, []<class T> { return map_lanes<Op, T, T, uint32_t>; });
+}
+template <class Make>
+Handler choose_large(Type type, Make make) {
+  return choose<uint32_t, uint64_t, int32_t, int64_t>(type, make);
 }
 template <class Op>
 Handler count(Type type) {
-  switch (type) {
-    case Type::b32:
-    case Type::u32:
-      return map_lanes<Op, uint32_t, uint32_t>;
-    case Type::b64:
-    case Type::u64:
-      return map_lanes<Op, uint32_t, uint64_t>;
-    case Type::s32:
-      return map_lanes<Op, uint32_t, int32_t>;
-    case Type::s64:
-      return map_lanes<Op, uint32_t, int64_t>;
-    default:
-      return nullptr;
-  }
+  return choose_large(type, []<class T> { return map_lanes<Op, uint32_t, T>; });
+}
+Handler extract(Type type) {
+  return choose_large(type,
+                      []<class T> { return map_lanes<ExtractField, T, T, uint32_t, uint32_t>; });
 }
 template <class Op>
 constexpr Handler kOfThree = map_lanes<Op, uint32_t, uint32_t, uint32_t, uint32_t>;
 template <class Op>
 constexpr Handler kOfTwo = map_lanes<Op, uint32_t, uint32_t, uint32_t>;
 
-Handler extract(Type type) {
-  switch (type) {
-    case Type::u32:
-      return map_lanes<ExtractField, uint32_t, uint32_t, uint32_t, uint32_t>;
-    case Type::s32:
-      return map_lanes<ExtractField, int32_t, int32_t, uint32_t, uint32_t>;
-    case Type::u64:
-      return map_lanes<ExtractField, uint64_t, uint64_t, uint32_t, uint32_t>;
-    case Type::s64:
-      return map_lanes<ExtractField, int64_t, int64_t, uint32_t, uint32_t>;
-    default:
-      return nullptr;
-  }
-}
 Handler insert(Type type) {
   if (type == Type::b32) {
     return map_lanes<InsertField, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t>;

@@ -269,86 +269,31 @@ Handler carry_mad_high(Type type, bool out) {
 
 template <class Op>
 Handler unary(Type type) {
-  switch (type) {
-    case Type::s16:
-      return map_lanes<Op, int16_t, int16_t>;
-    case Type::s32:
-      return map_lanes<Op, int32_t, int32_t>;
-    case Type::s64:
-      return map_lanes<Op, int64_t, int64_t>;
-    default:
-      return nullptr;
-  }
+  return choose<int16_t, int32_t, int64_t>(type, []<class T> { return map_lanes<Op, T, T>; });
+}
+template <class Make>
+Handler choose_any(Type type, Make make) {
+  return choose<uint16_t, uint32_t, uint64_t, int16_t, int32_t, int64_t>(type, make);
 }
 template <class Op>
 Handler binary(Type type) {
-  switch (type) {
-    case Type::u16:
-      return map_lanes<Op, uint16_t, uint16_t, uint16_t>;
-    case Type::u32:
-      return map_lanes<Op, uint32_t, uint32_t, uint32_t>;
-    case Type::u64:
-      return map_lanes<Op, uint64_t, uint64_t, uint64_t>;
-    case Type::s16:
-      return map_lanes<Op, int16_t, int16_t, int16_t>;
-    case Type::s32:
-      return map_lanes<Op, int32_t, int32_t, int32_t>;
-    case Type::s64:
-      return map_lanes<Op, int64_t, int64_t, int64_t>;
-    case Type::u16x2:
-      return map_pairs<Op, uint16_t, uint16_t, uint16_t>;
-    case Type::s16x2:
-      return map_pairs<Op, int16_t, int16_t, int16_t>;
-    default:
-      return nullptr;
-  }
+  if (type == Type::u16x2) return map_pairs<Op, uint16_t, uint16_t, uint16_t>;
+  if (type == Type::s16x2) return map_pairs<Op, int16_t, int16_t, int16_t>;
+  return choose_any(type, []<class T> { return map_lanes<Op, T, T, T>; });
 }
 template <class Op>
 Handler ternary(Type type) {
-  switch (type) {
-    case Type::u16:
-      return map_lanes<Op, uint16_t, uint16_t, uint16_t, uint16_t>;
-    case Type::u32:
-      return map_lanes<Op, uint32_t, uint32_t, uint32_t, uint32_t>;
-    case Type::u64:
-      return map_lanes<Op, uint64_t, uint64_t, uint64_t, uint64_t>;
-    case Type::s16:
-      return map_lanes<Op, int16_t, int16_t, int16_t, int16_t>;
-    case Type::s32:
-      return map_lanes<Op, int32_t, int32_t, int32_t, int32_t>;
-    case Type::s64:
-      return map_lanes<Op, int64_t, int64_t, int64_t, int64_t>;
-    default:
-      return nullptr;
-  }
+  return choose_any(type, []<class T> { return map_lanes<Op, T, T, T, T>; });
+}
+template <class Make>
+Handler choose_narrow(Type type, Make make) {
+  return choose<uint16_t, uint32_t, int16_t, int32_t>(type, make);
 }
 Handler wide_product(Type type) {
-  switch (type) {
-    case Type::u16:
-      return map_lanes<MulWide, uint32_t, uint16_t, uint16_t>;
-    case Type::s16:
-      return map_lanes<MulWide, int32_t, int16_t, int16_t>;
-    case Type::u32:
-      return map_lanes<MulWide, uint64_t, uint32_t, uint32_t>;
-    case Type::s32:
-      return map_lanes<MulWide, int64_t, int32_t, int32_t>;
-    default:
-      return nullptr;
-  }
+  return choose_narrow(type, []<class T> { return map_lanes<MulWide, Wide<T>, T, T>; });
 }
 Handler wide_mad(Type type) {
-  switch (type) {
-    case Type::u16:
-      return map_lanes<MadWide, uint32_t, uint16_t, uint16_t, uint32_t>;
-    case Type::s16:
-      return map_lanes<MadWide, int32_t, int16_t, int16_t, int32_t>;
-    case Type::u32:
-      return map_lanes<MadWide, uint64_t, uint32_t, uint32_t, uint64_t>;
-    case Type::s32:
-      return map_lanes<MadWide, int64_t, int32_t, int32_t, int64_t>;
-    default:
-      return nullptr;
-  }
+  return choose_narrow(type, []<class T> { return map_lanes<MadWide, Wide<T>, T, T, Wide<T>>; });
 }
 template <class Op>
 Handler extremum(Type type, bool relu) {

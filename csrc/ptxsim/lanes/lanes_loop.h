@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "ptxsim/lanes/lanes.h"
@@ -107,6 +108,24 @@ void map_lanes(Warp& warp, const Instruction& i, uint32_t mask) {
 template <class Op, class D, class... S>
 void map_pairs(Warp& warp, const Instruction& i, uint32_t mask) {
   map<Op, 2 * kLanes, D, S...>(warp, i, mask);
+}
+
+template <class T>
+constexpr Type kTypeOf = [] {
+  constexpr bool kSigned = std::is_signed_v<T>;
+  if (sizeof(T) == 2) return kSigned ? Type::s16 : Type::u16;
+  if (sizeof(T) == 4) return kSigned ? Type::s32 : Type::u32;
+  return kSigned ? Type::s64 : Type::u64;
+}();
+// What `make` gives for that of the integers T that `type` names; null: none of them.
+template <class... T, class Make>
+Handler choose(Type type, Make make) {
+  if (type >= Type::b16 && type <= Type::b64) {  // bits are taken as unsigned
+    type = static_cast<Type>(int(type) - int(Type::b16) + int(Type::u16));
+  }
+  Handler chosen = nullptr;
+  ((type == kTypeOf<T> && (chosen = make.template operator()<T>())) || ...);
+  return chosen;
 }
 
 // The lanes where f(l), as bits.

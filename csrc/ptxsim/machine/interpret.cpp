@@ -225,6 +225,22 @@ void run_slowly(Warp& warp, size_t index, const Instruction& instruction, uint32
   }
 }
 
+// Lanes do not move in step: where they exchange values by strong accesses, one of them goes as far
+// as it can before the others do.  False: the split goes on as it is.
+bool part_lanes(Warp& warp, size_t index, const Instruction& instruction, uint32_t mask) {
+  const Grid& grid = *warp.block->grid;
+  const bool is_alone = (mask & (mask - 1)) == 0;
+  if (!grid.parts_lanes || is_alone || instruction.modifiers.order == Order::weak) return false;
+  if (instruction.opcode != Opcode::ld && instruction.opcode != Opcode::st) return false;
+  const bool is_last = grid.lane_order == LaneOrder::descending;
+  Split others = warp.splits[index];
+  others.mask &= ~(is_last ? std::bit_floor(mask) : mask & -mask);
+  others.wait = Wait::held;
+  warp.splits[index].mask &= ~others.mask;
+  warp.splits.push_back(others);
+  return true;
+}
+
 // Runs the split until it is done with `quantum` instructions or at `stop`, or has to wait, or is
 // no more what it was.  Returns the instructions done.
 template <bool kChecked>
@@ -251,6 +267,8 @@ int64_t run_split(Warp& warp, size_t index, int stop, int64_t quantum) {
         ++pc;
         continue;
       case Flow::memory:
+        warp.splits[index].pc = pc;
+        if (part_lanes(warp, index, instruction, mask)) return done;
         run_memory(warp, instruction, mask);
         ++pc;
         continue;
@@ -293,9 +311,9 @@ void merge_splits(Warp& warp) {
   std::vector<Split>& splits = warp.splits;
   for (size_t i = 0; i < splits.size(); ++i) {
     for (size_t k = splits.size() - 1; k > i; --k) {
-      if (splits[i].pc != splits[k].pc || !can_merge(splits[i]) || !can_merge(splits[k])) continue;
+      if (splits[i].pc != splits[k].pc || splits[i].wait != splits[k].wait) continue;
+      if (!can_merge(splits[i])) continue;
       splits[i].mask |= splits[k].mask;
-      if (splits[k].wait == Wait::none) splits[i].wait = Wait::none;
       splits[i].turns = std::max(splits[i].turns, splits[k].turns);
       splits.erase(splits.begin() + static_cast<ptrdiff_t>(k));
     }
@@ -309,7 +327,7 @@ struct Turn {
 };
 
 // The split to run; index == splits.size(): none can.
-Turn next_turn(Warp& warp, int64_t quantum) {
+Turn find_turn(Warp& warp, int64_t quantum) {
   std::vector<Split>& splits = warp.splits;
   Turn turn{.index = splits.size(), .quantum = quantum};
   if (splits.size() > 1) merge_splits(warp);
@@ -335,6 +353,16 @@ Turn next_turn(Warp& warp, int64_t quantum) {
   return {.index = other, .quantum = std::min<int64_t>(quantum, 1 + next_random(grid) % 32)};
 }
 
+Turn next_turn(Warp& warp, int64_t quantum) {
+  const Turn turn = find_turn(warp, quantum);
+  if (turn.index != warp.splits.size()) return turn;
+  const auto held = std::find_if(warp.splits.begin(), warp.splits.end(),
+                                 [](const Split& split) { return split.wait == Wait::held; });
+  if (held == warp.splits.end()) return turn;
+  held->wait = Wait::none;
+  return find_turn(warp, quantum);
+}
+
 }  // namespace
 
 void run_warp(Warp& warp, int64_t quantum) {
@@ -354,7 +382,7 @@ void run_warp(Warp& warp, int64_t quantum) {
   block.ready &= ~bit;
   block.sleeping &= ~bit;
   for (const Split& split : warp.splits) {
-    if (split.wait == Wait::none) block.ready |= bit;
+    if (split.wait == Wait::none || split.wait == Wait::held) block.ready |= bit;
     if (split.wait == Wait::sleep) block.sleeping |= bit;
   }
 }

@@ -29,6 +29,7 @@ enum class Wait : uint8_t {
   barrier,  // has arrived at Split::barrier
   warp,     // for other lanes of its warp to come to the same instruction
   sleep,    // it spins, or was told to sleep: others go first
+  held,     // a lane of its warp goes ahead until that has to wait
 };
 
 // Lanes that are at the same instruction.
@@ -120,6 +121,7 @@ struct Grid {
   uint64_t clock = 0;                        // what %clock read last
   LaneOrder lane_order = LaneOrder::ascending;
   bool scatter = false;               // run diverged lanes in a random order
+  bool parts_lanes = false;           // at strong loads and stores; one goes ahead
   uint64_t progress = 0;              // what makes a spinning lane hope: stores, releases, exits
   const Instruction* trap = nullptr;  // was executed
   bool is_divergent = false;  // a divergent barrier was reported: what follows is its consequence

@@ -260,6 +260,7 @@ class Simulation {
 
   Ending run_order(const OrderPlan& plan, const Watchers& watchers) {
     const bool is_random = plan.order != WarpOrder::in_order && plan.order != WarpOrder::reversed;
+    const bool is_reversed = plan.order == WarpOrder::reversed;
     Grid grid{.module = launch_.module->module.get(),
               .kernel = launch_.kernel,
               .memory = watchers.memory,
@@ -269,10 +270,11 @@ class Simulation {
               .parameters = images_.parameters[0].bytes,
               .constants = images_.constants[0].bytes,
               .random = plan.seed,
-              .lane_order = is_random                           ? LaneOrder::random
-                            : plan.order == WarpOrder::reversed ? LaneOrder::descending
-                                                                : LaneOrder::ascending,
-              .scatter = plan.order == WarpOrder::random};
+              .lane_order = is_random     ? LaneOrder::random
+                            : is_reversed ? LaneOrder::descending
+                                          : LaneOrder::ascending,
+              .scatter = plan.order == WarpOrder::random,
+              .parts_lanes = is_reversed || plan.order == WarpOrder::one_ahead};
     set_approximation_noise(options_.noise ? plan.seed | 1 : 0);
     const Ending ending = run_grid(grid,
                                    {.launch = &launch_,

@@ -93,10 +93,12 @@ void Memory::State::report_after(FindingKind kind, const Pass& pass, Ground& gro
             std::to_string(other.warp * kLanes + conflict.other_lane) + past_verb(other) + " at " +
             line_name(*other.instruction);
   }
-  if (kind == FindingKind::race) {
+  if (kind == FindingKind::race || kind == FindingKind::uninitialized) {
     const bool is_near = other.block == pass.warp.block->linear;
     text += is_near ? ", with no barrier between" : ", with no order between the blocks";
-    if (other.strength != Strength::weak && pass.access.order != Order::weak) {
+    if (kind == FindingKind::uninitialized) {
+      text += ": it may not be there yet";
+    } else if (other.strength != Strength::weak && pass.access.order != Order::weak) {
       text += " and a scope or size that does not fit";
     }
   }
@@ -168,6 +170,25 @@ void Memory::State::check_read(const Pass& pass, Ground& ground, const Run& run)
   }
 }
 
+// Strong accesses do not race, but what one of no other order reads may be what was there before:
+// nothing, where the store that it sees is the only one.
+void Memory::State::check_arrived(const Pass& pass, Ground& ground, Actor& actor, const Run& run) {
+  if (!ground.checks_contents || !ground.shadow.any(Shadow::kOnce, run.offset, run.end())) return;
+  for (int i = 0; i < run.count; ++i) {
+    uint64_t at = run.offset + (run.is_same ? 0 : uint64_t(i) * run.bytes);
+    for (const uint64_t end = at + run.bytes; at < end; at += actor.record.bytes) {
+      if (!ground.shadow.any(Shadow::kOnce, at, at + actor.record.bytes)) continue;
+      Conflict write = ground.shadow.last_write(ground.ledger, at);
+      write.lane = run.lane + i;
+      if (!actor.is_matched(write.other)) continue;
+      if (actor.is_ordered(write.other, write.other_lane, write.lane)) continue;
+      report_after(FindingKind::uninitialized, pass, ground, write,
+                   verb(pass.access) + name_of(ground, at));
+      ground.shadow.set(Shadow::kOnce, at, at + actor.record.bytes, false);
+    }
+  }
+}
+
 void Memory::State::check_write(const Pass& pass, Ground& ground, const Run& run) {
   const auto first = [&](Shadow::Bits bits) {
     uint64_t at = run.offset;
@@ -192,7 +213,18 @@ void Memory::State::check_write(const Pass& pass, Ground& ground, const Run& run
   }
 }
 
+// Before the bytes count as written.
+void Memory::State::mark_once(const Pass& pass, Ground& ground, const Run& run) {
+  const bool is_strong = pass.access.order != Order::weak && pass.access.kind == Access::store;
+  if (!is_strong && !ground.shadow.any(Shadow::kOnce, run.offset, run.end())) return;
+  for (uint64_t at = run.offset; at < run.end(); at += run.bytes) {
+    const bool is_first = is_strong && !ground.shadow.any(Shadow::kWritten, at, at + run.bytes);
+    ground.shadow.set(Shadow::kOnce, at, at + run.bytes, is_first);
+  }
+}
+
 void Memory::State::mark_written(const Pass& pass, Ground& ground, const Run& run) {
+  if (ground.checks_contents) mark_once(pass, ground, run);
   ground.shadow.set(Shadow::kWritten, run.offset, run.end(), true);
   if (!pass.stored_valid) return;
   const uint32_t lanes = uint32_t((uint64_t{1} << run.count) - 1) << run.lane;
@@ -218,7 +250,10 @@ void Memory::State::check_run(const Pass& pass, Ground& ground, Actor& actor, co
     if (pass.writes()) mark_written(pass, ground, run);
     return;
   }
-  if (pass.reads()) check_read(pass, ground, run);
+  if (pass.reads()) {
+    check_read(pass, ground, run);
+    check_arrived(pass, ground, actor, run);
+  }
   if (pass.writes()) check_write(pass, ground, run);
   const size_t found = conflicts.size();
   if (pass.writes()) {

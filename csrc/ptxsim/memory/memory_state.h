@@ -102,7 +102,9 @@ struct Memory::State {
   void check_contents(const Pass& pass, Ground& ground, uint32_t lanes);
   void check_run(const Pass& pass, Ground& ground, Actor& actor, const Run& run);
   void check_read(const Pass& pass, Ground& ground, const Run& run);
+  void check_arrived(const Pass& pass, Ground& ground, Actor& actor, const Run& run);
   void check_write(const Pass& pass, Ground& ground, const Run& run);
+  void mark_once(const Pass& pass, Ground& ground, const Run& run);
   void mark_written(const Pass& pass, Ground& ground, const Run& run);
   void make_edges(const Pass& pass, uint32_t lanes);
   void make_room();

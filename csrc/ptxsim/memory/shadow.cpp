@@ -406,13 +406,6 @@ void Shadow::forget_accesses() {
   }
 }
 
-void Shadow::forget_bits() {
-  for (const auto& page : pages_) {
-    if (!page) continue;
-    for (std::vector<uint64_t>& words : page->bits) words.clear();
-  }
-}
-
 void Shadow::mark(Ledger& ledger, std::vector<bool>& used) const {
   for (const auto& page : pages_) {
     if (!page) continue;

@@ -30,7 +30,8 @@ class Shadow {
  public:
   static constexpr uint64_t kPageBytes = 1 << 16;
   static constexpr size_t kMostReaders = 64;
-  enum Bits : uint8_t { kWritten, kNonCoherent, kInFlight, kBits };  // per byte
+  // Per byte.  kOnce: all that was ever written to it is one strong store.
+  enum Bits : uint8_t { kWritten, kNonCoherent, kInFlight, kOnce, kBits };
 
   explicit Shadow(uint64_t bytes) : bytes_(bytes), pages_((bytes + kPageBytes - 1) / kPageBytes) {}
 
@@ -46,7 +47,6 @@ class Shadow {
   void set(Bits bits, uint64_t begin, uint64_t end, bool value);
 
   void forget_accesses();  // all are ordered before what follows
-  void forget_bits();
   void mark(Ledger& ledger, std::vector<bool>& used) const;
 
  private:
