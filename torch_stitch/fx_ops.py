@@ -162,6 +162,12 @@ def add(im, node, a, b, alpha=1):
     return pointwise(im, node, node.target._opname, a, b)
 
 
+@rule("prims.fma.default")
+def multiply_add(im, node, a, b, c):
+    """What Dynamo makes of addcmul_ and addcdiv_."""
+    return pointwise(im, node, "add", pointwise(im, node, "mul", a, b), c)
+
+
 @rule(*(f"aten.div.{form}{mode}" for form in ("Tensor", "Scalar") for mode in ("", "_mode")))
 def div(im, node, a, b, rounding_mode=None):
     return pointwise(im, node, f"div_{rounding_mode}" if rounding_mode else "div", a, b)
