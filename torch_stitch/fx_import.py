@@ -93,12 +93,16 @@ class Importer:
         self.values, self.symbols, self.sizes = {}, {}, {}
         self.extras, self.argument_count, self.graph = [], len(placeholders), None
         self.numbers = {}  # symbol of an integer that a tensor holds -> its core value
+        self.starts = {}  # eager's storage -> the node that it begins with
         self.owners = {}  # core value in memory -> eager's storage that it stands for
         results = [n for n in gm.graph.output_node().args[0] if isinstance(n, Node)]
         self.returned = {storage_of(t) for n in results if not is_store(n) for t in tensors_of(n)}
         for position, node in enumerate(placeholders):
             value = node.meta.get("val")
             if isinstance(value, torch.SymInt) and isinstance(value.node.hint, int):
+                if value.node.expr.is_Integer:  # as tracing has found
+                    node.meta["val"] = int(value)
+                    continue
                 self.symbols[value.node.expr] = self.b.symbol(position, value.node.hint or 1)
             for dimension, size in enumerate(getattr(value, "shape", ())):
                 if isinstance(size, torch.SymInt):
@@ -233,7 +237,8 @@ class Importer:
                 inputs.append(self.with_layout(value, argument.meta["val"]))
             return placeholders[argument]
 
-        args, kwargs = convert(node.args), {k: convert(x) for k, x in node.kwargs.items()}
+        args = convert(self.counted_from_start(node))
+        kwargs = {k: convert(x) for k, x in node.kwargs.items()}
         in_place = fx_scatter.find_in_place_form(node)
         name, function = str(in_place or node.target), in_place or owning(node)
         if node.target is with_effects and isinstance(args[1], torch._ops.OpOverload):
@@ -252,6 +257,18 @@ class Importer:
     def note_in_place(self, node, made):
         if fx_scatter.find_in_place_form(node):
             self.owners[made] = storage_of(node.args[0].meta["val"])
+
+    def counted_from_start(self, node):
+        """The arguments; as_strided of what the graph has made is given all of that, since a view
+        of it may be stored apart, and counts from its start."""
+        if node.target is not aten.as_strided.default:
+            return node.args
+        x, size, stride, *offset = node.args
+        kept, start = x.meta["val"], self.starts[storage_of(x.meta["val"])]
+        if start.op != "call_function":
+            return node.args
+        is_given = offset and offset[0] is not None
+        return start, size, stride, offset[0] if is_given else kept.storage_offset()
 
     def output(self, node, position):
         for result in node.args[0]:
@@ -299,18 +316,10 @@ def owning(node):
     target = node.target
     if not getattr(target, "is_view", False):
         return target
-    if target is not aten.as_strided.default:
-        packet = getattr(aten, f"{target._schema.name.removeprefix('aten::')}_copy", None)
-        if packet and target._overloadname in packet.overloads():
-            return getattr(packet, target._overloadname)
-    return functools.partial(_copy_view, target, node.args[0].meta["val"].storage_offset())
-
-
-def _copy_view(target, traced_offset, x, *args, **kwargs):
-    """Offsets of as_strided count from the start of the storage, which is another one now."""
-    if target is aten.as_strided.default and len(args) > 2 and args[2] is not None:
-        args = (*args[:2], args[2] - traced_offset + x.storage_offset())
-    return tree_map(torch.clone, target(x, *args, **kwargs))
+    packet = getattr(aten, f"{target._schema.name.removeprefix('aten::')}_copy", None)
+    if packet and target._overloadname in packet.overloads():
+        return getattr(packet, target._overloadname)
+    return lambda *args, **kwargs: tree_map(torch.clone, target(*args, **kwargs))
 
 
 @unset_fake_temporarily()
@@ -325,6 +334,8 @@ def import_graph(gm, target, left_whole=()):
         try:
             value = getattr(importer, node.op)(node, position)
             importer.values[node] = importer.keep_apart(value, node.meta.get("val"))
+            if isinstance(node.meta.get("val"), torch.Tensor):
+                importer.starts.setdefault(storage_of(node.meta["val"]), node)
         except Exception as error:
             raise UnsupportedError(f"{node.target} {location}: {error}") from error
     importer.graph = importer.b.finish(importer.argument_count + len(importer.extras))

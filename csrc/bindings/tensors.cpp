@@ -120,10 +120,33 @@ at::Tensor view_memory(const at::Tensor& memory, int64_t offset, const Layout& l
   return tensor;
 }
 
+at::Tensor place_in_memory(const at::Tensor& memory, int64_t offset_bytes, const Layout& layout,
+                           c10::ScalarType dtype) {
+  const caffe2::TypeMeta meta = c10::scalarTypeToTypeMeta(dtype);
+  const int64_t bytes = storage_bytes(layout, static_cast<int64_t>(meta.itemsize()));
+  auto* kept = new c10::Storage(memory.storage());
+  at::DataPtr data(
+      static_cast<char*>(kept->mutable_data()) + offset_bytes, kept,
+      [](void* storage) { delete static_cast<c10::Storage*>(storage); }, memory.device());
+  auto storage = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes,
+                                                       std::move(data), /*allocator=*/nullptr,
+                                                       /*resizable=*/false);
+  at::Tensor tensor =
+      at::detail::make_tensor<c10::TensorImpl>(std::move(storage), memory.key_set(), meta);
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(layout.sizes, layout.strides);
+  return tensor;
+}
+
 at::Tensor copy_tensor(const at::Tensor& from, const Layout& layout) {
   at::AutoDispatchBelowADInplaceOrView guard;
   at::Tensor to = make_tensor(layout, from.scalar_type(), from.device());
-  to.copy_(from);
+  at::Tensor target = to, source = from;
+  for (size_t d = 0; d < layout.sizes.size(); ++d) {  // where all elements of a row are one
+    if (layout.strides[d] != 0 || layout.sizes[d] == 0) continue;
+    target = target.narrow(static_cast<int64_t>(d), 0, 1);
+    source = source.narrow(static_cast<int64_t>(d), 0, 1);
+  }
+  target.copy_(source);
   return to;
 }
 

@@ -27,6 +27,10 @@ at::Tensor make_tensor(const Layout& layout, c10::ScalarType dtype, c10::Device 
 // Shares the storage of `memory`; `offset` in elements from the storage's start.
 at::Tensor view_memory(const at::Tensor& memory, int64_t offset, const Layout& layout,
                        c10::ScalarType dtype);
+// A part of `memory`, which it keeps alive, as a storage of its own: what counts from the start of
+// a storage finds there what the tensor holds and nothing else.
+at::Tensor place_in_memory(const at::Tensor& memory, int64_t offset_bytes, const Layout& layout,
+                           c10::ScalarType dtype);
 // As make_tensor, at an aligned address, with the contents of `from`.
 at::Tensor copy_tensor(const at::Tensor& from, const Layout& layout);
 

@@ -168,7 +168,7 @@ at::Tensor& TorchFrame::tensor(BufferId id) {
                "buffer " << id << " is not set when a library call uses it");
   const auto* slab = static_cast<const char*>(slab_.storage().data());
   const int64_t offset_bytes = static_cast<const char*>(cell.address) - slab;
-  cell.tensor = view_memory(slab_, offset_bytes / info(promised.type.dtype).bytes, layout, dtype);
+  cell.tensor = place_in_memory(slab_, offset_bytes, layout, dtype);
   return cell.tensor;
 }
 
@@ -198,12 +198,17 @@ void TorchFrame::call(const CallStep& step) {
   }
 }
 
+bool TorchFrame::is_in_slab(const at::Tensor& tensor) const {
+  if (!tensor.defined() || !slab_.defined() || !tensor.has_storage()) return false;
+  const auto* begin = static_cast<const char*>(slab_.storage().data());
+  const auto* data = static_cast<const char*>(tensor.storage().data());
+  return data >= begin && data < begin + slab_.storage().nbytes();
+}
+
 void TorchFrame::set_result(BufferId id, at::Tensor result, const CallStep& step) {
   const TensorType& type = buffer(id).type;
   // What outlives the call must not sit in memory that the next value overwrites.
-  const bool is_in_slab = result.defined() && slab_.defined() && result.has_storage() &&
-                          result.storage().is_alias_of(slab_.storage());
-  if (is_in_slab) {
+  if (is_in_slab(result)) {
     at::AutoDispatchBelowADInplaceOrView guard;
     result = result.clone();
   }

@@ -57,6 +57,7 @@ class TorchFrame final : public Frame {
   at::Tensor& tensor(BufferId id);
   void replace(BufferId id, at::Tensor replacement);
   void conform_argument(BufferId id);
+  bool is_in_slab(const at::Tensor& tensor) const;
   void set_result(BufferId id, at::Tensor result, const CallStep& step);
 
   const CompiledGraph& graph_;

@@ -103,3 +103,88 @@ def test_a_saved_value_does_not_change_with_a_result_that_equals_it():
 def test_a_random_program_of_aliases_and_writes_is_eagers(seed):
     difference = alias_programs.check(seed)
     assert difference is None or difference.startswith("torch: "), alias_programs.describe(seed)
+
+
+# Ops that count from the start of a storage, or look at it.
+
+FROM_START = {
+    "scatter": lambda x: torch.as_strided_scatter(torch.zeros(6), x * 2, x.shape, [2, 1], 0),
+    "scatter into a result": lambda x: torch.as_strided_scatter(x + 1, x[0] * 2, [2], [2], 1),
+    "of a result": lambda x: torch.as_strided(x * 2, [2, 2], [1, 2], 1),
+    "of a view": lambda x: torch.as_strided((x * 2)[1:], [2], [1], 0),
+    "of a view that moves": lambda x: (x * 2).t()[1:].as_strided([2, 2], [1, 1], 2),
+    "of a view, from where it is": lambda x: (x * 2)[1:].as_strided([2], [1]),
+    "of a part": lambda x: (x * 2).split(1)[1].as_strided([3], [1], 1),
+    "copied": lambda x: torch.as_strided_copy(x * 2, [2], [2], 1),
+    "of a call's result": lambda x: (x @ x.t()).t().as_strided([2], [2], 1),
+    "of a sorted value": lambda x: x.sort(0).values[1:].as_strided([2], [1], 1),
+    "of a sum": lambda x: (x * 2).sum(1).as_strided([1], [1], 2) + x.amax(),
+    "of two in one slab": lambda x: ((x + 1).sort(1).values * 2).as_strided([2], [1], 1) * x.sum(),
+}
+
+
+@KINDS
+def test_what_counts_from_the_start_of_a_storage_finds_eagers(trains, dynamic):
+    def fn(x):
+        return tuple(each(x) * 1 for each in FROM_START.values())
+
+    expect_same_memory(fn, lambda: (whole(3, 2).requires_grad_(trains),), dynamic)
+
+
+def test_an_argument_is_counted_from_the_start_of_its_own_storage():
+    compiled = compile_strictly(lambda x: x.as_strided([2], [1], 0) + 1)
+    memory = whole(12)
+    for start in (0, 2, 5):
+        expect_equal(compiled(memory[start:][:4]), memory[:2] + 1)
+
+
+@torch.library.custom_op("test_aliases::look", mutates_args=())
+def look(x: torch.Tensor) -> torch.Tensor:
+    """Where the tensor begins, what its storage holds, and its second element, by as_strided."""
+    size = x.untyped_storage().nbytes() // x.element_size()
+    found = [x.storage_offset(), size, x.as_strided((), (), x.storage_offset() + 1).item()]
+    return torch.tensor(found)
+
+
+@look.register_fake
+def _(x):
+    return torch.empty(3)
+
+
+def test_a_custom_op_sees_the_storage_that_eager_shows_it():
+    def fn(x, y):
+        made = (x * 2, x + y, x.sum(0) - 1, (x * 3).cumsum(1))
+        return *(look(each) for each in made), look(made[0][1:]), look(x), look(y[1])
+
+    x, memory = whole(3, 5), whole(20)
+    inputs = x, memory[5:].view(3, 5)
+    expect_equal(compile_strictly(fn)(*inputs), fn(*inputs))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_write_through_a_view_of_an_argument(dynamic):
+    def fn(x, y, z):
+        y.mul_(2)
+        z.add_(1)
+        x[1:] += 3
+        return x.sum(), y * 2, z + 1
+
+    def make(rows):
+        x = whole(rows, 3)
+        return x, x.t(), x[2:]
+
+    for rows in (4, 2):  # with 2, a size of its own that tracing finds to be a number
+        expect_same_memory(fn, lambda rows=rows: make(rows), dynamic)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_write_after_a_transpose_in_place_with_both_views_returned(dynamic):
+    def fn(x):
+        y = x * 2
+        z = y.view(-1)
+        y.t_()
+        y.add_(1)
+        y[0] = 7
+        return y, z, y.t(), x
+
+    expect_same_memory(fn, lambda: (whole(4, 3),), dynamic)
