@@ -12,7 +12,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 FUZZ_SEEDS := 20000
 SIMULATED_SEEDS := 2000
 ALIAS_SEEDS := 3000
-.PHONY: fuzz mutants simulate sanitize setup build build-tests test test-cpp test-python \
+.PHONY: models fuzz mutants simulate sanitize setup build build-tests test test-cpp test-python \
   demo bench lint format clean
 
 build: $(VENV)/ready_build
@@ -48,6 +48,11 @@ demo: build
 
 bench: build
 	@$(PY) -m benchmarks.run $(if $(YARDSTICK),--yardstick $(YARDSTICK))
+
+# Public architectures; the libraries that they come from are no part of the normal set-up.
+models: build
+	@$(PY) tools/setup_venv.py models
+	@$(PY) -m benchmarks.public_models --what judge && $(PY) -m benchmarks.public_models --what time
 
 # Hours; each goes on where it was stopped, from a file under build/.
 fuzz: build

@@ -1,4 +1,4 @@
-"""Makes .venv ready: `setup_venv.py build|test|lint`, run by the Python that .venv shall use.
+"""Makes .venv ready: `setup_venv.py build|test|lint|models`, run by the Python of .venv to be.
 
 What can be imported or run already is used; only what is missing is installed.  A torch in
 2.11..2.13 that the invoking Python has is used through a link to its packages.  pip is never
@@ -300,11 +300,27 @@ def set_up_lint() -> None:
         )
 
 
+def set_up_models() -> None:
+    """The libraries of `make models`; torch stays as it is, whatever their wheels ask for."""
+    torch = torch_version(PYTHON)
+    for requirement in pyproject()["optional-dependencies"]["models"]:
+        name = requirement.split("==")[0]
+        if find_version(name) is None and not pip_install(requirement, f"torch=={torch}"):
+            fail(f"{name} is needed for `make models`: pip install {requirement}")
+
+
+def find_version(package: str) -> str | None:
+    return python_says(
+        PYTHON, f"import importlib.metadata as m; print(m.version({package!r}))"
+    )
+
+
 # Each stage and the stages it includes; `ready_*` files tell make that they are done.
 STAGES = {
     "build": (set_up_build, ["build"]),
     "test": (set_up_test, ["test", "build"]),
     "lint": (set_up_lint, ["lint"]),
+    "models": (set_up_models, []),
 }
 
 

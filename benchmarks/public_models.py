@@ -1,0 +1,388 @@
+"""Seventy public architectures: `python -m benchmarks.public_models [--what TASK] [NAME ...]`.
+
+Each runs in a process of its own, with limits on time and memory, one mode after the other:
+inference, a training step, and a training step with gradient checkpointing.  `judge` compares with
+eager by rule R10 and counts what was stitched; `time` measures eager, Inductor and stitch in turn.
+Answers lie under build/models, so that a run that was cut goes on where it stood.
+"""
+
+import argparse
+import contextlib
+import ctypes
+import functools
+import gc
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from benchmarks import accuracy, machine, measure
+from benchmarks.child import fresh_caches
+from benchmarks.public_model_table import ARCHITECTURES
+from benchmarks.workloads.training import other_weights, training_step
+
+STATE = machine.ROOT / "build" / "models"
+MODES = ("inference", "training", "checkpointing")
+RIVALS = {
+    "eager": None,
+    "inductor": {"backend": "inductor"},
+    "stitch": {"backend": "stitch"},
+    "kernel_per_op": {"backend": "stitch", "options": {"policy": "none"}},
+}
+ROUNDS = 15
+DRAWS = 2
+TERMS = 512  # of the longest sums but a few
+LIMIT_S = 1200
+MEMORY_BYTES = 10 << 30
+MARK = "answer: "
+
+
+class Plain(torch.nn.Module):
+    """The architecture as a function of tensors that answers with tensors.
+
+    In training each float is weighted along its elements: the mean of squares of what a norm
+    leaves would be a constant, and every gradient of it noise.
+    """
+
+    def __init__(self, module, names):
+        super().__init__()
+        self.module, self.names = module, names
+
+    def forward(self, *values):
+        results = self.module(**dict(zip(self.names, values)))
+        results = [x for x in leaves_of(results) if isinstance(x, torch.Tensor)]
+        return [weigh(x) for x in results] if self.training else results
+
+
+def leaves_of(results):
+    """Classes of a library's own results are no nodes of a tree to torch everywhere."""
+    if isinstance(results, dict):
+        return [leaf for value in results.values() for leaf in leaves_of(value)]
+    if isinstance(results, (list, tuple)):
+        return [leaf for value in results for leaf in leaves_of(value)]
+    return [results]
+
+
+def weigh(x):
+    if not x.is_floating_point() or x.dim() == 0:
+        return x
+    places = torch.arange(x.numel(), device=x.device).reshape(x.shape)
+    return x * (places % 7 + 1)
+
+
+def build(name, mode):
+    """The module in this mode and its inputs; nothing where the mode does not exist."""
+    module, inputs = ARCHITECTURES[name].build()
+    module.train(mode != "inference")
+    if hasattr(module, "config") and hasattr(module.config, "use_cache"):
+        module.config.use_cache = False
+    if mode == "checkpointing" and not checkpoint(module):
+        return None
+    return Plain(module, list(inputs)).train(module.training), tuple(inputs.values())
+
+
+def checkpoint(module):
+    """Whether the library offers gradient checkpointing, which is on then."""
+    if getattr(module, "supports_gradient_checkpointing", False):
+        module.gradient_checkpointing_enable({"use_reentrant": False})
+        return True
+    try:
+        module.set_grad_checkpointing(True)
+    except (AttributeError, AssertionError):
+        return False
+    return True
+
+
+# Correctness.
+
+
+class Widened(TorchFunctionMode):
+    """Models that ask for fp32 by name get fp64: the reference is exact then."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is torch.Tensor.float:
+            function = torch.Tensor.double
+
+        def widen(x):
+            return torch.float64 if x is torch.float32 else x
+
+        return function(*map(widen, args), **{k: widen(v) for k, v in (kwargs or {}).items()})
+
+
+@contextlib.contextmanager
+def exactly():
+    torch.set_default_dtype(torch.float64)
+    try:
+        with Widened():
+            yield
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def run_draws(module, inputs, call, mode, around=contextlib.nullcontext):
+    """What calls with other weights each leave: results, gradients, buffers; [draws, ...]."""
+    state = {k: v.clone() for k, v in module.state_dict().items()}
+    rows = []
+    for draw in range(DRAWS):
+        module.load_state_dict(state)
+        module.load_state_dict(other_weights(module, draw))
+        torch.manual_seed(draw)
+        with around():
+            if mode == "inference":
+                with torch.no_grad():
+                    rows.append([x.clone() for x in call(*measure.copy_tensors(inputs))])
+            else:
+                rows.append(training_step(module, call, measure.copy_tensors(inputs)))
+    module.load_state_dict(state)
+    return [torch.stack(column) for column in zip(*rows, strict=True)]
+
+
+def judge(name, mode, backend="stitch"):
+    import torch_stitch
+
+    built = build(name, mode)
+    if built is None:
+        return {"skipped": "the library offers none"}
+    module, inputs = built
+    eager = run_draws(module, inputs, module, mode)
+    exact_module, exact_inputs = accuracy.widen(module, inputs)
+    no_fp64 = None
+    try:
+        exact = run_draws(exact_module, exact_inputs, exact_module, mode, exactly)
+    except (RuntimeError, NotImplementedError) as error:
+        no_fp64, exact = str(error)[:300], eager
+    options = {"fallback_random": True} if backend == "stitch" else None
+    torch_stitch.reset_counters()
+    start = time.perf_counter()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        call = torch.compile(module, backend=backend, options=options, dynamic=False)
+        ours = run_draws(module, inputs, call, mode)
+    seconds = time.perf_counter() - start
+    said = [str(w.message) for w in said if "torch_stitch" in str(w.message)]
+    answer = {
+        "seconds": seconds,
+        "counters": torch_stitch.counters(),
+        "left_whole": sum("runs without stitching" in text for text in said),
+        "said": said,
+        "no_fp64": no_fp64,
+    }
+    if len(ours) != len(eager):
+        return answer | {"ok": False, "faults": [f"{len(ours)} results, eager has {len(eager)}"]}
+    return answer | describe_faults(ours, eager, exact, no_fp64)
+
+
+def describe_faults(ours, eager, exact, no_fp64):
+    """Every result that R10 refuses; how exact eager itself is, in units of the result's size.
+
+    Without an exact result, the distance from eager is held against the textbook bound alone.
+    """
+    faults, ratios, eager_errors = [], [], [0.0]
+    for i, (mine, theirs, true) in enumerate(zip(ours, eager, exact)):
+        if not theirs.is_floating_point():
+            if not (mine.dtype == theirs.dtype and mine.equal(theirs)):
+                faults.append({"output": i, "shape": list(theirs.shape), "why": "not equal"})
+            continue
+        row = accuracy.judge_tensor(mine, theirs, true, TERMS)
+        if no_fp64 and "rmse_ratio" in row:
+            row |= {"rmse_ratio": 0.0, "ok": row["worst_ratio"] <= 1}
+        ratios.append(row.get("rmse_ratio", float("inf")))
+        size = true.double().square().mean().sqrt().item()
+        eager_errors.append(accuracy.errors(theirs, true)[0] / max(size, 1e-30))
+        if not row["ok"]:
+            layouts = str([(x.dtype, tuple(x.shape), x.stride()) for x in (mine, theirs)])
+            faults.append({
+                "output": i, "shape": list(theirs.shape), "size": size,
+                "eager_error": eager_errors[-1], **row,
+                **({"layouts": layouts} if "why" in row else {}),
+            })  # fmt: skip
+    return {
+        "ok": not faults,
+        "faults": faults[:8],
+        "faults_count": len(faults),
+        "worst_rmse_ratio": max(ratios, default=0.0),
+        "eager_error": statistics.median(eager_errors),
+        "outputs": len(eager),
+    }
+
+
+# Speed and memory.
+
+
+def time_rivals(name, mode):
+    """Milliseconds of a call, seconds of the first one, bytes above what lives between calls."""
+    built = build(name, mode)
+    if built is None:
+        return {"skipped": "the library offers none"}
+    module, inputs = built
+    warm_up()
+    calls, first, failed = {}, {}, {}
+    for rival, how in RIVALS.items():
+        call = torch.compile(module, dynamic=False, **how) if how else module
+        call = functools.partial(step, module, call, inputs, mode)
+        start, cpu = time.perf_counter(), cpu_seconds()
+        try:
+            call()
+        except Exception as error:
+            failed[rival] = f"{type(error).__name__}: {str(error)[:300]}"
+            continue
+        first[rival] = {"seconds": time.perf_counter() - start, "cpu_s": cpu_seconds() - cpu}
+        calls[rival] = call
+        call()
+    peak = {rival: peak_bytes(call) for rival, call in calls.items()}
+    times = measure.time_interleaved(calls, (), ROUNDS)
+    return {
+        "ms": {rival: measure.spread(values) for rival, values in times.items()},
+        "stitch_faster_than": {r: measure.ratio(times, r) for r in times if r != "stitch"},
+        "first_call": first,
+        "peak_bytes": peak,
+        "failed_rivals": failed,
+    }
+
+
+def step(module, call, inputs, mode):
+    if mode == "inference":
+        with torch.no_grad():
+            call(*inputs)
+        return
+    with torch.enable_grad():
+        module.zero_grad(set_to_none=True)
+        sum(x.square().mean() for x in call(*inputs) if x.requires_grad).backward()
+
+
+def warm_up():
+    """What each rival imports and starts once in a process is no part of a model's first call."""
+    x = torch.randn(8, requires_grad=True)
+    for how in RIVALS.values():
+        if how:
+            torch.compile(lambda x: (x * 2).relu(), **how)(x).sum().backward()
+    torch._dynamo.reset()
+
+
+def cpu_seconds():
+    return sum(os.times()[:4])
+
+
+def peak_bytes(call):
+    """How far the process grows during a call above what it holds between calls."""
+    import torch_stitch
+
+    torch_stitch.release_memory()
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5")
+    rest = resident("VmRSS")
+    call()
+    return resident("VmHWM") - rest
+
+
+def resident(field):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(x.split()[1]) << 10 for x in lines if x.startswith(field))
+
+
+# Children.
+
+
+def run_child(what, name, mode):
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
+    torch.set_num_threads(1)
+    torch._dynamo.config.cache_size_limit = 64
+    print(MARK + json.dumps(TASKS[what](name, mode)), flush=True)
+
+
+TASKS = {"judge": judge, "time": time_rivals}
+
+
+def answer_of(what, name, mode, again):
+    """What a process of its own answers, or how it ended."""
+    kept = STATE / f"{what}-{name}-{mode}.json"
+    if kept.exists() and not again:
+        return json.loads(kept.read_text())
+    command = [sys.executable, "-m", "benchmarks.public_models", "--child", mode, "--what", what]
+    environment = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"}
+    with tempfile.TemporaryDirectory(prefix="stitch-models-") as caches:
+        if what == "time":
+            environment |= fresh_caches(caches) | {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
+        answer = run_process([*command, name], environment)
+    STATE.mkdir(parents=True, exist_ok=True)
+    kept.write_text(json.dumps(answer, indent=1) + "\n")
+    return answer
+
+
+def run_process(command, environment):
+    start = time.perf_counter()
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=LIMIT_S, cwd=machine.ROOT,
+            env={**os.environ, **environment},
+        )  # fmt: skip
+        lines = [x for x in done.stdout.splitlines() if x.startswith(MARK)]
+        if lines:
+            answer = json.loads(lines[-1].removeprefix(MARK))
+        else:
+            answer = {"failed": f"exit {done.returncode}", "stderr": done.stderr[-3000:]}
+    except subprocess.TimeoutExpired:
+        answer = {"failed": f"over {LIMIT_S} s"}
+    answer["process_s"] = time.perf_counter() - start
+    return answer
+
+
+def line_of(answer):
+    if "failed" in answer:
+        last = (answer.get("stderr", "").strip().splitlines() or [""])[-1]
+        return f"FAILED {answer['failed']} {last[:200]}"
+    if "skipped" in answer:
+        return answer["skipped"]
+    if "ms" in answer:
+        return line_of_times(answer)
+    counters = answer["counters"]
+    return (
+        f"{'ok' if answer['ok'] else 'WRONG'} ratio {answer.get('worst_rmse_ratio', 0):.2f} "
+        f"eager {answer.get('eager_error', 0):.0e} "
+        f"faults {answer.get('faults_count')} left whole {answer['left_whole']} "
+        f"fallbacks {counters['fallback_ops']} kernels {counters['kernels']} "
+        f"calls {counters['library_calls']} {answer['seconds']:.0f} s"
+    )
+
+
+def line_of_times(answer):
+    """Of stitch over each rival: time, first call, peak memory."""
+    faster, first, peak = (answer[x] for x in ("stitch_faster_than", "first_call", "peak_bytes"))
+    parts = [f"{rival} / {row['median']:.2f}" for rival, row in faster.items()]
+    if "inductor" in first and "stitch" in first:
+        parts.append(f"first {first['stitch']['cpu_s'] / first['inductor']['cpu_s']:.2f}")
+        parts.append(f"peak {peak['stitch'] / max(peak['inductor'], 1):.2f}")
+    failed = list(answer["failed_rivals"])
+    return f"{answer['ms']['stitch']['median']:.2f} ms " + ", ".join(parts + failed)
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--what", choices=TASKS, default="judge")
+    parser.add_argument("--mode", choices=MODES)
+    parser.add_argument("--again", action="store_true", help="measure what was measured too")
+    parser.add_argument("--child", choices=MODES, help=argparse.SUPPRESS)
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    given = parser.parse_args(arguments)
+    if given.child:
+        run_child(given.what, given.names[0], given.child)
+        return 0
+    for name in given.names or ARCHITECTURES:
+        for mode in [given.mode] if given.mode else MODES:
+            answer = answer_of(given.what, name, mode, given.again)
+            print(f"{name:30} {mode:14} {line_of(answer)}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
