@@ -198,7 +198,10 @@ TRANSFORMERS = {
     "mixtral": ("MixtralForCausalLM", DECODER | EXPERTS | {"num_local_experts": 4}, text),
     "switch_transformers": (
         "SwitchTransformersForConditionalGeneration",
-        T5 | {"num_experts": 4, "num_sparse_encoder_layers": 1, "num_sparse_decoder_layers": 1},
+        T5 | {
+            "num_experts": 4, "num_sparse_encoder_layers": 1, "num_sparse_decoder_layers": 1,
+            "router_jitter_noise": 0.0,  # drawn in the type of the values: fp64 draws others
+        },
         two_texts,
     ),
     # state spaces
