@@ -86,7 +86,10 @@ Compilation plan_and_emit(const CompileRequest& request) {
   const DeviceSpec& device = device_spec(request.target);
   const int workers = std::max(1, request.worker_threads);
   static std::atomic<int> graphs = 0;  // of the process: each has dumps of its own
-  Compilation c{.log = {{}, "graph" + std::to_string(graphs++), request.settings.dump, request.settings.dump_dir}};
+  Compilation c{.log = {{},
+                        "graph" + std::to_string(graphs++),
+                        request.settings.dump,
+                        request.settings.dump_dir}};
   verify_graph(request.graph);
   std::vector<Cut> cuts;
   c.graph = run_stage("rewrite", c.log, [&] { return rewrite(request, device, workers, cuts); });

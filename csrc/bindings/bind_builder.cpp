@@ -69,7 +69,9 @@ void bind_nouns(py::module_& module) {
   py::class_<Graph>(module, "Graph")
       .def("__str__", [](const Graph& graph) { return to_string(graph); })
       .def("__len__", &Graph::size);
-  module.def("parse_graph", &parse_graph, "A Graph from its text.");
+  module.def(
+      "parse_graph", [](const std::string& text) { return parse_graph(text); },
+      "A Graph from its text.");
 }
 
 void bind_calls(py::module_& module) {

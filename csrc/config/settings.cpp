@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <sstream>
 
 #include "base/error.h"
 #include "base/nearest.h"
@@ -149,18 +148,6 @@ std::string key_text(const Settings& settings) {
     if (row.in_key) text += row.name + "=" + to_text(get_option(settings, row.name)) + "\n";
   }
   return text;
-}
-
-std::string describe(const Settings& settings) {
-  std::ostringstream text;
-  for (const SettingRow& row : settings_rows()) {
-    text << row.name << " = " << to_text(get_option(settings, row.name));
-    if (!row.env.empty()) text << "  [" << row.env << "]";
-    text << "\n    " << row.doc;
-    if (!row.allowed.empty()) text << " (" << join(row.allowed) << ")";
-    text << "\n";
-  }
-  return text.str();
 }
 
 }  // namespace stitch

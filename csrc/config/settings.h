@@ -42,7 +42,5 @@ inline bool is_simulated(const Settings& settings) { return settings.simulate !=
 
 // One "name=value" line per setting that changes generated code: goes into cache keys.
 std::string key_text(const Settings& settings);
-// A table for people: name, value, environment variable, meaning.
-std::string describe(const Settings& settings);
 
 }  // namespace stitch

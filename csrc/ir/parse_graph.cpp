@@ -15,6 +15,7 @@ namespace {
 constexpr int64_t kDefaultHint = 64;
 
 struct Parser {
+  Shorthand shorthand;
   Builder builder{SymbolTable{}, false};
   std::unordered_map<std::string, NodeId> values;  // by name, without '%'
   int symbol_count = 0;                            // s0 .. of what was read so far
@@ -124,7 +125,7 @@ NodeId read_call(Parser& parser, TextReader& reader, const std::string& name,
   for (NodeId input : draft.node.inputs) draft.operands.push_back(builder[input].type);
   draft.attributes = read_attributes(reader);
   if (reader.take(':')) draft.written = read_type(reader, parser.symbol_count);
-  complete_draft(draft, parser.symbol_count);
+  complete_draft(draft, parser.symbol_count, parser.shorthand);
   add_symbols_in_use(parser);
   NodeId id;
   if (is_input) {
@@ -263,8 +264,8 @@ void read_line(Parser& parser, std::string_view line) {
 
 }  // namespace
 
-Graph parse_graph(std::string_view text) {
-  Parser parser;
+Graph parse_graph(std::string_view text, Shorthand shorthand) {
+  Parser parser{shorthand};
   for (int number = 1; !text.empty(); ++number) {
     const size_t end = std::min(text.find('\n'), text.size());
     ErrorContext context("while reading line " + std::to_string(number) + " of the graph text");

@@ -4,8 +4,8 @@
 //   arguments 3 tensors [0,2] integers [1]
 //   %x = input : bf16[s0,768]                  # a node; what follows '#' is its origin
 //   %f = cast(%x) : f32
-//   %m = sum(%f){axes=[1], keepdim}
-//   %d = sub(%f, div(%m, 768))                 # calls nest, numbers are `full` constants
+//   %m = sum(%f){ints=[1]} : f32[s0]
+//   %d = mul(%m, div(%m, 768))                 # calls nest, numbers are `full` constants
 //   mutate %x <- %y
 //   outputs (%d, int s0*2, none, final %x)     # final: an input as the call leaves it
 //
@@ -14,15 +14,7 @@
 // alone, a full type is checked), strides that are contiguous.  Lines that begin with '#' are
 // comments.  A number takes the dtype of the first tensor beside it.
 //
-// Attributes: ints dims number integer name, as in Node, and for single ops
-//   reductions  axes=[..] keepdim           (no axes: all; sum and prod of integers give i64)
-//   flip        axes=[..]
-//   permute     order=[..]
-//   reshape, expand, pad    shape=[..]      (pad also before=[..] value=..)
-//   slice       dim= start= count= step=    (start 0, step 1)
-//   slice_scatter dim= start= step=         cat, gather, segment_*  dim=   index  dims_of=[..]
-//   iota        count= start= step=         full   value=..  size=..
-//   layout      strides=[..]
+// Attributes: ints dims number integer name, as in Node, and what a shorthand adds.
 // Nodes stay as written: equal ones are not merged, dead ones not removed.
 #pragma once
 
@@ -32,7 +24,11 @@
 
 namespace stitch {
 
+struct AttributeSource;
+// Reads attributes of its own (ir/parse_attributes.h); tests have one.
+using Shorthand = void (*)(AttributeSource& source);
+
 // UserError with the line's number for text that is no graph.
-Graph parse_graph(std::string_view text);
+Graph parse_graph(std::string_view text, Shorthand shorthand = nullptr);
 
 }  // namespace stitch

@@ -1,42 +1,17 @@
 #include "schedule/stage_schedule.h"
 
 #include <algorithm>
+#include <array>
 #include <sstream>
 
 namespace stitch {
 
 const char* to_string(Scheme scheme) {
-  switch (scheme) {
-    case Scheme::kIndependent:
-      return "independent";
-    case Scheme::kLocal:
-      return "local";
-    case Scheme::kWarp:
-      return "warp";
-    case Scheme::kRegional:
-      return "regional";
-    case Scheme::kCluster:
-      return "cluster";
-    case Scheme::kGlobal:
-      return "global";
-    case Scheme::kStore:
-      return "store";
-  }
-  return "";
+  return std::array{"local", "warp", "regional", "global", "store"}[static_cast<size_t>(scheme)];
 }
 
 const char* to_string(ReductionLevel level) {
-  switch (level) {
-    case ReductionLevel::kDerived:
-      return "derived";
-    case ReductionLevel::kThread:
-      return "thread";
-    case ReductionLevel::kWarp:
-      return "warp";
-    case ReductionLevel::kBlock:
-      return "block";
-  }
-  return "";
+  return std::array{"derived", "thread", "warp", "block"}[static_cast<size_t>(level)];
 }
 
 std::string to_string(const Home& home) {

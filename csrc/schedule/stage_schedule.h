@@ -50,7 +50,7 @@ struct LoopBlock {
   std::vector<Item> items;
 };
 
-enum class Scheme { kIndependent, kLocal, kWarp, kRegional, kCluster, kGlobal, kStore };
+enum class Scheme { kLocal, kWarp, kRegional, kGlobal, kStore };
 const char* to_string(Scheme scheme);
 
 inline constexpr int kMostThreads = 1024;

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "analysis/accesses.h"
-#include "ir/parse_graph.h"
+#include "support/read_graph.h"
 
 namespace stitch {
 
@@ -24,7 +24,7 @@ struct OneKernel {
 };
 
 inline OneKernel one_kernel(const std::string& text) {
-  OneKernel kernel{parse_graph(text), {}, {}, {}, {}, {}};
+  OneKernel kernel{read_graph(text), {}, {}, {}, {}, {}};
   for (const GraphOutput& output : kernel.graph.outputs) kernel.stores.insert(output.node);
   std::vector<NodeId> roots;
   for (int n = 0; n < kernel.graph.size(); ++n) {

@@ -1,8 +1,8 @@
 #include "support/golden.h"
 
 #include "compile.h"
-#include "ir/parse_graph.h"
 #include "support/golden_graphs.h"
+#include "support/read_graph.h"
 
 namespace stitch {
 namespace {
@@ -13,7 +13,7 @@ class Golden : public testing::TestWithParam<std::tuple<GoldenGraph, const char*
  protected:
   std::string stage(const std::string& name) const {
     const auto& [graph, target] = GetParam();
-    CompileRequest request{parse_graph(graph.text), Settings{}, target, false, kWorkers};
+    CompileRequest request{read_graph(graph.text), Settings{}, target, false, kWorkers};
     return show_stage(request, name);
   }
   std::string file(const std::string& folder) const {

@@ -3,20 +3,20 @@
 #include <cmath>
 
 #include "ir/builder.h"
-#include "ir/parse_graph.h"
 #include "ir/print_graph.h"
+#include "support/read_graph.h"
 
 namespace stitch {
 namespace {
 
 void expect_same_text_twice(const std::string& text) {
-  const std::string once = to_string(parse_graph(text));
-  EXPECT_EQ(to_string(parse_graph(once)), once);
+  const std::string once = to_string(read_graph(text));
+  EXPECT_EQ(to_string(read_graph(once)), once);
 }
 
 std::string error_of(const std::string& text) {
   try {
-    parse_graph(text);
+    read_graph(text);
   } catch (const Error& error) {
     return error.what();
   }
@@ -24,7 +24,7 @@ std::string error_of(const std::string& text) {
 }
 
 TEST(PrintGraph, ShowsOneLinePerNodeWithTypeAndOrigin) {
-  const Graph graph = parse_graph(R"(
+  const Graph graph = read_graph(R"(
     %x = input : f32[8,s0]
     %y = add(%x, 1.5)  # aten.add.Tensor model.py:31
     outputs (%y, int s0*2, none)
@@ -73,7 +73,7 @@ TEST(ParseGraph, ReadsBackWhatEveryOpPrints) {
 }
 
 TEST(ParseGraph, ReadsAGraphBackNodeByNode) {
-  const Graph graph = parse_graph(R"(
+  const Graph graph = read_graph(R"(
     %x = input : f32[4]
     %a = neg(%x)
     %b = neg(%x)
@@ -85,7 +85,7 @@ TEST(ParseGraph, ReadsAGraphBackNodeByNode) {
 }
 
 TEST(ParseGraph, NumbersTakeTheDtypeOfTheTensorBesideThem) {
-  const Graph graph = parse_graph(R"(
+  const Graph graph = read_graph(R"(
     %x = input : i64[4]
     %h = input : f16[4]
     %a = add(%x, 3)
@@ -108,7 +108,7 @@ TEST(ParseGraph, KeepsNumbersToTheLastBit) {
   for (double number : {0.1, -0.0, 1e-310, 3.4028234663852886e38, HUGE_VAL, std::nan("")}) {
     Builder b;
     b.output({GraphOutput::Kind::kTensor, b.full(DType::kF64, number, 0), 0});
-    const Graph graph = parse_graph(to_string(b.finish()));
+    const Graph graph = read_graph(to_string(b.finish()));
     const double read = graph[graph.outputs[0].node].number;
     EXPECT_EQ(std::signbit(read), std::signbit(number));
     EXPECT_TRUE(read == number || (std::isnan(read) && std::isnan(number))) << number;
@@ -118,7 +118,7 @@ TEST(ParseGraph, KeepsNumbersToTheLastBit) {
 TEST(ParseGraph, KeepsTheLargestIntegers) {
   Builder b;
   b.output({GraphOutput::Kind::kTensor, b.full(DType::kI64, 0, INT64_MIN), 0});
-  const Graph graph = parse_graph(to_string(b.finish()));
+  const Graph graph = read_graph(to_string(b.finish()));
   EXPECT_EQ(graph[graph.outputs[0].node].integer, INT64_MIN);
 }
 

@@ -2,13 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include "ir/parse_graph.h"
+#include "support/read_graph.h"
 
 namespace stitch {
 namespace {
 
 Graph sample() {
-  return parse_graph(R"(
+  return read_graph(R"(
     %x = input : f32[4,8]
     %y = neg(%x)  # aten.neg.default model.py:7
     %s = sum(%y){axes=[1]}

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cost/judge_attention.h"
-#include "ir/parse_graph.h"
+#include "support/read_graph.h"
 
 namespace stitch {
 namespace {
@@ -14,14 +14,14 @@ Graph make_attention(const std::string& dtype, int heads, int rows = 512) {
   const std::string wide = dtype == "f32" ? "%s" : "cast(%s) : f32";
   const std::string scores = dtype + "[" + n + "," + r + ",512]";
   const std::string result = dtype + "[" + n + "," + r + ",64]";
-  return parse_graph("%q = input : " + result + "\n%k = input : " + dtype + "[" + n +
-                     ",64,512]\n%v = input : " + dtype + "[" + n + ",512,64]" +
-                     "\n%s = library(%q, %k){name=\"aten.bmm.default\", integer=0} : " + scores +
-                     "\n%x = mul(" + wide + ", 0.125)\n%e = exp(sub(%x, reshape(amax(%x)" +
-                     "{axes=[2]}){shape=[" + n + "," + r + ",1]}))\n%p = div(%e, reshape(sum(%e)" +
-                     "{axes=[2]}){shape=[" + n + "," + r + ",1]})\n%r = cast(%p) : " + dtype +
-                     "\n%y = library(%r, %v){name=\"aten.bmm.default\", integer=1} : " + result +
-                     "\noutputs (%y)");
+  return read_graph("%q = input : " + result + "\n%k = input : " + dtype + "[" + n +
+                    ",64,512]\n%v = input : " + dtype + "[" + n + ",512,64]" +
+                    "\n%s = library(%q, %k){name=\"aten.bmm.default\", integer=0} : " + scores +
+                    "\n%x = mul(" + wide + ", 0.125)\n%e = exp(sub(%x, reshape(amax(%x)" +
+                    "{axes=[2]}){shape=[" + n + "," + r + ",1]}))\n%p = div(%e, reshape(sum(%e)" +
+                    "{axes=[2]}){shape=[" + n + "," + r + ",1]})\n%r = cast(%p) : " + dtype +
+                    "\n%y = library(%r, %v){name=\"aten.bmm.default\", integer=1} : " + result +
+                    "\noutputs (%y)");
 }
 
 DeviceSpec host(bool multiplies_bf16) {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ir/parse_graph.h"
+#include "support/read_graph.h"
 
 namespace stitch {
 namespace {
@@ -10,7 +10,7 @@ namespace {
 // The ops of the roots, in order.
 std::vector<std::string> roots_of(const std::string& text, bool every_op = false,
                                   bool on_gpu = true) {
-  const Graph graph = parse_graph(text);
+  const Graph graph = read_graph(text);
   std::vector<std::string> ops;
   for (NodeId root : find_roots(graph, find_demands(graph), every_op, on_gpu)) {
     ops.push_back(info(graph[root]).name);
@@ -112,7 +112,7 @@ TEST(FindRoots, WhatIsCheapToEvaluateAgainIsNotStored) {
 }
 
 TEST(FindRoots, ExpensiveValuesAreAddedWhereTheyAreEvaluated) {
-  const Graph graph = parse_graph(R"(
+  const Graph graph = read_graph(R"(
     %x = input : f32[8,8]
     %t = tanh(%x)
     %e = exp(neg(%t))
@@ -128,7 +128,7 @@ TEST(FindRoots, ExpensiveValuesAreAddedWhereTheyAreEvaluated) {
 }
 
 TEST(FindRoots, LevelsCountLibraryCallsOnTheLongestPath) {
-  const Graph graph = parse_graph(R"(
+  const Graph graph = read_graph(R"(
     %x = input : f32[8,8]
     %a = neg(%x)
     %m = library(%a){name="aten.mm.default"} : f32[8,8]
@@ -141,7 +141,7 @@ TEST(FindRoots, LevelsCountLibraryCallsOnTheLongestPath) {
 }
 
 TEST(FindRoots, CallsThatWaitForNoKernelDoNotCount) {
-  const Graph graph = parse_graph(R"(
+  const Graph graph = read_graph(R"(
     %x = input : f32[8,8]
     %t = permute(%x){order=[1,0]}
     %m = library(%x, %t){name="aten.mm.default"} : f32[8,8]

@@ -5,8 +5,8 @@
 #include <map>
 #include <set>
 
-#include "ir/parse_graph.h"
 #include "plan/random_graph.h"
+#include "support/read_graph.h"
 
 namespace stitch {
 namespace {
@@ -18,7 +18,7 @@ std::vector<std::vector<NodeId>> scopes_of(const Graph& graph) {
 }
 
 std::vector<Ops> ops_of_scopes(const std::string& text) {
-  const Graph graph = parse_graph(text);
+  const Graph graph = read_graph(text);
   std::vector<Ops> out;
   for (const std::vector<NodeId>& scope : scopes_of(graph)) {
     Ops& ops = out.emplace_back();
@@ -59,7 +59,7 @@ bool can_run(const Graph& graph, const std::vector<std::vector<NodeId>>& scopes)
 TEST(FindScopes, TheyNeverFormACycle) {
   size_t scopes = 0;
   for (uint32_t seed = 0; seed < 300; ++seed) {
-    const Graph graph = parse_graph(random_graph(seed, 60, true));
+    const Graph graph = read_graph(random_graph(seed, 60, true));
     const auto found = scopes_of(graph);
     EXPECT_TRUE(can_run(graph, found)) << "seed " << seed;
     scopes += found.size();
@@ -125,7 +125,7 @@ TEST(FindScopes, AConstantThatIsDemandedIsStored) {
 }
 
 TEST(FindScopes, AViewOfAnotherScopesValueNeedsNoMemory) {
-  const Graph graph = parse_graph(R"(
+  const Graph graph = read_graph(R"(
     %x = input : f32[64,64]
     %a = exp(%x)
     %t = reshape(%a){shape=[4096]}

@@ -6,9 +6,9 @@
 #include <set>
 #include <sstream>
 
-#include "ir/parse_graph.h"
 #include "plan/find_scopes.h"
 #include "plan/random_graph.h"
+#include "support/read_graph.h"
 
 namespace stitch {
 namespace {
@@ -35,7 +35,7 @@ struct Grouped {
 };
 
 Grouped group(const std::string& text) {
-  Grouped out{parse_graph(text), {}, {}, {}};
+  Grouped out{read_graph(text), {}, {}, {}};
   const Demands demands = find_demands(out.graph);
   out.scopes = find_scopes(out.graph, demands);
   out.is_output = find_scope_outputs(out.graph, demands, out.scopes);
@@ -394,7 +394,7 @@ TEST(GroupDominants, TenThousandNodesTakeFarLessThanASecond) {
   }
   for (std::ostringstream* text : {&chain, &fan, &recurrence}) {
     *text << "outputs (" << outputs << ")\n";
-    EXPECT_LT(seconds_to_group(parse_graph(text->str())), 1.0);
+    EXPECT_LT(seconds_to_group(read_graph(text->str())), 1.0);
   }
 }
 

@@ -93,7 +93,7 @@ TEST_P(Joins, NothingCrossesALibraryCall) {
 }
 
 TEST_P(Joins, ADiagonalGoesThroughMemory) {
-  const Graph graph = parse_graph(R"(
+  const Graph graph = read_graph(R"(
     %x = input : f32[256,4096]
     %m = sum(%x){axes=[1]}
     %y = sub(reshape(%m){shape=[256,1]}, reshape(%m){shape=[1,256]})
@@ -120,7 +120,7 @@ INSTANTIATE_TEST_SUITE_P(Targets, Joins, testing::Values("cpu", "h200"),
 
 // Second halves of split column sums: joined with the first, 8 blocks would do all the work.
 TEST(JoinStages, KernelsThatWouldLoseAllParallelismStayApart) {
-  const Graph graph = parse_graph(R"(
+  const Graph graph = read_graph(R"(
     %x = input : f32[8,2048,768]
     %parts = sum(%x){axes=[1]}
     %y = sum(%parts){axes=[0]}
@@ -148,7 +148,7 @@ JoinedStages join_unless(const Graph& graph, OpKind one, OpKind other) {
 }
 
 TEST(JoinStages, AJoinAroundAThirdKernelIsACycle) {
-  const Graph graph = parse_graph(R"(
+  const Graph graph = read_graph(R"(
     %x = input : f32[8,6]
     %first = amax(%x){axes=[1], keepdim}
     %second = sum(sub(%x, %first)){axes=[1], keepdim}
@@ -166,7 +166,7 @@ TEST(JoinStages, AJoinAroundAThirdKernelIsACycle) {
 }
 
 TEST(JoinStages, ValuesReadByAnotherKernelAreStored) {
-  const Graph graph = parse_graph(R"(
+  const Graph graph = read_graph(R"(
     %x = input : f32[8,6]
     %a = amax(%x){axes=[1], keepdim}
     %b = sum(sub(%x, %a)){axes=[1]}
@@ -183,7 +183,7 @@ TEST(JoinStages, ValuesReadByAnotherKernelAreStored) {
 
 // A cut is shown to people as an edge of their graph.
 TEST(JoinStages, EveryCutNamesAValueThatTheOtherSideReads) {
-  const Graph graph = parse_graph(R"(
+  const Graph graph = read_graph(R"(
     %x = input : f32[256,16,4096]
     %parts = sum(%x){axes=[1]}
     %columns = sum(%parts){axes=[0]}

@@ -68,7 +68,7 @@ Graph repeat(const Shape& shape, int steps) {
     if (shape.returns_all || step + 1 == steps) outputs += (outputs.empty() ? "" : ", ") + last;
   }
   text << "\noutputs (" << outputs << ")\n";
-  return parse_graph(text.str());
+  return read_graph(text.str());
 }
 
 int count_judged(const Graph& graph, const std::string& target, const std::string& policy) {
@@ -103,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, LargeGraphs, testing::ValuesIn(kShapes),
 // Whatever is joined with whatever: what a stage loads was stored before.
 TEST(LargeGraphs, StepsOfJoinedStagesCanRun) {
   for (uint32_t seed = 0; seed < 60; ++seed) {
-    const Graph graph = parse_graph(random_graph(seed, 80, seed % 2 == 1));
+    const Graph graph = read_graph(random_graph(seed, 80, seed % 2 == 1));
     const Demands demands = find_demands(graph);
     uint32_t noise = seed;
     const StageJudge judge = [&](const PlannedStage& stage) -> StageScore {

@@ -7,12 +7,12 @@
 #include <string>
 
 #include "codegen/emit_kernel.h"
-#include "ir/parse_graph.h"
 #include "plan/find_roots.h"
 #include "plan/plan_stitches.h"
 #include "schedule/choose_template.h"
 #include "schedule/reduction_arrays.h"
 #include "schedule/schedule_stage.h"
+#include "support/read_graph.h"
 
 namespace stitch {
 
@@ -44,7 +44,7 @@ inline StageJudge judge_for(const Graph& graph, const DeviceSpec& device) {
 
 inline Planned plan_graph(const std::string& text, const std::string& target,
                           const std::string& policy = "search") {
-  Planned planned{parse_graph(text), {}, {}};
+  Planned planned{read_graph(text), {}, {}};
   const DeviceSpec& device = device_spec(target);
   planned.plan = plan_stitches(planned.graph, judge_for(planned.graph, device), device, policy,
                                judge_kernels(planned.graph, device, kTestWorkers));
@@ -71,7 +71,7 @@ inline KernelSource emit_planned(const Planned& planned, size_t kernel,
 
 // All reductions and outputs in one stage, whatever it costs.
 inline Planned schedule_together(const std::string& text, const std::string& target) {
-  Planned planned{parse_graph(text), {}, {}};
+  Planned planned{read_graph(text), {}, {}};
   const Graph& graph = planned.graph;
   PlannedStage stage;
   const Demands demands = find_demands(graph);

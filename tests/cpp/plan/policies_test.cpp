@@ -26,7 +26,7 @@ constexpr const char* kWholeTensor = R"(
 // Figs 7 and 9 of AStitch.  There Pw.1 and R.2 pass grid barriers, as their groups' mappings
 // differ; here the rows of a block are one mapping for both groups.
 TEST(Policies, AStitchsExampleIsOneKernelWithoutAnyOtherLaunch) {
-  const Graph graph = parse_graph(R"(
+  const Graph graph = read_graph(R"(
     %p1 = input : f32[1024,512]
     %p2 = input : f32[1024]
     %p3 = input : f32[1024,512]
@@ -47,7 +47,7 @@ TEST(Policies, OnlyAStitchMeetsAcrossBlocks) {
   for (const auto& [policy, kernels, phases] :
        {std::tuple("astitch", 1, 2), std::tuple("fusionstitching2020", 2, 1)}) {
     const Graph graph =
-        rewrite_graph(split_reductions(parse_graph(kWholeTensor), device_spec("h200"), 4));
+        rewrite_graph(split_reductions(read_graph(kWholeTensor), device_spec("h200"), 4));
     const PlanCandidate plan = plan_for(graph, "h200", policy);
     EXPECT_GE(static_cast<int>(plan.stitched.kernels.size()), kernels) << policy;
     size_t most = 0;
@@ -73,7 +73,7 @@ TEST(Policies, FusionStitching2020PassesExpensiveValuesOnWhereThatIsFaster) {
     text += sum + " = sum(" + last + "){axes=[1], keepdim}\n";
     text += "%y" + std::to_string(step + 1) + " = exp(sub(" + last + ", mul(" + sum + ", 0.1)))\n";
   }
-  const Graph graph = parse_graph(text + "outputs (%y26)");
+  const Graph graph = read_graph(text + "outputs (%y26)");
   const std::vector<PlannedStage> stages =
       plan_for(graph, "h200", "fusionstitching2020").joined.stages;
   ASSERT_EQ(stages.size(), 2u);
@@ -84,7 +84,7 @@ TEST(Policies, FusionStitching2020PassesExpensiveValuesOnWhereThatIsFaster) {
 
 // 100 rows do not fill the device: alone, the product would be spread over more blocks.
 TEST(Policies, ElementwiseGroupsTakeTheBlocksOfTheReductionsTheyRead) {
-  const Graph graph = parse_graph(R"(
+  const Graph graph = read_graph(R"(
     %x = input : f32[100,8192]
     %s = sum(%x){axes=[1], keepdim}
     %y = mul(%x, sigmoid(%s))
@@ -95,7 +95,7 @@ TEST(Policies, ElementwiseGroupsTakeTheBlocksOfTheReductionsTheyRead) {
 
 // The sum's columns and the product's are one axis: what both are made of is counted along it.
 TEST(Policies, ColumnsThatNothingIsLoadedAlongAreOneAxis) {
-  const Graph graph = parse_graph(R"(
+  const Graph graph = read_graph(R"(
     %row = input : i64[4096,1]
     %p = input : f32[4096,50257]
     %hits = cast(eq(reshape(iota{count=50257} : i64){shape=[1,50257]}, %row)) : f32
@@ -110,7 +110,7 @@ TEST(Policies, ColumnsThatNothingIsLoadedAlongAreOneAxis) {
 
 TEST(Policies, AutoIsPredictedToTakeNoLongerThanAnyOther) {
   for (const GoldenGraph& golden : golden_graphs()) {
-    const Graph graph = parse_graph(golden.text);
+    const Graph graph = read_graph(golden.text);
     for (const char* target : {"h200", "a100"}) {
       const double us = plan_for(graph, target, "auto").stitched.us;
       for (const char* policy : {"search", "astitch", "fusionstitching2020", "none"}) {
@@ -124,7 +124,7 @@ TEST(Policies, AutoIsPredictedToTakeNoLongerThanAnyOther) {
 TEST(Policies, AutoHasEachStageJudgedOnce) {
   const DeviceSpec& device = device_spec("h200");
   for (const GoldenGraph& golden : golden_graphs()) {
-    const Graph graph = parse_graph(golden.text);
+    const Graph graph = read_graph(golden.text);
     std::map<std::tuple<std::vector<NodeId>, std::vector<NodeId>, std::vector<NodeId>>, int> asked;
     const StageJudge judge = [&](const PlannedStage& stage) {
       ++asked[{stage.roots, stage.loads, stage.stores}];
@@ -137,11 +137,11 @@ TEST(Policies, AutoHasEachStageJudgedOnce) {
 }
 
 TEST(Policies, TheHostTakesTheSearch) {
-  EXPECT_EQ(plan_for(parse_graph(kWholeTensor), "cpu", "auto").policy, "search");
+  EXPECT_EQ(plan_for(read_graph(kWholeTensor), "cpu", "auto").policy, "search");
 }
 
 TEST(Policies, AnUnknownNameIsAnError) {
-  EXPECT_THROW(plan_for(parse_graph(kWholeTensor), "h200", "astich"), UserError);
+  EXPECT_THROW(plan_for(read_graph(kWholeTensor), "h200", "astich"), UserError);
 }
 
 }  // namespace

@@ -4,18 +4,18 @@
 
 #include <numeric>
 
-#include "ir/parse_graph.h"
 #include "ir/print_graph.h"
 #include "ir/verify_graph.h"
 #include "rewrite/interpret_graph.h"
 #include "rewrite/rewrite_graph.h"
 #include "schedule/schedule_stage.h"
+#include "support/read_graph.h"
 
 namespace stitch {
 namespace {
 
 Graph split(const std::string& text, const char* target = "h200") {
-  Graph graph = split_reductions(parse_graph(text), device_spec(target), 4);
+  Graph graph = split_reductions(read_graph(text), device_spec(target), 4);
   verify_graph(graph);
   return graph;
 }
@@ -36,7 +36,7 @@ TEST(SplitReductions, SmallOnesAndThoseWithEnoughBlocksStay) {
                            "%x = input : f32[4096,4096]\n%y = sum(%x){axes=[1]}\noutputs (%y)\n",
                            "%x = input : f32[8,65536,768]\n%y = amax(%x){axes=[0]}\n"
                            "outputs (%y)\n"}) {
-    EXPECT_EQ(to_string(split(text)), to_string(parse_graph(text)));
+    EXPECT_EQ(to_string(split(text)), to_string(read_graph(text)));
   }
 }
 
@@ -58,7 +58,7 @@ DeviceSpec volta() {
 
 TEST(SplitReductions, FewLongRowsFillOneWaveAsPublished) {
   const std::string text = "%x = input : f32[64,30000]\n%y = sum(%x){axes=[1]}\noutputs (%y)\n";
-  const Graph graph = split_reductions(parse_graph(text), volta(), 4);
+  const Graph graph = split_reductions(read_graph(text), volta(), 4);
   EXPECT_EQ(operands_of(graph, OpKind::k_sum), (Operands{"f32[64,2,15000]", "f32[64,2]"}));
   EXPECT_EQ(operands_of(split(text, "h200"), OpKind::k_sum),
             (Operands{"f32[64,4,7500]", "f32[64,4]"}));
@@ -66,7 +66,7 @@ TEST(SplitReductions, FewLongRowsFillOneWaveAsPublished) {
 
 TEST(SplitReductions, ManyShortRowsShareBlocksAsPublished) {
   const std::string text = "%x = input : f32[750000,32]\n%y = sum(%x){axes=[1]}\noutputs (%y)\n";
-  const Graph graph = parse_graph(text);
+  const Graph graph = read_graph(text);
   for (const DeviceSpec& device : {volta(), device_spec("h200")}) {
     EXPECT_EQ(to_string(split_reductions(graph, device, 4)), to_string(graph));
     SymbolTable symbols = graph.symbols;
@@ -174,7 +174,7 @@ TEST(SplitReductions, PartialSumsKeepTheAccumulatorsPrecision) {
 
 TEST(SplitReductions, PositionsAreNotSplit) {
   const std::string text = "%x = input : f32[1048576]\n%y = argmax(%x)\noutputs (%y)\n";
-  EXPECT_EQ(to_string(split(text)), to_string(parse_graph(text)));
+  EXPECT_EQ(to_string(split(text)), to_string(read_graph(text)));
 }
 
 TEST(SplitReductions, SymbolicExtentsArePaddedToPieces) {

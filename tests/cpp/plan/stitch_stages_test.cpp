@@ -144,7 +144,7 @@ TEST(StitchStages, IndependentStagesShareAPhase) {
 }
 
 TEST(StitchStages, AStageRunsInTheFirstPhaseAfterAllThatItReads) {
-  const Graph graph = parse_graph(R"(
+  const Graph graph = read_graph(R"(
     %x = input : f32[8,6]
     %a = exp(%x)
     %b = sum(%a){axes=[1]}
@@ -253,7 +253,7 @@ constexpr const char* kThreeInARow = R"(
 )";
 
 TEST(StitchStages, AKernelHasSoManyStatements) {
-  const Graph graph = parse_graph(kThreeInARow);
+  const Graph graph = read_graph(kThreeInARow);
   const StitchPlan plan = plan_apart(graph, 600);
   ASSERT_EQ(plan.kernels.size(), 2u) << to_string(plan, graph);
   EXPECT_EQ(plan.kernels[0].phases.size(), 2u);
@@ -267,7 +267,7 @@ TEST(StitchStages, AKernelHasSoManyStatements) {
 
 // A later stage may still join a kernel that another did not fit into.
 TEST(StitchStages, WhatDoesNotFitDoesNotCloseTheKernel) {
-  const Graph graph = parse_graph(R"(
+  const Graph graph = read_graph(R"(
     %x = input : f32[8,6]
     %y = input : f32[5]
     %z = input : f32[7,9]
@@ -308,7 +308,7 @@ TEST(StitchStages, WhatAllBlocksReadIsNot) {
 }
 
 TEST(StitchStages, ABarrierThatCostsMoreThanALaunchIsACut) {
-  const Graph graph = parse_graph(kThreeInARow);
+  const Graph graph = read_graph(kThreeInARow);
   DeviceSpec slow = device_spec("h200");
   slow.barrier_us = slow.launch_us + 0.1;
   const StitchPlan plan = plan_apart(graph, score_of(1, 0.1, 1), slow);
@@ -352,7 +352,7 @@ std::string random_text(unsigned seed) {
 TEST(StitchStages, TheOrderOfRandomGraphsCanRun) {
   int kernels = 0, phases = 0, calls = 0;
   for (unsigned seed = 0; seed < 300; ++seed) {
-    const Graph graph = parse_graph(random_text(seed));
+    const Graph graph = read_graph(random_text(seed));
     const StitchPlan plan = plan_apart(graph, seed % 3 ? 1 : 500);
     expect_runnable(graph, plan);
     kernels += static_cast<int>(plan.kernels.size());
@@ -367,7 +367,7 @@ TEST(StitchStages, TheOrderOfRandomGraphsCanRun) {
 }
 
 bool is_in_place(const std::string& lines, const DeviceSpec& device) {
-  const Graph graph = parse_graph("%x = input : f32[6,6]\n" + lines + "\n");
+  const Graph graph = read_graph("%x = input : f32[6,6]\n" + lines + "\n");
   const StitchPlan plan = plan_apart(graph, score_of(1, 0.1, 1), device);
   EXPECT_EQ(plan.kernels.size() == 1, device.barrier_us > 0) << to_string(plan, graph);
   return plan.in_place.at(0);
@@ -397,7 +397,7 @@ TEST(StitchStages, AStageThatReplacesRunsAfterOthersThatReadTheOldValue) {
 }
 
 TEST(StitchStages, AStageThatReplacesWaitsForCallsThatReadTheOldValue) {
-  const Graph graph = parse_graph(R"(
+  const Graph graph = read_graph(R"(
     %x = input : f32[64,64]
     %y = add(%x, 1)
     %first = library(%x){name="aten.normal.Tensor_float"} : f32[64,64]
@@ -415,7 +415,7 @@ TEST(StitchStages, AStageThatReplacesWaitsForCallsThatReadTheOldValue) {
 
 // The first draw waits for a stage that would rather be in the later kernel.
 TEST(StitchStages, RandomCallsKeepTheirOrder) {
-  const Graph graph = parse_graph(R"(
+  const Graph graph = read_graph(R"(
     %x = input : f32[512,512]
     %w = input : f32[512,512]
     %a = sum(%x){axes=[0]}

@@ -2,14 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include "ir/parse_graph.h"
+#include "support/read_graph.h"
 
 namespace stitch {
 namespace {
 
 // "%1 + 12" for what the output of the graph is an alias of, "own memory" for none.
 std::string alias_of_output(const std::string& text) {
-  const Graph graph = parse_graph(text + "\noutputs (%y)\n");
+  const Graph graph = read_graph(text + "\noutputs (%y)\n");
   const auto alias = find_alias(graph, graph.outputs[0].node);
   if (!alias) return "own memory";
   return "%" + std::to_string(alias->base.value()) + " + " + to_string(alias->offset);
@@ -56,7 +56,7 @@ TEST(Storage, SymbolicOffsetsAreExact) {
 }
 
 TEST(Storage, ConesOfJoinedRootsAreWhatBothTogetherEvaluate) {
-  const Graph graph = parse_graph(R"(
+  const Graph graph = read_graph(R"(
     %x = input : f32[8,6]
     %w = input : f32[8,6]
     %e = exp(%x)
@@ -92,7 +92,7 @@ TEST(Storage, ConesOfJoinedRootsAreWhatBothTogetherEvaluate) {
 }
 
 TEST(Storage, ViewsDemandTheirBase) {
-  const Graph graph = parse_graph(R"(
+  const Graph graph = read_graph(R"(
     %x = input : f32[8,6]
     %a = exp(%x)
     %v = permute(%a){order=[1,0]}
@@ -109,7 +109,7 @@ TEST(Storage, ViewsDemandTheirBase) {
 }
 
 TEST(Storage, AMutationDemandsItsValue) {
-  const Graph graph = parse_graph(R"(
+  const Graph graph = read_graph(R"(
     %x = input : f32[8]
     %y = add(%x, 1)
     mutate %x <- %y

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "ir/parse_graph.h"
+#include "support/read_graph.h"
 
 namespace stitch {
 

@@ -26,7 +26,7 @@ std::string name_on_gpu(const std::string& dtype, int columns, int width, bool i
   const std::string q = dtype + "[2,3,8," + w + "]", k = dtype + "[2,3," + c + "," + w + "]";
   const std::string scores = is_masked ? "add(%s, %m)" : "%s";
   const Graph graph = call_on(
-      parse_graph(
+      read_graph(
           inputs + "%q = input : " + q + "\n%k = input : " + k + "\n%v = input : " + k +
           "\n%kt = permute(%k){order=[0,1,3,2]}\n%q3 = reshape(%q){shape=[6,8," + w +
           "]}\n%k3 = reshape(%kt){shape=[6," + w + "," + c + "]}\n%v3 = reshape(%v)" +
@@ -65,11 +65,11 @@ TEST(CallAttention, WithoutMask) {
 
 TEST(CallAttention, TheReaderOfTheResultSeesItsHeadsAgain) {
   const Graph graph = call_all(
-      parse_graph(std::string(kHeads) + "%x = mul(%s, 0.5)" + kSoftmax +
-                  "%y = library(%p3, %v3){name=\"aten.bmm.default\", integer=1} : f32[6,8,4]\n"
-                  "%j = permute(reshape(%y){shape=[2,3,8,4]}){order=[0,2,1,3]}\n"
-                  "%z = neg(reshape(%j){shape=[2,8,12]})\n"
-                  "outputs (%z)"));
+      read_graph(std::string(kHeads) + "%x = mul(%s, 0.5)" + kSoftmax +
+                 "%y = library(%p3, %v3){name=\"aten.bmm.default\", integer=1} : f32[6,8,4]\n"
+                 "%j = permute(reshape(%y){shape=[2,3,8,4]}){order=[0,2,1,3]}\n"
+                 "%z = neg(reshape(%j){shape=[2,8,12]})\n"
+                 "outputs (%z)"));
   int copies = 0;
   for (const Node& node : graph.nodes)
     copies += node.op == OpKind::k_reshape && node.type.shape == std::vector<Dim>{6, 8, 4};
@@ -123,13 +123,13 @@ TEST(CallAttention, HiddenRowsAreMarkedInTheProductThatAloneReadsThem) {
       "%z = library(%b, %j2, %w){name=\"aten.addmm.default\", integer=2} : f32[16,5]\n";
   for (const std::string mask : {"bool[8,6]", "bool[2,1,1,6]", "bool[2,1,8,6]", "bool[1,1,1,6]"}) {
     const Graph graph = call_all(
-        parse_graph("%c = input : " + mask + "\n" + weights + projected(product + "outputs (%z)")));
+        read_graph("%c = input : " + mask + "\n" + weights + projected(product + "outputs (%z)")));
     EXPECT_EQ(count_marks(graph, "f32[16,5]"), 1) << to_string(graph);
     EXPECT_EQ(graph[graph.outputs[0].node].op, OpKind::k_select) << to_string(graph);
   }
   const auto marks_mask = [&](const std::string& mask, const std::string& reads) {
     const Graph graph =
-        call_all(parse_graph("%c = input : " + mask + "\n" + weights + projected(reads)));
+        call_all(read_graph("%c = input : " + mask + "\n" + weights + projected(reads)));
     return count_marks(graph, "f32[16,5]") == 0 && count_marks(graph, "f32" + mask.substr(4)) == 1;
   };
   EXPECT_TRUE(marks_mask("bool[1,3,1,6]", product + "outputs (%z)")) << "a mask of each head";
@@ -147,7 +147,7 @@ TEST(CallAttention, AnOutputKeepsItsStrides) {
   std::string one_batch = text;
   for (size_t at = 0; (at = one_batch.find("[2,3,", at)) != std::string::npos;)
     one_batch.replace(at, 5, "[1,6,");
-  const Graph graph = call_all(parse_graph(one_batch));
+  const Graph graph = call_all(read_graph(one_batch));
   int products = 0;
   for (const Node& node : graph.nodes) products += node.name == "aten.bmm.default";
   EXPECT_EQ(products, 0);
@@ -155,7 +155,7 @@ TEST(CallAttention, AnOutputKeepsItsStrides) {
 }
 
 TEST(CallAttention, AKeyOfContiguousColumnsIsCopied) {
-  const Graph graph = call_all(parse_graph(R"(
+  const Graph graph = call_all(read_graph(R"(
     %q = input : f32[6,8,4]
     %k = input : f32[6,4,6]
     %v = input : f32[6,6,4]
@@ -182,13 +182,13 @@ TEST(CallAttention, OnAGpuTheKernelIsNamedWhereSizesAllowIt) {
 }
 
 TEST(CallAttention, NothingChosenChangesNothing) {
-  const Graph graph = parse_graph(attention_text("%x = div(%s, 2)"));
+  const Graph graph = read_graph(attention_text("%x = div(%s, 2)"));
   EXPECT_EQ(to_string(call_attention(graph, {}, true)), to_string(graph));
 }
 
 TEST(CallAttention, TheTextOfACallReadsBack) {
-  const std::string text = to_string(call_all(parse_graph(attention_text("%x = mul(%s, 0.3)"))));
-  EXPECT_EQ(to_string(parse_graph(text)), text);
+  const std::string text = to_string(call_all(read_graph(attention_text("%x = mul(%s, 0.3)"))));
+  EXPECT_EQ(to_string(read_graph(text)), text);
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 #include <functional>
 #include <string>
 
-#include "ir/parse_graph.h"
 #include "ir/print_graph.h"
+#include "support/read_graph.h"
 
 namespace stitch {
 
@@ -47,7 +47,7 @@ inline std::string canonical_text(const Graph& graph) {
 using Pass = Graph (*)(const Graph& graph);
 
 inline void expect_rewrite(Pass pass, const std::string& before, const std::string& after) {
-  EXPECT_EQ(canonical_text(pass(parse_graph(before))), canonical_text(parse_graph(after)));
+  EXPECT_EQ(canonical_text(pass(read_graph(before))), canonical_text(read_graph(after)));
 }
 
 inline void expect_unchanged(Pass pass, const std::string& text) {

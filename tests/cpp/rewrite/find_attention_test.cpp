@@ -7,7 +7,7 @@
 namespace stitch {
 namespace {
 
-std::vector<Attention> find(const std::string& text) { return find_attention(parse_graph(text)); }
+std::vector<Attention> find(const std::string& text) { return find_attention(read_graph(text)); }
 
 // The only candidate.
 Attention find_one(const std::string& text) {
@@ -38,7 +38,7 @@ TEST(FindAttention, ScaleIsTheProductOfAllFactors) {
 }
 
 TEST(FindAttention, OperandsAreThoseBeforeTheBatchIsRegrouped) {
-  const Graph graph = parse_graph(attention_text("%x = mul(%s, 0.5)"));
+  const Graph graph = read_graph(attention_text("%x = mul(%s, 0.5)"));
   const Attention found = find_attention(graph).at(0);
   EXPECT_EQ(found.query, graph.inputs[0]);
   EXPECT_EQ(found.key, graph.inputs[1]);

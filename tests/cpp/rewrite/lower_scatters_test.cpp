@@ -51,19 +51,19 @@ TEST(LowerScatters, OneIndexIsSortedForOnce) {
   const std::string two = put("put_sum", "0,1,-1", 16) + "\n%z = put_last(%y, %s, %i, %x)" +
                           "{ints=[0,0,1,-1], name=\"aten.index_copy.default\", integer=1} : "
                           "f32[16,4]";
-  const Graph graph = lower_on_gpu(parse_graph(graph_of(two, 16, "outputs (%z)")));
+  const Graph graph = lower_on_gpu(read_graph(graph_of(two, 16, "outputs (%z)")));
   EXPECT_EQ(count_ops(graph, OpKind::k_library), 1);
   EXPECT_EQ(count_ops(graph, OpKind::k_segment_sum), 1);
   EXPECT_EQ(count_ops(graph, OpKind::k_segment_last), 1);
 }
 
 TEST(LowerScatters, HostsCombineFewRowsInChunks) {
-  const Graph few = lower_on_host(parse_graph(graph_of(put("put_sum", "0,1,-1", 16), 16)));
+  const Graph few = lower_on_host(read_graph(graph_of(put("put_sum", "0,1,-1", 16), 16)));
   EXPECT_EQ(count_ops(few, OpKind::k_scatter_sum), 1);
   EXPECT_EQ(count_ops(few, OpKind::k_library), 0);
-  const Graph many = lower_on_host(parse_graph(graph_of(put("put_sum", "0,1,-1", 90000), 90000)));
+  const Graph many = lower_on_host(read_graph(graph_of(put("put_sum", "0,1,-1", 90000), 90000)));
   EXPECT_EQ(count_ops(many, OpKind::k_segment_sum), 1);
-  const Graph last = lower_on_host(parse_graph(graph_of(put("put_last", "0,1,-1", 16), 16)));
+  const Graph last = lower_on_host(read_graph(graph_of(put("put_last", "0,1,-1", 16), 16)));
   EXPECT_EQ(count_ops(last, OpKind::k_segment_last), 1);
 }
 
@@ -81,7 +81,7 @@ TEST(LowerScatters, AnIndexThatIsBroadcastNamesRows) {
   const std::string wide =
       "%r = reshape(%i){shape=[1000,1]}\n%e = expand(%r){shape=[1000,4]}\n"
       "%y = put_sum(%x, %s, %e, %x, %e, %s){ints=[0,0,1,-1], name=\"a\", integer=0} : f32[16,4]";
-  const Graph graph = lower_on_gpu(parse_graph(graph_of(wide, 16)));
+  const Graph graph = lower_on_gpu(read_graph(graph_of(wide, 16)));
   ASSERT_EQ(count_ops(graph, OpKind::k_segment_sum), 1);
   for (const Node& node : graph.nodes)
     if (node.op == OpKind::k_segment_sum) EXPECT_EQ(node.type.rank(), 2);
@@ -103,12 +103,12 @@ TEST(LowerScatters, WhatACallWritesInPlaceIsNotStoredAgain) {
   const std::string call = "{ints=[0,0,1,-1], name=\"aten.index_add_.default\", integer=0} : ";
   const std::string text = "%y = put_sum(%x, %s, %i, %x, %i, %s)" + call + "f32[90000,4]";
   const Graph graph =
-      lower_on_host(parse_graph(graph_of(text, 90000, "mutate %x <- %y\noutputs (none)")));
+      lower_on_host(read_graph(graph_of(text, 90000, "mutate %x <- %y\noutputs (none)")));
   EXPECT_TRUE(graph.mutations.empty());
   EXPECT_EQ(count_ops(graph, OpKind::k_library), 1);
   const std::string few = "%y = put_sum(%x, %s, %i, %x, %i, %s)" + call + "f32[16,4]";
   const Graph kept =
-      lower_on_host(parse_graph(graph_of(few, 16, "mutate %x <- %y\noutputs (none)")));
+      lower_on_host(read_graph(graph_of(few, 16, "mutate %x <- %y\noutputs (none)")));
   EXPECT_EQ(kept.mutations.size(), 1u);
 }
 
@@ -116,7 +116,7 @@ TEST(LowerScatters, TheResultHasTheStridesThatItsCallPromised) {
   const std::string turned =
       "%y = put_sum(%x, %s, %i, %x){ints=[0,0,1,-1], name=\"a\", integer=0}"
       " : f32[16,4](1,16)";
-  const Graph graph = lower_on_host(parse_graph(graph_of(turned, 16)));
+  const Graph graph = lower_on_host(read_graph(graph_of(turned, 16)));
   EXPECT_EQ(graph[graph.outputs[0].node].type.strides, (std::vector<Dim>{1, 16}));
 }
 

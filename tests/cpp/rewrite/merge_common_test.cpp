@@ -64,7 +64,7 @@ TEST(MergeCommon, ReadsAroundAWriteStayApart) {
 }
 
 TEST(MergeCommon, OriginsStay) {
-  const Graph graph = merge_common(parse_graph(R"(
+  const Graph graph = merge_common(read_graph(R"(
     %x = input : f32[4]
     %y = neg(%x)  # aten.neg.default model.py:3
     outputs (%y)

@@ -198,7 +198,7 @@ TEST(RandomGraphs, RewritesChangeNothingThatACallerSees) {
 TEST(RandomGraphs, TextReadsBackExactly) {
   for (unsigned seed = 0; seed < 100; ++seed) {
     const std::string text = to_string(make_random_graph(seed));
-    ASSERT_EQ(to_string(parse_graph(text)), text);
+    ASSERT_EQ(to_string(read_graph(text)), text);
   }
 }
 

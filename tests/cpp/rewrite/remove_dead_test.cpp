@@ -12,7 +12,7 @@ int count(const Graph& graph, OpKind op) {
 }
 
 TEST(RemoveDead, DropsWhatNoOutputReads) {
-  const Graph graph = remove_dead(parse_graph(R"(
+  const Graph graph = remove_dead(read_graph(R"(
     %x = input : f32[4]
     %y = neg(%x)
     %unused = exp(sin(%y))
@@ -22,7 +22,7 @@ TEST(RemoveDead, DropsWhatNoOutputReads) {
 }
 
 TEST(RemoveDead, InputsStayAndKeepTheirOrder) {
-  const Graph graph = remove_dead(parse_graph(R"(
+  const Graph graph = remove_dead(read_graph(R"(
     symbols s0 = input(0) hint 8
     arguments 4 tensors [0,3] integers [1]
     %x = input : f32[4]
@@ -38,7 +38,7 @@ TEST(RemoveDead, InputsStayAndKeepTheirOrder) {
 }
 
 TEST(RemoveDead, AssertionsAreLive) {
-  const Graph graph = remove_dead(parse_graph(R"(
+  const Graph graph = remove_dead(read_graph(R"(
     %x = input : bool[]
     %y = assert_true(%x){name="it is so"}
     outputs (none)
@@ -47,7 +47,7 @@ TEST(RemoveDead, AssertionsAreLive) {
 }
 
 TEST(RemoveDead, ValuesOfMutationsAreLive) {
-  const Graph graph = remove_dead(parse_graph(R"(
+  const Graph graph = remove_dead(read_graph(R"(
     %x = input : f32[4]
     %y = neg(%x)
     mutate %x <- %y
@@ -58,7 +58,7 @@ TEST(RemoveDead, ValuesOfMutationsAreLive) {
 }
 
 TEST(RemoveDead, UnusedCallsGoUnlessTheyHaveEffects) {
-  const Graph graph = remove_dead(parse_graph(R"(
+  const Graph graph = remove_dead(read_graph(R"(
     %x = input : f32[4,4]
     %a = library(%x, %x){name="aten.mm.default", integer=0} : f32[4,4]
     %b = library(%x){name="aten.bernoulli.p", integer=1} : f32[4,4]

@@ -22,7 +22,7 @@ const std::string kNorm = R"(
 )";
 
 TEST(RewriteGraph, KeepsTheSignature) {
-  const Graph before = parse_graph(kNorm), after = rewrite_graph(before);
+  const Graph before = read_graph(kNorm), after = rewrite_graph(before);
   EXPECT_EQ(after.argument_count, 3);
   EXPECT_EQ(after.input_positions, before.input_positions);
   EXPECT_EQ(after.integer_positions, before.integer_positions);
@@ -33,14 +33,14 @@ TEST(RewriteGraph, KeepsTheSignature) {
 }
 
 TEST(RewriteGraph, NewNodesKnowTheOpTheyComeFrom) {
-  const Graph graph = rewrite_graph(parse_graph(kNorm));
+  const Graph graph = rewrite_graph(read_graph(kNorm));
   int named = 0;
   for (const Node& node : graph.nodes) named += node.origin.location == "model.py:5";
   EXPECT_GE(named, 5);
 }
 
 TEST(RewriteGraph, ASecondRunChangesNothing) {
-  const Graph once = rewrite_graph(parse_graph(kNorm));
+  const Graph once = rewrite_graph(read_graph(kNorm));
   EXPECT_EQ(canonical_text(rewrite_graph(once)), canonical_text(once));
 }
 
@@ -64,7 +64,7 @@ TEST(RewriteGraph, PassesMeet) {
 TEST(RewriteGraph, EveryPassCanBeSwitchedOff) {
   std::vector<std::string> all;
   for (const RewritePass& pass : rewrite_passes()) all.push_back(pass.name);
-  const Graph graph = parse_graph(kNorm);
+  const Graph graph = read_graph(kNorm);
   EXPECT_EQ(to_string(rewrite_graph(graph, all)), to_string(graph));
   const Graph kept = rewrite_graph(graph, {"expand_deviations"});
   int deviations = 0;
@@ -74,7 +74,7 @@ TEST(RewriteGraph, EveryPassCanBeSwitchedOff) {
 
 TEST(RewriteGraph, AnUnknownPassSuggestsTheNearest) {
   try {
-    rewrite_graph(parse_graph(kNorm), {"merge_view"});
+    rewrite_graph(read_graph(kNorm), {"merge_view"});
     FAIL() << "no error";
   } catch (const UserError& error) {
     EXPECT_NE(std::string(error.what()).find("'merge_views'"), std::string::npos) << error.what();

@@ -5,14 +5,14 @@
 #include <cmath>
 #include <string>
 
-#include "ir/parse_graph.h"
+#include "support/read_graph.h"
 
 namespace stitch {
 namespace {
 
 // Of the only output of a graph with these statements.
 ValueRange range_of(const std::string& text) {
-  const Graph graph = parse_graph(text + "\noutputs (%y)");
+  const Graph graph = read_graph(text + "\noutputs (%y)");
   return find_ranges(graph)[graph.outputs[0].node.index()];
 }
 

@@ -81,8 +81,8 @@ const std::string kParts = "%a = input : f32[4,6]\n%b = input : f32[4,2]\n";
 
 TEST(WriteJoinedParts, EachPartIsWrittenWhereItBelongs) {
   const Graph graph =
-      write_joined_parts(parse_graph(kParts + "%s = reshape(sum(%a){axes=[1]}){shape=[4,1]}\n"
-                                              "%y = cat(%b, %s, %b){dim=1}\noutputs (%y)"));
+      write_joined_parts(read_graph(kParts + "%s = reshape(sum(%a){axes=[1]}){shape=[4,1]}\n"
+                                             "%y = cat(%b, %s, %b){dim=1}\noutputs (%y)"));
   const Node& join = graph[graph.outputs[0].node];
   ASSERT_TRUE(is_join(join)) << to_string(graph);
   ASSERT_EQ(join.inputs.size(), 3u);
@@ -97,8 +97,8 @@ TEST(WriteJoinedParts, EachPartIsWrittenWhereItBelongs) {
 
 TEST(WriteJoinedParts, PartsWithoutElementsAreLeftOut) {
   const Graph graph = write_joined_parts(
-      parse_graph(kParts + "%s = reshape(sum(%a){axes=[1]}){shape=[4,1]}\n"
-                           "%y = cat(%s, slice(%b){dim=1, count=0}){dim=1}\noutputs (%y)"));
+      read_graph(kParts + "%s = reshape(sum(%a){axes=[1]}){shape=[4,1]}\n"
+                          "%y = cat(%s, slice(%b){dim=1, count=0}){dim=1}\noutputs (%y)"));
   EXPECT_EQ(graph[graph.outputs[0].node].inputs.size(), 1u);
 }
 

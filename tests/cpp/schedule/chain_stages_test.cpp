@@ -76,7 +76,7 @@ struct Chained {
 };
 
 Chained chain_by_hand(const std::string& text) {
-  Chained chained{parse_graph(text), {}, {}};
+  Chained chained{read_graph(text), {}, {}};
   PlannedStage first, then;
   NodeId handed;
   for (int n = 0; n < chained.graph.size(); ++n) {

@@ -77,7 +77,7 @@ using Ops = std::vector<std::string>;
 TEST(PieceAxes, OneThreadHoldsTheHalvesThatARotationSwaps) {
   for (const char* text : {kSwapPairs, kSwapQuarters}) {
     const StageSchedule s = schedule_together(text, "h200").only();
-    const std::set<int> pieces = find_piece_axes(parse_graph(text), s);
+    const std::set<int> pieces = find_piece_axes(read_graph(text), s);
     ASSERT_FALSE(pieces.empty());
     for (int a : pieces) {
       EXPECT_TRUE(s.axes[a].axis.extent.is(2));

@@ -303,7 +303,7 @@ TEST(MapAxesHost, SumsOfColumnsAddChunksOfRows) {
 TEST(MapAxesHost, AccumulatorsOfColumnsStayInTheFirstCache) {
   const StageSchedule s = schedule(column_sum("f32[16384,65536]"), "cpu");
   EXPECT_LE(s.axes[1].tile.value(), 16384);
-  EXPECT_TRUE(check_arrays(parse_graph(column_sum("f32[16384,65536]")), s));
+  EXPECT_TRUE(check_arrays(read_graph(column_sum("f32[16384,65536]")), s));
 }
 
 // Small at their hints, so that nothing else would divide them among blocks.
