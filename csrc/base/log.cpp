@@ -3,14 +3,15 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <mutex>
 #include <set>
+
+#include "base/fork_mutex.h"
 
 namespace stitch {
 namespace {
 
 struct WarningState {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::set<std::string> seen;
   WarningSink sink = [](const std::string& message) {
     std::fprintf(stderr, "torch_stitch: warning: %s\n", message.c_str());

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/fork_mutex.h"
 #include "base/hash.h"
 #include "jit/run_command.h"
 
@@ -55,12 +56,17 @@ Probe probe_compiler(const std::string& command) {
 
 // Answers are kept, failures too; another compiler in the same place needs a new process.
 const Probe& probe_once(const std::string& command) {
-  static std::mutex mutex;
+  static auto& mutex = *new ForkMutex;
   static auto* probes = new std::map<std::string, Probe>;
+  {
+    std::lock_guard lock(mutex);
+    const auto found = probes->find(command);
+    if (found != probes->end()) return found->second;
+  }
+  // Threads that come at once may ask twice: a fork must not wait for a compiler.
+  Probe probe = probe_compiler(command);
   std::lock_guard lock(mutex);
-  const auto found = probes->find(command);
-  if (found != probes->end()) return found->second;
-  return probes->emplace(command, probe_compiler(command)).first->second;
+  return probes->try_emplace(command, std::move(probe)).first->second;
 }
 
 // A fresh directory that only this user can enter; removed with what is in it.

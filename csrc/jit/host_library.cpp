@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/fork_mutex.h"
 #include "base/hash.h"
 
 namespace stitch {
@@ -71,7 +72,7 @@ void* LoadedLibrary::symbol(const std::string& name) const {
 }
 
 LoadedLibrary load_host_library(std::string_view bytes) {
-  static std::mutex mutex;
+  static auto& mutex = *new ForkMutex;
   static auto* handles = new std::map<std::string, void*>;
   static unsigned serial = 0;
   std::lock_guard lock(mutex);

@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/fork_mutex.h"
 
 namespace stitch {
 namespace {
@@ -93,7 +94,7 @@ bool load_from(const std::string& directory, Library& library) {
 }
 
 struct Loader {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::vector<std::string> directories;
   Library library;
 };

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/fork_mutex.h"
 #include "base/hash.h"
 
 namespace stitch {
@@ -127,12 +128,12 @@ void ensure_context(int device) {
 }
 
 CudaHandle load_function(const std::string& cubin, const std::string& name, int shared_bytes) {
-  static std::mutex mutex;
+  static auto& mutex = *new ForkMutex;
   static std::map<std::pair<CudaHandle, std::string>, CudaHandle> modules;
   const Driver& table = driver();
   CudaHandle context = nullptr;
   check_driver(table.context_get_current(&context), "cuCtxGetCurrent", name);
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard lock(mutex);
   CudaHandle& module = modules[{context, sha256_hex(cubin)}];
   if (!module)
     check_driver(table.module_load_data(&module, cubin.data()), "cuModuleLoadData", name);

@@ -80,7 +80,7 @@ void* data(const PoolBlock* block) { return block->data; }
 PoolBlock* HostPool::allocate(int64_t bytes) {
   const int64_t wanted = class_bytes(bytes);
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard lock(mutex_);
     std::vector<PoolBlock*>& blocks = free_blocks_[wanted];
     counts_.used_bytes += wanted;
     if (!blocks.empty()) {
@@ -97,7 +97,7 @@ PoolBlock* HostPool::allocate(int64_t bytes) {
     block = create_block(wanted);
   }
   if (block) return block;
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   counts_.used_bytes -= wanted;
   throw UserError("out of memory: the system has no " + std::to_string(wanted) + " bytes more");
 }
@@ -105,7 +105,7 @@ PoolBlock* HostPool::allocate(int64_t bytes) {
 void HostPool::release(PoolBlock* block) {
   PoolBlock* evicted;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard lock(mutex_);
     counts_.used_bytes -= block->bytes;
     counts_.cached_bytes += block->bytes;
     free_blocks_[block->bytes].push_back(block);
@@ -146,7 +146,7 @@ PoolBlock* HostPool::evict_oldest(int64_t target_bytes) {
 void HostPool::release_cached() {
   PoolBlock* evicted;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard lock(mutex_);
     evicted = evict_oldest(0);
   }
   destroy_all(evicted);
@@ -155,7 +155,7 @@ void HostPool::release_cached() {
 void HostPool::set_limit(int64_t bytes) {
   PoolBlock* evicted;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard lock(mutex_);
     limit_bytes_ = bytes;
     evicted = evict_oldest(limit_bytes_);
   }
@@ -163,7 +163,7 @@ void HostPool::set_limit(int64_t bytes) {
 }
 
 PoolStatistics HostPool::statistics() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   PoolStatistics statistics = counts_;
   statistics.limit_bytes = limit_bytes_;
   return statistics;

@@ -7,9 +7,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
+
+#include "base/fork_mutex.h"
 
 namespace stitch {
 
@@ -41,7 +42,7 @@ class HostPool {
   void unlink(PoolBlock* block);
   PoolBlock* evict_oldest(int64_t target_bytes);
 
-  mutable std::mutex mutex_;
+  mutable ForkMutex mutex_;
   int64_t limit_bytes_;
   PoolStatistics counts_;
   std::unordered_map<int64_t, std::vector<PoolBlock*>> free_blocks_;  // by block size

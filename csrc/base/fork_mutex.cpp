@@ -1,0 +1,52 @@
+#include "base/fork_mutex.h"
+
+#include <pthread.h>
+
+#include <set>
+
+#include "base/error.h"
+
+namespace stitch {
+namespace {
+
+struct Registry {
+  std::mutex mutex;
+  std::set<ForkMutex*> mutexes;
+
+  void lock_all() {
+    mutex.lock();
+    for (ForkMutex* each : mutexes) each->lock();
+  }
+  void unlock_all() {
+    for (ForkMutex* each : mutexes) each->unlock();
+    mutex.unlock();
+  }
+};
+
+// Never destroyed: a fork may come while the process exits.
+Registry& registry() {
+  static Registry* const all = [] {
+    const auto lock = [] { registry().lock_all(); };
+    const auto unlock = [] { registry().unlock_all(); };
+    const int error = pthread_atfork(lock, unlock, unlock);
+    STITCH_CHECK(error == 0, "pthread_atfork: error " << error);
+    return new Registry;
+  }();
+  return *all;
+}
+
+}  // namespace
+
+ForkMutex::ForkMutex() {
+  Registry& all = registry();
+  std::lock_guard lock(all.mutex);
+  all.mutexes.insert(this);
+}
+
+ForkMutex::~ForkMutex() {
+  Registry& all = registry();
+  std::lock_guard lock(all.mutex);
+  all.mutexes.erase(this);
+}
+
+}  // namespace stitch

@@ -1,0 +1,24 @@
+// A mutex that no forked child finds locked: fork() waits until nobody holds it.
+//
+// For short sections that guard what a child goes on to use.  Whoever holds one takes no other and
+// does not fork.
+#pragma once
+
+#include <mutex>
+
+namespace stitch {
+
+class ForkMutex {
+ public:
+  ForkMutex();
+  ~ForkMutex();
+  ForkMutex(const ForkMutex&) = delete;
+  ForkMutex& operator=(const ForkMutex&) = delete;
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
+
+ private:
+  std::mutex mutex_;
+};
+
+}  // namespace stitch
