@@ -144,6 +144,7 @@ def compile_graph(options, kind, gm, example_inputs):
     target = find_target(devices, options)
     on_cuda = any(device.type == "cuda" for device in devices) and target is not None
     index = next(iter(devices)).index or 0 if on_cuda else 0
+    device = torch.device("cuda", index) if on_cuda else None
 
     def finish(imported=None):
         try:
@@ -154,14 +155,19 @@ def compile_graph(options, kind, gm, example_inputs):
             nodes = [node for node in gm.graph.nodes if node.op == "call_function"]
             count_fallback("this graph runs without stitching", nodes, [reason_of(error)])
             return by_dispatcher(gm)
-        extras = imported.extras
-        if not extras and not on_cuda and kind != "backward":  # which Dynamo wraps as a function
+        extras, numbers = imported.extras, imported.number_outputs
+        is_plain = not (extras or numbers or on_cuda)
+        if is_plain and kind != "backward":  # which Dynamo wraps as a function
             return compiled
 
         @boxed
         def run(args):
-            args += [args[x[0]].shape[x[1]] if isinstance(x, tuple) else x for x in extras]
-            return compiled(args, torch._C._cuda_getCurrentRawStream(index) if on_cuda else 0)
+            args += [give_extra(args, x, device) if isinstance(x, tuple) else x for x in extras]
+            stream = torch._C._cuda_getCurrentRawStream(index) if on_cuda else 0
+            results = compiled(args, stream)
+            for i in numbers:
+                results[i] = results[i].item()
+            return results
 
         return run
 
@@ -173,6 +179,14 @@ def compile_graph(options, kind, gm, example_inputs):
         return finish()
     swap = _core.Meanwhile(by_dispatcher(gm), functools.partial(finish, imported))
     return boxed(lambda args: swap(args))
+
+
+def give_extra(args, extra, device):
+    """What an argument tells beside itself: a size of a tensor, a number as a tensor."""
+    value, what = args[extra[0]], extra[1]
+    if isinstance(what, int):
+        return value.shape[what]
+    return torch.full((), value, dtype=what, device=device)
 
 
 def boxed(run):

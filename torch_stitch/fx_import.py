@@ -1,8 +1,9 @@
 """FX graph in AOT form (fake values in `meta["val"]`) -> core Graph.
 
 Walks the nodes in order.  A node becomes what its rule in fx_ops.py builds, or a library call;
-sizes become Dims over the graph's integer arguments.  Nothing here decides what is fused.  What has
-no form in the core (sizes that depend on data) is an UnsupportedError: the caller runs the graph.
+sizes become Dims over the graph's integer arguments and over what library calls yield.  Nothing
+here decides what is fused.  What has no form in the core is an UnsupportedError: the caller runs
+the graph.
 """
 
 import contextlib
@@ -21,6 +22,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflat
 
 from torch_stitch import _core, fx_ops, fx_scatter
 from torch_stitch._core import UnsupportedError
+from torch_stitch.fx_numbers import DATA_HINT, HELD, SYMBOLIC, call_with_numbers, hint_of, number_of
 from torch_stitch.fx_ops import DTYPES
 
 aten = torch.ops.aten
@@ -32,6 +34,12 @@ OPAQUE_SIZES = {
     **dict.fromkeys(("Max", "max"), "max"),
     "Min": "min",
 }
+DIM_FORMS = (*OPAQUE_SIZES, "Add", "Mul", "Pow", "ModularIndexing")
+LEAST_NUMBER = -(2**62)
+
+
+def sizes_of(value):
+    return getattr(value, "shape", ())
 
 
 def find_location(node):
@@ -81,8 +89,8 @@ class Importer:
     """One import: `b` is the core's builder, `values` what each FX node became by its op's method.
 
     In the end `graph` and `calls`, what its library nodes run, go to the core.  The caller appends
-    `extras` to the arguments of every call: tensors that the graph holds, and (position, dimension)
-    for sizes that only tensor arguments know.
+    `extras` to the arguments of every call: tensors that the graph holds, (position, dimension) for
+    sizes that only tensor arguments know, and (position, dtype) for numbers as tensors.
     """
 
     def __init__(self, gm, target, left_whole):
@@ -92,25 +100,49 @@ class Importer:
         placeholders = gm.graph.find_nodes(op="placeholder")
         self.values, self.symbols, self.sizes = {}, {}, {}
         self.extras, self.argument_count, self.graph = [], len(placeholders), None
-        self.numbers = {}  # symbol of an integer that a tensor holds -> its core value
+        self.numbers = {}  # symbol of a number that a tensor holds -> its core value
         self.starts = {}  # eager's storage -> the node that it begins with
         self.owners = {}  # core value in memory -> eager's storage that it stands for
         results = [n for n in gm.graph.output_node().args[0] if isinstance(n, Node)]
         self.returned = {storage_of(t) for n in results if not is_store(n) for t in tensors_of(n)}
+        self.number_outputs = []  # positions of results that are numbers, here tensors
         for position, node in enumerate(placeholders):
             value = node.meta.get("val")
-            if isinstance(value, torch.SymInt) and isinstance(value.node.hint, int):
-                if value.node.expr.is_Integer:  # as tracing has found
-                    node.meta["val"] = int(value)
-                    continue
-                self.symbols[value.node.expr] = self.b.symbol(position, value.node.hint or 1)
-            for dimension, size in enumerate(getattr(value, "shape", ())):
+            if isinstance(value, torch.SymInt) and value.node.expr.is_Integer:  # tracing found it
+                node.meta["val"] = int(value)
+                continue
+            if isinstance(value, torch.SymInt):
+                self.symbols[value.node.expr] = self.argument(position, value)
+            if isinstance(value, (torch.SymFloat, torch.SymBool)):
+                held = _core.TensorType("f64", [], [])
+                place = self.extra_position((position, torch.float64))
+                self.numbers[value.node.expr] = self.b.input(node.name, held, place)
+            for dimension, size in enumerate(sizes_of(value)):
                 if isinstance(size, torch.SymInt):
-                    self.sizes[size.node.expr] = position, dimension, size.node.hint
+                    self.sizes[size.node.expr] = position, dimension, size
 
     def extra_position(self, extra):
         self.extras.append(extra)
         return self.argument_count + len(self.extras) - 1
+
+    def argument(self, position, size):
+        """A size among the arguments; one that data decided in an earlier graph may be 0."""
+        symbol = self.b.symbol(position, hint_of(size))
+        is_counted = isinstance(size.node.hint, int)
+        return symbol if is_counted else self.b.opaque("max", symbol, _core.Dim(LEAST_NUMBER))
+
+    def item(self, value):
+        """The integer that a tensor holds, as a size: read when the program is there."""
+        op = aten._local_scalar_dense.default
+        row = self.calls.add_call(str(op), op, (_core.Operand(0),), {})
+        self.b.library(str(op), row, [value], [], False)
+        return self.b.late_symbol(row, 0, -1, DATA_HINT)
+
+    def is_size(self, expression):
+        """Whether it is a polynomial of sizes, divided, bounded."""
+        kind = type(expression).__name__
+        known = expression.is_Symbol or expression in self.symbols or kind in DIM_FORMS
+        return known and not expression.free_symbols & self.numbers.keys()
 
     def dim(self, size):
         """An int or SymInt as a Dim."""
@@ -130,8 +162,12 @@ class Importer:
         if expression.is_Integer:
             return _core.Dim(int(expression))
         if expression.is_Symbol and expression in self.sizes:
-            *place, hint = self.sizes[expression]
-            return self.b.symbol(self.extra_position(tuple(place)), hint)
+            *place, size = self.sizes[expression]
+            return self.argument(self.extra_position(tuple(place)), size)
+        if expression in self.numbers:
+            return self.item(self.numbers[expression])
+        if expression.is_Symbol:
+            raise UnsupportedError(f"no call before it yields the size {expression}")
         if expression.is_Pow and parts[1].is_Integer and parts[1] > 0:
             return functools.reduce(operator.mul, [self.dim_of(parts[0])] * int(parts[1]))
         if kind == "ModularIndexing":
@@ -145,12 +181,12 @@ class Importer:
         elif kind in OPAQUE_SIZES:
             combine = functools.partial(self.b.opaque, OPAQUE_SIZES[kind])
         else:
-            raise UnsupportedError(f"the size {expression} depends on data or is not integral")
+            return self.item(self.b.cast(number_of(self, expression), "i64"))
         return functools.reduce(combine, map(self.dim_of, parts))
 
     def type_of(self, value):
         if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
-            return _core.TensorType("opaque", self.dims(getattr(value, "shape", ())), [])
+            return _core.TensorType("opaque", self.dims(sizes_of(value)), [])
         dtype = DTYPES[value.dtype] if is_plain(value) else "opaque"
         return _core.TensorType(dtype, self.dims(value.shape), self.dims(value.stride()))
 
@@ -158,9 +194,7 @@ class Importer:
         value = node.meta.get("val")
         if isinstance(value, torch.Tensor) and not is_token(node):
             return self.owned_input(node, position)
-        if isinstance(value, torch.SymInt) and value.node.expr in self.symbols:
-            return value
-        plain = value is None or isinstance(value, (int, float))
+        plain = value is None or isinstance(value, (int, float, *SYMBOLIC))
         return value if plain else _core.Argument(position)
 
     def get_attr(self, node, position):
@@ -180,9 +214,10 @@ class Importer:
 
     def call_function(self, node, position):
         value = node.meta.get("val")
-        if isinstance(value, (int, float, torch.SymInt, torch.SymFloat, torch.SymBool)):
-            if node.target is aten._local_scalar_dense.default and isinstance(value, torch.SymInt):
-                self.numbers[value.node.expr] = self.values[node.args[0]]
+        if isinstance(value, (int, float, *SYMBOLIC)):
+            if node.target is aten._local_scalar_dense.default and isinstance(value, SYMBOLIC):
+                for symbol in value.node.expr.free_symbols - self.symbols.keys():
+                    self.numbers[symbol] = self.values[node.args[0]]
             return value
         if node.target is operator.getitem:
             return self.values[node.args[0]][node.args[1]]
@@ -218,8 +253,8 @@ class Importer:
         same = self.b.type(value).strides == strides
         return value if same else self.b.with_strides(value, strides)
 
-    def call(self, node):
-        """What eager runs for a node: its name, its row of the call table, its operands."""
+    def call(self, node, sizes):
+        """What eager runs for a node: name, row of the call table, operands; adds to `sizes`."""
         inputs, placeholders = [], {}
 
         def convert(argument):
@@ -227,9 +262,12 @@ class Importer:
                 return (tuple if isinstance(argument, tuple) else list)(map(convert, argument))
             value = self.values[argument] if isinstance(argument, Node) else argument
             if isinstance(value, torch.SymInt):
-                return self.dim(value)
+                sizes.append(self.dim(value))
+                return sizes[-1]
             if isinstance(value, (torch.SymFloat, torch.SymBool)):
-                raise UnsupportedError("it takes a number that is only known when it runs")
+                dtype = "f64" if isinstance(value, torch.SymFloat) else "bool"
+                inputs.append(fx_ops.scalar(self, value, dtype))
+                return HELD, _core.Operand(len(inputs) - 1)
             if not isinstance(value, _core.NodeId):
                 return value
             if argument not in placeholders:
@@ -244,15 +282,30 @@ class Importer:
         if node.target is with_effects and isinstance(args[1], torch._ops.OpOverload):
             name, function = str(args[1]), call_in_turn
         name = node.meta.get("runs_as", name)  # in plans for other devices
+        if any(leaf is HELD for leaf in tree_leaves((args, kwargs))):
+            function = functools.partial(call_with_numbers, function)
         return name, self.calls.add_call(name, function, args, kwargs), inputs
 
     def library(self, node):
-        value = node.meta.get("val")
+        value, sizes = node.meta.get("val"), []
         leaves, structure = tree_flatten(value)
+        name, row, inputs = self.call(node, sizes)
+        self.define_sizes(row, leaves)
         several, types = not structure.is_leaf(), [self.type_of(v) for v in leaves]
-        made = self.b.library(*self.call(node), [] if value is None else types, several)
+        made = self.b.library(name, row, inputs, [] if value is None else types, several, sizes)
         self.note_in_place(node, made[0])
         return tree_unflatten(made, structure) if several else made[0]
+
+    def define_sizes(self, row, results):
+        """Sizes that nothing has told before are what the call yields."""
+        for position, result in enumerate(results):
+            is_number = isinstance(result, torch.SymInt)
+            for dimension, size in enumerate([result] if is_number else sizes_of(result)):
+                expression = size.node.expr if isinstance(size, torch.SymInt) else None
+                told = expression in self.symbols or expression in self.sizes
+                if expression is not None and expression.is_Symbol and not told:
+                    place = position, -1 if is_number else dimension
+                    self.symbols[expression] = self.b.late_symbol(row, *place, hint_of(size))
 
     def note_in_place(self, node, made):
         if fx_scatter.find_in_place_form(node):
@@ -271,7 +324,7 @@ class Importer:
         return start, size, stride, offset[0] if is_given else kept.storage_offset()
 
     def output(self, node, position):
-        for result in node.args[0]:
+        for position, result in enumerate(node.args[0]):
             value = self.values[result] if isinstance(result, Node) else result
             if is_store(result):
                 self.b.output_final(self.values[result.args[0]])
@@ -279,6 +332,11 @@ class Importer:
                 self.b.output_tensor(self.with_layout(value, result.meta["val"]))
             elif value is None:
                 self.b.output_none()
+            elif isinstance(value, (bool, float, torch.SymBool, torch.SymFloat)):
+                is_truth = isinstance(value, (bool, torch.SymBool))
+                held = fx_ops.scalar(self, value, "bool" if is_truth else "f64")
+                self.number_outputs.append(position)
+                self.b.output_tensor(held)
             elif isinstance(value, (int, torch.SymInt)):
                 self.b.output_integer(self.dim(value))
             else:

@@ -15,6 +15,7 @@ import torch
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 
 from torch_stitch import _core
+from torch_stitch.fx_numbers import SYMBOLIC, number_of, whole
 
 NAMES = """
     bool=bool uint8=u8 int8=i8 int16=i16 int32=i32 int64=i64
@@ -29,13 +30,6 @@ BOOL_FORMS = {
     **dict.fromkeys(("mul", "minimum", "bitwise_and", "amin"), "logical_and"),
     "bitwise_xor": "logical_xor",
     "bitwise_not": "logical_not",
-}
-FORMULAS = {
-    **dict.fromkeys(("FloatTrueDiv", "IntTrueDiv"), "div"),
-    **dict.fromkeys(("FloatPow", "Pow", "PowByNatural"), "pow"),
-    "Add": "add",
-    "Mul": "mul",
-    "OpaqueUnaryFn_sqrt": "sqrt",
 }
 CASTS = """
     aten._to_copy.default aten.alias.default aten.clone.default aten.lift_fresh_copy.default
@@ -80,47 +74,11 @@ def scalar(im, number, dtype, is_exact=False):
     """A value, a Python number or a symbolic one as a value of `dtype`; is_exact: kept in f32."""
     if isinstance(number, _core.NodeId):
         return im.b.cast(number, dtype)
-    if isinstance(number, torch.SymInt):
-        held = number.node.expr.free_symbols & im.numbers.keys()
-        value = whole_number(im, number.node.expr) if held else None
-        return im.b.cast(value, dtype) if held else im.b.size_value(dtype, im.dim(number))
-    if isinstance(number, torch.SymFloat):
-        return im.b.cast(formula(im, number.node.expr), dtype)
+    if isinstance(number, SYMBOLIC):
+        return im.b.cast(number_of(im, number.node.expr, dtype), dtype)
     if dtype in NARROW and not is_exact:
         number = torch.tensor(number, dtype=NARROW[dtype]).item()
     return im.b.full(dtype, float(number), whole(number))
-
-
-def whole(number):
-    """What an integral type makes of it; nothing is asked of infinities."""
-    return int(number) if math.isfinite(number) and abs(number) < 2**63 else 0
-
-
-def whole_number(im, expression):
-    """Of sizes and of integers that tensors hold, in i64."""
-    if expression in im.numbers:
-        return im.b.cast(im.b.reshape(im.numbers[expression], []), "i64")
-    if not expression.free_symbols & im.numbers.keys():
-        return im.b.size_value("i64", im.dim_of(expression))
-    op = FORMULAS.get(type(expression).__name__)
-    if op not in ("add", "mul"):
-        raise _core.UnsupportedError(f"the number {expression} depends on data")
-    parts = [whole_number(im, part) for part in expression.args]
-    return functools.reduce(lambda a, b: im.b.pointwise(op, [a, b]), parts)
-
-
-def formula(im, expression):
-    """A floating-point formula over sizes, in f64 as Python computes it."""
-    if expression.is_number:
-        return im.b.full("f64", float(expression), 0)
-    op = FORMULAS.get(type(expression).__name__)
-    if type(expression).__name__ == "ToFloat" or expression.is_integer or not op:
-        inner = expression.args[0] if expression.args and not op else expression
-        return im.b.size_value("f64", im.dim_of(inner))
-    parts = [formula(im, part) for part in expression.args]
-    if len(parts) == 1:
-        return im.b.pointwise(op, parts)
-    return functools.reduce(lambda a, b: im.b.pointwise(op, [a, b]), parts)
 
 
 def pointwise(im, node, op, *operands, dtype=None):
@@ -180,7 +138,7 @@ def power(im, node, x, exponent):
     is_number = isinstance(exponent, (int, float))
     if is_number and exponent < 0 and dtype_of(node) not in FLOATS:
         return NotImplemented  # which raises as in eager
-    if isinstance(exponent, torch.SymInt):
+    if isinstance(exponent, SYMBOLIC):
         return pointwise(im, node, "pow", x, exponent)
     if exponent in (1, 2, 3):
         return functools.reduce(lambda a, b: im.b.pointwise("mul", [a, b]), [x] * int(exponent))
@@ -363,6 +321,10 @@ def slice_scatter(im, node, x, source, dim=0, start=None, end=None, step=1):
     return im.b.slice_scatter(x, im.b.cast(source, dtype_of(node)), dim, start, im.dim(step))
 
 
+def assert_number(im, condition, why):
+    return condition is True or im.b.assert_true(scalar(im, condition, "bool"), why)
+
+
 def filled(im, node, number):
     """A number, or the elements of another value, wherever the result has elements."""
     return im.b.expand(scalar(im, number, dtype_of(node)), shape_of(im, node))
@@ -391,6 +353,7 @@ RULES |= {
     "aten.full_like.default": lambda im, node, like, number, **_: filled(im, node, number),
     "torch_stitch.random.default": lambda im, n, *of, **_: im.b.random(*of[:2], shape_of(im, n)),
     "aten._assert_async.msg": lambda im, _, x, why: im.b.assert_true(scalar(im, x, "bool"), why),
+    "aten._assert_scalar.default": lambda im, _, x, why: assert_number(im, x, why),
     "aten.scalar_tensor.default": lambda im, node, number, **_: filled(im, node, number),
     # Memory that eager leaves as it was.
     **dict.fromkeys(UNINITIALISED, lambda im, node, *_, **__: filled(im, node, 0)),

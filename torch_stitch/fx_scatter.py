@@ -50,7 +50,7 @@ def put(im, node, op, operands, dim, wraps=False, keeps=True, ignored=-1):
         return NotImplemented
     if op == "mean" and dtype not in FLOATS:
         return NotImplemented
-    name, row, call_operands = im.call(node)
+    name, row, call_operands = im.call(node, [])
     inputs = [x, source, operands[2], *call_operands]
     how = [dim, int(wraps), int(keeps), ignored]
     made = im.b.put(f"put_{op}", inputs, how, name, row, im.type_of(result))

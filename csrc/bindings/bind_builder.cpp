@@ -10,6 +10,7 @@
 #include "ir/builder.h"
 #include "ir/parse_graph.h"
 #include "ir/print_graph.h"
+#include "ops/late_symbols.h"
 
 namespace stitch {
 namespace {
@@ -104,6 +105,10 @@ void bind_graph_ends(BuilderClass& builder) {
              positions.push_back(position);
              return b.graph().symbols.add_input(static_cast<int>(positions.size()) - 1, hint);
            })
+      .def("late_symbol",
+           [](Builder& b, int row, int result, int dimension, int64_t hint) {
+             return add_late(b.graph().symbols, row, result, dimension, hint);
+           })
       .def("opaque",
            [](Builder& b, const std::string& kind, const Dim& left, const Dim& right) {
              return b.graph().symbols.add_opaque(to_symbol_kind(kind), left, right);
@@ -173,8 +178,17 @@ void bind_ops(BuilderClass& builder) {
                           std::move(type));
            })
       .def("with_strides", &Builder::with_strides)
-      .def("library", &Builder::library, py::arg("name"), py::arg("call"), py::arg("inputs"),
-           py::arg("results"), py::arg("several"));
+      .def(
+          "library",
+          [](Builder& b, std::string name, int64_t call, const std::vector<NodeId>& inputs,
+             const std::vector<TensorType>& results, bool several, std::vector<Dim> sizes) {
+            const int position = b.graph().size();
+            auto made = b.library(std::move(name), call, inputs, results, several);
+            b.graph().nodes[position].dims = std::move(sizes);
+            return made;
+          },
+          py::arg("name"), py::arg("call"), py::arg("inputs"), py::arg("results"),
+          py::arg("several"), py::arg("sizes") = std::vector<Dim>());
 }
 
 }  // namespace

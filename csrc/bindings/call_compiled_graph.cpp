@@ -91,6 +91,10 @@ PyObject* run_graph(const CompiledGraph& graph, PyObject* list, void* stream) {
   if (!results) throw python_error();
   for (size_t i = 0; i < program.outputs.size(); ++i) {
     PyObject* result = make_output(program.outputs[i], frame, symbols);
+    if (!result) {
+      Py_DECREF(results);
+      throw python_error();
+    }
     PyList_SET_ITEM(results, static_cast<Py_ssize_t>(i), result);
   }
   return results;
@@ -99,6 +103,7 @@ PyObject* run_graph(const CompiledGraph& graph, PyObject* list, void* stream) {
 const CompiledGraph& unwrap(PyObject* self) {
   // What py::cast finds after a type lookup that would double the time of a call.
   const auto* instance = reinterpret_cast<const py::detail::instance*>(self);
+  if (!instance->simple_value_holder[0]) throw UserError("the compiled graph was never made");
   return *static_cast<const CompiledGraph*>(instance->simple_value_holder[0]);
 }
 

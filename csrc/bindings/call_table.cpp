@@ -1,5 +1,6 @@
 #include "bindings/call_table.h"
 
+#include <ATen/Functions.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/List.h>
 #include <torch/csrc/autograd/python_variable.h>
@@ -52,6 +53,8 @@ c10::IValue make_value(const CallArgument& argument, const CallValues& values) {
 void flatten(const c10::IValue& value, std::vector<at::Tensor>& tensors) {
   if (value.isTensor()) {
     tensors.push_back(value.toTensor());
+  } else if (value.isScalar()) {
+    tensors.push_back(at::scalar_tensor(value.toScalar(), value.toScalar().type()));
   } else if (value.isList()) {
     for (const c10::IValue& element : value.toListRef()) flatten(element, tensors);
   } else if (value.isTuple()) {
@@ -120,6 +123,8 @@ void flatten(py::handle value, std::vector<at::Tensor>& tensors) {
     tensors.push_back(THPVariable_Unpack(value.ptr()));
   } else if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) {
     for (const py::handle element : value) flatten(element, tensors);
+  } else if (py::isinstance<py::dict>(value)) {
+    for (const auto entry : py::reinterpret_borrow<py::dict>(value)) flatten(entry.second, tensors);
   } else {
     tensors.emplace_back();
   }

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "bindings/tensors.h"
+#include "ops/late_symbols.h"
 #include "runtime/driver.h"
 
 #ifndef _OPENMP
@@ -41,8 +42,8 @@ at::Tensor resolve_bits(at::Tensor tensor) {
 
 }  // namespace
 
-void TorchFrame::start(const std::vector<int64_t>& symbols) {
-  symbols_ = &symbols;
+void TorchFrame::start(std::vector<int64_t>& symbols) {
+  symbols_ = defined_ = &symbols;
   for (size_t i = 0; i < cells_.size(); ++i) {
     const BufferId id(static_cast<int64_t>(i));
     if (buffer(id).kind == Buffer::Kind::kArgument && buffer(id).type.dtype != DType::kOpaque) {
@@ -192,6 +193,7 @@ void TorchFrame::call(const CallStep& step) {
     return;
   }
   std::vector<at::Tensor> results = run_call(row, values);
+  define_symbols(results, step.call);
   for (size_t i = 0; i < step.outputs.size(); ++i) {
     if (!step.outputs[i].valid() || i >= results.size()) continue;
     set_result(step.outputs[i], std::move(results[i]), step);
@@ -203,6 +205,20 @@ bool TorchFrame::is_in_slab(const at::Tensor& tensor) const {
   const auto* begin = static_cast<const char*>(slab_.storage().data());
   const auto* data = static_cast<const char*>(tensor.storage().data());
   return data >= begin && data < begin + slab_.storage().nbytes();
+}
+
+void TorchFrame::define_symbols(const std::vector<at::Tensor>& results, int64_t call) {
+  const SymbolTable& table = graph_.program->symbols;
+  bool is_defined = false;
+  for (size_t i = 0; i < table.symbols.size(); ++i) {
+    const Symbol& symbol = table.symbols[i];
+    if (!is_late(symbol) || row_of(symbol) != call) continue;
+    const at::Tensor& result = results.at(symbol.left.value());
+    const int64_t dimension = symbol.right.value();
+    (*defined_)[i] = dimension < 0 ? result.item().toLong() : result.size(dimension);
+    is_defined = true;
+  }
+  if (is_defined) complete(table, *defined_);
 }
 
 void TorchFrame::set_result(BufferId id, at::Tensor result, const CallStep& step) {

@@ -31,7 +31,7 @@ class TorchFrame final : public Frame {
     return tensor(id);
   }
 
-  void start(const std::vector<int64_t>& symbols) override;
+  void start(std::vector<int64_t>& symbols) override;
   void allocate_slab(int64_t bytes) override;
   void place_in_slab(BufferId id, int64_t offset_bytes) override;
   void allocate(BufferId id) override;
@@ -58,11 +58,13 @@ class TorchFrame final : public Frame {
   void replace(BufferId id, at::Tensor replacement);
   void conform_argument(BufferId id);
   bool is_in_slab(const at::Tensor& tensor) const;
+  void define_symbols(const std::vector<at::Tensor>& results, int64_t call);
   void set_result(BufferId id, at::Tensor result, const CallStep& step);
 
   const CompiledGraph& graph_;
   void* const stream_;
   const std::vector<int64_t>* symbols_ = nullptr;
+  std::vector<int64_t>* defined_ = nullptr;  // the same, while the call runs
   std::vector<Cell> cells_;
   at::Tensor slab_;
   at::Tensor barrier_;

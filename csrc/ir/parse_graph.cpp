@@ -173,14 +173,19 @@ void read_symbols(Parser& parser, TextReader& reader) {
     if (reader.word() != "s" + std::to_string(symbols.size()))
       reader.fail("symbols in order: s" + std::to_string(symbols.size()));
     reader.expect('=');
-    const auto kind = kinds.find(reader.word());
-    if (kind == kinds.end()) reader.fail("one of input, floordiv, mod, min, max");
+    const std::string word = reader.word();
+    const bool is_result = word == "result";
+    const auto kind = kinds.find(is_result ? "input" : word);
+    if (kind == kinds.end()) reader.fail("one of input, floordiv, mod, min, max, result");
     Symbol symbol;
     symbol.kind = kind->second;
     reader.expect('(');
     if (symbol.kind == Symbol::Kind::kInput) {
       symbol.input = static_cast<int>(read_integer(reader));
-    } else {
+      if (is_result) symbol.input = -1 - symbol.input;
+    }
+    if (is_result) reader.expect(',');
+    if (is_result || symbol.kind != Symbol::Kind::kInput) {
       symbol.left = read_dim(reader, parser.symbol_count);
       reader.expect(',');
       symbol.right = read_dim(reader, parser.symbol_count);

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 
+#include "ops/late_symbols.h"
 #include "ops/made_calls.h"
 #include "ops/op_rules.h"
 
@@ -68,10 +69,14 @@ std::string attributes(const Node& node) {
 std::string print_symbol(const Symbol& symbol) {
   constexpr std::array kKinds = {"input", "floordiv", "mod", "min", "max"};
   const std::string kind = kKinds[static_cast<size_t>(symbol.kind)];
-  const std::string operands = symbol.kind == Symbol::Kind::kInput
-                                   ? std::to_string(symbol.input)
-                                   : to_string(symbol.left) + "," + to_string(symbol.right);
-  return kind + "(" + operands + ") hint " + std::to_string(symbol.hint);
+  const std::string pair = to_string(symbol.left) + "," + to_string(symbol.right);
+  if (is_late(symbol)) {
+    return "result(" + std::to_string(row_of(symbol)) + "," + pair + ") hint " +
+           std::to_string(symbol.hint);
+  }
+  const bool is_input = symbol.kind == Symbol::Kind::kInput;
+  return kind + "(" + (is_input ? std::to_string(symbol.input) : pair) + ") hint " +
+         std::to_string(symbol.hint);
 }
 
 std::string print_output(const GraphOutput& output) {

@@ -1,5 +1,6 @@
 #include "ir/verify_graph.h"
 
+#include "ir/find_definers.h"
 #include "ir/infer_type.h"
 
 namespace stitch {
@@ -79,6 +80,7 @@ void verify_interface(const Graph& graph) {
 void verify_graph(const Graph& graph) {
   for (int i = 0; i < graph.size(); ++i) verify_node(graph, i);
   verify_interface(graph);
+  find_definers(graph);
 }
 
 }  // namespace stitch

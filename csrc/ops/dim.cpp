@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "ops/late_symbols.h"
 
 namespace stitch {
 namespace {
@@ -75,6 +76,14 @@ int64_t apply(Symbol::Kind kind, int64_t left, int64_t right) {
       break;
   }
   throw InternalError("a symbol that is an input has no operands");
+}
+
+bool is_known(const Dim& dim, const std::vector<int64_t>& values) {
+  if (dim.is_constant()) return true;
+  for (const auto& [monomial, factor] : dim.terms())
+    for (SymbolId id : monomial)
+      if (values.at(id) == kUnknown) return false;
+  return true;
 }
 
 // The result when no new symbol is needed.
@@ -210,17 +219,45 @@ std::vector<int64_t> SymbolTable::evaluate(const std::vector<int64_t>& integer_i
   std::vector<int64_t> values;
   values.reserve(symbols.size());
   for (const Symbol& symbol : symbols) {
-    if (symbol.kind != Symbol::Kind::kInput) {
-      values.push_back(apply(symbol.kind, stitch::evaluate(symbol.left, values),
-                             stitch::evaluate(symbol.right, values)));
+    if (symbol.kind != Symbol::Kind::kInput || is_late(symbol)) {
+      values.push_back(kUnknown);
       continue;
     }
-    STITCH_CHECK(symbol.input >= 0 && symbol.input < static_cast<int>(integer_inputs.size()),
+    STITCH_CHECK(symbol.input < static_cast<int>(integer_inputs.size()),
                  "symbol s" << values.size() << " is integer argument " << symbol.input << " of "
                             << integer_inputs.size());
     values.push_back(integer_inputs[symbol.input]);
   }
+  complete(*this, values);
   return values;
+}
+
+Dim add_late(SymbolTable& table, int row, int result, int dimension, int64_t hint) {
+  table.symbols.push_back({Symbol::Kind::kInput, -1 - row, result, dimension, hint});
+  return Dim::symbol(static_cast<SymbolId>(table.symbols.size() - 1));
+}
+
+std::set<int> rows_of(const SymbolTable& table, const Dim& dim) {
+  std::set<int> rows;
+  if (dim.is_constant()) return rows;
+  for (const auto& [monomial, factor] : dim.terms())
+    for (SymbolId id : monomial) {
+      const Symbol& symbol = table.symbols.at(id);
+      if (is_late(symbol)) rows.insert(row_of(symbol));
+      if (symbol.kind == Symbol::Kind::kInput) continue;
+      rows.merge(rows_of(table, symbol.left));
+      rows.merge(rows_of(table, symbol.right));
+    }
+  return rows;
+}
+
+void complete(const SymbolTable& table, std::vector<int64_t>& values) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Symbol& symbol = table.symbols[i];
+    if (values[i] != kUnknown || symbol.kind == Symbol::Kind::kInput) continue;
+    if (!is_known(symbol.left, values) || !is_known(symbol.right, values)) continue;
+    values[i] = apply(symbol.kind, evaluate(symbol.left, values), evaluate(symbol.right, values));
+  }
 }
 
 int64_t evaluate(const Dim& dim, const std::vector<int64_t>& symbol_values) {
@@ -229,8 +266,9 @@ int64_t evaluate(const Dim& dim, const std::vector<int64_t>& symbol_values) {
   for (const auto& [monomial, factor] : dim.terms()) {
     int64_t product = factor;
     for (SymbolId id : monomial) {
-      STITCH_CHECK(id >= 0 && id < static_cast<int>(symbol_values.size()),
-                   "symbol s" << id << " of " << to_string(dim) << " has no value yet");
+      STITCH_CHECK(
+          id >= 0 && id < static_cast<int>(symbol_values.size()) && symbol_values[id] != kUnknown,
+          "symbol s" << id << " of " << to_string(dim) << " has no value yet");
       product = multiply_checked(product, symbol_values[id]);
     }
     sum = add_checked(sum, product);

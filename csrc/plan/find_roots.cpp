@@ -4,6 +4,7 @@
 #include <set>
 
 #include "analysis/index_walk.h"
+#include "ir/find_definers.h"
 #include "ops/library_effects.h"
 
 namespace stitch {
@@ -11,12 +12,15 @@ namespace stitch {
 std::vector<int> find_levels(const Graph& graph) {
   std::vector<int> level(graph.size(), 0);
   std::vector<bool> is_first(graph.size(), false);  // can run before every kernel
+  const std::vector<std::vector<NodeId>> definers = find_definers(graph);
   int last_effect = 0;
   for (int n = 0; n < graph.size(); ++n) {
     const Node& node = graph.nodes[n];
     const bool is_call = node.op == OpKind::k_library;
     is_first[n] = is_materialised(node) || find_alias(graph, NodeId(n));
-    for (NodeId input : node.inputs) {
+    std::vector<NodeId> awaited = node.inputs;
+    awaited.insert(awaited.end(), definers[n].begin(), definers[n].end());
+    for (NodeId input : awaited) {
       const bool waits = graph[input].op == OpKind::k_library && !is_join(graph[input]) &&
                          !is_first[input.index()];
       level[n] = std::max(level[n], level[input.index()] + (waits ? 1 : 0));

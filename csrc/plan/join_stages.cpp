@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/marks.h"
+#include "ir/find_definers.h"
 #include "ops/library_effects.h"
 #include "plan/find_roots.h"
 
@@ -60,7 +61,8 @@ class Joiner {
         demands_(demands),
         judge_(judge),
         stitches_for_(stitches_for),
-        levels_(find_levels(graph)) {
+        levels_(find_levels(graph)),
+        definers_(find_definers(graph)) {
     unit_of_.assign(graph.size(), -1);
     loads_.resize(graph.size());
     readers_.resize(graph.size());
@@ -157,22 +159,25 @@ class Joiner {
     });
     for (NodeId load : unit.cone.loads) {
       if (!unit.roots.empty()) readers_[load.index()].push_back(start);
-      const int from = maker(load);
-      if (from < 0 || from == u) continue;
-      unit.reads.insert(from);
-      units_[from].read_by.insert(u);
+      wait(u, maker(load));
     }
+    const std::vector<NodeId> called = {start};
+    for (NodeId id : unit.roots.empty() ? called : unit.cone.nodes)
+      for (NodeId call : definers_[id.index()]) wait(u, maker(call));
     loads_[start.index()] = unit.cone.loads;
+  }
+
+  void wait(int unit, int other) {
+    if (other < 0 || other == unit) return;
+    units_[unit].reads.insert(other);
+    units_[other].read_by.insert(unit);
   }
 
   void keep_effects_in_order() {
     int before = -1;
     for (size_t u = 0; u < units_.size(); ++u) {
       if (!units_[u].roots.empty() || !has_effects(graph_[units_[u].call].name)) continue;
-      if (before >= 0) {
-        units_[u].reads.insert(before);
-        units_[before].read_by.insert(static_cast<int>(u));
-      }
+      wait(static_cast<int>(u), before);
       before = static_cast<int>(u);
     }
   }
@@ -471,6 +476,7 @@ class Joiner {
   const StageJudge& judge_;
   const DeviceSpec* stitches_for_;
   std::vector<int> levels_;
+  std::vector<std::vector<NodeId>> definers_;
   std::vector<Unit> units_;
   std::vector<int> order_;  // units by position
   std::array<Marks, 2> seen_{Marks(0), Marks(0)};

@@ -6,6 +6,7 @@
 
 #include "analysis/iteration_space.h"
 #include "base/marks.h"
+#include "ir/find_definers.h"
 #include "plan/explore_patterns.h"
 #include "plan/find_roots.h"
 
@@ -104,6 +105,10 @@ class PatternPlanner {
       if (const int at = find_unit(maker); at >= 0) makers.insert(at);
       unit.loads.push_back({read, find_unit(read), bytes(read)});
     }
+    for (NodeId evaluated : cone.nodes) {
+      for (NodeId call : definers_[evaluated.index()])
+        if (const int at = find_unit(call); at >= 0) makers.insert(at);
+    }
     for (int maker : makers) links_.consumers[maker].push_back(find_unit(id));
     if (!unit.root.valid()) return;
     unit.bytes = bytes(id);
@@ -167,6 +172,7 @@ class PatternPlanner {
 
   const Graph& graph_;
   const Demands& demands_;
+  std::vector<std::vector<NodeId>> definers_ = find_definers(graph_);
   const DeviceSpec& device_;
   std::vector<UnitFacts> units_;
   std::map<NodeId, int> unit_of_;  // of stored values

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "ir/find_definers.h"
 #include "ops/library_effects.h"
 #include "plan/store_in_place.h"
 
@@ -53,6 +54,7 @@ struct Stitcher {
   void find_reads(const Demands& demands) {
     std::map<NodeId, NodeId> base;
     for (const PlannedAlias& alias : demands.aliases) base[alias.node] = alias.base;
+    const std::vector<std::vector<NodeId>> definers = find_definers(graph);
     std::map<NodeId, int> maker;
     std::map<NodeId, std::vector<int>> readers;  // of inputs
     units.resize(joined.steps.size());
@@ -70,6 +72,10 @@ struct Stitcher {
         if (graph[value].op == OpKind::k_get) value = graph[value].inputs[0];
         if (auto at = maker.find(value); at != maker.end()) reads.insert(at->second);
         if (graph[value].op == OpKind::k_input) readers[value].push_back(static_cast<int>(u));
+      }
+      const std::vector<NodeId> call = {step.call};
+      for (NodeId id : units[u].is_call ? call : joined.stages[step.kernel].nodes) {
+        for (NodeId definer : definers[id.index()]) reads.insert(maker.at(definer));
       }
       for (int read : reads) wait(static_cast<int>(u), read);
       if (units[u].is_call) {

@@ -1,5 +1,8 @@
 #include "rewrite/remove_dead.h"
 
+#include <set>
+
+#include "ops/late_symbols.h"
 #include "ops/library_effects.h"
 #include "ops/op_rules.h"
 #include "rewrite/rebuild_graph.h"
@@ -7,9 +10,9 @@
 namespace stitch {
 namespace {
 
-bool must_stay(const Node& node) {
+bool must_stay(const Node& node, const std::set<int64_t>& rows) {
   return node.op == OpKind::k_input || is_assertion(info(node)) ||
-         (node.op == OpKind::k_library && has_effects(node.name));
+         (node.op == OpKind::k_library && (has_effects(node.name) || rows.count(node.integer)));
 }
 
 }  // namespace
@@ -19,8 +22,11 @@ Graph remove_dead(const Graph& graph) {
   for (const GraphOutput& output : graph.outputs)
     if (output.kind == GraphOutput::Kind::kTensor) live[output.node.index()] = true;
   for (const Mutation& mutation : graph.mutations) live[mutation.value.index()] = true;
+  std::set<int64_t> rows;  // of calls that define sizes
+  for (const Symbol& symbol : graph.symbols.symbols)
+    if (is_late(symbol)) rows.insert(row_of(symbol));
   for (int i = graph.size(); i-- > 0;) {
-    live[i] = live[i] || must_stay(graph.nodes[i]);
+    live[i] = live[i] || must_stay(graph.nodes[i], rows);
     if (!live[i]) continue;
     for (NodeId input : graph.nodes[i].inputs) live[input.index()] = true;
   }

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "ops/late_symbols.h"
 #include "ops/made_calls.h"
 #include "ops/op_rules.h"
 #include "runtime/lifetimes.h"
@@ -29,6 +30,16 @@ BufferId add_buffer(Draft& draft, Buffer buffer) {
   draft.program.buffers.push_back(std::move(buffer));
   draft.is_written.push_back(false);
   return BufferId(static_cast<int64_t>(draft.program.buffers.size()) - 1);
+}
+
+// Of a value whose memory this program makes: what the slab has is known before anything runs.
+Buffer::Kind kind_of(const Draft& draft, NodeId node) {
+  const TensorType& type = draft.graph[node].type;
+  const auto is_late = [&](const Dim& dim) { return !rows_of(draft.graph.symbols, dim).empty(); };
+  const bool stands_apart = draft.is_returned[node.index()] ||
+                            std::any_of(type.shape.begin(), type.shape.end(), is_late) ||
+                            std::any_of(type.strides.begin(), type.strides.end(), is_late);
+  return stands_apart ? Buffer::Kind::kFresh : Buffer::Kind::kSlab;
 }
 
 BufferId add_buffer(Draft& draft, Buffer::Kind kind, NodeId node) {
@@ -100,8 +111,7 @@ void place_joins(Draft& draft) {
   for (int i = 0; i < draft.graph.size(); ++i) {
     const Node& node = draft.graph.nodes[i];
     if (!is_join(node)) continue;
-    const auto kind = draft.is_returned[i] ? Buffer::Kind::kFresh : Buffer::Kind::kSlab;
-    draft.buffer[i] = add_buffer(draft, kind, NodeId(i));
+    draft.buffer[i] = add_buffer(draft, kind_of(draft, NodeId(i)), NodeId(i));
     for (const NodeId part : node.inputs) draft.buffer[part.index()] = draft.buffer[i];
   }
 }
@@ -115,8 +125,7 @@ void place_stores(Draft& draft) {
       if (id.valid()) continue;
       STITCH_CHECK(stored_part(draft.graph, node) == node,
                    "value " << node << " is written in part, but not where the rest of it is");
-      const bool is_fresh = draft.is_returned[node.index()];
-      id = add_buffer(draft, is_fresh ? Buffer::Kind::kFresh : Buffer::Kind::kSlab, node);
+      id = add_buffer(draft, kind_of(draft, node), node);
     }
   }
 }

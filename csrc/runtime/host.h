@@ -16,8 +16,9 @@ class Frame {
  public:
   virtual ~Frame() = default;
   // Comes first.  The arguments must have the sizes of their buffers' types; one with other strides
-  // is replaced by a copy with the right ones.  `symbols` stay alive as long as the frame is used.
-  virtual void start(const std::vector<int64_t>& symbols) = 0;
+  // is replaced by a copy with the right ones.  `symbols` stay alive as long as the frame is used;
+  // calls fill in those that they define.
+  virtual void start(std::vector<int64_t>& symbols) = 0;
   // One block of bytes for the intermediates; its tensors share this storage.
   virtual void allocate_slab(int64_t bytes) = 0;
   virtual void place_in_slab(BufferId id, int64_t offset_bytes) = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/late_symbols.h"
 #include "schedule/build_loops.h"
 #include "schedule/map_axes.h"
 #include "schedule/persistent_values.h"
@@ -24,14 +25,15 @@ int reduced_thread_bits(const StageSchedule& schedule, const RootSpace& space) {
   return bits;
 }
 
-// Of the graph's symbols inputs alone are known to be positive.
+// Of the graph's symbols inputs alone are known to be positive; what calls define is not.
 bool may_be_empty(const Dim& extent, const SymbolTable& symbols) {
   if (extent.is_constant()) return extent.value() <= 0;
   bool is_positive = false;
   for (const auto& [monomial, coefficient] : extent.terms()) {
     if (coefficient < 0) return true;
     is_positive |= std::all_of(monomial.begin(), monomial.end(), [&](SymbolId symbol) {
-      return symbols.symbols[symbol].kind == Symbol::Kind::kInput;
+      return symbols.symbols[symbol].kind == Symbol::Kind::kInput &&
+             !is_late(symbols.symbols[symbol]);
     });
   }
   return !is_positive;

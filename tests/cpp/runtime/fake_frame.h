@@ -32,7 +32,7 @@ class FakeFrame : public Frame {
     return std::vector<float>(begin, begin + elements(id));
   }
 
-  void start(const std::vector<int64_t>& symbols) override { symbols_ = symbols; }
+  void start(std::vector<int64_t>& symbols) override { symbols_ = symbols; }
   void allocate_slab(int64_t bytes) override {
     slab_bytes = bytes;
     slab_.resize(bytes / sizeof(float) + 16);

@@ -1,0 +1,136 @@
+"""Sizes and numbers that depend on data: only the calls that yield them are the library's."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+import torch_stitch
+from tests.support.compare import compile_strictly
+
+
+@pytest.fixture(autouse=True)
+def captured():
+    torch._dynamo.reset()
+    torch_stitch.reset_counters()
+    how = dict.fromkeys(("capture_scalar_outputs", "capture_dynamic_output_shape_ops"), True)
+    with torch._dynamo.config.patch(how):
+        yield
+
+
+def scaled_positions(x):
+    return x.nonzero() * 2 + 1
+
+
+def masked_rows(x):
+    y = x[x.sum(-1) > 0]
+    return y.softmax(-1) + 1, y.shape[0], (x[x > 0].sin() * 2).sum()
+
+
+def repeated(x):
+    return x.repeat_interleave((x[:, 0] > 0).long() + 1, 0).sin() * 2
+
+
+def different(x):
+    u = x.detach().round().unique()
+    return u * 2, u.numel(), x + u.shape[0]
+
+
+def integer(x):
+    return x * (x > 0).sum().item() + 1
+
+
+def fraction(x):
+    n = x.mean().item()
+    return (x * n).sin() + n / 2
+
+
+def truth(x):
+    return x * (x.sum() > 0).item()
+
+
+def returned(x):
+    return x.amax().item(), (x > 0).sum().item(), x + 1, (x.sum() > 0).item()
+
+
+def parts(x):
+    n = (x > 0).sum().item()
+    torch._check(n >= 0)
+    torch._check(n <= x.numel())
+    return x.flatten()[:n] * 2, torch.arange(n) + 1, x.flatten()[: n // 2].exp()
+
+
+def made(x):
+    n = (x > 0).sum().item()
+    return torch.zeros(n, 3) + x.sum(), torch.ones(n * 2).cumsum(0).exp(), torch.full((n,), n / 3)
+
+
+def given_to_calls(x):
+    n = x.abs().amax().item()
+    return F.threshold(x.sin(), n / 4, 0.0) + 1, torch.renorm(x.exp(), 2, 0, n) * 2
+
+
+def chained(x):
+    y = (x[x > 0] + 1).log()
+    z = y[y > y.mean()] * 2
+    return z.sum(), z.shape[0] + y.shape[0], (z[:, None] - z).abs().sum(0)
+
+
+CASES = [scaled_positions, masked_rows, repeated, different, integer, fraction, truth, returned,
+         parts, made, given_to_calls, chained]  # fmt: skip
+
+
+def run(fn, x, trains):
+    x = x.clone().requires_grad_(trains)
+    results = fn(x)
+    results = results if isinstance(results, tuple) else (results,)
+    sums = [r.sum() for r in results if isinstance(r, torch.Tensor) and r.requires_grad]
+    if sums:
+        sum(sums).backward()
+    return [*results, x.grad]
+
+
+@pytest.mark.parametrize("trains", [False, True])
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("fn", CASES)
+def test_what_depends_on_data_is_a_call_and_the_rest_is_stitched(fn, dynamic, trains):
+    compiled = compile_strictly(fn, dynamic=dynamic)
+    for seed, inputs in enumerate((torch.randn, torch.randn, lambda *s: -torch.rand(*s))):
+        torch.manual_seed(seed)
+        x = inputs(4 + seed * dynamic, 6)  # the last has nothing positive: all sizes are 0
+        got, expected = run(compiled, x, trains), run(fn, x, trains)
+        torch.testing.assert_close(got, expected, equal_nan=True)
+        assert list(map(type, got)) == list(map(type, expected))
+    counters = torch_stitch.counters()
+    assert counters["kernels"] > 0 and counters["fallback_ops"] == 0, counters
+
+
+def test_assertions_on_data_raise_as_in_eager():
+    def fn(x):
+        n = (x > 0).sum().item()
+        torch._check(n < 3, lambda: "too many")
+        return x * n
+
+    compiled = compile_strictly(fn)
+    x = torch.tensor([1.0, -1.0, 2.0])
+    assert compiled(x).equal(fn(x))
+    for function in (fn, compiled):
+        with pytest.raises(RuntimeError):
+            function(x.abs())
+    assert compiled(x).equal(fn(x))
+
+
+def test_a_size_below_zero_raises_as_in_eager():
+    compiled = compile_strictly(lambda x: torch.ones(x.sum().item()) * 2)
+    assert compiled(torch.tensor([3, -1])).equal(torch.full((2,), 2.0))
+    with pytest.raises(RuntimeError):
+        compiled(torch.tensor([3, -4]))
+
+
+def test_sizes_of_fractions_are_stitched():
+    def fn(x):
+        return F.interpolate(x * 2, scale_factor=1.7) + 1
+
+    compiled = compile_strictly(fn, dynamic=True)
+    for n in (5, 8, 9):
+        x = torch.randn(2, 3, n)
+        torch.testing.assert_close(compiled(x), fn(x))

@@ -1,0 +1,85 @@
+"""Numbers that are only known at run time: formulas over sizes and over what tensors hold."""
+
+import functools
+import math
+
+import torch
+from torch.utils._pytree import tree_map
+
+from torch_stitch import _core
+
+# By the class of an expression of sizes and numbers: the op, and what it takes.
+FORMULAS = {
+    **dict.fromkeys(("FloatTrueDiv", "IntTrueDiv"), ("div", "f64")),
+    **dict.fromkeys(("FloatPow", "Pow", "PowByNatural"), ("pow", "f64")),
+    **{f"{mode}ToInt": (mode.lower(), "f64") for mode in ("Ceil", "Floor", "Round")},
+    **dict.fromkeys(("TruncToInt", "TruncToFloat"), ("trunc", "f64")),
+    **dict.fromkeys(("FloorDiv", "CleanDiv"), ("div_floor", None)),
+    **dict.fromkeys(("Mod", "PythonMod"), ("remainder", None)),
+    **{name: (name.lower(), None) for name in ("Add", "Mul", "Abs")},
+    **{name: (f"{name.lower()}imum", None) for name in ("Min", "Max")},
+    **{name: (f"logical_{name.lower()}", "bool") for name in ("And", "Or", "Not")},
+    **{"Equality": ("eq", None), "Unequality": ("ne", None)},
+    **{"StrictLessThan": ("lt", None), "LessThan": ("le", None)},
+    **{"StrictGreaterThan": ("gt", None), "GreaterThan": ("ge", None)},
+}
+SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+DATA_HINT = 1024  # a size that depends on data
+HELD = object()
+
+
+def hint_of(size):
+    """A likely value of a size: guides choices, never correctness."""
+    return size.node.hint or 1 if isinstance(size.node.hint, int) else DATA_HINT
+
+
+def whole(number):
+    """What an integral type makes of it; nothing is asked of infinities."""
+    return int(number) if math.isfinite(number) and abs(number) < 2**63 else 0
+
+
+def number_of(im, expression, wanted="i64"):
+    """A formula over sizes and numbers that tensors hold, as Python computes it.
+
+    Its dtype is i64, f64 or bool; that of a size is `wanted`.
+    """
+    kind, parts = type(expression).__name__, expression.args
+    is_whole = getattr(expression, "is_integer", False)
+    if expression in im.numbers:
+        held = im.b.reshape(im.numbers[expression], [])
+        return im.b.cast(held, "i64" if is_whole else "f64")
+    if expression.is_number or kind in ("BooleanTrue", "BooleanFalse"):
+        number = expression == True if kind.startswith("Boolean") else expression  # noqa: E712
+        dtype = "bool" if kind.startswith("Boolean") else "i64" if is_whole else "f64"
+        return im.b.full(dtype, float(number), whole(number))
+    if is_whole and im.is_size(expression):
+        return im.b.size_value(wanted, im.dim_of(expression))
+    if kind in ("ToFloat", "Identity"):
+        return im.b.cast(number_of(im, parts[0], "f64"), "f64" if kind == "ToFloat" else "i64")
+    if kind == "Piecewise":
+        cases = [(number_of(im, value, wanted), held) for value, held in parts]
+        return functools.reduce(
+            lambda rest, case: im.b.pointwise("select", [number_of(im, case[1]), case[0], rest]),
+            cases[-2::-1], cases[-1][0],
+        )  # fmt: skip
+    op, taken = FORMULAS.get(kind) or (kind.removeprefix("OpaqueUnaryFn_"), "f64")
+    if kind not in FORMULAS and op == kind:
+        raise _core.UnsupportedError(f"the number {expression} has no form in kernels")
+    if taken is None:
+        taken = "i64" if all(part.is_integer for part in parts) else "f64"
+    values = [im.b.cast(number_of(im, part, taken), taken) for part in parts]
+    if len(values) == 1:
+        value = im.b.pointwise(op, values)
+    else:
+        value = functools.reduce(lambda a, b: im.b.pointwise(op, [a, b]), values)
+    return im.b.cast(value, "i64") if is_whole else value
+
+
+def call_with_numbers(function, *args, **kwargs):
+    """Where HELD stands before a tensor, `function` takes the number that it holds."""
+
+    def is_held(x):
+        return isinstance(x, tuple) and len(x) == 2 and x[0] is HELD
+
+    given = tree_map(lambda x: x[1].item() if is_held(x) else x, (args, kwargs), is_leaf=is_held)
+    return function(*given[0], **given[1])
