@@ -50,17 +50,6 @@ Graph rewrite(const CompileRequest& request, const DeviceSpec& device, int worke
   return graph;
 }
 
-LoweringOptions lowering_options(const Graph& graph, const StitchPlan& plan,
-                                 const Settings& settings) {
-  LoweringOptions options;
-  options.emulate_eager_casts = settings.emulate_eager_casts;
-  for (size_t m = 0; m < plan.in_place.size(); ++m) {
-    if (!plan.in_place[m]) continue;
-    options.stored_over.emplace(graph.mutations[m].value, graph.mutations[m].input);
-  }
-  return options;
-}
-
 // What stands behind a stage.
 std::string text_of(const Compilation& c, const std::string& stage) {
   std::string text;
@@ -116,7 +105,7 @@ Compilation plan_and_emit(const CompileRequest& request) {
     c.graph.symbols = std::move(symbols);
   });
   dump_stages(c);
-  const LoweringOptions options = lowering_options(c.graph, c.plan, request.settings);
+  const LoweringOptions options = choose_lowering(c.graph, c.plan, request.settings);
   run_stage("emit", c.log, [&] {
     for_each_kernel(c.graph, c.plan,
                     [&](size_t k) { c.sources.push_back(emit(c, c.plan.kernels[k], options)); });
@@ -144,7 +133,7 @@ CompiledKernels compile_without_spills(Compilation& c, const DeviceSpec& device,
                                        const CompileRequest& request) {
   CompiledKernels compiled = compile_all(c, device, request);
   const int workers = std::max(1, request.worker_threads);
-  const LoweringOptions options = lowering_options(c.graph, c.plan, request.settings);
+  const LoweringOptions options = choose_lowering(c.graph, c.plan, request.settings);
   TemplateMemo memo;
   std::map<size_t, std::vector<KernelChoice>> remedies;  // by kernel, the next one last
   for (bool changed = device.is_cuda; changed;) {

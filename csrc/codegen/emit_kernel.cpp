@@ -79,6 +79,17 @@ void verify_stage(const LoweredStage& lowered) {
 
 }  // namespace
 
+LoweringOptions choose_lowering(const Graph& graph, const StitchPlan& plan,
+                                const Settings& settings) {
+  LoweringOptions options;
+  options.emulate_eager_casts = settings.emulate_eager_casts;
+  for (size_t m = 0; m < plan.in_place.size(); ++m) {
+    if (!plan.in_place[m]) continue;
+    options.stored_over.emplace(graph.mutations[m].value, graph.mutations[m].input);
+  }
+  return options;
+}
+
 LoweredKernel lower_kernel(const Graph& graph, const StitchPlan& plan, const PlannedKernel& kernel,
                            const std::vector<StageSchedule>& schedules,
                            const LoweringOptions& options) {

@@ -5,6 +5,7 @@
 
 #include "codegen/kernel_source.h"
 #include "codegen/lower_stage.h"
+#include "config/settings.h"
 
 namespace stitch {
 
@@ -21,6 +22,10 @@ struct LoweredKernel {
   std::vector<std::vector<KernelStage>> phases;
   int finish = -1;  // PlannedKernel::finish
 };
+
+// What all kernels of a plan are lowered with.
+LoweringOptions choose_lowering(const Graph& graph, const StitchPlan& plan,
+                                const Settings& settings);
 
 // `schedules` are those of all stages of the plan.  What comes out refers to both.
 LoweredKernel lower_kernel(const Graph& graph, const StitchPlan& plan, const PlannedKernel& kernel,

@@ -57,12 +57,7 @@ class Joiner {
  public:
   Joiner(const Graph& graph, const std::vector<NodeId>& roots, const Demands& demands,
          const StageJudge& judge, const DeviceSpec* stitches_for)
-      : graph_(graph),
-        demands_(demands),
-        judge_(judge),
-        stitches_for_(stitches_for),
-        levels_(find_levels(graph)),
-        definers_(find_definers(graph)) {
+      : graph_(graph), demands_(demands), judge_(judge), stitches_for_(stitches_for) {
     unit_of_.assign(graph.size(), -1);
     loads_.resize(graph.size());
     readers_.resize(graph.size());
@@ -161,8 +156,7 @@ class Joiner {
       if (!unit.roots.empty()) readers_[load.index()].push_back(start);
       wait(u, maker(load));
     }
-    const std::vector<NodeId> called = {start};
-    for (NodeId id : unit.roots.empty() ? called : unit.cone.nodes)
+    for (NodeId id : unit.roots.empty() ? std::vector{start} : unit.cone.nodes)
       for (NodeId call : definers_[id.index()]) wait(u, maker(call));
     loads_[start.index()] = unit.cone.loads;
   }
@@ -475,8 +469,8 @@ class Joiner {
   const Demands& demands_;
   const StageJudge& judge_;
   const DeviceSpec* stitches_for_;
-  std::vector<int> levels_;
-  std::vector<std::vector<NodeId>> definers_;
+  std::vector<int> levels_ = find_levels(graph_);
+  std::vector<std::vector<NodeId>> definers_ = find_definers(graph_);
   std::vector<Unit> units_;
   std::vector<int> order_;  // units by position
   std::array<Marks, 2> seen_{Marks(0), Marks(0)};
