@@ -183,6 +183,8 @@ def answer_with(results, args):
 
 def uninitialised(value):
     if isinstance(value, torch.SymInt):
+        if value.node.hint is None:
+            raise RuntimeError("nothing answers for a size that depends on data but to run")
         return value.node.hint
     if not isinstance(value, torch.Tensor):
         return value

@@ -108,10 +108,10 @@ class Importer:
         self.number_outputs = []  # positions of results that are numbers, here tensors
         for position, node in enumerate(placeholders):
             value = node.meta.get("val")
-            if isinstance(value, torch.SymInt) and value.node.expr.is_Integer:  # tracing found it
-                node.meta["val"] = int(value)
-                continue
-            if isinstance(value, torch.SymInt):
+            if isinstance(value, torch.SymInt) and not value.node.is_nested_int():
+                if value.node.expr.is_Integer:  # as tracing has found
+                    node.meta["val"] = int(value)
+                    continue
                 self.symbols[value.node.expr] = self.argument(position, value)
             if isinstance(value, (torch.SymFloat, torch.SymBool)):
                 held = _core.TensorType("f64", [], [])
@@ -375,7 +375,8 @@ def owning(node):
     if not getattr(target, "is_view", False):
         return target
     packet = getattr(aten, f"{target._schema.name.removeprefix('aten::')}_copy", None)
-    if packet and target._overloadname in packet.overloads():
+    keeps_strides = target is aten.as_strided.default  # which its copying form does not
+    if packet and target._overloadname in packet.overloads() and not keeps_strides:
         return getattr(packet, target._overloadname)
     return lambda *args, **kwargs: tree_map(torch.clone, target(*args, **kwargs))
 

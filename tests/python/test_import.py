@@ -124,11 +124,13 @@ def test_everything_else_is_a_call():
     assert library_names(text) == ["aten.mm.default", "aten.cumsum.default", "aten.sort.default"]
 
 
-def test_boolean_masks_are_a_call():
-    def fn(x, mask):
-        return torch.ops.aten.index_put(x, [mask], torch.zeros(()))
+def test_boolean_masks_choose_one_value_and_several_are_a_call():
+    def fn(x, mask, values):
+        return torch.ops.aten.index_put(x, [mask], values)
 
-    text = text_of(fn, torch.randn(4), torch.tensor([True, False, True, False]))
+    mask = torch.tensor([True, False, True, False])
+    assert library_names(text_of(fn, torch.randn(4), mask, torch.zeros(()))) == []
+    text = text_of(fn, torch.randn(4), mask, torch.zeros(2))
     assert library_names(text) == ["aten.index_put.default"]
 
 

@@ -446,7 +446,7 @@ def test_an_index_out_of_range_is_an_error(past, rows):
     index = order_of("mixed", rows)
     index[7] = -1 if past is None else rows + past
     compiled = compile_strictly(scattered)
-    with torch.no_grad(), pytest.raises(IndexError, match="out of range in aten.scatter_add"):
+    with torch.no_grad(), pytest.raises(RuntimeError, match="out of range in aten.scatter_add"):
         compiled(some((rows, 5)), index, some((COUNT, 5)))
     inputs = some((rows, 5)), index.clamp(0, 3), some((COUNT, 5))
     check(scattered, *inputs, calls=int(rows == MANY), terms=COUNT, compiled=compiled)
@@ -456,7 +456,7 @@ def test_a_place_out_of_range_is_an_error_and_the_process_lives():
     compiled = compile_strictly(one_row_then_read)
     inputs = some((3, 7, 11)), some((3, 1, 11))
     for place in (7, -8):
-        with torch.no_grad(), pytest.raises(IndexError, match="out of range in aten.index_put"):
+        with torch.no_grad(), pytest.raises(IndexError, match="out of range in aten.index_copy"):
             compiled(inputs[0], torch.tensor([place]), inputs[1])
     check(one_row_then_read, inputs[0], torch.tensor([6]), inputs[1], compiled=compiled)
 
@@ -526,11 +526,12 @@ def filled_where(x, mask, y):
 def test_one_value_is_stored_by_a_mask(dtype):
     x, mask = some((7, 300), dtype), torch.rand(7, 300) < 0.3
     check(filled_where, x, mask, some((), dtype))
+    torch._dynamo.reset()  # the rows of a value that were found to vary are not those of x
     check(filled_where, x, mask & False, some((7, 1), dtype))
     check(lambda x, mask: x.clone().index_put_((mask[:, 0],), x[0]), x, mask)
 
 
-@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("dynamic", [False, True])
 def test_an_argument_is_written_by_a_mask(dynamic):
     def fn(x, mask):
         x[mask] = float("nan")
