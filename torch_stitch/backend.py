@@ -6,7 +6,6 @@ is one warning, counted in `fallback_ops`, and an error under strict=True.
 """
 
 import functools
-import warnings
 from collections.abc import Mapping
 from types import NoneType
 
@@ -19,7 +18,8 @@ from torch._higher_order_ops.invoke_subgraph import invoke_subgraph
 from torch_stitch import _core
 from torch_stitch._core import UnsupportedError
 from torch_stitch.decompositions import decompositions
-from torch_stitch.fx_import import find_location, import_graph, tensors_of
+from torch_stitch.fx_import import import_graph, tensors_of
+from torch_stitch.user_code import count_fallback, name_ops
 
 
 def stitch(gm, example_inputs, *, mode=None, options=None):
@@ -30,8 +30,11 @@ def stitch(gm, example_inputs, *, mode=None, options=None):
         raise TypeError(f'found options {options!r}; they are a dict, such as {{"strict": True}}')
     options = dict(options or {})
     wanted = _core.get_option(options, "target")
-    target = find_target(devices_of(gm, example_inputs), options)
-    if wanted != "auto" and (wanted == "cpu") != (target == "cpu"):
+    try:
+        target = find_target(devices_of(gm, example_inputs), options)
+    except UnsupportedError:
+        target = None  # each graph says so
+    if wanted != "auto" and target and (wanted == "cpu") != (target == "cpu"):
         raise ValueError(
             f"torch_stitch: found the target {wanted} and tensors on other devices; "
             "explain(..., target=) plans for devices that are not there, simulate=True runs plans"
@@ -49,7 +52,7 @@ def trace(gm, example_inputs, target, compiler, fallback_random=False):
         bw_compiler=functools.partial(compiler, "backward"),
         inference_compiler=lambda gm, *args: compiler("inference", prepare(gm), *args),
         partition_fn=split_passes,
-        decompositions=dict(decompositions(target, fallback_random)),
+        decompositions=dict(decompositions(target, fallback_random)) if target else {},
         keep_inference_input_mutations=True,
     )
     return aot(gm, example_inputs)
@@ -122,47 +125,52 @@ def share_seed(gm):
 
 
 def devices_of(gm, example_inputs):
+    """Of tensors; numbers that lie on the CPU beside them do not count."""
     nodes = [t for node in gm.graph.nodes for t in tensors_of(node)]
-    given = [x for x in example_inputs if isinstance(x, torch.Tensor)]
-    return {tensor.device for tensor in nodes + given}
+    tensors = nodes + [x for x in example_inputs if isinstance(x, torch.Tensor)]
+    wide = {t.device for t in tensors if t.dim() or t.device.type != "cpu"}
+    return wide or {t.device for t in tensors}
 
 
 def find_target(devices, options=None):
-    """The row of the device table for these devices; None where only library calls will do."""
+    """The row of the device table for these devices; an UnsupportedError where there is none."""
     if all(device.type == "cpu" for device in devices):
         return _core.find_host_target(options or {})
-    if len(devices) > 1 or next(iter(devices)).type != "cuda" or torch.version.hip:
-        return None
-    found = torch.cuda.get_device_properties(next(iter(devices)))
-    hopper = "h200" if found.total_memory > 100e9 else "h100"
-    return {(8, 0): "a100", (9, 0): hopper, (10, 0): "b200"}.get((found.major, found.minor))
+    names = ", ".join(sorted(map(str, devices)))
+    if len(devices) == 1 and names.startswith("cuda") and not torch.version.hip:
+        found = torch.cuda.get_device_properties(*devices)
+        hopper = "h200" if found.total_memory > 100e9 else "h100"
+        rows = {(8, 0): "a100", (9, 0): hopper, (10, 0): "b200"}
+        if row := rows.get((found.major, found.minor)):
+            return row
+        names += f", {found.name}"
+    raise UnsupportedError(f"found tensors on {names}; kernels are for a CPU, or one GPU of a row")
 
 
 def compile_graph(options, kind, gm, example_inputs):
     """One AOT graph as a boxed callable."""
     devices = devices_of(gm, example_inputs)
-    target = find_target(devices, options)
-    on_cuda = any(device.type == "cuda" for device in devices) and target is not None
-    index = next(iter(devices)).index or 0 if on_cuda else 0
-    device = torch.device("cuda", index) if on_cuda else None
+    on_cuda = any(device.type == "cuda" for device in devices)
+    index = (next(iter(devices)).index or 0) if on_cuda else None
 
     def finish(imported=None):
         try:
-            imported, compiled = compile_parts(gm, options, target, imported, device_index=index)
+            target, where = find_target(devices, options), {"device_index": index or 0}
+            imported, compiled = compile_parts(gm, options, target, imported, **where)
         except Exception as error:
             if _core.get_option(options, "strict"):
                 raise
             nodes = [node for node in gm.graph.nodes if node.op == "call_function"]
-            count_fallback("this graph runs without stitching", nodes, [reason_of(error)])
+            what = ", from ".join(["this graph runs without stitching", *name_ops(nodes)[:1]])
+            count_fallback(what, nodes, [reason_of(error)])
             return by_dispatcher(gm)
         extras, numbers = imported.extras, imported.number_outputs
-        is_plain = not (extras or numbers or on_cuda)
-        if is_plain and kind != "backward":  # which Dynamo wraps as a function
+        if not (extras or numbers or on_cuda or kind == "backward"):  # a function, to Dynamo
             return compiled
 
         @boxed
         def run(args):
-            args += [give_extra(args, x, device) if isinstance(x, tuple) else x for x in extras]
+            args += [give_extra(args, x, index) if isinstance(x, tuple) else x for x in extras]
             stream = torch._C._cuda_getCurrentRawStream(index) if on_cuda else 0
             results = compiled(args, stream)
             for i in numbers:
@@ -174,8 +182,8 @@ def compile_graph(options, kind, gm, example_inputs):
     if not _core.get_option(options, "async_compile"):
         return finish()
     try:  # not on the thread: it reads what graphs that are traced next share
-        imported = import_graph(gm, target)
-    except UnsupportedError:
+        imported = import_graph(gm, find_target(devices, options))
+    except Exception:  # which it meets again
         return finish()
     swap = _core.Meanwhile(by_dispatcher(gm), functools.partial(finish, imported))
     return boxed(lambda args: swap(args))
@@ -184,9 +192,8 @@ def compile_graph(options, kind, gm, example_inputs):
 def give_extra(args, extra, device):
     """What an argument tells beside itself: a size of a tensor, a number as a tensor."""
     value, what = args[extra[0]], extra[1]
-    if isinstance(what, int):
-        return value.shape[what]
-    return torch.full((), value, dtype=what, device=device)
+    full = functools.partial(torch.full, (), dtype=what, device=device)
+    return value.shape[what] if isinstance(what, int) else full(fill_value=value)
 
 
 def boxed(run):
@@ -213,8 +220,8 @@ def compile_parts(gm, options, target, imported=None, **how):
             imported = None
             failures.append(reason_of(error))
     if left_whole:
-        ops = dict.fromkeys(f"{node.target} {find_location(node)}".strip() for node in left_whole)
-        count_fallback(f"{', '.join(ops)} run as library calls", left_whole, failures)
+        ops = ", ".join(name_ops(left_whole))
+        count_fallback(f"{ops} run as library calls", left_whole, failures)
     return imported, compiled
 
 
@@ -223,11 +230,6 @@ def reason_of(error):
     first, *rest = str(error).splitlines()
     kept = [line for line in rest if line.startswith("  while") or "its source is" in line]
     return "\n".join([f"{type(error).__name__}: {first}", *kept])
-
-
-def count_fallback(what, nodes, reasons):
-    _core.count_fallback(len(nodes))
-    warnings.warn(f"torch_stitch: {what}. " + "\n".join(reasons), stacklevel=2)
 
 
 def by_dispatcher(gm):

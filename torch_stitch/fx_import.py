@@ -9,8 +9,6 @@ the graph.
 import contextlib
 import functools
 import operator
-import os
-import re
 
 import torch
 from torch._guards import detect_fake_mode
@@ -24,10 +22,9 @@ from torch_stitch import _core, fx_ops, fx_scatter
 from torch_stitch._core import UnsupportedError
 from torch_stitch.fx_numbers import DATA_HINT, HELD, SYMBOLIC, call_with_numbers, hint_of, number_of
 from torch_stitch.fx_ops import DTYPES
+from torch_stitch.user_code import find_location
 
 aten = torch.ops.aten
-TORCH_DIRECTORY, OUR_DIRECTORY = (os.path.dirname(path) for path in (torch.__file__, __file__))
-FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 OPAQUE_SIZES = {
     **dict.fromkeys(("FloorDiv", "CleanDiv", "IntTrueDiv"), "floor_div"),
     **dict.fromkeys(("Mod", "PythonMod"), "modulo"),
@@ -35,19 +32,6 @@ OPAQUE_SIZES = {
     "Min": "min",
 }
 DIM_FORMS = (*OPAQUE_SIZES, "Add", "Mul", "Pow", "ModularIndexing")
-LEAST_NUMBER = -(2**62)
-
-
-def sizes_of(value):
-    return getattr(value, "shape", ())
-
-
-def find_location(node):
-    """The innermost frame of the user's that made this node, as "model.py:31"."""
-    frames = FRAME.findall(node.meta.get("stack_trace") or "")
-    frames = [f for f in frames if os.path.dirname(f[0]) != OUR_DIRECTORY]
-    frames = [f for f in frames if not f[0].startswith(TORCH_DIRECTORY)] or frames
-    return f"{os.path.basename(frames[-1][0])}:{frames[-1][1]}" if frames else ""
 
 
 def tensors_of(node):
@@ -96,6 +80,7 @@ class Importer:
     def __init__(self, gm, target, left_whole):
         self.b, self.calls = _core.Builder(), _core.CallTable()
         self.gm, self.left_whole = gm, left_whole
+        self.all_on_cpu = all(t.device.type == "cpu" for n in gm.graph.nodes for t in tensors_of(n))
         self.stitch, self.on_host = target is not None, target == "cpu"
         placeholders = gm.graph.find_nodes(op="placeholder")
         self.values, self.symbols, self.sizes = {}, {}, {}
@@ -117,9 +102,12 @@ class Importer:
                 held = _core.TensorType("f64", [], [])
                 place = self.extra_position((position, torch.float64))
                 self.numbers[value.node.expr] = self.b.input(node.name, held, place)
-            for dimension, size in enumerate(sizes_of(value)):
+            for dimension, size in enumerate(getattr(value, "shape", ())):
                 if isinstance(size, torch.SymInt):
                     self.sizes[size.node.expr] = position, dimension, size
+
+    def is_plain(self, tensor):
+        return is_plain(tensor) and (self.all_on_cpu or tensor.device.type != "cpu")
 
     def extra_position(self, extra):
         self.extras.append(extra)
@@ -129,7 +117,7 @@ class Importer:
         """A size among the arguments; one that data decided in an earlier graph may be 0."""
         symbol = self.b.symbol(position, hint_of(size))
         is_counted = isinstance(size.node.hint, int)
-        return symbol if is_counted else self.b.opaque("max", symbol, _core.Dim(LEAST_NUMBER))
+        return symbol if is_counted else self.b.opaque("max", symbol, _core.Dim(-(2**62)))
 
     def item(self, value):
         """The integer that a tensor holds, as a size: read when the program is there."""
@@ -186,8 +174,8 @@ class Importer:
 
     def type_of(self, value):
         if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
-            return _core.TensorType("opaque", self.dims(sizes_of(value)), [])
-        dtype = DTYPES[value.dtype] if is_plain(value) else "opaque"
+            return _core.TensorType("opaque", self.dims(getattr(value, "shape", ())), [])
+        dtype = DTYPES[value.dtype] if self.is_plain(value) else "opaque"
         return _core.TensorType(dtype, self.dims(value.shape), self.dims(value.stride()))
 
     def placeholder(self, node, position):
@@ -227,9 +215,9 @@ class Importer:
         rule = fx_ops.RULES.get(str(node.target)) if stitch else None
         given = node.all_input_nodes
         known = not any(isinstance(self.values[n], _core.Argument) for n in given)
-        if rule and known and all(is_plain(t) for n in [*given, node] for t in tensors_of(n)):
+        if rule and known and all(self.is_plain(t) for n in [*given, node] for t in tensors_of(n)):
             args, kwargs = torch.fx.map_arg((node.args, node.kwargs), self.values.__getitem__)
-            with contextlib.suppress(UnsupportedError, _core.StitchError):
+            with contextlib.suppress(UnsupportedError):  # anything else is a fault of the rule
                 result = rule(self, node, *args, **kwargs)
                 if result is not NotImplemented:
                     return result
@@ -238,7 +226,7 @@ class Importer:
     def store(self, target, source):
         """A trailing copy_ into an argument."""
         kept, value = target.meta["val"], self.values[source]
-        if is_plain(kept) and is_plain(source.meta["val"]):
+        if self.is_plain(kept) and self.is_plain(source.meta["val"]):
             value = self.b.cast(value, DTYPES[kept.dtype])
             if kept.shape != source.meta["val"].shape:
                 value = self.b.expand(value, self.dims(kept.shape))
@@ -247,7 +235,7 @@ class Importer:
 
     def with_layout(self, value, tensor):
         """`value` with the strides that eager gives `tensor`, where it has others."""
-        if not is_plain(tensor) or any(s == 0 for s in tensor.stride()):
+        if not self.is_plain(tensor) or any(s == 0 for s in tensor.stride()):
             return value
         strides = self.dims(tensor.stride())
         same = self.b.type(value).strides == strides
@@ -300,7 +288,8 @@ class Importer:
         """Sizes that nothing has told before are what the call yields."""
         for position, result in enumerate(results):
             is_number = isinstance(result, torch.SymInt)
-            for dimension, size in enumerate([result] if is_number else sizes_of(result)):
+            sizes = [result] if is_number else getattr(result, "shape", ())
+            for dimension, size in enumerate(sizes):
                 expression = size.node.expr if isinstance(size, torch.SymInt) else None
                 told = expression in self.symbols or expression in self.sizes
                 if expression is not None and expression.is_Symbol and not told:
@@ -351,7 +340,7 @@ class Importer:
         if not is_seen or storage_of(tensor) not in self.returned:
             return value
         value, storage = self.with_layout(value, tensor), storage_of(tensor)
-        if self.owners.setdefault(self.b.base(value), storage) != storage and is_plain(tensor):
+        if self.owners.setdefault(self.b.base(value), storage) != storage and self.is_plain(tensor):
             value = self.b.with_strides(value, self.b.type(value).strides)
             self.owners[value] = storage
         return value
@@ -396,6 +385,7 @@ def import_graph(gm, target, left_whole=()):
             if isinstance(node.meta.get("val"), torch.Tensor):
                 importer.starts.setdefault(storage_of(node.meta["val"]), node)
         except Exception as error:
-            raise UnsupportedError(f"{node.target} {location}: {error}") from error
+            kind = UnsupportedError if isinstance(error, UnsupportedError) else _core.InternalError
+            raise kind(f"{node.target} {location}: {error}") from error
     importer.graph = importer.b.finish(importer.argument_count + len(importer.extras))
     return importer

@@ -8,6 +8,8 @@ from torch.utils._pytree import tree_map
 
 from torch_stitch import _core
 
+RELATIONS = "Equality eq Unequality ne LessThan le GreaterThan ge".split()
+RELATIONS += "StrictLessThan lt StrictGreaterThan gt".split()
 # By the class of an expression of sizes and numbers: the op, and what it takes.
 FORMULAS = {
     **dict.fromkeys(("FloatTrueDiv", "IntTrueDiv"), ("div", "f64")),
@@ -19,9 +21,7 @@ FORMULAS = {
     **{name: (name.lower(), None) for name in ("Add", "Mul", "Abs")},
     **{name: (f"{name.lower()}imum", None) for name in ("Min", "Max")},
     **{name: (f"logical_{name.lower()}", "bool") for name in ("And", "Or", "Not")},
-    **{"Equality": ("eq", None), "Unequality": ("ne", None)},
-    **{"StrictLessThan": ("lt", None), "LessThan": ("le", None)},
-    **{"StrictGreaterThan": ("gt", None), "GreaterThan": ("ge", None)},
+    **{name: (op, None) for name, op in zip(RELATIONS[::2], RELATIONS[1::2])},
 }
 SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 DATA_HINT = 1024  # a size that depends on data
@@ -39,10 +39,7 @@ def whole(number):
 
 
 def number_of(im, expression, wanted="i64"):
-    """A formula over sizes and numbers that tensors hold, as Python computes it.
-
-    Its dtype is i64, f64 or bool; that of a size is `wanted`.
-    """
+    """A formula over sizes (as `wanted`) and held numbers: Python's value, i64, f64 or bool."""
     kind, parts = type(expression).__name__, expression.args
     is_whole = getattr(expression, "is_integer", False)
     if expression in im.numbers:

@@ -321,10 +321,6 @@ def slice_scatter(im, node, x, source, dim=0, start=None, end=None, step=1):
     return im.b.slice_scatter(x, im.b.cast(source, dtype_of(node)), dim, start, im.dim(step))
 
 
-def assert_number(im, condition, why):
-    return condition is True or im.b.assert_true(scalar(im, condition, "bool"), why)
-
-
 def filled(im, node, number):
     """A number, or the elements of another value, wherever the result has elements."""
     return im.b.expand(scalar(im, number, dtype_of(node)), shape_of(im, node))
@@ -353,7 +349,9 @@ RULES |= {
     "aten.full_like.default": lambda im, node, like, number, **_: filled(im, node, number),
     "torch_stitch.random.default": lambda im, n, *of, **_: im.b.random(*of[:2], shape_of(im, n)),
     "aten._assert_async.msg": lambda im, _, x, why: im.b.assert_true(scalar(im, x, "bool"), why),
-    "aten._assert_scalar.default": lambda im, _, x, why: assert_number(im, x, why),
+    "aten._assert_scalar.default": lambda im, _, x, why: (
+        x is True or im.b.assert_true(scalar(im, x, "bool"), why)
+    ),
     "aten.scalar_tensor.default": lambda im, node, number, **_: filled(im, node, number),
     # Memory that eager leaves as it was.
     **dict.fromkeys(UNINITIALISED, lambda im, node, *_, **__: filled(im, node, 0)),

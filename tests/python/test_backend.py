@@ -8,9 +8,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch._subclasses import FakeTensorMode
 
 import torch_stitch
-from torch_stitch import backend
+from torch_stitch import _core, backend
 
 
 @pytest.fixture(autouse=True)
@@ -405,5 +406,16 @@ def test_devices_have_targets():
     cpu, meta = torch.device("cpu"), torch.device("meta")
     assert backend.find_target({cpu}) == "cpu"
     assert backend.find_target(set()) == "cpu"
-    assert backend.find_target({meta}) is None
-    assert backend.find_target({cpu, torch.device("cuda:0")}) is None
+    for devices in ({meta}, {cpu, torch.device("cuda:0")}, {torch.device("xpu")}):
+        with pytest.raises(_core.UnsupportedError, match=str(next(iter(devices)))):
+            backend.find_target(devices)
+
+
+def test_numbers_on_the_cpu_beside_a_gpu_do_not_count():
+    with FakeTensorMode():
+        x, number = torch.empty(3, device="meta"), torch.empty(())
+        table = torch.empty(3)
+    graph = torch.fx.symbolic_trace(lambda x: x + 1)
+    assert {d.type for d in backend.devices_of(graph, [x, number])} == {"meta"}
+    assert {d.type for d in backend.devices_of(graph, [x, table])} == {"meta", "cpu"}
+    assert {d.type for d in backend.devices_of(graph, [number])} == {"cpu"}

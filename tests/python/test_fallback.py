@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import torch_stitch
-from torch_stitch import _core
+from torch_stitch import _core, fx_ops
 
 
 @pytest.fixture(autouse=True)
@@ -163,3 +163,60 @@ def test_masks_of_library_calls_are_those_of_kernels(refuse):
     with pytest.warns(UserWarning, match="torch_stitch.random.default"):
         found = draw(refuse("random"), x)
     torch.testing.assert_close(found, expected, rtol=0, atol=0)
+
+
+def doubled(x):
+    return (x * 2).softmax(-1)
+
+
+def test_devices_without_kernels_are_said_counted_and_strict():
+    x = torch.ones(3, 4, device="meta")
+    compiled = torch.compile(doubled, backend="stitch")
+    said = r"aten\.mul\.Tensor test_fallback.*found tensors on meta"
+    with pytest.warns(UserWarning, match=said) as caught:
+        for _ in range(2):
+            assert compiled(x).shape == (3, 4)
+    assert len(caught) == 1
+    # Nothing is taken apart for kernels that do not exist.
+    assert torch_stitch.counters()["fallback_ops"] == 2
+    assert torch_stitch.counters()["library_calls"] == 0
+    torch._dynamo.reset()
+    with pytest.raises(Exception, match="found tensors on meta"):
+        compile_with({"strict": True}, doubled)(x)
+
+
+@pytest.mark.parametrize("fault", [ValueError, _core.StitchError, _core.InternalError])
+def test_faults_of_import_rules_are_said(monkeypatch, fault):
+    def fail(*_, **__):
+        raise fault("a fault of ours")
+
+    monkeypatch.setitem(fx_ops.RULES, "aten.exp.default", fail)
+    x = torch.ones(3)
+    with pytest.warns(UserWarning, match="InternalError: aten.exp.default test_fallback.*a fault"):
+        assert torch.compile(lambda x: x.exp(), backend="stitch")(x).equal(x.exp())
+    torch._dynamo.reset()
+    with pytest.raises(Exception, match="a fault of ours"):
+        compile_with({"strict": True}, lambda x: x.exp())(x)
+
+
+def test_what_a_rule_has_no_form_for_is_a_library_call(monkeypatch):
+    def refuse_op(*_, **__):
+        raise _core.UnsupportedError("no form")
+
+    monkeypatch.setitem(fx_ops.RULES, "aten.exp.default", refuse_op)
+    x = torch.ones(3)
+    assert compile_with({"strict": True}, lambda x: x.exp() + 1)(x).equal(x.exp() + 1)
+    assert torch_stitch.counters()["library_calls"] == 1
+
+
+def test_warnings_point_at_the_users_line(monkeypatch):
+    break_compiler(monkeypatch)
+
+    def fn(x):
+        return x.exp()
+
+    with pytest.warns(UserWarning) as caught:
+        torch.compile(fn, backend="stitch")(torch.ones(3))
+    (warning,) = caught
+    assert warning.filename == __file__
+    assert warning.lineno == fn.__code__.co_firstlineno + 1
