@@ -30,7 +30,7 @@ class AccessSink : public WalkSink {
     KnownAt& known = known_[value];
     if (!known.evaluations) known.evaluations = &(*evaluated_)[value];
     std::vector<Evaluation>& evaluations = *known.evaluations;
-    size_t at = 0;
+    size_t at = guard != 0 ? evaluations.size() : 0;  // each condition evaluates it again
     while (at < evaluations.size() && !(evaluations[at].is_guarded == (guard != 0) &&
                                         evaluations[at].in_segment == (open_segments_ > 0) &&
                                         evaluations[at].index == index)) {

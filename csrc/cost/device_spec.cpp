@@ -76,26 +76,14 @@ constexpr DeviceSpec kH100 = {.name = "h100",
                               .latencies = kHopper,
                               .saved = {0, 3.01e6},
                               .vector_bytes = 16};
-constexpr DeviceSpec kH200 = {.name = "h200",
-                              .arch = "sm_90a",
-                              .is_cuda = true,
-                              .multiprocessors = 132,
-                              .dram_bytes_per_us = 4.30e6,
-                              .l2_bytes_per_us = 5.5e6,
-                              .l2_bytes = 60 << 20,
-                              .shared_bytes_per_block = 232448,
-                              .shared_bytes_per_multiprocessor = 233472,
-                              .registers_per_multiprocessor = 65536,
-                              .threads_per_multiprocessor = 2048,
-                              .launch_us = 2.5,
-                              .barrier_us = 1.1,
-                              .last_block_us = 0.5,
-                              .special_per_us = 4.2e6,
-                              .flops_per_us = 66e6,
-                              .cycles_per_us = 1980,
-                              .latencies = kHopper,
-                              .saved = {0, 4.30e6},
-                              .vector_bytes = 16};
+// An H100 with more and faster memory.
+constexpr DeviceSpec kH200 = [] {
+  DeviceSpec device = kH100;
+  device.name = "h200";
+  device.dram_bytes_per_us = device.saved.bytes_per_us = 4.30e6;
+  device.l2_bytes = 60 << 20;
+  return device;
+}();
 constexpr DeviceSpec kB200 = {.name = "b200",
                               .arch = "sm_100a",
                               .is_cuda = true,

@@ -37,6 +37,10 @@ namespace {
 
 // Values that one root evaluates before those that others evaluate too are worth storing.
 constexpr size_t kMostCone = 64;
+// Times that each element of a value is evaluated through slices and parts whatever that takes: a
+// rotation does so thrice, and a scan written as a tree four times at each level.  Beyond them it
+// is stored if it takes more operations; a host's lanes load one after another behind conditions.
+constexpr double kFewEvaluations = 3, kMostEvaluations = 16, kMostOnGpu = 120, kMostOnHost = 40;
 
 struct RootFinder {
   const Graph& graph;
@@ -181,25 +185,21 @@ struct RootFinder {
     return visit(visit, id) && read_by_row > 0;
   }
 
-  // Roots whose evaluation reaches a value through values that are no roots, up to two of them.
-  std::vector<std::vector<NodeId>> find_reading_roots() const {
-    std::vector<std::vector<NodeId>> reading(graph.size());
+  // Values that several roots evaluate, through values that are no roots.
+  std::vector<bool> find_shared() const {
+    std::vector<NodeId> reading(graph.size());  // the root, where it is one
+    std::vector<bool> is_shared(graph.size(), false);
     for (int n = graph.size(); n-- > 0;) {
-      std::vector<NodeId>& mine = reading[n];
-      auto add = [&](NodeId root) {
-        if (mine.size() < 2 && std::count(mine.begin(), mine.end(), root) == 0)
-          mine.push_back(root);
-      };
       for (NodeId user : users[n]) {
         if (!is_live[user.index()]) continue;
-        if (is_root[user.index()] || !is_stitched(user)) {
-          add(user);
-        } else {
-          for (NodeId root : reading[user.index()]) add(root);
-        }
+        const bool is_end = is_root[user.index()] || !is_stitched(user);
+        const NodeId root = is_end ? user : reading[user.index()];
+        if (!is_end && is_shared[user.index()]) is_shared[n] = true;
+        if (reading[n].valid() && root.valid() && reading[n] != root) is_shared[n] = true;
+        if (root.valid()) reading[n] = root;
       }
     }
-    return reading;
+    return is_shared;
   }
 
   // Distinct values that evaluating this one evaluates, up to a bound.
@@ -220,12 +220,49 @@ struct RootFinder {
   // Chains in which each reduction reads what the one before made would evaluate, and plan, each
   // value again for every later reduction.
   void cut_long_cones() {
-    const std::vector<std::vector<NodeId>> reading = find_reading_roots();
+    const std::vector<bool> is_shared = find_shared();
     for (int n = 0; n < graph.size(); ++n) {
-      if (!is_live[n] || is_root[n] || reading[n].size() < 2) continue;
+      if (!is_live[n] || is_root[n] || !is_shared[n]) continue;
       const NodeId id(n);
       if (family(graph[id]) != Family::kPointwise) continue;
       is_root[n] = cone_size(id, kMostCone) > kMostCone;
+    }
+  }
+
+  bool is_slower_again(NodeId id, double times) const {
+    const auto is_stored = [&](NodeId at) { return !is_stitched(at) || is_root[at.index()]; };
+    const Cone cone = find_cone(graph, id, is_stored);
+    const auto computes = [&](NodeId at) { return info(graph[at]).cost != CostClass::kFree; };
+    const auto operations = std::count_if(cone.nodes.begin(), cone.nodes.end(), computes);
+    const double again = (times - 1) * static_cast<double>(operations + cone.loads.size());
+    return operations > 0 &&
+           (times > kMostEvaluations || again > (on_gpu ? kMostOnGpu : kMostOnHost));
+  }
+
+  // Ways through slices, parts and gathered elements each evaluate a value again, and in a scan
+  // written as a tree they cross.  Users that read it alike do it once.
+  void cut_repeated_cones() {
+    std::vector<double> alike(graph.size()), moved(graph.size());
+    for (int n = graph.size(); n-- > 0;) {
+      const Node& node = graph.nodes[n];
+      if (!is_live[n] || !is_stitched(NodeId(n))) continue;
+      const bool reads = family(node) == Family::kReader;
+      double times = alike[n] + moved[n];
+      if (!is_root[n] && times > kFewEvaluations && (reads || family(node) == Family::kPointwise))
+        is_root[n] = is_slower_again(NodeId(n), times);
+      if (is_root[n]) times = 1;
+      const bool is_cat = node.op == OpKind::k_cat, is_sum = family(node) == Family::kReduce;
+      const bool is_part = is_cat || node.op == OpKind::k_slice_scatter;
+      const bool repeats = is_cat ? equal_part(graph, node) > 0 : node.op == OpKind::k_index;
+      for (size_t at = 0; at < node.inputs.size(); ++at) {
+        const int from = node.inputs[at].index();
+        const auto own = static_cast<double>(hint_elements(graph, NodeId(n)));
+        double share = is_sum ? 1 : own / std::max(1.0, double(hint_elements(graph, NodeId(from))));
+        if (!repeats) share = std::min(1.0, share);
+        const bool moves = (reads && (at == 0 || is_part)) || node.op == OpKind::k_slice ||
+                           node.op == OpKind::k_flip;
+        moves ? moved[from] += times * share : alike[from] = std::max(alike[from], times * share);
+      }
     }
   }
 
@@ -241,6 +278,7 @@ struct RootFinder {
           is_certain_root(id) || (every_op && computes) || is_worth_storing(id) || is_gathered(id);
     }
     cut_long_cones();
+    cut_repeated_cones();
   }
 };
 

@@ -264,6 +264,8 @@ class Joiner {
     Cone cone = unite_cones(units_[a].cone, units_[b].cone, roots);
     for (NodeId root : units_[b].roots) unit_of_[root.index()] = a;
     StageScore score = judge_(describe(roots, cone));
+    if (score.verdict && score.statements > kMostStageStatements)
+      score.verdict = too_long(score.statements, kMostStageStatements);
     if (score.verdict) score.verdict = check_rule(a, b, score);
     if (!score.verdict) {
       for (NodeId root : units_[b].roots) unit_of_[root.index()] = b;

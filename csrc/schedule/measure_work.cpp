@@ -112,8 +112,11 @@ double count_elements(const Graph& graph, const StageSchedule& schedule,
   return count;
 }
 
-// A loop in which elements are combined one after another is not vectorised; nor is what shares it.
 constexpr double kLanes = 8;  // f32 of an AVX2 vector
+// Time of a host's load behind a condition, which no vector makes, in operations [A].
+constexpr double kGuardedLoad = 24;
+
+// A loop in which elements are combined one after another is not vectorised; nor is what shares it.
 bool combines_singly(const Graph& graph, const StageSchedule& schedule) {
   if (schedule.device->is_cuda) return false;
   int last = static_cast<int>(schedule.loops.size()) - 1;
@@ -140,17 +143,19 @@ void add_root(const Graph& graph, const PlannedStage& stage, const StageSchedule
   const int thread_copies = schedule.threads >> std::popcount(owned_thread_bits(schedule, space));
   const double copies = block_copies * thread_copies;
   for (const auto& [node, evaluations] : schedule.accesses.evaluated.at(space.root)) {
-    double elements = 0, in_segments = 0;
-    for (const Evaluation& evaluation : evaluations) {
-      (evaluation.in_segment ? in_segments : elements) +=
-          count_elements(graph, schedule, evaluation);
-    }
-    const double count = (std::min(iterations, elements) + in_segments) * copies;
+    const bool is_load = std::count(stage.loads.begin(), stage.loads.end(), node) > 0;
     const CostClass cost = info(graph[node]).cost;
     const double weight = cost == CostClass::kFree ? 0 : cost == CostClass::kHeavy ? 8 : 1;
-    const bool is_load = std::count(stage.loads.begin(), stage.loads.end(), node) > 0;
-    (cost >= CostClass::kSpecial ? work.specials : work.operations) +=
-        count * weight * (is_load ? 1 : lanes);
+    double count = 0, operations = 0;
+    for (const Evaluation& evaluation : evaluations) {
+      const double elements = count_elements(graph, schedule, evaluation);
+      const double each =
+          copies * (evaluation.in_segment ? elements : std::min(iterations, elements));
+      count += each;
+      const bool is_alone = is_load && evaluation.is_guarded && !schedule.device->is_cuda;
+      operations += each * (is_alone ? kGuardedLoad : is_load ? weight : weight * lanes);
+    }
+    (cost >= CostClass::kSpecial && !is_load ? work.specials : work.operations) += operations;
     if (is_load) {
       work.cache_bytes += count / copies * (block_copies - 1) * info(graph[node].type.dtype).bytes;
     }
@@ -425,7 +430,9 @@ double estimate_kernel_us(const Graph& graph, const std::vector<PlannedStage>& s
 int count_statements(const StageSchedule& schedule) {
   int statements = 0;
   for (const auto& [root, values] : schedule.accesses.evaluated) {
-    statements += static_cast<int>(values.size()) + 1;
+    ++statements;
+    for (const auto& [value, evaluations] : values)
+      statements += static_cast<int>(evaluations.size());
   }
   return statements;
 }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "plan/plan_graph.h"
+#include "schedule/measure_work.h"
 #include "support/read_graph.h"
 
 namespace stitch {
@@ -152,6 +154,71 @@ TEST(FindRoots, CallsThatWaitForNoKernelDoNotCount) {
     outputs (%b)
   )");
   EXPECT_EQ(find_levels(graph), (std::vector<int>{0, 0, 0, 0, 0, 0, 1}));
+}
+
+// A scan written as a tree: pairs are combined, scanned, and combined with what lies between.
+std::string scan_text(int length, int64_t row) {
+  std::string text;
+  int next = 0;
+  const std::string width = "," + std::to_string(row) + "]";
+  auto add = [&](const std::string& expr) {
+    const std::string name = "%v" + std::to_string(next++);
+    text += name + " = " + expr + "\n";
+    return name;
+  };
+  auto part = [&](const std::string& of, int start, int step, int count) {
+    return add("slice(" + of + "){dim=0, start=" + std::to_string(start) +
+               ", count=" + std::to_string(count) + ", step=" + std::to_string(step) + "}");
+  };
+  auto scan = [&](auto& self, const std::string& x, int n) -> std::string {
+    if (n == 1) return x;
+    const std::string pairs =
+        add("mul(" + part(x, 0, 2, n / 2) + ", " + part(x, 1, 2, n / 2) + ")");
+    const std::string odd = self(self, pairs, n / 2);
+    std::string even = part(x, 0, 1, 1);
+    if (n > 2) {
+      const std::string between =
+          add("mul(" + part(odd, 0, 1, n / 2 - 1) + ", " + part(x, 2, 2, n / 2 - 1) + ")");
+      even = add("cat(" + even + ", " + between + "){dim=0}");
+    }
+    const std::string flat = add("cat(" + even + ", " + odd + "){dim=1}");
+    return add("reshape(" + flat + "){shape=[" + std::to_string(n) + width + "}");
+  };
+  text = "%x = input : f32[" + std::to_string(length) + width + "\n";
+  const std::string result = scan(scan, "%x", length);
+  return text + "outputs (" + result + ")\n";
+}
+
+TEST(RepeatedEvaluation, OfAScanWrittenAsATreeIsBounded) {
+  for (const char* target : {"cpu", "h200"}) {
+    for (int length : {4, 16, 64, 256}) {
+      const Planned planned = plan_graph(scan_text(length, 4096), target, "auto");
+      for (size_t s = 0; s < planned.schedules.size(); ++s) {
+        const StageSchedule& schedule = planned.schedules[s];
+        EXPECT_LE(count_statements(schedule), 600) << target << " " << length;
+        for (const auto& [root, values] : schedule.accesses.evaluated) {
+          for (const auto& [value, evaluations] : values)
+            EXPECT_LE(evaluations.size(), 100u) << target << " " << length << " value " << value;
+        }
+      }
+    }
+  }
+}
+
+TEST(RepeatedEvaluation, AFewReadsOfWhatCostsLittleStayInOneKernel) {
+  for (const char* target : {"cpu", "h200"}) {
+    const Planned planned = plan_graph(R"(
+      %x = input : bf16[64,4096]
+      %w = cast(%x) : f32
+      %a = slice(%w){dim=1, start=0, count=4094}
+      %b = slice(%w){dim=1, start=1, count=4094}
+      %c = slice(%w){dim=1, start=2, count=4094}
+      %y = add(add(%a, %b), %c)
+      outputs (%y)
+    )",
+                                       target, "auto");
+    EXPECT_EQ(planned.plan.stages.size(), 1u) << to_string(planned.plan, planned.graph);
+  }
 }
 
 }  // namespace
