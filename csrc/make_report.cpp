@@ -74,9 +74,8 @@ struct Reporter {
         if (!persistent.is_of_stage) schemes[persistent.value] = Scheme::kGlobal;
       }
     }
-    for (const auto& [value, scheme] : schemes) {
+    for (const auto& [value, scheme] : schemes)
       out.schemes.push_back({name_of(value), to_string(scheme)});
-    }
   }
 
   std::string name_of(NodeId value) const {
@@ -119,18 +118,16 @@ struct Reporter {
 
   void add_tiles(const PlannedKernel& kernel, ReportedKernel& out) const {
     for (int s : kernel.stages()) {
-      for (const TiledLoad& tile : in.schedules[s].tiles) {
+      for (const TiledLoad& tile : in.schedules[s].tiles)
         out.tiles.push_back({name_of(tile.value), tile.rows, tile_bytes(in.graph, tile)});
-      }
     }
   }
 
   // Each distinct buffer once: what one phase stores and the next loads counts as written.
   void add_bytes(const PlannedKernel& kernel, ReportedKernel& out) const {
     const auto [loads, stores] = list_values(kernel);
-    for (int s : kernel.stages()) {
+    for (int s : kernel.stages())
       out.bytes_planned += planned_bytes(in.graph, in.plan.stages[s], in.schedules[s]);
-    }
     for (NodeId load : loads) out.bytes_read += stores.count(load) ? 0 : held_bytes(load);
     for (NodeId store : stores)
       out.bytes_written += hint_bytes(in.graph, stored_part(in.graph, store));
@@ -155,9 +152,8 @@ struct Reporter {
     add_tiles(planned, out);
     add_bytes(planned, out);
     out.grid = in.graph.symbols.hint(source.grid);
-    for (const Dim& blocks : source.phases) {
+    for (const Dim& blocks : source.phases)
       out.grid = std::max(out.grid, in.graph.symbols.hint(blocks));
-    }
     out.block = source.threads;
     out.shared_bytes = source.shared_bytes;
     out.predicted_us = predict_us(planned);
@@ -204,9 +200,8 @@ struct Reporter {
     if (node.type.dtype != DType::kOpaque) out.bytes_written += hint_bytes(in.graph, id);
     for (int n = 0; n < in.graph.size(); ++n) {
       const Node& get = in.graph.nodes[n];
-      if (get.op == OpKind::k_get && get.inputs[0] == id && get.type.dtype != DType::kOpaque) {
+      if (get.op == OpKind::k_get && get.inputs[0] == id && get.type.dtype != DType::kOpaque)
         out.bytes_written += hint_bytes(in.graph, NodeId(n));
-      }
     }
     return out;
   }
@@ -215,9 +210,8 @@ struct Reporter {
   int64_t unfused_bytes() const {
     int64_t total = 0;
     std::set<NodeId> stitched;
-    for (const PlannedStage& stage : in.plan.stages) {
+    for (const PlannedStage& stage : in.plan.stages)
       stitched.insert(stage.nodes.begin(), stage.nodes.end());
-    }
     for (NodeId node : stitched) {
       const Family kind = family(in.graph[node]);
       if (kind == Family::kView || kind == Family::kSource) continue;
@@ -233,14 +227,11 @@ struct Reporter {
     int64_t total = 0;
     std::set<NodeId> made;
     std::map<NodeId, int64_t> read;  // elements; a stage may hold a load that it needs none of
-    auto close_scope = [&] {
-      made.clear();
-      read.clear();
-    };
     const Demands demands = find_demands(in.graph);
     for (const PlanStep& step : in.plan.steps) {
       if (step.kind == PlanStep::Kind::kLibrary) {
-        close_scope();
+        made.clear();
+        read.clear();
         continue;
       }
       for (int s : in.plan.kernels[step.kernel].stages()) {
@@ -285,21 +276,17 @@ Report make_report(const ReportInputs& inputs) {
     report.library_calls.push_back({"aten.copy_.default", "", bytes, bytes});
   }
   for (const Cut& cut : inputs.plan.cuts) {
-    const std::string edge =
-        std::string(info(inputs.graph[cut.from]).name) + " %" + std::to_string(cut.from.value()) +
-        " -> " + info(inputs.graph[cut.to]).name + " %" + std::to_string(cut.to.value());
+    const std::string edge = reporter.name_of(cut.from) + " -> " + reporter.name_of(cut.to);
     report.cuts.push_back({edge, cut.reason.why, cut.reason.remedy, cut.reason.rule});
   }
-  for (const StageTime& stage : inputs.times.rows) {
+  for (const StageTime& stage : inputs.times.rows)
     report.stages.push_back({stage.name, stage.us / 1000});
-  }
   for (const ReportedKernel& kernel : report.kernels) {
     report.bytes_touched += kernel.bytes_read + kernel.bytes_written;
     report.bytes_planned += kernel.bytes_planned;
   }
-  for (const ReportedCall& call : report.library_calls) {
+  for (const ReportedCall& call : report.library_calls)
     report.bytes_touched += call.bytes_read + call.bytes_written;
-  }
   report.bytes_unfused = reporter.unfused_bytes();
   report.bytes_compulsory = reporter.compulsory_bytes();
   report.stitched_ops = static_cast<int>(stitched.size());

@@ -319,7 +319,7 @@ struct Rule {
   OpKind op;
   InferType infer;
 };
-// Ops whose type is no matter of their family alone.
+// Ops whose type is no matter of their kind alone.
 constexpr Rule kRules[] = {
     {OpKind::k_full, infer_full},
     {OpKind::k_iota, infer_iota},
@@ -335,25 +335,14 @@ constexpr Rule kRules[] = {
     {OpKind::k_gather, infer_gather},
     {OpKind::k_slice_scatter, infer_slice_scatter},
     {OpKind::k_write_slice, infer_write_slice},
-    {OpKind::k_segment_sum, infer_segments},
-    {OpKind::k_segment_prod, infer_segments},
-    {OpKind::k_segment_max, infer_segments},
-    {OpKind::k_segment_min, infer_segments},
-    {OpKind::k_segment_last, infer_segments},
-    {OpKind::k_scatter_sum, infer_scatter},
-    {OpKind::k_scatter_prod, infer_scatter},
-    {OpKind::k_scatter_max, infer_scatter},
-    {OpKind::k_scatter_min, infer_scatter},
-    {OpKind::k_put_sum, infer_put},
-    {OpKind::k_put_mean, infer_put},
-    {OpKind::k_put_prod, infer_put},
-    {OpKind::k_put_max, infer_put},
-    {OpKind::k_put_min, infer_put},
-    {OpKind::k_put_last, infer_put},
 };
 
-InferType family_rule(Family family) {
-  switch (family) {
+InferType rule_of_kind(const OpInfo& op) {
+  if (combines_segments(op)) return infer_segments;
+  if (combines_at_indices(op)) return infer_scatter;
+  if (op.family == Family::kLibrary && op.kind != OpKind::k_library && op.kind != OpKind::k_get)
+    return infer_put;
+  switch (op.family) {
     case Family::kPointwise:
       return infer_pointwise;
     case Family::kReduce:
@@ -370,7 +359,7 @@ using RuleTable = std::array<InferType, static_cast<size_t>(OpKind::kCount)>;
 
 RuleTable make_rules() {
   RuleTable table{};
-  for (const OpInfo& op : all_ops()) table[static_cast<size_t>(op.kind)] = family_rule(op.family);
+  for (const OpInfo& op : all_ops()) table[static_cast<size_t>(op.kind)] = rule_of_kind(op);
   for (const Rule& rule : kRules) table[static_cast<size_t>(rule.op)] = rule.infer;
   return table;
 }
