@@ -41,9 +41,8 @@ struct Walker {
                                IndexExpr{node.dims[0], {}} + index[0] * node.dims[1]);
       case Family::kPointwise: {
         std::vector<Handle> operands;
-        for (NodeId input : node.inputs) {
+        for (NodeId input : node.inputs)
           operands.push_back(value(input, broadcast(graph[input].type, index), guard));
-        }
         return sink.pointwise(id, operands, guard);
       }
       case Family::kReduce:
@@ -244,9 +243,8 @@ struct Walker {
     const Node& node = graph[id];
     const TensorType& type = graph[node.inputs[0]].type;
     int rank = 0;  // of the indices, broadcast together
-    for (size_t i = 1; i < node.inputs.size(); ++i) {
+    for (size_t i = 1; i < node.inputs.size(); ++i)
       rank = std::max(rank, graph[node.inputs[i]].type.rank());
-    }
     const bool adjacent =
         node.ints.back() - node.ints.front() == static_cast<int64_t>(node.ints.size()) - 1;
     const int64_t first = adjacent ? node.ints.front() : 0;
@@ -321,12 +319,10 @@ Handle walk(const Graph& graph, WalkSink& sink, NodeId value, const Index& index
 }
 
 Handle walk_root(const Graph& graph, WalkSink& sink, NodeId root, const Index& index) {
-  if (family(graph[root]) == Family::kReduce) {
+  if (family(graph[root]) == Family::kReduce)
     return walk(graph, sink, graph[root].inputs[0], index);
-  }
-  if (family(graph[root]) == Family::kWriter) {
+  if (family(graph[root]) == Family::kWriter)
     return walk(graph, sink, graph[root].inputs[1], index);
-  }
   const Handle result = Walker{graph, sink}.compute(root, index, 0);
   // Others of the stage may want it, and would walk the segment again.
   if (combines_segments(info(graph[root]))) sink.remember(root, index, 0, result);

@@ -139,14 +139,11 @@ class Tracer {
                              " is read " + why,
                          "the value goes through memory");
     };
-    if (!all_regular(dims)) {
-      return refuse(kRuleOtherIndices, "at other indices than it is made at");
-    }
+    if (!all_regular(dims)) return refuse(kRuleOtherIndices, "at other indices than it is made at");
     if (are_same(kept, dims)) return Verdict::yes();
     for (size_t d = 0; d < kept.size(); ++d) {
-      if (!spaces_.atoms.unify(kept[d], *dims[d])) {
+      if (!spaces_.atoms.unify(kept[d], *dims[d]))
         return refuse(kRuleOtherIndices, "in a grouping that does not refine");
-      }
     }
     if (spaces_are_sound()) return Verdict::yes();
     return refuse(kRuleDiagonal, "along two dimensions at once");
@@ -177,14 +174,12 @@ class Tracer {
       if (is_pointwise && all_regular(dims)) try_unify(spaces_.roots[maker].dims, dims);
       return Verdict::yes();
     }
-    if (family(node) == Family::kWriter) {
+    if (family(node) == Family::kWriter)
       return Verdict::no(kRuleWritten, "what is written in part is read as a whole",
                          "the write comes first: in an earlier phase or kernel");
-    }
-    if (combines_segments(info(node)) && !covers_root(dims)) {
+    if (combines_segments(info(node)) && !covers_root(dims))
       return Verdict::no(kRuleOtherIndices, "segments would be combined again for each reader",
                          "the value goes through memory");
-    }
     int producer = find_root(id);
     if (producer >= 0 && family(node) == Family::kReduce) return read_reduction(id, producer, dims);
     if (producer >= 0 && all_regular(dims) && try_unify(spaces_.roots[producer].dims, dims) &&
@@ -204,9 +199,8 @@ class Tracer {
 
   Verdict read_traced(int producer) {
     const auto read = spaces_.depends.find(spaces_.roots[producer].root);
-    if (read != spaces_.depends.end()) {
+    if (read != spaces_.depends.end())
       spaces_.depends[spaces_.roots[root_].root].insert(read->second.begin(), read->second.end());
-    }
     return Verdict::yes();
   }
 
@@ -292,9 +286,8 @@ class Tracer {
       }
       return out;
     }
-    if (node.op == OpKind::k_slice_scatter && operand == 2) {
+    if (node.op == OpKind::k_slice_scatter && operand == 2)
       return broadcast(type, dims, node.type.rank());
-    }
     if (node.op == OpKind::k_cat) refine_parts(node, dims, out);
     for (int d = 0; d < type.rank() && d < static_cast<int>(dims.size()); ++d) {
       if (type.shape[d] == node.type.shape[d] && is_same_index(node, operand, d)) out[d] = dims[d];

@@ -25,9 +25,8 @@ bool is_outside_namespace(uid_t owner) {
   if (!map) return false;
   bool is_mapped = false;
   unsigned first, outside, count;
-  while (std::fscanf(map, "%u %u %u", &first, &outside, &count) == 3) {
+  while (std::fscanf(map, "%u %u %u", &first, &outside, &count) == 3)
     is_mapped = is_mapped || (owner >= first && owner - first < count);
-  }
   std::fclose(map);
   return !is_mapped;
 }
@@ -35,9 +34,8 @@ bool is_outside_namespace(uid_t owner) {
 // Could another user rename or replace what lies below this ancestor?
 std::string find_ancestor_risk(const struct stat& info) {
   const uid_t self = geteuid();
-  if (info.st_uid != 0 && info.st_uid != self && !is_outside_namespace(info.st_uid)) {
+  if (info.st_uid != 0 && info.st_uid != self && !is_outside_namespace(info.st_uid))
     return "belongs to another user";
-  }
   if (info.st_mode & S_ISVTX) return "";  // sticky: others can only touch what is theirs
   if (info.st_mode & S_IWOTH) return "is writable by everyone";
   // A group with the user's own number is, by convention, the user's private group.

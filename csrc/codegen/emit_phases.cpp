@@ -148,9 +148,8 @@ struct Emitter {
       });
       if (at == arrays.end()) at = arrays.insert(at, {part.group, array, phase});
       if (array.is_handed_on()) text += "k" + std::to_string(at - arrays.begin()) + ", ";
-      if (array.is_filled) {
+      if (array.is_filled)
         text += "is_resident && first_phase <= " + std::to_string(at->phase) + ", ";
-      }
       at->phase = phase;
     }
     return text;
@@ -178,9 +177,7 @@ struct Emitter {
     std::map<int, Dim> grids;
     for (const std::vector<KernelStage>& phase : phases) {
       for (const KernelStage& part : phase) {
-        if (part.group >= 0 && hands_on(part)) {
-          grids[part.group] = part.lowered.grid;
-        }
+        if (part.group >= 0 && hands_on(part)) grids[part.group] = part.lowered.grid;
       }
     }
     for (const auto& [group, grid] : grids) {
@@ -317,18 +314,15 @@ PhasesText emit_phases(const Graph& graph, const LoweredKernel& kernel,
   PhasesText text;
   int number = 0;
   for (const std::vector<KernelStage>& phase : phases) {
-    for (const KernelStage& part : phase) {
+    for (const KernelStage& part : phase)
       text.functions += emitter.stage_function(part, "stage_" + std::to_string(number++));
-    }
   }
   text.frame = "(";
   for (size_t i = 0; i < source.pointers.size(); ++i) {
     const KernelArgument& pointer = source.pointers[i];
     text.frame += pointer_parameter(graph, pointer, i, emitter.is_restrict(pointer)) + ", ";
   }
-  for (size_t i = 0; i < source.sizes.size(); ++i) {
-    text.frame += "i64 n" + std::to_string(i) + ", ";
-  }
+  for (size_t i = 0; i < source.sizes.size(); ++i) text.frame += "i64 n" + std::to_string(i) + ", ";
   source.finishes = kernel.finish >= 0;
   if (source.phases.size() > 1) text.frame += "i32 first_phase, i32 end_phase, ";
   if (phases.size() > 1) text.frame += "u32* barrier, ";

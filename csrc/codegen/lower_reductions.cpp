@@ -202,10 +202,9 @@ void ReductionLowering::accumulate(NodeId root, const Scalar& value) {
     if (mapped.is_exact || role_of(space, mapped.axis) != Role::kReduced) continue;
     inside += (inside.empty() ? "ok" : " & ok") + std::to_string(a);
   }
-  if (!inside.empty()) {
+  if (!inside.empty())
     text = "(" + inside + ") ? " + text + " : " + functor(root) + "::identity<" +
            accumulator_type(root) + ">()";
-  }
   if (levels[root].empty()) {
     finish(root, nullptr, {text, scopes.depth()});
     return;
@@ -279,10 +278,9 @@ void ReductionLowering::finish_element(NodeId root, const std::string& partial) 
   }
   if (is_arg(graph[root].op)) result = "(" + result + ").index";
   auto home = values.on_chip.find(root);
-  if (home != values.on_chip.end()) {
+  if (home != values.on_chip.end())
     scopes.append(
         depth, statement(Statement::Kind::kAssign, "", values.element(home->second).text, result));
-  }
   if (std::count(stage.stores.begin(), stage.stores.end(), root)) {
     Index own = index_from_atoms(schedule.spaces.atoms, kept_dims(space), values.vars);
     values.store(root, element_offset(graph[root].type, own), result, depth,

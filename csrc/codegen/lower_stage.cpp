@@ -80,9 +80,8 @@ class StageLowering {
     const Accesses& accesses = schedule_.accesses;
     std::vector<IndexExpr> exprs = accesses.other_uses;
     for (const Access& access : accesses.list) exprs.push_back(access.offset);
-    for (VarId var = 0; var < accesses.vars.count(); ++var) {
+    for (VarId var = 0; var < accesses.vars.count(); ++var)
       exprs.push_back(accesses.vars[var].operand);
-    }
     for (const BlockBuffer& buffer : schedule_.buffers)
       exprs.push_back({schedule_.grid * Dim(buffer.size()), {}});
     for (const MappedAxis& mapped : schedule_.axes) {
@@ -402,9 +401,7 @@ class StageLowering {
   std::string loop_name(int axis, LoopSpec::Level level) const {
     for (size_t l = 0; l < schedule_.loops.size(); ++l) {
       const LoopSpec& spec = schedule_.loops[l];
-      if (spec.axis == axis && spec.level == level) {
-        return scopes_.loop_name(static_cast<int>(l));
-      }
+      if (spec.axis == axis && spec.level == level) return scopes_.loop_name(static_cast<int>(l));
     }
     throw InternalError("an axis has no loop of the level it is mapped to");
   }
@@ -424,17 +421,15 @@ class StageLowering {
       return inner.kind == Statement::Kind::kLoop && inner.pragma != kUnroll;
     });
     const bool is_parallel = is_innermost && !scatters_.takes_positions_along(block);
-    if (!on_cuda() && is_parallel && header.pragma != kUnroll) {
+    if (!on_cuda() && is_parallel && header.pragma != kUnroll)
       header.pragma = reductions_.simd_pragma(block, body);
-    }
     values_.close_scope();
     Scope closed = std::move(scopes_.open.back());
     scopes_.open.pop_back();
     header.body = std::move(closed.statements);
     Scope& parent = scopes_.open.back();
-    for (Statement& piece : split_vectors(std::move(header))) {
+    for (Statement& piece : split_vectors(std::move(header)))
       parent.statements.push_back(std::move(piece));
-    }
     std::ranges::move(parent.after_child, std::back_inserter(parent.statements));
     parent.after_child.clear();
   }
@@ -472,9 +467,8 @@ class StageLowering {
                     reductions_.store_predicate(space_of(schedule_, root)));
     }
     for (const LeafUse& leaf : leaves_) {
-      if (leaf.block == block && leaf.roots == roots) {
+      if (leaf.block == block && leaf.roots == roots)
         values_.made.insert(leaf.made.begin(), leaf.made.end());
-      }
     }
   }
 

@@ -41,9 +41,8 @@ const SettingRow& find_row(const std::string& name) {
 }
 
 void check_allowed(const SettingRow& row, const SettingValue& value) {
-  if (const int64_t* number = std::get_if<int64_t>(&value); number && *number < 0) {
+  if (const int64_t* number = std::get_if<int64_t>(&value); number && *number < 0)
     throw UserError("option '" + row.name + "' is " + to_text(value) + "; it cannot be negative");
-  }
   if (row.allowed.empty()) return;
   const std::string text = to_text(value);
   const bool is_list = to_text(row.default_value).empty();
@@ -61,10 +60,9 @@ void store(T& member, const SettingRow& row, const SettingValue& value) {
     return store(member, row, SettingValue(to_text(value)));  // one word more than a bool has
   }
   const T* typed = std::get_if<T>(&value);
-  if (!typed) {
+  if (!typed)
     throw UserError("option '" + row.name + "' is '" + to_text(value) + "'; its type is " +
                     row.type + (row.allowed.empty() ? "" : ": " + join(row.allowed)));
-  }
   check_allowed(row, value);
   member = *typed;
 }

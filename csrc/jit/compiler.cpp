@@ -32,9 +32,8 @@ std::string keep_source(const std::string& name, const std::string& source,
   std::string why;
   if (!settings.cache.empty() && settings.cache != "off") {
     const auto directory = PrivateDirectory::open(settings.cache, why);
-    if (directory && directory->write_entry(name, source).empty()) {
+    if (directory && directory->write_entry(name, source).empty())
       return directory->path() + "/" + name;
-    }
   }
   return write_text_file(settings.dump_dir, name, source);
 }
@@ -73,9 +72,8 @@ std::vector<FailedKernel> find_failed(const std::vector<KernelText>& kernels,
                            std::vector<KernelText>(middle, kernels.end())}) {
     const CompileOutcome outcome = compile_texts(half, settings);
     if (outcome.ok) continue;
-    for (FailedKernel& kernel : find_failed(half, outcome.binary.log, settings)) {
+    for (FailedKernel& kernel : find_failed(half, outcome.binary.log, settings))
       failed.push_back(std::move(kernel));
-    }
   }
   return failed;
 }
@@ -143,10 +141,9 @@ Binary compile_ptx(const KernelText& kernel, const std::string& arch, const Sett
   return process_cache(settings).get_or_compile(request, [&] {
     const std::string source = is_ours ? cuda_source(kernel, output) : kernel.text;
     CompileOutcome outcome = run_nvrtc(kernel.name, source, arch, output);
-    if (!outcome.ok) {
+    if (!outcome.ok)
       throw UserError("the CUDA text of " + kernel.name + " does not compile for " + arch + "\n" +
                       outcome.binary.log);
-    }
     return std::move(outcome.binary);
   });
 }

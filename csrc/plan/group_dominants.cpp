@@ -16,9 +16,8 @@ Read classify_read(const Graph& graph, NodeId value, NodeId reader) {
   const Family kind = family(node);
   if (kind == Family::kReduce || kind == Family::kWriter) return Read::kOneToOne;
   if (kind == Family::kReader || node.op == OpKind::k_flip) return Read::kElsewhere;
-  if (element_count(graph[value].type.shape) == element_count(node.type.shape)) {
+  if (element_count(graph[value].type.shape) == element_count(node.type.shape))
     return Read::kOneToOne;
-  }
   const bool is_slice = kind == Family::kView && node.op != OpKind::k_expand;
   return is_slice ? Read::kElsewhere : Read::kBroadcast;
 }
@@ -71,9 +70,8 @@ class Grouper {
     for (size_t i = scope.size(); i-- > 0;) {
       const NodeId id = scope[i];
       const Node& node = graph_[id];
-      if (family(node) == Family::kReduce || (is_expensive(node) && is_spread_[id.index()])) {
+      if (family(node) == Family::kReduce || (is_expensive(node) && is_spread_[id.index()]))
         is_candidate_[id.index()] = true;
-      }
       const bool passes_on = is_spread_[id.index()] && !is_candidate_[id.index()];
       for (NodeId input : node.inputs) {
         const bool is_spread = passes_on || classify_read(graph_, input, id) == Read::kBroadcast;

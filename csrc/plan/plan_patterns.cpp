@@ -54,9 +54,8 @@ class PatternPlanner {
     set_own(pattern);
     std::vector<NodeId> roots;
     for (NodeId root : roots_of(pattern)) {
-      if (family(graph_[root]) == Family::kReduce || is_stored_by_own(unit_of_.at(root))) {
+      if (family(graph_[root]) == Family::kReduce || is_stored_by_own(unit_of_.at(root)))
         roots.push_back(root);
-      }
     }
     visit_loads(pattern, [&](NodeId load) { is_load_[load.index()] = true; });
     const bool found = find_spaces(graph_, roots, is_load_).verdict.ok;
@@ -195,9 +194,8 @@ std::vector<std::vector<std::vector<NodeId>>> plan_patterns(const Graph& graph,
   std::vector<std::vector<std::vector<NodeId>>> answer;
   for (const FusionPlan& plan : plans) {
     answer.emplace_back();
-    for (const std::vector<int>& pattern : plan.patterns) {
+    for (const std::vector<int>& pattern : plan.patterns)
       answer.back().push_back(planner.roots_of(pattern));
-    }
   }
   return answer;
 }

@@ -132,10 +132,9 @@ const std::vector<Policy>& policies() {
 PlanCandidate plan_row(const Policy& row, const PlanRequest& request) {
   PlanCandidate candidate = row.plan(request);
   candidate.policy = row.name;
-  if (request.judge_kernel) {
+  if (request.judge_kernel)
     keep_in_registers(request.graph, candidate.joined.stages, request.judge, request.judge_kernel,
                       candidate.stitched);
-  }
   finish_in_last_block(candidate.joined.stages, request.judge, request.device, candidate.stitched);
   enumerate_templates(request, candidate.joined.stages, candidate.stitched);
   return candidate;
@@ -154,9 +153,8 @@ PlanCandidate plan_by_policy(const std::string& policy, const PlanRequest& reque
     // On the host kernels are stages, and pairs that gain are all there is to find.
     if (request.device.barrier_us <= 0 && !best.policy.empty()) break;
     PlanCandidate candidate = plan_row(row, request);
-    if (best.policy.empty() || candidate.stitched.us < best.stitched.us) {
+    if (best.policy.empty() || candidate.stitched.us < best.stitched.us)
       best = std::move(candidate);
-    }
   }
   return best;
 }

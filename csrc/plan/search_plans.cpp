@@ -108,9 +108,8 @@ class PartialPlan {
     int previous = kNoPattern;
     for (size_t at = 0; at < topology_->order.size(); ++at) {
       const int pattern = places_[places_[static_cast<int>(at)].unit].pattern;
-      if (pattern != kNoPattern && pattern != previous) {
+      if (pattern != kNoPattern && pattern != previous)
         plan.patterns.push_back(pool_->units(pattern));
-      }
       previous = pattern;
     }
     return plan;
@@ -225,9 +224,8 @@ class BeamSearch {
       const bool is_last_heir = --heirs[extension.plan] == 0;
       extended.push_back(is_last_heir ? std::move(plan) : plan);
       extended.back().worth_us = extension.worth_us;
-      if (extension.pattern != kNoPattern) {
+      if (extension.pattern != kNoPattern)
         extended.back().append(extension.pattern, extension.followers);
-      }
     }
     return extended;
   }

@@ -103,9 +103,8 @@ class SplitFinder {
     for (const Reduction& reduction : reductions) {
       size_t at = groups.size();
       for (NodeId source : reduction.sources) {
-        if (auto with = first_with.find(source); with != first_with.end()) {
+        if (auto with = first_with.find(source); with != first_with.end())
           at = std::min(at, with->second);
-        }
       }
       if (at == groups.size()) groups.emplace_back();
       groups[at].push_back(reduction.id);
@@ -221,9 +220,8 @@ class SplitFinder {
   // A divisor of a static extent within a factor of two of the wish, else the wish itself.
   static int64_t nearest_divisor(const Dim& extent, int64_t wish) {
     for (int64_t off = 0; off <= wish; ++off) {
-      if (wish - off >= 2 && 2 * (wish - off) >= wish && is_divisible(extent, wish - off)) {
+      if (wish - off >= 2 && 2 * (wish - off) >= wish && is_divisible(extent, wish - off))
         return wish - off;
-      }
       if (off < wish && is_divisible(extent, wish + off)) return wish + off;
     }
     return wish;

@@ -29,9 +29,8 @@ const PlannedChain* PlannedKernel::chain_of(int stage) const {
 std::set<NodeId> find_shared_values(const StitchPlan& plan) {
   std::set<NodeId> values;
   for (const PlannedKernel& kernel : plan.kernels) {
-    for (const PlannedChain& chain : kernel.chains) {
+    for (const PlannedChain& chain : kernel.chains)
       values.insert(chain.in_shared.begin(), chain.in_shared.end());
-    }
   }
   return values;
 }
@@ -44,9 +43,8 @@ std::vector<const PlannedStage*> stages_of(const StitchPlan& plan, const Planned
 
 std::vector<NodeId> nodes_of(const StitchPlan& plan, int kernel) {
   std::set<NodeId> nodes;
-  for (const PlannedStage* stage : stages_of(plan, plan.kernels[kernel])) {
+  for (const PlannedStage* stage : stages_of(plan, plan.kernels[kernel]))
     nodes.insert(stage->nodes.begin(), stage->nodes.end());
-  }
   return {nodes.begin(), nodes.end()};
 }
 
@@ -90,18 +88,15 @@ std::string to_string(const StitchPlan& plan, const Graph& graph) {
     }
   }
   out << "\n";
-  for (const PlannedAlias& alias : plan.aliases) {
+  for (const PlannedAlias& alias : plan.aliases)
     out << "alias %" << alias.node << " of %" << alias.base << " + " << to_string(alias.offset)
         << "\n";
-  }
-  for (size_t m = 0; m < plan.in_place.size(); ++m) {
+  for (size_t m = 0; m < plan.in_place.size(); ++m)
     out << "mutation %" << graph.mutations[m].input << " <- %" << graph.mutations[m].value
         << (plan.in_place[m] ? " in place" : " by copy") << "\n";
-  }
-  for (const Cut& cut : plan.cuts) {
+  for (const Cut& cut : plan.cuts)
     out << "cut %" << cut.from << " -> %" << cut.to << " rule " << cut.reason.rule << ": "
         << cut.reason.why << "\n";
-  }
   return out.str();
 }
 

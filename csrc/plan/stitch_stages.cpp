@@ -151,9 +151,8 @@ struct Stitcher {
 
   int earliest(const Unit& unit) const {
     int level = unit.after < 0 ? 0 : units[unit.after].level;
-    for (int read : unit.reads) {
+    for (int read : unit.reads)
       level = std::max(level, units[read].level + (units[read].divides() ? 1 : 0));
-    }
     return level;
   }
 
@@ -165,14 +164,11 @@ struct Stitcher {
       unit.level = earliest(unit);
       last = std::max(last, unit.level);
     }
+    for (size_t u = units.size(); u-- > 0;) units[u].latest = last;
     for (size_t u = units.size(); u-- > 0;) {
-      units[u].latest = last;
-    }
-    for (size_t u = units.size(); u-- > 0;) {
-      for (int reader : units[u].read_by) {
+      for (int reader : units[u].read_by)
         units[u].latest =
             std::min(units[u].latest, units[reader].latest - (units[u].divides() ? 1 : 0));
-      }
       if (units[u].after < 0) continue;
       int& before = units[units[u].after].latest;
       before = std::min(before, units[u].latest);
@@ -194,11 +190,10 @@ struct Stitcher {
     std::set<NodeId> pointers = draft.pointers;
     pointers.insert(stage.loads.begin(), stage.loads.end());
     pointers.insert(stage.stores.begin(), stage.stores.end());
-    if (pointers.size() > kMostPointers) {
+    if (pointers.size() > kMostPointers)
       return Verdict::no(kRuleManyArguments,
                          "the kernel would have " + std::to_string(pointers.size()) +
                              " tensors; a launch takes " + std::to_string(kMostPointers));
-    }
     const int statements = draft.statements + score.statements;
     if (statements > kMostStatements) return too_long(statements, kMostStatements);
     return Verdict::yes();
@@ -217,15 +212,13 @@ struct Stitcher {
     Draft& draft = drafts[at];
     if (Verdict verdict = fits(draft, stage(unit), score); !verdict) return verdict;
     const int phase = phase_in(unit, at);
-    if (phase > 0 && !rule.barriers) {
+    if (phase > 0 && !rule.barriers)
       return Verdict::no(kRuleNoBarrier, "one reads what all blocks of the other make");
-    }
     std::vector<PhaseTime> times = draft.times;
     times.resize(std::max<size_t>(times.size(), phase + 1));
     times[phase].add(score.estimate);
-    if (rule.by_cost && estimate_us(times, device) > estimate_us(draft.times, device) + score.us) {
+    if (rule.by_cost && estimate_us(times, device) > estimate_us(draft.times, device) + score.us)
       return Verdict::no(kRuleSlower, "one kernel is predicted to take longer than two");
-    }
     draft.times = std::move(times);
     add(unit, at, phase, score.statements);
     return Verdict::yes();

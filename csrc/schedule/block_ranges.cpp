@@ -104,14 +104,12 @@ Verdict check_block_range(const StageSchedule& schedule, NodeId value, int64_t s
   for (const Access& access : schedule.accesses.list) {
     if (access.value != value) continue;
     const std::optional<Offset> offset = split_offset(schedule, access.offset);
-    if (!offset || access.is_guarded || access.in_segment) {
+    if (!offset || access.is_guarded || access.in_segment)
       return Verdict::no(kRuleOtherBlock,
                          "which elements a block needs is only known when the kernel runs",
                          "sizes that are known, and indices that do not depend on data");
-    }
-    if (!stays_in_block(schedule, *offset, size)) {
+    if (!stays_in_block(schedule, *offset, size))
       return Verdict::no(kRuleOtherBlock, "a block needs elements that another block makes");
-    }
   }
   return Verdict::yes();
 }
@@ -124,9 +122,8 @@ std::optional<IndexExpr> pad_rows(const StageSchedule& schedule, const IndexExpr
   auto place = [&](int64_t coefficient, int64_t largest) {
     if (coefficient % length != 0) in_row.add(coefficient, largest);
   };
-  for (size_t a = 0; a < schedule.axes.size(); ++a) {
+  for (size_t a = 0; a < schedule.axes.size(); ++a)
     place(offset->axes[a], schedule.axes[a].axis.extent.value() - 1);
-  }
   for (const auto& [coefficient, extent] : offset->terms) place(coefficient, extent - 1);
   const int64_t row = offset->constant / length, rest = offset->constant % length;
   if (in_row.low + rest < 0 || in_row.high + rest >= length) return std::nullopt;

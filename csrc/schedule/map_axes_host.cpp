@@ -105,9 +105,8 @@ void cut_tiles(StageSchedule& schedule, const std::vector<AxisFacts>& facts, con
     others.push_back(axis);
     blocks *= facts[a].extent;
   }
-  while (shape.along > kFewestAlong && blocks * facts[inner.along].extent < wanted * shape.along) {
+  while (shape.along > kFewestAlong && blocks * facts[inner.along].extent < wanted * shape.along)
     shape.along /= 2;
-  }
   int64_t few = std::max<int64_t>(1, kTileElements / (across * cut(inner.along, shape.along)));
   for (size_t i = others.size(); i-- > 0;) {
     const int64_t tile = std::min(few, facts[others[i]].extent);
@@ -183,9 +182,8 @@ void map_axes_host(const Graph& graph, StageSchedule& schedule, int worker_threa
     const AxisFacts& fact = facts[order.back()];
     const int64_t tile = last.tile.is_constant() ? last.tile.value() : fact.extent;
     const bool has_columns = fact.is_eligible && is_column_axis(schedule, order.back());
-    if (has_columns && (tile > kColumnTile || !last.tile.is_constant())) {
+    if (has_columns && (tile > kColumnTile || !last.tile.is_constant()))
       put_in_grid(last, kColumnTile);
-    }
   }
   // Inside a loop that reduces, a kept axis needs an array along it, which needs a size.
   bool is_inside = false;

@@ -47,9 +47,8 @@ struct Placer {
     for (size_t leaf = 0; leaf < leaves.size(); ++leaf) {
       for (NodeId root : leaves[leaf].roots) {
         add(root, static_cast<int>(leaf));
-        for (const auto& [value, evaluations] : schedule.accesses.evaluated.at(root)) {
+        for (const auto& [value, evaluations] : schedule.accesses.evaluated.at(root))
           add(value, static_cast<int>(leaf));
-        }
       }
     }
   }
@@ -163,9 +162,8 @@ struct Placer {
       for (size_t i = 0; i < leaves.size(); ++i) {
         if (leaves[i].made.count(value)) first = static_cast<int>(i);
         if (leaves[i].reused.count(value)) last = static_cast<int>(i);
-        if (leaves[i].made.count(value) || leaves[i].reused.count(value)) {
+        if (leaves[i].made.count(value) || leaves[i].reused.count(value))
           blocks.push_back(leaves[i].block);
-        }
       }
       if (first < 0 || last < 0) continue;
       const int64_t elements = array_elements(leaves[first], value, common_block(schedule, blocks));
@@ -203,9 +201,8 @@ struct Placer {
 
   void drop_unused() {
     std::set<NodeId> used;
-    for (const LeafUse& leaf : find_leaf_uses(graph, is_load, schedule)) {
+    for (const LeafUse& leaf : find_leaf_uses(graph, is_load, schedule))
       used.insert(leaf.reused.begin(), leaf.reused.end());
-    }
     std::erase_if(schedule.kept_on_chip, [&](const auto& kept) { return !used.count(kept.first); });
   }
 };
@@ -264,9 +261,7 @@ std::vector<int> array_loops(const StageSchedule& schedule, NodeId value, int de
     if (at == values.end()) continue;
     std::vector<VarId> leaves;
     for (const Evaluation& evaluation : at->second) {
-      for (const IndexExpr& index : evaluation.index) {
-        schedule.accesses.vars.collect(index, leaves);
-      }
+      for (const IndexExpr& index : evaluation.index) schedule.accesses.vars.collect(index, leaves);
     }
     for (VarId var : leaves) atoms.insert(schedule.accesses.vars[var].payload);
   }

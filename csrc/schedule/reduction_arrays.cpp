@@ -13,9 +13,8 @@ std::vector<int> kept_blocks_below(const StageSchedule& schedule, NodeId root, i
   std::vector<int> kept;
   bool below = false;
   for (int at : path_to(schedule, root)) {
-    if (below && !reduces_loop(schedule, space_of(schedule, root), schedule.blocks[at].loop)) {
+    if (below && !reduces_loop(schedule, space_of(schedule, root), schedule.blocks[at].loop))
       kept.push_back(at);
-    }
     below |= at == block;
   }
   return kept;
@@ -84,13 +83,12 @@ Verdict check_array(const Graph& graph, const StageSchedule& schedule, NodeId ro
   const std::string what = std::string("the result of ") + info(graph[root]).name;
   for (int kept : kept_blocks_below(schedule, root, block)) {
     auto trips = trip_count(schedule, schedule.blocks[kept].loop);
-    if (!trips) {
+    if (!trips)
       return Verdict::no(kRuleUnboundedArray,
                          what +
                              " would need an array of a size only known "
                              "at run time",
                          "a static size, or the value goes through memory");
-    }
     elements *= *trips;
   }
   const int64_t limit = schedule.device->is_cuda

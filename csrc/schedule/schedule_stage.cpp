@@ -18,9 +18,8 @@ constexpr int kLaneBits = 5;
 int reduced_thread_bits(const StageSchedule& schedule, const RootSpace& space) {
   int bits = 0;
   for (const MappedAxis& mapped : schedule.axes) {
-    if (role_of(space, mapped.axis) == Role::kReduced) {
+    if (role_of(space, mapped.axis) == Role::kReduced)
       bits |= (mapped.threads - 1) << mapped.thread_shift;
-    }
   }
   return bits;
 }
@@ -49,9 +48,8 @@ Verdict check_empty_axes(const Graph& graph, const StageSchedule& schedule,
       is_kept |= role == Role::kKept;
       is_lacked |= role == Role::kAbsent && stores.count(space.root) > 0;
     }
-    if (is_kept && is_lacked) {
+    if (is_kept && is_lacked)
       return Verdict::no(kRuleEmptyAxis, "one is stored though the other may have no elements");
-    }
   }
   return Verdict::yes();
 }
@@ -66,10 +64,9 @@ void name_schemes(const Graph& graph, const PlannedStage& stage, StageSchedule& 
       scheme = bits >> kLaneBits ? Scheme::kRegional : bits ? Scheme::kWarp : Scheme::kLocal;
       const bool is_arg = info(graph[space.root]).type_rule == TypeRule::kInteger;
       const int partial_bytes = is_arg ? 16 : std::max(4, info(graph[space.root].type.dtype).bytes);
-      if (scheme == Scheme::kRegional) {
+      if (scheme == Scheme::kRegional)
         schedule.shared_bytes =
             std::max(schedule.shared_bytes, before + schedule.threads * partial_bytes);
-      }
       const bool consumed =
           std::any_of(schedule.spaces.depends.begin(), schedule.spaces.depends.end(),
                       [&](const auto& reader) { return reader.second.count(space.root) > 0; });
@@ -215,9 +212,8 @@ int64_t accessed_elements(const Graph& graph, const StageSchedule& schedule, Nod
       elements = static_cast<double>(hint_elements(graph, value));
     } else if (by_data) {  // one row per index read: the iterations of the root that reads
       elements = 1;
-      for (const AtomList& dim : space_of(schedule, access.root).dims) {
+      for (const AtomList& dim : space_of(schedule, access.root).dims)
         elements *= static_cast<double>(graph.symbols.hint(schedule.spaces.atoms.product(dim)));
-      }
     }
     most = std::max(most, elements);
   }

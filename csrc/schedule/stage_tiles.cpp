@@ -142,17 +142,15 @@ std::optional<TileShape> shape_tiles(const Graph& graph, const StageSchedule& sc
                                      const std::vector<AxisFacts>& facts, const TileAxes& axes) {
   const std::vector<const Access*> accesses = tiled_accesses(schedule, axes);
   int widest = 1;
-  for (const Access* access : accesses) {
+  for (const Access* access : accesses)
     widest = std::max(widest, info(graph[access->value].type.dtype).bytes);
-  }
   const bool is_whole = !facts[axes.across].is_eligible, is_cuda = schedule.device->is_cuda;
   TileShape shape{is_cuda ? (is_whole ? kCudaRows : kCudaSide) : kMostAlong,
                   is_cuda ? kCudaSide : kMostAcross};
   if (is_whole) shape.across = schedule.axes[axes.across].axis.extent.value();
   bool sums_outside = false;  // into arrays as large as a tile
-  for (size_t a = 0; a < facts.size(); ++a) {
+  for (size_t a = 0; a < facts.size(); ++a)
     sums_outside |= !facts[a].is_eligible && static_cast<int>(a) != axes.across;
-  }
   const int64_t line = (is_cuda ? kSectorBytes : kLineBytes) / widest;
   const bool is_short = !is_cuda && stores_short_rows(graph, schedule, facts, axes);
   if (sums_outside || is_short) shape.along = line;
