@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from torch_stitch import _core, backend
 
 SUMS = ("bytes_touched", "bytes_planned", "bytes_unfused", "bytes_compulsory")
+LISTS = ("kernels", "library_calls", "cuts")
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 CPU_ATTENTION = "aten._scaled_dot_product_flash_attention"
 # Each explained function has a backend of its own: no limit must make one run for real.
@@ -55,10 +56,26 @@ def explain(fn, *inputs, target=None, policy="auto", attention="auto", training=
 
     for kind, compiled in trace_graphs(compile_graph, fn, inputs, target, training):
         reports[kind].append(compiled)
-    forward = _core.merge_reports(reports["inference"] + reports["forward"])
+    forward = merge_reports(reports["inference"] + reports["forward"])
     if not training:
         return Report(forward)
-    return Report({"forward": forward, "backward": _core.merge_reports(reports["backward"])})
+    return Report({"forward": forward, "backward": merge_reports(reports["backward"])})
+
+
+def merge_reports(graphs):
+    """One plan of the graphs of a function, in the order in which they were compiled; of a kernel
+    what is the same in each run."""
+    reports = [graph.report() for graph in graphs]
+    merged = {name: [row for r in reports for row in r[name]] for name in LISTS}
+    for kernel in merged["kernels"]:
+        kernel["scheme"] = {row["value"]: row["scheme"] for row in kernel.pop("schemes")}
+        for name in ("text", "compile_ms", "from_cache"):
+            kernel.pop(name)
+    return merged | {name: sum(r[name] for r in reports) for name in SUMS} | {
+        "target": reports[0]["target"] if reports else None,
+        "launches": len(merged["kernels"]) + len(merged["library_calls"]),
+        "graph_breaks": max(0, len(reports) - 1),
+    }
 
 
 def trace_graphs(see, fn, inputs, target=None, training=False):

@@ -75,39 +75,6 @@ py::dict to_dict(const Report& report) {
       "bytes_compulsory"_a = report.bytes_compulsory, "stitched_ops"_a = report.stitched_ops);
 }
 
-// What explain() tells of a kernel: what is the same in each run.
-py::dict to_plan(const ReportedKernel& kernel) {
-  py::dict plan = to_dict(kernel), scheme;
-  for (const char* name : {"text", "compile_ms", "from_cache", "schemes"}) plan.attr("pop")(name);
-  for (const ReportedValue& value : kernel.schemes) scheme[py::str(value.value)] = value.scheme;
-  plan["scheme"] = scheme;
-  return plan;
-}
-
-// One plan of the graphs of a function, in the order in which they were compiled.
-py::dict merge_reports(const std::vector<const CompiledGraph*>& graphs) {
-  py::list kernels, calls, cuts;
-  Report sum;
-  for (const CompiledGraph* graph : graphs) {
-    const Report& report = graph->report;
-    for (const ReportedKernel& kernel : report.kernels) kernels.append(to_plan(kernel));
-    calls += to_list(report.library_calls);
-    cuts += to_list(report.cuts);
-    sum.bytes_touched += report.bytes_touched;
-    sum.bytes_planned += report.bytes_planned;
-    sum.bytes_unfused += report.bytes_unfused;
-    sum.bytes_compulsory += report.bytes_compulsory;
-  }
-  const py::object target =
-      graphs.empty() ? py::none() : py::object(py::str(graphs[0]->report.target));
-  return py::dict("target"_a = target, "kernels"_a = kernels, "library_calls"_a = calls,
-                  "launches"_a = py::len(kernels) + py::len(calls),
-                  "bytes_touched"_a = sum.bytes_touched, "bytes_planned"_a = sum.bytes_planned,
-                  "bytes_unfused"_a = sum.bytes_unfused,
-                  "bytes_compulsory"_a = sum.bytes_compulsory,
-                  "graph_breaks"_a = graphs.empty() ? 0 : graphs.size() - 1, "cuts"_a = cuts);
-}
-
 // The pool is the process's: a graph that runs sets its limit where nothing has done so, or where
 // its own options do.
 void limit_pool(const py::dict& options, const Settings& settings) {
@@ -178,7 +145,6 @@ void bind_compile(py::module_& module) {
   compiled.attr("_boxed_call") = true;
   module.def("compile", &compile_graph, "graph"_a, "calls"_a, "options"_a, "target"_a,
              "load"_a = true, "device_index"_a = 0);
-  module.def("merge_reports", &merge_reports, "graphs"_a);
   module.def("find_host_target", &find_host_target, "options"_a);
   module.def(
       "show_stage",

@@ -185,8 +185,9 @@ void TorchFrame::call(const CallStep& step) {
   operands.reserve(step.inputs.size());
   for (const BufferId input : step.inputs) operands.push_back(tensor(input));
   CallValues values{operands, *symbols_, objects_, {}};
-  if (takes_out(row) && graph_.device.is_cpu() && step.outputs.size() == 1 &&
-      step.outputs[0].valid()) {
+  const bool is_one = step.outputs.size() == 1 && step.outputs[0].valid();
+  if (takes_out(row) && graph_.device.is_cpu() && is_one &&
+      buffer(step.outputs[0]).type.dtype != DType::kOpaque) {
     allocate(step.outputs[0]);
     values.out = cells_[step.outputs[0].value()].tensor;
     run_call(row, values);

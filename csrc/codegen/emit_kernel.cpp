@@ -1,5 +1,6 @@
 #include "codegen/emit_kernel.h"
 
+#include "analysis/rounded_values.h"
 #include "base/hash.h"
 #include "codegen/emit_phases.h"
 #include "codegen/place_arrays.h"
@@ -83,6 +84,7 @@ LoweringOptions choose_lowering(const Graph& graph, const StitchPlan& plan,
                                 const Settings& settings) {
   LoweringOptions options;
   options.emulate_eager_casts = settings.emulate_eager_casts;
+  options.rounded = find_rounded(graph);
   for (size_t m = 0; m < plan.in_place.size(); ++m) {
     if (!plan.in_place[m]) continue;
     options.stored_over.emplace(graph.mutations[m].value, graph.mutations[m].input);

@@ -282,7 +282,13 @@ Handle ValueLowering::load(NodeId value, const IndexExpr& offset, int guard) {
 Handle ValueLowering::reduced(NodeId reduction, const Index&) {
   auto home = on_chip.find(reduction);
   STITCH_CHECK(home != on_chip.end(), "a reduction is read before it is finished");
-  values.push_back(element(home->second));
+  const Scalar result = element(home->second);
+  if (is_rounded(reduction)) {
+    const DTypeInfo& type = info(graph_[reduction].type.dtype);
+    const std::string text = std::string("round_to<") + type.device_name + ">(" + result.text + ")";
+    return let(type.register_name, text, result.depth);
+  }
+  values.push_back(result);
   return static_cast<Handle>(values.size()) - 1;
 }
 
@@ -336,7 +342,7 @@ Handle ValueLowering::pointwise(NodeId id, const std::vector<Handle>& operands, 
   } else {
     expr = std::string(info(node).function) + "(" + arguments + ")";
   }
-  const bool rounds = node.op == OpKind::k_cast || options_.emulate_eager_casts;
+  const bool rounds = node.op == OpKind::k_cast || options_.emulate_eager_casts || is_rounded(id);
   if (narrow && rounds && id != unrounded_root) {
     expr = std::string("round_to<") + type.device_name + ">(" + expr + ")";
   }

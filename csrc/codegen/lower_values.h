@@ -108,6 +108,9 @@ class ValueLowering : public WalkSink {
   // Where `condition` holds, `report`, a function of the device headers, is called in the end.
   void collect(const char* report, const std::string& condition, int depth);
   void check_divisor(const Node& division, Handle divisor, int guard, int depth);
+  bool is_rounded(NodeId id) const {
+    return !options_.rounded.empty() && options_.rounded[id.index()];
+  }
   std::string in_register(DType dtype, const std::string& loaded) const;
   int depth_of(const Segment& segment);
 

@@ -20,8 +20,14 @@ NodeId expand_deviation(Builder& b, const RewriteSite& site) {
   const NodeId sum = b.reduce(OpKind::k_sum, x, axes, dtype, false);
   const NodeId mean = b.pointwise(OpKind::k_div, {sum, b.size_value(dtype, count)});
   const NodeId deviation = b.pointwise(OpKind::k_sub, {x, b.reshape(mean, std::move(mean_shape))});
-  return b.reduce(OpKind::k_sum, b.pointwise(OpKind::k_mul, {deviation, deviation}), axes, dtype,
-                  false);
+  const NodeId squares = b.pointwise(OpKind::k_mul, {deviation, deviation});
+  const NodeId total = b.reduce(OpKind::k_sum, squares, axes, dtype, false);
+  // What the mean is off by is the mean of the deviations, whose square is in every term.
+  const NodeId rest = b.reduce(OpKind::k_sum, deviation, axes, dtype, false);
+  const NodeId share = b.pointwise(OpKind::k_div, {rest, b.size_value(dtype, count)});
+  const NodeId excess = b.pointwise(OpKind::k_mul, {rest, share});
+  const NodeId exact = b.pointwise(OpKind::k_sub, {total, excess});
+  return b.pointwise(OpKind::k_maximum, {exact, b.full(dtype, 0, 0)});
 }
 
 }  // namespace

@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+import torch_stitch
 from benchmarks.accuracy import in_fp64
 from tests.support.compare import compile_strictly, expect_as_exact
 
@@ -99,3 +100,36 @@ def test_without_onednn():
     a, b = torch.randn(64, 512), torch.randn(512, 128)
     with torch.backends.mkldnn.flags(enabled=False):
         assert compile_strictly(torch.mm)(a, b).equal(torch.mm(a, b))
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+@pytest.mark.parametrize("fn", [
+    lambda a, b: a[0] @ b[0],
+    lambda a, b: torch.bmm(a, b) * 2,
+    lambda a, b: torch.addmm(a[0], a[1], b[0], beta=2, alpha=0.5),
+    lambda a, b: torch.baddbmm(a, a, b),
+    lambda a, b: torch.einsum("bij,bkj->bik", a, b.conj()),
+    lambda a, b: (a[0] @ b[0, 0], (a.mH @ b).real + 1),
+], ids=["mm", "bmm", "addmm", "baddbmm", "einsum", "adjoint"])  # fmt: skip
+def test_complex_products_are_calls(fn, dtype):
+    a, b = torch.randn(2, 3, 5, 5, dtype=dtype)
+    with torch.no_grad():
+        got, expected = torch.compile(fn, backend="stitch")(a, b), fn(a, b)
+    torch.testing.assert_close(got, expected)
+
+
+def test_results_that_a_call_leaves_undefined_are_none():
+    """And results of one call, which share no memory, are not copied."""
+    x, weight, bias = torch.randn(2, 5, 8), torch.randn(24, 8), torch.randn(24)
+
+    def attend(x, **how):
+        proj = weight[:8].contiguous(), bias[:8].contiguous()
+        return torch._native_multi_head_attention(x, x, x, 8, 2, weight, bias, *proj, **how)
+
+    for how in ({"need_weights": False}, {"need_weights": True}):
+        got = torch.compile(attend, backend="stitch")(x, **how)
+        torch.testing.assert_close(got, attend(x, **how))
+
+    torch_stitch.reset_counters()
+    got = torch.compile(lambda x: x.sort(1), backend="stitch")(x)
+    assert got[0].equal(x.sort(1)[0]) and torch_stitch.counters()["kernels"] == 0

@@ -5,7 +5,7 @@
 namespace stitch {
 namespace {
 
-TEST(ExpandDeviations, IsTwoPassesInTheDtypeOfTheResult) {
+TEST(ExpandDeviations, IsTwoPassesAndWhatTheMeanIsOffBy) {
   expect_rewrite(expand_deviations, R"(
     %x = input : bf16[4,8]
     %v = sum_sq_dev(%x){axes=[1]} : f32
@@ -16,7 +16,9 @@ TEST(ExpandDeviations, IsTwoPassesInTheDtypeOfTheResult) {
     %f = cast(%x) : f32
     %m = div(sum(%f){axes=[1]}, 8)
     %d = sub(%f, reshape(%m){shape=[4,1]})
-    %v = sum(mul(%d, %d)){axes=[1]}
+    %t = sum(mul(%d, %d)){axes=[1]}
+    %r = sum(%d){axes=[1]}
+    %v = maximum(sub(%t, mul(%r, div(%r, 8))), 0)
     outputs (%v)
   )");
 }
@@ -31,7 +33,9 @@ TEST(ExpandDeviations, ASymbolicCountIsASizeAtRunTime) {
     %x = input : f32[s0,8,s1]
     %m = div(sum(%x){axes=[0,2]}, full{size=s0*s1} : f32)
     %d = sub(%x, reshape(%m){shape=[1,8,1]})
-    %v = sum(mul(%d, %d)){axes=[0,2]}
+    %t = sum(mul(%d, %d)){axes=[0,2]}
+    %r = sum(%d){axes=[0,2]}
+    %v = maximum(sub(%t, mul(%r, div(%r, full{size=s0*s1} : f32))), 0)
     outputs (%v)
   )");
 }

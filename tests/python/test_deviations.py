@@ -1,0 +1,41 @@
+"""Deviations from means that are large beside them: as exact as eager, by rule R10."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from tests.support.compare import compile_strictly, expect_as_exact
+
+pytestmark = pytest.mark.usefixtures("fresh")
+
+SHAPES = {(50, 409): (0, 1), (7, 1031): (0, 1), (4, 6, 130): (1, (0, 2)), (3000, 5): (0, (0, 1))}
+
+
+@pytest.mark.parametrize("mean", [0.0, 1e4, -1e6])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_deviations_of_far_values(shape, dtype, mean):
+    x = torch.randn(shape, dtype=torch.float64).add(mean).to(dtype)
+    for axes in SHAPES[shape]:
+
+        def fn(x, axes=axes):
+            return x.std(axes), x.var(axes, correction=0), torch.var_mean(x, axes, keepdim=True)
+
+        # What is subtracted here is subtracted exactly: eager's own variance in fp64 is less exact.
+        deviation, variance, (spread, rest) = fn(x.double() - mean)
+        exact = deviation, variance, (spread, rest + mean)
+        terms = x.numel() // x.sum(axes).numel()
+        expect_as_exact(compile_strictly(fn)(x), fn(x), exact, terms)
+
+
+def test_deviations_of_equal_values_are_zero():
+    x = torch.full((33, 65), 1e6 + 0.1)
+    compiled = compile_strictly(lambda x: (x.var(0), x.std(1), F.layer_norm(x, (65,))))
+    assert all(result.eq(0).all() for result in compiled(x))
+
+
+def test_what_is_not_finite_deviates_by_nan():
+    x = torch.randn(9, 33)
+    x[2, 3], x[5, 4] = float("inf"), float("nan")
+    got, expected = compile_strictly(lambda x: x.var(1))(x), x.var(1)
+    assert got.isnan().equal(expected.isnan())
