@@ -1,8 +1,11 @@
 """The checkers find what they must find, and let pass what is right."""
 
+import os
+import subprocess
 import sys
 from importlib.metadata import distributions, entry_points
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -286,3 +289,53 @@ def test_register_package_leaves_an_uninstallable_distribution(tmp_path, monkeyp
 def test_backend_is_registered():
     found = {entry.name: entry.value for entry in entry_points(group="torch_dynamo_backends")}
     assert found.get("stitch") == "torch_stitch.backend:stitch"
+
+
+@pytest.mark.parametrize(
+    ("reason", "is_allowed"),
+    [
+        ("no NVIDIA GPU", True),
+        ("needs a machine of 12 GB", True),
+        ("NVRTC is missing: pip install nvidia-cuda-nvrtc", False),
+        ("no g++", False),
+        ("could not import 'numpy'", False),
+    ],
+)
+@pytest.mark.parametrize("in_ci", [True, False])
+def test_ci_leaves_no_test_out_for_what_is_missing(
+    reason, is_allowed, in_ci, request, monkeypatch
+):
+    plugins = request.config.pluginmanager.get_plugins()
+    (ours,) = [plugin for plugin in plugins if hasattr(plugin, "fail_if_skipped_in_ci")]
+    monkeypatch.setattr(ours, "IN_CI", in_ci)
+    longrepr = ("test_x.py", 1, f"Skipped: {reason}")
+    report = SimpleNamespace(skipped=True, outcome="skipped", longrepr=longrepr)
+    ours.fail_if_skipped_in_ci(report)
+    assert (report.outcome == "failed") == (in_ci and not is_allowed)
+    assert reason in str(report.longrepr)
+
+
+@pytest.mark.parametrize(("in_ci", "status"), [("1", 2), ("0", 0), ("", 0)])
+def test_make_fails_in_ci_without_the_cpp_tests(in_ci, status):
+    command = ["make", "-o", "build-tests", "test-cpp", "TESTS=build/no-such-program"]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, env=os.environ | {"STITCH_CI": in_ci}
+    )
+    assert done.returncode == status and "GoogleTest was not found" in done.stdout
+
+
+def test_the_set_up_fails_in_ci_where_something_is_missing(monkeypatch, capsys):
+    monkeypatch.setattr(setup_venv, "compiler_finds", lambda header: False)
+    monkeypatch.setattr(setup_venv, "apt_install", lambda package: False)
+    monkeypatch.setattr(setup_venv, "pip_install", lambda *names, is_optional: False)
+    steps = [
+        setup_venv.ensure_gtest,
+        lambda: setup_venv.ensure_optional("NVRTC", ["nvrtc"], lambda: False, "no kernels"),
+    ]
+    for step in steps:
+        monkeypatch.setattr(setup_venv, "IN_CI", False)
+        step()
+        assert "setup:" in capsys.readouterr().out
+        monkeypatch.setattr(setup_venv, "IN_CI", True)
+        with pytest.raises(SystemExit, match="nothing may be missing"):
+            step()
