@@ -59,8 +59,7 @@ def trace(gm, example_inputs, target, compiler, fallback_random=False):
 
 
 def drop_identities(gm):
-    """Dropout that keeps all returns its argument; tracing would copy it, and lose what is written
-    into the result."""
+    """Dropout that keeps all returns its argument; tracing would copy it, and lose writes."""
     for function in (torch.dropout, torch.nn.functional.dropout):
         for call in gm.graph.find_nodes(op="call_function", target=function):
             given = dict(zip(("input", "p", "training"), call.args)) | call.kwargs

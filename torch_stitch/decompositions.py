@@ -81,10 +81,7 @@ def _batch_norm(decomposition, x, weight, bias, *rest):
 
 
 def _with_statistics(decomposition, narrow, x, *args, **kwargs):
-    """The CPU keeps statistics of 16-bit inputs in 16 bits, a GPU in fp32.
-
-    Torch's forms follow the device that is traced, which need not be the one that is planned for.
-    """
+    """Statistics of 16-bit inputs as the device keeps them: on a CPU in 16 bits, else in fp32."""
     if x.dtype not in (torch.float16, torch.bfloat16):
         return decomposition(x, *args, **kwargs)
     result, *rest = decomposition(x.to(torch.float32), *args, **kwargs)

@@ -1,8 +1,7 @@
 """explain(): what would be launched for a function, on a device that need not be there.
 
-The function is traced on stand-ins for its inputs.  Where it is one graph, nothing of it runs: the
-graph answers with uninitialised memory of the right shape, which nobody reads.  Where Python stands
-between graphs, they run op by op, on copies of what they are given: Python sees what it would see.
+The function is traced on stand-ins for its inputs.  Where it is one graph, nothing of it runs.
+Where Python stands between graphs, they run op by op, on copies: Python sees what it would see.
 """
 
 import copy
@@ -16,6 +15,8 @@ from torch.utils._pytree import tree_leaves, tree_map
 from torch_stitch import _core, backend
 
 SUMS = ("bytes_touched", "bytes_planned", "bytes_unfused", "bytes_compulsory")
+KEPT = "    {} in {home}: {registers} registers a thread, {shared_bytes} bytes a block"
+TILED = "    {} through tiles on chip: {rows} rows, {bytes} bytes a block"
 LISTS = ("kernels", "library_calls", "cuts")
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 CPU_ATTENTION = "aten._scaled_dot_product_flash_attention"
@@ -63,8 +64,7 @@ def explain(fn, *inputs, target=None, policy="auto", attention="auto", training=
 
 
 def merge_reports(graphs):
-    """One plan of the graphs of a function, in the order in which they were compiled; of a kernel
-    what is the same in each run."""
+    """One plan of a function's graphs, in their order; of a kernel what is the same in each run."""
     reports = [graph.report() for graph in graphs]
     merged = {name: [row for r in reports for row in r[name]] for name in LISTS}
     for kernel in merged["kernels"]:
@@ -126,11 +126,10 @@ def run_backward(results):
     waiting, seen, leaves = [x.grad_fn for x in results], set(), []
     while waiting:
         step = waiting.pop()
-        if step is None or step in seen:
-            continue
-        seen.add(step)
-        leaves += [step.variable] if hasattr(step, "variable") else []
-        waiting += [following for following, _ in step.next_functions]
+        if step is not None and step not in seen:
+            seen.add(step)
+            leaves += [step.variable] if hasattr(step, "variable") else []
+            waiting += [following for following, _ in step.next_functions]
     if leaves:
         torch.autograd.grad(results, leaves, [*map(torch.empty_like, results)], allow_unused=True)
 
@@ -224,16 +223,9 @@ def render(plan):
             f"{(row['bytes_read'] + row['bytes_written']) / 1e6:>8.2f}{row['predicted_us']:>8.1f}"
             f"  {row['policy']}"
         )
-        kept = (
-            f"    {value} in {place['home']}: {place['registers']} registers a thread, "
-            f"{place['shared_bytes']} bytes a block"
-            for value, place in row["persistent"].items()
-        )
-        tiled = (
-            f"    {value} through tiles on chip: {tile['rows']} rows, {tile['bytes']} bytes a block"
-            for value, tile in row["tiles"].items()
-        )
-        lines += [*(f"    {op['op']} {op['location']}" for op in row["ops"]), *kept, *tiled]
+        lines += map("    {op} {location}".format_map, row["ops"])
+        lines += (KEPT.format(value, **place) for value, place in row["persistent"].items())
+        lines += (TILED.format(value, **tile) for value, tile in row["tiles"].items())
     for row in plan["library_calls"]:
         moved = (row["bytes_read"] + row["bytes_written"]) / 1e6
         lines.append(f"{row['name'] + ' ' + row['location']:88}{moved:>8.2f}")

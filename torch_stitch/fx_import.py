@@ -1,9 +1,8 @@
 """FX graph in AOT form (fake values in `meta["val"]`) -> core Graph.
 
-Walks the nodes in order.  A node becomes what its rule in fx_ops.py builds, or a library call;
-sizes become Dims over the graph's integer arguments and over what library calls yield.  Nothing
-here decides what is fused.  What has no form in the core is an UnsupportedError: the caller runs
-the graph.
+A node becomes what its rule in fx_ops.py builds, or a library call; sizes become Dims over the
+graph's integer arguments and what library calls yield.  Nothing here decides what is fused.  What
+has no form in the core is an UnsupportedError: the caller runs the graph.
 """
 
 import contextlib
@@ -301,8 +300,7 @@ class Importer:
             self.owners[made] = storage_of(node.args[0].meta["val"])
 
     def counted_from_start(self, node):
-        """The arguments; as_strided of what the graph has made is given all of that, since a view
-        of it may be stored apart, and counts from its start."""
+        """The arguments; as_strided counts from the start of what the graph has made."""
         if node.target is not aten.as_strided.default:
             return node.args
         x, size, stride, *offset = node.args
@@ -332,8 +330,7 @@ class Importer:
                 raise UnsupportedError(f"the graph returns {type(value).__name__}")
 
     def keep_apart(self, value, tensor):
-        """`value`, or a copy: what is returned shares memory with arguments and with what else is
-        returned exactly where eager's does.  Views of a copy are of that."""
+        """`value`, or a copy: what is returned shares memory exactly where eager's does."""
         if isinstance(value, (tuple, list)):
             return tuple(map(self.keep_apart, value, tensor))
         is_seen = isinstance(value, _core.NodeId) and isinstance(tensor, torch.Tensor)
@@ -372,8 +369,7 @@ def owning(node):
 
 @unset_fake_temporarily()
 def import_graph(gm, target, left_whole=()):
-    """The core's form of `gm` for a row of the device table; nodes in `left_whole`, all where
-    `target` is None, are library calls."""
+    """The core's form of `gm` for a device; nodes in `left_whole` are library calls."""
     complete_values(gm)
     importer = Importer(gm, target, left_whole)
     for position, node in enumerate(gm.graph.nodes):

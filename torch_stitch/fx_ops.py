@@ -1,9 +1,8 @@
 """Rules of import: how one aten op becomes core nodes.
 
 RULES maps an overload's name to `rule(importer, node, *args, **kwargs)`, where tensors are core
-values and all else is as in the FX graph.  A rule may answer NotImplemented: then the node is a
-library call, as is every op without a rule.  Ops that ops.def names in its `aten` column need none,
-nor do ops that decompositions.py takes apart.
+values and all else is as in the FX graph.  Where it answers NotImplemented, or there is none, the
+node is a library call, but for the `aten` column of ops.def and what decompositions.py takes apart.
 """
 
 import functools

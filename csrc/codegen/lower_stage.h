@@ -11,8 +11,8 @@ namespace stitch {
 
 struct LoweringOptions {
   bool emulate_eager_casts = false;      // round 16-bit values wherever eager rounds
-  std::vector<bool> rounded;             // by node, or empty: as analysis/rounded_values.h has it
   std::map<NodeId, NodeId> stored_over;  // in-place mutations: a store -> the load it overwrites
+  std::vector<bool> rounded = {};        // by node, or empty: as analysis/rounded_values.h has it
 };
 
 // What stages hand on (schedule/persistent_values.h), with an array in the kernel's frame for what
