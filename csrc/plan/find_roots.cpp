@@ -40,6 +40,7 @@ constexpr size_t kMostCone = 64;
 // Times that each element of a value is evaluated through slices and parts whatever that takes: a
 // rotation does so thrice, and a scan written as a tree four times at each level.  Beyond them it
 // is stored if it takes more operations; a host's lanes load one after another behind conditions.
+constexpr int kMostWays = 64;
 constexpr double kFewEvaluations = 3, kMostEvaluations = 16, kMostOnGpu = 120, kMostOnHost = 40;
 
 struct RootFinder {
@@ -243,14 +244,16 @@ struct RootFinder {
   // written as a tree they cross.  Users that read it alike do it once.
   void cut_repeated_cones() {
     std::vector<double> alike(graph.size()), moved(graph.size());
+    std::vector<int> ways(graph.size());  // each is text of its own
     for (int n = graph.size(); n-- > 0;) {
       const Node& node = graph.nodes[n];
       if (!is_live[n] || !is_stitched(NodeId(n))) continue;
       const bool reads = family(node) == Family::kReader;
       double times = alike[n] + moved[n];
-      if (!is_root[n] && times > kFewEvaluations && (reads || family(node) == Family::kPointwise))
-        is_root[n] = is_slower_again(NodeId(n), times);
-      if (is_root[n]) times = 1;
+      const bool is_often = times > kFewEvaluations || ways[n] > kMostWays;
+      if (!is_root[n] && is_often && (reads || family(node) == Family::kPointwise))
+        is_root[n] = ways[n] > kMostWays || is_slower_again(NodeId(n), times);
+      if (is_root[n]) times = ways[n] = 1;
       const bool is_cat = node.op == OpKind::k_cat, is_sum = family(node) == Family::kReduce;
       const bool is_part = is_cat || node.op == OpKind::k_slice_scatter;
       const bool repeats = is_cat ? equal_part(graph, node) > 0 : node.op == OpKind::k_index;
@@ -262,6 +265,7 @@ struct RootFinder {
         const bool moves = (reads && (at == 0 || is_part)) || node.op == OpKind::k_slice ||
                            node.op == OpKind::k_flip;
         moves ? moved[from] += times * share : alike[from] = std::max(alike[from], times * share);
+        ways[from] = moves ? ways[from] + ways[n] : std::max(ways[from], ways[n]);
       }
     }
   }

@@ -219,7 +219,8 @@ std::span<const NodeId> index_operands(const Node& node) {
 }
 
 bool reads_at_indices(const Node& node) {
-  return !index_operands(node).empty() || combines_segments(info(node));
+  const bool reads = node.op == OpKind::k_index || node.op == OpKind::k_gather;
+  return reads || !index_operands(node).empty() || combines_segments(info(node));
 }
 
 bool names_elements(const Node& node) {
@@ -253,11 +254,11 @@ std::string name_ops(const Graph& graph, const StitchPlan& plan, int kernel,
 }
 
 void check_indexed(const Graph& graph, const StitchPlan& plan, int kernel, LaunchStep& step) {
-  bool names_rows = false;
+  bool names_row = false, names_element = false;
   for (const NodeId id : nodes_of(plan, kernel)) {
     const Node& node = graph[id];
     if (!reads_at_indices(node)) continue;
-    names_rows |= !names_elements(node);
+    (names_elements(node) ? names_element : names_row) = true;
     Dim indices = 1;
     for (const NodeId operand : index_operands(node))
       indices = indices * element_count(graph[operand].type.shape);
@@ -266,7 +267,7 @@ void check_indexed(const Graph& graph, const StitchPlan& plan, int kernel, Launc
       if (!rows.is_constant() || rows.is(0)) step.indexed.push_back({rows, indices});
     }
   }
-  step.raises_runtime_error = !names_rows;
+  step.raises_runtime_error = names_element && !names_row;
 }
 
 void emit_launch(Draft& draft, const KernelSource& source, int kernel) {

@@ -14,11 +14,13 @@ TEST(ExpandDeviations, IsTwoPassesAndWhatTheMeanIsOffBy) {
                  R"(
     %x = input : bf16[4,8]
     %f = cast(%x) : f32
-    %m = div(sum(%f){axes=[1]}, 8)
+    %s = sum(%f){axes=[1]}
+    %n = full{value=8} : f32
+    %m = div(%s, %n)
     %d = sub(%f, reshape(%m){shape=[4,1]})
     %t = sum(mul(%d, %d)){axes=[1]}
     %r = sum(%d){axes=[1]}
-    %v = maximum(sub(%t, mul(%r, div(%r, 8))), 0)
+    %v = maximum(sub(%t, mul(%r, div(%r, %n))), 0)
     outputs (%v)
   )");
 }
@@ -31,11 +33,13 @@ TEST(ExpandDeviations, ASymbolicCountIsASizeAtRunTime) {
   )",
                  R"(
     %x = input : f32[s0,8,s1]
-    %m = div(sum(%x){axes=[0,2]}, full{size=s0*s1} : f32)
+    %s = sum(%x){axes=[0,2]}
+    %n = full{size=s0*s1} : f32
+    %m = div(%s, %n)
     %d = sub(%x, reshape(%m){shape=[1,8,1]})
     %t = sum(mul(%d, %d)){axes=[0,2]}
     %r = sum(%d){axes=[0,2]}
-    %v = maximum(sub(%t, mul(%r, div(%r, full{size=s0*s1} : f32))), 0)
+    %v = maximum(sub(%t, mul(%r, div(%r, %n))), 0)
     outputs (%v)
   )");
 }

@@ -62,6 +62,8 @@ inline double apply_op(OpKind op, const std::vector<double>& x) {
       {OpKind::k_add, [](const auto& v) { return v[0] + v[1]; }},
       {OpKind::k_sub, [](const auto& v) { return v[0] - v[1]; }},
       {OpKind::k_mul, [](const auto& v) { return v[0] * v[1]; }},
+      {OpKind::k_maximum,
+       [](const auto& v) { return std::isnan(v[0]) ? v[0] : std::fmax(v[0], v[1]); }},
       {OpKind::k_div, [](const auto& v) { return v[0] / v[1]; }},
       {OpKind::k_pow, [](const auto& v) { return std::pow(v[0], v[1]); }},
       {OpKind::k_lt, [](const auto& v) { return static_cast<double>(v[0] < v[1]); }},

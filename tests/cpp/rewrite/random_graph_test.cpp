@@ -1,6 +1,7 @@
 // Random graphs, rewritten and interpreted: values, types and sharing of outputs must not change.
 #include <random>
 
+#include "analysis/view_alias.h"
 #include "ir/builder.h"
 #include "rewrite/expect_rewrite.h"
 #include "rewrite/interpret_graph.h"
@@ -144,12 +145,6 @@ std::vector<ReferenceTensor> make_inputs(unsigned seed) {
   return inputs;
 }
 
-NodeId storage_of(const Graph& graph, NodeId id) {
-  while (family(graph[id]) == Family::kView && graph[id].op != OpKind::k_layout)
-    id = graph[id].inputs[0];
-  return id;
-}
-
 void expect_same_bits(const ReferenceTensor& found, const ReferenceTensor& expected) {
   ASSERT_EQ(found.shape, expected.shape);
   for (size_t i = 0; i < expected.elements.size(); ++i) {
@@ -164,7 +159,7 @@ void expect_same_sharing(const Graph& after, const Graph& before) {
   const auto storages = [](const Graph& graph) {
     std::vector<NodeId> all;
     for (NodeId input : graph.inputs) all.push_back(input);
-    for (const GraphOutput& output : graph.outputs) all.push_back(storage_of(graph, output.node));
+    for (const GraphOutput& output : graph.outputs) all.push_back(storage_base(graph, output.node));
     return all;
   };
   const std::vector<NodeId> now = storages(after), then = storages(before);

@@ -87,7 +87,7 @@ TEST(Executor, AnIndexOutOfRangeNamesTheOpsOfTheKernel) {
   const Program program =
       failing_program(OpKind::k_gather, DType::kF32, {"aten.gather.default", "model.py:31"},
                       &fail<KernelFailure::kIndexOutOfRange>);
-  EXPECT_EQ(message_of<OutOfRangeError>(program),
+  EXPECT_EQ(message_of<ElementOutOfRangeError>(program),
             "index out of range in aten.gather.default at model.py:31");
 }
 
