@@ -21,11 +21,10 @@ PROGRAMS = {
     "aminmax": lambda x, y: torch.add(*(scaled(x) * y).aminmax(dim=-1)),
     "whole": lambda x, y: scaled(x).sin() / scaled(x).sin().abs().amax(),
     "norm": lambda x, y: torch.linalg.vector_norm(scaled(x) * y, float("inf"), dim=-1) * 2,
-    "least norm": lambda x, y: torch.linalg.vector_norm(scaled(x) * y, -float("inf"), dim=0) * 2,
     "centred": lambda x, y: (x - x.mean(-1, keepdim=True)).amax(-1) * y.sum(-1),
     "of a softmax": lambda x, y: (x.softmax(-1) * y).amax(-1).log1p(),
     "of an output": lambda x, y: (scaled(x), (scaled(x) + y).amax(-1) * 2),
-    "maximum": lambda x, y: torch.maximum(scaled(x), scaled(x) * (1 + y * 0)).exp(),
+    "maximum": lambda x, y: torch.maximum(scaled(x), scaled(x) * (1 + y * 0)).tanh(),
     "places": lambda x, y: scaled(x).gather(-1, scaled(x).argmax(-1, keepdim=True)) * y,
 }
 # fmt: on
