@@ -15,42 +15,6 @@ ROOT = Path(__file__).parents[2]
 RANKS = 2
 STEPS = 4
 
-FORKS = """
-import os, signal, threading, time, torch, torch_stitch
-torch.set_num_threads(1)  # OpenMP's threads do not outlive a fork
-fn = lambda x: torch.softmax(x * 2, -1) @ x.t()
-compiled, x = torch.compile(fn, backend="stitch"), torch.randn(64, 48)
-expected, is_over = compiled(x), False
-
-def call():
-    while not is_over:
-        compiled(x)
-        time.sleep(1e-4)  # or the thread that forks waits for the interpreter's lock
-
-threads = [threading.Thread(target=call) for _ in range(2)]
-for thread in threads:
-    thread.start()
-stuck = 0
-for _ in range(10):
-    child = os.fork()
-    if not child:
-        signal.alarm(20)
-        os._exit(not all(compiled(x).equal(expected) for _ in range(3)))
-    stuck += os.waitpid(child, 0)[1] != 0
-child = os.fork()
-if not child:  # one that compiles for itself
-    signal.alarm(200)
-    y = torch.randn(7, 5)
-    got = torch.compile(lambda y: y.sum(0).exp(), backend="stitch")(y)
-    os._exit(not torch.allclose(got, y.sum(0).exp()))
-stuck += os.waitpid(child, 0)[1] != 0
-is_over = True
-for thread in threads:
-    thread.join()
-raise SystemExit(stuck)
-"""
-
-
 def run(text, *arguments):
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", text, *map(str, arguments)]
@@ -61,10 +25,6 @@ def expect_success(*processes):
     for process in processes:
         _, errors = process.communicate(timeout=400)
         assert process.returncode == 0, errors
-
-
-def test_children_that_are_forked_while_threads_run_graphs_run_and_compile_them():
-    expect_success(run(FORKS))
 
 
 def train_rank(rank, port, backend=None):

@@ -1,4 +1,4 @@
-"""Long runs of one process: many shapes through one dynamic graph, and the same call repeated.
+"""Long runs: many shapes through one dynamic graph, the same call repeated, forks under load.
 
 `python -m tests.support.soak [shapes] [runs]` prints JSON.
 """
@@ -7,6 +7,7 @@ import gc
 import json
 import os
 import random
+import subprocess
 import sys
 
 import torch
@@ -76,7 +77,50 @@ def count_unequal_runs(runs):
     return unequal
 
 
+# R26: prints how many children of a process whose threads run graphs did not end well.
+FORKS = """
+import os, signal, threading, time, torch, torch_stitch
+torch.set_num_threads(1)  # OpenMP's threads do not outlive a fork
+fn = lambda x: torch.softmax(x * 2, -1)  # no product: locks of the library are its own
+compiled, x = torch.compile(fn, backend="stitch"), torch.randn(64, 48)
+expected, is_over = compiled(x), False
+
+def call():
+    while not is_over:
+        compiled(x)
+        time.sleep(1e-4)  # or the thread that forks waits for the interpreter's lock
+
+threads = [threading.Thread(target=call) for _ in range(2)]
+for thread in threads:
+    thread.start()
+stuck = 0
+for _ in range(10):
+    child = os.fork()
+    if not child:
+        signal.alarm(20)
+        os._exit(not all(compiled(x).equal(expected) for _ in range(3)))
+    stuck += os.waitpid(child, 0)[1] != 0
+child = os.fork()
+if not child:  # one that compiles for itself
+    signal.alarm(200)
+    y = torch.randn(7, 5)
+    got = torch.compile(lambda y: y.sum(0).exp(), backend="stitch")(y)
+    os._exit(not torch.allclose(got, y.sum(0).exp()))
+stuck += os.waitpid(child, 0)[1] != 0
+is_over = True
+for thread in threads:
+    thread.join()
+print(stuck)
+"""
+
+
+def count_stuck_children():
+    done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, check=True)
+    return int(done.stdout)
+
+
 if __name__ == "__main__":
     given = [int(word) for word in sys.argv[1:]]
     shapes, runs = given + [20_000, 100][len(given) :]
-    print(json.dumps(call_with_shapes(shapes) | {"unequal_runs": count_unequal_runs(runs)}))
+    found = {"unequal_runs": count_unequal_runs(runs), "stuck_children": count_stuck_children()}
+    print(json.dumps(call_with_shapes(shapes) | found))
