@@ -80,7 +80,7 @@ class Importer:
         self.b, self.calls = _core.Builder(), _core.CallTable()
         self.gm, self.left_whole = gm, left_whole
         self.all_on_cpu = all(t.device.type == "cpu" for n in gm.graph.nodes for t in tensors_of(n))
-        self.stitch, self.on_host = target is not None, target == "cpu"
+        self.stitch = target is not None
         placeholders = gm.graph.find_nodes(op="placeholder")
         self.values, self.symbols, self.sizes = {}, {}, {}
         self.extras, self.argument_count, self.graph = [], len(placeholders), None
