@@ -59,7 +59,8 @@ fuzz: build
 	@$(PY) -W ignore tests/fuzz/random_programs.py --seeds $(FUZZ_SEEDS) --state build/fuzz.json --record
 	@$(PY) -W ignore tests/fuzz/random_programs.py --seeds $(SIMULATED_SEEDS) --simulate \
 	  --state build/fuzz_simulated.json --record
-	@$(PY) -W ignore tests/fuzz/alias_programs.py --seeds $(ALIAS_SEEDS)
+	@$(PY) -W ignore tests/fuzz/alias_programs.py --seeds $(ALIAS_SEEDS) \
+	  --state build/fuzz_aliases.json --record
 
 soak: build
 	@$(PY) -m tests.support.soak

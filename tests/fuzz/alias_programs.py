@@ -1,6 +1,6 @@
 """Random programs of views, writes in place and arguments that share memory, against eager.
 
-    python tests/fuzz/alias_programs.py [--seeds 200] [--first 0]
+    python tests/fuzz/alias_programs.py [--seeds 200] [--first 0] [--state FILE]
 
 A program is text.  Its numbers are whole, so that every result is exact; values, strides, and which
 arguments and results share memory must be eager's.  Then each of them is written in turn, and all
@@ -13,7 +13,8 @@ import re
 import sys
 
 import torch
-from check_seeds import check_seeds
+from check_seeds import check_seeds, parse_arguments
+from random_steps import list_forms
 
 SIZES = (0, 1, 1, 2, 2, 3, 3, 4, 5, 7)
 # {a}, {b}: values; {d}, {e}: dimensions of a; {i}: a place in dimension d; {k}: a number.
@@ -85,11 +86,6 @@ ARGUMENTS = "{a} | {a}.detach() | {a}[1:] | {a}.t() | {a}[:1] | {a}.view(-1) | {
 ARGUMENTS += " | {a}.select(0, 0) | {a}.expand(2, *{a}.shape) | {a}[::2]"
 ARGUMENTS += " | {a}.as_strided((2,), (1,), 1)"
 MOST = 2**20  # what values may grow to: far from where they are rounded
-
-
-def list_forms(text):
-    forms = (form.strip() for line in text.splitlines() for form in line.split(" | "))
-    return [form for form in forms if form]
 
 
 KINDS = [list_forms(text) for text in (VIEWS, IDENTITIES, VALUES, WRITES, TURNS, ARGUMENTS)]
@@ -325,6 +321,10 @@ def check(seed):
     return f"torch: {difference}" if alike else difference
 
 
+def check_all(seeds):
+    return {seed: difference for seed in seeds if (difference := check(seed))}
+
+
 def kind_of(difference):
     """Without numbers and the name of a backend."""
     return re.sub(r"\d+|aot_eager|stitch", "", difference)[:40]
@@ -333,8 +333,9 @@ def kind_of(difference):
 def describe(seed):
     program = Program(seed)
     how = f"# dynamic={program.is_dynamic} trains={program.trains}\n"
-    return how + program.setup + program.text
+    return (how + program.setup + program.text).replace("\n", "\n  ")
 
 
 if __name__ == "__main__":
-    sys.exit(check_seeds(check, describe, __doc__))
+    what = "programs of aliases and mutation"
+    sys.exit(check_seeds(check_all, describe, parse_arguments(__doc__), what))

@@ -5,27 +5,15 @@
 Programs of one batch are one graph, which is where they go wrong together; a batch that differs is
 checked again program by program.  Every value and every gradient is compared with an fp64 run of
 the same program by rule R10's spirit: the error may not exceed four times eager's own plus a bound
-that grows with the size of the values.  Results share memory exactly where eager's do.  A state
-file makes a run resumable; a complete one is summed up as a result by --record.
+that grows with the size of the values.  Results share memory exactly where eager's do.
 """
 
-import argparse
-import json
 import sys
-import time
-from pathlib import Path
+from functools import partial
 
 import torch
-
-import torch_stitch
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-sys.path.insert(0, str(Path(__file__).parent))
-from random_steps import make_program  # noqa: E402
-
-from benchmarks import machine  # noqa: E402
-from benchmarks.rows import Row  # noqa: E402
-from benchmarks.run import results_directory, write_group  # noqa: E402
+from check_seeds import check_seeds, parse_arguments
+from random_steps import make_program
 
 BATCH = 8
 
@@ -86,8 +74,10 @@ def check_together(programs, options):
     for program in programs:
         ends.append(ends[-1] + len(program.inputs))
 
+    functions = [program.load() for program in programs]
+
     def function(*inputs):
-        parts = (p(*inputs[a:b]) for p, a, b in zip(programs, ends, ends[1:]))
+        parts = (p(*inputs[a:b]) for p, a, b in zip(functions, ends, ends[1:]))
         return tuple(result for part in parts for result in part)
 
     inputs = [x for program in programs for x in program.inputs]
@@ -99,7 +89,7 @@ def check_together(programs, options):
         difference = differ_by(*row)
         if difference:
             return f"result {i}: {difference}"
-    results = sum(len(program.outputs) for program in programs)
+    results = sum(program.results for program in programs)
     return layouts_differ(function, inputs, found[:results], eager[:results], dynamic)
 
 
@@ -147,49 +137,14 @@ def check_batch(seeds, simulate=False):
     return failed or {seeds[0]: f"seeds {seeds[0]} to {seeds[-1]} together: {together}"}
 
 
-def record(state, simulate, seconds):
-    what = "random programs on ptxsim" if simulate else "random programs"
-    rows = [
-        Row(f"{what}: checked", state["next"] - state["first"], 1, at_least=True),
-        Row(f"{what}: wrong", len(state["failed"]), 0, detail=state["failed"]),
-        Row(f"{what}: fallback ops", state["fallbacks"], 0),
-    ]
-    name = "random_programs_ptxsim" if simulate else "random_programs"
-    write_group(name, rows, seconds, results_directory(machine.describe()))
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=200)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--simulate", action="store_true", help="kernels of an H200, by ptxsim")
-    parser.add_argument("--state", type=Path, help="goes on where the run of this file stopped")
-    parser.add_argument("--record", action="store_true", help="write benchmarks/results")
-    args = parser.parse_args()
-    state = {"first": args.first, "next": args.first, "failed": {}, "fallbacks": 0, "seconds": 0}
-    if args.state and args.state.exists():
-        state = json.loads(args.state.read_text())
-    end = state["first"] + args.seeds
-    while state["next"] < end:
-        start = time.perf_counter()
-        at = state["next"]
-        seeds = range(at, min(end, (at // BATCH + 1) * BATCH))
-        torch_stitch.reset_counters()
-        for seed, difference in check_batch(seeds, args.simulate).items():
-            state["failed"][str(seed)] = difference
-            print(f"seed {seed} {mode_of(seed)}: {difference}")
-            print(f"  {make_program(seed, small=args.simulate)}", flush=True)
-        state["fallbacks"] += torch_stitch.counters()["fallback_ops"]
-        state["next"] = seeds[-1] + 1
-        state["seconds"] += time.perf_counter() - start
-        if args.state:
-            args.state.parent.mkdir(parents=True, exist_ok=True)
-            args.state.write_text(json.dumps(state))
-    if args.record:
-        record(state, args.simulate, state["seconds"])
-    failed = len(state["failed"])
-    print(f"{end - state['first'] - failed} passed, {failed} failed")
-    return 1 if failed or state["fallbacks"] else 0
+    args = parse_arguments(__doc__, "--simulate")
+    what = "random programs on ptxsim" if args.simulate else "random programs"
+
+    def describe(seed):
+        return f"{mode_of(seed)} {make_program(seed, small=args.simulate)}"
+
+    return check_seeds(partial(check_batch, simulate=args.simulate), describe, args, what, BATCH)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What random programs are made of: steps, drawn by a seed, that are legal for the values so far.
 
-A step is (op, positions of its operands, attribute).  Values are small, so that its legality is
+A step is the text of a statement: `v5 = v3.roll(-1, 0)`.  Values are small, so that its legality is
 tried out; extents of 0 and 1 are among them.  Steps whose result jumps where one value
 crosses another are drawn for f32 and f64 only: in 16 bits rounding decides them.
 """
@@ -10,11 +10,43 @@ from typing import NamedTuple
 
 import torch
 
-UNARY = "neg abs exp tanh sigmoid relu sin square erf sqrt_abs log1p_abs silu".split()
-BINARY = "add sub mul maximum minimum div_safe hypot".split()
-REDUCE = "sum mean amax amin var std prod_small".split()
-WRITERS = "index_add scatter_max slice_scatter write index_put".split()
-MOVES = "permute slice cat flip pad roll expand gather select stack strided reshape cast".split()
+# {a}, {b}: values; {d}: a dimension; {ds}: several; {r}, {s}: positions along d.
+UNARY = """
+    -{a} | {a}.abs() | {a}.exp() | {a}.tanh() | {a}.sigmoid() | {a}.relu() | {a}.sin()
+    {a}.square() | {a}.erf() | ({a}.abs() + 0.25).sqrt() | {a}.abs().log1p() | F.silu({a})
+"""
+BINARY = """
+    {a} + {b} | {a} - {b} | {a} * {b} | {a}.maximum({b}) | {a}.minimum({b})
+    {a} / ({b}.abs() + 0.5) | ({a} * {a} + {b} * {b} + 0.25).sqrt()
+"""
+WHERE = "torch.where({a} > {b}, {a}, {b} * 0.5)"
+REDUCE = """
+    {a}.sum({ds}, keepdim=True) | {a}.mean({ds}, keepdim=True) | {a}.amax({ds}, keepdim=True)
+    {a}.amin({ds}, keepdim=True) | {a}.var({ds}, keepdim=True, correction=0)
+    {a}.std({ds}, keepdim=True, correction=0)
+    ({a}.clamp(-1, 1) * 0.1 + 1).prod({ds}[0], keepdim=True)
+"""
+JUMPS = """
+    {a}.argmax({ds}[0], keepdim=True).to({a}.dtype)
+    torch.where({a} == {a}.amax({ds}, keepdim=True), {a} * 0.5, {a})
+"""
+# Rows of a value, halved and shuffled, combined into others of it.
+WRITERS = """
+    {a}.index_add({d}, torch.tensor({r}), {rows})
+    {a}.scatter_reduce({d}, torch.tensor({r}).view({along}).expand_as({rows}), {rows}, "amax")
+    {a}.slice_scatter({rows}, {d}, {a}.shape[{d}] - len({r}))
+    {a}.clone(); {v}.movedim({d}, 0)[torch.tensor({r}[:1])] = ({rows}).movedim({d}, 0)[:1]
+    {a}.clone(); {v}.select({d}, {r}[0]).mul_(2); {v}.index_copy_({d}, torch.tensor({r}[:1]), {row})
+"""
+MOVES = """
+    {a}.permute({order}) | {a}.narrow({d}, {start}, {count}) | torch.cat(({a}, {like}), {d})
+    {a}.flip({d}) | F.pad({a}, {pad}, value=0.5) | {a}.roll({by}, {d})
+    {a}.unsqueeze({d}).expand([*{a}.shape[:{d}], 3, *{a}.shape[{d}:]])
+    {a}.index_select({d}, torch.tensor({r})) | {a}.select({d}, {start})
+    {a}.select({d}, {start} - {a}.shape[{d}]) | torch.stack(({a}, {a} * 0.5), {d})
+    {a}.movedim({d}, 0)[::{step}].movedim(0, {d}) | {a}.reshape({merged})
+    {a}.to({other}).to({a}.dtype)
+"""
 EXTENTS = (1, 2, 3, 5, 7, 8, 12, 16, 17, 33, 64)
 SMALL = (0, 1, 2, 3, 5, 8)
 MOST_ELEMENTS = 20_000
@@ -22,151 +54,40 @@ DTYPES = (torch.float32,) * 5 + (torch.bfloat16, torch.float16, torch.float64)
 NARROW = (torch.bfloat16, torch.float16)
 
 
+def list_forms(text):
+    """The forms of a table, apart by lines and bars."""
+    forms = (form.strip() for line in text.splitlines() for form in line.split(" | "))
+    return [form for form in forms if form]
+
+
+UNARY, BINARY, REDUCE, JUMPS, WRITERS, MOVES = (
+    list_forms(text) for text in (UNARY, BINARY, REDUCE, JUMPS, WRITERS, MOVES)
+)
+
+
 class Program(NamedTuple):
     seed: int
     inputs: list
-    steps: list
-    outputs: list
+    text: str
+    results: int
 
-    def __call__(self, *inputs):
-        made = list(inputs)
-        for step in self.steps:
-            made.append(apply(step, made))
-        return tuple(made[i] for i in self.outputs)
+    def load(self):
+        """The function that the text defines."""
+        env = {"torch": torch, "F": torch.nn.functional}
+        exec(self.text, env)  # noqa: S102
+        return env["program"]
 
     def __str__(self):
         inputs = [f"{x.dtype} {tuple(x.shape)} {x.stride()}" for x in self.inputs]
-        lines = [f"inputs {inputs} outputs {self.outputs}"]
-        return "\n  ".join(lines + [f"{len(inputs) + i} {s}" for i, s in enumerate(self.steps)])
-
-
-def write(op, x, attribute):
-    """x with rows of its own, halved and shuffled, combined into others of it along a dimension."""
-    dim, rows, taken = attribute
-    index, source = torch.tensor(rows), x.index_select(dim, torch.tensor(taken)) * 0.5
-    if op == "index_add":
-        return x.index_add(dim, index, source)
-    if op == "scatter_max":
-        index = index.reshape([-1 if d == dim else 1 for d in range(x.dim())])
-        return x.scatter_reduce(dim, index.expand_as(source), source, "amax")
-    if op == "slice_scatter":
-        return x.slice_scatter(source, dim, x.shape[dim] - len(rows))
-    y = x.clone()
-    if op == "index_put":
-        y.movedim(dim, 0)[index[:1]] = source.movedim(dim, 0)[:1]
-        return y
-    y.select(dim, rows[0]).mul_(2)
-    y.index_copy_(dim, index[:1], source.narrow(dim, 0, 1))
-    return y
-
-
-def compute(op, x, attribute):
-    """Pointwise ops and reductions of one operand."""
-    if op == "sqrt_abs":
-        return (x.abs() + 0.25).sqrt()
-    if op == "log1p_abs":
-        return x.abs().log1p()
-    if op == "silu":
-        return torch.nn.functional.silu(x)
-    if op == "argmax":
-        return x.argmax(attribute[0], keepdim=True).to(x.dtype)
-    if op == "roll_by_max":
-        return torch.where(x == x.amax(attribute, keepdim=True), x * 0.5, x)
-    if op in ("amax", "amin"):
-        return getattr(x, op)(attribute, keepdim=True)
-    if op in ("var", "std"):
-        return getattr(x, op)(attribute, keepdim=True, correction=0)
-    if op == "prod_small":
-        return (x.clamp(-1, 1) * 0.1 + 1).prod(attribute[0], keepdim=True)
-    if op == "softmax":
-        return x.softmax(attribute)
-    if op in REDUCE:
-        return getattr(x, op)(attribute, keepdim=True)
-    return getattr(torch, op)(x)
-
-
-def combine(op, x, y):
-    """Pointwise ops of two operands."""
-    if op == "div_safe":
-        return x / (y.abs() + 0.5)
-    if op == "hypot":
-        return (x * x + y * y + 0.25).sqrt()
-    if op == "where":
-        return torch.where(x > y, x, y * 0.5)
-    return getattr(torch, op)(x, y)
-
-
-def move(op, x, attribute, others):
-    """Views, readers and casts."""
-    if op == "slice":
-        dim, start, stop = attribute
-        return x.narrow(dim, start, stop - start)
-    if op == "cat":
-        return torch.cat((x, *others), attribute)
-    if op == "stack":
-        return torch.stack((x, x * 0.5), attribute)
-    if op == "pad":
-        return torch.nn.functional.pad(x, attribute, value=0.5)
-    if op == "roll":
-        return x.roll(*attribute)
-    if op == "expand":
-        return x.unsqueeze(attribute).expand([*x.shape[:attribute], 3, *x.shape[attribute:]])
-    if op == "gather":
-        dim, rows = attribute
-        return x.index_select(dim, torch.tensor(rows, dtype=torch.int64))
-    if op == "select":
-        return x.select(*attribute)
-    if op == "strided":
-        dim, step = attribute
-        return x[tuple(slice(None, None, step if d == dim else 1) for d in range(x.dim()))]
-    if op == "cast":
-        return x.to(attribute).to(x.dtype)
-    return getattr(x, op)(attribute)
-
-
-def apply(step, values):
-    """The value of one step."""
-    op, operands, attribute = step
-    x, *others = (values[i] for i in operands)
-    if op in BINARY or op == "where":
-        return combine(op, x, *others)
-    if op in WRITERS:
-        return write(op, x, attribute)
-    if op in MOVES:
-        return move(op, x, attribute, others)
-    return compute(op, x, attribute)
+        return f"# {inputs}\n{self.text}".replace("\n", "\n  ")
 
 
 def draw_rows(rng, size):
-    return [rng.randrange(size) for _ in range(rng.randint(1, size))]
-
-
-def draw_move(rng, op, at, values):
-    """A view or a reader of values[at]; it may not be legal."""
-    x = values[at]
-    dim = rng.randrange(max(1, x.dim()))
-    size = x.shape[dim]
-    start = rng.randrange(max(1, size))
-    attribute = {
-        "permute": lambda: tuple(rng.sample(range(x.dim()), x.dim())),
-        "slice": lambda: (dim, start, rng.randint(start, size)),
-        "cat": lambda: dim,
-        "flip": lambda: (dim,),
-        "pad": lambda: (rng.randint(0, 2), rng.randint(0, 3)),
-        "roll": lambda: (rng.randint(-2, 2), dim),
-        "expand": lambda: dim,
-        "gather": lambda: (dim, draw_rows(rng, size)),
-        "select": lambda: (dim, rng.choice((start, start - size))),
-        "stack": lambda: dim,
-        "strided": lambda: (dim, rng.randint(2, 3)),
-        "cast": lambda: torch.float32 if x.dtype in NARROW else torch.float64,
-        "reshape": lambda: merged_shape(x, dim),
-    }[op]()
-    partners = [i for i, y in enumerate(values) if y.dim() == x.dim()]
-    return op, (at, rng.choice(partners)) if op == "cat" else (at,), attribute
+    return [rng.randrange(size) for _ in range(rng.randint(1, size))] if size else []
 
 
 def merged_shape(x, dim):
+    """Two dimensions made one."""
     shape = list(x.shape)
     if dim + 1 < x.dim():
         shape[dim : dim + 2] = [shape[dim] * shape[dim + 1]]
@@ -174,27 +95,51 @@ def merged_shape(x, dim):
     return (-1,)
 
 
-def draw_step(rng, values):
-    """A step of the last values; it may not be legal."""
-    at = rng.randrange(max(0, len(values) - 5), len(values))
-    x, kind = values[at], rng.random()
-    dim = rng.randrange(max(1, x.dim()))
-    dims = tuple(sorted(rng.sample(range(x.dim()), rng.randint(1, x.dim())))) if x.dim() else ()
+def choose_form(rng, dtype):
+    kind = rng.random()
     if kind < 0.08:
-        return rng.choice(WRITERS), (at,), (dim, *(draw_rows(rng, x.shape[dim]) for _ in "ab"))
+        return rng.choice(WRITERS)
     if kind < 0.3:
-        return rng.choice(UNARY), (at,), None
+        return rng.choice(UNARY)
     if kind < 0.55:
-        partners = [i for i, y in enumerate(values) if is_broadcastable(x, y)] or [at]
-        op = rng.choice(BINARY + ["where"] * (x.dtype not in NARROW))
-        return op, (at, rng.choice(partners)), None
+        return rng.choice(BINARY + [WHERE] * (dtype not in NARROW))
     if kind < 0.72:
-        return rng.choice(REDUCE), (at,), dims
+        return rng.choice(REDUCE)
     if kind < 0.77:
-        return "softmax", (at,), dim
-    if kind < 0.8 and x.dtype not in NARROW:
-        return rng.choice(("argmax", "roll_by_max")), (at,), dims
-    return draw_move(rng, rng.choice(MOVES), at, values)
+        return "{a}.softmax({d})"
+    if kind < 0.8 and dtype not in NARROW:
+        return rng.choice(JUMPS)
+    return rng.choice(MOVES)
+
+
+def draw_step(rng, values):
+    """A statement that makes the next value from one of the last; it may not be legal."""
+    at = rng.randrange(max(0, len(values) - 5), len(values))
+    a, v, x = f"v{at}", f"v{len(values)}", values[at]
+    rank = x.dim()
+    d = rng.randrange(max(1, rank))
+    size = x.shape[d] if rank else 1
+    start = rng.randrange(max(1, size))
+    r, s = (draw_rows(rng, size) for _ in "rs")
+    rows = f"{a}.index_select({d}, torch.tensor({s[: len(r)]})) * 0.5"
+    partners = [i for i, y in enumerate(values) if is_broadcastable(x, y)] or [at]
+    alike = [i for i, y in enumerate(values) if y.dim() == rank]
+    form = choose_form(rng, x.dtype).format(
+        a=a, v=v, d=d, r=r, start=start, rows=rows,
+        b=f"v{rng.choice(partners)}",
+        like=f"v{rng.choice(alike)}",
+        ds=tuple(sorted(rng.sample(range(rank), rng.randint(1, rank)))) if rank else (),
+        row=f"({rows}).narrow({d}, 0, 1)",
+        along=[-1 if axis == d else 1 for axis in range(rank)],
+        order=tuple(rng.sample(range(rank), rank)),
+        count=rng.randint(start, size) - start,
+        pad=(rng.randint(0, 2), rng.randint(0, 3)),
+        by=rng.randint(-2, 2),
+        step=rng.randint(2, 3),
+        merged=merged_shape(x, d),
+        other=torch.float32 if x.dtype in NARROW else torch.float64,
+    )  # fmt: skip
+    return f"{v} = {form}"
 
 
 def is_broadcastable(x, y):
@@ -216,25 +161,37 @@ def make_input(rng, shape, dtype):
     return x
 
 
-def make_program(seed, small=False):
-    rng = random.Random(seed)
-    torch.manual_seed(seed)
+def draw_inputs(rng, small):
     extents = SMALL if small or rng.random() < 0.15 else EXTENTS
     shape = tuple(rng.choice(extents) for _ in range(rng.randint(1, 3)))
     dtype = rng.choice(DTYPES)
     inputs = [make_input(rng, shape, dtype) for _ in range(rng.randint(1, 2))]
     if rng.random() < 0.3:
         inputs.append(make_input(rng, shape[-1:], dtype))
+    return inputs
+
+
+def make_program(seed, small=False):
+    """`small`: for ptxsim."""
+    rng = random.Random(seed)
+    torch.manual_seed(seed)
+    inputs = draw_inputs(rng, small)
     values, steps = list(inputs), []
     while len(steps) < 3 or (len(steps) < 14 and rng.random() < 0.88):
+        env = {f"v{i}": x for i, x in enumerate(values)}
+        env |= {"torch": torch, "F": torch.nn.functional}
         try:
             step = draw_step(rng, values)
-            value = apply(step, values)
+            exec(step, env)  # noqa: S102
         except (RuntimeError, IndexError, ValueError):
             continue
+        value = env[f"v{len(values)}"]
         if value.numel() <= MOST_ELEMENTS and value.dim() <= 4:
             values.append(value)
             steps.append(step)
     count = rng.randint(1, min(3, len(steps)))
     outputs = sorted({len(values) - 1, *rng.sample(range(len(inputs), len(values)), count)})
-    return Program(seed, inputs, steps, outputs)
+    taken = ", ".join(f"v{i}" for i in range(len(inputs)))
+    given = ", ".join(f"v{i}" for i in outputs)
+    lines = [f"def program({taken}):", *steps, f"return ({given},)"]
+    return Program(seed, inputs, "\n    ".join(lines) + "\n", len(outputs))
