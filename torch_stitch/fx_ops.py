@@ -220,8 +220,8 @@ def start_of(start, size):
     """Where a slice begins, as Python counts: negative from the end, clamped to the extent."""
     if start is None or (isinstance(start, int) and start == 0):
         return 0
-    if isinstance(start, int) and start < 0:
-        start = start + size
+    is_negative = start < 0 if isinstance(start, int) else torch.sym_max(torch.sym_min(-start, 1), 0)
+    start = start + size * is_negative
     return torch.sym_min(torch.sym_max(start, 0), size)
 
 

@@ -1,6 +1,7 @@
 """The command line of a random test: seeds are checked in batches, and what crashes is a finding.
 
-A state file makes a run resumable; a complete one is summed up under benchmarks/results.
+A state file makes a run resumable, which first checks again what failed; a complete one is summed
+up under benchmarks/results.
 """
 
 import argparse
@@ -34,6 +35,9 @@ def check_seeds(check, describe, args, what, batch=1):
     state["seconds"] = 0
     if args.state and args.state.exists():
         state = json.loads(args.state.read_text())
+        again, state["failed"] = state["failed"], {}
+        for seed in map(int, again):
+            state["failed"] |= check(range(seed, seed + 1))
     end = state["first"] + args.seeds
     while state["next"] < end:
         start = time.perf_counter()

@@ -1,7 +1,7 @@
 """What random programs are made of: steps, drawn by a seed, that are legal for the values so far.
 
 A step is the text of a statement: `v5 = v3.roll(-1, 0)`.  Values are small, so that its legality is
-tried out; extents of 0 and 1 are among them.  Steps whose result jumps where one value
+tried out; extents of 0 and 1 are among them.  Steps whose result or gradient jumps where one value
 crosses another are drawn for f32 and f64 only: in 16 bits rounding decides them.
 """
 
@@ -16,10 +16,12 @@ UNARY = """
     {a}.square() | {a}.erf() | ({a}.abs() + 0.25).sqrt() | {a}.abs().log1p() | F.silu({a})
 """
 BINARY = """
-    {a} + {b} | {a} - {b} | {a} * {b} | {a}.maximum({b}) | {a}.minimum({b})
+    {a} + {b} | {a} - {b} | {a} * {b}
     {a} / ({b}.abs() + 0.5) | ({a} * {a} + {b} * {b} + 0.25).sqrt()
 """
-WHERE = "torch.where({a} > {b}, {a}, {b} * 0.5)"
+CHOICES = """
+    {a}.maximum({b}) | {a}.minimum({b}) | torch.where({a} > {b}, {a}, {b} * 0.5)
+"""
 REDUCE = """
     {a}.sum({ds}, keepdim=True) | {a}.mean({ds}, keepdim=True) | {a}.amax({ds}, keepdim=True)
     {a}.amin({ds}, keepdim=True) | {a}.var({ds}, keepdim=True, correction=0)
@@ -60,8 +62,8 @@ def list_forms(text):
     return [form for form in forms if form]
 
 
-UNARY, BINARY, REDUCE, JUMPS, WRITERS, MOVES = (
-    list_forms(text) for text in (UNARY, BINARY, REDUCE, JUMPS, WRITERS, MOVES)
+UNARY, BINARY, CHOICES, REDUCE, JUMPS, WRITERS, MOVES = (
+    list_forms(text) for text in (UNARY, BINARY, CHOICES, REDUCE, JUMPS, WRITERS, MOVES)
 )
 
 
@@ -102,7 +104,7 @@ def choose_form(rng, dtype):
     if kind < 0.3:
         return rng.choice(UNARY)
     if kind < 0.55:
-        return rng.choice(BINARY + [WHERE] * (dtype not in NARROW))
+        return rng.choice(BINARY + CHOICES * (dtype not in NARROW))
     if kind < 0.72:
         return rng.choice(REDUCE)
     if kind < 0.77:
