@@ -21,6 +21,7 @@ from torch_stitch.decompositions import decompositions
 from torch_stitch.fx_import import import_graph, tensors_of
 from torch_stitch.user_code import count_fallback, name_ops
 
+pointwise_ops().append(torch.ops.torch_stitch.random)  # masks are made again, never saved
 
 def stitch(gm, example_inputs, *, mode=None, options=None):
     """The backend.  Options are the rows of docs/settings.md; the only mode is "default"."""
@@ -51,7 +52,7 @@ def trace(gm, example_inputs, target, compiler, fallback_random=False):
         fw_compiler=functools.partial(compiler, "forward"),
         bw_compiler=functools.partial(compiler, "backward"),
         inference_compiler=lambda gm, *args: compiler("inference", prepare(gm), *args),
-        partition_fn=split_passes,
+        partition_fn=lambda gm, *args, **how: partition(prepare(gm), *args, **how),
         decompositions=dict(decompositions(target, fallback_random)) if target else {},
         keep_inference_input_mutations=True,
     )
@@ -72,16 +73,6 @@ def drop_identities(gm):
 def prepare(gm):
     """Before a graph is partitioned: its own random ops first, since regions have a seed each."""
     return inline_regions(share_seed(gm))
-
-
-def split_passes(gm, *args, **how):
-    """Forward and backward graphs; masks are made again, never saved."""
-    recomputed = pointwise_ops()  # one list for all backends
-    recomputed.append(torch.ops.torch_stitch.random)
-    try:
-        return partition(prepare(gm), *args, **how)
-    finally:
-        recomputed.pop()
 
 
 def inline_regions(gm):
@@ -163,9 +154,9 @@ def compile_graph(options, kind, gm, example_inputs):
             what = ", from ".join(["this graph runs without stitching", *name_ops(nodes)[:1]])
             count_fallback(what, nodes, [reason_of(error)])
             return by_dispatcher(gm)
-        extras, numbers = imported.extras, imported.number_outputs
-        if not (extras or numbers or on_cuda or kind == "backward"):  # a function, to Dynamo
-            return compiled
+        extras, numbers, views = imported.extras, imported.number_outputs, imported.views
+        if not (extras or numbers or views or on_cuda or kind == "backward"):
+            return compiled  # a function, to Dynamo
 
         @boxed
         def run(args):
@@ -174,6 +165,9 @@ def compile_graph(options, kind, gm, example_inputs):
             results = compiled(args, stream)
             for i in numbers:
                 results[i] = results[i].item()
+            for i, rank in reversed(views):
+                place = [results.pop() for _ in range(2 * rank + 1)]
+                results[i] = results[i].as_strided(place[:rank:-1], place[rank:0:-1], place[0])
             return results
 
         return run

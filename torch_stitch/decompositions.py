@@ -92,18 +92,34 @@ def _is_whole(*tensors):
     return not any(x.is_floating_point() or x.is_complex() for x in tensors)
 
 
-def _add_products(name, decomposition, x, a, b, *, value=1):
-    """Integers take the integral part of `value`; no quotient of them is added."""
-    if name == "addcdiv" and _is_whole(a, b):
-        return NotImplemented
+def _add_products(decomposition, x, a, b, *, value=1):
+    """Integers take the integral part of `value`."""
     return decomposition(x, a, b, value=int(value) if _is_whole(x, a, b) else value)
+
+
+def _add_quotients(decomposition, x, a, b, **how):
+    return NotImplemented if _is_whole(a, b) else _add_products(decomposition, x, a, b, **how)
 
 
 def _index_add(decomposition, x, dim, index, source, **how):
     """Torch's form is index_put, which broadcasts the source."""
     pairs = enumerate(zip(x.shape, source.shape))
     same = x.dim() == source.dim() and all(d == dim % x.dim() or a == b for d, (a, b) in pairs)
-    return decomposition(x, dim, index, source, **how) if same else NotImplemented
+    return decomposition(x, dim, index, source, **how).contiguous() if same else NotImplemented
+
+
+def _contiguous(decomposition, *args, **how):
+    """Torch's form keeps a permuted layout."""
+    return decomposition(*args, **how).contiguous()
+
+
+WRAPPED = {
+    "addcmul": _add_products,
+    "addcdiv": _add_quotients,
+    "index_add": _index_add,
+    "index_copy": _contiguous,
+    "repeat": _contiguous,
+}
 
 
 def _random(op, *args, generator=None, **kwargs):
@@ -125,10 +141,9 @@ def decompositions(target, fallback_random=False):
         for overload in getattr(OURS, packet).overloads():
             ours, theirs = (getattr(getattr(ops, packet), overload) for ops in (OURS, aten))
             table[theirs] = functools.partial(_random, ours)
-    for name in ("addcmul", "addcdiv"):
+    for name, form in WRAPPED.items():
         op = getattr(aten, name).default
-        table[op] = functools.partial(_add_products, name, table[op])
-    table[aten.index_add.default] = functools.partial(_index_add, table[aten.index_add.default])
+        table[op] = functools.partial(form, table[op])
     group_norm = functools.partial(_with_statistics, OURS.native_group_norm, target == "cpu")
     table[aten.native_group_norm.default] = group_norm
     for op in BATCH_NORMS if target == "cpu" else ():

@@ -18,7 +18,6 @@ SUMS = ("bytes_touched", "bytes_planned", "bytes_unfused", "bytes_compulsory")
 KEPT = "    {} in {home}: {registers} registers a thread, {shared_bytes} bytes a block"
 TILED = "    {} through tiles on chip: {rows} rows, {bytes} bytes a block"
 LISTS = ("kernels", "library_calls", "cuts")
-PLAIN = (torch.Tensor, torch.nn.Parameter)
 CPU_ATTENTION = "aten._scaled_dot_product_flash_attention"
 # Each explained function has a backend of its own: no limit must make one run for real.
 TRACING = {
@@ -102,22 +101,16 @@ def trace_with(stand_ins, see, fn, inputs, target, training):
         return backend.trace(gm, example_inputs, found, functools.partial(keep, found))
 
     fn, inputs = stand_ins.replace(fn, inputs)
-    whole = not stand_ins.with_values
-    with torch._dynamo.config.patch(TRACING), torch.set_grad_enabled(training):
-        results = torch.compile(with_own_code(fn), backend=plan, fullgraph=whole)(*inputs)
-        if training:
-            run_backward(tree_leaves(results))
-    return graphs
-
-
-def with_own_code(fn):
-    """A caller whose code object is its own, so that no other compilation of `fn` is touched."""
-
     def explained(*inputs):
         return fn(*inputs)
 
-    explained.__code__ = explained.__code__.replace()
-    return explained
+    explained.__code__ = explained.__code__.replace()  # of no other compilation
+    with torch._dynamo.config.patch(TRACING), torch.set_grad_enabled(training):
+        run = torch.compile(explained, backend=plan, fullgraph=not stand_ins.with_values)
+        results = run(*inputs)
+        if training:
+            run_backward(tree_leaves(results))
+    return graphs
 
 
 def run_backward(results):
@@ -134,17 +127,24 @@ def run_backward(results):
         torch.autograd.grad(results, leaves, [*map(torch.empty_like, results)], allow_unused=True)
 
 
+def is_plain(x):
+    return type(x) in (torch.Tensor, torch.nn.Parameter) and x.layout == torch.strided
+
+
+def memory_of(x):
+    return x.untyped_storage()._cdata if is_plain(x) else None
+
+
 class StandIns:
     """Copies that tracing may write to: tensors in layout alone, or with their values."""
 
     def __init__(self, with_values):
         self.with_values, self.storages, self.memo = with_values, {}, {}
-        given = gc.get_objects() if with_values else ()
-        self.given = [x for x in given if type(x) in PLAIN and x.layout == torch.strided]
-        self.theirs = {x.untyped_storage()._cdata for x in self.given}
+        self.given = [*filter(is_plain, gc.get_objects())] if with_values else []
+        self.theirs = set(map(memory_of, self.given))
 
     def of(self, x):
-        if type(x) not in PLAIN or x.layout != torch.strided or id(x) in self.memo:
+        if not is_plain(x) or id(x) in self.memo:
             return self.memo.get(id(x), x)
         storage = x.untyped_storage()
         if storage._cdata not in self.storages:
@@ -171,11 +171,7 @@ class StandIns:
     def take(self, args):
         """The arguments of a graph, with twins of what was there before: globals of the caller."""
         held, args[:] = list(args), []
-        return [self.of(x) if self.is_theirs(x) else x for x in held]
-
-    def is_theirs(self, x):
-        plain = type(x) in PLAIN and x.layout == torch.strided
-        return plain and x.untyped_storage()._cdata in self.theirs
+        return [self.of(x) if memory_of(x) in self.theirs else x for x in held]
 
 
 def name_for(gm, target):

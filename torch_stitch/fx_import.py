@@ -15,12 +15,14 @@ from torch._higher_order_ops.effects import with_effects
 from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import Node
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
-from torch_stitch import _core, fx_ops, fx_scatter
+from torch_stitch import _core, fx_ops
 from torch_stitch._core import UnsupportedError
-from torch_stitch.fx_numbers import DATA_HINT, HELD, SYMBOLIC, call_with_numbers, hint_of, number_of
+from torch_stitch.fx_calls import HELD, call_in_turn, call_with_numbers, find_in_place_form, owning
+from torch_stitch.fx_numbers import DATA_HINT, SYMBOLIC, hint_of, number_of
 from torch_stitch.fx_ops import DTYPES
+from torch_stitch.fx_scatter import RULES
 from torch_stitch.user_code import find_location
 
 aten = torch.ops.aten
@@ -90,6 +92,7 @@ class Importer:
         results = [n for n in gm.graph.output_node().args[0] if isinstance(n, Node)]
         self.returned = {storage_of(t) for n in results if not is_store(n) for t in tensors_of(n)}
         self.number_outputs = []  # positions of results that are numbers, here tensors
+        self.views = []  # (position, rank) of results whose place in another follows all results
         for position, node in enumerate(placeholders):
             value = node.meta.get("val")
             if isinstance(value, torch.SymInt) and not value.node.is_nested_int():
@@ -211,7 +214,7 @@ class Importer:
         if is_store(node):
             return self.store(*node.args[:2])
         stitch = self.stitch and node not in self.left_whole
-        rule = fx_ops.RULES.get(str(node.target)) if stitch else None
+        rule = RULES.get(str(node.target)) if stitch else None
         given = node.all_input_nodes
         known = not any(isinstance(self.values[n], _core.Argument) for n in given)
         if rule and known and all(self.is_plain(t) for n in [*given, node] for t in tensors_of(n)):
@@ -264,7 +267,7 @@ class Importer:
 
         args = convert(self.counted_from_start(node))
         kwargs = {k: convert(x) for k, x in node.kwargs.items()}
-        in_place = fx_scatter.find_in_place_form(node)
+        in_place = find_in_place_form(node)
         name, function = str(in_place or node.target), in_place or owning(node)
         if node.target is with_effects and isinstance(args[1], torch._ops.OpOverload):
             name, function = str(args[1]), call_in_turn
@@ -296,7 +299,7 @@ class Importer:
                     self.symbols[expression] = self.b.late_symbol(row, *place, hint_of(size))
 
     def note_in_place(self, node, made):
-        if fx_scatter.find_in_place_form(node):
+        if find_in_place_form(node):
             self.owners[made] = storage_of(node.args[0].meta["val"])
 
     def counted_from_start(self, node):
@@ -310,9 +313,24 @@ class Importer:
         is_given = offset and offset[0] is not None
         return start, size, stride, offset[0] if is_given else kept.storage_offset()
 
+    def find_whole(self, result):
+        """What a returned view is a part of, where the core has no such view; else nothing."""
+        tensor = result.meta["val"]
+        whole = self.starts[storage_of(tensor)]
+        made, alike = whole.op == "call_function", whole.meta["val"].dtype == tensor.dtype
+        if not (made and alike and self.is_plain(tensor)):
+            return None
+        bases = {self.b.base(self.values[node]) for node in (result, whole)}
+        return whole if len(bases) == 2 else None
+
     def output(self, node, position):
+        places = []
         for position, result in enumerate(node.args[0]):
             value = self.values[result] if isinstance(result, Node) else result
+            if isinstance(value, _core.NodeId) and (whole := self.find_whole(result)):
+                tensor, result, value = result.meta["val"], whole, self.values[whole]
+                places += [*tensor.shape, *tensor.stride(), tensor.storage_offset()]
+                self.views.append((position, tensor.dim()))
             if is_store(result):
                 self.b.output_final(self.values[result.args[0]])
             elif isinstance(value, _core.NodeId):
@@ -328,6 +346,8 @@ class Importer:
                 self.b.output_integer(self.dim(value))
             else:
                 raise UnsupportedError(f"the graph returns {type(value).__name__}")
+        for number in places:
+            self.b.output_integer(self.dim(number))
 
     def keep_apart(self, value, tensor):
         """`value`, or a copy: what is returned shares memory exactly where eager's does."""
@@ -347,24 +367,6 @@ def is_store(node):
     """A trailing copy_ into an argument, whose result is that argument."""
     stores = isinstance(node, Node) and node.target is aten.copy_.default
     return stores and node.args[0].op == "placeholder"
-
-
-def call_in_turn(_, op, *args, **kwargs):
-    """What with_effects does, which takes ten times as long to find that out."""
-    result = op(*args, **kwargs)
-    return torch.empty(0), *(result if isinstance(result, tuple) else (result,))
-
-
-def owning(node):
-    """The op itself; for a view op one that copies, since its operand's memory is used again."""
-    target = node.target
-    if not getattr(target, "is_view", False):
-        return target
-    packet = getattr(aten, f"{target._schema.name.removeprefix('aten::')}_copy", None)
-    keeps_strides = target is aten.as_strided.default  # which its copying form does not
-    if packet and target._overloadname in packet.overloads() and not keeps_strides:
-        return getattr(packet, target._overloadname)
-    return lambda *args, **kwargs: tree_map(torch.clone, target(*args, **kwargs))
 
 
 @unset_fake_temporarily()

@@ -4,7 +4,6 @@ import functools
 import math
 
 import torch
-from torch.utils._pytree import tree_map
 
 from torch_stitch import _core
 
@@ -25,7 +24,6 @@ FORMULAS = {
 }
 SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 DATA_HINT = 1024  # a size that depends on data
-HELD = object()
 
 
 def hint_of(size):
@@ -70,13 +68,3 @@ def number_of(im, expression, wanted="i64"):
     else:
         value = functools.reduce(lambda a, b: im.b.pointwise(op, [a, b]), values)
     return im.b.cast(value, "i64") if is_whole else value
-
-
-def call_with_numbers(function, *args, **kwargs):
-    """Where HELD stands before a tensor, `function` takes the number that it holds."""
-
-    def is_held(x):
-        return isinstance(x, tuple) and len(x) == 2 and x[0] is HELD
-
-    given = tree_map(lambda x: x[1].item() if is_held(x) else x, (args, kwargs), is_leaf=is_held)
-    return function(*given[0], **given[1])

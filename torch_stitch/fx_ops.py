@@ -36,8 +36,7 @@ CASTS = """
 """.split()
 RESHAPES = "aten.view.default aten.reshape.default aten.unsqueeze.default aten.squeeze.dims".split()
 INDEXING = "aten.gather.default aten.index.Tensor aten.index_put.default".split()
-UNINITIALISED = "aten.empty.memory_format aten.empty_strided.default".split()
-UNINITIALISED += ["aten.new_empty_strided.default"]
+EMPTY = "empty.memory_format empty_strided.default new_empty_strided.default".split()
 # What eager computes with numbers as they are (on some devices).
 EXACT = ("add", "sub", "mul", "div", "div_floor", "div_trunc")
 ONE = _core.Dim(1)
@@ -137,11 +136,9 @@ def power(im, node, x, exponent):
     is_number = isinstance(exponent, (int, float))
     if is_number and exponent < 0 and dtype_of(node) not in FLOATS:
         return NotImplemented  # which raises as in eager
-    if isinstance(exponent, SYMBOLIC):
-        return pointwise(im, node, "pow", x, exponent)
-    if exponent in (1, 2, 3):
+    if is_number and exponent in (1, 2, 3):
         return functools.reduce(lambda a, b: im.b.pointwise("mul", [a, b]), [x] * int(exponent))
-    root = {0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}.get(exponent)
+    root = is_number and {0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}.get(exponent)
     if root and dtype_of(node) in FLOATS:
         return im.b.pointwise(root, [x])
     return pointwise(im, node, "pow", x, exponent)
@@ -220,8 +217,7 @@ def start_of(start, size):
     """Where a slice begins, as Python counts: negative from the end, clamped to the extent."""
     if start is None or (isinstance(start, int) and start == 0):
         return 0
-    is_negative = start < 0 if isinstance(start, int) else torch.sym_max(torch.sym_min(-start, 1), 0)
-    start = start + size * is_negative
+    start = start + size * torch.sym_max(torch.sym_min(-start, 1), 0)
     return torch.sym_min(torch.sym_max(start, 0), size)
 
 
@@ -245,14 +241,11 @@ def split(im, node, x, sizes, dim=0):
 
 
 @rule("aten.max_pool2d_with_indices.default")
-def max_pool(im, node, x, window, stride=(), padding=0, dilation=1, ceil_mode=False):
+def max_pool(im, node, x, window, stride=(), padding=(0,), dilation=(1,), ceil_mode=False):
     """The largest of each window, as slices with a step; a library call where indices are read."""
     sizes = node.args[0].meta["val"].shape[-2:]
     window, stride, padding, dilation = (
-        list(given) * 2 if len(given) == 1 else list(given)
-        for given in (
-            [n] if isinstance(n, int) else n for n in (window, stride or window, padding, dilation)
-        )
+        (list(given) * 2)[:2] for given in (window, stride or window, padding, dilation)
     )
     if any(user.args[1] != 0 for user in node.users) or dtype_of(node) not in FLOATS:
         return NotImplemented
@@ -342,7 +335,7 @@ RULES |= {
     "aten.copy.default": lambda im, node, x, source, *_: filled(im, node, source),
     "aten.expand.default": lambda im, node, x, *_, **__: im.b.expand(x, shape_of(im, node)),
     "aten.permute.default": lambda im, node, x, dims: im.b.permute(x, list(dims)),
-    "aten.flip.default": lambda im, node, x, dims: im.b.flip(x, list(dims)),
+    "aten.flip.default": lambda im, node, x, dims: im.b.flip(x, dims[: result_of(node).dim()]),
     "aten.embedding.default": lambda im, _, w, i, *__: im.b.index(w, [i], [0], from_end=False),
     "aten.full.default": lambda im, node, size, number, **_: filled(im, node, number),
     "aten.full_like.default": lambda im, node, like, number, **_: filled(im, node, number),
@@ -353,7 +346,7 @@ RULES |= {
     ),
     "aten.scalar_tensor.default": lambda im, node, number, **_: filled(im, node, number),
     # Memory that eager leaves as it was.
-    **dict.fromkeys(UNINITIALISED, lambda im, node, *_, **__: filled(im, node, 0)),
+    **{f"aten.{form}": lambda im, node, *_, **__: filled(im, node, 0) for form in EMPTY},
     "prims.iota.default": lambda im, node, n, *, start, step, **_: arange(im, node, start, n, step),
 }
 add_table_rules()

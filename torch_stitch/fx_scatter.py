@@ -3,38 +3,11 @@
 They become puts, which say what the op does and which call eager makes of it; the core chooses.
 """
 
-import torch
-from torch.fx import Node
+from torch_stitch import _core, fx_ops
+from torch_stitch.fx_ops import ONE, dtype_of, filled, result_of, rule, scalar, shape_of
 
-from torch_stitch import _core
-from torch_stitch.fx_ops import (
-    FLOATS,
-    ONE,
-    dtype_of,
-    filled,
-    find_user_op,
-    result_of,
-    rule,
-    scalar,
-    shape_of,
-    start_of,
-)
-
-aten = torch.ops.aten
+RULES = fx_ops.RULES  # with these
 COMBINED = {"amax": "max", "amin": "min"}
-
-
-def find_in_place_form(node):
-    """What writes its first operand: for an op whose result only goes back into an argument."""
-    first = node.args[0] if node.args else None
-    if not isinstance(first, Node) or first.op != "placeholder" or len(first.users) != 2:
-        return None
-    stored = any(n.target is aten.copy_.default and n.args[1] is node for n in first.users)
-    same = stored and node.meta["val"].stride() == first.meta["val"].stride()
-    if not same or not str(node.target).startswith("aten."):
-        return None
-    packet = getattr(aten, str(node.target).split(".")[1] + "_", None)
-    return getattr(packet, node.target._overloadname, None)
 
 
 def put(im, node, op, operands, dim, wraps=False, keeps=True, ignored=-1):
@@ -48,7 +21,7 @@ def put(im, node, op, operands, dim, wraps=False, keeps=True, ignored=-1):
     is_logic = dtype == "bool" and op != "last"
     if empty or is_logic or not result.dim() or any(s == 0 for s in result.stride()):
         return NotImplemented
-    if op == "mean" and dtype not in FLOATS:
+    if op == "mean" and dtype not in fx_ops.FLOATS:
         return NotImplemented
     name, row, call_operands = im.call(node, [])
     inputs = [x, source, operands[2], *call_operands]
@@ -60,7 +33,7 @@ def put(im, node, op, operands, dim, wraps=False, keeps=True, ignored=-1):
 
 @rule("aten.select_scatter.default")
 def select_scatter(im, node, x, source, dim, index):
-    start = im.dim(start_of(index, result_of(node).shape[dim]))
+    start = im.dim(fx_ops.start_of(index, result_of(node).shape[dim]))
     shape = shape_of(im, node)
     if im.b.type(source).shape != shape[:dim] + shape[dim:][1:]:
         return NotImplemented  # which raises as in eager
@@ -98,7 +71,7 @@ def index_put(im, node, x, indices, values, accumulate=False):
     shape[dim] = im.dim(node.args[1][dim].meta["val"].numel())
     index, source = im.b.reshape(index, [shape[dim]]), im.b.reshape(values, shape)
     op = "sum" if accumulate else "last"
-    wraps = find_user_op(node)._opname not in ("index_add", "index_copy")
+    wraps = fx_ops.find_user_op(node)._opname not in ("index_add", "index_copy")
     return put(im, node, op, (x, source, index), dim, wraps=wraps)
 
 

@@ -259,8 +259,7 @@ void check_indexed(const Graph& graph, const StitchPlan& plan, int kernel, Launc
     const Node& node = graph[id];
     if (!reads_at_indices(node)) continue;
     (names_elements(node) ? names_element : names_row) = true;
-    // A constant index may be smaller than its op: one element, broadcast.
-    Dim indices = names_elements(node) ? element_count(node.type.shape) : 1;
+    Dim indices = 1;
     for (const NodeId operand : index_operands(node))
       indices = indices * element_count(graph[operand].type.shape);
     for (size_t i = 0; i < index_operands(node).size(); ++i) {

@@ -14,18 +14,20 @@ from functools import partial
 import torch
 from check_seeds import check_seeds, parse_arguments
 from random_steps import make_program
+from torch._subclasses import FakeTensorMode
 
 BATCH = 8
 
 
 def layout_of(tensor):
     """Strides of the dimensions in which there is more than one step."""
-    return [s for s, n in zip(tensor.stride(), tensor.shape, strict=True) if n > 1]
+    sizes = tensor.shape if tensor.numel() else ()
+    return [s for s, n in zip(tensor.stride(), sizes) if n > 1]
 
 
 def storages_of(tensors):
     """By tensor: the first of them that has the same memory."""
-    pointers = [x.untyped_storage().data_ptr() if x.numel() else id(x) for x in tensors]
+    pointers = [x.untyped_storage().data_ptr() if x.numel() else -i for i, x in enumerate(tensors)]
     return [pointers.index(p) for p in pointers]
 
 
@@ -94,16 +96,26 @@ def check_together(programs, options):
 
 
 def layouts_differ(function, inputs, found, eager, dynamic):
-    """Nothing, or which strides and storages are neither eager's nor those that torch traces: some
-    of its decompositions change them for every backend.  Gradients may have any."""
+    """Nothing, or which strides and storages are neither eager's nor those that torch traces: its
+    decompositions and its fake tensors have others for every backend.  Gradients may have any."""
 
     def traced():
         torch._dynamo.reset()
         how = {"backend": "aot_eager", "dynamic": dynamic}
         return run(torch.compile(function, **how), inputs, False)
 
-    for what in (lambda r: [layout_of(x) for x in r], lambda r: storages_of(inputs + r)):
-        if what(found) != what(eager) and what(found) != what(traced()):
+    def faked():
+        with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+            return run(function, [mode.from_tensor(x) for x in inputs], False)
+
+    def layouts(results):
+        return [layout_of(x) for x in results]
+
+    def storages(results):
+        return storages_of(inputs + results)
+
+    for what, others in ((layouts, (traced, faked)), (storages, (traced,))):
+        if what(found) != what(eager) and all(what(found) != what(other()) for other in others):
             rows = enumerate(zip(what(found), what(eager), strict=True))
             return f"layouts (ours, eager's): {[(i, *p) for i, p in rows if p[0] != p[1]]}"
     return None

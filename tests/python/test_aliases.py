@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.nn.functional as F
+from torch.utils._pytree import tree_leaves
 
 from tests.support.compare import compile_strictly, expect_equal
 
@@ -103,6 +104,64 @@ def test_a_saved_value_does_not_change_with_a_result_that_equals_it():
 def test_a_random_program_of_aliases_and_writes_is_eagers(seed):
     difference = alias_programs.check(seed)
     assert difference is None or difference.startswith("torch: "), alias_programs.describe(seed)
+
+
+# Views that only strides tell: of what the graph made, and of arguments that are written.
+
+VIEWS = {
+    "windows": lambda x: x.unfold(-1, 2, 1),
+    "diagonal of windows": lambda x: x.unfold(-1, 2, 1).diagonal(),
+    "strided": lambda x: x.as_strided((2, 2), (1, 2), 1),
+    "of strided": lambda x: x.as_strided((2, 2), (1, 2), 1).t()[1:],
+    "expanded": lambda x: x.unsqueeze(1).expand(-1, 3, -1),
+    "window of one": lambda x: x[0].unfold(0, 1, 2).squeeze(),
+}
+
+
+@KINDS
+@pytest.mark.parametrize("pair", [list(VIEWS)[i : i + 2] for i in range(len(VIEWS) - 1)])
+def test_views_by_strides_share_the_memory_of_what_they_view(pair, trains, dynamic):
+    def fn(x):
+        y, z = x * 2, torch.zeros_like(x)
+        z.add_(y)
+        return *(VIEWS[name](y) for name in pair), *(VIEWS[name](z) for name in pair), z
+
+    expect_same_memory(fn, lambda: (whole(3, 5).requires_grad_(trains),), dynamic)
+
+
+def test_a_view_of_a_written_argument_begins_where_eagers_does():
+    def fn(x, part):
+        x[1:2].mul_(3)
+        x[0].add_(x[2])
+        return part.as_strided(part.shape, part.stride()), part
+
+    def make(columns):
+        x = whole(4, columns)
+        return x, x[1:]
+
+    for columns in (5, 3):
+        expect_same_memory(fn, lambda columns=columns: make(columns), dynamic=True)
+
+
+RELAID = {
+    "repeat": lambda x, i: (x.repeat(1, 1), x.tile(1, 2)),
+    "index_add": lambda x, i: x.index_add(0, i, x[:2]) * x,
+    "index_copy": lambda x, i: x.index_copy(0, i, x[:2]) + x.index_fill(0, i, 2),
+    "scatter": lambda x, i: x.scatter(0, i[:, None], 5.0) + x.index_put((i,), x[0]),
+}
+
+
+@pytest.mark.parametrize("name", RELAID)
+def test_what_eager_makes_contiguous_of_a_transpose_is(name):
+    i = torch.tensor([2, 0])
+
+    def make():
+        return whole(3, 5).t(), whole(3, 5, 2).permute(2, 0, 1)[0]
+
+    def fn(*xs):
+        return tuple(y for x in xs for y in tree_leaves(RELAID[name](x, i)))
+
+    expect_same_memory(fn, make)
 
 
 # Ops that count from the start of a storage, or look at it.

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tests.support.compare import check, compile_strictly
+from tests.support.compare import check, compile_strictly, expect_equal
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
@@ -116,6 +116,32 @@ def test_no_rows_have_no_index(name, dynamic):
         assert found == expected or (name in UNSTEADY and found and not rows), (rows, expected)
         if name not in ("two indices", "one_place"):
             assert type_of_error(compiled, x, none) == type_of_error(skip, x, none)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_constant_index_that_is_not_read_is_not_out_of_range(dynamic):
+    def fn(x):
+        none = torch.zeros_like(x, dtype=torch.int64)
+        return x.gather(0, none), x[none], (x * 2)[none + 3].sum(), x.reshape(-1, 1)[:, [0, 0]]
+
+    compiled = compile_strictly(fn, dynamic=dynamic)
+    for size in (0, 5, 0) if dynamic else (0,):
+        x = torch.randn(size)
+        expect_equal(compiled(x), fn(x))
+
+
+@pytest.mark.parametrize("part", [
+    lambda x: x[3 - x.shape[0] :] + 1,
+    lambda x: x[: 3 - x.shape[0]] * 2,
+    lambda x: x[x.shape[0] - 9 :] - 1,
+    lambda x: x[-x.shape[0] - 2 :] * 3,
+    lambda x: x.select(0, 2 - x.shape[0]) + x.narrow(0, x.shape[0] - 2, 2),
+])  # fmt: skip
+def test_a_start_below_zero_that_a_size_makes_counts_from_the_end(part):
+    compiled = compile_strictly(part, dynamic=True)
+    for size in (5, 7, 9, 4, 12):
+        x = torch.randn(size, 3)
+        expect_equal(compiled(x), part(x))
 
 
 @pytest.mark.parametrize("place", [7, -6, -1])

@@ -129,8 +129,9 @@ STITCH_DEVICE bool assert_true(bool x, int* error) {
 
 // The position that index means among size elements, negative ones counted from the end.
 STITCH_DEVICE i64 wrap_index(i64 index, i64 size) { return index < 0 ? index + size : index; }
+// A constant index is checked even where no element is read; of no rows none is (IndexedRows).
 STITCH_DEVICE bool is_index(i64 position, i64 size) {
-  return static_cast<u64>(position) < static_cast<u64>(size);
+  return size == 0 || static_cast<u64>(position) < static_cast<u64>(size);
 }
 // One out of range yields 0, a safe address unless size is 0 (then no element is ever asked for).
 STITCH_DEVICE i64 safe_index(i64 position, i64 size) {

@@ -1,0 +1,49 @@
+"""What a library call runs for an FX node: the op, or a form of it that fits our memory."""
+
+import torch
+from torch.fx import Node
+from torch.utils._pytree import tree_map
+
+aten = torch.ops.aten
+HELD = object()
+
+
+def find_in_place_form(node):
+    """What writes its first operand: for an op whose result only goes back into an argument."""
+    first = node.args[0] if node.args else None
+    if not isinstance(first, Node) or first.op != "placeholder" or len(first.users) != 2:
+        return None
+    stored = any(n.target is aten.copy_.default and n.args[1] is node for n in first.users)
+    same = stored and node.meta["val"].stride() == first.meta["val"].stride()
+    if not same or not str(node.target).startswith("aten."):
+        return None
+    packet = getattr(aten, str(node.target).split(".")[1] + "_", None)
+    return getattr(packet, node.target._overloadname, None)
+
+
+def owning(node):
+    """The op itself; for a view op one that copies, since its operand's memory is used again."""
+    target = node.target
+    if not getattr(target, "is_view", False):
+        return target
+    packet = getattr(aten, f"{target._schema.name.removeprefix('aten::')}_copy", None)
+    keeps_strides = target is aten.as_strided.default  # which its copying form does not
+    if packet and target._overloadname in packet.overloads() and not keeps_strides:
+        return getattr(packet, target._overloadname)
+    return lambda *args, **kwargs: tree_map(torch.clone, target(*args, **kwargs))
+
+
+def call_in_turn(_, op, *args, **kwargs):
+    """What with_effects does, which takes ten times as long to find that out."""
+    result = op(*args, **kwargs)
+    return torch.empty(0), *(result if isinstance(result, tuple) else (result,))
+
+
+def call_with_numbers(function, *args, **kwargs):
+    """Where HELD stands before a tensor, `function` takes the number that it holds."""
+
+    def is_held(x):
+        return isinstance(x, tuple) and len(x) == 2 and x[0] is HELD
+
+    given = tree_map(lambda x: x[1].item() if is_held(x) else x, (args, kwargs), is_leaf=is_held)
+    return function(*given[0], **given[1])
