@@ -14,6 +14,7 @@ from functorch.compile import min_cut_rematerialization_partition as partition
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import pointwise_ops
 from torch._higher_order_ops.invoke_subgraph import invoke_subgraph
+from torch.utils.checkpoint import CheckpointPolicy
 
 from torch_stitch import _core
 from torch_stitch._core import UnsupportedError
@@ -21,6 +22,7 @@ from torch_stitch.decompositions import decompositions
 from torch_stitch.fx_import import import_graph, tensors_of
 from torch_stitch.user_code import count_fallback, name_ops
 
+SUMS = "sum mean prod var var_mean".split()
 pointwise_ops().append(torch.ops.torch_stitch.random)  # masks are made again, never saved
 
 def stitch(gm, example_inputs, *, mode=None, options=None):
@@ -52,7 +54,7 @@ def trace(gm, example_inputs, target, compiler, fallback_random=False):
         fw_compiler=functools.partial(compiler, "forward"),
         bw_compiler=functools.partial(compiler, "backward"),
         inference_compiler=lambda gm, *args: compiler("inference", prepare(gm), *args),
-        partition_fn=lambda gm, *args, **how: partition(prepare(gm), *args, **how),
+        partition_fn=lambda gm, *inputs, **how: partition(prepare(gm), *inputs, **how),
         decompositions=dict(decompositions(target, fallback_random)) if target else {},
         keep_inference_input_mutations=True,
     )
@@ -71,8 +73,15 @@ def drop_identities(gm):
 
 
 def prepare(gm):
-    """Before a graph is partitioned: its own random ops first, since regions have a seed each."""
-    return inline_regions(share_seed(gm))
+    """Before a graph is partitioned: its own random ops first, since regions have a seed each.
+
+    A sum made again may have other last bits, and no element equal the extreme kept of it.
+    """
+    gm = inline_regions(share_seed(gm))
+    for node in gm.graph.nodes:
+        if getattr(node.target, "_opname", "") in SUMS:
+            node.meta.setdefault("recompute", CheckpointPolicy.MUST_SAVE)
+    return gm
 
 
 def inline_regions(gm):

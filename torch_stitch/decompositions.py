@@ -36,37 +36,20 @@ BATCH_NORMS = (
 # Ops whose results after the first are statistics of their 16-bit input.
 STATISTICS = (*BATCH_NORMS, aten.native_layer_norm.default)
 
-# What a foreach op repeats, where that is not the op of its name.
-REPEATED = {
-    "addcdiv": lambda x, a, b, value=1: x + value * (a / b),
-    "addcmul": lambda x, a, b, value=1: x + value * (a * b),
-    "copy": lambda x, source, *_: source.to(x.dtype).expand_as(x).clone(),
-    "maximum": aten.clamp_min,
-    "minimum": aten.clamp_max,
-    "norm": lambda x, ord=2, dtype=None: aten.linalg_vector_norm(x, ord, dtype=dtype),
-    "zero": aten.zeros_like,
-}
-
-
-def _foreach(name, *args, **kwargs):
-    """Each list of a foreach op gives one element at a time, everything else repeats."""
-    if name.startswith("addc") and isinstance(args[-1], torch.Tensor):
-        args = (*args[:-1], args[-1].unbind())
-    count = next(len(a) for a in args if isinstance(a, (list, tuple)))
-    columns = [a if isinstance(a, (list, tuple)) else [a] * count for a in args]
-    repeated = REPEATED.get(name) or getattr(aten, name)
-    return [repeated(*row, **kwargs) for row in zip(*columns)]
+# Of a foreach op, what repeats the op of one tensor.
+REPEATED = torch._C.DispatchKey.CompositeExplicitAutograd
 
 
 def _foreach_decompositions():
     table = {}
     for full_name in torch._C._dispatch_get_all_op_names():
         packet, _, overload = full_name.removeprefix("aten::").partition(".")
-        name = packet.removeprefix("_foreach_")
-        if name == packet or name.endswith("_") or name == "mm" or overload.endswith("out"):
-            continue
-        op = getattr(getattr(aten, packet), overload or "default")
-        table[op] = functools.partial(_foreach, name)
+        is_functional = not (packet.endswith("_") or overload.endswith("out"))
+        if packet.startswith("_foreach_") and is_functional:
+            op = getattr(getattr(aten, packet), overload or "default")
+            table[op] = functools.partial(op._op_dk, REPEATED)
+    table[aten._foreach_zero.default] = lambda xs: [*map(torch.zeros_like, xs)]
+    table[aten._foreach_copy.default] = lambda xs, sources, *_: [*map(aten.copy, xs, sources)]
     return table
 
 

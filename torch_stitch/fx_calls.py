@@ -4,7 +4,6 @@ import torch
 from torch.fx import Node
 from torch.utils._pytree import tree_map
 
-aten = torch.ops.aten
 HELD = object()
 
 
@@ -13,11 +12,11 @@ def find_in_place_form(node):
     first = node.args[0] if node.args else None
     if not isinstance(first, Node) or first.op != "placeholder" or len(first.users) != 2:
         return None
-    stored = any(n.target is aten.copy_.default and n.args[1] is node for n in first.users)
+    stored = any(str(n.target) == "aten.copy_.default" and n.args[1] is node for n in first.users)
     same = stored and node.meta["val"].stride() == first.meta["val"].stride()
     if not same or not str(node.target).startswith("aten."):
         return None
-    packet = getattr(aten, str(node.target).split(".")[1] + "_", None)
+    packet = getattr(torch.ops.aten, str(node.target).split(".")[1] + "_", None)
     return getattr(packet, node.target._overloadname, None)
 
 
@@ -26,8 +25,8 @@ def owning(node):
     target = node.target
     if not getattr(target, "is_view", False):
         return target
-    packet = getattr(aten, f"{target._schema.name.removeprefix('aten::')}_copy", None)
-    keeps_strides = target is aten.as_strided.default  # which its copying form does not
+    packet = getattr(torch.ops.aten, f"{target._schema.name.removeprefix('aten::')}_copy", None)
+    keeps_strides = target is torch.ops.aten.as_strided.default  # which its copying form does not
     if packet and target._overloadname in packet.overloads() and not keeps_strides:
         return getattr(packet, target._overloadname)
     return lambda *args, **kwargs: tree_map(torch.clone, target(*args, **kwargs))

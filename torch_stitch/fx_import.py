@@ -318,10 +318,9 @@ class Importer:
         tensor = result.meta["val"]
         whole = self.starts[storage_of(tensor)]
         made, alike = whole.op == "call_function", whole.meta["val"].dtype == tensor.dtype
-        if not (made and alike and self.is_plain(tensor)):
-            return None
-        bases = {self.b.base(self.values[node]) for node in (result, whole)}
-        return whole if len(bases) == 2 else None
+        if made and alike and self.is_plain(tensor):
+            apart = self.b.base(self.values[result]) != self.b.base(self.values[whole])
+            return whole if apart else None
 
     def output(self, node, position):
         places = []

@@ -259,12 +259,18 @@ Handle ValueLowering::load(NodeId value, const IndexExpr& offset, int guard) {
   const TiledLoad* tile = find_tile(schedule_, value, offset);
   const bool by_owner = !owner.empty() && is_overwritten(value);
   if (tile && guard == 0 && !by_owner) return load_tiled(*tile);
+  std::string condition = by_owner ? owner : "";
+  for (size_t d = 0; d < type.shape.size(); ++d) {
+    // The load may stand ahead of the loop over this extent, which may be 0.
+    if (!type.strides[d].is(0) || type.shape[d].is_constant()) continue;
+    condition += (condition.empty() ? "(" : " & (") + scopes_.print(type.shape[d]) + " > 0)";
+  }
   const int axis = vector_axis(offset, guard);
-  if (axis >= 0 && guard == 0) return load_vector(value, offset, axis);
+  if (axis >= 0 && guard == 0 && (by_owner || condition.empty()))
+    return load_vector(value, offset, axis);
   const std::string base = "p" + std::to_string(pointer(value, false));
   Scopes::Printed at = place_of(value, offset);
   int depth = at.depth;
-  std::string condition = by_owner ? owner : "";
   if (guard != 0) {
     depth = std::max(depth, values[guard].depth);
     condition = values[guard].text + (condition.empty() ? "" : " & " + condition);

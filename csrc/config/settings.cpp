@@ -104,8 +104,8 @@ void resolve(Settings& settings) {
 
 const std::vector<SettingRow>& settings_rows() {
   static const std::vector<SettingRow> rows = {
-#define STITCH_SETTING(name, env, type, default_value, allowed, in_key, doc) \
-  {#name, env, kTypeName<type>, type(default_value), split_words(allowed), in_key, doc},
+#define STITCH_SETTING(name, env, type, default_value, allowed, doc) \
+  {#name, env, kTypeName<type>, type(default_value), split_words(allowed), doc},
 #include "config/settings.def"
 #undef STITCH_SETTING
   };
@@ -114,7 +114,7 @@ const std::vector<SettingRow>& settings_rows() {
 
 void set_option(Settings& settings, const std::string& name, const SettingValue& value) {
   const SettingRow& row = find_row(name);
-#define STITCH_SETTING(member, env, type, default_value, allowed, in_key, doc) \
+#define STITCH_SETTING(member, env, type, default_value, allowed, doc) \
   if (name == #member) store<type>(settings.member, row, value);
 #include "config/settings.def"
 #undef STITCH_SETTING
@@ -122,7 +122,7 @@ void set_option(Settings& settings, const std::string& name, const SettingValue&
 }
 
 SettingValue get_option(const Settings& settings, const std::string& name) {
-#define STITCH_SETTING(member, env, type, default_value, allowed, in_key, doc) \
+#define STITCH_SETTING(member, env, type, default_value, allowed, doc) \
   if (name == #member) return settings.member;
 #include "config/settings.def"
 #undef STITCH_SETTING
@@ -138,14 +138,6 @@ Settings default_settings() {
   }
   resolve(settings);
   return settings;
-}
-
-std::string key_text(const Settings& settings) {
-  std::string text;
-  for (const SettingRow& row : settings_rows()) {
-    if (row.in_key) text += row.name + "=" + to_text(get_option(settings, row.name)) + "\n";
-  }
-  return text;
 }
 
 }  // namespace stitch

@@ -12,8 +12,7 @@
 namespace stitch {
 
 struct Settings {
-#define STITCH_SETTING(name, env, type, default_value, allowed, in_key, doc) \
-  type name = default_value;
+#define STITCH_SETTING(name, env, type, default_value, allowed, doc) type name = default_value;
 #include "config/settings.def"
 #undef STITCH_SETTING
 };
@@ -24,7 +23,6 @@ struct SettingRow {
   std::string name, env, type;  // type: bool, int or string
   SettingValue default_value;
   std::vector<std::string> allowed;  // of a string, or of each word of a list; empty: any
-  bool in_key = false;               // changes what is generated
   std::string doc;
 };
 
@@ -39,8 +37,5 @@ SettingValue get_option(const Settings& settings, const std::string& name);
 
 // Whether kernels run on the simulator of csrc/ptxsim.
 inline bool is_simulated(const Settings& settings) { return settings.simulate != "false"; }
-
-// One "name=value" line per setting that changes generated code: goes into cache keys.
-std::string key_text(const Settings& settings);
 
 }  // namespace stitch

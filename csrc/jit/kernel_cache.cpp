@@ -53,15 +53,6 @@ Binary KernelCache::get_or_compile(const CacheRequest& request,
   return binary;
 }
 
-void KernelCache::discard(const CacheRequest& request) {
-  const std::string key = cache_key(request);
-  {
-    std::lock_guard lock(mutex_);
-    slots_.erase(key);
-  }
-  if (directory_) directory_->set_aside(entry_name(key));
-}
-
 void KernelCache::clear() {
   if (directory_) {
     for (const EntryInfo& entry : directory_->list_entries()) directory_->remove_entry(entry.name);

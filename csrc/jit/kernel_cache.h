@@ -41,8 +41,6 @@ class KernelCache {
 
   // What `compile` throws reaches the caller and is not remembered.
   Binary get_or_compile(const CacheRequest& request, const std::function<Binary()>& compile);
-  // Forgets one entry here and on disk.
-  void discard(const CacheRequest& request);
   void clear();  // forgets every entry, here and on disk
   CacheCounters counters() const;
   void reset_counters();

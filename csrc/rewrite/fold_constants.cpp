@@ -1,5 +1,7 @@
 #include "rewrite/fold_constants.h"
 
+#include <algorithm>
+
 #include "ops/op_rules.h"
 #include "rewrite/constants.h"
 #include "rewrite/rebuild_graph.h"
@@ -134,7 +136,27 @@ NodeId fold_all(const Operands& x) {
   return result ? make_constant(x.builder, *result, x.node.type.shape) : NodeId();
 }
 
+bool is_empty(const TensorType& type) {
+  return std::any_of(type.shape.begin(), type.shape.end(), [](const Dim& d) { return d.is(0); });
+}
+
+// A value without elements may have no address: none of it is loaded, not even ahead of a loop that
+// does not run.
+NodeId forget_empty(Builder& builder, const RewriteSite& site) {
+  const Node& node = site.node;
+  const bool reads = family(node) == Family::kPointwise || family(node) == Family::kReduce ||
+                     node.op == OpKind::k_index || node.op == OpKind::k_gather;
+  std::vector<NodeId> inputs = site.inputs;
+  for (NodeId& input : inputs) {
+    const TensorType type = builder[input].type;
+    if (reads && is_empty(type) && !constant_of(builder, input))
+      input = make_constant(builder, {type.dtype}, type.shape);
+  }
+  return inputs == site.inputs ? NodeId() : builder.copy(node, inputs);
+}
+
 NodeId fold(Builder& builder, const RewriteSite& site) {
+  if (const NodeId emptied = forget_empty(builder, site); emptied.valid()) return emptied;
   if (family(site.node) != Family::kPointwise) return {};
   Operands x{builder, site.node, site.inputs, {}};
   for (NodeId input : site.inputs) x.constants.push_back(constant_of(builder, input));

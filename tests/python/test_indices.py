@@ -130,6 +130,20 @@ def test_a_constant_index_that_is_not_read_is_not_out_of_range(dynamic):
         expect_equal(compiled(x), fn(x))
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_nothing_is_loaded_of_a_value_without_elements(dynamic):
+    """Its address may be null, and what does not depend on a loop stands ahead of it."""
+
+    def fn(x, y, i):
+        rows = (x + y) * 2, x.sum(1) + y.sum(1), x.exp().amax(0), x[i[:0]] + y[i[:0]]
+        return *rows, x.gather(0, i[:, None].expand(-1, x.shape[1])) * 3
+
+    compiled = compile_strictly(fn, dynamic=dynamic)
+    for columns in (0, 5, 7, 0) if dynamic else (0,):
+        inputs = torch.randn(9, 1).expand(9, columns), torch.randn(9, columns), torch.tensor([3, 1])
+        expect_equal(compiled(*inputs), fn(*inputs), rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("part", [
     lambda x: x[3 - x.shape[0] :] + 1,
     lambda x: x[: 3 - x.shape[0]] * 2,

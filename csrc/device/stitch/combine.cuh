@@ -121,12 +121,4 @@ struct ArgMin {
   }
 };
 
-#if !STITCH_CUDA
-// Reductions for STITCH_SIMD_REDUCE that hand NaN on, where `max` and `min` would lose it.
-#pragma omp declare reduction(stitch_max : f32, f64 : omp_out = maximum(omp_out, omp_in)) \
-    initializer(omp_priv = find_lowest<decltype(omp_priv)>())
-#pragma omp declare reduction(stitch_min : f32, f64 : omp_out = minimum(omp_out, omp_in)) \
-    initializer(omp_priv = find_highest<decltype(omp_priv)>())
-#endif
-
 }  // namespace stitch

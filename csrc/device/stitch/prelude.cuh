@@ -23,7 +23,6 @@
 #define STITCH_DYNAMIC_SHARED(name, bytes) alignas(16) extern __shared__ unsigned char name[]
 #define STITCH_ARRAY(T, name, count) T name[count]
 #define STITCH_SIMD
-#define STITCH_SIMD_REDUCE(op, ...)
 #define STITCH_DEVICE_MEMBER static STITCH_DEVICE
 #define STITCH_UNROLL STITCH_PRAGMA(unroll)
 #define STITCH_UNROLL_IN_PART STITCH_PRAGMA(unroll 8)
@@ -40,8 +39,6 @@
 #define STITCH_SCRATCH(T, name, offset) \
   T* const __restrict__ name = static_cast<T*>(__builtin_assume_aligned(scratch + (offset), 64))
 #define STITCH_SIMD STITCH_PRAGMA(omp simd)
-// op: + * max min | & or a reduction that combine.cuh declares.
-#define STITCH_SIMD_REDUCE(op, ...) STITCH_PRAGMA(omp simd reduction(op : __VA_ARGS__))
 #define STITCH_UNROLL STITCH_PRAGMA(GCC unroll 16)
 #define STITCH_LIBM(name) __builtin_##name
 #define STITCH_LIBM_F32(name) __builtin_##name##f

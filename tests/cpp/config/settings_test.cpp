@@ -158,15 +158,5 @@ TEST_F(SettingsTest, AnEmptyOptionMeansTheUsersPlaceAndCompiler) {
   EXPECT_EQ(settings.cxx, "clang++");
 }
 
-TEST_F(SettingsTest, OnlySettingsThatChangeCodeAreInTheKey) {
-  Settings settings;
-  const std::string before = key_text(settings);
-  settings.strict = true;
-  settings.pool_bytes = 1;
-  EXPECT_EQ(key_text(settings), before);
-  settings.emulate_eager_casts = true;
-  EXPECT_NE(key_text(settings), before);
-}
-
 }  // namespace
 }  // namespace stitch

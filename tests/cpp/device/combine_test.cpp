@@ -76,25 +76,6 @@ TEST(Combine, ArgMaxTakesTheFirstAndPrefersNan) {
   EXPECT_EQ(least.index, 2);
 }
 
-TEST(Combine, SimdReductionsHandNanOn) {
-  for (int position : {-1, 0, 17, 99}) {
-    std::vector<f32> x(100);
-    for (int i = 0; i < 100; ++i) x[i] = std::sin(static_cast<f32>(i));
-    if (position >= 0) x[position] = quiet_nan<f32>();
-    f32 high = kLowest<f32>, low = kHighest<f32>;
-    STITCH_SIMD_REDUCE(stitch_max, high)
-    for (int i = 0; i < 100; ++i) high = maximum(high, x[i]);
-    STITCH_SIMD_REDUCE(stitch_min, low)
-    for (int i = 0; i < 100; ++i) low = minimum(low, x[i]);
-    EXPECT_EQ(std::isnan(high), position >= 0) << position;
-    EXPECT_EQ(std::isnan(low), position >= 0) << position;
-    if (position < 0) {
-      EXPECT_EQ(high, *std::max_element(x.begin(), x.end()));
-      EXPECT_EQ(low, *std::min_element(x.begin(), x.end()));
-    }
-  }
-}
-
 TEST(Block, OneThreadReducesToItself) {
   STITCH_SHARED(f32, shared, 4);
   EXPECT_EQ((all_reduce<Sum, 0u, 1>(2.5f, shared)), 2.5f);

@@ -96,8 +96,7 @@ TEST_F(CacheFaultsTest, AProcessKilledWhileItWritesLeavesWholeEntriesOrNone) {
       for (int kernel = 0;; kernel = (kernel + 1) % 20) {
         KernelCache cache(options_);
         is_right(cache, kernel);
-        cache.discard(request_for(kernel));
-        is_right(cache, kernel);
+        if (kernel == 19) cache.clear();
       }
     }
     usleep(2000 + 700 * round);

@@ -240,14 +240,6 @@ TEST_F(KernelCacheTest, AFailedCompileReachesTheCallerAndIsTriedAgain) {
   EXPECT_EQ(get(cache, "a").bytes, "binary of a");
 }
 
-TEST_F(KernelCacheTest, ADiscardedKernelIsMadeAnew) {
-  KernelCache cache(options_);
-  get(cache, "a");
-  cache.discard(request_for("a"));
-  EXPECT_FALSE(get(cache, "a").from_cache);
-  EXPECT_EQ(compiles_, 2);
-}
-
 TEST_F(KernelCacheTest, VerificationRecompilesHitsAndReplacesWhatDiffers) {
   {
     KernelCache cache(options_);
