@@ -19,9 +19,11 @@ struct HostCompiler {
   std::string features;  // hash of the macros that -march=native resolves to on this machine
 };
 
+// A threaded jump can leave a reduction of `omp simd` under a condition, where GCC 12 loads the
+// lanes' partial results from beyond their array.
 constexpr std::string_view kHostFlags =
     "-std=c++20 -O3 -march=native -fopenmp-simd -ffp-contract=off -fno-math-errno "
-    "-fno-trapping-math -shared -fPIC -Wl,--build-id=none";
+    "-fno-thread-jumps -fno-trapping-math -shared -fPIC -Wl,--build-id=none";
 
 // Says what is missing and how to get it.
 Verdict host_compiler_available(const std::string& command);

@@ -1,7 +1,6 @@
 #include "rewrite/fold_constants.h"
 
-#include <algorithm>
-
+#include "analysis/view_alias.h"
 #include "ops/op_rules.h"
 #include "rewrite/constants.h"
 #include "rewrite/rebuild_graph.h"
@@ -136,23 +135,19 @@ NodeId fold_all(const Operands& x) {
   return result ? make_constant(x.builder, *result, x.node.type.shape) : NodeId();
 }
 
-bool is_empty(const TensorType& type) {
-  return std::any_of(type.shape.begin(), type.shape.end(), [](const Dim& d) { return d.is(0); });
-}
-
-// A value without elements may have no address: none of it is loaded, not even ahead of a loop that
-// does not run.
+// An argument without elements may have no address.  Loads of it are dead, but for those of
+// indices: they are checked, also ahead of a loop that does not run.
 NodeId forget_empty(Builder& builder, const RewriteSite& site) {
-  const Node& node = site.node;
-  const bool reads = family(node) == Family::kPointwise || family(node) == Family::kReduce ||
-                     node.op == OpKind::k_index || node.op == OpKind::k_gather;
+  const OpKind op = site.node.op;
+  if (op != OpKind::k_index && op != OpKind::k_gather) return {};
   std::vector<NodeId> inputs = site.inputs;
-  for (NodeId& input : inputs) {
-    const TensorType type = builder[input].type;
-    if (reads && is_empty(type) && !constant_of(builder, input))
-      input = make_constant(builder, {type.dtype}, type.shape);
+  for (size_t i = 1; i < inputs.size(); ++i) {
+    const TensorType type = builder[inputs[i]].type;
+    const bool is_input = builder[storage_base(builder.graph(), inputs[i])].op == OpKind::k_input;
+    if (is_input && element_count(type.shape).is(0))
+      inputs[i] = make_constant(builder, {type.dtype}, type.shape);
   }
-  return inputs == site.inputs ? NodeId() : builder.copy(node, inputs);
+  return inputs == site.inputs ? NodeId() : builder.copy(site.node, inputs);
 }
 
 NodeId fold(Builder& builder, const RewriteSite& site) {

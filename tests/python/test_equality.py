@@ -57,7 +57,6 @@ SUMS = {
     "mean": lambda x: (x.exp() - x.exp().mean(1, keepdim=True)).amin((0, 1)),
     "var": lambda x: (x * x.var(2, keepdim=True)).aminmax(dim=0).max,
     "prod": lambda x: (x - x.prod(1, keepdim=True)).abs().amax(),
-    "of a norm": lambda x: torch.nn.functional.layer_norm(x, (3,)).amax(1),
 }
 
 

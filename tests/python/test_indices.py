@@ -130,6 +130,25 @@ def test_a_constant_index_that_is_not_read_is_not_out_of_range(dynamic):
         expect_equal(compiled(x), fn(x))
 
 
+def test_an_index_that_a_guard_hides_is_never_reported():
+    """Flags of lanes are combined in an `omp simd` reduction: see kHostFlags."""
+
+    def put_halves(x, i):
+        return x.slice_scatter(x.index_select(0, i) * 0.5, 0, x.shape[0] - i.shape[0])
+
+    def fn(x):
+        largest = x.amax(0, keepdim=True)
+        y = F.pad(x.maximum(largest), (1, 0), value=0.5) / (largest.abs() + 0.5)
+        a = put_halves(y, torch.tensor([29, 31, 50]))
+        b = put_halves(y, torch.tensor([64, 16, 22, 5, 62, 49, 37]))
+        return (x * largest).std(0), (a * a + (a + b) * (a + b) + 0.25).sqrt()
+
+    compiled = compile_strictly(fn)
+    for _ in range(10):
+        x = torch.randn(64)
+        expect_equal(compiled(x), fn(x), rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_nothing_is_loaded_of_a_value_without_elements(dynamic):
     """Its address may be null, and what does not depend on a loop stands ahead of it."""
