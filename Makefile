@@ -12,7 +12,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 FUZZ_SEEDS := 20000
 SIMULATED_SEEDS := 2000
 ALIAS_SEEDS := 3000
-.PHONY: models fuzz soak mutants simulate sanitize setup build build-tests test test-cpp test-python \
+.PHONY: models fuzz opinfo soak mutants simulate sanitize setup build build-tests test test-cpp test-python \
   demo bench lint format clean
 
 build: $(VENV)/ready_build
@@ -61,6 +61,9 @@ fuzz: build
 	  --state build/fuzz_simulated.json --record
 	@$(PY) -W ignore tests/fuzz/alias_programs.py --seeds $(ALIAS_SEEDS) \
 	  --state build/fuzz_aliases.json --record
+
+opinfo: build
+	@$(PY) -W ignore tests/fuzz/opinfo_sweep.py --record
 
 soak: build
 	@$(PY) -m tests.support.soak

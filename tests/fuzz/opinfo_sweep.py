@@ -1,0 +1,267 @@
+"""Every sample of every op that torch lists, forward and backward, against eager (R10).
+
+    python tests/fuzz/opinfo_sweep.py [--dtypes float32 bfloat16] [--ops add sum] [--record]
+
+All samples of an op and a dtype are one graph; where that differs or fails, each is a graph of its
+own, and one that torch's tracing alone (aot_eager) gets wrong in the same way is counted apart.
+Work is done by a child process, so that a crash is a finding; the state file makes a run resumable.
+"""
+
+import argparse
+import collections
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+import types
+import unittest
+import warnings
+from pathlib import Path
+
+import torch
+from torch.utils._pytree import tree_leaves, tree_map
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+import torch_stitch  # noqa: E402
+from benchmarks import machine  # noqa: E402
+from benchmarks.rows import Row  # noqa: E402
+from benchmarks.run import results_directory, write_group  # noqa: E402
+from tests.support.compare import find_fault  # noqa: E402
+
+# torch's sample lists import it for a base class that they do not use.
+sys.modules.setdefault("expecttest", types.SimpleNamespace(TestCase=unittest.TestCase))
+from torch.testing._internal.common_methods_invocations import op_db  # noqa: E402
+
+DTYPES = "float32 bfloat16 int64 bool float16 float64 int32 uint8 int8 int16 complex64".split()
+CLOSE = {torch.float64: (1e-9, 1e-11), torch.complex64: (1e-4, 1e-5)}
+SECONDS = 400  # for an op and a dtype; more is a finding
+MOST_TOGETHER = 40
+
+
+def sample_list(op, dtype):
+    """(input, args, kwargs) of each; tensors of floats ask for gradients where the op has them."""
+    torch.manual_seed(0)
+    wants = dtype.is_floating_point and op.supports_autograd
+    samples = op.sample_inputs("cpu", dtype, requires_grad=wants)
+    return [(s.input, tuple(s.args), dict(s.kwargs)) for s in samples]
+
+
+def fresh(samples):
+    """The same samples on memory of their own."""
+
+    def copied(x):
+        if not isinstance(x, torch.Tensor):
+            return x
+        return x.detach().clone().requires_grad_(x.requires_grad)
+
+    return tree_map(copied, samples)
+
+
+def widened(samples):
+    def wide(x):
+        if not isinstance(x, torch.Tensor) or not x.is_floating_point():
+            return torch.float64 if x in (torch.float16, torch.bfloat16, torch.float32) else x
+        return x.detach().double().requires_grad_(x.requires_grad)
+
+    return tree_map(wide, samples)
+
+
+def tensors_in(tree):
+    return [x for x in tree_leaves(tree) if isinstance(x, torch.Tensor)]
+
+
+def weights_of(y):
+    return (torch.arange(y.numel()) % 5 + 1.0).reshape(y.shape).to(y.dtype)
+
+
+def run(function, samples):
+    """By sample: results, and the gradients of what asks for them."""
+    torch.manual_seed(0)
+    rows, found = function(samples), []
+    for sample, results in zip(samples, rows, strict=True):
+        leaves = [x for x in tensors_in(sample) if x.requires_grad]
+        made = [y for y in tensors_in(results) if y.requires_grad and y.is_floating_point()]
+        row = [y.detach() if isinstance(y, torch.Tensor) else y for y in tree_leaves(results)]
+        if leaves and made:
+            total = sum((y * weights_of(y)).double().sum() for y in made)
+            grads = torch.autograd.grad(total, leaves, allow_unused=True, retain_graph=True)
+            row += [torch.zeros(()) if g is None else g for g in grads]
+        found.append(row)
+    return found
+
+
+def applied(op):
+    def fn(samples):
+        return [op.op(x, *args, **kwargs) for x, args, kwargs in samples]
+
+    return fn
+
+
+def faults_of(op, samples, backend):
+    """{position: what is wrong} of samples that are one graph; of a failure of the whole: -1."""
+    fn = applied(op)
+    eager = run(fn, fresh(samples))
+    again = run(fn, fresh(samples))
+    try:
+        torch.set_default_dtype(torch.float64)
+        exact = run(fn, widened(samples))
+    except Exception:
+        exact = None
+    finally:
+        torch.set_default_dtype(torch.float32)
+    options = {"options": {"strict": True}} if backend == "stitch" else {}
+    torch._dynamo.reset()
+    try:
+        found = run(torch.compile(fn, backend=backend, **options), fresh(samples))
+    except Exception as error:
+        return {-1: f"{type(error).__name__}: {str(error)[:300]}"}
+    faults = {}
+    for i, (sample, row) in enumerate(zip(samples, eager, strict=True)):
+        if len(found[i]) != len(row):
+            faults[i] = f"{len(found[i])} results, eager {len(row)}"
+            continue
+        wide = exact[i] if exact and len(exact[i]) == len(row) else row
+        largest = max((x.numel() for x in tensors_in(sample)), default=1)
+        for at, (mine, theirs, other) in enumerate(zip(found[i], row, again[i], strict=True)):
+            fault = compare(mine, theirs, other, wide[at], largest)
+            if fault:
+                faults[i] = f"{describe(sample)}: result {at}: {str(fault)[:300]}"
+    return faults
+
+
+def compare(mine, theirs, again, wide, largest):
+    """Nothing, or what is wrong; of what eager does not repeat only the form counts."""
+    if not isinstance(theirs, torch.Tensor):
+        return None if mine == theirs or mine != mine else (mine, theirs)
+    if (mine.dtype, mine.shape) != (theirs.dtype, theirs.shape):
+        return f"{mine.dtype} {tuple(mine.shape)}, eager {theirs.dtype} {tuple(theirs.shape)}"
+    if theirs.layout != torch.strided or theirs.is_quantized:
+        return None
+    if not torch.equal(theirs.nan_to_num(), again.nan_to_num()):
+        return None
+    if not theirs.dtype.is_floating_point or theirs.dtype == torch.float64:
+        near = CLOSE.get(theirs.dtype)  # nothing is exact beside these
+        same = torch.allclose(mine, theirs, *near, True) if near else torch.equal(mine, theirs)
+        return None if same else (mine.tolist(), theirs.tolist())
+    wide = wide if wide.shape == theirs.shape and wide.is_floating_point() else theirs
+    return find_fault(mine.contiguous(), theirs.contiguous(), wide.double().contiguous(),
+                      largest // max(theirs.numel(), 1))  # fmt: skip
+
+
+def describe(sample):
+    return str(tree_map(lambda x: f"{x.dtype} {list(x.shape)}".removeprefix("torch.")
+                        if isinstance(x, torch.Tensor) else x, sample))[:200]  # fmt: skip
+
+
+def sweep(op, dtype):
+    """What is kept of one op and dtype."""
+    row = {"samples": 0, "faults": [], "excused": [], "calls": 0, "seconds": 0}
+    start = time.perf_counter()
+    try:
+        samples = sample_list(op, dtype)
+        run(applied(op), fresh(samples))
+    except Exception as error:
+        return row | {"skipped": f"{type(error).__name__}: {str(error)[:100]}"}
+    row["samples"] = len(samples)
+    torch_stitch.reset_counters()
+    for at in range(0, len(samples), MOST_TOGETHER):
+        part = samples[at : at + MOST_TOGETHER]
+        if not faults_of(op, part, "stitch"):
+            continue
+        for sample in part:
+            if fault := faults_of(op, [sample], "stitch"):
+                fault = next(iter(fault.values()))
+                theirs = next(iter(faults_of(op, [sample], "aot_eager").values()), "")
+                alike = kind_of(theirs) == kind_of(fault)
+                row["excused" if alike else "faults"].append(fault)
+    row["calls"] = torch_stitch.counters()["library_calls"]
+    return row | {"seconds": round(time.perf_counter() - start, 1)}
+
+
+def kind_of(fault):
+    return re.sub(r"[\d.e-]+|aot_eager|stitch|strict", "", fault)[:60]
+
+
+def tasks(args):
+    wanted = [d for d in DTYPES if d in args.dtypes]
+    ops = sorted(op_db, key=lambda op: op.formatted_name)
+    for name in wanted:
+        for op in ops:
+            chosen = not args.ops or op.name in args.ops
+            if chosen and getattr(torch, name) in op.supported_dtypes("cpu"):
+                yield f"{op.formatted_name} {name}", op, getattr(torch, name)
+
+
+def stop(*_):
+    raise TimeoutError(f"not over after {SECONDS} s")
+
+
+def work(args):
+    """The child: one row after the other; what it is at stands in the state first."""
+    warnings.simplefilter("ignore")
+    signal.signal(signal.SIGALRM, stop)
+    state = load(args.state)
+    for name, op, dtype in tasks(args):
+        if name in state:
+            continue
+        state[name] = {"samples": 0, "faults": ["the process ended"], "excused": [], "calls": 0}
+        args.state.write_text(json.dumps(state))
+        signal.alarm(SECONDS)
+        try:
+            state[name] = sweep(op, dtype)
+        except Exception as error:
+            state[name]["faults"] = [f"{type(error).__name__}: {str(error)[:300]}"]
+        signal.alarm(0)
+        args.state.write_text(json.dumps(state))
+        for fault in state[name]["faults"]:
+            print(f"{name}: {fault}", flush=True)
+
+
+def load(path):
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def record(state):
+    faults = {name: row["faults"] for name, row in state.items() if row["faults"]}
+    count = collections.Counter()
+    for row in state.values():
+        count += {"samples": row["samples"], "excused": len(row["excused"])}
+    rows = [
+        Row("torch's OpInfo: ops and dtypes", len(state), 1, at_least=True),
+        Row("torch's OpInfo: samples", count["samples"], 1, at_least=True),
+        Row("torch's OpInfo: mismatches", sum(map(len, faults.values())), 0, detail=faults),
+    ]
+    seconds = sum(row.get("seconds", 0) for row in state.values())
+    write_group("opinfo", rows, seconds, results_directory(machine.describe()))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--dtypes", nargs="+", default=DTYPES, choices=DTYPES)
+    parser.add_argument("--ops", nargs="+", default=[])
+    parser.add_argument("--state", type=Path, default=Path("build/opinfo.json"))
+    parser.add_argument("--record", action="store_true", help="write benchmarks/results")
+    parser.add_argument("--again", action="store_true", help="what failed is tried again")
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    args.state.parent.mkdir(parents=True, exist_ok=True)
+    if args.child:
+        return work(args)
+    if args.again:
+        kept = {name: row for name, row in load(args.state).items() if not row["faults"]}
+        args.state.write_text(json.dumps(kept))
+    flags = [x for x in sys.argv[1:] if x not in ("--again", "--record")]
+    while subprocess.run([sys.executable, __file__, *flags, "--child"]).returncode < 0:
+        print("a child process ended by a signal; the next one goes on", flush=True)
+    state = load(args.state)
+    if args.record:
+        record(state)
+    failed = sum(len(row["faults"]) for row in state.values())
+    print(f"{len(state)} ops and dtypes, {failed} samples failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
