@@ -55,7 +55,7 @@ def _foreach_decompositions():
 
 def _batch_norm(decomposition, x, weight, bias, *rest):
     """Statistics of fp32 in fp64, as eager's CPU kernels have them: means cancel."""
-    result, *statistics = decomposition(x.double(), None, None, *rest)
+    result, *statistics = decomposition(x.double(), weight, bias, *rest)
     if x.dtype != torch.float32 or not statistics[0].numel():  # not training
         return decomposition(x, weight, bias, *rest)
     statistics = [s.to(x.dtype) if s.dtype == result.dtype else s for s in statistics]

@@ -26,6 +26,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 sys.path.insert(0, str(Path(__file__).parents[2]))
 import torch_stitch  # noqa: E402
 from benchmarks import machine  # noqa: E402
+from benchmarks.accuracy import WORST_RATIO  # noqa: E402
 from benchmarks.rows import Row  # noqa: E402
 from benchmarks.run import results_directory, write_group  # noqa: E402
 from tests.support.compare import find_fault  # noqa: E402
@@ -35,6 +36,7 @@ sys.modules.setdefault("expecttest", types.SimpleNamespace(TestCase=unittest.Tes
 from torch.testing._internal.common_methods_invocations import op_db  # noqa: E402
 
 DTYPES = "float32 bfloat16 int64 bool float16 float64 int32 uint8 int8 int16 complex64".split()
+FEW = 32  # elements, whose rmse beside eager's is the luck of single roundings: the worst counts
 CLOSE = {torch.float64: (1e-9, 1e-11), torch.complex64: (1e-4, 1e-5)}
 SECONDS = 400  # for an op and a dtype; more is a finding
 MOST_TOGETHER = 40
@@ -146,8 +148,10 @@ def compare(mine, theirs, again, wide, largest):
         same = torch.allclose(mine, theirs, *near, True) if near else torch.equal(mine, theirs)
         return None if same else (mine.tolist(), theirs.tolist())
     wide = wide if wide.shape == theirs.shape and wide.is_floating_point() else theirs
-    return find_fault(mine.contiguous(), theirs.contiguous(), wide.double().contiguous(),
-                      largest // max(theirs.numel(), 1))  # fmt: skip
+    row = [x.contiguous() for x in (mine, theirs, wide.double())]
+    fault = find_fault(*row, largest // max(theirs.numel(), 1))
+    is_luck = theirs.numel() < FEW and fault and fault["worst_ratio"] <= WORST_RATIO
+    return None if is_luck else fault
 
 
 def describe(sample):
