@@ -23,7 +23,6 @@ from torch_stitch.fx_import import import_graph, tensors_of
 from torch_stitch.user_code import count_fallback, name_ops
 
 SUMS = "sum mean prod var var_mean".split()
-pointwise_ops().append(torch.ops.torch_stitch.random)  # masks are made again, never saved
 
 def stitch(gm, example_inputs, *, mode=None, options=None):
     """The backend.  Options are the rows of docs/settings.md; the only mode is "default"."""
@@ -54,7 +53,7 @@ def trace(gm, example_inputs, target, compiler, fallback_random=False):
         fw_compiler=functools.partial(compiler, "forward"),
         bw_compiler=functools.partial(compiler, "backward"),
         inference_compiler=lambda gm, *args: compiler("inference", prepare(gm), *args),
-        partition_fn=lambda gm, *inputs, **how: partition(prepare(gm), *inputs, **how),
+        partition_fn=split_passes,
         decompositions=dict(decompositions(target, fallback_random)) if target else {},
         keep_inference_input_mutations=True,
     )
@@ -82,6 +81,16 @@ def prepare(gm):
         if getattr(node.target, "_opname", "") in SUMS:
             node.meta.setdefault("recompute", CheckpointPolicy.MUST_SAVE)
     return gm
+
+
+def split_passes(gm, *args, **how):
+    """Forward and backward graphs; masks are made again, never saved."""
+    recomputed = pointwise_ops()  # one list for all backends
+    recomputed.append(torch.ops.torch_stitch.random)
+    try:
+        return partition(prepare(gm), *args, **how)
+    finally:
+        recomputed.pop()
 
 
 def inline_regions(gm):

@@ -71,17 +71,10 @@ def _with_statistics(decomposition, narrow, x, *args, **kwargs):
     return (result.to(x.dtype), *(s.to(x.dtype) if narrow else s for s in rest))
 
 
-def _is_whole(*tensors):
-    return not any(x.is_floating_point() or x.is_complex() for x in tensors)
-
-
 def _add_products(decomposition, x, a, b, *, value=1):
     """Integers take the integral part of `value`."""
-    return decomposition(x, a, b, value=int(value) if _is_whole(x, a, b) else value)
-
-
-def _add_quotients(decomposition, x, a, b, **how):
-    return NotImplemented if _is_whole(a, b) else _add_products(decomposition, x, a, b, **how)
+    is_whole = not any(t.is_floating_point() or t.is_complex() for t in (x, a, b))
+    return decomposition(x, a, b, value=int(value) if is_whole else value)
 
 
 def _index_add(decomposition, x, dim, index, source, **how):
@@ -98,7 +91,7 @@ def _contiguous(decomposition, *args, **how):
 
 WRAPPED = {
     "addcmul": _add_products,
-    "addcdiv": _add_quotients,
+    "addcdiv": _add_products,
     "index_add": _index_add,
     "index_copy": _contiguous,
     "repeat": _contiguous,

@@ -57,9 +57,8 @@ def explain(fn, *inputs, target=None, policy="auto", attention="auto", training=
     for kind, compiled in trace_graphs(compile_graph, fn, inputs, target, training):
         reports[kind].append(compiled)
     forward = merge_reports(reports["inference"] + reports["forward"])
-    if not training:
-        return Report(forward)
-    return Report({"forward": forward, "backward": merge_reports(reports["backward"])})
+    both = {"forward": forward, "backward": merge_reports(reports["backward"])}
+    return Report(both if training else forward)
 
 
 def merge_reports(graphs):
@@ -131,17 +130,13 @@ def is_plain(x):
     return type(x) in (torch.Tensor, torch.nn.Parameter) and x.layout == torch.strided
 
 
-def memory_of(x):
-    return x.untyped_storage()._cdata if is_plain(x) else None
-
-
 class StandIns:
     """Copies that tracing may write to: tensors in layout alone, or with their values."""
 
     def __init__(self, with_values):
         self.with_values, self.storages, self.memo = with_values, {}, {}
         self.given = [*filter(is_plain, gc.get_objects())] if with_values else []
-        self.theirs = set(map(memory_of, self.given))
+        self.theirs = {x.untyped_storage()._cdata for x in self.given}
 
     def of(self, x):
         if not is_plain(x) or id(x) in self.memo:
@@ -171,7 +166,8 @@ class StandIns:
     def take(self, args):
         """The arguments of a graph, with twins of what was there before: globals of the caller."""
         held, args[:] = list(args), []
-        return [self.of(x) if memory_of(x) in self.theirs else x for x in held]
+        memory = [is_plain(x) and x.untyped_storage()._cdata for x in held]
+        return [self.of(x) if place in self.theirs else x for x, place in zip(held, memory)]
 
 
 def name_for(gm, target):
