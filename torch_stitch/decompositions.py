@@ -33,8 +33,6 @@ BATCH_NORMS = (
     aten._native_batch_norm_legit.no_stats,
     aten._native_batch_norm_legit_functional.default,
 )
-# Ops whose results after the first are statistics of their 16-bit input.
-STATISTICS = (*BATCH_NORMS, aten.native_layer_norm.default)
 
 # Of a foreach op, what repeats the op of one tensor.
 REPEATED = torch._C.DispatchKey.CompositeExplicitAutograd
@@ -124,6 +122,6 @@ def decompositions(target, fallback_random=False):
     table[aten.native_group_norm.default] = group_norm
     for op in BATCH_NORMS if target == "cpu" else ():
         table[op] = functools.partial(_batch_norm, table[op])
-    for op in STATISTICS if target != "cpu" else ():
+    for op in (*BATCH_NORMS, aten.native_layer_norm.default) if target != "cpu" else ():
         table[op] = functools.partial(_with_statistics, table[op], False)
     return table

@@ -70,6 +70,12 @@ def storage_of(tensor):
     return tensor.untyped_storage()._cdata if tensor.layout == torch.strided else id(tensor)
 
 
+def viewed_by(node):
+    """The node that made the memory which a view looks at, through all views between."""
+    maker = node.args[0] if node.target is operator.getitem else node
+    return viewed_by(maker.args[0]) if getattr(maker.target, "is_view", False) else node
+
+
 class Importer:
     """One import: `b` is the core's builder, `values` what each FX node became by its op's method.
 
@@ -87,7 +93,6 @@ class Importer:
         self.values, self.symbols, self.sizes = {}, {}, {}
         self.extras, self.argument_count, self.graph = [], len(placeholders), None
         self.numbers = {}  # symbol of a number that a tensor holds -> its core value
-        self.starts = {}  # eager's storage -> the node that it begins with
         self.owners = {}  # core value in memory -> eager's storage that it stands for
         results = [n for n in gm.graph.output_node().args[0] if isinstance(n, Node)]
         self.returned = {storage_of(t) for n in results if not is_store(n) for t in tensors_of(n)}
@@ -307,7 +312,7 @@ class Importer:
         if node.target is not aten.as_strided.default:
             return node.args
         x, size, stride, *offset = node.args
-        kept, start = x.meta["val"], self.starts[storage_of(x.meta["val"])]
+        kept, start = x.meta["val"], viewed_by(x)
         if start.op != "call_function":
             return node.args
         is_given = offset and offset[0] is not None
@@ -315,8 +320,7 @@ class Importer:
 
     def find_whole(self, result):
         """What a returned view is a part of, where the core has no such view; else nothing."""
-        tensor = result.meta["val"]
-        whole = self.starts[storage_of(tensor)]
+        tensor, whole = result.meta["val"], viewed_by(result)
         made, alike = whole.op == "call_function", whole.meta["val"].dtype == tensor.dtype
         if made and alike and self.is_plain(tensor):
             apart = self.b.base(self.values[result]) != self.b.base(self.values[whole])
@@ -379,8 +383,6 @@ def import_graph(gm, target, left_whole=()):
         try:
             value = getattr(importer, node.op)(node, position)
             importer.values[node] = importer.keep_apart(value, node.meta.get("val"))
-            if isinstance(node.meta.get("val"), torch.Tensor):
-                importer.starts.setdefault(storage_of(node.meta["val"]), node)
         except Exception as error:
             kind = UnsupportedError if isinstance(error, UnsupportedError) else _core.InternalError
             raise kind(f"{node.target} {location}: {error}") from error

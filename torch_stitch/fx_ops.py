@@ -287,8 +287,9 @@ def pad(im, node, x, padding, value=0):
 def gather(im, node, x, dim, index, **kwargs):
     if not result_of(node).dim():
         return NotImplemented
-    if node.target._opname == "gather":
-        return im.b.gather(x, index, dim, from_end=False)
+    if node.target._opname == "gather":  # an index of nothing may have any rank
+        alike = len(im.b.type(x).shape) == len(im.b.type(index).shape)
+        return im.b.gather(x, index, dim, from_end=False) if alike else NotImplemented
     one = im.b.reshape(index, im.dims([1])) if not node.args[2].meta["val"].dim() else index
     return im.b.index(x, [one], [dim], from_end=False)
 

@@ -163,6 +163,13 @@ def test_nothing_is_loaded_of_a_value_without_elements(dynamic):
         expect_equal(compiled(*inputs), fn(*inputs), rtol=1e-5, atol=1e-5)
 
 
+def test_an_index_of_nothing_may_have_any_rank_and_type():
+    for dtype in (torch.int64, torch.uint8, torch.float32):
+        nothing = torch.zeros(2, 0).to(dtype)
+        found = compile_strictly(lambda x, i: x.gather(0, i) + 1)(torch.randn(3), nothing)
+        expect_equal(found, nothing.float())
+
+
 @pytest.mark.parametrize("part", [
     lambda x: x[3 - x.shape[0] :] + 1,
     lambda x: x[: 3 - x.shape[0]] * 2,
