@@ -211,13 +211,16 @@ STITCH_DEVICE f32 sigmoid(f32 x) {
   return fma(-quotient, e - (sum - 1.0f), quotient);
 }
 
-// 2 ULP, near zero too.
+// 2 ULP, near zero too; beyond 1, where gradients take 1 - y^2, as a difference from 1.
 STITCH_DEVICE f32 tanh(f32 x) {
   const f32 magnitude = abs(x);
   const Exponential e = exp_negative(magnitude > 20.0f ? -40.0f : -2.0f * magnitude);
-  const f32 above = fma(-e.power, e.reduced, 1.0f - e.power);
   const f32 below = fma(e.power, e.reduced, 1.0f + e.power);
-  return copysign(above / below, x);
+  const f32 twice = 2.0f * fma(e.power, e.reduced, e.power);
+  const f32 above = fma(-e.power, e.reduced, 1.0f - e.power);
+  const bool is_large = magnitude > 1.0f;
+  const f32 quotient = (is_large ? twice : above) / below;
+  return copysign(is_large ? 1.0f - quotient : quotient, x);
 }
 
 // e^x / 2 for x >= 0: finite wherever sinh and cosh are.
