@@ -179,10 +179,11 @@ class Importer:
             return self.item(self.b.cast(number_of(self, expression), "i64"))
         return functools.reduce(combine, map(self.dim_of, parts))
 
-    def type_of(self, value):
+    def type_of(self, value, is_made=False):
         if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
             return _core.TensorType("opaque", self.dims(getattr(value, "shape", ())), [])
         dtype = DTYPES[value.dtype] if self.is_plain(value) else "opaque"
+        value = value.contiguous() if is_made and 0 in value.stride() else value  # no overlap
         return _core.TensorType(dtype, self.dims(value.shape), self.dims(value.stride()))
 
     def placeholder(self, node, position):
@@ -286,7 +287,7 @@ class Importer:
         leaves, structure = tree_flatten(value)
         name, row, inputs = self.call(node, sizes)
         self.define_sizes(row, leaves)
-        several, types = not structure.is_leaf(), [self.type_of(v) for v in leaves]
+        several, types = not structure.is_leaf(), [self.type_of(v, True) for v in leaves]
         made = self.b.library(name, row, inputs, [] if value is None else types, several, sizes)
         self.note_in_place(node, made[0])
         return tree_unflatten(made, structure) if several else made[0]
@@ -321,7 +322,7 @@ class Importer:
     def find_whole(self, result):
         """What a returned view is a part of, where the core has no such view; else nothing."""
         tensor, whole = result.meta["val"], viewed_by(result)
-        made, alike = whole.op == "call_function", whole.meta["val"].dtype == tensor.dtype
+        made, alike = whole.op != "get_attr", whole.meta["val"].dtype == tensor.dtype
         if made and alike and self.is_plain(tensor):
             apart = self.b.base(self.values[result]) != self.b.base(self.values[whole])
             return whole if apart else None

@@ -174,8 +174,8 @@ def draw_inputs(rng, small):
 
 
 def is_far_from_overflow(x):
-    """In 16 bits an infinity would depend on the last bit of a sum."""
-    return x.dtype not in NARROW or not x.isfinite().any() or x[x.isfinite()].abs().amax() < 1e4
+    """In 16 bits an infinity, of a square too, would depend on what is rounded."""
+    return x.dtype not in NARROW or not x.isfinite().any() or x[x.isfinite()].abs().amax() < 200
 
 
 def make_program(seed, small=False):

@@ -143,6 +143,28 @@ def test_a_view_of_a_written_argument_begins_where_eagers_does():
         expect_same_memory(fn, lambda columns=columns: make(columns), dynamic=True)
 
 
+def test_a_view_of_an_argument_by_strides_begins_where_eagers_does():
+    def fn(x, y):
+        y.movedim(0, -2).where(y.movedim(0, -2) > 0, 0).add_(3)
+        return (x.view_as(x).as_strided((2, 2), (1, 2), 1),)
+
+    def make(rows):
+        x = whole(rows, 2, 2)
+        return x.expand(2, *x.shape), x
+
+    for rows in (7, 5):
+        expect_same_memory(fn, lambda rows=rows: make(rows), dynamic=True)
+
+
+def test_a_part_put_by_strides_into_a_broadcast_value_is_put_once():
+    def fn(x):
+        y = (x + 1).expand(2, *x.shape)
+        row = y.select(-2, 2)
+        return y.as_strided_scatter(row, row.shape, (1,) * row.dim()), y
+
+    expect_same_memory(fn, lambda: (whole(7, 3),))
+
+
 RELAID = {
     "repeat": lambda x, i: (x.repeat(1, 1), x.tile(1, 2)),
     "index_add": lambda x, i: x.index_add(0, i, x[:2]) * x,
