@@ -183,7 +183,7 @@ class Importer:
         if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
             return _core.TensorType("opaque", self.dims(getattr(value, "shape", ())), [])
         dtype = DTYPES[value.dtype] if self.is_plain(value) else "opaque"
-        value = value.contiguous() if is_made and 0 in value.stride() else value  # no overlap
+        value = value.contiguous() if is_made and "0" in map(str, value.stride()) else value
         return _core.TensorType(dtype, self.dims(value.shape), self.dims(value.stride()))
 
     def placeholder(self, node, position):
