@@ -24,6 +24,7 @@ from torch_stitch.user_code import count_fallback, name_ops
 
 SUMS = "sum mean prod var var_mean".split()
 
+
 def stitch(gm, example_inputs, *, mode=None, options=None):
     """The backend.  Options are the rows of docs/settings.md; the only mode is "default"."""
     if mode not in (None, "default"):
@@ -72,23 +73,23 @@ def drop_identities(gm):
 
 
 def prepare(gm):
-    """Before a graph is partitioned: its own random ops first, since regions have a seed each.
-
-    A sum made again may have other last bits, and no element equal the extreme kept of it.
-    """
-    gm = inline_regions(share_seed(gm))
-    for node in gm.graph.nodes:
-        if getattr(node.target, "_opname", "") in SUMS:
-            node.meta.setdefault("recompute", CheckpointPolicy.MUST_SAVE)
-    return gm
+    """One graph without regions: its own random ops first, since regions have a seed each."""
+    return inline_regions(share_seed(gm))
 
 
 def split_passes(gm, *args, **how):
-    """Forward and backward graphs; masks are made again, never saved."""
+    """Forward and backward graphs; masks are made again, never saved.
+
+    A sum made again may have other last bits, and no element equal the extreme kept of it.
+    """
+    gm = prepare(gm)
+    for node in gm.graph.nodes:
+        if getattr(node.target, "_opname", "") in SUMS:
+            node.meta.setdefault("recompute", CheckpointPolicy.MUST_SAVE)
     recomputed = pointwise_ops()  # one list for all backends
     recomputed.append(torch.ops.torch_stitch.random)
     try:
-        return partition(prepare(gm), *args, **how)
+        return partition(gm, *args, **how)
     finally:
         recomputed.pop()
 
@@ -203,8 +204,9 @@ def compile_graph(options, kind, gm, example_inputs):
 def give_extra(args, extra, device):
     """What an argument tells beside itself: a size of a tensor, a number as a tensor."""
     value, what = args[extra[0]], extra[1]
-    full = functools.partial(torch.full, (), dtype=what, device=device)
-    return value.shape[what] if isinstance(what, int) else full(fill_value=value)
+    if isinstance(what, int):
+        return value.shape[what]
+    return torch.full((), value, dtype=what, device=device)
 
 
 def boxed(run):

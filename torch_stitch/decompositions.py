@@ -88,11 +88,9 @@ def _contiguous(decomposition, *args, **how):
 
 
 WRAPPED = {
-    "addcmul": _add_products,
-    "addcdiv": _add_products,
+    **dict.fromkeys(("addcmul", "addcdiv"), _add_products),
+    **dict.fromkeys(("index_copy", "repeat"), _contiguous),
     "index_add": _index_add,
-    "index_copy": _contiguous,
-    "repeat": _contiguous,
 }
 
 

@@ -100,10 +100,11 @@ def trace_with(stand_ins, see, fn, inputs, target, training):
         return backend.trace(gm, example_inputs, found, functools.partial(keep, found))
 
     fn, inputs = stand_ins.replace(fn, inputs)
+
     def explained(*inputs):
         return fn(*inputs)
 
-    explained.__code__ = explained.__code__.replace()  # of no other compilation
+    explained.__code__ = explained.__code__.replace()  # Dynamo caches by code
     with torch._dynamo.config.patch(TRACING), torch.set_grad_enabled(training):
         run = torch.compile(explained, backend=plan, fullgraph=not stand_ins.with_values)
         results = run(*inputs)

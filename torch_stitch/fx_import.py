@@ -183,7 +183,7 @@ class Importer:
         if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
             return _core.TensorType("opaque", self.dims(getattr(value, "shape", ())), [])
         dtype = DTYPES[value.dtype] if self.is_plain(value) else "opaque"
-        value = value.contiguous() if is_made and "0" in map(str, value.stride()) else value
+        value = value.contiguous() if is_made and fx_ops.overlaps(value) else value
         return _core.TensorType(dtype, self.dims(value.shape), self.dims(value.stride()))
 
     def placeholder(self, node, position):
@@ -243,7 +243,7 @@ class Importer:
 
     def with_layout(self, value, tensor):
         """`value` with the strides that eager gives `tensor`, where it has others."""
-        if not self.is_plain(tensor) or any(s == 0 for s in tensor.stride()):
+        if not self.is_plain(tensor) or fx_ops.overlaps(tensor):
             return value
         strides = self.dims(tensor.stride())
         same = self.b.type(value).strides == strides

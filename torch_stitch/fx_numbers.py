@@ -63,8 +63,6 @@ def number_of(im, expression, wanted="i64"):
     if taken is None:
         taken = "i64" if all(part.is_integer for part in parts) else "f64"
     values = [im.b.cast(number_of(im, part, taken), taken) for part in parts]
-    if len(values) == 1:
-        value = im.b.pointwise(op, values)
-    else:
-        value = functools.reduce(lambda a, b: im.b.pointwise(op, [a, b]), values)
+    folded = functools.reduce(lambda a, b: im.b.pointwise(op, [a, b]), values)
+    value = folded if len(values) > 1 else im.b.pointwise(op, values)
     return im.b.cast(value, "i64") if is_whole else value

@@ -54,6 +54,11 @@ def result_of(node):
     return value[0] if isinstance(value, (list, tuple)) else value
 
 
+def overlaps(tensor):
+    """Whether a dimension repeats elements; a stride that depends on data is not asked."""
+    return any(isinstance(s, int) and s == 0 for s in tensor.stride())
+
+
 def find_user_op(node):
     """What was taken apart into an op that may find an index out of range, else the op itself."""
     indexes = str(node.target) in INDEXING
@@ -190,8 +195,7 @@ def reduction(im, node, x, dim=None, keepdim=False, dtype=None):
 
 @rule("aten.max.dim", "aten.min.dim")
 def extreme_with_index(im, node, x, dim, keepdim=False):
-    op = node.target._opname
-    return tuple(reduce(im, kind + op, x, dim, keepdim) for kind in ("a", "arg"))
+    return tuple(reduce(im, kind + node.target._opname, x, dim, keepdim) for kind in ("a", "arg"))
 
 
 @rule("aten.mean.default", "aten.mean.dim", "aten.var.correction", "aten.var_mean.correction")
@@ -247,9 +251,8 @@ def max_pool(im, node, x, window, stride=(), padding=(0,), dilation=(1,), ceil_m
     window, stride, padding, dilation = (
         (list(given) * 2)[:2] for given in (window, stride or window, padding, dilation)
     )
-    if any(user.args[1] != 0 for user in node.users) or dtype_of(node) not in FLOATS:
-        return NotImplemented
-    if ceil_mode or math.prod(window) > MOST_IN_WINDOW:
+    is_read = any(user.args[1] != 0 for user in node.users)
+    if is_read or dtype_of(node) not in FLOATS or ceil_mode or math.prod(window) > MOST_IN_WINDOW:
         return NotImplemented
     shape = shape_of(im, node)
     if any(padding):

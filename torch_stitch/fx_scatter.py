@@ -19,9 +19,8 @@ def put(im, node, op, operands, dim, wraps=False, keeps=True, ignored=-1):
     x, source = (im.b.cast(value, dtype) for value in operands[:2])
     empty = any(size == _core.Dim(0) for v in (x, source) for size in im.b.type(v).shape)
     is_logic = dtype == "bool" and op != "last"
-    if empty or is_logic or not result.dim() or any(s == 0 for s in result.stride()):
-        return NotImplemented
-    if op == "mean" and dtype not in fx_ops.FLOATS:
+    is_whole = op == "mean" and dtype not in fx_ops.FLOATS
+    if empty or is_logic or is_whole or not result.dim() or fx_ops.overlaps(result):
         return NotImplemented
     name, row, call_operands = im.call(node, [])
     inputs = [x, source, operands[2], *call_operands]
@@ -48,9 +47,8 @@ def put_masked(im, node, x, dim, mask, values):
     behind = len(shape) - dim - len(covered)
     given = im.b.type(values).shape
     given = [ONE] * (dim + 1 + behind - len(given)) + given
-    if shape[dim : len(shape) - behind] != covered or len(given) > dim + 1 + behind:
-        return NotImplemented
-    if given[dim] != ONE:
+    alike = shape[dim : len(shape) - behind] == covered and len(given) == dim + 1 + behind
+    if not alike or given[dim] != ONE:
         return NotImplemented
     across = [*given[:dim], *(ONE for _ in covered), *given[dim + 1 :]]
     values = im.b.reshape(im.b.cast(values, dtype_of(node)), across)

@@ -262,7 +262,8 @@ Handle ValueLowering::load(NodeId value, const IndexExpr& offset, int guard) {
   std::string condition = by_owner ? owner : "";
   for (size_t d = 0; d < type.shape.size(); ++d) {
     // The load may stand ahead of the loop over this extent, which may be 0.
-    if (!type.strides[d].is(0) || type.shape[d].is_constant()) continue;
+    const bool moves = !type.strides[d].is(0), is_known = type.shape[d].is_constant();
+    if (!type.shape[d].is(0) && (moves || is_known)) continue;
     condition += (condition.empty() ? "(" : " & (") + scopes_.print(type.shape[d]) + " > 0)";
   }
   const int axis = vector_axis(offset, guard);

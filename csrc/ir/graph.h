@@ -74,11 +74,8 @@ inline Family family(const Node& node) { return info(node.op).family; }
 // Of what reads or writes at indices: negative ones are places from the end, not out of range.
 inline bool counts_from_end(const Node& node) { return node.integer == 0; }
 
-// A library call, or a put, which may become one.
-inline bool may_call(const Node& node) {
-  return family(node) == Family::kLibrary && node.op != OpKind::k_get;
-}
-inline bool is_put(const Node& node) { return may_call(node) && node.op != OpKind::k_library; }
+inline bool may_call(const Node& node) { return may_call(info(node)); }
+inline bool is_put(const Node& node) { return is_put(info(node)); }
 
 // What evaluating a node reads: of a writer not the memory that it stores into.
 inline std::span<const NodeId> read_operands(const Node& node) {

@@ -340,8 +340,7 @@ constexpr Rule kRules[] = {
 InferType rule_of_kind(const OpInfo& op) {
   if (combines_segments(op)) return infer_segments;
   if (combines_at_indices(op)) return infer_scatter;
-  if (op.family == Family::kLibrary && op.kind != OpKind::k_library && op.kind != OpKind::k_get)
-    return infer_put;
+  if (is_put(op)) return infer_put;
   switch (op.family) {
     case Family::kPointwise:
       return infer_pointwise;

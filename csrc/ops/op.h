@@ -60,6 +60,12 @@ inline bool combines_at_indices(const OpInfo& op) {
   return op.family == Family::kWriter && op.function[0] != 0;
 }
 
+// A library call, or a put, which may become one.
+inline bool may_call(const OpInfo& op) {
+  return op.family == Family::kLibrary && op.kind != OpKind::k_get;
+}
+inline bool is_put(const OpInfo& op) { return may_call(op) && op.kind != OpKind::k_library; }
+
 const OpInfo& info(OpKind kind);
 const std::vector<OpInfo>& all_ops();
 // UserError for an unknown name.

@@ -264,7 +264,10 @@ struct RootFinder {
         if (!repeats) share = std::min(1.0, share);
         const bool moves = (reads && (at == 0 || is_part)) || node.op == OpKind::k_slice ||
                            node.op == OpKind::k_flip;
-        moves ? moved[from] += times * share : alike[from] = std::max(alike[from], times * share);
+        if (moves)
+          moved[from] += times * share;
+        else
+          alike[from] = std::max(alike[from], times * share);
         ways[from] = moves ? ways[from] + ways[n] : std::max(ways[from], ways[n]);
       }
     }

@@ -1,6 +1,5 @@
 #include "rewrite/fold_constants.h"
 
-#include "analysis/view_alias.h"
 #include "ops/op_rules.h"
 #include "rewrite/constants.h"
 #include "rewrite/rebuild_graph.h"
@@ -135,23 +134,7 @@ NodeId fold_all(const Operands& x) {
   return result ? make_constant(x.builder, *result, x.node.type.shape) : NodeId();
 }
 
-// An argument without elements may have no address.  Loads of it are dead, but for those of
-// indices: they are checked, also ahead of a loop that does not run.
-NodeId forget_empty(Builder& builder, const RewriteSite& site) {
-  const OpKind op = site.node.op;
-  if (op != OpKind::k_index && op != OpKind::k_gather) return {};
-  std::vector<NodeId> inputs = site.inputs;
-  for (size_t i = 1; i < inputs.size(); ++i) {
-    const TensorType type = builder[inputs[i]].type;
-    const bool is_input = builder[storage_base(builder.graph(), inputs[i])].op == OpKind::k_input;
-    if (is_input && element_count(type.shape).is(0))
-      inputs[i] = make_constant(builder, {type.dtype}, type.shape);
-  }
-  return inputs == site.inputs ? NodeId() : builder.copy(site.node, inputs);
-}
-
 NodeId fold(Builder& builder, const RewriteSite& site) {
-  if (const NodeId emptied = forget_empty(builder, site); emptied.valid()) return emptied;
   if (family(site.node) != Family::kPointwise) return {};
   Operands x{builder, site.node, site.inputs, {}};
   for (NodeId input : site.inputs) x.constants.push_back(constant_of(builder, input));

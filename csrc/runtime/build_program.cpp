@@ -219,8 +219,7 @@ std::span<const NodeId> index_operands(const Node& node) {
 }
 
 bool reads_at_indices(const Node& node) {
-  const bool reads = node.op == OpKind::k_index || node.op == OpKind::k_gather;
-  return reads || !index_operands(node).empty() || combines_segments(info(node));
+  return !index_operands(node).empty() || combines_segments(info(node));
 }
 
 bool names_elements(const Node& node) {

@@ -27,7 +27,8 @@ def layout_of(tensor):
 
 def storages_of(tensors):
     """By tensor: the first of them that has the same memory."""
-    pointers = [x.untyped_storage().data_ptr() if x.numel() else -i for i, x in enumerate(tensors)]
+    storages = [x.untyped_storage() for x in tensors]
+    pointers = [storage.data_ptr() or storage._cdata for storage in storages]
     return [pointers.index(p) for p in pointers]
 
 

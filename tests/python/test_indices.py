@@ -163,6 +163,19 @@ def test_nothing_is_loaded_of_a_value_without_elements(dynamic):
         expect_equal(compiled(*inputs), fn(*inputs), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_an_expanded_index_of_nothing_is_not_loaded(dynamic):
+    """It may have no memory, and what repeats along a loop is loaded ahead of it."""
+
+    def fn(x, i):
+        return x[i] + 1, x[i].sum(1), x[i, i].amax(0), F.embedding(i, x) * 2, x[i.t()].sum((1, 2))
+
+    compiled = compile_strictly(fn, dynamic=dynamic)
+    for columns in (0, 3, 0) if dynamic else (0,):
+        inputs = torch.randn(8, 6), torch.arange(columns).expand(5, columns)
+        expect_equal(compiled(*inputs), fn(*inputs), rtol=1e-5, atol=1e-5)
+
+
 def test_an_index_of_nothing_may_have_any_rank_and_type():
     for dtype in (torch.int64, torch.uint8, torch.float32):
         nothing = torch.zeros(2, 0).to(dtype)

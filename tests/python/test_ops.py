@@ -1,9 +1,6 @@
 """Each op of torch's own sample lists, over its dtypes: stitched, and as good as eager."""
 
 import itertools
-import sys
-import types
-import unittest
 import warnings
 
 import pytest
@@ -13,10 +10,9 @@ from torch.utils._pytree import tree_leaves, tree_map
 import torch_stitch
 from tests.support.compare import compile_strictly, find_fault
 
-# torch's sample lists import it for a base class that they do not use.
-sys.modules.setdefault("expecttest", types.SimpleNamespace(TestCase=unittest.TestCase))
 pytest.importorskip("numpy", reason="torch's sample lists need numpy")
-op_db = pytest.importorskip("torch.testing._internal.common_methods_invocations").op_db
+from tests.support import torch_ops  # noqa: E402
+from tests.support.torch_ops import WRITERS, op_db  # noqa: E402
 
 FLOATS = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 DTYPES = (*FLOATS, torch.int64, torch.int32, torch.uint8, torch.bool)
@@ -26,50 +22,6 @@ SAMPLES = 2  # of each dtype
 NOT_STITCHED = ("norm_nuc", "round_decimals_0", "round_decimals_3", "round_decimals_neg_3")
 # What else is called: copies into running statistics, indexing of a 0-d tensor.
 PARTLY_CALLS = ("nn.functional.instance_norm", "index_select")
-# One call sorts the positions of an index; some samples have several indices, masks, or means of
-# integers.  (Those of index_reduce are 0-d.)
-WRITERS = "index_add index_copy index_fill index_put scatter scatter_add scatter_reduce".split()
-
-POINTWISE = """
-    abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_not
-    bitwise_or bitwise_right_shift bitwise_xor ceil clamp clamp_max clamp_min copysign cos cosh
-    deg2rad digamma div eq erf erfc erfinv exp exp2 expm1 fill float_power floor floor_divide fmax
-    fmin fmod frac ge gt heaviside hypot isfinite isinf isnan isneginf isposinf le lerp lgamma log
-    log10 log1p log2 logaddexp logical_and logical_not logical_or logical_xor logit lt masked_fill
-    maximum minimum mul nan_to_num ne neg nextafter pow rad2deg reciprocal remainder round
-    rsqrt rsub sgn sigmoid sign signbit sin sinc sinh sqrt square sub tan tanh true_divide trunc
-    where xlogy addcdiv addcmul
-    nn.functional.celu nn.functional.elu nn.functional.gelu nn.functional.hardsigmoid
-    nn.functional.hardswish nn.functional.hardtanh nn.functional.leaky_relu
-    nn.functional.logsigmoid nn.functional.mish nn.functional.prelu nn.functional.relu
-    nn.functional.relu6 nn.functional.selu nn.functional.silu nn.functional.softplus
-    nn.functional.softshrink nn.functional.softsign nn.functional.tanhshrink
-    nn.functional.threshold nn.functional.hardshrink nn.functional.glu
-""".split()
-NO_OPS_OR_CASTS = "positive bfloat16 bool byte double float half int long short char to".split()
-REDUCTIONS = """
-    all amax amin aminmax any argmax argmin count_nonzero linalg.vector_norm logsumexp max mean
-    min norm prod std std_mean sum var var_mean
-""".split()
-VIEWS = """
-    broadcast_to chunk diff expand expand_as flatten flip fliplr flipud movedim narrow permute
-    ravel reshape reshape_as roll select slice split squeeze stack T t tile transpose
-    unbind unflatten unsqueeze view view_as repeat
-""".split()
-READERS = """
-    cat gather index_select nn.functional.embedding nn.functional.pad take_along_dim hstack vstack
-    triu tril slice_scatter select_scatter constant_pad_nd __getitem__
-""".split()
-COMPOSITES = """
-    softmax log_softmax nn.functional.softmin nn.functional.layer_norm nn.functional.group_norm
-    nn.functional.rms_norm nn.functional.batch_norm nn.functional.instance_norm
-    nn.functional.normalize nn.functional.mse_loss nn.functional.l1_loss
-    nn.functional.smooth_l1_loss nn.functional.huber_loss nn.functional.cross_entropy
-    nn.functional.nll_loss nn.functional.kl_div nn.functional.binary_cross_entropy
-    nn.functional.binary_cross_entropy_with_logits nn.functional.poisson_nll_loss
-    nn.functional.cosine_similarity nn.functional.soft_margin_loss
-""".split()
-
 
 def entries(names):
     """The (name, variant) rows of op_db; every name must be there."""
@@ -148,22 +100,22 @@ def on_each_and_read(op):
     return fn
 
 
-@pytest.mark.parametrize("op", entries(POINTWISE + NO_OPS_OR_CASTS))
+@pytest.mark.parametrize("op", entries(torch_ops.POINTWISE + torch_ops.NO_OPS_OR_CASTS))
 def test_pointwise_ops_are_stitched_and_right(op):
-    check(op, on_each_and_read(op) if op.name in NO_OPS_OR_CASTS else on_each(op))
+    check(op, on_each_and_read(op) if op.name in torch_ops.NO_OPS_OR_CASTS else on_each(op))
 
 
-@pytest.mark.parametrize("op", entries(REDUCTIONS))
+@pytest.mark.parametrize("op", entries(torch_ops.REDUCTIONS))
 def test_reductions_are_stitched_and_right(op):
     check(op, on_each(op))
 
 
-@pytest.mark.parametrize("op", entries(VIEWS))
+@pytest.mark.parametrize("op", entries(torch_ops.VIEWS))
 def test_views_are_stitched_and_right(op):
     check(op, on_each_and_read(op))
 
 
-@pytest.mark.parametrize("op", entries(READERS))
+@pytest.mark.parametrize("op", entries(torch_ops.READERS))
 def test_readers_are_stitched_and_right(op):
     check(op, on_each(op))
 
@@ -173,6 +125,6 @@ def test_writers_are_stitched_and_right(op):
     check(op, on_each(op))
 
 
-@pytest.mark.parametrize("op", entries(COMPOSITES))
+@pytest.mark.parametrize("op", entries(torch_ops.COMPOSITES))
 def test_norms_softmax_and_losses_are_stitched_and_right(op):
     check(op, on_each(op))

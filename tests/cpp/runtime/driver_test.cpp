@@ -130,8 +130,11 @@ FakePlan make_plan(int kernels, bool may_fail) {
   NodeId x = plan.add_input(floats({64}));
   for (int i = 0; i < kernels; ++i) {
     x = plan.add_kernel(x, kBlocks, 32);
-    plan.graph.nodes[x.index()].op = OpKind::k_gather;
-    plan.graph.nodes[x.index()].origin = {"aten.gather.default", "m.py:" + std::to_string(i)};
+    Node& node = plan.graph.nodes[x.index()];
+    node.op = OpKind::k_gather;
+    node.inputs.push_back(node.inputs[0]);
+    node.ints = {0};
+    node.origin = {"aten.gather.default", "m.py:" + std::to_string(i)};
   }
   for (LoadedKernel& kernel : plan.kernels) {
     kernel.threads = 32;

@@ -17,9 +17,12 @@ Program failing_program(OpKind op, DType dtype, Origin origin, decltype(&fail<{}
   FakePlan plan;
   const NodeId x = plan.add_input(floats({2}));
   const NodeId y = plan.add_kernel(x, 1, 2);
-  plan.graph.nodes[y.index()].op = op;
-  plan.graph.nodes[y.index()].type.dtype = dtype;
-  plan.graph.nodes[y.index()].origin = std::move(origin);
+  Node& node = plan.graph.nodes[y.index()];
+  node.op = op;
+  node.inputs = {x, x};
+  node.ints = {0};
+  node.type.dtype = dtype;
+  node.origin = std::move(origin);
   plan.sources[0].may_fail = plan.kernels[0].may_fail = true;
   plan.kernels[0].entry = reinterpret_cast<void*>(entry);
   plan.returns(y);
