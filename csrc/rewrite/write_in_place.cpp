@@ -109,8 +109,11 @@ struct WindowFinder {
     if (scatter->op != OpKind::k_slice_scatter || scatter->inputs[0] != mutation.input) return {};
     if (is_returned(graph, mutation.input) || is_returned(graph, mutation.value)) return {};
     if (!is_mutated_once(graph, mutation)) return {};
+    const TensorType& memory = graph[mutation.input].type;
     Window window;
-    for (int d = 0; d < scatter->type.rank(); ++d) {
+    for (int d = 0; d < memory.rank(); ++d) {
+      // Elements that share a place, which only a value without elements may be written in.
+      if (memory.strides[d].is(0) && !memory.shape[d].is(1)) return {};
       window.dims.push_back(0);
       window.dims.push_back(1);
     }

@@ -29,8 +29,8 @@ struct Candidate {
   const SharedAccess* access = nullptr;
 };
 
-// Fills loops and accesses; false where a thread's share is only known at run time.  Loops that
-// every use is inside of, those of `around`, fill the home again.
+// Fills loops and accesses; false where a thread's share is nothing, or only known at run time.
+// Loops that every use is inside of, those of `around`, fill the home again.
 bool count_accesses(const StageSchedule& schedule, const std::set<int>& around,
                     PersistentValue& out) {
   const IndexVars& vars = schedule.accesses.vars;
@@ -40,7 +40,7 @@ bool count_accesses(const StageSchedule& schedule, const std::set<int>& around,
     if (around.count(l) || axis_coefficient(schedule, vars, out.offset, loop.axis).is(0)) continue;
     if (loop.level == LoopSpec::Level::kVector && loop.axis == out.vector_axis) continue;
     const std::optional<int64_t> trips = trip_count(schedule, l);
-    if (!trips || out.accesses * *trips > kMostAccesses) return false;
+    if (!trips || *trips == 0 || out.accesses * *trips > kMostAccesses) return false;
     out.accesses *= *trips;
     out.loops.push_back(l);
   }

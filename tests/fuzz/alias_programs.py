@@ -4,8 +4,8 @@
 
 A program is text.  Its numbers are whole, so that every result is exact; values, strides, and which
 arguments and results share memory must be eager's.  Then each of them is written in turn, and all
-are compared again; gradients are compared where there are any.  What torch's own tracing gets wrong
-(backend="aot_eager") is counted apart.
+are compared again; gradients are compared where there are any.  What torch's own tracing, its
+decompositions or its partitioner get wrong (TRACED) is counted apart.
 """
 
 import random
@@ -88,6 +88,7 @@ ARGUMENTS += " | {a}.as_strided((2,), (1,), 1)"
 MOST = 2**20  # what values may grow to: far from where they are rounded
 
 
+TRACED = ("aot_eager", "aot_eager_decomp_partition")
 KINDS = [list_forms(text) for text in (VIEWS, IDENTITIES, VALUES, WRITES, TURNS, ARGUMENTS)]
 
 
@@ -311,13 +312,13 @@ def attempt(make, program, backend, is_dynamic, **how):
 
 
 def check(seed):
-    """Nothing, or what differs; "torch: .." where torch's tracing differs as well."""
+    """Nothing, or what differs; "torch: .." where a backend of torch's own differs as well."""
     program = Program(seed)
     make, fn = program.load()
     options = {"options": {"strict": True}}
     difference = attempt(make, fn, "stitch", program.is_dynamic, **options)
-    theirs = attempt(make, fn, "aot_eager", program.is_dynamic) if difference else None
-    alike = theirs and kind_of(theirs) == kind_of(difference)
+    theirs = [attempt(make, fn, b, program.is_dynamic) for b in TRACED * bool(difference)]
+    alike = difference and kind_of(difference) in map(kind_of, theirs)
     return f"torch: {difference}" if alike else difference
 
 
@@ -327,7 +328,7 @@ def check_all(seeds):
 
 def kind_of(difference):
     """Without numbers and the name of a backend."""
-    return re.sub(r"\d+|aot_eager|stitch", "", difference)[:40]
+    return re.sub(r"\d+|aot_eager(_decomp_partition)?|stitch", "", difference or "")[:40]
 
 
 def describe(seed):

@@ -54,7 +54,7 @@ def check_seeds(check, describe, args, what, batch=1):
     if args.record:
         record(what, state)
     excused, failed = len(state["excused"]), len(state["failed"])
-    apart = f", {excused} that torch's tracing fails" if excused else ""
+    apart = f", {excused} that torch itself fails" if excused else ""
     passed = state["next"] - state["first"] - failed - excused
     print(f"{passed} passed, {failed} failed{apart}")
     return 1 if failed else 0

@@ -156,6 +156,15 @@ def test_a_view_of_an_argument_by_strides_begins_where_eagers_does():
         expect_same_memory(fn, lambda rows=rows: make(rows), dynamic=True)
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_part_of_an_argument_without_elements_that_repeats_is_written(dynamic):
+    def fn(x):
+        x.select(1, 0).mul_(2)
+        return (x,)
+
+    expect_same_memory(fn, lambda: (torch.zeros(2, 0, 0).expand(2, 2, 0, 0),), dynamic=dynamic)
+
+
 def test_a_part_put_by_strides_into_a_broadcast_value_is_put_once():
     def fn(x):
         y = (x + 1).expand(2, *x.shape)

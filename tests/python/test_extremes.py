@@ -57,6 +57,17 @@ def test_tensors_without_dimensions(target):
     compare(fn, [torch.tensor(1.5), torch.tensor(-2.0)], options={"target": target})
 
 
+@pytest.mark.parametrize("target", ["cpu", pytest.param("h200", marks=pytest.mark.simulated)])
+def test_nothing_is_kept_on_chip_of_tensors_without_elements(target):
+    def fn(x, y):
+        y = F.silu(y)
+        z = y + y - x
+        largest = y.std(0, keepdim=True, correction=0).tanh().amax(0, keepdim=True)
+        return y, z, (largest * largest + z * z + 0.25).sqrt(), x.softmax(0)
+
+    compare(fn, [torch.randn(0), torch.randn(0)], options={"target": target})
+
+
 def test_graphs_without_anything_to_stitch():
     compare(lambda a, b: (a @ b, a), [torch.randn(5, 7), torch.randn(7, 3)])
     assert torch_stitch.counters()["kernels"] == 0
