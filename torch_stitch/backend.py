@@ -53,7 +53,7 @@ def trace(gm, example_inputs, target, compiler, fallback_random=False):
     aot = aot_autograd(
         fw_compiler=functools.partial(compiler, "forward"),
         bw_compiler=functools.partial(compiler, "backward"),
-        inference_compiler=lambda gm, *args: compiler("inference", prepare(gm), *args),
+        inference_compiler=lambda gm, *x: compiler("inference", inline_regions(share_seed(gm)), *x),
         partition_fn=split_passes,
         decompositions=dict(decompositions(target, fallback_random)) if target else {},
         keep_inference_input_mutations=True,
@@ -72,17 +72,12 @@ def drop_identities(gm):
     gm.recompile()
 
 
-def prepare(gm):
-    """One graph without regions: its own random ops first, since regions have a seed each."""
-    return inline_regions(share_seed(gm))
-
-
 def split_passes(gm, *args, **how):
     """Forward and backward graphs; masks are made again, never saved.
 
     A sum made again may have other last bits, and no element equal the extreme kept of it.
     """
-    gm = prepare(gm)
+    gm = inline_regions(share_seed(gm))
     for node in gm.graph.nodes:
         if getattr(node.target, "_opname", "") in SUMS:
             node.meta.setdefault("recompute", CheckpointPolicy.MUST_SAVE)
@@ -121,7 +116,10 @@ def replace(node, value):
 
 
 def share_seed(gm):
-    """One draw of a seed per call, saved for the backward pass; each random op gets a stream."""
+    """One draw of a seed per call, saved for the backward pass; each random op gets a stream.
+
+    Before regions are written out, which draw a seed each.
+    """
     seeds, random = {}, torch.ops.torch_stitch.random.default
     for stream, node in enumerate(gm.graph.find_nodes(op="call_function", target=random)):
         own = node.args[0]

@@ -17,11 +17,13 @@ from torch_stitch import _core
 from torch_stitch.fx_numbers import SYMBOLIC, number_of, whole
 
 NAMES = """
-    bool=bool uint8=u8 int8=i8 int16=i16 int32=i32 int64=i64
-    float16=f16 bfloat16=bf16 float32=f32 float64=f64
+    bool=bool uint8=u8 int8=i8 int16=i16 int32=i32 int64=i64 uint16=u16 uint32=u32 uint64=u64
+    float16=f16 bfloat16=bf16 float32=f32 float64=f64 float8_e4m3fn=e4m3 float8_e5m2=e5m2
 """
 DTYPES = {getattr(torch, name): short for name, short in (p.split("=") for p in NAMES.split())}
-NARROW = {"f16": torch.float16, "bf16": torch.bfloat16}
+if torch.tensor(500.0).to(torch.float8_e4m3fn).float().isnan():  # torch 2.11
+    del DTYPES[torch.float8_e4m3fn]
+NARROW = {DTYPES[t]: t for t in DTYPES if t.is_floating_point and t.itemsize < 4}
 FLOATS = (*NARROW, "f32", "f64")
 # On bools there is logic instead of arithmetic and bits.
 BOOL_FORMS = {

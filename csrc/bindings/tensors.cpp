@@ -5,11 +5,20 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/StorageImpl.h>
 
+#include <algorithm>
+#include <array>
+
 #include "base/error.h"
 #include "runtime/pool.h"
 
 namespace stitch {
 namespace {
+
+// In the order of DType, all but kOpaque.
+constexpr std::array<c10::ScalarType, 15> kScalarTypes = {
+    c10::kBool,        c10::kByte,  c10::kUInt16,   c10::kUInt32, c10::kUInt64,
+    c10::kChar,        c10::kShort, c10::kInt,      c10::kLong,   c10::kFloat8_e4m3fn,
+    c10::kFloat8_e5m2, c10::kHalf,  c10::kBFloat16, c10::kFloat,  c10::kDouble};
 
 void return_to_pool(void* block) { host_pool().release(static_cast<PoolBlock*>(block)); }
 
@@ -38,58 +47,13 @@ int64_t storage_bytes(const Layout& layout, int64_t element_bytes) {
 }
 
 c10::ScalarType to_scalar_type(DType dtype) {
-  switch (dtype) {
-    case DType::kBool:
-      return c10::kBool;
-    case DType::kU8:
-      return c10::kByte;
-    case DType::kI8:
-      return c10::kChar;
-    case DType::kI16:
-      return c10::kShort;
-    case DType::kI32:
-      return c10::kInt;
-    case DType::kI64:
-      return c10::kLong;
-    case DType::kF16:
-      return c10::kHalf;
-    case DType::kBF16:
-      return c10::kBFloat16;
-    case DType::kF32:
-      return c10::kFloat;
-    case DType::kF64:
-      return c10::kDouble;
-    case DType::kOpaque:
-      break;
-  }
-  throw InternalError("an opaque value has no element type");
+  STITCH_CHECK(dtype != DType::kOpaque, "an opaque value has no element type");
+  return kScalarTypes[static_cast<size_t>(dtype)];
 }
 
 DType from_scalar_type(c10::ScalarType type) {
-  switch (type) {
-    case c10::kBool:
-      return DType::kBool;
-    case c10::kByte:
-      return DType::kU8;
-    case c10::kChar:
-      return DType::kI8;
-    case c10::kShort:
-      return DType::kI16;
-    case c10::kInt:
-      return DType::kI32;
-    case c10::kLong:
-      return DType::kI64;
-    case c10::kHalf:
-      return DType::kF16;
-    case c10::kBFloat16:
-      return DType::kBF16;
-    case c10::kFloat:
-      return DType::kF32;
-    case c10::kDouble:
-      return DType::kF64;
-    default:
-      return DType::kOpaque;
-  }
+  const auto at = std::find(kScalarTypes.begin(), kScalarTypes.end(), type);
+  return static_cast<DType>(at - kScalarTypes.begin());
 }
 
 at::Tensor make_tensor(const Layout& layout, c10::ScalarType dtype, c10::Device device) {

@@ -9,19 +9,24 @@ namespace stitch {
 namespace {
 
 // Bits that hold the magnitude of an integer or the significand of a float, and the exponent
-// range of a float (IEEE 754 and bfloat16); in the order of DType.
+// range of a float (IEEE 754, bfloat16, OCP's 8 bits); in the order of DType.
 struct Precision {
   int bits;
   bool is_signed;
   int exponent_bits;
 };
-constexpr std::array<Precision, 10> kPrecision = {{
+constexpr std::array<Precision, 15> kPrecision = {{
     {1, false, 0},   // bool
     {8, false, 0},   // u8
+    {16, false, 0},  // u16
+    {32, false, 0},  // u32
+    {64, false, 0},  // u64
     {7, true, 0},    // i8
     {15, true, 0},   // i16
     {31, true, 0},   // i32
     {63, true, 0},   // i64
+    {4, true, 4},    // e4m3
+    {3, true, 5},    // e5m2
     {11, true, 5},   // f16
     {8, true, 8},    // bf16
     {24, true, 8},   // f32
@@ -103,6 +108,8 @@ void require_equal(const Dim& found, const Dim& expected, const std::string& wha
 }
 
 bool is_integral(DType dtype) { return dtype == DType::kBool || info(dtype).is_integer; }
+
+bool is_unsigned(DType dtype) { return !kPrecision[static_cast<size_t>(dtype)].is_signed; }
 
 bool divides_integers(const OpInfo& op, DType result) {
   return op.cost == CostClass::kDivide && op.arity == 2 && is_integral(result);

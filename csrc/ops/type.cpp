@@ -9,13 +9,18 @@ namespace stitch {
 namespace {
 
 // In the order of DType.
-constexpr std::array<DTypeInfo, 11> kTypes = {{
+constexpr std::array<DTypeInfo, 16> kTypes = {{
     {"bool", "boolean", "bool", 1, false, false},
     {"u8", "u8", "u8", 1, false, true},
+    {"u16", "u16", "u16", 2, false, true},
+    {"u32", "u32", "u32", 4, false, true},
+    {"u64", "u64", "u64", 8, false, true},
     {"i8", "i8", "i8", 1, false, true},
     {"i16", "i16", "i16", 2, false, true},
     {"i32", "i32", "i32", 4, false, true},
     {"i64", "i64", "i64", 8, false, true},
+    {"e4m3", "e4m3", "f32", 1, true, false},
+    {"e5m2", "e5m2", "f32", 1, true, false},
     {"f16", "f16", "f32", 2, true, false},
     {"bf16", "bf16", "f32", 2, true, false},
     {"f32", "f32", "f32", 4, true, false},

@@ -9,12 +9,29 @@
 
 namespace stitch {
 
-enum class DType : uint8_t { kBool, kU8, kI8, kI16, kI32, kI64, kF16, kBF16, kF32, kF64, kOpaque };
+enum class DType : uint8_t {
+  kBool,
+  kU8,
+  kU16,
+  kU32,
+  kU64,
+  kI8,
+  kI16,
+  kI32,
+  kI64,
+  kE4M3,  // torch's float8_e4m3fn: 4 bits of exponent, 3 of significand, no infinities
+  kE5M2,
+  kF16,
+  kBF16,
+  kF32,
+  kF64,
+  kOpaque
+};
 
 struct DTypeInfo {
   const char* name;           // in graph text and reports: "f32"
   const char* device_name;    // storage type in kernels: "f32", "bf16", "boolean"
-  const char* register_name;  // type of a value in a kernel's registers: 16-bit floats live as f32
+  const char* register_name;  // type of a value in a kernel's registers: narrow floats live as f32
   int bytes;
   bool is_float, is_integer;  // bool is neither
 };

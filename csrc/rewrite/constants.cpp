@@ -20,6 +20,8 @@ double round_to(double x, int digits, int lowest, int highest) {
   return overflows ? std::copysign(std::numeric_limits<double>::infinity(), x) : rounded;
 }
 
+constexpr double kLargestE4M3 = 448;  // and what overflows
+
 double round_to_f32(double x) { return static_cast<float>(x); }
 
 // What a cast to `dtype` makes of a number: through f32, as eager does.
@@ -27,6 +29,9 @@ double round_to_dtype(double x, DType dtype) {
   if (dtype == DType::kF64) return x;
   if (dtype == DType::kF16) return round_to(round_to_f32(x), 11, -14, 15);
   if (dtype == DType::kBF16) return round_to(round_to_f32(x), 8, -126, 127);
+  if (dtype == DType::kE5M2) return round_to(round_to_f32(x), 3, -14, 15);
+  if (dtype == DType::kE4M3)
+    return std::clamp(round_to(round_to_f32(x), 4, -6, 8), -kLargestE4M3, kLargestE4M3);
   return round_to_f32(x);
 }
 
@@ -37,6 +42,10 @@ int64_t wrap_integer(int64_t x, DType dtype) {
       return x & 1;
     case DType::kU8:
       return static_cast<uint8_t>(x);
+    case DType::kU16:
+      return static_cast<uint16_t>(x);
+    case DType::kU32:
+      return static_cast<uint32_t>(x);
     case DType::kI8:
       return static_cast<int8_t>(x);
     case DType::kI16:
@@ -159,13 +168,15 @@ std::optional<Constant> constant_of(const Builder& builder, NodeId id) {
 }
 
 std::optional<Constant> evaluate(OpKind op, const std::vector<Constant>& operands, DType dtype) {
-  if (op == OpKind::k_cast) return convert(operands[0], dtype);
+  const bool is_beyond = operands[0].dtype == DType::kU64 && operands[0].integer < 0;
+  if (op == OpKind::k_cast) return is_beyond ? std::nullopt : convert(operands[0], dtype);
   if (op == OpKind::k_select) return operands[0].integer ? operands[1] : operands[2];
   const DType operand_dtype = operands[0].dtype;
   const bool integral = is_integral(operand_dtype);
   Numbers numbers{};
   Integers integers{};
   for (size_t i = 0; i < operands.size() && i < numbers.size(); ++i) {
+    if (operands[i].dtype == DType::kU64 && operands[i].integer < 0) return std::nullopt;
     numbers[i] = operands[i].number;
     integers[i] = operands[i].integer;
   }
@@ -189,10 +200,9 @@ std::optional<Constant> evaluate(OpKind op, const std::vector<Constant>& operand
 Constant identity_of(OpKind reduction, DType dtype) {
   const std::string_view identity = info(reduction).identity;
   const double infinity = std::numeric_limits<double>::infinity();
-  const bool is_unsigned = dtype == DType::kU8 || dtype == DType::kBool;
-  const int bits = dtype == DType::kBool ? 1 : 8 * info(dtype).bytes - !is_unsigned;
-  const auto highest = static_cast<int64_t>((uint64_t{1} << bits) - 1);
-  if (identity == "lowest") return {dtype, -infinity, is_unsigned ? 0 : -highest - 1};
+  const int bits = dtype == DType::kBool ? 1 : 8 * info(dtype).bytes - !is_unsigned(dtype);
+  const auto highest = static_cast<int64_t>(~uint64_t{0} >> (64 - bits));
+  if (identity == "lowest") return {dtype, -infinity, is_unsigned(dtype) ? 0 : -highest - 1};
   if (identity == "highest") return {dtype, infinity, highest};
   return identity == "1" ? Constant{dtype, 1, 1} : Constant{dtype, 0, 0};
 }

@@ -13,6 +13,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr ValueRange kUnknown = {-kInfinity, kInfinity};
 
 double largest(DType dtype) {
+  if (dtype == DType::kE4M3) return 448;
+  if (dtype == DType::kE5M2) return 57344;
   if (dtype == DType::kF16) return 65504;
   if (dtype == DType::kBF16) return 0x1.FEp127;
   if (dtype == DType::kF32) return std::numeric_limits<float>::max();

@@ -30,6 +30,7 @@ def as_bits(x):
     """Equal bits are equal values, except that all NaNs are one."""
     if not x.is_floating_point():
         return x
+    x = x.float() if x.element_size() == 1 else x  # as which all of it is told apart
     bits = {2: torch.int16, 4: torch.int32, 8: torch.int64}[x.element_size()]
     return torch.where(x.isnan(), torch.full_like(x, torch.nan), x).contiguous().view(bits)
 

@@ -1,10 +1,11 @@
 // Conversions between element types with eager PyTorch's results, and the types of registers.
 //
-//  * to f16 and bf16: round to nearest even through f32, NaN stays NaN, overflow gives infinity;
+//  * to f16, bf16 and e5m2: round to nearest even through f32, NaN stays NaN, overflow gives
+//    infinity; to e4m3, which has none, the largest number;
 //  * to bool: anything but zero is true, NaN included;
-//  * float to integer: truncation.  u8 goes through i64, i8 and i16 through i32, and then wrap.
-//  What
-//    does not fit is undefined in eager too: here it is what the processor's instruction gives.
+//  * float to integer: truncation.  u8 goes through i64, other narrow ones through i32, and then
+//    wrap.  What does not fit is undefined in eager too: here it is what the processor's
+//    instruction gives.
 // All forms are free of branches, so that the host compiler vectorises them.
 #pragma once
 
@@ -23,6 +24,14 @@ struct ComputeType<f16> {
 };
 template <>
 struct ComputeType<bf16> {
+  using type = f32;
+};
+template <>
+struct ComputeType<e4m3> {
+  using type = f32;
+};
+template <>
+struct ComputeType<e5m2> {
   using type = f32;
 };
 template <>
@@ -93,6 +102,39 @@ STITCH_DEVICE bf16 narrow_bf16(f32 x) {
 
 #endif
 
+// 8-bit floats from magnitudes of f32: subnormals are rounded by the adder, which a power of two
+// brings to their last bit, the others in their bits.
+template <int kSignificand, int kBias>
+STITCH_DEVICE u32 narrow_f8(u32 magnitude) {
+  constexpr int kDropped = 23 - kSignificand;
+  constexpr u32 kSmallest = static_cast<u32>(128 - kBias) << 23;
+  constexpr u32 kPower = static_cast<u32>(128 - kBias + kDropped) << 23;
+  const u32 subnormal = bit_cast<u32>(bit_cast<f32>(magnitude) + bit_cast<f32>(kPower)) - kPower;
+  const u32 half = ((1u << (kDropped - 1)) - 1u) + ((magnitude >> kDropped) & 1u);
+  const u32 normal = (magnitude - kSmallest + (1u << 23) + half) >> kDropped;
+  return magnitude < kSmallest ? subnormal : normal;
+}
+STITCH_DEVICE e4m3 narrow_e4m3(f32 x) {
+  const u32 bits = bit_cast<u32>(x), magnitude = bits & 0x7fffffffu;
+  const u32 rounded = narrow_f8<3, 7>(magnitude), finite = rounded < 0x7eu ? rounded : 0x7eu;
+  const u32 result = magnitude > 0x7f800000u ? 0x7fu : finite;
+  return {static_cast<u8>(result | ((bits >> 24) & 0x80u))};
+}
+STITCH_DEVICE e5m2 narrow_e5m2(f32 x) {
+  const u32 bits = bit_cast<u32>(x), magnitude = bits & 0x7fffffffu;
+  const u32 infinite = magnitude > 0x7f800000u ? 0x7fu : 0x7cu;
+  const u32 result = magnitude >= 0x47800000u ? infinite : narrow_f8<2, 15>(magnitude);
+  return {static_cast<u8>(result | ((bits >> 24) & 0x80u))};
+}
+STITCH_DEVICE f32 widen(e5m2 x) { return widen(f16{static_cast<u16>(x.bits << 8)}); }
+STITCH_DEVICE f32 widen(e4m3 x) {
+  const u32 magnitude = x.bits & 0x7fu, sign = static_cast<u32>(x.bits & 0x80u) << 24;
+  const f32 subnormal = static_cast<f32>(static_cast<i32>(magnitude)) * 0x1p-9f;
+  const u32 normal = (magnitude << 20) + (120u << 23);
+  const u32 bits = magnitude < 8u ? bit_cast<u32>(subnormal) : normal;
+  return bit_cast<f32>(sign | (magnitude == 0x7fu ? 0x7fc00000u : bits));
+}
+
 template <class To, class From>
 STITCH_DEVICE To convert(From stored) {
   const auto x = widen(stored);
@@ -107,6 +149,10 @@ STITCH_DEVICE To convert(From stored) {
     return narrow_f16(static_cast<f32>(x));
   } else if constexpr (kSame<To, bf16>) {
     return narrow_bf16(static_cast<f32>(x));
+  } else if constexpr (kSame<To, e4m3>) {
+    return narrow_e4m3(static_cast<f32>(x));
+  } else if constexpr (kSame<To, e5m2>) {
+    return narrow_e5m2(static_cast<f32>(x));
   } else if constexpr (kIsFloat<X> && kSame<To, u8>) {
     return static_cast<u8>(static_cast<i64>(x));
   } else if constexpr (kIsFloat<X> && sizeof(To) < 4) {

@@ -64,6 +64,12 @@ struct alignas(2) f16 {
 struct alignas(2) bf16 {
   u16 bits;
 };
+struct e4m3 {  // no infinities: what overflows is the largest number
+  u8 bits;
+};
+struct e5m2 {
+  u8 bits;
+};
 struct boolean {  // any non-zero byte is true
   u8 byte;
 };
