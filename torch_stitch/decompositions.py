@@ -75,22 +75,18 @@ def _add_products(decomposition, x, a, b, *, value=1):
     return decomposition(x, a, b, value=int(value) if is_whole else value)
 
 
-def _index_add(decomposition, x, dim, index, source, **how):
-    """Torch's form is index_put, which broadcasts the source."""
+def _put_rows(decomposition, x, dim, index, source, **how):
+    """Torch's forms are index_put, which broadcasts the source."""
     pairs = enumerate(zip(x.shape, source.shape))
     same = x.dim() == source.dim() and all(d == dim % x.dim() or a == b for d, (a, b) in pairs)
     return decomposition(x, dim, index, source, **how).contiguous() if same else NotImplemented
 
 
-def _contiguous(decomposition, *args, **how):
-    """Torch's form keeps a permuted layout."""
-    return decomposition(*args, **how).contiguous()
-
-
 WRAPPED = {
     **dict.fromkeys(("addcmul", "addcdiv"), _add_products),
-    **dict.fromkeys(("index_copy", "repeat"), _contiguous),
-    "index_add": _index_add,
+    **dict.fromkeys(("index_add", "index_copy"), _put_rows),
+    # Torch's form keeps a permuted layout.
+    "repeat": lambda decomposition, *args: decomposition(*args).contiguous(),
 }
 
 
@@ -107,8 +103,9 @@ def decompositions(target, fallback_random=False):
     remove_decompositions(table, [getattr(aten, name) for name in LEFT_WHOLE])
     table |= get_decompositions([getattr(aten, name) for name in TAKEN_APART])
     table |= _foreach_decompositions()
-    table[aten.nll_loss_backward.default] = OURS.nll_loss_backward
-    table[aten.nll_loss2d_backward.default] = OURS.nll_loss2d_backward
+    for name in "index_fill nll_loss_backward nll_loss2d_backward".split():
+        ours, theirs = getattr(OURS, name), getattr(aten, name)
+        table |= {getattr(theirs, form): getattr(ours, form) for form in ours.overloads()}
     for packet in () if fallback_random or target is None else RANDOM + NORMAL * (target != "cpu"):
         for overload in getattr(OURS, packet).overloads():
             ours, theirs = (getattr(getattr(ops, packet), overload) for ops in (OURS, aten))

@@ -11,7 +11,7 @@ import operator
 
 import torch
 from torch._guards import detect_fake_mode
-from torch._higher_order_ops.effects import with_effects
+from torch._higher_order_ops.effects import _EffectType, _register_effectful_op, with_effects
 from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import Node
@@ -32,6 +32,8 @@ OPAQUE_SIZES = {
     **dict.fromkeys(("Max", "max"), "max"),
     "Min": "min",
 }
+# Torch knows it from 2.12 on: the check would go, since nobody reads what it yields.
+_register_effectful_op("aten::_linalg_check_errors", _EffectType.ORDERED)
 DIM_FORMS = (*OPAQUE_SIZES, "Add", "Mul", "Pow", "ModularIndexing")
 
 
@@ -245,9 +247,7 @@ class Importer:
         """`value` with the strides that eager gives `tensor`, where it has others."""
         if not self.is_plain(tensor) or fx_ops.overlaps(tensor):
             return value
-        strides = self.dims(tensor.stride())
-        same = self.b.type(value).strides == strides
-        return value if same else self.b.with_strides(value, strides)
+        return self.b.with_layout(value, self.dims(tensor.stride()))
 
     def call(self, node, sizes):
         """What eager runs for a node: name, row of the call table, operands; adds to `sizes`."""

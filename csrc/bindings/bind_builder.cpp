@@ -178,6 +178,7 @@ void bind_ops(BuilderClass& builder) {
                           std::move(type));
            })
       .def("with_strides", &Builder::with_strides)
+      .def("with_layout", &Builder::with_layout)
       .def(
           "library",
           [](Builder& b, std::string name, int64_t call, const std::vector<NodeId>& inputs,

@@ -48,12 +48,29 @@ Tensor nll_loss_backward(const Tensor& grad_output, const Tensor& x, const Tenso
   return at::where(classes.eq(wanted).logical_and(wanted.ne(ignored)), -grad, 0);
 }
 
+// As one store by an index; torch 2.11's form copies into memory that it makes, which no graph may.
+// Eager checks no index of a value without elements.
+Tensor put_filled(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& value) {
+  if (TORCH_GUARD_OR_FALSE(x.sym_numel().sym_eq(0))) return x.clone();
+  if (x.dim() == 0) return put_filled(x.reshape({1}), 0, index, value).reshape({});
+  c10::List<OptionalTensor> places;
+  for (int64_t d = at::maybe_wrap_dim(dim, x.dim()); d > 0; --d) places.push_back(std::nullopt);
+  places.push_back(index);
+  return at::index_put(x, places, value.to(x.scalar_type()));
+}
+
+Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& index, const at::Scalar& value) {
+  return put_filled(x, dim, index, at::scalar_tensor(value, x.options()));
+}
+
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(torch_stitch, library) {
   library.def("scale_and_shift(Tensor x, Tensor? weight, Tensor? bias) -> Tensor");
   library.impl("scale_and_shift", &scale_and_shift);
   define_op(library, "native_group_norm", "", &native_group_norm);
+  define_op(library, "index_fill", "int_Scalar", &index_fill);
+  define_op(library, "index_fill", "int_Tensor", &put_filled);
   define_op(library, "nll_loss_backward", "", &nll_loss_backward);
   define_op(library, "nll_loss2d_backward", "", &nll_loss_backward);
 }

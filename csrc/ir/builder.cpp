@@ -304,6 +304,10 @@ NodeId Builder::copy(const Node& node, std::vector<NodeId> inputs) {
   return add(std::move(result));
 }
 
+NodeId Builder::with_layout(NodeId x, std::vector<Dim> strides) {
+  return graph_[x].type.strides == strides ? x : with_strides(x, std::move(strides));
+}
+
 NodeId Builder::with_strides(NodeId x, std::vector<Dim> strides) {
   Node node = make(OpKind::k_layout, {x});
   node.type.strides = std::move(strides);

@@ -67,6 +67,7 @@ class Builder {
   NodeId copy(const Node& node, std::vector<NodeId> inputs);
   // The strides a value gets where it is materialised, when not contiguous.
   NodeId with_strides(NodeId x, std::vector<Dim> strides);
+  NodeId with_layout(NodeId x, std::vector<Dim> strides);  // x itself where it has them
 
   void output(GraphOutput output) { graph_.outputs.push_back(std::move(output)); }
   void mutate(NodeId input, NodeId value) { graph_.mutations.push_back({input, value}); }
