@@ -20,7 +20,7 @@ std::vector<int> find_ops(const Graph& graph, const StitchPlan& plan,
                           const std::vector<std::string>& names) {
   std::set<int> positions;
   for (size_t k = 0; k < sources.size(); ++k) {
-    const bool is_named = std::count(names.begin(), names.end(), sources[k].name) > 0;
+    const bool is_named = std::ranges::count(names, sources[k].name) > 0;
     if (is_named) add_ops(graph, plan, k, positions);
   }
   return {positions.begin(), positions.end()};

@@ -177,7 +177,7 @@ std::vector<Axis> find_axes(const Spaces& spaces, const Accesses& accesses) {
     std::vector<int> roles;
     for (const RootSpace& space : spaces.roots) {
       auto holds = [&](const AtomList& list) {
-        return std::find(list.begin(), list.end(), atom) != list.end();
+        return std::ranges::find(list, atom) != list.end();
       };
       roles.push_back(holds(space.kept_atoms) ? 1 : holds(space.reduced_atoms) ? 2 : 0);
     }

@@ -71,7 +71,7 @@ std::optional<std::vector<AtomList>> Atoms::regroup(const AtomList& flat,
         return std::nullopt;
       }
     }
-    std::reverse(dims[d].begin(), dims[d].end());
+    std::ranges::reverse(dims[d]);
   }
   if (!pending.empty()) return std::nullopt;
   return dims;

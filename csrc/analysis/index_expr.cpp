@@ -5,20 +5,14 @@
 
 namespace stitch {
 
-namespace {
-
-bool is_before(const IndexTerms::Term& term, VarId var) { return term.first < var; }
-
-}  // namespace
-
 const Dim* IndexTerms::coefficient(VarId var) const {
-  const auto at = std::lower_bound(terms_.begin(), terms_.end(), var, is_before);
+  const auto at = std::ranges::lower_bound(terms_, var, {}, &Term::first);
   return at == terms_.end() || at->first != var ? nullptr : &at->second;
 }
 
 void IndexTerms::add(VarId var, const Dim& coefficient) {
   if (coefficient.is(0)) return;
-  const auto at = std::lower_bound(terms_.begin(), terms_.end(), var, is_before);
+  const auto at = std::ranges::lower_bound(terms_, var, {}, &Term::first);
   if (at == terms_.end() || at->first != var) {
     terms_.insert(at, {var, coefficient});
   } else {
@@ -101,7 +95,7 @@ bool IndexVars::is_below(const IndexExpr& a, const Dim& bound) const {
     if (is_static) top += coefficient.value() * (extent.value() - 1);
   }
   if (is_static) return top < bound.value();
-  std::stable_sort(radix.begin(), radix.end(), [&](const auto& x, const auto& y) {
+  std::ranges::stable_sort(radix, [&](const auto& x, const auto& y) {
     return !(x.first == y.first) && fits(x.first, y.first);
   });
   Dim limit = a.constant + Dim(1);

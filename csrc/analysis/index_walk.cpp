@@ -251,7 +251,7 @@ struct Walker {
     Index shared(index.begin() + first, index.begin() + first + rank);
     Index out(type.rank());
     for (int d = 0, from = 0; d < type.rank(); ++d) {
-      auto indexed = std::find(node.ints.begin(), node.ints.end(), d);
+      auto indexed = std::ranges::find(node.ints, d);
       if (indexed == node.ints.end()) {
         if (from == first) from += rank;
         out[d] = index[from++];
@@ -300,9 +300,8 @@ int64_t equal_part(const Graph& graph, const Node& cat) {
   const int64_t dim = cat.ints[0];
   const Dim& extent = graph[cat.inputs[0]].type.shape[dim];
   if (cat.inputs.size() > kMostParts || !extent.is_constant()) return 0;
-  const bool equal = std::all_of(cat.inputs.begin(), cat.inputs.end(), [&](NodeId part) {
-    return graph[part].type.shape[dim] == extent;
-  });
+  const bool equal = std::ranges::all_of(
+      cat.inputs, [&](NodeId part) { return graph[part].type.shape[dim] == extent; });
   return equal ? extent.value() : 0;
 }
 

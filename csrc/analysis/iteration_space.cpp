@@ -17,7 +17,7 @@ using SeenDims = std::vector<SeenDim>;
 SeenDims regular(const std::vector<AtomList>& dims) { return {dims.begin(), dims.end()}; }
 
 bool all_regular(const SeenDims& dims) {
-  return std::all_of(dims.begin(), dims.end(), [](const SeenDim& d) { return d.has_value(); });
+  return std::ranges::all_of(dims, [](const SeenDim& d) { return d.has_value(); });
 }
 
 class Tracer {
@@ -27,7 +27,7 @@ class Tracer {
     for (size_t i = 0; i < spaces.roots.size(); ++i) {
       root_at_.push_back({spaces.roots[i].root, static_cast<int>(i)});
     }
-    std::sort(root_at_.begin(), root_at_.end());
+    std::ranges::sort(root_at_);
     combines_.assign(spaces.roots.size(), false);
   }
 
@@ -69,7 +69,7 @@ class Tracer {
       visited_.push_back(visit);
       return true;
     }
-    const auto at = std::lower_bound(visited_.begin(), visited_.end(), visit, std::greater());
+    const auto at = std::ranges::lower_bound(visited_, visit, std::greater());
     if (at != visited_.end() && *at == visit) return false;
     visited_.insert(at, visit);
     return true;
@@ -121,7 +121,7 @@ class Tracer {
   }
 
   int find_root(NodeId node) const {
-    const auto at = std::lower_bound(root_at_.begin(), root_at_.end(), std::pair(node, -1));
+    const auto at = std::ranges::lower_bound(root_at_, std::pair(node, -1));
     return at != root_at_.end() && at->first == node ? at->second : -1;
   }
 
@@ -226,8 +226,8 @@ class Tracer {
   // Right-aligned broadcasting: a missing or unit dimension of the operand has no atoms.
   const SeenDims& broadcast(const TensorType& operand, const SeenDims& dims, int rank) {
     const bool is_same =
-        operand.rank() == rank && std::none_of(operand.shape.begin(), operand.shape.end(),
-                                               [](const Dim& extent) { return extent.is(1); });
+        operand.rank() == rank &&
+        std::ranges::none_of(operand.shape, [](const Dim& extent) { return extent.is(1); });
     if (is_same) return dims;
     SeenDims out(operand.rank());
     const int shift = rank - operand.rank();
@@ -269,7 +269,7 @@ class Tracer {
       }
       default:  // slice, flip, layout: dimensions whose indices do not move pass through
         for (int d = 0; d < type.rank(); ++d) {
-          bool moved = std::find(node.ints.begin(), node.ints.end(), d) != node.ints.end();
+          bool moved = std::ranges::find(node.ints, d) != node.ints.end();
           if (node.op == OpKind::k_layout || !moved) out[d] = dims[d];
         }
         return out;
@@ -350,8 +350,7 @@ RootSpace make_space(const Graph& graph, NodeId root, Atoms& atoms) {
   const TensorType& type = graph[iterated_value(graph, root)].type;
   for (int d = 0; d < type.rank(); ++d) {
     space.dims.push_back(atoms.make(type.shape[d]));
-    space.reduced.push_back(combines &&
-                            std::find(node.ints.begin(), node.ints.end(), d) != node.ints.end());
+    space.reduced.push_back(combines && std::ranges::find(node.ints, d) != node.ints.end());
   }
   return space;
 }

@@ -12,7 +12,7 @@ class Marks {
   explicit Marks(size_t numbers) : stamps_(numbers, 0) {}
   void clear() {
     if (++stamp_ == 0) {
-      std::fill(stamps_.begin(), stamps_.end(), 0);
+      std::ranges::fill(stamps_, 0);
       stamp_ = 1;
     }
   }

@@ -27,9 +27,9 @@ size_t position_of(const StageLog& log, const std::string& stage) {
 
 bool is_dumped(const StageLog& log, const std::string& stage) {
   const std::vector<std::string> names = split_words(log.dump);
-  return position_of(log, stage) > 0 &&
-         std::any_of(names.begin(), names.end(),
-                     [&](const std::string& name) { return name == stage || name == "all"; });
+  return position_of(log, stage) > 0 && std::ranges::any_of(names, [&](const std::string& name) {
+           return name == stage || name == "all";
+         });
 }
 
 void write_dump(const StageLog& log, const std::string& stage, const std::string& text) {

@@ -10,7 +10,7 @@ namespace stitch {
 
 // Between blanks and commas.
 inline std::vector<std::string> split_words(std::string text) {
-  std::replace(text.begin(), text.end(), ',', ' ');
+  std::ranges::replace(text, ',', ' ');
   std::istringstream words(text);
   std::vector<std::string> result;
   for (std::string word; words >> word;) result.push_back(word);

@@ -17,7 +17,7 @@ using Kind = CallArgument::Kind;
 constexpr std::array kOutVariants = {"aten::mm", "aten::bmm", "aten::addmm", "aten::baddbmm"};
 
 int find_or_add(std::vector<int>& items, int item) {
-  const auto found = std::find(items.begin(), items.end(), item);
+  const auto found = std::ranges::find(items, item);
   const int position = static_cast<int>(found - items.begin());
   if (found == items.end()) items.push_back(item);
   return position;
@@ -91,7 +91,7 @@ CallArgument import_argument(py::handle item, const c10::TypePtr& type, std::opt
 
 std::optional<c10::OperatorHandle> find_out_variant(const c10::FunctionSchema& schema) {
   const auto& names = kOutVariants;
-  if (std::find(names.begin(), names.end(), schema.name()) == names.end()) return std::nullopt;
+  if (std::ranges::find(names, schema.name()) == names.end()) return std::nullopt;
   if (!schema.overload_name().empty()) return std::nullopt;
   return c10::Dispatcher::singleton().findSchema({schema.name(), "out"});
 }
@@ -172,8 +172,7 @@ std::variant<OperatorCall, PythonCall> import_target(CallTable& table, const py:
 }  // namespace
 
 CallRow make_row(const ProgramCall& call) {
-  const auto made = std::find_if(kMadeCalls.begin(), kMadeCalls.end(),
-                                 [&](const MadeCall& row) { return row.name == call.name; });
+  const auto made = std::ranges::find(kMadeCalls, call.name, &MadeCall::name);
   STITCH_CHECK(made != kMadeCalls.end(), call.name << " is no call that the core makes");
   const size_t space = call.name.find('.') + 1, dot = call.name.rfind('.');
   const std::string overload = call.name.substr(dot + 1);

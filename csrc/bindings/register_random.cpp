@@ -59,8 +59,7 @@ Tensor draw(const Tensor& seed, int64_t stream, const Tensor& like) {
   const c10::SymIntArrayRef strides = like.sym_strides();
   std::vector<int64_t> order(like.dim()), place(like.dim());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return strides[a] > strides[b]; });
+  std::ranges::stable_sort(order, [&](int64_t a, int64_t b) { return strides[a] > strides[b]; });
   std::vector<c10::SymInt> size;
   for (size_t i = 0; i < order.size(); ++i) {
     size.push_back(like.sym_size(order[i]));

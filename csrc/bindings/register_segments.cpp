@@ -125,7 +125,7 @@ struct Sorter {
 
   void run() {
     for_each(chunks, [&](int64_t chunk) { count_parts(chunk); });
-    if (std::count(is_valid.begin(), is_valid.end(), false) > 0) {
+    if (std::ranges::count(is_valid, false) > 0) {
       std::fill_n(offsets, rows.size, 0);
       offsets[rows.size] = -1;
       return;

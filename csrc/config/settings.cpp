@@ -47,7 +47,7 @@ void check_allowed(const SettingRow& row, const SettingValue& value) {
   const std::string text = to_text(value);
   const bool is_list = to_text(row.default_value).empty();
   for (const std::string& word : is_list ? split_words(text) : std::vector{text}) {
-    if (std::find(row.allowed.begin(), row.allowed.end(), word) != row.allowed.end()) continue;
+    if (std::ranges::find(row.allowed, word) != row.allowed.end()) continue;
     throw UserError("option '" + row.name + "' is '" + text + "'; did you mean '" +
                     nearest_name(word, row.allowed) + "'? It can be " + join(row.allowed));
   }

@@ -59,7 +59,7 @@ std::vector<int64_t> wrap_axes(std::vector<int64_t> axes, int rank) {
 
 std::vector<int64_t> sorted_axes(std::vector<int64_t> axes, int rank) {
   axes = wrap_axes(std::move(axes), rank);
-  std::sort(axes.begin(), axes.end());
+  std::ranges::sort(axes);
   return axes;
 }
 

@@ -11,7 +11,7 @@ namespace stitch {
 std::vector<std::vector<NodeId>> find_definers(const Graph& graph) {
   std::vector<std::vector<NodeId>> definers(graph.nodes.size());
   const std::vector<Symbol>& symbols = graph.symbols.symbols;
-  if (std::none_of(symbols.begin(), symbols.end(), is_late)) return definers;
+  if (std::ranges::none_of(symbols, is_late)) return definers;
   std::map<int64_t, NodeId> call_of;  // by row
   for (int i = 0; i < graph.size(); ++i) {
     const Node& node = graph.nodes[i];

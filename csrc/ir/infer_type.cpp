@@ -82,7 +82,7 @@ TensorType infer_reduce(const Node& node, const Operands& operands) {
                      "; it must be bool: compare with 0 first");
   std::vector<Dim> shape;
   for (int64_t d = 0; d < x.rank(); ++d)
-    if (!std::binary_search(node.ints.begin(), node.ints.end(), d)) shape.push_back(x.shape[d]);
+    if (!std::ranges::binary_search(node.ints, d)) shape.push_back(x.shape[d]);
   return contiguous_type(dtype, std::move(shape));
 }
 
@@ -201,7 +201,7 @@ TensorType infer_index(const Node& node, const Operands& operands) {
   if (!adjacent) shape = common;
   for (int64_t d = 0; d < x.rank(); ++d) {
     if (adjacent && d == first) shape.insert(shape.end(), common.begin(), common.end());
-    if (!std::binary_search(node.ints.begin(), node.ints.end(), d)) shape.push_back(x.shape[d]);
+    if (!std::ranges::binary_search(node.ints, d)) shape.push_back(x.shape[d]);
   }
   return contiguous_type(x.dtype, std::move(shape));
 }

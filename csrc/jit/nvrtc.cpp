@@ -175,7 +175,7 @@ std::vector<int> numbers_before(std::string_view log, std::string_view unit) {
 }
 
 int largest(const std::vector<int>& numbers, int without) {
-  return numbers.empty() ? without : *std::max_element(numbers.begin(), numbers.end());
+  return numbers.empty() ? without : *std::ranges::max_element(numbers);
 }
 
 int sum(const std::vector<int>& numbers) {

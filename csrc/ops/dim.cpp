@@ -38,9 +38,9 @@ Dim::Monomial multiply(const Dim::Monomial& a, const Dim::Monomial& b) {
 
 // a / b, when every symbol of b is in a.
 std::optional<Dim::Monomial> divide(const Dim::Monomial& a, const Dim::Monomial& b) {
-  if (!std::includes(a.begin(), a.end(), b.begin(), b.end())) return std::nullopt;
+  if (!std::ranges::includes(a, b)) return std::nullopt;
   Dim::Monomial quotient;
-  std::set_difference(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(quotient));
+  std::ranges::set_difference(a, b, std::back_inserter(quotient));
   return quotient;
 }
 
@@ -51,7 +51,7 @@ bool leads(const Dim::Terms::value_type& a, const Dim::Terms::value_type& b) {
 }
 
 const Dim::Terms::value_type& leading_term(const Dim::Terms& terms) {
-  return *std::min_element(terms.begin(), terms.end(), leads);
+  return *std::ranges::min_element(terms, leads);
 }
 
 // Terms as people write them: products of many symbols first, the constant last.

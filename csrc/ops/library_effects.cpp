@@ -24,9 +24,8 @@ constexpr std::array kBlasCalls = {"aten.mm.default"sv, "aten.bmm.default"sv,
 
 template <class Parts>
 bool contains_any(std::string_view text, const Parts& parts) {
-  return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) {
-    return text.find(part) != std::string_view::npos;
-  });
+  return std::ranges::any_of(
+      parts, [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
 }
 
 }  // namespace
@@ -43,7 +42,7 @@ bool has_effects(std::string_view name) {
 }
 
 bool is_blas_call(std::string_view name) {
-  return std::find(kBlasCalls.begin(), kBlasCalls.end(), name) != kBlasCalls.end();
+  return std::ranges::find(kBlasCalls, name) != kBlasCalls.end();
 }
 
 }  // namespace stitch

@@ -24,7 +24,7 @@ bool are_disjoint(const std::vector<int>& a, const std::vector<int>& b) {
 std::vector<int> unite(const std::vector<int>& a, const std::vector<int>& b) {
   std::vector<int> both;
   both.reserve(a.size() + b.size());
-  std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
+  std::ranges::set_union(a, b, std::back_inserter(both));
   return both;
 }
 
@@ -56,9 +56,7 @@ class Reducer {
       if (topology_.is_fixed[unit]) continue;
       units.push_back({rank(unit, packing_class.empty() ? 0 : packing_class[unit]), unit, {}});
     }
-    std::sort(units.begin(), units.end(), [](const Member& a, const Member& b) {
-      return std::tie(a.rank, a.unit) < std::tie(b.rank, b.unit);
-    });
+    std::ranges::sort(units, {}, [](const Member& m) { return std::pair(m.rank, m.unit); });
     const auto is_equal = [](const Member& a, const Member& b) { return a.rank == b.rank; };
     const auto is_of_class = [](const Member& a, const Member& b) {
       return std::get<0>(a.rank) == std::get<0>(b.rank);
@@ -188,7 +186,7 @@ class Reducer {
     found.insert(found.end(), joined.begin(), joined.end());
     found = pool_.keep_best(std::move(found));
     for (int id : found) {
-      if (std::count(joined.begin(), joined.end(), id)) remote_.push_back(id);
+      if (std::ranges::count(joined, id)) remote_.push_back(id);
     }
     return found;
   }

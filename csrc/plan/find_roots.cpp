@@ -114,8 +114,7 @@ struct RootFinder {
     if (is_read || depth > 16) return false;
     if (info(graph[id]).cost >= CostClass::kSpecial) return true;
     const std::vector<NodeId>& inputs = graph[id].inputs;
-    return std::any_of(inputs.begin(), inputs.end(),
-                       [&](NodeId input) { return is_costly(input, depth + 1); });
+    return std::ranges::any_of(inputs, [&](NodeId input) { return is_costly(input, depth + 1); });
   }
 
   // Segments read their source in any order, one element at a time: what others read too, or what
@@ -126,11 +125,10 @@ struct RootFinder {
       if (combines_segments(info(graph[user]))) return graph[user].inputs[1] == value;
       const std::vector<NodeId>& readers = users[user.index()];
       return family(graph[user]) == Family::kView && !is_root[user.index()] &&
-             std::any_of(readers.begin(), readers.end(),
-                         [&](NodeId reader) { return self(self, user, reader); });
+             std::ranges::any_of(readers, [&](NodeId reader) { return self(self, user, reader); });
     };
     const std::vector<NodeId>& readers = users[id.index()];
-    const bool is_source = std::any_of(readers.begin(), readers.end(), [&](NodeId user) {
+    const bool is_source = std::ranges::any_of(readers, [&](NodeId user) {
       return is_live[user.index()] && is_source_of(is_source_of, id, user);
     });
     if (is_scattered_alone(id)) return !on_gpu && is_costly(id);
@@ -153,8 +151,8 @@ struct RootFinder {
       return moves && !is_root[user.index()] && is_scattered_alone(user);
     };
     const std::vector<NodeId>& readers = users[id.index()];
-    return std::any_of(readers.begin(), readers.end(),
-                       [&](NodeId user) { return is_live[user.index()] && takes_alone(user); });
+    return std::ranges::any_of(
+        readers, [&](NodeId user) { return is_live[user.index()] && takes_alone(user); });
   }
 
   // Does evaluating it at a segment's positions read one element at each, and otherwise what
@@ -180,8 +178,7 @@ struct RootFinder {
       }
       if (!is_stitched(at) || is_certain_root(at)) return ++read_by_position <= 1;
       if (family(node) != Family::kPointwise && node.op != OpKind::k_expand) return false;
-      return std::all_of(node.inputs.begin(), node.inputs.end(),
-                         [&](NodeId input) { return self(self, input); });
+      return std::ranges::all_of(node.inputs, [&](NodeId input) { return self(self, input); });
     };
     return visit(visit, id) && read_by_row > 0;
   }
@@ -234,7 +231,7 @@ struct RootFinder {
     const auto is_stored = [&](NodeId at) { return !is_stitched(at) || is_root[at.index()]; };
     const Cone cone = find_cone(graph, id, is_stored);
     const auto computes = [&](NodeId at) { return info(graph[at]).cost != CostClass::kFree; };
-    const auto operations = std::count_if(cone.nodes.begin(), cone.nodes.end(), computes);
+    const auto operations = std::ranges::count_if(cone.nodes, computes);
     const double again = (times - 1) * static_cast<double>(operations + cone.loads.size());
     return operations > 0 &&
            (times > kMostEvaluations || again > (on_gpu ? kMostOnGpu : kMostOnHost));
@@ -312,17 +309,17 @@ std::vector<NodeId> add_expensive(const Graph& graph, const std::vector<NodeId>&
     for (NodeId input : read_operands(node)) is_evaluated[input.index()] = true;
     const bool is_expensive =
         family(node) == Family::kPointwise && info(node).cost >= CostClass::kSpecial;
-    if (is_expensive && !std::binary_search(roots.begin(), roots.end(), NodeId(n))) {
+    if (is_expensive && !std::ranges::binary_search(roots, NodeId(n))) {
       all.push_back(NodeId(n));
     }
   }
-  std::sort(all.begin(), all.end());
+  std::ranges::sort(all);
   return all;
 }
 
 bool reduces(const Graph& graph, const std::vector<NodeId>& roots) {
-  return std::any_of(roots.begin(), roots.end(),
-                     [&](NodeId root) { return family(graph[root]) == Family::kReduce; });
+  return std::ranges::any_of(roots,
+                             [&](NodeId root) { return family(graph[root]) == Family::kReduce; });
 }
 
 }  // namespace stitch

@@ -171,7 +171,7 @@ class Grouper {
   }
 
   static void sort_once(std::vector<NodeId>& ids) {
-    std::sort(ids.begin(), ids.end());
+    std::ranges::sort(ids);
     ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   }
 

@@ -62,7 +62,7 @@ class Joiner {
     loads_.resize(graph.size());
     readers_.resize(graph.size());
     for (int n = 0; n < graph.size(); ++n) {
-      const bool is_root = std::binary_search(roots.begin(), roots.end(), NodeId(n));
+      const bool is_root = std::ranges::binary_search(roots, NodeId(n));
       if (graph.nodes[n].op == OpKind::k_library || is_root) add_unit(NodeId(n), is_root);
     }
     for (size_t u = 0; u < units_.size(); ++u) link(static_cast<int>(u));
@@ -184,9 +184,8 @@ class Joiner {
 
   bool is_read_outside(NodeId root) const {
     const std::vector<NodeId>& readers = readers_[root.index()];
-    return std::any_of(readers.begin(), readers.end(), [&](NodeId reader) {
-      return unit_of_[reader.index()] != unit_of_[root.index()];
-    });
+    return std::ranges::any_of(
+        readers, [&](NodeId reader) { return unit_of_[reader.index()] != unit_of_[root.index()]; });
   }
 
   // What must move for the two to stand together; nothing where some unit waits for the one and
@@ -260,7 +259,7 @@ class Joiner {
     if (statements > kMostStageStatements) return too_long(statements, kMostStageStatements);
     std::vector<NodeId> roots = units_[a].roots;
     roots.insert(roots.end(), units_[b].roots.begin(), units_[b].roots.end());
-    std::sort(roots.begin(), roots.end());
+    std::ranges::sort(roots);
     Cone cone = unite_cones(units_[a].cone, units_[b].cone, roots);
     for (NodeId root : units_[b].roots) unit_of_[root.index()] = a;
     StageScore score = judge_(describe(roots, cone));

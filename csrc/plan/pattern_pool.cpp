@@ -63,7 +63,7 @@ Topology find_topology(const UnitGraph& graph) {
   topology.producers.resize(units);
   for (size_t unit = 0; unit < units; ++unit) {
     std::vector<int>& consumers = topology.consumers[unit];
-    std::sort(consumers.begin(), consumers.end());
+    std::ranges::sort(consumers);
     consumers.erase(std::unique(consumers.begin(), consumers.end()), consumers.end());
     for (int consumer : consumers) {
       STITCH_CHECK(consumer >= 0 && consumer < static_cast<int>(units), "no unit " << consumer);
@@ -146,9 +146,8 @@ Detour DetourSearch::classify(Side& side, size_t members, bool is_below) {
   for (auto at = begin; at != side.units.end(); ++at) {
     const int unit = *at;
     const std::vector<int>& nexts = (*side.neighbours)[unit];
-    const bool leads_back = std::any_of(nexts.begin(), nexts.end(), [&](int next) {
-      return members_.has(next) || on_detour_.has(next);
-    });
+    const bool leads_back = std::ranges::any_of(
+        nexts, [&](int next) { return members_.has(next) || on_detour_.has(next); });
     if (!leads_back) continue;
     if (topology_.is_fixed[unit]) return Detour::kLibraryCall;
     detour = Detour::kUnits;
@@ -194,9 +193,9 @@ bool PatternPool::fits(int id, const std::vector<int>& fitting) {
 // A part of what one mapping serves is served by it too: what the rest made is read from memory.
 bool PatternPool::ask(int id, const std::vector<int>& fitting) {
   Pattern& pattern = patterns_[id];
-  const bool is_part = std::any_of(fitting.begin(), fitting.end(), [&](int other) {
+  const bool is_part = std::ranges::any_of(fitting, [&](int other) {
     const std::vector<int>& whole = units(other);
-    return std::includes(whole.begin(), whole.end(), pattern.units->begin(), pattern.units->end());
+    return std::ranges::includes(whole, *pattern.units);
   });
   const bool is_one = pattern.units->size() == 1;
   pattern.fits = is_one || is_part || !check_ || check_(*pattern.units);
@@ -205,7 +204,7 @@ bool PatternPool::ask(int id, const std::vector<int>& fitting) {
 
 bool PatternPool::settle() {
   is_assuming_ = false;
-  std::sort(assumed_.begin(), assumed_.end(), [&](int a, int b) {
+  std::ranges::sort(assumed_, [&](int a, int b) {
     return std::pair(units(a).size(), a) > std::pair(units(b).size(), b);
   });
   assumed_.erase(std::unique(assumed_.begin(), assumed_.end()), assumed_.end());
@@ -218,7 +217,7 @@ bool PatternPool::settle() {
 }
 
 std::vector<int> PatternPool::keep_best(std::vector<int> ids) {
-  std::sort(ids.begin(), ids.end(), [&](int a, int b) { return is_better(a, b); });
+  std::ranges::sort(ids, [&](int a, int b) { return is_better(a, b); });
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   const size_t top = static_cast<size_t>(options_.top);
   std::vector<int> kept;

@@ -66,7 +66,7 @@ class PatternPlanner {
   std::vector<NodeId> roots_of(const std::vector<int>& pattern) const {
     std::vector<NodeId> roots;
     for (int u : pattern) roots.push_back(units_[u].root);
-    std::sort(roots.begin(), roots.end());
+    std::ranges::sort(roots);
     return roots;
   }
 
@@ -75,7 +75,7 @@ class PatternPlanner {
     const std::vector<int> levels = find_levels(graph_);
     for (int n = 0; n < graph_.size(); ++n) {
       const NodeId id(n);
-      const bool is_root = std::binary_search(roots.begin(), roots.end(), id);
+      const bool is_root = std::ranges::binary_search(roots, id);
       const bool is_call = graph_[id].op == OpKind::k_library;
       if (!is_root && !is_call) continue;
       unit_of_[id] = static_cast<int>(units_.size());
@@ -124,7 +124,7 @@ class PatternPlanner {
   bool is_stored_by_own(int unit) const {
     const std::vector<int>& readers = links_.consumers[unit];
     return demands_.is_demanded[units_[unit].root.index()] ||
-           std::any_of(readers.begin(), readers.end(), [&](int u) { return !own_.has(u); });
+           std::ranges::any_of(readers, [&](int u) { return !own_.has(u); });
   }
 
   // What the pattern reads from memory; a value that several units read is visited for each.

@@ -45,8 +45,7 @@ class CopyTimes {
     double us = 0;
     for (NodeId store : stage.stores) {
       const auto at = replaceable_.find(store);
-      if (at == replaceable_.end() || std::count(replaced.begin(), replaced.end(), at->second))
-        continue;
+      if (at == replaceable_.end() || std::ranges::count(replaced, at->second)) continue;
       const auto bytes = static_cast<double>(hint_bytes(graph_, store));
       us += kLaunchesOfACall * device_.launch_us + 2 * bytes / device_.dram_bytes_per_us;
     }

@@ -66,8 +66,8 @@ PlanCandidate plan_astitch(const PlanRequest& in) {
   std::vector<std::vector<NodeId>> groups;
   for (const DominantGroup& group : found.groups) {
     groups.emplace_back();
-    std::copy_if(group.members.begin(), group.members.end(), std::back_inserter(groups.back()),
-                 [&](NodeId member) { return roots.count(member) > 0; });
+    std::ranges::copy_if(group.members, std::back_inserter(groups.back()),
+                         [&](NodeId member) { return roots.count(member) > 0; });
   }
   PlanCandidate out;
   out.joined = join_stages(in.graph, {roots.begin(), roots.end()}, in.demands, in.judge,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -56,7 +57,7 @@ class PartialPlan {
 
   bool overlaps(int pattern) const {
     const std::vector<int>& units = pool_->units(pattern);
-    return std::any_of(units.begin(), units.end(), [&](int unit) { return covers(unit); });
+    return std::ranges::any_of(units, [&](int unit) { return covers(unit); });
   }
 
   // The units that wait for the pattern, of those between its first and its last, as they are
@@ -70,12 +71,11 @@ class PartialPlan {
     for (int unit : units) follow(unit, last, seen, followers);
     for (size_t next = 0; next < followers.size(); ++next) {
       for (int consumer : topology_->consumers[followers[next]]) {
-        if (std::binary_search(units.begin(), units.end(), consumer)) return std::nullopt;
+        if (std::ranges::binary_search(units, consumer)) return std::nullopt;
       }
       follow(followers[next], last, seen, followers);
     }
-    std::sort(followers.begin(), followers.end(),
-              [&](int a, int b) { return places_[a].position < places_[b].position; });
+    std::ranges::sort(followers, {}, [&](int unit) { return places_[unit].position; });
     return followers;
   }
 
@@ -193,9 +193,7 @@ class BeamSearch {
         possible.push_back({p, pattern, plans[p].worth_us + worth_us(pattern)});
       }
     }
-    std::stable_sort(possible.begin(), possible.end(), [](const Extension& a, const Extension& b) {
-      return a.worth_us > b.worth_us;
-    });
+    std::ranges::stable_sort(possible, std::greater(), &Extension::worth_us);
     for (Extension& extension : possible) {
       if (kept.size() == beam_) break;
       if (extension.pattern != kNoPattern) {
@@ -243,9 +241,8 @@ std::vector<std::vector<int>> sort_by_start(const Topology& topology, const Patt
   std::vector<std::vector<int>> starting_at(topology.order.size());
   for (int pattern : patterns) {
     const std::vector<int>& units = pool.units(pattern);
-    const int first = *std::min_element(units.begin(), units.end(), [&](int a, int b) {
-      return topology.position[a] < topology.position[b];
-    });
+    const int first = *std::ranges::min_element(
+        units, [&](int a, int b) { return topology.position[a] < topology.position[b]; });
     starting_at[first].push_back(pattern);
   }
   return starting_at;
@@ -268,20 +265,17 @@ std::vector<double> find_prices(const Topology& topology, const PatternPool& poo
 std::vector<FusionPlan> search_plans(const Topology& topology, const PatternPool& pool,
                                      std::vector<int> patterns, int beam) {
   std::erase_if(patterns, [&](int pattern) { return pool[pattern].gain_us <= 0; });
-  std::sort(patterns.begin(), patterns.end());
+  std::ranges::sort(patterns);
   patterns.erase(std::unique(patterns.begin(), patterns.end()), patterns.end());
   const std::vector<std::vector<int>> starting_at = sort_by_start(topology, pool, patterns);
   const std::vector<double> free_us(topology.order.size(), 0);
   const std::vector<double> prices_us = find_prices(topology, pool, patterns);
   std::vector<FusionPlan> plans = BeamSearch(topology, pool, free_us, beam).run(starting_at);
   for (FusionPlan& plan : BeamSearch(topology, pool, prices_us, beam).run(starting_at)) {
-    const bool is_known = std::any_of(plans.begin(), plans.end(), [&](const FusionPlan& other) {
-      return other.patterns == plan.patterns;
-    });
+    const bool is_known = std::ranges::count(plans, plan.patterns, &FusionPlan::patterns) > 0;
     if (!is_known) plans.push_back(std::move(plan));
   }
-  std::stable_sort(plans.begin(), plans.end(),
-                   [](const FusionPlan& a, const FusionPlan& b) { return a.gain_us > b.gain_us; });
+  std::ranges::stable_sort(plans, std::greater(), &FusionPlan::gain_us);
   if (plans.size() > static_cast<size_t>(beam)) plans.resize(static_cast<size_t>(beam));
   return plans;
 }

@@ -77,13 +77,13 @@ class SplitFinder {
   }
 
   static void add_reached(const Reached& more, Reached& all) {
-    if (more == all || std::includes(all->begin(), all->end(), more->begin(), more->end())) return;
-    if (std::includes(more->begin(), more->end(), all->begin(), all->end())) {
+    if (more == all || std::ranges::includes(*all, *more)) return;
+    if (std::ranges::includes(*more, *all)) {
       all = more;
       return;
     }
     std::vector<NodeId> both;
-    std::set_union(all->begin(), all->end(), more->begin(), more->end(), std::back_inserter(both));
+    std::ranges::set_union(*all, *more, std::back_inserter(both));
     all = std::make_shared<const std::vector<NodeId>>(std::move(both));
   }
 
@@ -143,7 +143,7 @@ class SplitFinder {
     if (device_.is_cuda) split.pieces = weigh_pieces(group, shape[d], blocks, split);
     for (NodeId id : group) {
       const std::vector<int64_t>& axes = graph_[id].ints;
-      const bool reduces = std::count(axes.begin(), axes.end(), d) > 0;
+      const bool reduces = std::ranges::count(axes, d) > 0;
       const bool divides = is_divisible(shape[d], split.pieces);
       if (!reduces || !can_split(graph_[id].op)) continue;
       if (graph_[id].op == OpKind::k_sum_sq_dev && !divides) continue;
@@ -156,7 +156,7 @@ class SplitFinder {
     double bytes = 0;
     for (NodeId id : group) {
       const std::vector<int64_t>& axes = graph_[id].ints;
-      if (!can_split(graph_[id].op) || std::count(axes.begin(), axes.end(), dim) == 0) continue;
+      if (!can_split(graph_[id].op) || std::ranges::count(axes, dim) == 0) continue;
       const int width = std::max(4, info(graph_[id].type.dtype).bytes);
       bytes += 2.0 * width * static_cast<double>(elements(id));
     }

@@ -14,13 +14,13 @@ std::vector<int> PlannedKernel::stages() const {
 int PlannedKernel::group_of(int stage) const {
   for (size_t g = 0; g < persistent_groups.size(); ++g) {
     const std::vector<int>& group = persistent_groups[g];
-    if (std::find(group.begin(), group.end(), stage) != group.end()) return static_cast<int>(g);
+    if (std::ranges::find(group, stage) != group.end()) return static_cast<int>(g);
   }
   return -1;
 }
 
 const PlannedChain* PlannedKernel::chain_of(int stage) const {
-  const auto at = std::find_if(chains.begin(), chains.end(), [stage](const PlannedChain& chain) {
+  const auto at = std::ranges::find_if(chains, [stage](const PlannedChain& chain) {
     return chain.first == stage || chain.then == stage;
   });
   return at == chains.end() ? nullptr : &*at;

@@ -269,7 +269,7 @@ struct Stitcher {
       if (units[read].kernel != draft) continue;
       for (NodeId load : stage(unit).loads) {
         const std::vector<NodeId>& stores = stage(read).stores;
-        if (std::count(stores.begin(), stores.end(), load)) {
+        if (std::ranges::count(stores, load)) {
           cuts.push_back({load, stage(unit).roots.back(), verdict});
         }
       }
@@ -368,8 +368,7 @@ std::vector<std::vector<int>> find_persistent_groups(const Graph& graph,
   for (const auto& [value, found] : readers) {
     if (found.size() > 1 && bytes(value) * kWorthwhileShare >= largest) values.push_back(value);
   }
-  std::stable_sort(values.begin(), values.end(),
-                   [&](NodeId a, NodeId b) { return bytes(a) > bytes(b); });
+  std::ranges::stable_sort(values, [&](NodeId a, NodeId b) { return bytes(a) > bytes(b); });
   std::set<int> taken;
   std::vector<std::vector<int>> groups;
   for (NodeId value : values) {

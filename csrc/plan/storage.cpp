@@ -40,20 +40,17 @@ Cone find_cone(const Graph& graph, NodeId start, const std::function<bool(NodeId
       (is_stored(input) ? cone.loads : stack).push_back(input);
     }
   }
-  std::sort(cone.nodes.begin(), cone.nodes.end());
-  std::sort(cone.loads.begin(), cone.loads.end());
+  std::ranges::sort(cone.nodes);
+  std::ranges::sort(cone.loads);
   return cone;
 }
 
 Cone unite_cones(const Cone& a, const Cone& b, const std::vector<NodeId>& roots) {
   Cone both;
   std::vector<NodeId> loads;
-  std::set_union(a.nodes.begin(), a.nodes.end(), b.nodes.begin(), b.nodes.end(),
-                 std::back_inserter(both.nodes));
-  std::set_union(a.loads.begin(), a.loads.end(), b.loads.begin(), b.loads.end(),
-                 std::back_inserter(loads));
-  std::set_difference(loads.begin(), loads.end(), roots.begin(), roots.end(),
-                      std::back_inserter(both.loads));
+  std::ranges::set_union(a.nodes, b.nodes, std::back_inserter(both.nodes));
+  std::ranges::set_union(a.loads, b.loads, std::back_inserter(loads));
+  std::ranges::set_difference(loads, roots, std::back_inserter(both.loads));
   return both;
 }
 

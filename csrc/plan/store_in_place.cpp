@@ -75,22 +75,22 @@ std::vector<Reader> list_readers(const Graph& graph, const StitchPlan& plan) {
 bool reads_memory(const StitchPlan& plan, const std::vector<NodeId>& values, NodeId base) {
   auto is_base = [&](NodeId value) {
     if (value == base) return true;
-    return std::any_of(plan.aliases.begin(), plan.aliases.end(), [&](const PlannedAlias& alias) {
+    return std::ranges::any_of(plan.aliases, [&](const PlannedAlias& alias) {
       return alias.node == value && alias.base == base;
     });
   };
-  return std::any_of(values.begin(), values.end(), is_base);
+  return std::ranges::any_of(values, is_base);
 }
 
 bool is_read_later(const StitchPlan& plan, const std::vector<Reader>& readers,
                    const Mutation& mutation) {
-  const auto storing = std::find_if(readers.begin(), readers.end(), [&](const Reader& reader) {
+  const auto storing = std::ranges::find_if(readers, [&](const Reader& reader) {
     if (reader.stage < 0) return false;
     const std::vector<NodeId>& stores = plan.stages[reader.stage].stores;
-    return std::count(stores.begin(), stores.end(), mutation.value) > 0;
+    return std::ranges::count(stores, mutation.value) > 0;
   });
   if (storing == readers.end()) return true;
-  return std::any_of(readers.begin(), readers.end(), [&](const Reader& reader) {
+  return std::ranges::any_of(readers, [&](const Reader& reader) {
     if (reader.when < storing->when || reader.stage == storing->stage) return false;
     return reads_memory(plan, *reader.values, mutation.input);
   });

@@ -48,7 +48,7 @@ NodeId merge_permute(Builder& b, const Node& node, NodeId x) {
     for (int64_t& d : order) d = b[x].ints[d];
     x = b[x].inputs[0];
   }
-  if (std::is_sorted(order.begin(), order.end())) return x;
+  if (std::ranges::is_sorted(order)) return x;
   if (moves_only_ones(order, b[x].type.shape)) return merge_reshape(b, node, x);
   return b.permute(x, order);
 }

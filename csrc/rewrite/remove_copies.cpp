@@ -47,8 +47,8 @@ NodeId drop_cat(Builder& b, const RewriteSite& site) {
 NodeId drop_pad(Builder& b, const RewriteSite& site) {
   const NodeId x = site.inputs[0];
   const auto is_zero = [](const Dim& before) { return before.is(0); };
-  const bool adds_nothing = b[x].type.shape == site.node.type.shape &&
-                            std::all_of(site.node.dims.begin(), site.node.dims.end(), is_zero);
+  const bool adds_nothing =
+      b[x].type.shape == site.node.type.shape && std::ranges::all_of(site.node.dims, is_zero);
   return adds_nothing ? x : NodeId();
 }
 

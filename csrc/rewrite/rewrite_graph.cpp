@@ -21,7 +21,7 @@ void check_names(const std::vector<std::string>& off) {
   std::vector<std::string> names;
   for (const RewritePass& pass : rewrite_passes()) names.push_back(pass.name);
   for (const std::string& name : off)
-    if (std::find(names.begin(), names.end(), name) == names.end())
+    if (std::ranges::find(names, name) == names.end())
       throw UserError("there is no rewrite pass '" + name + "' to switch off; did you mean '" +
                       nearest_name(name, names) + "'?");
 }
@@ -51,7 +51,7 @@ Graph rewrite_graph(const Graph& graph, const std::vector<std::string>& off) {
   check_names(off);
   Graph result = graph;
   for (const RewritePass& pass : rewrite_passes()) {
-    if (std::find(off.begin(), off.end(), pass.name) != off.end()) continue;
+    if (std::ranges::find(off, pass.name) != off.end()) continue;
     ErrorContext context(std::string("while running the rewrite pass ") + pass.name);
     result = pass.run(result);
   }

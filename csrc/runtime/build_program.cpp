@@ -37,8 +37,8 @@ Buffer::Kind kind_of(const Draft& draft, NodeId node) {
   const TensorType& type = draft.graph[node].type;
   const auto is_late = [&](const Dim& dim) { return !rows_of(draft.graph.symbols, dim).empty(); };
   const bool stands_apart = draft.is_returned[node.index()] ||
-                            std::any_of(type.shape.begin(), type.shape.end(), is_late) ||
-                            std::any_of(type.strides.begin(), type.strides.end(), is_late);
+                            std::ranges::any_of(type.shape, is_late) ||
+                            std::ranges::any_of(type.strides, is_late);
   return stands_apart ? Buffer::Kind::kFresh : Buffer::Kind::kSlab;
 }
 
@@ -245,7 +245,7 @@ std::string name_ops(const Graph& graph, const StitchPlan& plan, int kernel,
     const std::string& op = node.origin.op.empty() ? info(node).name : node.origin.op;
     std::string name = (asserts(node) ? node.name + " in " : "") + op +
                        (node.origin.location.empty() ? "" : " at " + node.origin.location);
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   }
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : " or ") + name;

@@ -91,8 +91,7 @@ void assign_slots(Program& program) {
     if (program.buffers[i].kind == Buffer::Kind::kSlab && lifetimes[i].first >= 0)
       order.push_back(i);
   }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int a, int b) { return lifetimes[a].first < lifetimes[b].first; });
+  std::ranges::stable_sort(order, {}, [&](int i) { return lifetimes[i].first; });
   std::vector<Slot> slots;
   program.slots.clear();
   for (const int i : order) {

@@ -126,7 +126,7 @@ void HostPool::unlink(PoolBlock* block) {
   if (blocks.back() == block) {
     blocks.pop_back();
   } else {
-    blocks.erase(std::find(blocks.begin(), blocks.end(), block));
+    blocks.erase(std::ranges::find(blocks, block));
   }
   counts_.cached_bytes -= block->bytes;
 }

@@ -35,10 +35,9 @@ bool is_innermost(const StageSchedule& schedule, int block) {
     return loop >= 0 && is_written_out(schedule, loop);
   };
   const std::vector<LoopBlock::Item>& items = schedule.blocks[block].items;
-  return !is_unrolled(block) &&
-         std::all_of(items.begin(), items.end(), [&](const LoopBlock::Item& item) {
-           return item.block < 0 || is_unrolled(item.block);
-         });
+  return !is_unrolled(block) && std::ranges::all_of(items, [&](const LoopBlock::Item& item) {
+    return item.block < 0 || is_unrolled(item.block);
+  });
 }
 
 std::vector<int> path_to(const StageSchedule& schedule, NodeId root) {
@@ -46,7 +45,7 @@ std::vector<int> path_to(const StageSchedule& schedule, NodeId root) {
   auto search = [&](auto& self, int block) -> bool {
     path.push_back(block);
     for (const LoopBlock::Item& item : schedule.blocks[block].items) {
-      if (std::count(item.roots.begin(), item.roots.end(), root)) return true;
+      if (std::ranges::count(item.roots, root)) return true;
       if (item.block >= 0 && self(self, item.block)) return true;
     }
     path.pop_back();
@@ -67,7 +66,7 @@ struct LoopBuilder {
     const LoopSpec& spec = schedule.loops[loop];
     const bool along = spec.level == LoopSpec::Level::kAlongStrips;
     if (schedule.axes[spec.axis].strips == 1) return true;
-    const bool sums = std::any_of(group.begin(), group.end(), [&](NodeId root) {
+    const bool sums = std::ranges::any_of(group, [&](NodeId root) {
       const RootSpace& space = space_of(schedule, root);
       return reduces_loop(schedule, space, loop) && takes_strips(graph, schedule, space);
     });
@@ -93,7 +92,7 @@ struct LoopBuilder {
       for (NodeId other : remaining) {
         if (other == root) break;
         if (!depends(root, other)) continue;
-        const bool together = std::count(group.begin(), group.end(), other) > 0;
+        const bool together = std::ranges::count(group, other) > 0;
         const bool blocks = !has_loop || reduces_loop(schedule, space_of(schedule, other), loop);
         ready = ready && together && !blocks;
       }

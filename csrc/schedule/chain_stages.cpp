@@ -20,11 +20,11 @@ constexpr size_t kMostStages = 8;
 constexpr double kLeastGain = 0.1;
 
 bool holds(const std::vector<NodeId>& list, NodeId value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
+  return std::ranges::find(list, value) != list.end();
 }
 
 void put_after(std::vector<int>& phase, int first, int then) {
-  phase.insert(std::find(phase.begin(), phase.end(), first) + 1, then);
+  phase.insert(std::ranges::find(phase, first) + 1, then);
 }
 
 struct Chainer {
@@ -62,10 +62,10 @@ struct Chainer {
 
   // Stages whose accesses are all offsets of indices, into memory that nothing else shows.
   bool can_be_chained(const PlannedStage& stage) const {
-    const bool is_plain = std::none_of(stage.nodes.begin(), stage.nodes.end(), [&](NodeId node) {
+    const bool is_plain = std::ranges::none_of(stage.nodes, [&](NodeId node) {
       return family(graph[node]) == Family::kWriter || combines_segments(info(graph[node]));
     });
-    const bool is_apart = std::none_of(stage.stores.begin(), stage.stores.end(), [&](NodeId store) {
+    const bool is_apart = std::ranges::none_of(stage.stores, [&](NodeId store) {
       return is_stored_in_place(store) || stored_part(graph, store) != store;
     });
     return is_plain && is_apart;
@@ -90,9 +90,7 @@ struct Chainer {
   // shared memory until the rest fits.
   void offer(Candidate tried, int first, int then, Candidate& best) const {
     std::vector<NodeId> in_shared = find_private(tried.stages, first, then);
-    std::stable_sort(in_shared.begin(), in_shared.end(), [&](NodeId a, NodeId b) {
-      return hint_bytes(graph, a) < hint_bytes(graph, b);
-    });
+    std::ranges::stable_sort(in_shared, {}, [&](NodeId id) { return hint_bytes(graph, id); });
     tried.kernel.chains.push_back({first, then, std::move(in_shared)});
     std::vector<NodeId>& shared = tried.kernel.chains.back().in_shared;
     std::optional<double> us = predict_us(tried.kernel, tried.stages);
@@ -111,9 +109,8 @@ struct Chainer {
     for (size_t p = 0; p < phase; ++p) {
       for (int other : at.kernel.phases[p]) {
         const std::vector<NodeId>& stores = at.stages[other].stores;
-        const bool makes = std::any_of(stores.begin(), stores.end(), [&](NodeId store) {
-          return holds(at.stages[stage].loads, store);
-        });
+        const bool makes = std::ranges::any_of(
+            stores, [&](NodeId store) { return holds(at.stages[stage].loads, store); });
         if (!makes) continue;
         if (maker >= 0) return -1;
         maker = other;
@@ -133,7 +130,7 @@ struct Chainer {
         placed.kernel.finish = -1;
         std::erase(placed.kernel.phases[p], then);
         for (std::vector<int>& phase : placed.kernel.phases) {
-          if (std::count(phase.begin(), phase.end(), first)) put_after(phase, first, then);
+          if (std::ranges::count(phase, first)) put_after(phase, first, then);
         }
         std::erase_if(placed.kernel.phases, [](const auto& phase) { return phase.empty(); });
         offer(placed, first, then, best);
@@ -154,7 +151,7 @@ struct Chainer {
     };
     std::vector<NodeId> roots = a.roots;
     roots.insert(roots.end(), b.roots.begin(), b.roots.end());
-    std::sort(roots.begin(), roots.end());
+    std::ranges::sort(roots);
     Cone cone;
     for (NodeId root : roots) cone = unite_cones(cone, find_cone(graph, root, is_load), roots);
     return make_stage(graph, roots, std::move(cone), is_stored);
@@ -165,20 +162,18 @@ struct Chainer {
                                                            NodeId value) const {
     auto is_load = [&](NodeId node) { return holds(stage.loads, node); };
     Cone read = find_cone(graph, root, [&](NodeId node) { return node == value || is_load(node); });
-    const bool is_element_wise =
-        std::none_of(read.nodes.begin(), read.nodes.end(),
-                     [&](NodeId node) { return family(graph[node]) == Family::kReduce; });
+    const bool is_element_wise = std::ranges::none_of(
+        read.nodes, [&](NodeId node) { return family(graph[node]) == Family::kReduce; });
     // What a kernel keeps in 32 bits is rounded where it is stored, and not twice.
     const bool rounds = info(graph[value].type.dtype).bytes < 4;
-    const bool is_moved = std::all_of(read.nodes.begin(), read.nodes.end(), [&](NodeId node) {
-      return family(graph[node]) == Family::kView;
-    });
+    const bool is_moved = std::ranges::all_of(
+        read.nodes, [&](NodeId node) { return family(graph[node]) == Family::kView; });
     if (!is_element_wise || !holds(read.loads, value) || (rounds && !is_moved)) return std::nullopt;
     std::vector<NodeId> roots = stage.roots, stores = stage.stores;
     for (std::vector<NodeId>* list : {&roots, &stores}) {
       std::erase(*list, root);
       list->push_back(value);
-      std::sort(list->begin(), list->end());
+      std::ranges::sort(*list);
     }
     Cone made = find_cone(graph, value, is_load);
     for (NodeId other : roots) made = unite_cones(made, find_cone(graph, other, is_load), roots);
@@ -241,7 +236,7 @@ struct Chainer {
       for (NodeId load : plan.stages[s].loads) --readers_outside[load.index()];
     }
     renumber(now.kernel, [&](int s) {
-      return static_cast<int>(std::find(numbers.begin(), numbers.end(), s) - numbers.begin());
+      return static_cast<int>(std::ranges::find(numbers, s) - numbers.begin());
     });
     if (!may_gain(now)) return;
     now = improve(std::move(now));
@@ -283,10 +278,10 @@ struct Chainer {
 
   bool may_gain(const Candidate& now) const {
     if (now.kernel.phases.size() > 1) return true;
-    return std::any_of(now.stages.begin(), now.stages.end(), [&](const PlannedStage& stage) {
-      return reduces(graph, stage.roots) &&
-             std::any_of(stage.nodes.begin(), stage.nodes.end(),
-                         [&](NodeId node) { return graph[node].op == OpKind::k_permute; });
+    return std::ranges::any_of(now.stages, [&](const PlannedStage& stage) {
+      return reduces(graph, stage.roots) && std::ranges::any_of(stage.nodes, [&](NodeId node) {
+               return graph[node].op == OpKind::k_permute;
+             });
     });
   }
 };

@@ -121,9 +121,8 @@ std::vector<KernelChoice> KernelChooser::evaluate(std::vector<KernelChoice> choi
   std::erase_if(choices, [&](KernelChoice& choice) {
     std::vector<StageSchedule> schedules = attempt(choice);
     if (schedules.empty()) return true;
-    const bool fits = std::all_of(schedules.begin(), schedules.end(), [&](const auto& schedule) {
-      return check_arrays(graph_, schedule).ok;
-    });
+    const bool fits = std::ranges::all_of(
+        schedules, [&](const auto& schedule) { return check_arrays(graph_, schedule).ok; });
     choice.us =
         estimate_kernel_us(graph_, stages_, kernel_, list_pointers(schedules), worker_threads_);
     std::string text;

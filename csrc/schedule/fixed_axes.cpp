@@ -29,8 +29,8 @@ bool fix_atoms(const IndexVars& vars, const IndexExpr& made, const IndexExpr& re
     if (atom.kind != IndexVar::Kind::kAtom || !is_static || coefficient.value() <= 0) return false;
     gone.push_back({atom.payload, coefficient.value(), atom.extent.value()});
   }
-  std::sort(gone.begin(), gone.end(),
-            [](const Candidate& a, const Candidate& b) { return a.coefficient > b.coefficient; });
+  std::ranges::sort(
+      gone, [](const Candidate& a, const Candidate& b) { return a.coefficient > b.coefficient; });
   int64_t left = moved.value();
   for (const Candidate& atom : gone) {
     const int64_t index =
@@ -85,8 +85,8 @@ std::optional<FixedAxes> join_atoms(const StageSchedule& schedule, const FixedAt
 }
 
 bool walks_atoms_alone(const IndexVars& vars, const Index& index) {
-  return std::all_of(index.begin(), index.end(),
-                     [&](const IndexExpr& expr) { return walks_atoms_alone(vars, expr); });
+  return std::ranges::all_of(index,
+                             [&](const IndexExpr& expr) { return walks_atoms_alone(vars, expr); });
 }
 
 }  // namespace

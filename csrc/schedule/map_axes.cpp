@@ -12,7 +12,7 @@ namespace stitch {
 
 Role role_of(const RootSpace& space, const Axis& axis) {
   auto holds = [&](const AtomList& list) {
-    return std::find(list.begin(), list.end(), axis.atoms[0]) != list.end();
+    return std::ranges::find(list, axis.atoms[0]) != list.end();
   };
   if (holds(space.reduced_atoms)) return Role::kReduced;
   return holds(space.kept_atoms) ? Role::kKept : Role::kAbsent;
@@ -30,13 +30,13 @@ Dim axis_coefficient(const StageSchedule& schedule, const IndexVars& vars, const
 }
 
 bool walks_atoms_alone(const IndexVars& vars, const IndexExpr& offset) {
-  return std::all_of(offset.terms.begin(), offset.terms.end(), [&](const auto& term) {
+  return std::ranges::all_of(offset.terms, [&](const auto& term) {
     return vars[term.first].kind == IndexVar::Kind::kAtom;
   });
 }
 
 void move_last(std::vector<int>& order, int axis) {
-  const auto at = std::find(order.begin(), order.end(), axis);
+  const auto at = std::ranges::find(order, axis);
   if (at != order.end()) std::rotate(at, at + 1, order.end());
 }
 
@@ -44,10 +44,10 @@ bool is_aligned_along(const StageSchedule& schedule, const IndexVars& vars, cons
                       int axis, int width) {
   if (!is_divisible(offset.constant, width)) return false;
   const AtomList& own = schedule.axes[axis].axis.atoms;
-  return std::all_of(offset.terms.begin(), offset.terms.end(), [&](const auto& term) {
+  return std::ranges::all_of(offset.terms, [&](const auto& term) {
     const IndexVar& var = vars[term.first];
-    const bool is_own = var.kind == IndexVar::Kind::kAtom &&
-                        std::count(own.begin(), own.end(), AtomId(var.payload)) > 0;
+    const bool is_own =
+        var.kind == IndexVar::Kind::kAtom && std::ranges::count(own, AtomId(var.payload)) > 0;
     return is_own || is_divisible(term.second, width);
   });
 }
@@ -119,7 +119,7 @@ std::vector<std::vector<int>> find_axis_groups(const StageSchedule& schedule,
       if (role_of(space, schedule.axes[a].axis) == Role::kAbsent) continue;
       if (first < 0) first = group[a];
       const int old = group[a];
-      std::replace(group.begin(), group.end(), old, first);
+      std::ranges::replace(group, old, first);
     }
   }
   std::map<int, std::vector<int>> members;
@@ -131,8 +131,7 @@ std::vector<std::vector<int>> find_axis_groups(const StageSchedule& schedule,
     for (int a : axes) product *= static_cast<double>(facts[a].extent);
     return product;
   };
-  std::stable_sort(groups.begin(), groups.end(),
-                   [&](const auto& a, const auto& b) { return work(a) > work(b); });
+  std::ranges::stable_sort(groups, [&](const auto& a, const auto& b) { return work(a) > work(b); });
   return groups;
 }
 

@@ -19,11 +19,9 @@ constexpr int64_t kMostGrid = (int64_t{1} << 31) - 1;  // blocks of a launch, on
 // Outermost first; the axis that most bytes are contiguous along comes last.
 std::vector<int> order_axes(const std::vector<AxisFacts>& facts, const std::vector<int>& group) {
   std::vector<int> order = group;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int a, int b) { return facts[a].stride > facts[b].stride; });
-  auto contiguous = std::max_element(order.begin(), order.end(), [&](int a, int b) {
-    return facts[a].unit_stride_bytes < facts[b].unit_stride_bytes;
-  });
+  std::ranges::stable_sort(order, [&](int a, int b) { return facts[a].stride > facts[b].stride; });
+  auto contiguous = std::ranges::max_element(
+      order, [&](int a, int b) { return facts[a].unit_stride_bytes < facts[b].unit_stride_bytes; });
   std::rotate(contiguous, contiguous + 1, order.end());
   return order;
 }
@@ -104,9 +102,8 @@ struct Mapper {
       return product;
     };
     while (blocks() > static_cast<double>(kMostGrid)) {
-      const int widest = *std::max_element(order.begin(), order.end(), [&](int a, int b) {
-        return blocks_along(a) < blocks_along(b);
-      });
+      const int widest =
+          *std::ranges::max_element(order, {}, [&](int a) { return blocks_along(a); });
       axis(widest).serial = axis(widest).serial * Dim(2);
     }
   }
@@ -158,8 +155,7 @@ struct Mapper {
   void map_main_group() {
     const int last = order.back();
     if (facts[last].unit_stride_bytes > 0) axis(last).vector = pick_vector(last);
-    const bool reduces =
-        std::any_of(order.begin(), order.end(), [&](int a) { return !facts[a].is_eligible; });
+    const bool reduces = std::ranges::any_of(order, [&](int a) { return !facts[a].is_eligible; });
     if (!reduces) {
       map_pointwise();
     } else if (facts[last].is_eligible) {
@@ -325,8 +321,7 @@ void map_axes_cuda(const Graph& graph, StageSchedule& schedule) {
   for (const std::vector<int>& group : find_axis_groups(schedule, facts)) {
     const std::vector<int> side = find_side_axes(schedule, facts, group);
     std::vector<int> main;
-    std::set_difference(group.begin(), group.end(), side.begin(), side.end(),
-                        std::back_inserter(main));
+    std::ranges::set_difference(group, side, std::back_inserter(main));
     mapper.order = order_axes(facts, main);
     mapper.used_bits = 0;
     if (all_loops.empty()) inner = find_inner_axes(graph, schedule, facts, main);

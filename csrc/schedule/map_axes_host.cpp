@@ -78,11 +78,10 @@ void cut_chunks(StageSchedule& schedule, const std::vector<AxisFacts>& facts,
 
 // Can blocks divide the axis without repeating a reduction?
 bool is_divisible_among_blocks(const StageSchedule& schedule, int axis) {
-  return std::all_of(
-      schedule.spaces.roots.begin(), schedule.spaces.roots.end(), [&](const RootSpace& space) {
-        const Role role = role_of(space, schedule.axes[axis].axis);
-        return role != Role::kReduced && (role == Role::kKept || space.reduced_atoms.empty());
-      });
+  return std::ranges::all_of(schedule.spaces.roots, [&](const RootSpace& space) {
+    const Role role = role_of(space, schedule.axes[axis].axis);
+    return role != Role::kReduced && (role == Role::kKept || space.reduced_atoms.empty());
+  });
 }
 
 // Gives a block one tile, of both axes, and of the others one index, or a few where tiles are
@@ -149,8 +148,7 @@ void map_axes_host(const Graph& graph, StageSchedule& schedule, int worker_threa
   const std::vector<AxisFacts> facts = find_axis_facts(graph, schedule);
   std::vector<int> order(facts.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int a, int b) { return facts[a].stride > facts[b].stride; });
+  std::ranges::stable_sort(order, [&](int a, int b) { return facts[a].stride > facts[b].stride; });
   const TileAxes inner = find_inner_axes(graph, schedule, facts, order);
   for (int last : {inner.along, inner.across}) move_last(order, last);
 

@@ -101,7 +101,7 @@ double count_elements(const Graph& graph, const StageSchedule& schedule,
   const auto& [index, is_guarded, in_segment] = evaluation;
   std::vector<VarId> leaves;
   for (const IndexExpr& dim : index) schedule.accesses.vars.collect(dim, leaves);
-  std::sort(leaves.begin(), leaves.end());
+  std::ranges::sort(leaves);
   leaves.erase(std::unique(leaves.begin(), leaves.end()), leaves.end());
   double count = 1;
   for (VarId var : leaves) {
@@ -122,10 +122,9 @@ bool combines_singly(const Graph& graph, const StageSchedule& schedule) {
   int last = static_cast<int>(schedule.loops.size()) - 1;
   while (last >= 0 && is_written_out(schedule, last)) --last;
   if (last < 0) return false;
-  return std::any_of(
-      schedule.spaces.roots.begin(), schedule.spaces.roots.end(), [&](const RootSpace& space) {
-        return combines_at_indices(info(graph[space.root])) && reduces_loop(schedule, space, last);
-      });
+  return std::ranges::any_of(schedule.spaces.roots, [&](const RootSpace& space) {
+    return combines_at_indices(info(graph[space.root])) && reduces_loop(schedule, space, last);
+  });
 }
 
 // A root that lacks an axis of the grid or of the threads is computed once per block or thread;
@@ -143,7 +142,7 @@ void add_root(const Graph& graph, const PlannedStage& stage, const StageSchedule
   const int thread_copies = schedule.threads >> std::popcount(owned_thread_bits(schedule, space));
   const double copies = block_copies * thread_copies;
   for (const auto& [node, evaluations] : schedule.accesses.evaluated.at(space.root)) {
-    const bool is_load = std::count(stage.loads.begin(), stage.loads.end(), node) > 0;
+    const bool is_load = std::ranges::count(stage.loads, node) > 0;
     const CostClass cost = info(graph[node]).cost;
     const double weight = cost == CostClass::kFree ? 0 : cost == CostClass::kHeavy ? 8 : 1;
     double count = 0, operations = 0;
@@ -180,7 +179,7 @@ double count_lines(const std::array<int64_t, kLaneBits>& strides, int element_by
     for (int bit = 0; bit < kLaneBits; ++bit) at += lane >> bit & 1 ? strides[bit] : 0;
     lines[lane] = (at - lowest) * element_bytes / kLineBytes;
   }
-  if (!std::is_sorted(lines.begin(), lines.end())) std::sort(lines.begin(), lines.end());
+  if (!std::ranges::is_sorted(lines)) std::ranges::sort(lines);
   return static_cast<double>(std::unique(lines.begin(), lines.end()) - lines.begin());
 }
 

@@ -21,7 +21,7 @@ Verdict refuse() {
 }
 
 bool reduces(const Graph& graph, const PlannedStage& stage) {
-  return std::any_of(stage.roots.begin(), stage.roots.end(), [&](NodeId root) {
+  return std::ranges::any_of(stage.roots, [&](NodeId root) {
     return family(graph[root]) != Family::kPointwise && family(graph[root]) != Family::kView;
   });
 }
@@ -96,8 +96,7 @@ struct BlockMapper {
       const int64_t in_load = std::abs(step(load, a));
       return std::pair(step(store, a) != 1, in_load == 0 ? INT64_MAX : in_load);
     };
-    std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return place(a) < place(b); });
+    std::ranges::stable_sort(order, [&](size_t a, size_t b) { return place(a) < place(b); });
     return order;
   }
 
@@ -125,9 +124,9 @@ struct BlockMapper {
 };
 
 bool has_static_offset(const StageSchedule& schedule, const Access& access) {
-  return std::all_of(access.offset.terms.begin(), access.offset.terms.end(),
-                     [](const auto& term) { return term.second.is_constant(); }) &&
-         std::all_of(schedule.axes.begin(), schedule.axes.end(), [](const MappedAxis& mapped) {
+  return std::ranges::all_of(access.offset.terms,
+                             [](const auto& term) { return term.second.is_constant(); }) &&
+         std::ranges::all_of(schedule.axes, [](const MappedAxis& mapped) {
            return mapped.axis.extent.is_constant() && mapped.axis.extent.value() > 0;
          });
 }
@@ -154,7 +153,7 @@ struct ChainScheduler {
     map_stages(graph, 1, symbols, bounds, out.first);
     for (NodeId store : chain.first->stores) {
       const std::vector<NodeId>& loads = chain.then->loads;
-      if (std::find(loads.begin(), loads.end(), store) == loads.end()) continue;
+      if (std::ranges::find(loads, store) == loads.end()) continue;
       const std::optional<int64_t> range = find_block_range(out.first, store);
       if (!range)
         return Verdict::no(kRuleOtherBlock, "what a block makes is no range of the value");
@@ -221,8 +220,7 @@ struct ChainScheduler {
     int64_t bytes = 0;
     std::vector<BlockBuffer> buffers;
     for (const auto& [value, range] : ranges) {
-      if (std::find(chain.in_shared.begin(), chain.in_shared.end(), value) == chain.in_shared.end())
-        continue;
+      if (std::ranges::find(chain.in_shared, value) == chain.in_shared.end()) continue;
       buffers.push_back(shape(value, range));
       buffers.back().shared_offset = static_cast<int>(bytes);
       bytes += round_up(buffers.back().size() * info(graph[value].type.dtype).bytes, 16);

@@ -17,10 +17,9 @@ constexpr int kMostBlocks = 32;     // resident on one multiprocessor, on every 
 // Some root gives each thread work of its own: threads that repeat what others do would hold the
 // same elements.
 bool uses_all_threads(const StageSchedule& schedule) {
-  return std::any_of(
-      schedule.spaces.roots.begin(), schedule.spaces.roots.end(), [&](const RootSpace& space) {
-        return 1 << std::popcount(owned_thread_bits(schedule, space)) == schedule.threads;
-      });
+  return std::ranges::any_of(schedule.spaces.roots, [&](const RootSpace& space) {
+    return 1 << std::popcount(owned_thread_bits(schedule, space)) == schedule.threads;
+  });
 }
 
 }  // namespace
@@ -155,9 +154,8 @@ std::vector<StageSchedule> KernelScheduler::finish(Attempt attempt) {
 // all.
 std::vector<StageSchedule> KernelScheduler::schedule_together(const Groups& groups,
                                                               const BlockBounds& bounds) {
-  const bool may_keep = std::any_of(groups.begin(), groups.end(), [&](const auto& members) {
-    return !describe(members).shared.empty();
-  });
+  const bool may_keep = std::ranges::any_of(
+      groups, [&](const auto& members) { return !describe(members).shared.empty(); });
   if (!may_keep) return {};
   Attempt best;
   for (bool in_shared : {false, true}) {
@@ -182,7 +180,7 @@ KernelStages gather_stages(const PlannedKernel& kernel, const std::vector<Planne
   const std::vector<int> numbers = kernel.stages();
   for (int s : numbers) out.stages.push_back(&stages[s]);
   auto position = [&](int s) {
-    return static_cast<int>(std::find(numbers.begin(), numbers.end(), s) - numbers.begin());
+    return static_cast<int>(std::ranges::find(numbers, s) - numbers.begin());
   };
   for (const std::vector<int>& group : kernel.persistent_groups) {
     out.groups.emplace_back();

@@ -30,7 +30,7 @@ bool may_be_empty(const Dim& extent, const SymbolTable& symbols) {
   bool is_positive = false;
   for (const auto& [monomial, coefficient] : extent.terms()) {
     if (coefficient < 0) return true;
-    is_positive |= std::all_of(monomial.begin(), monomial.end(), [&](SymbolId symbol) {
+    is_positive |= std::ranges::all_of(monomial, [&](SymbolId symbol) {
       return symbols.symbols[symbol].kind == Symbol::Kind::kInput &&
              !is_late(symbols.symbols[symbol]);
     });
@@ -67,10 +67,10 @@ void name_schemes(const Graph& graph, const PlannedStage& stage, StageSchedule& 
       if (scheme == Scheme::kRegional)
         schedule.shared_bytes =
             std::max(schedule.shared_bytes, before + schedule.threads * partial_bytes);
-      const bool consumed =
-          std::any_of(schedule.spaces.depends.begin(), schedule.spaces.depends.end(),
-                      [&](const auto& reader) { return reader.second.count(space.root) > 0; });
-      const bool stored = std::count(stage.stores.begin(), stage.stores.end(), space.root) > 0;
+      const bool consumed = std::ranges::any_of(schedule.spaces.depends, [&](const auto& reader) {
+        return reader.second.count(space.root) > 0;
+      });
+      const bool stored = std::ranges::count(stage.stores, space.root) > 0;
       if (!consumed && stored && scheme == Scheme::kLocal) scheme = Scheme::kStore;
     }
     schedule.schemes[space.root] = scheme;
@@ -127,8 +127,8 @@ void map_stages(const Graph& graph, int worker_threads, SymbolTable& symbols,
 StageSchedule take_stage(const PlannedStage& stage, const StageSchedule& shared) {
   const std::set<NodeId> roots(stage.roots.begin(), stage.roots.end());
   auto take = [&](const auto& from, auto& into, auto root_of) {
-    std::copy_if(from.begin(), from.end(), std::inserter(into, into.end()),
-                 [&](const auto& entry) { return roots.count(root_of(entry)) > 0; });
+    std::ranges::copy_if(from, std::inserter(into, into.end()),
+                         [&](const auto& entry) { return roots.count(root_of(entry)) > 0; });
   };
   auto root_of = [](const auto& entry) { return entry.root; };
   auto key_of = [](const auto& entry) { return entry.first; };
@@ -141,13 +141,12 @@ StageSchedule take_stage(const PlannedStage& stage, const StageSchedule& shared)
   take(shared.accesses.list, own.accesses.list, root_of);
   own.accesses.other_uses = shared.accesses.other_uses;
   take(shared.accesses.evaluated, own.accesses.evaluated, key_of);
-  std::copy_if(shared.tiles.begin(), shared.tiles.end(), std::back_inserter(own.tiles),
-               [&](const TiledLoad& tile) {
-                 const std::vector<Access>& list = own.accesses.list;
-                 return std::any_of(list.begin(), list.end(), [&](const Access& access) {
-                   return access.value == tile.value && access.offset == tile.offset;
-                 });
-               });
+  std::ranges::copy_if(shared.tiles, std::back_inserter(own.tiles), [&](const TiledLoad& tile) {
+    const std::vector<Access>& list = own.accesses.list;
+    return std::ranges::any_of(list, [&](const Access& access) {
+      return access.value == tile.value && access.offset == tile.offset;
+    });
+  });
   own.axes = shared.axes;
   own.loops = shared.loops;
   own.threads = shared.threads;

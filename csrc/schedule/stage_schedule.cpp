@@ -20,8 +20,7 @@ std::string to_string(const Home& home) {
 }
 
 const BlockBuffer* find_buffer(const StageSchedule& schedule, NodeId value) {
-  const auto at = std::find_if(schedule.buffers.begin(), schedule.buffers.end(),
-                               [value](const BlockBuffer& known) { return known.value == value; });
+  const auto at = std::ranges::find(schedule.buffers, value, &BlockBuffer::value);
   return at == schedule.buffers.end() ? nullptr : &*at;
 }
 

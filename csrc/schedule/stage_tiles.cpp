@@ -42,7 +42,7 @@ std::vector<const Access*> tiled_accesses(const StageSchedule& schedule, const T
     if (!can_be_tiled(schedule, access)) continue;
     if (!coefficient(schedule, access, axes.along).is(1)) continue;
     if (coefficient(schedule, access, axes.across).is(0)) continue;
-    const bool is_known = std::any_of(found.begin(), found.end(), [&](const Access* other) {
+    const bool is_known = std::ranges::any_of(found, [&](const Access* other) {
       return other->value == access.value && other->offset == access.offset;
     });
     if (!is_known) found.push_back(&access);
@@ -56,7 +56,7 @@ bool can_have_tiles(const StageSchedule& schedule, const std::vector<AxisFacts>&
                     const TileAxes& axes) {
   const AxisFacts &along = facts[axes.along], &across = facts[axes.across];
   if (!along.is_eligible || std::min(along.extent, across.extent) < kFewestIndices) return false;
-  if (std::any_of(facts.begin(), facts.end(), [](const auto& fact) { return fact.is_piece; })) {
+  if (std::ranges::any_of(facts, [](const auto& fact) { return fact.is_piece; })) {
     return false;  // a piece's loop is inside that of the axis across
   }
   for (size_t a = 0; a < facts.size(); ++a) {
@@ -92,15 +92,12 @@ int64_t tile_budget(const StageSchedule& schedule) {
 bool stores_short_rows(const Graph& graph, const StageSchedule& schedule,
                        const std::vector<AxisFacts>& facts, const TileAxes& axes) {
   const Axis& across = schedule.axes[axes.across].axis;
-  return std::any_of(schedule.accesses.list.begin(), schedule.accesses.list.end(),
-                     [&](const Access& access) {
-                       if (!access.is_store || !coefficient(schedule, access, axes.across).is(1))
-                         return false;
-                       const Dim step = coefficient(schedule, access, axes.along);
-                       const int64_t bytes =
-                           facts[axes.across].extent * info(graph[access.value].type.dtype).bytes;
-                       return !step.is(0) && !(step == across.extent) && bytes < kShortRowBytes;
-                     });
+  return std::ranges::any_of(schedule.accesses.list, [&](const Access& access) {
+    if (!access.is_store || !coefficient(schedule, access, axes.across).is(1)) return false;
+    const Dim step = coefficient(schedule, access, axes.along);
+    const int64_t bytes = facts[axes.across].extent * info(graph[access.value].type.dtype).bytes;
+    return !step.is(0) && !(step == across.extent) && bytes < kShortRowBytes;
+  });
 }
 
 }  // namespace

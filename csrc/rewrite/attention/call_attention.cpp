@@ -179,9 +179,8 @@ constexpr int kReadBytes = 16, kMaskTile = 16;
 constexpr int64_t kWidestFlash = 256;
 
 bool fill_reads(const TensorType& operand) {
-  const bool is_known = std::all_of(operand.shape.begin(), operand.shape.end(), [](const Dim& dim) {
-    return dim.is_constant() && dim.value() > 0;
-  });
+  const bool is_known = std::ranges::all_of(
+      operand.shape, [](const Dim& dim) { return dim.is_constant() && dim.value() > 0; });
   return is_known && operand.shape.back().value() * info(operand.dtype).bytes % kReadBytes == 0;
 }
 
@@ -247,7 +246,7 @@ NodeId mark_product(Builder& b, const RewriteSite& site, NodeId hidden) {
 }
 
 bool may_write(const Graph& graph) {
-  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
+  return std::ranges::any_of(graph.nodes, [](const Node& node) {
     return node.op == OpKind::k_library && may_write_operands(node.name);
   });
 }
