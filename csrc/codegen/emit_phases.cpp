@@ -12,10 +12,9 @@ std::string pointer_type(const Graph& graph, const KernelArgument& argument) {
 }
 
 bool shares_memory(const KernelArgument& argument, const LoweringOptions& options) {
-  return std::any_of(options.stored_over.begin(), options.stored_over.end(),
-                     [&](const auto& entry) {
-                       return entry.first == argument.value || entry.second == argument.value;
-                     });
+  return std::ranges::any_of(options.stored_over, [&](const auto& entry) {
+    return entry.first == argument.value || entry.second == argument.value;
+  });
 }
 
 std::string pointer_parameter(const Graph& graph, const KernelArgument& argument, size_t number,
@@ -62,15 +61,15 @@ std::string counter_type(const Dim& blocks) {
 
 bool hands_on(const KernelStage& part) {
   const std::vector<PersistentArray>& arrays = part.lowered.persistent;
-  return std::any_of(arrays.begin(), arrays.end(),
-                     [](const PersistentArray& array) { return !array.is_of_stage; });
+  return std::ranges::any_of(arrays,
+                             [](const PersistentArray& array) { return !array.is_of_stage; });
 }
 
 // Do threads read from shared memory what no barrier follows?
 bool leaves_shared(const KernelStage& part) {
   const std::vector<PersistentValue>& persistent = part.schedule->persistent;
   return !part.schedule->tiles.empty() ||
-         std::any_of(persistent.begin(), persistent.end(), [](const PersistentValue& value) {
+         std::ranges::any_of(persistent, [](const PersistentValue& value) {
            return value.is_of_stage && value.home.in_shared > 0;
          });
 }
@@ -107,7 +106,7 @@ struct Emitter {
 
   std::string size(const Dim& dim) {
     if (dim.is_constant()) return std::to_string(dim.value());
-    auto at = std::find(source.sizes.begin(), source.sizes.end(), dim);
+    auto at = std::ranges::find(source.sizes, dim);
     if (at == source.sizes.end()) at = source.sizes.insert(source.sizes.end(), dim);
     return "n" + std::to_string(at - source.sizes.begin());
   }
@@ -143,7 +142,7 @@ struct Emitter {
     std::string text;
     for (const PersistentArray& array : part.lowered.persistent) {
       if (array.is_of_stage) continue;
-      auto at = std::find_if(arrays.begin(), arrays.end(), [&](const FrameArray& known) {
+      auto at = std::ranges::find_if(arrays, [&](const FrameArray& known) {
         return known.group == part.group && known.array.value == array.value;
       });
       if (at == arrays.end()) at = arrays.insert(at, {part.group, array, phase});
@@ -239,7 +238,7 @@ struct Emitter {
                         : call(*part, "stage_" + std::to_string(function), block, number);
     }
     // Stages have places of their own in shared memory: none may begin while another is read.
-    if (phase.size() > 1 && std::any_of(phase.begin(), phase.end(), leaves_shared))
+    if (phase.size() > 1 && std::ranges::any_of(phase, leaves_shared))
       calls += "      block_barrier();\n";
     next_function += static_cast<int>(phase.size());
     if (!is_alone) source.phases.push_back(end);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace stitch {
@@ -21,12 +22,31 @@ struct Statement {
     kCall,    // if (predicate) expr;
   };
   Kind kind;
-  std::string type, name, expr;
-  std::string predicate;  // empty: always
-  std::string bound;      // kLoop
-  std::string pragma;     // kLoop: "", "STITCH_UNROLL", "STITCH_SIMD(...)"
-  int64_t count = 0;      // kArray
-  std::vector<Statement> body;
+  std::string type = {}, name = {}, expr = {};
+  std::string predicate = {};  // empty: always
+  std::string bound = {};      // kLoop
+  std::string pragma = {};     // kLoop: "", "STITCH_UNROLL", "STITCH_SIMD(...)"
+  int64_t count = 0;           // kArray
+  std::vector<Statement> body = {};
+
+  static Statement let(std::string type, std::string name, std::string expr) {
+    return {Kind::kLet, std::move(type), std::move(name), std::move(expr)};
+  }
+  static Statement var(std::string type, std::string name, std::string expr = {}) {
+    return {Kind::kVar, std::move(type), std::move(name), std::move(expr)};
+  }
+  static Statement array(std::string type, std::string name, int64_t count) {
+    return {.kind = Kind::kArray, .type = std::move(type), .name = std::move(name), .count = count};
+  }
+  static Statement assign(std::string name, std::string expr) {
+    return {Kind::kAssign, {}, std::move(name), std::move(expr)};
+  }
+  static Statement store(std::string place, std::string expr, std::string predicate) {
+    return {Kind::kStore, {}, std::move(place), std::move(expr), std::move(predicate)};
+  }
+  static Statement call(std::string expr, std::string predicate = {}) {
+    return {Kind::kCall, {}, {}, std::move(expr), std::move(predicate)};
+  }
 };
 
 struct KernelBody {

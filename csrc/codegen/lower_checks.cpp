@@ -18,8 +18,7 @@ void ValueLowering::collect(const char* report, const std::string& condition, in
   lowered_.may_fail = true;
   std::string& flag = lowered_.collected[report];
   if (flag.empty()) flag = scopes_.fresh();
-  const std::string text = flag + " | i32(" + condition + ")";
-  scopes_.append(depth, {Statement::Kind::kAssign, "", flag, text, "", "", "", 0, {}});
+  scopes_.append(depth, Statement::assign(flag, flag + " | i32(" + condition + ")"));
 }
 
 // Eager on a GPU yields a value, and so do kernels there.

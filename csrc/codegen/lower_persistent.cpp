@@ -72,32 +72,22 @@ std::vector<Statement> ValueLowering::put_persistent(const PersistentValue& pers
   };
   std::vector<Statement> statements;
   if (home.in_registers > 0) {
-    statements.push_back({Statement::Kind::kStore,
-                          "",
-                          array_of(persistent) + "[" + at + "]",
-                          "to_registers(" + text + ")",
-                          only(border),
-                          "",
-                          "",
-                          0,
-                          {}});
+    statements.push_back(Statement::store(array_of(persistent) + "[" + at + "]",
+                                          "to_registers(" + text + ")", only(border)));
   }
   if (home.in_shared > 0) {
     const std::string put = "put_slot<" + std::to_string(schedule_.threads) + ">(" +
                             slot_of(persistent, at) + ", " + text + ")";
-    statements.push_back(
-        {Statement::Kind::kCall, "", "", put, only("!(" + border + ")"), "", "", 0, {}});
+    statements.push_back(Statement::call(put, only("!(" + border + ")")));
   }
   return statements;
 }
 
 bool ValueLowering::keeps_in_registers_over(int loop) const {
-  return std::any_of(schedule_.persistent.begin(), schedule_.persistent.end(),
-                     [&](const PersistentValue& persistent) {
-                       const std::vector<int>& loops = persistent.loops;
-                       return persistent.home.in_registers > 0 &&
-                              std::count(loops.begin(), loops.end(), loop) > 0;
-                     });
+  return std::ranges::any_of(schedule_.persistent, [&](const PersistentValue& persistent) {
+    const std::vector<int>& loops = persistent.loops;
+    return persistent.home.in_registers > 0 && std::ranges::count(loops, loop) > 0;
+  });
 }
 
 }  // namespace stitch

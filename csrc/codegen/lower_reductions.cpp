@@ -13,15 +13,8 @@ namespace {
 
 bool is_arg(OpKind op) { return op == OpKind::k_argmax || op == OpKind::k_argmin; }
 
-Statement statement(Statement::Kind kind, std::string type, std::string name, std::string expr,
-                    std::string predicate = "", int64_t count = 0) {
-  return {
-      kind, std::move(type), std::move(name), std::move(expr), std::move(predicate), "", "", count,
-      {}};
-}
-
 bool assigns(const std::vector<Statement>& body, const std::string& name) {
-  return std::any_of(body.begin(), body.end(), [&](const Statement& statement) {
+  return std::ranges::any_of(body, [&](const Statement& statement) {
     return statement.name == name || assigns(statement.body, name);
   });
 }
@@ -61,7 +54,7 @@ std::vector<int> ReductionLowering::array_loops_of(const std::vector<int>& block
   std::vector<int> loops;
   for (int block : blocks) {
     const int loop = array_loop(schedule, schedule.blocks[block].loop);
-    if (!std::count(loops.begin(), loops.end(), loop)) loops.push_back(loop);
+    if (!std::ranges::count(loops, loop)) loops.push_back(loop);
   }
   return loops;
 }
@@ -80,21 +73,19 @@ void ReductionLowering::open_level(NodeId root, int block, bool is_partial) {
   const std::string identity = functor(root) + "::identity<" + type + ">()";
   const int depth = scopes.depth();
   if (level.blocks.empty()) {
-    scopes.append(depth, statement(Statement::Kind::kVar, type, level.name, identity));
+    scopes.append(depth, Statement::var(type, level.name, identity));
     level.is_vectorised = is_vectorised_loop(block) && !arg;
     const bool keeps_nan = functor(root) == "Max" || functor(root) == "Min";
     if (level.is_vectorised && keeps_nan && info(graph[root].type.dtype).is_float) {
       level.nan_flag = scopes.fresh();
-      scopes.append(depth, statement(Statement::Kind::kVar, "i32", level.nan_flag, "0"));
+      scopes.append(depth, Statement::var("i32", level.nan_flag, "0"));
     }
   } else {
     int64_t count = 1;
     for (int at : level.blocks) count *= trip_count(schedule, schedule.blocks[at].loop).value();
-    scopes.append(depth, statement(Statement::Kind::kArray, type, level.name, "", "", count));
-    reopen(level.blocks, [&] {
-      scopes.append(scopes.depth(),
-                    statement(Statement::Kind::kAssign, "", this->at(level), identity));
-    });
+    scopes.append(depth, Statement::array(type, level.name, count));
+    reopen(level.blocks,
+           [&] { scopes.append(scopes.depth(), Statement::assign(this->at(level), identity)); });
   }
   levels[root].push_back(level);
 }
@@ -126,8 +117,8 @@ void ReductionLowering::carry_over(const std::vector<NodeId>& opened, int block)
         "(" + scopes.loop_name(schedule.blocks[block].loop) + " & " + last + ") == " + last;
     reopen(inner.blocks, [&] {
       auto replace = [&](const Level& level, const std::string& value) {
-        scopes.append(scopes.depth(), statement(Statement::Kind::kAssign, "", at(level),
-                                                is_full + " ? " + value + " : " + at(level)));
+        scopes.append(scopes.depth(),
+                      Statement::assign(at(level), is_full + " ? " + value + " : " + at(level)));
       };
       replace(outer, functor(root) + "::apply(" + at(outer) + ", " + at(inner) + ")");
       replace(inner, functor(root) + "::identity<" + inner.type + ">()");
@@ -163,8 +154,8 @@ std::string ReductionLowering::result_of(NodeId root, const Level& level) const 
 void ReductionLowering::combine_into(NodeId root, const Level& level, const std::string& value,
                                      const std::string& type) {
   const std::string target = at(level);
-  scopes.append(scopes.depth(), statement(Statement::Kind::kAssign, "", target,
-                                          functor(root) + "::apply(" + target + ", " +
+  scopes.append(scopes.depth(),
+                Statement::assign(target, functor(root) + "::apply(" + target + ", " +
                                               in_type(level.type, value, type) + ")"));
 }
 
@@ -218,10 +209,10 @@ void ReductionLowering::accumulate(NodeId root, const Scalar& value) {
   }
   // The form that reduction(max:) and reduction(min:) vectorise; NaN is noted beside it.
   const char* than = functor(root) == "Max" ? " < " : " > ";
-  scopes.append(depth, statement(Statement::Kind::kAssign, "", target,
-                                 target + than + text + " ? " + text + " : " + target));
-  scopes.append(depth, statement(Statement::Kind::kAssign, "", level.nan_flag,
-                                 level.nan_flag + " | i32(" + text + " != " + text + ")"));
+  scopes.append(depth,
+                Statement::assign(target, target + than + text + " ? " + text + " : " + target));
+  scopes.append(depth, Statement::assign(level.nan_flag,
+                                         level.nan_flag + " | i32(" + text + " != " + text + ")"));
 }
 
 void ReductionLowering::declare_homes(int block) {
@@ -231,14 +222,9 @@ void ReductionLowering::declare_homes(int block) {
     OnChip home{scopes.fresh(), {}, scopes.depth()};
     home.loops = array_loops_of(kept_blocks_below(schedule, root, block));
     const std::string type = info(graph[root].type.dtype).register_name;
-    int64_t count = 1;
-    for (int loop : home.loops) count *= trip_count(schedule, loop).value();
-    if (home.loops.empty()) {
-      scopes.append(scopes.depth(), statement(Statement::Kind::kVar, type, home.name, ""));
-    } else {
-      scopes.append(scopes.depth(),
-                    statement(Statement::Kind::kArray, type, home.name, "", "", count));
-    }
+    const int64_t count = array_length(schedule, home.loops);
+    scopes.append(scopes.depth(), home.loops.empty() ? Statement::var(type, home.name)
+                                                     : Statement::array(type, home.name, count));
     values.on_chip[root] = home;
   }
 }
@@ -270,18 +256,17 @@ void ReductionLowering::finish_element(NodeId root, const std::string& partial) 
     const std::string place = first > 0 ? "shared + " + std::to_string(first) : "shared";
     const std::string exchange = crosses_warps ? "reinterpret_cast<" + type + "*>(" + place + ")"
                                                : "static_cast<" + type + "*>(0)";
-    scopes.append(depth, statement(Statement::Kind::kReduce, type, name,
-                                   "all_reduce<" + functor(root) + ", " + std::to_string(mask) +
-                                       "u, " + std::to_string(schedule.threads) + ">(" + type +
-                                       "(" + partial + "), " + exchange + ")"));
+    scopes.append(depth, {Statement::Kind::kReduce, type, name,
+                          "all_reduce<" + functor(root) + ", " + std::to_string(mask) + "u, " +
+                              std::to_string(schedule.threads) + ">(" + type + "(" + partial +
+                              "), " + exchange + ")"});
     result = name;
   }
   if (is_arg(graph[root].op)) result = "(" + result + ").index";
   auto home = values.on_chip.find(root);
   if (home != values.on_chip.end())
-    scopes.append(
-        depth, statement(Statement::Kind::kAssign, "", values.element(home->second).text, result));
-  if (std::count(stage.stores.begin(), stage.stores.end(), root)) {
+    scopes.append(depth, Statement::assign(values.element(home->second).text, result));
+  if (std::ranges::count(stage.stores, root)) {
     Index own = index_from_atoms(schedule.spaces.atoms, kept_dims(space), values.vars);
     values.store(root, element_offset(graph[root].type, own), result, depth,
                  store_predicate(space));

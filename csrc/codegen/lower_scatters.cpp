@@ -19,19 +19,17 @@ bool is_constant(const Graph& graph, NodeId id) {
 
 bool ScatterLowering::takes_positions_along(int block) const {
   const int loop = schedule.blocks[block].loop;
-  return std::any_of(schedule.spaces.roots.begin(), schedule.spaces.roots.end(),
-                     [&](const RootSpace& space) {
-                       if (!combines_at_indices(info(graph[space.root]))) return false;
-                       const std::vector<int> path = path_to(schedule, space.root);
-                       return std::count(path.begin(), path.end(), block) > 0 &&
-                              reduces_loop(schedule, space, loop);
-                     });
+  return std::ranges::any_of(schedule.spaces.roots, [&](const RootSpace& space) {
+    if (!combines_at_indices(info(graph[space.root]))) return false;
+    const std::vector<int> path = path_to(schedule, space.root);
+    return std::ranges::count(path, block) > 0 && reduces_loop(schedule, space, loop);
+  });
 }
 
 int ScatterLowering::find_first_block(NodeId root) const {
   const RootSpace& space = space_of(schedule, root);
   const std::vector<int> path = path_to(schedule, root);
-  const auto first = std::find_if(path.begin(), path.end(), [&](int block) {
+  const auto first = std::ranges::find_if(path, [&](int block) {
     const int loop = schedule.blocks[block].loop;
     return loop >= 0 && reduces_loop(schedule, space, loop);
   });
@@ -55,12 +53,8 @@ void ScatterLowering::begin(NodeId root, const std::vector<int>& kept_blocks) {
   STITCH_CHECK(!schedule.device->is_cuda, "scatters are combined by one thread of a block");
   STITCH_CHECK(is_constant(graph, node.inputs[0]), "what a scatter begins with is no constant");
   const Dim& rows = node.type.shape[node.ints[0]];
-  const auto known = [&](std::string text) {
-    values.values.push_back({std::move(text), 0});
-    return static_cast<Handle>(values.values.size()) - 1;
-  };
-  const Handle end = known(scopes.print(rows));
-  const Handle row = values.open_segment(known("0"), end, scopes.depth());
+  const Handle end = values.add({scopes.print(rows), 0}), first = values.add({"0", 0});
+  const Handle row = values.open_segment(first, end, scopes.depth());
   Index index = index_from_atoms(schedule.spaces.atoms, space_of(schedule, root).dims, values.vars);
   index[node.ints[0]] = index_of(values.vars.value(row, rows));
   reductions.reopen(kept_blocks, [&] {
@@ -85,15 +79,8 @@ void ScatterLowering::store(NodeId root, const Scopes::Printed& at, const Scalar
   STITCH_CHECK(std::string(dtype.device_name) == dtype.register_name,
                "a scatter combines what registers do not hold: " << dtype.name);
   const int depth = std::max({at.depth, value.depth, scopes.depth()});
-  scopes.append(depth, {Statement::Kind::kStore,
-                        "",
-                        place(root, at),
-                        value.text,
-                        reductions.store_predicate(space_of(schedule, root)),
-                        "",
-                        "",
-                        0,
-                        {}});
+  scopes.append(depth, Statement::store(place(root, at), value.text,
+                                        reductions.store_predicate(space_of(schedule, root))));
 }
 
 }  // namespace stitch

@@ -32,19 +32,11 @@ Handle ValueLowering::check_end(const Segment& segment, int depth) {
 
 Handle ValueLowering::open_segment(Handle first, Handle end, int depth) {
   const std::string position = scopes_.fresh();
-  segments_.push_back({{Statement::Kind::kLoop,
-                        "i64",
-                        position,
-                        values[first].text,
-                        "",
-                        values[end].text,
-                        "",
-                        0,
-                        {}},
-                       depth});
+  Statement loop{Statement::Kind::kLoop, "i64", position, values[first].text};
+  loop.bound = values[end].text;
+  segments_.push_back({std::move(loop), depth});
   scopes_.open.push_back({kSegmentBlock, {}, {}});
-  values.push_back({position, scopes_.depth()});
-  return static_cast<Handle>(values.size()) - 1;
+  return add({position, scopes_.depth()});
 }
 
 void ValueLowering::close_segment() {
@@ -60,15 +52,8 @@ IndexExpr ValueLowering::begin_segment(const Segment& segment) {
   const int depth = depth_of(segment);
   const Handle end = check_end(segment, depth);
   results_.push_back(scopes_.fresh());
-  scopes_.append(depth, {Statement::Kind::kVar,
-                         register_type(segment.node),
-                         results_.back(),
-                         values[segment.initial].text,
-                         "",
-                         "",
-                         "",
-                         0,
-                         {}});
+  scopes_.append(depth, Statement::var(register_type(segment.node), results_.back(),
+                                       values[segment.initial].text));
   const Handle position = open_segment(segment.first, end, depth);
   const NodeId order = graph_[segment.node].inputs[2];
   return index_of(vars.value(position, graph_[order].type.shape[0]));
@@ -79,12 +64,10 @@ Handle ValueLowering::end_segment(const Segment& segment, Handle element) {
   results_.pop_back();
   const std::string combined_text = std::string(info(graph_[segment.node]).function) + "::apply(" +
                                     result + ", " + values[element].text + ")";
-  scopes_.append(scopes_.depth(),
-                 {Statement::Kind::kAssign, "", result, combined_text, "", "", "", 0, {}});
+  scopes_.append(scopes_.depth(), Statement::assign(result, combined_text));
   const int depth = segments_.back().depth;
   close_segment();
-  values.push_back({result, depth});
-  return static_cast<Handle>(values.size()) - 1;
+  return add({result, depth});
 }
 
 }  // namespace stitch

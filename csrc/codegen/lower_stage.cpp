@@ -88,14 +88,13 @@ class StageLowering {
       // A ragged last tile counts past the extent before it is clamped.
       exprs.push_back({mapped.axis.extent + mapped.tile, {}});
     }
-    const bool fits = std::all_of(exprs.begin(), exprs.end(), [&](const IndexExpr& expr) {
-      return fits_32_bits(expr, accesses.vars);
-    });
+    const bool fits = std::ranges::all_of(
+        exprs, [&](const IndexExpr& expr) { return fits_32_bits(expr, accesses.vars); });
     return fits ? "i32" : "i64";
   }
 
   void let(const std::string& type, const std::string& name, const std::string& expr) {
-    scopes_.append(scopes_.depth(), {Statement::Kind::kLet, type, name, expr, "", "", "", 0, {}});
+    scopes_.append(scopes_.depth(), Statement::let(type, name, expr));
   }
 
   // Grid coordinates, thread coordinates and the axes that no loop walks.
@@ -133,14 +132,13 @@ class StageLowering {
   void report_collected() {
     std::vector<Statement>& body = scopes_.open.back().statements;
     for (const auto& [report, flag] : out_.collected) {
-      body.insert(body.begin(), {Statement::Kind::kVar, "i32", flag, "0", "", "", "", 0, {}});
-      body.push_back(
-          {Statement::Kind::kCall, "", "", report + "(" + flag + ", error)", "", "", "", 0, {}});
+      body.insert(body.begin(), Statement::var("i32", flag, "0"));
+      body.push_back(Statement::call(report + "(" + flag + ", error)"));
     }
   }
 
   bool has_loop(int axis, bool vector) const {
-    return std::any_of(schedule_.loops.begin(), schedule_.loops.end(), [&](const LoopSpec& spec) {
+    return std::ranges::any_of(schedule_.loops, [&](const LoopSpec& spec) {
       return spec.axis == axis && (spec.level == LoopSpec::Level::kVector) == vector;
     });
   }
@@ -188,17 +186,8 @@ class StageLowering {
       std::stable_partition(home.loops.begin(), home.loops.end(), [&](int loop) {
         return schedule_.axes[schedule_.loops[loop].axis].is_unrolled;
       });
-      int64_t count = 1;
-      for (int loop : home.loops) count *= trip_count(schedule_, loop).value();
-      scopes_.append(scopes_.depth(), {Statement::Kind::kArray,
-                                       values_.register_type(value),
-                                       home.name,
-                                       "",
-                                       "",
-                                       "",
-                                       "",
-                                       count,
-                                       {}});
+      scopes_.append(scopes_.depth(), Statement::array(values_.register_type(value), home.name,
+                                                       array_length(schedule_, home.loops)));
       if (home.loops.empty()) home.name += "[0]";
       values_.on_chip[value] = home;
     }
@@ -238,7 +227,7 @@ class StageLowering {
   bool runs_along(const IndexExpr& index, int loop) const {
     std::vector<VarId> leaves;
     values_.vars.collect(index, leaves);
-    return std::any_of(leaves.begin(), leaves.end(), [&](VarId var) {
+    return std::ranges::any_of(leaves, [&](VarId var) {
       const IndexVar& leaf = values_.vars[var];
       return leaf.kind == IndexVar::Kind::kAtom &&
              scopes_.axis_of_atom(leaf.payload) == schedule_.loops[loop].axis;
@@ -250,22 +239,21 @@ class StageLowering {
     const int loop = schedule_.blocks[block].loop;
     const int64_t dim = node.ints[0];
     if (values_.combined.count(id) || runs_along(index[dim], loop)) return;
-    const bool is_along = std::any_of(
-        index.begin(), index.end(), [&](const IndexExpr& expr) { return runs_along(expr, loop); });
+    const bool is_along =
+        std::ranges::any_of(index, [&](const IndexExpr& expr) { return runs_along(expr, loop); });
     if (!is_along) return;
     const OnChip home{scopes_.fresh(), {loop}, scopes_.depth()};
-    auto statement = [&](Statement::Kind kind, const std::string& name, const std::string& expr) {
-      const int64_t count = trip_count(schedule_, loop).value();
-      scopes_.append(scopes_.depth(),
-                     {kind, values_.register_type(id), name, expr, "", "", "", count, {}});
+    auto assign = [&](const std::string& element, const std::string& expr) {
+      scopes_.append(scopes_.depth(), Statement::assign(element, expr));
     };
     auto value_of = [&](NodeId operand, const Index& at) {
       return values_.values[walk(graph_, values_, operand, at)].text;
     };
-    statement(Statement::Kind::kArray, home.name, "");
+    scopes_.append(scopes_.depth(), Statement::array(values_.register_type(id), home.name,
+                                                     array_length(schedule_, home.loops)));
     reopen({block}, 0, [&] {
       const std::string initial = value_of(node.inputs[0], index);
-      statement(Statement::Kind::kAssign, values_.element(home).text, initial);
+      assign(values_.element(home).text, initial);
     });
     const Handle first = walk(graph_, values_, node.inputs[3], {index[dim]});
     const Handle last = walk(graph_, values_, node.inputs[3], {index[dim] + IndexExpr{1, {}}});
@@ -279,8 +267,7 @@ class StageLowering {
     reopen({block}, 0, [&] {
       const std::string element = values_.element(home).text;
       const std::string added = value_of(node.inputs[1], taken);
-      statement(Statement::Kind::kAssign, element,
-                std::string(info(node).function) + "::apply(" + element + ", " + added + ")");
+      assign(element, std::string(info(node).function) + "::apply(" + element + ", " + added + ")");
     });
     values_.close_segment();
     values_.combined[id] = {index, home};
@@ -332,7 +319,7 @@ class StageLowering {
       const std::string id = std::to_string(spec.axis);
       let(out_.index_type, "x" + id, "b" + id + " + " + name);
     } else if (spec.level == LoopSpec::Level::kStrip) {
-      const std::string along = loop_name(spec.axis, LoopSpec::Level::kAlongStrips);
+      const std::string along = scopes_.loop_name(spec.axis, LoopSpec::Level::kAlongStrips);
       define_axis(spec.axis, name + " * " + strip_length(spec.axis) + " + " + along);
     } else if (spec.level == LoopSpec::Level::kSerial) {
       define_axis(spec.axis, name);
@@ -353,8 +340,7 @@ class StageLowering {
   Statement loop_header(int loop) {
     const LoopSpec& spec = schedule_.loops[loop];
     const MappedAxis& mapped = schedule_.axes[spec.axis];
-    Statement header{
-        Statement::Kind::kLoop, out_.index_type, scopes_.loop_name(loop), "0", "", "", "", 0, {}};
+    Statement header{Statement::Kind::kLoop, out_.index_type, scopes_.loop_name(loop), "0"};
     if (spec.level == LoopSpec::Level::kVector) {
       header.bound = std::to_string(mapped.vector);
       header.pragma = kUnroll;
@@ -389,8 +375,8 @@ class StageLowering {
       header.bound = std::to_string(range->high);
     }
     if (mapped.chunk > 0) {
-      const std::string chunk =
-          loop_name(spec.axis, LoopSpec::Level::kChunk) + " * " + std::to_string(mapped.chunk);
+      const std::string chunk = scopes_.loop_name(spec.axis, LoopSpec::Level::kChunk) + " * " +
+                                std::to_string(mapped.chunk);
       header.expr = chunk;
       header.bound =
           "min_index(" + chunk + " + " + std::to_string(mapped.chunk) + ", " + header.bound + ")";
@@ -398,17 +384,9 @@ class StageLowering {
     return header;
   }
 
-  std::string loop_name(int axis, LoopSpec::Level level) const {
-    for (size_t l = 0; l < schedule_.loops.size(); ++l) {
-      const LoopSpec& spec = schedule_.loops[l];
-      if (spec.axis == axis && spec.level == level) return scopes_.loop_name(static_cast<int>(l));
-    }
-    throw InternalError("an axis has no loop of the level it is mapped to");
-  }
-
   bool keeps_array_over(int loop) const {
     return values_.keeps_in_registers_over(loop) ||
-           std::any_of(values_.on_chip.begin(), values_.on_chip.end(), [&](const auto& entry) {
+           std::ranges::any_of(values_.on_chip, [&](const auto& entry) {
              return std::ranges::count(entry.second.loops, loop) > 0;
            });
   }
@@ -417,7 +395,7 @@ class StageLowering {
     const int loop = schedule_.blocks[block].loop;
     Statement header = loop_header(loop);
     const std::vector<Statement>& body = scopes_.open.back().statements;
-    const bool is_innermost = std::none_of(body.begin(), body.end(), [](const Statement& inner) {
+    const bool is_innermost = std::ranges::none_of(body, [](const Statement& inner) {
       return inner.kind == Statement::Kind::kLoop && inner.pragma != kUnroll;
     });
     const bool is_parallel = is_innermost && !scatters_.takes_positions_along(block);

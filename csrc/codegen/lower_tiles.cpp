@@ -14,13 +14,12 @@ IndexExpr without_axes(const StageSchedule& schedule, const IndexVars& vars,
   IndexExpr rest{tile.offset.constant, {}};
   for (const auto& [var, coefficient] : tile.offset.terms) {
     const AtomId atom(vars[var].payload);
-    const bool is_inside =
-        std::any_of(schedule.axes.begin(), schedule.axes.end(), [&](const MappedAxis& mapped) {
-          const auto at = &mapped - schedule.axes.data();
-          const AtomList& atoms = mapped.axis.atoms;
-          return (at == tile.along || at == tile.across) &&
-                 std::find(atoms.begin(), atoms.end(), atom) != atoms.end();
-        });
+    const bool is_inside = std::ranges::any_of(schedule.axes, [&](const MappedAxis& mapped) {
+      const auto at = &mapped - schedule.axes.data();
+      const AtomList& atoms = mapped.axis.atoms;
+      return (at == tile.along || at == tile.across) &&
+             std::ranges::find(atoms, atom) != atoms.end();
+    });
     if (!is_inside) rest.terms.add(var, coefficient);
   }
   return rest;
@@ -39,21 +38,19 @@ void ValueLowering::fill_tile(const TiledLoad& tile, const std::string& name, in
   if (schedule_.device->is_cuda) {
     const std::string place =
         "reinterpret_cast<" + type + "*>(shared + " + std::to_string(tile.shared_offset) + ")";
-    scopes_.append(depth, {Statement::Kind::kVar, type + "*", name, place, "", "", "", 0, {}});
+    scopes_.append(depth, Statement::var(type + "*", name, place));
     sizes += ", " + std::to_string(schedule_.axes[tile.across].tile.value()) + ", " +
              std::to_string(tile.vector) + ", " + std::to_string(schedule_.threads);
-    int& alignment = lowered_.pointers[p].alignment_bytes;
-    alignment = std::max(alignment, std::min(16, tile.vector * info(dtype).bytes));
+    align(p, tile.vector * info(dtype).bytes);
   } else {
-    const int64_t count = tile.rows * tile.pitch;
-    scopes_.append(depth, {Statement::Kind::kArray, type, name, "", "", "", "", count, {}});
+    scopes_.append(depth, Statement::array(type, name, tile.rows * tile.pitch));
   }
   const std::string fill = "fill_tile<" + sizes + ">(" + name + ", p" + std::to_string(p) + " + (" +
                            first + " + " + scopes_.block_begin(tile.along) + " + (" +
                            scopes_.block_begin(tile.across) + ") * " + stride + "), " + stride +
                            ", " + scopes_.block_end(tile.along) + ", " +
                            scopes_.block_end(tile.across) + ")";
-  scopes_.append(depth, {Statement::Kind::kCall, "", "", fill, "", "", "", 0, {}});
+  scopes_.append(depth, Statement::call(fill));
 }
 
 Handle ValueLowering::load_tiled(const TiledLoad& tile) {
@@ -61,8 +58,7 @@ Handle ValueLowering::load_tiled(const TiledLoad& tile) {
   auto known = tiles_.find(&tile);
   if (known == tiles_.end()) {
     const int depth = scopes_.print(without_axes(schedule_, vars, tile), vars, values).depth;
-    values.push_back({scopes_.fresh(), depth});
-    known = tiles_.emplace(&tile, static_cast<Handle>(values.size()) - 1).first;
+    known = tiles_.emplace(&tile, add({scopes_.fresh(), depth})).first;
     fill_tile(tile, values[known->second].text, depth);
   }
   const Scalar filled = values[known->second];
@@ -79,11 +75,10 @@ Handle ValueLowering::load_tiled(const TiledLoad& tile) {
   }
   auto vector = vectors_.find({tile.value, tile.offset});
   if (vector == vectors_.end()) {
-    const std::string n = std::to_string(width);
-    const std::string loaded = "load_vec<" + n + ">(" + filled.text + " + (" + place + "))";
-    const std::string type = std::string("Vec<") + info(dtype).device_name + ", " + n + ">";
-    vector =
-        vectors_.emplace(std::make_pair(tile.value, tile.offset), let(type, loaded, depth)).first;
+    const std::string loaded =
+        "load_vec<" + std::to_string(width) + ">(" + filled.text + " + (" + place + "))";
+    const Handle made = let(vector_type(dtype, width), loaded, depth);
+    vector = vectors_.emplace(std::pair(tile.value, tile.offset), made).first;
   }
   return lane_of(vector->second, tile.across, dtype);
 }

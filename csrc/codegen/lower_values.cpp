@@ -38,12 +38,6 @@ std::string integer_literal(int64_t value, const std::string& type) {
 
 bool is_negative(const Dim& dim) { return dim.is_constant() && dim.value() < 0; }
 
-int alignment_of(int bytes) { return std::min(16, bytes); }
-
-std::string vector_type(DType dtype, int width) {
-  return std::string("Vec<") + info(dtype).device_name + ", " + std::to_string(width) + ">";
-}
-
 // A cast of integers back to the type of floats that they were made of.
 bool was_of_type(const Graph& graph, const Node& cast) {
   const std::string type = info(cast.type.dtype).register_name;
@@ -67,6 +61,10 @@ std::string element_type(const Graph& graph, const StageSchedule& schedule,
 }
 
 }  // namespace
+
+std::string vector_type(DType dtype, int width) {
+  return std::string("Vec<") + info(dtype).device_name + ", " + std::to_string(width) + ">";
+}
 
 ValueLowering::ValueLowering(const Graph& graph, const StageSchedule& schedule, Scopes& scopes,
                              LoweredStage& lowered, const LoweringOptions& options,
@@ -100,8 +98,7 @@ void ValueLowering::close_range() {
 }
 
 const AxisRange* ValueLowering::range_of(int axis) const {
-  const auto is_of = [axis](const AxisRange& range) { return range.axis == axis; };
-  const auto found = std::find_if(ranges_.begin(), ranges_.end(), is_of);
+  const auto found = std::ranges::find(ranges_, axis, &AxisRange::axis);
   return found == ranges_.end() ? nullptr : &*found;
 }
 
@@ -130,17 +127,26 @@ std::string ValueLowering::register_type(NodeId value) const {
 
 Handle ValueLowering::let(const std::string& type, const std::string& expr, int depth) {
   const std::string name = scopes_.fresh();
-  scopes_.append(depth, {Statement::Kind::kLet, type, name, expr, "", "", "", 0, {}});
-  values.push_back({name, depth});
+  scopes_.append(depth, Statement::let(type, name, expr));
+  return add({name, depth});
+}
+
+Handle ValueLowering::add(Scalar scalar) {
+  values.push_back(std::move(scalar));
   return static_cast<Handle>(values.size()) - 1;
+}
+
+void ValueLowering::align(int pointer, int bytes) {
+  int& alignment = lowered_.pointers[pointer].alignment_bytes;
+  alignment = std::max(alignment, std::min(16, bytes));
 }
 
 Scalar ValueLowering::element(const OnChip& home, const FixedAxes& fixed) const {
   for (size_t l = 0; l < schedule_.loops.size(); ++l) {
     const bool is_fixed = fixed.count(schedule_.loops[l].axis) > 0;
-    STITCH_CHECK(!is_fixed || std::count(home.loops.begin(), home.loops.end(),
-                                         array_loop(schedule_, static_cast<int>(l))),
-                 "a value is read along an axis that its array does not hold");
+    STITCH_CHECK(
+        !is_fixed || std::ranges::count(home.loops, array_loop(schedule_, static_cast<int>(l))),
+        "a value is read along an axis that its array does not hold");
   }
   if (home.loops.empty()) return {home.name, home.depth};
   Scopes::Printed at = scopes_.position(home.loops, fixed);
@@ -179,8 +185,7 @@ void ValueLowering::remember(NodeId value, const Index& index, int guard, Handle
   if (guard != 0 || !is_made_here || home == on_chip.end() || made.count(value)) return;
   Scalar target = element(home->second);
   const int depth = std::max(target.depth, values[handle].depth);
-  scopes_.append(
-      depth, {Statement::Kind::kAssign, "", target.text, values[handle].text, "", "", "", 0, {}});
+  scopes_.append(depth, Statement::assign(target.text, values[handle].text));
 }
 
 std::string ValueLowering::in_register(DType dtype, const std::string& loaded) const {
@@ -200,11 +205,10 @@ int ValueLowering::vector_axis(const IndexExpr& offset, int guard) const {
 }
 
 bool ValueLowering::is_overwritten(NodeId load) const {
-  return std::any_of(
-      lowered_.pointers.begin(), lowered_.pointers.end(), [&](const KernelArgument& argument) {
-        auto found = options_.stored_over.find(argument.value);
-        return argument.is_store && found != options_.stored_over.end() && found->second == load;
-      });
+  return std::ranges::any_of(lowered_.pointers, [&](const KernelArgument& argument) {
+    auto found = options_.stored_over.find(argument.value);
+    return argument.is_store && found != options_.stored_over.end() && found->second == load;
+  });
 }
 
 Scopes::Printed ValueLowering::place_of(NodeId value, const IndexExpr& offset, int without_vector) {
@@ -225,8 +229,7 @@ Handle ValueLowering::load_vector(NodeId value, const IndexExpr& offset, int axi
   auto known = vectors_.find({value, offset});
   if (known == vectors_.end()) {
     const int p = pointer(value, false);
-    lowered_.pointers[p].alignment_bytes = std::max(lowered_.pointers[p].alignment_bytes,
-                                                    alignment_of(width * info(type.dtype).bytes));
+    align(p, width * info(type.dtype).bytes);
     Scopes::Printed at = place_of(value, offset, axis);
     const std::string n = std::to_string(width);
     const std::string vec = vector_type(type.dtype, width);
@@ -244,12 +247,7 @@ Handle ValueLowering::load_vector(NodeId value, const IndexExpr& offset, int axi
 }
 
 Handle ValueLowering::lane_of(Handle vector, int axis, DType dtype) {
-  int lane = -1;
-  for (size_t l = 0; l < schedule_.loops.size(); ++l) {
-    if (schedule_.loops[l].axis == axis && schedule_.loops[l].level == LoopSpec::Level::kVector) {
-      lane = static_cast<int>(l);
-    }
-  }
+  const int lane = scopes_.loop_of(axis, LoopSpec::Level::kVector);
   const std::string element = values[vector].text + ".v[" + scopes_.loop_name(lane) + "]";
   return let(info(dtype).register_name, in_register(dtype, element), scopes_.depth_of_loop(lane));
 }
@@ -295,8 +293,7 @@ Handle ValueLowering::reduced(NodeId reduction, const Index&) {
     const std::string text = std::string("round_to<") + type.device_name + ">(" + result.text + ")";
     return let(type.register_name, text, result.depth);
   }
-  values.push_back(result);
-  return static_cast<Handle>(values.size()) - 1;
+  return add(result);
 }
 
 Handle ValueLowering::constant(const Node& node) {
@@ -312,8 +309,7 @@ Handle ValueLowering::constant(const Node& node) {
   } else {
     text = integer_literal(node.integer, reg);
   }
-  values.push_back({text, 0});
-  return static_cast<Handle>(values.size()) - 1;
+  return add({text, 0});
 }
 
 Handle ValueLowering::from_index(DType dtype, const IndexExpr& index) {
@@ -363,11 +359,11 @@ int ValueLowering::begin_guard(const Condition& condition, int outer) {
   Scopes::Printed at = scopes_.print(condition.index, vars, values);
   std::string text;
   auto add = [&](const std::string& part) { text += (text.empty() ? "" : " & ") + part; };
-  const bool starts_at_zero =
-      condition.low.is(0) && condition.index.constant.is_constant() &&
-      !is_negative(condition.index.constant) &&
-      std::none_of(condition.index.terms.begin(), condition.index.terms.end(),
-                   [](const auto& term) { return is_negative(term.second); });
+  const bool starts_at_zero = condition.low.is(0) && condition.index.constant.is_constant() &&
+                              !is_negative(condition.index.constant) &&
+                              std::ranges::none_of(condition.index.terms, [](const auto& term) {
+                                return is_negative(term.second);
+                              });
   if (!starts_at_zero) add("((" + at.text + ") >= " + scopes_.print(condition.low) + ")");
   add("((" + at.text + ") < " + scopes_.print(condition.high) + ")");
   int depth = at.depth;
@@ -408,50 +404,25 @@ void ValueLowering::store(NodeId root, const IndexExpr& offset, const std::strin
         scopes_.append(depth, std::move(statement));
     }
     const std::string place = base + "[" + at.text + "]";
-    scopes_.append(depth, {Statement::Kind::kStore, "", place, stored, predicate, "", "", 0, {}});
+    scopes_.append(depth, Statement::store(place, stored, predicate));
     return;
   }
-  const std::string n = std::to_string(schedule_.axes[axis].vector);
-  lowered_.pointers[p].alignment_bytes =
-      std::max(lowered_.pointers[p].alignment_bytes,
-               alignment_of(schedule_.axes[axis].vector * dtype.bytes));
+  const int width = schedule_.axes[axis].vector;
+  align(p, width * dtype.bytes);
   const int lane_depth = scopes_.axis_depth(axis);
   const std::string name = scopes_.fresh();
-  scopes_.append(lane_depth - 1, {Statement::Kind::kVar,
-                                  std::string("Vec<") + dtype.device_name + ", " + n + ">",
-                                  name,
-                                  "",
-                                  "",
-                                  "",
-                                  "",
-                                  0,
-                                  {}});
+  scopes_.append(lane_depth - 1, Statement::var(vector_type(type.dtype, width), name));
   const int lane_loop = schedule_.blocks[scopes_.open[lane_depth].block].loop;
   scopes_.append(std::max(lane_depth, value_depth),
-                 {Statement::Kind::kAssign,
-                  "",
-                  name + ".v[" + scopes_.loop_name(lane_loop) + "]",
-                  stored,
-                  "",
-                  "",
-                  "",
-                  0,
-                  {}});
+                 Statement::assign(name + ".v[" + scopes_.loop_name(lane_loop) + "]", stored));
   std::vector<Statement>& after = scopes_.open[lane_depth - 1].after_child;
   if (persistent) {
     for (Statement& statement : put_persistent(*persistent, name, ""))
       after.push_back(std::move(statement));
   }
   Scopes::Printed at = place_of(root, offset, axis);
-  after.push_back({Statement::Kind::kCall,
-                   "",
-                   "",
-                   "store_vec(" + base + " + (" + at.text + "), " + name + ")",
-                   predicate,
-                   "",
-                   "",
-                   0,
-                   {}});
+  after.push_back(
+      Statement::call("store_vec(" + base + " + (" + at.text + "), " + name + ")", predicate));
 }
 
 }  // namespace stitch

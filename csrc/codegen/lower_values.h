@@ -20,6 +20,8 @@ struct OnChip {
   int depth = 0;           // of its declaration
 };
 
+std::string vector_type(DType dtype, int width);  // "Vec<f32, 4>"
+
 class ValueLowering : public WalkSink {
  public:
   ValueLowering(const Graph& graph, const StageSchedule& schedule, Scopes& scopes,
@@ -43,6 +45,7 @@ class ValueLowering : public WalkSink {
   const AxisRange* range_of(int axis) const;
   // Forgets what was known only in the innermost scope.
   void close_scope();
+  Handle add(Scalar scalar);                 // to `values`
   int pointer(NodeId value, bool is_store);  // its position among the arguments
   void store(NodeId root, const IndexExpr& offset, const std::string& text, int value_depth,
              const std::string& predicate);
@@ -85,6 +88,7 @@ class ValueLowering : public WalkSink {
     }
   };
   Handle let(const std::string& type, const std::string& expr, int depth);
+  void align(int pointer, int bytes);  // at least so, up to the widest access
   int vector_axis(const IndexExpr& offset, int guard) const;
   bool is_overwritten(NodeId load) const;
   // Where an element is behind the value's pointer: in memory, or in the buffer of the block.

@@ -31,9 +31,7 @@ void find_arrays(std::vector<Statement>& statements, std::vector<Statement*>& fo
 int64_t place_arrays(KernelBody& body) {
   std::vector<Statement*> arrays;
   find_arrays(body.statements, arrays);
-  std::stable_sort(arrays.begin(), arrays.end(), [](const Statement* a, const Statement* b) {
-    return count_bytes(*a) < count_bytes(*b);
-  });
+  std::ranges::stable_sort(arrays, {}, [](const Statement* array) { return count_bytes(*array); });
   int64_t on_stack = 0, in_scratch = 0;
   for (Statement* array : arrays) {
     const int64_t bytes = count_bytes(*array);

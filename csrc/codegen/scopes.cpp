@@ -24,6 +24,14 @@ int Scopes::depth_of_loop(int loop) const {
   return -1;
 }
 
+int Scopes::loop_of(int axis, LoopSpec::Level level) const {
+  for (size_t l = 0; l < schedule_.loops.size(); ++l) {
+    const LoopSpec& spec = schedule_.loops[l];
+    if (spec.axis == axis && spec.level == level) return static_cast<int>(l);
+  }
+  throw InternalError("an axis has no loop of the level it is mapped to");
+}
+
 int Scopes::axis_depth(int axis, bool without_vector) const {
   for (int d = depth(); d > 0; --d) {
     if (open[d].block == kSegmentBlock) continue;

@@ -59,6 +59,10 @@ class Scopes {
                 int without_vector = -1);
   int depth_of_loop(int loop) const;  // -1 when not open
   std::string loop_name(int loop) const { return "i" + std::to_string(loop); }
+  std::string loop_name(int axis, LoopSpec::Level level) const {
+    return loop_name(loop_of(axis, level));
+  }
+  int loop_of(int axis, LoopSpec::Level level) const;
   // Row-major position inside an array over `loops` at the current digits, but those of `fixed`.
   Printed position(const std::vector<int>& loops, const FixedAxes& fixed = {}) const;
 

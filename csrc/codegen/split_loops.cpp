@@ -40,15 +40,14 @@ bool may_cut(const Graph& graph, const StageSchedule& schedule, int block) {
   if (axis.in_grid || axis.chunk > 0 || axis.strips > 1 || axis.is_unrolled) return false;
   if (!axis.tile.is_constant() || !schedule.kept_on_chip.empty()) return false;
   // What sums or walks segments has scopes of its own around loops.
-  return std::all_of(
-      schedule.accesses.evaluated.begin(), schedule.accesses.evaluated.end(), [&](const auto& of) {
-        const auto is_simple = [&](NodeId id) {
-          return family(graph[id]) != Family::kReduce && !combines_segments(info(graph[id]));
-        };
-        return is_simple(of.first) &&
-               std::all_of(of.second.begin(), of.second.end(),
-                           [&](const auto& entry) { return is_simple(entry.first); });
-      });
+  return std::ranges::all_of(schedule.accesses.evaluated, [&](const auto& of) {
+    const auto is_simple = [&](NodeId id) {
+      return family(graph[id]) != Family::kReduce && !combines_segments(info(graph[id]));
+    };
+    return is_simple(of.first) && std::ranges::all_of(of.second, [&](const auto& entry) {
+             return is_simple(entry.first);
+           });
+  });
 }
 
 void collect_roots(const StageSchedule& schedule, int block, std::vector<NodeId>& roots) {

@@ -55,7 +55,7 @@ struct Placer {
 
   bool is_evaluated_in(int leaf, NodeId value) const {
     const std::vector<int>& leaves_of_value = places.at(value);
-    return std::binary_search(leaves_of_value.begin(), leaves_of_value.end(), leaf);
+    return std::ranges::binary_search(leaves_of_value, leaf);
   }
 
   std::vector<Evaluation> evaluations_in(const LeafUse& leaf, NodeId value) const {
@@ -65,7 +65,7 @@ struct Placer {
       auto at = values.find(value);
       if (at == values.end()) continue;
       for (const Evaluation& evaluation : at->second) {
-        if (std::count(found.begin(), found.end(), evaluation) == 0) found.push_back(evaluation);
+        if (std::ranges::count(found, evaluation) == 0) found.push_back(evaluation);
       }
     }
     return found;
@@ -78,7 +78,7 @@ struct Placer {
     // The array spans the loops inside the block both leaves share.
     std::vector<int> shared =
         block_path(schedule, common_block(schedule, {made.block, leaf.block}));
-    return std::all_of(fixed->begin(), fixed->end(), [&](const auto& entry) {
+    return std::ranges::all_of(*fixed, [&](const auto& entry) {
       const MappedAxis& axis = schedule.axes[entry.first];
       return axis.threads == 1 && !axis.in_grid &&
              std::none_of(shared.begin() + 1, shared.end(), [&](int block) {
@@ -90,8 +90,7 @@ struct Placer {
   // Does a leaf read the value for something that `first` does not evaluate?
   bool reads_further(int leaf, int first, NodeId value) const {
     const auto found = users.find(value);
-    return found != users.end() &&
-           std::any_of(found->second.begin(), found->second.end(), [&](NodeId user) {
+    return found != users.end() && std::ranges::any_of(found->second, [&](NodeId user) {
              return is_evaluated_in(leaf, user) && !is_evaluated_in(first, user);
            });
   }
@@ -124,8 +123,8 @@ struct Placer {
     const Node& node = graph[value];
     if (family(node) == Family::kReduce) return false;
     if (info(node).cost >= CostClass::kSpecial) return true;
-    return std::any_of(node.inputs.begin(), node.inputs.end(),
-                       [&](NodeId input) { return is_costly(input, depth + 1); });
+    return std::ranges::any_of(node.inputs,
+                               [&](NodeId input) { return is_costly(input, depth + 1); });
   }
 
   // Made of values that are in registers anyway: made again, it needs none of its own.
@@ -136,8 +135,8 @@ struct Placer {
     if (family(node) == Family::kReduce) return true;
     auto known = persistent_alone.find(value);
     if (known != persistent_alone.end()) return known->second;
-    const bool alone = std::all_of(node.inputs.begin(), node.inputs.end(),
-                                   [&](NodeId input) { return needs_persistent_alone(input); });
+    const bool alone = std::ranges::all_of(
+        node.inputs, [&](NodeId input) { return needs_persistent_alone(input); });
     return persistent_alone[value] = alone;
   }
 
@@ -173,7 +172,7 @@ struct Placer {
       worst_size = std::max(worst_size, bytes);
       for (int i = first; i < last; ++i) alive[i] += bytes;
     }
-    return alive.empty() ? 0 : *std::max_element(alive.begin(), alive.end());
+    return alive.empty() ? 0 : *std::ranges::max_element(alive);
   }
 
   void run() {
@@ -217,6 +216,12 @@ std::optional<int64_t> trip_count(const StageSchedule& schedule, int loop) {
   // An array over chunks or strips spans all of them; the loop over them then counts once.
   if (spec.level == LoopSpec::Level::kChunk || spec.level == LoopSpec::Level::kStrip) return 1;
   return axis.serial.value();
+}
+
+int64_t array_length(const StageSchedule& schedule, const std::vector<int>& loops) {
+  int64_t length = 1;
+  for (int loop : loops) length *= trip_count(schedule, loop).value();
+  return length;
 }
 
 int array_loop(const StageSchedule& schedule, int loop) {
@@ -271,10 +276,10 @@ std::vector<int> array_loops(const StageSchedule& schedule, NodeId value, int de
     if (below) {
       const int loop = schedule.blocks[block].loop;
       const AtomList& axis_atoms = schedule.axes[schedule.loops[loop].axis].axis.atoms;
-      bool depends = std::any_of(axis_atoms.begin(), axis_atoms.end(),
-                                 [&](AtomId atom) { return atoms.count(atom.index()) > 0; });
+      bool depends = std::ranges::any_of(
+          axis_atoms, [&](AtomId atom) { return atoms.count(atom.index()) > 0; });
       const int own = array_loop(schedule, loop);
-      if (depends && !std::count(loops.begin(), loops.end(), own)) loops.push_back(own);
+      if (depends && !std::ranges::count(loops, own)) loops.push_back(own);
     }
     below |= block == declared_in;
   }
@@ -297,8 +302,7 @@ std::vector<LeafUse> find_leaf_uses(const Graph& graph, const std::vector<bool>&
       const PersistentValue* persistent =
           is_load[value.index()] ? find_persistent(schedule, value) : nullptr;
       if (persistent && (persistent->is_filled || !filled.insert(value).second)) return;
-      const bool is_tiled = std::any_of(schedule.tiles.begin(), schedule.tiles.end(),
-                                        [&](const TiledLoad& tile) { return tile.value == value; });
+      const bool is_tiled = std::ranges::count(schedule.tiles, value, &TiledLoad::value) > 0;
       if (is_tiled && !filled.insert(value).second) return;
       if (is_load[value.index()]) {
         leaf.loads.insert(value);
