@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -51,16 +52,6 @@ int open_retrying(int directory, const std::string& name, int flags, mode_t mode
   return fd;
 }
 
-bool write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    bytes.remove_prefix(static_cast<size_t>(written));
-  }
-  return true;
-}
-
 bool sync_file(int fd) {
   int result;
   do {
@@ -91,10 +82,6 @@ std::string find_file_risk(const struct stat& info, size_t max_bytes) {
   return "";
 }
 
-bool starts_with(const std::string& text, std::string_view prefix) {
-  return text.compare(0, prefix.size(), prefix) == 0;
-}
-
 // Everything in the directory but directories, temporary files included.
 std::vector<EntryInfo> list_files(int directory) {
   std::vector<EntryInfo> files;
@@ -123,6 +110,16 @@ Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
 
 Descriptor::~Descriptor() {
   if (fd_ >= 0) close(fd_);
+}
+
+bool write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return true;
 }
 
 int Descriptor::release() { return std::exchange(fd_, -1); }
@@ -191,7 +188,7 @@ void PrivateDirectory::evict(int64_t max_bytes, size_t max_entries) const {
   const int64_t now_s = time(nullptr);
   for (const EntryInfo& file : files) {
     const bool is_stale = now_s - file.mtime_s > kStaleTemp_s;
-    if (starts_with(file.name, kTempPrefix) && is_stale) unlinkat(fd_.get(), file.name.c_str(), 0);
+    if (file.name.starts_with(kTempPrefix) && is_stale) unlinkat(fd_.get(), file.name.c_str(), 0);
   }
   std::erase_if(files, [](const EntryInfo& file) { return file.name[0] == '.'; });
   std::ranges::sort(files,
@@ -206,6 +203,18 @@ void PrivateDirectory::evict(int64_t max_bytes, size_t max_entries) const {
       unlinkat(fd_.get(), file.name.c_str(), 0);  // vanished already: as good
     }
   }
+}
+
+WorkDirectory::WorkDirectory() {
+  std::error_code error;
+  const std::filesystem::path base = std::filesystem::temp_directory_path(error);
+  std::string name = (error ? std::filesystem::path("/tmp") : base) / "torch_stitch_XXXXXX";
+  if (mkdtemp(name.data())) path = name;
+}
+
+WorkDirectory::~WorkDirectory() {
+  std::error_code error;
+  if (!path.empty()) std::filesystem::remove_all(path, error);
 }
 
 std::string write_text_file(const std::string& directory, const std::string& name,

@@ -29,6 +29,18 @@ class Descriptor {
   int fd_ = -1;
 };
 
+// Through interruptions and partial writes; false where the file takes no more.
+bool write_all(int fd, std::string_view bytes);
+
+// A fresh directory that only this user can enter; removed with what is in it.
+struct WorkDirectory {
+  std::string path;  // empty: there is none
+
+  WorkDirectory();
+  ~WorkDirectory();
+  WorkDirectory(const WorkDirectory&) = delete;
+};
+
 struct EntryInfo {
   std::string name;
   int64_t size_bytes = 0;

@@ -85,11 +85,13 @@ std::string to_hex(const Sha256::Digest& digest) {
   return hex;
 }
 
-std::string sha256_hex(std::string_view bytes) {
+Sha256::Digest sha256(std::string_view bytes) {
   Sha256 sha;
   sha.update(bytes);
-  return to_hex(sha.digest());
+  return sha.digest();
 }
+
+std::string sha256_hex(std::string_view bytes) { return to_hex(sha256(bytes)); }
 
 Hasher& Hasher::field(std::string_view bytes) {
   std::array<char, 8> storage;

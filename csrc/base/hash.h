@@ -24,6 +24,7 @@ class Sha256 {
 };
 
 std::string to_hex(const Sha256::Digest& digest);
+Sha256::Digest sha256(std::string_view bytes);
 std::string sha256_hex(std::string_view bytes);
 
 // Each field goes in with its length, so no two field lists feed the same bytes.

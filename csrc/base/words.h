@@ -1,9 +1,10 @@
-// The words of a list that a user writes.
+// Lists as text: the words that a user writes, and what messages show.
 #pragma once
 
 #include <algorithm>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace stitch {
@@ -15,6 +16,16 @@ inline std::vector<std::string> split_words(std::string text) {
   std::vector<std::string> result;
   for (std::string word; words >> word;) result.push_back(word);
   return result;
+}
+
+template <class List, class Print>
+std::string join(const List& list, std::string_view separator, Print print) {
+  std::string text;
+  for (const auto& item : list) {
+    if (!text.empty()) text += separator;
+    text += print(item);
+  }
+  return text;
 }
 
 }  // namespace stitch

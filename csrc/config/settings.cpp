@@ -19,9 +19,7 @@ template <>
 constexpr const char* kTypeName<int64_t> = "int";
 
 std::string join(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
+  return stitch::join(words, ", ", [](const std::string& word) { return word; });
 }
 
 std::string to_text(const SettingValue& value) {

@@ -1,27 +1,15 @@
 #include "ir/print_graph.h"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 
+#include "base/words.h"
 #include "ops/late_symbols.h"
 #include "ops/made_calls.h"
 #include "ops/op_rules.h"
 
 namespace stitch {
 namespace {
-
-template <class List, class Format>
-std::string join(const List& list, const char* separator, Format&& format) {
-  std::string text;
-  bool first = true;
-  for (const auto& item : list) {
-    if (!first) text += separator;
-    text += format(item);
-    first = false;
-  }
-  return text;
-}
 
 std::string name_of(NodeId id) { return "%" + std::to_string(id.value()); }
 

@@ -22,12 +22,6 @@ std::string_view as_text(const Sha256::Digest& digest) {
   return {reinterpret_cast<const char*>(digest.data()), digest.size()};
 }
 
-Sha256::Digest digest_of(std::string_view bytes) {
-  Sha256 sha;
-  sha.update(bytes);
-  return sha.digest();
-}
-
 void append_record(std::string& out, std::string_view record) {
   out += encode_integer(record.size());
   out += record;
@@ -97,7 +91,7 @@ std::string encode_entry(const CacheRequest& request, const Binary& binary) {
   std::string file(kMagic);
   file += encode_integer(kFormatVersion);
   file += encode_integer(kHashedFrom + body.size());
-  file += as_text(digest_of(body));
+  file += as_text(sha256(body));
   return file + body;
 }
 
@@ -107,7 +101,7 @@ std::optional<Binary> decode_entry(std::string_view bytes, const CacheRequest& r
   const bool is_ours = header.take(kMagic.size()) == kMagic && header.integer() == kFormatVersion;
   const bool is_whole = header.integer() == bytes.size();
   const std::string_view digest = header.take(Sha256::kDigestBytes);
-  if (!header.ok || !is_ours || !is_whole || digest != as_text(digest_of(header.rest))) {
+  if (!header.ok || !is_ours || !is_whole || digest != as_text(sha256(header.rest))) {
     why = "damaged";
     return std::nullopt;
   }

@@ -1,9 +1,5 @@
 #include "jit/host_compiler.h"
 
-#include <stdlib.h>
-#include <sys/stat.h>
-
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <mutex>
@@ -12,14 +8,13 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/fork_mutex.h"
 #include "base/hash.h"
 #include "jit/run_command.h"
 
 namespace stitch {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr int kProbeLimit_s = 20;
 constexpr int kCompileLimit_s = 300;
@@ -68,23 +63,6 @@ const Probe& probe_once(const std::string& command) {
   std::lock_guard lock(mutex);
   return probes->try_emplace(command, std::move(probe)).first->second;
 }
-
-// A fresh directory that only this user can enter; removed with what is in it.
-struct WorkDirectory {
-  std::string path;
-
-  WorkDirectory() {
-    std::error_code error;
-    const fs::path base = fs::temp_directory_path(error);
-    std::string name = (error ? fs::path("/tmp") : base) / "torch_stitch_XXXXXX";
-    if (mkdtemp(name.data())) path = name;
-  }
-  ~WorkDirectory() {
-    std::error_code error;
-    if (!path.empty()) fs::remove_all(path, error);
-  }
-  WorkDirectory(const WorkDirectory&) = delete;
-};
 
 std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

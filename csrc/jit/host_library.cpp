@@ -1,13 +1,8 @@
 #include "jit/host_library.h"
 
 #include <dlfcn.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <mutex>
 
@@ -27,16 +22,6 @@ std::string unique_descriptor_path(int fd, unsigned serial) {
   return path + std::to_string(fd);
 }
 
-bool write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    bytes.remove_prefix(static_cast<size_t>(written));
-  }
-  return true;
-}
-
 void* open_from_memory(std::string_view bytes, unsigned serial, std::string& why) {
   const Descriptor fd(memfd_create("stitch_kernels", MFD_CLOEXEC));
   if (!fd || !write_all(fd.get(), bytes)) {
@@ -49,17 +34,14 @@ void* open_from_memory(std::string_view bytes, unsigned serial, std::string& why
 }
 
 void* open_from_file(std::string_view bytes, std::string& why) {
-  std::error_code error;
-  const auto base = std::filesystem::temp_directory_path(error);
-  std::string directory = (error ? "/tmp" : base) / "torch_stitch_XXXXXX";
-  if (!mkdtemp(directory.data())) {
+  const WorkDirectory work;  // the mapping outlives its name
+  if (work.path.empty()) {
     why += "; no temporary directory";
     return nullptr;
   }
-  const std::string path = write_text_file(directory, "kernels.so", bytes);
+  const std::string path = write_text_file(work.path, "kernels.so", bytes);
   void* handle = path.empty() ? nullptr : dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle) why += path.empty() ? "; cannot write " + directory : std::string("; ") + dlerror();
-  std::filesystem::remove_all(directory, error);  // the mapping outlives the name
+  if (!handle) why += path.empty() ? "; cannot write " + work.path : std::string("; ") + dlerror();
   return handle;
 }
 

@@ -55,7 +55,7 @@ std::vector<std::string> find_libraries(const std::string& directory, const std:
   for (fs::directory_iterator item(directory, error), end; !error && item != end;
        item.increment(error)) {
     const std::string name = item->path().filename();
-    if (name.compare(0, prefix.size(), prefix) == 0) found.push_back(item->path());
+    if (name.starts_with(prefix)) found.push_back(item->path());
   }
   std::sort(found.rbegin(), found.rend());
   return found;

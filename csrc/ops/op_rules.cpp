@@ -1,9 +1,9 @@
 #include "ops/op_rules.h"
 
-#include <algorithm>
 #include <array>
 
 #include "base/error.h"
+#include "base/words.h"
 
 namespace stitch {
 namespace {
@@ -33,16 +33,11 @@ constexpr std::array<Precision, 15> kPrecision = {{
     {53, true, 11},  // f64
 }};
 
-std::string dtype_list(const std::vector<DType>& dtypes) {
-  std::string text;
-  for (DType dtype : dtypes) text += (text.empty() ? "" : ", ") + std::string(info(dtype).name);
-  return text;
-}
-
 DType common_dtype(const OpInfo& op, const std::vector<DType>& operands, size_t first) {
   for (size_t i = first; i < operands.size(); ++i)
     if (operands[i] != operands[first])
-      throw UserError(std::string(op.name) + " found operands of " + dtype_list(operands) +
+      throw UserError(std::string(op.name) + " found operands of " +
+                      join(operands, ", ", [](DType dtype) { return info(dtype).name; }) +
                       "; they must have one dtype: insert a cast");
   return operands[first];
 }
@@ -127,9 +122,7 @@ bool is_value_preserving(DType from, DType to) {
 }
 
 std::string to_string(const std::vector<Dim>& dims) {
-  std::string text;
-  for (const Dim& dim : dims) text += (text.empty() ? "" : ",") + to_string(dim);
-  return "[" + text + "]";
+  return "[" + join(dims, ",", [](const Dim& dim) { return to_string(dim); }) + "]";
 }
 
 }  // namespace stitch

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/nearest.h"
+#include "base/words.h"
 
 namespace stitch {
 namespace {
@@ -29,9 +30,7 @@ constexpr std::array<DTypeInfo, 16> kTypes = {{
 }};
 
 std::string join(const std::vector<Dim>& dims) {
-  std::string text;
-  for (const Dim& dim : dims) text += (text.empty() ? "" : ",") + to_string(dim);
-  return text;
+  return stitch::join(dims, ",", [](const Dim& dim) { return to_string(dim); });
 }
 
 }  // namespace

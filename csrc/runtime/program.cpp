@@ -2,6 +2,8 @@
 
 #include <sstream>
 
+#include "base/words.h"
+
 namespace stitch {
 namespace {
 
@@ -9,15 +11,8 @@ std::string to_string(BufferId id) {
   return id.valid() ? "b" + std::to_string(id.value()) : std::string("_");
 }
 
-template <class T, class Print>
-std::string join(const std::vector<T>& items, Print print) {
-  std::string text;
-  for (const T& item : items) text += (text.empty() ? "" : ", ") + print(item);
-  return text;
-}
-
 std::string to_string(const std::vector<BufferId>& ids) {
-  return join(ids, [](BufferId id) { return to_string(id); });
+  return join(ids, ", ", [](BufferId id) { return to_string(id); });
 }
 
 std::string describe(const Buffer& buffer) {
@@ -44,10 +39,10 @@ struct StepPrinter {
     return "allocate " + to_string(step.buffer);
   }
   std::string operator()(const LaunchStep& step) const {
-    const std::string sizes = join(step.sizes, [](const Dim& dim) { return to_string(dim); });
+    const auto print = [](const Dim& dim) { return to_string(dim); };
+    const std::string sizes = join(step.sizes, ", ", print);
     const std::string blocks =
-        step.phases.empty() ? to_string(step.grid)
-                            : join(step.phases, [](const Dim& dim) { return to_string(dim); });
+        step.phases.empty() ? to_string(step.grid) : join(step.phases, ", ", print);
     return "launch " + program.kernels[step.kernel].name + "<" + blocks + ">(" +
            to_string(step.pointers) + (sizes.empty() ? "" : "; " + sizes) + ")";
   }
@@ -99,7 +94,7 @@ std::string to_string(const Program& program) {
   }
   for (const Step& step : program.steps) text << std::visit(StepPrinter{program}, step) << "\n";
   text << "return "
-       << join(program.outputs, [](const ProgramOutput& output) { return describe(output); })
+       << join(program.outputs, ", ", [](const ProgramOutput& output) { return describe(output); })
        << "\n";
   return text.str();
 }
