@@ -8,6 +8,14 @@ namespace stitch {
 
 bool is_join(const Node& node) { return node.op == OpKind::k_library && node.name == kJoin; }
 
+std::vector<NodeId> find_kept(const Graph& graph) {
+  std::vector<NodeId> kept;
+  for (const GraphOutput& output : graph.outputs)
+    if (output.kind == GraphOutput::Kind::kTensor) kept.push_back(output.node);
+  for (const Mutation& mutation : graph.mutations) kept.push_back(mutation.value);
+  return kept;
+}
+
 std::vector<std::vector<NodeId>> find_users(const Graph& graph) {
   std::vector<std::vector<NodeId>> users(graph.nodes.size());
   for (int i = 0; i < graph.size(); ++i)

@@ -97,6 +97,9 @@ inline NodeId iterated_value(const Graph& graph, NodeId id) {
 // A library node that nothing runs for; see kJoin.
 bool is_join(const Node& node);
 
+// What a call of the graph leaves behind: the tensors that it returns, then what its inputs become.
+std::vector<NodeId> find_kept(const Graph& graph);
+
 // users[n]: the nodes that read n, ascending, each once per use.
 std::vector<std::vector<NodeId>> find_users(const Graph& graph);
 

@@ -88,10 +88,7 @@ Demands find_demands(const Graph& graph) {
     if (node.op != OpKind::k_library) continue;
     for (NodeId input : node.inputs) demand(input);
   }
-  for (const GraphOutput& output : graph.outputs) {
-    if (output.kind == GraphOutput::Kind::kTensor) demand(output.node);
-  }
-  for (const Mutation& mutation : graph.mutations) demand(mutation.value);
+  for (NodeId id : find_kept(graph)) demand(id);
   return demands;
 }
 

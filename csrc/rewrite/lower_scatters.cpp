@@ -43,8 +43,7 @@ constexpr Combine kCombines[] = {
 };
 
 const Combine* find_combine(OpKind op) {
-  const auto* found = std::find_if(std::begin(kCombines), std::end(kCombines),
-                                   [&](const Combine& row) { return row.put == op; });
+  const auto* found = std::ranges::find(kCombines, op, &Combine::put);
   return found == std::end(kCombines) ? nullptr : found;
 }
 

@@ -148,11 +148,7 @@ bool is_plain_view(const Node& node) {
 
 std::vector<bool> find_demanded(const Graph& graph) {
   std::vector<bool> is_demanded(graph.nodes.size());
-  auto demand = [&](NodeId id) { is_demanded[storage_base(graph, id).index()] = true; };
-  for (const GraphOutput& output : graph.outputs) {
-    if (output.kind == GraphOutput::Kind::kTensor) demand(output.node);
-  }
-  for (const Mutation& mutation : graph.mutations) demand(mutation.value);
+  for (NodeId id : find_kept(graph)) is_demanded[storage_base(graph, id).index()] = true;
   return is_demanded;
 }
 

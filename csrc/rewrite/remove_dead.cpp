@@ -19,9 +19,7 @@ bool must_stay(const Node& node, const std::set<int64_t>& rows) {
 
 Graph remove_dead(const Graph& graph) {
   std::vector<bool> live(graph.nodes.size());
-  for (const GraphOutput& output : graph.outputs)
-    if (output.kind == GraphOutput::Kind::kTensor) live[output.node.index()] = true;
-  for (const Mutation& mutation : graph.mutations) live[mutation.value.index()] = true;
+  for (NodeId id : find_kept(graph)) live[id.index()] = true;
   std::set<int64_t> rows;  // of calls that define sizes
   for (const Symbol& symbol : graph.symbols.symbols)
     if (is_late(symbol)) rows.insert(row_of(symbol));

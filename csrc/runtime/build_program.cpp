@@ -136,10 +136,7 @@ void place_results(Draft& draft) {
   for (const Node& node : graph.nodes) {
     for (const NodeId input : node.inputs) is_used[input.index()] = true;
   }
-  for (const GraphOutput& output : graph.outputs) {
-    if (output.kind == GraphOutput::Kind::kTensor) is_used[output.node.index()] = true;
-  }
-  for (const Mutation& mutation : graph.mutations) is_used[mutation.value.index()] = true;
+  for (const NodeId id : find_kept(graph)) is_used[id.index()] = true;
   for (int i = 0; i < graph.size(); ++i) {
     const Node& node = graph.nodes[i];
     if (family(node) != Family::kLibrary || is_join(node) || !is_used[i]) continue;

@@ -1,7 +1,6 @@
 #include "rewrite/attention/call_attention.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <unordered_map>
 

@@ -268,11 +268,7 @@ void check_uses(Match& match) {
     if (is_inside[i] || NodeId(i) == match.found.result) continue;
     for (const NodeId input : graph.nodes[i].inputs) is_read = is_read || is_inside[input.index()];
   }
-  for (const GraphOutput& output : graph.outputs)
-    if (output.kind == GraphOutput::Kind::kTensor)
-      is_read = is_read || is_inside[output.node.index()];
-  for (const Mutation& mutation : graph.mutations)
-    is_read = is_read || is_inside[mutation.value.index()];
+  for (const NodeId id : find_kept(graph)) is_read = is_read || is_inside[id.index()];
   if (is_read)
     refuse(match, Verdict::no(kRuleScoresRead,
                               "scores or probabilities are read by more than the second product"));
