@@ -1,7 +1,6 @@
 // Joins roots into stages, pairwise, while checks and cost allow.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "plan/plan_stitches.h"

@@ -127,4 +127,11 @@ Verdict too_long(int statements, int most) {
                                           " that compile in reasonable time");
 }
 
+Verdict check_pointers(size_t pointers) {
+  if (pointers <= kMostPointers) return Verdict::yes();
+  return Verdict::no(kRuleManyArguments, "the kernel would have " + std::to_string(pointers) +
+                                             " tensors; a launch takes " +
+                                             std::to_string(kMostPointers));
+}
+
 }  // namespace stitch

@@ -52,5 +52,6 @@ Verdict too_long(int statements, int most);
 // Tensors of one launch: 8 bytes each of the 4 KB that every driver takes; the rest is for sizes
 // and the error flag.
 inline constexpr size_t kMostPointers = 480;
+Verdict check_pointers(size_t pointers);
 
 }  // namespace stitch

@@ -33,21 +33,32 @@ void enumerate_templates(const PlanRequest& in, const std::vector<PlannedStage>&
   }
 }
 
+std::vector<NodeId> list_roots(const PlanRequest& in, bool every_op) {
+  return find_roots(in.graph, in.demands, every_op, in.device.is_cuda);
+}
+
+JoinedStages join(const PlanRequest& in, const std::vector<NodeId>& roots,
+                  const JoinOptions& options) {
+  return join_stages(in.graph, roots, in.demands, in.judge, options);
+}
+
+StitchedKernels make_kernels(const PlanRequest& in, const JoinedStages& joined,
+                             const StitchRule& rule) {
+  return stitch_stages(in.graph, joined, in.demands, in.judge, in.device, rule);
+}
+
 PlanCandidate plan_each_op(const PlanRequest& in) {
   PlanCandidate out;
-  out.joined = join_stages(in.graph, find_roots(in.graph, in.demands, true, in.device.is_cuda),
-                           in.demands, in.judge, {JoinRule::kNever});
-  out.stitched = stitch_stages(in.graph, out.joined, in.demands, in.judge, in.device,
-                               {.barriers = false, .packs = false});
+  out.joined = join(in, list_roots(in, true), {JoinRule::kNever});
+  out.stitched = make_kernels(in, out.joined, {.barriers = false, .packs = false});
   return out;
 }
 
 // Pairs joined while the model gains, the largest gains first, then kernels of them.
 PlanCandidate plan_by_search(const PlanRequest& in) {
   PlanCandidate out;
-  out.joined = join_stages(in.graph, find_roots(in.graph, in.demands, false, in.device.is_cuda),
-                           in.demands, in.judge, {JoinRule::kFaster, {}, &in.device});
-  out.stitched = stitch_stages(in.graph, out.joined, in.demands, in.judge, in.device, {});
+  out.joined = join(in, list_roots(in, false), {JoinRule::kFaster, {}, &in.device});
+  out.stitched = make_kernels(in, out.joined, {});
   return out;
 }
 
@@ -57,7 +68,7 @@ PlanCandidate plan_astitch(const PlanRequest& in) {
   const std::vector<std::vector<NodeId>> scopes = find_scopes(in.graph, in.demands);
   const DominantGroups found =
       group_dominants(in.graph, scopes, find_scope_outputs(in.graph, in.demands, scopes));
-  const std::vector<NodeId> certain = find_roots(in.graph, in.demands, false, in.device.is_cuda);
+  const std::vector<NodeId> certain = list_roots(in, false);
   std::set<NodeId> roots(certain.begin(), certain.end());
   for (const DominantGroup& group : found.groups) {
     roots.insert(group.dominant);
@@ -70,10 +81,8 @@ PlanCandidate plan_astitch(const PlanRequest& in) {
                          [&](NodeId member) { return roots.count(member) > 0; });
   }
   PlanCandidate out;
-  out.joined = join_stages(in.graph, {roots.begin(), roots.end()}, in.demands, in.judge,
-                           {JoinRule::kParallel, groups});
-  out.stitched =
-      stitch_stages(in.graph, out.joined, in.demands, in.judge, in.device, {.by_cost = false});
+  out.joined = join(in, {roots.begin(), roots.end()}, {JoinRule::kParallel, groups});
+  out.stitched = make_kernels(in, out.joined, {.by_cost = false});
   return out;
 }
 
@@ -81,8 +90,7 @@ PlanCandidate plan_astitch(const PlanRequest& in) {
 void offer(const PlanRequest& in, const JoinedStages& joined, const std::vector<StitchRule>& rules,
            PlanCandidate& best) {
   for (const StitchRule& rule : rules) {
-    StitchedKernels stitched =
-        stitch_stages(in.graph, joined, in.demands, in.judge, in.device, rule);
+    StitchedKernels stitched = make_kernels(in, joined, rule);
     enumerate_templates(in, joined.stages, stitched);
     if (!best.joined.stages.empty() && stitched.us >= best.stitched.us) continue;
     best.joined = joined;
@@ -93,15 +101,13 @@ void offer(const PlanRequest& in, const JoinedStages& joined, const std::vector<
 // Stages by the patterns that gain most, kernels by the best of the rules.  Expensive element-wise
 // values are enumerated both ways: computed once and passed on, or by each reader (20.8, 20.9).
 PlanCandidate plan_best_patterns(const PlanRequest& in, const std::vector<StitchRule>& rules) {
-  const std::vector<NodeId> certain = find_roots(in.graph, in.demands, false, in.device.is_cuda);
+  const std::vector<NodeId> certain = list_roots(in, false);
   std::vector<std::vector<NodeId>> groupings = {certain, add_expensive(in.graph, certain)};
   if (groupings[0] == groupings[1]) groupings.pop_back();
   PlanCandidate best;
   for (const std::vector<NodeId>& roots : groupings) {
-    for (const auto& patterns : plan_patterns(in.graph, roots, in.demands, in.judge, in.device)) {
-      offer(in, join_stages(in.graph, roots, in.demands, in.judge, {JoinRule::kNever, patterns}),
-            rules, best);
-    }
+    for (const auto& patterns : plan_patterns(in.graph, roots, in.demands, in.judge, in.device))
+      offer(in, join(in, roots, {JoinRule::kNever, patterns}), rules, best);
   }
   return best;
 }
@@ -118,16 +124,13 @@ PlanCandidate plan_stitched_patterns(const PlanRequest& in) {
   return plan_best_patterns(in, {kNoBarriers, {}});
 }
 
-const std::vector<Policy>& policies() {
-  static const std::vector<Policy> rows = {
-      {"search", &plan_by_search, INT_MAX},
-      {"astitch", &plan_astitch, INT_MAX},
-      {"stitched patterns", &plan_stitched_patterns, 512},
-      {"fusionstitching2020", &plan_fusionstitching2020, 0},
-      {"none", &plan_each_op, 0},
-  };
-  return rows;
-}
+constexpr Policy kPolicies[] = {
+    {"search", &plan_by_search, INT_MAX},
+    {"astitch", &plan_astitch, INT_MAX},
+    {"stitched patterns", &plan_stitched_patterns, 512},
+    {"fusionstitching2020", &plan_fusionstitching2020, 0},
+    {"none", &plan_each_op, 0},
+};
 
 PlanCandidate plan_row(const Policy& row, const PlanRequest& request) {
   PlanCandidate candidate = row.plan(request);
@@ -143,12 +146,12 @@ PlanCandidate plan_row(const Policy& row, const PlanRequest& request) {
 }  // namespace
 
 PlanCandidate plan_by_policy(const std::string& policy, const PlanRequest& request) {
-  for (const Policy& row : policies()) {
+  for (const Policy& row : kPolicies) {
     if (policy == row.name) return plan_row(row, request);
   }
   if (policy != "auto") throw UserError("unknown policy '" + policy + "'");
   PlanCandidate best;
-  for (const Policy& row : policies()) {
+  for (const Policy& row : kPolicies) {
     if (request.graph.size() > row.most_nodes) continue;
     // On the host kernels are stages, and pairs that gain are all there is to find.
     if (request.device.barrier_us <= 0 && !best.policy.empty()) break;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <set>
 
 #include "plan/storage.h"

@@ -190,10 +190,7 @@ struct Stitcher {
     std::set<NodeId> pointers = draft.pointers;
     pointers.insert(stage.loads.begin(), stage.loads.end());
     pointers.insert(stage.stores.begin(), stage.stores.end());
-    if (pointers.size() > kMostPointers)
-      return Verdict::no(kRuleManyArguments,
-                         "the kernel would have " + std::to_string(pointers.size()) +
-                             " tensors; a launch takes " + std::to_string(kMostPointers));
+    if (Verdict verdict = check_pointers(pointers.size()); !verdict) return verdict;
     const int statements = draft.statements + score.statements;
     if (statements > kMostStatements) return too_long(statements, kMostStatements);
     return Verdict::yes();
