@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "codegen/scopes.h"
+
 namespace stitch {
 
 std::string pointer_type(const Graph& graph, const KernelArgument& argument) {
@@ -29,28 +31,6 @@ std::string declare_array(const PersistentArray& array, size_t number) {
   return "  " + array.type + " k" + std::to_string(number) + "[" + std::to_string(array.count) +
          "];\n";
 }
-
-}  // namespace
-
-std::string declare_arrays(const LoweredStage& lowered) {
-  std::string text;
-  for (size_t i = 0; i < lowered.persistent.size(); ++i) {
-    const PersistentArray& array = lowered.persistent[i];
-    if (array.is_of_stage && array.count > 0) text += declare_array(array, i);
-  }
-  return text;
-}
-
-std::string declare_shared(int bytes, KernelSource& source) {
-  constexpr int kMostStaticBytes = 48 << 10;  // CUDA programming guide, "Shared Memory"
-  if (bytes == 0) return "";
-  if (bytes <= kMostStaticBytes)
-    return "  STITCH_SHARED(u8, shared, " + std::to_string(bytes) + ");\n";
-  source.shared_bytes = bytes;
-  return "  STITCH_DYNAMIC_SHARED(shared, " + std::to_string(bytes) + ");\n";
-}
-
-namespace {
 
 // What counts a phase's blocks: in 32 bits where the step past the last fits too, for the registers
 // (1024 threads with 64 each spill on sm_80 otherwise).
@@ -104,12 +84,7 @@ struct Emitter {
     return source.pointers.size() - 1;
   }
 
-  std::string size(const Dim& dim) {
-    if (dim.is_constant()) return std::to_string(dim.value());
-    auto at = std::ranges::find(source.sizes, dim);
-    if (at == source.sizes.end()) at = source.sizes.insert(source.sizes.end(), dim);
-    return "n" + std::to_string(at - source.sizes.begin());
-  }
+  std::string size(const Dim& dim) { return print_size(dim, source.sizes); }
 
   // Not for what is stored and loaded: a compiler may move loads through a restrict pointer across
   // the barrier, and those through const and restrict to the non-coherent cache.
@@ -288,6 +263,24 @@ struct Emitter {
 };
 
 }  // namespace
+
+std::string declare_arrays(const LoweredStage& lowered) {
+  std::string text;
+  for (size_t i = 0; i < lowered.persistent.size(); ++i) {
+    const PersistentArray& array = lowered.persistent[i];
+    if (array.is_of_stage && array.count > 0) text += declare_array(array, i);
+  }
+  return text;
+}
+
+std::string declare_shared(int bytes, KernelSource& source) {
+  constexpr int kMostStaticBytes = 48 << 10;  // CUDA programming guide, "Shared Memory"
+  if (bytes == 0) return "";
+  if (bytes <= kMostStaticBytes)
+    return "  STITCH_SHARED(u8, shared, " + std::to_string(bytes) + ");\n";
+  source.shared_bytes = bytes;
+  return "  STITCH_DYNAMIC_SHARED(shared, " + std::to_string(bytes) + ");\n";
+}
 
 PhasesText emit_phases(const Graph& graph, const LoweredKernel& kernel,
                        const LoweringOptions& options, KernelSource& source) {

@@ -164,7 +164,9 @@ void ReductionLowering::close_levels(const std::vector<NodeId>& opened) {
     const Level inner = levels[root].back();
     levels[root].pop_back();
     if (levels[root].empty()) {
-      finish(root, &inner, {});
+      const std::string type = accumulator_type(root);
+      reopen(inner.blocks,
+             [&] { finish_element(root, in_type(type, result_of(root, inner), inner.type)); });
     } else {
       const Level outer = levels[root].back();
       reopen(inner.blocks, [&] { combine_into(root, outer, result_of(root, inner), inner.type); });
@@ -196,17 +198,11 @@ void ReductionLowering::accumulate(NodeId root, const Scalar& value) {
   if (!inside.empty())
     text = "(" + inside + ") ? " + text + " : " + functor(root) + "::identity<" +
            accumulator_type(root) + ">()";
-  if (levels[root].empty()) {
-    finish(root, nullptr, {text, scopes.depth()});
-    return;
-  }
+  if (levels[root].empty()) return finish_element(root, text);
   const Level& level = levels[root].back();
   const std::string target = at(level);
   const int depth = scopes.depth();
-  if (level.nan_flag.empty()) {
-    combine_into(root, level, text, accumulator_type(root));
-    return;
-  }
+  if (level.nan_flag.empty()) return combine_into(root, level, text, accumulator_type(root));
   // The form that reduction(max:) and reduction(min:) vectorise; NaN is noted beside it.
   const char* than = functor(root) == "Max" ? " < " : " > ";
   scopes.append(depth,
@@ -229,23 +225,9 @@ void ReductionLowering::declare_homes(int block) {
   }
 }
 
-void ReductionLowering::finish(NodeId root, const Level* level, const Scalar& value) {
-  if (!level) {
-    finish_element(root, value.text);
-    return;
-  }
-  reopen(level->blocks, [&] {
-    finish_element(root, in_type(accumulator_type(root), result_of(root, *level), level->type));
-  });
-}
-
 void ReductionLowering::finish_element(NodeId root, const std::string& partial) {
   const RootSpace& space = space_of(schedule, root);
-  unsigned mask = 0;
-  for (const MappedAxis& mapped : schedule.axes) {
-    if (role_of(space, mapped.axis) != Role::kReduced) continue;
-    mask |= static_cast<unsigned>(mapped.threads - 1) << mapped.thread_shift;
-  }
+  const unsigned mask = thread_bits(schedule, space, Role::kReduced);
   const int depth = scopes.depth();
   std::string result = partial;
   if (mask != 0) {
@@ -286,11 +268,7 @@ std::string ReductionLowering::store_predicate(const RootSpace& space) const {
     if (role == Role::kAbsent && mapped.in_grid) require("(g" + id + " == 0)");
   }
   // Replicated along every thread bit that is not one of its kept axes': the first thread stores.
-  unsigned kept = 0;
-  for (const MappedAxis& mapped : schedule.axes) {
-    if (role_of(space, mapped.axis) != Role::kKept) continue;
-    kept |= static_cast<unsigned>(mapped.threads - 1) << mapped.thread_shift;
-  }
+  const unsigned kept = thread_bits(schedule, space, Role::kKept);
   const unsigned replicated = static_cast<unsigned>(schedule.threads - 1) & ~kept;
   if (replicated != 0) require("((tid() & " + std::to_string(replicated) + ") == 0)");
   return predicate;

@@ -56,7 +56,6 @@ struct ReductionLowering {
   bool is_strip_of_sum(NodeId root, int block) const;
   void combine_into(NodeId root, const Level& level, const std::string& value,
                     const std::string& type);
-  void finish(NodeId root, const Level* level, const Scalar& value);
   void finish_element(NodeId root, const std::string& partial);
   bool is_vectorised_loop(int block) const;
 };

@@ -4,7 +4,6 @@
 
 #include "ops/op_rules.h"
 #include "schedule/build_loops.h"
-#include "schedule/map_axes.h"
 #include "schedule/reduction_arrays.h"
 
 namespace stitch {

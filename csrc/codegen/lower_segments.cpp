@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "codegen/lower_values.h"
-#include "ops/op_rules.h"
 
 namespace stitch {
 

@@ -8,7 +8,6 @@
 #include "codegen/lower_scatters.h"
 #include "codegen/lower_values.h"
 #include "schedule/build_loops.h"
-#include "schedule/map_axes.h"
 #include "schedule/place_values.h"
 #include "schedule/schedule_stage.h"
 

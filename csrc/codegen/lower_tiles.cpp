@@ -1,6 +1,7 @@
 // Loads through tiles (schedule/stage_tiles.h): a block fills its tile once for each index of the
 // axes that the tile does not hold, then reads elements across it.
 #include <algorithm>
+#include <array>
 
 #include "codegen/lower_values.h"
 #include "schedule/map_axes.h"
@@ -14,11 +15,9 @@ IndexExpr without_axes(const StageSchedule& schedule, const IndexVars& vars,
   IndexExpr rest{tile.offset.constant, {}};
   for (const auto& [var, coefficient] : tile.offset.terms) {
     const AtomId atom(vars[var].payload);
-    const bool is_inside = std::ranges::any_of(schedule.axes, [&](const MappedAxis& mapped) {
-      const auto at = &mapped - schedule.axes.data();
-      const AtomList& atoms = mapped.axis.atoms;
-      return (at == tile.along || at == tile.across) &&
-             std::ranges::find(atoms, atom) != atoms.end();
+    const bool is_inside = std::ranges::any_of(std::array{tile.along, tile.across}, [&](int axis) {
+      const AtomList& atoms = schedule.axes[axis].axis.atoms;
+      return std::ranges::find(atoms, atom) != atoms.end();
     });
     if (!is_inside) rest.terms.add(var, coefficient);
   }

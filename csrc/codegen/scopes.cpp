@@ -7,13 +7,11 @@
 
 namespace stitch {
 
-std::string Scopes::print(const Dim& dim) {
+std::string print_size(const Dim& dim, std::vector<Dim>& sizes) {
   if (dim.is_constant()) return std::to_string(dim.value());
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] == dim) return "n" + std::to_string(i);
-  }
-  sizes.push_back(dim);
-  return "n" + std::to_string(sizes.size() - 1);
+  auto at = std::ranges::find(sizes, dim);
+  if (at == sizes.end()) at = sizes.insert(at, dim);
+  return "n" + std::to_string(at - sizes.begin());
 }
 
 int Scopes::depth_of_loop(int loop) const {

@@ -4,7 +4,6 @@
 // is what hoists loop-invariant work.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -27,6 +26,9 @@ struct Scalar {
   int depth = 0;
 };
 
+// A number, or the name of a size that is only known at run time: n0, n1, ...  A new one is added.
+std::string print_size(const Dim& dim, std::vector<Dim>& sizes);
+
 class Scopes {
  public:
   Scopes(const StageSchedule& schedule) : schedule_(schedule) {}
@@ -39,7 +41,7 @@ class Scopes {
   void append(int depth, Statement statement) {
     open[depth].statements.push_back(std::move(statement));
   }
-  std::string print(const Dim& dim);
+  std::string print(const Dim& dim) { return print_size(dim, sizes); }
 
   // The scope an axis index is complete in, and its text there.
   int axis_depth(int axis, bool without_vector = false) const;

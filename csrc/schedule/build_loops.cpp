@@ -40,18 +40,34 @@ bool is_innermost(const StageSchedule& schedule, int block) {
   });
 }
 
-std::vector<int> path_to(const StageSchedule& schedule, NodeId root) {
+std::vector<int> find_path(const StageSchedule& schedule, const std::function<bool(int)>& is_end) {
   std::vector<int> path;
   auto search = [&](auto& self, int block) -> bool {
     path.push_back(block);
+    if (is_end(block)) return true;
     for (const LoopBlock::Item& item : schedule.blocks[block].items) {
-      if (std::ranges::count(item.roots, root)) return true;
       if (item.block >= 0 && self(self, item.block)) return true;
     }
     path.pop_back();
     return false;
   };
-  STITCH_CHECK(search(search, 0), "a root is in no loop of its kernel");
+  search(search, 0);
+  return path;
+}
+
+std::vector<int> path_to(const StageSchedule& schedule, NodeId root) {
+  const std::vector<int> path = find_path(schedule, [&](int block) {
+    return std::ranges::any_of(schedule.blocks[block].items, [&](const LoopBlock::Item& item) {
+      return std::ranges::count(item.roots, root) > 0;
+    });
+  });
+  STITCH_CHECK(!path.empty(), "a root is in no loop of its kernel");
+  return path;
+}
+
+std::vector<int> blocks_below(std::vector<int> path, int block) {
+  const auto at = std::ranges::find(path, block);
+  path.erase(path.begin(), at == path.end() ? at : at + 1);
   return path;
 }
 

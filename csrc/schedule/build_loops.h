@@ -1,6 +1,8 @@
 // Builds the loop tree of a kernel: roots share loops as deep as their dependences allow.
 #pragma once
 
+#include <functional>
+
 #include "schedule/stage_schedule.h"
 
 namespace stitch {
@@ -16,7 +18,11 @@ bool is_written_out(const StageSchedule& schedule, int loop);
 // Is this block's loop the innermost one that is not written out?
 bool is_innermost(const StageSchedule& schedule, int block);
 const RootSpace& space_of(const StageSchedule& schedule, NodeId root);
+// Blocks from the kernel's body to the first that `is_end`; none where no block is.
+std::vector<int> find_path(const StageSchedule& schedule, const std::function<bool(int)>& is_end);
 // Blocks from the kernel's body to the one whose items hold the root.
 std::vector<int> path_to(const StageSchedule& schedule, NodeId root);
+// Of a path, those inside of `block`; none where it is not on the path.
+std::vector<int> blocks_below(std::vector<int> path, int block);
 
 }  // namespace stitch

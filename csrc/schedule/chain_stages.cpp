@@ -4,10 +4,8 @@
 #include <optional>
 
 #include "plan/find_roots.h"
-#include "plan/plan_stitches.h"
 #include "plan/storage.h"
 #include "schedule/measure_work.h"
-#include "schedule/schedule_chain.h"
 #include "schedule/schedule_kernel.h"
 
 namespace stitch {

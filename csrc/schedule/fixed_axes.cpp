@@ -89,24 +89,6 @@ bool walks_atoms_alone(const IndexVars& vars, const Index& index) {
                              [&](const IndexExpr& expr) { return walks_atoms_alone(vars, expr); });
 }
 
-}  // namespace
-
-std::optional<FixedAxes> find_fixed_axes(const StageSchedule& schedule, const IndexVars& vars,
-                                         const Index& made, const Index& read) {
-  if (made.size() != read.size()) return std::nullopt;
-  if (made == read && walks_atoms_alone(vars, made)) return FixedAxes();
-  FixedAtoms fixed;
-  for (size_t d = 0; d < made.size(); ++d) {
-    if (!fix_atoms(vars, made[d], read[d], fixed)) return std::nullopt;
-  }
-  for (size_t d = 0; d < made.size(); ++d) {
-    if (substitute(vars, made[d], fixed) != read[d]) return std::nullopt;
-  }
-  return join_atoms(schedule, fixed);
-}
-
-namespace {
-
 constexpr int64_t kMostPieces = 8;  // a longer axis is worth its threads
 
 // The short axes that `reduction` reduces and `reader` reads a common value at fixed indices of.
@@ -133,6 +115,20 @@ void add_piece_axes(const Graph& graph, const StageSchedule& schedule, NodeId re
 }
 
 }  // namespace
+
+std::optional<FixedAxes> find_fixed_axes(const StageSchedule& schedule, const IndexVars& vars,
+                                         const Index& made, const Index& read) {
+  if (made.size() != read.size()) return std::nullopt;
+  if (made == read && walks_atoms_alone(vars, made)) return FixedAxes();
+  FixedAtoms fixed;
+  for (size_t d = 0; d < made.size(); ++d) {
+    if (!fix_atoms(vars, made[d], read[d], fixed)) return std::nullopt;
+  }
+  for (size_t d = 0; d < made.size(); ++d) {
+    if (substitute(vars, made[d], fixed) != read[d]) return std::nullopt;
+  }
+  return join_atoms(schedule, fixed);
+}
 
 std::set<int> find_piece_axes(const Graph& graph, const StageSchedule& schedule) {
   std::set<int> pieces;

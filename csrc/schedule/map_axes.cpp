@@ -19,14 +19,20 @@ Role role_of(const RootSpace& space, const Axis& axis) {
 }
 
 // The other atoms' coefficients are proportional to that of the innermost.
-Dim axis_coefficient(const StageSchedule& schedule, const IndexVars& vars, const IndexExpr& offset,
-                     int axis) {
-  const AtomId innermost = schedule.axes[axis].axis.atoms.back();
+const Dim* find_coefficient(const MappedAxis& axis, const IndexVars& vars,
+                            const IndexExpr& offset) {
+  const int innermost = axis.axis.atoms.back().index();
   for (const auto& [var, coefficient] : offset.terms) {
     const IndexVar& info = vars[var];
-    if (info.kind == IndexVar::Kind::kAtom && info.payload == innermost.index()) return coefficient;
+    if (info.kind == IndexVar::Kind::kAtom && info.payload == innermost) return &coefficient;
   }
-  return 0;
+  return nullptr;
+}
+
+Dim axis_coefficient(const StageSchedule& schedule, const IndexVars& vars, const IndexExpr& offset,
+                     int axis) {
+  const Dim* found = find_coefficient(schedule.axes[axis], vars, offset);
+  return found ? *found : Dim(0);
 }
 
 bool walks_atoms_alone(const IndexVars& vars, const IndexExpr& offset) {
@@ -102,11 +108,9 @@ std::vector<AxisFacts> find_axis_facts(const Graph& graph, const StageSchedule& 
 }
 
 bool is_column_axis(const StageSchedule& schedule, int axis) {
-  for (const RootSpace& space : schedule.spaces.roots) {
-    const bool kept = role_of(space, schedule.axes[axis].axis) == Role::kKept;
-    if (kept && !space.reduced_atoms.empty()) return true;
-  }
-  return false;
+  return std::ranges::any_of(schedule.spaces.roots, [&](const RootSpace& space) {
+    return !space.reduced_atoms.empty() && role_of(space, schedule.axes[axis].axis) == Role::kKept;
+  });
 }
 
 std::vector<std::vector<int>> find_axis_groups(const StageSchedule& schedule,
@@ -159,13 +163,17 @@ std::vector<int> find_side_axes(const StageSchedule& schedule, const std::vector
   return side;
 }
 
-unsigned owned_thread_bits(const StageSchedule& schedule, const RootSpace& space) {
+unsigned thread_bits(const StageSchedule& schedule, const RootSpace& space, Role role) {
   unsigned bits = 0;
   for (const MappedAxis& mapped : schedule.axes) {
-    if (role_of(space, mapped.axis) == Role::kAbsent) continue;
-    bits |= static_cast<unsigned>(mapped.threads - 1) << mapped.thread_shift;
+    if (role_of(space, mapped.axis) == role)
+      bits |= static_cast<unsigned>(mapped.threads - 1) << mapped.thread_shift;
   }
   return bits;
+}
+
+unsigned owned_thread_bits(const StageSchedule& schedule, const RootSpace& space) {
+  return thread_bits(schedule, space, Role::kKept) | thread_bits(schedule, space, Role::kReduced);
 }
 
 void count_blocks(StageSchedule& schedule, SymbolTable& symbols) {

@@ -23,7 +23,9 @@ std::vector<AxisFacts> find_axis_facts(const Graph& graph, const StageSchedule& 
 // Bytes of the distinct elements an access touches, at the symbols' hints.
 double accessed_bytes(const Graph& graph, const StageSchedule& schedule, const Access& access);
 
-// Coefficient of an axis in an offset, that of its innermost atom; 0 where it does not appear.
+// Coefficient of an axis in an offset, that of its innermost atom; nullptr, or 0, where it does not
+// appear.
+const Dim* find_coefficient(const MappedAxis& axis, const IndexVars& vars, const IndexExpr& offset);
 Dim axis_coefficient(const StageSchedule& schedule, const IndexVars& vars, const IndexExpr& offset,
                      int axis);
 // Every term of the offset is an atom's: it depends on no data, and divides no index.
@@ -47,7 +49,8 @@ std::vector<std::vector<int>> find_axis_groups(const StageSchedule& schedule,
 // ones, so neither need they share the threads.
 std::vector<int> find_side_axes(const StageSchedule& schedule, const std::vector<AxisFacts>& facts,
                                 const std::vector<int>& group);
-// Thread-index bits that belong to axes the root iterates over.
+// Thread-index bits that belong to axes the root keeps, or reduces; to both.
+unsigned thread_bits(const StageSchedule& schedule, const RootSpace& space, Role role);
 unsigned owned_thread_bits(const StageSchedule& schedule, const RootSpace& space);
 
 // Fill axes[*], loops (global order) and threads.

@@ -2,7 +2,6 @@
 // block, rows packed until blocks are large (AStitch 3.3, horizontal packing).
 #include <algorithm>
 #include <bit>
-#include <numeric>
 
 #include "schedule/map_axes.h"
 #include "schedule/stage_tiles.h"
@@ -61,6 +60,14 @@ struct Mapper {
     mapped.thread_shift = used_bits;
     used_bits += std::countr_zero(static_cast<unsigned>(mapped.threads));
     free_threads = std::max(1, free_threads / mapped.threads);
+  }
+
+  // Among axes, the innermost first.
+  template <typename Takes>
+  void share_out(Takes takes) {
+    for (size_t i = order.size(); i-- > 0 && free_threads > 1;) {
+      if (takes(order[i])) assign(order[i], free_threads);
+    }
   }
 
   // Widest vector for which the heaviest contiguous access moves 16 bytes.
@@ -191,9 +198,7 @@ struct Mapper {
       axis(order.back()).vector = pick_vector(order.back());
     }
     free_threads = threads;
-    for (size_t i = order.size(); i-- > 0;) {
-      if (free_threads > 1) assign(order[i], free_threads);
-    }
+    share_out([](int) { return true; });
   }
 
   // Axes inside the block beside the main ones: the longest run of thread bits that no axis has
@@ -221,10 +226,8 @@ struct Mapper {
   }
 
   void map_pointwise() {
-    for (size_t i = order.size(); i-- > 0;) {
-      axis(order[i]).in_grid = true;
-      if (free_threads > 1) assign(order[i], free_threads);
-    }
+    for (int a : order) axis(a).in_grid = true;
+    share_out([](int) { return true; });
     // Two independent accesses in flight per thread once the device is full anyway.
     if (order.empty() || grid_blocks() < 16 * schedule.device->multiprocessors) return;
     MappedAxis& last = axis(order.back());
@@ -249,11 +252,7 @@ struct Mapper {
     const int block = row_threads(contiguous);
     free_threads = block;
     assign(contiguous, block);
-    for (size_t i = order.size(); i-- > 0;) {
-      const int a = order[i];
-      if (a == contiguous || facts[a].is_eligible) continue;
-      if (free_threads > 1) assign(a, free_threads);
-    }
+    share_out([&](int a) { return a != contiguous && !facts[a].is_eligible; });
     int64_t blocks = 1;
     for (int a : order) {
       if (facts[a].is_eligible) blocks *= facts[a].extent;
@@ -268,9 +267,7 @@ struct Mapper {
            threads_so_far * free_threads > kWarp) {
       free_threads /= 2;
     }
-    for (size_t i = order.size(); i-- > 0 && free_threads > 1;) {
-      if (facts[order[i]].is_eligible) assign(order[i], free_threads);
-    }
+    share_out([&](int a) { return facts[a].is_eligible; });
   }
 
   void map_columns(int contiguous) {
@@ -292,21 +289,15 @@ struct Mapper {
     if (chosen().level == ReductionLevel::kThread) free_threads = 1;
     if (chosen().level == ReductionLevel::kWarp)
       free_threads = std::min(free_threads, std::max(1, kWarp / lanes.threads));
-    for (size_t i = 0; i < order.size(); ++i) {
-      const int a = order[i];
+    for (int a : order) {
       axis(a).in_grid = facts[a].is_eligible;
       if (!facts[a].is_eligible && free_threads > 1) assign(a, free_threads);
     }
-    if (chosen().level == ReductionLevel::kThread || chosen().level == ReductionLevel::kWarp)
-      pack_columns(contiguous, std::max(1, block >> used_bits));
-  }
-
-  // Columns that reductions leave threads for.
-  void pack_columns(int contiguous, int threads) {
-    free_threads = threads;
-    for (size_t i = order.size(); i-- > 0 && free_threads > 1;) {
-      if (facts[order[i]].is_eligible && order[i] != contiguous) assign(order[i], free_threads);
-    }
+    if (chosen().level != ReductionLevel::kThread && chosen().level != ReductionLevel::kWarp)
+      return;
+    // Columns that reductions leave threads for.
+    free_threads = std::max(1, block >> used_bits);
+    share_out([&](int a) { return a != contiguous && facts[a].is_eligible; });
   }
 };
 

@@ -44,17 +44,12 @@ double reuse_distance(const Graph& graph, const PlannedStage& stage, const Stage
                       const std::vector<int>& blocks) {
   const int shared = common_block(schedule, blocks);
   double elements = schedule.threads;
-  bool below = false;
-  for (int block : block_path(schedule, blocks.front())) {
-    if (below) {
-      const LoopSpec& spec = schedule.loops[schedule.blocks[block].loop];
-      const MappedAxis& mapped = schedule.axes[spec.axis];
-      if (spec.level == LoopSpec::Level::kVector) elements *= mapped.vector;
-      const bool is_strip = spec.level == LoopSpec::Level::kStrip;
-      if (is_strip || spec.level == LoopSpec::Level::kSerial)
-        elements *= hint(graph, mapped.serial);
-    }
-    below |= block == shared;
+  for (int block : blocks_below(block_path(schedule, blocks.front()), shared)) {
+    const LoopSpec& spec = schedule.loops[schedule.blocks[block].loop];
+    const MappedAxis& mapped = schedule.axes[spec.axis];
+    if (spec.level == LoopSpec::Level::kVector) elements *= mapped.vector;
+    const bool is_strip = spec.level == LoopSpec::Level::kStrip;
+    if (is_strip || spec.level == LoopSpec::Level::kSerial) elements *= hint(graph, mapped.serial);
   }
   double running = 1;
   if (schedule.device->is_cuda) {
@@ -183,17 +178,6 @@ double count_lines(const std::array<int64_t, kLaneBits>& strides, int element_by
   return static_cast<double>(std::unique(lines.begin(), lines.end()) - lines.begin());
 }
 
-// axis_coefficient() of what may be 0, by its address: planning asks often.
-const Dim* find_coefficient(const MappedAxis& mapped, const IndexVars& vars,
-                            const IndexExpr& offset) {
-  const int innermost = mapped.axis.atoms.back().index();
-  for (const auto& [var, coefficient] : offset.terms) {
-    const IndexVar& info = vars[var];
-    if (info.kind == IndexVar::Kind::kAtom && info.payload == innermost) return &coefficient;
-  }
-  return nullptr;
-}
-
 // Of accesses whose lanes are known; what comes through tiles is contiguous.  `shared` gets what
 // every block reads alike: some axis of the grid is in no access.
 void add_lines(const Graph& graph, const StageSchedule& schedule, std::set<NodeId>& shared,
@@ -206,6 +190,7 @@ void add_lines(const Graph& graph, const StageSchedule& schedule, std::set<NodeI
     const int along = find_vector_axis(schedule, vars, access.offset);
     for (int a = 0; a < static_cast<int>(schedule.axes.size()); ++a) {
       const MappedAxis& mapped = schedule.axes[a];
+      // By its address: planning asks often.
       const Dim* coefficient = find_coefficient(mapped, vars, access.offset);
       if (!coefficient) {
         if (mapped.in_grid && !access.is_store) shared.insert(access.value);
@@ -222,17 +207,20 @@ void add_lines(const Graph& graph, const StageSchedule& schedule, std::set<NodeI
   }
 }
 
+// Of a thread, for a root that reduces.
+double count_results(const Graph& graph, const StageSchedule& schedule, const RootSpace& space) {
+  double results = 1;
+  for (const MappedAxis& mapped : schedule.axes) {
+    if (role_of(space, mapped.axis) == Role::kKept)
+      results *= trips_along(graph, mapped) * mapped.vector;
+  }
+  return results;
+}
+
 // Steps in which threads exchange what they have reduced (stitch/block.cuh).
 double exchange_cycles(const Graph& graph, const StageSchedule& schedule, const RootSpace& space) {
   const Latencies& cycles = schedule.device->latencies;
-  unsigned bits = 0;
-  double results = 1;  // of a thread
-  for (const MappedAxis& mapped : schedule.axes) {
-    const Role role = role_of(space, mapped.axis);
-    if (role == Role::kReduced)
-      bits |= static_cast<unsigned>(mapped.threads - 1) << mapped.thread_shift;
-    if (role == Role::kKept) results *= trips_along(graph, mapped) * mapped.vector;
-  }
+  const unsigned bits = thread_bits(schedule, space, Role::kReduced);
   const int lanes = std::popcount(bits & ((1u << kLaneBits) - 1)),
             warps = std::popcount(bits) - lanes;
   const double step = cycles.exchange + cycles.operation;
@@ -243,7 +231,7 @@ double exchange_cycles(const Graph& graph, const StageSchedule& schedule, const 
     each += 2 * cycles.barrier + cycles.shared + shared_out * step +
             std::exp2(warps - shared_out) * cycles.operation;
   }
-  return each * results;
+  return each * count_results(graph, schedule, space);
 }
 
 // Of the root with the most work: what its threads reach beyond the extents is nobody's.
@@ -304,16 +292,38 @@ void add_cycles(const Graph& graph, const StageSchedule& schedule,
 int count_live_registers(const Graph& graph, const StageSchedule& schedule) {
   double accumulators = 0;
   for (const RootSpace& space : schedule.spaces.roots) {
-    if (family(graph[space.root]) != Family::kReduce) continue;
-    double each = 1;
-    for (const MappedAxis& mapped : schedule.axes) {
-      if (role_of(space, mapped.axis) == Role::kKept)
-        each *= trips_along(graph, mapped) * mapped.vector;
-    }
-    accumulators = std::max(accumulators, each);
+    if (family(graph[space.root]) == Family::kReduce)
+      accumulators = std::max(accumulators, count_results(graph, schedule, space));
   }
   return kWorkingRegisters + schedule.kept_registers + schedule.bounds.persistent_registers +
          static_cast<int>(std::min(accumulators, 1e6));
+}
+
+constexpr int64_t kSectorBytes = 32;
+// The L1 cache, four times as fast as L2, holds the sectors that a block's other warps need [A].
+constexpr double kShareOfLoads = 0.25;
+
+// Sectors that one access of a warp moves, over those that its bytes would fill.
+double count_sectors(const Graph& graph, const StageSchedule& schedule, const Access& access) {
+  const IndexVars& vars = schedule.accesses.vars;
+  const int vector = find_vector_axis(schedule, vars, access.offset);
+  const int64_t width = vector < 0 ? 1 : schedule.axes[vector].vector;
+  const int64_t bytes = width * info(graph[access.value].type.dtype).bytes;
+  std::set<int64_t> places, sectors;
+  for (int lane = 0; lane < 1 << kLaneBits; ++lane) {
+    int64_t place = 0;
+    for (size_t a = 0; a < schedule.axes.size(); ++a) {
+      const MappedAxis& mapped = schedule.axes[a];
+      const Dim step = axis_coefficient(schedule, vars, access.offset, static_cast<int>(a));
+      const int64_t index = (lane >> mapped.thread_shift) & (mapped.threads - 1);
+      place += index * mapped.vector * graph.symbols.hint(step) * (bytes / width);
+    }
+    if (!places.insert(place).second) continue;
+    for (int64_t at = place; at < place + bytes; at += bytes / width)
+      sectors.insert((at - (at % kSectorBytes + kSectorBytes) % kSectorBytes) / kSectorBytes);
+  }
+  const auto moved = static_cast<double>(sectors.size() * kSectorBytes);
+  return moved / static_cast<double>(static_cast<int64_t>(places.size()) * bytes);
 }
 
 }  // namespace
@@ -337,38 +347,6 @@ StageWork measure_work(const Graph& graph, const PlannedStage& stage,
   work.shared_bytes = schedule.shared_bytes;
   return work;
 }
-
-namespace {
-
-constexpr int kLanesOfWarp = 32;
-constexpr int64_t kSectorBytes = 32;
-// The L1 cache, four times as fast as L2, holds the sectors that a block's other warps need [A].
-constexpr double kShareOfLoads = 0.25;
-
-// Sectors that one access of a warp moves, over those that its bytes would fill.
-double count_sectors(const Graph& graph, const StageSchedule& schedule, const Access& access) {
-  const IndexVars& vars = schedule.accesses.vars;
-  const int vector = find_vector_axis(schedule, vars, access.offset);
-  const int64_t width = vector < 0 ? 1 : schedule.axes[vector].vector;
-  const int64_t bytes = width * info(graph[access.value].type.dtype).bytes;
-  std::set<int64_t> places, sectors;
-  for (int lane = 0; lane < kLanesOfWarp; ++lane) {
-    int64_t place = 0;
-    for (size_t a = 0; a < schedule.axes.size(); ++a) {
-      const MappedAxis& mapped = schedule.axes[a];
-      const Dim step = axis_coefficient(schedule, vars, access.offset, static_cast<int>(a));
-      const int64_t index = (lane >> mapped.thread_shift) & (mapped.threads - 1);
-      place += index * mapped.vector * graph.symbols.hint(step) * (bytes / width);
-    }
-    if (!places.insert(place).second) continue;
-    for (int64_t at = place; at < place + bytes; at += bytes / width)
-      sectors.insert((at - (at % kSectorBytes + kSectorBytes) % kSectorBytes) / kSectorBytes);
-  }
-  const auto moved = static_cast<double>(sectors.size() * kSectorBytes);
-  return moved / static_cast<double>(static_cast<int64_t>(places.size()) * bytes);
-}
-
-}  // namespace
 
 StageWork measure_traffic(const Graph& graph, const PlannedStage& stage,
                           const StageSchedule& schedule) {
@@ -443,11 +421,8 @@ Verdict check_statements(const StageSchedule& schedule) {
 }
 
 Verdict check_arguments(const PlannedStage& stage) {
-  const size_t pointers = stage.loads.size() + stage.stores.size();
-  if (stage.roots.size() < 2 || pointers <= kMostPointers) return Verdict::yes();
-  return Verdict::no(kRuleManyArguments, "the kernel would have " + std::to_string(pointers) +
-                                             " tensors; a launch takes " +
-                                             std::to_string(kMostPointers));
+  if (stage.roots.size() < 2) return Verdict::yes();
+  return check_pointers(stage.loads.size() + stage.stores.size());
 }
 
 StageScore score_stage(const Graph& graph, const PlannedStage& stage, const DeviceSpec& device,

@@ -4,9 +4,7 @@
 
 #include "schedule/build_loops.h"
 #include "schedule/fixed_axes.h"
-#include "schedule/map_axes.h"
 #include "schedule/persistent_values.h"
-#include "schedule/stage_tiles.h"
 
 namespace stitch {
 namespace {
@@ -233,18 +231,7 @@ int array_loop(const StageSchedule& schedule, int loop) {
 }
 
 std::vector<int> block_path(const StageSchedule& schedule, int block) {
-  std::vector<int> path;
-  auto search = [&](auto& self, int at) -> bool {
-    path.push_back(at);
-    if (at == block) return true;
-    for (const LoopBlock::Item& item : schedule.blocks[at].items) {
-      if (item.block >= 0 && self(self, item.block)) return true;
-    }
-    path.pop_back();
-    return false;
-  };
-  search(search, 0);
-  return path;
+  return find_path(schedule, [block](int at) { return at == block; });
 }
 
 int common_block(const StageSchedule& schedule, const std::vector<int>& blocks) {
@@ -271,17 +258,13 @@ std::vector<int> array_loops(const StageSchedule& schedule, NodeId value, int de
     for (VarId var : leaves) atoms.insert(schedule.accesses.vars[var].payload);
   }
   std::vector<int> loops;
-  bool below = false;
-  for (int block : block_path(schedule, made_in)) {
-    if (below) {
-      const int loop = schedule.blocks[block].loop;
-      const AtomList& axis_atoms = schedule.axes[schedule.loops[loop].axis].axis.atoms;
-      bool depends = std::ranges::any_of(
-          axis_atoms, [&](AtomId atom) { return atoms.count(atom.index()) > 0; });
-      const int own = array_loop(schedule, loop);
-      if (depends && !std::ranges::count(loops, own)) loops.push_back(own);
-    }
-    below |= block == declared_in;
+  for (int block : blocks_below(block_path(schedule, made_in), declared_in)) {
+    const int loop = schedule.blocks[block].loop;
+    const AtomList& axis_atoms = schedule.axes[schedule.loops[loop].axis].axis.atoms;
+    bool depends =
+        std::ranges::any_of(axis_atoms, [&](AtomId atom) { return atoms.count(atom.index()) > 0; });
+    const int own = array_loop(schedule, loop);
+    if (depends && !std::ranges::count(loops, own)) loops.push_back(own);
   }
   return loops;
 }

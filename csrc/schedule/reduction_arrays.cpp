@@ -10,13 +10,10 @@
 namespace stitch {
 
 std::vector<int> kept_blocks_below(const StageSchedule& schedule, NodeId root, int block) {
-  std::vector<int> kept;
-  bool below = false;
-  for (int at : path_to(schedule, root)) {
-    if (below && !reduces_loop(schedule, space_of(schedule, root), schedule.blocks[at].loop))
-      kept.push_back(at);
-    below |= at == block;
-  }
+  std::vector<int> kept = blocks_below(path_to(schedule, root), block);
+  const RootSpace& space = space_of(schedule, root);
+  std::erase_if(kept,
+                [&](int at) { return reduces_loop(schedule, space, schedule.blocks[at].loop); });
   return kept;
 }
 

@@ -22,6 +22,50 @@ bool uses_all_threads(const StageSchedule& schedule) {
   });
 }
 
+// A kernel with chains whose blocks have so many threads; nothing where some stage has others.
+std::vector<StageSchedule> schedule_chained(const Graph& graph, const KernelStages& kernel,
+                                            const DeviceSpec& device, SymbolTable& symbols,
+                                            BlockBounds bounds) {
+  std::vector<StageSchedule> schedules(kernel.stages.size());
+  for (const PlannedChain& chain : kernel.chains) {
+    ChainOrNot found = schedule_chain(
+        graph, {kernel.stages[chain.first], kernel.stages[chain.then], chain.in_shared}, device,
+        symbols, bounds);
+    if (!found.verdict) return {};
+    schedules[chain.first] = std::move(found.first);
+    schedules[chain.then] = std::move(found.then);
+  }
+  for (size_t s = 0; s < schedules.size(); ++s) {
+    if (!schedules[s].device)
+      schedules[s] = schedule_stage(graph, *kernel.stages[s], device, 1, symbols, bounds);
+    if (schedules[s].threads != bounds.least) return {};
+  }
+  return schedules;
+}
+
+// Larger blocks hold larger ranges, of which longer runs are contiguous in either mapping, and
+// leave fewer blocks: the fastest.
+std::vector<StageSchedule> schedule_chains(const Graph& graph, const KernelStages& kernel,
+                                           const DeviceSpec& device, SymbolTable& symbols,
+                                           const BlockBounds& bounds) {
+  constexpr int kFewestThreads = 64;
+  std::vector<StageSchedule> best;
+  double best_us = 0;
+  for (int threads = kFewestThreads; threads <= bounds.most; threads *= 2) {
+    BlockBounds equal = bounds;
+    equal.least = equal.most = threads;
+    std::vector<StageSchedule> schedules = schedule_chained(graph, kernel, device, symbols, equal);
+    double us = 0;
+    for (size_t s = 0; s < schedules.size(); ++s) {
+      us += estimate_stage(measure_traffic(graph, *kernel.stages[s], schedules[s]), device, 1).us;
+    }
+    if (schedules.empty() || (!best.empty() && us >= best_us)) continue;
+    best = std::move(schedules);
+    best_us = us;
+  }
+  return best;
+}
+
 }  // namespace
 
 struct KernelScheduler::Group {
@@ -191,54 +235,6 @@ KernelStages gather_stages(const PlannedKernel& kernel, const std::vector<Planne
   }
   return out;
 }
-
-namespace {
-
-// A kernel with chains whose blocks have so many threads; nothing where some stage has others.
-std::vector<StageSchedule> schedule_chained(const Graph& graph, const KernelStages& kernel,
-                                            const DeviceSpec& device, SymbolTable& symbols,
-                                            BlockBounds bounds) {
-  std::vector<StageSchedule> schedules(kernel.stages.size());
-  for (const PlannedChain& chain : kernel.chains) {
-    ChainOrNot found = schedule_chain(
-        graph, {kernel.stages[chain.first], kernel.stages[chain.then], chain.in_shared}, device,
-        symbols, bounds);
-    if (!found.verdict) return {};
-    schedules[chain.first] = std::move(found.first);
-    schedules[chain.then] = std::move(found.then);
-  }
-  for (size_t s = 0; s < schedules.size(); ++s) {
-    if (!schedules[s].device)
-      schedules[s] = schedule_stage(graph, *kernel.stages[s], device, 1, symbols, bounds);
-    if (schedules[s].threads != bounds.least) return {};
-  }
-  return schedules;
-}
-
-// Larger blocks hold larger ranges, of which longer runs are contiguous in either mapping, and
-// leave fewer blocks: the fastest.
-std::vector<StageSchedule> schedule_chains(const Graph& graph, const KernelStages& kernel,
-                                           const DeviceSpec& device, SymbolTable& symbols,
-                                           const BlockBounds& bounds) {
-  constexpr int kFewestThreads = 64;
-  std::vector<StageSchedule> best;
-  double best_us = 0;
-  for (int threads = kFewestThreads; threads <= bounds.most; threads *= 2) {
-    BlockBounds equal = bounds;
-    equal.least = equal.most = threads;
-    std::vector<StageSchedule> schedules = schedule_chained(graph, kernel, device, symbols, equal);
-    double us = 0;
-    for (size_t s = 0; s < schedules.size(); ++s) {
-      us += estimate_stage(measure_traffic(graph, *kernel.stages[s], schedules[s]), device, 1).us;
-    }
-    if (schedules.empty() || (!best.empty() && us >= best_us)) continue;
-    best = std::move(schedules);
-    best_us = us;
-  }
-  return best;
-}
-
-}  // namespace
 
 std::vector<StageSchedule> schedule_kernel(const Graph& graph, const KernelStages& kernel,
                                            const DeviceSpec& device, int worker_threads,

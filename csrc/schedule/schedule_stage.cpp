@@ -14,16 +14,6 @@ namespace {
 
 constexpr int kLaneBits = 5;
 
-// Thread-index bits a root is reduced over.
-int reduced_thread_bits(const StageSchedule& schedule, const RootSpace& space) {
-  int bits = 0;
-  for (const MappedAxis& mapped : schedule.axes) {
-    if (role_of(space, mapped.axis) == Role::kReduced)
-      bits |= (mapped.threads - 1) << mapped.thread_shift;
-  }
-  return bits;
-}
-
 // Of the graph's symbols inputs alone are known to be positive; what calls define is not.
 bool may_be_empty(const Dim& extent, const SymbolTable& symbols) {
   if (extent.is_constant()) return extent.value() <= 0;
@@ -60,7 +50,7 @@ void name_schemes(const Graph& graph, const PlannedStage& stage, StageSchedule& 
   for (const RootSpace& space : schedule.spaces.roots) {
     Scheme scheme = Scheme::kStore;
     if (family(graph[space.root]) == Family::kReduce) {
-      const int bits = reduced_thread_bits(schedule, space);
+      const unsigned bits = thread_bits(schedule, space, Role::kReduced);
       scheme = bits >> kLaneBits ? Scheme::kRegional : bits ? Scheme::kWarp : Scheme::kLocal;
       const bool is_arg = info(graph[space.root]).type_rule == TypeRule::kInteger;
       const int partial_bytes = is_arg ? 16 : std::max(4, info(graph[space.root].type.dtype).bytes);
@@ -199,15 +189,12 @@ int64_t accessed_elements(const Graph& graph, const StageSchedule& schedule, Nod
   for (const Access& access : schedule.accesses.list) {
     if (access.value != value) continue;
     double elements = count_elements(graph, schedule.accesses.vars, access.offset);
-    bool by_data = false, by_order = false;
     std::vector<VarId> leaves;
     schedule.accesses.vars.collect(access.offset, leaves);
-    for (VarId var : leaves) {
-      const IndexVar& leaf = schedule.accesses.vars[var];
-      by_data |= leaf.kind == IndexVar::Kind::kValue;
-      by_order |= by_data && access.in_segment;
-    }
-    if (by_order) {  // each position of the segments, once
+    const bool by_data = std::ranges::any_of(leaves, [&](VarId var) {
+      return schedule.accesses.vars[var].kind == IndexVar::Kind::kValue;
+    });
+    if (by_data && access.in_segment) {  // each position of the segments, once
       elements = static_cast<double>(hint_elements(graph, value));
     } else if (by_data) {  // one row per index read: the iterations of the root that reads
       elements = 1;

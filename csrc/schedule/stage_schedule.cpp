@@ -6,6 +6,11 @@
 
 namespace stitch {
 
+static const char* to_string(LoopSpec::Level level) {
+  return std::array{"chunk", "serial", "vector", "along strips",
+                    "strip"}[static_cast<size_t>(level)];
+}
+
 const char* to_string(Scheme scheme) {
   return std::array{"local", "warp", "regional", "global", "store"}[static_cast<size_t>(scheme)];
 }
@@ -48,12 +53,7 @@ std::string to_string(const StageSchedule& schedule, const Graph& graph) {
       const std::string pad(indent, ' ');
       if (item.block >= 0) {
         const LoopSpec& spec = schedule.loops[schedule.blocks[item.block].loop];
-        const char* level = spec.level == LoopSpec::Level::kChunk    ? "chunk"
-                            : spec.level == LoopSpec::Level::kSerial ? "serial"
-                            : spec.level == LoopSpec::Level::kStrip  ? "strip"
-                            : spec.level == LoopSpec::Level::kVector ? "vector"
-                                                                     : "along strips";
-        out << pad << "loop " << level << " of axis " << spec.axis << "\n";
+        out << pad << "loop " << to_string(spec.level) << " of axis " << spec.axis << "\n";
         self(self, item.block, indent + 2);
       }
       for (NodeId root : item.roots)
