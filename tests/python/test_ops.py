@@ -1,7 +1,9 @@
 """Each op of torch's own sample lists, over its dtypes: stitched, and as good as eager."""
 
 import itertools
+import sys
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,6 +13,9 @@ import torch_stitch
 from tests.support.compare import compile_strictly, find_fault
 
 pytest.importorskip("numpy", reason="torch's sample lists need numpy")
+sys.path.insert(0, str(Path(__file__).parents[1] / "fuzz"))
+from opinfo_sweep import is_luck  # noqa: E402
+
 from tests.support import torch_ops  # noqa: E402
 from tests.support.torch_ops import WRITERS, op_db  # noqa: E402
 
@@ -33,11 +38,16 @@ def entries(names):
 
 
 def draw(op, dtype):
-    samples = op.sample_inputs("cpu", dtype, requires_grad=False)
+    """(position, sample) of the first in torch's list."""
+    samples = enumerate(op.sample_inputs("cpu", dtype, requires_grad=False))
     # A tensor that holds a size makes one of the results' extents depend on data.
-    samples = (s for s in samples if op.name != "narrow" or not isinstance(s.args[1], torch.Tensor))
-    plain = [(s.input, tuple(s.args), dict(s.kwargs)) for s in itertools.islice(samples, SAMPLES)]
-    return tree_map(lambda x: x.detach().clone() if isinstance(x, torch.Tensor) else x, plain)
+    plain = (
+        (at, (s.input, tuple(s.args), dict(s.kwargs)))
+        for at, s in samples
+        if op.name != "narrow" or not isinstance(s.args[1], torch.Tensor)
+    )
+    first = [*itertools.islice(plain, SAMPLES)]
+    return tree_map(lambda x: x.detach().clone() if isinstance(x, torch.Tensor) else x, first)
 
 
 def widen(x):
@@ -54,11 +64,12 @@ def in_fp64(fn, samples):
 
 
 def find_faults(fn, samples, got):
-    """What is wrong with each result, in words."""
+    """(number of the sample, what is wrong, in words) of each result that is not as eager's."""
     expected = [tree_leaves(x) for x in fn(samples)]
     exact = [tree_leaves(x) for x in in_fp64(fn, samples)]
     faults = []
-    for sample, *row in zip(samples, map(tree_leaves, got), expected, exact, strict=True):
+    rows = zip(samples, map(tree_leaves, got), expected, exact, strict=True)
+    for number, (sample, *row) in enumerate(rows):
         given = [x for x in tree_leaves(sample) if isinstance(x, torch.Tensor)]
         text = ", ".join(f"{tuple(x.shape)} {x.dtype}" for x in given)
         for g, e, wide in zip(*row, strict=True):
@@ -66,13 +77,14 @@ def find_faults(fn, samples, got):
             terms = max(x.numel() for x in given) // max(count, 1)
             fault = find_fault(g, e, wide, terms)
             if fault is not None:
-                faults.append(f"{text} {sample[1:]}: {fault}")
+                faults.append((number, fault, f"{text} {sample[1:]}: {fault}"))
     return faults
 
 
 def check(op, fn):
     """One graph holds every dtype of the op."""
-    samples = [s for dtype in DTYPES if dtype in op.dtypes for s in draw(op, dtype)]
+    given = [(dtype, *row) for dtype in DTYPES if dtype in op.dtypes for row in draw(op, dtype)]
+    samples = [sample for *_, sample in given]
     torch._dynamo.reset()
     torch_stitch.reset_counters()
     with torch.no_grad(), warnings.catch_warnings():
@@ -80,6 +92,12 @@ def check(op, fn):
         got = compile_strictly(fn)(samples)
         faults = find_faults(fn, samples, got)
     counters = torch_stitch.counters()
+    # Of few elements an rmse is the luck of single roundings: more of the kind decide.
+    faults = [
+        text
+        for number, fault, text in faults
+        if not (isinstance(fault, dict) and is_luck(op, *given[number][:2]))
+    ]
     assert not faults, f"{len(faults)} of {len(samples)} samples:\n" + "\n".join(faults)[:3000]
     assert counters["kernels"] > 0, counters
     assert counters["fallback_ops"] == 0, counters
