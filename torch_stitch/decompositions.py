@@ -77,8 +77,8 @@ def _add_products(decomposition, x, a, b, *, value=1):
 
 def _put_rows(decomposition, x, dim, index, source, **how):
     """Torch's forms are index_put, which broadcasts the source."""
-    pairs = enumerate(zip(x.shape, source.shape))
-    same = x.dim() == source.dim() and all(d == dim % x.dim() or a == b for d, (a, b) in pairs)
+    sizes = [index.numel() if d == dim % x.dim() else size for d, size in enumerate(x.shape)]
+    same = list(source.shape) == sizes
     return decomposition(x, dim, index, source, **how).contiguous() if same else NotImplemented
 
 

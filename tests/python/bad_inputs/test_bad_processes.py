@@ -171,6 +171,7 @@ def test_b49_compiling_again_and_again_leaves_nothing_behind():
     assert len(os.listdir("/proc/self/fd")) <= files
 
 
+@pytest.mark.skipif(torch.__version__ < "2.12", reason="crashes with backend='aot_eager' too")
 def test_b50_threads_that_compile_at_once():
     failures = []
 
