@@ -41,7 +41,7 @@ test-cpp: build-tests
 	  test -z "$${STITCH_CI#0}"; fi
 
 test-python: build-tests
-	@timeout 2700 $(PY) -m pytest -q tests/python $(wildcard tests/gpu)
+	@timeout 3900 $(PY) -m pytest -q tests/python $(wildcard tests/gpu)
 
 demo: build
 	@$(PY) -m benchmarks.demo
