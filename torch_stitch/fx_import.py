@@ -32,7 +32,7 @@ OPAQUE_SIZES = {
     **dict.fromkeys(("Max", "max"), "max"),
     "Min": "min",
 }
-# Torch knows it from 2.12 on: the check would go, since nobody reads what it yields.
+# Torch 2.11 does not know: the check would go, since nobody reads what it yields.
 _register_effectful_op("aten::_linalg_check_errors", _EffectType.ORDERED)
 DIM_FORMS = (*OPAQUE_SIZES, "Add", "Mul", "Pow", "ModularIndexing")
 

@@ -124,7 +124,7 @@ def outcomes(op, samples, backend):
 
 
 def faults_of(op, samples, backend):
-    """What is wrong, a text or a verdict of R10 by sample; of all together where none ran."""
+    """What is wrong, in words, a text for each sample that differs; one where none of them ran."""
     results, faults = outcomes(op, samples, backend), []
     if isinstance(results, str):
         return [results]
@@ -172,8 +172,7 @@ def compare(mine, theirs, again, wide, largest):
         return None if same else (mine.tolist(), theirs.tolist())
     wide = wide if wide.shape == theirs.shape and wide.is_floating_point() else theirs
     row = [x.clone(memory_format=torch.contiguous_format) for x in (mine, theirs, wide.double())]
-    fault = find_fault(*row, largest // max(theirs.numel(), 1))
-    return fault
+    return find_fault(*row, largest // max(theirs.numel(), 1))
 
 
 def describe(sample):
