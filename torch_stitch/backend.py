@@ -19,7 +19,9 @@ from torch.utils.checkpoint import CheckpointPolicy
 from torch_stitch import _core
 from torch_stitch._core import UnsupportedError
 from torch_stitch.decompositions import decompositions
-from torch_stitch.fx_import import import_graph, tensors_of
+from torch_stitch.devices import devices_of, find_target
+from torch_stitch.fx_import import import_graph
+from torch_stitch.kept_graph import KeptGraph, Parts, boxed, keep_graphs, keep_saved_tensors, link
 from torch_stitch.user_code import count_fallback, name_ops
 
 SUMS = "sum mean prod var var_mean".split()
@@ -45,7 +47,9 @@ def stitch(gm, example_inputs, *, mode=None, options=None):
     compiler = functools.partial(compile_graph, options)
     for part in (m for m in gm.modules() if isinstance(m, torch.fx.GraphModule)):
         drop_identities(part)
-    return trace(gm, example_inputs, target, compiler, _core.get_option(options, "fallback_random"))
+    identity = sorted(options.items()), target, _core.get_option(options, "fallback_random")
+    with keep_graphs(gm, *identity):
+        return trace(gm, example_inputs, target, compiler, identity[-1])
 
 
 def trace(gm, example_inputs, target, compiler, fallback_random=False):
@@ -131,63 +135,27 @@ def share_seed(gm):
     return gm
 
 
-def devices_of(gm, example_inputs):
-    """Of tensors; numbers that lie on the CPU beside them do not count."""
-    nodes = [t for node in gm.graph.nodes for t in tensors_of(node)]
-    tensors = nodes + [x for x in example_inputs if isinstance(x, torch.Tensor)]
-    wide = {t.device for t in tensors if t.dim() or t.device.type != "cpu"}
-    return wide or {t.device for t in tensors}
-
-
-def find_target(devices, options=None):
-    """The row of the device table for these devices; an UnsupportedError where there is none."""
-    if all(device.type == "cpu" for device in devices):
-        return _core.find_host_target(options or {})
-    names = ", ".join(sorted(map(str, devices)))
-    if len(devices) == 1 and names.startswith("cuda") and not torch.version.hip:
-        found = torch.cuda.get_device_properties(*devices)
-        hopper = "h200" if found.total_memory > 100e9 else "h100"
-        rows = {(8, 0): "a100", (9, 0): hopper, (10, 0): "b200"}
-        if row := rows.get((found.major, found.minor)):
-            return row
-        names += f", {found.name}"
-    raise UnsupportedError(f"found tensors on {names}; kernels are for a CPU, or one GPU of a row")
-
-
 def compile_graph(options, kind, gm, example_inputs):
-    """One AOT graph as a boxed callable."""
+    """One AOT graph as a boxed callable that torch's cache may keep."""
     devices = devices_of(gm, example_inputs)
-    on_cuda = any(device.type == "cuda" for device in devices)
-    index = (next(iter(devices)).index or 0) if on_cuda else None
+    device = next((d for d in devices if d.type == "cuda"), torch.device("cpu"))
+    if kind == "backward":
+        keep_saved_tensors()
 
     def finish(imported=None):
         try:
-            target, where = find_target(devices, options), {"device_index": index or 0}
-            imported, compiled = compile_parts(gm, options, target, imported, **where)
+            made = compile_parts(gm, options, find_target(devices, options), device, imported)
+            imported, compiled, is_whole = made
         except Exception as error:
             if _core.get_option(options, "strict"):
                 raise
             nodes = [node for node in gm.graph.nodes if node.op == "call_function"]
             what = ", from ".join(["this graph runs without stitching", *name_ops(nodes)[:1]])
             count_fallback(what, nodes, [reason_of(error)])
-            return by_dispatcher(gm)
-        extras, numbers, views = imported.extras, imported.number_outputs, imported.views
-        if not (extras or numbers or views or on_cuda or kind == "backward"):
-            return compiled  # a function, to Dynamo
-
-        @boxed
-        def run(args):
-            args += [give_extra(args, x, index) if isinstance(x, tuple) else x for x in extras]
-            stream = torch._C._cuda_getCurrentRawStream(index) if on_cuda else 0
-            results = compiled(args, stream)
-            for i in numbers:
-                results[i] = results[i].item()
-            for i, rank in reversed(views):
-                place = [results.pop() for _ in range(2 * rank + 1)]
-                results[i] = results[i].as_strided(place[:rank:-1], place[rank:0:-1], place[0])
-            return results
-
-        return run
+            return KeptGraph(by_dispatcher(gm))
+        ends = imported.extras, imported.number_outputs, imported.views
+        parts = Parts(options, device, imported.graph, imported.rows, *ends)
+        return KeptGraph(link(compiled, parts), parts if is_whole else None)
 
     if not _core.get_option(options, "async_compile"):
         return finish()
@@ -196,31 +164,20 @@ def compile_graph(options, kind, gm, example_inputs):
     except Exception:  # which it meets again
         return finish()
     swap = _core.Meanwhile(by_dispatcher(gm), functools.partial(finish, imported))
-    return boxed(lambda args: swap(args))
+    return KeptGraph(lambda args: swap(args))
 
 
-def give_extra(args, extra, device):
-    """What an argument tells beside itself: a size of a tensor, a number as a tensor."""
-    value, what = args[extra[0]], extra[1]
-    if isinstance(what, int):
-        return value.shape[what]
-    return torch.full((), value, dtype=what, device=device)
+def compile_parts(gm, options, target, device, imported=None, load=True):
+    """Imports and compiles; ops of kernels that fail become library calls, the rest is stitched.
 
-
-def boxed(run):
-    """For AOTAutograd: `run` takes a list of arguments and empties it."""
-    run._boxed_call = True
-    return run
-
-
-def compile_parts(gm, options, target, imported=None, **how):
-    """Imports and compiles; ops of kernels that fail become library calls, the rest is stitched."""
+    What was imported, what was compiled, and whether nothing failed.
+    """
     left_whole, failures = {}, []
     while True:
         imported = imported or import_graph(gm, target, left_whole)
         try:
             request = imported.graph, imported.calls, options, target or "cpu"
-            compiled = _core.compile(*request, **how)
+            compiled = _core.compile(*request, load, device.index or 0)
             break
         except _core.KernelError as error:
             held = map(list(gm.graph.nodes).__getitem__, error.ops)
@@ -233,7 +190,7 @@ def compile_parts(gm, options, target, imported=None, **how):
     if left_whole:
         ops = ", ".join(name_ops(left_whole))
         count_fallback(f"{ops} run as library calls", left_whole, failures)
-    return imported, compiled
+    return imported, compiled, not left_whole
 
 
 def reason_of(error):

@@ -52,7 +52,7 @@ def explain(fn, *inputs, target=None, policy="auto", attention="auto", training=
     reports = {"inference": [], "forward": [], "backward": []}
 
     def compile_graph(gm, found):
-        return backend.compile_parts(gm, options, found, load=False)[1]
+        return backend.compile_parts(gm, options, found, torch.device("cpu"), load=False)[1]
 
     for kind, compiled in trace_graphs(compile_graph, fn, inputs, target, training):
         reports[kind].append(compiled)

@@ -81,13 +81,14 @@ def viewed_by(node):
 class Importer:
     """One import: `b` is the core's builder, `values` what each FX node became by its op's method.
 
-    In the end `graph` and `calls`, what its library nodes run, go to the core.  The caller appends
+    In the end `graph` and `calls`, what its library nodes run, go to the core; `rows` are what
+    `calls` was made of.  The caller appends
     `extras` to the arguments of every call: tensors that the graph holds, (position, dimension) for
     sizes that only tensor arguments know, and (position, dtype) for numbers as tensors.
     """
 
     def __init__(self, gm, target, left_whole):
-        self.b, self.calls = _core.Builder(), _core.CallTable()
+        self.b, self.calls, self.rows = _core.Builder(), _core.CallTable(), []
         self.gm, self.left_whole = gm, left_whole
         self.all_on_cpu = all(t.device.type == "cpu" for n in gm.graph.nodes for t in tensors_of(n))
         self.stitch = target is not None
@@ -131,7 +132,7 @@ class Importer:
     def item(self, value):
         """The integer that a tensor holds, as a size: read when the program is there."""
         op = aten._local_scalar_dense.default
-        row = self.calls.add_call(str(op), op, (_core.Operand(0),), {})
+        row = self.add_call(str(op), op, (_core.Operand(0),), {})
         self.b.library(str(op), row, [value], [], False)
         return self.b.late_symbol(row, 0, -1, DATA_HINT)
 
@@ -280,7 +281,11 @@ class Importer:
         name = node.meta.get("runs_as", name)  # in plans for other devices
         if any(leaf is HELD for leaf in tree_leaves((args, kwargs))):
             function = functools.partial(call_with_numbers, function)
-        return name, self.calls.add_call(name, function, args, kwargs), inputs
+        return name, self.add_call(name, function, args, kwargs), inputs
+
+    def add_call(self, *row):
+        self.rows.append(row)
+        return self.calls.add_call(*row)
 
     def library(self, node):
         value, sizes = node.meta.get("val"), []

@@ -10,6 +10,7 @@
 #include "ir/builder.h"
 #include "ir/parse_graph.h"
 #include "ir/print_graph.h"
+#include "ir/text_reader.h"
 #include "ops/late_symbols.h"
 
 namespace stitch {
@@ -36,6 +37,21 @@ Symbol::Kind to_symbol_kind(const std::string& name) {
                   nearest_name(name, names) + "'?");
 }
 
+// Pickled as its text.
+template <class T>
+auto kept_as_text(T (*parse)(const std::string&)) {
+  return py::pickle([](const T& value) { return py::make_tuple(to_string(value)); },
+                    [parse](const py::tuple& kept) { return parse(kept[0].cast<std::string>()); });
+}
+
+Dim parse_dim(const std::string& text) {
+  TextReader reader{text};
+  int symbol_count = 0;
+  return read_dim(reader, symbol_count);
+}
+
+Graph parse_whole_graph(const std::string& text) { return parse_graph(text); }
+
 void bind_dim(py::module_& module) {
   py::class_<Dim>(module, "Dim", "A size: an integer polynomial over the graph's symbols.")
       .def(py::init<int64_t>())
@@ -48,6 +64,7 @@ void bind_dim(py::module_& module) {
       .def("__rmul__", [](const Dim& a, int64_t b) { return b * a; })
       .def("__hash__", [](const Dim& dim) { return py::hash(py::str(to_string(dim))); })
       .def("__repr__", [](const Dim& dim) { return to_string(dim); })
+      .def(kept_as_text<Dim>(&parse_dim))
       .def("is_constant", &Dim::is_constant)
       .def("value", &Dim::value);
   py::implicitly_convertible<py::int_, Dim>();
@@ -69,15 +86,22 @@ void bind_nouns(py::module_& module) {
       .def("__repr__", [](NodeId id) { return "%" + std::to_string(id.value()); });
   py::class_<Graph>(module, "Graph")
       .def("__str__", [](const Graph& graph) { return to_string(graph); })
+      .def(kept_as_text<Graph>(&parse_whole_graph))
       .def("__len__", &Graph::size);
-  module.def(
-      "parse_graph", [](const std::string& text) { return parse_graph(text); },
-      "A Graph from its text.");
+  module.def("parse_graph", &parse_whole_graph, "A Graph from its text.");
 }
 
 void bind_calls(py::module_& module) {
-  py::class_<PythonOperand>(module, "Operand").def(py::init<int>());
-  py::class_<PythonArgument>(module, "Argument").def(py::init<int>());
+  py::class_<PythonOperand>(module, "Operand")
+      .def(py::init<int>())
+      .def("__reduce__", [](const PythonOperand& operand) {
+        return py::make_tuple(py::type::of<PythonOperand>(), py::make_tuple(operand.index));
+      });
+  py::class_<PythonArgument>(module, "Argument")
+      .def(py::init<int>())
+      .def("__reduce__", [](const PythonArgument& argument) {
+        return py::make_tuple(py::type::of<PythonArgument>(), py::make_tuple(argument.position));
+      });
   py::class_<CallPlaceholder>(module, "CallPlaceholder");
   py::class_<CallTable, std::shared_ptr<CallTable>>(module, "CallTable")
       .def(py::init<>())

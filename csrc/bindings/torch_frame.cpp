@@ -26,12 +26,6 @@ std::string describe(const at::Tensor& tensor) {
   return text.str();
 }
 
-std::string describe(const Layout& layout, DType dtype) {
-  std::ostringstream text;
-  text << info(dtype).name << c10::IntArrayRef(layout.sizes);
-  return text.str();
-}
-
 // Kernels read the bits in memory.
 at::Tensor resolve_bits(at::Tensor tensor) {
   if (!tensor.is_neg()) [[likely]]
@@ -52,20 +46,34 @@ void TorchFrame::start(std::vector<int64_t>& symbols) {
   }
 }
 
+std::optional<at::Tensor> TorchFrame::conform(const Buffer& promised, at::Tensor tensor) const {
+  const Layout layout = evaluate_layout(promised.type, *symbols_);
+  const bool fits = has_sizes(tensor, layout);
+  if (!fits && !promised.is_addressed) return tensor;
+  if (!fits || from_scalar_type(tensor.scalar_type()) != promised.type.dtype) return std::nullopt;
+  tensor = resolve_bits(std::move(tensor));
+  return has_strides(tensor, layout) ? tensor : copy_tensor(tensor, layout);
+}
+
+std::string TorchFrame::describe_promise(const Buffer& buffer) const {
+  std::ostringstream text;
+  const Layout layout = evaluate_layout(buffer.type, *symbols_);
+  text << info(buffer.type.dtype).name << c10::IntArrayRef(layout.sizes);
+  return text.str();
+}
+
 void TorchFrame::conform_argument(BufferId id) {
   const Buffer& promised = buffer(id);
   if (has_type(cells_[id.value()].tensor, promised.type, *symbols_)) [[likely]]
     return;
-  const Layout layout = evaluate_layout(promised.type, *symbols_);
   const at::Tensor given = cells_[id.value()].tensor;
-  if (!has_sizes(given, layout) || from_scalar_type(given.scalar_type()) != promised.type.dtype) {
+  std::optional<at::Tensor> tensor = conform(promised, given);
+  if (!tensor) {
     throw UserError("argument " + std::to_string(promised.index) + " is " + describe(given) +
-                    ", but the graph was compiled for " + describe(layout, promised.type.dtype) +
+                    ", but the graph was compiled for " + describe_promise(promised) +
                     "; compile again for these sizes");
   }
-  at::Tensor tensor = resolve_bits(given);
-  if (!has_strides(tensor, layout)) tensor = copy_tensor(tensor, layout);
-  if (!tensor.is_same(given)) replace(id, std::move(tensor));
+  if (!tensor->is_same(given)) replace(id, *std::move(tensor));
 }
 
 void TorchFrame::replace(BufferId id, at::Tensor replacement) {
@@ -223,20 +231,19 @@ void TorchFrame::define_symbols(const std::vector<at::Tensor>& results, int64_t 
 }
 
 void TorchFrame::set_result(BufferId id, at::Tensor result, const CallStep& step) {
-  const TensorType& type = buffer(id).type;
+  const Buffer& promised = buffer(id);
   // What outlives the call must not sit in memory that the next value overwrites.
   if (is_in_slab(result)) {
     at::AutoDispatchBelowADInplaceOrView guard;
     result = result.clone();
   }
-  if (result.defined() && type.dtype != DType::kOpaque) {
-    const Layout layout = evaluate_layout(type, *symbols_);
-    if (!has_sizes(result, layout) || from_scalar_type(result.scalar_type()) != type.dtype) {
+  if (result.defined() && promised.type.dtype != DType::kOpaque) {
+    std::optional<at::Tensor> tensor = conform(promised, result);
+    if (!tensor) {
       throw InternalError(graph_.call(step).name + " returned " + describe(result) +
-                          ", the graph expects " + describe(layout, type.dtype));
+                          ", the graph expects " + describe_promise(promised));
     }
-    result = resolve_bits(std::move(result));
-    if (!has_strides(result, layout)) result = copy_tensor(result, layout);
+    result = *std::move(tensor);
   }
   cells_[id.value()] = Cell{std::move(result), nullptr};
 }

@@ -56,6 +56,10 @@ class TorchFrame final : public Frame {
   int64_t element_offset(BufferId alias) const;
   at::Tensor& tensor(BufferId id);
   void replace(BufferId id, at::Tensor replacement);
+  // The tensor in the layout that is promised, or as it is where its sizes are nobody's business;
+  // nothing where it does not fit.
+  std::optional<at::Tensor> conform(const Buffer& promised, at::Tensor tensor) const;
+  std::string describe_promise(const Buffer& buffer) const;
   void conform_argument(BufferId id);
   bool is_in_slab(const at::Tensor& tensor) const;
   void define_symbols(const std::vector<at::Tensor>& results, int64_t call);

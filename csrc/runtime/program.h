@@ -32,6 +32,9 @@ struct Buffer {
   int index = -1;
   BufferId base;
   Dim offset;
+  // By a kernel, a copy or an alias; what calls alone pass on may have other sizes than tracing
+  // told.
+  bool is_addressed = false;
 };
 
 // A kernel that is ready to run on the program's device.

@@ -236,3 +236,17 @@ def test_a_source_of_a_wrong_shape_is_eagers_error(name, shape):
             compiled(x, source)
     else:
         assert compiled(x, source).equal(expected)
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_results_that_only_calls_pass_on_may_have_other_sizes_than_torch_traces(mode):
+    bags = torch.tensor([1, 2, 3, 4, 5]), torch.tensor([0, 2])
+    weight = torch.randn(10, 4).bfloat16()
+
+    def gradient(wrap):
+        held = weight.clone().requires_grad_()
+        fn = wrap(lambda w: torch.nn.functional.embedding_bag(bags[0], w, bags[1], mode=mode))
+        fn(held).sum().backward()
+        return held.grad
+
+    assert gradient(compile_strictly).equal(gradient(lambda fn: fn))
