@@ -8,6 +8,10 @@ namespace stitch {
 
 bool is_join(const Node& node) { return node.op == OpKind::k_library && node.name == kJoin; }
 
+std::vector<NodeId> find_stores(const Graph& graph, NodeId id) {
+  return is_join(graph[id]) ? graph[id].inputs : std::vector<NodeId>{id};
+}
+
 std::vector<NodeId> find_kept(const Graph& graph) {
   std::vector<NodeId> kept;
   for (const GraphOutput& output : graph.outputs)

@@ -96,6 +96,8 @@ inline NodeId iterated_value(const Graph& graph, NodeId id) {
 
 // A library node that nothing runs for; see kJoin.
 bool is_join(const Node& node);
+// What is stored where `id` is wanted in memory: itself, or the parts that it joins.
+std::vector<NodeId> find_stores(const Graph& graph, NodeId id);
 
 // What a call of the graph leaves behind: the tensors that it returns, then what its inputs become.
 std::vector<NodeId> find_kept(const Graph& graph);

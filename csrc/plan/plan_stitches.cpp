@@ -41,11 +41,10 @@ class CopyTimes {
       : graph_(graph), device_(device), replaceable_(find_replaceable(graph)) {}
 
   double operator()(const PlannedStage& stage) const {
-    const std::vector<int> replaced = find_replaced(graph_, replaceable_, stage);
+    const std::vector<NodeId> replaced = find_replaced(graph_, replaceable_, stage);
     double us = 0;
     for (NodeId store : stage.stores) {
-      const auto at = replaceable_.find(store);
-      if (at == replaceable_.end() || std::ranges::count(replaced, at->second)) continue;
+      if (!replaceable_.contains(store) || std::ranges::count(replaced, store)) continue;
       const auto bytes = static_cast<double>(hint_bytes(graph_, store));
       us += kLaunchesOfACall * device_.launch_us + 2 * bytes / device_.dram_bytes_per_us;
     }

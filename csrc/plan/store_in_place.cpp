@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <compare>
+#include <iterator>
 #include <set>
 
 #include "analysis/accesses.h"
@@ -15,18 +16,21 @@ std::set<NodeId> reductions_of(const Spaces& spaces, NodeId root) {
 }
 
 bool reads_only_stored_element(const Graph& graph, const Spaces& spaces, const Accesses& accesses,
-                               const Mutation& mutation) {
+                               const Mutation& mutation, NodeId store) {
   const IndexExpr* stored = nullptr;
   const RootSpace* space = nullptr;
   for (const Access& access : accesses.list) {
-    if (access.is_store && access.value == mutation.value) stored = &access.offset;
+    if (access.is_store && access.value == store) stored = &access.offset;
   }
   for (const RootSpace& candidate : spaces.roots) {
-    if (candidate.root == mutation.value) space = &candidate;
+    if (candidate.root == store) space = &candidate;
   }
+  const std::vector<NodeId> stores = find_stores(graph, mutation.value);
   if (!stored || !space || !space->reduced_atoms.empty()) return false;
   for (const Access& access : accesses.list) {
     if (access.is_store || access.value != mutation.input) continue;
+    if (access.root != store && std::ranges::count(stores, access.root))
+      continue;  // of a part of its own
     if (access.offset != *stored || access.is_guarded) return false;
     // What a reduction reads is for all threads to know.
     if (family(graph[access.root]) == Family::kReduce) return false;
@@ -82,16 +86,19 @@ bool reads_memory(const StitchPlan& plan, const std::vector<NodeId>& values, Nod
   return std::ranges::any_of(values, is_base);
 }
 
-bool is_read_later(const StitchPlan& plan, const std::vector<Reader>& readers,
+// Parts read nothing of one another (rewrite/write_in_place.h).
+bool is_read_later(const Graph& graph, const StitchPlan& plan, const std::vector<Reader>& readers,
                    const Mutation& mutation) {
-  const auto storing = std::ranges::find_if(readers, [&](const Reader& reader) {
-    if (reader.stage < 0) return false;
-    const std::vector<NodeId>& stores = plan.stages[reader.stage].stores;
-    return std::ranges::count(stores, mutation.value) > 0;
-  });
-  if (storing == readers.end()) return true;
+  const std::vector<NodeId> stores = find_stores(graph, mutation.value);
+  const auto is_storing = [&](const Reader& reader) {
+    return reader.stage >= 0 && std::ranges::any_of(stores, [&](NodeId store) {
+             return std::ranges::count(plan.stages[reader.stage].stores, store) > 0;
+           });
+  };
+  const auto first = std::ranges::find_if(readers, is_storing);
+  if (first == readers.end()) return true;
   return std::ranges::any_of(readers, [&](const Reader& reader) {
-    if (reader.when < storing->when || reader.stage == storing->stage) return false;
+    if (reader.when < first->when || is_storing(reader)) return false;
     return reads_memory(plan, *reader.values, mutation.input);
   });
 }
@@ -115,28 +122,29 @@ std::map<NodeId, int> find_replaceable(const Graph& graph) {
                 uses[mutation.value] == 1 && uses[mutation.input] == 1;
     for (int d = 0; fits && d < value.rank(); ++d)
       fits = value.shape[d].is(1) || value.strides[d] == input.strides[d];
-    if (fits) replaceable.emplace(mutation.value, static_cast<int>(m));
+    if (!fits) continue;
+    for (const NodeId store : find_stores(graph, mutation.value))
+      replaceable.emplace(store, static_cast<int>(m));
   }
   return replaceable;
 }
 
-std::vector<int> find_replaced(const Graph& graph, const std::map<NodeId, int>& replaceable,
-                               const PlannedStage& stage) {
-  std::vector<int> candidates, replaced;
-  for (NodeId store : stage.stores) {
-    if (const auto at = replaceable.find(store); at != replaceable.end())
-      candidates.push_back(at->second);
-  }
-  if (candidates.empty()) return {};
+std::vector<NodeId> find_replaced(const Graph& graph, const std::map<NodeId, int>& replaceable,
+                                  const PlannedStage& stage) {
+  std::vector<NodeId> replaced;
+  const auto is_candidate = [&](NodeId store) { return replaceable.contains(store); };
+  if (std::ranges::none_of(stage.stores, is_candidate)) return {};
   std::vector<bool> is_load(graph.size(), false);
   for (NodeId load : stage.loads) is_load[load.index()] = true;
   const SpacesOrNot found = find_spaces(graph, stage.roots, is_load);
   if (!found.verdict) return {};
   const Accesses accesses =
       find_accesses(graph, found.spaces, is_load, {stage.stores.begin(), stage.stores.end()});
-  for (int m : candidates) {
-    if (reads_only_stored_element(graph, found.spaces, accesses, graph.mutations[m]))
-      replaced.push_back(m);
+  for (NodeId store : stage.stores) {
+    if (!is_candidate(store)) continue;
+    const Mutation& mutation = graph.mutations[replaceable.at(store)];
+    if (reads_only_stored_element(graph, found.spaces, accesses, mutation, store))
+      replaced.push_back(store);
   }
   return replaced;
 }
@@ -145,9 +153,14 @@ std::vector<bool> find_in_place(const Graph& graph, const StitchPlan& plan) {
   std::vector<bool> in_place(graph.mutations.size(), false);
   const std::map<NodeId, int> replaceable = find_replaceable(graph);
   const std::vector<Reader> readers = list_readers(graph, plan);
-  for (const PlannedStage& stage : plan.stages) {
-    for (int m : find_replaced(graph, replaceable, stage))
-      in_place[m] = !is_read_later(plan, readers, graph.mutations[m]);
+  std::set<NodeId> replaced;
+  for (const PlannedStage& stage : plan.stages)
+    std::ranges::copy(find_replaced(graph, replaceable, stage),
+                      std::inserter(replaced, replaced.end()));
+  for (size_t m = 0; m < in_place.size(); ++m) {
+    const auto is_replaced = [&](NodeId store) { return replaced.contains(store); };
+    in_place[m] = std::ranges::all_of(find_stores(graph, graph.mutations[m].value), is_replaced) &&
+                  !is_read_later(graph, plan, readers, graph.mutations[m]);
   }
   return in_place;
 }

@@ -8,6 +8,7 @@
 #include "rewrite/merge_common.h"
 #include "rewrite/merge_views.h"
 #include "rewrite/order_blas_copies.h"
+#include "rewrite/read_past_writes.h"
 #include "rewrite/remove_copies.h"
 #include "rewrite/remove_dead.h"
 #include "rewrite/simplify_algebra.h"
@@ -35,13 +36,15 @@ const std::vector<RewritePass>& rewrite_passes() {
       {"expand_deviations", expand_deviations},
       {"fold_constants", fold_constants},
       {"simplify_algebra", simplify_algebra},
+      {"read_past_writes", read_past_writes},
       {"remove_copies", remove_copies},
       {"merge_views", merge_views},
       {"order_blas_copies", order_blas_copies},  // once views are merged
       {"sink_casts", sink_casts},
       {"merge_views", merge_views},        // views that a cast stood between
       {"fold_constants", fold_constants},  // casts that a view stood between
-      {"write_in_place", write_in_place},  // once nothing dead reads what is written
+      {"remove_dead", remove_dead},        // what reads the parts that are written
+      {"write_in_place", write_in_place},
       {"remove_dead", remove_dead},
   };
   return passes;

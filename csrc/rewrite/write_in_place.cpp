@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <set>
 
 #include "analysis/view_alias.h"
@@ -10,17 +11,28 @@
 #include "ops/made_calls.h"
 #include "ops/op_rules.h"
 #include "rewrite/constants.h"
+#include "rewrite/read_past_writes.h"
 #include "rewrite/rebuild_graph.h"
 
 namespace stitch {
 namespace {
 
-// The part of x at which a chain of slice_scatters puts `source`.
+// The part of x that a slice_scatter replaces, of x or of a slice of a slice of it.
 struct Window {
-  NodeId source, start;            // start: an operand, where the graph has no number for it
+  NodeId link, source;             // the slice_scatter, and what it puts there
+  int level = 0;                   // of the slices: 0 is x
+  NodeId start;                    // an operand, where the graph has no number for it
   std::vector<int64_t> start_dim;  // of the operand
   int64_t integer = 0;             // of the node that has it; see counts_from_end
   std::vector<Dim> dims;           // start and step of each dimension
+};
+
+// How an input comes to its new value.
+struct Writes {
+  std::vector<Window> windows;   // the last one first
+  std::vector<NodeId> links;     // all slice_scatters between
+  std::map<NodeId, int> levels;  // x, slices that are put back, and what links make of them
+  std::set<NodeId> slices;
 };
 
 // Is a value, or a view of it, returned as it was?
@@ -74,18 +86,8 @@ struct WindowFinder {
            storage_base(graph, reader.inputs[1]) == storage_base(graph, scatter.inputs[2]);
   }
 
-  // All that reads `base`: the link itself, the slice that the next link is into, and what the new
-  // elements are computed from.
-  bool is_left_alone(NodeId base, NodeId link, NodeId slice) const {
-    const std::vector<NodeId>& readers = users[base.index()];
-    return std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
-      if (reader == link || reader == slice) return true;
-      return reads_window(graph[reader], base, graph[link]) && leads_only_to(reader, link);
-    });
-  }
-
-  // One link: what `scatter` puts into `base`, with the slice of `base` that `source` continues.
-  bool add_link(const Node& scatter, Window& window) const {
+  // Narrows the window to what `scatter` replaces of it.
+  bool narrow(const Node& scatter, Window& window) const {
     const int64_t dim = scatter.ints[0];
     if (scatter.inputs.size() == 3) {
       const TensorType& start = graph[scatter.inputs[2]].type;
@@ -104,36 +106,90 @@ struct WindowFinder {
     return true;
   }
 
-  std::optional<Window> find(const Mutation& mutation) const {
-    const Node* scatter = &graph[mutation.value];
-    if (scatter->op != OpKind::k_slice_scatter || scatter->inputs[0] != mutation.input) return {};
+  // The slice that `value`, put back by `link`, is made of by slice_scatters.
+  NodeId find_slice(NodeId value, const Node& link) const {
+    if (graph[value].op != OpKind::k_slice_scatter || link.inputs.size() != 2) return {};
+    while (graph[value].op == OpKind::k_slice_scatter) value = graph[value].inputs[0];
+    const bool is_put_back =
+        graph[value].op == OpKind::k_slice && is_same_slice(graph[value], link);
+    return is_put_back ? value : NodeId();
+  }
+
+  // The slice_scatters that lead from `base` to `value`; `frame` is what `base` is of x.
+  bool find_writes(NodeId value, NodeId base, const Window& frame, Writes& writes) const {
+    writes.levels[base] = frame.level;
+    for (NodeId link = value; link != base; link = graph[link].inputs[0]) {
+      if (graph[link].op != OpKind::k_slice_scatter) return false;
+      if (link != value) writes.levels[link] = frame.level;
+      Window window = frame;
+      if (!narrow(graph[link], window)) return false;
+      window.link = link;
+      writes.links.push_back(link);
+      // x[a:b, i] = src: the inner slice_scatters are into the slice that the outer one puts back.
+      const NodeId slice = find_slice(window.source, graph[link]);
+      if (!slice.valid()) {
+        writes.windows.push_back(window);
+        continue;
+      }
+      writes.slices.insert(slice);
+      window.level = static_cast<int>(writes.slices.size());
+      if (!find_writes(window.source, slice, window, writes)) return false;
+    }
+    return true;
+  }
+
+  // Whether `reader`, of a value of some level, is of the writes, or takes what one of them
+  // replaces to compute its new elements.
+  bool is_of(NodeId reader, NodeId value, const Writes& writes) const {
+    if (std::ranges::count(writes.links, reader)) return true;
+    if (writes.slices.contains(reader)) return writes.levels.contains(graph[reader].inputs[0]);
+    return std::ranges::any_of(writes.windows, [&](const Window& window) {
+      return window.level == writes.levels.at(value) &&
+             reads_window(graph[reader], value, graph[window.link]) &&
+             leads_only_to(reader, window.link);
+    });
+  }
+
+  // Do they not meet, along a dimension?
+  bool are_apart_in_some_dim(const Window& a, const Window& b) const {
+    const auto strip_of = [&](const Window& window, size_t d) {
+      return Strip{window.dims[2 * d], window.dims[2 * d + 1], graph[window.source].type.shape[d]};
+    };
+    for (size_t d = 0; 2 * d < a.dims.size(); ++d) {
+      const int64_t dim = static_cast<int64_t>(d);
+      if (std::ranges::count(a.start_dim, dim) || std::ranges::count(b.start_dim, dim)) continue;
+      if (are_apart(strip_of(a, d), strip_of(b, d))) return true;
+    }
+    return false;
+  }
+
+  bool are_all_apart(const std::vector<Window>& windows) const {
+    for (size_t i = 0; i < windows.size(); ++i)
+      for (size_t j = 0; j < i; ++j)
+        if (!are_apart_in_some_dim(windows[i], windows[j])) return false;
+    return true;
+  }
+
+  // Nothing where the input is stored whole.
+  std::optional<Writes> find(const Mutation& mutation) const {
     if (is_returned(graph, mutation.input) || is_returned(graph, mutation.value)) return {};
     if (!is_mutated_once(graph, mutation)) return {};
+    // Elements that share a place, which only a value without elements may be written in.
     const TensorType& memory = graph[mutation.input].type;
-    Window window;
+    Window whole;
     for (int d = 0; d < memory.rank(); ++d) {
-      // Elements that share a place, which only a value without elements may be written in.
       if (memory.strides[d].is(0) && !memory.shape[d].is(1)) return {};
-      window.dims.push_back(0);
-      window.dims.push_back(1);
+      whole.dims.insert(whole.dims.end(), {0, 1});
     }
-    NodeId base = mutation.input, link = mutation.value;
-    if (!add_link(*scatter, window)) return {};
-    // x[a:b, i] = src: the inner slice_scatter is into the slice that the outer one puts back.
-    while (true) {
-      const Node& inner = graph[window.source];
-      const bool continues = scatter->inputs.size() == 2 && inner.op == OpKind::k_slice_scatter &&
-                             graph[inner.inputs[0]].op == OpKind::k_slice &&
-                             graph[inner.inputs[0]].inputs[0] == base &&
-                             is_same_slice(graph[inner.inputs[0]], *scatter);
-      const NodeId slice = continues ? inner.inputs[0] : NodeId();
-      if (!is_left_alone(base, link, slice)) return {};
-      if (!continues) return window;
-      base = slice;
-      link = window.source;
-      scatter = &inner;
-      if (!add_link(inner, window)) return {};
+    Writes writes;
+    if (!find_writes(mutation.value, mutation.input, whole, writes)) return {};
+    if (writes.links.empty() || !are_all_apart(writes.windows)) return {};
+    for (const auto& [value, level] : writes.levels) {
+      if (value != mutation.input && is_demanded[value.index()]) return {};
+      for (NodeId reader : users[value.index()])
+        if (!is_of(reader, value, writes)) return {};
     }
+    return writes;
   }
 };
 
@@ -221,28 +277,39 @@ Graph write_joined_parts(const Graph& graph) {
 
 Graph write_in_place(const Graph& graph) {
   const WindowFinder finder{graph};
-  std::map<const Node*, Window> windows;
+  std::map<NodeId, std::vector<Window>> found;  // by the new value
+  std::set<NodeId> links;                       // between it and the old one
   for (const Mutation& mutation : graph.mutations) {
-    if (auto window = finder.find(mutation)) windows[&graph[mutation.value]] = *window;
+    const std::optional<Writes> writes = finder.find(mutation);
+    if (!writes) continue;
+    found[mutation.value] = writes->windows;
+    links.insert(writes->links.begin(), writes->links.end());
   }
-  if (windows.empty()) return graph;
+  if (found.empty()) return graph;
   // Nodes of both graphs: operands are looked up by what the frame made of them.
   std::vector<NodeId> made(graph.nodes.size());
   return rebuild_graph(graph, [&](Builder& b, const RewriteSite& site) {
     for (size_t i = 0; i < site.inputs.size(); ++i)
       made[site.node.inputs[i].index()] = site.inputs[i];
-    const auto found = windows.find(&site.node);
-    if (found == windows.end()) return NodeId();
-    const Window& window = found->second;
-    Node node;
-    node.op = OpKind::k_write_slice;
-    node.dims = window.dims;
-    node.ints = window.start_dim;
-    node.integer = window.integer;
-    std::vector<NodeId> inputs = {site.inputs[0], made[window.source.index()]};
-    if (window.start.valid()) inputs.push_back(made[window.start.index()]);
-    node.origin = site.node.origin;
-    return b.copy(node, std::move(inputs));
+    const NodeId id(static_cast<int64_t>(&site.node - graph.nodes.data()));
+    if (!links.contains(id)) return NodeId();
+    // Until all are stored the others read the old value, where nothing is replaced before.
+    const NodeId memory = site.inputs[0];
+    if (!found.contains(id)) return memory;
+    std::vector<NodeId> writes;
+    for (const Window& window : std::views::reverse(found[id])) {
+      Node node;
+      node.op = OpKind::k_write_slice;
+      node.dims = window.dims;
+      node.ints = window.start_dim;
+      node.integer = window.integer;
+      node.origin = graph[window.link].origin;
+      std::vector<NodeId> inputs = {memory, made[window.source.index()]};
+      if (window.start.valid()) inputs.push_back(made[window.start.index()]);
+      writes.push_back(b.copy(node, std::move(inputs)));
+    }
+    if (writes.size() == 1) return writes[0];
+    return b.library(std::string(kJoin), kMadeCall, writes, {b[memory].type}, false)[0];
   });
 }
 

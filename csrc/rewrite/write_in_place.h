@@ -1,6 +1,8 @@
 // A part of an input that is replaced where the input is:
 //   mutate x <- slice_scatter(x, src)   becomes   mutate x <- write_slice(x, src),
-// which stores the elements of src alone.  Slices of slices (x[a:b, i] = src) are one write.
+// which stores the elements of src alone.  Slices of slices (x[a:b, i] = src) are one write; parts
+// that do not meet, one after the other (keys and values of one cache), are
+//   mutate x <- join(write_slice(x, a), write_slice(x, b)).
 //
 // Side condition: nobody else reads x, but for the elements that src replaces (x[i] += ..), so that
 // no read of the old contents can come too late; and neither x nor the new value is returned.

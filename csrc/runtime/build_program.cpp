@@ -98,9 +98,13 @@ void place_mutations(Draft& draft) {
     if (draft.is_in_place[i] || i >= draft.plan.in_place.size() || !draft.plan.in_place[i])
       continue;
     const int value = mutation.value.index();
-    if (!is_store[value] || draft.is_returned[value] || draft.buffer[value].valid()) continue;
+    const std::vector<NodeId> stores = find_stores(graph, mutation.value);
+    const auto is_stored = [&](NodeId store) { return is_store[store.index()]; };
+    if (!std::ranges::all_of(stores, is_stored)) continue;
+    if (draft.is_returned[value] || draft.buffer[value].valid()) continue;
     if (!is_same_layout(graph[mutation.input].type, graph[mutation.value].type)) continue;
     draft.buffer[value] = draft.buffer[mutation.input.index()];
+    for (const NodeId store : stores) draft.buffer[store.index()] = draft.buffer[value];
     draft.program.stored_arguments.push_back(draft.buffer[value]);
     draft.is_in_place[i] = true;
   }
@@ -110,7 +114,9 @@ void place_mutations(Draft& draft) {
 void place_joins(Draft& draft) {
   for (int i = 0; i < draft.graph.size(); ++i) {
     const Node& node = draft.graph.nodes[i];
-    if (!is_join(node)) continue;
+    if (!is_join(node) || draft.buffer[i].valid()) continue;
+    STITCH_CHECK(draft.graph[draft.graph[node.inputs[0]].inputs[0]].op != OpKind::k_input,
+                 "value " << i << " is written in parts, but not where the rest of it is");
     draft.buffer[i] = add_buffer(draft, kind_of(draft, NodeId(i)), NodeId(i));
     for (const NodeId part : node.inputs) draft.buffer[part.index()] = draft.buffer[i];
   }
@@ -361,6 +367,18 @@ void add_error_flags(Draft& draft) {
       add_buffer(draft, {Buffer::Kind::kSlab, contiguous_type(DType::kI32, {count}), -1, {}, 0});
 }
 
+void mark_addressed(Program& program) {
+  const auto mark = [&](BufferId id) { program.buffers[id.index()].is_addressed = true; };
+  for (const Step& step : program.steps) {
+    if (const auto* launch = std::get_if<LaunchStep>(&step))
+      std::ranges::for_each(launch->pointers, mark);
+    if (const auto* copy = std::get_if<CopyStep>(&step)) mark(copy->from);
+  }
+  for (const Buffer& buffer : program.buffers) {
+    if (buffer.base.valid()) mark(buffer.base);
+  }
+}
+
 }  // namespace
 
 Program build_program(const Graph& graph, const StitchPlan& plan,
@@ -393,6 +411,7 @@ Program build_program(const Graph& graph, const StitchPlan& plan,
   emit_mutations(draft);
   emit_outputs(draft);
   add_error_flags(draft);
+  mark_addressed(program);
   assign_slots(program);
   insert_releases(program);
   return std::move(draft.program);

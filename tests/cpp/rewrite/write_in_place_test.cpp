@@ -52,6 +52,31 @@ TEST(WriteInPlace, TheElementsThatAreReplacedMayBeRead) {
       "%y = write_slice(%x, add(index(%x, %at){axes=[0]}, %r), %i){ints=[0], dims=[0,1,0,1]}");
 }
 
+TEST(WriteInPlace, PartsThatDoNotMeetAreWrittenOneByOne) {
+  expect_written(
+      "%v = slice_scatter(%x, %s){dim=0}\n%y = slice_scatter(%v, neg(%s)){dim=0, start=3, step=2}",
+      "%v = write_slice(%x, %s){dims=[0,1,0,1]}\n"
+      "%w = write_slice(%x, neg(%s)){dims=[3,2,0,1]}\n%y = library(%v, "
+      "%w){name=\"torch_stitch.join\", integer=-1} : f32[8,6]");
+}
+
+TEST(WriteInPlace, APartMayReadWhatItReplacesAfterOthersWereWritten) {
+  expect_written(
+      "%v = slice_scatter(%x, %s){dim=0}\n"
+      "%y = slice_scatter(%v, add(%s, slice(%v){dim=0, start=4, count=2})){dim=0, start=4}",
+      "%v = write_slice(%x, %s){dims=[0,1,0,1]}\n"
+      "%w = write_slice(%x, add(%s, slice(%x){dim=0, start=4, count=2})){dims=[4,1,0,1]}\n"
+      "%y = library(%v, %w){name=\"torch_stitch.join\", integer=-1} : f32[8,6]");
+}
+
+TEST(WriteInPlace, PartsThatMayMeetAreNot) {
+  expect_kept("%v = slice_scatter(%x, %s){dim=0}\n%y = slice_scatter(%v, neg(%s)){dim=0, start=1}");
+  expect_kept("%v = slice_scatter(%x, %s){dim=0}\n%y = slice_scatter(%v, %r, %i){dim=0}");
+  expect_kept(
+      "%v = slice_scatter(%x, %s){dim=0}\n"
+      "%y = slice_scatter(%v, slice(%v){dim=0, count=2}){dim=0, start=3}");
+}
+
 TEST(WriteInPlace, NotWhereOthersAreRead) {
   expect_kept(
       "%y = slice_scatter(%x, add(%s, slice(%x){dim=0, start=2, count=2})){dim=0, start=3}");

@@ -1,0 +1,140 @@
+#include "rewrite/read_past_writes.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "rewrite/rebuild_graph.h"
+
+namespace stitch {
+namespace {
+
+// What a slice takes, or a slice_scatter at a known place replaces, along the node's dimension.
+Strip strip_of(const Node& node, const TensorType& part) {
+  return {node.dims[0], node.dims[1], part.shape[node.ints[0]]};
+}
+
+bool replaces_strip(const Node& node) {
+  return node.op == OpKind::k_slice_scatter && node.inputs.size() == 2;
+}
+
+bool is_same(const Strip& a, const Strip& b) {
+  return a.start == b.start && a.step == b.step && a.count == b.count;
+}
+
+NodeId read_slice(Builder& b, const RewriteSite& site) {
+  const int64_t dim = site.node.ints[0];
+  const Strip read = strip_of(site.node, site.node.type);
+  NodeId from = site.inputs[0];
+  while (replaces_strip(b[from]) && b[from].ints[0] == dim) {
+    const Strip written = strip_of(b[from], b[b[from].inputs[1]].type);
+    if (is_same(read, written)) return b[from].inputs[1];
+    if (!are_apart(read, written)) break;
+    from = b[from].inputs[0];
+  }
+  if (from == site.inputs[0]) return {};
+  return b.slice(from, dim, read.start, read.count, read.step);
+}
+
+NodeId write_over(Builder& b, const RewriteSite& site) {
+  const Node& before = b[site.inputs[0]];
+  if (site.inputs.size() != 2 || !replaces_strip(before) || before.ints != site.node.ints)
+    return {};
+  const Strip written = strip_of(site.node, b[site.inputs[1]].type);
+  if (!is_same(written, strip_of(before, b[before.inputs[1]].type))) return {};
+  return b.slice_scatter(before.inputs[0], site.inputs[1], site.node.ints[0], written.start,
+                         written.step);
+}
+
+// Where dimension `dim` of `from` is in `to`, if they differ in dimensions of extent 1 alone.
+std::optional<int64_t> find_dim(const std::vector<Dim>& from, const std::vector<Dim>& to,
+                                int64_t dim) {
+  const auto longer = [](const std::vector<Dim>& shape) {
+    std::vector<int64_t> dims;
+    for (size_t d = 0; d < shape.size(); ++d)
+      if (!shape[d].is(1)) dims.push_back(static_cast<int64_t>(d));
+    return dims;
+  };
+  const std::vector<int64_t> here = longer(from), there = longer(to);
+  const auto at = std::ranges::find(here, dim);
+  if (at == here.end() || here.size() != there.size()) return std::nullopt;
+  for (size_t i = 0; i < here.size(); ++i)
+    if (from[here[i]] != to[there[i]]) return std::nullopt;
+  return there[at - here.begin()];
+}
+
+NodeId reshaped(Builder& b, NodeId x, const std::vector<Dim>& shape);
+
+// `x` in `whole`, where it is a slice_scatter into a view of a value of that shape.
+NodeId write_through_view(Builder& b, NodeId x, const std::vector<Dim>& whole) {
+  const Node scatter = b[x];
+  if (scatter.op != OpKind::k_slice_scatter) return {};
+  const Node view = b[scatter.inputs[0]];
+  if (view.op != OpKind::k_reshape || b[view.inputs[0]].type.shape != whole) return {};
+  const auto dim = find_dim(view.type.shape, whole, scatter.ints[0]);
+  if (!dim) return {};
+  std::vector<Dim> part = whole;
+  part[*dim] = b[scatter.inputs[1]].type.shape[scatter.ints[0]];
+  const NodeId source = reshaped(b, scatter.inputs[1], part);
+  if (scatter.inputs.size() == 2)
+    return b.slice_scatter(view.inputs[0], source, *dim, scatter.dims[0], scatter.dims[1]);
+  const NodeId start = b.reshape(scatter.inputs[2], std::vector<Dim>(whole.size(), 1));
+  return b.slice_scatter(view.inputs[0], source, *dim, start, scatter.integer == 0);
+}
+
+NodeId reshaped(Builder& b, NodeId x, const std::vector<Dim>& shape) {
+  while (b[x].op == OpKind::k_reshape) x = b[x].inputs[0];
+  const NodeId through = write_through_view(b, x, shape);
+  return through.valid() ? through : b.reshape(x, shape);
+}
+
+// Views come last: a slice of a view is a view of a slice.
+NodeId slice_through_view(Builder& b, const RewriteSite& site) {
+  const Node view = b[site.inputs[0]];
+  if (view.op != OpKind::k_reshape) return {};
+  const auto dim = find_dim(view.type.shape, b[view.inputs[0]].type.shape, site.node.ints[0]);
+  if (!dim) return {};
+  const Strip strip = strip_of(site.node, site.node.type);
+  const NodeId part = b.slice(view.inputs[0], *dim, strip.start, strip.count, strip.step);
+  return reshaped(b, part, site.node.type.shape);
+}
+
+NodeId read_slice_or_view(Builder& b, const RewriteSite& site) {
+  const NodeId read = read_slice(b, site);
+  return read.valid() ? read : slice_through_view(b, site);
+}
+
+NodeId reshape_through(Builder& b, const RewriteSite& site) {
+  return reshaped(b, site.inputs[0], site.node.type.shape);
+}
+
+struct Rule {
+  OpKind op;
+  NodeId (*apply)(Builder& b, const RewriteSite& site);
+};
+constexpr Rule kRules[] = {
+    {OpKind::k_slice, read_slice_or_view},
+    {OpKind::k_slice_scatter, write_over},
+    {OpKind::k_reshape, reshape_through},
+};
+
+}  // namespace
+
+bool are_apart(const Strip& a, const Strip& b) {
+  const auto ends_before = [](const Strip& first, const Strip& then) {
+    const Dim gap = then.start - (first.start + (first.count - 1) * first.step);
+    return gap.is_constant() && gap.value() > 0;
+  };
+  return ends_before(a, b) || ends_before(b, a);
+}
+
+Graph read_past_writes(const Graph& graph) {
+  const std::vector<bool> is_demanded = find_demanded(graph);
+  return rebuild_graph(graph, [&](Builder& b, const RewriteSite& site) {
+    const auto rule = std::ranges::find(kRules, site.node.op, &Rule::op);
+    // What is in memory anyhow is read there: the value before may be replaced by then.
+    if (rule == std::end(kRules) || is_demanded[site.node.inputs[0].index()]) return NodeId();
+    return rule->apply(b, site);
+  });
+}
+
+}  // namespace stitch

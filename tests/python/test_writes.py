@@ -1,0 +1,102 @@
+"""Parts of an argument, written one after the other, are stored where the rest of it is."""
+
+import pytest
+import torch
+
+import torch_stitch
+from tests.support.compare import check
+
+K, V, POSITION = torch.randn(8, 1, 64), torch.randn(8, 1, 64), torch.tensor([5])
+
+
+def keys_and_values(cache, k, v, at):
+    cache[0, :, at] = k
+    cache[1, :, at] = v
+
+
+def layers(cache, k, v, at):
+    for layer in range(3):
+        cache[layer, 0, :, at] = k * layer
+        cache[layer, 1, :, at] = v + layer
+
+
+def by_index_copy(cache, k, v, at):
+    cache[0].index_copy_(1, at, k)
+    cache[1].index_copy_(1, at, v)
+
+
+def changed_rows(x):
+    x[0] += 1
+    x[1] *= x[1]
+    x[2:4] -= 3
+
+
+def columns_of_rows(x):
+    x[0, 1:3] = 1
+    x[0, 3:5] += 2
+    x[2, ::2] = 3
+
+
+def written_twice(x):
+    x[0] = 2
+    x[0] += 1
+
+
+CACHES = [(keys_and_values, (2, 8, 16, 64)), (layers, (3, 2, 8, 16, 64))]
+CACHES += [(by_index_copy, (2, 8, 16, 64))]
+CASES = [(fn, (torch.randn(shape), K, V, POSITION)) for fn, shape in CACHES]
+CASES += [(fn, (torch.randn(6, 6),)) for fn in (changed_rows, columns_of_rows, written_twice)]
+NAMES = [fn.__name__ for fn, _ in CASES]
+
+
+@pytest.mark.parametrize("fn, inputs", CASES, ids=NAMES)
+def test_the_rest_is_neither_read_nor_copied(fn, inputs):
+    check(fn, *inputs)
+    plan = torch_stitch.explain(fn, *inputs).plan
+    assert plan["launches"] == 1
+    written = sum(kernel["bytes_written"] for kernel in plan["kernels"])
+    assert written < inputs[0].nbytes, "only the parts are stored"
+
+
+@pytest.mark.parametrize("fn, inputs", CASES, ids=NAMES)
+def test_parts_of_an_argument_with_strides_of_its_own(fn, inputs):
+    cache = inputs[0].transpose(0, 1).contiguous().transpose(0, 1)
+    check(fn, cache, *inputs[1:])
+
+
+def test_parts_that_meet_are_written_in_their_order():
+    def overlapping(x, at):
+        x[0:3] = 1
+        x[2:4] = 2
+        x[at] = 3
+        x[at + 1] = 4
+
+    check(overlapping, torch.randn(6, 4), torch.tensor([2]), copies=1)
+
+
+def test_rows_that_are_exchanged_are_read_before_they_are_written():
+    def exchange(x):
+        first = x[0].clone()
+        x[0] = x[1]
+        x[1] = first
+
+    check(exchange, torch.randn(3, 4), copies=1)
+
+
+def test_what_is_read_between_two_writes_is_what_stands_there_then():
+    def fn(x):
+        x[0] = 1
+        total = x.sum()
+        x[1] = total
+        return total, x[0] + x[1]
+
+    check(fn, torch.randn(3, 4), copies=1)
+
+
+@pytest.mark.parametrize("rows", [4, 5])
+def test_parts_of_changing_sizes(rows):
+    def fn(x, y):
+        x[: y.shape[0]] = y
+        x[y.shape[0] :] *= 2
+
+    check(fn, torch.randn(2 * rows, 3), torch.randn(rows, 3), copies=2)
