@@ -81,6 +81,26 @@ def time_case(name, rounds, threads):
     return time_function(fn, inputs, terms, rounds, case.is_random)
 
 
+def time_limited(name, rounds, threads):
+    """A function of benchmarks/limits.py; a scan's rival is the cumulative sum."""
+    from benchmarks.limits import FUNCTIONS
+
+    torch.set_num_threads(threads)
+    make, rival, _ = FUNCTIONS[name]
+    fn, inputs = make()
+    names = RIVALS if rival in RIVALS else ("stitch",)
+    calls, seconds, failed = measure.compile_rivals(names, fn, inputs)
+    if rival not in RIVALS:
+        calls[rival] = functools.partial(torch.cumsum, dim=1)
+    times = measure.time_interleaved(calls, inputs, rounds)
+    return {
+        "ms": {name: measure.spread(values) for name, values in times.items()},
+        "stitch_faster_than": {name: measure.ratio(times, name) for name in times},
+        "first_call_s": seconds,
+        "failed": failed,
+    }
+
+
 def time_workload(name, rounds, threads):
     """A whole model that infers."""
     torch.set_num_threads(threads)
@@ -157,6 +177,16 @@ def plan_large(shape, nodes, target):
     return {"seconds": seconds, "nodes": len(graph), "kernels": kernels}
 
 
+def compile_large(shape, nodes):
+    """CPU seconds, the C++ compiler's included, from the graph to loaded kernels."""
+    from torch_stitch import _core
+
+    graph = _core.parse_graph(large_graph(shape, nodes))
+    start = sum(os.times()[:4])
+    _core.compile(graph, _core.CallTable(), {"cache": "off"}, "cpu")
+    return {"seconds": sum(os.times()[:4]) - start}
+
+
 def nvrtc_kernels(target):
     """Compile time and resources of each distinct kernel of BERT-base, on one core."""
     from tools.show import capture_graphs
@@ -187,6 +217,7 @@ TASKS = {
     task.__name__: task
     for task in (
         time_case,
+        time_limited,
         time_workload,
         judge_training,
         count_bytes,
@@ -194,6 +225,7 @@ TASKS = {
         compile_cold,
         stages_of_bert,
         plan_large,
+        compile_large,
         nvrtc_kernels,
         count_misses,
         ptxsim_speed.measure_rate,

@@ -12,12 +12,12 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks import machine, rows, suite_rows, workload_rows
+from benchmarks import limits, machine, rows, suite_rows, workload_rows
 from benchmarks.cases import CASES
 from benchmarks.rows import Request, Row
 
 RESULTS = machine.ROOT / "benchmarks" / "results"
-GROUPS = {**rows.GROUPS, **suite_rows.GROUPS, **workload_rows.GROUPS}
+GROUPS = {**rows.GROUPS, **suite_rows.GROUPS, **workload_rows.GROUPS, **limits.GROUPS}
 NAME_COLUMNS = 76
 
 
