@@ -279,7 +279,7 @@ Report make_report(const ReportInputs& inputs) {
     const std::string edge = reporter.name_of(cut.from) + " -> " + reporter.name_of(cut.to);
     report.cuts.push_back({edge, cut.reason.why, cut.reason.remedy, cut.reason.rule});
   }
-  for (const StageTime& stage : inputs.times.rows)
+  for (const StageTime& stage : inputs.times)
     report.stages.push_back({stage.name, stage.us / 1000});
   for (const ReportedKernel& kernel : report.kernels) {
     report.bytes_touched += kernel.bytes_read + kernel.bytes_written;

@@ -15,7 +15,7 @@ struct ReportInputs {
   const std::vector<StageSchedule>& schedules;
   const std::vector<KernelSource>& sources;
   const std::vector<Binary>& binaries;  // may be empty: planned, not compiled
-  const StageTimes& times;
+  const std::vector<StageTime>& times;
   const DeviceSpec& device;
   int worker_threads;
 };

@@ -191,8 +191,7 @@ void PrivateDirectory::evict(int64_t max_bytes, size_t max_entries) const {
     if (file.name.starts_with(kTempPrefix) && is_stale) unlinkat(fd_.get(), file.name.c_str(), 0);
   }
   std::erase_if(files, [](const EntryInfo& file) { return file.name[0] == '.'; });
-  std::ranges::sort(files,
-                    [](const EntryInfo& a, const EntryInfo& b) { return a.mtime_s > b.mtime_s; });
+  std::ranges::sort(files, std::greater(), &EntryInfo::mtime_s);
   int64_t kept_bytes = 0;
   size_t kept = 0;
   for (const EntryInfo& file : files) {

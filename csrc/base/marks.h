@@ -16,6 +16,10 @@ class Marks {
       stamp_ = 1;
     }
   }
+  void assign(const std::vector<int>& numbers) {
+    clear();
+    for (int number : numbers) insert(number);
+  }
   bool has(int number) const { return stamps_[number] == stamp_; }
   void insert(int number) { stamps_[number] = stamp_; }
 

@@ -21,16 +21,9 @@ int edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates) {
-  std::string best;
-  int best_distance = -1;
-  for (const std::string& candidate : candidates) {
-    const int distance = edit_distance(name, candidate);
-    if (best_distance < 0 || distance < best_distance) {
-      best_distance = distance;
-      best = candidate;
-    }
-  }
-  return best;
+  const auto best = std::ranges::min_element(
+      candidates, {}, [&](const std::string& candidate) { return edit_distance(name, candidate); });
+  return best == candidates.end() ? "" : *best;
 }
 
 }  // namespace stitch

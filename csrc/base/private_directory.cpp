@@ -55,6 +55,12 @@ std::string describe_open_failure() {
   return std::string("cannot be opened: ") + std::strerror(errno);
 }
 
+std::string find_risk(const Descriptor& directory, std::string (*of_open)(const struct stat&)) {
+  struct stat info{};
+  if (!directory || fstat(directory.get(), &info) != 0) return describe_open_failure();
+  return of_open(info);
+}
+
 // The parent with symbolic links resolved, as far as it exists; the rest as written.
 std::optional<fs::path> resolve_parent(const fs::path& parent) {
   std::error_code error;
@@ -100,29 +106,17 @@ std::optional<PrivateDirectory> PrivateDirectory::open(const std::string& path, 
   fs::path current = "/";
   Descriptor fd(::open("/", kOpenFlags));
   const fs::path below_root = (*parent / name).relative_path();
+  std::string risk;
   for (const fs::path& part : below_root) {
-    struct stat info{};
-    std::string risk;
-    if (!fd || fstat(fd.get(), &info) != 0) {
-      risk = describe_open_failure();
-    } else {
-      risk = find_ancestor_risk(info);
-    }
-    if (!risk.empty()) {
-      why = "'" + current.string() + "' " + risk;
-      return std::nullopt;
-    }
+    risk = find_risk(fd, find_ancestor_risk);
+    if (!risk.empty()) break;
     current /= part;
     fd = open_or_create(fd.get(), part);
   }
-  struct stat info{};
-  const bool is_open = fd && fstat(fd.get(), &info) == 0;
-  const std::string risk = is_open ? find_directory_risk(info) : describe_open_failure();
-  if (!risk.empty()) {
-    why = "'" + current.string() + "' " + risk;
-    return std::nullopt;
-  }
-  return PrivateDirectory(std::move(fd), current);
+  if (risk.empty()) risk = find_risk(fd, find_directory_risk);
+  if (risk.empty()) return PrivateDirectory(std::move(fd), current);
+  why = "'" + current.string() + "' " + risk;
+  return std::nullopt;
 }
 
 }  // namespace stitch

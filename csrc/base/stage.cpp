@@ -8,18 +8,12 @@
 
 namespace stitch {
 
-double StageTimes::us(const std::string& name) const {
-  double total = 0;
-  for (const StageTime& row : rows) total += row.name == name ? row.us : 0;
-  return total;
-}
-
 namespace {
 
 // Of the last run of a stage, from 1; 0 if it has not ended.
 size_t position_of(const StageLog& log, const std::string& stage) {
-  size_t position = log.times.rows.size();
-  while (position > 0 && log.times.rows[position - 1].name != stage) --position;
+  size_t position = log.times.size();
+  while (position > 0 && log.times[position - 1].name != stage) --position;
   return position;
 }
 

@@ -21,15 +21,9 @@ struct StageTime {
   double us = 0;
 };
 
-struct StageTimes {
-  std::vector<StageTime> rows;
-  // Sum over the rows of this name, 0 if it did not run.
-  double us(const std::string& name) const;
-};
-
 // What run_stage needs to know of one compilation.
 struct StageLog {
-  StageTimes times;
+  std::vector<StageTime> times;
   std::string subject;   // "graph3": starts the names of dump files
   std::string dump;      // stages to dump, "plan,schedule" or "all"; empty: none
   std::string dump_dir;  // where dumps go
@@ -54,7 +48,7 @@ std::invoke_result_t<Function> run_stage(const std::string& name, StageLog& log,
   const auto start = Clock::now();
   auto stop_clock = [&] {
     const std::chrono::duration<double, std::micro> elapsed = Clock::now() - start;
-    log.times.rows.push_back({name, elapsed.count()});
+    log.times.push_back({name, elapsed.count()});
   };
   if constexpr (std::is_void_v<Noun>) {
     fn();
