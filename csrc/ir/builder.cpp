@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "ir/infer_type.h"
 #include "ir/verify_graph.h"
@@ -63,23 +64,13 @@ std::vector<int64_t> sorted_axes(std::vector<int64_t> axes, int rank) {
   return axes;
 }
 
-// An op along one dimension: the attributes that it shares with its like.
-Node along(OpKind op, std::vector<NodeId> inputs, int64_t dim, int rank) {
-  Node node;
-  node.op = op;
-  node.inputs = std::move(inputs);
-  node.ints = wrap_axes({dim}, rank);
-  return node;
-}
-
-Node make(OpKind op, std::vector<NodeId> inputs) {
-  Node node;
-  node.op = op;
-  node.inputs = std::move(inputs);
-  return node;
-}
-
 }  // namespace
+
+// An op along one dimension: the attributes that it shares with its like.
+Node Builder::along(OpKind op, std::vector<NodeId> inputs, int64_t dim) const {
+  const int rank = inputs.empty() ? 0 : graph_[inputs[0]].type.rank();
+  return {.op = op, .inputs = std::move(inputs), .ints = wrap_axes({dim}, rank)};
+}
 
 NodeId Builder::add(Node node) {
   std::vector<const TensorType*> operands;
@@ -100,37 +91,24 @@ NodeId Builder::add(Node node) {
 }
 
 NodeId Builder::input(std::string name, TensorType type) {
-  Node node = make(OpKind::k_input, {});
-  node.name = std::move(name);
-  node.integer = static_cast<int64_t>(graph_.inputs.size());
-  node.type = std::move(type);
-  return add(std::move(node));
+  const auto position = static_cast<int64_t>(graph_.inputs.size());
+  return add({.op = OpKind::k_input, .integer = position, .type = type, .name = std::move(name)});
 }
 
 NodeId Builder::full(DType dtype, double number, int64_t integer) {
-  Node node = make(OpKind::k_full, {});
-  node.type.dtype = dtype;
-  if (is_integral(dtype)) {
-    node.integer = dtype == DType::kBool ? integer != 0 : integer;
-  } else {
-    node.number = number;
-  }
-  return add(std::move(node));
+  const TensorType type = {.dtype = dtype};
+  if (!is_integral(dtype)) return add({.op = OpKind::k_full, .number = number, .type = type});
+  if (dtype == DType::kBool) integer = integer != 0;
+  return add({.op = OpKind::k_full, .integer = integer, .type = type});
 }
 
 NodeId Builder::size_value(DType dtype, const Dim& size) {
   if (size.is_constant()) return full(dtype, static_cast<double>(size.value()), size.value());
-  Node node = make(OpKind::k_full, {});
-  node.type.dtype = dtype;
-  node.dims = {size};
-  return add(std::move(node));
+  return add({.op = OpKind::k_full, .dims = {size}, .type = {.dtype = dtype}});
 }
 
 NodeId Builder::iota(DType dtype, const Dim& count, const Dim& start, const Dim& step) {
-  Node node = make(OpKind::k_iota, {});
-  node.type = {dtype, {count}, {}};
-  node.dims = {start, step};
-  return add(std::move(node));
+  return add({.op = OpKind::k_iota, .dims = {start, step}, .type = {dtype, {count}}});
 }
 
 NodeId Builder::random(NodeId seed, int64_t stream, std::vector<Dim> shape) {
@@ -143,57 +121,47 @@ NodeId Builder::random(NodeId seed, int64_t stream, std::vector<Dim> shape) {
 NodeId Builder::pointwise(OpKind op, const std::vector<NodeId>& inputs) {
   STITCH_CHECK(info(op).family == Family::kPointwise && op != OpKind::k_cast,
                info(op).name << " is not made by Builder::pointwise");
-  return add(make(op, inputs));
+  return add({.op = op, .inputs = inputs});
 }
 
 NodeId Builder::assert_true(NodeId condition, std::string message) {
-  Node node = make(OpKind::k_assert_true, {condition});
-  node.name = std::move(message);
-  return add(std::move(node));
+  return add({.op = OpKind::k_assert_true, .inputs = {condition}, .name = std::move(message)});
 }
 
 NodeId Builder::cast(NodeId x, DType dtype) {
   if (graph_[x].type.dtype == dtype) return x;
-  Node node = make(OpKind::k_cast, {x});
-  node.type.dtype = dtype;
-  return add(std::move(node));
+  return add({.op = OpKind::k_cast, .inputs = {x}, .type = {.dtype = dtype}});
 }
 
 NodeId Builder::reduce(OpKind op, NodeId x, std::vector<int64_t> axes, DType dtype, bool keepdim) {
   STITCH_CHECK(info(op).family == Family::kReduce, info(op).name << " is not a reduction");
   std::vector<Dim> kept = graph_[x].type.shape;
-  Node node = make(op, {x});
-  if (axes.empty())
-    for (size_t d = 0; d < kept.size(); ++d) axes.push_back(static_cast<int64_t>(d));
-  node.ints = sorted_axes(std::move(axes), graph_[x].type.rank());
-  node.type.dtype = dtype;
-  const std::vector<int64_t> reduced = node.ints;
-  const NodeId result = add(std::move(node));
+  if (axes.empty()) {
+    axes.resize(kept.size());
+    std::iota(axes.begin(), axes.end(), 0);
+  }
+  axes = sorted_axes(std::move(axes), graph_[x].type.rank());
+  const NodeId result = add({.op = op, .inputs = {x}, .ints = axes, .type = {.dtype = dtype}});
   if (!keepdim) return result;
-  for (int64_t axis : reduced) kept[axis] = 1;
+  for (int64_t axis : axes) kept[axis] = 1;
   return reshape(result, std::move(kept));
 }
 
 NodeId Builder::reshape(NodeId x, std::vector<Dim> shape) {
-  Node node = make(OpKind::k_reshape, {x});
-  node.type.shape = std::move(shape);
-  return add(std::move(node));
+  return add({.op = OpKind::k_reshape, .inputs = {x}, .type = {.shape = std::move(shape)}});
 }
 
 NodeId Builder::permute(NodeId x, std::vector<int64_t> order) {
-  Node node = make(OpKind::k_permute, {x});
-  node.ints = wrap_axes(std::move(order), graph_[x].type.rank());
-  return add(std::move(node));
+  order = wrap_axes(std::move(order), graph_[x].type.rank());
+  return add({.op = OpKind::k_permute, .inputs = {x}, .ints = std::move(order)});
 }
 
 NodeId Builder::expand(NodeId x, std::vector<Dim> shape) {
-  Node node = make(OpKind::k_expand, {x});
-  node.type.shape = std::move(shape);
-  return add(std::move(node));
+  return add({.op = OpKind::k_expand, .inputs = {x}, .type = {.shape = std::move(shape)}});
 }
 
 NodeId Builder::slice(NodeId x, int64_t dim, const Dim& start, const Dim& count, const Dim& step) {
-  Node node = along(OpKind::k_slice, {x}, dim, graph_[x].type.rank());
+  Node node = along(OpKind::k_slice, {x}, dim);
   node.dims = {start, step};
   node.type.shape = graph_[x].type.shape;
   const int64_t axis = node.ints[0];
@@ -202,20 +170,17 @@ NodeId Builder::slice(NodeId x, int64_t dim, const Dim& start, const Dim& count,
 }
 
 NodeId Builder::flip(NodeId x, std::vector<int64_t> axes) {
-  Node node = make(OpKind::k_flip, {x});
-  node.ints = sorted_axes(std::move(axes), graph_[x].type.rank());
-  return add(std::move(node));
+  axes = sorted_axes(std::move(axes), graph_[x].type.rank());
+  return add({.op = OpKind::k_flip, .inputs = {x}, .ints = std::move(axes)});
 }
 
 NodeId Builder::cat(const std::vector<NodeId>& parts, int64_t dim) {
-  const int rank = parts.empty() ? 0 : graph_[parts[0]].type.rank();
-  return add(along(OpKind::k_cat, parts, dim, rank));
+  return add(along(OpKind::k_cat, parts, dim));
 }
 
 NodeId Builder::pad(NodeId x, std::vector<Dim> before, std::vector<Dim> shape, double number,
                     int64_t integer) {
-  Node node = make(OpKind::k_pad, {x});
-  node.dims = std::move(before);
+  Node node{.op = OpKind::k_pad, .inputs = {x}, .dims = std::move(before)};
   node.type.shape = std::move(shape);
   if (is_integral(graph_[x].type.dtype)) {
     node.integer = integer;
@@ -227,28 +192,27 @@ NodeId Builder::pad(NodeId x, std::vector<Dim> before, std::vector<Dim> shape, d
 
 NodeId Builder::index(NodeId x, const std::vector<NodeId>& indices, std::vector<int64_t> dims,
                       bool from_end) {
-  Node node = make(OpKind::k_index, {x});
-  node.inputs.insert(node.inputs.end(), indices.begin(), indices.end());
-  node.ints = wrap_axes(std::move(dims), graph_[x].type.rank());
-  node.integer = !from_end;
-  return add(std::move(node));
+  dims = wrap_axes(std::move(dims), graph_[x].type.rank());
+  std::vector<NodeId> inputs = {x};
+  inputs.insert(inputs.end(), indices.begin(), indices.end());
+  return add({.op = OpKind::k_index, .inputs = inputs, .ints = dims, .integer = !from_end});
 }
 
 NodeId Builder::gather(NodeId x, NodeId index, int64_t dim, bool from_end) {
-  Node node = along(OpKind::k_gather, {x, index}, dim, graph_[x].type.rank());
+  Node node = along(OpKind::k_gather, {x, index}, dim);
   node.integer = !from_end;
   return add(std::move(node));
 }
 
 NodeId Builder::slice_scatter(NodeId x, NodeId source, int64_t dim, const Dim& start,
                               const Dim& step) {
-  Node node = along(OpKind::k_slice_scatter, {x, source}, dim, graph_[x].type.rank());
+  Node node = along(OpKind::k_slice_scatter, {x, source}, dim);
   node.dims = {start, step};
   return add(std::move(node));
 }
 
 NodeId Builder::slice_scatter(NodeId x, NodeId source, int64_t dim, NodeId start, bool from_end) {
-  Node node = along(OpKind::k_slice_scatter, {x, source, start}, dim, graph_[x].type.rank());
+  Node node = along(OpKind::k_slice_scatter, {x, source, start}, dim);
   node.dims = {0, 1};
   node.integer = !from_end;
   return add(std::move(node));
@@ -258,20 +222,16 @@ NodeId Builder::combine_rows(OpKind op, const std::vector<NodeId>& inputs, int64
                              bool from_end) {
   STITCH_CHECK(combines_segments(info(op)) || combines_at_indices(info(op)),
                info(op).name << " combines no rows");
-  Node node = along(op, inputs, dim, graph_[inputs.at(0)].type.rank());
+  Node node = along(op, inputs, dim);
   node.integer = !from_end;
   return add(std::move(node));
 }
 
 NodeId Builder::put(OpKind op, const std::vector<NodeId>& inputs, std::vector<int64_t> ints,
                     std::string name, int64_t call, TensorType type) {
-  Node node = make(op, inputs);
-  STITCH_CHECK(is_put(node), info(op).name << " is no put");
-  node.ints = std::move(ints);
-  node.name = std::move(name);
-  node.integer = call;
-  node.type = std::move(type);
-  return add(std::move(node));
+  STITCH_CHECK(is_put(info(op)), info(op).name << " is no put");
+  return add(
+      {.op = op, .inputs = inputs, .ints = ints, .integer = call, .type = type, .name = name});
 }
 
 std::vector<NodeId> Builder::library(std::string name, int64_t call,
@@ -279,21 +239,19 @@ std::vector<NodeId> Builder::library(std::string name, int64_t call,
                                      const std::vector<TensorType>& results, bool several) {
   STITCH_CHECK(several || results.size() <= 1,
                name << " has " << results.size() << " results but is said to yield one");
-  Node node = make(OpKind::k_library, inputs);
-  node.name = std::move(name);
-  node.integer = call;
   const bool yields_value = !several && results.size() == 1;
-  node.type = yields_value ? results[0] : TensorType{DType::kOpaque, {}, {}};
-  const NodeId id = add(std::move(node));
+  const TensorType type = yields_value ? results[0] : TensorType{DType::kOpaque};
+  const NodeId id =
+      add({.op = OpKind::k_library, .inputs = inputs, .integer = call, .type = type, .name = name});
   if (!several) return {id};
   std::vector<NodeId> values;
-  for (size_t i = 0; i < results.size(); ++i) {
-    Node get = make(OpKind::k_get, {id});
-    get.ints = {static_cast<int64_t>(i)};
-    get.type = results[i];
-    values.push_back(add(std::move(get)));
-  }
+  for (size_t i = 0; i < results.size(); ++i)
+    values.push_back(read_result(id, static_cast<int64_t>(i), results[i]));
   return values;
+}
+
+NodeId Builder::read_result(NodeId call, int64_t position, TensorType type) {
+  return add({.op = OpKind::k_get, .inputs = {call}, .ints = {position}, .type = std::move(type)});
 }
 
 NodeId Builder::copy(const Node& node, std::vector<NodeId> inputs) {
@@ -309,9 +267,7 @@ NodeId Builder::with_layout(NodeId x, std::vector<Dim> strides) {
 }
 
 NodeId Builder::with_strides(NodeId x, std::vector<Dim> strides) {
-  Node node = make(OpKind::k_layout, {x});
-  node.type.strides = std::move(strides);
-  return add(std::move(node));
+  return add({.op = OpKind::k_layout, .inputs = {x}, .type = {.strides = std::move(strides)}});
 }
 
 Graph Builder::finish() {

@@ -62,6 +62,7 @@ class Builder {
   // One node per result; a call with one result yields one node and no `get`.
   std::vector<NodeId> library(std::string name, int64_t call, const std::vector<NodeId>& inputs,
                               const std::vector<TensorType>& results, bool several);
+  NodeId read_result(NodeId call, int64_t position, TensorType type);  // of a call with several
   // A copy of `node` with other inputs (already in this builder): what rewrites use.  The type is
   // inferred again; what the operands leave open is taken from `node.type` (ir/infer_type.h).
   NodeId copy(const Node& node, std::vector<NodeId> inputs);
@@ -79,6 +80,7 @@ class Builder {
   Graph finish();
 
  private:
+  Node along(OpKind op, std::vector<NodeId> inputs, int64_t dim) const;
   NodeId add(Node node);
   bool share_ = true;
   Graph graph_;

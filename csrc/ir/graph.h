@@ -31,14 +31,14 @@ struct Origin {
 // Meaning of `ints` and `dims` per op is documented in its row of ops.def.
 struct Node {
   OpKind op{};
-  std::vector<NodeId> inputs;
-  std::vector<int64_t> ints;
-  std::vector<Dim> dims;
+  std::vector<NodeId> inputs = {};
+  std::vector<int64_t> ints = {};
+  std::vector<Dim> dims = {};
   double number = 0;    // full, pad, iota: floating value; library: see ops/made_calls.h
   int64_t integer = 0;  // full, pad: exact value when the dtype is integral; see counts_from_end
-  TensorType type;
-  std::string name;  // library: the operator, "aten.mm.default"; input: its name in text
-  Origin origin;
+  TensorType type = {};
+  std::string name = {};  // library: the operator, "aten.mm.default"; input: its name in text
+  Origin origin = {};
 };
 
 // One value the graph returns: a tensor, an integer that depends on symbols, or nothing.
@@ -82,6 +82,11 @@ inline std::span<const NodeId> read_operands(const Node& node) {
   const std::span<const NodeId> inputs = node.inputs;
   return family(node) == Family::kWriter ? inputs.subspan(1) : inputs;
 }
+// Yields places, numbered row-major over the reduced axes.
+inline bool is_arg_reduction(const Node& node) {
+  return node.op == OpKind::k_argmax || node.op == OpKind::k_argmin;
+}
+
 // The value whose elements are written where `id` is stored.
 inline NodeId stored_part(const Graph& graph, NodeId id) {
   const bool is_part =

@@ -153,6 +153,13 @@ TensorType infer_layout(const Node& node, const Operands& operands) {
   return type;
 }
 
+// Equal extents along all dimensions but one.
+void require_equal_but(int dim, const TensorType& found, const TensorType& expected,
+                       const char* what) {
+  for (int d = 0; d < expected.rank(); ++d)
+    if (d != dim) require_equal(found.shape[d], expected.shape[d], what);
+}
+
 TensorType infer_cat(const Node& node, const Operands& operands) {
   if (operands.empty()) reject(node, "needs at least one operand");
   const TensorType& first = *operands[0];
@@ -164,8 +171,7 @@ TensorType infer_cat(const Node& node, const Operands& operands) {
     if (part.dtype != first.dtype)
       reject(node, std::string("found operands of ") + info(first.dtype).name + " and " +
                        info(part.dtype).name + "; insert a cast");
-    for (int d = 0; d < first.rank(); ++d)
-      if (d != dim) require_equal(part.shape[d], first.shape[d], "cat");
+    require_equal_but(dim, part, first, "cat");
     shape[dim] = shape[dim] + part.shape[dim];
   }
   return contiguous_type(first.dtype, std::move(shape));
@@ -243,8 +249,7 @@ TensorType infer_slice_scatter(const Node& node, const Operands& operands) {
   const TensorType &x = *operands[0], &source = *operands[1];
   const int dim = only_axis(node, x.rank());
   if (node.dims.size() != 2) reject(node, "needs dims = {start, step}");
-  for (int d = 0; d < x.rank(); ++d)
-    if (d != dim) require_equal(source.shape[d], x.shape[d], "slice_scatter");
+  require_equal_but(dim, source, x, "slice_scatter");
   require_start(node, operands, dim);
   return contiguous_type(x.dtype, x.shape);
 }
@@ -255,8 +260,7 @@ TensorType infer_segments(const Node& node, const Operands& operands) {
   require_rank(node, source, x.rank());
   require_dtype(node, source, x.dtype);
   const int dim = only_axis(node, x.rank());
-  for (int d = 0; d < x.rank(); ++d)
-    if (d != dim) require_equal(source.shape[d], x.shape[d], "segments");
+  require_equal_but(dim, source, x, "segments");
   for (const TensorType* places : {&order, &offsets}) {
     require_index(node, *places);
     require_rank(node, *places, 1);
@@ -270,8 +274,7 @@ TensorType infer_scatter(const Node& node, const Operands& operands) {
   require_source(node, operands);
   const TensorType &x = *operands[0], &source = *operands[1], &index = *operands[2];
   const int dim = only_axis(node, x.rank());
-  for (int d = 0; d < x.rank(); ++d)
-    if (d != dim) require_equal(source.shape[d], x.shape[d], "a scatter");
+  require_equal_but(dim, source, x, "a scatter");
   require_index(node, index);
   require_rank(node, index, x.rank());
   if (!broadcasts_to(index.shape, source.shape))
@@ -315,12 +318,8 @@ TensorType infer_write_slice(const Node& node, const Operands& operands) {
   return x;
 }
 
-struct Rule {
-  OpKind op;
-  InferType infer;
-};
 // Ops whose type is no matter of their kind alone.
-constexpr Rule kRules[] = {
+constexpr OpRow<InferType> kRules[] = {
     {OpKind::k_full, infer_full},
     {OpKind::k_iota, infer_iota},
     {OpKind::k_reshape, infer_reshape},
@@ -359,7 +358,7 @@ using RuleTable = std::array<InferType, static_cast<size_t>(OpKind::kCount)>;
 RuleTable make_rules() {
   RuleTable table{};
   for (const OpInfo& op : all_ops()) table[static_cast<size_t>(op.kind)] = rule_of_kind(op);
-  for (const Rule& rule : kRules) table[static_cast<size_t>(rule.op)] = rule.infer;
+  for (const auto& [op, infer] : kRules) table[static_cast<size_t>(op)] = infer;
   return table;
 }
 

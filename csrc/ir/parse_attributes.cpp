@@ -57,14 +57,12 @@ std::optional<std::vector<int64_t>> AttributeSource::take_ints(const std::string
 
 std::map<std::string, std::string> read_attributes(TextReader& reader) {
   std::map<std::string, std::string> attributes;
-  if (!reader.take('{')) return attributes;
-  if (reader.take('}')) return attributes;
-  do {
+  if (reader.peek() != '{') return attributes;
+  read_list(reader, '{', '}', [&] {
     const std::string key = reader.word();
     if (key.empty()) reader.fail("the name of an attribute");
     attributes[key] = reader.take('=') ? read_value_text(reader) : "";
-  } while (reader.take(','));
-  reader.expect('}');
+  });
   return attributes;
 }
 

@@ -78,20 +78,16 @@ std::vector<NodeId> read_operands(Parser& parser, TextReader& reader, OpKind op,
                                   const Origin& origin) {
   std::vector<NodeId> operands;
   std::vector<std::pair<size_t, std::string>> literals;
-  reader.expect('(');
-  if (!reader.take(')')) {
-    do {
-      if (reader.take('%')) {
-        operands.push_back(find_value(parser, reader.word()));
-      } else if (starts_call(reader)) {
-        operands.push_back(read_call(parser, reader, "", origin));
-      } else {
-        literals.emplace_back(operands.size(), literal_text(reader));
-        operands.emplace_back();
-      }
-    } while (reader.take(','));
-    reader.expect(')');
-  }
+  read_list(reader, '(', ')', [&] {
+    if (reader.take('%')) {
+      operands.push_back(find_value(parser, reader.word()));
+    } else if (starts_call(reader)) {
+      operands.push_back(read_call(parser, reader, "", origin));
+    } else {
+      literals.emplace_back(operands.size(), literal_text(reader));
+      operands.emplace_back();
+    }
+  });
   if (literals.empty()) return operands;
   const size_t first = info(op).type_rule == TypeRule::kSecond ? 1 : 0;
   const auto typed = std::find_if(operands.begin() + std::min(first, operands.size()),
@@ -105,8 +101,7 @@ std::vector<NodeId> read_operands(Parser& parser, TextReader& reader, OpKind op,
 void check_written_type(const WrittenType& written, const TensorType& type) {
   TensorType expected{written.dtype, written.shape.value_or(type.shape),
                       written.strides.value_or(type.strides)};
-  if (expected.dtype != type.dtype || expected.shape != type.shape ||
-      expected.strides != type.strides)
+  if (expected != type)
     throw UserError("found the type " + to_string(expected) + ", the operands give " +
                     to_string(type));
 }
@@ -162,11 +157,6 @@ Origin read_origin(std::string_view& line) {
 }
 
 void read_symbols(Parser& parser, TextReader& reader) {
-  static const std::map<std::string, Symbol::Kind> kinds = {{"input", Symbol::Kind::kInput},
-                                                            {"floordiv", Symbol::Kind::kFloorDiv},
-                                                            {"mod", Symbol::Kind::kModulo},
-                                                            {"min", Symbol::Kind::kMin},
-                                                            {"max", Symbol::Kind::kMax}};
   parser.declares_symbols = true;
   std::vector<Symbol>& symbols = parser.builder.graph().symbols.symbols;
   do {
@@ -175,10 +165,10 @@ void read_symbols(Parser& parser, TextReader& reader) {
     reader.expect('=');
     const std::string word = reader.word();
     const bool is_result = word == "result";
-    const auto kind = kinds.find(is_result ? "input" : word);
-    if (kind == kinds.end()) reader.fail("one of input, floordiv, mod, min, max, result");
+    const auto kind = std::ranges::find(kSymbolKinds, is_result ? "input" : word);
+    if (kind == kSymbolKinds.end()) reader.fail("one of input, floordiv, mod, min, max, result");
     Symbol symbol;
-    symbol.kind = kind->second;
+    symbol.kind = static_cast<Symbol::Kind>(kind - kSymbolKinds.begin());
     reader.expect('(');
     if (symbol.kind == Symbol::Kind::kInput) {
       symbol.input = static_cast<int>(read_integer(reader));
@@ -228,15 +218,6 @@ GraphOutput read_output(Parser& parser, TextReader& reader) {
   return output;
 }
 
-void read_outputs(Parser& parser, TextReader& reader) {
-  reader.expect('(');
-  if (reader.take(')')) return;
-  do {
-    parser.builder.output(read_output(parser, reader));
-  } while (reader.take(','));
-  reader.expect(')');
-}
-
 void read_definition(Parser& parser, TextReader& reader, const Origin& origin) {
   const std::string name = reader.word();
   reader.expect('=');
@@ -256,7 +237,7 @@ void read_line(Parser& parser, std::string_view line) {
     if (!reader.take("<-")) reader.fail("'<-'");
     parser.builder.mutate(input, read_value(parser, reader));
   } else if (reader.take("outputs")) {
-    read_outputs(parser, reader);
+    read_list(reader, '(', ')', [&] { parser.builder.output(read_output(parser, reader)); });
   } else if (reader.take("symbols")) {
     read_symbols(parser, reader);
   } else if (reader.take("arguments")) {

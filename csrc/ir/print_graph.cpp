@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/words.h"
+#include "ir/text_reader.h"
 #include "ops/late_symbols.h"
 #include "ops/made_calls.h"
 #include "ops/op_rules.h"
@@ -55,16 +56,12 @@ std::string attributes(const Node& node) {
 }
 
 std::string print_symbol(const Symbol& symbol) {
-  constexpr std::array kKinds = {"input", "floordiv", "mod", "min", "max"};
-  const std::string kind = kKinds[static_cast<size_t>(symbol.kind)];
+  const std::string kind = kSymbolKinds[static_cast<size_t>(symbol.kind)];
   const std::string pair = to_string(symbol.left) + "," + to_string(symbol.right);
-  if (is_late(symbol)) {
-    return "result(" + std::to_string(row_of(symbol)) + "," + pair + ") hint " +
-           std::to_string(symbol.hint);
-  }
+  const std::string hint = ") hint " + std::to_string(symbol.hint);
+  if (is_late(symbol)) return "result(" + std::to_string(row_of(symbol)) + "," + pair + hint;
   const bool is_input = symbol.kind == Symbol::Kind::kInput;
-  return kind + "(" + (is_input ? std::to_string(symbol.input) : pair) + ") hint " +
-         std::to_string(symbol.hint);
+  return kind + "(" + (is_input ? std::to_string(symbol.input) : pair) + hint;
 }
 
 std::string print_output(const GraphOutput& output) {

@@ -116,13 +116,17 @@ Dim read_dim(TextReader& reader, int& symbol_count) {
 
 std::vector<Dim> read_dims(TextReader& reader, char open, char close, int& symbol_count) {
   std::vector<Dim> dims;
+  read_list(reader, open, close, [&] { dims.push_back(read_dim(reader, symbol_count)); });
+  return dims;
+}
+
+void read_list(TextReader& reader, char open, char close, const std::function<void()>& one) {
   reader.expect(open);
-  if (reader.take(close)) return dims;
+  if (reader.take(close)) return;
   do {
-    dims.push_back(read_dim(reader, symbol_count));
+    one();
   } while (reader.take(','));
   reader.expect(close);
-  return dims;
 }
 
 WrittenType read_type(TextReader& reader, int& symbol_count) {

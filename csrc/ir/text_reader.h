@@ -1,6 +1,8 @@
 // A cursor over graph text, and the small forms that lines are made of: sizes, lists, types.
 #pragma once
 
+#include <array>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,9 +31,14 @@ struct WrittenType {
   std::optional<std::vector<Dim>> shape, strides;
 };
 
+// As lines name them, in the order of Symbol::Kind.
+inline constexpr std::array kSymbolKinds = {"input", "floordiv", "mod", "min", "max"};
+
 // `symbol_count` grows to cover every s<i> that is read.
 Dim read_dim(TextReader& reader, int& symbol_count);
 std::vector<Dim> read_dims(TextReader& reader, char open, char close, int& symbol_count);
+// `one` for each element of a list between the two, which may be empty.
+void read_list(TextReader& reader, char open, char close, const std::function<void()>& one);
 WrittenType read_type(TextReader& reader, int& symbol_count);
 int64_t read_integer(TextReader& reader);
 

@@ -34,10 +34,9 @@ void verify_node(const Graph& graph, int position) {
                  "node " << describe(graph, position) << " reads %" << input
                          << "; operands come before their users");
   const TensorType type = inferred_type(graph, position);
-  STITCH_CHECK(type.dtype == node.type.dtype && type.shape == node.type.shape &&
-                   type.strides == node.type.strides,
-               "node " << describe(graph, position) << " has type " << to_string(node.type)
-                       << ", its operands give " << to_string(type));
+  STITCH_CHECK(type == node.type, "node " << describe(graph, position) << " has type "
+                                          << to_string(node.type) << ", its operands give "
+                                          << to_string(type));
   if (node.op != OpKind::k_get) return;
   STITCH_CHECK(graph[node.inputs[0]].op == OpKind::k_library && node.ints.size() == 1,
                "node " << describe(graph, position) << " must read one result of a library call");

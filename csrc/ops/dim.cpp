@@ -209,10 +209,13 @@ Dim SymbolTable::add_opaque(Symbol::Kind kind, const Dim& left, const Dim& right
 }
 
 int64_t SymbolTable::hint(const Dim& dim) const {
-  if (dim.is_constant()) return dim.value();
+  return dim.is_constant() ? dim.value() : stitch::evaluate(dim, hints());
+}
+
+std::vector<int64_t> SymbolTable::hints() const {
   std::vector<int64_t> hints;
   for (const Symbol& symbol : symbols) hints.push_back(symbol.hint);
-  return stitch::evaluate(dim, hints);
+  return hints;
 }
 
 std::vector<int64_t> SymbolTable::evaluate(const std::vector<int64_t>& integer_inputs) const {

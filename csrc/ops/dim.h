@@ -65,6 +65,7 @@ struct SymbolTable {
   Dim add_input(int input, int64_t hint);
   Dim add_opaque(Symbol::Kind kind, const Dim& left, const Dim& right);
   int64_t hint(const Dim& dim) const;
+  std::vector<int64_t> hints() const;  // of all symbols
   // Values of all symbols from the integer arguments of one call.
   std::vector<int64_t> evaluate(const std::vector<int64_t>& integer_inputs) const;
 };

@@ -66,6 +66,20 @@ inline bool may_call(const OpInfo& op) {
 }
 inline bool is_put(const OpInfo& op) { return may_call(op) && op.kind != OpKind::k_library; }
 
+// Of a table that a pass has: what it does with the nodes of one op.
+template <class Function>
+struct OpRow {
+  OpKind op;
+  Function function;
+};
+// Null where the op has no row.
+template <class Function, size_t kRows>
+Function find_function(const OpRow<Function> (&rows)[kRows], OpKind op) {
+  for (const OpRow<Function>& row : rows)
+    if (row.op == op) return row.function;
+  return nullptr;
+}
+
 const OpInfo& info(OpKind kind);
 const std::vector<OpInfo>& all_ops();
 // UserError for an unknown name.

@@ -68,18 +68,6 @@ Dim element_count(const std::vector<Dim>& shape) {
   return count;
 }
 
-bool is_contiguous(const TensorType& type) {
-  Dim stride = 1;
-  bool matches = true;
-  for (size_t i = type.shape.size(); i-- > 0;) {
-    if (type.shape[i].is(0)) return true;
-    if (type.shape[i].is(1)) continue;
-    matches = matches && type.strides[i] == stride;
-    stride = stride * type.shape[i];
-  }
-  return matches;
-}
-
 // Strides are shown unless they are exactly the contiguous ones, so that text reads back exactly.
 std::string to_string(const TensorType& type) {
   std::string text = std::string(info(type.dtype).name) + "[" + join(type.shape) + "]";

@@ -43,16 +43,16 @@ DType dtype_from_name(const std::string& name);  // UserError for an unknown nam
 // (complex, quantised, sparse): such values only pass between library calls.
 struct TensorType {
   DType dtype = DType::kF32;
-  std::vector<Dim> shape;
-  std::vector<Dim> strides;
+  std::vector<Dim> shape = {};
+  std::vector<Dim> strides = {};
 
   int rank() const { return static_cast<int>(shape.size()); }
+  friend bool operator==(const TensorType&, const TensorType&) = default;
 };
 
 std::vector<Dim> contiguous_strides(const std::vector<Dim>& shape);
 TensorType contiguous_type(DType dtype, std::vector<Dim> shape);
 Dim element_count(const std::vector<Dim>& shape);
-bool is_contiguous(const TensorType& type);
 std::string to_string(const TensorType& type);  // "f32[8,s0]" and, when not contiguous, "(s0,1)"
 
 }  // namespace stitch

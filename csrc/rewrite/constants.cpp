@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <string_view>
 
@@ -60,8 +61,9 @@ int64_t wrap_integer(int64_t x, DType dtype) {
 using Numbers = std::array<double, 3>;
 using Integers = std::array<int64_t, 3>;
 
-int64_t wrapping(int64_t a, int64_t b, uint64_t (*apply)(uint64_t, uint64_t)) {
-  return static_cast<int64_t>(apply(static_cast<uint64_t>(a), static_cast<uint64_t>(b)));
+template <class Apply>
+int64_t wrapping(int64_t a, int64_t b) {
+  return static_cast<int64_t>(Apply()(static_cast<uint64_t>(a), static_cast<uint64_t>(b)));
 }
 double larger(double a, double b) { return a != a || a > b ? a : b; }
 double smaller(double a, double b) { return a != a || a < b ? a : b; }
@@ -75,22 +77,14 @@ struct Arithmetic {
 };
 constexpr Arithmetic kArithmetic[] = {
     {OpKind::k_neg, [](const Numbers& x) { return -x[0]; },
-     [](const Integers& x) {
-       return wrapping(0, x[0], [](uint64_t a, uint64_t b) { return a - b; });
-     }},
+     [](const Integers& x) { return wrapping<std::minus<>>(0, x[0]); }},
     {OpKind::k_abs, [](const Numbers& x) { return std::fabs(x[0]); }, nullptr},
     {OpKind::k_add, [](const Numbers& x) { return x[0] + x[1]; },
-     [](const Integers& x) {
-       return wrapping(x[0], x[1], [](uint64_t a, uint64_t b) { return a + b; });
-     }},
+     [](const Integers& x) { return wrapping<std::plus<>>(x[0], x[1]); }},
     {OpKind::k_sub, [](const Numbers& x) { return x[0] - x[1]; },
-     [](const Integers& x) {
-       return wrapping(x[0], x[1], [](uint64_t a, uint64_t b) { return a - b; });
-     }},
+     [](const Integers& x) { return wrapping<std::minus<>>(x[0], x[1]); }},
     {OpKind::k_mul, [](const Numbers& x) { return x[0] * x[1]; },
-     [](const Integers& x) {
-       return wrapping(x[0], x[1], [](uint64_t a, uint64_t b) { return a * b; });
-     }},
+     [](const Integers& x) { return wrapping<std::multiplies<>>(x[0], x[1]); }},
     {OpKind::k_div, [](const Numbers& x) { return x[0] / x[1]; }, nullptr},
     {OpKind::k_sqrt, [](const Numbers& x) { return std::sqrt(x[0]); }, nullptr},
     {OpKind::k_reciprocal, [](const Numbers& x) { return 1 / x[0]; }, nullptr},

@@ -51,11 +51,7 @@ int choose_branch(const Operands& x) {
   return x.values[1] == x.values[2] ? 1 : -1;
 }
 
-struct IdentityRow {
-  OpKind op;
-  Identity identity;
-};
-constexpr IdentityRow kIdentities[] = {
+constexpr OpRow<Identity> kIdentities[] = {
     {OpKind::k_add, drop_zero_added},      {OpKind::k_sub, drop_zero_subtracted},
     {OpKind::k_mul, drop_one_multiplied},  {OpKind::k_div, drop_one_as_divisor},
     {OpKind::k_pow, drop_one_as_exponent}, {OpKind::k_bitwise_and, absorb_and},
@@ -113,11 +109,7 @@ NodeId collapse_casts(const Operands& x) {
   return x.builder.cast(source, to);
 }
 
-struct ReplacementRow {
-  OpKind op;
-  Replacement replace;
-};
-constexpr ReplacementRow kReplacements[] = {
+constexpr OpRow<Replacement> kReplacements[] = {
     {OpKind::k_pow, multiply_out_power},
     {OpKind::k_neg, drop_double_negation},
     {OpKind::k_logical_not, negate_comparison},
@@ -139,17 +131,15 @@ NodeId fold(Builder& builder, const RewriteSite& site) {
   Operands x{builder, site.node, site.inputs, {}};
   for (NodeId input : site.inputs) x.constants.push_back(constant_of(builder, input));
   if (const NodeId constant = fold_all(x); constant.valid()) return constant;
-  for (const IdentityRow& row : kIdentities) {
-    if (row.op != site.node.op) continue;
-    const int same = row.identity(x);
-    if (same >= 0) return expand_to(builder, x.values[same], site.node.type.shape);
+  NodeId result;
+  const Identity find_equal = find_function(kIdentities, site.node.op);
+  const Replacement replace = find_function(kReplacements, site.node.op);
+  if (const int same = find_equal ? find_equal(x) : -1; same >= 0) {
+    result = x.values[same];
+  } else if (replace) {
+    result = replace(x);
   }
-  for (const ReplacementRow& row : kReplacements) {
-    if (row.op != site.node.op) continue;
-    const NodeId result = row.replace(x);
-    if (result.valid()) return expand_to(builder, result, site.node.type.shape);
-  }
-  return {};
+  return result.valid() ? expand_to(builder, result, site.node.type.shape) : result;
 }
 
 }  // namespace

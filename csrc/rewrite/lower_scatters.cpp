@@ -196,26 +196,15 @@ class Lowering {
       };
       const bool narrow = is_narrow(count) && is_narrow(size);
       const DType dtype = narrow ? DType::kI32 : DType::kI64;
-      Node call;
-      call.op = OpKind::k_library;
+      Node call{.op = OpKind::k_library, .integer = kMadeCall, .type = {DType::kOpaque}};
       call.name = kSegmentsCall;
-      call.integer = kMadeCall;
       call.dims = {size, int64_t{put.wraps}, int64_t{narrow}};
       if (put.ignored >= 0) call.dims.emplace_back(put.ignored);
-      call.type = {DType::kOpaque, {}, {}};
       const NodeId sorts = b_->copy(call, {put.index});
-      made = {read_result(sorts, 0, contiguous_type(dtype, {count})),
-              read_result(sorts, 1, contiguous_type(dtype, {size + Dim(1)}))};
+      made = {b_->read_result(sorts, 0, contiguous_type(dtype, {count})),
+              b_->read_result(sorts, 1, contiguous_type(dtype, {size + Dim(1)}))};
     }
     return {.put = put, .order = made.first, .offsets = made.second};
-  }
-
-  NodeId read_result(NodeId call, int64_t position, TensorType type) {
-    Node get;
-    get.op = OpKind::k_get;
-    get.ints = {position};
-    get.type = std::move(type);
-    return b_->copy(get, {call});
   }
 
   // What chunks combine of a type is of one that registers hold.  In f32, one chunk, and any that

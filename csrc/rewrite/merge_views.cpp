@@ -10,11 +10,9 @@ namespace {
 
 using Shape = std::vector<Dim>;
 
-Shape without_ones(const Shape& shape) {
-  Shape rest;
-  for (const Dim& extent : shape)
-    if (!extent.is(1)) rest.push_back(extent);
-  return rest;
+Shape without_ones(Shape shape) {
+  std::erase_if(shape, [](const Dim& extent) { return extent.is(1); });
+  return shape;
 }
 
 // `longer` is `shape` with extents of 1 in front.
@@ -94,11 +92,7 @@ NodeId merge_flip(Builder& b, const Node& node, NodeId x) {
   return axes.empty() ? x : b.flip(x, std::move(axes));
 }
 
-struct Merge {
-  OpKind op;
-  NodeId (*merge)(Builder& b, const Node& node, NodeId x);
-};
-constexpr Merge kMerges[] = {
+constexpr OpRow<NodeId (*)(Builder& b, const Node& node, NodeId x)> kMerges[] = {
     {OpKind::k_reshape, merge_reshape}, {OpKind::k_permute, merge_permute},
     {OpKind::k_expand, merge_expand},   {OpKind::k_slice, merge_slice},
     {OpKind::k_flip, merge_flip},
@@ -108,9 +102,8 @@ NodeId merge_view(Builder& b, const RewriteSite& site) {
   if (!is_plain_view(site.node)) return {};
   const NodeId full = full_behind(b, site.inputs[0]);
   if (full.valid()) return expand_to(b, full, site.node.type.shape);
-  for (const Merge& row : kMerges)
-    if (row.op == site.node.op) return row.merge(b, site.node, site.inputs[0]);
-  return {};
+  const auto merge = find_function(kMerges, site.node.op);
+  return merge ? merge(b, site.node, site.inputs[0]) : NodeId();
 }
 
 }  // namespace

@@ -37,9 +37,8 @@ NodeId drop_slice(Builder& b, const RewriteSite& site) {
 // Parts without elements contribute nothing.
 NodeId drop_cat(Builder& b, const RewriteSite& site) {
   const int64_t dim = site.node.ints[0];
-  std::vector<NodeId> parts;
-  for (NodeId part : site.inputs)
-    if (!b[part].type.shape[dim].is(0)) parts.push_back(part);
+  std::vector<NodeId> parts = site.inputs;
+  std::erase_if(parts, [&](NodeId part) { return b[part].type.shape[dim].is(0); });
   if (parts.size() == 1) return parts[0];
   return parts.empty() || parts.size() == site.inputs.size() ? NodeId() : b.cat(parts, dim);
 }
@@ -65,11 +64,7 @@ NodeId drop_slice_scatter(Builder& b, const RewriteSite& site) {
   return replaces_all ? site.inputs[1] : NodeId();
 }
 
-struct Drop {
-  OpKind op;
-  NodeId (*drop)(Builder& b, const RewriteSite& site);
-};
-constexpr Drop kDrops[] = {
+constexpr OpRow<NodeId (*)(Builder& b, const RewriteSite& site)> kDrops[] = {
     {OpKind::k_layout, drop_layout},
     {OpKind::k_slice, drop_slice},
     {OpKind::k_cat, drop_cat},
@@ -78,9 +73,8 @@ constexpr Drop kDrops[] = {
 };
 
 NodeId drop_copy(Builder& b, const RewriteSite& site) {
-  for (const Drop& row : kDrops)
-    if (row.op == site.node.op) return row.drop(b, site);
-  return {};
+  const auto drop = find_function(kDrops, site.node.op);
+  return drop ? drop(b, site) : NodeId();
 }
 
 }  // namespace

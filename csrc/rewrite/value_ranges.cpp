@@ -34,11 +34,7 @@ ValueRange multiply(const ValueRange& a, const ValueRange& b) {
   return {low, high};
 }
 
-struct RangeRule {
-  OpKind op;
-  ValueRange (*range)(const ValueRange* x);
-};
-constexpr RangeRule kRules[] = {
+constexpr OpRow<ValueRange (*)(const ValueRange* x)> kRules[] = {
     {OpKind::k_cast, [](const ValueRange* x) { return x[0]; }},
     {OpKind::k_neg, [](const ValueRange* x) { return ValueRange{-x[0].high, -x[0].low}; }},
     {OpKind::k_add,
@@ -70,9 +66,8 @@ ValueRange range_of(const Node& node, const std::vector<ValueRange>& known) {
   for (size_t i = 0; i < std::min<size_t>(3, node.inputs.size()); ++i)
     operands[i] = known[node.inputs[i].index()];
   if (family(node) == Family::kView) return operands[0];
-  for (const RangeRule& rule : kRules)
-    if (rule.op == node.op) return rule.range(operands);
-  return kUnknown;
+  const auto range = find_function(kRules, node.op);
+  return range ? range(operands) : kUnknown;
 }
 
 }  // namespace

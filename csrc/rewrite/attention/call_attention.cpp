@@ -212,10 +212,7 @@ NodeId expand_mask(Builder& b, NodeId mask, NodeId query, NodeId key) {
 
 NodeId call(Builder& b, Calling& calling, const Attention& attention, const RewriteSite& site) {
   const auto known = [&](NodeId id) { return calling.known[id.index()]; };
-  Node node;
-  node.op = OpKind::k_library;
-  node.integer = kMadeCall;
-  node.number = attention.scale;
+  Node node{.op = OpKind::k_library, .number = attention.scale, .integer = kMadeCall};
   std::vector<NodeId> operands = {
       make_operand(b, known(attention.query), attention, false),
       make_operand(b, known(attention.key), attention, attention.key_is_flipped),

@@ -23,8 +23,10 @@ struct Match {
   const Node& operator[](NodeId id) const { return (*graph)[id]; }
 };
 
-void refuse(Match& match, Verdict verdict) {
-  if (match.found.verdict) match.found.verdict = std::move(verdict);
+// The first reason counts.
+void refuse(Match& match, int rule, std::string why, std::string remedy = "") {
+  if (match.found.verdict)
+    match.found.verdict = Verdict::no(rule, std::move(why), std::move(remedy));
 }
 
 bool is_batched_product(const Node& node) {
@@ -135,10 +137,10 @@ NodeId strip_mask(const Match& match, NodeId id) {
 
 void add_mask(Match& match, const Node& step, MaskTerm term) {
   if (match.found.scale != 1)
-    refuse(match, Verdict::no(kRuleScaleAfterMask, "the masked scores are scaled",
-                              "scale the scores before they are masked"));
+    refuse(match, kRuleScaleAfterMask, "the masked scores are scaled",
+           "scale the scores before they are masked");
   if (match.masked && *match.masked != batch_of(step.type))
-    refuse(match, Verdict::no(kRuleNoLibraryForm, "two masks group the batch differently"));
+    refuse(match, kRuleNoLibraryForm, "two masks group the batch differently");
   match.masked = batch_of(step.type);
   match.found.masked_rank = step.type.rank();
   term.value = strip_mask(match, term.value);
@@ -147,11 +149,10 @@ void add_mask(Match& match, const Node& step, MaskTerm term) {
 
 void add_fill(Match& match, const Node& step, MaskTerm::Kind kind, double fill) {
   if (!(fill <= -kDrownsScores))
-    refuse(match,
-           Verdict::no(kRuleFiniteFill,
-                       "a row whose scores are all filled with " + std::to_string(fill) +
-                           " has even probabilities, which the library's call does not give it",
-                       "fill with -inf or the lowest number of float32"));
+    refuse(match, kRuleFiniteFill,
+           "a row whose scores are all filled with " + std::to_string(fill) +
+               " has even probabilities, which the library's call does not give it",
+           "fill with -inf or the lowest number of float32");
   add_mask(match, step, {kind, step.inputs[0], fill});
 }
 
@@ -206,11 +207,7 @@ bool follow_difference(Match& match, const Node& difference) {
   return follow(match, difference.inputs[0]);
 }
 
-struct Step {
-  OpKind op;
-  bool (*follow)(Match& match, const Node& node);
-};
-constexpr Step kSteps[] = {
+constexpr OpRow<bool (*)(Match& match, const Node& node)> kSteps[] = {
     {OpKind::k_add, follow_sum},       {OpKind::k_sub, follow_difference},
     {OpKind::k_mul, follow_product},   {OpKind::k_div, follow_quotient},
     {OpKind::k_select, follow_select},
@@ -225,9 +222,8 @@ bool follow(Match& match, NodeId id) {
     match.found.scores = id;
     return true;
   }
-  for (const Step& step : kSteps)
-    if (step.op == node.op) return step.follow(match, node);
-  return false;
+  const auto follow_step = find_function(kSteps, node.op);
+  return follow_step && follow_step(match, node);
 }
 
 void check_types(Match& match) {
@@ -235,17 +231,16 @@ void check_types(Match& match) {
   const Node &query = match[found.query], &key = match[found.key], &value = match[found.value];
   const DType dtype = query.type.dtype;
   if (!is_attention_dtype(dtype))
-    refuse(match, Verdict::no(kRuleNoLibraryForm, "the library has no attention of this dtype"));
+    refuse(match, kRuleNoLibraryForm, "the library has no attention of this dtype");
   if (key.type.dtype != dtype || value.type.dtype != dtype)
-    refuse(match, Verdict::no(kRuleNoLibraryForm, "query, key and value have several dtypes"));
+    refuse(match, kRuleNoLibraryForm, "query, key and value have several dtypes");
   if (query.type.shape.back() != value.type.shape.back())
-    refuse(match, Verdict::no(kRuleNoLibraryForm, "keys and values have different widths"));
+    refuse(match, kRuleNoLibraryForm, "keys and values have different widths");
   if (!(found.scale > 0) || !std::isfinite(found.scale))
-    refuse(match, Verdict::no(kRuleNoLibraryForm, "the scale is not a positive number"));
+    refuse(match, kRuleNoLibraryForm, "the scale is not a positive number");
   for (const NodeId id : {found.query, found.key, found.value})
     for (const Dim& extent : match[id].type.shape)
-      if (extent.is(0))
-        refuse(match, Verdict::no(kRuleNoLibraryForm, "an operand has no elements"));
+      if (extent.is(0)) refuse(match, kRuleNoLibraryForm, "an operand has no elements");
   for (const MaskTerm& term : found.mask) {
     const bool fills =
         term.kind == MaskTerm::Kind::kFillWhere || term.kind == MaskTerm::Kind::kFillUnless;
@@ -253,9 +248,8 @@ void check_types(Match& match) {
     const double stored = stored_as(dtype, {term.fill, term.fill}).low;
     const bool is_lost = std::isfinite(term.fill) && !std::isfinite(stored);
     if (fills ? is_lost : given != dtype && dtype != DType::kF32)
-      refuse(match,
-             Verdict::no(kRuleWideMask, "the mask has numbers that the operands' dtype lacks",
-                         "make the mask of the operands' dtype"));
+      refuse(match, kRuleWideMask, "the mask has numbers that the operands' dtype lacks",
+             "make the mask of the operands' dtype");
   }
 }
 
@@ -270,12 +264,12 @@ void check_uses(Match& match) {
   }
   for (const NodeId id : find_kept(graph)) is_read = is_read || is_inside[id.index()];
   if (is_read)
-    refuse(match, Verdict::no(kRuleScoresRead,
-                              "scores or probabilities are read by more than the second product"));
+    refuse(match, kRuleScoresRead,
+           "scores or probabilities are read by more than the second product");
   for (int i = match.found.scores.index() + 1; i < match.found.result.index(); ++i) {
     const Node& node = graph.nodes[i];
     if (node.op == OpKind::k_library && may_write_operands(node.name))
-      refuse(match, Verdict::no(kRuleWriteBetween, node.name + " may write between the products"));
+      refuse(match, kRuleWriteBetween, node.name + " may write between the products");
   }
 }
 
@@ -287,7 +281,7 @@ void choose_batch(Match& match) {
                 : query.size() <= 2 ? query
                                     : batch_of(match[found.result].type);
   if (found.batch.size() > 2)
-    refuse(match, Verdict::no(kRuleNoLibraryForm, "the mask has more than two batch dimensions"));
+    refuse(match, kRuleNoLibraryForm, "the mask has more than two batch dimensions");
   // Behind, not before: the result's rows are then contiguous.
   while (found.batch.size() < 2) found.batch.push_back(1);
 }

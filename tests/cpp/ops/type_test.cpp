@@ -38,14 +38,6 @@ TEST(TensorType, ContiguousStridesAreThoseOfEager) {
   EXPECT_TRUE(contiguous_strides({}).empty());
 }
 
-TEST(TensorType, ContiguityIgnoresExtentsOfOne) {
-  EXPECT_TRUE(is_contiguous({DType::kF32, {4, 1, 8}, {8, 77, 1}}));
-  EXPECT_FALSE(is_contiguous({DType::kF32, {4, 8}, {1, 4}}));
-  EXPECT_TRUE(is_contiguous({DType::kF32, {0, 8}, {5, 5}}));
-  EXPECT_TRUE(is_contiguous({DType::kF32, {s0, 8}, {8, 1}}));
-  EXPECT_FALSE(is_contiguous({DType::kF32, {8, s0}, {1, 8}}));
-}
-
 TEST(TensorType, PrintsStridesOnlyWhenTheySayMore) {
   EXPECT_EQ(to_string(contiguous_type(DType::kF32, {8, s0})), "f32[8,s0]");
   EXPECT_EQ(to_string(TensorType{DType::kI64, {8, s0}, {1, 8}}), "i64[8,s0](1,8)");
