@@ -99,16 +99,15 @@ Dim coefficient(const IndexExpr& expr, VarId var) {
   return found ? *found : Dim(0);
 }
 
-// Every expression in which an atom's coefficient matters.
-std::vector<IndexExpr> all_uses(const Accesses& accesses) {
+}  // namespace
+
+std::vector<IndexExpr> list_uses(const Accesses& accesses) {
   std::vector<IndexExpr> uses = accesses.other_uses;
   for (const Access& access : accesses.list) uses.push_back(access.offset);
   for (VarId var = 0; var < accesses.vars.count(); ++var)
     uses.push_back(accesses.vars[var].operand);
   return uses;
 }
-
-}  // namespace
 
 Index index_from_atoms(const Atoms& atoms, const std::vector<AtomList>& dims, IndexVars& vars) {
   Index index(dims.size());
@@ -123,12 +122,15 @@ Index index_from_atoms(const Atoms& atoms, const std::vector<AtomList>& dims, In
   return index;
 }
 
-std::vector<AtomList> kept_dims(const RootSpace& space) {
-  std::vector<AtomList> kept;
-  for (size_t d = 0; d < space.dims.size(); ++d) {
-    if (!space.reduced[d]) kept.push_back(space.dims[d]);
+IndexExpr reduced_index(const Atoms& atoms, const RootSpace& space, const Index& iterated) {
+  IndexExpr flat;
+  Dim stride = 1;
+  for (size_t d = space.dims.size(); d-- > 0;) {
+    if (!space.reduced[d]) continue;
+    flat = flat + iterated[d] * stride;
+    stride = stride * atoms.product(space.dims[d]);
   }
-  return kept;
+  return flat;
 }
 
 Accesses find_accesses(const Graph& graph, const Spaces& spaces, const std::vector<bool>& is_load,
@@ -151,17 +153,8 @@ Accesses find_accesses(const Graph& graph, const Spaces& spaces, const LoadsOfRo
       const IndexExpr offset = stored_offset(graph, sink, space.root, own);
       out.list.push_back({space.root, space.root, offset, true, false, false});
     }
-    // An arg reduction's payload is the flat index over its reduced dims.
-    IndexExpr flat;
-    Dim stride = 1;
-    for (size_t d = space.dims.size(); d-- > 0;) {
-      if (!space.reduced[d]) continue;
-      flat = flat + iterated[d] * stride;
-      stride = stride * spaces.atoms.product(space.dims[d]);
-    }
-    if (graph[space.root].op == OpKind::k_argmax || graph[space.root].op == OpKind::k_argmin) {
-      out.other_uses.push_back(flat);
-    }
+    if (is_arg_reduction(graph[space.root]))
+      out.other_uses.push_back(reduced_index(spaces.atoms, space, iterated));
   }
   out.vars = sink.vars;
   return out;
@@ -169,7 +162,7 @@ Accesses find_accesses(const Graph& graph, const Spaces& spaces, const LoadsOfRo
 
 std::vector<Axis> find_axes(const Spaces& spaces, const Accesses& accesses) {
   IndexVars vars = accesses.vars;
-  std::vector<IndexExpr> uses = all_uses(accesses);
+  std::vector<IndexExpr> uses = list_uses(accesses);
   std::vector<Axis> axes;
   std::set<AtomId> placed;
   // Which roots keep (1) or reduce (2) an atom; atoms of one axis agree on all roots.

@@ -43,13 +43,16 @@ struct Axis {
 };
 
 Index index_from_atoms(const Atoms& atoms, const std::vector<AtomList>& dims, IndexVars& vars);
-// The index at which a root's value lives: the kept dims of its space.
-std::vector<AtomList> kept_dims(const RootSpace& space);
+// The payload of an arg reduction: the flat index over its reduced dims.
+IndexExpr reduced_index(const Atoms& atoms, const RootSpace& space, const Index& iterated);
 
 Accesses find_accesses(const Graph& graph, const Spaces& spaces, const std::vector<bool>& is_load,
                        const std::set<NodeId>& stores);
 Accesses find_accesses(const Graph& graph, const Spaces& spaces, const LoadsOfRoots& loads,
                        const std::set<NodeId>& stores);
+// Every expression in which an atom's coefficient matters.
+std::vector<IndexExpr> list_uses(const Accesses& accesses);
+
 // Joins neighbouring atoms whose coefficients are proportional in every access.
 std::vector<Axis> find_axes(const Spaces& spaces, const Accesses& accesses);
 

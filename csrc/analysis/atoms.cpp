@@ -78,8 +78,7 @@ std::optional<std::vector<AtomList>> Atoms::regroup(const AtomList& flat,
 }
 
 bool Atoms::are_same(const AtomList& left, const AtomList& right) const {
-  return std::equal(left.begin(), left.end(), right.begin(), right.end(),
-                    [&](AtomId a, AtomId b) { return find(a) == find(b); });
+  return std::ranges::equal(left, right, [&](AtomId a, AtomId b) { return find(a) == find(b); });
 }
 
 bool Atoms::have_repeats(const std::vector<AtomList>& lists) const {

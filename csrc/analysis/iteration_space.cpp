@@ -28,7 +28,6 @@ class Tracer {
       root_at_.push_back({spaces.roots[i].root, static_cast<int>(i)});
     }
     std::ranges::sort(root_at_);
-    combines_.assign(spaces.roots.size(), false);
   }
 
   Verdict trace_root(int root) {
@@ -76,10 +75,8 @@ class Tracer {
   }
 
   bool have_equal_extents(const RootSpace& a, const RootSpace& b) const {
-    return std::equal(a.dims.begin(), a.dims.end(), b.dims.begin(), b.dims.end(),
-                      [&](const AtomList& x, const AtomList& y) {
-                        return spaces_.atoms.product(x) == spaces_.atoms.product(y);
-                      });
+    const auto extent = [&](const AtomList& dim) { return spaces_.atoms.product(dim); };
+    return std::ranges::equal(a.dims, b.dims, {}, extent, extent);
   }
 
   // They are to begin with, and after every change that is kept; a root that is still to be traced
@@ -129,10 +126,7 @@ class Tracer {
   Verdict read_reduction(NodeId node, int producer, const SeenDims& dims) {
     spaces_.depends[spaces_.roots[root_].root].insert(node);
     const RootSpace& space = spaces_.roots[producer];
-    std::vector<AtomList> kept;
-    for (size_t d = 0; d < space.dims.size(); ++d) {
-      if (!space.reduced[d]) kept.push_back(space.dims[d]);
-    }
+    const std::vector<AtomList> kept = kept_dims(space);
     auto refuse = [&](int rule, const char* why) {
       return Verdict::no(rule,
                          info(graph_[node]).name + std::string(" of ") + graph_[node].origin.op +
@@ -336,8 +330,8 @@ class Tracer {
   Spaces& spaces_;
   int root_ = 0;
   Taken taken_ = {};
-  std::vector<std::pair<NodeId, int>> root_at_;  // sorted
-  std::vector<bool> combines_;                   // by root: segments
+  std::vector<std::pair<NodeId, int>> root_at_;                           // sorted
+  std::vector<bool> combines_ = std::vector<bool>(spaces_.roots.size());  // by root: segments
   std::set<SeenDims> seen_;
   std::vector<std::pair<NodeId, const SeenDims*>> visited_;  // descending, as they come
   std::unordered_map<NodeId, const SeenDims*> leaves_;       // loads, and what no value goes into
@@ -356,6 +350,14 @@ RootSpace make_space(const Graph& graph, NodeId root, Atoms& atoms) {
 }
 
 }  // namespace
+
+std::vector<AtomList> kept_dims(const RootSpace& space) {
+  std::vector<AtomList> kept;
+  for (size_t d = 0; d < space.dims.size(); ++d) {
+    if (!space.reduced[d]) kept.push_back(space.dims[d]);
+  }
+  return kept;
+}
 
 SpacesOrNot find_spaces(const Graph& graph, const std::vector<NodeId>& roots,
                         const std::vector<bool>& is_load) {

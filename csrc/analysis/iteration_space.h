@@ -24,6 +24,9 @@ struct RootSpace {
   AtomList kept_atoms, reduced_atoms;
 };
 
+// The dims of the root's own value.
+std::vector<AtomList> kept_dims(const RootSpace& space);
+
 struct Spaces {
   Atoms atoms;
   std::vector<RootSpace> roots;                // in the order given

@@ -14,8 +14,7 @@ NodeId skip_views(const Graph& graph, NodeId id) {
 }
 
 bool is_extreme(const Node& node) {
-  return node.op == OpKind::k_amax || node.op == OpKind::k_amin || node.op == OpKind::k_argmax ||
-         node.op == OpKind::k_argmin;
+  return node.op == OpKind::k_amax || node.op == OpKind::k_amin || is_arg_reduction(node);
 }
 
 // Above or below a number, most values stay where they are.

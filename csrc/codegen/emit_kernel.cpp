@@ -1,5 +1,7 @@
 #include "codegen/emit_kernel.h"
 
+#include <ranges>
+
 #include "analysis/rounded_values.h"
 #include "base/hash.h"
 #include "codegen/emit_phases.h"
@@ -11,15 +13,12 @@ namespace {
 std::string cuda_frame(const Graph& graph, const StageSchedule& schedule,
                        const LoweredStage& lowered, const LoweringOptions& options,
                        KernelSource& source) {
-  std::string parameters;
-  for (size_t i = 0; i < lowered.pointers.size(); ++i) {
-    parameters += pointer_parameter(graph, lowered.pointers[i], i,
-                                    !shares_memory(lowered.pointers[i], options)) +
-                  ", ";
-  }
-  for (size_t i = 0; i < lowered.sizes.size(); ++i)
-    parameters += "i64 n" + std::to_string(i) + ", ";
-  std::string text = "(" + parameters + "i32* error) {\n";
+  const auto is_restrict = [&](const KernelArgument& pointer) {
+    return !shares_memory(pointer, options);
+  };
+  std::string text = "(" +
+                     list_parameters(graph, lowered.pointers, lowered.sizes.size(), is_restrict) +
+                     "i32* error) {\n";
   text += declare_shared(schedule.shared_bytes, source);
   text += "  const " + lowered.index_type + " block = " + lowered.index_type + "(block_index());\n";
   return text + declare_arrays(lowered) + to_string(lowered.body) + "}\n";
@@ -59,10 +58,8 @@ std::string describe(const Graph& graph, const std::vector<std::vector<KernelSta
     name += (name.empty() ? "" : "_") + op;
     ++words;
   };
-  for (const std::vector<KernelStage>& phase : phases) {
-    for (const KernelStage& part : phase) {
-      for (NodeId node : part.stage->nodes) add(node);
-    }
+  for (const KernelStage& part : phases | std::views::join) {
+    for (NodeId node : part.stage->nodes) add(node);
   }
   return name.empty() ? "copy" : name;
 }
@@ -112,9 +109,7 @@ LoweredKernel lower_kernel(const Graph& graph, const StitchPlan& plan, const Pla
 KernelSource emit_kernel(const Graph& graph, const LoweredKernel& kernel,
                          const LoweringOptions& options) {
   const std::vector<std::vector<KernelStage>>& phases = kernel.phases;
-  for (const std::vector<KernelStage>& phase : phases) {
-    for (const KernelStage& part : phase) verify_stage(part.lowered);
-  }
+  for (const KernelStage& part : phases | std::views::join) verify_stage(part.lowered);
   const KernelStage& first = phases[0][0];
   KernelSource source;
   std::string before, frame;

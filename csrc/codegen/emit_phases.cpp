@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <set>
 
 #include "codegen/scopes.h"
@@ -23,6 +24,16 @@ std::string pointer_parameter(const Graph& graph, const KernelArgument& argument
                               bool is_restrict) {
   return pointer_type(graph, argument) + (is_restrict ? " __restrict__" : "") + " p" +
          std::to_string(number);
+}
+
+std::string list_parameters(const Graph& graph, const std::vector<KernelArgument>& pointers,
+                            size_t sizes,
+                            const std::function<bool(const KernelArgument&)>& is_restrict) {
+  std::string text;
+  for (size_t i = 0; i < pointers.size(); ++i)
+    text += pointer_parameter(graph, pointers[i], i, is_restrict(pointers[i])) + ", ";
+  for (size_t i = 0; i < sizes; ++i) text += "i64 n" + std::to_string(i) + ", ";
+  return text;
 }
 
 namespace {
@@ -86,20 +97,18 @@ struct Emitter {
 
   std::string size(const Dim& dim) { return print_size(dim, source.sizes); }
 
-  // Not for what is stored and loaded: a compiler may move loads through a restrict pointer across
-  // the barrier, and those through const and restrict to the non-coherent cache.
-  bool is_restrict(const KernelArgument& pointer) const {
-    return !exchanged.count(pointer.value) && !shares_memory(pointer, options);
+  // Restrict are none that are stored and loaded: a compiler may move loads through a restrict
+  // pointer across the barrier, and those through const and restrict to the non-coherent cache.
+  std::string parameters(const std::vector<KernelArgument>& pointers, size_t sizes) const {
+    return list_parameters(graph, pointers, sizes, [&](const KernelArgument& pointer) {
+      return !exchanged.count(pointer.value) && !shares_memory(pointer, options);
+    });
   }
 
   std::string stage_function(const KernelStage& part, const std::string& name) const {
     const LoweredStage& lowered = part.lowered;
-    std::string text = "STITCH_DEVICE void " + name + "(i64 block_number, ";
-    for (size_t i = 0; i < lowered.pointers.size(); ++i) {
-      const KernelArgument& pointer = lowered.pointers[i];
-      text += pointer_parameter(graph, pointer, i, is_restrict(pointer)) + ", ";
-    }
-    for (size_t i = 0; i < lowered.sizes.size(); ++i) text += "i64 n" + std::to_string(i) + ", ";
+    std::string text = "STITCH_DEVICE void " + name + "(i64 block_number, " +
+                       parameters(lowered.pointers, lowered.sizes.size());
     for (size_t i = 0; i < lowered.persistent.size(); ++i) {
       const PersistentArray& array = lowered.persistent[i];
       const std::string id = std::to_string(i);
@@ -149,10 +158,8 @@ struct Emitter {
   // Groups come first in each phase and have the same blocks in all.
   void place_groups(const std::vector<std::vector<KernelStage>>& phases) {
     std::map<int, Dim> grids;
-    for (const std::vector<KernelStage>& phase : phases) {
-      for (const KernelStage& part : phase) {
-        if (part.group >= 0 && hands_on(part)) grids[part.group] = part.lowered.grid;
-      }
+    for (const KernelStage& part : phases | std::views::join) {
+      if (part.group >= 0 && hands_on(part)) grids[part.group] = part.lowered.grid;
     }
     for (const auto& [group, grid] : grids) {
       places[group] = resident;
@@ -287,34 +294,24 @@ PhasesText emit_phases(const Graph& graph, const LoweredKernel& kernel,
   const std::vector<std::vector<KernelStage>>& phases = kernel.phases;
   Emitter emitter{graph, options, source};
   int shared_bytes = 0;
-  for (const std::vector<KernelStage>& phase : phases) {
-    for (const KernelStage& part : phase) {
-      STITCH_CHECK(part.schedule->threads == phases[0][0].schedule->threads,
-                   "stages of one kernel have blocks of different sizes");
-      shared_bytes = std::max(shared_bytes, part.schedule->shared_bytes);
-      source.may_fail |= part.lowered.may_fail;
-      for (const KernelArgument& pointer : part.lowered.pointers) {
-        if (!find_buffer(*part.schedule, pointer.value)) emitter.argument(pointer);
-      }
-      for (const BlockBuffer& buffer : part.schedule->buffers)
-        emitter.exchanged.insert(buffer.value);
+  for (const KernelStage& part : phases | std::views::join) {
+    STITCH_CHECK(part.schedule->threads == phases[0][0].schedule->threads,
+                 "stages of one kernel have blocks of different sizes");
+    shared_bytes = std::max(shared_bytes, part.schedule->shared_bytes);
+    source.may_fail |= part.lowered.may_fail;
+    for (const KernelArgument& pointer : part.lowered.pointers) {
+      if (!find_buffer(*part.schedule, pointer.value)) emitter.argument(pointer);
     }
+    for (const BlockBuffer& buffer : part.schedule->buffers) emitter.exchanged.insert(buffer.value);
   }
   emitter.uses_shared = shared_bytes > 0;
   emitter.place_groups(phases);
   const std::string body = emitter.body(kernel);
   PhasesText text;
   int number = 0;
-  for (const std::vector<KernelStage>& phase : phases) {
-    for (const KernelStage& part : phase)
-      text.functions += emitter.stage_function(part, "stage_" + std::to_string(number++));
-  }
-  text.frame = "(";
-  for (size_t i = 0; i < source.pointers.size(); ++i) {
-    const KernelArgument& pointer = source.pointers[i];
-    text.frame += pointer_parameter(graph, pointer, i, emitter.is_restrict(pointer)) + ", ";
-  }
-  for (size_t i = 0; i < source.sizes.size(); ++i) text.frame += "i64 n" + std::to_string(i) + ", ";
+  for (const KernelStage& part : phases | std::views::join)
+    text.functions += emitter.stage_function(part, "stage_" + std::to_string(number++));
+  text.frame = "(" + emitter.parameters(source.pointers, source.sizes.size());
   source.finishes = kernel.finish >= 0;
   if (source.phases.size() > 1) text.frame += "i32 first_phase, i32 end_phase, ";
   if (phases.size() > 1) text.frame += "u32* barrier, ";

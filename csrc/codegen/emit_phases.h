@@ -7,12 +7,16 @@
 
 namespace stitch {
 
-std::string pointer_type(const Graph& graph, const KernelArgument& argument);
 // May two arguments, this one and another, be the same memory?
 bool shares_memory(const KernelArgument& argument, const LoweringOptions& options);
+std::string pointer_type(const Graph& graph, const KernelArgument& argument);
 // "const f32* __restrict__ p3"
 std::string pointer_parameter(const Graph& graph, const KernelArgument& argument, size_t number,
                               bool is_restrict);
+// "const f32* __restrict__ p0, f32* p1, i64 n0, "
+std::string list_parameters(const Graph& graph, const std::vector<KernelArgument>& pointers,
+                            size_t sizes,
+                            const std::function<bool(const KernelArgument&)>& is_restrict);
 
 // The kernel's `shared`.  Beyond 48 KB it is dynamic: the source says how much a launch asks for.
 std::string declare_shared(int bytes, KernelSource& source);

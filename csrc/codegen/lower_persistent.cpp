@@ -20,17 +20,13 @@ Handle ValueLowering::load_persistent(const PersistentValue& persistent, const s
   const std::string held = take_persistent(persistent, type);
   const bool is_first = held_.insert(persistent.value).second;
   if (!is_first) return let(type, held, depth);
-  auto put = [&](const std::string& text, const std::string& predicate) {
-    for (Statement& statement : put_persistent(persistent, text, predicate))
-      scopes_.append(depth, std::move(statement));
-  };
+  std::vector<Statement>& statements = scopes_.open[depth].statements;
   if (persistent.is_filled) {
-    const auto at = &persistent - schedule_.persistent.data();
-    put(loaded, "!has_k" + std::to_string(at));
+    put_persistent(persistent, loaded, "!has_" + array_of(persistent), statements);
     return let(type, held, depth);
   }
   const Handle fresh = let(type, loaded, depth);
-  put(values[fresh].text, "");
+  put_persistent(persistent, values[fresh].text, "", statements);
   return fresh;
 }
 
@@ -59,9 +55,9 @@ std::string ValueLowering::take_persistent(const PersistentValue& persistent,
   return at + " < " + std::to_string(home.in_registers) + " ? " + array + " : " + slot;
 }
 
-std::vector<Statement> ValueLowering::put_persistent(const PersistentValue& persistent,
-                                                     const std::string& text,
-                                                     const std::string& predicate) const {
+void ValueLowering::put_persistent(const PersistentValue& persistent, const std::string& text,
+                                   const std::string& predicate,
+                                   std::vector<Statement>& statements) const {
   const Home& home = persistent.home;
   const std::string at = scopes_.position(persistent.loops).text;
   const std::string border = at + " < " + std::to_string(home.in_registers);
@@ -70,7 +66,6 @@ std::vector<Statement> ValueLowering::put_persistent(const PersistentValue& pers
     if (!is_split) return predicate;
     return condition + (predicate.empty() ? "" : " && " + predicate);
   };
-  std::vector<Statement> statements;
   if (home.in_registers > 0) {
     statements.push_back(Statement::store(array_of(persistent) + "[" + at + "]",
                                           "to_registers(" + text + ")", only(border)));
@@ -80,7 +75,6 @@ std::vector<Statement> ValueLowering::put_persistent(const PersistentValue& pers
                             slot_of(persistent, at) + ", " + text + ")";
     statements.push_back(Statement::call(put, only("!(" + border + ")")));
   }
-  return statements;
 }
 
 bool ValueLowering::keeps_in_registers_over(int loop) const {

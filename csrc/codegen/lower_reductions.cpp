@@ -1,6 +1,7 @@
 #include "codegen/lower_reductions.h"
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 
 #include "schedule/build_loops.h"
@@ -10,8 +11,6 @@
 
 namespace stitch {
 namespace {
-
-bool is_arg(OpKind op) { return op == OpKind::k_argmax || op == OpKind::k_argmin; }
 
 bool assigns(const std::vector<Statement>& body, const std::string& name) {
   return std::ranges::any_of(body, [&](const Statement& statement) {
@@ -42,7 +41,7 @@ std::string ReductionLowering::functor(NodeId root) const { return info(graph[ro
 
 std::string ReductionLowering::accumulator_type(NodeId root) const {
   const Node& node = graph[root];
-  if (!is_arg(node.op)) return info(node.type.dtype).register_name;
+  if (!is_arg_reduction(node)) return info(node.type.dtype).register_name;
   return std::string("Indexed<") + info(graph[node.inputs[0]].type.dtype).register_name + ">";
 }
 
@@ -69,7 +68,7 @@ void ReductionLowering::open_level(NodeId root, int block, bool is_partial) {
   const bool is_wide = !is_partial && is_cascaded(graph, schedule, space_of(schedule, root));
   const std::string type = is_wide ? "f64" : accumulator_type(root);
   Level level{scopes.fresh(), type, "", kept_blocks_below(schedule, root, block), block, false};
-  const bool arg = is_arg(graph[root].op);
+  const bool arg = is_arg_reduction(graph[root]);
   const std::string identity = functor(root) + "::identity<" + type + ">()";
   const int depth = scopes.depth();
   if (level.blocks.empty()) {
@@ -177,16 +176,11 @@ void ReductionLowering::close_levels(const std::vector<NodeId>& opened) {
 void ReductionLowering::accumulate(NodeId root, const Scalar& value) {
   std::string text = value.text;
   const RootSpace& space = space_of(schedule, root);
-  if (is_arg(graph[root].op)) {
-    Index index = index_from_atoms(schedule.spaces.atoms, space.dims, values.vars);
-    std::vector<IndexExpr> reduced;
-    std::vector<Dim> extents;
-    for (size_t d = 0; d < space.dims.size(); ++d) {
-      if (!space.reduced[d]) continue;
-      reduced.push_back(index[d]);
-      extents.push_back(schedule.spaces.atoms.product(space.dims[d]));
-    }
-    Scopes::Printed flat = scopes.print(flatten(reduced, extents), values.vars, values.values);
+  if (is_arg_reduction(graph[root])) {
+    const Atoms& atoms = schedule.spaces.atoms;
+    const Index index = index_from_atoms(atoms, space.dims, values.vars);
+    const Scopes::Printed flat =
+        scopes.print(reduced_index(atoms, space, index), values.vars, values.values);
     text = accumulator_type(root) + "{" + text + ", i64(" + flat.text + ")}";
   }
   std::string inside;  // false in threads past the end of a reduced axis
@@ -244,7 +238,7 @@ void ReductionLowering::finish_element(NodeId root, const std::string& partial) 
                               "), " + exchange + ")"});
     result = name;
   }
-  if (is_arg(graph[root].op)) result = "(" + result + ").index";
+  if (is_arg_reduction(graph[root])) result = "(" + result + ").index";
   auto home = values.on_chip.find(root);
   if (home != values.on_chip.end())
     scopes.append(depth, Statement::assign(values.element(home->second).text, result));
@@ -286,7 +280,7 @@ std::string ReductionLowering::simd_pragma(int block, const std::vector<Statemen
   for (const auto& [root, stack] : levels) {
     if (stack.empty() || stack.back().opened_by != block) continue;
     const Level& level = stack.back();
-    if (is_arg(graph[root].op) || !level.blocks.empty()) return "";
+    if (is_arg_reduction(graph[root]) || !level.blocks.empty()) return "";
     if (!level.is_vectorised) continue;
     const std::string name = functor(root);
     const bool is_bool = graph[root].type.dtype == DType::kBool;
@@ -304,14 +298,10 @@ std::string ReductionLowering::simd_pragma(int block, const std::vector<Statemen
 }
 
 bool ReductionLowering::uses_array_loop(int loop) const {
-  for (const auto& [root, stack] : levels) {
-    for (const Level& level : stack) {
-      for (int block : level.blocks) {
-        if (schedule.blocks[block].loop == loop) return true;
-      }
-    }
-  }
-  return false;
+  const auto is_over = [&](int block) { return schedule.blocks[block].loop == loop; };
+  return std::ranges::any_of(
+      levels | std::views::values | std::views::join,
+      [&](const Level& level) { return std::ranges::any_of(level.blocks, is_over); });
 }
 
 }  // namespace stitch

@@ -28,7 +28,7 @@ struct ReductionLowering {
     int opened_by = 0;        // block
     bool is_vectorised = false;
   };
-  std::map<NodeId, std::vector<Level>> levels;
+  std::map<NodeId, std::vector<Level>> levels = {};
 
   // Before the child opens: accumulators of the reductions whose outermost reduced loop it is.
   std::vector<NodeId> open_levels(int block);

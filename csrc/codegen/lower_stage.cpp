@@ -38,23 +38,7 @@ class StageLowering {
  public:
   StageLowering(const Graph& graph, const PlannedStage& stage, const StageSchedule& schedule,
                 const LoweringOptions& options)
-      : graph_(graph),
-        stage_(stage),
-        schedule_(schedule),
-        is_load_(find_loads(graph, stage)),
-        scopes_(schedule),
-        values_(graph, schedule, scopes_, out_, options, is_load_),
-        reductions_{graph,
-                    stage,
-                    schedule,
-                    scopes_,
-                    values_,
-                    [this](const std::vector<int>& blocks, const std::function<void()>& body) {
-                      reopen(blocks, 0, body);
-                    },
-                    {}},
-        scatters_{graph, schedule, scopes_, values_, reductions_},
-        leaves_(find_leaf_uses(graph, is_load_, schedule)) {}
+      : graph_(graph), stage_(stage), schedule_(schedule), options_(options) {}
 
   LoweredStage run() {
     out_.index_type = pick_index_type();
@@ -77,10 +61,7 @@ class StageLowering {
   std::string pick_index_type() const {
     if (!on_cuda()) return "i64";
     const Accesses& accesses = schedule_.accesses;
-    std::vector<IndexExpr> exprs = accesses.other_uses;
-    for (const Access& access : accesses.list) exprs.push_back(access.offset);
-    for (VarId var = 0; var < accesses.vars.count(); ++var)
-      exprs.push_back(accesses.vars[var].operand);
+    std::vector<IndexExpr> exprs = list_uses(accesses);
     for (const BlockBuffer& buffer : schedule_.buffers)
       exprs.push_back({schedule_.grid * Dim(buffer.size()), {}});
     for (const MappedAxis& mapped : schedule_.axes) {
@@ -452,13 +433,16 @@ class StageLowering {
   const Graph& graph_;
   const PlannedStage& stage_;
   const StageSchedule& schedule_;
+  const LoweringOptions& options_;
   LoweredStage out_;
-  std::vector<bool> is_load_;
-  Scopes scopes_;
-  ValueLowering values_;
-  ReductionLowering reductions_;
-  ScatterLowering scatters_;
-  std::vector<LeafUse> leaves_;
+  std::vector<bool> is_load_ = find_loads(graph_, stage_);
+  Scopes scopes_{schedule_};
+  ValueLowering values_{graph_, schedule_, scopes_, out_, options_, is_load_};
+  ReductionLowering reductions_{
+      graph_,  stage_,  schedule_,
+      scopes_, values_, [this](const auto& blocks, const auto& body) { reopen(blocks, 0, body); }};
+  ScatterLowering scatters_{graph_, schedule_, scopes_, values_, reductions_};
+  std::vector<LeafUse> leaves_ = find_leaf_uses(graph_, is_load_, schedule_);
 };
 
 }  // namespace

@@ -400,8 +400,7 @@ void ValueLowering::store(NodeId root, const IndexExpr& offset, const std::strin
     const int depth = std::max(at.depth, value_depth);
     if (persistent) {
       const std::string element = std::string(dtype.device_name) + "(" + stored + ")";
-      for (Statement& statement : put_persistent(*persistent, element, ""))
-        scopes_.append(depth, std::move(statement));
+      put_persistent(*persistent, element, "", scopes_.open[depth].statements);
     }
     const std::string place = base + "[" + at.text + "]";
     scopes_.append(depth, Statement::store(place, stored, predicate));
@@ -416,10 +415,7 @@ void ValueLowering::store(NodeId root, const IndexExpr& offset, const std::strin
   scopes_.append(std::max(lane_depth, value_depth),
                  Statement::assign(name + ".v[" + scopes_.loop_name(lane_loop) + "]", stored));
   std::vector<Statement>& after = scopes_.open[lane_depth - 1].after_child;
-  if (persistent) {
-    for (Statement& statement : put_persistent(*persistent, name, ""))
-      after.push_back(std::move(statement));
-  }
+  if (persistent) put_persistent(*persistent, name, "", after);
   Scopes::Printed at = place_of(root, offset, axis);
   after.push_back(
       Statement::call("store_vec(" + base + " + (" + at.text + "), " + name + ")", predicate));

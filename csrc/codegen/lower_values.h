@@ -107,8 +107,8 @@ class ValueLowering : public WalkSink {
   std::string array_of(const PersistentValue& persistent) const;
   std::string slot_of(const PersistentValue& persistent, const std::string& at) const;
   std::string take_persistent(const PersistentValue& persistent, const std::string& type) const;
-  std::vector<Statement> put_persistent(const PersistentValue& persistent, const std::string& text,
-                                        const std::string& predicate) const;
+  void put_persistent(const PersistentValue& persistent, const std::string& text,
+                      const std::string& predicate, std::vector<Statement>& statements) const;
   // Where `condition` holds, `report`, a function of the device headers, is called in the end.
   void collect(const char* report, const std::string& condition, int depth);
   void check_divisor(const Node& division, Handle divisor, int guard, int depth);

@@ -1,11 +1,11 @@
 #include "codegen/split_loops.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <set>
 
 #include "analysis/index_walk.h"
+#include "ir/text_reader.h"
 #include "schedule/build_loops.h"
 #include "schedule/map_axes.h"
 
@@ -72,13 +72,6 @@ void add_borders(const Graph& graph, const StageSchedule& schedule, const Node& 
   }
 }
 
-std::optional<int64_t> read_integer(const std::string& text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 }  // namespace
 
 std::vector<AxisRange> find_ranges(const Graph& graph, const StageSchedule& schedule, int block) {
@@ -132,7 +125,7 @@ Holds holds_in(const std::vector<AxisRange>& ranges, const StageSchedule& schedu
 
 std::vector<Statement> split_vectors(Statement loop) {
   constexpr int64_t kLanes[] = {16, 8, 4, 1};
-  const auto first = read_integer(loop.expr), end = read_integer(loop.bound);
+  const auto first = to_integer(loop.expr), end = to_integer(loop.bound);
   const bool is_vectorised = loop.pragma.find("omp simd") != std::string::npos;
   if (!first || !end || *end - *first < kLanes[2] || !is_vectorised) return {std::move(loop)};
   std::vector<Statement> pieces;
