@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <ranges>
 
 #include "plan/find_roots.h"
 #include "plan/storage.h"
@@ -252,9 +253,7 @@ struct Chainer {
 
   template <typename Number>
   static void renumber(PlannedKernel& kernel, Number number) {
-    for (std::vector<int>& phase : kernel.phases) {
-      for (int& s : phase) s = number(s);
-    }
+    for (int& s : kernel.phases | std::views::join) s = number(s);
     for (PlannedChain& chain : kernel.chains) {
       chain.first = number(chain.first);
       chain.then = number(chain.then);

@@ -29,8 +29,7 @@ bool fix_atoms(const IndexVars& vars, const IndexExpr& made, const IndexExpr& re
     if (atom.kind != IndexVar::Kind::kAtom || !is_static || coefficient.value() <= 0) return false;
     gone.push_back({atom.payload, coefficient.value(), atom.extent.value()});
   }
-  std::ranges::sort(
-      gone, [](const Candidate& a, const Candidate& b) { return a.coefficient > b.coefficient; });
+  std::ranges::sort(gone, std::greater(), &Candidate::coefficient);
   int64_t left = moved.value();
   for (const Candidate& atom : gone) {
     const int64_t index =

@@ -1,6 +1,7 @@
 #include "schedule/map_axes.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -39,6 +40,13 @@ bool walks_atoms_alone(const IndexVars& vars, const IndexExpr& offset) {
   return std::ranges::all_of(offset.terms, [&](const auto& term) {
     return vars[term.first].kind == IndexVar::Kind::kAtom;
   });
+}
+
+int pick_threads(int64_t count, int limit) {
+  const uint64_t covering = std::bit_ceil(static_cast<uint64_t>(count));
+  const int ragged = static_cast<int>(std::min<uint64_t>(limit, covering));
+  const int dividing = static_cast<int>(std::min<int64_t>(limit, count & -count));
+  return dividing * 4 >= ragged ? dividing : ragged;
 }
 
 void move_last(std::vector<int>& order, int axis) {
@@ -135,7 +143,7 @@ std::vector<std::vector<int>> find_axis_groups(const StageSchedule& schedule,
     for (int a : axes) product *= static_cast<double>(facts[a].extent);
     return product;
   };
-  std::ranges::stable_sort(groups, [&](const auto& a, const auto& b) { return work(a) > work(b); });
+  std::ranges::stable_sort(groups, std::greater(), work);
   return groups;
 }
 

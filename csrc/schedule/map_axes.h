@@ -30,6 +30,9 @@ Dim axis_coefficient(const StageSchedule& schedule, const IndexVars& vars, const
                      int axis);
 // Every term of the offset is an atom's: it depends on no data, and divides no index.
 bool walks_atoms_alone(const IndexVars& vars, const IndexExpr& offset);
+// Threads for an axis of `count` vectors: a power of two that divides it, unless only a ragged one
+// keeps enough threads busy.
+int pick_threads(int64_t count, int limit);
 // Moves the axis to the end of the order that it is in.
 void move_last(std::vector<int>& order, int axis);
 // Is an access at this offset aligned to `width` elements wherever its index along `axis` is?

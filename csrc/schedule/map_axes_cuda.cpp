@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/round_up.h"
 #include "schedule/map_axes.h"
 #include "schedule/stage_tiles.h"
 
@@ -18,9 +19,9 @@ constexpr int64_t kMostGrid = (int64_t{1} << 31) - 1;  // blocks of a launch, on
 // Outermost first; the axis that most bytes are contiguous along comes last.
 std::vector<int> order_axes(const std::vector<AxisFacts>& facts, const std::vector<int>& group) {
   std::vector<int> order = group;
-  std::ranges::stable_sort(order, [&](int a, int b) { return facts[a].stride > facts[b].stride; });
-  auto contiguous = std::ranges::max_element(
-      order, [&](int a, int b) { return facts[a].unit_stride_bytes < facts[b].unit_stride_bytes; });
+  std::ranges::stable_sort(order, std::greater(), [&](int a) { return facts[a].stride; });
+  auto contiguous =
+      std::ranges::max_element(order, {}, [&](int a) { return facts[a].unit_stride_bytes; });
   std::rotate(contiguous, contiguous + 1, order.end());
   return order;
 }
@@ -44,19 +45,10 @@ struct Mapper {
 
   MappedAxis& axis(int a) { return schedule.axes[a]; }
 
-  // Threads for an axis of `count` vectors: a power of two that divides it, unless only a ragged
-  // one keeps enough threads busy.
-  int pick_threads(int64_t count, int limit) const {
-    const uint64_t covering = std::bit_ceil(static_cast<uint64_t>(count));
-    const int ragged = static_cast<int>(std::min<uint64_t>(limit, covering));
-    const int dividing = static_cast<int>(std::min<int64_t>(limit, count & -count));
-    return dividing * 4 >= ragged ? dividing : ragged;
-  }
-
   void assign(int a, int limit) {
     MappedAxis& mapped = axis(a);
-    mapped.threads = pick_threads((facts[a].extent + mapped.vector - 1) / mapped.vector,
-                                  facts[a].is_piece ? 1 : limit);
+    mapped.threads =
+        pick_threads(divide_up(facts[a].extent, mapped.vector), facts[a].is_piece ? 1 : limit);
     mapped.thread_shift = used_bits;
     used_bits += std::countr_zero(static_cast<unsigned>(mapped.threads));
     free_threads = std::max(1, free_threads / mapped.threads);
@@ -98,7 +90,7 @@ struct Mapper {
   int64_t blocks_along(int a) const {
     const MappedAxis& mapped = schedule.axes[a];
     const int64_t tile = mapped.serial.value() * mapped.threads * mapped.vector;
-    return mapped.in_grid ? std::max<int64_t>(1, (facts[a].extent + tile - 1) / tile) : 1;
+    return mapped.in_grid ? std::max<int64_t>(1, divide_up(facts[a].extent, tile)) : 1;
   }
 
   // Blocks that no launch takes are run one after the other by those that one does.
@@ -120,21 +112,16 @@ struct Mapper {
     for (MappedAxis& mapped : schedule.axes) {
       threads = std::max(threads, mapped.threads << mapped.thread_shift);
       const int step = mapped.threads * mapped.vector;
-      if (mapped.in_grid) {
-        const int64_t serial = mapped.serial.value();
-        mapped.tile = serial * step;
-        mapped.is_exact = is_divisible(mapped.axis.extent, serial * step);
-      } else if (mapped.axis.extent.is_constant()) {
-        const int64_t extent = mapped.axis.extent.value();
-        mapped.tile = mapped.axis.extent;
-        mapped.serial = (extent + step - 1) / step;
-        mapped.is_exact = extent % step == 0;
+      const Dim& extent = mapped.axis.extent;
+      mapped.tile = mapped.in_grid ? Dim(mapped.serial.value() * step) : extent;
+      mapped.is_exact = is_divisible(extent, mapped.in_grid ? mapped.tile.value() : step);
+      if (mapped.in_grid) continue;
+      if (extent.is_constant()) {
+        mapped.serial = divide_up(extent.value(), step);
+      } else if (const auto exact = divide_exact(extent, step)) {
+        mapped.serial = *exact;
       } else {
-        mapped.tile = mapped.axis.extent;
-        mapped.is_exact = is_divisible(mapped.axis.extent, step);
-        auto exact = divide_exact(mapped.axis.extent, step);
-        mapped.serial_at_run_time = !exact;
-        if (exact) mapped.serial = *exact;
+        mapped.serial_at_run_time = true;
       }
     }
     // Threads that no axis uses repeat what others do, and do not store.
@@ -178,7 +165,7 @@ struct Mapper {
     across.vector = pick_vector(inner.across);
     const bool reduces = !facts[inner.across].is_eligible;
     const int64_t vectors =
-        (std::min(facts[inner.across].extent, shape.across) + across.vector - 1) / across.vector;
+        divide_up(std::min(facts[inner.across].extent, shape.across), across.vector);
     const int block = std::min(at_least(kTileThreads), schedule.bounds.most);
     const uint64_t lanes = static_cast<uint64_t>(reduces ? (vectors + 1) / 2 : vectors);
     across.threads = static_cast<int>(std::min<uint64_t>(std::bit_ceil(lanes), block));
@@ -187,16 +174,15 @@ struct Mapper {
     const auto covering = static_cast<int>(std::bit_ceil(static_cast<unsigned>(rows)));
     along.threads = std::min(block / across.threads, covering);
     along.thread_shift = used_bits;
-    along.serial = (rows + along.threads - 1) / along.threads;
+    along.serial = divide_up(rows, along.threads);
     used_bits += std::countr_zero(static_cast<unsigned>(along.threads));
     for (int a : order) axis(a).in_grid = facts[a].is_eligible;
   }
 
   // A small computation beside the main one, done by every block for itself: the same threads.
   void map_side_group(int threads) {
-    if (facts[order.back()].unit_stride_bytes > 0) {
-      axis(order.back()).vector = pick_vector(order.back());
-    }
+    const int last = order.back();
+    if (facts[last].unit_stride_bytes > 0) axis(last).vector = pick_vector(last);
     free_threads = threads;
     share_out([](int) { return true; });
   }

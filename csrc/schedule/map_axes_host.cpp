@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/round_up.h"
 #include "schedule/map_axes.h"
 #include "schedule/reduction_arrays.h"
 #include "schedule/stage_tiles.h"
@@ -27,8 +28,6 @@ constexpr int64_t kMostUnrolled = 8;
 constexpr int64_t kTileElements = 1024;
 // Rows of a tile that are not divided further among threads.
 constexpr int64_t kFewestAlong = 32;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 void put_in_grid(MappedAxis& axis, int64_t tile) {
   axis.in_grid = true;
@@ -96,7 +95,7 @@ void cut_tiles(StageSchedule& schedule, const std::vector<AxisFacts>& facts, con
   };
   std::vector<int> others;
   const int64_t across = cut(inner.across, shape.across);
-  int64_t blocks = ceil_div(facts[inner.across].extent, across);
+  int64_t blocks = divide_up(facts[inner.across].extent, across);
   for (size_t a = 0; a < facts.size(); ++a) {
     const int axis = static_cast<int>(a);
     const bool is_inner = axis == inner.along || axis == inner.across;
@@ -111,7 +110,7 @@ void cut_tiles(StageSchedule& schedule, const std::vector<AxisFacts>& facts, con
     const int64_t tile = std::min(few, facts[others[i]].extent);
     const Dim& extent = schedule.axes[others[i]].axis.extent;
     if (!extent.is_constant() || tile < extent.value()) put_in_grid(schedule.axes[others[i]], tile);
-    few = ceil_div(few, tile);
+    few = divide_up(few, tile);
   }
 }
 
@@ -148,7 +147,7 @@ void map_axes_host(const Graph& graph, StageSchedule& schedule, int worker_threa
   const std::vector<AxisFacts> facts = find_axis_facts(graph, schedule);
   std::vector<int> order(facts.size());
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, [&](int a, int b) { return facts[a].stride > facts[b].stride; });
+  std::ranges::stable_sort(order, std::greater(), [&](int a) { return facts[a].stride; });
   const TileAxes inner = find_inner_axes(graph, schedule, facts, order);
   for (int last : {inner.along, inner.across}) move_last(order, last);
 
@@ -169,11 +168,11 @@ void map_axes_host(const Graph& graph, StageSchedule& schedule, int worker_threa
     MappedAxis& axis = schedule.axes[order[i]];
     if (!fact.is_eligible || axis.in_grid) continue;
     const bool innermost = i + 1 == order.size();
-    int64_t tile = ceil_div(fact.extent, wanted);
-    if (innermost) tile = ceil_div(tile, kColumnTileStep) * kColumnTileStep;
+    int64_t tile = divide_up(fact.extent, wanted);
+    if (innermost) tile = divide_up(tile, kColumnTileStep) * kColumnTileStep;
     if (axis.axis.extent.is_constant() && tile >= fact.extent) continue;  // one block
     put_in_grid(axis, tile);
-    wanted = ceil_div(wanted, ceil_div(fact.extent, tile));
+    wanted = divide_up(wanted, divide_up(fact.extent, tile));
   }
   if (!order.empty() && reduces) {
     MappedAxis& last = schedule.axes[order.back()];

@@ -101,8 +101,7 @@ double count_elements(const Graph& graph, const StageSchedule& schedule,
   double count = 1;
   for (VarId var : leaves) {
     const IndexVar& leaf = schedule.accesses.vars[var];
-    const bool counts = leaf.kind == IndexVar::Kind::kAtom || in_segment;
-    if (counts) count *= hint(graph, leaf.extent);
+    if (leaf.kind == IndexVar::Kind::kAtom || in_segment) count *= hint(graph, leaf.extent);
   }
   return count;
 }
@@ -420,15 +419,11 @@ Verdict check_statements(const StageSchedule& schedule) {
   return too_long(statements, kMostStageStatements);
 }
 
-Verdict check_arguments(const PlannedStage& stage) {
-  if (stage.roots.size() < 2) return Verdict::yes();
-  return check_pointers(stage.loads.size() + stage.stores.size());
-}
-
-StageScore score_stage(const Graph& graph, const PlannedStage& stage, const DeviceSpec& device,
-                       int worker_threads) {
+static StageScore score_stage(const Graph& graph, const PlannedStage& stage,
+                              const DeviceSpec& device, int worker_threads) {
   StageScore score;
-  score.verdict = check_arguments(stage);
+  if (stage.roots.size() > 1)
+    score.verdict = check_pointers(stage.loads.size() + stage.stores.size());
   if (!score.verdict) return score;
   SymbolTable symbols = graph.symbols;
   const auto [schedule, verdict] = try_schedule(graph, stage, device, worker_threads, symbols);

@@ -18,8 +18,6 @@ StageWork measure_traffic(const Graph& graph, const PlannedStage& stage,
 int count_statements(const StageSchedule& schedule);
 Verdict check_statements(const StageSchedule& schedule);
 
-Verdict check_arguments(const PlannedStage& stage);
-
 // Predicted time of a kernel from those of its stages, in the order of kernel.stages(); `threads`:
 // of a block, where its last block ends it alone.
 double estimate_kernel_us(const PlannedKernel& kernel, const std::vector<StageEstimate>& estimates,
@@ -33,9 +31,7 @@ double estimate_kernel_us(const Graph& graph, const std::vector<PlannedStage>& s
                           decltype(&measure_work) measure = &measure_work);
 
 // What the planner asks of a candidate: its checks, and the time of the schedule it would get.
-StageScore score_stage(const Graph& graph, const PlannedStage& stage, const DeviceSpec& device,
-                       int worker_threads);
-// As the planner calls it; `graph` and `device` outlive it.
+// `graph` and `device` outlive it.
 StageJudge judge_stages(const Graph& graph, const DeviceSpec& device, int worker_threads);
 
 }  // namespace stitch

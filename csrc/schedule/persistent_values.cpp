@@ -83,17 +83,13 @@ std::vector<Candidate> find_candidates(const std::vector<SharedAccess>& accesses
                                        const StageSchedule& schedule) {
   std::vector<Candidate> candidates;
   for (const SharedAccess& access : accesses) {
-    Candidate candidate;
-    candidate.persistent.value = access.value;
-    candidate.persistent.offset = access.offset;
-    candidate.access = &access;
+    Candidate candidate{{access.value, access.offset}, &access};
     if (count_accesses(schedule, {}, candidate.persistent))
       candidates.push_back(std::move(candidate));
   }
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const Candidate& a, const Candidate& b) {
-                     return a.access->saved_bytes() > b.access->saved_bytes();
-                   });
+  std::ranges::stable_sort(candidates, std::greater(), [](const Candidate& candidate) {
+    return candidate.access->saved_bytes();
+  });
   return candidates;
 }
 
@@ -151,19 +147,17 @@ std::vector<RepeatedLoad> find_repeated_loads(const Graph& graph, const std::vec
   std::erase_if(loads, [&](const RepeatedLoad& load) {
     return load.saved_bytes * kWorthwhileShare < largest_bytes;
   });
-  std::stable_sort(loads.begin(), loads.end(), [](const RepeatedLoad& a, const RepeatedLoad& b) {
-    return a.saved_per_byte > b.saved_per_byte;
-  });
+  std::ranges::stable_sort(loads, std::greater(), &RepeatedLoad::saved_per_byte);
   return loads;
 }
 
 // Blocks that a multiprocessor should hold at once: as many as must be resident, and no fewer than
 // keep memory busy where there are that many.
 int count_needed_blocks(const StageSchedule& schedule) {
-  int64_t wanted = (kLeastResidentThreads + schedule.threads - 1) / schedule.threads;
+  int64_t wanted = divide_up(kLeastResidentThreads, schedule.threads);
   const int multiprocessors = schedule.device->multiprocessors;
   if (schedule.grid.is_constant())
-    wanted = std::min(wanted, (schedule.grid.value() + multiprocessors - 1) / multiprocessors);
+    wanted = std::min(wanted, divide_up(schedule.grid.value(), multiprocessors));
   return std::max(schedule.bounds.per_multiprocessor, static_cast<int>(wanted));
 }
 
@@ -271,10 +265,8 @@ void keep_loads(const Graph& graph, const std::vector<bool>& is_load, StageSched
 }
 
 const PersistentValue* find_persistent(const StageSchedule& schedule, NodeId value) {
-  for (const PersistentValue& persistent : schedule.persistent) {
-    if (persistent.value == value) return &persistent;
-  }
-  return nullptr;
+  const auto at = std::ranges::find(schedule.persistent, value, &PersistentValue::value);
+  return at == schedule.persistent.end() ? nullptr : &*at;
 }
 
 }  // namespace stitch

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "base/round_up.h"
 #include "schedule/block_ranges.h"
@@ -27,10 +28,10 @@ bool reduces(const Graph& graph, const PlannedStage& stage) {
 }
 
 const Access* find_access(const StageSchedule& schedule, NodeId value, bool is_store) {
-  for (const Access& access : schedule.accesses.list) {
-    if (access.value == value && access.is_store == is_store) return &access;
-  }
-  return nullptr;
+  const auto at = std::ranges::find_if(schedule.accesses.list, [&](const Access& access) {
+    return access.value == value && access.is_store == is_store;
+  });
+  return at == schedule.accesses.list.end() ? nullptr : &*at;
 }
 
 // The mapping of an element-wise stage to given blocks and threads.
@@ -62,15 +63,11 @@ struct BlockMapper {
     return true;
   }
 
-  int64_t length(const MappedAxis& mapped) const { return mapped.tile.value(); }
-
   // Indices of a tile of the grid are shared out evenly: past them others' begin.
   void assign(MappedAxis& mapped, int limit) {
-    const int64_t count = length(mapped) / mapped.vector;
-    const int64_t dividing = std::min<int64_t>(limit, count & -count);
-    const auto covering = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count)));
-    const int64_t ragged = std::min<int64_t>(limit, covering);
-    mapped.threads = static_cast<int>(mapped.in_grid || dividing * 4 >= ragged ? dividing : ragged);
+    const int64_t count = mapped.tile.value() / mapped.vector;
+    mapped.threads = pick_threads(count, limit);
+    if (mapped.in_grid) mapped.threads = static_cast<int>(std::min<int64_t>(limit, count & -count));
     mapped.thread_shift = used_bits;
     used_bits += std::countr_zero(static_cast<unsigned>(mapped.threads));
   }
@@ -79,7 +76,7 @@ struct BlockMapper {
     const MappedAxis& mapped = schedule.axes[a];
     int width = schedule.device->vector_bytes / store_bytes;
     auto fits = [&] {
-      return length(mapped) % width == 0 && mapped.axis.extent.value() % width == 0 &&
+      return mapped.tile.value() % width == 0 && mapped.axis.extent.value() % width == 0 &&
              is_aligned_along(schedule, schedule.accesses.vars, store.offset, static_cast<int>(a),
                               width);
     };
@@ -91,12 +88,12 @@ struct BlockMapper {
   // load.
   std::vector<size_t> order_axes() const {
     std::vector<size_t> order(schedule.axes.size());
-    for (size_t a = 0; a < order.size(); ++a) order[a] = a;
+    std::iota(order.begin(), order.end(), 0);
     auto place = [&](size_t a) {
       const int64_t in_load = std::abs(step(load, a));
       return std::pair(step(store, a) != 1, in_load == 0 ? INT64_MAX : in_load);
     };
-    std::ranges::stable_sort(order, [&](size_t a, size_t b) { return place(a) < place(b); });
+    std::ranges::stable_sort(order, {}, place);
     return order;
   }
 
@@ -109,8 +106,9 @@ struct BlockMapper {
       if (is_contiguous) mapped.vector = pick_vector(order[i]);
       assign(mapped, std::min(threads >> used_bits, is_contiguous ? kMostLanes : threads));
       const int64_t pass = int64_t{mapped.threads} * mapped.vector;
-      mapped.serial = (length(mapped) + pass - 1) / pass;
-      mapped.is_exact = mapped.axis.extent.value() % (mapped.in_grid ? length(mapped) : pass) == 0;
+      mapped.serial = divide_up(mapped.tile.value(), pass);
+      mapped.is_exact =
+          mapped.axis.extent.value() % (mapped.in_grid ? mapped.tile.value() : pass) == 0;
     }
     for (size_t i = order.size(); i-- > 0;) {
       if (!schedule.axes[order[i]].serial.is(1))
@@ -152,8 +150,7 @@ struct ChainScheduler {
   Verdict find_ranges() {
     map_stages(graph, 1, symbols, bounds, out.first);
     for (NodeId store : chain.first->stores) {
-      const std::vector<NodeId>& loads = chain.then->loads;
-      if (std::ranges::find(loads, store) == loads.end()) continue;
+      if (!std::ranges::count(chain.then->loads, store)) continue;
       const std::optional<int64_t> range = find_block_range(out.first, store);
       if (!range)
         return Verdict::no(kRuleOtherBlock, "what a block makes is no range of the value");
@@ -220,7 +217,7 @@ struct ChainScheduler {
     int64_t bytes = 0;
     std::vector<BlockBuffer> buffers;
     for (const auto& [value, range] : ranges) {
-      if (std::ranges::find(chain.in_shared, value) == chain.in_shared.end()) continue;
+      if (!std::ranges::count(chain.in_shared, value)) continue;
       buffers.push_back(shape(value, range));
       buffers.back().shared_offset = static_cast<int>(bytes);
       bytes += round_up(buffers.back().size() * info(graph[value].type.dtype).bytes, 16);
@@ -244,10 +241,8 @@ struct ChainScheduler {
     finish_stage(graph, *chain.first, out.first);
     finish_stage(graph, *chain.then, out.then);
     for (const auto& [value, range] : ranges) {
-      for (const TiledLoad& tile : out.then.tiles) {
-        if (tile.value == value)
-          return Verdict::no(kRuleOtherBlock, "a tile would copy what is on chip already");
-      }
+      if (std::ranges::count(out.then.tiles, value, &TiledLoad::value))
+        return Verdict::no(kRuleOtherBlock, "a tile would copy what is on chip already");
     }
     return Verdict::yes();
   }

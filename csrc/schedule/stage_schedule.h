@@ -90,11 +90,11 @@ std::string to_string(const Home& home);
 // or between the loop nests of one stage.
 struct PersistentValue {
   NodeId value;
-  IndexExpr offset;        // of every access
-  int vector_axis = -1;    // one access moves a vector along it; -1: one element
-  std::vector<int> loops;  // the accesses of a thread, outermost loop first
+  IndexExpr offset;             // of every access
+  int vector_axis = -1;         // one access moves a vector along it; -1: one element
+  std::vector<int> loops = {};  // the accesses of a thread, outermost loop first
   int64_t accesses = 1;
-  Home home;
+  Home home = {};
   bool is_filled = false;    // by an earlier stage
   bool is_of_stage = false;  // between loop nests of this stage only
 };

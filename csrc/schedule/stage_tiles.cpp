@@ -80,7 +80,7 @@ bool can_have_tiles(const StageSchedule& schedule, const std::vector<AxisFacts>&
 int64_t tile_pitch(const StageSchedule& schedule, int64_t across, int bytes) {
   const bool is_cuda = schedule.device->is_cuda;
   const int64_t step = (is_cuda ? kBankBytes : kLineBytes) / bytes;
-  return (across + step - 1) / step * step + (is_cuda ? 16 / bytes : step);
+  return round_up(across, step) + (is_cuda ? 16 / bytes : step);
 }
 
 int64_t tile_budget(const StageSchedule& schedule) {
