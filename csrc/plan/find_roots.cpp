@@ -87,18 +87,9 @@ struct RootFinder {
 
   // Bytes that evaluating the value again would read.
   int64_t cone_bytes(NodeId id) const {
-    std::set<NodeId> visited;
+    const auto is_stored = [&](NodeId at) { return !is_stitched(at) || is_certain_root(at); };
     int64_t total = 0;
-    auto visit = [&](auto& self, NodeId at) -> void {
-      if (!visited.insert(at).second) return;
-      const bool stored = is_materialised(graph[at]) || (at != id && is_certain_root(at));
-      if (stored) {
-        total += hint_bytes(graph, at);
-        return;
-      }
-      for (NodeId input : read_operands(graph[at])) self(self, input);
-    };
-    visit(visit, id);
+    for (NodeId load : find_cone(graph, id, is_stored).loads) total += hint_bytes(graph, load);
     return total;
   }
 
@@ -200,11 +191,11 @@ struct RootFinder {
     return is_shared;
   }
 
-  // Distinct values that evaluating this one evaluates, up to a bound.
-  size_t cone_size(NodeId id, size_t bound) const {
+  // Does evaluating this value evaluate more than kMostCone?
+  bool has_long_cone(NodeId id) const {
     std::set<NodeId> visited;
     std::vector<NodeId> stack = {id};
-    while (!stack.empty() && visited.size() <= bound) {
+    while (!stack.empty() && visited.size() <= kMostCone) {
       const NodeId at = stack.back();
       stack.pop_back();
       if (!is_stitched(at) || (at != id && is_root[at.index()])) continue;
@@ -212,7 +203,7 @@ struct RootFinder {
       const std::vector<NodeId>& inputs = graph[at].inputs;
       stack.insert(stack.end(), inputs.begin(), inputs.end());
     }
-    return visited.size();
+    return visited.size() > kMostCone;
   }
 
   // Chains in which each reduction reads what the one before made would evaluate, and plan, each
@@ -221,9 +212,7 @@ struct RootFinder {
     const std::vector<bool> is_shared = find_shared();
     for (int n = 0; n < graph.size(); ++n) {
       if (!is_live[n] || is_root[n] || !is_shared[n]) continue;
-      const NodeId id(n);
-      if (family(graph[id]) != Family::kPointwise) continue;
-      is_root[n] = cone_size(id, kMostCone) > kMostCone;
+      if (family(graph.nodes[n]) == Family::kPointwise) is_root[n] = has_long_cone(NodeId(n));
     }
   }
 

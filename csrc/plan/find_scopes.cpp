@@ -36,18 +36,21 @@ std::vector<int> place_values(const Graph& graph, const Demands& demands,
   return level;
 }
 
+LevelMap group_by_level(const std::vector<int>& level) {
+  LevelMap at_level;
+  for (size_t n = 0; n < level.size(); ++n) {
+    if (level[n] != kNever) at_level[level[n]].push_back(NodeId(static_cast<int64_t>(n)));
+  }
+  return at_level;
+}
+
 // Joins each level into the next where nothing in between waits for it.
 void join_levels(const Graph& graph, const std::vector<int>& call_level, std::vector<int>& level) {
   const std::vector<std::vector<NodeId>> users = find_users(graph);
-  LevelMap at_level;
-  int last = 0;
-  for (int n = 0; n < graph.size(); ++n) {
-    if (level[n] == kNever) continue;
-    at_level[level[n]].push_back(NodeId(n));
-    last = std::max(last, level[n]);
-  }
-  std::vector<int> joined(at_level.empty() ? 0 : last + 1, kNever);  // by level
-  int next = kNever;                                                 // the scope after this level
+  const LevelMap at_level = group_by_level(level);
+  const int levels = at_level.empty() ? 0 : at_level.rbegin()->first + 1;
+  std::vector<int> joined(levels, kNever);  // by level
+  int next = kNever;                        // the scope after this level
   for (auto entry = at_level.rbegin(); entry != at_level.rend(); ++entry) {
     const int own = entry->first;
     int first_wait = kNever;
@@ -83,12 +86,8 @@ std::vector<std::vector<NodeId>> find_scopes(const Graph& graph, const Demands& 
   const std::vector<int> earliest = find_levels(graph);
   std::vector<int> level = place_values(graph, demands, earliest);
   join_levels(graph, earliest, level);
-  LevelMap at_level;
-  for (int n = 0; n < graph.size(); ++n) {
-    if (level[n] != kNever) at_level[level[n]].push_back(NodeId(n));
-  }
   std::vector<std::vector<NodeId>> scopes;
-  for (auto& [number, nodes] : at_level) scopes.push_back(std::move(nodes));
+  for (auto& [number, nodes] : group_by_level(level)) scopes.push_back(std::move(nodes));
   return scopes;
 }
 

@@ -32,19 +32,9 @@ bool is_expensive(const Node& node) {
 class Grouper {
  public:
   Grouper(const Graph& graph, const std::vector<bool>& is_output)
-      : graph_(graph),
-        is_constant_(find_constants(graph)),
-        is_candidate_(is_output),
-        is_spread_(graph.size(), false),
-        is_held_(graph.size(), false),
-        scope_of_(graph.size(), -1),
-        seen_in_(graph.size(), -1),
-        parent_(graph.size()),
-        home_(graph.size()) {
-    out_.group_of.assign(graph.size(), -1);
-  }
+      : graph_(graph), is_candidate_(is_output) {}
 
-  DominantGroups run(const std::vector<std::vector<NodeId>>& scopes) {
+  std::vector<DominantGroup> run(const std::vector<std::vector<NodeId>>& scopes) {
     for (const std::vector<NodeId>& scope : scopes) {
       ++current_;
       for (NodeId id : scope) scope_of_[id.index()] = current_;
@@ -56,10 +46,8 @@ class Grouper {
       }
       collect(scope);
       first_to_shape_.clear();
-      repeats_.clear();
     }
-    sort_once(out_.repeated);
-    return std::move(out_);
+    return std::move(groups_);
   }
 
  private:
@@ -101,11 +89,7 @@ class Grouper {
     find(value);
     NodeId& home = home_[value.index()];
     if (!home.valid()) home = first;
-    if (home == first) {
-      unite(value, reader);
-    } else if (is_inside(value)) {
-      repeats_.push_back({value, reader});
-    }
+    if (home == first) unite(value, reader);
   }
 
   // A value that several scopes read starts afresh in each.
@@ -134,67 +118,47 @@ class Grouper {
   }
 
   void collect(const std::vector<NodeId>& scope) {
-    std::map<int, NodeId> dominant_of;  // by root
+    std::map<int, DominantGroup> groups;  // by root
     for (NodeId id : scope) {
       if (!is_candidate_[id.index()]) continue;
-      NodeId& dominant = dominant_of.try_emplace(find(id), id).first->second;
-      if (leads(id, dominant)) dominant = id;
-    }
-    std::map<NodeId, int> roots;  // by dominant: the order of groups
-    for (const auto& [root, dominant] : dominant_of) roots[dominant] = root;
-    std::map<int, int> group_at;  // by root
-    for (const auto& [dominant, root] : roots) {
-      group_at[root] = static_cast<int>(out_.groups.size());
-      out_.groups.emplace_back().dominant = dominant;
-      out_.groups.back().scope = current_;
+      NodeId& dominant = groups[find(id)].dominant;
+      if (!dominant.valid() || leads(id, dominant)) dominant = id;
     }
     for (NodeId id : scope) {
-      const auto found = group_at.find(find(id));
-      if (found == group_at.end()) continue;
-      out_.group_of[id.index()] = found->second;
-      add_member(out_.groups[found->second], id);
+      const auto found = groups.find(find(id));
+      if (found == groups.end()) continue;
+      DominantGroup& group = found->second;
+      group.members.push_back(id);
+      if (is_candidate_[id.index()] && id != group.dominant) group.sub_dominants.push_back(id);
     }
-    for (const auto& [root, g] : group_at) sort_once(out_.groups[g].operands);
-    for (const auto& [value, reader] : repeats_) {
-      const bool is_apart = out_.group_of[value.index()] != out_.group_of[reader.index()];
-      if (is_apart) out_.repeated.push_back(value);
-    }
-  }
-
-  void add_member(DominantGroup& group, NodeId id) const {
-    group.members.push_back(id);
-    group.has_reduction |= family(graph_[id]) == Family::kReduce;
-    if (is_candidate_[id.index()] && id != group.dominant) group.sub_dominants.push_back(id);
-    for (NodeId input : read_operands(graph_[id])) {
-      if (!is_inside(input) && !is_constant_[input.index()]) group.operands.push_back(input);
-    }
-  }
-
-  static void sort_once(std::vector<NodeId>& ids) {
-    std::ranges::sort(ids);
-    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+    const auto first = static_cast<std::ptrdiff_t>(groups_.size());
+    for (auto& [root, group] : groups) groups_.push_back(std::move(group));
+    std::ranges::sort(groups_.begin() + first, groups_.end(), {}, &DominantGroup::dominant);
   }
 
   const Graph& graph_;
-  std::vector<bool> is_constant_;
+  // By node.
+  const std::vector<bool> none_ = std::vector<bool>(graph_.size(), false);
+  std::vector<bool> is_constant_ = find_constants(graph_);
   std::vector<bool> is_candidate_;
-  std::vector<bool> is_spread_;  // broadcast, itself or what is made of it, up to a candidate
-  std::vector<bool> is_held_;    // a view that only renames the indices of a candidate
-  std::vector<int> scope_of_;
+  std::vector<bool> is_spread_ = none_;  // broadcast, or what is made of it, up to a candidate
+  std::vector<bool> is_held_ = none_;    // a view that only renames the indices of a candidate
+  std::vector<int> scope_of_ = std::vector<int>(graph_.size(), -1);
   int current_ = -1;  // scope
   // Of the scope that a value was last seen in; operands of the scope are joined like its values.
-  std::vector<int> seen_in_;
-  std::vector<int> parent_;   // union-find over nodes
-  std::vector<NodeId> home_;  // the reader whose broadcast or slice a value is part of
+  std::vector<int> seen_in_ = scope_of_;
+  std::vector<int> parent_ = scope_of_;  // union-find over nodes
+  // The reader whose broadcast or slice a value is part of.
+  std::vector<NodeId> home_ = std::vector<NodeId>(graph_.size());
   std::map<std::pair<NodeId, std::vector<Dim>>, NodeId> first_to_shape_;
-  std::vector<std::pair<NodeId, NodeId>> repeats_;  // value, reader
-  DominantGroups out_;
+  std::vector<DominantGroup> groups_;
 };
 
 }  // namespace
 
-DominantGroups group_dominants(const Graph& graph, const std::vector<std::vector<NodeId>>& scopes,
-                               const std::vector<bool>& is_output) {
+std::vector<DominantGroup> group_dominants(const Graph& graph,
+                                           const std::vector<std::vector<NodeId>>& scopes,
+                                           const std::vector<bool>& is_output) {
   return Grouper(graph, is_output).run(scopes);
 }
 

@@ -21,26 +21,19 @@
 namespace stitch {
 
 struct DominantGroup {
-  int scope = 0;                      // position among the scopes given
   NodeId dominant;                    // the reduction of most elements, else the largest value
   std::vector<NodeId> sub_dominants;  // the other candidates, ascending
   std::vector<NodeId> members;        // values of the scope, dominants included, ascending
-  std::vector<NodeId> operands;       // values from outside the scope that members read, ascending
-  bool has_reduction = false;         // else its mapping may adapt to what it reads (A.11)
 };
 
-// Groups read each other's dominants, sub-dominants and renaming views of them, and evaluate
-// `repeated` values again: those read elsewhere, or broadcast to a second shape.  Two groups may
-// read from each other: values have an order, groups need not.
-struct DominantGroups {
-  std::vector<DominantGroup> groups;  // by scope and dominant, ascending
-  std::vector<int> group_of;          // by node; -1 outside scopes, for constants and dead values
-  std::vector<NodeId> repeated;       // ascending
-};
-
+// Groups by scope and dominant.  They read each other's dominants, sub-dominants and renaming views
+// of them, and evaluate other values again that are read elsewhere, or broadcast to a second shape.
+// Two groups may read from each other: values have an order, groups need not.
+//
 // `scopes`: disjoint, each ascending; `is_output`: by node, what others read (plan/find_scopes.h).
 // Indices are not compared: whether a mapping fits all members is for find_spaces to say.
-DominantGroups group_dominants(const Graph& graph, const std::vector<std::vector<NodeId>>& scopes,
-                               const std::vector<bool>& is_output);
+std::vector<DominantGroup> group_dominants(const Graph& graph,
+                                           const std::vector<std::vector<NodeId>>& scopes,
+                                           const std::vector<bool>& is_output);
 
 }  // namespace stitch

@@ -55,15 +55,11 @@ struct Attempt {
 
 class Joiner {
  public:
-  Joiner(const Graph& graph, const std::vector<NodeId>& roots, const Demands& demands,
-         const StageJudge& judge, const DeviceSpec* stitches_for)
-      : graph_(graph), demands_(demands), judge_(judge), stitches_for_(stitches_for) {
-    unit_of_.assign(graph.size(), -1);
-    loads_.resize(graph.size());
-    readers_.resize(graph.size());
-    for (int n = 0; n < graph.size(); ++n) {
+  Joiner(const PlanRequest& in, const std::vector<NodeId>& roots, bool stitches)
+      : graph_(in.graph), in_(in), stitches_(stitches) {
+    for (int n = 0; n < graph_.size(); ++n) {
       const bool is_root = std::ranges::binary_search(roots, NodeId(n));
-      if (graph.nodes[n].op == OpKind::k_library || is_root) add_unit(NodeId(n), is_root);
+      if (graph_.nodes[n].op == OpKind::k_library || is_root) add_unit(NodeId(n), is_root);
     }
     for (size_t u = 0; u < units_.size(); ++u) link(static_cast<int>(u));
     keep_effects_in_order();
@@ -71,7 +67,7 @@ class Joiner {
     std::iota(order_.begin(), order_.end(), 0);
     for (Marks& seen : seen_) seen = Marks(units_.size());
     for (Unit& unit : units_) {
-      if (!unit.roots.empty()) unit.score = judge_(describe(unit.roots, unit.cone));
+      if (!unit.roots.empty()) unit.score = in_.judge(describe(unit.roots, unit.cone));
     }
   }
 
@@ -178,7 +174,7 @@ class Joiner {
 
   PlannedStage describe(const std::vector<NodeId>& roots, const Cone& cone) const {
     return make_stage(graph_, roots, cone, [&](NodeId root) {
-      return demands_.is_demanded[root.index()] || is_read_outside(root);
+      return in_.demands.is_demanded[root.index()] || is_read_outside(root);
     });
   }
 
@@ -262,7 +258,7 @@ class Joiner {
     std::ranges::sort(roots);
     Cone cone = unite_cones(units_[a].cone, units_[b].cone, roots);
     for (NodeId root : units_[b].roots) unit_of_[root.index()] = a;
-    StageScore score = judge_(describe(roots, cone));
+    StageScore score = in_.judge(describe(roots, cone));
     if (score.verdict && score.statements > kMostStageStatements)
       score.verdict = too_long(score.statements, kMostStageStatements);
     if (score.verdict) score.verdict = check_rule(a, b, score);
@@ -285,11 +281,11 @@ class Joiner {
     const StageScore &first = units_[a].score, &second = units_[b].score;
     const double us = first.us + second.us;
     const bool waits = units_[a].reads.count(b) || units_[b].reads.count(a);
-    if (!waits || !stitches_for_ || stitches_for_->barrier_us == 0) return us;
+    if (!waits || !stitches_ || in_.device.barrier_us == 0) return us;
     std::vector<PhaseTime> phases(2);
     phases.front().add(first.estimate);
     phases.back().add(second.estimate);
-    return std::min(us, estimate_us(phases, *stitches_for_));
+    return std::min(us, estimate_us(phases, in_.device));
   }
 
   Verdict check_rule(int first, int second, const StageScore& joined) const {
@@ -329,8 +325,7 @@ class Joiner {
     const auto [first, last] = std::minmax(ends[0], ends[1]);
     std::array<std::vector<int>, 3> parts;  // before, the two, after
     Marks& moves = seen_[0];
-    moves.clear();
-    for (int unit : between.units) moves.insert(unit);
+    moves.assign(between.units);
     for (int at = first; at <= last; ++at) {
       const int unit = order_[at];
       const bool is_one = unit == a || unit == b;
@@ -467,17 +462,17 @@ class Joiner {
   }
 
   const Graph& graph_;
-  const Demands& demands_;
-  const StageJudge& judge_;
-  const DeviceSpec* stitches_for_;
+  const PlanRequest& in_;
+  const bool stitches_;
   std::vector<int> levels_ = find_levels(graph_);
   std::vector<std::vector<NodeId>> definers_ = find_definers(graph_);
   std::vector<Unit> units_;
   std::vector<int> order_;  // units by position
   std::array<Marks, 2> seen_{Marks(0), Marks(0)};
-  std::vector<int> unit_of_;                  // by node
-  std::vector<std::vector<NodeId>> loads_;    // of a root or call alone, by node
-  std::vector<std::vector<NodeId>> readers_;  // roots that load it, by node
+  // By node: its unit; of a root or call alone, what it loads; roots that load it.
+  std::vector<int> unit_of_ = std::vector<int>(graph_.size(), -1);
+  std::vector<std::vector<NodeId>> loads_ = std::vector<std::vector<NodeId>>(graph_.size());
+  std::vector<std::vector<NodeId>> readers_ = loads_;
   enum class Rule { kAlways, kFaster, kParallel } rule_ = Rule::kFaster;
   double least_gain_ = 0;  // share of the longer kernel's time
   std::map<Attempt, Verdict> refused_;
@@ -485,10 +480,9 @@ class Joiner {
 
 }  // namespace
 
-JoinedStages join_stages(const Graph& graph, const std::vector<NodeId>& roots,
-                         const Demands& demands, const StageJudge& judge,
+JoinedStages join_stages(const PlanRequest& in, const std::vector<NodeId>& roots,
                          const JoinOptions& options) {
-  Joiner joiner(graph, roots, demands, judge, options.stitches_for);
+  Joiner joiner(in, roots, options.stitches);
   joiner.join_groups(options.groups, options.rule == JoinRule::kParallel);
   if (options.rule == JoinRule::kFaster) joiner.run_faster();
   if (options.rule == JoinRule::kParallel) joiner.run_parallel();

@@ -8,6 +8,14 @@
 
 namespace stitch {
 
+struct PlanRequest {
+  const Graph& graph;
+  const Demands& demands;
+  const StageJudge& judge;
+  const DeviceSpec& device;
+  KernelJudge judge_kernel = {};
+};
+
 struct JoinedStages {
   std::vector<PlannedStage> stages;
   std::vector<PlanStep> steps;  // stages and library calls in an order that can run
@@ -25,15 +33,13 @@ enum class JoinRule {
 struct JoinOptions {
   JoinRule rule = JoinRule::kNever;
   std::vector<std::vector<NodeId>> groups = {};
-  // Where stages that stay apart are phases of one kernel, a barrier between them (kFaster).
-  const DeviceSpec* stitches_for = nullptr;
+  bool stitches = false;  // stages that stay apart are phases of one kernel (kFaster)
 };
 
 // One stage per root to begin with.  Roots of one group, each ascending, are then joined while
 // checks allow (and the rule kParallel, whatever it costs by the others); then pairs of stages by
 // the rule.
-JoinedStages join_stages(const Graph& graph, const std::vector<NodeId>& roots,
-                         const Demands& demands, const StageJudge& judge,
+JoinedStages join_stages(const PlanRequest& in, const std::vector<NodeId>& roots,
                          const JoinOptions& options);
 
 }  // namespace stitch

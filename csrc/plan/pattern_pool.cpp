@@ -75,13 +75,6 @@ Topology find_topology(const UnitGraph& graph) {
   return topology;
 }
 
-DetourSearch::DetourSearch(const Topology& topology)
-    : topology_(topology),
-      members_(topology.order.size()),
-      on_detour_(topology.order.size()),
-      below_{&topology.consumers, Marks(topology.order.size())},
-      above_{&topology.producers, Marks(topology.order.size())} {}
-
 // Follows edges down from the set and up from it by turns until one side is exhausted, as either
 // side has all detours: below a unit that is read everywhere there is much, above it little.
 Detour DetourSearch::find(const std::vector<int>& units) {
@@ -90,8 +83,7 @@ Detour DetourSearch::find(const std::vector<int>& units) {
   const int extent = last_.position - first_.position + 1;
   if (extent == static_cast<int>(units.size())) return Detour::kNone;
   for (Side* side : {&below_, &above_}) {
-    side->seen.clear();
-    for (int unit : units) side->seen.insert(unit);
+    side->seen.assign(units);
     side->units = units;
     side->next_unit = side->next_edge = 0;
   }
@@ -103,10 +95,9 @@ Detour DetourSearch::find(const std::vector<int>& units) {
 }
 
 void DetourSearch::set_members(const std::vector<int>& units) {
-  members_.clear();
+  members_.assign(units);
   first_ = last_ = {topology_.position[units[0]], topology_.depth[units[0]]};
   for (int unit : units) {
-    members_.insert(unit);
     const int position = topology_.position[unit], depth = topology_.depth[unit];
     first_ = {std::min(first_.position, position), std::min(first_.depth, depth)};
     last_ = {std::max(last_.position, position), std::max(last_.depth, depth)};

@@ -30,7 +30,7 @@ enum class Detour { kNone, kUnits, kLibraryCall };
 
 class DetourSearch {
  public:
-  explicit DetourSearch(const Topology& topology);
+  explicit DetourSearch(const Topology& topology) : topology_(topology) {}
   Detour find(const std::vector<int>& units);  // two at least
 
  private:
@@ -49,8 +49,8 @@ class DetourSearch {
   Detour classify(Side& side, size_t members, bool is_below);
 
   const Topology& topology_;
-  Marks members_, on_detour_;
-  Side below_, above_;
+  Marks members_ = Marks(topology_.order.size()), on_detour_ = members_;
+  Side below_{&topology_.consumers, members_}, above_{&topology_.producers, members_};
   Place first_, last_;
   bool meets_call_ = false;
 };

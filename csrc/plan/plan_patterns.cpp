@@ -29,11 +29,9 @@ struct UnitFacts {
 
 class PatternPlanner {
  public:
-  PatternPlanner(const Graph& graph, const std::vector<NodeId>& roots, const Demands& demands,
-                 const StageJudge& judge, const DeviceSpec& device)
-      : graph_(graph), demands_(demands), device_(device), own_(0), loaded_(graph.size()) {
-    is_load_.assign(graph.size(), false);
-    list_units(roots, judge);
+  PatternPlanner(const PlanRequest& in, const std::vector<NodeId>& roots)
+      : graph_(in.graph), demands_(in.demands), device_(in.device) {
+    list_units(roots, in.judge);
     own_ = Marks(units_.size());
   }
 
@@ -44,14 +42,14 @@ class PatternPlanner {
     int statements = 0;
     for (int u : pattern) statements += units_[u].score.statements;
     if (statements > kMostStageStatements) return std::nullopt;
-    set_own(pattern);
+    own_.assign(pattern);
     return device_.saved.us(saved_bytes(pattern)) - penalty_us(pattern) +
            static_cast<double>(pattern.size() - 1) * device_.launch_us;  // 20.22
   }
 
   // 20.17: can one mapping serve the pattern, with the values of all other units in memory?
   bool fits(const std::vector<int>& pattern) {
-    set_own(pattern);
+    own_.assign(pattern);
     std::vector<NodeId> roots;
     for (NodeId root : roots_of(pattern)) {
       if (family(graph_[root]) == Family::kReduce || is_stored_by_own(unit_of_.at(root)))
@@ -116,11 +114,6 @@ class PatternPlanner {
                                   [&](NodeId root) { return demands_.is_demanded[root.index()]; }));
   }
 
-  void set_own(const std::vector<int>& pattern) {
-    own_.clear();
-    for (int u : pattern) own_.insert(u);
-  }
-
   bool is_stored_by_own(int unit) const {
     const std::vector<int>& readers = links_.consumers[unit];
     return demands_.is_demanded[units_[unit].root.index()] ||
@@ -176,18 +169,15 @@ class PatternPlanner {
   std::vector<UnitFacts> units_;
   std::map<NodeId, int> unit_of_;  // of stored values
   UnitGraph links_;
-  Marks own_, loaded_;  // the pattern's units, values that it loads
-  std::vector<bool> is_load_;
+  Marks own_ = Marks(0), loaded_ = Marks(graph_.size());  // of the pattern: units, loads
+  std::vector<bool> is_load_ = std::vector<bool>(graph_.size(), false);
 };
 
 }  // namespace
 
-std::vector<std::vector<std::vector<NodeId>>> plan_patterns(const Graph& graph,
-                                                            const std::vector<NodeId>& roots,
-                                                            const Demands& demands,
-                                                            const StageJudge& judge,
-                                                            const DeviceSpec& device) {
-  PatternPlanner planner(graph, roots, demands, judge, device);
+std::vector<std::vector<std::vector<NodeId>>> plan_patterns(const PlanRequest& in,
+                                                            const std::vector<NodeId>& roots) {
+  PatternPlanner planner(in, roots);
   const std::vector<FusionPlan> plans = explore_patterns(
       planner.links(), [&](const std::vector<int>& pattern) { return planner.gain(pattern); }, {},
       [&](const std::vector<int>& pattern) { return planner.fits(pattern); });

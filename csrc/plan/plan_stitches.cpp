@@ -35,27 +35,20 @@ constexpr double kLaunchesOfACall = 2;
 
 // A new value that the stage cannot store over the old one is copied there: a library call, and the
 // value read and written once more.
-class CopyTimes {
- public:
-  CopyTimes(const Graph& graph, const DeviceSpec& device)
-      : graph_(graph), device_(device), replaceable_(find_replaceable(graph)) {}
+using CopyTimes = std::function<double(const PlannedStage&)>;
 
-  double operator()(const PlannedStage& stage) const {
-    const std::vector<NodeId> replaced = find_replaced(graph_, replaceable_, stage);
+CopyTimes predict_copies(const Graph& graph, const DeviceSpec& device) {
+  return [&graph, &device, replaceable = find_replaceable(graph)](const PlannedStage& stage) {
+    const std::vector<NodeId> replaced = find_replaced(graph, replaceable, stage);
     double us = 0;
     for (NodeId store : stage.stores) {
-      if (!replaceable_.contains(store) || std::ranges::count(replaced, store)) continue;
-      const auto bytes = static_cast<double>(hint_bytes(graph_, store));
-      us += kLaunchesOfACall * device_.launch_us + 2 * bytes / device_.dram_bytes_per_us;
+      if (!replaceable.contains(store) || std::ranges::count(replaced, store)) continue;
+      const auto bytes = static_cast<double>(hint_bytes(graph, store));
+      us += kLaunchesOfACall * device.launch_us + 2 * bytes / device.dram_bytes_per_us;
     }
     return us;
-  }
-
- private:
-  const Graph& graph_;
-  const DeviceSpec& device_;
-  std::map<NodeId, int> replaceable_;
-};
+  };
+}
 
 StageJudge add_copies(const StageJudge& judge, const CopyTimes& copies) {
   return [&judge, &copies](const PlannedStage& stage) {
@@ -102,7 +95,7 @@ StageJudge ask_once(const StageJudge& judge) {
 StitchPlan plan_stitches(const Graph& graph, const StageJudge& judge, const DeviceSpec& device,
                          const std::string& policy, const KernelJudge& judge_kernel) {
   const Demands demands = find_demands(graph);
-  const CopyTimes copies(graph, device);
+  const CopyTimes copies = predict_copies(graph, device);
   const StageJudge judge_all = add_copies(judge, copies);
   const StageJudge judge_once = ask_once(judge_all);
   const KernelJudge judge_whole = add_copies(judge_kernel, copies);

@@ -37,28 +37,18 @@ std::vector<NodeId> list_roots(const PlanRequest& in, bool every_op) {
   return find_roots(in.graph, in.demands, every_op, in.device.is_cuda);
 }
 
-JoinedStages join(const PlanRequest& in, const std::vector<NodeId>& roots,
-                  const JoinOptions& options) {
-  return join_stages(in.graph, roots, in.demands, in.judge, options);
-}
-
-StitchedKernels make_kernels(const PlanRequest& in, const JoinedStages& joined,
-                             const StitchRule& rule) {
-  return stitch_stages(in.graph, joined, in.demands, in.judge, in.device, rule);
-}
-
 PlanCandidate plan_each_op(const PlanRequest& in) {
   PlanCandidate out;
-  out.joined = join(in, list_roots(in, true), {JoinRule::kNever});
-  out.stitched = make_kernels(in, out.joined, {.barriers = false, .packs = false});
+  out.joined = join_stages(in, list_roots(in, true), {JoinRule::kNever});
+  out.stitched = stitch_stages(in, out.joined, {.barriers = false, .packs = false});
   return out;
 }
 
 // Pairs joined while the model gains, the largest gains first, then kernels of them.
 PlanCandidate plan_by_search(const PlanRequest& in) {
   PlanCandidate out;
-  out.joined = join(in, list_roots(in, false), {JoinRule::kFaster, {}, &in.device});
-  out.stitched = make_kernels(in, out.joined, {});
+  out.joined = join_stages(in, list_roots(in, false), {JoinRule::kFaster, {}, true});
+  out.stitched = stitch_stages(in, out.joined, {});
   return out;
 }
 
@@ -66,23 +56,23 @@ PlanCandidate plan_by_search(const PlanRequest& in) {
 // the consumer needs (regional, A.11), all of a scope in one kernel (A.2-A.4).
 PlanCandidate plan_astitch(const PlanRequest& in) {
   const std::vector<std::vector<NodeId>> scopes = find_scopes(in.graph, in.demands);
-  const DominantGroups found =
+  const std::vector<DominantGroup> found =
       group_dominants(in.graph, scopes, find_scope_outputs(in.graph, in.demands, scopes));
   const std::vector<NodeId> certain = list_roots(in, false);
   std::set<NodeId> roots(certain.begin(), certain.end());
-  for (const DominantGroup& group : found.groups) {
+  for (const DominantGroup& group : found) {
     roots.insert(group.dominant);
     roots.insert(group.sub_dominants.begin(), group.sub_dominants.end());
   }
   std::vector<std::vector<NodeId>> groups;
-  for (const DominantGroup& group : found.groups) {
+  for (const DominantGroup& group : found) {
     groups.emplace_back();
     std::ranges::copy_if(group.members, std::back_inserter(groups.back()),
                          [&](NodeId member) { return roots.count(member) > 0; });
   }
   PlanCandidate out;
-  out.joined = join(in, {roots.begin(), roots.end()}, {JoinRule::kParallel, groups});
-  out.stitched = make_kernels(in, out.joined, {.by_cost = false});
+  out.joined = join_stages(in, {roots.begin(), roots.end()}, {JoinRule::kParallel, groups});
+  out.stitched = stitch_stages(in, out.joined, {.by_cost = false});
   return out;
 }
 
@@ -90,7 +80,7 @@ PlanCandidate plan_astitch(const PlanRequest& in) {
 void offer(const PlanRequest& in, const JoinedStages& joined, const std::vector<StitchRule>& rules,
            PlanCandidate& best) {
   for (const StitchRule& rule : rules) {
-    StitchedKernels stitched = make_kernels(in, joined, rule);
+    StitchedKernels stitched = stitch_stages(in, joined, rule);
     enumerate_templates(in, joined.stages, stitched);
     if (!best.joined.stages.empty() && stitched.us >= best.stitched.us) continue;
     best.joined = joined;
@@ -106,8 +96,8 @@ PlanCandidate plan_best_patterns(const PlanRequest& in, const std::vector<Stitch
   if (groupings[0] == groupings[1]) groupings.pop_back();
   PlanCandidate best;
   for (const std::vector<NodeId>& roots : groupings) {
-    for (const auto& patterns : plan_patterns(in.graph, roots, in.demands, in.judge, in.device))
-      offer(in, join(in, roots, {JoinRule::kNever, patterns}), rules, best);
+    for (const auto& patterns : plan_patterns(in, roots))
+      offer(in, join_stages(in, roots, {JoinRule::kNever, patterns}), rules, best);
   }
   return best;
 }
@@ -132,14 +122,12 @@ constexpr Policy kPolicies[] = {
     {"none", &plan_each_op, 0},
 };
 
-PlanCandidate plan_row(const Policy& row, const PlanRequest& request) {
-  PlanCandidate candidate = row.plan(request);
+PlanCandidate plan_row(const Policy& row, const PlanRequest& in) {
+  PlanCandidate candidate = row.plan(in);
   candidate.policy = row.name;
-  if (request.judge_kernel)
-    keep_in_registers(request.graph, candidate.joined.stages, request.judge, request.judge_kernel,
-                      candidate.stitched);
-  finish_in_last_block(candidate.joined.stages, request.judge, request.device, candidate.stitched);
-  enumerate_templates(request, candidate.joined.stages, candidate.stitched);
+  keep_in_registers(in, candidate.joined.stages, candidate.stitched);
+  finish_in_last_block(in, candidate.joined.stages, candidate.stitched);
+  enumerate_templates(in, candidate.joined.stages, candidate.stitched);
   return candidate;
 }
 

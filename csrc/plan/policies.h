@@ -8,14 +8,6 @@
 
 namespace stitch {
 
-struct PlanRequest {
-  const Graph& graph;
-  const Demands& demands;
-  const StageJudge& judge;
-  const DeviceSpec& device;
-  KernelJudge judge_kernel = {};
-};
-
 struct PlanCandidate {
   std::string policy;  // whose it is
   JoinedStages joined;

@@ -66,8 +66,7 @@ class PartialPlan {
     const std::vector<int>& units = pool_->units(pattern);
     const int last = find_ends(units).second;
     std::vector<int> followers;
-    seen.clear();
-    for (int unit : units) seen.insert(unit);
+    seen.assign(units);
     for (int unit : units) follow(unit, last, seen, followers);
     for (size_t next = 0; next < followers.size(); ++next) {
       for (int consumer : topology_->consumers[followers[next]]) {
@@ -117,12 +116,9 @@ class PartialPlan {
 
  private:
   std::pair<int, int> find_ends(const std::vector<int>& units) const {
-    int first = places_[units[0]].position, last = first;
-    for (int unit : units) {
-      first = std::min(first, places_[unit].position);
-      last = std::max(last, places_[unit].position);
-    }
-    return {first, last};
+    const auto position = [&](int unit) { return places_[unit].position; };
+    const auto [first, last] = std::ranges::minmax(units, {}, position);
+    return {position(first), position(last)};
   }
 
   void follow(int unit, int last, Marks& seen, std::vector<int>& followers) const {
@@ -155,20 +151,17 @@ struct Extension {
   std::vector<int> followers = {};
 };
 
-class BeamSearch {
- public:
-  BeamSearch(const Topology& topology, const PatternPool& pool,
-             const std::vector<double>& prices_us, int beam)
-      : topology_(topology),
-        pool_(pool),
-        prices_us_(prices_us),
-        beam_(static_cast<size_t>(beam)),
-        seen_(topology.order.size()) {}
+struct BeamSearch {
+  const Topology& topology;
+  const PatternPool& pool;
+  const std::vector<double>& prices_us;
+  const size_t beam;
+  Marks seen = Marks(topology.order.size());
 
   // `starting_at`: patterns by their first unit.
   std::vector<FusionPlan> run(const std::vector<std::vector<int>>& starting_at) {
-    std::vector<PartialPlan> plans = {PartialPlan(topology_, pool_)};
-    for (int unit : topology_.order) {
+    std::vector<PartialPlan> plans = {PartialPlan(topology, pool)};
+    for (int unit : topology.order) {
       const std::vector<Extension> kept = choose(plans, unit, starting_at[unit]);
       if (starting_at[unit].empty()) {
         for (const Extension& extension : kept) plans[extension.plan].worth_us = extension.worth_us;
@@ -181,12 +174,11 @@ class BeamSearch {
     return finished;
   }
 
- private:
   std::vector<Extension> choose(const std::vector<PartialPlan>& plans, int unit,
                                 const std::vector<int>& patterns) {
     std::vector<Extension> possible, kept;
     for (size_t p = 0; p < plans.size(); ++p) {
-      const double passed_us = plans[p].covers(unit) ? 0 : prices_us_[unit];
+      const double passed_us = plans[p].covers(unit) ? 0 : prices_us[unit];
       possible.push_back({p, kNoPattern, plans[p].worth_us - passed_us});
       for (int pattern : patterns) {
         if (plans[p].overlaps(pattern)) continue;
@@ -195,9 +187,9 @@ class BeamSearch {
     }
     std::ranges::stable_sort(possible, std::greater(), &Extension::worth_us);
     for (Extension& extension : possible) {
-      if (kept.size() == beam_) break;
+      if (kept.size() == beam) break;
       if (extension.pattern != kNoPattern) {
-        auto followers = plans[extension.plan].find_followers(extension.pattern, seen_);
+        auto followers = plans[extension.plan].find_followers(extension.pattern, seen);
         if (!followers) continue;
         extension.followers = std::move(*followers);
       }
@@ -207,8 +199,8 @@ class BeamSearch {
   }
 
   double worth_us(int pattern) const {
-    double worth_us = pool_[pattern].gain_us;
-    for (int unit : pool_.units(pattern)) worth_us -= prices_us_[unit];
+    double worth_us = pool[pattern].gain_us;
+    for (int unit : pool.units(pattern)) worth_us -= prices_us[unit];
     return worth_us;
   }
 
@@ -227,12 +219,6 @@ class BeamSearch {
     }
     return extended;
   }
-
-  const Topology& topology_;
-  const PatternPool& pool_;
-  const std::vector<double>& prices_us_;
-  size_t beam_;
-  Marks seen_;
 };
 
 // Patterns by their first unit.
@@ -241,8 +227,8 @@ std::vector<std::vector<int>> sort_by_start(const Topology& topology, const Patt
   std::vector<std::vector<int>> starting_at(topology.order.size());
   for (int pattern : patterns) {
     const std::vector<int>& units = pool.units(pattern);
-    const int first = *std::ranges::min_element(
-        units, [&](int a, int b) { return topology.position[a] < topology.position[b]; });
+    const int first =
+        std::ranges::min(units, {}, [&](int unit) { return topology.position[unit]; });
     starting_at[first].push_back(pattern);
   }
   return starting_at;
@@ -270,13 +256,14 @@ std::vector<FusionPlan> search_plans(const Topology& topology, const PatternPool
   const std::vector<std::vector<int>> starting_at = sort_by_start(topology, pool, patterns);
   const std::vector<double> free_us(topology.order.size(), 0);
   const std::vector<double> prices_us = find_prices(topology, pool, patterns);
-  std::vector<FusionPlan> plans = BeamSearch(topology, pool, free_us, beam).run(starting_at);
-  for (FusionPlan& plan : BeamSearch(topology, pool, prices_us, beam).run(starting_at)) {
+  const auto most = static_cast<size_t>(beam);
+  std::vector<FusionPlan> plans = BeamSearch{topology, pool, free_us, most}.run(starting_at);
+  for (FusionPlan& plan : BeamSearch{topology, pool, prices_us, most}.run(starting_at)) {
     const bool is_known = std::ranges::count(plans, plan.patterns, &FusionPlan::patterns) > 0;
     if (!is_known) plans.push_back(std::move(plan));
   }
   std::ranges::stable_sort(plans, std::greater(), &FusionPlan::gain_us);
-  if (plans.size() > static_cast<size_t>(beam)) plans.resize(static_cast<size_t>(beam));
+  if (plans.size() > most) plans.resize(most);
   return plans;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 
+#include "base/round_up.h"
 #include "plan/storage.h"
 #include "rewrite/constants.h"
 #include "rewrite/rebuild_graph.h"
@@ -31,8 +32,6 @@ struct Reduction {
 };
 
 using Reached = std::shared_ptr<const std::vector<NodeId>>;  // ascending
-
-bool can_split(OpKind op) { return op != OpKind::k_argmax && op != OpKind::k_argmin; }
 
 class SplitFinder {
  public:
@@ -125,7 +124,7 @@ class SplitFinder {
       const int64_t columns = device_.is_cuda ? kCudaColumns : kHostColumns;
       const int64_t extent = std::max<int64_t>(1, hint(shape[d]));
       const bool kept = !reduced.count(d);
-      const int64_t mine = d + 1 == rank ? (extent + columns - 1) / columns : extent;
+      const int64_t mine = d + 1 == rank ? divide_up(extent, columns) : extent;
       blocks *= kept ? mine : 1;
       inside *= kept ? extent / mine : extent;
     }
@@ -144,7 +143,7 @@ class SplitFinder {
       const std::vector<int64_t>& axes = graph_[id].ints;
       const bool reduces = std::ranges::count(axes, d) > 0;
       const bool divides = is_divisible(shape[d], split.pieces);
-      if (!reduces || !can_split(graph_[id].op)) continue;
+      if (!reduces || is_arg_reduction(graph_[id])) continue;
       if (graph_[id].op == OpKind::k_sum_sq_dev && !divides) continue;
       splits_[id] = split;
     }
@@ -155,7 +154,7 @@ class SplitFinder {
     double bytes = 0;
     for (NodeId id : group) {
       const std::vector<int64_t>& axes = graph_[id].ints;
-      if (!can_split(graph_[id].op) || std::ranges::count(axes, dim) == 0) continue;
+      if (is_arg_reduction(graph_[id]) || std::ranges::count(axes, dim) == 0) continue;
       const int width = std::max(4, info(graph_[id].type.dtype).bytes);
       bytes += 2.0 * width * static_cast<double>(elements(id));
     }
@@ -181,13 +180,12 @@ class SplitFinder {
     const double each = partial_bytes(group, split.dim), once = source_bytes(group);
     auto cost = [&](int64_t pieces) {
       // The multiprocessor with the most blocks is the last to end.
-      const int64_t busiest =
-          (pieces * blocks + device_.multiprocessors - 1) / device_.multiprocessors;
+      const int64_t busiest = divide_up(pieces * blocks, device_.multiprocessors);
       const auto share = static_cast<double>(pieces * blocks) /
                          static_cast<double>(busiest * device_.multiprocessors);
       return (once + each * static_cast<double>(pieces)) / share;
     };
-    const int64_t wish = (device_.multiprocessors + blocks - 1) / blocks;
+    const int64_t wish = divide_up(device_.multiprocessors, blocks);
     if (wish < 2 || wish >= split.pieces) return split.pieces;
     const int64_t fewer = nearest_divisor(extent, wish);
     const bool gains = cost(fewer) < (1 - kWorthwhileGain) * cost(split.pieces);

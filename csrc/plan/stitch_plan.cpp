@@ -13,8 +13,7 @@ std::vector<int> PlannedKernel::stages() const {
 
 int PlannedKernel::group_of(int stage) const {
   for (size_t g = 0; g < persistent_groups.size(); ++g) {
-    const std::vector<int>& group = persistent_groups[g];
-    if (std::ranges::find(group, stage) != group.end()) return static_cast<int>(g);
+    if (std::ranges::count(persistent_groups[g], stage)) return static_cast<int>(g);
   }
   return -1;
 }
@@ -81,11 +80,8 @@ std::string to_string(const StitchPlan& plan, const Graph& graph) {
   }
   out << "steps:";
   for (const PlanStep& step : plan.steps) {
-    if (step.kind == PlanStep::Kind::kKernel) {
-      out << " kernel " << step.kernel;
-    } else {
-      out << " %" << step.call;
-    }
+    const bool is_kernel = step.kind == PlanStep::Kind::kKernel;
+    out << (is_kernel ? " kernel " : " %") << (is_kernel ? step.kernel : step.call.value());
   }
   out << "\n";
   for (const PlannedAlias& alias : plan.aliases)

@@ -38,11 +38,10 @@ struct Draft {
 };
 
 struct Stitcher {
-  const Graph& graph;
+  const PlanRequest& in;
   const JoinedStages& joined;
-  const StageJudge& judge;
-  const DeviceSpec& device;
   StitchRule rule;
+  const Graph& graph = in.graph;
   std::vector<Unit> units = {};
   std::vector<Draft> drafts = {};
   std::map<int, std::vector<int>> drafts_of_level = {};
@@ -51,9 +50,9 @@ struct Stitcher {
   const PlannedStage& stage(int unit) const { return joined.stages[units[unit].step.kernel]; }
 
   // By step: the steps whose results it reads; what an alias shows is its base's.
-  void find_reads(const Demands& demands) {
+  void find_reads() {
     std::map<NodeId, NodeId> base;
-    for (const PlannedAlias& alias : demands.aliases) base[alias.node] = alias.base;
+    for (const PlannedAlias& alias : in.demands.aliases) base[alias.node] = alias.base;
     const std::vector<std::vector<NodeId>> definers = find_definers(graph);
     std::map<NodeId, int> maker;
     std::map<NodeId, std::vector<int>> readers;  // of inputs
@@ -214,7 +213,8 @@ struct Stitcher {
     std::vector<PhaseTime> times = draft.times;
     times.resize(std::max<size_t>(times.size(), phase + 1));
     times[phase].add(score.estimate);
-    if (rule.by_cost && estimate_us(times, device) > estimate_us(draft.times, device) + score.us)
+    const double apart_us = estimate_us(draft.times, in.device) + score.us;
+    if (rule.by_cost && estimate_us(times, in.device) > apart_us)
       return Verdict::no(kRuleSlower, "one kernel is predicted to take longer than two");
     draft.times = std::move(times);
     add(unit, at, phase, score.statements);
@@ -243,8 +243,8 @@ struct Stitcher {
 
   // Kernels of a level run in order, so a stage may join any from the last that it reads on.
   void place(int unit) {
-    const StageScore score = judge(stage(unit));
-    if (device.barrier_us <= 0 || !rule.packs) return open(unit, score);
+    const StageScore score = in.judge(stage(unit));
+    if (in.device.barrier_us <= 0 || !rule.packs) return open(unit, score);
     const std::vector<int>& level = drafts_of_level[units[unit].level];
     int first = level.empty() ? 0 : level.front();
     for (int read : units[unit].reads) {
@@ -307,7 +307,7 @@ struct Stitcher {
         const int kernel = static_cast<int>(out.kernels.size());
         out.steps.push_back({PlanStep::Kind::kKernel, kernel, NodeId()});
         out.kernels.push_back(std::move(drafts[key].kernel));
-        out.kernel_us.push_back(estimate_us(drafts[key].times, device));
+        out.kernel_us.push_back(estimate_us(drafts[key].times, in.device));
         out.us += out.kernel_us.back();
       }
       for (int next : after[key]) {
@@ -321,11 +321,10 @@ struct Stitcher {
 
 }  // namespace
 
-StitchedKernels stitch_stages(const Graph& graph, const JoinedStages& joined,
-                              const Demands& demands, const StageJudge& judge,
-                              const DeviceSpec& device, const StitchRule& rule) {
-  Stitcher stitcher{graph, joined, judge, device, rule};
-  stitcher.find_reads(demands);
+StitchedKernels stitch_stages(const PlanRequest& in, const JoinedStages& joined,
+                              const StitchRule& rule) {
+  Stitcher stitcher{in, joined, rule};
+  stitcher.find_reads();
   stitcher.sort_units();
   stitcher.find_levels();
   for (size_t u = 0; u < stitcher.units.size(); ++u) {
@@ -395,17 +394,17 @@ bool has_equal_blocks(const std::vector<PlannedStage>& stages, const PlannedKern
 
 }  // namespace
 
-void keep_in_registers(const Graph& graph, const std::vector<PlannedStage>& stages,
-                       const StageJudge& judge_stage, const KernelJudge& judge,
+void keep_in_registers(const PlanRequest& in, const std::vector<PlannedStage>& stages,
                        StitchedKernels& stitched) {
+  if (!in.judge_kernel) return;
   for (size_t k = 0; k < stitched.kernels.size(); ++k) {
     PlannedKernel& kernel = stitched.kernels[k];
     if (kernel.phases.size() < 2) continue;
-    const GroupsJudge judge_groups = judge(stages, kernel);
-    const bool is_known = has_equal_blocks(stages, kernel, judge_stage);
+    const GroupsJudge judge_groups = in.judge_kernel(stages, kernel);
+    const bool is_known = has_equal_blocks(stages, kernel, in.judge);
     double us = is_known ? stitched.kernel_us[k] : judge_groups({}).value();
     // One by one, for each needs room beside the others.
-    for (const std::vector<int>& group : find_persistent_groups(graph, stages, kernel)) {
+    for (const std::vector<int>& group : find_persistent_groups(in.graph, stages, kernel)) {
       kernel.persistent_groups.push_back(group);
       const std::optional<double> kept_us = judge_groups(kernel.persistent_groups);
       if (kept_us && *kept_us < us) {
@@ -419,8 +418,8 @@ void keep_in_registers(const Graph& graph, const std::vector<PlannedStage>& stag
   }
 }
 
-void finish_in_last_block(const std::vector<PlannedStage>& stages, const StageJudge& judge,
-                          const DeviceSpec& device, StitchedKernels& stitched) {
+void finish_in_last_block(const PlanRequest& in, const std::vector<PlannedStage>& stages,
+                          StitchedKernels& stitched) {
   for (size_t k = 0; k < stitched.kernels.size(); ++k) {
     PlannedKernel& kernel = stitched.kernels[k];
     if (kernel.phases.size() < 2) continue;
@@ -430,16 +429,16 @@ void finish_in_last_block(const std::vector<PlannedStage>& stages, const StageJu
     for (size_t p = 0; p < kernel.phases.size(); ++p) {
       times.emplace_back();
       for (int s : kernel.phases[p]) {
-        const StageScore score = judge(stages[s]);
+        const StageScore score = in.judge(stages[s]);
         times.back().add(score.estimate);
         threads = std::max(threads, score.threads);
         if (kernel.group_of(s) >= 0) first = p + 1;
       }
     }
-    const double meeting_us = estimate_us(times, device);
+    const double meeting_us = estimate_us(times, in.device);
     double best_us = meeting_us;
     for (size_t p = std::max<size_t>(1, first); p < times.size(); ++p) {
-      const double us = estimate_us(times, device, static_cast<int>(p), threads);
+      const double us = estimate_us(times, in.device, static_cast<int>(p), threads);
       if (us >= best_us) continue;
       best_us = us;
       kernel.finish = static_cast<int>(p);

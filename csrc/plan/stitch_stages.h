@@ -25,19 +25,17 @@ struct StitchRule {
 };
 
 // One kernel per stage where the device cannot hold a grid at a barrier.
-StitchedKernels stitch_stages(const Graph& graph, const JoinedStages& joined,
-                              const Demands& demands, const StageJudge& judge,
-                              const DeviceSpec& device, const StitchRule& rule);
+StitchedKernels stitch_stages(const PlanRequest& in, const JoinedStages& joined,
+                              const StitchRule& rule);
 
 // Stages of several phases that read one large value keep it in registers (PlannedKernel::
 // persistent_groups) in every kernel that the judge predicts to gain by it (AStitch A.12).
-void keep_in_registers(const Graph& graph, const std::vector<PlannedStage>& stages,
-                       const StageJudge& judge_stage, const KernelJudge& judge,
+void keep_in_registers(const PlanRequest& in, const std::vector<PlannedStage>& stages,
                        StitchedKernels& stitched);
 
 // Last phases that the last block ends sooner by itself than all would after a barrier become its
 // own (PlannedKernel::finish).
-void finish_in_last_block(const std::vector<PlannedStage>& stages, const StageJudge& judge,
-                          const DeviceSpec& device, StitchedKernels& stitched);
+void finish_in_last_block(const PlanRequest& in, const std::vector<PlannedStage>& stages,
+                          StitchedKernels& stitched);
 
 }  // namespace stitch

@@ -15,8 +15,9 @@ const Cut* cut_by_rule(const std::vector<Cut>& cuts, int rule) {
 // Stages alone: kernels may join them again at a grid barrier.
 JoinedStages join_graph(const Graph& graph, const std::string& target) {
   const Demands demands = find_demands(graph);
-  return join_stages(graph, find_roots(graph, demands, false), demands,
-                     judge_for(graph, device_spec(target)), {JoinRule::kFaster});
+  const StageJudge judge = judge_for(graph, device_spec(target));
+  return join_stages({graph, demands, judge, device_spec(target)},
+                     find_roots(graph, demands, false), {JoinRule::kFaster});
 }
 
 class Joins : public testing::TestWithParam<const char*> {
@@ -144,7 +145,8 @@ JoinedStages join_unless(const Graph& graph, OpKind one, OpKind other) {
     if (holds(one) && holds(other)) return {Verdict::no(99, "the test says so"), 0};
     return {Verdict::yes(), 1};
   };
-  return join_stages(graph, find_roots(graph, demands, false), demands, judge, {JoinRule::kFaster});
+  return join_stages({graph, demands, judge, device_spec("cpu")}, find_roots(graph, demands, false),
+                     {JoinRule::kFaster});
 }
 
 TEST(JoinStages, AJoinAroundAThirdKernelIsACycle) {

@@ -111,8 +111,8 @@ TEST(LargeGraphs, StepsOfJoinedStagesCanRun) {
       const bool refuses = stage.roots.size() > 1 && (noise >> 16) % 3 == 0;
       return {refuses ? Verdict::no(99, "the test says so") : Verdict::yes(), 1};
     };
-    const JoinedStages joined =
-        join_stages(graph, find_roots(graph, demands, true), demands, judge, {JoinRule::kFaster});
+    const JoinedStages joined = join_stages({graph, demands, judge, device_spec("cpu")},
+                                            find_roots(graph, demands, true), {JoinRule::kFaster});
     std::set<NodeId> made;
     auto is_made = [&](NodeId id) {
       if (graph[id].op == OpKind::k_get) id = graph[id].inputs[0];
