@@ -43,11 +43,7 @@ bool has_placeholders(py::handle item) {
       py::isinstance<PythonArgument>(item)) {
     return true;
   }
-  if (!is_sequence(item)) return false;
-  for (const py::handle element : item) {
-    if (has_placeholders(element)) return true;
-  }
-  return false;
+  return is_sequence(item) && std::any_of(item.begin(), item.end(), has_placeholders);
 }
 
 c10::TypePtr without_optional(const c10::TypePtr& type) {
@@ -126,25 +122,10 @@ OperatorCall import_operator(const c10::OperatorHandle& op, const py::tuple& arg
 }
 
 py::object replace_placeholders(py::handle item, CallTable& table) {
-  if (const auto placeholder = find_placeholder(item, table)) return py::cast(*placeholder);
-  if (PyList_CheckExact(item.ptr())) {
-    py::list replaced;
-    for (const py::handle element : item) replaced.append(replace_placeholders(element, table));
-    return replaced;
-  }
-  if (PyTuple_CheckExact(item.ptr())) {
-    py::list replaced;
-    for (const py::handle element : item) replaced.append(replace_placeholders(element, table));
-    return py::tuple(replaced);
-  }
-  if (PyDict_CheckExact(item.ptr())) {
-    py::dict replaced;
-    for (const auto entry : py::reinterpret_borrow<py::dict>(item)) {
-      replaced[entry.first] = replace_placeholders(entry.second, table);
-    }
-    return replaced;
-  }
-  return py::reinterpret_borrow<py::object>(item);
+  return map_nested(item, [&](py::handle leaf) -> py::object {
+    const auto placeholder = find_placeholder(leaf, table);
+    return placeholder ? py::cast(*placeholder) : py::object();
+  });
 }
 
 std::optional<c10::OperatorHandle> find_operator(py::handle target) {
@@ -200,6 +181,22 @@ CallRow make_row(const ProgramCall& call) {
     result.arguments.push_back(std::move(argument));
   }
   return {call.name, std::move(result)};
+}
+
+py::object map_nested(py::handle item, const std::function<py::object(py::handle)>& replace) {
+  if (py::object replaced = replace(item)) return replaced;
+  if (py::isinstance<py::list>(item) || PyTuple_CheckExact(item.ptr())) {
+    py::list mapped;
+    for (const py::handle element : item) mapped.append(map_nested(element, replace));
+    return PyTuple_CheckExact(item.ptr()) ? py::object(py::tuple(mapped)) : mapped;
+  }
+  if (PyDict_CheckExact(item.ptr())) {
+    py::dict mapped;
+    for (const auto entry : py::reinterpret_borrow<py::dict>(item))
+      mapped[entry.first] = map_nested(entry.second, replace);
+    return mapped;
+  }
+  return py::reinterpret_borrow<py::object>(item);
 }
 
 c10::IValue to_ivalue(py::handle item, const c10::TypePtr& type, std::optional<int> count) {

@@ -176,14 +176,11 @@ void bind_resources(py::module_& module) {
       "use.");
   module.def("release_memory", [] { host_pool().release_cached(); });
   set_nvrtc_directories(find_nvrtc_directories());
-  module.def("nvrtc_available", [] {
-    const Verdict verdict = nvrtc_available();
+  const auto to_tuple = [](const Verdict& verdict) {
     return py::make_tuple(verdict.ok, verdict.why, verdict.remedy);
-  });
-  module.def("driver_available", [] {
-    const Verdict verdict = driver_available();
-    return py::make_tuple(verdict.ok, verdict.why, verdict.remedy);
-  });
+  };
+  module.def("nvrtc_available", [to_tuple] { return to_tuple(nvrtc_available()); });
+  module.def("driver_available", [to_tuple] { return to_tuple(driver_available()); });
 }
 
 }  // namespace
@@ -208,11 +205,7 @@ bool set_python_error() {
     throw;
   } catch (const OutOfRangeError& error) {
     PyErr_SetString(PyExc_IndexError, error.what());
-  } catch (const ElementOutOfRangeError& error) {
-    PyErr_SetString(PyExc_RuntimeError, error.what());
-  } catch (const DivisionByZeroError& error) {
-    PyErr_SetString(PyExc_RuntimeError, error.what());
-  } catch (const AssertionFailedError& error) {
+  } catch (const FailedCallError& error) {
     PyErr_SetString(PyExc_RuntimeError, error.what());
   } catch (const UserError& error) {
     PyErr_SetString(error_classes.user, error.what());

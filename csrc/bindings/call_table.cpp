@@ -83,8 +83,9 @@ std::vector<at::Tensor> run(const OperatorCall& call, const CallValues& values) 
 }
 
 py::object fill(py::handle item, const CallValues& values) {
-  if (py::isinstance<CallPlaceholder>(item)) {
-    const auto& placeholder = item.cast<const CallPlaceholder&>();
+  return map_nested(item, [&](py::handle leaf) -> py::object {
+    if (!py::isinstance<CallPlaceholder>(leaf)) return {};
+    const auto& placeholder = leaf.cast<const CallPlaceholder&>();
     switch (placeholder.kind) {
       case CallArgument::Kind::kTensor: {
         const at::Tensor& tensor = values.operands[placeholder.index];
@@ -95,27 +96,7 @@ py::object fill(py::handle item, const CallValues& values) {
       default:
         return values.objects[placeholder.index];
     }
-  }
-  if (py::isinstance<py::list>(item)) {
-    py::list filled;
-    for (const py::handle element : item) filled.append(fill(element, values));
-    return filled;
-  }
-  if (PyTuple_CheckExact(item.ptr())) {
-    py::tuple filled(py::len(item));
-    for (size_t i = 0; i < filled.size(); ++i) {
-      filled[i] = fill(py::reinterpret_borrow<py::tuple>(item)[i], values);
-    }
-    return filled;
-  }
-  if (PyDict_CheckExact(item.ptr())) {
-    py::dict filled;
-    for (const auto entry : py::reinterpret_borrow<py::dict>(item)) {
-      filled[entry.first] = fill(entry.second, values);
-    }
-    return filled;
-  }
-  return py::reinterpret_borrow<py::object>(item);
+  });
 }
 
 void flatten(py::handle value, std::vector<at::Tensor>& tensors) {

@@ -23,6 +23,11 @@ struct PythonArgument {
 c10::IValue to_ivalue(pybind11::handle item, const c10::TypePtr& type,
                       std::optional<int> count = std::nullopt);
 
+// The lists, tuples and dicts that `item` is made of anew, with what `replace` answers for it and
+// for what they hold; null: it stays.
+pybind11::object map_nested(pybind11::handle item,
+                            const std::function<pybind11::object(pybind11::handle)>& replace);
+
 // Adds `target`, an OpOverload or any callable, to the table; returns its row.  Among the
 // arguments, nested in lists, tuples and dicts, PythonOperand, PythonArgument and Dim stand for
 // values of the call.

@@ -3,9 +3,9 @@
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/util/StringUtil.h>
 
 #include <map>
-#include <sstream>
 #include <tuple>
 
 #include "base/error.h"
@@ -21,9 +21,7 @@ namespace stitch {
 namespace {
 
 std::string describe(const at::Tensor& tensor) {
-  std::ostringstream text;
-  text << tensor.scalar_type() << tensor.sizes() << " on " << tensor.device();
-  return text.str();
+  return c10::str(tensor.scalar_type(), tensor.sizes(), " on ", tensor.device());
 }
 
 // Kernels read the bits in memory.
@@ -56,10 +54,8 @@ std::optional<at::Tensor> TorchFrame::conform(const Buffer& promised, at::Tensor
 }
 
 std::string TorchFrame::describe_promise(const Buffer& buffer) const {
-  std::ostringstream text;
   const Layout layout = evaluate_layout(buffer.type, *symbols_);
-  text << info(buffer.type.dtype).name << c10::IntArrayRef(layout.sizes);
-  return text.str();
+  return c10::str(info(buffer.type.dtype).name, c10::IntArrayRef(layout.sizes));
 }
 
 void TorchFrame::conform_argument(BufferId id) {
@@ -84,10 +80,7 @@ void TorchFrame::replace(BufferId id, at::Tensor replacement) {
 }
 
 void TorchFrame::allocate_slab(int64_t bytes) {
-  Layout layout;
-  layout.sizes = {bytes};
-  layout.strides = {1};
-  slab_ = make_tensor(layout, c10::kByte, graph_.device);
+  slab_ = make_tensor({{bytes}, {1}}, c10::kByte, graph_.device);
 }
 
 void TorchFrame::place_in_slab(BufferId id, int64_t offset_bytes) {

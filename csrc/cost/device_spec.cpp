@@ -84,26 +84,22 @@ constexpr DeviceSpec kH200 = [] {
   device.l2_bytes = 60 << 20;
   return device;
 }();
-constexpr DeviceSpec kB200 = {.name = "b200",
-                              .arch = "sm_100a",
-                              .is_cuda = true,
-                              .multiprocessors = 148,
-                              .dram_bytes_per_us = 7.20e6,
-                              .l2_bytes_per_us = 9.0e6,
-                              .l2_bytes = 126 << 20,
-                              .shared_bytes_per_block = 232448,
-                              .shared_bytes_per_multiprocessor = 233472,
-                              .registers_per_multiprocessor = 65536,
-                              .threads_per_multiprocessor = 2048,
-                              .launch_us = 2.5,
-                              .barrier_us = 1.8,
-                              .last_block_us = 0.8,
-                              .special_per_us = 4.7e6,
-                              .flops_per_us = 74e6,
-                              .cycles_per_us = 1980,
-                              .latencies = kBlackwell,
-                              .saved = {0, 7.20e6},
-                              .vector_bytes = 16};
+// Multiprocessors as large as an H100's.
+constexpr DeviceSpec kB200 = [] {
+  DeviceSpec device = kH100;
+  device.name = "b200";
+  device.arch = "sm_100a";
+  device.multiprocessors = 148;
+  device.dram_bytes_per_us = device.saved.bytes_per_us = 7.20e6;
+  device.l2_bytes_per_us = 9.0e6;
+  device.l2_bytes = 126 << 20;
+  device.barrier_us = 1.8;
+  device.last_block_us = 0.8;
+  device.special_per_us = 4.7e6;
+  device.flops_per_us = 74e6;
+  device.latencies = kBlackwell;
+  return device;
+}();
 
 }  // namespace
 

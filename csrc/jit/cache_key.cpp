@@ -1,5 +1,6 @@
 #include "jit/cache_key.h"
 
+#include <array>
 #include <bit>
 #include <cstdint>
 
@@ -50,31 +51,26 @@ struct Reader {
   std::string_view record() { return take(integer()); }
 };
 
+std::array<std::string_view, 6> list_fields(const CacheRequest& request) {
+  return {request.kind,    request.arch,    request.compiler,
+          request.options, request.prelude, request.source};
+}
+
 // The fields that must agree, in file order.
 std::string encode_request(const CacheRequest& request) {
   std::string bytes;
   append_record(bytes, cache_key(request));
-  append_record(bytes, request.kind);
-  append_record(bytes, request.arch);
-  append_record(bytes, request.compiler);
-  append_record(bytes, request.options);
-  append_record(bytes, request.prelude);
-  append_record(bytes, request.source);
+  for (std::string_view field : list_fields(request)) append_record(bytes, field);
   return bytes;
 }
 
 }  // namespace
 
 std::string cache_key(const CacheRequest& request) {
-  return Hasher()
-      .field(static_cast<int64_t>(kFormatVersion))
-      .field(request.kind)
-      .field(request.arch)
-      .field(request.compiler)
-      .field(request.options)
-      .field(request.prelude)
-      .field(request.source)
-      .hex();
+  Hasher hasher;
+  hasher.field(static_cast<int64_t>(kFormatVersion));
+  for (std::string_view field : list_fields(request)) hasher.field(field);
+  return hasher.hex();
 }
 
 std::string encode_entry(const CacheRequest& request, const Binary& binary) {

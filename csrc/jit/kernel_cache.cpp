@@ -160,10 +160,7 @@ void KernelCache::keep_in_memory(const std::string& key, size_t bytes) {
   std::lock_guard lock(mutex_);
   memory_bytes_ += bytes;
   if (memory_bytes_ <= kMemoryCapBytes) return;
-  const auto newest = slots_.find(key);
-  std::map<std::string, std::shared_ptr<Slot>> kept;
-  if (newest != slots_.end()) kept.insert(*newest);
-  slots_ = std::move(kept);
+  std::erase_if(slots_, [&](const auto& slot) { return slot.first != key; });
   memory_bytes_ = bytes;
 }
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/words.h"
 #include "ops/late_symbols.h"
 #include "ops/made_calls.h"
 #include "ops/op_rules.h"
@@ -16,14 +18,16 @@ namespace {
 struct Draft {
   const Graph& graph;
   const StitchPlan& plan;
-  Program program;
-  std::vector<NodeId> root;       // by node: the value whose memory it is a view of, or itself
-  std::vector<BufferId> buffer;   // by node; invalid: not materialised
-  std::vector<bool> is_written;   // by buffer
-  std::vector<bool> is_returned;  // by node: it or a view of it
-  std::vector<bool> is_replaced;  // by node: an input that the call gives other contents
-  std::vector<bool> is_in_place;  // by mutation: nothing is left to copy
-  std::unordered_map<NodeId, BufferId> snapshots;  // contents before the call, by node
+  Program program = {};
+  std::vector<bool> is_written = {};  // by buffer
+  // By mutation: nothing is left to copy.
+  std::vector<bool> is_in_place = std::vector<bool>(graph.mutations.size());
+  // By node:
+  std::vector<NodeId> root = {};  // the value whose memory it is a view of, or itself
+  std::vector<BufferId> buffer = std::vector<BufferId>(graph.size());  // invalid: not materialised
+  std::vector<bool> is_returned = std::vector<bool>(graph.size());     // it or a view of it
+  std::vector<bool> is_replaced = is_returned;  // an input that the call gives other contents
+  std::unordered_map<NodeId, BufferId> snapshots = {};  // contents before the call
 };
 
 BufferId add_buffer(Draft& draft, Buffer buffer) {
@@ -48,20 +52,12 @@ BufferId add_buffer(Draft& draft, Buffer::Kind kind, NodeId node) {
 
 bool is_identity(const Mutation& mutation) { return mutation.input == mutation.value; }
 
-bool is_same_layout(const TensorType& a, const TensorType& b) {
-  return a.dtype == b.dtype && a.shape == b.shape && a.strides == b.strides;
-}
-
 Draft start_draft(const Graph& graph, const StitchPlan& plan) {
-  Draft draft{graph, plan, {}, {}, {}, {}, {}, {}, {}, {}};
+  Draft draft{graph, plan};
   for (int i = 0; i < graph.size(); ++i) draft.root.push_back(NodeId(i));
   for (const PlannedAlias& alias : plan.aliases) {
     draft.root[alias.node.index()] = draft.root[alias.base.index()];
   }
-  draft.buffer.resize(graph.size());
-  draft.is_returned.resize(graph.size());
-  draft.is_replaced.resize(graph.size());
-  draft.is_in_place.resize(graph.mutations.size());
   for (const GraphOutput& output : graph.outputs) {
     if (output.kind != GraphOutput::Kind::kTensor) continue;
     draft.is_returned[draft.root[output.node.index()].index()] = true;
@@ -102,7 +98,7 @@ void place_mutations(Draft& draft) {
     const auto is_stored = [&](NodeId store) { return is_store[store.index()]; };
     if (!std::ranges::all_of(stores, is_stored)) continue;
     if (draft.is_returned[value] || draft.buffer[value].valid()) continue;
-    if (!is_same_layout(graph[mutation.input].type, graph[mutation.value].type)) continue;
+    if (graph[mutation.input].type != graph[mutation.value].type) continue;
     draft.buffer[value] = draft.buffer[mutation.input.index()];
     for (const NodeId store : stores) draft.buffer[store.index()] = draft.buffer[value];
     draft.program.stored_arguments.push_back(draft.buffer[value]);
@@ -181,13 +177,10 @@ void start_writing(Draft& draft, BufferId id) {
   draft.is_written[id.index()] = true;
 }
 
-bool needs_snapshot(const Draft& draft, NodeId node) {
-  return draft.is_replaced[draft.root[node.index()].index()];
-}
-
 // What is read after the mutations is copied before anything runs.
 void take_snapshot(Draft& draft, NodeId node) {
-  if (!needs_snapshot(draft, node) || draft.snapshots.count(node)) return;
+  const NodeId memory = draft.root[node.index()];
+  if (!draft.is_replaced[memory.index()] || draft.snapshots.count(node)) return;
   const BufferId from = use(draft, node);
   const BufferId to = add_buffer(draft, Buffer::Kind::kFresh, node);
   start_writing(draft, to);
@@ -250,9 +243,7 @@ std::string name_ops(const Graph& graph, const StitchPlan& plan, int kernel,
                        (node.origin.location.empty() ? "" : " at " + node.origin.location);
     if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   }
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : " or ") + name;
-  return text;
+  return join(names, " or ", std::identity());
 }
 
 void check_indexed(const Graph& graph, const StitchPlan& plan, int kernel, LaunchStep& step) {

@@ -64,11 +64,11 @@ struct HostWork {
   const std::string place = ops.empty() ? program.kernels[step.kernel].name : ops;
   switch (static_cast<KernelFailure>(code)) {
     case KernelFailure::kDivisionByZero:
-      throw DivisionByZeroError("ZeroDivisionError in " + place);  // eager's word
+      throw FailedCallError("ZeroDivisionError in " + place);  // eager's word
     case KernelFailure::kAssertionFailed:
-      throw AssertionFailedError(place);
+      throw FailedCallError(place);
     default:
-      if (step.raises_runtime_error) throw ElementOutOfRangeError("index out of range in " + place);
+      if (step.raises_runtime_error) throw FailedCallError("index out of range in " + place);
       throw OutOfRangeError("index out of range in " + place);
   }
 }
@@ -178,7 +178,7 @@ class Execution {
       work.run(0, grid);
     } else {
       const int64_t pieces = std::min(grid, bytes / kBytesPerThread);
-      frame_.parallel_for(grid, (grid + pieces - 1) / pieces,
+      frame_.parallel_for(grid, divide_up(grid, pieces),
                           [&work](int64_t begin, int64_t end) { work.run(begin, end); });
     }
     if (work.error) throw_failure(program_, step, work.error);

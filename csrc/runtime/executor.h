@@ -16,17 +16,9 @@ namespace stitch {
 struct OutOfRangeError : UserError {
   using UserError::UserError;
 };
-struct ElementOutOfRangeError : UserError {  // the same, of gather and scatter: eager's type
-  using UserError::UserError;
-};
-// An integer was divided by zero; the results of the call mean nothing.
-struct DivisionByZeroError : UserError {
-  using UserError::UserError;
-};
-
-// What the graph asserts is not so, the message is the user's; the results of the call mean
-// nothing.
-struct AssertionFailedError : UserError {
+// What eager raises a RuntimeError for: the same in gather and scatter, an integer that is divided
+// by zero, what the graph asserts and is not so, in the user's words.
+struct FailedCallError : UserError {
   using UserError::UserError;
 };
 

@@ -29,16 +29,6 @@ void for_each_buffer(const Step& step, Visit visit) {
   std::visit(BufferVisitor<Visit>{visit}, step);
 }
 
-int64_t hint_bytes(const Program& program, const TensorType& type) {
-  int64_t last = 0;
-  for (int d = 0; d < type.rank(); ++d) {
-    const int64_t extent = program.symbols.hint(type.shape[d]);
-    if (extent == 0) return 0;
-    last += (extent - 1) * program.symbols.hint(type.strides[d]);
-  }
-  return (last + 1) * info(type.dtype).bytes;
-}
-
 struct Slot {
   int64_t bytes = 0;
   int busy_until = -1;
@@ -46,18 +36,13 @@ struct Slot {
 
 // The free slot that grows least, of these the smallest; -1 if none is free.
 int find_free_slot(const std::vector<Slot>& slots, int first, int64_t bytes) {
+  const auto rank = [&](int i) {
+    return std::pair(std::max<int64_t>(0, bytes - slots[i].bytes), slots[i].bytes);
+  };
   int best = -1;
   for (int i = 0; i < static_cast<int>(slots.size()); ++i) {
-    if (slots[i].busy_until >= first) continue;
-    if (best < 0) {
-      best = i;
-      continue;
-    }
-    const int64_t growth = std::max<int64_t>(0, bytes - slots[i].bytes);
-    const int64_t best_growth = std::max<int64_t>(0, bytes - slots[best].bytes);
-    if (growth < best_growth || (growth == best_growth && slots[i].bytes < slots[best].bytes)) {
-      best = i;
-    }
+    const bool is_free = slots[i].busy_until < first;
+    if (is_free && (best < 0 || rank(i) < rank(best))) best = i;
   }
   return best;
 }
@@ -92,10 +77,12 @@ void assign_slots(Program& program) {
       order.push_back(i);
   }
   std::ranges::stable_sort(order, {}, [&](int i) { return lifetimes[i].first; });
+  const std::vector<int64_t> hints = program.symbols.hints();
   std::vector<Slot> slots;
   program.slots.clear();
   for (const int i : order) {
-    const int64_t bytes = hint_bytes(program, program.buffers[i].type);
+    const TensorType& type = program.buffers[i].type;
+    const int64_t bytes = storage_elements(type, hints) * info(type.dtype).bytes;
     int slot = find_free_slot(slots, lifetimes[i].first, bytes);
     if (slot < 0) {
       slot = static_cast<int>(slots.size());

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "base/round_up.h"
@@ -65,13 +67,15 @@ void destroy_block(PoolBlock* block) {
   delete block;
 }
 
-void destroy_all(PoolBlock* block) {
-  while (block) {
-    PoolBlock* next = block->newer;
-    destroy_block(block);
-    block = next;
+struct DestroyAll {
+  void operator()(PoolBlock* block) const {
+    while (block) destroy_block(std::exchange(block, block->newer));
   }
-}
+};
+
+// Blocks linked by `newer` that have to go.  They do without the lock, which is taken after this is
+// declared.
+using Evicted = std::unique_ptr<PoolBlock, DestroyAll>;
 
 }  // namespace
 
@@ -103,19 +107,16 @@ PoolBlock* HostPool::allocate(int64_t bytes) {
 }
 
 void HostPool::release(PoolBlock* block) {
-  PoolBlock* evicted;
-  {
-    std::lock_guard lock(mutex_);
-    counts_.used_bytes -= block->bytes;
-    counts_.cached_bytes += block->bytes;
-    free_blocks_[block->bytes].push_back(block);
-    block->older = newest_;
-    block->newer = nullptr;
-    (newest_ ? newest_->newer : oldest_) = block;
-    newest_ = block;
-    evicted = evict_oldest(limit_bytes_);
-  }
-  destroy_all(evicted);
+  Evicted evicted;
+  std::lock_guard lock(mutex_);
+  counts_.used_bytes -= block->bytes;
+  counts_.cached_bytes += block->bytes;
+  free_blocks_[block->bytes].push_back(block);
+  block->older = newest_;
+  block->newer = nullptr;
+  (newest_ ? newest_->newer : oldest_) = block;
+  newest_ = block;
+  evicted.reset(evict_oldest(limit_bytes_));
 }
 
 void HostPool::unlink(PoolBlock* block) {
@@ -131,7 +132,6 @@ void HostPool::unlink(PoolBlock* block) {
   counts_.cached_bytes -= block->bytes;
 }
 
-// The blocks that have to go, linked by `newer`; the caller destroys them without the lock.
 PoolBlock* HostPool::evict_oldest(int64_t target_bytes) {
   PoolBlock* evicted = nullptr;
   while (counts_.cached_bytes > target_bytes) {
@@ -144,22 +144,16 @@ PoolBlock* HostPool::evict_oldest(int64_t target_bytes) {
 }
 
 void HostPool::release_cached() {
-  PoolBlock* evicted;
-  {
-    std::lock_guard lock(mutex_);
-    evicted = evict_oldest(0);
-  }
-  destroy_all(evicted);
+  Evicted evicted;
+  std::lock_guard lock(mutex_);
+  evicted.reset(evict_oldest(0));
 }
 
 void HostPool::set_limit(int64_t bytes) {
-  PoolBlock* evicted;
-  {
-    std::lock_guard lock(mutex_);
-    limit_bytes_ = bytes;
-    evicted = evict_oldest(limit_bytes_);
-  }
-  destroy_all(evicted);
+  Evicted evicted;
+  std::lock_guard lock(mutex_);
+  limit_bytes_ = bytes;
+  evicted.reset(evict_oldest(limit_bytes_));
 }
 
 PoolStatistics HostPool::statistics() const {
