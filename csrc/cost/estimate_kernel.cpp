@@ -70,8 +70,8 @@ StageEstimate estimate_stage(const StageWork& work, const DeviceSpec& device, in
 
 StageEstimate run_in_turn(const StageEstimate& first, const StageEstimate& then) {
   const double us = first.us + then.us;
-  if (us == 0) return first;
-  return {us, (first.us * first.share + then.us * then.share) / us, first.blocks};
+  const double full_us = first.us * first.share + then.us * then.share;
+  return {us, us > 0 ? full_us / us : first.share, first.blocks, first.least_us + then.least_us};
 }
 
 void PhaseTime::add(const StageEstimate& stage) {

@@ -174,6 +174,16 @@ TEST(PhaseTime, OneStageTakesAsLongAsByItself) {
   }
 }
 
+TEST(RunInTurn, AddsTimesAndTheLeastThatEachTakes) {
+  const StageEstimate first = {8, 0.25, 10, 2}, then = {4, 0.5, 20, 3};
+  const StageEstimate both = run_in_turn(first, then);
+  EXPECT_DOUBLE_EQ(both.us, 12);
+  EXPECT_DOUBLE_EQ(both.us * both.share, 8 * 0.25 + 4 * 0.5);
+  EXPECT_DOUBLE_EQ(both.blocks, 10) << "those of the first run both";
+  EXPECT_DOUBLE_EQ(both.least_us, 5);
+  EXPECT_DOUBLE_EQ(run_in_turn({0, 0.25, 10}, {0, 0.5, 20}).share, 0.25);
+}
+
 TEST(PhaseTime, PhasesFollowEachOtherAfterABarrier) {
   const DeviceSpec& h200 = device_spec("h200");
   PhaseTime one, other;
