@@ -10,7 +10,19 @@
 #include "cost/device_spec.h"
 
 namespace stitch::ptxsim {
+
+// What the driver API keeps by thread.
+struct ThreadState {
+  const SimulatedDevice* device = nullptr;
+  std::string error;
+  std::vector<PointerArgument> arguments;  // of the launch to come
+  std::vector<std::string> accusations;
+  uint64_t count = 0;
+};
+
 namespace {
+
+thread_local ThreadState state;
 
 // Of cuda.h: CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_FOUND and attributes of
 // functions (CU_FUNC_ATTRIBUTE_*) and devices (CU_DEVICE_ATTRIBUTE_*).
@@ -33,16 +45,6 @@ struct SimulatedFunction {
   SimulatedModule* module;
   const Function* kernel;
 };
-
-// What the driver API keeps by thread.
-struct ThreadState {
-  const SimulatedDevice* device = nullptr;
-  std::string error;
-  std::vector<PointerArgument> arguments;  // of the launch to come
-  std::vector<std::string> accusations;
-  uint64_t count = 0;
-};
-thread_local ThreadState state;
 
 struct SharedTraffic {
   std::mutex mutex;
@@ -320,10 +322,11 @@ void reset_traffic() {
   shared_traffic().sum = {};
 }
 
-SimulatedRun::SimulatedRun(const SimulatedDevice& device) : driver_(driver_table()) {
-  state = ThreadState();
-  state.device = &device;
-}
+SimulatedRun::SimulatedRun(const SimulatedDevice& device)
+    : driver_(driver_table()),
+      outer_(std::make_unique<ThreadState>(std::exchange(state, {.device = &device}))) {}
+
+SimulatedRun::~SimulatedRun() { state = std::move(*outer_); }
 
 void SimulatedRun::check() const {
   if (state.accusations.empty()) return;

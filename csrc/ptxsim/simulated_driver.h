@@ -5,6 +5,7 @@
 // SimulatedRun::check asks.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "ptxsim/machine/simulate.h"
@@ -31,15 +32,20 @@ const SimulatedDevice& simulated_device(const std::string& target, bool checks);
 Traffic read_traffic();
 void reset_traffic();
 
-// While it lives, this thread's driver is the simulated device.
+struct ThreadState;
+
+// While it lives, this thread's driver is the simulated device.  A run inside another, of a library
+// call that calls a compiled function, leaves the outer one as it was.
 class SimulatedRun {
  public:
   explicit SimulatedRun(const SimulatedDevice& device);
+  ~SimulatedRun();
   // InternalError that lists what the launches since the construction were accused of.
   void check() const;
 
  private:
   ScopedDriver driver_;
+  std::unique_ptr<ThreadState> outer_;
 };
 
 }  // namespace stitch::ptxsim

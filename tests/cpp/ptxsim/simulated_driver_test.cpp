@@ -87,6 +87,42 @@ TEST_F(SimulatedDriver, DefectsAreAnErrorAfterwards) {
   EXPECT_NO_THROW(SimulatedRun(simulated_device("h200", true)).check()) << "another call's";
 }
 
+TEST_F(SimulatedDriver, ARunInsideAnotherLeavesTheOuterOneAsItWas) {
+  arrays.x.resize(63);
+  const auto describe_both = [&] {
+    driver().describe_arguments(
+        {describe("y", Access::kStore, arrays.y), describe("x", Access::kLoad, arrays.x)});
+  };
+  const auto accusation = [&] {
+    try {
+      run.check();
+    } catch (const InternalError& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  describe_both();
+  ASSERT_EQ(launch(function, arrays.y, arrays.x), 0);
+  const std::string before = accusation();
+  EXPECT_NE(before, "none");
+  {
+    const SimulatedRun inner(simulated_device("two_sm", true));
+    int multiprocessors = 0;
+    EXPECT_EQ(driver().device_attribute(&multiprocessors, 16, 0), 0);
+    EXPECT_EQ(multiprocessors, 2);
+    EXPECT_NO_THROW(inner.check()) << "accused of what the outer one did";
+    for (int launches = 0; launches < 2; ++launches) {
+      describe_both();
+      ASSERT_EQ(launch(function, arrays.y, arrays.x), 0);
+    }
+    EXPECT_THROW(inner.check(), InternalError);
+  }
+  int multiprocessors = 0;
+  EXPECT_EQ(driver().device_attribute(&multiprocessors, 16, 0), 0);
+  EXPECT_EQ(multiprocessors, 132);
+  EXPECT_EQ(accusation(), before);
+}
+
 TEST_F(SimulatedDriver, TheDeviceAnswersAsADriver) {
   int value = 0;
   EXPECT_EQ(driver().function_get_attribute(&value, 1, function), 0);  // static shared bytes
