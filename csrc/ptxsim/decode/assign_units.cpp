@@ -140,12 +140,22 @@ std::vector<Use> find_uses(const FunctionCode& code) {
   return uses;
 }
 
+// By unit: registers that a mov packs.  They have two units at least: under checks the second has a
+// tale of its own (known_low_half in interpret.cpp).
+std::vector<bool> find_packed(const FunctionCode& code) {
+  std::vector<bool> is_packed(code.units, false);
+  for (const Instruction& instruction : code.code) {
+    const bool packs = instruction.opcode == Opcode::pack && instruction.destinations > 0;
+    if (packs && instruction.operands[0] != kNoUnit) is_packed[instruction.operands[0]] = true;
+  }
+  for (const Slot& slot : code.slots) is_packed[slot.unit] = is_packed[slot.unit] && slot.bytes > 2;
+  return is_packed;
+}
+
 // Of slots that may share, by where they begin; `pools` receives each slot's pool.  Slots of one
-// pool have one width: lanes at different places of the code are then in different bytes.  64-bit
-// registers that a mov packs are apart, for their second unit has a tale of its own under checks
-// (known_low_half in interpret.cpp).
-std::vector<Extent> find_extents(bool is_entry, const FunctionCode& code, std::vector<int>& pools) {
-  constexpr int kPacked = 1;  // the width of no slot
+// pool have one width: lanes at different places of the code are then in different bytes.
+std::vector<Extent> find_extents(bool is_entry, const FunctionCode& code,
+                                 const std::vector<bool>& is_packed, std::vector<int>& pools) {
   std::vector<bool> is_own(code.units, false);
   if (!is_entry) is_own[kReturnUnit] = true;
   for (const Constant& constant : code.constants) is_own[constant.unit] = true;
@@ -155,11 +165,8 @@ std::vector<Extent> find_extents(bool is_entry, const FunctionCode& code, std::v
   std::vector<Extent> extents;
   for (size_t first = 0, end = 0; first < uses.size() && !liveness.is_exhausted(); first = end) {
     const uint32_t slot = uses[first].slot;
-    pools[slot] = code.slots[slot].bytes;
-    for (end = first; end < uses.size() && uses[end].slot == slot; ++end) {
-      const bool packs = !uses[end].reads && code.code[uses[end].at].opcode == Opcode::pack;
-      if (packs && code.slots[slot].bytes == 8) pools[slot] = kPacked;
-    }
+    pools[slot] = code.slots[slot].bytes | is_packed[code.slots[slot].unit];  // no other's width
+    for (end = first; end < uses.size() && uses[end].slot == slot;) ++end;
     if (is_own[code.slots[slot].unit]) continue;
     const Extent extent = liveness.extent_of(std::span(uses).subspan(first, end - first));
     if (is_entry || !liveness.is_live_at_entry()) extents.push_back(extent);
@@ -191,7 +198,11 @@ struct Pool {
 
 void assign_units(bool is_entry, FunctionCode& code) {
   std::vector<int> pool_of(code.slots.size());
-  const std::vector<Extent> extents = find_extents(is_entry, code, pool_of);
+  const std::vector<bool> is_packed = find_packed(code);
+  const std::vector<Extent> extents = find_extents(is_entry, code, is_packed, pool_of);
+  const auto count_of = [&](const Slot& slot) {
+    return std::max(slot.count(), is_packed[slot.unit] ? 2u : 1u);
+  };
   std::vector<bool> is_shared(code.slots.size(), false);
   for (const Extent& extent : extents) is_shared[extent.slot] = true;
   std::vector<uint32_t> new_unit(code.units, kNoUnit);
@@ -199,18 +210,22 @@ void assign_units(bool is_entry, FunctionCode& code) {
   for (size_t i = 0; i < code.slots.size(); ++i) {
     if (is_shared[i]) continue;
     new_unit[code.slots[i].unit] = units;
-    units += code.slots[i].count();
+    units += count_of(code.slots[i]);
   }
-  std::array<Pool, 17> pools;  // by width
+  std::array<Pool, 18> pools;  // by width
   for (const Extent& extent : extents) {
     const Slot& slot = code.slots[extent.slot];
     Pool& pool = pools[static_cast<size_t>(pool_of[extent.slot])];
-    new_unit[slot.unit] = pool.take(extent, slot.count(), units);
+    new_unit[slot.unit] = pool.take(extent, count_of(slot), units);
   }
   const auto rename = [&](uint32_t& unit) {
     if (unit != kNoUnit) unit = new_unit[unit];
   };
   for (Instruction& instruction : code.code) {
+    const size_t first = instruction.destinations;
+    const bool reads = first < instruction.operand_count;
+    const uint32_t source = reads ? instruction.operands[first] : kNoUnit;
+    instruction.reads_packed = source != kNoUnit && is_packed[source];
     rename(instruction.guard);
     for (size_t i = 0; i < instruction.operand_count; ++i) rename(instruction.operands[i]);
   }

@@ -52,6 +52,7 @@ struct Instruction {
   int64_t source_offset = 0;   // cp.async: offset of the second address, which is 64 bits wide
   uint8_t address_bytes = 8;   // of the (first) address register: 4 or 8
   uint8_t register_bytes = 0;  // ld st atom red: of a data register, at least type_bytes(type)
+  bool reads_packed = false;   // the first operand read is a register that a mov packs
   int32_t line = 0;            // in the PTX text
   int32_t source_line = 0;     // of the CUDA text (.loc, outermost inlined_at); 0: not known
 };

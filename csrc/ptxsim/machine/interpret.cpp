@@ -21,15 +21,12 @@ uint32_t known_of(const Warp& warp, uint32_t unit) {
   return unit == kNoUnit ? kAllLanes : warp.valid[unit];
 }
 
-// Of a 64-bit register that a mov packed, the low half may be known alone: NVRTC packs halves that
-// nothing has written and drops them again.  The register's second unit tells, which is else
-// unused; a later write of another kind leaves it, so a register used twice may pass unaccused.
-uint32_t known_low_half(const Warp& warp, uint32_t unit) {
-  return unit == kNoUnit ? kAllLanes : warp.valid[unit] | warp.valid[unit + 1];
-}
-
-bool packs_halves(const Instruction& instruction, Opcode opcode) {
-  return instruction.opcode == opcode && type_bytes(instruction.type) == 8;
+// Of a register that a mov packed, the low half may be known alone: NVRTC packs halves that nothing
+// has written and drops them again.  The register's second unit tells, which is else unused; a
+// later write of another kind leaves it, so a register used twice may pass unaccused.
+uint32_t known_low_half(const Warp& warp, const Instruction& instruction) {
+  const uint32_t unit = instruction.operands[instruction.destinations];
+  return known_of(warp, unit) | (instruction.reads_packed ? warp.valid[unit + 1] : 0);
 }
 
 bool takes_low_half(const Instruction& instruction) {
@@ -40,6 +37,18 @@ bool takes_low_half(const Instruction& instruction) {
                      to == Type::u8 || to == Type::s8);
 }
 
+// A shift to the left by half of the register or more drops the high half.
+uint32_t known_shifted(Warp& warp, const Instruction& instruction) {
+  const uint32_t amount = instruction.operands[2];
+  const uint32_t half_bits = 4 * static_cast<uint32_t>(type_bytes(instruction.type));
+  uint32_t drops_high = 0;
+  for (LaneSet lane(kAllLanes); lane; ++lane) {
+    if (warp.lanes<uint32_t>(amount)[*lane] >= half_bits) drops_high |= 1u << *lane;
+  }
+  const uint32_t known = known_of(warp, instruction.operands[1]);
+  return known_of(warp, amount) & (known | (drops_high & known_low_half(warp, instruction)));
+}
+
 // Lanes of a Flow::lanes instruction whose result is known, given which operands are.
 uint32_t known_result(Warp& warp, const Instruction& instruction) {
   const uint32_t* sources = instruction.operands.data() + instruction.destinations;
@@ -48,7 +57,9 @@ uint32_t known_result(Warp& warp, const Instruction& instruction) {
     return known_of(warp, sources[2]) &
            ((chosen & known_of(warp, sources[0])) | (~chosen & known_of(warp, sources[1])));
   }
-  if (takes_low_half(instruction)) return known_low_half(warp, sources[0]);
+  if (takes_low_half(instruction)) return known_low_half(warp, instruction);
+  const bool is_shl = instruction.opcode == Opcode::shl;
+  if (is_shl && instruction.reads_packed) return known_shifted(warp, instruction);
   const uint32_t known = [&] {
     uint32_t all = kAllLanes;
     for (int i = instruction.destinations; i < instruction.operand_count; ++i) {
@@ -76,14 +87,14 @@ void run_lanes_checked(Warp& warp, const Instruction& instruction, uint32_t mask
   const auto set = [&](uint32_t unit, uint32_t lanes) {
     warp.valid[unit] = (warp.valid[unit] & ~mask) | (mask & lanes);
   };
-  const bool unpacks = packs_halves(instruction, Opcode::unpack);
-  if (packs_halves(instruction, Opcode::pack)) {
+  if (instruction.opcode == Opcode::pack && units[0] != kNoUnit) {
     const int low = (instruction.operand_count - 1) / 2;  // elements of the low half
     uint32_t known_low = kAllLanes;
     for (int i = 0; i < low; ++i) known_low &= known_of(warp, sources[i]);
-    if (units[0] != kNoUnit) set(units[0] + 1, known_low);
+    set(units[0] + 1, known_low);
   }
-  const uint32_t low = unpacks ? known_low_half(warp, sources[0]) : known;
+  const bool unpacks = instruction.opcode == Opcode::unpack;
+  const uint32_t low = unpacks ? known_low_half(warp, instruction) : known;
   instruction.handler(warp, instruction, mask);
   for (int i = 0; i < instruction.destinations; ++i) {
     if (units[i] != kNoUnit) set(units[i], i < instruction.destinations / 2 ? low : known);

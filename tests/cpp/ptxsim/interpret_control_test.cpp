@@ -170,6 +170,31 @@ TEST(InterpretControl, HalvesOfAPackedRegisterAreKnownApart) {
   }
 }
 
+// Conversions from bf16 to f32, unrolled.
+TEST(InterpretControl, HalvesThatAreShiftedOutNeedNotBeKnown) {
+  const std::string pack = "cvt.u16.u32 %h1, %r1; mov.b32 %r41, {%h1, %h40};";
+  for (const std::string take :
+       {"shl.b32 %r20, %r41, 16;", "mov.u32 %r42, 20; shl.b32 %r20, %r41, %r42;",
+        "mov.b32 {%h2, %h3}, %r41; cvt.u32.u16 %r20, %h2;"}) {
+    Buffer out = buffer<uint32_t>(32, kOutput);
+    expect_clean({.body = pack + take + kStore, .buffers = {&out}});
+  }
+  Buffer out = buffer<uint32_t>(32, kOutput);
+  expect_clean({.body = "mov.b64 %d20, {%r1, %r40}; shl.b64 %d21, %d20, 32;"
+                        "mov.b64 {%r41, %r20}, %d21;" +
+                        std::string(kStore),
+                .buffers = {&out}});
+  for (const std::string take :
+       {"shl.b32 %r20, %r41, 15;", "shr.u32 %r20, %r41, 16;", "shl.b32 %r20, %r41, %r43;",
+        "mov.b32 {%h2, %h3}, %r41; cvt.u32.u16 %r20, %h3;", "mov.u32 %r20, %r41;",
+        "mov.b32 %r44, {%h40, %h1}; shl.b32 %r20, %r44, 16;", "shl.b32 %r20, %r43, 16;",
+        "setp.lt.u32 %p1, %r1, 9; selp.u32 %r45, 15, 16, %p1; shl.b32 %r20, %r41, %r45;"}) {
+    Buffer found = buffer<uint32_t>(32, kOutput);
+    expect_finding({.body = pack + take + kStore, .buffers = {&found}}, FindingKind::uninitialized,
+                   "a register that nothing has given a value");
+  }
+}
+
 TEST(InterpretControl, RegistersNeverWritten) {
   Buffer in = buffer<uint32_t>(32, kInput), out = buffer<uint32_t>(32, kOutput);
   const std::vector<Buffer*> buffers = {&in, &out};

@@ -162,6 +162,24 @@ KERNEL k(const float* x, float* y) {
   y[i] = v;
 }
 
+//# register_half_shifted_out: ok <<<2, 64>>> in bf16[128], out f32[128]
+KERNEL k(const unsigned short* x, float* y) {
+  int i = blockIdx.x * 64 + threadIdx.x;
+  float v;
+  asm volatile("{ .reg .b16 t; .reg .b32 u; mov.b32 u, {%1, t}; shl.b32 u, u, 16;\n"
+               "  mov.b32 %0, u; }" : "=f"(v) : "h"(x[i]));
+  y[i] = v;
+}
+
+//# register_half_kept: uninitialized <<<2, 64>>> in bf16[128], out f32[128]
+KERNEL k(const unsigned short* x, float* y) {
+  int i = blockIdx.x * 64 + threadIdx.x;
+  float v;
+  asm volatile("{ .reg .b16 t; .reg .b32 u; mov.b32 u, {t, %1}; shl.b32 u, u, 16;\n"
+               "  mov.b32 %0, u; }" : "=f"(v) : "h"(x[i]));
+  y[i] = v;  //!
+}
+
 //# register_computed_and_dropped: ok <<<2, 64>>> in f32[128], out f32[128]
 KERNEL k(const float* x, float* y) {
   int i = blockIdx.x * 64 + threadIdx.x;
