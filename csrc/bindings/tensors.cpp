@@ -5,7 +5,6 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/StorageImpl.h>
 
-#include <algorithm>
 #include <array>
 
 #include "base/error.h"
@@ -19,6 +18,14 @@ constexpr std::array<c10::ScalarType, 15> kScalarTypes = {
     c10::kBool,        c10::kByte,  c10::kUInt16,   c10::kUInt32, c10::kUInt64,
     c10::kChar,        c10::kShort, c10::kInt,      c10::kLong,   c10::kFloat8_e4m3fn,
     c10::kFloat8_e5m2, c10::kHalf,  c10::kBFloat16, c10::kFloat,  c10::kDouble};
+
+constexpr auto kDTypes = [] {
+  std::array<DType, static_cast<size_t>(c10::ScalarType::NumOptions)> dtypes;
+  dtypes.fill(DType::kOpaque);
+  for (size_t i = 0; const c10::ScalarType type : kScalarTypes)
+    dtypes[static_cast<size_t>(type)] = static_cast<DType>(i++);
+  return dtypes;
+}();
 
 void return_to_pool(void* block) { host_pool().release(static_cast<PoolBlock*>(block)); }
 
@@ -52,8 +59,7 @@ c10::ScalarType to_scalar_type(DType dtype) {
 }
 
 DType from_scalar_type(c10::ScalarType type) {
-  const auto at = std::find(kScalarTypes.begin(), kScalarTypes.end(), type);
-  return static_cast<DType>(at - kScalarTypes.begin());
+  return kDTypes[static_cast<size_t>(type)];
 }
 
 at::Tensor make_tensor(const Layout& layout, c10::ScalarType dtype, c10::Device device) {
