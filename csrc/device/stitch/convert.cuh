@@ -13,25 +13,14 @@
 
 namespace stitch {
 
-// The type in which a stored T is computed.
+// The type in which a stored T is computed: f32 where T is one of the floats that have `bits`.
 template <class T>
 struct ComputeType {
   using type = T;
 };
-template <>
-struct ComputeType<f16> {
-  using type = f32;
-};
-template <>
-struct ComputeType<bf16> {
-  using type = f32;
-};
-template <>
-struct ComputeType<e4m3> {
-  using type = f32;
-};
-template <>
-struct ComputeType<e5m2> {
+template <class T>
+  requires requires(T x) { x.bits; }
+struct ComputeType<T> {
   using type = f32;
 };
 template <>
