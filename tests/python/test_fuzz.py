@@ -5,6 +5,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "fuzz"))
 import random_programs  # noqa: E402
@@ -23,3 +24,16 @@ def test_random_programs_are_right_on_ptxsim():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert random_programs.check_batch(range(5 * BATCH, 6 * BATCH), simulate=True) == {}
+
+
+def test_a_sweep_pools_more_draws_only_where_accuracy_alone_is_missed(monkeypatch):
+    pytest.importorskip("numpy", reason="torch's sample lists need numpy")
+    import opinfo_sweep
+
+    x = torch.ones(4)
+    missed, wrong = (x * 1.001, x, x, x.double()), (x[:3], x, x, x.double())
+    for found, may_be_luck in (("rmse_ratio: no such name", False), ([[missed]], True),
+                               ([[wrong]], False)):  # fmt: skip
+        monkeypatch.setattr(opinfo_sweep, "outcomes", lambda *_, found=found: found)
+        (fault,) = opinfo_sweep.faults_of(None, [(x, ("rmse_ratio",), {})], "stitch")
+        assert fault.may_be_luck == may_be_luck, fault

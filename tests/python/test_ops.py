@@ -1,9 +1,7 @@
 """Each op of torch's own sample lists, over its dtypes: stitched, and as good as eager."""
 
 import itertools
-import sys
 import warnings
-from pathlib import Path
 
 import pytest
 import torch
@@ -13,10 +11,8 @@ import torch_stitch
 from tests.support.compare import compile_strictly, find_fault
 
 pytest.importorskip("numpy", reason="torch's sample lists need numpy")
-sys.path.insert(0, str(Path(__file__).parents[1] / "fuzz"))
-from opinfo_sweep import is_luck  # noqa: E402
-
 from tests.support import torch_ops  # noqa: E402
+from tests.support.op_samples import is_luck  # noqa: E402
 from tests.support.torch_ops import WRITERS, op_db  # noqa: E402
 
 FLOATS = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
