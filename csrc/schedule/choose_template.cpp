@@ -130,7 +130,7 @@ std::vector<KernelChoice> KernelChooser::evaluate(std::vector<KernelChoice> choi
       schedule.bounds.chosen = {};
       text += to_string(schedule, graph_);
     }
-    return !fits || !known.insert(text).second;
+    return !known.insert(text).second || !fits;
   });
   return choices;
 }
@@ -195,7 +195,8 @@ std::optional<double> KernelChooser::predict_us(const std::vector<std::vector<in
 
 std::vector<KernelChoice> KernelChooser::find_remedies(
     const std::vector<const StageSchedule*>& has) {
-  std::vector<KernelChoice> choices = {{.persistent_groups = kernel_.persistent_groups}};
+  std::vector<KernelChoice> choices = {
+      {.persistent_groups = kernel_.persistent_groups, .is_present = true}};
   for (const StageSchedule* own : has) choices[0].templates.push_back(own->bounds.chosen);
   std::vector<std::vector<std::vector<int>>> groupings = {kernel_.persistent_groups};
   if (!groupings[0].empty()) groupings.emplace_back();
@@ -210,7 +211,7 @@ std::vector<KernelChoice> KernelChooser::find_remedies(
     for (KernelChoice& choice : list_templates()) choices.push_back(std::move(choice));
   }
   choices = evaluate(std::move(choices));
-  choices.erase(choices.begin());
+  std::erase_if(choices, [](const KernelChoice& choice) { return choice.is_present; });
   std::stable_sort(choices.rbegin(), choices.rend(), is_faster);
   return choices;
 }

@@ -17,7 +17,8 @@ struct KernelChoice {
   BlockBounds bounds = {};
   std::vector<Template> templates = {};  // by stage, in order; none: all derived
   std::vector<std::vector<int>> persistent_groups = {};
-  double us = 0;  // predicted
+  double us = 0;            // predicted
+  bool is_present = false;  // what the kernel is already
 };
 
 // The best template of a launch size for a stage, by what the model sees of the stage as it is

@@ -165,6 +165,40 @@ TEST(ChooseTemplate, WhatMemoryBoundsAtFullShareStaysAsDerived) {
   }
 }
 
+// What a kernel is now is no remedy, all else is: also where it is what nobody would choose, a
+// thread with more elements than its registers hold.
+TEST(ChooseTemplate, RemediesAreAllButWhatTheKernelIs) {
+  const auto text_of = [](Choosing& choosing, const KernelChoice& choice) {
+    StageSchedule schedule = choosing.take(choice);
+    schedule.bounds.chosen = {};
+    return to_string(schedule, choosing.planned.graph);
+  };
+  const std::string crossed =
+      "%x = input : f32[64,16384]\n%a = sum(%x){axes=[0]}\n%b = sum(%x){axes=[1]}\n"
+      "outputs (%a, %b)\n";
+  int unfit = 0;
+  for (ReductionLevel level :
+       {ReductionLevel::kDerived, ReductionLevel::kBlock, ReductionLevel::kThread}) {
+    for (int threads : {32, 256, 1024}) {
+      Choosing choosing(crossed);
+      std::set<std::string> others = {text_of(choosing, {})};
+      for (const KernelChoice& choice : choosing.chooser.enumerate())
+        others.insert(text_of(choosing, choice));
+      const std::string present = text_of(choosing, {.templates = {{level, threads}}});
+      unfit += !check_arrays(choosing.planned.graph, choosing.planned.only());
+      others.erase(present);
+      const auto has = pick_schedules(choosing.planned.schedules, choosing.kernel());
+      for (const KernelChoice& remedy : choosing.chooser.find_remedies(has)) {
+        const std::string text = text_of(choosing, remedy);
+        EXPECT_NE(text, present);
+        others.erase(text);
+      }
+      EXPECT_TRUE(others.empty()) << *others.begin();
+    }
+  }
+  EXPECT_GT(unfit, 0);
+}
+
 TEST(ChooseTemplate, TheHostHasNone) {
   Choosing choosing(costly_rows("f32[100000,17]"), "cpu");
   EXPECT_FALSE(choosing.choose());
