@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <map>
 
 #include "base/stage.h"
 #include "codegen/emit_kernel.h"
@@ -66,9 +65,11 @@ void dump_stages(const Compilation& c) {
     if (is_dumped(c.log, stage)) write_dump(c.log, stage, text_of(c, stage));
 }
 
-KernelSource emit(const Compilation& c, const PlannedKernel& kernel,
-                  const LoweringOptions& options) {
-  return emit_kernel(c.graph, lower_kernel(c.graph, c.plan, kernel, c.schedules, options), options);
+KernelSource emit(const Compilation& c, size_t k, const LoweringOptions& options) {
+  KernelSource source = emit_kernel(
+      c.graph, lower_kernel(c.graph, c.plan, c.plan.kernels[k], c.schedules, options), options);
+  source.kernel = k;
+  return source;
 }
 
 Compilation plan_and_emit(const CompileRequest& request) {
@@ -107,54 +108,62 @@ Compilation plan_and_emit(const CompileRequest& request) {
   dump_stages(c);
   const LoweringOptions options = choose_lowering(c.graph, c.plan, request.settings);
   run_stage("emit", c.log, [&] {
-    for_each_kernel(c.graph, c.plan,
-                    [&](size_t k) { c.sources.push_back(emit(c, c.plan.kernels[k], options)); });
+    for_each_kernel(c.graph, c.plan, [&](size_t k) { c.sources.push_back(emit(c, k, options)); });
   });
   dump_stages(c);
   return c;
 }
 
-CompiledKernels compile_all(const Compilation& c, const DeviceSpec& device,
-                            const CompileRequest& request) {
+CompiledKernels compile_all(const Compilation& c, const std::vector<KernelSource>& sources,
+                            const DeviceSpec& device, const CompileRequest& request) {
   try {
-    return compile_kernels(c.sources, device.arch, request.settings, request.load);
+    return compile_kernels(sources, device.arch, request.settings, request.load);
   } catch (const NotCompiledError& error) {
-    throw KernelError(error, find_ops(c.graph, c.plan, c.sources, error.kernels));
+    throw KernelError(error, find_ops(c.graph, c.plan, sources, error.kernels));
   }
 }
 
-bool fits_in_registers(const Binary& binary, const PlannedKernel& kernel) {
-  return binary.spill_bytes == 0 && (kernel.persistent_groups.empty() || binary.stack_bytes == 0);
+int spilled_bytes(const Binary& binary, const std::vector<std::vector<int>>& persistent_groups) {
+  return binary.spill_bytes + (persistent_groups.empty() ? 0 : binary.stack_bytes);
 }
 
 // Launch bounds are assumed, then checked against the compiled kernel (AStitch A.14): one that
-// spills is scheduled otherwise, until it does not or nothing is left to try.
+// spills is scheduled otherwise.
 CompiledKernels compile_without_spills(Compilation& c, const DeviceSpec& device,
                                        const CompileRequest& request) {
-  CompiledKernels compiled = compile_all(c, device, request);
-  const int workers = std::max(1, request.worker_threads);
+  CompiledKernels compiled = compile_all(c, c.sources, device, request);
   const LoweringOptions options = choose_lowering(c.graph, c.plan, request.settings);
   TemplateMemo memo;
-  std::map<size_t, std::vector<KernelChoice>> remedies;  // by kernel, the next one last
-  for (bool changed = device.is_cuda; changed;) {
-    changed = false;
-    for (size_t k = 0; k < compiled.binaries.size(); ++k) {
-      PlannedKernel& kernel = c.plan.kernels[k];
-      if (fits_in_registers(compiled.binaries[k], kernel)) continue;
-      KernelChooser chooser(c.graph, c.plan.stages, kernel, device, workers, memo);
-      const auto [left, is_first] = remedies.try_emplace(k);
-      if (is_first) left->second = chooser.find_remedies(pick_schedules(c.schedules, kernel));
-      if (left->second.empty()) continue;
-      kernel.persistent_groups = left->second.back().persistent_groups;
-      chooser.schedule(left->second.back(), c.graph.symbols, c.schedules);
-      left->second.pop_back();
-      c.sources[k] = emit(c, kernel, options);
-      changed = true;
-    }
-    if (changed) compiled = compile_all(c, device, request);
+  const auto chooser_of = [&](const PlannedKernel& kernel) {
+    const int workers = std::max(1, request.worker_threads);
+    return KernelChooser(c.graph, c.plan.stages, kernel, device, workers, memo);
+  };
+  std::vector<Spilling> spilling;
+  for (size_t k = 0; device.is_cuda && k < compiled.binaries.size(); ++k) {
+    const PlannedKernel& kernel = c.plan.kernels[k];
+    const int bytes = spilled_bytes(compiled.binaries[k], kernel.persistent_groups);
+    if (bytes == 0) continue;
+    spilling.push_back(chooser_of(kernel).find_remedies(pick_schedules(c.schedules, kernel)));
+    spilling.back().kernel = k;
+    spilling.back().bytes = bytes;
   }
-  if (!remedies.empty()) dump_stages(c);  // what runs
-  return compiled;
+  if (spilling.empty()) return compiled;
+  const auto take = [&](const Spilling& trial) {
+    PlannedKernel& kernel = c.plan.kernels[trial.kernel];
+    kernel.persistent_groups = trial.choice.persistent_groups;
+    chooser_of(kernel).schedule(trial.choice, c.graph.symbols, c.schedules);
+    return c.sources[trial.kernel] = emit(c, trial.kernel, options);
+  };
+  remedy_spills(spilling, [&](std::vector<Spilling>& trials) {
+    std::vector<KernelSource> sources;
+    for (const Spilling& trial : trials) sources.push_back(take(trial));
+    const CompiledKernels tried = compile_all(c, sources, device, request);
+    for (size_t i = 0; i < trials.size(); ++i)
+      trials[i].bytes = spilled_bytes(tried.binaries[i], trials[i].choice.persistent_groups);
+  });
+  for (const Spilling& kernel : spilling) take(kernel);
+  dump_stages(c);  // what runs
+  return compile_all(c, c.sources, device, request);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ namespace {
 // What the model cannot tell: a template must gain more.
 constexpr double kNoise = 0.03;
 constexpr int kLaunches[] = {128, 256, 512, 1024};  // threads of a block
+constexpr int kTrials = 4;                          // of a kernel that spills, at once
 constexpr int kFinishThreads = 256;                 // of the block that ends alone, where one does
 
 bool has_room(const StageWork& work, const DeviceSpec& device) {
@@ -38,8 +39,6 @@ std::string describe(const StageSchedule& schedule, const StageWork& work) {
   out << " of ";
   return out.str();
 }
-
-bool is_faster(const KernelChoice& a, const KernelChoice& b) { return a.us < b.us; }
 
 }  // namespace
 
@@ -193,11 +192,11 @@ std::optional<double> KernelChooser::predict_us(const std::vector<std::vector<in
   return estimate_kernel_us(graph_, stages_, kernel_, pointers, worker_threads_);
 }
 
-std::vector<KernelChoice> KernelChooser::find_remedies(
-    const std::vector<const StageSchedule*>& has) {
-  std::vector<KernelChoice> choices = {
-      {.persistent_groups = kernel_.persistent_groups, .is_present = true}};
-  for (const StageSchedule* own : has) choices[0].templates.push_back(own->bounds.chosen);
+Spilling KernelChooser::find_remedies(const std::vector<const StageSchedule*>& has) {
+  Spilling kernel;
+  kernel.choice = {.persistent_groups = kernel_.persistent_groups, .is_present = true};
+  for (const StageSchedule* own : has) kernel.choice.templates.push_back(own->bounds.chosen);
+  std::vector<KernelChoice> choices = {kernel.choice};
   std::vector<std::vector<std::vector<int>>> groupings = {kernel_.persistent_groups};
   if (!groupings[0].empty()) groupings.emplace_back();
   for (const auto& groups : groupings) {
@@ -210,10 +209,31 @@ std::vector<KernelChoice> KernelChooser::find_remedies(
   if (has_templates()) {
     for (KernelChoice& choice : list_templates()) choices.push_back(std::move(choice));
   }
-  choices = evaluate(std::move(choices));
-  std::erase_if(choices, [](const KernelChoice& choice) { return choice.is_present; });
-  std::stable_sort(choices.rbegin(), choices.rend(), is_faster);
-  return choices;
+  kernel.remedies = evaluate(std::move(choices));
+  std::erase_if(kernel.remedies, [](const KernelChoice& choice) { return choice.is_present; });
+  std::ranges::stable_sort(kernel.remedies, std::greater<>(), &KernelChoice::us);
+  return kernel;
+}
+
+void remedy_spills(std::vector<Spilling>& kernels,
+                   const std::function<void(std::vector<Spilling>&)>& compile) {
+  while (true) {
+    std::vector<Spilling> trials;
+    for (Spilling& kernel : kernels) {
+      for (int i = 0; i < kTrials && kernel.bytes > 0 && !kernel.remedies.empty(); ++i) {
+        trials.push_back({kernel.kernel, std::move(kernel.remedies.back())});
+        kernel.remedies.pop_back();
+      }
+    }
+    if (trials.empty()) return;
+    compile(trials);
+    for (const Spilling& trial : trials) {
+      Spilling& kernel = *std::ranges::find(kernels, trial.kernel, &Spilling::kernel);
+      if (trial.bytes >= kernel.bytes) continue;
+      kernel.choice = trial.choice;
+      kernel.bytes = trial.bytes;
+    }
+  }
 }
 
 KernelJudge judge_kernels(const Graph& graph, const DeviceSpec& device, int worker_threads) {
