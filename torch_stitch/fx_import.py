@@ -133,7 +133,7 @@ class Importer:
         """The integer that a tensor holds, as a size: read when the program is there."""
         op = aten._local_scalar_dense.default
         row = self.add_call(str(op), op, (_core.Operand(0),), {})
-        self.b.library(str(op), row, [value], [], False)
+        self.b.library(self.calls, row, [value], [], False)
         return self.b.late_symbol(row, 0, -1, DATA_HINT)
 
     def is_size(self, expression):
@@ -290,12 +290,12 @@ class Importer:
     def library(self, node):
         value, sizes = node.meta.get("val"), []
         leaves, structure = tree_flatten(value)
-        name, row, inputs = self.call(node, sizes)
+        _, row, inputs = self.call(node, sizes)
         self.define_sizes(row, leaves)
-        several, types = not structure.is_leaf(), [self.type_of(v, True) for v in leaves]
-        made = self.b.library(name, row, inputs, [] if value is None else types, several, sizes)
+        types = [self.type_of(v, True) for v in leaves if value is not None]
+        made = self.b.library(self.calls, row, inputs, types, not structure.is_leaf(), sizes)
         self.note_in_place(node, made[0])
-        return tree_unflatten(made, structure) if several else made[0]
+        return made[0] if structure.is_leaf() else tree_unflatten(made, structure)
 
     def define_sizes(self, row, results):
         """Sizes that nothing has told before are what the call yields."""

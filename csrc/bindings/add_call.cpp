@@ -128,18 +128,21 @@ py::object replace_placeholders(py::handle item, CallTable& table) {
   });
 }
 
-std::optional<c10::OperatorHandle> find_operator(py::handle target) {
-  if (!py::hasattr(target, "_schema")) return std::nullopt;
-  const py::object schema = target.attr("_schema");
-  if (!py::hasattr(schema, "overload_name")) return std::nullopt;
+// "aten.mm.default", the name that torch prints, is aten::mm of no overload.
+std::optional<c10::OperatorHandle> find_operator(const std::string& name) {
+  const size_t space = name.find('.') + 1, dot = name.rfind('.');
+  if (dot == std::string::npos || space > dot) return std::nullopt;
+  const std::string overload = name.substr(dot + 1);
   return c10::Dispatcher::singleton().findSchema(
-      {schema.attr("name").cast<std::string>(), schema.attr("overload_name").cast<std::string>()});
+      {name.substr(0, space - 1) + "::" + name.substr(space, dot - space),
+       overload == "default" ? "" : overload});
 }
 
 std::variant<OperatorCall, PythonCall> import_target(CallTable& table, const py::object& target,
                                                      const py::tuple& arguments,
                                                      const py::dict& keywords) {
-  if (const auto op = find_operator(target)) {
+  const bool is_op = py::hasattr(target, "_schema");
+  if (const auto op = is_op ? find_operator(py::str(target)) : std::nullopt) {
     try {
       return import_operator(*op, arguments, keywords, table);
     } catch (const py::cast_error&) {
@@ -152,15 +155,22 @@ std::variant<OperatorCall, PythonCall> import_target(CallTable& table, const py:
 
 }  // namespace
 
+bool draws_random(const CallRow& row) {
+  const auto op = find_operator(row.name);
+  if (!op || !op->hasTag(at::Tag::nondeterministic_seeded)) return false;
+  const OperatorCall* call = std::get_if<OperatorCall>(&row.call);
+  for (size_t i = 0; call && i < call->arguments.size(); ++i) {
+    const c10::IValue& given = call->arguments[i].constant;
+    const bool is_rate = call->op.schema().arguments()[i].name().starts_with("dropout");
+    if (is_rate && given.isScalar() && given.toScalar().toDouble() == 0) return false;
+  }
+  return true;
+}
+
 CallRow make_row(const ProgramCall& call) {
   const auto made = std::ranges::find(kMadeCalls, call.name, &MadeCall::name);
   STITCH_CHECK(made != kMadeCalls.end(), call.name << " is no call that the core makes");
-  const size_t space = call.name.find('.') + 1, dot = call.name.rfind('.');
-  const std::string overload = call.name.substr(dot + 1);
-  const std::string name =
-      call.name.substr(0, space - 1) + "::" + call.name.substr(space, dot - space);
-  const c10::OperatorHandle op = c10::Dispatcher::singleton().findSchemaOrThrow(
-      name.c_str(), overload == "default" ? "" : overload.c_str());
+  const c10::OperatorHandle op = find_operator(call.name).value();
   OperatorCall result{op, {}, std::nullopt};
   int operand = 0;
   size_t dim = 0;

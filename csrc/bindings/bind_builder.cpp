@@ -205,14 +205,16 @@ void bind_ops(BuilderClass& builder) {
       .def("with_layout", &Builder::with_layout)
       .def(
           "library",
-          [](Builder& b, std::string name, int64_t call, const std::vector<NodeId>& inputs,
+          [](Builder& b, const CallTable& calls, int64_t call, const std::vector<NodeId>& inputs,
              const std::vector<TensorType>& results, bool several, std::vector<Dim> sizes) {
             const int position = b.graph().size();
-            auto made = b.library(std::move(name), call, inputs, results, several);
+            const CallRow& row = calls.rows.at(static_cast<size_t>(call));
+            auto made = b.library(row.name, call, inputs, results, several);
             b.graph().nodes[position].dims = std::move(sizes);
+            if (draws_random(row)) b.graph().nodes[position].ints = {1};
             return made;
           },
-          py::arg("name"), py::arg("call"), py::arg("inputs"), py::arg("results"),
+          py::arg("calls"), py::arg("call"), py::arg("inputs"), py::arg("results"),
           py::arg("several"), py::arg("sizes") = std::vector<Dim>());
 }
 

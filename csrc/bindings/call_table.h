@@ -75,6 +75,9 @@ struct CallTable {
 // The row of a call that the core makes, read off its operator's schema.
 CallRow make_row(const ProgramCall& call);
 
+// Whether it draws random numbers, by torch's tag of its operator; not where its dropout is off.
+bool draws_random(const CallRow& row);
+
 // What one call gives to a row.
 struct CallValues {
   const std::vector<at::Tensor>& operands;

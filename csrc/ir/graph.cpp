@@ -2,9 +2,14 @@
 
 #include <algorithm>
 
+#include "ops/library_effects.h"
 #include "ops/made_calls.h"
 
 namespace stitch {
+
+bool has_effects(const Node& node) {
+  return node.op == OpKind::k_library && (!node.ints.empty() || has_effects(node.name));
+}
 
 bool is_join(const Node& node) { return node.op == OpKind::k_library && node.name == kJoin; }
 

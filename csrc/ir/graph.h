@@ -99,6 +99,9 @@ inline NodeId iterated_value(const Graph& graph, NodeId id) {
   return family(graph[id]) == Family::kWriter ? graph[id].inputs[1] : id;
 }
 
+// A library call that must run, in order with others such, even when nobody reads its results:
+// random draws too, which advance the generator's state even when unused, as in eager.
+bool has_effects(const Node& node);
 // A library node that nothing runs for; see kJoin.
 bool is_join(const Node& node);
 // What is stored where `id` is wanted in memory: itself, or the parts that it joins.

@@ -12,12 +12,8 @@ constexpr std::array kWritingParts = {"_."sv, ".out"sv, "_out"sv, "resize"sv, "s
 
 constexpr std::array kIndexedWrites = {"aten.index_put_."sv, "aten.index_copy_."sv};
 
-// Random draws advance the generator's state even when unused, as in eager.
-constexpr std::array kEffectParts = {
-    "rand"sv,    "bernoulli"sv,   "dropout"sv,   "normal"sv,    "uniform"sv, "multinomial"sv,
-    "poisson"sv, "exponential"sv, "geometric"sv, "cauchy"sv,    "c10d"sv,    "wait_tensor"sv,
-    "print"sv,   "assert"sv,      "rrelu"sv,     "constrain"sv,
-};
+constexpr std::array kEffectParts = {"c10d"sv, "wait_tensor"sv, "print"sv, "assert"sv,
+                                     "constrain"sv};
 
 constexpr std::array kBlasCalls = {"aten.mm.default"sv, "aten.bmm.default"sv,
                                    "aten.addmm.default"sv, "aten.baddbmm.default"sv};

@@ -5,8 +5,8 @@
 
 namespace stitch {
 
-// The call must run even when nobody reads its results: it draws random numbers, communicates,
-// prints, asserts, writes an operand, or is no aten op, so that we know nothing about it.
+// The call must run even when nobody reads its results: it communicates, prints, asserts, writes an
+// operand, or is no aten op, so that we know nothing about it.  See has_effects of ir/graph.h.
 bool has_effects(std::string_view library_name);
 
 // The call may write its operands: in-place and out variants, and what is neither aten's nor ours.

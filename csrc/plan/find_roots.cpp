@@ -5,7 +5,6 @@
 
 #include "analysis/index_walk.h"
 #include "ir/find_definers.h"
-#include "ops/library_effects.h"
 
 namespace stitch {
 
@@ -16,7 +15,6 @@ std::vector<int> find_levels(const Graph& graph) {
   int last_effect = 0;
   for (int n = 0; n < graph.size(); ++n) {
     const Node& node = graph.nodes[n];
-    const bool is_call = node.op == OpKind::k_library;
     is_first[n] = is_materialised(node) || find_alias(graph, NodeId(n));
     std::vector<NodeId> awaited = node.inputs;
     awaited.insert(awaited.end(), definers[n].begin(), definers[n].end());
@@ -26,7 +24,7 @@ std::vector<int> find_levels(const Graph& graph) {
       level[n] = std::max(level[n], level[input.index()] + (waits ? 1 : 0));
       if (!is_first[input.index()]) is_first[n] = false;
     }
-    if (!is_call || !has_effects(node.name)) continue;
+    if (!has_effects(node)) continue;
     last_effect = level[n] = std::max(level[n], last_effect);
     if (level[n] > 0) is_first[n] = false;
   }

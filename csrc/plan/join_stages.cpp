@@ -10,7 +10,6 @@
 
 #include "base/marks.h"
 #include "ir/find_definers.h"
-#include "ops/library_effects.h"
 #include "plan/find_roots.h"
 
 namespace stitch {
@@ -166,7 +165,7 @@ class Joiner {
   void keep_effects_in_order() {
     int before = -1;
     for (size_t u = 0; u < units_.size(); ++u) {
-      if (!units_[u].roots.empty() || !has_effects(graph_[units_[u].call].name)) continue;
+      if (!units_[u].roots.empty() || !has_effects(graph_[units_[u].call])) continue;
       wait(static_cast<int>(u), before);
       before = static_cast<int>(u);
     }

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "ir/find_definers.h"
-#include "ops/library_effects.h"
 #include "plan/store_in_place.h"
 
 namespace stitch {
@@ -79,7 +78,7 @@ struct Stitcher {
       for (int read : reads) wait(static_cast<int>(u), read);
       if (units[u].is_call) {
         maker[step.call] = static_cast<int>(u);
-        if (has_effects(graph[step.call].name)) {
+        if (has_effects(graph[step.call])) {
           units[u].after = last_effect;
           if (last_effect >= 0) units[last_effect].then = static_cast<int>(u);
           last_effect = static_cast<int>(u);

@@ -3,7 +3,6 @@
 #include <set>
 
 #include "ops/late_symbols.h"
-#include "ops/library_effects.h"
 #include "ops/op_rules.h"
 #include "rewrite/rebuild_graph.h"
 
@@ -11,8 +10,8 @@ namespace stitch {
 namespace {
 
 bool must_stay(const Node& node, const std::set<int64_t>& rows) {
-  return node.op == OpKind::k_input || is_assertion(info(node)) ||
-         (node.op == OpKind::k_library && (has_effects(node.name) || rows.count(node.integer)));
+  return node.op == OpKind::k_input || is_assertion(info(node)) || has_effects(node) ||
+         (node.op == OpKind::k_library && rows.count(node.integer));
 }
 
 }  // namespace

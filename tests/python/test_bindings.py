@@ -1,5 +1,6 @@
 """Graphs of library calls built by hand: what runs them, and the tensors that come out."""
 
+import functools
 import gc
 import io
 import operator
@@ -32,7 +33,7 @@ class Program:
 
     def call(self, function, args, inputs, results, kwargs=None, several=False):
         row = self.calls.add_call(str(function), function, args, kwargs or {})
-        return self.b.library(str(function), row, inputs, [type_of(r) for r in results], several)
+        return self.b.library(self.calls, row, inputs, [type_of(r) for r in results], several)
 
     def compile(self, *outputs):
         for output in outputs:
@@ -131,9 +132,8 @@ def test_symbolic_sizes_are_evaluated_for_each_call():
     )
     flat = _core.TensorType("f32", [size * 6], [1])
     x = program.b.input("x", flat, 0)
-    (y,) = program.b.library(
-        "aten.view.default", row, [x], [_core.TensorType("f32", [size, 2, 3], [6, 3, 1])], False
-    )
+    viewed = _core.TensorType("f32", [size, 2, 3], [6, 3, 1])
+    (y,) = program.b.library(program.calls, row, [x], [viewed], False)
     program.b.output_tensor(y)
     program.b.output_integer(size * 2 + 1)
     program.b.output_none()
@@ -162,6 +162,27 @@ def test_python_callables_get_tensors_and_plain_objects():
     compiled = program.compile(results[0], results[2])
     found = compiled([x, x * 2, 5.0])
     assert torch.equal(found[0], x * 5) and torch.equal(found[1], x * 4)
+
+
+@pytest.mark.parametrize("dropout, draws", [(0.0, False), (0, False), (0.25, True)])
+def test_calls_that_draw_random_numbers_are_known_by_torchs_tag(dropout, draws):
+    program, q = Program(), torch.zeros(1, 2, 8, 8)
+    values = [program.input(q) for _ in range(3)]
+    attention = aten._scaled_dot_product_flash_attention.default
+    program.call(attention, [*operands(3), dropout], values, [q])
+    assert ("ints=[1]" in str(program.b.finish(3))) == draws
+
+
+@pytest.mark.parametrize("name, draws", [("_standard_gamma", True), ("sin", False)])
+def test_calls_draw_whatever_their_callable_is(name, draws):
+    """Wrappers of an operator keep its name."""
+    op = getattr(aten, name).default
+    for function in (op, functools.partial(op)):
+        program, x = Program(), torch.ones(3)
+        value = program.input(x)
+        row = program.calls.add_call(str(op), function, operands(1), {})
+        program.b.library(program.calls, row, [value], [type_of(x)], False)
+        assert ("ints=[1]" in str(program.b.finish(1))) == draws
 
 
 def test_errors_of_operators_and_callables_reach_the_caller():

@@ -285,6 +285,31 @@ def test_fallback_random_is_eager_bit_for_bit(training):
     torch.testing.assert_close(*results, rtol=0, atol=1e-6)
 
 
+def draw_by_other_names(x):
+    """The first waits for a kernel that would rather wait for the second."""
+    first = torch._standard_gamma(x.sum(0).abs())
+    second = torch.rand_like(x)
+    third = torch.binomial(x.exp().sum(1).round(), torch.full((6,), 0.5))
+    return first, second, third, x.amax() + (second @ x.t()).sum(0)
+
+
+def attend_and_draw(x):
+    q = x.exp().view(1, 1, 6, 8)
+    return F.scaled_dot_product_attention(q, q, q, dropout_p=0.5).square(), torch.rand(9)
+
+
+@pytest.mark.parametrize("fn", [draw_by_other_names, attend_and_draw])
+def test_fallback_random_draws_in_eagers_order(fn):
+    results = []
+    for function in (compiled(fn, {"strict": True, "fallback_random": True}), fn):
+        torch.manual_seed(3)
+        y = function(torch.linspace(-1, 1, 48).view(6, 8))
+        results.append((*y, torch.get_rng_state()))
+    torch.testing.assert_close(*results, rtol=1e-5, atol=1e-6)
+    assert results[0][1].equal(results[1][1])
+    assert torch_stitch.counters()["kernels"] > 0
+
+
 def test_other_backends_recompute_what_they_did():
     compiled(lambda x: F.dropout(x, 0.5))(torch.ones(4, requires_grad=True)).sum().backward()
     assert torch.ops.torch_stitch.random not in partitioners.pointwise_ops()

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "ir/graph.h"
 #include "ops/library_effects.h"
 
 namespace stitch {
@@ -50,14 +51,24 @@ TEST(OpTable, UnknownNameSuggestsTheNearest) {
   }
 }
 
-TEST(LibraryEffects, RandomAndWritingCallsHaveEffects) {
-  for (const char* name : {"aten.rand.default", "aten.bernoulli.p", "aten.native_dropout.default",
-                           "aten.copy_.default", "aten.add.out", "_c10d_functional.wait_tensor",
+TEST(LibraryEffects, WritingAndSpeakingCallsHaveEffects) {
+  for (const char* name : {"aten.copy_.default", "aten.add.out", "_c10d_functional.wait_tensor",
                            "mylib.custom.default", "aten._assert_async.msg"})
     EXPECT_TRUE(has_effects(name)) << name;
   for (const char* name : {"aten.mm.default", "aten.convolution.default",
-                           "aten._scaled_dot_product_flash_attention_for_cpu.default"})
+                           "aten.poisson_nll_loss.default", "torch_stitch.random.default"})
     EXPECT_FALSE(has_effects(name)) << name;
+}
+
+TEST(LibraryEffects, RandomDrawsAreOneThatTheCallSays) {
+  Node node;
+  node.op = OpKind::k_library;
+  node.name = "aten._standard_gamma.default";
+  EXPECT_FALSE(has_effects(node));
+  node.ints = {1};
+  EXPECT_TRUE(has_effects(node));
+  node.op = OpKind::k_get;
+  EXPECT_FALSE(has_effects(node));
 }
 
 TEST(LibraryEffects, OnlyWritingCallsMayWriteOperands) {

@@ -400,8 +400,8 @@ TEST(StitchStages, AStageThatReplacesWaitsForCallsThatReadTheOldValue) {
   const Graph graph = read_graph(R"(
     %x = input : f32[64,64]
     %y = add(%x, 1)
-    %first = library(%x){name="aten.normal.Tensor_float"} : f32[64,64]
-    %second = library(%x){name="aten.rand_like.default"} : f32[64,64]
+    %first = library(%x){name="aten.normal.Tensor_float", ints=[1]} : f32[64,64]
+    %second = library(%x){name="aten.rand_like.default", ints=[1]} : f32[64,64]
     %z = add(%first, %second)
     mutate %x <- %y
     outputs (%z)
@@ -419,8 +419,8 @@ TEST(StitchStages, RandomCallsKeepTheirOrder) {
     %x = input : f32[512,512]
     %w = input : f32[512,512]
     %a = sum(%x){axes=[0]}
-    %first = library(%a){name="aten.normal.Tensor_float"} : f32[512]
-    %second = library(%x){name="aten.rand_like.default"} : f32[512,512]
+    %first = library(%a){name="aten.normal.Tensor_float", ints=[1]} : f32[512]
+    %second = library(%x){name="aten.rand_like.default", ints=[1]} : f32[512,512]
     %y = library(%second, %w){name="aten.mm.default"} : f32[512,512]
     %z = add(amax(%x), sum(%y){axes=[0]})
     outputs (%first, %z)
