@@ -27,8 +27,8 @@ from torch_stitch.user_code import find_location
 
 aten = torch.ops.aten
 OPAQUE_SIZES = {
-    **dict.fromkeys(("FloorDiv", "CleanDiv", "IntTrueDiv"), "floor_div"),
-    **dict.fromkeys(("Mod", "PythonMod"), "modulo"),
+    **dict.fromkeys(("FloorDiv", "CleanDiv", "IntTrueDiv"), "floordiv"),
+    **dict.fromkeys(("Mod", "PythonMod"), "mod"),
     **dict.fromkeys(("Max", "max"), "max"),
     "Min": "min",
 }
@@ -124,10 +124,10 @@ class Importer:
         return self.argument_count + len(self.extras) - 1
 
     def argument(self, position, size):
-        """A size among the arguments; one that data decided in an earlier graph may be 0."""
-        symbol = self.b.symbol(position, hint_of(size))
-        is_counted = isinstance(size.node.hint, int)
-        return symbol if is_counted else self.b.opaque("max", symbol, _core.Dim(-(2**62)))
+        """A size or number among the arguments; what data decided in an earlier graph may be 0."""
+        least = size.node.shape_env.bound_sympy(size.node.expr).lower
+        is_positive = isinstance(size.node.hint, int) and bool(least > 0)
+        return self.b.symbol(position, hint_of(size), is_positive)
 
     def item(self, value):
         """The integer that a tensor holds, as a size: read when the program is there."""
@@ -170,10 +170,10 @@ class Importer:
             return functools.reduce(operator.mul, [self.dim_of(parts[0])] * int(parts[1]))
         if kind == "ModularIndexing":
             base, divisor, modulus = map(self.dim_of, parts)
-            return self.b.opaque("modulo", self.b.opaque("floor_div", base, divisor), modulus)
+            return self.b.opaque("mod", self.b.opaque("floordiv", base, divisor), modulus)
         numerator, denominator = expression.as_numer_denom()
         if denominator != 1:  # an exact division
-            return self.b.opaque("floor_div", *map(self.dim_of, (numerator, denominator)))
+            return self.b.opaque("floordiv", *map(self.dim_of, (numerator, denominator)))
         if expression.is_Add or expression.is_Mul:
             combine = operator.add if expression.is_Add else operator.mul
         elif kind in OPAQUE_SIZES:

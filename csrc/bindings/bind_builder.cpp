@@ -4,8 +4,6 @@
 #include <pybind11/stl.h>
 
 #include "analysis/view_alias.h"
-#include "base/error.h"
-#include "base/nearest.h"
 #include "bindings/python_types.h"
 #include "ir/builder.h"
 #include "ir/parse_graph.h"
@@ -20,21 +18,6 @@ namespace py = pybind11;
 
 DType to_dtype(const std::string& name) {
   return name == "opaque" ? DType::kOpaque : dtype_from_name(name);
-}
-
-Symbol::Kind to_symbol_kind(const std::string& name) {
-  static const std::vector<std::pair<std::string, Symbol::Kind>> kinds = {
-      {"floor_div", Symbol::Kind::kFloorDiv},
-      {"modulo", Symbol::Kind::kModulo},
-      {"min", Symbol::Kind::kMin},
-      {"max", Symbol::Kind::kMax}};
-  std::vector<std::string> names;
-  for (const auto& [kind_name, kind] : kinds) {
-    if (kind_name == name) return kind;
-    names.push_back(kind_name);
-  }
-  throw UserError("a size cannot be '" + name + "' of two others; did you mean '" +
-                  nearest_name(name, names) + "'?");
 }
 
 // Pickled as its text.
@@ -124,10 +107,11 @@ void bind_graph_ends(BuilderClass& builder) {
           },
           py::arg("op"), py::arg("location"), py::arg("position") = -1)
       .def("symbol",
-           [](Builder& b, int position, int64_t hint) {
+           [](Builder& b, int position, int64_t hint, bool is_positive) {
              std::vector<int>& positions = b.graph().integer_positions;
              positions.push_back(position);
-             return b.graph().symbols.add_input(static_cast<int>(positions.size()) - 1, hint);
+             const int input = static_cast<int>(positions.size()) - 1;
+             return b.graph().symbols.add_input(input, hint, is_positive);
            })
       .def("late_symbol",
            [](Builder& b, int row, int result, int dimension, int64_t hint) {
@@ -135,7 +119,7 @@ void bind_graph_ends(BuilderClass& builder) {
            })
       .def("opaque",
            [](Builder& b, const std::string& kind, const Dim& left, const Dim& right) {
-             return b.graph().symbols.add_opaque(to_symbol_kind(kind), left, right);
+             return b.graph().symbols.add_opaque(symbol_kind(kind), left, right);
            })
       .def("hint", [](Builder& b, const Dim& dim) { return b.graph().symbols.hint(dim); })
       .def("input",

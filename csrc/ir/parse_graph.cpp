@@ -1,11 +1,11 @@
 #include "ir/parse_graph.h"
 
 #include <algorithm>
-#include <map>
 #include <unordered_map>
 
 #include "ir/builder.h"
 #include "ir/parse_attributes.h"
+#include "ir/print_graph.h"
 #include "ir/text_reader.h"
 #include "ops/op_rules.h"
 
@@ -165,10 +165,8 @@ void read_symbols(Parser& parser, TextReader& reader) {
     reader.expect('=');
     const std::string word = reader.word();
     const bool is_result = word == "result";
-    const auto kind = std::ranges::find(kSymbolKinds, is_result ? "input" : word);
-    if (kind == kSymbolKinds.end()) reader.fail("one of input, floordiv, mod, min, max, result");
     Symbol symbol;
-    symbol.kind = static_cast<Symbol::Kind>(kind - kSymbolKinds.begin());
+    symbol.kind = symbol_kind(is_result ? "input" : word);
     reader.expect('(');
     if (symbol.kind == Symbol::Kind::kInput) {
       symbol.input = static_cast<int>(read_integer(reader));
@@ -183,6 +181,8 @@ void read_symbols(Parser& parser, TextReader& reader) {
     reader.expect(')');
     add_symbols_in_use(parser);
     symbol.hint = reader.take("hint") ? read_integer(reader) : kDefaultHint;
+    const bool is_argument = symbol.kind == Symbol::Kind::kInput && !is_result;
+    symbol.is_positive = is_argument && !reader.take("unbounded");
     symbols.push_back(symbol);
   } while (reader.take(','));
 }

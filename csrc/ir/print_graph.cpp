@@ -1,10 +1,11 @@
 #include "ir/print_graph.h"
 
-#include <array>
+#include <algorithm>
 #include <charconv>
 
+#include "base/error.h"
+#include "base/nearest.h"
 #include "base/words.h"
-#include "ir/text_reader.h"
 #include "ops/late_symbols.h"
 #include "ops/made_calls.h"
 #include "ops/op_rules.h"
@@ -60,8 +61,9 @@ std::string print_symbol(const Symbol& symbol) {
   const std::string pair = to_string(symbol.left) + "," + to_string(symbol.right);
   const std::string hint = ") hint " + std::to_string(symbol.hint);
   if (is_late(symbol)) return "result(" + std::to_string(row_of(symbol)) + "," + pair + hint;
-  const bool is_input = symbol.kind == Symbol::Kind::kInput;
-  return kind + "(" + (is_input ? std::to_string(symbol.input) : pair) + hint;
+  if (symbol.kind != Symbol::Kind::kInput) return kind + "(" + pair + hint;
+  return kind + "(" + std::to_string(symbol.input) + hint +
+         (symbol.is_positive ? "" : " unbounded");
 }
 
 std::string print_output(const GraphOutput& output) {
@@ -84,6 +86,13 @@ std::string print_arguments(const Graph& graph) {
 }
 
 }  // namespace
+
+Symbol::Kind symbol_kind(const std::string& name) {
+  const auto found = std::ranges::find(kSymbolKinds, name);
+  if (found != kSymbolKinds.end()) return static_cast<Symbol::Kind>(found - kSymbolKinds.begin());
+  throw UserError("a size cannot be '" + name + "' of others; did you mean '" +
+                  nearest_name(name, {kSymbolKinds.begin(), kSymbolKinds.end()}) + "'?");
+}
 
 std::string to_string(const Graph& graph, NodeId id) {
   const Node& node = graph[id];

@@ -1,7 +1,6 @@
 // A cursor over graph text, and the small forms that lines are made of: sizes, lists, types.
 #pragma once
 
-#include <array>
 #include <functional>
 #include <optional>
 #include <string>
@@ -30,9 +29,6 @@ struct WrittenType {
   DType dtype = DType::kF32;
   std::optional<std::vector<Dim>> shape, strides;
 };
-
-// As lines name them, in the order of Symbol::Kind.
-inline constexpr std::array kSymbolKinds = {"input", "floordiv", "mod", "min", "max"};
 
 // `symbol_count` grows to cover every s<i> that is read.
 Dim read_dim(TextReader& reader, int& symbol_count);

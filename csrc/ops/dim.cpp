@@ -191,11 +191,11 @@ bool is_divisible(const Dim& a, int64_t divisor) {
   return true;
 }
 
-Dim SymbolTable::add_input(int input, int64_t hint) {
+Dim SymbolTable::add_input(int input, int64_t hint, bool is_positive) {
   for (size_t i = 0; i < symbols.size(); ++i)
     if (symbols[i].kind == Symbol::Kind::kInput && symbols[i].input == input)
       return Dim::symbol(static_cast<SymbolId>(i));
-  symbols.push_back({Symbol::Kind::kInput, input, 0, 0, hint});
+  symbols.push_back({Symbol::Kind::kInput, input, 0, 0, hint, is_positive});
   return Dim::symbol(static_cast<SymbolId>(symbols.size() - 1));
 }
 

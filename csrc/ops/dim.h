@@ -53,16 +53,17 @@ bool is_divisible(const Dim& a, int64_t divisor);
 struct Symbol {
   enum class Kind { kInput, kFloorDiv, kModulo, kMin, kMax };
   Kind kind = Kind::kInput;
-  int input = -1;    // kInput: position among the integer arguments of the graph
-  Dim left, right;   // operands of the other kinds
-  int64_t hint = 1;  // value in the example inputs: guides choices, never correctness
+  int input = -1;            // kInput: position among the integer arguments of the graph
+  Dim left, right;           // operands of the other kinds
+  int64_t hint = 1;          // value in the example inputs: guides choices, never correctness
+  bool is_positive = false;  // the caller's guards say so; a number that the user gives is any
 };
 
 // Symbols in the order in which they are evaluated: operands come first.
 struct SymbolTable {
   std::vector<Symbol> symbols;
 
-  Dim add_input(int input, int64_t hint);
+  Dim add_input(int input, int64_t hint, bool is_positive = true);
   Dim add_opaque(Symbol::Kind kind, const Dim& left, const Dim& right);
   int64_t hint(const Dim& dim) const;
   std::vector<int64_t> hints() const;  // of all symbols

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "ops/late_symbols.h"
 #include "schedule/build_loops.h"
 #include "schedule/map_axes.h"
 #include "schedule/persistent_values.h"
@@ -14,16 +13,18 @@ namespace {
 
 constexpr int kLaneBits = 5;
 
-// Of the graph's symbols inputs alone are known to be positive; what calls define is not.
 bool may_be_empty(const Dim& extent, const SymbolTable& symbols) {
   if (extent.is_constant()) return extent.value() <= 0;
   bool is_positive = false;
   for (const auto& [monomial, coefficient] : extent.terms()) {
+    bool all_positive = true;
+    for (const SymbolId id : monomial) {
+      const Symbol& symbol = symbols.symbols[id];
+      all_positive &= symbol.is_positive;
+      if (symbol.kind == Symbol::Kind::kInput && !symbol.is_positive) return true;
+    }
     if (coefficient < 0) return true;
-    is_positive |= std::ranges::all_of(monomial, [&](SymbolId symbol) {
-      return symbols.symbols[symbol].kind == Symbol::Kind::kInput &&
-             !is_late(symbols.symbols[symbol]);
-    });
+    is_positive |= all_positive;
   }
   return !is_positive;
 }

@@ -126,7 +126,7 @@ def test_several_results_and_results_that_are_not_there():
 
 def test_symbolic_sizes_are_evaluated_for_each_call():
     program = Program()
-    size = program.b.symbol(1, 4)
+    size = program.b.symbol(1, 4, True)
     row = program.calls.add_call(
         "aten.view.default", aten.view.default, [_core.Operand(0), [size, 2, 3]], {}
     )
@@ -352,13 +352,13 @@ def test_options_and_ops_are_listed():
 
 def test_sizes_are_polynomials():
     b = _core.Builder()
-    s = b.symbol(0, 8)
+    s = b.symbol(0, 8, True)
     assert s * 2 + 1 == 1 + 2 * s and str(_core.Dim(7)) == "7"
     assert b.hint((s - 1) * s) == 56
     assert not s.is_constant() and _core.Dim(3).value() == 3
-    with pytest.raises(_core.StitchError, match="did you mean 'floor_div'"):
-        b.opaque("floordiv", s, _core.Dim(2))
-    assert b.hint(b.opaque("modulo", s, _core.Dim(3))) == 2
+    with pytest.raises(_core.StitchError, match="did you mean 'floordiv'"):
+        b.opaque("floor_div", s, _core.Dim(2))
+    assert b.hint(b.opaque("mod", s, _core.Dim(3))) == 2
     assert operator.sub(10, s) == 10 - s
 
 

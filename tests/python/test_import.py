@@ -72,6 +72,15 @@ def test_operands_are_promoted_as_in_eager(left, right, compute, result):
         assert dtype == f"{compute}[3]"
 
 
+def test_sizes_are_positive_and_numbers_of_the_user_are_any():
+    x = torch.randn(6, 8)
+    (symbols,) = re.findall("symbols .*", text_of(lambda x: x.exp(), x, dynamic=True))
+    assert symbols.count("input(") == 2 and "unbounded" not in symbols
+    (symbols,) = re.findall("symbols .*", text_of(lambda x, n: x * n, x[0], 7, dynamic=True))
+    found = re.findall(r"hint (\d+)( unbounded)?", symbols)
+    assert sorted(found) == [("7", " unbounded"), ("8", "")]
+
+
 def test_bool_arithmetic_is_logic():
     a = torch.tensor([True, False])
     assert types_of(text_of(lambda a, b: a + b, a, a), "logical_or") == ["bool[2]"]

@@ -40,7 +40,7 @@ outputs (%2, int s0*2, none)
 
 TEST(ParseGraph, ReadsBackWhatEveryOpPrints) {
   expect_same_text_twice(R"(
-    symbols s0 = input(0) hint 8, s1 = input(1) hint 6, s2 = floordiv(s0*3,4) hint 6
+    symbols s0 = input(0) hint 8, s1 = input(1) hint 6 unbounded, s2 = floordiv(s0*3,4) hint 6
     arguments 5 tensors [0,2,3] integers [1,4]
     %x = input : bf16[s0,4,s1]
     %i = input : i64[s0,4,s1]

@@ -182,6 +182,25 @@ TEST(PlannedBytes, AGatherCountsTheRowsItReads) {
   EXPECT_EQ(planned_bytes(p.graph, p.plan.stages[0], p.only()), 128 * 8 + 2 * 128 * 64 * 4);
 }
 
+// One result lacks an axis of the other: without elements along that the loop would not store it.
+Verdict lacks_axis(const std::string& extent, const std::string& symbol) {
+  const auto text = [&](const std::string& of) {
+    return "symbols s0 = input(0) hint 64" + of + "\n%x = input : f32[64]\n%w = input : f32[64," +
+           extent + "]\n%a = exp(%x)\n%y = add(%w, reshape(%a){shape=[64,1]})\noutputs (%a, %y)\n";
+  };
+  const Planned planned = schedule_together(text(""), "h200");
+  const PlannedStage& stage = planned.plan.stages[0];
+  return describe_stages(read_graph(text(symbol)), {&stage}, device_spec("h200")).verdict;
+}
+
+TEST(EmptyAxes, SizesArePositiveNumbersOfTheUserAreAny) {
+  for (const char* extent : {"8", "s0", "s0*8", "s0+1", "s0*s0"})
+    EXPECT_TRUE(lacks_axis(extent, "")) << extent;
+  for (const char* extent : {"s0", "s0*8", "s0+1", "s0*s0"})
+    EXPECT_EQ(lacks_axis(extent, " unbounded").rule, kRuleEmptyAxis) << extent;
+  EXPECT_TRUE(lacks_axis("8", " unbounded"));
+}
+
 // Row and column sums of one tensor: no axis can be cut into blocks, so one of the two results
 // needs an array per thread.
 std::string crossed_sums(const std::string& type) {
