@@ -295,11 +295,22 @@ NodeId find_sorting_index(const Graph& graph, const Node& segment) {
   return sorts ? skip_reshapes(graph, call.inputs[0]) : NodeId();
 }
 
+bool holds_states(const Graph& graph, const Node& cat) {
+  if (cat.op != OpKind::k_cat || std::ssize(cat.inputs) > kMostStates) return false;
+  for (size_t i = 0; i < cat.inputs.size(); ++i) {
+    const Node& state = graph[cat.inputs[i]];
+    const bool follows = i == 0 || std::ranges::count(state.inputs, cat.inputs[i - 1]) > 0;
+    if (!follows || !state.type.shape[cat.ints[0]].is(1)) return false;
+  }
+  return true;
+}
+
 int64_t equal_part(const Graph& graph, const Node& cat) {
   constexpr size_t kMostParts = 4;  // all are evaluated
   const int64_t dim = cat.ints[0];
   const Dim& extent = graph[cat.inputs[0]].type.shape[dim];
-  if (cat.inputs.size() > kMostParts || !extent.is_constant()) return 0;
+  const bool are_few = cat.inputs.size() <= kMostParts || holds_states(graph, cat);
+  if (!are_few || !extent.is_constant()) return 0;
   const bool equal = std::ranges::all_of(
       cat.inputs, [&](NodeId part) { return graph[part].type.shape[dim] == extent; });
   return equal ? extent.value() : 0;

@@ -240,14 +240,15 @@ struct RootFinder {
       if (is_root[n]) times = ways[n] = 1;
       const bool is_cat = node.op == OpKind::k_cat, is_sum = family(node) == Family::kReduce;
       const bool is_part = is_cat || node.op == OpKind::k_slice_scatter;
-      const bool repeats = is_cat ? equal_part(graph, node) > 0 : node.op == OpKind::k_index;
+      const bool states = is_cat && holds_states(graph, node);  // read alike: each reads the last
+      const bool repeats = is_cat ? !states && equal_part(graph, node) : node.op == OpKind::k_index;
       for (size_t at = 0; at < node.inputs.size(); ++at) {
         const int from = node.inputs[at].index();
         const auto own = static_cast<double>(hint_elements(graph, NodeId(n)));
         double share = is_sum ? 1 : own / std::max(1.0, double(hint_elements(graph, NodeId(from))));
         if (!repeats) share = std::min(1.0, share);
-        const bool moves = (reads && (at == 0 || is_part)) || node.op == OpKind::k_slice ||
-                           node.op == OpKind::k_flip;
+        const bool moves = (reads && !states && (at == 0 || is_part)) ||
+                           node.op == OpKind::k_slice || node.op == OpKind::k_flip;
         if (moves)
           moved[from] += times * share;
         else

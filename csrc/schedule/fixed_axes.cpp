@@ -113,6 +113,15 @@ void add_piece_axes(const Graph& graph, const StageSchedule& schedule, NodeId re
   }
 }
 
+// The axes along which `value` holds states, where it does.
+void add_state_axes(const Graph& graph, const StageSchedule& schedule, const IndexVars& vars,
+                    NodeId value, const Index& index, std::set<int>& pieces) {
+  if (!holds_states(graph, graph[value])) return;
+  const IndexExpr& along = index[graph[value].ints[0]];
+  for (int a = 0; a < static_cast<int>(schedule.axes.size()); ++a)
+    if (axis_coefficient(schedule, vars, along, a).is(1)) pieces.insert(a);
+}
+
 }  // namespace
 
 std::optional<FixedAxes> find_fixed_axes(const StageSchedule& schedule, const IndexVars& vars,
@@ -134,6 +143,15 @@ std::set<int> find_piece_axes(const Graph& graph, const StageSchedule& schedule)
   for (const auto& [reader, reductions] : schedule.spaces.depends) {
     for (NodeId reduction : reductions) {
       add_piece_axes(graph, schedule, reduction, reader, pieces);
+    }
+  }
+  for (const RootSpace& space : schedule.spaces.roots) {
+    IndexVars vars = schedule.accesses.vars;
+    const Index own = index_from_atoms(schedule.spaces.atoms, space.dims, vars);
+    add_state_axes(graph, schedule, vars, space.root, own, pieces);
+    for (const auto& [value, evaluations] : schedule.accesses.evaluated.at(space.root)) {
+      for (const auto& at : evaluations)
+        add_state_axes(graph, schedule, vars, value, at.index, pieces);
     }
   }
   return pieces;

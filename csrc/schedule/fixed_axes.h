@@ -17,8 +17,8 @@ using FixedAxes = std::map<int, int64_t>;  // axis -> the index it is read at
 // are equal, nothing where `read` is no such index.  `vars` names the variables of both.
 std::optional<FixedAxes> find_fixed_axes(const StageSchedule& schedule, const IndexVars& vars,
                                          const Index& made, const Index& read);
-// Short axes that one thread should hold: a reduction evaluates a value all along them, and a root
-// that waits for the reduction reads the value at fixed indices.
+// Short axes that one thread should hold: of states made one from another, or a reduction evaluates
+// a value along them that a root which waits for it reads at fixed indices.
 std::set<int> find_piece_axes(const Graph& graph, const StageSchedule& schedule);
 
 }  // namespace stitch

@@ -22,7 +22,7 @@ constexpr int64_t kColumnTileStep = 64;
 // Iterations that a vectorised loop keeps when it is cut into strips: whole vectors of 16 lanes.
 constexpr int64_t kFewestIterations = 16;
 // Iterations written out inside a vectorised loop: their values should stay in registers.
-constexpr int64_t kMostUnrolled = 8;
+constexpr int64_t kMostUnrolled = kMostStates;
 
 // Elements of a tile that repay finding out where its block is.
 constexpr int64_t kTileElements = 1024;

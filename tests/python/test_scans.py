@@ -1,8 +1,9 @@
-"""Scans written as trees: each level reads the one below through strided slices and parts."""
+"""Scans written as trees, each level of which reads the one below through strided slices and parts,
+and as chains of states."""
 
 import pytest
 import torch
-from support.compare import compile_strictly, expect_as_exact
+from support.compare import check, compile_strictly, expect_as_exact
 from torch._higher_order_ops.associative_scan import associative_scan
 
 import torch_stitch
@@ -37,3 +38,14 @@ def test_a_scan_is_predicted_to_take_no_longer_than_one_kernel_per_op(target):
         return sum(kernel["predicted_us"] for kernel in report.plan["kernels"])
 
     assert predict("auto") <= predict("none")
+
+
+def test_states_made_one_from_another_are_made_once(fresh):
+    def recur(x):
+        states = [x[:, :1]]
+        for i in range(1, x.shape[1]):
+            states.append(torch.maximum(states[-1], x[:, i : i + 1].tanh()))
+        return torch.cat(states, 1) * 2
+
+    check(recur, torch.randn(6, 16, 50), rtol=1e-6, atol=1e-6)
+    assert torch_stitch.counters()["kernels"] == 1
