@@ -5,6 +5,8 @@ the importer knows directly (var, all) or runs as one call (gradients of embeddi
 """
 
 import functools
+import operator
+import re
 
 import torch
 from torch._decomp import core_aten_decompositions, get_decompositions, remove_decompositions
@@ -34,18 +36,20 @@ BATCH_NORMS = (
     aten._native_batch_norm_legit_functional.default,
 )
 
-# Of a foreach op, what repeats the op of one tensor.
-REPEATED = torch._C.DispatchKey.CompositeExplicitAutograd
 
-
-def _foreach_decompositions():
-    table = {}
+def _named_decompositions(whole):
+    """Ours but for what stays whole; of foreach ops."""
+    table, meaning = {}, torch._C.DispatchKey.CompositeExplicitAutograd
     for full_name in torch._C._dispatch_get_all_op_names():
-        packet, _, overload = full_name.removeprefix("aten::").partition(".")
+        space, packet, overload = re.fullmatch(r"(.*)::([^.]*)\.?(.*)", full_name).groups()
+        form = operator.attrgetter(f"{packet}.{overload or 'default'}")
         is_functional = not (packet.endswith("_") or overload.endswith("out"))
-        if packet.startswith("_foreach_") and is_functional:
-            op = getattr(getattr(aten, packet), overload or "default")
-            table[op] = functools.partial(op._op_dk, REPEATED)
+        if space == "torch_stitch" and hasattr(aten, packet) and packet not in whole:
+            table[form(aten)] = functools.partial(_own, form(OURS))
+        repeats = full_name.startswith("aten::_foreach_") and is_functional
+        if repeats:
+            op = form(getattr(torch.ops, space))
+            table[op] = functools.partial(op._op_dk, meaning)
     table[aten._foreach_zero.default] = lambda xs: [*map(torch.zeros_like, xs)]
     table[aten._foreach_copy.default] = lambda xs, sources, *_: [*map(aten.copy, xs, sources)]
     return table
@@ -90,10 +94,11 @@ WRAPPED = {
 }
 
 
-def _random(op, *args, generator=None, **kwargs):
-    """As csrc/bindings/register_random.cpp has it; complex and own generators are torch's."""
+def _own(op, *args, generator=None, **kwargs):
+    """As csrc/bindings has it; torch's are complex, own generators, what op makes nothing of."""
     dtype = kwargs.get("dtype") or getattr(args[0], "dtype", torch.float32)
-    return NotImplemented if generator or dtype.is_complex else op(*args, **kwargs)
+    result = None if generator or dtype.is_complex else op(*args, **kwargs)
+    return NotImplemented if result is None else result
 
 
 @functools.cache
@@ -102,14 +107,9 @@ def decompositions(target, fallback_random=False):
     table = dict(core_aten_decompositions())
     remove_decompositions(table, [getattr(aten, name) for name in LEFT_WHOLE])
     table |= get_decompositions([getattr(aten, name) for name in TAKEN_APART])
-    table |= _foreach_decompositions()
-    for name in "index_fill nll_loss_backward nll_loss2d_backward".split():
-        ours, theirs = getattr(OURS, name), getattr(aten, name)
-        table |= {getattr(theirs, form): getattr(ours, form) for form in ours.overloads()}
-    for packet in () if fallback_random or target is None else RANDOM + NORMAL * (target != "cpu"):
-        for overload in getattr(OURS, packet).overloads():
-            ours, theirs = (getattr(getattr(ops, packet), overload) for ops in (OURS, aten))
-            table[theirs] = functools.partial(_random, ours)
+    is_ours = target is not None and not fallback_random
+    whole = ["random", *RANDOM * (not is_ours), *NORMAL * (not is_ours or target == "cpu")]
+    table |= _named_decompositions(whole)
     for name, form in WRAPPED.items():
         op = getattr(aten, name).default
         table[op] = functools.partial(form, table[op])

@@ -8,6 +8,7 @@ namespace {
 
 using at::Tensor;
 using OptionalTensor = std::optional<Tensor>;
+using Dtype = std::optional<at::ScalarType>;
 
 // By channel, where they are given.
 Tensor scale_and_shift(const Tensor& x, const OptionalTensor& weight, const OptionalTensor& bias) {
@@ -63,6 +64,56 @@ Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& index, const at::S
   return put_filled(x, dim, index, at::scalar_tensor(value, x.options()));
 }
 
+// Rows beyond these are calls: results are undefined.  Measured on a CPU with AVX-512, 2026-11, of
+// eager's time: sums and products take 0.2 to 0.6 where rows lie across memory, 0.3 to 1.0 along it
+// (1.5 where vectors of rows are no power of two), logarithms 0.4 to 0.7.
+constexpr int64_t kLongestSum = 16, kLongestLogSum = 32;
+
+// Nothing where it is larger than `most` or not static.
+std::optional<int64_t> short_size(const Tensor& x, int64_t dim, int64_t most) {
+  const auto size = x.dim() == 0 ? 1 : x.sym_size(dim).maybe_as_int();
+  return size && *size <= most ? size : std::nullopt;
+}
+
+// In eager's order and precision, from 0 or 1 on.
+template <bool kIsSum>
+Tensor accumulate(const Tensor& x, int64_t dim, Dtype dtype) {
+  const bool is_whole = at::isIntegralType(x.scalar_type(), /*includeBool=*/true);
+  const at::ScalarType type = dtype.value_or(is_whole ? at::kLong : x.scalar_type());
+  const bool is_known = at::isFloatingType(type) || at::isIntegralType(type, false);
+  const auto count = short_size(x, dim, kLongestSum);
+  if (!count || !is_known || at::isBarebonesUnsignedType(type)) return {};
+  const Tensor given = x.to(type);
+  if (x.dim() == 0 || *count == 0) return given.clone(at::MemoryFormat::Contiguous);
+  const auto inner = x.sym_sizes().slice(at::maybe_wrap_dim(dim, x.dim()) + 1);
+  const auto is_one = [](const c10::SymInt& size) { return size.maybe_as_int() == 1; };
+  if (std::ranges::all_of(inner, is_one) && (*count & (*count - 1)) != 0) return {};
+  const auto wide = at::isReducedFloatingType(type) ? at::kFloat : at::kDouble;
+  const Tensor terms = at::isFloatingType(type) ? given.to(wide) : given;
+  std::vector<Tensor> states;
+  Tensor state = at::scalar_tensor(kIsSum ? 0 : 1, terms.options());
+  for (int64_t i = 0; i < *count; ++i) {
+    const Tensor term = terms.narrow(dim, i, 1);
+    states.push_back(state = kIsSum ? state + term : state * term);
+  }
+  return at::cat(states, dim).to(type).contiguous();
+}
+
+// Of each part that a row begins with for itself: beside the largest of all, small ones are lost.
+Tensor logcumsumexp(const Tensor& x, int64_t dim) {
+  const auto count = short_size(x, dim, kLongestLogSum);
+  if (!count || !at::isFloatingType(x.scalar_type())) return {};
+  if (x.dim() == 0 || *count == 0) return x.clone(at::MemoryFormat::Contiguous);
+  const int64_t axis = at::maybe_wrap_dim(dim, x.dim());
+  std::vector<int64_t> sizes(x.dim() - axis + 1, 1);
+  sizes[0] = sizes[1] = *count;
+  const Tensor line = at::arange(*count, x.options().dtype(at::kLong));
+  const Tensor wide = at::isReducedFloatingType(x.scalar_type()) ? x.to(at::kFloat) : x;
+  const Tensor is_part = line.le(line.unsqueeze(1)).reshape(sizes);
+  const Tensor parts = at::where(is_part, wide.unsqueeze(axis), -INFINITY);
+  return at::logsumexp(parts, axis + 1).to(x.scalar_type()).contiguous();
+}
+
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(torch_stitch, library) {
@@ -73,6 +124,9 @@ TORCH_LIBRARY_FRAGMENT(torch_stitch, library) {
   define_op(library, "index_fill", "int_Tensor", &put_filled);
   define_op(library, "nll_loss_backward", "", &nll_loss_backward);
   define_op(library, "nll_loss2d_backward", "", &nll_loss_backward);
+  define_op(library, "cumsum", "", &accumulate<true>);
+  define_op(library, "cumprod", "", &accumulate<false>);
+  define_op(library, "logcumsumexp", "", &logcumsumexp);
 }
 
 }  // namespace stitch
