@@ -66,8 +66,8 @@ Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& index, const at::S
 
 // Rows beyond these are calls: results are undefined.  Measured on a CPU with AVX-512, 2026-11, of
 // eager's time: sums and products take 0.2 to 0.6 where rows lie across memory, 0.3 to 1.0 along it
-// (1.5 where vectors of rows are no power of two), logarithms 0.4 to 0.7.
-constexpr int64_t kLongestSum = 16, kLongestLogSum = 32;
+// (1.5 where vectors of rows are no power of two), logarithms 0.4 to 0.7, searches 0.05 to 0.5.
+constexpr int64_t kLongestSum = 16, kLongestLogSum = 32, kMostWrittenOut = 16, kMostSearched = 512;
 
 // Nothing where it is larger than `most` or not static.
 std::optional<int64_t> short_size(const Tensor& x, int64_t dim, int64_t most) {
@@ -114,6 +114,37 @@ Tensor logcumsumexp(const Tensor& x, int64_t dim) {
   return at::logsumexp(parts, axis + 1).to(x.scalar_type()).contiguous();
 }
 
+// The number of boundaries before each value, all of which a NaN comes after.
+Tensor search(const Tensor& boundaries, const Tensor& values, bool is_32_bits, bool right) {
+  const int64_t dims = boundaries.dim();
+  const auto count = dims ? short_size(boundaries, -1, kMostSearched) : std::nullopt;
+  const at::ScalarType common = at::result_type(boundaries, values);
+  if (!count || (dims > 1 && dims != values.dim()) || at::isComplexType(common)) return {};
+  const Tensor sorted = boundaries.to(common), x = values.to(common);
+  const auto is_before = [&](const Tensor& boundary, const Tensor& value) {
+    return (right ? boundary.gt(value) : boundary.ge(value)).logical_not();
+  };
+  Tensor before;
+  if (dims > 1 || *count > kMostWrittenOut || *count == 0) {
+    const Tensor rows = dims > 1 ? sorted.unsqueeze(-2) : sorted;
+    before = is_before(rows, x.unsqueeze(-1)).sum(-1, false, at::kInt);
+  } else {
+    before = is_before(sorted.select(0, 0), x).to(at::kInt);
+    for (int64_t i = 1; i < *count; ++i) before = before + is_before(sorted.select(0, i), x);
+  }
+  return before.to(is_32_bits ? at::kInt : at::kLong).contiguous();
+}
+
+Tensor searchsorted(const Tensor& sorted, const Tensor& x, bool is_32_bits, bool right,
+                    std::optional<c10::string_view> side, const OptionalTensor& sorter) {
+  const bool is_plain = !sorter && (!side || *side == "right" || (*side == "left" && !right));
+  return is_plain ? search(sorted, x, is_32_bits, right || side == "right") : Tensor();
+}
+
+Tensor bucketize(const Tensor& x, const Tensor& sorted, bool is_32_bits, bool right) {
+  return sorted.dim() == 1 ? search(sorted, x, is_32_bits, right) : Tensor();
+}
+
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(torch_stitch, library) {
@@ -127,6 +158,8 @@ TORCH_LIBRARY_FRAGMENT(torch_stitch, library) {
   define_op(library, "cumsum", "", &accumulate<true>);
   define_op(library, "cumprod", "", &accumulate<false>);
   define_op(library, "logcumsumexp", "", &logcumsumexp);
+  define_op(library, "searchsorted", "Tensor", &searchsorted);
+  define_op(library, "bucketize", "Tensor", &bucketize);
 }
 
 }  // namespace stitch

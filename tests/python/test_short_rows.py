@@ -99,3 +99,46 @@ def test_gradients_of_running_values_are_as_exact_as_eager(fresh, op):
     fn = lambda x: op(x * 2, 1)  # noqa: E731
     got = run_with_gradients(compile_strictly(fn), x)
     expect_as_exact(got, run_with_gradients(fn, x), run_with_gradients(fn, x.double()), 64)
+
+
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("dtype", NUMBERS, ids=str)
+def test_searches_among_few_boundaries_find_what_eager_does(fresh, dtype, right):
+    x = (torch.randn(6, 50) * 9).to(dtype)
+    rows = [(torch.randn(n) * 9).to(dtype).sort()[0] for n in (0, 1, 7, 17, 300)]
+    if dtype.is_floating_point:
+        x[0], x[1], x[2, ::2] = torch.nan, torch.inf, rows[-1][:25]
+    rows[3][5:9] = rows[3][5]
+    check(lambda x, *rows: [torch.bucketize(x, row, right=right) for row in rows], x, *rows)
+
+
+def test_searches_take_rows_of_their_own_sides_and_dtypes(fresh):
+    sorted_rows, x = torch.randn(4, 5, 20).sort(-1)[0], torch.randn(4, 5, 9)
+    few = sorted_rows[0, 0].double()
+
+    def search(rows, few, x):
+        return (
+            torch.searchsorted(rows, x, side="right"),
+            torch.searchsorted(rows, x, out_int32=True),
+            torch.searchsorted(few, x),
+            torch.searchsorted(few[:9], x.transpose(0, 1), right=True),
+            torch.searchsorted(few, x[0, 0, 0]),
+        )
+
+    check(search, sorted_rows, few, x)
+
+
+def test_searches_for_numbers_whose_count_varies_are_stitched(fresh):
+    compiled = compile_strictly(torch.bucketize, dynamic=True)
+    for count in (5, 60):
+        x, few = torch.randn(count, 3), torch.randn(9).sort()[0]
+        torch._dynamo.mark_static(few)
+        assert compiled(x, few).equal(torch.bucketize(x, few))
+    expect_stitched()
+
+
+def test_searches_among_many_boundaries_and_by_a_sorter_are_one_call(fresh):
+    x, few = torch.randn(40), torch.randn(9)
+    expect_one_call(torch.bucketize, x, torch.randn(1000).sort()[0])
+    torch_stitch.reset_counters()
+    expect_one_call(lambda x, b, s: torch.searchsorted(b, x, sorter=s), x, few, few.argsort())
