@@ -9,6 +9,7 @@ import operator
 import re
 
 import torch
+import torch.ao.quantization.fx._decomposed  # defines its ops
 from torch._decomp import core_aten_decompositions, get_decompositions, remove_decompositions
 
 aten, OURS = torch.ops.aten, torch.ops.torch_stitch
@@ -36,9 +37,11 @@ BATCH_NORMS = (
     aten._native_batch_norm_legit_functional.default,
 )
 
+QUANTISED = re.compile(r"quantized_decomposed::(de)?quantize_per_(tensor|channel|token)(\.tensor)?")
+
 
 def _named_decompositions(whole):
-    """Ours but for what stays whole; of foreach ops."""
+    """Ours but for what stays whole; of foreach ops, and of those on quantised values."""
     table, meaning = {}, torch._C.DispatchKey.CompositeExplicitAutograd
     for full_name in torch._C._dispatch_get_all_op_names():
         space, packet, overload = re.fullmatch(r"(.*)::([^.]*)\.?(.*)", full_name).groups()
@@ -47,7 +50,7 @@ def _named_decompositions(whole):
         if space == "torch_stitch" and hasattr(aten, packet) and packet not in whole:
             table[form(aten)] = functools.partial(_own, form(OURS))
         repeats = full_name.startswith("aten::_foreach_") and is_functional
-        if repeats:
+        if repeats or QUANTISED.fullmatch(full_name):
             op = form(getattr(torch.ops, space))
             table[op] = functools.partial(op._op_dk, meaning)
     table[aten._foreach_zero.default] = lambda xs: [*map(torch.zeros_like, xs)]

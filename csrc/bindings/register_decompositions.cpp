@@ -145,6 +145,33 @@ Tensor bucketize(const Tensor& x, const Tensor& sorted, bool is_32_bits, bool ri
   return sorted.dim() == 1 ? search(sorted, x, is_32_bits, right) : Tensor();
 }
 
+// What fake quantisation makes, and which elements have a gradient.  Whole numbers, exact in f32;
+// `most` is the largest that does not turn into the lowest, as NaN does.
+using Quantised = std::tuple<Tensor, Tensor>;
+Quantised fake_quantize(const Tensor& x, const Tensor& scale, const Tensor& zero, int64_t low,
+                        int64_t high, double most) {
+  if (x.scalar_type() == at::kDouble || low < -(1 << 22) || high > 1 << 22) return {};
+  const Tensor placed = (x.to(at::kFloat) * scale.reciprocal()).round() + zero;
+  const Tensor kept = at::where(placed.le(most), placed.clamp(low, high), low);
+  return {((kept - zero) * scale).to(x.scalar_type()), placed.ge(low).logical_and(placed.le(high))};
+}
+
+Quantised fake_quantize_tensor(const Tensor& x, double scale, int64_t zero, int64_t low,
+                               int64_t high) {
+  const auto options = x.options().dtype(at::kFloat);
+  return fake_quantize(x, at::scalar_tensor(scale, options), at::scalar_tensor(zero, options), low,
+                       high, INFINITY);
+}
+
+// Through integers of 64 bits; a zero point that is a float is added before rounding.
+Quantised fake_quantize_channels(const Tensor& x, const Tensor& scale, const Tensor& zero,
+                                 int64_t axis, int64_t low, int64_t high) {
+  if (zero.scalar_type() != at::kInt) return {};
+  std::vector<int64_t> sizes(x.dim() - at::maybe_wrap_dim(axis, x.dim()), 1);
+  sizes[0] = -1;
+  return fake_quantize(x, scale.reshape(sizes), zero.reshape(sizes), low, high, 0x1.fffffep62);
+}
+
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(torch_stitch, library) {
@@ -160,6 +187,8 @@ TORCH_LIBRARY_FRAGMENT(torch_stitch, library) {
   define_op(library, "logcumsumexp", "", &logcumsumexp);
   define_op(library, "searchsorted", "Tensor", &searchsorted);
   define_op(library, "bucketize", "Tensor", &bucketize);
+  define_op(library, "fake_quantize_per_tensor_affine_cachemask", "", &fake_quantize_tensor);
+  define_op(library, "fake_quantize_per_channel_affine_cachemask", "", &fake_quantize_channels);
 }
 
 }  // namespace stitch
