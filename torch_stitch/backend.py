@@ -19,9 +19,8 @@ from torch.utils.checkpoint import CheckpointPolicy
 from torch_stitch import _core
 from torch_stitch._core import UnsupportedError
 from torch_stitch.decompositions import decompositions
-from torch_stitch.devices import devices_of, find_target
-from torch_stitch.fx_import import import_graph
-from torch_stitch.kept_graph import KeptGraph, Parts, boxed, keep_graphs, keep_saved_tensors, link
+from torch_stitch.fx_import import import_graph, tensors_of
+from torch_stitch.kept_graph import KeptGraph, keep_graphs, keep_saved_tensors
 from torch_stitch.user_code import count_fallback, name_ops
 
 SUMS = "sum mean prod var var_mean".split()
@@ -135,6 +134,29 @@ def share_seed(gm):
     return gm
 
 
+def devices_of(gm, example_inputs):
+    """Of tensors; numbers that lie on the CPU beside them do not count."""
+    nodes = [t for node in gm.graph.nodes for t in tensors_of(node)]
+    tensors = nodes + [x for x in example_inputs if isinstance(x, torch.Tensor)]
+    wide = {t.device for t in tensors if t.dim() or t.device.type != "cpu"}
+    return wide or {t.device for t in tensors}
+
+
+def find_target(devices, options=None):
+    """The row of the device table for these devices; an UnsupportedError where there is none."""
+    if all(device.type == "cpu" for device in devices):
+        return _core.find_host_target(options or {})
+    names = ", ".join(sorted(map(str, devices)))
+    if len(devices) == 1 and names.startswith("cuda") and not torch.version.hip:
+        found = torch.cuda.get_device_properties(*devices)
+        hopper = "h200" if found.total_memory > 100e9 else "h100"
+        rows = {(8, 0): "a100", (9, 0): hopper, (10, 0): "b200"}
+        if row := rows.get((found.major, found.minor)):
+            return row
+        names += f", {found.name}"
+    raise UnsupportedError(f"found tensors on {names}; kernels are for a CPU, or one GPU of a row")
+
+
 def compile_graph(options, kind, gm, example_inputs):
     """One AOT graph as a boxed callable that torch's cache may keep."""
     devices = devices_of(gm, example_inputs)
@@ -153,9 +175,8 @@ def compile_graph(options, kind, gm, example_inputs):
             what = ", from ".join(["this graph runs without stitching", *name_ops(nodes)[:1]])
             count_fallback(what, nodes, [reason_of(error)])
             return KeptGraph(by_dispatcher(gm))
-        ends = imported.extras, imported.number_outputs, imported.views
-        parts = Parts(options, device, imported.graph, imported.rows, *ends)
-        return KeptGraph(link(compiled, parts), parts if is_whole else None)
+        parts = imported.graph, imported.calls, options, device
+        return KeptGraph(compiled, parts if is_whole else None)
 
     if not _core.get_option(options, "async_compile"):
         return finish()
@@ -165,6 +186,12 @@ def compile_graph(options, kind, gm, example_inputs):
         return finish()
     swap = _core.Meanwhile(by_dispatcher(gm), functools.partial(finish, imported))
     return KeptGraph(lambda args: swap(args))
+
+
+def boxed(run):
+    """For AOTAutograd: `run` takes a list of arguments and empties it."""
+    run._boxed_call = True
+    return run
 
 
 def compile_parts(gm, options, target, device, imported=None, load=True):

@@ -81,26 +81,22 @@ def viewed_by(node):
 class Importer:
     """One import: `b` is the core's builder, `values` what each FX node became by its op's method.
 
-    In the end `graph` and `calls`, what its library nodes run, go to the core; `rows` are what
-    `calls` was made of.  The caller appends
-    `extras` to the arguments of every call: tensors that the graph holds, (position, dimension) for
-    sizes that only tensor arguments know, and (position, dtype) for numbers as tensors.
+    In the end `graph` and `calls`, what its library nodes run and what stands beside arguments and
+    results (csrc/bindings/call_table.h), go to the core.
     """
 
     def __init__(self, gm, target, left_whole):
-        self.b, self.calls, self.rows = _core.Builder(), _core.CallTable(), []
+        self.b, self.calls = _core.Builder(), _core.CallTable()
         self.gm, self.left_whole = gm, left_whole
         self.all_on_cpu = all(t.device.type == "cpu" for n in gm.graph.nodes for t in tensors_of(n))
         self.stitch = target is not None
         placeholders = gm.graph.find_nodes(op="placeholder")
         self.values, self.symbols, self.sizes = {}, {}, {}
-        self.extras, self.argument_count, self.graph = [], len(placeholders), None
+        self.argument_count, self.graph = len(placeholders), None
         self.numbers = {}  # symbol of a number that a tensor holds -> its core value
         self.owners = {}  # core value in memory -> eager's storage that it stands for
         results = [n for n in gm.graph.output_node().args[0] if isinstance(n, Node)]
         self.returned = {storage_of(t) for n in results if not is_store(n) for t in tensors_of(n)}
-        self.number_outputs = []  # positions of results that are numbers, here tensors
-        self.views = []  # (position, rank) of results whose place in another follows all results
         for position, node in enumerate(placeholders):
             value = node.meta.get("val")
             if isinstance(value, torch.SymInt) and not value.node.is_nested_int():
@@ -120,8 +116,8 @@ class Importer:
         return is_plain(tensor) and (self.all_on_cpu or tensor.device.type != "cpu")
 
     def extra_position(self, extra):
-        self.extras.append(extra)
-        return self.argument_count + len(self.extras) - 1
+        self.calls.extras.append(extra)
+        return self.argument_count + len(self.calls.extras) - 1
 
     def argument(self, position, size):
         """A size or number among the arguments; what data decided in an earlier graph may be 0."""
@@ -132,7 +128,7 @@ class Importer:
     def item(self, value):
         """The integer that a tensor holds, as a size: read when the program is there."""
         op = aten._local_scalar_dense.default
-        row = self.add_call(str(op), op, (_core.Operand(0),), {})
+        row = self.calls.add_call(str(op), op, (_core.Operand(0),), {})
         self.b.library(self.calls, row, [value], [], False)
         return self.b.late_symbol(row, 0, -1, DATA_HINT)
 
@@ -281,11 +277,7 @@ class Importer:
         name = node.meta.get("runs_as", name)  # in plans for other devices
         if any(leaf is HELD for leaf in tree_leaves((args, kwargs))):
             function = functools.partial(call_with_numbers, function)
-        return name, self.add_call(name, function, args, kwargs), inputs
-
-    def add_call(self, *row):
-        self.rows.append(row)
-        return self.calls.add_call(*row)
+        return name, self.calls.add_call(name, function, args, kwargs), inputs
 
     def library(self, node):
         value, sizes = node.meta.get("val"), []
@@ -339,7 +331,7 @@ class Importer:
             if isinstance(value, _core.NodeId) and (whole := self.find_whole(result)):
                 tensor, result, value = result.meta["val"], whole, self.values[whole]
                 places += [*tensor.shape, *tensor.stride(), tensor.storage_offset()]
-                self.views.append((position, tensor.dim()))
+                self.calls.views.append((position, tensor.dim()))
             if is_store(result):
                 self.b.output_final(self.values[result.args[0]])
             elif isinstance(value, _core.NodeId):
@@ -349,7 +341,7 @@ class Importer:
             elif isinstance(value, (bool, float, torch.SymBool, torch.SymFloat)):
                 is_truth = isinstance(value, (bool, torch.SymBool))
                 held = fx_ops.scalar(self, value, "bool" if is_truth else "f64")
-                self.number_outputs.append(position)
+                self.calls.number_outputs.append(position)
                 self.b.output_tensor(held)
             elif isinstance(value, (int, torch.SymInt)):
                 self.b.output_integer(self.dim(value))
@@ -392,5 +384,5 @@ def import_graph(gm, target, left_whole=()):
         except Exception as error:
             kind = UnsupportedError if isinstance(error, UnsupportedError) else _core.InternalError
             raise kind(f"{node.target} {location}: {error}") from error
-    importer.graph = importer.b.finish(importer.argument_count + len(importer.extras))
+    importer.graph = importer.b.finish(importer.argument_count + len(importer.calls.extras))
     return importer

@@ -216,6 +216,7 @@ c10::IValue to_ivalue(py::handle item, const c10::TypePtr& type, std::optional<i
 int64_t add_call(CallTable& table, const std::string& name, py::object target,
                  const py::sequence& arguments, const py::dict& keywords) {
   table.rows.push_back({name, import_target(table, target, py::tuple(arguments), keywords)});
+  table.given.append(py::make_tuple(name, target, arguments, keywords));
   return static_cast<int64_t>(table.rows.size()) - 1;
 }
 

@@ -90,6 +90,22 @@ void bind_calls(py::module_& module) {
       .def(py::init<>())
       .def("add_call", &add_call, py::arg("name"), py::arg("function"), py::arg("args"),
            py::arg("kwargs"))
+      .def(py::pickle(
+          [](const CallTable& table) {
+            return py::make_tuple(table.given, table.extras, table.number_outputs, table.views);
+          },
+          [](const py::tuple& kept) {
+            auto table = std::make_shared<CallTable>();
+            for (const py::handle row : kept[0]) py::cast(table).attr("add_call")(*row);
+            table->extras = kept[1];
+            table->number_outputs = kept[2];
+            table->views = kept[3];
+            return table;
+          }))
+      .def_readonly("given", &CallTable::given)
+      .def_readonly("extras", &CallTable::extras)
+      .def_readonly("number_outputs", &CallTable::number_outputs)
+      .def_readonly("views", &CallTable::views)
       .def("__len__", [](const CallTable& table) { return table.rows.size(); })
       .def("uses_dispatcher", [](const CallTable& table, int row) {
         return std::holds_alternative<OperatorCall>(table.rows.at(row).call);

@@ -59,11 +59,48 @@ PyObject* make_output(const ProgramOutput& output, TorchFrame& frame,
   Py_RETURN_NONE;
 }
 
+void add_extras(const CompiledGraph& graph, py::list arguments) {
+  for (const py::handle extra : graph.calls->extras) {
+    if (!py::isinstance<py::tuple>(extra)) {
+      arguments.append(extra);
+      continue;
+    }
+    const auto [position, what] = extra.cast<std::pair<size_t, py::object>>();
+    const py::object given = arguments[position];
+    const auto options = at::dtype(at::kDouble).device(graph.device);
+    arguments.append(py::isinstance<py::int_>(what)
+                         ? py::object(given.attr("shape")[what])
+                         : py::reinterpret_steal<py::object>(
+                               THPVariable_Wrap(at::scalar_tensor(given.cast<double>(), options))));
+  }
+}
+
+void finish_results(const CompiledGraph& graph, py::list results) {
+  for (const py::handle position : graph.calls->number_outputs)
+    results[position] = results[position].attr("item")();
+  for (size_t v = graph.calls->views.size(); v-- > 0;) {
+    const auto [position, rank] = graph.calls->views[v].cast<std::pair<int64_t, int64_t>>();
+    const auto strides = static_cast<int64_t>(results.size()) - rank - 1, sizes = strides - rank;
+    const py::slice behind(sizes, static_cast<int64_t>(results.size()), 1);
+    results[py::int_(position)] = results[py::int_(position)].attr("as_strided")(
+        results[py::slice(sizes, strides, 1)], results[py::slice(strides, strides + rank, 1)],
+        results[py::int_(strides + rank)]);
+    results.attr("__delitem__")(behind);
+  }
+}
+
+void* current_stream(const CompiledGraph& graph) {
+  if (!graph.device.is_cuda()) return nullptr;
+  const py::object find = py::module_::import("torch._C").attr("_cuda_getCurrentRawStream");
+  return reinterpret_cast<void*>(find(graph.device.index()).cast<uintptr_t>());
+}
+
 PyObject* run_graph(const CompiledGraph& graph, PyObject* list, void* stream) {
   if (!graph.program) {
     throw UserError("the graph was compiled with load=False, to be looked at; it cannot run");
   }
   const Program& program = *graph.program;
+  add_extras(graph, py::reinterpret_borrow<py::list>(list));
   if (PyList_GET_SIZE(list) != program.argument_count) {
     throw UserError("the graph takes " + std::to_string(program.argument_count) +
                     " arguments and was given " + std::to_string(PyList_GET_SIZE(list)));
@@ -87,17 +124,14 @@ PyObject* run_graph(const CompiledGraph& graph, PyObject* list, void* stream) {
       symbols = run(program, frame, integers);
     }
   }
-  PyObject* results = PyList_New(static_cast<Py_ssize_t>(program.outputs.size()));
-  if (!results) throw python_error();
+  py::list results(program.outputs.size());
   for (size_t i = 0; i < program.outputs.size(); ++i) {
     PyObject* result = make_output(program.outputs[i], frame, symbols);
-    if (!result) {
-      Py_DECREF(results);
-      throw python_error();
-    }
-    PyList_SET_ITEM(results, static_cast<Py_ssize_t>(i), result);
+    if (!result) throw python_error();
+    PyList_SET_ITEM(results.ptr(), static_cast<Py_ssize_t>(i), result);
   }
-  return results;
+  finish_results(graph, results);
+  return results.release().ptr();
 }
 
 const CompiledGraph& unwrap(PyObject* self) {
@@ -110,22 +144,15 @@ const CompiledGraph& unwrap(PyObject* self) {
 }  // namespace
 
 PyObject* call_compiled_graph(PyObject* self, PyObject* arguments, PyObject* keywords) {
-  static const char* names[] = {"arguments", "stream", nullptr};
-  PyObject* list = nullptr;
-  unsigned long long stream = 0;
-  if (PyTuple_GET_SIZE(arguments) == 1 && !keywords) {
-    list = PyTuple_GET_ITEM(arguments, 0);
-  } else if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|K", const_cast<char**>(names),
-                                          &list, &stream)) {
-    return nullptr;
-  }
-  if (!PyList_CheckExact(list)) {
+  PyObject* list = PyTuple_GET_SIZE(arguments) == 1 ? PyTuple_GET_ITEM(arguments, 0) : nullptr;
+  if (!list || keywords || !PyList_CheckExact(list)) {
     PyErr_SetString(PyExc_TypeError, "a compiled graph takes one list of arguments");
     return nullptr;
   }
   HANDLE_TH_ERRORS
   try {
-    return run_graph(unwrap(self), list, reinterpret_cast<void*>(stream));
+    const CompiledGraph& graph = unwrap(self);
+    return run_graph(graph, list, current_stream(graph));
   } catch (const py::error_already_set&) {
     throw;
   } catch (const std::exception&) {

@@ -70,6 +70,14 @@ struct CallTable {
 
   std::vector<CallRow> rows;
   std::vector<int> objects;  // positions of the call's arguments that rows take as they are
+  pybind11::list given;      // what add_call was given for each row: the table's form when pickled
+
+  // What stands beside arguments and results.  Appended to the arguments of a call: tensors that
+  // the graph holds, (position, dimension) for a size that only a tensor argument knows, (position,
+  // dtype) for a number as a tensor.
+  pybind11::list extras;
+  pybind11::list number_outputs;  // positions of results that are numbers, here tensors
+  pybind11::list views;  // (position, rank) of results whose place in another follows all results
 };
 
 // The row of a call that the core makes, read off its operator's schema.

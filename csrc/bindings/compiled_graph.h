@@ -26,8 +26,8 @@ struct CompiledGraph {
   }
 };
 
-// compiled(arguments, stream=0): takes a list and clears it, returns a list of what the graph
-// yields.  `stream` is the CUDA stream as an integer.
+// compiled(arguments): takes a list and clears it, returns a list of what the graph yields; on the
+// current stream of its device.
 PyObject* call_compiled_graph(PyObject* self, PyObject* arguments, PyObject* keywords);
 
 // Sets the Python error that belongs to the exception being handled; true if it is one of ours.

@@ -58,9 +58,7 @@ c10::ScalarType to_scalar_type(DType dtype) {
   return kScalarTypes[static_cast<size_t>(dtype)];
 }
 
-DType from_scalar_type(c10::ScalarType type) {
-  return kDTypes[static_cast<size_t>(type)];
-}
+DType from_scalar_type(c10::ScalarType type) { return kDTypes[static_cast<size_t>(type)]; }
 
 at::Tensor make_tensor(const Layout& layout, c10::ScalarType dtype, c10::Device device) {
   if (!device.is_cpu()) {

@@ -200,7 +200,7 @@ def test_tensors_in_the_graph():
         return x * torch.tensor(3.0) + torch.tensor([1.0, 2.0])
 
     imported = import_function(fn, torch.randn(2))
-    assert [c.tolist() for c in imported.extras] == [[1.0, 2.0]]
+    assert [c.tolist() for c in imported.calls.extras] == [[1.0, 2.0]]
     assert "full{number=3}" in str(imported.graph)
     assert "arguments 2 tensors [0,1]" in str(imported.graph)
 
