@@ -48,6 +48,6 @@ COMPOSITES = """
     nn.functional.smooth_l1_loss nn.functional.huber_loss nn.functional.cross_entropy
     nn.functional.nll_loss nn.functional.kl_div nn.functional.binary_cross_entropy
     nn.functional.binary_cross_entropy_with_logits nn.functional.poisson_nll_loss
-    nn.functional.cosine_similarity nn.functional.soft_margin_loss
+    nn.functional.cosine_similarity nn.functional.soft_margin_loss logcumsumexp bucketize
 """.split()
 STITCHED = {*POINTWISE, *NO_OPS_OR_CASTS, *REDUCTIONS, *VIEWS, *READERS, *WRITERS, *COMPOSITES}
