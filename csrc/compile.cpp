@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <climits>
 
 #include "base/stage.h"
 #include "codegen/emit_kernel.h"
@@ -66,10 +67,8 @@ void dump_stages(const Compilation& c) {
 }
 
 KernelSource emit(const Compilation& c, size_t k, const LoweringOptions& options) {
-  KernelSource source = emit_kernel(
+  return emit_kernel(
       c.graph, lower_kernel(c.graph, c.plan, c.plan.kernels[k], c.schedules, options), options);
-  source.kernel = k;
-  return source;
 }
 
 Compilation plan_and_emit(const CompileRequest& request) {
@@ -114,12 +113,12 @@ Compilation plan_and_emit(const CompileRequest& request) {
   return c;
 }
 
-CompiledKernels compile_all(const Compilation& c, const std::vector<KernelSource>& sources,
-                            const DeviceSpec& device, const CompileRequest& request) {
+CompiledKernels compile_all(const Compilation& c, const DeviceSpec& device,
+                            const CompileRequest& request) {
   try {
-    return compile_kernels(sources, device.arch, request.settings, request.load);
+    return compile_kernels(c.sources, device.arch, request.settings, request.load);
   } catch (const NotCompiledError& error) {
-    throw KernelError(error, find_ops(c.graph, c.plan, sources, error.kernels));
+    throw KernelError(error, find_ops(c.graph, c.plan, c.sources, error.kernels));
   }
 }
 
@@ -131,7 +130,7 @@ int spilled_bytes(const Binary& binary, const std::vector<std::vector<int>>& per
 // spills is scheduled otherwise.
 CompiledKernels compile_without_spills(Compilation& c, const DeviceSpec& device,
                                        const CompileRequest& request) {
-  CompiledKernels compiled = compile_all(c, c.sources, device, request);
+  CompiledKernels compiled = compile_all(c, device, request);
   const LoweringOptions options = choose_lowering(c.graph, c.plan, request.settings);
   TemplateMemo memo;
   const auto chooser_of = [&](const PlannedKernel& kernel) {
@@ -157,13 +156,15 @@ CompiledKernels compile_without_spills(Compilation& c, const DeviceSpec& device,
   remedy_spills(spilling, [&](std::vector<Spilling>& trials) {
     std::vector<KernelSource> sources;
     for (const Spilling& trial : trials) sources.push_back(take(trial));
-    const CompiledKernels tried = compile_all(c, sources, device, request);
-    for (size_t i = 0; i < trials.size(); ++i)
-      trials[i].bytes = spilled_bytes(tried.binaries[i], trials[i].choice.persistent_groups);
+    const std::vector<Binary> tried = try_kernels(sources, device.arch, request.settings);
+    for (size_t i = 0; i < trials.size(); ++i) {
+      const auto& groups = trials[i].choice.persistent_groups;
+      trials[i].bytes = tried[i].bytes.empty() ? INT_MAX : spilled_bytes(tried[i], groups);
+    }
   });
   for (const Spilling& kernel : spilling) take(kernel);
   dump_stages(c);  // what runs
-  return compile_all(c, c.sources, device, request);
+  return compile_all(c, device, request);
 }
 
 }  // namespace

@@ -19,9 +19,9 @@ std::vector<int> find_ops(const Graph& graph, const StitchPlan& plan,
                           const std::vector<KernelSource>& sources,
                           const std::vector<std::string>& names) {
   std::set<int> positions;
-  for (const KernelSource& source : sources) {
-    const bool is_named = std::ranges::count(names, source.name) > 0;
-    if (is_named) add_ops(graph, plan, source.kernel, positions);
+  for (size_t k = 0; k < sources.size(); ++k) {
+    const bool is_named = std::ranges::count(names, sources[k].name) > 0;
+    if (is_named) add_ops(graph, plan, k, positions);
   }
   return {positions.begin(), positions.end()};
 }

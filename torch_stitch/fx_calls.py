@@ -1,7 +1,5 @@
 """What a library call runs for an FX node: the op, or a form of it that fits our memory."""
 
-import functools
-
 import torch
 from torch.fx import Node
 from torch.utils._pytree import tree_map
@@ -31,11 +29,7 @@ def owning(node):
     keeps_strides = target is torch.ops.aten.as_strided.default  # which its copying form does not
     if packet and target._overloadname in packet.overloads() and not keeps_strides:
         return getattr(packet, target._overloadname)
-    return functools.partial(call_and_copy, target)
-
-
-def call_and_copy(op, *args, **kwargs):
-    return tree_map(torch.clone, op(*args, **kwargs))
+    return lambda *args, **kwargs: tree_map(torch.clone, target(*args, **kwargs))
 
 
 def call_in_turn(_, op, *args, **kwargs):

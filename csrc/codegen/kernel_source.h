@@ -24,9 +24,8 @@ struct KernelArgument {
 };
 
 struct KernelSource {
-  std::string name;   // begins with the ops it holds, ends in a hash of the text
-  std::string text;   // without the device headers
-  size_t kernel = 0;  // of the plan
+  std::string name;  // begins with the ops it holds, ends in a hash of the text
+  std::string text;  // without the device headers
   std::vector<KernelArgument> pointers;
   std::vector<Dim> sizes;   // integer arguments: sizes only known at run time
   Dim grid;                 // blocks

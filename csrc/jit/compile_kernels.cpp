@@ -28,7 +28,7 @@ void throw_failures(const std::vector<std::optional<NotCompiledError>>& failures
 }
 
 std::vector<Binary> compile_each(const std::vector<KernelSource>& sources, const std::string& arch,
-                                 const Settings& settings) {
+                                 const Settings& settings, bool needs_all) {
   std::map<std::string, size_t> first;  // by text
   std::vector<size_t> distinct;
   for (size_t i = 0; i < sources.size(); ++i) {
@@ -54,7 +54,7 @@ std::vector<Binary> compile_each(const std::vector<KernelSource>& sources, const
     }));
   }
   for (std::future<void>& worker : workers) worker.get();
-  throw_failures(failures);
+  if (needs_all) throw_failures(failures);
   for (size_t i = 0; i < sources.size(); ++i) binaries[i] = binaries[first[sources[i].text]];
   return binaries;
 }
@@ -72,7 +72,7 @@ CompiledKernels compile_kernels(const std::vector<KernelSource>& sources, const 
                 "kernels are planned but not compiled: " + available.why + " " + available.remedy);
       return compiled;
     }
-    compiled.binaries = compile_each(sources, arch, settings);
+    compiled.binaries = compile_each(sources, arch, settings, true);
     return compiled;
   }
   if (!load) return compiled;
@@ -83,6 +83,11 @@ CompiledKernels compile_kernels(const std::vector<KernelSource>& sources, const 
   }
   compiled.binaries.push_back(compile_host(texts, settings));
   return compiled;
+}
+
+std::vector<Binary> try_kernels(const std::vector<KernelSource>& sources, const std::string& arch,
+                                const Settings& settings) {
+  return compile_each(sources, arch, settings, false);
 }
 
 }  // namespace stitch

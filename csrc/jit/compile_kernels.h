@@ -19,4 +19,8 @@ struct CompiledKernels {
 CompiledKernels compile_kernels(const std::vector<KernelSource>& sources, const std::string& arch,
                                 const Settings& settings, bool load);
 
+// The same for a GPU, but what does not compile, or takes too long, has no bytes.
+std::vector<Binary> try_kernels(const std::vector<KernelSource>& sources, const std::string& arch,
+                                const Settings& settings);
+
 }  // namespace stitch

@@ -45,7 +45,6 @@ TEST(KernelError, OpsOfNamedKernelsAreFoundOnceAndOnesWithoutPositionAreLeftOut)
   const Planned planned = two_kernels();
   std::vector<KernelSource> sources(2);
   sources[0].name = sources[1].name = "alike";
-  sources[1].kernel = 1;
   EXPECT_EQ(find_ops(planned.graph, planned.plan, sources, {"alike"}).size(), 2u);
   sources[1].name = "other";
   const std::vector<int> ops = find_ops(planned.graph, planned.plan, sources, {"alike"});

@@ -31,6 +31,9 @@ TEST(CompileKernels, EveryCudaKernelThatFailsIsNamed) {
         << error.what();
   }
   EXPECT_EQ(compile_kernels({sources[1]}, "sm_80", settings, true).binaries.size(), 1u);
+  const std::vector<Binary> tried = try_kernels(sources, "sm_80", settings);
+  ASSERT_EQ(tried.size(), 4u);
+  for (size_t i = 0; i < tried.size(); ++i) EXPECT_EQ(tried[i].bytes.empty(), i != 1) << i;
 }
 
 // Launch bounds are part of the text and not of what a name's hash covers.
