@@ -14,6 +14,13 @@
 namespace stitch {
 namespace {
 
+// A value has one row: its last.
+template <class Row>
+void put(std::vector<Row>& rows, const Row& row) {
+  const auto known = std::ranges::find(rows, row.value, &Row::value);
+  *(known == rows.end() ? rows.insert(known, row) : known) = row;
+}
+
 struct Reporter {
   const ReportInputs& in;
 
@@ -93,7 +100,7 @@ struct Reporter {
           const char* where =
               persistent.is_of_stage ? " between loops" : " across the grid barrier";
           const int64_t saved = persistent.is_of_stage ? bytes : 0;
-          out.persistent.push_back(
+          put(out.persistent,
               {name, to_string(home) + where, saved, home.registers, home.shared_bytes});
           continue;
         }
@@ -109,9 +116,9 @@ struct Reporter {
     for (const PlannedChain& chain : kernel.chains) {
       for (const BlockBuffer& buffer : in.schedules[chain.first].buffers) {
         const int bytes = info(in.graph[buffer.value].type.dtype).bytes;
-        out.persistent.push_back({name_of(buffer.value), "shared memory across the block barrier",
-                                  hint_bytes(in.graph, buffer.value) * 2, 0,
-                                  static_cast<int>(buffer.size()) * bytes});
+        put(out.persistent,
+            {name_of(buffer.value), "shared memory across the block barrier",
+             hint_bytes(in.graph, buffer.value) * 2, 0, static_cast<int>(buffer.size()) * bytes});
       }
     }
   }
@@ -119,7 +126,7 @@ struct Reporter {
   void add_tiles(const PlannedKernel& kernel, ReportedKernel& out) const {
     for (int s : kernel.stages()) {
       for (const TiledLoad& tile : in.schedules[s].tiles)
-        out.tiles.push_back({name_of(tile.value), tile.rows, tile_bytes(in.graph, tile)});
+        put(out.tiles, {name_of(tile.value), tile.rows, tile_bytes(in.graph, tile)});
     }
   }
 
@@ -131,11 +138,6 @@ struct Reporter {
     for (NodeId load : loads) out.bytes_read += stores.count(load) ? 0 : held_bytes(load);
     for (NodeId store : stores)
       out.bytes_written += hint_bytes(in.graph, stored_part(in.graph, store));
-  }
-
-  double predict_us(const PlannedKernel& kernel) const {
-    return estimate_kernel_us(in.graph, in.plan.stages, kernel,
-                              pick_schedules(in.schedules, kernel), in.worker_threads);
   }
 
   ReportedKernel kernel(size_t k) const {
@@ -156,7 +158,8 @@ struct Reporter {
       out.grid = std::max(out.grid, in.graph.symbols.hint(blocks));
     out.block = source.threads;
     out.shared_bytes = source.shared_bytes;
-    out.predicted_us = predict_us(planned);
+    out.predicted_us = estimate_kernel_us(in.graph, in.plan.stages, planned,
+                                          pick_schedules(in.schedules, planned), in.worker_threads);
     if (in.device.is_cuda && k < in.binaries.size()) {
       const Binary& binary = in.binaries[k];
       out.registers = binary.registers;
@@ -279,8 +282,7 @@ Report make_report(const ReportInputs& inputs) {
     const std::string edge = reporter.name_of(cut.from) + " -> " + reporter.name_of(cut.to);
     report.cuts.push_back({edge, cut.reason.why, cut.reason.remedy, cut.reason.rule});
   }
-  for (const StageTime& stage : inputs.times)
-    report.stages.push_back({stage.name, stage.us / 1000});
+  report.stages = inputs.times;
   for (const ReportedKernel& kernel : report.kernels) {
     report.bytes_touched += kernel.bytes_read + kernel.bytes_written;
     report.bytes_planned += kernel.bytes_planned;

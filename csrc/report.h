@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/stage.h"
+
 namespace stitch {
 
 struct ReportedOp {
@@ -55,19 +57,20 @@ struct ReportedCut {
   int rule = 0;
 };
 
-struct ReportedStage {
-  std::string name;
-  double milliseconds = 0;
-};
-
 struct Report {
   std::string target;
   std::vector<ReportedKernel> kernels;
   std::vector<ReportedCall> library_calls;
   std::vector<ReportedCut> cuts;
-  std::vector<ReportedStage> stages;
+  std::vector<StageTime> stages;
   int64_t bytes_touched = 0, bytes_planned = 0, bytes_unfused = 0, bytes_compulsory = 0;
   int stitched_ops = 0;
+  int graphs = 0;  // that were added
+
+  int graph_breaks() const { return graphs > 0 ? graphs - 1 : 0; }
+  void add(const Report& graph);
 };
+
+std::string to_string(const Report& report);  // explain's table
 
 }  // namespace stitch

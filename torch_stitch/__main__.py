@@ -19,8 +19,7 @@ def load(place):
     if not name or not os.path.isfile(path):
         sys.exit(f"found {place!r}; it must be FILE.py:FUNCTION, where FILE.py is a file")
     spec = importlib.util.spec_from_file_location("explained", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["explained"] = module
+    module = sys.modules["explained"] = importlib.util.module_from_spec(spec)
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     spec.loader.exec_module(module)
     if not hasattr(module, name):

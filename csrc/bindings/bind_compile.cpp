@@ -20,13 +20,11 @@ namespace py = pybind11;
 using namespace py::literals;
 
 py::dict to_dict(const ReportedKernel& kernel) {
-  py::list ops, schemes;
-  py::dict persistent, tiles;
+  py::list ops;
+  py::dict scheme, persistent, tiles;
   for (const ReportedOp& op : kernel.ops)
     ops.append(py::dict("op"_a = op.op, "location"_a = op.location));
-  for (const ReportedValue& value : kernel.schemes) {
-    schemes.append(py::dict("value"_a = value.value, "scheme"_a = value.scheme));
-  }
+  for (const ReportedValue& value : kernel.schemes) scheme[py::str(value.value)] = value.scheme;
   for (const ReportedPersistent& value : kernel.persistent) {
     persistent[py::str(value.value)] =
         py::dict("home"_a = value.home, "bytes"_a = value.bytes, "registers"_a = value.registers,
@@ -35,14 +33,14 @@ py::dict to_dict(const ReportedKernel& kernel) {
   for (const ReportedTile& tile : kernel.tiles)
     tiles[py::str(tile.value)] = py::dict("rows"_a = tile.rows, "bytes"_a = tile.bytes);
   return py::dict("name"_a = kernel.name, "policy"_a = kernel.policy, "ops"_a = ops,
-                  "schemes"_a = schemes, "persistent"_a = persistent, "tiles"_a = tiles,
+                  "persistent"_a = persistent, "tiles"_a = tiles,
                   "bytes_read"_a = kernel.bytes_read, "bytes_written"_a = kernel.bytes_written,
                   "bytes_planned"_a = kernel.bytes_planned, "grid"_a = kernel.grid,
                   "block"_a = kernel.block, "shared_bytes"_a = kernel.shared_bytes,
                   "registers"_a = kernel.registers, "spill_bytes"_a = kernel.spill_bytes,
                   "stack_bytes"_a = kernel.stack_bytes, "predicted_us"_a = kernel.predicted_us,
-                  "compile_ms"_a = kernel.compile_ms, "from_cache"_a = kernel.from_cache,
-                  "text"_a = kernel.text);
+                  "scheme"_a = scheme, "compile_ms"_a = kernel.compile_ms,
+                  "from_cache"_a = kernel.from_cache, "text"_a = kernel.text);
 }
 
 py::dict to_dict(const ReportedCall& call) {
@@ -55,8 +53,8 @@ py::dict to_dict(const ReportedCut& cut) {
                   "remedy"_a = cut.remedy);
 }
 
-py::dict to_dict(const ReportedStage& stage) {
-  return py::dict("name"_a = stage.name, "milliseconds"_a = stage.milliseconds);
+py::dict to_dict(const StageTime& stage) {
+  return py::dict("name"_a = stage.name, "milliseconds"_a = stage.us / 1000);
 }
 
 template <class T>
@@ -68,11 +66,25 @@ py::list to_list(const std::vector<T>& items) {
 
 py::dict to_dict(const Report& report) {
   return py::dict(
-      "target"_a = report.target, "kernels"_a = to_list(report.kernels),
-      "library_calls"_a = to_list(report.library_calls), "cuts"_a = to_list(report.cuts),
-      "stages"_a = to_list(report.stages), "bytes_touched"_a = report.bytes_touched,
-      "bytes_planned"_a = report.bytes_planned, "bytes_unfused"_a = report.bytes_unfused,
-      "bytes_compulsory"_a = report.bytes_compulsory, "stitched_ops"_a = report.stitched_ops);
+      "kernels"_a = to_list(report.kernels), "library_calls"_a = to_list(report.library_calls),
+      "cuts"_a = to_list(report.cuts), "stages"_a = to_list(report.stages),
+      "bytes_touched"_a = report.bytes_touched, "bytes_planned"_a = report.bytes_planned,
+      "bytes_unfused"_a = report.bytes_unfused, "bytes_compulsory"_a = report.bytes_compulsory,
+      "target"_a = report.target);
+}
+
+// A function's plan, of its kernels what is the same in each run; and that plan as a table.
+std::pair<py::dict, std::string> merge_reports(const std::vector<const CompiledGraph*>& graphs) {
+  Report merged;
+  for (const CompiledGraph* graph : graphs) merged.add(graph->report);
+  py::dict plan = to_dict(merged);
+  plan.attr("pop")("stages");
+  for (py::handle kernel : plan["kernels"])
+    for (const char* name : {"compile_ms", "from_cache", "text"}) kernel.attr("pop")(name);
+  if (graphs.empty()) plan["target"] = py::none();
+  plan["launches"] = merged.kernels.size() + merged.library_calls.size();
+  plan["graph_breaks"] = merged.graph_breaks();
+  return {plan, to_string(merged)};
 }
 
 // The pool is the process's: a graph that runs sets its limit where nothing has done so, or where
@@ -145,6 +157,7 @@ void bind_compile(py::module_& module) {
   compiled.attr("_boxed_call") = true;
   module.def("compile", &compile_graph, "graph"_a, "calls"_a, "options"_a, "target"_a,
              "load"_a = true, "device_index"_a = 0);
+  module.def("merge_reports", &merge_reports, "graphs"_a);
   module.def("find_host_target", &find_host_target, "options"_a);
   module.def(
       "show_stage",
