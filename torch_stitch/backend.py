@@ -174,7 +174,7 @@ def compile_graph(options, kind, gm, example_inputs):
             nodes = [node for node in gm.graph.nodes if node.op == "call_function"]
             what = ", from ".join(["this graph runs without stitching", *name_ops(nodes)[:1]])
             count_fallback(what, nodes, [reason_of(error)])
-            return KeptGraph(by_dispatcher(gm))
+            return by_dispatcher(gm)
         parts = imported.graph, imported.calls, options, device
         return KeptGraph(compiled, parts if is_whole else None)
 
@@ -184,21 +184,11 @@ def compile_graph(options, kind, gm, example_inputs):
         imported = import_graph(gm, find_target(devices, options))
     except Exception:  # which it meets again
         return finish()
-    swap = _core.Meanwhile(by_dispatcher(gm), functools.partial(finish, imported))
-    return KeptGraph(lambda args: swap(args))
-
-
-def boxed(run):
-    """For AOTAutograd: `run` takes a list of arguments and empties it."""
-    run._boxed_call = True
-    return run
+    return KeptGraph(_core.Meanwhile(by_dispatcher(gm), functools.partial(finish, imported)))
 
 
 def compile_parts(gm, options, target, device, imported=None, load=True):
-    """Imports and compiles; ops of kernels that fail become library calls, the rest is stitched.
-
-    What was imported, what was compiled, and whether nothing failed.
-    """
+    """(imported, compiled, whether nothing failed); ops of kernels that fail are library calls."""
     left_whole, failures = {}, []
     while True:
         imported = imported or import_graph(gm, target, left_whole)
@@ -229,4 +219,4 @@ def reason_of(error):
 
 def by_dispatcher(gm):
     """The graph as it is."""
-    return boxed(lambda args: torch.fx.Interpreter(gm).boxed_run(args))
+    return KeptGraph(lambda args: torch.fx.Interpreter(gm).boxed_run(args))

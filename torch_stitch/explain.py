@@ -71,8 +71,8 @@ def trace_with(stand_ins, see, fn, inputs, target, training):
         graphs.append((kind, see(name_for(gm, found), found)))
         if stand_ins.with_values:
             run = backend.by_dispatcher(gm)
-            return backend.boxed(lambda args: run(stand_ins.take(args)))
-        return backend.boxed(functools.partial(answer_with, gm.graph.output_node().args[0]))
+            return backend.KeptGraph(lambda args: run(stand_ins.take(args)))
+        return backend.KeptGraph(functools.partial(answer_with, gm.graph.output_node().args[0]))
 
     def plan(gm, example_inputs):
         found = target or backend.find_target(backend.devices_of(gm, example_inputs))

@@ -1,7 +1,6 @@
 """What torch's cache of AOT graphs holds of ours: the core's text of a graph, and rows of calls.
 
-A process that finds a graph there neither traces nor imports it.  The cache is torch's own, and so
-are its keys and guards (TORCHINDUCTOR_CACHE_DIR, torch.compiler.save_cache_artifacts).
+A process that finds a graph there neither traces nor imports it; keys and guards are torch's.
 """
 
 import contextlib
@@ -35,15 +34,12 @@ class KeptGraph(OutputCode):
         return self.run(args)
 
     def prepare_for_serialization(self):
-        """Of a copy.  Other callables and tensors would be others where they are loaded; calls
-        that tokens order are such callables: torch gives none to graphs from its cache.
-        """
+        """Of a copy.  Tensors and other callables, as what runs calls in turn, have no text."""
         if isinstance(self.parts, bytes):
             return
-        calls = self.parts and self.parts[1]
-        ops = [getattr(op, "args", [op])[0] for _, op, *_ in calls.given] if calls else [None]
-        known = all(isinstance(op, OpOverload) for op in ops)
-        if not known or any(isinstance(x, torch.Tensor) for x in calls.extras):
+        _, calls, *_ = self.parts or (None, _core.CallTable())
+        foreign = [op for _, op, *_ in calls.given if not isinstance(op, OpOverload)]
+        if not self.parts or foreign or any(isinstance(x, torch.Tensor) for x in calls.extras):
             raise BypassAOTAutogradCache("torch_stitch: a part of this graph has no text")
         self.run, self.parts = None, pickle.dumps(self.parts)
 
@@ -74,9 +70,7 @@ def keep_graphs(gm, *identity):
 
 
 def keep_saved_tensors():
-    """No backward pass of ours reuses them: torch would let no graph be retained, where it cannot
-    know better since the pass is compiled before it is called.
-    """
+    """So that a graph may be retained whose backward pass is compiled before it is called."""
     tracing = TracingContext.try_get()
     if tracing and tracing.fw_metadata:
         tracing.fw_metadata.bw_donated_idxs = []

@@ -38,9 +38,8 @@ class Reducer {
     candidates_.resize(topology.order.size());
     offers_.resize(topology.order.size());
     patterns_with_.resize(topology.order.size());
-    for (auto unit = topology.order.rbegin(); unit != topology.order.rend(); ++unit) {
+    for (auto unit = topology.order.rbegin(); unit != topology.order.rend(); ++unit)
       if (!topology.is_fixed[*unit]) list_candidates_of(*unit);
-    }
   }
 
   // 20.15: of each unit, best first.
@@ -87,9 +86,8 @@ class Reducer {
 
   void list_candidates_of(int unit) {
     std::vector<int> consumers;
-    for (int consumer : topology_.consumers[unit]) {
+    for (int consumer : topology_.consumers[unit])
       if (!topology_.is_fixed[consumer]) consumers.push_back(consumer);
-    }
     pool_.assume_all_fit();
     candidates_[unit] = pool_.keep_best_closed(reduce(unit, consumers));
     if (!pool_.settle()) candidates_[unit] = pool_.keep_best_closed(reduce(unit, consumers));
@@ -104,9 +102,8 @@ class Reducer {
     const std::vector<int> right = pool_.keep_best(reduce(head, consumers.subspan(half)));
     std::vector<int> found = left;
     found.insert(found.end(), right.begin(), right.end());
-    for (int a : left) {
+    for (int a : left)
       for (int b : right) add(unite(pool_.units(a), pool_.units(b)), found);
-    }
     return found;
   }
 
@@ -129,14 +126,12 @@ class Reducer {
   // Producers of one unit.  Patterns of 20.15 have one producer: two that meet in a consumer are
   // never in one of these without a producer of both.
   void join_meeting() {
-    for (const std::vector<int>& candidates : candidates_) {
+    for (const std::vector<int>& candidates : candidates_)
       for (int id : candidates) add_to_units(id);
-    }
     for (int unit : topology_.order) {
       std::vector<Member> members;
-      for (int producer : topology_.producers[unit]) {
+      for (int producer : topology_.producers[unit])
         if (!topology_.is_fixed[producer]) members.push_back({{}, producer, best_with(producer)});
-      }
       if (members.size() < 2 || topology_.is_fixed[unit]) continue;
       const size_t known = remote_.size();
       join(members);
@@ -185,9 +180,8 @@ class Reducer {
     }
     found.insert(found.end(), joined.begin(), joined.end());
     found = pool_.keep_best(std::move(found));
-    for (int id : found) {
+    for (int id : found)
       if (std::ranges::count(joined, id)) remote_.push_back(id);
-    }
     return found;
   }
 
@@ -246,11 +240,9 @@ std::vector<std::vector<ScoredPattern>> list_candidates(const UnitGraph& graph,
   PatternPool pool(topology, gain, fits, options);
   const Reducer reducer(topology, pool, options);
   std::vector<std::vector<ScoredPattern>> candidates(topology.order.size());
-  for (size_t unit = 0; unit < candidates.size(); ++unit) {
-    for (int id : reducer.candidates(static_cast<int>(unit))) {
+  for (size_t unit = 0; unit < candidates.size(); ++unit)
+    for (int id : reducer.candidates(static_cast<int>(unit)))
       candidates[unit].push_back({pool.units(id), pool[id].gain_us});
-    }
-  }
   return candidates;
 }
 
@@ -259,11 +251,9 @@ std::vector<std::vector<int>> list_combinations(
   std::vector<std::vector<int>> combinations = {{head}};
   for (const std::vector<std::vector<int>>& patterns : patterns_of_consumers) {
     const size_t without = combinations.size();
-    for (size_t c = 0; c < without; ++c) {
-      for (const std::vector<int>& pattern : patterns) {
+    for (size_t c = 0; c < without; ++c)
+      for (const std::vector<int>& pattern : patterns)
         combinations.push_back(unite(combinations[c], pattern));
-      }
-    }
   }
   combinations.erase(combinations.begin());
   return combinations;

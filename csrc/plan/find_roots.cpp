@@ -68,11 +68,10 @@ struct RootFinder {
     std::set<int> levels;
     for (NodeId user : users[id.index()]) {
       if (!is_live[user.index()]) continue;
-      if (is_root[user.index()] || !is_stitched(user)) {
+      if (is_root[user.index()] || !is_stitched(user))
         levels.insert(level[user.index()]);
-      } else {
+      else
         levels.insert(wanted[user.index()].begin(), wanted[user.index()].end());
-      }
     }
     return levels;
   }
@@ -281,9 +280,8 @@ std::vector<NodeId> find_roots(const Graph& graph, const Demands& demands, bool 
   RootFinder finder{graph, demands, on_gpu};
   finder.run(every_op);
   std::vector<NodeId> roots;
-  for (int n = 0; n < graph.size(); ++n) {
+  for (int n = 0; n < graph.size(); ++n)
     if (finder.is_root[n]) roots.push_back(NodeId(n));
-  }
   return roots;
 }
 
@@ -297,9 +295,7 @@ std::vector<NodeId> add_expensive(const Graph& graph, const std::vector<NodeId>&
     for (NodeId input : read_operands(node)) is_evaluated[input.index()] = true;
     const bool is_expensive =
         family(node) == Family::kPointwise && info(node).cost >= CostClass::kSpecial;
-    if (is_expensive && !std::ranges::binary_search(roots, NodeId(n))) {
-      all.push_back(NodeId(n));
-    }
+    if (is_expensive && !std::ranges::binary_search(roots, NodeId(n))) all.push_back(NodeId(n));
   }
   std::ranges::sort(all);
   return all;

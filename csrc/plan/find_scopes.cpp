@@ -38,9 +38,8 @@ std::vector<int> place_values(const Graph& graph, const Demands& demands,
 
 LevelMap group_by_level(const std::vector<int>& level) {
   LevelMap at_level;
-  for (size_t n = 0; n < level.size(); ++n) {
+  for (size_t n = 0; n < level.size(); ++n)
     if (level[n] != kNever) at_level[level[n]].push_back(NodeId(static_cast<int64_t>(n)));
-  }
   return at_level;
 }
 
@@ -65,9 +64,8 @@ void join_levels(const Graph& graph, const std::vector<int>& call_level, std::ve
     if (next == kNever || first_wait < next) next = own;
     joined[own] = next;
   }
-  for (int& l : level) {
+  for (int& l : level)
     if (l != kNever) l = joined[l];
-  }
 }
 
 }  // namespace
@@ -94,9 +92,8 @@ std::vector<std::vector<NodeId>> find_scopes(const Graph& graph, const Demands& 
 std::vector<bool> find_scope_outputs(const Graph& graph, const Demands& demands,
                                      const std::vector<std::vector<NodeId>>& scopes) {
   std::vector<int> scope_of(graph.size(), -1);
-  for (size_t s = 0; s < scopes.size(); ++s) {
+  for (size_t s = 0; s < scopes.size(); ++s)
     for (NodeId id : scopes[s]) scope_of[id.index()] = static_cast<int>(s);
-  }
   std::vector<bool> is_output(graph.size(), false);
   for (int n = 0; n < graph.size(); ++n) {
     if (scope_of[n] < 0) continue;

@@ -40,9 +40,8 @@ class Grouper {
       for (NodeId id : scope) scope_of_[id.index()] = current_;
       find_candidates(scope);
       for (NodeId id : scope) {
-        for (NodeId input : graph_[id].inputs) {
+        for (NodeId input : graph_[id].inputs)
           if (!is_constant_[input.index()]) add_read(input, id);
-        }
       }
       collect(scope);
       first_to_shape_.clear();

@@ -65,9 +65,8 @@ class Joiner {
     order_.resize(units_.size());
     std::iota(order_.begin(), order_.end(), 0);
     for (Marks& seen : seen_) seen = Marks(units_.size());
-    for (Unit& unit : units_) {
+    for (Unit& unit : units_)
       if (!unit.roots.empty()) unit.score = in_.judge(describe(unit.roots, unit.cone));
-    }
   }
 
   void join_groups(const std::vector<std::vector<NodeId>>& groups, bool keep_parallel) {
@@ -77,9 +76,8 @@ class Joiner {
       for (NodeId member : group) {
         const int unit = unit_of_[member.index()];
         int left = kGroupReach;
-        for (auto other = before.rbegin(); other != before.rend() && *other != unit; ++other) {
+        for (auto other = before.rbegin(); other != before.rend() && *other != unit; ++other)
           if (left-- == 0 || attempt(*other, unit)) break;
-        }
         const int joined = unit_of_[member.index()];
         std::erase_if(before, [&](int other) { return other == unit || other == joined; });
         before.push_back(joined);
@@ -124,11 +122,10 @@ class Joiner {
  private:
   void add_unit(NodeId id, bool is_root) {
     Unit unit;
-    if (is_root) {
+    if (is_root)
       unit.roots = {id};
-    } else {
+    else
       unit.call = id;
-    }
     unit.level = levels_[id.index()];
     unit.position = static_cast<int>(units_.size());
     unit_of_[id.index()] = static_cast<int>(units_.size());
@@ -240,9 +237,8 @@ class Joiner {
   }
 
   Verdict try_join(int a, int b) {
-    if (units_[a].level != units_[b].level) {
+    if (units_[a].level != units_[b].level)
       return Verdict::no(kRuleCycle, "a library call runs between the two");
-    }
     const bool is_first = units_[a].position < units_[b].position;
     const std::optional<Neighbours> between = find_between(is_first ? a : b, is_first ? b : a);
     if (!between) {
@@ -290,18 +286,14 @@ class Joiner {
   Verdict check_rule(int first, int second, const StageScore& joined) const {
     const StageScore &a = units_[first].score, &b = units_[second].score;
     const double joined_us = joined.us + least_gain_ * std::max(a.us, b.us);
-    if (rule_ == Rule::kFaster && joined_us > predict_apart_us(first, second)) {
+    if (rule_ == Rule::kFaster && joined_us > predict_apart_us(first, second))
       return Verdict::no(kRuleSlower, "one kernel is predicted to take longer than two");
-    }
-    if (rule_ == Rule::kParallel && joined.us > kMostRepeated * (a.us + b.us)) {
+    if (rule_ == Rule::kParallel && joined.us > kMostRepeated * (a.us + b.us))
       return Verdict::no(kRuleSlower, "blocks would compute again what others have computed");
-    }
-    if (rule_ == Rule::kParallel && joined.copy_us > a.copy_us + b.copy_us) {
+    if (rule_ == Rule::kParallel && joined.copy_us > a.copy_us + b.copy_us)
       return Verdict::no(kRuleCopied, "what one stores in place would be copied there");
-    }
-    if (rule_ == Rule::kParallel && joined.estimate.share < share_to_keep(first, second)) {
+    if (rule_ == Rule::kParallel && joined.estimate.share < share_to_keep(first, second))
       return Verdict::no(kRuleLessParallel, "one mapping for both keeps less of the device busy");
-    }
     return Verdict::yes();
   }
 
@@ -386,11 +378,9 @@ class Joiner {
   bool join_near(const std::map<Key, std::vector<int>>& groups) {
     bool changed = false;
     for (const auto& [key, units] : groups) {
-      for (size_t i = 0; i + 1 < units.size(); ++i) {
-        for (size_t j = i + 1; j < units.size() && j <= i + kPartners; ++j) {
+      for (size_t i = 0; i + 1 < units.size(); ++i)
+        for (size_t j = i + 1; j < units.size() && j <= i + kPartners; ++j)
           changed |= attempt(units[i], units[j]);
-        }
-      }
     }
     return changed;
   }
@@ -432,9 +422,8 @@ class Joiner {
         std::set<NodeId>& own = reads[reader];
         for (NodeId load : loads_[reader.index()]) {
           if (maker(load) == a) own.insert(load);
-          if (auto through = reads.find(load); through != reads.end()) {
+          if (auto through = reads.find(load); through != reads.end())
             own.insert(through->second.begin(), through->second.end());
-          }
         }
         for (NodeId read : own) cuts.push_back({read, reader, verdict});
       }
@@ -453,9 +442,8 @@ class Joiner {
       const int u = *ready.begin();
       ready.erase(ready.begin());
       order.push_back(u);
-      for (int reader : units_[u].read_by) {
+      for (int reader : units_[u].read_by)
         if (--missing[reader] == 0) ready.insert(reader);
-      }
     }
     return order;
   }

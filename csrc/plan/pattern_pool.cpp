@@ -42,14 +42,12 @@ void find_order(Topology& topology) {
 void find_depths(Topology& topology) {
   topology.depth.assign(topology.order.size(), 0);
   topology.height.assign(topology.order.size(), 0);
-  for (int unit : topology.order) {
+  for (int unit : topology.order)
     for (int producer : topology.producers[unit])
       topology.depth[unit] = std::max(topology.depth[unit], topology.depth[producer] + 1);
-  }
-  for (auto unit = topology.order.rbegin(); unit != topology.order.rend(); ++unit) {
+  for (auto unit = topology.order.rbegin(); unit != topology.order.rend(); ++unit)
     for (int consumer : topology.consumers[*unit])
       topology.height[*unit] = std::max(topology.height[*unit], topology.height[consumer] + 1);
-  }
 }
 
 }  // namespace

@@ -51,10 +51,9 @@ class PatternPlanner {
   bool fits(const std::vector<int>& pattern) {
     own_.assign(pattern);
     std::vector<NodeId> roots;
-    for (NodeId root : roots_of(pattern)) {
+    for (NodeId root : roots_of(pattern))
       if (family(graph_[root]) == Family::kReduce || is_stored_by_own(unit_of_.at(root)))
         roots.push_back(root);
-    }
     visit_loads(pattern, [&](NodeId load) { is_load_[load.index()] = true; });
     const bool found = find_spaces(graph_, roots, is_load_).verdict.ok;
     visit_loads(pattern, [&](NodeId load) { is_load_[load.index()] = false; });
@@ -124,9 +123,8 @@ class PatternPlanner {
   template <typename Visit>
   void visit_loads(const std::vector<int>& pattern, Visit visit) const {
     for (int u : pattern) {
-      for (const Load& load : units_[u].loads) {
+      for (const Load& load : units_[u].loads)
         if (load.unit < 0 || !own_.has(load.unit)) visit(load.value);
-      }
     }
   }
 
@@ -138,11 +136,10 @@ class PatternPlanner {
       if (!is_stored_by_own(u)) saved += units_[u].bytes;
       for (const Load& load : units_[u].loads) {
         const bool is_own = load.unit >= 0 && own_.has(load.unit);
-        if (!is_own && !loaded_.has(load.value.index())) {
+        if (!is_own && !loaded_.has(load.value.index()))
           loaded_.insert(load.value.index());
-        } else {
+        else
           saved += load.bytes;
-        }
       }
     }
     return saved;

@@ -16,9 +16,8 @@ namespace {
 std::vector<Cut> keep_kernel_cuts(const StitchPlan& plan, const std::vector<Cut>& cuts) {
   std::map<NodeId, size_t> kernel_of;
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
-    for (const PlannedStage* stage : stages_of(plan, plan.kernels[k])) {
+    for (const PlannedStage* stage : stages_of(plan, plan.kernels[k]))
       for (NodeId root : stage->roots) kernel_of[root] = k;
-    }
   }
   std::vector<Cut> kept;
   for (const Cut& cut : cuts) {

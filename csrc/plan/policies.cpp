@@ -95,10 +95,9 @@ PlanCandidate plan_best_patterns(const PlanRequest& in, const std::vector<Stitch
   std::vector<std::vector<NodeId>> groupings = {certain, add_expensive(in.graph, certain)};
   if (groupings[0] == groupings[1]) groupings.pop_back();
   PlanCandidate best;
-  for (const std::vector<NodeId>& roots : groupings) {
+  for (const std::vector<NodeId>& roots : groupings)
     for (const auto& patterns : plan_patterns(in, roots))
       offer(in, join_stages(in, roots, {JoinRule::kNever, patterns}), rules, best);
-  }
   return best;
 }
 
@@ -134,9 +133,8 @@ PlanCandidate plan_row(const Policy& row, const PlanRequest& in) {
 }  // namespace
 
 PlanCandidate plan_by_policy(const std::string& policy, const PlanRequest& request) {
-  for (const Policy& row : kPolicies) {
+  for (const Policy& row : kPolicies)
     if (policy == row.name) return plan_row(row, request);
-  }
   if (policy != "auto") throw UserError("unknown policy '" + policy + "'");
   PlanCandidate best;
   for (const Policy& row : kPolicies) {

@@ -69,9 +69,8 @@ class PartialPlan {
     seen.assign(units);
     for (int unit : units) follow(unit, last, seen, followers);
     for (size_t next = 0; next < followers.size(); ++next) {
-      for (int consumer : topology_->consumers[followers[next]]) {
+      for (int consumer : topology_->consumers[followers[next]])
         if (std::ranges::binary_search(units, consumer)) return std::nullopt;
-      }
       follow(followers[next], last, seen, followers);
     }
     std::ranges::sort(followers, {}, [&](int unit) { return places_[unit].position; });
@@ -87,11 +86,10 @@ class PartialPlan {
     auto follower = followers.begin();
     for (int at = first; at <= last; ++at) {
       const int unit = places_[at].unit;
-      if (follower != followers.end() && *follower == unit) {
+      if (follower != followers.end() && *follower == unit)
         ++follower;
-      } else {
+      else
         (places_[unit].pattern == pattern ? own : moved).push_back(unit);
-      }
     }
     moved.insert(moved.end(), own.begin(), own.end());
     moved.insert(moved.end(), followers.begin(), followers.end());
@@ -129,11 +127,10 @@ class PartialPlan {
     for (int consumer : topology_->consumers[unit]) {
       if (places_[consumer].position > last || seen.has(consumer)) continue;
       const int pattern = places_[consumer].pattern;
-      if (pattern == kNoPattern) {
+      if (pattern == kNoPattern)
         add(consumer);
-      } else {
+      else
         for (int member : pool_->units(pattern)) add(member);
-      }
     }
   }
 

@@ -49,9 +49,8 @@ class SplitFinder {
       alike[to_string(contiguous_type(DType::kF32, type.shape))].push_back(
           {NodeId(n), find_sources(node.inputs[0])});
     }
-    for (const auto& [shape, reductions] : alike) {
+    for (const auto& [shape, reductions] : alike)
       for (const std::vector<NodeId>& group : find_groups(reductions)) choose(group);
-    }
     return splits_;
   }
 
@@ -66,11 +65,10 @@ class SplitFinder {
     reached_.assign(graph_.size(), std::make_shared<const std::vector<NodeId>>());
     for (int n = 0; n < graph_.size(); ++n) {
       const NodeId id(n);
-      if (!is_materialised(graph_[id])) {
+      if (!is_materialised(graph_[id]))
         for (NodeId input : graph_[id].inputs) add_reached(reached_[input.index()], reached_[n]);
-      } else if (elements(id) >= kSmallReduction / 2) {
+      else if (elements(id) >= kSmallReduction / 2)
         reached_[n] = std::make_shared<const std::vector<NodeId>>(1, id);
-      }
     }
   }
 
@@ -88,9 +86,8 @@ class SplitFinder {
   std::vector<NodeId> find_sources(NodeId operand) const {
     const int64_t enough = elements(operand) / 2;
     std::vector<NodeId> sources;
-    for (NodeId id : *reached_[operand.index()]) {
+    for (NodeId id : *reached_[operand.index()])
       if (elements(id) >= enough) sources.push_back(id);
-    }
     return sources;
   }
 
@@ -100,10 +97,9 @@ class SplitFinder {
     std::map<NodeId, size_t> first_with;  // the first group with a source
     for (const Reduction& reduction : reductions) {
       size_t at = groups.size();
-      for (NodeId source : reduction.sources) {
+      for (NodeId source : reduction.sources)
         if (auto with = first_with.find(source); with != first_with.end())
           at = std::min(at, with->second);
-      }
       if (at == groups.size()) groups.emplace_back();
       groups[at].push_back(reduction.id);
       for (NodeId source : reduction.sources) {

@@ -12,9 +12,8 @@ std::vector<int> PlannedKernel::stages() const {
 }
 
 int PlannedKernel::group_of(int stage) const {
-  for (size_t g = 0; g < persistent_groups.size(); ++g) {
+  for (size_t g = 0; g < persistent_groups.size(); ++g)
     if (std::ranges::count(persistent_groups[g], stage)) return static_cast<int>(g);
-  }
   return -1;
 }
 
@@ -27,10 +26,9 @@ const PlannedChain* PlannedKernel::chain_of(int stage) const {
 
 std::set<NodeId> find_shared_values(const StitchPlan& plan) {
   std::set<NodeId> values;
-  for (const PlannedKernel& kernel : plan.kernels) {
+  for (const PlannedKernel& kernel : plan.kernels)
     for (const PlannedChain& chain : kernel.chains)
       values.insert(chain.in_shared.begin(), chain.in_shared.end());
-  }
   return values;
 }
 

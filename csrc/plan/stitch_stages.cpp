@@ -72,9 +72,8 @@ struct Stitcher {
         if (graph[value].op == OpKind::k_input) readers[value].push_back(static_cast<int>(u));
       }
       const std::vector<NodeId> call = {step.call};
-      for (NodeId id : units[u].is_call ? call : joined.stages[step.kernel].nodes) {
+      for (NodeId id : units[u].is_call ? call : joined.stages[step.kernel].nodes)
         for (NodeId definer : definers[id.index()]) reads.insert(maker.at(definer));
-      }
       for (int read : reads) wait(static_cast<int>(u), read);
       if (units[u].is_call) {
         maker[step.call] = static_cast<int>(u);
@@ -133,9 +132,8 @@ struct Stitcher {
       ready.erase(ready.begin());
       place[unit] = static_cast<int>(sorted.size());
       sorted.push_back(std::move(units[unit]));
-      for (int follower : followers[unit]) {
+      for (int follower : followers[unit])
         if (--waits[follower] == 0) ready.insert(follower);
-      }
     }
     STITCH_CHECK(sorted.size() == units.size(), "stages and calls wait for each other");
     for (Unit& unit : sorted) {
@@ -172,9 +170,8 @@ struct Stitcher {
       before = std::min(before, units[u].latest);
     }
     std::set<int> occupied;
-    for (const Unit& unit : units) {
+    for (const Unit& unit : units)
       if (!unit.is_call && unit.level == unit.latest) occupied.insert(unit.level);
-    }
     for (Unit& unit : units) {
       unit.level = earliest(unit);
       if (unit.is_call || unit.latest == unit.level) continue;
@@ -197,9 +194,8 @@ struct Stitcher {
   // The phase a unit would have in a draft: after all of the draft that it reads.
   int phase_in(int unit, int draft) const {
     int phase = 0;
-    for (int read : units[unit].reads) {
+    for (int read : units[unit].reads)
       if (units[read].kernel == draft) phase = std::max(phase, units[read].phase + 1);
-    }
     return phase;
   }
 
@@ -246,9 +242,8 @@ struct Stitcher {
     if (in.device.barrier_us <= 0 || !rule.packs) return open(unit, score);
     const std::vector<int>& level = drafts_of_level[units[unit].level];
     int first = level.empty() ? 0 : level.front();
-    for (int read : units[unit].reads) {
+    for (int read : units[unit].reads)
       if (units[read].level == units[unit].level) first = std::max(first, units[read].kernel);
-    }
     std::vector<Cut> refused;
     for (int at : level) {
       if (at < first) continue;
@@ -265,9 +260,8 @@ struct Stitcher {
       if (units[read].kernel != draft) continue;
       for (NodeId load : stage(unit).loads) {
         const std::vector<NodeId>& stores = stage(read).stores;
-        if (std::ranges::count(stores, load)) {
+        if (std::ranges::count(stores, load))
           cuts.push_back({load, stage(unit).roots.back(), verdict});
-        }
       }
     }
   }
@@ -291,9 +285,8 @@ struct Stitcher {
       if (units[u].after >= 0) wait_for(units[u].after);
     }
     std::map<int, int> ready;  // first unit -> group
-    for (const auto& [key, list] : members) {
+    for (const auto& [key, list] : members)
       if (before[key].empty()) ready[list.front()] = key;
-    }
     size_t done = 0;
     while (!ready.empty()) {
       const int key = ready.begin()->second;
@@ -326,9 +319,8 @@ StitchedKernels stitch_stages(const PlanRequest& in, const JoinedStages& joined,
   stitcher.find_reads();
   stitcher.sort_units();
   stitcher.find_levels();
-  for (size_t u = 0; u < stitcher.units.size(); ++u) {
+  for (size_t u = 0; u < stitcher.units.size(); ++u)
     if (!stitcher.units[u].is_call) stitcher.place(static_cast<int>(u));
-  }
   stitcher.order_steps();
   return std::move(stitcher.out);
 }
@@ -351,26 +343,23 @@ std::vector<std::vector<int>> find_persistent_groups(const Graph& graph,
     for (int s : phase) {
       std::set<NodeId> values(stages[s].loads.begin(), stages[s].loads.end());
       values.insert(stages[s].stores.begin(), stages[s].stores.end());
-      for (NodeId value : values) {
+      for (NodeId value : values)
         if (met.insert(value).second) readers[value].push_back(s);
-      }
     }
   }
   auto bytes = [&](NodeId value) { return hint_bytes(graph, value); };
   int64_t largest = 1;
   for (const auto& [value, found] : readers) largest = std::max(largest, bytes(value));
   std::vector<NodeId> values;
-  for (const auto& [value, found] : readers) {
+  for (const auto& [value, found] : readers)
     if (found.size() > 1 && bytes(value) * kWorthwhileShare >= largest) values.push_back(value);
-  }
   std::ranges::stable_sort(values, [&](NodeId a, NodeId b) { return bytes(a) > bytes(b); });
   std::set<int> taken;
   std::vector<std::vector<int>> groups;
   for (NodeId value : values) {
     std::vector<int> group;
-    for (int s : readers[value]) {
+    for (int s : readers[value])
       if (!taken.count(s)) group.push_back(s);
-    }
     if (group.size() < 2 || groups.size() == kMostPersistentGroups) continue;
     taken.insert(group.begin(), group.end());
     groups.push_back(std::move(group));
@@ -406,11 +395,10 @@ void keep_in_registers(const PlanRequest& in, const std::vector<PlannedStage>& s
     for (const std::vector<int>& group : find_persistent_groups(in.graph, stages, kernel)) {
       kernel.persistent_groups.push_back(group);
       const std::optional<double> kept_us = judge_groups(kernel.persistent_groups);
-      if (kept_us && *kept_us < us) {
+      if (kept_us && *kept_us < us)
         us = *kept_us;
-      } else {
+      else
         kernel.persistent_groups.pop_back();
-      }
     }
     stitched.us += us - stitched.kernel_us[k];
     stitched.kernel_us[k] = us;

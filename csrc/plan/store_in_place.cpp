@@ -19,12 +19,10 @@ bool reads_only_stored_element(const Graph& graph, const Spaces& spaces, const A
                                const Mutation& mutation, NodeId store) {
   const IndexExpr* stored = nullptr;
   const RootSpace* space = nullptr;
-  for (const Access& access : accesses.list) {
+  for (const Access& access : accesses.list)
     if (access.is_store && access.value == store) stored = &access.offset;
-  }
-  for (const RootSpace& candidate : spaces.roots) {
+  for (const RootSpace& candidate : spaces.roots)
     if (candidate.root == store) space = &candidate;
-  }
   const std::vector<NodeId> stores = find_stores(graph, mutation.value);
   if (!stored || !space || !space->reduced_atoms.empty()) return false;
   for (const Access& access : accesses.list) {
@@ -67,10 +65,9 @@ std::vector<Reader> list_readers(const Graph& graph, const StitchPlan& plan) {
       continue;
     }
     const PlannedKernel& kernel = plan.kernels[step.kernel];
-    for (size_t p = 0; p < kernel.phases.size(); ++p) {
+    for (size_t p = 0; p < kernel.phases.size(); ++p)
       for (int stage : kernel.phases[p])
         readers.push_back({{s, p}, stage, &plan.stages[stage].loads});
-    }
   }
   return readers;
 }
