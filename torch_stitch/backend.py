@@ -47,7 +47,7 @@ def stitch(gm, example_inputs, *, mode=None, options=None):
     for part in (m for m in gm.modules() if isinstance(m, torch.fx.GraphModule)):
         drop_identities(part)
     identity = sorted(options.items()), target, _core.get_option(options, "fallback_random")
-    with keep_graphs(gm, *identity):
+    with keep_graphs(gm, _core.get_option(options, "cache"), *identity):
         return trace(gm, example_inputs, target, compiler, identity[-1])
 
 

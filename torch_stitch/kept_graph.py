@@ -61,9 +61,10 @@ def find_op(name):
 copyreg.pickle(OpOverload, lambda op: (find_op, (str(op),)))
 
 
-def keep_graphs(gm, *identity):
+def keep_graphs(gm, cache, *identity):
     """While this lasts, tracing `gm` asks torch's cache first; `identity` is a part of the key."""
-    if len(gm.graph.nodes) < FEWEST_OPS or not all(hasattr(config, flag) for flag in FLAGS):
+    is_off = cache in ("", "off") or len(gm.graph.nodes) < FEWEST_OPS
+    if is_off or not all(hasattr(config, flag) for flag in FLAGS):
         return contextlib.nullcontext()
     gm.torch_stitch = [package_files(), *identity]  # the key holds what a module has
     return config.patch(dict.fromkeys(FLAGS, True))

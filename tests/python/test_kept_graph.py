@@ -173,6 +173,11 @@ def test_a_graph_that_is_left_whole_is_traced_again(monkeypatch):
     assert count("hit") == 0
 
 
+def test_nothing_is_kept_where_the_cache_is_off():
+    torch.compile(lambda x: x.exp() + 1, backend="stitch", options={"cache": "off"})(torch.ones(3))
+    assert count("miss") == count("hit") == 0
+
+
 def test_small_graphs_do_not_import_inductor_for_a_key(monkeypatch):
     monkeypatch.undo()
     torch.compile(lambda x: x.exp() + 1, backend="stitch")(torch.ones(3))
