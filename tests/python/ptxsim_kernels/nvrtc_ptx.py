@@ -4,7 +4,7 @@ import ctypes
 
 from test_device_headers import NVRTC
 
-OPTIONS = ("--std=c++17", "--fmad=false", "-default-device", "-lineinfo")
+OPTIONS = ("--std=c++20", "--fmad=false", "-default-device", "-lineinfo")
 
 
 def read_text(program, what):
