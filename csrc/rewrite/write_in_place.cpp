@@ -20,7 +20,7 @@ namespace {
 // The part of x that a slice_scatter replaces, of x or of a slice of a slice of it.
 struct Window {
   NodeId link, source;             // the slice_scatter, and what it puts there
-  int level = 0;                   // of the slices: 0 is x
+  NodeId base;                     // x, or the slice of a slice of it, that it is a part of
   NodeId start;                    // an operand, where the graph has no number for it
   std::vector<int64_t> start_dim;  // of the operand
   int64_t integer = 0;             // of the node that has it; see counts_from_end
@@ -29,10 +29,10 @@ struct Window {
 
 // How an input comes to its new value.
 struct Writes {
-  std::vector<Window> windows;   // the last one first
-  std::vector<NodeId> links;     // all slice_scatters between
-  std::map<NodeId, int> levels;  // x, slices that are put back, and what links make of them
-  std::set<NodeId> slices;
+  std::vector<Window> windows;       // the last one first
+  std::vector<NodeId> links;         // all slice_scatters between
+  std::map<NodeId, NodeId> bases;    // of x, slices that are put back and what links make of them
+  std::map<NodeId, NodeId> parents;  // by slice: the base that it is put back into
 };
 
 // Is a value, or a view of it, returned as it was?
@@ -116,11 +116,11 @@ struct WindowFinder {
   }
 
   // The slice_scatters that lead from `base` to `value`; `frame` is what `base` is of x.
-  bool find_writes(NodeId value, NodeId base, const Window& frame, Writes& writes) const {
-    writes.levels[base] = frame.level;
+  bool find_writes(NodeId value, NodeId base, Window frame, Writes& writes) const {
+    writes.bases[base] = frame.base = base;
     for (NodeId link = value; link != base; link = graph[link].inputs[0]) {
       if (graph[link].op != OpKind::k_slice_scatter) return false;
-      if (link != value) writes.levels[link] = frame.level;
+      if (link != value) writes.bases[link] = base;
       Window window = frame;
       if (!narrow(graph[link], window)) return false;
       window.link = link;
@@ -131,20 +131,26 @@ struct WindowFinder {
         writes.windows.push_back(window);
         continue;
       }
-      writes.slices.insert(slice);
-      window.level = static_cast<int>(writes.slices.size());
+      writes.parents[slice] = base;
       if (!find_writes(window.source, slice, window, writes)) return false;
     }
     return true;
   }
 
-  // Whether `reader`, of a value of some level, is of the writes, or takes what one of them
-  // replaces to compute its new elements.
+  // Are the slices of what they are put back into, and of nothing else?
+  bool are_own_slices(const Writes& writes) const {
+    return std::ranges::all_of(writes.parents, [&](const auto& put_back) {
+      const auto of = writes.bases.find(graph[put_back.first].inputs[0]);
+      return of != writes.bases.end() && of->second == put_back.second;
+    });
+  }
+
+  // Whether `reader`, of a value of some base, is of the writes, or takes what one of them replaces
+  // to compute its new elements.
   bool is_of(NodeId reader, NodeId value, const Writes& writes) const {
-    if (std::ranges::count(writes.links, reader)) return true;
-    if (writes.slices.contains(reader)) return writes.levels.contains(graph[reader].inputs[0]);
+    if (std::ranges::count(writes.links, reader) || writes.parents.contains(reader)) return true;
     return std::ranges::any_of(writes.windows, [&](const Window& window) {
-      return window.level == writes.levels.at(value) &&
+      return window.base == writes.bases.at(value) &&
              reads_window(graph[reader], value, graph[window.link]) &&
              leads_only_to(reader, window.link);
     });
@@ -183,8 +189,9 @@ struct WindowFinder {
     }
     Writes writes;
     if (!find_writes(mutation.value, mutation.input, whole, writes)) return {};
-    if (writes.links.empty() || !are_all_apart(writes.windows)) return {};
-    for (const auto& [value, level] : writes.levels) {
+    if (writes.links.empty() || !are_own_slices(writes)) return {};
+    if (!are_all_apart(writes.windows)) return {};
+    for (const auto& [value, base] : writes.bases) {
       if (value != mutation.input && is_demanded[value.index()]) return {};
       for (NodeId reader : users[value.index()])
         if (!is_of(reader, value, writes)) return {};

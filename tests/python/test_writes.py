@@ -90,6 +90,15 @@ def test_rows_that_are_exchanged_are_read_before_they_are_written():
     check(exchange, torch.randn(3, 4), copies=1)
 
 
+def test_a_part_of_another_tensor_is_put_there_whole():
+    def fn(x, y, row):
+        part = y[0:2].clone()
+        part[0] = row
+        x[0:2] = part
+
+    check(fn, torch.zeros(4, 3), torch.ones(4, 3), torch.full((3,), 5.0))
+
+
 def test_what_is_read_between_two_writes_is_what_stands_there_then():
     def fn(x):
         x[0] = 1

@@ -98,6 +98,15 @@ TEST(WriteInPlace, NotWhereTheValueIsReturned) {
   expect_kept("%y = slice_scatter(%x, %s){dim=0}", "outputs (%x)\n");
 }
 
+TEST(WriteInPlace, NotWhereTheSliceThatIsPutBackIsOfAnother) {
+  expect_kept(
+      "%z = input : f32[8,6]\n%part = slice(%z){dim=0, start=1, count=4}\n"
+      "%inner = slice_scatter(%part, %s){dim=0}\n%y = slice_scatter(%x, %inner){dim=0, start=1}");
+  expect_kept(
+      "%part = slice(%x){dim=0, start=1, count=4}\n%other = slice(%part){dim=0, count=2}\n"
+      "%inner = slice_scatter(%other, %r){dim=0}\n%y = slice_scatter(%x, %inner){dim=0}");
+}
+
 TEST(WriteInPlace, NotIntoWhatIsNoInput) {
   expect_kept("%e = exp(%x)\n%y = slice_scatter(%e, %s){dim=0}");
 }
