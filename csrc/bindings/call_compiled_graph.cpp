@@ -1,4 +1,5 @@
 #include <c10/core/DeviceGuard.h>
+#include <pybind11/gil_safe_call_once.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
 
@@ -91,7 +92,13 @@ void finish_results(const CompiledGraph& graph, py::list results) {
 
 void* current_stream(const CompiledGraph& graph) {
   if (!graph.device.is_cuda()) return nullptr;
-  const py::object find = py::module_::import("torch._C").attr("_cuda_getCurrentRawStream");
+  PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<py::object> kept;
+  const py::object& find = kept.call_once_and_store_result([] {
+                                 return py::module_::import("torch._C")
+                                     .attr("_cuda_getCurrentRawStream")
+                                     .cast<py::object>();
+                               })
+                               .get_stored();
   return reinterpret_cast<void*>(find(graph.device.index()).cast<uintptr_t>());
 }
 

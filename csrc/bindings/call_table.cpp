@@ -125,6 +125,7 @@ std::vector<at::Tensor> run(const PythonCall& call, const CallValues& values) {
 CallTable::~CallTable() {
   py::gil_scoped_acquire gil;
   rows.clear();
+  for (py::list* list : {&given, &extras, &number_outputs, &views}) list->release().dec_ref();
 }
 
 std::vector<at::Tensor> run_call(const CallRow& row, const CallValues& values) {
