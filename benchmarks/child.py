@@ -59,12 +59,7 @@ def time_function(fn, inputs, terms, rounds, is_random=False):
     judged = judge_calls(judged, fn, inputs, terms)
     times = measure.time_interleaved(calls, inputs, rounds)
     return {
-        "ms": {name: measure.spread(values) for name, values in times.items()},
-        "stitch_faster_than": {
-            name: measure.ratio(times, name)
-            for name in times
-            if "stitch" in times and name != "stitch"
-        },
+        **measure.summary(times),
         "accuracy": judged,
         "first_call_s": seconds,
         "failed": failed,
@@ -93,12 +88,7 @@ def time_limited(name, rounds, threads):
     if rival not in RIVALS:
         calls[rival] = functools.partial(torch.cumsum, dim=1)
     times = measure.time_interleaved(calls, inputs, rounds)
-    return {
-        "ms": {name: measure.spread(values) for name, values in times.items()},
-        "stitch_faster_than": {name: measure.ratio(times, name) for name in times},
-        "first_call_s": seconds,
-        "failed": failed,
-    }
+    return {**measure.summary(times), "first_call_s": seconds, "failed": failed}
 
 
 def time_workload(name, rounds, threads):

@@ -127,6 +127,15 @@ def ratio(times, rival, ours="stitch"):
     return spread([theirs / mine for theirs, mine in zip(times[rival], times[ours])])
 
 
+def summary(times):
+    """What is kept of time_interleaved's answer."""
+    rivals = [name for name in times if "stitch" in times and name != "stitch"]
+    return {
+        "ms": {name: spread(values) for name, values in times.items()},
+        "stitch_faster_than": {name: ratio(times, name) for name in rivals},
+    }
+
+
 def geometric_mean(values):
     return statistics.geometric_mean(values) if values else float("nan")
 

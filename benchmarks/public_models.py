@@ -241,8 +241,7 @@ def time_rivals(name, mode):
     peak = {rival: peak_bytes(call) for rival, call in calls.items()}
     times = measure.time_interleaved(calls, (), ROUNDS)
     return {
-        "ms": {rival: measure.spread(values) for rival, values in times.items()},
-        "stitch_faster_than": {r: measure.ratio(times, r) for r in times if r != "stitch"},
+        **measure.summary(times),
         "first_call": first,
         "peak_bytes": peak,
         "failed_rivals": failed,

@@ -5,11 +5,11 @@ the importer knows directly (var, all) or runs as one call (gradients of embeddi
 """
 
 import functools
+import importlib
 import operator
 import re
 
 import torch
-import torch.ao.quantization.fx._decomposed  # defines its ops
 from torch._decomp import core_aten_decompositions, get_decompositions, remove_decompositions
 
 aten, OURS = torch.ops.aten, torch.ops.torch_stitch
@@ -42,6 +42,7 @@ QUANTISED = re.compile(r"quantized_decomposed::(de)?quantize_per_(tensor|channel
 
 def _named_decompositions(whole):
     """Ours but for what stays whole; of foreach ops, and of those on quantised values."""
+    importlib.import_module("torch.ao.quantization.fx._decomposed")  # defines its ops
     table, meaning = {}, torch._C.DispatchKey.CompositeExplicitAutograd
     for full_name in torch._C._dispatch_get_all_op_names():
         space, packet, overload = re.fullmatch(r"(.*)::([^.]*)\.?(.*)", full_name).groups()

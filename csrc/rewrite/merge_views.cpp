@@ -10,11 +10,6 @@ namespace {
 
 using Shape = std::vector<Dim>;
 
-Shape without_ones(Shape shape) {
-  std::erase_if(shape, [](const Dim& extent) { return extent.is(1); });
-  return shape;
-}
-
 // `longer` is `shape` with extents of 1 in front.
 bool adds_leading_ones(const Shape& shape, const Shape& longer) {
   if (longer.size() < shape.size()) return false;

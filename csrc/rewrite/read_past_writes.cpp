@@ -17,17 +17,13 @@ bool replaces_strip(const Node& node) {
   return node.op == OpKind::k_slice_scatter && node.inputs.size() == 2;
 }
 
-bool is_same(const Strip& a, const Strip& b) {
-  return a.start == b.start && a.step == b.step && a.count == b.count;
-}
-
 NodeId read_slice(Builder& b, const RewriteSite& site) {
   const int64_t dim = site.node.ints[0];
   const Strip read = strip_of(site.node, site.node.type);
   NodeId from = site.inputs[0];
   while (replaces_strip(b[from]) && b[from].ints[0] == dim) {
     const Strip written = strip_of(b[from], b[b[from].inputs[1]].type);
-    if (is_same(read, written)) return b[from].inputs[1];
+    if (read == written) return b[from].inputs[1];
     if (!are_apart(read, written)) break;
     from = b[from].inputs[0];
   }
@@ -40,7 +36,7 @@ NodeId write_over(Builder& b, const RewriteSite& site) {
   if (site.inputs.size() != 2 || !replaces_strip(before) || before.ints != site.node.ints)
     return {};
   const Strip written = strip_of(site.node, b[site.inputs[1]].type);
-  if (!is_same(written, strip_of(before, b[before.inputs[1]].type))) return {};
+  if (written != strip_of(before, b[before.inputs[1]].type)) return {};
   return b.slice_scatter(before.inputs[0], site.inputs[1], site.node.ints[0], written.start,
                          written.step);
 }
@@ -48,18 +44,11 @@ NodeId write_over(Builder& b, const RewriteSite& site) {
 // Where dimension `dim` of `from` is in `to`, if they differ in dimensions of extent 1 alone.
 std::optional<int64_t> find_dim(const std::vector<Dim>& from, const std::vector<Dim>& to,
                                 int64_t dim) {
-  const auto longer = [](const std::vector<Dim>& shape) {
-    std::vector<int64_t> dims;
-    for (size_t d = 0; d < shape.size(); ++d)
-      if (!shape[d].is(1)) dims.push_back(static_cast<int64_t>(d));
-    return dims;
-  };
-  const std::vector<int64_t> here = longer(from), there = longer(to);
-  const auto at = std::ranges::find(here, dim);
-  if (at == here.end() || here.size() != there.size()) return std::nullopt;
-  for (size_t i = 0; i < here.size(); ++i)
-    if (from[here[i]] != to[there[i]]) return std::nullopt;
-  return there[at - here.begin()];
+  if (from[dim].is(1) || without_ones(from) != without_ones(to)) return std::nullopt;
+  size_t left = without_ones({from.begin(), from.begin() + dim}).size();
+  for (size_t d = 0; d < to.size(); ++d)
+    if (!to[d].is(1) && left-- == 0) return static_cast<int64_t>(d);
+  return std::nullopt;
 }
 
 NodeId reshaped(Builder& b, NodeId x, const std::vector<Dim>& shape);
@@ -107,11 +96,7 @@ NodeId reshape_through(Builder& b, const RewriteSite& site) {
   return reshaped(b, site.inputs[0], site.node.type.shape);
 }
 
-struct Rule {
-  OpKind op;
-  NodeId (*apply)(Builder& b, const RewriteSite& site);
-};
-constexpr Rule kRules[] = {
+constexpr OpRow<NodeId (*)(Builder& b, const RewriteSite& site)> kRules[] = {
     {OpKind::k_slice, read_slice_or_view},
     {OpKind::k_slice_scatter, write_over},
     {OpKind::k_reshape, reshape_through},
@@ -130,10 +115,9 @@ bool are_apart(const Strip& a, const Strip& b) {
 Graph read_past_writes(const Graph& graph) {
   const std::vector<bool> is_demanded = find_demanded(graph);
   return rebuild_graph(graph, [&](Builder& b, const RewriteSite& site) {
-    const auto rule = std::ranges::find(kRules, site.node.op, &Rule::op);
+    const auto rule = find_function(kRules, site.node.op);
     // What is in memory anyhow is read there: the value before may be replaced by then.
-    if (rule == std::end(kRules) || is_demanded[site.node.inputs[0].index()]) return NodeId();
-    return rule->apply(b, site);
+    return rule && !is_demanded[site.node.inputs[0].index()] ? rule(b, site) : NodeId();
   });
 }
 

@@ -18,6 +18,7 @@ Graph read_past_writes(const Graph& graph);
 // Indices of one dimension: start, start + step, .., `count` of them; steps are positive.
 struct Strip {
   Dim start, step, count;
+  friend bool operator==(const Strip&, const Strip&) = default;
 };
 // Whether one is known to end before the other begins.
 bool are_apart(const Strip& a, const Strip& b);

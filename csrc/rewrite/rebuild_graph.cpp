@@ -142,6 +142,11 @@ Graph rebuild(const Graph& graph, const RewriteRule& rule, const std::vector<boo
 
 }  // namespace
 
+std::vector<Dim> without_ones(std::vector<Dim> shape) {
+  std::erase_if(shape, [](const Dim& extent) { return extent.is(1); });
+  return shape;
+}
+
 bool is_plain_view(const Node& node) {
   return family(node) == Family::kView && node.op != OpKind::k_layout;
 }

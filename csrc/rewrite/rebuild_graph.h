@@ -27,6 +27,8 @@ Graph rebuild_graph(const Graph& graph, const RewriteRule& rule);
 // Builds the nodes that `live` marks and no others; every operand of a live node is live.
 Graph rebuild_live(const Graph& graph, const std::vector<bool>& live);
 
+// The extents that are not 1.
+std::vector<Dim> without_ones(std::vector<Dim> shape);
 // Any view but `layout`, which is a copy.  Where its elements are moved, it is one too.
 bool is_plain_view(const Node& node);
 // The bases of outputs and of what inputs become, by node.

@@ -58,16 +58,11 @@ struct WindowFinder {
   std::vector<std::vector<NodeId>> users = find_users(graph);
   std::vector<bool> is_demanded = find_demanded(graph);  // outputs, mutations, bases of such views
 
-  std::vector<Dim> longer_extents(NodeId id) const {
-    std::vector<Dim> extents = graph[id].type.shape;
-    std::erase_if(extents, [](const Dim& extent) { return extent.is(1); });
-    return extents;
-  }
-
   // Is the value for what `link` stores, element by element, and for nothing else?
   bool leads_only_to(NodeId id, NodeId link) const {
     if (is_demanded[id.index()]) return false;
-    if (longer_extents(id) != longer_extents(graph[link].inputs[1])) return false;
+    const TensorType& stored = graph[graph[link].inputs[1]].type;
+    if (without_ones(graph[id].type.shape) != without_ones(stored.shape)) return false;
     const std::vector<NodeId>& readers = users[id.index()];
     return std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
       if (reader == link) return true;

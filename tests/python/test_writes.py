@@ -6,13 +6,7 @@ import torch
 import torch_stitch
 from tests.support.compare import check
 
-
-@pytest.fixture(autouse=True)
-def counted_anew():
-    torch._dynamo.reset()
-    torch_stitch.reset_counters()
-
-
+pytestmark = pytest.mark.usefixtures("fresh")
 K, V, POSITION = torch.randn(8, 1, 64), torch.randn(8, 1, 64), torch.tensor([5])
 
 
