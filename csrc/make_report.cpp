@@ -28,9 +28,8 @@ struct Reporter {
   int64_t held_bytes(NodeId id) const {
     const TensorType& type = in.graph[id].type;
     int64_t elements = 1;
-    for (int d = 0; d < type.rank(); ++d) {
+    for (int d = 0; d < type.rank(); ++d)
       if (!type.strides[d].is(0)) elements *= in.graph.symbols.hint(type.shape[d]);
-    }
     return elements * info(type.dtype).bytes;
   }
 
@@ -66,20 +65,16 @@ struct Reporter {
   // Values that pass a grid barrier are the global ones.
   void add_schemes(const PlannedKernel& kernel, ReportedKernel& out) const {
     std::map<NodeId, Scheme> schemes;
-    for (int s : kernel.stages()) {
+    for (int s : kernel.stages())
       for (const auto& [value, scheme] : in.schedules[s].schemes) schemes[value] = scheme;
-    }
     const auto [loads, stores] = list_values(kernel);
-    for (NodeId load : loads) {
+    for (NodeId load : loads)
       if (stores.count(load)) schemes[load] = Scheme::kGlobal;
-    }
-    for (const PlannedChain& chain : kernel.chains) {
+    for (const PlannedChain& chain : kernel.chains)
       for (NodeId value : chain.in_shared) schemes[value] = Scheme::kRegional;
-    }
     for (int s : kernel.stages()) {
-      for (const PersistentValue& persistent : in.schedules[s].persistent) {
+      for (const PersistentValue& persistent : in.schedules[s].persistent)
         if (!persistent.is_of_stage) schemes[persistent.value] = Scheme::kGlobal;
-      }
     }
     for (const auto& [value, scheme] : schemes)
       out.schemes.push_back({name_of(value), to_string(scheme)});
@@ -104,9 +99,8 @@ struct Reporter {
               {name, to_string(home) + where, saved, home.registers, home.shared_bytes});
           continue;
         }
-        for (ReportedPersistent& known : out.persistent) {
+        for (ReportedPersistent& known : out.persistent)
           if (known.value == name) known.bytes += bytes;
-        }
       }
     }
   }
@@ -124,10 +118,9 @@ struct Reporter {
   }
 
   void add_tiles(const PlannedKernel& kernel, ReportedKernel& out) const {
-    for (int s : kernel.stages()) {
+    for (int s : kernel.stages())
       for (const TiledLoad& tile : in.schedules[s].tiles)
         put(out.tiles, {name_of(tile.value), tile.rows, tile_bytes(in.graph, tile)});
-    }
   }
 
   // Each distinct buffer once: what one phase stores and the next loads counts as written.
@@ -197,9 +190,8 @@ struct Reporter {
       return out;
     }
     std::set<NodeId> operands(node.inputs.begin(), node.inputs.end());
-    for (NodeId input : operands) {
+    for (NodeId input : operands)
       if (in.graph[input].type.dtype != DType::kOpaque) out.bytes_read += held_bytes(input);
-    }
     if (node.type.dtype != DType::kOpaque) out.bytes_written += hint_bytes(in.graph, id);
     for (int n = 0; n < in.graph.size(); ++n) {
       const Node& get = in.graph.nodes[n];
@@ -269,10 +261,9 @@ Report make_report(const ReportInputs& inputs) {
     const std::vector<NodeId> nodes = nodes_of(inputs.plan, static_cast<int>(k));
     stitched.insert(nodes.begin(), nodes.end());
   }
-  for (const PlanStep& step : inputs.plan.steps) {
+  for (const PlanStep& step : inputs.plan.steps)
     if (step.kind == PlanStep::Kind::kLibrary)
       report.library_calls.push_back(reporter.call(step.call));
-  }
   for (size_t m = 0; m < inputs.plan.in_place.size(); ++m) {
     if (inputs.plan.in_place[m]) continue;
     const int64_t bytes = hint_bytes(inputs.graph, inputs.graph.mutations[m].value);

@@ -69,9 +69,8 @@ Sha256::Digest Sha256::digest() const {
   for (int i = 0; i < 8; ++i) length[i] = static_cast<char>(length_bits >> (56 - 8 * i));
   padded.update({length, sizeof length});
   Digest digest;
-  for (int i = 0; i < kDigestBytes; ++i) {
+  for (int i = 0; i < kDigestBytes; ++i)
     digest[i] = static_cast<uint8_t>(padded.state_[i / 4] >> (24 - 8 * (i % 4)));
-  }
   return digest;
 }
 

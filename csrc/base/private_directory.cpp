@@ -69,14 +69,12 @@ std::optional<fs::path> resolve_parent(const fs::path& parent) {
     missing = existing.filename() / missing;
     existing = existing.parent_path();
   }
-  for (const fs::path& part : missing) {
+  for (const fs::path& part : missing)
     if (part == "..") return std::nullopt;
-  }
   fs::path resolved = fs::canonical(existing, error);
   if (error) return std::nullopt;
-  for (const fs::path& part : missing) {
+  for (const fs::path& part : missing)
     if (!part.empty()) resolved /= part;
-  }
   return resolved;
 }
 

@@ -25,9 +25,8 @@ int find_or_add(std::vector<int>& items, int item) {
 
 // The placeholder for a value of the call; none for anything that stays as it is.
 std::optional<CallPlaceholder> find_placeholder(py::handle item, CallTable& table) {
-  if (py::isinstance<PythonOperand>(item)) {
+  if (py::isinstance<PythonOperand>(item))
     return CallPlaceholder{Kind::kTensor, item.cast<const PythonOperand&>().index, 0};
-  }
   if (py::isinstance<Dim>(item)) return CallPlaceholder{Kind::kInteger, -1, item.cast<Dim>()};
   if (py::isinstance<PythonArgument>(item)) {
     const int position = item.cast<const PythonArgument&>().position;
@@ -79,9 +78,8 @@ CallArgument import_argument(py::handle item, const c10::TypePtr& type, std::opt
   if (!list) throw UnsupportedError("a list of tensors is given as " + type->str());
   argument.kind = Kind::kList;
   argument.type = list->getElementType();
-  for (const py::handle element : item) {
+  for (const py::handle element : item)
     argument.elements.push_back(import_argument(element, argument.type, std::nullopt, table));
-  }
   return argument;
 }
 

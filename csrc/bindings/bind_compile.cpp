@@ -122,9 +122,8 @@ CompiledGraph compile_graph(const Graph& graph, std::shared_ptr<CallTable> calls
   CompileResult result = compile(request);
   if (load) count_compilation(result.report);
   std::vector<CallRow> made;
-  if (result.program) {
+  if (result.program)
     for (const ProgramCall& call : result.program->made_calls) made.push_back(make_row(call));
-  }
   return {std::move(result.program),
           std::move(calls),
           std::move(result.report),
@@ -137,9 +136,8 @@ CompiledGraph compile_graph(const Graph& graph, std::shared_ptr<CallTable> calls
 std::string find_host_target(const py::dict& options) {
   const Settings settings = read_options(options);
   if (!is_simulated(settings)) return "cpu";
-  if (settings.target == "cpu") {
+  if (settings.target == "cpu")
     throw UserError("simulate runs a GPU's kernels and the target is cpu; leave one of them out");
-  }
   return settings.target == "auto" ? "h200" : settings.target;
 }
 

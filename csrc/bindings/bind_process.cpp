@@ -70,9 +70,8 @@ void set_kernel_error(const KernelError& error) {
 // compiler and is printed instead.
 void warn_in_python(const std::string& message) {
   py::gil_scoped_acquire gil;
-  if (PyErr_WarnEx(PyExc_RuntimeWarning, ("torch_stitch: " + message).c_str(), 1) < 0) {
+  if (PyErr_WarnEx(PyExc_RuntimeWarning, ("torch_stitch: " + message).c_str(), 1) < 0)
     PyErr_WriteUnraisable(nullptr);
-  }
 }
 
 SettingValue to_setting(const std::string& name, py::handle value) {

@@ -58,12 +58,10 @@ std::array<int64_t, 3> read_extents(py::handle given, const char* what) {
 
 View read_tensor(const at::Tensor& tensor, size_t position) {
   const std::string subject = "argument " + std::to_string(position) + " is a tensor ";
-  if (!tensor.device().is_cpu()) {
+  if (!tensor.device().is_cpu())
     throw UserError(subject + "on " + tensor.device().str() + "; the simulator takes CPU tensors");
-  }
-  if (tensor.layout() != c10::kStrided || tensor.is_neg() || tensor.is_conj()) {
+  if (tensor.layout() != c10::kStrided || tensor.is_neg() || tensor.is_conj())
     throw UserError(subject + "whose memory does not hold its elements; give a dense copy of it");
-  }
   View view;
   view.element_bytes = static_cast<uint32_t>(tensor.element_size());
   view.sizes = tensor.sizes().vec();
@@ -109,9 +107,8 @@ void read_keywords(const py::dict& keywords, KernelRun& run) {
   run.options.seed = keywords["seed"].cast<uint64_t>();
   run.options.budget = keywords["budget"].cast<uint64_t>();
   run.options.noise = keywords["noise"].cast<bool>();
-  if (run.options.orders < 1) {
+  if (run.options.orders < 1)
     throw UserError("orders is " + std::to_string(run.options.orders) + "; it is at least 1");
-  }
 }
 
 Result run_on_tensors(const std::string& source, KernelRun run) {

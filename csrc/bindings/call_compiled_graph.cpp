@@ -42,9 +42,8 @@ void read_tensors(const CompiledGraph& graph, PyObject* list, TorchFrame& frame)
     }
     frame.set_argument(BufferId(static_cast<int64_t>(i)), THPVariable_Unpack(item));
   }
-  for (const int position : graph.calls->objects) {
+  for (const int position : graph.calls->objects)
     frame.add_object(py::reinterpret_borrow<py::object>(item_at(list, position)));
-  }
 }
 
 PyObject* make_output(const ProgramOutput& output, TorchFrame& frame,
@@ -103,9 +102,8 @@ void* current_stream(const CompiledGraph& graph) {
 }
 
 PyObject* run_graph(const CompiledGraph& graph, PyObject* list, void* stream) {
-  if (!graph.program) {
+  if (!graph.program)
     throw UserError("the graph was compiled with load=False, to be looked at; it cannot run");
-  }
   const Program& program = *graph.program;
   add_extras(graph, py::reinterpret_borrow<py::list>(list));
   if (PyList_GET_SIZE(list) != program.argument_count) {

@@ -51,17 +51,16 @@ c10::IValue make_value(const CallArgument& argument, const CallValues& values) {
 }
 
 void flatten(const c10::IValue& value, std::vector<at::Tensor>& tensors) {
-  if (value.isTensor()) {
+  if (value.isTensor())
     tensors.push_back(value.toTensor());
-  } else if (value.isScalar()) {
+  else if (value.isScalar())
     tensors.push_back(at::scalar_tensor(value.toScalar(), value.toScalar().type()));
-  } else if (value.isList()) {
+  else if (value.isList())
     for (const c10::IValue& element : value.toListRef()) flatten(element, tensors);
-  } else if (value.isTuple()) {
+  else if (value.isTuple())
     for (const c10::IValue& element : value.toTupleRef().elements()) flatten(element, tensors);
-  } else {
+  else
     tensors.emplace_back();
-  }
 }
 
 std::vector<at::Tensor> run(const OperatorCall& call, const CallValues& values) {
@@ -100,15 +99,14 @@ py::object fill(py::handle item, const CallValues& values) {
 }
 
 void flatten(py::handle value, std::vector<at::Tensor>& tensors) {
-  if (THPVariable_Check(value.ptr())) {
+  if (THPVariable_Check(value.ptr()))
     tensors.push_back(THPVariable_Unpack(value.ptr()));
-  } else if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) {
+  else if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value))
     for (const py::handle element : value) flatten(element, tensors);
-  } else if (py::isinstance<py::dict>(value)) {
+  else if (py::isinstance<py::dict>(value))
     for (const auto entry : py::reinterpret_borrow<py::dict>(value)) flatten(entry.second, tensors);
-  } else {
+  else
     tensors.emplace_back();
-  }
 }
 
 std::vector<at::Tensor> run(const PythonCall& call, const CallValues& values) {

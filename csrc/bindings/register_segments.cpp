@@ -101,11 +101,10 @@ struct Sorter {
       const int64_t row = rows.at(index[i]);
       if (row < 0) continue;
       const Position at = next[row >> shift]++;
-      if (shift == 0) {
+      if (shift == 0)
         order[at] = static_cast<Position>(i);
-      } else {
+      else
         entries[at] = {static_cast<Position>(i), static_cast<Position>(row)};
-      }
     }
   }
 
@@ -133,11 +132,10 @@ struct Sorter {
     add_up();
     for_each(chunks, [&](int64_t chunk) { place(chunk); });
     offsets[rows.size] = begins[parts];
-    if (shift == 0) {
+    if (shift == 0)
       std::copy_n(begins.data(), parts, offsets);
-    } else {
+    else
       for_each(parts, [&](int64_t part) { sort_part(part); });
-    }
   }
 };
 
@@ -171,11 +169,10 @@ std::tuple<Tensor, Tensor> segments_cpu(const Tensor& index, int64_t size, bool 
   const Tensor given = index.contiguous();
   const Rows rows{size, ignored, wraps};
   AT_DISPATCH_INTEGRAL_TYPES(given.scalar_type(), "segments", [&] {
-    if (narrow) {
+    if (narrow)
       sort_positions<scalar_t, int32_t>(given, rows, order, offsets);
-    } else {
+    else
       sort_positions<scalar_t, int64_t>(given, rows, order, offsets);
-    }
   });
   return {order, offsets};
 }

@@ -139,9 +139,8 @@ bool has_sizes(const at::Tensor& tensor, const Layout& layout) {
 bool has_strides(const at::Tensor& tensor, const Layout& layout) {
   if (tensor.numel() == 0) return true;
   const c10::IntArrayRef strides = tensor.strides();
-  for (size_t d = 0; d < layout.sizes.size(); ++d) {
+  for (size_t d = 0; d < layout.sizes.size(); ++d)
     if (layout.sizes[d] != 1 && strides[d] != layout.strides[d]) return false;
-  }
   return true;
 }
 

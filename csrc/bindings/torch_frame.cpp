@@ -38,9 +38,8 @@ void TorchFrame::start(std::vector<int64_t>& symbols) {
   symbols_ = defined_ = &symbols;
   for (size_t i = 0; i < cells_.size(); ++i) {
     const BufferId id(static_cast<int64_t>(i));
-    if (buffer(id).kind == Buffer::Kind::kArgument && buffer(id).type.dtype != DType::kOpaque) {
+    if (buffer(id).kind == Buffer::Kind::kArgument && buffer(id).type.dtype != DType::kOpaque)
       conform_argument(id);
-    }
   }
 }
 
@@ -104,9 +103,8 @@ void TorchFrame::align(BufferId id, int bytes) {
 
 void TorchFrame::write_back(BufferId id) {
   at::AutoDispatchBelowADInplaceOrView guard;
-  for (const auto& [replaced, original] : replaced_) {
+  for (const auto& [replaced, original] : replaced_)
     if (replaced == id) original.copy_(tensor(id));
-  }
 }
 
 void* TorchFrame::data(BufferId id) {

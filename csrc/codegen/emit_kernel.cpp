@@ -36,9 +36,8 @@ std::string host_frame(const Graph& graph, const LoweredStage& lowered,
             " = static_cast<" + pointer_type(graph, argument) + ">(pointers[" + std::to_string(i) +
             "]);\n";
   }
-  for (size_t i = 0; i < lowered.sizes.size(); ++i) {
+  for (size_t i = 0; i < lowered.sizes.size(); ++i)
     text += "  const i64 n" + std::to_string(i) + " = sizes[" + std::to_string(i) + "];\n";
-  }
   if (source.shared_bytes > 0) {
     text += "  u8* const scratch = static_cast<u8*>(pointers[" +
             std::to_string(lowered.pointers.size()) + "]);\n";
@@ -58,9 +57,8 @@ std::string describe(const Graph& graph, const std::vector<std::vector<KernelSta
     name += (name.empty() ? "" : "_") + op;
     ++words;
   };
-  for (const KernelStage& part : phases | std::views::join) {
+  for (const KernelStage& part : phases | std::views::join)
     for (NodeId node : part.stage->nodes) add(node);
-  }
   return name.empty() ? "copy" : name;
 }
 
@@ -69,9 +67,8 @@ void verify_stage(const LoweredStage& lowered) {
   for (size_t i = 0; i < lowered.pointers.size(); ++i)
     parameters.push_back("p" + std::to_string(i));
   for (size_t i = 0; i < lowered.sizes.size(); ++i) parameters.push_back("n" + std::to_string(i));
-  for (size_t i = 0; i < lowered.persistent.size(); ++i) {
+  for (size_t i = 0; i < lowered.persistent.size(); ++i)
     if (lowered.persistent[i].count > 0) parameters.push_back("k" + std::to_string(i));
-  }
   verify_body(lowered.body, parameters);
 }
 

@@ -158,9 +158,8 @@ struct Emitter {
   // Groups come first in each phase and have the same blocks in all.
   void place_groups(const std::vector<std::vector<KernelStage>>& phases) {
     std::map<int, Dim> grids;
-    for (const KernelStage& part : phases | std::views::join) {
+    for (const KernelStage& part : phases | std::views::join)
       if (part.group >= 0 && hands_on(part)) grids[part.group] = part.lowered.grid;
-    }
     for (const auto& [group, grid] : grids) {
       places[group] = resident;
       resident = resident + grid;
@@ -299,9 +298,8 @@ PhasesText emit_phases(const Graph& graph, const LoweredKernel& kernel,
                  "stages of one kernel have blocks of different sizes");
     shared_bytes = std::max(shared_bytes, part.schedule->shared_bytes);
     source.may_fail |= part.lowered.may_fail;
-    for (const KernelArgument& pointer : part.lowered.pointers) {
+    for (const KernelArgument& pointer : part.lowered.pointers)
       if (!find_buffer(*part.schedule, pointer.value)) emitter.argument(pointer);
-    }
     for (const BlockBuffer& buffer : part.schedule->buffers) emitter.exchanged.insert(buffer.value);
   }
   emitter.uses_shared = shared_bytes > 0;

@@ -72,9 +72,8 @@ void check_names(const std::string& text, const std::set<std::string>& known) {
 
 void count_names(const std::vector<Statement>& statements, std::map<std::string, int>& uses) {
   for (const Statement& s : statements) {
-    for (const std::string* text : {&s.expr, &s.predicate, &s.bound}) {
+    for (const std::string* text : {&s.expr, &s.predicate, &s.bound})
       for_each_name(*text, [&](const std::string& word) { ++uses[word]; });
-    }
     // The target of an assignment names its array and its index.
     const bool assigns = s.kind == Statement::Kind::kAssign || s.kind == Statement::Kind::kStore;
     if (assigns) for_each_name(s.name, [&](const std::string& word) { ++uses[word]; });

@@ -21,9 +21,8 @@ bool assigns(const std::vector<Statement>& body, const std::string& name) {
 std::vector<NodeId> reductions_below(const Graph& graph, const StageSchedule& schedule, int block) {
   std::vector<NodeId> found;
   for (const LoopBlock::Item& item : schedule.blocks[block].items) {
-    for (NodeId root : item.roots) {
+    for (NodeId root : item.roots)
       if (family(graph[root]) == Family::kReduce) found.push_back(root);
-    }
     if (item.block < 0) continue;
     std::vector<NodeId> inner = reductions_below(graph, schedule, item.block);
     found.insert(found.end(), inner.begin(), inner.end());
@@ -274,9 +273,8 @@ std::string ReductionLowering::simd_pragma(int block, const std::vector<Statemen
     std::string& names = clauses[op];
     names += (names.empty() ? "" : ",") + name;
   };
-  for (const auto& [report, flag] : values.collected()) {
+  for (const auto& [report, flag] : values.collected())
     if (assigns(body, flag)) add("|", flag);
-  }
   for (const auto& [root, stack] : levels) {
     if (stack.empty() || stack.back().opened_by != block) continue;
     const Level& level = stack.back();

@@ -81,9 +81,8 @@ class StageLowering {
   void open_kernel() {
     Dim grid = 1;
     std::vector<int> in_grid;
-    for (size_t a = 0; a < schedule_.axes.size(); ++a) {
+    for (size_t a = 0; a < schedule_.axes.size(); ++a)
       if (schedule_.axes[a].in_grid) in_grid.push_back(static_cast<int>(a));
-    }
     std::string rest = "block";
     for (size_t i = in_grid.size(); i-- > 0;) {
       const int a = in_grid[i];
@@ -189,9 +188,8 @@ class StageLowering {
     const auto trips = trip_count(schedule_, loop);
     if (on_cuda() || !is_plain || !is_innermost(schedule_, block)) return;
     if (!trips || *trips > kMostCombined) return;
-    for (const LoopBlock::Item& item : schedule_.blocks[block].items) {
+    for (const LoopBlock::Item& item : schedule_.blocks[block].items)
       for (NodeId root : item.roots) combine_segments_of(root, block);
-    }
   }
 
   void combine_segments_of(NodeId root, int block) {
@@ -331,11 +329,10 @@ class StageLowering {
       // Unrolled loops keep arrays in registers and several loads in flight.
       const bool is_short = mapped.serial.is_constant() && !mapped.serial_at_run_time &&
                             mapped.serial.value() <= kMaxUnroll;
-      if (is_short || reductions_.uses_array_loop(loop) || keeps_array_over(loop)) {
+      if (is_short || reductions_.uses_array_loop(loop) || keeps_array_over(loop))
         header.pragma = kUnroll;
-      } else if (mapped.serial.is_constant() && !mapped.serial_at_run_time) {
+      else if (mapped.serial.is_constant() && !mapped.serial_at_run_time)
         header.pragma = kUnrollInPart;
-      }
       return header;
     }
     if (spec.level == LoopSpec::Level::kChunk) {
@@ -424,10 +421,9 @@ class StageLowering {
       values_.store(root, offsets[i], results[i].text, std::max(results[i].depth, scopes_.depth()),
                     reductions_.store_predicate(space_of(schedule_, root)));
     }
-    for (const LeafUse& leaf : leaves_) {
+    for (const LeafUse& leaf : leaves_)
       if (leaf.block == block && leaf.roots == roots)
         values_.made.insert(leaf.made.begin(), leaf.made.end());
-    }
   }
 
   const Graph& graph_;

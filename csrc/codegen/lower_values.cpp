@@ -17,9 +17,7 @@ namespace {
 // Exact in every bit: a hexadecimal literal, or a named special value.
 std::string float_literal(double number, const std::string& type) {
   if (std::isnan(number)) return "quiet_nan<" + type + ">()";
-  if (std::isinf(number)) {
-    return (number < 0 ? "-infinity<" : "infinity<") + type + ">()";
-  }
+  if (std::isinf(number)) return (number < 0 ? "-infinity<" : "infinity<") + type + ">()";
   char text[64];
   if (type == "f64") {
     std::snprintf(text, sizeof text, "%a", number);
@@ -112,11 +110,9 @@ void ValueLowering::close_scope() {
 }
 
 int ValueLowering::pointer(NodeId value, bool is_store) {
-  for (size_t i = 0; i < lowered_.pointers.size(); ++i) {
-    if (lowered_.pointers[i].value == value && lowered_.pointers[i].is_store == is_store) {
+  for (size_t i = 0; i < lowered_.pointers.size(); ++i)
+    if (lowered_.pointers[i].value == value && lowered_.pointers[i].is_store == is_store)
       return static_cast<int>(i);
-    }
-  }
   lowered_.pointers.push_back({value, is_store, info(graph_[value].type.dtype).bytes});
   return static_cast<int>(lowered_.pointers.size()) - 1;
 }
@@ -300,15 +296,14 @@ Handle ValueLowering::constant(const Node& node) {
   const DTypeInfo& type = info(node.type.dtype);
   const std::string reg = type.register_name;
   std::string text;
-  if (node.op == OpKind::k_full && !node.dims.empty()) {
+  if (node.op == OpKind::k_full && !node.dims.empty())
     text = reg + "(" + scopes_.print(node.dims[0]) + ")";
-  } else if (type.is_float) {
+  else if (type.is_float)
     text = float_literal(node.number, reg);
-  } else if (node.type.dtype == DType::kBool) {
+  else if (node.type.dtype == DType::kBool)
     text = node.integer ? "true" : "false";
-  } else {
+  else
     text = integer_literal(node.integer, reg);
-  }
   return add({text, 0});
 }
 
@@ -346,9 +341,8 @@ Handle ValueLowering::pointwise(NodeId id, const std::vector<Handle>& operands, 
     expr = std::string(info(node).function) + "(" + arguments + ")";
   }
   const bool rounds = node.op == OpKind::k_cast || options_.emulate_eager_casts || is_rounded(id);
-  if (narrow && rounds && id != unrounded_root) {
+  if (narrow && rounds && id != unrounded_root)
     expr = std::string("round_to<") + type.device_name + ">(" + expr + ")";
-  }
   return let(type.register_name, expr, depth);
 }
 

@@ -88,12 +88,10 @@ std::vector<AxisRange> find_ranges(const Graph& graph, const StageSchedule& sche
   for (const NodeId root : roots) {
     const RootSpace& space = space_of(schedule, root);
     IndexVars vars = schedule.accesses.vars;
-    if (graph[root].op == OpKind::k_cat) {
+    if (graph[root].op == OpKind::k_cat)
       add(root, index_from_atoms(schedule.spaces.atoms, space.dims, vars));
-    }
-    for (const auto& [value, evaluations] : schedule.accesses.evaluated.at(root)) {
+    for (const auto& [value, evaluations] : schedule.accesses.evaluated.at(root))
       for (const Evaluation& evaluation : evaluations) add(value, evaluation.index);
-    }
   }
   const int64_t end = schedule.axes[axis].tile.value();
   std::vector<AxisRange> ranges;

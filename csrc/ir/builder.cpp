@@ -182,11 +182,10 @@ NodeId Builder::pad(NodeId x, std::vector<Dim> before, std::vector<Dim> shape, d
                     int64_t integer) {
   Node node{.op = OpKind::k_pad, .inputs = {x}, .dims = std::move(before)};
   node.type.shape = std::move(shape);
-  if (is_integral(graph_[x].type.dtype)) {
+  if (is_integral(graph_[x].type.dtype))
     node.integer = integer;
-  } else {
+  else
     node.number = number;
-  }
   return add(std::move(node));
 }
 

@@ -103,15 +103,13 @@ void TextReader::fail(const std::string& wanted) {
 
 Dim read_dim(TextReader& reader, int& symbol_count) {
   Dim sum = read_product(reader, symbol_count);
-  for (;;) {
-    if (reader.take('+')) {
+  for (;;)
+    if (reader.take('+'))
       sum = sum + read_product(reader, symbol_count);
-    } else if (reader.take('-')) {
+    else if (reader.take('-'))
       sum = sum - read_product(reader, symbol_count);
-    } else {
+    else
       return sum;
-    }
-  }
 }
 
 std::vector<Dim> read_dims(TextReader& reader, char open, char close, int& symbol_count) {

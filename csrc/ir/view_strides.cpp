@@ -38,13 +38,12 @@ std::vector<Dim> expand_strides(const std::vector<Dim>& shape, const std::vector
                                 const std::vector<Dim>& new_shape) {
   std::vector<Dim> result(new_shape.size());
   const size_t lead = new_shape.size() - shape.size();
-  for (size_t i = new_shape.size(); i-- > 0;) {
+  for (size_t i = new_shape.size(); i-- > 0;)
     if (i >= lead) {
       result[i] = shape[i - lead] == new_shape[i] ? strides[i - lead] : Dim(0);
     } else if (new_shape[i].is(1)) {
       result[i] = i + 1 < new_shape.size() ? new_shape[i + 1] * result[i + 1] : Dim(1);
     }  // else a new dimension: stride 0
-  }
   return result;
 }
 

@@ -76,10 +76,8 @@ std::string cache_key(const CacheRequest& request) {
 std::string encode_entry(const CacheRequest& request, const Binary& binary) {
   std::string body;
   append_record(body, encode_request(request));
-  for (int value :
-       {binary.registers, binary.spill_bytes, binary.stack_bytes, binary.shared_bytes}) {
+  for (int value : {binary.registers, binary.spill_bytes, binary.stack_bytes, binary.shared_bytes})
     body += encode_integer(static_cast<uint64_t>(int64_t{value}));
-  }
   body += encode_integer(std::bit_cast<uint64_t>(binary.compile_ms));
   append_record(body, binary.log);
   append_record(body, binary.bytes);

@@ -31,9 +31,8 @@ std::vector<Binary> compile_each(const std::vector<KernelSource>& sources, const
                                  const Settings& settings, bool needs_all) {
   std::map<std::string, size_t> first;  // by text
   std::vector<size_t> distinct;
-  for (size_t i = 0; i < sources.size(); ++i) {
+  for (size_t i = 0; i < sources.size(); ++i)
     if (first.emplace(sources[i].text, i).second) distinct.push_back(i);
-  }
   std::vector<Binary> binaries(sources.size());
   std::vector<std::optional<NotCompiledError>> failures(sources.size());
   std::atomic<size_t> next{0};
@@ -78,9 +77,8 @@ CompiledKernels compile_kernels(const std::vector<KernelSource>& sources, const 
   if (!load) return compiled;
   std::vector<KernelText> texts;
   std::set<std::string> names;
-  for (const KernelSource& source : sources) {
+  for (const KernelSource& source : sources)
     if (names.insert(source.name).second) texts.push_back({source.name, source.text});
-  }
   compiled.binaries.push_back(compile_host(texts, settings));
   return compiled;
 }

@@ -47,9 +47,8 @@ std::string describe_failure(const std::string& what, const std::string& source_
 std::string join_texts(const std::vector<KernelText>& kernels) {
   std::string texts;
   std::set<std::string> names;
-  for (const KernelText& kernel : kernels) {
+  for (const KernelText& kernel : kernels)
     if (names.insert(kernel.name).second) texts += kernel.text + "\n";
-  }
   return texts;
 }
 

@@ -54,9 +54,8 @@ Binary KernelCache::get_or_compile(const CacheRequest& request,
 }
 
 void KernelCache::clear() {
-  if (directory_) {
+  if (directory_)
     for (const EntryInfo& entry : directory_->list_entries()) directory_->remove_entry(entry.name);
-  }
   const std::lock_guard lock(mutex_);
   slots_.clear();
   memory_bytes_ = 0;

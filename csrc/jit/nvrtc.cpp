@@ -78,17 +78,15 @@ bool resolve(void* handle, Functions& call) {
 bool load_from(const std::string& directory, Library& library) {
   for (const std::string& path : find_libraries(directory, "libnvrtc.so")) {
     // The wheel has no run path: libnvrtc finds its builtins only if they are loaded already.
-    for (const std::string& builtins : find_libraries(directory, "libnvrtc-builtins.so")) {
+    for (const std::string& builtins : find_libraries(directory, "libnvrtc-builtins.so"))
       if (dlopen(builtins.c_str(), RTLD_NOW | RTLD_GLOBAL)) break;
-    }
     void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!handle) {
+    if (!handle)
       library.failure = path + " does not load: " + dlerror();
-    } else if (!resolve(handle, library.call)) {
+    else if (!resolve(handle, library.call))
       library.failure = path + " lacks functions we need; it is older than CUDA 11.1";
-    } else {
+    else
       return library.is_loaded = true;
-    }
   }
   return false;
 }
@@ -114,9 +112,8 @@ const Library& load_library() {
                              "/usr/lib/aarch64-linux-gnu", "/usr/lib64"}) {
     directories.push_back(system);
   }
-  for (const std::string& directory : directories) {
+  for (const std::string& directory : directories)
     if (load_from(directory, state.library)) break;
-  }
   return state.library;
 }
 
@@ -231,9 +228,8 @@ CompileOutcome run_nvrtc(const std::string& name, std::string_view source, const
   outcome.binary.log = read_text(program, call.log_size, call.log).c_str();  // up to the NUL
   if (result == kErrorCancelled) outcome.binary.log += "\ncancelled after 30 s";
   if (result == kSuccess) outcome.binary.bytes = read_output(call, program, output);
-  if (result != kSuccess && outcome.binary.log.empty()) {
+  if (result != kSuccess && outcome.binary.log.empty())
     outcome.binary.log = call.error_string(result);
-  }
   call.destroy(&program);
   if (result == kErrorInvalidOption) {
     throw UnsupportedError("NVRTC " + nvrtc_version() + " cannot compile for " + arch + ": " +

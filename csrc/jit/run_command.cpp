@@ -23,9 +23,8 @@ namespace {
 // The C locale makes messages comparable between machines.
 std::vector<std::string> child_environment() {
   std::vector<std::string> variables;
-  for (char** variable = environ; *variable; ++variable) {
+  for (char** variable = environ; *variable; ++variable)
     if (std::strncmp(*variable, "LC_ALL=", 7) != 0) variables.push_back(*variable);
-  }
   variables.push_back("LC_ALL=C");
   return variables;
 }

@@ -85,19 +85,17 @@ class ParameterWriter {
   }
 
   void operator()(double number) const {
-    if (parameter_.type == Type::f32) {
+    if (parameter_.type == Type::f32)
       write(std::bit_cast<uint32_t>(static_cast<float>(number)));
-    } else if (parameter_.type == Type::f64) {
+    else if (parameter_.type == Type::f64)
       write(std::bit_cast<uint64_t>(number));
-    } else {
+    else
       refuse("a float");
-    }
   }
 
   void operator()(const Bytes& given) const {
-    if (given.bytes.size() != parameter_.bytes) {
+    if (given.bytes.size() != parameter_.bytes)
       refuse((std::to_string(given.bytes.size()) + " bytes").c_str());
-    }
     std::memcpy(to_, given.bytes.data(), given.bytes.size());
   }
 
@@ -180,9 +178,8 @@ std::vector<View> make_views(const KernelRun& run) {
   set_roles(run.inputs, View::Role::input, "inputs", tensors);
   set_roles(run.outputs, View::Role::output, "outputs", tensors);
   std::vector<View> views;
-  for (const View* view : tensors) {
+  for (const View* view : tensors)
     if (view && view->bytes > 0) views.push_back(*view);
-  }
   check_overlaps(views);
   return views;
 }

@@ -279,9 +279,8 @@ const Driver& driver_table() {
 
 const DeviceSpec& spec_of(const std::string& target) {
   const DeviceSpec& spec = device_spec(target == "two_sm" ? "h200" : target);
-  if (!spec.is_cuda) {
+  if (!spec.is_cuda)
     throw UserError("the target '" + target + "' is no GPU: there is nothing to simulate");
-  }
   return spec;
 }
 

@@ -134,11 +134,10 @@ NodeId fold(Builder& builder, const RewriteSite& site) {
   NodeId result;
   const Identity find_equal = find_function(kIdentities, site.node.op);
   const Replacement replace = find_function(kReplacements, site.node.op);
-  if (const int same = find_equal ? find_equal(x) : -1; same >= 0) {
+  if (const int same = find_equal ? find_equal(x) : -1; same >= 0)
     result = x.values[same];
-  } else if (replace) {
+  else if (replace)
     result = replace(x);
-  }
   return result.valid() ? expand_to(builder, result, site.node.type.shape) : result;
 }
 

@@ -24,9 +24,8 @@ NodeId reorder(Builder& b, NodeId operand) {
   const TensorType from = b[source].type;
   const int rank = from.rank(), out_rank = node.type.rank();
   if (rank < 3 || out_rank < 3) return {};
-  for (int d = 1; d <= 2; ++d) {
+  for (int d = 1; d <= 2; ++d)
     if (from.shape[rank - d] != node.type.shape[out_rank - d]) return {};
-  }
   const bool transposed = from.strides[rank - 2].is(1) && !from.strides[rank - 1].is(1);
   if (!transposed || view_strides(from.shape, from.strides, node.type.shape)) return {};
   std::vector<Dim> shape = node.type.shape;

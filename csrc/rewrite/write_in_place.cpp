@@ -223,9 +223,8 @@ struct PartFinder {
       stack.pop_back();
       if (family(node) == Family::kReduce) return true;
       if (family(node) == Family::kLibrary) continue;
-      for (NodeId input : read_operands(node)) {
+      for (NodeId input : read_operands(node))
         if (visited.insert(input).second) stack.push_back(input);
-      }
     }
     return false;
   }
@@ -268,9 +267,8 @@ Graph write_joined_parts(const Graph& graph) {
   if (std::none_of(graph.nodes.begin(), graph.nodes.end(), is_cat)) return graph;
   const PartFinder finder{graph};
   std::set<const Node*> joined;
-  for (int n = 0; n < graph.size(); ++n) {
+  for (int n = 0; n < graph.size(); ++n)
     if (finder.can_be_joined(NodeId(n))) joined.insert(&graph.nodes[n]);
-  }
   if (joined.empty()) return graph;
   return rebuild_graph(graph, [&](Builder& b, const RewriteSite& site) {
     return joined.count(&site.node) ? join_parts(b, site) : NodeId();

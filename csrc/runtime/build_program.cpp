@@ -55,16 +55,14 @@ bool is_identity(const Mutation& mutation) { return mutation.input == mutation.v
 Draft start_draft(const Graph& graph, const StitchPlan& plan) {
   Draft draft{graph, plan};
   for (int i = 0; i < graph.size(); ++i) draft.root.push_back(NodeId(i));
-  for (const PlannedAlias& alias : plan.aliases) {
+  for (const PlannedAlias& alias : plan.aliases)
     draft.root[alias.node.index()] = draft.root[alias.base.index()];
-  }
   for (const GraphOutput& output : graph.outputs) {
     if (output.kind != GraphOutput::Kind::kTensor) continue;
     draft.is_returned[draft.root[output.node.index()].index()] = true;
   }
-  for (const Mutation& mutation : graph.mutations) {
+  for (const Mutation& mutation : graph.mutations)
     if (!is_identity(mutation)) draft.is_replaced[mutation.input.index()] = true;
-  }
   return draft;
 }
 
@@ -85,9 +83,8 @@ void place_inputs(Draft& draft) {
 void place_mutations(Draft& draft) {
   const Graph& graph = draft.graph;
   std::vector<bool> is_store(graph.size());
-  for (const PlannedStage& stage : draft.plan.stages) {
+  for (const PlannedStage& stage : draft.plan.stages)
     for (const NodeId node : stage.stores) is_store[node.index()] = true;
-  }
   for (size_t i = 0; i < graph.mutations.size(); ++i) {
     const Mutation& mutation = graph.mutations[i];
     draft.is_in_place[i] = is_identity(mutation);
@@ -135,9 +132,8 @@ void place_stores(Draft& draft) {
 void place_results(Draft& draft) {
   const Graph& graph = draft.graph;
   std::vector<bool> is_used(graph.size());
-  for (const Node& node : graph.nodes) {
+  for (const Node& node : graph.nodes)
     for (const NodeId input : node.inputs) is_used[input.index()] = true;
-  }
   for (const NodeId id : find_kept(graph)) is_used[id.index()] = true;
   for (int i = 0; i < graph.size(); ++i) {
     const Node& node = graph.nodes[i];
@@ -163,9 +159,8 @@ BufferId use(const Draft& draft, NodeId node) {
   STITCH_CHECK(id.valid(), "value " << node << " (" << info(draft.graph[node]).name
                                     << ") is read from memory, but nothing stores it");
   BufferId memory = id;
-  while (draft.program.buffers[memory.index()].base.valid()) {
+  while (draft.program.buffers[memory.index()].base.valid())
     memory = draft.program.buffers[memory.index()].base;
-  }
   STITCH_CHECK(draft.is_written[memory.index()],
                "value " << node << " is read before anything stores it");
   return id;
@@ -194,9 +189,8 @@ void take_snapshots(Draft& draft) {
     const bool is_old = output.kind == GraphOutput::Kind::kTensor && !output.is_final;
     if (is_old) take_snapshot(draft, output.node);
   }
-  for (size_t i = 0; i < graph.mutations.size(); ++i) {
+  for (size_t i = 0; i < graph.mutations.size(); ++i)
     if (!draft.is_in_place[i]) take_snapshot(draft, graph.mutations[i].value);
-  }
 }
 
 BufferId use_at_end(Draft& draft, NodeId node) {
@@ -315,12 +309,10 @@ void emit_call(Draft& draft, NodeId call) {
     step.outputs[position] = draft.buffer[i];
   }
   // Read through `get` nodes, the call has no value of its own.
-  if (step.outputs.empty() && draft.buffer[call.index()].valid()) {
+  if (step.outputs.empty() && draft.buffer[call.index()].valid())
     step.outputs.push_back(draft.buffer[call.index()]);
-  }
-  for (const BufferId id : step.outputs) {
+  for (const BufferId id : step.outputs)
     if (id.valid()) draft.is_written[id.index()] = true;
-  }
   draft.program.steps.emplace_back(std::move(step));
 }
 
@@ -365,9 +357,8 @@ void mark_addressed(Program& program) {
       std::ranges::for_each(launch->pointers, mark);
     if (const auto* copy = std::get_if<CopyStep>(&step)) mark(copy->from);
   }
-  for (const Buffer& buffer : program.buffers) {
+  for (const Buffer& buffer : program.buffers)
     if (buffer.base.valid()) mark(buffer.base);
-  }
 }
 
 }  // namespace
@@ -392,13 +383,11 @@ Program build_program(const Graph& graph, const StitchPlan& plan,
   place_results(draft);
   place_aliases(draft);
   take_snapshots(draft);
-  for (const PlanStep& step : plan.steps) {
-    if (step.kind == PlanStep::Kind::kKernel) {
+  for (const PlanStep& step : plan.steps)
+    if (step.kind == PlanStep::Kind::kKernel)
       emit_launch(draft, sources[step.kernel], step.kernel);
-    } else {
+    else
       emit_call(draft, step.call);
-    }
-  }
   emit_mutations(draft);
   emit_outputs(draft);
   add_error_flags(draft);

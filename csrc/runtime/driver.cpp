@@ -96,9 +96,8 @@ Verdict driver_available() { return stand_in ? Verdict::yes() : real_driver().ve
 const Driver& driver() {
   if (stand_in) return *stand_in;
   const LoadedDriver& loaded = real_driver();
-  if (!loaded.verdict) {
+  if (!loaded.verdict)
     throw UserError("no CUDA device: " + loaded.verdict.why + "; " + loaded.verdict.remedy);
-  }
   return loaded.table;
 }
 

@@ -92,9 +92,8 @@ class Execution {
       total += round_up(bytes, kSlabAlignmentBytes);
     }
     frame_.allocate_slab(total);
-    for (size_t i = 0; i < program_.slots.size(); ++i) {
+    for (size_t i = 0; i < program_.slots.size(); ++i)
       for (const BufferId id : program_.slots[i]) frame_.place_in_slab(id, offsets[i]);
-    }
   }
 
   void operator()(const AllocateStep& step) { frame_.allocate(step.buffer); }
@@ -115,16 +114,14 @@ class Execution {
     if (grid == 0) return;
     const size_t pointer_count = step.pointers.size();
     StackVector<void*> pointers(pointer_count);
-    for (size_t i = 0; i < pointer_count; ++i) {
+    for (size_t i = 0; i < pointer_count; ++i)
       pointers[i] = aligned_data(step.pointers[i], step.alignments[i]);
-    }
     StackVector<int64_t> sizes(step.sizes.size());
     for (size_t i = 0; i < step.sizes.size(); ++i) sizes[i] = evaluate(step.sizes[i], symbols_);
-    if (program_.on_cuda) {
+    if (program_.on_cuda)
       launch_on_cuda(step, grid, pointers, sizes);
-    } else {
+    else
       launch_on_cpu(step, grid, pointers.data(), sizes.data());
-    }
   }
 
   // Reads the flags of the launches since the last check: it waits for them, so only programs with
@@ -243,9 +240,8 @@ class Execution {
         kernel.entry, static_cast<unsigned>(grid), 1, 1, kernel.threads, 1, 1, kernel.shared_bytes,
         frame_.stream(), parameters);
     if (result == kCooperativeLaunchTooLarge || result == kNotSupported) return false;
-    if (result != 0) {
+    if (result != 0)
       check_driver(result, "cuLaunchCooperativeKernel", describe_launch(kernel, grid));
-    }
     return true;
   }
 

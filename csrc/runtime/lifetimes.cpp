@@ -60,9 +60,7 @@ std::vector<Lifetime> find_lifetimes(const Program& program) {
     }
   };
   const int end = static_cast<int>(program.steps.size());
-  for (int i = 0; i < end; ++i) {
-    for_each_buffer(program.steps[i], [&](BufferId id) { use(id, i); });
-  }
+  for (int i = 0; i < end; ++i) for_each_buffer(program.steps[i], [&](BufferId id) { use(id, i); });
   for (const ProgramOutput& output : program.outputs) use(output.buffer, end);
   for (const BufferId id : program.stored_arguments) use(id, end);
   if (program.error_flags.valid()) lifetimes[program.error_flags.index()] = {0, end};
@@ -72,10 +70,9 @@ std::vector<Lifetime> find_lifetimes(const Program& program) {
 void assign_slots(Program& program) {
   const std::vector<Lifetime> lifetimes = find_lifetimes(program);
   std::vector<int> order;
-  for (int i = 0; i < static_cast<int>(program.buffers.size()); ++i) {
+  for (int i = 0; i < static_cast<int>(program.buffers.size()); ++i)
     if (program.buffers[i].kind == Buffer::Kind::kSlab && lifetimes[i].first >= 0)
       order.push_back(i);
-  }
   std::ranges::stable_sort(order, {}, [&](int i) { return lifetimes[i].first; });
   const std::vector<int64_t> hints = program.symbols.hints();
   std::vector<Slot> slots;

@@ -59,11 +59,10 @@ PoolBlock* create_block(int64_t bytes) {
 }
 
 void destroy_block(PoolBlock* block) {
-  if (block->bytes < kHugePageBytes) {
+  if (block->bytes < kHugePageBytes)
     std::free(block->data);
-  } else {
+  else
     munmap(block->data, block->bytes);
-  }
   delete block;
 }
 
@@ -124,11 +123,10 @@ void HostPool::unlink(PoolBlock* block) {
   (block->newer ? block->newer->older : newest_) = block->older;
   std::vector<PoolBlock*>& blocks = free_blocks_[block->bytes];
   // Nearly always the last one (reuse) or the first one (eviction).
-  if (blocks.back() == block) {
+  if (blocks.back() == block)
     blocks.pop_back();
-  } else {
+  else
     blocks.erase(std::ranges::find(blocks, block));
-  }
   counts_.cached_bytes -= block->bytes;
 }
 

@@ -56,9 +56,8 @@ int64_t last_in_block(const MappedAxis& mapped) {
 // Blocks of the axes after this one: what its own block number counts.
 int64_t blocks_within(const StageSchedule& schedule, size_t axis) {
   int64_t blocks = 1;
-  for (size_t a = axis + 1; a < schedule.axes.size(); ++a) {
+  for (size_t a = axis + 1; a < schedule.axes.size(); ++a)
     if (schedule.axes[a].in_grid) blocks *= schedule.axes[a].blocks.value();
-  }
   return blocks;
 }
 

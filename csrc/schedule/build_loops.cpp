@@ -8,9 +8,8 @@
 namespace stitch {
 
 const RootSpace& space_of(const StageSchedule& schedule, NodeId root) {
-  for (const RootSpace& space : schedule.spaces.roots) {
+  for (const RootSpace& space : schedule.spaces.roots)
     if (space.root == root) return space;
-  }
   throw InternalError("a schedule is asked for a value that is no root of its kernel");
 }
 
@@ -45,9 +44,8 @@ std::vector<int> find_path(const StageSchedule& schedule, const std::function<bo
   auto search = [&](auto& self, int block) -> bool {
     path.push_back(block);
     if (is_end(block)) return true;
-    for (const LoopBlock::Item& item : schedule.blocks[block].items) {
+    for (const LoopBlock::Item& item : schedule.blocks[block].items)
       if (item.block >= 0 && self(self, item.block)) return true;
-    }
     path.pop_back();
     return false;
   };

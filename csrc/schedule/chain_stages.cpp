@@ -53,9 +53,8 @@ struct Chainer {
   }
 
   bool is_stored_in_place(NodeId value) const {
-    for (size_t m = 0; m < plan.in_place.size(); ++m) {
+    for (size_t m = 0; m < plan.in_place.size(); ++m)
       if (plan.in_place[m] && graph.mutations[m].value == value) return true;
-    }
     return false;
   }
 
@@ -77,9 +76,8 @@ struct Chainer {
     for (NodeId store : stages[first].stores) {
       bool is_private = holds(stages[then].loads, store) && !demands.is_demanded[store.index()] &&
                         readers_outside[store.index()] == 0;
-      for (size_t s = 0; s < stages.size() && is_private; ++s) {
+      for (size_t s = 0; s < stages.size() && is_private; ++s)
         is_private = static_cast<int>(s) == then || !holds(stages[s].loads, store);
-      }
       if (is_private) values.push_back(store);
     }
     return values;
@@ -128,9 +126,8 @@ struct Chainer {
         Candidate placed = now;
         placed.kernel.finish = -1;
         std::erase(placed.kernel.phases[p], then);
-        for (std::vector<int>& phase : placed.kernel.phases) {
+        for (std::vector<int>& phase : placed.kernel.phases)
           if (std::ranges::count(phase, first)) put_after(phase, first, then);
-        }
         std::erase_if(placed.kernel.phases, [](const auto& phase) { return phase.empty(); });
         offer(placed, first, then, best);
         cut_permuted(join(now.stages, first, then), placed, first, then, best);
@@ -219,9 +216,8 @@ struct Chainer {
 
   std::vector<int> count_readers() const {
     std::vector<int> counts(graph.size(), 0);
-    for (const PlannedStage& stage : plan.stages) {
+    for (const PlannedStage& stage : plan.stages)
       for (NodeId load : stage.loads) ++counts[load.index()];
-    }
     return counts;
   }
 

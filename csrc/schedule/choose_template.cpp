@@ -200,15 +200,13 @@ Spilling KernelChooser::find_remedies(const std::vector<const StageSchedule*>& h
   std::vector<std::vector<std::vector<int>>> groupings = {kernel_.persistent_groups};
   if (!groupings[0].empty()) groupings.emplace_back();
   for (const auto& groups : groupings) {
-    for (int most : {kMostThreads, kMostThreads / 2, kMostThreads / 4}) {
+    for (int most : {kMostThreads, kMostThreads / 2, kMostThreads / 4})
       for (bool splits : {true, false})
         choices.push_back({{.most = most, .splits_homes = splits}, {}, groups});
-    }
   }
   kernel_.persistent_groups.clear();
-  if (has_templates()) {
+  if (has_templates())
     for (KernelChoice& choice : list_templates()) choices.push_back(std::move(choice));
-  }
   kernel.remedies = evaluate(std::move(choices));
   std::erase_if(kernel.remedies, [](const KernelChoice& choice) { return choice.is_present; });
   std::ranges::stable_sort(kernel.remedies, std::greater<>(), &KernelChoice::us);

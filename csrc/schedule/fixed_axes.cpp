@@ -129,30 +129,24 @@ std::optional<FixedAxes> find_fixed_axes(const StageSchedule& schedule, const In
   if (made.size() != read.size()) return std::nullopt;
   if (made == read && walks_atoms_alone(vars, made)) return FixedAxes();
   FixedAtoms fixed;
-  for (size_t d = 0; d < made.size(); ++d) {
+  for (size_t d = 0; d < made.size(); ++d)
     if (!fix_atoms(vars, made[d], read[d], fixed)) return std::nullopt;
-  }
-  for (size_t d = 0; d < made.size(); ++d) {
+  for (size_t d = 0; d < made.size(); ++d)
     if (substitute(vars, made[d], fixed) != read[d]) return std::nullopt;
-  }
   return join_atoms(schedule, fixed);
 }
 
 std::set<int> find_piece_axes(const Graph& graph, const StageSchedule& schedule) {
   std::set<int> pieces;
-  for (const auto& [reader, reductions] : schedule.spaces.depends) {
-    for (NodeId reduction : reductions) {
-      add_piece_axes(graph, schedule, reduction, reader, pieces);
-    }
-  }
+  for (const auto& [reader, reductions] : schedule.spaces.depends)
+    for (NodeId reduction : reductions) add_piece_axes(graph, schedule, reduction, reader, pieces);
   for (const RootSpace& space : schedule.spaces.roots) {
     IndexVars vars = schedule.accesses.vars;
     const Index own = index_from_atoms(schedule.spaces.atoms, space.dims, vars);
     add_state_axes(graph, schedule, vars, space.root, own, pieces);
-    for (const auto& [value, evaluations] : schedule.accesses.evaluated.at(space.root)) {
+    for (const auto& [value, evaluations] : schedule.accesses.evaluated.at(space.root))
       for (const auto& at : evaluations)
         add_state_axes(graph, schedule, vars, value, at.index, pieces);
-    }
   }
   return pieces;
 }

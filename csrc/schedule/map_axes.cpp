@@ -165,18 +165,16 @@ std::vector<int> find_side_axes(const StageSchedule& schedule, const std::vector
     if (!own.empty()) most = std::max(most, elements);
   }
   std::vector<int> side;
-  for (int a : group) {
+  for (int a : group)
     if (work[a] < kLittleWork * most) side.push_back(a);
-  }
   return side;
 }
 
 unsigned thread_bits(const StageSchedule& schedule, const RootSpace& space, Role role) {
   unsigned bits = 0;
-  for (const MappedAxis& mapped : schedule.axes) {
+  for (const MappedAxis& mapped : schedule.axes)
     if (role_of(space, mapped.axis) == role)
       bits |= static_cast<unsigned>(mapped.threads - 1) << mapped.thread_shift;
-  }
   return bits;
 }
 
@@ -188,13 +186,12 @@ void count_blocks(StageSchedule& schedule, SymbolTable& symbols) {
   for (MappedAxis& mapped : schedule.axes) {
     if (!mapped.in_grid) continue;
     const Dim rounded = mapped.axis.extent + mapped.tile - Dim(1);
-    if (auto exact = divide_exact(mapped.axis.extent, mapped.tile)) {
+    if (auto exact = divide_exact(mapped.axis.extent, mapped.tile))
       mapped.blocks = *exact;
-    } else if (rounded.is_constant() && mapped.tile.is_constant()) {
+    else if (rounded.is_constant() && mapped.tile.is_constant())
       mapped.blocks = rounded.value() / mapped.tile.value();
-    } else {
+    else
       mapped.blocks = symbols.add_opaque(Symbol::Kind::kFloorDiv, rounded, mapped.tile);
-    }
     schedule.grid = schedule.grid * mapped.blocks;
   }
 }

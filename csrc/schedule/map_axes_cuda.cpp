@@ -57,9 +57,8 @@ struct Mapper {
   // Among axes, the innermost first.
   template <typename Takes>
   void share_out(Takes takes) {
-    for (size_t i = order.size(); i-- > 0 && free_threads > 1;) {
+    for (size_t i = order.size(); i-- > 0 && free_threads > 1;)
       if (takes(order[i])) assign(order[i], free_threads);
-    }
   }
 
   // Widest vector for which the heaviest contiguous access moves 16 bytes.
@@ -116,13 +115,12 @@ struct Mapper {
       mapped.tile = mapped.in_grid ? Dim(mapped.serial.value() * step) : extent;
       mapped.is_exact = is_divisible(extent, mapped.in_grid ? mapped.tile.value() : step);
       if (mapped.in_grid) continue;
-      if (extent.is_constant()) {
+      if (extent.is_constant())
         mapped.serial = divide_up(extent.value(), step);
-      } else if (const auto exact = divide_exact(extent, step)) {
+      else if (const auto exact = divide_exact(extent, step))
         mapped.serial = *exact;
-      } else {
+      else
         mapped.serial_at_run_time = true;
-      }
     }
     // Threads that no axis uses repeat what others do, and do not store.
     schedule.threads = at_least(std::max(threads, kWarp));
@@ -131,9 +129,8 @@ struct Mapper {
       if (!mapped.serial.is(1) || mapped.serial_at_run_time)
         schedule.loops.push_back({a, LoopSpec::Level::kSerial});
     }
-    for (int a : order) {
+    for (int a : order)
       if (axis(a).vector > 1) schedule.loops.push_back({a, LoopSpec::Level::kVector});
-    }
   }
 
   int64_t grid_blocks() {
@@ -150,13 +147,12 @@ struct Mapper {
     const int last = order.back();
     if (facts[last].unit_stride_bytes > 0) axis(last).vector = pick_vector(last);
     const bool reduces = std::ranges::any_of(order, [&](int a) { return !facts[a].is_eligible; });
-    if (!reduces) {
+    if (!reduces)
       map_pointwise();
-    } else if (facts[last].is_eligible) {
+    else if (facts[last].is_eligible)
       map_columns(last);
-    } else {
+    else
       map_rows(last);
-    }
   }
 
   // A block has one tile: lanes walk across it, the other threads along.
@@ -226,9 +222,8 @@ struct Mapper {
     if (chosen().level == ReductionLevel::kWarp) return kWarp;
     if (chosen().level == ReductionLevel::kBlock) return most_threads();
     int64_t inside = 1;
-    for (int a : order) {
+    for (int a : order)
       if (!facts[a].is_eligible) inside *= facts[a].extent;
-    }
     const int64_t per_thread = 2 * schedule.axes[contiguous].vector;
     const uint64_t wanted = static_cast<uint64_t>(std::max<int64_t>(1, inside / per_thread));
     return static_cast<int>(std::clamp<uint64_t>(std::bit_ceil(wanted), kWarp, most_threads()));
@@ -259,9 +254,8 @@ struct Mapper {
   void map_columns(int contiguous) {
     MappedAxis& lanes = axis(contiguous);
     int64_t others = 1;
-    for (int a : order) {
+    for (int a : order)
       if (facts[a].is_eligible && a != contiguous) others *= facts[a].extent;
-    }
     // Fewer lanes where a warp along each row would leave multiprocessors idle, not narrower ones.
     const int block = std::min(block_threads(kColumnThreads), schedule.bounds.most);
     int along = chosen().level == ReductionLevel::kThread ? block : kWarp;

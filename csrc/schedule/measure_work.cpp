@@ -75,9 +75,8 @@ void add_memory(const Graph& graph, const PlannedStage& stage, const StageSchedu
   const double cache =
       static_cast<double>(schedule.device->l2_bytes) * (schedule.device->is_cuda ? 0.6 : 0.25);
   std::map<NodeId, std::vector<int>> passes;
-  for (const LeafUse& leaf : leaves) {
+  for (const LeafUse& leaf : leaves)
     for (NodeId load : leaf.loads) passes[load].push_back(leaf.block);
-  }
   for (const auto& [load, blocks] : passes) {
     if (find_buffer(schedule, load)) continue;
     const double bytes = static_cast<double>(accessed_elements(graph, schedule, load)) *
@@ -133,13 +132,11 @@ bool combines_singly(const Graph& graph, const StageSchedule& schedule) {
 void add_root(const Graph& graph, const PlannedStage& stage, const StageSchedule& schedule,
               const RootSpace& space, double lanes, StageWork& work) {
   double iterations = 1, block_copies = 1;
-  for (const MappedAxis& mapped : schedule.axes) {
-    if (role_of(space, mapped.axis) == Role::kAbsent) {
+  for (const MappedAxis& mapped : schedule.axes)
+    if (role_of(space, mapped.axis) == Role::kAbsent)
       block_copies *= blocks_along(graph, mapped);
-    } else {
+    else
       iterations *= hint(graph, mapped.axis.extent);
-    }
-  }
   const int thread_copies = schedule.threads >> std::popcount(owned_thread_bits(schedule, space));
   const double copies = block_copies * thread_copies;
   for (const auto& [node, evaluations] : schedule.accesses.evaluated.at(space.root)) {
@@ -156,9 +153,8 @@ void add_root(const Graph& graph, const PlannedStage& stage, const StageSchedule
       operations += each * (is_alone ? kGuardedLoad : is_load ? weight : weight * lanes);
     }
     (cost >= CostClass::kSpecial && !is_load ? work.specials : work.operations) += operations;
-    if (is_load) {
+    if (is_load)
       work.cache_bytes += count / copies * (block_copies - 1) * info(graph[node].type.dtype).bytes;
-    }
   }
   work.operations += iterations * copies;
 }
@@ -216,10 +212,9 @@ void add_lines(const Graph& graph, const StageSchedule& schedule, std::set<NodeI
 // Of a thread, for a root that reduces.
 double count_results(const Graph& graph, const StageSchedule& schedule, const RootSpace& space) {
   double results = 1;
-  for (const MappedAxis& mapped : schedule.axes) {
+  for (const MappedAxis& mapped : schedule.axes)
     if (role_of(space, mapped.axis) == Role::kKept)
       results *= trips_along(graph, mapped) * mapped.vector;
-  }
   return results;
 }
 
@@ -274,9 +269,8 @@ void add_cycles(const Graph& graph, const StageSchedule& schedule,
     }
     work.in_flight = std::max(work.in_flight, std::min(trips, kTripsInFlight));
     if (leaf.loads.empty()) continue;
-    for (NodeId load : leaf.loads) {
+    for (NodeId load : leaf.loads)
       if (find_buffer(schedule, load)) known.insert(load);
-    }
     const size_t before = known.size();
     known.insert(leaf.loads.begin(), leaf.loads.end());
     work.cycles += std::ceil(trips / kTripsInFlight) *
@@ -287,20 +281,18 @@ void add_cycles(const Graph& graph, const StageSchedule& schedule,
   const double threads = std::max(1.0, work.blocks) * schedule.threads;
   work.cycles += (work.operations * latencies.operation + work.specials * latencies.special) /
                  (threads * std::min(kLanesInFlight, lanes));
-  for (const RootSpace& space : schedule.spaces.roots) {
+  for (const RootSpace& space : schedule.spaces.roots)
     if (family(graph[space.root]) == Family::kReduce)
       work.cycles += exchange_cycles(graph, schedule, space);
-  }
 }
 
 // What is live at once (20.11): arrays between loop nests as place_values.h counts them,
 // accumulators, and what one iteration works with.
 int count_live_registers(const Graph& graph, const StageSchedule& schedule) {
   double accumulators = 0;
-  for (const RootSpace& space : schedule.spaces.roots) {
+  for (const RootSpace& space : schedule.spaces.roots)
     if (family(graph[space.root]) == Family::kReduce)
       accumulators = std::max(accumulators, count_results(graph, schedule, space));
-  }
   return kWorkingRegisters + schedule.kept_registers + schedule.bounds.persistent_registers +
          static_cast<int>(std::min(accumulators, 1e6));
 }
@@ -380,11 +372,10 @@ double estimate_kernel_us(const PlannedKernel& kernel, const std::vector<StageEs
     for (int s : phase) {
       const StageEstimate& own = estimates[at++];
       const PlannedChain* chain = kernel.chain_of(s);
-      if (chain && chain->first == s) {
+      if (chain && chain->first == s)
         first = own;
-      } else {
+      else
         phases.back().add(chain ? run_in_turn(first, own) : own);
-      }
     }
   }
   return estimate_us(phases, device, kernel.finish, threads);

@@ -117,9 +117,8 @@ struct RepeatedLoad {
 std::vector<RepeatedLoad> find_repeated_loads(const Graph& graph, const std::vector<bool>& is_load,
                                               const StageSchedule& schedule) {
   std::map<NodeId, std::vector<int>> passes;  // the blocks of its leaves
-  for (const LeafUse& leaf : find_leaf_uses(graph, is_load, schedule)) {
+  for (const LeafUse& leaf : find_leaf_uses(graph, is_load, schedule))
     for (NodeId load : leaf.loads) passes[load].push_back(leaf.block);
-  }
   std::vector<RepeatedLoad> loads;
   int64_t largest_bytes = 0;
   for (const PersistentValue& held : schedule.persistent)

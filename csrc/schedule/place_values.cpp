@@ -37,9 +37,8 @@ struct Placer {
     auto add = [&](NodeId value, int leaf) {
       std::vector<int>& places_of_value = places[value];
       if (!places_of_value.empty() && places_of_value.back() == leaf) return;
-      if (places_of_value.empty() && !is_load[value.index()]) {
+      if (places_of_value.empty() && !is_load[value.index()])
         for (NodeId input : graph[value].inputs) users[input].push_back(value);
-      }
       places_of_value.push_back(leaf);
     };
     for (size_t leaf = 0; leaf < leaves.size(); ++leaf) {
@@ -62,9 +61,8 @@ struct Placer {
       const auto& values = schedule.accesses.evaluated.at(root);
       auto at = values.find(value);
       if (at == values.end()) continue;
-      for (const Evaluation& evaluation : at->second) {
+      for (const Evaluation& evaluation : at->second)
         if (std::ranges::count(found, evaluation) == 0) found.push_back(evaluation);
-      }
     }
     return found;
   }
@@ -108,9 +106,8 @@ struct Placer {
         made = evaluations.front().index;
         continue;
       }
-      for (const Evaluation& evaluation : evaluations) {
+      for (const Evaluation& evaluation : evaluations)
         if (!holds(leaves[first], made, leaves[leaf], evaluation.index)) return std::nullopt;
-      }
       is_last = is_last || reads_further(leaf, first, value);
     }
     return is_last ? std::optional<Index>(made) : std::nullopt;
@@ -224,9 +221,8 @@ int64_t array_length(const StageSchedule& schedule, const std::vector<int>& loop
 
 int array_loop(const StageSchedule& schedule, int loop) {
   const int axis = schedule.loops[loop].axis;
-  while (schedule.axes[axis].strips > 1 && schedule.loops[loop].level != LoopSpec::Level::kSerial) {
+  while (schedule.axes[axis].strips > 1 && schedule.loops[loop].level != LoopSpec::Level::kSerial)
     ++loop;  // the last of the axis
-  }
   return loop;
 }
 
@@ -252,9 +248,8 @@ std::vector<int> array_loops(const StageSchedule& schedule, NodeId value, int de
     auto at = values.find(value);
     if (at == values.end()) continue;
     std::vector<VarId> leaves;
-    for (const Evaluation& evaluation : at->second) {
+    for (const Evaluation& evaluation : at->second)
       for (const IndexExpr& index : evaluation.index) schedule.accesses.vars.collect(index, leaves);
-    }
     for (VarId var : leaves) atoms.insert(schedule.accesses.vars[var].payload);
   }
   std::vector<int> loops;
@@ -294,9 +289,8 @@ std::vector<LeafUse> find_leaf_uses(const Graph& graph, const std::vector<bool>&
       if (family(graph[value]) == Family::kReduce) return;  // a reduction of this kernel
       for (NodeId input : graph[value].inputs) self(self, input);
     };
-    for (NodeId root : leaf.roots) {
+    for (NodeId root : leaf.roots)
       for (NodeId input : graph[root].inputs) visit(visit, input);
-    }
     made.insert(leaf.made.begin(), leaf.made.end());
   }
   return leaves;

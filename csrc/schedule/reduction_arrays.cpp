@@ -29,9 +29,8 @@ int finish_block(const StageSchedule& schedule, NodeId root) {
 
 int home_block(const StageSchedule& schedule, NodeId root) {
   std::vector<int> blocks;
-  for (const auto& [reader, reductions] : schedule.spaces.depends) {
+  for (const auto& [reader, reductions] : schedule.spaces.depends)
     if (reductions.count(root)) blocks.push_back(path_to(schedule, reader).back());
-  }
   if (blocks.empty()) return -1;
   blocks.push_back(finish_block(schedule, root));
   return common_block(schedule, blocks);

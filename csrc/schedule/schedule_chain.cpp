@@ -110,10 +110,9 @@ struct BlockMapper {
       mapped.is_exact =
           mapped.axis.extent.value() % (mapped.in_grid ? mapped.tile.value() : pass) == 0;
     }
-    for (size_t i = order.size(); i-- > 0;) {
+    for (size_t i = order.size(); i-- > 0;)
       if (!schedule.axes[order[i]].serial.is(1))
         schedule.loops.push_back({static_cast<int>(order[i]), LoopSpec::Level::kSerial});
-    }
     if (!order.empty() && schedule.axes[order[0]].vector > 1)
       schedule.loops.push_back({static_cast<int>(order[0]), LoopSpec::Level::kVector});
     schedule.threads = threads;
@@ -240,10 +239,9 @@ struct ChainScheduler {
   Verdict finish() {
     finish_stage(graph, *chain.first, out.first);
     finish_stage(graph, *chain.then, out.then);
-    for (const auto& [value, range] : ranges) {
+    for (const auto& [value, range] : ranges)
       if (std::ranges::count(out.then.tiles, value, &TiledLoad::value))
         return Verdict::no(kRuleOtherBlock, "a tile would copy what is on chip already");
-    }
     return Verdict::yes();
   }
 

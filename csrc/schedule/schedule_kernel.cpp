@@ -56,9 +56,8 @@ std::vector<StageSchedule> schedule_chains(const Graph& graph, const KernelStage
     equal.least = equal.most = threads;
     std::vector<StageSchedule> schedules = schedule_chained(graph, kernel, device, symbols, equal);
     double us = 0;
-    for (size_t s = 0; s < schedules.size(); ++s) {
+    for (size_t s = 0; s < schedules.size(); ++s)
       us += estimate_stage(measure_traffic(graph, *kernel.stages[s], schedules[s]), device, 1).us;
-    }
     if (schedules.empty() || (!best.empty() && us >= best_us)) continue;
     best = std::move(schedules);
     best_us = us;
@@ -112,9 +111,8 @@ std::vector<StageSchedule> KernelScheduler::schedule_apart(BlockBounds bounds,
   std::vector<StageSchedule> schedules;
   for (size_t s = 0; s < stages_.size(); ++s) schedules.push_back(schedule(s));
   for (const StageSchedule& own : schedules) bounds.least = std::max(bounds.least, own.threads);
-  for (size_t s = 0; s < stages_.size(); ++s) {
+  for (size_t s = 0; s < stages_.size(); ++s)
     if (schedules[s].threads != bounds.least) schedules[s] = schedule(s);
-  }
   return schedules;
 }
 
@@ -150,9 +148,8 @@ bool KernelScheduler::count_resident_blocks(Attempt& attempt) const {
 // Of a block, beside what its stages need for reductions and tiles.
 int64_t KernelScheduler::count_shared_room(const Attempt& attempt) const {
   int64_t used = kMostPartialBytes * attempt.bounds.most;
-  for (const Group& group : attempt.groups) {
+  for (const Group& group : attempt.groups)
     for (const TiledLoad& tile : group.mapped.tiles) used += tile_bytes(graph_, tile);
-  }
   return count_shared_bytes(device_, attempt.bounds.per_multiprocessor) - used;
 }
 
@@ -230,9 +227,8 @@ KernelStages gather_stages(const PlannedKernel& kernel, const std::vector<Planne
     out.groups.emplace_back();
     for (int s : group) out.groups.back().push_back(position(s));
   }
-  for (const PlannedChain& chain : kernel.chains) {
+  for (const PlannedChain& chain : kernel.chains)
     out.chains.push_back({position(chain.first), position(chain.then), chain.in_shared});
-  }
   return out;
 }
 

@@ -97,9 +97,8 @@ ScheduleOrNot describe_stages(const Graph& graph, const std::vector<const Planne
   if (!found.verdict) return described;
   schedule.spaces = std::move(found.spaces);
   schedule.accesses = find_accesses(graph, schedule.spaces, loads, stores);
-  for (const Axis& axis : find_axes(schedule.spaces, schedule.accesses)) {
+  for (const Axis& axis : find_axes(schedule.spaces, schedule.accesses))
     schedule.axes.push_back({.axis = axis, .tile = axis.extent});
-  }
   described.verdict = check_empty_axes(graph, schedule, stores);
   return described;
 }
@@ -107,11 +106,10 @@ ScheduleOrNot describe_stages(const Graph& graph, const std::vector<const Planne
 void map_stages(const Graph& graph, int worker_threads, SymbolTable& symbols,
                 const BlockBounds& bounds, StageSchedule& schedule) {
   schedule.bounds = bounds;
-  if (schedule.device->is_cuda) {
+  if (schedule.device->is_cuda)
     map_axes_cuda(graph, schedule);
-  } else {
+  else
     map_axes_host(graph, schedule, worker_threads);
-  }
   count_blocks(schedule, symbols);
 }
 

@@ -56,9 +56,8 @@ bool can_have_tiles(const StageSchedule& schedule, const std::vector<AxisFacts>&
                     const TileAxes& axes) {
   const AxisFacts &along = facts[axes.along], &across = facts[axes.across];
   if (!along.is_eligible || std::min(along.extent, across.extent) < kFewestIndices) return false;
-  if (std::ranges::any_of(facts, [](const auto& fact) { return fact.is_piece; })) {
+  if (std::ranges::any_of(facts, [](const auto& fact) { return fact.is_piece; }))
     return false;  // a piece's loop is inside that of the axis across
-  }
   for (size_t a = 0; a < facts.size(); ++a) {
     // A block's threads walk a tile together: nothing else may tell their indices apart.
     const bool is_across = static_cast<int>(a) == axes.across;
@@ -67,9 +66,8 @@ bool can_have_tiles(const StageSchedule& schedule, const std::vector<AxisFacts>&
   if (!across.is_eligible && !schedule.axes[axes.across].axis.extent.is_constant()) return false;
   for (const RootSpace& space : schedule.spaces.roots) {
     if (space.reduced_atoms.empty()) continue;
-    for (int axis : {axes.along, axes.across}) {
+    for (int axis : {axes.along, axes.across})
       if (role_of(space, schedule.axes[axis].axis) == Role::kAbsent) return false;
-    }
   }
   return true;
 }
@@ -198,9 +196,8 @@ void reserve_tiles(const Graph& graph, StageSchedule& schedule) {
 }
 
 const TiledLoad* find_tile(const StageSchedule& schedule, NodeId value, const IndexExpr& offset) {
-  for (const TiledLoad& tile : schedule.tiles) {
+  for (const TiledLoad& tile : schedule.tiles)
     if (tile.value == value && tile.offset == offset) return &tile;
-  }
   return nullptr;
 }
 

@@ -33,9 +33,8 @@ STITCH_DEVICE Indexed<T> shuffle_xor(Indexed<T> value, int lane_mask) {
 template <class Op, unsigned kMask, class T>
 STITCH_DEVICE T all_reduce_lanes(T value) {
   STITCH_UNROLL
-  for (int bit = 16; bit > 0; bit >>= 1) {
+  for (int bit = 16; bit > 0; bit >>= 1)
     if (kMask & bit) value = Op::apply(value, shuffle_xor(value, bit));
-  }
   return value;
 }
 
@@ -55,9 +54,8 @@ STITCH_DEVICE T combine_slots(const T* shared, unsigned first) {
 // Bits of `mask` that have a partner of the same rank among those of `other`.
 STITCH_DEVICE constexpr unsigned paired_bits(unsigned mask, unsigned other) {
   unsigned paired = 0;
-  for (; mask != 0 && other != 0; mask &= mask - 1, other &= other - 1) {
+  for (; mask != 0 && other != 0; mask &= mask - 1, other &= other - 1)
     paired |= mask & (0u - mask);
-  }
   return paired;
 }
 // The bits of kFrom in `value`, at the places of kTo: equally many.

@@ -128,29 +128,28 @@ template <class To, class From>
 STITCH_DEVICE To convert(From stored) {
   const auto x = widen(stored);
   using X = compute_t<From>;
-  if constexpr (kSame<To, From>) {
+  if constexpr (kSame<To, From>)
     return stored;
-  } else if constexpr (kSame<To, bool>) {
+  else if constexpr (kSame<To, bool>)
     return x != X(0);
-  } else if constexpr (kSame<To, boolean>) {
+  else if constexpr (kSame<To, boolean>)
     return {static_cast<u8>(x != X(0))};
-  } else if constexpr (kSame<To, f16>) {
+  else if constexpr (kSame<To, f16>)
     return narrow_f16(static_cast<f32>(x));
-  } else if constexpr (kSame<To, bf16>) {
+  else if constexpr (kSame<To, bf16>)
     return narrow_bf16(static_cast<f32>(x));
-  } else if constexpr (kSame<To, e4m3>) {
+  else if constexpr (kSame<To, e4m3>)
     return narrow_e4m3(static_cast<f32>(x));
-  } else if constexpr (kSame<To, e5m2>) {
+  else if constexpr (kSame<To, e5m2>)
     return narrow_e5m2(static_cast<f32>(x));
-  } else if constexpr (kIsFloat<X> && kSame<To, u8>) {
+  else if constexpr (kIsFloat<X> && kSame<To, u8>)
     return static_cast<u8>(static_cast<i64>(x));
-  } else if constexpr (kIsFloat<X> && sizeof(To) < 4) {
+  else if constexpr (kIsFloat<X> && sizeof(To) < 4)
     return static_cast<To>(static_cast<i32>(x));
-  } else if constexpr (kSame<X, bool>) {
+  else if constexpr (kSame<X, bool>)
     return x ? To(1) : To(0);  // gcc does not vectorise the conversion of a comparison
-  } else {
+  else
     return static_cast<To>(x);
-  }
 }
 
 // Of an integer that a conversion from the same type T has made.  gcc takes the two conversions for

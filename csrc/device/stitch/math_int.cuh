@@ -15,11 +15,10 @@ STITCH_DEVICE T divide_integers(T a, T b) {
   const bool negates = kIsSigned<T> && b == static_cast<T>(-1);
   const T safe = (b == T(0)) | negates ? T(1) : b;
   T quotient;
-  if constexpr (!STITCH_CUDA && sizeof(T) <= 4) {
+  if constexpr (!STITCH_CUDA && sizeof(T) <= 4)
     quotient = static_cast<T>(static_cast<i32>(static_cast<f64>(a) / static_cast<f64>(safe)));
-  } else {
+  else
     quotient = static_cast<T>(a / safe);
-  }
   const T defined = b == T(0) ? T(0) : quotient;
   return negates ? neg(a) : defined;
 }

@@ -71,14 +71,12 @@ STITCH_DEVICE void transpose_square(T* to, i64 pitch, const T* from, i64 stride)
   using Row = Lanes<sizeof(T), kCount>;
   typename Row::type rows[kCount];
   STITCH_UNROLL
-  for (int i = 0; i < kCount; ++i) {
+  for (int i = 0; i < kCount; ++i)
     rows[i] = *reinterpret_cast<const typename Row::loose*>(from + i * stride);
-  }
   exchange_quarters<kCount / 2, kCount>(rows);
   STITCH_UNROLL
-  for (int i = 0; i < kCount; ++i) {
+  for (int i = 0; i < kCount; ++i)
     *reinterpret_cast<typename Row::loose*>(to + i * pitch) = rows[i];
-  }
 }
 
 #ifdef __AVX512BW__
@@ -96,11 +94,9 @@ template <int kPitch, class T>
 STITCH_DEVICE void fill_tile(T* tile, const T* p, i64 stride, i64 along, i64 across) {
   constexpr i64 kSide = kSquare<T>;
   const i64 whole_across = across - across % kSide, whole_along = along - along % kSide;
-  for (i64 i = 0; i < whole_across; i += kSide) {
-    for (i64 j = 0; j < whole_along; j += kSide) {
+  for (i64 i = 0; i < whole_across; i += kSide)
+    for (i64 j = 0; j < whole_along; j += kSide)
       transpose_square<kSide>(tile + j * kPitch + i, kPitch, p + i * stride + j, stride);
-    }
-  }
   for (i64 i = 0; i < across; ++i) {
     const i64 begin = i < whole_across ? whole_along : 0;
     for (i64 j = begin; j < along; ++j) tile[j * kPitch + i] = p[i * stride + j];

@@ -45,11 +45,9 @@ template <class Go>
 void for_each_successor(const FunctionCode& code, uint32_t at, Go go) {
   const Instruction& instruction = code.code[at];
   if (instruction.opcode == Opcode::bra) go(static_cast<uint32_t>(instruction.immediate));
-  if (instruction.opcode == Opcode::brx_idx) {
-    for (const int target : code.tables[static_cast<size_t>(instruction.immediate)]) {
+  if (instruction.opcode == Opcode::brx_idx)
+    for (const int target : code.tables[static_cast<size_t>(instruction.immediate)])
       go(static_cast<uint32_t>(target));
-    }
-  }
   const bool stays = !leaves(instruction.opcode) || instruction.guard != kNoUnit;
   if (stays && at + 1 < code.code.size()) go(at + 1);
 }
@@ -183,9 +181,8 @@ struct Pool {
 
   // Linear scan: of the free units that which was given back last, likely in the cache.
   uint32_t take(const Extent& extent, uint32_t count, uint32_t& units) {
-    for (; !taken.empty() && taken.top().first < extent.first; taken.pop()) {
+    for (; !taken.empty() && taken.top().first < extent.first; taken.pop())
       free.push_back(taken.top().second);
-    }
     if (free.empty()) free.push_back(std::exchange(units, units + count));
     const uint32_t unit = free.back();
     free.pop_back();

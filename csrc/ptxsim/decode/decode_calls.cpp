@@ -31,24 +31,21 @@ struct Binder {
     const uint32_t variable =
         operands.symbol(passed.name, PtxSymbol::Kind::variable, "a variable of .param").index;
     const PtxVariable& own = module.variables[variable];
-    if (own.space != Space::param || is_parameter(variable)) {
+    if (own.space != Space::param || is_parameter(variable))
       operands.fail("a call passes variables of .param that are declared beside it");
-    }
     const uint64_t bytes = module.variables[parameter].bytes;
     if (own.bytes != bytes) {
       operands.fail(quote_ptx(passed.name) + " has " + std::to_string(own.bytes) +
                     " bytes, the function's has " + std::to_string(bytes));
     }
-    if (!bound.insert(variable).second) {
+    if (!bound.insert(variable).second)
       operands.fail(quote_ptx(passed.name) + " is passed twice; declare one variable for each");
-    }
     operands.alias(variable, parameter);
   }
 
   bool is_parameter(uint32_t variable) const {
-    for (const auto* list : {&function.parameters, &function.results}) {
+    for (const auto* list : {&function.parameters, &function.results})
       if (std::find(list->begin(), list->end(), variable) != list->end()) return true;
-    }
     return false;
   }
 };
@@ -71,9 +68,8 @@ CallText read_call(const PtxModule& module, FunctionOperands& operands,
   ++next;
   uint32_t number = 0;
   const PtxSymbol* const symbol = module.find(text.scope, name, number);
-  if (symbol && symbol->kind == PtxSymbol::Kind::registers) {
+  if (symbol && symbol->kind == PtxSymbol::Kind::registers)
     operands.fail("indirect calls are not simulated; call a function by its name");
-  }
   call.callee = operands.symbol(name, PtxSymbol::Kind::function, "a function").index;
   if (is_list()) call.arguments = &given(), ++next;
   if (next != text.count) operands.fail("a call is written: call (result), name, (arguments)");

@@ -53,9 +53,8 @@ struct Targets {
     for (const std::string_view name : text.labels) {
       uint32_t number = 0;
       const PtxSymbol* const label = module.find(text.scope, name, number);
-      if (!label || label->kind != PtxSymbol::Kind::label) {
+      if (!label || label->kind != PtxSymbol::Kind::label)
         fail_ptx(module.text, line, quote_ptx(name) + " of the branch table is not a label");
-      }
       targets.push_back(position(label->index));
     }
     code.tables.push_back(std::move(targets));

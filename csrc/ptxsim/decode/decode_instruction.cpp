@@ -31,15 +31,13 @@ namespace {
 std::vector<Letter> letters_of(const Row& row) {
   std::vector<Letter> letters;
   bool optional = false;
-  for (const char c : row.operands) {
-    if (c == '?') {
+  for (const char c : row.operands)
+    if (c == '?')
       optional = true;
-    } else if (c == '|') {
+    else if (c == '|')
       letters.back().paired = true;
-    } else {
+    else
       letters.push_back({c, std::exchange(optional, false)});
-    }
-  }
   return letters;
 }
 
@@ -110,9 +108,8 @@ const Spelling& InstructionDecoder::choose() {
     entry->second = read_words(text_->words, problem);
     if (entry->second.empty()) fail(problem);
   }
-  for (const Spelling& spelling : entry->second) {
+  for (const Spelling& spelling : entry->second)
     if (entry->second.size() == 1 || fits(*spelling.row)) return spelling;
-  }
   return entry->second.front();
 }
 
@@ -125,9 +122,7 @@ bool InstructionDecoder::fits(const Row& row) const {
     const PtxOperand& given = operand(next++);
     const bool is_vector = letter.letter == 'V' || letter.letter == 'v';
     const bool clock = given.kind == Kind::name && is_clock(given.name);
-    if (is_vector != (given.kind == Kind::vector) || clock != (letter.letter == 'c')) {
-      return false;
-    }
+    if (is_vector != (given.kind == Kind::vector) || clock != (letter.letter == 'c')) return false;
   }
   return next == text_->count;
 }
@@ -314,9 +309,8 @@ void InstructionDecoder::bind_address(const PtxOperand& given) {
   push(slot.unit);
   if (!variable || !names_space_) return;
   Space& space = made_.modifiers.space;
-  if (space != Space::generic && space != variable->space) {
+  if (space != Space::generic && space != variable->space)
     fail(quote_ptx(variable->name) + " is not in the space that the instruction names");
-  }
   const bool local = variable->space == Space::param && !variable->is_entry_parameter;
   space = local ? Space::local : variable->space;
 }
@@ -350,9 +344,8 @@ void InstructionDecoder::bind_vector(const PtxOperand& given, bool written) {
          std::to_string(count));
   }
   const int least = packs ? type_bytes(made_.type) / made_.vector : lane_bytes(made_.type);
-  if (least < 2 || (!packs && type_bytes(made_.type) * made_.vector > kMostVectorBytes)) {
+  if (least < 2 || (!packs && type_bytes(made_.type) * made_.vector > kMostVectorBytes))
     fail("a vector of this type and length does not exist");
-  }
   const int width = register_width(elements, least);
   made_.register_bytes = static_cast<uint8_t>(width);
   for (const PtxOperand& element : elements) {

@@ -71,9 +71,8 @@ std::vector<std::string> visible_names(const PtxModule& module, uint32_t scope) 
   std::vector<std::string> names;
   constexpr size_t kMost = 1000;
   for (;; scope = module.scopes[scope].parent) {
-    for (const auto& [name, symbol] : module.scopes[scope].names) {
+    for (const auto& [name, symbol] : module.scopes[scope].names)
       if (names.size() < kMost && name.size() < 64) names.emplace_back(name);
-    }
     if (scope == 0) break;
   }
   for (const SpecialName& special : kSpecials) names.emplace_back(special.name);
@@ -192,9 +191,8 @@ uint64_t FunctionOperands::immediate(const PtxOperand& operand, Type type) const
     return operand.bits;
   }
   if (!takes_float(type, bytes)) fail("an integer is wanted, not a floating constant");
-  if (operand.kind == Kind::real64 && bytes == 4) {
+  if (operand.kind == Kind::real64 && bytes == 4)
     return std::bit_cast<uint32_t>(static_cast<float>(std::bit_cast<double>(operand.bits)));
-  }
   if (operand.kind == Kind::real32 && bytes == 8) {
     const float value = std::bit_cast<float>(static_cast<uint32_t>(operand.bits));
     return std::bit_cast<uint64_t>(static_cast<double>(value));
@@ -203,10 +201,8 @@ uint64_t FunctionOperands::immediate(const PtxOperand& operand, Type type) const
 }
 
 Slot FunctionOperands::source(const PtxOperand& operand, int bytes, Type type) {
-  if (operand.kind == Kind::integer || operand.kind == Kind::real32 ||
-      operand.kind == Kind::real64) {
+  if (operand.kind == Kind::integer || operand.kind == Kind::real32 || operand.kind == Kind::real64)
     return constant(immediate(operand, type), bytes);
-  }
   if (operand.kind != Kind::name) fail("a register or an immediate is wanted");
   Special found{};
   if (find_special(operand.name, found)) return special(found, bytes);
@@ -217,9 +213,8 @@ Slot FunctionOperands::source(const PtxOperand& operand, int bytes, Type type) {
     if (bytes != 4 && bytes != 8) fail("an address has 32 or 64 bits");
     return address(symbol.index, operand.bits, bytes);
   }
-  if (symbol.kind == PtxSymbol::Kind::function) {
+  if (symbol.kind == PtxSymbol::Kind::function)
     fail("the address of a function: indirect calls are not simulated");
-  }
   if (operand.bits != 0) fail("an offset belongs to an address");
   return register_of(operand.name);
 }

@@ -125,13 +125,12 @@ void Lexer::read_name(bool dotted) {
   while (position_ < ptx_.size()) {
     const char c = ptx_[position_];
     const char after = position_ + 1 < ptx_.size() ? ptx_[position_ + 1] : ' ';
-    if (c == ':' && after == ':') {
+    if (c == ':' && after == ':')
       position_ += 2;
-    } else if (follows(c) || (dotted && c == '.' && follows(after))) {
+    else if (follows(c) || (dotted && c == '.' && follows(after)))
       ++position_;
-    } else {
+    else
       break;
-    }
   }
   token_.kind = dotted ? Token::Kind::word : Token::Kind::directive;
   token_.text = ptx_.substr(start, position_ - start);
@@ -149,9 +148,8 @@ void Lexer::read_hex_real(Token::Kind kind, size_t digits) {
   const std::string_view text = rest().substr(0, 2 + digits);
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data() + 2, end, token_.bits, 16);
-  if (text.size() != 2 + digits || stop != end || error != std::errc()) {
+  if (text.size() != 2 + digits || stop != end || error != std::errc())
     fail("a floating constant has " + std::to_string(digits) + " hexadecimal digits");
-  }
   token_.kind = kind;
   token_.text = text;
   position_ += text.size();
@@ -183,9 +181,8 @@ void Lexer::read_number() {
   }
   const char* stop = result.ptr;
   if (stop < end && *stop == 'U' && token_.kind == Token::Kind::integer) ++stop;
-  if (result.ec != std::errc() || (stop < end && follows(*stop))) {
+  if (result.ec != std::errc() || (stop < end && follows(*stop)))
     fail("this is no number: " + quote_ptx(text.substr(0, std::max<size_t>(digits, 1) + 1)));
-  }
   token_.text = text.substr(0, static_cast<size_t>(stop - text.data()));
   position_ += token_.text.size();
 }

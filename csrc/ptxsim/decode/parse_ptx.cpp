@@ -77,9 +77,8 @@ class Parser {
     const Token token = lexer_.expect(Kind::real64, "a version, such as 7.8");
     const size_t dot = token.text.find('.');
     if (dot > 2 || token.text.size() != dot + 2) lexer_.fail_last("a version is written 7.8");
-    for (const char c : token.text) {
+    for (const char c : token.text)
       if (c != '.') module_.version = module_.version * 10 + (c - '0');
-    }
     if (module_.version < kOldestVersion) {
       fail_ptx(module_.text, token.line,
                "PTX " + std::string(token.text) + " is too old; 7.8 and later are understood");
@@ -151,9 +150,8 @@ class Parser {
   bool read_variables(uint32_t scope, bool is_extern) {
     const Space space = take_variable_space(lexer_);
     if (space == Space::none) return false;
-    for (PtxVariable& variable : read_declarations(lexer_, space, is_extern)) {
+    for (PtxVariable& variable : read_declarations(lexer_, space, is_extern))
       add_variable(scope, std::move(variable));
-    }
     lexer_.expect(';');
     return true;
   }
@@ -166,9 +164,8 @@ class Parser {
   }
 
   void declare(uint32_t scope, std::string_view name, PtxSymbol symbol, int line) {
-    if (!module_.scopes[scope].names.emplace(name, symbol).second) {
+    if (!module_.scopes[scope].names.emplace(name, symbol).second)
       fail_ptx(module_.text, line, quote_ptx(name) + " is declared twice");
-    }
   }
 
   uint32_t open_scope(uint32_t parent) {
@@ -181,9 +178,8 @@ class Parser {
     lexer_.expect('(');
     if (lexer_.take(')')) return made;
     do {
-      if (!lexer_.take_directive(".param")) {
+      if (!lexer_.take_directive(".param"))
         lexer_.fail("parameters of functions are of .param here");
-      }
       PtxVariable variable = read_parameter(lexer_);
       variable.is_entry_parameter = function.is_entry;
       made.push_back(add_variable(function.scope, std::move(variable)));
@@ -223,9 +219,8 @@ class Parser {
     }
     const bool is_function = entry->second.kind == PtxSymbol::Kind::function;
     PtxFunction* const known = is_function ? &module_.functions[entry->second.index] : nullptr;
-    if (!known || (known->has_body && function.scope != known->scope && function.has_body)) {
+    if (!known || (known->has_body && function.scope != known->scope && function.has_body))
       fail_ptx(module_.text, function.line, quote_ptx(function.name) + " is declared twice");
-    }
     if (function.has_body) *known = std::move(function);
   }
 
@@ -234,9 +229,8 @@ class Parser {
     size_t count = 0;
     do {
       const Token token = lexer_.expect(Kind::integer, "a number of threads");
-      if (count == 3 || token.bits == 0 || token.bits > 1024) {
+      if (count == 3 || token.bits == 0 || token.bits > 1024)
         lexer_.fail_last("one to three numbers of 1 to 1024 are wanted");
-      }
       extents[count++] = static_cast<uint32_t>(token.bits);
     } while (lexer_.take(','));
     return extents;
@@ -301,9 +295,8 @@ class Parser {
   void read_registers(uint32_t scope) {
     const Token word = lexer_.expect(Kind::directive, "a type");
     const Type type = find_type(word.text.substr(1));
-    if (type == Type::none) {
+    if (type == Type::none)
       fail_ptx(module_.text, word.line, "unknown type " + quote_ptx(word.text) + " of registers");
-    }
     do {
       const Token name = lexer_.expect(Kind::word, "the name of a register");
       uint32_t count = 0;
@@ -380,9 +373,8 @@ class Parser {
     }
     if (lexer_.take_directive(".callprototype") || lexer_.take_directive(".calltargets")) {
       declare(scope, name.text, {PtxSymbol::Kind::prototype, 0}, name.line);
-      while (!lexer_.take(';')) {
+      while (!lexer_.take(';'))
         if (lexer_.next().kind == Kind::end) lexer_.fail("found the end of the text");
-      }
       return;
     }
     const auto index = static_cast<uint32_t>(module_.instructions.size());
@@ -444,11 +436,10 @@ class Parser {
     operand.name = lexer_.next().text;
     operand.kind = operand.name == "_" ? PtxOperand::Kind::sink : PtxOperand::Kind::name;
     if (lexer_.take('|')) operand.second = lexer_.expect(Kind::word, "a predicate").text;
-    if (lexer_.take('+')) {
+    if (lexer_.take('+'))
       operand.bits = read_number(lexer_).bits;
-    } else if (lexer_.peek().is('-')) {
+    else if (lexer_.peek().is('-'))
       operand.bits = read_number(lexer_).bits;
-    }
     return operand;
   }
 

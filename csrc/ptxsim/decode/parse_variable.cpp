@@ -24,17 +24,15 @@ constexpr SpaceTrait kSpaces[] = {
 constexpr uint64_t kMostAlignment = 4096;
 
 uint64_t most_bytes(Space space) {
-  for (const SpaceTrait& trait : kSpaces) {
+  for (const SpaceTrait& trait : kSpaces)
     if (trait.space == space) return trait.most_bytes;
-  }
   return 0;
 }
 
 void read_alignment(Lexer& lexer, PtxVariable& variable) {
   const Token number = lexer.expect(Kind::integer, "an alignment");
-  if (!std::has_single_bit(number.bits) || number.bits > kMostAlignment) {
+  if (!std::has_single_bit(number.bits) || number.bits > kMostAlignment)
     lexer.fail_last("an alignment is a power of two up to " + std::to_string(kMostAlignment));
-  }
   variable.alignment = static_cast<uint32_t>(number.bits);
 }
 
@@ -46,9 +44,8 @@ void skip_pointer(Lexer& lexer) {
 
 void skip_attribute(Lexer& lexer) {
   lexer.expect('(');
-  while (!lexer.take(')')) {
+  while (!lexer.take(')'))
     if (lexer.next().kind == Kind::end) lexer.fail_last("found the end of the text, expected `)`");
-  }
 }
 
 // Alignment, type and attributes in any order; bytes: of one element.
@@ -61,19 +58,18 @@ PtxVariable read_attributes(Lexer& lexer, Space space, bool is_extern) {
   while (lexer.peek().kind == Kind::directive) {
     const Token token = lexer.next();
     const std::string_view word = token.text.substr(1);
-    if (word == "align") {
+    if (word == "align")
       read_alignment(lexer, variable);
-    } else if (word == "v2" || word == "v4") {
+    else if (word == "v2" || word == "v4")
       vector = static_cast<uint64_t>(word[1] - '0');
-    } else if (word == "ptr") {
+    else if (word == "ptr")
       skip_pointer(lexer);
-    } else if (word == "attribute") {
+    else if (word == "attribute")
       skip_attribute(lexer);
-    } else if (find_type(word) != Type::none && find_type(word) != Type::pred) {
+    else if (find_type(word) != Type::none && find_type(word) != Type::pred)
       variable.type = find_type(word);
-    } else {
+    else
       lexer.fail_last("unknown attribute " + quote_ptx(token.text) + " of a variable");
-    }
   }
   if (variable.type == Type::none) lexer.fail_last("a variable has a type, such as .b32");
   variable.bytes = static_cast<uint64_t>(type_bytes(variable.type)) * vector;
@@ -102,9 +98,8 @@ uint64_t read_extents(Lexer& lexer, const PtxVariable& variable) {
 }
 
 uint64_t convert_initial(const PtxNumber& number, Type type) {
-  if (number.type == Type::f64 && type == Type::f32) {
+  if (number.type == Type::f64 && type == Type::f32)
     return std::bit_cast<uint32_t>(static_cast<float>(std::bit_cast<double>(number.bits)));
-  }
   return number.bits;
 }
 
@@ -142,9 +137,8 @@ void read_initials(Lexer& lexer, PtxVariable& variable, uint64_t& elements) {
   if (is_list) lexer.expect('}');
   const uint64_t given = variable.initial.size();
   if (elements == 0) elements = (given + variable.bytes - 1) / variable.bytes;
-  if (given > elements * variable.bytes) {
+  if (given > elements * variable.bytes)
     lexer.fail_last("more initial values than the variable has elements");
-  }
 }
 
 void read_declarator(Lexer& lexer, PtxVariable& variable) {
@@ -163,11 +157,10 @@ void read_declarator(Lexer& lexer, PtxVariable& variable) {
 PtxNumber read_number(Lexer& lexer) {
   bool negative = false;
   bool inverted = false;
-  if (lexer.take('-')) {
+  if (lexer.take('-'))
     negative = true;
-  } else if (lexer.take('~')) {
+  else if (lexer.take('~'))
     inverted = true;
-  }
   const Token token = lexer.peek();
   switch (token.kind) {
     case Kind::integer:
@@ -185,9 +178,8 @@ PtxNumber read_number(Lexer& lexer) {
 }
 
 Space take_variable_space(Lexer& lexer) {
-  for (const SpaceTrait& trait : kSpaces) {
+  for (const SpaceTrait& trait : kSpaces)
     if (lexer.take_directive(trait.directive)) return trait.space;
-  }
   return Space::none;
 }
 

@@ -189,13 +189,11 @@ struct Grammar {
     const size_t close = std::min(rest.find('}'), rest.size());
     for (const std::string_view part : {rest.substr(0, std::min(open, rest.size())),
                                         rest.substr(std::min(close + 1, rest.size()))}) {
-      for (const std::string_view token : split(part, ' ')) {
-        if (token.starts_with('=')) {
+      for (const std::string_view token : split(part, ' '))
+        if (token.starts_with('='))
           defaults.push_back(token.substr(1));
-        } else {
+        else
           tokens.push_back(token);
-        }
-      }
     }
   }
 };
@@ -215,20 +213,17 @@ const std::unordered_map<std::string_view, std::vector<Grammar>>& grammars() {
 std::string quote(std::string_view word) { return "`" + std::string(word.substr(0, 64)) + "`"; }
 
 const WordRule* find_rule(const Views& tokens, std::string_view word) {
-  for (const WordRule& rule : kRules) {
+  for (const WordRule& rule : kRules)
     if (rule.word == word && contains(tokens, rule.token)) return &rule;
-  }
   return nullptr;
 }
 
 std::vector<std::string> allowed_words(const Grammar& grammar) {
   std::vector<std::string> words;
-  for (const Views* views : {&grammar.types, &grammar.source_types, &grammar.choices}) {
+  for (const Views* views : {&grammar.types, &grammar.source_types, &grammar.choices})
     words.insert(words.end(), views->begin(), views->end());
-  }
-  for (const WordRule& rule : kRules) {
+  for (const WordRule& rule : kRules)
     if (contains(grammar.tokens, rule.token)) words.emplace_back(rule.word);
-  }
   return words;
 }
 
@@ -242,9 +237,8 @@ struct WordReader {
   explicit WordReader(const Grammar& from) : grammar(from) {
     spelling.row = from.row;
     for (const std::string_view word : from.defaults) {
-      for (const WordRule& rule : kRules) {
+      for (const WordRule& rule : kRules)
         if (rule.word == word) rule.apply(spelling.modifiers);
-      }
     }
   }
 
@@ -291,22 +285,20 @@ struct WordReader {
     if (!problem.empty()) return;
     const Modifiers& modifiers = spelling.modifiers;
     if (spelling.type == Type::none) spelling.type = grammar.implied;
-    if (spelling.type == Type::none && !grammar.types.empty()) {
+    if (spelling.type == Type::none && !grammar.types.empty())
       problem = "needs a type: " + std::string(grammar.row->types);
-    } else if (spelling.source_type == Type::none && !grammar.source_types.empty()) {
+    else if (spelling.source_type == Type::none && !grammar.source_types.empty())
       problem = "needs a type of the source: " + std::string(grammar.row->source_types);
-    } else if (grammar.must_choose && modifiers.word == Word::none) {
+    else if (grammar.must_choose && modifiers.word == Word::none)
       problem = "needs one of " + std::string(grammar.row->modifiers);
-    } else if (contains(grammar.tokens, "#") && modifiers.compare == Compare::none) {
+    else if (contains(grammar.tokens, "#") && modifiers.compare == Compare::none)
       problem = "needs a comparison: eq ne lt le gt ge ...";
-    } else if (modifiers.order != Order::weak && modifiers.scope == Scope::none) {
+    else if (modifiers.order != Order::weak && modifiers.scope == Scope::none)
       problem = "needs a scope: cta cluster gpu sys";
-    } else if (modifiers.order == Order::weak && modifiers.scope != Scope::none) {
+    else if (modifiers.order == Order::weak && modifiers.scope != Scope::none)
       problem = "has a scope and no order: relaxed acquire release acq_rel";
-    }
-    if (contains(grammar.tokens, "space") && modifiers.space == Space::none) {
+    if (contains(grammar.tokens, "space") && modifiers.space == Space::none)
       spelling.modifiers.space = Space::generic;
-    }
   }
 };
 
@@ -319,11 +311,10 @@ bool leaves(const Grammar& grammar, const Views& words, Views& rest) {
     const bool same =
         next < grammar.name.size() &&
         (word == grammar.name[next] || (word == "shared::cta" && grammar.name[next] == "shared"));
-    if (same) {
+    if (same)
       ++next;
-    } else {
+    else
       rest.push_back(word);
-    }
   }
   return next == grammar.name.size();
 }
@@ -342,9 +333,8 @@ std::string unknown_instruction(std::string_view words) {
 int type_units(Type type) { return std::max(1, type_bytes(type) / 4); }
 
 Type find_type(std::string_view name) {
-  for (size_t i = 1; i < kTypes.size(); ++i) {
+  for (size_t i = 1; i < kTypes.size(); ++i)
     if (kTypes[i].name == name) return static_cast<Type>(i);
-  }
   return Type::none;
 }
 
@@ -365,11 +355,9 @@ std::vector<Spelling> read_words(std::string_view text, std::string& problem) {
   Views rest;
   problem = unknown_instruction(text);
   if (found == grammars().end()) return spellings;
-  for (const Grammar& grammar : found->second) {
-    if (grammar.name.size() >= longest && leaves(grammar, words, rest)) {
+  for (const Grammar& grammar : found->second)
+    if (grammar.name.size() >= longest && leaves(grammar, words, rest))
       longest = grammar.name.size();
-    }
-  }
   bool first = true;
   for (const Grammar& grammar : found->second) {
     if (grammar.name.size() != longest || !leaves(grammar, words, rest)) continue;

@@ -53,9 +53,8 @@ class Linker {
     refuse_recursion();
     place_functions();
     for (size_t i = 0; i < codes_.size(); ++i) finish_code(i);
-    for (size_t i = 0; i < codes_.size(); ++i) {
+    for (size_t i = 0; i < codes_.size(); ++i)
       if (text_.functions[i].is_entry) finish_entry(i);
-    }
     return module_;
   }
 
@@ -95,9 +94,8 @@ class Linker {
       if ((!is_global && variable.space != Space::constant) || variable.is_extern) continue;
       Layout& layout = is_global ? globals : constants;
       offsets_[i] = layout.place(variable.bytes, variable.alignment);
-      if (globals.bytes > kMostGlobalBytes || constants.bytes > kMostConstBytes) {
+      if (globals.bytes > kMostGlobalBytes || constants.bytes > kMostConstBytes)
         fail(variable.line, "the variables before this one fill the space");
-      }
       module_->variables.push_back({std::string(variable.name),
                                     variable.space,
                                     offsets_[i],
@@ -109,24 +107,20 @@ class Linker {
     }
     module_->global_bytes = globals.bytes;
     module_->const_bytes = constants.bytes;
-    for (size_t i = 0; i < variables_.size(); ++i) {
-      for (const PtxInitialAddress& initial : text_.variables[variables_[i]].addresses) {
+    for (size_t i = 0; i < variables_.size(); ++i)
+      for (const PtxInitialAddress& initial : text_.variables[variables_[i]].addresses)
         module_->variables[i].addresses.push_back(initial_address(initial));
-      }
-    }
   }
 
   InitialAddress initial_address(const PtxInitialAddress& initial) const {
     uint32_t number = 0;
     const PtxSymbol* const symbol = text_.find(0, initial.name, number);
-    if (!symbol || symbol->kind != PtxSymbol::Kind::variable) {
+    if (!symbol || symbol->kind != PtxSymbol::Kind::variable)
       fail(initial.line, quote_ptx(initial.name) + " is not a variable");
-    }
     const PtxVariable& target = text_.variables[symbol->index];
     const bool stored = target.space == Space::global || target.space == Space::constant;
-    if (!stored || target.is_extern) {
+    if (!stored || target.is_extern)
       fail(initial.line, quote_ptx(initial.name) + " has no address before the launch");
-    }
     return {initial.at, target.space, offsets_[symbol->index] + initial.added, initial.generic};
   }
 
@@ -143,9 +137,8 @@ class Linker {
       if (open_calls[i] == 0) ready.push_back(i);
     }
     for (size_t done = 0; done < ready.size(); ++done) {
-      for (const size_t caller : callers[ready[done]]) {
+      for (const size_t caller : callers[ready[done]])
         if (--open_calls[caller] == 0) ready.push_back(caller);
-      }
     }
     for (size_t i = 0; i < codes_.size(); ++i) {
       if (open_calls[i] > 0) {
@@ -166,9 +159,8 @@ class Linker {
       firsts_.push_back(first);
       first += static_cast<int>(codes_[i].code.size());
     }
-    for (size_t i = 0; i < codes_.size(); ++i) {
+    for (size_t i = 0; i < codes_.size(); ++i)
       if (text_.functions[i].is_entry) bases_[i] = codes_[i].callees.empty() ? 0 : units;
-    }
   }
 
   void finish_code(size_t index) {
@@ -193,9 +185,8 @@ class Linker {
       relocate(instruction, bases_[index]);
       if (instruction.opcode == Opcode::bra) instruction.immediate += function.first;
       if (instruction.opcode == Opcode::brx_idx) instruction.immediate += first_table;
-      if (instruction.opcode == Opcode::call) {
+      if (instruction.opcode == Opcode::call)
         instruction.operands[0] = bases_[static_cast<size_t>(instruction.immediate)] + kReturnUnit;
-      }
       module_->code.push_back(instruction);
     }
     for (Constant& constant : code.constants) constant.unit += bases_[index];
@@ -205,9 +196,8 @@ class Linker {
 
   static void relocate(Instruction& instruction, uint32_t base) {
     if (instruction.guard != kNoUnit) instruction.guard += base;
-    for (size_t i = 0; i < instruction.operand_count; ++i) {
+    for (size_t i = 0; i < instruction.operand_count; ++i)
       if (instruction.operands[i] != kNoUnit) instruction.operands[i] += base;
-    }
   }
 
   void place_parameters(const PtxFunction& text, Function& function) {
@@ -259,32 +249,28 @@ class Linker {
       function.units = std::max(function.units, bases_[part] + code.units);
     }
     constants_ += function.constants.size();
-    if (constants_ > kMostConstants) {
+    if (constants_ > kMostConstants)
       fail(text_.functions[index].line, "the kernels of the module use too many constants");
-    }
   }
 
   // Shared and local variables that the entry or what it calls names.  What the launch adds to
   // shared memory lies behind them.
   void place_variables(const std::vector<size_t>& parts, Function& function) {
     std::set<uint32_t> used;
-    for (const size_t part : parts) {
+    for (const size_t part : parts)
       for (const AddressUse& use : codes_[part].addresses) used.insert(use.variable);
-    }
     Layout shared, local;
     uint32_t dynamic_alignment = 0;
     for (const uint32_t index : used) {
       const PtxVariable& variable = text_.variables[index];
-      if (variable.is_extern && variable.space != Space::shared) {
+      if (variable.is_extern && variable.space != Space::shared)
         fail(variable.line, quote_ptx(variable.name) + " is defined in no module");
-      }
       if (variable.is_extern) dynamic_alignment = std::max(dynamic_alignment, variable.alignment);
       if (variable.is_extern || !is_of_entry(variable)) continue;
       Layout& layout = variable.space == Space::shared ? shared : local;
       offsets_[index] = layout.place(variable.bytes, variable.alignment);
-      if (shared.bytes > kMostSharedBytes || local.bytes > kMostLocalBytes) {
+      if (shared.bytes > kMostSharedBytes || local.bytes > kMostLocalBytes)
         fail(variable.line, "the variables before this one fill the space");
-      }
       add_variable(function, index);
     }
     if (dynamic_alignment > 0) shared.bytes = shared.aligned(dynamic_alignment);
@@ -327,9 +313,8 @@ class Linker {
 }  // namespace
 
 const Function* Module::find_entry(std::string_view name) const {
-  for (const Function& function : functions) {
+  for (const Function& function : functions)
     if (function.is_entry && function.name == name) return &function;
-  }
   return nullptr;
 }
 

@@ -53,17 +53,15 @@ void print_modifiers(std::ostream& out, const Modifiers& modifiers) {
       {modifiers.carry_out, "cc"},    {modifiers.non_coherent, "nc"},
       {modifiers.aligned, "aligned"}, {modifiers.uniform, "uni"},
   };
-  for (const auto& [set, word] : flags) {
+  for (const auto& [set, word] : flags)
     if (set) print_word(out, word);
-  }
 }
 
 void print_unit(std::ostream& out, uint32_t unit) {
-  if (unit == kNoUnit) {
+  if (unit == kNoUnit)
     out << " _";
-  } else {
+  else
     out << " u" << unit;
-  }
 }
 
 void print_target(std::ostream& out, const Module& module, const Instruction& instruction) {
@@ -73,9 +71,8 @@ void print_target(std::ostream& out, const Module& module, const Instruction& in
     out << " -> " << instruction.immediate;
   } else if (instruction.opcode == Opcode::brx_idx) {
     out << " ->";
-    for (const int target : module.branch_tables[static_cast<size_t>(instruction.immediate)]) {
+    for (const int target : module.branch_tables[static_cast<size_t>(instruction.immediate)])
       out << " " << target;
-    }
   } else if (instruction.immediate != 0) {
     out << " +" << instruction.immediate;
   }
@@ -85,9 +82,8 @@ void print_target(std::ostream& out, const Module& module, const Instruction& in
 void print_instruction(std::ostream& out, const Module& module, int index) {
   const Instruction& instruction = module.code[static_cast<size_t>(index)];
   out << "  " << index << ": ";
-  if (instruction.guard != kNoUnit) {
+  if (instruction.guard != kNoUnit)
     out << '@' << (instruction.guard_negated ? "!" : "") << 'u' << instruction.guard << ' ';
-  }
   out << row_of(instruction.opcode).name;
   print_modifiers(out, instruction.modifiers);
   if (instruction.vector > 1) out << ".v" << int{instruction.vector};

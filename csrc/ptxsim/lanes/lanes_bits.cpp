@@ -155,9 +155,8 @@ struct FindNthSet {
     if (base > 31) return ~0u;
     if (offset == 0) return bits >> base & 1 ? base : ~0u;
     int64_t left = offset > 0 ? offset : -int64_t{offset};
-    for (int at = static_cast<int>(base); at >= 0 && at < 32; at += offset > 0 ? 1 : -1) {
+    for (int at = static_cast<int>(base); at >= 0 && at < 32; at += offset > 0 ? 1 : -1)
       if ((bits >> at & 1) != 0 && --left == 0) return static_cast<uint32_t>(at);
-    }
     return ~0u;
   }
 };
@@ -260,9 +259,8 @@ template <class Op>
 constexpr Handler kOfTwo = map_lanes<Op, uint32_t, uint32_t, uint32_t>;
 
 Handler insert(Type type) {
-  if (type == Type::b32) {
+  if (type == Type::b32)
     return map_lanes<InsertField, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t>;
-  }
   return map_lanes<InsertField, uint64_t, uint64_t, uint64_t, uint32_t, uint32_t>;
 }
 Handler permute(Word mode) {

@@ -34,11 +34,10 @@ constexpr bool kIsHalf = std::is_same_v<T, Half> || std::is_same_v<T, BFloat>;
 template <class S>
 void load(Value<S>* to, Warp& warp, const Instruction& i) {
   const Register<S>* row = warp.lanes<const Register<S>>(i.operands[1]);
-  if constexpr (kIsHalf<S>) {
+  if constexpr (kIsHalf<S>)
     widen<S, kLanes>(to, row);
-  } else {
+  else
     for (int l = 0; l < kLanes; ++l) to[l] = static_cast<S>(row[l]);
-  }
 }
 template <class R>
 void store(Warp& warp, const Instruction& i, uint32_t mask, const R* row) {
@@ -218,12 +217,10 @@ void float_to_float(Warp& warp, const Instruction& i, uint32_t mask) {
   load<S>(in, warp, i);
   if (std::is_same_v<S, float>) flush_row(in, m.ftz);
   round_integral(in, m.rounding);
-  if (m.sat) {
+  if (m.sat)
     for (Value<S>& x : in) x = saturate(x);
-  }
-  if (m.relu) {
+  if (m.relu)
     for (Value<S>& x : in) x = x < 0 ? 0 : x;
-  }
   if constexpr (kIsHalf<D>) {
     // 16 bits to the same 16 bits: exact, but NaN.
     store_halves<D>(warp, i, mask, in);
@@ -369,9 +366,8 @@ Handler find_cvt(const Query& q) {
   const bool has_single = q.type == Type::f32 || q.source == Type::f32;
   if (!rounding_fits(q.type, q.source, m.rounding) || (m.ftz && !has_single)) return nullptr;
   const bool takes_relu = is_16_bit(q.type) && q.source == Type::f32 && !m.sat;
-  if (m.relu && (!takes_relu || (m.rounding != Rounding::rn && m.rounding != Rounding::rz))) {
+  if (m.relu && (!takes_relu || (m.rounding != Rounding::rn && m.rounding != Rounding::rz)))
     return nullptr;
-  }
   if (q.type == Type::bf16 && m.sat) return nullptr;
   return convert(q.type, q.source, m);
 }

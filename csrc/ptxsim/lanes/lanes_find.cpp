@@ -8,9 +8,8 @@ Handler find_lanes(Opcode opcode, Type type, Type source, const Modifiers& modif
   static constexpr Find kFamilies[] = {find_integer, find_bits,        find_float,  find_half,
                                        find_select,  find_approximate, find_convert};
   const Query query = {opcode, type, source, modifiers};
-  for (const Find find : kFamilies) {
+  for (const Find find : kFamilies)
     if (Handler handler = find(query)) return handler;
-  }
   return nullptr;
 }
 

@@ -129,9 +129,8 @@ struct ChangeSign {
 template <bool kAbsolute>
 Handler change_sign(Type type, const Modifiers& m) {
   if (m.sat || m.rounding != Rounding::none) return nullptr;
-  if (type == Type::f64) {
+  if (type == Type::f64)
     return m.ftz ? nullptr : map_lanes<ChangeSign<false, kAbsolute>, double, double>;
-  }
   return m.ftz ? map_lanes<ChangeSign<true, kAbsolute>, float, float>
                : map_lanes<ChangeSign<false, kAbsolute>, float, float>;
 }
@@ -178,9 +177,8 @@ void test_property(Warp& warp, const Instruction& i, uint32_t mask) {
 Handler find_float(const Query& q) {
   const Modifiers& m = q.modifiers;
   if ((q.type != Type::f32 && q.type != Type::f64) || m.approx || m.full) return nullptr;
-  if (m.relu || ((m.nan || m.xorsign) && q.opcode != Opcode::min && q.opcode != Opcode::max)) {
+  if (m.relu || ((m.nan || m.xorsign) && q.opcode != Opcode::min && q.opcode != Opcode::max))
     return nullptr;
-  }
   switch (q.opcode) {
     case Opcode::add:
       return binary<FloatAdd>(q.type, m);

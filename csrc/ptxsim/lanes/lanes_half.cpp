@@ -33,9 +33,8 @@ template <class Op, int kCount, size_t... K>
   for (size_t k = 0; k < sizeof...(K); ++k) {
     uint16_t row[kCount];
     std::memcpy(row, warp.lanes<const uint16_t>(i.operands[k + 1]), sizeof row);
-    if (Op::kFlushes) {
+    if (Op::kFlushes)
       for (uint16_t& x : row) x = flush_half(x);
-    }
     widen<typename Op::Tag, kCount>(in[k], row);
   }
   float result[kCount];

@@ -308,9 +308,8 @@ constexpr Handler kDot =
 template <class Unsigned, class Signed, int kFirst = 0>
 Handler dot_product(Type a, Type b) {
   const bool b_is_unsigned = b == Type::u32;
-  if (a == Type::u32) {
+  if (a == Type::u32)
     return b_is_unsigned ? kDot<Unsigned, uint8_t, kFirst> : kDot<Unsigned, int8_t, kFirst>;
-  }
   return b_is_unsigned ? kDot<Signed, uint8_t, kFirst> : kDot<Signed, int8_t, kFirst>;
 }
 

@@ -71,9 +71,8 @@ template <class T>
   const Word* in = reinterpret_cast<const Word*>(row);
   for (int first = 0; first < kLanes; first += kAtOnce) {
     const Word active = static_cast<Word>(mask >> first);
-    for (int l = 0; l < kAtOnce; ++l) {
+    for (int l = 0; l < kAtOnce; ++l)
       out[first + l] = active & kLaneBits<Word>.bit[l] ? in[first + l] : out[first + l];
-    }
   }
 }
 
@@ -120,9 +119,8 @@ constexpr Type kTypeOf = [] {
 // What `make` gives for that of the integers T that `type` names; null: none of them.
 template <class... T, class Make>
 Handler choose(Type type, Make make) {
-  if (type >= Type::b16 && type <= Type::b64) {  // bits are taken as unsigned
+  if (type >= Type::b16 && type <= Type::b64)  // bits are taken as unsigned
     type = static_cast<Type>(int(type) - int(Type::b16) + int(Type::u16));
-  }
   Handler chosen = nullptr;
   ((type == kTypeOf<T> && (chosen = make.template operator()<T>())) || ...);
   return chosen;

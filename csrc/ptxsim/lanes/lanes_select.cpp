@@ -89,9 +89,8 @@ struct Halves {
   static void load(float (&to)[kCount], const uint16_t* from) {
     uint16_t row[kCount];
     std::memcpy(row, from, sizeof row);
-    if (kFlush) {
+    if (kFlush)
       for (uint16_t& x : row) x = flush_half(x);
-    }
     widen<Format, kCount>(to, row);
   }
 };
@@ -331,9 +330,8 @@ void copy_part(Warp& warp, const uint32_t (&units)[2], const int (&strides)[2],
                const int (&offsets)[2], int bytes, uint32_t mask) {
   unsigned char* to = warp.lanes<unsigned char>(units[0]) + offsets[0];
   const unsigned char* from = warp.lanes<const unsigned char>(units[1]) + offsets[1];
-  for (int l = 0; l < kLanes; ++l) {
+  for (int l = 0; l < kLanes; ++l)
     if (mask >> l & 1) std::memcpy(to + l * strides[0], from + l * strides[1], bytes);
-  }
 }
 constexpr int kWidest = 16;  // bytes of a b128 register
 void copy_wide(Warp& warp, const Instruction& i, uint32_t mask) {
@@ -348,14 +346,12 @@ void pack_vector(Warp& warp, const Instruction& i, uint32_t mask) {
   for (int k = 0; k < count; ++k) {
     const unsigned char* from = warp.lanes<const unsigned char>(i.operands[k + 1]);
     const int stride = bytes < 2 ? 2 : bytes;
-    for (int l = 0; l < kLanes; ++l) {
+    for (int l = 0; l < kLanes; ++l)
       std::memcpy(row + l * kBytes + k * bytes, from + l * stride, bytes);
-    }
   }
   unsigned char* to = warp.lanes<unsigned char>(i.operands[0]);
-  for (int l = 0; l < kLanes; ++l) {
+  for (int l = 0; l < kLanes; ++l)
     if (mask >> l & 1) std::memcpy(to + l * kBytes, row + l * kBytes, kBytes);
-  }
 }
 template <int kBytes>
 void unpack_vector(Warp& warp, const Instruction& i, uint32_t mask) {

@@ -69,9 +69,8 @@ void report_divergent(const Warp& warp, const Instruction& instruction, uint32_t
 
 // What is wrong with the arrival by itself, or beside those that came before; empty: nothing.
 std::string mismatch(const Warp& warp, const Instruction& instruction, const Arrival& arrival) {
-  if (arrival.id >= kBarriers) {
+  if (arrival.id >= kBarriers)
     return "names barrier " + std::to_string(arrival.id) + "; a block has 16";
-  }
   if (arrival.expected % kLanes) {
     return "expects " + std::to_string(arrival.expected) +
            " threads at a barrier; the count must be a multiple of 32";
@@ -87,15 +86,13 @@ std::string mismatch(const Warp& warp, const Instruction& instruction, const Arr
     return "expects " + std::to_string(arrival.expected) + " threads" + where() + " and expect " +
            std::to_string(barrier.expected) + " (0: the whole block)";
   }
-  if (barrier.arriving[warp.index] & arrival.lanes) {
+  if (barrier.arriving[warp.index] & arrival.lanes)
     return "arrives again" + where() + " and it is not complete";
-  }
   const bool whole_block = arrival.expected == 0 && is_aligned(instruction) && is_aligned(first);
   if (whole_block && &instruction != &first) return "is" + where() + ": not all at one barrier";
   const bool waits = !is_arrival(instruction) && !is_arrival(first);
-  if (waits && is_reduction(instruction) != is_reduction(first)) {
+  if (waits && is_reduction(instruction) != is_reduction(first))
     return "waits" + where() + ": one reduces, one does not";
-  }
   return {};
 }
 
@@ -130,9 +127,8 @@ uint32_t count_arrived(const Block& block, const Barrier& barrier) {
 
 bool is_complete(const Block& block, const Barrier& barrier) {
   if (barrier.expected) return count_arrived(block, barrier) >= barrier.expected;
-  for (size_t i = block.warps.size(); i-- > 0;) {  // the last arrive last, mostly
+  for (size_t i = block.warps.size(); i-- > 0;)  // the last arrive last, mostly
     if (block.warps[i].live & ~barrier.arriving[i]) return false;
-  }
   return true;
 }
 
@@ -140,9 +136,8 @@ bool is_complete(const Block& block, const Barrier& barrier) {
 void report_exited(Block& block, const Barrier& barrier) {
   if (barrier.expected) return;
   int exited = 0;
-  for (const Warp& warp : block.warps) {
+  for (const Warp& warp : block.warps)
     if (warp.live != warp.lanes_mask) exited += std::popcount(warp.lanes_mask & ~warp.live);
-  }
   if (!exited) return;
   for (const Warp& warp : block.warps) {
     if (const uint32_t lanes = barrier.leaving[warp.index]) {
@@ -207,9 +202,8 @@ void arrive_at_barrier(Warp& warp, size_t index, const Instruction& instruction)
   }
   Block& block = *warp.block;
   Arrival arrival = read_arrival(warp, instruction, split.mask);
-  if (const std::string wrong = mismatch(warp, instruction, arrival); !wrong.empty()) {
+  if (const std::string wrong = mismatch(warp, instruction, arrival); !wrong.empty())
     report_divergent(warp, instruction, arrival.lanes, wrong);
-  }
   arrival.id %= kBarriers;
   Barrier& barrier = block.barriers[arrival.id];
   if (!barrier.is_open) {
@@ -236,18 +230,16 @@ void arrive_at_barrier(Warp& warp, size_t index, const Instruction& instruction)
   }
   split.mask &= ~arrival.lanes;  // lanes that name another barrier arrive by themselves
   split.forced = true;
-  if (split.mask) {
+  if (split.mask)
     warp.splits.push_back(here);
-  } else {
+  else
     split = here;
-  }
   release_if_complete(block, static_cast<int>(arrival.id));
 }
 
 void lanes_exited(Block& block) {
-  for (int id = 0; id < kBarriers; ++id) {
+  for (int id = 0; id < kBarriers; ++id)
     if (block.barriers[id].is_open) release_if_complete(block, id);
-  }
 }
 
 }  // namespace stitch::ptxsim

@@ -106,13 +106,11 @@ void fill_specials(Warp& warp, const Launch& launch, int multiprocessors, bool b
     };
     fill_unit(warp, special.unit, special.type, value_of(0));
     if (by_block) continue;
-    for (uint32_t lane = 0; lane < kLanes; ++lane) {
-      if (type_bytes(special.type) == 8) {
+    for (uint32_t lane = 0; lane < kLanes; ++lane)
+      if (type_bytes(special.type) == 8)
         warp.lanes<uint64_t>(special.unit)[lane] = value_of(lane);
-      } else {
+      else
         warp.lanes<uint32_t>(special.unit)[lane] = static_cast<uint32_t>(value_of(lane));
-      }
-    }
   }
 }
 
@@ -132,9 +130,7 @@ void start_warp(Warp& warp, const Function& kernel) {
 }  // namespace
 
 void poison(unsigned char* bytes, uint64_t count) {
-  for (uint64_t i = 0; i < count; ++i) {
-    bytes[i] = static_cast<unsigned char>(kPoison >> i % 4 * 8);
-  }
+  for (uint64_t i = 0; i < count; ++i) bytes[i] = static_cast<unsigned char>(kPoison >> i % 4 * 8);
 }
 
 std::unique_ptr<Place> make_place(Grid& grid, const Launch& launch, int multiprocessors) {
@@ -191,9 +187,8 @@ void start_block(Place& place, uint64_t linear, const Launch& launch, int multip
 }
 
 bool has_ended(const Block& block) {
-  for (const Warp& warp : block.warps) {
+  for (const Warp& warp : block.warps)
     if (warp.live) return false;
-  }
   return true;
 }
 

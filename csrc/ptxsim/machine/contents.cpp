@@ -19,9 +19,8 @@ bool is_written(const View& view) {
 // Elements of dimensions [dim, end), the first of them at `at`.
 void poison_elements(const View& view, size_t dim, unsigned char* at) {
   if (dim == view.sizes.size()) return poison(at, view.element_bytes);
-  for (int64_t i = 0; i < view.sizes[dim]; ++i) {
+  for (int64_t i = 0; i < view.sizes[dim]; ++i)
     poison_elements(view, dim + 1, at + i * view.strides[dim] * view.element_bytes);
-  }
 }
 
 std::string hexadecimal(const unsigned char* bytes, uint64_t count) {
@@ -39,10 +38,9 @@ std::string hexadecimal(const unsigned char* bytes, uint64_t count) {
 Contents::Contents(const std::vector<View>& views) : views_(views) {
   before_.resize(views.size());
   result_.resize(views.size());
-  for (size_t i = 0; i < views.size(); ++i) {
+  for (size_t i = 0; i < views.size(); ++i)
     if (is_written(views[i]))
       before_[i].assign(bytes_of(views[i]), bytes_of(views[i]) + views[i].bytes);
-  }
 }
 
 void Contents::restore() {
@@ -54,20 +52,17 @@ void Contents::restore() {
   for (const View& view : views_) {
     if (view.bytes == 0) continue;
     if (view.role != View::Role::output && view.role != View::Role::scratch) continue;
-    if (view.strides.empty()) {
+    if (view.strides.empty())
       poison(bytes_of(view), view.bytes);
-    } else {
+    else
       poison_elements(view, 0, bytes_of(view));
-    }
   }
 }
 
 void Contents::keep_result() {
-  for (size_t i = 0; i < views_.size(); ++i) {
-    if (is_written(views_[i])) {
+  for (size_t i = 0; i < views_.size(); ++i)
+    if (is_written(views_[i]))
       result_[i].assign(bytes_of(views_[i]), bytes_of(views_[i]) + views_[i].bytes);
-    }
-  }
 }
 
 std::vector<Difference> Contents::differences() const {
@@ -88,9 +83,8 @@ std::vector<Difference> Contents::differences() const {
 }
 
 void Contents::restore_result() {
-  for (size_t i = 0; i < views_.size(); ++i) {
+  for (size_t i = 0; i < views_.size(); ++i)
     if (!result_[i].empty()) std::memcpy(bytes_of(views_[i]), result_[i].data(), views_[i].bytes);
-  }
 }
 
 }  // namespace stitch::ptxsim

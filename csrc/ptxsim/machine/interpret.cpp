@@ -42,9 +42,8 @@ uint32_t known_shifted(Warp& warp, const Instruction& instruction) {
   const uint32_t amount = instruction.operands[2];
   const uint32_t half_bits = 4 * static_cast<uint32_t>(type_bytes(instruction.type));
   uint32_t drops_high = 0;
-  for (LaneSet lane(kAllLanes); lane; ++lane) {
+  for (LaneSet lane(kAllLanes); lane; ++lane)
     if (warp.lanes<uint32_t>(amount)[*lane] >= half_bits) drops_high |= 1u << *lane;
-  }
   const uint32_t known = known_of(warp, instruction.operands[1]);
   return known_of(warp, amount) & (known | (drops_high & known_low_half(warp, instruction)));
 }
@@ -62,15 +61,13 @@ uint32_t known_result(Warp& warp, const Instruction& instruction) {
   if (is_shl && instruction.reads_packed) return known_shifted(warp, instruction);
   const uint32_t known = [&] {
     uint32_t all = kAllLanes;
-    for (int i = instruction.destinations; i < instruction.operand_count; ++i) {
+    for (int i = instruction.destinations; i < instruction.operand_count; ++i)
       all &= known_of(warp, instruction.operands[i]);
-    }
     return all;
   }();
   const bool is_and = instruction.opcode == Opcode::and_;
-  if (instruction.type != Type::pred || !(is_and || instruction.opcode == Opcode::or_)) {
+  if (instruction.type != Type::pred || !(is_and || instruction.opcode == Opcode::or_))
     return known;
-  }
   // One side may decide alone: false in an and, true in an or.
   uint32_t decided = known;
   for (int i = 0; i < 2; ++i) {
@@ -96,9 +93,8 @@ void run_lanes_checked(Warp& warp, const Instruction& instruction, uint32_t mask
   const bool unpacks = instruction.opcode == Opcode::unpack;
   const uint32_t low = unpacks ? known_low_half(warp, instruction) : known;
   instruction.handler(warp, instruction, mask);
-  for (int i = 0; i < instruction.destinations; ++i) {
+  for (int i = 0; i < instruction.destinations; ++i)
     if (units[i] != kNoUnit) set(units[i], i < instruction.destinations / 2 ? low : known);
-  }
 }
 
 template <bool kChecked>
@@ -125,14 +121,12 @@ template <class Target>
 void go_to(Warp& warp, size_t index, uint32_t mask, Target target_of) {
   const Split from = warp.splits[index];
   warp.splits.erase(warp.splits.begin() + static_cast<ptrdiff_t>(index));
-  if (const uint32_t others = from.mask & ~mask) {
+  if (const uint32_t others = from.mask & ~mask)
     warp.splits.push_back({.pc = from.pc + 1, .mask = others, .turns = from.turns});
-  }
   for (LaneSet rest(mask); rest;) {
     Split split{.pc = target_of(*rest), .mask = 0, .turns = from.turns};
-    for (LaneSet lane(rest.mask); lane; ++lane) {
+    for (LaneSet lane(rest.mask); lane; ++lane)
       if (target_of(*lane) == split.pc) split.mask |= 1u << *lane;
-    }
     if (split.pc <= from.pc && has_spun(warp, split)) split.wait = Wait::sleep;
     rest.mask &= ~split.mask;
     warp.splits.push_back(split);
@@ -146,9 +140,8 @@ void exit_lanes(Warp& warp, size_t index, uint32_t mask) {
   warp.live &= ~mask;
   ++warp.block->grid->progress;
   // Those who wait for these lanes look again whether all are there.
-  for (Split& split : warp.splits) {
+  for (Split& split : warp.splits)
     if (split.wait == Wait::warp) split.wait = Wait::none;
-  }
   lanes_exited(*warp.block);
 }
 
@@ -205,13 +198,11 @@ void run_order(Warp& warp, const Instruction& instruction, uint32_t mask) {
     case Opcode::clock: {
       const uint64_t now = grid.clock += 1 + next_random(grid) % 64;
       const uint32_t unit = instruction.operands[0];
-      for (LaneSet lane(mask); lane; ++lane) {
-        if (type_bytes(instruction.type) == 8) {
+      for (LaneSet lane(mask); lane; ++lane)
+        if (type_bytes(instruction.type) == 8)
           warp.lanes<uint64_t>(unit)[*lane] = now;
-        } else {
+        else
           warp.lanes<uint32_t>(unit)[*lane] = static_cast<uint32_t>(now);
-        }
-      }
       return set_known(warp, unit, mask);
     }
     default:
@@ -229,11 +220,10 @@ void run_slowly(Warp& warp, size_t index, const Instruction& instruction, uint32
     warp.splits[index].mask = mask;
     warp.splits.push_back(others);
   }
-  if (instruction.flow == Flow::barrier) {
+  if (instruction.flow == Flow::barrier)
     arrive_at_barrier(warp, index, instruction);
-  } else {
+  else
     meet_lanes(warp, index, instruction);
-  }
 }
 
 // Lanes do not move in step: where they exchange values by strong accesses, one of them goes as far
@@ -270,11 +260,10 @@ int64_t run_split(Warp& warp, size_t index, int stop, int64_t quantum) {
     }
     switch (instruction.flow) {
       case Flow::lanes:
-        if (kChecked) {
+        if (kChecked)
           run_lanes_checked(warp, instruction, mask);
-        } else {
+        else
           instruction.handler(warp, instruction, mask);
-        }
         ++pc;
         continue;
       case Flow::memory:
@@ -399,9 +388,8 @@ void run_warp(Warp& warp, int64_t quantum) {
 }
 
 void wake(Warp& warp) {
-  for (Split& split : warp.splits) {
+  for (Split& split : warp.splits)
     if (split.wait == Wait::sleep) split.wait = Wait::none;
-  }
   const uint32_t bit = 1u << warp.index;
   if (warp.block->sleeping & bit) warp.block->ready |= bit;
   warp.block->sleeping &= ~bit;

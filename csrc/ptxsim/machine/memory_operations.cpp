@@ -31,9 +31,8 @@ template <class T, class R, int kElements>
 void load_rows(Warp& warp, const uint32_t* units, const unsigned char* from) {
   alignas(64) R sink[kLanes];
   R* to[kElements];
-  for (int element = 0; element < kElements; ++element) {
+  for (int element = 0; element < kElements; ++element)
     to[element] = units[element] == kNoUnit ? sink : warp.lanes<R>(units[element]);
-  }
 #pragma GCC ivdep
   for (int lane = 0; lane < kLanes; ++lane) {
     for (int element = 0; element < kElements; ++element) {
@@ -76,9 +75,8 @@ void load_lanes(Warp& warp, const Instruction& instruction, uint32_t mask,
 template <class T, class R, int kElements>
 void store_rows(Warp& warp, const uint32_t* units, unsigned char* to) {
   const R* from[kElements];
-  for (int element = 0; element < kElements; ++element) {
+  for (int element = 0; element < kElements; ++element)
     from[element] = warp.lanes<R>(units[element]);
-  }
 #pragma GCC ivdep
   for (int lane = 0; lane < kLanes; ++lane) {
     for (int element = 0; element < kElements; ++element) {
@@ -109,13 +107,12 @@ void store_lanes(Warp& warp, const Instruction& instruction, uint32_t mask,
 
 template <bool kIsLoad, class T, class R>
 Move move_between() {
-  if constexpr (sizeof(T) > sizeof(R)) {
+  if constexpr (sizeof(T) > sizeof(R))
     return nullptr;
-  } else if constexpr (kIsLoad) {
+  else if constexpr (kIsLoad)
     return load_lanes<T, R>;
-  } else {
+  else
     return store_lanes<T, R>;
-  }
 }
 
 template <bool kIsLoad, class T>
@@ -179,13 +176,12 @@ void to_host(const Warp& warp, const Instruction& instruction, Space space, uint
              LaneAddresses& addresses) {
   if (space == Space::global) return;
   const Origin origin = origin_of(warp, space);
-  if (instruction.modifiers.space == Space::generic) {
+  if (instruction.modifiers.space == Space::generic)
     for (LaneSet lane(lanes); lane; ++lane) addresses[*lane] += origin.at(*lane);
-  } else if (origin.stride == 0) {
+  else if (origin.stride == 0)
     for (uint64_t& address : addresses) address += origin.base;
-  } else {
+  else
     for (int lane = 0; lane < kLanes; ++lane) addresses[lane] += origin.at(lane);
-  }
 }
 
 void run_load(Warp& warp, const Instruction& instruction, uint32_t mask, LaneAddresses& addresses) {
@@ -217,9 +213,8 @@ void run_store(Warp& warp, const Instruction& instruction, uint32_t mask,
     if (grid.memory) {
       WarpAccess access = access_of(instruction, Access::store);
       std::array<uint32_t, 8> known;
-      for (int i = 0; i < instruction.vector; ++i) {
+      for (int i = 0; i < instruction.vector; ++i)
         known[i] = warp.valid[instruction.operands[1 + i]];
-      }
       access.space = space;
       access.mask = lanes;
       access.addresses = addresses.data();
@@ -245,9 +240,8 @@ void start_copies(Warp& warp, const Instruction& instruction, uint32_t mask,
   LaneAddresses sources;
   const uint64_t* registers = warp.lanes<uint64_t>(instruction.operands[1]);
   mask = require_known(warp, instruction, instruction.operands[1], mask, "address");
-  for (int lane = 0; lane < kLanes; ++lane) {
+  for (int lane = 0; lane < kLanes; ++lane)
     sources[lane] = registers[lane] + static_cast<uint64_t>(instruction.source_offset);
-  }
   const uint32_t size = *warp.lanes<uint32_t>(instruction.operands[2]);
   std::array<uint32_t, kLanes> bytes;
   bytes.fill(size);
@@ -294,9 +288,8 @@ void finish_copies(Warp& warp, uint32_t mask, Predicate is_waited_for) {
 }
 
 void commit_copies(Warp& warp, uint32_t mask) {
-  for (AsyncCopy& copy : warp.copies) {
+  for (AsyncCopy& copy : warp.copies)
     if (mask >> copy.lane & 1 && copy.group < 0) copy.group = warp.copy_groups[copy.lane];
-  }
   for (LaneSet lane(mask); lane; ++lane) ++warp.copy_groups[*lane];
 }
 
@@ -380,9 +373,8 @@ void run_memory(Warp& warp, const Instruction& instruction, uint32_t mask) {
 }
 
 void progress_copies(Warp& warp) {
-  for (AsyncCopy& copy : warp.copies) {
+  for (AsyncCopy& copy : warp.copies)
     if (next_random(*warp.block->grid) % 8 == 0) complete(warp, copy);
-  }
 }
 
 void drop_copies(Warp& warp, uint32_t mask) {

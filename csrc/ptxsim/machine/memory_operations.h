@@ -53,9 +53,8 @@ void for_each_space(Space space, uint32_t mask, LaneAddresses& addresses, Act ac
                   {Space::constant, kConstWindow},
                   {Space::param, kParamWindow}};
   uint32_t windowed = 0;
-  for (LaneSet lane(mask); lane; ++lane) {
+  for (LaneSet lane(mask); lane; ++lane)
     if (addresses[*lane] & kWindowMask) windowed |= 1u << *lane;
-  }
   for (const auto& [known, window] : kWindows) {
     if (!windowed) break;
     uint32_t found = 0;

@@ -153,11 +153,10 @@ std::string describe_waiter(const Warp& warp, const Split& split) {
   std::string text = "block " + index_name(warp.block->index) + " warp " +
                      std::to_string(warp.index) + " (" + std::to_string(std::popcount(split.mask)) +
                      " lanes) ";
-  if (split.wait == Wait::barrier) {
+  if (split.wait == Wait::barrier)
     text += "waits at barrier " + std::to_string(split.barrier);
-  } else {
+  else
     text += "spins";
-  }
   return text + " at " + line_name(at);
 }
 
@@ -195,9 +194,8 @@ void report_stuck(Scheduler& scheduler) {
 
 bool force_meetings(Scheduler& scheduler) {
   bool found = false;
-  for (const auto& place : scheduler.places) {
+  for (const auto& place : scheduler.places)
     for (Warp& warp : place->block.warps) found |= force_meeting(warp);
-  }
   return found;
 }
 
@@ -218,9 +216,8 @@ bool go_on(Scheduler& scheduler) {
   scheduler.idle_rounds = progressed ? 0 : scheduler.idle_rounds + 1;
   if (slept) {
     if (can_start(scheduler)) {  // twice as many may do what these wait for
-      for (size_t i = scheduler.places.size(); i > 0 && can_start(scheduler); --i) {
+      for (size_t i = scheduler.places.size(); i > 0 && can_start(scheduler); --i)
         start_next(scheduler, nullptr);
-      }
       return true;
     }
     scheduler.progress = scheduler.grid.progress;

@@ -194,11 +194,10 @@ class Simulation {
                           " blocks; " + std::to_string(resident_) + " fit on " + machine_.name);
       return result_;
     }
-    if (options_.checks) {
+    if (options_.checks)
       run_orders(reporter);
-    } else {
+    else
       run_order(plan_order(options_, 0), {.reporter = &reporter, .traffic = &result_.traffic});
-    }
     return result_;
   }
 
@@ -329,9 +328,8 @@ LoadedModule instantiate(std::shared_ptr<const Module> module) {
 }
 
 int estimate_registers(const Function& kernel, const Machine& machine, uint64_t threads) {
-  if (kernel.max_threads[0]) {
+  if (kernel.max_threads[0])
     threads = uint64_t{kernel.max_threads[0]} * kernel.max_threads[1] * kernel.max_threads[2];
-  }
   threads = round_up(std::max<uint64_t>(threads, 1), kLanes) * std::max(1u, kernel.min_blocks);
   const uint64_t most =
       std::max<uint64_t>(machine.registers_per_multiprocessor / threads / 8 * 8, 8);

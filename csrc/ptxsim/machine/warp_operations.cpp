@@ -20,11 +20,10 @@ void write_lanes(Warp& warp, uint32_t unit, uint32_t group, uint32_t known,
                  const std::array<T, kLanes>& values) {
   if (unit == kNoUnit) return;
   T* to = warp.lanes<T>(unit);
-  if (group == kAllLanes) {
+  if (group == kAllLanes)
     std::copy_n(values.data(), kLanes, to);
-  } else {
+  else
     for (LaneSet lane(group); lane; ++lane) to[*lane] = values[*lane];
-  }
   if (warp.valid) warp.valid[unit] = (warp.valid[unit] & ~group) | (known & group);
 }
 
@@ -104,9 +103,8 @@ void shuffle(Warp& warp, const Instruction& instruction, uint32_t group) {
     chosen = warp.valid[units[3]] & warp.valid[units[4]];
     if (defined != kAllLanes) {
       known = 0;
-      for (int lane = 0; lane < kLanes; ++lane) {
+      for (int lane = 0; lane < kLanes; ++lane)
         known |= (defined >> sources.lane[lane] & 1) << lane;
-      }
     }
   }
   write_lanes(warp, units[0], group, known & chosen, result);
@@ -136,9 +134,8 @@ void match(Warp& warp, const Instruction& instruction, uint32_t group) {
   const T* values = warp.lanes<T>(source);
   std::array<uint32_t, kLanes> equal = {};
   for (LaneSet lane(group); lane; ++lane) {
-    for (LaneSet other(group); other; ++other) {
+    for (LaneSet other(group); other; ++other)
       if (values[*lane] == values[*other]) equal[*lane] |= 1u << *other;
-    }
   }
   const uint32_t known = known_by_all(warp, source, group);
   if (all) {
@@ -218,9 +215,8 @@ void execute(Warp& warp, const Instruction& instruction, uint32_t group) {
       return write_lanes(warp, instruction.operands[0], group, kAllLanes, active);
     }
     default:  // bar.warp.sync
-      if (HappensBefore* order = warp.block->grid->order) {
+      if (HappensBefore* order = warp.block->grid->order)
         order->warp_barrier(warp.block->linear, warp.index, group);
-      }
   }
 }
 
@@ -268,9 +264,8 @@ void report_absent(Warp& warp, const Instruction& instruction, uint32_t group, u
 // Lanes of `lanes` whose mask is that of `lane`.
 uint32_t lanes_alike(const uint32_t* masks, uint32_t lanes, int lane) {
   uint32_t alike = 0;
-  for (LaneSet other(lanes); other; ++other) {
+  for (LaneSet other(lanes); other; ++other)
     if (masks[*other] == masks[lane]) alike |= 1u << *other;
-  }
   return alike;
 }
 
@@ -281,9 +276,8 @@ bool meet_all_lanes(Warp& warp, const Instruction& instruction) {
     const uint32_t unit = mask_unit(instruction);
     const uint32_t* masks = warp.lanes<uint32_t>(unit);
     uint32_t different = 0;
-    for (int lane = 0; lane < kLanes; ++lane) {
+    for (int lane = 0; lane < kLanes; ++lane)
       different |= (masks[lane] ^ warp.live) & (kLaneBits[lane] & warp.live ? kAllLanes : 0);
-    }
     if (different || (warp.live & ~known_lanes(warp, unit))) return false;
   }
   execute(warp, instruction, warp.live);
@@ -319,17 +313,13 @@ void meet_lanes(Warp& warp, size_t index, const Instruction& instruction) {
       if ((named & warp.live & ~group) != 0 && !split.forced) continue;
       if (named != group) report_absent(warp, instruction, group, named);
       execute(warp, instruction, group);
-      if (named != group) {  // has been reported: what comes of it is no second finding
-        for (int d = 0; d < instruction.destinations; ++d) {
+      if (named != group)  // has been reported: what comes of it is no second finding
+        for (int d = 0; d < instruction.destinations; ++d)
           set_known(warp, instruction.operands[d], group);
-        }
-      }
       released |= group;
     }
   }
-  if (released) {
-    warp.splits.push_back({.pc = split.pc + 1, .mask = released, .turns = split.turns});
-  }
+  if (released) warp.splits.push_back({.pc = split.pc + 1, .mask = released, .turns = split.turns});
   Split& waiting = warp.splits[index];
   waiting.mask &= ~released;
   waiting.wait = Wait::warp;

@@ -51,9 +51,8 @@ std::string index_name(const std::array<uint32_t, 3>& index) {
 
 Reporter::Reporter(const Function& kernel, Findings& findings)
     : kernel_(kernel), findings_(findings) {
-  for (const Finding& finding : findings_.all) {
+  for (const Finding& finding : findings_.all)
     if (finding.ptx_line) seen_.insert({finding.kind, finding.ptx_line, finding.other_line});
-  }
 }
 
 bool Reporter::notice(FindingKind kind, const Site& site, int other_line) {

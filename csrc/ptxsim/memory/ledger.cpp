@@ -86,9 +86,8 @@ uint32_t Actor::unordered(uint32_t other, uint32_t other_lanes, uint32_t lanes) 
   if (verdict.known == HappensBefore::Known::all) return 0;
   uint32_t kept = verdict.is_own ? other_lanes & ~lanes : other_lanes;
   if (verdict.known == HappensBefore::Known::own) return kept;
-  for (LaneSet old(kept); old; ++old) {
+  for (LaneSet old(kept); old; ++old)
     if (is_ordered(other, *old, lowest_lane(lanes))) kept &= ~(1u << *old);
-  }
   return kept;
 }
 
@@ -101,9 +100,8 @@ bool Actor::is_matched(uint32_t other) const {
 }
 
 void Actor::conflict(uint64_t offset, int lane, uint32_t other, int other_lane) {
-  for (const Conflict& known_one : conflicts) {
+  for (const Conflict& known_one : conflicts)
     if (known_one.other == other) return;  // one of each is enough to tell
-  }
   conflicts.push_back({offset, lane, other, other_lane});
 }
 

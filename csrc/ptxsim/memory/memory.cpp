@@ -18,9 +18,8 @@ Memory::~Memory() = default;
 
 void Memory::State::build_regions() {
   std::vector<const View*> sorted;
-  for (const View& view : layout.views) {
+  for (const View& view : layout.views)
     if (view.bytes && view.role != Role::freed) sorted.push_back(&view);
-  }
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const View* a, const View* b) { return a->address < b->address; });
   for (const View* view : sorted) {
@@ -90,9 +89,8 @@ uint32_t Memory::State::in_bounds(const Pass& pass, const Region& region, uint32
         pass.access.addresses[kLanes - 1] - view->address <= most) {
       return lanes;
     }
-    for (int lane = 0; lane < kLanes; ++lane) {
+    for (int lane = 0; lane < kLanes; ++lane)
       inside |= uint32_t(pass.access.addresses[lane] - view->address <= most) << lane;
-    }
   }
   return inside & lanes;
 }
@@ -101,9 +99,8 @@ uint32_t Memory::State::keep_aligned(const Pass& pass, uint32_t lanes) {
   uint32_t aligned = 0;
   const uint64_t low = pass.access.bytes - 1;
   if (pass.is_consecutive && (pass.access.addresses[0] & low) == 0) return lanes;
-  for (int lane = 0; lane < kLanes; ++lane) {
+  for (int lane = 0; lane < kLanes; ++lane)
     aligned |= uint32_t((pass.access.addresses[lane] & low) == 0) << lane;
-  }
   for (LaneSet set(lanes & ~aligned); set; ++set) {
     if (!reporter.notice(FindingKind::misaligned, pass.site(*set))) continue;
     const uint64_t address = pass.access.addresses[*set];
@@ -148,9 +145,8 @@ uint32_t Memory::State::check_global(const Pass& pass) {
     }
     rest &= ~lanes;
     lanes = keep_aligned(pass, lanes);
-    if (pass.writes() && (!region->is_written || region->views.size() > 1)) {
+    if (pass.writes() && (!region->is_written || region->views.size() > 1))
       lanes = keep_writable(pass, *region, lanes);
-    }
     allowed |= lanes;
     if (!region->is_written || !lanes) continue;
     Ground ground{*region->shadow,         ledger,           region->origin,

@@ -48,9 +48,8 @@ const char* verb(const WarpAccess& access) {
 bool is_consecutive(const WarpAccess& access) {
   if (access.mask != kAllLanes) return false;
   uint64_t differs = 0;
-  for (uint64_t lane = 0; lane < kLanes; ++lane) {
+  for (uint64_t lane = 0; lane < kLanes; ++lane)
     differs |= access.addresses[lane] - access.addresses[0] - lane * access.bytes;
-  }
   return differs == 0;
 }
 
@@ -71,9 +70,8 @@ void Memory::State::report_outside(const Pass& pass, int lane) {
                         what + locate(layout.views, address));
   }
   const View* last = region->views.front();  // that begins inside and ends outside
-  for (const View* view : region->views) {
+  for (const View* view : region->views)
     if (address - view->address < view->bytes) last = view;
-  }
   const uint64_t past = address + pass.access.bytes - (last->address + last->bytes);
   reporter.add(FindingKind::out_of_bounds, pass.site(lane),
                what + element_name(*last, address) + ", of which the last " + std::to_string(past) +
@@ -96,11 +94,10 @@ void Memory::State::report_after(FindingKind kind, const Pass& pass, Ground& gro
   if (kind == FindingKind::race || kind == FindingKind::uninitialized) {
     const bool is_near = other.block == pass.warp.block->linear;
     text += is_near ? ", with no barrier between" : ", with no order between the blocks";
-    if (kind == FindingKind::uninitialized) {
+    if (kind == FindingKind::uninitialized)
       text += ": it may not be there yet";
-    } else if (other.strength != Strength::weak && pass.access.order != Order::weak) {
+    else if (other.strength != Strength::weak && pass.access.order != Order::weak)
       text += " and a scope or size that does not fit";
-    }
   }
   reporter.add(kind, site, text, line);
 }
@@ -284,9 +281,8 @@ void Memory::State::check_contents(const Pass& pass, Ground& ground, uint32_t la
   record.non_coherent = access.non_coherent;
   record.instruction = &pass.instruction;
   Actor actor{order, ground.ledger, record, ground.ledger.intern(record), conflicts};
-  for (uint32_t rest = lanes; rest;) {
+  for (uint32_t rest = lanes; rest;)
     check_run(pass, ground, actor, take_run(rest, pass, ground.origin));
-  }
   if (conflicts.empty()) return;
   report_races(pass, ground, actor);
   conflicts.clear();
@@ -353,9 +349,8 @@ uint32_t Memory::start_copy(Warp& warp, const Instruction& instruction, const Wa
 uint32_t Memory::State::check_sources(Warp& warp, const Instruction& instruction,
                                       const WarpCopy& copy) {
   uint32_t whole = 0, allowed = 0;
-  for (LaneSet set(copy.mask); set; ++set) {
+  for (LaneSet set(copy.mask); set; ++set)
     if (!copy.bytes || copy.bytes[*set] == copy.size) whole |= 1u << *set;
-  }
   WarpAccess load;
   load.bytes = copy.size;
   load.mask = whole;
@@ -406,9 +401,8 @@ void Memory::finish_copy(Warp& warp, const AsyncCopy& copy) {
 
 void Memory::check_written() {
   for (const Region& region : state_->regions) {
-    for (const View* view : region.views) {
+    for (const View* view : region.views)
       if (view->role == View::Role::output) state_->check_view_written(*view, region);
-    }
   }
 }
 

@@ -258,12 +258,10 @@ void HappensBefore::block_barrier(uint64_t id) {
   for (size_t i = 0; i < block.warps.size(); ++i) tell(told, block, int(i), block.warps[i].mask);
   if (told.alone) {
     Clock others;
-    for (const Part& part : *told.alone) {
+    for (const Part& part : *told.alone)
       if (part.block != block.id) others.push_back(part);
-    }
-    if (!others.empty()) {
+    if (!others.empty())
       block.base = join(block.base, std::make_shared<const Clock>(std::move(others)));
-    }
   }
   block.fenced = join(block.fenced, told.fenced);
   block.collected = join(block.collected, told.collected);
@@ -289,9 +287,8 @@ void HappensBefore::barrier(uint64_t id, const std::vector<uint32_t>& arriving,
     tell(told, block, warp, arriving[warp]);
   }
   told.alone = join(told.alone, std::make_shared<const Clock>(std::move(arrived.clock)));
-  for (int warp = 0; warp < int(leaving.size()); ++warp) {
+  for (int warp = 0; warp < int(leaving.size()); ++warp)
     if (leaving[warp]) hear(block, warp, leaving[warp], told);
-  }
 }
 
 void HappensBefore::warp_barrier(uint64_t id, int warp, uint32_t mask) {
@@ -411,9 +408,8 @@ HappensBefore::Known HappensBefore::known(const Moment& earlier, uint64_t id, in
   uint32_t lanes = covered(block.base, earlier);
   if (order.lanes && (lanes & all) != all) {
     const ClockPtr& first = (*order.lanes)[0].alone;
-    for (LaneSet set(order.mask); set; ++set) {
+    for (LaneSet set(order.mask); set; ++set)
       if ((*order.lanes)[*set].alone != first) return Known::some;
-    }
     lanes |= covered(first, earlier);
   }
   return (lanes & all) == all ? Known::all : lanes & all ? Known::some : Known::own;
@@ -424,9 +420,8 @@ bool HappensBefore::known(const Moment& earlier, int earlier_lane, const ThreadI
   const WarpOrder& order = block.warps[now.warp];
   if (earlier.block == block.id) {
     if (earlier.clock < block.barrier) return true;
-    if (earlier.warp == now.warp && (earlier.clock < order.sync || earlier_lane == now.lane)) {
+    if (earlier.warp == now.warp && (earlier.clock < order.sync || earlier_lane == now.lane))
       return true;
-    }
   }
   if (covered(block.base, earlier) >> earlier_lane & 1) return true;
   return order.lanes && (covered((*order.lanes)[now.lane].alone, earlier) >> earlier_lane & 1);

@@ -31,9 +31,8 @@ constexpr int kSteps = 5;
 using Ramps = std::array<std::array<uint32_t, kLanes << (kSteps - 1)>, kSteps + 1>;
 constexpr Ramps kRamps = [] {
   Ramps ramps = {};
-  for (size_t step = 0; step < kSteps; ++step) {
+  for (size_t step = 0; step < kSteps; ++step)
     for (uint32_t i = 0; i < ramps[step].size(); ++i) ramps[step][i] = i >> step;
-  }
   return ramps;
 }();
 
@@ -53,9 +52,8 @@ bool is_ramp(const uint32_t* stamps, uint32_t first, const uint32_t* ramp, size_
 void fill_ramp(uint32_t* stamps, uint32_t first, const uint32_t* ramp, size_t count) {
   const Stamps from = {first, first, first, first};
   size_t i = 0;
-  for (; i + 4 <= count; i += 4) {
+  for (; i + 4 <= count; i += 4)
     *reinterpret_cast<Stamps*>(stamps + i) = from + *reinterpret_cast<const Stamps*>(ramp + i);
-  }
   for (; i < count; ++i) stamps[i] = first + ramp[i];
 }
 
@@ -114,11 +112,10 @@ void add_to_set(Actor& actor, std::vector<Reader>& readers, uint32_t lanes) {
   }
   readers.resize(kept);
   const Reader added{actor.id, lanes, false};
-  if (kept < Shadow::kMostReaders) {
+  if (kept < Shadow::kMostReaders)
     readers.push_back(added);
-  } else {
+  else
     readers[(actor.id * 0x9e3779b9u) >> 26] = added;  // 26: kMostReaders is 64
-  }
 }
 
 uint64_t bits_between(uint64_t first, uint64_t last) {
@@ -182,14 +179,11 @@ bool Shadow::has_observed(Actor& actor, const Page& page, size_t cell, int lane)
   const uint32_t stamp = page.reads[cell];
   if (!stamp || actor.ledger[record_of(page.writes[cell])].strength == Strength::weak) return false;
   const auto is_before = [&](const Reader& reader) {
-    for (LaneSet set(reader.lanes); set; ++set) {
+    for (LaneSet set(reader.lanes); set; ++set)
       if (actor.is_ordered(reader.record, *set, lane)) return !reader.before_write;
-    }
     return false;
   };
-  if (!(stamp & kSet)) {
-    return is_before({record_of(stamp), lanes_of(actor.ledger, stamp), false});
-  }
+  if (!(stamp & kSet)) return is_before({record_of(stamp), lanes_of(actor.ledger, stamp), false});
   const auto& readers = actor.ledger.readers(stamp & ~kSet);
   return std::any_of(readers.begin(), readers.end(), is_before);
 }
@@ -266,20 +260,18 @@ void Shadow::read_cells(Actor& actor, Page& page, const Run& run, size_t first) 
   uint32_t* const reads = &page.reads[first];
   const uint32_t stamp = actor.id << 5 | uint32_t(run.lane);
   const bool writes_pass = is_passed_whole(actor, writes, cells, run);
-  if (writes_pass && is_passed_whole(actor, reads, cells, run)) {
+  if (writes_pass && is_passed_whole(actor, reads, cells, run))
     return fill_ramp(reads, stamp, kRamps[size_t(step)].data(), cells.count);
-  }
   Verdict of_write, of_read;
   for (size_t i = 0; i < cells.count; ++i) {
     const int lane = run.lane + int(i >> step);
     const uint32_t write = writes[i], read = reads[i];
     const bool is_passing = (writes_pass || !write || is_passed(actor, of_write, write, lane)) &&
                             (!read || (read < kSet && is_passed(actor, of_read, read, lane)));
-    if (is_passing) {
+    if (is_passing)
       reads[i] = stamp + uint32_t(i >> step);
-    } else {
+    else
       read_cell(actor, page, first + i, 1u << lane);
-    }
   }
 }
 
@@ -344,9 +336,7 @@ Conflict Shadow::some_read(Ledger& ledger, uint64_t offset) const {
   if (!page || page->reads.empty()) return {offset, 0, 0, 0};
   const uint32_t stamp = page->reads[offset % kPageBytes >> page->shift];
   if (!stamp) return {offset, 0, 0, 0};
-  if (!(stamp & kSet)) {
-    return {offset, 0, record_of(stamp), lowest_lane(lanes_of(ledger, stamp))};
-  }
+  if (!(stamp & kSet)) return {offset, 0, record_of(stamp), lowest_lane(lanes_of(ledger, stamp))};
   const Reader& reader = ledger.readers(stamp & ~kSet).back();
   return {offset, 0, reader.record, lowest_lane(reader.lanes)};
 }

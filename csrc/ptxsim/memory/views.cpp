@@ -22,12 +22,10 @@ uint64_t distance(const View& view, uint64_t address) {
 std::string view_name(const View& view) {
   std::string text = view.name + " (";
   text += view.type.empty() ? std::to_string(view.element_bytes) + "-byte elements" : view.type;
-  if (view.sizes.empty()) {
+  if (view.sizes.empty())
     return text + " [" + std::to_string(view.bytes / std::max(view.element_bytes, 1u)) + "])";
-  }
-  for (size_t i = 0; i < view.sizes.size(); ++i) {
+  for (size_t i = 0; i < view.sizes.size(); ++i)
     text += (i ? ", " : " [") + std::to_string(view.sizes[i]);
-  }
   return text + "])";
 }
 
@@ -73,9 +71,8 @@ std::string locate(const std::vector<View>& views, uint64_t address) {
     if (is_closer || (is_inside && nearest->address + nearest->bytes == address)) nearest = &view;
   }
   if (!nearest) return "address " + std::to_string(address) + ", where nothing is";
-  if (address - nearest->address < nearest->bytes) {
+  if (address - nearest->address < nearest->bytes)
     return element_name(*nearest, address) + " of " + view_name(*nearest) + ", which is freed";
-  }
   return std::to_string(distance(*nearest, address)) +
          (address < nearest->address ? " bytes before " : " bytes past ") + view_name(*nearest) +
          (nearest->role == View::Role::freed ? ", which is freed" : "");

@@ -25,9 +25,8 @@ std::vector<int64_t> strides_of(const View& view);
 template <class Visit>
 void visit_elements(const View& view, Visit visit) {
   const std::vector<int64_t> sizes = sizes_of(view), strides = strides_of(view);
-  for (const int64_t size : sizes) {
+  for (const int64_t size : sizes)
     if (size <= 0) return;
-  }
   std::vector<int64_t> index(sizes.size(), 0);
   int64_t offset = 0;
   for (;;) {

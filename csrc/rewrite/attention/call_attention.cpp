@@ -92,13 +92,12 @@ bool may_hide_rows(const Calling& calling, const Attention& attention) {
   double low = 0;
   for (const MaskTerm& term : attention.mask) {
     const ValueRange range = calling.ranges[term.value.index()];
-    if (term.kind == MaskTerm::Kind::kAdd) {
+    if (term.kind == MaskTerm::Kind::kAdd)
       low += range.low;
-    } else if (term.kind == MaskTerm::Kind::kSubtract) {
+    else if (term.kind == MaskTerm::Kind::kSubtract)
       low -= range.high;
-    } else {
+    else
       low = std::min(low, term.fill);
-    }
     low = stored_as(dtype, {low, kInfinity}).low;
   }
   return low == -kInfinity;
