@@ -180,9 +180,8 @@ std::vector<Axis> find_axes(const Spaces& spaces, const Accesses& accesses) {
     if (role(outer) != role(inner)) return false;
     VarId o = vars.atom(outer.index(), spaces.atoms.size(outer));
     VarId i = vars.atom(inner.index(), spaces.atoms.size(inner));
-    for (const IndexExpr& use : uses) {
+    for (const IndexExpr& use : uses)
       if (coefficient(use, o) != coefficient(use, i) * spaces.atoms.size(inner)) return false;
-    }
     return true;
   };
   for (const RootSpace& space : spaces.roots) {

@@ -84,12 +84,10 @@ bool Atoms::are_same(const AtomList& left, const AtomList& right) const {
 bool Atoms::have_repeats(const std::vector<AtomList>& lists) const {
   AtomList all;
   all.reserve(8);
-  for (const AtomList& list : lists) {
+  for (const AtomList& list : lists)
     for (AtomId atom : list) append_leaves(atom, all);
-  }
-  for (size_t i = 1; i < all.size(); ++i) {
+  for (size_t i = 1; i < all.size(); ++i)
     if (std::find(all.begin(), all.begin() + i, all[i]) != all.begin() + i) return true;
-  }
   return false;
 }
 

@@ -55,9 +55,8 @@ VarId IndexVars::atom(int atom, const Dim& extent) {
 }
 
 VarId IndexVars::value(int handle, const Dim& extent) {
-  for (VarId v = 0; v < count(); ++v) {
+  for (VarId v = 0; v < count(); ++v)
     if (vars_[v].kind == IndexVar::Kind::kValue && vars_[v].payload == handle) return v;
-  }
   vars_.push_back({IndexVar::Kind::kValue, extent, handle, {}, {}});
   return count() - 1;
 }
@@ -65,9 +64,8 @@ VarId IndexVars::value(int handle, const Dim& extent) {
 VarId IndexVars::opaque(IndexVar var) {
   for (VarId v = 0; v < count(); ++v) {
     const IndexVar& have = vars_[v];
-    if (have.kind == var.kind && have.operand == var.operand && have.divisor == var.divisor) {
+    if (have.kind == var.kind && have.operand == var.operand && have.divisor == var.divisor)
       return v;
-    }
   }
   vars_.push_back(std::move(var));
   return count() - 1;
@@ -109,13 +107,11 @@ bool IndexVars::is_below(const IndexExpr& a, const Dim& bound) const {
 // Splits a into (multiple of the divisor) / divisor and the rest.
 static std::pair<IndexExpr, IndexExpr> split_multiple(const IndexExpr& a, const Dim& divisor) {
   IndexExpr quotient, rest;
-  for (const auto& [var, coefficient] : a.terms) {
-    if (auto q = divide_exact(coefficient, divisor)) {
+  for (const auto& [var, coefficient] : a.terms)
+    if (auto q = divide_exact(coefficient, divisor))
       quotient.terms.add(var, *q);
-    } else {
+    else
       rest.terms.add(var, coefficient);
-    }
-  }
   if (auto q = divide_exact(a.constant, divisor)) {
     quotient.constant = *q;
   } else if (a.constant.is_constant() && divisor.is_constant() && a.constant.value() >= 0) {
@@ -127,12 +123,26 @@ static std::pair<IndexExpr, IndexExpr> split_multiple(const IndexExpr& a, const 
   return {quotient, rest};
 }
 
+Units IndexVars::find_units(const IndexExpr& a, std::initializer_list<Dim> whole) const {
+  Units best{1, a, {}};
+  for (const auto& [var, unit] : a.terms) {
+    const bool divides = !unit.is(1) && std::ranges::all_of(whole, [&](const Dim& d) {
+      return divide_exact(d, unit).has_value();
+    });
+    if (!divides || divide_exact(best.unit, unit)) continue;
+    auto [count, rest] = split_multiple(a, unit);
+    if (is_below(rest, unit)) best = {unit, count, rest};
+  }
+  return best;
+}
+
 IndexExpr IndexVars::divide(const IndexExpr& a, const Dim& divisor) {
   if (divisor.is(1)) return a;
   if (divisor.is(0)) return {};  // an empty axis: never evaluated
   auto [quotient, rest] = split_multiple(a, divisor);
   if (is_below(rest, divisor)) return quotient;
-  IndexVar var{IndexVar::Kind::kQuotient, 0, -1, a, divisor};
+  const Units units = find_units(a, {divisor});
+  IndexVar var{IndexVar::Kind::kQuotient, 0, -1, units.count, *divide_exact(divisor, units.unit)};
   return index_of(opaque(std::move(var)));
 }
 
@@ -141,18 +151,19 @@ IndexExpr IndexVars::remainder(const IndexExpr& a, const Dim& divisor) {
   if (divisor.is(0)) return a;  // keeps what reads there inside the loops that never run
   auto [quotient, rest] = split_multiple(a, divisor);
   if (is_below(rest, divisor)) return rest;
-  IndexVar var{IndexVar::Kind::kRemainder, divisor, -1, a, divisor};
-  return index_of(opaque(std::move(var)));
+  const Units units = find_units(a, {divisor});
+  const Dim count = *divide_exact(divisor, units.unit);
+  IndexVar var{IndexVar::Kind::kRemainder, count, -1, units.count, count};
+  return index_of(opaque(std::move(var))) * units.unit + units.rest;
 }
 
 void IndexVars::collect(const IndexExpr& expr, std::vector<VarId>& leaves) const {
   for (const auto& [var, coefficient] : expr.terms) {
     const IndexVar& info = vars_[var];
-    if (info.kind == IndexVar::Kind::kQuotient || info.kind == IndexVar::Kind::kRemainder) {
+    if (info.kind == IndexVar::Kind::kQuotient || info.kind == IndexVar::Kind::kRemainder)
       collect(info.operand, leaves);
-    } else {
+    else
       leaves.push_back(var);
-    }
   }
 }
 

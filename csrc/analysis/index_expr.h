@@ -63,12 +63,21 @@ struct IndexVar {
   Dim divisor;
 };
 
+// a = count * unit + rest, where rest lies in [0, unit): x0 * 8192 + x1 * 4096 + x2 - 4096 counts
+// x0 * 2 + x1 - 1 units of 4096 and a rest of x2 where x2 is below 4096.
+struct Units {
+  Dim unit;
+  IndexExpr count, rest;
+};
+
 class IndexVars {
  public:
   VarId atom(int atom, const Dim& extent);
   VarId value(int handle, const Dim& extent);
   IndexExpr divide(const IndexExpr& a, const Dim& divisor);     // a >= 0
   IndexExpr remainder(const IndexExpr& a, const Dim& divisor);  // a >= 0
+  // By the largest unit that is a coefficient of `a` and divides all of `whole`; else by 1.
+  Units find_units(const IndexExpr& a, std::initializer_list<Dim> whole) const;
   const IndexVar& operator[](VarId var) const { return vars_[var]; }
   // All atoms the expression depends on, through quotients too; values are reported as they are.
   void collect(const IndexExpr& expr, std::vector<VarId>& leaves) const;

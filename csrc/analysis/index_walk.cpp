@@ -60,9 +60,8 @@ struct Walker {
   static Index broadcast(const TensorType& operand, const Index& index) {
     Index out(operand.rank());
     const int shift = static_cast<int>(index.size()) - operand.rank();
-    for (int d = 0; d < operand.rank(); ++d) {
+    for (int d = 0; d < operand.rank(); ++d)
       if (!operand.shape[d].is(1)) out[d] = index[d + shift];
-    }
     return out;
   }
 
@@ -148,20 +147,26 @@ struct Walker {
     const int64_t dim = node.ints[0], extent = equal_part(graph, node);
     if (extent == 0) return std::nullopt;
     const IndexExpr piece = sink.vars.divide(index[dim], extent);
-    for (const auto& [var, coefficient] : piece.terms) {
+    for (const auto& [var, coefficient] : piece.terms)
       if (sink.vars[var].kind != IndexVar::Kind::kAtom) return std::nullopt;
-    }
     Index inside = index;
     inside[dim] = sink.vars.remainder(index[dim], extent);
     std::optional<Handle> result;
     for (size_t i = node.inputs.size(); i-- > 0;) {
       const Handle part = value(node.inputs[i], inside, guard);
       const int64_t at = static_cast<int64_t>(i);
-      result = result ? sink.choose(sink.begin_guard({piece, at, at + 1}, 0), part, *result,
-                                    node.type.dtype)
-                      : part;
+      result =
+          result ? sink.choose(begin_guard({piece, at, at + 1}, 0), part, *result, node.type.dtype)
+                 : part;
     }
     return result;
+  }
+
+  // Bounds of whole units ask for the units: nothing of it changes from lane to lane.
+  int begin_guard(const Condition& condition, int outer) {
+    const auto& [index, low, high] = condition;
+    const auto [unit, count, rest] = sink.vars.find_units(index, {low, high});
+    return sink.begin_guard({count, *divide_exact(low, unit), *divide_exact(high, unit)}, outer);
   }
 
   // Parts are tried last to first, so that part i is chosen where index < end of part i.
@@ -173,7 +178,7 @@ struct Walker {
     std::optional<Handle> result;
     for (size_t i = node.inputs.size(); i-- > 0;) {
       if (graph[node.inputs[i]].type.shape[dim].is(0)) continue;
-      const int inside = sink.begin_guard({index[dim], begin[i], begin[i + 1]}, guard);
+      const int inside = begin_guard({index[dim], begin[i], begin[i + 1]}, guard);
       // Where the cat itself is excluded any part does.
       if (sink.excludes(inside) && (i > 0 || result)) continue;
       Index part_index = index;
@@ -192,7 +197,7 @@ struct Walker {
     for (int d = 0; d < type.rank(); ++d) {
       inner[d] = index[d] - IndexExpr{node.dims[d], {}};
       if (node.dims[d].is(0) && type.shape[d] == node.type.shape[d]) continue;
-      inside = sink.begin_guard({index[d], node.dims[d], node.dims[d] + type.shape[d]}, inside);
+      inside = begin_guard({index[d], node.dims[d], node.dims[d] + type.shape[d]}, inside);
     }
     Handle outside = sink.constant(node);  // `number` and `integer` mean what they do for `full`
     if (inside == guard) return value(node.inputs[0], inner, guard);
@@ -212,7 +217,7 @@ struct Walker {
     const Node& node = graph[id];
     const int64_t dim = node.ints[0];
     const IndexExpr start = read_start(id, index, guard);
-    const int inside = sink.begin_guard({index[dim] - start, 0, 1}, guard);
+    const int inside = begin_guard({index[dim] - start, 0, 1}, guard);
     Index inner = index;
     inner[dim] = {};
     const Handle base = value(node.inputs[0], index, guard);
@@ -227,13 +232,13 @@ struct Walker {
     const TensorType& source = graph[node.inputs[1]].type;
     const Dim start = node.dims[0], step = node.dims[1];
     const Dim end = start + source.shape[dim] * step;
-    int inside = sink.begin_guard({index[dim], start, end}, guard);
+    int inside = begin_guard({index[dim], start, end}, guard);
     IndexExpr moved = index[dim] - IndexExpr{start, {}};
     Index inner = index;
     inner[dim] = moved;
     if (!step.is(1)) {
       inner[dim] = sink.vars.divide(moved, step);
-      inside = sink.begin_guard({sink.vars.remainder(moved, step), 0, 1}, inside);
+      inside = begin_guard({sink.vars.remainder(moved, step), 0, 1}, inside);
     }
     Handle base = value(node.inputs[0], index, guard);
     return sink.choose(inside, value(node.inputs[1], inner, inside), base, node.type.dtype);
@@ -318,9 +323,8 @@ int64_t equal_part(const Graph& graph, const Node& cat) {
 
 IndexExpr element_offset(const TensorType& type, const Index& index) {
   IndexExpr offset;
-  for (int d = 0; d < type.rank(); ++d) {
+  for (int d = 0; d < type.rank(); ++d)
     if (!type.shape[d].is(1)) offset = offset + index[d] * type.strides[d];
-  }
   return offset;
 }
 
@@ -343,9 +347,8 @@ IndexExpr stored_offset(const Graph& graph, WalkSink& sink, NodeId root, const I
   const Node& node = graph[root];
   if (family(node) != Family::kWriter) return element_offset(node.type, index);
   Index at = index;
-  for (size_t d = 0; d < index.size() && !combines_at_indices(info(node)); ++d) {
+  for (size_t d = 0; d < index.size() && !combines_at_indices(info(node)); ++d)
     at[d] = IndexExpr{node.dims[2 * d], {}} + index[d] * node.dims[2 * d + 1];
-  }
   for (int64_t dim : node.ints) at[dim] = Walker{graph, sink}.read_start(root, index, 0);
   return element_offset(node.type, at);
 }

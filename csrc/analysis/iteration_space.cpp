@@ -24,9 +24,8 @@ class Tracer {
  public:
   Tracer(const Graph& graph, const LoadsOfRoots& loads, Spaces& spaces)
       : graph_(graph), loads_of_roots_(loads), spaces_(spaces) {
-    for (size_t i = 0; i < spaces.roots.size(); ++i) {
+    for (size_t i = 0; i < spaces.roots.size(); ++i)
       root_at_.push_back({spaces.roots[i].root, static_cast<int>(i)});
-    }
     std::ranges::sort(root_at_);
   }
 
@@ -102,9 +101,8 @@ class Tracer {
 
   template <typename Dims>
   bool unify_dims(const Dims& dims, const SeenDims& seen) {
-    for (size_t d = 0; d < dims.size(); ++d) {
+    for (size_t d = 0; d < dims.size(); ++d)
       if (seen[d] && !spaces_.atoms.unify(atoms_of(dims[d]), *seen[d])) return false;
-    }
     return spaces_are_sound();
   }
 
@@ -135,10 +133,9 @@ class Tracer {
     };
     if (!all_regular(dims)) return refuse(kRuleOtherIndices, "at other indices than it is made at");
     if (are_same(kept, dims)) return Verdict::yes();
-    for (size_t d = 0; d < kept.size(); ++d) {
+    for (size_t d = 0; d < kept.size(); ++d)
       if (!spaces_.atoms.unify(kept[d], *dims[d]))
         return refuse(kRuleOtherIndices, "in a grouping that does not refine");
-    }
     if (spaces_are_sound()) return Verdict::yes();
     return refuse(kRuleDiagonal, "along two dimensions at once");
   }
@@ -158,9 +155,8 @@ class Tracer {
     const bool is_load = (*loads_of_roots_[root_])[id.index()];
     if (is_load || family(node) == Family::kSource) {
       const auto [seen, is_first] = leaves_.try_emplace(id, &dims);
-      if (!is_first && seen->second != &dims && all_regular(*seen->second)) {
+      if (!is_first && seen->second != &dims && all_regular(*seen->second))
         try_unify(*seen->second, dims);  // sharing it is a preference, not a need
-      }
     }
     if (is_load) {
       const int maker = find_root(id);  // in another stage
@@ -225,13 +221,11 @@ class Tracer {
     if (is_same) return dims;
     SeenDims out(operand.rank());
     const int shift = rank - operand.rank();
-    for (int d = 0; d < operand.rank(); ++d) {
-      if (operand.shape[d].is(1)) {
+    for (int d = 0; d < operand.rank(); ++d)
+      if (operand.shape[d].is(1))
         out[d].emplace();
-      } else {
+      else
         out[d] = dims[d + shift];
-      }
-    }
     return keep(std::move(out));
   }
 
@@ -283,9 +277,8 @@ class Tracer {
     if (node.op == OpKind::k_slice_scatter && operand == 2)
       return broadcast(type, dims, node.type.rank());
     if (node.op == OpKind::k_cat) refine_parts(node, dims, out);
-    for (int d = 0; d < type.rank() && d < static_cast<int>(dims.size()); ++d) {
+    for (int d = 0; d < type.rank() && d < static_cast<int>(dims.size()); ++d)
       if (type.shape[d] == node.type.shape[d] && is_same_index(node, operand, d)) out[d] = dims[d];
-    }
     return out;
   }
 
@@ -353,9 +346,8 @@ RootSpace make_space(const Graph& graph, NodeId root, Atoms& atoms) {
 
 std::vector<AtomList> kept_dims(const RootSpace& space) {
   std::vector<AtomList> kept;
-  for (size_t d = 0; d < space.dims.size(); ++d) {
+  for (size_t d = 0; d < space.dims.size(); ++d)
     if (!space.reduced[d]) kept.push_back(space.dims[d]);
-  }
   return kept;
 }
 

@@ -4,6 +4,7 @@
 // is what hoists loop-invariant work.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -59,7 +60,8 @@ class Scopes {
   };
   Printed print(const IndexExpr& expr, const IndexVars& vars, const std::vector<Scalar>& values,
                 int without_vector = -1);
-  int depth_of_loop(int loop) const;  // -1 when not open
+  std::string print_step(int axis, const Dim& coefficient);  // of an index along the axis
+  int depth_of_loop(int loop) const;                         // -1 when not open
   std::string loop_name(int loop) const { return "i" + std::to_string(loop); }
   std::string loop_name(int axis, LoopSpec::Level level) const {
     return loop_name(loop_of(axis, level));
@@ -71,6 +73,7 @@ class Scopes {
  private:
   const StageSchedule& schedule_;
   int next_ = 0;
+  std::set<std::string> steps_;  // that compilers do not see
 };
 
 }  // namespace stitch

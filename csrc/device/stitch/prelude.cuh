@@ -57,6 +57,14 @@ using u64 = unsigned long long;
 using f32 = float;
 using f64 = double;
 
+#if !STITCH_CUDA
+// The same number, which compilers no longer know.
+STITCH_DEVICE i64 hide(i64 number) {
+  asm("" : "+r"(number));
+  return number;
+}
+#endif
+
 // Storage only: values of these types are converted where they are loaded (convert.cuh).
 struct alignas(2) f16 {
   u16 bits;
@@ -102,11 +110,10 @@ using bits_t = typename Choose<sizeof(T) == 8, u64, u32>::type;
 // False for NaN.  Compilers warn where an unsigned number is compared with zero.
 template <class T>
 STITCH_DEVICE constexpr bool is_negative(T x) {
-  if constexpr (kIsSigned<T>) {
+  if constexpr (kIsSigned<T>)
     return x < T(0);
-  } else {
+  else
     return false;
-  }
 }
 
 template <class To, class From>
@@ -140,25 +147,23 @@ STITCH_DEVICE constexpr T quiet_nan() {
 // The values from which a maximum and a minimum start: infinities for floats.
 template <class T>
 STITCH_DEVICE constexpr T find_highest() {
-  if constexpr (kIsFloat<T>) {
+  if constexpr (kIsFloat<T>)
     return kInfinity<T>;
-  } else if constexpr (kSame<T, bool>) {
+  else if constexpr (kSame<T, bool>)
     return true;
-  } else if constexpr (kIsSigned<T>) {
+  else if constexpr (kIsSigned<T>)
     return static_cast<T>((1ull << (8 * sizeof(T) - 1)) - 1);
-  } else {
+  else
     return static_cast<T>(~0ull);
-  }
 }
 template <class T>
 STITCH_DEVICE constexpr T find_lowest() {
-  if constexpr (kIsFloat<T>) {
+  if constexpr (kIsFloat<T>)
     return -kInfinity<T>;
-  } else if constexpr (!kSame<T, bool> && kIsSigned<T>) {
+  else if constexpr (!kSame<T, bool> && kIsSigned<T>)
     return static_cast<T>(-find_highest<T>() - 1);
-  } else {
+  else
     return T(0);
-  }
 }
 template <class T>
 inline constexpr T kHighest = find_highest<T>();

@@ -113,6 +113,21 @@ TEST(IndexExpr, ARemainderIsADigitOfItsOwn) {
   EXPECT_EQ(d.vars.divide(d.k * Dim(5) + digit, 5), d.k);
 }
 
+TEST(IndexExpr, OnlyWholeUnitsAreDivided) {
+  Digits d(4, 2, 4096);  // row i, part j, element k, a part earlier
+  const IndexExpr part = d.i * Dim(2) + d.j + constant(-1);
+  const IndexExpr flat = part * Dim(4096) + d.k;
+  EXPECT_EQ(d.vars.divide(flat, 8192), d.vars.divide(part, 2));
+  EXPECT_EQ(d.vars.remainder(flat, 8192), d.vars.remainder(part, 2) * Dim(4096) + d.k);
+  const Units units = d.vars.find_units(flat, {4096, 8192});
+  EXPECT_EQ(units.unit, Dim(4096));
+  EXPECT_EQ(units.count, part);
+  EXPECT_EQ(units.rest, d.k);
+  // Elements that pass into the next part leave nothing to take out.
+  EXPECT_EQ(d.vars.find_units(flat + constant(1), {8192}).unit, Dim(1));
+  EXPECT_EQ(d.vars.find_units(flat, {4097}).unit, Dim(1));
+}
+
 TEST(IndexExpr, SymbolicExtentsDivideByStructure) {
   Digits d(s0, s1, 4);
   const IndexExpr flat = flatten({d.i, d.j, d.k}, {s0, s1, 4});
