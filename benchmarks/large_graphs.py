@@ -6,11 +6,22 @@ step before returned.
 
 import re
 
+ROWS, COLUMNS = 512, 768
+
+
+def reduce(op, value, name, axis=1, rows=ROWS):
+    """Broadcasts along the axis that is reduced."""
+    kept, shape = ((rows, f"{rows},1"), (COLUMNS, f"1,{COLUMNS}"))[1 - axis]
+    return [
+        f"%of_{name} = {op}({value}){{ints=[{axis}]}} : f32[{kept}]",
+        f"%{name} = reshape(%of_{name}) : f32[{shape}]",
+    ]
+
 
 def chain(step, last):
     """Reductions, each of what is made of the one before."""
     lines = [
-        f"%sum{step} = sum({last}){{axes=[1], keepdim}}",
+        *reduce("sum", last, f"sum{step}"),
         f"%shifted{step} = sub({last}, mul(%sum{step}, 0.0013))",
         f"%chain{step} = exp(%shifted{step})",
     ]
@@ -19,19 +30,22 @@ def chain(step, last):
 
 def wide(step, last):
     """Softmaxes of tensors of their own; every one is an output."""
+    rows = 64 + step % 7
     lines = [
-        f"%x{step} = input : f32[{64 + step % 7},768]",
+        f"%x{step} = input : f32[{rows},{COLUMNS}]",
         f"%exp{step} = exp(%x{step})",
-        f"%wide{step} = div(%exp{step}, sum(%exp{step}){{axes=[1], keepdim}})",
+        *reduce("sum", f"%exp{step}", f"total{step}", rows=rows),
+        f"%wide{step} = div(%exp{step}, %total{step})",
     ]
     return lines, None
 
 
 def norm(name, value):
     return [
-        f"%mean_{name} = mul(sum({value}){{axes=[1], keepdim}}, 0.0013)",
-        f"%off_{name} = sub({value}, %mean_{name})",
-        f"%var_{name} = mul(sum(mul(%off_{name}, %off_{name})){{axes=[1], keepdim}}, 0.0013)",
+        *reduce("sum", value, f"sum_{name}"),
+        f"%off_{name} = sub({value}, mul(%sum_{name}, 0.0013))",
+        *reduce("sum", f"mul(%off_{name}, %off_{name})", f"squares_{name}"),
+        f"%var_{name} = mul(%squares_{name}, 0.0013)",
         f"%unit_{name} = mul(%off_{name}, rsqrt(add(%var_{name}, 1e-5)))",
         f"%{name} = add(mul(%unit_{name}, %weight), %bias)",
     ]
@@ -41,8 +55,10 @@ def layers(step, last):
     """What is between the library calls of a transformer's layer, without the calls."""
     lines = [
         f"%score{step} = add(mul({last}, 0.125), %mask)",
-        f"%exp{step} = exp(sub(%score{step}, amax(%score{step}){{axes=[1], keepdim}}))",
-        f"%prob{step} = div(%exp{step}, sum(%exp{step}){{axes=[1], keepdim}})",
+        *reduce("amax", f"%score{step}", f"most{step}"),
+        f"%exp{step} = exp(sub(%score{step}, %most{step}))",
+        *reduce("sum", f"%exp{step}", f"total{step}"),
+        f"%prob{step} = div(%exp{step}, %total{step})",
         f"%first{step} = add(%prob{step}, {last})",
         *norm(f"attended{step}", f"%first{step}"),
         f"%half{step} = mul(%attended{step}, 0.5)",
@@ -57,18 +73,18 @@ def mixed(step, last):
     """Rows, columns and values of several steps before, some of them outputs."""
     older = f"%mixed{step - 4}" if step >= 4 else "%x"
     lines = [
-        f"%row{step} = amax(add({last}, {older})){{axes=[1], keepdim}}",
-        f"%column{step} = sum(mul({older}, %mask)){{axes=[0], keepdim}}",
+        *reduce("amax", f"add({last}, {older})", f"row{step}"),
+        *reduce("sum", f"mul({older}, %mask)", f"column{step}", axis=0),
         f"%mixed{step} = tanh(add(mul({last}, %row{step}), %column{step}))",
     ]
     return lines, f"%mixed{step}"
 
 
 HEAD = [
-    "%x = input : f32[512,768]",
-    "%mask = input : f32[512,768]",
-    "%weight = input : f32[768]",
-    "%bias = input : f32[768]",
+    f"%x = input : f32[{ROWS},{COLUMNS}]",
+    f"%mask = input : f32[{ROWS},{COLUMNS}]",
+    f"%weight = input : f32[{COLUMNS}]",
+    f"%bias = input : f32[{COLUMNS}]",
 ]
 SHAPES = {shape.__name__: shape for shape in (chain, wide, layers, mixed)}
 OUTPUT_EVERY = 20  # steps of `mixed`
@@ -80,7 +96,7 @@ def large_graph(shape, nodes):
     while made < nodes:
         own, result = SHAPES[shape](step, last)
         lines += own
-        made += len(re.findall(r"input|[a-z]\(|keepdim|, \d", " ".join(own)))
+        made += len(re.findall(r"input|[a-z]\(|, \d", " ".join(own)))
         last = result or last
         if result is None or (shape == "mixed" and step % OUTPUT_EVERY == 0):
             outputs.append(f"%{shape}{step}")

@@ -118,8 +118,17 @@ constexpr Policy kPolicies[] = {
     {"astitch", &plan_astitch, INT_MAX},
     {"stitched patterns", &plan_stitched_patterns, 512},
     {"fusionstitching2020", &plan_fusionstitching2020, 0},
-    {"none", &plan_each_op, 0},
+    {"none", &plan_each_op, INT_MAX},
 };
+
+// Does anything read a value at other indices than its own?  Only then can kernels of several ops
+// evaluate more than kernels of one.
+bool moves_values(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes, [](const Node& node) {
+    return family(node) == Family::kReader || node.op == OpKind::k_slice ||
+           node.op == OpKind::k_flip;
+  });
+}
 
 PlanCandidate plan_row(const Policy& row, const PlanRequest& in) {
   PlanCandidate candidate = row.plan(in);
@@ -140,7 +149,9 @@ PlanCandidate plan_by_policy(const std::string& policy, const PlanRequest& reque
   for (const Policy& row : kPolicies) {
     if (request.graph.size() > row.most_nodes) continue;
     // On the host kernels are stages, and pairs that gain are all there is to find.
-    if (request.device.barrier_us <= 0 && !best.policy.empty()) break;
+    const bool is_found = row.plan != &plan_by_search && row.plan != &plan_each_op;
+    if (request.device.barrier_us <= 0 && is_found) continue;
+    if (row.plan == &plan_each_op && !moves_values(request.graph)) continue;
     PlanCandidate candidate = plan_row(row, request);
     if (best.policy.empty() || candidate.stitched.us < best.stitched.us)
       best = std::move(candidate);

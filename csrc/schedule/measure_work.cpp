@@ -113,14 +113,37 @@ double count_elements(const Graph& graph, const StageSchedule& schedule,
 }
 
 constexpr double kLanes = 8;  // f32 of an AVX2 vector
-// Time of a host's load behind a condition, which no vector makes, in operations [A].
-constexpr double kGuardedLoad = 24;
+// Time of a host's load that no vector makes, in operations: behind a condition [A], or by lanes
+// with more than some elements between them, 1 ns each on a core [M, 2026-11].
+constexpr double kGuardedLoad = 24, kLoadApart = 50;
+constexpr int64_t kMostBetweenLanes = 8;
+
+// The host's loop that is vectorised; -1 where there is none.
+int find_lanes(const StageSchedule& schedule) {
+  int last = schedule.device->is_cuda ? -1 : static_cast<int>(schedule.loops.size()) - 1;
+  while (last >= 0 && is_written_out(schedule, last)) --last;
+  return last;
+}
+
+double count_loads_apart(const Graph& graph, const StageSchedule& schedule) {
+  const int lanes = find_lanes(schedule);
+  if (lanes < 0) return 0;
+  double count = 0;
+  for (const Access& access : schedule.accesses.list) {
+    const IndexVars& vars = schedule.accesses.vars;
+    const Dim* step =
+        find_coefficient(schedule.axes[schedule.loops[lanes].axis], vars, access.offset);
+    const bool is_apart = step && graph.symbols.hint(*step) > kMostBetweenLanes;
+    if (!is_apart || access.is_store) continue;
+    if (find_tile(schedule, access.value, access.offset)) continue;
+    count += accessed_bytes(graph, schedule, access) / info(graph[access.value].type.dtype).bytes;
+  }
+  return count;
+}
 
 // A loop in which elements are combined one after another is not vectorised; nor is what shares it.
 bool combines_singly(const Graph& graph, const StageSchedule& schedule) {
-  if (schedule.device->is_cuda) return false;
-  int last = static_cast<int>(schedule.loops.size()) - 1;
-  while (last >= 0 && is_written_out(schedule, last)) --last;
+  const int last = find_lanes(schedule);
   if (last < 0) return false;
   return std::ranges::any_of(schedule.spaces.roots, [&](const RootSpace& space) {
     return combines_at_indices(info(graph[space.root])) && reduces_loop(schedule, space, last);
@@ -336,6 +359,7 @@ StageWork measure_work(const Graph& graph, const PlannedStage& stage,
   const double lanes = combines_singly(graph, schedule) ? kLanes : 1;
   for (const RootSpace& space : schedule.spaces.roots)
     add_root(graph, stage, schedule, space, lanes, work);
+  work.operations += kLoadApart * count_loads_apart(graph, schedule);
   if (!schedule.device->is_cuda) return work;
   work.busy = busy_share(graph, schedule);
   std::set<NodeId> shared;
