@@ -40,8 +40,10 @@ test-cpp: build-tests
 	  echo "C++ tests not run: GoogleTest was not found (install libgtest-dev, then: make setup)"; \
 	  test -z "$${STITCH_CI#0}"; fi
 
+# By two processes: most of the time is spent in tracing, by one thread.
 test-python: build-tests
-	@timeout 3900 $(PY) -m pytest -q tests/python $(wildcard tests/gpu)
+	@timeout 3900 $(PY) -m pytest -q tests/python $(wildcard tests/gpu) \
+	  $$($(PY) -c "import xdist; print('-n 2 --dist loadfile')" 2>/dev/null)
 
 demo: build
 	@$(PY) -m benchmarks.demo

@@ -284,6 +284,8 @@ def set_up_test() -> None:
         say("installing pytest")
         if not pip_install("pytest>=8"):
             fail("pytest is needed for `make test`: pip install pytest")
+    without = "files of tests run one after the other"
+    ensure_optional("pytest-xdist", ["pytest-xdist"], lambda: can_import("xdist"), without)
     ensure_gtest()
 
 

@@ -298,14 +298,20 @@ class StageLowering {
       let(out_.index_type, "x" + id, "b" + id + " + " + name);
     } else if (spec.level == LoopSpec::Level::kStrip) {
       const std::string along = scopes_.loop_name(spec.axis, LoopSpec::Level::kAlongStrips);
-      define_axis(spec.axis, name + " * " + strip_length(spec.axis) + " + " + along);
+      const int64_t span = schedule_.axes[spec.axis].span;
+      const std::string before = span == 0 ? ""
+                                           : scopes_.loop_name(spec.axis, LoopSpec::Level::kSpan) +
+                                                 " * " + std::to_string(span) + " + ";
+      define_axis(spec.axis, before + name + " * " + strip_length(spec.axis) + " + " + along);
     } else if (spec.level == LoopSpec::Level::kSerial) {
       define_axis(spec.axis, name);
     }
   }
 
   std::string strip_length(int axis) {
-    return scopes_.print(*divide_exact(schedule_.axes[axis].serial, schedule_.axes[axis].strips));
+    const MappedAxis& mapped = schedule_.axes[axis];
+    const Dim whole = mapped.span > 0 ? Dim(mapped.span) : mapped.serial;
+    return scopes_.print(*divide_exact(whole, mapped.strips));
   }
 
   std::string serial_trips(const MappedAxis& mapped) {
@@ -338,6 +344,10 @@ class StageLowering {
     if (spec.level == LoopSpec::Level::kChunk) {
       header.bound = "(" + scopes_.block_end(spec.axis) + " + " + std::to_string(mapped.chunk - 1) +
                      ") / " + std::to_string(mapped.chunk);
+      return header;
+    }
+    if (spec.level == LoopSpec::Level::kSpan) {
+      header.bound = std::to_string(mapped.serial.value() / mapped.span);
       return header;
     }
     if (is_written_out(schedule_, loop)) header.pragma = kUnroll;

@@ -78,13 +78,12 @@ struct LoopBuilder {
   // Along strips where one of the roots sums over the axis, over the whole where none does.
   bool takes_level(const std::vector<NodeId>& group, int loop) const {
     const LoopSpec& spec = schedule.loops[loop];
-    const bool along = spec.level == LoopSpec::Level::kAlongStrips;
     if (schedule.axes[spec.axis].strips == 1) return true;
     const bool sums = std::ranges::any_of(group, [&](NodeId root) {
       const RootSpace& space = space_of(schedule, root);
       return reduces_loop(schedule, space, loop) && takes_strips(graph, schedule, space);
     });
-    return sums == (along || spec.level == LoopSpec::Level::kStrip);
+    return sums == (spec.level != LoopSpec::Level::kSerial);
   }
 
   bool depends(NodeId reader, NodeId reduction) const {

@@ -208,9 +208,10 @@ std::optional<int64_t> trip_count(const StageSchedule& schedule, int loop) {
   const MappedAxis& axis = schedule.axes[spec.axis];
   if (spec.level == LoopSpec::Level::kVector) return axis.vector;
   if (!axis.serial.is_constant() || axis.serial_at_run_time) return std::nullopt;
-  // An array over chunks or strips spans all of them; the loop over them then counts once.
-  if (spec.level == LoopSpec::Level::kChunk || spec.level == LoopSpec::Level::kStrip) return 1;
-  return axis.serial.value();
+  // An array over parts of an axis spans all of them; the loop over them then counts once.
+  const bool walks_elements =
+      spec.level == LoopSpec::Level::kSerial || spec.level == LoopSpec::Level::kAlongStrips;
+  return walks_elements ? axis.serial.value() : 1;
 }
 
 int64_t array_length(const StageSchedule& schedule, const std::vector<int>& loops) {

@@ -7,8 +7,8 @@
 namespace stitch {
 
 static const char* to_string(LoopSpec::Level level) {
-  return std::array{"chunk", "serial", "vector", "along strips",
-                    "strip"}[static_cast<size_t>(level)];
+  return std::array{
+      "chunk", "serial", "vector", "span", "along strips", "strip"}[static_cast<size_t>(level)];
 }
 
 const char* to_string(Scheme scheme) {
@@ -43,6 +43,7 @@ std::string to_string(const StageSchedule& schedule, const Graph& graph) {
         << mapped.threads << " vector " << mapped.vector;
     if (mapped.chunk > 0) out << " chunk " << mapped.chunk;
     if (mapped.strips > 1) out << " strips " << mapped.strips;
+    if (mapped.span > 0) out << " span " << mapped.span;
     out << (mapped.is_exact ? "\n" : " ragged\n");
   }
   for (const TiledLoad& tile : schedule.tiles)

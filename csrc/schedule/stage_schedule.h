@@ -28,14 +28,15 @@ struct MappedAxis {
   int thread_shift = 0;  // the axis owns bits [shift, shift + log2(threads)) of the thread index
   int64_t chunk = 0;     // > 0: the serial loop runs in chunks of this length, sums cascade
   int strips = 1;        // on the host: sums walk this many equal parts side by side
+  int64_t span = 0;      // > 0: not of the whole but of each so many elements
   bool is_unrolled = false;  // on the host: a short loop inside the vectorised one, written out
   bool is_exact = true;      // every (block, serial, thread) index lies inside the extent
 };
 
 struct LoopSpec {
-  // Sums over an axis of strips run along the strips, which are written out inside; what sums
-  // nothing over it runs over the whole, kSerial.
-  enum class Level { kChunk, kSerial, kVector, kAlongStrips, kStrip };
+  // Sums over an axis of strips run along the strips, which are written out inside, of one span
+  // after the other; what sums nothing over it runs over the whole, kSerial.
+  enum class Level { kChunk, kSerial, kVector, kSpan, kAlongStrips, kStrip };
   int axis;
   Level level;
 };

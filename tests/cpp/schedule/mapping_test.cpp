@@ -295,6 +295,17 @@ TEST(MapAxesHost, SumsAddStripsOfOneLength) {
   EXPECT_EQ(strips_of("bf16[64,100000]", "sum"), 1) << "f32 is exact enough for 16 bits";
 }
 
+TEST(MapAxesHost, StripsDivideSpansWhereSumsReadMoreThanCachesHold) {
+  const auto span_of = [](const std::string& type) {
+    const std::string text = "%x = input : " + type + "\n%y = sum(%x){axes=[1]}\noutputs (%y)\n";
+    return last_axis(schedule(text, "cpu")).span;
+  };
+  EXPECT_EQ(span_of("f32[8192,2048]"), 256);
+  EXPECT_EQ(span_of("f32[64,2048]"), 0) << "512 KB stay in a cache";
+  EXPECT_EQ(span_of("f32[8192,2000]"), 0) << "spans divide the extent";
+  EXPECT_EQ(span_of("f32[65536,256]"), 0) << "one span is the whole";
+}
+
 TEST(MapAxesHost, SumsOfColumnsAddChunksOfRows) {
   EXPECT_EQ(schedule(column_sum("f32[16384,64]"), "cpu").axes[0].chunk, 4);
   EXPECT_EQ(schedule(column_sum("f32[4,64]"), "cpu").axes[0].chunk, 0) << "one chunk is the sum";
