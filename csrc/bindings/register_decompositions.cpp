@@ -172,6 +172,37 @@ Quantised fake_quantize_channels(const Tensor& x, const Tensor& scale, const Ten
   return fake_quantize(x, scale.reshape(sizes), zero.reshape(sizes), low, high, 0x1.fffffep62);
 }
 
+// Windows of few places as shifted parts of the image, added in eager's order.  0.1 to 0.2 of
+// eager's time where channels come first, up to 5 times where they come last [M, 2026-11].
+Tensor avg_pool2d(const Tensor& x, at::IntArrayRef kernel, at::IntArrayRef stride,
+                  at::IntArrayRef padding, bool ceil_mode, bool counts_padding,
+                  std::optional<int64_t> divisor) {
+  const auto of = [](at::IntArrayRef pair, int64_t d) { return pair[pair.size() == 1 ? 0 : d]; };
+  const int64_t places = of(kernel, 0) * of(kernel, 1);
+  const bool pads = of(padding, 0) > 0 || of(padding, 1) > 0;
+  const bool is_plain = at::isFloatingType(x.scalar_type()) && x.is_contiguous() && !ceil_mode &&
+                        places <= kMostWrittenOut && (!pads || counts_padding || divisor);
+  const at::MemoryFormat last = at::MemoryFormat::ChannelsLast;
+  if (!is_plain || (x.dim() == 4 && x.is_contiguous(last))) return {};
+  Tensor wide = at::isReducedFloatingType(x.scalar_type()) ? x.to(at::kFloat) : x;
+  if (pads) {
+    const int64_t rows = of(padding, 0), columns = of(padding, 1);
+    wide = at::constant_pad_nd(wide, {columns, columns, rows, rows});
+  }
+  Tensor sum;
+  for (int64_t place = 0; place < places; ++place) {
+    Tensor part = wide;
+    for (int64_t d = 0; d < 2; ++d) {
+      const int64_t at = d == 0 ? place / of(kernel, 1) : place % of(kernel, 1);
+      const int64_t step = stride.empty() ? of(kernel, d) : of(stride, d);
+      const c10::SymInt last_window = wide.sym_size(d - 2) - of(kernel, d);
+      part = part.slice_symint(d - 2, at, last_window + at + 1, step);
+    }
+    sum = place == 0 ? part : sum + part;
+  }
+  return (sum / static_cast<double>(divisor.value_or(places))).to(x.scalar_type()).contiguous();
+}
+
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(torch_stitch, library) {
@@ -187,6 +218,7 @@ TORCH_LIBRARY_FRAGMENT(torch_stitch, library) {
   define_op(library, "logcumsumexp", "", &logcumsumexp);
   define_op(library, "searchsorted", "Tensor", &searchsorted);
   define_op(library, "bucketize", "Tensor", &bucketize);
+  define_op(library, "avg_pool2d", "", &avg_pool2d);
   define_op(library, "fake_quantize_per_tensor_affine_cachemask", "", &fake_quantize_tensor);
   define_op(library, "fake_quantize_per_channel_affine_cachemask", "", &fake_quantize_channels);
 }

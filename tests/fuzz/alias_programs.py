@@ -78,6 +78,14 @@ WRITES = """
     {a}[1:].copy_({a}[:-1].clone()) | {a}.expand(2, *{a}.shape)[0].add_({k})
     torch._foreach_add_([{a}], {k}) | {a}.cumsum_({d}) | {a}.tril_()
     {a}.where({a} > 0, {b}).add_({k}) | {a}.data.add_({k})
+    {a}[{i}][..., 0] = {k} | {a}[0, {i}:] = {b}[0, {i}:] | {a}[:1][..., {i}:] += {k}
+    {a}.narrow({d}, 0, 1).copy_({b}.narrow({d}, {i}, 1)) | {a}[{i}, ..., :1] *= 2
+    t = {b}[{i}:].clone(); t[:1] = {k}; {a}[{i}:] = t
+    t = {a}[{i}:] * 1; t[..., 0] = {k}; {a}[:1] = t[:1]
+    t = {b}.narrow({d}, {i}, 1) + 1; {a}.narrow({d}, 0, 1).copy_(t)
+    {a}[0], {a}[{i}] = {a}[{i}].clone(), {a}[0].clone() | {a}[0] += 1; {a}[-1] *= 2
+    {a}.copy_({a}.slice_scatter({b}[{i}:] + 1, 0, {i})) | {a}[:, {i}] = {b}[{i}, 0]
+    {a}.copy_({b}.select_scatter({a}.select({d}, {i}), {d}, 0))
 """
 # Of what the program has made: Dynamo takes none of a graph's own inputs.
 TURNS = "{a}.t_() | {a}.transpose_({d}, {e}) | {a}.unsqueeze_({d}) | {a}.squeeze_()"

@@ -1,0 +1,70 @@
+"""Average pooling: windows of few places as shifted parts of the image, others as one call."""
+
+import pytest
+import torch
+from support.compare import check, compile_strictly, expect_as_exact
+
+import torch_stitch
+
+F = torch.nn.functional
+WINDOWS = (
+    {"kernel_size": 2},
+    {"kernel_size": 3, "stride": 2, "padding": 1},
+    {"kernel_size": (2, 3), "stride": (1, 2)},
+    {"kernel_size": 3, "stride": 1, "padding": (1, 0), "divisor_override": 5},
+)
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+def test_windows_of_few_places_are_stitched(fresh, window, dtype):
+    x = torch.randn(2, 3, 13, 17).to(dtype)
+    for image in (x, x[0]):
+        result = compile_strictly(lambda x: F.avg_pool2d(x, **window))(image)
+        expected, exact = F.avg_pool2d(image, **window), F.avg_pool2d(image.double(), **window)
+        assert result.stride() == expected.stride()
+        expect_as_exact(result, expected, exact, 16)
+    assert torch_stitch.counters()["library_calls"] == 0
+
+
+def test_what_reads_the_pooled_image_is_of_the_same_kernel(fresh):
+    check(lambda x: F.avg_pool2d(x.relu(), 2) * 2, torch.randn(2, 4, 8, 8))
+    assert torch_stitch.counters()["kernels"] == 1
+
+
+@pytest.mark.parametrize(
+    "window",
+    [{"ceil_mode": True}, {"padding": 1, "count_include_pad": False}, {"kernel_size": 5}],
+    ids=str,
+)
+def test_other_windows_are_one_call(fresh, window):
+    window = {"kernel_size": 3, "stride": 2} | window
+    check(lambda x: F.avg_pool2d(x, **window) + 1, torch.randn(2, 3, 14, 14), copies=1)
+    assert torch_stitch.counters()["library_calls"] == 1
+
+
+def test_images_whose_channels_come_last_are_one_call(fresh):
+    x = torch.randn(2, 8, 14, 14).to(memory_format=torch.channels_last)
+    check(lambda x: F.avg_pool2d(x, 2) + 1, x, copies=1)
+    assert torch_stitch.counters()["library_calls"] == 1
+
+
+def test_pooling_trains(fresh):
+    x = torch.randn(2, 3, 9, 9, requires_grad=True)
+    check(lambda x: F.avg_pool2d(x * 2, 3, 2, 1).square(), x)
+
+
+def test_sizes_known_at_run_time_are_pooled(fresh):
+    call = compile_strictly(lambda x: F.avg_pool2d(x, 2), dynamic=True)
+    for height, width in ((8, 8), (9, 12), (31, 7)):
+        x = torch.randn(2, 3, height, width)
+        torch.testing.assert_close(call(x), F.avg_pool2d(x, 2))
+
+
+@pytest.mark.parametrize("bad", [{"kernel_size": 9}, {"kernel_size": 2, "stride": 0}], ids=str)
+def test_bad_windows_are_eagers_errors(fresh, bad):
+    x = torch.randn(1, 1, 4, 4)
+    with pytest.raises(RuntimeError) as eager:
+        F.avg_pool2d(x, **bad)
+    with pytest.raises(Exception, match=str(eager.value).split(":")[0][:20]):
+        compile_strictly(lambda x: F.avg_pool2d(x, **bad))(x)
