@@ -187,7 +187,7 @@ def judge_draws(kept, draws, no_fp64=None):
 
 
 def align(kept):
-    """name -> (ours, eager, exact), [draws, ...], and what is there on one side alone.
+    """name -> rows of ours, eager, exact, one per draw, and what is there on one side alone.
 
     Where a result does not depend on a parameter, eager's gradient may be None and that of a
     compiled graph zeros.
@@ -202,10 +202,7 @@ def align(kept):
                 if row[2] is None:
                     row[2] = torch.zeros_like(row[1])
                 columns.setdefault(name, []).append(row)
-    stacked = {
-        name: [torch.stack(x) for x in zip(*rows, strict=True)] for name, rows in columns.items()
-    }
-    return stacked, faults
+    return columns, faults
 
 
 def lonely(name, row, eager):
@@ -226,9 +223,11 @@ def describe_faults(columns, faults, no_fp64):
     """Every result that R10 refuses; how exact eager itself is, in units of the result's size.
 
     Without an exact result, the distance from eager is held against the textbook bound alone.
+    Draws are stacked one result at a time: of all together a copy would not fit.
     """
     ratios, eager_errors = [math.inf] if faults else [], [0.0]
-    for name, (mine, theirs, true) in columns.items():
+    for name, rows in columns.items():
+        mine, theirs, true = (torch.stack(column) for column in zip(*rows, strict=True))
         if not theirs.is_floating_point():
             if not (mine.dtype == theirs.dtype and mine.equal(theirs)):
                 faults.append({"output": name, "shape": list(theirs.shape), "why": "not equal"})
