@@ -54,7 +54,8 @@ bench: build
 # Public architectures; the libraries that they come from are no part of the normal set-up.
 models: build
 	@$(PY) tools/setup_venv.py models
-	@$(PY) -m benchmarks.public_models --what judge && $(PY) -m benchmarks.public_models --what time
+	@$(PY) -m benchmarks.public_models --what judge --record
+	@$(PY) -m benchmarks.public_models --what time --record
 
 # Hours; each goes on where it was stopped, from a file under build/.
 fuzz: build

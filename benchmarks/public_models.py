@@ -3,32 +3,31 @@
 Each runs in a process of its own, with limits on time and memory, one mode after the other:
 inference, a training step, and a training step with gradient checkpointing.  `judge` compares with
 eager by rule R10 and counts what was stitched; `time` measures eager, Inductor and stitch in turn.
-Answers lie under build/models, so that a run that was cut goes on where it stood.
+Answers lie under build/models, so that a run that was cut goes on where it stood; --record writes
+all that lie there to benchmarks/results/, at the end or when the run is cut.
 """
 
 import argparse
-import contextlib
 import ctypes
 import functools
 import gc
 import json
 import os
 import resource
-import statistics
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-import warnings
 from pathlib import Path
 
 import torch
-from torch.overrides import TorchFunctionMode
 
-from benchmarks import accuracy, machine, measure
+from benchmarks import judge_models, machine, measure
 from benchmarks.child import fresh_caches
+from benchmarks.public_model_figures import line_of, record
 from benchmarks.public_model_table import ARCHITECTURES
-from benchmarks.workloads.training import other_weights, training_step
+from benchmarks.run import results_directory
 
 STATE = machine.ROOT / "build" / "models"
 MODES = ("inference", "training", "checkpointing")
@@ -39,8 +38,6 @@ RIVALS = {
     "kernel_per_op": {"backend": "stitch", "options": {"policy": "none"}},
 }
 ROUNDS = 15
-DRAWS = 2
-TERMS = 512  # of the longest sums but a few
 LIMIT_S = 1200
 MEMORY_BYTES = 10 << 30
 MARK = "answer: "
@@ -102,52 +99,8 @@ def checkpoint(module):
     return True
 
 
-# Correctness.
-
-
-class Widened(TorchFunctionMode):
-    """Models that ask for fp32 by name get fp64: the reference is exact then."""
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        if function is torch.Tensor.float:
-            function = torch.Tensor.double
-
-        def widen(x):
-            return torch.float64 if x is torch.float32 else x
-
-        return function(*map(widen, args), **{k: widen(v) for k, v in (kwargs or {}).items()})
-
-
-@contextlib.contextmanager
-def exactly():
-    torch.set_default_dtype(torch.float64)
-    try:
-        with Widened():
-            yield
-    finally:
-        torch.set_default_dtype(torch.float32)
-
-
-def run_draws(module, inputs, call, mode, around=contextlib.nullcontext):
-    """What calls with other weights each leave: results, gradients, buffers; [draws, ...]."""
-    state = {k: v.clone() for k, v in module.state_dict().items()}
-    rows = []
-    for draw in range(DRAWS):
-        module.load_state_dict(state)
-        module.load_state_dict(other_weights(module, draw))
-        torch.manual_seed(draw)
-        with around():
-            if mode == "inference":
-                with torch.no_grad():
-                    rows.append([x.clone() for x in call(*measure.copy_tensors(inputs))])
-            else:
-                rows.append(training_step(module, call, measure.copy_tensors(inputs)))
-    module.load_state_dict(state)
-    return [torch.stack(column) for column in zip(*rows, strict=True)]
-
-
 def without_checkpoints(name, module, mode):
-    """The same weights: what is computed again in fp64 may ask for another type than before."""
+    """The same weights, and nothing computed twice."""
     if mode != "checkpointing":
         return module
     plain, _ = build(name, "training")
@@ -156,72 +109,12 @@ def without_checkpoints(name, module, mode):
 
 
 def judge(name, mode, backend="stitch"):
-    import torch_stitch
-
     built = build(name, mode)
     if built is None:
         return {"skipped": "the library offers none"}
     module, inputs = built
-    eager = run_draws(module, inputs, module, mode)
-    exact_module, exact_inputs = accuracy.widen(without_checkpoints(name, module, mode), inputs)
-    no_fp64 = None
-    try:
-        exact = run_draws(exact_module, exact_inputs, exact_module, mode, exactly)
-    except (RuntimeError, NotImplementedError) as error:
-        no_fp64, exact = str(error)[:300], eager
-    options = {"fallback_random": True} if backend == "stitch" else None
-    torch_stitch.reset_counters()
-    start = time.perf_counter()
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        call = torch.compile(module, backend=backend, options=options, dynamic=False)
-        ours = run_draws(module, inputs, call, mode)
-    seconds = time.perf_counter() - start
-    said = [str(w.message) for w in said if "torch_stitch" in str(w.message)]
-    answer = {
-        "seconds": seconds,
-        "counters": torch_stitch.counters(),
-        "left_whole": sum("runs without stitching" in text for text in said),
-        "said": said,
-        "no_fp64": no_fp64,
-    }
-    if len(ours) != len(eager):
-        return answer | {"ok": False, "faults": [f"{len(ours)} results, eager has {len(eager)}"]}
-    return answer | describe_faults(ours, eager, exact, no_fp64)
-
-
-def describe_faults(ours, eager, exact, no_fp64):
-    """Every result that R10 refuses; how exact eager itself is, in units of the result's size.
-
-    Without an exact result, the distance from eager is held against the textbook bound alone.
-    """
-    faults, ratios, eager_errors = [], [], [0.0]
-    for i, (mine, theirs, true) in enumerate(zip(ours, eager, exact)):
-        if not theirs.is_floating_point():
-            if not (mine.dtype == theirs.dtype and mine.equal(theirs)):
-                faults.append({"output": i, "shape": list(theirs.shape), "why": "not equal"})
-            continue
-        row = accuracy.judge_tensor(mine, theirs, true, TERMS)
-        if no_fp64 and "rmse_ratio" in row:
-            row |= {"rmse_ratio": 0.0, "ok": row["worst_ratio"] <= 1}
-        ratios.append(row.get("rmse_ratio", float("inf")))
-        size = true.double().square().mean().sqrt().item()
-        eager_errors.append(accuracy.errors(theirs, true)[0] / max(size, 1e-30))
-        if not row["ok"]:
-            layouts = str([(x.dtype, tuple(x.shape), x.stride()) for x in (mine, theirs)])
-            faults.append({
-                "output": i, "shape": list(theirs.shape), "size": size,
-                "eager_error": eager_errors[-1], **row,
-                **({"layouts": layouts} if "why" in row else {}),
-            })  # fmt: skip
-    return {
-        "ok": not faults,
-        "faults": faults[:8],
-        "faults_count": len(faults),
-        "worst_rmse_ratio": max(ratios, default=0.0),
-        "eager_error": statistics.median(eager_errors),
-        "outputs": len(eager),
-    }
+    plain = without_checkpoints(name, module, mode)
+    return judge_models.judge(judge_models.Model(module, plain, inputs, mode), backend)
 
 
 # Speed and memory.
@@ -345,50 +238,28 @@ def run_process(command, environment):
     return answer
 
 
-def line_of(answer):
-    if "failed" in answer:
-        last = (answer.get("stderr", "").strip().splitlines() or [""])[-1]
-        return f"FAILED {answer['failed']} {last[:200]}"
-    if "skipped" in answer:
-        return answer["skipped"]
-    if "ms" in answer:
-        return line_of_times(answer)
-    counters = answer["counters"]
-    return (
-        f"{'ok' if answer['ok'] else 'WRONG'} ratio {answer.get('worst_rmse_ratio', 0):.2f} "
-        f"eager {answer.get('eager_error', 0):.0e} "
-        f"faults {answer.get('faults_count')} left whole {answer['left_whole']} "
-        f"fallbacks {counters['fallback_ops']} kernels {counters['kernels']} "
-        f"calls {counters['library_calls']} {answer['seconds']:.0f} s"
-    )
-
-
-def line_of_times(answer):
-    """Of stitch over each rival: time, first call, peak memory."""
-    faster, first, peak = (answer[x] for x in ("stitch_faster_than", "first_call", "peak_bytes"))
-    parts = [f"{rival} / {row['median']:.2f}" for rival, row in faster.items()]
-    if "inductor" in first and "stitch" in first:
-        parts.append(f"first {first['stitch']['cpu_s'] / first['inductor']['cpu_s']:.2f}")
-        parts.append(f"peak {peak['stitch'] / max(peak['inductor'], 1):.2f}")
-    failed = list(answer["failed_rivals"])
-    return f"{answer['ms']['stitch']['median']:.2f} ms " + ", ".join(parts + failed)
-
-
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--what", choices=TASKS, default="judge")
     parser.add_argument("--mode", choices=MODES)
     parser.add_argument("--again", action="store_true", help="measure what was measured too")
+    parser.add_argument("--record", action="store_true", help="write benchmarks/results")
     parser.add_argument("--child", choices=MODES, help=argparse.SUPPRESS)
     parser.add_argument("names", nargs="*", metavar="NAME")
     given = parser.parse_args(arguments)
     if given.child:
         run_child(given.what, given.names[0], given.child)
         return 0
-    for name in given.names or ARCHITECTURES:
-        for mode in [given.mode] if given.mode else MODES:
-            answer = answer_of(given.what, name, mode, given.again)
-            print(f"{name:30} {mode:14} {line_of(answer)}", flush=True)
+    if given.record:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        for name in given.names or ARCHITECTURES:
+            for mode in [given.mode] if given.mode else MODES:
+                answer = answer_of(given.what, name, mode, given.again)
+                print(f"{name:30} {mode:14} {line_of(answer)}", flush=True)
+    finally:
+        if given.record:
+            record(STATE, ARCHITECTURES, MODES, results_directory(machine.describe()))
     return 0
 
 

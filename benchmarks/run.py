@@ -36,11 +36,16 @@ def print_row(row):
     print(f"{row.name:{NAME_COLUMNS}} {value:>9} {limit:>9} {verdict}", flush=True)
 
 
-def write_group(name, rows, seconds, directory):
+def write_group(name, rows, seconds, directory, table=()):
+    """`table` has what lies behind the rows, and stands one entry per line."""
     directory.mkdir(parents=True, exist_ok=True)
     result = {**machine.describe(), "seconds": round(seconds, 1)}
     result["rows"] = [dataclasses.asdict(row) | {"ok": row.ok} for row in rows]
-    (directory / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
+    text = json.dumps(result, indent=1)
+    if table:
+        lines = ",\n  ".join(map(json.dumps, table))
+        text = text.removesuffix("\n}") + f',\n "table": [\n  {lines}\n ]\n}}'
+    (directory / f"{name}.json").write_text(text + "\n")
 
 
 def results_directory(about):

@@ -19,16 +19,24 @@ def other_weights(module, draw):
     return state
 
 
-def training_step(module, call, inputs):
-    """Results, gradients of the parameters and buffers after call(*inputs), which runs the module.
+def named_step(module, call, inputs):
+    """name -> result, gradient of a parameter or buffer after call(*inputs), which runs the module.
 
-    The loss is the mean of squares of each float that the module answers with.
+    The loss is the mean of squares of each float that the module answers with.  A parameter that
+    it does not depend on may have None for a gradient.
     """
     module.zero_grad(set_to_none=True)
     results = [x for x in tree_leaves(call(*inputs)) if isinstance(x, torch.Tensor)]
     sum(x.square().mean() for x in results if x.requires_grad).backward()
-    gradients = [p.grad for p in module.parameters() if p.grad is not None]
-    return [x.detach().clone() for x in (*results, *gradients, *module.buffers())]
+    left = {f"result {i}": x for i, x in enumerate(results)}
+    left |= {f"gradient of {name}": p.grad for name, p in module.named_parameters()}
+    left |= {f"buffer {name}": x for name, x in module.named_buffers()}
+    return {name: x if x is None else x.detach().clone() for name, x in left.items()}
+
+
+def training_step(module, call, inputs):
+    """What a step leaves, in one order, without gradients that are None."""
+    return [x for x in named_step(module, call, inputs).values() if x is not None]
 
 
 def training_steps(module, inputs, wrap=lambda module: module, draws=1):

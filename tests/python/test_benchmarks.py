@@ -12,7 +12,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from test_device_headers import needs_nvrtc  # noqa: E402
 
-from benchmarks import accuracy, child, measure, pytest_summary, run, suite_rows  # noqa: E402
+from benchmarks import (  # noqa: E402
+    accuracy,
+    child,
+    judge_models,
+    measure,
+    public_model_figures,
+    pytest_summary,
+    run,
+    suite_rows,
+)
 from benchmarks.cases import CASES, ONE_KERNEL, ONE_STITCHED_KERNEL  # noqa: E402
 from benchmarks.rows import Request, Row  # noqa: E402
 
@@ -152,3 +161,136 @@ def test_a_run_of_pytest_becomes_figures(tmp_path, capsys):
     assert [row["value"] for row in found["rows"]] == [1, 1, 1, 3]
     assert found["seconds"] == 1.5 and found["rows"][2]["detail"] == {"no GPU": 1}
     assert "SHORT" in capsys.readouterr().out
+
+
+def draw_of(ours, eager):
+    """The exact results are eager's."""
+    exact = {name: None if x is None else x.double() for name, x in eager.items()}
+    return judge_models.Draw(ours, eager, exact)
+
+
+def test_results_of_models_are_compared_by_name():
+    x, zeros = torch.randn(5), torch.zeros(3)
+    eager = {"result 0": x, "gradient of a": None, "gradient of b": zeros + 1}
+    ours = {"gradient of b": zeros + 1, "gradient of a": zeros, "result 0": x.clone()}
+    for gradient in (zeros, None):
+        mine = ours | {"gradient of a": gradient}
+        verdict = judge_models.judge_draws([draw_of(mine, eager)] * 2, 2)
+        assert verdict["ok"] and verdict["outputs"] == 2 and verdict["worst_rmse_ratio"] == 1.0
+
+
+@pytest.mark.parametrize("wrong", [
+    {"gradient of a": torch.tensor([0.0, 1e-9])},
+    {"gradient of a": torch.tensor([0.0, float("nan")])},
+    {"gradient of b": None},
+    {"gradient of b": torch.zeros(3)},
+    {"result 1": torch.zeros(3)},
+])  # fmt: skip
+def test_a_tensor_on_one_side_alone_must_be_zeros_for_none(wrong):
+    eager = {"result 0": torch.ones(2), "gradient of a": None, "gradient of b": torch.ones(3)}
+    right = draw_of(eager, eager)
+    assert judge_models.judge_draws([right, right], 2)["ok"]
+    verdict = judge_models.judge_draws([right, draw_of(eager | wrong, eager)], 2)
+    assert not verdict["ok"] and verdict["faults"][0]["output"] == next(iter(wrong))
+
+
+def test_a_gradient_may_be_none_in_some_draws():
+    some = {"gradient of a": torch.ones(3)}
+    none = draw_of({"gradient of a": torch.zeros(3)}, {"gradient of a": None})
+    assert judge_models.judge_draws([draw_of(some, some), none], 2)["ok"]
+    wrong = {"gradient of a": torch.ones(3) * 1.1}
+    assert not judge_models.judge_draws([draw_of(wrong, some), none], 2)["ok"]
+
+
+def test_a_draw_is_at_a_kink_where_most_of_eager_is_far_off():
+    exact = {name: torch.randn(1000).double() for name in "abc"} | {"count": torch.tensor(3)}
+    eager = {name: (x * (1 + 1e-6)).float() for name, x in exact.items() if name in "abc"}
+    eager |= {"count": torch.tensor(3), "none": None}
+
+    def nudged(factor, names):
+        far = {name: (exact[name] * (1 + factor * 1e-6)).float() for name in names}
+        return eager | far | {"none": None}
+
+    assert judge_models.is_kink(eager, nudged(20, "ab"), exact)
+    assert not judge_models.is_kink(eager, nudged(20, "a"), exact)
+    assert not judge_models.is_kink(eager, nudged(4, "abc"), exact)
+    assert not judge_models.is_kink({"count": eager["count"]}, nudged(1, "abc"), exact)
+
+
+def test_inputs_are_nudged_where_they_are_floats():
+    image, words = torch.randn(4), torch.tensor([1, 2])
+    moved = judge_models.nudge(([image], words))
+    assert (moved[0][0] > image).all() and torch.allclose(moved[0][0], image) and moved[1] is words
+    assert judge_models.nudge((words,)) is None
+
+
+def test_more_than_half_of_the_draws_at_kinks_is_no_verdict():
+    row = {"result 0": torch.ones(2)}
+    assert judge_models.judge_draws([draw_of(row, row)], 2)["kinks"] == 1
+    assert judge_models.judge_draws([draw_of(row, row)], 2)["ok"]
+    assert not judge_models.judge_draws([], 2)["ok"]
+    assert not judge_models.judge_draws([draw_of(row, row)] * 5, 12)["ok"]
+
+
+class Gate(torch.nn.Module):
+    """Of two parameters the result depends on one."""
+
+    def __init__(self):
+        super().__init__()
+        self.used, self.idle = (torch.nn.Parameter(torch.ones(4)) for _ in range(2))
+        self.register_buffer("count", torch.zeros(1))
+
+    def forward(self, x):
+        self.count += 1
+        return [x * self.used]
+
+
+@pytest.mark.parametrize("mode", ["inference", "training"])
+def test_a_model_is_judged_against_eager_and_fp64(mode):
+    module = Gate()
+    model = judge_models.Model(module, module, (torch.randn(8, 4),), mode)
+    answer = judge_models.judge(model, "eager")
+    assert answer["ok"] and answer["no_fp64"] is None and answer["eager_error"] < 1e-6
+    assert (answer["draws"], answer["kinks"]) == (2, 0)
+    assert answer["outputs"] == (1 if mode == "inference" else 3)
+
+
+def answers_of_models():
+    """File name -> answer: two verdicts of three, and one that was timed."""
+    counters = {"fallback_ops": 1, "kernels": 5, "library_calls": 7}
+    verdict = {"ok": True, "worst_rmse_ratio": 1.23456, "draws": 2, "kinks": 0, "left_whole": 0}
+    verdict["seconds"] = 1.0
+    return {
+        "judge-a-inference": verdict | {"counters": counters, "process_s": 2.0},
+        "judge-a-training": {"failed": "exit 1", "stderr": "x"},
+        "judge-b-inference": verdict | {
+            "ok": False, "worst_rmse_ratio": float("inf"), "counters": counters, "draws": 12},
+        "time-a-inference": {
+            "ms": {"stitch": {"median": 1.0}},
+            "stitch_faster_than": {"eager": {"median": 2.0}, "inductor": {"median": 0.8},
+                                   "kernel_per_op": {"median": 0.99}},
+            "first_call": {"stitch": {"cpu_s": 1.0}, "inductor": {"cpu_s": 4.0}},
+            "peak_bytes": {"stitch": 300, "inductor": 100},
+            "failed_rivals": {}},
+    }  # fmt: skip
+
+
+def test_answers_about_models_become_one_file(tmp_path):
+    for name, answer in answers_of_models().items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(answer))
+        assert public_model_figures.line_of(answer)
+    names, modes = ("a", "b", "c"), ("inference", "training")
+    public_model_figures.record(tmp_path, names, modes, tmp_path / "results")
+    text = (tmp_path / "results" / "public_models.json").read_text()
+    found = json.loads(text, parse_constant=pytest.fail)
+    rows = {row["name"].removeprefix("public models: "): row for row in found["rows"]}
+    assert rows["judged, of 6 models and modes"]["value"] == 3
+    assert rows["judged wrong"]["detail"] == ["a training", "b inference"]
+    assert rows["judged by more draws"]["value"] == 1 and rows["fallbacks"]["value"] == 2
+    assert rows["time over Inductor's, geometric mean"]["value"] == pytest.approx(1.25)
+    assert rows["over 1.1 of the better of eager and Inductor"]["value"] == 1
+    assert rows["over 1.03 of one kernel per op"]["value"] == 0
+    first, failed, infinite = found["table"]
+    assert first["judge"]["worst_ratio"] == 1.235 and first["time"]["peak"] == 3.0
+    assert failed["judge"] == {"failed": "exit 1"} and infinite["judge"]["worst_ratio"] == "inf"
+    assert sum(line.startswith('  {"model"') for line in text.splitlines()) == 3
