@@ -105,16 +105,19 @@ at::Tensor place_in_memory(const at::Tensor& memory, int64_t offset_bytes, const
   return tensor;
 }
 
-at::Tensor copy_tensor(const at::Tensor& from, const Layout& layout) {
+void fill_made(at::Tensor made, at::Tensor source) {
   at::AutoDispatchBelowADInplaceOrView guard;
-  at::Tensor to = make_tensor(layout, from.scalar_type(), from.device());
-  at::Tensor target = to, source = from;
-  for (size_t d = 0; d < layout.sizes.size(); ++d) {  // where all elements of a row are one
-    if (layout.strides[d] != 0 || layout.sizes[d] == 0) continue;
-    target = target.narrow(static_cast<int64_t>(d), 0, 1);
-    source = source.narrow(static_cast<int64_t>(d), 0, 1);
+  for (int64_t d = 0; d < made.dim(); ++d) {
+    if (made.stride(d) != 0 || made.size(d) == 0) continue;
+    made = made.narrow(d, 0, 1);
+    source = source.narrow(d, 0, 1);
   }
-  target.copy_(source);
+  made.copy_(source);
+}
+
+at::Tensor copy_tensor(const at::Tensor& from, const Layout& layout) {
+  at::Tensor to = make_tensor(layout, from.scalar_type(), from.device());
+  fill_made(to, from);
   return to;
 }
 

@@ -31,6 +31,8 @@ at::Tensor view_memory(const at::Tensor& memory, int64_t offset, const Layout& l
 // a storage finds there what the tensor holds and nothing else.
 at::Tensor place_in_memory(const at::Tensor& memory, int64_t offset_bytes, const Layout& layout,
                            c10::ScalarType dtype);
+// `made` is memory of ours, where all elements of a row may be one.
+void fill_made(at::Tensor made, at::Tensor source);
 // As make_tensor, at an aligned address, with the contents of `from`.
 at::Tensor copy_tensor(const at::Tensor& from, const Layout& layout);
 

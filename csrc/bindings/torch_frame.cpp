@@ -173,6 +173,7 @@ at::Tensor& TorchFrame::tensor(BufferId id) {
 }
 
 void TorchFrame::copy(BufferId from, BufferId to) {
+  if (buffer(to).kind != Buffer::Kind::kArgument) return fill_made(tensor(to), tensor(from));
   at::AutoDispatchBelowADInplaceOrView guard;
   tensor(to).copy_(tensor(from));
   write_back(to);

@@ -1,5 +1,7 @@
 """Parts of an argument, written one after the other, are stored where the rest of it is."""
 
+import math
+
 import pytest
 import torch
 
@@ -91,6 +93,29 @@ def test_a_part_of_another_tensor_is_put_there_whole():
         x[0:2] = part
 
     check(fn, torch.zeros(4, 3), torch.ones(4, 3), torch.full((3,), 5.0))
+
+
+def fill_rows(x):
+    x.copy_(x[:, :1].clone())
+
+
+def fill_column(x):
+    x[:, 0] = x[0, 0]
+
+
+def fill_all(x):
+    x.view(-1).copy_(x[1, 0].clone())
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (3, 1), (2, 3)], ids=str)
+@pytest.mark.parametrize("fill", [fill_rows, fill_column, fill_all], ids=lambda fn: fn.__name__)
+def test_an_argument_is_filled_with_parts_of_itself_that_repeat(fill, shape):
+    def then_read(x):
+        fill(x)
+        return x.sum()
+
+    x = torch.arange(1.0, 1 + math.prod(shape)).reshape(shape)
+    check(then_read, x, copies=2)
 
 
 def test_what_is_read_between_two_writes_is_what_stands_there_then():
