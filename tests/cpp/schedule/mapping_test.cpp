@@ -286,11 +286,26 @@ TEST(MapAxesHost, PositionsOfAScatterAreNotDividedAmongBlocks) {
   EXPECT_EQ(wide.axes[1].strips, 1);
 }
 
+TEST(MapAxesHost, AShortAxisThatNoLoadMovesAlongIsWrittenOutInsideWhatComputes) {
+  const auto is_unrolled = [](const std::string& rows, const std::string& value) {
+    const std::string columns = value == "%x" ? "" : rows + ",";
+    return schedule("%x = input : f32[100000]\n%t = input : f32[" + columns + "100000]\n" +
+                        "%y = add(" + value + ", %t)\n%z = expand(%y){shape=[" + rows +
+                        ",100000]}\n%c = cat(%z, %z){dim=1}\noutputs (%c)\n",
+                    "cpu")
+        .axes[0]
+        .is_unrolled;
+  };
+  EXPECT_TRUE(is_unrolled("4", "%x")) << "each column is added once";
+  EXPECT_FALSE(is_unrolled("40", "%x")) << "loops of more trips stay loops";
+  EXPECT_FALSE(is_unrolled("4", "mul(%x, 2)")) << "each row has terms of its own";
+}
+
 TEST(MapAxesHost, SumsAddStripsOfOneLength) {
   EXPECT_EQ(strips_of("f32[64,100000]", "sum"), 4);
   EXPECT_EQ(strips_of("f32[64,1002]", "sum"), 2) << "strips divide the extent";
   EXPECT_EQ(strips_of("f32[64,1001]", "sum"), 1);
-  EXPECT_EQ(strips_of("f32[64,32]", "sum"), 2) << "and leave whole vectors";
+  EXPECT_EQ(strips_of("f32[64,8]", "sum"), 2) << "and leave whole vectors of f64";
   EXPECT_EQ(strips_of("f32[64,100000]", "amax"), 1) << "a maximum has no rounding error";
   EXPECT_EQ(strips_of("bf16[64,100000]", "sum"), 1) << "f32 is exact enough for 16 bits";
 }
