@@ -23,6 +23,7 @@ WarningState& warning_state() {
   static auto* state = new WarningState;
   return *state;
 }
+[[maybe_unused]] const WarningState& kMadeAtLoad = warning_state();
 
 }  // namespace
 

@@ -75,7 +75,6 @@ int Scopes::axis_of_atom(int atom) const {
 // GCC 12 loads all that lies between lanes whose step it knows: of 4,096 elements, 130 times the
 // time of a step that it does not know, and minutes of compiling.
 std::string Scopes::print_step(int axis, const Dim& coefficient) {
-  constexpr int64_t kMostBetweenLanes = 8;
   const int at = axis < 0 || schedule_.device->is_cuda ? 0 : axis_depth(axis);
   const bool walks_lanes = at > 0 && is_innermost(schedule_, open[at].block);
   if (!walks_lanes || !coefficient.is_constant() || coefficient.value() <= kMostBetweenLanes)

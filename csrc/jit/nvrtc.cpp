@@ -101,6 +101,7 @@ Loader& loader() {
   static auto* loader = new Loader;
   return *loader;
 }
+[[maybe_unused]] const Loader& kMadeAtLoad = loader();
 
 // A failure is tried again: the package may have been installed meanwhile.
 const Library& load_library() {

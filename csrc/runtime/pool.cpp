@@ -165,5 +165,6 @@ HostPool& host_pool() {
   static HostPool* pool = new HostPool(kDefaultLimitBytes);
   return *pool;
 }
+[[maybe_unused]] static const HostPool& kMadeAtLoad = host_pool();
 
 }  // namespace stitch

@@ -17,6 +17,8 @@ bool reduces_loop(const StageSchedule& schedule, const RootSpace& space, int loo
 bool is_written_out(const StageSchedule& schedule, int loop);
 // Is this block's loop the innermost one that is not written out?
 bool is_innermost(const StageSchedule& schedule, int block);
+// Elements from lane to lane of a host's vectorised loop up to which vectors load them.
+inline constexpr int64_t kMostBetweenLanes = 8;
 const RootSpace& space_of(const StageSchedule& schedule, NodeId root);
 // Blocks from the kernel's body to the first that `is_end`; none where no block is.
 std::vector<int> find_path(const StageSchedule& schedule, const std::function<bool(int)>& is_end);

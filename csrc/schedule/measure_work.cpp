@@ -114,9 +114,8 @@ double count_elements(const Graph& graph, const StageSchedule& schedule,
 
 constexpr double kLanes = 8;  // f32 of an AVX2 vector
 // Time of a host's load that no vector makes, in operations: behind a condition [A], or by lanes
-// with more than some elements between them, 1 ns each on a core [M, 2026-11].
+// far apart, 1 ns each on a core [M, 2026-11].
 constexpr double kGuardedLoad = 24, kLoadApart = 50;
-constexpr int64_t kMostBetweenLanes = 8;
 
 // The host's loop that is vectorised; -1 where there is none.
 int find_lanes(const StageSchedule& schedule) {
