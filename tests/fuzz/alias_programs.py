@@ -316,7 +316,8 @@ def attempt(make, program, backend, is_dynamic, **how):
     try:
         return differ(make, program, compiled)
     except Exception as error:
-        return f"{type(error).__name__}: {str(error)[:500]}"
+        text = str(error).split("\nException raised from")[0]  # addresses and paths follow
+        return f"{type(error).__name__}: {text[:500]}"
 
 
 def check(seed):
