@@ -1,7 +1,6 @@
 #include "plan/policies.h"
 
 #include <algorithm>
-#include <climits>
 #include <set>
 
 #include "plan/find_roots.h"
@@ -15,9 +14,7 @@ namespace {
 struct Policy {
   const char* name;
   PlanCandidate (*plan)(const PlanRequest&);
-  // "auto" asks it for graphs of so many values.  Scoring patterns takes several times as long as
-  // joining pairs, for plans that differ less the more there is to plan.
-  int most_nodes;
+  bool (*is_in_auto)(const PlanRequest&);
 };
 
 // The full latency evaluator, templates enumerated, over final plans (20.9, 20.19); what stays on
@@ -113,22 +110,29 @@ PlanCandidate plan_stitched_patterns(const PlanRequest& in) {
   return plan_best_patterns(in, {kNoBarriers, {}});
 }
 
-constexpr Policy kPolicies[] = {
-    {"search", &plan_by_search, INT_MAX},
-    {"astitch", &plan_astitch, INT_MAX},
-    {"stitched patterns", &plan_stitched_patterns, 512},
-    {"fusionstitching2020", &plan_fusionstitching2020, 0},
-    {"none", &plan_each_op, INT_MAX},
-};
+// On the host kernels are stages, and pairs that gain are all that joins.
+bool has_barriers(const PlanRequest& in) { return in.device.barrier_us > 0; }
+
+// Scoring patterns takes several times as long as joining pairs, for plans that differ less the
+// more there is to plan.
+bool is_small(const PlanRequest& in) { return has_barriers(in) && in.graph.size() <= 512; }
 
 // Does anything read a value at other indices than its own?  Only then can kernels of several ops
 // evaluate more than kernels of one.
-bool moves_values(const Graph& graph) {
-  return std::ranges::any_of(graph.nodes, [](const Node& node) {
+bool moves_values(const PlanRequest& in) {
+  return std::ranges::any_of(in.graph.nodes, [](const Node& node) {
     return family(node) == Family::kReader || node.op == OpKind::k_slice ||
            node.op == OpKind::k_flip;
   });
 }
+
+constexpr Policy kPolicies[] = {
+    {"search", &plan_by_search, [](const PlanRequest&) { return true; }},
+    {"astitch", &plan_astitch, &has_barriers},
+    {"stitched patterns", &plan_stitched_patterns, &is_small},
+    {"fusionstitching2020", &plan_fusionstitching2020, [](const PlanRequest&) { return false; }},
+    {"none", &plan_each_op, &moves_values},
+};
 
 PlanCandidate plan_row(const Policy& row, const PlanRequest& in) {
   PlanCandidate candidate = row.plan(in);
@@ -147,11 +151,7 @@ PlanCandidate plan_by_policy(const std::string& policy, const PlanRequest& reque
   if (policy != "auto") throw UserError("unknown policy '" + policy + "'");
   PlanCandidate best;
   for (const Policy& row : kPolicies) {
-    if (request.graph.size() > row.most_nodes) continue;
-    // On the host kernels are stages, and pairs that gain are all there is to find.
-    const bool is_found = row.plan != &plan_by_search && row.plan != &plan_each_op;
-    if (request.device.barrier_us <= 0 && is_found) continue;
-    if (row.plan == &plan_each_op && !moves_values(request.graph)) continue;
+    if (!row.is_in_auto(request)) continue;
     PlanCandidate candidate = plan_row(row, request);
     if (best.policy.empty() || candidate.stitched.us < best.stitched.us)
       best = std::move(candidate);
