@@ -6,12 +6,17 @@ The file has totals as rows, as every other one, and a table with a line per mod
 import json
 import math
 
+from benchmarks import machine
 from benchmarks.measure import geometric_mean
 from benchmarks.rows import Row
 from benchmarks.run import write_group
 
 SLOWER = 1.1  # than the better of eager and Inductor
 SLOWER_THAN_UNFUSED = 1.03  # than one kernel per op
+FIRST_CALL = 0.5  # of Inductor's, processor time
+PEAK = 1.05  # of Inductor's, where gradients are computed
+NAME = "public_models"
+TASKS = ("judge", "time")
 
 
 def line_of(answer):
@@ -90,7 +95,7 @@ def load(folder, names, modes):
     found = {}
     for name in names:
         for mode in modes:
-            for what in ("judge", "time"):
+            for what in TASKS:
                 path = folder / f"{what}-{name}-{mode}.json"
                 if path.exists():
                     found[what, name, mode] = json.loads(path.read_text())
@@ -122,7 +127,8 @@ def skipped(rows):
 
 def rows_of_times(rows, total):
     """Totals of (model, mode) -> compact times."""
-    over = {f"{name} {mode}": row["over"] for (name, mode), row in rows.items() if "over" in row}
+    timed = {f"{name} {mode}": row for (name, mode), row in rows.items() if "over" in row}
+    over = {name: row["over"] for name, row in timed.items()}
     failed = sorted(f"{name} {mode}" for (name, mode), row in rows.items() if "failed" in row)
     beside = [x["inductor"] for x in over.values() if "inductor" in x]
     mean = geometric_mean(beside) if beside else "skipped: nothing was timed"
@@ -133,7 +139,14 @@ def rows_of_times(rows, total):
         return rounded({name: ratio for name, ratio in worst.items() if ratio > limit})
 
     slow = slower(SLOWER, "eager", "inductor")
+    def beyond(limit, figure, modes):
+        """Models whose figure, over Inductor's, is more than `limit`."""
+        return {name: row[figure] for name, row in timed.items()
+                if name.endswith(modes) and row.get(figure, 0) > limit}  # fmt: skip
+
     unfused = slower(SLOWER_THAN_UNFUSED, "kernel_per_op")
+    late = beyond(FIRST_CALL, "first_call", modes="")
+    large = beyond(PEAK, "peak", modes=("training", "checkpointing"))
     return [
         Row(f"public models: timed, of {total} models and modes", len(rows), total, at_least=True),
         Row("public models: not timed, as they fail", len(failed), 0, detail=failed),
@@ -142,16 +155,38 @@ def rows_of_times(rows, total):
             detail=slow),
         Row(f"public models: over {SLOWER_THAN_UNFUSED} of one kernel per op", len(unfused), 0,
             detail=unfused),
+        Row(f"public models: first calls over {FIRST_CALL} of Inductor's", len(late), 0,
+            detail=late),
+        Row(f"public models: training steps whose peak memory is over {PEAK} of Inductor's",
+            len(large), 0, detail=large),
     ]  # fmt: skip
 
 
-def record(folder, names, modes, directory):
-    """Writes public_models.json from the answers in the folder; a cut run says how many it has."""
-    found = load(folder, names, modes)
-    short = {key: compact(answer) for key, answer in found.items()}
+def recorded(results):
+    """(what, name, mode) -> compact answer, and the seconds they took, as last written here."""
+    files = sorted(results.glob(f"*-{machine.describe()['machine']}/{NAME}.json"))
+    if not files:
+        return {}, 0
+    kept = json.loads(files[-1].read_text())
+    rows = {
+        (what, row["model"], row["mode"]): row[what]
+        for row in kept["table"]
+        for what in TASKS
+        if what in row
+    }
+    return rows, kept["seconds"]
+
+
+def record(folder, names, modes, results):
+    """Adds the answers in the folder to what was recorded last; a cut run says how many it has."""
+    short, seconds = recorded(results)
+    for key, answer in load(folder, names, modes).items():
+        before = short.get(key)
+        short[key] = compact(answer)
+        seconds += answer.get("process_s", 0) if short[key] != before else 0
     by_task = {
         task: {(name, mode): row for (what, name, mode), row in short.items() if what == task}
-        for task in ("judge", "time")
+        for task in TASKS
     }
     total = len(names) * len(modes)
     rows = rows_of_verdicts(by_task["judge"], total) + rows_of_times(by_task["time"], total)
@@ -162,5 +197,5 @@ def record(folder, names, modes, directory):
         for mode in modes
         if any((name, mode) in by for by in by_task.values())
     ]  # fmt: skip
-    seconds = sum(answer.get("process_s", 0) for answer in found.values())
-    write_group("public_models", rows, seconds, directory, table)
+    about = machine.describe()
+    write_group(NAME, rows, seconds, results / f"{about['date']}-{about['machine']}", table)

@@ -3,8 +3,8 @@
 Each runs in a process of its own, with limits on time and memory, one mode after the other:
 inference, a training step, and a training step with gradient checkpointing.  `judge` compares with
 eager by rule R10 and counts what was stitched; `time` measures eager, Inductor and stitch in turn.
-Answers lie under build/models, so that a run that was cut goes on where it stood; --record writes
-all that lie there to benchmarks/results/, at the end or when the run is cut.
+Answers lie under build/models, and --record adds those to benchmarks/results/, at the end or when
+the run is cut: a run goes on where the last one that was recorded stood, --again begins anew.
 """
 
 import argparse
@@ -25,9 +25,9 @@ import torch
 
 from benchmarks import judge_models, machine, measure
 from benchmarks.child import fresh_caches
-from benchmarks.public_model_figures import line_of, record
+from benchmarks.public_model_figures import line_of, record, recorded
 from benchmarks.public_model_table import ARCHITECTURES
-from benchmarks.run import results_directory
+from benchmarks.run import RESULTS
 
 STATE = machine.ROOT / "build" / "models"
 MODES = ("inference", "training", "checkpointing")
@@ -252,14 +252,17 @@ def main(arguments=None):
         return 0
     if given.record:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    known = {} if given.again else recorded(RESULTS)[0]
     try:
         for name in given.names or ARCHITECTURES:
             for mode in [given.mode] if given.mode else MODES:
+                if (given.what, name, mode) in known:
+                    continue
                 answer = answer_of(given.what, name, mode, given.again)
                 print(f"{name:30} {mode:14} {line_of(answer)}", flush=True)
     finally:
         if given.record:
-            record(STATE, ARCHITECTURES, MODES, results_directory(machine.describe()))
+            record(STATE, ARCHITECTURES, MODES, RESULTS)
     return 0
 
 
