@@ -70,7 +70,7 @@ std::vector<at::Tensor> run(const OperatorCall& call, const CallValues& values) 
   stack.reserve(call.arguments.size() + 1);
   for (const CallArgument& argument : call.arguments) stack.push_back(make_value(argument, values));
   if (values.out.defined()) {
-    if (multiply_by_onednn(stack, values.out)) return {values.out};
+    if (multiply_matrices(stack, values.out)) return {values.out};
     stack.emplace_back(values.out);
     call.out_variant->callBoxed(&stack);
   } else {

@@ -95,6 +95,22 @@ def test_gradients():
     expect_as_exact(compiled(x, weight), grads(x, weight), exact, 400 + 300)
 
 
+@pytest.mark.parametrize("rows, columns", [(0, 64), (64, 0), (64, 64)])
+def test_products_without_terms(rows, columns):
+    a, b = torch.randn(rows, 0), torch.randn(0, columns)
+    for added in (torch.randn(columns), torch.randn(rows, 1)):
+        assert compile_strictly(torch.addmm)(added, a, b).equal(torch.addmm(added, a, b))
+
+
+def test_sizes_that_always_change():
+    """Beyond as many shapes as kernels are kept for, each is still right."""
+    b = torch.randn(9, 11)
+    product = compile_strictly(torch.mm, dynamic=True)
+    for rows in range(8, 700):
+        a = torch.randn(rows, 9)
+        torch.testing.assert_close(product(a, b), a @ b)
+
+
 def test_without_onednn():
     """The user may switch it off."""
     a, b = torch.randn(64, 512), torch.randn(512, 128)
