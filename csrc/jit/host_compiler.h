@@ -29,6 +29,6 @@ constexpr std::string_view kHostFlags =
 Verdict host_compiler_available(const std::string& command);
 // Asks the compiler once per process and command; UnsupportedError if there is none.
 const HostCompiler& find_host_compiler(const std::string& command);
-CompileOutcome run_host_compiler(const std::string& command, std::string_view source);
+Binary run_host_compiler(const std::string& command, std::string_view source);
 
 }  // namespace stitch
