@@ -71,17 +71,11 @@ std::string read_file(const std::string& path) {
 
 }  // namespace
 
-Verdict host_compiler_available(const std::string& command) {
-  const Probe& probe = probe_once(command);
-  if (probe.compiler) return Verdict::yes();
-  return Verdict::no(0, "the C++ compiler '" + command + "' does not work: " + probe.failure,
-                     "install g++ (apt install g++), or set CXX or TORCH_STITCH_CXX");
-}
-
 const HostCompiler& find_host_compiler(const std::string& command) {
-  const Verdict verdict = host_compiler_available(command);
-  if (!verdict) throw UnsupportedError(verdict.why + "; " + verdict.remedy);
-  return *probe_once(command).compiler;
+  const Probe& probe = probe_once(command);
+  if (probe.compiler) return *probe.compiler;
+  throw UnsupportedError("the C++ compiler '" + command + "' does not work: " + probe.failure +
+                         "; install g++ (apt install g++), or set CXX or TORCH_STITCH_CXX");
 }
 
 Binary run_host_compiler(const std::string& command, std::string_view source) {
