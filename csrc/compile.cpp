@@ -1,6 +1,5 @@
 #include "compile.h"
 
-#include <algorithm>
 #include <atomic>
 #include <climits>
 
@@ -53,6 +52,7 @@ Graph rewrite(const CompileRequest& request, const DeviceSpec& device, int worke
 // What stands behind a stage.
 std::string text_of(const Compilation& c, const std::string& stage) {
   std::string text;
+  if (stage == "rewrite") return to_string(c.graph);
   if (stage == "plan") return to_string(c.plan, c.graph);
   if (stage == "schedule")
     for (const StageSchedule& schedule : c.schedules) text += to_string(schedule, c.graph) + "\n";
@@ -61,9 +61,13 @@ std::string text_of(const Compilation& c, const std::string& stage) {
   return text;
 }
 
-void dump_stages(const Compilation& c) {
-  for (const char* stage : {"plan", "schedule", "emit"})
-    if (is_dumped(c.log, stage)) write_dump(c.log, stage, text_of(c, stage));
+void dump(const Compilation& c, const std::string& stage) {
+  write_dump(c.log, stage, [&] { return text_of(c, stage); });
+}
+
+void run_and_dump(Compilation& c, const std::string& stage, const std::function<void()>& work) {
+  run_stage(stage, c.log, work);
+  dump(c, stage);
 }
 
 KernelSource emit(const Compilation& c, size_t k, const LoweringOptions& options) {
@@ -73,7 +77,7 @@ KernelSource emit(const Compilation& c, size_t k, const LoweringOptions& options
 
 Compilation plan_and_emit(const CompileRequest& request) {
   const DeviceSpec& device = device_spec(request.target);
-  const int workers = std::max(1, request.worker_threads);
+  const int workers = request.worker_threads;
   static std::atomic<int> graphs = 0;  // of the process: each has dumps of its own
   Compilation c{.log = {{},
                         "graph" + std::to_string(graphs++),
@@ -81,17 +85,15 @@ Compilation plan_and_emit(const CompileRequest& request) {
                         request.settings.dump_dir}};
   verify_graph(request.graph);
   std::vector<Cut> cuts;
-  c.graph = run_stage("rewrite", c.log, [&] { return rewrite(request, device, workers, cuts); });
+  run_and_dump(c, "rewrite", [&] { c.graph = rewrite(request, device, workers, cuts); });
   verify_graph(c.graph);
-  c.plan = run_stage("plan", c.log, [&] {
-    StitchPlan plan =
-        plan_stitches(c.graph, judge_stages(c.graph, device, workers), device,
-                      request.settings.policy, judge_kernels(c.graph, device, workers));
-    return chain_stages(c.graph, std::move(plan), device, workers);
+  run_and_dump(c, "plan", [&] {
+    c.plan = plan_stitches(c.graph, judge_stages(c.graph, device, workers), device,
+                           request.settings.policy, judge_kernels(c.graph, device, workers));
+    c.plan = chain_stages(c.graph, std::move(c.plan), device, workers);
+    c.plan.cuts.insert(c.plan.cuts.begin(), cuts.begin(), cuts.end());
   });
-  c.plan.cuts.insert(c.plan.cuts.begin(), cuts.begin(), cuts.end());
-  dump_stages(c);
-  run_stage("schedule", c.log, [&] {
+  run_and_dump(c, "schedule", [&] {
     SymbolTable symbols = c.graph.symbols;
     c.schedules.resize(c.plan.stages.size());
     TemplateMemo memo;
@@ -104,17 +106,15 @@ Compilation plan_and_emit(const CompileRequest& request) {
     });
     c.graph.symbols = std::move(symbols);
   });
-  dump_stages(c);
   const LoweringOptions options = choose_lowering(c.graph, c.plan, request.settings);
-  run_stage("emit", c.log, [&] {
+  run_and_dump(c, "emit", [&] {
     for_each_kernel(c.graph, c.plan, [&](size_t k) { c.sources.push_back(emit(c, k, options)); });
   });
-  dump_stages(c);
   return c;
 }
 
-CompiledKernels compile_all(const Compilation& c, const DeviceSpec& device,
-                            const CompileRequest& request) {
+std::vector<Binary> compile_all(const Compilation& c, const DeviceSpec& device,
+                                const CompileRequest& request) {
   try {
     return compile_kernels(c.sources, device.arch, request.settings, request.load);
   } catch (const NotCompiledError& error) {
@@ -128,25 +128,24 @@ int spilled_bytes(const Binary& binary, const std::vector<std::vector<int>>& per
 
 // Launch bounds are assumed, then checked against the compiled kernel (AStitch A.14): one that
 // spills is scheduled otherwise.
-CompiledKernels compile_without_spills(Compilation& c, const DeviceSpec& device,
-                                       const CompileRequest& request) {
-  CompiledKernels compiled = compile_all(c, device, request);
+std::vector<Binary> compile_without_spills(Compilation& c, const DeviceSpec& device,
+                                           const CompileRequest& request) {
+  std::vector<Binary> binaries = compile_all(c, device, request);
   const LoweringOptions options = choose_lowering(c.graph, c.plan, request.settings);
   TemplateMemo memo;
   const auto chooser_of = [&](const PlannedKernel& kernel) {
-    const int workers = std::max(1, request.worker_threads);
-    return KernelChooser(c.graph, c.plan.stages, kernel, device, workers, memo);
+    return KernelChooser(c.graph, c.plan.stages, kernel, device, request.worker_threads, memo);
   };
   std::vector<Spilling> spilling;
-  for (size_t k = 0; device.is_cuda && k < compiled.binaries.size(); ++k) {
+  for (size_t k = 0; device.is_cuda && k < binaries.size(); ++k) {
     const PlannedKernel& kernel = c.plan.kernels[k];
-    const int bytes = spilled_bytes(compiled.binaries[k], kernel.persistent_groups);
+    const int bytes = spilled_bytes(binaries[k], kernel.persistent_groups);
     if (bytes == 0) continue;
     spilling.push_back(chooser_of(kernel).find_remedies(pick_schedules(c.schedules, kernel)));
     spilling.back().kernel = k;
     spilling.back().bytes = bytes;
   }
-  if (spilling.empty()) return compiled;
+  if (spilling.empty()) return binaries;
   const auto take = [&](const Spilling& trial) {
     PlannedKernel& kernel = c.plan.kernels[trial.kernel];
     kernel.persistent_groups = trial.choice.persistent_groups;
@@ -163,7 +162,7 @@ CompiledKernels compile_without_spills(Compilation& c, const DeviceSpec& device,
     }
   });
   for (const Spilling& kernel : spilling) take(kernel);
-  dump_stages(c);  // what runs
+  for (const char* stage : {"plan", "schedule", "emit"}) dump(c, stage);  // what runs
   return compile_all(c, device, request);
 }
 
@@ -172,24 +171,24 @@ CompiledKernels compile_without_spills(Compilation& c, const DeviceSpec& device,
 CompileResult compile(const CompileRequest& request) {
   const DeviceSpec& device = device_spec(request.target);
   Compilation c = plan_and_emit(request);
-  const CompiledKernels compiled =
-      run_stage("compile", c.log, [&] { return compile_without_spills(c, device, request); });
+  std::vector<Binary> binaries;
+  run_stage("compile", c.log, [&] { binaries = compile_without_spills(c, device, request); });
   CompileResult result;
-  result.report = make_report({c.graph, c.plan, c.schedules, c.sources, compiled.binaries,
-                               c.log.times, device, std::max(1, request.worker_threads)});
+  result.report = make_report({c.graph, c.plan, c.schedules, c.sources, binaries, c.log.times,
+                               device, request.worker_threads});
   if (!request.load) return result;
-  result.program = run_stage("program", c.log, [&] {
-    const std::vector<LoadedKernel> loaded = load_kernels(c.sources, compiled, device.is_cuda);
-    return std::make_shared<const Program>(
+  run_stage("program", c.log, [&] {
+    const std::vector<LoadedKernel> loaded = load_kernels(c.sources, binaries, device.is_cuda);
+    result.program = std::make_shared<const Program>(
         build_program(c.graph, c.plan, c.sources, loaded, device.is_cuda));
   });
   return result;
 }
 
 std::string show_stage(const CompileRequest& request, const std::string& stage) {
-  if (stage == "graph") return print(request.graph);
+  if (stage == "graph") return to_string(request.graph);
   Compilation c = plan_and_emit(request);
-  if (stage == "rewritten") return print(c.graph);
+  if (stage == "rewritten") return text_of(c, "rewrite");
   compile_without_spills(c, device_spec(request.target), request);
   if (stage == "text") return text_of(c, "emit");
   if (stage == "plan" || stage == "schedule") return text_of(c, stage);

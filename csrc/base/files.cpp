@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
@@ -37,27 +36,12 @@ std::string unique_temp_name() {
   uint64_t random = 0;
   // Uniqueness within the process is the counter's; across processes and hosts the random bits'.
   if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random) random = time(nullptr);
-  char name[80];
-  std::snprintf(name, sizeof name, "%s%d-%llx-%llx", kTempPrefix.data(), static_cast<int>(getpid()),
-                static_cast<unsigned long long>(random),
-                static_cast<unsigned long long>(counter.fetch_add(1)));
-  return name;
+  return std::string(kTempPrefix) + std::to_string(getpid()) + "-" + std::to_string(random) + "-" +
+         std::to_string(counter++);
 }
 
 int open_retrying(int directory, const std::string& name, int flags, mode_t mode = 0) {
-  int fd;
-  do {
-    fd = openat(directory, name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC, mode);
-  } while (fd < 0 && errno == EINTR);
-  return fd;
-}
-
-bool sync_file(int fd) {
-  int result;
-  do {
-    result = fsync(fd);
-  } while (result != 0 && errno == EINTR);
-  return result == 0;
+  return TEMP_FAILURE_RETRY(openat(directory, name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC, mode));
 }
 
 // Reads exactly `size` bytes; a file that shrinks meanwhile fails.
@@ -65,8 +49,7 @@ bool read_all(int fd, size_t size, std::string& bytes) {
   bytes.resize(size);
   size_t done = 0;
   while (done < size) {
-    const ssize_t got = ::read(fd, bytes.data() + done, size - done);
-    if (got < 0 && errno == EINTR) continue;
+    const ssize_t got = TEMP_FAILURE_RETRY(::read(fd, bytes.data() + done, size - done));
     if (got <= 0) return false;
     done += static_cast<size_t>(got);
   }
@@ -114,8 +97,7 @@ Descriptor::~Descriptor() {
 
 bool write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
+    const ssize_t written = TEMP_FAILURE_RETRY(::write(fd, bytes.data(), bytes.size()));
     if (written <= 0) return false;
     bytes.remove_prefix(static_cast<size_t>(written));
   }
@@ -159,7 +141,7 @@ std::string PrivateDirectory::write_entry(const std::string& name, std::string_v
   const Descriptor fd(open_retrying(fd_.get(), temp, O_WRONLY | O_CREAT | O_EXCL, 0600));
   if (!fd) return std::strerror(errno);
   const bool is_written = fchmod(fd.get(), 0600) == 0 && write_all(fd.get(), bytes) &&
-                          sync_file(fd.get()) &&
+                          TEMP_FAILURE_RETRY(fsync(fd.get())) == 0 &&
                           renameat(fd_.get(), temp.c_str(), fd_.get(), name.c_str()) == 0;
   if (is_written) return "";
   const std::string why = std::strerror(errno);

@@ -1,12 +1,15 @@
 #include "base/hash.h"
 
-#include <algorithm>
+#include <array>
 #include <bit>
-#include <cstring>
+#include <cstdint>
+
+#include "base/round_up.h"
 
 namespace stitch {
 namespace {
 
+constexpr int64_t kBlockBytes = 64;
 constexpr std::array<uint32_t, 64> kRoundConstants = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
@@ -17,11 +20,17 @@ constexpr std::array<uint32_t, 64> kRoundConstants = {
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
-uint32_t load_big_endian(const uint8_t* bytes) {
-  return uint32_t(bytes[0]) << 24 | uint32_t(bytes[1]) << 16 | uint32_t(bytes[2]) << 8 | bytes[3];
+uint32_t load_big_endian(const char* bytes) {
+  uint32_t word = 0;
+  for (int i = 0; i < 4; ++i) word = word << 8 | static_cast<uint8_t>(bytes[i]);
+  return word;
 }
 
-void compress(std::array<uint32_t, 8>& state, const uint8_t* block) {
+void append_big_endian(std::string& out, uint64_t value, int bytes) {
+  while (bytes-- > 0) out += static_cast<char>(value >> (8 * bytes));
+}
+
+void compress(std::array<uint32_t, 8>& state, const char* block) {
   uint32_t w[64];
   for (int i = 0; i < 16; ++i) w[i] = load_big_endian(block + 4 * i);
   for (int i = 16; i < 64; ++i) {
@@ -41,67 +50,30 @@ void compress(std::array<uint32_t, 8>& state, const uint8_t* block) {
   for (int i = 0; i < 8; ++i) state[i] += result[i];
 }
 
-// Lengths go into hashes as eight little-endian bytes.
-std::string_view length_bytes(uint64_t length, std::array<char, 8>& storage) {
-  for (int i = 0; i < 8; ++i) storage[i] = static_cast<char>(length >> (8 * i));
-  return {storage.data(), storage.size()};
-}
-
 }  // namespace
 
-void Sha256::update(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const size_t used = length_bytes_ % block_.size();
-    const size_t taken = std::min(bytes.size(), block_.size() - used);
-    std::memcpy(block_.data() + used, bytes.data(), taken);
-    length_bytes_ += taken;
-    bytes.remove_prefix(taken);
-    if (used + taken == block_.size()) compress(state_, block_.data());
-  }
-}
-
-Sha256::Digest Sha256::digest() const {
-  Sha256 padded = *this;
-  const uint64_t length_bits = length_bytes_ * 8;
-  padded.update(std::string_view("\x80", 1));
-  while (padded.length_bytes_ % 64 != 56) padded.update(std::string_view("\0", 1));
-  char length[8];
-  for (int i = 0; i < 8; ++i) length[i] = static_cast<char>(length_bits >> (56 - 8 * i));
-  padded.update({length, sizeof length});
-  Digest digest;
-  for (int i = 0; i < kDigestBytes; ++i)
-    digest[i] = static_cast<uint8_t>(padded.state_[i / 4] >> (24 - 8 * (i % 4)));
+std::string sha256(std::string_view bytes) {
+  // Behind the bytes a bit of 1, zeros and the length in bits fill the last block.
+  std::string message(bytes);
+  message += '\x80';
+  message.resize(round_up(static_cast<int64_t>(message.size()) + 8, kBlockBytes) - 8);
+  append_big_endian(message, bytes.size() * 8, 8);
+  std::array<uint32_t, 8> state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                   0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  for (size_t at = 0; at < message.size(); at += kBlockBytes) compress(state, &message[at]);
+  std::string digest;
+  for (const uint32_t word : state) append_big_endian(digest, word, 4);
   return digest;
 }
 
-std::string to_hex(const Sha256::Digest& digest) {
+std::string sha256_hex(std::string_view bytes) {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string hex;
-  for (uint8_t byte : digest) {
-    hex += kDigits[byte >> 4];
+  for (const char byte : sha256(bytes)) {
+    hex += kDigits[static_cast<uint8_t>(byte) >> 4];
     hex += kDigits[byte & 15];
   }
   return hex;
-}
-
-Sha256::Digest sha256(std::string_view bytes) {
-  Sha256 sha;
-  sha.update(bytes);
-  return sha.digest();
-}
-
-std::string sha256_hex(std::string_view bytes) { return to_hex(sha256(bytes)); }
-
-Hasher& Hasher::field(std::string_view bytes) {
-  std::array<char, 8> storage;
-  sha_.update(length_bytes(bytes.size(), storage));
-  sha_.update(bytes);
-  return *this;
-}
-
-Hasher& Hasher::field(int64_t value) {
-  std::array<char, 8> storage;
-  return field(length_bytes(static_cast<uint64_t>(value), storage));
 }
 
 }  // namespace stitch

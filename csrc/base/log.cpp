@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <condition_variable>
 #include <cstdio>
+#include <mutex>
 #include <set>
 
 #include "base/fork_mutex.h"
@@ -47,23 +49,16 @@ bool warn_once(const std::string& key, const std::string& message) {
 
 ProgressLine::ProgressLine(std::string text, std::chrono::milliseconds delay) {
   if (!isatty(STDERR_FILENO)) return;
-  thread_ = std::thread([this, text = std::move(text), delay] {
-    std::unique_lock lock(mutex_);
-    if (ended_.wait_for(lock, delay, [this] { return has_ended_; })) return;
+  thread_ = std::jthread([text = std::move(text), delay](std::stop_token end) {
+    std::mutex mutex;
+    std::condition_variable_any stopped;
+    std::unique_lock lock(mutex);
+    const auto has_ended = [&] { return end.stop_requested(); };
+    if (stopped.wait_for(lock, end, delay, has_ended)) return;
     std::fprintf(stderr, "%s", text.c_str());
-    ended_.wait(lock, [this] { return has_ended_; });
+    stopped.wait(lock, end, has_ended);
     std::fprintf(stderr, "\r\033[K");
   });
-}
-
-ProgressLine::~ProgressLine() {
-  if (!thread_.joinable()) return;
-  {
-    std::lock_guard lock(mutex_);
-    has_ended_ = true;
-  }
-  ended_.notify_all();
-  thread_.join();
 }
 
 }  // namespace stitch

@@ -3,9 +3,7 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <thread>
 
@@ -24,13 +22,9 @@ class ProgressLine {
  public:
   explicit ProgressLine(std::string text,
                         std::chrono::milliseconds delay = std::chrono::seconds(2));
-  ~ProgressLine();
 
  private:
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  bool has_ended_ = false;
-  std::thread thread_;  // not joinable: nothing to show
+  std::jthread thread_;  // not joinable: nothing to show
 };
 
 }  // namespace stitch

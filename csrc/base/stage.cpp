@@ -1,13 +1,15 @@
 #include "base/stage.h"
 
 #include <algorithm>
+#include <chrono>
 
+#include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/stop.h"
 #include "base/words.h"
 
 namespace stitch {
-
 namespace {
 
 // Of the last run of a stage, from 1; 0 if it has not ended.
@@ -17,8 +19,6 @@ size_t position_of(const StageLog& log, const std::string& stage) {
   return position;
 }
 
-}  // namespace
-
 bool is_dumped(const StageLog& log, const std::string& stage) {
   const std::vector<std::string> names = split_words(log.dump);
   return position_of(log, stage) > 0 && std::ranges::any_of(names, [&](const std::string& name) {
@@ -26,10 +26,24 @@ bool is_dumped(const StageLog& log, const std::string& stage) {
          });
 }
 
-void write_dump(const StageLog& log, const std::string& stage, const std::string& text) {
+}  // namespace
+
+void run_stage(const std::string& name, StageLog& log, const std::function<void()>& work) {
+  check_stopping();
+  const ErrorContext context("while running stage " + name);
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  const std::chrono::duration<double, std::micro> elapsed =
+      std::chrono::steady_clock::now() - start;
+  log.times.push_back({name, elapsed.count()});
+}
+
+void write_dump(const StageLog& log, const std::string& stage,
+                const std::function<std::string()>& print) {
+  if (!is_dumped(log, stage)) return;
   const std::string number = std::to_string(position_of(log, stage));
   const std::string name = log.subject + "." + number + "." + stage + ".txt";
-  if (write_text_file(log.dump_dir, name, text).empty()) {
+  if (write_text_file(log.dump_dir, name, print()).empty()) {
     warn_once("dump " + log.dump_dir, "cannot write dumps to '" + log.dump_dir +
                                           "'; set dump_dir to a directory you may write to");
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -18,12 +19,12 @@ inline std::vector<std::string> split_words(std::string text) {
   return result;
 }
 
-template <class List, class Print>
-std::string join(const List& list, std::string_view separator, Print print) {
+template <class List, class Print = std::identity>
+std::string join(const List& list, std::string_view separator, Print print = {}) {
   std::string text;
   for (const auto& item : list) {
     if (!text.empty()) text += separator;
-    text += print(item);
+    text += std::invoke(print, item);
   }
   return text;
 }

@@ -16,10 +16,6 @@ namespace {
 
 namespace py = pybind11;
 
-DType to_dtype(const std::string& name) {
-  return name == "opaque" ? DType::kOpaque : dtype_from_name(name);
-}
-
 // Pickled as its text.
 template <class T>
 auto kept_as_text(T (*parse)(const std::string&)) {
@@ -56,7 +52,7 @@ void bind_dim(py::module_& module) {
 void bind_nouns(py::module_& module) {
   py::class_<TensorType>(module, "TensorType")
       .def(py::init([](const std::string& dtype, std::vector<Dim> shape, std::vector<Dim> strides) {
-             return TensorType{to_dtype(dtype), std::move(shape), std::move(strides)};
+             return TensorType{dtype_from_name(dtype), std::move(shape), std::move(strides)};
            }),
            py::arg("dtype"), py::arg("shape"), py::arg("strides"))
       .def_property_readonly("dtype", [](const TensorType& type) { return info(type.dtype).name; })
@@ -164,11 +160,12 @@ void bind_graph_ends(BuilderClass& builder) {
 void bind_ops(BuilderClass& builder) {
   builder
       .def("full", [](Builder& b, const std::string& dtype, double number,
-                      int64_t integer) { return b.full(to_dtype(dtype), number, integer); })
+                      int64_t integer) { return b.full(dtype_from_name(dtype), number, integer); })
       .def("size_value", [](Builder& b, const std::string& dtype,
-                            const Dim& size) { return b.size_value(to_dtype(dtype), size); })
-      .def("iota", [](Builder& b, const std::string& dtype, const Dim& count, const Dim& start,
-                      const Dim& step) { return b.iota(to_dtype(dtype), count, start, step); })
+                            const Dim& size) { return b.size_value(dtype_from_name(dtype), size); })
+      .def("iota",
+           [](Builder& b, const std::string& dtype, const Dim& count, const Dim& start,
+              const Dim& step) { return b.iota(dtype_from_name(dtype), count, start, step); })
       .def("random", &Builder::random)
       .def("assert_true", &Builder::assert_true)
       .def("pointwise",
@@ -176,11 +173,11 @@ void bind_ops(BuilderClass& builder) {
              return b.pointwise(op_from_name(op), inputs);
            })
       .def("cast", [](Builder& b, NodeId x,
-                      const std::string& dtype) { return b.cast(x, to_dtype(dtype)); })
+                      const std::string& dtype) { return b.cast(x, dtype_from_name(dtype)); })
       .def("reduce",
            [](Builder& b, const std::string& op, NodeId x, std::vector<int64_t> axes,
               const std::string& dtype, bool keepdim) {
-             return b.reduce(op_from_name(op), x, std::move(axes), to_dtype(dtype), keepdim);
+             return b.reduce(op_from_name(op), x, std::move(axes), dtype_from_name(dtype), keepdim);
            })
       .def("reshape", &Builder::reshape)
       .def("permute", &Builder::permute)

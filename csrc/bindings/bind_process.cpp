@@ -124,18 +124,18 @@ py::list list_ops() {
 }
 
 py::dict read_counters() {
-  const CacheCounters cache = process_cache_counters();
-  return py::dict("kernels"_a = kernel_count.load(), "stitched_ops"_a = stitched_op_count.load(),
-                  "library_calls"_a = library_call_count.load(),
-                  "fallback_ops"_a = fallback_op_count.load(),
-                  "cache_hits"_a = cache.hits_memory + cache.hits_disk,
-                  "cache_hits_disk"_a = cache.hits_disk, "cache_misses"_a = cache.misses,
-                  "cache_refused"_a = cache.refused, "compile_seconds"_a = cache.compile_seconds);
+  const CacheCounters& cache = cache_counters();
+  return py::dict(
+      "kernels"_a = kernel_count.load(), "stitched_ops"_a = stitched_op_count.load(),
+      "library_calls"_a = library_call_count.load(), "fallback_ops"_a = fallback_op_count.load(),
+      "cache_hits"_a = cache.hits_memory + cache.hits_disk,
+      "cache_hits_disk"_a = cache.hits_disk.load(), "cache_misses"_a = cache.misses.load(),
+      "cache_refused"_a = cache.refused.load(), "compile_seconds"_a = cache.compile_seconds.load());
 }
 
 void reset_counters() {
   kernel_count = stitched_op_count = library_call_count = fallback_op_count = 0;
-  reset_process_cache_counters();
+  reset_cache_counters();
 }
 
 // Folders that may hold a libnvrtc: torch's own and those of NVIDIA's wheels beside it.

@@ -1,4 +1,5 @@
 // run_kernel: one CUDA or PTX kernel on CPU tensors, as Python sees it.
+#include <ATen/EmptyTensor.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/autograd/python_variable.h>
@@ -9,7 +10,6 @@
 
 #include "base/error.h"
 #include "bindings/python_types.h"
-#include "bindings/tensors.h"
 #include "jit/compiler.h"
 #include "ptxsim/run_kernel.h"
 #include "ptxsim/simulated_driver.h"
@@ -68,9 +68,7 @@ View read_tensor(const at::Tensor& tensor, size_t position) {
   view.strides = tensor.strides().vec();
   if (tensor.numel() == 0) return view;
   view.address = reinterpret_cast<uint64_t>(tensor.mutable_data_ptr());
-  const Layout layout = {{view.sizes.begin(), view.sizes.end()},
-                         {view.strides.begin(), view.strides.end()}};
-  view.bytes = static_cast<uint64_t>(storage_bytes(layout, view.element_bytes));
+  view.bytes = at::detail::computeStorageNbytes(view.sizes, view.strides, view.element_bytes);
   return view;
 }
 

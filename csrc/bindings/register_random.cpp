@@ -99,14 +99,12 @@ std::tuple<Tensor, Tensor> native_dropout(const Tensor& x, double p, std::option
   return {x * mask * (p == 1 ? 0. : 1 / (1 - p)), mask};
 }
 
-Tensor bernoulli(const Tensor& x, const OptionalGenerator&) {
-  return draw_once(at::empty_like(x)).lt(x).to(x.scalar_type());
-}
-Tensor bernoulli_p(const Tensor& x, double p, const OptionalGenerator&) {
+template <class P>
+Tensor bernoulli_p(const Tensor& x, P p, const OptionalGenerator&) {
   return draw_once(at::empty_like(x)).lt(p).to(x.scalar_type());
 }
-Tensor bernoulli_tensor(const Tensor& x, const Tensor& p, const OptionalGenerator&) {
-  return draw_once(at::empty_like(x)).lt(p).to(x.scalar_type());
+Tensor bernoulli(const Tensor& x, const OptionalGenerator& generator) {
+  return bernoulli_p<const Tensor&>(x, x, generator);
 }
 Tensor uniform(const Tensor& x, double from, double to, const OptionalGenerator&) {
   return uniforms(at::empty_like(x)) * (to - from) + from;
@@ -147,8 +145,8 @@ TORCH_LIBRARY_FRAGMENT(torch_stitch, library) {
   library.impl("random", c10::DispatchKey::Meta, &random_meta);
   define_op(library, "native_dropout", "", &native_dropout);
   define_op(library, "bernoulli", "", &bernoulli);
-  define_op(library, "bernoulli", "p", &bernoulli_p);
-  define_op(library, "bernoulli", "Tensor", &bernoulli_tensor);
+  define_op(library, "bernoulli", "p", &bernoulli_p<double>);
+  define_op(library, "bernoulli", "Tensor", &bernoulli_p<const Tensor&>);
   define_op(library, "uniform", "", &uniform);
   define_op(library, "normal_functional", "", &normal_functional);
   define_op(library, "exponential", "", &exponential);

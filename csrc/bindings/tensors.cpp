@@ -1,5 +1,6 @@
 #include "bindings/tensors.h"
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/empty_strided.h>
 #include <c10/core/CPUAllocator.h>
@@ -44,15 +45,6 @@ Layout evaluate_layout(const TensorType& type, const std::vector<int64_t>& symbo
   return layout;
 }
 
-int64_t storage_bytes(const Layout& layout, int64_t element_bytes) {
-  int64_t last = 0;
-  for (size_t d = 0; d < layout.sizes.size(); ++d) {
-    if (layout.sizes[d] == 0) return 0;
-    last += (layout.sizes[d] - 1) * layout.strides[d];
-  }
-  return (last + 1) * element_bytes;
-}
-
 c10::ScalarType to_scalar_type(DType dtype) {
   STITCH_CHECK(dtype != DType::kOpaque, "an opaque value has no element type");
   return kScalarTypes[static_cast<size_t>(dtype)];
@@ -67,7 +59,8 @@ at::Tensor make_tensor(const Layout& layout, c10::ScalarType dtype, c10::Device 
                              at::TensorOptions().dtype(dtype).device(device));
   }
   const caffe2::TypeMeta meta = c10::scalarTypeToTypeMeta(dtype);
-  const int64_t bytes = storage_bytes(layout, static_cast<int64_t>(meta.itemsize()));
+  const size_t bytes =
+      at::detail::computeStorageNbytes(layout.sizes, layout.strides, meta.itemsize());
   // The allocator serves resize_; the memory itself goes back to the pool.
   auto storage = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes,
                                                        allocate_from_pool(bytes),
@@ -91,7 +84,8 @@ at::Tensor view_memory(const at::Tensor& memory, int64_t offset, const Layout& l
 at::Tensor place_in_memory(const at::Tensor& memory, int64_t offset_bytes, const Layout& layout,
                            c10::ScalarType dtype) {
   const caffe2::TypeMeta meta = c10::scalarTypeToTypeMeta(dtype);
-  const int64_t bytes = storage_bytes(layout, static_cast<int64_t>(meta.itemsize()));
+  const size_t bytes =
+      at::detail::computeStorageNbytes(layout.sizes, layout.strides, meta.itemsize());
   auto* kept = new c10::Storage(memory.storage());
   at::DataPtr data(
       static_cast<char*>(kept->mutable_data()) + offset_bytes, kept,
@@ -133,10 +127,6 @@ bool has_type(const at::Tensor& tensor, const TensorType& type,
     if (sizes[d] != 1 && strides[d] != evaluate(type.strides[d], symbols)) return false;
   }
   return true;
-}
-
-bool has_sizes(const at::Tensor& tensor, const Layout& layout) {
-  return tensor.sizes().equals(layout.sizes);
 }
 
 bool has_strides(const at::Tensor& tensor, const Layout& layout) {

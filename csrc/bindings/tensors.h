@@ -16,7 +16,6 @@ struct Layout {
 };
 
 Layout evaluate_layout(const TensorType& type, const std::vector<int64_t>& symbols);
-int64_t storage_bytes(const Layout& layout, int64_t element_bytes);
 
 c10::ScalarType to_scalar_type(DType dtype);   // InternalError for kOpaque
 DType from_scalar_type(c10::ScalarType type);  // kOpaque for what kernels do not handle
@@ -39,7 +38,6 @@ at::Tensor copy_tensor(const at::Tensor& from, const Layout& layout);
 // The tensor is what the type promises, bit for bit.
 bool has_type(const at::Tensor& tensor, const TensorType& type,
               const std::vector<int64_t>& symbols);
-bool has_sizes(const at::Tensor& tensor, const Layout& layout);
 // Strides of extents 1 and of tensors without elements do not matter.
 bool has_strides(const at::Tensor& tensor, const Layout& layout);
 

@@ -45,7 +45,7 @@ void TorchFrame::start(std::vector<int64_t>& symbols) {
 
 std::optional<at::Tensor> TorchFrame::conform(const Buffer& promised, at::Tensor tensor) const {
   const Layout layout = evaluate_layout(promised.type, *symbols_);
-  const bool fits = has_sizes(tensor, layout);
+  const bool fits = tensor.sizes().equals(layout.sizes);
   if (!fits && !promised.is_addressed) return tensor;
   if (!fits || from_scalar_type(tensor.scalar_type()) != promised.type.dtype) return std::nullopt;
   tensor = resolve_bits(std::move(tensor));

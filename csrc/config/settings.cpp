@@ -18,10 +18,6 @@ constexpr const char* kTypeName<bool> = "bool";
 template <>
 constexpr const char* kTypeName<int64_t> = "int";
 
-std::string join(const std::vector<std::string>& words) {
-  return stitch::join(words, ", ", [](const std::string& word) { return word; });
-}
-
 std::string to_text(const SettingValue& value) {
   if (const bool* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
   if (const int64_t* number = std::get_if<int64_t>(&value)) return std::to_string(*number);
@@ -35,7 +31,7 @@ const SettingRow& find_row(const std::string& name) {
     names.push_back(row.name);
   }
   throw UserError("unknown option '" + name + "'; did you mean '" + nearest_name(name, names) +
-                  "'? Options are " + join(names));
+                  "'? Options are " + join(names, ", "));
 }
 
 void check_allowed(const SettingRow& row, const SettingValue& value) {
@@ -47,7 +43,7 @@ void check_allowed(const SettingRow& row, const SettingValue& value) {
   for (const std::string& word : is_list ? split_words(text) : std::vector{text}) {
     if (std::ranges::find(row.allowed, word) != row.allowed.end()) continue;
     throw UserError("option '" + row.name + "' is '" + text + "'; did you mean '" +
-                    nearest_name(word, row.allowed) + "'? It can be " + join(row.allowed));
+                    nearest_name(word, row.allowed) + "'? It can be " + join(row.allowed, ", "));
   }
 }
 
@@ -60,7 +56,7 @@ void store(T& member, const SettingRow& row, const SettingValue& value) {
   const T* typed = std::get_if<T>(&value);
   if (!typed)
     throw UserError("option '" + row.name + "' is '" + to_text(value) + "'; its type is " +
-                    row.type + (row.allowed.empty() ? "" : ": " + join(row.allowed)));
+                    row.type + (row.allowed.empty() ? "" : ": " + join(row.allowed, ", ")));
   check_allowed(row, value);
   member = *typed;
 }

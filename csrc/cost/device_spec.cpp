@@ -1,6 +1,9 @@
 #include "cost/device_spec.h"
 
+#include <algorithm>
+
 #include "base/error.h"
+#include "base/words.h"
 
 namespace stitch {
 
@@ -128,12 +131,11 @@ const std::vector<DeviceSpec>& all_devices() {
 }
 
 const DeviceSpec& device_spec(const std::string& name) {
-  std::string known;
-  for (const DeviceSpec& device : all_devices()) {
-    if (name == device.name) return device;
-    known += (known.empty() ? "" : ", ") + std::string(device.name);
-  }
-  throw UserError("unknown target '" + name + "'; known targets are " + known);
+  const std::vector<DeviceSpec>& devices = all_devices();
+  const auto found = std::ranges::find(devices, name, &DeviceSpec::name);
+  if (found != devices.end()) return *found;
+  throw UserError("unknown target '" + name + "'; known targets are " +
+                  join(devices, ", ", &DeviceSpec::name));
 }
 
 }  // namespace stitch

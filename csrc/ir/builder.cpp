@@ -67,9 +67,10 @@ std::vector<int64_t> sorted_axes(std::vector<int64_t> axes, int rank) {
 }  // namespace
 
 // An op along one dimension: the attributes that it shares with its like.
-Node Builder::along(OpKind op, std::vector<NodeId> inputs, int64_t dim) const {
+Node Builder::along(OpKind op, std::vector<NodeId> inputs, int64_t dim, bool from_end) const {
   const int rank = inputs.empty() ? 0 : graph_[inputs[0]].type.rank();
-  return {.op = op, .inputs = std::move(inputs), .ints = wrap_axes({dim}, rank)};
+  std::vector<int64_t> axes = wrap_axes({dim}, rank);
+  return {.op = op, .inputs = std::move(inputs), .ints = axes, .integer = !from_end};
 }
 
 NodeId Builder::add(Node node) {
@@ -80,9 +81,8 @@ NodeId Builder::add(Node node) {
   if (node.origin.op.empty() && node.origin.location.empty()) node.origin = origin_;
   const NodeId id(graph_.size());
   if (share_ && may_be_shared(node)) {
-    std::vector<NodeId>& made = made_[content_key(node)];
-    if (!made.empty()) return made.front();
-    made.push_back(id);
+    const auto [made, is_new] = made_.try_emplace(content_key(node), id);
+    if (!is_new) return made->second;
   }
   if (may_call(node) && may_write_operands(node.name)) made_.clear();
   if (node.op == OpKind::k_input) graph_.inputs.push_back(id);
@@ -198,9 +198,7 @@ NodeId Builder::index(NodeId x, const std::vector<NodeId>& indices, std::vector<
 }
 
 NodeId Builder::gather(NodeId x, NodeId index, int64_t dim, bool from_end) {
-  Node node = along(OpKind::k_gather, {x, index}, dim);
-  node.integer = !from_end;
-  return add(std::move(node));
+  return add(along(OpKind::k_gather, {x, index}, dim, from_end));
 }
 
 NodeId Builder::slice_scatter(NodeId x, NodeId source, int64_t dim, const Dim& start,
@@ -211,9 +209,8 @@ NodeId Builder::slice_scatter(NodeId x, NodeId source, int64_t dim, const Dim& s
 }
 
 NodeId Builder::slice_scatter(NodeId x, NodeId source, int64_t dim, NodeId start, bool from_end) {
-  Node node = along(OpKind::k_slice_scatter, {x, source, start}, dim);
+  Node node = along(OpKind::k_slice_scatter, {x, source, start}, dim, from_end);
   node.dims = {0, 1};
-  node.integer = !from_end;
   return add(std::move(node));
 }
 
@@ -221,9 +218,7 @@ NodeId Builder::combine_rows(OpKind op, const std::vector<NodeId>& inputs, int64
                              bool from_end) {
   STITCH_CHECK(combines_segments(info(op)) || combines_at_indices(info(op)),
                info(op).name << " combines no rows");
-  Node node = along(op, inputs, dim);
-  node.integer = !from_end;
-  return add(std::move(node));
+  return add(along(op, inputs, dim, from_end));
 }
 
 NodeId Builder::put(OpKind op, const std::vector<NodeId>& inputs, std::vector<int64_t> ints,

@@ -80,12 +80,12 @@ class Builder {
   Graph finish();
 
  private:
-  Node along(OpKind op, std::vector<NodeId> inputs, int64_t dim) const;
+  Node along(OpKind op, std::vector<NodeId> inputs, int64_t dim, bool from_end = true) const;
   NodeId add(Node node);
   bool share_ = true;
   Graph graph_;
   Origin origin_;
-  std::unordered_map<std::string, std::vector<NodeId>> made_;  // hash-consing by content
+  std::unordered_map<std::string, NodeId> made_;  // hash-consing by content
 };
 
 }  // namespace stitch

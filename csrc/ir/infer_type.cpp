@@ -1,7 +1,6 @@
 #include "ir/infer_type.h"
 
 #include <algorithm>
-#include <array>
 
 #include "ir/view_strides.h"
 #include "ops/op_rules.h"
@@ -353,19 +352,9 @@ InferType rule_of_kind(const OpInfo& op) {
   }
 }
 
-using RuleTable = std::array<InferType, static_cast<size_t>(OpKind::kCount)>;
-
-RuleTable make_rules() {
-  RuleTable table{};
-  for (const OpInfo& op : all_ops()) table[static_cast<size_t>(op.kind)] = rule_of_kind(op);
-  for (const auto& [op, infer] : kRules) table[static_cast<size_t>(op)] = infer;
-  return table;
-}
-
 }  // namespace
 
 TensorType infer_type(const Node& node, const Operands& operands) {
-  static const RuleTable rules = make_rules();
   const OpInfo& op = info(node);
   if (op.arity >= 0 && static_cast<int>(operands.size()) != op.arity)
     reject(node, "found " + std::to_string(operands.size()) + " operands, takes " +
@@ -376,7 +365,8 @@ TensorType infer_type(const Node& node, const Operands& operands) {
         throw UnsupportedError(std::string(op.name) +
                                " found a value that kernels cannot read (complex, quantised or "
                                "sparse); only library calls take those");
-  const InferType infer = rules[static_cast<size_t>(node.op)];
+  const InferType own = find_function(kRules, node.op);
+  const InferType infer = own ? own : rule_of_kind(op);
   STITCH_CHECK(infer, "op " << op.name << " has no type rule");
   TensorType type = infer(node, operands);
   if (type.dtype == DType::kOpaque && op.family != Family::kLibrary && op.family != Family::kInput)

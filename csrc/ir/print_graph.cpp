@@ -53,7 +53,7 @@ std::string attributes(const Node& node) {
   if (has_integer || (reads_indices(node) && !counts_from_end(node) && node.op != OpKind::k_pad))
     parts.push_back("integer=" + std::to_string(node.integer));
   if (parts.empty()) return "";
-  return "{" + join(parts, ", ", [](const std::string& part) { return part; }) + "}";
+  return "{" + join(parts, ", ") + "}";
 }
 
 std::string print_symbol(const Symbol& symbol) {

@@ -15,6 +15,5 @@ Symbol::Kind symbol_kind(const std::string& name);  // UserError for one that is
 // "%7 = add(%5, %6) : f32[8,s0]  # aten.add.Tensor model.py:31"
 std::string to_string(const Graph& graph, NodeId id);
 std::string to_string(const Graph& graph);
-inline std::string print(const Graph& graph) { return to_string(graph); }  // for stage dumps
 
 }  // namespace stitch

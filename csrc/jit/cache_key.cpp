@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kMagic = "STITCHKC";
 constexpr uint64_t kFormatVersion = 1;
-constexpr size_t kHashedFrom = 8 + 8 + 8 + Sha256::kDigestBytes;  // magic, version, length, digest
+constexpr size_t kHashedFrom = 8 + 8 + 8 + kSha256Bytes;  // magic, version, length, digest
 
 std::string encode_integer(uint64_t value) {
   std::string bytes(8, '\0');
@@ -19,10 +19,7 @@ std::string encode_integer(uint64_t value) {
   return bytes;
 }
 
-std::string_view as_text(const Sha256::Digest& digest) {
-  return {reinterpret_cast<const char*>(digest.data()), digest.size()};
-}
-
+// With its length, so that no two lists of records are the same bytes.
 void append_record(std::string& out, std::string_view record) {
   out += encode_integer(record.size());
   out += record;
@@ -67,10 +64,10 @@ std::string encode_request(const CacheRequest& request) {
 }  // namespace
 
 std::string cache_key(const CacheRequest& request) {
-  Hasher hasher;
-  hasher.field(static_cast<int64_t>(kFormatVersion));
-  for (std::string_view field : list_fields(request)) hasher.field(field);
-  return hasher.hex();
+  std::string records;
+  append_record(records, encode_integer(kFormatVersion));
+  for (std::string_view field : list_fields(request)) append_record(records, field);
+  return sha256_hex(records);
 }
 
 std::string encode_entry(const CacheRequest& request, const Binary& binary) {
@@ -85,7 +82,7 @@ std::string encode_entry(const CacheRequest& request, const Binary& binary) {
   std::string file(kMagic);
   file += encode_integer(kFormatVersion);
   file += encode_integer(kHashedFrom + body.size());
-  file += as_text(sha256(body));
+  file += sha256(body);
   return file + body;
 }
 
@@ -94,8 +91,8 @@ std::optional<Binary> decode_entry(std::string_view bytes, const CacheRequest& r
   Reader header{bytes};
   const bool is_ours = header.take(kMagic.size()) == kMagic && header.integer() == kFormatVersion;
   const bool is_whole = header.integer() == bytes.size();
-  const std::string_view digest = header.take(Sha256::kDigestBytes);
-  if (!header.ok || !is_ours || !is_whole || digest != as_text(sha256(header.rest))) {
+  const std::string_view digest = header.take(kSha256Bytes);
+  if (!header.ok || !is_ours || !is_whole || digest != sha256(header.rest)) {
     why = "damaged";
     return std::nullopt;
   }

@@ -5,7 +5,6 @@
 #include <future>
 #include <map>
 #include <optional>
-#include <set>
 #include <thread>
 
 #include "base/log.h"
@@ -60,27 +59,22 @@ std::vector<Binary> compile_each(const std::vector<KernelSource>& sources, const
 
 }  // namespace
 
-CompiledKernels compile_kernels(const std::vector<KernelSource>& sources, const std::string& arch,
-                                const Settings& settings, bool load) {
-  CompiledKernels compiled;
-  if (sources.empty()) return compiled;
+std::vector<Binary> compile_kernels(const std::vector<KernelSource>& sources,
+                                    const std::string& arch, const Settings& settings, bool load) {
+  if (sources.empty()) return {};
   if (!arch.empty()) {
     const Verdict available = nvrtc_available();
     if (!available && !load) {
       warn_once("nvrtc",
                 "kernels are planned but not compiled: " + available.why + " " + available.remedy);
-      return compiled;
+      return {};
     }
-    compiled.binaries = compile_each(sources, arch, settings, true);
-    return compiled;
+    return compile_each(sources, arch, settings, true);
   }
-  if (!load) return compiled;
+  if (!load) return {};
   std::vector<KernelText> texts;
-  std::set<std::string> names;
-  for (const KernelSource& source : sources)
-    if (names.insert(source.name).second) texts.push_back({source.name, source.text});
-  compiled.binaries.push_back(compile_host(texts, settings));
-  return compiled;
+  for (const KernelSource& source : sources) texts.push_back({source.name, source.text});
+  return {compile_host(texts, settings)};
 }
 
 std::vector<Binary> try_kernels(const std::vector<KernelSource>& sources, const std::string& arch,

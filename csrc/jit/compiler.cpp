@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/words.h"
 #include "jit/device_text.h"
 #include "jit/host_compiler.h"
 #include "jit/kernel_cache.h"
@@ -16,12 +17,6 @@ namespace {
 const std::string& prelude_hash() {
   static const std::string hash = sha256_hex(device_text());
   return hash;
-}
-
-std::string join(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += word + " ";
-  return text;
 }
 
 std::string with_prelude(const std::string& text) { return std::string(device_text()) + text; }
@@ -45,14 +40,10 @@ std::string describe_failure(const std::string& what, const std::string& source_
 }
 
 std::string join_texts(const std::vector<KernelText>& kernels) {
-  std::string texts;
-  std::set<std::string> names;
-  for (const KernelText& kernel : kernels)
-    if (names.insert(kernel.name).second) texts += kernel.text + "\n";
-  return texts;
+  return join(kernels, "", [](const KernelText& kernel) { return kernel.text + "\n"; });
 }
 
-CompileOutcome compile_texts(const std::vector<KernelText>& kernels, const Settings& settings) {
+Binary compile_texts(const std::vector<KernelText>& kernels, const Settings& settings) {
   return run_host_compiler(settings.cxx, with_prelude(join_texts(kernels)));
 }
 
@@ -69,9 +60,9 @@ std::vector<FailedKernel> find_failed(const std::vector<KernelText>& kernels,
   std::vector<FailedKernel> failed;
   for (const auto& half : {std::vector<KernelText>(kernels.begin(), middle),
                            std::vector<KernelText>(middle, kernels.end())}) {
-    const CompileOutcome outcome = compile_texts(half, settings);
-    if (outcome.ok) continue;
-    for (FailedKernel& kernel : find_failed(half, outcome.binary.log, settings))
+    const Binary binary = compile_texts(half, settings);
+    if (!binary.bytes.empty()) continue;
+    for (FailedKernel& kernel : find_failed(half, binary.log, settings))
       failed.push_back(std::move(kernel));
   }
   return failed;
@@ -80,11 +71,11 @@ std::vector<FailedKernel> find_failed(const std::vector<KernelText>& kernels,
 // A compiler that refuses the prelude alone says nothing about kernels.
 [[noreturn]] void throw_not_compiled(const std::vector<KernelText>& kernels, const std::string& log,
                                      const Settings& settings) {
-  const CompileOutcome prelude = compile_texts({}, settings);
-  if (!prelude.ok) {
+  const Binary prelude = compile_texts({}, settings);
+  if (prelude.bytes.empty()) {
     const std::string path = keep_source("failed-prelude.cpp", with_prelude(""), settings);
     throw InternalError(describe_failure("an empty file of CPU kernels", path) + "\n" +
-                        prelude.binary.log);
+                        prelude.log);
   }
   const std::vector<FailedKernel> failed = find_failed(kernels, log, settings);
   STITCH_CHECK(!failed.empty(), "CPU kernels compile in parts but not together: " << log);
@@ -106,7 +97,7 @@ CudaOutput cuda_output(const Settings& settings) {
 CacheRequest cuda_request(const KernelText& kernel, const std::string& arch, CudaOutput output,
                           const std::string& prelude) {
   return {output == CudaOutput::kPtx ? "ptx" : "cuda", arch,    "nvrtc " + nvrtc_version(),
-          join(nvrtc_options(arch, output)),           prelude, kernel.name + "\n" + kernel.text};
+          join(nvrtc_options(arch, output), " "),      prelude, kernel.name + "\n" + kernel.text};
 }
 
 // What NVRTC reads; lines of PTX count from where the kernel's own text begins.
@@ -122,14 +113,12 @@ Binary compile_cuda(const KernelText& kernel, const std::string& arch, const Set
   const CacheRequest request = cuda_request(kernel, arch, output, prelude_hash());
   return process_cache(settings).get_or_compile(request, [&] {
     const std::string source = cuda_source(kernel, output);
-    CompileOutcome outcome = run_nvrtc(kernel.name, source, arch, output);
-    if (!outcome.ok) {
-      const std::string path = keep_source("failed-" + kernel.name + ".cu", source, settings);
-      throw NotCompiledError(
-          describe_failure("the CUDA kernel " + kernel.name, path) + "\n" + outcome.binary.log,
-          {kernel.name});
-    }
-    return std::move(outcome.binary);
+    Binary binary = run_nvrtc(kernel.name, source, arch, output);
+    if (!binary.bytes.empty()) return binary;
+    const std::string path = keep_source("failed-" + kernel.name + ".cu", source, settings);
+    throw NotCompiledError(
+        describe_failure("the CUDA kernel " + kernel.name, path) + "\n" + binary.log,
+        {kernel.name});
   });
 }
 
@@ -139,24 +128,27 @@ Binary compile_ptx(const KernelText& kernel, const std::string& arch, const Sett
   const CacheRequest request = cuda_request(kernel, arch, output, is_ours ? prelude_hash() : "");
   return process_cache(settings).get_or_compile(request, [&] {
     const std::string source = is_ours ? cuda_source(kernel, output) : kernel.text;
-    CompileOutcome outcome = run_nvrtc(kernel.name, source, arch, output);
-    if (!outcome.ok)
-      throw UserError("the CUDA text of " + kernel.name + " does not compile for " + arch + "\n" +
-                      outcome.binary.log);
-    return std::move(outcome.binary);
+    Binary binary = run_nvrtc(kernel.name, source, arch, output);
+    if (!binary.bytes.empty()) return binary;
+    throw UserError("the CUDA text of " + kernel.name + " does not compile for " + arch + "\n" +
+                    binary.log);
   });
 }
 
-Binary compile_host(const std::vector<KernelText>& kernels, const Settings& settings) {
+Binary compile_host(const std::vector<KernelText>& given, const Settings& settings) {
+  std::vector<KernelText> kernels;  // each once
+  std::set<std::string> names;
+  for (const KernelText& kernel : given)
+    if (names.insert(kernel.name).second) kernels.push_back(kernel);
   ErrorContext context("while compiling " + std::to_string(kernels.size()) + " CPU kernels");
   const HostCompiler& compiler = find_host_compiler(settings.cxx);
   const std::string options = settings.cxx + " " + std::string(kHostFlags);
   const CacheRequest request = {"host",  compiler.features, compiler.version,
                                 options, prelude_hash(),    join_texts(kernels)};
   return process_cache(settings).get_or_compile(request, [&] {
-    CompileOutcome outcome = compile_texts(kernels, settings);
-    if (!outcome.ok) throw_not_compiled(kernels, outcome.binary.log, settings);
-    return std::move(outcome.binary);
+    Binary binary = compile_texts(kernels, settings);
+    if (binary.bytes.empty()) throw_not_compiled(kernels, binary.log, settings);
+    return binary;
   });
 }
 

@@ -21,7 +21,7 @@ struct KernelText {
 };
 
 struct Binary {
-  std::string bytes;    // a cubin, PTX text, or a shared object
+  std::string bytes;    // a cubin, PTX text, or a shared object; none: it did not compile
   std::string log;      // what the compiler said
   int registers = -1;   // per thread, of the largest entry; -1: not a GPU binary
   int spill_bytes = 0;  // stores plus loads
@@ -48,11 +48,5 @@ Binary compile_ptx(const KernelText& kernel, const std::string& arch, const Sett
 // One shared object that exports every kernel of a graph.  UnsupportedError without a compiler.
 // When it fails, the kernels at fault are found by compiling parts of it.
 Binary compile_host(const std::vector<KernelText>& kernels, const Settings& settings);
-
-// What one run of a compiler produced.
-struct CompileOutcome {
-  bool ok = false;
-  Binary binary;  // its log is set also when the run failed
-};
 
 }  // namespace stitch

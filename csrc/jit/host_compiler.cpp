@@ -71,35 +71,28 @@ std::string read_file(const std::string& path) {
 
 }  // namespace
 
-Verdict host_compiler_available(const std::string& command) {
-  const Probe& probe = probe_once(command);
-  if (probe.compiler) return Verdict::yes();
-  return Verdict::no(0, "the C++ compiler '" + command + "' does not work: " + probe.failure,
-                     "install g++ (apt install g++), or set CXX or TORCH_STITCH_CXX");
-}
-
 const HostCompiler& find_host_compiler(const std::string& command) {
-  const Verdict verdict = host_compiler_available(command);
-  if (!verdict) throw UnsupportedError(verdict.why + "; " + verdict.remedy);
-  return *probe_once(command).compiler;
+  const Probe& probe = probe_once(command);
+  if (probe.compiler) return *probe.compiler;
+  throw UnsupportedError("the C++ compiler '" + command + "' does not work: " + probe.failure +
+                         "; install g++ (apt install g++), or set CXX or TORCH_STITCH_CXX");
 }
 
-CompileOutcome run_host_compiler(const std::string& command, std::string_view source) {
-  CompileOutcome outcome;
+Binary run_host_compiler(const std::string& command, std::string_view source) {
+  Binary binary;
   const WorkDirectory work;
   const std::string input = work.path + "/kernels.cpp", output = work.path + "/kernels.so";
   std::ofstream file(input, std::ios::binary);
   file << source << std::flush;
   if (work.path.empty() || !file) {
-    outcome.binary.log = "cannot write to the temporary directory '" + work.path + "'";
-    return outcome;
+    binary.log = "cannot write to the temporary directory '" + work.path + "'";
+    return binary;
   }
   const CommandResult result = run_compiler(command, std::string(kHostFlags) + " -x c++",
                                             {input, "-o", output}, kCompileLimit_s);
-  outcome.binary.log = result.output;
-  if (result.ok) outcome.binary.bytes = read_file(output);
-  outcome.ok = !outcome.binary.bytes.empty();
-  return outcome;
+  binary.log = result.output;
+  if (result.ok) binary.bytes = read_file(output);
+  return binary;
 }
 
 }  // namespace stitch

@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 
-#include "base/verdict.h"
 #include "jit/compiler.h"
 
 namespace stitch {
@@ -25,10 +24,9 @@ constexpr std::string_view kHostFlags =
     "-std=c++20 -O3 -march=native -fopenmp-simd -ffp-contract=off -fno-math-errno "
     "-fno-thread-jumps -fno-trapping-math -shared -fPIC -Wl,--build-id=none";
 
-// Says what is missing and how to get it.
-Verdict host_compiler_available(const std::string& command);
-// Asks the compiler once per process and command; UnsupportedError if there is none.
+// Asks the compiler once per process and command; UnsupportedError if there is none says how to get
+// one.
 const HostCompiler& find_host_compiler(const std::string& command);
-CompileOutcome run_host_compiler(const std::string& command, std::string_view source);
+Binary run_host_compiler(const std::string& command, std::string_view source);
 
 }  // namespace stitch

@@ -17,12 +17,24 @@ std::string entry_name(const std::string& key) { return key + ".kernel"; }
 
 }  // namespace
 
-KernelCache::KernelCache(Options options) : options_(std::move(options)) {
-  if (options_.directory.empty()) return;
+CacheCounters& cache_counters() {
+  static CacheCounters counters;
+  return counters;
+}
+
+void reset_cache_counters() {
+  CacheCounters& all = cache_counters();
+  all.hits_memory = all.hits_disk = all.misses = all.refused = all.mismatches = 0;
+  all.compile_seconds = 0;
+}
+
+KernelCache::KernelCache(const Settings& settings)
+    : verify_(settings.cache_verify), size_bytes_(settings.cache_size_bytes) {
+  if (settings.cache.empty() || settings.cache == "off") return;
   std::string why;
-  directory_ = PrivateDirectory::open(options_.directory, why);
+  directory_ = PrivateDirectory::open(settings.cache, why);
   if (!directory_) {
-    warn_once("kernel cache " + options_.directory,
+    warn_once("kernel cache " + settings.cache,
               "compiled kernels are not kept on disk: " + why +
                   "; set TORCH_STITCH_CACHE to a directory that only you can write to, or to off");
   }
@@ -34,7 +46,7 @@ Binary KernelCache::get_or_compile(const CacheRequest& request,
   const std::shared_ptr<Slot> slot = slot_of(key);
   std::lock_guard lock(slot->mutex);
   if (slot->binary) {
-    count([](CacheCounters& counters) { ++counters.hits_memory; });
+    ++cache_counters().hits_memory;
     Binary binary = *slot->binary;
     binary.from_cache = true;
     return binary;
@@ -44,7 +56,7 @@ Binary KernelCache::get_or_compile(const CacheRequest& request,
   if (cached) {
     binary = verified(std::move(*cached), key, request, compile);
   } else {
-    count([](CacheCounters& counters) { ++counters.misses; });
+    ++cache_counters().misses;
     binary = compile_counted(compile);
     write_disk(key, request, binary);
   }
@@ -59,15 +71,6 @@ void KernelCache::clear() {
   const std::lock_guard lock(mutex_);
   slots_.clear();
   memory_bytes_ = 0;
-}
-
-CacheCounters KernelCache::counters() const {
-  std::lock_guard lock(mutex_);
-  return counters_;
-}
-
-void KernelCache::reset_counters() {
-  count([](CacheCounters& counters) { counters = {}; });
 }
 
 std::shared_ptr<KernelCache::Slot> KernelCache::slot_of(const std::string& key) {
@@ -87,7 +90,7 @@ std::optional<Binary> KernelCache::read_disk(const std::string& key, const Cache
     if (binary) return binary;
   }
   directory_->set_aside(name);
-  count([](CacheCounters& counters) { ++counters.refused; });
+  ++cache_counters().refused;
   return std::nullopt;
 }
 
@@ -108,17 +111,17 @@ void KernelCache::write_disk(const std::string& key, const CacheRequest& request
     std::lock_guard lock(mutex_);
     unswept_bytes_ += static_cast<int64_t>(file.size());
     is_eviction_due =
-        writes_++ % kWritesPerEviction == 0 || unswept_bytes_ > options_.size_bytes / kSweepShare;
+        writes_++ % kWritesPerEviction == 0 || unswept_bytes_ > size_bytes_ / kSweepShare;
     if (is_eviction_due) unswept_bytes_ = 0;
   }
-  if (is_eviction_due) directory_->evict(options_.size_bytes, kMaxEntries);
+  if (is_eviction_due) directory_->evict(size_bytes_, kMaxEntries);
 }
 
 Binary KernelCache::compile_counted(const std::function<Binary()>& compile) {
   const auto start = std::chrono::steady_clock::now();
   auto add_time = [&] {
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    count([&](CacheCounters& counters) { counters.compile_seconds += elapsed.count(); });
+    cache_counters().compile_seconds += elapsed.count();
     return elapsed.count() * 1e3;
   };
   try {
@@ -135,23 +138,16 @@ Binary KernelCache::compile_counted(const std::function<Binary()>& compile) {
 // Compilers are deterministic, so a kept binary can be proved right by making it again.
 Binary KernelCache::verified(Binary cached, const std::string& key, const CacheRequest& request,
                              const std::function<Binary()>& compile) {
-  int64_t hit = 0;
-  count([&](CacheCounters& counters) { hit = counters.hits_disk++; });
-  const bool is_checked = options_.verify == Verify::kAll ||
-                          (options_.verify == Verify::kSample && hit % kSampleInterval == 0);
+  const int64_t hit = cache_counters().hits_disk++;
+  const bool is_checked = verify_ == "all" || (verify_ == "sample" && hit % kSampleInterval == 0);
   if (!is_checked) return cached;
   Binary fresh = compile_counted(compile);
   if (fresh.bytes == cached.bytes) return cached;
-  count([](CacheCounters& counters) { ++counters.mismatches; });
+  ++cache_counters().mismatches;
   warn_once("kernel cache verify " + key,
             "the cached kernel " + key + " differs from a fresh compile; the fresh one is used");
   write_disk(key, request, fresh);
   return fresh;
-}
-
-void KernelCache::count(const std::function<void(CacheCounters&)>& change) {
-  std::lock_guard lock(mutex_);
-  change(counters_);
 }
 
 // Over the cap everything but the newest goes: loaded kernels stay loaded and the rest is on disk.

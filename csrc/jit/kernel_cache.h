@@ -6,6 +6,7 @@
 // or written leaves the memory cache and one warning.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -21,29 +22,25 @@
 namespace stitch {
 
 struct CacheCounters {
-  int64_t hits_memory = 0;
-  int64_t hits_disk = 0;
-  int64_t misses = 0;
-  int64_t refused = 0;     // entries that were damaged or not ours
-  int64_t mismatches = 0;  // entries that cache_verify found to differ from a fresh compile
-  double compile_seconds = 0;
+  std::atomic<int64_t> hits_memory = 0;
+  std::atomic<int64_t> hits_disk = 0;
+  std::atomic<int64_t> misses = 0;
+  std::atomic<int64_t> refused = 0;     // entries that were damaged or not ours
+  std::atomic<int64_t> mismatches = 0;  // that cache_verify found to differ from a fresh compile
+  std::atomic<double> compile_seconds = 0;
 };
+// Of all caches of the process.
+CacheCounters& cache_counters();
+void reset_cache_counters();
 
 class KernelCache {
  public:
-  enum class Verify { kOff, kSample, kAll };
-  struct Options {
-    std::string directory;  // empty: memory only
-    int64_t size_bytes = int64_t{1} << 30;
-    Verify verify = Verify::kOff;
-  };
-  explicit KernelCache(Options options);
+  // Where `settings` say; without a directory memory only.
+  explicit KernelCache(const Settings& settings);
 
   // What `compile` throws reaches the caller and is not remembered.
   Binary get_or_compile(const CacheRequest& request, const std::function<Binary()>& compile);
   void clear();  // forgets every entry, here and on disk
-  CacheCounters counters() const;
-  void reset_counters();
 
  private:
   // One key: whoever holds the mutex looks it up or compiles it.
@@ -57,23 +54,19 @@ class KernelCache {
   Binary compile_counted(const std::function<Binary()>& compile);
   Binary verified(Binary cached, const std::string& key, const CacheRequest& request,
                   const std::function<Binary()>& compile);
-  void count(const std::function<void(CacheCounters&)>& change);
   void keep_in_memory(const std::string& key, size_t bytes);
 
-  const Options options_;
+  const std::string verify_;
+  const int64_t size_bytes_;
   std::optional<PrivateDirectory> directory_;
-  mutable std::mutex mutex_;  // guards the members below
+  std::mutex mutex_;  // guards the members below
   std::map<std::string, std::shared_ptr<Slot>> slots_;
   size_t memory_bytes_ = 0;
   int64_t writes_ = 0;
   int64_t unswept_bytes_ = 0;  // written since the last eviction
-  CacheCounters counters_;
 };
 
 // The process's cache for these settings; one per directory (process_cache.cpp).
 KernelCache& process_cache(const Settings& settings);
-// Sums over all caches of the process.
-CacheCounters process_cache_counters();
-void reset_process_cache_counters();
 
 }  // namespace stitch

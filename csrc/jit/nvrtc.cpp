@@ -208,17 +208,17 @@ std::vector<std::string> nvrtc_options(const std::string& arch, CudaOutput outpu
   return options;
 }
 
-CompileOutcome run_nvrtc(const std::string& name, std::string_view source, const std::string& arch,
-                         CudaOutput output) {
+Binary run_nvrtc(const std::string& name, std::string_view source, const std::string& arch,
+                 CudaOutput output) {
   const Functions& call = nvrtc();
   const CLocale locale;
-  CompileOutcome outcome;
+  Binary binary;
   Program program = nullptr;
   const std::string text(source);
   Result result = call.create(&program, text.c_str(), (name + ".cu").c_str(), 0, nullptr, nullptr);
   if (result != kSuccess) {
-    outcome.binary.log = call.error_string(result);
-    return outcome;
+    binary.log = call.error_string(result);
+    return binary;
   }
   const std::vector<std::string> options = nvrtc_options(arch, output);
   std::vector<const char*> pointers;
@@ -226,19 +226,17 @@ CompileOutcome run_nvrtc(const std::string& name, std::string_view source, const
   Clock::time_point deadline = Clock::now() + kCompileLimit;
   if (call.set_flow_callback) call.set_flow_callback(program, is_overdue, &deadline);
   result = call.compile(program, static_cast<int>(pointers.size()), pointers.data());
-  outcome.binary.log = read_text(program, call.log_size, call.log).c_str();  // up to the NUL
-  if (result == kErrorCancelled) outcome.binary.log += "\ncancelled after 30 s";
-  if (result == kSuccess) outcome.binary.bytes = read_output(call, program, output);
-  if (result != kSuccess && outcome.binary.log.empty())
-    outcome.binary.log = call.error_string(result);
+  binary.log = read_text(program, call.log_size, call.log).c_str();  // up to the NUL
+  if (result == kErrorCancelled) binary.log += "\ncancelled after 30 s";
+  if (result == kSuccess) binary.bytes = read_output(call, program, output);
+  if (result != kSuccess && binary.log.empty()) binary.log = call.error_string(result);
   call.destroy(&program);
   if (result == kErrorInvalidOption) {
     throw UnsupportedError("NVRTC " + nvrtc_version() + " cannot compile for " + arch + ": " +
-                           outcome.binary.log + "; pip install -U nvidia-cuda-nvrtc");
+                           binary.log + "; pip install -U nvidia-cuda-nvrtc");
   }
-  outcome.ok = !outcome.binary.bytes.empty();
-  read_ptxas_log(outcome.binary.log, outcome.binary);
-  return outcome;
+  read_ptxas_log(binary.log, binary);
+  return binary;
 }
 
 void read_ptxas_log(std::string_view log, Binary& binary) {

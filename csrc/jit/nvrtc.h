@@ -25,8 +25,8 @@ std::string nvrtc_version();
 enum class CudaOutput { kCubin, kPtx };
 std::vector<std::string> nvrtc_options(const std::string& arch, CudaOutput output);
 // UnsupportedError without the library, or if it does not know the architecture.
-CompileOutcome run_nvrtc(const std::string& name, std::string_view source, const std::string& arch,
-                         CudaOutput output = CudaOutput::kCubin);
+Binary run_nvrtc(const std::string& name, std::string_view source, const std::string& arch,
+                 CudaOutput output = CudaOutput::kCubin);
 
 // Registers, spills, stack and static shared memory from what ptxas -v prints.
 void read_ptxas_log(std::string_view log, Binary& binary);

@@ -103,10 +103,7 @@ CommandResult run_command(const std::vector<std::string>& words, int limit_s) {
     result.output += "\nkilled after " + std::to_string(limit_s) + " s";
   }
   int status = 0;
-  pid_t waited;
-  do {
-    waited = waitpid(child, &status, 0);
-  } while (waited < 0 && errno == EINTR);
+  const pid_t waited = TEMP_FAILURE_RETRY(waitpid(child, &status, 0));
   if (!is_in_time) check_stopping();
   // A host program that ignores SIGCHLD loses the status; the caller then judges by the output.
   const bool is_status_lost = waited < 0 && errno == ECHILD;

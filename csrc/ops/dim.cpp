@@ -183,14 +183,6 @@ std::optional<Dim> divide_exact(const Dim& a, const Dim& b) {
   return quotient;
 }
 
-bool is_divisible(const Dim& a, int64_t divisor) {
-  if (divisor == 0) return false;
-  if (a.is_constant()) return a.value() % divisor == 0;
-  for (const auto& [monomial, factor] : a.terms())
-    if (factor % divisor != 0) return false;
-  return true;
-}
-
 Dim SymbolTable::add_input(int input, int64_t hint, bool is_positive) {
   for (size_t i = 0; i < symbols.size(); ++i)
     if (symbols[i].kind == Symbol::Kind::kInput && symbols[i].input == input)

@@ -47,7 +47,9 @@ class Dim {
 
 // a / b where the division leaves no remainder for any value of the symbols, else nothing.
 std::optional<Dim> divide_exact(const Dim& a, const Dim& b);
-bool is_divisible(const Dim& a, int64_t divisor);
+inline bool is_divisible(const Dim& a, int64_t divisor) {
+  return divide_exact(a, divisor).has_value();
+}
 
 // Where a symbol's value comes from when a program runs.
 struct Symbol {

@@ -1,37 +1,10 @@
 #include "ops/op_rules.h"
 
-#include <array>
-
 #include "base/error.h"
 #include "base/words.h"
 
 namespace stitch {
 namespace {
-
-// Bits that hold the magnitude of an integer or the significand of a float, and the exponent
-// range of a float (IEEE 754, bfloat16, OCP's 8 bits); in the order of DType.
-struct Precision {
-  int bits;
-  bool is_signed;
-  int exponent_bits;
-};
-constexpr std::array<Precision, 15> kPrecision = {{
-    {1, false, 0},   // bool
-    {8, false, 0},   // u8
-    {16, false, 0},  // u16
-    {32, false, 0},  // u32
-    {64, false, 0},  // u64
-    {7, true, 0},    // i8
-    {15, true, 0},   // i16
-    {31, true, 0},   // i32
-    {63, true, 0},   // i64
-    {4, true, 4},    // e4m3
-    {3, true, 5},    // e5m2
-    {11, true, 5},   // f16
-    {8, true, 8},    // bf16
-    {24, true, 8},   // f32
-    {53, true, 11},  // f64
-}};
 
 DType common_dtype(const OpInfo& op, const std::vector<DType>& operands, size_t first) {
   for (size_t i = first; i < operands.size(); ++i)
@@ -104,7 +77,7 @@ void require_equal(const Dim& found, const Dim& expected, const std::string& wha
 
 bool is_integral(DType dtype) { return dtype == DType::kBool || info(dtype).is_integer; }
 
-bool is_unsigned(DType dtype) { return !kPrecision[static_cast<size_t>(dtype)].is_signed; }
+bool is_unsigned(DType dtype) { return !info(dtype).is_signed; }
 
 bool divides_integers(const OpInfo& op, DType result) {
   return op.cost == CostClass::kDivide && op.arity == 2 && is_integral(result);
@@ -115,14 +88,9 @@ bool is_assertion(const OpInfo& op) { return op.kind == OpKind::k_assert_true; }
 bool is_value_preserving(DType from, DType to) {
   if (from == to) return true;
   if (from == DType::kOpaque || to == DType::kOpaque || to == DType::kBool) return false;
-  const Precision& narrow = kPrecision[static_cast<size_t>(from)];
-  const Precision& wide = kPrecision[static_cast<size_t>(to)];
+  const DTypeInfo &narrow = info(from), &wide = info(to);
   if (narrow.is_signed && !wide.is_signed) return false;
-  return narrow.bits <= wide.bits && narrow.exponent_bits <= wide.exponent_bits;
-}
-
-std::string to_string(const std::vector<Dim>& dims) {
-  return "[" + join(dims, ",", [](const Dim& dim) { return to_string(dim); }) + "]";
+  return narrow.digits <= wide.digits && narrow.exponent_bits <= wide.exponent_bits;
 }
 
 }  // namespace stitch

@@ -32,6 +32,4 @@ bool divides_integers(const OpInfo& op, DType result);
 // It is evaluated for what it reports, also where nobody reads its result.
 bool is_assertion(const OpInfo& op);
 
-std::string to_string(const std::vector<Dim>& dims);  // "[8,s0]"
-
 }  // namespace stitch

@@ -1,6 +1,7 @@
 #include "ops/type.h"
 
 #include <array>
+#include <limits>
 
 #include "base/error.h"
 #include "base/nearest.h"
@@ -9,24 +10,24 @@
 namespace stitch {
 namespace {
 
-// In the order of DType.
+// In the order of DType; floats as IEEE 754, bfloat16 and OCP's 8 bits have them.
 constexpr std::array<DTypeInfo, 16> kTypes = {{
-    {"bool", "boolean", "bool", 1, false, false},
-    {"u8", "u8", "u8", 1, false, true},
-    {"u16", "u16", "u16", 2, false, true},
-    {"u32", "u32", "u32", 4, false, true},
-    {"u64", "u64", "u64", 8, false, true},
-    {"i8", "i8", "i8", 1, false, true},
-    {"i16", "i16", "i16", 2, false, true},
-    {"i32", "i32", "i32", 4, false, true},
-    {"i64", "i64", "i64", 8, false, true},
-    {"e4m3", "e4m3", "f32", 1, true, false},
-    {"e5m2", "e5m2", "f32", 1, true, false},
-    {"f16", "f16", "f32", 2, true, false},
-    {"bf16", "bf16", "f32", 2, true, false},
-    {"f32", "f32", "f32", 4, true, false},
-    {"f64", "f64", "f64", 8, true, false},
-    {"opaque", "opaque", "opaque", 0, false, false},
+    {"bool", "boolean", "bool", 1, false, false, false, 1, 0, 0},
+    {"u8", "u8", "u8", 1, false, true, false, 8, 0, 0},
+    {"u16", "u16", "u16", 2, false, true, false, 16, 0, 0},
+    {"u32", "u32", "u32", 4, false, true, false, 32, 0, 0},
+    {"u64", "u64", "u64", 8, false, true, false, 64, 0, 0},
+    {"i8", "i8", "i8", 1, false, true, true, 7, 0, 0},
+    {"i16", "i16", "i16", 2, false, true, true, 15, 0, 0},
+    {"i32", "i32", "i32", 4, false, true, true, 31, 0, 0},
+    {"i64", "i64", "i64", 8, false, true, true, 63, 0, 0},
+    {"e4m3", "e4m3", "f32", 1, true, false, true, 4, 4, 448},
+    {"e5m2", "e5m2", "f32", 1, true, false, true, 3, 5, 57344},
+    {"f16", "f16", "f32", 2, true, false, true, 11, 5, 65504},
+    {"bf16", "bf16", "f32", 2, true, false, true, 8, 8, 0x1.FEp127},
+    {"f32", "f32", "f32", 4, true, false, true, 24, 8, std::numeric_limits<float>::max()},
+    {"f64", "f64", "f64", 8, true, false, true, 53, 11, std::numeric_limits<double>::max()},
+    {"opaque", "opaque", "opaque", 0, false, false, false, 0, 0, 0},
 }};
 
 std::string join(const std::vector<Dim>& dims) {
@@ -68,9 +69,11 @@ Dim element_count(const std::vector<Dim>& shape) {
   return count;
 }
 
+std::string to_string(const std::vector<Dim>& dims) { return "[" + join(dims) + "]"; }
+
 // Strides are shown unless they are exactly the contiguous ones, so that text reads back exactly.
 std::string to_string(const TensorType& type) {
-  std::string text = std::string(info(type.dtype).name) + "[" + join(type.shape) + "]";
+  std::string text = info(type.dtype).name + to_string(type.shape);
   if (type.strides != contiguous_strides(type.shape)) text += "(" + join(type.strides) + ")";
   return text;
 }

@@ -34,6 +34,10 @@ struct DTypeInfo {
   const char* register_name;  // type of a value in a kernel's registers: narrow floats live as f32
   int bytes;
   bool is_float, is_integer;  // bool is neither
+  bool is_signed;
+  int digits;         // bits that hold an integer's magnitude, or a float's significand
+  int exponent_bits;  // of a float
+  double largest;     // of a float
 };
 
 const DTypeInfo& info(DType dtype);
@@ -53,6 +57,7 @@ struct TensorType {
 std::vector<Dim> contiguous_strides(const std::vector<Dim>& shape);
 TensorType contiguous_type(DType dtype, std::vector<Dim> shape);
 Dim element_count(const std::vector<Dim>& shape);
+std::string to_string(const std::vector<Dim>& dims);  // "[8,s0]"
 std::string to_string(const TensorType& type);  // "f32[8,s0]" and, when not contiguous, "(s0,1)"
 
 }  // namespace stitch

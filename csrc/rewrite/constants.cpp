@@ -12,50 +12,32 @@
 namespace stitch {
 namespace {
 
-// Rounds to `digits` significant bits, ties to even, with gradual underflow below 2^lowest.
-double round_to(double x, int digits, int lowest, int highest) {
-  if (x == 0 || !std::isfinite(x)) return x;
-  const int unit = std::max(std::ilogb(x), lowest) - (digits - 1);
-  const double rounded = std::ldexp(std::nearbyint(std::ldexp(x, -unit)), unit);
-  const bool overflows = rounded != 0 && std::ilogb(rounded) > highest;
-  return overflows ? std::copysign(std::numeric_limits<double>::infinity(), x) : rounded;
-}
-
-constexpr double kLargestE4M3 = 448;  // and what overflows
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 double round_to_f32(double x) { return static_cast<float>(x); }
 
-// What a cast to `dtype` makes of a number: through f32, as eager does.
+// What a cast to `dtype` makes of a number: through f32, as eager does; ties to even, with gradual
+// underflow.
 double round_to_dtype(double x, DType dtype) {
   if (dtype == DType::kF64) return x;
-  if (dtype == DType::kF16) return round_to(round_to_f32(x), 11, -14, 15);
-  if (dtype == DType::kBF16) return round_to(round_to_f32(x), 8, -126, 127);
-  if (dtype == DType::kE5M2) return round_to(round_to_f32(x), 3, -14, 15);
-  if (dtype == DType::kE4M3)
-    return std::clamp(round_to(round_to_f32(x), 4, -6, 8), -kLargestE4M3, kLargestE4M3);
-  return round_to_f32(x);
+  const DTypeInfo& type = info(dtype);
+  x = round_to_f32(x);
+  if (x != 0 && std::isfinite(x)) {
+    const int lowest = 2 - (1 << (type.exponent_bits - 1));
+    const int unit = std::max(std::ilogb(x), lowest) - (type.digits - 1);
+    x = std::ldexp(std::nearbyint(std::ldexp(x, -unit)), unit);
+  }
+  if (dtype == DType::kE4M3) return std::clamp(x, -type.largest, type.largest);
+  return std::fabs(x) > type.largest ? std::copysign(kInfinity, x) : x;
 }
 
 // The low bits of an integer, read as the dtype does.
 int64_t wrap_integer(int64_t x, DType dtype) {
-  switch (dtype) {
-    case DType::kBool:
-      return x & 1;
-    case DType::kU8:
-      return static_cast<uint8_t>(x);
-    case DType::kU16:
-      return static_cast<uint16_t>(x);
-    case DType::kU32:
-      return static_cast<uint32_t>(x);
-    case DType::kI8:
-      return static_cast<int8_t>(x);
-    case DType::kI16:
-      return static_cast<int16_t>(x);
-    case DType::kI32:
-      return static_cast<int32_t>(x);
-    default:
-      return x;
-  }
+  const DTypeInfo& type = info(dtype);
+  const int unused_bits = 64 - type.digits - type.is_signed;
+  const uint64_t high = static_cast<uint64_t>(x) << unused_bits;
+  return type.is_signed ? static_cast<int64_t>(high) >> unused_bits
+                        : static_cast<int64_t>(high >> unused_bits);
 }
 
 using Numbers = std::array<double, 3>;
@@ -193,11 +175,9 @@ std::optional<Constant> evaluate(OpKind op, const std::vector<Constant>& operand
 
 Constant identity_of(OpKind reduction, DType dtype) {
   const std::string_view identity = info(reduction).identity;
-  const double infinity = std::numeric_limits<double>::infinity();
-  const int bits = dtype == DType::kBool ? 1 : 8 * info(dtype).bytes - !is_unsigned(dtype);
-  const auto highest = static_cast<int64_t>(~uint64_t{0} >> (64 - bits));
-  if (identity == "lowest") return {dtype, -infinity, is_unsigned(dtype) ? 0 : -highest - 1};
-  if (identity == "highest") return {dtype, infinity, highest};
+  const auto highest = static_cast<int64_t>(~uint64_t{0} >> (64 - info(dtype).digits));
+  if (identity == "lowest") return {dtype, -kInfinity, is_unsigned(dtype) ? 0 : -highest - 1};
+  if (identity == "highest") return {dtype, kInfinity, highest};
   return identity == "1" ? Constant{dtype, 1, 1} : Constant{dtype, 0, 0};
 }
 

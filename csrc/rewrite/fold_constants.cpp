@@ -18,54 +18,48 @@ struct Operands {
   const Node& operator[](size_t i) const { return builder[values[i]]; }
 };
 
-// Which operand the result equals; -1: none.
-using Identity = int (*)(const Operands& x);
+// What the op becomes; an invalid id: it stays.
+using Replacement = NodeId (*)(const Operands& x);
 
 bool is_float(const Operands& x) { return info(x.node.type.dtype).is_float; }
-bool is_bool_operand(const Operands& x) { return x[0].type.dtype == DType::kBool; }
 
-int drop_zero_added(const Operands& x) {
-  const double zero = is_float(x) ? -0.0 : 0.0;  // -0.0 + 0.0 is 0.0, but x + -0.0 is x
-  return x.is(1, zero) ? 0 : x.is(0, zero) ? 1 : -1;
+// The operand beside one that is `value`, on either side.
+NodeId beside(const Operands& x, double value) {
+  return x.is(1, value) ? x.values[0] : x.is(0, value) ? x.values[1] : NodeId();
 }
 
-int drop_zero_subtracted(const Operands& x) { return x.is(1, 0.0) ? 0 : -1; }
-int drop_one_multiplied(const Operands& x) { return x.is(1, 1) ? 0 : x.is(0, 1) ? 1 : -1; }
-int drop_one_as_divisor(const Operands& x) { return x.is(1, 1) && is_float(x) ? 0 : -1; }
-int drop_one_as_exponent(const Operands& x) { return x.is(1, 1) ? 0 : -1; }
+NodeId drop_zero_added(const Operands& x) {
+  return beside(x, is_float(x) ? -0.0 : 0.0);  // -0.0 + 0.0 is 0.0, but x + -0.0 is x
+}
+
+NodeId drop_zero_subtracted(const Operands& x) { return x.is(1, 0.0) ? x.values[0] : NodeId(); }
+NodeId drop_one_multiplied(const Operands& x) { return beside(x, 1); }
+NodeId drop_one_as_divisor(const Operands& x) {
+  return x.is(1, 1) && is_float(x) ? x.values[0] : NodeId();
+}
 
 // `and` of bools: with false it is the constant, with true the other operand; `or` the other way.
-int absorb(const Operands& x, bool neutral) {
-  if (!is_bool_operand(x)) return -1;
+NodeId absorb(const Operands& x, bool neutral) {
+  if (x[0].type.dtype != DType::kBool) return {};
   for (size_t i = 0; i < 2; ++i) {
-    if (x.is(i, neutral)) return static_cast<int>(1 - i);
-    if (x.is(i, !neutral)) return static_cast<int>(i);
+    if (x.is(i, neutral)) return x.values[1 - i];
+    if (x.is(i, !neutral)) return x.values[i];
   }
-  return x.values[0] == x.values[1] ? 0 : -1;
+  return x.values[0] == x.values[1] ? x.values[0] : NodeId();
 }
-int absorb_and(const Operands& x) { return absorb(x, true); }
-int absorb_or(const Operands& x) { return absorb(x, false); }
+NodeId absorb_and(const Operands& x) { return absorb(x, true); }
+NodeId absorb_or(const Operands& x) { return absorb(x, false); }
 
-int choose_branch(const Operands& x) {
-  if (x.constants[0]) return x.constants[0]->integer ? 1 : 2;
-  return x.values[1] == x.values[2] ? 1 : -1;
+NodeId choose_branch(const Operands& x) {
+  if (x.constants[0]) return x.values[x.constants[0]->integer ? 1 : 2];
+  return x.values[1] == x.values[2] ? x.values[1] : NodeId();
 }
-
-constexpr OpRow<Identity> kIdentities[] = {
-    {OpKind::k_add, drop_zero_added},      {OpKind::k_sub, drop_zero_subtracted},
-    {OpKind::k_mul, drop_one_multiplied},  {OpKind::k_div, drop_one_as_divisor},
-    {OpKind::k_pow, drop_one_as_exponent}, {OpKind::k_bitwise_and, absorb_and},
-    {OpKind::k_logical_and, absorb_and},   {OpKind::k_bitwise_or, absorb_or},
-    {OpKind::k_logical_or, absorb_or},     {OpKind::k_select, choose_branch},
-};
-
-// Ops that become another op; an invalid id: not here.
-using Replacement = NodeId (*)(const Operands& x);
 
 // Eager computes these exponents by multiplication as well.
 NodeId multiply_out_power(const Operands& x) {
-  if (!x.is(1, 2) && !x.is(1, 3)) return {};
   const NodeId base = x.values[0];
+  if (x.is(1, 1)) return base;
+  if (!x.is(1, 2) && !x.is(1, 3)) return {};
   const NodeId square = x.builder.pointwise(OpKind::k_mul, {base, base});
   return x.is(1, 2) ? square : x.builder.pointwise(OpKind::k_mul, {square, base});
 }
@@ -110,9 +104,12 @@ NodeId collapse_casts(const Operands& x) {
 }
 
 constexpr OpRow<Replacement> kReplacements[] = {
-    {OpKind::k_pow, multiply_out_power},
-    {OpKind::k_neg, drop_double_negation},
-    {OpKind::k_logical_not, negate_comparison},
+    {OpKind::k_add, drop_zero_added},      {OpKind::k_sub, drop_zero_subtracted},
+    {OpKind::k_mul, drop_one_multiplied},  {OpKind::k_div, drop_one_as_divisor},
+    {OpKind::k_pow, multiply_out_power},   {OpKind::k_bitwise_and, absorb_and},
+    {OpKind::k_logical_and, absorb_and},   {OpKind::k_bitwise_or, absorb_or},
+    {OpKind::k_logical_or, absorb_or},     {OpKind::k_select, choose_branch},
+    {OpKind::k_neg, drop_double_negation}, {OpKind::k_logical_not, negate_comparison},
     {OpKind::k_cast, collapse_casts},
 };
 
@@ -131,13 +128,8 @@ NodeId fold(Builder& builder, const RewriteSite& site) {
   Operands x{builder, site.node, site.inputs, {}};
   for (NodeId input : site.inputs) x.constants.push_back(constant_of(builder, input));
   if (const NodeId constant = fold_all(x); constant.valid()) return constant;
-  NodeId result;
-  const Identity find_equal = find_function(kIdentities, site.node.op);
   const Replacement replace = find_function(kReplacements, site.node.op);
-  if (const int same = find_equal ? find_equal(x) : -1; same >= 0)
-    result = x.values[same];
-  else if (replace)
-    result = replace(x);
+  const NodeId result = replace ? replace(x) : NodeId();
   return result.valid() ? expand_to(builder, result, site.node.type.shape) : result;
 }
 

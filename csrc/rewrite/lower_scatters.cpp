@@ -90,7 +90,7 @@ class Lowering {
     }
     const bool is_one = index.shape[put.dim].is(1) && put.is_plain() && writes_one(put) &&
                         type(put.x).dtype != DType::kBool;
-    return is_one ? write_one_place(put) : scatter_elements(put);
+    return is_one ? write_place(put) : scatter_elements(put);
   }
 
  private:
@@ -119,13 +119,17 @@ class Lowering {
     return b_->reshape(index, {given.shape[put.dim]});
   }
 
-  NodeId write_one_place(const Put& put) {
-    NodeId source = put.source;
+  // One row, or one place for each row across: the slice that begins at the index.
+  NodeId write_place(const Put& put) {
+    const bool is_row = type(put.index).rank() == 1;
+    NodeId source = put.source, start = put.index;
+    if (is_row) start = b_->reshape(start, std::vector<Dim>(type(put.x).rank(), 1));
     if (put.combine.put == OpKind::k_put_sum) {
-      const NodeId kept = b_->gather(put.x, put.index, put.dim, put.wraps);
+      const NodeId kept = is_row ? b_->index(put.x, {put.index}, {put.dim}, put.wraps)
+                                 : b_->gather(put.x, put.index, put.dim, put.wraps);
       source = pointwise(OpKind::k_add, {kept, source});
     }
-    return b_->slice_scatter(put.x, source, put.dim, put.index, put.wraps);
+    return b_->slice_scatter(put.x, source, put.dim, start, put.wraps);
   }
 
   // Every element has an index of its own: rows of one element, in x as one line.
@@ -167,22 +171,11 @@ class Lowering {
   NodeId combine_rows(const Put& put) {
     const std::vector<Dim> shape = type(put.x).shape;
     const Dim count = type(put.source).shape[put.dim];
-    if (count.is(1) && put.is_plain() && writes_one(put)) return write_row(put);
+    if (count.is(1) && put.is_plain() && writes_one(put)) return write_place(put);
     // Eager's own call writes less than all rows of an argument.
     if (put.is_in_place && hint(count) < hint(shape[put.dim])) return {};
     const int64_t chunks = count_chunks(put);
     return finish_rows(chunks ? split_positions(put, chunks) : sort_rows(put));
-  }
-
-  NodeId write_row(const Put& put) {
-    NodeId source = put.source;
-    const std::vector<Dim> ones(type(put.x).rank(), 1);
-    const NodeId start = b_->reshape(put.index, ones);
-    if (put.combine.put == OpKind::k_put_sum) {
-      const NodeId kept = b_->index(put.x, {put.index}, {put.dim}, put.wraps);
-      source = pointwise(OpKind::k_add, {kept, source});
-    }
-    return b_->slice_scatter(put.x, source, put.dim, start, put.wraps);
   }
 
   // The order and the offsets of the segments of an index [count], among the rows of x.
@@ -382,9 +375,7 @@ Graph lower_scatters(const Graph& graph, bool on_host) {
     if (!combine) return {};
     const NodeId made = lowering.lower(b, read_put(site.node, *combine, site.inputs));
     if (!made.valid()) return call(b, site);
-    const std::vector<Dim>& strides = site.node.type.strides;
-    const bool is_seen = site.strides_matter && b[made].type.strides != strides;
-    return is_seen ? b.with_strides(made, strides) : made;
+    return site.strides_matter ? b.with_layout(made, site.node.type.strides) : made;
   });
   std::erase_if(result.mutations,
                 [&](const Mutation& mutation) { return is_stored_by_call(result, mutation); });

@@ -8,31 +8,29 @@
 namespace stitch {
 namespace {
 
-// Per node of the old graph, what is seen of it from outside.
+// What is seen of a node of the old graph from outside.
 struct Visibility {
-  std::vector<bool> escapes;         // it, or a view of it, is an output or may be written
-  std::vector<bool> strides_matter;  // or an operand of a library call that is not BLAS
-  std::vector<bool> may_be_written;  // it, or a view of it, by a library call
+  bool escapes = false;         // it, or a view of it, is an output or may be written
+  bool strides_matter = false;  // or an operand of a library call that is not BLAS
+  bool may_be_written = false;  // it, or a view of it, by a library call
 };
 
-Visibility find_visibility(const Graph& graph) {
-  const std::vector<bool> none(graph.nodes.size());
-  Visibility seen{none, none, none};
+std::vector<Visibility> find_visibility(const Graph& graph) {
+  std::vector<Visibility> seen(graph.nodes.size());
   for (const GraphOutput& output : graph.outputs)
     if (output.kind == GraphOutput::Kind::kTensor)
-      seen.escapes[output.node.index()] = seen.strides_matter[output.node.index()] = true;
+      seen[output.node.index()] = {.escapes = true, .strides_matter = true};
   for (int i = graph.size(); i-- > 0;) {
     const Node& node = graph.nodes[i];
-    if (may_call(node) && !is_blas_call(node.name))
-      for (NodeId input : node.inputs) seen.strides_matter[input.index()] = true;
-    if (may_call(node) && may_write_operands(node.name))
-      for (NodeId input : node.inputs)
-        seen.may_be_written[input.index()] = seen.escapes[input.index()] = true;
-    if (!is_plain_view(node)) continue;
-    const int base = node.inputs[0].index();
-    seen.escapes[base] = seen.escapes[base] || seen.escapes[i];
-    seen.strides_matter[base] = seen.strides_matter[base] || seen.strides_matter[i];
-    seen.may_be_written[base] = seen.may_be_written[base] || seen.may_be_written[i];
+    const bool may_write = may_call(node) && may_write_operands(node.name);
+    const bool reads_strides = may_call(node) && !is_blas_call(node.name);
+    for (NodeId input : node.inputs) {
+      Visibility& operand = seen[input.index()];
+      const Visibility view = is_plain_view(node) ? seen[i] : Visibility();
+      operand.escapes |= view.escapes || may_write;
+      operand.strides_matter |= view.strides_matter || reads_strides;
+      operand.may_be_written |= view.may_be_written || may_write;
+    }
   }
   return seen;
 }
@@ -57,7 +55,7 @@ bool is_blas_layout(const TensorType& type) {
 
 struct Rebuild {
   const Graph& graph;
-  Visibility seen;
+  std::vector<Visibility> seen;  // per old node
   Builder builder;
   std::vector<NodeId> value;  // new node per old node
   // New storage that is visible outside, and the old storage it stands for: two outputs that did
@@ -100,12 +98,12 @@ bool aliases_as_before(Rebuild& rebuild, NodeId old, NodeId result) {
 NodeId rebuild_node(Rebuild& rebuild, NodeId old, const RewriteRule& rule) {
   const Node& node = rebuild.graph[old];
   Builder& builder = rebuild.builder;
-  const bool strides_matter = rebuild.seen.strides_matter[old.index()];
-  const bool escapes = rebuild.seen.escapes[old.index()];
+  const auto [escapes, strides_matter, may_be_written] = rebuild.seen[old.index()];
   builder.set_origin(node.origin);
   const std::vector<NodeId> inputs = map_inputs(rebuild, node);
-  const bool asks_rule = rule && (!rebuild.seen.may_be_written[old.index()] || is_put(node));
-  NodeId result = asks_rule ? rule(builder, {node, inputs, strides_matter}) : NodeId();
+  const bool asks_rule = rule && (!may_be_written || is_put(node));
+  NodeId result =
+      asks_rule ? rule(builder, {node, old, inputs, rebuild.value, strides_matter}) : NodeId();
   if (!result.valid()) result = builder.copy(node, inputs);
   const TensorType& type = builder[result].type;
   STITCH_CHECK(type.dtype == node.type.dtype && type.shape == node.type.shape,

@@ -1,4 +1,5 @@
-// The frame of every pass: walks a graph, asks a rule for each node, builds the result.
+// The frame of every pass: walks a graph, asks a rule for each node, builds the result, in which
+// equal nodes are one (ir/builder.h).
 //
 // What a caller can see never changes, whatever a rule answers: inputs, symbols, mutations and
 // outputs stay, outputs keep dtype, shape and strides and alias what they aliased; operands of
@@ -14,7 +15,9 @@ namespace stitch {
 
 struct RewriteSite {
   const Node& node;                   // in the old graph
+  NodeId id;                          // of the node there
   const std::vector<NodeId>& inputs;  // its operands in the new graph
+  const std::vector<NodeId>& made;    // by old node: the new one, of those before
   // Somebody outside sees the strides: the value reaches, through views, an output or a library
   // call.  A rule's answer with other strides is then dropped.
   bool strides_matter;

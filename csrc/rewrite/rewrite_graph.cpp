@@ -5,7 +5,6 @@
 #include "base/nearest.h"
 #include "rewrite/expand_deviations.h"
 #include "rewrite/fold_constants.h"
-#include "rewrite/merge_common.h"
 #include "rewrite/merge_views.h"
 #include "rewrite/order_blas_copies.h"
 #include "rewrite/read_past_writes.h"
@@ -32,7 +31,6 @@ void check_names(const std::vector<std::string>& off) {
 const std::vector<RewritePass>& rewrite_passes() {
   static const std::vector<RewritePass> passes = {
       {"remove_dead", remove_dead},
-      {"merge_common", merge_common},
       {"expand_deviations", expand_deviations},
       {"fold_constants", fold_constants},
       {"simplify_algebra", simplify_algebra},

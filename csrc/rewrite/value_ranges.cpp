@@ -12,15 +12,6 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr ValueRange kUnknown = {-kInfinity, kInfinity};
 
-double largest(DType dtype) {
-  if (dtype == DType::kE4M3) return 448;
-  if (dtype == DType::kE5M2) return 57344;
-  if (dtype == DType::kF16) return 65504;
-  if (dtype == DType::kBF16) return 0x1.FEp127;
-  if (dtype == DType::kF32) return std::numeric_limits<float>::max();
-  return std::numeric_limits<double>::max();
-}
-
 // Wide enough for every integer dtype.
 ValueRange integer_range(DType dtype) {
   if (dtype == DType::kBool) return {0, 1};
@@ -75,7 +66,7 @@ ValueRange range_of(const Node& node, const std::vector<ValueRange>& known) {
 ValueRange stored_as(DType dtype, ValueRange range) {
   // 0 * inf and inf - inf: some elements are NaN, nothing is known of the others.
   if (std::isnan(range.low) || std::isnan(range.high)) return kUnknown;
-  const double most = dtype == DType::kOpaque ? kInfinity : largest(dtype);
+  const double most = info(dtype).is_float ? info(dtype).largest : kInfinity;
   if (range.low < -most) range.low = -kInfinity;
   if (range.high > most) range.high = kInfinity;
   return range;

@@ -266,12 +266,12 @@ Graph write_joined_parts(const Graph& graph) {
   const auto is_cat = [](const Node& node) { return node.op == OpKind::k_cat; };
   if (std::none_of(graph.nodes.begin(), graph.nodes.end(), is_cat)) return graph;
   const PartFinder finder{graph};
-  std::set<const Node*> joined;
+  std::set<NodeId> joined;
   for (int n = 0; n < graph.size(); ++n)
-    if (finder.can_be_joined(NodeId(n))) joined.insert(&graph.nodes[n]);
+    if (finder.can_be_joined(NodeId(n))) joined.insert(NodeId(n));
   if (joined.empty()) return graph;
   return rebuild_graph(graph, [&](Builder& b, const RewriteSite& site) {
-    return joined.count(&site.node) ? join_parts(b, site) : NodeId();
+    return joined.contains(site.id) ? join_parts(b, site) : NodeId();
   });
 }
 
@@ -286,26 +286,21 @@ Graph write_in_place(const Graph& graph) {
     links.insert(writes->links.begin(), writes->links.end());
   }
   if (found.empty()) return graph;
-  // Nodes of both graphs: operands are looked up by what the frame made of them.
-  std::vector<NodeId> made(graph.nodes.size());
   return rebuild_graph(graph, [&](Builder& b, const RewriteSite& site) {
-    for (size_t i = 0; i < site.inputs.size(); ++i)
-      made[site.node.inputs[i].index()] = site.inputs[i];
-    const NodeId id(static_cast<int64_t>(&site.node - graph.nodes.data()));
-    if (!links.contains(id)) return NodeId();
+    if (!links.contains(site.id)) return NodeId();
     // Until all are stored the others read the old value, where nothing is replaced before.
     const NodeId memory = site.inputs[0];
-    if (!found.contains(id)) return memory;
+    if (!found.contains(site.id)) return memory;
     std::vector<NodeId> writes;
-    for (const Window& window : std::views::reverse(found[id])) {
+    for (const Window& window : std::views::reverse(found[site.id])) {
       Node node;
       node.op = OpKind::k_write_slice;
       node.dims = window.dims;
       node.ints = window.start_dim;
       node.integer = window.integer;
       node.origin = graph[window.link].origin;
-      std::vector<NodeId> inputs = {memory, made[window.source.index()]};
-      if (window.start.valid()) inputs.push_back(made[window.start.index()]);
+      std::vector<NodeId> inputs = {memory, site.made[window.source.index()]};
+      if (window.start.valid()) inputs.push_back(site.made[window.start.index()]);
       writes.push_back(b.copy(node, std::move(inputs)));
     }
     if (writes.size() == 1) return writes[0];

@@ -237,7 +237,7 @@ std::string name_ops(const Graph& graph, const StitchPlan& plan, int kernel,
                        (node.origin.location.empty() ? "" : " at " + node.origin.location);
     if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   }
-  return join(names, " or ", std::identity());
+  return join(names, " or ");
 }
 
 void check_indexed(const Graph& graph, const StitchPlan& plan, int kernel, LaunchStep& step) {

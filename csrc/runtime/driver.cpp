@@ -20,8 +20,6 @@ constexpr int kMultiprocessors = 16, kCooperativeLaunch = 95;
 // Up to this a kernel needs no leave (CUDA programming guide, "Shared Memory").
 constexpr int kDefaultSharedBytes = 48 * 1024;
 
-enum Rule { kNoLibrary = 1, kNoSymbol = 2, kNoInit = 3, kNoDevice = 4 };
-
 struct LoadedDriver {
   Driver table{};
   Verdict verdict;
@@ -31,7 +29,7 @@ template <class Function>
 void resolve(void* library, const char* symbol, Function& function, Verdict& verdict) {
   function = reinterpret_cast<Function>(dlsym(library, symbol));
   if (!function && verdict.ok) {
-    verdict = Verdict::no(kNoSymbol, std::string("libcuda.so.1 has no ") + symbol,
+    verdict = Verdict::no(0, std::string("libcuda.so.1 has no ") + symbol,
                           "update the NVIDIA driver to 525 or later");
   }
 }
@@ -64,7 +62,7 @@ LoadedDriver load_driver() {
   LoadedDriver loaded;
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library) {
-    loaded.verdict = Verdict::no(kNoLibrary, "libcuda.so.1 cannot be loaded",
+    loaded.verdict = Verdict::no(0, "libcuda.so.1 cannot be loaded",
                                  "install the NVIDIA driver, or run on the CPU");
     return loaded;
   }
@@ -73,11 +71,11 @@ LoadedDriver load_driver() {
   const CudaResult result = loaded.table.init(0);
   int count = 0;
   if (result != kSuccess) {
-    loaded.verdict = Verdict::no(kNoInit, "cuInit failed with error " + std::to_string(result),
+    loaded.verdict = Verdict::no(0, "cuInit failed with error " + std::to_string(result),
                                  "check the driver with nvidia-smi");
   } else if (loaded.table.device_count(&count) != kSuccess || count == 0) {
-    loaded.verdict = Verdict::no(kNoDevice, "the driver finds no GPU",
-                                 "check nvidia-smi and CUDA_VISIBLE_DEVICES");
+    loaded.verdict =
+        Verdict::no(0, "the driver finds no GPU", "check nvidia-smi and CUDA_VISIBLE_DEVICES");
   }
   return loaded;
 }

@@ -24,11 +24,6 @@ struct BufferVisitor {
   void operator()(const ReleaseStep&) const {}
 };
 
-template <class Visit>
-void for_each_buffer(const Step& step, Visit visit) {
-  std::visit(BufferVisitor<Visit>{visit}, step);
-}
-
 struct Slot {
   int64_t bytes = 0;
   int busy_until = -1;
@@ -60,7 +55,8 @@ std::vector<Lifetime> find_lifetimes(const Program& program) {
     }
   };
   const int end = static_cast<int>(program.steps.size());
-  for (int i = 0; i < end; ++i) for_each_buffer(program.steps[i], [&](BufferId id) { use(id, i); });
+  for (int i = 0; i < end; ++i)
+    std::visit(BufferVisitor{[&](BufferId id) { use(id, i); }}, program.steps[i]);
   for (const ProgramOutput& output : program.outputs) use(output.buffer, end);
   for (const BufferId id : program.stored_arguments) use(id, end);
   if (program.error_flags.valid()) lifetimes[program.error_flags.index()] = {0, end};

@@ -4,12 +4,12 @@
 #include <vector>
 
 #include "codegen/kernel_source.h"
-#include "jit/compile_kernels.h"
+#include "jit/compiler.h"
 #include "runtime/program.h"
 
 namespace stitch {
 
 std::vector<LoadedKernel> load_kernels(const std::vector<KernelSource>& sources,
-                                       const CompiledKernels& compiled, bool on_cuda);
+                                       const std::vector<Binary>& binaries, bool on_cuda);
 
 }  // namespace stitch

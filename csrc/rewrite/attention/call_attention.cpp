@@ -15,25 +15,23 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+bool some_call_may_write(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes, [](const Node& node) {
+    return node.op == OpKind::k_library && may_write_operands(node.name);
+  });
+}
+
 struct Calling {
   const Graph& graph;
   const bool on_gpu;
-  const std::vector<ValueRange> ranges;
-  std::vector<NodeId> known;  // by old node: the new one, as far as another node has read it
-  std::unordered_map<NodeId, const Attention*> attention;  // by result
-  const bool may_write;  // some call may: what it writes is rebuilt without asking this pass
-  const std::vector<std::vector<NodeId>> users;
-  const std::vector<bool> is_demanded;        // by old node
-  std::unordered_map<NodeId, NodeId> hidden;  // by product of the old graph: [rows, 1], bool
+  const std::vector<ValueRange> ranges = find_ranges(graph);
+  // Some call may: what it writes is rebuilt without asking this pass.
+  const bool may_write = some_call_may_write(graph);
+  const std::vector<std::vector<NodeId>> users = find_users(graph);
+  const std::vector<bool> is_demanded = find_demanded(graph);   // by old node
+  std::unordered_map<NodeId, const Attention*> attention = {};  // by result
+  std::unordered_map<NodeId, NodeId> hidden = {};  // by product of the old graph: [rows, 1], bool
 };
-
-void remember(Calling& calling, const RewriteSite& site) {
-  const bool is_call = site.node.op == OpKind::k_library;  // it may read copies
-  for (size_t i = 0; i < site.inputs.size(); ++i) {
-    NodeId& known = calling.known[site.node.inputs[i].index()];
-    if (!known.valid() || !is_call) known = site.inputs[i];
-  }
-}
 
 // The operand with the batch dimensions of the call.  The library's fast kernels want rows whose
 // elements lie side by side.
@@ -59,13 +57,14 @@ NodeId align_mask(Builder& b, NodeId term, int rank, const Dim& columns) {
 }
 
 // All that hides scores, as one number to add to each.
-NodeId make_mask(Builder& b, const Calling& calling, const Attention& attention) {
+NodeId make_mask(Builder& b, const Calling& calling, const Attention& attention,
+                 const RewriteSite& site) {
   const TensorType& scores = calling.graph[attention.scores].type;
   const DType dtype = scores.dtype;
   NodeId mask;
   for (const MaskTerm& term : attention.mask) {
-    const NodeId value = align_mask(b, calling.known[term.value.index()], attention.masked_rank,
-                                    scores.shape.back());
+    const NodeId value =
+        align_mask(b, site.made[term.value.index()], attention.masked_rank, scores.shape.back());
     const NodeId before = mask.valid() ? mask : b.full(dtype, 0, 0);
     const NodeId fill = b.full(dtype, term.fill, 0);
     switch (term.kind) {
@@ -210,13 +209,13 @@ NodeId expand_mask(Builder& b, NodeId mask, NodeId query, NodeId key) {
 }
 
 NodeId call(Builder& b, Calling& calling, const Attention& attention, const RewriteSite& site) {
-  const auto known = [&](NodeId id) { return calling.known[id.index()]; };
+  const auto made = [&](NodeId id) { return site.made[id.index()]; };
   Node node{.op = OpKind::k_library, .number = attention.scale, .integer = kMadeCall};
   std::vector<NodeId> operands = {
-      make_operand(b, known(attention.query), attention, false),
-      make_operand(b, known(attention.key), attention, attention.key_is_flipped),
-      make_operand(b, known(attention.value), attention, false)};
-  NodeId mask = make_mask(b, calling, attention);
+      make_operand(b, made(attention.query), attention, false),
+      make_operand(b, made(attention.key), attention, attention.key_is_flipped),
+      make_operand(b, made(attention.value), attention, false)};
+  NodeId mask = make_mask(b, calling, attention, site);
   if (mask.valid() && may_hide_rows(calling, attention))
     mask = mark_hidden_rows(b, calling, attention, mask);
   node.name = kAttentionCall;
@@ -230,37 +229,24 @@ NodeId call(Builder& b, Calling& calling, const Attention& attention, const Rewr
   node.type.strides = result_strides(node.type.shape);
   const TensorType& promised = site.node.type;
   const NodeId result = b.reshape(b.copy(node, operands), promised.shape);
-  const bool is_seen = site.strides_matter && b[result].type.strides != promised.strides;
-  return is_seen ? b.with_strides(result, promised.strides) : result;
+  return site.strides_matter ? b.with_layout(result, promised.strides) : result;
 }
 
 NodeId mark_product(Builder& b, const RewriteSite& site, NodeId hidden) {
   const NodeId marked = make_nan_where(b, hidden, b.copy(site.node, site.inputs));
-  const std::vector<Dim>& promised = site.node.type.strides;
-  return b[marked].type.strides == promised ? marked : b.with_strides(marked, promised);
-}
-
-bool may_write(const Graph& graph) {
-  return std::ranges::any_of(graph.nodes, [](const Node& node) {
-    return node.op == OpKind::k_library && may_write_operands(node.name);
-  });
+  return b.with_layout(marked, site.node.type.strides);
 }
 
 }  // namespace
 
 Graph call_attention(const Graph& graph, const std::vector<Attention>& chosen, bool on_gpu) {
   if (chosen.empty()) return graph;
-  Calling calling{
-      graph, on_gpu,           find_ranges(graph), std::vector<NodeId>(graph.nodes.size()),
-      {},    may_write(graph), find_users(graph),  find_demanded(graph),
-      {}};
+  Calling calling{graph, on_gpu};
   for (const Attention& attention : chosen) calling.attention[attention.result] = &attention;
   Graph result = rebuild_graph(graph, [&](Builder& b, const RewriteSite& site) -> NodeId {
-    remember(calling, site);
-    const NodeId old(&site.node - graph.nodes.data());
-    const auto found = calling.attention.find(old);
+    const auto found = calling.attention.find(site.id);
     if (found != calling.attention.end()) return call(b, calling, *found->second, site);
-    const auto marked = calling.hidden.extract(old);
+    const auto marked = calling.hidden.extract(site.id);
     return marked ? mark_product(b, site, marked.mapped()) : NodeId();
   });
   STITCH_CHECK(calling.hidden.empty(), "a product of hidden rows is not marked");

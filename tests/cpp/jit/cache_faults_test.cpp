@@ -31,13 +31,14 @@ class CacheFaultsTest : public testing::Test {
   void SetUp() override {
     char name[] = "/tmp/stitch_faults_XXXXXX";
     ASSERT_NE(mkdtemp(name), nullptr);
-    options_.directory = std::string(name) + "/cache";
+    settings_.cache = std::string(name) + "/cache";
+    reset_cache_counters();
     warnings_ = 0;
     set_warning_sink([](const std::string&) { ++warnings_; });
   }
   void TearDown() override {
     set_warning_sink(nullptr);
-    fs::remove_all(fs::path(options_.directory).parent_path());
+    fs::remove_all(fs::path(settings_.cache).parent_path());
   }
   static bool is_right(KernelCache& cache, int kernel) {
     const Binary binary = cache.get_or_compile(request_for(kernel), [&] {
@@ -55,7 +56,7 @@ class CacheFaultsTest : public testing::Test {
     waitpid(child, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
-  KernelCache::Options options_;
+  Settings settings_;
   static inline int warnings_ = 0;
 };
 
@@ -64,29 +65,30 @@ TEST_F(CacheFaultsTest, AFileThatCannotGrowIsOnlyAWarning) {
     signal(SIGXFSZ, SIG_IGN);
     const rlimit limit = {1000, 1000};
     setrlimit(RLIMIT_FSIZE, &limit);
-    KernelCache cache(options_);
+    KernelCache cache(settings_);
     const bool ok = is_right(cache, 1) && is_right(cache, 2) && is_right(cache, 1);
     return ok && warnings_ == 1 ? 0 : 1;
   });
   EXPECT_EQ(status, 0);
-  EXPECT_TRUE(fs::is_empty(options_.directory));  // no half-written temporary file either
+  EXPECT_TRUE(fs::is_empty(settings_.cache));  // no half-written temporary file either
 }
 
 TEST_F(CacheFaultsTest, NoFreeDescriptorIsOnlyAWarning) {
-  KernelCache cache(options_);
+  KernelCache cache(settings_);
   ASSERT_TRUE(is_right(cache, 1));
-  const int status = run_in_child([options = options_] {
-    KernelCache opened(options);
+  const int status = run_in_child([this] {
+    KernelCache opened(settings_);
     const rlimit limit = {3, 3};
     setrlimit(RLIMIT_NOFILE, &limit);
     const bool ok = is_right(opened, 1) && is_right(opened, 2);
-    KernelCache unopened(options);
+    KernelCache unopened(settings_);
     return ok && is_right(unopened, 1) && warnings_ == 2 ? 0 : 1;
   });
   EXPECT_EQ(status, 0);
-  KernelCache next(options_);
+  reset_cache_counters();
+  KernelCache next(settings_);
   EXPECT_TRUE(is_right(next, 1));
-  EXPECT_EQ(next.counters().hits_disk, 1);
+  EXPECT_EQ(cache_counters().hits_disk, 1);
 }
 
 TEST_F(CacheFaultsTest, AProcessKilledWhileItWritesLeavesWholeEntriesOrNone) {
@@ -94,7 +96,7 @@ TEST_F(CacheFaultsTest, AProcessKilledWhileItWritesLeavesWholeEntriesOrNone) {
     const pid_t child = fork();
     if (child == 0) {
       for (int kernel = 0;; kernel = (kernel + 1) % 20) {
-        KernelCache cache(options_);
+        KernelCache cache(settings_);
         is_right(cache, kernel);
         if (kernel == 19) cache.clear();
       }
@@ -102,9 +104,9 @@ TEST_F(CacheFaultsTest, AProcessKilledWhileItWritesLeavesWholeEntriesOrNone) {
     usleep(2000 + 700 * round);
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
-    KernelCache cache(options_);
+    KernelCache cache(settings_);
     for (int kernel = 0; kernel < 20; ++kernel) ASSERT_TRUE(is_right(cache, kernel));
-    ASSERT_EQ(cache.counters().refused, 0);
+    ASSERT_EQ(cache_counters().refused, 0);
   }
   EXPECT_EQ(warnings_, 0);
 }
@@ -112,7 +114,7 @@ TEST_F(CacheFaultsTest, AProcessKilledWhileItWritesLeavesWholeEntriesOrNone) {
 // A lock held by another thread at the fork would never be released in the child.
 TEST_F(CacheFaultsTest, AForkedChildCompilesWhatItsParentIsCompiling) {
   Settings settings;
-  settings.cache = options_.directory;
+  settings.cache = settings_.cache;
   std::promise<void> begun, finish;
   auto parent = std::async(std::launch::async, [&] {
     process_cache(settings).get_or_compile(request_for(1), [&] {

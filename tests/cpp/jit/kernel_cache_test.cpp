@@ -29,7 +29,8 @@ class KernelCacheTest : public testing::Test {
     char name[] = "/tmp/stitch_cache_XXXXXX";
     ASSERT_NE(mkdtemp(name), nullptr);
     root_ = name;
-    options_.directory = root_ / "cache";
+    settings_.cache = root_ / "cache";
+    reset_cache_counters();
     set_warning_sink([this](const std::string& message) { warnings_.push_back(message); });
   }
   void TearDown() override {
@@ -49,7 +50,7 @@ class KernelCacheTest : public testing::Test {
   }
   // What a new process would see.
   Binary get_fresh(const std::string& source) {
-    KernelCache cache(options_);
+    KernelCache cache(settings_);
     return get(cache, source);
   }
   fs::path entry(const std::string& source) {
@@ -74,24 +75,25 @@ class KernelCacheTest : public testing::Test {
   }
 
   fs::path root_;
-  KernelCache::Options options_;
+  Settings settings_;
   std::vector<std::string> warnings_;
   std::atomic<int> compiles_{0};
 };
 
 TEST_F(KernelCacheTest, CompilesOnceThenHitsMemoryThenDisk) {
-  KernelCache cache(options_);
+  KernelCache cache(settings_);
   EXPECT_FALSE(get(cache, "a").from_cache);
   EXPECT_TRUE(get(cache, "a").from_cache);
-  EXPECT_EQ(cache.counters().misses, 1);
-  EXPECT_EQ(cache.counters().hits_memory, 1);
-  KernelCache next(options_);
+  EXPECT_EQ(cache_counters().misses, 1);
+  EXPECT_EQ(cache_counters().hits_memory, 1);
+  reset_cache_counters();
+  KernelCache next(settings_);
   const Binary binary = get(next, "a");
   EXPECT_TRUE(binary.from_cache);
   EXPECT_EQ(binary.bytes, "binary of a");
   EXPECT_EQ(binary.registers, 7);
-  EXPECT_EQ(next.counters().hits_disk, 1);
-  EXPECT_EQ(next.counters().compile_seconds, 0);
+  EXPECT_EQ(cache_counters().hits_disk, 1);
+  EXPECT_EQ(cache_counters().compile_seconds, 0);
   EXPECT_EQ(compiles_, 1);
   EXPECT_TRUE(warnings_.empty());
 }
@@ -125,9 +127,9 @@ TEST_F(KernelCacheTest, SwappedEntriesAreNotUsed) {
   write(entry("a"), read(entry("b")));
   write(entry("b"), a);
   expect_miss_then_hit("swapped");
-  KernelCache cache(options_);
-  EXPECT_EQ(get(cache, "b").bytes, "binary of b");
-  EXPECT_EQ(cache.counters().refused, 1);
+  reset_cache_counters();
+  EXPECT_EQ(get_fresh("b").bytes, "binary of b");
+  EXPECT_EQ(cache_counters().refused, 1);
 }
 
 TEST_F(KernelCacheTest, PlantedThingsAreNotUsed) {
@@ -161,21 +163,21 @@ TEST_F(KernelCacheTest, PlantedThingsAreNotUsed) {
 }
 
 TEST_F(KernelCacheTest, AHostileDirectoryLeavesTheMemoryCacheAndOneWarning) {
-  fs::create_directory(options_.directory);
-  ASSERT_EQ(chmod(options_.directory.c_str(), 0777), 0);
-  KernelCache cache(options_);
+  fs::create_directory(settings_.cache);
+  ASSERT_EQ(chmod(settings_.cache.c_str(), 0777), 0);
+  KernelCache cache(settings_);
   EXPECT_EQ(get(cache, "a").bytes, "binary of a");
   EXPECT_TRUE(get(cache, "a").from_cache);
   EXPECT_EQ(get_fresh("a").bytes, "binary of a");
-  EXPECT_TRUE(fs::is_empty(options_.directory));
+  EXPECT_TRUE(fs::is_empty(settings_.cache));
   ASSERT_EQ(warnings_.size(), 1u);
-  EXPECT_NE(warnings_[0].find(options_.directory), std::string::npos) << warnings_[0];
+  EXPECT_NE(warnings_[0].find(settings_.cache), std::string::npos) << warnings_[0];
   EXPECT_NE(warnings_[0].find("TORCH_STITCH_CACHE"), std::string::npos) << warnings_[0];
 }
 
 TEST_F(KernelCacheTest, AnUnwritableDirectoryLeavesTheMemoryCacheAndOneWarning) {
-  KernelCache cache(options_);
-  fs::remove_all(options_.directory);  // the descriptor stays, every write fails; also for root
+  KernelCache cache(settings_);
+  fs::remove_all(settings_.cache);  // the descriptor stays, every write fails; also for root
   for (const char* source : {"a", "b", "a"}) {
     EXPECT_EQ(get(cache, source).bytes, std::string("binary of ") + source);
   }
@@ -185,8 +187,8 @@ TEST_F(KernelCacheTest, AnUnwritableDirectoryLeavesTheMemoryCacheAndOneWarning) 
 }
 
 TEST_F(KernelCacheTest, WithoutADirectoryThereIsOnlyMemory) {
-  options_.directory = "";
-  KernelCache cache(options_);
+  settings_.cache = "";
+  KernelCache cache(settings_);
   get(cache, "a");
   EXPECT_TRUE(get(cache, "a").from_cache);
   EXPECT_FALSE(get_fresh("a").from_cache);
@@ -194,7 +196,7 @@ TEST_F(KernelCacheTest, WithoutADirectoryThereIsOnlyMemory) {
 }
 
 TEST_F(KernelCacheTest, ThreadsThatWantTheSameKernelCompileOnce) {
-  KernelCache cache(options_);
+  KernelCache cache(settings_);
   std::vector<std::thread> threads;
   for (int t = 0; t < 8; ++t) {
     threads.emplace_back([&] {
@@ -206,7 +208,7 @@ TEST_F(KernelCacheTest, ThreadsThatWantTheSameKernelCompileOnce) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(compiles_, 20);
-  EXPECT_EQ(cache.counters().hits_memory, 7 * 20);
+  EXPECT_EQ(cache_counters().hits_memory, 7 * 20);
 }
 
 TEST_F(KernelCacheTest, ProcessesThatWantTheSameKernelsAllGetThem) {
@@ -234,7 +236,7 @@ TEST_F(KernelCacheTest, ProcessesThatWantTheSameKernelsAllGetThem) {
 }
 
 TEST_F(KernelCacheTest, AFailedCompileReachesTheCallerAndIsTriedAgain) {
-  KernelCache cache(options_);
+  KernelCache cache(settings_);
   auto fail = [&]() -> Binary { throw InternalError("does not compile"); };
   EXPECT_THROW(cache.get_or_compile(request_for("a"), fail), InternalError);
   EXPECT_EQ(get(cache, "a").bytes, "binary of a");
@@ -242,7 +244,7 @@ TEST_F(KernelCacheTest, AFailedCompileReachesTheCallerAndIsTriedAgain) {
 
 TEST_F(KernelCacheTest, VerificationRecompilesHitsAndReplacesWhatDiffers) {
   {
-    KernelCache cache(options_);
+    KernelCache cache(settings_);
     cache.get_or_compile(request_for("a"), [] {
       Binary wrong;
       wrong.bytes = "an older compiler's bug";
@@ -250,26 +252,27 @@ TEST_F(KernelCacheTest, VerificationRecompilesHitsAndReplacesWhatDiffers) {
     });
   }
   EXPECT_EQ(get_fresh("a").bytes, "an older compiler's bug");
-  options_.verify = KernelCache::Verify::kAll;
-  KernelCache cache(options_);
+  settings_.cache_verify = "all";
+  KernelCache cache(settings_);
   EXPECT_EQ(get(cache, "a").bytes, "binary of a");
-  EXPECT_EQ(cache.counters().mismatches, 1);
+  EXPECT_EQ(cache_counters().mismatches, 1);
   EXPECT_EQ(warnings_.size(), 1u);
-  KernelCache next(options_);
+  reset_cache_counters();
+  KernelCache next(settings_);
   EXPECT_TRUE(get(next, "a").from_cache);
-  EXPECT_EQ(next.counters().mismatches, 0);
-  EXPECT_EQ(next.counters().hits_disk, 1);
+  EXPECT_EQ(cache_counters().mismatches, 0);
+  EXPECT_EQ(cache_counters().hits_disk, 1);
   EXPECT_EQ(compiles_, 2);
 }
 
 TEST_F(KernelCacheTest, TheDirectoryStaysNearItsCap) {
-  options_.size_bytes = 20000;
-  KernelCache cache(options_);
+  settings_.cache_size_bytes = 20000;
+  KernelCache cache(settings_);
   for (int k = 0; k < 100; ++k) get(cache, std::string(1000, 'x') + std::to_string(k));
   int64_t bytes = 0;
-  for (const auto& file : fs::directory_iterator(options_.directory)) bytes += file.file_size();
-  EXPECT_GT(bytes, options_.size_bytes / 2);
-  EXPECT_LT(bytes, options_.size_bytes * 5 / 4);
+  for (const auto& file : fs::directory_iterator(settings_.cache)) bytes += file.file_size();
+  EXPECT_GT(bytes, settings_.cache_size_bytes / 2);
+  EXPECT_LT(bytes, settings_.cache_size_bytes * 5 / 4);
 }
 
 TEST_F(KernelCacheTest, TheProcessHasOneCachePerDirectoryAndSumsTheirCounters) {
@@ -280,14 +283,14 @@ TEST_F(KernelCacheTest, TheProcessHasOneCachePerDirectoryAndSumsTheirCounters) {
   settings.cache = root_ / "two";
   KernelCache& two = process_cache(settings);
   EXPECT_NE(&one, &two);
-  reset_process_cache_counters();
+  reset_cache_counters();
   get(one, "a");
   get(two, "a");
   get(two, "a");
-  EXPECT_EQ(process_cache_counters().misses, 2);
-  EXPECT_EQ(process_cache_counters().hits_memory, 1);
-  reset_process_cache_counters();
-  EXPECT_EQ(process_cache_counters().misses, 0);
+  EXPECT_EQ(cache_counters().misses, 2);
+  EXPECT_EQ(cache_counters().hits_memory, 1);
+  reset_cache_counters();
+  EXPECT_EQ(cache_counters().misses, 0);
 }
 
 }  // namespace

@@ -1,12 +1,15 @@
-#include "rewrite/merge_common.h"
+#include "rewrite/rebuild_graph.h"
 
 #include "rewrite/expect_rewrite.h"
 
 namespace stitch {
 namespace {
 
-TEST(MergeCommon, EqualValuesAreComputedOnce) {
-  expect_rewrite(merge_common, R"(
+// What every pass does, whatever its rule.
+Graph rebuild(const Graph& graph) { return rebuild_graph(graph, {}); }
+
+TEST(RebuildGraph, EqualValuesAreComputedOnce) {
+  expect_rewrite(rebuild, R"(
     %x = input : f32[4]
     %y = add(exp(neg(%x)), exp(neg(%x)))
     outputs (%y)
@@ -19,8 +22,8 @@ TEST(MergeCommon, EqualValuesAreComputedOnce) {
   )");
 }
 
-TEST(MergeCommon, TwoOutputsNeverBecomeOneTensor) {
-  expect_rewrite(merge_common, R"(
+TEST(RebuildGraph, TwoOutputsNeverBecomeOneTensor) {
+  expect_rewrite(rebuild, R"(
     %x = input : f32[4]
     %a = neg(%x)
     %b = neg(%x)
@@ -34,16 +37,16 @@ TEST(MergeCommon, TwoOutputsNeverBecomeOneTensor) {
   )");
 }
 
-TEST(MergeCommon, OneTensorReturnedTwiceStaysOneTensor) {
-  expect_unchanged(merge_common, R"(
+TEST(RebuildGraph, OneTensorReturnedTwiceStaysOneTensor) {
+  expect_unchanged(rebuild, R"(
     %x = input : f32[4]
     %a = neg(%x)
     outputs (%a, %a, %x)
   )");
 }
 
-TEST(MergeCommon, RandomCallsStayApart) {
-  expect_unchanged(merge_common, R"(
+TEST(RebuildGraph, RandomCallsStayApart) {
+  expect_unchanged(rebuild, R"(
     %x = input : f32[4]
     %a = library(%x){name="aten.bernoulli.default", integer=0} : f32[4]
     %b = library(%x){name="aten.bernoulli.default", integer=0} : f32[4]
@@ -52,8 +55,8 @@ TEST(MergeCommon, RandomCallsStayApart) {
   )");
 }
 
-TEST(MergeCommon, ReadsAroundAWriteStayApart) {
-  expect_unchanged(merge_common, R"(
+TEST(RebuildGraph, ReadsAroundAWriteStayApart) {
+  expect_unchanged(rebuild, R"(
     %x = input : f32[4]
     %a = neg(%x)
     %w = library(%x){name="aten.zero_.default", integer=0} : f32[4]
@@ -63,8 +66,8 @@ TEST(MergeCommon, ReadsAroundAWriteStayApart) {
   )");
 }
 
-TEST(MergeCommon, OriginsStay) {
-  const Graph graph = merge_common(read_graph(R"(
+TEST(RebuildGraph, OriginsStay) {
+  const Graph graph = rebuild(read_graph(R"(
     %x = input : f32[4]
     %y = neg(%x)  # aten.neg.default model.py:3
     outputs (%y)
