@@ -76,6 +76,8 @@ class IndexVars {
   VarId value(int handle, const Dim& extent);
   IndexExpr divide(const IndexExpr& a, const Dim& divisor);     // a >= 0
   IndexExpr remainder(const IndexExpr& a, const Dim& divisor);  // a >= 0
+  // Certainly 0 <= a < bound.
+  bool is_below(const IndexExpr& a, const Dim& bound) const;
   // By the largest unit that is a coefficient of `a` and divides all of `whole`; else by 1.
   Units find_units(const IndexExpr& a, std::initializer_list<Dim> whole) const;
   const IndexVar& operator[](VarId var) const { return vars_[var]; }
@@ -85,7 +87,6 @@ class IndexVars {
 
  private:
   VarId opaque(IndexVar var);
-  bool is_below(const IndexExpr& a, const Dim& bound) const;
   std::vector<IndexVar> vars_;
   std::map<int, VarId> atoms_;
 };

@@ -111,11 +111,10 @@ struct Walker {
       case OpKind::k_slice_scatter:
         return read_slice_scatter(id, index, guard);
       case OpKind::k_gather: {
-        Handle at = value(node.inputs[1], index, guard);
         Index out = index;
         const int64_t dim = node.ints[0];
-        const TensorType& type = graph[node.inputs[0]].type;
-        out[dim] = sink.checked_index(id, at, type.shape[dim], guard);
+        out[dim] =
+            read_place(id, node.inputs[1], index, graph[node.inputs[0]].type.shape[dim], guard);
         return value(node.inputs[0], out, guard);
       }
       default:
@@ -204,12 +203,42 @@ struct Walker {
     return sink.choose(inside, value(node.inputs[0], inner, inside), outside, node.type.dtype);
   }
 
+  // An integer that is counted, not read: of arange, and what is made of it by views and sums.
+  std::optional<IndexExpr> count(NodeId id, const Index& index) {
+    const Node& node = graph[id];
+    const auto operand = [&](int i) {
+      const NodeId input = node.inputs[i];
+      return count(input, broadcast(graph[input].type, index));
+    };
+    const DTypeInfo& type =
+        info(node.type.dtype);  // what wraps in 32 bits has the same low bits here
+    if (!type.is_integer || type.bytes < 4) return std::nullopt;
+    if (node.op == OpKind::k_full) return IndexExpr{node.integer, {}};
+    if (node.op == OpKind::k_iota) return IndexExpr{node.dims[0], {}} + index[0] * node.dims[1];
+    if (node.op == OpKind::k_cast) return operand(0);
+    if (family(node) == Family::kView) return count(node.inputs[0], view_index(node, index));
+    if (node.op != OpKind::k_add && node.op != OpKind::k_sub) return std::nullopt;
+    const std::optional<IndexExpr> a = operand(0), b = a ? operand(1) : std::nullopt;
+    if (!b) return std::nullopt;
+    return node.op == OpKind::k_add ? *a + *b : *a - *b;
+  }
+
+  // The index that `operand` holds at `place`, of `extent` that `reader` may read.  One that is
+  // counted within it needs no check, and lanes read by it as by a view: x[arange(n)[:, None], i]
+  // walks rows.
+  IndexExpr read_place(NodeId reader, NodeId operand, const Index& place, const Dim& extent,
+                       int guard) {
+    const std::optional<IndexExpr> counted = count(operand, place);
+    if (counted && sink.vars.is_below(*counted, extent)) return *counted;
+    return sink.checked_index(reader, value(operand, place, guard), extent, guard);
+  }
+
   // The start along the dimension in `ints` that the last operand holds.
   IndexExpr read_start(NodeId id, const Index& index, int guard) {
     const Node& node = graph[id];
     const NodeId operand = node.inputs[2];
-    const Handle at = value(operand, broadcast(graph[operand].type, index), guard);
-    return sink.checked_index(id, at, node.type.shape[node.ints[0]], guard);
+    return read_place(id, operand, broadcast(graph[operand].type, index),
+                      node.type.shape[node.ints[0]], guard);
   }
 
   // Of extent 1 along the dimension whose start is read from memory.
@@ -268,7 +297,7 @@ struct Walker {
         out[d] = *row;
         continue;
       }
-      out[d] = sink.checked_index(id, value(operand, place, guard), type.shape[d], guard);
+      out[d] = read_place(id, operand, place, type.shape[d], guard);
     }
     return value(node.inputs[0], out, guard);
   }

@@ -39,6 +39,8 @@ constexpr size_t kMostCone = 64;
 // rotation does so thrice, and a scan written as a tree four times at each level.  Beyond them it
 // is stored if it takes more operations; a host's lanes load one after another behind conditions.
 constexpr int kMostWays = 64;
+// Vector elements that share one expensive number: of more, its time is lost in theirs [A].
+constexpr double kMostSharing = 64;
 constexpr double kFewEvaluations = 3, kMostEvaluations = 16, kMostOnGpu = 120, kMostOnHost = 40;
 
 struct RootFinder {
@@ -123,6 +125,26 @@ struct RootFinder {
     if (!is_source || (readers.size() == 1 && !is_costly(id))) return false;
     // On the host a segment is walked element by element, other loops by vectors.
     return !is_cheap_by_segment(id) || (!on_gpu && is_costly(id));
+  }
+
+  // How many elements of what reads it, through views, share one of its own.
+  double count_readers_each(NodeId id) const {
+    double most = 0;
+    for (NodeId user : users[id.index()]) {
+      if (!is_live[user.index()]) continue;
+      const auto elements = static_cast<double>(hint_elements(graph, user));
+      const bool is_view = is_stitched(user) && family(graph[user]) == Family::kView;
+      most = std::max({most, elements, is_view ? count_readers_each(user) * elements : 0});
+    }
+    return most / std::max(1.0, static_cast<double>(hint_elements(graph, id)));
+  }
+
+  // AStitch's expensive value before a broadcast (A.6), on a host: along a short axis, which its
+  // readers' vectors fill, it would be computed one element at a time.
+  bool is_broadcast_along_vectors(NodeId id) const {
+    if (on_gpu || family(graph[id]) != Family::kPointwise || !is_costly(id)) return false;
+    const double readers = count_readers_each(id);
+    return readers > 1 && readers <= kMostSharing;
   }
 
   // A scatter of single elements combines one after another: what it combines would not be computed
@@ -265,8 +287,8 @@ struct RootFinder {
       const Family kind = family(graph[id]);
       const bool computes = kind == Family::kPointwise || kind == Family::kReader;
       wanted[n] = wanted_levels(id);
-      is_root[n] =
-          is_certain_root(id) || (every_op && computes) || is_worth_storing(id) || is_gathered(id);
+      is_root[n] = is_certain_root(id) || (every_op && computes) || is_worth_storing(id) ||
+                   is_gathered(id) || is_broadcast_along_vectors(id);
     }
     cut_long_cones();
     cut_repeated_cones();

@@ -149,10 +149,28 @@ bool combines_singly(const Graph& graph, const StageSchedule& schedule) {
   });
 }
 
-// A root that lacks an axis of the grid or of the threads is computed once per block or thread;
-// what `lanes` of a vector would compute at once, one after another.
+// A host's vector computes for its lanes at once; what does not move along them, or along fewer,
+// takes as long: softplus of [512, 256] before 8 states each is one number at a time, 8 operations.
+double operations_each(const Graph& graph, const StageSchedule& schedule,
+                       const Evaluation& evaluation, bool is_vectorised) {
+  if (schedule.device->is_cuda) return 1;
+  const int lanes = is_vectorised ? find_lanes(schedule) : -1;
+  if (lanes < 0) return kLanes;
+  const MappedAxis& along = schedule.axes[schedule.loops[lanes].axis];
+  std::vector<VarId> leaves;
+  for (const IndexExpr& dim : evaluation.index) schedule.accesses.vars.collect(dim, leaves);
+  const bool moves = std::ranges::any_of(leaves, [&](VarId var) {
+    const IndexVar& leaf = schedule.accesses.vars[var];
+    return leaf.kind == IndexVar::Kind::kValue ||
+           std::ranges::any_of(along.axis.atoms,
+                               [&](AtomId atom) { return atom.index() == leaf.payload; });
+  });
+  return moves ? kLanes / std::clamp(hint(graph, along.axis.extent), 1.0, kLanes) : kLanes;
+}
+
+// A root that lacks an axis of the grid or of the threads is computed once per block or thread.
 void add_root(const Graph& graph, const PlannedStage& stage, const StageSchedule& schedule,
-              const RootSpace& space, double lanes, StageWork& work) {
+              const RootSpace& space, bool is_vectorised, StageWork& work) {
   double iterations = 1, block_copies = 1;
   for (const MappedAxis& mapped : schedule.axes)
     if (role_of(space, mapped.axis) == Role::kAbsent)
@@ -172,7 +190,10 @@ void add_root(const Graph& graph, const PlannedStage& stage, const StageSchedule
           copies * (evaluation.in_segment ? elements : std::min(iterations, elements));
       count += each;
       const bool is_alone = is_load && evaluation.is_guarded && !schedule.device->is_cuda;
-      operations += each * (is_alone ? kGuardedLoad : is_load ? weight : weight * lanes);
+      operations +=
+          each * (is_alone  ? kGuardedLoad
+                  : is_load ? weight
+                            : weight * operations_each(graph, schedule, evaluation, is_vectorised));
     }
     (cost >= CostClass::kSpecial && !is_load ? work.specials : work.operations) += operations;
     if (is_load)
@@ -355,9 +376,9 @@ StageWork measure_work(const Graph& graph, const PlannedStage& stage,
   const std::vector<LeafUse> leaves = find_leaf_uses(graph, find_loads(graph, stage), schedule);
   add_memory(graph, stage, schedule, leaves, work);
   work.blocks = count_planned_blocks(graph, schedule);
-  const double lanes = combines_singly(graph, schedule) ? kLanes : 1;
+  const bool is_vectorised = !combines_singly(graph, schedule);
   for (const RootSpace& space : schedule.spaces.roots)
-    add_root(graph, stage, schedule, space, lanes, work);
+    add_root(graph, stage, schedule, space, is_vectorised, work);
   work.operations += kLoadApart * count_loads_apart(graph, schedule);
   if (!schedule.device->is_cuda) return work;
   work.busy = busy_share(graph, schedule);

@@ -25,6 +25,47 @@ def test_an_index_out_of_range_is_an_error_and_the_process_lives(fn):
     torch.testing.assert_close(compiled(x, good), fn(x, good))
 
 
+# fmt: off
+@pytest.mark.parametrize("fn", [
+    lambda x: x[torch.arange(5)[:, None], torch.arange(4)] * 2,
+    lambda x: x[torch.arange(2)[:, None], :, torch.arange(3)] * 2,
+    lambda x: x.index_select(0, torch.arange(3, dtype=torch.int32) + 2) + 1,
+    lambda x: x.gather(1, torch.arange(4).expand(5, -1)) + x,
+    lambda x: x[torch.arange(4, -1, -1)] * 2,
+    lambda x: x[torch.arange(-5, 5)] * 2,
+    lambda x: x[:, torch.arange(2) * 3 - 1] * 2,
+    lambda x: (x - x.amax(0))[torch.arange(3) + torch.arange(3)] * 2,
+    lambda x: x[(torch.arange(5) + 126).to(torch.int8) - 126] * 2,
+], ids=["rows and columns", "apart", "offset", "gather", "backwards", "from the end", "steps",
+        "of what is made", "narrow"])
+# fmt: on
+def test_indices_that_are_counted(fn):
+    for x in (torch.randn(5, 4, 3), torch.randn(5, 4)):
+        try:
+            fn(x)
+        except (IndexError, RuntimeError) as error:
+            with pytest.raises(type(error)):
+                torch.compile(fn, backend="stitch")(x)
+            continue
+        check(fn, x)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_counted_indices_of_sizes_that_vary(dynamic):
+    """A key's place in a mask of tokens, as models build attention masks."""
+
+    def mask(scores, tokens):
+        batch, key = torch.arange(len(tokens))[:, None, None], torch.arange(scores.shape[-1])
+        return scores.masked_fill(~tokens[batch, key], -1e9).softmax(-1)
+
+    compiled = compile_strictly(mask, dynamic=dynamic)
+    for length in (7, 12, 33):
+        scores, tokens = torch.randn(2, 5, length), torch.rand(2, length) > 0.3
+        torch.testing.assert_close(compiled(scores, tokens), mask(scores, tokens))
+    with pytest.raises((IndexError, RuntimeError), match="out of|range|bound"):
+        compiled(torch.randn(2, 5, 13), torch.rand(2, 12) > 0.3)
+
+
 def test_negative_indices_count_from_the_end():
     i, j = torch.tensor([-1, 0, -5]), torch.tensor([[2], [-4]])
     check(lambda x, i, j: (x[i] + 1, x[i[None], j] * 2, x[:, j, None] - 1), torch.randn(5, 4), i, j)

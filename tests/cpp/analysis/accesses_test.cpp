@@ -63,6 +63,19 @@ TEST(Accesses, PadGuardsOnlyWhatItExtends) {
   EXPECT_EQ(reads_of_x("f32[4]", "%y = pad(%x){before=[-1], shape=[2]}"), Offsets{"i + 1?"});
 }
 
+TEST(Accesses, IndicesThatAreCountedAreViews) {
+  const auto by = [](const std::string& index) {
+    return reads_of_x("f32[100,16]", "%n = iota() {start=0, step=1} : i64[8]\n%m = " + index +
+                                         "\n%y = index(%x, %m){axes=[0]}");
+  };
+  EXPECT_EQ(by("add(%n, 92)"), Offsets{"i*16 + j + 1472"});
+  EXPECT_EQ(by("reshape(add(%n, %n)){shape=[4,2]}"), Offsets{"i*64 + j*32 + k"});
+  EXPECT_EQ(by("add(%n, 93)"), Offsets{"j + v*16"}) << "the last is checked";
+  EXPECT_EQ(by("sub(%n, 1)"), Offsets{"j + v*16"}) << "the first counts from the end";
+  EXPECT_EQ(by("cast(add(%n, 60)) : i8[8]"), Offsets{"j + v*16"}) << "it might have wrapped";
+  EXPECT_EQ(by("mul(%n, %i)"), Offsets{"j + v*16"});
+}
+
 TEST(Accesses, GathersReadByData) {
   const OneKernel rows = reading("f32[100,16]", "%y = index(%x, %i){axes=[0]}");
   EXPECT_EQ(reads(rows, 0), Offsets{"j + v*16"});

@@ -33,6 +33,19 @@ TEST(FindRoots, ReductionsAndDemandedValues) {
   EXPECT_EQ(roots_of(kSoftmax), (Ops{"amax", "sum", "div"}));
 }
 
+// Softplus of a row before the states that vectors walk (AStitch A.6); in long rows it is nothing.
+TEST(FindRoots, AnExpensiveValueBeforeAShortBroadcastOnHosts) {
+  const auto roots = [](const std::string& states, bool on_gpu) {
+    return roots_of("%x = input : f32[64,1]\n%s = input : f32[64," + states +
+                        "]\n%y = mul(%s, log1p(exp(%x)))\noutputs (%y)\n",
+                    false, on_gpu);
+  };
+  EXPECT_EQ(roots("8", false), (Ops{"log1p", "mul"}));
+  EXPECT_EQ(roots("8", true), (Ops{"mul"})) << "lanes compute it at once";
+  EXPECT_EQ(roots("512", false), (Ops{"mul"}));
+  EXPECT_EQ(roots("1", false), (Ops{"mul"}));
+}
+
 // Else each element that reads one would walk its segment again.
 TEST(FindRoots, SegmentsAreOnes) {
   EXPECT_EQ(roots_of(R"(

@@ -84,7 +84,9 @@ TEST(LowerScatters, AnIndexThatIsBroadcastNamesRows) {
   const Graph graph = lower_on_gpu(read_graph(graph_of(wide, 16)));
   ASSERT_EQ(count_ops(graph, OpKind::k_segment_sum), 1);
   for (const Node& node : graph.nodes)
-    if (node.op == OpKind::k_segment_sum) EXPECT_EQ(node.type.rank(), 2);
+    if (node.op == OpKind::k_segment_sum) {
+      EXPECT_EQ(node.type.rank(), 2);
+    }
 }
 
 TEST(LowerScatters, FarMoreElementsThanPositionsAreTheCallsBusiness) {
