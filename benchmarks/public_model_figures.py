@@ -131,7 +131,11 @@ def rows_of_times(rows, total):
     over = {name: row["over"] for name, row in timed.items()}
     failed = sorted(f"{name} {mode}" for (name, mode), row in rows.items() if "failed" in row)
     beside = [x["inductor"] for x in over.values() if "inductor" in x]
-    mean = geometric_mean(beside) if beside else "skipped: nothing was timed"
+    nothing = "skipped: nothing was timed"
+    mean = geometric_mean(beside) if beside else nothing
+
+    def count(found):
+        return len(found) if timed else nothing
 
     def slower(limit, *rivals):
         """Models whose time is more than `limit` of the fastest of these rivals."""
@@ -151,14 +155,14 @@ def rows_of_times(rows, total):
         Row(f"public models: timed, of {total} models and modes", len(rows), total, at_least=True),
         Row("public models: not timed, as they fail", len(failed), 0, detail=failed),
         Row("public models: time over Inductor's, geometric mean", mean, detail=len(beside)),
-        Row(f"public models: over {SLOWER} of the better of eager and Inductor", len(slow), 0,
+        Row(f"public models: over {SLOWER} of the better of eager and Inductor", count(slow), 0,
             detail=slow),
-        Row(f"public models: over {SLOWER_THAN_UNFUSED} of one kernel per op", len(unfused), 0,
+        Row(f"public models: over {SLOWER_THAN_UNFUSED} of one kernel per op", count(unfused), 0,
             detail=unfused),
-        Row(f"public models: first calls over {FIRST_CALL} of Inductor's", len(late), 0,
+        Row(f"public models: first calls over {FIRST_CALL} of Inductor's", count(late), 0,
             detail=late),
         Row(f"public models: training steps whose peak memory is over {PEAK} of Inductor's",
-            len(large), 0, detail=large),
+            count(large), 0, detail=large),
     ]  # fmt: skip
 
 

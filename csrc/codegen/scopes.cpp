@@ -1,12 +1,15 @@
 #include "codegen/scopes.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "schedule/build_loops.h"
 #include "schedule/map_axes.h"
 #include "schedule/place_values.h"
 
 namespace stitch {
+
+constexpr int64_t kMostShort = int64_t{1} << 32;
 
 std::string print_size(const Dim& dim, std::vector<Dim>& sizes) {
   if (dim.is_constant()) return std::to_string(dim.value());
@@ -107,7 +110,10 @@ Scopes::Printed Scopes::print(const IndexExpr& expr, const IndexVars& vars,
     }
     Printed operand = print(info.operand, vars, values, without_vector);
     const char* op = info.kind == IndexVar::Kind::kQuotient ? " / " : " % ";
-    add("((" + operand.text + ")" + op + print(info.divisor) + ")", coefficient);
+    // Vectors and GPUs divide by constants of 32 bits; by one of 64 bits no vector does.
+    const bool is_short = info.divisor.is_constant() && vars.is_below(info.operand, kMostShort);
+    const std::string divided = (is_short ? "u32(" : "(") + operand.text + ")";
+    add((is_short ? "i64(" : "(") + divided + op + print(info.divisor) + ")", coefficient);
     out.depth = std::max(out.depth, operand.depth);
   }
   for (const auto& [axis, coefficient] : axes) {
