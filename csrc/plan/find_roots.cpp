@@ -127,14 +127,15 @@ struct RootFinder {
     return !is_cheap_by_segment(id) || (!on_gpu && is_costly(id));
   }
 
-  // How many elements of what reads it, through views, share one of its own.
+  // How many elements of what it is broadcast to, through views, share one of its own.
   double count_readers_each(NodeId id) const {
     double most = 0;
     for (NodeId user : users[id.index()]) {
-      if (!is_live[user.index()]) continue;
+      const Family kind = family(graph[user]);
+      if (!is_live[user.index()] || (kind != Family::kView && kind != Family::kPointwise)) continue;
       const auto elements = static_cast<double>(hint_elements(graph, user));
-      const bool is_view = is_stitched(user) && family(graph[user]) == Family::kView;
-      most = std::max({most, elements, is_view ? count_readers_each(user) * elements : 0});
+      most = std::max(most, elements);
+      if (kind == Family::kView) most = std::max(most, count_readers_each(user) * elements);
     }
     return most / std::max(1.0, static_cast<double>(hint_elements(graph, id)));
   }

@@ -44,6 +44,9 @@ TEST(FindRoots, AnExpensiveValueBeforeAShortBroadcastOnHosts) {
   EXPECT_EQ(roots("8", true), (Ops{"mul"})) << "lanes compute it at once";
   EXPECT_EQ(roots("512", false), (Ops{"mul"}));
   EXPECT_EQ(roots("1", false), (Ops{"mul"}));
+  const std::string part =
+      "%x = input : f32[64,8]\n%y = mul(cat(exp(%x), %x){dim=1}, 2)\noutputs (%y)";
+  EXPECT_EQ(roots_of(part, false, false), (Ops{"mul"})) << "each element is in one place";
 }
 
 // Else each element that reads one would walk its segment again.
