@@ -9,7 +9,7 @@ import math
 from benchmarks import machine
 from benchmarks.measure import geometric_mean
 from benchmarks.rows import Row
-from benchmarks.run import write_group
+from benchmarks.run import results_directory, write_group
 
 SLOWER = 1.1  # than the better of eager and Inductor
 SLOWER_THAN_UNFUSED = 1.03  # than one kernel per op
@@ -142,12 +142,12 @@ def rows_of_times(rows, total):
         worst = {name: max((x[r] for r in rivals if r in x), default=0) for name, x in over.items()}
         return rounded({name: ratio for name, ratio in worst.items() if ratio > limit})
 
-    slow = slower(SLOWER, "eager", "inductor")
     def beyond(limit, figure, modes):
         """Models whose figure, over Inductor's, is more than `limit`."""
         return {name: row[figure] for name, row in timed.items()
                 if name.endswith(modes) and row.get(figure, 0) > limit}  # fmt: skip
 
+    slow = slower(SLOWER, "eager", "inductor")
     unfused = slower(SLOWER_THAN_UNFUSED, "kernel_per_op")
     late = beyond(FIRST_CALL, "first_call", modes="")
     large = beyond(PEAK, "peak", modes=("training", "checkpointing"))
@@ -168,7 +168,7 @@ def rows_of_times(rows, total):
 
 def recorded(results):
     """(what, name, mode) -> compact answer, and the seconds they took, as last written here."""
-    files = sorted(results.glob(f"*-{machine.describe()['machine']}/{NAME}.json"))
+    files = sorted(results.glob(f"*-{machine.machine_class()}/{NAME}.json"))
     if not files:
         return {}, 0
     kept = json.loads(files[-1].read_text())
@@ -201,5 +201,4 @@ def record(folder, names, modes, results):
         for mode in modes
         if any((name, mode) in by for by in by_task.values())
     ]  # fmt: skip
-    about = machine.describe()
-    write_group(NAME, rows, seconds, results / f"{about['date']}-{about['machine']}", table)
+    write_group(NAME, rows, seconds, results_directory(machine.describe(), results), table)

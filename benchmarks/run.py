@@ -48,9 +48,9 @@ def write_group(name, rows, seconds, directory, table=()):
     (directory / f"{name}.json").write_text(text + "\n")
 
 
-def results_directory(about):
+def results_directory(about, results=RESULTS):
     """Where figures of this day and machine are committed; `about` is machine.describe()'s."""
-    return RESULTS / f"{about['date']}-{about['machine']}"
+    return results / f"{about['date']}-{about['machine']}"
 
 
 def main(arguments=None):

@@ -37,8 +37,7 @@ struct Walker {
     switch (family(node)) {
       case Family::kSource:
         if (node.op == OpKind::k_full) return sink.constant(node);
-        return sink.from_index(node.type.dtype,
-                               IndexExpr{node.dims[0], {}} + index[0] * node.dims[1]);
+        return sink.from_index(node.type.dtype, step_to(node, index[0]));
       case Family::kPointwise: {
         std::vector<Handle> operands;
         for (NodeId input : node.inputs)
@@ -55,6 +54,11 @@ struct Walker {
         throw InternalError(std::string("a kernel evaluates ") + info(node).name +
                             ", which must be materialised");
     }
+  }
+
+  // dims = {start, step}, as iota and slices have them.
+  static IndexExpr step_to(const Node& node, const IndexExpr& index) {
+    return IndexExpr{node.dims[0], {}} + index * node.dims[1];
   }
 
   static Index broadcast(const TensorType& operand, const Index& index) {
@@ -75,7 +79,7 @@ struct Walker {
         for (size_t d = 0; d < index.size(); ++d) out[node.ints[d]] = index[d];
         return out;
       case OpKind::k_slice:
-        out[node.ints[0]] = IndexExpr{node.dims[0], {}} + index[node.ints[0]] * node.dims[1];
+        out[node.ints[0]] = step_to(node, index[node.ints[0]]);
         return out;
       case OpKind::k_flip:
         for (int64_t d : node.ints) out[d] = IndexExpr{type.shape[d] - Dim(1), {}} - index[d];
@@ -210,11 +214,11 @@ struct Walker {
       const NodeId input = node.inputs[i];
       return count(input, broadcast(graph[input].type, index));
     };
-    const DTypeInfo& type =
-        info(node.type.dtype);  // what wraps in 32 bits has the same low bits here
+    // What wraps in 32 bits is the same again once it lies within an extent.
+    const DTypeInfo& type = info(node.type.dtype);
     if (!type.is_integer || type.bytes < 4) return std::nullopt;
     if (node.op == OpKind::k_full) return IndexExpr{node.integer, {}};
-    if (node.op == OpKind::k_iota) return IndexExpr{node.dims[0], {}} + index[0] * node.dims[1];
+    if (node.op == OpKind::k_iota) return step_to(node, index[0]);
     if (node.op == OpKind::k_cast) return operand(0);
     if (family(node) == Family::kView) return count(node.inputs[0], view_index(node, index));
     if (node.op != OpKind::k_add && node.op != OpKind::k_sub) return std::nullopt;

@@ -211,8 +211,7 @@ bool is_known_shape(const Product& product, const at::Tensor& out) {
   thread_local std::set<std::array<int64_t, 6>> known;
   const std::array shape{out.size(-2),         out.size(-1),         product.a.size(-1),
                          product.a.stride(-2), product.b.stride(-2), out.stride(-2)};
-  if (known.size() < kMostShapes) known.insert(shape);
-  return known.contains(shape);
+  return known.contains(shape) || (known.size() < kMostShapes && known.insert(shape).second);
 }
 
 bool is_faster_library() {

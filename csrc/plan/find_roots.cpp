@@ -40,7 +40,7 @@ constexpr size_t kMostCone = 64;
 // is stored if it takes more operations; a host's lanes load one after another behind conditions.
 constexpr int kMostWays = 64;
 // Vector elements that share one expensive number: of more, its time is lost in theirs [A].
-constexpr double kMostSharing = 64;
+constexpr int64_t kMostSharing = 64;
 constexpr double kFewEvaluations = 3, kMostEvaluations = 16, kMostOnGpu = 120, kMostOnHost = 40;
 
 struct RootFinder {
@@ -127,25 +127,24 @@ struct RootFinder {
     return !is_cheap_by_segment(id) || (!on_gpu && is_costly(id));
   }
 
-  // How many elements of what it is broadcast to, through views, share one of its own.
-  double count_readers_each(NodeId id) const {
-    double most = 0;
+  // Elements of the largest value that it is broadcast to, through views.
+  int64_t count_broadcast(NodeId id) const {
+    int64_t most = 0;
     for (NodeId user : users[id.index()]) {
       const Family kind = family(graph[user]);
       if (!is_live[user.index()] || (kind != Family::kView && kind != Family::kPointwise)) continue;
-      const auto elements = static_cast<double>(hint_elements(graph, user));
-      most = std::max(most, elements);
-      if (kind == Family::kView) most = std::max(most, count_readers_each(user) * elements);
+      most = std::max(most, hint_elements(graph, user));
+      if (kind == Family::kView) most = std::max(most, count_broadcast(user));
     }
-    return most / std::max(1.0, static_cast<double>(hint_elements(graph, id)));
+    return most;
   }
 
   // AStitch's expensive value before a broadcast (A.6), on a host: along a short axis, which its
   // readers' vectors fill, it would be computed one element at a time.
   bool is_broadcast_along_vectors(NodeId id) const {
-    if (on_gpu || family(graph[id]) != Family::kPointwise || !is_costly(id)) return false;
-    const double readers = count_readers_each(id);
-    return readers > 1 && readers <= kMostSharing;
+    if (on_gpu || family(graph[id]) != Family::kPointwise) return false;
+    const int64_t own = std::max<int64_t>(1, hint_elements(graph, id)), most = count_broadcast(id);
+    return most > own && most / own <= kMostSharing && is_costly(id);
   }
 
   // A scatter of single elements combines one after another: what it combines would not be computed

@@ -95,15 +95,19 @@ void add_memory(const Graph& graph, const PlannedStage& stage, const StageSchedu
   if (!schedule.device->is_cuda && !are_followed) work.dram_bytes *= 2;
 }
 
+// What an evaluation's index depends on, each once.
+std::vector<VarId> find_leaves(const StageSchedule& schedule, const Evaluation& evaluation) {
+  std::vector<VarId> leaves;
+  for (const IndexExpr& dim : evaluation.index) schedule.accesses.vars.collect(dim, leaves);
+  std::ranges::sort(leaves);
+  leaves.erase(std::unique(leaves.begin(), leaves.end()), leaves.end());
+  return leaves;
+}
+
 // Elements a node is evaluated at: loop-invariant ones are evaluated once, those of segments once
 // for each position.
 double count_elements(const Graph& graph, const StageSchedule& schedule,
-                      const Evaluation& evaluation) {
-  const auto& [index, is_guarded, in_segment] = evaluation;
-  std::vector<VarId> leaves;
-  for (const IndexExpr& dim : index) schedule.accesses.vars.collect(dim, leaves);
-  std::ranges::sort(leaves);
-  leaves.erase(std::unique(leaves.begin(), leaves.end()), leaves.end());
+                      const std::vector<VarId>& leaves, bool in_segment) {
   double count = 1;
   for (VarId var : leaves) {
     const IndexVar& leaf = schedule.accesses.vars[var];
@@ -140,37 +144,36 @@ double count_loads_apart(const Graph& graph, const StageSchedule& schedule) {
   return count;
 }
 
-// A loop in which elements are combined one after another is not vectorised; nor is what shares it.
-bool combines_singly(const Graph& graph, const StageSchedule& schedule) {
+// The axis of that loop; null where there is none.  A loop in which elements are combined one after
+// another is not vectorised; nor is what shares it.
+const MappedAxis* find_vectors(const Graph& graph, const StageSchedule& schedule) {
   const int last = find_lanes(schedule);
-  if (last < 0) return false;
-  return std::ranges::any_of(schedule.spaces.roots, [&](const RootSpace& space) {
+  if (last < 0) return nullptr;
+  const bool is_single = std::ranges::any_of(schedule.spaces.roots, [&](const RootSpace& space) {
     return combines_at_indices(info(graph[space.root])) && reduces_loop(schedule, space, last);
   });
+  return is_single ? nullptr : &schedule.axes[schedule.loops[last].axis];
 }
 
 // A host's vector computes for its lanes at once; what does not move along them, or along fewer,
 // takes as long: softplus of [512, 256] before 8 states each is one number at a time, 8 operations.
+// `lanes`: the axis of the vectors; null where there are none.
 double operations_each(const Graph& graph, const StageSchedule& schedule,
-                       const Evaluation& evaluation, bool is_vectorised) {
+                       const std::vector<VarId>& leaves, const MappedAxis* lanes) {
   if (schedule.device->is_cuda) return 1;
-  const int lanes = is_vectorised ? find_lanes(schedule) : -1;
-  if (lanes < 0) return kLanes;
-  const MappedAxis& along = schedule.axes[schedule.loops[lanes].axis];
-  std::vector<VarId> leaves;
-  for (const IndexExpr& dim : evaluation.index) schedule.accesses.vars.collect(dim, leaves);
+  if (!lanes) return kLanes;
   const bool moves = std::ranges::any_of(leaves, [&](VarId var) {
     const IndexVar& leaf = schedule.accesses.vars[var];
     return leaf.kind == IndexVar::Kind::kValue ||
-           std::ranges::any_of(along.axis.atoms,
+           std::ranges::any_of(lanes->axis.atoms,
                                [&](AtomId atom) { return atom.index() == leaf.payload; });
   });
-  return moves ? kLanes / std::clamp(hint(graph, along.axis.extent), 1.0, kLanes) : kLanes;
+  return moves ? kLanes / std::clamp(hint(graph, lanes->axis.extent), 1.0, kLanes) : kLanes;
 }
 
 // A root that lacks an axis of the grid or of the threads is computed once per block or thread.
 void add_root(const Graph& graph, const PlannedStage& stage, const StageSchedule& schedule,
-              const RootSpace& space, bool is_vectorised, StageWork& work) {
+              const RootSpace& space, const MappedAxis* lanes, StageWork& work) {
   double iterations = 1, block_copies = 1;
   for (const MappedAxis& mapped : schedule.axes)
     if (role_of(space, mapped.axis) == Role::kAbsent)
@@ -185,15 +188,15 @@ void add_root(const Graph& graph, const PlannedStage& stage, const StageSchedule
     const double weight = cost == CostClass::kFree ? 0 : cost == CostClass::kHeavy ? 8 : 1;
     double count = 0, operations = 0;
     for (const Evaluation& evaluation : evaluations) {
-      const double elements = count_elements(graph, schedule, evaluation);
+      const std::vector<VarId> leaves = find_leaves(schedule, evaluation);
+      const double elements = count_elements(graph, schedule, leaves, evaluation.in_segment);
       const double each =
           copies * (evaluation.in_segment ? elements : std::min(iterations, elements));
       count += each;
       const bool is_alone = is_load && evaluation.is_guarded && !schedule.device->is_cuda;
-      operations +=
-          each * (is_alone  ? kGuardedLoad
-                  : is_load ? weight
-                            : weight * operations_each(graph, schedule, evaluation, is_vectorised));
+      operations += each * (is_alone  ? kGuardedLoad
+                            : is_load ? weight
+                                      : weight * operations_each(graph, schedule, leaves, lanes));
     }
     (cost >= CostClass::kSpecial && !is_load ? work.specials : work.operations) += operations;
     if (is_load)
@@ -376,9 +379,9 @@ StageWork measure_work(const Graph& graph, const PlannedStage& stage,
   const std::vector<LeafUse> leaves = find_leaf_uses(graph, find_loads(graph, stage), schedule);
   add_memory(graph, stage, schedule, leaves, work);
   work.blocks = count_planned_blocks(graph, schedule);
-  const bool is_vectorised = !combines_singly(graph, schedule);
+  const MappedAxis* lanes = find_vectors(graph, schedule);
   for (const RootSpace& space : schedule.spaces.roots)
-    add_root(graph, stage, schedule, space, is_vectorised, work);
+    add_root(graph, stage, schedule, space, lanes, work);
   work.operations += kLoadApart * count_loads_apart(graph, schedule);
   if (!schedule.device->is_cuda) return work;
   work.busy = busy_share(graph, schedule);
