@@ -58,7 +58,7 @@ class AccessSink : public WalkSink {
     return index_of(vars.value(value, extent));
   }
   int begin_guard(const Condition& condition, int) override {
-    out_.other_uses.push_back(condition.index);
+    out_.conditions[root_].push_back(condition);
     return next_++;
   }
   Handle choose(int, Handle, Handle, DType) override { return next_++; }
@@ -104,6 +104,8 @@ Dim coefficient(const IndexExpr& expr, VarId var) {
 std::vector<IndexExpr> list_uses(const Accesses& accesses) {
   std::vector<IndexExpr> uses = accesses.other_uses;
   for (const Access& access : accesses.list) uses.push_back(access.offset);
+  for (const auto& [root, conditions] : accesses.conditions)
+    for (const Condition& condition : conditions) uses.push_back(condition.index);
   for (VarId var = 0; var < accesses.vars.count(); ++var)
     uses.push_back(accesses.vars[var].operand);
   return uses;

@@ -31,7 +31,8 @@ struct Evaluation {
 struct Accesses {
   IndexVars vars;
   std::vector<Access> list;
-  std::vector<IndexExpr> other_uses;  // indices used as values, in guards and in quotients
+  std::vector<IndexExpr> other_uses;                    // indices used as values
+  std::map<NodeId, std::vector<Condition>> conditions;  // of each root, where values are chosen
   // root -> what it evaluates or loads (not itself), and where, in the order it comes to it
   std::map<NodeId, std::map<NodeId, std::vector<Evaluation>>> evaluated;
 };

@@ -136,25 +136,57 @@ Units IndexVars::find_units(const IndexExpr& a, std::initializer_list<Dim> whole
   return best;
 }
 
+void IndexVars::assume(const IndexExpr& a, const Dim& extent) {
+  assumed_.push_back(opaque({IndexVar::Kind::kRemainder, extent, -1, a, extent}));
+}
+
+IndexExpr IndexVars::gather(IndexExpr a) const {
+  for (size_t i = assumed_.size(); i-- > 0;) {
+    const IndexExpr& part = vars_[assumed_[i]].operand;
+    const Dim* whole =
+        part.is_constant() ? nullptr : a.terms.coefficient(part.terms.begin()->first);
+    const auto times = whole ? divide_exact(*whole, part.terms.begin()->second) : std::nullopt;
+    if (!times) continue;
+    const IndexExpr rest = a - part * *times;
+    const bool is_whole = std::ranges::none_of(
+        part.terms, [&](const IndexTerms::Term& term) { return rest.terms.contains(term.first); });
+    if (is_whole) a = rest + index_of(assumed_[i]) * *times;
+  }
+  return a;
+}
+
+IndexExpr IndexVars::spread(const IndexExpr& a) const {
+  if (assumed_.empty()) return a;
+  IndexExpr out{a.constant, {}};
+  for (const auto& [var, coefficient] : a.terms) {
+    const bool is_assumed = std::ranges::count(assumed_, var) > 0;
+    out = out + (is_assumed ? vars_[var].operand : index_of(var)) * coefficient;
+  }
+  return out;
+}
+
 IndexExpr IndexVars::divide(const IndexExpr& a, const Dim& divisor) {
   if (divisor.is(1)) return a;
   if (divisor.is(0)) return {};  // an empty axis: never evaluated
-  auto [quotient, rest] = split_multiple(a, divisor);
-  if (is_below(rest, divisor)) return quotient;
-  const Units units = find_units(a, {divisor});
-  IndexVar var{IndexVar::Kind::kQuotient, 0, -1, units.count, *divide_exact(divisor, units.unit)};
+  const IndexExpr gathered = gather(a);
+  auto [quotient, rest] = split_multiple(gathered, divisor);
+  if (is_below(rest, divisor)) return spread(quotient);
+  const Units units = find_units(gathered, {divisor});
+  IndexVar var{IndexVar::Kind::kQuotient, 0, -1, spread(units.count),
+               *divide_exact(divisor, units.unit)};
   return index_of(opaque(std::move(var)));
 }
 
 IndexExpr IndexVars::remainder(const IndexExpr& a, const Dim& divisor) {
   if (divisor.is(1)) return {};
   if (divisor.is(0)) return a;  // keeps what reads there inside the loops that never run
-  auto [quotient, rest] = split_multiple(a, divisor);
-  if (is_below(rest, divisor)) return rest;
-  const Units units = find_units(a, {divisor});
+  const IndexExpr gathered = gather(a);
+  auto [quotient, rest] = split_multiple(gathered, divisor);
+  if (is_below(rest, divisor)) return spread(rest);
+  const Units units = find_units(gathered, {divisor});
   const Dim count = *divide_exact(divisor, units.unit);
-  IndexVar var{IndexVar::Kind::kRemainder, count, -1, units.count, count};
-  return index_of(opaque(std::move(var))) * units.unit + units.rest;
+  IndexVar var{IndexVar::Kind::kRemainder, count, -1, spread(units.count), count};
+  return index_of(opaque(std::move(var))) * units.unit + spread(units.rest);
 }
 
 void IndexVars::collect(const IndexExpr& expr, std::vector<VarId>& leaves) const {

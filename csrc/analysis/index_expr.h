@@ -76,6 +76,10 @@ class IndexVars {
   VarId value(int handle, const Dim& extent);
   IndexExpr divide(const IndexExpr& a, const Dim& divisor);     // a >= 0
   IndexExpr remainder(const IndexExpr& a, const Dim& divisor);  // a >= 0
+  // From here to forget(), 0 <= a < extent: within a part of a cat that begins at 8, x0 * 8 + x1 -
+  // 8 divided by 8 is x0.
+  void assume(const IndexExpr& a, const Dim& extent);
+  void forget() { assumed_.pop_back(); }
   // Certainly 0 <= a < bound.
   bool is_below(const IndexExpr& a, const Dim& bound) const;
   // By the largest unit that is a coefficient of `a` and divides all of `whole`; else by 1.
@@ -87,8 +91,12 @@ class IndexVars {
 
  private:
   VarId opaque(IndexVar var);
+  // With what is assumed as one variable, and with what the variable stands for again.
+  IndexExpr gather(IndexExpr a) const;
+  IndexExpr spread(const IndexExpr& a) const;
   std::vector<IndexVar> vars_;
   std::map<int, VarId> atoms_;
+  std::vector<VarId> assumed_;  // remainders that are their operand
 };
 
 IndexExpr index_of(VarId var);

@@ -172,6 +172,14 @@ struct Walker {
     return sink.begin_guard({count, *divide_exact(low, unit), *divide_exact(high, unit)}, outer);
   }
 
+  // At an index that lies within the operand along `dim`, where the guard holds.
+  Handle part(NodeId id, const Index& index, int64_t dim, int guard) {
+    sink.vars.assume(index[dim], graph[id].type.shape[dim]);
+    const Handle result = value(id, index, guard);
+    sink.vars.forget();
+    return result;
+  }
+
   // Parts are tried last to first, so that part i is chosen where index < end of part i.
   Handle read_cat(const Node& node, const Index& index, int guard) {
     if (auto chosen = read_equal_parts(node, index, guard)) return *chosen;
@@ -186,8 +194,8 @@ struct Walker {
       if (sink.excludes(inside) && (i > 0 || result)) continue;
       Index part_index = index;
       part_index[dim] = index[dim] - IndexExpr{begin[i], {}};
-      Handle part = value(node.inputs[i], part_index, inside);
-      result = result ? sink.choose(inside, part, *result, node.type.dtype) : part;
+      const Handle own = part(node.inputs[i], part_index, dim, inside);
+      result = result ? sink.choose(inside, own, *result, node.type.dtype) : own;
     }
     STITCH_CHECK(result.has_value(), "cat of nothing but empty tensors is evaluated");
     return *result;
@@ -196,15 +204,19 @@ struct Walker {
   Handle read_pad(const Node& node, const Index& index, int guard) {
     const TensorType& type = graph[node.inputs[0]].type;
     Index inner = index;
-    int inside = guard;
+    int inside = guard, assumed = 0;
     for (int d = 0; d < type.rank(); ++d) {
       inner[d] = index[d] - IndexExpr{node.dims[d], {}};
       if (node.dims[d].is(0) && type.shape[d] == node.type.shape[d]) continue;
       inside = begin_guard({index[d], node.dims[d], node.dims[d] + type.shape[d]}, inside);
+      sink.vars.assume(inner[d], type.shape[d]);
+      ++assumed;
     }
-    Handle outside = sink.constant(node);  // `number` and `integer` mean what they do for `full`
-    if (inside == guard) return value(node.inputs[0], inner, guard);
-    return sink.choose(inside, value(node.inputs[0], inner, inside), outside, node.type.dtype);
+    // `number` and `integer` mean what they do for `full`.
+    const Handle outside = sink.constant(node);
+    const Handle own = sink.excludes(inside) ? outside : value(node.inputs[0], inner, inside);
+    while (assumed-- > 0) sink.vars.forget();
+    return inside == guard ? own : sink.choose(inside, own, outside, node.type.dtype);
   }
 
   // An integer that is counted, not read: of arange, and what is made of it by views and sums.
@@ -273,8 +285,10 @@ struct Walker {
       inner[dim] = sink.vars.divide(moved, step);
       inside = begin_guard({sink.vars.remainder(moved, step), 0, 1}, inside);
     }
-    Handle base = value(node.inputs[0], index, guard);
-    return sink.choose(inside, value(node.inputs[1], inner, inside), base, node.type.dtype);
+    if (inside == guard) return part(node.inputs[1], inner, dim, inside);
+    const Handle base = value(node.inputs[0], index, guard);
+    if (sink.excludes(inside)) return base;
+    return sink.choose(inside, part(node.inputs[1], inner, dim, inside), base, node.type.dtype);
   }
 
   Handle read_index(NodeId id, const Index& index, int guard) {

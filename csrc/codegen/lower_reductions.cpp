@@ -30,6 +30,14 @@ std::vector<NodeId> reductions_below(const Graph& graph, const StageSchedule& sc
   return found;
 }
 
+// The operator of OpenMP's reduction clause for a device function.
+const char* clause_of(const std::string& functor) {
+  constexpr std::pair<std::string_view, const char*> kClauses[] = {
+      {"Sum", "+"}, {"Prod", "*"}, {"Max", "max"}, {"Min", "min"}, {"All", "&"}, {"Any", "|"}};
+  return std::ranges::find(kClauses, functor, &std::pair<std::string_view, const char*>::first)
+      ->second;
+}
+
 std::string in_type(const std::string& wanted, const std::string& value, const std::string& type) {
   return wanted == type ? value : "convert<" + wanted + ">(" + value + ")";
 }
@@ -65,14 +73,19 @@ std::string ReductionLowering::at(const Level& level) const {
 
 void ReductionLowering::open_level(NodeId root, int block, bool is_partial) {
   const bool is_wide = !is_partial && is_cascaded(graph, schedule, space_of(schedule, root));
-  const std::string type = is_wide ? "f64" : accumulator_type(root);
-  Level level{scopes.fresh(), type, "", kept_blocks_below(schedule, root, block), block, false};
-  const bool arg = is_arg_reduction(graph[root]);
-  const std::string identity = functor(root) + "::identity<" + type + ">()";
+  Level level{scopes.fresh(),
+              is_wide ? "f64" : accumulator_type(root),
+              "",
+              kept_blocks_below(schedule, root, block),
+              block,
+              false};
+  level.is_vectorised =
+      level.blocks.empty() && is_vectorised_loop(block) && !is_arg_reduction(graph[root]);
+  if (level.is_vectorised && level.type == "bool") level.type = "i32";
+  const std::string identity = functor(root) + "::identity<" + level.type + ">()";
   const int depth = scopes.depth();
   if (level.blocks.empty()) {
-    scopes.append(depth, Statement::var(type, level.name, identity));
-    level.is_vectorised = is_vectorised_loop(block) && !arg;
+    scopes.append(depth, Statement::var(level.type, level.name, identity));
     const bool keeps_nan = functor(root) == "Max" || functor(root) == "Min";
     if (level.is_vectorised && keeps_nan && info(graph[root].type.dtype).is_float) {
       level.nan_flag = scopes.fresh();
@@ -81,7 +94,7 @@ void ReductionLowering::open_level(NodeId root, int block, bool is_partial) {
   } else {
     int64_t count = 1;
     for (int at : level.blocks) count *= trip_count(schedule, schedule.blocks[at].loop).value();
-    scopes.append(depth, Statement::array(type, level.name, count));
+    scopes.append(depth, Statement::array(level.type, level.name, count));
     reopen(level.blocks,
            [&] { scopes.append(scopes.depth(), Statement::assign(this->at(level), identity)); });
   }
@@ -195,7 +208,13 @@ void ReductionLowering::accumulate(NodeId root, const Scalar& value) {
   const Level& level = levels[root].back();
   const std::string target = at(level);
   const int depth = scopes.depth();
-  if (level.nan_flag.empty()) return combine_into(root, level, text, accumulator_type(root));
+  const std::string type = accumulator_type(root);
+  if (level.type == "i32" && type == "bool") {
+    const std::string combined = target + " " + clause_of(functor(root)) + " i32(" + text + ")";
+    scopes.append(depth, Statement::assign(target, combined));
+    return;
+  }
+  if (level.nan_flag.empty()) return combine_into(root, level, text, type);
   // The form that reduction(max:) and reduction(min:) vectorise; NaN is noted beside it.
   const char* than = functor(root) == "Max" ? " < " : " > ";
   scopes.append(depth,
@@ -280,14 +299,7 @@ std::string ReductionLowering::simd_pragma(int block, const std::vector<Statemen
     const Level& level = stack.back();
     if (is_arg_reduction(graph[root]) || !level.blocks.empty()) return "";
     if (!level.is_vectorised) continue;
-    const std::string name = functor(root);
-    const bool is_bool = graph[root].type.dtype == DType::kBool;
-    add(is_bool          ? (name == "All" ? "&&" : "||")
-        : name == "Sum"  ? "+"
-        : name == "Prod" ? "*"
-        : name == "Max"  ? "max"
-                         : "min",
-        level.name);
+    add(clause_of(functor(root)), level.name);
     if (!level.nan_flag.empty()) add("|", level.nan_flag);
   }
   std::string text = "omp simd";

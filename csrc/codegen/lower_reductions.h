@@ -22,7 +22,8 @@ struct ReductionLowering {
 
   struct Level {
     std::string name;      // accumulator, an array when `blocks` is not empty
-    std::string type;      // the sum's own, or f64
+    std::string type;      // the result's own; f64 of long sums, i32 of vectors of bool, whose
+                           // lanes would otherwise be as many as the bytes of a register
     std::string nan_flag;  // host maximum and minimum: NaN seen, kept apart so that it vectorises
     std::vector<int> blocks;  // kept loops inside, outermost first
     int opened_by = 0;        // block

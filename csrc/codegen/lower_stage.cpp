@@ -254,13 +254,17 @@ class StageLowering {
   void lower_loop(int block) {
     combine_segments_along(block);
     scatters_.begin_below(block);
-    const std::vector<AxisRange> ranges = find_ranges(graph_, schedule_, block);
+    const int outside = copies_;
+    const std::vector<AxisRange> ranges =
+        find_ranges(graph_, schedule_, block, kMostRanges / outside);
     if (ranges.empty()) return lower_whole_loop(block);
+    copies_ *= static_cast<int>(ranges.size());
     for (const AxisRange& range : ranges) {
       values_.open_range(range);
       lower_whole_loop(block);
       values_.close_range();
     }
+    copies_ = outside;
   }
 
   void lower_whole_loop(int block) {
@@ -449,6 +453,7 @@ class StageLowering {
       scopes_, values_, [this](const auto& blocks, const auto& body) { reopen(blocks, 0, body); }};
   ScatterLowering scatters_{graph_, schedule_, scopes_, values_, reductions_};
   std::vector<LeafUse> leaves_ = find_leaf_uses(graph_, is_load_, schedule_);
+  int copies_ = 1;  // of what is lowered now, each in ranges of its own
 };
 
 }  // namespace

@@ -12,8 +12,6 @@
 namespace stitch {
 namespace {
 
-constexpr size_t kMostRanges = 256;  // each is a loop of its own in the kernel's text
-
 // The axis an index counts along one by one and what it adds to it, where that is constant.
 struct Along {
   int axis;
@@ -57,41 +55,23 @@ void collect_roots(const StageSchedule& schedule, int block, std::vector<NodeId>
   }
 }
 
-// Adds the borders of a cat's parts, as indices of the axis.
-void add_borders(const Graph& graph, const StageSchedule& schedule, const Node& cat,
-                 const Index& index, int axis, std::set<int64_t>& borders) {
-  const int64_t dim = cat.ints[0];
-  const auto along = find_along(schedule, schedule.accesses.vars, index[dim]);
-  if (!along || along->axis != axis) return;
-  int64_t at = -along->added;
-  for (const NodeId part : cat.inputs) {
-    const Dim& extent = graph[part].type.shape[dim];
-    if (!extent.is_constant()) return;
-    at += extent.value();
-    borders.insert(at);
-  }
-}
-
 }  // namespace
 
-std::vector<AxisRange> find_ranges(const Graph& graph, const StageSchedule& schedule, int block) {
+std::vector<AxisRange> find_ranges(const Graph& graph, const StageSchedule& schedule, int block,
+                                   int most) {
   if (!may_cut(graph, schedule, block)) return {};
   const int axis = schedule.loops[schedule.blocks[block].loop].axis;
   std::vector<NodeId> roots;
   collect_roots(schedule, block, roots);
   std::set<int64_t> borders;
-  auto add = [&](NodeId id, const Index& index) {
-    const Node& node = graph[id];
-    if (node.op != OpKind::k_cat || equal_part(graph, node) != 0) return;
-    add_borders(graph, schedule, node, index, axis, borders);
-  };
   for (const NodeId root : roots) {
-    const RootSpace& space = space_of(schedule, root);
-    IndexVars vars = schedule.accesses.vars;
-    if (graph[root].op == OpKind::k_cat)
-      add(root, index_from_atoms(schedule.spaces.atoms, space.dims, vars));
-    for (const auto& [value, evaluations] : schedule.accesses.evaluated.at(root))
-      for (const Evaluation& evaluation : evaluations) add(value, evaluation.index);
+    const auto conditions = schedule.accesses.conditions.find(root);
+    if (conditions == schedule.accesses.conditions.end()) continue;
+    for (const auto& [index, low, high] : conditions->second) {
+      const auto along = find_along(schedule, schedule.accesses.vars, index);
+      if (!along || along->axis != axis || !low.is_constant() || !high.is_constant()) continue;
+      borders.insert({low.value() - along->added, high.value() - along->added});
+    }
   }
   const int64_t end = schedule.axes[axis].tile.value();
   std::vector<AxisRange> ranges;
@@ -102,7 +82,7 @@ std::vector<AxisRange> find_ranges(const Graph& graph, const StageSchedule& sche
     ranges.push_back({axis, low, border});
     low = border;
   }
-  return ranges.size() < 2 || ranges.size() > kMostRanges ? std::vector<AxisRange>() : ranges;
+  return ranges.size() < 2 || std::ssize(ranges) > most ? std::vector<AxisRange>() : ranges;
 }
 
 Holds holds_in(const std::vector<AxisRange>& ranges, const StageSchedule& schedule,

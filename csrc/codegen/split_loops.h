@@ -1,4 +1,4 @@
-// Where loops of host kernels are cut: at the borders of a cat's parts, and behind whole vectors.
+// Where loops of host kernels are cut: at the borders of parts, and behind whole vectors.
 #pragma once
 
 #include <vector>
@@ -14,11 +14,14 @@ struct AxisRange {
   int64_t low = 0, high = 0;
 };
 
-// Ranges that a block's loop is cut into, in order, so that each lies within one part of every cat
-// that is evaluated along the loop's axis alone: an index then chooses nothing, and no part but one
-// is looked at.  Empty where the loop stays whole: on a GPU, where it is cut otherwise already or
-// sums, where extents are symbolic, and where there would be too many.
-std::vector<AxisRange> find_ranges(const Graph& graph, const StageSchedule& schedule, int block);
+// Ranges that a block's loop is cut into, in order, so that each lies within one part of every cat,
+// pad and scattered slice that is evaluated along the loop's axis alone: an index then chooses
+// nothing, and no part but one is looked at.  Empty where the loop stays whole: on a GPU, where it
+// is cut otherwise already or sums, where extents are symbolic, and where there would be more than
+// `most`: each is a loop of its own in the kernel's text.
+constexpr int kMostRanges = 256;
+std::vector<AxisRange> find_ranges(const Graph& graph, const StageSchedule& schedule, int block,
+                                   int most = kMostRanges);
 
 // Within a range of its axis, is `low <= index < high`?  Unknown where it is so for some.
 enum class Holds { kAlways, kNever, kUnknown };

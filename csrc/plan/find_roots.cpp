@@ -127,24 +127,51 @@ struct RootFinder {
     return !is_cheap_by_segment(id) || (!on_gpu && is_costly(id));
   }
 
-  // Elements of the largest value that it is broadcast to, through views.
+  // Elements of the largest value that it is broadcast to, through views, or that it is an index
+  // for: buckets of [64, 64] distances choose rows of 4 heads.
   int64_t count_broadcast(NodeId id) const {
     int64_t most = 0;
     for (NodeId user : users[id.index()]) {
-      const Family kind = family(graph[user]);
-      if (!is_live[user.index()] || (kind != Family::kView && kind != Family::kPointwise)) continue;
+      const Node& node = graph[user];
+      const bool reads_rows = node.op == OpKind::k_index || node.op == OpKind::k_gather;
+      const bool moves = family(node) == Family::kView || (reads_rows && node.inputs[0] != id);
+      if (!is_live[user.index()] || (!moves && family(node) != Family::kPointwise)) continue;
       most = std::max(most, hint_elements(graph, user));
-      if (kind == Family::kView) most = std::max(most, count_broadcast(user));
+      if (moves) most = std::max(most, count_broadcast(user));
     }
     return most;
   }
 
-  // AStitch's expensive value before a broadcast (A.6), on a host: along a short axis, which its
-  // readers' vectors fill, it would be computed one element at a time.
+  // Along a short axis, which its readers' vectors fill, a value would be computed one element at a
+  // time.
+  bool is_broadcast(NodeId id, int64_t most_sharing) const {
+    const int64_t own = std::max<int64_t>(1, hint_elements(graph, id)), most = count_broadcast(id);
+    return most > own && most / own <= most_sharing;
+  }
+
+  // AStitch's expensive value before a broadcast (A.6), on a host.
   bool is_broadcast_along_vectors(NodeId id) const {
     if (on_gpu || family(graph[id]) != Family::kPointwise) return false;
-    const int64_t own = std::max<int64_t>(1, hint_elements(graph, id)), most = count_broadcast(id);
-    return most > own && most / own <= kMostSharing && is_costly(id);
+    return is_broadcast(id, kMostSharing) && is_costly(id);
+  }
+
+  bool reads_bytes(NodeId id, int depth = 0) const {
+    if (!is_stitched(id) || (depth > 0 && is_root[id.index()]))
+      return info(graph[id].type.dtype).bytes == 1;
+    const std::vector<NodeId>& inputs = graph[id].inputs;
+    return depth <= 16 &&
+           std::ranges::any_of(inputs, [&](NodeId input) { return reads_bytes(input, depth + 1); });
+  }
+
+  // A host's loop that loads bytes has as many lanes as a register has bytes: rows of 64 scores
+  // take three times as long.  A mask is better stored as what is added to them.
+  void widen_bytes() {
+    for (int n = 0; n < graph.size(); ++n) {
+      const NodeId id(n);
+      const bool is_wide = family(graph[id]) == Family::kPointwise &&
+                           info(graph[id].type.dtype).bytes > 1 && is_live[n] && !is_root[n];
+      if (is_wide && reads_bytes(id)) is_root[n] = is_broadcast(id, INT64_MAX);
+    }
   }
 
   // A scatter of single elements combines one after another: what it combines would not be computed
@@ -290,6 +317,7 @@ struct RootFinder {
       is_root[n] = is_certain_root(id) || (every_op && computes) || is_worth_storing(id) ||
                    is_gathered(id) || is_broadcast_along_vectors(id);
     }
+    if (!on_gpu) widen_bytes();
     cut_long_cones();
     cut_repeated_cones();
   }

@@ -128,6 +128,34 @@ TEST(IndexExpr, OnlyWholeUnitsAreDivided) {
   EXPECT_EQ(d.vars.find_units(flat, {4097}).unit, Dim(1));
 }
 
+TEST(IndexExpr, WithinAPartItsIndexIsADigit) {
+  Digits d(64, 48, 4);  // row i, column j of a cat whose part [40, 48) has 8 columns
+  const IndexExpr part = d.j + constant(-40), flat = d.i * Dim(8) + part;
+  const IndexExpr outside = d.vars.divide(flat, 8);
+  EXPECT_EQ(d.kind_of(outside), IndexVar::Kind::kQuotient);
+  d.vars.assume(part, 8);
+  EXPECT_EQ(d.vars.divide(flat, 8), d.i);
+  EXPECT_EQ(d.vars.remainder(flat, 8), part);
+  EXPECT_EQ(d.vars.remainder(flat * Dim(2) + constant(1), 16), part * Dim(2) + constant(1));
+  EXPECT_EQ(d.vars.divide(flat + d.k * Dim(4096), 512), d.k * Dim(8) + d.vars.divide(flat, 512));
+  // What leaves the part is as unknown as it was.
+  EXPECT_EQ(d.kind_of(d.vars.divide(flat + constant(1), 8)), IndexVar::Kind::kQuotient);
+  d.vars.forget();
+  EXPECT_EQ(d.vars.divide(flat, 8), outside);
+}
+
+TEST(IndexExpr, OfPartsInPartsTheInnermostCounts) {
+  Digits d(64, 48, 4);
+  const IndexExpr outer = d.j + constant(-32), inner = d.j + constant(-40);
+  d.vars.assume(outer, 16);
+  d.vars.assume(inner, 8);
+  EXPECT_EQ(d.vars.divide(d.i * Dim(8) + inner, 8), d.i);
+  EXPECT_EQ(d.vars.divide(d.i * Dim(16) + outer, 16), d.i) << "8 more than a number below 8";
+  d.vars.forget();
+  EXPECT_EQ(d.vars.divide(d.i * Dim(16) + outer, 16), d.i);
+  d.vars.forget();
+}
+
 TEST(IndexExpr, SymbolicExtentsDivideByStructure) {
   Digits d(s0, s1, 4);
   const IndexExpr flat = flatten({d.i, d.j, d.k}, {s0, s1, 4});

@@ -260,7 +260,7 @@ TEST(EmitKernel, AGuardedIndexIsCheckedOnlyWhereItIsRead) {
     %y = pad(index(%w, %i){axes=[0]}){before=[1,0], shape=[10,16]}
     outputs (%y)
   )",
-                                       "cpu");
+                                       "h200");
   EXPECT_TRUE(std::regex_search(
       source.text, std::regex(R"(wrap_index\(i64\(\(s_\d+ \? i64\(s_\d+\) : i64\(0\)\)\))")))
       << source.text;
@@ -411,6 +411,23 @@ TEST(EmitKernel, HostMaximaKeepNanAndVectorise) {
                                                  R"(reduction\(\|:s_\d+\))")))
       << text;
   EXPECT_TRUE(holds(text, "? quiet_nan<f32>() : "));
+}
+
+// A bool of each lane would make vectors of 64 elements, and rows of as many three times as long.
+TEST(EmitKernel, HostTruthsAreGatheredInLanesOfAFloat) {
+  const std::string text = emit_one(R"(
+    %x = input : f32[4096,1024]
+    %a = all(eq(%x, 1)){axes=[1]}
+    %b = any(eq(%x, 2)){axes=[1]}
+    outputs (%a, %b)
+  )",
+                                    "cpu")
+                               .text;
+  for (const char* part : {R"(i32 (s_\d+) = All::identity<i32>)", R"(i32 (s_\d+) = Any::identity)",
+                           R"(reduction\(&:s_\d+\))", R"((s_\d+) = \1 & i32\(s_\d+\))",
+                           R"((s_\d+) = \1 \| i32\(s_\d+\))"}) {
+    EXPECT_TRUE(std::regex_search(text, std::regex(part))) << part << "\n" << text;
+  }
 }
 
 }  // namespace

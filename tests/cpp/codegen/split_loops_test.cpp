@@ -61,6 +61,38 @@ TEST(FindRanges, EachPartOfACatHasItsLoop) {
   EXPECT_FALSE(holds(text, " ? ")) << text;
 }
 
+// Parts of rotated halves, in the last part of a cat: no index is divided, none is looked for.
+TEST(FindRanges, PartsInPartsHaveLoopsOfTheirOwn) {
+  const std::string text = text_of(R"(
+    %a = input : f32[64,32]
+    %b = input : f32[64,16]
+    %h = reshape(%b){shape=[64,2,8]}
+    %l = reshape(slice(%h){dim=1, start=0, count=1}){shape=[64,8]}
+    %r = reshape(slice(%h){dim=1, start=1, count=1}){shape=[64,8]}
+    %y = exp(cat(%a, cat(%r, neg(%l)){dim=1}){dim=1})
+    outputs (%y)
+  )",
+                                   "cpu");
+  for (const char* loop : {"i1 = 0; i1 < 32;", "i1 = 32; i1 < 40;", "i1 = 40; i1 < 48;"}) {
+    EXPECT_TRUE(holds(text, loop)) << text;
+  }
+  for (const char* other : {"load_if", " ? ", " / ", " % "})
+    EXPECT_FALSE(holds(text, other)) << text;
+}
+
+TEST(FindRanges, APaddedRowIsThreeLoops) {
+  const std::string text = text_of(R"(
+    %x = input : f32[64,48]
+    %y = exp(pad(%x){before=[0,2], shape=[64,52]})
+    outputs (%y)
+  )",
+                                   "cpu");
+  for (const char* loop : {"i1 = 0; i1 < 2;", "i1 = 2; i1 < 50;", "i1 = 50; i1 < 52;"}) {
+    EXPECT_TRUE(holds(text, loop)) << text;
+  }
+  EXPECT_FALSE(holds(text, "load_if")) << text;
+}
+
 TEST(FindRanges, AGpuChooses) { EXPECT_TRUE(holds(text_of(kCat, "h200"), "load_if")); }
 
 TEST(FindRanges, ReductionsChoose) {

@@ -49,6 +49,28 @@ TEST(FindRoots, AnExpensiveValueBeforeAShortBroadcastOnHosts) {
   EXPECT_EQ(roots_of(part, false, false), (Ops{"mul"})) << "each element is in one place";
 }
 
+// A row of scores and a mask of bytes would have as many lanes as bytes.
+TEST(FindRoots, WhatIsMadeOfBytesBeforeABroadcastOnHosts) {
+  const auto roots = [](const std::string& heads, bool on_gpu) {
+    return roots_of("%m = input : bool[2,1,1,64]\n%s = input : f32[2," + heads +
+                        ",64,64]\n%y = add(%s, select(%m, 0, -10000))\noutputs (%y)\n",
+                    false, on_gpu);
+  };
+  EXPECT_EQ(roots("4", false), (Ops{"select", "add"}));
+  EXPECT_EQ(roots("4", true), (Ops{"add"}));
+  const std::string alone =
+      "%m = input : bool[2,64]\n%s = input : f32[2,64]\n%y = add(%s, select(%m, 0, 1))\n"
+      "outputs (%y)\n";
+  EXPECT_EQ(roots_of(alone, false, false), (Ops{"add"})) << "each byte is read once";
+}
+
+TEST(FindRoots, WhatIsAnIndexForLongerRowsIsExpensiveOnce) {
+  const std::string buckets =
+      "%t = input : f32[32,4]\n%d = input : f32[64,64]\n%i = cast(log(%d)) : i64\n"
+      "%y = mul(index(%t, %i){axes=[0]}, 2)\noutputs (%y)\n";
+  EXPECT_EQ(roots_of(buckets, false, false), (Ops{"cast", "mul"}));
+}
+
 // Else each element that reads one would walk its segment again.
 TEST(FindRoots, SegmentsAreOnes) {
   EXPECT_EQ(roots_of(R"(
