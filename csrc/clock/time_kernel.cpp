@@ -36,19 +36,30 @@ bool counts_blocks(const Program& program) {
   });
 }
 
+// A figure of a block over `count` of them: the last one walked may differ, and counts once.
+template <class Block, class Figure>
+double sum_over(const std::vector<Block>& blocks, Figure Block::* figure, double count) {
+  double others = 0;
+  for (const Block& block : blocks) others += static_cast<double>(block.*figure);
+  const auto last = static_cast<double>(blocks.back().*figure);
+  const auto walked = static_cast<double>(blocks.size());
+  return walked == 1 ? last * count : (others - last) / (walked - 1) * (count - 1) + last;
+}
+
 // Of all blocks of one multiprocessor: those that were run, and the rest at the pace at which these
 // issued while none of their places was empty.  No resource goes on faster than it worked.
-double extrapolate(const MachineRun& run, double all_blocks, int64_t resident) {
+double extrapolate(const MachineRun& run, const Trace& trace, double all_blocks, int64_t resident) {
   const auto done = static_cast<double>(run.blocks.size());
   if (done >= all_blocks) return run.cycles;
   const BlockSpan& first = run.blocks[static_cast<size_t>(resident)];
   const BlockSpan& last = run.blocks.back();
   const auto issued = static_cast<double>(last.issued_at_start - first.issued_at_start);
-  const double per_block = static_cast<double>(run.issued) / done;
-  const double pace = issued > 0 ? (last.start - first.start) * per_block / issued : 0;
+  const double left = sum_over(trace.blocks, &BlockTrace::steps, all_blocks) -
+                      sum_over(trace.blocks, &BlockTrace::steps, done);
+  const double pace = issued > 0 ? (last.start - first.start) / issued : 0;
   const double busiest = *std::ranges::max_element(run.busy) / kSchedulers;
-  const double least = std::max({run.memory_busy, run.second_cache_busy, busiest}) / done;
-  return run.cycles + std::max(pace, least) * (all_blocks - done);
+  const double least = std::max({run.memory_busy, run.second_cache_busy, busiest});
+  return run.cycles + std::max(pace, least / static_cast<double>(run.issued)) * left;
 }
 
 std::vector<Use> find_uses(const MachineRun& run) {
@@ -121,18 +132,17 @@ ClockResult time_kernel(std::string_view bytes, const std::string& name, const L
   result.run = run_machine(program, trace, MemorySystem(trace, launch, device, result.occupancy),
                            result.occupancy, device, rounds);
   check_grid_barrier(result.run, launch, result.occupancy, device);
-  const double scale = static_cast<double>(grid) / static_cast<double>(trace.blocks.size());
-  const double lanes = static_cast<double>(result.run.issued) * kLanes;
-  result.us = extrapolate(result.run, all_blocks, resident) / device.cycles_per_us;
+  const auto all = static_cast<double>(grid);
+  const double instructions = sum_over(trace.blocks, &BlockTrace::steps, all);
+  result.us = extrapolate(result.run, trace, all_blocks, resident) / device.cycles_per_us;
   result.uses = find_uses(result.run);
   result.bound = find_bound(result, launch, device);
-  result.memory_bytes = result.run.traffic.memory_bytes * scale;
-  result.asked_bytes = static_cast<double>(trace.requested_bytes) * scale;
-  if (trace.requested_bytes > 0)
-    result.instructions_per_16_bytes = lanes * 16 / static_cast<double>(trace.requested_bytes);
+  result.asked_bytes = sum_over(trace.blocks, &BlockTrace::requested_bytes, all);
+  result.memory_bytes = sum_over(result.run.blocks, &BlockSpan::memory_bytes, all);
+  if (result.asked_bytes > 0)
+    result.instructions_per_16_bytes = instructions * kLanes * 16 / result.asked_bytes;
   result.warps_per_block = trace.warps_per_block;
-  result.instructions_per_thread =
-      static_cast<double>(result.run.issued) / static_cast<double>(trace.warps.size());
+  result.instructions_per_thread = instructions / (all * trace.warps_per_block);
   result.resident_threads = resident * launch.threads();
   result.simulated_share = std::min(1.0, static_cast<double>(trace.blocks.size()) / all_blocks);
   result.assumptions = trace.assumptions;

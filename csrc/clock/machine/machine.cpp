@@ -135,7 +135,7 @@ class Machine {
     last_start_ = at;
     const auto b = static_cast<uint32_t>(started_++);
     blocks_[b].alive = trace_.warps_per_block;
-    run_.blocks[b] = {{at, at}, slot, run_.issued};
+    run_.blocks[b] = {{at, at}, slot, run_.issued, 0};
     for (int w = 0; w < trace_.warps_per_block; ++w) {
       const uint32_t index = trace_.blocks[b].first_warp + w;
       WarpState& warp = warps_[index];
@@ -235,7 +235,10 @@ class Machine {
     double done = queue_free_ + cost.latency_cycles;
     if (!is_global) return done;
     const double share = warp.block < rounds_.whole ? 1 : rounds_.last_share;
+    double& moved = run_.blocks[warp.block].memory_bytes;
+    moved -= memory_.traffic().memory_bytes;
     const double arrived = memory_.access(*access, *cost.instruction, queue_free_, share);
+    moved += memory_.traffic().memory_bytes;
     done = latency == Latency::atomic ? std::max(done, arrived) : arrived;
     if (flow == Flow::store || flow == Flow::atomic)
       warp.stored_at = std::max(warp.stored_at, done);

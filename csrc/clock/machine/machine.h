@@ -23,6 +23,7 @@ struct Span {
 struct BlockSpan : Span {
   int slot = 0;                  // the resident place
   uint64_t issued_at_start = 0;  // warp instructions of all blocks until then
+  double memory_bytes = 0;       // that its accesses moved
 };
 
 struct MachineRun {

@@ -25,9 +25,10 @@ MemorySystem::MemorySystem(const Trace& trace, const Launch& launch, const Devic
   first_cache_sectors_ = static_cast<uint32_t>(occupancy.first_cache_bytes / kSectorBytes);
   second_cache_sectors_ = static_cast<uint32_t>(
       kNumbers.second_cache_share * static_cast<double>(device.l2_bytes) / kSectorBytes / active);
-  count_distinct(trace);
-  share_arguments(launch,
-                  static_cast<double>(trace.blocks.size()) / static_cast<double>(launch.blocks()));
+  // The last block walked may differ from all others: they say what is shared.
+  const size_t walked = trace.blocks.size(), alike = std::max<size_t>(1, walked - 1);
+  count_distinct(walked == 1 ? trace.runs.size() : trace.blocks.back().first_run);
+  share_arguments(launch, static_cast<double>(alike) / static_cast<double>(launch.blocks()));
 }
 
 // `part`: of the grid, what was walked.  An argument of which it touches more than its part is
@@ -51,9 +52,9 @@ void MemorySystem::share_arguments(const Launch& launch, double part) {
   }
 }
 
-void MemorySystem::count_distinct(const Trace& trace) {
+void MemorySystem::count_distinct(size_t runs) {
   Region* region;
-  for (const SectorRun& run : trace.runs) {
+  for (const SectorRun& run : std::span(runs_).first(runs)) {
     for (uint64_t k = 0; k < run.count; ++k) {
       uint32_t& stamp = stamp_of(run.first + k, region);
       region->distinct += stamp == 0;

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "clock/machine/numbers.h"
@@ -51,7 +52,7 @@ class MemorySystem {
   uint32_t& stamp_of(uint64_t sector, Region*& region);
   Found find(uint64_t sector, bool is_store, bool is_cached);
   void share_arguments(const Launch& launch, double part);
-  void count_distinct(const Trace& trace);
+  void count_distinct(size_t runs);
 
   const std::vector<SectorRun>& runs_;
   std::vector<Region> regions_;

@@ -151,6 +151,7 @@ int32_t MemoryWalk::touch_global(const Prepared& step, const Operand& operand, u
   Access access;
   add_sectors(addresses, lanes, bytes, access);
   trace_.requested_bytes += access.bytes;
+  trace_.blocks.back().requested_bytes += access.bytes;
   const Flow flow = step.instruction->row->flow;
   if (flow == Flow::load) load_integers(step, addresses, lanes);
   if (flow == Flow::atomic) add_atomically(step, addresses, lanes);
@@ -160,24 +161,23 @@ int32_t MemoryWalk::touch_global(const Prepared& step, const Operand& operand, u
 // The integers that a launch says lie in an argument: a loaded index is in its range.
 void MemoryWalk::load_integers(const Prepared& step, const Addresses& addresses, uint32_t lanes) {
   become_unknown(step, lanes);
-  if (!step.d || !is_weak(*step.instruction)) return;
+  if (!is_weak(*step.instruction)) return;
   const int bytes = access_bytes(*step.instruction);
-  Value low = Value::of(0), high = Value::of(0);
-  low.known = 0;
-  for (int i = 0; i < kLanes; ++i) {
-    const uint64_t argument = addresses.lanes[i] >> kArgumentBits;
-    if (!(addresses.known >> i & 1) || argument == 0 || argument > launch_.arguments.size())
-      continue;
-    const Argument& given = launch_.arguments[argument - 1];
-    if (!given.is_integer || given.element_bytes != bytes) continue;
-    const uint64_t value = given.below > 0 ? scramble(addresses.lanes[i]) % given.below : 0;
-    low.lanes[i] = static_cast<uint32_t>(value);
-    high.lanes[i] = static_cast<uint32_t>(value >> 32);
-    low.known |= 1u << i;
+  for (int k = 0; step.d && k < step.results; ++k) {
+    Value value;
+    for (int i = 0; i < kLanes; ++i) {
+      const uint64_t argument = addresses.lanes[i] >> kArgumentBits;
+      if (!(addresses.known >> i & 1) || argument > launch_.arguments.size()) continue;
+      const Argument& given = launch_.arguments[argument - 1];
+      const bool is_whole = given.element_bytes >= kWordBytes || given.element_bytes == bytes;
+      if (!given.is_integer || !is_whole || bytes % given.element_bytes != 0) continue;
+      const uint64_t at = addresses.lanes[i] + kWordBytes * k, offset = at % given.element_bytes;
+      const uint64_t whole = given.below > 0 ? scramble(at - offset) % given.below : 0;
+      value.lanes[i] = static_cast<uint32_t>(whole >> 8 * offset);
+      value.known |= 1u << i;
+    }
+    store(*(step.d + k), value, lanes);
   }
-  high.known = low.known;
-  store(*step.d, low, lanes);
-  if (step.results == 2) store(*(step.d + 1), high, lanes);
 }
 
 // A counter of blocks: block 0 comes first and those after it add what this one adds.

@@ -43,8 +43,11 @@ struct WarpTrace {
 };
 
 struct BlockTrace {
-  int64_t block = 0;        // linear index in the grid
-  uint32_t first_warp = 0;  // of Trace::warps
+  int64_t block = 0;             // linear index in the grid
+  uint32_t first_warp = 0;       // of Trace::warps
+  uint32_t first_run = 0;        // of Trace::runs
+  uint64_t steps = 0;            // of all its warps
+  uint64_t requested_bytes = 0;  // of global memory
 };
 
 struct Trace {

@@ -71,12 +71,15 @@ class Walker {
   void assume(const std::string& sentence) { assumptions_.insert(sentence); }
 
   void walk_block(int64_t block) {
-    trace_.blocks.push_back({block, static_cast<uint32_t>(trace_.warps.size())});
+    trace_.blocks.push_back({block, static_cast<uint32_t>(trace_.warps.size()),
+                             static_cast<uint32_t>(trace_.runs.size()), 0, 0});
+    const uint64_t first = trace_.steps.size();
     memory_.start_block(block);
     const int64_t x = launch_.grid[0], y = launch_.grid[1];
     warp_.place.block = {static_cast<uint32_t>(block % x), static_cast<uint32_t>(block / x % y),
                          static_cast<uint32_t>(block / x / y)};
     for (int w = 0; w < trace_.warps_per_block; ++w) walk_warp(w);
+    trace_.blocks.back().steps = trace_.steps.size() - first;
   }
 
   void place_threads(int w) {

@@ -151,6 +151,19 @@ TEST(TimeKernel, AGridBarrierCostsItsTimeAndNeedsAResidentGrid) {
   EXPECT_THROW(time_text(kMeet, make_launch(132 * 32 + 1, 32, "400000*f32,1*i32")), UserError);
 }
 
+TEST(TimeKernel, WhatTheLastBlockDoesCountsOnce) {
+  STITCH_SKIP_WITHOUT_NVRTC();
+  const std::string text = R"(extern "C" __global__ void last(float* y, float* z, unsigned* count) {
+    y[blockIdx.x * 256 + threadIdx.x] = 1;
+    int is_last = 0;
+    if (threadIdx.x == 0) is_last = atomicAdd(count, 1) == gridDim.x - 1;
+    if (__syncthreads_or(is_last))
+      for (int i = threadIdx.x; i < 262144; i += 256) z[i] = 2; })";
+  const ClockResult result =
+      time_text(text, make_launch(20000, 256, "5120000*f32,262144*f32,1*i32"));
+  EXPECT_NEAR(result.memory_bytes / (4.0 * (5120000 + 262144)), 1, 0.02);
+}
+
 TEST(TimeKernel, IsTheSameForTheSameBytes) {
   STITCH_SKIP_WITHOUT_NVRTC();
   const std::string cubin = cubin_of(kCopy);
