@@ -19,7 +19,7 @@ GOLDEN = Path(__file__).parent / "golden"
 SEED = int(os.environ.get("STITCH_TEST_SEED", "0"))
 # In CI nothing else may be left out: what is missing there is a fault of the set-up.
 IN_CI = os.environ.get("STITCH_CI", "0") not in ("", "0")
-RIGHTLY_SKIPPED = ("no NVIDIA GPU", "needs a machine of")
+RIGHTLY_SKIPPED = ("no NVIDIA GPU", "needs a machine of", "no nvdisasm", "no folder of cubins")
 
 
 def pytest_addoption(parser):

@@ -26,6 +26,7 @@ ROOMS = {
     "jit": 9,
     "runtime": 10,
     "ptxsim": 11,  # stands in for the driver: sees runtime/, is seen by the spine and bindings/
+    "clock": 11,  # a timing model: sees base/ and the device table
     SPINE: 12,
     "bindings": 13,
 }
@@ -68,6 +69,10 @@ def room_of(path: str) -> str:
     return folder if "/" in path else SPINE
 
 
+# What rooms that stand beside the stack include of it; all that they may.
+ASIDE = {"clock": {"base/", "cost/device_spec.h", "clock/"}}
+
+
 def check_include(room: str, included: str) -> str | None:
     """Why a file of `room` may not include "included", or nothing."""
     target = room_of(included)
@@ -75,6 +80,8 @@ def check_include(room: str, included: str) -> str | None:
         return None if target == DEVICE else "device/ is compiled into kernels, without other rooms"
     if target == DEVICE:
         return "device/ is compiled into kernels: the host takes its text, it does not include it"
+    if not included.startswith(tuple(ASIDE.get(room, {""}))):
+        return f"room {room} includes {', '.join(sorted(ASIDE[room]))} only, not {included}"
     if target not in ROOMS:
         return f'"{included}" names no room: includes are relative to csrc/, as "ir/graph.h"'
     if target == SPINE and room not in (SPINE, "bindings"):

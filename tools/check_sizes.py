@@ -35,6 +35,7 @@ FILE_LINES = [
 TOTAL_LINES = [
     Limit("csrc/device/*", 2_500, 2_500),
     Limit("csrc/ptxsim/*", 12_900, 12_900),
+    Limit("csrc/clock/*", 3_900, 3_900),
     Limit("csrc/*", 28_500, 28_500),
     Limit("torch_stitch/*", 1_750, 1_750),
 ]
@@ -49,6 +50,7 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     # Mapping, chains and templates each have passes of their own; a room of its own for the choice
     # of templates would need most of this one's headers.
     ("csrc/schedule", "files (pairs count once)"): "templates are chosen over finished schedules",
+    ("csrc/bindings", "files (pairs count once)"): "one for each thing that Python sees",
     ("csrc/bindings/register_decompositions.cpp", "* parameters"): "the signatures are aten's",
     ("torch_stitch/fx_ops.py", "* parameters"): "the signatures are those of aten's ops",
     ("torch_stitch/fx_scatter.py", "* parameters"): "the signatures are those of aten's ops",

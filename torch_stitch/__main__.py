@@ -1,26 +1,22 @@
-"""python -m torch_stitch explain FILE.py:FUNCTION [--target h200] [--json]
-python -m torch_stitch ptxsim FILE.cu --kernel K --grid 4 --block 32 2 --arg f32[1024]=rand:in
-
-FUNCTION() returns (callable, inputs).  The second form exits with 1 when something is found.
-"""
+"""python -m torch_stitch explain|ptxsim|clock: each says with --help what it takes."""
 
 import argparse
 import importlib.util
-import os
 import sys
+from pathlib import Path
 
 from torch_stitch import explain, ptxsim
-from torch_stitch._core import StitchError, UnsupportedError
+from torch_stitch._core import StitchError, UnsupportedError, time_kernel
 
 
 def load(place):
     """FILE.py:FUNCTION -> what the function returns."""
     path, _, name = place.rpartition(":")
-    if not name or not os.path.isfile(path):
+    if not name or not Path(path).is_file():
         sys.exit(f"found {place!r}; it must be FILE.py:FUNCTION, where FILE.py is a file")
     spec = importlib.util.spec_from_file_location("explained", path)
     module = sys.modules["explained"] = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    sys.path.insert(0, str(Path(path).resolve().parent))
     spec.loader.exec_module(module)
     if not hasattr(module, name):
         known = [n for n, f in vars(module).items() if callable(f) and not n.startswith("_")]
@@ -37,26 +33,32 @@ def main(arguments=None):
     command.add_argument("--policy", default="auto")
     command.add_argument("--training", action="store_true", help="also the backward pass")
     command.add_argument("--json", action="store_true")
-    command = commands.add_parser("ptxsim", help="one kernel on the CPU, checked; see ptxsim.run")
-    command.add_argument("file", metavar="FILE", help="CUDA or PTX text")
-    command.add_argument("--kernel", required=True)
-    command.add_argument("--grid", type=int, nargs="+", default=[1], help="blocks: x y z")
-    command.add_argument("--block", type=int, nargs="+", default=[32], help="threads")
+    launch = argparse.ArgumentParser(add_help=False)
+    launch.add_argument("file", metavar="FILE", help="CUDA text; PTX (ptxsim) or a cubin (clock)")
+    launch.add_argument("--kernel", required=True)
+    for name, threads in (("--grid", [1]), ("--block", [32])):
+        launch.add_argument(name, type=int, nargs="+", default=threads, help="x y z")
+    launch.add_argument("--shared-bytes", type=int, default=0)
+    launch.add_argument("--target", default="h200", help="a100, h100, h200, b200; ptxsim: two_sm")
+    launch.add_argument("--json", action="store_true")
+    command = commands.add_parser("ptxsim", parents=[launch], help="runs one kernel, checked")
+    clock = commands.add_parser("clock", parents=[launch], help="how long one kernel takes")
     command.add_argument("--arg", dest="words", action="append", default=[], help=ptxsim.__doc__)
-    command.add_argument("--target", default="h200", help="a100, h100, h200, b200 or two_sm")
-    for name, default in (("shared_bytes", 0), ("orders", 5), ("seed", 0)):
-        command.add_argument("--" + name.replace("_", "-"), type=int, default=default)
+    for its, name, default in ((command, "orders", 5), (command, "seed", 0), (clock, "trips", 8)):
+        its.add_argument("--" + name, type=int, default=default)
     command.add_argument("--cooperative", action="store_true")
     command.add_argument("--no-checks", dest="checks", action="store_false")
-    command.add_argument("--json", action="store_true")
+    clock.add_argument("--args", default="", help="1048576*f32,2048*i64<30522,null,4096")
+    clock.add_argument("--trace", default="", metavar="TO", help="a file for chrome://tracing")
     args = vars(parser.parse_args(arguments))
-    as_json = args.pop("json")
-    if args.pop("command") == "explain":
+    as_json, name = args.pop("json"), args.pop("command")
+    if name == "explain":
         function, inputs = load(args.pop("place"))
         result = explain(function, *inputs, **args)
     else:
         try:
-            result = ptxsim.run_command(**args)
+            source = Path(args.pop("file")).read_bytes()
+            result = (time_kernel if name == "clock" else ptxsim.run_command)(source, **args)
         except (OSError, StitchError, UnsupportedError) as error:
             parser.error(str(error))
     print(result.to_json() if as_json else result)

@@ -38,11 +38,9 @@ def make_argument(word):
     return getattr(torch, fill or "zeros")(shape, dtype=TYPES[name]), role
 
 
-def run_command(file, kernel, words, **options):
-    """run() with the file and the words of a command line."""
+def run_command(source, kernel, words, **options):
     torch.manual_seed(options["seed"])
     values, roles = zip(*map(make_argument, words)) if words else ((), ())
     for role, name in (("in", "inputs"), ("out", "outputs")):
         options[name] = [i for i, given in enumerate(roles) if given == role]
-    with open(file) as text:
-        return run(text.read(), kernel, args=values, **options)
+    return run(source, kernel, args=values, **options)

@@ -239,5 +239,6 @@ PYBIND11_MODULE(_core, module) {
   stitch::bind_builder(module);
   stitch::bind_compile(module);
   stitch::bind_meanwhile(module);
+  stitch::bind_clock(module);
   stitch::bind_ptxsim(module);
 }

@@ -41,6 +41,7 @@ void count_compilation(const Report& report);
 
 void bind_builder(pybind11::module_& module);
 void bind_compile(pybind11::module_& module);
+void bind_clock(pybind11::module_& module);
 void bind_meanwhile(pybind11::module_& module);
 void bind_ptxsim(pybind11::module_& module);
 void bind_process(pybind11::module_& module);

@@ -122,9 +122,9 @@ Binary compile_cuda(const KernelText& kernel, const std::string& arch, const Set
   });
 }
 
-Binary compile_ptx(const KernelText& kernel, const std::string& arch, const Settings& settings) {
+Binary compile_own_text(const KernelText& kernel, const std::string& arch, CudaOutput output,
+                        const Settings& settings) {
   const bool is_ours = kernel.text.find("STITCH_KERNEL(") != std::string::npos;
-  const CudaOutput output = CudaOutput::kPtx;
   const CacheRequest request = cuda_request(kernel, arch, output, is_ours ? prelude_hash() : "");
   return process_cache(settings).get_or_compile(request, [&] {
     const std::string source = is_ours ? cuda_source(kernel, output) : kernel.text;

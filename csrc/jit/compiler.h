@@ -15,6 +15,9 @@
 
 namespace stitch {
 
+// PTX is for the simulator: the same code as the cubin's, with the lines of the source.
+enum class CudaOutput { kCubin, kPtx };
+
 struct KernelText {
   std::string name;  // the exported symbol: an identifier
   std::string text;
@@ -41,9 +44,10 @@ struct NotCompiledError : InternalError {
 // without NVRTC.
 Binary compile_cuda(const KernelText& kernel, const std::string& arch, const Settings& settings);
 
-// PTX of a user's own text, without the device prelude unless it uses STITCH_KERNEL.  UserError
-// with the log when it does not compile.
-Binary compile_ptx(const KernelText& kernel, const std::string& arch, const Settings& settings);
+// A user's own text, without the device prelude unless it uses STITCH_KERNEL.  UserError with the
+// log when it does not compile.
+Binary compile_own_text(const KernelText& kernel, const std::string& arch, CudaOutput output,
+                        const Settings& settings);
 
 // One shared object that exports every kernel of a graph.  UnsupportedError without a compiler.
 // When it fails, the kernels at fault are found by compiling parts of it.

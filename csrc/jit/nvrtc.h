@@ -21,8 +21,6 @@ void set_nvrtc_directories(std::vector<std::string> directories);
 Verdict nvrtc_available();
 // "13.0"; UnsupportedError without the library.
 std::string nvrtc_version();
-// PTX is for the simulator: the same code as the cubin's, with the lines of the source.
-enum class CudaOutput { kCubin, kPtx };
 std::vector<std::string> nvrtc_options(const std::string& arch, CudaOutput output);
 // UnsupportedError without the library, or if it does not know the architecture.
 Binary run_nvrtc(const std::string& name, std::string_view source, const std::string& arch,

@@ -1,0 +1,203 @@
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "base/error.h"
+#include "clock/walk/warp.h"
+
+namespace stitch::clock {
+
+namespace {
+
+// Where constant bank 0 holds the sizes of block and grid.
+struct LaunchPlaces {
+  int block, grid;
+};
+LaunchPlaces launch_places(int architecture) {
+  return architecture >= 100 ? LaunchPlaces{0x360, 0x370} : LaunchPlaces{0x0, 0xc};
+}
+
+class Preparer {
+ public:
+  Preparer(Warp& warp, std::deque<Value>& pool)
+      : constants_(warp.constants), registers_(warp.registers), pool_(pool) {}
+
+  Prepared prepare(const Instruction& instruction) {
+    Prepared step;
+    step.instruction = &instruction;
+    step.runs_once = instruction.row->pipe == Pipe::uniform;
+    step.a = step.b = step.c = step.c_high = &zero();
+    auto& guards =
+        instruction.guard_uniform ? registers_.uniform_predicates : registers_.predicates;
+    step.guard = &guards[instruction.guard];
+    for (const Operand& operand : instruction.operands) add(instruction, operand, step);
+    return step;
+  }
+
+ private:
+  const Value& zero() { return registers_.lane[kZeroRegister]; }
+
+  const Value& source(const Operand& operand) {
+    switch (operand.kind) {
+      case OperandKind::reg:
+        return registers_.lane[operand.index];
+      case OperandKind::uniform:
+        return registers_.uniform[operand.index];
+      case OperandKind::immediate:
+        pool_.push_back(Value::of(static_cast<uint32_t>(operand.value)));
+        break;
+      case OperandKind::constant:
+        pool_.push_back(operand.uniform == 0 ? constants_.read(operand.value) : Value());
+        break;
+      default:
+        pool_.push_back({});
+    }
+    return pool_.back();
+  }
+
+  // What lies behind a register or a constant: RZ and immediates have nothing there.
+  const Value& upper_half(Operand operand) {
+    const bool is_register =
+        operand.kind == OperandKind::reg || operand.kind == OperandKind::uniform;
+    if (operand.kind == OperandKind::constant) operand.value += 4;
+    if (is_register && operand.index < kZeroRegister - 1) ++operand.index;
+    const bool has_one = is_register || operand.kind == OperandKind::constant;
+    return has_one ? source(operand) : zero();
+  }
+
+  void add_predicate(const Operand& operand, Prepared& step) {
+    auto& file = operand.kind == OperandKind::predicate ? registers_.predicates
+                                                        : registers_.uniform_predicates;
+    Truth* truth = &file[operand.index];
+    Truth* written = operand.index == kTruePredicate ? nullptr : truth;
+    switch (operand.letter) {
+      case 'P':
+        step.P = written;
+        break;
+      case 'Q':
+        step.Q = written;
+        break;
+      case 'q':
+        step.q = truth, step.negates_q = operand.negated;
+        break;
+      case 'r':
+        step.r = truth, step.negates_r = operand.negated;
+        break;
+      default:
+        step.p = truth, step.negates_p = operand.negated;
+    }
+  }
+
+  void add(const Instruction& instruction, const Operand& operand, Prepared& step) {
+    if (operand.kind == OperandKind::predicate || operand.kind == OperandKind::uniform_predicate)
+      return add_predicate(operand, step);
+    switch (operand.letter) {
+      case 'd':
+      case 'D':
+        if (operand.index == kZeroRegister) break;
+        step.d = &(operand.kind == OperandKind::uniform ? registers_.uniform
+                                                        : registers_.lane)[operand.index];
+        step.results = std::min(register_count(instruction, operand), 255 - operand.index);
+        break;
+      case 'a':
+        step.a = &source(operand), step.negates_a = operand.negated;
+        break;
+      case 'b':
+        step.b = &source(operand), step.negates_b = operand.negated;
+        break;
+      case 'c':
+      case 'C':
+        step.c = &source(operand), step.negates_c = operand.negated;
+        step.c_high = &upper_half(operand);
+        break;
+      case 'm':
+      case 'g':
+        step.address = &registers_.lane[operand.index];
+        step.uniform_address =
+            operand.uniform == kZeroRegister ? nullptr : &registers_.uniform[operand.uniform];
+        break;
+      case 't':
+        step.data = &source(operand);
+        break;
+      case 'x':
+        (step.b == &zero() ? step.b : step.c) = &source(operand);
+        break;
+      default:
+        break;
+    }
+  }
+
+  const ConstantBank& constants_;
+  Registers& registers_;
+  std::deque<Value>& pool_;
+};
+
+void check_arguments(const CubinKernel& kernel, const Launch& launch) {
+  const size_t found = launch.arguments.size(), expected = kernel.parameters.size();
+  if (found == 0 || found == expected) return;
+  throw UserError("kernel " + kernel.name + " takes " + std::to_string(expected) +
+                  " arguments, found " + std::to_string(found) +
+                  "; give all of them, or none for pointers of any size and unknown numbers");
+}
+
+}  // namespace
+
+Registers::Registers() { forget(); }
+
+void Registers::forget() {
+  for (auto* file : {&lane, &uniform}) {
+    for (Value& value : *file) value.known = 0;
+    file->back() = Value::of(0);
+  }
+  for (auto* file : {&predicates, &uniform_predicates}) {
+    file->fill({});
+    file->back() = {kAllLanes, kAllLanes};
+  }
+}
+
+Value ConstantBank::read(uint64_t at) const {
+  if (at + 4 > bytes.size() || std::count(&known[at], &known[at] + 4, 1) != 4) return {};
+  uint32_t bits;
+  std::memcpy(&bits, &bytes[at], 4);
+  return Value::of(bits);
+}
+
+ConstantBank fill_constants(const Program& program, const Launch& launch) {
+  const CubinKernel& kernel = *program.kernel;
+  check_arguments(kernel, launch);
+  constexpr size_t bank_bytes = 64 << 10;
+  ConstantBank bank{std::vector<uint8_t>(bank_bytes), std::vector<uint8_t>(bank_bytes)};
+  const auto put = [&](size_t at, uint64_t bits, size_t bytes) {
+    if (at + bytes > bank_bytes) return;
+    std::memcpy(&bank.bytes[at], &bits, std::min<size_t>(bytes, 8));
+    std::fill_n(&bank.known[at], bytes, uint8_t{1});
+  };
+  const LaunchPlaces places = launch_places(program.architecture);
+  for (size_t d = 0; d < 3; ++d) {
+    put(places.block + 4 * d, static_cast<uint64_t>(launch.block[d]), 4);
+    put(places.grid + 4 * d, static_cast<uint64_t>(launch.grid[d]), 4);
+  }
+  for (size_t i = 0; i < kernel.parameters.size(); ++i) {
+    const KernelParameter& parameter = kernel.parameters[i];
+    const size_t at = kernel.parameters_at + parameter.offset;
+    const uint64_t address = (uint64_t{i} + 1) << kArgumentBits;
+    if (launch.arguments.empty()) {
+      if (parameter.bytes == 8) put(at, address, 8);
+      continue;
+    }
+    const Argument& argument = launch.arguments[i];
+    const uint64_t pointer = argument.bytes > 0 ? address : 0;
+    put(at, argument.is_pointer ? pointer : argument.bits, parameter.bytes);
+  }
+  return bank;
+}
+
+std::vector<Prepared> prepare(const Program& program, Warp& warp, std::deque<Value>& pool) {
+  Preparer preparer(warp, pool);
+  std::vector<Prepared> steps;
+  for (const Instruction& instruction : program.code)
+    steps.push_back(preparer.prepare(instruction));
+  return steps;
+}
+
+}  // namespace stitch::clock

@@ -1,0 +1,50 @@
+// Which sectors and banks a warp's memory instruction touches, and what it loads as far as a launch
+// says.
+#pragma once
+
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "clock/walk/trace.h"
+#include "clock/walk/warp.h"
+
+namespace stitch::clock {
+
+class MemoryWalk {
+ public:
+  MemoryWalk(size_t parameters, const Launch& launch, Trace& trace)
+      : parameters_(parameters), launch_(launch), trace_(trace) {}
+
+  void start_block(int64_t block);
+  // Position in Trace::accesses of what `lanes` touch, or Step::kNoAccess.
+  int32_t touch(const Prepared& step, uint32_t lanes);
+  // The block's n-th reduction over all threads: true once any warp has said so.
+  bool vote(size_t n, bool holds);
+  uint64_t outside_lanes() const { return outside_lanes_; }  // that left all arguments
+
+ private:
+  struct Addresses {
+    std::array<uint64_t, kLanes> lanes;
+    uint32_t known = 0;
+  };
+  Addresses find_addresses(const Prepared& step, const Operand& operand, uint32_t lanes) const;
+  uint32_t inside_arguments(const Addresses& addresses, int bytes);
+  int32_t touch_global(const Prepared& step, const Operand& operand, uint32_t lanes);
+  int32_t touch_shared(const Prepared& step, const Operand& operand, uint32_t lanes);
+  void add_sectors(const Addresses& addresses, uint32_t lanes, int bytes, Access& access);
+  void load_integers(const Prepared& step, const Addresses& addresses, uint32_t lanes);
+  void add_atomically(const Prepared& step, const Addresses& addresses, uint32_t lanes);
+  int32_t put(const Access& access);
+
+  size_t parameters_;
+  uint64_t outside_lanes_ = 0;
+  const Launch& launch_;
+  Trace& trace_;
+  int64_t block_ = 0;
+  std::vector<bool> votes_;
+  std::map<uint64_t, uint32_t> first_added_;  // by block 0, at an address
+  std::vector<SectorRun> found_;
+};
+
+}  // namespace stitch::clock
