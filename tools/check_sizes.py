@@ -36,6 +36,7 @@ TOTAL_LINES = [
     Limit("csrc/device/*", 2_500, 2_500),
     Limit("csrc/ptxsim/*", 12_900, 12_900),
     Limit("csrc/*", 28_500, 28_500),
+    Limit("torch_stitch/measure/*", 900, 900),
     Limit("torch_stitch/*", 1_750, 1_750),
 ]
 TOTAL = "lines in all"
