@@ -183,7 +183,8 @@ def title_of(subject):
     sizes = [f"{str(x.dtype).removeprefix('torch.')}{list(x.shape)}" for x in tensors]
     shown = ", ".join(sizes[:MOST_SIZES] + (["..."] if len(sizes) > MOST_SIZES else []))
     what = "forward and backward" if subject.training else "forward"
-    machine = f"{torch.get_num_threads()} threads with {torch.backends.cpu.get_cpu_capability()}"
+    threads = torch.get_num_threads()
+    machine = f"{threads} thread{'s' * (threads > 1)} of {torch.backends.cpu.get_cpu_capability()}"
     if any(x.is_cuda for x in tensors):
         machine = torch.cuda.get_device_name()
     return f"{name}({shown}), {what}, on {machine}, torch {torch.__version__}"
