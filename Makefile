@@ -12,7 +12,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 FUZZ_SEEDS := 20000
 SIMULATED_SEEDS := 2000
 ALIAS_SEEDS := 3000
-.PHONY: models fuzz opinfo soak mutants simulate sanitize setup build build-tests test test-cpp test-python \
+.PHONY: models notebooks fuzz opinfo soak mutants simulate sanitize setup build build-tests test test-cpp test-python \
   demo bench lint format clean
 
 build: $(VENV)/ready_build
@@ -56,6 +56,11 @@ models: build
 	@$(PY) tools/setup_venv.py models
 	@$(PY) -m benchmarks.public_models --what judge --record
 	@$(PY) -m benchmarks.public_models --what time --record
+
+# With their outputs under build/notebooks; what executes them is no part of the normal set-up.
+notebooks: build
+	@$(PY) tools/setup_venv.py notebooks
+	@$(PY) -m benchmarks.run_notebooks $(NOTEBOOKS)
 
 # Hours; each goes on where it was stopped, from a file under build/.
 fuzz: build

@@ -6,25 +6,14 @@ Where eager is nearly exact (some of its sums are carried in a wider type), an e
 roundoff is what results are measured by.  Of fp64 results only the worst element is judged.
 """
 
-import copy
-
 import torch
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_leaves
+
+from torch_stitch.measure.reference import errors, widen
 
 RMSE_RATIO = 2.0
 WORST_RATIO = 4.0
 ROUNDINGS = 16  # of an element beside its sum: the pointwise ops around it
-
-
-def widen(fn, inputs):
-    """fn and inputs with every float in fp64; a module is copied for it."""
-
-    def double(x):
-        is_float = isinstance(x, torch.Tensor) and x.is_floating_point()
-        return x.double() if is_float else x
-
-    fn = copy.deepcopy(fn).double() if isinstance(fn, torch.nn.Module) else fn
-    return fn, tree_map(double, inputs)
 
 
 def in_fp64(fn, inputs):
@@ -36,17 +25,6 @@ def in_fp64(fn, inputs):
 def tensors_after(fn, inputs):
     """What a call leaves: the tensors of its results, and its inputs, which it may have changed."""
     return [x for x in tree_leaves((fn(*inputs), inputs)) if isinstance(x, torch.Tensor)]
-
-
-def errors(result, exact):
-    """(rmse, worst, where both are finite); infinite and NaN elements must be the same ones."""
-    result, exact = result.double(), exact.double()
-    finite = exact.isfinite() & result.isfinite()
-    same = torch.where(finite, 0.0, result).eq(torch.where(finite, 0.0, exact))
-    if not bool((same | (result.isnan() & exact.isnan())).all()):
-        return float("inf"), float("inf")
-    gap = torch.where(finite, result - exact, 0.0).abs()
-    return gap.square().mean().sqrt().item(), gap.max().item() if gap.numel() else 0.0
 
 
 def roundings(exact, dtype, terms):

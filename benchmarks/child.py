@@ -18,6 +18,9 @@ from benchmarks import accuracy, bert, cases, machine, measure, ptxsim_speed
 from benchmarks.large_graphs import large_graph
 from benchmarks.workloads import WORKLOADS
 from benchmarks.workloads.training import training_steps
+from torch_stitch.measure import timing
+from torch_stitch.measure.backends import own_copy
+from torch_stitch.measure.reference import copy_tensors, widen
 
 RIVALS = ("eager", "inductor", "stitch")
 CHILD_S = 600
@@ -40,9 +43,9 @@ def judge_calls(calls, fn, inputs, terms):
     def run(call, inputs):
         torch.manual_seed(0)
         with torch.no_grad():
-            return accuracy.tensors_after(call, measure.copy_tensors(inputs))
+            return accuracy.tensors_after(call, copy_tensors(inputs))
 
-    exact, eager = run(*accuracy.widen(fn, inputs)), run(fn, inputs)
+    exact, eager = run(*widen(fn, inputs)), run(fn, inputs)
     return {
         name: accuracy.judge(run(call, inputs), eager, exact, terms) for name, call in calls.items()
     }
@@ -57,14 +60,14 @@ def time_function(fn, inputs, terms, rounds, is_random=False):
     else:
         judged = {name: call for name, call in calls.items() if name != "eager"}
     judged = judge_calls(judged, fn, inputs, terms)
-    times = measure.time_interleaved(calls, inputs, rounds)
+    times = timing.time_interleaved(calls, inputs, rounds)
     return {
         **measure.summary(times),
         "accuracy": judged,
         "first_call_s": seconds,
         "failed": failed,
         "threads": torch.get_num_threads(),
-        "clock": measure.clock().__name__,
+        "clock": timing.clock().__name__,
     }
 
 
@@ -87,7 +90,7 @@ def time_limited(name, rounds, threads):
     calls, seconds, failed = measure.compile_rivals(names, fn, inputs)
     if rival not in RIVALS:
         calls[rival] = functools.partial(torch.cumsum, dim=1)
-    times = measure.time_interleaved(calls, inputs, rounds)
+    times = timing.time_interleaved(calls, inputs, rounds)
     return {**measure.summary(times), "first_call_s": seconds, "failed": failed}
 
 
@@ -110,7 +113,7 @@ def count_bytes(names):
         fn, inputs = cases.CASES[name].of_medium_size()
         _core.reset_simulated_bytes()
         with torch.no_grad():
-            torch.compile(measure.own_copy(fn), backend="stitch", options=options)(*inputs)
+            torch.compile(own_copy(fn), backend="stitch", options=options)(*inputs)
         counts[name] = _core.simulated_bytes()
     return counts
 
@@ -124,7 +127,7 @@ def judge_training(name):
     wrap = functools.partial(torch.compile, backend="stitch", options=options)
     ours = training_steps(module, inputs, wrap, TRAINING_DRAWS)
     eager = training_steps(module, inputs, draws=TRAINING_DRAWS)
-    exact = training_steps(*accuracy.widen(module, inputs), draws=TRAINING_DRAWS)
+    exact = training_steps(*widen(module, inputs), draws=TRAINING_DRAWS)
     return accuracy.judge(ours, eager, exact, workload.terms)
 
 

@@ -1,7 +1,7 @@
 """BERT-base reads a text: eager, Inductor and stitch in turn, on this machine's device.
 
-Prints times with their spread, compile seconds, errors against fp64, launches and bytes, then the
-plan for an H200, which need not be there: its kernels are compiled, not run.
+Prints what torch_stitch.benchmark finds, for two batches, then the plan for an H200, which need not
+be there: its kernels are compiled, not run.
 """
 
 import os
@@ -9,7 +9,8 @@ import sys
 
 import torch
 
-from benchmarks import accuracy, machine, measure
+import torch_stitch
+from benchmarks import machine
 from benchmarks.bert import Bert
 from benchmarks.child import RIVALS, fresh_caches, on_device, temporary_directory
 from benchmarks.rows import PLANNED_FOR, kernels_of, plan_of
@@ -18,7 +19,7 @@ TEXT = machine.ROOT / "LICENSE"
 LENGTH = 128
 FIRST_BYTE_ID = 1000  # where single characters begin in BERT's vocabulary
 LAYERS = 12
-ROUNDS = {1: 11, 4: 7}  # by batch
+BATCHES = (1, 4)
 TIMING_S = 15.0  # of each batch
 
 
@@ -27,27 +28,6 @@ def read_text(batch):
     text = TEXT.read_bytes()[: batch * LENGTH]
     ids = torch.tensor(list(text), dtype=torch.int64).reshape(batch, LENGTH) + FIRST_BYTE_ID
     return ids, torch.zeros_like(ids), torch.ones_like(ids)
-
-
-def print_times(calls, inputs, batch):
-    times = measure.time_interleaved(calls, inputs, ROUNDS[batch], TIMING_S)
-    for name, values in times.items():
-        found = measure.spread(values)
-        print(
-            f"  batch {batch}  {name:9}{found['median']:9.1f} ms   "
-            f"(half of the rounds within {found['q1']:.1f} .. {found['q3']:.1f})",
-            flush=True,
-        )
-
-
-def print_errors(calls, model, inputs):
-    """Of the hidden states and the pooled vector, against the model in fp64."""
-    with torch.no_grad():
-        exact = accuracy.in_fp64(model, inputs)
-        for name, call in calls.items():
-            found = [accuracy.errors(x, y) for x, y in zip(call(*inputs), exact)]
-            rmse, worst = (max(column) for column in zip(*found))
-            print(f"  {name:9} rmse {rmse:.2e}   worst element {worst:.2e}")
 
 
 def print_plan(plan, where):
@@ -92,17 +72,9 @@ def show():
         f"text: {TEXT.name}, {LENGTH} bytes a row"
     )
     model, _ = on_device(Bert().eval(), ())
-    for batch in ROUNDS:
+    for batch in BATCHES:
         _, inputs = on_device(model, read_text(batch))
-        calls, seconds, failed = measure.compile_rivals(RIVALS, model, inputs)
-        for name, error in failed.items():
-            print(f"  {name} is left out: {error}")
-        shown = (f"{name} {s:.1f} s" for name, s in seconds.items() if name != "eager")
-        print(f"first call with batch {batch}, nothing cached: {', '.join(shown)}", flush=True)
-        print_times(calls, inputs, batch)
-        if batch == 1:
-            print("error against fp64, batch 1")
-            print_errors(calls, model, inputs)
+        print(torch_stitch.benchmark(model, *inputs, backends=RIVALS, seconds=TIMING_S), flush=True)
     _, inputs = on_device(model, read_text(1))
     print("launches, batch 1")
     here = plan_of(model, inputs, target=None)

@@ -15,11 +15,11 @@ import warnings
 from typing import NamedTuple
 
 import torch
-from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
-from benchmarks import accuracy, measure
+from benchmarks import accuracy
 from benchmarks.workloads.training import named_step, other_weights
+from torch_stitch.measure.reference import copy_tensors, errors, exactly, widen
 
 DRAWS = 2
 MORE_DRAWS = 12
@@ -45,36 +45,13 @@ class Draw(NamedTuple):
     exact: dict
 
 
-class Widened(TorchFunctionMode):
-    """Models that ask for fp32 by name get fp64: the reference is exact then."""
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        if function is torch.Tensor.float:
-            function = torch.Tensor.double
-
-        def widen(x):
-            return torch.float64 if x is torch.float32 else x
-
-        return function(*map(widen, args), **{k: widen(v) for k, v in (kwargs or {}).items()})
-
-
-@contextlib.contextmanager
-def exactly():
-    torch.set_default_dtype(torch.float64)
-    try:
-        with Widened():
-            yield
-    finally:
-        torch.set_default_dtype(torch.float32)
-
-
 def run_draw(module, call, model, draw, around=contextlib.nullcontext):
     """What a call with the weights of this draw leaves, by name; the module stays as it is."""
     state = {k: v.clone() for k, v in module.state_dict().items()}
     module.load_state_dict(other_weights(module, draw))
     torch.manual_seed(draw)
     with around():
-        inputs = measure.copy_tensors(model.inputs)
+        inputs = copy_tensors(model.inputs)
         if model.mode == "inference":
             with torch.no_grad():
                 left = {f"result {i}": x.clone() for i, x in enumerate(call(*inputs))}
@@ -89,7 +66,7 @@ class Reference:
 
     def __init__(self, model):
         self.model = model
-        exact_module, exact_inputs = accuracy.widen(model.plain, model.inputs)
+        exact_module, exact_inputs = widen(model.plain, model.inputs)
         self.widened = model._replace(plain=exact_module, inputs=exact_inputs)
         self.nudged = model._replace(inputs=nudge(model.inputs))
         self.no_fp64 = None
@@ -237,7 +214,7 @@ def describe_faults(columns, faults, no_fp64):
             row |= {"rmse_ratio": 0.0, "ok": row["worst_ratio"] <= 1}
         ratios.append(row.get("rmse_ratio", math.inf))
         size = true.double().square().mean().sqrt().item()
-        eager_errors.append(accuracy.errors(theirs, true)[0] / max(size, 1e-30))
+        eager_errors.append(errors(theirs, true)[0] / max(size, 1e-30))
         if not row["ok"]:
             layouts = str([(x.dtype, tuple(x.shape), x.stride()) for x in (mine, theirs)])
             faults.append({

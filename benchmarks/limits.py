@@ -1,5 +1,6 @@
 """Functions that are held to a limit by themselves: norms and sums of long and short rows, scans
-written as trees, an optimiser's step written by hand, and the time that graphs take to compile.
+written as trees, an optimiser's step written by hand, the time that graphs take to compile, and how
+often the rule of benchmark() that tells a difference from noise is wrong.
 """
 
 import statistics
@@ -10,6 +11,8 @@ from torch._higher_order_ops.associative_scan import associative_scan
 from benchmarks.child import call_child, fresh_caches, temporary_directory
 from benchmarks.large_graphs import SHAPES
 from benchmarks.rows import Row
+from torch_stitch.measure.noise import compare_times
+from torch_stitch.measure.timing import time_interleaved
 
 ADAMW_TENSORS = 20
 
@@ -105,4 +108,31 @@ def growth(request):
     yield Row(name, round(ratios[worst]["ratio"], 2), 12, detail=ratios)
 
 
-GROUPS = {group.__name__: group for group in (single_functions, second_process, growth)}
+def repeated_tanh(count):
+    x = torch.rand(4096)
+
+    def fn():
+        for _ in range(count):
+            x.tanh()
+
+    return fn
+
+
+def noise_rule(request, repeats=50, rounds=40):
+    """How often the rule that tells a difference from noise is wrong, on this machine as it is."""
+    torch.set_num_threads(request.threads)
+    verdicts = {100: [], 110: []}
+    for _ in range(repeats):
+        for count, found in verdicts.items():
+            calls = {"first": repeated_tanh(100), "second": repeated_tanh(count)}
+            found.append(compare_times(time_interleaved(calls, (), rounds), "first", "second"))
+    wrong = sum(verdict.is_different for verdict in verdicts[100])
+    slower = [verdict.is_different and verdict.slow == "second" for verdict in verdicts[110]]
+    detail = {count: list(map(str, found)) for count, found in verdicts.items()}
+    name = f"of {repeats}, two equal functions called different"
+    yield Row(name, wrong, repeats // 50, detail=detail)
+    name = f"of {repeats}, a function that is 10 % slower called slower"
+    yield Row(name, sum(slower), repeats * 9 // 10, at_least=True)
+
+
+GROUPS = {group.__name__: group for group in (single_functions, second_process, growth, noise_rule)}

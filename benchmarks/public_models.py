@@ -8,9 +8,7 @@ the run is cut: a run goes on where the last one that was recorded stood, --agai
 """
 
 import argparse
-import ctypes
 import functools
-import gc
 import json
 import os
 import resource
@@ -19,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
 import torch
 
@@ -28,6 +25,10 @@ from benchmarks.child import fresh_caches
 from benchmarks.public_model_figures import line_of, record, recorded
 from benchmarks.public_model_table import ARCHITECTURES
 from benchmarks.run import RESULTS
+from torch_stitch.measure.backends import compile_with, start_backend, time_first_call
+from torch_stitch.measure.memory import peak_bytes
+from torch_stitch.measure.steps import run_step, tensors_of
+from torch_stitch.measure.timing import time_interleaved
 
 STATE = machine.ROOT / "build" / "models"
 MODES = ("inference", "training", "checkpointing")
@@ -56,17 +57,8 @@ class Plain(torch.nn.Module):
 
     def forward(self, *values):
         results = self.module(**dict(zip(self.names, values)))
-        results = [x for x in leaves_of(results) if isinstance(x, torch.Tensor)]
+        results = tensors_of(results)
         return [weigh(x) for x in results] if self.training else results
-
-
-def leaves_of(results):
-    """Classes of a library's own results are no nodes of a tree to torch everywhere."""
-    if isinstance(results, dict):
-        return [leaf for value in results.values() for leaf in leaves_of(value)]
-    if isinstance(results, (list, tuple)):
-        return [leaf for value in results for leaf in leaves_of(value)]
-    return [results]
 
 
 def weigh(x):
@@ -126,22 +118,24 @@ def time_rivals(name, mode):
     if built is None:
         return {"skipped": "the library offers none"}
     module, inputs = built
-    warm_up()
+    for how in filter(None, RIVALS.values()):
+        start_backend(how)
+    torch._dynamo.reset()
     calls, first, failed = {}, {}, {}
     for rival, how in RIVALS.items():
-        call = torch.compile(module, dynamic=False, **how) if how else module
-        call = functools.partial(step, module, call, inputs, mode)
-        start, cpu = time.perf_counter(), cpu_seconds()
+        call = compile_with(module, how)
+        call = functools.partial(run_step, module, call, inputs, mode != "inference")
+        cpu = cpu_seconds()
         try:
-            call()
+            seconds = time_first_call(call)
         except Exception as error:
             failed[rival] = f"{type(error).__name__}: {str(error)[:300]}"
             continue
-        first[rival] = {"seconds": time.perf_counter() - start, "cpu_s": cpu_seconds() - cpu}
+        first[rival] = {"seconds": seconds, "cpu_s": cpu_seconds() - cpu}
         calls[rival] = call
         call()
     peak = {rival: peak_bytes(call) for rival, call in calls.items()}
-    times = measure.time_interleaved(calls, (), ROUNDS)
+    times = time_interleaved(calls, (), ROUNDS)
     return {
         **measure.summary(times),
         "first_call": first,
@@ -150,45 +144,8 @@ def time_rivals(name, mode):
     }
 
 
-def step(module, call, inputs, mode):
-    if mode == "inference":
-        with torch.no_grad():
-            call(*inputs)
-        return
-    with torch.enable_grad():
-        module.zero_grad(set_to_none=True)
-        sum(x.square().mean() for x in call(*inputs) if x.requires_grad).backward()
-
-
-def warm_up():
-    """What each rival imports and starts once in a process is no part of a model's first call."""
-    x = torch.randn(8, requires_grad=True)
-    for how in RIVALS.values():
-        if how:
-            torch.compile(lambda x: (x * 2).relu(), **how)(x).sum().backward()
-    torch._dynamo.reset()
-
-
 def cpu_seconds():
     return sum(os.times()[:4])
-
-
-def peak_bytes(call):
-    """How far the process grows during a call above what it holds between calls."""
-    import torch_stitch
-
-    torch_stitch.release_memory()
-    gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)
-    Path("/proc/self/clear_refs").write_text("5")
-    rest = resident("VmRSS")
-    call()
-    return resident("VmHWM") - rest
-
-
-def resident(field):
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(x.split()[1]) << 10 for x in lines if x.startswith(field))
 
 
 # Children.

@@ -7,6 +7,7 @@ from benchmarks import measure
 from benchmarks.cases import CASES, ONE_STITCHED_KERNEL
 from benchmarks.child import call_child
 from benchmarks.rows import PLANNED_FOR, Row, kernels_of, skip_without_nvrtc
+from torch_stitch.measure.backends import own_copy
 
 POLICIES = ("auto", "astitch", "fusionstitching2020", "none")
 SEED = "aten.randint.low"
@@ -38,7 +39,7 @@ def plan_suite(names, make, policies):
         try:
             fn, inputs = make(CASES[name])
             details[name] = {
-                policy: describe(plan_of(measure.own_copy(fn), inputs, policy))
+                policy: describe(plan_of(own_copy(fn), inputs, policy))
                 for policy in policies
             }
         except Exception as error:

@@ -37,6 +37,7 @@ TOTAL_LINES = [
     Limit("csrc/ptxsim/*", 12_900, 12_900),
     Limit("csrc/clock/*", 3_900, 3_900),
     Limit("csrc/*", 28_500, 28_500),
+    Limit("torch_stitch/measure/*", 900, 900),
     Limit("torch_stitch/*", 1_750, 1_750),
 ]
 TOTAL = "lines in all"

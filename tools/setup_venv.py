@@ -1,4 +1,4 @@
-"""Makes .venv ready: `setup_venv.py build|test|lint|models`, run by the Python of .venv to be.
+"""Makes .venv ready: `setup_venv.py STAGE`, run by the Python of .venv to be.
 
 What can be imported or run already is used; only what is missing is installed.  A torch in
 2.11..2.13 that the invoking Python has is used through a link to its packages.  pip is never
@@ -311,6 +311,14 @@ def set_up_models() -> None:
             fail(f"{name} is needed for `make models`: pip install {requirement}")
 
 
+def set_up_notebooks() -> None:
+    """What executes the notebooks, and what they show their results with."""
+    wanted = pyproject()["optional-dependencies"]["notebooks"]
+    missing = [x for x in wanted if find_version(x.split(">=")[0]) is None]
+    if missing and not pip_install(*missing):
+        fail(f"`make notebooks` needs {' '.join(missing)}: pip install {' '.join(missing)}")
+
+
 def find_version(package: str) -> str | None:
     return python_says(
         PYTHON, f"import importlib.metadata as m; print(m.version({package!r}))"
@@ -323,6 +331,7 @@ STAGES = {
     "test": (set_up_test, ["test", "build"]),
     "lint": (set_up_lint, ["lint"]),
     "models": (set_up_models, []),
+    "notebooks": (set_up_notebooks, []),
 }
 
 

@@ -17,11 +17,11 @@ from benchmarks import accuracy  # noqa: E402
 from benchmarks.bert import bert_layer  # noqa: E402
 from benchmarks.cases import BF16, CASES, FP32, tiny_ops  # noqa: E402
 from benchmarks.child import on_device  # noqa: E402
-from benchmarks.measure import copy_tensors  # noqa: E402
 from tests.support.compare import as_bits  # noqa: E402
 from tests.support.programs import sizes_of  # noqa: E402
 from tests.support.stitched import CASES as STITCHED  # noqa: E402
 from tests.support.stitched import make_inputs, run_case  # noqa: E402
+from torch_stitch.measure.reference import copy_tensors  # noqa: E402
 
 pytestmark = pytest.mark.gpu
 

@@ -21,11 +21,11 @@ import test_ptxsim_samples as samples  # noqa: E402
 from test_ptxsim_samples import *  # noqa: E402, F403  each test of a sample runs here on both
 
 from benchmarks.child import on_device  # noqa: E402
-from benchmarks.measure import copy_tensors  # noqa: E402
 from tests.support.compare import compile_strictly, expect_equal  # noqa: E402
 from tests.support.programs import ROUNDED, SAME_BITS, make  # noqa: E402
 from tools.show import capture_graphs  # noqa: E402
 from torch_stitch.backend import find_target  # noqa: E402
+from torch_stitch.measure.reference import copy_tensors  # noqa: E402
 
 pytestmark = [pytest.mark.gpu, samples.needs_nvrtc]
 APPROXIMATE = re.compile(r"\.approx\b")

@@ -24,6 +24,7 @@ from benchmarks import (  # noqa: E402
 )
 from benchmarks.cases import CASES, ONE_KERNEL, ONE_STITCHED_KERNEL  # noqa: E402
 from benchmarks.rows import Request, Row  # noqa: E402
+from torch_stitch.measure.timing import time_interleaved  # noqa: E402
 
 
 @pytest.fixture
@@ -123,7 +124,7 @@ def test_ratio_is_taken_within_a_round():
 
 def test_interleaved_times_every_rival_in_every_round():
     calls = {"a": lambda x: x + 1, "b": lambda x: x * 2}
-    times = measure.time_interleaved(calls, (torch.ones(4),), rounds=3)
+    times = time_interleaved(calls, (torch.ones(4),), rounds=3)
     assert {name: len(values) for name, values in times.items()} == {"a": 3, "b": 3}
     assert all(value > 0 for values in times.values() for value in values)
 

@@ -7,8 +7,9 @@ import torch
 from torch import nn
 
 import torch_stitch
-from benchmarks.accuracy import tensors_after, widen
+from benchmarks.accuracy import tensors_after
 from tests.support.compare import compile_strictly, expect_as_exact
+from torch_stitch.measure.reference import widen
 
 pytestmark = pytest.mark.usefixtures("fresh")
 

@@ -12,13 +12,13 @@ from test_device_headers import needs_nvrtc
 from torch.utils._pytree import tree_leaves
 
 import torch_stitch
-from benchmarks.accuracy import WORST_RATIO, judge_tensor, tensors_after, widen
+from benchmarks.accuracy import WORST_RATIO, judge_tensor, tensors_after
 from benchmarks.bert import bert_layer
 from benchmarks.cases import CASES
-from benchmarks.measure import copy_tensors
 from benchmarks.workloads import WORKLOADS
 from tests.support.compare import FEW_SIMULATED, compile_strictly, expect_equal
 from tests.support.programs import ROUNDED, SAME_BITS, make, sizes_of
+from torch_stitch.measure.reference import copy_tensors, widen
 
 pytestmark = [needs_nvrtc, pytest.mark.usefixtures("fresh")]
 TARGETS = ("a100", "b200")  # beside the h200

@@ -14,9 +14,9 @@ from test_device_headers import needs_nvrtc
 
 import torch_stitch
 from benchmarks.accuracy import in_fp64, judge
-from benchmarks.measure import copy_tensors
 from tests.support.compare import compile_strictly
 from torch_stitch import ptxsim
+from torch_stitch.measure.reference import copy_tensors
 
 pytestmark = [needs_nvrtc, pytest.mark.usefixtures("fresh")]
 

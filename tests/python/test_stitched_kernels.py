@@ -19,9 +19,9 @@ from show import capture_graphs  # noqa: E402
 
 import torch_stitch  # noqa: E402
 from benchmarks.accuracy import in_fp64, judge  # noqa: E402
-from benchmarks.measure import copy_tensors  # noqa: E402
 from tests.support.compare import compile_strictly  # noqa: E402
 from tests.support.stitched import CASES, make_inputs, run_case  # noqa: E402
+from torch_stitch.measure.reference import copy_tensors  # noqa: E402
 
 MEETINGS = re.compile(r"(?:grid_barrier|is_last_block)\(barrier\)|^  block_barrier", re.M)
 pytestmark = [needs_nvrtc, pytest.mark.usefixtures("fresh")]

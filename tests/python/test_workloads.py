@@ -7,11 +7,11 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 import torch_stitch
-from benchmarks.accuracy import tensors_after, widen
-from benchmarks.measure import copy_tensors
+from benchmarks.accuracy import tensors_after
 from benchmarks.workloads import WORKLOADS
 from benchmarks.workloads.training import training_steps
 from tests.support.compare import compile_strictly, expect_as_exact
+from torch_stitch.measure.reference import copy_tensors, widen
 
 pytestmark = pytest.mark.usefixtures("fresh")
 NAMES = [name for name in WORKLOADS if "_batch" not in name]  # else the same at another batch

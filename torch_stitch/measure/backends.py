@@ -1,0 +1,88 @@
+"""Backends by name, and functions compiled with them, once with nothing cached and once again."""
+
+import contextlib
+import difflib
+import os
+import tempfile
+import time
+import types
+import warnings
+from collections.abc import Mapping
+from unittest.mock import patch
+
+import torch
+from torch._inductor.utils import clear_caches, fresh_cache
+
+from torch_stitch._core import StitchError
+from torch_stitch.measure.timing import synchronize
+
+KERNELS = "TORCH_STITCH_CACHE"
+
+
+def name_backends(backends):
+    """name -> what torch.compile is given, None for eager."""
+    if isinstance(backends, str):
+        backends = (backends,)
+    if isinstance(backends, Mapping):
+        found = dict(backends)
+    else:
+        found = {name: None if name == "eager" else {"backend": name} for name in backends}
+    known = sorted(torch.compiler.list_backends(exclude_tags=()))
+    for how in found.values():
+        name = how and how.get("backend", "inductor")
+        if isinstance(name, str) and name not in known:
+            close = difflib.get_close_matches(name, ["eager", *known], n=1)
+            hint = f"; did you mean {close[0]}?" if close else ";"
+            names = ", ".join(["eager", *known])
+            raise StitchError(f"found the backend {name!r}{hint} known are {names}")
+    return found
+
+
+def own_copy(fn):
+    """A function with a code object of its own: the rivals' entries are not looked up before it."""
+    if not isinstance(fn, types.FunctionType):
+        return fn
+    code = fn.__code__.replace()
+    return types.FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
+
+
+def compile_with(fn, how):
+    return fn if how is None else torch.compile(own_copy(fn), **{"dynamic": False} | how)
+
+
+def time_first_call(step):
+    """Seconds of a call, what a backend warns about left out."""
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module="torch._inductor")
+        step()
+    synchronize()
+    return time.perf_counter() - start
+
+
+def start_backend(how):
+    """What a backend imports and starts once in a process is no part of a model's first call."""
+    x = torch.randn(8, requires_grad=True)
+    call = compile_with(lambda x: (x * 2).relu(), how)
+    time_first_call(lambda: call(x).sum().backward())
+
+
+@contextlib.contextmanager
+def fresh_caches():
+    """Neither compiler finds what was compiled before; yields what makes only this process forget.
+
+    Kernels of stitch are kept in memory by the name of their directory, which therefore moves.
+    """
+    with tempfile.TemporaryDirectory(prefix="stitch-measure-") as folder, fresh_cache():
+        first, second = (os.path.join(folder, name) for name in ("first", "second"))
+
+        def forget():
+            torch._dynamo.reset()
+            clear_caches()
+            if os.path.isdir(first):
+                os.rename(first, second)
+            os.environ[KERNELS] = second
+
+        torch._dynamo.reset()
+        with patch.dict(os.environ, {KERNELS: first}):
+            yield forget

@@ -1,0 +1,31 @@
+"""A bar on a terminal while a measurement goes on; nothing anywhere else."""
+
+import sys
+
+from torch_stitch._core import get_option
+
+COLUMNS, BAR_COLUMNS = 78, 24
+
+
+class Progress:
+    """Of so many stages, each of which may tell how much of it is done."""
+
+    def __init__(self, stages):
+        self.stages, self.done, self.name = stages, -1, ""
+        self.is_shown = sys.stderr.isatty() and get_option({}, "progress")
+
+    def begin(self, name):
+        self.done, self.name = self.done + 1, name
+        self.show(0.0)
+
+    def show(self, share):
+        filled = "#" * min(BAR_COLUMNS, int(BAR_COLUMNS * (self.done + share) / self.stages))
+        self.write(f"[{filled:{BAR_COLUMNS}}] {self.name}"[:COLUMNS])
+
+    def end(self):
+        self.write("")
+
+    def write(self, text):
+        if self.is_shown:
+            sys.stderr.write(f"\r{text:{COLUMNS}}" + ("" if text else "\r"))
+            sys.stderr.flush()

@@ -1,0 +1,76 @@
+"""What a function answers in fp64, and how far other results lie from that."""
+
+import contextlib
+import copy
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_map
+
+
+def copy_tensors(inputs):
+    """Leaves of their own, which need gradients where the given ones do."""
+
+    def copied(x):
+        is_tensor = isinstance(x, torch.Tensor)
+        return x.detach().clone().requires_grad_(x.requires_grad) if is_tensor else x
+
+    return tree_map(copied, inputs)
+
+
+def widen(fn, inputs):
+    """fn and inputs with every float in fp64; a module is copied for it."""
+
+    def double(x):
+        is_float = isinstance(x, torch.Tensor) and x.is_floating_point()
+        return x.detach().double().requires_grad_(x.requires_grad) if is_float else x
+
+    fn = copy.deepcopy(fn).double() if isinstance(fn, torch.nn.Module) else fn
+    return fn, tree_map(double, inputs)
+
+
+class Widened(TorchFunctionMode):
+    """Models that ask for fp32 by name get fp64: the reference is exact then."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is torch.Tensor.float:
+            function = torch.Tensor.double
+
+        def widen(x):
+            return torch.float64 if x is torch.float32 else x
+
+        return function(*map(widen, args), **{k: widen(v) for k, v in (kwargs or {}).items()})
+
+
+@contextlib.contextmanager
+def exactly():
+    """Within it, what is made without a type is fp64, and so is what is asked for as fp32."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        with Widened():
+            yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def errors(result, exact):
+    """(rmse, worst, where both are finite); infinite and NaN elements must be the same ones."""
+    result, exact = result.double(), exact.double()
+    finite = exact.isfinite() & result.isfinite()
+    same = torch.where(finite, 0.0, result).eq(torch.where(finite, 0.0, exact))
+    if not bool((same | (result.isnan() & exact.isnan())).all()):
+        return float("inf"), float("inf")
+    gap = torch.where(finite, result - exact, 0.0).abs()
+    return gap.square().mean().sqrt().item(), gap.max().item() if gap.numel() else 0.0
+
+
+def largest_errors(results, exact):
+    """The largest rmse and the worst element of all tensors; no gradient is one of zeros."""
+    pairs = [
+        (torch.zeros_like(y) if x is None else x, torch.zeros_like(x) if y is None else y)
+        for x, y in zip(results, exact, strict=True)
+        if x is not None or y is not None
+    ]
+    found = [errors(x, y) for x, y in pairs if x.numel()]
+    return tuple(map(max, zip((0.0, 0.0), *found)))
