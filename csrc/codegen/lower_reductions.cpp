@@ -32,10 +32,9 @@ std::vector<NodeId> reductions_below(const Graph& graph, const StageSchedule& sc
 
 // The operator of OpenMP's reduction clause for a device function.
 const char* clause_of(const std::string& functor) {
-  constexpr std::pair<std::string_view, const char*> kClauses[] = {
+  static const std::map<std::string, const char*> clauses = {
       {"Sum", "+"}, {"Prod", "*"}, {"Max", "max"}, {"Min", "min"}, {"All", "&"}, {"Any", "|"}};
-  return std::ranges::find(kClauses, functor, &std::pair<std::string_view, const char*>::first)
-      ->second;
+  return clauses.at(functor);
 }
 
 std::string in_type(const std::string& wanted, const std::string& value, const std::string& type) {

@@ -155,22 +155,20 @@ struct RootFinder {
     return is_broadcast(id, kMostSharing) && is_costly(id);
   }
 
-  bool reads_bytes(NodeId id, int depth = 0) const {
-    if (!is_stitched(id) || (depth > 0 && is_root[id.index()]))
-      return info(graph[id].type.dtype).bytes == 1;
-    const std::vector<NodeId>& inputs = graph[id].inputs;
-    return depth <= 16 &&
-           std::ranges::any_of(inputs, [&](NodeId input) { return reads_bytes(input, depth + 1); });
-  }
-
   // A host's loop that loads bytes has as many lanes as a register has bytes: rows of 64 scores
   // take three times as long.  A mask is better stored as what is added to them.
   void widen_bytes() {
+    const auto is_byte = [&](NodeId id) { return info(graph[id].type.dtype).bytes == 1; };
+    std::vector<bool> reads_bytes(graph.size(), false);  // itself, or what it evaluates
     for (int n = 0; n < graph.size(); ++n) {
       const NodeId id(n);
-      const bool is_wide = family(graph[id]) == Family::kPointwise &&
-                           info(graph[id].type.dtype).bytes > 1 && is_live[n] && !is_root[n];
-      if (is_wide && reads_bytes(id)) is_root[n] = is_broadcast(id, INT64_MAX);
+      if (!is_live[n] || !is_stitched(id)) continue;
+      reads_bytes[n] = std::ranges::any_of(graph[id].inputs, [&](NodeId input) {
+        const bool is_stored = !is_stitched(input) || is_root[input.index()];
+        return is_stored ? is_byte(input) : reads_bytes[input.index()];
+      });
+      const bool is_wide = family(graph[id]) == Family::kPointwise && !is_byte(id);
+      if (is_wide && reads_bytes[n] && !is_root[n]) is_root[n] = is_broadcast(id, INT64_MAX);
     }
   }
 
