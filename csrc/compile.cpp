@@ -21,6 +21,7 @@
 #include "runtime/load_kernels.h"
 #include "schedule/chain_stages.h"
 #include "schedule/choose_template.h"
+#include "schedule/judge_stages.h"
 
 namespace stitch {
 namespace {

@@ -171,8 +171,20 @@ double operations_each(const Graph& graph, const StageSchedule& schedule,
   return moves ? kLanes / std::clamp(hint(graph, lanes->axis.extent), 1.0, kLanes) : kLanes;
 }
 
+// Does a root before this one, in its loop nest, evaluate the value there already?
+bool is_shared(const StageSchedule& schedule, const LeafUse& leaf, NodeId root, NodeId value,
+               const Evaluation& evaluation) {
+  return std::any_of(leaf.roots.begin(), std::ranges::find(leaf.roots, root), [&](NodeId earlier) {
+    const auto& values = schedule.accesses.evaluated.at(earlier);
+    const auto at = values.find(value);
+    return at != values.end() && std::ranges::count(at->second, evaluation) > 0;
+  });
+}
+
 // A root that lacks an axis of the grid or of the threads is computed once per block or thread.
-void add_root(const Graph& graph, const PlannedStage& stage, const StageSchedule& schedule,
+// Values in arrays are the nest's that makes them: a softmax computes its exponentials for the sum,
+// and the division reads them.
+void add_root(const Graph& graph, const StageSchedule& schedule, const LeafUse& leaf,
               const RootSpace& space, const MappedAxis* lanes, StageWork& work) {
   double iterations = 1, block_copies = 1;
   for (const MappedAxis& mapped : schedule.axes)
@@ -183,11 +195,13 @@ void add_root(const Graph& graph, const PlannedStage& stage, const StageSchedule
   const int thread_copies = schedule.threads >> std::popcount(owned_thread_bits(schedule, space));
   const double copies = block_copies * thread_copies;
   for (const auto& [node, evaluations] : schedule.accesses.evaluated.at(space.root)) {
-    const bool is_load = std::ranges::count(stage.loads, node) > 0;
-    const CostClass cost = info(graph[node]).cost;
+    if (!leaf.evaluated.count(node)) continue;
+    const bool is_load = leaf.loads.count(node) > 0;
+    const CostClass cost = is_load ? CostClass::kLight : info(graph[node]).cost;
     const double weight = cost == CostClass::kFree ? 0 : cost == CostClass::kHeavy ? 8 : 1;
     double count = 0, operations = 0;
     for (const Evaluation& evaluation : evaluations) {
+      if (is_shared(schedule, leaf, space.root, node, evaluation)) continue;
       const std::vector<VarId> leaves = find_leaves(schedule, evaluation);
       const double elements = count_elements(graph, schedule, leaves, evaluation.in_segment);
       const double each =
@@ -198,7 +212,7 @@ void add_root(const Graph& graph, const PlannedStage& stage, const StageSchedule
                             : is_load ? weight
                                       : weight * operations_each(graph, schedule, leaves, lanes));
     }
-    (cost >= CostClass::kSpecial && !is_load ? work.specials : work.operations) += operations;
+    (cost >= CostClass::kSpecial ? work.specials : work.operations) += operations;
     if (is_load)
       work.cache_bytes += count / copies * (block_copies - 1) * info(graph[node].type.dtype).bytes;
   }
@@ -380,8 +394,10 @@ StageWork measure_work(const Graph& graph, const PlannedStage& stage,
   add_memory(graph, stage, schedule, leaves, work);
   work.blocks = count_planned_blocks(graph, schedule);
   const MappedAxis* lanes = find_vectors(graph, schedule);
-  for (const RootSpace& space : schedule.spaces.roots)
-    add_root(graph, stage, schedule, space, lanes, work);
+  for (const LeafUse& leaf : leaves)
+    for (NodeId root : leaf.roots)
+      add_root(graph, schedule, leaf,
+               *std::ranges::find(schedule.spaces.roots, root, &RootSpace::root), lanes, work);
   work.operations += kLoadApart * count_loads_apart(graph, schedule);
   if (!schedule.device->is_cuda) return work;
   work.busy = busy_share(graph, schedule);
@@ -446,47 +462,6 @@ double estimate_kernel_us(const Graph& graph, const std::vector<PlannedStage>& s
     estimates.push_back(estimate_stage(work, device, worker_threads));
   }
   return estimate_kernel_us(kernel, estimates, device, schedules[0]->threads);
-}
-
-int count_statements(const StageSchedule& schedule) {
-  int statements = 0;
-  for (const auto& [root, values] : schedule.accesses.evaluated) {
-    ++statements;
-    for (const auto& [value, evaluations] : values)
-      statements += static_cast<int>(evaluations.size());
-  }
-  return statements;
-}
-
-Verdict check_statements(const StageSchedule& schedule) {
-  const int statements = count_statements(schedule);
-  if (schedule.spaces.roots.size() < 2 || statements <= kMostStageStatements) return Verdict::yes();
-  return too_long(statements, kMostStageStatements);
-}
-
-static StageScore score_stage(const Graph& graph, const PlannedStage& stage,
-                              const DeviceSpec& device, int worker_threads) {
-  StageScore score;
-  if (stage.roots.size() > 1)
-    score.verdict = check_pointers(stage.loads.size() + stage.stores.size());
-  if (!score.verdict) return score;
-  SymbolTable symbols = graph.symbols;
-  const auto [schedule, verdict] = try_schedule(graph, stage, device, worker_threads, symbols);
-  score.verdict = verdict;
-  if (score.verdict) score.verdict = check_arrays(graph, schedule);
-  if (score.verdict) score.verdict = check_statements(schedule);
-  if (!score.verdict) return score;
-  score.estimate = estimate_stage(measure_work(graph, stage, schedule), device, worker_threads);
-  score.us = estimate_us(score.estimate, device);
-  score.statements = count_statements(schedule);
-  score.threads = schedule.threads;
-  return score;
-}
-
-StageJudge judge_stages(const Graph& graph, const DeviceSpec& device, int worker_threads) {
-  return [&graph, &device, worker_threads](const PlannedStage& stage) {
-    return score_stage(graph, stage, device, worker_threads);
-  };
 }
 
 }  // namespace stitch

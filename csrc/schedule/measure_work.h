@@ -1,7 +1,6 @@
 // StageSchedule -> StageWork: the numbers its predicted time follows from.
 #pragma once
 
-#include "base/verdict.h"
 #include "plan/plan_stitches.h"
 #include "schedule/stage_schedule.h"
 
@@ -15,9 +14,6 @@ StageWork measure_work(const Graph& graph, const PlannedStage& stage,
 StageWork measure_traffic(const Graph& graph, const PlannedStage& stage,
                           const StageSchedule& schedule);
 
-int count_statements(const StageSchedule& schedule);
-Verdict check_statements(const StageSchedule& schedule);
-
 // Predicted time of a kernel from those of its stages, in the order of kernel.stages(); `threads`:
 // of a block, where its last block ends it alone.
 double estimate_kernel_us(const PlannedKernel& kernel, const std::vector<StageEstimate>& estimates,
@@ -29,9 +25,5 @@ double estimate_kernel_us(const Graph& graph, const std::vector<PlannedStage>& s
                           const PlannedKernel& kernel,
                           const std::vector<const StageSchedule*>& schedules, int worker_threads,
                           decltype(&measure_work) measure = &measure_work);
-
-// What the planner asks of a candidate: its checks, and the time of the schedule it would get.
-// `graph` and `device` outlive it.
-StageJudge judge_stages(const Graph& graph, const DeviceSpec& device, int worker_threads);
 
 }  // namespace stitch

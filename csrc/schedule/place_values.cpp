@@ -17,7 +17,7 @@ std::vector<LeafUse> list_leaves(const StageSchedule& schedule) {
   auto visit = [&](auto& self, int block) -> void {
     for (const LoopBlock::Item& item : schedule.blocks[block].items) {
       if (item.block >= 0) self(self, item.block);
-      if (!item.roots.empty()) leaves.push_back({block, item.roots, {}, {}, {}});
+      if (!item.roots.empty()) leaves.push_back({.block = block, .roots = item.roots});
     }
   };
   visit(visit, 0);
@@ -285,9 +285,11 @@ std::vector<LeafUse> find_leaf_uses(const Graph& graph, const std::vector<bool>&
       if (is_tiled && !filled.insert(value).second) return;
       if (is_load[value.index()]) {
         leaf.loads.insert(value);
+        leaf.evaluated.insert(value);
         return;
       }
       if (family(graph[value]) == Family::kReduce) return;  // a reduction of this kernel
+      leaf.evaluated.insert(value);
       for (NodeId input : graph[value].inputs) self(self, input);
     };
     for (NodeId root : leaf.roots)

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "plan/plan_graph.h"
-#include "schedule/measure_work.h"
+#include "schedule/judge_stages.h"
 #include "support/read_graph.h"
 
 namespace stitch {
