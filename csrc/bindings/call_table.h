@@ -8,7 +8,6 @@
 #include <ATen/core/ivalue.h>
 #include <pybind11/pybind11.h>
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <variant>

@@ -55,7 +55,8 @@ class PatternPlanner {
       if (family(graph_[root]) == Family::kReduce || is_stored_by_own(unit_of_.at(root)))
         roots.push_back(root);
     visit_loads(pattern, [&](NodeId load) { is_load_[load.index()] = true; });
-    const bool found = find_spaces(graph_, roots, is_load_).verdict.ok;
+    const LoadsOfRoots loads(roots.size(), &is_load_);
+    const bool found = find_spaces(graph_, roots, loads).verdict.ok;
     visit_loads(pattern, [&](NodeId load) { is_load_[load.index()] = false; });
     return found;
   }
