@@ -3,12 +3,12 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include "analysis/view_alias.h"
 #include "bindings/python_types.h"
 #include "ir/builder.h"
 #include "ir/parse_graph.h"
 #include "ir/print_graph.h"
 #include "ir/text_reader.h"
+#include "ir/view_strides.h"
 #include "ops/late_symbols.h"
 
 namespace stitch {

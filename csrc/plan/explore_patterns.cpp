@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "plan/pattern_pool.h"
-#include "plan/search_plans.h"
 
 namespace stitch {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "analysis/iteration_space.h"
 #include "base/marks.h"
-#include "ir/find_definers.h"
 #include "plan/explore_patterns.h"
 #include "plan/find_roots.h"
 
