@@ -208,7 +208,7 @@ void bind_ops(BuilderClass& builder) {
             const CallRow& row = calls.rows.at(static_cast<size_t>(call));
             auto made = b.library(row.name, call, inputs, results, several);
             b.graph().nodes[position].dims = std::move(sizes);
-            if (draws_random(row)) b.graph().nodes[position].ints = {1};
+            b.graph().nodes[position].ints = describe_call(row);
             return made;
           },
           py::arg("calls"), py::arg("call"), py::arg("inputs"), py::arg("results"),

@@ -11,7 +11,7 @@
 namespace stitch {
 
 bool has_effects(const Node& node) {
-  return node.op == OpKind::k_library && (!node.ints.empty() || has_effects(node.name));
+  return node.op == OpKind::k_library && (node.ints.size() == 1 || has_effects(node.name));
 }
 
 bool is_join(const Node& node) { return node.op == OpKind::k_library && node.name == kJoin; }

@@ -31,6 +31,12 @@ Graph expand_deviations(const Graph& graph);
 // included; x+0 stays because of -0.
 Graph fold_constants(const Graph& graph);
 
+// Convolutions read and write channels last where the host's library is faster so, and as exact.
+// conv(x) = first(conv(last(x))), where `last` moves channels behind places and `first` back; by
+// one place it is a product.  What lies between is computed so too.  Where the graph returns
+// operand or result, as training does, nothing changes.  `layout`: setting `convolution_layout`.
+Graph lay_channels_last(const Graph& graph, const std::string& layout);
+
 // A put becomes what the target does fastest:
 //  * one row: a slice whose start is read from memory; so is one place for each row across;
 //  * segments: each row combines its own part of the source, after one call has sorted the
