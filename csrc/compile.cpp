@@ -6,7 +6,6 @@
 #include "base/stage.h"
 #include "codegen/emit_kernel.h"
 #include "ir/print_graph.h"
-#include "ir/verify_graph.h"
 #include "jit/compile_kernels.h"
 #include "kernel_error.h"
 #include "make_report.h"
@@ -14,11 +13,8 @@
 #include "plan/plan_stitches.h"
 #include "plan/split_reductions.h"
 #include "rewrite/attention/call_attention.h"
-#include "rewrite/lower_scatters.h"
 #include "rewrite/rewrite_graph.h"
-#include "rewrite/write_in_place.h"
 #include "runtime/build_program.h"
-#include "runtime/load_kernels.h"
 #include "schedule/chain_stages.h"
 #include "schedule/choose_template.h"
 #include "schedule/judge_stages.h"
@@ -39,7 +35,8 @@ struct Compilation {
 // gets the attention that stays written out.
 Graph rewrite(const CompileRequest& request, const DeviceSpec& device, int workers,
               std::vector<Cut>& cuts) {
-  const Graph lowered = lower_scatters(request.graph, !device.is_cuda);
+  const std::string layout = device.is_cuda ? "eager" : request.settings.convolution_layout;
+  const Graph lowered = lower_scatters(lay_channels_last(request.graph, layout), !device.is_cuda);
   const Graph first = rewrite_graph(lowered, {"expand_deviations"});
   const AttentionChoice attention = choose_attention(first, request.settings, device);
   // A simulated GPU's library calls run on the host.
@@ -80,10 +77,8 @@ Compilation plan_and_emit(const CompileRequest& request) {
   const DeviceSpec& device = device_spec(request.target);
   const int workers = request.worker_threads;
   static std::atomic<int> graphs = 0;  // of the process: each has dumps of its own
-  Compilation c{.log = {{},
-                        "graph" + std::to_string(graphs++),
-                        request.settings.dump,
-                        request.settings.dump_dir}};
+  const std::string name = "graph" + std::to_string(graphs++);
+  Compilation c{.log = {{}, name, request.settings.dump, request.settings.dump_dir}};
   verify_graph(request.graph);
   std::vector<Cut> cuts;
   run_and_dump(c, "rewrite", [&] { c.graph = rewrite(request, device, workers, cuts); });

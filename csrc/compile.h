@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "config/settings.h"
 #include "ir/graph.h"

@@ -7,10 +7,8 @@ namespace stitch {
 namespace {
 
 void add_ops(const Graph& graph, const StitchPlan& plan, size_t kernel, std::set<int>& positions) {
-  for (const NodeId node : nodes_of(plan, static_cast<int>(kernel))) {
-    const int position = graph[node].origin.position;
-    if (position >= 0) positions.insert(position);
-  }
+  for (const NodeId node : nodes_of(plan, static_cast<int>(kernel)))
+    if (graph[node].origin.position >= 0) positions.insert(graph[node].origin.position);
 }
 
 }  // namespace
@@ -19,10 +17,8 @@ std::vector<int> find_ops(const Graph& graph, const StitchPlan& plan,
                           const std::vector<KernelSource>& sources,
                           const std::vector<std::string>& names) {
   std::set<int> positions;
-  for (size_t k = 0; k < sources.size(); ++k) {
-    const bool is_named = std::ranges::count(names, sources[k].name) > 0;
-    if (is_named) add_ops(graph, plan, k, positions);
-  }
+  for (size_t k = 0; k < sources.size(); ++k)
+    if (std::ranges::count(names, sources[k].name) > 0) add_ops(graph, plan, k, positions);
   return {positions.begin(), positions.end()};
 }
 

@@ -4,7 +4,6 @@
 #include <map>
 #include <set>
 
-#include "cost/estimate_kernel.h"
 #include "ops/library_effects.h"
 #include "plan/storage.h"
 #include "schedule/choose_template.h"

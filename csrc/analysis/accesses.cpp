@@ -135,11 +135,6 @@ IndexExpr reduced_index(const Atoms& atoms, const RootSpace& space, const Index&
   return flat;
 }
 
-Accesses find_accesses(const Graph& graph, const Spaces& spaces, const std::vector<bool>& is_load,
-                       const std::set<NodeId>& stores) {
-  return find_accesses(graph, spaces, LoadsOfRoots(spaces.roots.size(), &is_load), stores);
-}
-
 Accesses find_accesses(const Graph& graph, const Spaces& spaces, const LoadsOfRoots& loads,
                        const std::set<NodeId>& stores) {
   Accesses out;
@@ -171,10 +166,8 @@ std::vector<Axis> find_axes(const Spaces& spaces, const Accesses& accesses) {
   auto role = [&](AtomId atom) {
     std::vector<int> roles;
     for (const RootSpace& space : spaces.roots) {
-      auto holds = [&](const AtomList& list) {
-        return std::ranges::find(list, atom) != list.end();
-      };
-      roles.push_back(holds(space.kept_atoms) ? 1 : holds(space.reduced_atoms) ? 2 : 0);
+      const bool is_reduced = std::ranges::count(space.reduced_atoms, atom) > 0;
+      roles.push_back(std::ranges::count(space.kept_atoms, atom) > 0 ? 1 : is_reduced ? 2 : 0);
     }
     return roles;
   };

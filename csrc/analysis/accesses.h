@@ -47,8 +47,6 @@ Index index_from_atoms(const Atoms& atoms, const std::vector<AtomList>& dims, In
 // The payload of an arg reduction: the flat index over its reduced dims.
 IndexExpr reduced_index(const Atoms& atoms, const RootSpace& space, const Index& iterated);
 
-Accesses find_accesses(const Graph& graph, const Spaces& spaces, const std::vector<bool>& is_load,
-                       const std::set<NodeId>& stores);
 Accesses find_accesses(const Graph& graph, const Spaces& spaces, const LoadsOfRoots& loads,
                        const std::set<NodeId>& stores);
 // Every expression in which an atom's coefficient matters.

@@ -352,11 +352,6 @@ std::vector<AtomList> kept_dims(const RootSpace& space) {
 }
 
 SpacesOrNot find_spaces(const Graph& graph, const std::vector<NodeId>& roots,
-                        const std::vector<bool>& is_load) {
-  return find_spaces(graph, roots, LoadsOfRoots(roots.size(), &is_load));
-}
-
-SpacesOrNot find_spaces(const Graph& graph, const std::vector<NodeId>& roots,
                         const LoadsOfRoots& loads) {
   SpacesOrNot result;
   Spaces& spaces = result.spaces;

@@ -38,7 +38,7 @@ inline constexpr int kRuleOtherIndices = 10;  // a reduction read at other indic
 inline constexpr int kRuleDiagonal = 11;      // one atom would appear twice in one space
 inline constexpr int kRuleWritten = 12;       // what a writer writes, read beside the write
 
-// By root: the values that its stage reads from memory.
+// By root, for all roots of a stage the same: by node, whether it is read from memory.
 using LoadsOfRoots = std::vector<const std::vector<bool>*>;
 
 struct SpacesOrNot {
@@ -46,11 +46,8 @@ struct SpacesOrNot {
   Verdict verdict;
 };
 
-// `is_root` reductions are consumed on chip; every other materialised value (`is_load`) is read
-// from memory.  Roots in topological order.
-SpacesOrNot find_spaces(const Graph& graph, const std::vector<NodeId>& roots,
-                        const std::vector<bool>& is_load);
-// The roots of several stages, which share what they load: what one stores is a load of another.
+// Roots in topological order: their reductions are consumed on chip, every other materialised value
+// is read from memory.  Of several stages, what one stores is a load of another.
 SpacesOrNot find_spaces(const Graph& graph, const std::vector<NodeId>& roots,
                         const LoadsOfRoots& loads);
 

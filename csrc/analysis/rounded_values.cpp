@@ -8,11 +8,6 @@ bool is_narrow(const Graph& graph, NodeId id) {
   return type.is_float && type.bytes == 2;
 }
 
-NodeId skip_views(const Graph& graph, NodeId id) {
-  while (family(graph[id]) == Family::kView) id = graph[id].inputs[0];
-  return id;
-}
-
 bool is_extreme(const Node& node) {
   return node.op == OpKind::k_amax || node.op == OpKind::k_amin || is_arg_reduction(node);
 }

@@ -1,6 +1,5 @@
 #include "base/error.h"
 
-#include <cstring>
 #include <vector>
 
 namespace stitch {
@@ -17,11 +16,6 @@ std::string with_context(std::string message) {
   return message;
 }
 
-const char* base_name(const char* path) {
-  const char* slash = std::strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
 }  // namespace
 
 Error::Error(const std::string& message) : std::runtime_error(with_context(message)) {}
@@ -32,7 +26,9 @@ ErrorContext::~ErrorContext() { context_frames().pop_back(); }
 void throw_check_failed(const char* file, int line, const char* condition,
                         const std::string& message) {
   std::ostringstream text;
-  text << message << " [" << base_name(file) << ":" << line << ": " << condition << "]";
+  const std::string_view path = file;
+  text << message << " [" << path.substr(path.rfind('/') + 1) << ":" << line << ": " << condition
+       << "]";
   throw InternalError(text.str());
 }
 

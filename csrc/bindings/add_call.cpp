@@ -151,8 +151,6 @@ std::variant<OperatorCall, PythonCall> import_target(CallTable& table, const py:
                     replace_placeholders(keywords, table)};
 }
 
-}  // namespace
-
 bool draws_random(const CallRow& row) {
   const auto op = find_operator(row.name);
   if (!op || !op->hasTag(at::Tag::nondeterministic_seeded)) return false;
@@ -165,11 +163,27 @@ bool draws_random(const CallRow& row) {
   return true;
 }
 
+}  // namespace
+
+std::vector<int64_t> describe_call(const CallRow& row) {
+  if (draws_random(row)) return {1};
+  const OperatorCall* call = std::get_if<OperatorCall>(&row.call);
+  if (!call || row.name != "aten.convolution.default") return {};
+  if (call->arguments[6].constant.toBool()) return {};  // transposed
+  std::vector<int64_t> ints;
+  for (const size_t i : {3, 4}) {  // strides and paddings
+    const c10::IValue& given = call->arguments[i].constant;
+    if (!given.isIntList()) return {};  // a size of the call decides
+    for (const int64_t number : given.toIntVector()) ints.push_back(number);
+  }
+  return ints;
+}
+
 CallRow make_row(const ProgramCall& call) {
   const auto made = std::ranges::find(kMadeCalls, call.name, &MadeCall::name);
   STITCH_CHECK(made != kMadeCalls.end(), call.name << " is no call that the core makes");
   const c10::OperatorHandle op = find_operator(call.name).value();
-  OperatorCall result{op, {}, std::nullopt};
+  OperatorCall result{op, {}, find_out_variant(op.schema())};
   int operand = 0;
   size_t dim = 0;
   for (const c10::Argument& parameter : op.schema().arguments()) {

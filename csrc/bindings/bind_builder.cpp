@@ -3,12 +3,12 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include "analysis/view_alias.h"
 #include "bindings/python_types.h"
 #include "ir/builder.h"
 #include "ir/parse_graph.h"
 #include "ir/print_graph.h"
 #include "ir/text_reader.h"
+#include "ir/view_strides.h"
 #include "ops/late_symbols.h"
 
 namespace stitch {
@@ -208,7 +208,7 @@ void bind_ops(BuilderClass& builder) {
             const CallRow& row = calls.rows.at(static_cast<size_t>(call));
             auto made = b.library(row.name, call, inputs, results, several);
             b.graph().nodes[position].dims = std::move(sizes);
-            if (draws_random(row)) b.graph().nodes[position].ints = {1};
+            b.graph().nodes[position].ints = describe_call(row);
             return made;
           },
           py::arg("calls"), py::arg("call"), py::arg("inputs"), py::arg("results"),

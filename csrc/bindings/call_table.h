@@ -8,7 +8,6 @@
 #include <ATen/core/ivalue.h>
 #include <pybind11/pybind11.h>
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -83,8 +82,8 @@ struct CallTable {
 // The row of a call that the core makes, read off its operator's schema.
 CallRow make_row(const ProgramCall& call);
 
-// Whether it draws random numbers, by torch's tag of its operator; not where its dropout is off.
-bool draws_random(const CallRow& row);
+// The `ints` of its library node (ops/ops.def); dropout that is off draws no random numbers.
+std::vector<int64_t> describe_call(const CallRow& row);
 
 // What one call gives to a row.
 struct CallValues {

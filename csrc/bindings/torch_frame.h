@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "bindings/compiled_graph.h"
-#include "runtime/host.h"
+#include "runtime/executor.h"
 
 namespace stitch {
 

@@ -5,13 +5,6 @@
 #include "ops/op_rules.h"
 
 namespace stitch {
-namespace {
-
-bool is_nonzero_constant(const Node& node) {
-  return node.op == OpKind::k_full && node.dims.empty() && node.integer != 0;
-}
-
-}  // namespace
 
 // Collected without a branch, so that the loop still vectorises; reported when the kernel ends.
 void ValueLowering::collect(const char* report, const std::string& condition, int depth) {
@@ -24,7 +17,8 @@ void ValueLowering::collect(const char* report, const std::string& condition, in
 // Eager on a GPU yields a value, and so do kernels there.
 void ValueLowering::check_divisor(const Node& division, Handle divisor, int guard, int depth) {
   if (schedule_.device->is_cuda || !divides_integers(info(division), division.type.dtype)) return;
-  if (is_nonzero_constant(graph_[division.inputs[1]])) return;
+  const Node& by = graph_[division.inputs[1]];
+  if (by.op == OpKind::k_full && by.dims.empty() && by.integer != 0) return;
   std::string zero = "(" + values[divisor].text + " == 0)";
   if (guard != 0) {
     zero += " & " + values[guard].text;

@@ -37,10 +37,6 @@ const char* clause_of(const std::string& functor) {
   return clauses.at(functor);
 }
 
-std::string in_type(const std::string& wanted, const std::string& value, const std::string& type) {
-  return wanted == type ? value : "convert<" + wanted + ">(" + value + ")";
-}
-
 }  // namespace
 
 std::string ReductionLowering::functor(NodeId root) const { return info(graph[root]).function; }

@@ -2,19 +2,10 @@
 
 #include <algorithm>
 
-#include "ops/op_rules.h"
 #include "schedule/build_loops.h"
 #include "schedule/reduction_arrays.h"
 
 namespace stitch {
-namespace {
-
-bool is_constant(const Graph& graph, NodeId id) {
-  while (family(graph[id]) == Family::kView) id = graph[id].inputs[0];
-  return graph[id].op == OpKind::k_full;
-}
-
-}  // namespace
 
 bool ScatterLowering::takes_positions_along(int block) const {
   const int loop = schedule.blocks[block].loop;
@@ -50,7 +41,8 @@ std::string ScatterLowering::place(NodeId root, const Scopes::Printed& at) const
 void ScatterLowering::begin(NodeId root, const std::vector<int>& kept_blocks) {
   const Node& node = graph[root];
   STITCH_CHECK(!schedule.device->is_cuda, "scatters are combined by one thread of a block");
-  STITCH_CHECK(is_constant(graph, node.inputs[0]), "what a scatter begins with is no constant");
+  STITCH_CHECK(graph[skip_views(graph, node.inputs[0])].op == OpKind::k_full,
+               "what a scatter begins with is no constant");
   const Dim& rows = node.type.shape[node.ints[0]];
   const Handle end = values.add({scopes.print(rows), 0}), first = values.add({"0", 0});
   const Handle row = values.open_segment(first, end, scopes.depth());

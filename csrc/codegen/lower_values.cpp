@@ -64,6 +64,10 @@ std::string vector_type(DType dtype, int width) {
   return std::string("Vec<") + info(dtype).device_name + ", " + std::to_string(width) + ">";
 }
 
+std::string in_type(const std::string& wanted, const std::string& value, const std::string& type) {
+  return wanted == type ? value : "convert<" + wanted + ">(" + value + ")";
+}
+
 ValueLowering::ValueLowering(const Graph& graph, const StageSchedule& schedule, Scopes& scopes,
                              LoweredStage& lowered, const LoweringOptions& options,
                              const std::vector<bool>& is_load)
@@ -185,9 +189,7 @@ void ValueLowering::remember(NodeId value, const Index& index, int guard, Handle
 }
 
 std::string ValueLowering::in_register(DType dtype, const std::string& loaded) const {
-  const DTypeInfo& type = info(dtype);
-  if (std::string(type.device_name) == type.register_name) return loaded;
-  return std::string("convert<") + type.register_name + ">(" + loaded + ")";
+  return in_type(info(dtype).register_name, loaded, info(dtype).device_name);
 }
 
 // Where the vector's lanes are open, and a guard does not depend on them.
@@ -383,9 +385,7 @@ void ValueLowering::store(NodeId root, const IndexExpr& offset, const std::strin
   const DTypeInfo& dtype = info(type.dtype);
   const int p = pointer(root, true);
   const std::string base = "p" + std::to_string(p);
-  const bool same = std::string(dtype.device_name) == dtype.register_name;
-  const std::string stored =
-      same ? text : std::string("convert<") + dtype.device_name + ">(" + text + ")";
+  const std::string stored = in_type(dtype.device_name, text, dtype.register_name);
   const int axis = vector_axis(offset, 0);
   const PersistentValue* persistent = find_persistent(schedule_, root);
   if (persistent) held_.insert(root);

@@ -21,6 +21,8 @@ struct OnChip {
 };
 
 std::string vector_type(DType dtype, int width);  // "Vec<f32, 4>"
+// A value of `type` as one of the type that is wanted.
+std::string in_type(const std::string& wanted, const std::string& value, const std::string& type);
 
 class ValueLowering : public WalkSink {
  public:

@@ -4,8 +4,6 @@
 #include <cstring>
 #include <numeric>
 
-#include "ir/infer_type.h"
-#include "ir/verify_graph.h"
 #include "ops/library_effects.h"
 #include "ops/op_rules.h"
 

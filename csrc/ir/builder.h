@@ -64,7 +64,7 @@ class Builder {
                               const std::vector<TensorType>& results, bool several);
   NodeId read_result(NodeId call, int64_t position, TensorType type);  // of a call with several
   // A copy of `node` with other inputs (already in this builder): what rewrites use.  The type is
-  // inferred again; what the operands leave open is taken from `node.type` (ir/infer_type.h).
+  // inferred again; what the operands leave open is taken from `node.type` (infer_type).
   NodeId copy(const Node& node, std::vector<NodeId> inputs);
   // The strides a value gets where it is materialised, when not contiguous.
   NodeId with_strides(NodeId x, std::vector<Dim> strides);
@@ -87,5 +87,14 @@ class Builder {
   Origin origin_;
   std::unordered_map<std::string, NodeId> made_;  // hash-consing by content
 };
+
+// The type of a node from its op, its attributes and the types of its operands.
+//
+// What the operands do not determine is read from `node.type`, the declared type: the dtype where
+// the op's rule is kExplicit, the shape of reshape, expand and pad, the extent of a slice or iota,
+// the strides of a layout, everything of an input or library result.  The builder takes the answer
+// as the node's type; the verifier compares.
+// UserError for what is wrong, UnsupportedError for what symbols leave open.
+TensorType infer_type(const Node& node, const std::vector<const TensorType*>& operands);
 
 }  // namespace stitch

@@ -1,14 +1,17 @@
 #include "ir/graph.h"
 
 #include <algorithm>
+#include <map>
 
+#include "base/error.h"
+#include "ops/late_symbols.h"
 #include "ops/library_effects.h"
 #include "ops/made_calls.h"
 
 namespace stitch {
 
 bool has_effects(const Node& node) {
-  return node.op == OpKind::k_library && (!node.ints.empty() || has_effects(node.name));
+  return node.op == OpKind::k_library && (node.ints.size() == 1 || has_effects(node.name));
 }
 
 bool is_join(const Node& node) { return node.op == OpKind::k_library && node.name == kJoin; }
@@ -30,6 +33,26 @@ std::vector<std::vector<NodeId>> find_users(const Graph& graph) {
   for (int i = 0; i < graph.size(); ++i)
     for (NodeId input : graph.nodes[i].inputs) users[input.index()].push_back(NodeId(i));
   return users;
+}
+
+std::vector<std::vector<NodeId>> find_definers(const Graph& graph) {
+  std::vector<std::vector<NodeId>> definers(graph.nodes.size());
+  const std::vector<Symbol>& symbols = graph.symbols.symbols;
+  if (std::ranges::none_of(symbols, is_late)) return definers;
+  std::map<int64_t, NodeId> call_of;  // by row
+  for (int i = 0; i < graph.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    if (node.op == OpKind::k_library) call_of[node.integer] = NodeId(i);
+    std::set<int> rows;
+    for (const std::vector<Dim>* dims : {&node.dims, &node.type.shape, &node.type.strides})
+      for (const Dim& dim : *dims) rows.merge(rows_of(graph.symbols, dim));
+    for (const int row : rows) {
+      const auto call = call_of.find(row);
+      STITCH_CHECK(call != call_of.end(), "%" << i << " has a size that no call above it defines");
+      if (call->second.value() != i) definers[i].push_back(call->second);
+    }
+  }
+  return definers;
 }
 
 int64_t hint_elements(const Graph& graph, NodeId id) {

@@ -82,6 +82,11 @@ inline std::span<const NodeId> read_operands(const Node& node) {
   const std::span<const NodeId> inputs = node.inputs;
   return family(node) == Family::kWriter ? inputs.subspan(1) : inputs;
 }
+// What `id` is a view of, or a view of a view; itself where it is none.
+inline NodeId skip_views(const Graph& graph, NodeId id) {
+  while (family(graph[id]) == Family::kView) id = graph[id].inputs[0];
+  return id;
+}
 // Yields places, numbered row-major over the reduced axes.
 inline bool is_arg_reduction(const Node& node) {
   return node.op == OpKind::k_argmax || node.op == OpKind::k_argmin;
@@ -112,6 +117,15 @@ std::vector<NodeId> find_kept(const Graph& graph);
 
 // users[n]: the nodes that read n, ascending, each once per use.
 std::vector<std::vector<NodeId>> find_users(const Graph& graph);
+
+// By node: library calls that it waits for without reading their results, those that define its
+// sizes; of a library call its `dims` count too, the sizes among its arguments.  InternalError
+// where a size is used that no call above defines.
+std::vector<std::vector<NodeId>> find_definers(const Graph& graph);
+
+// Checks every invariant: operands before users, ranks, axes, dtypes and strides as the rules give
+// them, outputs and mutations that exist.  InternalError naming the node and the user's op.
+void verify_graph(const Graph& graph);
 
 // Of a dense value, by the hints of its sizes; never negative.
 int64_t hint_elements(const Graph& graph, NodeId id);

@@ -1,4 +1,4 @@
-#include "ir/infer_type.h"
+#include "ir/builder.h"
 
 #include <algorithm>
 
@@ -339,17 +339,10 @@ InferType rule_of_kind(const OpInfo& op) {
   if (combines_segments(op)) return infer_segments;
   if (combines_at_indices(op)) return infer_scatter;
   if (is_put(op)) return infer_put;
-  switch (op.family) {
-    case Family::kPointwise:
-      return infer_pointwise;
-    case Family::kReduce:
-      return infer_reduce;
-    case Family::kInput:
-    case Family::kLibrary:
-      return take_declared;
-    default:
-      return nullptr;
-  }
+  if (op.family == Family::kPointwise) return infer_pointwise;
+  if (op.family == Family::kReduce) return infer_reduce;
+  const bool is_declared = op.family == Family::kInput || op.family == Family::kLibrary;
+  return is_declared ? take_declared : nullptr;
 }
 
 }  // namespace

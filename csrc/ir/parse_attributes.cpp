@@ -1,7 +1,6 @@
 #include "ir/parse_attributes.h"
 
 #include "base/nearest.h"
-#include "ops/op_rules.h"
 
 namespace stitch {
 namespace {

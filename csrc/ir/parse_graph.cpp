@@ -7,7 +7,6 @@
 #include "ir/parse_attributes.h"
 #include "ir/print_graph.h"
 #include "ir/text_reader.h"
-#include "ops/op_rules.h"
 
 namespace stitch {
 namespace {

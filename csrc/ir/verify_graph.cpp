@@ -1,7 +1,6 @@
-#include "ir/verify_graph.h"
+#include "ir/graph.h"
 
-#include "ir/find_definers.h"
-#include "ir/infer_type.h"
+#include "ir/builder.h"
 
 namespace stitch {
 namespace {

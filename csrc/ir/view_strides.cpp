@@ -47,4 +47,20 @@ std::vector<Dim> expand_strides(const std::vector<Dim>& shape, const std::vector
   return result;
 }
 
+std::optional<Dim> view_offset(const Graph& graph, NodeId view) {
+  const Node& node = graph[view];
+  const TensorType& from = graph[node.inputs[0]].type;
+  const std::vector<Dim>& strides = from.strides;
+  if (node.op == OpKind::k_permute || node.op == OpKind::k_expand) return Dim(0);
+  if (node.op == OpKind::k_slice) return node.dims[0] * strides[node.ints[0]];
+  if (node.op != OpKind::k_reshape) return std::nullopt;  // flip moves elements, a layout is a copy
+  if (!view_strides(from.shape, strides, node.type.shape)) return std::nullopt;
+  return Dim(0);
+}
+
+NodeId storage_base(const Graph& graph, NodeId id) {
+  while (family(graph[id]) == Family::kView && view_offset(graph, id)) id = graph[id].inputs[0];
+  return id;
+}
+
 }  // namespace stitch

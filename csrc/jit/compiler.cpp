@@ -90,10 +90,6 @@ std::vector<FailedKernel> find_failed(const std::vector<KernelText>& kernels,
   throw NotCompiledError(message, std::move(names));
 }
 
-CudaOutput cuda_output(const Settings& settings) {
-  return is_simulated(settings) ? CudaOutput::kPtx : CudaOutput::kCubin;
-}
-
 CacheRequest cuda_request(const KernelText& kernel, const std::string& arch, CudaOutput output,
                           const std::string& prelude) {
   return {output == CudaOutput::kPtx ? "ptx" : "cuda", arch,    "nvrtc " + nvrtc_version(),
@@ -109,7 +105,7 @@ std::string cuda_source(const KernelText& kernel, CudaOutput output) {
 
 Binary compile_cuda(const KernelText& kernel, const std::string& arch, const Settings& settings) {
   ErrorContext context("while compiling kernel " + kernel.name + " for " + arch);
-  const CudaOutput output = cuda_output(settings);
+  const CudaOutput output = is_simulated(settings) ? CudaOutput::kPtx : CudaOutput::kCubin;
   const CacheRequest request = cuda_request(kernel, arch, output, prelude_hash());
   return process_cache(settings).get_or_compile(request, [&] {
     const std::string source = cuda_source(kernel, output);

@@ -66,7 +66,7 @@ class KernelCache {
   int64_t unswept_bytes_ = 0;  // written since the last eviction
 };
 
-// The process's cache for these settings; one per directory (process_cache.cpp).
+// The process's cache for these settings; one per directory.
 KernelCache& process_cache(const Settings& settings);
 
 }  // namespace stitch

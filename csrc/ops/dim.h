@@ -36,7 +36,6 @@ class Dim {
   friend Dim operator-(const Dim& a, const Dim& b);
   friend Dim operator*(const Dim& a, const Dim& b);
   friend bool operator==(const Dim& a, const Dim& b);
-  friend bool operator!=(const Dim& a, const Dim& b) { return !(a == b); }
   friend bool operator<(const Dim& a, const Dim& b);  // an order for containers, not for sizes
 
  private:

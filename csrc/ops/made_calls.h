@@ -29,7 +29,8 @@ inline constexpr std::string_view kEfficientAttention =
 inline constexpr std::string_view kSegmentsCall = "torch_stitch.segments.default";
 inline constexpr std::array kMadeCalls = {
     MadeCall{kAttentionCall, "scale"}, MadeCall{kFlashAttention, "scale"},
-    MadeCall{kEfficientAttention, "scale"}, MadeCall{kSegmentsCall, ""}};
+    MadeCall{kEfficientAttention, "scale"}, MadeCall{kSegmentsCall, ""},
+    MadeCall{"aten.mm.default", ""}};
 
 // No call at all: the value is the memory of its operands, which write all parts of it.
 inline constexpr std::string_view kJoin = "torch_stitch.join";

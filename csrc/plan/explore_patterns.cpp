@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "plan/pattern_pool.h"
-#include "plan/search_plans.h"
 
 namespace stitch {
 namespace {
@@ -35,6 +34,9 @@ class Reducer {
  public:
   Reducer(const Topology& topology, PatternPool& pool, const ExploreOptions& options)
       : topology_(topology), pool_(pool), options_(options) {
+    STITCH_CHECK(options.top >= 1 && options.beam >= 1 && options.group >= 1,
+                 "no room for results");
+    STITCH_CHECK(options.max_units >= 1, "patterns of " << options.max_units << " units");
     candidates_.resize(topology.order.size());
     offers_.resize(topology.order.size());
     patterns_with_.resize(topology.order.size());
@@ -210,16 +212,10 @@ class Reducer {
   std::vector<int> remote_;
 };
 
-void check_options(const ExploreOptions& options) {
-  STITCH_CHECK(options.top >= 1 && options.beam >= 1 && options.group >= 1, "no room for a result");
-  STITCH_CHECK(options.max_units >= 1, "patterns of " << options.max_units << " units");
-}
-
 }  // namespace
 
 std::vector<FusionPlan> explore_patterns(const UnitGraph& graph, const PatternGain& gain,
                                          const ExploreOptions& options, const PatternCheck& fits) {
-  check_options(options);
   const Topology topology = find_topology(graph);
   PatternPool pool(topology, gain, fits, options);
   Reducer reducer(topology, pool, options);
@@ -235,7 +231,6 @@ std::vector<std::vector<ScoredPattern>> list_candidates(const UnitGraph& graph,
                                                         const PatternGain& gain,
                                                         const ExploreOptions& options,
                                                         const PatternCheck& fits) {
-  check_options(options);
   const Topology topology = find_topology(graph);
   PatternPool pool(topology, gain, fits, options);
   const Reducer reducer(topology, pool, options);

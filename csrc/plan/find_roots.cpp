@@ -4,7 +4,6 @@
 #include <set>
 
 #include "analysis/index_walk.h"
-#include "ir/find_definers.h"
 
 namespace stitch {
 

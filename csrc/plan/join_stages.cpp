@@ -9,7 +9,6 @@
 #include <set>
 
 #include "base/marks.h"
-#include "ir/find_definers.h"
 #include "plan/find_roots.h"
 
 namespace stitch {

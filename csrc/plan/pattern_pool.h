@@ -1,4 +1,5 @@
-// The sets of units that fusion exploration considers, and what is between their units.
+// The sets of units that fusion exploration considers, what is between their units, and plans made
+// of them (search_plans.cpp).
 // Inside of explore_patterns.h.
 #pragma once
 
@@ -104,5 +105,15 @@ class PatternPool {
   bool is_assuming_ = false;
   std::vector<int> assumed_;
 };
+
+// The beam search (20.19): up to `beam` plans of disjoint patterns, no two of which wait for each
+// other, the best first; `patterns`: ids in the pool, in any order.
+//
+// A pattern's whole gain counts at its first unit, so that by accumulated gain alone a packing of
+// many units beats the better patterns that each of them is still to begin, and nothing else is
+// left in the beam.  A second search therefore subtracts what the units could have gained
+// elsewhere; the best plans of both are kept.
+std::vector<FusionPlan> search_plans(const Topology& topology, const PatternPool& pool,
+                                     std::vector<int> patterns, int beam);
 
 }  // namespace stitch

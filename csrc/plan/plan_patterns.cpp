@@ -6,7 +6,6 @@
 
 #include "analysis/iteration_space.h"
 #include "base/marks.h"
-#include "ir/find_definers.h"
 #include "plan/explore_patterns.h"
 #include "plan/find_roots.h"
 
@@ -55,7 +54,8 @@ class PatternPlanner {
       if (family(graph_[root]) == Family::kReduce || is_stored_by_own(unit_of_.at(root)))
         roots.push_back(root);
     visit_loads(pattern, [&](NodeId load) { is_load_[load.index()] = true; });
-    const bool found = find_spaces(graph_, roots, is_load_).verdict.ok;
+    const LoadsOfRoots loads(roots.size(), &is_load_);
+    const bool found = find_spaces(graph_, roots, loads).verdict.ok;
     visit_loads(pattern, [&](NodeId load) { is_load_[load.index()] = false; });
     return found;
   }

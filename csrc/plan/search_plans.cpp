@@ -1,11 +1,12 @@
-#include "plan/search_plans.h"
-
+// The beam search of fusion exploration (FusionStitching 2020, 20.19).
 #include <algorithm>
 #include <array>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
+
+#include "plan/pattern_pool.h"
 
 namespace stitch {
 namespace {

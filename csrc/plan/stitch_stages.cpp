@@ -4,7 +4,6 @@
 #include <map>
 #include <set>
 
-#include "ir/find_definers.h"
 #include "plan/store_in_place.h"
 
 namespace stitch {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "analysis/view_alias.h"
+#include "ir/view_strides.h"
 #include "ops/op_rules.h"
 
 namespace stitch {

@@ -83,7 +83,7 @@ bool reads_memory(const StitchPlan& plan, const std::vector<NodeId>& values, Nod
   return std::ranges::any_of(values, is_base);
 }
 
-// Parts read nothing of one another (rewrite/write_in_place.h).
+// Parts read nothing of one another (rewrite/rewrite_graph.h).
 bool is_read_later(const Graph& graph, const StitchPlan& plan, const std::vector<Reader>& readers,
                    const Mutation& mutation) {
   const std::vector<NodeId> stores = find_stores(graph, mutation.value);
@@ -133,10 +133,11 @@ std::vector<NodeId> find_replaced(const Graph& graph, const std::map<NodeId, int
   if (std::ranges::none_of(stage.stores, is_candidate)) return {};
   std::vector<bool> is_load(graph.size(), false);
   for (NodeId load : stage.loads) is_load[load.index()] = true;
-  const SpacesOrNot found = find_spaces(graph, stage.roots, is_load);
+  const LoadsOfRoots loads(stage.roots.size(), &is_load);
+  const SpacesOrNot found = find_spaces(graph, stage.roots, loads);
   if (!found.verdict) return {};
   const Accesses accesses =
-      find_accesses(graph, found.spaces, is_load, {stage.stores.begin(), stage.stores.end()});
+      find_accesses(graph, found.spaces, loads, {stage.stores.begin(), stage.stores.end()});
   for (NodeId store : stage.stores) {
     if (!is_candidate(store)) continue;
     const Mutation& mutation = graph.mutations[replaceable.at(store)];

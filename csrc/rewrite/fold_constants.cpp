@@ -1,4 +1,4 @@
-#include "rewrite/fold_constants.h"
+#include "rewrite/rewrite_graph.h"
 
 #include "ops/op_rules.h"
 #include "rewrite/constants.h"

@@ -1,4 +1,4 @@
-#include "rewrite/lower_scatters.h"
+#include "rewrite/rewrite_graph.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,7 +7,6 @@
 
 #include "ops/library_effects.h"
 #include "ops/made_calls.h"
-#include "ops/op_rules.h"
 #include "rewrite/constants.h"
 #include "rewrite/rebuild_graph.h"
 

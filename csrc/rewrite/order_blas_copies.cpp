@@ -1,4 +1,4 @@
-#include "rewrite/order_blas_copies.h"
+#include "rewrite/rewrite_graph.h"
 
 #include <numeric>
 

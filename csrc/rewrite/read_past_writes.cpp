@@ -1,4 +1,4 @@
-#include "rewrite/read_past_writes.h"
+#include "rewrite/rewrite_graph.h"
 
 #include <algorithm>
 #include <optional>
@@ -103,14 +103,6 @@ constexpr OpRow<NodeId (*)(Builder& b, const RewriteSite& site)> kRules[] = {
 };
 
 }  // namespace
-
-bool are_apart(const Strip& a, const Strip& b) {
-  const auto ends_before = [](const Strip& first, const Strip& then) {
-    const Dim gap = then.start - (first.start + (first.count - 1) * first.step);
-    return gap.is_constant() && gap.value() > 0;
-  };
-  return ends_before(a, b) || ends_before(b, a);
-}
 
 Graph read_past_writes(const Graph& graph) {
   const std::vector<bool> is_demanded = find_demanded(graph);

@@ -2,7 +2,7 @@
 
 #include <unordered_map>
 
-#include "analysis/view_alias.h"
+#include "ir/view_strides.h"
 #include "ops/library_effects.h"
 
 namespace stitch {
@@ -153,6 +153,14 @@ std::vector<bool> find_demanded(const Graph& graph) {
   std::vector<bool> is_demanded(graph.nodes.size());
   for (NodeId id : find_kept(graph)) is_demanded[storage_base(graph, id).index()] = true;
   return is_demanded;
+}
+
+bool are_apart(const Strip& a, const Strip& b) {
+  const auto ends_before = [](const Strip& first, const Strip& then) {
+    const Dim gap = then.start - (first.start + (first.count - 1) * first.step);
+    return gap.is_constant() && gap.value() > 0;
+  };
+  return ends_before(a, b) || ends_before(b, a);
 }
 
 Graph rebuild_graph(const Graph& graph, const RewriteRule& rule) {

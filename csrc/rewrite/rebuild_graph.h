@@ -37,4 +37,12 @@ bool is_plain_view(const Node& node);
 // The bases of outputs and of what inputs become, by node.
 std::vector<bool> find_demanded(const Graph& graph);
 
+// Indices of one dimension: start, start + step, .., `count` of them; steps are positive.
+struct Strip {
+  Dim start, step, count;
+  friend bool operator==(const Strip&, const Strip&) = default;
+};
+// Whether one is known to end before the other begins.
+bool are_apart(const Strip& a, const Strip& b);
+
 }  // namespace stitch

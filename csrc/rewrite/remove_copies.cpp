@@ -1,4 +1,4 @@
-#include "rewrite/remove_copies.h"
+#include "rewrite/rewrite_graph.h"
 
 #include <algorithm>
 
@@ -59,8 +59,7 @@ NodeId drop_slice_scatter(Builder& b, const RewriteSite& site) {
                          source.inputs[0] == site.inputs[0] && source.ints == node.ints &&
                          source.dims == node.dims;
   if (puts_back) return site.inputs[0];
-  const bool replaces_all = site.inputs.size() == 2 && node.dims[0].is(0) && node.dims[1].is(1) &&
-                            b[site.inputs[1]].type.shape == node.type.shape;
+  const bool replaces_all = site.inputs.size() == 2 && covers(b, site.inputs[1], node);
   return replaces_all ? site.inputs[1] : NodeId();
 }
 

@@ -3,16 +3,6 @@
 #include <algorithm>
 
 #include "base/nearest.h"
-#include "rewrite/expand_deviations.h"
-#include "rewrite/fold_constants.h"
-#include "rewrite/merge_views.h"
-#include "rewrite/order_blas_copies.h"
-#include "rewrite/read_past_writes.h"
-#include "rewrite/remove_copies.h"
-#include "rewrite/remove_dead.h"
-#include "rewrite/simplify_algebra.h"
-#include "rewrite/sink_casts.h"
-#include "rewrite/write_in_place.h"
 
 namespace stitch {
 namespace {

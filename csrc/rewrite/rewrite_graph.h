@@ -1,5 +1,6 @@
-// The rewrite stage: passes as data, in order.  A pass is one function from Graph to Graph; to add
-// one, write its file pair and its test, and give it a row.
+// The rewrite stage: its passes, and the order in which they run.  A pass is one function from
+// Graph to Graph; to add one, write its file and its test, declare it below with the identity that
+// it uses and its side condition, and give it a row.
 #pragma once
 
 #include <string>
@@ -19,5 +20,89 @@ const std::vector<RewritePass>& rewrite_passes();
 
 // Runs all passes but those named in `off`; UserError for a name that is no pass.
 Graph rewrite_graph(const Graph& graph, const std::vector<std::string>& off = {});
+
+// Expands sum_sq_dev(x) into its two passes, in the dtype of the result:
+//   mean = sum(x) / n;  d = x - mean;  sum(d * d)
+// Two passes lose no digits to cancellation, unlike sum(x*x) - n*mean*mean.
+Graph expand_deviations(const Graph& graph);
+
+// Computes what is constant, and drops operations that change no bit: x*1, x-0, neg(neg(x)), casts
+// that lose nothing.  Only what eager computes exactly the same, NaN, infinities and signed zeros
+// included; x+0 stays because of -0.
+Graph fold_constants(const Graph& graph);
+
+// Convolutions read and write channels last where the host's library is faster so, and as exact.
+// conv(x) = first(conv(last(x))), where `last` moves channels behind places and `first` back; by
+// one place it is a product.  What lies between is computed so too.  Where the graph returns
+// operand or result, as training does, nothing changes.  `layout`: setting `convolution_layout`.
+Graph lay_channels_last(const Graph& graph, const std::string& layout);
+
+// A put becomes what the target does fastest:
+//  * one row: a slice whose start is read from memory; so is one place for each row across;
+//  * segments: each row combines its own part of the source, after one call has sorted the
+//    positions by row.  Sums have the order of the source, the last of several writes wins;
+//  * chunks, on CPUs, where the rows are few beside the positions: chunks of positions combine into
+//    rows of their own, and these in the order of the chunks (privatisation, as for histograms);
+//  * the call that eager makes, where that is cheaper.
+// The results of none depend on threads.  No put is left in the graph that comes out.
+Graph lower_scatters(const Graph& graph, bool on_host);
+
+// Composes views of views and drops views that change nothing.  A permutation that only moves
+// extents of 1, or an expand that only adds them, becomes a reshape, so that more of them meet.
+// Views of a constant are the constant, expanded.
+Graph merge_views(const Graph& graph);
+
+// A matrix operand that is copied anyway is copied in the order its source is contiguous.
+// reshape(x) with x's last two dimensions kept and the last but one contiguous (a transposed key
+// whose batch and head dimensions do not merge) becomes the transpose of a reshape of x transposed:
+// the copy is then contiguous on both sides, and BLAS takes the transposed strides.
+Graph order_blas_copies(const Graph& graph);
+
+// What reads a tensor after parts of it were replaced reads the parts, or what stands beside them:
+//   slice(slice_scatter(x, src, [0, 2)), [0, 2))             becomes   src
+//   slice(slice_scatter(x, src, [0, 2)), [4, 6))             becomes   slice(x, [4, 6))
+//   slice_scatter(slice_scatter(x, a, [0, 2)), b, [0, 2))    becomes   slice_scatter(x, b, [0, 2))
+// and what goes into a view without its dimensions of extent 1, and back, is put where it belongs
+// (x[0, 1:3] = src, which torch writes as a slice_scatter of a selected row):
+//   reshape(slice_scatter(reshape(y), src))                  becomes   slice_scatter(y,
+//   reshape(src))
+// Reads of what an input becomes, or of a result, stay: they are in memory.
+Graph read_past_writes(const Graph& graph);
+
+// Drops copies that nobody can tell from their source: layouts whose strides no one outside sees,
+// slices of everything, slices put back, cat of one part, a part sliced out of a cat again, pad by
+// nothing.  Memory a caller may write is never shared anew (rewrite/rebuild_graph.h).
+Graph remove_copies(const Graph& graph);
+
+// Drops nodes that nothing outside can see: no output, mutation or call with effects reads them.
+// Inputs stay: they are the signature.  Unused `aten` calls go unless ops/library_effects.h keeps
+// them.
+Graph remove_dead(const Graph& graph);
+
+// Reductions that need no loop: over extents of 1, and of constants.
+Graph simplify_algebra(const Graph& graph);
+
+// Moves widening casts past views and readers, towards their consumers: view(cast(x)) becomes
+// cast(view(x)).  What is read, gathered or materialised is then the narrow value.  Casts that may
+// round are never moved.
+Graph sink_casts(const Graph& graph);
+
+// A part of an input that is replaced where the input is:
+//   mutate x <- slice_scatter(x, src)   becomes   mutate x <- write_slice(x, src),
+// which stores the elements of src alone.  Slices of slices (x[a:b, i] = src) are one write; parts
+// that do not meet, one after the other (keys and values of one cache), are
+//   mutate x <- join(write_slice(x, a), write_slice(x, b)).
+//
+// Side condition: nobody else reads x, but for the elements that src replaces (x[i] += ..), so that
+// no read of the old contents can come too late; and neither x nor the new value is returned.
+//
+// Parts of a value that only outputs and library calls read, some of them reductions or made from
+// such, are written where they belong, each by a mapping of its own:
+//   cat(a, softmax(b))   becomes   join(write_slice(m, a), write_slice(m, softmax(b))),
+// where m stands for the memory of the result and is never evaluated.  Evaluated at the indices of
+// the cat, a reduction's operand would be read again.
+Graph write_in_place(const Graph& graph);
+// The last of all: other passes would take the layout of m for a copy that nobody needs.
+Graph write_joined_parts(const Graph& graph);
 
 }  // namespace stitch

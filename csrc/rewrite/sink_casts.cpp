@@ -1,4 +1,4 @@
-#include "rewrite/sink_casts.h"
+#include "rewrite/rewrite_graph.h"
 
 #include <cmath>
 

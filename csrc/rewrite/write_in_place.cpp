@@ -1,4 +1,4 @@
-#include "rewrite/write_in_place.h"
+#include "rewrite/rewrite_graph.h"
 
 #include <algorithm>
 #include <map>
@@ -6,12 +6,10 @@
 #include <ranges>
 #include <set>
 
-#include "analysis/view_alias.h"
+#include "ir/view_strides.h"
 #include "ops/library_effects.h"
 #include "ops/made_calls.h"
-#include "ops/op_rules.h"
 #include "rewrite/constants.h"
-#include "rewrite/read_past_writes.h"
 #include "rewrite/rebuild_graph.h"
 
 namespace stitch {
@@ -37,14 +35,14 @@ struct Writes {
 
 // Is a value, or a view of it, returned as it was?
 bool is_returned(const Graph& graph, NodeId id) {
-  return std::any_of(graph.outputs.begin(), graph.outputs.end(), [&](const GraphOutput& output) {
+  return std::ranges::any_of(graph.outputs, [&](const GraphOutput& output) {
     const bool is_old = output.kind == GraphOutput::Kind::kTensor && !output.is_final;
     return is_old && storage_base(graph, output.node) == id;
   });
 }
 
 bool is_mutated_once(const Graph& graph, const Mutation& mutation) {
-  return std::count_if(graph.mutations.begin(), graph.mutations.end(), [&](const Mutation& other) {
+  return std::ranges::count_if(graph.mutations, [&](const Mutation& other) {
            return storage_base(graph, other.value) == mutation.value ||
                   storage_base(graph, other.value) == mutation.input ||
                   other.input == mutation.input;
@@ -63,8 +61,7 @@ struct WindowFinder {
     if (is_demanded[id.index()]) return false;
     const TensorType& stored = graph[graph[link].inputs[1]].type;
     if (without_ones(graph[id].type.shape) != without_ones(stored.shape)) return false;
-    const std::vector<NodeId>& readers = users[id.index()];
-    return std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
+    return std::ranges::all_of(users[id.index()], [&](NodeId reader) {
       if (reader == link) return true;
       const bool keeps_order =
           family(graph[reader]) == Family::kPointwise || graph[reader].op == OpKind::k_reshape;
@@ -201,8 +198,7 @@ struct PartFinder {
   std::vector<bool> is_demanded = find_demanded(graph);
 
   bool is_read_from_memory(NodeId id) const {
-    const std::vector<NodeId>& readers = users[id.index()];
-    return std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
+    return std::ranges::all_of(users[id.index()], [&](NodeId reader) {
       const Node& node = graph[reader];
       if (node.op == OpKind::k_library) return !may_write_operands(node.name);
       return is_plain_view(node) && is_read_from_memory(reader);
@@ -210,8 +206,8 @@ struct PartFinder {
   }
 
   bool is_mutation(NodeId id) const {
-    return std::any_of(graph.mutations.begin(), graph.mutations.end(),
-                       [&](const Mutation& one) { return storage_base(graph, one.value) == id; });
+    return std::ranges::any_of(
+        graph.mutations, [&](const Mutation& one) { return storage_base(graph, one.value) == id; });
   }
 
   // Whether evaluating one of the values evaluates a reduction.
@@ -263,8 +259,6 @@ NodeId join_parts(Builder& b, const RewriteSite& site) {
 }  // namespace
 
 Graph write_joined_parts(const Graph& graph) {
-  const auto is_cat = [](const Node& node) { return node.op == OpKind::k_cat; };
-  if (std::none_of(graph.nodes.begin(), graph.nodes.end(), is_cat)) return graph;
   const PartFinder finder{graph};
   std::set<NodeId> joined;
   for (int n = 0; n < graph.size(); ++n)

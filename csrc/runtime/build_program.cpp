@@ -2,14 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <unordered_map>
 
 #include "base/error.h"
 #include "base/words.h"
+#include "jit/host_library.h"
 #include "ops/late_symbols.h"
 #include "ops/made_calls.h"
 #include "ops/op_rules.h"
+#include "runtime/driver.h"
 #include "runtime/lifetimes.h"
 
 namespace stitch {
@@ -362,6 +363,23 @@ void mark_addressed(Program& program) {
 }
 
 }  // namespace
+
+std::vector<LoadedKernel> load_kernels(const std::vector<KernelSource>& sources,
+                                       const std::vector<Binary>& binaries, bool on_cuda) {
+  std::vector<LoadedKernel> kernels;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const KernelSource& source = sources[i];
+    LoadedKernel kernel{source.name, nullptr, source.threads, source.shared_bytes, source.may_fail};
+    kernel.entry = on_cuda ? load_function(binaries[i].bytes, source.name, source.shared_bytes)
+                           : load_host_library(binaries[0].bytes).symbol(source.name);
+    if (source.phases.size() > 1) {
+      kernel.resident_blocks =
+          count_resident_blocks(kernel.entry, source.name, source.threads, source.shared_bytes);
+    }
+    kernels.push_back(std::move(kernel));
+  }
+  return kernels;
+}
 
 Program build_program(const Graph& graph, const StitchPlan& plan,
                       const std::vector<KernelSource>& sources,

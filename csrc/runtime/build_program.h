@@ -10,10 +10,15 @@
 
 #include "codegen/kernel_source.h"
 #include "ir/graph.h"
+#include "jit/compiler.h"
 #include "plan/stitch_plan.h"
 #include "runtime/program.h"
 
 namespace stitch {
+
+// Binaries -> entry points on the device the program will run on.
+std::vector<LoadedKernel> load_kernels(const std::vector<KernelSource>& sources,
+                                       const std::vector<Binary>& binaries, bool on_cuda);
 
 // `sources` and `kernels` are parallel to plan.kernels.
 Program build_program(const Graph& graph, const StitchPlan& plan,

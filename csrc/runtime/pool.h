@@ -5,7 +5,6 @@
 // bounded: the block that was freed longest ago goes first.  Any thread may call anything.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>

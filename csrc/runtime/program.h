@@ -6,7 +6,6 @@
 #pragma once
 
 #include <array>
-#include <memory>
 #include <string>
 #include <variant>
 #include <vector>

@@ -12,11 +12,8 @@
 namespace stitch {
 
 Role role_of(const RootSpace& space, const Axis& axis) {
-  auto holds = [&](const AtomList& list) {
-    return std::ranges::find(list, axis.atoms[0]) != list.end();
-  };
-  if (holds(space.reduced_atoms)) return Role::kReduced;
-  return holds(space.kept_atoms) ? Role::kKept : Role::kAbsent;
+  if (std::ranges::count(space.reduced_atoms, axis.atoms[0])) return Role::kReduced;
+  return std::ranges::count(space.kept_atoms, axis.atoms[0]) ? Role::kKept : Role::kAbsent;
 }
 
 // The other atoms' coefficients are proportional to that of the innermost.
@@ -100,8 +97,7 @@ std::vector<AxisFacts> find_axis_facts(const Graph& graph, const StageSchedule& 
     }
     double heaviest = -1;
     for (const Access& access : schedule.accesses.list) {
-      const Dim coefficient =
-          axis_coefficient(schedule, schedule.accesses.vars, access.offset, static_cast<int>(a));
+      const Dim coefficient = axis_coefficient(schedule, access, static_cast<int>(a));
       if (coefficient.is(0)) continue;
       // Stores decide the order of loops: a scattered write costs more than a scattered read.
       const double bytes = accessed_bytes(graph, schedule, access) * (access.is_store ? 4 : 1);

@@ -28,6 +28,9 @@ double accessed_bytes(const Graph& graph, const StageSchedule& schedule, const A
 const Dim* find_coefficient(const MappedAxis& axis, const IndexVars& vars, const IndexExpr& offset);
 Dim axis_coefficient(const StageSchedule& schedule, const IndexVars& vars, const IndexExpr& offset,
                      int axis);
+inline Dim axis_coefficient(const StageSchedule& schedule, const Access& access, int axis) {
+  return axis_coefficient(schedule, schedule.accesses.vars, access.offset, axis);
+}
 // Every term of the offset is an atom's: it depends on no data, and divides no index.
 bool walks_atoms_alone(const IndexVars& vars, const IndexExpr& offset);
 // Threads for an axis of `count` vectors: a power of two that divides it, unless only a ragged one

@@ -12,8 +12,6 @@
 // itself, so no barrier is needed.
 #pragma once
 
-#include <optional>
-
 #include "schedule/stage_schedule.h"
 
 namespace stitch {

@@ -45,8 +45,7 @@ struct BlockMapper {
   int used_bits = 0;
 
   int64_t step(const Access& access, size_t a) const {
-    return axis_coefficient(schedule, schedule.accesses.vars, access.offset, static_cast<int>(a))
-        .value();
+    return axis_coefficient(schedule, access, static_cast<int>(a)).value();
   }
 
   // Which indices of each axis a block has.
@@ -195,7 +194,7 @@ struct ChainScheduler {
       if (mapped.threads == 1 || mapped.thread_shift > 0) continue;
       const auto at = static_cast<int>(&mapped - out.then.axes.data());
       const Access* load = find_access(out.then, value, false);
-      const Dim step = axis_coefficient(out.then, out.then.accesses.vars, load->offset, at);
+      const Dim step = axis_coefficient(out.then, *load, at);
       if (step.is_constant()) length = step.value();
     }
     const int bytes = info(graph[value].type.dtype).bytes;

@@ -32,16 +32,12 @@ bool can_be_tiled(const StageSchedule& schedule, const Access& access) {
   return walks_atoms_alone(schedule.accesses.vars, access.offset);
 }
 
-Dim coefficient(const StageSchedule& schedule, const Access& access, int axis) {
-  return axis_coefficient(schedule, schedule.accesses.vars, access.offset, axis);
-}
-
 std::vector<const Access*> tiled_accesses(const StageSchedule& schedule, const TileAxes& axes) {
   std::vector<const Access*> found;
   for (const Access& access : schedule.accesses.list) {
     if (!can_be_tiled(schedule, access)) continue;
-    if (!coefficient(schedule, access, axes.along).is(1)) continue;
-    if (coefficient(schedule, access, axes.across).is(0)) continue;
+    if (!axis_coefficient(schedule, access, axes.along).is(1)) continue;
+    if (axis_coefficient(schedule, access, axes.across).is(0)) continue;
     const bool is_known = std::ranges::any_of(found, [&](const Access* other) {
       return other->value == access.value && other->offset == access.offset;
     });
@@ -91,8 +87,8 @@ bool stores_short_rows(const Graph& graph, const StageSchedule& schedule,
                        const std::vector<AxisFacts>& facts, const TileAxes& axes) {
   const Axis& across = schedule.axes[axes.across].axis;
   return std::ranges::any_of(schedule.accesses.list, [&](const Access& access) {
-    if (!access.is_store || !coefficient(schedule, access, axes.across).is(1)) return false;
-    const Dim step = coefficient(schedule, access, axes.along);
+    if (!access.is_store || !axis_coefficient(schedule, access, axes.across).is(1)) return false;
+    const Dim step = axis_coefficient(schedule, access, axes.along);
     const int64_t bytes = facts[axes.across].extent * info(graph[access.value].type.dtype).bytes;
     return !step.is(0) && !(step == across.extent) && bytes < kShortRowBytes;
   });
@@ -107,7 +103,7 @@ TileAxes find_inner_axes(const Graph& graph, const StageSchedule& schedule,
     if (!can_be_tiled(schedule, access)) continue;
     std::vector<int> along, across;
     for (int axis : group) {
-      const Dim step = coefficient(schedule, access, axis);
+      const Dim step = axis_coefficient(schedule, access, axis);
       if (!step.is(0)) (step.is(1) ? along : across).push_back(axis);
     }
     if (along.size() != 1) continue;

@@ -68,8 +68,7 @@ NodeId find_operand(const Graph& graph, NodeId id, bool* flipped = nullptr) {
 }
 
 std::optional<double> number_of(const Match& match, NodeId id) {
-  while (family(match[id]) == Family::kView) id = match[id].inputs[0];
-  const Node& node = match[id];
+  const Node& node = match[skip_views(*match.graph, id)];
   const bool is_number =
       node.op == OpKind::k_full && node.dims.empty() && info(node.type.dtype).is_float;
   return is_number ? std::optional<double>(static_cast<float>(node.number)) : std::nullopt;

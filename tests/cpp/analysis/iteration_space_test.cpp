@@ -178,7 +178,7 @@ TEST(IterationSpace, RefusedReductionsAreFineThroughMemory) {
   )");
   const NodeId maximum(1), difference = kernel.graph.outputs[0].node;
   kernel.is_load[maximum.index()] = true;
-  EXPECT_TRUE(find_spaces(kernel.graph, {difference}, kernel.is_load).verdict);
+  EXPECT_TRUE(find_spaces(kernel.graph, {difference}, {&kernel.is_load}).verdict);
 }
 
 TEST(IterationSpace, SymbolicExtentsSplitLikeOthers) {

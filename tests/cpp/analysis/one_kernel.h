@@ -32,11 +32,12 @@ inline OneKernel one_kernel(const std::string& text) {
     const bool reduces = family(kernel.graph.nodes[n]) == Family::kReduce;
     if (reduces || kernel.stores.count(NodeId(n))) roots.push_back(NodeId(n));
   }
-  SpacesOrNot found = find_spaces(kernel.graph, roots, kernel.is_load);
+  const LoadsOfRoots loads(roots.size(), &kernel.is_load);
+  SpacesOrNot found = find_spaces(kernel.graph, roots, loads);
   kernel.verdict = found.verdict;
   kernel.spaces = std::move(found.spaces);
   if (kernel.verdict) {
-    kernel.accesses = find_accesses(kernel.graph, kernel.spaces, kernel.is_load, kernel.stores);
+    kernel.accesses = find_accesses(kernel.graph, kernel.spaces, loads, kernel.stores);
   }
   return kernel;
 }

@@ -1,4 +1,4 @@
-#include "ir/find_definers.h"
+#include "ir/graph.h"
 
 #include <gtest/gtest.h>
 

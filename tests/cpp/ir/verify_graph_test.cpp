@@ -1,4 +1,4 @@
-#include "ir/verify_graph.h"
+#include "ir/graph.h"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 
 #include <numeric>
 
+#include "ir/graph.h"
 #include "ir/print_graph.h"
-#include "ir/verify_graph.h"
 #include "rewrite/interpret_graph.h"
 #include "rewrite/rewrite_graph.h"
 #include "schedule/schedule_stage.h"

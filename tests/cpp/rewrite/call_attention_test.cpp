@@ -5,8 +5,7 @@
 #include "ops/made_calls.h"
 #include "rewrite/attention_graph.h"
 #include "rewrite/expect_rewrite.h"
-#include "rewrite/merge_views.h"
-#include "rewrite/remove_dead.h"
+#include "rewrite/rewrite_graph.h"
 
 namespace stitch {
 namespace {

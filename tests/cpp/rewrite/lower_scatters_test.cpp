@@ -1,9 +1,8 @@
-#include "rewrite/lower_scatters.h"
+#include "rewrite/rewrite_graph.h"
 
 #include <algorithm>
 
 #include "rewrite/expect_rewrite.h"
-#include "rewrite/remove_dead.h"
 
 namespace stitch {
 namespace {

@@ -1,8 +1,8 @@
 // Random graphs, rewritten and interpreted: values, types and sharing of outputs must not change.
 #include <random>
 
-#include "analysis/view_alias.h"
 #include "ir/builder.h"
+#include "ir/view_strides.h"
 #include "rewrite/expect_rewrite.h"
 #include "rewrite/interpret_graph.h"
 #include "rewrite/rewrite_graph.h"

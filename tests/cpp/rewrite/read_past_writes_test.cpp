@@ -1,4 +1,4 @@
-#include "rewrite/read_past_writes.h"
+#include "rewrite/rewrite_graph.h"
 
 #include "rewrite/expect_rewrite.h"
 

@@ -1,4 +1,4 @@
-#include "rewrite/remove_copies.h"
+#include "rewrite/rewrite_graph.h"
 
 #include "rewrite/expect_rewrite.h"
 

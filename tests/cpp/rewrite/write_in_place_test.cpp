@@ -1,4 +1,4 @@
-#include "rewrite/write_in_place.h"
+#include "rewrite/rewrite_graph.h"
 
 #include "rewrite/expect_rewrite.h"
 

@@ -9,7 +9,7 @@
 #include "jit/compiler.h"
 #include "jit/device_text.h"
 #include "ptxsim/simulated_driver.h"
-#include "runtime/load_kernels.h"
+#include "runtime/build_program.h"
 #include "schedule/map_axes.h"
 
 namespace stitch {
