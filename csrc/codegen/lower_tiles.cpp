@@ -33,6 +33,7 @@ void ValueLowering::fill_tile(const TiledLoad& tile, const std::string& name, in
   const std::string stride =
       scopes_.print(axis_coefficient(schedule_, vars, tile.offset, tile.across));
   const int p = pointer(tile.value, false);
+  const std::string step = tile.step > 1 ? " * " + std::to_string(tile.step) : "";
   std::string sizes = std::to_string(tile.pitch);
   if (schedule_.device->is_cuda) {
     const std::string place =
@@ -42,10 +43,11 @@ void ValueLowering::fill_tile(const TiledLoad& tile, const std::string& name, in
              std::to_string(tile.vector) + ", " + std::to_string(schedule_.threads);
     align(p, tile.vector * info(dtype).bytes);
   } else {
+    sizes += ", " + std::to_string(tile.step);
     scopes_.append(depth, Statement::array(type, name, tile.rows * tile.pitch));
   }
   const std::string fill = "fill_tile<" + sizes + ">(" + name + ", p" + std::to_string(p) + " + (" +
-                           first + " + " + scopes_.block_begin(tile.along) + " + (" +
+                           first + " + " + scopes_.block_begin(tile.along) + step + " + (" +
                            scopes_.block_begin(tile.across) + ") * " + stride + "), " + stride +
                            ", " + scopes_.block_end(tile.along) + ", " +
                            scopes_.block_end(tile.across) + ")";

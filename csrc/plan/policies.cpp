@@ -14,7 +14,7 @@ namespace {
 struct Policy {
   const char* name;
   PlanCandidate (*plan)(const PlanRequest&);
-  bool (*is_in_auto)(const PlanRequest&);
+  bool (*is_in_auto)(const PlanRequest&, const PlanCandidate& best);  // of the rows before
 };
 
 // The full latency evaluator, templates enumerated, over final plans (20.9, 20.19); what stays on
@@ -42,12 +42,15 @@ PlanCandidate plan_each_op(const PlanRequest& in) {
 }
 
 // Pairs joined while the model gains, the largest gains first, then kernels of them.
-PlanCandidate plan_by_search(const PlanRequest& in) {
+PlanCandidate join_pairs(const PlanRequest& in, bool every_op) {
   PlanCandidate out;
-  out.joined = join_stages(in, list_roots(in, false), {JoinRule::kFaster, {}, true});
+  out.joined = join_stages(in, list_roots(in, every_op), {JoinRule::kFaster, {}, true});
   out.stitched = stitch_stages(in, out.joined, {});
   return out;
 }
+
+PlanCandidate plan_by_search(const PlanRequest& in) { return join_pairs(in, false); }
+PlanCandidate join_ops(const PlanRequest& in) { return join_pairs(in, true); }
 
 // AStitch: groups by their dominants (A.6-A.10), joined where the blocks of one mapping hold what
 // the consumer needs (regional, A.11), all of a scope in one kernel (A.2-A.4).
@@ -111,27 +114,35 @@ PlanCandidate plan_stitched_patterns(const PlanRequest& in) {
 }
 
 // On the host kernels are stages, and pairs that gain are all that joins.
-bool has_barriers(const PlanRequest& in) { return in.device.barrier_us > 0; }
+bool has_barriers(const PlanRequest& in, const PlanCandidate&) { return in.device.barrier_us > 0; }
 
 // Scoring patterns takes several times as long as joining pairs, for plans that differ less the
 // more there is to plan.
-bool is_small(const PlanRequest& in) { return has_barriers(in) && in.graph.size() <= 512; }
+bool is_small(const PlanRequest& in, const PlanCandidate& best) {
+  return has_barriers(in, best) && in.graph.size() <= 512;
+}
 
 // Does anything read a value at other indices than its own?  Only then can kernels of several ops
 // evaluate more than kernels of one.
-bool moves_values(const PlanRequest& in) {
+bool moves_values(const PlanRequest& in, const PlanCandidate&) {
   return std::ranges::any_of(in.graph.nodes, [](const Node& node) {
     return family(node) == Family::kReader || node.op == OpKind::k_slice ||
            node.op == OpKind::k_flip;
   });
 }
 
+// Roots that evaluate each other's values again are worse than all values stored: what lies between
+// is worth a look (a scan written as a tree stores a value for each level, and joins the rest).
+bool lost_to_none(const PlanRequest&, const PlanCandidate& best) { return best.policy == "none"; }
+
 constexpr Policy kPolicies[] = {
-    {"search", &plan_by_search, [](const PlanRequest&) { return true; }},
+    {"search", &plan_by_search, [](const PlanRequest&, const PlanCandidate&) { return true; }},
     {"astitch", &plan_astitch, &has_barriers},
     {"stitched patterns", &plan_stitched_patterns, &is_small},
-    {"fusionstitching2020", &plan_fusionstitching2020, [](const PlanRequest&) { return false; }},
+    {"fusionstitching2020", &plan_fusionstitching2020,
+     [](const PlanRequest&, const PlanCandidate&) { return false; }},
     {"none", &plan_each_op, &moves_values},
+    {"joined ops", &join_ops, &lost_to_none},
 };
 
 PlanCandidate plan_row(const Policy& row, const PlanRequest& in) {
@@ -151,7 +162,7 @@ PlanCandidate plan_by_policy(const std::string& policy, const PlanRequest& reque
   if (policy != "auto") throw UserError("unknown policy '" + policy + "'");
   PlanCandidate best;
   for (const Policy& row : kPolicies) {
-    if (!row.is_in_auto(request)) continue;
+    if (!row.is_in_auto(request, best)) continue;
     PlanCandidate candidate = plan_row(row, request);
     if (best.policy.empty() || candidate.stitched.us < best.stitched.us)
       best = std::move(candidate);

@@ -100,7 +100,8 @@ struct PersistentValue {
   bool is_of_stage = false;  // between loop nests of this stage only
 };
 
-// A load that is contiguous along another axis than the one that lanes walk.  Blocks copy the part
+// A load that is contiguous along another axis than the one that lanes walk, or takes a few of its
+// elements there (x[:, ::2] transposed: step 2).  Blocks copy the part
 // of it that they need to a tile on chip, along the contiguous axis, and read it across there.
 struct TiledLoad {
   NodeId value;
@@ -108,6 +109,7 @@ struct TiledLoad {
   int along = -1;               // the axis it is contiguous along
   int across = -1;              // the axis that lanes walk, or the vectorised loop
   int64_t rows = 0, pitch = 0;  // of the tile: a row per index along, elements from row to row
+  int64_t step = 1;             // elements from index to index along
   int vector = 1;               // elements that one access moves along, on a GPU
   int shared_offset = 0;        // bytes, in a block's shared memory on a GPU
 };

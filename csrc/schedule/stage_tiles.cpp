@@ -26,6 +26,15 @@ constexpr int64_t kSectorBytes = 32;
 constexpr int64_t kStaticSharedBytes = 48 << 10;
 constexpr int64_t kBankBytes = 128;  // of all banks of shared memory
 
+// Elements from index to index along an axis on which a load has tiles: 1 where it is contiguous,
+// on a host also a few, as all lines are read once then; 0 where it has none.
+constexpr int64_t kMostStep = 4;
+int64_t step_along(const StageSchedule& schedule, const Dim& coefficient) {
+  if (!coefficient.is_constant()) return 0;
+  const int64_t step = coefficient.value(), most = schedule.device->is_cuda ? 1 : kMostStep;
+  return step >= 1 && step <= most && (step & (step - 1)) == 0 ? step : 0;
+}
+
 // Read without conditions, every term an atom: its place in a tile is known without looking.
 bool can_be_tiled(const StageSchedule& schedule, const Access& access) {
   if (access.is_store || access.is_guarded || access.in_segment) return false;
@@ -36,7 +45,7 @@ std::vector<const Access*> tiled_accesses(const StageSchedule& schedule, const T
   std::vector<const Access*> found;
   for (const Access& access : schedule.accesses.list) {
     if (!can_be_tiled(schedule, access)) continue;
-    if (!axis_coefficient(schedule, access, axes.along).is(1)) continue;
+    if (step_along(schedule, axis_coefficient(schedule, access, axes.along)) == 0) continue;
     if (axis_coefficient(schedule, access, axes.across).is(0)) continue;
     const bool is_known = std::ranges::any_of(found, [&](const Access* other) {
       return other->value == access.value && other->offset == access.offset;
@@ -101,14 +110,19 @@ TileAxes find_inner_axes(const Graph& graph, const StageSchedule& schedule,
   std::map<std::pair<int, int>, double> tiled;  // across, along -> bytes
   for (const Access& access : schedule.accesses.list) {
     if (!can_be_tiled(schedule, access)) continue;
-    std::vector<int> along, across;
+    int along = -1;  // the axis of the shortest step, if one has it alone
+    int64_t shortest = kMostStep + 1;
     for (int axis : group) {
-      const Dim step = axis_coefficient(schedule, access, axis);
-      if (!step.is(0)) (step.is(1) ? along : across).push_back(axis);
+      const int64_t step = step_along(schedule, axis_coefficient(schedule, access, axis));
+      if (step == 0 || step > shortest) continue;
+      along = step == shortest ? -1 : axis;
+      shortest = step;
     }
-    if (along.size() != 1) continue;
+    if (along < 0) continue;
     const double bytes = accessed_bytes(graph, schedule, access);
-    for (int axis : across) tiled[{axis, along.front()}] += bytes;
+    for (int axis : group)
+      if (axis != along && !axis_coefficient(schedule, access, axis).is(0))
+        tiled[{axis, along}] += bytes;
   }
   std::map<int, std::pair<double, int>> best;  // across -> bytes, along
   for (const auto& [axes, bytes] : tiled) {
@@ -165,8 +179,9 @@ void place_tiles(const Graph& graph, const TileAxes& axes, StageSchedule& schedu
              is_aligned_along(schedule, schedule.accesses.vars, access->offset, axes.along, vector);
     };
     while (vector > 1 && !is_aligned()) vector /= 2;
+    const int64_t step = axis_coefficient(schedule, *access, axes.along).value();
     schedule.tiles.push_back({access->value, access->offset, axes.along, axes.across, rows,
-                              tile_pitch(schedule, across, bytes), vector});
+                              tile_pitch(schedule, across, bytes), step, vector});
   }
 }
 

@@ -40,6 +40,18 @@ def test_a_scan_is_predicted_to_take_no_longer_than_one_kernel_per_op(target):
     assert predict("auto") <= predict("none")
 
 
+def test_a_long_scan_is_joined_between_the_values_that_it_stores():
+    """Neither a kernel for each op, nor each level from the one below the last."""
+    x = torch.randn(256, 1024)
+    plans = {
+        policy: torch_stitch.explain(accumulate, x, policy=policy).plan["kernels"]
+        for policy in ("auto", "search", "none")
+    }
+    time = {policy: sum(k["predicted_us"] for k in plan) for policy, plan in plans.items()}
+    assert time["auto"] < 0.9 * time["none"] and time["auto"] < 0.9 * time["search"], time
+    assert len(plans["auto"]) < 0.6 * len(plans["none"])
+
+
 def test_states_made_one_from_another_are_made_once(fresh):
     def recur(x):
         states = [x[:, :1]]

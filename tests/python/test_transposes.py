@@ -106,11 +106,14 @@ def test_several_transposed_loads_of_several_types(where):
     check(fn, make((61, 47)), make((61, 47), torch.bfloat16), make((47, 61)))
 
 
-@pytest.mark.parametrize("part", ["rows", "columns", "unaligned", "every_second"])
+@pytest.mark.parametrize(
+    "part", ["rows", "columns", "unaligned", "every_second", "every_third", "every_fourth"]
+)
 def test_parts_of_larger_matrices(where, part):
     x = make((90, 101))
     view = {
-        "rows": x[3:70], "columns": x[:, 4:80], "unaligned": x[1:, 1:], "every_second": x[:, ::2]
+        "rows": x[3:70], "columns": x[:, 4:80], "unaligned": x[1:, 1:], "every_second": x[:, ::2],
+        "every_third": x[:, 2::3], "every_fourth": x[3:, 1::4],
     }[part]  # fmt: skip
     check(lambda x: x.t().contiguous() + 1, view)
 

@@ -65,8 +65,9 @@ STITCH_DEVICE void exchange_quarters(V* rows) {
   if constexpr (kStep > 1) exchange_quarters<kStep / 2, kCount>(rows);
 }
 
-// to[j * pitch + i] = from[i * stride + j] for a square of kCount by kCount, in registers.
-template <int kCount, class T>
+// to[j / kStep * pitch + i] = from[i * stride + j] for a square of kCount by kCount, in registers,
+// and each kStep-th j.
+template <int kCount, int kStep, class T>
 STITCH_DEVICE void transpose_square(T* to, i64 pitch, const T* from, i64 stride) {
   using Row = Lanes<sizeof(T), kCount>;
   typename Row::type rows[kCount];
@@ -75,8 +76,8 @@ STITCH_DEVICE void transpose_square(T* to, i64 pitch, const T* from, i64 stride)
     rows[i] = *reinterpret_cast<const typename Row::loose*>(from + i * stride);
   exchange_quarters<kCount / 2, kCount>(rows);
   STITCH_UNROLL
-  for (int i = 0; i < kCount; ++i)
-    *reinterpret_cast<typename Row::loose*>(to + i * pitch) = rows[i];
+  for (int i = 0; i < kCount; i += kStep)
+    *reinterpret_cast<typename Row::loose*>(to + i / kStep * pitch) = rows[i];
 }
 
 #ifdef __AVX512BW__
@@ -89,17 +90,20 @@ inline constexpr int kSquare =
     kRegisterBytes / static_cast<int>(sizeof(T)) < 16 ? kRegisterBytes / static_cast<int>(sizeof(T))
                                                       : 16;
 
-// tile[j * kPitch + i] = p[i * stride + j] for i < across and j < along.
-template <int kPitch, class T>
+// tile[j * kPitch + i] = p[i * stride + j * kStep] for i < across and j < along; kStep is a power
+// of two, at most 8.
+template <int kPitch, int kStep, class T>
 STITCH_DEVICE void fill_tile(T* tile, const T* p, i64 stride, i64 along, i64 across) {
-  constexpr i64 kSide = kSquare<T>;
-  const i64 whole_across = across - across % kSide, whole_along = along - along % kSide;
+  constexpr i64 kSide = kSquare<T>, kRows = kSide / kStep;  // of p, and of the tile
+  const i64 reached = along > 0 ? (along - 1) * kStep + 1 : 0;
+  const i64 whole_across = across - across % kSide, whole_along = reached / kSide * kRows;
   for (i64 i = 0; i < whole_across; i += kSide)
-    for (i64 j = 0; j < whole_along; j += kSide)
-      transpose_square<kSide>(tile + j * kPitch + i, kPitch, p + i * stride + j, stride);
+    for (i64 j = 0; j < whole_along; j += kRows)
+      transpose_square<kSide, kStep>(tile + j * kPitch + i, kPitch, p + i * stride + j * kStep,
+                                     stride);
   for (i64 i = 0; i < across; ++i) {
     const i64 begin = i < whole_across ? whole_along : 0;
-    for (i64 j = begin; j < along; ++j) tile[j * kPitch + i] = p[i * stride + j];
+    for (i64 j = begin; j < along; ++j) tile[j * kPitch + i] = p[i * stride + j * kStep];
   }
 }
 

@@ -77,6 +77,36 @@ TEST(StageTiles, OneValueReadBothWaysHasOne) {
   EXPECT_EQ(s.tiles.size(), 1u);
 }
 
+constexpr const char* kNeighbours = R"(
+  %x = input : f32[512,4096]
+  %t = permute(%x){order=[1,0]}
+  %a = slice(%t){dim=0, start=0, count=2048, step=2}
+  %b = slice(%t){dim=0, start=1, count=2048, step=2}
+  %y = add(%a, %b)
+  outputs (%y)
+)";
+
+TEST(StageTiles, OfAHostTakeEverySecondElement) {
+  const StageSchedule s = schedule(kNeighbours);
+  ASSERT_EQ(s.tiles.size(), 2u) << "the even ones and the odd ones";
+  for (const TiledLoad& tile : s.tiles) {
+    EXPECT_EQ(tile.step, 2);
+    EXPECT_TRUE(s.axes[tile.along].axis.extent.is(2048));
+  }
+  EXPECT_TRUE(schedule(kNeighbours, "h200").tiles.empty()) << "vectors are read along";
+}
+
+TEST(StageTiles, NoneWhereTwoAxesWalkTheSameElements) {
+  EXPECT_TRUE(schedule(R"(
+    %x = input : f32[1000]
+    %i = iota() {start=0, step=1} : i64[512]
+    %j = iota() {start=0, step=1} : i64[64]
+    %y = neg(index(%x, add(reshape(%i){shape=[512,1]}, %j)){axes=[0]})
+    outputs (%y)
+  )")
+                  .tiles.empty());
+}
+
 TEST(StageTiles, NoneForWhatIsContiguousAlready) {
   for (const char* text : {
            "%x = input : f32[64,512]\n%y = neg(%x)\noutputs (%y)\n",
