@@ -28,7 +28,8 @@ struct Walker {
 
   Handle evaluate(NodeId id, const Index& index, int guard) {
     const Node& node = graph[id];
-    if (sink.is_load(id)) return sink.load(id, element_offset(node.type, index), guard);
+    if (sink.is_load(id))
+      return sink.load(id, sink.vars.join_digits(element_offset(node.type, index)), guard);
     return compute(id, index, guard);
   }
 
@@ -85,7 +86,7 @@ struct Walker {
         for (int64_t d : node.ints) out[d] = IndexExpr{type.shape[d] - Dim(1), {}} - index[d];
         return out;
       case OpKind::k_reshape:
-        return unflatten(flatten(index, node.type.shape), type.shape);
+        return unflatten(sink.vars.join_digits(flatten(index, node.type.shape)), type.shape);
       default:  // layout
         return out;
     }

@@ -24,11 +24,25 @@ std::vector<LeafUse> list_leaves(const StageSchedule& schedule) {
   return leaves;
 }
 
+// What no vector loads: it lies at quotients and remainders of the lanes' index.
+std::set<NodeId> find_loaded_apart(const Accesses& accesses) {
+  std::set<NodeId> found;
+  for (const Access& access : accesses.list) {
+    const bool is_apart = std::ranges::any_of(access.offset.terms, [&](const auto& term) {
+      const IndexVar::Kind kind = accesses.vars[term.first].kind;
+      return kind == IndexVar::Kind::kQuotient || kind == IndexVar::Kind::kRemainder;
+    });
+    if (is_apart && !access.is_store) found.insert(access.value);
+  }
+  return found;
+}
+
 struct Placer {
   const Graph& graph;
   const std::vector<bool>& is_load;
   StageSchedule& schedule;
   const std::vector<LeafUse> leaves = list_leaves(schedule);
+  const std::set<NodeId> loaded_apart = find_loaded_apart(schedule.accesses);
   std::map<NodeId, std::vector<int>> places = {};    // leaves that evaluate a value
   std::map<NodeId, std::vector<NodeId>> users = {};  // what is evaluated of it
   std::map<NodeId, bool> persistent_alone = {};
@@ -114,7 +128,8 @@ struct Placer {
   }
 
   bool is_costly(NodeId value, int depth = 0) const {
-    if (is_load[value.index()] || depth > 64) return false;
+    if (depth > 64) return false;
+    if (is_load[value.index()]) return depth > 0 && loaded_apart.count(value) > 0;
     const Node& node = graph[value];
     if (family(node) == Family::kReduce) return false;
     if (info(node).cost >= CostClass::kSpecial) return true;

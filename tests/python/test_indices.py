@@ -291,3 +291,16 @@ def test_results_that_only_calls_pass_on_may_have_other_sizes_than_torch_traces(
         return held.grad
 
     assert gradient(compile_strictly).equal(gradient(lambda fn: fn))
+
+
+@pytest.mark.parametrize("length", [1, 2, 7, 64])
+def test_scores_shifted_row_by_row(length):
+    """Relative attention: [rows, 2 * rows] read with one column fewer, then cut."""
+
+    def fn(scores, content):
+        b, h, rows, columns = scores.shape
+        shifted = scores.reshape(b, h, columns, rows)[:, :, 1:].reshape(b, h, rows, columns - 1)
+        return (content + shifted[..., :rows]).softmax(-1)
+
+    scores, content = torch.randn(2, 3, length, 2 * length), torch.randn(2, 3, length, length)
+    check(fn, scores, content, rtol=1e-5, atol=1e-6)

@@ -63,6 +63,14 @@ TEST(Accesses, PadGuardsOnlyWhatItExtends) {
   EXPECT_EQ(reads_of_x("f32[4]", "%y = pad(%x){before=[-1], shape=[2]}"), Offsets{"i + 1?"});
 }
 
+TEST(Accesses, DigitsOfOneNumberAreJoined) {
+  // Rows shifted by one, as relative attention writes it: [6,8] of one more column than kept.
+  EXPECT_EQ(reads_of_x("f32[6,8]",
+                       "%a = slice(reshape(%x){shape=[8,6]}){dim=0, start=1, count=7}\n"
+                       "%y = neg(reshape(%a){shape=[6,7]})"),
+            Offsets{"i*7 + j + 6"});
+}
+
 TEST(Accesses, IndicesThatAreCountedAreViews) {
   const auto by = [](const std::string& index) {
     return reads_of_x("f32[100,16]", "%n = iota() {start=0, step=1} : i64[8]\n%m = " + index +

@@ -61,6 +61,20 @@ constexpr const char* kSiblings = R"(
   outputs (%a, %b)
 )";
 
+// Softmax of a sum with scores that are laid out in columns.
+std::string biased(const std::string& bias) {
+  return "%x = input : f32[96,64]\n%b = input : " + bias +
+         "\n%s = add(%x, reshape(%b){shape=[96,64]})\n%e = exp(sub(%s, amax(%s){axes=[1], "
+         "keepdim}))\n"
+         "%y = div(%e, sum(%e){axes=[1], keepdim})\noutputs (%y)\n";
+}
+
+TEST(KeptValues, AreAlsoThoseLoadedWhereNoVectorReaches) {
+  EXPECT_EQ(kept(schedule_together(biased("f32[64,96](1,64)"), "cpu")), (Ops{"add", "exp"}));
+  EXPECT_EQ(kept(schedule_together(biased("f32[64,96]"), "cpu")), Ops{"exp"})
+      << "a cache serves the second read";
+}
+
 TEST(LoopTree, APassThatReadsAReductionComesAfterItsLoop) {
   EXPECT_EQ(tree(schedule_together(softmax("f32[64,1021]"), "cpu")),
             "0{ 1{ amax } 1{ sum } 1{ div } } ");
