@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch._dynamo.guards
 
 import torch_stitch
 
@@ -20,6 +21,10 @@ SEED = int(os.environ.get("STITCH_TEST_SEED", "0"))
 # In CI nothing else may be left out: what is missing there is a fault of the set-up.
 IN_CI = os.environ.get("STITCH_CI", "0") not in ("", "0")
 RIGHTLY_SKIPPED = ("no NVIDIA GPU", "needs a machine of", "no nvdisasm", "no folder of cubins")
+
+# torch times the guards of every graph that it compiles, with caches that it flushes first, which
+# takes 35 ms.  The time goes into torch's log only.
+torch._dynamo.guards.profile_guard_manager = lambda *_: 0.0
 
 
 def pytest_addoption(parser):

@@ -120,18 +120,19 @@ Tensor exponential(const Tensor& x, double rate, const OptionalGenerator&) {
 }
 
 using Dtype = std::optional<at::ScalarType>;
-using Layout = std::optional<at::Layout>;
+using MaybeLayout = std::optional<at::Layout>;
 using Device = std::optional<at::Device>;
 using Pinned = std::optional<bool>;
 using Format = std::optional<at::MemoryFormat>;
 
 template <Tensor (*kDraw)(const Tensor&)>
-Tensor of_size(c10::SymIntArrayRef size, Dtype dtype, Layout layout, Device device, Pinned pinned) {
+Tensor of_size(c10::SymIntArrayRef size, Dtype dtype, MaybeLayout layout, Device device,
+               Pinned pinned) {
   const Tensor like = at::empty_symint(size, dtype, layout, device, pinned, std::nullopt);
   return kDraw(like).to(like.scalar_type());
 }
 template <Tensor (*kDraw)(const Tensor&)>
-Tensor as_like(const Tensor& x, Dtype dtype, Layout layout, Device device, Pinned pinned,
+Tensor as_like(const Tensor& x, Dtype dtype, MaybeLayout layout, Device device, Pinned pinned,
                Format format) {
   const Tensor like = at::empty_like(x, dtype, layout, device, pinned, format);
   return kDraw(like).to(like.scalar_type());
