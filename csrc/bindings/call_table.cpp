@@ -35,12 +35,19 @@ c10::IValue make_object(const CallArgument& argument, const CallValues& values) 
 }
 
 c10::IValue make_value(const CallArgument& argument, const CallValues& values) {
-  using Kind = CallArgument::Kind;
-  if (argument.kind == Kind::kConstant) return argument.constant;
-  if (argument.kind == Kind::kTensor) return values.operands[argument.index];
-  if (argument.kind == Kind::kInteger) return make_integer(argument, values);
-  return argument.kind == Kind::kObject ? make_object(argument, values)
-                                        : make_list(argument, values);
+  switch (argument.kind) {
+    case CallArgument::Kind::kConstant:
+      return argument.constant;
+    case CallArgument::Kind::kTensor:
+      return values.operands[argument.index];
+    case CallArgument::Kind::kInteger:
+      return make_integer(argument, values);
+    case CallArgument::Kind::kObject:
+      return make_object(argument, values);
+    case CallArgument::Kind::kList:
+      return make_list(argument, values);
+  }
+  return {};
 }
 
 void flatten(const c10::IValue& value, std::vector<at::Tensor>& tensors) {
@@ -78,11 +85,16 @@ py::object fill(py::handle item, const CallValues& values) {
   return map_nested(item, [&](py::handle leaf) -> py::object {
     if (!py::isinstance<CallPlaceholder>(leaf)) return {};
     const auto& placeholder = leaf.cast<const CallPlaceholder&>();
-    if (placeholder.kind == CallArgument::Kind::kObject) return values.objects[placeholder.index];
-    if (placeholder.kind == CallArgument::Kind::kInteger)
-      return py::int_(evaluate(placeholder.integer, values.symbols));
-    const at::Tensor& tensor = values.operands[placeholder.index];
-    return py::reinterpret_steal<py::object>(THPVariable_Wrap(tensor));
+    switch (placeholder.kind) {
+      case CallArgument::Kind::kTensor: {
+        const at::Tensor& tensor = values.operands[placeholder.index];
+        return py::reinterpret_steal<py::object>(THPVariable_Wrap(tensor));
+      }
+      case CallArgument::Kind::kInteger:
+        return py::int_(evaluate(placeholder.integer, values.symbols));
+      default:
+        return values.objects[placeholder.index];
+    }
   });
 }
 

@@ -93,20 +93,27 @@ void erase_unused(std::vector<Statement>& statements, std::map<std::string, int>
 }
 
 void verify(const std::vector<Statement>& statements, std::set<std::string> known) {
-  using Kind = Statement::Kind;
   for (const Statement& s : statements) {
     for (const std::string* text : {&s.expr, &s.predicate, &s.bound}) check_names(*text, known);
-    if (s.kind == Kind::kAssign || s.kind == Kind::kStore) {
-      check_names(s.name, known);
-    } else if (s.kind == Kind::kReduce) {
-      STITCH_CHECK(s.predicate.empty(), "a barrier sits under a predicate: " << s.expr);
-      known.insert(s.name);
-    } else if (s.kind == Kind::kLoop) {
-      std::set<std::string> inner = known;
-      inner.insert(s.name);
-      verify(s.body, std::move(inner));
-    } else if (s.kind != Kind::kCall) {
-      STITCH_CHECK(known.insert(s.name).second, "the name " << s.name << " is defined twice");
+    switch (s.kind) {
+      case Statement::Kind::kAssign:
+      case Statement::Kind::kStore:
+        check_names(s.name, known);
+        break;
+      case Statement::Kind::kReduce:
+        STITCH_CHECK(s.predicate.empty(), "a barrier sits under a predicate: " << s.expr);
+        known.insert(s.name);
+        break;
+      case Statement::Kind::kLoop: {
+        std::set<std::string> inner = known;
+        inner.insert(s.name);
+        verify(s.body, std::move(inner));
+        break;
+      }
+      case Statement::Kind::kCall:
+        break;
+      default:
+        STITCH_CHECK(known.insert(s.name).second, "the name " << s.name << " is defined twice");
     }
   }
 }

@@ -67,9 +67,15 @@ std::string print_symbol(const Symbol& symbol) {
 }
 
 std::string print_output(const GraphOutput& output) {
-  if (output.kind == GraphOutput::Kind::kInteger) return "int " + to_string(output.integer);
-  if (output.kind == GraphOutput::Kind::kNone) return "none";
-  return (output.is_final ? "final " : "") + name_of(output.node);
+  switch (output.kind) {
+    case GraphOutput::Kind::kTensor:
+      return (output.is_final ? "final " : "") + name_of(output.node);
+    case GraphOutput::Kind::kInteger:
+      return "int " + to_string(output.integer);
+    case GraphOutput::Kind::kNone:
+      return "none";
+  }
+  return "none";
 }
 
 std::string print_arguments(const Graph& graph) {

@@ -63,10 +63,18 @@ std::map<std::pair<int, Dim::Monomial>, int64_t> in_reading_order(const Dim::Ter
 }
 
 int64_t apply(Symbol::Kind kind, int64_t left, int64_t right) {
-  if (kind == Symbol::Kind::kFloorDiv) return floor_divide(left, right);
-  if (kind == Symbol::Kind::kModulo) return left - floor_divide(left, right) * right;
-  if (kind == Symbol::Kind::kMin) return std::min(left, right);
-  if (kind == Symbol::Kind::kMax) return std::max(left, right);
+  switch (kind) {
+    case Symbol::Kind::kFloorDiv:
+      return floor_divide(left, right);
+    case Symbol::Kind::kModulo:
+      return left - floor_divide(left, right) * right;
+    case Symbol::Kind::kMin:
+      return std::min(left, right);
+    case Symbol::Kind::kMax:
+      return std::max(left, right);
+    case Symbol::Kind::kInput:
+      break;
+  }
   throw InternalError("a symbol that is an input has no operands");
 }
 

@@ -18,16 +18,28 @@ DType common_dtype(const OpInfo& op, const std::vector<DType>& operands, size_t 
 }  // namespace
 
 DType result_dtype(const OpInfo& op, const std::vector<DType>& operands, DType declared) {
-  const TypeRule rule = op.type_rule;
-  if (rule == TypeRule::kExplicit) return declared;
-  if (rule == TypeRule::kInteger) return DType::kI64;
-  if (rule == TypeRule::kFirst) return operands.at(0);
-  const bool has_condition = rule == TypeRule::kSecond;
-  if (has_condition && operands.at(0) != DType::kBool)
-    throw UserError(std::string(op.name) + " found a condition of " + info(operands[0]).name +
-                    "; it must be bool: compare with 0 first");
-  const DType common = common_dtype(op, operands, has_condition ? 1 : 0);
-  return rule == TypeRule::kBool ? DType::kBool : rule == TypeRule::kFloat ? DType::kF32 : common;
+  switch (op.type_rule) {
+    case TypeRule::kExplicit:
+      return declared;
+    case TypeRule::kFirst:
+      return operands.at(0);
+    case TypeRule::kSame:
+      return common_dtype(op, operands, 0);
+    case TypeRule::kBool:
+      common_dtype(op, operands, 0);
+      return DType::kBool;
+    case TypeRule::kInteger:
+      return DType::kI64;
+    case TypeRule::kFloat:
+      common_dtype(op, operands, 0);
+      return DType::kF32;
+    case TypeRule::kSecond:
+      if (operands.at(0) != DType::kBool)
+        throw UserError(std::string(op.name) + " found a condition of " + info(operands[0]).name +
+                        "; it must be bool: compare with 0 first");
+      return common_dtype(op, operands, 1);
+  }
+  throw InternalError("a type rule has no meaning");
 }
 
 std::vector<Dim> broadcast_shape(const std::vector<Dim>& a, const std::vector<Dim>& b) {

@@ -62,12 +62,15 @@ struct HostWork {
 [[noreturn]] void throw_failure(const Program& program, const LaunchStep& step, int code) {
   const std::string& ops = step.failing_ops.at(code);
   const std::string place = ops.empty() ? program.kernels[step.kernel].name : ops;
-  const auto failure = static_cast<KernelFailure>(code);
-  if (failure == KernelFailure::kAssertionFailed) throw FailedCallError(place);
-  if (failure == KernelFailure::kDivisionByZero)
-    throw FailedCallError("ZeroDivisionError in " + place);  // eager's word
-  if (step.raises_runtime_error) throw FailedCallError("index out of range in " + place);
-  throw OutOfRangeError("index out of range in " + place);
+  switch (static_cast<KernelFailure>(code)) {
+    case KernelFailure::kDivisionByZero:
+      throw FailedCallError("ZeroDivisionError in " + place);  // eager's word
+    case KernelFailure::kAssertionFailed:
+      throw FailedCallError(place);
+    default:
+      if (step.raises_runtime_error) throw FailedCallError("index out of range in " + place);
+      throw OutOfRangeError("index out of range in " + place);
+  }
 }
 
 class Execution {

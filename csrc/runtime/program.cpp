@@ -16,14 +16,20 @@ std::string to_string(const std::vector<BufferId>& ids) {
 }
 
 std::string describe(const Buffer& buffer) {
-  static constexpr std::array kKinds = {"argument ", "fresh", "slot ", "result", "alias of "};
-  using Kind = Buffer::Kind;
-  const std::string kind = kKinds[static_cast<size_t>(buffer.kind)];
-  if (buffer.kind == Kind::kArgument || buffer.kind == Kind::kSlab)
-    return kind + std::to_string(buffer.index);
-  if (buffer.kind != Kind::kAlias) return kind;
-  const std::string base = kind + to_string(buffer.base);
-  return buffer.offset.is(0) ? base : base + " + " + to_string(buffer.offset);
+  switch (buffer.kind) {
+    case Buffer::Kind::kArgument:
+      return "argument " + std::to_string(buffer.index);
+    case Buffer::Kind::kFresh:
+      return "fresh";
+    case Buffer::Kind::kSlab:
+      return "slot " + std::to_string(buffer.index);
+    case Buffer::Kind::kResult:
+      return "result";
+    case Buffer::Kind::kAlias:
+      return "alias of " + to_string(buffer.base) +
+             (buffer.offset.is(0) ? std::string() : " + " + to_string(buffer.offset));
+  }
+  return "";
 }
 
 struct StepPrinter {
@@ -55,8 +61,15 @@ struct StepPrinter {
 };
 
 std::string describe(const ProgramOutput& output) {
-  if (output.kind == ProgramOutput::Kind::kTensor) return to_string(output.buffer);
-  return output.kind == ProgramOutput::Kind::kInteger ? to_string(output.integer) : "none";
+  switch (output.kind) {
+    case ProgramOutput::Kind::kTensor:
+      return to_string(output.buffer);
+    case ProgramOutput::Kind::kInteger:
+      return to_string(output.integer);
+    case ProgramOutput::Kind::kNone:
+      return "none";
+  }
+  return "";
 }
 
 }  // namespace

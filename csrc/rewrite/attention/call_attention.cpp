@@ -67,16 +67,21 @@ NodeId make_mask(Builder& b, const Calling& calling, const Attention& attention,
         align_mask(b, site.made[term.value.index()], attention.masked_rank, scores.shape.back());
     const NodeId before = mask.valid() ? mask : b.full(dtype, 0, 0);
     const NodeId fill = b.full(dtype, term.fill, 0);
-    if (term.kind == MaskTerm::Kind::kFillWhere)
-      mask = b.pointwise(OpKind::k_select, {value, fill, before});
-    else if (term.kind == MaskTerm::Kind::kFillUnless)
-      mask = b.pointwise(OpKind::k_select, {value, before, fill});
-    else if (term.kind == MaskTerm::Kind::kSubtract)
-      mask = b.pointwise(OpKind::k_sub, {before, b.cast(value, dtype)});
-    else if (mask.valid())
-      mask = b.pointwise(OpKind::k_add, {mask, b.cast(value, dtype)});
-    else
-      mask = b.cast(value, dtype);
+    switch (term.kind) {
+      case MaskTerm::Kind::kAdd:
+        mask = mask.valid() ? b.pointwise(OpKind::k_add, {mask, b.cast(value, dtype)})
+                            : b.cast(value, dtype);
+        break;
+      case MaskTerm::Kind::kSubtract:
+        mask = b.pointwise(OpKind::k_sub, {before, b.cast(value, dtype)});
+        break;
+      case MaskTerm::Kind::kFillWhere:
+        mask = b.pointwise(OpKind::k_select, {value, fill, before});
+        break;
+      case MaskTerm::Kind::kFillUnless:
+        mask = b.pointwise(OpKind::k_select, {value, before, fill});
+        break;
+    }
   }
   return mask;
 }
