@@ -190,26 +190,21 @@ IndexExpr IndexVars::remainder(const IndexExpr& a, const Dim& divisor) {
 }
 
 IndexExpr IndexVars::join_digits(IndexExpr a) const {
-  const auto find_upper = [&](const IndexTerms::Term& lower) {
-    const IndexVar& digit = vars_[lower.first];
-    return std::ranges::find_if(a.terms, [&](const IndexTerms::Term& upper) {
-      const IndexVar& var = vars_[upper.first];
+  for (auto lower = a.terms.begin(); lower != a.terms.end();) {
+    const IndexVar& digit = vars_[lower->first];
+    const auto upper = std::ranges::find_if(a.terms, [&](const IndexTerms::Term& term) {
+      const IndexVar& var = vars_[term.first];
       return var.kind == IndexVar::Kind::kQuotient && var.divisor == digit.divisor &&
-             var.operand == digit.operand && upper.second == lower.second * digit.divisor;
+             var.operand == digit.operand && term.second == lower->second * digit.divisor;
     });
-  };
-  for (bool joins = true; joins;) {
-    joins = false;
-    for (const IndexTerms::Term& lower : a.terms) {
-      if (vars_[lower.first].kind != IndexVar::Kind::kRemainder) continue;
-      const auto upper = find_upper(lower);
-      if (upper == a.terms.end()) continue;
-      const IndexExpr digits =
-          index_of(lower.first) * lower.second + index_of(upper->first) * upper->second;
-      a = a - digits + vars_[lower.first].operand * lower.second;
-      joins = true;
-      break;
+    if (digit.kind != IndexVar::Kind::kRemainder || upper == a.terms.end()) {
+      ++lower;
+      continue;
     }
+    const IndexExpr digits =
+        index_of(lower->first) * lower->second + index_of(upper->first) * upper->second;
+    a = a - digits + digit.operand * lower->second;
+    lower = a.terms.begin();
   }
   return a;
 }

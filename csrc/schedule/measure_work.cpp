@@ -396,8 +396,7 @@ StageWork measure_work(const Graph& graph, const PlannedStage& stage,
   const MappedAxis* lanes = find_vectors(graph, schedule);
   for (const LeafUse& leaf : leaves)
     for (NodeId root : leaf.roots)
-      add_root(graph, schedule, leaf,
-               *std::ranges::find(schedule.spaces.roots, root, &RootSpace::root), lanes, work);
+      add_root(graph, schedule, leaf, space_of(schedule, root), lanes, work);
   work.operations += kLoadApart * count_loads_apart(graph, schedule);
   if (!schedule.device->is_cuda) return work;
   work.busy = busy_share(graph, schedule);

@@ -16,10 +16,10 @@ void place_values(const Graph& graph, const std::vector<bool>& is_load, StageSch
 struct LeafUse {
   int block;
   std::vector<NodeId> roots;
-  std::set<NodeId> loads;      // read from memory here
-  std::set<NodeId> evaluated;  // values that are loaded or computed here
-  std::set<NodeId> reused;     // kept values made by an earlier leaf
-  std::set<NodeId> made;       // kept values made here
+  std::set<NodeId> loads = {};      // read from memory here
+  std::set<NodeId> evaluated = {};  // values that are loaded or computed here
+  std::set<NodeId> reused = {};     // kept values made by an earlier leaf
+  std::set<NodeId> made = {};       // kept values made here
 };
 std::vector<LeafUse> find_leaf_uses(const Graph& graph, const std::vector<bool>& is_load,
                                     const StageSchedule& schedule);

@@ -100,9 +100,9 @@ struct PersistentValue {
   bool is_of_stage = false;  // between loop nests of this stage only
 };
 
-// A load that is contiguous along another axis than the one that lanes walk, or takes a few of its
-// elements there (x[:, ::2] transposed: step 2).  Blocks copy the part
-// of it that they need to a tile on chip, along the contiguous axis, and read it across there.
+// A load that is contiguous along another axis than the one that lanes walk, or takes each second
+// or fourth element there (x[:, ::2] transposed: step 2).  Blocks copy the part of it that they
+// need to a tile on chip, along the contiguous axis, and read it across there.
 struct TiledLoad {
   NodeId value;
   IndexExpr offset;             // of the access

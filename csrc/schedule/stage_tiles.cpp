@@ -26,9 +26,9 @@ constexpr int64_t kSectorBytes = 32;
 constexpr int64_t kStaticSharedBytes = 48 << 10;
 constexpr int64_t kBankBytes = 128;  // of all banks of shared memory
 
+constexpr int64_t kMostStep = 4;
 // Elements from index to index along an axis on which a load has tiles: 1 where it is contiguous,
 // on a host also a few, as all lines are read once then; 0 where it has none.
-constexpr int64_t kMostStep = 4;
 int64_t step_along(const StageSchedule& schedule, const Dim& coefficient) {
   if (!coefficient.is_constant()) return 0;
   const int64_t step = coefficient.value(), most = schedule.device->is_cuda ? 1 : kMostStep;
