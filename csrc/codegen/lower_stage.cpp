@@ -362,8 +362,13 @@ class StageLowering {
     }
     header.bound = scopes_.block_end(spec.axis);
     if (const AxisRange* range = values_.range_of(spec.axis)) {
-      header.expr = std::to_string(range->low);
-      header.bound = std::to_string(range->high);
+      const auto place = [&](const char* function, int64_t at, const std::string& end) {
+        if (!mapped.in_grid) return std::to_string(at);
+        return function + ("(" + std::to_string(at) + " - " + scopes_.block_begin(spec.axis)) +
+               ", " + end + ")";
+      };
+      header.expr = place("max_index", range->low, "0");
+      header.bound = place("min_index", range->high, header.bound);
     }
     if (mapped.chunk > 0) {
       const std::string chunk = scopes_.loop_name(spec.axis, LoopSpec::Level::kChunk) + " * " +

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "analysis/index_walk.h"
+#include "base/round_up.h"
 #include "ir/text_reader.h"
 #include "schedule/build_loops.h"
 #include "schedule/map_axes.h"
@@ -12,10 +13,12 @@
 namespace stitch {
 namespace {
 
-// The axis an index counts along one by one and what it adds to it, where that is constant.
+// An index that is `axis * step + added`: of every second element, step is 2.
 struct Along {
   int axis;
-  int64_t added;
+  int64_t step, added;
+  // The first place along the axis whose index is `bound` or more.
+  int64_t first_from(const Dim& bound) const { return divide_up(bound.value() - added, step); }
 };
 
 std::optional<Along> find_along(const StageSchedule& schedule, const IndexVars& vars,
@@ -25,8 +28,8 @@ std::optional<Along> find_along(const StageSchedule& schedule, const IndexVars& 
   for (size_t a = 0; a < schedule.axes.size(); ++a) {
     const Dim coefficient = axis_coefficient(schedule, vars, index, static_cast<int>(a));
     if (coefficient.is(0)) continue;
-    if (found || !coefficient.is(1)) return std::nullopt;
-    found = Along{static_cast<int>(a), index.constant.value()};
+    if (found || !coefficient.is_constant() || coefficient.value() < 0) return std::nullopt;
+    found = Along{static_cast<int>(a), coefficient.value(), index.constant.value()};
   }
   return walks_atoms_alone(vars, index) ? found : std::nullopt;
 }
@@ -35,8 +38,8 @@ bool may_cut(const Graph& graph, const StageSchedule& schedule, int block) {
   const LoopSpec& loop = schedule.loops[schedule.blocks[block].loop];
   const MappedAxis& axis = schedule.axes[loop.axis];
   if (schedule.device->is_cuda || loop.level != LoopSpec::Level::kSerial) return false;
-  if (axis.in_grid || axis.chunk > 0 || axis.strips > 1 || axis.is_unrolled) return false;
-  if (!axis.tile.is_constant() || !schedule.kept_on_chip.empty()) return false;
+  if (axis.chunk > 0 || axis.strips > 1 || axis.is_unrolled) return false;
+  if (!axis.axis.extent.is_constant() || !schedule.kept_on_chip.empty()) return false;
   // What sums or walks segments has scopes of its own around loops.
   return std::ranges::all_of(schedule.accesses.evaluated, [&](const auto& of) {
     const auto is_simple = [&](NodeId id) {
@@ -70,10 +73,10 @@ std::vector<AxisRange> find_ranges(const Graph& graph, const StageSchedule& sche
     for (const auto& [index, low, high] : conditions->second) {
       const auto along = find_along(schedule, schedule.accesses.vars, index);
       if (!along || along->axis != axis || !low.is_constant() || !high.is_constant()) continue;
-      borders.insert({low.value() - along->added, high.value() - along->added});
+      borders.insert({along->first_from(low), along->first_from(high)});
     }
   }
-  const int64_t end = schedule.axes[axis].tile.value();
+  const int64_t end = schedule.axes[axis].axis.extent.value();
   std::vector<AxisRange> ranges;
   int64_t low = 0;
   borders.insert(end);
@@ -93,8 +96,7 @@ Holds holds_in(const std::vector<AxisRange>& ranges, const StageSchedule& schedu
   if (!along) return Holds::kUnknown;
   for (const AxisRange& range : ranges) {
     if (range.axis != along->axis) continue;
-    const int64_t low = condition.low.value() - along->added;
-    const int64_t high = condition.high.value() - along->added;
+    const int64_t low = along->first_from(condition.low), high = along->first_from(condition.high);
     if (range.low >= low && range.high <= high) return Holds::kAlways;
     if (range.high <= low || range.low >= high) return Holds::kNever;
   }

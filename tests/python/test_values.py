@@ -551,6 +551,24 @@ def test_cats_within_cats_and_pads():
     check(fn, torch.randn(9, 21), torch.randn(9, 21), torch.randn(9, 5), rtol=1e-6, atol=1e-6)
 
 
+# Loops over windows are cut where the padding begins, whatever the step and the block.
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding", "dilation"),
+    [(3, 2, 1, 1), (5, 3, 2, 1), (3, 2, 1, 2), (4, 5, 2, 1)],
+)
+@pytest.mark.parametrize("size", [(13, 17), (31, 64)])
+def test_windows_of_padded_images(memory_format, kernel, stride, padding, dilation, size):
+    x = torch.randn(3, 10, *size).to(memory_format=memory_format)
+    arguments = (kernel, stride, padding, dilation)
+
+    def fn(x):
+        return F.max_pool2d(x * 2 - 1, *arguments), F.pad(x, (2, 1, 0, 3))[..., ::3]
+
+    check(fn, x, rtol=0, atol=0)
+    check(lambda x: F.pad(x + 1, [padding] * 4)[:, :, ::stride, 1::stride], x, rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("columns", [3, 4, 5, 7, 12, 17, 23, 31, 36, 63, 100, 1007])
 def test_loops_that_end_within_a_vector(columns):
     def fn(x, y):

@@ -171,6 +171,7 @@ template <class T>
 inline constexpr T kLowest = find_lowest<T>();
 
 STITCH_DEVICE constexpr i64 min_index(i64 a, i64 b) { return a < b ? a : b; }
+STITCH_DEVICE constexpr i64 max_index(i64 a, i64 b) { return a > b ? a : b; }
 
 #if STITCH_CUDA
 STITCH_DEVICE int tid() { return static_cast<int>(threadIdx.x); }

@@ -93,6 +93,35 @@ TEST(FindRanges, APaddedRowIsThreeLoops) {
   EXPECT_FALSE(holds(text, "load_if")) << text;
 }
 
+// Every second element of a padded row: index 2 * x1 lies in the row from x1 = 1 on, up to 24.
+TEST(FindRanges, StepsOfAPaddedRowAreCutWhereTheyReachIt) {
+  const std::string text = text_of(R"(
+    %x = input : f32[64,48]
+    %p = pad(%x){before=[0,1], shape=[64,52]}
+    %y = exp(slice(%p){dim=1, start=0, count=26, step=2})
+    outputs (%y)
+  )",
+                                   "cpu");
+  for (const char* loop :
+       {"i1 = 0; i1 < 1;", "i1 = 1; i1 < 17;", "i1 = 17; i1 < 25;", "i1 = 25; i1 < 26;"}) {
+    EXPECT_TRUE(holds(text, loop)) << text;
+  }
+  EXPECT_FALSE(holds(text, "load_if")) << text;
+}
+
+// Each block walks the part of a range that lies in it.
+TEST(FindRanges, AnAxisOfTheGridIsCutToo) {
+  const std::string text = text_of(R"(
+    %x = input : f32[100000]
+    %y = exp(pad(%x){before=[3], shape=[100008]})
+    outputs (%y)
+  )",
+                                   "cpu");
+  EXPECT_TRUE(holds(text, "max_index(3 - g0 * ")) << text;
+  EXPECT_TRUE(holds(text, "min_index(100003 - g0 * ")) << text;
+  EXPECT_FALSE(holds(text, "load_if")) << text;
+}
+
 TEST(FindRanges, AGpuChooses) { EXPECT_TRUE(holds(text_of(kCat, "h200"), "load_if")); }
 
 TEST(FindRanges, ReductionsChoose) {
