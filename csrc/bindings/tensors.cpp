@@ -36,6 +36,22 @@ at::DataPtr allocate_from_pool(int64_t bytes) {
   return at::DataPtr(data(block), block, &return_to_pool, c10::Device(c10::kCPU));
 }
 
+int64_t count_bytes(const Layout& layout, c10::ScalarType dtype) {
+  return at::detail::computeStorageNbytes(layout.sizes, layout.strides, c10::elementSize(dtype));
+}
+
+// A storage of its own at `data`; `allocator` serves resize_.
+at::Tensor tensor_at(at::DataPtr data, c10::Allocator* allocator, c10::DispatchKeySet keys,
+                     const Layout& layout, c10::ScalarType dtype) {
+  auto storage = c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(), count_bytes(layout, dtype), std::move(data), allocator,
+      /*resizable=*/allocator != nullptr);
+  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(std::move(storage), keys,
+                                                               c10::scalarTypeToTypeMeta(dtype));
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(layout.sizes, layout.strides);
+  return tensor;
+}
+
 }  // namespace
 
 Layout evaluate_layout(const TensorType& type, const std::vector<int64_t>& symbols) {
@@ -58,17 +74,8 @@ at::Tensor make_tensor(const Layout& layout, c10::ScalarType dtype, c10::Device 
     return at::empty_strided(layout.sizes, layout.strides,
                              at::TensorOptions().dtype(dtype).device(device));
   }
-  const caffe2::TypeMeta meta = c10::scalarTypeToTypeMeta(dtype);
-  const size_t bytes =
-      at::detail::computeStorageNbytes(layout.sizes, layout.strides, meta.itemsize());
-  // The allocator serves resize_; the memory itself goes back to the pool.
-  auto storage = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes,
-                                                       allocate_from_pool(bytes),
-                                                       c10::GetCPUAllocator(), /*resizable=*/true);
-  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
-      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), meta);
-  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(layout.sizes, layout.strides);
-  return tensor;
+  return tensor_at(allocate_from_pool(count_bytes(layout, dtype)), c10::GetCPUAllocator(),
+                   c10::DispatchKeySet(c10::DispatchKey::CPU), layout, dtype);
 }
 
 at::Tensor view_memory(const at::Tensor& memory, int64_t offset, const Layout& layout,
@@ -83,20 +90,11 @@ at::Tensor view_memory(const at::Tensor& memory, int64_t offset, const Layout& l
 
 at::Tensor place_in_memory(const at::Tensor& memory, int64_t offset_bytes, const Layout& layout,
                            c10::ScalarType dtype) {
-  const caffe2::TypeMeta meta = c10::scalarTypeToTypeMeta(dtype);
-  const size_t bytes =
-      at::detail::computeStorageNbytes(layout.sizes, layout.strides, meta.itemsize());
   auto* kept = new c10::Storage(memory.storage());
   at::DataPtr data(
       static_cast<char*>(kept->mutable_data()) + offset_bytes, kept,
       [](void* storage) { delete static_cast<c10::Storage*>(storage); }, memory.device());
-  auto storage = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes,
-                                                       std::move(data), /*allocator=*/nullptr,
-                                                       /*resizable=*/false);
-  at::Tensor tensor =
-      at::detail::make_tensor<c10::TensorImpl>(std::move(storage), memory.key_set(), meta);
-  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(layout.sizes, layout.strides);
-  return tensor;
+  return tensor_at(std::move(data), /*allocator=*/nullptr, memory.key_set(), layout, dtype);
 }
 
 void fill_made(at::Tensor made, at::Tensor source) {

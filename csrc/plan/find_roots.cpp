@@ -148,10 +148,23 @@ struct RootFinder {
     return most > own && most / own <= most_sharing;
   }
 
+  // Does something read it again for each row?  Vectors of every row would compute it then.
+  bool is_repeated_by_rows(NodeId id) const {
+    const std::vector<Dim>& shape = graph[id].type.shape;
+    return std::ranges::any_of(users[id.index()], [&](NodeId user) {
+      const Node& node = graph[user];
+      const bool is_longer = hint_elements(graph, user) > hint_elements(graph, id);
+      if (!is_live[user.index()] || shape.empty() || shape.back().is(1)) return false;
+      if (is_longer && (family(node) == Family::kPointwise || node.op == OpKind::k_expand))
+        return node.type.shape.back() == shape.back();
+      return family(node) == Family::kView && is_repeated_by_rows(user);
+    });
+  }
+
   // AStitch's expensive value before a broadcast (A.6), on a host.
-  bool is_broadcast_along_vectors(NodeId id) const {
-    if (on_gpu || family(graph[id]) != Family::kPointwise) return false;
-    return is_broadcast(id, kMostSharing) && is_costly(id);
+  bool is_broadcast_to_vectors(NodeId id) const {
+    if (on_gpu || family(graph[id]) != Family::kPointwise || !is_costly(id)) return false;
+    return is_broadcast(id, is_repeated_by_rows(id) ? INT64_MAX : kMostSharing);
   }
 
   // A host's loop that loads bytes has as many lanes as a register has bytes: rows of 64 scores
@@ -312,7 +325,7 @@ struct RootFinder {
       const bool computes = kind == Family::kPointwise || kind == Family::kReader;
       wanted[n] = wanted_levels(id);
       is_root[n] = is_certain_root(id) || (every_op && computes) || is_worth_storing(id) ||
-                   is_gathered(id) || is_broadcast_along_vectors(id);
+                   is_gathered(id) || is_broadcast_to_vectors(id);
     }
     if (!on_gpu) widen_bytes();
     cut_long_cones();

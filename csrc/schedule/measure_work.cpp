@@ -104,6 +104,12 @@ std::vector<VarId> find_leaves(const StageSchedule& schedule, const Evaluation& 
   return leaves;
 }
 
+bool moves_along(const MappedAxis& mapped, const IndexVar& leaf) {
+  return leaf.kind == IndexVar::Kind::kValue ||
+         std::ranges::any_of(mapped.axis.atoms,
+                             [&](AtomId atom) { return atom.index() == leaf.payload; });
+}
+
 // Elements a node is evaluated at: loop-invariant ones are evaluated once, those of segments once
 // for each position.
 double count_elements(const Graph& graph, const StageSchedule& schedule,
@@ -114,6 +120,23 @@ double count_elements(const Graph& graph, const StageSchedule& schedule,
     if (leaf.kind == IndexVar::Kind::kAtom || in_segment) count *= hint(graph, leaf.extent);
   }
   return count;
+}
+
+// Trips of a host's loops down to the last that the index moves along: a row of [64] that rows of
+// [128, 64] read is computed 128 times.
+double count_trips(const Graph& graph, const StageSchedule& schedule,
+                   const std::vector<VarId>& leaves, const std::vector<int>& path) {
+  std::set<int> axes;
+  double trips = 1, reached = 1;
+  for (int block : path) {
+    const int loop = schedule.blocks[block].loop;
+    if (loop < 0 || !axes.insert(schedule.loops[loop].axis).second) continue;
+    const MappedAxis& mapped = schedule.axes[schedule.loops[loop].axis];
+    trips *= hint(graph, mapped.axis.extent);
+    const auto moves = [&](VarId var) { return moves_along(mapped, schedule.accesses.vars[var]); };
+    if (std::ranges::any_of(leaves, moves)) reached = trips;
+  }
+  return reached;
 }
 
 constexpr double kLanes = 8;  // f32 of an AVX2 vector
@@ -162,12 +185,8 @@ double operations_each(const Graph& graph, const StageSchedule& schedule,
                        const std::vector<VarId>& leaves, const MappedAxis* lanes) {
   if (schedule.device->is_cuda) return 1;
   if (!lanes) return kLanes;
-  const bool moves = std::ranges::any_of(leaves, [&](VarId var) {
-    const IndexVar& leaf = schedule.accesses.vars[var];
-    return leaf.kind == IndexVar::Kind::kValue ||
-           std::ranges::any_of(lanes->axis.atoms,
-                               [&](AtomId atom) { return atom.index() == leaf.payload; });
-  });
+  const bool moves = std::ranges::any_of(
+      leaves, [&](VarId var) { return moves_along(*lanes, schedule.accesses.vars[var]); });
   return moves ? kLanes / std::clamp(hint(graph, lanes->axis.extent), 1.0, kLanes) : kLanes;
 }
 
@@ -194,6 +213,7 @@ void add_root(const Graph& graph, const StageSchedule& schedule, const LeafUse& 
       iterations *= hint(graph, mapped.axis.extent);
   const int thread_copies = schedule.threads >> std::popcount(owned_thread_bits(schedule, space));
   const double copies = block_copies * thread_copies;
+  const std::vector<int> path = block_path(schedule, leaf.block);
   for (const auto& [node, evaluations] : schedule.accesses.evaluated.at(space.root)) {
     if (!leaf.evaluated.count(node)) continue;
     const bool is_load = leaf.loads.count(node) > 0;
@@ -203,7 +223,10 @@ void add_root(const Graph& graph, const StageSchedule& schedule, const LeafUse& 
     for (const Evaluation& evaluation : evaluations) {
       if (is_shared(schedule, leaf, space.root, node, evaluation)) continue;
       const std::vector<VarId> leaves = find_leaves(schedule, evaluation);
-      const double elements = count_elements(graph, schedule, leaves, evaluation.in_segment);
+      const bool by_elements = schedule.device->is_cuda || evaluation.in_segment;
+      const double elements = by_elements
+                                  ? count_elements(graph, schedule, leaves, evaluation.in_segment)
+                                  : count_trips(graph, schedule, leaves, path);
       const double each =
           copies * (evaluation.in_segment ? elements : std::min(iterations, elements));
       count += each;

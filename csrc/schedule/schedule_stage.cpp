@@ -115,32 +115,21 @@ void map_stages(const Graph& graph, int worker_threads, SymbolTable& symbols,
 
 StageSchedule take_stage(const PlannedStage& stage, const StageSchedule& shared) {
   const std::set<NodeId> roots(stage.roots.begin(), stage.roots.end());
-  auto take = [&](const auto& from, auto& into, auto root_of) {
-    std::ranges::copy_if(from, std::inserter(into, into.end()),
-                         [&](const auto& entry) { return roots.count(root_of(entry)) > 0; });
+  StageSchedule own = shared;
+  auto keep_own = [&](auto& entries, auto root_of) {
+    std::erase_if(entries, [&](const auto& entry) { return roots.count(root_of(entry)) == 0; });
   };
   auto root_of = [](const auto& entry) { return entry.root; };
   auto key_of = [](const auto& entry) { return entry.first; };
-  StageSchedule own;
-  own.device = shared.device;
-  own.spaces.atoms = shared.spaces.atoms;
-  take(shared.spaces.roots, own.spaces.roots, root_of);
-  take(shared.spaces.depends, own.spaces.depends, key_of);
-  own.accesses.vars = shared.accesses.vars;
-  take(shared.accesses.list, own.accesses.list, root_of);
-  own.accesses.other_uses = shared.accesses.other_uses;
-  take(shared.accesses.evaluated, own.accesses.evaluated, key_of);
-  std::ranges::copy_if(shared.tiles, std::back_inserter(own.tiles), [&](const TiledLoad& tile) {
-    const std::vector<Access>& list = own.accesses.list;
-    return std::ranges::any_of(list, [&](const Access& access) {
+  keep_own(own.spaces.roots, root_of);
+  keep_own(own.spaces.depends, key_of);
+  keep_own(own.accesses.list, root_of);
+  keep_own(own.accesses.evaluated, key_of);
+  std::erase_if(own.tiles, [&](const TiledLoad& tile) {
+    return std::ranges::none_of(own.accesses.list, [&](const Access& access) {
       return access.value == tile.value && access.offset == tile.offset;
     });
   });
-  own.axes = shared.axes;
-  own.loops = shared.loops;
-  own.threads = shared.threads;
-  own.bounds = shared.bounds;
-  own.grid = shared.grid;
   return own;
 }
 

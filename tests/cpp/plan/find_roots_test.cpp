@@ -50,6 +50,19 @@ TEST(FindRoots, AnExpensiveValueBeforeAShortBroadcastOnHosts) {
 }
 
 // A row of scores and a mask of bytes would have as many lanes as bytes.
+// Frequencies of positions: each row's vectors would compute the powers again, however many there
+// are.
+TEST(FindRoots, AnExpensiveRowThatRowsReadOnHosts) {
+  const auto roots = [](const std::string& shape, bool on_gpu) {
+    return roots_of("%f = input : f32[64]\n%p = input : f32[4096,1]\n%w = reshape(pow(%f, 2.5)){" +
+                        shape + "}\n%y = mul(%p, %w)\noutputs (%y)\n",
+                    false, on_gpu);
+  };
+  EXPECT_EQ(roots("shape=[64]", false), (Ops{"pow", "mul"}));
+  EXPECT_EQ(roots("shape=[1,64]", false), (Ops{"pow", "mul"}));
+  EXPECT_EQ(roots("shape=[1,64]", true), (Ops{"mul"}));
+}
+
 TEST(FindRoots, WhatIsMadeOfBytesBeforeABroadcastOnHosts) {
   const auto roots = [](const std::string& heads, bool on_gpu) {
     return roots_of("%m = input : bool[2,1,1,64]\n%s = input : f32[2," + heads +

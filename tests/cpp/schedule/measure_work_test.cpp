@@ -57,6 +57,17 @@ TEST(Work, CountsWhatRootsOfOneNestShareOnce) {
   EXPECT_EQ(work_of(planned).specials, 1024.0 * 512);
 }
 
+TEST(Work, CountsARowInEachTripOfTheLoopsAroundIt) {
+  const auto specials = [](const std::string& row) {
+    return work_of(schedule_together("%x = input : f32[1024,512]\n%r = input : f32" + row +
+                                         "\n%y = mul(%x, exp(%r))\noutputs (%y)\n",
+                                     "cpu"))
+        .specials;
+  };
+  EXPECT_EQ(specials("[512]"), 1024.0 * 512) << "all vectors of each row";
+  EXPECT_EQ(specials("[1024,1]"), 1024.0 * 8) << "a number for each row, in a whole vector";
+}
+
 TEST(Work, OfALoadIsTheSameWhateverComputedIt) {
   const Planned planned = schedule_together(
       "%x = input : f32[1024,512]\n%y = neg(%x)\n"
