@@ -110,31 +110,31 @@ bool moves_along(const MappedAxis& mapped, const IndexVar& leaf) {
                              [&](AtomId atom) { return atom.index() == leaf.payload; });
 }
 
-// Elements a node is evaluated at: loop-invariant ones are evaluated once, those of segments once
-// for each position.
-double count_elements(const Graph& graph, const StageSchedule& schedule,
-                      const std::vector<VarId>& leaves, bool in_segment) {
-  double count = 1;
-  for (VarId var : leaves) {
-    const IndexVar& leaf = schedule.accesses.vars[var];
-    if (leaf.kind == IndexVar::Kind::kAtom || in_segment) count *= hint(graph, leaf.extent);
-  }
-  return count;
-}
-
-// Trips of a host's loops down to the last that the index moves along: a row of [64] that rows of
-// [128, 64] read is computed 128 times.
-double count_trips(const Graph& graph, const StageSchedule& schedule,
-                   const std::vector<VarId>& leaves, const std::vector<int>& path) {
-  std::set<int> axes;
+// Times a node is evaluated: of segments once for each position, by threads once for each element,
+// by a host in each trip of its blocks and loops down to the last that the index moves along.  A
+// row of [64] that rows of [128, 64] read is computed 128 times.
+double count_evaluations(const Graph& graph, const StageSchedule& schedule, bool in_segment,
+                         const std::vector<VarId>& leaves, const std::vector<int>& path) {
   double trips = 1, reached = 1;
-  for (int block : path) {
-    const int loop = schedule.blocks[block].loop;
-    if (loop < 0 || !axes.insert(schedule.loops[loop].axis).second) continue;
-    const MappedAxis& mapped = schedule.axes[schedule.loops[loop].axis];
-    trips *= hint(graph, mapped.axis.extent);
+  if (schedule.device->is_cuda || in_segment) {
+    for (VarId var : leaves) {
+      const IndexVar& leaf = schedule.accesses.vars[var];
+      if (leaf.kind == IndexVar::Kind::kAtom || in_segment) trips *= hint(graph, leaf.extent);
+    }
+    return trips;
+  }
+  const auto walk = [&](const MappedAxis& mapped, double own_trips) {
+    trips *= own_trips;
     const auto moves = [&](VarId var) { return moves_along(mapped, schedule.accesses.vars[var]); };
     if (std::ranges::any_of(leaves, moves)) reached = trips;
+  };
+  for (const MappedAxis& mapped : schedule.axes) walk(mapped, blocks_along(graph, mapped));
+  std::set<int> walked;
+  for (int block : path) {
+    const int loop = schedule.blocks[block].loop;
+    if (loop < 0 || !walked.insert(schedule.loops[loop].axis).second) continue;
+    const MappedAxis& mapped = schedule.axes[schedule.loops[loop].axis];
+    walk(mapped, hint(graph, mapped.axis.extent) / blocks_along(graph, mapped));
   }
   return reached;
 }
@@ -223,12 +223,9 @@ void add_root(const Graph& graph, const StageSchedule& schedule, const LeafUse& 
     for (const Evaluation& evaluation : evaluations) {
       if (is_shared(schedule, leaf, space.root, node, evaluation)) continue;
       const std::vector<VarId> leaves = find_leaves(schedule, evaluation);
-      const bool by_elements = schedule.device->is_cuda || evaluation.in_segment;
-      const double elements = by_elements
-                                  ? count_elements(graph, schedule, leaves, evaluation.in_segment)
-                                  : count_trips(graph, schedule, leaves, path);
-      const double each =
-          copies * (evaluation.in_segment ? elements : std::min(iterations, elements));
+      const bool in_segment = evaluation.in_segment;
+      const double times = count_evaluations(graph, schedule, in_segment, leaves, path);
+      const double each = copies * (in_segment ? times : std::min(iterations, times));
       count += each;
       const bool is_alone = is_load && evaluation.is_guarded && !schedule.device->is_cuda;
       operations += each * (is_alone  ? kGuardedLoad
