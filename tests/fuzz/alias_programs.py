@@ -11,6 +11,8 @@ decompositions or its partitioner get wrong (TRACED) is counted apart.
 import random
 import re
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import torch
 from check_seeds import check_seeds, parse_arguments
@@ -320,13 +322,21 @@ def attempt(make, program, backend, is_dynamic, **how):
         return f"{type(error).__name__}: {text[:500]}"
 
 
+def attempt_seed(seed, backend, **how):
+    program = Program(seed)
+    return attempt(*program.load(), backend, program.is_dynamic, **how)
+
+
+def attempt_alone(seed, backend):
+    """By a process of its own: torch fails some programs if they are the first to be compiled."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(attempt_seed, seed, backend).result()
+
+
 def check(seed):
     """Nothing, or what differs; "torch: .." where a backend of torch's own differs as well."""
-    program = Program(seed)
-    make, fn = program.load()
-    options = {"options": {"strict": True}}
-    difference = attempt(make, fn, "stitch", program.is_dynamic, **options)
-    theirs = [attempt(make, fn, b, program.is_dynamic) for b in TRACED * bool(difference)]
+    difference = attempt_seed(seed, "stitch", options={"strict": True})
+    theirs = [attempt_alone(seed, backend) for backend in TRACED * bool(difference)]
     alike = difference and kind_of(difference) in map(kind_of, theirs)
     return f"torch: {difference}" if alike else difference
 

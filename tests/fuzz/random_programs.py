@@ -14,6 +14,7 @@ from functools import partial
 import torch
 from check_seeds import check_seeds, parse_arguments
 from random_steps import make_program
+from torch._dynamo.backends.common import aot_autograd
 from torch._subclasses import FakeTensorMode
 
 BATCH = 8
@@ -98,12 +99,25 @@ def check_together(programs, options):
 
 def layouts_differ(function, inputs, found, eager, dynamic):
     """Nothing, or which strides and storages are neither eager's nor those that torch traces: its
-    decompositions and its fake tensors have others for every backend.  Gradients may have any."""
+    decompositions, its plans and its fake tensors have others for every backend.  Gradients may
+    have any."""
 
     def traced():
         torch._dynamo.reset()
         how = {"backend": "aot_eager", "dynamic": dynamic}
         return run(torch.compile(function, **how), inputs, False)
+
+    def planned():
+        torch._dynamo.reset()
+        values = []
+
+        def keep(gm, _):
+            values.extend(x.meta["val"] for x in gm.graph.output_node().args[0])
+            return gm.forward
+
+        how = {"backend": aot_autograd(fw_compiler=keep), "dynamic": dynamic}
+        run(torch.compile(function, **how), inputs, False)
+        return values
 
     def faked():
         with FakeTensorMode(allow_non_fake_inputs=True) as mode:
@@ -115,7 +129,7 @@ def layouts_differ(function, inputs, found, eager, dynamic):
     def storages(results):
         return storages_of(inputs + results)
 
-    for what, others in ((layouts, (traced, faked)), (storages, (traced,))):
+    for what, others in ((layouts, (traced, planned, faked)), (storages, (traced,))):
         if what(found) != what(eager) and all(what(found) != what(other()) for other in others):
             rows = enumerate(zip(what(found), what(eager), strict=True))
             return f"layouts (ours, eager's): {[(i, *p) for i, p in rows if p[0] != p[1]]}"
