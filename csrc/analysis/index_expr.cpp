@@ -209,14 +209,18 @@ IndexExpr IndexVars::join_digits(IndexExpr a) const {
   return a;
 }
 
-void IndexVars::collect(const IndexExpr& expr, std::vector<VarId>& leaves) const {
-  for (const auto& [var, coefficient] : expr.terms) {
-    const IndexVar& info = vars_[var];
-    if (info.kind == IndexVar::Kind::kQuotient || info.kind == IndexVar::Kind::kRemainder)
-      collect(info.operand, leaves);
-    else
-      leaves.push_back(var);
+std::set<VarId> IndexVars::leaves_of(std::span<const IndexExpr> index) const {
+  std::set<VarId> leaves;
+  for (const IndexExpr& expr : index) {
+    for (const auto& [var, coefficient] : expr.terms) {
+      const IndexVar& info = vars_[var];
+      if (info.kind == IndexVar::Kind::kQuotient || info.kind == IndexVar::Kind::kRemainder)
+        leaves.merge(leaves_of({&info.operand, 1}));
+      else
+        leaves.insert(var);
+    }
   }
+  return leaves;
 }
 
 }  // namespace stitch

@@ -7,6 +7,8 @@
 
 #include <initializer_list>
 #include <map>
+#include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -86,8 +88,8 @@ class IndexVars {
   // By the largest unit that is a coefficient of `a` and divides all of `whole`; else by 1.
   Units find_units(const IndexExpr& a, std::initializer_list<Dim> whole) const;
   const IndexVar& operator[](VarId var) const { return vars_[var]; }
-  // All atoms the expression depends on, through quotients too; values are reported as they are.
-  void collect(const IndexExpr& expr, std::vector<VarId>& leaves) const;
+  // All atoms and values that the index depends on, through quotients too.
+  std::set<VarId> leaves_of(std::span<const IndexExpr> index) const;
   int count() const { return static_cast<int>(vars_.size()); }
 
  private:

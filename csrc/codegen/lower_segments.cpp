@@ -10,9 +10,7 @@ int ValueLowering::depth_of(const Segment& segment) {
   int depth = values[segment.guard].depth;
   for (Handle known : {segment.initial, segment.first, segment.last})
     depth = std::max(depth, values[known].depth);
-  std::vector<VarId> leaves;
-  for (const IndexExpr& index : segment.index) vars.collect(index, leaves);
-  for (VarId var : leaves) {
+  for (VarId var : vars.leaves_of(segment.index)) {
     const IndexVar& leaf = vars[var];
     const bool is_value = leaf.kind == IndexVar::Kind::kValue;
     depth = std::max(depth, is_value ? values[leaf.payload].depth

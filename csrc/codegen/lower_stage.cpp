@@ -203,9 +203,7 @@ class StageLowering {
   }
 
   bool runs_along(const IndexExpr& index, int loop) const {
-    std::vector<VarId> leaves;
-    values_.vars.collect(index, leaves);
-    return std::ranges::any_of(leaves, [&](VarId var) {
+    return std::ranges::any_of(values_.vars.leaves_of({&index, 1}), [&](VarId var) {
       const IndexVar& leaf = values_.vars[var];
       return leaf.kind == IndexVar::Kind::kAtom &&
              scopes_.axis_of_atom(leaf.payload) == schedule_.loops[loop].axis;

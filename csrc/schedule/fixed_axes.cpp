@@ -52,9 +52,7 @@ std::optional<IndexExpr> substitute(const IndexVars& vars, const IndexExpr& expr
       out = out + (at == fixed.end() ? index_of(var) : IndexExpr{at->second, {}}) * coefficient;
       continue;
     }
-    std::vector<VarId> leaves;
-    vars.collect(info.operand, leaves);
-    for (VarId leaf : leaves) {
+    for (VarId leaf : vars.leaves_of({&info.operand, 1})) {
       const bool is_atom = vars[leaf].kind == IndexVar::Kind::kAtom;
       if (!is_atom || fixed.count(vars[leaf].payload)) return std::nullopt;
     }

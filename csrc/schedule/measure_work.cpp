@@ -95,15 +95,6 @@ void add_memory(const Graph& graph, const PlannedStage& stage, const StageSchedu
   if (!schedule.device->is_cuda && !are_followed) work.dram_bytes *= 2;
 }
 
-// What an evaluation's index depends on, each once.
-std::vector<VarId> find_leaves(const StageSchedule& schedule, const Evaluation& evaluation) {
-  std::vector<VarId> leaves;
-  for (const IndexExpr& dim : evaluation.index) schedule.accesses.vars.collect(dim, leaves);
-  std::ranges::sort(leaves);
-  leaves.erase(std::unique(leaves.begin(), leaves.end()), leaves.end());
-  return leaves;
-}
-
 bool moves_along(const MappedAxis& mapped, const IndexVar& leaf) {
   return leaf.kind == IndexVar::Kind::kValue ||
          std::ranges::any_of(mapped.axis.atoms,
@@ -114,7 +105,7 @@ bool moves_along(const MappedAxis& mapped, const IndexVar& leaf) {
 // by a host in each trip of its blocks and loops down to the last that the index moves along.  A
 // row of [64] that rows of [128, 64] read is computed 128 times.
 double count_evaluations(const Graph& graph, const StageSchedule& schedule, bool in_segment,
-                         const std::vector<VarId>& leaves, const std::vector<int>& path) {
+                         const std::set<VarId>& leaves, const std::vector<int>& path) {
   double trips = 1, reached = 1;
   if (schedule.device->is_cuda || in_segment) {
     for (VarId var : leaves) {
@@ -182,7 +173,7 @@ const MappedAxis* find_vectors(const Graph& graph, const StageSchedule& schedule
 // takes as long: softplus of [512, 256] before 8 states each is one number at a time, 8 operations.
 // `lanes`: the axis of the vectors; null where there are none.
 double operations_each(const Graph& graph, const StageSchedule& schedule,
-                       const std::vector<VarId>& leaves, const MappedAxis* lanes) {
+                       const std::set<VarId>& leaves, const MappedAxis* lanes) {
   if (schedule.device->is_cuda) return 1;
   if (!lanes) return kLanes;
   const bool moves = std::ranges::any_of(
@@ -198,6 +189,10 @@ bool is_shared(const StageSchedule& schedule, const LeafUse& leaf, NodeId root, 
     const auto at = values.find(value);
     return at != values.end() && std::ranges::count(at->second, evaluation) > 0;
   });
+}
+
+double weight_of(CostClass cost) {
+  return cost == CostClass::kFree ? 0 : cost == CostClass::kHeavy ? 8 : 1;
 }
 
 // A root that lacks an axis of the grid or of the threads is computed once per block or thread.
@@ -218,25 +213,27 @@ void add_root(const Graph& graph, const StageSchedule& schedule, const LeafUse& 
     if (!leaf.evaluated.count(node)) continue;
     const bool is_load = leaf.loads.count(node) > 0;
     const CostClass cost = is_load ? CostClass::kLight : info(graph[node]).cost;
-    const double weight = cost == CostClass::kFree ? 0 : cost == CostClass::kHeavy ? 8 : 1;
     double count = 0, operations = 0;
     for (const Evaluation& evaluation : evaluations) {
       if (is_shared(schedule, leaf, space.root, node, evaluation)) continue;
-      const std::vector<VarId> leaves = find_leaves(schedule, evaluation);
+      const std::set<VarId> leaves = schedule.accesses.vars.leaves_of(evaluation.index);
       const bool in_segment = evaluation.in_segment;
       const double times = count_evaluations(graph, schedule, in_segment, leaves, path);
       const double each = copies * (in_segment ? times : std::min(iterations, times));
       count += each;
       const bool is_alone = is_load && evaluation.is_guarded && !schedule.device->is_cuda;
-      operations += each * (is_alone  ? kGuardedLoad
-                            : is_load ? weight
-                                      : weight * operations_each(graph, schedule, leaves, lanes));
+      operations +=
+          each * (is_alone  ? kGuardedLoad
+                  : is_load ? 1
+                            : weight_of(cost) * operations_each(graph, schedule, leaves, lanes));
     }
     (cost >= CostClass::kSpecial ? work.specials : work.operations) += operations;
     if (is_load)
       work.cache_bytes += count / copies * (block_copies - 1) * info(graph[node].type.dtype).bytes;
   }
-  work.operations += iterations * copies;
+  const CostClass own = info(graph[space.root]).cost;
+  (own >= CostClass::kSpecial ? work.specials : work.operations) +=
+      iterations * copies * std::max(1.0, weight_of(own));
 }
 
 // Loop trips of a thread along an axis, at the symbols' hints.

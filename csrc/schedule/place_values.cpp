@@ -263,10 +263,9 @@ std::vector<int> array_loops(const StageSchedule& schedule, NodeId value, int de
   for (const auto& [root, values] : schedule.accesses.evaluated) {
     auto at = values.find(value);
     if (at == values.end()) continue;
-    std::vector<VarId> leaves;
     for (const Evaluation& evaluation : at->second)
-      for (const IndexExpr& index : evaluation.index) schedule.accesses.vars.collect(index, leaves);
-    for (VarId var : leaves) atoms.insert(schedule.accesses.vars[var].payload);
+      for (VarId var : schedule.accesses.vars.leaves_of(evaluation.index))
+        atoms.insert(schedule.accesses.vars[var].payload);
   }
   std::vector<int> loops;
   for (int block : blocks_below(block_path(schedule, made_in), declared_in)) {

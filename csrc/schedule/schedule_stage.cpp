@@ -160,13 +160,10 @@ StageSchedule schedule_stage(const Graph& graph, const PlannedStage& stage,
 }
 
 double count_elements(const Graph& graph, const IndexVars& vars, const IndexExpr& offset) {
-  std::vector<VarId> leaves;
-  vars.collect(offset, leaves);
-  std::set<int> atoms;
   double elements = 1;
-  for (VarId var : leaves) {
+  for (VarId var : vars.leaves_of({&offset, 1})) {
     const IndexVar& leaf = vars[var];
-    if (leaf.kind != IndexVar::Kind::kAtom || !atoms.insert(leaf.payload).second) continue;
+    if (leaf.kind != IndexVar::Kind::kAtom) continue;
     elements *= static_cast<double>(graph.symbols.hint(leaf.extent));
   }
   return elements;
@@ -177,10 +174,9 @@ int64_t accessed_elements(const Graph& graph, const StageSchedule& schedule, Nod
   for (const Access& access : schedule.accesses.list) {
     if (access.value != value) continue;
     double elements = count_elements(graph, schedule.accesses.vars, access.offset);
-    std::vector<VarId> leaves;
-    schedule.accesses.vars.collect(access.offset, leaves);
-    const bool by_data = std::ranges::any_of(leaves, [&](VarId var) {
-      return schedule.accesses.vars[var].kind == IndexVar::Kind::kValue;
+    const IndexVars& vars = schedule.accesses.vars;
+    const bool by_data = std::ranges::any_of(vars.leaves_of({&access.offset, 1}), [&](VarId var) {
+      return vars[var].kind == IndexVar::Kind::kValue;
     });
     if (by_data && access.in_segment) {  // each position of the segments, once
       elements = static_cast<double>(hint_elements(graph, value));

@@ -174,12 +174,10 @@ TEST(IndexExpr, ValuesReadFromMemoryAreBelowTheirExtent) {
   EXPECT_NE(vars.remainder(unknown, 16), unknown);
 }
 
-TEST(IndexExpr, CollectSeesThroughQuotients) {
+TEST(IndexExpr, LeavesAreSeenThroughQuotients) {
   Digits d(8, 6, 4);
   const IndexExpr expr = d.vars.divide(d.i + d.j, 5) * Dim(3) + d.k;
-  std::vector<VarId> leaves;
-  d.vars.collect(expr, leaves);
-  EXPECT_EQ(std::set<VarId>(leaves.begin(), leaves.end()),
+  EXPECT_EQ(d.vars.leaves_of({&expr, 1}),
             (std::set<VarId>{d.vars.atom(0, 8), d.vars.atom(1, 6), d.vars.atom(2, 4)}));
 }
 
