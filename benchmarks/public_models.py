@@ -13,7 +13,6 @@ import json
 import os
 import resource
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -40,7 +39,6 @@ RIVALS = {
     "kernel_per_op": {"backend": "stitch", "options": {"policy": "none"}},
 }
 ROUNDS = 15
-PEAKS = 9  # of a process, in pages: half a megabyte up and down, of 5 to 10
 LIMIT_S = 1200
 MEMORY_BYTES = 10 << 30
 MARK = "answer: "
@@ -136,8 +134,7 @@ def time_rivals(name, mode):
         first[rival] = {"seconds": seconds, "cpu_s": cpu_seconds() - cpu}
         calls[rival] = call
         call()
-    peaks = [{rival: peak_bytes(call) for rival, call in calls.items()} for _ in range(PEAKS)]
-    peak = {rival: statistics.median(row[rival] for row in peaks) for rival in calls}
+    peak = {rival: peak_bytes(call) for rival, call in calls.items()}
     times = time_interleaved(calls, (), ROUNDS)
     return {
         **measure.summary(times),

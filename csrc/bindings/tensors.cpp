@@ -28,11 +28,21 @@ constexpr auto kDTypes = [] {
   return dtypes;
 }();
 
-void return_to_pool(void* block) { host_pool().release(static_cast<PoolBlock*>(block)); }
+// Torch's profiler counts the pool's blocks beside those of its own allocator.
+void report(const PoolBlock* block, int64_t sign) {
+  if (c10::memoryProfilingEnabled())
+    c10::reportMemoryUsageToProfiler(data(block), sign * size(block), 0, 0, c10::kCPU);
+}
+
+void return_to_pool(void* block) {
+  report(static_cast<PoolBlock*>(block), -1);
+  host_pool().release(static_cast<PoolBlock*>(block));
+}
 
 at::DataPtr allocate_from_pool(int64_t bytes) {
   if (bytes == 0) return at::DataPtr(nullptr, c10::Device(c10::kCPU));
   PoolBlock* block = host_pool().allocate(bytes);
+  report(block, 1);
   return at::DataPtr(data(block), block, &return_to_pool, c10::Device(c10::kCPU));
 }
 

@@ -49,9 +49,6 @@ PlanCandidate join_pairs(const PlanRequest& in, bool every_op) {
   return out;
 }
 
-PlanCandidate plan_by_search(const PlanRequest& in) { return join_pairs(in, false); }
-PlanCandidate join_ops(const PlanRequest& in) { return join_pairs(in, true); }
-
 // AStitch: groups by their dominants (A.6-A.10), joined where the blocks of one mapping hold what
 // the consumer needs (regional, A.11), all of a scope in one kernel (A.2-A.4).
 PlanCandidate plan_astitch(const PlanRequest& in) {
@@ -101,17 +98,7 @@ PlanCandidate plan_best_patterns(const PlanRequest& in, const std::vector<Stitch
   return best;
 }
 
-// FusionStitching 2020: no communication between blocks (20.6), the plan that the latency evaluator
-// likes best (20.19).
 constexpr StitchRule kNoBarriers = {.barriers = false};
-PlanCandidate plan_fusionstitching2020(const PlanRequest& in) {
-  return plan_best_patterns(in, {kNoBarriers});
-}
-
-// Its patterns as the stages of kernels that AStitch's global scheme joins.
-PlanCandidate plan_stitched_patterns(const PlanRequest& in) {
-  return plan_best_patterns(in, {kNoBarriers, {}});
-}
 
 // On the host kernels are stages, and pairs that gain are all that joins.
 bool has_barriers(const PlanRequest& in, const PlanCandidate&) { return in.device.barrier_us > 0; }
@@ -138,14 +125,19 @@ bool may_evaluate_again(const PlanRequest& in, const PlanCandidate& best) {
   return in.device.is_cuda ? best.policy == "none" : moves_values(in, best);
 }
 
+using In = const PlanRequest&;
 constexpr Policy kPolicies[] = {
-    {"search", &plan_by_search, [](const PlanRequest&, const PlanCandidate&) { return true; }},
+    {"search", [](In in) { return join_pairs(in, false); },
+     [](In, const PlanCandidate&) { return true; }},
     {"astitch", &plan_astitch, &has_barriers},
-    {"stitched patterns", &plan_stitched_patterns, &is_small},
-    {"fusionstitching2020", &plan_fusionstitching2020,
-     [](const PlanRequest&, const PlanCandidate&) { return false; }},
+    // FusionStitching 2020's as the stages of kernels that AStitch's global scheme joins; then its
+    // own: no communication between blocks (20.6), what the latency evaluator likes best (20.19).
+    {"stitched patterns", [](In in) { return plan_best_patterns(in, {kNoBarriers, {}}); },
+     &is_small},
+    {"fusionstitching2020", [](In in) { return plan_best_patterns(in, {kNoBarriers}); },
+     [](In, const PlanCandidate&) { return false; }},
     {"none", &plan_each_op, &moves_values},
-    {"joined ops", &join_ops, &may_evaluate_again},
+    {"joined ops", [](In in) { return join_pairs(in, true); }, &may_evaluate_again},
 };
 
 PlanCandidate plan_row(const Policy& row, const PlanRequest& in) {

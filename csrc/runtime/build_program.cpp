@@ -37,13 +37,17 @@ BufferId add_buffer(Draft& draft, Buffer buffer) {
   return BufferId(static_cast<int64_t>(draft.program.buffers.size()) - 1);
 }
 
+// The slab is there for all of a call.  What is larger has memory of its own, for as long as it
+// lives: steps of training let go of what they saved while they make such values.
+constexpr int64_t kMostInSlab = 64 << 10;
+
 // Of a value whose memory this program makes: what the slab has is known before anything runs.
 Buffer::Kind kind_of(const Draft& draft, NodeId node) {
   const TensorType& type = draft.graph[node].type;
   const auto is_late = [&](const Dim& dim) { return !rows_of(draft.graph.symbols, dim).empty(); };
-  const bool stands_apart = draft.is_returned[node.index()] ||
-                            std::ranges::any_of(type.shape, is_late) ||
-                            std::ranges::any_of(type.strides, is_late);
+  const bool stands_apart =
+      draft.is_returned[node.index()] || hint_bytes(draft.graph, node) > kMostInSlab ||
+      std::ranges::any_of(type.shape, is_late) || std::ranges::any_of(type.strides, is_late);
   return stands_apart ? Buffer::Kind::kFresh : Buffer::Kind::kSlab;
 }
 

@@ -79,6 +79,7 @@ using Evicted = std::unique_ptr<PoolBlock, DestroyAll>;
 }  // namespace
 
 void* data(const PoolBlock* block) { return block->data; }
+int64_t size(const PoolBlock* block) { return block->bytes; }
 
 PoolBlock* HostPool::allocate(int64_t bytes) {
   const int64_t wanted = class_bytes(bytes);

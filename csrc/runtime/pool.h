@@ -50,6 +50,7 @@ class HostPool {
 };
 
 void* data(const PoolBlock* block);
+int64_t size(const PoolBlock* block);  // in bytes
 
 // The pool of the process; never destroyed, since tensors may outlive static objects.
 HostPool& host_pool();

@@ -18,6 +18,7 @@ import torch_stitch
 from benchmarks.measure import KEEP_FREED_MEMORY
 from torch_stitch import explain, measure
 from torch_stitch.measure.comparison import Comparison, Measured
+from torch_stitch.measure.memory import peak_bytes
 from torch_stitch.measure.noise import LEAST_ROUNDS, compare_times, interval_of_median
 from torch_stitch.measure.progress import Progress
 from torch_stitch.measure.reference import largest_errors
@@ -107,6 +108,32 @@ def test_a_comparison_has_times_first_calls_counts_and_errors(inference):
     assert (eager.launches, eager.moved_bytes) == (2, 4 * x.nbytes) and inductor.launches == 1
     assert all(0 < row.rmse <= row.worst < 1e-5 for row in found.measured)
     assert all(row.peak_bytes >= 0 for row in found.measured)
+
+
+@pytest.mark.parametrize("backend", ["eager", "stitch"])
+def test_the_peak_is_what_lives_at_once_above_what_lives_between_calls(backend):
+    x = torch.randn(1 << 18)
+    call = torch.compile(lambda x: x.cumsum(0).cumsum(0).cumsum(0).sum(), backend=backend)
+    call(x)
+    assert peak_bytes(lambda: call(x)) == pytest.approx(2 * x.nbytes, rel=0.01)
+
+
+def test_steps_of_training_let_go_of_what_they_saved():
+    def grow(x, weights):
+        for weight in weights:
+            x = (x @ weight).exp() * 0.5
+        return x.sum()
+
+    weights = [torch.randn(128, 128, requires_grad=True) for _ in range(12)]
+    x = torch.rand(2048, 128) * 1e-2
+
+
+    def peak_of(backend):
+        call = torch.compile(grow, backend=backend)
+        torch.autograd.grad(call(x, weights), weights)
+        return peak_bytes(lambda: torch.autograd.grad(call(x, weights), weights))
+
+    assert peak_of("stitch") < peak_of("eager")
 
 
 def test_a_comparison_reads_well(inference):

@@ -46,6 +46,19 @@ TEST(BuildProgram, IntermediatesLiveInTheSlabAndOutputsAreFresh) {
   EXPECT_EQ(run_on(program, {std::vector<float>(8, 1)}), std::vector<float>(8, 6));
 }
 
+TEST(BuildProgram, LargeValuesHaveMemoryOfTheirOwnWhileTheyLive) {
+  constexpr int64_t kCount = 64 * 1024;  // 256 KB
+  FakePlan plan;
+  NodeId x = plan.add_input(floats({kCount}));
+  for (int i = 0; i < 5; ++i) x = plan.add_kernel(x, 1, kCount);
+  plan.returns(x);
+  const Program program = plan.build();
+  EXPECT_EQ(count_kind(program, Kind::kSlab), 0);
+  EXPECT_EQ(count_steps<AllocateStep>(program), 5);
+  EXPECT_EQ(count_steps<ReleaseStep>(program), 5) << "the argument and all but the result";
+  EXPECT_EQ(run_on(program, {std::vector<float>(kCount, 1)}), std::vector<float>(kCount, 6));
+}
+
 TEST(BuildProgram, SlotsNeverHoldTwoLiveValues) {
   std::mt19937 random(5);
   for (int round = 0; round < 50; ++round) {
