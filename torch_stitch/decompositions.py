@@ -22,10 +22,10 @@ TAKEN_APART = """
     leaky_relu lift linalg_vector_norm narrow_copy repeat tril_indices triu_indices
 """.split()
 
-# Taken apart by the core ATen set, better left whole.
+# Taken apart by the core ATen set, better left whole; linspace of integers cuts off its ends first.
 LEFT_WHOLE = """
     _scaled_dot_product_flash_attention_for_cpu scaled_dot_product_attention
-    all baddbmm embedding_dense_backward select_scatter var var_mean
+    all baddbmm embedding_dense_backward linspace select_scatter var var_mean
 """.split()
 
 RANDOM = "bernoulli exponential native_dropout rand rand_like uniform".split()
@@ -93,8 +93,7 @@ def _put_rows(decomposition, x, dim, index, source, **how):
 WRAPPED = {
     **dict.fromkeys(("addcmul", "addcdiv"), _add_products),
     **dict.fromkeys(("index_add", "index_copy"), _put_rows),
-    # Torch's form keeps a permuted layout.
-    "repeat": lambda decomposition, *args: decomposition(*args).contiguous(),
+    "repeat": lambda form, *args: form(*args).contiguous(),  # torch's keeps a permuted layout
 }
 
 

@@ -1,7 +1,6 @@
 """Numbers that are only known at run time: formulas over sizes and over what tensors hold."""
 
 import functools
-import math
 
 import torch
 
@@ -33,7 +32,7 @@ def hint_of(size):
 
 def whole(number):
     """What an integral type makes of it; nothing is asked of infinities."""
-    return int(number) if math.isfinite(number) and abs(number) < 2**63 else 0
+    return int(number) if -(2**63) <= number < 2**63 else 0
 
 
 def number_of(im, expression, wanted="i64"):

@@ -327,6 +327,8 @@ def filled(im, node, number):
 @rule("aten.arange.start_step")
 def arange(im, node, start, end, step=1, **kwargs):
     count = shape_of(im, node)[0]
+    if not result_of(node).is_floating_point():  # what follows the point is cut off first
+        start, step = (int(x) if isinstance(x, float) else x for x in (start, step))
     if not any(isinstance(x, (float, torch.SymFloat)) for x in (start, step)):
         line = im.b.iota("i64", count, im.dim(start), im.dim(step))
         return im.b.cast(line, dtype_of(node))

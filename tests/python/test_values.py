@@ -575,3 +575,21 @@ def test_loops_that_end_within_a_vector(columns):
         return x + y, (x * 2).to(torch.int8), x > y, y.to(torch.bfloat16), x.double() * 3
 
     check(fn, torch.randn(11, columns), torch.randn(columns))
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32])
+def test_lines_of_integers_cut_off_what_follows_the_point_first(dtype):
+    x = torch.ones((), dtype=dtype)
+    check(lambda x: torch.arange(2.1, -2.9, -1.2, dtype=dtype) + x, x, rtol=0, atol=0)
+    fn = lambda x: torch.linspace(4.3, -3.9, 50, dtype=dtype) * x  # noqa: E731
+    assert torch.equal(torch.compile(fn, backend="stitch")(x), fn(x))
+
+
+def test_the_lowest_integer_is_a_number_like_others():
+    lowest = torch.iinfo(torch.int64).min
+
+    def fn(x, mask):
+        largest = torch.masked.amax(x, 0, mask=mask)
+        return torch.where(mask, x, lowest), largest, F.pad(x, (1, 1), value=lowest)
+
+    check(fn, torch.tensor([3, 4]), torch.tensor([False, False]), rtol=0, atol=0)
