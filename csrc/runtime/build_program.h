@@ -1,9 +1,9 @@
 // build_program: plan and loaded kernels in, the Program that runs them out.
 //
 // Homes of materialised values: graph inputs stay where the caller put them; what the graph returns
-// is a tensor of its own (kFresh), every other store of a kernel lives in the slab; a value that
-// only replaces a graph input is stored straight into it where the plan allows.  What is returned
-// or copied at the end of the call must be an input's contents from before the call's mutations.
+// or is large is a tensor of its own (kFresh), every other store of a kernel lives in the slab; a
+// value that only replaces a graph input is stored straight into it where the plan allows.  What is
+// returned or copied at the end of the call must be an input's contents from before its mutations.
 #pragma once
 
 #include <vector>
