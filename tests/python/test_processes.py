@@ -52,6 +52,7 @@ def main_of_rank(rank, port):
         torch.distributed.all_gather(everywhere, b)
         assert all(b.equal(other) for other in everywhere)
     torch.distributed.destroy_process_group()
+    os._exit(0)  # torch's threads abort about one end in twenty, where all is eager's too
 
 
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="torch without distributed")
