@@ -50,12 +50,11 @@ int64_t count_bytes(const Layout& layout, c10::ScalarType dtype) {
   return at::detail::computeStorageNbytes(layout.sizes, layout.strides, c10::elementSize(dtype));
 }
 
-// A storage of its own at `data`; `allocator` serves resize_.
-at::Tensor tensor_at(at::DataPtr data, c10::Allocator* allocator, c10::DispatchKeySet keys,
-                     const Layout& layout, c10::ScalarType dtype) {
+// A storage of its own at `data`; where it has an allocator, resize_ may move it.
+at::Tensor tensor_at(at::DataPtr data, int64_t bytes, c10::Allocator* allocator,
+                     c10::DispatchKeySet keys, const Layout& layout, c10::ScalarType dtype) {
   auto storage = c10::make_intrusive<c10::StorageImpl>(
-      c10::StorageImpl::use_byte_size_t(), count_bytes(layout, dtype), std::move(data), allocator,
-      /*resizable=*/allocator != nullptr);
+      c10::StorageImpl::use_byte_size_t(), bytes, std::move(data), allocator, allocator != nullptr);
   at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(std::move(storage), keys,
                                                                c10::scalarTypeToTypeMeta(dtype));
   tensor.unsafeGetTensorImpl()->set_sizes_and_strides(layout.sizes, layout.strides);
@@ -84,7 +83,8 @@ at::Tensor make_tensor(const Layout& layout, c10::ScalarType dtype, c10::Device 
     return at::empty_strided(layout.sizes, layout.strides,
                              at::TensorOptions().dtype(dtype).device(device));
   }
-  return tensor_at(allocate_from_pool(count_bytes(layout, dtype)), c10::GetCPUAllocator(),
+  const int64_t bytes = count_bytes(layout, dtype);
+  return tensor_at(allocate_from_pool(bytes), bytes, c10::GetCPUAllocator(),
                    c10::DispatchKeySet(c10::DispatchKey::CPU), layout, dtype);
 }
 
@@ -104,7 +104,8 @@ at::Tensor place_in_memory(const at::Tensor& memory, int64_t offset_bytes, const
   at::DataPtr data(
       static_cast<char*>(kept->mutable_data()) + offset_bytes, kept,
       [](void* storage) { delete static_cast<c10::Storage*>(storage); }, memory.device());
-  return tensor_at(std::move(data), /*allocator=*/nullptr, memory.key_set(), layout, dtype);
+  return tensor_at(std::move(data), count_bytes(layout, dtype), /*allocator=*/nullptr,
+                   memory.key_set(), layout, dtype);
 }
 
 void fill_made(at::Tensor made, at::Tensor source) {

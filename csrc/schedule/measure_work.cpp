@@ -217,9 +217,8 @@ void add_root(const Graph& graph, const StageSchedule& schedule, const LeafUse& 
     for (const Evaluation& evaluation : evaluations) {
       if (is_shared(schedule, leaf, space.root, node, evaluation)) continue;
       const std::set<VarId> leaves = schedule.accesses.vars.leaves_of(evaluation.index);
-      const bool in_segment = evaluation.in_segment;
-      const double times = count_evaluations(graph, schedule, in_segment, leaves, path);
-      const double each = copies * (in_segment ? times : std::min(iterations, times));
+      const double times = count_evaluations(graph, schedule, evaluation.in_segment, leaves, path);
+      const double each = copies * (evaluation.in_segment ? times : std::min(iterations, times));
       count += each;
       const bool is_alone = is_load && evaluation.is_guarded && !schedule.device->is_cuda;
       operations +=
