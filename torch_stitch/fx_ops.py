@@ -283,7 +283,7 @@ def cat(im, node, parts, dim=0):
 @rule("aten.constant_pad_nd.default")
 def pad(im, node, x, padding, value=0):
     before = [0] * (result_of(node).dim() - len(padding) // 2) + list(padding[::2])[::-1]
-    if any(not isinstance(p, int) or p < 0 for p in padding):
+    if not all(isinstance(p, int) for p in padding):
         return NotImplemented
     return im.b.pad(x, im.dims(before), shape_of(im, node), float(value), whole(value))
 
