@@ -135,10 +135,7 @@ struct Reporter {
   ReportedKernel kernel(size_t k) const {
     const PlannedKernel& planned = in.plan.kernels[k];
     const KernelSource& source = in.sources[k];
-    ReportedKernel out;
-    out.name = source.name;
-    out.text = source.text;
-    out.policy = in.plan.policy;
+    ReportedKernel out{.name = source.name, .text = source.text, .policy = in.plan.policy};
     add_ops(nodes_of(in.plan, static_cast<int>(k)), out);
     add_schemes(planned, out);
     add_persistent(planned, out);

@@ -11,6 +11,7 @@ import re
 
 import torch
 from torch._decomp import core_aten_decompositions, get_decompositions, remove_decompositions
+from torch.utils._pytree import tree_leaves
 
 aten, OURS = torch.ops.aten, torch.ops.torch_stitch
 
@@ -100,8 +101,8 @@ WRAPPED = {
 def _own(op, *args, generator=None, **kwargs):
     """As csrc/bindings has it; torch's are complex, own generators, what op makes nothing of."""
     dtype = kwargs.get("dtype") or getattr(args[0], "dtype", torch.float32)
-    result = None if generator or dtype.is_complex else op(*args, **kwargs)
-    return NotImplemented if result is None else result
+    made = None if generator or dtype.is_complex else op(*args, **kwargs)
+    return NotImplemented if all(result is None for result in tree_leaves(made)) else made
 
 
 @functools.cache
@@ -112,6 +113,7 @@ def decompositions(target, fallback_random=False):
     table |= get_decompositions([getattr(aten, name) for name in TAKEN_APART])
     is_ours = target is not None and not fallback_random
     whole = ["random", *RANDOM * (not is_ours), *NORMAL * (not is_ours or target == "cpu")]
+    whole += ["convolution_backward"] * (target != "cpu")
     table |= _named_decompositions(whole)
     for name, form in WRAPPED.items():
         op = getattr(aten, name).default

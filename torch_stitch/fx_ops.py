@@ -38,6 +38,7 @@ CASTS = """
 """.split()
 RESHAPES = "aten.view.default aten.reshape.default aten.unsqueeze.default aten.squeeze.dims".split()
 INDEXING = "aten.gather.default aten.index.Tensor aten.index_put.default".split()
+FILLED = "copy full full_like scalar_tensor".split()  # with the second argument, or the only one
 EMPTY = "empty.memory_format empty_strided.default new_empty_strided.default".split()
 # What eager computes with numbers as they are (on some devices).
 EXACT = ("add", "sub", "mul", "div", "div_floor", "div_trunc")
@@ -340,19 +341,16 @@ def arange(im, node, start, end, step=1, **kwargs):
 RULES |= {
     **dict.fromkeys(CASTS, lambda im, node, x, *_, **__: im.b.cast(x, dtype_of(node))),
     **dict.fromkeys(RESHAPES, lambda im, node, x, *_: im.b.reshape(x, shape_of(im, node))),
-    "aten.copy.default": lambda im, node, x, source, *_: filled(im, node, source),
     "aten.expand.default": lambda im, node, x, *_, **__: im.b.expand(x, shape_of(im, node)),
     "aten.permute.default": lambda im, node, x, dims: im.b.permute(x, list(dims)),
     "aten.flip.default": lambda im, node, x, dims: im.b.flip(x, dims[: result_of(node).dim()]),
     "aten.embedding.default": lambda im, _, w, i, *__: im.b.index(w, [i], [0], from_end=False),
-    "aten.full.default": lambda im, node, size, number, **_: filled(im, node, number),
-    "aten.full_like.default": lambda im, node, like, number, **_: filled(im, node, number),
     "torch_stitch.random.default": lambda im, n, *of, **_: im.b.random(*of[:2], shape_of(im, n)),
     "aten._assert_async.msg": lambda im, _, x, why: im.b.assert_true(scalar(im, x, "bool"), why),
     "aten._assert_scalar.default": lambda im, _, x, why: (
         x is True or im.b.assert_true(scalar(im, x, "bool"), why)
     ),
-    "aten.scalar_tensor.default": lambda im, node, number, **_: filled(im, node, number),
+    **{f"aten.{op}.default": lambda im, n, *of, **_: filled(im, n, of[:2][-1]) for op in FILLED},
     # Memory that eager leaves as it was.
     **{f"aten.{form}": lambda im, node, *_, **__: filled(im, node, 0) for form in EMPTY},
     "prims.iota.default": lambda im, node, n, *, start, step, **_: arange(im, node, start, n, step),

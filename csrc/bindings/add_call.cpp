@@ -65,9 +65,7 @@ CallArgument import_argument(py::handle item, const c10::TypePtr& type, std::opt
     argument.type = without_optional(type);
     if (const auto list = argument.type->cast<c10::ListType>()) {
       // One integer stands for a list of them: `int[2] stride` takes 1.
-      CallArgument whole;
-      whole.kind = Kind::kList;
-      whole.type = list->getElementType();
+      CallArgument whole{.kind = Kind::kList, .type = list->getElementType()};
       argument.type = whole.type;
       for (int i = 0; i < count.value_or(1); ++i) whole.elements.push_back(argument);
       return whole;

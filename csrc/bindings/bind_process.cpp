@@ -89,11 +89,10 @@ py::object to_python(const SettingValue& value) {
 
 py::list list_settings() {
   py::list rows;
-  for (const SettingRow& row : settings_rows()) {
+  for (const SettingRow& row : settings_rows())
     rows.append(py::dict("name"_a = row.name, "env"_a = row.env, "type"_a = row.type,
                          "default"_a = to_python(row.default_value), "allowed"_a = row.allowed,
                          "doc"_a = row.doc));
-  }
   return rows;
 }
 
@@ -112,14 +111,13 @@ py::list list_ops() {
                                                "explicit", "second", "float"};
   static constexpr const char* kCosts[] = {"free", "light", "divide", "special", "heavy"};
   py::list rows;
-  for (const OpInfo& op : all_ops()) {
+  for (const OpInfo& op : all_ops())
     rows.append(py::dict("name"_a = op.name, "family"_a = kFamilies[static_cast<int>(op.family)],
                          "arity"_a = op.arity,
                          "type_rule"_a = kTypeRules[static_cast<int>(op.type_rule)],
                          "function"_a = op.function, "identity"_a = op.identity,
                          "cost"_a = kCosts[static_cast<int>(op.cost)], "low"_a = op.low,
                          "high"_a = op.high, "aten"_a = op.aten, "doc"_a = op.doc));
-  }
   return rows;
 }
 
@@ -145,9 +143,8 @@ std::vector<std::string> find_nvrtc_directories() {
   std::vector<std::string> directories;
   std::error_code error;
   for (fs::directory_iterator wheel(torch.parent_path().parent_path() / "nvidia", error), end;
-       !error && wheel != end; wheel.increment(error)) {
+       !error && wheel != end; wheel.increment(error))
     directories.push_back(wheel->path() / "lib");
-  }
   std::sort(directories.rbegin(), directories.rend());
   directories.push_back(torch.parent_path() / "lib");
   return directories;

@@ -28,10 +28,10 @@ struct CallArgument {
     kList,      // `elements`, as a list of `element_type`
   };
   Kind kind = Kind::kConstant;
-  c10::IValue constant;
+  c10::IValue constant = {};
   int index = -1;
-  Dim integer;
-  std::vector<CallArgument> elements;
+  Dim integer = {};
+  std::vector<CallArgument> elements = {};
   c10::TypePtr type;  // kInteger, kObject: of the parameter; kList: of its elements
 };
 

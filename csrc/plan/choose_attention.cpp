@@ -9,10 +9,8 @@ Verdict judge(const Graph& graph, const Attention& attention, const Settings& se
               const DeviceSpec& device) {
   if (!attention.verdict || settings.attention == "library") return attention.verdict;
   const TensorType& scores = graph[attention.scores].type;
-  AttentionWork work;
-  work.dtype = scores.dtype;
-  work.rows = graph.symbols.hint(scores.shape[scores.rank() - 2]);
-  work.score_bytes = static_cast<double>(hint_bytes(graph, attention.scores));
+  const AttentionWork work{static_cast<double>(hint_bytes(graph, attention.scores)),
+                           graph.symbols.hint(scores.shape[scores.rank() - 2]), scores.dtype};
   if (info(scores.dtype).bytes == 2 && settings.emulate_eager_casts)
     return Verdict::no(kRuleEagerRounding, "the library does not round scores to 16 bits",
                        "emulate_eager_casts=False");

@@ -99,11 +99,10 @@ StitchPlan plan_stitches(const Graph& graph, const StageJudge& judge, const Devi
   const StageJudge judge_once = ask_once(judge_all);
   const KernelJudge judge_whole = add_copies(judge_kernel, copies);
   PlanCandidate chosen = plan_by_policy(policy, {graph, demands, judge_once, device, judge_whole});
-  StitchPlan plan;
-  plan.policy = chosen.policy;
-  plan.stages = std::move(chosen.joined.stages);
-  plan.kernels = std::move(chosen.stitched.kernels);
-  plan.steps = std::move(chosen.stitched.steps);
+  StitchPlan plan{.policy = chosen.policy,
+                  .stages = std::move(chosen.joined.stages),
+                  .kernels = std::move(chosen.stitched.kernels),
+                  .steps = std::move(chosen.stitched.steps)};
   std::vector<Cut> cuts = std::move(chosen.joined.cuts);
   cuts.insert(cuts.end(), chosen.stitched.cuts.begin(), chosen.stitched.cuts.end());
   plan.cuts = keep_kernel_cuts(plan, cuts);

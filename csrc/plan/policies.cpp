@@ -34,19 +34,19 @@ std::vector<NodeId> list_roots(const PlanRequest& in, bool every_op) {
   return find_roots(in.graph, in.demands, every_op, in.device.is_cuda);
 }
 
+PlanCandidate stitch(const PlanRequest& in, JoinedStages joined, const StitchRule& rule) {
+  StitchedKernels stitched = stitch_stages(in, joined, rule);
+  return {{}, std::move(joined), std::move(stitched)};
+}
+
 PlanCandidate plan_each_op(const PlanRequest& in) {
-  PlanCandidate out;
-  out.joined = join_stages(in, list_roots(in, true), {JoinRule::kNever});
-  out.stitched = stitch_stages(in, out.joined, {.barriers = false, .packs = false});
-  return out;
+  JoinedStages joined = join_stages(in, list_roots(in, true), {JoinRule::kNever});
+  return stitch(in, std::move(joined), {.barriers = false, .packs = false});
 }
 
 // Pairs joined while the model gains, the largest gains first, then kernels of them.
 PlanCandidate join_pairs(const PlanRequest& in, bool every_op) {
-  PlanCandidate out;
-  out.joined = join_stages(in, list_roots(in, every_op), {JoinRule::kFaster, {}, true});
-  out.stitched = stitch_stages(in, out.joined, {});
-  return out;
+  return stitch(in, join_stages(in, list_roots(in, every_op), {JoinRule::kFaster, {}, true}), {});
 }
 
 // AStitch: groups by their dominants (A.6-A.10), joined where the blocks of one mapping hold what
@@ -67,10 +67,8 @@ PlanCandidate plan_astitch(const PlanRequest& in) {
     std::ranges::copy_if(group.members, std::back_inserter(groups.back()),
                          [&](NodeId member) { return roots.count(member) > 0; });
   }
-  PlanCandidate out;
-  out.joined = join_stages(in, {roots.begin(), roots.end()}, {JoinRule::kParallel, groups});
-  out.stitched = stitch_stages(in, out.joined, {.by_cost = false});
-  return out;
+  return stitch(in, join_stages(in, {roots.begin(), roots.end()}, {JoinRule::kParallel, groups}),
+                {.by_cost = false});
 }
 
 // Keeps the better of the best so far and kernels of these stages by one of the rules.

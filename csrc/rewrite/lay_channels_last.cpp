@@ -12,8 +12,9 @@ namespace {
 // the error is 1.4 times eager's with 32 channels, 1.7 with 48, 1.9 to 2.0 with 64 [M, 2026-11].
 constexpr int64_t kMostChannels = 48;
 // Of so few places, a product takes 0.15 to 0.75 of a convolution's time, which is more than the
-// copies cost where its neighbours keep eager's layout [M, 2026-11].
-constexpr int64_t kFewPlaces = 16;
+// copies cost where its neighbours keep eager's layout; of fewer 0.1 to 0.85 with them [M,
+// 2026-11].
+constexpr int64_t kFewPlaces = 16, kFewestPlaces = 9;
 
 // From [batch, channels, rows, columns] to [batch, rows, columns, channels], and back.
 const std::vector<int64_t> kToLast = {0, 2, 3, 1}, kToFirst = {0, 3, 1, 2};
@@ -75,10 +76,11 @@ NodeId convolve(Builder& b, Laying& laying, const RewriteSite& site) {
   const auto is_kept = [&](NodeId id) {
     return laying.is_demanded[id.index()] && !lies_last(laying.graph[id].type) && !places.is(1);
   };
-  if (is_kept(site.id) || is_kept(node.inputs[0])) return {};
-  const NodeId x = last_of(b, laying, site, node.inputs[0]);
   const bool pads = node.ints[2] != 0 || node.ints[3] != 0;
   const bool is_product = weight[1] == shape[1] && (weight[2] * weight[3]).is(1) && !pads;
+  const bool pays_copies = is_product && is_at_most(places, kFewestPlaces);
+  if (!pays_copies && (is_kept(site.id) || is_kept(node.inputs[0]))) return {};
+  const NodeId x = last_of(b, laying, site, node.inputs[0]);
   if (is_product && (x.valid() || laying.always || is_at_most(places, kFewPlaces)))
     return multiply(b, site, x.valid() ? x : b.permute(site.inputs[0], kToLast));
   const bool is_exact = laying.always || is_at_most(weight[1], kMostChannels);

@@ -243,13 +243,9 @@ NodeId join_parts(Builder& b, const RewriteSite& site) {
   for (NodeId part : site.inputs) {
     const Dim extent = b[part].type.shape[dim];
     if (extent.is(0)) continue;
-    Node write;
-    write.op = OpKind::k_write_slice;
-    write.origin = site.node.origin;
-    for (size_t d = 0; d < type.shape.size(); ++d) {
-      write.dims.push_back(d == dim ? start : Dim(0));
-      write.dims.push_back(1);
-    }
+    Node write{.op = OpKind::k_write_slice, .origin = site.node.origin};
+    for (size_t d = 0; d < type.shape.size(); ++d)
+      write.dims.insert(write.dims.end(), {d == dim ? start : Dim(0), 1});
     parts.push_back(b.copy(write, {memory, part}));
     start = start + extent;
   }
@@ -287,10 +283,7 @@ Graph write_in_place(const Graph& graph) {
     if (!found.contains(site.id)) return memory;
     std::vector<NodeId> writes;
     for (const Window& window : std::views::reverse(found[site.id])) {
-      Node node;
-      node.op = OpKind::k_write_slice;
-      node.dims = window.dims;
-      node.ints = window.start_dim;
+      Node node{OpKind::k_write_slice, {}, window.start_dim, window.dims};
       node.integer = window.integer;
       node.origin = graph[window.link].origin;
       std::vector<NodeId> inputs = {memory, site.made[window.source.index()]};

@@ -57,22 +57,21 @@ struct IndexedRows {
 };
 struct LaunchStep {
   int kernel;
-  std::vector<BufferId> pointers;
-  std::vector<bool> stores;     // by pointer: the kernel writes through it
-  std::vector<bool> keeps;      // by pointer: of what it writes, it leaves a part as it is
-  std::vector<int> alignments;  // bytes each base address must be aligned to
   std::vector<Dim> sizes;
   Dim grid;
   std::vector<Dim> phases;  // of a kernel with several stages: blocks of each phase
   bool finishes = false;    // KernelSource::finishes
-  Dim bytes;                // of all that the pointers reach: decides whether threads pay
+  std::vector<BufferId> pointers = {};
+  std::vector<bool> stores = {};     // by pointer: the kernel writes through it
+  std::vector<bool> keeps = {};      // by pointer: of what it writes, it leaves a part as it is
+  std::vector<int> alignments = {};  // bytes each base address must be aligned to
+  Dim bytes = {};                    // of all that the pointers reach: decides whether threads pay
   // What it indexes: none where there are indices, which no address is safe for, is out of range.
-  std::vector<IndexedRows> indexed;
+  std::vector<IndexedRows> indexed = {};
   bool raises_runtime_error = false;  // where an index is out of range: eager's type of error
   int flag = -1;                      // element of `error_flags`; -1 for kernels that cannot fail
-  // By failure: the ops that may fail so, "aten.embedding.default at model.py:31", and what they
-  // assert.
-  std::array<std::string, static_cast<size_t>(KernelFailure::kCount)> failing_ops;
+  // By failure: the ops it is of, "aten.embedding.default at model.py:31", and what they assert.
+  std::array<std::string, static_cast<size_t>(KernelFailure::kCount)> failing_ops = {};
 };
 // A call that the core makes, for which the host's table has no row (ops/made_calls.h).
 struct ProgramCall {

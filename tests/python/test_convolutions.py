@@ -1,6 +1,7 @@
 """Convolutions, whichever layout they run in: eager's strides, as exact as eager by rule R10."""
 
 import copy
+import math
 
 import pytest
 import torch
@@ -168,6 +169,21 @@ def test_training(layout):
     expected = step(copy.deepcopy(model), x, lambda model: model)
     exact = step(copy.deepcopy(model).double(), x.double(), lambda model: model)
     expect_as_exact(got, expected, exact, 4096)
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, LAST])
+@pytest.mark.parametrize("size", [(2, 2), (1, 9), (4, 4), (5, 4)])
+@pytest.mark.parametrize("bias", [False, True])
+def test_images_gradients_of_few_places_are_products(size, bias, layout):
+    """With the rows of all images, where eager multiplies one at a time; results, of fewer."""
+    model = nn.Sequential(nn.Tanh(), nn.Conv2d(40, 96, 1, bias=bias))
+    model, x = model.to(memory_format=layout), torch.randn(3, 40, *size).to(memory_format=layout)
+    got = step(copy.deepcopy(model), x, compile_strictly)
+    expected = step(copy.deepcopy(model), x, lambda model: model)
+    exact = step(copy.deepcopy(model).double(), x.double(), lambda model: model)
+    expect_as_exact(got, expected, exact, 4096)
+    is_product = math.prod(size) <= 16 and layout != LAST
+    assert torch_stitch.counters()["library_calls"] == (3 if is_product else 2)
 
 
 RESULTS = {

@@ -73,3 +73,29 @@ def test_bad_windows_are_eagers_errors(fresh, bad):
         F.avg_pool2d(x, **bad)
     with pytest.raises(Exception, match=str(eager.value).split(":")[0][:20]):
         compile_strictly(lambda x: F.avg_pool2d(x, **bad))(x)
+
+
+@pytest.mark.simulated
+@pytest.mark.parametrize("is_dynamic", [False, True])
+@pytest.mark.parametrize(
+    "padding", [(-1, -2, 1, 1), (-1, 1, -2, 1), (2, -5), (-3, -2, 0, -1), (0, -4, 3, 0, -2, 0)]
+)
+def test_pads_that_cut_off(fresh, padding, is_dynamic):
+    """The gradient of a pad is a pad, whose sizes are negative."""
+
+    def fn(x):
+        y = F.pad(x * 2, padding, value=1.5)
+        return y + 1, y.mean(-1), F.pad(y.sigmoid(), [-size for size in padding])
+
+    compiled = compile_strictly(fn)
+    for shape in ((3, 7, 9), (5, 8, 64)):
+        given = torch.randn(shape, requires_grad=True)
+        x = given.detach().clone().requires_grad_()
+        if is_dynamic:  # sizes of x, not those of the padding
+            torch._dynamo.maybe_mark_dynamic(x, [0, 1, 2])
+        results, expected = compiled(x), fn(given)
+        torch.testing.assert_close(results, expected)
+        sum(r.cos().sum() for r in results).backward()
+        sum(r.cos().sum() for r in expected).backward()
+        torch.testing.assert_close(x.grad, given.grad)
+    assert torch_stitch.counters()["library_calls"] == 0

@@ -6,6 +6,8 @@ import torch.ao.quantization.fx._decomposed  # noqa: F401  defines the ops
 from support.compare import check, compile_strictly, expect_equal, expect_stitched
 from support.stitched import run_with_gradients
 
+import torch_stitch
+
 DECOMPOSED = torch.ops.quantized_decomposed
 BYTES = [(-128, 127, torch.int8), (0, 255, torch.uint8)]
 
@@ -68,6 +70,21 @@ def test_fake_quantisation_has_eagers_bits(fresh, dtype):
     x = draw(dtype)
     x[3, 3] = torch.nan
     check(fn, x, torch.rand(40) + 0.01, torch.randint(0, 255, (40,), dtype=torch.int32))
+
+
+def test_fake_quantisation_that_no_kernel_does_exactly_is_a_call(fresh):
+    """Of fp64, beyond what f32 counts, by a zero point that is a float."""
+
+    def fn(x, scale, zero):
+        return (
+            torch.fake_quantize_per_tensor_affine(x.double(), 0.05, 5, -128, 127),
+            torch.fake_quantize_per_tensor_affine(x, 1e-9, 0, 0, 2**30),
+            torch.fake_quantize_per_channel_affine(x, scale, zero, 1, 0, 255),
+        )
+
+    given = draw(), torch.rand(40) + 0.01, torch.rand(40) * 255
+    expect_equal(compile_strictly(fn)(*given), fn(*given))
+    assert torch_stitch.counters()["library_calls"] == 3
 
 
 def test_fake_quantisation_lets_gradients_through_where_eager_does(fresh):

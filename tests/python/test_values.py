@@ -4,7 +4,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-import torch_stitch
 from tests.support.compare import check, compile_strictly
 
 pytestmark = pytest.mark.usefixtures("fresh")
@@ -567,32 +566,6 @@ def test_windows_of_padded_images(memory_format, kernel, stride, padding, dilati
 
     check(fn, x, rtol=0, atol=0)
     check(lambda x: F.pad(x + 1, [padding] * 4)[:, :, ::stride, 1::stride], x, rtol=0, atol=0)
-
-
-@pytest.mark.simulated
-@pytest.mark.parametrize("is_dynamic", [False, True])
-@pytest.mark.parametrize(
-    "padding", [(-1, -2, 1, 1), (-1, 1, -2, 1), (2, -5), (-3, -2, 0, -1), (0, -4, 3, 0, -2, 0)]
-)
-def test_pads_that_cut_off(padding, is_dynamic):
-    """The gradient of a pad is a pad, whose sizes are negative."""
-
-    def fn(x):
-        y = F.pad(x * 2, padding, value=1.5)
-        return y + 1, y.mean(-1), F.pad(y.sigmoid(), [-size for size in padding])
-
-    compiled = compile_strictly(fn)
-    for shape in ((3, 7, 9), (5, 8, 64)):
-        given = torch.randn(shape, requires_grad=True)
-        x = given.detach().clone().requires_grad_()
-        if is_dynamic:  # sizes of x, not those of the padding
-            torch._dynamo.maybe_mark_dynamic(x, [0, 1, 2])
-        results, expected = compiled(x), fn(given)
-        torch.testing.assert_close(results, expected)
-        sum(r.cos().sum() for r in results).backward()
-        sum(r.cos().sum() for r in expected).backward()
-        torch.testing.assert_close(x.grad, given.grad)
-    assert torch_stitch.counters()["library_calls"] == 0
 
 
 @pytest.mark.parametrize("columns", [3, 4, 5, 7, 12, 17, 23, 31, 36, 63, 100, 1007])
