@@ -5,7 +5,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from tests.support.compare import find_fault
 
-DRAWS = 16  # of a sample that misses R10: of few elements an rmse is the luck of single roundings
+DRAWS = 128  # of a sample that misses R10: of few elements an rmse is the luck of single roundings
 CLOSE = {torch.float64: (1e-9, 1e-11), torch.complex64: (1e-4, 1e-5)}
 
 
