@@ -27,7 +27,7 @@ from benchmarks.public_model_table import ARCHITECTURES
 from benchmarks.run import RESULTS
 from torch_stitch.measure.backends import compile_with, start_backend, time_first_call
 from torch_stitch.measure.memory import peak_bytes
-from torch_stitch.measure.steps import run_step, tensors_of
+from torch_stitch.measure.steps import parameters_of, run_step, tensors_of
 from torch_stitch.measure.timing import time_interleaved
 
 STATE = machine.ROOT / "build" / "models"
@@ -134,7 +134,8 @@ def time_rivals(name, mode):
         first[rival] = {"seconds": seconds, "cpu_s": cpu_seconds() - cpu}
         calls[rival] = call
         call()
-    peak = {rival: peak_bytes(call) for rival, call in calls.items()}
+    parameters = parameters_of(module, inputs)
+    peak = {rival: peak_bytes(call, parameters) for rival, call in calls.items()}
     times = time_interleaved(calls, (), ROUNDS)
     return {
         **measure.summary(times),

@@ -1,6 +1,7 @@
 """benchmark(): what it measures, when it calls a difference one, what it says of wrong input."""
 
 import ast
+import functools
 import importlib.util
 import inspect
 import io
@@ -22,6 +23,7 @@ from torch_stitch.measure.memory import peak_bytes
 from torch_stitch.measure.noise import LEAST_ROUNDS, compare_times, interval_of_median
 from torch_stitch.measure.progress import Progress
 from torch_stitch.measure.reference import largest_errors
+from torch_stitch.measure.steps import run_step
 from torch_stitch.measure.timing import order_of_round
 
 ROUNDS = 80  # what ten seconds give three backends
@@ -127,13 +129,22 @@ def test_steps_of_training_let_go_of_what_they_saved():
     weights = [torch.randn(128, 128, requires_grad=True) for _ in range(12)]
     x = torch.rand(2048, 128) * 1e-2
 
-
     def peak_of(backend):
         call = torch.compile(grow, backend=backend)
         torch.autograd.grad(call(x, weights), weights)
         return peak_bytes(lambda: torch.autograd.grad(call(x, weights), weights))
 
     assert peak_of("stitch") < peak_of("eager")
+
+
+def test_a_peak_of_training_is_above_memory_without_gradients():
+    layer, x = torch.nn.Linear(512, 512), torch.randn(4, 512)
+    gradients = sum(p.nbytes for p in layer.parameters())
+    for backend in ("eager", "stitch", "eager"):  # each finds what the one before has left
+        call = torch.compile(layer, backend=backend)
+        step = functools.partial(run_step, layer, call, (x,), True)
+        step()
+        assert peak_bytes(step, layer.parameters()) == pytest.approx(gradients, rel=0.05)
 
 
 def test_a_comparison_reads_well(inference):

@@ -138,7 +138,8 @@ def measure_backend(subject, name, how, exact, progress):
     figures |= counted._asdict()
     if exact is not None:
         figures |= subject.errors(call, exact)
-    figures["peak_bytes"] = peak_bytes(lambda: subject.step(call))
+    parameters = parameters_of(subject.fn, subject.inputs)
+    figures["peak_bytes"] = peak_bytes(lambda: subject.step(call), parameters)
     return call, figures
 
 
