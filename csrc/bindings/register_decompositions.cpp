@@ -218,7 +218,7 @@ Gradients convolution_backward(const Tensor& grad, const Tensor& x, const Tensor
                           weight.sym_numel() == weight.sym_size(0) * weight.sym_size(1);
   const auto places = is_product ? (x.sym_size(2) * x.sym_size(3)).maybe_as_int() : std::nullopt;
   if (!places || *places == 1 || *places > kFewPlaces) return {};
-  const Tensor last = grad.permute({0, 2, 3, 1}), rows = last.flatten(0, 2);
+  const Tensor rows = grad.permute({0, 2, 3, 1}).flatten(0, 2);
   Gradients made;
   if (wanted[1] || wanted[2])
     made = at::convolution_backward(grad, x, weight, bias, stride, padding, dilation, transposed,
