@@ -176,7 +176,9 @@ def main():
     if args.child:
         return work(args)
     if args.again:
-        kept = {name: row for name, row in load(args.state).items() if not row["faults"]}
+        tried = {name for name, _, _ in tasks(args)}  # what else has failed stays so
+        rows = load(args.state).items()
+        kept = {name: row for name, row in rows if name not in tried or not row["faults"]}
         args.state.write_text(json.dumps(kept))
     flags = [x for x in sys.argv[1:] if x not in ("--again", "--record")]
     while subprocess.run([sys.executable, __file__, *flags, "--child"]).returncode < 0:

@@ -15,10 +15,12 @@ def peak_bytes(call, parameters=()):
     tell pages of code that is run for the first time, and not holes of the heap that are filled.
     Gradients of the parameters, which a step makes anew, do not live between calls.
     """
+    on_gpu = torch.cuda.is_available()
+    if on_gpu:
+        call()
     for x in parameters:
         x.grad = None
-    if torch.cuda.is_available():
-        call()
+    if on_gpu:
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
         rest = torch.cuda.memory_allocated()
