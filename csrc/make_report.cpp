@@ -249,8 +249,7 @@ struct Reporter {
 
 Report make_report(const ReportInputs& inputs) {
   const Reporter reporter{inputs};
-  Report report;
-  report.target = inputs.device.name;
+  Report report{.target = inputs.device.name};
   std::set<NodeId> stitched;
   for (size_t k = 0; k < inputs.plan.kernels.size(); ++k) {
     report.kernels.push_back(reporter.kernel(k));

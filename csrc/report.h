@@ -34,10 +34,10 @@ struct ReportedTile {
 struct ReportedKernel {
   std::string name, text;
   std::string policy;  // whose plan it is part of (plan/policies.h)
-  std::vector<ReportedOp> ops;
-  std::vector<ReportedValue> schemes;
-  std::vector<ReportedPersistent> persistent;
-  std::vector<ReportedTile> tiles;
+  std::vector<ReportedOp> ops = {};
+  std::vector<ReportedValue> schemes = {};
+  std::vector<ReportedPersistent> persistent = {};
+  std::vector<ReportedTile> tiles = {};
   int64_t bytes_read = 0, bytes_written = 0;  // each distinct buffer once
   int64_t bytes_planned = 0;                  // elements accessed, once per buffer and pass
   int64_t grid = 0;
@@ -59,10 +59,10 @@ struct ReportedCut {
 
 struct Report {
   std::string target;
-  std::vector<ReportedKernel> kernels;
-  std::vector<ReportedCall> library_calls;
-  std::vector<ReportedCut> cuts;
-  std::vector<StageTime> stages;
+  std::vector<ReportedKernel> kernels = {};
+  std::vector<ReportedCall> library_calls = {};
+  std::vector<ReportedCut> cuts = {};
+  std::vector<StageTime> stages = {};
   int64_t bytes_touched = 0, bytes_planned = 0, bytes_unfused = 0, bytes_compulsory = 0;
   int stitched_ops = 0;
   int graphs = 0;  // that were added

@@ -289,15 +289,19 @@ def pad(im, node, x, padding, value=0):
     return im.b.pad(x, im.dims(before), shape_of(im, node), float(value), whole(value))
 
 
+def as_rows(im, *values):
+    """Numbers as one row each."""
+    return [x if im.b.type(x).shape else im.b.reshape(x, [ONE]) for x in values]
+
+
 @rule("aten.gather.default", "aten.index_select.default")
 def gather(im, node, x, dim, index, **kwargs):
-    if not result_of(node).dim():
-        return NotImplemented
-    if node.target._opname == "gather":  # an index of nothing may have any rank
-        alike = len(im.b.type(x).shape) == len(im.b.type(index).shape)
-        return im.b.gather(x, index, dim, from_end=False) if alike else NotImplemented
-    one = im.b.reshape(index, im.dims([1])) if not node.args[2].meta["val"].dim() else index
-    return im.b.index(x, [one], [dim], from_end=False)
+    x, index = as_rows(im, x, index)
+    if node.target._opname == "index_select":
+        return im.b.reshape(im.b.index(x, [index], [dim], from_end=False), shape_of(im, node))
+    if len(im.b.type(x).shape) != len(im.b.type(index).shape):
+        return NotImplemented  # an index of nothing may have any rank
+    return im.b.reshape(im.b.gather(x, index, dim, from_end=False), shape_of(im, node))
 
 
 @rule("aten.index.Tensor")

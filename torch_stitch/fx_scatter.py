@@ -1,13 +1,14 @@
-"""Rules of import for ops that write at indices: scatter, index_put, gradients of embeddings.
+"""Ops that write at indices become puts, which name eager's call as well: the core chooses."""
 
-They become puts, which say what the op does and which call eager makes of it; the core chooses.
-"""
+import torch
 
 from torch_stitch import _core, fx_ops
-from torch_stitch.fx_ops import ONE, dtype_of, filled, result_of, rule, scalar, shape_of
+from torch_stitch.fx_ops import ONE, as_rows, dtype_of, filled, result_of, rule, scalar, shape_of
 
 RULES = fx_ops.RULES  # with these
-COMBINED = {"amax": "max", "amin": "min"}
+SCATTERS = "scatter.src scatter.value scatter.reduce scatter.value_reduce scatter_add.default"
+SCATTERS += " scatter_reduce.two"
+COMBINED = {"amax": "max", "amin": "min", "add": "sum", "multiply": "prod"}
 
 
 def put(im, node, op, operands, dim, wraps=False, keeps=True, ignored=-1):
@@ -20,14 +21,14 @@ def put(im, node, op, operands, dim, wraps=False, keeps=True, ignored=-1):
     empty = any(size == _core.Dim(0) for v in (x, source) for size in im.b.type(v).shape)
     is_logic = dtype == "bool" and op != "last"
     is_whole = op == "mean" and dtype not in fx_ops.FLOATS
-    if empty or is_logic or is_whole or not result.dim() or fx_ops.overlaps(result):
+    if empty or is_logic or is_whole or fx_ops.overlaps(result):
         return NotImplemented
     name, row, call_operands = im.call(node, [])
-    inputs = [x, source, operands[2], *call_operands]
-    how = [dim, int(wraps), int(keeps), ignored]
-    made = im.b.put(f"put_{op}", inputs, how, name, row, im.type_of(result))
+    inputs = [*as_rows(im, x, source, operands[2]), *call_operands]
+    how, kind = [dim, int(wraps), int(keeps), ignored], im.type_of(torch.atleast_1d(result))
+    made = im.b.put(f"put_{op}", inputs, how, name, row, kind)
     im.note_in_place(node, made)
-    return made
+    return made if result.dim() else im.b.reshape(made, [])
 
 
 @rule("aten.select_scatter.default")
@@ -83,30 +84,19 @@ def embedding_gradient(im, node, grad, indices, rows, padding, by_frequency):
     return put(im, node, "sum", (filled(im, node, 0), source, index), 0, ignored=max(padding, -1))
 
 
-def scatter_into(im, node, op, operands, dim, keeps=True):
-    """What any scatter does: what the index has no place for is not read."""
+@rule(*(f"aten.{op}" for op in SCATTERS.split()))
+def scatter(im, node, x, dim, index, source, reduce="last", include_self=True):
+    """What the index has no place for is not read."""
     given, result = node.args[2].meta["val"], result_of(node)
-    if not result.dim() or given.dim() != result.dim() or not given.numel():
+    if given.dim() != result.dim() or not given.numel():
         return NotImplemented
-    x, source, index = operands
-    for d, size in enumerate(given.shape):
-        if im.b.type(source).shape[d] != im.dim(size):
-            source = im.b.slice(source, d, _core.Dim(0), im.dim(size), ONE)
-    return put(im, node, op, (x, source, index), dim % result.dim(), keeps=keeps)
-
-
-@rule("aten.scatter.src", "aten.scatter.value", "aten.scatter_add.default")
-def scatter(im, node, x, dim, index, source):
     if not isinstance(source, _core.NodeId):
         source = im.b.expand(scalar(im, source, dtype_of(node)), im.b.type(index).shape)
-    op = "sum" if node.target._opname == "scatter_add" else "last"
-    return scatter_into(im, node, op, (x, source, index), dim)
-
-
-@rule("aten.scatter_reduce.two")
-def scatter_reduce(im, node, x, dim, index, source, reduce, include_self=True):
-    op = COMBINED.get(reduce, reduce)
-    return scatter_into(im, node, op, (x, source, index), dim, include_self)
+    for d, size in enumerate(given.shape):
+        source = im.b.slice(source, d, _core.Dim(0), im.dim(size), ONE)
+    op = "sum" if node.target._opname == "scatter_add" else COMBINED.get(reduce, reduce)
+    dim = dim % max(1, result.dim())
+    return put(im, node, op, (x, source, index), dim, keeps=include_self)
 
 
 @rule("aten.index_reduce.default")

@@ -57,12 +57,11 @@ CallArgument make_constant(c10::IValue value) {
 CallArgument import_argument(py::handle item, const c10::TypePtr& type, std::optional<int> count,
                              CallTable& table) {
   if (!has_placeholders(item)) return make_constant(to_ivalue(item, type, count));
-  CallArgument argument;
   if (const auto placeholder = find_placeholder(item, table)) {
-    argument.kind = placeholder->kind;
-    argument.index = placeholder->index;
-    argument.integer = placeholder->integer;
-    argument.type = without_optional(type);
+    CallArgument argument{.kind = placeholder->kind,
+                          .index = placeholder->index,
+                          .integer = placeholder->integer,
+                          .type = without_optional(type)};
     if (const auto list = argument.type->cast<c10::ListType>()) {
       // One integer stands for a list of them: `int[2] stride` takes 1.
       CallArgument whole{.kind = Kind::kList, .type = list->getElementType()};
@@ -74,8 +73,7 @@ CallArgument import_argument(py::handle item, const c10::TypePtr& type, std::opt
   }
   const auto list = without_optional(type)->cast<c10::ListType>();
   if (!list) throw UnsupportedError("a list of tensors is given as " + type->str());
-  argument.kind = Kind::kList;
-  argument.type = list->getElementType();
+  CallArgument argument{.kind = Kind::kList, .type = list->getElementType()};
   for (const py::handle element : item)
     argument.elements.push_back(import_argument(element, argument.type, std::nullopt, table));
   return argument;
@@ -187,8 +185,7 @@ CallRow make_row(const ProgramCall& call) {
   for (const c10::Argument& parameter : op.schema().arguments()) {
     CallArgument argument = make_constant(parameter.default_value().value_or(c10::IValue()));
     if (operand < call.operands) {
-      argument.kind = Kind::kTensor;
-      argument.index = operand++;
+      argument = {.kind = Kind::kTensor, .index = operand++};
     } else if (dim < call.dims.size()) {
       argument.kind = Kind::kInteger;
       argument.integer = call.dims[dim++];

@@ -32,11 +32,11 @@ std::array<int64_t, 3> to_extents(std::vector<int64_t> given) {
 clock::ClockResult time_kernel(const std::string& bytes, const py::kwargs& given) {
   const auto get = [&]<class T>(const char* name, T) { return given[name].cast<T>(); };
   const std::string target = get("target", std::string());
-  clock::Launch launch;
-  launch.grid = to_extents(get("grid", std::vector<int64_t>()));
-  launch.block = to_extents(get("block", std::vector<int64_t>()));
-  launch.shared_bytes = get("shared_bytes", int64_t{});
-  launch.trips = get("trips", int{});
+  clock::Launch launch{.grid = to_extents(get("grid", std::vector<int64_t>())),
+                       .block = to_extents(get("block", std::vector<int64_t>())),
+                       .shared_bytes = get("shared_bytes", int64_t{}),
+                       .arguments = {},
+                       .trips = get("trips", int{})};
   for (const std::string& word : split_words(get("args", std::string())))
     launch.arguments.push_back(clock::parse_argument(word));
   const bool is_cubin = bytes.starts_with("\177ELF");

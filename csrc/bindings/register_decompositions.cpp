@@ -210,11 +210,11 @@ Gradients convolution_backward(const Tensor& grad, const Tensor& x, const Tensor
                                at::OptionalIntArrayRef bias, at::IntArrayRef stride,
                                at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed,
                                at::IntArrayRef added, int64_t groups, std::array<bool, 3> wanted) {
-  const bool lies_last = at::MemoryFormat::Contiguous != x.suggest_memory_format() ||
-                         at::MemoryFormat::Contiguous != weight.suggest_memory_format();
+  const at::MemoryFormat first = at::MemoryFormat::Contiguous;
   const bool is_product = wanted[0] && x.dim() == 4 && x.scalar_type() == at::kFloat &&
-                          !transposed && groups == 1 && stride.equals({1, 1}) && !lies_last &&
-                          padding.equals({0, 0}) &&
+                          !transposed && groups == 1 && stride.equals({1, 1}) &&
+                          x.suggest_memory_format() == first && padding.equals({0, 0}) &&
+                          weight.suggest_memory_format() == first &&
                           weight.sym_numel() == weight.sym_size(0) * weight.sym_size(1);
   const auto places = is_product ? (x.sym_size(2) * x.sym_size(3)).maybe_as_int() : std::nullopt;
   if (!places || *places == 1 || *places > kFewPlaces) return {};

@@ -28,14 +28,14 @@ constexpr double kMostRepeated = 2;
 
 // A unit of execution: a kernel under construction or a library call.
 struct Unit {
-  std::vector<NodeId> roots;  // empty for a library call
-  NodeId call;
+  std::vector<NodeId> roots = {};  // empty for a library call
+  NodeId call = {};
   int level = 0;
   int position = 0;  // in an order in which all can run
-  Cone cone;
-  StageScore score;
-  int version = 0;               // joins it has been through
-  std::set<int> reads, read_by;  // units
+  Cone cone = {};
+  StageScore score = {};
+  int version = 0;                         // joins it has been through
+  std::set<int> reads = {}, read_by = {};  // units
   bool is_gone = false;
 };
 
@@ -120,15 +120,11 @@ class Joiner {
 
  private:
   void add_unit(NodeId id, bool is_root) {
-    Unit unit;
-    if (is_root)
-      unit.roots = {id};
-    else
-      unit.call = id;
-    unit.level = levels_[id.index()];
-    unit.position = static_cast<int>(units_.size());
-    unit_of_[id.index()] = static_cast<int>(units_.size());
-    units_.push_back(std::move(unit));
+    const int number = unit_of_[id.index()] = static_cast<int>(units_.size());
+    units_.push_back({.roots = is_root ? std::vector{id} : std::vector<NodeId>(),
+                      .call = is_root ? NodeId() : id,
+                      .level = levels_[id.index()],
+                      .position = number});
   }
 
   // The unit that makes a stored value; -1 for graph inputs.

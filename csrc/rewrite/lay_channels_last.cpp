@@ -11,9 +11,8 @@ namespace {
 // oneDNN adds all terms into one number where channels lie last, else those of 16 channels each:
 // the error is 1.4 times eager's with 32 channels, 1.7 with 48, 1.9 to 2.0 with 64 [M, 2026-11].
 constexpr int64_t kMostChannels = 48;
-// Of so few places, a product takes 0.15 to 0.75 of a convolution's time, which is more than the
-// copies cost where its neighbours keep eager's layout; of fewer 0.1 to 0.85 with them [M,
-// 2026-11].
+// Of so few places a product takes 0.15 to 0.75 of a convolution's time; of fewer 0.1 to 0.85 with
+// the copies that it costs where its neighbours keep eager's layout [M, 2026-11].
 constexpr int64_t kFewPlaces = 16, kFewestPlaces = 9;
 
 // From [batch, channels, rows, columns] to [batch, rows, columns, channels], and back.

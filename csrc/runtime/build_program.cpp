@@ -298,8 +298,7 @@ int64_t call_row(Program& program, const Node& node) {
 
 void emit_call(Draft& draft, NodeId call) {
   const Graph& graph = draft.graph;
-  CallStep step;
-  step.call = call_row(draft.program, graph[call]);
+  CallStep step{.call = call_row(draft.program, graph[call])};
   for (const NodeId input : graph[call].inputs) step.inputs.push_back(use(draft, input));
   for (int i = call.index() + 1; i < graph.size(); ++i) {
     const Node& node = graph.nodes[i];

@@ -82,8 +82,8 @@ struct ProgramCall {
 };
 struct CallStep {
   int64_t call;  // row of the host's call table; below 0: row -1 - call of Program::made_calls
-  std::vector<BufferId> inputs;
-  std::vector<BufferId> outputs;  // by position in the result; invalid: nobody reads it
+  std::vector<BufferId> inputs = {};
+  std::vector<BufferId> outputs = {};  // by position in the result; invalid: nobody reads it
 };
 struct CopyStep {  // to.copy_(from)
   BufferId from, to;

@@ -148,8 +148,7 @@ std::optional<KernelChoice> KernelChooser::choose(
   }
   const double most_us = estimate_us(estimates) * (1 - kNoise);
   if (estimate_us(least) > most_us) return std::nullopt;
-  KernelChoice best;
-  best.us = most_us;
+  KernelChoice best{.us = most_us};
   for (int block_threads : kLaunches) {
     KernelChoice choice;
     for (size_t s = 0; s < numbers.size(); ++s) {
@@ -193,8 +192,8 @@ std::optional<double> KernelChooser::predict_us(const std::vector<std::vector<in
 }
 
 Spilling KernelChooser::find_remedies(const std::vector<const StageSchedule*>& has) {
-  Spilling kernel;
-  kernel.choice = {.persistent_groups = kernel_.persistent_groups, .is_present = true};
+  const KernelChoice present{.persistent_groups = kernel_.persistent_groups, .is_present = true};
+  Spilling kernel{.choice = present};
   for (const StageSchedule* own : has) kernel.choice.templates.push_back(own->bounds.chosen);
   std::vector<KernelChoice> choices = {kernel.choice};
   std::vector<std::vector<std::vector<int>>> groupings = {kernel_.persistent_groups};

@@ -229,6 +229,7 @@ def only_what_comes(x, index, source):
 
 SUMS = (added, added_to_columns, scattered, largest, accumulated, averaged, only_what_comes)
 ROWS, MANY, COUNT = 37, 3701, 301
+NARROW = 12  # bytes of a row that hosts combine sooner than they sort few positions
 BOTH = pytest.mark.parametrize("rows", [ROWS, MANY])
 
 
@@ -258,8 +259,8 @@ def test_rows_combine_what_comes_to_them(fn, dtype, rows):
 @pytest.mark.parametrize("kind", ["sorted", "one row", "few", "last"])
 def test_rows_of_any_order(kind, rows):
     index = order_of(kind, rows)
-    calls = 0 if kind == "last" or (rows == ROWS and kind != "few") else 1
-    check(scattered, some((rows, 5)), index, some((len(index), 5)), calls=calls, terms=COUNT)
+    calls = int(rows == MANY and kind != "last")
+    check(scattered, some((rows, 13)), index, some((len(index), 13)), calls=calls, terms=COUNT)
 
 
 def test_sums_of_segments_have_the_order_of_eager():
@@ -272,7 +273,7 @@ def test_sums_of_segments_have_the_order_of_eager():
 
 @BOTH
 def test_not_a_number_stays_in_its_row(rows):
-    x, index, source = some((rows, 3)), order_of("mixed", rows), some((COUNT, 3))
+    x, index, source = some((rows, 13)), order_of("mixed", rows), some((COUNT, 13))
     source[7], source[9] = float("nan"), float("inf")
     calls = int(rows == MANY)
     check(lambda *inputs: (scattered(*inputs), *largest(*inputs)), x, index, source, calls=calls)
@@ -333,13 +334,14 @@ def test_a_large_argument_is_written_where_it_is():
 @BOTH
 def test_indices_that_are_shared_are_sorted_once(rows):
     def fn(scores, index):
-        most = scores.new_full((rows,), -torch.inf).scatter_reduce(0, index, scores, "amax")
+        wide, shape = index[:, None].expand_as(scores), (rows, 13)
+        most = scores.new_full(shape, -torch.inf).scatter_reduce(0, wide, scores, "amax")
         e = (scores - most[index]).exp()
-        return e / scores.new_zeros(rows).scatter_add(0, index, e)[index]
+        return e / scores.new_zeros(shape).scatter_add(0, wide, e)[index]
 
     how = {"calls": int(rows == MANY), "terms": COUNT}
-    compiled = check(fn, some((COUNT,)), order_of("mixed", rows), **how)
-    check(fn, some((COUNT,)), order_of("sorted", rows), compiled=compiled, **how)
+    compiled = check(fn, some((COUNT, 13)), order_of("mixed", rows), **how)
+    check(fn, some((COUNT, 13)), order_of("sorted", rows), compiled=compiled, **how)
 
 
 @pytest.mark.parametrize("rows", [50, MANY])
@@ -428,7 +430,7 @@ def test_other_dimensions_are_walked_as_one():
         added = x.index_add(2, index, x.index_select(2, index))
         return added, added.scatter_reduce(2, index.expand(7, 3, -1), x[..., :5], "amax")
 
-    check(fn, some((7, 3, 6)), torch.randint(6, (5,)), calls=2)
+    check(fn, some((7, 3, 600)), torch.randint(600, (5,)), calls=2)
 
 
 @BOTH
@@ -448,8 +450,8 @@ def test_an_index_out_of_range_is_an_error(past, rows):
     index[7] = -1 if past is None else rows + past
     compiled = compile_strictly(scattered)
     with torch.no_grad(), pytest.raises(RuntimeError, match="out of range in aten.scatter_add"):
-        compiled(some((rows, 5)), index, some((COUNT, 5)))
-    inputs = some((rows, 5)), index.clamp(0, 3), some((COUNT, 5))
+        compiled(some((rows, 13)), index, some((COUNT, 13)))
+    inputs = some((rows, 13)), index.clamp(0, 3), some((COUNT, 13))
     check(scattered, *inputs, calls=int(rows == MANY), terms=COUNT, compiled=compiled)
 
 
@@ -477,7 +479,8 @@ def softmax_of_segments(source, index, size, other=None):
 def test_a_softmax_over_segments(dtype, columns):
     source = torch.randn(500, *columns).to(dtype)
     check(lambda x, i: softmax_of_segments(x, i, 80), source, torch.randint(70, (500,)))
-    check(lambda x, i: softmax_of_segments(x, i, 8000), source, torch.arange(500) // 9, calls=1)
+    calls = int(source[0].nbytes > NARROW)
+    check(lambda x, i: softmax_of_segments(x, i, 8000), source, torch.arange(500) // 9, calls=calls)
 
 
 def test_what_belongs_to_a_row_is_not_gathered_at_its_positions():

@@ -2,7 +2,17 @@
 
 import pytest
 import torch
-from test_scatter import DTYPES, ROWS, aten, check, compile_strictly, softmax_of_segments, some
+from test_scatter import (
+    COUNT,
+    DTYPES,
+    ROWS,
+    aten,
+    check,
+    compile_strictly,
+    expect_calls,
+    softmax_of_segments,
+    some,
+)
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
@@ -101,3 +111,48 @@ def test_an_index_out_of_the_range_of_a_chunk_is_an_error(place):
         return check(put, x, index, source, terms=LARGE, compiled=compiled)
     with torch.no_grad(), pytest.raises(IndexError, match="out of range in aten.index_put"):
         compiled(x, index, source)
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, torch.bool], ids=str)
+def test_the_last_of_few_rows_needs_no_sort(dtype):
+    def fn(x, index, places):
+        rows, some_of_x = x.repeat(9, 1)[: index.shape[0]], x[:, :3].flip(0)[: places.shape[0]]
+        ones = x.index_fill(0, index, 1), x.scatter(1, places, 1)
+        return *ones, x.scatter(1, places, some_of_x), x.index_copy(0, index, rows)
+
+    x, index = some((ROWS, 5)).to(dtype), torch.randint(ROWS, (COUNT,))
+    check(fn, x, index, torch.randint(5, (ROWS - 2, 3)))
+    torch._dynamo.reset()
+    check(fn, x, index, torch.randint(5, (ROWS - 2, 3)), calls=3, dynamic=True)
+
+
+def test_numbers_are_rows_of_one():
+    def fn(x, index, source):
+        kept = x.scatter(0, index, source), x.scatter(-1, index, 2.5), x.gather(0, index)
+        reduced = [x.scatter_reduce(0, index, source, how) for how in ("sum", "amax", "prod")]
+        return *kept, *reduced, x.gather(0, index[None]), x.index_select(0, index)
+
+    check(fn, some(()), torch.tensor(0), some(()))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_scatters_that_are_told_to_add_or_multiply(dtype):
+    def fn(x, index, source):
+        of_values = x.scatter(0, index, 2, reduce="add"), x.scatter(0, index, 3, reduce="multiply")
+        added = x.scatter(0, index, source, reduce="add")
+        return *of_values, added, x.scatter(0, index, source.clamp(-1, 1), reduce="multiply")
+
+    check(fn, some((ROWS, 5), dtype), torch.randint(ROWS, (30, 5)), some((30, 5), dtype))
+
+
+def test_gradients_of_scatters_that_leave_out_what_was_there():
+    def fn(x, index, source):
+        return x.scatter_reduce(0, index, source, "mean", include_self=False).square()
+
+    x, index, source = some((ROWS, 5)), torch.randint(ROWS, (30, 5)), some((30, 5))
+    grads = []
+    for run in (compile_strictly(fn), fn):
+        leaves = [value.clone().requires_grad_() for value in (x, source)]
+        grads.append(torch.autograd.grad(run(leaves[0], index, leaves[1]).sum(), leaves))
+    torch.testing.assert_close(*grads)
+    expect_calls(0)

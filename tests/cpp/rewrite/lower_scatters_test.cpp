@@ -62,8 +62,13 @@ TEST(LowerScatters, HostsCombineFewRowsInChunks) {
   EXPECT_EQ(count_ops(few, OpKind::k_library), 0);
   const Graph many = lower_on_host(read_graph(graph_of(put("put_sum", "0,1,-1", 90000), 90000)));
   EXPECT_EQ(count_ops(many, OpKind::k_segment_sum), 1);
-  const Graph last = lower_on_host(read_graph(graph_of(put("put_last", "0,1,-1", 16), 16)));
-  EXPECT_EQ(count_ops(last, OpKind::k_segment_last), 1);
+}
+
+TEST(LowerScatters, TheLastOfFewRowsIsThatOfTheLargestPosition) {
+  const Graph graph = lower_on_host(read_graph(graph_of(put("put_last", "0,1,-1", 16), 16)));
+  EXPECT_EQ(count_ops(graph, OpKind::k_scatter_max), 1);
+  EXPECT_EQ(count_ops(graph, OpKind::k_index), 1);
+  EXPECT_EQ(count_ops(graph, OpKind::k_library), 0);
 }
 
 TEST(LowerScatters, OneRowIsASlice) {
