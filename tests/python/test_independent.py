@@ -48,8 +48,8 @@ def check_step(count):
     assert torch_stitch.counters()["library_calls"] == 0
 
 
-def test_an_optimiser_step_of_several_hundred_tensors():
-    check_step(400)
+def test_an_optimiser_step_of_more_tensors_than_a_launch_takes():
+    check_step(150)
 
 
 @pytest.mark.simulated
@@ -59,7 +59,7 @@ def test_an_optimiser_step_of_twenty_tensors_is_one_launch_on_a_gpu():
 
 
 def test_an_optimiser_step_of_several_hundred_tensors_is_few_launches_on_a_gpu():
-    assert len(plan_of(adamw, *make_state(200))["kernels"]) <= 200 // 25
+    assert len(plan_of(adamw, *make_state(125))["kernels"]) <= 125 // 25
 
 
 class BothDirections(nn.Module):
