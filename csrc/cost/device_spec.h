@@ -7,6 +7,8 @@
 
 namespace stitch {
 
+inline constexpr int kMostBlocks = 32;  // resident on one multiprocessor, on every device
+
 // Cycles of one warp, for a chain of which each step waits for the one before.
 struct Latencies {
   double operation = 0;  // light arithmetic

@@ -10,8 +10,6 @@ namespace {
 // H200 (bandwidth times latency).  Half as many do with two accesses each.
 constexpr double kBusyThreads = 1024;
 
-constexpr int kMostBlocks = 32;  // resident on one multiprocessor, on every device
-
 // Blocks that one multiprocessor holds at once.
 double resident_blocks(const StageWork& work, const DeviceSpec& device) {
   double most = std::min(kMostBlocks, device.threads_per_multiprocessor / work.threads);

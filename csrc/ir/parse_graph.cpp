@@ -16,8 +16,8 @@ constexpr int64_t kDefaultHint = 64;
 struct Parser {
   Shorthand shorthand;
   Builder builder{SymbolTable{}, false};
-  std::unordered_map<std::string, NodeId> values;  // by name, without '%'
-  int symbol_count = 0;                            // s0 .. of what was read so far
+  std::unordered_map<std::string, NodeId> values = {};  // by name, without '%'
+  int symbol_count = 0;                                 // s0 .. of what was read so far
   bool declares_symbols = false;
 };
 

@@ -72,11 +72,11 @@ struct StitchPlan {
   std::vector<PlannedStage> stages;
   std::vector<PlannedKernel> kernels;
   std::vector<PlanStep> steps;
-  std::vector<PlannedAlias> aliases;  // in order: a base comes before what aliases it
+  std::vector<PlannedAlias> aliases = {};  // in order: a base comes before what aliases it
   // in_place[i]: the value of mutation i is stored straight into its input by its kernel; else it
   // is stored elsewhere and copied after the last step.
-  std::vector<bool> in_place;
-  std::vector<Cut> cuts;
+  std::vector<bool> in_place = {};
+  std::vector<Cut> cuts = {};
 };
 
 // A kernel's stages, of all phases in order.

@@ -14,9 +14,9 @@ namespace stitch::ptxsim {
 // What the driver API keeps by thread.
 struct ThreadState {
   const SimulatedDevice* device = nullptr;
-  std::string error;
-  std::vector<PointerArgument> arguments;  // of the launch to come
-  std::vector<std::string> accusations;
+  std::string error = {};
+  std::vector<PointerArgument> arguments = {};  // of the launch to come
+  std::vector<std::string> accusations = {};
   uint64_t count = 0;
 };
 

@@ -4,15 +4,13 @@
 #include <array>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <string_view>
 
 #include "ops/op_rules.h"
+#include "rewrite/value_ranges.h"
 
 namespace stitch {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 double round_to_f32(double x) { return static_cast<float>(x); }
 

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "ops/op_rules.h"
 
 namespace stitch {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr ValueRange kUnknown = {-kInfinity, kInfinity};
 
 // Wide enough for every integer dtype.

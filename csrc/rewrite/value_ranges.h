@@ -2,11 +2,14 @@
 // integers, and floats computed from these.  NaN is in every range.
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "ir/graph.h"
 
 namespace stitch {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct ValueRange {
   double low, high;

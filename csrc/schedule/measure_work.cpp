@@ -373,7 +373,6 @@ int count_live_registers(const Graph& graph, const StageSchedule& schedule) {
          static_cast<int>(std::min(accumulators, 1e6));
 }
 
-constexpr int64_t kSectorBytes = 32;
 // The L1 cache, four times as fast as L2, holds the sectors that a block's other warps need [A].
 constexpr double kShareOfLoads = 0.25;
 

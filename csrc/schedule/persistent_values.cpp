@@ -15,7 +15,7 @@ constexpr int kRegisterUnit = 8;  // what a thread's registers come in
 constexpr int64_t kWorthwhileShare = 16;
 constexpr int64_t kMostAccesses = 4096;  // of a thread
 // Arrays in registers need loops that are unrolled: of no more trips than this.
-constexpr int64_t kMostUnrolled = 128;
+constexpr int64_t kMostUnrolledAccesses = 128;
 // Of a thread, for two accesses in flight on their way to shared memory.
 constexpr int kInFlightRegisters = 8;
 constexpr int64_t kSystemSharedBytes = 1024;  // of each block (CUDA programming guide)
@@ -60,7 +60,7 @@ bool find_home(const Graph& graph, const StageSchedule& schedule, ChipRoom& room
                PersistentValue& value) {
   const int bytes = count_access_bytes(graph, schedule, value);
   const int words = (bytes + 3) / 4, slot_bytes = bytes * schedule.threads;
-  const bool can_unroll = value.accesses <= kMostUnrolled;
+  const bool can_unroll = value.accesses <= kMostUnrolledAccesses;
   const int64_t slots = std::max<int64_t>(0, room.shared_bytes) / slot_bytes;
   Home& home = value.home = {};
   if (slots < value.accesses) {

@@ -16,7 +16,8 @@
 
 namespace stitch {
 
-inline constexpr int kMostRegisters = 255;  // of a thread, on every device
+inline constexpr int64_t kSectorBytes = 32, kBankBytes = 128;  // of all banks of shared memory
+inline constexpr int kMostRegisters = 255;                     // of a thread, on every device
 // Registers that addresses, accumulators and temporaries need beside arrays (probe: 40 values at
 // 1024 threads compile to 62 registers without spills, NVRTC 13).
 inline constexpr int kWorkingRegisters = 24;

@@ -12,9 +12,8 @@
 namespace stitch {
 namespace {
 
-constexpr int kBusyThreads = 1024;   // of a multiprocessor, that shared memory must leave room for
-constexpr int kMostLanes = 32;       // along the axis that stores are contiguous along
-constexpr int64_t kBankBytes = 128;  // of all banks of shared memory
+constexpr int kBusyThreads = 1024;  // of a multiprocessor, that shared memory must leave room for
+constexpr int kMostLanes = 32;      // along the axis that stores are contiguous along
 
 Verdict refuse() {
   return Verdict::no(kRuleOtherBlock, "blocks of one mapping do not have ranges of the other's",

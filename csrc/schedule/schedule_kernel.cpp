@@ -12,7 +12,6 @@ namespace stitch {
 namespace {
 
 constexpr int kLeastThreads = 256;  // of a block that keeps values: the fewest that hide latency
-constexpr int kMostBlocks = 32;     // resident on one multiprocessor, on every device
 
 // Some root gives each thread work of its own: threads that repeat what others do would hold the
 // same elements.

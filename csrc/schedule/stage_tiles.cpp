@@ -22,9 +22,7 @@ constexpr int64_t kHostTileBytes = 320 << 10;
 
 // On a GPU: whole sectors are read along, 64 elements across are 16 lanes of 16 bytes.
 constexpr int64_t kCudaSide = 64, kCudaRows = 32;
-constexpr int64_t kSectorBytes = 32;
 constexpr int64_t kStaticSharedBytes = 48 << 10;
-constexpr int64_t kBankBytes = 128;  // of all banks of shared memory
 
 constexpr int64_t kMostStep = 4;
 // Elements from index to index along an axis on which a load has tiles: 1 where it is contiguous,

@@ -28,11 +28,17 @@ def fresh(samples):
     return tree_map(copied, samples)
 
 
+WIDE = {dtype: torch.float64 for dtype in (torch.float16, torch.bfloat16, torch.float32)}
+WIDE |= {torch.complex32: torch.complex128, torch.complex64: torch.complex128}
+
+
 def widened(samples):
+    """The same in fp64, and dtypes that are arguments."""
+
     def wide(x):
-        if not isinstance(x, torch.Tensor) or not x.is_floating_point():
-            return torch.float64 if x in (torch.float16, torch.bfloat16, torch.float32) else x
-        return x.detach().double().requires_grad_(x.requires_grad)
+        if not isinstance(x, torch.Tensor):
+            return WIDE.get(x, x) if isinstance(x, torch.dtype) else x
+        return x.detach().to(WIDE.get(x.dtype, x.dtype), copy=True).requires_grad_(x.requires_grad)
 
     return tree_map(wide, samples)
 

@@ -7,7 +7,6 @@ namespace stitch::clock {
 
 namespace {
 
-constexpr Numbers kNumbers;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr int kBarriers = 16;
 

@@ -6,8 +6,6 @@ namespace stitch::clock {
 
 namespace {
 
-constexpr Numbers kNumbers;
-
 bool is_cached_load(const Instruction& instruction) {
   return instruction.row->flow == Flow::load && is_weak(instruction);
 }

@@ -10,6 +10,7 @@ struct Numbers {
 #include "clock/machine/numbers.def"
 #undef CLOCK_NUMBER
 };
+inline constexpr Numbers kNumbers;
 
 struct NumberRow {
   const char* name;

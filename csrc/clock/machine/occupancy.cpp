@@ -9,7 +9,6 @@ namespace stitch::clock {
 
 namespace {
 
-constexpr Numbers kNumbers;
 constexpr int kSchedulers = 4, kWarpLanes = 32, kSharedUnit = 128;
 constexpr int64_t kMostThreads = 1024;
 

@@ -15,16 +15,16 @@ constexpr Row kRows[] = {
 };
 static_assert(std::size(kRows) == static_cast<size_t>(Opcode::count));
 
-constexpr size_t kForms = 8, kBaseBits = 9;
+constexpr size_t kFormCount = 8, kBaseBits = 9;
 
 // A row of twelve bits is one form; the forms that are left are the row's of nine bits.
-std::array<const Row*, kForms << kBaseBits> index_rows() {
-  std::array<const Row*, kForms << kBaseBits> rows = {};
+std::array<const Row*, kFormCount << kBaseBits> index_rows() {
+  std::array<const Row*, kFormCount << kBaseBits> rows = {};
   for (const Row& row : kRows)
     if (row.bits >> kBaseBits) rows[row.bits] = &row;
   for (const Row& row : kRows) {
     if (row.bits >> kBaseBits) continue;
-    for (size_t form = 0; form < kForms; ++form) {
+    for (size_t form = 0; form < kFormCount; ++form) {
       const Row*& place = rows[form << kBaseBits | row.bits];
       if (!place) place = &row;
     }

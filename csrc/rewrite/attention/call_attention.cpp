@@ -13,8 +13,6 @@
 namespace stitch {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 bool some_call_may_write(const Graph& graph) {
   return std::ranges::any_of(graph.nodes, [](const Node& node) {
     return node.op == OpKind::k_library && may_write_operands(node.name);

@@ -1,5 +1,7 @@
 #include "analysis/atoms.h"
 
+#include "support/symbols.h"
+
 #include <gtest/gtest.h>
 
 namespace stitch {
@@ -25,8 +27,6 @@ struct Flat {
     }
   }
 };
-
-const Dim s0 = Dim::symbol(0), s1 = Dim::symbol(1);
 
 TEST(Atoms, AnExtentOfOneHasNone) {
   Atoms atoms;

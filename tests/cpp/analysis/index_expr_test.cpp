@@ -1,13 +1,13 @@
 #include "analysis/index_expr.h"
 
+#include "support/symbols.h"
+
 #include <gtest/gtest.h>
 
 #include <set>
 
 namespace stitch {
 namespace {
-
-const Dim s0 = Dim::symbol(0), s1 = Dim::symbol(1);
 
 IndexExpr constant(int64_t value) { return {Dim(value), {}}; }
 

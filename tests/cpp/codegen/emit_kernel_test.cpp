@@ -22,10 +22,6 @@ KernelSource emit_one(const std::string& text, const std::string& target,
   return emit(schedule_together(text, target), options).front();
 }
 
-bool holds(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 const std::vector<std::string> kTargets = {"cpu", "h200"};
 
 constexpr const char* kSoftmax = R"(

@@ -12,10 +12,6 @@ namespace {
 
 Planned plan_stitched(const std::string& text) { return plan_graph(text, "h200"); }
 
-bool holds(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // Parameters and body of the kernel itself, without the functions of its stages.
 std::string frame_of(const KernelSource& source) {
   return source.text.substr(source.text.find("STITCH_KERNEL("));

@@ -40,10 +40,6 @@ std::string text_of(const std::string& graph, const std::string& target) {
   return emit_planned(schedule_together(graph, target), 0, {}).text;
 }
 
-bool holds(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 constexpr const char* kCat = R"(
   %a = input : f32[64,16]
   %b = input : f32[64,32]

@@ -2,10 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "support/symbols.h"
+
 namespace stitch {
 namespace {
 
-const Dim s0 = Dim::symbol(0), s1 = Dim::symbol(1);
 using Dims = std::vector<Dim>;
 
 TEST(ViewStrides, ContiguousTensorsAreViewedAnyWay) {

@@ -3,11 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "support/symbols.h"
 
 namespace stitch {
 namespace {
-
-const Dim s0 = Dim::symbol(0), s1 = Dim::symbol(1);
 
 TEST(Dim, ConstantsStayPlainIntegers) {
   EXPECT_TRUE((Dim(3) * Dim(4) + Dim(2)).is(14));

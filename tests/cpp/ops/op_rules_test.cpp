@@ -5,11 +5,11 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "support/symbols.h"
 
 namespace stitch {
 namespace {
 
-const Dim s0 = Dim::symbol(0), s1 = Dim::symbol(1);
 using Shape = std::vector<Dim>;
 
 TEST(BroadcastShape, ExtentsAreEqualOrOneRightAligned) {

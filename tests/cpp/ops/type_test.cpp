@@ -3,11 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "support/symbols.h"
 
 namespace stitch {
 namespace {
-
-const Dim s0 = Dim::symbol(0);
 
 TEST(DType, NamesReadBack) {
   for (int i = 0; i <= static_cast<int>(DType::kOpaque); ++i) {

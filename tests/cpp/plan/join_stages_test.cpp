@@ -27,7 +27,7 @@ class Joins : public testing::TestWithParam<const char*> {
   }
 };
 
-constexpr const char* kSoftmax = R"(
+constexpr const char* kLargeSoftmax = R"(
   %x = input : f32[4096,1024]
   %e = exp(sub(%x, amax(%x){axes=[1], keepdim}))
   %y = div(%e, sum(%e){axes=[1], keepdim})
@@ -35,7 +35,7 @@ constexpr const char* kSoftmax = R"(
 )";
 
 TEST_P(Joins, ASoftmaxIsOneKernelThatStoresOnlyItsResult) {
-  const Planned planned = plan(kSoftmax);
+  const Planned planned = plan(kLargeSoftmax);
   ASSERT_EQ(planned.plan.kernels.size(), 1u) << to_string(planned.plan, planned.graph);
   EXPECT_EQ(planned.plan.stages[0].roots.size(), 3u);
   EXPECT_EQ(planned.plan.stages[0].stores, std::vector<NodeId>{planned.graph.outputs[0].node});
@@ -43,7 +43,7 @@ TEST_P(Joins, ASoftmaxIsOneKernelThatStoresOnlyItsResult) {
 }
 
 TEST_P(Joins, ThePolicyNoneIsOneKernelPerOp) {
-  const Planned planned = plan(kSoftmax, "none");
+  const Planned planned = plan(kLargeSoftmax, "none");
   EXPECT_EQ(planned.plan.kernels.size(), 5u);
   for (const PlannedStage& stage : planned.plan.stages) EXPECT_EQ(stage.roots.size(), 1u);
   EXPECT_TRUE(planned.plan.cuts.empty()) << "nothing was tried";

@@ -92,4 +92,26 @@ inline Planned schedule_together(const std::string& text, const std::string& tar
   return planned;
 }
 
+// The ops of what the only stage keeps on chip.
+inline std::vector<std::string> kept(const Planned& planned) {
+  std::vector<std::string> ops;
+  for (const auto& [value, index] : planned.only().kept_on_chip) {
+    ops.push_back(info(planned.graph[value]).name);
+  }
+  return ops;
+}
+
+// Of memory, that all stages move.
+inline int64_t bytes_of(const Planned& planned) {
+  int64_t bytes = 0;
+  for (size_t s = 0; s < planned.plan.stages.size(); ++s) {
+    bytes += planned_bytes(planned.graph, planned.plan.stages[s], planned.schedules[s]);
+  }
+  return bytes;
+}
+
+inline bool holds(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
 }  // namespace stitch

@@ -4,7 +4,7 @@
 namespace stitch::ptxsim {
 namespace {
 
-const char* kStore = "add.u64 %d11, %d1, %d10; st.global.u32 [%d11], %r20;";
+const char* kStoreCount = "add.u64 %d11, %d1, %d10; st.global.u32 [%d11], %r20;";
 
 TEST(InterpretControl, IfAndElseMeetAgain) {
   Buffer out = buffer<uint32_t>(64, kOutput), masks = buffer<uint32_t>(64, kOutput);
@@ -16,7 +16,7 @@ TEST(InterpretControl, IfAndElseMeetAgain) {
       even: mul.lo.u32 %r20, %r1, 5;
       join: bar.warp.sync -1;
       activemask.b32 %r22; add.u64 %d12, %d2, %d10; st.global.u32 [%d12], %r22;)") +
-                        kStore,
+                        kStoreCount,
                 .buffers = {&out, &masks},
                 .block = 64});
   for (uint32_t lane = 0; lane < 64; ++lane) {
@@ -31,7 +31,7 @@ TEST(InterpretControl, LoopsOfDifferentLengths) {
       mov.u32 %r20, 0; mov.u32 %r21, 0;
       head: setp.ge.u32 %p1, %r21, %r1; @%p1 bra done;
       add.u32 %r21, %r21, 1; add.u32 %r20, %r20, %r21; bra head;
-      done:)") + kStore,
+      done:)") + kStoreCount,
                 .buffers = {&out}});
   for (uint32_t lane = 0; lane < 32; ++lane) {
     EXPECT_EQ(out.as<uint32_t>()[lane], lane * (lane + 1) / 2);
@@ -60,7 +60,7 @@ TEST(InterpretControl, IndexedBranches) {
       b0: mov.u32 %r20, 100; bra.uni join;
       b1: mov.u32 %r20, 101; bra.uni join;
       b2: mov.u32 %r20, 102;
-      join:)") + kStore,
+      join:)") + kStoreCount,
                 .buffers = {&out}});
   for (uint32_t lane = 0; lane < 32; ++lane) {
     EXPECT_EQ(out.as<uint32_t>()[lane], 100 + lane % 3);
@@ -85,7 +85,7 @@ std::string call(const std::string& function, const std::string& guard = "") {
 TEST(InterpretControl, CallsReturnEachLaneToItsOwnPlace) {
   Buffer out = buffer<uint32_t>(64, kOutput);
   expect_clean({.body = "setp.lt.u32 %p1, %r1, 7; @%p1 bra other;" + call("triple_if_odd") +
-                        "bra.uni join; other:" + call("twice") + "join:" + kStore,
+                        "bra.uni join; other:" + call("twice") + "join:" + kStoreCount,
                 .buffers = {&out},
                 .block = 64,
                 .globals = kFunctions});
@@ -96,10 +96,10 @@ TEST(InterpretControl, CallsReturnEachLaneToItsOwnPlace) {
 
 TEST(InterpretControl, GuardedCalls) {
   Buffer out = buffer<uint32_t>(32, kOutput);
-  expect_clean(
-      {.body = "setp.lt.u32 %p1, %r1, 7; mov.u32 %r20, 5;" + call("triple_if_odd", "@%p1") + kStore,
-       .buffers = {&out},
-       .globals = kFunctions});
+  expect_clean({.body = "setp.lt.u32 %p1, %r1, 7; mov.u32 %r20, 5;" +
+                        call("triple_if_odd", "@%p1") + kStoreCount,
+                .buffers = {&out},
+                .globals = kFunctions});
   for (uint32_t lane = 0; lane < 32; ++lane) {
     EXPECT_EQ(out.as<uint32_t>()[lane], lane >= 7 ? 5 : lane % 2 ? 3 * lane : lane);
   }
@@ -109,7 +109,7 @@ TEST(InterpretControl, LanesExitByThemselves) {
   Buffer out = buffer<uint32_t>(32, kAny, 9u);
   expect_clean({.body = "setp.lt.u32 %p1, %r1, 5; @%p1 exit; setp.gt.u32 %p1, %r1, 20; @%p1 ret;"
                         "mov.u32 %r20, 1;" +
-                        std::string(kStore),
+                        std::string(kStoreCount),
                 .buffers = {&out}});
   for (uint32_t lane = 0; lane < 32; ++lane) {
     EXPECT_EQ(out.as<uint32_t>()[lane], lane < 5 || lane > 20 ? 9u : 1u);
@@ -130,7 +130,7 @@ TEST(InterpretControl, TheEndOfTheTextIsAReturn) {
 
 TEST(InterpretControl, BlocksThatAreNoMultipleOfAWarp) {
   Buffer out = buffer<uint32_t>(3 * 37, kOutput);
-  expect_clean({.body = "mov.u32 %r20, %r3;" + std::string(kStore),
+  expect_clean({.body = "mov.u32 %r20, %r3;" + std::string(kStoreCount),
                 .buffers = {&out},
                 .grid = 3,
                 .block = 37});
@@ -158,15 +158,15 @@ TEST(InterpretControl, HalvesOfAPackedRegisterAreKnownApart) {
   const std::string pack = "mov.b64 %d20, {%r1, %r40};";
   for (const std::string take : {"cvt.u32.u64 %r20, %d20;", "mov.b64 {%r20, %r41}, %d20;"}) {
     Buffer out = buffer<uint32_t>(32, kOutput);
-    expect_clean({.body = pack + take + kStore, .buffers = {&out}});
+    expect_clean({.body = pack + take + kStoreCount, .buffers = {&out}});
     for (uint32_t lane = 0; lane < 32; ++lane) EXPECT_EQ(out.as<uint32_t>()[lane], lane);
   }
   for (const std::string take :
        {"mov.b64 {%r41, %r20}, %d20;", "shr.u64 %d21, %d20, 32; cvt.u32.u64 %r20, %d21;",
         "mov.b64 %d20, {%r40, %r1}; cvt.u32.u64 %r20, %d20;"}) {
     Buffer out = buffer<uint32_t>(32, kOutput);
-    expect_finding({.body = pack + take + kStore, .buffers = {&out}}, FindingKind::uninitialized,
-                   "a register that nothing has given a value");
+    expect_finding({.body = pack + take + kStoreCount, .buffers = {&out}},
+                   FindingKind::uninitialized, "a register that nothing has given a value");
   }
 }
 
@@ -177,12 +177,12 @@ TEST(InterpretControl, HalvesThatAreShiftedOutNeedNotBeKnown) {
        {"shl.b32 %r20, %r41, 16;", "mov.u32 %r42, 20; shl.b32 %r20, %r41, %r42;",
         "mov.b32 {%h2, %h3}, %r41; cvt.u32.u16 %r20, %h2;"}) {
     Buffer out = buffer<uint32_t>(32, kOutput);
-    expect_clean({.body = pack + take + kStore, .buffers = {&out}});
+    expect_clean({.body = pack + take + kStoreCount, .buffers = {&out}});
   }
   Buffer out = buffer<uint32_t>(32, kOutput);
   expect_clean({.body = "mov.b64 %d20, {%r1, %r40}; shl.b64 %d21, %d20, 32;"
                         "mov.b64 {%r41, %r20}, %d21;" +
-                        std::string(kStore),
+                        std::string(kStoreCount),
                 .buffers = {&out}});
   for (const std::string take :
        {"shl.b32 %r20, %r41, 15;", "shr.u32 %r20, %r41, 16;", "shl.b32 %r20, %r41, %r43;",
@@ -190,8 +190,8 @@ TEST(InterpretControl, HalvesThatAreShiftedOutNeedNotBeKnown) {
         "mov.b32 %r44, {%h40, %h1}; shl.b32 %r20, %r44, 16;", "shl.b32 %r20, %r43, 16;",
         "setp.lt.u32 %p1, %r1, 9; selp.u32 %r45, 15, 16, %p1; shl.b32 %r20, %r41, %r45;"}) {
     Buffer found = buffer<uint32_t>(32, kOutput);
-    expect_finding({.body = pack + take + kStore, .buffers = {&found}}, FindingKind::uninitialized,
-                   "a register that nothing has given a value");
+    expect_finding({.body = pack + take + kStoreCount, .buffers = {&found}},
+                   FindingKind::uninitialized, "a register that nothing has given a value");
   }
 }
 

@@ -5,12 +5,12 @@
 namespace stitch {
 namespace {
 
-const std::string kHead = "%x = input : f32[s0,8,1,6]\n";
+const std::string kMergedHead = "%x = input : f32[s0,8,1,6]\n";
 
 void expect_view(const std::string& before, const std::string& after) {
   SCOPED_TRACE(before);
-  expect_rewrite(merge_views, kHead + "%y = exp(" + before + ")\noutputs (%y)\n",
-                 kHead + "%y = exp(" + after + ")\noutputs (%y)\n");
+  expect_rewrite(merge_views, kMergedHead + "%y = exp(" + before + ")\noutputs (%y)\n",
+                 kMergedHead + "%y = exp(" + after + ")\noutputs (%y)\n");
 }
 
 TEST(MergeViews, ViewsThatChangeNothingGo) {

@@ -5,7 +5,7 @@
 namespace stitch {
 namespace {
 
-const std::string kHead = R"(
+const std::string kCastHead = R"(
     %x = input : bf16[s0,8]
     %i = input : i64[3]
     %g = input : i64[s0,2]
@@ -13,8 +13,8 @@ const std::string kHead = R"(
 
 void expect_sunk(const std::string& before, const std::string& after) {
   SCOPED_TRACE(before);
-  expect_rewrite(sink_casts, kHead + "%y = exp(" + before + ")\noutputs (%y)\n",
-                 kHead + "%y = exp(" + after + ")\noutputs (%y)\n");
+  expect_rewrite(sink_casts, kCastHead + "%y = exp(" + before + ")\noutputs (%y)\n",
+                 kCastHead + "%y = exp(" + after + ")\noutputs (%y)\n");
 }
 
 TEST(SinkCasts, ViewsReadTheNarrowValue) {

@@ -5,19 +5,19 @@
 namespace stitch {
 namespace {
 
-const std::string kHead =
+const std::string kInPlaceHead =
     "%x = input : f32[8,6]\n%s = input : f32[2,6]\n%r = input : f32[1,6]\n%i = input : i64[1,1]\n";
 
 void expect_written(const std::string& before, const std::string& after,
                     const std::string& end = "outputs (none)\n") {
   SCOPED_TRACE(before);
-  expect_rewrite(write_in_place, kHead + before + "\nmutate %x <- %y\n" + end,
-                 kHead + after + "\nmutate %x <- %y\n" + end);
+  expect_rewrite(write_in_place, kInPlaceHead + before + "\nmutate %x <- %y\n" + end,
+                 kInPlaceHead + after + "\nmutate %x <- %y\n" + end);
 }
 
 void expect_kept(const std::string& lines, const std::string& end = "outputs (none)\n") {
   SCOPED_TRACE(lines);
-  expect_unchanged(write_in_place, kHead + lines + "\nmutate %x <- %y\n" + end);
+  expect_unchanged(write_in_place, kInPlaceHead + lines + "\nmutate %x <- %y\n" + end);
 }
 
 TEST(WriteInPlace, ASliceIsWrittenWhereTheRestIs) {

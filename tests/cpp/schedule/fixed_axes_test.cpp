@@ -49,18 +49,6 @@ constexpr const char* kSwapQuarters = R"(
   outputs (%y)
 )";
 
-std::vector<std::string> kept(const Planned& planned) {
-  std::vector<std::string> ops;
-  for (const auto& [value, index] : planned.only().kept_on_chip) {
-    ops.push_back(info(planned.graph[value]).name);
-  }
-  return ops;
-}
-
-int64_t bytes_of(const Planned& planned) {
-  return planned_bytes(planned.graph, planned.plan.stages[0], planned.only());
-}
-
 std::string text_of(const std::string& text, const std::string& target) {
   const Planned planned = schedule_together(text, target);
   return emit_planned(planned, 0).text;

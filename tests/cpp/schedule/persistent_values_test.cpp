@@ -12,14 +12,6 @@ std::string scaled(const std::string& type, const std::string& rest = "") {
          rest + "\noutputs (%y)\n";
 }
 
-int64_t bytes_of(const Planned& planned) {
-  int64_t bytes = 0;
-  for (size_t s = 0; s < planned.plan.stages.size(); ++s) {
-    bytes += planned_bytes(planned.graph, planned.plan.stages[s], planned.schedules[s]);
-  }
-  return bytes;
-}
-
 int persistent_values(const Planned& planned) {
   int count = 0;
   for (const StageSchedule& schedule : planned.schedules) {
@@ -185,7 +177,7 @@ TEST(PersistentValues, WhatRegistersCannotHoldIsInSharedMemory) {
   EXPECT_EQ(bytes_of(planned), 2 * kTensor + kParts);
 }
 
-std::string softmax(const std::string& type) {
+std::string softmax_of(const std::string& type) {
   return "%x = input : " + type + R"(
     %m = amax(%x){axes=[1], keepdim}
     %e = exp(sub(%x, %m))
@@ -207,19 +199,20 @@ std::string homes_of(const std::string& text, const std::string& target) {
 }
 
 TEST(KeepLoads, OfRowsTooLongForArraysInRegisters) {
-  EXPECT_EQ(homes_of(softmax("f32[512,32768]"), "h200"), "") << "arrays of place_values.h";
-  EXPECT_EQ(homes_of(softmax("f32[512,49152]"), "h200"), "shared memory");
-  EXPECT_EQ(homes_of(softmax("f32[512,65536]"), "h200"), "registers and shared memory");
-  EXPECT_EQ(homes_of(softmax("f32[512,131072]"), "h200"), "") << "read again";
-  EXPECT_EQ(homes_of(softmax("f32[512,49152]"), "a100"), "registers and shared memory");
-  EXPECT_EQ(homes_of(softmax("f32[512,65536]"), "b200"), "registers and shared memory");
-  EXPECT_EQ(homes_of(softmax("f32[512,49152]"), "cpu"), "");
+  EXPECT_EQ(homes_of(softmax_of("f32[512,32768]"), "h200"), "") << "arrays of place_values.h";
+  EXPECT_EQ(homes_of(softmax_of("f32[512,49152]"), "h200"), "shared memory");
+  EXPECT_EQ(homes_of(softmax_of("f32[512,65536]"), "h200"), "registers and shared memory");
+  EXPECT_EQ(homes_of(softmax_of("f32[512,131072]"), "h200"), "") << "read again";
+  EXPECT_EQ(homes_of(softmax_of("f32[512,49152]"), "a100"), "registers and shared memory");
+  EXPECT_EQ(homes_of(softmax_of("f32[512,65536]"), "b200"), "registers and shared memory");
+  EXPECT_EQ(homes_of(softmax_of("f32[512,49152]"), "cpu"), "");
 }
 
 TEST(KeepLoads, SavesTheOtherPasses) {
   constexpr int64_t kTensor = 512 * 49152 * 4;
-  EXPECT_EQ(bytes_of(schedule_together(softmax("f32[512,49152]"), "h200")), 2 * kTensor);
-  EXPECT_EQ(bytes_of(schedule_together(softmax("f32[512,131072]"), "h200")), 4 * 512 * 131072 * 4);
+  EXPECT_EQ(bytes_of(schedule_together(softmax_of("f32[512,49152]"), "h200")), 2 * kTensor);
+  EXPECT_EQ(bytes_of(schedule_together(softmax_of("f32[512,131072]"), "h200")),
+            4 * 512 * 131072 * 4);
 }
 
 TEST(KeepLoads, PlacesOneValueAtATime) {
@@ -237,7 +230,7 @@ TEST(KeepLoads, PlacesOneValueAtATime) {
 }
 
 TEST(KeepLoads, OnlyAtOneOffsetKnownBeforeTheLaunch) {
-  EXPECT_EQ(homes_of("symbols s0 = input(0) hint 49152\n" + softmax("f32[512,s0]"), "h200"), "");
+  EXPECT_EQ(homes_of("symbols s0 = input(0) hint 49152\n" + softmax_of("f32[512,s0]"), "h200"), "");
   EXPECT_EQ(homes_of(R"(
     %x = input : f32[512,49152]
     %m = amax(%x){axes=[1], keepdim}
@@ -249,7 +242,7 @@ TEST(KeepLoads, OnlyAtOneOffsetKnownBeforeTheLaunch) {
 }
 
 TEST(KeepLoads, LeavesEnoughThreadsResident) {
-  const Planned planned = schedule_together(softmax("f32[512,49152]"), "h200");
+  const Planned planned = schedule_together(softmax_of("f32[512,49152]"), "h200");
   const StageSchedule& own = planned.only();
   EXPECT_GE(own.device->shared_bytes_per_multiprocessor / own.shared_bytes * own.threads, 512);
 }

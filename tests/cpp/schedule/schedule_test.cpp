@@ -30,14 +30,6 @@ std::string tree(const Planned& planned) {
   return show(show, 0);
 }
 
-std::vector<std::string> kept(const Planned& planned) {
-  std::vector<std::string> ops;
-  for (const auto& [value, index] : planned.only().kept_on_chip) {
-    ops.push_back(info(planned.graph[value]).name);
-  }
-  return ops;
-}
-
 Scheme scheme_of(const Planned& planned, OpKind op) {
   for (const auto& [node, scheme] : planned.only().schemes) {
     if (planned.graph[node].op == op) return scheme;

@@ -6,7 +6,7 @@
 namespace stitch {
 namespace {
 
-StageSchedule schedule(const std::string& text, const char* target = "cpu") {
+StageSchedule schedule_tiles(const std::string& text, const char* target = "cpu") {
   return schedule_together(text, target).only();
 }
 
@@ -19,7 +19,7 @@ constexpr const char* kNormedMiddle = R"(
 )";
 
 TEST(StageTiles, ATransposeHasTilesOfBothAxes) {
-  const StageSchedule s = schedule(kNormedMiddle);
+  const StageSchedule s = schedule_tiles(kNormedMiddle);
   ASSERT_EQ(s.tiles.size(), 1u);
   const TiledLoad& tile = s.tiles.front();
   EXPECT_TRUE(s.axes[tile.along].axis.extent.is(256));
@@ -32,7 +32,7 @@ TEST(StageTiles, ATransposeHasTilesOfBothAxes) {
 }
 
 TEST(StageTiles, TheOtherAxesHaveOneIndexInABlock) {
-  const StageSchedule s = schedule(kNormedMiddle);
+  const StageSchedule s = schedule_tiles(kNormedMiddle);
   for (const MappedAxis& axis : s.axes) {
     if (axis.axis.extent.is(8)) {
       EXPECT_TRUE(axis.in_grid && axis.tile.is(1));
@@ -41,7 +41,7 @@ TEST(StageTiles, TheOtherAxesHaveOneIndexInABlock) {
 }
 
 TEST(StageTiles, BlocksDivideBothAxesWhereNothingReduces) {
-  const StageSchedule s = schedule(R"(
+  const StageSchedule s = schedule_tiles(R"(
     %x = input : f32[300,4099]
     %z = input : f32[4099,300]
     %y = add(permute(%x){order=[1,0]}, %z)
@@ -55,7 +55,7 @@ TEST(StageTiles, BlocksDivideBothAxesWhereNothingReduces) {
 }
 
 TEST(StageTiles, EveryTransposedLoadHasItsOwn) {
-  const StageSchedule s = schedule(R"(
+  const StageSchedule s = schedule_tiles(R"(
     %x = input : f32[512,256]
     %z = input : bf16[512,256]
     %w = input : f32[256,512]
@@ -69,7 +69,7 @@ TEST(StageTiles, EveryTransposedLoadHasItsOwn) {
 }
 
 TEST(StageTiles, OneValueReadBothWaysHasOne) {
-  const StageSchedule s = schedule(R"(
+  const StageSchedule s = schedule_tiles(R"(
     %x = input : f32[512,512]
     %y = add(%x, permute(%x){order=[1,0]})
     outputs (%y)
@@ -87,17 +87,17 @@ constexpr const char* kNeighbours = R"(
 )";
 
 TEST(StageTiles, OfAHostTakeEverySecondElement) {
-  const StageSchedule s = schedule(kNeighbours);
+  const StageSchedule s = schedule_tiles(kNeighbours);
   ASSERT_EQ(s.tiles.size(), 2u) << "the even ones and the odd ones";
   for (const TiledLoad& tile : s.tiles) {
     EXPECT_EQ(tile.step, 2);
     EXPECT_TRUE(s.axes[tile.along].axis.extent.is(2048));
   }
-  EXPECT_TRUE(schedule(kNeighbours, "h200").tiles.empty()) << "vectors are read along";
+  EXPECT_TRUE(schedule_tiles(kNeighbours, "h200").tiles.empty()) << "vectors are read along";
 }
 
 TEST(StageTiles, NoneWhereTwoAxesWalkTheSameElements) {
-  EXPECT_TRUE(schedule(R"(
+  EXPECT_TRUE(schedule_tiles(R"(
     %x = input : f32[1000]
     %i = iota() {start=0, step=1} : i64[512]
     %j = iota() {start=0, step=1} : i64[64]
@@ -114,12 +114,12 @@ TEST(StageTiles, NoneForWhatIsContiguousAlready) {
            "%x = input : f32[512,3]\n%z = input : f32[3,512]\n"
            "%y = add(permute(%x){order=[1,0]}, %z)\noutputs (%y)\n",
        }) {
-    EXPECT_TRUE(schedule(text).tiles.empty()) << text;
+    EXPECT_TRUE(schedule_tiles(text).tiles.empty()) << text;
   }
 }
 
 TEST(StageTiles, NoneWhereAReducedAxisDoesNotFit) {
-  const StageSchedule s = schedule(R"(
+  const StageSchedule s = schedule_tiles(R"(
     %x = input : f32[100000,64]
     %z = input : f32[64,100000]
     %y = sum(mul(permute(%x){order=[1,0]}, %z)){axes=[1]}
@@ -129,7 +129,7 @@ TEST(StageTiles, NoneWhereAReducedAxisDoesNotFit) {
 }
 
 TEST(StageTiles, NoneWhereBlocksWouldRepeatAReduction) {
-  const StageSchedule s = schedule(R"(
+  const StageSchedule s = schedule_tiles(R"(
     %x = input : f32[512,256]
     %z = input : f32[256,4096]
     %s = sum(%z){axes=[1], keepdim}
@@ -141,7 +141,7 @@ TEST(StageTiles, NoneWhereBlocksWouldRepeatAReduction) {
 }
 
 TEST(StageTiles, ABlockOfAGpuHasOneInSharedMemory) {
-  const StageSchedule s = schedule(kNormedMiddle, "h200");
+  const StageSchedule s = schedule_tiles(kNormedMiddle, "h200");
   ASSERT_EQ(s.tiles.size(), 1u);
   const TiledLoad& tile = s.tiles.front();
   const MappedAxis &along = s.axes[tile.along], &across = s.axes[tile.across];
@@ -164,10 +164,11 @@ TEST(StageTiles, ABlockOfAGpuHasOneInSharedMemory) {
 TEST(StageTiles, ReadVectorsOnlyWhereTheyAreAligned) {
   for (const auto& [extent, vector] : {std::pair{512, 8}, {516, 4}, {514, 2}, {511, 1}}) {
     const std::string n = std::to_string(extent);
-    const StageSchedule s = schedule("%x = input : bf16[256," + n + "]\n%z = input : f32[" + n +
-                                         ",256]\n%y = add(cast(permute(%x){order=[1,0]}) : f32, "
-                                         "%z)\noutputs (%y)\n",
-                                     "h200");
+    const StageSchedule s =
+        schedule_tiles("%x = input : bf16[256," + n + "]\n%z = input : f32[" + n +
+                           ",256]\n%y = add(cast(permute(%x){order=[1,0]}) : f32, "
+                           "%z)\noutputs (%y)\n",
+                       "h200");
     ASSERT_EQ(s.tiles.size(), 1u) << extent;
     EXPECT_EQ(s.tiles.front().vector, vector) << extent;
   }
@@ -181,7 +182,7 @@ TEST(StageTiles, FitBesideEachOtherInStaticSharedMemory) {
     sum = "add(" + sum + ", permute(%x" + n + "){order=[1,0]})";
   }
   text += "%w = input : f64[512,256]\n%y = " + sum + "\noutputs (%y)\n";
-  const StageSchedule s = schedule(text, "h200");
+  const StageSchedule s = schedule_tiles(text, "h200");
   EXPECT_EQ(s.tiles.size(), 5u);
   EXPECT_LE(s.shared_bytes, 48 << 10);
 }
