@@ -62,7 +62,8 @@ def _named_decompositions(whole):
 
 def _batch_norm(decomposition, x, weight, bias, *rest):
     """Statistics of fp32 in fp64, as eager's CPU kernels have them: means cancel."""
-    result, *statistics = decomposition(x.double(), weight, bias, *rest)
+    wide = [y.double() if isinstance(y, torch.Tensor) else y for y in rest]  # running ones too
+    result, *statistics = decomposition(x.double(), weight, bias, *wide)
     if x.dtype != torch.float32 or not statistics[0].numel():  # not training
         return decomposition(x, weight, bias, *rest)
     statistics = [s.to(x.dtype) if s.dtype == result.dtype else s for s in statistics]

@@ -32,7 +32,7 @@ struct CallArgument {
   int index = -1;
   Dim integer = {};
   std::vector<CallArgument> elements = {};
-  c10::TypePtr type;  // kInteger, kObject: of the parameter; kList: of its elements
+  c10::TypePtr type = {};  // kInteger, kObject: of the parameter; kList: of its elements
 };
 
 struct OperatorCall {
