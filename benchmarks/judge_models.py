@@ -2,10 +2,11 @@
 
 Eager and the fp64 reference run without gradient checkpointing: eager updates the statistics of a
 batch norm again when it computes a block again, a compiled graph does not.  What two draws find
-wrong is judged by twelve, and then by 48, as the rounding of a few numbers that all gradients depend
-on may be luck: a relu whose sign it decides makes most of our gradients four times less exact, or
-most of eager's, in a third of the draws each (levit).  A draw where eager itself is far off once its
-inputs move by one unit in the last place lies at a kink and tells nothing: it is left out.
+wrong is judged by twelve, and then by 48, as the rounding of a few numbers that all gradients
+depend on may be luck: a relu whose sign it decides makes most of our gradients four times less
+exact, or most of eager's, in a third of the draws each (levit).  A draw where eager itself is far
+off once its inputs move by one unit in the last place lies at a kink and tells nothing: it is left
+out.
 """
 
 import contextlib
