@@ -10,7 +10,7 @@ namespace stitch {
 std::vector<int> find_levels(const Graph& graph) {
   std::vector<int> level(graph.size(), 0);
   std::vector<bool> is_first(graph.size(), false);  // can run before every kernel
-  const std::vector<std::vector<NodeId>> definers = find_definers(graph);
+  const std::vector<std::vector<NodeId>> definers = find_definers(graph), users = find_users(graph);
   int last_effect = 0;
   for (int n = 0; n < graph.size(); ++n) {
     const Node& node = graph.nodes[n];
@@ -26,6 +26,13 @@ std::vector<int> find_levels(const Graph& graph) {
     if (!has_effects(node)) continue;
     last_effect = level[n] = std::max(level[n], last_effect);
     if (level[n] > 0) is_first[n] = false;
+  }
+  for (int n = graph.size(); n-- > 0;) {
+    const Family kind = family(graph.nodes[n]);
+    const bool may_wait = level[n] == 0 && !is_first[n] && kind != Family::kLibrary &&
+                          kind != Family::kReduce && !users[n].empty();
+    const auto level_of = [&](NodeId user) { return level[user.index()]; };
+    if (may_wait) level[n] = level_of(*std::ranges::min_element(users[n], {}, level_of));
   }
   return level;
 }

@@ -7,10 +7,11 @@
 
 namespace stitch {
 
-// Number of library calls on the longest path into each node, for values placed as late as their
-// users allow: work of different levels never shares a kernel without waiting for a call.  Calls
-// that read only inputs and each other do not count: they run before every kernel.  Calls with
-// effects keep their order, so none has a lower level than one before it.
+// Number of library calls on the longest path into each node: work of different levels never shares
+// a kernel without waiting for a call.  Calls that read only inputs and each other do not count:
+// they run before every kernel.  Calls with effects keep their order, so none has a lower level
+// than one before it.  What waits for no call is of its first user's level, but for reductions: a
+// backward pass makes again what it needs of a layer when it comes there, not of all to begin with.
 std::vector<int> find_levels(const Graph& graph);
 
 // Roots in topological order: demanded values, reductions, pointwise values that users on both

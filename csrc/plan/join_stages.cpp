@@ -25,6 +25,10 @@ constexpr int kGroupReach = 32;
 constexpr size_t kPartners = 4;
 // One mapping may take this many times the time of two: beyond it, blocks repeat others' work.
 constexpr double kMostRepeated = 2;
+// Library calls run one after another: of so many large values that are theirs, the rest would
+// wait.  Nothing but calls holds what is smaller.
+constexpr size_t kMostWaiting = 4;
+constexpr int64_t kLargeBytes = 64 << 10;
 
 // A unit of execution: a kernel under construction or a library call.
 struct Unit {
@@ -240,6 +244,8 @@ class Joiner {
       return Verdict::no(kRuleCycle, "something else must run between the two",
                          "a value that both sides need is made outside");
     }
+    if (count_waiting(a) + count_waiting(b) > kMostWaiting)
+      return Verdict::no(kRuleWaiting, "what is made at once would wait for its library calls");
     // Each root evaluates about what it did: scheduling the join to find that out takes longest.
     const int statements = units_[a].score.statements + units_[b].score.statements;
     if (statements > kMostStageStatements) return too_long(statements, kMostStageStatements);
@@ -263,6 +269,17 @@ class Joiner {
     place_together(a, b, *between);
     merge(a, b);
     return score.verdict;
+  }
+
+  // Large values of a stage that library calls read.
+  size_t count_waiting(int unit) const {
+    std::set<NodeId> values;
+    for (int reader : units_[unit].read_by) {
+      if (!units_[reader].roots.empty()) continue;
+      for (NodeId load : units_[reader].cone.loads)
+        if (maker(load) == unit && hint_bytes(graph_, load) > kLargeBytes) values.insert(load);
+    }
+    return values.size();
   }
 
   // Of two stages that stay apart, as kernels of their own or, where one waits for the other, as

@@ -41,6 +41,7 @@ inline constexpr int kRuleSlower = 22;  // the model predicts more time than for
 inline constexpr int kRuleLessParallel = 26;
 inline constexpr int kRuleNoBarrier = 27;  // the policy has no communication between blocks
 inline constexpr int kRuleCopied = 28;     // a store in place would become a copy
+inline constexpr int kRuleWaiting = 42;    // many large values would wait for their library calls
 inline constexpr int kRuleLongKernel = 24;
 inline constexpr int kRuleManyArguments = 25;
 

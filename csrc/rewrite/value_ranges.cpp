@@ -8,7 +8,7 @@
 namespace stitch {
 namespace {
 
-constexpr ValueRange kUnknown = {-kInfinity, kInfinity};
+constexpr ValueRange kAnywhere = {-kInfinity, kInfinity};
 
 // Wide enough for every integer dtype.
 ValueRange integer_range(DType dtype) {
@@ -23,7 +23,7 @@ ValueRange multiply(const ValueRange& a, const ValueRange& b) {
   return {low, high};
 }
 
-constexpr OpRow<ValueRange (*)(const ValueRange* x)> kRules[] = {
+constexpr OpRow<ValueRange (*)(const ValueRange* x)> kRangeRules[] = {
     {OpKind::k_cast, [](const ValueRange* x) { return x[0]; }},
     {OpKind::k_neg, [](const ValueRange* x) { return ValueRange{-x[0].high, -x[0].low}; }},
     {OpKind::k_add,
@@ -47,23 +47,23 @@ constexpr OpRow<ValueRange (*)(const ValueRange* x)> kRules[] = {
 
 ValueRange range_of(const Node& node, const std::vector<ValueRange>& known) {
   const DType dtype = node.type.dtype;
-  if (dtype == DType::kOpaque) return kUnknown;
+  if (dtype == DType::kOpaque) return kAnywhere;
   if (is_integral(dtype)) return integer_range(dtype);
   if (node.op == OpKind::k_full)
     return node.dims.empty() ? ValueRange{node.number, node.number} : integer_range(DType::kI64);
-  ValueRange operands[3] = {kUnknown, kUnknown, kUnknown};
+  ValueRange operands[3] = {kAnywhere, kAnywhere, kAnywhere};
   for (size_t i = 0; i < std::min<size_t>(3, node.inputs.size()); ++i)
     operands[i] = known[node.inputs[i].index()];
   if (family(node) == Family::kView) return operands[0];
-  const auto range = find_function(kRules, node.op);
-  return range ? range(operands) : kUnknown;
+  const auto range = find_function(kRangeRules, node.op);
+  return range ? range(operands) : kAnywhere;
 }
 
 }  // namespace
 
 ValueRange stored_as(DType dtype, ValueRange range) {
   // 0 * inf and inf - inf: some elements are NaN, nothing is known of the others.
-  if (std::isnan(range.low) || std::isnan(range.high)) return kUnknown;
+  if (std::isnan(range.low) || std::isnan(range.high)) return kAnywhere;
   const double most = info(dtype).is_float ? info(dtype).largest : kInfinity;
   if (range.low < -most) range.low = -kInfinity;
   if (range.high > most) range.high = kInfinity;

@@ -24,8 +24,8 @@ namespace {
 
 constexpr int64_t kAlignmentBytes = 64;  // a cache line, and the widest vector register
 constexpr int64_t kHugePageBytes = int64_t{2} << 20;
-// Eight classes per power of two waste at most an eighth.
-constexpr int kClassesPerDoubling = 8;
+// Classes so near waste at most a 32nd.
+constexpr int kClassesPerDoubling = 32;
 constexpr int64_t kDefaultLimitBytes = int64_t{2} << 30;
 
 int64_t class_bytes(int64_t bytes) {

@@ -10,7 +10,7 @@ namespace {
 
 using FixedAtoms = std::map<int, int64_t>;  // atom -> index
 
-struct Candidate {
+struct GoneAtom {
   int atom;
   int64_t coefficient, extent;
 };
@@ -21,7 +21,7 @@ bool fix_atoms(const IndexVars& vars, const IndexExpr& made, const IndexExpr& re
                FixedAtoms& fixed) {
   const Dim moved = read.constant - made.constant;
   if (!moved.is_constant()) return false;
-  std::vector<Candidate> gone;
+  std::vector<GoneAtom> gone;
   for (const auto& [var, coefficient] : made.terms) {
     if (read.terms.contains(var)) continue;
     const IndexVar& atom = vars[var];
@@ -29,9 +29,9 @@ bool fix_atoms(const IndexVars& vars, const IndexExpr& made, const IndexExpr& re
     if (atom.kind != IndexVar::Kind::kAtom || !is_static || coefficient.value() <= 0) return false;
     gone.push_back({atom.payload, coefficient.value(), atom.extent.value()});
   }
-  std::ranges::sort(gone, std::greater(), &Candidate::coefficient);
+  std::ranges::sort(gone, std::greater(), &GoneAtom::coefficient);
   int64_t left = moved.value();
-  for (const Candidate& atom : gone) {
+  for (const GoneAtom& atom : gone) {
     const int64_t index =
         std::clamp<int64_t>(left / atom.coefficient, 0, std::max<int64_t>(0, atom.extent - 1));
     fixed.try_emplace(atom.atom, index);

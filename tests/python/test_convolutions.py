@@ -1,6 +1,7 @@
 """Convolutions, whichever layout they run in: eager's strides, as exact as eager by rule R10."""
 
 import copy
+import functools
 import math
 
 import pytest
@@ -10,6 +11,8 @@ from torch import nn
 import torch_stitch
 from benchmarks.accuracy import in_fp64
 from tests.support.compare import compile_strictly, expect_as_exact
+from torch_stitch.measure.memory import peak_bytes
+from torch_stitch.measure.steps import run_step
 
 F = torch.nn.functional
 pytestmark = pytest.mark.usefixtures("fresh")
@@ -184,6 +187,24 @@ def test_images_gradients_of_few_places_are_products(size, bias, layout):
     expect_as_exact(got, expected, exact, 4096)
     is_product = math.prod(size) <= 16 and layout != LAST
     assert torch_stitch.counters()["library_calls"] == (3 if is_product else 2)
+
+
+@pytest.mark.parametrize("width, size", [(3, 2), (5, 8), (7, 4)])
+def test_gradients_of_filters_of_one_channel_take_little_memory(width, size):
+    """Channels lie last: oneDNN would take 1 KB beside each weight."""
+    layer = nn.Conv2d(256, 256, width, padding=width // 2, groups=256)
+    x = torch.randn(2, 256, size, size).to(memory_format=LAST)
+    model = nn.Sequential(nn.Tanh(), layer)
+    peaks = {}
+    for name, compiled in (("stitch", compile_strictly(model)), ("eager", model)):
+        take = functools.partial(run_step, model, compiled, (x,), True)
+        take()
+        peaks[name] = peak_bytes(take, model.parameters())
+    assert peaks["stitch"] < peaks["eager"] / 3, peaks
+    got = step(copy.deepcopy(model), x, compile_strictly)
+    expected = step(copy.deepcopy(model), x, lambda model: model)
+    exact = step(copy.deepcopy(model).double(), x.double(), lambda model: model)
+    expect_as_exact(got, expected, exact, 4096)
 
 
 RESULTS = {

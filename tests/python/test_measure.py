@@ -137,6 +137,23 @@ def test_steps_of_training_let_go_of_what_they_saved():
     assert peak_of("stitch") < peak_of("eager")
 
 
+def test_what_products_read_is_made_again_in_backward():
+    """An activation of what a product yields is not saved beside it, and gradients are eager's."""
+    layers = [torch.nn.Linear(64, 64) for _ in range(4)]
+    module = torch.nn.Sequential(*(part for layer in layers for part in (layer, torch.nn.GELU())))
+    x, sizes, found = torch.randn(512, 64), {}, {}
+    for backend in ("eager", "stitch"):
+        kept = sizes[backend] = []
+        call = torch.compile(module, backend=backend)
+        keep = lambda t, kept=kept: kept.append(t) or t  # noqa: E731
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda t: t):
+            loss = call(x).square().sum()
+        found[backend] = torch.autograd.grad(loss, list(module.parameters()))
+        sizes[backend] = len({t.data_ptr() for t in kept if t.shape == x.shape} - {x.data_ptr()})
+    assert sizes == {"eager": 8, "stitch": 5}  # with the result, which square() saves
+    torch.testing.assert_close(found["stitch"], found["eager"], rtol=1e-4, atol=1e-4)
+
+
 def test_a_peak_of_training_is_above_memory_without_gradients():
     layer, x = torch.nn.Linear(512, 512), torch.randn(4, 512)
     gradients = sum(p.nbytes for p in layer.parameters())

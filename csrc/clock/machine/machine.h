@@ -15,8 +15,6 @@
 
 namespace stitch::clock {
 
-constexpr int kSchedulers = 4;
-
 struct Span {
   double start = 0, end = 0;  // cycles
 };

@@ -9,7 +9,7 @@ namespace stitch::clock {
 
 namespace {
 
-constexpr int kSchedulers = 4, kWarpLanes = 32, kSharedUnit = 128;
+constexpr int kWarpLanes = 32, kSharedUnit = 128;
 constexpr int64_t kMostThreads = 1024;
 
 void check_extents(const Launch& launch) {

@@ -11,6 +11,8 @@
 
 namespace stitch::clock {
 
+inline constexpr int kSchedulers = 4;  // of a multiprocessor
+
 struct Occupancy {
   int64_t blocks = 0;             // resident, at most as many as the grid gives a multiprocessor
   std::string limit;              // "registers", "threads", "shared memory", "blocks", "the grid"

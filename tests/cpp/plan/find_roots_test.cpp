@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "plan/plan_graph.h"
 #include "schedule/judge_stages.h"
 #include "support/read_graph.h"
@@ -205,6 +207,27 @@ TEST(FindRoots, CallsThatWaitForNoKernelDoNotCount) {
     outputs (%b)
   )");
   EXPECT_EQ(find_levels(graph), (std::vector<int>{0, 0, 0, 0, 0, 0, 1}));
+}
+
+TEST(FindRoots, WhatWaitsForNoCallIsOfTheLevelOfItsFirstUser) {
+  const Graph graph = read_graph(R"(
+    %x = input : f32[8,8]
+    %e = exp(%x)
+    %s = sum(%x){axes=[1], keepdim}
+    %a = neg(%x)
+    %m = library(%a){name="aten.mm.default"} : f32[8,8]
+    %n = library(abs(%m)){name="aten.mm.default"} : f32[8,8]
+    %b = mul(%n, add(%e, %s))
+    outputs (%b)
+  )");
+  const std::vector<int> levels = find_levels(graph);
+  const std::map<OpKind, int> expected = {{OpKind::k_exp, 2}, {OpKind::k_add, 2},
+                                          {OpKind::k_mul, 2}, {OpKind::k_abs, 1},
+                                          {OpKind::k_sum, 0}, {OpKind::k_neg, 0}};
+  std::map<OpKind, int> found;
+  for (int n = 0; n < graph.size(); ++n)
+    if (expected.count(graph.nodes[n].op)) found[graph.nodes[n].op] = levels[n];
+  EXPECT_EQ(found, expected);
 }
 
 // A scan written as a tree: pairs are combined, scanned, and combined with what lies between.

@@ -167,6 +167,30 @@ TEST(JoinStages, AJoinAroundAThirdKernelIsACycle) {
   EXPECT_TRUE(rules.count(99));
 }
 
+// Twelve calls, each of a value of its own that is made of one that all read.
+std::string calls_text(int64_t rows) {
+  std::string text = "%x = input : f32[" + std::to_string(rows) + ",64]\n%w = input : f32[64,4]\n";
+  std::string outputs;
+  for (int i = 0; i < 12; ++i) {
+    const std::string n = std::to_string(i);
+    text += "%a" + n + " = mul(%x, " + n + ".5)\n%m" + n + " = library(%a" + n +
+            ", %w){name=\"aten.mm.default\"} : f32[" + std::to_string(rows) + ",4]\n";
+    outputs += (i ? ", %m" : "%m") + n;
+  }
+  return text + "outputs (" + outputs + ")\n";
+}
+
+TEST(JoinStages, LargeValuesOfManyCallsAreMadeAFewAtATime) {
+  const auto most_stores = [](int64_t rows) {
+    size_t most = 0;
+    for (const PlannedStage& stage : join_graph(read_graph(calls_text(rows)), "cpu").stages)
+      most = std::max(most, stage.stores.size());
+    return most;
+  };
+  EXPECT_EQ(most_stores(8), 12u);
+  EXPECT_LE(most_stores(4096), 4u);
+}
+
 TEST(JoinStages, ValuesReadByAnotherKernelAreStored) {
   const Graph graph = read_graph(R"(
     %x = input : f32[8,6]

@@ -70,6 +70,10 @@ inline KernelSource emit_planned(const Planned& planned, size_t kernel,
       options);
 }
 
+inline std::string column_sum(const std::string& type) {
+  return "%x = input : " + type + "\n%y = sum(%x){axes=[0]}\noutputs (%y)\n";
+}
+
 // All reductions and outputs in one stage, whatever it costs.
 inline Planned schedule_together(const std::string& text, const std::string& target) {
   Planned planned{read_graph(text), {}, {}};

@@ -18,12 +18,12 @@ std::string refusal(const std::string& text) {
   return "loaded";
 }
 
-const std::string kHead = ".version 8.5\n.target sm_90a\n.address_size 64\n";
+const std::string kRefused = ".version 8.5\n.target sm_90a\n.address_size 64\n";
 
 // In the body of a kernel, on line 5.
 std::string body_refusal(const std::string& line) {
   return refusal(
-      kHead + ".entry k(.param .u64 k0) { .reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %d<4>;\n" +
+      kRefused + ".entry k(.param .u64 k0) { .reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %d<4>;\n" +
       line + "\n}\n");
 }
 
@@ -102,7 +102,7 @@ TEST(RefusedPtx, Directives) {
 }
 
 TEST(RefusedPtx, NestingAndLengthAreBounded) {
-  const std::string start = kHead + ".entry k() ";
+  const std::string start = kRefused + ".entry k() ";
   EXPECT_NE(refusal(start + std::string(1'000'000, '{')).find("nested too deep"),
             std::string::npos);
   const std::string name(1'000'000, 'x');
@@ -114,7 +114,7 @@ TEST(RefusedPtx, NestingAndLengthAreBounded) {
 
 // Every prefix of a text either loads or is refused with a line.
 TEST(RefusedPtx, TruncatedTexts) {
-  const std::string text = kHead +
+  const std::string text = kRefused +
                            ".func (.param .b32 r) f(.param .b32 a) { .reg .b32 %r; ret; }\n"
                            ".entry k(.param .u64 k0) .maxntid 32 { .reg .b32 %r<4>; .reg .pred p;\n"
                            "{ .param .b32 a; .param .b32 r; call.uni (r), f, (a); }\n"

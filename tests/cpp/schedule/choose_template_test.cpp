@@ -25,11 +25,7 @@ std::string costly_rows(const std::string& type) {
   return "%x = input : " + type + "\n%y = sum(tanh(erf(tanh(%x)))){axes=[1]}\noutputs (%y)\n";
 }
 
-std::string column_sum(const std::string& type) {
-  return "%x = input : " + type + "\n%y = sum(%x){axes=[0]}\noutputs (%y)\n";
-}
-
-std::string pointwise(const std::string& type) {
+std::string exponential(const std::string& type) {
   return "%x = input : " + type + "\n%y = exp(%x)\noutputs (%y)\n";
 }
 
@@ -115,8 +111,8 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Templates,
                                          costly_rows("f32[100000,17]"), costly_rows("f64[2,131]"),
                                          column_sum("f32[16384,768]"), column_sum("bf16[20,20000]"),
                                          column_sum("f32[7,300]"), column_sum("f32[40,1000000]"),
-                                         column_sum("f32[130,17]"), pointwise("f32[1000003]"),
-                                         pointwise("bf16[1060,1024]")));
+                                         column_sum("f32[130,17]"), exponential("f32[1000003]"),
+                                         exponential("bf16[1060,1024]")));
 
 int threads_of_rows(const StageSchedule& s) { return s.axes.back().threads; }
 
@@ -158,7 +154,7 @@ TEST(ChooseTemplate, FewColumnsOfManyRowsTakeTheLargestBlock) {
 }
 
 TEST(ChooseTemplate, WhatMemoryBoundsAtFullShareStaysAsDerived) {
-  for (const std::string& text : {normed_rows("f32[65536,1024]"), pointwise("f32[8192,8192]"),
+  for (const std::string& text : {normed_rows("f32[65536,1024]"), exponential("f32[8192,8192]"),
                                   normed_rows("bf16[8192,4096]"), column_sum("f32[2048,65536]")}) {
     Choosing choosing(text);
     EXPECT_FALSE(choosing.choose()) << text;

@@ -18,10 +18,6 @@ std::string row_softmax(const std::string& type) {
          "%y = div(%e, sum(%e){axes=[1], keepdim})\noutputs (%y)\n";
 }
 
-std::string column_sum(const std::string& type) {
-  return "%x = input : " + type + "\n%y = sum(%x){axes=[0]}\noutputs (%y)\n";
-}
-
 StageSchedule schedule(const std::string& text, const char* target = "h200") {
   return schedule_together(text, target).only();
 }
