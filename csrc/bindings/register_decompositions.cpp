@@ -228,9 +228,13 @@ Gradients convolution_backward(const Tensor& grad, const Tensor& x, const Tensor
                                at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed,
                                at::IntArrayRef added, int64_t groups, std::array<bool, 3> wanted) {
   const at::MemoryFormat first = at::MemoryFormat::Contiguous;
-  if (wanted[1] && pays_channels_first(x, weight, groups))
-    return at::convolution_backward(grad, x.contiguous(), weight, bias, stride, padding, dilation,
-                                    transposed, added, groups, wanted);
+  if (wanted[1] && pays_channels_first(x, weight, groups)) {
+    auto [image, filters, sum] =
+        at::convolution_backward(grad, x.contiguous(), weight, bias, stride, padding, dilation,
+                                 transposed, added, groups, wanted);
+    if (wanted[0]) image = image.contiguous(at::MemoryFormat::ChannelsLast);
+    return {image, filters.squeeze(1).unsqueeze(3).permute({0, 3, 1, 2}), sum};  // eager's strides
+  }
   const bool is_product = wanted[0] && x.dim() == 4 && x.scalar_type() == at::kFloat &&
                           !transposed && groups == 1 && stride.equals({1, 1}) &&
                           x.suggest_memory_format() == first && padding.equals({0, 0}) &&

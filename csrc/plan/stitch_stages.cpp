@@ -4,7 +4,6 @@
 #include <map>
 #include <set>
 
-#include "analysis/order_steps.h"
 #include "plan/store_in_place.h"
 
 namespace stitch {
@@ -20,7 +19,6 @@ struct Unit {
   bool is_call = false;
   bool is_join = false;             // a call that nothing runs for
   std::vector<int> reads, read_by;  // units that it waits for, and that wait for it
-  std::set<NodeId> values = {};     // whose memory it accesses
   int after = -1, then = -1;        // of a call with effects: those before and after it
   int level = 0;                    // library calls on the longest path to it
   int latest = 0;                   // the last level that its readers allow
@@ -51,11 +49,8 @@ struct Stitcher {
 
   // By step: the steps whose results it reads; what an alias shows is its base's.
   void find_reads() {
-    std::map<NodeId, NodeId> base, whole;  // whole: by part
+    std::map<NodeId, NodeId> base;
     for (const PlannedAlias& alias : in.demands.aliases) base[alias.node] = alias.base;
-    for (int n = 0; n < graph.size(); ++n)
-      for (NodeId part : graph.nodes[n].inputs)
-        if (is_join(graph.nodes[n])) whole[part] = NodeId(n);
     const std::vector<std::vector<NodeId>> definers = find_definers(graph);
     std::map<NodeId, int> maker;
     std::map<NodeId, std::vector<int>> readers;  // of inputs
@@ -71,14 +66,8 @@ struct Stitcher {
           units[u].is_call ? graph[step.call].inputs : joined.stages[step.kernel].loads;
       for (NodeId value : values) {
         if (auto alias = base.find(value); alias != base.end()) value = alias->second;
-        const auto part = whole.find(value);
-        const NodeId memory = part == whole.end() ? value : part->second;
-        units[u].values.insert(memory);
         if (graph[value].op == OpKind::k_get) value = graph[value].inputs[0];
-        if (auto at = maker.find(value); at != maker.end()) {
-          reads.insert(at->second);
-          units[at->second].values.insert(memory);
-        }
+        if (auto at = maker.find(value); at != maker.end()) reads.insert(at->second);
         if (graph[value].op == OpKind::k_input) readers[value].push_back(static_cast<int>(u));
       }
       const std::vector<NodeId> call = {step.call};
@@ -276,41 +265,48 @@ struct Stitcher {
     }
   }
 
-  // Kernels and calls in an order that can run.
-  void place_steps() {
-    std::vector<OpenStep> steps;
-    std::vector<int> step_of(units.size()), first, step_of_kernel(drafts.size(), -1);
+  // Kernels and calls in an order that can run, as near to the one before as may be.
+  void order_steps() {
+    std::map<int, std::vector<int>> members;  // by kernel; calls have keys below zero
+    std::vector<int> group(units.size());
     for (size_t u = 0; u < units.size(); ++u) {
-      int own = -1;  // a step of its own
-      int& step = units[u].is_call ? own : step_of_kernel[units[u].kernel];
-      if (step < 0) {
-        step = static_cast<int>(steps.size());
-        steps.emplace_back();
-        first.push_back(static_cast<int>(u));
-      }
-      step_of[u] = step;
-      steps[step].values.merge(units[u].values);
+      group[u] = units[u].is_call ? -1 - static_cast<int>(u) : units[u].kernel;
+      members[group[u]].push_back(static_cast<int>(u));
     }
+    std::map<int, std::set<int>> before, after;
     for (size_t u = 0; u < units.size(); ++u) {
-      const auto wait_for = [&](int other) {
-        if (step_of[other] != step_of[u]) steps[step_of[u]].waits_for.insert(step_of[other]);
+      auto wait_for = [&](int other) {
+        if (group[other] == group[u]) return;
+        before[group[u]].insert(group[other]);
+        after[group[other]].insert(group[u]);
       };
       for (int read : units[u].reads) wait_for(read);
       if (units[u].after >= 0) wait_for(units[u].after);
     }
-    for (int step : order_steps(graph, steps)) {
-      const Unit& unit = units[first[step]];
-      if (unit.is_call) {
-        if (!unit.is_join) out.steps.push_back(unit.step);
-        continue;
+    std::map<int, int> ready;  // first unit -> group
+    for (const auto& [key, list] : members)
+      if (before[key].empty()) ready[list.front()] = key;
+    size_t done = 0;
+    while (!ready.empty()) {
+      const int key = ready.begin()->second;
+      ready.erase(ready.begin());
+      ++done;
+      if (key < 0) {
+        const Unit& call = units[members[key].front()];
+        if (!call.is_join) out.steps.push_back(call.step);
+      } else {
+        const int kernel = static_cast<int>(out.kernels.size());
+        out.steps.push_back({PlanStep::Kind::kKernel, kernel, NodeId()});
+        out.kernels.push_back(std::move(drafts[key].kernel));
+        out.kernel_us.push_back(estimate_us(drafts[key].times, in.device));
+        out.us += out.kernel_us.back();
       }
-      Draft& draft = drafts[unit.kernel];
-      const int kernel = static_cast<int>(out.kernels.size());
-      out.steps.push_back({PlanStep::Kind::kKernel, kernel, NodeId()});
-      out.kernels.push_back(std::move(draft.kernel));
-      out.kernel_us.push_back(estimate_us(draft.times, in.device));
-      out.us += out.kernel_us.back();
+      for (int next : after[key]) {
+        before[next].erase(key);
+        if (before[next].empty()) ready[members[next].front()] = next;
+      }
     }
+    STITCH_CHECK(done == members.size(), "stitched kernels wait for each other");
   }
 };
 
@@ -324,7 +320,7 @@ StitchedKernels stitch_stages(const PlanRequest& in, const JoinedStages& joined,
   stitcher.find_levels();
   for (size_t u = 0; u < stitcher.units.size(); ++u)
     if (!stitcher.units[u].is_call) stitcher.place(static_cast<int>(u));
-  stitcher.place_steps();
+  stitcher.order_steps();
   return std::move(stitcher.out);
 }
 
