@@ -95,7 +95,7 @@ Compilation plan_and_emit(const CompileRequest& request) {
     TemplateMemo memo;
     for_each_kernel(c.graph, c.plan, [&](size_t k) {
       const PlannedKernel& kernel = c.plan.kernels[k];
-      KernelChooser chooser(c.graph, c.plan.stages, kernel, device, workers, memo);
+      KernelChooser chooser{c.graph, c.plan.stages, kernel, device, workers, memo};
       chooser.schedule({.persistent_groups = kernel.persistent_groups}, symbols, c.schedules);
       if (const auto better = chooser.choose(pick_schedules(c.schedules, kernel)))
         chooser.schedule(*better, symbols, c.schedules);
@@ -130,7 +130,7 @@ std::vector<Binary> compile_without_spills(Compilation& c, const DeviceSpec& dev
   const LoweringOptions options = choose_lowering(c.graph, c.plan, request.settings);
   TemplateMemo memo;
   const auto chooser_of = [&](const PlannedKernel& kernel) {
-    return KernelChooser(c.graph, c.plan.stages, kernel, device, request.worker_threads, memo);
+    return KernelChooser{c.graph, c.plan.stages, kernel, device, request.worker_threads, memo};
   };
   std::vector<Spilling> spilling;
   for (size_t k = 0; device.is_cuda && k < binaries.size(); ++k) {

@@ -1,5 +1,4 @@
-// One stage of the flow: timed, named in errors, dumped on request; none begins once the process
-// ends.
+// One stage of the flow: timed, named in errors, dumped if wanted; none begins as the process ends.
 //
 //   run_stage("rewrite", log, [&] { graph = rewrite(imported); });
 #pragma once

@@ -10,13 +10,16 @@
 
 namespace stitch {
 
-// Between blanks and commas.
-inline std::vector<std::string> split_words(std::string text) {
-  std::ranges::replace(text, ',', ' ');
+inline std::vector<std::string> split_at_blanks(const std::string& text) {
   std::istringstream words(text);
   std::vector<std::string> result;
   for (std::string word; words >> word;) result.push_back(word);
   return result;
+}
+// Between blanks and commas.
+inline std::vector<std::string> split_words(std::string text) {
+  std::ranges::replace(text, ',', ' ');
+  return split_at_blanks(text);
 }
 
 template <class List, class Print = std::identity>

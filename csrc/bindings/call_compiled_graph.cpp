@@ -48,14 +48,10 @@ void read_tensors(const CompiledGraph& graph, PyObject* list, TorchFrame& frame)
 
 PyObject* make_output(const ProgramOutput& output, TorchFrame& frame,
                       const std::vector<int64_t>& symbols) {
-  switch (output.kind) {
-    case ProgramOutput::Kind::kTensor:
-      return THPVariable_Wrap(frame.output(output.buffer, symbols));
-    case ProgramOutput::Kind::kInteger:
-      return PyLong_FromLongLong(evaluate(output.integer, symbols));
-    case ProgramOutput::Kind::kNone:
-      break;
-  }
+  if (output.kind == ProgramOutput::Kind::kTensor)
+    return THPVariable_Wrap(frame.output(output.buffer, symbols));
+  if (output.kind == ProgramOutput::Kind::kInteger)
+    return PyLong_FromLongLong(evaluate(output.integer, symbols));
   Py_RETURN_NONE;
 }
 

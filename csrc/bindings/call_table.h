@@ -38,8 +38,7 @@ struct CallArgument {
 struct OperatorCall {
   c10::OperatorHandle op;
   std::vector<CallArgument> arguments;
-  // Takes the same arguments and the result: used on the CPU, where memory from the pool costs no
-  // page faults.
+  // Takes the result too: used on the CPU, where memory from the pool costs no page faults.
   std::optional<c10::OperatorHandle> out_variant;
 };
 

@@ -43,8 +43,7 @@ int find_shift(int64_t count, int64_t size) {
 
 // A counting sort in chunks, one per thread: each counts its parts, then knows where its positions
 // of a part begin, after those of the chunks before it.  Parts of several rows are then sorted by
-// themselves, so that nothing is written all over memory (radix sort, most significant digit
-// first).
+// themselves: nothing is written all over memory (radix sort, most significant digit first).
 template <class Index, class Position>
 struct Sorter {
   struct Entry {

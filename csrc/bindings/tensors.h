@@ -20,8 +20,7 @@ Layout evaluate_layout(const TensorType& type, const std::vector<int64_t>& symbo
 c10::ScalarType to_scalar_type(DType dtype);   // InternalError for kOpaque
 DType from_scalar_type(c10::ScalarType type);  // kOpaque for what kernels do not handle
 
-// Uninitialised memory; on the CPU from the host pool.  The tensor resizes, saves and shares like
-// any other.
+// Uninitialised; on the CPU memory of the host pool.  It resizes, saves and shares like any tensor.
 at::Tensor make_tensor(const Layout& layout, c10::ScalarType dtype, c10::Device device);
 // Shares the storage of `memory`; `offset` in elements from the storage's start.
 at::Tensor view_memory(const at::Tensor& memory, int64_t offset, const Layout& layout,

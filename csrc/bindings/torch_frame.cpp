@@ -195,10 +195,8 @@ void TorchFrame::call(const CallStep& step) {
   }
   std::vector<at::Tensor> results = run_call(row, values);
   define_symbols(results, step.call);
-  for (size_t i = 0; i < step.outputs.size(); ++i) {
-    if (!step.outputs[i].valid() || i >= results.size()) continue;
-    set_result(step.outputs[i], std::move(results[i]), step);
-  }
+  for (size_t i = 0; i < step.outputs.size() && i < results.size(); ++i)
+    if (step.outputs[i].valid()) set_result(step.outputs[i], std::move(results[i]), step);
 }
 
 bool TorchFrame::is_in_slab(const at::Tensor& tensor) const {

@@ -77,10 +77,9 @@ void verify_stage(const LoweredStage& lowered) {
 LoweringOptions choose_lowering(const Graph& graph, const StitchPlan& plan,
                                 const Settings& settings) {
   LoweringOptions options{settings.emulate_eager_casts, {}, find_rounded(graph)};
-  for (size_t m = 0; m < plan.in_place.size(); ++m) {
-    if (!plan.in_place[m]) continue;
-    options.stored_over.emplace(graph.mutations[m].value, graph.mutations[m].input);
-  }
+  for (size_t m = 0; m < plan.in_place.size(); ++m)
+    if (plan.in_place[m])
+      options.stored_over.emplace(graph.mutations[m].value, graph.mutations[m].input);
   return options;
 }
 
@@ -115,7 +114,7 @@ KernelSource emit_kernel(const Graph& graph, const LoweredKernel& kernel,
                 : host_frame(graph, lowered, options, source);
     source.pointers = lowered.pointers;
     source.sizes = lowered.sizes;
-    source.grid = lowered.grid;
+    source.grid = first.schedule->grid;
     source.may_fail = lowered.may_fail;
   } else {
     PhasesText text = emit_phases(graph, kernel, options, source);

@@ -159,7 +159,7 @@ struct Emitter {
   void place_groups(const std::vector<std::vector<KernelStage>>& phases) {
     std::map<int, Dim> grids;
     for (const KernelStage& part : phases | std::views::join)
-      if (part.group >= 0 && hands_on(part)) grids[part.group] = part.lowered.grid;
+      if (part.group >= 0 && hands_on(part)) grids[part.group] = part.schedule->grid;
     for (const auto& [group, grid] : grids) {
       places[group] = resident;
       resident = resident + grid;
@@ -175,13 +175,13 @@ struct Emitter {
       for (const KernelStage& part : phase) {
         if (part.group != group) continue;
         placed.push_back({&part, begin});
-        end = begin + part.lowered.grid;
+        end = begin + part.schedule->grid;
       }
     }
     for (const KernelStage& part : phase) {
       if (places.count(part.group) || part.continues) continue;
       placed.push_back({&part, end});
-      end = end + part.lowered.grid;
+      end = end + part.schedule->grid;
     }
     return placed;
   }
@@ -208,7 +208,7 @@ struct Emitter {
       if (part != placed.front().first) branch += "else ";
       const bool is_apart = !(begin == end), is_last = part == placed.back().first;
       const std::string above = is_apart ? "block >= " + size(begin) : "";
-      end = begin + part->lowered.grid;
+      end = begin + part->schedule->grid;
       const std::string below = is_last ? "" : "block < " + size(end);
       const std::string both = above + (is_apart && !is_last ? " && " : "") + below;
       if (!both.empty()) branch += "if (" + both + ") ";
@@ -260,10 +260,8 @@ struct Emitter {
   std::string frame_arrays() const {
     if (arrays.empty()) return "";
     std::string text = "  const bool is_resident = grid_blocks() >= " + to_string(resident) + ";\n";
-    for (size_t i = 0; i < arrays.size(); ++i) {
-      if (!arrays[i].array.is_handed_on()) continue;
-      text += declare_array(arrays[i].array, i);
-    }
+    for (size_t i = 0; i < arrays.size(); ++i)
+      if (arrays[i].array.is_handed_on()) text += declare_array(arrays[i].array, i);
     return text;
   }
 };

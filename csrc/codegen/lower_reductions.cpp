@@ -19,14 +19,8 @@ bool assigns(const std::vector<Statement>& body, const std::string& name) {
 }
 
 std::vector<NodeId> reductions_below(const Graph& graph, const StageSchedule& schedule, int block) {
-  std::vector<NodeId> found;
-  for (const LoopBlock::Item& item : schedule.blocks[block].items) {
-    for (NodeId root : item.roots)
-      if (family(graph[root]) == Family::kReduce) found.push_back(root);
-    if (item.block < 0) continue;
-    std::vector<NodeId> inner = reductions_below(graph, schedule, item.block);
-    found.insert(found.end(), inner.begin(), inner.end());
-  }
+  std::vector<NodeId> found = roots_below(schedule, block);
+  std::erase_if(found, [&](NodeId root) { return family(graph[root]) != Family::kReduce; });
   return found;
 }
 
@@ -87,8 +81,7 @@ void ReductionLowering::open_level(NodeId root, int block, bool is_partial) {
       scopes.append(depth, Statement::var("i32", level.nan_flag, "0"));
     }
   } else {
-    int64_t count = 1;
-    for (int at : level.blocks) count *= trip_count(schedule, schedule.blocks[at].loop).value();
+    const int64_t count = array_length(schedule, array_loops_of(level.blocks)).value();
     scopes.append(depth, Statement::array(level.type, level.name, count));
     reopen(level.blocks,
            [&] { scopes.append(scopes.depth(), Statement::assign(this->at(level), identity)); });
@@ -186,7 +179,7 @@ void ReductionLowering::accumulate(NodeId root, const Scalar& value) {
   if (is_arg_reduction(graph[root])) {
     const Atoms& atoms = schedule.spaces.atoms;
     const Index index = index_from_atoms(atoms, space.dims, values.vars);
-    const Scopes::Printed flat =
+    const Scalar flat =
         scopes.print(reduced_index(atoms, space, index), values.vars, values.values);
     text = accumulator_type(root) + "{" + text + ", i64(" + flat.text + ")}";
   }
@@ -225,7 +218,7 @@ void ReductionLowering::declare_homes(int block) {
     OnChip home{scopes.fresh(), {}, scopes.depth()};
     home.loops = array_loops_of(kept_blocks_below(schedule, root, block));
     const std::string type = info(graph[root].type.dtype).register_name;
-    const int64_t count = array_length(schedule, home.loops);
+    const int64_t count = array_length(schedule, home.loops).value();
     scopes.append(scopes.depth(), home.loops.empty() ? Statement::var(type, home.name)
                                                      : Statement::array(type, home.name, count));
     values.on_chip[root] = home;

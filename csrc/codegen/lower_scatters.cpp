@@ -34,7 +34,7 @@ void ScatterLowering::begin_below(int block) {
   }
 }
 
-std::string ScatterLowering::place(NodeId root, const Scopes::Printed& at) const {
+std::string ScatterLowering::place(NodeId root, const Scalar& at) const {
   return "p" + std::to_string(values.pointer(root, true)) + "[" + at.text + "]";
 }
 
@@ -50,8 +50,7 @@ void ScatterLowering::begin(NodeId root, const std::vector<int>& kept_blocks) {
   index[node.ints[0]] = index_of(values.vars.value(row, rows));
   reductions.reopen(kept_blocks, [&] {
     const Handle initial = walk(graph, values, node.inputs[0], index);
-    const Scopes::Printed at =
-        scopes.print(element_offset(node.type, index), values.vars, values.values);
+    const Scalar at = scopes.print(element_offset(node.type, index), values.vars, values.values);
     store(root, at, values.values[initial]);
   });
   values.close_segment();
@@ -59,13 +58,13 @@ void ScatterLowering::begin(NodeId root, const std::vector<int>& kept_blocks) {
 
 void ScatterLowering::combine(NodeId root, const IndexExpr& offset, const Scalar& element) {
   if (find_first_block(root) < 0) begin(root, {});
-  const Scopes::Printed at = scopes.print(offset, values.vars, values.values);
+  const Scalar at = scopes.print(offset, values.vars, values.values);
   const std::string text = std::string(info(graph[root]).function) + "::apply(" + place(root, at) +
                            ", " + element.text + ")";
   store(root, at, {text, element.depth});
 }
 
-void ScatterLowering::store(NodeId root, const Scopes::Printed& at, const Scalar& value) {
+void ScatterLowering::store(NodeId root, const Scalar& at, const Scalar& value) {
   const DTypeInfo& dtype = info(graph[root].type.dtype);
   STITCH_CHECK(std::string(dtype.device_name) == dtype.register_name,
                "a scatter combines what registers do not hold: " << dtype.name);

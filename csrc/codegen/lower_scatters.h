@@ -28,9 +28,9 @@ struct ScatterLowering {
  private:
   // The outermost block whose loop takes the root's positions; -1 where it has one.
   int find_first_block(NodeId root) const;
-  std::string place(NodeId root, const Scopes::Printed& at) const;  // "p3[x0]"
+  std::string place(NodeId root, const Scalar& at) const;  // "p3[x0]"
   void begin(NodeId root, const std::vector<int>& kept_blocks);
-  void store(NodeId root, const Scopes::Printed& at, const Scalar& value);
+  void store(NodeId root, const Scalar& at, const Scalar& value);
 };
 
 }  // namespace stitch

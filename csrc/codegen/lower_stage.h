@@ -36,7 +36,6 @@ struct LoweredStage {
   // What kernels of the host find wrong is collected in variables: by the function that reports it.
   std::map<std::string, std::string> collected;
   std::string index_type = "i64";  // "i32" where no offset can exceed it: half the registers
-  Dim grid = 1;
 };
 
 LoweredStage lower_stage(const Graph& graph, const PlannedStage& stage,

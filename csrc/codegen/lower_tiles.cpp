@@ -16,8 +16,7 @@ IndexExpr without_axes(const StageSchedule& schedule, const IndexVars& vars,
   for (const auto& [var, coefficient] : tile.offset.terms) {
     const AtomId atom(vars[var].payload);
     const bool is_inside = std::ranges::any_of(std::array{tile.along, tile.across}, [&](int axis) {
-      const AtomList& atoms = schedule.axes[axis].axis.atoms;
-      return std::ranges::find(atoms, atom) != atoms.end();
+      return std::ranges::count(schedule.axes[axis].axis.atoms, atom) > 0;
     });
     if (!is_inside) rest.terms.add(var, coefficient);
   }

@@ -149,7 +149,7 @@ Scalar ValueLowering::element(const OnChip& home, const FixedAxes& fixed) const 
         "a value is read along an axis that its array does not hold");
   }
   if (home.loops.empty()) return {home.name, home.depth};
-  Scopes::Printed at = scopes_.position(home.loops, fixed);
+  Scalar at = scopes_.position(home.loops, fixed);
   return {home.name + "[" + at.text + "]", std::max(at.depth, home.depth)};
 }
 
@@ -209,14 +209,14 @@ bool ValueLowering::is_overwritten(NodeId load) const {
   });
 }
 
-Scopes::Printed ValueLowering::place_of(NodeId value, const IndexExpr& offset, int without_vector) {
+Scalar ValueLowering::place_of(NodeId value, const IndexExpr& offset, int without_vector) {
   const BlockBuffer* buffer = find_buffer(schedule_, value);
   if (!buffer) return scopes_.print(offset, vars, values, without_vector);
   std::optional<IndexExpr> placed = offset;
   if (buffer->pitch > buffer->length)
     placed = pad_rows(schedule_, offset, buffer->length, buffer->pitch);
   STITCH_CHECK(placed, "an access of a buffer leaves the rows it was checked for");
-  Scopes::Printed at = scopes_.print(*placed, vars, values, without_vector);
+  Scalar at = scopes_.print(*placed, vars, values, without_vector);
   at.text += " - block * " + std::to_string(buffer->size());
   return at;
 }
@@ -228,7 +228,7 @@ Handle ValueLowering::load_vector(NodeId value, const IndexExpr& offset, int axi
   if (known == vectors_.end()) {
     const int p = pointer(value, false);
     align(p, width * info(type.dtype).bytes);
-    Scopes::Printed at = place_of(value, offset, axis);
+    Scalar at = place_of(value, offset, axis);
     const std::string n = std::to_string(width);
     const std::string vec = vector_type(type.dtype, width);
     const std::string address = "p" + std::to_string(p) + " + (" + at.text + ")";
@@ -266,7 +266,7 @@ Handle ValueLowering::load(NodeId value, const IndexExpr& offset, int guard) {
   if (axis >= 0 && guard == 0 && (by_owner || condition.empty()))
     return load_vector(value, offset, axis);
   const std::string base = "p" + std::to_string(pointer(value, false));
-  Scopes::Printed at = place_of(value, offset);
+  Scalar at = place_of(value, offset);
   int depth = at.depth;
   if (guard != 0) {
     depth = std::max(depth, values[guard].depth);
@@ -310,7 +310,7 @@ Handle ValueLowering::constant(const Node& node) {
 }
 
 Handle ValueLowering::from_index(DType dtype, const IndexExpr& index) {
-  Scopes::Printed at = scopes_.print(index, vars, values);
+  Scalar at = scopes_.print(index, vars, values);
   return let(info(dtype).register_name,
              std::string("convert<") + info(dtype).register_name + ">(i64(" + at.text + "))",
              at.depth);
@@ -352,7 +352,7 @@ int ValueLowering::begin_guard(const Condition& condition, int outer) {
   const Holds holds = holds_in(ranges_, schedule_, vars, condition);
   if (holds == Holds::kAlways || outer == kNever) return outer;
   if (holds == Holds::kNever) return kNever;
-  Scopes::Printed at = scopes_.print(condition.index, vars, values);
+  Scalar at = scopes_.print(condition.index, vars, values);
   std::string text;
   auto add = [&](const std::string& part) { text += (text.empty() ? "" : " & ") + part; };
   const bool starts_at_zero = condition.low.is(0) && condition.index.constant.is_constant() &&
@@ -390,7 +390,7 @@ void ValueLowering::store(NodeId root, const IndexExpr& offset, const std::strin
   const PersistentValue* persistent = find_persistent(schedule_, root);
   if (persistent) held_.insert(root);
   if (axis < 0) {
-    Scopes::Printed at = place_of(root, offset);
+    Scalar at = place_of(root, offset);
     const int depth = std::max(at.depth, value_depth);
     if (persistent) {
       const std::string element = std::string(dtype.device_name) + "(" + stored + ")";
@@ -410,7 +410,7 @@ void ValueLowering::store(NodeId root, const IndexExpr& offset, const std::strin
                  Statement::assign(name + ".v[" + scopes_.loop_name(lane_loop) + "]", stored));
   std::vector<Statement>& after = scopes_.open[lane_depth - 1].after_child;
   if (persistent) put_persistent(*persistent, name, "", after);
-  Scopes::Printed at = place_of(root, offset, axis);
+  Scalar at = place_of(root, offset, axis);
   after.push_back(
       Statement::call("store_vec(" + base + " + (" + at.text + "), " + name + ")", predicate));
 }

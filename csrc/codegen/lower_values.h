@@ -85,16 +85,14 @@ class ValueLowering : public WalkSink {
     NodeId value;
     Index index;
     int guard;
-    friend bool operator<(const Key& a, const Key& b) {
-      return std::tie(a.value, a.guard, a.index) < std::tie(b.value, b.guard, b.index);
-    }
+    friend auto operator<=>(const Key&, const Key&) = default;
   };
   Handle let(const std::string& type, const std::string& expr, int depth);
   void align(int pointer, int bytes);  // at least so, up to the widest access
   int vector_axis(const IndexExpr& offset, int guard) const;
   bool is_overwritten(NodeId load) const;
   // Where an element is behind the value's pointer: in memory, or in the buffer of the block.
-  Scopes::Printed place_of(NodeId value, const IndexExpr& offset, int without_vector = -1);
+  Scalar place_of(NodeId value, const IndexExpr& offset, int without_vector = -1);
   // The element of the tile, which is filled where all that it depends on is known.
   Handle load_tiled(const TiledLoad& tile);
   // This thread's lane of a vector along the axis.

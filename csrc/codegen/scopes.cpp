@@ -68,10 +68,8 @@ Scalar Scopes::axis_in_block(int axis, bool without_vector) {
 }
 
 int Scopes::axis_of_atom(int atom) const {
-  for (size_t a = 0; a < schedule_.axes.size(); ++a) {
-    for (AtomId id : schedule_.axes[a].axis.atoms)
-      if (id.index() == atom) return static_cast<int>(a);
-  }
+  for (size_t a = 0; a < schedule_.axes.size(); ++a)
+    if (std::ranges::count(schedule_.axes[a].axis.atoms, AtomId(atom))) return static_cast<int>(a);
   throw InternalError("an index uses an atom that no loop walks");
 }
 
@@ -88,9 +86,9 @@ std::string Scopes::print_step(int axis, const Dim& coefficient) {
   return name;
 }
 
-Scopes::Printed Scopes::print(const IndexExpr& expr, const IndexVars& vars,
-                              const std::vector<Scalar>& values, int without_vector) {
-  Printed out;
+Scalar Scopes::print(const IndexExpr& expr, const IndexVars& vars,
+                     const std::vector<Scalar>& values, int without_vector) {
+  Scalar out;
   auto add = [&](const std::string& term, const Dim& coefficient, int axis = -1) {
     if (!out.text.empty()) out.text += " + ";
     out.text += coefficient.is(1) ? term : term + " * " + print_step(axis, coefficient);
@@ -108,7 +106,7 @@ Scopes::Printed Scopes::print(const IndexExpr& expr, const IndexVars& vars,
       out.depth = std::max(out.depth, values[info.payload].depth);
       continue;
     }
-    Printed operand = print(info.operand, vars, values, without_vector);
+    Scalar operand = print(info.operand, vars, values, without_vector);
     const char* op = info.kind == IndexVar::Kind::kQuotient ? " / " : " % ";
     // Vectors and GPUs divide by constants of 32 bits; by one of 64 bits no vector does.
     const bool is_short = info.divisor.is_constant() && vars.is_below(info.operand, kMostShort);
@@ -129,8 +127,8 @@ Scopes::Printed Scopes::print(const IndexExpr& expr, const IndexVars& vars,
   return out;
 }
 
-Scopes::Printed Scopes::position(const std::vector<int>& loops, const FixedAxes& fixed) const {
-  Printed out{"", 0};
+Scalar Scopes::position(const std::vector<int>& loops, const FixedAxes& fixed) const {
+  Scalar out{"", 0};
   for (int loop : loops) {
     const int64_t trips = trip_count(schedule_, loop).value();
     const LoopSpec& spec = schedule_.loops[loop];

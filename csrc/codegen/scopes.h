@@ -54,12 +54,8 @@ class Scopes {
   Scalar axis_in_block(int axis, bool without_vector = false);
   std::string block_begin(int axis);
   // Offset text; `without_vector` leaves out the vector lane of that axis (-1: none).
-  struct Printed {
-    std::string text;
-    int depth = 0;
-  };
-  Printed print(const IndexExpr& expr, const IndexVars& vars, const std::vector<Scalar>& values,
-                int without_vector = -1);
+  Scalar print(const IndexExpr& expr, const IndexVars& vars, const std::vector<Scalar>& values,
+               int without_vector = -1);
   std::string print_step(int axis, const Dim& coefficient);  // of an index along the axis
   int depth_of_loop(int loop) const;                         // -1 when not open
   std::string loop_name(int loop) const { return "i" + std::to_string(loop); }
@@ -68,7 +64,7 @@ class Scopes {
   }
   int loop_of(int axis, LoopSpec::Level level) const;
   // Row-major position inside an array over `loops` at the current digits, but those of `fixed`.
-  Printed position(const std::vector<int>& loops, const FixedAxes& fixed = {}) const;
+  Scalar position(const std::vector<int>& loops, const FixedAxes& fixed = {}) const;
 
  private:
   const StageSchedule& schedule_;

@@ -51,23 +51,14 @@ bool may_cut(const Graph& graph, const StageSchedule& schedule, int block) {
   });
 }
 
-void collect_roots(const StageSchedule& schedule, int block, std::vector<NodeId>& roots) {
-  for (const LoopBlock::Item& item : schedule.blocks[block].items) {
-    roots.insert(roots.end(), item.roots.begin(), item.roots.end());
-    if (item.block >= 0) collect_roots(schedule, item.block, roots);
-  }
-}
-
 }  // namespace
 
 std::vector<AxisRange> find_ranges(const Graph& graph, const StageSchedule& schedule, int block,
                                    int most) {
   if (!may_cut(graph, schedule, block)) return {};
   const int axis = schedule.loops[schedule.blocks[block].loop].axis;
-  std::vector<NodeId> roots;
-  collect_roots(schedule, block, roots);
   std::set<int64_t> borders;
-  for (const NodeId root : roots) {
+  for (const NodeId root : roots_below(schedule, block)) {
     const auto conditions = schedule.accesses.conditions.find(root);
     if (conditions == schedule.accesses.conditions.end()) continue;
     for (const auto& [index, low, high] : conditions->second) {

@@ -6,7 +6,6 @@
 #include "base/words.h"
 
 namespace stitch {
-
 namespace {
 
 // [A]: assumed, of the order that is published for these architectures (Jia et al. 2018, arXiv

@@ -1,7 +1,6 @@
 // What a kernel does, in numbers, and the time a device needs for it.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "cost/device_spec.h"
@@ -26,9 +25,8 @@ struct StageWork {
 
 // Microseconds of a stage that has the device to itself, without the launch:
 //
-//   max(memory, arithmetic, lines) / share    what the device can do at most, and
-//   waves * cycles                            one warp after the other (FusionStitching
-//   2020, 20.10)
+//   max(memory, arithmetic, lines) / share   what the device can do at most, and
+//   waves * cycles                           one warp after the other (FusionStitching 2020, 20.10)
 //
 // Each is a bound that the other does not see: many warps hide one warp's waiting, and then the
 // slowest resource decides; few do not, and then their chains do.  So the larger counts, not the
@@ -44,8 +42,7 @@ StageEstimate estimate_stage(const StageWork& work, const DeviceSpec& device, in
 // Of two stages that each block runs one after the other.
 StageEstimate run_in_turn(const StageEstimate& first, const StageEstimate& then);
 
-// Of a phase whose stages run beside each other: until the device is full they cost as much as the
-// longest.
+// Of a phase's stages, side by side: until the device is full they cost as much as the longest.
 struct PhaseTime {
   double longest_us = 0, full_us = 0, blocks = 0;
 

@@ -67,15 +67,10 @@ std::string print_symbol(const Symbol& symbol) {
 }
 
 std::string print_output(const GraphOutput& output) {
-  switch (output.kind) {
-    case GraphOutput::Kind::kTensor:
-      return (output.is_final ? "final " : "") + name_of(output.node);
-    case GraphOutput::Kind::kInteger:
-      return "int " + to_string(output.integer);
-    case GraphOutput::Kind::kNone:
-      return "none";
-  }
-  return "none";
+  if (output.kind == GraphOutput::Kind::kTensor)
+    return (output.is_final ? "final " : "") + name_of(output.node);
+  const bool is_integer = output.kind == GraphOutput::Kind::kInteger;
+  return is_integer ? "int " + to_string(output.integer) : "none";
 }
 
 std::string print_arguments(const Graph& graph) {

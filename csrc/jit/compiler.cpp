@@ -2,7 +2,6 @@
 
 #include <set>
 
-#include "base/error.h"
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/words.h"

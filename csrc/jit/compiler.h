@@ -40,8 +40,7 @@ struct NotCompiledError : InternalError {
   std::vector<std::string> kernels;  // the names of those at fault
 };
 
-// A cubin for `arch` ("sm_90a"), or PTX where the settings want it simulated.  UnsupportedError
-// without NVRTC.
+// A cubin for `arch` ("sm_90a"), PTX where settings simulate it.  UnsupportedError without NVRTC.
 Binary compile_cuda(const KernelText& kernel, const std::string& arch, const Settings& settings);
 
 // A user's own text, without the device prelude unless it uses STITCH_KERNEL.  UserError with the

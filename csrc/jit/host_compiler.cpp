@@ -4,13 +4,13 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <sstream>
 #include <vector>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/fork_mutex.h"
 #include "base/hash.h"
+#include "base/words.h"
 #include "jit/run_command.h"
 
 namespace stitch {
@@ -19,17 +19,10 @@ namespace {
 constexpr int kProbeLimit_s = 20;
 constexpr int kCompileLimit_s = 300;
 
-void append_words(std::vector<std::string>& words, std::string_view text) {
-  std::istringstream stream{std::string(text)};
-  for (std::string word; stream >> word;) words.push_back(word);
-}
-
-CommandResult run_compiler(const std::string& command, std::string_view flags,
+CommandResult run_compiler(const std::string& command, const std::string& flags,
                            const std::vector<std::string>& paths, int limit_s) {
-  std::vector<std::string> words;
-  append_words(words, command);
-  if (words.empty()) return {false, "the name of the compiler is empty"};
-  append_words(words, flags);
+  if (split_at_blanks(command).empty()) return {false, "the name of the compiler is empty"};
+  std::vector<std::string> words = split_at_blanks(command + " " + flags);
   words.insert(words.end(), paths.begin(), paths.end());
   return run_command(words, limit_s);
 }

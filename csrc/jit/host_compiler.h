@@ -24,8 +24,7 @@ constexpr std::string_view kHostFlags =
     "-std=c++20 -O3 -march=native -fopenmp-simd -ffp-contract=off -fno-math-errno "
     "-fno-thread-jumps -fno-trapping-math -shared -fPIC -Wl,--build-id=none";
 
-// Asks the compiler once per process and command; UnsupportedError if there is none says how to get
-// one.
+// Asks it once per process and command; UnsupportedError, if there is none, says how to get one.
 const HostCompiler& find_host_compiler(const std::string& command);
 Binary run_host_compiler(const std::string& command, std::string_view source);
 

@@ -109,10 +109,8 @@ const Library& load_library() {
   std::lock_guard lock(state.mutex);
   if (state.library.is_loaded) return state.library;
   std::vector<std::string> directories = state.directories;
-  for (const char* system : {"/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu",
-                             "/usr/lib/aarch64-linux-gnu", "/usr/lib64"}) {
-    directories.push_back(system);
-  }
+  directories.insert(directories.end(), {"/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu",
+                                         "/usr/lib/aarch64-linux-gnu", "/usr/lib64"});
   for (const std::string& directory : directories)
     if (load_from(directory, state.library)) break;
   return state.library;

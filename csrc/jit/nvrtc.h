@@ -1,8 +1,7 @@
 // NVRTC, found and loaded at run time: CUDA C++ in, cubin or PTX out.  Needs no driver and no GPU.
 //
 // The library comes from the first of the given directories (the nvidia-cuda-nvrtc wheel, torch's
-// own) or of the system's that holds it, by absolute path: a library planted on the search path is
-// not taken.
+// own) or of the system's that holds it, by absolute path: none that is planted on a search path.
 #pragma once
 
 #include <string>

@@ -83,20 +83,15 @@ bool read_until_closed(int fd, int limit_s, std::string& output) {
 }  // namespace
 
 CommandResult run_command(const std::vector<std::string>& words, int limit_s) {
-  CommandResult result;
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) {
-    result.output = std::string("no pipe: ") + std::strerror(errno);
-    return result;
-  }
+  if (pipe2(ends, O_CLOEXEC) != 0) return {false, std::string("no pipe: ") + std::strerror(errno)};
   Descriptor reading(ends[0]), writing(ends[1]);
   pid_t child = 0;
   const int error = spawn(words, writing.get(), child);
   writing = Descriptor();
-  if (error != 0) {
-    result.output = "'" + words[0] + "' cannot be started: " + std::strerror(error);
-    return result;
-  }
+  if (error != 0)
+    return {false, "'" + words[0] + "' cannot be started: " + std::strerror(error)};
+  CommandResult result;
   const bool is_in_time = read_until_closed(reading.get(), limit_s, result.output);
   if (!is_in_time) {
     kill(-child, SIGKILL);

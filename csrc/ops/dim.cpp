@@ -90,10 +90,8 @@ bool is_known(const Dim& dim, const std::vector<int64_t>& values) {
 std::optional<Dim> simplify(Symbol::Kind kind, const Dim& left, const Dim& right) {
   if (left.is_constant() && right.is_constant())
     return Dim(apply(kind, left.value(), right.value()));
-  if (kind == Symbol::Kind::kMin || kind == Symbol::Kind::kMax) {
-    if (left == right) return left;
-    return std::nullopt;
-  }
+  if (kind == Symbol::Kind::kMin || kind == Symbol::Kind::kMax)
+    return left == right ? std::optional(left) : std::nullopt;
   const std::optional<Dim> quotient = divide_exact(left, right);
   if (!quotient) return std::nullopt;
   return kind == Symbol::Kind::kFloorDiv ? *quotient : Dim(0);
@@ -152,11 +150,8 @@ bool operator==(const Dim& a, const Dim& b) {
 }
 
 bool operator<(const Dim& a, const Dim& b) {
-  if (!a.terms_ || !b.terms_) {
-    if (!a.terms_ && !b.terms_) return a.constant_ < b.constant_;
-    return !a.terms_;
-  }
-  return *a.terms_ < *b.terms_;
+  if (a.terms_ && b.terms_) return *a.terms_ < *b.terms_;
+  return !a.terms_ && (b.terms_ || a.constant_ < b.constant_);
 }
 
 std::optional<Dim> divide_exact(const Dim& a, const Dim& b) {
@@ -198,6 +193,11 @@ Dim SymbolTable::add_opaque(Symbol::Kind kind, const Dim& left, const Dim& right
       return Dim::symbol(static_cast<SymbolId>(i));
   symbols.push_back({kind, -1, left, right, apply(kind, hint(left), hint(right))});
   return Dim::symbol(static_cast<SymbolId>(symbols.size() - 1));
+}
+
+Dim SymbolTable::divide_up(const Dim& value, const Dim& unit) {
+  if (const std::optional<Dim> exact = divide_exact(value, unit)) return *exact;
+  return add_opaque(Symbol::Kind::kFloorDiv, value + unit - Dim(1), unit);
 }
 
 int64_t SymbolTable::hint(const Dim& dim) const {

@@ -66,6 +66,7 @@ struct SymbolTable {
 
   Dim add_input(int input, int64_t hint, bool is_positive = true);
   Dim add_opaque(Symbol::Kind kind, const Dim& left, const Dim& right);
+  Dim divide_up(const Dim& value, const Dim& unit);  // the quotient, rounded up
   int64_t hint(const Dim& dim) const;
   std::vector<int64_t> hints() const;  // of all symbols
   // Values of all symbols from the integer arguments of one call.

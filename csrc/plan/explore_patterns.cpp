@@ -58,15 +58,11 @@ class Reducer {
       units.push_back({rank(unit, packing_class.empty() ? 0 : packing_class[unit]), unit, {}});
     }
     std::ranges::sort(units, {}, [](const Member& m) { return std::pair(m.rank, m.unit); });
-    const auto is_equal = [](const Member& a, const Member& b) { return a.rank == b.rank; };
-    const auto is_of_class = [](const Member& a, const Member& b) {
-      return std::get<0>(a.rank) == std::get<0>(b.rank);
-    };
     // Alone first: where all have one consumer, packings with it would hide those without.
     for (Member& member : units) member.patterns = {pool_.intern({member.unit})};
-    join_alike(units, is_equal);
+    join_alike(units, [](const Member& m) { return m.rank; });
     for (Member& member : units) member.patterns = offers_[member.unit];
-    join_alike(units, is_of_class);
+    join_alike(units, [](const Member& m) { return std::get<0>(m.rank); });
     return std::move(remote_);
   }
 
@@ -159,10 +155,11 @@ class Reducer {
     return patterns;
   }
 
-  template <typename Alike>
-  void join_alike(std::span<const Member> members, Alike are_alike) {
+  // Those of one key.
+  template <typename Key>
+  void join_alike(std::span<const Member> members, Key key) {
     for (size_t begin = 0, end = 0; begin < members.size(); begin = end) {
-      while (end < members.size() && are_alike(members[begin], members[end])) ++end;
+      while (end < members.size() && key(members[begin]) == key(members[end])) ++end;
       join(members.subspan(begin, end - begin));
     }
   }

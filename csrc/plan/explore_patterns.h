@@ -29,8 +29,7 @@ struct UnitGraph {
 using PatternGain = std::function<std::optional<double>(const std::vector<int>&)>;
 
 // Sorted ids -> can one kernel hold them (20.17)?  For what takes longer to tell than the gain:
-// asked only about sets that the gain alone would keep, and not about parts of what fits, which fit
-// too.
+// asked only about sets that the gain alone would keep, not about parts of what fits: they fit too.
 using PatternCheck = std::function<bool(const std::vector<int>&)>;
 
 struct ExploreOptions {

@@ -20,8 +20,7 @@ std::vector<bool> find_constants(const Graph& graph);
 // scope, ascending; scopes in an order in which they can run.
 std::vector<std::vector<NodeId>> find_scopes(const Graph& graph, const Demands& demands);
 
-// By node: demanded, or read by another scope than its own (a view that moves nothing stands for
-// its base).
+// By node: demanded, or read by another scope than its own (of a view that moves nothing its base).
 std::vector<bool> find_scope_outputs(const Graph& graph, const Demands& demands,
                                      const std::vector<std::vector<NodeId>>& scopes);
 

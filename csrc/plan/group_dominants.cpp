@@ -29,128 +29,122 @@ bool is_expensive(const Node& node) {
          (op.cost == CostClass::kSpecial || op.cost == CostClass::kHeavy);
 }
 
-class Grouper {
- public:
-  Grouper(const Graph& graph, const std::vector<bool>& is_output)
-      : graph_(graph), is_candidate_(is_output) {}
+struct Grouper {
+  const Graph& graph;
+  // By node.
+  std::vector<bool> is_candidate;
+  const std::vector<bool> none = std::vector<bool>(graph.size(), false);
+  std::vector<bool> is_constant = find_constants(graph);
+  std::vector<bool> is_spread = none;  // broadcast, or what is made of it, up to a candidate
+  std::vector<bool> is_held = none;    // a view that only renames the indices of a candidate
+  std::vector<int> scope_of = std::vector<int>(graph.size(), -1);
+  int current = -1;  // scope
+  // Of the scope that a value was last seen in; operands of the scope are joined like its values.
+  std::vector<int> seen_in = scope_of;
+  std::vector<int> parent = scope_of;  // union-find over nodes
+  // The reader whose broadcast or slice a value is part of.
+  std::vector<NodeId> home = std::vector<NodeId>(graph.size());
+  std::map<std::pair<NodeId, std::vector<Dim>>, NodeId> first_to_shape = {};
+  std::vector<DominantGroup> groups = {};
 
   std::vector<DominantGroup> run(const std::vector<std::vector<NodeId>>& scopes) {
     for (const std::vector<NodeId>& scope : scopes) {
-      ++current_;
-      for (NodeId id : scope) scope_of_[id.index()] = current_;
+      ++current;
+      for (NodeId id : scope) scope_of[id.index()] = current;
       find_candidates(scope);
       for (NodeId id : scope) {
-        for (NodeId input : graph_[id].inputs)
-          if (!is_constant_[input.index()]) add_read(input, id);
+        for (NodeId input : graph[id].inputs)
+          if (!is_constant[input.index()]) add_read(input, id);
       }
       collect(scope);
-      first_to_shape_.clear();
+      first_to_shape.clear();
     }
-    return std::move(groups_);
+    return std::move(groups);
   }
 
- private:
-  bool is_inside(NodeId id) const { return scope_of_[id.index()] == current_; }
+  bool is_inside(NodeId id) const { return scope_of[id.index()] == current; }
 
   // Readers before what they read: is a value broadcast before the next candidate is made of it?
   void find_candidates(const std::vector<NodeId>& scope) {
     for (size_t i = scope.size(); i-- > 0;) {
       const NodeId id = scope[i];
-      const Node& node = graph_[id];
-      if (family(node) == Family::kReduce || (is_expensive(node) && is_spread_[id.index()]))
-        is_candidate_[id.index()] = true;
-      const bool passes_on = is_spread_[id.index()] && !is_candidate_[id.index()];
+      const Node& node = graph[id];
+      if (family(node) == Family::kReduce || (is_expensive(node) && is_spread[id.index()]))
+        is_candidate[id.index()] = true;
+      const bool passes_on = is_spread[id.index()] && !is_candidate[id.index()];
       for (NodeId input : node.inputs) {
-        const bool is_spread = passes_on || classify_read(graph_, input, id) == Read::kBroadcast;
-        if (is_inside(input) && is_spread) is_spread_[input.index()] = true;
+        const bool spreads = passes_on || classify_read(graph, input, id) == Read::kBroadcast;
+        if (is_inside(input) && spreads) is_spread[input.index()] = true;
       }
     }
   }
 
   void add_read(NodeId value, NodeId reader) {
-    const Read kind = classify_read(graph_, value, reader);
-    const bool renames = kind == Read::kOneToOne && family(graph_[reader]) == Family::kView;
-    const bool is_held =
-        is_inside(value) && (is_candidate_[value.index()] || is_held_[value.index()]);
-    if (is_held && renames) is_held_[reader.index()] = true;
+    const Read kind = classify_read(graph, value, reader);
+    const bool renames = kind == Read::kOneToOne && family(graph[reader]) == Family::kView;
+    const bool holds = is_inside(value) && (is_candidate[value.index()] || is_held[value.index()]);
+    if (holds && renames) is_held[reader.index()] = true;
     if (kind == Read::kOneToOne) {
-      const bool leads_to_broadcast = is_spread_[reader.index()] && !is_candidate_[reader.index()];
-      if (!is_held || renames || !leads_to_broadcast) unite(value, reader);
+      const bool leads_to_broadcast = is_spread[reader.index()] && !is_candidate[reader.index()];
+      if (!holds || renames || !leads_to_broadcast) unite(value, reader);
       return;
     }
     NodeId first = reader;  // of those that read the same elements
-    const TensorType& type = graph_[value].type;
+    const TensorType& type = graph[value].type;
     if (kind == Read::kBroadcast && !element_count(type.shape).is(1)) {
-      first = first_to_shape_.try_emplace({value, graph_[reader].type.shape}, reader).first->second;
+      first = first_to_shape.try_emplace({value, graph[reader].type.shape}, reader).first->second;
       unite(first, reader);
     }
-    if (is_held) return;
+    if (holds) return;
     find(value);
-    NodeId& home = home_[value.index()];
-    if (!home.valid()) home = first;
-    if (home == first) unite(value, reader);
+    NodeId& own = home[value.index()];
+    if (!own.valid()) own = first;
+    if (own == first) unite(value, reader);
   }
 
   // A value that several scopes read starts afresh in each.
   int find(NodeId id) {
     int at = id.index();
-    if (seen_in_[at] != current_) {
-      seen_in_[at] = current_;
-      home_[at] = NodeId();
-      return parent_[at] = at;
+    if (seen_in[at] != current) {
+      seen_in[at] = current;
+      home[at] = NodeId();
+      return parent[at] = at;
     }
-    while (parent_[at] != at) at = parent_[at] = parent_[parent_[at]];
+    while (parent[at] != at) at = parent[at] = parent[parent[at]];
     return at;
   }
 
   // Paths are halved in every search, which bounds them by a logarithm.
-  void unite(NodeId a, NodeId b) { parent_[find(a)] = find(b); }
+  void unite(NodeId a, NodeId b) { parent[find(a)] = find(b); }
 
   // Reductions before others, then those of more elements, then the first.
   bool leads(NodeId a, NodeId b) const {
     auto rank = [&](NodeId id) {
-      const bool reduces = family(graph_[id]) == Family::kReduce;
-      return std::make_pair(reduces, hint_elements(graph_, iterated_value(graph_, id)));
+      const bool reduces = family(graph[id]) == Family::kReduce;
+      return std::make_pair(reduces, hint_elements(graph, iterated_value(graph, id)));
     };
     const auto left = rank(a), right = rank(b);
     return left != right ? left > right : a < b;
   }
 
   void collect(const std::vector<NodeId>& scope) {
-    std::map<int, DominantGroup> groups;  // by root
+    std::map<int, DominantGroup> found;  // by root
     for (NodeId id : scope) {
-      if (!is_candidate_[id.index()]) continue;
-      NodeId& dominant = groups[find(id)].dominant;
+      if (!is_candidate[id.index()]) continue;
+      NodeId& dominant = found[find(id)].dominant;
       if (!dominant.valid() || leads(id, dominant)) dominant = id;
     }
     for (NodeId id : scope) {
-      const auto found = groups.find(find(id));
-      if (found == groups.end()) continue;
-      DominantGroup& group = found->second;
+      const auto at = found.find(find(id));
+      if (at == found.end()) continue;
+      DominantGroup& group = at->second;
       group.members.push_back(id);
-      if (is_candidate_[id.index()] && id != group.dominant) group.sub_dominants.push_back(id);
+      if (is_candidate[id.index()] && id != group.dominant) group.sub_dominants.push_back(id);
     }
-    const auto first = static_cast<std::ptrdiff_t>(groups_.size());
-    for (auto& [root, group] : groups) groups_.push_back(std::move(group));
-    std::ranges::sort(groups_.begin() + first, groups_.end(), {}, &DominantGroup::dominant);
+    const auto first = static_cast<std::ptrdiff_t>(groups.size());
+    for (auto& [root, group] : found) groups.push_back(std::move(group));
+    std::ranges::sort(groups.begin() + first, groups.end(), {}, &DominantGroup::dominant);
   }
-
-  const Graph& graph_;
-  // By node.
-  const std::vector<bool> none_ = std::vector<bool>(graph_.size(), false);
-  std::vector<bool> is_constant_ = find_constants(graph_);
-  std::vector<bool> is_candidate_;
-  std::vector<bool> is_spread_ = none_;  // broadcast, or what is made of it, up to a candidate
-  std::vector<bool> is_held_ = none_;    // a view that only renames the indices of a candidate
-  std::vector<int> scope_of_ = std::vector<int>(graph_.size(), -1);
-  int current_ = -1;  // scope
-  // Of the scope that a value was last seen in; operands of the scope are joined like its values.
-  std::vector<int> seen_in_ = scope_of_;
-  std::vector<int> parent_ = scope_of_;  // union-find over nodes
-  // The reader whose broadcast or slice a value is part of.
-  std::vector<NodeId> home_ = std::vector<NodeId>(graph_.size());
-  std::map<std::pair<NodeId, std::vector<Dim>>, NodeId> first_to_shape_;
-  std::vector<DominantGroup> groups_;
 };
 
 }  // namespace
@@ -158,7 +152,7 @@ class Grouper {
 std::vector<DominantGroup> group_dominants(const Graph& graph,
                                            const std::vector<std::vector<NodeId>>& scopes,
                                            const std::vector<bool>& is_output) {
-  return Grouper(graph, is_output).run(scopes);
+  return Grouper{graph, is_output}.run(scopes);
 }
 
 }  // namespace stitch

@@ -1,6 +1,5 @@
-// The sets of units that fusion exploration considers, what is between their units, and plans made
-// of them (search_plans.cpp).
-// Inside of explore_patterns.h.
+// Inside of explore_patterns.h: the sets of units that are considered, what is between their units,
+// and plans made of them (search_plans.cpp).
 #pragma once
 
 #include <unordered_map>
@@ -73,8 +72,7 @@ class PatternPool {
   const Pattern& operator[](int id) const { return patterns_[id]; }
   const std::vector<int>& units(int id) const { return *patterns_[id].units; }
 
-  // The id of a sorted set that is a pattern or may grow into one, else kNoPattern.  A unit alone
-  // gains nothing.
+  // The id of a sorted set that is a pattern or may become one, else kNoPattern.  One unit gains 0.
   int intern(std::vector<int> units);
 
   // The best of these that fit one kernel, `top` at most, best first.  The best closed one has a

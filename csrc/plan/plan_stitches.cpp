@@ -9,7 +9,6 @@
 #include "plan/store_in_place.h"
 
 namespace stitch {
-
 namespace {
 
 // Of the edges between stages only those between kernels are cuts: the others pass a barrier.

@@ -45,8 +45,7 @@ class Places {
 };
 
 // Patterns chosen so far, with a topological order of all units in which those of a pattern stand
-// together.  Patterns without a detour of their own can still wait for each other: then there is no
-// such order.
+// together.  Patterns without detours of their own may wait for each other: then there is none.
 class PartialPlan {
  public:
   PartialPlan(const Topology& topology, const PatternPool& pool)
@@ -178,10 +177,9 @@ struct BeamSearch {
     for (size_t p = 0; p < plans.size(); ++p) {
       const double passed_us = plans[p].covers(unit) ? 0 : prices_us[unit];
       possible.push_back({p, kNoPattern, plans[p].worth_us - passed_us});
-      for (int pattern : patterns) {
-        if (plans[p].overlaps(pattern)) continue;
-        possible.push_back({p, pattern, plans[p].worth_us + worth_us(pattern)});
-      }
+      for (int pattern : patterns)
+        if (!plans[p].overlaps(pattern))
+          possible.push_back({p, pattern, plans[p].worth_us + worth_us(pattern)});
     }
     std::ranges::stable_sort(possible, std::greater(), &Extension::worth_us);
     for (Extension& extension : possible) {

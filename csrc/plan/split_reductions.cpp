@@ -33,42 +33,43 @@ struct Reduction {
 
 using Reached = std::shared_ptr<const std::vector<NodeId>>;  // ascending
 
-class SplitFinder {
- public:
-  SplitFinder(const Graph& graph, const DeviceSpec& device, int workers)
-      : graph_(graph), device_(device), workers_(workers) {}
+struct SplitFinder {
+  const Graph& graph;
+  const DeviceSpec& device;
+  int workers;
+  std::vector<Reached> reached = {};  // by node
+  std::map<NodeId, Split> splits = {};
 
   std::map<NodeId, Split> run() {
     find_reached();
     std::map<std::string, std::vector<Reduction>> alike;  // by operand shape
-    for (int n = 0; n < graph_.size(); ++n) {
-      const Node& node = graph_.nodes[n];
+    for (int n = 0; n < graph.size(); ++n) {
+      const Node& node = graph.nodes[n];
       if (family(node) != Family::kReduce) continue;
-      const TensorType& type = graph_[node.inputs[0]].type;
+      const TensorType& type = graph[node.inputs[0]].type;
       if (elements(node.inputs[0]) < kSmallReduction) continue;
       alike[to_string(contiguous_type(DType::kF32, type.shape))].push_back(
           {NodeId(n), find_sources(node.inputs[0])});
     }
     for (const auto& [shape, reductions] : alike)
       for (const std::vector<NodeId>& group : find_groups(reductions)) choose(group);
-    return splits_;
+    return splits;
   }
 
- private:
-  int64_t hint(const Dim& dim) const { return std::max<int64_t>(0, graph_.symbols.hint(dim)); }
+  int64_t hint(const Dim& dim) const { return std::max<int64_t>(0, graph.symbols.hint(dim)); }
 
-  int64_t elements(NodeId id) const { return hint_elements(graph_, id); }
+  int64_t elements(NodeId id) const { return hint_elements(graph, id); }
 
   // Materialised values that may be a source of some reduction, for every value that is made of
   // them.  Most values have those of an operand, and share them with it.
   void find_reached() {
-    reached_.assign(graph_.size(), std::make_shared<const std::vector<NodeId>>());
-    for (int n = 0; n < graph_.size(); ++n) {
+    reached.assign(graph.size(), std::make_shared<const std::vector<NodeId>>());
+    for (int n = 0; n < graph.size(); ++n) {
       const NodeId id(n);
-      if (!is_materialised(graph_[id]))
-        for (NodeId input : graph_[id].inputs) add_reached(reached_[input.index()], reached_[n]);
+      if (!is_materialised(graph[id]))
+        for (NodeId input : graph[id].inputs) add_reached(reached[input.index()], reached[n]);
       else if (elements(id) >= kSmallReduction / 2)
-        reached_[n] = std::make_shared<const std::vector<NodeId>>(1, id);
+        reached[n] = std::make_shared<const std::vector<NodeId>>(1, id);
     }
   }
 
@@ -86,7 +87,7 @@ class SplitFinder {
   std::vector<NodeId> find_sources(NodeId operand) const {
     const int64_t enough = elements(operand) / 2;
     std::vector<NodeId> sources;
-    for (NodeId id : *reached_[operand.index()])
+    for (NodeId id : *reached[operand.index()])
       if (elements(id) >= enough) sources.push_back(id);
     return sources;
   }
@@ -111,13 +112,13 @@ class SplitFinder {
   }
 
   void choose(const std::vector<NodeId>& group) {
-    const std::vector<Dim>& shape = graph_[graph_[group[0]].inputs[0]].type.shape;
+    const std::vector<Dim>& shape = graph[graph[group[0]].inputs[0]].type.shape;
     const int rank = static_cast<int>(shape.size());
     std::set<int64_t> reduced;
-    for (NodeId id : group) reduced.insert(graph_[id].ints.begin(), graph_[id].ints.end());
+    for (NodeId id : group) reduced.insert(graph[id].ints.begin(), graph[id].ints.end());
     int64_t blocks = 1, inside = 1;
     for (int d = 0; d < rank; ++d) {
-      const int64_t columns = device_.is_cuda ? kCudaColumns : kHostColumns;
+      const int64_t columns = device.is_cuda ? kCudaColumns : kHostColumns;
       const int64_t extent = std::max<int64_t>(1, hint(shape[d]));
       const bool kept = !reduced.count(d);
       const int64_t mine = d + 1 == rank ? divide_up(extent, columns) : extent;
@@ -125,23 +126,23 @@ class SplitFinder {
       inside *= kept ? extent / mine : extent;
     }
     // One wave of blocks of 1024 threads; a few more would be a second one (AStitch 3.3).
-    const int64_t most_blocks = device_.is_cuda ? 2 * device_.multiprocessors : 8 * workers_;
+    const int64_t most_blocks = device.is_cuda ? 2 * device.multiprocessors : 8 * workers;
     if (has_enough(blocks, group[0])) return;
     int64_t pieces = most_blocks / blocks;
-    if (!device_.is_cuda) pieces = std::max(pieces, inside / kHostPiece);
+    if (!device.is_cuda) pieces = std::max(pieces, inside / kHostPiece);
     pieces = std::min(pieces, inside / kLeastPiece);
     if (pieces < 2) return;
     const int64_t d = choose_dim(shape, reduced, pieces);
     if (d < 0) return;
     Split split{d, nearest_divisor(shape[d], std::min(pieces, hint(shape[d])))};
-    if (device_.is_cuda) split.pieces = weigh_pieces(group, shape[d], blocks, split);
+    if (device.is_cuda) split.pieces = weigh_pieces(group, shape[d], blocks, split);
     for (NodeId id : group) {
-      const std::vector<int64_t>& axes = graph_[id].ints;
+      const std::vector<int64_t>& axes = graph[id].ints;
       const bool reduces = std::ranges::count(axes, d) > 0;
       const bool divides = is_divisible(shape[d], split.pieces);
-      if (!reduces || is_arg_reduction(graph_[id])) continue;
-      if (graph_[id].op == OpKind::k_sum_sq_dev && !divides) continue;
-      splits_[id] = split;
+      if (!reduces || is_arg_reduction(graph[id])) continue;
+      if (graph[id].op == OpKind::k_sum_sq_dev && !divides) continue;
+      splits[id] = split;
     }
   }
 
@@ -149,9 +150,9 @@ class SplitFinder {
   double partial_bytes(const std::vector<NodeId>& group, int64_t dim) const {
     double bytes = 0;
     for (NodeId id : group) {
-      const std::vector<int64_t>& axes = graph_[id].ints;
-      if (is_arg_reduction(graph_[id]) || std::ranges::count(axes, dim) == 0) continue;
-      const int width = std::max(4, info(graph_[id].type.dtype).bytes);
+      const std::vector<int64_t>& axes = graph[id].ints;
+      if (is_arg_reduction(graph[id]) || std::ranges::count(axes, dim) == 0) continue;
+      const int width = std::max(4, info(graph[id].type.dtype).bytes);
       bytes += 2.0 * width * static_cast<double>(elements(id));
     }
     return bytes;
@@ -160,11 +161,11 @@ class SplitFinder {
   double source_bytes(const std::vector<NodeId>& group) const {
     std::set<NodeId> sources;
     for (NodeId id : group) {
-      const std::vector<NodeId> own = find_sources(graph_[id].inputs[0]);
+      const std::vector<NodeId> own = find_sources(graph[id].inputs[0]);
       sources.insert(own.begin(), own.end());
     }
     double bytes = 0;
-    for (NodeId id : sources) bytes += static_cast<double>(hint_bytes(graph_, id));
+    for (NodeId id : sources) bytes += static_cast<double>(hint_bytes(graph, id));
     return bytes;
   }
 
@@ -176,12 +177,12 @@ class SplitFinder {
     const double each = partial_bytes(group, split.dim), once = source_bytes(group);
     auto cost = [&](int64_t pieces) {
       // The multiprocessor with the most blocks is the last to end.
-      const int64_t busiest = divide_up(pieces * blocks, device_.multiprocessors);
+      const int64_t busiest = divide_up(pieces * blocks, device.multiprocessors);
       const auto share = static_cast<double>(pieces * blocks) /
-                         static_cast<double>(busiest * device_.multiprocessors);
+                         static_cast<double>(busiest * device.multiprocessors);
       return (once + each * static_cast<double>(pieces)) / share;
     };
-    const int64_t wish = divide_up(device_.multiprocessors, blocks);
+    const int64_t wish = divide_up(device.multiprocessors, blocks);
     if (wish < 2 || wish >= split.pieces) return split.pieces;
     const int64_t fewer = nearest_divisor(extent, wish);
     const bool gains = cost(fewer) < (1 - kWorthwhileGain) * cost(split.pieces);
@@ -190,11 +191,11 @@ class SplitFinder {
 
   // Would more blocks save less than the barrier costs after which their results are combined?
   bool has_enough(int64_t blocks, NodeId reduction) const {
-    if (!device_.is_cuda) return blocks >= 2 * workers_;
-    if (blocks >= device_.multiprocessors) return true;
-    const auto bytes = static_cast<double>(hint_bytes(graph_, graph_[reduction].inputs[0]));
-    const double share = static_cast<double>(blocks) / device_.multiprocessors;
-    return bytes / device_.dram_bytes_per_us * (1 / share - 1) <= device_.barrier_us;
+    if (!device.is_cuda) return blocks >= 2 * workers;
+    if (blocks >= device.multiprocessors) return true;
+    const auto bytes = static_cast<double>(hint_bytes(graph, graph[reduction].inputs[0]));
+    const double share = static_cast<double>(blocks) / device.multiprocessors;
+    return bytes / device.dram_bytes_per_us * (1 / share - 1) <= device.barrier_us;
   }
 
   // The outermost reduced dimension that is long enough: pieces stay contiguous.  Else the longest;
@@ -219,27 +220,14 @@ class SplitFinder {
     }
     return wish;
   }
-
-  const Graph& graph_;
-  const DeviceSpec& device_;
-  int workers_;
-  std::vector<Reached> reached_;  // by node
-  std::map<NodeId, Split> splits_;
 };
 
 // The operand with dimension `dim` cut in two: [.., pieces, length, ..].
 NodeId cut_operand(Builder& b, NodeId x, const Split& split, OpKind op) {
   std::vector<Dim> shape = b[x].type.shape;
-  const Dim extent = shape[split.dim];
-  Dim length = 0;
-  if (auto exact = divide_exact(extent, split.pieces)) {
-    length = *exact;
-  } else {
-    const Dim rounded = extent + Dim(split.pieces - 1);
-    length = rounded.is_constant()
-                 ? Dim(rounded.value() / split.pieces)
-                 : b.graph().symbols.add_opaque(Symbol::Kind::kFloorDiv, rounded, split.pieces);
-    shape[split.dim] = length * Dim(split.pieces);
+  const Dim length = b.graph().symbols.divide_up(shape[split.dim], split.pieces);
+  shape[split.dim] = length * Dim(split.pieces);
+  if (shape != b[x].type.shape) {
     const Constant identity = identity_of(op, b[x].type.dtype);
     x = b.pad(x, std::vector<Dim>(shape.size(), 0), shape, identity.number, identity.integer);
   }
@@ -298,7 +286,7 @@ NodeId split_reduction(Builder& b, const Node& node, NodeId x, const Split& spli
 }  // namespace
 
 Graph split_reductions(const Graph& graph, const DeviceSpec& device, int worker_threads) {
-  const std::map<NodeId, Split> splits = SplitFinder(graph, device, worker_threads).run();
+  const std::map<NodeId, Split> splits = SplitFinder{graph, device, worker_threads}.run();
   if (splits.empty()) return graph;
   return rebuild_graph(graph, [&](Builder& b, const RewriteSite& site) -> NodeId {
     const NodeId old(&site.node - graph.nodes.data());

@@ -131,8 +131,7 @@ std::vector<NodeId> find_replaced(const Graph& graph, const std::map<NodeId, int
   std::vector<NodeId> replaced;
   const auto is_candidate = [&](NodeId store) { return replaceable.contains(store); };
   if (std::ranges::none_of(stage.stores, is_candidate)) return {};
-  std::vector<bool> is_load(graph.size(), false);
-  for (NodeId load : stage.loads) is_load[load.index()] = true;
+  const std::vector<bool> is_load = find_loads(graph, stage);
   const LoadsOfRoots loads(stage.roots.size(), &is_load);
   const SpacesOrNot found = find_spaces(graph, stage.roots, loads);
   if (!found.verdict) return {};

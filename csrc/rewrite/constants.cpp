@@ -14,8 +14,7 @@ namespace {
 
 double round_to_f32(double x) { return static_cast<float>(x); }
 
-// What a cast to `dtype` makes of a number: through f32, as eager does; ties to even, with gradual
-// underflow.
+// A number cast to `dtype`: through f32, as eager does; ties to even, with gradual underflow.
 double round_to_dtype(double x, DType dtype) {
   if (dtype == DType::kF64) return x;
   const DTypeInfo& type = info(dtype);

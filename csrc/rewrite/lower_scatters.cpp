@@ -71,13 +71,15 @@ struct Rows {
   NodeId index = {}, kept = {};  // of chunks; kept: positions that are combined, invalid for all
 };
 
-class Lowering {
- public:
-  explicit Lowering(bool on_host) : on_host_(on_host) {}
+struct Lowering {
+  const bool on_host;
+  Builder* b = nullptr;
+  // By index, rows, ignored and wraps: the order and the offsets.
+  std::map<std::tuple<int32_t, std::string, int64_t, bool>, std::pair<NodeId, NodeId>> sorted = {};
 
   // An invalid id: the put is the call that eager makes.
-  NodeId lower(Builder& b, const Put& put) {
-    b_ = &b;
+  NodeId lower(Builder& builder, const Put& put) {
+    b = &builder;
     const TensorType index = type(put.index);
     if (index.rank() == 1) return combine_rows(put);
     const std::vector<Dim> shape = type(put.x).shape;
@@ -95,14 +97,13 @@ class Lowering {
     return is_one ? write_place(put) : scatter_elements(put);
   }
 
- private:
-  const TensorType& type(NodeId id) const { return (*b_)[id].type; }
-  int64_t hint(const Dim& dim) const { return b_->graph().symbols.hint(dim); }
-  NodeId pointwise(OpKind op, std::vector<NodeId> operands) { return b_->pointwise(op, operands); }
-  NodeId integer(int64_t value) { return b_->full(DType::kI64, 0, value); }
+  const TensorType& type(NodeId id) const { return (*b)[id].type; }
+  int64_t hint(const Dim& dim) const { return b->graph().symbols.hint(dim); }
+  NodeId pointwise(OpKind op, std::vector<NodeId> operands) { return b->pointwise(op, operands); }
+  NodeId integer(int64_t value) { return b->full(DType::kI64, 0, value); }
   NodeId nothing(OpKind reduce, DType dtype) {
     const Constant identity = identity_of(reduce, dtype);
-    return b_->full(dtype, identity.number, identity.integer);
+    return b->full(dtype, identity.number, identity.integer);
   }
 
   static bool writes_one(const Put& put) {
@@ -116,22 +117,22 @@ class Lowering {
     for (int d = 0; d < given.rank(); ++d) {
       if (d == put.dim) continue;
       if (!given.shape[d].is(1) && !given.strides[d].is(0)) return {};
-      index = b_->slice(index, d, 0, 1, 1);
+      index = b->slice(index, d, 0, 1, 1);
     }
-    return b_->reshape(index, {given.shape[put.dim]});
+    return b->reshape(index, {given.shape[put.dim]});
   }
 
   // One row, or one place for each row across: the slice that begins at the index.
   NodeId write_place(const Put& put) {
     const bool is_row = type(put.index).rank() == 1;
     NodeId source = put.source, start = put.index;
-    if (is_row) start = b_->reshape(start, std::vector<Dim>(type(put.x).rank(), 1));
+    if (is_row) start = b->reshape(start, std::vector<Dim>(type(put.x).rank(), 1));
     if (put.combine.put == OpKind::k_put_sum) {
-      const NodeId kept = is_row ? b_->index(put.x, {put.index}, {put.dim}, put.wraps)
-                                 : b_->gather(put.x, put.index, put.dim, put.wraps);
+      const NodeId kept = is_row ? b->index(put.x, {put.index}, {put.dim}, put.wraps)
+                                 : b->gather(put.x, put.index, put.dim, put.wraps);
       source = pointwise(OpKind::k_add, {kept, source});
     }
-    return b_->slice_scatter(put.x, source, put.dim, start, put.wraps);
+    return b->slice_scatter(put.x, source, put.dim, start, put.wraps);
   }
 
   // Every element has an index of its own: rows of one element, in x as one line.
@@ -140,30 +141,30 @@ class Lowering {
     const Dim total = element_count(shape), count = element_count(type(put.index).shape);
     if (hint(total) > kMostRows * hint(count)) return {};
     Put flat = put;
-    flat.index = b_->reshape(number_elements(put, shape), {count});
-    flat.x = b_->reshape(put.x, {total});
-    flat.source = b_->reshape(put.source, {count});
+    flat.index = b->reshape(number_elements(put, shape), {count});
+    flat.x = b->reshape(put.x, {total});
+    flat.source = b->reshape(put.source, {count});
     flat.dim = 0;
     const NodeId made = combine_rows(flat);
-    return made.valid() ? b_->reshape(made, shape) : made;
+    return made.valid() ? b->reshape(made, shape) : made;
   }
 
   // Which element of a tensor of `shape` each element of the index names; -1 for none.
   NodeId number_elements(const Put& put, const std::vector<Dim>& shape) {
     const std::vector<Dim> counts = type(put.index).shape;
-    const NodeId index = b_->cast(put.index, DType::kI64);
+    const NodeId index = b->cast(put.index, DType::kI64);
     NodeId place = integer(0);
     Dim total = 1;
     for (int d = static_cast<int>(shape.size()); d-- > 0;) {
       std::vector<Dim> across(shape.size(), 1);
       across[d] = counts[d];
-      const NodeId line = b_->reshape(b_->iota(DType::kI64, counts[d], 0, 1), across);
-      const NodeId step = b_->size_value(DType::kI64, total);
+      const NodeId line = b->reshape(b->iota(DType::kI64, counts[d], 0, 1), across);
+      const NodeId step = b->size_value(DType::kI64, total);
       place = pointwise(OpKind::k_add,
                         {place, pointwise(OpKind::k_mul, {d == put.dim ? index : line, step})});
       total = total * shape[d];
     }
-    const NodeId size = b_->size_value(DType::kI64, shape[put.dim]);
+    const NodeId size = b->size_value(DType::kI64, shape[put.dim]);
     const NodeId inside = pointwise(
         OpKind::k_logical_and,
         {pointwise(OpKind::k_ge, {index, integer(0)}), pointwise(OpKind::k_lt, {index, size})});
@@ -183,7 +184,7 @@ class Lowering {
   // The order and the offsets of the segments of an index [count], among the rows of x.
   Rows sort_rows(const Put& put) {
     const Dim size = type(put.x).shape[put.dim];
-    auto& made = sorted_[{put.index.value(), to_string(size), put.ignored, put.wraps}];
+    auto& made = sorted[{put.index.value(), to_string(size), put.ignored, put.wraps}];
     if (!made.first.valid()) {
       const Dim count = type(put.index).shape[0];
       const auto is_narrow = [](const Dim& n) {
@@ -195,9 +196,9 @@ class Lowering {
       call.name = kSegmentsCall;
       call.dims = {size, int64_t{put.wraps}, int64_t{narrow}};
       if (put.ignored >= 0) call.dims.emplace_back(put.ignored);
-      const NodeId sorts = b_->copy(call, {put.index});
-      made = {b_->read_result(sorts, 0, contiguous_type(dtype, {count})),
-              b_->read_result(sorts, 1, contiguous_type(dtype, {size + Dim(1)}))};
+      const NodeId sorts = b->copy(call, {put.index});
+      made = {b->read_result(sorts, 0, contiguous_type(dtype, {count})),
+              b->read_result(sorts, 1, contiguous_type(dtype, {size + Dim(1)}))};
     }
     return {.put = put, .order = made.first, .offsets = made.second};
   }
@@ -216,7 +217,7 @@ class Lowering {
   int64_t count_chunks(const Put& put) {
     const std::vector<Dim> counts = type(put.source).shape;
     const Dim rows = type(put.x).shape[put.dim];
-    if (!on_host_ || !rows.is_constant()) return 0;
+    if (!on_host || !rows.is_constant()) return 0;
     const bool is_last = put.combine.scatter == kNone;  // whose positions are combined
     int64_t width = 1;
     for (size_t d = 0; d < counts.size(); ++d)
@@ -238,7 +239,7 @@ class Lowering {
 
   // Where the index of a put is the ignored one, nothing is combined.
   Rows split_positions(const Put& put, int64_t chunks) {
-    Rows rows{.put = put, .chunks = chunks, .index = b_->cast(put.index, DType::kI64)};
+    Rows rows{.put = put, .chunks = chunks, .index = b->cast(put.index, DType::kI64)};
     if (put.ignored < 0) return rows;
     rows.kept = pointwise(OpKind::k_ne, {rows.index, integer(put.ignored)});
     rows.index = pointwise(OpKind::k_select, {rows.kept, rows.index, integer(0)});
@@ -248,24 +249,24 @@ class Lowering {
   // How many positions each row has, [rows].
   NodeId count_positions(const Rows& rows) {
     const Dim size = type(rows.put.x).shape[rows.put.dim];
-    const NodeId ones = b_->expand(integer(1), type(rows.put.index).shape);
+    const NodeId ones = b->expand(integer(1), type(rows.put.index).shape);
     if (rows.chunks) return scatter_chunks(rows, OpKind::k_put_sum, ones, 0);
-    const NodeId first = b_->slice(rows.offsets, 0, 0, size, 1);
-    const NodeId last = b_->slice(rows.offsets, 0, 1, size, 1);
-    return b_->cast(pointwise(OpKind::k_sub, {last, first}), DType::kI64);
+    const NodeId first = b->slice(rows.offsets, 0, 0, size, 1);
+    const NodeId last = b->slice(rows.offsets, 0, 1, size, 1);
+    return b->cast(pointwise(OpKind::k_sub, {last, first}), DType::kI64);
   }
 
   NodeId combine(const Rows& rows, NodeId x) {
     const Put& put = rows.put;
     if (!rows.chunks)
-      return b_->combine_rows(put.combine.segment, {x, put.source, rows.order, rows.offsets},
-                              put.dim);
+      return b->combine_rows(put.combine.segment, {x, put.source, rows.order, rows.offsets},
+                             put.dim);
     const DType dtype = type(x).dtype;
     const double size = static_cast<double>(type(x).shape[put.dim].value());
     const double count = static_cast<double>(hint(type(put.source).shape[put.dim]));
     const DType wide = combined_in(put.combine, dtype, count / size, rows.chunks);
-    const NodeId made = scatter_chunks(rows, put.combine.put, b_->cast(put.source, wide), put.dim);
-    return b_->cast(pointwise(put.combine.merge, {b_->cast(x, wide), made}), dtype);
+    const NodeId made = scatter_chunks(rows, put.combine.put, b->cast(put.source, wide), put.dim);
+    return b->cast(pointwise(put.combine.merge, {b->cast(x, wide), made}), dtype);
   }
 
   // `source` combined into the rows of x along `dim`, each of which begins with nothing.
@@ -279,38 +280,37 @@ class Lowering {
     std::vector<Dim> along(counts.size(), 1);
     along[dim] = counts[dim];
     if (rows.kept.valid())
-      source = pointwise(OpKind::k_select, {b_->reshape(rows.kept, along), source, none});
+      source = pointwise(OpKind::k_select, {b->reshape(rows.kept, along), source, none});
     NodeId index = rows.index;
     const auto [length, is_whole] = chunk_length(counts[dim], rows.chunks);
     if (!is_whole) {
       std::vector<Dim> padded = counts;
       padded[dim] = length * chunks;
       const std::vector<Dim> before(counts.size(), 0);
-      source = b_->pad(source, before, padded, identity.number, identity.integer);
-      index = b_->pad(index, {0}, {padded[dim]}, 0, 0);
+      source = b->pad(source, before, padded, identity.number, identity.integer);
+      index = b->pad(index, {0}, {padded[dim]}, 0, 0);
     }
     const auto with_chunks = [&](std::vector<Dim> shape, const Dim& extent) {
       shape[dim] = extent;
       shape.insert(shape.begin() + dim, chunks);
       return shape;
     };
-    source = b_->reshape(source, with_chunks(counts, length));
-    index = b_->reshape(index, with_chunks(along, length));
-    const NodeId x = b_->expand(none, with_chunks(counts, size));
+    source = b->reshape(source, with_chunks(counts, length));
+    index = b->reshape(index, with_chunks(along, length));
+    const NodeId x = b->expand(none, with_chunks(counts, size));
     const NodeId made =
-        b_->combine_rows(combine.scatter, {x, source, index}, dim + 1, rows.put.wraps);
-    if (rows.chunks > 1) return b_->reduce(combine.reduce, made, {dim}, dtype, false);
+        b->combine_rows(combine.scatter, {x, source, index}, dim + 1, rows.put.wraps);
+    if (rows.chunks > 1) return b->reduce(combine.reduce, made, {dim}, dtype, false);
     std::vector<Dim> shape = counts;
     shape[dim] = size;
-    return b_->reshape(made, shape);
+    return b->reshape(made, shape);
   }
 
   // Positions of a chunk; whether chunks of as many hold `count`, and no more.
   std::pair<Dim, bool> chunk_length(const Dim& count, int64_t chunks) {
     if (!count.is_constant()) {
       const Dim rounded = count + Dim(chunks - 1);
-      return {b_->graph().symbols.add_opaque(Symbol::Kind::kFloorDiv, rounded, chunks),
-              chunks == 1};
+      return {b->graph().symbols.add_opaque(Symbol::Kind::kFloorDiv, rounded, chunks), chunks == 1};
     }
     if (count.value() % chunks == 0) return {count.value() / chunks, true};
     const int64_t step = chunks * kStrips;
@@ -321,18 +321,18 @@ class Lowering {
   NodeId for_all_places(const Put& put, NodeId value) {
     std::vector<Dim> along(type(put.x).rank(), 1);
     along[put.dim] = type(put.x).shape[put.dim];
-    return b_->reshape(value, along);
+    return b->reshape(value, along);
   }
 
   // The last position of each row tells what comes to it, in whatever order it is found.
   NodeId take_last(const Rows& rows) {
     const Put& put = rows.put;
-    const NodeId positions = b_->iota(DType::kI64, type(put.index).shape[0], 0, 1);
+    const NodeId positions = b->iota(DType::kI64, type(put.index).shape[0], 0, 1);
     const NodeId last = scatter_chunks(rows, OpKind::k_put_max, positions, 0);
     const NodeId taken = pointwise(OpKind::k_maximum, {last, integer(0)});
     const NodeId is_met = pointwise(OpKind::k_ge, {for_all_places(put, last), integer(0)});
     return pointwise(OpKind::k_select,
-                     {is_met, b_->index(put.source, {taken}, {put.dim}, false), put.x});
+                     {is_met, b->index(put.source, {taken}, {put.dim}, false), put.x});
   }
 
   // What the rows combine with x, or with nothing where something comes; their means.
@@ -351,13 +351,8 @@ class Lowering {
     if (!put.is_mean) return made;
     count = pointwise(OpKind::k_add, {count, integer(put.keeps)});
     count = pointwise(OpKind::k_maximum, {count, integer(1)});
-    return pointwise(OpKind::k_div, {made, b_->cast(count, dtype)});
+    return pointwise(OpKind::k_div, {made, b->cast(count, dtype)});
   }
-
-  const bool on_host_;
-  Builder* b_ = nullptr;
-  // By index, rows, ignored and wraps: the order and the offsets.
-  std::map<std::tuple<int32_t, std::string, int64_t, bool>, std::pair<NodeId, NodeId>> sorted_;
 };
 
 Put read_put(const Node& node, const Combine& combine, const std::vector<NodeId>& inputs) {
@@ -386,7 +381,7 @@ bool is_stored_by_call(const Graph& graph, const Mutation& mutation) {
 }  // namespace
 
 Graph lower_scatters(const Graph& graph, bool on_host) {
-  Lowering lowering(on_host);
+  Lowering lowering{on_host};
   Graph result = rebuild_graph(graph, [&](Builder& b, const RewriteSite& site) -> NodeId {
     const Combine* combine = find_combine(site.node.op);
     if (!combine) return {};

@@ -25,14 +25,9 @@ NodeId merge_reshape(Builder& b, const Node& node, NodeId x) {
 }
 
 // The dimensions that are not of extent 1 keep their order.
-bool moves_only_ones(const std::vector<int64_t>& order, const Shape& shape) {
-  int64_t last = -1;
-  for (int64_t d : order) {
-    if (shape[d].is(1)) continue;
-    if (d < last) return false;
-    last = d;
-  }
-  return true;
+bool moves_only_ones(std::vector<int64_t> order, const Shape& shape) {
+  std::erase_if(order, [&](int64_t d) { return shape[d].is(1); });
+  return std::ranges::is_sorted(order);
 }
 
 NodeId merge_permute(Builder& b, const Node& node, NodeId x) {

@@ -1,6 +1,5 @@
 #include "rewrite/rewrite_graph.h"
 
-#include <algorithm>
 #include <optional>
 
 #include "rewrite/rebuild_graph.h"

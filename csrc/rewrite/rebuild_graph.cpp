@@ -117,11 +117,13 @@ NodeId rebuild_node(Rebuild& rebuild, NodeId old, const RewriteRule& rule) {
   return aliases_as_before(rebuild, old, result) ? result : builder.copy(node, inputs);
 }
 
-Graph rebuild(const Graph& graph, const RewriteRule& rule, const std::vector<bool>& live) {
+}  // namespace
+
+Graph rebuild_graph(const Graph& graph, const RewriteRule& rule, const std::vector<bool>& live) {
   Rebuild rebuild{graph, find_visibility(graph), Builder(graph.symbols), {}, {}};
   rebuild.value.resize(graph.nodes.size());
   for (int i = 0; i < graph.size(); ++i)
-    if (live[i]) rebuild.value[i] = rebuild_node(rebuild, NodeId(i), rule);
+    if (live.empty() || live[i]) rebuild.value[i] = rebuild_node(rebuild, NodeId(i), rule);
   const auto mapped = [&](NodeId old) { return rebuild.value[old.index()]; };
   Graph& result = rebuild.builder.graph();
   result.inputs.clear();
@@ -137,8 +139,6 @@ Graph rebuild(const Graph& graph, const RewriteRule& rule, const std::vector<boo
   }
   return rebuild.builder.finish();
 }
-
-}  // namespace
 
 std::vector<Dim> without_ones(std::vector<Dim> shape) {
   std::erase_if(shape, [](const Dim& extent) { return extent.is(1); });
@@ -161,14 +161,6 @@ bool are_apart(const Strip& a, const Strip& b) {
     return gap.is_constant() && gap.value() > 0;
   };
   return ends_before(a, b) || ends_before(b, a);
-}
-
-Graph rebuild_graph(const Graph& graph, const RewriteRule& rule) {
-  return rebuild(graph, rule, std::vector<bool>(graph.nodes.size(), true));
-}
-
-Graph rebuild_live(const Graph& graph, const std::vector<bool>& live) {
-  return rebuild(graph, {}, live);
 }
 
 }  // namespace stitch

@@ -26,9 +26,9 @@ struct RewriteSite {
 // The new node that stands for the old one, of equal dtype and shape; an invalid id: a copy of it.
 using RewriteRule = std::function<NodeId(Builder& builder, const RewriteSite& site)>;
 
-Graph rebuild_graph(const Graph& graph, const RewriteRule& rule);
-// Builds the nodes that `live` marks and no others; every operand of a live node is live.
-Graph rebuild_live(const Graph& graph, const std::vector<bool>& live);
+// `live`: the nodes that are built, which have every operand of one among them; empty: all.
+Graph rebuild_graph(const Graph& graph, const RewriteRule& rule,
+                    const std::vector<bool>& live = {});
 
 // The extents that are not 1.
 std::vector<Dim> without_ones(std::vector<Dim> shape);

@@ -27,7 +27,7 @@ Graph remove_dead(const Graph& graph) {
     if (!live[i]) continue;
     for (NodeId input : graph.nodes[i].inputs) live[input.index()] = true;
   }
-  return rebuild_live(graph, live);
+  return rebuild_graph(graph, {}, live);
 }
 
 }  // namespace stitch

@@ -64,8 +64,7 @@ Graph order_blas_copies(const Graph& graph);
 //   slice_scatter(slice_scatter(x, a, [0, 2)), b, [0, 2))    becomes   slice_scatter(x, b, [0, 2))
 // and what goes into a view without its dimensions of extent 1, and back, is put where it belongs
 // (x[0, 1:3] = src, which torch writes as a slice_scatter of a selected row):
-//   reshape(slice_scatter(reshape(y), src))                  becomes   slice_scatter(y,
-//   reshape(src))
+//   reshape(slice_scatter(reshape(y), src))         becomes   slice_scatter(y, reshape(src))
 // Reads of what an input becomes, or of a result, stay: they are in memory.
 Graph read_past_writes(const Graph& graph);
 
@@ -75,8 +74,7 @@ Graph read_past_writes(const Graph& graph);
 Graph remove_copies(const Graph& graph);
 
 // Drops nodes that nothing outside can see: no output, mutation or call with effects reads them.
-// Inputs stay: they are the signature.  Unused `aten` calls go unless ops/library_effects.h keeps
-// them.
+// Inputs, the signature, stay.  Unused `aten` calls go unless ops/library_effects.h keeps them.
 Graph remove_dead(const Graph& graph);
 
 // Reductions that need no loop: over extents of 1, and of constants.

@@ -1,5 +1,6 @@
 #include "rewrite/rewrite_graph.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/op_rules.h"
@@ -29,11 +30,8 @@ NodeId drop_single_extents(Builder& b, const RewriteSite& site) {
   const std::vector<Dim>& shape = b[x].type.shape;
   std::vector<Dim> kept;
   std::vector<int64_t> axes;
-  size_t next = 0;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    const bool reduced =
-        next < site.node.ints.size() && site.node.ints[next] == static_cast<int64_t>(d);
-    next += reduced;
+  for (int64_t d = 0; d < std::ssize(shape); ++d) {
+    const bool reduced = std::ranges::binary_search(site.node.ints, d);
     if (reduced && shape[d].is(1)) continue;
     if (reduced) axes.push_back(static_cast<int64_t>(kept.size()));
     kept.push_back(shape[d]);

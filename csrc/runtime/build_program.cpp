@@ -62,10 +62,9 @@ Draft start_draft(const Graph& graph, const StitchPlan& plan) {
   for (int i = 0; i < graph.size(); ++i) draft.root.push_back(NodeId(i));
   for (const PlannedAlias& alias : plan.aliases)
     draft.root[alias.node.index()] = draft.root[alias.base.index()];
-  for (const GraphOutput& output : graph.outputs) {
-    if (output.kind != GraphOutput::Kind::kTensor) continue;
-    draft.is_returned[draft.root[output.node.index()].index()] = true;
-  }
+  for (const GraphOutput& output : graph.outputs)
+    if (output.kind == GraphOutput::Kind::kTensor)
+      draft.is_returned[draft.root[output.node.index()].index()] = true;
   for (const Mutation& mutation : graph.mutations)
     if (!is_identity(mutation)) draft.is_replaced[mutation.input.index()] = true;
   return draft;
@@ -73,9 +72,6 @@ Draft start_draft(const Graph& graph, const StitchPlan& plan) {
 
 void place_inputs(Draft& draft) {
   const Graph& graph = draft.graph;
-  STITCH_CHECK(graph.inputs.size() == graph.input_positions.size(),
-               graph.inputs.size()
-                   << " inputs have " << graph.input_positions.size() << " positions");
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const BufferId id = add_buffer(draft, Buffer::Kind::kArgument, graph.inputs[i]);
     draft.program.buffers[id.index()].index = graph.input_positions[i];

@@ -99,9 +99,8 @@ const Driver& driver() {
   return loaded.table;
 }
 
-ScopedDriver::ScopedDriver(const Driver& replacement) : outer_(stand_in) {
-  stand_in = &replacement;
-}
+ScopedDriver::ScopedDriver(const Driver& replacement)
+    : outer_(std::exchange(stand_in, &replacement)) {}
 ScopedDriver::~ScopedDriver() { stand_in = outer_; }
 
 void check_driver(CudaResult result, const std::string& function, const std::string& subject) {

@@ -31,7 +31,7 @@ struct PointerArgument {
   CudaAddress address;
   int64_t bytes;  // from the first element to behind the last
   int element_bytes;
-  std::vector<int64_t> sizes, strides;  // in elements
+  std::vector<int64_t> sizes = {}, strides = {};  // in elements
 };
 
 struct Driver {

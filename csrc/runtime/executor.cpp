@@ -73,52 +73,53 @@ struct HostWork {
   }
 }
 
-class Execution {
- public:
-  Execution(const Program& program, Frame& frame, const std::vector<int64_t>& symbols)
-      : program_(program), frame_(frame), symbols_(symbols) {}
+struct Execution {
+  const Program& program;
+  Frame& frame;
+  const std::vector<int64_t>& symbols;
+  bool flags_pending = false;
 
   void place_slab() {
-    if (program_.slots.empty()) return;
-    StackVector<int64_t> offsets(program_.slots.size());
+    if (program.slots.empty()) return;
+    StackVector<int64_t> offsets(program.slots.size());
     int64_t total = 0;
-    for (size_t i = 0; i < program_.slots.size(); ++i) {
+    for (size_t i = 0; i < program.slots.size(); ++i) {
       int64_t bytes = 1;  // an empty value has an address too
-      for (const BufferId id : program_.slots[i]) {
-        const TensorType& type = program_.buffers[id.value()].type;
-        bytes = std::max(bytes, storage_elements(type, symbols_) * info(type.dtype).bytes);
+      for (const BufferId id : program.slots[i]) {
+        const TensorType& type = program.buffers[id.value()].type;
+        bytes = std::max(bytes, storage_elements(type, symbols) * info(type.dtype).bytes);
       }
       offsets[i] = total;
       total += round_up(bytes, kSlabAlignmentBytes);
     }
-    frame_.allocate_slab(total);
-    for (size_t i = 0; i < program_.slots.size(); ++i)
-      for (const BufferId id : program_.slots[i]) frame_.place_in_slab(id, offsets[i]);
+    frame.allocate_slab(total);
+    for (size_t i = 0; i < program.slots.size(); ++i)
+      for (const BufferId id : program.slots[i]) frame.place_in_slab(id, offsets[i]);
   }
 
-  void operator()(const AllocateStep& step) { frame_.allocate(step.buffer); }
-  void operator()(const CopyStep& step) { frame_.copy(step.from, step.to); }
-  void operator()(const ReleaseStep& step) { frame_.release(step.buffer); }
+  void operator()(const AllocateStep& step) { frame.allocate(step.buffer); }
+  void operator()(const CopyStep& step) { frame.copy(step.from, step.to); }
+  void operator()(const ReleaseStep& step) { frame.release(step.buffer); }
 
   void operator()(const CallStep& step) {
     check_flags();
-    frame_.call(step);
+    frame.call(step);
   }
 
   void operator()(const LaunchStep& step) {
     for (const IndexedRows& indexed : step.indexed)
-      if (evaluate(indexed.rows, symbols_) == 0 && evaluate(indexed.indices, symbols_) != 0)
-        throw_failure(program_, step, static_cast<int>(KernelFailure::kIndexOutOfRange));
-    int64_t grid = std::max<int64_t>(evaluate(step.grid, symbols_), step.finishes);
-    for (const Dim& blocks : step.phases) grid = std::max(grid, evaluate(blocks, symbols_));
+      if (evaluate(indexed.rows, symbols) == 0 && evaluate(indexed.indices, symbols) != 0)
+        throw_failure(program, step, static_cast<int>(KernelFailure::kIndexOutOfRange));
+    int64_t grid = std::max<int64_t>(evaluate(step.grid, symbols), step.finishes);
+    for (const Dim& blocks : step.phases) grid = std::max(grid, evaluate(blocks, symbols));
     if (grid == 0) return;
     const size_t pointer_count = step.pointers.size();
     StackVector<void*> pointers(pointer_count);
     for (size_t i = 0; i < pointer_count; ++i)
       pointers[i] = aligned_data(step.pointers[i], step.alignments[i]);
     StackVector<int64_t> sizes(step.sizes.size());
-    for (size_t i = 0; i < step.sizes.size(); ++i) sizes[i] = evaluate(step.sizes[i], symbols_);
-    if (program_.on_cuda)
+    for (size_t i = 0; i < step.sizes.size(); ++i) sizes[i] = evaluate(step.sizes[i], symbols);
+    if (program.on_cuda)
       launch_on_cuda(step, grid, pointers, sizes);
     else
       launch_on_cpu(step, grid, pointers.data(), sizes.data());
@@ -127,63 +128,61 @@ class Execution {
   // Reads the flags of the launches since the last check: it waits for them, so only programs with
   // kernels that may fail pay for it, and none does during the capture of a graph.
   void check_flags() {
-    if (!flags_pending_) return;
-    flags_pending_ = false;
+    if (!flags_pending) return;
+    flags_pending = false;
     const Driver& table = driver();
-    void* stream = frame_.stream();
+    void* stream = frame.stream();
     int capturing = 0;
     check_driver(table.stream_is_capturing(stream, &capturing), "cuStreamIsCapturing", "a stream");
     if (capturing) return;
-    const int64_t count = program_.buffers[program_.error_flags.value()].type.shape[0].value();
+    const int64_t count = program.buffers[program.error_flags.value()].type.shape[0].value();
     StackVector<int32_t> flags(count);
     check_driver(
         table.copy_to_host_async(flags.data(), flag_address(0), count * sizeof(int32_t), stream),
         "cuMemcpyDtoHAsync", "the error flags");
     check_driver(table.stream_synchronize(stream), "cuStreamSynchronize", "the error flags");
-    for (const Step& step : program_.steps) {
+    for (const Step& step : program.steps) {
       const LaunchStep* launch = std::get_if<LaunchStep>(&step);
       if (!launch || launch->flag < 0 || flags[launch->flag] == 0) continue;
-      throw_failure(program_, *launch, flags[launch->flag]);
+      throw_failure(program, *launch, flags[launch->flag]);
     }
   }
 
   void clear_flags() {
-    if (!program_.error_flags.valid()) return;
-    const int64_t count = program_.buffers[program_.error_flags.value()].type.shape[0].value();
-    check_driver(driver().memset_u32_async(flag_address(0), 0, count, frame_.stream()),
+    if (!program.error_flags.valid()) return;
+    const int64_t count = program.buffers[program.error_flags.value()].type.shape[0].value();
+    check_driver(driver().memset_u32_async(flag_address(0), 0, count, frame.stream()),
                  "cuMemsetD32Async", "the error flags");
   }
 
- private:
   void* aligned_data(BufferId id, int alignment_bytes) {
-    void* address = frame_.data(id);
+    void* address = frame.data(id);
     if (reinterpret_cast<uintptr_t>(address) % alignment_bytes == 0) return address;
-    frame_.align(id, alignment_bytes);
-    return frame_.data(id);
+    frame.align(id, alignment_bytes);
+    return frame.data(id);
   }
 
   CudaAddress flag_address(int flag) {
-    return reinterpret_cast<CudaAddress>(frame_.data(program_.error_flags)) +
-           sizeof(int32_t) * flag;
+    return reinterpret_cast<CudaAddress>(frame.data(program.error_flags)) + sizeof(int32_t) * flag;
   }
 
   void launch_on_cpu(const LaunchStep& step, int64_t grid, void* const* pointers,
                      const int64_t* sizes) {
-    HostWork work{program_.kernels[step.kernel], pointers, step.pointers.size(), sizes};
-    const int64_t bytes = evaluate(step.bytes, symbols_);
+    HostWork work{program.kernels[step.kernel], pointers, step.pointers.size(), sizes};
+    const int64_t bytes = evaluate(step.bytes, symbols);
     if (grid == 1 || bytes < 2 * kBytesPerThread) {
       work.run(0, grid);
     } else {
       const int64_t pieces = std::min(grid, bytes / kBytesPerThread);
-      frame_.parallel_for(grid, divide_up(grid, pieces),
-                          [&work](int64_t begin, int64_t end) { work.run(begin, end); });
+      frame.parallel_for(grid, divide_up(grid, pieces),
+                         [&work](int64_t begin, int64_t end) { work.run(begin, end); });
     }
-    if (work.error) throw_failure(program_, step, work.error);
+    if (work.error) throw_failure(program, step, work.error);
   }
 
   void launch_on_cuda(const LaunchStep& step, int64_t grid, StackVector<void*>& pointers,
                       StackVector<int64_t>& sizes) {
-    const LoadedKernel& kernel = program_.kernels[step.kernel];
+    const LoadedKernel& kernel = program.kernels[step.kernel];
     const size_t pointer_count = step.pointers.size(), size_count = step.sizes.size();
     StackVector<void*, 2 * 64 + 4> parameters(pointer_count + size_count + 4);
     size_t count = 0;
@@ -196,12 +195,12 @@ class Execution {
       parameters[count++] = &end_phase;
     }
     if (end_phase > 1 || step.finishes) {
-      barrier = frame_.barrier();
+      barrier = frame.barrier();
       parameters[count++] = &barrier;
     }
     CudaAddress flag = step.flag < 0 ? 0 : flag_address(step.flag);
     parameters[count] = &flag;
-    flags_pending_ |= step.flag >= 0;
+    flags_pending |= step.flag >= 0;
     auto describe = [&](bool is_whole) {
       if (!driver().describe_arguments) return;
       describe_arguments(step, pointers.data(), flag, barrier, is_whole);
@@ -217,7 +216,7 @@ class Execution {
       end_phase = first_phase + 1;
       describe(false);
       launch(kernel,
-             std::clamp<int64_t>(evaluate(step.phases[first_phase], symbols_), 1, kMostGrid),
+             std::clamp<int64_t>(evaluate(step.phases[first_phase], symbols), 1, kMostGrid),
              parameters.data());
     }
   }
@@ -230,7 +229,7 @@ class Execution {
     }
     const CudaResult result =
         driver().launch_kernel(kernel.entry, static_cast<unsigned>(grid), 1, 1, kernel.threads, 1,
-                               1, kernel.shared_bytes, frame_.stream(), parameters, nullptr);
+                               1, kernel.shared_bytes, frame.stream(), parameters, nullptr);
     if (result != 0) check_driver(result, "cuLaunchKernel", describe_launch(kernel, grid));
   }
 
@@ -238,7 +237,7 @@ class Execution {
   bool launch_cooperatively(const LoadedKernel& kernel, int64_t grid, void** parameters) {
     const CudaResult result = driver().launch_cooperative_kernel(
         kernel.entry, static_cast<unsigned>(grid), 1, 1, kernel.threads, 1, 1, kernel.shared_bytes,
-        frame_.stream(), parameters);
+        frame.stream(), parameters);
     if (result == kCooperativeLaunchTooLarge || result == kNotSupported) return false;
     if (result != 0)
       check_driver(result, "cuLaunchCooperativeKernel", describe_launch(kernel, grid));
@@ -257,18 +256,14 @@ class Execution {
     const Access stores = is_whole ? Access::kStore : Access::kBoth;  // a part of a kernel
     std::vector<PointerArgument> arguments;
     for (size_t i = 0; i < step.pointers.size(); ++i) {
-      const TensorType& type = program_.buffers[step.pointers[i].value()].type;
+      const TensorType& type = program.buffers[step.pointers[i].value()].type;
       const int bytes = info(type.dtype).bytes;
       const Access written = step.keeps[i] ? Access::kBoth : stores;
-      arguments.push_back({step.stores[i] ? written : Access::kLoad,
-                           "p" + std::to_string(i),
+      arguments.push_back({step.stores[i] ? written : Access::kLoad, "p" + std::to_string(i),
                            reinterpret_cast<CudaAddress>(pointers[i]),
-                           storage_elements(type, symbols_) * bytes,
-                           bytes,
-                           {},
-                           {}});
-      for (const Dim& dim : type.shape) arguments[i].sizes.push_back(evaluate(dim, symbols_));
-      for (const Dim& dim : type.strides) arguments[i].strides.push_back(evaluate(dim, symbols_));
+                           storage_elements(type, symbols) * bytes, bytes});
+      for (const Dim& dim : type.shape) arguments[i].sizes.push_back(evaluate(dim, symbols));
+      for (const Dim& dim : type.strides) arguments[i].strides.push_back(evaluate(dim, symbols));
     }
     if (flag) arguments.push_back({Access::kBoth, "error", flag, 4, 4, {1}, {1}});
     if (barrier) {
@@ -277,11 +272,6 @@ class Execution {
     }
     driver().describe_arguments(std::move(arguments));
   }
-
-  const Program& program_;
-  Frame& frame_;
-  const std::vector<int64_t>& symbols_;
-  bool flags_pending_ = false;
 };
 
 }  // namespace
@@ -290,7 +280,7 @@ std::vector<int64_t> run(const Program& program, Frame& frame,
                          const std::vector<int64_t>& integers) {
   std::vector<int64_t> symbols = program.symbols.evaluate(integers);
   frame.start(symbols);
-  Execution execution(program, frame, symbols);
+  Execution execution{program, frame, symbols};
   execution.place_slab();
   execution.clear_flags();
   for (const Step& step : program.steps) std::visit(execution, step);

@@ -60,16 +60,9 @@ struct StepPrinter {
   }
 };
 
-std::string describe(const ProgramOutput& output) {
-  switch (output.kind) {
-    case ProgramOutput::Kind::kTensor:
-      return to_string(output.buffer);
-    case ProgramOutput::Kind::kInteger:
-      return to_string(output.integer);
-    case ProgramOutput::Kind::kNone:
-      return "none";
-  }
-  return "";
+std::string describe_output(const ProgramOutput& output) {
+  if (output.kind == ProgramOutput::Kind::kTensor) return to_string(output.buffer);
+  return output.kind == ProgramOutput::Kind::kInteger ? to_string(output.integer) : "none";
 }
 
 }  // namespace
@@ -93,9 +86,7 @@ std::string to_string(const Program& program) {
     text << "b" << i << ": " << to_string(buffer.type) << " " << describe(buffer) << "\n";
   }
   for (const Step& step : program.steps) text << std::visit(StepPrinter{program}, step) << "\n";
-  text << "return "
-       << join(program.outputs, ", ", [](const ProgramOutput& output) { return describe(output); })
-       << "\n";
+  text << "return " << join(program.outputs, ", ", describe_output) << "\n";
   return text.str();
 }
 

@@ -31,8 +31,7 @@ struct Buffer {
   int index = -1;
   BufferId base;
   Dim offset;
-  // By a kernel, a copy or an alias; what calls alone pass on may have other sizes than tracing
-  // told.
+  // By a kernel, a copy or an alias; what calls alone pass on may have other sizes than traced.
   bool is_addressed = false;
 };
 

@@ -63,6 +63,16 @@ std::vector<int> path_to(const StageSchedule& schedule, NodeId root) {
   return path;
 }
 
+std::vector<NodeId> roots_below(const StageSchedule& schedule, int block) {
+  std::vector<NodeId> roots;
+  for (const LoopBlock::Item& item : schedule.blocks[block].items) {
+    std::ranges::copy(item.roots, std::back_inserter(roots));
+    if (item.block >= 0)
+      std::ranges::copy(roots_below(schedule, item.block), std::back_inserter(roots));
+  }
+  return roots;
+}
+
 std::vector<int> blocks_below(std::vector<int> path, int block) {
   const auto at = std::ranges::find(path, block);
   path.erase(path.begin(), at == path.end() ? at : at + 1);

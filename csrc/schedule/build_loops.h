@@ -24,6 +24,8 @@ const RootSpace& space_of(const StageSchedule& schedule, NodeId root);
 std::vector<int> find_path(const StageSchedule& schedule, const std::function<bool(int)>& is_end);
 // Blocks from the kernel's body to the one whose items hold the root.
 std::vector<int> path_to(const StageSchedule& schedule, NodeId root);
+// Of the block and those inside it, in order.
+std::vector<NodeId> roots_below(const StageSchedule& schedule, int block);
 // Of a path, those inside of `block`; none where it is not on the path.
 std::vector<int> blocks_below(std::vector<int> path, int block);
 

@@ -121,8 +121,7 @@ struct Chainer {
       for (int then : now.kernel.phases[p]) {
         const int first = find_maker(now, p, then);
         if (first < 0 || now.kernel.chain_of(first) || now.kernel.chain_of(then)) continue;
-        if (!can_be_chained(now.stages[first])) continue;
-        if (!can_be_chained(now.stages[then])) continue;
+        if (!can_be_chained(now.stages[first]) || !can_be_chained(now.stages[then])) continue;
         Candidate placed = now;
         placed.kernel.finish = -1;
         std::erase(placed.kernel.phases[p], then);

@@ -49,66 +49,54 @@ std::vector<const StageSchedule*> pick_schedules(const std::vector<StageSchedule
   return own;
 }
 
-KernelChooser::KernelChooser(const Graph& graph, const std::vector<PlannedStage>& stages,
-                             const PlannedKernel& kernel, const DeviceSpec& device,
-                             int worker_threads, TemplateMemo& memo)
-    : graph_(graph),
-      stages_(stages),
-      kernel_(kernel),
-      device_(device),
-      worker_threads_(worker_threads),
-      memo_(memo),
-      symbols_(graph.symbols),
-      scheduler_(graph, gather_stages(kernel_, stages).stages, device, worker_threads, symbols_) {}
-
 void KernelChooser::schedule(const KernelChoice& choice, SymbolTable& symbols,
                              std::vector<StageSchedule>& all) const {
-  PlannedKernel kernel = kernel_;
-  kernel.persistent_groups = choice.persistent_groups;
-  KernelStages stages = gather_stages(kernel, stages_);
-  stages.templates = choice.templates;
+  PlannedKernel chosen = kernel;
+  chosen.persistent_groups = choice.persistent_groups;
+  KernelStages gathered = gather_stages(chosen, stages);
+  gathered.templates = choice.templates;
   std::vector<StageSchedule> schedules =
-      schedule_kernel(graph_, stages, device_, worker_threads_, symbols, choice.bounds);
-  const std::vector<int> numbers = kernel.stages();
+      schedule_kernel(graph, gathered, device, worker_threads, symbols, choice.bounds);
+  const std::vector<int> numbers = chosen.stages();
   for (size_t i = 0; i < numbers.size(); ++i) all[numbers[i]] = std::move(schedules[i]);
 }
 
 std::vector<StageSchedule> KernelChooser::attempt(const KernelChoice& choice) {
-  kernel_.persistent_groups = choice.persistent_groups;
-  if (!kernel_.chains.empty())
-    return schedule_kernel(graph_, gather_stages(kernel_, stages_), device_, worker_threads_,
-                           symbols_, choice.bounds);
+  kernel.persistent_groups = choice.persistent_groups;
+  if (!kernel.chains.empty())
+    return schedule_kernel(graph, gather_stages(kernel, stages), device, worker_threads,
+                           own_symbols, choice.bounds);
   if (!choice.persistent_groups.empty()) {
     std::vector<StageSchedule> schedules =
-        scheduler_.schedule_together(gather_stages(kernel_, stages_).groups, choice.bounds);
+        scheduler.schedule_together(gather_stages(kernel, stages).groups, choice.bounds);
     if (!schedules.empty()) return schedules;
   }
-  return scheduler_.schedule_apart(choice.bounds, choice.templates);
+  return scheduler.schedule_apart(choice.bounds, choice.templates);
 }
 
 bool KernelChooser::has_templates() const {
-  return device_.is_cuda && kernel_.persistent_groups.empty() && kernel_.chains.empty();
+  return device.is_cuda && kernel.persistent_groups.empty() && kernel.chains.empty();
 }
 
 double KernelChooser::estimate_us(const std::vector<StageEstimate>& estimates) const {
-  return estimate_kernel_us(kernel_, estimates, device_, kFinishThreads);
+  return estimate_kernel_us(kernel, estimates, device, kFinishThreads);
 }
 
 // The best level for the stage under blocks of this size; derived where none fits.
 StageOption KernelChooser::find_option(int position, int block_threads) {
-  const PlannedStage& stage = stages_[kernel_.stages()[position]];
+  const PlannedStage& stage = stages[kernel.stages()[position]];
   std::vector<ReductionLevel> levels = {ReductionLevel::kDerived};
-  if (reduces(graph_, stage.roots))
+  if (reduces(graph, stage.roots))
     levels = {ReductionLevel::kDerived, ReductionLevel::kBlock, ReductionLevel::kWarp,
               ReductionLevel::kThread};
   StageOption best = {{}, {std::numeric_limits<double>::infinity()}};
   for (ReductionLevel level : levels) {
     const Template tried = {level, block_threads};
-    const StageSchedule schedule = scheduler_.schedule_alone(position, {.chosen = tried});
-    if (!check_arrays(graph_, schedule)) continue;
-    const StageWork work = measure_work(graph_, stage, schedule);
-    if (!has_room(work, device_)) continue;
-    const StageEstimate estimate = estimate_stage(work, device_, worker_threads_);
+    const StageSchedule schedule = scheduler.schedule_alone(position, {.chosen = tried});
+    if (!check_arrays(graph, schedule)) continue;
+    const StageWork work = measure_work(graph, stage, schedule);
+    if (!has_room(work, device)) continue;
+    const StageEstimate estimate = estimate_stage(work, device, worker_threads);
     if (estimate.us < best.estimate.us) best = {tried, estimate};
   }
   return best;
@@ -121,13 +109,12 @@ std::vector<KernelChoice> KernelChooser::evaluate(std::vector<KernelChoice> choi
     std::vector<StageSchedule> schedules = attempt(choice);
     if (schedules.empty()) return true;
     const bool fits = std::ranges::all_of(
-        schedules, [&](const auto& schedule) { return check_arrays(graph_, schedule).ok; });
-    choice.us =
-        estimate_kernel_us(graph_, stages_, kernel_, list_pointers(schedules), worker_threads_);
+        schedules, [&](const auto& schedule) { return check_arrays(graph, schedule).ok; });
+    choice.us = estimate_kernel_us(graph, stages, kernel, list_pointers(schedules), worker_threads);
     std::string text;
     for (StageSchedule& schedule : schedules) {
       schedule.bounds.chosen = {};
-      text += to_string(schedule, graph_);
+      text += to_string(schedule, graph);
     }
     return !known.insert(text).second || !fits;
   });
@@ -137,12 +124,12 @@ std::vector<KernelChoice> KernelChooser::evaluate(std::vector<KernelChoice> choi
 std::optional<KernelChoice> KernelChooser::choose(
     const std::vector<const StageSchedule*>& derived) {
   if (!has_templates()) return std::nullopt;
-  const std::vector<int> numbers = kernel_.stages();
+  const std::vector<int> numbers = kernel.stages();
   std::vector<StageEstimate> estimates, least;
   std::vector<std::string> keys;
   for (size_t s = 0; s < numbers.size(); ++s) {
-    const StageWork work = measure_work(graph_, stages_[numbers[s]], *derived[s]);
-    estimates.push_back(estimate_stage(work, device_, worker_threads_));
+    const StageWork work = measure_work(graph, stages[numbers[s]], *derived[s]);
+    estimates.push_back(estimate_stage(work, device, worker_threads));
     least.push_back({estimates.back().least_us});
     keys.push_back(describe(*derived[s], work));
   }
@@ -152,7 +139,7 @@ std::optional<KernelChoice> KernelChooser::choose(
   for (int block_threads : kLaunches) {
     KernelChoice choice;
     for (size_t s = 0; s < numbers.size(); ++s) {
-      const auto [entry, is_new] = memo_.try_emplace(keys[s] + std::to_string(block_threads));
+      const auto [entry, is_new] = memo.try_emplace(keys[s] + std::to_string(block_threads));
       if (is_new) entry->second = find_option(static_cast<int>(s), block_threads);
       choice.templates.push_back(entry->second.chosen);
       estimates[s] = entry->second.estimate;
@@ -168,48 +155,48 @@ std::optional<KernelChoice> KernelChooser::choose(
 }
 
 std::vector<KernelChoice> KernelChooser::list_templates() {
-  const int stages = static_cast<int>(kernel_.stages().size());
+  const int count = static_cast<int>(kernel.stages().size());
   std::vector<KernelChoice> choices;
   for (int block_threads : kLaunches) {
     choices.emplace_back();
-    for (int s = 0; s < stages; ++s)
+    for (int s = 0; s < count; ++s)
       choices.back().templates.push_back(find_option(s, block_threads).chosen);
   }
   return choices;
 }
 
 std::optional<double> KernelChooser::predict_us(const std::vector<std::vector<int>>& groups) {
-  kernel_.persistent_groups = groups;
+  kernel.persistent_groups = groups;
   const std::vector<StageSchedule> schedules =
-      groups.empty() ? scheduler_.schedule_apart()
-                     : scheduler_.schedule_together(gather_stages(kernel_, stages_).groups);
+      groups.empty() ? scheduler.schedule_apart()
+                     : scheduler.schedule_together(gather_stages(kernel, stages).groups);
   if (schedules.empty()) return std::nullopt;
   const std::vector<const StageSchedule*> pointers = list_pointers(schedules);
-  const bool enumerates = groups.empty() && graph_.size() <= kMostEnumerated;
+  const bool enumerates = groups.empty() && graph.size() <= kMostEnumerated;
   const auto better = enumerates ? choose(pointers) : std::nullopt;
   if (better) return better->us;
-  return estimate_kernel_us(graph_, stages_, kernel_, pointers, worker_threads_);
+  return estimate_kernel_us(graph, stages, kernel, pointers, worker_threads);
 }
 
 Spilling KernelChooser::find_remedies(const std::vector<const StageSchedule*>& has) {
-  const KernelChoice present{.persistent_groups = kernel_.persistent_groups, .is_present = true};
-  Spilling kernel{.choice = present};
-  for (const StageSchedule* own : has) kernel.choice.templates.push_back(own->bounds.chosen);
-  std::vector<KernelChoice> choices = {kernel.choice};
-  std::vector<std::vector<std::vector<int>>> groupings = {kernel_.persistent_groups};
+  const KernelChoice present{.persistent_groups = kernel.persistent_groups, .is_present = true};
+  Spilling spilling{.choice = present};
+  for (const StageSchedule* own : has) spilling.choice.templates.push_back(own->bounds.chosen);
+  std::vector<KernelChoice> choices = {spilling.choice};
+  std::vector<std::vector<std::vector<int>>> groupings = {kernel.persistent_groups};
   if (!groupings[0].empty()) groupings.emplace_back();
   for (const auto& groups : groupings) {
     for (int most : {kMostThreads, kMostThreads / 2, kMostThreads / 4})
       for (bool splits : {true, false})
         choices.push_back({{.most = most, .splits_homes = splits}, {}, groups});
   }
-  kernel_.persistent_groups.clear();
+  kernel.persistent_groups.clear();
   if (has_templates())
     for (KernelChoice& choice : list_templates()) choices.push_back(std::move(choice));
-  kernel.remedies = evaluate(std::move(choices));
-  std::erase_if(kernel.remedies, [](const KernelChoice& choice) { return choice.is_present; });
-  std::ranges::stable_sort(kernel.remedies, std::greater<>(), &KernelChoice::us);
-  return kernel;
+  spilling.remedies = evaluate(std::move(choices));
+  std::erase_if(spilling.remedies, [](const KernelChoice& choice) { return choice.is_present; });
+  std::ranges::stable_sort(spilling.remedies, std::greater<>(), &KernelChoice::us);
+  return spilling;
 }
 
 void remedy_spills(std::vector<Spilling>& kernels,

@@ -50,12 +50,17 @@ std::vector<const StageSchedule*> pick_schedules(const std::vector<StageSchedule
 
 // Launch sizes, each with the best level for every stage: thread, warp, block or derived.  Dropped
 // are those whose arrays, registers or shared memory do not fit.
-class KernelChooser {
- public:
-  // All outlive it.
-  KernelChooser(const Graph& graph, const std::vector<PlannedStage>& stages,
-                const PlannedKernel& kernel, const DeviceSpec& device, int worker_threads,
-                TemplateMemo& memo);
+struct KernelChooser {
+  // All that is referred to outlives it.
+  const Graph& graph;
+  const std::vector<PlannedStage>& stages;
+  PlannedKernel kernel;
+  const DeviceSpec& device;
+  int worker_threads;
+  TemplateMemo& memo;
+  SymbolTable own_symbols = graph.symbols;
+  KernelScheduler scheduler{graph, gather_stages(kernel, stages).stages, device, worker_threads,
+                            own_symbols};
 
   // The kernel's schedules as chosen, among those of all stages of its plan.
   void schedule(const KernelChoice& choice, SymbolTable& symbols,
@@ -80,15 +85,6 @@ class KernelChooser {
   StageOption find_option(int position, int block_threads);
   std::vector<KernelChoice> list_templates();
   std::vector<KernelChoice> evaluate(std::vector<KernelChoice> choices);
-
-  const Graph& graph_;
-  const std::vector<PlannedStage>& stages_;
-  PlannedKernel kernel_;
-  const DeviceSpec& device_;
-  int worker_threads_;
-  TemplateMemo& memo_;
-  SymbolTable symbols_;
-  KernelScheduler scheduler_;
 };
 
 // The judge of kernels as the planner calls it; `graph` and `device` outlive it.

@@ -1,6 +1,5 @@
 #include "schedule/judge_stages.h"
 
-#include "schedule/map_axes.h"
 #include "schedule/measure_work.h"
 #include "schedule/reduction_arrays.h"
 #include "schedule/schedule_stage.h"
@@ -23,28 +22,23 @@ Verdict check_statements(const StageSchedule& schedule) {
   return too_long(statements, kMostStageStatements);
 }
 
-static StageScore score_stage(const Graph& graph, const PlannedStage& stage,
-                              const DeviceSpec& device, int worker_threads) {
-  StageScore score;
-  if (stage.roots.size() > 1)
-    score.verdict = check_pointers(stage.loads.size() + stage.stores.size());
-  if (!score.verdict) return score;
-  SymbolTable symbols = graph.symbols;
-  const auto [schedule, verdict] = try_schedule(graph, stage, device, worker_threads, symbols);
-  score.verdict = verdict;
-  if (score.verdict) score.verdict = check_arrays(graph, schedule);
-  if (score.verdict) score.verdict = check_statements(schedule);
-  if (!score.verdict) return score;
-  score.estimate = estimate_stage(measure_work(graph, stage, schedule), device, worker_threads);
-  score.us = estimate_us(score.estimate, device);
-  score.statements = count_statements(schedule);
-  score.threads = schedule.threads;
-  return score;
-}
-
 StageJudge judge_stages(const Graph& graph, const DeviceSpec& device, int worker_threads) {
   return [&graph, &device, worker_threads](const PlannedStage& stage) {
-    return score_stage(graph, stage, device, worker_threads);
+    StageScore score;
+    if (stage.roots.size() > 1)
+      score.verdict = check_pointers(stage.loads.size() + stage.stores.size());
+    if (!score.verdict) return score;
+    SymbolTable symbols = graph.symbols;
+    const auto [schedule, verdict] = try_schedule(graph, stage, device, worker_threads, symbols);
+    score.verdict = verdict;
+    if (score.verdict) score.verdict = check_arrays(graph, schedule);
+    if (score.verdict) score.verdict = check_statements(schedule);
+    if (!score.verdict) return score;
+    score.estimate = estimate_stage(measure_work(graph, stage, schedule), device, worker_threads);
+    score.us = estimate_us(score.estimate, device);
+    score.statements = count_statements(schedule);
+    score.threads = schedule.threads;
+    return score;
   };
 }
 

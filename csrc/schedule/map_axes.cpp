@@ -181,13 +181,7 @@ unsigned owned_thread_bits(const StageSchedule& schedule, const RootSpace& space
 void count_blocks(StageSchedule& schedule, SymbolTable& symbols) {
   for (MappedAxis& mapped : schedule.axes) {
     if (!mapped.in_grid) continue;
-    const Dim rounded = mapped.axis.extent + mapped.tile - Dim(1);
-    if (auto exact = divide_exact(mapped.axis.extent, mapped.tile))
-      mapped.blocks = *exact;
-    else if (rounded.is_constant() && mapped.tile.is_constant())
-      mapped.blocks = rounded.value() / mapped.tile.value();
-    else
-      mapped.blocks = symbols.add_opaque(Symbol::Kind::kFloorDiv, rounded, mapped.tile);
+    mapped.blocks = symbols.divide_up(mapped.axis.extent, mapped.tile);
     schedule.grid = schedule.grid * mapped.blocks;
   }
 }

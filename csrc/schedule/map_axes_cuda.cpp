@@ -189,10 +189,9 @@ struct Mapper {
     const unsigned all = static_cast<unsigned>(at_least(threads)) - 1;
     for (size_t i = side.size(); i-- > 0;) {
       unsigned taken = 0;
-      for (const RootSpace& space : schedule.spaces.roots) {
-        if (role_of(space, schedule.axes[side[i]].axis) == Role::kAbsent) continue;
-        taken |= owned_thread_bits(schedule, space);
-      }
+      for (const RootSpace& space : schedule.spaces.roots)
+        if (role_of(space, schedule.axes[side[i]].axis) != Role::kAbsent)
+          taken |= owned_thread_bits(schedule, space);
       int best_shift = 0, best_bits = 0, bits = 0;
       for (int bit = 0; all >> bit; ++bit) {
         bits = taken >> bit & 1 ? 0 : bits + 1;

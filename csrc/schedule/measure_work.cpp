@@ -11,7 +11,6 @@
 #include "schedule/map_axes.h"
 #include "schedule/persistent_values.h"
 #include "schedule/place_values.h"
-#include "schedule/reduction_arrays.h"
 #include "schedule/schedule_stage.h"
 #include "schedule/stage_tiles.h"
 
@@ -87,18 +86,16 @@ void add_memory(const Graph& graph, const PlannedStage& stage, const StageSchedu
     work.dram_bytes += bytes + (cached ? 0 : again);
     work.cache_bytes += cached ? again : 0;
   }
-  for (NodeId store : stage.stores) {
-    if (find_buffer(schedule, store)) continue;
-    work.dram_bytes += static_cast<double>(hint_bytes(graph, stored_part(graph, store)));
-  }
+  for (NodeId store : stage.stores)
+    if (!find_buffer(schedule, store))
+      work.dram_bytes += static_cast<double>(hint_bytes(graph, stored_part(graph, store)));
   const bool are_followed = passes.size() + stage.stores.size() <= kMostStreams;
   if (!schedule.device->is_cuda && !are_followed) work.dram_bytes *= 2;
 }
 
 bool moves_along(const MappedAxis& mapped, const IndexVar& leaf) {
   return leaf.kind == IndexVar::Kind::kValue ||
-         std::ranges::any_of(mapped.axis.atoms,
-                             [&](AtomId atom) { return atom.index() == leaf.payload; });
+         std::ranges::count(mapped.axis.atoms, AtomId(leaf.payload)) > 0;
 }
 
 // Times a node is evaluated: of segments once for each position, by threads once for each element,

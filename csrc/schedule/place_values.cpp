@@ -65,8 +65,7 @@ struct Placer {
   }
 
   bool is_evaluated_in(int leaf, NodeId value) const {
-    const std::vector<int>& leaves_of_value = places.at(value);
-    return std::ranges::binary_search(leaves_of_value, leaf);
+    return std::ranges::binary_search(places.at(value), leaf);
   }
 
   std::vector<Evaluation> evaluations_in(const LeafUse& leaf, NodeId value) const {
@@ -150,16 +149,6 @@ struct Placer {
     return persistent_alone[value] = alone;
   }
 
-  int64_t array_elements(const LeafUse& made, NodeId value, int declared_in) const {
-    int64_t elements = 1;
-    for (int loop : array_loops(schedule, value, declared_in, made.block)) {
-      auto trips = trip_count(schedule, loop);
-      if (!trips) return -1;
-      elements *= *trips;
-    }
-    return elements;
-  }
-
   // Bytes of arrays alive after each leaf; -1 when one has no bound.
   int64_t peak_bytes(NodeId& largest) const {
     std::vector<LeafUse> leaves = find_leaf_uses(graph, is_load, schedule);
@@ -175,7 +164,9 @@ struct Placer {
           blocks.push_back(leaves[i].block);
       }
       if (first < 0 || last < 0) continue;
-      const int64_t elements = array_elements(leaves[first], value, common_block(schedule, blocks));
+      const std::vector<int> loops =
+          array_loops(schedule, value, common_block(schedule, blocks), leaves[first].block);
+      const int64_t elements = array_length(schedule, loops).value_or(-1);
       const int64_t bytes = elements * std::max(4, info(graph[value].type.dtype).bytes);
       if (elements < 0 || bytes > worst_size) largest = value;
       if (elements < 0) return -1;
@@ -229,9 +220,13 @@ std::optional<int64_t> trip_count(const StageSchedule& schedule, int loop) {
   return walks_elements ? axis.serial.value() : 1;
 }
 
-int64_t array_length(const StageSchedule& schedule, const std::vector<int>& loops) {
+std::optional<int64_t> array_length(const StageSchedule& schedule, const std::vector<int>& loops) {
   int64_t length = 1;
-  for (int loop : loops) length *= trip_count(schedule, loop).value();
+  for (int loop : loops) {
+    const std::optional<int64_t> trips = trip_count(schedule, loop);
+    if (!trips) return std::nullopt;
+    length *= *trips;
+  }
   return length;
 }
 

@@ -81,9 +81,7 @@ Verdict check_array(const Graph& graph, const StageSchedule& schedule, NodeId ro
     auto trips = trip_count(schedule, schedule.blocks[kept].loop);
     if (!trips)
       return Verdict::no(kRuleUnboundedArray,
-                         what +
-                             " would need an array of a size only known "
-                             "at run time",
+                         what + " would need an array of a size only known at run time",
                          "a static size, or the value goes through memory");
     elements *= *trips;
   }

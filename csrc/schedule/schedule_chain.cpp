@@ -82,8 +82,7 @@ struct BlockMapper {
     return std::max(1, width);
   }
 
-  // Lanes walk the axis that the store is contiguous along, then those of the smallest steps of the
-  // load.
+  // Lanes walk the axis that the store is contiguous along, then those where the load steps least.
   std::vector<size_t> order_axes() const {
     std::vector<size_t> order(schedule.axes.size());
     std::iota(order.begin(), order.end(), 0);
@@ -200,12 +199,10 @@ struct ChainScheduler {
     if (length <= 1 || length >= range || range % length != 0 || bytes > 16) return plain;
     const int64_t banks = kBankBytes / bytes;
     const BlockBuffer padded{value, range, length, round_up(length, banks) + 16 / bytes};
-    for (const StageSchedule* schedule : {&out.first, &out.then}) {
-      for (const Access& access : schedule->accesses.list) {
-        if (access.value != value) continue;
-        if (!pad_rows(*schedule, access.offset, padded.length, padded.pitch)) return plain;
-      }
-    }
+    for (const StageSchedule* schedule : {&out.first, &out.then})
+      for (const Access& access : schedule->accesses.list)
+        if (access.value == value && !pad_rows(*schedule, access.offset, length, padded.pitch))
+          return plain;
     return padded;
   }
 

@@ -13,8 +13,7 @@ namespace {
 
 constexpr int kLeastThreads = 256;  // of a block that keeps values: the fewest that hide latency
 
-// Some root gives each thread work of its own: threads that repeat what others do would hold the
-// same elements.
+// Some root gives each thread work of its own: threads that repeat others' would hold the same.
 bool uses_all_threads(const StageSchedule& schedule) {
   return std::ranges::any_of(schedule.spaces.roots, [&](const RootSpace& space) {
     return 1 << std::popcount(owned_thread_bits(schedule, space)) == schedule.threads;
@@ -81,23 +80,23 @@ struct KernelScheduler::Attempt {
 };
 
 const KernelScheduler::Described& KernelScheduler::describe(const std::vector<int>& members) {
-  const auto [entry, is_new] = described_.try_emplace(members);
-  Described& described = entry->second;
-  if (!is_new) return described;
-  std::vector<const PlannedStage*> stages;
-  for (int s : members) stages.push_back(stages_[s]);
-  described.found = describe_stages(graph_, stages, device_);
-  if (described.found.verdict.ok && stages.size() > 1)
-    described.shared = find_shared_accesses(graph_, stages, described.found.schedule);
-  return described;
+  const auto [entry, is_new] = described.try_emplace(members);
+  Described& own = entry->second;
+  if (!is_new) return own;
+  std::vector<const PlannedStage*> sharing;
+  for (int s : members) sharing.push_back(stages[s]);
+  own.found = describe_stages(graph, sharing, device);
+  if (own.found.verdict.ok && sharing.size() > 1)
+    own.shared = find_shared_accesses(graph, sharing, own.found.schedule);
+  return own;
 }
 
 StageSchedule KernelScheduler::schedule_alone(int stage, const BlockBounds& bounds) {
   const ScheduleOrNot& found = describe({stage}).found;
   STITCH_CHECK(found.verdict.ok, "a planned stage cannot be scheduled: " << found.verdict.why);
   StageSchedule schedule = found.schedule;
-  map_stages(graph_, worker_threads_, symbols_, bounds, schedule);
-  finish_stage(graph_, *stages_[stage], schedule);
+  map_stages(graph, worker_threads, symbols, bounds, schedule);
+  finish_stage(graph, *stages[stage], schedule);
   return schedule;
 }
 
@@ -108,9 +107,9 @@ std::vector<StageSchedule> KernelScheduler::schedule_apart(BlockBounds bounds,
     return schedule_alone(static_cast<int>(s), bounds);
   };
   std::vector<StageSchedule> schedules;
-  for (size_t s = 0; s < stages_.size(); ++s) schedules.push_back(schedule(s));
+  for (size_t s = 0; s < stages.size(); ++s) schedules.push_back(schedule(s));
   for (const StageSchedule& own : schedules) bounds.least = std::max(bounds.least, own.threads);
-  for (size_t s = 0; s < stages_.size(); ++s)
+  for (size_t s = 0; s < stages.size(); ++s)
     if (schedules[s].threads != bounds.least) schedules[s] = schedule(s);
   return schedules;
 }
@@ -119,10 +118,10 @@ std::vector<StageSchedule> KernelScheduler::schedule_apart(BlockBounds bounds,
 bool KernelScheduler::map_groups(const Groups& groups, Attempt& attempt) {
   const int threads = attempt.bounds.most;
   for (const std::vector<int>& members : groups) {
-    const Described& described = describe(members);
-    if (!described.found.verdict.ok) return false;
-    Group group{&described, members, described.found.schedule};
-    map_stages(graph_, worker_threads_, symbols_, attempt.bounds, group.mapped);
+    const Described& shared = describe(members);
+    if (!shared.found.verdict.ok) return false;
+    Group group{&shared, members, shared.found.schedule};
+    map_stages(graph, worker_threads, symbols, attempt.bounds, group.mapped);
     if (group.mapped.threads != threads || !uses_all_threads(group.mapped)) return false;
     attempt.groups.push_back(std::move(group));
   }
@@ -137,8 +136,8 @@ bool KernelScheduler::count_resident_blocks(Attempt& attempt) const {
     if (!grid.is_constant() || grid.value() <= 0) return false;
     blocks += grid.value();
   }
-  const int64_t each = (blocks + device_.multiprocessors - 1) / device_.multiprocessors;
-  if (each > kMostBlocks || each * attempt.bounds.most > device_.threads_per_multiprocessor)
+  const int64_t each = (blocks + device.multiprocessors - 1) / device.multiprocessors;
+  if (each > kMostBlocks || each * attempt.bounds.most > device.threads_per_multiprocessor)
     return false;
   attempt.bounds.per_multiprocessor = static_cast<int>(each);
   return true;
@@ -148,17 +147,17 @@ bool KernelScheduler::count_resident_blocks(Attempt& attempt) const {
 int64_t KernelScheduler::count_shared_room(const Attempt& attempt) const {
   int64_t used = kMostPartialBytes * attempt.bounds.most;
   for (const Group& group : attempt.groups)
-    for (const TiledLoad& tile : group.mapped.tiles) used += tile_bytes(graph_, tile);
-  return count_shared_bytes(device_, attempt.bounds.per_multiprocessor) - used;
+    for (const TiledLoad& tile : group.mapped.tiles) used += tile_bytes(graph, tile);
+  return count_shared_bytes(device, attempt.bounds.per_multiprocessor) - used;
 }
 
 bool KernelScheduler::keep(const Groups& groups, bool in_shared, Attempt& attempt) {
   if (!map_groups(groups, attempt)) return false;
   if (!count_resident_blocks(attempt)) return false;
-  const int all = count_registers(device_, attempt.bounds, attempt.bounds.most) - kWorkingRegisters;
+  const int all = count_registers(device, attempt.bounds, attempt.bounds.most) - kWorkingRegisters;
   ChipRoom room{all, in_shared ? count_shared_room(attempt) : 0};
   for (Group& group : attempt.groups) {
-    Persistence found = find_persistent_values(graph_, group.described->shared,
+    Persistence found = find_persistent_values(graph, group.described->shared,
                                                group.members.size(), room, group.mapped);
     room = found.left;
     attempt.bounds.persistent_registers = all - room.registers;
@@ -171,14 +170,14 @@ bool KernelScheduler::keep(const Groups& groups, bool in_shared, Attempt& attemp
 }
 
 std::vector<StageSchedule> KernelScheduler::finish(Attempt attempt) {
-  std::vector<StageSchedule> schedules(stages_.size());
+  std::vector<StageSchedule> schedules(stages.size());
   for (Group& group : attempt.groups) {
     for (size_t i = 0; i < group.members.size(); ++i) {
-      const PlannedStage& stage = *stages_[group.members[i]];
+      const PlannedStage& stage = *stages[group.members[i]];
       StageSchedule own = take_stage(stage, group.mapped);
       own.bounds = attempt.bounds;
       own.persistent = std::move(group.kept[i]);
-      finish_stage(graph_, stage, own);
+      finish_stage(graph, stage, own);
       schedules[group.members[i]] = std::move(own);
     }
   }
@@ -190,8 +189,7 @@ std::vector<StageSchedule> KernelScheduler::finish(Attempt attempt) {
   return schedules;
 }
 
-// The largest blocks that keep all, else those that keep most; in registers alone where these hold
-// all.
+// The largest blocks that keep all, else those that keep most; in registers alone where all fit.
 std::vector<StageSchedule> KernelScheduler::schedule_together(const Groups& groups,
                                                               const BlockBounds& bounds) {
   const bool may_keep = std::ranges::any_of(
@@ -235,7 +233,7 @@ std::vector<StageSchedule> schedule_kernel(const Graph& graph, const KernelStage
                                            const DeviceSpec& device, int worker_threads,
                                            SymbolTable& symbols, const BlockBounds& bounds) {
   if (!kernel.chains.empty()) return schedule_chains(graph, kernel, device, symbols, bounds);
-  KernelScheduler scheduler(graph, kernel.stages, device, worker_threads, symbols);
+  KernelScheduler scheduler{graph, kernel.stages, device, worker_threads, symbols};
   if (!kernel.groups.empty()) {
     std::vector<StageSchedule> schedules = scheduler.schedule_together(kernel.groups, bounds);
     if (!schedules.empty()) return schedules;

@@ -19,17 +19,19 @@ KernelStages gather_stages(const PlannedKernel& kernel, const std::vector<Planne
 
 // Schedules one kernel with several choices of groups and blocks: what stages have under any
 // mapping is found once.
-class KernelScheduler {
- public:
+struct KernelScheduler {
   using Groups = std::vector<std::vector<int>>;  // KernelStages::groups
+  struct Described {
+    ScheduleOrNot found;
+    std::vector<SharedAccess> shared;
+  };
 
-  KernelScheduler(const Graph& graph, std::vector<const PlannedStage*> stages,
-                  const DeviceSpec& device, int worker_threads, SymbolTable& symbols)
-      : graph_(graph),
-        stages_(std::move(stages)),
-        device_(device),
-        worker_threads_(worker_threads),
-        symbols_(symbols) {}
+  const Graph& graph;
+  std::vector<const PlannedStage*> stages;
+  const DeviceSpec& device;
+  int worker_threads;
+  SymbolTable& symbols;
+  std::map<std::vector<int>, Described> described = {};  // by positions of stages
 
   StageSchedule schedule_alone(int stage, const BlockBounds& bounds);
   // `bounds`: the most threads, and whether homes are split.  `templates`: by stage, or none.
@@ -42,10 +44,6 @@ class KernelScheduler {
                                                const BlockBounds& bounds = {});
 
  private:
-  struct Described {
-    ScheduleOrNot found;
-    std::vector<SharedAccess> shared;
-  };
   struct Group;
   struct Attempt;
 
@@ -55,13 +53,6 @@ class KernelScheduler {
   int64_t count_shared_room(const Attempt& attempt) const;
   bool keep(const Groups& groups, bool in_shared, Attempt& attempt);
   std::vector<StageSchedule> finish(Attempt attempt);
-
-  const Graph& graph_;
-  std::vector<const PlannedStage*> stages_;
-  const DeviceSpec& device_;
-  int worker_threads_;
-  SymbolTable& symbols_;
-  std::map<std::vector<int>, Described> described_;  // by positions of stages
 };
 
 // Together where there are groups and they go together, else apart: then all `persistent` are

@@ -71,12 +71,6 @@ void name_schemes(const Graph& graph, const PlannedStage& stage, StageSchedule& 
 
 }  // namespace
 
-std::vector<bool> find_loads(const Graph& graph, const PlannedStage& stage) {
-  std::vector<bool> is_load(graph.size(), false);
-  for (NodeId load : stage.loads) is_load[load.index()] = true;
-  return is_load;
-}
-
 ScheduleOrNot describe_stages(const Graph& graph, const std::vector<const PlannedStage*>& stages,
                               const DeviceSpec& device) {
   std::vector<std::vector<bool>> loads_of_stages;
@@ -194,16 +188,12 @@ int64_t planned_bytes(const Graph& graph, const PlannedStage& stage,
                       const StageSchedule& schedule) {
   const std::vector<bool> is_load = find_loads(graph, stage);
   int64_t bytes = 0;
-  for (const LeafUse& leaf : find_leaf_uses(graph, is_load, schedule)) {
-    for (NodeId load : leaf.loads) {
-      if (find_buffer(schedule, load)) continue;
-      bytes += accessed_elements(graph, schedule, load) * info(graph[load].type.dtype).bytes;
-    }
-  }
-  for (NodeId store : stage.stores) {
-    if (find_buffer(schedule, store)) continue;
-    bytes += hint_bytes(graph, stored_part(graph, store));
-  }
+  for (const LeafUse& leaf : find_leaf_uses(graph, is_load, schedule))
+    for (NodeId load : leaf.loads)
+      if (!find_buffer(schedule, load))
+        bytes += accessed_elements(graph, schedule, load) * info(graph[load].type.dtype).bytes;
+  for (NodeId store : stage.stores)
+    if (!find_buffer(schedule, store)) bytes += hint_bytes(graph, stored_part(graph, store));
   return bytes;
 }
 

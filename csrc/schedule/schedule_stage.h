@@ -35,9 +35,6 @@ StageSchedule take_stage(const PlannedStage& stage, const StageSchedule& shared)
 // Loops and homes, for what `persistent` and `bounds` say.
 void finish_stage(const Graph& graph, const PlannedStage& stage, StageSchedule& schedule);
 
-// is_load[n]: n is read from memory when this kernel needs it.
-std::vector<bool> find_loads(const Graph& graph, const PlannedStage& stage);
-
 // Distinct elements at an offset that atoms make alone, at the symbols' hints.
 double count_elements(const Graph& graph, const IndexVars& vars, const IndexExpr& offset);
 // Distinct elements of a load that the kernel touches, at the symbols' hints.

@@ -1,5 +1,4 @@
-// Transposes: loads whose contiguous axis is not the one that lanes walk come through tiles on
-// chip.
+// Transposes: loads contiguous along an axis that lanes do not walk come through tiles on chip.
 //
 // In: axes that are not mapped yet, then mapped ones.  Out: the two axes of the tiles, and the
 // loads that have one.  A tile holds every element that its block needs of two axes, at one index

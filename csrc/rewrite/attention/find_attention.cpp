@@ -55,8 +55,7 @@ bool swaps_last_two(const Node& node) {
   return node.ints[rank - 1] == rank - 2;
 }
 
-// The operand of a product behind views of its batch dimensions; `flipped` turns with each swap of
-// the others.
+// A product's operand behind views of its batch dimensions; swaps of the others turn `flipped`.
 NodeId find_operand(const Graph& graph, NodeId id, bool* flipped = nullptr) {
   for (;;) {
     const Node& node = graph[id];

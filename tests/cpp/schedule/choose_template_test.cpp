@@ -34,7 +34,7 @@ struct Choosing {
   explicit Choosing(const std::string& text, const char* target = "h200")
       : planned(schedule_together(text, target)),
         device(device_spec(target)),
-        chooser(planned.graph, planned.plan.stages, kernel(), device, kTestWorkers, memo) {}
+        chooser{planned.graph, planned.plan.stages, kernel(), device, kTestWorkers, memo} {}
 
   const PlannedKernel& kernel() const { return planned.plan.kernels[0]; }
   std::optional<KernelChoice> choose() {
@@ -249,8 +249,8 @@ TEST(ChooseTemplate, StagesOfOneKernelHaveOneBlockSize) {
     PlannedKernel apart = kernel;
     apart.persistent_groups.clear();
     TemplateMemo memo;
-    KernelChooser chooser(planned.graph, planned.plan.stages, apart, device_spec("h200"),
-                          kTestWorkers, memo);
+    KernelChooser chooser{planned.graph, planned.plan.stages, apart, device_spec("h200"),
+                          kTestWorkers, memo};
     for (const KernelChoice& choice : chooser.enumerate()) {
       chooser.schedule(choice, planned.graph.symbols, planned.schedules);
       for (int s : kernel.stages()) {
