@@ -82,7 +82,7 @@ bool IndexVars::is_below(const IndexExpr& a, const Dim& bound) const {
   std::vector<std::pair<Dim, Dim>> radix;  // coefficient, extent
   for (const auto& [var, coefficient] : a.terms) {
     if (vars_[var].extent.is(0)) return false;
-    if (coefficient.is_constant() && coefficient.value() < 0) return false;
+    if (may_be_negative(coefficient)) return false;
     radix.push_back({coefficient, vars_[var].extent});
   }
   if (!a.constant.is_constant() || a.constant.value() < 0) return false;
@@ -129,7 +129,7 @@ Units IndexVars::find_units(const IndexExpr& a, std::initializer_list<Dim> whole
     const bool divides = !unit.is(1) && std::ranges::all_of(whole, [&](const Dim& d) {
       return divide_exact(d, unit).has_value();
     });
-    if (!divides || divide_exact(best.unit, unit)) continue;
+    if (!divides || may_be_negative(unit) || divide_exact(best.unit, unit)) continue;
     auto [count, rest] = split_multiple(a, unit);
     if (is_below(rest, unit)) best = {unit, count, rest};
   }

@@ -34,8 +34,6 @@ std::string integer_literal(int64_t value, const std::string& type) {
   return type + "(" + std::to_string(value) + "LL)";
 }
 
-bool is_negative(const Dim& dim) { return dim.is_constant() && dim.value() < 0; }
-
 // A cast of integers back to the type of floats that they were made of.
 bool was_of_type(const Graph& graph, const Node& cast) {
   const std::string type = info(cast.type.dtype).register_name;
@@ -356,9 +354,9 @@ int ValueLowering::begin_guard(const Condition& condition, int outer) {
   std::string text;
   auto add = [&](const std::string& part) { text += (text.empty() ? "" : " & ") + part; };
   const bool starts_at_zero = condition.low.is(0) && condition.index.constant.is_constant() &&
-                              !is_negative(condition.index.constant) &&
+                              !may_be_negative(condition.index.constant) &&
                               std::ranges::none_of(condition.index.terms, [](const auto& term) {
-                                return is_negative(term.second);
+                                return may_be_negative(term.second);
                               });
   if (!starts_at_zero) add("((" + at.text + ") >= " + scopes_.print(condition.low) + ")");
   add("((" + at.text + ") < " + scopes_.print(condition.high) + ")");

@@ -154,6 +154,10 @@ bool operator<(const Dim& a, const Dim& b) {
   return !a.terms_ && (b.terms_ || a.constant_ < b.constant_);
 }
 
+bool may_be_negative(const Dim& dim) {
+  return std::ranges::any_of(dim.terms(), [](const auto& term) { return term.second < 0; });
+}
+
 std::optional<Dim> divide_exact(const Dim& a, const Dim& b) {
   if (b.is(0)) return std::nullopt;
   if (b.is(1)) return a;

@@ -44,6 +44,10 @@ class Dim {
   std::shared_ptr<const Terms> terms_;  // null for a constant
 };
 
+// Whether signs leave it open that it is below zero, as of -s0, by which rows are read backwards,
+// and of s0 - 1.
+bool may_be_negative(const Dim& dim);
+
 // a / b where the division leaves no remainder for any value of the symbols, else nothing.
 std::optional<Dim> divide_exact(const Dim& a, const Dim& b);
 inline bool is_divisible(const Dim& a, int64_t divisor) {

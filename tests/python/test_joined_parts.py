@@ -106,6 +106,29 @@ def test_parts_of_any_size():
         torch.testing.assert_close(compiled(*inputs), join(*inputs))
 
 
+BACKWARDS = {
+    "flip": lambda x, y: torch.stack((x, y)).flip(0),
+    "both": lambda x, y: torch.stack((x, y)).flip(0, 1),
+    "columns": lambda x, y: torch.stack((x, y), -1).flip(-1),
+    "flattened": lambda x, y: torch.stack((x, y)).flip(0).flatten(),
+    "cat": lambda x, y: torch.cat((x, y)).flip(0).roll(3, 0),
+    "padded": lambda x, y: F.pad(torch.stack((x, y)).flip(0), (0, 0, 1, 2)),
+    "reduced": lambda x, y: torch.stack((x, y)).flip(0).cumsum(0).sum(-1),
+    "written": lambda x, y: torch.slice_scatter(torch.stack((x, y)).flip(0), y[None], 0, 1, 2),
+    "repeated": lambda x, y: torch.stack((x, y)).flip(0).repeat(2, 1),
+}
+
+
+@pytest.mark.parametrize("name", BACKWARDS)
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_parts_that_are_read_backwards(name, dynamic):
+    function = lambda x, y: BACKWARDS[name](x * 2, y + 1) * 0.5  # noqa: E731
+    compiled = compile_strictly(function, dynamic=dynamic)
+    for size in (12, 33, 1):
+        x, y = torch.randn(size), torch.randn(size)
+        torch.testing.assert_close(compiled(x, y), function(x, y))
+
+
 def test_gradients():
     def fn(a, b):
         return torch.cat([a.softmax(-1), b.exp(), a.mean(-1, keepdim=True)], 1)

@@ -128,6 +128,16 @@ TEST(IndexExpr, OnlyWholeUnitsAreDivided) {
   EXPECT_EQ(d.vars.find_units(flat, {4097}).unit, Dim(1));
 }
 
+TEST(IndexExpr, RowsThatAreReadBackwardsAreNoUnits) {
+  Digits d(2, s0, 4);
+  const IndexExpr flat = (constant(1) - d.i) * s0 + d.j;  // [2, s0], its rows flipped
+  EXPECT_FALSE(d.vars.is_below(d.i * (Dim(0) - s0), s0));
+  EXPECT_FALSE(d.vars.is_below(flat, s0 * Dim(2)));
+  const Units units = d.vars.find_units(flat, {s0, s0 * Dim(2)});
+  EXPECT_EQ(units.unit, Dim(1));
+  EXPECT_EQ(units.count, flat);
+}
+
 TEST(IndexExpr, WithinAPartItsIndexIsADigit) {
   Digits d(64, 48, 4);  // row i, column j of a cat whose part [40, 48) has 8 columns
   const IndexExpr part = d.j + constant(-40), flat = d.i * Dim(8) + part;

@@ -23,8 +23,9 @@ const std::string kRefused = ".version 8.5\n.target sm_90a\n.address_size 64\n";
 // In the body of a kernel, on line 5.
 std::string body_refusal(const std::string& line) {
   return refusal(
-      kRefused + ".entry k(.param .u64 k0) { .reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %d<4>;\n" +
-      line + "\n}\n");
+      kRefused +
+      ".entry k(.param .u64 k0) { .reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %d<4>;\n" + line +
+      "\n}\n");
 }
 
 struct Case {
