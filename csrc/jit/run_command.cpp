@@ -89,8 +89,7 @@ CommandResult run_command(const std::vector<std::string>& words, int limit_s) {
   pid_t child = 0;
   const int error = spawn(words, writing.get(), child);
   writing = Descriptor();
-  if (error != 0)
-    return {false, "'" + words[0] + "' cannot be started: " + std::strerror(error)};
+  if (error != 0) return {false, "'" + words[0] + "' cannot be started: " + std::strerror(error)};
   CommandResult result;
   const bool is_in_time = read_until_closed(reading.get(), limit_s, result.output);
   if (!is_in_time) {

@@ -275,7 +275,8 @@ class Joiner {
   size_t count_waiting(int unit) const {
     std::set<NodeId> values;
     for (int reader : units_[unit].read_by) {
-      if (!units_[reader].roots.empty()) continue;
+      const bool runs = units_[reader].roots.empty() && !is_join(graph_[units_[reader].call]);
+      if (!runs) continue;
       for (NodeId load : units_[reader].cone.loads)
         if (maker(load) == unit && hint_bytes(graph_, load) > kLargeBytes) values.insert(load);
     }

@@ -215,8 +215,7 @@ struct Execution {
     for (const int32_t phases = end_phase; first_phase < phases; ++first_phase) {
       end_phase = first_phase + 1;
       describe(false);
-      launch(kernel,
-             std::clamp<int64_t>(evaluate(step.phases[first_phase], symbols), 1, kMostGrid),
+      launch(kernel, std::clamp<int64_t>(evaluate(step.phases[first_phase], symbols), 1, kMostGrid),
              parameters.data());
     }
   }

@@ -157,8 +157,8 @@ bool KernelScheduler::keep(const Groups& groups, bool in_shared, Attempt& attemp
   const int all = count_registers(device, attempt.bounds, attempt.bounds.most) - kWorkingRegisters;
   ChipRoom room{all, in_shared ? count_shared_room(attempt) : 0};
   for (Group& group : attempt.groups) {
-    Persistence found = find_persistent_values(graph, group.described->shared,
-                                               group.members.size(), room, group.mapped);
+    Persistence found = find_persistent_values(graph, group.described->shared, group.members.size(),
+                                               room, group.mapped);
     room = found.left;
     attempt.bounds.persistent_registers = all - room.registers;
     attempt.bounds.persistent_shared_bytes = room.shared_begin;

@@ -24,7 +24,7 @@ PROGRAMS = {
     "centred": lambda x, y: (x - x.mean(-1, keepdim=True)).amax(-1) * y.sum(-1),
     "of a softmax": lambda x, y: (x.softmax(-1) * y).amax(-1).log1p(),
     "of an output": lambda x, y: (scaled(x), (scaled(x) + y).amax(-1) * 2),
-    "maximum": lambda x, y: torch.maximum(scaled(x), scaled(x) * (1 + y * 0)).tanh(),
+    "maximum": lambda x, y: torch.maximum(scaled(x), scaled(x) * (1 + y * 0)).sin(),
     "places": lambda x, y: scaled(x).gather(-1, scaled(x).argmax(-1, keepdim=True)) * y,
 }
 # fmt: on

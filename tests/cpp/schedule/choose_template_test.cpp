@@ -249,8 +249,8 @@ TEST(ChooseTemplate, StagesOfOneKernelHaveOneBlockSize) {
     PlannedKernel apart = kernel;
     apart.persistent_groups.clear();
     TemplateMemo memo;
-    KernelChooser chooser{planned.graph, planned.plan.stages, apart, device_spec("h200"),
-                          kTestWorkers, memo};
+    KernelChooser chooser{planned.graph,       planned.plan.stages, apart,
+                          device_spec("h200"), kTestWorkers,        memo};
     for (const KernelChoice& choice : chooser.enumerate()) {
       chooser.schedule(choice, planned.graph.symbols, planned.schedules);
       for (int s : kernel.stages()) {
