@@ -207,7 +207,7 @@ constexpr int64_t kFewPlaces = 16;
 
 // Filters of one channel each: oneDNN's gradients have 1 KB beside each weight where channels lie
 // last, but for 3x3 inside the image.  Up to so many places channels first take 0.8 to 1.6 of the
-// time, with a tenth of the memory [M, 2026-11].
+// time, with a tenth of the memory [M, AVX-512, 2026-11].
 constexpr int64_t kFewOfChannel = 128;
 
 bool pays_channels_first(const Tensor& x, const Tensor& weight, int64_t groups) {

@@ -25,10 +25,9 @@ constexpr int kGroupReach = 32;
 constexpr size_t kPartners = 4;
 // One mapping may take this many times the time of two: beyond it, blocks repeat others' work.
 constexpr double kMostRepeated = 2;
-// Library calls run one after another: of so many large values that are theirs, the rest would
-// wait.  Nothing but calls holds what is smaller.
+// Library calls run one after another, and large values that are made at once wait for theirs: a
+// stage makes so many at most.
 constexpr size_t kMostWaiting = 4;
-constexpr int64_t kLargeBytes = 64 << 10;
 
 // A unit of execution: a kernel under construction or a library call.
 struct Unit {
@@ -271,14 +270,14 @@ class Joiner {
     return score.verdict;
   }
 
-  // Large values of a stage that library calls read.
+  // Values of a stage that have memory of their own and that library calls read.
   size_t count_waiting(int unit) const {
     std::set<NodeId> values;
     for (int reader : units_[unit].read_by) {
       const bool runs = units_[reader].roots.empty() && !is_join(graph_[units_[reader].call]);
       if (!runs) continue;
       for (NodeId load : units_[reader].cone.loads)
-        if (maker(load) == unit && hint_bytes(graph_, load) > kLargeBytes) values.insert(load);
+        if (maker(load) == unit && hint_bytes(graph_, load) > kMostInSlab) values.insert(load);
     }
     return values.size();
   }

@@ -37,10 +37,6 @@ BufferId add_buffer(Draft& draft, Buffer buffer) {
   return BufferId(static_cast<int64_t>(draft.program.buffers.size()) - 1);
 }
 
-// The slab is there for all of a call.  What is larger has memory of its own, for as long as it
-// lives: steps of training let go of what they saved while they make such values.
-constexpr int64_t kMostInSlab = 64 << 10;
-
 // Of a value whose memory this program makes: what the slab has is known before anything runs.
 Buffer::Kind kind_of(const Draft& draft, NodeId node) {
   const TensorType& type = draft.graph[node].type;

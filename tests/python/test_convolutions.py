@@ -191,7 +191,7 @@ def test_images_gradients_of_few_places_are_products(size, bias, layout):
 
 @pytest.mark.parametrize("width, size", [(3, 2), (5, 8), (7, 4)])
 def test_gradients_of_filters_of_one_channel_take_little_memory(width, size):
-    """Channels lie last: oneDNN would take 1 KB beside each weight."""
+    """Channels lie last: with AVX-512 oneDNN would take 1 KB beside each weight."""
     layer = nn.Conv2d(256, 256, width, padding=width // 2, groups=256)
     x = torch.randn(2, 256, size, size).to(memory_format=LAST)
     model = nn.Sequential(nn.Tanh(), layer)
@@ -200,7 +200,8 @@ def test_gradients_of_filters_of_one_channel_take_little_memory(width, size):
         take = functools.partial(run_step, model, compiled, (x,), True)
         take()
         peaks[name] = peak_bytes(take, model.parameters())
-    assert peaks["stitch"] < peaks["eager"] / 3, peaks
+    assert peaks["stitch"] <= peaks["eager"], peaks
+    assert peaks["stitch"] < 256 * layer.weight.numel(), peaks
     got = step(copy.deepcopy(model), x, compile_strictly)
     expected = step(copy.deepcopy(model), x, lambda model: model)
     exact = step(copy.deepcopy(model).double(), x.double(), lambda model: model)
