@@ -1,3 +1,4 @@
+#include <ATen/ops/scalar_tensor.h>
 #include <c10/core/DeviceGuard.h>
 #include <pybind11/gil_safe_call_once.h>
 #include <torch/csrc/Exceptions.h>
