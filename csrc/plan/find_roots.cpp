@@ -4,39 +4,9 @@
 #include <set>
 
 #include "analysis/index_walk.h"
+#include "plan/find_levels.h"
 
 namespace stitch {
-
-std::vector<int> find_levels(const Graph& graph) {
-  std::vector<int> level(graph.size(), 0);
-  std::vector<bool> is_first(graph.size(), false);  // can run before every kernel
-  const std::vector<std::vector<NodeId>> definers = find_definers(graph), users = find_users(graph);
-  int last_effect = 0;
-  for (int n = 0; n < graph.size(); ++n) {
-    const Node& node = graph.nodes[n];
-    is_first[n] = is_materialised(node) || find_alias(graph, NodeId(n));
-    std::vector<NodeId> awaited = node.inputs;
-    awaited.insert(awaited.end(), definers[n].begin(), definers[n].end());
-    for (NodeId input : awaited) {
-      const bool waits = graph[input].op == OpKind::k_library && !is_join(graph[input]) &&
-                         !is_first[input.index()];
-      level[n] = std::max(level[n], level[input.index()] + (waits ? 1 : 0));
-      if (!is_first[input.index()]) is_first[n] = false;
-    }
-    if (!has_effects(node)) continue;
-    last_effect = level[n] = std::max(level[n], last_effect);
-    if (level[n] > 0) is_first[n] = false;
-  }
-  for (int n = graph.size(); n-- > 0;) {
-    const Family kind = family(graph.nodes[n]);
-    const bool may_wait = level[n] == 0 && !is_first[n] && kind != Family::kLibrary &&
-                          kind != Family::kReduce && !users[n].empty();
-    const auto level_of = [&](NodeId user) { return level[user.index()]; };
-    if (may_wait) level[n] = level_of(*std::ranges::min_element(users[n], {}, level_of));
-  }
-  return level;
-}
-
 namespace {
 
 // Values that one root evaluates before those that others evaluate too are worth storing.
@@ -366,6 +336,29 @@ std::vector<NodeId> add_expensive(const Graph& graph, const std::vector<NodeId>&
   }
   std::ranges::sort(all);
   return all;
+}
+
+std::vector<NodeId> drop_cheap(const Graph& graph, const Demands& demands,
+                               std::vector<NodeId> roots) {
+  const std::vector<bool> is_constant = find_constants(graph);
+  std::vector<std::set<NodeId>> sources(graph.size());  // by node: what readers of it would load
+  std::erase_if(roots, [&](NodeId id) {
+    const Node& node = graph[id];
+    const bool is_cheap =
+        family(node) == Family::kPointwise && info(node).cost < CostClass::kSpecial;
+    if (!is_cheap || demands.is_demanded[id.index()]) return false;
+    std::set<NodeId> own;
+    for (NodeId input : node.inputs) {
+      own.insert(sources[input.index()].begin(), sources[input.index()].end());
+      if (sources[input.index()].empty() && !is_constant[input.index()]) own.insert(input);
+    }
+    int64_t bytes = 0;
+    for (NodeId source : own) bytes += hint_bytes(graph, source);
+    if (8 * bytes > 9 * hint_bytes(graph, id)) return false;
+    sources[id.index()] = std::move(own);
+    return true;
+  });
+  return roots;
 }
 
 bool reduces(const Graph& graph, const std::vector<NodeId>& roots) {

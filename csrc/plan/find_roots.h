@@ -7,13 +7,6 @@
 
 namespace stitch {
 
-// Number of library calls on the longest path into each node: work of different levels never shares
-// a kernel without waiting for a call.  Calls that read only inputs and each other do not count:
-// they run before every kernel.  Calls with effects keep their order, so none has a lower level
-// than one before it.  What waits for no call is of its first user's level, but for reductions: a
-// backward pass makes again what it needs of a layer when it comes there, not of all to begin with.
-std::vector<int> find_levels(const Graph& graph);
-
 // Roots in topological order: demanded values, reductions, pointwise values that users on both
 // sides of a library call would otherwise recompute from more bytes than they have, and what
 // segments would gather or, on the host, they and scatters compute element by element.
@@ -24,6 +17,11 @@ std::vector<NodeId> find_roots(const Graph& graph, const Demands& demands, bool 
 // These and all expensive element-wise values that they evaluate: each is computed once then, where
 // readers would compute it for themselves (FusionStitching 2020, 20.8).
 std::vector<NodeId> add_expensive(const Graph& graph, const std::vector<NodeId>& roots);
+
+// These, ascending, but for cheap element-wise values that are made of hardly more bytes than they
+// have (an eighth [A]: a row beside a matrix): who would load one makes it of what it is made of.
+std::vector<NodeId> drop_cheap(const Graph& graph, const Demands& demands,
+                               std::vector<NodeId> roots);
 
 // Whether one of the roots is a reduction.
 bool reduces(const Graph& graph, const std::vector<NodeId>& roots);

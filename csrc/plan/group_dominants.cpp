@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "plan/find_scopes.h"
+#include "plan/find_levels.h"
 
 namespace stitch {
 namespace {

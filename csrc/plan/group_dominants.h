@@ -30,7 +30,7 @@ struct DominantGroup {
 // of them, and evaluate other values again that are read elsewhere, or broadcast to a second shape.
 // Two groups may read from each other: values have an order, groups need not.
 //
-// `scopes`: disjoint, each ascending; `is_output`: by node, what others read (plan/find_scopes.h).
+// `scopes`: disjoint, each ascending; `is_output`: by node, what others read (plan/find_levels.h).
 // Indices are not compared: whether a mapping fits all members is for find_spaces to say.
 std::vector<DominantGroup> group_dominants(const Graph& graph,
                                            const std::vector<std::vector<NodeId>>& scopes,

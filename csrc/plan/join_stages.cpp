@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/marks.h"
+#include "plan/find_levels.h"
 #include "plan/find_roots.h"
 
 namespace stitch {

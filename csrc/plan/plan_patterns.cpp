@@ -7,6 +7,7 @@
 #include "analysis/iteration_space.h"
 #include "base/marks.h"
 #include "plan/explore_patterns.h"
+#include "plan/find_levels.h"
 #include "plan/find_roots.h"
 
 namespace stitch {

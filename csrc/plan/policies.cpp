@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "plan/find_levels.h"
 #include "plan/find_roots.h"
-#include "plan/find_scopes.h"
 #include "plan/group_dominants.h"
 #include "plan/plan_patterns.h"
 
@@ -46,7 +46,9 @@ PlanCandidate plan_each_op(const PlanRequest& in) {
 
 // Pairs joined while the model gains, the largest gains first, then kernels of them.
 PlanCandidate join_pairs(const PlanRequest& in, bool every_op) {
-  return stitch(in, join_stages(in, list_roots(in, every_op), {JoinRule::kFaster, {}, true}), {});
+  std::vector<NodeId> roots = list_roots(in, every_op);
+  if (every_op) roots = drop_cheap(in.graph, in.demands, std::move(roots));
+  return stitch(in, join_stages(in, roots, {JoinRule::kFaster, {}, true}), {});
 }
 
 // AStitch: groups by their dominants (A.6-A.10), joined where the blocks of one mapping hold what

@@ -18,7 +18,7 @@ namespace stitch {
 
 // Bytes.  The slab is there for all of a call.  What is larger has memory of its own, for as long
 // as it lives: steps of training let go of what they saved while they make such values.
-inline constexpr int64_t kMostInSlab = 64 << 10;
+inline constexpr int64_t kMostInSlab = 32 << 10;
 
 struct PlannedStage {
   std::vector<NodeId> roots;   // topological order; every store is a root

@@ -1,6 +1,7 @@
 """Real layers, inference and training: as near to fp64 as eager is, on stitched kernels."""
 
 import copy
+import functools
 import math
 import threading
 
@@ -8,9 +9,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 import torch_stitch
 from tests.support.compare import compile_strictly, expect_as_exact
+from torch_stitch.measure.memory import peak_bytes
+from torch_stitch.measure.steps import run_step
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
@@ -220,6 +224,47 @@ def test_a_dynamic_batch_is_compiled_once(name, is_training):
         kernels.append(torch_stitch.counters()["kernels"])
     assert kernels[0] > 0 and len(set(kernels)) == 1, kernels
     assert torch_stitch.counters()["fallback_ops"] == 0
+
+
+class WideBlock(nn.Module):
+    def __init__(self, dropout):
+        super().__init__()
+        self.norm, self.dropout = nn.LayerNorm(WIDTH), dropout
+        self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+
+    def forward(self, x, mask):
+        y = self.down(F.gelu(self.up(self.norm(x)))) * mask
+        return x + F.dropout(y, self.dropout)
+
+
+class EightBlocks(nn.Module):
+    """All read one value of the first one's level, made anew in backward too."""
+
+    def __init__(self, dropout, are_checkpointed):
+        super().__init__()
+        self.blocks = nn.ModuleList(WideBlock(dropout) for _ in range(8))
+        self.are_checkpointed = are_checkpointed
+
+    def forward(self, x, mask):
+        mask = mask.sigmoid()
+        for block in self.blocks:
+            if self.are_checkpointed:
+                x = checkpoint(block, x, mask, use_reentrant=False)
+            else:
+                x = block(x, mask)
+        return x
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_checkpointed_layers_are_made_again_one_after_another(dropout):
+    peaks = []
+    for are_checkpointed in (True, False):
+        model = EightBlocks(dropout, are_checkpointed)
+        inputs = torch.randn(512, WIDTH), torch.randn(512, 1)
+        step = functools.partial(run_step, model, compile_strictly(model), inputs, True)
+        step()
+        peaks.append(peak_bytes(step, model.parameters()))
+    assert peaks[0] < 0.6 * peaks[1], peaks
 
 
 @pytest.mark.parametrize("name", ["gpt2", "unet"])

@@ -182,52 +182,26 @@ TEST(FindRoots, ExpensiveValuesAreAddedWhereTheyAreEvaluated) {
   EXPECT_EQ(names, (std::vector<std::string>{"tanh", "exp", "sum", "exp"}));
 }
 
-TEST(FindRoots, LevelsCountLibraryCallsOnTheLongestPath) {
+// What is made of one value, at little cost, is made of it wherever it is read; what joins two
+// values, or takes long, is a root.
+TEST(FindRoots, CheapValuesOfOneValueAreNotWorthStoring) {
   const Graph graph = read_graph(R"(
-    %x = input : f32[8,8]
-    %a = neg(%x)
-    %m = library(%a){name="aten.mm.default"} : f32[8,8]
-    %b = add(%m, %a)
-    %n = library(%b, %x){name="aten.mm.default"} : f32[8,8]
-    %c = add(%n, %m)
-    outputs (%c)
-  )");
-  EXPECT_EQ(find_levels(graph), (std::vector<int>{0, 0, 0, 1, 1, 2}));
-}
-
-TEST(FindRoots, CallsThatWaitForNoKernelDoNotCount) {
-  const Graph graph = read_graph(R"(
-    %x = input : f32[8,8]
-    %t = permute(%x){order=[1,0]}
-    %m = library(%x, %t){name="aten.mm.default"} : f32[8,8]
-    %n = library(%m, %x){name="aten.mm.default"} : f32[8,8]
-    %a = neg(%n)
-    %o = library(%a, %m){name="aten.mm.default"} : f32[8,8]
-    %b = add(%o, %n)
-    outputs (%b)
-  )");
-  EXPECT_EQ(find_levels(graph), (std::vector<int>{0, 0, 0, 0, 0, 0, 1}));
-}
-
-TEST(FindRoots, WhatWaitsForNoCallIsOfTheLevelOfItsFirstUser) {
-  const Graph graph = read_graph(R"(
-    %x = input : f32[8,8]
+    %x = input : f32[8,64]
+    %row = input : f32[64]
+    %z = input : f32[8,64]
     %e = exp(%x)
-    %s = sum(%x){axes=[1], keepdim}
-    %a = neg(%x)
-    %m = library(%a){name="aten.mm.default"} : f32[8,8]
-    %n = library(abs(%m)){name="aten.mm.default"} : f32[8,8]
-    %b = mul(%n, add(%e, %s))
-    outputs (%b)
+    %a = neg(%e)
+    %b = mul(%a, %e)
+    %c = add(%b, %row)
+    %d = sub(%c, %z)
+    %o = relu(%d)
+    outputs (%o)
   )");
-  const std::vector<int> levels = find_levels(graph);
-  const std::map<OpKind, int> expected = {{OpKind::k_exp, 2}, {OpKind::k_add, 2},
-                                          {OpKind::k_mul, 2}, {OpKind::k_abs, 1},
-                                          {OpKind::k_sum, 0}, {OpKind::k_neg, 0}};
-  std::map<OpKind, int> found;
-  for (int n = 0; n < graph.size(); ++n)
-    if (expected.count(graph.nodes[n].op)) found[graph.nodes[n].op] = levels[n];
-  EXPECT_EQ(found, expected);
+  const Demands demands = find_demands(graph);
+  std::vector<NodeId> roots = find_roots(graph, demands, true);
+  std::vector<std::string> names;
+  for (NodeId root : drop_cheap(graph, demands, roots)) names.push_back(info(graph[root]).name);
+  EXPECT_EQ(names, (std::vector<std::string>{"exp", "sub", "relu"}));
 }
 
 // A scan written as a tree: pairs are combined, scanned, and combined with what lies between.

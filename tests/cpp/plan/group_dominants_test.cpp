@@ -7,7 +7,7 @@
 #include <set>
 #include <sstream>
 
-#include "plan/find_scopes.h"
+#include "plan/find_levels.h"
 #include "plan/random_graph.h"
 #include "support/read_graph.h"
 
