@@ -76,6 +76,18 @@ def seed():
     return SEED
 
 
+@pytest.fixture(autouse=True)
+def compile_nested_frames():
+    """Torch 2.11 has one switch for all threads that skips the frames which a full graph calls.
+
+    Where two threads run full graphs at once it may stay on: nothing after a break is compiled.
+    """
+    yield
+    frames = torch._C._dynamo.eval_frame
+    if hasattr(frames, "set_eval_frame_override"):
+        frames.set_eval_frame_override(frames._EvalFrameOverride.NONE)
+
+
 @pytest.fixture
 def fresh():
     """Nothing compiled or counted before; warnings are not what the test is about."""

@@ -26,7 +26,7 @@ TAKEN_APART = """
 # Taken apart by the core ATen set, better left whole; linspace of integers cuts off its ends first.
 LEFT_WHOLE = """
     _scaled_dot_product_flash_attention_for_cpu scaled_dot_product_attention
-    all baddbmm embedding_dense_backward linspace select_scatter var var_mean
+    all baddbmm embedding_dense_backward frac linspace select_scatter var var_mean
 """.split()
 
 RANDOM = "bernoulli exponential native_dropout rand rand_like uniform".split()

@@ -1,8 +1,11 @@
 """Indices that are read from memory: what counts from the end, what is out of range."""
 
+import re
+
 import pytest
 import torch
 import torch.nn.functional as F
+from torch._dynamo.exc import TorchRuntimeError
 
 from tests.support.compare import check, compile_strictly, expect_equal
 
@@ -44,7 +47,8 @@ def test_indices_that_are_counted(fn):
         try:
             fn(x)
         except (IndexError, RuntimeError) as error:
-            with pytest.raises(type(error)):
+            # Dynamo of torch 2.11 wraps what its own trace raises, with the words in it.
+            with pytest.raises((type(error), TorchRuntimeError), match=re.escape(str(error))):
                 torch.compile(fn, backend="stitch")(x)
             continue
         check(fn, x)

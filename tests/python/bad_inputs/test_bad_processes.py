@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch._subclasses import FakeTensorMode
 
 import torch_stitch
 from tests.support.compare import check, compile_strictly, expect_equal
@@ -171,9 +172,12 @@ def test_b49_compiling_again_and_again_leaves_nothing_behind():
     assert len(os.listdir("/proc/self/fd")) <= files
 
 
-@pytest.mark.skipif(torch.__version__ < "2.12", reason="crashes with backend='aot_eager' too")
 def test_b50_threads_that_compile_at_once():
     failures = []
+    # Torch 2.11 for CUDA, without a GPU, loses with a thread what was set up as the first to trace
+    # in it, and then crashes with any backend: so the first is this thread, which stays.
+    with FakeTensorMode():
+        pass
 
     def work(i):
         try:
