@@ -39,31 +39,41 @@ struct LevelFinder {
         level[n] = std::max(level[n], level[input.index()] + delay(input));
         if (!is_first[input.index()]) is_first[n] = false;
       }
-      if (!has_effects(node)) continue;
-      last_effect = level[n] = std::max(level[n], last_effect);
+      if (has_effects(node)) last_effect = level[n] = std::max(level[n], last_effect);
       if (level[n] > 0) is_first[n] = false;
     }
   }
 
-  // The last level at which all that waits for a node still finds it; the first where nothing does.
+  // The last level of each node that waits for nothing but others such and what is there from the
+  // start; the first of all others.
   std::vector<int> find_latest() const {
-    std::vector<int> latest = level;
-    int next_effect = kNever;
-    for (int n = graph.size(); n-- > 0;) {
-      const bool has_effect = has_effects(graph.nodes[n]);
-      if (!waiting[n].empty() && !is_first[n]) {
-        int last = has_effect ? next_effect : kNever;
+    std::vector<int> latest(graph.size(), kNever);
+    for (int n = 0; n < graph.size(); ++n)
+      if (waiting[n].empty() || is_first[n] || is_constant[n]) latest[n] = level[n];
+    const auto is_there = [&](NodeId id) {
+      const int n = id.index();
+      return is_first[n] || latest[n] > level[n] || (level[n] == 0 && !is_call(id));
+    };
+    for (bool changes = true; changes;) {
+      changes = false;
+      int next_effect = kNever;
+      for (int n = graph.size(); n-- > 0;) {
+        int& last = latest[n];
         for (NodeId user : waiting[n])
           last = std::min(last, latest[user.index()] - delay(NodeId(n)));
-        latest[n] = std::max(level[n], last);
+        if (has_effects(graph.nodes[n])) last = next_effect = std::min(last, next_effect);
+        last = std::max(last, level[n]);
       }
-      if (has_effect) next_effect = latest[n];
+      for (int n = 0; n < graph.size(); ++n) {
+        if (latest[n] == level[n] || std::ranges::all_of(awaited[n], is_there)) continue;
+        latest[n] = level[n];
+        changes = true;
+      }
     }
     return latest;
   }
 
-  // Nodes that may run later and wait for nothing but each other and what is there from the start,
-  // those that hang together by one of them; -1 for all others.
+  // Nodes that may run later, those that hang together by one of them; -1 for all others.
   std::vector<int> find_groups(const std::vector<int>& latest) const {
     std::vector<int> group(graph.size(), -1);
     const auto find = [&](int n) {
@@ -71,12 +81,7 @@ struct LevelFinder {
       return n;
     };
     for (int n = 0; n < graph.size(); ++n) {
-      const auto is_there = [&](NodeId id) {
-        const bool is_made = level[id.index()] == 0 && !is_call(id);
-        return is_first[id.index()] || group[id.index()] >= 0 || is_made;
-      };
-      const bool may_wait = latest[n] > level[n] && !is_constant[n];
-      if (!may_wait || !std::ranges::all_of(awaited[n], is_there)) continue;
+      if (latest[n] == level[n]) continue;
       group[n] = n;
       for (NodeId input : awaited[n])
         if (group[input.index()] >= 0) group[find(input.index())] = find(n);
@@ -107,8 +112,6 @@ struct LevelFinder {
   void postpone_groups() {
     std::vector<int> later = find_latest();
     const std::vector<int> group = find_groups(later);
-    for (int n = 0; n < graph.size(); ++n)
-      if (group[n] < 0) later[n] = level[n];
     std::map<int, int64_t> saved, waits;  // bytes times levels, bytes
     for (int n = 0; n < graph.size(); ++n) {
       const NodeId id(n);
@@ -162,8 +165,7 @@ std::vector<int> place_values(const Graph& graph, const Demands& demands,
       if (node.op != OpKind::k_library) continue;
       wanted = earliest[n];
     } else {
-      const bool waits = wanted != kNever && family(node) != Family::kReduce;
-      if (!waits) wanted = earliest[n];
+      if (wanted == kNever || family(node) == Family::kReduce) wanted = earliest[n];
       level[n] = wanted;
     }
     for (NodeId input : node.inputs) level[input.index()] = std::min(level[input.index()], wanted);

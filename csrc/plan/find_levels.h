@@ -1,5 +1,4 @@
-// Where stitching may reach: levels of library calls, and the sets of memory-intensive values
-// between them.
+// Where stitching may reach: sets of memory-intensive values between levels of library calls.
 //
 // AStitch A.2 collects the maximal sets that library calls bound, A.3 joins those that do not
 // depend on each other.  Both follow from one number per value, the count of calls that it waits
@@ -27,9 +26,8 @@ std::vector<int> find_levels(const Graph& graph);
 std::vector<bool> find_constants(const Graph& graph);
 
 // Live values other than inputs, library results and constants that nobody demands, each in one
-// scope, ascending; scopes in an order in which they can run.  A value that may wait for more calls
-// than it has to does so where its first reader is; reductions, which make few bytes of many, do
-// not.
+// scope, ascending; scopes in an order in which they can run.  A value that may wait does so where
+// its first reader is; reductions, which make few bytes of many, do not.
 std::vector<std::vector<NodeId>> find_scopes(const Graph& graph, const Demands& demands);
 
 // By node: demanded, or read by another scope than its own (of a view that moves nothing its base).

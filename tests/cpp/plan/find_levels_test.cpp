@@ -106,12 +106,41 @@ TEST(FindLevels, LayersMadeAgainKeepTheOrderOfTheirEffects) {
     %b1 = library(abs(%b0), %g){name="aten.mm.default"} : f32[8,8]
     %b2 = library(floor(%b1), %g){name="aten.mm.default"} : f32[8,8]
     %o = mul(%b2, %r0)
-    %p = mul()" + second + R"(, %r1)
+    %p = mul()" +
+           second + R"(, %r1)
     outputs (%o, %p)
   )";
   };
   EXPECT_EQ(levels_of(text("%b2"), {OpKind::k_exp, OpKind::k_sin}), (std::vector{2, 2}));
   EXPECT_EQ(levels_of(text("%b0"), {OpKind::k_exp, OpKind::k_sin}), (std::vector{0, 0}));
+}
+
+TEST(FindLevels, NothingIsOfALowerLevelThanWhatItReads) {
+  for (uint32_t seed = 0; seed < 300; ++seed) {
+    const Graph graph = read_graph(random_graph(seed, 60, true));
+    const std::vector<int> levels = find_levels(graph);
+    for (int n = 0; n < graph.size(); ++n)
+      for (NodeId input : graph.nodes[n].inputs)
+        ASSERT_LE(levels[input.index()], levels[n]) << seed << " %" << n << " " << input.index();
+  }
+}
+
+// What is made of inputs alone may wait only as long as a reader that waits for something else.
+TEST(FindLevels, ReadersThatCannotWaitHoldBackWhatTheyRead) {
+  EXPECT_EQ(levels_of(R"(
+    %x = input : f32[8,8]
+    %y = input : f32[8,8]
+    %b0 = library(neg(%y), %y){name="aten.mm.default"} : f32[8,8]
+    %b1 = library(abs(%b0), %y){name="aten.mm.default"} : f32[8,8]
+    %b2 = library(floor(%b1), %y){name="aten.mm.default"} : f32[8,8]
+    %s = sum(%x){axes=[1], keepdim}
+    %r = library(exp(sub(%x, %s)), %y){name="aten.mm.default"} : f32[8,8]
+    %t = tanh(add(%r, %b0))
+    %o = mul(%t, %b2)
+    outputs (%o)
+  )",
+                      {OpKind::k_sum, OpKind::k_exp, OpKind::k_add, OpKind::k_mul}),
+            (std::vector{0, 0, 1, 3}));
 }
 
 // Two norms of one input, one of which is multiplied and waits for what the other begins: they
