@@ -2,6 +2,8 @@
 // runs while what it uses is taken down.
 #pragma once
 
+#include <atomic>
+
 #include "base/error.h"
 
 namespace stitch {
@@ -11,10 +13,12 @@ struct StoppedError : Error {
   using Error::Error;
 };
 
-// For good: there is no way back.
-void stop_work();
-bool is_stopping();
+// True for good once the process ends: there is no way back.
+inline std::atomic<bool> is_stopping = false;
+
 // StoppedError once the process ends.
-void check_stopping();
+inline void check_stopping() {
+  if (is_stopping) throw StoppedError("the process ends");
+}
 
 }  // namespace stitch

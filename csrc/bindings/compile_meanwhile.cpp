@@ -68,7 +68,7 @@ py::object call(const Swap& swap, const py::object& arguments) {
 // Called before the interpreter ends: what threads use is taken down afterwards.
 void stop_threads() {
   if (g_running == 0) return;
-  stop_work();
+  is_stopping = true;
   py::gil_scoped_release no_gil;
   while (g_running > 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
 }

@@ -85,8 +85,8 @@ Tensor accumulate(const Tensor& x, int64_t dim, Dtype dtype) {
   if (!count || !is_known || at::isBarebonesUnsignedType(type)) return {};
   const Tensor given = x.to(type);
   if (x.dim() == 0 || *count == 0) return given.clone(at::MemoryFormat::Contiguous);
-  const auto inner = x.sym_sizes().slice(at::maybe_wrap_dim(dim, x.dim()) + 1);
   const auto is_one = [](const c10::SymInt& size) { return size.maybe_as_int() == 1; };
+  const auto inner = x.sym_sizes().slice(at::maybe_wrap_dim(dim, x.dim()) + 1);
   if (std::ranges::all_of(inner, is_one) && (*count & (*count - 1)) != 0) return {};
   const auto wide = at::isReducedFloatingType(type) ? at::kFloat : at::kDouble;
   const Tensor terms = at::isFloatingType(type) ? given.to(wide) : given;
@@ -183,8 +183,7 @@ Tensor avg_pool2d(const Tensor& x, at::IntArrayRef kernel, at::IntArrayRef strid
   const bool pads = rows > 0 || columns > 0;
   const bool is_plain = at::isFloatingType(x.scalar_type()) && x.is_contiguous() && !ceil_mode &&
                         places <= kMostWrittenOut && (!pads || counts_padding || divisor);
-  const at::MemoryFormat last = at::MemoryFormat::ChannelsLast;
-  if (!is_plain || (x.dim() == 4 && x.is_contiguous(last))) return {};
+  if (!is_plain || (x.dim() == 4 && x.is_contiguous(at::MemoryFormat::ChannelsLast))) return {};
   Tensor wide = at::isReducedFloatingType(x.scalar_type()) ? x.to(at::kFloat) : x;
   if (pads) wide = at::constant_pad_nd(wide, {columns, columns, rows, rows});
   Tensor sum;
@@ -205,21 +204,34 @@ Tensor avg_pool2d(const Tensor& x, at::IntArrayRef kernel, at::IntArrayRef strid
 // which eager computes the image's gradient, from one image at a time [M, 2026-11].
 constexpr int64_t kFewPlaces = 16;
 
-// Filters of one channel each: oneDNN's gradients have 1 KB beside each weight where channels lie
-// last, but for 3x3 inside the image.  Up to so many places channels first take 0.8 to 1.6 of the
-// time, with a tenth of the memory [M, AVX-512, 2026-11].
-constexpr int64_t kFewOfChannel = 128;
+// Filters of one channel each, but for 3x3 inside the image: oneDNN's gradients take 1.3 to 5 times
+// as long as sums over windows, and 1 KB beside each weight where channels lie last [M, 2026-11].
+bool pays_windows(const Tensor& grad, const Tensor& x, const Tensor& weight, int64_t groups) {
+  if (x.dim() != 4 || x.scalar_type() != at::kFloat || groups < 16) return false;  // a vector
+  bool is_long = false, is_known = weight.sym_size(0) == groups && weight.sym_size(1) == 1;
+  for (int64_t d = 2; d < 4; ++d) {
+    const auto image = x.sym_size(d).maybe_as_int(), rows = weight.sym_size(d).maybe_as_int();
+    is_known = is_known && image && rows && grad.sym_size(d).maybe_as_int();
+    is_long = is_long || (is_known && *rows > std::min<int64_t>(*image, 3));
+  }
+  return is_known && is_long;
+}
 
-bool pays_channels_first(const Tensor& x, const Tensor& weight, int64_t groups) {
-  const bool is_depthwise = x.dim() == 4 && x.scalar_type() == at::kFloat && groups > 1 &&
-                            weight.sym_size(1) == 1 &&
-                            x.suggest_memory_format() == at::MemoryFormat::ChannelsLast;
-  const auto places = is_depthwise ? (x.sym_numel() / x.sym_size(1)).maybe_as_int() : std::nullopt;
-  if (!places || *places > kFewOfChannel) return false;
-  const auto is_inside = [&](int64_t d) {
-    return weight.sym_size(d) <= 3 && weight.sym_size(d) <= x.sym_size(d);
+// [channels, rows, columns].
+Tensor sum_windows(const Tensor& grad, const Tensor& x, const Tensor& weight,
+                   at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation) {
+  const auto places = [&](int64_t d) {  // of the padded image, by weight and by place of `grad`
+    const auto line = [&](const Tensor& of, int64_t step) {
+      return at::arange(0, of.sym_size(d).expect_int() * step, step, x.options().dtype(at::kLong));
+    };
+    return line(weight, dilation[d - 2]).unsqueeze(1) + line(grad, stride[d - 2]);
   };
-  return !is_inside(2) || !is_inside(3);
+  const Tensor image = at::constant_pad_nd(x.permute({0, 2, 3, 1}),
+                                           {0, 0, padding[1], padding[1], padding[0], padding[0]});
+  const Tensor windows =
+      at::index(image, {std::nullopt, places(2).unsqueeze(1).unsqueeze(3), places(3).unsqueeze(1)});
+  const Tensor grads = grad.permute({0, 2, 3, 1}).unsqueeze(1).unsqueeze(1);
+  return (windows * grads).sum({0, 3, 4}).permute({2, 0, 1}).contiguous();
 }
 
 using Gradients = std::tuple<Tensor, Tensor, Tensor>;
@@ -228,12 +240,17 @@ Gradients convolution_backward(const Tensor& grad, const Tensor& x, const Tensor
                                at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed,
                                at::IntArrayRef added, int64_t groups, std::array<bool, 3> wanted) {
   const at::MemoryFormat first = at::MemoryFormat::Contiguous;
-  if (wanted[1] && pays_channels_first(x, weight, groups)) {
-    auto [image, filters, sum] =
-        at::convolution_backward(grad, x.contiguous(), weight, bias, stride, padding, dilation,
-                                 transposed, added, groups, wanted);
-    if (wanted[0]) image = image.contiguous(at::MemoryFormat::ChannelsLast);
-    return {image, filters.squeeze(1).unsqueeze(3).permute({0, 3, 1, 2}), sum};  // eager's strides
+  const bool is_plain = !transposed && stride.size() + padding.size() + dilation.size() == 6;
+  if (wanted[1] && is_plain && pays_windows(grad, x, weight, groups)) {
+    Gradients made;
+    if (wanted[0])
+      made = at::convolution_backward(grad, x, weight, bias, stride, padding, dilation, false,
+                                      added, groups, {true, false, false});
+    const Tensor sums = sum_windows(grad, x, weight, stride, padding, dilation).unsqueeze(3);
+    const bool is_first = x.suggest_memory_format() == first;  // strides are eager's
+    std::get<1>(made) = is_first ? sums.squeeze(3).unsqueeze(1) : sums.permute({0, 3, 1, 2});
+    if (wanted[2]) std::get<2>(made) = grad.sum({0, 2, 3});
+    return made;
   }
   const bool is_product = wanted[0] && x.dim() == 4 && x.scalar_type() == at::kFloat &&
                           !transposed && groups == 1 && stride.equals({1, 1}) &&

@@ -38,26 +38,6 @@ bool host_multiplies_bf16() {
 // special: 16 results a clock and multiprocessor [D].  flops: 128 FMA a clock and multiprocessor
 // [D]. cycles: the clock that `special` was taken at.  cpu: one core moves about 10 GB/s and
 // makes 1.2e9 exp a second with 16 lanes [M, 2026-11].
-constexpr DeviceSpec kA100 = {.name = "a100",
-                              .arch = "sm_80",
-                              .is_cuda = true,
-                              .multiprocessors = 108,
-                              .dram_bytes_per_us = 1.40e6,
-                              .l2_bytes_per_us = 4.0e6,
-                              .l2_bytes = 40 << 20,
-                              .shared_bytes_per_block = 166912,
-                              .shared_bytes_per_multiprocessor = 167936,
-                              .registers_per_multiprocessor = 65536,
-                              .threads_per_multiprocessor = 2048,
-                              .launch_us = 2.5,
-                              .barrier_us = 1.1,
-                              .last_block_us = 0.5,
-                              .special_per_us = 2.4e6,
-                              .flops_per_us = 19.5e6,
-                              .cycles_per_us = 1410,
-                              .latencies = kAmpere,
-                              .saved = {0, 1.40e6},
-                              .vector_bytes = 16};
 constexpr DeviceSpec kH100 = {.name = "h100",
                               .arch = "sm_90a",
                               .is_cuda = true,
@@ -78,6 +58,22 @@ constexpr DeviceSpec kH100 = {.name = "h100",
                               .latencies = kHopper,
                               .saved = {0, 3.01e6},
                               .vector_bytes = 16};
+constexpr DeviceSpec kA100 = [] {
+  DeviceSpec device = kH100;
+  device.name = "a100";
+  device.arch = "sm_80";
+  device.multiprocessors = 108;
+  device.dram_bytes_per_us = device.saved.bytes_per_us = 1.40e6;
+  device.l2_bytes_per_us = 4.0e6;
+  device.l2_bytes = 40 << 20;
+  device.shared_bytes_per_block = 166912;
+  device.shared_bytes_per_multiprocessor = 167936;
+  device.special_per_us = 2.4e6;
+  device.flops_per_us = 19.5e6;
+  device.cycles_per_us = 1410;
+  device.latencies = kAmpere;
+  return device;
+}();
 // An H100 with more and faster memory.
 constexpr DeviceSpec kH200 = [] {
   DeviceSpec device = kH100;

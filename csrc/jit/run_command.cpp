@@ -68,7 +68,7 @@ bool read_until_closed(int fd, int limit_s, std::string& output) {
   const auto deadline = Clock::now() + std::chrono::seconds(limit_s);
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-    if (left.count() <= 0 || is_stopping()) return false;
+    if (left.count() <= 0 || is_stopping) return false;
     pollfd waited{fd, POLLIN, 0};
     const int ready = poll(&waited, 1, static_cast<int>(std::min(left.count(), kPoll_ms)));
     if (ready < 0 && errno != EINTR) return false;

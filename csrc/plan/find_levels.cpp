@@ -62,7 +62,6 @@ struct LevelFinder {
         for (NodeId user : waiting[n])
           last = std::min(last, latest[user.index()] - delay(NodeId(n)));
         if (has_effects(graph.nodes[n])) last = next_effect = std::min(last, next_effect);
-        last = std::max(last, level[n]);
       }
       for (int n = 0; n < graph.size(); ++n) {
         if (latest[n] == level[n] || std::ranges::all_of(awaited[n], is_there)) continue;

@@ -208,6 +208,34 @@ def test_gradients_of_filters_of_one_channel_take_little_memory(width, size):
     expect_as_exact(got, expected, exact, 4096)
 
 
+WINDOWS = {
+    "padded": {"padding": 2},
+    "in steps": {"padding": 2, "stride": (2, 3)},
+    "dilated": {"padding": (4, 1), "dilation": (2, 1)},
+    "to the sides": {"kernel_size": (1, 5), "bias": False},
+    "larger than the image": {"kernel_size": 11, "padding": 5},
+}
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, LAST])
+@pytest.mark.parametrize("name", WINDOWS)
+def test_gradients_of_filters_of_one_channel_are_sums_over_windows(name, layout):
+    layer = nn.Conv2d(24, 24, **{"kernel_size": 5, "groups": 24} | WINDOWS[name])
+    x = torch.randn(2, 24, 9, 8).to(memory_format=layout)
+
+    def train(layer, x, wrap):
+        y = wrap(layer)(x)
+        (y.square().mean() + y.amax()).backward()
+        return [y.detach(), *(p.grad for p in layer.parameters())]
+
+    got = train(copy.deepcopy(layer), x, compile_strictly)
+    assert torch_stitch.counters()["library_calls"] == 1  # the convolution
+    expected = train(copy.deepcopy(layer), x, lambda layer: layer)
+    exact = train(copy.deepcopy(layer).double(), x.double(), lambda layer: layer)
+    expect_as_exact(got, expected, exact, 4096)
+    assert [g.stride() for g in got] == [g.stride() for g in expected]
+
+
 RESULTS = {
     "a result": lambda x, y, z: z,
     "a result that is read again": lambda x, y, z: (y, z),

@@ -25,7 +25,7 @@ TEST(Stop, NoStageBeginsOnceTheProcessEnds) {
     bool has_run = false;
     run_stage("before", log, [&] { has_run = true; });
     if (!has_run) _exit(1);
-    stop_work();
+    is_stopping = true;
     try {
       run_stage("after", log, [] {});
     } catch (const StoppedError&) {

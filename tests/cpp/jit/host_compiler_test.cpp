@@ -248,7 +248,7 @@ TEST(RunCommand, NothingIsWaitedForWhenTheProcessEnds) {
   auto end_soon = [] {
     std::thread ending([] {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
-      stop_work();
+      is_stopping = true;
     });
     try {
       run_command({"/bin/sh", "-c", "sleep 60; true"}, 60);
