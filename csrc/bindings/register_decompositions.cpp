@@ -85,8 +85,8 @@ Tensor accumulate(const Tensor& x, int64_t dim, Dtype dtype) {
   if (!count || !is_known || at::isBarebonesUnsignedType(type)) return {};
   const Tensor given = x.to(type);
   if (x.dim() == 0 || *count == 0) return given.clone(at::MemoryFormat::Contiguous);
-  const auto is_one = [](const c10::SymInt& size) { return size.maybe_as_int() == 1; };
   const auto inner = x.sym_sizes().slice(at::maybe_wrap_dim(dim, x.dim()) + 1);
+  const auto is_one = [](const c10::SymInt& size) { return size.maybe_as_int() == 1; };
   if (std::ranges::all_of(inner, is_one) && (*count & (*count - 1)) != 0) return {};
   const auto wide = at::isReducedFloatingType(type) ? at::kFloat : at::kDouble;
   const Tensor terms = at::isFloatingType(type) ? given.to(wide) : given;
@@ -204,10 +204,13 @@ Tensor avg_pool2d(const Tensor& x, at::IntArrayRef kernel, at::IntArrayRef strid
 // which eager computes the image's gradient, from one image at a time [M, 2026-11].
 constexpr int64_t kFewPlaces = 16;
 
-// Filters of one channel each, but for 3x3 inside the image: oneDNN's gradients take 1.3 to 5 times
-// as long as sums over windows, and 1 KB beside each weight where channels lie last [M, 2026-11].
+// Filters of one channel each, but for 3x3 inside the image: oneDNN's gradients take 1.1 to 5.6
+// times as long as sums over windows, and 1 KB beside each weight where channels lie last [M,
+// AVX-512, 2026-11].
+constexpr int64_t kFewestChannels = 16;  // that fill a vector
+
 bool pays_windows(const Tensor& grad, const Tensor& x, const Tensor& weight, int64_t groups) {
-  if (x.dim() != 4 || x.scalar_type() != at::kFloat || groups < 16) return false;  // a vector
+  if (x.dim() != 4 || x.scalar_type() != at::kFloat || groups < kFewestChannels) return false;
   bool is_long = false, is_known = weight.sym_size(0) == groups && weight.sym_size(1) == 1;
   for (int64_t d = 2; d < 4; ++d) {
     const auto image = x.sym_size(d).maybe_as_int(), rows = weight.sym_size(d).maybe_as_int();
@@ -240,15 +243,16 @@ Gradients convolution_backward(const Tensor& grad, const Tensor& x, const Tensor
                                at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed,
                                at::IntArrayRef added, int64_t groups, std::array<bool, 3> wanted) {
   const at::MemoryFormat first = at::MemoryFormat::Contiguous;
-  const bool is_plain = !transposed && stride.size() + padding.size() + dilation.size() == 6;
+  const bool is_plain =
+      !transposed && stride.size() == 2 && padding.size() == 2 && dilation.size() == 2;
   if (wanted[1] && is_plain && pays_windows(grad, x, weight, groups)) {
     Gradients made;
     if (wanted[0])
       made = at::convolution_backward(grad, x, weight, bias, stride, padding, dilation, false,
                                       added, groups, {true, false, false});
-    const Tensor sums = sum_windows(grad, x, weight, stride, padding, dilation).unsqueeze(3);
+    const Tensor sums = sum_windows(grad, x, weight, stride, padding, dilation);
     const bool is_first = x.suggest_memory_format() == first;  // strides are eager's
-    std::get<1>(made) = is_first ? sums.squeeze(3).unsqueeze(1) : sums.permute({0, 3, 1, 2});
+    std::get<1>(made) = is_first ? sums.unsqueeze(1) : sums.unsqueeze(3).permute({0, 3, 1, 2});
     if (wanted[2]) std::get<2>(made) = grad.sum({0, 2, 3});
     return made;
   }

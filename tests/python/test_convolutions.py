@@ -158,20 +158,27 @@ def test_a_network_is_products_and_convolutions_with_channels_last():
 
 def step(model, x, wrap):
     """What a training step yields: result, gradients, statistics."""
-    x = x.clone().requires_grad_()
+    x = x.detach().clone().requires_grad_(x.requires_grad)
     y = wrap(model)(x)
     (y.square().mean() + y.amax()).backward()
-    return [y.detach(), x.grad, *(p.grad for p in model.parameters()), *model.buffers()]
+    images = [x.grad] if x.requires_grad else []
+    return [y.detach(), *images, *(p.grad for p in model.parameters()), *model.buffers()]
+
+
+def check_step(model, x):
+    """What stitch and what eager yield."""
+    got = step(copy.deepcopy(model), x, compile_strictly)
+    expected = step(copy.deepcopy(model), x, lambda model: model)
+    exact = step(copy.deepcopy(model).double(), x.double(), lambda model: model)
+    expect_as_exact(got, expected, exact, 4096)
+    return got, expected
 
 
 @pytest.mark.parametrize("layout", [torch.contiguous_format, LAST])
 def test_training(layout):
     model, x = Network().to(memory_format=layout), torch.randn(3, 3, 32, 32)
     x = x.to(memory_format=layout)
-    got = step(copy.deepcopy(model), x, compile_strictly)
-    expected = step(copy.deepcopy(model), x, lambda model: model)
-    exact = step(copy.deepcopy(model).double(), x.double(), lambda model: model)
-    expect_as_exact(got, expected, exact, 4096)
+    check_step(model, x.requires_grad_())
 
 
 @pytest.mark.parametrize("layout", [torch.contiguous_format, LAST])
@@ -181,10 +188,7 @@ def test_images_gradients_of_few_places_are_products(size, bias, layout):
     """With the rows of all images, where eager multiplies one at a time; results, of fewer."""
     model = nn.Sequential(nn.Tanh(), nn.Conv2d(40, 96, 1, bias=bias))
     model, x = model.to(memory_format=layout), torch.randn(3, 40, *size).to(memory_format=layout)
-    got = step(copy.deepcopy(model), x, compile_strictly)
-    expected = step(copy.deepcopy(model), x, lambda model: model)
-    exact = step(copy.deepcopy(model).double(), x.double(), lambda model: model)
-    expect_as_exact(got, expected, exact, 4096)
+    check_step(model, x.requires_grad_())
     is_product = math.prod(size) <= 16 and layout != LAST
     assert torch_stitch.counters()["library_calls"] == (3 if is_product else 2)
 
@@ -202,10 +206,7 @@ def test_gradients_of_filters_of_one_channel_take_little_memory(width, size):
         peaks[name] = peak_bytes(take, model.parameters())
     assert peaks["stitch"] <= peaks["eager"], peaks
     assert peaks["stitch"] < 256 * layer.weight.numel(), peaks
-    got = step(copy.deepcopy(model), x, compile_strictly)
-    expected = step(copy.deepcopy(model), x, lambda model: model)
-    exact = step(copy.deepcopy(model).double(), x.double(), lambda model: model)
-    expect_as_exact(got, expected, exact, 4096)
+    check_step(model, x.requires_grad_())
 
 
 WINDOWS = {
@@ -222,17 +223,8 @@ WINDOWS = {
 def test_gradients_of_filters_of_one_channel_are_sums_over_windows(name, layout):
     layer = nn.Conv2d(24, 24, **{"kernel_size": 5, "groups": 24} | WINDOWS[name])
     x = torch.randn(2, 24, 9, 8).to(memory_format=layout)
-
-    def train(layer, x, wrap):
-        y = wrap(layer)(x)
-        (y.square().mean() + y.amax()).backward()
-        return [y.detach(), *(p.grad for p in layer.parameters())]
-
-    got = train(copy.deepcopy(layer), x, compile_strictly)
+    got, expected = check_step(layer, x)
     assert torch_stitch.counters()["library_calls"] == 1  # the convolution
-    expected = train(copy.deepcopy(layer), x, lambda layer: layer)
-    exact = train(copy.deepcopy(layer).double(), x.double(), lambda layer: layer)
-    expect_as_exact(got, expected, exact, 4096)
     assert [g.stride() for g in got] == [g.stride() for g in expected]
 
 
