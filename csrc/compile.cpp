@@ -12,6 +12,7 @@
 #include "plan/choose_attention.h"
 #include "plan/plan_stitches.h"
 #include "plan/split_reductions.h"
+#include "plan/store_in_place.h"
 #include "rewrite/attention/call_attention.h"
 #include "rewrite/rewrite_graph.h"
 #include "runtime/build_program.h"
@@ -87,6 +88,7 @@ Compilation plan_and_emit(const CompileRequest& request) {
     c.plan = plan_stitches(c.graph, judge_stages(c.graph, device, workers), device,
                            request.settings.policy, judge_kernels(c.graph, device, workers));
     c.plan = chain_stages(c.graph, std::move(c.plan), device, workers);
+    if (!device.is_cuda) c.plan.stored_over = find_stored_over(c.graph, c.plan);
     c.plan.cuts.insert(c.plan.cuts.begin(), cuts.begin(), cuts.end());
   });
   run_and_dump(c, "schedule", [&] {

@@ -200,10 +200,6 @@ Tensor avg_pool2d(const Tensor& x, at::IntArrayRef kernel, at::IntArrayRef strid
   return (sum / static_cast<double>(divisor.value_or(places))).to(x.scalar_type()).contiguous();
 }
 
-// Of so few places that a product with the rows of all images takes 0.05 to 0.9 of the time in
-// which eager computes the image's gradient, from one image at a time [M, 2026-11].
-constexpr int64_t kFewPlaces = 16;
-
 // Filters of one channel each, but for 3x3 inside the image: oneDNN's gradients take 1.1 to 5.6
 // times as long as sums over windows, and 1 KB beside each weight where channels lie last [M,
 // AVX-512, 2026-11].
@@ -238,39 +234,83 @@ Tensor sum_windows(const Tensor& grad, const Tensor& x, const Tensor& weight,
 }
 
 using Gradients = std::tuple<Tensor, Tensor, Tensor>;
+
+// Filters that meet each place of the image once have gradients that are products with patches.  Of
+// 1x1 filters over so few places the image's takes 0.05 to 0.9 of the time in which eager computes
+// it, from one image at a time; where larger filters have more elements than the image, both take
+// 0.1 to 0.95 of oneDNN's, which lays the filters out anew [M, 2026-11].
+constexpr int64_t kFewPlaces = 16;
+
+std::array<bool, 2> pays_patches(const Tensor& x, const Tensor& weight, at::IntArrayRef stride) {
+  const auto height = x.sym_size(2).maybe_as_int(), width = x.sym_size(3).maybe_as_int();
+  if (x.scalar_type() != at::kFloat || !height || !width || *height % stride[0] != 0 ||
+      *width % stride[1] != 0 || weight.suggest_memory_format() != at::MemoryFormat::Contiguous ||
+      weight.sym_size(2) != stride[0] || weight.sym_size(3) != stride[1]) {
+    return {false, false};
+  }
+  const int64_t places = *height * *width;
+  if (stride.equals({1, 1})) {
+    const bool is_first = x.suggest_memory_format() == at::MemoryFormat::Contiguous;
+    return {is_first && places > 1 && places <= kFewPlaces, false};
+  }
+  const auto filters = weight.sym_numel().maybe_as_int(), image = x.sym_numel().maybe_as_int();
+  const bool is_large = filters && image && *filters > *image;
+  return {is_large, is_large};
+}
+
+Gradients multiply_patches(const Tensor& grad, const Tensor& x, const Tensor& weight,
+                           std::array<bool, 2> wanted) {
+  const at::MemoryFormat format = x.suggest_memory_format();
+  const auto size = [](const Tensor& of, int64_t d) { return of.sym_size(d); };
+  const Tensor rows = grad.permute({0, 2, 3, 1}).flatten(0, 2);
+  Gradients made;
+  if (wanted[0]) {
+    const Tensor patches = rows.mm(weight.flatten(1)).reshape_symint(
+        {size(x, 0), size(grad, 2), size(grad, 3), size(x, 1), size(weight, 2), size(weight, 3)});
+    const Tensor image = patches.permute({0, 3, 1, 4, 2, 5}).reshape_symint(x.sym_sizes());
+    std::get<0>(made) = image.contiguous(format);
+  }
+  if (wanted[1]) {
+    const Tensor patches = x.reshape_symint({size(x, 0), size(x, 1), size(grad, 2),
+                                             size(weight, 2), size(grad, 3), size(weight, 3)});
+    const Tensor columns = patches.permute({0, 2, 4, 1, 3, 5}).flatten(0, 2).flatten(1);
+    std::get<1>(made) =
+        rows.t().mm(columns).reshape_symint(weight.sym_sizes()).contiguous(format);
+  }
+  return made;
+}
+
 Gradients convolution_backward(const Tensor& grad, const Tensor& x, const Tensor& weight,
                                at::OptionalIntArrayRef bias, at::IntArrayRef stride,
                                at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed,
                                at::IntArrayRef added, int64_t groups, std::array<bool, 3> wanted) {
-  const at::MemoryFormat first = at::MemoryFormat::Contiguous;
-  const bool is_plain =
-      !transposed && stride.size() == 2 && padding.size() == 2 && dilation.size() == 2;
+  const bool is_plain = x.dim() == 4 && !transposed && stride.size() == 2 && padding.size() == 2 &&
+                        dilation.size() == 2;
+  const auto by_call = [&](bool image, bool filters, bool sums) {
+    return image || filters || sums
+               ? at::convolution_backward(grad, x, weight, bias, stride, padding, dilation,
+                                          transposed, added, groups, {image, filters, sums})
+               : Gradients();
+  };
   if (wanted[1] && is_plain && pays_windows(grad, x, weight, groups)) {
-    Gradients made;
-    if (wanted[0])
-      made = at::convolution_backward(grad, x, weight, bias, stride, padding, dilation, false,
-                                      added, groups, {true, false, false});
+    Gradients made = by_call(wanted[0], false, false);
     const Tensor sums = sum_windows(grad, x, weight, stride, padding, dilation);
-    const bool is_first = x.suggest_memory_format() == first;  // strides are eager's
+    const bool is_first = x.suggest_memory_format() == at::MemoryFormat::Contiguous;  // eager's
     std::get<1>(made) = is_first ? sums.unsqueeze(1) : sums.unsqueeze(3).permute({0, 3, 1, 2});
     if (wanted[2]) std::get<2>(made) = grad.sum({0, 2, 3});
     return made;
   }
-  const bool is_product = wanted[0] && x.dim() == 4 && x.scalar_type() == at::kFloat &&
-                          !transposed && groups == 1 && stride.equals({1, 1}) &&
-                          x.suggest_memory_format() == first && padding.equals({0, 0}) &&
-                          weight.suggest_memory_format() == first &&
-                          weight.sym_numel() == weight.sym_size(0) * weight.sym_size(1);
-  const auto places = is_product ? (x.sym_size(2) * x.sym_size(3)).maybe_as_int() : std::nullopt;
-  if (!places || *places == 1 || *places > kFewPlaces) return {};
-  const Tensor rows = grad.permute({0, 2, 3, 1}).flatten(0, 2);
-  Gradients made;
-  if (wanted[1] || wanted[2])
-    made = at::convolution_backward(grad, x, weight, bias, stride, padding, dilation, transposed,
-                                    added, groups, {false, wanted[1], wanted[2]});
-  const Tensor images =
-      rows.mm(weight.flatten(1)).reshape_symint(x.permute({0, 2, 3, 1}).sym_sizes());
-  std::get<0>(made) = images.permute({0, 3, 1, 2}).contiguous();
+  const bool meets_once =
+      is_plain && groups == 1 && padding.equals({0, 0}) && dilation.equals({1, 1});
+  std::array<bool, 2> pays = {false, false};
+  if (meets_once) pays = pays_patches(x, weight, stride);
+  pays = {pays[0] && wanted[0], pays[1] && wanted[1]};
+  if (!pays[0] && !pays[1]) return {};
+  Gradients made = by_call(wanted[0] && !pays[0], wanted[1] && !pays[1], wanted[2] && !pays[1]);
+  const Gradients products = multiply_patches(grad, x, weight, pays);
+  if (pays[0]) std::get<0>(made) = std::get<0>(products);
+  if (pays[1]) std::get<1>(made) = std::get<1>(products);
+  if (pays[1] && wanted[2]) std::get<2>(made) = grad.sum({0, 2, 3});
   return made;
 }
 

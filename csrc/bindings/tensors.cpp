@@ -14,6 +14,8 @@
 namespace stitch {
 namespace {
 
+constexpr c10::DispatchKeySet kOnCpu(c10::DispatchKey::CPU);
+
 // In the order of DType, all but kOpaque.
 constexpr std::array<c10::ScalarType, 15> kScalarTypes = {
     c10::kBool,        c10::kByte,  c10::kUInt16,   c10::kUInt32, c10::kUInt64,
@@ -50,11 +52,14 @@ int64_t count_bytes(const Layout& layout, c10::ScalarType dtype) {
   return at::detail::computeStorageNbytes(layout.sizes, layout.strides, c10::elementSize(dtype));
 }
 
-// A storage of its own at `data`; where it has an allocator, resize_ may move it.
-at::Tensor tensor_at(at::DataPtr data, int64_t bytes, c10::Allocator* allocator,
-                     c10::DispatchKeySet keys, const Layout& layout, c10::ScalarType dtype) {
-  auto storage = c10::make_intrusive<c10::StorageImpl>(
-      c10::StorageImpl::use_byte_size_t(), bytes, std::move(data), allocator, allocator != nullptr);
+// Where it has an allocator, resize_ may move it.
+c10::Storage make_storage(at::DataPtr data, int64_t bytes, c10::Allocator* allocator) {
+  return c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes,
+                                               std::move(data), allocator, allocator != nullptr);
+}
+
+at::Tensor tensor_in(c10::Storage storage, c10::DispatchKeySet keys, const Layout& layout,
+                     c10::ScalarType dtype) {
   at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(std::move(storage), keys,
                                                                c10::scalarTypeToTypeMeta(dtype));
   tensor.unsafeGetTensorImpl()->set_sizes_and_strides(layout.sizes, layout.strides);
@@ -84,8 +89,18 @@ at::Tensor make_tensor(const Layout& layout, c10::ScalarType dtype, c10::Device 
                              at::TensorOptions().dtype(dtype).device(device));
   }
   const int64_t bytes = count_bytes(layout, dtype);
-  return tensor_at(allocate_from_pool(bytes), bytes, c10::GetCPUAllocator(),
-                   c10::DispatchKeySet(c10::DispatchKey::CPU), layout, dtype);
+  return tensor_in(make_storage(allocate_from_pool(bytes), bytes, c10::GetCPUAllocator()), kOnCpu,
+                   layout, dtype);
+}
+
+at::Tensor make_tensor_over(const at::Tensor& held, const Layout& layout, c10::ScalarType dtype) {
+  if (!held.defined() || held.use_count() != 1 || held.storage().use_count() != 1) return {};
+  const c10::Storage& storage = held.storage();
+  const c10::DeleterFnPtr owner = storage.data_ptr().get_deleter();
+  const bool is_ours = owner == &return_to_pool || owner == c10::GetCPUAllocator()->raw_deleter();
+  const auto bytes = static_cast<size_t>(count_bytes(layout, dtype));
+  if (!is_ours || held.storage_offset() != 0 || storage.nbytes() != bytes) return {};
+  return tensor_in(storage, kOnCpu, layout, dtype);
 }
 
 at::Tensor view_memory(const at::Tensor& memory, int64_t offset, const Layout& layout,
@@ -104,8 +119,9 @@ at::Tensor place_in_memory(const at::Tensor& memory, int64_t offset_bytes, const
   at::DataPtr data(
       static_cast<char*>(kept->mutable_data()) + offset_bytes, kept,
       [](void* storage) { delete static_cast<c10::Storage*>(storage); }, memory.device());
-  return tensor_at(std::move(data), count_bytes(layout, dtype), /*allocator=*/nullptr,
-                   memory.key_set(), layout, dtype);
+  const int64_t bytes = count_bytes(layout, dtype);
+  return tensor_in(make_storage(std::move(data), bytes, /*allocator=*/nullptr), memory.key_set(),
+                   layout, dtype);
 }
 
 void fill_made(at::Tensor made, at::Tensor source) {

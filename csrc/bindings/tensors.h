@@ -22,6 +22,9 @@ DType from_scalar_type(c10::ScalarType type);  // kOpaque for what kernels do no
 
 // Uninitialised; on the CPU memory of the host pool.  It resizes, saves and shares like any tensor.
 at::Tensor make_tensor(const Layout& layout, c10::ScalarType dtype, c10::Device device);
+// The same in the memory of `held`; undefined where others than this reference hold that, or may
+// see it (numpy, other processes), or it has another size.
+at::Tensor make_tensor_over(const at::Tensor& held, const Layout& layout, c10::ScalarType dtype);
 // Shares the storage of `memory`; `offset` in elements from the storage's start.
 at::Tensor view_memory(const at::Tensor& memory, int64_t offset, const Layout& layout,
                        c10::ScalarType dtype);

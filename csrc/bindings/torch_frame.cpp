@@ -93,6 +93,14 @@ void TorchFrame::allocate(BufferId id) {
       make_tensor(evaluate_layout(type, *symbols_), to_scalar_type(type.dtype), graph_.device);
 }
 
+bool TorchFrame::take_memory(BufferId id, BufferId from) {
+  const TensorType& type = buffer(id).type;
+  const Layout layout = evaluate_layout(type, *symbols_);
+  at::Tensor& taken = cells_[id.value()].tensor;
+  taken = make_tensor_over(cells_[from.value()].tensor, layout, to_scalar_type(type.dtype));
+  return taken.defined();
+}
+
 void TorchFrame::align(BufferId id, int bytes) {
   const at::Tensor& misaligned = tensor(id);
   at::Tensor aligned = copy_tensor(misaligned, evaluate_layout(buffer(id).type, *symbols_));

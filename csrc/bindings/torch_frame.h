@@ -35,6 +35,7 @@ class TorchFrame final : public Frame {
   void allocate_slab(int64_t bytes) override;
   void place_in_slab(BufferId id, int64_t offset_bytes) override;
   void allocate(BufferId id) override;
+  bool take_memory(BufferId id, BufferId from) override;
   void align(BufferId id, int bytes) override;
   void write_back(BufferId id) override;
   void* data(BufferId id) override;

@@ -76,7 +76,7 @@ void verify_stage(const LoweredStage& lowered) {
 
 LoweringOptions choose_lowering(const Graph& graph, const StitchPlan& plan,
                                 const Settings& settings) {
-  LoweringOptions options{settings.emulate_eager_casts, {}, find_rounded(graph)};
+  LoweringOptions options{settings.emulate_eager_casts, plan.stored_over, find_rounded(graph)};
   for (size_t m = 0; m < plan.in_place.size(); ++m)
     if (plan.in_place[m])
       options.stored_over.emplace(graph.mutations[m].value, graph.mutations[m].input);

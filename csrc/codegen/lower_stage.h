@@ -11,7 +11,7 @@ namespace stitch {
 
 struct LoweringOptions {
   bool emulate_eager_casts = false;      // round 16-bit values wherever eager rounds
-  std::map<NodeId, NodeId> stored_over;  // in-place mutations: a store -> the load it overwrites
+  std::map<NodeId, NodeId> stored_over;  // a store -> the load it may overwrite
   std::vector<bool> rounded = {};        // by node, or empty: as analysis/rounded_values.h has it
 };
 

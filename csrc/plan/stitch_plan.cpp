@@ -94,6 +94,8 @@ std::string to_string(const StitchPlan& plan, const Graph& graph) {
   for (size_t m = 0; m < plan.in_place.size(); ++m)
     out << "mutation %" << graph.mutations[m].input << " <- %" << graph.mutations[m].value
         << (plan.in_place[m] ? " in place" : " by copy") << "\n";
+  for (const auto& [store, load] : plan.stored_over)
+    out << "%" << store << " over %" << load << "\n";
   for (const Cut& cut : plan.cuts)
     out << "cut %" << cut.from << " -> %" << cut.to << " rule " << cut.reason.rule << ": "
         << cut.reason.why << "\n";

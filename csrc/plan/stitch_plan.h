@@ -7,6 +7,7 @@
 // kernel stores and the operands and results of library calls.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,7 +19,7 @@ namespace stitch {
 
 // Bytes.  The slab is there for all of a call.  What is larger has memory of its own, for as long
 // as it lives: steps of training let go of what they saved while they make such values.
-inline constexpr int64_t kMostInSlab = 32 << 10;
+inline constexpr int64_t kMostInSlab = 8 << 10;
 
 struct PlannedStage {
   std::vector<NodeId> roots;   // topological order; every store is a root
@@ -80,6 +81,9 @@ struct StitchPlan {
   // in_place[i]: the value of mutation i is stored straight into its input by its kernel; else it
   // is stored elsewhere and copied after the last step.
   std::vector<bool> in_place = {};
+  // store -> load: the call may use the memory of what is read for what is stored, where nobody
+  // else holds it.
+  std::map<NodeId, NodeId> stored_over = {};
   std::vector<Cut> cuts = {};
 };
 

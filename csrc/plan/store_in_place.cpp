@@ -6,6 +6,7 @@
 #include <set>
 
 #include "analysis/accesses.h"
+#include "plan/storage.h"
 
 namespace stitch {
 namespace {
@@ -15,32 +16,65 @@ std::set<NodeId> reductions_of(const Spaces& spaces, NodeId root) {
   return at == spaces.depends.end() ? std::set<NodeId>() : at->second;
 }
 
+// Of what one memory holds: the value read, the value stored over it, and all that is.
+struct Overwriting {
+  NodeId load, store;
+  std::vector<NodeId> parts;
+};
+
+std::set<AtomId> walked_atoms(const RootSpace& space) {
+  std::set<AtomId> atoms(space.kept_atoms.begin(), space.kept_atoms.end());
+  atoms.insert(space.reduced_atoms.begin(), space.reduced_atoms.end());
+  return atoms;
+}
+
+// What a reduction reads is for all threads of a block to know.  A block that is one thread has
+// read all of it before it stores what depends on the reduction.
 bool reads_only_stored_element(const Graph& graph, const Spaces& spaces, const Accesses& accesses,
-                               const Mutation& mutation, NodeId store) {
+                               const Overwriting& pair, bool by_one_thread) {
+  const NodeId store = pair.store;
   const IndexExpr* stored = nullptr;
   const RootSpace* space = nullptr;
   for (const Access& access : accesses.list)
     if (access.is_store && access.value == store) stored = &access.offset;
   for (const RootSpace& candidate : spaces.roots)
     if (candidate.root == store) space = &candidate;
-  const std::vector<NodeId> stores = find_stores(graph, mutation.value);
   if (!stored || !space || !space->reduced_atoms.empty()) return false;
   for (const Access& access : accesses.list) {
-    if (access.is_store || access.value != mutation.input) continue;
-    if (access.root != store && std::ranges::count(stores, access.root))
+    if (access.is_store || access.value != pair.load) continue;
+    if (access.root != store && std::ranges::count(pair.parts, access.root))
       continue;  // of a part of its own
     if (access.offset != *stored || access.is_guarded) return false;
-    // What a reduction reads is for all threads to know.
-    if (family(graph[access.root]) == Family::kReduce) return false;
+    const bool is_reduced = family(graph[access.root]) == Family::kReduce;
+    const bool is_awaited = reductions_of(spaces, store).contains(access.root);
+    if (is_reduced && !(by_one_thread && is_awaited)) return false;
     // Only roots of the very same loops: the thread that stores this element reads it, before any
     // store, and no other thread does.
     for (const RootSpace& reader : spaces.roots) {
       if (reader.root != access.root) continue;
+      if (is_reduced && walked_atoms(reader) != walked_atoms(*space)) return false;
+      if (is_reduced) continue;
       if (reader.kept_atoms != space->kept_atoms || !reader.reduced_atoms.empty()) return false;
       if (reductions_of(spaces, reader.root) != reductions_of(spaces, space->root)) return false;
     }
   }
   return true;
+}
+
+// Those that the stage may store over what it reads, as far as it alone is concerned.
+std::vector<Overwriting> keep_possible(const Graph& graph, const PlannedStage& stage,
+                                       std::vector<Overwriting> pairs, bool by_one_thread) {
+  if (pairs.empty()) return {};
+  const std::vector<bool> is_load = find_loads(graph, stage);
+  const LoadsOfRoots loads(stage.roots.size(), &is_load);
+  const SpacesOrNot found = find_spaces(graph, stage.roots, loads);
+  if (!found.verdict) return {};
+  const Accesses accesses =
+      find_accesses(graph, found.spaces, loads, {stage.stores.begin(), stage.stores.end()});
+  std::erase_if(pairs, [&](const Overwriting& pair) {
+    return !reads_only_stored_element(graph, found.spaces, accesses, pair, by_one_thread);
+  });
+  return pairs;
 }
 
 // When a stage runs: those of one phase run at once, a call's phase is 0.
@@ -84,9 +118,8 @@ bool reads_memory(const StitchPlan& plan, const std::vector<NodeId>& values, Nod
 }
 
 // Parts read nothing of one another (rewrite/rewrite_graph.h).
-bool is_read_later(const Graph& graph, const StitchPlan& plan, const std::vector<Reader>& readers,
-                   const Mutation& mutation) {
-  const std::vector<NodeId> stores = find_stores(graph, mutation.value);
+bool is_read_later(const StitchPlan& plan, const std::vector<Reader>& readers, NodeId memory,
+                   const std::vector<NodeId>& stores) {
   const auto is_storing = [&](const Reader& reader) {
     return reader.stage >= 0 && std::ranges::any_of(stores, [&](NodeId store) {
              return std::ranges::count(plan.stages[reader.stage].stores, store) > 0;
@@ -96,7 +129,7 @@ bool is_read_later(const Graph& graph, const StitchPlan& plan, const std::vector
   if (first == readers.end()) return true;
   return std::ranges::any_of(readers, [&](const Reader& reader) {
     if (reader.when < first->when || is_storing(reader)) return false;
-    return reads_memory(plan, *reader.values, mutation.input);
+    return reads_memory(plan, *reader.values, memory);
   });
 }
 
@@ -128,21 +161,15 @@ std::map<NodeId, int> find_replaceable(const Graph& graph) {
 
 std::vector<NodeId> find_replaced(const Graph& graph, const std::map<NodeId, int>& replaceable,
                                   const PlannedStage& stage) {
-  std::vector<NodeId> replaced;
-  const auto is_candidate = [&](NodeId store) { return replaceable.contains(store); };
-  if (std::ranges::none_of(stage.stores, is_candidate)) return {};
-  const std::vector<bool> is_load = find_loads(graph, stage);
-  const LoadsOfRoots loads(stage.roots.size(), &is_load);
-  const SpacesOrNot found = find_spaces(graph, stage.roots, loads);
-  if (!found.verdict) return {};
-  const Accesses accesses =
-      find_accesses(graph, found.spaces, loads, {stage.stores.begin(), stage.stores.end()});
+  std::vector<Overwriting> pairs;
   for (NodeId store : stage.stores) {
-    if (!is_candidate(store)) continue;
+    if (!replaceable.contains(store)) continue;
     const Mutation& mutation = graph.mutations[replaceable.at(store)];
-    if (reads_only_stored_element(graph, found.spaces, accesses, mutation, store))
-      replaced.push_back(store);
+    pairs.push_back({mutation.input, store, find_stores(graph, mutation.value)});
   }
+  std::vector<NodeId> replaced;
+  for (const Overwriting& pair : keep_possible(graph, stage, std::move(pairs), false))
+    replaced.push_back(pair.store);
   return replaced;
 }
 
@@ -156,10 +183,46 @@ std::vector<bool> find_in_place(const Graph& graph, const StitchPlan& plan) {
                       std::inserter(replaced, replaced.end()));
   for (size_t m = 0; m < in_place.size(); ++m) {
     const auto is_replaced = [&](NodeId store) { return replaced.contains(store); };
-    in_place[m] = std::ranges::all_of(find_stores(graph, graph.mutations[m].value), is_replaced) &&
-                  !is_read_later(graph, plan, readers, graph.mutations[m]);
+    const std::vector<NodeId> stores = find_stores(graph, graph.mutations[m].value);
+    in_place[m] = std::ranges::all_of(stores, is_replaced) &&
+                  !is_read_later(plan, readers, graph.mutations[m].input, stores);
   }
   return in_place;
+}
+
+std::map<NodeId, NodeId> find_stored_over(const Graph& graph, const StitchPlan& plan) {
+  // Memory that is looked at after the call, and what has a place already.
+  std::set<NodeId> shown, placed;
+  for (NodeId id : find_kept(graph)) {
+    const std::optional<PlannedAlias> alias = find_alias(graph, id);
+    shown.insert(alias ? alias->base : id);
+  }
+  for (const Mutation& mutation : graph.mutations) {
+    shown.insert(mutation.input);
+    placed.insert(mutation.value);
+  }
+  const auto fits = [&](NodeId load, NodeId store) {
+    const TensorType &from = graph[load].type, &to = graph[store].type;
+    return from.dtype == to.dtype && element_count(from.shape) == element_count(to.shape) &&
+           hint_bytes(graph, store) > kMostInSlab;
+  };
+  const std::vector<Reader> readers = list_readers(graph, plan);
+  std::map<NodeId, NodeId> stored_over;
+  for (const PlannedStage& stage : plan.stages) {
+    std::vector<Overwriting> pairs;
+    for (NodeId store : stage.stores) {
+      if (placed.contains(store) || stored_part(graph, store) != store) continue;
+      for (NodeId load : stage.loads)
+        if (!shown.contains(load) && fits(load, store)) pairs.push_back({load, store, {store}});
+    }
+    for (const Overwriting& pair : keep_possible(graph, stage, std::move(pairs), true)) {
+      if (stored_over.contains(pair.store) || shown.contains(pair.load)) continue;
+      if (is_read_later(plan, readers, pair.load, pair.parts)) continue;
+      stored_over.emplace(pair.store, pair.load);
+      shown.insert(pair.load);  // holds what is read from now on
+    }
+  }
+  return stored_over;
 }
 
 }  // namespace stitch

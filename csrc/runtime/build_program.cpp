@@ -163,9 +163,10 @@ BufferId use(const Draft& draft, NodeId node) {
   return id;
 }
 
-void start_writing(Draft& draft, BufferId id) {
+void start_writing(Draft& draft, BufferId id, BufferId over = BufferId()) {
   const bool is_fresh = draft.program.buffers[id.index()].kind == Buffer::Kind::kFresh;
-  if (is_fresh && !draft.is_written[id.index()]) draft.program.steps.emplace_back(AllocateStep{id});
+  if (is_fresh && !draft.is_written[id.index()])
+    draft.program.steps.emplace_back(AllocateStep{id, over});
   draft.is_written[id.index()] = true;
 }
 
@@ -261,7 +262,9 @@ void emit_launch(Draft& draft, const KernelSource& source, int kernel) {
     if (argument.is_store) {
       STITCH_CHECK(id.valid(), "kernel " << source.name << " stores value " << argument.value
                                          << ", which the plan does not store");
-      start_writing(draft, id);
+      const auto over = draft.plan.stored_over.find(argument.value);
+      const bool is_over = over != draft.plan.stored_over.end();
+      start_writing(draft, id, is_over ? use(draft, over->second) : BufferId());
       step.pointers.push_back(id);
     } else {
       step.pointers.push_back(use(draft, argument.value));

@@ -97,7 +97,10 @@ struct Execution {
       for (const BufferId id : program.slots[i]) frame.place_in_slab(id, offsets[i]);
   }
 
-  void operator()(const AllocateStep& step) { frame.allocate(step.buffer); }
+  void operator()(const AllocateStep& step) {
+    if (!step.over.valid() || !frame.take_memory(step.buffer, step.over))
+      frame.allocate(step.buffer);
+  }
   void operator()(const CopyStep& step) { frame.copy(step.from, step.to); }
   void operator()(const ReleaseStep& step) { frame.release(step.buffer); }
 

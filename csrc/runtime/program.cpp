@@ -36,7 +36,8 @@ struct StepPrinter {
   const Program& program;
 
   std::string operator()(const AllocateStep& step) const {
-    return "allocate " + to_string(step.buffer);
+    return "allocate " + to_string(step.buffer) +
+           (step.over.valid() ? " over " + to_string(step.over) : "");
   }
   std::string operator()(const LaunchStep& step) const {
     const auto print = [](const Dim& dim) { return to_string(dim); };

@@ -50,6 +50,7 @@ enum class KernelFailure { kNone, kIndexOutOfRange, kDivisionByZero, kAssertionF
 
 struct AllocateStep {  // a fresh buffer, before its first write
   BufferId buffer;
+  BufferId over;  // whose memory it takes where nobody else holds it; invalid: nobody's
 };
 struct IndexedRows {
   Dim rows, indices;

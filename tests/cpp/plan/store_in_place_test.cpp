@@ -114,6 +114,46 @@ TEST_P(InPlace, NotWhereTheValueIsItselfAnInput) {
   EXPECT_FALSE(is_in_place("mutate %x <- %g\noutputs (none)"));
 }
 
+// Of %x, an argument, and %m, a product; all of them have 32,768 elements or more.
+std::map<NodeId, NodeId> stored_over(const std::string& lines) {
+  const Planned planned = plan_graph(
+      "%x = input : f32[512,64]\n%m = library(%x){name=\"aten.mm.default\"} : f32[512,64]\n" +
+          lines + "\n",
+      "cpu");
+  return find_stored_over(planned.graph, planned.plan);
+}
+
+TEST(StoredOver, AValueOfOtherSizesOverTheProductItIsComputedFrom) {
+  EXPECT_EQ(stored_over("%y = exp(reshape(%m){shape=[8,64,64]})\noutputs (%y)").size(), 1u);
+  EXPECT_EQ(stored_over("%y = mul(%m, exp(%x))\noutputs (%y)").size(), 1u);
+}
+
+TEST(StoredOver, NotWhatIsReadLaterOrShownAfterwards) {
+  EXPECT_TRUE(stored_over("%y = exp(%m)\noutputs (%y, %m)").empty());
+  EXPECT_TRUE(stored_over("%y = exp(%m)\n%v = reshape(%m){shape=[64,512]}\n"
+                          "outputs (%y, %v)").empty());
+  EXPECT_TRUE(stored_over("%y = exp(%m)\n"
+                          "%z = library(%m, %y){name=\"aten.mm.default\"} : f32[512,512]\n"
+                          "outputs (%z)").empty());
+  EXPECT_TRUE(stored_over("%y = exp(%x)\nmutate %x <- %m\noutputs (%y)").empty());
+}
+
+TEST(StoredOver, NotWhereAnotherElementIsRead) {
+  EXPECT_TRUE(stored_over("%y = add(%m, flip(%m){axes=[0]})\noutputs (%y)").empty());
+  EXPECT_TRUE(stored_over("%y = exp(permute(%m){order=[1,0]})\noutputs (%y)").empty());
+  EXPECT_TRUE(stored_over("%y = sub(%m, sum(%m){axes=[1], keepdim})\noutputs (%y)").empty());
+}
+
+TEST(StoredOver, NotOtherTypesOrSizes) {
+  EXPECT_TRUE(stored_over("%y = cast(%m) : i32\noutputs (%y)").empty());
+  EXPECT_TRUE(stored_over("%y = slice(%m){dim=0, start=0, count=256}\n"
+                          "%z = exp(%y)\noutputs (%z)").empty());
+}
+
+TEST(StoredOver, OneValueOverEach) {
+  EXPECT_EQ(stored_over("%y = exp(%m)\n%z = sin(%m)\noutputs (%y, %z)").size(), 1u);
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, InPlace, testing::Values("cpu", "h200"),
                          [](const auto& instance) { return std::string(instance.param); });
 

@@ -42,6 +42,11 @@ class FakeFrame : public Frame {
     log.push_back("allocate " + std::to_string(id.value()));
     memory_[id.index()] = std::make_shared<std::vector<float>>(elements(id));
   }
+  bool take_memory(BufferId id, BufferId from) override {
+    log.push_back("take " + std::to_string(id.value()) + " from " + std::to_string(from.value()));
+    if (memory_[from.index()].use_count() == 1) memory_[id.index()] = memory_[from.index()];
+    return memory_[id.index()] != nullptr;
+  }
   void align(BufferId id, int) override { log.push_back("align " + std::to_string(id.value())); }
   void write_back(BufferId id) override {
     log.push_back("write back " + std::to_string(id.value()));
