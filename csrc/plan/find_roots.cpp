@@ -1,6 +1,7 @@
 #include "plan/find_roots.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "analysis/index_walk.h"
@@ -60,19 +61,26 @@ struct RootFinder {
            combines_segments(info(node));
   }
 
-  // Bytes that evaluating the value again would read.
+  // Bytes that evaluating the value again would read: of what is read through slices a part.
   int64_t cone_bytes(NodeId id) const {
     const auto is_stored = [&](NodeId at) { return !is_stitched(at) || is_certain_root(at); };
+    const Cone cone = find_cone(graph, id, is_stored);
+    std::map<NodeId, int64_t> elements;
+    for (NodeId node : cone.nodes)
+      for (NodeId input : graph[node].inputs) elements[input] += hint_elements(graph, node);
     int64_t total = 0;
-    for (NodeId load : find_cone(graph, id, is_stored).loads) total += hint_bytes(graph, load);
+    for (NodeId load : cone.loads)
+      total += std::min(elements[load], hint_elements(graph, load)) * element_bytes(load);
     return total;
   }
+
+  int64_t element_bytes(NodeId id) const { return info(graph[id].type.dtype).bytes; }
 
   // Users wait for different library calls: each would evaluate the value again.
   bool is_worth_storing(NodeId id) const {
     const Family kind = family(graph[id]);
     if (kind != Family::kPointwise && kind != Family::kReader) return false;
-    return wanted[id.index()].size() > 1 && cone_bytes(id) > hint_bytes(graph, id);
+    return wanted[id.index()].size() > 1 && 8 * cone_bytes(id) > 9 * hint_bytes(graph, id);
   }
 
   bool is_costly(NodeId id, int depth = 0) const {
@@ -345,7 +353,7 @@ std::vector<NodeId> drop_cheap(const Graph& graph, const Demands& demands,
   std::erase_if(roots, [&](NodeId id) {
     const Node& node = graph[id];
     const bool is_cheap =
-        family(node) == Family::kPointwise && info(node).cost < CostClass::kSpecial;
+        family(node) == Family::kPointwise && info(node).cost <= CostClass::kSpecial;
     if (!is_cheap || demands.is_demanded[id.index()]) return false;
     std::set<NodeId> own;
     for (NodeId input : node.inputs) {
