@@ -61,14 +61,12 @@ def _named_decompositions(whole):
 
 
 def _batch_norm(decomposition, x, weight, bias, *rest):
-    """Statistics of fp32 in fp64, as eager's CPU kernels have them: means cancel."""
+    """In training all of fp32 in fp64: means cancel, what fp32 drops of one every element lacks."""
     wide = [y.double() if isinstance(y, torch.Tensor) else y for y in rest]  # running ones too
-    result, *statistics = decomposition(x.double(), weight, bias, *wide)
-    if x.dtype != torch.float32 or not statistics[0].numel():  # not training
+    results = decomposition(x.double(), weight, bias, *wide)
+    if x.dtype != torch.float32 or not results[1].numel():  # not training
         return decomposition(x, weight, bias, *rest)
-    statistics = [s.to(x.dtype) if s.dtype == result.dtype else s for s in statistics]
-    mean, rstd = (s.reshape(-1, *[1] * (x.dim() - 2)) for s in statistics[:2])
-    return (OURS.scale_and_shift((x - mean) * rstd, weight, bias), *statistics)
+    return tuple(y.to(x.dtype) if y.dtype == results[0].dtype else y for y in results)
 
 
 def _with_statistics(decomposition, narrow, x, *args, **kwargs):
