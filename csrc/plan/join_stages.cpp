@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/marks.h"
+#include "base/order.h"
 #include "plan/find_levels.h"
 #include "plan/find_roots.h"
 
@@ -108,8 +109,11 @@ class Joiner {
   JoinedStages finish() {
     JoinedStages out;
     out.cuts = find_cuts();
-    for (int u : topological_order()) {
+    std::vector<std::vector<int>> waits;
+    for (const Unit& unit : units_) waits.emplace_back(unit.reads.begin(), unit.reads.end());
+    for (int u : order_by_waits(waits)) {  // else the order that the user wrote
       const Unit& unit = units_[u];
+      if (unit.is_gone) continue;
       if (unit.roots.empty()) {
         out.steps.push_back({PlanStep::Kind::kLibrary, -1, unit.call});
         continue;
@@ -359,6 +363,7 @@ class Joiner {
     redirect(&Unit::read_by, &Unit::reads);
     from.is_gone = true;
     from.cone = {};
+    from.reads = {};
   }
 
   bool attempt(int a, int b) {
@@ -442,23 +447,6 @@ class Joiner {
       }
     }
     return cuts;
-  }
-
-  std::vector<int> topological_order() const {
-    std::vector<int> missing(units_.size(), 0), order;
-    std::set<int> ready;  // lowest first: the order the user wrote
-    for (size_t u = 0; u < units_.size(); ++u) {
-      missing[u] = static_cast<int>(units_[u].reads.size());
-      if (!units_[u].is_gone && missing[u] == 0) ready.insert(static_cast<int>(u));
-    }
-    while (!ready.empty()) {
-      const int u = *ready.begin();
-      ready.erase(ready.begin());
-      order.push_back(u);
-      for (int reader : units_[u].read_by)
-        if (--missing[reader] == 0) ready.insert(reader);
-    }
-    return order;
   }
 
   const Graph& graph_;

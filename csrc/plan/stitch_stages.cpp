@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/order.h"
 #include "plan/store_in_place.h"
 
 namespace stitch {
@@ -13,16 +14,21 @@ namespace {
 // one core.
 constexpr int kMostStatements = 1200;
 
+// One unit waits for another, `levels` levels below it.
+struct Wait {
+  int unit;
+  int levels;
+};
+
 // A step before stitching: a stage or a library call.
 struct Unit {
   PlanStep step;
   bool is_call = false;
-  bool is_join = false;             // a call that nothing runs for
-  std::vector<int> reads, read_by;  // units that it waits for, and that wait for it
-  int after = -1, then = -1;        // of a call with effects: those before and after it
-  int level = 0;                    // library calls on the longest path to it
-  int latest = 0;                   // the last level that its readers allow
-  int kernel = -1, phase = 0;       // of a stage
+  bool is_join = false;                // a call that nothing runs for
+  std::vector<Wait> awaited, waiting;  // units that it waits for, and that wait for it
+  int level = 0;                       // library calls on the longest path to it
+  int latest = 0;                      // the last level that what waits for it allows
+  int kernel = -1, phase = 0;          // of a stage
 
   bool divides() const { return is_call && !is_join; }  // what comes before from what comes after
 };
@@ -76,11 +82,9 @@ struct Stitcher {
       for (int read : reads) wait(static_cast<int>(u), read);
       if (units[u].is_call) {
         maker[step.call] = static_cast<int>(u);
-        if (has_effects(graph[step.call])) {
-          units[u].after = last_effect;
-          if (last_effect >= 0) units[last_effect].then = static_cast<int>(u);
-          last_effect = static_cast<int>(u);
-        }
+        if (!has_effects(graph[step.call])) continue;
+        if (last_effect >= 0) add_wait(static_cast<int>(u), last_effect, 0);
+        last_effect = static_cast<int>(u);
       } else {
         for (NodeId store : joined.stages[step.kernel].stores) maker[store] = static_cast<int>(u);
       }
@@ -92,10 +96,12 @@ struct Stitcher {
     }
   }
 
-  void wait(int unit, int other) {
-    units[unit].reads.push_back(other);
-    units[other].read_by.push_back(unit);
+  void add_wait(int unit, int other, int levels) {
+    units[unit].awaited.push_back({other, levels});
+    units[other].waiting.push_back({unit, levels});
   }
+
+  void wait(int unit, int other) { add_wait(unit, other, units[other].divides() ? 1 : 0); }
 
   // What replaces an input in place waits for a reader of its old value, unless that needs the new.
   void store_after(int storing, int reader) {
@@ -107,47 +113,32 @@ struct Stitcher {
       if (at == reader) return;
       if (seen[at]) continue;
       seen[at] = true;
-      stack.insert(stack.end(), units[at].read_by.begin(), units[at].read_by.end());
-      if (units[at].then >= 0) stack.push_back(units[at].then);
+      for (const Wait& next : units[at].waiting) stack.push_back(next.unit);
     }
     wait(storing, reader);
   }
 
   // Units in an order in which each comes after all that it waits for, else the given one.
   void sort_units() {
-    std::vector<int> waits(units.size());
-    std::vector<std::vector<int>> followers(units.size());
-    std::set<int> ready;
-    for (size_t u = 0; u < units.size(); ++u) {
-      for (int read : units[u].reads) followers[read].push_back(static_cast<int>(u));
-      if (units[u].after >= 0) followers[units[u].after].push_back(static_cast<int>(u));
-      waits[u] = static_cast<int>(units[u].reads.size()) + (units[u].after >= 0);
-      if (waits[u] == 0) ready.insert(static_cast<int>(u));
-    }
-    std::vector<int> place(units.size(), -1);
+    std::vector<std::vector<int>> waits(units.size());
+    for (size_t u = 0; u < units.size(); ++u)
+      for (const Wait& wait : units[u].awaited) waits[u].push_back(wait.unit);
+    std::vector<int> place(units.size());
     std::vector<Unit> sorted;
-    while (!ready.empty()) {
-      const int unit = *ready.begin();
-      ready.erase(ready.begin());
+    for (int unit : order_by_waits(waits)) {
       place[unit] = static_cast<int>(sorted.size());
       sorted.push_back(std::move(units[unit]));
-      for (int follower : followers[unit])
-        if (--waits[follower] == 0) ready.insert(follower);
-    }
-    STITCH_CHECK(sorted.size() == units.size(), "stages and calls wait for each other");
-    for (Unit& unit : sorted) {
-      for (int& read : unit.reads) read = place[read];
-      for (int& reader : unit.read_by) reader = place[reader];
-      if (unit.after >= 0) unit.after = place[unit.after];
-      if (unit.then >= 0) unit.then = place[unit.then];
     }
     units = std::move(sorted);
+    for (Unit& unit : units)
+      for (std::vector<Wait>* ends : {&unit.awaited, &unit.waiting})
+        for (Wait& end : *ends) end.unit = place[end.unit];
   }
 
   int earliest(const Unit& unit) const {
-    int level = unit.after < 0 ? 0 : units[unit.after].level;
-    for (int read : unit.reads)
-      level = std::max(level, units[read].level + (units[read].divides() ? 1 : 0));
+    int level = 0;
+    for (const auto& [other, levels] : unit.awaited)
+      level = std::max(level, units[other].level + levels);
     return level;
   }
 
@@ -160,14 +151,9 @@ struct Stitcher {
       last = std::max(last, unit.level);
     }
     for (size_t u = units.size(); u-- > 0;) units[u].latest = last;
-    for (size_t u = units.size(); u-- > 0;) {
-      for (int reader : units[u].read_by)
-        units[u].latest =
-            std::min(units[u].latest, units[reader].latest - (units[u].divides() ? 1 : 0));
-      if (units[u].after < 0) continue;
-      int& before = units[units[u].after].latest;
-      before = std::min(before, units[u].latest);
-    }
+    for (size_t u = units.size(); u-- > 0;)
+      for (const auto& [other, levels] : units[u].waiting)
+        units[u].latest = std::min(units[u].latest, units[other].latest - levels);
     std::set<int> occupied;
     for (const Unit& unit : units)
       if (!unit.is_call && unit.level == unit.latest) occupied.insert(unit.level);
@@ -193,8 +179,8 @@ struct Stitcher {
   // The phase a unit would have in a draft: after all of the draft that it reads.
   int phase_in(int unit, int draft) const {
     int phase = 0;
-    for (int read : units[unit].reads)
-      if (units[read].kernel == draft) phase = std::max(phase, units[read].phase + 1);
+    for (const Wait& read : units[unit].awaited)
+      if (units[read.unit].kernel == draft) phase = std::max(phase, units[read.unit].phase + 1);
     return phase;
   }
 
@@ -241,8 +227,9 @@ struct Stitcher {
     if (in.device.barrier_us <= 0 || !rule.packs) return open(unit, score);
     const std::vector<int>& level = drafts_of_level[units[unit].level];
     int first = level.empty() ? 0 : level.front();
-    for (int read : units[unit].reads)
-      if (units[read].level == units[unit].level) first = std::max(first, units[read].kernel);
+    for (const Wait& read : units[unit].awaited)
+      if (units[read.unit].level == units[unit].level)
+        first = std::max(first, units[read.unit].kernel);
     std::vector<Cut> refused;
     for (int at : level) {
       if (at < first) continue;
@@ -255,10 +242,10 @@ struct Stitcher {
   }
 
   void add_cuts(int unit, int draft, const Verdict& verdict, std::vector<Cut>& cuts) const {
-    for (int read : units[unit].reads) {
-      if (units[read].kernel != draft) continue;
+    for (const Wait& read : units[unit].awaited) {
+      if (units[read.unit].kernel != draft) continue;
       for (NodeId load : stage(unit).loads) {
-        const std::vector<NodeId>& stores = stage(read).stores;
+        const std::vector<NodeId>& stores = stage(read.unit).stores;
         if (std::ranges::count(stores, load))
           cuts.push_back({load, stage(unit).roots.back(), verdict});
       }
@@ -267,64 +254,34 @@ struct Stitcher {
 
   // Kernels and calls in an order that can run, as near to the one before as may be.
   void order_steps() {
-    std::map<int, std::vector<int>> members;  // by kernel; calls have keys below zero
-    std::vector<int> group(units.size());
-    for (size_t u = 0; u < units.size(); ++u) {
-      group[u] = units[u].is_call ? -1 - static_cast<int>(u) : units[u].kernel;
-      members[group[u]].push_back(static_cast<int>(u));
+    std::vector<int> first, group(units.size());  // unit of each kernel or call; its number
+    std::map<int, int> group_of;                  // by kernel
+    for (int u = 0; u < static_cast<int>(units.size()); ++u) {
+      const int next = static_cast<int>(first.size());
+      group[u] =
+          units[u].is_call ? next : group_of.try_emplace(units[u].kernel, next).first->second;
+      if (group[u] == next) first.push_back(u);
     }
-    std::map<int, std::set<int>> before, after;
-    for (size_t u = 0; u < units.size(); ++u) {
-      auto wait_for = [&](int other) {
-        if (group[other] == group[u]) return;
-        before[group[u]].insert(group[other]);
-        after[group[other]].insert(group[u]);
-      };
-      for (int read : units[u].reads) wait_for(read);
-      if (units[u].after >= 0) wait_for(units[u].after);
-    }
-    std::map<int, int> ready;  // first unit -> group
-    for (const auto& [key, list] : members)
-      if (before[key].empty()) ready[list.front()] = key;
-    size_t done = 0;
-    while (!ready.empty()) {
-      const int key = ready.begin()->second;
-      ready.erase(ready.begin());
-      ++done;
-      if (key < 0) {
-        const Unit& call = units[members[key].front()];
-        if (!call.is_join) out.steps.push_back(call.step);
-      } else {
-        const int kernel = static_cast<int>(out.kernels.size());
-        out.steps.push_back({PlanStep::Kind::kKernel, kernel, NodeId()});
-        out.kernels.push_back(std::move(drafts[key].kernel));
-        out.kernel_us.push_back(estimate_us(drafts[key].times, in.device));
-        out.us += out.kernel_us.back();
+    std::vector<std::vector<int>> waits(first.size());
+    for (size_t u = 0; u < units.size(); ++u)
+      for (const Wait& wait : units[u].awaited)
+        if (group[wait.unit] != group[u]) waits[group[u]].push_back(group[wait.unit]);
+    for (int next : order_by_waits(waits)) {
+      const Unit& unit = units[first[next]];
+      if (unit.is_join) continue;
+      if (unit.is_call) {
+        out.steps.push_back(unit.step);
+        continue;
       }
-      for (int next : after[key]) {
-        before[next].erase(key);
-        if (before[next].empty()) ready[members[next].front()] = next;
-      }
+      Draft& draft = drafts[unit.kernel];
+      const int kernel = static_cast<int>(out.kernels.size());
+      out.steps.push_back({PlanStep::Kind::kKernel, kernel, NodeId()});
+      out.kernels.push_back(std::move(draft.kernel));
+      out.kernel_us.push_back(estimate_us(draft.times, in.device));
+      out.us += out.kernel_us.back();
     }
-    STITCH_CHECK(done == members.size(), "stitched kernels wait for each other");
   }
 };
-
-}  // namespace
-
-StitchedKernels stitch_stages(const PlanRequest& in, const JoinedStages& joined,
-                              const StitchRule& rule) {
-  Stitcher stitcher{in, joined, rule};
-  stitcher.find_reads();
-  stitcher.sort_units();
-  stitcher.find_levels();
-  for (size_t u = 0; u < stitcher.units.size(); ++u)
-    if (!stitcher.units[u].is_call) stitcher.place(static_cast<int>(u));
-  stitcher.order_steps();
-  return std::move(stitcher.out);
-}
-
-namespace {
 
 // Groups of one kernel that are tried, each with a schedule of the kernel: few fit in registers.
 constexpr size_t kMostPersistentGroups = 4;
@@ -380,6 +337,18 @@ bool has_equal_blocks(const std::vector<PlannedStage>& stages, const PlannedKern
 }
 
 }  // namespace
+
+StitchedKernels stitch_stages(const PlanRequest& in, const JoinedStages& joined,
+                              const StitchRule& rule) {
+  Stitcher stitcher{in, joined, rule};
+  stitcher.find_reads();
+  stitcher.sort_units();
+  stitcher.find_levels();
+  for (size_t u = 0; u < stitcher.units.size(); ++u)
+    if (!stitcher.units[u].is_call) stitcher.place(static_cast<int>(u));
+  stitcher.order_steps();
+  return std::move(stitcher.out);
+}
 
 void keep_in_registers(const PlanRequest& in, const std::vector<PlannedStage>& stages,
                        StitchedKernels& stitched) {
