@@ -39,28 +39,22 @@ bool is_innermost(const StageSchedule& schedule, int block) {
   });
 }
 
-std::vector<int> find_path(const StageSchedule& schedule, const std::function<bool(int)>& is_end) {
+std::vector<int> block_path(const StageSchedule& schedule, int block) {
   std::vector<int> path;
-  auto search = [&](auto& self, int block) -> bool {
-    path.push_back(block);
-    if (is_end(block)) return true;
-    for (const LoopBlock::Item& item : schedule.blocks[block].items)
-      if (item.block >= 0 && self(self, item.block)) return true;
-    path.pop_back();
-    return false;
-  };
-  search(search, 0);
+  for (; block >= 0; block = schedule.blocks[block].parent) path.push_back(block);
+  std::ranges::reverse(path);
   return path;
 }
 
 std::vector<int> path_to(const StageSchedule& schedule, NodeId root) {
-  const std::vector<int> path = find_path(schedule, [&](int block) {
-    return std::ranges::any_of(schedule.blocks[block].items, [&](const LoopBlock::Item& item) {
+  const auto holds_root = [&](const LoopBlock& block) {
+    return std::ranges::any_of(block.items, [&](const LoopBlock::Item& item) {
       return std::ranges::count(item.roots, root) > 0;
     });
-  });
-  STITCH_CHECK(!path.empty(), "a root is in no loop of its kernel");
-  return path;
+  };
+  const auto found = std::ranges::find_if(schedule.blocks, holds_root);
+  STITCH_CHECK(found != schedule.blocks.end(), "a root is in no loop of its kernel");
+  return block_path(schedule, static_cast<int>(found - schedule.blocks.begin()));
 }
 
 std::vector<NodeId> roots_below(const StageSchedule& schedule, int block) {
@@ -133,7 +127,7 @@ struct LoopBuilder {
       } else if (needs_loop(schedule, space_of(schedule, group.front()), loop) &&
                  takes_level(group, loop)) {
         const int child = static_cast<int>(schedule.blocks.size());
-        schedule.blocks.push_back({loop, {}});
+        schedule.blocks.push_back({loop, block, {}});
         schedule.blocks[block].items.push_back({child, {}});
         build(child, group, loop + 1);
       } else {

@@ -1,8 +1,6 @@
 // Builds the loop tree of a kernel: roots share loops as deep as their dependences allow.
 #pragma once
 
-#include <functional>
-
 #include "schedule/stage_schedule.h"
 
 namespace stitch {
@@ -20,9 +18,8 @@ bool is_innermost(const StageSchedule& schedule, int block);
 // Elements from lane to lane of a host's vectorised loop up to which vectors load them.
 inline constexpr int64_t kMostBetweenLanes = 8;
 const RootSpace& space_of(const StageSchedule& schedule, NodeId root);
-// Blocks from the kernel's body to the first that `is_end`; none where no block is.
-std::vector<int> find_path(const StageSchedule& schedule, const std::function<bool(int)>& is_end);
-// Blocks from the kernel's body to the one whose items hold the root.
+// Blocks from the kernel's body to this one, or to the one whose items hold the root.
+std::vector<int> block_path(const StageSchedule& schedule, int block);
 std::vector<int> path_to(const StageSchedule& schedule, NodeId root);
 // Of the block and those inside it, in order.
 std::vector<NodeId> roots_below(const StageSchedule& schedule, int block);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/round_up.h"
+#include "schedule/build_loops.h"
 #include "schedule/map_axes.h"
 #include "schedule/place_values.h"
 #include "schedule/schedule_stage.h"
@@ -23,11 +24,6 @@ constexpr int kSlotAlignment = 16;            // bytes
 // Threads of a multiprocessor that keep memory busy with 8 accesses of 16 bytes each in flight: 46
 // KB on an H200 (csrc/cost/estimate_kernel.cpp).  Shared memory may leave no fewer.
 constexpr int kLeastResidentThreads = 512;
-
-struct Candidate {
-  PersistentValue persistent;
-  const SharedAccess* access = nullptr;
-};
 
 // Fills loops and accesses; false where a thread's share is nothing, or only known at run time.
 // Loops that every use is inside of, those of `around`, fill the home again.
@@ -77,20 +73,6 @@ bool find_home(const Graph& graph, const StageSchedule& schedule, ChipRoom& room
   room.shared_bytes -= home.shared_bytes;
   room.shared_begin += home.shared_bytes;
   return true;
-}
-
-std::vector<Candidate> find_candidates(const std::vector<SharedAccess>& accesses,
-                                       const StageSchedule& schedule) {
-  std::vector<Candidate> candidates;
-  for (const SharedAccess& access : accesses) {
-    Candidate candidate{{access.value, access.offset}, &access};
-    if (count_accesses(schedule, {}, candidate.persistent))
-      candidates.push_back(std::move(candidate));
-  }
-  std::ranges::stable_sort(candidates, std::greater(), [](const Candidate& candidate) {
-    return candidate.access->saved_bytes();
-  });
-  return candidates;
 }
 
 // The offset of every load of the value; nullptr where there are several, or where it depends on
@@ -214,6 +196,7 @@ std::vector<SharedAccess> find_shared_accesses(const Graph& graph,
     if (access.saved_bytes() * kWorthwhileShare >= largest_bytes)
       shared.push_back(std::move(access));
   }
+  std::ranges::stable_sort(shared, std::greater(), &SharedAccess::saved_bytes);
   return shared;
 }
 
@@ -223,15 +206,17 @@ Persistence find_persistent_values(const Graph& graph, const std::vector<SharedA
   Persistence kept;
   kept.values.resize(stages);
   kept.left = room;
-  for (Candidate& candidate : find_candidates(accesses, schedule)) {
-    if (!find_home(graph, schedule, kept.left, candidate.persistent)) {
+  for (const SharedAccess& access : accesses) {
+    PersistentValue persistent{access.value, access.offset};
+    if (!count_accesses(schedule, {}, persistent)) continue;
+    if (!find_home(graph, schedule, kept.left, persistent)) {
       kept.is_complete = false;
       continue;
     }
-    kept.saved_bytes += candidate.access->saved_bytes();
-    for (size_t s : candidate.access->stages) {
-      kept.values[s].push_back(candidate.persistent);
-      kept.values[s].back().is_filled = s != candidate.access->stages[0];
+    kept.saved_bytes += access.saved_bytes();
+    for (size_t s : access.stages) {
+      kept.values[s].push_back(persistent);
+      kept.values[s].back().is_filled = s != access.stages[0];
     }
   }
   return kept;

@@ -39,7 +39,8 @@ struct SharedAccess {
 
   int64_t saved_bytes() const { return bytes * static_cast<int64_t>(stages.size() - 1); }
 };
-// Of stages that share `schedule` (describe_stages), under any mapping; those worth a home.
+// Of stages that share `schedule` (describe_stages), under any mapping; those worth a home, the
+// largest savings first.
 std::vector<SharedAccess> find_shared_accesses(const Graph& graph,
                                                const std::vector<const PlannedStage*>& stages,
                                                const StageSchedule& schedule);
@@ -56,8 +57,8 @@ struct Persistence {
   int64_t saved_bytes = 0;  // loads that do not happen
   bool is_complete = true;  // every candidate fits
 };
-// What stages that share a mapping keep within `room`, the largest savings first; `accesses` are
-// theirs, the stages in the order of their phases.
+// What stages that share a mapping keep within `room`; `accesses` are theirs, those that come first
+// have first choice, the stages in the order of their phases.
 Persistence find_persistent_values(const Graph& graph, const std::vector<SharedAccess>& accesses,
                                    size_t stages, const ChipRoom& room,
                                    const StageSchedule& schedule);

@@ -237,17 +237,11 @@ int array_loop(const StageSchedule& schedule, int loop) {
   return loop;
 }
 
-std::vector<int> block_path(const StageSchedule& schedule, int block) {
-  return find_path(schedule, [block](int at) { return at == block; });
-}
-
 int common_block(const StageSchedule& schedule, const std::vector<int>& blocks) {
   std::vector<int> common = block_path(schedule, blocks.front());
   for (int block : blocks) {
-    std::vector<int> path = block_path(schedule, block);
-    size_t same = 0;
-    while (same < common.size() && same < path.size() && common[same] == path[same]) ++same;
-    common.resize(same);
+    const std::vector<int> path = block_path(schedule, block);
+    common.erase(std::ranges::mismatch(common, path).in1, common.end());
   }
   return common.back();
 }

@@ -36,7 +36,5 @@ std::vector<int> array_loops(const StageSchedule& schedule, NodeId value, int de
                              int made_in);
 // The innermost block that holds all of `blocks`.
 int common_block(const StageSchedule& schedule, const std::vector<int>& blocks);
-// Blocks from the body to `block`.
-std::vector<int> block_path(const StageSchedule& schedule, int block);
 
 }  // namespace stitch

@@ -17,14 +17,19 @@ std::vector<int> kept_blocks_below(const StageSchedule& schedule, NodeId root, i
   return kept;
 }
 
-int finish_block(const StageSchedule& schedule, NodeId root) {
-  int finished_in = 0;
-  for (int block : path_to(schedule, root)) {
+int find_reduced_block(const StageSchedule& schedule, NodeId root) {
+  const RootSpace& space = space_of(schedule, root);
+  const std::vector<int> path = path_to(schedule, root);
+  const auto first = std::ranges::find_if(path, [&](int block) {
     const int loop = schedule.blocks[block].loop;
-    if (loop >= 0 && reduces_loop(schedule, space_of(schedule, root), loop)) break;
-    finished_in = block;
-  }
-  return finished_in;
+    return loop >= 0 && reduces_loop(schedule, space, loop);
+  });
+  return first == path.end() ? -1 : *first;
+}
+
+int finish_block(const StageSchedule& schedule, NodeId root) {
+  const int reduced = find_reduced_block(schedule, root);
+  return reduced < 0 ? path_to(schedule, root).back() : schedule.blocks[reduced].parent;
 }
 
 int home_block(const StageSchedule& schedule, NodeId root) {

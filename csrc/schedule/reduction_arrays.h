@@ -9,7 +9,9 @@ namespace stitch {
 
 // Blocks below `block` on the way to the root whose loops the root keeps, outermost first.
 std::vector<int> kept_blocks_below(const StageSchedule& schedule, NodeId root, int block);
-// The block in which the root's last combination happens: outside its outermost reduced loop.
+// The outermost block whose loop the root reduces; -1 where it has none.
+int find_reduced_block(const StageSchedule& schedule, NodeId root);
+// The block in which the root's last combination happens: the one around that.
 int finish_block(const StageSchedule& schedule, NodeId root);
 // The innermost block that sees both the finish and every reader; -1 when nobody reads on chip.
 int home_block(const StageSchedule& schedule, NodeId root);

@@ -43,7 +43,8 @@ struct LoopSpec {
 
 // A block of the loop tree: children and roots in order.  The roots of one leaf share its loops.
 struct LoopBlock {
-  int loop = -1;  // index into StageSchedule::loops; -1: the kernel's body
+  int loop = -1;    // index into StageSchedule::loops; -1: the kernel's body
+  int parent = -1;  // the block around it; -1: none
   struct Item {
     int block = -1;             // a nested block, or
     std::vector<NodeId> roots;  // roots evaluated here
