@@ -49,29 +49,20 @@ std::vector<const StageSchedule*> pick_schedules(const std::vector<StageSchedule
   return own;
 }
 
-void KernelChooser::schedule(const KernelChoice& choice, SymbolTable& symbols,
-                             std::vector<StageSchedule>& all) const {
+KernelStages KernelChooser::gather(const KernelChoice& choice) const {
   PlannedKernel chosen = kernel;
   chosen.persistent_groups = choice.persistent_groups;
   KernelStages gathered = gather_stages(chosen, stages);
   gathered.templates = choice.templates;
-  std::vector<StageSchedule> schedules =
-      schedule_kernel(graph, gathered, device, worker_threads, symbols, choice.bounds);
-  const std::vector<int> numbers = chosen.stages();
-  for (size_t i = 0; i < numbers.size(); ++i) all[numbers[i]] = std::move(schedules[i]);
+  return gathered;
 }
 
-std::vector<StageSchedule> KernelChooser::attempt(const KernelChoice& choice) {
-  kernel.persistent_groups = choice.persistent_groups;
-  if (!kernel.chains.empty())
-    return schedule_kernel(graph, gather_stages(kernel, stages), device, worker_threads,
-                           own_symbols, choice.bounds);
-  if (!choice.persistent_groups.empty()) {
-    std::vector<StageSchedule> schedules =
-        scheduler.schedule_together(gather_stages(kernel, stages).groups, choice.bounds);
-    if (!schedules.empty()) return schedules;
-  }
-  return scheduler.schedule_apart(choice.bounds, choice.templates);
+void KernelChooser::schedule(const KernelChoice& choice, SymbolTable& symbols,
+                             std::vector<StageSchedule>& all) const {
+  std::vector<StageSchedule> schedules =
+      schedule_kernel(graph, gather(choice), device, worker_threads, symbols, choice.bounds);
+  const std::vector<int> numbers = kernel.stages();
+  for (size_t i = 0; i < numbers.size(); ++i) all[numbers[i]] = std::move(schedules[i]);
 }
 
 bool KernelChooser::has_templates() const {
@@ -106,7 +97,7 @@ StageOption KernelChooser::find_option(int position, int block_threads) {
 std::vector<KernelChoice> KernelChooser::evaluate(std::vector<KernelChoice> choices) {
   std::set<std::string> known;  // schedules, as text, without what was asked for
   std::erase_if(choices, [&](KernelChoice& choice) {
-    std::vector<StageSchedule> schedules = attempt(choice);
+    std::vector<StageSchedule> schedules = scheduler.schedule(gather(choice), choice.bounds);
     if (schedules.empty()) return true;
     const bool fits = std::ranges::all_of(
         schedules, [&](const auto& schedule) { return check_arrays(graph, schedule).ok; });

@@ -79,7 +79,7 @@ struct KernelChooser {
   Spilling find_remedies(const std::vector<const StageSchedule*>& has);
 
  private:
-  std::vector<StageSchedule> attempt(const KernelChoice& choice);
+  KernelStages gather(const KernelChoice& choice) const;
   bool has_templates() const;
   double estimate_us(const std::vector<StageEstimate>& estimates) const;
   StageOption find_option(int position, int block_threads);

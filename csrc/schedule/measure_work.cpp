@@ -239,18 +239,28 @@ double trips_along(const Graph& graph, const MappedAxis& mapped) {
                                  static_cast<double>(mapped.threads * mapped.vector)));
 }
 
-// Lines of 128 bytes that the lanes of a warp touch together, each at its own elements.
-double count_lines(const std::array<int64_t, kLaneBits>& strides, int element_bytes) {
-  std::array<int64_t, 1 << kLaneBits> lines;
-  int64_t lowest = 0;  // of a flipped axis, below the first lane's
-  for (const int64_t stride : strides) lowest += std::min<int64_t>(0, stride);
-  for (int lane = 0; lane < 1 << kLaneBits; ++lane) {
-    int64_t at = 0;
-    for (int bit = 0; bit < kLaneBits; ++bit) at += lane >> bit & 1 ? strides[bit] : 0;
-    lines[lane] = (at - lowest) * element_bytes / kLineBytes;
+using Lanes = std::array<int64_t, 1 << kLaneBits>;
+
+// Where the lanes of a warp access, each at its own elements: elements from the first lane's.
+Lanes place_lanes(const Graph& graph, const StageSchedule& schedule, const Access& access) {
+  Lanes places = {};
+  for (const MappedAxis& mapped : schedule.axes) {
+    // By its address: planning asks often.
+    const Dim* step = find_coefficient(mapped, schedule.accesses.vars, access.offset);
+    if (!step || mapped.threads == 1) continue;
+    const int64_t stride = graph.symbols.hint(*step) * mapped.vector;
+    for (int lane = 0; lane < 1 << kLaneBits; ++lane)
+      places[lane] += (lane >> mapped.thread_shift & (mapped.threads - 1)) * stride;
   }
-  if (!std::ranges::is_sorted(lines)) std::ranges::sort(lines);
-  return static_cast<double>(std::unique(lines.begin(), lines.end()) - lines.begin());
+  return places;
+}
+
+// Lines of 128 bytes that they touch together.
+double count_lines(Lanes places, int element_bytes) {
+  const int64_t lowest = std::ranges::min(places);  // of a flipped axis, below the first lane's
+  for (int64_t& at : places) at = (at - lowest) * element_bytes / kLineBytes;
+  if (!std::ranges::is_sorted(places)) std::ranges::sort(places);
+  return static_cast<double>(std::unique(places.begin(), places.end()) - places.begin());
 }
 
 // Of accesses whose lanes are known; what comes through tiles is contiguous.  `shared` gets what
@@ -260,25 +270,19 @@ void add_lines(const Graph& graph, const StageSchedule& schedule, std::set<NodeI
   const double warps = work.blocks * schedule.threads / (1 << kLaneBits);
   for (const Access& access : schedule.accesses.list) {
     const IndexVars& vars = schedule.accesses.vars;
-    std::array<int64_t, kLaneBits> strides = {};
     double each = 1;  // accesses of a thread
     const int along = find_vector_axis(schedule, vars, access.offset);
     for (int a = 0; a < static_cast<int>(schedule.axes.size()); ++a) {
       const MappedAxis& mapped = schedule.axes[a];
-      // By its address: planning asks often.
-      const Dim* coefficient = find_coefficient(mapped, vars, access.offset);
-      if (!coefficient) {
-        if (mapped.in_grid && !access.is_store) shared.insert(access.value);
-        continue;
-      }
-      each *= trips_along(graph, mapped) * (a == along ? 1 : mapped.vector);
-      const int64_t stride = graph.symbols.hint(*coefficient) * mapped.vector;
-      for (int bit = 0; 1 << bit < mapped.threads && mapped.thread_shift + bit < kLaneBits; ++bit)
-        strides[mapped.thread_shift + bit] = stride << bit;
+      if (find_coefficient(mapped, vars, access.offset))
+        each *= trips_along(graph, mapped) * (a == along ? 1 : mapped.vector);
+      else if (mapped.in_grid && !access.is_store)
+        shared.insert(access.value);
     }
     if (access.in_segment || !walks_atoms_alone(vars, access.offset)) continue;
     if (find_tile(schedule, access.value, access.offset)) continue;
-    work.lines += warps * each * count_lines(strides, info(graph[access.value].type.dtype).bytes);
+    const int bytes = info(graph[access.value].type.dtype).bytes;
+    work.lines += warps * each * count_lines(place_lanes(graph, schedule, access), bytes);
   }
 }
 
@@ -375,21 +379,14 @@ constexpr double kShareOfLoads = 0.25;
 
 // Sectors that one access of a warp moves, over those that its bytes would fill.
 double count_sectors(const Graph& graph, const StageSchedule& schedule, const Access& access) {
-  const IndexVars& vars = schedule.accesses.vars;
-  const int vector = find_vector_axis(schedule, vars, access.offset);
-  const int64_t width = vector < 0 ? 1 : schedule.axes[vector].vector;
-  const int64_t bytes = width * info(graph[access.value].type.dtype).bytes;
+  const int vector = find_vector_axis(schedule, schedule.accesses.vars, access.offset);
+  const int element = info(graph[access.value].type.dtype).bytes;
+  const int64_t bytes = element * (vector < 0 ? 1 : schedule.axes[vector].vector);
   std::set<int64_t> places, sectors;
-  for (int lane = 0; lane < 1 << kLaneBits; ++lane) {
-    int64_t place = 0;
-    for (size_t a = 0; a < schedule.axes.size(); ++a) {
-      const MappedAxis& mapped = schedule.axes[a];
-      const Dim step = axis_coefficient(schedule, vars, access.offset, static_cast<int>(a));
-      const int64_t index = (lane >> mapped.thread_shift) & (mapped.threads - 1);
-      place += index * mapped.vector * graph.symbols.hint(step) * (bytes / width);
-    }
+  for (const int64_t lane : place_lanes(graph, schedule, access)) {
+    const int64_t place = lane * element;
     if (!places.insert(place).second) continue;
-    for (int64_t at = place; at < place + bytes; at += bytes / width)
+    for (int64_t at = place; at < place + bytes; at += element)
       sectors.insert((at - (at % kSectorBytes + kSectorBytes) % kSectorBytes) / kSectorBytes);
   }
   const auto moved = static_cast<double>(sectors.size() * kSectorBytes);

@@ -213,6 +213,16 @@ std::vector<StageSchedule> KernelScheduler::schedule_together(const Groups& grou
   return finish(std::move(best));
 }
 
+std::vector<StageSchedule> KernelScheduler::schedule(const KernelStages& kernel,
+                                                     const BlockBounds& bounds) {
+  if (!kernel.chains.empty()) return schedule_chains(graph, kernel, device, symbols, bounds);
+  if (!kernel.groups.empty()) {
+    std::vector<StageSchedule> schedules = schedule_together(kernel.groups, bounds);
+    if (!schedules.empty()) return schedules;
+  }
+  return schedule_apart(bounds, kernel.templates);
+}
+
 KernelStages gather_stages(const PlannedKernel& kernel, const std::vector<PlannedStage>& stages) {
   KernelStages out;
   const std::vector<int> numbers = kernel.stages();
@@ -232,13 +242,8 @@ KernelStages gather_stages(const PlannedKernel& kernel, const std::vector<Planne
 std::vector<StageSchedule> schedule_kernel(const Graph& graph, const KernelStages& kernel,
                                            const DeviceSpec& device, int worker_threads,
                                            SymbolTable& symbols, const BlockBounds& bounds) {
-  if (!kernel.chains.empty()) return schedule_chains(graph, kernel, device, symbols, bounds);
-  KernelScheduler scheduler{graph, kernel.stages, device, worker_threads, symbols};
-  if (!kernel.groups.empty()) {
-    std::vector<StageSchedule> schedules = scheduler.schedule_together(kernel.groups, bounds);
-    if (!schedules.empty()) return schedules;
-  }
-  return scheduler.schedule_apart(bounds, kernel.templates);
+  return KernelScheduler{graph, kernel.stages, device, worker_threads, symbols}.schedule(kernel,
+                                                                                         bounds);
 }
 
 }  // namespace stitch

@@ -42,6 +42,10 @@ struct KernelScheduler {
   // where the stages do not go together.
   std::vector<StageSchedule> schedule_together(const Groups& groups,
                                                const BlockBounds& bounds = {});
+  // By its chains where there are any, else together where there are groups and they go together,
+  // else apart: then all `persistent` are empty.  Nothing where a chain has no schedule within the
+  // bounds.  `kernel`: of the same stages.
+  std::vector<StageSchedule> schedule(const KernelStages& kernel, const BlockBounds& bounds);
 
  private:
   struct Group;
@@ -55,8 +59,7 @@ struct KernelScheduler {
   std::vector<StageSchedule> finish(Attempt attempt);
 };
 
-// Together where there are groups and they go together, else apart: then all `persistent` are
-// empty.  Nothing where a chain has no schedule within the bounds.
+// KernelScheduler::schedule of a kernel that is scheduled once.
 std::vector<StageSchedule> schedule_kernel(const Graph& graph, const KernelStages& kernel,
                                            const DeviceSpec& device, int worker_threads,
                                            SymbolTable& symbols, const BlockBounds& bounds = {});
