@@ -125,14 +125,14 @@ Index index_from_atoms(const Atoms& atoms, const std::vector<AtomList>& dims, In
 }
 
 IndexExpr reduced_index(const Atoms& atoms, const RootSpace& space, const Index& iterated) {
-  IndexExpr flat;
-  Dim stride = 1;
-  for (size_t d = space.dims.size(); d-- > 0;) {
+  Index indices;
+  std::vector<Dim> extents;
+  for (size_t d = 0; d < space.dims.size(); ++d) {
     if (!space.reduced[d]) continue;
-    flat = flat + iterated[d] * stride;
-    stride = stride * atoms.product(space.dims[d]);
+    indices.push_back(iterated[d]);
+    extents.push_back(atoms.product(space.dims[d]));
   }
-  return flat;
+  return flatten(indices, extents);
 }
 
 Accesses find_accesses(const Graph& graph, const Spaces& spaces, const LoadsOfRoots& loads,

@@ -55,17 +55,15 @@ VarId IndexVars::atom(int atom, const Dim& extent) {
 }
 
 VarId IndexVars::value(int handle, const Dim& extent) {
-  for (VarId v = 0; v < count(); ++v)
-    if (vars_[v].kind == IndexVar::Kind::kValue && vars_[v].payload == handle) return v;
-  vars_.push_back({IndexVar::Kind::kValue, extent, handle, {}, {}});
-  return count() - 1;
+  return find_or_add({IndexVar::Kind::kValue, extent, handle, {}, {}});
 }
 
-VarId IndexVars::opaque(IndexVar var) {
+VarId IndexVars::find_or_add(IndexVar var) {
   for (VarId v = 0; v < count(); ++v) {
     const IndexVar& have = vars_[v];
-    if (have.kind == var.kind && have.operand == var.operand && have.divisor == var.divisor)
-      return v;
+    const bool is_same = have.kind == var.kind && have.payload == var.payload &&
+                         have.operand == var.operand && have.divisor == var.divisor;
+    if (is_same) return v;
   }
   vars_.push_back(std::move(var));
   return count() - 1;
@@ -137,7 +135,7 @@ Units IndexVars::find_units(const IndexExpr& a, std::initializer_list<Dim> whole
 }
 
 void IndexVars::assume(const IndexExpr& a, const Dim& extent) {
-  assumed_.push_back(opaque({IndexVar::Kind::kRemainder, extent, -1, a, extent}));
+  assumed_.push_back(find_or_add({IndexVar::Kind::kRemainder, extent, -1, a, extent}));
 }
 
 IndexExpr IndexVars::gather(IndexExpr a) const {
@@ -174,7 +172,7 @@ IndexExpr IndexVars::divide(const IndexExpr& a, const Dim& divisor) {
   const Units units = find_units(gathered, {divisor});
   IndexVar var{IndexVar::Kind::kQuotient, 0, -1, spread(units.count),
                *divide_exact(divisor, units.unit)};
-  return index_of(opaque(std::move(var)));
+  return index_of(find_or_add(std::move(var)));
 }
 
 IndexExpr IndexVars::remainder(const IndexExpr& a, const Dim& divisor) {
@@ -186,7 +184,7 @@ IndexExpr IndexVars::remainder(const IndexExpr& a, const Dim& divisor) {
   const Units units = find_units(gathered, {divisor});
   const Dim count = *divide_exact(divisor, units.unit);
   IndexVar var{IndexVar::Kind::kRemainder, count, -1, spread(units.count), count};
-  return index_of(opaque(std::move(var))) * units.unit + spread(units.rest);
+  return index_of(find_or_add(std::move(var))) * units.unit + spread(units.rest);
 }
 
 IndexExpr IndexVars::join_digits(IndexExpr a) const {

@@ -93,7 +93,7 @@ class IndexVars {
   int count() const { return static_cast<int>(vars_.size()); }
 
  private:
-  VarId opaque(IndexVar var);
+  VarId find_or_add(IndexVar var);  // any but an atom
   // With what is assumed as one variable, and with what the variable stands for again.
   IndexExpr gather(IndexExpr a) const;
   IndexExpr spread(const IndexExpr& a) const;

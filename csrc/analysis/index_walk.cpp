@@ -21,16 +21,12 @@ struct Walker {
 
   Handle value(NodeId id, const Index& index, int guard) {
     if (auto known = sink.find(id, index, guard)) return *known;
-    Handle handle = evaluate(id, index, guard);
+    const Handle handle =
+        sink.is_load(id)
+            ? sink.load(id, sink.vars.join_digits(element_offset(graph[id].type, index)), guard)
+            : compute(id, index, guard);
     sink.remember(id, index, guard, handle);
     return handle;
-  }
-
-  Handle evaluate(NodeId id, const Index& index, int guard) {
-    const Node& node = graph[id];
-    if (sink.is_load(id))
-      return sink.load(id, sink.vars.join_digits(element_offset(node.type, index)), guard);
-    return compute(id, index, guard);
   }
 
   Handle compute(NodeId id, const Index& index, int guard) {
@@ -381,10 +377,8 @@ Handle walk(const Graph& graph, WalkSink& sink, NodeId value, const Index& index
 }
 
 Handle walk_root(const Graph& graph, WalkSink& sink, NodeId root, const Index& index) {
-  if (family(graph[root]) == Family::kReduce)
-    return walk(graph, sink, graph[root].inputs[0], index);
-  if (family(graph[root]) == Family::kWriter)
-    return walk(graph, sink, graph[root].inputs[1], index);
+  const NodeId taken = iterated_value(graph, root);
+  if (taken != root) return walk(graph, sink, taken, index);
   const Handle result = Walker{graph, sink}.compute(root, index, 0);
   // Others of the stage may want it, and would walk the segment again.
   if (combines_segments(info(graph[root]))) sink.remember(root, index, 0, result);

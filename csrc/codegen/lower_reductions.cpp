@@ -18,12 +18,6 @@ bool assigns(const std::vector<Statement>& body, const std::string& name) {
   });
 }
 
-std::vector<NodeId> reductions_below(const Graph& graph, const StageSchedule& schedule, int block) {
-  std::vector<NodeId> found = roots_below(schedule, block);
-  std::erase_if(found, [&](NodeId root) { return family(graph[root]) != Family::kReduce; });
-  return found;
-}
-
 // The operator of OpenMP's reduction clause for a device function.
 const char* clause_of(const std::string& functor) {
   static const std::map<std::string, const char*> clauses = {
@@ -83,16 +77,23 @@ void ReductionLowering::open_level(NodeId root, int block, bool is_partial) {
   } else {
     const int64_t count = array_length(schedule, array_loops_of(level.blocks)).value();
     scopes.append(depth, Statement::array(level.type, level.name, count));
-    reopen(level.blocks,
-           [&] { scopes.append(scopes.depth(), Statement::assign(this->at(level), identity)); });
+    reopen(level.blocks, [&] { scopes.assign(this->at(level), identity); });
   }
   levels[root].push_back(level);
 }
 
+std::vector<NodeId> ReductionLowering::reduced_below(int block) const {
+  std::vector<NodeId> found = roots_below(schedule, block);
+  std::erase_if(found, [&](NodeId root) {
+    return family(graph[root]) != Family::kReduce ||
+           !reduces_loop(schedule, space_of(schedule, root), schedule.blocks[block].loop);
+  });
+  return found;
+}
+
 std::vector<NodeId> ReductionLowering::open_levels(int block) {
   std::vector<NodeId> opened;
-  for (NodeId root : reductions_below(graph, schedule, block)) {
-    if (!reduces_loop(schedule, space_of(schedule, root), schedule.blocks[block].loop)) continue;
+  for (NodeId root : reduced_below(block)) {
     const bool is_strip = is_strip_of_sum(root, block);
     if (levels[root].empty() || is_vectorised_loop(block) || is_strip) {
       open_level(root, block, is_strip);
@@ -116,8 +117,7 @@ void ReductionLowering::carry_over(const std::vector<NodeId>& opened, int block)
         "(" + scopes.loop_name(schedule.blocks[block].loop) + " & " + last + ") == " + last;
     reopen(inner.blocks, [&] {
       auto replace = [&](const Level& level, const std::string& value) {
-        scopes.append(scopes.depth(),
-                      Statement::assign(at(level), is_full + " ? " + value + " : " + at(level)));
+        scopes.assign(at(level), is_full + " ? " + value + " : " + at(level));
       };
       replace(outer, functor(root) + "::apply(" + at(outer) + ", " + at(inner) + ")");
       replace(inner, functor(root) + "::identity<" + inner.type + ">()");
@@ -132,15 +132,12 @@ bool ReductionLowering::is_strip_of_sum(NodeId root, int block) const {
 }
 
 std::vector<NodeId> ReductionLowering::open_cascade(int block) {
-  std::vector<NodeId> cascaded;
-  if (schedule.loops[schedule.blocks[block].loop].level != LoopSpec::Level::kChunk) return cascaded;
-  for (NodeId root : reductions_below(graph, schedule, block)) {
-    const RootSpace& space = space_of(schedule, root);
-    const bool is_reduced = reduces_loop(schedule, space, schedule.blocks[block].loop);
-    if (!is_reduced || !is_cascaded(graph, schedule, space)) continue;
-    open_level(root, block, true);
-    cascaded.push_back(root);
-  }
+  if (schedule.loops[schedule.blocks[block].loop].level != LoopSpec::Level::kChunk) return {};
+  std::vector<NodeId> cascaded = reduced_below(block);
+  std::erase_if(cascaded, [&](NodeId root) {
+    return !is_cascaded(graph, schedule, space_of(schedule, root));
+  });
+  for (NodeId root : cascaded) open_level(root, block, true);
   return cascaded;
 }
 
@@ -153,9 +150,8 @@ std::string ReductionLowering::result_of(NodeId root, const Level& level) const 
 void ReductionLowering::combine_into(NodeId root, const Level& level, const std::string& value,
                                      const std::string& type) {
   const std::string target = at(level);
-  scopes.append(scopes.depth(),
-                Statement::assign(target, functor(root) + "::apply(" + target + ", " +
-                                              in_type(level.type, value, type) + ")"));
+  scopes.assign(
+      target, functor(root) + "::apply(" + target + ", " + in_type(level.type, value, type) + ")");
 }
 
 void ReductionLowering::close_levels(const std::vector<NodeId>& opened) {
@@ -195,20 +191,17 @@ void ReductionLowering::accumulate(NodeId root, const Scalar& value) {
   if (levels[root].empty()) return finish_element(root, text);
   const Level& level = levels[root].back();
   const std::string target = at(level);
-  const int depth = scopes.depth();
   const std::string type = accumulator_type(root);
   if (level.type == "i32" && type == "bool") {
     const std::string combined = target + " " + clause_of(functor(root)) + " i32(" + text + ")";
-    scopes.append(depth, Statement::assign(target, combined));
+    scopes.assign(target, combined);
     return;
   }
   if (level.nan_flag.empty()) return combine_into(root, level, text, type);
   // The form that reduction(max:) and reduction(min:) vectorise; NaN is noted beside it.
   const char* than = functor(root) == "Max" ? " < " : " > ";
-  scopes.append(depth,
-                Statement::assign(target, target + than + text + " ? " + text + " : " + target));
-  scopes.append(depth, Statement::assign(level.nan_flag,
-                                         level.nan_flag + " | i32(" + text + " != " + text + ")"));
+  scopes.assign(target, target + than + text + " ? " + text + " : " + target);
+  scopes.assign(level.nan_flag, level.nan_flag + " | i32(" + text + " != " + text + ")");
 }
 
 void ReductionLowering::declare_homes(int block) {
@@ -246,8 +239,7 @@ void ReductionLowering::finish_element(NodeId root, const std::string& partial) 
   }
   if (is_arg_reduction(graph[root])) result = "(" + result + ").index";
   auto home = values.on_chip.find(root);
-  if (home != values.on_chip.end())
-    scopes.append(depth, Statement::assign(values.element(home->second).text, result));
+  if (home != values.on_chip.end()) scopes.assign(values.element(home->second).text, result);
   if (std::ranges::count(stage.stores, root)) {
     Index own = index_from_atoms(schedule.spaces.atoms, kept_dims(space), values.vars);
     values.store(root, element_offset(graph[root].type, own), result, depth,
@@ -300,6 +292,62 @@ bool ReductionLowering::uses_array_loop(int loop) const {
   return std::ranges::any_of(
       levels | std::views::values | std::views::join,
       [&](const Level& level) { return std::ranges::any_of(level.blocks, is_over); });
+}
+
+bool ReductionLowering::takes_positions_along(int block) const {
+  const int loop = schedule.blocks[block].loop;
+  return std::ranges::any_of(schedule.spaces.roots, [&](const RootSpace& space) {
+    if (!combines_at_indices(info(graph[space.root]))) return false;
+    const std::vector<int> path = path_to(schedule, space.root);
+    return std::ranges::count(path, block) > 0 && reduces_loop(schedule, space, loop);
+  });
+}
+
+void ReductionLowering::begin_scatters(int block) {
+  for (const RootSpace& space : schedule.spaces.roots) {
+    const bool is_scatter = combines_at_indices(info(graph[space.root]));
+    if (is_scatter && find_reduced_block(schedule, space.root) == block)
+      begin_scatter(space.root, kept_blocks_below(schedule, space.root, block));
+  }
+}
+
+std::string ReductionLowering::place(NodeId root, const Scalar& at) const {
+  return "p" + std::to_string(values.pointer(root, true)) + "[" + at.text + "]";
+}
+
+void ReductionLowering::begin_scatter(NodeId root, const std::vector<int>& kept_blocks) {
+  const Node& node = graph[root];
+  STITCH_CHECK(!schedule.device->is_cuda, "scatters are combined by one thread of a block");
+  STITCH_CHECK(graph[skip_views(graph, node.inputs[0])].op == OpKind::k_full,
+               "what a scatter begins with is no constant");
+  const Dim& rows = node.type.shape[node.ints[0]];
+  const Handle end = values.add({scopes.print(rows), 0}), first = values.add({"0", 0});
+  const Handle row = values.open_segment(first, end, scopes.depth());
+  Index index = index_from_atoms(schedule.spaces.atoms, space_of(schedule, root).dims, values.vars);
+  index[node.ints[0]] = index_of(values.vars.value(row, rows));
+  reopen(kept_blocks, [&] {
+    const Handle initial = walk(graph, values, node.inputs[0], index);
+    const Scalar at = scopes.print(element_offset(node.type, index), values.vars, values.values);
+    store_at(root, at, values.values[initial]);
+  });
+  values.close_segment();
+}
+
+void ReductionLowering::scatter(NodeId root, const IndexExpr& offset, const Scalar& element) {
+  if (find_reduced_block(schedule, root) < 0) begin_scatter(root, {});
+  const Scalar at = scopes.print(offset, values.vars, values.values);
+  const std::string text = std::string(info(graph[root]).function) + "::apply(" + place(root, at) +
+                           ", " + element.text + ")";
+  store_at(root, at, {text, element.depth});
+}
+
+void ReductionLowering::store_at(NodeId root, const Scalar& at, const Scalar& value) {
+  const DTypeInfo& dtype = info(graph[root].type.dtype);
+  STITCH_CHECK(std::string(dtype.device_name) == dtype.register_name,
+               "a scatter combines what registers do not hold: " << dtype.name);
+  const int depth = std::max({at.depth, value.depth, scopes.depth()});
+  scopes.append(depth, Statement::store(place(root, at), value.text,
+                                        store_predicate(space_of(schedule, root))));
 }
 
 }  // namespace stitch

@@ -1,5 +1,9 @@
 // Accumulators of reductions: declared before the outermost loop they reduce, combined level by
 // level on the way out (DESIGN.md 3, "one rule for reductions"), finished across threads.
+//
+// Those of scatters, on the host alone, are the memory that the root stores.  A block sets those
+// that only it combines into before the first loop over positions opens; then each position
+// combines its element into one of them.
 #pragma once
 
 #include <functional>
@@ -46,6 +50,13 @@ struct ReductionLowering {
   std::string simd_pragma(int block, const std::vector<Statement>& body) const;
   bool uses_array_loop(int loop) const;
 
+  // Before the loop of `block` opens: sets what scatters combine into that take positions along it.
+  void begin_scatters(int block);
+  // An element of a root's source with what is stored at `offset`.
+  void scatter(NodeId root, const IndexExpr& offset, const Scalar& element);
+  // Does a scatter take positions along the loop?  Two of them may combine into one element.
+  bool takes_positions_along(int block) const;
+
  private:
   std::string functor(NodeId root) const;
   std::string accumulator_type(NodeId root) const;
@@ -59,6 +70,11 @@ struct ReductionLowering {
                     const std::string& type);
   void finish_element(NodeId root, const std::string& partial);
   bool is_vectorised_loop(int block) const;
+  // Reductions inside the block that reduce its own loop.
+  std::vector<NodeId> reduced_below(int block) const;
+  std::string place(NodeId root, const Scalar& at) const;  // "p3[x0]"
+  void begin_scatter(NodeId root, const std::vector<int>& kept_blocks);
+  void store_at(NodeId root, const Scalar& at, const Scalar& value);
 };
 
 }  // namespace stitch

@@ -5,7 +5,6 @@
 #include <iterator>
 
 #include "codegen/lower_reductions.h"
-#include "codegen/lower_scatters.h"
 #include "codegen/lower_values.h"
 #include "schedule/build_loops.h"
 #include "schedule/place_values.h"
@@ -45,7 +44,6 @@ struct StageLowering {
   ReductionLowering reductions{
       graph,  stage,  schedule,
       scopes, values, [this](const auto& blocks, const auto& body) { reopen(blocks, 0, body); }};
-  ScatterLowering scatters{graph, schedule, scopes, values, reductions};
   std::vector<LeafUse> leaves = find_leaf_uses(graph, is_load, schedule);
   int copies = 1;  // of what is lowered now, each in ranges of its own
 
@@ -224,9 +222,6 @@ struct StageLowering {
         std::ranges::any_of(index, [&](const IndexExpr& expr) { return runs_along(expr, loop); });
     if (!is_along) return;
     const OnChip home{scopes.fresh(), {loop}, scopes.depth()};
-    auto assign = [&](const std::string& element, const std::string& expr) {
-      scopes.append(scopes.depth(), Statement::assign(element, expr));
-    };
     auto value_of = [&](NodeId operand, const Index& at) {
       return values.values[walk(graph, values, operand, at)].text;
     };
@@ -234,7 +229,7 @@ struct StageLowering {
                                                    array_length(schedule, home.loops).value()));
     reopen({block}, 0, [&] {
       const std::string initial = value_of(node.inputs[0], index);
-      assign(values.element(home).text, initial);
+      scopes.assign(values.element(home).text, initial);
     });
     const Handle first = walk(graph, values, node.inputs[3], {index[dim]});
     const Handle last = walk(graph, values, node.inputs[3], {index[dim] + IndexExpr{1, {}}});
@@ -248,7 +243,8 @@ struct StageLowering {
     reopen({block}, 0, [&] {
       const std::string element = values.element(home).text;
       const std::string added = value_of(node.inputs[1], taken);
-      assign(element, std::string(info(node).function) + "::apply(" + element + ", " + added + ")");
+      scopes.assign(element,
+                    std::string(info(node).function) + "::apply(" + element + ", " + added + ")");
     });
     values.close_segment();
     values.combined[id] = {index, home};
@@ -256,7 +252,7 @@ struct StageLowering {
 
   void lower_loop(int block) {
     combine_segments_along(block);
-    scatters.begin_below(block);
+    reductions.begin_scatters(block);
     const int outside = copies;
     const std::vector<AxisRange> ranges =
         find_ranges(graph, schedule, block, kMostRanges / outside);
@@ -397,7 +393,7 @@ struct StageLowering {
     const bool is_innermost = std::ranges::none_of(body, [](const Statement& inner) {
       return inner.kind == Statement::Kind::kLoop && inner.pragma != kUnroll;
     });
-    const bool is_parallel = is_innermost && !scatters.takes_positions_along(block);
+    const bool is_parallel = is_innermost && !reductions.takes_positions_along(block);
     if (!on_cuda() && is_parallel && header.pragma != kUnroll)
       header.pragma = reductions.simd_pragma(block, body);
     values.close_scope();
@@ -437,7 +433,7 @@ struct StageLowering {
         continue;
       }
       if (combines_at_indices(info(graph[root]))) {
-        scatters.combine(root, offsets[i], results[i]);
+        reductions.scatter(root, offsets[i], results[i]);
         continue;
       }
       values.store(root, offsets[i], results[i].text, std::max(results[i].depth, scopes.depth()),

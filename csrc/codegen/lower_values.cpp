@@ -5,11 +5,8 @@
 #include <cstdio>
 
 #include "ops/op_rules.h"
-#include "schedule/block_ranges.h"
-#include "schedule/map_axes.h"
 #include "schedule/persistent_values.h"
 #include "schedule/place_values.h"
-#include "schedule/stage_tiles.h"
 
 namespace stitch {
 namespace {
@@ -186,100 +183,6 @@ void ValueLowering::remember(NodeId value, const Index& index, int guard, Handle
   scopes_.append(depth, Statement::assign(target.text, values[handle].text));
 }
 
-std::string ValueLowering::in_register(DType dtype, const std::string& loaded) const {
-  return in_type(info(dtype).register_name, loaded, info(dtype).device_name);
-}
-
-// Where the vector's lanes are open, and a guard does not depend on them.
-int ValueLowering::vector_axis(const IndexExpr& offset, int guard) const {
-  if (!segments_.empty()) return -1;
-  const int axis = find_vector_axis(schedule_, vars, offset);
-  if (axis < 0) return -1;
-  const int lane_depth = scopes_.axis_depth(axis);
-  if (scopes_.axis_depth(axis, true) == lane_depth) return -1;  // lane not open
-  return guard != 0 && values[guard].depth >= lane_depth ? -1 : axis;
-}
-
-bool ValueLowering::is_overwritten(NodeId load) const {
-  return std::ranges::any_of(lowered_.pointers, [&](const KernelArgument& argument) {
-    auto found = options_.stored_over.find(argument.value);
-    return argument.is_store && found != options_.stored_over.end() && found->second == load;
-  });
-}
-
-Scalar ValueLowering::place_of(NodeId value, const IndexExpr& offset, int without_vector) {
-  const BlockBuffer* buffer = find_buffer(schedule_, value);
-  if (!buffer) return scopes_.print(offset, vars, values, without_vector);
-  std::optional<IndexExpr> placed = offset;
-  if (buffer->pitch > buffer->length)
-    placed = pad_rows(schedule_, offset, buffer->length, buffer->pitch);
-  STITCH_CHECK(placed, "an access of a buffer leaves the rows it was checked for");
-  Scalar at = scopes_.print(*placed, vars, values, without_vector);
-  at.text += " - block * " + std::to_string(buffer->size());
-  return at;
-}
-
-Handle ValueLowering::load_vector(NodeId value, const IndexExpr& offset, int axis) {
-  const TensorType& type = graph_[value].type;
-  const int width = schedule_.axes[axis].vector;
-  auto known = vectors_.find({value, offset});
-  if (known == vectors_.end()) {
-    const int p = pointer(value, false);
-    align(p, width * info(type.dtype).bytes);
-    Scalar at = place_of(value, offset, axis);
-    const std::string n = std::to_string(width);
-    const std::string vec = vector_type(type.dtype, width);
-    const std::string address = "p" + std::to_string(p) + " + (" + at.text + ")";
-    const bool by_owner = !owner.empty() && is_overwritten(value);
-    const std::string loaded_text = by_owner
-                                        ? "load_vec_if<" + n + ">(" + owner + ", " + address + ")"
-                                        : "load_vec<" + n + ">(" + address + ")";
-    const PersistentValue* persistent = persistent_of(value, by_owner);
-    Handle loaded = persistent ? load_persistent(*persistent, vec, loaded_text, at.depth)
-                               : let(vec, loaded_text, at.depth);
-    known = vectors_.emplace(std::make_pair(value, offset), loaded).first;
-  }
-  return lane_of(known->second, axis, type.dtype);
-}
-
-Handle ValueLowering::lane_of(Handle vector, int axis, DType dtype) {
-  const int lane = scopes_.loop_of(axis, LoopSpec::Level::kVector);
-  const std::string element = values[vector].text + ".v[" + scopes_.loop_name(lane) + "]";
-  return let(info(dtype).register_name, in_register(dtype, element), scopes_.depth_of_loop(lane));
-}
-
-Handle ValueLowering::load(NodeId value, const IndexExpr& offset, int guard) {
-  const TensorType& type = graph_[value].type;
-  const TiledLoad* tile = find_tile(schedule_, value, offset);
-  const bool by_owner = !owner.empty() && is_overwritten(value);
-  if (tile && guard == 0 && !by_owner) return load_tiled(*tile);
-  std::string condition = by_owner ? owner : "";
-  for (size_t d = 0; d < type.shape.size(); ++d) {
-    // The load may stand ahead of the loop over this extent, which may be 0.
-    const bool moves = !type.strides[d].is(0), is_known = type.shape[d].is_constant();
-    if (!type.shape[d].is(0) && (moves || is_known)) continue;
-    condition += (condition.empty() ? "(" : " & (") + scopes_.print(type.shape[d]) + " > 0)";
-  }
-  const int axis = vector_axis(offset, guard);
-  if (axis >= 0 && guard == 0 && (by_owner || condition.empty()))
-    return load_vector(value, offset, axis);
-  const std::string base = "p" + std::to_string(pointer(value, false));
-  Scalar at = place_of(value, offset);
-  int depth = at.depth;
-  if (guard != 0) {
-    depth = std::max(depth, values[guard].depth);
-    condition = values[guard].text + (condition.empty() ? "" : " & " + condition);
-  }
-  std::string loaded = condition.empty()
-                           ? base + "[" + at.text + "]"
-                           : "load_if(" + condition + ", " + base + ", " + at.text + ")";
-  if (const PersistentValue* persistent = persistent_of(value, by_owner)) {
-    const std::string type_name = info(type.dtype).device_name;
-    loaded = values[load_persistent(*persistent, type_name, loaded, depth)].text;
-  }
-  return let(info(type.dtype).register_name, in_register(type.dtype, loaded), depth);
-}
-
 Handle ValueLowering::reduced(NodeId reduction, const Index&) {
   auto home = on_chip.find(reduction);
   STITCH_CHECK(home != on_chip.end(), "a reduction is read before it is finished");
@@ -411,6 +314,121 @@ void ValueLowering::store(NodeId root, const IndexExpr& offset, const std::strin
   Scalar at = place_of(root, offset, axis);
   after.push_back(
       Statement::call("store_vec(" + base + " + (" + at.text + "), " + name + ")", predicate));
+}
+
+// Checks of what only data says: indices and divisors.
+
+// Collected without a branch, so that the loop still vectorises; reported when the kernel ends.
+void ValueLowering::collect(const char* report, const std::string& condition, int depth) {
+  lowered_.may_fail = true;
+  std::string& flag = lowered_.collected[report];
+  if (flag.empty()) flag = scopes_.fresh();
+  scopes_.append(depth, Statement::assign(flag, flag + " | i32(" + condition + ")"));
+}
+
+// Eager on a GPU yields a value, and so do kernels there.
+void ValueLowering::check_divisor(const Node& division, Handle divisor, int guard, int depth) {
+  if (schedule_.device->is_cuda || !divides_integers(info(division), division.type.dtype)) return;
+  const Node& by = graph_[division.inputs[1]];
+  if (by.op == OpKind::k_full && by.dims.empty() && by.integer != 0) return;
+  std::string zero = "(" + values[divisor].text + " == 0)";
+  if (guard != 0) {
+    zero += " & " + values[guard].text;
+    depth = std::max(depth, values[guard].depth);
+  }
+  collect("report_zero_divisor", zero, depth);
+}
+
+IndexExpr ValueLowering::checked_index(NodeId node, Handle value, const Dim& extent, int guard) {
+  std::string index = values[value].text;
+  int depth = values[value].depth;
+  if (guard != 0) {
+    // Where the guard does not hold nothing is read, so nothing can be out of range.
+    index = "(" + values[guard].text + " ? i64(" + index + ") : i64(0))";
+    depth = std::max(depth, values[guard].depth);
+  }
+  const std::string size = "i64(" + scopes_.print(extent) + ")";
+  index = "i64(" + index + ")";
+  if (counts_from_end(graph_[node])) index = "wrap_index(" + index + ", " + size + ")";
+  if (schedule_.device->is_cuda) {
+    lowered_.may_fail = true;
+    const Handle checked = let("i64", "check_index(" + index + ", " + size + ", error)", depth);
+    return index_of(vars.value(checked, extent));
+  }
+  const Handle place = let("i64", index, depth);
+  const std::string arguments = "(" + values[place].text + ", " + size + ")";
+  collect("report_bad_index", "!is_index" + arguments, depth);
+  return index_of(vars.value(let("i64", "safe_index" + arguments, depth), extent));
+}
+
+// Wide enough to be multiplied by strides.
+IndexExpr ValueLowering::known_index(Handle value, const Dim& extent) {
+  const Scalar at = values[value];
+  return index_of(vars.value(let("i64", "i64(" + at.text + ")", at.depth), extent));
+}
+
+// Loops over segments: rows that combine the elements which an order puts there.
+
+// The outermost scope in which all that a segment depends on is known.
+int ValueLowering::depth_of(const Segment& segment) {
+  int depth = values[segment.guard].depth;
+  for (Handle known : {segment.initial, segment.first, segment.last})
+    depth = std::max(depth, values[known].depth);
+  for (VarId var : vars.leaves_of(segment.index)) {
+    const IndexVar& leaf = vars[var];
+    const bool is_value = leaf.kind == IndexVar::Kind::kValue;
+    depth = std::max(depth, is_value ? values[leaf.payload].depth
+                                     : scopes_.axis_depth(scopes_.axis_of_atom(leaf.payload)));
+  }
+  return depth;
+}
+
+Handle ValueLowering::check_end(const Segment& segment, int depth) {
+  lowered_.may_fail = true;
+  std::string end = "check_segment(" + values[segment.last].text + ", error)";
+  if (segment.guard != 0)
+    end = "(" + values[segment.guard].text + " ? " + end + " : " + values[segment.first].text + ")";
+  return let("i64", end, depth);
+}
+
+Handle ValueLowering::open_segment(Handle first, Handle end, int depth) {
+  const std::string position = scopes_.fresh();
+  Statement loop{Statement::Kind::kLoop, "i64", position, values[first].text};
+  loop.bound = values[end].text;
+  segments_.push_back({std::move(loop), depth});
+  scopes_.open.push_back({kSegmentBlock, {}, {}});
+  return add({position, scopes_.depth()});
+}
+
+void ValueLowering::close_segment() {
+  OpenSegment segment = std::move(segments_.back());
+  segments_.pop_back();
+  close_scope();
+  segment.loop.body = std::move(scopes_.open.back().statements);
+  scopes_.open.pop_back();
+  scopes_.append(segment.depth, std::move(segment.loop));
+}
+
+IndexExpr ValueLowering::begin_segment(const Segment& segment) {
+  const int depth = depth_of(segment);
+  const Handle end = check_end(segment, depth);
+  results_.push_back(scopes_.fresh());
+  scopes_.append(depth, Statement::var(register_type(segment.node), results_.back(),
+                                       values[segment.initial].text));
+  const Handle position = open_segment(segment.first, end, depth);
+  const NodeId order = graph_[segment.node].inputs[2];
+  return index_of(vars.value(position, graph_[order].type.shape[0]));
+}
+
+Handle ValueLowering::end_segment(const Segment& segment, Handle element) {
+  const std::string result = std::move(results_.back());
+  results_.pop_back();
+  const std::string combined_text = std::string(info(graph_[segment.node]).function) + "::apply(" +
+                                    result + ", " + values[element].text + ")";
+  scopes_.assign(result, combined_text);
+  const int depth = segments_.back().depth;
+  close_segment();
+  return add({result, depth});
 }
 
 }  // namespace stitch

@@ -42,6 +42,9 @@ class Scopes {
   void append(int depth, Statement statement) {
     open[depth].statements.push_back(std::move(statement));
   }
+  void assign(const std::string& target, const std::string& expr) {  // in the innermost
+    append(depth(), Statement::assign(target, expr));
+  }
   std::string print(const Dim& dim) { return print_size(dim, sizes); }
 
   // The scope an axis index is complete in, and its text there.

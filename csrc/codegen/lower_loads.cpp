@@ -1,0 +1,265 @@
+// ValueLowering's loads: from memory, through tiles, of what threads keep on chip.
+#include <algorithm>
+#include <array>
+
+#include "codegen/lower_values.h"
+#include "schedule/block_ranges.h"
+#include "schedule/map_axes.h"
+#include "schedule/persistent_values.h"
+#include "schedule/stage_tiles.h"
+
+namespace stitch {
+namespace {
+
+// What is left of an offset at the tile's first element, but for the block's place.
+IndexExpr without_axes(const StageSchedule& schedule, const IndexVars& vars,
+                       const TiledLoad& tile) {
+  IndexExpr rest{tile.offset.constant, {}};
+  for (const auto& [var, coefficient] : tile.offset.terms) {
+    const AtomId atom(vars[var].payload);
+    const bool is_inside = std::ranges::any_of(std::array{tile.along, tile.across}, [&](int axis) {
+      return std::ranges::count(schedule.axes[axis].axis.atoms, atom) > 0;
+    });
+    if (!is_inside) rest.terms.add(var, coefficient);
+  }
+  return rest;
+}
+
+}  // namespace
+
+std::string ValueLowering::in_register(DType dtype, const std::string& loaded) const {
+  return in_type(info(dtype).register_name, loaded, info(dtype).device_name);
+}
+
+// Where the vector's lanes are open, and a guard does not depend on them.
+int ValueLowering::vector_axis(const IndexExpr& offset, int guard) const {
+  if (!segments_.empty()) return -1;
+  const int axis = find_vector_axis(schedule_, vars, offset);
+  if (axis < 0) return -1;
+  const int lane_depth = scopes_.axis_depth(axis);
+  if (scopes_.axis_depth(axis, true) == lane_depth) return -1;  // lane not open
+  return guard != 0 && values[guard].depth >= lane_depth ? -1 : axis;
+}
+
+bool ValueLowering::is_overwritten(NodeId load) const {
+  return std::ranges::any_of(lowered_.pointers, [&](const KernelArgument& argument) {
+    auto found = options_.stored_over.find(argument.value);
+    return argument.is_store && found != options_.stored_over.end() && found->second == load;
+  });
+}
+
+Scalar ValueLowering::place_of(NodeId value, const IndexExpr& offset, int without_vector) {
+  const BlockBuffer* buffer = find_buffer(schedule_, value);
+  if (!buffer) return scopes_.print(offset, vars, values, without_vector);
+  std::optional<IndexExpr> placed = offset;
+  if (buffer->pitch > buffer->length)
+    placed = pad_rows(schedule_, offset, buffer->length, buffer->pitch);
+  STITCH_CHECK(placed, "an access of a buffer leaves the rows it was checked for");
+  Scalar at = scopes_.print(*placed, vars, values, without_vector);
+  at.text += " - block * " + std::to_string(buffer->size());
+  return at;
+}
+
+Handle ValueLowering::load_vector(NodeId value, const IndexExpr& offset, int axis) {
+  const TensorType& type = graph_[value].type;
+  const int width = schedule_.axes[axis].vector;
+  auto known = vectors_.find({value, offset});
+  if (known == vectors_.end()) {
+    const int p = pointer(value, false);
+    align(p, width * info(type.dtype).bytes);
+    Scalar at = place_of(value, offset, axis);
+    const std::string n = std::to_string(width);
+    const std::string vec = vector_type(type.dtype, width);
+    const std::string address = "p" + std::to_string(p) + " + (" + at.text + ")";
+    const bool by_owner = !owner.empty() && is_overwritten(value);
+    const std::string loaded_text = by_owner
+                                        ? "load_vec_if<" + n + ">(" + owner + ", " + address + ")"
+                                        : "load_vec<" + n + ">(" + address + ")";
+    const PersistentValue* persistent = persistent_of(value, by_owner);
+    Handle loaded = persistent ? load_persistent(*persistent, vec, loaded_text, at.depth)
+                               : let(vec, loaded_text, at.depth);
+    known = vectors_.emplace(std::make_pair(value, offset), loaded).first;
+  }
+  return lane_of(known->second, axis, type.dtype);
+}
+
+Handle ValueLowering::lane_of(Handle vector, int axis, DType dtype) {
+  const int lane = scopes_.loop_of(axis, LoopSpec::Level::kVector);
+  const std::string element = values[vector].text + ".v[" + scopes_.loop_name(lane) + "]";
+  return let(info(dtype).register_name, in_register(dtype, element), scopes_.depth_of_loop(lane));
+}
+
+Handle ValueLowering::load(NodeId value, const IndexExpr& offset, int guard) {
+  const TensorType& type = graph_[value].type;
+  const TiledLoad* tile = find_tile(schedule_, value, offset);
+  const bool by_owner = !owner.empty() && is_overwritten(value);
+  if (tile && guard == 0 && !by_owner) return load_tiled(*tile);
+  std::string condition = by_owner ? owner : "";
+  for (size_t d = 0; d < type.shape.size(); ++d) {
+    // The load may stand ahead of the loop over this extent, which may be 0.
+    const bool moves = !type.strides[d].is(0), is_known = type.shape[d].is_constant();
+    if (!type.shape[d].is(0) && (moves || is_known)) continue;
+    condition += (condition.empty() ? "(" : " & (") + scopes_.print(type.shape[d]) + " > 0)";
+  }
+  const int axis = vector_axis(offset, guard);
+  if (axis >= 0 && guard == 0 && (by_owner || condition.empty()))
+    return load_vector(value, offset, axis);
+  const std::string base = "p" + std::to_string(pointer(value, false));
+  Scalar at = place_of(value, offset);
+  int depth = at.depth;
+  if (guard != 0) {
+    depth = std::max(depth, values[guard].depth);
+    condition = values[guard].text + (condition.empty() ? "" : " & " + condition);
+  }
+  std::string loaded = condition.empty()
+                           ? base + "[" + at.text + "]"
+                           : "load_if(" + condition + ", " + base + ", " + at.text + ")";
+  if (const PersistentValue* persistent = persistent_of(value, by_owner)) {
+    const std::string type_name = info(type.dtype).device_name;
+    loaded = values[load_persistent(*persistent, type_name, loaded, depth)].text;
+  }
+  return let(info(type.dtype).register_name, in_register(type.dtype, loaded), depth);
+}
+
+// Tiles (schedule/stage_tiles.h): a block fills its tile once for each index of the axes that the
+// tile does not hold, then reads elements across it.
+
+void ValueLowering::fill_tile(const TiledLoad& tile, const std::string& name, int depth) {
+  const DType dtype = graph_[tile.value].type.dtype;
+  const std::string type = info(dtype).device_name;
+  const std::string first = scopes_.print(without_axes(schedule_, vars, tile), vars, values).text;
+  const std::string stride =
+      scopes_.print(axis_coefficient(schedule_, vars, tile.offset, tile.across));
+  const int p = pointer(tile.value, false);
+  const std::string step = tile.step > 1 ? " * " + std::to_string(tile.step) : "";
+  std::string sizes = std::to_string(tile.pitch);
+  if (schedule_.device->is_cuda) {
+    const std::string place =
+        "reinterpret_cast<" + type + "*>(shared + " + std::to_string(tile.shared_offset) + ")";
+    scopes_.append(depth, Statement::var(type + "*", name, place));
+    sizes += ", " + std::to_string(schedule_.axes[tile.across].tile.value()) + ", " +
+             std::to_string(tile.vector) + ", " + std::to_string(schedule_.threads);
+    align(p, tile.vector * info(dtype).bytes);
+  } else {
+    sizes += ", " + std::to_string(tile.step);
+    scopes_.append(depth, Statement::array(type, name, tile.rows * tile.pitch));
+  }
+  const std::string fill = "fill_tile<" + sizes + ">(" + name + ", p" + std::to_string(p) + " + (" +
+                           first + " + " + scopes_.block_begin(tile.along) + step + " + (" +
+                           scopes_.block_begin(tile.across) + ") * " + stride + "), " + stride +
+                           ", " + scopes_.block_end(tile.along) + ", " +
+                           scopes_.block_end(tile.across) + ")";
+  scopes_.append(depth, Statement::call(fill));
+}
+
+Handle ValueLowering::load_tiled(const TiledLoad& tile) {
+  const DType dtype = graph_[tile.value].type.dtype;
+  auto known = tiles_.find(&tile);
+  if (known == tiles_.end()) {
+    const int depth = scopes_.print(without_axes(schedule_, vars, tile), vars, values).depth;
+    known = tiles_.emplace(&tile, add({scopes_.fresh(), depth})).first;
+    fill_tile(tile, values[known->second].text, depth);
+  }
+  const Scalar filled = values[known->second];
+  const Scalar row = scopes_.axis_in_block(tile.along);
+  const int width = schedule_.axes[tile.across].vector;
+  const bool is_vector =
+      scopes_.axis_depth(tile.across) > scopes_.axis_depth(tile.across, true) && width > 1;
+  const Scalar at = scopes_.axis_in_block(tile.across, is_vector);
+  const std::string place = row.text + " * " + std::to_string(tile.pitch) + " + " + at.text;
+  const int depth = std::max({filled.depth, row.depth, at.depth});
+  if (!is_vector) {
+    const std::string element = filled.text + "[" + place + "]";
+    return let(info(dtype).register_name, in_register(dtype, element), depth);
+  }
+  auto vector = vectors_.find({tile.value, tile.offset});
+  if (vector == vectors_.end()) {
+    const std::string loaded =
+        "load_vec<" + std::to_string(width) + ">(" + filled.text + " + (" + place + "))";
+    const Handle made = let(vector_type(dtype, width), loaded, depth);
+    vector = vectors_.emplace(std::pair(tile.value, tile.offset), made).first;
+  }
+  return lane_of(vector->second, tile.across, dtype);
+}
+
+// Persistent values: put on chip where they are first met, taken from there later.
+
+// What only owners load first is of no use to the other threads.
+const PersistentValue* ValueLowering::persistent_of(NodeId value, bool by_owner) {
+  const PersistentValue* persistent = find_persistent(schedule_, value);
+  if (!persistent || passed_over_.count(value)) return nullptr;
+  if (!by_owner || !persistent->is_of_stage || held_.count(value)) return persistent;
+  passed_over_.insert(value);
+  return nullptr;
+}
+
+Handle ValueLowering::load_persistent(const PersistentValue& persistent, const std::string& type,
+                                      const std::string& loaded, int depth) {
+  const std::string held = take_persistent(persistent, type);
+  const bool is_first = held_.insert(persistent.value).second;
+  if (!is_first) return let(type, held, depth);
+  std::vector<Statement>& statements = scopes_.open[depth].statements;
+  if (persistent.is_filled) {
+    put_persistent(persistent, loaded, "!has_" + array_of(persistent), statements);
+    return let(type, held, depth);
+  }
+  const Handle fresh = let(type, loaded, depth);
+  put_persistent(persistent, values[fresh].text, "", statements);
+  return fresh;
+}
+
+std::string ValueLowering::array_of(const PersistentValue& persistent) const {
+  return "k" + std::to_string(&persistent - schedule_.persistent.data());
+}
+
+// "shared + 4096, i0" : where the access's slot is.
+std::string ValueLowering::slot_of(const PersistentValue& persistent, const std::string& at) const {
+  const Home& home = persistent.home;
+  const std::string slot =
+      home.in_registers == 0 ? at : at + " - " + std::to_string(home.in_registers);
+  return "shared + " + std::to_string(home.shared_offset) + ", " + slot;
+}
+
+std::string ValueLowering::take_persistent(const PersistentValue& persistent,
+                                           const std::string& type) const {
+  const Home& home = persistent.home;
+  const std::string at = scopes_.position(persistent.loops).text;
+  const std::string array =
+      "from_registers<" + type + ">(" + array_of(persistent) + "[" + at + "])";
+  const std::string slot = "take_slot<" + type + ", " + std::to_string(schedule_.threads) + ">(" +
+                           slot_of(persistent, at) + ")";
+  if (home.in_shared == 0) return array;
+  if (home.in_registers == 0) return slot;
+  return at + " < " + std::to_string(home.in_registers) + " ? " + array + " : " + slot;
+}
+
+void ValueLowering::put_persistent(const PersistentValue& persistent, const std::string& text,
+                                   const std::string& predicate,
+                                   std::vector<Statement>& statements) const {
+  const Home& home = persistent.home;
+  const std::string at = scopes_.position(persistent.loops).text;
+  const std::string border = at + " < " + std::to_string(home.in_registers);
+  const bool is_split = home.in_registers > 0 && home.in_shared > 0;
+  auto only = [&](const std::string& condition) {
+    if (!is_split) return predicate;
+    return condition + (predicate.empty() ? "" : " && " + predicate);
+  };
+  if (home.in_registers > 0) {
+    statements.push_back(Statement::store(array_of(persistent) + "[" + at + "]",
+                                          "to_registers(" + text + ")", only(border)));
+  }
+  if (home.in_shared > 0) {
+    const std::string put = "put_slot<" + std::to_string(schedule_.threads) + ">(" +
+                            slot_of(persistent, at) + ", " + text + ")";
+    statements.push_back(Statement::call(put, only("!(" + border + ")")));
+  }
+}
+
+bool ValueLowering::keeps_in_registers_over(int loop) const {
+  return std::ranges::any_of(schedule_.persistent, [&](const PersistentValue& persistent) {
+    const std::vector<int>& loops = persistent.loops;
+    return persistent.home.in_registers > 0 && std::ranges::count(loops, loop) > 0;
+  });
+}
+
+}  // namespace stitch
