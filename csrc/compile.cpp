@@ -6,7 +6,7 @@
 #include "base/stage.h"
 #include "codegen/emit_kernel.h"
 #include "ir/print_graph.h"
-#include "jit/compile_kernels.h"
+#include "jit/compiler.h"
 #include "kernel_error.h"
 #include "make_report.h"
 #include "plan/choose_attention.h"
@@ -18,7 +18,7 @@
 #include "runtime/build_program.h"
 #include "schedule/chain_stages.h"
 #include "schedule/choose_template.h"
-#include "schedule/judge_stages.h"
+#include "schedule/schedule_stage.h"
 
 namespace stitch {
 namespace {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "codegen/kernel_source.h"
 #include "config/settings.h"
 
 namespace stitch {
@@ -51,5 +52,16 @@ Binary compile_own_text(const KernelText& kernel, const std::string& arch, CudaO
 // One shared object that exports every kernel of a graph.  UnsupportedError without a compiler.
 // When it fails, the kernels at fault are found by compiling parts of it.
 Binary compile_host(const std::vector<KernelText>& kernels, const Settings& settings);
+
+// All kernels of a graph, equal texts once, in parallel.
+// CUDA: one for each source.  `arch` empty: the host, one shared object for the graph; it is only
+// made when it will be loaded.  Without `load` a missing NVRTC leaves none: a plan can be shown
+// without it.  NotCompiledError names every kernel that its compiler refuses.
+std::vector<Binary> compile_kernels(const std::vector<KernelSource>& sources,
+                                    const std::string& arch, const Settings& settings, bool load);
+
+// The same for a GPU, but what does not compile, or takes too long, has no bytes.
+std::vector<Binary> try_kernels(const std::vector<KernelSource>& sources, const std::string& arch,
+                                const Settings& settings);
 
 }  // namespace stitch

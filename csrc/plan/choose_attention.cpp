@@ -1,20 +1,43 @@
 #include "plan/choose_attention.h"
 
-#include "cost/judge_attention.h"
-
 namespace stitch {
 namespace {
+
+// Does the library's attention beat two batched products with a stitched softmax between them?
+//
+// Written out over library time on one core of two hosts of 2 cores and AVX-512, heads of 64 [M,
+// torch 2.13, 2026-11]; the softmax written out is torch's, which is slower than ours.
+//   heads x rows x columns   fp32 scores   fp32   fp16   bf16 (avx512_bf16)   bf16 (without)
+//    128 x    1 x  512         0.3 MB      0.85   0.32        0.24
+//     12 x  128 x  128         0.8 MB      0.9     24         0.39                 2.9
+//     48 x  128 x  128         3.1 MB      1.02    28                              2.7
+//     12 x  512 x  512          13 MB      1.1-1.2 38         0.32                 3.2
+//     12 x 1024 x 1024          50 MB      1.3-2.1 34         0.66                 3.4
+// With AMX the library's kernel multiplies by tiles: unmeasured, taken as without.  GPUs have
+// tensor cores for 16 bits only: unmeasured.
+Verdict compare_times(const Graph& graph, NodeId scores, const DeviceSpec& device) {
+  const TensorType& type = graph[scores].type;
+  const bool is_narrow = info(type.dtype).bytes == 2;
+  const char* const remedy = "attention=\"library\"";
+  if (!device.is_cuda && graph.symbols.hint(type.shape[type.rank() - 2]) == 1)
+    return Verdict::no(kRuleOneQuery, "a query alone reads each key once, as the products do",
+                       remedy);
+  if (device.multiplies_bf16 && type.dtype == DType::kBF16)
+    return Verdict::no(kRuleProductsInBf16,
+                       "this processor multiplies bf16, the library's attention widens it", remedy);
+  if (is_narrow || hint_bytes(graph, scores) > device.l2_bytes) return Verdict::yes();
+  return Verdict::no(kRuleScoresInCache,
+                     "the scores fit the cache, where the library's attention is no faster",
+                     remedy);
+}
 
 Verdict judge(const Graph& graph, const Attention& attention, const Settings& settings,
               const DeviceSpec& device) {
   if (!attention.verdict || settings.attention == "library") return attention.verdict;
-  const TensorType& scores = graph[attention.scores].type;
-  const AttentionWork work{static_cast<double>(hint_bytes(graph, attention.scores)),
-                           graph.symbols.hint(scores.shape[scores.rank() - 2]), scores.dtype};
-  if (info(scores.dtype).bytes == 2 && settings.emulate_eager_casts)
+  if (info(graph[attention.scores].type.dtype).bytes == 2 && settings.emulate_eager_casts)
     return Verdict::no(kRuleEagerRounding, "the library does not round scores to 16 bits",
                        "emulate_eager_casts=False");
-  return judge_attention(work, device);
+  return compare_times(graph, attention.scores, device);
 }
 
 // A call of the host keeps its row in all rewrites.

@@ -4,8 +4,10 @@
 
 #include "schedule/build_loops.h"
 #include "schedule/map_axes.h"
+#include "schedule/measure_work.h"
 #include "schedule/persistent_values.h"
 #include "schedule/place_values.h"
+#include "schedule/reduction_arrays.h"
 #include "schedule/stage_tiles.h"
 
 namespace stitch {
@@ -67,6 +69,17 @@ void name_schemes(const Graph& graph, const PlannedStage& stage, StageSchedule& 
     schedule.schemes[space.root] = scheme;
   }
   for (const auto& [value, index] : schedule.kept_on_chip) schedule.schemes[value] = Scheme::kLocal;
+}
+
+// Whether the roots of a candidate can share a mapping, and the schedule if they can.
+ScheduleOrNot try_schedule(const Graph& graph, const PlannedStage& stage, const DeviceSpec& device,
+                           int worker_threads, SymbolTable& symbols,
+                           const BlockBounds& bounds = {}) {
+  ScheduleOrNot result = describe_stages(graph, {&stage}, device);
+  if (!result.verdict) return result;
+  map_stages(graph, worker_threads, symbols, bounds, result.schedule);
+  finish_stage(graph, stage, result.schedule);
+  return result;
 }
 
 }  // namespace
@@ -136,21 +149,48 @@ void finish_stage(const Graph& graph, const PlannedStage& stage, StageSchedule& 
   keep_loads(graph, is_load, schedule);
 }
 
-ScheduleOrNot try_schedule(const Graph& graph, const PlannedStage& stage, const DeviceSpec& device,
-                           int worker_threads, SymbolTable& symbols, const BlockBounds& bounds) {
-  ScheduleOrNot result = describe_stages(graph, {&stage}, device);
-  if (!result.verdict) return result;
-  map_stages(graph, worker_threads, symbols, bounds, result.schedule);
-  finish_stage(graph, stage, result.schedule);
-  return result;
-}
-
 StageSchedule schedule_stage(const Graph& graph, const PlannedStage& stage,
                              const DeviceSpec& device, int worker_threads, SymbolTable& symbols,
                              const BlockBounds& bounds) {
   ScheduleOrNot found = try_schedule(graph, stage, device, worker_threads, symbols, bounds);
   STITCH_CHECK(found.verdict.ok, "a planned stage cannot be scheduled: " << found.verdict.why);
   return std::move(found.schedule);
+}
+
+int count_statements(const StageSchedule& schedule) {
+  int statements = 0;
+  for (const auto& [root, values] : schedule.accesses.evaluated) {
+    ++statements;
+    for (const auto& [value, evaluations] : values)
+      statements += static_cast<int>(evaluations.size());
+  }
+  return statements;
+}
+
+Verdict check_statements(const StageSchedule& schedule) {
+  const int statements = count_statements(schedule);
+  if (schedule.spaces.roots.size() < 2 || statements <= kMostStageStatements) return Verdict::yes();
+  return too_long(statements, kMostStageStatements);
+}
+
+StageJudge judge_stages(const Graph& graph, const DeviceSpec& device, int worker_threads) {
+  return [&graph, &device, worker_threads](const PlannedStage& stage) {
+    StageScore score;
+    if (stage.roots.size() > 1)
+      score.verdict = check_pointers(stage.loads.size() + stage.stores.size());
+    if (!score.verdict) return score;
+    SymbolTable symbols = graph.symbols;
+    const auto [schedule, verdict] = try_schedule(graph, stage, device, worker_threads, symbols);
+    score.verdict = verdict;
+    if (score.verdict) score.verdict = check_arrays(graph, schedule);
+    if (score.verdict) score.verdict = check_statements(schedule);
+    if (!score.verdict) return score;
+    score.estimate = estimate_stage(measure_work(graph, stage, schedule), device, worker_threads);
+    score.us = estimate_us(score.estimate, device);
+    score.statements = count_statements(schedule);
+    score.threads = schedule.threads;
+    return score;
+  };
 }
 
 double count_elements(const Graph& graph, const IndexVars& vars, const IndexExpr& offset) {

@@ -1,6 +1,7 @@
 // PlannedStage -> StageSchedule.
 #pragma once
 
+#include "plan/plan_stitches.h"
 #include "schedule/stage_schedule.h"
 
 namespace stitch {
@@ -13,10 +14,12 @@ struct ScheduleOrNot {
   Verdict verdict;
 };
 
-// Whether the roots of a candidate can share a mapping, and the schedule if they can.
-ScheduleOrNot try_schedule(const Graph& graph, const PlannedStage& stage, const DeviceSpec& device,
-                           int worker_threads, SymbolTable& symbols,
-                           const BlockBounds& bounds = {});
+// What the planner asks of a candidate: the checks of its schedule, and that schedule's time.
+// `graph` and `device` outlive it.
+StageJudge judge_stages(const Graph& graph, const DeviceSpec& device, int worker_threads);
+int count_statements(const StageSchedule& schedule);
+Verdict check_statements(const StageSchedule& schedule);
+
 // Of a stage that is planned.  `symbols` is the graph's table; block counts of ragged symbolic
 // extents are added to it.
 StageSchedule schedule_stage(const Graph& graph, const PlannedStage& stage,

@@ -1,4 +1,4 @@
-#include "jit/compile_kernels.h"
+#include "jit/compiler.h"
 
 #include <gtest/gtest.h>
 

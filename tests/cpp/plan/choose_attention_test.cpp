@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "cost/judge_attention.h"
 #include "support/read_graph.h"
 
 namespace stitch {

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "plan/plan_graph.h"
-#include "schedule/judge_stages.h"
+#include "schedule/schedule_stage.h"
 #include "support/read_graph.h"
 
 namespace stitch {

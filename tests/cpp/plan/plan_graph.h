@@ -10,7 +10,6 @@
 #include "plan/find_roots.h"
 #include "plan/plan_stitches.h"
 #include "schedule/choose_template.h"
-#include "schedule/judge_stages.h"
 #include "schedule/reduction_arrays.h"
 #include "schedule/schedule_stage.h"
 #include "support/read_graph.h"
