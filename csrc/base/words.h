@@ -1,4 +1,4 @@
-// Lists as text: the words that a user writes, and what messages show.
+// The words that a user writes, and lists of them as messages show them.
 #pragma once
 
 #include <algorithm>
@@ -21,6 +21,11 @@ inline std::vector<std::string> split_words(std::string text) {
   std::ranges::replace(text, ',', ' ');
   return split_at_blanks(text);
 }
+
+int edit_distance(std::string_view a, std::string_view b);
+// Which of the valid names did the user mean?  The candidate with the smallest edit distance, the
+// first of several; empty without candidates.
+std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates);
 
 template <class List, class Print = std::identity>
 std::string join(const List& list, std::string_view separator, Print print = {}) {

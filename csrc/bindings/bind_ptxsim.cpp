@@ -4,10 +4,6 @@
 #include <pybind11/stl.h>
 #include <torch/csrc/autograd/python_variable.h>
 
-#include <chrono>
-#include <iomanip>
-#include <sstream>
-
 #include "base/error.h"
 #include "bindings/python_types.h"
 #include "jit/compiler.h"
@@ -33,13 +29,6 @@ constexpr const char* kRunDoc =
     "budget,\n"
     "if given, is the number of lane instructions of one order after which it is an endless loop.\n"
     "noise: approximate instructions err by what their documentation allows, drawn from the seed.";
-
-struct Result {
-  std::vector<Finding> findings;
-  uint64_t lane_instructions = 0;
-  double seconds = 0;
-  Traffic traffic;
-};
 
 std::array<int64_t, 3> read_extents(py::handle given, const char* what) {
   std::array<int64_t, 3> extents = {1, 1, 1};
@@ -109,7 +98,7 @@ void read_keywords(const py::dict& keywords, KernelRun& run) {
     throw UserError("orders is " + std::to_string(run.options.orders) + "; it is at least 1");
 }
 
-Result run_on_tensors(const std::string& source, KernelRun run) {
+SimulationResult run_on_tensors(const std::string& source, KernelRun run) {
   if (is_ptx(source)) {
     run.ptx = source;
   } else {
@@ -119,15 +108,12 @@ Result run_on_tensors(const std::string& source, KernelRun run) {
     run.ptx = std::move(binary.bytes);
     run.options.registers = binary.registers;
   }
-  const auto start = std::chrono::steady_clock::now();
-  SimulationResult simulated = run_kernel(run);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  return {std::move(simulated.findings.all), simulated.lane_instructions, seconds.count(),
-          simulated.traffic};
+  return run_kernel(run);
 }
 
-Result run_from_python(const std::string& source, const std::string& kernel, const py::object& grid,
-                       const py::object& block, const py::sequence& args, const py::kwargs& given) {
+SimulationResult run_from_python(const std::string& source, const std::string& kernel,
+                                 const py::object& grid, const py::object& block,
+                                 const py::sequence& args, const py::kwargs& given) {
   py::dict keywords("inputs"_a = py::tuple(), "outputs"_a = py::tuple(), "shared_bytes"_a = 0,
                     "target"_a = "h200", "cooperative"_a = false, "orders"_a = 5, "seed"_a = 0,
                     "checks"_a = true, "budget"_a = SimulationOptions().budget, "noise"_a = false);
@@ -159,9 +145,9 @@ py::tuple to_tuple(const std::array<uint32_t, 3>& index) {
   return py::make_tuple(index[0], index[1], index[2]);
 }
 
-std::string to_json(const Result& result) {
+std::string to_json(const SimulationResult& result) {
   py::list findings;
-  for (const Finding& finding : result.findings) {
+  for (const Finding& finding : result.findings.all) {
     findings.append(py::dict("kind"_a = kind_name(finding.kind), "message"_a = finding.message,
                              "line"_a = finding.line, "block"_a = finding.block,
                              "thread"_a = finding.thread));
@@ -169,18 +155,6 @@ std::string to_json(const Result& result) {
   const py::dict all("findings"_a = findings, "lane_instructions"_a = result.lane_instructions,
                      "seconds"_a = result.seconds, "moved_bytes"_a = to_dict(result.traffic));
   return py::module_::import("json").attr("dumps")(all, "indent"_a = 1).cast<std::string>();
-}
-
-std::string to_string(const Finding& finding) {
-  return std::string(kind_name(finding.kind)) + ": " + finding.message;
-}
-
-std::string to_string(const Result& result) {
-  std::ostringstream text;
-  for (const Finding& finding : result.findings) text << to_string(finding) << "\n";
-  text << result.findings.size() << " findings, " << result.lane_instructions
-       << " lane instructions in " << std::setprecision(3) << result.seconds << " s";
-  return text.str();
 }
 
 }  // namespace
@@ -193,14 +167,16 @@ void bind_ptxsim(py::module_& module) {
       .def_property_readonly("block", [](const Finding& found) { return to_tuple(found.block); })
       .def_property_readonly("thread", [](const Finding& found) { return to_tuple(found.thread); })
       .def("__repr__", [](const Finding& finding) { return "<" + to_string(finding) + ">"; });
-  py::class_<Result>(module, "Result", "What a simulated launch was accused of, and what it cost.")
-      .def_readonly("findings", &Result::findings)
-      .def_readonly("lane_instructions", &Result::lane_instructions)
-      .def_readonly("seconds", &Result::seconds)
+  py::class_<SimulationResult>(module, "Result",
+                               "What a simulated launch was accused of, and what it cost.")
+      .def_property_readonly("findings",
+                             [](const SimulationResult& result) { return result.findings.all; })
+      .def_readonly("lane_instructions", &SimulationResult::lane_instructions)
+      .def_readonly("seconds", &SimulationResult::seconds)
       .def_property_readonly("moved_bytes",
-                             [](const Result& result) { return to_dict(result.traffic); })
-      .def("to_json", [](const Result& result) { return to_json(result); })
-      .def("__repr__", [](const Result& result) { return to_string(result); });
+                             [](const SimulationResult& result) { return to_dict(result.traffic); })
+      .def("to_json", &to_json)
+      .def("__repr__", [](const SimulationResult& result) { return to_string(result); });
   module.def("simulated_bytes", [] { return to_dict(read_traffic()); });
   module.def("reset_simulated_bytes", &reset_traffic);
   module.def("run_kernel", &run_from_python, kRunDoc, "source"_a, "kernel"_a, "grid"_a, "block"_a,

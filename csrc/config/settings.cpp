@@ -5,7 +5,6 @@
 #include <cstdlib>
 
 #include "base/error.h"
-#include "base/nearest.h"
 #include "base/words.h"
 
 namespace stitch {

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/words.h"
 #include "ir/builder.h"
-#include "ir/parse_attributes.h"
 #include "ir/print_graph.h"
-#include "ir/text_reader.h"
 
 namespace stitch {
 namespace {
@@ -54,12 +53,7 @@ NodeId literal_operand(Parser& parser, const std::string& text, DType dtype) {
 
 std::string literal_text(TextReader& reader) {
   reader.peek();
-  const size_t start = reader.position;
-  while (reader.position < reader.text.size() && reader.text[reader.position] != ',' &&
-         reader.text[reader.position] != ')')
-    ++reader.position;
-  std::string text(reader.text.substr(start, reader.position - start));
-  std::erase(text, ' ');
+  const std::string text = reader.text_before(",)");
   if (text.empty()) reader.fail("an operand: %name, a number or a call");
   return text;
 }
@@ -103,6 +97,56 @@ void check_written_type(const WrittenType& written, const TensorType& type) {
   if (expected != type)
     throw UserError("found the type " + to_string(expected) + ", the operands give " +
                     to_string(type));
+}
+
+void take_written_type(NodeDraft& draft) {
+  if (!draft.written) return;
+  TensorType& type = draft.node.type;
+  type.dtype = draft.written->dtype;
+  type.shape = draft.written->shape.value_or(std::vector<Dim>{});
+  type.strides = draft.written->strides.value_or(contiguous_strides(type.shape));
+}
+
+std::string read_attribute(TextReader& reader) {
+  return reader.peek() == '"' ? reader.quoted() : reader.text_before(",}");
+}
+
+// {key=value, flag}, or nothing.
+std::map<std::string, std::string> read_attributes(TextReader& reader) {
+  std::map<std::string, std::string> attributes;
+  if (reader.peek() != '{') return attributes;
+  read_list(reader, '{', '}', [&] {
+    const std::string key = reader.word();
+    if (key.empty()) reader.fail("the name of an attribute");
+    attributes[key] = reader.take('=') ? read_attribute(reader) : "";
+  });
+  return attributes;
+}
+
+// Fills node.ints, dims, number, integer, name and the declared type from what was written, then
+// what `shorthand` reads.  UserError for an attribute that the op does not have.
+void complete_draft(NodeDraft& draft, int& symbol_count, Shorthand shorthand) {
+  AttributeSource source{draft, symbol_count, {}};
+  Node& node = draft.node;
+  take_written_type(draft);
+  if (const auto name = source.take("name")) node.name = *name;
+  if (const auto ints = source.take_ints("ints")) node.ints = *ints;
+  if (const auto dims = source.take_dims("dims")) node.dims = *dims;
+  if (const auto text = source.take("number")) {
+    const auto number = to_number(*text);
+    if (!number) throw UserError("found number=" + *text + ", expected a floating value");
+    node.number = *number;
+  }
+  if (const auto text = source.take("integer")) {
+    const auto integer = to_integer(*text);
+    if (!integer) throw UserError("found integer=" + *text + ", expected a 64-bit integer");
+    node.integer = *integer;
+  }
+  if (shorthand) shorthand(source);
+  if (draft.attributes.empty()) return;
+  const std::string& unknown = draft.attributes.begin()->first;
+  throw UserError(std::string(info(node).name) + " has no attribute '" + unknown +
+                  "'; did you mean '" + nearest_name(unknown, source.known) + "'?");
 }
 
 // op(operands){attributes} : type
@@ -248,6 +292,30 @@ void read_line(Parser& parser, std::string_view line) {
 }
 
 }  // namespace
+
+std::optional<std::string> AttributeSource::take(const std::string& name) {
+  known.push_back(name);
+  const auto found = draft.attributes.find(name);
+  if (found == draft.attributes.end()) return std::nullopt;
+  std::string value = found->second;
+  draft.attributes.erase(found);
+  return value;
+}
+
+std::optional<std::vector<Dim>> AttributeSource::take_dims(const std::string& name) {
+  const auto value = take(name);
+  if (!value) return std::nullopt;
+  TextReader reader{*value};
+  return read_dims(reader, '[', ']', symbol_count);
+}
+
+std::optional<std::vector<int64_t>> AttributeSource::take_ints(const std::string& name) {
+  const auto dims = take_dims(name);
+  if (!dims) return std::nullopt;
+  std::vector<int64_t> ints;
+  for (const Dim& dim : *dims) ints.push_back(dim.value());
+  return ints;
+}
 
 Graph parse_graph(std::string_view text, Shorthand shorthand) {
   Parser parser{shorthand};

@@ -18,14 +18,39 @@
 // Nodes stay as written: equal ones are not merged, dead ones not removed.
 #pragma once
 
+#include <map>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "ir/graph.h"
+#include "ir/text_reader.h"
 
 namespace stitch {
 
-struct AttributeSource;
-// Reads attributes of its own (ir/parse_attributes.h); tests have one.
+// A node while its line is being read.
+struct NodeDraft {
+  Node node;
+  std::vector<TensorType> operands;
+  std::map<std::string, std::string> attributes;  // values as text; "" for a flag
+  std::optional<WrittenType> written;
+  bool keepdim = false;  // a reduction is followed by a reshape to kept_shape
+  std::vector<Dim> kept_shape;
+};
+
+// Reads attributes by name and forgets them; what is left at the end is an error.
+struct AttributeSource {
+  NodeDraft& draft;
+  int& symbol_count;
+  std::vector<std::string> known;  // names that were asked for
+
+  std::optional<std::string> take(const std::string& name);
+  std::optional<std::vector<Dim>> take_dims(const std::string& name);
+  std::optional<std::vector<int64_t>> take_ints(const std::string& name);
+};
+
+// Reads attributes of its own, behind those of Node; tests have one.
 using Shorthand = void (*)(AttributeSource& source);
 
 // UserError with the line's number for text that is no graph.

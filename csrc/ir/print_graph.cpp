@@ -4,7 +4,6 @@
 #include <charconv>
 
 #include "base/error.h"
-#include "base/nearest.h"
 #include "base/words.h"
 #include "ops/late_symbols.h"
 #include "ops/made_calls.h"

@@ -94,6 +94,18 @@ std::string TextReader::quoted() {
   return result;
 }
 
+std::string TextReader::text_before(std::string_view ends) {
+  const size_t start = position;
+  for (int depth = 0; position < text.size(); ++position) {
+    const char c = text[position];
+    if (depth == 0 && ends.find(c) != ends.npos) break;
+    depth += (c == '[' || c == '(') - (c == ']' || c == ')');
+  }
+  std::string value(text.substr(start, position - start));
+  std::erase(value, ' ');
+  return value;
+}
+
 void TextReader::fail(const std::string& wanted) {
   peek();
   const std::string found(text.substr(position, 20));

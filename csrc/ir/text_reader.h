@@ -21,6 +21,8 @@ struct TextReader {
   void expect(char c);   // UserError naming what stands there instead
   std::string word();    // letters, digits, '_', '.'; may be empty
   std::string quoted();  // "a string", with \" and \\ inside
+  // Up to one of these that stands in no brackets, without blanks; may be empty.
+  std::string text_before(std::string_view ends);
   [[noreturn]] void fail(const std::string& wanted);
 };
 

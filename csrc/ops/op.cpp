@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/nearest.h"
+#include "base/words.h"
 
 namespace stitch {
 

@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "base/error.h"
-#include "base/nearest.h"
 #include "base/words.h"
 
 namespace stitch {

@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <bit>
 #include <cctype>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <iomanip>
 #include <memory>
+#include <sstream>
 
 #include "base/error.h"
-#include "base/nearest.h"
+#include "base/words.h"
 
 namespace stitch::ptxsim {
 namespace {
@@ -203,6 +206,7 @@ bool is_ptx(std::string_view source) {
 }
 
 SimulationResult run_kernel(const KernelRun& run) {
+  const auto start = std::chrono::steady_clock::now();
   LoadedModule loaded = instantiate(load_module(run.ptx));
   Launch launch;
   launch.module = &loaded;
@@ -219,7 +223,22 @@ SimulationResult run_kernel(const KernelRun& run) {
   launch.cooperative = run.cooperative;
   launch.parameters = pack_arguments(run, *launch.kernel);
   launch.views = make_views(run);
-  return simulate(launch, run.machine, run.options);
+  SimulationResult result = simulate(launch, run.machine, run.options);
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  result.seconds = elapsed.count();
+  return result;
+}
+
+std::string to_string(const Finding& finding) {
+  return std::string(kind_name(finding.kind)) + ": " + finding.message;
+}
+
+std::string to_string(const SimulationResult& result) {
+  std::ostringstream text;
+  for (const Finding& finding : result.findings.all) text << to_string(finding) << "\n";
+  text << result.findings.all.size() << " findings, " << result.lane_instructions
+       << " lane instructions in " << std::setprecision(3) << result.seconds << " s";
+  return text.str();
 }
 
 }  // namespace stitch::ptxsim

@@ -38,6 +38,9 @@ struct KernelRun {
 
 SimulationResult run_kernel(const KernelRun& run);
 
+std::string to_string(const Finding& finding);
+std::string to_string(const SimulationResult& result);
+
 // PTX begins with .version, after comments.
 bool is_ptx(std::string_view source);
 

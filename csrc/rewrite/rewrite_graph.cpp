@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/nearest.h"
+#include "base/words.h"
 
 namespace stitch {
 namespace {

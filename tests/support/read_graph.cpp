@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/parse_attributes.h"
+#include "ir/parse_graph.h"
 #include "ops/op_rules.h"
 
 namespace stitch {

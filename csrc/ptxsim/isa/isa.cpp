@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/nearest.h"
+#include "base/words.h"
 
 namespace stitch::ptxsim {
 namespace {

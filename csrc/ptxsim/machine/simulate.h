@@ -62,7 +62,8 @@ struct SimulationOptions {
 struct SimulationResult {
   Findings findings;
   uint64_t lane_instructions = 0;
-  Traffic traffic;  // of the first order
+  Traffic traffic;     // of the first order
+  double seconds = 0;  // of run_kernel, the text's reading included
 };
 
 // What a thread holds when ptxas did not say: the registers that the text names, but never more

@@ -11,8 +11,8 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/nearest.h"
 #include "base/stop.h"
+#include "base/words.h"
 
 namespace stitch {
 namespace {

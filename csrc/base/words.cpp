@@ -1,6 +1,5 @@
-#include "base/nearest.h"
+#include "base/words.h"
 
-#include <algorithm>
 #include <numeric>
 
 namespace stitch {
