@@ -22,6 +22,7 @@ void put(std::vector<Row>& rows, const Row& row) {
 
 struct Reporter {
   const ReportInputs& in;
+  std::set<NodeId> stitched = {};  // what kernels evaluate
 
   // Bytes of the elements an op touches: an expanded tensor holds fewer than it shows.
   int64_t held_bytes(NodeId id) const {
@@ -200,9 +201,6 @@ struct Reporter {
   // Every op a kernel of its own: operands in, result out; views move nothing.
   int64_t unfused_bytes() const {
     int64_t total = 0;
-    std::set<NodeId> stitched;
-    for (const PlannedStage& stage : in.plan.stages)
-      stitched.insert(stage.nodes.begin(), stage.nodes.end());
     for (NodeId node : stitched) {
       const Family kind = family(in.graph[node]);
       if (kind == Family::kView || kind == Family::kSource) continue;
@@ -248,14 +246,12 @@ struct Reporter {
 }  // namespace
 
 Report make_report(const ReportInputs& inputs) {
-  const Reporter reporter{inputs};
+  Reporter reporter{inputs};
+  for (const PlannedStage& stage : inputs.plan.stages)
+    reporter.stitched.insert(stage.nodes.begin(), stage.nodes.end());
   Report report{.target = inputs.device.name};
-  std::set<NodeId> stitched;
-  for (size_t k = 0; k < inputs.plan.kernels.size(); ++k) {
+  for (size_t k = 0; k < inputs.plan.kernels.size(); ++k)
     report.kernels.push_back(reporter.kernel(k));
-    const std::vector<NodeId> nodes = nodes_of(inputs.plan, static_cast<int>(k));
-    stitched.insert(nodes.begin(), nodes.end());
-  }
   for (const PlanStep& step : inputs.plan.steps)
     if (step.kind == PlanStep::Kind::kLibrary)
       report.library_calls.push_back(reporter.call(step.call));
@@ -277,7 +273,7 @@ Report make_report(const ReportInputs& inputs) {
     report.bytes_touched += call.bytes_read + call.bytes_written;
   report.bytes_unfused = reporter.unfused_bytes();
   report.bytes_compulsory = reporter.compulsory_bytes();
-  report.stitched_ops = static_cast<int>(stitched.size());
+  report.stitched_ops = static_cast<int>(reporter.stitched.size());
   return report;
 }
 

@@ -330,6 +330,10 @@ std::vector<NodeId> find_roots(const Graph& graph, const Demands& demands, bool 
   return roots;
 }
 
+bool is_expensive(const Node& node) {
+  return family(node) == Family::kPointwise && info(node).cost >= CostClass::kSpecial;
+}
+
 std::vector<NodeId> add_expensive(const Graph& graph, const std::vector<NodeId>& roots) {
   std::vector<bool> is_evaluated(graph.size(), false);
   for (NodeId root : roots) is_evaluated[root.index()] = true;
@@ -338,9 +342,8 @@ std::vector<NodeId> add_expensive(const Graph& graph, const std::vector<NodeId>&
     const Node& node = graph.nodes[n];
     if (!is_evaluated[n] || is_materialised(node)) continue;
     for (NodeId input : read_operands(node)) is_evaluated[input.index()] = true;
-    const bool is_expensive =
-        family(node) == Family::kPointwise && info(node).cost >= CostClass::kSpecial;
-    if (is_expensive && !std::ranges::binary_search(roots, NodeId(n))) all.push_back(NodeId(n));
+    if (is_expensive(node) && !std::ranges::binary_search(roots, NodeId(n)))
+      all.push_back(NodeId(n));
   }
   std::ranges::sort(all);
   return all;

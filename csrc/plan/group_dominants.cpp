@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "plan/find_levels.h"
+#include "plan/find_roots.h"
 
 namespace stitch {
 namespace {
@@ -20,13 +21,6 @@ Read classify_read(const Graph& graph, NodeId value, NodeId reader) {
     return Read::kOneToOne;
   const bool is_slice = kind == Family::kView && node.op != OpKind::k_expand;
   return is_slice ? Read::kElsewhere : Read::kBroadcast;
-}
-
-// A.1; divisions and square roots count as light: recomputing one costs less than a barrier.
-bool is_expensive(const Node& node) {
-  const OpInfo& op = info(node);
-  return op.family == Family::kPointwise &&
-         (op.cost == CostClass::kSpecial || op.cost == CostClass::kHeavy);
 }
 
 struct Grouper {

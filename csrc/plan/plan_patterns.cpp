@@ -8,7 +8,6 @@
 #include "base/marks.h"
 #include "plan/explore_patterns.h"
 #include "plan/find_levels.h"
-#include "plan/find_roots.h"
 
 namespace stitch {
 namespace {

@@ -289,8 +289,7 @@ Graph split_reductions(const Graph& graph, const DeviceSpec& device, int worker_
   const std::map<NodeId, Split> splits = SplitFinder{graph, device, worker_threads}.run();
   if (splits.empty()) return graph;
   return rebuild_graph(graph, [&](Builder& b, const RewriteSite& site) -> NodeId {
-    const NodeId old(&site.node - graph.nodes.data());
-    auto at = splits.find(old);
+    auto at = splits.find(site.id);
     if (at == splits.end()) return {};
     return split_reduction(b, site.node, site.inputs[0], at->second);
   });

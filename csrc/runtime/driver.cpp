@@ -25,37 +25,34 @@ struct LoadedDriver {
   Verdict verdict;
 };
 
-template <class Function>
-void resolve(void* library, const char* symbol, Function& function, Verdict& verdict) {
-  function = reinterpret_cast<Function>(dlsym(library, symbol));
-  if (!function && verdict.ok) {
-    verdict = Verdict::no(0, std::string("libcuda.so.1 has no ") + symbol,
-                          "update the NVIDIA driver to 525 or later");
-  }
-}
-
 void resolve_all(void* library, Driver& table, Verdict& verdict) {
-  resolve(library, "cuInit", table.init, verdict);
-  resolve(library, "cuDeviceGetCount", table.device_count, verdict);
-  resolve(library, "cuDeviceGet", table.device_get, verdict);
-  resolve(library, "cuDeviceGetAttribute", table.device_attribute, verdict);
-  resolve(library, "cuDevicePrimaryCtxRetain", table.primary_context_retain, verdict);
-  resolve(library, "cuCtxGetCurrent", table.context_get_current, verdict);
-  resolve(library, "cuCtxGetDevice", table.context_get_device, verdict);
-  resolve(library, "cuCtxSetCurrent", table.context_set_current, verdict);
-  resolve(library, "cuModuleLoadData", table.module_load_data, verdict);
-  resolve(library, "cuModuleGetFunction", table.module_get_function, verdict);
-  resolve(library, "cuFuncSetAttribute", table.function_set_attribute, verdict);
-  resolve(library, "cuFuncGetAttribute", table.function_get_attribute, verdict);
-  resolve(library, "cuOccupancyMaxActiveBlocksPerMultiprocessor",
-          table.max_blocks_per_multiprocessor, verdict);
-  resolve(library, "cuLaunchKernel", table.launch_kernel, verdict);
-  resolve(library, "cuLaunchCooperativeKernel", table.launch_cooperative_kernel, verdict);
-  resolve(library, "cuMemsetD32Async", table.memset_u32_async, verdict);
-  resolve(library, "cuMemcpyDtoHAsync_v2", table.copy_to_host_async, verdict);
-  resolve(library, "cuStreamSynchronize", table.stream_synchronize, verdict);
-  resolve(library, "cuStreamIsCapturing", table.stream_is_capturing, verdict);
-  resolve(library, "cuGetErrorString", table.error_string, verdict);
+  const auto resolve = [&]<class Function>(const char* symbol, Function& function) {
+    function = reinterpret_cast<Function>(dlsym(library, symbol));
+    if (!function && verdict.ok) {
+      verdict = Verdict::no(0, std::string("libcuda.so.1 has no ") + symbol,
+                            "update the NVIDIA driver to 525 or later");
+    }
+  };
+  resolve("cuInit", table.init);
+  resolve("cuDeviceGetCount", table.device_count);
+  resolve("cuDeviceGet", table.device_get);
+  resolve("cuDeviceGetAttribute", table.device_attribute);
+  resolve("cuDevicePrimaryCtxRetain", table.primary_context_retain);
+  resolve("cuCtxGetCurrent", table.context_get_current);
+  resolve("cuCtxGetDevice", table.context_get_device);
+  resolve("cuCtxSetCurrent", table.context_set_current);
+  resolve("cuModuleLoadData", table.module_load_data);
+  resolve("cuModuleGetFunction", table.module_get_function);
+  resolve("cuFuncSetAttribute", table.function_set_attribute);
+  resolve("cuFuncGetAttribute", table.function_get_attribute);
+  resolve("cuOccupancyMaxActiveBlocksPerMultiprocessor", table.max_blocks_per_multiprocessor);
+  resolve("cuLaunchKernel", table.launch_kernel);
+  resolve("cuLaunchCooperativeKernel", table.launch_cooperative_kernel);
+  resolve("cuMemsetD32Async", table.memset_u32_async);
+  resolve("cuMemcpyDtoHAsync_v2", table.copy_to_host_async);
+  resolve("cuStreamSynchronize", table.stream_synchronize);
+  resolve("cuStreamIsCapturing", table.stream_is_capturing);
+  resolve("cuGetErrorString", table.error_string);
 }
 
 LoadedDriver load_driver() {
