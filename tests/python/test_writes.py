@@ -1,6 +1,8 @@
 """Parts of an argument, written one after the other, are stored where the rest of it is."""
 
 import math
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -135,3 +137,33 @@ def test_parts_of_changing_sizes(rows):
         x[y.shape[0] :] *= 2
 
     check(fn, torch.randn(2 * rows, 3), torch.randn(rows, 3), copies=2)
+
+
+# In a process of its own, as a fault of the compiler's ends it (see STITCH_ALIGN_STACK).  Which
+# kernels it strikes depends on the registers that each of them saves.
+PUT_BY_INDEX = """
+import itertools, sys, torch
+torch.set_num_threads(1)
+places = [(0, [1, 2]), (-1, [-1, -3]), ([1, -1],)]
+reads = [(0, [0, 1]), ([1, 0], [-1, -2])]
+rows, columns = map(int, sys.argv[1:])
+for place, read in itertools.product(places, reads):
+    def fn(p, m):
+        m.mul_(0.9)
+        p.sub_(m * 0.1)
+        p[place] = m[read] if len(place) == 2 else m[read][:, None]
+        return p.norm()
+
+    torch._dynamo.reset()
+    given = torch.randn(2, rows, columns)
+    mine, eager = (tuple(given.clone().unbind()) for _ in range(2))
+    found = torch.compile(fn, backend="stitch")(*mine)
+    torch.testing.assert_close((found, *mine), (fn(*eager), *eager))
+"""
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (2, 4), (5, 8), (3, 5)], ids=str)
+def test_parts_put_by_index_are_reduced_in_the_kernel_that_puts_them(shape):
+    command = [sys.executable, "-c", PUT_BY_INDEX, *map(str, shape)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
