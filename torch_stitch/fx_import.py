@@ -319,8 +319,8 @@ class Importer:
     def find_whole(self, result):
         """What a returned view is a part of, where the core has no such view; else nothing."""
         tensor, whole = result.meta["val"], viewed_by(result)
-        made, alike = whole.op != "get_attr", whole.meta["val"].dtype == tensor.dtype
-        if made and alike and self.is_plain(tensor):
+        made, memory = whole.op != "get_attr", whole.meta["val"]
+        if made and self.is_plain(tensor) and self.is_plain(memory):
             apart = self.b.base(self.values[result]) != self.b.base(self.values[whole])
             return whole if apart else None
 
@@ -331,7 +331,7 @@ class Importer:
             if isinstance(value, _core.NodeId) and (whole := self.find_whole(result)):
                 tensor, result, value = result.meta["val"], whole, self.values[whole]
                 places += [*tensor.shape, *tensor.stride(), tensor.storage_offset()]
-                self.calls.views.append((position, tensor.dim()))
+                self.calls.views.append((position, tensor.dim(), tensor.dtype))
             if is_store(result):
                 self.b.output_final(self.values[result.args[0]])
             elif isinstance(value, _core.NodeId):

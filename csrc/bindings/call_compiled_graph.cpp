@@ -3,9 +3,11 @@
 #include <pybind11/gil_safe_call_once.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/utils/pybind.h>
 
 #include "base/error.h"
 #include "bindings/compiled_graph.h"
+#include "bindings/tensors.h"
 #include "bindings/torch_frame.h"
 #include "runtime/driver.h"
 #include "runtime/executor.h"
@@ -76,13 +78,17 @@ void finish_results(const CompiledGraph& graph, py::list results) {
   for (const py::handle position : graph.calls->number_outputs)
     results[position] = results[position].attr("item")();
   for (size_t v = graph.calls->views.size(); v-- > 0;) {
-    const auto [position, rank] = graph.calls->views[v].cast<std::pair<int64_t, int64_t>>();
-    const auto strides = static_cast<int64_t>(results.size()) - rank - 1, sizes = strides - rank;
-    const py::slice behind(sizes, static_cast<int64_t>(results.size()), 1);
-    results[py::int_(position)] = results[py::int_(position)].attr("as_strided")(
-        results[py::slice(sizes, strides, 1)], results[py::slice(strides, strides + rank, 1)],
-        results[py::int_(strides + rank)]);
-    results.attr("__delitem__")(behind);
+    using View = std::tuple<size_t, size_t, at::ScalarType>;
+    const auto [position, rank, dtype] = graph.calls->views[v].cast<View>();
+    const size_t place = results.size() - 2 * rank - 1;
+    std::vector<int64_t> numbers;
+    for (size_t i = place; i < results.size(); ++i) numbers.push_back(results[i].cast<int64_t>());
+    const auto strides = numbers.begin() + static_cast<int64_t>(rank), end = numbers.end() - 1;
+    results[position] = py::reinterpret_steal<py::object>(THPVariable_Wrap(
+        view_memory(THPVariable_Unpack(py::object(results[position]).ptr()), *end,
+                    {{numbers.begin(), strides}, {strides, end}}, dtype)));
+    if (PyList_SetSlice(results.ptr(), py::ssize_t(place), PY_SSIZE_T_MAX, nullptr) < 0)
+      throw python_error();
   }
 }
 

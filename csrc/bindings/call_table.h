@@ -75,7 +75,8 @@ struct CallTable {
   // dtype) for a number as a tensor.
   pybind11::list extras;
   pybind11::list number_outputs;  // positions of results that are numbers, here tensors
-  pybind11::list views;  // (position, rank) of results whose place in another follows all results
+  pybind11::list views;  // (position, rank, dtype) of results whose place in what stands there
+                         // follows all results
 };
 
 // The row of a call that the core makes, read off its operator's schema.

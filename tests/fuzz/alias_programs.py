@@ -30,6 +30,7 @@ VIEWS = """
     {a}.expand_as({a}) | {a}.swapaxes(0, -1) | {a}.real | {a}.as_strided({a}.shape, {a}.stride())
     {a}.as_strided((2,), (1,)) | {a}.as_strided((2, 2), (1, 2), 1) | {a}.unflatten({d}, (1, -1))
     {a}.t() | {a}.ravel() | {a}.view_as({a})
+    {a}.view(torch.int32) | {a}.view(torch.int64) | {a}.view(torch.float32)
 """
 IDENTITIES = """
     {a}.pow(1) | {a} * 1 | {a} + 0 | {a}.clone() | {a}.to({a}.dtype) | {a}.contiguous()
@@ -122,6 +123,11 @@ def whole(seed, dtype, *sizes, grad=""):
     return leaf if grad == "leaf" else leaf.clone()
 
 
+def is_exact(x):
+    """Whether sums of it are the same in any order: integers wrap."""
+    return not x.is_floating_point() or bool((x.eq(x.round()) & x.abs().le(MOST)).all())
+
+
 class Program:
     """`lines` of the body, what it takes, what it returns; `run` makes all of it."""
 
@@ -174,8 +180,7 @@ class Program:
                     self.lines.append(line)
                     break
         values = [v for name, v in env.items() if name[0] in "xv"]
-        large = any(v.numel() and v.detach().abs().amax() > MOST for v in values)
-        return self.lines and not large
+        return self.lines and all(is_exact(v.detach()) for v in values)
 
     def attempt(self, line, env):
         """Whether a line is legal; what it wrote before it failed is made again."""

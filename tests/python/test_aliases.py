@@ -115,6 +115,12 @@ VIEWS = {
     "of strided": lambda x: x.as_strided((2, 2), (1, 2), 1).t()[1:],
     "expanded": lambda x: x.unsqueeze(1).expand(-1, 3, -1),
     "window of one": lambda x: x[0].unfold(0, 1, 2).squeeze(),
+    "bits": lambda x: x.view(torch.int32),
+    "bits of a part": lambda x: x.t()[1:].view(torch.int32),
+    "halves": lambda x: x[1:].view(torch.bfloat16)[..., 2:],
+    "bytes of windows": lambda x: x.unfold(-1, 2, 1).view(torch.uint8),
+    "of twice the size": lambda x: x[::2, :4].view(torch.float64),
+    "of twice the size, written": lambda x: x[::2, :4].view(torch.int64).add_(1)[..., 1:],
 }
 
 
