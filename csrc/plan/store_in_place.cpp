@@ -28,6 +28,14 @@ std::set<AtomId> walked_atoms(const RootSpace& space) {
   return atoms;
 }
 
+// No block walks the same elements of the store as another.
+bool walks_all(const Spaces& spaces, const RootSpace& store) {
+  const std::set<AtomId> all = walked_atoms(store);
+  return std::ranges::all_of(spaces.roots, [&](const RootSpace& root) {
+    return std::ranges::includes(all, walked_atoms(root));
+  });
+}
+
 // What a reduction reads is for all threads of a block to know.  A block that is one thread has
 // read all of it before it stores what depends on the reduction.
 bool reads_only_stored_element(const Graph& graph, const Spaces& spaces, const Accesses& accesses,
@@ -52,8 +60,8 @@ bool reads_only_stored_element(const Graph& graph, const Spaces& spaces, const A
     // store, and no other thread does.
     for (const RootSpace& reader : spaces.roots) {
       if (reader.root != access.root) continue;
-      if (is_reduced && walked_atoms(reader) != walked_atoms(*space)) return false;
-      if (is_reduced) continue;
+      if (is_reduced && walked_atoms(reader) == walked_atoms(*space) && walks_all(spaces, *space))
+        continue;
       if (reader.kept_atoms != space->kept_atoms || !reader.reduced_atoms.empty()) return false;
       if (reductions_of(spaces, reader.root) != reductions_of(spaces, space->root)) return false;
     }

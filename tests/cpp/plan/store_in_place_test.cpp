@@ -141,7 +141,23 @@ TEST(StoredOver, NotWhatIsReadLaterOrShownAfterwards) {
 TEST(StoredOver, NotWhereAnotherElementIsRead) {
   EXPECT_TRUE(stored_over("%y = add(%m, flip(%m){axes=[0]})\noutputs (%y)").empty());
   EXPECT_TRUE(stored_over("%y = exp(permute(%m){order=[1,0]})\noutputs (%y)").empty());
-  EXPECT_TRUE(stored_over("%y = sub(%m, sum(%m){axes=[1], keepdim})\noutputs (%y)").empty());
+}
+
+// A block of a host is one thread, which has read the row before it stores what waits for its sum.
+TEST(StoredOver, WhatIsReducedWhereTheStoreWaitsForIt) {
+  const auto in_one_stage = [](const std::string& lines) {
+    Planned planned = schedule_together(
+        "%x = input : f32[512,64]\n%w = input : f32[4,512,1]\n%s = sum(%x){axes=[1], keepdim}\n" +
+            lines + "\n",
+        "cpu");
+    planned.plan.steps = {{PlanStep::Kind::kKernel, 0, NodeId()}};
+    return find_stored_over(planned.graph, planned.plan);
+  };
+  EXPECT_EQ(in_one_stage("%y = sub(%x, %s)\noutputs (%y)").size(), 1u);
+  EXPECT_TRUE(in_one_stage("%y = exp(%x)\noutputs (%y, %s)").empty());
+  EXPECT_TRUE(in_one_stage("%t = sum(exp(%x)){axes=[1]}\n%y = sub(%x, %s)\noutputs (%y, %t)").empty());
+  // Each block of the grid's other axis sums the row for itself.
+  EXPECT_TRUE(in_one_stage("%y = sub(%x, %s)\n%z = mul(%w, %s)\noutputs (%y, %z)").empty());
 }
 
 TEST(StoredOver, NotOtherTypesOrSizes) {
