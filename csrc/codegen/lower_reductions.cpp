@@ -48,27 +48,32 @@ std::vector<int> ReductionLowering::array_loops_of(const std::vector<int>& block
   return loops;
 }
 
-std::string ReductionLowering::at(const Level& level) const {
-  if (level.blocks.empty()) return level.name;
+std::string ReductionLowering::at(const Level& level, const std::string& name) const {
+  if (level.blocks.empty()) return name;
   const std::vector<int> loops = array_loops_of(level.blocks);
-  return level.name + "[" + scopes.position(loops).text + "]";
+  return name + "[" + scopes.position(loops).text + "]";
 }
 
 void ReductionLowering::open_level(NodeId root, int block, bool is_partial) {
   const bool is_wide = !is_partial && is_cascaded(graph, schedule, space_of(schedule, root));
   Level level{scopes.fresh(),
               is_wide ? "f64" : accumulator_type(root),
+              is_wide && accumulator_type(root) == "f64" ? scopes.fresh() : "",
               "",
               kept_blocks_below(schedule, root, block),
               block,
-              false};
+              false,
+              is_wide};
   level.is_vectorised =
       level.blocks.empty() && is_vectorised_loop(block) && !is_arg_reduction(graph[root]);
   if (level.is_vectorised && level.type == "bool") level.type = "i32";
   const std::string identity = functor(root) + "::identity<" + level.type + ">()";
   const int depth = scopes.depth();
+  std::vector<std::string> names{level.name};
+  if (!level.rest.empty()) names.push_back(level.rest);
   if (level.blocks.empty()) {
-    scopes.append(depth, Statement::var(level.type, level.name, identity));
+    for (const std::string& name : names)
+      scopes.append(depth, Statement::var(level.type, name, identity));
     const bool keeps_nan = functor(root) == "Max" || functor(root) == "Min";
     if (level.is_vectorised && keeps_nan && info(graph[root].type.dtype).is_float) {
       level.nan_flag = scopes.fresh();
@@ -76,8 +81,11 @@ void ReductionLowering::open_level(NodeId root, int block, bool is_partial) {
     }
   } else {
     const int64_t count = array_length(schedule, array_loops_of(level.blocks)).value();
-    scopes.append(depth, Statement::array(level.type, level.name, count));
-    reopen(level.blocks, [&] { scopes.assign(this->at(level), identity); });
+    for (const std::string& name : names)
+      scopes.append(depth, Statement::array(level.type, name, count));
+    reopen(level.blocks, [&] {
+      for (const std::string& name : names) scopes.assign(this->at(level, name), identity);
+    });
   }
   levels[root].push_back(level);
 }
@@ -128,7 +136,7 @@ void ReductionLowering::carry_over(const std::vector<NodeId>& opened, int block)
 bool ReductionLowering::is_strip_of_sum(NodeId root, int block) const {
   const auto stack = levels.find(root);
   return is_written_out(schedule, schedule.blocks[block].loop) && stack != levels.end() &&
-         !stack->second.empty() && stack->second.back().type != accumulator_type(root);
+         !stack->second.empty() && stack->second.back().is_wide;
 }
 
 std::vector<NodeId> ReductionLowering::open_cascade(int block) {
@@ -142,6 +150,7 @@ std::vector<NodeId> ReductionLowering::open_cascade(int block) {
 }
 
 std::string ReductionLowering::result_of(NodeId root, const Level& level) const {
+  if (!level.rest.empty()) return "join_sum(" + at(level) + ", " + at(level, level.rest) + ")";
   if (level.nan_flag.empty()) return at(level);
   return "(" + level.nan_flag + " ? quiet_nan<" + accumulator_type(root) + ">() : " + at(level) +
          ")";
@@ -149,9 +158,13 @@ std::string ReductionLowering::result_of(NodeId root, const Level& level) const 
 
 void ReductionLowering::combine_into(NodeId root, const Level& level, const std::string& value,
                                      const std::string& type) {
-  const std::string target = at(level);
-  scopes.assign(
-      target, functor(root) + "::apply(" + target + ", " + in_type(level.type, value, type) + ")");
+  const std::string target = at(level), term = in_type(level.type, value, type);
+  const std::string sum = level.rest.empty() ? target : target + ", " + at(level, level.rest);
+  const std::string both = "(" + sum + ", " + term + ")";
+  if (level.rest.empty())
+    scopes.assign(target, functor(root) + "::apply" + both);
+  else
+    scopes.append(scopes.depth(), Statement::call("add_exactly" + both));
 }
 
 void ReductionLowering::close_levels(const std::vector<NodeId>& opened) {
@@ -280,6 +293,7 @@ std::string ReductionLowering::simd_pragma(int block, const std::vector<Statemen
     if (is_arg_reduction(graph[root]) || !level.blocks.empty()) return "";
     if (!level.is_vectorised) continue;
     add(clause_of(functor(root)), level.name);
+    if (!level.rest.empty()) add("+", level.rest);
     if (!level.nan_flag.empty()) add("|", level.nan_flag);
   }
   std::string text = "omp simd";

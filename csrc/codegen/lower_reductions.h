@@ -28,10 +28,12 @@ struct ReductionLowering {
     std::string name;      // accumulator, an array when `blocks` is not empty
     std::string type;      // the result's own; f64 of long sums, i32 of vectors of bool, whose
                            // lanes would otherwise be as many as the bytes of a register
+    std::string rest;      // of sums of f64: what their additions rounded off, of the same form
     std::string nan_flag;  // host maximum and minimum: NaN seen, kept apart so that it vectorises
     std::vector<int> blocks;  // kept loops inside, outermost first
     int opened_by = 0;        // block
     bool is_vectorised = false;
+    bool is_wide = false;  // the second accumulator of a cascade
   };
   std::map<NodeId, std::vector<Level>> levels = {};
 
@@ -61,7 +63,8 @@ struct ReductionLowering {
   std::string functor(NodeId root) const;
   std::string accumulator_type(NodeId root) const;
   std::vector<int> array_loops_of(const std::vector<int>& blocks) const;
-  std::string at(const Level& level) const;
+  std::string at(const Level& level, const std::string& name) const;
+  std::string at(const Level& level) const { return at(level, level.name); }
   std::string result_of(NodeId root, const Level& level) const;
   void open_level(NodeId root, int block, bool is_partial);
   // Does the loop walk the first terms of a cascaded sum?

@@ -98,7 +98,12 @@ std::vector<Statement> split_vectors(Statement loop) {
   constexpr int64_t kLanes[] = {16, 8, 4, 1};
   const auto first = to_integer(loop.expr), end = to_integer(loop.bound);
   const bool is_vectorised = loop.pragma.find("omp simd") != std::string::npos;
-  if (!first || !end || *end - *first < kLanes[2] || !is_vectorised) return {std::move(loop)};
+  // The lanes of each piece are added to the sum, rounded: one that is kept exactly has one piece.
+  const bool is_exact = std::ranges::any_of(loop.body, [](const Statement& statement) {
+    return statement.expr.starts_with("add_exactly(");
+  });
+  if (!first || !end || *end - *first < kLanes[2] || !is_vectorised || is_exact)
+    return {std::move(loop)};
   std::vector<Statement> pieces;
   int64_t at = *first;
   for (const int64_t lanes : kLanes) {

@@ -9,6 +9,7 @@
 #include "plan/storage.h"
 #include "rewrite/constants.h"
 #include "rewrite/rebuild_graph.h"
+#include "rewrite/rewrite_graph.h"
 
 namespace stitch {
 namespace {
@@ -249,25 +250,27 @@ PieceAxes piece_axes(const Node& node, const Split& split) {
   return axes;
 }
 
+// Each piece's sums are moved from its own mean to one number, the mean of these means, as if all
+// deviations had been taken from that.  Differences of means are exact where both are large; means
+// that were corrected before they are compared would be rounded once more.
 NodeId split_deviation(Builder& b, const Node& node, NodeId x, const Split& split) {
   const DType dtype = node.type.dtype;
-  x = b.cast(x, dtype);
-  Dim count = 1;
-  for (int64_t axis : node.ints) count = count * b[x].type.shape[axis];
-  const Dim piece_count = *divide_exact(count, split.pieces);
+  const auto combine = [&](OpKind op, NodeId l, NodeId r) { return b.pointwise(op, {l, r}); };
   const PieceAxes axes = piece_axes(node, split);
-  const NodeId cut = cut_operand(b, x, split, node.op);
-  const NodeId sums = b.reduce(OpKind::k_sum, cut, axes.inner, dtype, false);
-  const NodeId deviations = b.reduce(OpKind::k_sum_sq_dev, cut, axes.inner, dtype, false);
-  const NodeId size = b.size_value(dtype, piece_count);
-  const NodeId mean = b.pointwise(OpKind::k_div, {sums, size});
-  const NodeId total = b.reduce(OpKind::k_sum, sums, {axes.pieces}, dtype, true);
-  const NodeId overall = b.pointwise(OpKind::k_div, {total, b.size_value(dtype, count)});
-  const NodeId apart = b.pointwise(OpKind::k_sub, {mean, overall});
-  const NodeId square = b.pointwise(OpKind::k_mul, {apart, apart});
-  const NodeId between = b.pointwise(OpKind::k_mul, {square, size});
-  return b.reduce(OpKind::k_sum, b.pointwise(OpKind::k_add, {deviations, between}), {axes.pieces},
-                  dtype, false);
+  const NodeId cut = cut_operand(b, b.cast(x, dtype), split, node.op);
+  const Deviations own = sum_deviations(b, cut, axes.inner);
+  const auto sum = [&](NodeId parts, bool keeps) {
+    return b.reduce(OpKind::k_sum, parts, {axes.pieces}, dtype, keeps);
+  };
+  const NodeId pieces = b.size_value(dtype, split.pieces);
+  const NodeId shared = combine(OpKind::k_div, sum(own.mean, true), pieces);
+  const NodeId apart = combine(OpKind::k_sub, own.mean, shared);
+  // (d + a)^2 summed over a piece is sum(d^2) + a * (2 * sum(d) + n * a).
+  const NodeId moved = combine(OpKind::k_mul, apart, b.size_value(dtype, own.count));
+  const NodeId sums = combine(OpKind::k_add, own.sum, moved);
+  const NodeId more = combine(OpKind::k_mul, apart, combine(OpKind::k_add, own.sum, sums));
+  const NodeId squares = combine(OpKind::k_add, own.squares, more);
+  return center_squares(b, sum(squares, false), sum(sums, false), own.count * Dim(split.pieces));
 }
 
 NodeId split_reduction(Builder& b, const Node& node, NodeId x, const Split& split) {

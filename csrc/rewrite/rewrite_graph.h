@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/graph.h"
+#include "ir/builder.h"
 
 namespace stitch {
 
@@ -22,9 +22,19 @@ const std::vector<RewritePass>& rewrite_passes();
 Graph rewrite_graph(const Graph& graph, const std::vector<std::string>& off = {});
 
 // Expands sum_sq_dev(x) into its two passes, in the dtype of the result:
-//   mean = sum(x) / n;  d = x - mean;  sum(d * d)
-// Two passes lose no digits to cancellation, unlike sum(x*x) - n*mean*mean.
+//   mean = sum(x) / n;  d = x - mean;  sum(d * d) - sum(d) * sum(d) / n
+// Two passes lose no digits to cancellation, unlike sum(x*x) - n*mean*mean.  The last term is what
+// the mean, which is rounded, is off by: sum(d) is next to zero, but counts where means are large.
 Graph expand_deviations(const Graph& graph);
+
+// The same in parts: the second pass over x along some axes, which the results lack, ...
+struct Deviations {
+  NodeId mean, squares, sum;
+  Dim count;  // of elements that each sum is over
+};
+Deviations sum_deviations(Builder& b, NodeId x, const std::vector<int64_t>& axes);
+// ... and the correction, which holds whatever number near the mean deviations are taken from.
+NodeId center_squares(Builder& b, NodeId squares, NodeId sum, const Dim& count);
 
 // Computes what is constant, and drops operations that change no bit: x*1, x-0, neg(neg(x)), casts
 // that lose nothing.  Only what eager computes exactly the same, NaN, infinities and signed zeros

@@ -92,7 +92,9 @@ std::vector<AxisFacts> find_axis_facts(const Graph& graph, const StageSchedule& 
     for (const RootSpace& space : schedule.spaces.roots) {
       if (role_of(space, axis) != Role::kReduced) continue;
       fact.is_eligible = false;
-      fact.is_summed |= is_cascaded(graph, schedule, space);
+      const bool is_wide =
+          fact.few_terms != kFewTerms && graph[space.root].type.dtype == DType::kF64;
+      if (is_cascaded(graph, schedule, space)) fact.few_terms = is_wide ? kFewWideTerms : kFewTerms;
       fact.takes_strips |= takes_strips(graph, schedule, space);
     }
     double heaviest = -1;

@@ -14,9 +14,9 @@ struct AxisFacts {
   bool is_eligible = true;       // no root reduces it: blocks may divide it
   double unit_stride_bytes = 0;  // bytes accessed contiguously along it
   double stride = 0;             // of the heaviest access, in elements: orders the loops
-  bool is_summed = false;        // some sum over it cascades (schedule/reduction_arrays.h)
-  bool takes_strips = false;     // some root walks strips of it
-  bool is_piece = false;         // one thread should hold it (schedule/fixed_axes.h)
+  int few_terms = 0;  // that sums over it add before they cascade (schedule/reduction_arrays.h)
+  bool takes_strips = false;  // some root walks strips of it
+  bool is_piece = false;      // one thread should hold it (schedule/fixed_axes.h)
 };
 std::vector<AxisFacts> find_axis_facts(const Graph& graph, const StageSchedule& schedule);
 

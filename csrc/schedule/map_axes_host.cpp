@@ -93,13 +93,14 @@ void cut_strips(MappedAxis& axis, bool streams) {
   }
 }
 
-// Where the vectorised loop is kept, the f32 sums of a chunk are an array along it.
+// Where the vectorised loop is kept, the first sums of a chunk are an array along it.
 void cut_chunks(StageSchedule& schedule, const std::vector<AxisFacts>& facts,
                 const std::vector<int>& order) {
-  int64_t left = kFewTerms;
+  int64_t left = kFewWideTerms;
   for (size_t i = order.size() - 1; i-- > 0 && left > 1;) {
     MappedAxis& axis = schedule.axes[order[i]];
-    if (!facts[order[i]].is_summed) continue;
+    if (facts[order[i]].few_terms == 0) continue;
+    left = std::min<int64_t>(left, facts[order[i]].few_terms);
     const bool fits = axis.tile.is_constant() && axis.tile.value() <= left;
     if (!fits) axis.chunk = left;
     left = fits ? left / axis.tile.value() : 1;

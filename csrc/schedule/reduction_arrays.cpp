@@ -43,10 +43,10 @@ int home_block(const StageSchedule& schedule, NodeId root) {
 
 bool is_cascaded(const Graph& graph, const StageSchedule& schedule, const RootSpace& space) {
   const Node& node = graph[space.root];
-  const bool is_f32 = node.type.dtype == DType::kF32;
-  if (schedule.device->is_cuda || node.op != OpKind::k_sum || !is_f32) return false;
+  const bool is_f32 = node.type.dtype == DType::kF32, is_f64 = node.type.dtype == DType::kF64;
+  if (schedule.device->is_cuda || node.op != OpKind::k_sum || !(is_f32 || is_f64)) return false;
   const Dim terms = schedule.spaces.atoms.product(space.reduced_atoms);
-  return !terms.is_constant() || terms.value() > kFewTerms;
+  return !terms.is_constant() || terms.value() > (is_f64 ? kFewWideTerms : kFewTerms);
 }
 
 int find_carry(const Graph& graph, const StageSchedule& schedule, NodeId root, int block) {

@@ -1,4 +1,7 @@
-"""Deviations from means that are large beside them: as exact as eager, by rule R10."""
+"""Deviations from means that are large beside them, and means of large integers: as exact as
+eager's, by rule R10."""
+
+from fractions import Fraction
 
 import pytest
 import torch
@@ -8,37 +11,107 @@ from tests.support.compare import compile_strictly, expect_as_exact
 
 pytestmark = pytest.mark.usefixtures("fresh")
 
-SHAPES = {(50, 409): (0, 1), (7, 1031): (0, 1), (4, 6, 130): (1, (0, 2)), (3000, 5): (0, (0, 1))}
+# The longer ones are cut into pieces, whose own means are put together.
+SHAPES = {
+    (50, 409): (0, 1),
+    (7, 1031): (0, 1),
+    (4, 6, 130): (1, (0, 2)),
+    (3000, 5): (0, (0, 1)),
+    (4096, 16): (0,),
+    (8192, 64): (0,),
+    (20000, 16): (0,),
+    (50_000, 8): (0,),
+    (20, 9000): (1,),
+    (4, 300, 200): ((0, 1),),
+    (64, 32, 64): ((0, 2),),
+    (100_000,): (0,),
+}
+MEANS = [0.0, 100.0, 1e3, 1e4, -1e6]
 
 
-@pytest.mark.parametrize("mean", [0.0, 1e4, -1e6])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_deviations_of_far_values(shape, dtype, mean):
-    x = torch.randn(shape, dtype=torch.float64).add(mean).to(dtype)
-    for axes in SHAPES[shape]:
+def deviations(axes):
+    def fn(x):
+        return x.std(axes), x.var(axes, correction=0), torch.var_mean(x, axes, keepdim=True)
 
-        def fn(x, axes=axes):
-            return x.std(axes), x.var(axes, correction=0), torch.var_mean(x, axes, keepdim=True)
+    return fn
 
+
+def expect_exact_deviations(fn, compiled, draw, mean):
+    """Of enough draws for an error that one rounding does not decide."""
+    got, eager, exact = [], [], []
+    while sum(results[0].numel() for results in exact) < 16:
+        x = draw()
         # What is subtracted here is subtracted exactly: eager's own variance in fp64 is less exact.
         deviation, variance, (spread, rest) = fn(x.double() - mean)
-        exact = deviation, variance, (spread, rest + mean)
-        terms = x.numel() // x.sum(axes).numel()
-        expect_as_exact(compile_strictly(fn)(x), fn(x), exact, terms)
+        exact.append((deviation, variance, spread, rest + mean))
+        for found, call in ((got, compiled), (eager, fn)):
+            deviation, variance, pair = call(x)
+            found.append((deviation, variance, *pair))
+    together = [[torch.stack(x) for x in zip(*found, strict=True)] for found in (got, eager, exact)]
+    expect_as_exact(*together, x.numel() // rest.numel())
 
 
-def test_deviations_of_equal_values_are_zero():
-    x = torch.full((33, 65), 1e6 + 0.1)
-    compiled = compile_strictly(lambda x: (x.var(0), x.std(1), F.layer_norm(x, (65,))))
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_deviations_of_far_values(shape, dtype):
+    for axes in SHAPES[shape]:
+        fn = deviations(axes)
+        compiled = compile_strictly(fn)
+        for mean in MEANS:
+
+            def draw(mean=mean):
+                return torch.randn(shape, dtype=torch.float64).add(mean).to(dtype)
+
+            expect_exact_deviations(fn, compiled, draw, mean)
+
+
+def test_deviations_in_pieces_on_a_gpu():
+    fn = deviations(0)
+    compiled = compile_strictly(fn, options={"target": "h200", "simulate": True})
+    for mean in MEANS[1:]:
+        expect_exact_deviations(fn, compiled, lambda mean=mean: torch.randn(2048, 32) + mean, mean)
+
+
+@pytest.mark.parametrize("shape", [(33, 65), (20000, 16), (4, 300, 64)], ids=str)
+def test_deviations_of_equal_values_are_zero(shape):
+    x = torch.full(shape, 1e6 + 0.1)
+    compiled = compile_strictly(lambda x: (x.var(0), x.std(1), F.layer_norm(x, shape[-1:])))
     assert all(result.eq(0).all() for result in compiled(x))
 
 
-def test_what_is_not_finite_deviates_by_nan():
-    x = torch.randn(9, 33)
+@pytest.mark.parametrize("shape", [(9, 33), (9, 20000)], ids=str)
+def test_what_is_not_finite_deviates_by_nan(shape):
+    x = torch.randn(shape)
     x[2, 3], x[5, 4] = float("inf"), float("nan")
     got, expected = compile_strictly(lambda x: x.var(1))(x), x.var(1)
     assert got.isnan().equal(expected.isnan())
+
+
+LONG = [((5000, 64), 0), ((64, 5000), 1), ((64, 1023), 1), ((31, 256), 0), ((40, 37, 60), (0, 2))]
+
+
+@pytest.mark.parametrize(("shape", "axes"), LONG, ids=str)
+def test_means_of_large_integers(shape, axes):
+    x = torch.randint(2**50, shape)
+    sums, terms = x.sum(axes), x.numel() // x.sum(axes).numel()
+
+    def far(means):
+        pairs = zip(means.tolist(), sums.tolist(), strict=True)
+        return sum((Fraction(mean) - Fraction(total, terms)) ** 2 for mean, total in pairs)
+
+    got = compile_strictly(lambda x: x.mean(axes))(x.double())
+    assert far(got) <= 4 * far(x.double().mean(axes))
+
+
+@pytest.mark.parametrize("shape", [(200, 3), (3, 200)], ids=str)
+def test_sums_in_fp64_keep_what_is_not_finite(shape):
+    x = torch.randn(shape, dtype=torch.float64)
+    for at, value in ((3, torch.inf), (3, -torch.inf), (5, torch.nan)):
+        x.flatten()[at] = value
+        for axis in (0, 1):
+            torch._dynamo.reset()
+            got = compile_strictly(lambda x, axis=axis: x.sum(axis))(x)
+            torch.testing.assert_close(got, x.sum(axis), equal_nan=True)
 
 
 def test_running_statistics_are_rounded_once():

@@ -19,6 +19,16 @@ struct Sum {
   }
 };
 
+// sum += term, and rest += what that rounds off (Knuth's TwoSum): the two hold a sum of many terms
+// to an ULP of the largest partial sum, whatever their order.
+STITCH_DEVICE void add_exactly(f64& sum, f64& rest, f64 term) {
+  const f64 both = sum + term, added = both - sum;
+  rest += (sum - (both - added)) + (term - added);
+  sum = both;
+}
+// What an infinite sum rounds off is NaN.
+STITCH_DEVICE f64 join_sum(f64 sum, f64 rest) { return isnan(rest) ? sum : sum + rest; }
+
 struct Prod {
   template <class T>
   STITCH_DEVICE_MEMBER T identity() {
