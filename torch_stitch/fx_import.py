@@ -235,8 +235,8 @@ class Importer:
         kept, value = target.meta["val"], self.values[source]
         if self.is_plain(kept) and self.is_plain(source.meta["val"]):
             value = self.b.cast(value, DTYPES[kept.dtype])
-            if kept.shape != source.meta["val"].shape:
-                value = self.b.expand(value, self.dims(kept.shape))
+            shape = self.dims(kept.shape)
+            value = value if self.b.type(value).shape == shape else self.b.expand(value, shape)
         self.b.mutate(self.values[target], value)
         return value
 
@@ -339,10 +339,9 @@ class Importer:
             elif value is None:
                 self.b.output_none()
             elif isinstance(value, (bool, float, torch.SymBool, torch.SymFloat)):
-                is_truth = isinstance(value, (bool, torch.SymBool))
-                held = fx_ops.scalar(self, value, "bool" if is_truth else "f64")
+                dtype = "bool" if isinstance(value, (bool, torch.SymBool)) else "f64"
                 self.calls.number_outputs.append(position)
-                self.b.output_tensor(held)
+                self.b.output_tensor(fx_ops.scalar(self, value, dtype))
             elif isinstance(value, (int, torch.SymInt)):
                 self.b.output_integer(self.dim(value))
             else:

@@ -123,13 +123,7 @@ def add_table_rules():
 @rule(*(f"aten.{op}.{form}" for op in ("add", "sub") for form in ("Tensor", "Scalar")))
 def add(im, node, a, b, alpha=1):
     b = b if alpha == 1 else pointwise(im, node, "mul", b, alpha)
-    return pointwise(im, node, node.target._opname, a, b)
-
-
-@rule("prims.fma.default")
-def multiply_add(im, node, a, b, c):
-    """What Dynamo makes of addcmul_ and addcdiv_."""
-    return pointwise(im, node, "add", pointwise(im, node, "mul", a, b), c)
+    return pointwise(im, node, "sub" if node.target._opname == "sub" else "add", a, b)
 
 
 @rule(*(f"aten.div.{form}{mode}" for form in ("Tensor", "Scalar") for mode in ("", "_mode")))
@@ -180,8 +174,14 @@ def reduce(im, op, x, dim=None, keepdim=False):
     return im.b.reduce(op, x, axes, im.b.type(x).dtype, bool(keepdim and axes))
 
 
+def count_of(im, x, dim):
+    """How many elements a reduction combines."""
+    extents = [im.b.type(x).shape[axis] for axis in axes_of(im, x, dim)]
+    return functools.reduce(operator.mul, extents, ONE)
+
+
 @rule(
-    *(f"aten.{op}.default" for op in ("amax", "amin", "argmax", "argmin", "max", "min", "prod")),
+    *(f"aten.{op}.default" for op in ("amax", "amin", "argmax", "argmin", "prod")),
     *(f"aten.{op}.{form}" for op in ("any", "all") for form in ("default", "dim", "dims")),
     "aten.prod.dim_int",
     "aten.sum.dim_IntList",
@@ -192,23 +192,26 @@ def reduction(im, node, x, dim=None, keepdim=False, dtype=None):
         return NotImplemented
     if op in ("any", "all", "prod", "sum"):
         x = im.b.cast(x, "bool" if op.startswith("a") else dtype_of(node))
-    op = f"a{op}" if op in ("max", "min") else op
     return im.b.cast(reduce(im, op, x, dim, keepdim), dtype_of(node))
 
 
-@rule("aten.max.dim", "aten.min.dim")
-def extreme_with_index(im, node, x, dim, keepdim=False):
+@rule(*(f"aten.{op}.{form}" for op in ("max", "min") for form in ("default", "dim")))
+def extreme(im, node, x, dim=None, keepdim=False):
+    """With its place, where along a dimension; of amax and argmax tracing asserts that there is."""
+    if im.b.may_be_empty(count_of(im, x, dim)):
+        return NotImplemented  # which raises as in eager
+    if dim is None:
+        return reduce(im, f"a{node.target._opname}", x)
     return tuple(reduce(im, kind + node.target._opname, x, dim, keepdim) for kind in ("a", "arg"))
 
 
 @rule("aten.mean.default", "aten.mean.dim", "aten.var.correction", "aten.var_mean.correction")
 def moments(im, node, x, dim=None, keepdim=False, dtype=None, correction=None):
     """Variance and mean; of 16-bit floats in f32."""
-    wanted, shape, results = dtype_of(node), im.b.type(x).shape, []
+    wanted, results = dtype_of(node), []
     dtype = "f32" if wanted in NARROW else wanted
     x = im.b.cast(x, dtype)
-    extents = [shape[axis] for axis in axes_of(im, x, dim)]
-    count = im.b.size_value(dtype, functools.reduce(operator.mul, extents, ONE))
+    count = im.b.size_value(dtype, count_of(im, x, dim))
     if "var" in node.target._opname:
         freedom = [count, scalar(im, 1 if correction is None else correction, dtype)]
         freedom = [im.b.pointwise("sub", freedom), scalar(im, 0, dtype)]
@@ -276,9 +279,9 @@ def max_pool(im, node, x, window, stride=(), padding=(0,), dilation=(1,), ceil_m
 def cat(im, node, parts, dim=0):
     if any(isinstance(n, int) and n == 0 for n in result_of(node).shape):
         return filled(im, node, 0)
-    sources = [part.meta["val"].shape for part in node.args[0]]
-    kept = [part for part, shape in zip(parts, sources) if shape != (0,)] or parts
-    return im.b.cat([im.b.cast(part, dtype_of(node)) for part in kept], dim)
+    rank = result_of(node).dim()  # what has another is empty, and passed over
+    kept = [im.b.cast(part, dtype_of(node)) for part in parts if len(im.b.type(part).shape) == rank]
+    return im.b.cat(kept, dim)
 
 
 @rule("aten.constant_pad_nd.default")
@@ -314,13 +317,12 @@ def index(im, node, x, indices):
 
 @rule("aten.slice_scatter.default")
 def slice_scatter(im, node, x, source, dim=0, start=None, end=None, step=1):
-    size = result_of(node).shape[dim]
-    end = size if end is None else start_of(end, size)
-    start, count = start_of(start, size), node.args[1].meta["val"].shape[dim]
-    if all(isinstance(n, int) for n in (start, end, step, count)):
-        if count != len(range(start, end, step)):
+    shape, given = (n.meta["val"].shape for n in node.args[:2])
+    if not any(isinstance(n, torch.SymInt) for n in (start, end, step, shape[dim], *given)):
+        count = len(range(*slice(start, end, step).indices(shape[dim])))
+        if len(given) != len(shape) or given[dim] != count:
             return NotImplemented  # which raises as in eager
-    start = im.dim(start)
+    start = im.dim(start_of(start, shape[dim]))
     return im.b.slice_scatter(x, im.b.cast(source, dtype_of(node)), dim, start, im.dim(step))
 
 
@@ -335,8 +337,7 @@ def arange(im, node, start, end, step=1, **kwargs):
     if not result_of(node).is_floating_point():  # what follows the point is cut off first
         start, step = (int(x) if isinstance(x, float) else x for x in (start, step))
     if not any(isinstance(x, (float, torch.SymFloat)) for x in (start, step)):
-        line = im.b.iota("i64", count, im.dim(start), im.dim(step))
-        return im.b.cast(line, dtype_of(node))
+        return im.b.cast(im.b.iota("i64", count, im.dim(start), im.dim(step)), dtype_of(node))
     line = im.b.cast(im.b.iota("i64", count, _core.Dim(0), ONE), "f64")
     line = im.b.pointwise("mul", [line, scalar(im, step, "f64")])
     return im.b.cast(im.b.pointwise("add", [line, scalar(im, start, "f64")]), dtype_of(node))
@@ -357,6 +358,8 @@ RULES |= {
     **{f"aten.{op}.default": lambda im, n, *of, **_: filled(im, n, of[:2][-1]) for op in FILLED},
     # Memory that eager leaves as it was.
     **{f"aten.{form}": lambda im, node, *_, **__: filled(im, node, 0) for form in EMPTY},
+    # What Dynamo makes of addcmul_ and addcdiv_.
+    "prims.fma.default": lambda im, n, *of: add(im, n, pointwise(im, n, "mul", *of[:2]), of[2]),
     "prims.iota.default": lambda im, node, n, *, start, step, **_: arange(im, node, start, n, step),
 }
 add_table_rules()

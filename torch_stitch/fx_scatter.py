@@ -87,13 +87,13 @@ def embedding_gradient(im, node, grad, indices, rows, padding, by_frequency):
 @rule(*(f"aten.{op}" for op in SCATTERS.split()))
 def scatter(im, node, x, dim, index, source, reduce="last", include_self=True):
     """What the index has no place for is not read."""
-    given, result = node.args[2].meta["val"], result_of(node)
-    if given.dim() != result.dim() or not given.numel():
+    places, result = im.b.type(index).shape, result_of(node)
+    if len(places) != result.dim() or _core.Dim(0) in places:
         return NotImplemented
     if not isinstance(source, _core.NodeId):
-        source = im.b.expand(scalar(im, source, dtype_of(node)), im.b.type(index).shape)
-    for d, size in enumerate(given.shape):
-        source = im.b.slice(source, d, _core.Dim(0), im.dim(size), ONE)
+        source = im.b.expand(scalar(im, source, dtype_of(node)), places)
+    for d, size in enumerate(places):
+        source = im.b.slice(source, d, _core.Dim(0), size, ONE)
     op = "sum" if node.target._opname == "scatter_add" else COMBINED.get(reduce, reduce)
     dim = dim % max(1, result.dim())
     return put(im, node, op, (x, source, index), dim, keeps=include_self)

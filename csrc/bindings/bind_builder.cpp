@@ -133,6 +133,8 @@ void bind_graph_ends(BuilderClass& builder) {
            [](Builder& b, const std::string& kind, const Dim& left, const Dim& right) {
              return b.graph().symbols.add_opaque(symbol_kind(kind), left, right);
            })
+      .def("may_be_empty",
+           [](Builder& b, const Dim& dim) { return may_be_empty(dim, b.graph().symbols); })
       .def("hint", [](Builder& b, const Dim& dim) { return b.graph().symbols.hint(dim); })
       .def("input",
            [](Builder& b, std::string name, TensorType type, int position) {

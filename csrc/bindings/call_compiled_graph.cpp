@@ -84,9 +84,9 @@ void finish_results(const CompiledGraph& graph, py::list results) {
     std::vector<int64_t> numbers;
     for (size_t i = place; i < results.size(); ++i) numbers.push_back(results[i].cast<int64_t>());
     const auto strides = numbers.begin() + static_cast<int64_t>(rank), end = numbers.end() - 1;
-    results[position] = py::reinterpret_steal<py::object>(THPVariable_Wrap(
-        view_memory(THPVariable_Unpack(py::object(results[position]).ptr()), *end,
-                    {{numbers.begin(), strides}, {strides, end}}, dtype)));
+    results[position] = py::reinterpret_steal<py::object>(
+        THPVariable_Wrap(view_memory(THPVariable_Unpack(py::object(results[position]).ptr()), *end,
+                                     {{numbers.begin(), strides}, {strides, end}}, dtype)));
     if (PyList_SetSlice(results.ptr(), py::ssize_t(place), PY_SSIZE_T_MAX, nullptr) < 0)
       throw python_error();
   }

@@ -265,17 +265,17 @@ Gradients multiply_patches(const Tensor& grad, const Tensor& x, const Tensor& we
   const Tensor rows = grad.permute({0, 2, 3, 1}).flatten(0, 2);
   Gradients made;
   if (wanted[0]) {
-    const Tensor patches = rows.mm(weight.flatten(1)).reshape_symint(
-        {size(x, 0), size(grad, 2), size(grad, 3), size(x, 1), size(weight, 2), size(weight, 3)});
+    const Tensor patches = rows.mm(weight.flatten(1))
+                               .reshape_symint({size(x, 0), size(grad, 2), size(grad, 3),
+                                                size(x, 1), size(weight, 2), size(weight, 3)});
     const Tensor image = patches.permute({0, 3, 1, 4, 2, 5}).reshape_symint(x.sym_sizes());
     std::get<0>(made) = image.contiguous(format);
   }
   if (wanted[1]) {
-    const Tensor patches = x.reshape_symint({size(x, 0), size(x, 1), size(grad, 2),
-                                             size(weight, 2), size(grad, 3), size(weight, 3)});
+    const Tensor patches = x.reshape_symint(
+        {size(x, 0), size(x, 1), size(grad, 2), size(weight, 2), size(grad, 3), size(weight, 3)});
     const Tensor columns = patches.permute({0, 2, 4, 1, 3, 5}).flatten(0, 2).flatten(1);
-    std::get<1>(made) =
-        rows.t().mm(columns).reshape_symint(weight.sym_sizes()).contiguous(format);
+    std::get<1>(made) = rows.t().mm(columns).reshape_symint(weight.sym_sizes()).contiguous(format);
   }
   return made;
 }

@@ -231,6 +231,22 @@ std::vector<int64_t> SymbolTable::evaluate(const std::vector<int64_t>& integer_i
   return values;
 }
 
+bool may_be_empty(const Dim& extent, const SymbolTable& table) {
+  if (extent.is_constant()) return extent.value() <= 0;
+  bool is_positive = false;
+  for (const auto& [monomial, coefficient] : extent.terms()) {
+    bool all_positive = true;
+    for (const SymbolId id : monomial) {
+      const Symbol& symbol = table.symbols[id];
+      all_positive &= symbol.is_positive;
+      if (symbol.kind == Symbol::Kind::kInput && !symbol.is_positive) return true;
+    }
+    if (coefficient < 0) return true;
+    is_positive |= all_positive;
+  }
+  return !is_positive;
+}
+
 Dim add_late(SymbolTable& table, int row, int result, int dimension, int64_t hint) {
   table.symbols.push_back({Symbol::Kind::kInput, -1 - row, result, dimension, hint});
   return Dim::symbol(static_cast<SymbolId>(table.symbols.size() - 1));

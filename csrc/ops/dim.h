@@ -77,6 +77,8 @@ struct SymbolTable {
   std::vector<int64_t> evaluate(const std::vector<int64_t>& integer_inputs) const;
 };
 
+bool may_be_empty(const Dim& extent, const SymbolTable& symbols);
+
 int64_t evaluate(const Dim& dim, const std::vector<int64_t>& symbol_values);
 std::string to_string(const Dim& dim);  // "4096", "s0*64+1"
 

@@ -331,8 +331,14 @@ struct Lowering {
     const NodeId last = scatter_chunks(rows, OpKind::k_put_max, positions, 0);
     const NodeId taken = pointwise(OpKind::k_maximum, {last, integer(0)});
     const NodeId is_met = pointwise(OpKind::k_ge, {for_all_places(put, last), integer(0)});
+    NodeId source = put.source;
+    std::vector<Dim> shape = type(source).shape;
+    if (may_be_empty(shape[put.dim], b->graph().symbols)) {  // a row to read where there is none
+      shape[put.dim] = shape[put.dim] + 1;
+      source = b->pad(source, std::vector<Dim>(shape.size(), 0), shape, 0, 0);
+    }
     return pointwise(OpKind::k_select,
-                     {is_met, b->index(put.source, {taken}, {put.dim}, false), put.x});
+                     {is_met, b->index(source, {taken}, {put.dim}, false), put.x});
   }
 
   // What the rows combine with x, or with nothing where something comes; their means.

@@ -15,22 +15,6 @@ namespace {
 
 constexpr int kLaneBits = 5;
 
-bool may_be_empty(const Dim& extent, const SymbolTable& symbols) {
-  if (extent.is_constant()) return extent.value() <= 0;
-  bool is_positive = false;
-  for (const auto& [monomial, coefficient] : extent.terms()) {
-    bool all_positive = true;
-    for (const SymbolId id : monomial) {
-      const Symbol& symbol = symbols.symbols[id];
-      all_positive &= symbol.is_positive;
-      if (symbol.kind == Symbol::Kind::kInput && !symbol.is_positive) return true;
-    }
-    if (coefficient < 0) return true;
-    is_positive |= all_positive;
-  }
-  return !is_positive;
-}
-
 Verdict check_empty_axes(const Graph& graph, const StageSchedule& schedule,
                          const std::set<NodeId>& stores) {
   for (const MappedAxis& mapped : schedule.axes) {

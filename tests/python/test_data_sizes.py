@@ -75,8 +75,34 @@ def chained(x):
     return z.sum(), z.shape[0] + y.shape[0], (z[:, None] - z).abs().sum(0)
 
 
+def joined(x):
+    y, rows = x[x > 0], x[x[:, 0] > 0]
+    one_line = torch.cat([y, torch.zeros(0), x[x.abs() > 0.5]]).sin()
+    return one_line, torch.stack([y, y * 2], 1).exp(), torch.cat([rows, x, torch.zeros(0)]) + 1
+
+
+def normalised(x):
+    y, rows = x[x.abs() > 0.5], x[x[:, 0] > 0]
+    return y.softmax(0), y.log_softmax(0), rows.softmax(0), F.layer_norm(rows, rows.shape[1:])
+
+
+def split(x):
+    rows = x[x[:, 0] > 0]
+    first, second = rows.chunk(2, 1)
+    return first.exp(), second.sin(), F.glu(rows), rows.sort(1)[0].exp(), rows.topk(2, 1)[0] + 1
+
+
+def put_back(x):
+    places = (x[:, 0] > 0).nonzero()[:, 0]
+    rows, zeros, across = x[places] * 2, torch.zeros_like(x), places[:, None].expand(-1, x.shape[1])
+    put = zeros.index_put((places,), rows), zeros.index_copy(0, places, rows)
+    scattered = zeros.scatter(0, across, rows), zeros.scatter(0, across, 2.0)
+    added = zeros.index_add(0, places, rows), zeros.scatter_reduce(0, across, rows, "amax")
+    return *(y + 1 for y in (*put, *scattered, *added)), x.index_fill(0, places, 3.0) * 2
+
+
 CASES = [scaled_positions, masked_rows, repeated, different, integer, fraction, truth, returned,
-         parts, made, given_to_calls, chained]  # fmt: skip
+         parts, made, given_to_calls, chained, joined, normalised, split, put_back]  # fmt: skip
 
 
 def run(fn, x, trains):

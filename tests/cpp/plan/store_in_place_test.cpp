@@ -131,10 +131,12 @@ TEST(StoredOver, AValueOfOtherSizesOverTheProductItIsComputedFrom) {
 TEST(StoredOver, NotWhatIsReadLaterOrShownAfterwards) {
   EXPECT_TRUE(stored_over("%y = exp(%m)\noutputs (%y, %m)").empty());
   EXPECT_TRUE(stored_over("%y = exp(%m)\n%v = reshape(%m){shape=[64,512]}\n"
-                          "outputs (%y, %v)").empty());
+                          "outputs (%y, %v)")
+                  .empty());
   EXPECT_TRUE(stored_over("%y = exp(%m)\n"
                           "%z = library(%m, %y){name=\"aten.mm.default\"} : f32[512,512]\n"
-                          "outputs (%z)").empty());
+                          "outputs (%z)")
+                  .empty());
   EXPECT_TRUE(stored_over("%y = exp(%x)\nmutate %x <- %m\noutputs (%y)").empty());
 }
 
@@ -155,7 +157,8 @@ TEST(StoredOver, WhatIsReducedWhereTheStoreWaitsForIt) {
   };
   EXPECT_EQ(in_one_stage("%y = sub(%x, %s)\noutputs (%y)").size(), 1u);
   EXPECT_TRUE(in_one_stage("%y = exp(%x)\noutputs (%y, %s)").empty());
-  EXPECT_TRUE(in_one_stage("%t = sum(exp(%x)){axes=[1]}\n%y = sub(%x, %s)\noutputs (%y, %t)").empty());
+  EXPECT_TRUE(
+      in_one_stage("%t = sum(exp(%x)){axes=[1]}\n%y = sub(%x, %s)\noutputs (%y, %t)").empty());
   // Each block of the grid's other axis sums the row for itself.
   EXPECT_TRUE(in_one_stage("%y = sub(%x, %s)\n%z = mul(%w, %s)\noutputs (%y, %z)").empty());
 }
@@ -163,7 +166,8 @@ TEST(StoredOver, WhatIsReducedWhereTheStoreWaitsForIt) {
 TEST(StoredOver, NotOtherTypesOrSizes) {
   EXPECT_TRUE(stored_over("%y = cast(%m) : i32\noutputs (%y)").empty());
   EXPECT_TRUE(stored_over("%y = slice(%m){dim=0, start=0, count=256}\n"
-                          "%z = exp(%y)\noutputs (%z)").empty());
+                          "%z = exp(%y)\noutputs (%z)")
+                  .empty());
 }
 
 TEST(StoredOver, OneValueOverEach) {
