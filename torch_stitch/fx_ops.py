@@ -317,10 +317,10 @@ def index(im, node, x, indices):
 
 @rule("aten.slice_scatter.default")
 def slice_scatter(im, node, x, source, dim=0, start=None, end=None, step=1):
-    shape, given = (n.meta["val"].shape for n in node.args[:2])
-    if not any(isinstance(n, torch.SymInt) for n in (start, end, step, shape[dim], *given)):
+    shape, given = (list(n.meta["val"].shape) for n in node.args[:2])
+    if not any(isinstance(n, torch.SymInt) for n in (start, end, step, *shape, *given)):
         count = len(range(*slice(start, end, step).indices(shape[dim])))
-        if len(given) != len(shape) or given[dim] != count:
+        if given != [*shape[:dim], count, *shape[dim:][1:]]:
             return NotImplemented  # which raises as in eager
     start = im.dim(start_of(start, shape[dim]))
     return im.b.slice_scatter(x, im.b.cast(source, dtype_of(node)), dim, start, im.dim(step))
