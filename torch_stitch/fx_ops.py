@@ -103,21 +103,11 @@ def predicate(im, node, op, *operands):
     return pointwise(im, node, op, *operands, dtype=dtype)
 
 
-def plain(build, op, arity, im, node, *operands, **kwargs):
+def plain(row, im, node, *operands, **kwargs):
     """The rule of a row of ops.def."""
-    return NotImplemented if kwargs or len(operands) != arity else build(im, node, op, *operands)
-
-
-def add_table_rules():
-    """Rules of the ops that ops.def imports one to one, with their scalar overloads."""
-    for row in (row for row in _core.ops() if row["family"] == "pointwise"):
-        build = predicate if row["type_rule"] == "bool" else pointwise
-        made = functools.partial(plain, build, row["name"], row["arity"])
-        for name in row["aten"].split():
-            packet, overload = name.split(".")
-            of_two = row["arity"] == 2 and overload.startswith("Tensor")
-            for other in (overload, *("Scalar", "Tensor_Scalar", "Scalar_Tensor") * of_two):
-                RULES.setdefault(f"aten.{packet}.{other}", made)
+    build = predicate if row["type_rule"] == "bool" else pointwise
+    is_other = kwargs or len(operands) != row["arity"]
+    return NotImplemented if is_other else build(im, node, row["name"], *operands)
 
 
 @rule(*(f"aten.{op}.{form}" for op in ("add", "sub") for form in ("Tensor", "Scalar")))
@@ -144,12 +134,6 @@ def power(im, node, x, exponent):
     if root and dtype_of(node) in FLOATS:
         return im.b.pointwise(root, [x])
     return pointwise(im, node, "pow", x, exponent)
-
-
-@rule("aten.where.self")
-def where(im, node, condition, a, b):
-    branches = [scalar(im, x, dtype_of(node)) for x in (a, b)]
-    return im.b.pointwise("select", [im.b.cast(condition, "bool"), *branches])
 
 
 @rule("aten.clamp.default", "aten.clamp.Tensor")
@@ -351,6 +335,9 @@ RULES |= {
     "aten.flip.default": lambda im, node, x, dims: im.b.flip(x, dims[: result_of(node).dim()]),
     "aten.embedding.default": lambda im, _, w, i, *__: im.b.index(w, [i], [0], from_end=False),
     "torch_stitch.random.default": lambda im, n, *of, **_: im.b.random(*of[:2], shape_of(im, n)),
+    "aten.where.self": lambda im, n, *given: im.b.pointwise(
+        "select", [scalar(im, x, to) for x, to in zip(given, ("bool", *[dtype_of(n)] * 2))]
+    ),
     "aten._assert_async.msg": lambda im, _, x, why: im.b.assert_true(scalar(im, x, "bool"), why),
     "aten._assert_scalar.default": lambda im, _, x, why: (
         x is True or im.b.assert_true(scalar(im, x, "bool"), why)
@@ -362,4 +349,9 @@ RULES |= {
     "prims.fma.default": lambda im, n, *of: add(im, n, pointwise(im, n, "mul", *of[:2]), of[2]),
     "prims.iota.default": lambda im, node, n, *, start, step, **_: arange(im, node, start, n, step),
 }
-add_table_rules()
+# What ops.def imports one to one, with the scalar overloads.
+for row in (row for row in _core.ops() if row["family"] == "pointwise"):
+    for packet, overload in (name.split(".") for name in row["aten"].split()):
+        of_two = row["arity"] == 2 and overload.startswith("Tensor")
+        for form in (overload, *("Scalar", "Tensor_Scalar", "Scalar_Tensor") * of_two):
+            RULES.setdefault(f"aten.{packet}.{form}", functools.partial(plain, row))

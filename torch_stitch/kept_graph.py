@@ -6,8 +6,8 @@ A process that finds a graph there neither traces nor imports it; keys and guard
 import contextlib
 import copyreg
 import functools
-import operator
 import pickle
+import pkgutil
 from pathlib import Path
 
 import torch
@@ -54,11 +54,7 @@ class KeptGraph(OutputCode):
         """No kernel is Triton's."""
 
 
-def find_op(name):
-    return operator.attrgetter(name)(torch.ops)
-
-
-copyreg.pickle(OpOverload, lambda op: (find_op, (str(op),)))
+copyreg.pickle(OpOverload, lambda op: (pkgutil.resolve_name, (f"torch:ops.{op}",)))
 
 
 def keep_graphs(gm, cache, *identity):
