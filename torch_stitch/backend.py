@@ -14,6 +14,7 @@ from functorch.compile import min_cut_rematerialization_partition as partition
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch import config
 from torch._functorch.partitioners import pointwise_ops
+from torch._guards import TracingContext
 from torch._higher_order_ops.invoke_subgraph import invoke_subgraph
 from torch.utils.checkpoint import CheckpointPolicy
 
@@ -21,7 +22,7 @@ from torch_stitch import _core
 from torch_stitch._core import UnsupportedError
 from torch_stitch.decompositions import decompositions
 from torch_stitch.fx_import import import_graph, tensors_of
-from torch_stitch.kept_graph import KeptGraph, keep_graphs, keep_saved_tensors
+from torch_stitch.kept_graph import KeptGraph, keep_graphs
 from torch_stitch.user_code import count_fallback, name_ops
 
 SUMS = "sum mean prod var var_mean".split()
@@ -166,8 +167,9 @@ def compile_graph(options, kind, gm, example_inputs):
     """One AOT graph as a boxed callable that torch's cache may keep."""
     devices = devices_of(gm, example_inputs)
     device = next((d for d in devices if d.type == "cuda"), torch.device("cpu"))
-    if kind == "backward":
-        keep_saved_tensors()
+    tracing = TracingContext.try_get() if kind == "backward" else None
+    if tracing and tracing.fw_metadata:  # may be retained, and compiled before it is called
+        tracing.fw_metadata.bw_donated_idxs = []
 
     def finish(imported=None):
         try:

@@ -90,13 +90,6 @@ def _put_rows(decomposition, x, dim, index, source, **how):
     return decomposition(x, dim, index, source, **how).contiguous() if same else NotImplemented
 
 
-WRAPPED = {
-    **dict.fromkeys(("addcmul", "addcdiv"), _add_products),
-    **dict.fromkeys(("index_add", "index_copy"), _put_rows),
-    "repeat": lambda form, *args: form(*args).contiguous(),  # torch's keeps a permuted layout
-}
-
-
 def _own(op, *args, generator=None, **kwargs):
     """As csrc/bindings has it; torch's are complex, own generators, what op makes nothing of."""
     dtype = kwargs.get("dtype") or getattr(args[0], "dtype", torch.float32)
@@ -114,7 +107,9 @@ def decompositions(target, fallback_random=False):
     whole = ["random", *RANDOM * (not is_ours), *NORMAL * (not is_ours or target == "cpu")]
     whole += ["convolution_backward"] * (target != "cpu")
     table |= _named_decompositions(whole)
-    for name, form in WRAPPED.items():
+    wrapped = {"addcmul": _add_products, "addcdiv": _add_products}
+    wrapped["repeat"] = lambda form, *args: form(*args).contiguous()  # torch's keeps a layout
+    for name, form in (wrapped | dict.fromkeys(("index_add", "index_copy"), _put_rows)).items():
         op = getattr(aten, name).default
         table[op] = functools.partial(form, table[op])
     group_norm = functools.partial(_with_statistics, OURS.native_group_norm, target == "cpu")

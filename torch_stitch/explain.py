@@ -72,7 +72,9 @@ def trace_with(stand_ins, see, fn, inputs, target, training):
         if stand_ins.with_values:
             run = backend.by_dispatcher(gm)
             return backend.KeptGraph(lambda args: run(stand_ins.take(args)))
-        return backend.KeptGraph(functools.partial(answer_with, gm.graph.output_node().args[0]))
+        results = gm.graph.output_node().args[0]
+        values = [getattr(r, "meta", {"val": r}).get("val") for r in results]
+        return backend.KeptGraph(lambda args: args.clear() or [*map(uninitialised, values)])
 
     def plan(gm, example_inputs):
         found = target or backend.find_target(backend.devices_of(gm, example_inputs))
@@ -155,13 +157,8 @@ def name_for(gm, target):
     return gm
 
 
-def answer_with(results, args):
-    """What a compiled graph returns while nothing runs."""
-    args.clear()
-    return [uninitialised(getattr(r, "meta", {"val": r}).get("val")) for r in results]
-
-
 def uninitialised(value):
+    """What a compiled graph returns while nothing runs."""
     if isinstance(value, torch.SymInt):
         if value.node.hint is None:
             raise RuntimeError("nothing answers for a size that depends on data but to run")

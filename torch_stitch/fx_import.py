@@ -21,17 +21,12 @@ from torch_stitch import _core, fx_ops
 from torch_stitch._core import UnsupportedError
 from torch_stitch.fx_calls import HELD, call_in_turn, call_with_numbers, find_in_place_form, owning
 from torch_stitch.fx_numbers import DATA_HINT, SYMBOLIC, hint_of, number_of
-from torch_stitch.fx_ops import DTYPES
 from torch_stitch.fx_scatter import RULES
 from torch_stitch.user_code import find_location
 
 aten = torch.ops.aten
-OPAQUE_SIZES = {
-    **dict.fromkeys(("FloorDiv", "CleanDiv", "IntTrueDiv"), "floordiv"),
-    **dict.fromkeys(("Mod", "PythonMod"), "mod"),
-    **dict.fromkeys(("Max", "max"), "max"),
-    "Min": "min",
-}
+OPAQUE_SIZES = dict.fromkeys(("FloorDiv", "CleanDiv", "IntTrueDiv"), "floordiv")
+OPAQUE_SIZES |= {"Mod": "mod", "PythonMod": "mod", "Max": "max", "max": "max", "Min": "min"}
 # Torch 2.11 does not know: the check would go, since nobody reads what it yields.
 _register_effectful_op("aten::_linalg_check_errors", _EffectType.ORDERED)
 DIM_FORMS = (*OPAQUE_SIZES, "Add", "Mul", "Pow", "ModularIndexing")
@@ -63,7 +58,7 @@ def is_token(node):
 
 def is_plain(tensor):
     """Whether kernels can read it: a strided tensor of numbers that the core has."""
-    strided = tensor.layout == torch.strided and tensor.dtype in DTYPES
+    strided = tensor.layout == torch.strided and tensor.dtype in fx_ops.DTYPES
     return strided and not (tensor.is_conj() or tensor.is_neg())
 
 
@@ -181,7 +176,7 @@ class Importer:
     def type_of(self, value, is_made=False):
         if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
             return _core.TensorType("opaque", self.dims(getattr(value, "shape", ())), [])
-        dtype = DTYPES[value.dtype] if self.is_plain(value) else "opaque"
+        dtype = fx_ops.DTYPES[value.dtype] if self.is_plain(value) else "opaque"
         value = value.contiguous() if is_made and fx_ops.overlaps(value) else value
         return _core.TensorType(dtype, self.dims(value.shape), self.dims(value.stride()))
 
@@ -199,7 +194,7 @@ class Importer:
             return value
         node.meta.setdefault("val", value)
         if value.dim() == 0 and self.stitch and is_plain(value) and value.device.type == "cpu":
-            return fx_ops.scalar(self, value.item(), DTYPES[value.dtype])
+            return fx_ops.scalar(self, value.item(), fx_ops.DTYPES[value.dtype])
         return self.owned_input(node, self.extra_position(value))
 
     def owned_input(self, node, position):
@@ -234,7 +229,7 @@ class Importer:
         """A trailing copy_ into an argument."""
         kept, value = target.meta["val"], self.values[source]
         if self.is_plain(kept) and self.is_plain(source.meta["val"]):
-            value = self.b.cast(value, DTYPES[kept.dtype])
+            value = self.b.cast(value, fx_ops.DTYPES[kept.dtype])
             shape = self.dims(kept.shape)
             value = value if self.b.type(value).shape == shape else self.b.expand(value, shape)
         self.b.mutate(self.values[target], value)
@@ -292,14 +287,12 @@ class Importer:
     def define_sizes(self, row, results):
         """Sizes that nothing has told before are what the call yields."""
         for position, result in enumerate(results):
-            is_number = isinstance(result, torch.SymInt)
-            sizes = [result] if is_number else getattr(result, "shape", ())
-            for dimension, size in enumerate(sizes):
-                expression = size.node.expr if isinstance(size, torch.SymInt) else None
-                told = expression in self.symbols or expression in self.sizes
-                if expression is not None and expression.is_Symbol and not told:
-                    place = position, -1 if is_number else dimension
-                    self.symbols[expression] = self.b.late_symbol(row, *place, hint_of(size))
+            sizes = dict(enumerate(getattr(result, "shape", ()))) or {-1: result}
+            for dimension, size in sizes.items():
+                symbol = size.node.expr if isinstance(size, torch.SymInt) else None
+                if symbol and symbol.is_Symbol and symbol not in self.symbols | self.sizes:
+                    late = self.b.late_symbol(row, position, dimension, hint_of(size))
+                    self.symbols[symbol] = late
 
     def note_in_place(self, node, made):
         if find_in_place_form(node):
@@ -307,20 +300,16 @@ class Importer:
 
     def counted_from_start(self, node):
         """The arguments; as_strided counts from the start of what the graph has made."""
-        if node.target is not aten.as_strided.default:
+        start = viewed_by(node.args[0]) if node.target is aten.as_strided.default else node
+        if start is node or start.op != "call_function":
             return node.args
-        x, size, stride, *offset = node.args
-        kept, start = x.meta["val"], viewed_by(x)
-        if start.op != "call_function":
-            return node.args
-        is_given = offset and offset[0] is not None
-        return start, size, stride, offset[0] if is_given else kept.storage_offset()
+        x, size, stride, offset = (*node.args, None)[:4]
+        return start, size, stride, x.meta["val"].storage_offset() if offset is None else offset
 
     def find_whole(self, result):
         """What a returned view is a part of, where the core has no such view; else nothing."""
-        tensor, whole = result.meta["val"], viewed_by(result)
-        made, memory = whole.op != "get_attr", whole.meta["val"]
-        if made and self.is_plain(tensor) and self.is_plain(memory):
+        whole = viewed_by(result)
+        if whole.op != "get_attr" and all(self.is_plain(n.meta["val"]) for n in (result, whole)):
             apart = self.b.base(self.values[result]) != self.b.base(self.values[whole])
             return whole if apart else None
 
@@ -339,9 +328,9 @@ class Importer:
             elif value is None:
                 self.b.output_none()
             elif isinstance(value, (bool, float, torch.SymBool, torch.SymFloat)):
-                dtype = "bool" if isinstance(value, (bool, torch.SymBool)) else "f64"
+                is_truth = isinstance(value, (bool, torch.SymBool))
                 self.calls.number_outputs.append(position)
-                self.b.output_tensor(fx_ops.scalar(self, value, dtype))
+                self.b.output_tensor(fx_ops.scalar(self, value, "bool" if is_truth else "f64"))
             elif isinstance(value, (int, torch.SymInt)):
                 self.b.output_integer(self.dim(value))
             else:

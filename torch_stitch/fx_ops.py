@@ -11,7 +11,8 @@ import math
 import operator
 
 import torch
-from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
+from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as PROMOTION
+from torch._prims_common import elementwise_dtypes
 
 from torch_stitch import _core
 from torch_stitch.fx_numbers import SYMBOLIC, number_of, whole
@@ -26,12 +27,9 @@ if torch.tensor(500.0).to(torch.float8_e4m3fn).float().isnan():  # torch 2.11
 NARROW = {DTYPES[t]: t for t in DTYPES if t.is_floating_point and t.itemsize < 4}
 FLOATS = (*NARROW, "f32", "f64")
 # On bools there is logic instead of arithmetic and bits.
-BOOL_FORMS = {
-    **dict.fromkeys(("add", "maximum", "bitwise_or", "amax"), "logical_or"),
-    **dict.fromkeys(("mul", "minimum", "bitwise_and", "amin"), "logical_and"),
-    "bitwise_xor": "logical_xor",
-    "bitwise_not": "logical_not",
-}
+BOOL_FORMS = {"bitwise_xor": "logical_xor", "bitwise_not": "logical_not"}
+BOOL_FORMS |= dict.fromkeys(("add", "maximum", "bitwise_or", "amax"), "logical_or")
+BOOL_FORMS |= dict.fromkeys(("mul", "minimum", "bitwise_and", "amin"), "logical_and")
 CASTS = """
     aten._to_copy.default aten.alias.default aten.clone.default aten.lift_fresh_copy.default
     prims.convert_element_type.default
@@ -95,19 +93,15 @@ def pointwise(im, node, op, *operands, dtype=None):
     return im.b.cast(im.b.pointwise(op, values), dtype_of(node))
 
 
-def predicate(im, node, op, *operands):
-    """An op whose result is bool: operands take their common dtype."""
-    given = [a.meta["val"] if isinstance(a, torch.fx.Node) else a for a in node.args]
-    kind = ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT
-    dtype = DTYPES[elementwise_dtypes(*given, type_promotion_kind=kind)[1]]
-    return pointwise(im, node, op, *operands, dtype=dtype)
-
-
 def plain(row, im, node, *operands, **kwargs):
-    """The rule of a row of ops.def."""
-    build = predicate if row["type_rule"] == "bool" else pointwise
-    is_other = kwargs or len(operands) != row["arity"]
-    return NotImplemented if is_other else build(im, node, row["name"], *operands)
+    """The rule of a row of ops.def; where it yields bools, operands take their common dtype."""
+    if kwargs or len(operands) != row["arity"]:
+        return NotImplemented
+    dtype = None
+    if row["type_rule"] == "bool":
+        given = [a.meta["val"] if isinstance(a, torch.fx.Node) else a for a in node.args]
+        dtype = DTYPES[elementwise_dtypes(*given, type_promotion_kind=PROMOTION.DEFAULT)[1]]
+    return pointwise(im, node, row["name"], *operands, dtype=dtype)
 
 
 @rule(*(f"aten.{op}.{form}" for op in ("add", "sub") for form in ("Tensor", "Scalar")))
@@ -249,13 +243,11 @@ def max_pool(im, node, x, window, stride=(), padding=(0,), dilation=(1,), ceil_m
         before = [0] * (len(shape) - 2) + padding
         padded = im.dims(size + 2 * p for size, p in zip(sizes, padding))
         x = im.b.pad(x, im.dims(before), shape[:-2] + padded, -math.inf, 0)
-    parts = []
-    for place in itertools.product(*map(range, window)):
-        part = x
+    parts = [x] * math.prod(window)
+    for i, place in enumerate(itertools.product(*map(range, window))):
         for axis, at in enumerate(place, start=-2):
             start, step = (im.dim(n) for n in (at * dilation[axis], stride[axis]))
-            part = im.b.slice(part, len(shape) + axis, start, shape[axis], step)
-        parts.append(part)
+            parts[i] = im.b.slice(parts[i], len(shape) + axis, start, shape[axis], step)
     return (functools.reduce(lambda a, b: im.b.pointwise("maximum", [a, b]), parts),)
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 import torch
 from torch._functorch import config
 from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache
-from torch._guards import TracingContext
 from torch._inductor.output_code import OutputCode
 from torch._ops import OpOverload
 
@@ -64,13 +63,6 @@ def keep_graphs(gm, cache, *identity):
         return contextlib.nullcontext()
     gm.torch_stitch = [package_files(), *identity]  # the key holds what a module has
     return config.patch(dict.fromkeys(FLAGS, True))
-
-
-def keep_saved_tensors():
-    """So that a graph may be retained whose backward pass is compiled before it is called."""
-    tracing = TracingContext.try_get()
-    if tracing and tracing.fw_metadata:
-        tracing.fw_metadata.bw_donated_idxs = []
 
 
 @functools.cache
