@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 from torch_stitch import _core, fx_ops
 from torch_stitch._core import UnsupportedError
 from torch_stitch.fx_calls import HELD, call_in_turn, call_with_numbers, find_in_place_form, owning
-from torch_stitch.fx_numbers import DATA_HINT, SYMBOLIC, hint_of, number_of
+from torch_stitch.fx_numbers import DATA_HINT, SYMBOLIC, hint_of, number_of, work_out, worked_out
 from torch_stitch.fx_scatter import RULES
 from torch_stitch.user_code import find_location
 
@@ -94,18 +94,20 @@ class Importer:
         self.returned = {storage_of(t) for n in results if not is_store(n) for t in tensors_of(n)}
         for position, node in enumerate(placeholders):
             value = node.meta.get("val")
-            if isinstance(value, torch.SymInt) and not value.node.is_nested_int():
+            if isinstance(value, SYMBOLIC) and not value.node.is_nested_int():
                 if value.node.expr.is_Integer:  # as tracing has found
                     node.meta["val"] = int(value)
                     continue
-                self.symbols[value.node.expr] = self.argument(position, value)
-            if isinstance(value, (torch.SymFloat, torch.SymBool)):
+                self.sizes[value.node.expr] = position, None, value
+                if isinstance(value, torch.SymInt):
+                    self.symbols[value.node.expr] = self.argument(position, value)
+                    continue
                 held = _core.TensorType("f64", [], [])
-                place = self.extra_position((position, torch.float64))
-                self.numbers[value.node.expr] = self.b.input(node.name, held, place)
+                number = self.b.input(node.name, held, self.extra_position(position))
+                self.numbers[value.node.expr] = number
             for dimension, size in enumerate(getattr(value, "shape", ())):
                 if isinstance(size, torch.SymInt):
-                    self.sizes[size.node.expr] = position, dimension, size
+                    self.sizes.setdefault(size.node.expr, (position, dimension, size))
 
     def is_plain(self, tensor):
         return is_plain(tensor) and (self.all_on_cpu or tensor.device.type != "cpu")
@@ -150,9 +152,9 @@ class Importer:
         kind, parts = type(expression).__name__, expression.args
         if expression.is_Integer:
             return _core.Dim(int(expression))
-        if expression.is_Symbol and expression in self.sizes:
-            *place, size = self.sizes[expression]
-            return self.argument(self.extra_position(tuple(place)), size)
+        if expression in self.sizes and (expression.is_Symbol or kind not in DIM_FORMS):
+            size = functools.partial(work_out, "lambda size: size", [self.sizes[expression][:2]])
+            return self.argument(self.extra_position(size), self.sizes[expression][2])
         if expression in self.numbers:
             return self.item(self.numbers[expression])
         if expression.is_Symbol:
@@ -169,6 +171,9 @@ class Importer:
             combine = operator.add if expression.is_Add else operator.mul
         elif kind in OPAQUE_SIZES:
             combine = functools.partial(self.b.opaque, OPAQUE_SIZES[kind])
+        elif expression.free_symbols <= self.sizes.keys():
+            function, hint = worked_out(expression, self.sizes)  # before the program starts
+            return self.b.symbol(self.extra_position(function), hint, False)
         else:
             return self.item(self.b.cast(number_of(self, expression), "i64"))
         return functools.reduce(combine, map(self.dim_of, parts))

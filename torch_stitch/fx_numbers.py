@@ -1,8 +1,10 @@
 """Numbers that are only known at run time: formulas over sizes and over what tensors hold."""
 
 import functools
+import math
 
 import torch
+from torch.utils._sympy.printers import PythonPrinter
 
 from torch_stitch import _core
 
@@ -28,6 +30,24 @@ DATA_HINT = 1024  # a size that depends on data
 def hint_of(size):
     """A likely value of a size: guides choices, never correctness."""
     return size.node.hint or 1 if isinstance(size.node.hint, int) else DATA_HINT
+
+
+evaluate = functools.cache(lambda text: eval(text, {"math": math, "torch": torch}))
+
+
+def work_out(function, places, arguments):
+    """Calls a function's text with arguments, or sizes of them: (position, dimension or None)."""
+    given = (arguments[at] if d is None else arguments[at].shape[d] for at, d in places)
+    return evaluate(function)(*given)
+
+
+def worked_out(expression, sizes):
+    """What makes it of a call's arguments, where `sizes` has its symbols; a likely value."""
+    symbols = sorted(expression.free_symbols, key=str)
+    text = f"lambda {', '.join(map(str, symbols))}: {PythonPrinter().doprint(expression)}"
+    *places, given = zip(*map(sizes.get, symbols))
+    hints = [DATA_HINT if size.node.hint is None else size.node.hint for size in given]
+    return functools.partial(work_out, text, [*zip(*places)]), max(1, evaluate(text)(*hints))
 
 
 def whole(number):

@@ -60,17 +60,15 @@ PyObject* make_output(const ProgramOutput& output, TorchFrame& frame,
 
 void add_extras(const CompiledGraph& graph, py::list arguments) {
   for (const py::handle extra : graph.calls->extras) {
-    if (!py::isinstance<py::tuple>(extra)) {
+    if (PyCallable_Check(extra.ptr())) {
+      arguments.append(extra(arguments));
+    } else if (py::isinstance<py::int_>(extra)) {
+      const at::Tensor number = at::scalar_tensor(arguments[extra].cast<double>(),
+                                                  at::dtype(at::kDouble).device(graph.device));
+      arguments.append(py::reinterpret_steal<py::object>(THPVariable_Wrap(number)));
+    } else {
       arguments.append(extra);
-      continue;
     }
-    const auto [position, what] = extra.cast<std::pair<size_t, py::object>>();
-    const py::object given = arguments[position];
-    const auto options = at::dtype(at::kDouble).device(graph.device);
-    arguments.append(py::isinstance<py::int_>(what)
-                         ? py::object(given.attr("shape")[what])
-                         : py::reinterpret_steal<py::object>(
-                               THPVariable_Wrap(at::scalar_tensor(given.cast<double>(), options))));
   }
 }
 

@@ -71,8 +71,8 @@ struct CallTable {
   pybind11::list given;      // what add_call was given for each row: the table's form when pickled
 
   // What stands beside arguments and results.  Appended to the arguments of a call: tensors that
-  // the graph holds, (position, dimension) for a size that only a tensor argument knows, (position,
-  // dtype) for a number as a tensor.
+  // the graph holds, what functions make of the arguments, and of a position, the number there as a
+  // tensor.
   pybind11::list extras;
   pybind11::list number_outputs;  // positions of results that are numbers, here tensors
   pybind11::list views;  // (position, rank, dtype) of results whose place in what stands there

@@ -1,5 +1,7 @@
 """Sizes and numbers that depend on data: only the calls that yield them are the library's."""
 
+import math
+
 import pytest
 import torch
 from torch.nn import functional as F
@@ -152,11 +154,51 @@ def test_a_size_below_zero_raises_as_in_eager():
         compiled(torch.tensor([3, -4]))
 
 
-def test_sizes_of_fractions_are_stitched():
-    def fn(x):
-        return F.interpolate(x * 2, scale_factor=1.7) + 1
+def twice_cut(x):
+    y = (x * 2)[..., : int(x.shape[-1] * 0.7)]
+    return torch.cat([y, y], -1).exp() + 1
+
+
+FRACTIONS = {
+    "int": lambda x: (x * 2)[..., : int(x.shape[-1] * 0.7)].exp(),
+    "round": lambda x: (x * 2)[..., : round(x.shape[-1] * 0.6)].exp(),
+    "ceil": lambda x: (x * 2)[..., math.ceil(x.shape[-1] * 0.6) :].exp(),
+    "root": lambda x: (x * 2)[..., : int(math.sqrt(x.shape[-1]))].exp() * math.sqrt(x.shape[-1]),
+    "expand": lambda x: x[..., :1].expand(*x.shape[:-1], int(x.shape[-1] * 1.5)).sin() * 2,
+    "twice": twice_cut,
+    "flat": lambda x: (x * 2)[..., : int(x.shape[-1] * 0.7)].flatten().exp() + 1,
+    "nearest": lambda x: F.interpolate(x * 2, scale_factor=1.7) + 1,
+    "linear": lambda x: F.interpolate(x.sin(), scale_factor=1.5, mode="linear").exp(),
+    "nearest 2d": lambda x: F.interpolate(x[None] * 2, scale_factor=1.7) + 1,
+    "bilinear": lambda x: F.interpolate(x[None] * 2, scale_factor=1.5, mode="bilinear").exp(),
+}
+
+
+@pytest.mark.parametrize("trains", [False, True])
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("name", FRACTIONS)
+def test_sizes_of_fractions_are_stitched(name, dynamic, trains):
+    compiled = compile_strictly(FRACTIONS[name], dynamic=dynamic)
+    for n in (8, 9, 5):
+        x = torch.randn(2, 3, n)
+        torch.testing.assert_close(run(compiled, x, trains), run(FRACTIONS[name], x, trains))
+    counters = torch_stitch.counters()
+    assert counters["kernels"] > 0 and counters["fallback_ops"] == 0, counters
+
+
+def test_a_size_of_a_fraction_is_no_call():
+    compile_strictly(FRACTIONS["int"], dynamic=True)(torch.randn(2, 3, 8))
+    assert torch_stitch.counters()["library_calls"] == 0
+
+
+def test_a_size_of_a_number_that_the_caller_gives():
+    def fn(x, share):
+        return (x * 2)[:, : int(x.shape[1] * share)].exp()
 
     compiled = compile_strictly(fn, dynamic=True)
-    for n in (5, 8, 9):
-        x = torch.randn(2, 3, n)
-        torch.testing.assert_close(compiled(x), fn(x))
+    for n, share in ((8, 0.5), (9, 0.7), (6, 0.9)):
+        x = torch.randn(4, n)
+        got, expected = (
+            run(lambda x, f=f, share=share: f(x, share), x, True) for f in (compiled, fn)
+        )
+        torch.testing.assert_close(got, expected)
