@@ -91,8 +91,10 @@ def split_passes(on_cpu, gm, *args, **how):
     recomputed = pointwise_ops()  # one list for all backends
     recomputed.append(torch.ops.torch_stitch.random)
     saves = config.ban_recompute_materialized_backward and not on_cpu
+    # Of equal calls that yield sizes torch would keep one, and the sizes of both.
+    cse = config.cse and not any("unbacked_bindings" in node.meta for node in gm.graph.nodes)
     try:
-        with config.patch(ban_recompute_materialized_backward=saves):
+        with config.patch(ban_recompute_materialized_backward=saves, cse=cse):
             return partition(gm, *args, **how)
     finally:
         recomputed.pop()

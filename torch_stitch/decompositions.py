@@ -11,6 +11,7 @@ import re
 
 import torch
 from torch._decomp import core_aten_decompositions, get_decompositions, remove_decompositions
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils._pytree import tree_leaves
 
 aten, OURS = torch.ops.aten, torch.ops.torch_stitch
@@ -90,6 +91,12 @@ def _put_rows(decomposition, x, dim, index, source, **how):
     return decomposition(x, dim, index, source, **how).contiguous() if same else NotImplemented
 
 
+def _repeat(decomposition, x, counts):
+    """Torch's asks what sizes are, and keeps a permuted layout."""
+    known = not free_unbacked_symbols(x)
+    return decomposition(x, counts).contiguous() if known else NotImplemented
+
+
 def _own(op, *args, generator=None, **kwargs):
     """As csrc/bindings has it; torch's are complex, own generators, what op makes nothing of."""
     dtype = kwargs.get("dtype") or getattr(args[0], "dtype", torch.float32)
@@ -107,8 +114,7 @@ def decompositions(target, fallback_random=False):
     whole = ["random", *RANDOM * (not is_ours), *NORMAL * (not is_ours or target == "cpu")]
     whole += ["convolution_backward"] * (target != "cpu")
     table |= _named_decompositions(whole)
-    wrapped = {"addcmul": _add_products, "addcdiv": _add_products}
-    wrapped["repeat"] = lambda form, *args: form(*args).contiguous()  # torch's keeps a layout
+    wrapped = {"addcmul": _add_products, "addcdiv": _add_products, "repeat": _repeat}
     for name, form in (wrapped | dict.fromkeys(("index_add", "index_copy"), _put_rows)).items():
         op = getattr(aten, name).default
         table[op] = functools.partial(form, table[op])

@@ -103,8 +103,17 @@ def put_back(x):
     return *(y + 1 for y in (*put, *scattered, *added)), x.index_fill(0, places, 3.0) * 2
 
 
+def repeated_rows(x):
+    return x[x[:, 0] > 0].repeat(2, 1).exp(), x[x > 0].repeat(3, 1) * 2
+
+
+def same_twice(x):
+    return torch.where(x[x > 0] > 1, x[x > 0], 0) * 2, torch.stack([x[x > 0], x[x > 0].exp()], 1)
+
+
 CASES = [scaled_positions, masked_rows, repeated, different, integer, fraction, truth, returned,
-         parts, made, given_to_calls, chained, joined, normalised, split, put_back]  # fmt: skip
+         parts, made, given_to_calls, chained, joined, normalised, split, put_back, repeated_rows,
+         same_twice]  # fmt: skip
 
 
 def run(fn, x, trains):
