@@ -27,7 +27,8 @@ TAKEN_APART = """
 # Taken apart by the core ATen set, better left whole; linspace of integers cuts off its ends first.
 LEFT_WHOLE = """
     _scaled_dot_product_flash_attention_for_cpu scaled_dot_product_attention
-    all baddbmm embedding_dense_backward frac linspace select_scatter var var_mean
+    all baddbmm embedding_dense_backward frac index_add index_copy linspace select_scatter var
+    var_mean
 """.split()
 
 RANDOM = "bernoulli exponential native_dropout rand rand_like uniform".split()
@@ -84,13 +85,6 @@ def _add_products(decomposition, x, a, b, *, value=1):
     return decomposition(x, a, b, value=int(value) if is_whole else value)
 
 
-def _put_rows(decomposition, x, dim, index, source, **how):
-    """Torch's forms are index_put, which broadcasts the source."""
-    sizes = [index.numel() if d == dim % x.dim() else size for d, size in enumerate(x.shape)]
-    same = list(source.shape) == sizes
-    return decomposition(x, dim, index, source, **how).contiguous() if same else NotImplemented
-
-
 def _repeat(decomposition, x, counts):
     """Torch's asks what sizes are, and keeps a permuted layout."""
     known = not free_unbacked_symbols(x)
@@ -115,7 +109,7 @@ def decompositions(target, fallback_random=False):
     whole += ["convolution_backward"] * (target != "cpu")
     table |= _named_decompositions(whole)
     wrapped = {"addcmul": _add_products, "addcdiv": _add_products, "repeat": _repeat}
-    for name, form in (wrapped | dict.fromkeys(("index_add", "index_copy"), _put_rows)).items():
+    for name, form in wrapped.items():
         op = getattr(aten, name).default
         table[op] = functools.partial(form, table[op])
     group_norm = functools.partial(_with_statistics, OURS.native_group_norm, target == "cpu")

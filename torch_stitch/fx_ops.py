@@ -35,7 +35,7 @@ CASTS = """
     prims.convert_element_type.default
 """.split()
 RESHAPES = "aten.view.default aten.reshape.default aten.unsqueeze.default aten.squeeze.dims".split()
-INDEXING = "aten.gather.default aten.index.Tensor aten.index_put.default".split()
+INDEXING = "gather.default index.Tensor index_copy.default index_put.default".split()
 FILLED = "copy full full_like scalar_tensor".split()  # with the second argument, or the only one
 EMPTY = "empty.memory_format empty_strided.default new_empty_strided.default".split()
 # What eager computes with numbers as they are (on some devices).
@@ -62,7 +62,7 @@ def overlaps(tensor):
 
 def find_user_op(node):
     """What was taken apart into an op that may find an index out of range, else the op itself."""
-    indexes = str(node.target) in INDEXING
+    indexes = str(node.target).removeprefix("aten.") in INDEXING
     return (node.meta.get("original_aten") if indexes else None) or node.target
 
 
@@ -293,12 +293,14 @@ def index(im, node, x, indices):
 
 @rule("aten.slice_scatter.default")
 def slice_scatter(im, node, x, source, dim=0, start=None, end=None, step=1):
-    shape, given = (list(n.meta["val"].shape) for n in node.args[:2])
-    if not any(isinstance(n, torch.SymInt) for n in (start, end, step, *shape, *given)):
-        count = len(range(*slice(start, end, step).indices(shape[dim])))
-        if given != [*shape[:dim], count, *shape[dim:][1:]]:
-            return NotImplemented  # which raises as in eager
-    start = im.dim(start_of(start, shape[dim]))
+    size, shape, given = result_of(node).shape[dim], shape_of(im, node), im.b.type(source).shape
+    if any(isinstance(n, torch.SymInt) for n in (start, end, step, size)):
+        shape[dim] = given[dim] if len(given) == len(shape) else ONE
+    else:
+        shape[dim] = _core.Dim(len(range(*slice(start, end, step).indices(size))))
+    if given != shape:
+        return NotImplemented  # which raises as in eager
+    start = im.dim(start_of(start, size))
     return im.b.slice_scatter(x, im.b.cast(source, dtype_of(node)), dim, start, im.dim(step))
 
 

@@ -8,6 +8,7 @@ from torch_stitch.fx_ops import ONE, as_rows, dtype_of, filled, result_of, rule,
 RULES = fx_ops.RULES  # with these
 SCATTERS = "scatter.src scatter.value scatter.reduce scatter.value_reduce scatter_add.default"
 SCATTERS += " scatter_reduce.two"
+ROWS = {"index_add": "sum", "index_copy": "last", "index_reduce": None}
 COMBINED = {"amax": "max", "amin": "min", "add": "sum", "multiply": "prod"}
 
 
@@ -42,17 +43,24 @@ def select_scatter(im, node, x, source, dim, index):
     return im.b.slice_scatter(x, row, dim, start, ONE)
 
 
+def expand(im, value, shape):
+    """What does not fit is left to eager, which says so."""
+    given = im.b.type(value).shape
+    pairs = zip(given[::-1], shape[::-1])
+    if len(given) > len(shape) or any(size not in (ONE, whole) for size, whole in pairs):
+        raise _core.UnsupportedError(f"{given} may not be broadcast to {shape}")
+    return im.b.expand(value, shape)
+
+
 def put_masked(im, node, x, dim, mask, values):
     """x where the mask is false; `values` has one value for all places, of those that it covers."""
     shape, covered = shape_of(im, node), im.b.type(mask).shape
     behind = len(shape) - dim - len(covered)
-    given = im.b.type(values).shape
-    given = [ONE] * (dim + 1 + behind - len(given)) + given
-    alike = shape[dim : len(shape) - behind] == covered and len(given) == dim + 1 + behind
-    if not alike or given[dim] != ONE:
+    if shape[dim : len(shape) - behind] != covered:
         return NotImplemented
-    across = [*given[:dim], *(ONE for _ in covered), *given[dim + 1 :]]
-    values = im.b.reshape(im.b.cast(values, dtype_of(node)), across)
+    before, after = shape[:dim], shape[len(shape) - behind :]
+    values = expand(im, im.b.cast(values, dtype_of(node)), [*before, ONE, *after])
+    values = im.b.reshape(values, [*before, *(ONE for _ in covered), *after])
     mask = im.b.reshape(mask, [*(ONE for _ in range(dim)), *covered, *(ONE for _ in range(behind))])
     return im.b.pointwise("select", [mask, values, im.b.cast(x, dtype_of(node))])
 
@@ -66,12 +74,11 @@ def index_put(im, node, x, indices, values, accumulate=False):
     if len(given) != 1 or im.b.type(given[0][1]).dtype not in ("i32", "i64"):
         return NotImplemented
     (dim, index), shape = given[0], shape_of(im, node)
-    values = im.b.expand(values, [*shape[:dim], *im.b.type(index).shape, *shape[dim + 1 :]])
+    values = expand(im, values, [*shape[:dim], *im.b.type(index).shape, *shape[dim + 1 :]])
     shape[dim] = im.dim(node.args[1][dim].meta["val"].numel())
     index, source = im.b.reshape(index, [shape[dim]]), im.b.reshape(values, shape)
     op = "sum" if accumulate else "last"
-    wraps = fx_ops.find_user_op(node)._opname not in ("index_add", "index_copy")
-    return put(im, node, op, (x, source, index), dim, wraps=wraps)
+    return put(im, node, op, (x, source, index), dim, wraps=True)
 
 
 @rule("aten.embedding_dense_backward.default")
@@ -99,7 +106,14 @@ def scatter(im, node, x, dim, index, source, reduce="last", include_self=True):
     return put(im, node, op, (x, source, index), dim, keeps=include_self)
 
 
-@rule("aten.index_reduce.default")
-def index_reduce(im, node, x, dim, index, source, reduce, include_self=True):
-    dim, op = dim % max(1, result_of(node).dim()), COMBINED.get(reduce, reduce)
-    return put(im, node, op, (x, source, index), dim, keeps=include_self)
+@rule(*(f"aten.{op}.default" for op in ROWS))
+def put_rows(im, node, x, dim, index, source, reduce=None, include_self=True, alpha=1):
+    shape, given = shape_of(im, node), im.b.type(source)
+    dim %= max(1, len(shape))
+    shape[dim : dim + 1] = [im.dim(node.args[2].meta["val"].numel())] * bool(shape)
+    if given.shape != shape or given.dtype != dtype_of(node):
+        return NotImplemented  # which raises as in eager
+    op = ROWS[node.target._opname] or COMBINED.get(reduce, reduce)
+    source = source if alpha == 1 else fx_ops.pointwise(im, node, "mul", source, alpha)
+    wraps = fx_ops.find_user_op(node)._opname == "index_fill"
+    return put(im, node, op, (x, source, index), dim, wraps, include_self)

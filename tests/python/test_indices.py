@@ -265,6 +265,10 @@ PLACES = torch.tensor([1, 4])
 PUTS = {
     "index_add": lambda x, source: x.index_add(0, PLACES, source),
     "index_copy": lambda x, source: x.index_copy(0, PLACES, source),
+    "index_reduce": lambda x, source: x.index_reduce(0, PLACES, source, "amax"),
+    "index_put": lambda x, source: x.index_put((PLACES,), source),
+    "accumulate": lambda x, source: x.index_put((PLACES,), source, accumulate=True),
+    "mask": lambda x, source: x.index_put((x[:, 0] > 2,), source),
     "slice_scatter": lambda x, source: x.slice_scatter(source, 0, 1, 3),
     "select_scatter": lambda x, source: x.select_scatter(source, 0, 1),
 }
@@ -277,16 +281,12 @@ def outcome_of(fn, *inputs):
         return type(error), str(error)
 
 
-@pytest.mark.parametrize("strict", [False, True])
-@pytest.mark.parametrize("shape", SOURCES, ids=str)
-@pytest.mark.parametrize("name", PUTS)
-def test_a_source_of_a_wrong_shape_is_eagers_error(name, shape, strict):
-    """Traced by torch, which rejects some of them in words of its own."""
+def expect_eagers_outcome(put, x, source, strict=True):
+    """That of eager's kernels: torch, which traces, rejects some inputs in words of its own."""
 
     def fn(x, source):
-        return PUTS[name](x, source) * 2
+        return put(x, source) * 2
 
-    x, source = torch.arange(15.0).reshape(5, 3), torch.ones(shape)
     expected, words = outcome_of(torch.compile(fn, backend="aot_eager"), x, source)
     torch._dynamo.reset()
     compiled = torch.compile(fn, backend="stitch", options={"strict": strict})
@@ -294,6 +294,26 @@ def test_a_source_of_a_wrong_shape_is_eagers_error(name, shape, strict):
     assert said == words
     assert got.equal(expected) if words is None else got is expected
     assert torch_stitch.counters()["fallback_ops"] == 0
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("shape", SOURCES, ids=str)
+@pytest.mark.parametrize("name", PUTS)
+def test_a_source_of_a_wrong_shape_is_eagers_error(name, shape, strict):
+    x = torch.arange(15.0).reshape(5, 3)
+    expect_eagers_outcome(PUTS[name], x, torch.ones(shape), strict)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.int64], ids=str)
+@pytest.mark.parametrize("name", ["index_add", "index_copy", "index_reduce"])
+def test_rows_of_another_dtype_are_eagers_error(name, dtype):
+    expect_eagers_outcome(PUTS[name], torch.zeros(5, 3), torch.ones(2, 3, dtype=dtype))
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (5, 0), (0, 0)], ids=str)
+@pytest.mark.parametrize("name", ["index_add", "index_reduce", "index_put"])
+def test_rows_put_where_there_are_none_are_eagers_outcome(name, shape):
+    expect_eagers_outcome(PUTS[name], torch.zeros(shape), torch.ones(2, shape[1]))
 
 
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
