@@ -26,9 +26,8 @@ TAKEN_APART = """
 
 # Taken apart by the core ATen set, better left whole; linspace of integers cuts off its ends first.
 LEFT_WHOLE = """
-    _scaled_dot_product_flash_attention_for_cpu scaled_dot_product_attention
-    all baddbmm embedding_dense_backward frac index_add index_copy linspace select_scatter var
-    var_mean
+    _scaled_dot_product_flash_attention_for_cpu scaled_dot_product_attention all baddbmm
+    embedding_dense_backward frac index_add index_copy linspace select_scatter var var_mean
 """.split()
 
 RANDOM = "bernoulli exponential native_dropout rand rand_like uniform".split()
@@ -108,8 +107,7 @@ def decompositions(target, fallback_random=False):
     whole = ["random", *RANDOM * (not is_ours), *NORMAL * (not is_ours or target == "cpu")]
     whole += ["convolution_backward"] * (target != "cpu")
     table |= _named_decompositions(whole)
-    wrapped = {"addcmul": _add_products, "addcdiv": _add_products, "repeat": _repeat}
-    for name, form in wrapped.items():
+    for name, form in ("addcmul", _add_products), ("addcdiv", _add_products), ("repeat", _repeat):
         op = getattr(aten, name).default
         table[op] = functools.partial(form, table[op])
     group_norm = functools.partial(_with_statistics, OURS.native_group_norm, target == "cpu")

@@ -56,10 +56,14 @@ def is_token(node):
     return taken or (yields and node.args[1] == 0)
 
 
+def is_strided(tensor):
+    """Whether sizes, strides and a place in memory are all that there is to it."""
+    return tensor.layout == torch.strided and not (tensor.is_conj() or tensor.is_neg())
+
+
 def is_plain(tensor):
     """Whether kernels can read it: a strided tensor of numbers that the core has."""
-    strided = tensor.layout == torch.strided and tensor.dtype in fx_ops.DTYPES
-    return strided and not (tensor.is_conj() or tensor.is_neg())
+    return tensor.dtype in fx_ops.DTYPES and is_strided(tensor)
 
 
 def storage_of(tensor):
@@ -314,7 +318,7 @@ class Importer:
     def find_whole(self, result):
         """What a returned view is a part of, where the core has no such view; else nothing."""
         whole = viewed_by(result)
-        if whole.op != "get_attr" and all(self.is_plain(n.meta["val"]) for n in (result, whole)):
+        if whole.op != "get_attr" and all(is_strided(n.meta["val"]) for n in (result, whole)):
             apart = self.b.base(self.values[result]) != self.b.base(self.values[whole])
             return whole if apart else None
 

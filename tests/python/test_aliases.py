@@ -135,6 +135,22 @@ def test_views_by_strides_share_the_memory_of_what_they_view(pair, trains, dynam
     expect_same_memory(fn, lambda: (whole(3, 5).requires_grad_(trains),), dynamic)
 
 
+COMPLEX = {
+    "whole": lambda z: (q := z * 2, torch.view_as_real(q)),
+    "parts": lambda z: (q := z * 2, q.real, q.imag, torch.view_as_real(q)[..., 1:]),
+    "views": lambda z: (q := z * 2, q.t(), q[1:], q.unflatten(0, (1, -1))),
+    "of pairs": lambda z: (q := torch.view_as_real(z) + 1, torch.view_as_complex(q), q[1:]),
+    "of a transform": lambda z: (q := torch.fft.fft(z), q.imag[:, ::2]),
+    "of conjugates": lambda z: (q := z.conj() * 3, q.real.t()),
+}
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("name", COMPLEX)
+def test_parts_of_complex_values_share_their_memory(name, dynamic):
+    expect_same_memory(COMPLEX[name], lambda: (torch.complex(whole(3, 4), -whole(3, 4)),), dynamic)
+
+
 def test_a_view_of_a_written_argument_begins_where_eagers_does():
     def fn(x, part):
         x[1:2].mul_(3)
