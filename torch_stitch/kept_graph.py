@@ -6,7 +6,6 @@ A process that finds a graph there neither traces nor imports it; keys and guard
 import contextlib
 import copyreg
 import functools
-import pickle
 import pkgutil
 from pathlib import Path
 
@@ -34,18 +33,16 @@ class KeptGraph(OutputCode):
 
     def prepare_for_serialization(self):
         """Of a copy.  Tensors and other callables, as what runs calls in turn, have no text."""
-        if isinstance(self.parts, bytes):
-            return
         _, calls, *_ = self.parts or (None, _core.CallTable())
         foreign = [op for _, op, *_ in calls.given if not isinstance(op, OpOverload)]
         if not self.parts or foreign or any(isinstance(x, torch.Tensor) for x in calls.extras):
             raise BypassAOTAutogradCache("torch_stitch: a part of this graph has no text")
-        self.run, self.parts = None, pickle.dumps(self.parts)
+        self.run = None
 
     def post_compile(self, *_):
         from torch_stitch.backend import find_target
 
-        graph, calls, options, device = pickle.loads(self.parts)
+        graph, calls, options, device = self.parts
         target = find_target({device}, options)
         self.run = _core.compile(graph, calls, options, target, True, device.index or 0)
 

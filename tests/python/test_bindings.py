@@ -369,6 +369,11 @@ def test_a_graph_that_was_only_planned_does_not_run():
         compiled([torch.randn(4)])
 
 
+def test_a_graph_object_that_was_never_made_does_not_run():
+    with pytest.raises(_core.StitchError, match="never made"):
+        _core.CompiledGraph.__new__(_core.CompiledGraph)([])
+
+
 def test_graph_text_round_trip():
     text = "%x = input : f32[4,8]\n%y = relu(%x)\noutputs (%y)\n"
     graph = _core.parse_graph(text)

@@ -6,9 +6,12 @@ import sys
 
 import pytest
 import torch
+from test_device_headers import needs_nvrtc
 
 import torch_stitch
 from torch_stitch import _core
+from torch_stitch.explain import trace_graphs
+from torch_stitch.fx_import import import_graph
 
 
 @pytest.fixture(autouse=True)
@@ -29,6 +32,29 @@ def test_each_graph_has_dumps_of_its_own(tmp_path):
         texts = [path.read_text() for path in tmp_path.glob(f"graph*.{stage}.txt")]
         assert len(texts) == 2, stage
         assert all(any(part in text for text in texts) for part in parts)
+
+
+@needs_nvrtc
+def test_what_is_shown_of_a_kernel_that_spilled_is_what_it_became(tmp_path):
+    def fn(x):
+        wide = x.float()
+        y = (wide - wide.mean()) / wide.std()
+        return y / y.abs().amax()
+
+    options = {"cache": "off", "dump": "emit", "dump_dir": str(tmp_path)}
+
+    def compile_and_show(gm, target):
+        imported = import_graph(gm, target)
+        torch_stitch.reset_counters()
+        compiled = _core.compile(imported.graph, imported.calls, options, target, False)
+        compiler_runs = torch_stitch.counters()["cache_misses"]
+        assert compiler_runs > len(compiled.report()["kernels"]), "none spilled: take another"
+        return _core.show_stage(imported.graph, {"cache": "off"}, target, "text")
+
+    rows = torch.empty(1000, 3000, dtype=torch.bfloat16)
+    ((_, shown),) = trace_graphs(compile_and_show, fn, (rows,), "a100")
+    (emitted,) = tmp_path.glob("graph*.emit.txt")
+    assert shown == emitted.read_text()
 
 
 def test_explain_changes_no_limit_and_no_counter():

@@ -1,8 +1,20 @@
 #include "jit/compiler.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <thread>
 
 #include "cpp/jit/nvrtc_directories.h"
+
+namespace {
+bool hides_processors = false;
+}
+
+// What std::thread::hardware_concurrency() asks; it may not know, and says 0.
+extern "C" __attribute__((visibility("default"))) int get_nprocs() noexcept {
+  return hides_processors ? 0 : static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+}
 
 namespace stitch {
 namespace {
@@ -34,6 +46,19 @@ TEST(CompileKernels, EveryCudaKernelThatFailsIsNamed) {
   const std::vector<Binary> tried = try_kernels(sources, "sm_80", settings);
   ASSERT_EQ(tried.size(), 4u);
   for (size_t i = 0; i < tried.size(); ++i) EXPECT_EQ(tried[i].bytes.empty(), i != 1) << i;
+}
+
+TEST(CompileKernels, AllAreCompiledWhereTheNumberOfProcessorsIsNotKnown) {
+  STITCH_SKIP_WITHOUT_NVRTC();
+  Settings settings = default_settings();
+  settings.cache = "off";
+  hides_processors = true;
+  const unsigned known = std::thread::hardware_concurrency();
+  const std::vector<Binary> binaries = compile_kernels(
+      {kernel("one", "x[0] = 1;"), kernel("two", "x[0] = 2;")}, "sm_80", settings, true);
+  hides_processors = false;
+  ASSERT_EQ(known, 0u);
+  for (const Binary& binary : binaries) EXPECT_FALSE(binary.bytes.empty());
 }
 
 // Launch bounds are part of the text and not of what a name's hash covers.

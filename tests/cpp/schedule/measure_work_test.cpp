@@ -76,5 +76,21 @@ TEST(Work, OfALoadIsTheSameWhateverComputedIt) {
   EXPECT_EQ(work_of(planned).operations, 2.0 * 1024 * 512) << "a load and a result for each";
 }
 
+// Lanes of a flipped axis lie before the first one's, those of another row behind it.
+TEST(Work, OfAFlippedRowIsTheSameLinesAsOfAnother) {
+  const auto lines_of = [](const std::string& value) {
+    const Planned planned = schedule_together(
+        "%x = input : f32[65536,16]\n%part = slice(%x){dim=1, start=0, count=15}\n%y = exp(" +
+            value + ")\noutputs (%y)",
+        "h200");
+    return work_of(planned).lines;
+  };
+  const double lines = lines_of("%part");
+  EXPECT_GT(lines, 0);
+  EXPECT_EQ(lines_of("flip(%part){axes=[1]}"), lines);
+  EXPECT_EQ(lines_of("flip(%part){axes=[0]}"), lines);
+  EXPECT_EQ(lines_of("flip(%part){axes=[0,1]}"), lines);
+}
+
 }  // namespace
 }  // namespace stitch
