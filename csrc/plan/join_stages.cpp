@@ -28,8 +28,9 @@ constexpr size_t kPartners = 4;
 // One mapping may take this many times the time of two: beyond it, blocks repeat others' work.
 constexpr double kMostRepeated = 2;
 // Library calls run one after another, and large values that are made at once wait for theirs: a
-// stage makes so many at most.
+// stage makes so many at most, and two that make some are one where that saves a share of the time.
 constexpr size_t kMostWaiting = 4;
+constexpr double kWaitingGain = 0.1;
 
 // A unit of execution: a kernel under construction or a library call.
 struct Unit {
@@ -248,7 +249,8 @@ class Joiner {
       return Verdict::no(kRuleCycle, "something else must run between the two",
                          "a value that both sides need is made outside");
     }
-    if (count_waiting(a) + count_waiting(b) > kMostWaiting)
+    const size_t waiting_a = count_waiting(a), waiting_b = count_waiting(b);
+    if (waiting_a + waiting_b > kMostWaiting)
       return Verdict::no(kRuleWaiting, "what is made at once would wait for its library calls");
     // Each root evaluates about what it did: scheduling the join to find that out takes longest.
     const int statements = units_[a].score.statements + units_[b].score.statements;
@@ -261,7 +263,8 @@ class Joiner {
     StageScore score = in_.judge(describe(roots, cone));
     if (score.verdict && score.statements > kMostStageStatements)
       score.verdict = too_long(score.statements, kMostStageStatements);
-    if (score.verdict) score.verdict = check_rule(a, b, score);
+    const double gain = std::max(least_gain_, waiting_a && waiting_b ? kWaitingGain : 0);
+    if (score.verdict) score.verdict = check_rule(a, b, score, gain);
     if (!score.verdict) {
       for (NodeId root : units_[b].roots) unit_of_[root.index()] = b;
       return score.verdict;
@@ -300,9 +303,10 @@ class Joiner {
     return std::min(us, estimate_us(phases, in_.device));
   }
 
-  Verdict check_rule(int first, int second, const StageScore& joined) const {
+  // `gain` is what must be saved, as a share of the longer kernel's time.
+  Verdict check_rule(int first, int second, const StageScore& joined, double gain) const {
     const StageScore &a = units_[first].score, &b = units_[second].score;
-    const double joined_us = joined.us + least_gain_ * std::max(a.us, b.us);
+    const double joined_us = joined.us + gain * std::max(a.us, b.us);
     if (rule_ == Rule::kFaster && joined_us > predict_apart_us(first, second))
       return Verdict::no(kRuleSlower, "one kernel is predicted to take longer than two");
     if (rule_ == Rule::kParallel && joined.us > kMostRepeated * (a.us + b.us))

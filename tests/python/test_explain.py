@@ -73,7 +73,7 @@ def test_a_write_at_indices_counts_what_it_touches():
 
     cache, rows = torch.randn(3, 400, 5), torch.randn(3, 2, 5)
     (call,) = plan_of(fn, cache, torch.tensor([2, 5]), rows)["library_calls"]
-    assert call["name"] == "aten.index_put_.default"
+    assert call["name"] == "aten.index_copy_.default"
     assert call["bytes_written"] == 4 * rows.numel()
     assert call["bytes_read"] == 4 * rows.numel() + 16
     plan = plan_of(fn, cache, torch.tensor([2]), rows[:, :1])

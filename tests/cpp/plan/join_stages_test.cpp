@@ -191,6 +191,20 @@ TEST(JoinStages, LargeValuesOfManyCallsAreMadeAFewAtATime) {
   EXPECT_LE(most_stores(4096), 4u);
 }
 
+// Two values of nothing in common, each of them of its own call.
+TEST(JoinStages, LargeValuesOfTwoCallsAreMadeTogetherOnlyWhereThatSavesTime) {
+  const auto stages_of = [](const std::string& rows) {
+    const std::string type = "f32[" + rows + ",512]";
+    const Graph graph = parse_graph(
+        "%x = input : " + type + "\n%y = input : " + type + "\n%a = erf(%x)\n%b = erf(%y)\n" +
+        "%m = library(%a){name=\"aten.mm.default\"} : f32[8,8]\n" +
+        "%n = library(%b){name=\"aten.mm.default\"} : f32[8,8]\noutputs (%m, %n)");
+    return join_graph(graph, "cpu").stages.size();
+  };
+  EXPECT_EQ(stages_of("5"), 1u) << "a launch is most of the time";
+  EXPECT_EQ(stages_of("512"), 2u) << "the one would wait for the other's call";
+}
+
 TEST(JoinStages, ValuesReadByAnotherKernelAreStored) {
   const Graph graph = read_graph(R"(
     %x = input : f32[8,6]
