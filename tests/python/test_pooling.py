@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from support.compare import check, compile_strictly, expect_as_exact
+from support.compare import check, compile_strictly, expect_as_exact, expect_equal
 
 import torch_stitch
 
@@ -57,6 +57,36 @@ def test_pooling_trains(fresh):
     gradients = [torch.autograd.grad(f(x).sum(), x)[0] for f in (compile_strictly(fn), fn)]
     torch.testing.assert_close(*gradients)
     assert gradients[0].any() and torch_stitch.counters()["fallback_ops"] == 0
+
+
+ADAPTIVE = {
+    "average": lambda x: F.adaptive_avg_pool2d(x, (3, 5)),
+    "average of all": lambda x: F.adaptive_avg_pool2d(x, 1),
+    "average along lines": lambda x: F.adaptive_avg_pool1d(x[0], 4),
+    "most": lambda x: F.adaptive_max_pool2d(x, (3, 5)),
+    "most and where": lambda x: F.adaptive_max_pool2d(x, 4, return_indices=True),
+    "windows and where": lambda x: F.max_pool2d(x, 3, 2, 1, return_indices=True),
+    "overlapping volumes": lambda x: F.max_pool3d(x, 2, 1, return_indices=True),
+}
+
+
+@pytest.mark.parametrize("is_dynamic", [False, True])
+@pytest.mark.parametrize("name", ADAPTIVE)
+def test_adaptive_windows_and_places_are_one_call_at_most(fresh, name, is_dynamic):
+    def fn(x):
+        found = ADAPTIVE[name](x * 2)
+        values, *places = found if isinstance(found, tuple) else (found,)
+        return values + 1, *(place % 7 for place in places)
+
+    compiled = compile_strictly(fn, dynamic=is_dynamic)
+    for height in (12, 9):
+        x = torch.randn(2, 3, height, 10, requires_grad=True)
+        got, expected = compiled(x), fn(x)
+        expect_equal(got, expected, rtol=1e-5, atol=1e-6)
+        mine, eager = (torch.autograd.grad(y[0].square().sum(), x)[0] for y in (got, expected))
+        torch.testing.assert_close(mine, eager)
+    counters = torch_stitch.counters()
+    assert counters["library_calls"] <= 4 and counters["fallback_ops"] == 0, counters
 
 
 def test_sizes_known_at_run_time_are_pooled(fresh):
