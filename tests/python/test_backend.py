@@ -20,7 +20,7 @@ def fresh():
     torch._dynamo.reset()
     torch_stitch.reset_counters()
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # a fallback warns
+        warnings.simplefilter("error", UserWarning)  # a fallback warns
         yield
 
 
