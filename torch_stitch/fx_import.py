@@ -299,7 +299,8 @@ class Importer:
             sizes = dict(enumerate(getattr(result, "shape", ()))) or {-1: result}
             for dimension, size in sizes.items():
                 symbol = size.node.expr if isinstance(size, torch.SymInt) else None
-                if symbol and symbol.is_Symbol and symbol not in self.symbols | self.sizes:
+                told = symbol in self.symbols or symbol in self.sizes
+                if symbol and symbol.is_Symbol and not told:
                     late = self.b.late_symbol(row, position, dimension, hint_of(size))
                     self.symbols[symbol] = late
 

@@ -35,7 +35,7 @@ CASTS = """
     prims.convert_element_type.default
 """.split()
 RESHAPES = "aten.view.default aten.reshape.default aten.unsqueeze.default aten.squeeze.dims".split()
-INDEXING = "gather.default index.Tensor index_copy.default index_put.default".split()
+INDEXING = "gather index index_copy index_put".split()
 FILLED = "copy full full_like scalar_tensor".split()  # with the second argument, or the only one
 EMPTY = "empty.memory_format empty_strided.default new_empty_strided.default".split()
 # What eager computes with numbers as they are (on some devices).
@@ -62,7 +62,7 @@ def overlaps(tensor):
 
 def find_user_op(node):
     """What was taken apart into an op that may find an index out of range, else the op itself."""
-    indexes = str(node.target).removeprefix("aten.") in INDEXING
+    indexes = getattr(node.target, "_opname", "") in INDEXING
     return (node.meta.get("original_aten") if indexes else None) or node.target
 
 
@@ -243,11 +243,13 @@ def max_pool(im, node, x, window, stride=(), padding=(0,), dilation=(1,), ceil_m
         before = [0] * (len(shape) - 2) + padding
         padded = im.dims(size + 2 * p for size, p in zip(sizes, padding))
         x = im.b.pad(x, im.dims(before), shape[:-2] + padded, -math.inf, 0)
-    parts = [x] * math.prod(window)
-    for i, place in enumerate(itertools.product(*map(range, window))):
+    parts = []
+    for place in itertools.product(*map(range, window)):
+        part = x
         for axis, at in enumerate(place, start=-2):
             start, step = (im.dim(n) for n in (at * dilation[axis], stride[axis]))
-            parts[i] = im.b.slice(parts[i], len(shape) + axis, start, shape[axis], step)
+            part = im.b.slice(part, len(shape) + axis, start, shape[axis], step)
+        parts.append(part)
     return (functools.reduce(lambda a, b: im.b.pointwise("maximum", [a, b]), parts),)
 
 
