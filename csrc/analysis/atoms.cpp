@@ -24,10 +24,7 @@ Dim Atoms::product(const AtomList& list) const {
 void Atoms::append_leaves(AtomId atom, AtomList& out) const {
   atom = find(atom);
   const Atom& node = atoms_[atom.index()];
-  if (!node.outer.valid()) {
-    out.push_back(atom);
-    return;
-  }
+  if (!node.outer.valid()) return out.push_back(atom);
   append_leaves(node.outer, out);
   append_leaves(node.inner, out);
 }
@@ -96,23 +93,14 @@ bool Atoms::unify(const AtomList& left, const AtomList& right) {
   AtomList a = leaves(left), b = leaves(right);
   while (!a.empty() && !b.empty()) {
     AtomId x = a.back(), y = b.back();
-    if (x == y) {
+    if (size(x) == size(y)) {
+      if (x != y) atoms_[find(y).index()].joined = x;
       a.pop_back();
       b.pop_back();
-    } else if (size(x) == size(y)) {
-      atoms_[find(y).index()].joined = x;
-      a.pop_back();
-      b.pop_back();
-    } else if (divide_exact(size(x), size(y)) && split(x, size(y))) {
-      a.pop_back();
-      for (AtomId part : leaves({x})) a.push_back(part);
-    } else if (divide_exact(size(y), size(x)) && split(y, size(x))) {
-      b.pop_back();
-      for (AtomId part : leaves({y})) b.push_back(part);
-    } else {
+    } else if (!split(x, size(y)) && !split(y, size(x))) {
       return false;
     }
-    // Joining may have renamed what is still pending.
+    // Joining and splitting may have renamed what is still pending.
     a = leaves(a);
     b = leaves(b);
   }

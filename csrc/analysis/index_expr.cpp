@@ -79,8 +79,7 @@ bool IndexVars::is_below(const IndexExpr& a, const Dim& bound) const {
   };
   std::vector<std::pair<Dim, Dim>> radix;  // coefficient, extent
   for (const auto& [var, coefficient] : a.terms) {
-    if (vars_[var].extent.is(0)) return false;
-    if (may_be_negative(coefficient)) return false;
+    if (vars_[var].extent.is(0) || may_be_negative(coefficient)) return false;
     radix.push_back({coefficient, vars_[var].extent});
   }
   if (!a.constant.is_constant() || a.constant.value() < 0) return false;

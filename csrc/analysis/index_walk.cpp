@@ -275,13 +275,10 @@ struct Walker {
     const Dim start = node.dims[0], step = node.dims[1];
     const Dim end = start + source.shape[dim] * step;
     int inside = begin_guard({index[dim], start, end}, guard);
-    IndexExpr moved = index[dim] - IndexExpr{start, {}};
+    const IndexExpr moved = index[dim] - IndexExpr{start, {}};
     Index inner = index;
-    inner[dim] = moved;
-    if (!step.is(1)) {
-      inner[dim] = sink.vars.divide(moved, step);
-      inside = begin_guard({sink.vars.remainder(moved, step), 0, 1}, inside);
-    }
+    inner[dim] = sink.vars.divide(moved, step);
+    if (!step.is(1)) inside = begin_guard({sink.vars.remainder(moved, step), 0, 1}, inside);
     if (inside == guard) return part(node.inputs[1], inner, dim, inside);
     const Handle base = value(node.inputs[0], index, guard);
     if (sink.excludes(inside)) return base;
@@ -308,11 +305,8 @@ struct Walker {
       }
       NodeId operand = node.inputs[1 + (indexed - node.ints.begin())];
       const Index place = broadcast(graph[operand].type, shared);
-      if (const IndexExpr* row = find_row(operand, place, type.shape[d])) {
-        out[d] = *row;
-        continue;
-      }
-      out[d] = read_place(id, operand, place, type.shape[d], guard);
+      const IndexExpr* row = find_row(operand, place, type.shape[d]);
+      out[d] = row ? *row : read_place(id, operand, place, type.shape[d], guard);
     }
     return value(node.inputs[0], out, guard);
   }

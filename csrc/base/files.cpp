@@ -71,12 +71,10 @@ std::string find_file_risk(const struct stat& info, size_t max_bytes) {
 // Everything in the directory but directories, temporary files included.
 std::vector<EntryInfo> list_files(int directory) {
   std::vector<EntryInfo> files;
-  const int fd = open_retrying(directory, ".", O_RDONLY | O_DIRECTORY);
-  DIR* stream = fd >= 0 ? fdopendir(fd) : nullptr;
-  if (!stream) {
-    if (fd >= 0) close(fd);
-    return files;
-  }
+  Descriptor fd(open_retrying(directory, ".", O_RDONLY | O_DIRECTORY));
+  DIR* stream = fd ? fdopendir(fd.get()) : nullptr;
+  if (!stream) return files;
+  fd.release();  // the stream closes it
   while (const dirent* item = readdir(stream)) {
     struct stat info{};
     if (fstatat(directory, item->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) continue;

@@ -100,6 +100,15 @@ bool has_vectors() { return false; }
 void turn_block(const float*, int64_t, float*, int64_t) {}
 #endif
 
+void copy(const Matrix& from, const Matrix& to) {
+  for (int64_t row = 0; row < to.rows; ++row)
+    if (from.column_stride == 1)
+      std::memcpy(to.at(row, 0), from.at(row, 0), to.columns * sizeof(float));
+    else
+      for (int64_t column = 0; column < to.columns; ++column)
+        *to.at(row, column) = *from.at(row, column);
+}
+
 // Columns that lie along memory become rows in `room`; rows stay where they are.
 Matrix turn_to_rows(const Matrix& matrix, std::vector<float>& room) {
   if (matrix.column_stride == 1) return matrix;
@@ -109,24 +118,12 @@ Matrix turn_to_rows(const Matrix& matrix, std::vector<float>& room) {
   for (int64_t column = 0; column < matrix.columns; column += kLanes)
     for (int64_t row = 0; row < matrix.rows; row += kLanes) {
       const Matrix block = take_columns(take_rows(matrix, row, kLanes), column, kLanes);
-      if (block.rows == kLanes && block.columns == kLanes) {
+      if (block.rows == kLanes && block.columns == kLanes)
         turn_block(block.data, block.column_stride, turned.at(row, column), stride);
-        continue;
-      }
-      for (int64_t i = 0; i < block.rows; ++i)
-        for (int64_t j = 0; j < block.columns; ++j)
-          *turned.at(row + i, column + j) = *block.at(i, j);
+      else
+        copy(block, {turned.at(row, column), block.rows, block.columns, stride, 1});
     }
   return turned;
-}
-
-void copy(const Matrix& from, const Matrix& to) {
-  for (int64_t row = 0; row < to.rows; ++row)
-    if (from.column_stride == 1)
-      std::memcpy(to.at(row, 0), from.at(row, 0), to.columns * sizeof(float));
-    else
-      for (int64_t column = 0; column < to.columns; ++column)
-        *to.at(row, column) = *from.at(row, column);
 }
 
 // out = added + a @ b, where `b` and `out` are a strip of columns.

@@ -122,16 +122,14 @@ void* TorchFrame::data(BufferId id) {
   const at::Tensor& tensor = cell.tensor;
   if (promised.kind == Buffer::Kind::kAlias && !tensor.defined()) {
     char* base = static_cast<char*>(data(promised.base));
-    cell.address = base + element_offset(id) * info(promised.type.dtype).bytes;
-    return cell.address;
+    return cell.address = base + element_offset(id) * info(promised.type.dtype).bytes;
   }
   STITCH_CHECK(tensor.defined(), "buffer " << id << " is not set when a kernel uses it");
   if (tensor.device().type() != graph_.device.type() || tensor.layout() != c10::kStrided) {
     throw UnsupportedError("a kernel on " + graph_.device.str() + " would read " +
                            describe(tensor) + "; it can only read dense tensors of its device");
   }
-  cell.address = tensor.unsafeGetTensorImpl()->mutable_data();
-  return cell.address;
+  return cell.address = tensor.unsafeGetTensorImpl()->mutable_data();
 }
 
 // By thread and stream, as launches of one stream follow each other; for the life of the thread.  A
@@ -169,15 +167,14 @@ at::Tensor& TorchFrame::tensor(BufferId id) {
   const c10::ScalarType dtype = to_scalar_type(promised.type.dtype);
   if (promised.kind == Buffer::Kind::kAlias) {
     const at::Tensor& base = tensor(promised.base);
-    cell.tensor = view_memory(base, base.storage_offset() + element_offset(id), layout, dtype);
-    return cell.tensor;
+    const int64_t offset = base.storage_offset() + element_offset(id);
+    return cell.tensor = view_memory(base, offset, layout, dtype);
   }
   STITCH_CHECK(promised.kind == Buffer::Kind::kSlab,
                "buffer " << id << " is not set when a library call uses it");
   const auto* slab = static_cast<const char*>(slab_.storage().data());
   const int64_t offset_bytes = static_cast<const char*>(cell.address) - slab;
-  cell.tensor = place_in_memory(slab_, offset_bytes, layout, dtype);
-  return cell.tensor;
+  return cell.tensor = place_in_memory(slab_, offset_bytes, layout, dtype);
 }
 
 void TorchFrame::copy(BufferId from, BufferId to) {

@@ -141,15 +141,13 @@ struct Emitter {
   std::string call(const KernelStage& part, const std::string& name, const std::string& block,
                    int phase) {
     std::string text = name + "(" + block + ", ";
-    for (const KernelArgument& pointer : part.lowered.pointers) {
-      if (const BlockBuffer* buffer = find_buffer(*part.schedule, pointer.value)) {
+    for (const KernelArgument& pointer : part.lowered.pointers)
+      if (const BlockBuffer* buffer = find_buffer(*part.schedule, pointer.value))
         text += "reinterpret_cast<" +
                 std::string(info(graph[buffer->value].type.dtype).device_name) + "*>(shared + " +
                 std::to_string(buffer->shared_offset) + "), ";
-        continue;
-      }
-      text += "p" + std::to_string(argument(pointer)) + ", ";
-    }
+      else
+        text += "p" + std::to_string(argument(pointer)) + ", ";
     for (const Dim& dim : part.lowered.sizes) text += size(dim) + ", ";
     text += persistent_arguments(part, phase);
     return text + (uses_shared ? "shared, " : "") + "error);\n";

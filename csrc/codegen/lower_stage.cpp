@@ -141,10 +141,7 @@ struct StageLowering {
     if (mapped.in_grid) add(mapped.tile.is(1) ? grid : grid + " * " + scopes.print(mapped.tile));
     const bool has_vector = mapped.vector > 1;
     const std::string name = (has_vector ? "b" : "x") + id;
-    if (mapped.is_exact) {
-      let(out.index_type, name, index);
-      return;
-    }
+    if (mapped.is_exact) return let(out.index_type, name, index);
     // Ragged: threads past the end read the last element and neither store nor accumulate.
     const std::string extent = scopes.print(mapped.axis.extent);
     let(out.index_type, "r" + id, index);
@@ -283,10 +280,7 @@ struct StageLowering {
 
   // Loops over kept axes once more, to set or finish the elements of an array.
   void reopen(const std::vector<int>& blocks, size_t at, const std::function<void()>& body) {
-    if (at == blocks.size()) {
-      body();
-      return;
-    }
+    if (at == blocks.size()) return body();
     scopes.open.push_back({blocks[at], {}, {}});
     open_loop(schedule.blocks[blocks[at]].loop);
     reopen(blocks, at + 1, body);
@@ -428,16 +422,13 @@ struct StageLowering {
     }
     for (size_t i = 0; i < roots.size(); ++i) {
       const NodeId root = roots[i];
-      if (family(graph[root]) == Family::kReduce) {
+      if (family(graph[root]) == Family::kReduce)
         reductions.accumulate(root, results[i]);
-        continue;
-      }
-      if (combines_at_indices(info(graph[root]))) {
+      else if (combines_at_indices(info(graph[root])))
         reductions.scatter(root, offsets[i], results[i]);
-        continue;
-      }
-      values.store(root, offsets[i], results[i].text, std::max(results[i].depth, scopes.depth()),
-                   reductions.store_predicate(space_of(schedule, root)));
+      else
+        values.store(root, offsets[i], results[i].text, std::max(results[i].depth, scopes.depth()),
+                     reductions.store_predicate(space_of(schedule, root)));
     }
     for (const LeafUse& leaf : leaves)
       if (leaf.block == block && leaf.roots == roots)

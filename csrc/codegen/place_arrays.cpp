@@ -35,12 +35,9 @@ int64_t place_arrays(KernelBody& body) {
   int64_t on_stack = 0, in_scratch = 0;
   for (Statement* array : arrays) {
     const int64_t bytes = count_bytes(*array);
-    if (on_stack + bytes <= kMostStackBytes) {
-      on_stack += bytes;
-      continue;
-    }
-    array->expr = std::to_string(in_scratch);
-    in_scratch += bytes;
+    const bool fits = on_stack + bytes <= kMostStackBytes;
+    if (!fits) array->expr = std::to_string(in_scratch);
+    (fits ? on_stack : in_scratch) += bytes;
   }
   return in_scratch;
 }

@@ -47,6 +47,8 @@ struct GraphOutput {
   NodeId node;
   Dim integer;
   bool is_final = false;  // `node` is an input, returned as the call leaves it
+
+  bool is_old() const { return kind == Kind::kTensor && !is_final; }  // as before the mutations
 };
 
 // A value stored into a graph input after every read of it (a trailing copy_).

@@ -219,17 +219,17 @@ TensorType infer_gather(const Node& node, const Operands& operands) {
   return contiguous_type(x.dtype, index.shape);
 }
 
-void require_dtype(const Node& node, const TensorType& source, DType dtype) {
-  if (source.dtype != dtype)
+// What replaces a part of x, or is combined with it: of its rank and dtype.
+void require_alike(const Node& node, const TensorType& source, const TensorType& x) {
+  require_rank(node, source, x.rank());
+  if (source.dtype != x.dtype)
     reject(node, std::string("found a source of ") + info(source.dtype).name + " for " +
-                     info(dtype).name + "; insert a cast");
+                     info(x.dtype).name + "; insert a cast");
 }
 
-// What replaces a part of x: of its rank and dtype.
 void require_source(const Node& node, const Operands& operands) {
   if (operands.size() != 2 && operands.size() != 3) reject(node, "takes 2 or 3 operands");
-  require_rank(node, *operands[1], operands[0]->rank());
-  require_dtype(node, *operands[1], operands[0]->dtype);
+  require_alike(node, *operands[1], *operands[0]);
 }
 
 // The operand that is the start along `dim`: one index for each row of the source.
@@ -256,8 +256,7 @@ TensorType infer_slice_scatter(const Node& node, const Operands& operands) {
 TensorType infer_segments(const Node& node, const Operands& operands) {
   const TensorType &x = *operands[0], &source = *operands[1];
   const TensorType &order = *operands[2], &offsets = *operands[3];
-  require_rank(node, source, x.rank());
-  require_dtype(node, source, x.dtype);
+  require_alike(node, source, x);
   const int dim = only_axis(node, x.rank());
   require_equal_but(dim, source, x, "segments");
   for (const TensorType* places : {&order, &offsets}) {
@@ -286,8 +285,7 @@ TensorType infer_put(const Node& node, const Operands& operands) {
   if (operands.size() < 3 || node.ints.size() != 4)
     reject(node, "needs x, a source and an index, and four integers");
   const TensorType &x = *operands[0], &source = *operands[1], &index = *operands[2];
-  require_rank(node, source, x.rank());
-  require_dtype(node, source, x.dtype);
+  require_alike(node, source, x);
   require_index(node, index);
   const int64_t dim = node.ints[0];
   if (dim < 0 || dim >= x.rank()) reject(node, "found dimension " + std::to_string(dim));

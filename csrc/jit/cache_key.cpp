@@ -88,19 +88,18 @@ std::string encode_entry(const CacheRequest& request, const Binary& binary) {
 
 std::optional<Binary> decode_entry(std::string_view bytes, const CacheRequest& request,
                                    std::string& why) {
+  const auto refuse = [&](const char* reason) {
+    why = reason;
+    return std::nullopt;
+  };
   Reader header{bytes};
   const bool is_ours = header.take(kMagic.size()) == kMagic && header.integer() == kFormatVersion;
   const bool is_whole = header.integer() == bytes.size();
   const std::string_view digest = header.take(kSha256Bytes);
-  if (!header.ok || !is_ours || !is_whole || digest != sha256(header.rest)) {
-    why = "damaged";
-    return std::nullopt;
-  }
+  const bool is_intact = header.ok && is_ours && is_whole && digest == sha256(header.rest);
+  if (!is_intact) return refuse("damaged");
   Reader body{header.rest};
-  if (body.record() != encode_request(request)) {
-    why = "made for another kernel";
-    return std::nullopt;
-  }
+  if (body.record() != encode_request(request)) return refuse("made for another kernel");
   Binary binary;
   for (int* value :
        {&binary.registers, &binary.spill_bytes, &binary.stack_bytes, &binary.shared_bytes}) {
@@ -110,10 +109,7 @@ std::optional<Binary> decode_entry(std::string_view bytes, const CacheRequest& r
   binary.log = body.record();
   binary.bytes = body.record();
   binary.from_cache = true;
-  if (!body.ok || !body.rest.empty()) {
-    why = "damaged";
-    return std::nullopt;
-  }
+  if (!body.ok || !body.rest.empty()) return refuse("damaged");
   return binary;
 }
 

@@ -385,12 +385,9 @@ class Joiner {
     bool changed = false;
     for (size_t u = 0; u < units_.size(); ++u) {
       const std::set<int> producers = units_[u].reads;
-      for (int producer : producers) {
-        if (attempt(producer, static_cast<int>(u))) {
-          changed = true;
-          break;  // u is gone: its consumers meet the joined unit
-        }
-      }
+      // After the first, u is gone: its consumers meet the joined unit.
+      changed |= std::ranges::any_of(
+          producers, [&](int producer) { return attempt(producer, static_cast<int>(u)); });
     }
     return changed;
   }

@@ -1,5 +1,3 @@
-#include "plan/plan_patterns.h"
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -8,6 +6,7 @@
 #include "base/marks.h"
 #include "plan/explore_patterns.h"
 #include "plan/find_levels.h"
+#include "plan/policies.h"
 
 namespace stitch {
 namespace {

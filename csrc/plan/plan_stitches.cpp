@@ -52,10 +52,9 @@ StageJudge add_copies(const StageJudge& judge, const CopyTimes& copies) {
   return [&judge, &copies](const PlannedStage& stage) {
     StageScore score = judge(stage);
     if (!score.verdict) return score;
-    const double us = copies(stage);
-    score.copy_us = us;
-    score.us += us;
-    score.estimate.us += us;
+    score.copy_us = copies(stage);
+    score.us += score.copy_us;
+    score.estimate.us += score.copy_us;
     return score;
   };
 }

@@ -6,7 +6,6 @@
 #include "plan/find_levels.h"
 #include "plan/find_roots.h"
 #include "plan/group_dominants.h"
-#include "plan/plan_patterns.h"
 
 namespace stitch {
 namespace {

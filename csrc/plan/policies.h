@@ -18,4 +18,11 @@ struct PlanCandidate {
 // UserError for an unknown name.
 PlanCandidate plan_by_policy(const std::string& policy, const PlanRequest& request);
 
+// FusionStitching 2020's exploration over the roots of a graph: its units, its delta evaluator.
+// Up to three plans, the best first: sets of roots to share a kernel, each ascending.  Patterns are
+// scored without a schedule, by the bytes and launches that they save (20.20-20.23), and refused
+// where one mapping cannot serve them (20.17).
+std::vector<std::vector<std::vector<NodeId>>> plan_patterns(const PlanRequest& in,
+                                                            const std::vector<NodeId>& roots);
+
 }  // namespace stitch

@@ -160,11 +160,10 @@ struct BeamSearch {
     std::vector<PartialPlan> plans = {PartialPlan(topology, pool)};
     for (int unit : topology.order) {
       const std::vector<Extension> kept = choose(plans, unit, starting_at[unit]);
-      if (starting_at[unit].empty()) {
+      if (starting_at[unit].empty())
         for (const Extension& extension : kept) plans[extension.plan].worth_us = extension.worth_us;
-        continue;
-      }
-      plans = extend(std::move(plans), kept);
+      else
+        plans = extend(std::move(plans), kept);
     }
     std::vector<FusionPlan> finished;
     for (const PartialPlan& plan : plans) finished.push_back(plan.finish());

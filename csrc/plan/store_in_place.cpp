@@ -145,10 +145,8 @@ bool is_read_later(const StitchPlan& plan, const std::vector<Reader>& readers, N
 
 std::map<NodeId, int> find_replaceable(const Graph& graph) {
   std::map<NodeId, int> uses, replaceable;
-  for (const GraphOutput& output : graph.outputs) {
-    const bool is_old = output.kind == GraphOutput::Kind::kTensor && !output.is_final;
-    if (is_old) ++uses[output.node];
-  }
+  for (const GraphOutput& output : graph.outputs)
+    if (output.is_old()) ++uses[output.node];
   for (const Mutation& mutation : graph.mutations) {
     ++uses[mutation.value];
     ++uses[mutation.input];

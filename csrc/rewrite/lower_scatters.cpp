@@ -83,10 +83,8 @@ struct Lowering {
     const TensorType index = type(put.index);
     if (index.rank() == 1) return combine_rows(put);
     const std::vector<Dim> shape = type(put.x).shape;
-    bool is_across = true;  // it has an index for all places of the other dimensions
-    for (int d = 0; d < index.rank(); ++d)
-      is_across = is_across && (d == put.dim || index.shape[d] == shape[d]);
-    if (!is_across) return scatter_elements(put);
+    for (int d = 0; d < index.rank(); ++d)  // has it one for all places of the other dimensions?
+      if (d != put.dim && index.shape[d] != shape[d]) return scatter_elements(put);
     if (const NodeId rows = row_index(put); rows.valid()) {
       Put whole = put;
       whole.index = rows;

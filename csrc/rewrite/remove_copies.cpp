@@ -52,15 +52,14 @@ NodeId drop_pad(Builder& b, const RewriteSite& site) {
 }
 
 NodeId drop_slice_scatter(Builder& b, const RewriteSite& site) {
+  if (site.inputs.size() != 2) return {};
   const Node& node = site.node;
   const Node& source = b[site.inputs[1]];
   // x[i] += y stores what it has stored once more.
-  const bool puts_back = site.inputs.size() == 2 && source.op == OpKind::k_slice &&
-                         source.inputs[0] == site.inputs[0] && source.ints == node.ints &&
-                         source.dims == node.dims;
+  const bool puts_back = source.op == OpKind::k_slice && source.inputs[0] == site.inputs[0] &&
+                         source.ints == node.ints && source.dims == node.dims;
   if (puts_back) return site.inputs[0];
-  const bool replaces_all = site.inputs.size() == 2 && covers(b, site.inputs[1], node);
-  return replaces_all ? site.inputs[1] : NodeId();
+  return covers(b, site.inputs[1], node) ? site.inputs[1] : NodeId();
 }
 
 constexpr OpRow<NodeId (*)(Builder& b, const RewriteSite& site)> kDrops[] = {

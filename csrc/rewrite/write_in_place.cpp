@@ -36,8 +36,7 @@ struct Writes {
 // Is a value, or a view of it, returned as it was?
 bool is_returned(const Graph& graph, NodeId id) {
   return std::ranges::any_of(graph.outputs, [&](const GraphOutput& output) {
-    const bool is_old = output.kind == GraphOutput::Kind::kTensor && !output.is_final;
-    return is_old && storage_base(graph, output.node) == id;
+    return output.is_old() && storage_base(graph, output.node) == id;
   });
 }
 

@@ -183,10 +183,8 @@ void take_snapshot(Draft& draft, NodeId node) {
 
 void take_snapshots(Draft& draft) {
   const Graph& graph = draft.graph;
-  for (const GraphOutput& output : graph.outputs) {
-    const bool is_old = output.kind == GraphOutput::Kind::kTensor && !output.is_final;
-    if (is_old) take_snapshot(draft, output.node);
-  }
+  for (const GraphOutput& output : graph.outputs)
+    if (output.is_old()) take_snapshot(draft, output.node);
   for (size_t i = 0; i < graph.mutations.size(); ++i)
     if (!draft.is_in_place[i]) take_snapshot(draft, graph.mutations[i].value);
 }

@@ -66,19 +66,13 @@ struct Mapper {
     int bytes = 0;
     double heaviest = 0;
     for (const Access& access : schedule.accesses.list) {
-      for (const auto& [var, coefficient] : access.offset.terms) {
-        const IndexVar& var_info = schedule.accesses.vars[var];
-        if (var_info.kind != IndexVar::Kind::kAtom || !coefficient.is(1)) continue;
-        if (var_info.payload != schedule.axes[a].axis.atoms.back().index()) continue;
-        // Lanes of a vector walk a segment one after another: each would load for itself.
-        if (access.in_segment) return 1;
-        const int element = info(graph[access.value].type.dtype).bytes;
-        const double weight = accessed_bytes(graph, schedule, access);
-        if (weight > heaviest) {
-          heaviest = weight;
-          bytes = element;
-        }
-      }
+      if (!axis_coefficient(schedule, access, a).is(1)) continue;
+      // Lanes of a vector walk a segment one after another: each would load for itself.
+      if (access.in_segment) return 1;
+      const double weight = accessed_bytes(graph, schedule, access);
+      if (weight <= heaviest) continue;
+      heaviest = weight;
+      bytes = info(graph[access.value].type.dtype).bytes;
     }
     if (bytes == 0) return 1;
     int vector = std::min(kMaxVector, schedule.device->vector_bytes / bytes);

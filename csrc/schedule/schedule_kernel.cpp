@@ -152,8 +152,7 @@ int64_t KernelScheduler::count_shared_room(const Attempt& attempt) const {
 }
 
 bool KernelScheduler::keep(const Groups& groups, bool in_shared, Attempt& attempt) {
-  if (!map_groups(groups, attempt)) return false;
-  if (!count_resident_blocks(attempt)) return false;
+  if (!map_groups(groups, attempt) || !count_resident_blocks(attempt)) return false;
   const int all = count_registers(device, attempt.bounds, attempt.bounds.most) - kWorkingRegisters;
   ChipRoom room{all, in_shared ? count_shared_room(attempt) : 0};
   for (Group& group : attempt.groups) {
