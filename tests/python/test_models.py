@@ -12,7 +12,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import torch_stitch
-from tests.support.compare import compile_strictly, expect_as_exact
+from tests.support.compare import call_among_threads, compile_strictly, expect_as_exact
 from torch_stitch.measure.memory import peak_bytes
 from torch_stitch.measure.steps import run_step
 
@@ -279,9 +279,8 @@ def test_two_threads_may_call_and_compile_at_once(name):
         try:
             for _ in range(10):
                 with torch.no_grad():
-                    torch.testing.assert_close(
-                        compiled(inputs[i]), expected[i], rtol=1e-4, atol=1e-4
-                    )
+                    result = call_among_threads(compiled, inputs[i])
+                    torch.testing.assert_close(result, expected[i], rtol=1e-4, atol=1e-4)
         except Exception as error:
             failures.append(error)
 

@@ -1,6 +1,7 @@
 """How results are compared with eager's: bit for bit, or by rule R10; and what was stitched."""
 
 import copy
+import time
 
 import torch
 from torch.utils._pytree import tree_leaves
@@ -12,6 +13,21 @@ from benchmarks.accuracy import WORST_RATIO, judge_tensor
 # A GPU's kernels stand beside the CPU's eager here: of so few elements, where one sum that cancels
 # decides the rmse, only the worst one is compared.
 FEW_SIMULATED = 16
+
+
+def call_among_threads(compiled, *inputs):
+    """Waits, at most 10 s, while torch takes the tracing of another thread for this one's.
+
+    It has one flag for all threads, and refuses calls of any backend's functions while it is set.
+    """
+    for _ in range(200):
+        try:
+            return compiled(*inputs)
+        except RuntimeError as error:
+            if "using FX to symbolically trace" not in str(error):
+                raise
+            time.sleep(0.05)
+    return compiled(*inputs)
 
 
 def compile_strictly(fn, *, options=None, **how):
