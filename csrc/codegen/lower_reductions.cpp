@@ -48,7 +48,25 @@ std::vector<int> ReductionLowering::array_loops_of(const std::vector<int>& block
   return loops;
 }
 
+int ReductionLowering::lanes_of(NodeId root) const {
+  using enum LoopSpec::Level;
+  const std::vector<int> path = path_to(schedule, root);
+  const LoopSpec& spec = schedule.loops[schedule.blocks[path.back()].loop];
+  const MappedAxis& axis = schedule.axes[spec.axis];
+  const Dim whole = axis.span > 0 ? Dim(axis.span) : axis.serial;
+  // The first terms are then a chunk's.
+  const bool is_cut = std::ranges::any_of(path, [&](int block) {
+    const int loop = schedule.blocks[block].loop;
+    return loop >= 0 && schedule.loops[loop].level == kChunk &&
+           reduces_loop(schedule, space_of(schedule, root), loop);
+  });
+  if (spec.level != kStrip || is_cut || !whole.is_constant()) return 0;
+  const int64_t lanes = whole.value() / axis.strips;
+  return lanes <= kVectorBytes && (lanes & (lanes - 1)) == 0 ? static_cast<int>(lanes) : 0;
+}
+
 std::string ReductionLowering::at(const Level& level, const std::string& name) const {
+  if (!level.lane.empty()) return name + "[" + level.lane + "]";
   if (level.blocks.empty()) return name;
   const std::vector<int> loops = array_loops_of(level.blocks);
   return name + "[" + scopes.position(loops).text + "]";
@@ -56,22 +74,34 @@ std::string ReductionLowering::at(const Level& level, const std::string& name) c
 
 void ReductionLowering::open_level(NodeId root, int block, bool is_partial) {
   const bool is_wide = !is_partial && is_cascaded(graph, schedule, space_of(schedule, root));
+  // What f32 is loaded for has lost more than such a sum rounds off.
+  const bool is_exact = is_wide && accumulator_type(root) == "f64" &&
+                        std::ranges::any_of(schedule.accesses.list, [&](const Access& access) {
+                          return access.root == root && !access.is_store &&
+                                 graph[access.value].type.dtype == DType::kF64;
+                        });
   Level level{scopes.fresh(),
               is_wide ? "f64" : accumulator_type(root),
-              is_wide && accumulator_type(root) == "f64" ? scopes.fresh() : "",
+              is_exact ? scopes.fresh() : "",
               "",
               kept_blocks_below(schedule, root, block),
               block,
               false,
               is_wide};
-  level.is_vectorised =
-      level.blocks.empty() && is_vectorised_loop(block) && !is_arg_reduction(graph[root]);
+  const int lanes = is_wide && level.blocks.empty() ? lanes_of(root) : 0;
+  level.is_vectorised = level.blocks.empty() && lanes == 0 && is_vectorised_loop(block) &&
+                        !is_arg_reduction(graph[root]);
   if (level.is_vectorised && level.type == "bool") level.type = "i32";
   const std::string identity = functor(root) + "::identity<" + level.type + ">()";
   const int depth = scopes.depth();
   std::vector<std::string> names{level.name};
   if (!level.rest.empty()) names.push_back(level.rest);
-  if (level.blocks.empty()) {
+  if (lanes > 0) {
+    const int leaf = path_to(schedule, root).back();
+    level.lane = scopes.loop_name(schedule.blocks[schedule.blocks[leaf].parent].loop);
+    for (const std::string& name : names)
+      scopes.append(depth, Statement::var("LaneSums<" + std::to_string(lanes) + ">", name, "{}"));
+  } else if (level.blocks.empty()) {
     for (const std::string& name : names)
       scopes.append(depth, Statement::var(level.type, name, identity));
     const bool keeps_nan = functor(root) == "Max" || functor(root) == "Min";
@@ -103,7 +133,8 @@ std::vector<NodeId> ReductionLowering::open_levels(int block) {
   std::vector<NodeId> opened;
   for (NodeId root : reduced_below(block)) {
     const bool is_strip = is_strip_of_sum(root, block);
-    if (levels[root].empty() || is_vectorised_loop(block) || is_strip) {
+    const bool has_lanes = !levels[root].empty() && !levels[root].back().lane.empty();
+    if (levels[root].empty() || (is_vectorised_loop(block) && !has_lanes) || is_strip) {
       open_level(root, block, is_strip);
       opened.push_back(root);
     }
@@ -150,8 +181,11 @@ std::vector<NodeId> ReductionLowering::open_cascade(int block) {
 }
 
 std::string ReductionLowering::result_of(NodeId root, const Level& level) const {
-  if (!level.rest.empty()) return "join_sum(" + at(level) + ", " + at(level, level.rest) + ")";
-  if (level.nan_flag.empty()) return at(level);
+  const auto whole = [&](const std::string& name) {
+    return level.lane.empty() ? at(level, name) : "add_lanes(" + name + ")";
+  };
+  if (!level.rest.empty()) return "join_sum(" + whole(level.name) + ", " + whole(level.rest) + ")";
+  if (level.nan_flag.empty()) return whole(level.name);
   return "(" + level.nan_flag + " ? quiet_nan<" + accumulator_type(root) + ">() : " + at(level) +
          ")";
 }

@@ -33,7 +33,8 @@ struct ReductionLowering {
     std::vector<int> blocks;  // kept loops inside, outermost first
     int opened_by = 0;        // block
     bool is_vectorised = false;
-    bool is_wide = false;  // the second accumulator of a cascade
+    bool is_wide = false;   // the second accumulator of a cascade
+    std::string lane = {};  // of sums with one accumulator a lane: the vectorised loop's index
   };
   std::map<NodeId, std::vector<Level>> levels = {};
 
@@ -73,6 +74,8 @@ struct ReductionLowering {
                     const std::string& type);
   void finish_element(NodeId root, const std::string& partial);
   bool is_vectorised_loop(int block) const;
+  // Lanes of the loop along strips that the root sums, where each may have an accumulator; or 0.
+  int lanes_of(NodeId root) const;
   // Reductions inside the block that reduce its own loop.
   std::vector<NodeId> reduced_below(int block) const;
   std::string place(NodeId root, const Scalar& at) const;  // "p3[x0]"

@@ -263,8 +263,8 @@ NodeId split_deviation(Builder& b, const Node& node, NodeId x, const Split& spli
     return b.reduce(OpKind::k_sum, parts, {axes.pieces}, dtype, keeps);
   };
   const NodeId pieces = b.size_value(dtype, split.pieces);
-  const NodeId shared = combine(OpKind::k_div, sum(own.mean, true), pieces);
-  const NodeId apart = combine(OpKind::k_sub, own.mean, shared);
+  const NodeId shared = combine(OpKind::k_div, sum(own.center, true), pieces);
+  const NodeId apart = combine(OpKind::k_sub, own.center, shared);
   // (d + a)^2 summed over a piece is sum(d^2) + a * (2 * sum(d) + n * a).
   const NodeId moved = combine(OpKind::k_mul, apart, b.size_value(dtype, own.count));
   const NodeId sums = combine(OpKind::k_add, own.sum, moved);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "rewrite/rebuild_graph.h"
 #include "rewrite/rewrite_graph.h"
 
@@ -13,22 +15,41 @@ NodeId expand_deviation(Builder& b, const RewriteSite& site) {
   return center_squares(b, deviations.squares, deviations.sum, deviations.count);
 }
 
+// f64 keeps the digits of what a narrower type held about any of the elements, which all lie within
+// sqrt(count) deviations of the mean: nothing waits for the mean, and one pass is enough.
+bool is_one_pass(const Builder& b, NodeId x, const std::vector<int64_t>& axes) {
+  const Node& node = b[x];
+  return node.op == OpKind::k_cast && node.type.dtype == DType::kF64 &&
+         info(b[node.inputs[0]].type.dtype).is_float &&
+         std::ranges::all_of(axes, [&](int64_t axis) {
+           const Dim& extent = node.type.shape[axis];
+           return extent.is_constant() && extent.value() > 0;
+         });
+}
+
 }  // namespace
 
 Deviations sum_deviations(Builder& b, NodeId x, const std::vector<int64_t>& axes) {
   const DType dtype = b[x].type.dtype;
-  std::vector<Dim> mean_shape = b[x].type.shape;
+  std::vector<Dim> shape = b[x].type.shape;
   Dim count = 1;
   for (int64_t axis : axes) {
-    count = count * mean_shape[axis];
-    mean_shape[axis] = 1;
+    count = count * shape[axis];
+    shape[axis] = 1;
   }
-  const NodeId sum = b.reduce(OpKind::k_sum, x, axes, dtype, false);
-  const NodeId mean = b.pointwise(OpKind::k_div, {sum, b.size_value(dtype, count)});
-  const NodeId deviation = b.pointwise(OpKind::k_sub, {x, b.reshape(mean, std::move(mean_shape))});
-  const NodeId squares = b.pointwise(OpKind::k_mul, {deviation, deviation});
-  return {mean, b.reduce(OpKind::k_sum, squares, axes, dtype, false),
-          b.reduce(OpKind::k_sum, deviation, axes, dtype, false), count};
+  NodeId center = x;
+  if (is_one_pass(b, x, axes)) {
+    for (int64_t axis : axes) center = b.slice(center, axis, 0, 1, 1);
+  } else {
+    const NodeId sum = b.reduce(OpKind::k_sum, x, axes, dtype, false);
+    const NodeId mean = b.pointwise(OpKind::k_div, {sum, b.size_value(dtype, count)});
+    center = b.reshape(mean, std::move(shape));
+  }
+  const NodeId deviation = b.pointwise(OpKind::k_sub, {x, center});
+  const NodeId square = b.pointwise(OpKind::k_mul, {deviation, deviation});
+  const NodeId squares = b.reduce(OpKind::k_sum, square, axes, dtype, false);
+  const NodeId sum = b.reduce(OpKind::k_sum, deviation, axes, dtype, false);
+  return {b.reshape(center, b[sum].type.shape), squares, sum, count};
 }
 
 // What the mean is off by is the mean of the deviations, whose square is in every term.

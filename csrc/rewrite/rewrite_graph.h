@@ -25,12 +25,13 @@ Graph rewrite_graph(const Graph& graph, const std::vector<std::string>& off = {}
 //   mean = sum(x) / n;  d = x - mean;  sum(d * d) - sum(d) * sum(d) / n
 // Two passes lose no digits to cancellation, unlike sum(x*x) - n*mean*mean.  The last term is what
 // the mean, which is rounded, is off by: sum(d) is next to zero, but counts where means are large.
+// In f64 of what a narrower type held, d is taken from the first element instead: one pass.
 Graph expand_deviations(const Graph& graph);
 
 // The same in parts: the second pass over x along some axes, which the results lack, ...
 struct Deviations {
-  NodeId mean, squares, sum;
-  Dim count;  // of elements that each sum is over
+  NodeId center, squares, sum;
+  Dim count;  // of elements that each sum is over; deviations are from the center
 };
 Deviations sum_deviations(Builder& b, NodeId x, const std::vector<int64_t>& axes);
 // ... and the correction, which holds whatever number near the mean deviations are taken from.

@@ -21,11 +21,8 @@ constexpr int64_t kColumnTileStep = 64;
 // Iterations that a vectorised loop keeps when it is cut into strips: a vector of f64.  Rows of 16
 // and 32 elements take half and 0.7 of the time that vectors of 16 lanes take [M, 2026-11].
 constexpr int64_t kFewestIterations = 4;
-// Elements that strips divide at a time where a stage reads more than caches hold.  Strips of 2 KB
-// are streams from memory of their own: sums of rows of 4 and 8 KB, 64 MB in all, took 1.5 times as
-// long as by spans; of rows in a cache spans take 1.1 times as long [M, 2026-11].
-constexpr int64_t kSpanElements = 256;
-constexpr double kSpanBytes = 8 << 20;
+// Strips of 2 KB are streams from memory of their own: sums of rows of 4 and 8 KB, 64 MB in all,
+// took 1.5 times as long as by spans, whose strips are one vector each [M, 2026-11].
 // Iterations written out inside a vectorised loop: their values should stay in registers.
 constexpr int64_t kMostUnrolled = kMostStates;
 
@@ -79,16 +76,21 @@ bool shares_loads(const Graph& graph, const StageSchedule& schedule, int axis) {
          });
 }
 
-// The terms that a sum adds in f32 lie side by side where the vectorised loop is reduced: it is cut
-// into strips, all of one extent.
-void cut_strips(MappedAxis& axis, bool streams) {
+// The few terms that a sum adds first lie side by side where the vectorised loop is reduced: it is
+// cut into strips, all of one extent, of the whole or of one span after the other.
+void cut_strips(MappedAxis& axis, int lanes, int few_terms) {
+  const int64_t extent = axis.tile.is_constant() ? axis.tile.value() : 0;
+  for (const int strips : {4, 3, 7, 5}) {
+    const int64_t span = int64_t{strips} * lanes;
+    if (strips > few_terms || span == 0 || extent <= span || extent % span != 0) continue;
+    axis.strips = strips;
+    axis.span = span;
+    return;
+  }
   for (int strips = kFewTerms; strips > 1; strips /= 2) {
     const auto length = divide_exact(axis.tile, strips);
     if (!length || (length->is_constant() && length->value() < kFewestIterations)) continue;
     axis.strips = strips;
-    const bool has_spans = axis.tile.is_constant() && axis.tile.value() > kSpanElements &&
-                           axis.tile.value() % kSpanElements == 0;
-    if (has_spans && streams) axis.span = kSpanElements;
     return;
   }
 }
@@ -99,7 +101,7 @@ void cut_chunks(StageSchedule& schedule, const std::vector<AxisFacts>& facts,
   int64_t left = kFewWideTerms;
   for (size_t i = order.size() - 1; i-- > 0 && left > 1;) {
     MappedAxis& axis = schedule.axes[order[i]];
-    if (facts[order[i]].few_terms == 0) continue;
+    if (facts[order[i]].few_terms == 0 || axis.strips > 1) continue;
     left = std::min<int64_t>(left, facts[order[i]].few_terms);
     const bool fits = axis.tile.is_constant() && axis.tile.value() <= left;
     if (!fits) axis.chunk = left;
@@ -107,14 +109,26 @@ void cut_chunks(StageSchedule& schedule, const std::vector<AxisFacts>& facts,
   }
 }
 
-// Does it sum what comes from memory?  Neighbours that a scatter combines may be of one row.
-bool streams_sums(const Graph& graph, const StageSchedule& schedule) {
+// Elements of a vector whose elements are the narrowest that it walks: GCC needs a loop of as many.
+// 0 of a scatter, which may combine neighbours into one row.
+int count_lanes(const Graph& graph, const StageSchedule& schedule, int axis) {
   for (const RootSpace& space : schedule.spaces.roots)
-    if (combines_at_indices(info(graph[space.root]))) return false;
-  double bytes = 0;
+    if (combines_at_indices(info(graph[space.root]))) return 0;
+  int bytes = info(DType::kF32).bytes;
   for (const Access& access : schedule.accesses.list)
-    if (!access.is_store) bytes += accessed_bytes(graph, schedule, access);
-  return bytes > kSpanBytes;
+    if (find_coefficient(schedule.axes[axis], schedule.accesses.vars, access.offset) != nullptr)
+      bytes = std::min(bytes, info(graph[access.value].type.dtype).bytes);
+  return kVectorBytes / bytes;
+}
+
+// Do all roots that walk the axis walk it inside every other?
+bool is_innermost_axis(const StageSchedule& schedule, const std::vector<int>& order, size_t at) {
+  return std::ranges::none_of(schedule.spaces.roots, [&](const RootSpace& space) {
+    const auto walks = [&](int axis) {
+      return role_of(space, schedule.axes[axis].axis) != Role::kAbsent;
+    };
+    return walks(order[at]) && std::any_of(order.begin() + at + 1, order.end(), walks);
+  });
 }
 
 // Can blocks divide the axis without repeating a reduction?
@@ -243,8 +257,10 @@ void map_axes_host(const Graph& graph, StageSchedule& schedule, int worker_threa
   }
   std::erase_if(order, [&](int a) { return schedule.axes[a].tile.is(1); });
   if (!order.empty() && pieces == 1) {
-    if (facts[order.back()].takes_strips)
-      cut_strips(schedule.axes[order.back()], streams_sums(graph, schedule));
+    for (size_t at = 0; at < order.size(); ++at)
+      if (facts[order[at]].takes_strips && is_innermost_axis(schedule, order, at))
+        cut_strips(schedule.axes[order[at]], count_lanes(graph, schedule, order[at]),
+                   facts[order[at]].few_terms);
     if (is_column_axis(schedule, order.back())) cut_chunks(schedule, facts, order);
   }
   for (int a : order) {

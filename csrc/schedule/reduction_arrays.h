@@ -26,6 +26,8 @@ int home_block(const StageSchedule& schedule, NodeId root);
 // less than twice as much.  Columns take as long as before, rows up to 1.3 times, in a cache.
 inline constexpr int kFewTerms = 4, kFewWideTerms = 24;
 bool is_cascaded(const Graph& graph, const StageSchedule& schedule, const RootSpace& space);
+// Along rows each lane of a vector has a sum of its own, of up to so many elements of a byte.
+inline constexpr int kVectorBytes = 64;
 // What walks strips of its innermost axis: such sums, and scatters.  Where an index is sorted, each
 // position of a scatter would wait for the one before it, which adds to the same element.
 bool takes_strips(const Graph& graph, const StageSchedule& schedule, const RootSpace& space);

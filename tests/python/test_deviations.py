@@ -137,3 +137,22 @@ def test_normalised_channels_keep_no_mean():
         eager = F.batch_norm(x, None, None, training=True)
         left = [y.double().mean((0, 2, 3)).square().mean().sqrt() for y in (ours(x), eager)]
         assert left[0] <= 1.1 * left[1], (offset, left)
+
+
+@pytest.mark.parametrize("first", [0.0, 1e6, -3e4])
+def test_deviations_from_an_element_that_is_far_from_all_others(first):
+    """One pass takes them from the first, which is at most sqrt(n) deviations from the mean."""
+
+    def fn(x):
+        return F.batch_norm(x, None, None, training=True), x.double().var((0, 2, 3))
+
+    compiled, got, eager, exact = compile_strictly(fn), [], [], []
+    for _ in range(4):
+        x = torch.randn(64, 8, 7, 9) + 100
+        x[0, :, 0, 0] = first
+        got.append(compiled(x))
+        eager.append(fn(x))
+        exact.append(fn(x.double()))
+    together = [[torch.stack(y) for y in zip(*found, strict=True)] for found in (got, eager, exact)]
+    expect_as_exact(*[found[:1] for found in together], 64 * 63)
+    torch.testing.assert_close(together[0][1], together[2][1], rtol=1e-11, atol=0)

@@ -29,6 +29,31 @@ STITCH_DEVICE void add_exactly(f64& sum, f64& rest, f64 term) {
 // What an infinite sum rounds off is NaN.
 STITCH_DEVICE f64 join_sum(f64 sum, f64 rest) { return isnan(rest) ? sum : sum + rest; }
 
+#if !STITCH_CUDA
+// A sum for each lane of a vector, in registers over the whole row, and in the end by halves: GCC
+// adds the lanes of an `omp simd` reduction one after the other.
+template <int n>
+struct LaneSums {
+  alignas(64) f64 at[n] = {};
+  f64& operator[](i64 lane) { return at[lane]; }
+};
+template <int n>
+STITCH_DEVICE f64 add_lanes(const LaneSums<n>& lanes) {
+  if constexpr (n == 1) {
+    return lanes.at[0];
+  } else {
+    typedef f64 Half __attribute__((vector_size(n / 2 * sizeof(f64))));
+    Half low, high;
+    __builtin_memcpy(&low, lanes.at, sizeof(Half));
+    __builtin_memcpy(&high, lanes.at + n / 2, sizeof(Half));
+    low += high;
+    LaneSums<n / 2> half;
+    __builtin_memcpy(half.at, &low, sizeof(Half));
+    return add_lanes(half);
+  }
+}
+#endif
+
 struct Prod {
   template <class T>
   STITCH_DEVICE_MEMBER T identity() {

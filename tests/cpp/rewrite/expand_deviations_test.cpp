@@ -1,5 +1,6 @@
 #include "rewrite/rewrite_graph.h"
 
+#include "ir/print_graph.h"
 #include "rewrite/expect_rewrite.h"
 
 namespace stitch {
@@ -42,6 +43,34 @@ TEST(ExpandDeviations, ASymbolicCountIsASizeAtRunTime) {
     %v = maximum(sub(%t, mul(%r, div(%r, %n))), 0)
     outputs (%v)
   )");
+}
+
+TEST(ExpandDeviations, OfANarrowerTypeInF64AreFromTheFirstElementInOnePass) {
+  expect_rewrite(expand_deviations, R"(
+    %x = input : f32[4,8]
+    %f = cast(%x) : f64
+    %v = sum_sq_dev(%f){axes=[1]}
+    outputs (%v)
+  )",
+                 R"(
+    %x = input : f32[4,8]
+    %f = cast(%x) : f64
+    %d = sub(%f, slice(%f){dim=1, count=1})
+    %t = sum(mul(%d, %d)){axes=[1]}
+    %r = sum(%d){axes=[1]}
+    %n = full{value=8} : f64
+    %v = maximum(sub(%t, mul(%r, div(%r, %n))), 0)
+    outputs (%v)
+  )");
+}
+
+TEST(ExpandDeviations, OneOfNoneIsNotRead) {
+  const Graph graph = expand_deviations(read_graph(R"(
+    %x = input : f32[s0,4]
+    %v = sum_sq_dev(cast(%x) : f64){axes=[0]}
+    outputs (%v)
+  )"));
+  EXPECT_EQ(to_string(graph).find("slice"), std::string::npos) << "s0 may be 0";
 }
 
 TEST(ExpandDeviations, OfOneNumberIsZeroOrNaN) {

@@ -306,15 +306,45 @@ TEST(MapAxesHost, SumsAddStripsOfOneLength) {
   EXPECT_EQ(strips_of("bf16[64,100000]", "sum"), 1) << "f32 is exact enough for 16 bits";
 }
 
-TEST(MapAxesHost, StripsDivideSpansWhereSumsReadMoreThanCachesHold) {
-  const auto span_of = [](const std::string& type) {
-    const std::string text = "%x = input : " + type + "\n%y = sum(%x){axes=[1]}\noutputs (%y)\n";
+// A lane is an element of a vector of 64 bytes, of the narrowest that the row is read from.
+TEST(MapAxesHost, StripsOfASpanAreOneVectorEach) {
+  const auto span_of = [](const std::string& type, const std::string& more = "") {
+    const std::string text = "%x = input : " + type + "\n" + more + "%y = sum(" +
+                             (more.empty() ? "%x" : "%z") + "){axes=[1]}\noutputs (%y)\n";
     return last_axis(schedule(text, "cpu")).span;
   };
-  EXPECT_EQ(span_of("f32[8192,2048]"), 256);
-  EXPECT_EQ(span_of("f32[64,2048]"), 0) << "512 KB stay in a cache";
-  EXPECT_EQ(span_of("f32[8192,2000]"), 0) << "spans divide the extent";
-  EXPECT_EQ(span_of("f32[65536,256]"), 0) << "one span is the whole";
+  EXPECT_EQ(span_of("f32[8192,2048]"), 4 * 16);
+  EXPECT_EQ(span_of("f32[64,144]"), 3 * 16) << "spans divide the extent";
+  EXPECT_EQ(span_of("f32[64,784]"), 0) << "more terms than 4 are not added in f32";
+  EXPECT_EQ(span_of("f64[64,784]"), 7 * 16);
+  EXPECT_EQ(span_of("f32[65536,64]"), 0) << "one span is the whole";
+  EXPECT_EQ(span_of("bf16[64,2048]", "%z = cast(%x) : f32[64,2048]\n"), 4 * 32);
+}
+
+TEST(MapAxesHost, EachAxisThatIsInnermostForItsSumsHasStrips) {
+  const StageSchedule s = schedule(R"(
+    %x = input : f32[512,2048]
+    %y = sum(%x){axes=[1]}
+    %r = reshape(%y) : f32[512,1]
+    %e = expand(%r) : f32[512,64]
+    %z = exp(%e)
+    outputs (%z)
+  )",
+                                   "cpu");
+  EXPECT_EQ(std::ranges::count(s.axes, 4, &MappedAxis::strips), 1);
+}
+
+TEST(MapAxesHost, StripsAreNotCutIntoChunksToo) {
+  const StageSchedule s = schedule(R"(
+    %x = input : f32[8,12]
+    %y = sum(%x){axes=[1]}
+    %m = amin(%y){axes=[0]}
+    %v = sum(slice(%x){dim=1, count=6}){axes=[0]}
+    outputs (%m, %v)
+  )",
+                                   "cpu");
+  EXPECT_TRUE(std::ranges::all_of(
+      s.axes, [](const MappedAxis& axis) { return axis.strips == 1 || axis.chunk == 0; }));
 }
 
 TEST(MapAxesHost, SumsOfColumnsAddChunksOfRows) {
