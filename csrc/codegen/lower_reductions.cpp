@@ -74,7 +74,7 @@ std::string ReductionLowering::at(const Level& level, const std::string& name) c
 
 void ReductionLowering::open_level(NodeId root, int block, bool is_partial) {
   const bool is_wide = !is_partial && is_cascaded(graph, schedule, space_of(schedule, root));
-  // What f32 is loaded for has lost more than such a sum rounds off.
+  // Terms made of narrower loads were rounded far above what a sum in f64 drops.
   const bool is_exact = is_wide && accumulator_type(root) == "f64" &&
                         std::ranges::any_of(schedule.accesses.list, [&](const Access& access) {
                           return access.root == root && !access.is_store &&

@@ -21,8 +21,6 @@ constexpr int64_t kColumnTileStep = 64;
 // Iterations that a vectorised loop keeps when it is cut into strips: a vector of f64.  Rows of 16
 // and 32 elements take half and 0.7 of the time that vectors of 16 lanes take [M, 2026-11].
 constexpr int64_t kFewestIterations = 4;
-// Strips of 2 KB are streams from memory of their own: sums of rows of 4 and 8 KB, 64 MB in all,
-// took 1.5 times as long as by spans, whose strips are one vector each [M, 2026-11].
 // Iterations written out inside a vectorised loop: their values should stay in registers.
 constexpr int64_t kMostUnrolled = kMostStates;
 
@@ -77,7 +75,9 @@ bool shares_loads(const Graph& graph, const StageSchedule& schedule, int axis) {
 }
 
 // The few terms that a sum adds first lie side by side where the vectorised loop is reduced: it is
-// cut into strips, all of one extent, of the whole or of one span after the other.
+// cut into strips, all of one extent.  Those of a span are one vector each, which has a sum for
+// each lane; those of a whole row of 4 or 8 KB are streams of their own, and sums of 64 MB of such
+// rows took 1.5 times as long as by spans [M, 2026-11].
 void cut_strips(MappedAxis& axis, int lanes, int few_terms) {
   const int64_t extent = axis.tile.is_constant() ? axis.tile.value() : 0;
   for (const int strips : {4, 3, 7, 5}) {

@@ -21,9 +21,10 @@ int home_block(const StageSchedule& schedule, NodeId root);
 // element that one large term dominates within R10; after 32 terms in f32 it was off by 3.8 unit
 // roundoffs, after 8 by 2.8.  f64 alone costs 1.2 to 1.9 times the time of f32 (measured, 2026-11).
 // Results of 16 bits need no more than f32.  Nothing is wider than f64: its sums also add a few
-// terms first, then keep beside the sum what their additions round off.  Plain sums of 5,000 large
-// integers were off by 5 (rows) to 30 times (columns) as much as eager's, which cascade; of 24, by
-// less than twice as much.  Columns take as long as before, rows up to 1.3 times, in a cache.
+// terms first, then, where f64 is loaded for them, keep beside the sum what additions round off.
+// Plain sums of 5,000 large integers were off by 5 (rows) to 30 times (columns) as much as eager's,
+// which cascade; of 24, by less than twice as much.  Columns take as long as before, rows up to 1.3
+// times, in a cache.
 inline constexpr int kFewTerms = 4, kFewWideTerms = 24;
 bool is_cascaded(const Graph& graph, const StageSchedule& schedule, const RootSpace& space);
 // Along rows each lane of a vector has a sum of its own, of up to so many elements of a byte.

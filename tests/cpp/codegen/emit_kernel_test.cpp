@@ -50,6 +50,24 @@ TEST(EmitKernel, EveryDefinedNameIsOneTheLoweringMakes) {
   }
 }
 
+std::string row_sums(const std::string& type, const std::string& term) {
+  return emit_one("%x = input : " + type + "\n%y = sum(" + term + "){axes=[1]}\noutputs (%y)\n",
+                  "cpu")
+      .text;
+}
+
+TEST(EmitKernel, LanesOfRowsKeepTheirSumsOverTheWholeRow) {
+  EXPECT_TRUE(holds(row_sums("f32[4096,1024]", "%x"), "LaneSums<16>"));
+  EXPECT_TRUE(holds(row_sums("f32[4096,32]", "%x"), "LaneSums<8>")) << "one strip of each vector";
+  EXPECT_TRUE(holds(row_sums("bool[4096,1024]", "cast(%x) : f32"), "LaneSums<64>"));
+  EXPECT_FALSE(holds(row_sums("f32[4096,1000]", "%x"), "LaneSums")) << "no vectors divide 250";
+}
+
+TEST(EmitKernel, SumsInF64KeepWhatTheyRoundOffWhereF64IsLoadedForThem) {
+  EXPECT_TRUE(holds(row_sums("f64[4096,1024]", "%x"), "add_exactly"));
+  EXPECT_FALSE(holds(row_sums("f32[4096,1024]", "cast(%x) : f64"), "add_exactly"));
+}
+
 // Rows of a segment are added to an array along the vectorised loop; a GPU's threads each walk.
 TEST(EmitKernel, TheHostWalksASegmentOnceForAWholeRow) {
   constexpr const char* kRows = R"(
