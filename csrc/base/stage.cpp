@@ -10,23 +10,6 @@
 #include "base/words.h"
 
 namespace stitch {
-namespace {
-
-// Of the last run of a stage, from 1; 0 if it has not ended.
-size_t position_of(const StageLog& log, const std::string& stage) {
-  size_t position = log.times.size();
-  while (position > 0 && log.times[position - 1].name != stage) --position;
-  return position;
-}
-
-bool is_dumped(const StageLog& log, const std::string& stage) {
-  const std::vector<std::string> names = split_words(log.dump);
-  return position_of(log, stage) > 0 && std::ranges::any_of(names, [&](const std::string& name) {
-           return name == stage || name == "all";
-         });
-}
-
-}  // namespace
 
 void run_stage(const std::string& name, StageLog& log, const std::function<void()>& work) {
   check_stopping();
@@ -40,9 +23,13 @@ void run_stage(const std::string& name, StageLog& log, const std::function<void(
 
 void write_dump(const StageLog& log, const std::string& stage,
                 const std::function<std::string()>& print) {
-  if (!is_dumped(log, stage)) return;
-  const std::string number = std::to_string(position_of(log, stage));
-  const std::string name = log.subject + "." + number + "." + stage + ".txt";
+  size_t position = log.times.size();  // of the stage's last run, from 1; 0 if it has not ended
+  while (position > 0 && log.times[position - 1].name != stage) --position;
+  const std::vector<std::string> names = split_words(log.dump);
+  const bool is_dumped = std::ranges::any_of(
+      names, [&](const std::string& name) { return name == stage || name == "all"; });
+  if (position == 0 || !is_dumped) return;
+  const std::string name = log.subject + "." + std::to_string(position) + "." + stage + ".txt";
   if (write_text_file(log.dump_dir, name, print()).empty()) {
     warn_once("dump " + log.dump_dir, "cannot write dumps to '" + log.dump_dir +
                                           "'; set dump_dir to a directory you may write to");

@@ -19,10 +19,4 @@ int edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates) {
-  const auto best = std::ranges::min_element(
-      candidates, {}, [&](const std::string& candidate) { return edit_distance(name, candidate); });
-  return best == candidates.end() ? "" : *best;
-}
-
 }  // namespace stitch

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <ranges>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -23,9 +24,15 @@ inline std::vector<std::string> split_words(std::string text) {
 }
 
 int edit_distance(std::string_view a, std::string_view b);
-// Which of the valid names did the user mean?  The candidate with the smallest edit distance, the
-// first of several; empty without candidates.
-std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates);
+// Which of the valid names did the user mean?  That of the candidate with the smallest edit
+// distance, of the first of several; empty without candidates.
+template <class List = std::vector<std::string>, class Name = std::identity>
+std::string nearest_name(std::string_view name, const List& candidates, Name name_of = {}) {
+  const auto distance = [&](const auto& text) { return edit_distance(name, text); };
+  const auto names = candidates | std::views::transform(name_of);
+  const auto best = std::ranges::min_element(names, {}, distance);
+  return best == names.end() ? std::string() : std::string(*best);
+}
 
 template <class List, class Print = std::identity>
 std::string join(const List& list, std::string_view separator, Print print = {}) {

@@ -24,13 +24,12 @@ std::string to_text(const SettingValue& value) {
 }
 
 const SettingRow& find_row(const std::string& name) {
-  std::vector<std::string> names;
-  for (const SettingRow& row : settings_rows()) {
-    if (row.name == name) return row;
-    names.push_back(row.name);
-  }
-  throw UserError("unknown option '" + name + "'; did you mean '" + nearest_name(name, names) +
-                  "'? Options are " + join(names, ", "));
+  const std::vector<SettingRow>& rows = settings_rows();
+  const auto found = std::ranges::find(rows, name, &SettingRow::name);
+  if (found != rows.end()) return *found;
+  throw UserError("unknown option '" + name + "'; did you mean '" +
+                  nearest_name(name, rows, &SettingRow::name) + "'? Options are " +
+                  join(rows, ", ", &SettingRow::name));
 }
 
 void check_allowed(const SettingRow& row, const SettingValue& value) {

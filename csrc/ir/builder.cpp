@@ -46,10 +46,6 @@ std::string content_key(const Node& node) {
   return key + node.name;
 }
 
-bool may_be_shared(const Node& node) {
-  return node.op != OpKind::k_input && !may_call(node) && node.op != OpKind::k_layout;
-}
-
 std::vector<int64_t> wrap_axes(std::vector<int64_t> axes, int rank) {
   for (int64_t& axis : axes)
     if (axis < 0) axis += rank;
@@ -78,7 +74,7 @@ NodeId Builder::add(Node node) {
   node.type = infer_type(node, operands);
   if (node.origin.op.empty() && node.origin.location.empty()) node.origin = origin_;
   const NodeId id(graph_.size());
-  if (share_ && may_be_shared(node)) {
+  if (share_ && node.op != OpKind::k_input && !may_call(node) && node.op != OpKind::k_layout) {
     const auto [made, is_new] = made_.try_emplace(content_key(node), id);
     if (!is_new) return made->second;
   }

@@ -60,7 +60,7 @@ int64_t hint_elements(const Graph& graph, NodeId id) {
 }
 
 int64_t hint_bytes(const Graph& graph, NodeId id) {
-  return hint_elements(graph, id) * info(graph[id].type.dtype).bytes;
+  return hint_elements(graph, id) * element_bytes(graph, id);
 }
 
 }  // namespace stitch

@@ -79,6 +79,11 @@ inline bool counts_from_end(const Node& node) { return node.integer == 0; }
 inline bool may_call(const Node& node) { return may_call(info(node)); }
 inline bool is_put(const Node& node) { return is_put(info(node)); }
 
+// Graph inputs and library results are memory to begin with.
+inline bool is_materialised(const Node& node) {
+  return family(node) == Family::kInput || family(node) == Family::kLibrary;
+}
+
 // What evaluating a node reads: of a writer not the memory that it stores into.
 inline std::span<const NodeId> read_operands(const Node& node) {
   const std::span<const NodeId> inputs = node.inputs;
@@ -129,6 +134,7 @@ std::vector<std::vector<NodeId>> find_definers(const Graph& graph);
 // them, outputs and mutations that exist.  InternalError naming the node and the user's op.
 void verify_graph(const Graph& graph);
 
+inline int element_bytes(const Graph& graph, NodeId id) { return info(graph[id].type.dtype).bytes; }
 // Of a dense value, by the hints of its sizes; never negative.
 int64_t hint_elements(const Graph& graph, NodeId id);
 int64_t hint_bytes(const Graph& graph, NodeId id);

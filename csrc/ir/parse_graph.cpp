@@ -99,14 +99,6 @@ void check_written_type(const WrittenType& written, const TensorType& type) {
                     to_string(type));
 }
 
-void take_written_type(NodeDraft& draft) {
-  if (!draft.written) return;
-  TensorType& type = draft.node.type;
-  type.dtype = draft.written->dtype;
-  type.shape = draft.written->shape.value_or(std::vector<Dim>{});
-  type.strides = draft.written->strides.value_or(contiguous_strides(type.shape));
-}
-
 std::string read_attribute(TextReader& reader) {
   return reader.peek() == '"' ? reader.quoted() : reader.text_before(",}");
 }
@@ -128,7 +120,11 @@ std::map<std::string, std::string> read_attributes(TextReader& reader) {
 void complete_draft(NodeDraft& draft, int& symbol_count, Shorthand shorthand) {
   AttributeSource source{draft, symbol_count, {}};
   Node& node = draft.node;
-  take_written_type(draft);
+  if (draft.written) {
+    node.type =
+        contiguous_type(draft.written->dtype, draft.written->shape.value_or(std::vector<Dim>{}));
+    if (draft.written->strides) node.type.strides = *draft.written->strides;
+  }
   if (const auto name = source.take("name")) node.name = *name;
   if (const auto ints = source.take_ints("ints")) node.ints = *ints;
   if (const auto dims = source.take_dims("dims")) node.dims = *dims;
@@ -261,20 +257,16 @@ GraphOutput read_output(Parser& parser, TextReader& reader) {
   return output;
 }
 
-void read_definition(Parser& parser, TextReader& reader, const Origin& origin) {
-  const std::string name = reader.word();
-  reader.expect('=');
-  const NodeId id = read_call(parser, reader, name, origin);
-  if (!parser.values.emplace(name, id).second)
-    throw UserError("found a second definition of %" + name);
-}
-
 void read_line(Parser& parser, std::string_view line) {
   const Origin origin = read_origin(line);
   TextReader reader{line};
   if (reader.peek() == '\0') return;
   if (reader.take('%')) {
-    read_definition(parser, reader, origin);
+    const std::string name = reader.word();
+    reader.expect('=');
+    const NodeId id = read_call(parser, reader, name, origin);
+    if (!parser.values.emplace(name, id).second)
+      throw UserError("found a second definition of %" + name);
   } else if (reader.take("mutate")) {
     const NodeId input = read_value(parser, reader);
     if (!reader.take("<-")) reader.fail("'<-'");

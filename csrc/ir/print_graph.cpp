@@ -30,10 +30,6 @@ std::string shortest(double number) {
   return std::string(buffer.data(), result.ptr);
 }
 
-bool reads_indices(const Node& node) {
-  return family(node) == Family::kReader || family(node) == Family::kWriter;
-}
-
 bool holds_number(const Node& node) {
   return (node.op == OpKind::k_full && node.dims.empty()) || node.op == OpKind::k_pad ||
          (node.op == OpKind::k_library && node.integer == kMadeCall);
@@ -48,8 +44,9 @@ std::string attributes(const Node& node) {
   if (!node.dims.empty()) parts.push_back("dims=" + to_string(node.dims));
   const bool integral = is_integral(node.type.dtype);
   if (holds_number(node) && !integral) parts.push_back("number=" + shortest(node.number));
+  const bool reads_indices = family(node) == Family::kReader || family(node) == Family::kWriter;
   const bool has_integer = (holds_number(node) && integral) || may_call(node);
-  if (has_integer || (reads_indices(node) && !counts_from_end(node) && node.op != OpKind::k_pad))
+  if (has_integer || (reads_indices && !counts_from_end(node) && node.op != OpKind::k_pad))
     parts.push_back("integer=" + std::to_string(node.integer));
   if (parts.empty()) return "";
   return "{" + join(parts, ", ") + "}";
@@ -72,20 +69,13 @@ std::string print_output(const GraphOutput& output) {
   return is_integer ? "int " + to_string(output.integer) : "none";
 }
 
-std::string print_arguments(const Graph& graph) {
-  const auto number = [](int value) { return std::to_string(value); };
-  return "arguments " + std::to_string(graph.argument_count) + " tensors [" +
-         join(graph.input_positions, ",", number) + "] integers [" +
-         join(graph.integer_positions, ",", number) + "]\n";
-}
-
 }  // namespace
 
 Symbol::Kind symbol_kind(const std::string& name) {
   const auto found = std::ranges::find(kSymbolKinds, name);
   if (found != kSymbolKinds.end()) return static_cast<Symbol::Kind>(found - kSymbolKinds.begin());
   throw UserError("a size cannot be '" + name + "' of others; did you mean '" +
-                  nearest_name(name, {kSymbolKinds.begin(), kSymbolKinds.end()}) + "'?");
+                  nearest_name(name, kSymbolKinds) + "'?");
 }
 
 std::string to_string(const Graph& graph, NodeId id) {
@@ -104,7 +94,10 @@ std::string to_string(const Graph& graph) {
     text += (i == 0 ? "symbols s" : ", s") + std::to_string(i) + " = " +
             print_symbol(graph.symbols.symbols[i]);
   if (!text.empty()) text += "\n";
-  text += print_arguments(graph);
+  const auto number = [](int value) { return std::to_string(value); };
+  text += "arguments " + std::to_string(graph.argument_count) + " tensors [" +
+          join(graph.input_positions, ",", number) + "] integers [" +
+          join(graph.integer_positions, ",", number) + "]\n";
   for (int i = 0; i < graph.size(); ++i) text += to_string(graph, NodeId(i)) + "\n";
   for (const Mutation& mutation : graph.mutations)
     text += "mutate " + name_of(mutation.input) + " <- " + name_of(mutation.value) + "\n";

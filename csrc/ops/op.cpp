@@ -36,10 +36,8 @@ const OpInfo& info(OpKind kind) {
 OpKind op_from_name(std::string_view name) {
   const auto found = std::ranges::find(all_ops(), name, &OpInfo::name);
   if (found != all_ops().end()) return found->kind;
-  std::vector<std::string> names;
-  for (const OpInfo& row : all_ops()) names.push_back(row.name);
   throw UserError("unknown op '" + std::string(name) + "'; did you mean '" +
-                  nearest_name(name, names) + "'? (rows of ops/ops.def)");
+                  nearest_name(name, all_ops(), &OpInfo::name) + "'? (rows of ops/ops.def)");
 }
 
 }  // namespace stitch

@@ -1,5 +1,6 @@
 #include "ops/type.h"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 
@@ -38,13 +39,10 @@ std::string join(const std::vector<Dim>& dims) {
 const DTypeInfo& info(DType dtype) { return kTypes[static_cast<size_t>(dtype)]; }
 
 DType dtype_from_name(const std::string& name) {
-  std::vector<std::string> names;
-  for (size_t i = 0; i < kTypes.size(); ++i) {
-    if (name == kTypes[i].name) return static_cast<DType>(i);
-    names.push_back(kTypes[i].name);
-  }
-  throw UserError("unknown dtype '" + name + "'; did you mean '" + nearest_name(name, names) +
-                  "'?");
+  const auto found = std::ranges::find(kTypes, name, &DTypeInfo::name);
+  if (found != kTypes.end()) return static_cast<DType>(found - kTypes.begin());
+  throw UserError("unknown dtype '" + name + "'; did you mean '" +
+                  nearest_name(name, kTypes, &DTypeInfo::name) + "'?");
 }
 
 std::vector<Dim> contiguous_strides(const std::vector<Dim>& shape) {

@@ -8,10 +8,6 @@
 
 namespace stitch {
 
-bool is_materialised(const Node& node) {
-  return family(node) == Family::kInput || family(node) == Family::kLibrary;
-}
-
 std::optional<PlannedAlias> find_alias(const Graph& graph, NodeId node) {
   NodeId base = node;
   Dim offset = 0;

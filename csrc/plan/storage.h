@@ -9,9 +9,6 @@
 
 namespace stitch {
 
-// Graph inputs and library results are memory to begin with.
-bool is_materialised(const Node& node);
-
 // The base of which `node` is a view without moving elements, if it is one; the base is not such a
 // view itself, but may be a view that moves elements.
 std::optional<PlannedAlias> find_alias(const Graph& graph, NodeId node);

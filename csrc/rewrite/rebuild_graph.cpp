@@ -89,12 +89,6 @@ NodeId keep_storage_apart(Rebuild& rebuild, NodeId old, NodeId result) {
   return result;
 }
 
-bool aliases_as_before(Rebuild& rebuild, NodeId old, NodeId result) {
-  const NodeId old_base = storage_base(rebuild.graph, old);
-  const Graph& made = rebuild.builder.graph();
-  return storage_base(made, result) == storage_base(made, rebuild.value[old_base.index()]);
-}
-
 NodeId rebuild_node(Rebuild& rebuild, NodeId old, const RewriteRule& rule) {
   const Node& node = rebuild.graph[old];
   Builder& builder = rebuild.builder;
@@ -110,11 +104,12 @@ NodeId rebuild_node(Rebuild& rebuild, NodeId old, const RewriteRule& rule) {
                "a rewrite of %" << old << " = " << info(node).name << " turned "
                                 << to_string(node.type) << " into " << to_string(type));
   if (strides_matter && type.strides != node.type.strides) result = builder.copy(node, inputs);
-  const Family kind = family(node);
-  const bool owns_foreign = kind == Family::kInput || kind == Family::kLibrary;
-  if (!escapes && !owns_foreign) return result;
-  if (storage_base(rebuild.graph, old) == old) return keep_storage_apart(rebuild, old, result);
-  return aliases_as_before(rebuild, old, result) ? result : builder.copy(node, inputs);
+  if (!escapes && !is_materialised(node)) return result;
+  const NodeId old_base = storage_base(rebuild.graph, old);
+  if (old_base == old) return keep_storage_apart(rebuild, old, result);
+  const auto base_of = [&](NodeId made) { return storage_base(builder.graph(), made); };
+  const bool aliases_as_before = base_of(result) == base_of(rebuild.value[old_base.index()]);
+  return aliases_as_before ? result : builder.copy(node, inputs);
 }
 
 }  // namespace

@@ -8,12 +8,11 @@ namespace stitch {
 namespace {
 
 void check_names(const std::vector<std::string>& off) {
-  std::vector<std::string> names;
-  for (const RewritePass& pass : rewrite_passes()) names.push_back(pass.name);
+  const std::vector<RewritePass>& passes = rewrite_passes();
   for (const std::string& name : off)
-    if (std::ranges::find(names, name) == names.end())
+    if (std::ranges::find(passes, name, &RewritePass::name) == passes.end())
       throw UserError("there is no rewrite pass '" + name + "' to switch off; did you mean '" +
-                      nearest_name(name, names) + "'?");
+                      nearest_name(name, passes, &RewritePass::name) + "'?");
 }
 
 }  // namespace
