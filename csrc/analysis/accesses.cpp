@@ -30,12 +30,12 @@ class AccessSink : public WalkSink {
     KnownAt& known = known_[value];
     if (!known.evaluations) known.evaluations = &(*evaluated_)[value];
     std::vector<Evaluation>& evaluations = *known.evaluations;
-    size_t at = guard != 0 ? evaluations.size() : 0;  // each condition evaluates it again
-    while (at < evaluations.size() && !(evaluations[at].is_guarded == (guard != 0) &&
-                                        evaluations[at].in_segment == (open_segments_ > 0) &&
-                                        evaluations[at].index == index)) {
-      ++at;
-    }
+    const auto is_same = [&](const Evaluation& other) {  // each condition evaluates it again
+      return guard == 0 && !other.is_guarded && other.in_segment == (open_segments_ > 0) &&
+             other.index == index;
+    };
+    const auto at =
+        static_cast<size_t>(std::ranges::find_if(evaluations, is_same) - evaluations.begin());
     if (at == evaluations.size()) evaluations.push_back({index, guard != 0, open_segments_ > 0});
     known.list.push_back({at, guard, handle});
   }
@@ -157,22 +157,21 @@ Accesses find_accesses(const Graph& graph, const Spaces& spaces, const LoadsOfRo
   return out;
 }
 
+const Access* find_access(const Accesses& accesses, NodeId value, bool is_store) {
+  const auto at = std::ranges::find_if(accesses.list, [&](const Access& access) {
+    return access.value == value && access.is_store == is_store;
+  });
+  return at == accesses.list.end() ? nullptr : &*at;
+}
+
 std::vector<Axis> find_axes(const Spaces& spaces, const Accesses& accesses) {
   IndexVars vars = accesses.vars;
   std::vector<IndexExpr> uses = list_uses(accesses);
   std::vector<Axis> axes;
   std::set<AtomId> placed;
-  // Which roots keep (1) or reduce (2) an atom; atoms of one axis agree on all roots.
-  auto role = [&](AtomId atom) {
-    std::vector<int> roles;
-    for (const RootSpace& space : spaces.roots) {
-      const bool is_reduced = std::ranges::count(space.reduced_atoms, atom) > 0;
-      roles.push_back(std::ranges::count(space.kept_atoms, atom) > 0 ? 1 : is_reduced ? 2 : 0);
-    }
-    return roles;
-  };
   auto can_join = [&](AtomId outer, AtomId inner) {
-    if (role(outer) != role(inner)) return false;
+    for (const RootSpace& space : spaces.roots)
+      if (role_of(space, outer) != role_of(space, inner)) return false;
     VarId o = vars.atom(outer.index(), spaces.atoms.size(outer));
     VarId i = vars.atom(inner.index(), spaces.atoms.size(inner));
     for (const IndexExpr& use : uses)

@@ -49,6 +49,8 @@ IndexExpr reduced_index(const Atoms& atoms, const RootSpace& space, const Index&
 
 Accesses find_accesses(const Graph& graph, const Spaces& spaces, const LoadsOfRoots& loads,
                        const std::set<NodeId>& stores);
+// The first of the value; nullptr: there is none.
+const Access* find_access(const Accesses& accesses, NodeId value, bool is_store);
 // Every expression in which an atom's coefficient matters.
 std::vector<IndexExpr> list_uses(const Accesses& accesses);
 

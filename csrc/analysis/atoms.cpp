@@ -39,11 +39,10 @@ AtomList Atoms::leaves(const AtomList& list) const {
 bool Atoms::split(AtomId leaf, Dim inner_size) {
   auto outer_size = divide_exact(size(leaf), inner_size);
   if (!outer_size || outer_size->is(1) || inner_size.is(1)) return false;
-  atoms_.push_back({*outer_size, {}, {}, {}});
-  atoms_.push_back({inner_size, {}, {}, {}});
+  const AtomId outer = make(*outer_size)[0], inner = make(inner_size)[0];
   Atom& node = atoms_[find(leaf).index()];
-  node.outer = AtomId(count() - 2);
-  node.inner = AtomId(count() - 1);
+  node.outer = outer;
+  node.inner = inner;
   return true;
 }
 

@@ -36,11 +36,7 @@ class Tracer {
     const Node& node = graph_[space.root];
     const SeenDims& dims = keep(regular(space.dims));
     if (family(node) == Family::kReduce) return trace(node.inputs[0], dims);
-    if (family(node) == Family::kWriter) return trace_writer(node, dims);
-    return trace_operands(space.root, dims);
-  }
-
-  Verdict trace_writer(const Node& node, const SeenDims& dims) {
+    if (family(node) != Family::kWriter) return trace_operands(space.root, dims);
     Verdict verdict = trace(node.inputs[1], dims);
     if (!verdict || node.inputs.size() == 2) return verdict;
     return trace(node.inputs[2], broadcast(graph_[node.inputs[2]].type, dims, node.type.rank()));
@@ -51,7 +47,9 @@ class Tracer {
     for (size_t i = 1; i < spaces_.roots.size(); ++i) {
       for (size_t j = 0; j < i; ++j) {
         const RootSpace &a = spaces_.roots[j], &b = spaces_.roots[i];
-        if (a.reduced != b.reduced || !have_equal_extents(a, b)) continue;
+        const auto extent = [&](const AtomList& dim) { return spaces_.atoms.product(dim); };
+        if (a.reduced != b.reduced || !std::ranges::equal(a.dims, b.dims, {}, extent, extent))
+          continue;
         if (try_unify(a.dims, regular(b.dims))) break;
       }
     }
@@ -71,11 +69,6 @@ class Tracer {
     if (at != visited_.end() && *at == visit) return false;
     visited_.insert(at, visit);
     return true;
-  }
-
-  bool have_equal_extents(const RootSpace& a, const RootSpace& b) const {
-    const auto extent = [&](const AtomList& dim) { return spaces_.atoms.product(dim); };
-    return std::ranges::equal(a.dims, b.dims, {}, extent, extent);
   }
 
   // They are to begin with, and after every change that is kept; a root that is still to be traced
@@ -100,17 +93,13 @@ class Tracer {
   }
 
   template <typename Dims>
-  bool unify_dims(const Dims& dims, const SeenDims& seen) {
-    for (size_t d = 0; d < dims.size(); ++d)
-      if (seen[d] && !spaces_.atoms.unify(atoms_of(dims[d]), *seen[d])) return false;
-    return spaces_are_sound();
-  }
-
-  template <typename Dims>
   bool try_unify(const Dims& dims, const SeenDims& seen) {
     if (are_same(dims, seen)) return true;
     Atoms saved = spaces_.atoms;
-    if (unify_dims(dims, seen)) return true;
+    bool agree = true;
+    for (size_t d = 0; agree && d < dims.size(); ++d)
+      agree = !seen[d] || spaces_.atoms.unify(atoms_of(dims[d]), *seen[d]);
+    if (agree && spaces_are_sound()) return true;
     spaces_.atoms = std::move(saved);
     return false;
   }
@@ -174,7 +163,9 @@ class Tracer {
     if (producer >= 0 && family(node) == Family::kReduce) return read_reduction(id, producer, dims);
     if (producer >= 0 && all_regular(dims) && try_unify(spaces_.roots[producer].dims, dims) &&
         is_known(producer)) {
-      return read_traced(producer);
+      const std::set<NodeId>& read = spaces_.depends.at(spaces_.roots[producer].root);
+      spaces_.depends[spaces_.roots[root_].root].insert(read.begin(), read.end());
+      return Verdict::yes();
     }
     return trace_operands(id, dims);
   }
@@ -185,13 +176,6 @@ class Tracer {
   bool is_known(int producer) const {
     return producer < root_ && loads_of_roots_[producer] == loads_of_roots_[root_] &&
            !combines_[producer] && !taken_.sorting_index.valid();
-  }
-
-  Verdict read_traced(int producer) {
-    const auto read = spaces_.depends.find(spaces_.roots[producer].root);
-    if (read != spaces_.depends.end())
-      spaces_.depends[spaces_.roots[root_].root].insert(read->second.begin(), read->second.end());
-    return Verdict::yes();
   }
 
   Verdict trace_operands(NodeId id, const SeenDims& dims) {
@@ -231,15 +215,10 @@ class Tracer {
 
   const SeenDims& operand_dims(const Node& node, size_t operand, const SeenDims& dims) {
     const TensorType& type = graph_[node.inputs[operand]].type;
-    switch (family(node)) {
-      case Family::kPointwise:
-        return broadcast(type, dims, node.type.rank());
-      case Family::kView:
-        if (node.op == OpKind::k_expand) return broadcast(type, dims, node.type.rank());
-        return keep(view_operand_dims(node, type, dims));
-      default:
-        return keep(reader_operand_dims(node, operand, type, dims));
-    }
+    if (family(node) == Family::kPointwise || node.op == OpKind::k_expand)
+      return broadcast(type, dims, node.type.rank());
+    return keep(family(node) == Family::kView ? view_operand_dims(node, type, dims)
+                                              : reader_operand_dims(node, operand, type, dims));
   }
 
   SeenDims view_operand_dims(const Node& node, const TensorType& type, const SeenDims& dims) {
@@ -302,11 +281,9 @@ class Tracer {
         return operand == 1 || dim != node.ints[0];
       case OpKind::k_pad:
         return node.dims[dim].is(0);
-      case OpKind::k_slice_scatter:
-        return operand == 0 || dim != node.ints[0];
       case OpKind::k_cat:
         return dim != node.ints[0];
-      default:  // segments: the order and the offsets are read by data
+      default:  // what replaces parts of the first; the order and the offsets of segments are data
         return operand == 0 || (operand == 1 && dim != node.ints[0]);
     }
   }
@@ -344,6 +321,17 @@ RootSpace make_space(const Graph& graph, NodeId root, Atoms& atoms) {
 
 }  // namespace
 
+Role role_of(const RootSpace& space, AtomId leaf) {
+  if (std::ranges::count(space.reduced_atoms, leaf)) return Role::kReduced;
+  return std::ranges::count(space.kept_atoms, leaf) ? Role::kKept : Role::kAbsent;
+}
+
+const RootSpace& space_of(const Spaces& spaces, NodeId root) {
+  const auto found = std::ranges::find(spaces.roots, root, &RootSpace::root);
+  STITCH_CHECK(found != spaces.roots.end(), "%" << root << " is no root of its kernel");
+  return *found;
+}
+
 std::vector<AtomList> kept_dims(const RootSpace& space) {
   std::vector<AtomList> kept;
   for (size_t d = 0; d < space.dims.size(); ++d)
@@ -355,7 +343,10 @@ SpacesOrNot find_spaces(const Graph& graph, const std::vector<NodeId>& roots,
                         const LoadsOfRoots& loads) {
   SpacesOrNot result;
   Spaces& spaces = result.spaces;
-  for (NodeId root : roots) spaces.roots.push_back(make_space(graph, root, spaces.atoms));
+  for (NodeId root : roots) {
+    spaces.roots.push_back(make_space(graph, root, spaces.atoms));
+    spaces.depends[root] = {};
+  }
   Tracer tracer(graph, loads, spaces);
   for (size_t i = 0; i < roots.size(); ++i) {
     result.verdict = tracer.trace_root(static_cast<int>(i));

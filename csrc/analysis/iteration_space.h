@@ -24,14 +24,19 @@ struct RootSpace {
   AtomList kept_atoms, reduced_atoms;
 };
 
+enum class Role { kAbsent, kKept, kReduced };
+Role role_of(const RootSpace& space, AtomId leaf);
+
 // The dims of the root's own value.
 std::vector<AtomList> kept_dims(const RootSpace& space);
 
 struct Spaces {
   Atoms atoms;
   std::vector<RootSpace> roots;                // in the order given
-  std::map<NodeId, std::set<NodeId>> depends;  // root -> reductions in the kernel it reads
+  std::map<NodeId, std::set<NodeId>> depends;  // each root -> reductions in the kernel it reads
 };
+
+const RootSpace& space_of(const Spaces& spaces, NodeId root);
 
 // Verdict rules of this file.
 inline constexpr int kRuleOtherIndices = 10;  // a reduction read at other indices than produced

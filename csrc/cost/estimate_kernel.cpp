@@ -29,11 +29,6 @@ double latency_us(const StageWork& work, const DeviceSpec& device) {
   return std::max(0.0, waves * work.cycles - device.latencies.memory) / device.cycles_per_us;
 }
 
-// A multiprocessor looks up one line of its first cache each cycle.
-double lines_us(const StageWork& work, const DeviceSpec& device) {
-  return device.is_cuda ? work.lines / (device.multiprocessors * device.cycles_per_us) : 0;
-}
-
 // Share of the device that blocks use: the busiest multiprocessor decides, the last partial wave
 // included.
 double occupancy(const StageWork& work, const DeviceSpec& device, int worker_threads) {
@@ -61,7 +56,10 @@ StageEstimate estimate_stage(const StageWork& work, const DeviceSpec& device, in
                             work.specials / (device.special_per_us * scale);
   const double share = std::max(1e-6, occupancy(work, device, worker_threads));
   const double least_us = std::max(memory, arithmetic);
-  const double throughput_us = std::max(least_us, lines_us(work, device)) / share;
+  // A multiprocessor looks up one line of its first cache each cycle.
+  const double lines_us =
+      device.is_cuda ? work.lines / (device.multiprocessors * device.cycles_per_us) : 0;
+  const double throughput_us = std::max(least_us, lines_us) / share;
   return {std::max(throughput_us, latency_us(work, device)), share, std::max(1.0, work.blocks),
           least_us};
 }

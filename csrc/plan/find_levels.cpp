@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "ir/view_strides.h"
+
 namespace stitch {
 namespace {
 
@@ -33,7 +35,7 @@ struct LevelFinder {
     for (int n = 0; n < graph.size(); ++n) {
       const Node& node = graph.nodes[n];
       awaited[n].insert(awaited[n].end(), node.inputs.begin(), node.inputs.end());
-      is_first[n] = is_materialised(node) || find_alias(graph, NodeId(n));
+      is_first[n] = is_materialised(node) || storage_base(graph, NodeId(n)) != NodeId(n);
       for (NodeId input : awaited[n]) {
         waiting[input.index()].push_back(NodeId(n));
         level[n] = std::max(level[n], level[input.index()] + delay(input));
@@ -245,8 +247,7 @@ std::vector<bool> find_scope_outputs(const Graph& graph, const Demands& demands,
     for (NodeId input : graph.nodes[n].inputs) {
       const int maker = scope_of[input.index()];
       if (maker < 0 || maker == scope_of[n]) continue;
-      const std::optional<PlannedAlias> alias = find_alias(graph, input);
-      const NodeId stored = alias ? alias->base : input;
+      const NodeId stored = storage_base(graph, input);
       if (scope_of[stored.index()] >= 0) is_output[stored.index()] = true;
     }
   }

@@ -6,15 +6,10 @@
 #include <set>
 
 #include "analysis/accesses.h"
-#include "plan/storage.h"
+#include "ir/view_strides.h"
 
 namespace stitch {
 namespace {
-
-std::set<NodeId> reductions_of(const Spaces& spaces, NodeId root) {
-  const auto at = spaces.depends.find(root);
-  return at == spaces.depends.end() ? std::set<NodeId>() : at->second;
-}
 
 // Of what one memory holds: the value read, the value stored over it, and all that is.
 struct Overwriting {
@@ -41,30 +36,24 @@ bool walks_all(const Spaces& spaces, const RootSpace& store) {
 bool reads_only_stored_element(const Graph& graph, const Spaces& spaces, const Accesses& accesses,
                                const Overwriting& pair, bool by_one_thread) {
   const NodeId store = pair.store;
-  const IndexExpr* stored = nullptr;
-  const RootSpace* space = nullptr;
-  for (const Access& access : accesses.list)
-    if (access.is_store && access.value == store) stored = &access.offset;
-  for (const RootSpace& candidate : spaces.roots)
-    if (candidate.root == store) space = &candidate;
-  if (!stored || !space || !space->reduced_atoms.empty()) return false;
+  const Access* stored = find_access(accesses, store, true);
+  const RootSpace& space = space_of(spaces, store);
+  if (!stored || !space.reduced_atoms.empty()) return false;
   for (const Access& access : accesses.list) {
     if (access.is_store || access.value != pair.load) continue;
     if (access.root != store && std::ranges::count(pair.parts, access.root))
       continue;  // of a part of its own
-    if (access.offset != *stored || access.is_guarded) return false;
+    if (access.offset != stored->offset || access.is_guarded) return false;
     const bool is_reduced = family(graph[access.root]) == Family::kReduce;
-    const bool is_awaited = reductions_of(spaces, store).contains(access.root);
+    const bool is_awaited = spaces.depends.at(store).contains(access.root);
     if (is_reduced && !(by_one_thread && is_awaited)) return false;
     // Only roots of the very same loops: the thread that stores this element reads it, before any
     // store, and no other thread does.
-    for (const RootSpace& reader : spaces.roots) {
-      if (reader.root != access.root) continue;
-      if (is_reduced && walked_atoms(reader) == walked_atoms(*space) && walks_all(spaces, *space))
-        continue;
-      if (reader.kept_atoms != space->kept_atoms || !reader.reduced_atoms.empty()) return false;
-      if (reductions_of(spaces, reader.root) != reductions_of(spaces, space->root)) return false;
-    }
+    const RootSpace& reader = space_of(spaces, access.root);
+    if (is_reduced && walked_atoms(reader) == walked_atoms(space) && walks_all(spaces, space))
+      continue;
+    if (reader.kept_atoms != space.kept_atoms || !reader.reduced_atoms.empty()) return false;
+    if (spaces.depends.at(reader.root) != spaces.depends.at(store)) return false;
   }
   return true;
 }
@@ -114,20 +103,9 @@ std::vector<Reader> list_readers(const Graph& graph, const StitchPlan& plan) {
   return readers;
 }
 
-// Is memory of `base` among the values, itself or through an alias?
-bool reads_memory(const StitchPlan& plan, const std::vector<NodeId>& values, NodeId base) {
-  auto is_base = [&](NodeId value) {
-    if (value == base) return true;
-    return std::ranges::any_of(plan.aliases, [&](const PlannedAlias& alias) {
-      return alias.node == value && alias.base == base;
-    });
-  };
-  return std::ranges::any_of(values, is_base);
-}
-
 // Parts read nothing of one another (rewrite/rewrite_graph.h).
-bool is_read_later(const StitchPlan& plan, const std::vector<Reader>& readers, NodeId memory,
-                   const std::vector<NodeId>& stores) {
+bool is_read_later(const Graph& graph, const StitchPlan& plan, const std::vector<Reader>& readers,
+                   NodeId memory, const std::vector<NodeId>& stores) {
   const auto is_storing = [&](const Reader& reader) {
     return reader.stage >= 0 && std::ranges::any_of(stores, [&](NodeId store) {
              return std::ranges::count(plan.stages[reader.stage].stores, store) > 0;
@@ -137,7 +115,8 @@ bool is_read_later(const StitchPlan& plan, const std::vector<Reader>& readers, N
   if (first == readers.end()) return true;
   return std::ranges::any_of(readers, [&](const Reader& reader) {
     if (reader.when < first->when || is_storing(reader)) return false;
-    return reads_memory(plan, *reader.values, memory);
+    return std::ranges::any_of(*reader.values,
+                               [&](NodeId value) { return storage_base(graph, value) == memory; });
   });
 }
 
@@ -191,7 +170,7 @@ std::vector<bool> find_in_place(const Graph& graph, const StitchPlan& plan) {
     const auto is_replaced = [&](NodeId store) { return replaced.contains(store); };
     const std::vector<NodeId> stores = find_stores(graph, graph.mutations[m].value);
     in_place[m] = std::ranges::all_of(stores, is_replaced) &&
-                  !is_read_later(plan, readers, graph.mutations[m].input, stores);
+                  !is_read_later(graph, plan, readers, graph.mutations[m].input, stores);
   }
   return in_place;
 }
@@ -199,10 +178,7 @@ std::vector<bool> find_in_place(const Graph& graph, const StitchPlan& plan) {
 std::map<NodeId, NodeId> find_stored_over(const Graph& graph, const StitchPlan& plan) {
   // Memory that is looked at after the call, and what has a place already.
   std::set<NodeId> shown, placed;
-  for (NodeId id : find_kept(graph)) {
-    const std::optional<PlannedAlias> alias = find_alias(graph, id);
-    shown.insert(alias ? alias->base : id);
-  }
+  for (NodeId id : find_kept(graph)) shown.insert(storage_base(graph, id));
   for (const Mutation& mutation : graph.mutations) {
     shown.insert(mutation.input);
     placed.insert(mutation.value);
@@ -223,7 +199,7 @@ std::map<NodeId, NodeId> find_stored_over(const Graph& graph, const StitchPlan& 
     }
     for (const Overwriting& pair : keep_possible(graph, stage, std::move(pairs), true)) {
       if (stored_over.contains(pair.store) || shown.contains(pair.load)) continue;
-      if (is_read_later(plan, readers, pair.load, pair.parts)) continue;
+      if (is_read_later(graph, plan, readers, pair.load, pair.parts)) continue;
       stored_over.emplace(pair.store, pair.load);
       shown.insert(pair.load);  // holds what is read from now on
     }

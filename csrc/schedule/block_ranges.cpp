@@ -53,24 +53,16 @@ int64_t last_in_block(const MappedAxis& mapped) {
   return (mapped.in_grid ? std::min(mapped.tile.value(), extent) : extent) - 1;
 }
 
-// Blocks of the axes after this one: what its own block number counts.
-int64_t blocks_within(const StageSchedule& schedule, size_t axis) {
-  int64_t blocks = 1;
-  for (size_t a = axis + 1; a < schedule.axes.size(); ++a)
-    if (schedule.axes[a].in_grid) blocks *= schedule.axes[a].blocks.value();
-  return blocks;
-}
-
 bool is_divided(const MappedAxis& mapped) { return mapped.in_grid && mapped.blocks.value() > 1; }
 
 bool stays_in_block(const StageSchedule& schedule, const Offset& offset, int64_t size) {
   Interval within;
-  for (size_t a = 0; a < schedule.axes.size(); ++a) {
+  int64_t blocks = 1;  // of the axes after this one: what its own block number counts
+  for (size_t a = schedule.axes.size(); a-- > 0;) {
     const MappedAxis& mapped = schedule.axes[a];
-    if (is_divided(mapped)) {
-      const int64_t begin = offset.axes[a] * mapped.tile.value();
-      if (begin != size * blocks_within(schedule, a)) return false;
-    }
+    const int64_t begin = offset.axes[a] * mapped.tile.value();
+    if (is_divided(mapped) && begin != size * blocks) return false;
+    if (mapped.in_grid) blocks *= mapped.blocks.value();
     within.add(offset.axes[a], last_in_block(mapped));
   }
   for (const auto& [coefficient, extent] : offset.terms) within.add(coefficient, extent - 1);
@@ -80,23 +72,20 @@ bool stays_in_block(const StageSchedule& schedule, const Offset& offset, int64_t
 }  // namespace
 
 std::optional<int64_t> find_block_range(const StageSchedule& schedule, NodeId value) {
-  for (const Access& access : schedule.accesses.list) {
-    if (!access.is_store || access.value != value) continue;
-    const std::optional<Offset> offset = split_offset(schedule, access.offset);
-    if (!offset) return std::nullopt;
-    // That of the last axis which blocks divide; of all elements where there is one block.
-    Interval all;
-    std::optional<int64_t> size;
-    for (size_t a = 0; a < schedule.axes.size(); ++a) {
-      const MappedAxis& mapped = schedule.axes[a];
-      all.add(offset->axes[a], last_in_block(mapped));
-      if (is_divided(mapped)) size = offset->axes[a] * mapped.tile.value();
-    }
-    if (!size) size = all.high + 1;
-    if (*size > 0 && check_block_range(schedule, value, *size)) return size;
-    return std::nullopt;
+  const Access* store = find_access(schedule.accesses, value, true);
+  const auto offset = store ? split_offset(schedule, store->offset) : std::nullopt;
+  if (!offset) return std::nullopt;
+  // That of the last axis which blocks divide; of all elements where there is one block.
+  Interval all;
+  std::optional<int64_t> divided;
+  for (size_t a = 0; a < schedule.axes.size(); ++a) {
+    const MappedAxis& mapped = schedule.axes[a];
+    all.add(offset->axes[a], last_in_block(mapped));
+    if (is_divided(mapped)) divided = offset->axes[a] * mapped.tile.value();
   }
-  return std::nullopt;
+  const int64_t size = divided.value_or(all.high + 1);
+  const bool is_range = size > 0 && check_block_range(schedule, value, size);
+  return is_range ? std::optional(size) : std::nullopt;
 }
 
 Verdict check_block_range(const StageSchedule& schedule, NodeId value, int64_t size) {

@@ -7,20 +7,12 @@
 
 namespace stitch {
 
-const RootSpace& space_of(const StageSchedule& schedule, NodeId root) {
-  for (const RootSpace& space : schedule.spaces.roots)
-    if (space.root == root) return space;
-  throw InternalError("a schedule is asked for a value that is no root of its kernel");
-}
-
-bool needs_loop(const StageSchedule& schedule, const RootSpace& space, int loop) {
-  const MappedAxis& mapped = schedule.axes[schedule.loops[loop].axis];
-  return role_of(space, mapped.axis) != Role::kAbsent;
+static Role role_in(const StageSchedule& schedule, const RootSpace& space, int loop) {
+  return role_of(space, schedule.axes[schedule.loops[loop].axis].axis);
 }
 
 bool reduces_loop(const StageSchedule& schedule, const RootSpace& space, int loop) {
-  const MappedAxis& mapped = schedule.axes[schedule.loops[loop].axis];
-  return role_of(space, mapped.axis) == Role::kReduced;
+  return role_in(schedule, space, loop) == Role::kReduced;
 }
 
 bool is_written_out(const StageSchedule& schedule, int loop) {
@@ -90,30 +82,27 @@ struct LoopBuilder {
     return sums == (spec.level != LoopSpec::Level::kSerial);
   }
 
-  bool depends(NodeId reader, NodeId reduction) const {
-    auto at = schedule.spaces.depends.find(reader);
-    return at != schedule.spaces.depends.end() && at->second.count(reduction) > 0;
+  bool needs_loop(NodeId root, int loop) const {
+    return loop < static_cast<int>(schedule.loops.size()) &&
+           role_in(schedule, space_of(schedule, root), loop) != Role::kAbsent;
   }
 
   // The roots that can run together at this loop: those that agree on needing it and wait for no
   // reduction that finishes only when the loop ends.
   std::vector<NodeId> take_group(std::vector<NodeId>& remaining, int loop) const {
     const bool has_loop = loop < static_cast<int>(schedule.loops.size());
-    auto needs = [&](NodeId root) {
-      return has_loop && needs_loop(schedule, space_of(schedule, root), loop);
-    };
+    const bool wanted = needs_loop(remaining.front(), loop);
     std::vector<NodeId> group, left;
-    const bool wanted = needs(remaining.front());
-    for (NodeId root : remaining) {
-      bool ready = needs(root) == wanted;
-      for (NodeId other : remaining) {
-        if (other == root) break;
-        if (!depends(root, other)) continue;
-        const bool together = std::ranges::count(group, other) > 0;
-        const bool blocks = !has_loop || reduces_loop(schedule, space_of(schedule, other), loop);
-        ready = ready && together && !blocks;
-      }
-      (ready ? group : left).push_back(root);
+    for (auto root = remaining.begin(); root != remaining.end(); ++root) {
+      const auto& awaited = schedule.spaces.depends.at(*root);
+      const auto blocks = [&](NodeId other) {
+        return awaited.count(other) > 0 &&
+               (!has_loop || std::ranges::count(group, other) == 0 ||
+                reduces_loop(schedule, space_of(schedule, other), loop));
+      };
+      const bool is_ready =
+          needs_loop(*root, loop) == wanted && std::none_of(remaining.begin(), root, blocks);
+      (is_ready ? group : left).push_back(*root);
     }
     remaining = left;
     return group;
@@ -124,8 +113,7 @@ struct LoopBuilder {
       std::vector<NodeId> group = take_group(roots, loop);
       if (loop >= static_cast<int>(schedule.loops.size())) {
         schedule.blocks[block].items.push_back({-1, group});
-      } else if (needs_loop(schedule, space_of(schedule, group.front()), loop) &&
-                 takes_level(group, loop)) {
+      } else if (needs_loop(group.front(), loop) && takes_level(group, loop)) {
         const int child = static_cast<int>(schedule.blocks.size());
         schedule.blocks.push_back({loop, block, {}});
         schedule.blocks[block].items.push_back({child, {}});

@@ -8,8 +8,7 @@ namespace stitch {
 // Fills schedule.blocks from schedule.loops and the roots' dependences.
 void build_loops(const Graph& graph, StageSchedule& schedule);
 
-// Does the root iterate over (or reduce along) the loop's axis?
-bool needs_loop(const StageSchedule& schedule, const RootSpace& space, int loop);
+// Does the root reduce along the loop's axis?
 bool reduces_loop(const StageSchedule& schedule, const RootSpace& space, int loop);
 // On the host: is the loop one inside the vectorised loop?
 bool is_written_out(const StageSchedule& schedule, int loop);
@@ -17,7 +16,9 @@ bool is_written_out(const StageSchedule& schedule, int loop);
 bool is_innermost(const StageSchedule& schedule, int block);
 // Elements from lane to lane of a host's vectorised loop up to which vectors load them.
 inline constexpr int64_t kMostBetweenLanes = 8;
-const RootSpace& space_of(const StageSchedule& schedule, NodeId root);
+inline const RootSpace& space_of(const StageSchedule& schedule, NodeId root) {
+  return space_of(schedule.spaces, root);
+}
 // Blocks from the kernel's body to this one, or to the one whose items hold the root.
 std::vector<int> block_path(const StageSchedule& schedule, int block);
 std::vector<int> path_to(const StageSchedule& schedule, NodeId root);

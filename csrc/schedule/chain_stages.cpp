@@ -32,8 +32,8 @@ struct Chainer {
   const DeviceSpec& device;
   int worker_threads;
   Demands demands = find_demands(graph);
-  std::vector<int> readers = count_readers();  // stages that load a value, by node
-  std::vector<int> readers_outside = {};       // of the kernel
+  std::vector<int> readers = std::vector<int>(graph.size(), 0);  // stages that load it, by node
+  std::vector<int> readers_outside = {};                         // of the kernel
 
   // What a kernel would be, and its own stages, by which it names them.
   struct Candidate {
@@ -74,11 +74,10 @@ struct Chainer {
                                    int then) const {
     std::vector<NodeId> values;
     for (NodeId store : stages[first].stores) {
-      bool is_private = holds(stages[then].loads, store) && !demands.is_demanded[store.index()] &&
-                        readers_outside[store.index()] == 0;
-      for (size_t s = 0; s < stages.size() && is_private; ++s)
-        is_private = static_cast<int>(s) == then || !holds(stages[s].loads, store);
-      if (is_private) values.push_back(store);
+      const auto loads = [&](const PlannedStage& stage) { return holds(stage.loads, store); };
+      if (loads(stages[then]) && std::ranges::count_if(stages, loads) == 1 &&
+          !demands.is_demanded[store.index()] && readers_outside[store.index()] == 0)
+        values.push_back(store);
     }
     return values;
   }
@@ -157,13 +156,12 @@ struct Chainer {
                                                            NodeId value) const {
     auto is_load = [&](NodeId node) { return holds(stage.loads, node); };
     Cone read = find_cone(graph, root, [&](NodeId node) { return node == value || is_load(node); });
-    const bool is_element_wise = std::ranges::none_of(
-        read.nodes, [&](NodeId node) { return family(graph[node]) == Family::kReduce; });
     // What a kernel keeps in 32 bits is rounded where it is stored, and not twice.
-    const bool rounds = info(graph[value].type.dtype).bytes < 4;
+    const bool rounds = element_bytes(graph, value) < 4;
     const bool is_moved = std::ranges::all_of(
         read.nodes, [&](NodeId node) { return family(graph[node]) == Family::kView; });
-    if (!is_element_wise || !holds(read.loads, value) || (rounds && !is_moved)) return std::nullopt;
+    if (reduces(graph, read.nodes) || !holds(read.loads, value) || (rounds && !is_moved))
+      return std::nullopt;
     std::vector<NodeId> roots = stage.roots, stores = stage.stores;
     for (std::vector<NodeId>* list : {&roots, &stores}) {
       std::erase(*list, root);
@@ -211,13 +209,6 @@ struct Chainer {
         offer(std::move(tried), first, then, best);
       }
     }
-  }
-
-  std::vector<int> count_readers() const {
-    std::vector<int> counts(graph.size(), 0);
-    for (const PlannedStage& stage : plan.stages)
-      for (NodeId load : stage.loads) ++counts[load.index()];
-    return counts;
   }
 
   void run(PlannedKernel& kernel) {
@@ -285,6 +276,8 @@ StitchPlan chain_stages(const Graph& graph, StitchPlan plan, const DeviceSpec& d
   // Blocks of the host are run by one thread, whose cache holds what they make.
   if (!device.is_cuda || plan.policy == "none") return plan;
   Chainer chainer{graph, plan, device, worker_threads};
+  for (const PlannedStage& stage : plan.stages)
+    for (NodeId load : stage.loads) ++chainer.readers[load.index()];
   for (PlannedKernel& kernel : plan.kernels) chainer.run(kernel);
   return plan;
 }

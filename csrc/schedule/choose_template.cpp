@@ -19,12 +19,6 @@ constexpr int kLaunches[] = {128, 256, 512, 1024};  // threads of a block
 constexpr int kTrials = 4;                          // of a kernel that spills, at once
 constexpr int kFinishThreads = 256;                 // of the block that ends alone, where one does
 
-bool has_room(const StageWork& work, const DeviceSpec& device) {
-  return work.registers <= kMostRegisters &&
-         work.registers * work.threads <= device.registers_per_multiprocessor &&
-         work.shared_bytes <= device.shared_bytes_per_block;
-}
-
 // All that templates are chosen by: what it is mapped to, and what that costs.
 std::string describe(const StageSchedule& schedule, const StageWork& work) {
   std::ostringstream out;
@@ -86,7 +80,10 @@ StageOption KernelChooser::find_option(int position, int block_threads) {
     const StageSchedule schedule = scheduler.schedule_alone(position, {.chosen = tried});
     if (!check_arrays(graph, schedule)) continue;
     const StageWork work = measure_work(graph, stage, schedule);
-    if (!has_room(work, device)) continue;
+    const bool has_room = work.registers <= kMostRegisters &&
+                          work.registers * work.threads <= device.registers_per_multiprocessor &&
+                          work.shared_bytes <= device.shared_bytes_per_block;
+    if (!has_room) continue;
     const StageEstimate estimate = estimate_stage(work, device, worker_threads);
     if (estimate.us < best.estimate.us) best = {tried, estimate};
   }

@@ -81,11 +81,6 @@ std::optional<FixedAxes> join_atoms(const StageSchedule& schedule, const FixedAt
   return axes;
 }
 
-bool walks_atoms_alone(const IndexVars& vars, const Index& index) {
-  return std::ranges::all_of(index,
-                             [&](const IndexExpr& expr) { return walks_atoms_alone(vars, expr); });
-}
-
 constexpr int64_t kMostPieces = 8;  // a longer axis is worth its threads
 
 // The short axes that `reduction` reduces and `reader` reads a common value at fixed indices of.
@@ -125,7 +120,8 @@ void add_state_axes(const Graph& graph, const StageSchedule& schedule, const Ind
 std::optional<FixedAxes> find_fixed_axes(const StageSchedule& schedule, const IndexVars& vars,
                                          const Index& made, const Index& read) {
   if (made.size() != read.size()) return std::nullopt;
-  if (made == read && walks_atoms_alone(vars, made)) return FixedAxes();
+  const auto is_plain = [&](const IndexExpr& expr) { return walks_atoms_alone(vars, expr); };
+  if (made == read && std::ranges::all_of(made, is_plain)) return FixedAxes();
   FixedAtoms fixed;
   for (size_t d = 0; d < made.size(); ++d)
     if (!fix_atoms(vars, made[d], read[d], fixed)) return std::nullopt;

@@ -11,11 +11,6 @@
 
 namespace stitch {
 
-Role role_of(const RootSpace& space, const Axis& axis) {
-  if (std::ranges::count(space.reduced_atoms, axis.atoms[0])) return Role::kReduced;
-  return std::ranges::count(space.kept_atoms, axis.atoms[0]) ? Role::kKept : Role::kAbsent;
-}
-
 // The other atoms' coefficients are proportional to that of the innermost.
 const Dim* find_coefficient(const MappedAxis& axis, const IndexVars& vars,
                             const IndexExpr& offset) {
@@ -79,7 +74,7 @@ double accessed_bytes(const Graph& graph, const StageSchedule& schedule, const A
     const Dim& extent = schedule.accesses.vars[var].extent;
     elements *= static_cast<double>(std::max<int64_t>(1, graph.symbols.hint(extent)));
   }
-  return elements * info(graph[access.value].type.dtype).bytes;
+  return elements * element_bytes(graph, access.value);
 }
 
 std::vector<AxisFacts> find_axis_facts(const Graph& graph, const StageSchedule& schedule) {
@@ -132,10 +127,9 @@ std::vector<std::vector<int>> find_axis_groups(const StageSchedule& schedule,
       std::ranges::replace(group, old, first);
     }
   }
-  std::map<int, std::vector<int>> members;
-  for (size_t a = 0; a < group.size(); ++a) members[group[a]].push_back(static_cast<int>(a));
-  std::vector<std::vector<int>> groups;
-  for (auto& [id, axes] : members) groups.push_back(axes);
+  std::vector<std::vector<int>> groups(group.size());
+  for (size_t a = 0; a < group.size(); ++a) groups[group[a]].push_back(static_cast<int>(a));
+  std::erase_if(groups, [](const std::vector<int>& axes) { return axes.empty(); });
   auto work = [&](const std::vector<int>& axes) {
     double product = 1;
     for (int a : axes) product *= static_cast<double>(facts[a].extent);

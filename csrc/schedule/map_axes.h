@@ -5,8 +5,11 @@
 
 namespace stitch {
 
-enum class Role { kAbsent, kKept, kReduced };
-Role role_of(const RootSpace& space, const Axis& axis);
+inline constexpr int kLaneBits = 5;  // of a thread's number, that say which lane of its warp it is
+
+inline Role role_of(const RootSpace& space, const Axis& axis) {
+  return role_of(space, axis.atoms[0]);
+}
 
 // What both targets' mappings are chosen from: one entry per axis, sizes at the symbols' hints.
 struct AxisFacts {

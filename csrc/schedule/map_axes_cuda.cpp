@@ -10,7 +10,7 @@
 namespace stitch {
 namespace {
 
-constexpr int kWarp = 32;
+constexpr int kWarp = 1 << kLaneBits;
 constexpr int kBlockThreads = 256;   // where nothing asks for more
 constexpr int kColumnThreads = 512;  // column reductions: 16 warps share the rows
 constexpr int kMaxVector = 8;
@@ -72,7 +72,7 @@ struct Mapper {
       const double weight = accessed_bytes(graph, schedule, access);
       if (weight <= heaviest) continue;
       heaviest = weight;
-      bytes = info(graph[access.value].type.dtype).bytes;
+      bytes = element_bytes(graph, access.value);
     }
     if (bytes == 0) return 1;
     int vector = std::min(kMaxVector, schedule.device->vector_bytes / bytes);
@@ -288,17 +288,17 @@ void map_axes_cuda(const Graph& graph, StageSchedule& schedule) {
     std::ranges::set_difference(group, side, std::back_inserter(main));
     mapper.order = order_axes(facts, main);
     mapper.used_bits = 0;
-    if (all_loops.empty()) inner = find_inner_axes(graph, schedule, facts, main);
-    if (all_loops.empty() && inner.along >= 0) {
+    const bool is_main = all_loops.empty();
+    if (is_main) inner = find_inner_axes(graph, schedule, facts, main);
+    if (!is_main) {
+      mapper.map_side_group(std::max(threads, kWarp));
+    } else if (inner.along >= 0) {
       for (int last : {inner.along, inner.across}) move_last(mapper.order, last);
       mapper.map_tiles(inner, *shape_tiles(graph, schedule, facts, inner));
-      threads = 1 << mapper.used_bits;
-    } else if (all_loops.empty()) {
-      mapper.map_main_group();
-      threads = 1 << mapper.used_bits;
     } else {
-      mapper.map_side_group(std::max(threads, kWarp));
+      mapper.map_main_group();
     }
+    if (is_main) threads = 1 << mapper.used_bits;
     all_loops.insert(all_loops.end(), mapper.order.begin(), mapper.order.end());
     if (side.empty()) continue;
     const std::vector<int> side_order = order_axes(facts, side);

@@ -17,7 +17,6 @@
 namespace stitch {
 namespace {
 
-constexpr int kLaneBits = 5;
 constexpr int64_t kLineBytes = 128;
 
 double hint(const Graph& graph, const Dim& dim) {
@@ -78,8 +77,8 @@ void add_memory(const Graph& graph, const PlannedStage& stage, const StageSchedu
     for (NodeId load : leaf.loads) passes[load].push_back(leaf.block);
   for (const auto& [load, blocks] : passes) {
     if (find_buffer(schedule, load)) continue;
-    const double bytes = static_cast<double>(accessed_elements(graph, schedule, load)) *
-                         info(graph[load].type.dtype).bytes;
+    const double bytes =
+        static_cast<double>(accessed_elements(graph, schedule, load)) * element_bytes(graph, load);
     const double again = bytes * static_cast<double>(blocks.size() - 1);
     const bool cached =
         blocks.size() > 1 && reuse_distance(graph, stage, schedule, blocks) <= cache;
@@ -150,7 +149,7 @@ double count_loads_apart(const Graph& graph, const StageSchedule& schedule) {
     const bool is_apart = step && graph.symbols.hint(*step) > kMostBetweenLanes;
     if (!is_apart || access.is_store) continue;
     if (find_tile(schedule, access.value, access.offset)) continue;
-    count += accessed_bytes(graph, schedule, access) / info(graph[access.value].type.dtype).bytes;
+    count += accessed_bytes(graph, schedule, access) / element_bytes(graph, access.value);
   }
   return count;
 }
@@ -225,7 +224,7 @@ void add_root(const Graph& graph, const StageSchedule& schedule, const LeafUse& 
     }
     (cost >= CostClass::kSpecial ? work.specials : work.operations) += operations;
     if (is_load)
-      work.cache_bytes += count / copies * (block_copies - 1) * info(graph[node].type.dtype).bytes;
+      work.cache_bytes += count / copies * (block_copies - 1) * element_bytes(graph, node);
   }
   const CostClass own = info(graph[space.root]).cost;
   (own >= CostClass::kSpecial ? work.specials : work.operations) +=
@@ -281,7 +280,7 @@ void add_lines(const Graph& graph, const StageSchedule& schedule, std::set<NodeI
     }
     if (access.in_segment || !walks_atoms_alone(vars, access.offset)) continue;
     if (find_tile(schedule, access.value, access.offset)) continue;
-    const int bytes = info(graph[access.value].type.dtype).bytes;
+    const int bytes = element_bytes(graph, access.value);
     work.lines += warps * each * count_lines(place_lanes(graph, schedule, access), bytes);
   }
 }
@@ -380,7 +379,7 @@ constexpr double kShareOfLoads = 0.25;
 // Sectors that one access of a warp moves, over those that its bytes would fill.
 double count_sectors(const Graph& graph, const StageSchedule& schedule, const Access& access) {
   const int vector = find_vector_axis(schedule, schedule.accesses.vars, access.offset);
-  const int element = info(graph[access.value].type.dtype).bytes;
+  const int element = element_bytes(graph, access.value);
   const int64_t bytes = element * (vector < 0 ? 1 : schedule.axes[vector].vector);
   std::set<int64_t> places, sectors;
   for (const int64_t lane : place_lanes(graph, schedule, access)) {

@@ -46,7 +46,7 @@ bool count_accesses(const StageSchedule& schedule, const std::set<int>& around,
 int count_access_bytes(const Graph& graph, const StageSchedule& schedule,
                        const PersistentValue& value) {
   const int lanes = value.vector_axis < 0 ? 1 : schedule.axes[value.vector_axis].vector;
-  return info(graph[value.value].type.dtype).bytes * lanes;
+  return element_bytes(graph, value.value) * lanes;
 }
 
 // Gives the value a home and takes its room; false where both together have not enough.  Registers
@@ -106,7 +106,7 @@ std::vector<RepeatedLoad> find_repeated_loads(const Graph& graph, const std::vec
   for (const PersistentValue& held : schedule.persistent)
     largest_bytes = std::max(largest_bytes, hint_bytes(graph, held.value));
   for (const auto& [value, blocks] : passes) {
-    const int element = info(graph[value].type.dtype).bytes;
+    const int element = element_bytes(graph, value);
     RepeatedLoad load;
     load.bytes = accessed_elements(graph, schedule, value) * element;
     largest_bytes = std::max(largest_bytes, load.bytes);
@@ -191,7 +191,7 @@ std::vector<SharedAccess> find_shared_accesses(const Graph& graph,
     }
     if (access.stages.size() < 2) continue;
     const double elements = count_elements(graph, schedule.accesses.vars, access.offset);
-    access.bytes = std::min(static_cast<int64_t>(elements) * info(graph[value].type.dtype).bytes,
+    access.bytes = std::min(static_cast<int64_t>(elements) * element_bytes(graph, value),
                             hint_bytes(graph, value));
     if (access.saved_bytes() * kWorthwhileShare >= largest_bytes)
       shared.push_back(std::move(access));

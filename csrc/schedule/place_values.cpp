@@ -167,7 +167,7 @@ struct Placer {
       const std::vector<int> loops =
           array_loops(schedule, value, common_block(schedule, blocks), leaves[first].block);
       const int64_t elements = array_length(schedule, loops).value_or(-1);
-      const int64_t bytes = elements * std::max(4, info(graph[value].type.dtype).bytes);
+      const int64_t bytes = elements * std::max(4, element_bytes(graph, value));
       if (elements < 0 || bytes > worst_size) largest = value;
       if (elements < 0) return -1;
       worst_size = std::max(worst_size, bytes);
@@ -196,10 +196,6 @@ struct Placer {
       schedule.kept_on_chip.erase(largest);
     }
     if (!schedule.kept_on_chip.empty()) schedule.kept_registers = static_cast<int>(bytes / 4);
-    drop_unused();
-  }
-
-  void drop_unused() {
     std::set<NodeId> used;
     for (const LeafUse& leaf : find_leaf_uses(graph, is_load, schedule))
       used.insert(leaf.reused.begin(), leaf.reused.end());

@@ -20,19 +20,6 @@ Verdict refuse() {
                      "extents that the ranges of blocks divide");
 }
 
-bool reduces(const Graph& graph, const PlannedStage& stage) {
-  return std::ranges::any_of(stage.roots, [&](NodeId root) {
-    return family(graph[root]) != Family::kPointwise && family(graph[root]) != Family::kView;
-  });
-}
-
-const Access* find_access(const StageSchedule& schedule, NodeId value, bool is_store) {
-  const auto at = std::ranges::find_if(schedule.accesses.list, [&](const Access& access) {
-    return access.value == value && access.is_store == is_store;
-  });
-  return at == schedule.accesses.list.end() ? nullptr : &*at;
-}
-
 // The mapping of an element-wise stage to given blocks and threads.
 struct BlockMapper {
   StageSchedule& schedule;
@@ -162,25 +149,26 @@ struct ChainScheduler {
     BlockBounds own = bounds;
     own.least = own.most = out.first.threads;
     then.bounds = own;
-    if (reduces(graph, *chain.then)) {
+    const bool is_elementwise = std::ranges::all_of(chain.then->roots, [&](NodeId root) {
+      return family(graph[root]) == Family::kPointwise || family(graph[root]) == Family::kView;
+    });
+    if (!is_elementwise) {
       map_stages(graph, 1, symbols, own, then);
     } else {
       const auto& [value, range] = ranges.front();
-      const Access* load = find_access(then, value, false);
+      const Access* load = find_access(then.accesses, value, false);
       const NodeId stored = chain.then->stores.back();
-      const Access* store = find_access(then, stored, true);
+      const Access* store = find_access(then.accesses, stored, true);
       if (!load || !store || !has_static_offset(then, *load) || !has_static_offset(then, *store))
         return refuse();
-      const int bytes = info(graph[stored].type.dtype).bytes;
+      const int bytes = element_bytes(graph, stored);
       BlockMapper mapper{then, *load, *store, range, out.first.threads, bytes};
       if (!mapper.map()) return refuse();
       count_blocks(then, symbols);
     }
     if (then.threads != out.first.threads || !(then.grid == out.first.grid)) return refuse();
-    for (const auto& [value, range] : ranges) {
-      Verdict verdict = check_block_range(then, value, range);
-      if (!verdict) return verdict;
-    }
+    for (const auto& [value, range] : ranges)
+      if (Verdict verdict = check_block_range(then, value, range); !verdict) return verdict;
     return Verdict::yes();
   }
 
@@ -191,11 +179,11 @@ struct ChainScheduler {
     for (const MappedAxis& mapped : out.then.axes) {
       if (mapped.threads == 1 || mapped.thread_shift > 0) continue;
       const auto at = static_cast<int>(&mapped - out.then.axes.data());
-      const Access* load = find_access(out.then, value, false);
+      const Access* load = find_access(out.then.accesses, value, false);
       const Dim step = axis_coefficient(out.then, *load, at);
       if (step.is_constant()) length = step.value();
     }
-    const int bytes = info(graph[value].type.dtype).bytes;
+    const int bytes = element_bytes(graph, value);
     if (length <= 1 || length >= range || range % length != 0 || bytes > 16) return plain;
     const int64_t banks = kBankBytes / bytes;
     const BlockBuffer padded{value, range, length, round_up(length, banks) + 16 / bytes};
@@ -214,7 +202,7 @@ struct ChainScheduler {
       if (!std::ranges::count(chain.in_shared, value)) continue;
       buffers.push_back(shape(value, range));
       buffers.back().shared_offset = static_cast<int>(bytes);
-      bytes += round_up(buffers.back().size() * info(graph[value].type.dtype).bytes, 16);
+      bytes += round_up(buffers.back().size() * element_bytes(graph, value), 16);
     }
     const int blocks = std::max(1, kBusyThreads / out.first.threads);
     const int64_t room =

@@ -13,8 +13,6 @@
 namespace stitch {
 namespace {
 
-constexpr int kLaneBits = 5;
-
 Verdict check_empty_axes(const Graph& graph, const StageSchedule& schedule,
                          const std::set<NodeId>& stores) {
   for (const MappedAxis& mapped : schedule.axes) {
@@ -40,7 +38,7 @@ void name_schemes(const Graph& graph, const PlannedStage& stage, StageSchedule& 
       const unsigned bits = thread_bits(schedule, space, Role::kReduced);
       scheme = bits >> kLaneBits ? Scheme::kRegional : bits ? Scheme::kWarp : Scheme::kLocal;
       const bool is_arg = info(graph[space.root]).type_rule == TypeRule::kInteger;
-      const int partial_bytes = is_arg ? 16 : std::max(4, info(graph[space.root].type.dtype).bytes);
+      const int partial_bytes = is_arg ? 16 : std::max(4, element_bytes(graph, space.root));
       if (scheme == Scheme::kRegional)
         schedule.shared_bytes =
             std::max(schedule.shared_bytes, before + schedule.threads * partial_bytes);
@@ -215,7 +213,7 @@ int64_t planned_bytes(const Graph& graph, const PlannedStage& stage,
   for (const LeafUse& leaf : find_leaf_uses(graph, is_load, schedule))
     for (NodeId load : leaf.loads)
       if (!find_buffer(schedule, load))
-        bytes += accessed_elements(graph, schedule, load) * info(graph[load].type.dtype).bytes;
+        bytes += accessed_elements(graph, schedule, load) * element_bytes(graph, load);
   for (NodeId store : stage.stores)
     if (!find_buffer(schedule, store)) bytes += hint_bytes(graph, stored_part(graph, store));
   return bytes;

@@ -84,11 +84,6 @@ int64_t tile_pitch(const StageSchedule& schedule, int64_t across, int bytes) {
   return round_up(across, step) + (is_cuda ? 16 / bytes : step);
 }
 
-int64_t tile_budget(const StageSchedule& schedule) {
-  if (!schedule.device->is_cuda) return kHostTileBytes;
-  return kStaticSharedBytes - kMostPartialBytes * std::max(kTileThreads, schedule.bounds.least);
-}
-
 // Do the rows that a tile stores lie apart, each a short one?
 bool stores_short_rows(const Graph& graph, const StageSchedule& schedule,
                        const std::vector<AxisFacts>& facts, const TileAxes& axes) {
@@ -96,7 +91,7 @@ bool stores_short_rows(const Graph& graph, const StageSchedule& schedule,
   return std::ranges::any_of(schedule.accesses.list, [&](const Access& access) {
     if (!access.is_store || !axis_coefficient(schedule, access, axes.across).is(1)) return false;
     const Dim step = axis_coefficient(schedule, access, axes.along);
-    const int64_t bytes = facts[axes.across].extent * info(graph[access.value].type.dtype).bytes;
+    const int64_t bytes = facts[axes.across].extent * element_bytes(graph, access.value);
     return !step.is(0) && !(step == across.extent) && bytes < kShortRowBytes;
   });
 }
@@ -146,7 +141,7 @@ std::optional<TileShape> shape_tiles(const Graph& graph, const StageSchedule& sc
   const std::vector<const Access*> accesses = tiled_accesses(schedule, axes);
   int widest = 1;
   for (const Access* access : accesses)
-    widest = std::max(widest, info(graph[access->value].type.dtype).bytes);
+    widest = std::max(widest, element_bytes(graph, access->value));
   const bool is_whole = !facts[axes.across].is_eligible, is_cuda = schedule.device->is_cuda;
   TileShape shape{is_cuda ? (is_whole ? kCudaRows : kCudaSide) : kMostAlong,
                   is_cuda ? kCudaSide : kMostAcross};
@@ -159,7 +154,8 @@ std::optional<TileShape> shape_tiles(const Graph& graph, const StageSchedule& sc
   if (sums_outside || is_short) shape.along = line;
   const int64_t row_bytes =
       static_cast<int64_t>(accesses.size()) * tile_pitch(schedule, shape.across, widest) * widest;
-  const int64_t budget = tile_budget(schedule);
+  const int64_t partial_bytes = kMostPartialBytes * std::max(kTileThreads, schedule.bounds.least);
+  const int64_t budget = is_cuda ? kStaticSharedBytes - partial_bytes : kHostTileBytes;
   while (shape.along > line && shape.along * row_bytes > budget) shape.along /= 2;
   if (shape.along * row_bytes > budget) return std::nullopt;
   return shape;
@@ -170,7 +166,7 @@ void place_tiles(const Graph& graph, const TileAxes& axes, StageSchedule& schedu
   for (const Access* access : tiled_accesses(schedule, axes)) {
     const int64_t rows = schedule.axes[axes.along].tile.value();
     const int64_t across = schedule.axes[axes.across].tile.value();
-    const int bytes = info(graph[access->value].type.dtype).bytes;
+    const int bytes = element_bytes(graph, access->value);
     int vector = std::max(1, std::min(8, schedule.device->vector_bytes / bytes));
     auto is_aligned = [&] {
       return is_divisible(along.extent, vector) && rows % vector == 0 &&
@@ -184,7 +180,7 @@ void place_tiles(const Graph& graph, const TileAxes& axes, StageSchedule& schedu
 }
 
 int64_t tile_bytes(const Graph& graph, const TiledLoad& tile) {
-  return tile.rows * tile.pitch * info(graph[tile.value].type.dtype).bytes;
+  return tile.rows * tile.pitch * element_bytes(graph, tile.value);
 }
 
 void reserve_tiles(const Graph& graph, StageSchedule& schedule) {
