@@ -34,7 +34,7 @@ Verdict compare_times(const Graph& graph, NodeId scores, const DeviceSpec& devic
 Verdict judge(const Graph& graph, const Attention& attention, const Settings& settings,
               const DeviceSpec& device) {
   if (!attention.verdict || settings.attention == "library") return attention.verdict;
-  if (info(graph[attention.scores].type.dtype).bytes == 2 && settings.emulate_eager_casts)
+  if (element_bytes(graph, attention.scores) == 2 && settings.emulate_eager_casts)
     return Verdict::no(kRuleEagerRounding, "the library does not round scores to 16 bits",
                        "emulate_eager_casts=False");
   return compare_times(graph, attention.scores, device);

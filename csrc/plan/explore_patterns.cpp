@@ -12,14 +12,6 @@
 namespace stitch {
 namespace {
 
-bool are_disjoint(const std::vector<int>& a, const std::vector<int>& b) {
-  for (auto i = a.begin(), j = b.begin(); i != a.end() && j != b.end();) {
-    if (*i == *j) return false;
-    *i < *j ? ++i : ++j;
-  }
-  return true;
-}
-
 std::vector<int> unite(const std::vector<int>& a, const std::vector<int>& b) {
   std::vector<int> both;
   both.reserve(a.size() + b.size());
@@ -37,9 +29,6 @@ class Reducer {
     STITCH_CHECK(options.top >= 1 && options.beam >= 1 && options.group >= 1,
                  "no room for results");
     STITCH_CHECK(options.max_units >= 1, "patterns of " << options.max_units << " units");
-    candidates_.resize(topology.order.size());
-    offers_.resize(topology.order.size());
-    patterns_with_.resize(topology.order.size());
     for (auto unit = topology.order.rbegin(); unit != topology.order.rend(); ++unit)
       if (!topology.is_fixed[*unit]) list_candidates_of(*unit);
   }
@@ -186,7 +175,8 @@ class Reducer {
 
   bool is_worth_joining(int both, int a, int b) const {
     const double a_us = pool_[a].gain_us, b_us = pool_[b].gain_us;
-    const bool can_be_apart = are_disjoint(pool_.units(a), pool_.units(b));
+    const bool can_be_apart =
+        pool_.units(both).size() == pool_.units(a).size() + pool_.units(b).size();
     return pool_[both].gain_us > (can_be_apart ? a_us + b_us : std::max(a_us, b_us));
   }
 
@@ -204,8 +194,9 @@ class Reducer {
   const Topology& topology_;
   PatternPool& pool_;
   const ExploreOptions& options_;
-  std::vector<std::vector<int>> candidates_, offers_;  // of each unit: ids, best first
-  std::vector<std::vector<int>> patterns_with_;        // that hold a unit, of any producer
+  // Of each unit, ids, best first; patterns that hold it, of any producer.
+  std::vector<std::vector<int>> candidates_{topology_.order.size()}, offers_ = candidates_;
+  std::vector<std::vector<int>> patterns_with_ = candidates_;
   std::vector<int> remote_;
 };
 

@@ -24,13 +24,14 @@ struct RootFinder {
   const Graph& graph;
   const Demands& demands;
   bool on_gpu;
-  std::vector<std::vector<NodeId>> users = find_users(graph);
+  std::vector<std::vector<NodeId>> users = find_users(graph);  // live ones
   std::vector<int> level = find_levels(graph);
   std::vector<bool> is_live = std::vector<bool>(graph.size(), false);
   std::vector<bool> is_root = std::vector<bool>(graph.size(), false);
   std::vector<std::set<int>> wanted = std::vector<std::set<int>>(graph.size());
 
   bool is_stitched(NodeId id) const { return !is_materialised(graph[id]); }
+  bool is_stored(NodeId id) const { return !is_stitched(id) || is_root[id.index()]; }
 
   void mark_live() {
     for (int n = graph.size(); n-- > 0;) {
@@ -39,19 +40,19 @@ struct RootFinder {
       if (!is_live[n]) continue;
       for (NodeId input : graph[id].inputs) is_live[input.index()] = true;
     }
+    for (std::vector<NodeId>& readers : users)
+      std::erase_if(readers, [&](NodeId user) { return !is_live[user.index()]; });
   }
 
   // Levels at which a value is evaluated: those of the roots and calls that its users, through
   // values that are evaluated where they are read, belong to.
   std::set<int> wanted_levels(NodeId id) const {
     std::set<int> levels;
-    for (NodeId user : users[id.index()]) {
-      if (!is_live[user.index()]) continue;
-      if (is_root[user.index()] || !is_stitched(user))
+    for (NodeId user : users[id.index()])
+      if (is_stored(user))
         levels.insert(level[user.index()]);
       else
         levels.insert(wanted[user.index()].begin(), wanted[user.index()].end());
-    }
     return levels;
   }
 
@@ -70,11 +71,9 @@ struct RootFinder {
       for (NodeId input : graph[node].inputs) elements[input] += hint_elements(graph, node);
     int64_t total = 0;
     for (NodeId load : cone.loads)
-      total += std::min(elements[load], hint_elements(graph, load)) * element_bytes(load);
+      total += std::min(elements[load], hint_elements(graph, load)) * element_bytes(graph, load);
     return total;
   }
-
-  int64_t element_bytes(NodeId id) const { return info(graph[id].type.dtype).bytes; }
 
   // Users wait for different library calls: each would evaluate the value again.
   bool is_worth_storing(NodeId id) const {
@@ -102,9 +101,8 @@ struct RootFinder {
              std::ranges::any_of(readers, [&](NodeId reader) { return self(self, user, reader); });
     };
     const std::vector<NodeId>& readers = users[id.index()];
-    const bool is_source = std::ranges::any_of(readers, [&](NodeId user) {
-      return is_live[user.index()] && is_source_of(is_source_of, id, user);
-    });
+    const bool is_source = std::ranges::any_of(
+        readers, [&](NodeId user) { return is_source_of(is_source_of, id, user); });
     if (is_scattered_alone(id)) return !on_gpu && is_costly(id);
     if (!is_source || (readers.size() == 1 && !is_costly(id))) return false;
     // On the host a segment is walked element by element, other loops by vectors.
@@ -119,7 +117,7 @@ struct RootFinder {
       const Node& node = graph[user];
       const bool reads_rows = node.op == OpKind::k_index || node.op == OpKind::k_gather;
       const bool moves = family(node) == Family::kView || (reads_rows && node.inputs[0] != id);
-      if (!is_live[user.index()] || (!moves && family(node) != Family::kPointwise)) continue;
+      if (!moves && family(node) != Family::kPointwise) continue;
       most = std::max(most, hint_elements(graph, user));
       if (moves) most = std::max(most, count_broadcast(user));
     }
@@ -139,7 +137,7 @@ struct RootFinder {
     return std::ranges::any_of(users[id.index()], [&](NodeId user) {
       const Node& node = graph[user];
       const bool is_longer = hint_elements(graph, user) > hint_elements(graph, id);
-      if (!is_live[user.index()] || shape.empty() || shape.back().is(1)) return false;
+      if (shape.empty() || shape.back().is(1)) return false;
       if (is_longer && (family(node) == Family::kPointwise || node.op == OpKind::k_expand))
         return node.type.shape.back() == shape.back();
       return family(node) == Family::kView && is_repeated_by_rows(user);
@@ -155,14 +153,13 @@ struct RootFinder {
   // A host's loop that loads bytes has as many lanes as a register has bytes: rows of 64 scores
   // take three times as long.  A mask is better stored as what is added to them.
   void widen_bytes() {
-    const auto is_byte = [&](NodeId id) { return info(graph[id].type.dtype).bytes == 1; };
+    const auto is_byte = [&](NodeId id) { return element_bytes(graph, id) == 1; };
     std::vector<bool> reads_bytes(graph.size(), false);  // itself, or what it evaluates
     for (int n = 0; n < graph.size(); ++n) {
       const NodeId id(n);
       if (!is_live[n] || !is_stitched(id)) continue;
       reads_bytes[n] = std::ranges::any_of(graph[id].inputs, [&](NodeId input) {
-        const bool is_stored = !is_stitched(input) || is_root[input.index()];
-        return is_stored ? is_byte(input) : reads_bytes[input.index()];
+        return is_stored(input) ? is_byte(input) : reads_bytes[input.index()];
       });
       const bool is_wide = family(graph[id]) == Family::kPointwise && !is_byte(id);
       if (is_wide && reads_bytes[n] && !is_root[n]) is_root[n] = is_broadcast(id, INT64_MAX);
@@ -182,9 +179,7 @@ struct RootFinder {
       const bool moves = family(node) == Family::kView || node.op == OpKind::k_pad;
       return moves && !is_root[user.index()] && is_scattered_alone(user);
     };
-    const std::vector<NodeId>& readers = users[id.index()];
-    return std::ranges::any_of(
-        readers, [&](NodeId user) { return is_live[user.index()] && takes_alone(user); });
+    return std::ranges::any_of(users[id.index()], takes_alone);
   }
 
   // Does evaluating it at a segment's positions read one element at each, and otherwise what
@@ -221,10 +216,8 @@ struct RootFinder {
     std::vector<bool> is_shared(graph.size(), false);
     for (int n = graph.size(); n-- > 0;) {
       for (NodeId user : users[n]) {
-        if (!is_live[user.index()]) continue;
-        const bool is_end = is_root[user.index()] || !is_stitched(user);
-        const NodeId root = is_end ? user : reading[user.index()];
-        if (!is_end && is_shared[user.index()]) is_shared[n] = true;
+        const NodeId root = is_stored(user) ? user : reading[user.index()];
+        if (!is_stored(user) && is_shared[user.index()]) is_shared[n] = true;
         if (reading[n].valid() && root.valid() && reading[n] != root) is_shared[n] = true;
         if (root.valid()) reading[n] = root;
       }
@@ -258,8 +251,7 @@ struct RootFinder {
   }
 
   bool is_slower_again(NodeId id, double times) const {
-    const auto is_stored = [&](NodeId at) { return !is_stitched(at) || is_root[at.index()]; };
-    const Cone cone = find_cone(graph, id, is_stored);
+    const Cone cone = find_cone(graph, id, [&](NodeId at) { return is_stored(at); });
     const auto computes = [&](NodeId at) { return info(graph[at]).cost != CostClass::kFree; };
     const auto operations = std::ranges::count_if(cone.nodes, computes);
     const double again = (times - 1) * static_cast<double>(operations + cone.loads.size());

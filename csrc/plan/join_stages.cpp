@@ -4,7 +4,6 @@
 #include <array>
 #include <compare>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <set>
 
@@ -45,10 +44,15 @@ struct Unit {
   bool is_gone = false;
 };
 
-// Units that stand between two others and wait for the first, or that the second waits for.
-struct Neighbours {
-  bool wait_for_first;
-  std::vector<int> units;
+// A search from one of two units for what stands between them: what waits for the first, or what
+// the second waits for.
+struct Side {
+  int start, goal;
+  bool is_down;
+  Marks& seen;
+  std::vector<int> units = {};  // in the order seen; those before `at` have been followed
+  size_t at = 0;
+  std::set<int>::const_iterator edge = {};
 };
 
 // Two units as they were when a join was tried.
@@ -59,16 +63,21 @@ struct Attempt {
 
 class Joiner {
  public:
-  Joiner(const PlanRequest& in, const std::vector<NodeId>& roots, bool stitches)
-      : graph_(in.graph), in_(in), stitches_(stitches) {
+  Joiner(const PlanRequest& in, const std::vector<NodeId>& roots) : graph_(in.graph), in_(in) {
     for (int n = 0; n < graph_.size(); ++n) {
-      const bool is_root = std::ranges::binary_search(roots, NodeId(n));
-      if (graph_.nodes[n].op == OpKind::k_library || is_root) add_unit(NodeId(n), is_root);
+      const NodeId id(n);
+      const bool is_root = std::ranges::binary_search(roots, id);
+      if (!is_root && graph_[id].op != OpKind::k_library) continue;
+      const int number = unit_of_[n] = static_cast<int>(units_.size());
+      units_.push_back({.level = levels_[n], .position = number});
+      order_.push_back(number);
+      if (is_root)
+        units_.back().roots = {id};
+      else
+        units_.back().call = id;
     }
     for (size_t u = 0; u < units_.size(); ++u) link(static_cast<int>(u));
     keep_effects_in_order();
-    order_.resize(units_.size());
-    std::iota(order_.begin(), order_.end(), 0);
     for (Marks& seen : seen_) seen = Marks(units_.size());
     for (Unit& unit : units_)
       if (!unit.roots.empty()) unit.score = in_.judge(describe(unit.roots, unit.cone));
@@ -128,14 +137,6 @@ class Joiner {
   }
 
  private:
-  void add_unit(NodeId id, bool is_root) {
-    const int number = unit_of_[id.index()] = static_cast<int>(units_.size());
-    units_.push_back({.roots = is_root ? std::vector{id} : std::vector<NodeId>(),
-                      .call = is_root ? NodeId() : id,
-                      .level = levels_[id.index()],
-                      .position = number});
-  }
-
   // The unit that makes a stored value; -1 for graph inputs.
   int maker(NodeId id) const {
     if (graph_[id].op == OpKind::k_get) return unit_of_[graph_[id].inputs[0].index()];
@@ -174,20 +175,18 @@ class Joiner {
 
   PlannedStage describe(const std::vector<NodeId>& roots, const Cone& cone) const {
     return make_stage(graph_, roots, cone, [&](NodeId root) {
-      return in_.demands.is_demanded[root.index()] || is_read_outside(root);
+      const auto is_outside = [&](NodeId reader) {
+        return unit_of_[reader.index()] != unit_of_[root.index()];
+      };
+      return in_.demands.is_demanded[root.index()] ||
+             std::ranges::any_of(readers_[root.index()], is_outside);
     });
-  }
-
-  bool is_read_outside(NodeId root) const {
-    const std::vector<NodeId>& readers = readers_[root.index()];
-    return std::ranges::any_of(
-        readers, [&](NodeId reader) { return unit_of_[reader.index()] != unit_of_[root.index()]; });
   }
 
   // What must move for the two to stand together; nothing where some unit waits for the one and
   // the other waits for it.  Looks from both ends by turns, as a value that is read everywhere has
   // much that waits for it.
-  std::optional<Neighbours> find_between(int first, int second) {
+  std::optional<Side> find_between(int first, int second) {
     Side below{first, second, true, seen_[0]}, above{second, first, false, seen_[1]};
     begin(below);
     begin(above);
@@ -195,22 +194,12 @@ class Joiner {
       for (auto [side, other] : {std::pair(&below, &above), std::pair(&above, &below)}) {
         if (side->at == side->units.size()) {
           side->units.erase(side->units.begin());
-          return Neighbours{side->is_down, std::move(side->units)};
+          return std::move(*side);
         }
         if (!step(*side, *other)) return std::nullopt;
       }
     }
   }
-
-  // The search from one end.
-  struct Side {
-    int start, goal;
-    bool is_down;
-    Marks& seen;
-    std::vector<int> units = {};  // in the order seen; those before `at` have been followed
-    size_t at = 0;
-    std::set<int>::const_iterator edge = {};
-  };
 
   const std::set<int>& edges(const Side& side, int unit) const {
     return side.is_down ? units_[unit].read_by : units_[unit].reads;
@@ -244,7 +233,7 @@ class Joiner {
     if (units_[a].level != units_[b].level)
       return Verdict::no(kRuleCycle, "a library call runs between the two");
     const bool is_first = units_[a].position < units_[b].position;
-    const std::optional<Neighbours> between = find_between(is_first ? a : b, is_first ? b : a);
+    const std::optional<Side> between = find_between(is_first ? a : b, is_first ? b : a);
     if (!between) {
       return Verdict::no(kRuleCycle, "something else must run between the two",
                          "a value that both sides need is made outside");
@@ -296,7 +285,7 @@ class Joiner {
     const StageScore &first = units_[a].score, &second = units_[b].score;
     const double us = first.us + second.us;
     const bool waits = units_[a].reads.count(b) || units_[b].reads.count(a);
-    if (!waits || !stitches_ || in_.device.barrier_us == 0) return us;
+    if (!waits || in_.device.barrier_us == 0) return us;
     std::vector<PhaseTime> phases(2);
     phases.front().add(first.estimate);
     phases.back().add(second.estimate);
@@ -332,7 +321,7 @@ class Joiner {
   }
 
   // Reorders what stands from the one to the other; b, which is to go, keeps a place beside a.
-  void place_together(int a, int b, const Neighbours& between) {
+  void place_together(int a, int b, const Side& between) {
     const int ends[] = {units_[a].position, units_[b].position};
     const auto [first, last] = std::minmax(ends[0], ends[1]);
     std::array<std::vector<int>, 3> parts;  // before, the two, after
@@ -341,7 +330,7 @@ class Joiner {
     for (int at = first; at <= last; ++at) {
       const int unit = order_[at];
       const bool is_one = unit == a || unit == b;
-      parts[is_one ? 1 : moves.has(unit) == between.wait_for_first ? 2 : 0].push_back(unit);
+      parts[is_one ? 1 : moves.has(unit) == between.is_down ? 2 : 0].push_back(unit);
     }
     int at = first;
     for (const std::vector<int>& part : parts) {
@@ -452,7 +441,6 @@ class Joiner {
 
   const Graph& graph_;
   const PlanRequest& in_;
-  const bool stitches_;
   std::vector<int> levels_ = find_levels(graph_);
   std::vector<std::vector<NodeId>> definers_ = find_definers(graph_);
   std::vector<Unit> units_;
@@ -471,7 +459,7 @@ class Joiner {
 
 JoinedStages join_stages(const PlanRequest& in, const std::vector<NodeId>& roots,
                          const JoinOptions& options) {
-  Joiner joiner(in, roots, options.stitches);
+  Joiner joiner(in, roots);
   joiner.join_groups(options.groups, options.rule == JoinRule::kParallel);
   if (options.rule == JoinRule::kFaster) joiner.run_faster();
   if (options.rule == JoinRule::kParallel) joiner.run_parallel();

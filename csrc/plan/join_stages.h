@@ -24,7 +24,7 @@ struct JoinedStages {
 
 enum class JoinRule {
   kNever,
-  kFaster,    // where the model predicts less time
+  kFaster,    // where the model predicts less time, of what stays apart in phases of one kernel
   kParallel,  // along edges, where the part with more work keeps as much of the device, or the
               // reductions that an element-wise part follows do (AStitch 3.4), and what is stored
               // in place is so still
@@ -33,7 +33,6 @@ enum class JoinRule {
 struct JoinOptions {
   JoinRule rule = JoinRule::kNever;
   std::vector<std::vector<NodeId>> groups = {};
-  bool stitches = false;  // stages that stay apart are phases of one kernel (kFaster)
 };
 
 // One stage per root to begin with.  Roots of one group, each ascending, are then joined while

@@ -76,7 +76,13 @@ Topology find_topology(const UnitGraph& graph) {
 // Follows edges down from the set and up from it by turns until one side is exhausted, as either
 // side has all detours: below a unit that is read everywhere there is much, above it little.
 Detour DetourSearch::find(const std::vector<int>& units) {
-  set_members(units);
+  members_.assign(units);
+  first_ = last_ = {topology_.position[units[0]], topology_.depth[units[0]]};
+  for (int unit : units) {
+    const int position = topology_.position[unit], depth = topology_.depth[unit];
+    first_ = {std::min(first_.position, position), std::min(first_.depth, depth)};
+    last_ = {std::max(last_.position, position), std::max(last_.depth, depth)};
+  }
   meets_call_ = false;
   const int extent = last_.position - first_.position + 1;
   if (extent == static_cast<int>(units.size())) return Detour::kNone;
@@ -89,16 +95,6 @@ Detour DetourSearch::find(const std::vector<int>& units) {
     if (!step(below_, above_)) return classify(below_, units.size(), true);
     if (!step(above_, below_)) return classify(above_, units.size(), false);
     if (meets_call_) return Detour::kLibraryCall;
-  }
-}
-
-void DetourSearch::set_members(const std::vector<int>& units) {
-  members_.assign(units);
-  first_ = last_ = {topology_.position[units[0]], topology_.depth[units[0]]};
-  for (int unit : units) {
-    const int position = topology_.position[unit], depth = topology_.depth[unit];
-    first_ = {std::min(first_.position, position), std::min(first_.depth, depth)};
-    last_ = {std::max(last_.position, position), std::max(last_.depth, depth)};
   }
 }
 

@@ -44,7 +44,6 @@ class DetourSearch {
     size_t next_unit = 0, next_edge = 0;
   };
 
-  void set_members(const std::vector<int>& units);
   bool step(Side& side, const Side& other);
   Detour classify(Side& side, size_t members, bool is_below);
 

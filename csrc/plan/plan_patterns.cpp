@@ -83,8 +83,6 @@ class PatternPlanner {
     for (const auto& [id, u] : unit_of_) describe(id, units_[u], judge);
   }
 
-  bool is_stored(NodeId id) const { return is_materialised(graph_[id]) || unit_of_.count(id) > 0; }
-
   double bytes(NodeId id) const { return static_cast<double>(hint_bytes(graph_, id)); }
 
   int find_unit(NodeId value) const {
@@ -93,7 +91,9 @@ class PatternPlanner {
   }
 
   void describe(NodeId id, UnitFacts& unit, const StageJudge& judge) {
-    Cone cone = find_cone(graph_, id, [&](NodeId value) { return is_stored(value); });
+    Cone cone = find_cone(graph_, id, [&](NodeId value) {
+      return is_materialised(graph_[value]) || unit_of_.count(value) > 0;
+    });
     std::set<int> makers;
     for (NodeId read : cone.loads) {
       const NodeId maker = graph_[read].op == OpKind::k_get ? graph_[read].inputs[0] : read;

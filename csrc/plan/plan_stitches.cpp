@@ -12,20 +12,17 @@ namespace stitch {
 namespace {
 
 // Of the edges between stages only those between kernels are cuts: the others pass a barrier.
-std::vector<Cut> keep_kernel_cuts(const StitchPlan& plan, const std::vector<Cut>& cuts) {
+std::vector<Cut> keep_kernel_cuts(const StitchPlan& plan, std::vector<Cut> cuts) {
   std::map<NodeId, size_t> kernel_of;
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
     for (const PlannedStage* stage : stages_of(plan, plan.kernels[k]))
       for (NodeId root : stage->roots) kernel_of[root] = k;
   }
-  std::vector<Cut> kept;
-  for (const Cut& cut : cuts) {
+  std::erase_if(cuts, [&](const Cut& cut) {
     const auto from = kernel_of.find(cut.from), to = kernel_of.find(cut.to);
-    const bool is_inside =
-        from != kernel_of.end() && to != kernel_of.end() && from->second == to->second;
-    if (!is_inside) kept.push_back(cut);
-  }
-  return kept;
+    return from != kernel_of.end() && to != kernel_of.end() && from->second == to->second;
+  });
+  return cuts;
 }
 
 // Time before torch's dispatcher has a kernel running, in launches of ours [A].
@@ -103,7 +100,7 @@ StitchPlan plan_stitches(const Graph& graph, const StageJudge& judge, const Devi
                   .steps = std::move(chosen.stitched.steps)};
   std::vector<Cut> cuts = std::move(chosen.joined.cuts);
   cuts.insert(cuts.end(), chosen.stitched.cuts.begin(), chosen.stitched.cuts.end());
-  plan.cuts = keep_kernel_cuts(plan, cuts);
+  plan.cuts = keep_kernel_cuts(plan, std::move(cuts));
   plan.aliases = demands.aliases;
   plan.in_place = find_in_place(graph, plan);
   return plan;

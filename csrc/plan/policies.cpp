@@ -23,9 +23,7 @@ void enumerate_templates(const PlanRequest& in, const std::vector<PlannedStage>&
   if (!in.judge_kernel || !in.device.is_cuda || in.graph.size() > kMostEnumerated) return;
   for (size_t k = 0; k < stitched.kernels.size(); ++k) {
     if (!stitched.kernels[k].persistent_groups.empty()) continue;
-    const double us = in.judge_kernel(stages, stitched.kernels[k])({}).value();
-    stitched.us += us - stitched.kernel_us[k];
-    stitched.kernel_us[k] = us;
+    stitched.kernel_us[k] = in.judge_kernel(stages, stitched.kernels[k])({}).value();
   }
 }
 
@@ -47,7 +45,7 @@ PlanCandidate plan_each_op(const PlanRequest& in) {
 PlanCandidate join_pairs(const PlanRequest& in, bool every_op) {
   std::vector<NodeId> roots = list_roots(in, every_op);
   if (every_op) roots = drop_cheap(in.graph, in.demands, std::move(roots));
-  return stitch(in, join_stages(in, roots, {JoinRule::kFaster, {}, true}), {});
+  return stitch(in, join_stages(in, roots, {JoinRule::kFaster}), {});
 }
 
 // AStitch: groups by their dominants (A.6-A.10), joined where the blocks of one mapping hold what
@@ -78,7 +76,7 @@ void offer(const PlanRequest& in, const JoinedStages& joined, const std::vector<
   for (const StitchRule& rule : rules) {
     StitchedKernels stitched = stitch_stages(in, joined, rule);
     enumerate_templates(in, joined.stages, stitched);
-    if (!best.joined.stages.empty() && stitched.us >= best.stitched.us) continue;
+    if (!best.joined.stages.empty() && stitched.us() >= best.stitched.us()) continue;
     best.joined = joined;
     best.stitched = std::move(stitched);
   }
@@ -158,7 +156,7 @@ PlanCandidate plan_by_policy(const std::string& policy, const PlanRequest& reque
   for (const Policy& row : kPolicies) {
     if (!row.is_in_auto(request, best)) continue;
     PlanCandidate candidate = plan_row(row, request);
-    if (best.policy.empty() || candidate.stitched.us < best.stitched.us)
+    if (best.policy.empty() || candidate.stitched.us() < best.stitched.us())
       best = std::move(candidate);
   }
   return best;

@@ -137,23 +137,22 @@ struct SplitFinder {
     if (d < 0) return;
     Split split{d, nearest_divisor(shape[d], std::min(pieces, hint(shape[d])))};
     if (device.is_cuda) split.pieces = weigh_pieces(group, shape[d], blocks, split);
-    for (NodeId id : group) {
-      const std::vector<int64_t>& axes = graph[id].ints;
-      const bool reduces = std::ranges::count(axes, d) > 0;
-      const bool divides = is_divisible(shape[d], split.pieces);
-      if (!reduces || is_arg_reduction(graph[id])) continue;
-      if (graph[id].op == OpKind::k_sum_sq_dev && !divides) continue;
-      splits[id] = split;
-    }
+    const bool divides = is_divisible(shape[d], split.pieces);
+    for (NodeId id : group)
+      if (can_be_split(id, d) && (divides || graph[id].op != OpKind::k_sum_sq_dev))
+        splits[id] = split;
+  }
+
+  bool can_be_split(NodeId id, int64_t dim) const {
+    return !is_arg_reduction(graph[id]) && std::ranges::count(graph[id].ints, dim) > 0;
   }
 
   // Bytes of one piece's partial results, written and read again.
   double partial_bytes(const std::vector<NodeId>& group, int64_t dim) const {
     double bytes = 0;
     for (NodeId id : group) {
-      const std::vector<int64_t>& axes = graph[id].ints;
-      if (is_arg_reduction(graph[id]) || std::ranges::count(axes, dim) == 0) continue;
-      const int width = std::max(4, info(graph[id].type.dtype).bytes);
+      if (!can_be_split(id, dim)) continue;
+      const int width = std::max(4, element_bytes(graph, id));
       bytes += 2.0 * width * static_cast<double>(elements(id));
     }
     return bytes;

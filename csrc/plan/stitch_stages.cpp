@@ -166,28 +166,17 @@ struct Stitcher {
     }
   }
 
-  Verdict fits(const Draft& draft, const PlannedStage& stage, const StageScore& score) const {
+  Verdict try_add(int unit, int at, const StageScore& score) {
+    Draft& draft = drafts[at];
     std::set<NodeId> pointers = draft.pointers;
-    pointers.insert(stage.loads.begin(), stage.loads.end());
-    pointers.insert(stage.stores.begin(), stage.stores.end());
+    pointers.insert(stage(unit).loads.begin(), stage(unit).loads.end());
+    pointers.insert(stage(unit).stores.begin(), stage(unit).stores.end());
     if (Verdict verdict = check_pointers(pointers.size()); !verdict) return verdict;
     const int statements = draft.statements + score.statements;
     if (statements > kMostStatements) return too_long(statements, kMostStatements);
-    return Verdict::yes();
-  }
-
-  // The phase a unit would have in a draft: after all of the draft that it reads.
-  int phase_in(int unit, int draft) const {
-    int phase = 0;
+    int phase = 0;  // after all of the draft that it reads
     for (const Wait& read : units[unit].awaited)
-      if (units[read.unit].kernel == draft) phase = std::max(phase, units[read.unit].phase + 1);
-    return phase;
-  }
-
-  Verdict try_add(int unit, int at, const StageScore& score) {
-    Draft& draft = drafts[at];
-    if (Verdict verdict = fits(draft, stage(unit), score); !verdict) return verdict;
-    const int phase = phase_in(unit, at);
+      if (units[read.unit].kernel == at) phase = std::max(phase, units[read.unit].phase + 1);
     if (phase > 0 && !rule.barriers)
       return Verdict::no(kRuleNoBarrier, "one reads what all blocks of the other make");
     std::vector<PhaseTime> times = draft.times;
@@ -196,18 +185,19 @@ struct Stitcher {
     const double apart_us = estimate_us(draft.times, in.device) + score.us;
     if (rule.by_cost && estimate_us(times, in.device) > apart_us)
       return Verdict::no(kRuleSlower, "one kernel is predicted to take longer than two");
-    draft.times = std::move(times);
-    add(unit, at, phase, score.statements);
+    add(unit, at, phase, score);
     return Verdict::yes();
   }
 
-  void add(int unit, int at, int phase, int statements) {
+  void add(int unit, int at, int phase, const StageScore& score) {
     Draft& draft = drafts[at];
     const PlannedStage& added = stage(unit);
     draft.pointers.insert(added.loads.begin(), added.loads.end());
     draft.pointers.insert(added.stores.begin(), added.stores.end());
-    draft.statements += statements;
-    draft.kernel.phases.resize(std::max<size_t>(draft.kernel.phases.size(), phase + 1));
+    draft.statements += score.statements;
+    draft.times.resize(std::max<size_t>(draft.times.size(), phase + 1));
+    draft.times[phase].add(score.estimate);
+    draft.kernel.phases.resize(draft.times.size());
     draft.kernel.phases[phase].push_back(units[unit].step.kernel);
     units[unit].kernel = at;
     units[unit].phase = phase;
@@ -216,9 +206,7 @@ struct Stitcher {
   void open(int unit, const StageScore& score) {
     drafts_of_level[units[unit].level].push_back(static_cast<int>(drafts.size()));
     drafts.emplace_back();
-    drafts.back().times.emplace_back();
-    drafts.back().times[0].add(score.estimate);
-    add(unit, static_cast<int>(drafts.size()) - 1, 0, score.statements);
+    add(unit, static_cast<int>(drafts.size()) - 1, 0, score);
   }
 
   // Kernels of a level run in order, so a stage may join any from the last that it reads on.
@@ -278,7 +266,6 @@ struct Stitcher {
       out.steps.push_back({PlanStep::Kind::kKernel, kernel, NodeId()});
       out.kernels.push_back(std::move(draft.kernel));
       out.kernel_us.push_back(estimate_us(draft.times, in.device));
-      out.us += out.kernel_us.back();
     }
   }
 };
@@ -368,7 +355,6 @@ void keep_in_registers(const PlanRequest& in, const std::vector<PlannedStage>& s
       else
         kernel.persistent_groups.pop_back();
     }
-    stitched.us += us - stitched.kernel_us[k];
     stitched.kernel_us[k] = us;
   }
 }
@@ -399,7 +385,6 @@ void finish_in_last_block(const PlanRequest& in, const std::vector<PlannedStage>
       kernel.finish = static_cast<int>(p);
     }
     stitched.kernel_us[k] += best_us - meeting_us;
-    stitched.us += best_us - meeting_us;
   }
 }
 

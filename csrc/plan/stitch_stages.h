@@ -4,6 +4,7 @@
 // barrier between them, independent ones side by side in a phase.
 #pragma once
 
+#include <numeric>
 #include <vector>
 
 #include "plan/join_stages.h"
@@ -15,7 +16,8 @@ struct StitchedKernels {
   std::vector<PlanStep> steps;
   std::vector<Cut> cuts;          // between stages that could have shared a kernel
   std::vector<double> kernel_us;  // predicted
-  double us = 0;                  // their sum
+
+  double us() const { return std::accumulate(kernel_us.begin(), kernel_us.end(), 0.0); }
 };
 
 struct StitchRule {

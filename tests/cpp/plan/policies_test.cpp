@@ -112,9 +112,9 @@ TEST(Policies, AutoIsPredictedToTakeNoLongerThanAnyOther) {
   for (const GoldenGraph& golden : golden_graphs()) {
     const Graph graph = read_graph(golden.text);
     for (const char* target : {"h200", "a100"}) {
-      const double us = plan_for(graph, target, "auto").stitched.us;
+      const double us = plan_for(graph, target, "auto").stitched.us();
       for (const char* policy : {"search", "astitch", "fusionstitching2020", "none"}) {
-        EXPECT_LE(us, plan_for(graph, target, policy).stitched.us)
+        EXPECT_LE(us, plan_for(graph, target, policy).stitched.us())
             << golden.name << " " << target << " " << policy;
       }
     }
