@@ -19,7 +19,8 @@ struct Operands {
 };
 
 // What the op becomes; an invalid id: it stays.
-using Replacement = NodeId (*)(const Operands& x);
+using X = const Operands&;
+using Replacement = NodeId (*)(X x);
 
 bool is_float(const Operands& x) { return info(x.node.type.dtype).is_float; }
 
@@ -28,18 +29,9 @@ NodeId beside(const Operands& x, double value) {
   return x.is(1, value) ? x.values[0] : x.is(0, value) ? x.values[1] : NodeId();
 }
 
-NodeId drop_zero_added(const Operands& x) {
-  return beside(x, is_float(x) ? -0.0 : 0.0);  // -0.0 + 0.0 is 0.0, but x + -0.0 is x
-}
-
-NodeId drop_zero_subtracted(const Operands& x) { return x.is(1, 0.0) ? x.values[0] : NodeId(); }
-NodeId drop_one_multiplied(const Operands& x) { return beside(x, 1); }
-NodeId drop_one_as_divisor(const Operands& x) {
-  return x.is(1, 1) && is_float(x) ? x.values[0] : NodeId();
-}
-
 // `and` of bools: with false it is the constant, with true the other operand; `or` the other way.
-NodeId absorb(const Operands& x, bool neutral) {
+template <bool neutral>
+NodeId absorb(const Operands& x) {
   if (x[0].type.dtype != DType::kBool) return {};
   for (size_t i = 0; i < 2; ++i) {
     if (x.is(i, neutral)) return x.values[1 - i];
@@ -47,8 +39,6 @@ NodeId absorb(const Operands& x, bool neutral) {
   }
   return x.values[0] == x.values[1] ? x.values[0] : NodeId();
 }
-NodeId absorb_and(const Operands& x) { return absorb(x, true); }
-NodeId absorb_or(const Operands& x) { return absorb(x, false); }
 
 NodeId choose_branch(const Operands& x) {
   if (x.constants[0]) return x.values[x.constants[0]->integer ? 1 : 2];
@@ -62,10 +52,6 @@ NodeId multiply_out_power(const Operands& x) {
   if (!x.is(1, 2) && !x.is(1, 3)) return {};
   const NodeId square = x.builder.pointwise(OpKind::k_mul, {base, base});
   return x.is(1, 2) ? square : x.builder.pointwise(OpKind::k_mul, {square, base});
-}
-
-NodeId drop_double_negation(const Operands& x) {
-  return x[0].op == OpKind::k_neg ? x[0].inputs[0] : NodeId();
 }
 
 struct Negation {
@@ -104,13 +90,20 @@ NodeId collapse_casts(const Operands& x) {
 }
 
 constexpr OpRow<Replacement> kReplacements[] = {
-    {OpKind::k_add, drop_zero_added},      {OpKind::k_sub, drop_zero_subtracted},
-    {OpKind::k_mul, drop_one_multiplied},  {OpKind::k_div, drop_one_as_divisor},
-    {OpKind::k_pow, multiply_out_power},   {OpKind::k_bitwise_and, absorb_and},
-    {OpKind::k_logical_and, absorb_and},   {OpKind::k_bitwise_or, absorb_or},
-    {OpKind::k_logical_or, absorb_or},     {OpKind::k_select, choose_branch},
-    {OpKind::k_neg, drop_double_negation}, {OpKind::k_logical_not, negate_comparison},
+    // -0.0 + 0.0 is 0.0, but x + -0.0 is x.
+    {OpKind::k_add, [](X x) { return beside(x, is_float(x) ? -0.0 : 0.0); }},
+    {OpKind::k_sub, [](X x) { return x.is(1, 0.0) ? x.values[0] : NodeId(); }},
+    {OpKind::k_mul, [](X x) { return beside(x, 1); }},
+    {OpKind::k_div, [](X x) { return x.is(1, 1) && is_float(x) ? x.values[0] : NodeId(); }},
+    {OpKind::k_neg, [](X x) { return x[0].op == OpKind::k_neg ? x[0].inputs[0] : NodeId(); }},
+    {OpKind::k_pow, multiply_out_power},
     {OpKind::k_cast, collapse_casts},
+    {OpKind::k_select, choose_branch},
+    {OpKind::k_bitwise_and, absorb<true>},
+    {OpKind::k_logical_and, absorb<true>},
+    {OpKind::k_bitwise_or, absorb<false>},
+    {OpKind::k_logical_or, absorb<false>},
+    {OpKind::k_logical_not, negate_comparison},
 };
 
 NodeId fold_all(const Operands& x) {

@@ -100,8 +100,7 @@ struct Lowering {
   NodeId pointwise(OpKind op, std::vector<NodeId> operands) { return b->pointwise(op, operands); }
   NodeId integer(int64_t value) { return b->full(DType::kI64, 0, value); }
   NodeId nothing(OpKind reduce, DType dtype) {
-    const Constant identity = identity_of(reduce, dtype);
-    return b->full(dtype, identity.number, identity.integer);
+    return make_constant(*b, identity_of(reduce, dtype), {});
   }
 
   static bool writes_one(const Put& put) {
@@ -375,13 +374,6 @@ NodeId call(Builder& b, const RewriteSite& site) {
   return b.copy(node, {site.inputs.begin() + 3, site.inputs.end()});
 }
 
-// A call in place has written what it was given: nothing is left to store.
-bool is_stored_by_call(const Graph& graph, const Mutation& mutation) {
-  const Node& node = graph[mutation.value];
-  return node.op == OpKind::k_library && node.name.starts_with("aten.") &&
-         node.name.find("_.") != std::string::npos && node.inputs[0] == mutation.input;
-}
-
 }  // namespace
 
 Graph lower_scatters(const Graph& graph, bool on_host) {
@@ -393,8 +385,12 @@ Graph lower_scatters(const Graph& graph, bool on_host) {
     if (!made.valid()) return call(b, site);
     return site.strides_matter ? b.with_layout(made, site.node.type.strides) : made;
   });
-  std::erase_if(result.mutations,
-                [&](const Mutation& mutation) { return is_stored_by_call(result, mutation); });
+  // A call in place has written what it was given: nothing is left to store.
+  std::erase_if(result.mutations, [&](const Mutation& mutation) {
+    const Node& node = result[mutation.value];
+    return node.op == OpKind::k_library && node.name.starts_with("aten.") &&
+           node.name.find("_.") != std::string::npos && node.inputs[0] == mutation.input;
+  });
   return result;
 }
 

@@ -24,12 +24,6 @@ NodeId merge_reshape(Builder& b, const Node& node, NodeId x) {
   return b.reshape(x, node.type.shape);
 }
 
-// The dimensions that are not of extent 1 keep their order.
-bool moves_only_ones(std::vector<int64_t> order, const Shape& shape) {
-  std::erase_if(order, [&](int64_t d) { return shape[d].is(1); });
-  return std::ranges::is_sorted(order);
-}
-
 NodeId merge_permute(Builder& b, const Node& node, NodeId x) {
   std::vector<int64_t> order = node.ints;
   while (b[x].op == OpKind::k_permute) {
@@ -37,8 +31,9 @@ NodeId merge_permute(Builder& b, const Node& node, NodeId x) {
     x = b[x].inputs[0];
   }
   if (std::ranges::is_sorted(order)) return x;
-  if (moves_only_ones(order, b[x].type.shape)) return merge_reshape(b, node, x);
-  return b.permute(x, order);
+  std::vector<int64_t> long_ones = order;  // dimensions that are not of extent 1
+  std::erase_if(long_ones, [&](int64_t d) { return b[x].type.shape[d].is(1); });
+  return std::ranges::is_sorted(long_ones) ? merge_reshape(b, node, x) : b.permute(x, order);
 }
 
 NodeId merge_expand(Builder& b, const Node& node, NodeId x) {

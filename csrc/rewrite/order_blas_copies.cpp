@@ -36,14 +36,9 @@ NodeId reorder(Builder& b, NodeId operand) {
 NodeId order_operands(Builder& b, const RewriteSite& site) {
   if (site.node.op != OpKind::k_library || !is_blas_call(site.node.name)) return {};
   std::vector<NodeId> inputs = site.inputs;
-  bool changed = false;
-  for (NodeId& input : inputs) {
-    if (NodeId ordered = reorder(b, input); ordered.valid()) {
-      input = ordered;
-      changed = true;
-    }
-  }
-  return changed ? b.copy(site.node, inputs) : NodeId();
+  for (NodeId& input : inputs)
+    if (const NodeId ordered = reorder(b, input); ordered.valid()) input = ordered;
+  return inputs == site.inputs ? NodeId() : b.copy(site.node, inputs);
 }
 
 }  // namespace

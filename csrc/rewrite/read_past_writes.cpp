@@ -16,20 +16,6 @@ bool replaces_strip(const Node& node) {
   return node.op == OpKind::k_slice_scatter && node.inputs.size() == 2;
 }
 
-NodeId read_slice(Builder& b, const RewriteSite& site) {
-  const int64_t dim = site.node.ints[0];
-  const Strip read = strip_of(site.node, site.node.type);
-  NodeId from = site.inputs[0];
-  while (replaces_strip(b[from]) && b[from].ints[0] == dim) {
-    const Strip written = strip_of(b[from], b[b[from].inputs[1]].type);
-    if (read == written) return b[from].inputs[1];
-    if (!are_apart(read, written)) break;
-    from = b[from].inputs[0];
-  }
-  if (from == site.inputs[0]) return {};
-  return b.slice(from, dim, read.start, read.count, read.step);
-}
-
 NodeId write_over(Builder& b, const RewriteSite& site) {
   const Node& before = b[site.inputs[0]];
   if (site.inputs.size() != 2 || !replaces_strip(before) || before.ints != site.node.ints)
@@ -86,19 +72,26 @@ NodeId slice_through_view(Builder& b, const RewriteSite& site) {
   return reshaped(b, part, site.node.type.shape);
 }
 
-NodeId read_slice_or_view(Builder& b, const RewriteSite& site) {
-  const NodeId read = read_slice(b, site);
-  return read.valid() ? read : slice_through_view(b, site);
+NodeId read_slice(Builder& b, const RewriteSite& site) {
+  const int64_t dim = site.node.ints[0];
+  const Strip read = strip_of(site.node, site.node.type);
+  NodeId from = site.inputs[0];
+  while (replaces_strip(b[from]) && b[from].ints[0] == dim) {
+    const Strip written = strip_of(b[from], b[b[from].inputs[1]].type);
+    if (read == written) return b[from].inputs[1];
+    if (!are_apart(read, written)) break;
+    from = b[from].inputs[0];
+  }
+  if (from == site.inputs[0]) return slice_through_view(b, site);
+  return b.slice(from, dim, read.start, read.count, read.step);
 }
 
-NodeId reshape_through(Builder& b, const RewriteSite& site) {
-  return reshaped(b, site.inputs[0], site.node.type.shape);
-}
-
-constexpr OpRow<NodeId (*)(Builder& b, const RewriteSite& site)> kRules[] = {
-    {OpKind::k_slice, read_slice_or_view},
+using Site = const RewriteSite&;
+constexpr OpRow<NodeId (*)(Builder& b, Site site)> kRules[] = {
+    {OpKind::k_slice, read_slice},
     {OpKind::k_slice_scatter, write_over},
-    {OpKind::k_reshape, reshape_through},
+    {OpKind::k_reshape,
+     [](Builder& b, Site site) { return reshaped(b, site.inputs[0], site.node.type.shape); }},
 };
 
 }  // namespace

@@ -17,8 +17,10 @@ NodeId drop_layout(Builder& b, const RewriteSite& site) {
   return same_strides || !site.strides_matter ? x : NodeId();
 }
 
-// The part of a cat that a slice takes out again.
-NodeId find_part(const Builder& b, const Node& cat, const Node& slice) {
+// One that takes all, or a part of a cat out again.
+NodeId drop_slice(Builder& b, const RewriteSite& site) {
+  const Node &slice = site.node, &cat = b[site.inputs[0]];
+  if (covers(b, site.inputs[0], slice)) return site.inputs[0];
   if (cat.op != OpKind::k_cat || cat.ints != slice.ints || !slice.dims[1].is(1)) return {};
   Dim start = 0;
   for (NodeId part : cat.inputs) {
@@ -27,11 +29,6 @@ NodeId find_part(const Builder& b, const Node& cat, const Node& slice) {
     start = start + extent;
   }
   return {};
-}
-
-NodeId drop_slice(Builder& b, const RewriteSite& site) {
-  const NodeId x = site.inputs[0];
-  return covers(b, x, site.node) ? x : find_part(b, b[x], site.node);
 }
 
 // Parts without elements contribute nothing.

@@ -7,14 +7,6 @@
 #include "rewrite/rebuild_graph.h"
 
 namespace stitch {
-namespace {
-
-bool must_stay(const Node& node, const std::set<int64_t>& rows) {
-  return node.op == OpKind::k_input || is_assertion(info(node)) || has_effects(node) ||
-         (node.op == OpKind::k_library && rows.count(node.integer));
-}
-
-}  // namespace
 
 Graph remove_dead(const Graph& graph) {
   std::vector<bool> live(graph.nodes.size());
@@ -23,9 +15,11 @@ Graph remove_dead(const Graph& graph) {
   for (const Symbol& symbol : graph.symbols.symbols)
     if (is_late(symbol)) rows.insert(row_of(symbol));
   for (int i = graph.size(); i-- > 0;) {
-    live[i] = live[i] || must_stay(graph.nodes[i], rows);
+    const Node& node = graph.nodes[i];
+    live[i] = live[i] || node.op == OpKind::k_input || is_assertion(info(node)) ||
+              has_effects(node) || (node.op == OpKind::k_library && rows.count(node.integer));
     if (!live[i]) continue;
-    for (NodeId input : graph.nodes[i].inputs) live[input.index()] = true;
+    for (NodeId input : node.inputs) live[input.index()] = true;
   }
   return rebuild_graph(graph, {}, live);
 }

@@ -48,8 +48,6 @@ bool is_mutated_once(const Graph& graph, const Mutation& mutation) {
          }) == 1;
 }
 
-bool is_same_slice(const Node& a, const Node& b) { return a.ints == b.ints && a.dims == b.dims; }
-
 struct WindowFinder {
   const Graph& graph;
   std::vector<std::vector<NodeId>> users = find_users(graph);
@@ -101,8 +99,9 @@ struct WindowFinder {
   NodeId find_slice(NodeId value, const Node& link) const {
     if (graph[value].op != OpKind::k_slice_scatter || link.inputs.size() != 2) return {};
     while (graph[value].op == OpKind::k_slice_scatter) value = graph[value].inputs[0];
+    const Node& slice = graph[value];
     const bool is_put_back =
-        graph[value].op == OpKind::k_slice && is_same_slice(graph[value], link);
+        slice.op == OpKind::k_slice && slice.ints == link.ints && slice.dims == link.dims;
     return is_put_back ? value : NodeId();
   }
 
@@ -204,11 +203,6 @@ struct PartFinder {
     });
   }
 
-  bool is_mutation(NodeId id) const {
-    return std::ranges::any_of(
-        graph.mutations, [&](const Mutation& one) { return storage_base(graph, one.value) == id; });
-  }
-
   // Whether evaluating one of the values evaluates a reduction.
   bool reduces(const std::vector<NodeId>& values) const {
     std::set<NodeId> visited(values.begin(), values.end());
@@ -226,9 +220,11 @@ struct PartFinder {
 
   bool can_be_joined(NodeId id) const {
     const Node& node = graph[id];
+    const auto is_in = [&](const Mutation& one) { return storage_base(graph, one.value) == id; };
     return node.op == OpKind::k_cat && node.type.strides == contiguous_strides(node.type.shape) &&
-           (is_demanded[id.index()] || !users[id.index()].empty()) && !is_mutation(id) &&
-           is_read_from_memory(id) && reduces(node.inputs);
+           (is_demanded[id.index()] || !users[id.index()].empty()) &&
+           std::ranges::none_of(graph.mutations, is_in) && is_read_from_memory(id) &&
+           reduces(node.inputs);
   }
 };
 

@@ -13,18 +13,14 @@
 namespace stitch {
 namespace {
 
-bool some_call_may_write(const Graph& graph) {
-  return std::ranges::any_of(graph.nodes, [](const Node& node) {
-    return node.op == OpKind::k_library && may_write_operands(node.name);
-  });
-}
-
 struct Calling {
   const Graph& graph;
   const bool on_gpu;
   const std::vector<ValueRange> ranges = find_ranges(graph);
   // Some call may: what it writes is rebuilt without asking this pass.
-  const bool may_write = some_call_may_write(graph);
+  const bool may_write = std::ranges::any_of(graph.nodes, [](const Node& node) {
+    return node.op == OpKind::k_library && may_write_operands(node.name);
+  });
   const std::vector<std::vector<NodeId>> users = find_users(graph);
   const std::vector<bool> is_demanded = find_demanded(graph);   // by old node
   std::unordered_map<NodeId, const Attention*> attention = {};  // by result
@@ -100,13 +96,6 @@ bool may_hide_rows(const Calling& calling, const Attention& attention) {
   return low == -kInfinity;
 }
 
-// Of a mask [batch, heads, rows, columns] with extents of 1: [batch, heads, rows, 1], bool.
-NodeId find_hidden_rows(Builder& b, NodeId mask) {
-  const DType dtype = b[mask].type.dtype;
-  const NodeId highest = b.reduce(OpKind::k_amax, mask, {3}, dtype, true);
-  return b.pointwise(OpKind::k_eq, {highest, b.full(dtype, -kInfinity, 0)});
-}
-
 NodeId make_nan_where(Builder& b, NodeId condition, NodeId value) {
   const NodeId nan = b.full(b[value].type.dtype, std::numeric_limits<double>::quiet_NaN(), 0);
   return b.pointwise(OpKind::k_select, {condition, nan, value});
@@ -149,7 +138,9 @@ NodeId find_product_of_rows(const Calling& calling, const Attention& attention) 
 // Where the result of a row that `mask` hides altogether becomes NaN: in the product that reads it,
 // which kernels read anyway, else in the mask, which is returned.
 NodeId mark_hidden_rows(Builder& b, Calling& calling, const Attention& attention, NodeId mask) {
-  NodeId hidden = find_hidden_rows(b, mask);
+  const DType dtype = b[mask].type.dtype;  // of [batch, heads, rows, columns], extents of 1 too
+  const NodeId highest = b.reduce(OpKind::k_amax, mask, {3}, dtype, true);
+  NodeId hidden = b.pointwise(OpKind::k_eq, {highest, b.full(dtype, -kInfinity, 0)});
   const NodeId product = !calling.may_write && b[hidden].type.shape[1].is(1)  // of all heads
                              ? find_product_of_rows(calling, attention)
                              : NodeId();
@@ -199,13 +190,6 @@ std::string_view name_kernel(const Builder& b, const std::vector<NodeId>& operan
   return is_flash ? kFlashAttention : kEfficientAttention;
 }
 
-// [batch.., rows, columns]
-NodeId expand_mask(Builder& b, NodeId mask, NodeId query, NodeId key) {
-  std::vector<Dim> shape = b[query].type.shape;
-  shape.back() = b[key].type.shape[2];
-  return expand_to(b, mask, shape);
-}
-
 NodeId call(Builder& b, Calling& calling, const Attention& attention, const RewriteSite& site) {
   const auto made = [&](NodeId id) { return site.made[id.index()]; };
   Node node{.op = OpKind::k_library, .number = attention.scale, .integer = kMadeCall};
@@ -218,7 +202,9 @@ NodeId call(Builder& b, Calling& calling, const Attention& attention, const Rewr
     mask = mark_hidden_rows(b, calling, attention, mask);
   node.name = kAttentionCall;
   if (calling.on_gpu) {
-    const NodeId whole = mask.valid() ? expand_mask(b, mask, operands[0], operands[1]) : mask;
+    std::vector<Dim> scores = b[operands[0]].type.shape;
+    scores.back() = b[operands[1]].type.shape[2];
+    const NodeId whole = mask.valid() ? expand_to(b, mask, scores) : mask;
     node.name = name_kernel(b, operands, whole);
     if (node.name != kAttentionCall) mask = whole;
   }
@@ -230,11 +216,6 @@ NodeId call(Builder& b, Calling& calling, const Attention& attention, const Rewr
   return site.strides_matter ? b.with_layout(result, promised.strides) : result;
 }
 
-NodeId mark_product(Builder& b, const RewriteSite& site, NodeId hidden) {
-  const NodeId marked = make_nan_where(b, hidden, b.copy(site.node, site.inputs));
-  return b.with_layout(marked, site.node.type.strides);
-}
-
 }  // namespace
 
 Graph call_attention(const Graph& graph, const std::vector<Attention>& chosen, bool on_gpu) {
@@ -244,8 +225,10 @@ Graph call_attention(const Graph& graph, const std::vector<Attention>& chosen, b
   Graph result = rebuild_graph(graph, [&](Builder& b, const RewriteSite& site) -> NodeId {
     const auto found = calling.attention.find(site.id);
     if (found != calling.attention.end()) return call(b, calling, *found->second, site);
-    const auto marked = calling.hidden.extract(site.id);
-    return marked ? mark_product(b, site, marked.mapped()) : NodeId();
+    const auto hidden = calling.hidden.extract(site.id);
+    if (!hidden) return {};
+    const NodeId product = b.copy(site.node, site.inputs);
+    return b.with_layout(make_nan_where(b, hidden.mapped(), product), site.node.type.strides);
   });
   STITCH_CHECK(calling.hidden.empty(), "a product of hidden rows is not marked");
   return result;

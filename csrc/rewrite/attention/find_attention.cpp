@@ -38,13 +38,10 @@ std::vector<Dim> batch_of(const TensorType& type) {
   return {type.shape.begin(), type.shape.end() - 2};
 }
 
-bool has_same_matrix(const TensorType& a, const TensorType& b) {
-  return a.rank() >= 2 && b.rank() >= 2 &&
-         std::equal(a.shape.end() - 2, a.shape.end(), b.shape.end() - 2);
-}
-
 bool regroups_batch(const Graph& graph, const Node& node) {
-  return node.op == OpKind::k_reshape && has_same_matrix(node.type, graph[node.inputs[0]].type);
+  if (node.op != OpKind::k_reshape) return false;
+  const std::vector<Dim>&from = graph[node.inputs[0]].type.shape, &to = node.type.shape;
+  return from.size() >= 2 && to.size() >= 2 && std::equal(from.end() - 2, from.end(), to.end() - 2);
 }
 
 bool swaps_last_two(const Node& node) {
