@@ -57,11 +57,6 @@ const Probe& probe_once(const std::string& command) {
   return probes->try_emplace(command, std::move(probe)).first->second;
 }
 
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 }  // namespace
 
 const HostCompiler& find_host_compiler(const std::string& command) {
@@ -84,7 +79,8 @@ Binary run_host_compiler(const std::string& command, std::string_view source) {
   const CommandResult result = run_compiler(command, std::string(kHostFlags) + " -x c++",
                                             {input, "-o", output}, kCompileLimit_s);
   binary.log = result.output;
-  if (result.ok) binary.bytes = read_file(output);
+  std::ifstream made(output, std::ios::binary);
+  if (result.ok) binary.bytes.assign(std::istreambuf_iterator<char>(made), {});
   return binary;
 }
 

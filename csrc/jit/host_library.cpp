@@ -48,7 +48,7 @@ void* open_from_file(std::string_view bytes, std::string& why) {
 }  // namespace
 
 void* LoadedLibrary::symbol(const std::string& name) const {
-  void* address = dlsym(handle_, name.c_str());
+  void* address = dlsym(handle, name.c_str());
   STITCH_CHECK(address, "the compiled kernels do not export '" << name << "'");
   return address;
 }
@@ -63,7 +63,7 @@ LoadedLibrary load_host_library(std::string_view bytes) {
   if (!handle) handle = open_from_memory(bytes, ++serial, why);
   if (!handle) handle = open_from_file(bytes, why);
   STITCH_CHECK(handle, "the compiled kernels cannot be loaded: " << why);
-  return LoadedLibrary(handle);
+  return {handle};
 }
 
 }  // namespace stitch

@@ -7,14 +7,11 @@
 namespace stitch {
 
 // A loaded object; it stays loaded until the process ends, so symbols never dangle.
-class LoadedLibrary {
- public:
-  explicit LoadedLibrary(void* handle) : handle_(handle) {}
+struct LoadedLibrary {
+  void* handle;
+
   // The address of an exported symbol; InternalError if there is none.
   void* symbol(const std::string& name) const;
-
- private:
-  void* handle_;
 };
 
 // Equal bytes are loaded once.  Goes through anonymous memory, so a cache directory mounted without

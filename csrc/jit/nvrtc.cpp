@@ -139,22 +139,12 @@ class CLocale {
 // ptxas has taken 41 minutes for one kernel (raft#1246); a compile that long helps nobody.
 constexpr auto kCompileLimit = std::chrono::seconds(30);
 
-int is_overdue(void* deadline, void*) {
-  return Clock::now() > *static_cast<const Clock::time_point*>(deadline) ? 1 : 0;
-}
-
 std::string read_text(Program program, Result (*size_of)(Program, size_t*),
                       Result (*get)(Program, char*)) {
   size_t size = 0;
   if (size_of(program, &size) != kSuccess) return "";
   std::string text(size, '\0');
   return get(program, text.data()) == kSuccess ? text : "";
-}
-
-// The binary of a program that was compiled.
-std::string read_output(const Functions& call, Program program, CudaOutput output) {
-  if (output == CudaOutput::kCubin) return read_text(program, call.cubin_size, call.cubin);
-  return read_text(program, call.ptx_size, call.ptx).c_str();  // up to the NUL
 }
 
 // The numbers written directly before `unit`, as in "28 bytes spill stores".
@@ -222,11 +212,17 @@ Binary run_nvrtc(const std::string& name, std::string_view source, const std::st
   std::vector<const char*> pointers;
   for (const std::string& option : options) pointers.push_back(option.c_str());
   Clock::time_point deadline = Clock::now() + kCompileLimit;
+  const auto is_overdue = [](void* time, void*) {
+    return Clock::now() > *static_cast<const Clock::time_point*>(time) ? 1 : 0;
+  };
   if (call.set_flow_callback) call.set_flow_callback(program, is_overdue, &deadline);
   result = call.compile(program, static_cast<int>(pointers.size()), pointers.data());
   binary.log = read_text(program, call.log_size, call.log).c_str();  // up to the NUL
   if (result == kErrorCancelled) binary.log += "\ncancelled after 30 s";
-  if (result == kSuccess) binary.bytes = read_output(call, program, output);
+  if (result == kSuccess)
+    binary.bytes = output == CudaOutput::kCubin
+                       ? read_text(program, call.cubin_size, call.cubin)
+                       : read_text(program, call.ptx_size, call.ptx).c_str();  // up to the NUL
   if (result != kSuccess && binary.log.empty()) binary.log = call.error_string(result);
   call.destroy(&program);
   if (result == kErrorInvalidOption) {

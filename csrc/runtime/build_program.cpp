@@ -144,9 +144,8 @@ void place_aliases(Draft& draft) {
     const BufferId base = draft.buffer[alias.base.index()];
     STITCH_CHECK(base.valid(), "value " << alias.node << " is planned as a view of value "
                                         << alias.base << ", which is not in memory");
-    const BufferId id = add_buffer(
+    draft.buffer[alias.node.index()] = add_buffer(
         draft, {Buffer::Kind::kAlias, draft.graph[alias.node].type, -1, base, alias.offset});
-    draft.buffer[alias.node.index()] = id;
   }
 }
 
@@ -208,10 +207,6 @@ bool reads_at_indices(const Node& node) {
   return !index_operands(node).empty() || combines_segments(info(node));
 }
 
-bool names_elements(const Node& node) {
-  return node.origin.op.starts_with("aten.gather.") || node.origin.op.starts_with("aten.scatter");
-}
-
 bool divides(const Node& node) { return divides_integers(info(node), node.type.dtype); }
 
 bool asserts(const Node& node) { return is_assertion(info(node)); }
@@ -241,7 +236,9 @@ void check_indexed(const Graph& graph, const StitchPlan& plan, int kernel, Launc
   for (const NodeId id : nodes_of(plan, kernel)) {
     const Node& node = graph[id];
     if (!reads_at_indices(node)) continue;
-    (names_elements(node) ? names_element : names_row) = true;
+    const std::string& op = node.origin.op;
+    const bool is_element = op.starts_with("aten.gather.") || op.starts_with("aten.scatter");
+    (is_element ? names_element : names_row) = true;
     Dim indices = 1;
     for (const NodeId operand : index_operands(node))
       indices = indices * element_count(graph[operand].type.shape);

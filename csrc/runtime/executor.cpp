@@ -192,23 +192,19 @@ struct Execution {
     for (size_t i = 0; i < pointer_count; ++i) parameters[count++] = &pointers[i];
     for (size_t i = 0; i < size_count; ++i) parameters[count++] = &sizes[i];
     int32_t first_phase = 0, end_phase = static_cast<int32_t>(step.phases.size());
-    void* barrier = nullptr;
+    CudaAddress barrier = 0;
     if (end_phase > 1) {
       parameters[count++] = &first_phase;
       parameters[count++] = &end_phase;
     }
     if (end_phase > 1 || step.finishes) {
-      barrier = frame.barrier();
+      barrier = reinterpret_cast<CudaAddress>(frame.barrier());
       parameters[count++] = &barrier;
     }
     CudaAddress flag = step.flag < 0 ? 0 : flag_address(step.flag);
     parameters[count] = &flag;
     flags_pending |= step.flag >= 0;
-    auto describe = [&](bool is_whole) {
-      if (!driver().describe_arguments) return;
-      describe_arguments(step, pointers.data(), flag, barrier, is_whole);
-    };
-    describe(true);
+    describe_arguments(step, pointers.data(), flag, barrier, true);
     if (end_phase <= 1) return launch(kernel, grid, parameters.data());
     if (kernel.resident_blocks > 0) {
       const int64_t resident = std::min<int64_t>(grid, kernel.resident_blocks);
@@ -217,7 +213,7 @@ struct Execution {
     // A launch per phase needs no barrier: they follow each other on the stream.
     for (const int32_t phases = end_phase; first_phase < phases; ++first_phase) {
       end_phase = first_phase + 1;
-      describe(false);
+      describe_arguments(step, pointers.data(), flag, barrier, false);
       launch(kernel, std::clamp<int64_t>(evaluate(step.phases[first_phase], symbols), 1, kMostGrid),
              parameters.data());
     }
@@ -253,7 +249,8 @@ struct Execution {
   }
 
   void describe_arguments(const LaunchStep& step, void* const* pointers, CudaAddress flag,
-                          void* barrier, bool is_whole) {
+                          CudaAddress barrier, bool is_whole) {
+    if (!driver().describe_arguments) return;
     using Access = PointerArgument::Access;
     const Access stores = is_whole ? Access::kStore : Access::kBoth;  // a part of a kernel
     std::vector<PointerArgument> arguments;
@@ -268,10 +265,7 @@ struct Execution {
       for (const Dim& dim : type.strides) arguments[i].strides.push_back(evaluate(dim, symbols));
     }
     if (flag) arguments.push_back({Access::kBoth, "error", flag, 4, 4, {1}, {1}});
-    if (barrier) {
-      const auto address = reinterpret_cast<CudaAddress>(barrier);
-      arguments.push_back({Access::kBoth, "barrier", address, 4, 4, {1}, {1}});
-    }
+    if (barrier) arguments.push_back({Access::kBoth, "barrier", barrier, 4, 4, {1}, {1}});
     driver().describe_arguments(std::move(arguments));
   }
 };

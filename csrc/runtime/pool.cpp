@@ -116,7 +116,7 @@ void HostPool::release(PoolBlock* block) {
   block->newer = nullptr;
   (newest_ ? newest_->newer : oldest_) = block;
   newest_ = block;
-  evicted.reset(evict_oldest(limit_bytes_));
+  evicted.reset(evict_oldest(counts_.limit_bytes));
 }
 
 void HostPool::unlink(PoolBlock* block) {
@@ -151,15 +151,13 @@ void HostPool::release_cached() {
 void HostPool::set_limit(int64_t bytes) {
   Evicted evicted;
   std::lock_guard lock(mutex_);
-  limit_bytes_ = bytes;
-  evicted.reset(evict_oldest(limit_bytes_));
+  counts_.limit_bytes = bytes;
+  evicted.reset(evict_oldest(bytes));
 }
 
 PoolStatistics HostPool::statistics() const {
   std::lock_guard lock(mutex_);
-  PoolStatistics statistics = counts_;
-  statistics.limit_bytes = limit_bytes_;
-  return statistics;
+  return counts_;
 }
 
 HostPool& host_pool() {

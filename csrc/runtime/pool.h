@@ -25,7 +25,7 @@ struct PoolStatistics {
 
 class HostPool {
  public:
-  explicit HostPool(int64_t limit_bytes) : limit_bytes_(limit_bytes) {}
+  explicit HostPool(int64_t limit_bytes) : counts_{.limit_bytes = limit_bytes} {}
   ~HostPool() { release_cached(); }  // blocks in use then belong to nobody
   HostPool(const HostPool&) = delete;
   HostPool& operator=(const HostPool&) = delete;
@@ -42,7 +42,6 @@ class HostPool {
   PoolBlock* evict_oldest(int64_t target_bytes);
 
   mutable ForkMutex mutex_;
-  int64_t limit_bytes_;
   PoolStatistics counts_;
   std::unordered_map<int64_t, std::vector<PoolBlock*>> free_blocks_;  // by block size
   PoolBlock* oldest_ = nullptr;  // list of cached blocks in the order of their release
