@@ -89,7 +89,7 @@ struct Reporter {
       for (const PersistentValue& persistent : in.schedules[s].persistent) {
         const std::string name = name_of(persistent.value);
         const int64_t bytes = accessed_elements(in.graph, in.schedules[s], persistent.value) *
-                              info(in.graph[persistent.value].type.dtype).bytes;
+                              element_bytes(in.graph, persistent.value);
         if (!persistent.is_filled) {
           const Home& home = persistent.home;
           const char* where =
@@ -109,18 +109,12 @@ struct Reporter {
   void add_buffers(const PlannedKernel& kernel, ReportedKernel& out) const {
     for (const PlannedChain& chain : kernel.chains) {
       for (const BlockBuffer& buffer : in.schedules[chain.first].buffers) {
-        const int bytes = info(in.graph[buffer.value].type.dtype).bytes;
+        const int bytes = element_bytes(in.graph, buffer.value);
         put(out.persistent,
             {name_of(buffer.value), "shared memory across the block barrier",
              hint_bytes(in.graph, buffer.value) * 2, 0, static_cast<int>(buffer.size()) * bytes});
       }
     }
-  }
-
-  void add_tiles(const PlannedKernel& kernel, ReportedKernel& out) const {
-    for (int s : kernel.stages())
-      for (const TiledLoad& tile : in.schedules[s].tiles)
-        put(out.tiles, {name_of(tile.value), tile.rows, tile_bytes(in.graph, tile)});
   }
 
   // Each distinct buffer once: what one phase stores and the next loads counts as written.
@@ -141,7 +135,9 @@ struct Reporter {
     add_schemes(planned, out);
     add_persistent(planned, out);
     add_buffers(planned, out);
-    add_tiles(planned, out);
+    for (int s : planned.stages())
+      for (const TiledLoad& tile : in.schedules[s].tiles)
+        put(out.tiles, {name_of(tile.value), tile.rows, tile_bytes(in.graph, tile)});
     add_bytes(planned, out);
     out.grid = in.graph.symbols.hint(source.grid);
     for (const Dim& blocks : source.phases)
@@ -229,7 +225,7 @@ struct Reporter {
           if (made.count(load)) continue;
           const int64_t elements = accessed_elements(in.graph, in.schedules[s], load);
           int64_t& known = read[load];
-          total += std::max<int64_t>(0, elements - known) * info(in.graph[load].type.dtype).bytes;
+          total += std::max<int64_t>(0, elements - known) * element_bytes(in.graph, load);
           known = std::max(known, elements);
         }
         for (NodeId store : stage.stores) {

@@ -26,7 +26,7 @@ int find_or_add(std::vector<int>& items, int item) {
 // The placeholder for a value of the call; none for anything that stays as it is.
 std::optional<CallPlaceholder> find_placeholder(py::handle item, CallTable& table) {
   if (py::isinstance<PythonOperand>(item))
-    return CallPlaceholder{Kind::kTensor, item.cast<const PythonOperand&>().index, 0};
+    return CallPlaceholder{Kind::kTensor, item.cast<const PythonOperand&>().position, 0};
   if (py::isinstance<Dim>(item)) return CallPlaceholder{Kind::kInteger, -1, item.cast<Dim>()};
   if (py::isinstance<PythonArgument>(item)) {
     const int position = item.cast<const PythonArgument&>().position;
@@ -35,14 +35,13 @@ std::optional<CallPlaceholder> find_placeholder(py::handle item, CallTable& tabl
   return std::nullopt;
 }
 
-bool is_sequence(py::handle item) { return PyList_Check(item.ptr()) || PyTuple_Check(item.ptr()); }
-
 bool has_placeholders(py::handle item) {
   if (py::isinstance<PythonOperand>(item) || py::isinstance<Dim>(item) ||
       py::isinstance<PythonArgument>(item)) {
     return true;
   }
-  return is_sequence(item) && std::any_of(item.begin(), item.end(), has_placeholders);
+  const bool is_sequence = PyList_Check(item.ptr()) || PyTuple_Check(item.ptr());
+  return is_sequence && std::any_of(item.begin(), item.end(), has_placeholders);
 }
 
 c10::TypePtr without_optional(const c10::TypePtr& type) {
@@ -80,9 +79,8 @@ CallArgument import_argument(py::handle item, const c10::TypePtr& type, std::opt
 }
 
 std::optional<c10::OperatorHandle> find_out_variant(const c10::FunctionSchema& schema) {
-  const auto& names = kOutVariants;
-  if (std::ranges::find(names, schema.name()) == names.end()) return std::nullopt;
-  if (!schema.overload_name().empty()) return std::nullopt;
+  const bool has_one = std::ranges::find(kOutVariants, schema.name()) != kOutVariants.end();
+  if (!has_one || !schema.overload_name().empty()) return std::nullopt;
   return c10::Dispatcher::singleton().findSchema({schema.name(), "out"});
 }
 

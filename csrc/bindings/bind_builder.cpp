@@ -15,6 +15,7 @@ namespace stitch {
 namespace {
 
 namespace py = pybind11;
+using namespace py::literals;
 
 // Pickled as its text.
 template <class T>
@@ -54,7 +55,7 @@ void bind_nouns(py::module_& module) {
       .def(py::init([](const std::string& dtype, std::vector<Dim> shape, std::vector<Dim> strides) {
              return TensorType{dtype_from_name(dtype), std::move(shape), std::move(strides)};
            }),
-           py::arg("dtype"), py::arg("shape"), py::arg("strides"))
+           "dtype"_a, "shape"_a, "strides"_a)
       .def_property_readonly("dtype", [](const TensorType& type) { return info(type.dtype).name; })
       .def_readonly("shape", &TensorType::shape)
       .def_readonly("strides", &TensorType::strides)
@@ -70,22 +71,20 @@ void bind_nouns(py::module_& module) {
   module.def("parse_graph", &parse_whole_graph, "A Graph from its text.");
 }
 
+template <class T>
+void bind_position(py::module_& module, const char* name) {
+  py::class_<T>(module, name).def(py::init<int>()).def("__reduce__", [](const T& value) {
+    return py::make_tuple(py::type::of<T>(), py::make_tuple(value.position));
+  });
+}
+
 void bind_calls(py::module_& module) {
-  py::class_<PythonOperand>(module, "Operand")
-      .def(py::init<int>())
-      .def("__reduce__", [](const PythonOperand& operand) {
-        return py::make_tuple(py::type::of<PythonOperand>(), py::make_tuple(operand.index));
-      });
-  py::class_<PythonArgument>(module, "Argument")
-      .def(py::init<int>())
-      .def("__reduce__", [](const PythonArgument& argument) {
-        return py::make_tuple(py::type::of<PythonArgument>(), py::make_tuple(argument.position));
-      });
+  bind_position<PythonOperand>(module, "Operand");
+  bind_position<PythonArgument>(module, "Argument");
   py::class_<CallPlaceholder>(module, "CallPlaceholder");
   py::class_<CallTable, std::shared_ptr<CallTable>>(module, "CallTable")
       .def(py::init<>())
-      .def("add_call", &add_call, py::arg("name"), py::arg("function"), py::arg("args"),
-           py::arg("kwargs"))
+      .def("add_call", &add_call, "name"_a, "function"_a, "args"_a, "kwargs"_a)
       .def(py::pickle(
           [](const CallTable& table) {
             return py::make_tuple(table.given, table.extras, table.number_outputs, table.views);
@@ -117,7 +116,7 @@ void bind_graph_ends(BuilderClass& builder) {
           [](Builder& b, std::string op, std::string location, int position) {
             b.set_origin({std::move(op), std::move(location), position});
           },
-          py::arg("op"), py::arg("location"), py::arg("position") = -1)
+          "op"_a, "location"_a, "position"_a = -1)
       .def("symbol",
            [](Builder& b, int position, int64_t hint, bool is_positive) {
              std::vector<int>& positions = b.graph().integer_positions;
@@ -188,10 +187,8 @@ void bind_ops(BuilderClass& builder) {
       .def("flip", &Builder::flip)
       .def("cat", &Builder::cat)
       .def("pad", &Builder::pad)
-      .def("index", &Builder::index, py::arg("x"), py::arg("indices"), py::arg("dims"),
-           py::arg("from_end") = true)
-      .def("gather", &Builder::gather, py::arg("x"), py::arg("index"), py::arg("dim"),
-           py::arg("from_end") = true)
+      .def("index", &Builder::index, "x"_a, "indices"_a, "dims"_a, "from_end"_a = true)
+      .def("gather", &Builder::gather, "x"_a, "index"_a, "dim"_a, "from_end"_a = true)
       .def("slice_scatter", py::overload_cast<NodeId, NodeId, int64_t, const Dim&, const Dim&>(
                                 &Builder::slice_scatter))
       .def("put",
@@ -213,8 +210,8 @@ void bind_ops(BuilderClass& builder) {
             b.graph().nodes[position].ints = describe_call(row);
             return made;
           },
-          py::arg("calls"), py::arg("call"), py::arg("inputs"), py::arg("results"),
-          py::arg("several"), py::arg("sizes") = std::vector<Dim>());
+          "calls"_a, "call"_a, "inputs"_a, "results"_a, "several"_a,
+          "sizes"_a = std::vector<Dim>());
 }
 
 }  // namespace

@@ -60,12 +60,6 @@ void bind_errors(py::module_& module) {
   });
 }
 
-void set_kernel_error(const KernelError& error) {
-  const py::object instance = py::handle(error_classes.kernel)(error.what());
-  instance.attr("ops") = error.ops;
-  PyErr_SetObject(error_classes.kernel, instance.ptr());
-}
-
 // Warnings of the core become Python's; one that a filter turns into an error cannot unwind the
 // compiler and is printed instead.
 void warn_in_python(const std::string& message) {
@@ -87,17 +81,15 @@ py::object to_python(const SettingValue& value) {
   return std::visit([](const auto& typed) { return py::object(py::cast(typed)); }, value);
 }
 
-py::list list_settings() {
-  py::list rows;
-  for (const SettingRow& row : settings_rows())
-    rows.append(py::dict("name"_a = row.name, "env"_a = row.env, "type"_a = row.type,
-                         "default"_a = to_python(row.default_value), "allowed"_a = row.allowed,
-                         "doc"_a = row.doc));
-  return rows;
-}
-
 void bind_settings(py::module_& module) {
-  module.def("settings", &list_settings);
+  module.def("settings", [] {
+    py::list rows;
+    for (const SettingRow& row : settings_rows())
+      rows.append(py::dict("name"_a = row.name, "env"_a = row.env, "type"_a = row.type,
+                           "default"_a = to_python(row.default_value), "allowed"_a = row.allowed,
+                           "doc"_a = row.doc));
+    return rows;
+  });
   module.def("check_options", [](const py::dict& options) { read_options(options); });
   module.def("get_option", [](const py::dict& options, const std::string& name) {
     return to_python(get_option(read_options(options), name));
@@ -131,11 +123,6 @@ py::dict read_counters() {
       "cache_refused"_a = cache.refused.load(), "compile_seconds"_a = cache.compile_seconds.load());
 }
 
-void reset_counters() {
-  kernel_count = stitched_op_count = library_call_count = fallback_op_count = 0;
-  reset_cache_counters();
-}
-
 // Folders that may hold a libnvrtc: torch's own and those of NVIDIA's wheels beside it.
 std::vector<std::string> find_nvrtc_directories() {
   const fs::path torch =
@@ -150,18 +137,19 @@ std::vector<std::string> find_nvrtc_directories() {
   return directories;
 }
 
-py::dict read_pool() {
-  const PoolStatistics pool = host_pool().statistics();
-  return py::dict("used_bytes"_a = pool.used_bytes, "cached_bytes"_a = pool.cached_bytes,
-                  "limit_bytes"_a = pool.limit_bytes, "reused_blocks"_a = pool.reused_blocks,
-                  "created_blocks"_a = pool.created_blocks);
-}
-
 void bind_resources(py::module_& module) {
   module.def("counters", &read_counters);
-  module.def("reset_counters", &reset_counters);
+  module.def("reset_counters", [] {
+    kernel_count = stitched_op_count = library_call_count = fallback_op_count = 0;
+    reset_cache_counters();
+  });
   module.def("count_fallback", [](int64_t ops) { fallback_op_count += ops; });
-  module.def("pool_statistics", &read_pool);
+  module.def("pool_statistics", [] {
+    const PoolStatistics pool = host_pool().statistics();
+    return py::dict("used_bytes"_a = pool.used_bytes, "cached_bytes"_a = pool.cached_bytes,
+                    "limit_bytes"_a = pool.limit_bytes, "reused_blocks"_a = pool.reused_blocks,
+                    "created_blocks"_a = pool.created_blocks);
+  });
   module.def(
       "clear_cache",
       [](const std::optional<py::dict>& options) {
@@ -210,7 +198,9 @@ bool set_python_error() {
   } catch (const DriverError& error) {
     PyErr_SetString(PyExc_RuntimeError, error.what());
   } catch (const KernelError& error) {
-    set_kernel_error(error);
+    const py::object instance = py::handle(error_classes.kernel)(error.what());
+    instance.attr("ops") = error.ops;
+    PyErr_SetObject(error_classes.kernel, instance.ptr());
   } catch (const StoppedError& error) {
     PyErr_SetString(PyExc_SystemExit, error.what());  // ends a thread without a word
   } catch (const Error& error) {

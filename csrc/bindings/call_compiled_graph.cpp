@@ -5,6 +5,8 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <optional>
+
 #include "base/error.h"
 #include "bindings/compiled_graph.h"
 #include "bindings/tensors.h"
@@ -118,17 +120,15 @@ PyObject* run_graph(const CompiledGraph& graph, PyObject* list, void* stream) {
   std::vector<int64_t> symbols;
   {
     py::gil_scoped_release no_gil;
-    if (graph.simulated) {
-      const ptxsim::SimulatedRun simulation(*graph.simulated);
-      symbols = run(program, frame, integers);
-      simulation.check();
-    } else if (program.on_cuda) {
-      const c10::DeviceGuard guard(graph.device);
+    std::optional<ptxsim::SimulatedRun> simulation;
+    if (graph.simulated) simulation.emplace(*graph.simulated);
+    c10::OptionalDeviceGuard guard;
+    if (graph.device.is_cuda()) {
+      guard.reset_device(graph.device);
       ensure_context(graph.device.index());
-      symbols = run(program, frame, integers);
-    } else {
-      symbols = run(program, frame, integers);
     }
+    symbols = run(program, frame, integers);
+    if (simulation) simulation->check();
   }
   py::list results(program.outputs.size());
   for (size_t i = 0; i < program.outputs.size(); ++i) {

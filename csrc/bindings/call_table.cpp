@@ -13,39 +13,28 @@ namespace {
 
 namespace py = pybind11;
 
-c10::IValue make_value(const CallArgument& argument, const CallValues& values);
-
-c10::IValue make_list(const CallArgument& argument, const CallValues& values) {
-  c10::impl::GenericList list(argument.type);
-  list.reserve(argument.elements.size());
-  for (const CallArgument& element : argument.elements) list.push_back(make_value(element, values));
-  return list;
-}
-
-c10::IValue make_integer(const CallArgument& argument, const CallValues& values) {
-  const int64_t integer = evaluate(argument.integer, values.symbols);
-  if (argument.type->kind() == c10::TypeKind::FloatType) return static_cast<double>(integer);
-  if (argument.type->kind() == c10::TypeKind::BoolType) return integer != 0;
-  return integer;
-}
-
-c10::IValue make_object(const CallArgument& argument, const CallValues& values) {
-  py::gil_scoped_acquire gil;
-  return to_ivalue(values.objects[argument.index], argument.type);
-}
-
 c10::IValue make_value(const CallArgument& argument, const CallValues& values) {
   switch (argument.kind) {
     case CallArgument::Kind::kConstant:
       return argument.constant;
     case CallArgument::Kind::kTensor:
       return values.operands[argument.index];
-    case CallArgument::Kind::kInteger:
-      return make_integer(argument, values);
-    case CallArgument::Kind::kObject:
-      return make_object(argument, values);
-    case CallArgument::Kind::kList:
-      return make_list(argument, values);
+    case CallArgument::Kind::kInteger: {
+      const int64_t integer = evaluate(argument.integer, values.symbols);
+      if (argument.type->kind() == c10::TypeKind::FloatType) return static_cast<double>(integer);
+      if (argument.type->kind() == c10::TypeKind::BoolType) return integer != 0;
+      return integer;
+    }
+    case CallArgument::Kind::kObject: {
+      py::gil_scoped_acquire gil;
+      return to_ivalue(values.objects[argument.index], argument.type);
+    }
+    case CallArgument::Kind::kList: {
+      c10::impl::GenericList list(argument.type);
+      list.reserve(argument.elements.size());
+      for (const CallArgument& one : argument.elements) list.push_back(make_value(one, values));
+      return list;
+    }
   }
   return {};
 }

@@ -28,11 +28,6 @@ std::atomic<int> g_running = 0;  // threads of make()
 // for ever, the kernel cache's and NVRTC's among them.
 std::atomic<bool> g_is_cut_off = false;
 
-void on_forked_child() {
-  g_is_cut_off = g_is_cut_off || g_running > 0;
-  g_running = 0;
-}
-
 void run_make(PyObject* make, std::shared_ptr<Swap> swap) {
   {
     py::gil_scoped_acquire gil;
@@ -47,7 +42,10 @@ void run_make(PyObject* make, std::shared_ptr<Swap> swap) {
 }
 
 std::shared_ptr<Swap> start(py::object stand_in, py::object make) {
-  static const int registered = pthread_atfork(nullptr, nullptr, on_forked_child);
+  static const int registered = pthread_atfork(nullptr, nullptr, [] {
+    g_is_cut_off = g_is_cut_off || g_running > 0;
+    g_running = 0;
+  });
   STITCH_CHECK(registered == 0, "pthread_atfork: error " << registered);
   auto swap = std::make_shared<Swap>(Swap{std::move(stand_in), {}});
   if (g_is_cut_off) return swap;

@@ -9,9 +9,9 @@
 
 namespace stitch {
 
-// Operand `index` of a library node, in the arguments of a call.
+// Operand `position` of a library node, in the arguments of a call.
 struct PythonOperand {
-  int index;
+  int position;
 };
 
 // Argument `position` of the graph's call, whatever Python object that is.
