@@ -104,7 +104,7 @@ Compilation plan_and_emit(const CompileRequest& request) {
     });
     c.graph.symbols = std::move(symbols);
   });
-  const LoweringOptions options = choose_lowering(c.graph, c.plan, request.settings);
+  const LoweringOptions options = choose_lowering(c.graph, c.plan, device, request.settings);
   run_and_dump(c, "emit", [&] {
     for_each_kernel(c.graph, c.plan, [&](size_t k) { c.sources.push_back(emit(c, k, options)); });
   });
@@ -129,7 +129,7 @@ int spilled_bytes(const Binary& binary, const std::vector<std::vector<int>>& per
 std::vector<Binary> compile_without_spills(Compilation& c, const DeviceSpec& device,
                                            const CompileRequest& request) {
   std::vector<Binary> binaries = compile_all(c, device, request);
-  const LoweringOptions options = choose_lowering(c.graph, c.plan, request.settings);
+  const LoweringOptions options = choose_lowering(c.graph, c.plan, device, request.settings);
   TemplateMemo memo;
   const auto chooser_of = [&](const PlannedKernel& kernel) {
     return KernelChooser{c.graph, c.plan.stages, kernel, device, request.worker_threads, memo};

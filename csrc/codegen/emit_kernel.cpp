@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "codegen/emit_phases.h"
 #include "codegen/place_arrays.h"
+#include "codegen/stream_stores.h"
 
 namespace stitch {
 namespace {
@@ -75,8 +76,9 @@ void verify_stage(const LoweredStage& lowered) {
 }  // namespace
 
 LoweringOptions choose_lowering(const Graph& graph, const StitchPlan& plan,
-                                const Settings& settings) {
-  LoweringOptions options{settings.emulate_eager_casts, plan.stored_over, find_rounded(graph)};
+                                const DeviceSpec& device, const Settings& settings) {
+  LoweringOptions options{settings.emulate_eager_casts, plan.stored_over, find_rounded(graph),
+                          find_streamed(graph, plan, device)};
   for (size_t m = 0; m < plan.in_place.size(); ++m)
     if (plan.in_place[m])
       options.stored_over.emplace(graph.mutations[m].value, graph.mutations[m].input);

@@ -25,7 +25,7 @@ struct LoweredKernel {
 
 // What all kernels of a plan are lowered with.
 LoweringOptions choose_lowering(const Graph& graph, const StitchPlan& plan,
-                                const Settings& settings);
+                                const DeviceSpec& device, const Settings& settings);
 
 // `schedules` are those of all stages of the plan.  What comes out refers to both.
 LoweredKernel lower_kernel(const Graph& graph, const StitchPlan& plan, const PlannedKernel& kernel,

@@ -28,6 +28,7 @@ struct Statement {
   std::string pragma = {};     // kLoop: "", "STITCH_UNROLL", "STITCH_SIMD(...)"
   int64_t count = 0;           // kArray
   std::vector<Statement> body = {};
+  int streams_along = -1;  // kStore of a `type`: the axis along which it may go by rows
 
   static Statement let(std::string type, std::string name, std::string expr) {
     return {Kind::kLet, std::move(type), std::move(name), std::move(expr)};

@@ -6,6 +6,7 @@
 
 #include "codegen/lower_reductions.h"
 #include "codegen/lower_values.h"
+#include "codegen/stream_stores.h"
 #include "schedule/build_loops.h"
 #include "schedule/place_values.h"
 
@@ -56,6 +57,9 @@ struct StageLowering {
     open_kernel();
     lower_block(0);
     report_collected();
+    const auto streams = [&](NodeId store) { return options.streamed.count(store) > 0; };
+    if (std::ranges::any_of(stage.stores, streams))
+      scopes.append(0, Statement::call("end_streams()"));
     out.body = remove_unused({std::move(scopes.open.back().statements)});
     out.sizes = scopes.sizes;
     return std::move(out);
@@ -395,7 +399,7 @@ struct StageLowering {
     scopes.open.pop_back();
     header.body = std::move(closed.statements);
     Scope& parent = scopes.open.back();
-    for (Statement& piece : split_vectors(std::move(header)))
+    for (Statement& piece : stream_stores(schedule, block, std::move(header), scopes))
       parent.statements.push_back(std::move(piece));
     std::ranges::move(parent.after_child, std::back_inserter(parent.statements));
     parent.after_child.clear();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 
 #include "codegen/kernel_body.h"
 #include "codegen/kernel_source.h"
@@ -13,6 +14,7 @@ struct LoweringOptions {
   bool emulate_eager_casts = false;      // round 16-bit values wherever eager rounds
   std::map<NodeId, NodeId> stored_over;  // a store -> the load it may overwrite
   std::vector<bool> rounded = {};        // by node, or empty: as analysis/rounded_values.h has it
+  std::set<NodeId> streamed = {};        // stores that go past the caches (stream_stores.h)
 };
 
 // What stages hand on (schedule/persistent_values.h), with an array in the kernel's frame for what

@@ -280,6 +280,15 @@ Handle ValueLowering::choose(int guard, Handle inside, Handle outside, DType dty
              depth);
 }
 
+// The axis of the loop that the scope belongs to, if what lies at the offset lies side by side
+// along it; else -1.
+int ValueLowering::contiguous_axis(const IndexExpr& offset, int depth) const {
+  const int block = scopes_.open[depth].block;
+  if (block <= 0 || !walks_atoms_alone(vars, offset)) return -1;
+  const int axis = schedule_.loops[schedule_.blocks[block].loop].axis;
+  return axis_coefficient(schedule_, vars, offset, axis).is(1) ? axis : -1;
+}
+
 void ValueLowering::store(NodeId root, const IndexExpr& offset, const std::string& text,
                           int value_depth, const std::string& predicate) {
   const TensorType& type = graph_[root].type;
@@ -297,8 +306,11 @@ void ValueLowering::store(NodeId root, const IndexExpr& offset, const std::strin
       const std::string element = std::string(dtype.device_name) + "(" + stored + ")";
       put_persistent(*persistent, element, "", scopes_.open[depth].statements);
     }
-    const std::string place = base + "[" + at.text + "]";
-    scopes_.append(depth, Statement::store(place, stored, predicate));
+    Statement statement = Statement::store(base + "[" + at.text + "]", stored, predicate);
+    statement.type = dtype.device_name;
+    if (options_.streamed.count(root) && predicate.empty())
+      statement.streams_along = contiguous_axis(offset, depth);
+    scopes_.append(depth, std::move(statement));
     return;
   }
   const int width = schedule_.axes[axis].vector;

@@ -91,6 +91,7 @@ class ValueLowering : public WalkSink {
   void align(int pointer, int bytes);  // at least so, up to the widest access
   int vector_axis(const IndexExpr& offset, int guard) const;
   bool is_overwritten(NodeId load) const;
+  int contiguous_axis(const IndexExpr& offset, int depth) const;
   // Where an element is behind the value's pointer: in memory, or in the buffer of the block.
   Scalar place_of(NodeId value, const IndexExpr& offset, int without_vector = -1);
   // The element of the tile, which is filled where all that it depends on is known.

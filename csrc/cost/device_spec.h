@@ -37,6 +37,7 @@ struct DeviceSpec {
   double dram_bytes_per_us;
   double l2_bytes_per_us;
   int64_t l2_bytes;
+  int64_t cached_bytes = 0;  // host: a launch that moves more stores past the caches
   int64_t shared_bytes_per_block = 0, shared_bytes_per_multiprocessor = 0;
   int registers_per_multiprocessor = 0;
   int threads_per_multiprocessor;

@@ -36,6 +36,41 @@ STITCH_DEVICE void store_vec(T* p, Vec<T, N> value) {
   *reinterpret_cast<Vec<T, N>*>(p) = value;
 }
 
+#if !STITCH_CUDA
+// A row to memory, its whole lines past the caches; what has a part of a line is stored.  Ordered
+// before what other threads do after end_streams().
+template <class T>
+STITCH_DEVICE void stream_out(T* to, const T* row, i64 count) {
+  u8* const target = reinterpret_cast<u8*>(to);
+  const u8* const source = reinterpret_cast<const u8*>(row);
+  const i64 bytes = count * static_cast<i64>(sizeof(T));
+  const i64 head = min_index(bytes, -reinterpret_cast<i64>(target) & 63);
+  i64 at = head;
+  if (head > 0) __builtin_memcpy(target, source, static_cast<u64>(head));
+#if defined(__AVX512F__) && !defined(__clang__)
+  typedef f32 Line __attribute__((vector_size(64)));
+  for (; at + 64 <= bytes; at += 64) {
+    Line line;
+    __builtin_memcpy(&line, source + at, sizeof(Line));
+    __builtin_ia32_movntps512(reinterpret_cast<f32*>(target + at), line);
+  }
+#elif defined(__SSE2__) && !defined(__clang__)
+  typedef f32 Quarter __attribute__((vector_size(16)));
+  for (; at + 16 <= bytes; at += 16) {
+    Quarter quarter;
+    __builtin_memcpy(&quarter, source + at, sizeof(Quarter));
+    __builtin_ia32_movntps(reinterpret_cast<f32*>(target + at), quarter);
+  }
+#endif
+  if (at < bytes) __builtin_memcpy(target + at, source + at, static_cast<u64>(bytes - at));
+}
+STITCH_DEVICE void end_streams() {
+#if defined(__SSE2__)
+  __builtin_ia32_sfence();
+#endif
+}
+#endif
+
 // What holds a T in registers, for long: whole words, so that 16-bit elements share one each.  A
 // compiler gives every element of a Vec a register of its own.
 template <class T>
