@@ -19,17 +19,15 @@ struct HostCompiler {
 };
 
 // A threaded jump can leave a reduction of `omp simd` under a condition, where GCC 12 loads the
-// lanes' partial results from beyond their array.  By itself GCC uses half of an AVX-512 register
-// and prefetches nothing, which takes 1.2 to 1.6 times as long from memory [M, 2026-11].  The
-// parameters let it prefetch in loops as short as rows of 2,048 (a latency is in instructions).
+// lanes' partial results from beyond their array.  By itself GCC uses half of an AVX-512 register.
+// It prefetches nothing, and is left to that: on Zen 4 loops with prefetches took 1.0 to 1.2 times
+// as long, sums of rows and softmax most, since they fetch again what is in a cache [M, 2026-11].
 constexpr std::string_view kHostFlags =
     "-std=c++20 -O3 -march=native -fopenmp-simd -ffp-contract=off -fno-math-errno "
 #ifdef __x86_64__
     "-mprefer-vector-width=512 "
 #endif
-    "-fno-thread-jumps -fno-trapping-math -shared -fPIC -Wl,--build-id=none "
-    "-fprefetch-loop-arrays --param=prefetch-latency=300 --param=simultaneous-prefetches=64 "
-    "--param=prefetch-min-insn-to-mem-ratio=0 --param=min-insn-to-prefetch-ratio=0";
+    "-fno-thread-jumps -fno-trapping-math -shared -fPIC -Wl,--build-id=none";
 
 // Asks it once per process and command; UnsupportedError, if there is none, says how to get one.
 const HostCompiler& find_host_compiler(const std::string& command);

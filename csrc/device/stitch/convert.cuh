@@ -82,11 +82,11 @@ STITCH_DEVICE f16 narrow_f16(f32 x) {
   return {static_cast<u16>(result | ((bits >> 16) & 0x8000u))};
 }
 
+// One choice in 32 bits: of two results of 16, compilers make vectors of both and widen them again.
 STITCH_DEVICE bf16 narrow_bf16(f32 x) {
   const u32 bits = bit_cast<u32>(x);
-  const u32 rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-  const u32 nan = (bits >> 16) | 0x7fc0u;
-  return {static_cast<u16>((bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded)};
+  const u32 rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+  return {static_cast<u16>((x != x ? bits | 0x400000u : rounded) >> 16)};
 }
 
 #endif
