@@ -146,3 +146,26 @@ def test_each_byte_is_moved_once_on_a_gpu():
     plan = plan_of(join, inputs, target="h200")
     assert len(plan["kernels"]) == 1 and not plan["library_calls"]
     assert plan["bytes_planned"] == plan["bytes_compulsory"]
+
+
+ROLLS = [((1,), (0,)), ((3, -1), (0, 1)), ((-3, -3), (1, 2)), ((0,), (1,)), ((100,), (-1,)),
+         ((-7, 5), (0, -1)), ((1, 1), (0, 0)), (2, ())]  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ROLLS)
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_rolled_values_are_two_parts(how, dynamic):
+    compiled = compile_strictly(lambda x: torch.roll(x + 1, *how) * 2, dynamic=dynamic)
+    for x in torch.randn(4, 6, 5), torch.randn(3, 2, 9).transpose(0, 2), torch.randn(1, 1, 2):
+        torch_stitch.reset_counters()
+        result, expected = compiled(x), torch.roll(x + 1, *how) * 2
+        assert result.equal(expected) and result.stride() == expected.stride()
+        flattens = dynamic and not how[1]  # what no atoms can tell of run-time sizes
+        assert flattens or torch_stitch.counters()["library_calls"] == 0
+
+
+def test_rolled_values_have_eagers_gradients():
+    x, weights = torch.randn(5, 7, requires_grad=True), torch.randn(5, 7)
+    compiled = compile_strictly(lambda x: torch.roll(x * x, (2, -1), (0, 1)))
+    (grad,) = torch.autograd.grad((compiled(x) * weights).sum(), x)
+    torch.testing.assert_close(grad, 2 * x * torch.roll(weights, (-2, 1), (0, 1)))
