@@ -1,16 +1,20 @@
 """explain(): what would be launched for a function, on a device that need not be there.
 
-The function is traced on stand-ins for its inputs.  Where it is one graph, nothing of it runs.
-Where Python stands between graphs, they run op by op, on copies: Python sees what it would see.
+The function is traced on stand-ins for its inputs.  Where it is one graph, nothing of it runs, nor
+does what it does to Python's objects.  Where Python stands between graphs, they run op by op, on
+copies: Python sees what it would see, and keeps what it would keep.
 """
 
+import contextlib
 import copy
 import functools
 import gc
 import json
 
 import torch
-from torch.utils._pytree import tree_leaves, tree_map
+from torch._dynamo.convert_frame import register_bytecode_hook
+from torch._functorch import config
+from torch.utils._pytree import tree_map
 
 from torch_stitch import _core, backend
 
@@ -18,6 +22,10 @@ CPU_ATTENTION = "aten._scaled_dot_product_flash_attention_for_cpu"
 # Each explained function has a backend of its own: no limit must make one run for real.
 LIMITS = ("recompile_limit", "accumulated_recompile_limit")
 TRACING = {"automatic_dynamic_shapes": False} | dict.fromkeys(LIMITS, 1 << 30)
+
+
+class Planned(BaseException):
+    """Ends a function of one graph before any of it runs: its writes would be of no values."""
 
 
 class Report:
@@ -69,12 +77,11 @@ def trace_with(stand_ins, see, fn, inputs, target, training):
 
     def keep(found, kind, gm, example_inputs):
         graphs.append((kind, see(name_for(gm, found), found)))
-        if stand_ins.with_values:
-            run = backend.by_dispatcher(gm)
-            return backend.KeptGraph(lambda args: run(stand_ins.take(args)))
-        results = gm.graph.output_node().args[0]
-        values = [getattr(r, "meta", {"val": r}).get("val") for r in results]
-        return backend.KeptGraph(lambda args: args.clear() or [*map(uninitialised, values)])
+        results = gm.graph.output_node().all_input_nodes
+        if not stand_ins.with_values and any(map(depends_on_data, results)):
+            raise RuntimeError("nothing answers for a size that depends on data but to run")
+        run = backend.by_dispatcher(gm)
+        return backend.KeptGraph(lambda args: run(stand_ins.take(args)))
 
     def plan(gm, example_inputs):
         found = target or backend.find_target(backend.devices_of(gm, example_inputs))
@@ -85,25 +92,23 @@ def trace_with(stand_ins, see, fn, inputs, target, training):
     def explained(*inputs):
         return fn(*inputs)
 
+    def stop(code, made):
+        if code is explained.__code__ and not stand_ins.with_values:
+            raise Planned
+
     explained.__code__ = explained.__code__.replace()  # Dynamo caches by code
-    with torch._dynamo.config.patch(TRACING), torch.set_grad_enabled(training):
+    drawn_from = range(torch.cuda.device_count() if torch.cuda.is_initialized() else 0)
+    with (
+        torch._dynamo.config.patch(TRACING),
+        config.patch(force_non_lazy_backward_lowering=True),  # no gradient is asked for
+        torch.set_grad_enabled(training),
+        torch.random.fork_rng(drawn_from),
+        register_bytecode_hook(stop),
+        contextlib.suppress(Planned),
+    ):
         run = torch.compile(explained, backend=plan, fullgraph=not stand_ins.with_values)
-        results = run(*inputs)
-        if training:
-            run_backward(tree_leaves(results))
+        run(*inputs)
     return graphs
-
-
-def run_backward(results):
-    """Asks for the gradients of every leaf, which leaves their `grad` alone."""
-    results = [x for x in results if isinstance(x, torch.Tensor) and x.requires_grad]
-    steps, seen = [x.grad_fn for x in results], set()
-    for step in steps:  # which grows; None of what needs no gradient
-        found = {following for following, _ in getattr(step, "next_functions", ())} - seen
-        seen |= found
-        steps += found
-    if leaves := [step.variable for step in steps if hasattr(step, "variable")]:
-        torch.autograd.grad(results, leaves, [*map(torch.empty_like, results)], allow_unused=True)
 
 
 def is_plain(x):
@@ -157,13 +162,8 @@ def name_for(gm, target):
     return gm
 
 
-def uninitialised(value):
-    """What a compiled graph returns while nothing runs."""
-    if isinstance(value, torch.SymInt):
-        if value.node.hint is None:
-            raise RuntimeError("nothing answers for a size that depends on data but to run")
-        return value.node.hint
-    if not isinstance(value, torch.Tensor):
-        return value
-    layout = [list(map(uninitialised, sizes)) for sizes in (value.shape, value.stride())]
-    return torch.empty_strided(*layout, dtype=value.dtype, device=value.device)
+def depends_on_data(node):
+    """Whether it is a size, or has one, that nobody knows before it is computed."""
+    value = node.meta.get("val")
+    sizes = (*value.shape, *value.stride()) if isinstance(value, torch.Tensor) else (value,)
+    return any(isinstance(n, torch.SymInt) and n.node.hint is None for n in sizes)

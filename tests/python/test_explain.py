@@ -175,6 +175,47 @@ def test_what_runs_between_graphs_writes_into_copies():
     assert all(torch.equal(value, before[name]) for name, value in norm.state_dict().items())
 
 
+def a_graph_break(held):
+    torch._dynamo.graph_break()
+    held.append(2)
+
+
+KEEPS = {
+    "float": lambda held, x: held.append(float(x.sum())),
+    "item": lambda held, x: held.append(x.sum().item()),
+    "value": lambda held, x: held.append(x * 2),
+    "argument": lambda held, x: held.append(x),
+    "number": lambda held, x: held.append(1),
+    "break": lambda held, x: (held.append(x.sum().item()), a_graph_break(held)),
+    "size": lambda held, x: held.append(torch.ones(int(x.sum()))),
+}
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("kept", KEEPS)
+def test_what_python_keeps_is_nothing_or_computed(kept, training):
+    """A function of one graph does nothing to Python's objects; several do it with real values."""
+    held, noted, layer = [], [], nn.Linear(8, 8)
+    layer.register_forward_hook(lambda layer, given, result: noted.append(result))
+
+    def fn(x):
+        KEEPS[kept](held, x)
+        x.register_hook(noted.append) if training else None
+        return layer(x * torch.rand(8))
+
+    x = torch.full((8,), 5.0, requires_grad=training)
+    drawn = torch.get_rng_state()
+    plan = plan_of(fn, x, training=training)
+    assert torch.equal(torch.get_rng_state(), drawn)
+    assert (plan["backward"] if training else plan)["launches"]
+    expected = {"break": [40.0, 2], "size": [torch.ones(40)]}.get(kept, [])
+    torch.testing.assert_close([torch.as_tensor(v).detach() for v in held], [
+        torch.as_tensor(v) for v in expected
+    ])
+    assert all(isinstance(v, torch.Tensor) and v.isfinite().all() for v in noted)
+    assert bool(noted) == bool(expected) and layer.weight.grad is None and x.grad is None
+
+
 def test_locations_are_the_users_or_torchs():
     for fn in (torch.exp, torch.nn.GELU(), lambda x: x.cos()):
         (kernel,) = plan_of(fn, torch.randn(64))["kernels"]
