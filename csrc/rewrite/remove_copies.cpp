@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/view_strides.h"
 #include "rewrite/rebuild_graph.h"
 
 namespace stitch {
@@ -13,7 +14,10 @@ bool covers(const Builder& b, NodeId whole, const Node& part) {
 
 NodeId drop_layout(Builder& b, const RewriteSite& site) {
   const NodeId x = site.inputs[0];
-  const bool same_strides = b[x].type.strides == site.node.type.strides;
+  const Node& base = b[storage_base(b.graph(), x)];
+  // Parts that are stored in an argument (write_in_place) have no memory that could be returned.
+  const bool is_argument = family(base) == Family::kWriter || is_join(base);
+  const bool same_strides = b[x].type.strides == site.node.type.strides && !is_argument;
   return same_strides || !site.strides_matter ? x : NodeId();
 }
 

@@ -40,6 +40,7 @@ IDENTITIES = """
     {a}.masked_fill({a} != {a}, 0) | F.pad({a}, (0, 0)) | {a}.tril({a}.numel()) | {a}.abs().abs()
     {a}.relu().relu() | -(-{a}) | {a}.nan_to_num()
     {a}.clone(memory_format=torch.contiguous_format) | torch.stack([{a}])[0]
+    {a}.contiguous(memory_format=torch.channels_last) | {a}.mul(1)
     {a}.index_select(0, torch.arange({a}.shape[0])) | {a}.sum(()) | {a}.unsqueeze(0).sum(0)
     {a}.unsqueeze(0).amax(0) | {a}.maximum({a}) | torch.atleast_2d({a})
     {a}.broadcast_to({a}.shape) | {a}.resolve_conj() | {a}.round() | torch.cat([{a}, {a}[:0]])
@@ -113,10 +114,12 @@ def fill(rng, form, names, env):
     return form.format(a=a, b=rng.choice(alike), d=d, e=e, i=i, k=rng.randint(-2, 3))
 
 
-def whole(seed, dtype, *sizes, grad=""):
-    """Small whole numbers; `grad`: a leaf, or made from one."""
+def whole(seed, dtype, *sizes, order=None, grad=""):
+    """Small whole numbers, in memory in the `order` of dimensions; `grad`: a leaf, or of one."""
     numbers = torch.Generator().manual_seed(seed)
-    x = torch.randint(-4, 5, sizes, generator=numbers).to(dtype)
+    order = order or range(len(sizes))
+    x = torch.randint(-4, 5, [sizes[d] for d in order], generator=numbers).to(dtype)
+    x = x.permute([*map(list(order).index, range(len(sizes)))])
     if not grad or not dtype.is_floating_point:
         return x
     leaf = x.requires_grad_()
@@ -141,6 +144,7 @@ class Program:
                 break
         names = [name for name in env if name[0] in "xv"]
         picked = self.rng.choices(names, k=self.rng.randint(1, 4))
+        picked = [f"{x}.clone()" if self.rng.random() < 0.3 else x for x in picked]
         self.lines.append(f"return ({', '.join(picked)},)")
         arguments = [line.split(" = ")[0] for line in self.taken]
         body = "\n    ".join(self.lines)
@@ -156,10 +160,15 @@ class Program:
             if names and rng.random() < 0.5:
                 made = rng.choice(KINDS[-1]).format(a=rng.choice(names))
             else:
-                sizes = ", ".join(str(rng.choice(SIZES)) for _ in range(rng.randint(1, 3)))
+                order = list(range(rng.choice((1, 2, 2, 3, 3, 4))))
+                sizes = ", ".join(str(rng.choice(SIZES)) for _ in order)
+                if rng.random() < 0.5:  # transposed, channels last, or any other way
+                    order = rng.choice((order[::-1], order[:1] + order[2:] + order[1:2], order))
+                    rng.shuffle(order) if rng.random() < 0.3 else None
                 dtype = rng.choice(["torch.float32"] * 3 + ["torch.float64", "torch.int64"])
                 grad = rng.choice(["leaf", "made", ""]) if self.trains else ""
-                made = f"whole({rng.randrange(100)}, {dtype}, {sizes}, grad={grad!r})"
+                how = f"order={order}, grad={grad!r}"
+                made = f"whole({rng.randrange(100)}, {dtype}, {sizes}, {how})"
             line = f"x{at} = {made}"
             if not self.attempt(line, env):
                 return False

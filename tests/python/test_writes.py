@@ -69,6 +69,39 @@ def test_parts_of_an_argument_with_strides_of_its_own(fn, inputs):
     check(fn, cache, *inputs[1:])
 
 
+LAYOUTS = {
+    "transposed": lambda: torch.arange(12.0).view(4, 3).t() - 6,
+    "permuted": lambda: torch.arange(24.0).view(2, 3, 4).permute(2, 0, 1) - 12,
+    "channels_last": lambda: torch.randn(2, 3, 4, 4).to(memory_format=torch.channels_last),
+    "steps": lambda: torch.arange(48.0).view(4, 3, 4)[:, :, ::2].transpose(0, 2),
+    "rows": lambda: torch.arange(12.0).view(4, 3),
+}
+WRITTEN = {
+    "row": lambda x: x[1:].add_(1),
+    "column": lambda x: x[:, 0].zero_(),
+    "two": lambda x: (x[0].mul_(2), x[1].neg_()),
+}
+WHOLE = {
+    "clone": lambda x: x.clone(),
+    "product": lambda x: x * 1,
+    "contiguous": lambda x: x.contiguous(),
+    "part": lambda x: x.clone()[1:],
+    "both": lambda x: (x.clone(), x, x + 0, x.clone()),
+    "sum": lambda x: (x.clone(), x.sum(0)),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("write", WRITTEN)
+@pytest.mark.parametrize("whole", WHOLE)
+def test_a_copy_of_an_argument_written_in_part_is_a_tensor_of_its_own(layout, write, whole):
+    def fn(x):
+        WRITTEN[write](x)
+        return WHOLE[whole](x)
+
+    check(fn, LAYOUTS[layout](), copies=2)
+
+
 def test_parts_that_meet_are_written_in_their_order():
     def overlapping(x, at):
         x[0:3] = 1

@@ -70,6 +70,17 @@ TEST(RemoveCopies, ACloneOfAnInputStaysACloneAndThatOfAFreshValueGoes) {
   )");
 }
 
+TEST(RemoveCopies, ACloneOfWhatIsStoredInAnArgumentStays) {
+  expect_unchanged(remove_copies, R"(
+    %x = input : f32[3,4](1,3)
+    %s = input : f32[2,4]
+    %w = write_slice(%x, %s){dims=[1,1,0,1]}
+    %a = layout(%w){strides=[1,3]}
+    mutate %x <- %w
+    outputs (%a)
+  )");
+}
+
 TEST(RemoveCopies, APartThatIsReturnedStillAliasesTheCat) {
   expect_unchanged(remove_copies, R"(
     %x = input : f32[4]
