@@ -30,16 +30,13 @@ FLOATS = (*NARROW, "f32", "f64")
 BOOL_FORMS = {"bitwise_xor": "logical_xor", "bitwise_not": "logical_not"}
 BOOL_FORMS |= dict.fromkeys(("add", "maximum", "bitwise_or", "amax"), "logical_or")
 BOOL_FORMS |= dict.fromkeys(("mul", "minimum", "bitwise_and", "amin"), "logical_and")
-CASTS = """
-    aten._to_copy.default aten.alias.default aten.clone.default aten.lift_fresh_copy.default
-    prims.convert_element_type.default
-""".split()
+CAST = "aten._to_copy aten.alias aten.clone aten.lift_fresh_copy prims.convert_element_type".split()
 RESHAPES = "aten.view.default aten.reshape.default aten.unsqueeze.default aten.squeeze.dims".split()
 INDEXING = "gather index index_copy index_put".split()
 FILLED = "copy full full_like scalar_tensor".split()  # with the second argument, or the only one
 EMPTY = "empty.memory_format empty_strided.default new_empty_strided.default".split()
-# What eager computes with numbers as they are (on some devices).
-EXACT = ("add", "sub", "mul", "div", "div_floor", "div_trunc")
+# What eager computes with numbers as they are, by whether on a CPU: there if they come second.
+EXACT = {True: "mul div div_floor div_trunc", False: "add sub mul div div_floor div_trunc"}
 ONE = _core.Dim(1)
 MOST_IN_WINDOW = 25  # elements of a pooling: each is read that often
 RULES = {}
@@ -89,7 +86,11 @@ def pointwise(im, node, op, *operands, dtype=None):
     """`op` on operands of one dtype (the result's, unless given), cast to the result's."""
     dtype = dtype or dtype_of(node)
     op = BOOL_FORMS.get(op, op) if dtype == "bool" else op
-    values = [scalar(im, x, dtype, is_exact=op in EXACT) for x in operands]
+    kept, last = range(im.all_on_cpu, 2 * (op in EXACT[im.all_on_cpu].split())), operands[-1]
+    if im.all_on_cpu and kept and isinstance(last, _core.NodeId) and dtype in NARROW:
+        held = im.b.type(last)
+        dtype = dtype if held.shape or held.dtype in NARROW else "f32"
+    values = [scalar(im, x, dtype, is_exact=i in kept) for i, x in enumerate(operands)]
     return im.b.cast(im.b.pointwise(op, values), dtype_of(node))
 
 
@@ -232,9 +233,8 @@ def split(im, node, x, sizes, dim=0):
 def max_pool(im, node, x, window, stride=(), padding=(0,), dilation=(1,), ceil_mode=False):
     """The largest of each window, as slices with a step; a library call where indices are read."""
     sizes = node.args[0].meta["val"].shape[-2:]
-    window, stride, padding, dilation = (
-        (list(given) * 2)[:2] for given in (window, stride or window, padding, dilation)
-    )
+    given = window, stride or window, padding, dilation
+    window, stride, padding, dilation = ((list(numbers) * 2)[:2] for numbers in given)
     is_read = any(user.args[1] != 0 for user in node.users)
     if is_read or dtype_of(node) not in FLOATS or ceil_mode or math.prod(window) > MOST_IN_WINDOW:
         return NotImplemented
@@ -324,7 +324,7 @@ def arange(im, node, start, end, step=1, **kwargs):
 
 
 RULES |= {
-    **dict.fromkeys(CASTS, lambda im, node, x, *_, **__: im.b.cast(x, dtype_of(node))),
+    **{f"{op}.default": lambda im, n, x, *_, **__: im.b.cast(x, dtype_of(n)) for op in CAST},
     **dict.fromkeys(RESHAPES, lambda im, node, x, *_: im.b.reshape(x, shape_of(im, node))),
     "aten.expand.default": lambda im, node, x, *_, **__: im.b.expand(x, shape_of(im, node)),
     "aten.permute.default": lambda im, node, x, dims: im.b.permute(x, list(dims)),
