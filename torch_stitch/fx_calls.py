@@ -4,6 +4,8 @@ import torch
 from torch.fx import Node
 from torch.utils._pytree import tree_map
 
+from torch_stitch.fx_ops import DTYPES, result_of
+
 HELD = object()
 
 
@@ -21,9 +23,10 @@ def find_in_place_form(node):
 
 
 def owning(node):
-    """The op itself; for a view op one that copies, since its operand's memory is used again."""
+    """The op itself; one that copies for a view of memory that kernels use again."""
     target = node.target
-    if not getattr(target, "is_view", False):
+    is_view = getattr(target, "is_view", False)
+    if not is_view or not any(result_of(n).dtype in DTYPES for n in (node, node.args[0])):
         return target
     packet = getattr(torch.ops.aten, f"{target._schema.name.removeprefix('aten::')}_copy", None)
     keeps_strides = target is torch.ops.aten.as_strided.default  # which its copying form does not

@@ -210,16 +210,11 @@ def start_of(start, size):
     return torch.sym_min(torch.sym_max(start, 0), size)
 
 
-@rule("aten.slice.Tensor")
+@rule("aten.slice.Tensor", "aten.select.int")
 def slice_dim(im, node, x, dim=0, start=None, end=None, step=1):
-    start = im.dim(start_of(start, node.args[0].meta["val"].shape[dim]))
-    return im.b.slice(x, dim, start, shape_of(im, node)[dim], im.dim(step))
-
-
-@rule("aten.select.int")
-def select(im, node, x, dim, index):
-    start = start_of(index, node.args[0].meta["val"].shape[dim])
-    return im.b.reshape(im.b.slice(x, dim, im.dim(start), ONE, ONE), shape_of(im, node))
+    start, shape = start_of(start, node.args[0].meta["val"].shape[dim]), shape_of(im, node)
+    count = ONE if node.target._opname == "select" else shape[dim]
+    return im.b.reshape(im.b.slice(x, dim, im.dim(start), count, im.dim(step)), shape)
 
 
 @rule("aten.split_with_sizes.default")

@@ -134,6 +134,24 @@ def test_complex_products_are_calls(fn, dtype):
     torch.testing.assert_close(got, expected)
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+@pytest.mark.parametrize("fn", [
+    lambda z: z[:, None, :, None] * z[None, :, None, :],
+    lambda z: torch.kron(z, z),
+    lambda z: (z[None] * z[:, None]).reshape(-1),
+    lambda z: z.unsqueeze(1).expand(-1, 4, -1).exp().flatten(1) * 2,
+    lambda z: torch.outer(z[0], z[1]).t().reshape(-1),
+    lambda z: (z.diagonal() * z[0, :2]).conj().t(),
+], ids=["broadcast", "kron", "flat", "expanded", "outer", "diagonal"])  # fmt: skip
+def test_views_of_complex_values_have_eagers_strides(fn, dtype, dynamic):
+    """What is made of them is laid out by them, and read as that again."""
+    for z in torch.randn(3, 2, dtype=dtype).t(), torch.randn(2, 3, dtype=dtype):
+        got, expected = compile_strictly(fn, dynamic=dynamic)(z), fn(z)
+        torch.testing.assert_close(got, expected)
+        assert got.stride() == expected.stride()
+
+
 def test_results_that_a_call_leaves_undefined_are_none():
     """And results of one call, which share no memory, are not copied."""
     x, weight, bias = torch.randn(2, 5, 8), torch.randn(24, 8), torch.randn(24)
