@@ -319,7 +319,7 @@ def arange(im, node, start, end, step=1, **kwargs):
 
 
 RULES |= {
-    **{f"{op}.default": lambda im, n, x, *_, **__: im.b.cast(x, dtype_of(n)) for op in CAST},
+    **{f"{op}.default": lambda im, n, x, *_, **__: scalar(im, x, dtype_of(n)) for op in CAST},
     **dict.fromkeys(RESHAPES, lambda im, node, x, *_: im.b.reshape(x, shape_of(im, node))),
     "aten.expand.default": lambda im, node, x, *_, **__: im.b.expand(x, shape_of(im, node)),
     "aten.permute.default": lambda im, node, x, dims: im.b.permute(x, list(dims)),

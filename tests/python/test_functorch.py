@@ -94,3 +94,16 @@ def test_transforms_of_a_module_are_eagers(name):
     exact = {k: v.double() for k, v in parameters.items()}, *(x.double() for x in inputs[1:])
     found = compile_strictly(transforms)(*copy.deepcopy(inputs))
     expect_as_exact(found, transforms(*inputs), transforms(*exact), TERMS)
+
+
+@pytest.mark.usefixtures("fresh")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64])
+@pytest.mark.parametrize("fn", [
+    lambda r: r.sum() * 2, lambda r: r.sum() + 1, lambda r: r[0] / 2.5, lambda r: 3 - r.amax(),
+    lambda r: r[1] > 2, lambda r: (r.sum() * 2).to(torch.int32),
+])  # fmt: skip
+def test_a_number_beside_a_value_without_dimensions_takes_its_type(fn, dtype):
+    x = (torch.randn(5, 3) * 4).to(dtype)
+    got, expected = compile_strictly(vmap(fn))(x), vmap(fn)(x)
+    assert got.dtype == expected.dtype
+    torch.testing.assert_close(got, expected)
