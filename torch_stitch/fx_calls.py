@@ -41,11 +41,18 @@ def call_in_turn(_, op, *args, **kwargs):
     return torch.empty(0), *(result if isinstance(result, tuple) else (result,))
 
 
-def call_with_numbers(function, *args, **kwargs):
-    """Where HELD stands before a tensor, `function` takes the number that it holds."""
+def part_of(whole, dtype, place):
+    """A view as eager has it, in the storage of all of it; place: sizes, strides, offset."""
+    rank = len(place) // 2
+    view = torch.empty(0, dtype=dtype, device=whole.device)
+    return view.set_(whole.untyped_storage(), place[-1], place[:rank], place[rank:-1])
+
+
+def call_with_made(function, *args, **kwargs):
+    """Where HELD begins a tuple, `function` takes what its second makes of the rest."""
 
     def is_held(x):
-        return isinstance(x, tuple) and len(x) == 2 and x[0] is HELD
+        return isinstance(x, tuple) and x[:1] and x[0] is HELD
 
-    given = tree_map(lambda x: x[1].item() if is_held(x) else x, (args, kwargs), is_leaf=is_held)
+    given = tree_map(lambda x: x[1](*x[2:]) if is_held(x) else x, (args, kwargs), is_leaf=is_held)
     return function(*given[0], **given[1])

@@ -17,9 +17,9 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import Node
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
-from torch_stitch import _core, fx_ops
+from torch_stitch import _core, fx_calls, fx_ops
 from torch_stitch._core import UnsupportedError
-from torch_stitch.fx_calls import HELD, call_in_turn, call_with_numbers, find_in_place_form, owning
+from torch_stitch.fx_calls import HELD, find_in_place_form
 from torch_stitch.fx_numbers import DATA_HINT, SYMBOLIC, hint_of, number_of, work_out, worked_out
 from torch_stitch.fx_scatter import RULES
 from torch_stitch.user_code import find_location
@@ -29,7 +29,9 @@ OPAQUE_SIZES = dict.fromkeys(("FloorDiv", "CleanDiv", "IntTrueDiv"), "floordiv")
 OPAQUE_SIZES |= {"Mod": "mod", "PythonMod": "mod", "Max": "max", "max": "max", "Min": "min"}
 # Torch 2.11 does not know: the check would go, since nobody reads what it yields.
 _register_effectful_op("aten::_linalg_check_errors", _EffectType.ORDERED)
-DIM_FORMS = (*OPAQUE_SIZES, "Add", "Mul", "Pow", "ModularIndexing")
+# Whose ops see nothing of a storage but the elements of their operands, as_strided's apart.
+KNOWN = ("aten.", "prims.", "torch_stitch.")
+DIM_FORMS = (*OPAQUE_SIZES, "Add", "Mul", "Pow")
 
 
 def tensors_of(node):
@@ -75,6 +77,13 @@ def viewed_by(node):
     """The node that made the memory which a view looks at, through all views between."""
     maker = node.args[0] if node.target is operator.getitem else node
     return viewed_by(maker.args[0]) if getattr(maker.target, "is_view", False) else node
+
+
+def find_whole(node):
+    """What a view is a part of, where strides and a place tell which; nothing where it is none."""
+    whole = viewed_by(node)
+    is_part = whole is not node and whole.op != "get_attr"
+    return whole if is_part and all(is_strided(n.meta["val"]) for n in (node, whole)) else None
 
 
 class Importer:
@@ -126,13 +135,6 @@ class Importer:
         is_positive = isinstance(size.node.hint, int) and bool(least > 0)
         return self.b.symbol(position, hint_of(size), is_positive)
 
-    def item(self, value):
-        """The integer that a tensor holds, as a size: read when the program is there."""
-        op = aten._local_scalar_dense.default
-        row = self.calls.add_call(str(op), op, (_core.Operand(0),), {})
-        self.b.library(self.calls, row, [value], [], False)
-        return self.b.late_symbol(row, 0, -1, DATA_HINT)
-
     def is_size(self, expression):
         """Whether it is a polynomial of sizes, divided, bounded."""
         kind = type(expression).__name__
@@ -159,15 +161,10 @@ class Importer:
         if expression in self.sizes and (expression.is_Symbol or kind not in DIM_FORMS):
             size = functools.partial(work_out, "lambda size: size", [self.sizes[expression][:2]])
             return self.argument(self.extra_position(size), self.sizes[expression][2])
-        if expression in self.numbers:
-            return self.item(self.numbers[expression])
-        if expression.is_Symbol:
+        if expression.is_Symbol and expression not in self.numbers:
             raise UnsupportedError(f"no call before it yields the size {expression}")
         if expression.is_Pow and parts[1].is_Integer and parts[1] > 0:
             return functools.reduce(operator.mul, [self.dim_of(parts[0])] * int(parts[1]))
-        if kind == "ModularIndexing":
-            base, divisor, modulus = map(self.dim_of, parts)
-            return self.b.opaque("mod", self.b.opaque("floordiv", base, divisor), modulus)
         numerator, denominator = expression.as_numer_denom()
         if denominator != 1:  # an exact division
             return self.b.opaque("floordiv", *map(self.dim_of, (numerator, denominator)))
@@ -178,8 +175,11 @@ class Importer:
         elif expression.free_symbols <= self.sizes.keys():
             function, hint = worked_out(expression, self.sizes)  # before the program starts
             return self.b.symbol(self.extra_position(function), hint, False)
-        else:
-            return self.item(self.b.cast(number_of(self, expression), "i64"))
+        else:  # what tensors hold, read when the program is there
+            op, held = aten._local_scalar_dense.default, number_of(self, expression)
+            row = self.calls.add_call(str(op), op, (_core.Operand(0),), {})
+            self.b.library(self.calls, row, [self.b.cast(held, "i64")], [], False)
+            return self.b.late_symbol(row, 0, -1, DATA_HINT)
         return functools.reduce(combine, map(self.dim_of, parts))
 
     def type_of(self, value, is_made=False):
@@ -239,8 +239,7 @@ class Importer:
         kept, value = target.meta["val"], self.values[source]
         if self.is_plain(kept) and self.is_plain(source.meta["val"]):
             value = self.b.cast(value, fx_ops.DTYPES[kept.dtype])
-            shape = self.dims(kept.shape)
-            value = value if self.b.type(value).shape == shape else self.b.expand(value, shape)
+            value = self.b.expand(value, self.dims(kept.shape))
         self.b.mutate(self.values[target], value)
         return value
 
@@ -252,11 +251,16 @@ class Importer:
 
     def call(self, node, sizes):
         """What eager runs for a node: name, row of the call table, operands; adds to `sizes`."""
-        inputs, placeholders = [], {}
+        inputs, placeholders, target = [], {}, str(node.target)
+        looks_beside = not target.startswith(KNOWN) or target.startswith("aten.as_strided")
 
         def convert(argument):
-            if isinstance(argument, (list, tuple)):
-                return (tuple if isinstance(argument, tuple) else list)(map(convert, argument))
+            whole = find_whole(argument) if looks_beside and isinstance(argument, Node) else None
+            if whole and whole.op == "call_function":
+                view = argument.meta["val"]
+                place = *view.shape, *view.stride(), view.storage_offset()
+                place = tuple(map(convert, place))
+                return HELD, fx_calls.part_of, convert(whole), view.dtype, place
             value = self.values[argument] if isinstance(argument, Node) else argument
             if isinstance(value, torch.SymInt):
                 sizes.append(self.dim(value))
@@ -264,7 +268,7 @@ class Importer:
             if isinstance(value, (torch.SymFloat, torch.SymBool)):
                 dtype = "f64" if isinstance(value, torch.SymFloat) else "bool"
                 inputs.append(fx_ops.scalar(self, value, dtype))
-                return HELD, _core.Operand(len(inputs) - 1)
+                return HELD, torch.Tensor.item, _core.Operand(len(inputs) - 1)
             if not isinstance(value, _core.NodeId):
                 return value
             if argument not in placeholders:
@@ -272,15 +276,14 @@ class Importer:
                 inputs.append(self.with_layout(value, argument.meta["val"]))
             return placeholders[argument]
 
-        args = convert(self.counted_from_start(node))
-        kwargs = {k: convert(x) for k, x in node.kwargs.items()}
+        args, kwargs = torch.fx.node.map_aggregate((node.args, node.kwargs), convert)
         in_place = find_in_place_form(node)
-        name, function = str(in_place or node.target), in_place or owning(node)
+        name, function = str(in_place or node.target), in_place or fx_calls.owning(node)
         if node.target is with_effects and isinstance(args[1], torch._ops.OpOverload):
-            name, function = str(args[1]), call_in_turn
+            name, function = str(args[1]), fx_calls.call_in_turn
         name = node.meta.get("runs_as", name)  # in plans for other devices
         if any(leaf is HELD for leaf in tree_leaves((args, kwargs))):
-            function = functools.partial(call_with_numbers, function)
+            function = functools.partial(fx_calls.call_with_made, function)
         return name, self.calls.add_call(name, function, args, kwargs), inputs
 
     def library(self, node):
@@ -301,33 +304,20 @@ class Importer:
                 symbol = size.node.expr if isinstance(size, torch.SymInt) else None
                 told = symbol in self.symbols or symbol in self.sizes
                 if symbol and symbol.is_Symbol and not told:
-                    late = self.b.late_symbol(row, position, dimension, hint_of(size))
-                    self.symbols[symbol] = late
+                    hint = hint_of(size)
+                    self.symbols[symbol] = self.b.late_symbol(row, position, dimension, hint)
 
     def note_in_place(self, node, made):
         if find_in_place_form(node):
             self.owners[made] = storage_of(node.args[0].meta["val"])
 
-    def counted_from_start(self, node):
-        """The arguments; as_strided counts from the start of what the graph has made."""
-        start = viewed_by(node.args[0]) if node.target is aten.as_strided.default else node
-        if start is node or start.op != "call_function":
-            return node.args
-        x, size, stride, offset = (*node.args, None)[:4]
-        return start, size, stride, x.meta["val"].storage_offset() if offset is None else offset
-
-    def find_whole(self, result):
-        """What a returned view is a part of, where the core has no such view; else nothing."""
-        whole = viewed_by(result)
-        if whole.op != "get_attr" and all(is_strided(n.meta["val"]) for n in (result, whole)):
-            apart = self.b.base(self.values[result]) != self.b.base(self.values[whole])
-            return whole if apart else None
-
     def output(self, node, position):
         places = []
         for position, result in enumerate(node.args[0]):
             value = self.values[result] if isinstance(result, Node) else result
-            if isinstance(value, _core.NodeId) and (whole := self.find_whole(result)):
+            whole = find_whole(result) if isinstance(value, _core.NodeId) else None
+            # The core has no such view.
+            if whole and self.b.base(value) != self.b.base(self.values[whole]):
                 tensor, result, value = result.meta["val"], whole, self.values[whole]
                 places += [*tensor.shape, *tensor.stride(), tensor.storage_offset()]
                 self.calls.views.append((position, tensor.dim(), tensor.dtype))

@@ -228,6 +228,11 @@ FROM_START = {
     "of a view, from where it is": lambda x: (x * 2)[1:].as_strided([2], [1]),
     "of a part": lambda x: (x * 2).split(1)[1].as_strided([3], [1], 1),
     "copied": lambda x: torch.as_strided_copy(x * 2, [2], [2], 1),
+    "copied from a view": lambda x: torch.as_strided_copy((x * 2)[1:], [2], [2], 1),
+    "copied, from where it is": lambda x: torch.as_strided_copy((x * 2)[1:], [2], [1]),
+    "scatter into a view": lambda x: torch.as_strided_scatter((x + 1)[1:], x[0] * 2, [2], [1], 2),
+    "scatter where it is": lambda x: torch.as_strided_scatter((x + 1)[1:], x[0] * 2, [2], [1]),
+    "of a column": lambda x: (x * 2)[:, 1].as_strided([2], [2], 0),
     "of a call's result": lambda x: (x @ x.t()).t().as_strided([2], [2], 1),
     "of a sorted value": lambda x: x.sort(0).values[1:].as_strided([2], [1], 1),
     "of a sum": lambda x: (x * 2).sum(1).as_strided([1], [1], 2) + x.amax(),
@@ -235,12 +240,17 @@ FROM_START = {
 }
 
 
-@KINDS
-def test_what_counts_from_the_start_of_a_storage_finds_eagers(trains, dynamic):
-    def fn(x):
-        return tuple(each(x) * 1 for each in FROM_START.values())
+LAYOUTS = {"rows": lambda: whole(3, 2), "columns": lambda: whole(2, 3).t().detach()}
 
-    expect_same_memory(fn, lambda: (whole(3, 2).requires_grad_(trains),), dynamic)
+
+@KINDS
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_what_counts_from_the_start_of_a_storage_finds_eagers(layout, trains, dynamic):
+    def fn(x):  # as_strided_scatter has gradients of contiguous values only
+        trained = not (trains and layout == "columns")
+        return tuple(y(x) * 1 for name, y in FROM_START.items() if trained or "into" not in name)
+
+    expect_same_memory(fn, lambda: (LAYOUTS[layout]().requires_grad_(trains),), dynamic)
 
 
 def test_an_argument_is_counted_from_the_start_of_its_own_storage():
@@ -263,14 +273,18 @@ def _(x):
     return torch.empty(3)
 
 
-def test_a_custom_op_sees_the_storage_that_eager_shows_it():
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_custom_op_sees_the_storage_that_eager_shows_it(turned, dynamic):
     def fn(x, y):
         made = (x * 2, x + y, x.sum(0) - 1, (x * 3).cumsum(1))
-        return *(look(each) for each in made), look(made[0][1:]), look(x), look(y[1])
+        views = made[0][1:], made[1].t()[1:], made[1].split(2)[1], made[3][:, 1:].t(), made[2][::2]
+        parts = made[0].as_strided((2, 2), (1, 1), 1), made[3].view(torch.int32)[1:].float()
+        return *map(look, (*made, *views, *parts)), look(x), look(y[1])
 
-    x, memory = whole(3, 5), whole(20)
+    x, memory = whole(5, 3).t() if turned else whole(3, 5), whole(20)
     inputs = x, memory[5:].view(3, 5)
-    expect_equal(compile_strictly(fn)(*inputs), fn(*inputs))
+    expect_equal(compile_strictly(fn, dynamic=dynamic)(*inputs), fn(*inputs))
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
