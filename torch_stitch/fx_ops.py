@@ -13,6 +13,7 @@ import operator
 import torch
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as PROMOTION
 from torch._prims_common import elementwise_dtypes
+from torch.fx.experimental.symbolic_shapes import guard_or_true
 
 from torch_stitch import _core
 from torch_stitch.fx_numbers import SYMBOLIC, number_of, whole
@@ -234,10 +235,9 @@ def max_pool(im, node, x, window, stride=(), padding=(0,), dilation=(1,), ceil_m
     if is_read or dtype_of(node) not in FLOATS or ceil_mode or math.prod(window) > MOST_IN_WINDOW:
         return NotImplemented
     shape = shape_of(im, node)
-    if any(padding):
-        before = [0] * (len(shape) - 2) + padding
-        padded = im.dims(size + 2 * p for size, p in zip(sizes, padding))
-        x = im.b.pad(x, im.dims(before), shape[:-2] + padded, -math.inf, 0)
+    before = [0] * (len(shape) - 2) + padding
+    padded = im.dims(size + 2 * p for size, p in zip(sizes, padding))
+    x = im.b.pad(x, im.dims(before), shape[:-2] + padded, -math.inf, 0)
     parts = []
     for place in itertools.product(*map(range, window)):
         part = x
@@ -291,14 +291,14 @@ def index(im, node, x, indices):
 @rule("aten.slice_scatter.default")
 def slice_scatter(im, node, x, source, dim=0, start=None, end=None, step=1):
     size, shape, given = result_of(node).shape[dim], shape_of(im, node), im.b.type(source).shape
-    if any(isinstance(n, torch.SymInt) for n in (start, end, step, size)):
-        shape[dim] = given[dim] if len(given) == len(shape) else ONE
-    else:
-        shape[dim] = _core.Dim(len(range(*slice(start, end, step).indices(size))))
-    if given != shape:
+    start, end = (start_of(at, size) for at in (start, size if end is None else end))
+    count = torch.sym_max(end - start + step - 1, 0) // step
+    fits = len(given) == len(shape) and guard_or_true(count == node.args[1].meta["val"].shape[dim])
+    shape[dim] = given[dim] if fits else ONE
+    if not fits or given != shape:
         return NotImplemented  # which raises as in eager
-    start = im.dim(start_of(start, size))
-    return im.b.slice_scatter(x, im.b.cast(source, dtype_of(node)), dim, start, im.dim(step))
+    start, step = im.dim(start), im.dim(step)
+    return im.b.slice_scatter(x, im.b.cast(source, dtype_of(node)), dim, start, step)
 
 
 def filled(im, node, number):

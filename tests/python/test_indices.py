@@ -281,27 +281,28 @@ def outcome_of(fn, *inputs):
         return type(error), str(error)
 
 
-def expect_eagers_outcome(put, x, source, strict=True):
+def expect_eagers_outcome(put, x, source, strict=True, dynamic=False):
     """That of eager's kernels: torch, which traces, rejects some inputs in words of its own."""
 
     def fn(x, source):
         return put(x, source) * 2
 
-    expected, words = outcome_of(torch.compile(fn, backend="aot_eager"), x, source)
+    how = {"dynamic": dynamic}
+    expected, words = outcome_of(torch.compile(fn, backend="aot_eager", **how), x, source)
     torch._dynamo.reset()
-    compiled = torch.compile(fn, backend="stitch", options={"strict": strict})
+    compiled = torch.compile(fn, backend="stitch", options={"strict": strict}, **how)
     got, said = outcome_of(compiled, x, source)
     assert said == words
     assert got.equal(expected) if words is None else got is expected
     assert torch_stitch.counters()["fallback_ops"] == 0
 
 
-@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("strict,dynamic", [(False, False), (True, False), (True, True)])
 @pytest.mark.parametrize("shape", SOURCES, ids=str)
 @pytest.mark.parametrize("name", PUTS)
-def test_a_source_of_a_wrong_shape_is_eagers_error(name, shape, strict):
+def test_a_source_of_a_wrong_shape_is_eagers_error(name, shape, strict, dynamic):
     x = torch.arange(15.0).reshape(5, 3)
-    expect_eagers_outcome(PUTS[name], x, torch.ones(shape), strict)
+    expect_eagers_outcome(PUTS[name], x, torch.ones(shape), strict, dynamic)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.int64], ids=str)
