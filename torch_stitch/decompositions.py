@@ -11,7 +11,6 @@ import re
 
 import torch
 from torch._decomp import core_aten_decompositions, get_decompositions, remove_decompositions
-from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils._pytree import tree_leaves
 
 aten, OURS = torch.ops.aten, torch.ops.torch_stitch
@@ -21,7 +20,7 @@ TAKEN_APART = """
     _softmax _log_softmax _batch_norm_no_update _batch_norm_with_update_functional
     _native_batch_norm_legit _native_batch_norm_legit_functional batch_norm_backward
     _native_batch_norm_legit_no_training native_batch_norm native_layer_norm elu gelu hardtanh
-    leaky_relu lift linalg_vector_norm narrow_copy repeat tril_indices triu_indices
+    leaky_relu lift linalg_vector_norm narrow_copy tril_indices triu_indices
 """.split()
 
 # Taken apart by the core ATen set, better left whole; linspace of integers cuts off its ends first.
@@ -84,10 +83,10 @@ def _add_products(decomposition, x, a, b, *, value=1):
     return decomposition(x, a, b, value=int(value) if is_whole else value)
 
 
-def _repeat(decomposition, x, counts):
-    """Torch's asks what sizes are, and keeps a permuted layout."""
-    known = not free_unbacked_symbols(x)
-    return decomposition(x, counts).contiguous() if known else NotImplemented
+def _norm(decomposition, x, order=2, *args, **kwargs):
+    """Torch's takes an order that depends on data for infinity."""
+    known = not isinstance(order, (torch.SymInt, torch.SymFloat))
+    return decomposition(x, order, *args, **kwargs) if known else NotImplemented
 
 
 def _own(op, *args, generator=None, **kwargs):
@@ -107,7 +106,7 @@ def decompositions(target, fallback_random=False):
     whole = ["random", *RANDOM * (not is_ours), *NORMAL * (not is_ours or target == "cpu")]
     whole += ["convolution_backward"] * (target != "cpu")
     table |= _named_decompositions(whole)
-    for name, form in ("addcmul", _add_products), ("addcdiv", _add_products), ("repeat", _repeat):
+    for name, form in ("addcmul", _add_products), ("linalg_vector_norm", _norm):
         op = getattr(aten, name).default
         table[op] = functools.partial(form, table[op])
     group_norm = functools.partial(_with_statistics, OURS.native_group_norm, target == "cpu")

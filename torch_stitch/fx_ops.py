@@ -108,7 +108,10 @@ def plain(row, im, node, *operands, **kwargs):
 
 @rule(*(f"aten.{op}.{form}" for op in ("add", "sub") for form in ("Tensor", "Scalar")))
 def add(im, node, a, b, alpha=1):
-    b = b if alpha == 1 else pointwise(im, node, "mul", b, alpha)
+    if isinstance(alpha, (float, torch.SymFloat)) and dtype_of(node) not in FLOATS:
+        return NotImplemented  # which raises as in eager
+    if isinstance(alpha, SYMBOLIC) or alpha != 1:
+        b = pointwise(im, node, "mul", b, alpha)
     return pointwise(im, node, "sub" if node.target._opname == "sub" else "add", a, b)
 
 

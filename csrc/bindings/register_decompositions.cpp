@@ -64,6 +64,20 @@ Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& index, const at::S
   return put_filled(x, dim, index, at::scalar_tensor(value, x.options()));
 }
 
+// Torch's asks what sizes and counts are, and keeps a permuted layout.
+Tensor repeat(const Tensor& x, c10::SymIntArrayRef counts) {
+  c10::SymDimVector apart, wide, sizes;
+  const auto added = static_cast<int64_t>(counts.size()) - x.dim();
+  for (int64_t d = 0; d < added + x.dim(); ++d) {
+    const c10::SymInt size = d < added ? c10::SymInt(1) : x.sym_size(d - added);
+    apart.insert(apart.end(), {1, size});
+    wide.insert(wide.end(), {counts[d], size});
+    sizes.push_back(counts[d] * size);
+  }
+  const Tensor repeated = x.reshape_symint(apart).expand_symint(wide);
+  return repeated.clone(at::MemoryFormat::Contiguous).view_symint(sizes);
+}
+
 // Rows beyond these are calls: results are undefined.  Measured on a CPU with AVX-512, 2026-11, of
 // eager's time: sums and products take 0.2 to 0.6 where rows lie across memory, 0.3 to 1.0 along it
 // (1.5 where vectors of rows are no power of two), logarithms 0.4 to 0.7, searches 0.05 to 0.5.
@@ -341,6 +355,7 @@ TORCH_LIBRARY_FRAGMENT(torch_stitch, library) {
   define_op(library, "native_group_norm", "", &native_group_norm);
   define_op(library, "index_fill", "int_Scalar", &index_fill);
   define_op(library, "index_fill", "int_Tensor", &put_filled);
+  define_op(library, "repeat", "", &repeat);
   define_op(library, "nll_loss_backward", "", &nll_loss_backward);
   define_op(library, "nll_loss2d_backward", "", &nll_loss_backward);
   define_op(library, "cumsum", "", &accumulate<true>);

@@ -211,3 +211,32 @@ def test_a_size_of_a_number_that_the_caller_gives():
             run(lambda x, f=f, share=share: f(x, share), x, True) for f in (compiled, fn)
         )
         torch.testing.assert_close(got, expected)
+
+
+def repeated_by_number(x):
+    n = (x > 0).sum().item()
+    rows = x[:, :3].t().repeat(n, 2), x.sum(0).tile(2, n, 1), (x[x > 0] * 2).repeat(n)
+    return *(y * 2 for y in rows), (x + 1).repeat(1, n, 1)
+
+
+def norms(x):
+    p = abs(x[0, 0].item()) + 1
+    found = torch.linalg.vector_norm(x, p), x.norm(p, 1), F.normalize(x, p=p)
+    return *(y * 2 for y in found), x.norm(2.5), x.norm(math.inf, 0)
+
+
+def added_multiples(x):
+    a, n = x[0, 0].item(), (x > 0).sum().item()
+    return x.add(x, alpha=a) * 2, x.add(x * 2, alpha=n) * 2, x.add(x[0], alpha=a + n) * 2
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("fn", [repeated_by_number, norms, added_multiples])
+def test_counts_orders_and_multiples_may_depend_on_data(fn, dynamic):
+    """In inference: torch's gradients ask what the numbers are."""
+    compiled = compile_strictly(fn, dynamic=dynamic)
+    for seed in range(3):
+        torch.manual_seed(seed)
+        x = torch.randn(4 + seed * dynamic, 6)
+        torch.testing.assert_close(compiled(x), fn(x))
+    assert torch_stitch.counters()["fallback_ops"] == 0

@@ -99,3 +99,11 @@ def test_integers_have_no_negative_powers(dtype, exponent):
 
 def test_integers_are_not_divided_by_addcdiv():
     assert raises_as_eager(lambda x, y: y.addcdiv(x, x) + 1, torch.arange(1, 4), torch.ones(3))
+
+
+@pytest.mark.parametrize("op", [torch.add, torch.sub])
+def test_integers_have_no_fractional_multiples(op):
+    """Static graphs are rejected by tracing, in words of its own."""
+    compiled = torch.compile(lambda i: op(i, i, alpha=0.5) * 2, backend="stitch", dynamic=True)
+    with pytest.raises(RuntimeError, match="For integral input tensors, argument alpha must not"):
+        compiled(torch.arange(5))
