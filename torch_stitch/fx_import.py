@@ -222,6 +222,8 @@ class Importer:
             return self.values[node.args[0]][node.args[1]]
         if is_store(node):
             return self.store(*node.args[:2])
+        if str(node.target).startswith("aten.quantize_per_"):
+            raise UnsupportedError("stand-ins do not say that a value is quantised")
         stitch = self.stitch and node not in self.left_whole
         rule = RULES.get(str(node.target)) if stitch else None
         given = node.all_input_nodes

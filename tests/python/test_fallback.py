@@ -199,6 +199,16 @@ def test_faults_of_import_rules_are_said(monkeypatch, fault):
         compile_with({"strict": True}, lambda x: x.exp())(x)
 
 
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
+def test_graphs_of_quantised_tensors_run_without_stitching():
+    def fn(x):
+        return torch.quantize_per_tensor(x, 0.1, 0, torch.qint8)[1:].dequantize() * 2
+
+    x = torch.randn(4, 3)
+    with pytest.warns(UserWarning, match="stand-ins do not say that a value is quantised"):
+        assert torch.compile(fn, backend="stitch")(x).equal(fn(x))
+
+
 def test_what_a_rule_has_no_form_for_is_a_library_call(monkeypatch):
     def refuse_op(*_, **__):
         raise _core.UnsupportedError("no form")
