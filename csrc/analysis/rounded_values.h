@@ -2,8 +2,10 @@
 //
 // Where a result depends on equality (a comparison, the place of an extreme), and where an extreme
 // is saved to be compared later, half an ulp is all or nothing: the gradient of amax is 0 / 0 where
-// the element that was the largest equals nothing.  So all that leads there has eager's bits, in
-// every graph that evaluates it: up to what is read from memory, which is rounded.
+// the element that was the largest equals nothing.  A difference from what was found among the
+// values themselves (an extreme, a kept mean) is as sensitive: forward may have found it among
+// rounded ones, which backward makes again.  So all that leads there has eager's bits, in every
+// graph that evaluates it: up to what is read from memory, which is rounded.
 #pragma once
 
 #include <vector>

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from tests.support.compare import compile_strictly, expect_as_exact
 
@@ -92,3 +93,77 @@ def test_sums_of_few_are_not_made_again_with_other_last_bits(name):
         for found, eager in both_gradients(SUMS[name], x):
             assert found.isfinite().all()
             torch.testing.assert_close(found, eager, rtol=1e-4, atol=1e-5)
+
+
+def shifted(find, factor=5):
+    """A softmax as written by hand: values of up to 50, whose half ulp in bf16 is an eighth."""
+
+    def fn(x, y):
+        s = x * y * factor
+        e = (s - find(s)).exp()
+        return e / e.sum(-1, keepdim=True)
+
+    return fn
+
+
+# fmt: off
+SHIFTS = {
+    "max": lambda s: s.max(-1, keepdim=True).values,
+    "max, detached": lambda s: s.max(-1, keepdim=True).values.detach(),
+    "max of all": lambda s: s.max().detach(),
+    "max, bounded": lambda s: s.max(-1, keepdim=True).values.clamp(min=-30),
+    "max, no dimension kept": lambda s: s.max(-1).values[:, None],
+    "amax": lambda s: s.amax(-1, keepdim=True),
+    "aminmax": lambda s: s.detach().aminmax(dim=-1, keepdim=True).max,
+    "largest": lambda s: s.topk(3).values[:, :1],
+    "sorted": lambda s: s.sort(-1).values[:, -1:],
+    "place": lambda s: s.gather(-1, s.argmax(-1, keepdim=True)),
+    "mean": lambda s: s.mean(-1, keepdim=True) + 10,
+    "one of them": lambda s: s[:, :1],
+}
+# fmt: on
+
+
+def expect_exact_gradients(fn, *inputs, dynamic=None):
+    wide = [x.double() for x in inputs]
+    found = gradients(compile_strictly(fn, dynamic=dynamic), *inputs)
+    expect_as_exact(found, gradients(fn, *inputs), gradients(fn, *wide), inputs[0].numel())
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("name", SHIFTS)
+def test_what_is_subtracted_was_found_among_what_is_made_again(name, dtype, dynamic):
+    softmax, weights = shifted(SHIFTS[name]), torch.linspace(0.5, 1.5, 128)
+    x, y = torch.randn(2, 64, 128).to(dtype)
+    expect_exact_gradients(lambda x, y: softmax(x, y).float() * weights, x, y, dynamic=dynamic)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("columns", [1, 2, 3])
+def test_a_norm_of_equal_values_has_no_gradient(columns, dtype):
+    """The mean that is saved in 16 bits is all of them."""
+    x, y = torch.randn(2, 30, 1).to(dtype)
+    norms = [
+        lambda x, y: F.layer_norm(x.expand(30, columns) * y, (columns,)),
+        lambda x, y: F.layer_norm(x.expand(30, columns) * y, (columns,)).amax(-1),
+        lambda x, y: F.layer_norm((x + y).expand(30, columns), (columns,)),
+    ]
+    for fn in norms:
+        assert all(g.eq(0).all() for g in gradients(compile_strictly(fn), x, y))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("mean", [1, 10, 30])
+def test_norms_of_far_values_keep_the_mean_of_what_they_save(mean, dtype):
+    """Sums of 16 bits with a mean of 100 deviations, all rounded to the same side."""
+    weights = torch.linspace(0.5, 1.5, 96)
+    x, y = torch.randn(64, 96) * 0.1 + mean, torch.rand(64, 96) * 0.01 + 1.7
+    x, y, w = x.to(dtype), y.to(dtype), torch.ones(96).to(dtype)
+    for fn in (
+        lambda x, y, w: F.layer_norm(x + y, (96,), w) * weights,
+        lambda x, y, w: F.layer_norm(x + y, (96,), w, w).tanh(),
+        lambda x, y, w: F.group_norm(x + y, 4, w) * weights,
+        lambda x, y, w: (x + y - (x + y).mean(-1, keepdim=True)) * w,
+    ):
+        expect_exact_gradients(fn, x, y, w)

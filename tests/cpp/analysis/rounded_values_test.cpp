@@ -37,6 +37,36 @@ TEST(RoundedValues, AllThatLeadsToAnExtremeOr16BitEquality) {
             (std::vector<int>{0, 1, 2, 3, 4}));
 }
 
+TEST(RoundedValues, WhatIsLessWhatWasFoundOfItsRows) {
+  EXPECT_EQ(rounded_in(R"(
+    %0 = input{name="x"} : bf16[4,8]
+    %1 = input{name="m"} : bf16[4,1]
+    %2 = mul(%0, %0) : bf16[4,8]
+    %3 = expand(%1) : bf16[4,8]
+    %4 = sub(%2, %3) : bf16[4,8]
+    %5 = sub(%4, %2) : bf16[4,8]
+    outputs (%5)
+  )"),
+            (std::vector<int>{0, 1, 2, 3}));
+}
+
+TEST(RoundedValues, WhatAMeanThatIsKeptIsOf) {
+  const std::string text = R"(
+    %0 = input{name="x"} : bf16[4,8]
+    %1 = mul(%0, %0) : bf16[4,8]
+    %2 = cast(%1) : f32[4,8]
+    %3 = sum(%2){ints=[1]} : f32[4]
+    %4 = full{number=8} : f32[]
+    %5 = expand(%4) : f32[4]
+    %6 = div(%3, %5) : f32[4]
+    %7 = cast(%6) : bf16[4]
+    %8 = neg(%7) : bf16[4]
+    outputs ()";
+  EXPECT_EQ(rounded_in(text + "%6)"), (std::vector<int>{0, 1}));
+  EXPECT_EQ(rounded_in(text + "%7)"), (std::vector<int>{0, 1}));
+  EXPECT_EQ(rounded_in(text + "%8)"), (std::vector<int>{}));
+}
+
 TEST(RoundedValues, NotWhatIsWideBoundedOrInMemory) {
   EXPECT_EQ(rounded_in(R"(
     %0 = input{name="x"} : f32[4,8]
