@@ -97,12 +97,11 @@ def trace_with(stand_ins, see, fn, inputs, target, training):
             raise Planned
 
     explained.__code__ = explained.__code__.replace()  # Dynamo caches by code
-    drawn_from = range(torch.cuda.device_count() if torch.cuda.is_initialized() else 0)
     with (
         torch._dynamo.config.patch(TRACING),
         config.patch(force_non_lazy_backward_lowering=True),  # no gradient is asked for
         torch.set_grad_enabled(training),
-        torch.random.fork_rng(drawn_from),
+        torch.random.fork_rng(range(torch.cuda.is_initialized() and torch.cuda.device_count())),
         register_bytecode_hook(stop),
         contextlib.suppress(Planned),
     ):

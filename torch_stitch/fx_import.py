@@ -241,7 +241,8 @@ class Importer:
         kept, value = target.meta["val"], self.values[source]
         if self.is_plain(kept) and self.is_plain(source.meta["val"]):
             value = self.b.cast(value, fx_ops.DTYPES[kept.dtype])
-            value = self.b.expand(value, self.dims(kept.shape))
+            shape = self.dims(kept.shape)
+            value = value if self.b.type(value).shape == shape else self.b.expand(value, shape)
         self.b.mutate(self.values[target], value)
         return value
 

@@ -217,8 +217,9 @@ def start_of(start, size):
 @rule("aten.slice.Tensor", "aten.select.int")
 def slice_dim(im, node, x, dim=0, start=None, end=None, step=1):
     start, shape = start_of(start, node.args[0].meta["val"].shape[dim]), shape_of(im, node)
-    count = ONE if node.target._opname == "select" else shape[dim]
-    return im.b.reshape(im.b.slice(x, dim, im.dim(start), count, im.dim(step)), shape)
+    selects = node.target._opname == "select"
+    part = im.b.slice(x, dim, im.dim(start), ONE if selects else shape[dim], im.dim(step))
+    return im.b.reshape(part, shape) if selects else part
 
 
 @rule("aten.split_with_sizes.default")

@@ -219,6 +219,10 @@ def test_what_eager_makes_contiguous_of_a_transpose_is(name):
 
 # Ops that count from the start of a storage, or look at it.
 
+
+def put_first(x):
+    return x.as_strided_scatter(x.select(0, 0) * 2, [], [])
+
 FROM_START = {
     "scatter": lambda x: torch.as_strided_scatter(torch.zeros(6), x * 2, x.shape, [2, 1], 0),
     "scatter into a result": lambda x: torch.as_strided_scatter(x + 1, x[0] * 2, [2], [2], 1),
@@ -227,6 +231,7 @@ FROM_START = {
     "of a view that moves": lambda x: (x * 2).t()[1:].as_strided([2, 2], [1, 1], 2),
     "of a view, from where it is": lambda x: (x * 2)[1:].as_strided([2], [1]),
     "of a part": lambda x: (x * 2).split(1)[1].as_strided([3], [1], 1),
+    "of what a part is put into": lambda x: put_first(x.reshape(-1)[1:]).as_strided([2], [1]),
     "copied": lambda x: torch.as_strided_copy(x * 2, [2], [2], 1),
     "copied from a view": lambda x: torch.as_strided_copy((x * 2)[1:], [2], [2], 1),
     "copied, from where it is": lambda x: torch.as_strided_copy((x * 2)[1:], [2], [1]),
