@@ -85,10 +85,10 @@ def scalar(im, number, dtype, is_exact=False):
 
 def pointwise(im, node, op, *operands, dtype=None):
     """`op` on operands of one dtype (the result's, unless given), cast to the result's."""
-    dtype = dtype or dtype_of(node)
+    dtype, on_cpu, last = dtype or dtype_of(node), im.all_on_cpu, operands[-1]
     op = BOOL_FORMS.get(op, op) if dtype == "bool" else op
-    kept, last = range(im.all_on_cpu, 2 * (op in EXACT[im.all_on_cpu].split())), operands[-1]
-    if im.all_on_cpu and kept and isinstance(last, _core.NodeId) and dtype in NARROW:
+    kept = range(on_cpu, 2) if op in EXACT[on_cpu].split() else ()  # which operands stay exact
+    if on_cpu and kept and isinstance(last, _core.NodeId) and dtype in NARROW:
         held = im.b.type(last)
         dtype = dtype if held.shape or held.dtype in NARROW else "f32"
     values = [scalar(im, x, dtype, is_exact=i in kept) for i, x in enumerate(operands)]
