@@ -88,6 +88,7 @@ struct StoreStreaming {
 
 std::set<NodeId> find_streamed(const Graph& graph, const StitchPlan& plan,
                                const DeviceSpec& device) {
+  if (device.cached_bytes == 0) return {};
   std::set<NodeId> streamed;
   for (const PlannedKernel& kernel : plan.kernels) {
     std::set<NodeId> moved, stores;
@@ -98,7 +99,7 @@ std::set<NodeId> find_streamed(const Graph& graph, const StitchPlan& plan,
     moved.insert(stores.begin(), stores.end());
     int64_t bytes = 0;
     for (const NodeId value : moved) bytes += hint_bytes(graph, value);
-    if (device.cached_bytes == 0 || bytes <= device.cached_bytes) continue;
+    if (bytes <= device.cached_bytes) continue;
     std::ranges::copy_if(stores, std::inserter(streamed, streamed.end()),
                          [&](NodeId store) { return hint_bytes(graph, store) > device.l2_bytes; });
   }

@@ -21,8 +21,8 @@ std::set<NodeId> find_streamed(const Graph& graph, const StitchPlan& plan,
                                const DeviceSpec& device);
 
 // The loop of a block, its stores along the axis that it walks (Statement::streams_along) taken by
-// rows.  [8192, 2048] of f32 over the inner axis: a loop over 512 elements, whose row is streamed,
-// in a loop over the 4 rows of 2 KB.
+// rows.  [8192, 2048] of f32 over the inner axis: a loop over 256 elements, whose row is streamed,
+// in a loop over the 8 rows of 1 KB.
 std::vector<Statement> stream_stores(const StageSchedule& schedule, int block, Statement loop,
                                      Scopes& scopes);
 

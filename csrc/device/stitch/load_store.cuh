@@ -37,6 +37,15 @@ STITCH_DEVICE void store_vec(T* p, Vec<T, N> value) {
 }
 
 #if !STITCH_CUDA
+// One streamed store; lines of 64 bytes are joined from narrower ones.
+#if defined(__AVX512F__) && !defined(__clang__)
+#define STITCH_STREAM __builtin_ia32_movntps512
+inline constexpr i64 kStreamedBytes = 64;
+#elif defined(__SSE2__) && !defined(__clang__)
+#define STITCH_STREAM __builtin_ia32_movntps
+inline constexpr i64 kStreamedBytes = 16;
+#endif
+
 // A row to memory, its whole lines past the caches; what has a part of a line is stored.  Ordered
 // before what other threads do after end_streams().
 template <class T>
@@ -47,19 +56,12 @@ STITCH_DEVICE void stream_out(T* to, const T* row, i64 count) {
   const i64 head = min_index(bytes, -reinterpret_cast<i64>(target) & 63);
   i64 at = head;
   if (head > 0) __builtin_memcpy(target, source, static_cast<u64>(head));
-#if defined(__AVX512F__) && !defined(__clang__)
-  typedef f32 Line __attribute__((vector_size(64)));
-  for (; at + 64 <= bytes; at += 64) {
-    Line line;
-    __builtin_memcpy(&line, source + at, sizeof(Line));
-    __builtin_ia32_movntps512(reinterpret_cast<f32*>(target + at), line);
-  }
-#elif defined(__SSE2__) && !defined(__clang__)
-  typedef f32 Quarter __attribute__((vector_size(16)));
-  for (; at + 16 <= bytes; at += 16) {
-    Quarter quarter;
-    __builtin_memcpy(&quarter, source + at, sizeof(Quarter));
-    __builtin_ia32_movntps(reinterpret_cast<f32*>(target + at), quarter);
+#ifdef STITCH_STREAM
+  typedef f32 Piece __attribute__((vector_size(kStreamedBytes)));
+  for (; at + kStreamedBytes <= bytes; at += kStreamedBytes) {
+    Piece piece;
+    __builtin_memcpy(&piece, source + at, sizeof(Piece));
+    STITCH_STREAM(reinterpret_cast<f32*>(target + at), piece);
   }
 #endif
   if (at < bytes) __builtin_memcpy(target + at, source + at, static_cast<u64>(bytes - at));
