@@ -111,7 +111,7 @@ def trace_with(stand_ins, see, fn, inputs, target, training):
 
 
 def is_plain(x):
-    return type(x) in (torch.Tensor, torch.nn.Parameter) and x.layout == torch.strided
+    return type(x) in (torch.Tensor, torch.nn.Parameter) and torch._C._has_storage(x)
 
 
 class StandIns:

@@ -175,6 +175,18 @@ def test_what_runs_between_graphs_writes_into_copies():
     assert all(torch.equal(value, before[name]) for name, value in norm.state_dict().items())
 
 
+def test_tensors_without_memory_may_lie_about():
+    """Sparse ones, and what a transform of torch.func wraps, are no globals of the function."""
+    held = [torch.eye(3).to_sparse()]
+    torch.func.grad(lambda x: held.append(x) or x.sum())(torch.ones(3))
+    torch.vmap(lambda x: held.append(x) or x * 2)(torch.ones(3, 3))
+
+    def fn(x):
+        return x * 2 if x.sum() > 0 else x
+
+    assert plan_of(fn, torch.ones(8))["graph_breaks"] >= 1 and len(held) == 3
+
+
 def a_graph_break(held):
     torch._dynamo.graph_break()
     held.append(2)
