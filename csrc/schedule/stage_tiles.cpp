@@ -124,11 +124,12 @@ TileAxes find_inner_axes(const Graph& graph, const StageSchedule& schedule,
     if (shape_tiles(graph, schedule, facts, found)) best[found.across] = {bytes, found.along};
   }
   TileAxes inner;
-  double most = -1;
+  std::pair<double, double> most{-1, 0};  // of as many bytes those that need no tile come first
   for (int axis : group) {
     const auto at = best.find(axis);
     const bool has_tiles = at != best.end() && at->second.first > 0;
-    const double bytes = facts[axis].unit_stride_bytes + (has_tiles ? at->second.first : 0);
+    const double plain = facts[axis].unit_stride_bytes;
+    const std::pair bytes{plain + (has_tiles ? at->second.first : 0), plain};
     if (bytes <= most) continue;
     most = bytes;
     inner = {axis, has_tiles ? at->second.second : -1};

@@ -128,6 +128,20 @@ TEST(StageTiles, NoneWhereAReducedAxisDoesNotFit) {
   EXPECT_TRUE(s.tiles.empty());
 }
 
+TEST(StageTiles, NoneWhereAsMuchIsContiguousWithoutThem) {
+  const StageSchedule s = schedule_tiles(R"(
+    symbols s0 = input(0) hint 512
+    %x = input : f32[64,s0,256]
+    %t = permute(%x){order=[0,2,1]}
+    %d = sub(%t, sum(%t){axes=[2], keepdim})
+    %e = add(sum(mul(%d, %d)){axes=[2], keepdim}, sum(%d){axes=[2], keepdim})
+    %y = mul(%d, %e)
+    outputs (%y)
+  )");
+  EXPECT_TRUE(s.tiles.empty()) << "of [16 columns, 64 batches]: the columns are contiguous anyhow";
+  EXPECT_TRUE(s.axes[s.loops.back().axis].axis.extent.is(256));
+}
+
 TEST(StageTiles, NoneWhereBlocksWouldRepeatAReduction) {
   const StageSchedule s = schedule_tiles(R"(
     %x = input : f32[512,256]
