@@ -32,7 +32,8 @@ bool walks_all(const Spaces& spaces, const RootSpace& store) {
 }
 
 // What a reduction reads is for all threads of a block to know.  A block that is one thread has
-// read all of it before it stores what depends on the reduction.
+// read all of it before it stores what depends on the reduction, or reads it where it stores:
+//   y = g * h;  s = sum(y){axes=[0]}   over g[512, 256] that nobody else reads: y is stored there.
 bool reads_only_stored_element(const Graph& graph, const Spaces& spaces, const Accesses& accesses,
                                const Overwriting& pair, bool by_one_thread) {
   const NodeId store = pair.store;
@@ -44,16 +45,19 @@ bool reads_only_stored_element(const Graph& graph, const Spaces& spaces, const A
     if (access.root != store && std::ranges::count(pair.parts, access.root))
       continue;  // of a part of its own
     if (access.offset != stored->offset || access.is_guarded) return false;
-    const bool is_reduced = family(graph[access.root]) == Family::kReduce;
-    const bool is_awaited = spaces.depends.at(store).contains(access.root);
-    if (is_reduced && !(by_one_thread && is_awaited)) return false;
-    // Only roots of the very same loops: the thread that stores this element reads it, before any
-    // store, and no other thread does.
     const RootSpace& reader = space_of(spaces, access.root);
-    if (is_reduced && walked_atoms(reader) == walked_atoms(space) && walks_all(spaces, space))
+    // Roots of the very same loops that wait for the same run in one loop nest, where all are read
+    // before any is stored (schedule/build_loops.h).
+    const bool runs_beside = spaces.depends.at(reader.root) == spaces.depends.at(store);
+    if (family(graph[access.root]) != Family::kReduce) {
+      if (reader.kept_atoms != space.kept_atoms || !reader.reduced_atoms.empty()) return false;
+      if (!runs_beside) return false;
       continue;
-    if (reader.kept_atoms != space.kept_atoms || !reader.reduced_atoms.empty()) return false;
-    if (spaces.depends.at(reader.root) != spaces.depends.at(store)) return false;
+    }
+    const bool is_awaited = by_one_thread && spaces.depends.at(store).contains(access.root);
+    if (!runs_beside && !is_awaited) return false;
+    // The thread that stores this element reads it, before any store, and no other thread does.
+    if (walked_atoms(reader) != walked_atoms(space) || !walks_all(spaces, space)) return false;
   }
   return true;
 }
@@ -192,9 +196,11 @@ std::map<NodeId, NodeId> find_stored_over(const Graph& graph, const StitchPlan& 
   std::map<NodeId, NodeId> stored_over;
   for (const PlannedStage& stage : plan.stages) {
     std::vector<Overwriting> pairs;
+    std::vector<NodeId> loads = stage.loads;  // others than the call may hold an argument
+    std::ranges::stable_partition(loads, [&](NodeId n) { return graph[n].op != OpKind::k_input; });
     for (NodeId store : stage.stores) {
       if (placed.contains(store) || stored_part(graph, store) != store) continue;
-      for (NodeId load : stage.loads)
+      for (NodeId load : loads)
         if (!shown.contains(load) && fits(load, store)) pairs.push_back({load, store, {store}});
     }
     for (const Overwriting& pair : keep_possible(graph, stage, std::move(pairs), true)) {

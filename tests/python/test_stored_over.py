@@ -26,7 +26,12 @@ def shifted(x, w):
     return F.softmax(x * 3, -1), x @ w
 
 
-FUNCTIONS = [activated, normalised, shifted]
+def summed(x, w):
+    y = (x @ w).sin()
+    return y, y.sum(0), y.amax(1)
+
+
+FUNCTIONS = [activated, normalised, shifted, summed]
 
 
 @pytest.mark.parametrize("fn", FUNCTIONS)
@@ -56,7 +61,7 @@ def test_results_of_calls_share_no_memory():
     assert first.equal(kept) and first.data_ptr() != second.data_ptr()
 
 
-@pytest.mark.parametrize("fn", [activated, normalised])
+@pytest.mark.parametrize("fn", [activated, normalised, summed])
 def test_a_product_gives_its_memory_to_what_is_made_of_it(fn):
     x, w = torch.randn(4 * WIDE, WIDE), torch.randn(WIDE, WIDE)
     compiled = compile_strictly(fn)

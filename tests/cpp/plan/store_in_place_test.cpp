@@ -145,8 +145,9 @@ TEST(StoredOver, NotWhereAnotherElementIsRead) {
   EXPECT_TRUE(stored_over("%y = exp(permute(%m){order=[1,0]})\noutputs (%y)").empty());
 }
 
-// A block of a host is one thread, which has read the row before it stores what waits for its sum.
-TEST(StoredOver, WhatIsReducedWhereTheStoreWaitsForIt) {
+// A block of a host is one thread, which has read the row before it stores what waits for its sum;
+// what waits for no sum is read by the loops that store.
+TEST(StoredOver, WhatIsReducedWhereTheStoreWaitsForItOrRunsBeside) {
   const auto in_one_stage = [](const std::string& lines) {
     Planned planned = schedule_together(
         "%x = input : f32[512,64]\n%w = input : f32[4,512,1]\n%s = sum(%x){axes=[1], keepdim}\n" +
@@ -156,10 +157,11 @@ TEST(StoredOver, WhatIsReducedWhereTheStoreWaitsForIt) {
     return find_stored_over(planned.graph, planned.plan);
   };
   EXPECT_EQ(in_one_stage("%y = sub(%x, %s)\noutputs (%y)").size(), 1u);
-  EXPECT_TRUE(in_one_stage("%y = exp(%x)\noutputs (%y, %s)").empty());
+  EXPECT_EQ(in_one_stage("%y = exp(%x)\noutputs (%y, %s)").size(), 1u);
   EXPECT_TRUE(
       in_one_stage("%t = sum(exp(%x)){axes=[1]}\n%y = sub(%x, %s)\noutputs (%y, %t)").empty());
   // Each block of the grid's other axis sums the row for itself.
+  EXPECT_TRUE(in_one_stage("%y = exp(%x)\n%z = mul(%w, %s)\noutputs (%y, %z)").empty());
   EXPECT_TRUE(in_one_stage("%y = sub(%x, %s)\n%z = mul(%w, %s)\noutputs (%y, %z)").empty());
 }
 
