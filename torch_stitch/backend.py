@@ -7,7 +7,6 @@ is one warning, counted in `fallback_ops`, and an error under strict=True.
 
 import functools
 from collections.abc import Mapping
-from types import NoneType
 
 import torch
 from functorch.compile import min_cut_rematerialization_partition as partition
@@ -25,14 +24,12 @@ from torch_stitch.fx_import import import_graph, tensors_of
 from torch_stitch.kept_graph import KeptGraph, keep_graphs
 from torch_stitch.user_code import count_fallback, name_ops
 
-SUMS = "sum mean prod var var_mean".split()
-
 
 def stitch(gm, example_inputs, *, mode=None, options=None):
     """The backend.  Options are the rows of docs/settings.md; the only mode is "default"."""
     if mode not in (None, "default"):
         raise ValueError(f'found mode {mode!r}; the only mode is "default": choose by `options`')
-    if not isinstance(options, (Mapping, NoneType)):
+    if not (options is None or isinstance(options, Mapping)):
         raise TypeError(f'found options {options!r}; they are a dict, such as {{"strict": True}}')
     options = dict(options or {})
     wanted = _core.get_option(options, "target")
@@ -55,15 +52,14 @@ def stitch(gm, example_inputs, *, mode=None, options=None):
 
 def trace(gm, example_inputs, target, compiler, fallback_random=False):
     """Hands each AOT graph of `gm` to compiler(kind, gm, inputs), where kind names the pass."""
-    aot = aot_autograd(
+    return aot_autograd(
         fw_compiler=functools.partial(compiler, "forward"),
         bw_compiler=functools.partial(compiler, "backward"),
         inference_compiler=lambda gm, *x: compiler("inference", inline_regions(share_seed(gm)), *x),
         partition_fn=functools.partial(split_passes, target == "cpu"),
         decompositions=dict(decompositions(target, fallback_random)) if target else {},
         keep_inference_input_mutations=True,
-    )
-    return aot(gm, example_inputs)
+    )(gm, example_inputs)
 
 
 def drop_identities(gm):
@@ -86,7 +82,7 @@ def split_passes(on_cpu, gm, *args, **how):
     """
     gm = inline_regions(share_seed(gm))
     for node in gm.graph.nodes:
-        if getattr(node.target, "_opname", "") in SUMS:
+        if getattr(node.target, "_opname", "") in ("sum", "mean", "prod", "var", "var_mean"):
             node.meta.setdefault("recompute", CheckpointPolicy.MUST_SAVE)
     recomputed = pointwise_ops()  # one list for all backends
     recomputed.append(torch.ops.torch_stitch.random)

@@ -17,7 +17,7 @@ aten, OURS = torch.ops.aten, torch.ops.torch_stitch
 
 # Whole in the core ATen set, but only memory traffic.
 TAKEN_APART = """
-    _softmax _log_softmax _batch_norm_no_update _batch_norm_with_update_functional
+    arange _softmax _log_softmax _batch_norm_no_update _batch_norm_with_update_functional
     _native_batch_norm_legit _native_batch_norm_legit_functional batch_norm_backward
     _native_batch_norm_legit_no_training native_batch_norm native_layer_norm elu gelu hardtanh
     leaky_relu lift linalg_vector_norm narrow_copy tril_indices triu_indices
@@ -106,9 +106,8 @@ def decompositions(target, fallback_random=False):
     whole = ["random", *RANDOM * (not is_ours), *NORMAL * (not is_ours or target == "cpu")]
     whole += ["convolution_backward"] * (target != "cpu")
     table |= _named_decompositions(whole)
-    for name, form in ("addcmul", _add_products), ("linalg_vector_norm", _norm):
-        op = getattr(aten, name).default
-        table[op] = functools.partial(form, table[op])
+    for op, form in (aten.addcmul, _add_products), (aten.linalg_vector_norm, _norm):
+        table[op.default] = functools.partial(form, table[op.default])
     group_norm = functools.partial(_with_statistics, OURS.native_group_norm, target == "cpu")
     table[aten.native_group_norm.default] = group_norm
     for op in BATCH_NORMS if target == "cpu" else ():

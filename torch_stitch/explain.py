@@ -18,7 +18,6 @@ from torch.utils._pytree import tree_map
 
 from torch_stitch import _core, backend
 
-CPU_ATTENTION = "aten._scaled_dot_product_flash_attention_for_cpu"
 # Each explained function has a backend of its own: no limit must make one run for real.
 LIMITS = ("recompile_limit", "accumulated_recompile_limit")
 TRACING = {"automatic_dynamic_shapes": False} | dict.fromkeys(LIMITS, 1 << 30)
@@ -48,17 +47,15 @@ def explain(fn, *inputs, target=None, policy="auto", attention="auto", training=
     """
     options = {"policy": policy, "attention": attention} | ({"target": target} if target else {})
     _core.check_options(options)
-    compiled = {"inference": [], "forward": [], "backward": []}
 
     def compile_graph(gm, found):
         return backend.compile_parts(gm, options, found, torch.device("cpu"), load=False)[1]
 
-    for kind, graph in trace_graphs(compile_graph, fn, inputs, target, training):
-        compiled[kind].append(graph)
-    forward, table = _core.merge_reports(compiled["inference"] + compiled["forward"])
+    graphs = trace_graphs(compile_graph, fn, inputs, target, training)
+    forward, table = _core.merge_reports([graph for kind, graph in graphs if kind != "backward"])
     if not training:
         return Report(forward, table)
-    backward, below = _core.merge_reports(compiled["backward"])
+    backward, below = _core.merge_reports([graph for kind, graph in graphs if kind == "backward"])
     plan = {"forward": forward, "backward": backward}
     return Report(plan, f"forward\n{table}\n\nbackward\n{below}")
 
@@ -153,7 +150,7 @@ class StandIns:
 def name_for(gm, target):
     """Attention is traced as what CPUs call; a GPU's plan names what GPUs call."""
     nodes = gm.graph.nodes if target not in (None, "cpu") else ()
-    for node in (n for n in nodes if str(n.target).startswith(CPU_ATTENTION)):
+    for node in (n for n in nodes if "flash_attention_for_cpu" in str(n.target)):
         query = node.args["backward" in str(node.target)].meta["val"]
         is_small = query.dtype.itemsize == 2 and query.shape[-1] <= 256
         kind = "flash" if is_small and node.kwargs.get("attn_mask") is None else "efficient"

@@ -241,8 +241,7 @@ class Importer:
         kept, value = target.meta["val"], self.values[source]
         if self.is_plain(kept) and self.is_plain(source.meta["val"]):
             value = self.b.cast(value, fx_ops.DTYPES[kept.dtype])
-            shape = self.dims(kept.shape)
-            value = value if self.b.type(value).shape == shape else self.b.expand(value, shape)
+            value = self.b.expand(value, self.dims(kept.shape))
         self.b.mutate(self.values[target], value)
         return value
 
@@ -269,8 +268,7 @@ class Importer:
                 sizes.append(self.dim(value))
                 return sizes[-1]
             if isinstance(value, (torch.SymFloat, torch.SymBool)):
-                dtype = "f64" if isinstance(value, torch.SymFloat) else "bool"
-                inputs.append(fx_ops.scalar(self, value, dtype))
+                inputs.append(fx_ops.scalar(self, value))
                 return HELD, torch.Tensor.item, _core.Operand(len(inputs) - 1)
             if not isinstance(value, _core.NodeId):
                 return value
@@ -331,9 +329,8 @@ class Importer:
             elif value is None:
                 self.b.output_none()
             elif isinstance(value, (bool, float, torch.SymBool, torch.SymFloat)):
-                is_truth = isinstance(value, (bool, torch.SymBool))
                 self.calls.number_outputs.append(position)
-                self.b.output_tensor(fx_ops.scalar(self, value, "bool" if is_truth else "f64"))
+                self.b.output_tensor(fx_ops.scalar(self, value))
             elif isinstance(value, (int, torch.SymInt)):
                 self.b.output_integer(self.dim(value))
             else:

@@ -33,7 +33,6 @@ BOOL_FORMS |= dict.fromkeys(("add", "maximum", "bitwise_or", "amax"), "logical_o
 BOOL_FORMS |= dict.fromkeys(("mul", "minimum", "bitwise_and", "amin"), "logical_and")
 CAST = "aten._to_copy aten.alias aten.clone aten.lift_fresh_copy prims.convert_element_type".split()
 RESHAPES = "aten.view.default aten.reshape.default aten.unsqueeze.default aten.squeeze.dims".split()
-INDEXING = "gather index index_copy index_put".split()
 FILLED = "copy full full_like scalar_tensor".split()  # with the second argument, or the only one
 EMPTY = "empty.memory_format empty_strided.default new_empty_strided.default".split()
 # What eager computes with numbers as they are, by whether on a CPU: there if they come second.
@@ -60,7 +59,7 @@ def overlaps(tensor):
 
 def find_user_op(node):
     """What was taken apart into an op that may find an index out of range, else the op itself."""
-    indexes = getattr(node.target, "_opname", "") in INDEXING
+    indexes = getattr(node.target, "_opname", "") in ("gather", "index", "index_copy", "index_put")
     return (node.meta.get("original_aten") if indexes else None) or node.target
 
 
@@ -72,8 +71,9 @@ def shape_of(im, node):
     return im.dims(result_of(node).shape)
 
 
-def scalar(im, number, dtype, is_exact=False):
+def scalar(im, number, dtype=None, is_exact=False):
     """A value, a Python number or a symbolic one as a value of `dtype`; is_exact: kept in f32."""
+    dtype = dtype or ("bool" if isinstance(number, (bool, torch.SymBool)) else "f64")
     if isinstance(number, _core.NodeId):
         return im.b.cast(number, dtype)
     if isinstance(number, SYMBOLIC):
@@ -214,6 +214,12 @@ def start_of(start, size):
     return torch.sym_min(torch.sym_max(start, 0), size)
 
 
+def count_between(start, end, step, size):
+    """How many elements a slice takes that begins at `start`, as start_of has it."""
+    end = start_of(size if end is None else end, size)
+    return torch.sym_max(end - start + step - 1, 0) // step
+
+
 @rule("aten.slice.Tensor", "aten.select.int")
 def slice_dim(im, node, x, dim=0, start=None, end=None, step=1):
     start, shape = start_of(start, node.args[0].meta["val"].shape[dim]), shape_of(im, node)
@@ -292,14 +298,17 @@ def index(im, node, x, indices):
     return im.b.index(x, [i for _, i in given], [dim for dim, _ in given])
 
 
-@rule("aten.slice_scatter.default")
+@rule("aten.slice_scatter.default", "aten.select_scatter.default")
 def slice_scatter(im, node, x, source, dim=0, start=None, end=None, step=1):
-    size, shape, given = result_of(node).shape[dim], shape_of(im, node), im.b.type(source).shape
-    start, end = (start_of(at, size) for at in (start, size if end is None else end))
-    count = torch.sym_max(end - start + step - 1, 0) // step
-    fits = len(given) == len(shape) and guard_or_true(count == node.args[1].meta["val"].shape[dim])
-    shape[dim] = given[dim] if fits else ONE
-    if not fits or given != shape:
+    size, shape, given = result_of(node).shape[dim], shape_of(im, node), node.args[1].meta["val"]
+    start = start_of(start, size)
+    if node.target._opname == "select_scatter":
+        given, end = given.unsqueeze(dim), start + 1
+        source = im.b.reshape(source, im.dims(given.shape))
+    count = count_between(start, end, step, size)
+    fits = given.dim() == len(shape) and guard_or_true(count == given.shape[dim])
+    shape[dim] = im.dim(given.shape[dim]) if fits else ONE
+    if not fits or im.dims(given.shape) != shape:
         return NotImplemented  # which raises as in eager
     start, step = im.dim(start), im.dim(step)
     return im.b.slice_scatter(x, im.b.cast(source, dtype_of(node)), dim, start, step)
@@ -308,18 +317,6 @@ def slice_scatter(im, node, x, source, dim=0, start=None, end=None, step=1):
 def filled(im, node, number):
     """A number, or the elements of another value, wherever the result has elements."""
     return im.b.expand(scalar(im, number, dtype_of(node)), shape_of(im, node))
-
-
-@rule("aten.arange.start_step")
-def arange(im, node, start, end, step=1, **kwargs):
-    count = shape_of(im, node)[0]
-    if not result_of(node).is_floating_point():  # what follows the point is cut off first
-        start, step = (int(x) if isinstance(x, float) else x for x in (start, step))
-    if not any(isinstance(x, (float, torch.SymFloat)) for x in (start, step)):
-        return im.b.cast(im.b.iota("i64", count, im.dim(start), im.dim(step)), dtype_of(node))
-    line = im.b.cast(im.b.iota("i64", count, _core.Dim(0), ONE), "f64")
-    line = im.b.pointwise("mul", [line, scalar(im, step, "f64")])
-    return im.b.cast(im.b.pointwise("add", [line, scalar(im, start, "f64")]), dtype_of(node))
 
 
 RULES |= {
@@ -342,7 +339,9 @@ RULES |= {
     **{f"aten.{form}": lambda im, node, *_, **__: filled(im, node, 0) for form in EMPTY},
     # What Dynamo makes of addcmul_ and addcdiv_.
     "prims.fma.default": lambda im, n, *of: add(im, n, pointwise(im, n, "mul", *of[:2]), of[2]),
-    "prims.iota.default": lambda im, node, n, *, start, step, **_: arange(im, node, start, n, step),
+    "prims.iota.default": lambda im, node, _, *, start, step, **__: im.b.cast(
+        im.b.iota("i64", shape_of(im, node)[0], im.dim(start), im.dim(step)), dtype_of(node)
+    ),
 }
 # What ops.def imports one to one, with the scalar overloads.
 for row in (row for row in _core.ops() if row["family"] == "pointwise"):

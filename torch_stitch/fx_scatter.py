@@ -32,36 +32,15 @@ def put(im, node, op, operands, dim, wraps=False, keeps=True, ignored=-1):
     return made if result.dim() else im.b.reshape(made, [])
 
 
-@rule("aten.select_scatter.default")
-def select_scatter(im, node, x, source, dim, index):
-    start = im.dim(fx_ops.start_of(index, result_of(node).shape[dim]))
-    shape = shape_of(im, node)
-    if im.b.type(source).shape != shape[:dim] + shape[dim:][1:]:
-        return NotImplemented  # which raises as in eager
-    shape[dim] = ONE
-    row = im.b.reshape(im.b.cast(source, dtype_of(node)), shape)
-    return im.b.slice_scatter(x, row, dim, start, ONE)
-
-
-def expand(im, value, shape):
-    """What does not fit is left to eager, which says so."""
-    given = im.b.type(value).shape
-    pairs = zip(given[::-1], shape[::-1])
-    if len(given) > len(shape) or any(size not in (ONE, whole) for size, whole in pairs):
-        raise _core.UnsupportedError(f"{given} may not be broadcast to {shape}")
-    return im.b.expand(value, shape)
-
-
 def put_masked(im, node, x, dim, mask, values):
     """x where the mask is false; `values` has one value for all places, of those that it covers."""
     shape, covered = shape_of(im, node), im.b.type(mask).shape
-    behind = len(shape) - dim - len(covered)
-    if shape[dim : len(shape) - behind] != covered:
+    before, after = shape[:dim], shape[dim + len(covered) :]
+    if shape != [*before, *covered, *after]:
         return NotImplemented
-    before, after = shape[:dim], shape[len(shape) - behind :]
-    values = expand(im, im.b.cast(values, dtype_of(node)), [*before, ONE, *after])
+    values = im.b.expand(im.b.cast(values, dtype_of(node)), [*before, ONE, *after])
     values = im.b.reshape(values, [*before, *(ONE for _ in covered), *after])
-    mask = im.b.reshape(mask, [*(ONE for _ in range(dim)), *covered, *(ONE for _ in range(behind))])
+    mask = im.b.reshape(mask, [*(ONE for _ in before), *covered, *(ONE for _ in after)])
     return im.b.pointwise("select", [mask, values, im.b.cast(x, dtype_of(node))])
 
 
@@ -74,7 +53,7 @@ def index_put(im, node, x, indices, values, accumulate=False):
     if len(given) != 1 or im.b.type(given[0][1]).dtype not in ("i32", "i64"):
         return NotImplemented
     (dim, index), shape = given[0], shape_of(im, node)
-    values = expand(im, values, [*shape[:dim], *im.b.type(index).shape, *shape[dim + 1 :]])
+    values = im.b.expand(values, [*shape[:dim], *im.b.type(index).shape, *shape[dim + 1 :]])
     shape[dim] = im.dim(node.args[1][dim].meta["val"].numel())
     index, source = im.b.reshape(index, [shape[dim]]), im.b.reshape(values, shape)
     op = "sum" if accumulate else "last"

@@ -10,6 +10,7 @@
 #include "ir/text_reader.h"
 #include "ir/view_strides.h"
 #include "ops/late_symbols.h"
+#include "ops/op_rules.h"
 
 namespace stitch {
 namespace {
@@ -182,7 +183,13 @@ void bind_ops(BuilderClass& builder) {
            })
       .def("reshape", &Builder::reshape)
       .def("permute", &Builder::permute)
-      .def("expand", &Builder::expand)
+      .def("expand",
+           [](Builder& b, NodeId x, std::vector<Dim> shape) {
+             const std::vector<Dim>& given = b[x].type.shape;
+             if (!broadcasts_to(given, shape))  // as eager says
+               throw UnsupportedError(to_string(given) + " may not be " + to_string(shape));
+             return given == shape ? x : b.expand(x, std::move(shape));
+           })
       .def("slice", &Builder::slice)
       .def("flip", &Builder::flip)
       .def("cat", &Builder::cat)
