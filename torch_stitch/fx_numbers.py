@@ -18,6 +18,7 @@ FORMULAS = {
     **dict.fromkeys(("TruncToInt", "TruncToFloat"), ("trunc", "f64")),
     **dict.fromkeys(("FloorDiv", "CleanDiv"), ("div_floor", None)),
     **dict.fromkeys(("Mod", "PythonMod"), ("remainder", None)),
+    **{f"BitwiseFn_bitwise_{name}": (f"bitwise_{name}", "i64") for name in ("and", "or", "xor")},
     **{name: (name.lower(), None) for name in ("Add", "Mul", "Abs")},
     **{name: (f"{name.lower()}imum", None) for name in ("Min", "Max")},
     **{name: (f"logical_{name.lower()}", "bool") for name in ("And", "Or", "Not")},
@@ -41,13 +42,30 @@ def work_out(function, places, arguments):
     return evaluate(function)(*given)
 
 
-def worked_out(expression, sizes):
-    """What makes it of a call's arguments, where `sizes` has its symbols; a likely value."""
+def formula(expression, find):
+    """The text of a function that makes it, and what `find` has for each of its symbols."""
     symbols = sorted(expression.free_symbols, key=str)
     text = f"lambda {', '.join(map(str, symbols))}: {PythonPrinter().doprint(expression)}"
-    *places, given = zip(*map(sizes.get, symbols))
-    hints = [DATA_HINT if size.node.hint is None else size.node.hint for size in given]
-    return functools.partial(work_out, text, [*zip(*places)]), max(1, evaluate(text)(*hints))
+    return text, [find(symbol) for symbol in symbols]
+
+
+def worked_out(expression, sizes):
+    """What makes it of a call's arguments, where `sizes` has its symbols; a likely value."""
+    text, found = formula(expression, sizes.get)
+    hints = [DATA_HINT if size.node.hint is None else size.node.hint for *_, size in found]
+    return functools.partial(work_out, text, [x[:2] for x in found]), max(1, evaluate(text)(*hints))
+
+
+def call_python(im, expression):
+    """A formula that the core has no op for, as a call that makes a tensor of held numbers."""
+    text, held = formula(expression, functools.partial(number_of, im))
+
+    def compute(*held):
+        return held[0].new_tensor(evaluate(text)(*map(torch.Tensor.item, held)), dtype=torch.double)
+
+    operands, made = tuple(map(_core.Operand, range(len(held)))), _core.TensorType("f64", [], [])
+    row = im.calls.add_call(text, compute, operands, {})
+    return im.b.library(im.calls, row, held, [made], False)[0]
 
 
 def whole(number):
@@ -71,14 +89,16 @@ def number_of(im, expression, wanted="i64"):
     if kind in ("ToFloat", "Identity"):
         return im.b.cast(number_of(im, parts[0], "f64"), "f64" if kind == "ToFloat" else "i64")
     if kind == "Piecewise":
-        cases = [(number_of(im, value, wanted), held) for value, held in parts]
-        return functools.reduce(
-            lambda rest, case: im.b.pointwise("select", [number_of(im, case[1]), case[0], rest]),
-            cases[-2::-1], cases[-1][0],
-        )  # fmt: skip
+        *cases, (otherwise, _) = parts
+        value = number_of(im, otherwise, wanted)
+        for case, held in reversed(cases):
+            case, held = number_of(im, case, wanted), number_of(im, held)
+            value = im.b.pointwise("select", [held, case, value])
+        return value
     op, taken = FORMULAS.get(kind) or (kind.removeprefix("OpaqueUnaryFn_"), "f64")
     if kind not in FORMULAS and op == kind:
-        raise _core.UnsupportedError(f"the number {expression} has no form in kernels")
+        im.numbers[expression] = call_python(im, expression)
+        return number_of(im, expression)
     if taken is None:
         taken = "i64" if all(part.is_integer for part in parts) else "f64"
     values = [im.b.cast(number_of(im, part, taken), taken) for part in parts]

@@ -111,9 +111,19 @@ def same_twice(x):
     return torch.where(x[x > 0] > 1, x[x > 0], 0) * 2, torch.stack([x[x > 0], x[x > 0].exp()], 1)
 
 
+def rounded(x):
+    n = x[0, 0].item()
+    return x * round(n, 2), x + round(n * 3, 1), round(n, 3)
+
+
+def bits(x):
+    n = (x > 0).sum().item()
+    return x * (n & 3) + (n ^ 5), x.flatten()[: n & 3] * 2, torch.ones(n | 1).cumsum(0) / 3, n & 3
+
+
 CASES = [scaled_positions, masked_rows, repeated, different, integer, fraction, truth, returned,
          parts, made, given_to_calls, chained, joined, normalised, split, put_back, repeated_rows,
-         same_twice]  # fmt: skip
+         same_twice, rounded, bits]  # fmt: skip
 
 
 def run(fn, x, trains):
