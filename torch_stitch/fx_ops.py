@@ -222,8 +222,15 @@ def count_between(start, end, step, size):
 
 @rule("aten.slice.Tensor", "aten.select.int")
 def slice_dim(im, node, x, dim=0, start=None, end=None, step=1):
-    start, shape = start_of(start, node.args[0].meta["val"].shape[dim]), shape_of(im, node)
-    selects = node.target._opname == "select"
+    given, made = node.args[0].meta["val"], result_of(node)
+    start, selects = start_of(start, given.shape[dim]), node.target._opname == "select"
+    if "unbacked_bindings" in node.meta:  # where data decides, tracing has only named these
+        begin = given.storage_offset() + start * given.stride(dim)
+        count = count_between(start, end, step, given.shape[dim])
+        for size, value in (made.storage_offset(), begin), (selects or made.shape[dim], count):
+            if isinstance(size, torch.SymInt):
+                im.symbols.setdefault(size.node.expr, im.dim(value))
+    shape = shape_of(im, node)
     part = im.b.slice(x, dim, im.dim(start), ONE if selects else shape[dim], im.dim(step))
     return im.b.reshape(part, shape) if selects else part
 

@@ -121,9 +121,20 @@ def bits(x):
     return x * (n & 3) + (n ^ 5), x.flatten()[: n & 3] * 2, torch.ones(n | 1).cumsum(0) / 3, n & 3
 
 
+def pieces(x):
+    places = torch.stack((x[0, 0] > 0, (x[:2] > 0).sum()))
+    pieces = torch.tensor_split(x.flatten(), torch.tensor([3, 9])) + x.tensor_split(places, 1)
+    return *(piece * 2 for piece in pieces), (x * 3).t().tensor_split(torch.tensor([1]))[1].exp()
+
+
+def slices(x):
+    n = (x > 0).sum().item()
+    return x[n % 4] * 2, x.t()[n % 4 :, 1:] * 2, x.flatten()[n - 3 : n + 7].exp(), x[:, -n:] + 1
+
+
 CASES = [scaled_positions, masked_rows, repeated, different, integer, fraction, truth, returned,
          parts, made, given_to_calls, chained, joined, normalised, split, put_back, repeated_rows,
-         same_twice, rounded, bits]  # fmt: skip
+         same_twice, rounded, bits, pieces, slices]  # fmt: skip
 
 
 def run(fn, x, trains):
