@@ -42,10 +42,10 @@ def call_in_turn(_, op, *args, **kwargs):
 
 
 def part_of(whole, dtype, place):
-    """A view as eager has it, in the storage of all of it; place: sizes, strides, offset."""
-    rank = len(place) // 2
-    view = torch.empty(0, dtype=dtype, device=whole.device)
-    return view.set_(whole.untyped_storage(), place[-1], place[:rank], place[rank:-1])
+    """A view as eager has it, in the storage of all of it; place: as place_of has it."""
+    rank, view = len(place) // 2, torch.empty(0, dtype=dtype, device=whole.device)
+    begin = (whole.storage_offset() * whole.element_size() + place[-1]) // view.element_size()
+    return view.set_(whole.untyped_storage(), begin, place[:rank], place[rank:-1])
 
 
 def call_with_made(function, *args, **kwargs):

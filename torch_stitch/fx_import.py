@@ -86,6 +86,12 @@ def find_whole(node):
     return whole if is_part and all(is_strided(n.meta["val"]) for n in (node, whole)) else None
 
 
+def place_of(view, whole):
+    """Sizes, strides, and how many bytes behind a whole it begins, which may begin anywhere."""
+    begins = [x.storage_offset() * x.element_size() for x in (view, whole)]
+    return *view.shape, *view.stride(), begins[0] - begins[1]
+
+
 class Importer:
     """One import: `b` is the core's builder, `values` what each FX node became by its op's method.
 
@@ -260,8 +266,7 @@ class Importer:
             whole = find_whole(argument) if looks_beside and isinstance(argument, Node) else None
             if whole and whole.op == "call_function":
                 view = argument.meta["val"]
-                place = *view.shape, *view.stride(), view.storage_offset()
-                place = tuple(map(convert, place))
+                place = tuple(map(convert, place_of(view, whole.meta["val"])))
                 return HELD, fx_calls.part_of, convert(whole), view.dtype, place
             value = self.values[argument] if isinstance(argument, Node) else argument
             if isinstance(value, torch.SymInt):
@@ -320,7 +325,7 @@ class Importer:
             # The core has no such view.
             if whole and self.b.base(value) != self.b.base(self.values[whole]):
                 tensor, result, value = result.meta["val"], whole, self.values[whole]
-                places += [*tensor.shape, *tensor.stride(), tensor.storage_offset()]
+                places += place_of(tensor, whole.meta["val"])
                 self.calls.views.append((position, tensor.dim(), tensor.dtype))
             if is_store(result):
                 self.b.output_final(self.values[result.args[0]])

@@ -84,9 +84,11 @@ void finish_results(const CompiledGraph& graph, py::list results) {
     std::vector<int64_t> numbers;
     for (size_t i = place; i < results.size(); ++i) numbers.push_back(results[i].cast<int64_t>());
     const auto strides = numbers.begin() + static_cast<int64_t>(rank), end = numbers.end() - 1;
-    results[position] = py::reinterpret_steal<py::object>(
-        THPVariable_Wrap(view_memory(THPVariable_Unpack(py::object(results[position]).ptr()), *end,
-                                     {{numbers.begin(), strides}, {strides, end}}, dtype)));
+    const at::Tensor whole = THPVariable_Unpack(py::object(results[position]).ptr());
+    const size_t begin = whole.storage_offset() * whole.itemsize() + *end;  // in bytes
+    const Layout layout{{numbers.begin(), strides}, {strides, end}};
+    results[position] = py::reinterpret_steal<py::object>(THPVariable_Wrap(
+        view_memory(whole, int64_t(begin / c10::elementSize(dtype)), layout, dtype)));
     if (PyList_SetSlice(results.ptr(), py::ssize_t(place), PY_SSIZE_T_MAX, nullptr) < 0)
       throw python_error();
   }

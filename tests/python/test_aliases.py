@@ -232,6 +232,7 @@ FROM_START = {
     "of a view, from where it is": lambda x: (x * 2)[1:].as_strided([2], [1]),
     "of a part": lambda x: (x * 2).split(1)[1].as_strided([3], [1], 1),
     "of what a part is put into": lambda x: put_first(x.reshape(-1)[1:]).as_strided([2], [1]),
+    "of a view of it": lambda x: put_first(x.reshape(-1)[1:]).view(-1)[2:].as_strided([2], [1]),
     "copied": lambda x: torch.as_strided_copy(x * 2, [2], [2], 1),
     "copied from a view": lambda x: torch.as_strided_copy((x * 2)[1:], [2], [2], 1),
     "copied, from where it is": lambda x: torch.as_strided_copy((x * 2)[1:], [2], [1]),
@@ -285,11 +286,21 @@ def test_a_custom_op_sees_the_storage_that_eager_shows_it(turned, dynamic):
         made = (x * 2, x + y, x.sum(0) - 1, (x * 3).cumsum(1))
         views = made[0][1:], made[1].t()[1:], made[1].split(2)[1], made[3][:, 1:].t(), made[2][::2]
         parts = made[0].as_strided((2, 2), (1, 1), 1), made[3].view(torch.int32)[1:].float()
-        return *map(look, (*made, *views, *parts)), look(x), look(y[1])
+        put = put_first(y.view(-1))
+        return *map(look, (*made, *views, *parts, put, put[2:])), look(x), look(y[1])
 
     x, memory = whole(5, 3).t() if turned else whole(3, 5), whole(20)
     inputs = x, memory[5:].view(3, 5)
     expect_equal(compile_strictly(fn, dynamic=dynamic)(*inputs), fn(*inputs))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_view_of_what_begins_behind_the_start_of_its_storage(dynamic):
+    def fn(x):
+        put = put_first(x[1:])
+        return put[2:], torch.view_as_real(put), put.view(2, 3).t(), torch.view_as_real(put)[1] * 2
+
+    expect_same_memory(fn, lambda: (whole(7) * (1 + 2j),), dynamic)
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
