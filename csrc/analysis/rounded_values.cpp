@@ -71,7 +71,7 @@ std::vector<bool> find_rounded(const Graph& graph) {
   for (int i = graph.size() - 1; i >= 0; --i) {
     const Node& node = graph.nodes[i];
     if (family(node) == Family::kLibrary) continue;  // its operands are in memory
-    if (leads[i] && is_narrow(graph, NodeId(i))) {
+    if ((leads[i] || node.op == OpKind::k_reciprocal) && is_narrow(graph, NodeId(i))) {
       rounded.resize(graph.size());
       rounded[i] = true;
     }

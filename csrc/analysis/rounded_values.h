@@ -5,7 +5,8 @@
 // the element that was the largest equals nothing.  A difference from what was found among the
 // values themselves (an extreme, a kept mean) is as sensitive: forward may have found it among
 // rounded ones, which backward makes again.  So all that leads there has eager's bits, in every
-// graph that evaluates it: up to what is read from memory, which is rounded.
+// graph that evaluates it: up to what is read from memory, which is rounded.  And `3.14 / x` is one
+// op to a user, and in eager a product with a rounded reciprocal.
 #pragma once
 
 #include <vector>

@@ -47,6 +47,8 @@ NUMBERS = {
     "sum of": lambda x: 3.14 + x,
     "difference": lambda x: x - 3.14,
     "difference from": lambda x: 3.14 - x,
+    "quotient of": lambda x: 3.14 / x,
+    "quotient of, integer": lambda x: 3 / x,
     "floor of": lambda x: 3.14 // x,
     "cut off": lambda x: torch.div(x, 3.14, rounding_mode="trunc"),
     "product of": lambda x: 3.14 * x,
