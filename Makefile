@@ -78,8 +78,9 @@ fuzz: build
 opinfo: build
 	@$(PY) -W ignore tests/fuzz/opinfo_sweep.py --record
 
+# Goes on where it was stopped, too.
 soak: build
-	@$(PY) -m tests.support.soak
+	@$(PY) -m tests.support.soak --state build/soak.json
 
 mutants: build
 	@$(PY) tests/fuzz/ptxsim_mutants.py

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -23,6 +24,7 @@ struct ThreadState {
 namespace {
 
 thread_local ThreadState state;
+std::atomic<int> orders = SimulationOptions().orders;
 
 // Of cuda.h: CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_FOUND and attributes of
 // functions (CU_FUNC_ATTRIBUTE_*) and devices (CU_DEVICE_ATTRIBUTE_*).
@@ -207,7 +209,9 @@ CudaResult launch_kernel(CudaHandle handle, const Extents& grid, const Extents& 
     launch.parameters = pack_parameters(*function.kernel, parameters);
     launch.views = make_views(std::exchange(state.arguments, {}));
     std::lock_guard<std::mutex> lock(function.module->mutex);
-    keep(simulate(launch, device.machine, device.options));
+    SimulationOptions options = device.options;
+    if (options.checks) options.orders = orders;
+    keep(simulate(launch, device.machine, options));
   });
 }
 
@@ -310,6 +314,8 @@ const SimulatedDevice& simulated_device(const std::string& target, bool checks) 
   std::lock_guard<std::mutex> lock(mutex);
   return devices.try_emplace({target, checks}, std::move(device)).first->second;
 }
+
+void set_orders(int count) { orders = count; }
 
 Traffic read_traffic() {
   std::lock_guard<std::mutex> lock(shared_traffic().mutex);

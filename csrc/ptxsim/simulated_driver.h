@@ -28,6 +28,9 @@ std::string arch_of(const std::string& target);
 // process: modules are loaded into them.
 const SimulatedDevice& simulated_device(const std::string& target, bool checks);
 
+// Orders of warps that each checked launch goes through from here on, in the whole process.
+void set_orders(int orders);
+
 // Of all launches of the process since the last reset.
 Traffic read_traffic();
 void reset_traffic();

@@ -1,19 +1,37 @@
-"""Long runs: many shapes through one dynamic graph, the same call repeated, forks under load.
+"""Long runs, recorded under benchmarks/results: many shapes through one graph, training on two
+ranks, the same bits again and again, children of processes that run graphs.
 
-`python -m tests.support.soak [shapes] [runs]` prints JSON.
+`python -m tests.support.soak [--state FILE]` goes on where the run of that file stopped.  The
+limits are floors R12 and R26 to R28 of the project's goals for reliability.
 """
 
+import argparse
 import gc
 import json
 import os
 import random
 import subprocess
 import sys
+import tempfile
+import time
+from pathlib import Path
 
 import torch
 
-MOST_GROWTH_MIB = 64  # R28
+from benchmarks import machine
+from benchmarks.rows import Row
+from benchmarks.run import print_row, results_directory, write_group
+from tests.support import children, ranks
+from tests.support.equal_bits import BATCH
+
+SHAPES = 20_000
+MOST_GROWTH_MIB = 64
 WARM_UP = 0.1  # of the calls
+STEPS = 200  # of training
+KERNELS, RUNS, ORDERS = 200, 100, 64
+# By kind; what leaves a process to start, or to compile, takes seconds each.
+CHILDREN = dict(zip(children.KINDS, (100, 10, 8, 20, 10), strict=True))
+AT_ONCE = 5  # batches of one process
 
 
 def norm(x):
@@ -64,7 +82,7 @@ def programs():
 
 
 def count_unequal_runs(runs):
-    """R12: of repeated calls, those whose bits differ from the first one's."""
+    """Of repeated calls, those whose bits differ from the first one's."""
     unequal = 0
     for fn, inputs in programs():
         torch._dynamo.reset()
@@ -77,53 +95,139 @@ def count_unequal_runs(runs):
     return unequal
 
 
-# R26: prints how many children of a process whose threads run graphs did not end well.
-FORKS = """
-import os, signal, threading, time, torch, torch_stitch
-torch.set_num_threads(1)  # OpenMP's threads do not outlive a fork
-fn = lambda x: torch.softmax(x * 2, -1)  # no product: locks of the library are its own
-x = torch.randn(64, 48)
-# Dynamo checks its guards under a lock of its own, which a child finds held with any backend.
-compiled = lambda x: graph(x)[0]
-graph = torch_stitch.backend.stitch(torch.fx.symbolic_trace(lambda x: (fn(x),)), [x])
-expected, is_over = compiled(x), False
-
-def call():
-    while not is_over:
-        compiled(x)
-        time.sleep(1e-4)  # or the thread that forks waits for the interpreter's lock
-
-threads = [threading.Thread(target=call) for _ in range(2)]
-for thread in threads:
-    thread.start()
-stuck = 0
-for _ in range(10):
-    child = os.fork()
-    if not child:
-        signal.alarm(20)
-        os._exit(not all(compiled(x).equal(expected) for _ in range(3)))
-    stuck += os.waitpid(child, 0)[1] != 0
-child = os.fork()
-if not child:  # one that compiles for itself
-    signal.alarm(200)
-    y = torch.randn(7, 5)
-    got = torch.compile(lambda y: y.sum(0).exp(), backend="stitch")(y)
-    os._exit(not torch.allclose(got, y.sum(0).exp()))
-stuck += os.waitpid(child, 0)[1] != 0
-is_over = True
-for thread in threads:
-    thread.join()
-print(stuck)
-"""
+def run_module(name, *arguments, **environment):
+    """What `python -m tests.support.NAME` prints last, as JSON."""
+    command = [sys.executable, "-W", "ignore", "-m", f"tests.support.{name}", *map(str, arguments)]
+    how = {"cwd": machine.ROOT, "env": os.environ | environment}
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, **how)
+    return json.loads(done.stdout.splitlines()[-1])
 
 
-def count_stuck_children():
-    done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, check=True)
-    return int(done.stdout)
+def call_again(firsts):
+    """By one process that compiles, and one that finds the kernels in its directory."""
+    with tempfile.TemporaryDirectory() as directory:
+        cold, warm = (
+            run_module("equal_bits", "calls", RUNS, *firsts, TORCH_STITCH_CACHE=directory)
+            for _ in range(2)
+        )
+    return [
+        a | {"differs_when_warm": a["bits"] != b["bits"], "found_on_disk": b["cache_hits_disk"] > 0}
+        for a, b in zip(cold, warm, strict=True)
+    ]
+
+
+def run_in_orders(firsts):
+    return run_module("equal_bits", "orders", ORDERS, *firsts)
+
+
+def until_enough(see, found, save):
+    """Batches of random programs, until they hold as many kernels as are wanted."""
+    done = found.setdefault("rows", [])
+    while sum(row["kernels"] for row in done) < KERNELS:
+        firsts = range(BATCH * len(done), BATCH * (len(done) + AT_ONCE), BATCH)
+        done += see(firsts)
+        save()
+    return found
+
+
+def count_children(kinds, save):
+    for kind, count in CHILDREN.items():
+        if kind not in kinds:
+            kinds[kind] = {"children": count, "failed": run_module("children", kind, count)}
+            save()
+    return kinds
+
+
+# Each takes what it has found so far, and a function that keeps it.
+PARTS = {
+    "shapes": lambda found, save: found | run_module("soak", "--shapes", SHAPES),
+    "ranks": lambda found, save: found | ranks.train_ranks(STEPS),
+    "children": count_children,
+    "calls": lambda found, save: until_enough(call_again, found, save),
+    "orders": lambda found, save: until_enough(run_in_orders, found, save),
+}
+
+
+def run_parts(state, save):
+    for name, part in PARTS.items():
+        kept = state.setdefault(name, {"found": {}, "seconds": 0, "is_over": False})
+        start = time.perf_counter()
+
+        def keep(kept=kept, before=kept["seconds"], start=start):
+            kept["seconds"] = before + time.perf_counter() - start
+            save()
+
+        if not kept["is_over"]:
+            kept["found"] = part(kept["found"], keep)
+            kept["is_over"] = True
+            keep()
+            print(f"{name}: {kept['seconds']:.0f} s", flush=True)
+
+
+def rows_of(state):
+    shapes, trained, kinds = (state[name]["found"] for name in ("shapes", "ranks", "children"))
+    calls, orders = (state[name]["found"]["rows"] for name in ("calls", "orders"))
+    what = "distinct shapes through one graph"
+    yield Row(what, shapes["shapes"], SHAPES, at_least=True)
+    yield Row(f"{what}: wrong", shapes["wrong"], 0)
+    growth = shapes["growth_mib"]
+    yield Row(f"{what}: growth after the first tenth", growth, MOST_GROWTH_MIB, unit="MiB")
+    yield Row(f"{what}: files left open", shapes["files"], 0)
+    yield Row(f"{what}: threads left", shapes["threads"], 0)
+    what = f"{ranks.RANKS} ranks on gloo"
+    yield Row(f"{what}: steps", trained["steps"], STEPS, at_least=True, detail=trained)
+    yield Row(f"{what}: kernels", trained["kernels"], 1, at_least=True)
+    yield Row(f"{what}: error against fp64 over eager's", trained["rmse_over_eager"], 2)
+    yield Row(f"{what}: worst error over eager's worst", trained["worst_over_eager"], 4)
+    yield Row(f"{what}: ranks that differ", trained["ranks_that_differ"], 0)
+    what = "children of a process that runs graphs"
+    counts = {kind: row["children"] for kind, row in kinds.items()}
+    yield Row(what, sum(counts.values()), 100, at_least=True, detail=counts)
+    stuck = {kind: row["failed"] for kind, row in kinds.items()}
+    yield Row(f"{what}: failed or stuck", sum(stuck.values()), 0, detail=stuck)
+    what = f"kernels of random programs, called {RUNS} times"
+    yield Row(what, sum(row["kernels"] for row in calls), KERNELS, at_least=True)
+    yield Row(f"{what}: calls with other bits", sum(row["unequal"] for row in calls), 0)
+    yield Row(
+        f"{what}: graphs with other bits in a second process, from its cache",
+        sum(row["differs_when_warm"] for row in calls), 0,
+        detail={"graphs": len(calls), "from the cache": sum(row["found_on_disk"] for row in calls)},
+    )  # fmt: skip
+    what = f"kernels of random programs, on ptxsim in {ORDERS} orders"
+    yield Row(what, sum(row["kernels"] for row in orders), KERNELS, at_least=True)
+    accused = [text for row in orders for text in row["accused"]]
+    yield Row(f"{what}: programs with other bits or defects", len(accused), 0, detail=accused)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--state", type=Path, help="goes on where the run of this file stopped")
+    parser.add_argument("--shapes", type=int, help="only this part, printed as JSON")
+    args = parser.parse_args()
+    if args.shapes:
+        return print(json.dumps(call_with_shapes(args.shapes)))
+    state = {}
+    if args.state and args.state.exists():
+        state = json.loads(args.state.read_text())
+
+    def save():
+        if args.state:
+            args.state.parent.mkdir(parents=True, exist_ok=True)
+            args.state.write_text(json.dumps(state))
+
+    run_parts(state, save)
+    rows = list(rows_of(state))
+    seconds = {name: round(part["seconds"], 1) for name, part in state.items()}
+    write_group(
+        "soak", rows, sum(seconds.values()), results_directory(machine.describe()),
+        [{"part": name, "seconds": taken} for name, taken in seconds.items()],
+    )  # fmt: skip
+    for row in rows:
+        print_row(row)
+    if args.state:
+        args.state.unlink()
+    return 0 if all(row.ok is not False for row in rows) else 1
 
 
 if __name__ == "__main__":
-    given = [int(word) for word in sys.argv[1:]]
-    shapes, runs = given + [20_000, 100][len(given) :]
-    found = {"unequal_runs": count_unequal_runs(runs), "stuck_children": count_stuck_children()}
-    print(json.dumps(call_with_shapes(shapes) | found))
+    sys.exit(main())
