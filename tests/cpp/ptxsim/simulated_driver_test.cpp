@@ -87,6 +87,36 @@ TEST_F(SimulatedDriver, DefectsAreAnErrorAfterwards) {
   EXPECT_NO_THROW(SimulatedRun(simulated_device("h200", true)).check()) << "another call's";
 }
 
+// y holds the number of the thread that comes last.
+constexpr const char* kLast = R"(.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry last(.param .u64 y, .param .u64 x) .maxntid 64, 1, 1 {
+  .reg .b32 %r<4>;
+  .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [y];
+  mov.u32 %r1, %tid.x;
+  atom.global.exch.b32 %r2, [%rd1], %r1;
+  ret;
+}
+)";
+
+TEST_F(SimulatedDriver, LaunchesGoThroughAsManyOrdersAsAreWanted) {
+  const CudaHandle last = load_function(kLast, "last", 0);
+  for (const int orders : {1, 5}) {
+    set_orders(orders);
+    const SimulatedRun checked(simulated_device("h200", true));
+    driver().describe_arguments(
+        {describe("y", Access::kBoth, arrays.y), describe("x", Access::kLoad, arrays.x)});
+    ASSERT_EQ(launch(last, arrays.y, arrays.x), 0);
+    if (orders == 1) {
+      EXPECT_NO_THROW(checked.check());
+    } else {
+      EXPECT_THROW(checked.check(), InternalError) << "two orders, two results";
+    }
+  }
+}
+
 TEST_F(SimulatedDriver, ARunInsideAnotherLeavesTheOuterOneAsItWas) {
   arrays.x.resize(63);
   const auto describe_both = [&] {
