@@ -54,7 +54,7 @@ void read_tensors(const CompiledGraph& graph, PyObject* list, TorchFrame& frame)
 PyObject* make_output(const ProgramOutput& output, TorchFrame& frame,
                       const std::vector<int64_t>& symbols) {
   if (output.kind == ProgramOutput::Kind::kTensor)
-    return THPVariable_Wrap(frame.output(output.buffer, symbols));
+    return wrap_tensor(frame.output(output.buffer, symbols)).release().ptr();
   if (output.kind == ProgramOutput::Kind::kInteger)
     return PyLong_FromLongLong(evaluate(output.integer, symbols));
   Py_RETURN_NONE;
@@ -67,7 +67,7 @@ void add_extras(const CompiledGraph& graph, py::list arguments) {
     } else if (py::isinstance<py::int_>(extra)) {
       const at::Tensor number = at::scalar_tensor(arguments[extra].cast<double>(),
                                                   at::dtype(at::kDouble).device(graph.device));
-      arguments.append(py::reinterpret_steal<py::object>(THPVariable_Wrap(number)));
+      arguments.append(wrap_tensor(number));
     } else {
       arguments.append(extra);
     }
@@ -87,8 +87,8 @@ void finish_results(const CompiledGraph& graph, py::list results) {
     const at::Tensor whole = THPVariable_Unpack(py::object(results[position]).ptr());
     const size_t begin = whole.storage_offset() * whole.itemsize() + *end;  // in bytes
     const Layout layout{{numbers.begin(), strides}, {strides, end}};
-    results[position] = py::reinterpret_steal<py::object>(THPVariable_Wrap(
-        view_memory(whole, int64_t(begin / c10::elementSize(dtype)), layout, dtype)));
+    results[position] = wrap_tensor(
+        view_memory(whole, int64_t(begin / c10::elementSize(dtype)), layout, dtype));
     if (PyList_SetSlice(results.ptr(), py::ssize_t(place), PY_SSIZE_T_MAX, nullptr) < 0)
       throw python_error();
   }

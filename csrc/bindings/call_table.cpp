@@ -75,10 +75,8 @@ py::object fill(py::handle item, const CallValues& values) {
     if (!py::isinstance<CallPlaceholder>(leaf)) return {};
     const auto& placeholder = leaf.cast<const CallPlaceholder&>();
     switch (placeholder.kind) {
-      case CallArgument::Kind::kTensor: {
-        const at::Tensor& tensor = values.operands[placeholder.index];
-        return py::reinterpret_steal<py::object>(THPVariable_Wrap(tensor));
-      }
+      case CallArgument::Kind::kTensor:
+        return wrap_tensor(values.operands[placeholder.index]);
       case CallArgument::Kind::kInteger:
         return py::int_(evaluate(placeholder.integer, values.symbols));
       default:
@@ -108,6 +106,12 @@ std::vector<at::Tensor> run(const PythonCall& call, const CallValues& values) {
 }
 
 }  // namespace
+
+py::object wrap_tensor(const at::Tensor& tensor) {
+  PyObject* made = THPVariable_Wrap(tensor);
+  if (!made) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(made);
+}
 
 CallTable::~CallTable() {
   py::gil_scoped_acquire gil;

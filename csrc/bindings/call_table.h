@@ -79,6 +79,9 @@ struct CallTable {
                          // follows all results
 };
 
+// Python's object for it; error_already_set where none can be made.
+pybind11::object wrap_tensor(const at::Tensor& tensor);
+
 // The row of a call that the core makes, read off its operator's schema.
 CallRow make_row(const ProgramCall& call);
 

@@ -9,6 +9,7 @@ import threading
 import pytest
 import torch
 
+from tests.support.no_memory import NoMemory
 from torch_stitch import _core
 
 aten = torch.ops.aten
@@ -372,6 +373,40 @@ def test_a_graph_that_was_only_planned_does_not_run():
 def test_a_graph_object_that_was_never_made_does_not_run():
     with pytest.raises(_core.StitchError, match="never made"):
         _core.CompiledGraph.__new__(_core.CompiledGraph)([])
+
+
+def test_whatever_object_has_no_memory_the_call_says_so_and_the_next_is_right(tmp_path):
+    """Arguments, what Python functions take, numbers that become tensors, results of each kind."""
+    program, x = Program(), torch.randn(3)
+    node = program.input(x)
+    program.count = 3  # a number, and the tensor that it becomes
+    program.calls.extras.append(1)
+    number = program.b.input("number", _core.TensorType("f64", [], []), 2)
+    (y,) = program.call(aten.neg.default, operands(1), [node], [x])
+    # No op in here: torch's own lose such errors.
+    (z,) = program.call(lambda x, n: x, operands(2), [y, number], [x])
+    for output in (y, node, number, z):
+        program.b.output_tensor(output)
+    program.calls.number_outputs.append(2)
+    program.calls.views.append((3, 1, torch.float32))
+    for place in (2, 1, 1):  # size, stride, offset
+        program.b.output_integer(_core.Dim(place))
+    compiled = _core.compile(program.b.finish(3), program.calls, {}, "cpu")
+    failures = spared = 0
+    with NoMemory(tmp_path) as memory:
+        while not spared:
+            given = [x, 2.5]
+            try:
+                memory.fail_at(failures + 1)
+                found = compiled(given)
+                spared = memory.fail_at(0)
+            except (MemoryError, RuntimeError):  # pybind11's are RuntimeErrors
+                failures += 1
+                continue
+            assert spared, "an allocation failed and nobody said so"
+            assert found[0].equal(-x) and found[1] is x and found[2] == 2.5
+            assert found[3].equal(-x[1:])
+    assert failures > 5
 
 
 def test_graph_text_round_trip():
