@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <thread>
 
+#include "base/stop.h"
 #include "cpp/jit/nvrtc_directories.h"
+#include "jit/kernel_cache.h"
 
 namespace {
 bool hides_processors = false;
@@ -59,6 +62,33 @@ TEST(CompileKernels, AllAreCompiledWhereTheNumberOfProcessorsIsNotKnown) {
   hides_processors = false;
   ASSERT_EQ(known, 0u);
   for (const Binary& binary : binaries) EXPECT_FALSE(binary.bytes.empty());
+}
+
+// What workers share outlives them: an error reaches the caller when the last of them has ended.
+TEST(CompileKernels, AnErrorOfOneWorkerWaitsForWhatTheOthersBegan) {
+  STITCH_SKIP_WITHOUT_NVRTC();
+  Settings settings = default_settings();
+  settings.cache = "off";
+  std::string slow;  // for NVRTC, beside an empty one
+  for (int i = 0; i < 40; ++i) {
+    const std::string n = std::to_string(i);
+    slow += "x[" + n + "] = sinf(x[" + n + " + 1]);\n";
+  }
+  std::vector<KernelSource> sources = {kernel("quick", "x[0] = 3;"), kernel("slow", slow)};
+  for (int i = 0; i < 20; ++i) sources.push_back(kernel("later" + std::to_string(i), "x[1] = 3;"));
+  reset_cache_counters();
+  std::thread ending([] {
+    while (cache_counters().misses < 2) std::this_thread::yield();
+    is_stopping = true;  // the next that a worker takes is an error
+  });
+  EXPECT_THROW(compile_kernels(sources, "sm_80", settings, true), StoppedError);
+  const double seconds = cache_counters().compile_seconds;
+  const int64_t begun = cache_counters().misses;
+  ending.join();
+  is_stopping = false;
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(cache_counters().compile_seconds, seconds) << "a worker went on";
+  EXPECT_LT(begun, 22) << "nobody was stopped";
 }
 
 // Launch bounds are part of the text and not of what a name's hash covers.
