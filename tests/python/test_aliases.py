@@ -330,3 +330,34 @@ def test_a_write_after_a_transpose_in_place_with_both_views_returned(dynamic):
         return y, z, y.t(), x
 
     expect_same_memory(fn, lambda: (whole(4, 3),), dynamic)
+
+
+# What is done to a value, a view of it that is an argument too, and a weight; the view.
+WRITTEN = {
+    "the view": (lambda x, y, w: (y.mul_(w[0]), x.square(), y * 2), lambda x: x[1:]),
+    "the base": (lambda x, y, w: (x.mul_(w[0]), y.square(), y * w[1]), lambda x: x[1:]),
+    "twice": (lambda x, y, w: (y.mul_(w[1]), y.add_(w[0]), x * w[0]), lambda x: x[:2]),
+    "a diagonal": (lambda x, y, w: (y.mul_(w[1]), x + 1), lambda x: x.diagonal()),
+    "what is saved": (lambda x, y, w: (y.relu_(), x * x, y * w[0]), lambda x: x[:2]),
+    "a copy": (lambda x, y, w: (y.copy_(w[2:4]), x.square(), y * w[2]), lambda x: x[:2]),
+    "a part": (lambda x, y, w: (y[:, 1:].mul_(w[:3, 1:]), x * x)[1:], lambda x: x[:3]),
+    "a column": (lambda x, y, w: (y[0].zero_(), x * w[0])[1:], lambda x: x.t()),
+    "a mask": (lambda x, y, w: (y.masked_fill_(w[0] > 0, 2), x * w[0]), lambda x: x[3:]),
+    "indices": (
+        lambda x, y, w: (y.index_add_(0, torch.tensor([1, 0, 1]), w[:3]), x * x),
+        lambda x: x[1:],
+    ),
+    "strides": (lambda x, y, w: (y.mul_(w[:2, :2]), x.square()), lambda x: x[:4:2, ::2]),
+}
+
+
+# Torch refuses two more for every backend: both are written, or the value needs no gradient.
+@pytest.mark.parametrize("number, name", list(enumerate(WRITTEN)))
+def test_gradients_where_an_argument_views_another_and_one_is_written(number, name):
+    fn, view = WRITTEN[name]
+
+    def make():
+        x = whole(5, 4).requires_grad_() * 1  # a leaf is not written in place
+        return x, view(x), (whole(4, 4) / 4).requires_grad_()
+
+    expect_same_memory(fn, make, dynamic=number % 2 == 1)
