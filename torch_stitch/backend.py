@@ -67,8 +67,7 @@ def drop_identities(gm):
     for function in (torch.dropout, torch.nn.functional.dropout):
         for call in gm.graph.find_nodes(op="call_function", target=function):
             given = dict(zip(("input", "p", "training"), call.args)) | call.kwargs
-            training = given.get("training", given.get("train", True))
-            if training is False or given.get("p", 0.5) == 0:
+            if given.get("training", given.get("train")) is False or given.get("p", 0.5) == 0:
                 replace(call, given["input"])
     gm.recompile()
 
@@ -164,6 +163,8 @@ def find_target(devices, options=None):
 def compile_graph(options, kind, gm, example_inputs):
     """One AOT graph as a boxed callable that torch's cache may keep."""
     devices = devices_of(gm, example_inputs)
+    if devices == {torch.device("meta")}:
+        return by_dispatcher(gm)  # shapes are all there is to make
     device = next((d for d in devices if d.type == "cuda"), torch.device("cpu"))
     tracing = TracingContext.try_get() if kind == "backward" else None
     if tracing and tracing.fw_metadata:  # may be retained, and compiled before it is called
@@ -180,8 +181,7 @@ def compile_graph(options, kind, gm, example_inputs):
             what = ", from ".join(["this graph runs without stitching", *name_ops(nodes)[:1]])
             count_fallback(what, nodes, [reason_of(error)])
             return by_dispatcher(gm)
-        parts = imported.graph, imported.calls, options, device
-        return KeptGraph(compiled, parts if is_whole else None)
+        return KeptGraph(compiled, is_whole and (imported.graph, imported.calls, options, device))
 
     if not _core.get_option(options, "async_compile"):
         return finish()

@@ -43,7 +43,7 @@ class Report:
 def explain(fn, *inputs, target=None, policy="auto", attention="auto", training=False):
     """Plans and compiles fn(*inputs) for `target` without running it; the inputs stay as they are.
 
-    `target` is a row of the device table; without it, the device of the inputs.
+    `target` is a row of the device table; without it, the inputs' device, for "meta" this CPU.
     """
     options = {"policy": policy, "attention": attention} | ({"target": target} if target else {})
     _core.check_options(options)
@@ -81,7 +81,8 @@ def trace_with(stand_ins, see, fn, inputs, target, training):
         return backend.KeptGraph(lambda args: run(stand_ins.take(args)))
 
     def plan(gm, example_inputs):
-        found = target or backend.find_target(backend.devices_of(gm, example_inputs))
+        devices = backend.devices_of(gm, example_inputs) - {torch.device("meta")}
+        found = target or backend.find_target(devices)
         return backend.trace(gm, example_inputs, found, functools.partial(keep, found))
 
     fn, inputs = stand_ins.replace(fn, inputs)
@@ -102,8 +103,7 @@ def trace_with(stand_ins, see, fn, inputs, target, training):
         register_bytecode_hook(stop),
         contextlib.suppress(Planned),
     ):
-        run = torch.compile(explained, backend=plan, fullgraph=not stand_ins.with_values)
-        run(*inputs)
+        torch.compile(explained, backend=plan, fullgraph=not stand_ins.with_values)(*inputs)
     return graphs
 
 

@@ -101,6 +101,14 @@ def test_targets_need_not_be_there(target):
         assert kernel["registers"] > 0 and kernel["spill_bytes"] == 0
 
 
+@pytest.mark.parametrize("training", [False, True])
+def test_tensors_without_values_are_planned_as_those_of_this_cpu(training):
+    model, x = nn.Sequential(nn.LayerNorm(32), nn.GELU()), torch.randn(64, 32)
+    expected = torch_stitch.explain(model, x, training=training)
+    model, x = model.to("meta"), x.to("meta")
+    assert torch_stitch.explain(model, x, training=training).to_json() == expected.to_json()
+
+
 def test_nothing_runs_and_nothing_changes():
     class Model(nn.Module):
         def __init__(self):

@@ -165,24 +165,47 @@ def test_masks_of_library_calls_are_those_of_kernels(refuse):
     torch.testing.assert_close(found, expected, rtol=0, atol=0)
 
 
-def doubled(x):
-    return (x * 2).softmax(-1)
+def beside(x, y):
+    return (x * 2).softmax(-1), y.exp()
 
 
 def test_devices_without_kernels_are_said_counted_and_strict():
-    x = torch.ones(3, 4, device="meta")
-    compiled = torch.compile(doubled, backend="stitch")
-    said = r"aten\.mul\.Tensor test_fallback.*found tensors on meta"
+    inputs = torch.ones(3, 4, device="meta"), torch.ones(3)
+    compiled = torch.compile(beside, backend="stitch")
+    said = r"aten\.mul\.Tensor test_fallback.*found tensors on cpu, meta"
     with pytest.warns(UserWarning, match=said) as caught:
         for _ in range(2):
-            assert compiled(x).shape == (3, 4)
+            assert compiled(*inputs)[0].shape == (3, 4)
     assert len(caught) == 1
     # Nothing is taken apart for kernels that do not exist.
-    assert torch_stitch.counters()["fallback_ops"] == 2
+    assert torch_stitch.counters()["fallback_ops"] == 3
     assert torch_stitch.counters()["library_calls"] == 0
     torch._dynamo.reset()
-    with pytest.raises(Exception, match="found tensors on meta"):
-        compile_with({"strict": True}, doubled)(x)
+    with pytest.raises(Exception, match="found tensors on cpu, meta"):
+        compile_with({"strict": True}, beside)(*inputs)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_tensors_without_values_give_what_eager_gives_and_nothing_is_missed(dynamic):
+    def fn(x, w):
+        y = F.layer_norm(x.mT, (5,)) @ w
+        x.add_(1)
+        return y.sum(1), y.mT[..., 1:], x.view(-1), x
+
+    def run(call):
+        x = torch.ones(2, 5, 6, device="meta", dtype=torch.bfloat16)
+        w = torch.ones(5, 3, device="meta", dtype=torch.bfloat16, requires_grad=True)
+        results = call(x, w)
+        results[0].sum().backward()
+        tensors = *results, x, w.grad
+        return [(t.device, t.dtype, t.shape, t.stride(), t.requires_grad) for t in tensors]
+
+    options = {"strict": True, "async_compile": True}
+    how = {"backend": "stitch", "options": options, "dynamic": dynamic}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        assert run(torch.compile(fn, fullgraph=True, **how)) == run(fn)
+    assert torch_stitch.counters()["fallback_ops"] == torch_stitch.counters()["kernels"] == 0
 
 
 @pytest.mark.parametrize("fault", [ValueError, _core.StitchError, _core.InternalError])
