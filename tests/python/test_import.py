@@ -1,10 +1,13 @@
 """What an FX graph becomes in the core: types, sizes, layouts, calls, origins."""
 
+import functools
 import re
+import sys
 
 import pytest
 import torch
 from functorch.compile import make_boxed_func
+from torch._subclasses import FakeTensorMode
 
 from torch_stitch import backend
 from torch_stitch.fx_import import import_graph
@@ -217,3 +220,50 @@ def test_statistics_follow_the_target():
         outputs[target] = [re.search(rf"^{value} = .*? : (\w+)\[", text, re.M) for value in last]
     assert [m.group(1) for m in outputs["cpu"]] == ["bf16", "bf16"]
     assert [m.group(1) for m in outputs["h200"]] == ["f32", "f32"]
+
+
+def count_calls(work):
+    """Of Python functions."""
+    counts = {"call": 0}
+
+    def see(frame, event, argument):
+        counts[event] = counts.get(event, 0) + 1
+
+    sys.setprofile(see)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return counts["call"]
+
+
+def updates(count):
+    """AdamW of so many tensors, written out."""
+    graph, aten = torch.fx.Graph(), torch.ops.aten
+    with FakeTensorMode():
+        value = torch.empty(64, 64)
+
+    def call(op, *args):
+        node = graph.call_function(op, args)
+        node.meta["val"] = value
+        return node
+
+    outputs = []
+    for i in range(count):
+        held = []
+        for name in "pgmv":
+            held.append(graph.placeholder(f"{name}{i}"))
+            held[-1].meta["val"] = value
+        p, g, m, v = held
+        m = call(aten.add.Tensor, call(aten.mul.Tensor, m, 0.9), call(aten.mul.Tensor, g, 0.1))
+        v = call(aten.add.Tensor, call(aten.mul.Tensor, v, 0.999), call(aten.mul.Tensor, g, g))
+        step = call(aten.div.Tensor, m, call(aten.add.Tensor, call(aten.sqrt.default, v), 1e-8))
+        outputs.append(call(aten.sub.Tensor, p, call(aten.mul.Tensor, step, 1e-3)))
+    graph.output(tuple(outputs))
+    return torch.fx.GraphModule({}, graph)
+
+
+def test_four_times_the_graph_is_four_times_the_work_of_importing_it():
+    graphs = updates(50), updates(200)
+    few, many = (count_calls(functools.partial(import_graph, gm, "cpu")) for gm in graphs)
+    assert 50 * 11 < few and many < 4.1 * few, (few, many)

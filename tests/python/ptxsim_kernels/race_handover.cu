@@ -105,6 +105,20 @@ KERNEL k(int* data, int* flag, int* y) {
   else { while (!load_relaxed(flag)) {} __threadfence_block(); y[0] = data[0]; }  //!
 }
 
+//# fence_of_a_cluster_between_blocks: race <<<2, 64>>> any zero i32, any zero i32, any zero i32
+KERNEL k(int* data, int* flag, int* y) {  // launched without clusters, a block is one of its own
+  if (threadIdx.x != 33) return;
+  if (blockIdx.x == 0) {
+    data[0] = 42;  //!
+    ASM("fence.acq_rel.cluster;" ::: "memory");
+    store_relaxed(flag, 1);
+  } else {
+    while (!load_relaxed(flag)) {}
+    ASM("fence.acq_rel.cluster;" ::: "memory");
+    y[0] = data[0];  //!
+  }
+}
+
 //# fence_of_a_block_within_a_block: ok <<<2, 64>>>
 //#+ any zero i32[2], any zero i32[2], any zero i32[2]
 KERNEL k(int* data, int* flag, int* y) {
