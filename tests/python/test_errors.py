@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import torch_stitch
+from torch_stitch.__main__ import main
 
 
 @pytest.fixture(autouse=True)
@@ -181,6 +182,5 @@ def test_sizes_that_depend_on_data_are_those_of_a_call():
 
 
 def test_a_name_that_is_no_function_of_the_file():
-    command = [sys.executable, "-m", "torch_stitch", "explain", "nothing.py"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode != 0 and "FILE.py:FUNCTION" in done.stderr
+    with pytest.raises(SystemExit, match="FILE.py:FUNCTION"):
+        main(["explain", "nothing.py"])

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import torch_stitch
+from torch_stitch.__main__ import main
 
 KERNEL_KEYS = {
     "name",
@@ -307,16 +308,18 @@ def test_the_same_plan_each_time():
     assert first == second
 
 
-def test_the_command_line(tmp_path):
+def test_the_command_line(tmp_path, monkeypatch, capsys):
     source = (
         "import torch\ndef case():\n    return lambda x: x.softmax(-1), (torch.randn(8, 64),)\n"
     )
     (tmp_path / "case.py").write_text(source)
-    command = [sys.executable, "-m", "torch_stitch", "explain", "case.py:case", "--target", "h200"]
+    words = ["explain", "case.py:case", "--target", "h200"]
+    command = [sys.executable, "-m", "torch_stitch", *words]
     table = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "h200" in table.stdout
-    found = subprocess.run([*command, "--json"], cwd=tmp_path, capture_output=True, check=True)
-    assert json.loads(found.stdout)["launches"] == 1
-    command[4] = "case.py:other"
-    missing = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert missing.returncode != 0 and "case.py has no other; it has case" in missing.stderr
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["launches"] == 1
+    with pytest.raises(SystemExit, match="case.py has no other; it has case"):
+        main(["explain", "case.py:other"])
