@@ -15,7 +15,7 @@ import torch
 
 import torch_stitch
 
-SECONDS = 60  # a fork that hangs does so for ever; one that compiles beside others takes a few
+SECONDS = 300  # what hangs does so for ever; beside others a child that compiles takes a minute
 
 
 def softmax(x):
@@ -43,7 +43,10 @@ def fork(work):
 
 
 def failed(child, allowed=(0,)):
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) not in allowed
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code not in allowed:
+        print(f"a child ended with {code}", file=sys.stderr, flush=True)
+    return code not in allowed
 
 
 @contextmanager

@@ -31,7 +31,7 @@ STEPS = 200  # of training
 KERNELS, RUNS, ORDERS = 200, 100, 64
 # By kind; what leaves a process to start, or to compile, takes seconds each.
 CHILDREN = dict(zip(children.KINDS, (100, 10, 8, 20, 10), strict=True))
-AT_ONCE = 5  # batches of one process
+AT_ONCE = 3  # batches of one process
 
 
 def norm(x):
@@ -159,7 +159,7 @@ def run_parts(state, save):
 
         if not kept["is_over"]:
             kept["found"] = part(kept["found"], keep)
-            kept["is_over"] = True
+            kept |= {"is_over": True, "commit": machine.commit()}
             keep()
             print(f"{name}: {kept['seconds']:.0f} s", flush=True)
 
@@ -218,10 +218,9 @@ def main():
     run_parts(state, save)
     rows = list(rows_of(state))
     seconds = {name: round(part["seconds"], 1) for name, part in state.items()}
-    write_group(
-        "soak", rows, sum(seconds.values()), results_directory(machine.describe()),
-        [{"part": name, "seconds": taken} for name, taken in seconds.items()],
-    )  # fmt: skip
+    parts = [{"part": p, "seconds": seconds[p], "commit": state[p]["commit"]} for p in state]
+    directory = results_directory(machine.describe())
+    write_group("soak", rows, sum(seconds.values()), directory, parts)
     for row in rows:
         print_row(row)
     if args.state:
