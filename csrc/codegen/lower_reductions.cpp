@@ -206,9 +206,7 @@ void ReductionLowering::close_levels(const std::vector<NodeId>& opened) {
     const Level inner = levels[root].back();
     levels[root].pop_back();
     if (levels[root].empty()) {
-      const std::string type = accumulator_type(root);
-      reopen(inner.blocks,
-             [&] { finish_element(root, in_type(type, result_of(root, inner), inner.type)); });
+      reopen(inner.blocks, [&] { finish_element(root, result_of(root, inner), inner.type); });
     } else {
       const Level outer = levels[root].back();
       reopen(inner.blocks, [&] { combine_into(root, outer, result_of(root, inner), inner.type); });
@@ -235,7 +233,7 @@ void ReductionLowering::accumulate(NodeId root, const Scalar& value) {
   if (!inside.empty())
     text = "(" + inside + ") ? " + text + " : " + functor(root) + "::identity<" +
            accumulator_type(root) + ">()";
-  if (levels[root].empty()) return finish_element(root, text);
+  if (levels[root].empty()) return finish_element(root, text, accumulator_type(root));
   const Level& level = levels[root].back();
   const std::string target = at(level);
   const std::string type = accumulator_type(root);
@@ -257,7 +255,10 @@ void ReductionLowering::declare_homes(int block) {
     if (family(graph[root]) != Family::kReduce || home_block(schedule, root) != block) continue;
     OnChip home{scopes.fresh(), {}, scopes.depth()};
     home.loops = array_loops_of(kept_blocks_below(schedule, root, block));
-    const std::string type = info(graph[root].type.dtype).register_name;
+    // What is stored is rounded, and so is it for all that is made of it, here or where it is read.
+    const bool is_wide =
+        is_cascaded(graph, schedule, space) && !std::ranges::count(stage.stores, root);
+    const std::string& type = home.type = is_wide ? "f64" : values.register_type(root);
     const int64_t count = array_length(schedule, home.loops).value();
     scopes.append(scopes.depth(), home.loops.empty() ? Statement::var(type, home.name)
                                                      : Statement::array(type, home.name, count));
@@ -265,14 +266,13 @@ void ReductionLowering::declare_homes(int block) {
   }
 }
 
-void ReductionLowering::finish_element(NodeId root, const std::string& partial) {
+void ReductionLowering::finish_element(NodeId root, const std::string& partial, std::string type) {
   const RootSpace& space = space_of(schedule, root);
   const unsigned mask = thread_bits(schedule, space, Role::kReduced);
   const int depth = scopes.depth();
   std::string result = partial;
   if (mask != 0) {
     const std::string name = scopes.fresh();
-    const std::string type = accumulator_type(root);
     const bool crosses_warps = mask >> 5 != 0;
     const int first = schedule.bounds.persistent_shared_bytes;
     const std::string place = first > 0 ? "shared + " + std::to_string(first) : "shared";
@@ -284,12 +284,16 @@ void ReductionLowering::finish_element(NodeId root, const std::string& partial) 
                               "), " + exchange + ")"});
     result = name;
   }
-  if (is_arg_reduction(graph[root])) result = "(" + result + ").index";
-  auto home = values.on_chip.find(root);
-  if (home != values.on_chip.end()) scopes.assign(values.element(home->second).text, result);
+  const std::string own = values.register_type(root);
+  if (is_arg_reduction(graph[root])) {
+    result = "(" + result + ").index";
+    type = own;
+  }
+  if (auto home = values.on_chip.find(root); home != values.on_chip.end())
+    scopes.assign(values.element(home->second).text, in_type(home->second.type, result, type));
   if (std::ranges::count(stage.stores, root)) {
-    Index own = index_from_atoms(schedule.spaces.atoms, kept_dims(space), values.vars);
-    values.store(root, element_offset(graph[root].type, own), result, depth,
+    const Index index = index_from_atoms(schedule.spaces.atoms, kept_dims(space), values.vars);
+    values.store(root, element_offset(graph[root].type, index), in_type(own, result, type), depth,
                  store_predicate(space));
   }
 }

@@ -72,7 +72,7 @@ struct ReductionLowering {
   bool is_strip_of_sum(NodeId root, int block) const;
   void combine_into(NodeId root, const Level& level, const std::string& value,
                     const std::string& type);
-  void finish_element(NodeId root, const std::string& partial);
+  void finish_element(NodeId root, const std::string& partial, std::string type);
   bool is_vectorised_loop(int block) const;
   // Lanes of the loop along strips that the root sums, where each may have an accumulator; or 0.
   int lanes_of(NodeId root) const;

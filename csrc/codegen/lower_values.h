@@ -18,6 +18,7 @@ struct OnChip {
   std::string name;
   std::vector<int> loops;  // empty: a scalar
   int depth = 0;           // of its declaration
+  std::string type = {};   // of its elements, where it holds results of a reduction
 };
 
 std::string vector_type(DType dtype, int width);  // "Vec<f32, 4>"
@@ -30,9 +31,10 @@ class ValueLowering : public WalkSink {
                 LoweredStage& lowered, const LoweringOptions& options,
                 const std::vector<bool>& is_load);
 
-  std::vector<Scalar> values;        // by handle
-  std::map<NodeId, OnChip> on_chip;  // arrays of kept values, results of reductions
-  std::set<NodeId> made;             // kept values whose array has been filled
+  std::vector<Scalar> values;          // by handle
+  std::map<NodeId, OnChip> on_chip;    // arrays of kept values, results of reductions
+  std::map<Handle, std::string> wide;  // results of reductions before they are rounded
+  std::set<NodeId> made;               // kept values whose array has been filled
   // Segments that have been combined for all of an open or later loop, at this index.
   std::map<NodeId, std::pair<Index, OnChip>> combined;
   NodeId unrounded_root;  // a cast that is stored right away: the store rounds it

@@ -72,6 +72,24 @@ def test_deviations_in_pieces_on_a_gpu():
         expect_exact_deviations(fn, compiled, lambda mean=mean: torch.randn(2048, 32) + mean, mean)
 
 
+MEANS_ALONE = {(50, 4099): 0, (64, 300): 1, (7, 4096): 0, (1000, 64): 0, (3, 20000): 1}
+
+
+@pytest.mark.parametrize("shape", MEANS_ALONE, ids=str)
+def test_means_beside_deviations_are_rounded_once(shape):
+    """A sum of 300 terms of 1e6 is not rounded to fp32 before it is divided."""
+    axis = MEANS_ALONE[shape]
+    for fn in (lambda x: torch.var_mean(x, axis)[1], lambda x: torch.std_mean(x, axis)[1]):
+        compiled = compile_strictly(fn)
+        for mean in (1e4, 3e5, 1e6):
+            far = []
+            for _ in range(6):
+                x = torch.randn(shape, dtype=torch.float64).add(mean).float()
+                far.append(torch.stack([compiled(x), fn(x)]) - fn(x.double()))
+            ours, eagers = torch.cat(far, 1).square().mean(1).sqrt()
+            assert ours < 1.8 * eagers, (mean, ours / eagers)
+
+
 @pytest.mark.parametrize("shape", [(33, 65), (20000, 16), (4, 300, 64)], ids=str)
 def test_deviations_of_equal_values_are_zero(shape):
     x = torch.full(shape, 1e6 + 0.1)
