@@ -135,8 +135,9 @@ struct SplitFinder {
     if (pieces < 2) return;
     const int64_t d = choose_dim(shape, reduced, pieces);
     if (d < 0) return;
-    Split split{d, nearest_divisor(shape[d], std::min(pieces, hint(shape[d])))};
-    if (device.is_cuda) split.pieces = weigh_pieces(group, shape[d], blocks, split);
+    const int64_t most = std::min(pieces, hint(shape[d]));
+    Split split{d, nearest_divisor(shape[d], most)};
+    if (device.is_cuda) split.pieces = weigh_pieces(group, shape[d], blocks, split, most);
     const bool divides = is_divisible(shape[d], split.pieces);
     for (NodeId id : group)
       if (can_be_split(id, d) && (divides || graph[id].op != OpKind::k_sum_sq_dev))
@@ -170,9 +171,11 @@ struct SplitFinder {
   }
 
   // Two blocks a multiprocessor hide more latency; one is better where the partial results of the
-  // others cost more than what stays idle.
+  // others cost more than what stays idle.  `most` that do not divide an odd extent, of which no
+  // vectors are loaded anyway, are better where a divisor leaves multiprocessors idle: the 141 of
+  // 2^32 + 5 take twice the time of 264.
   int64_t weigh_pieces(const std::vector<NodeId>& group, const Dim& extent, int64_t blocks,
-                       const Split& split) const {
+                       const Split& split, int64_t most) const {
     constexpr double kWorthwhileGain = 0.1;
     const double each = partial_bytes(group, split.dim), once = source_bytes(group);
     auto cost = [&](int64_t pieces) {
@@ -182,11 +185,18 @@ struct SplitFinder {
                          static_cast<double>(busiest * device.multiprocessors);
       return (once + each * static_cast<double>(pieces)) / share;
     };
+    const auto gains = [&](int64_t other, int64_t pieces) {
+      return cost(other) < (1 - kWorthwhileGain) * cost(pieces);
+    };
+    int64_t pieces = split.pieces;
+    const bool may_pad = !is_divisible(extent, 2) && std::ranges::none_of(group, [&](NodeId id) {
+      return graph[id].op == OpKind::k_sum_sq_dev;  // whose pieces are equal
+    });
+    if (may_pad && gains(most, pieces)) pieces = most;
     const int64_t wish = divide_up(device.multiprocessors, blocks);
-    if (wish < 2 || wish >= split.pieces) return split.pieces;
+    if (wish < 2 || wish >= pieces) return pieces;
     const int64_t fewer = nearest_divisor(extent, wish);
-    const bool gains = cost(fewer) < (1 - kWorthwhileGain) * cost(split.pieces);
-    return gains ? fewer : split.pieces;
+    return gains(fewer, pieces) ? fewer : pieces;
   }
 
   // Would more blocks save less than the barrier costs after which their results are combined?
