@@ -151,6 +151,7 @@ void update_lanes(Warp& warp, const Instruction& instruction, const WarpAccess& 
         origin.base + origin.stride * static_cast<uint64_t>(lane) + access.addresses[lane]));
     uint64_t old = 0;
     std::memcpy(&old, at, access.bytes);
+    if (grid.old) grid.old->stores.erase(reinterpret_cast<uintptr_t>(at));
     const uint64_t becomes = update(old, read_bits(warp, sources[0], lane, access.bytes),
                                     last > 1 ? read_bits(warp, sources[1], lane, access.bytes) : 0);
     std::memcpy(at, &becomes, access.bytes);

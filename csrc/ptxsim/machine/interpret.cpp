@@ -187,6 +187,7 @@ void run_order(Warp& warp, const Instruction& instruction, uint32_t mask) {
   switch (instruction.opcode) {
     case Opcode::membar:
     case Opcode::fence:
+      if (grid.old) grid.old->stores.clear();  // of two fences one is first
       if (grid.order) {
         grid.order->fence(warp.block->linear, warp.index, mask, instruction.modifiers.scope,
                           instruction.modifiers.order);

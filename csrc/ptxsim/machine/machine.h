@@ -18,6 +18,7 @@ class HappensBefore;
 class Memory;
 class Reporter;
 struct Block;
+struct OldValues;
 struct Traffic;
 
 constexpr uint32_t kAllLanes = 0xffffffffu;
@@ -115,6 +116,7 @@ struct Grid {
   HappensBefore* order = nullptr;  // the same
   Reporter* reporter = nullptr;
   Traffic* traffic = nullptr;  // nullptr: not counted
+  OldValues* old = nullptr;    // nullptr: loads find what is there
   const unsigned char* parameters = nullptr;
   const unsigned char* constants = nullptr;  // the .const variables
   uint64_t random = 0;                       // state of next_random

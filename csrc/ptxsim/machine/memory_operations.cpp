@@ -186,18 +186,22 @@ void to_host(const Warp& warp, const Instruction& instruction, Space space, uint
 
 void run_load(Warp& warp, const Instruction& instruction, uint32_t mask, LaneAddresses& addresses) {
   const Move move = find_move<true>(instruction.type, instruction.register_bytes);
-  if (instruction.modifiers.order != Order::weak) warp.observed = true;
+  const bool is_strong = instruction.modifiers.order != Order::weak;
+  warp.observed |= is_strong;
+  const Grid& grid = *warp.block->grid;
   for_each_space(instruction.modifiers.space, mask, addresses, [&](Space space, uint32_t lanes) {
     uint32_t allowed = lanes;
-    if (Memory* memory = warp.block->grid->memory) {
+    if (grid.memory) {
       WarpAccess access = access_of(instruction, Access::load);
       access.space = space;
       access.mask = lanes;
       access.addresses = addresses.data();
-      allowed = memory->check(warp, instruction, access);
+      allowed = grid.memory->check(warp, instruction, access);
     }
     count_traffic(warp, instruction, space, allowed, addresses);
     to_host(warp, instruction, space, lanes, addresses);
+    for (LaneSet lane(grid.old && is_strong ? allowed : 0); lane; ++lane)
+      addresses[*lane] = grid.old->choose({&warp, &instruction, *lane}, addresses[*lane]);
     move(warp, instruction, allowed, addresses);
   });
   for (int i = 0; i < instruction.vector; ++i) set_known(warp, instruction.operands[i], mask);
@@ -222,6 +226,9 @@ void run_store(Warp& warp, const Instruction& instruction, uint32_t mask,
     }
     count_traffic(warp, instruction, space, allowed, addresses);
     to_host(warp, instruction, space, lanes, addresses);
+    if (grid.old && instruction.modifiers.order != Order::weak)
+      for (LaneSet lane(allowed); lane; ++lane)
+        grid.old->keep({&warp, &instruction, *lane}, addresses[*lane]);
     move(warp, instruction, allowed, addresses);
   });
 }
@@ -301,6 +308,39 @@ void wait_for_copies(Warp& warp, const Instruction& instruction, uint32_t mask) 
 }
 
 }  // namespace
+
+void OldValues::keep(const Site& store, uint64_t at) {
+  const Block& block = *store.warp->block;
+  const uint32_t id = uint32_t(block.linear), now = block.grid->order->times(id).now;
+  Store& kept = stores[at];
+  // Nothing was there, or what another lane stores by this very instruction.
+  const bool is_new = !kept.by || kept.moment.block != id ||
+                      (kept.by == store.instruction && kept.moment.clock == now);
+  kept = {store.instruction, {id, now, store.warp->index}, store.lane, is_new ? kAllLanes : 0};
+  std::memcpy(kept.bytes, host_pointer<void>(at), type_bytes(store.instruction->type));
+}
+
+uint64_t OldValues::choose(const Site& load, uint64_t at) {
+  const auto last = stores.find(at);
+  if (last == stores.end()) return at;
+  Store& store = last->second;
+  const Grid& grid = *load.warp->block->grid;
+  const Instruction& instruction = *load.instruction;
+  const ThreadId by{load.warp->block->linear, load.warp->index, load.lane};
+  const bool is_near = store.moment.block == by.block && store.moment.warp == by.warp;
+  if (is_near && store.lane == by.lane) return at;
+  const bool may = is_near && instruction.modifiers.order == Order::relaxed &&
+                   instruction.type == store.by->type && instruction.vector == 1 &&
+                   !(store.settled >> by.lane & 1) &&
+                   !grid.order->known(store.moment, store.lane, by);
+  store.settled |= may ? 1u << by.lane : kAllLanes;
+  if (!may) return at;
+  const std::string what = "may still read what was there before lane " +
+                           std::to_string(store.lane) + " stored at " + line_name(*store.by) +
+                           ", and the result differs: shuffles and votes order no memory";
+  Reporter(*grid.kernel, found).report(FindingKind::race, load, what, store.by->line);
+  return reinterpret_cast<uintptr_t>(store.bytes);
+}
 
 Origin origin_of(const Warp& warp, Space space) {
   const auto number = [](const unsigned char* pointer) {

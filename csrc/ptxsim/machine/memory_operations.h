@@ -6,9 +6,11 @@
 
 #include <array>
 #include <cstdint>
+#include <unordered_map>
 
 #include "ptxsim/machine/machine.h"
 #include "ptxsim/memory/memory.h"
+#include "ptxsim/memory/races.h"
 
 namespace stitch::ptxsim {
 
@@ -28,6 +30,23 @@ AtomicUpdate find_atomic(Word operation, Type type, Space space);
 // Addresses of one instruction, as its space counts them: host addresses or offsets.
 struct alignas(64) LaneAddresses : std::array<uint64_t, kLanes> {};
 void read_addresses(Warp& warp, const Instruction& instruction, LaneAddresses& addresses);
+
+// What strong loads may still find though another lane of their warp has stored since: shuffles and
+// votes order no memory.  In one order each lane is given one of each store, once: a correct kernel
+// ends in the same bits.
+struct OldValues {
+  struct Store {
+    const Instruction* by = nullptr;
+    Moment moment = {};
+    int lane = 0;
+    uint32_t settled = 0;          // lanes that were given `bytes` or may know what is there now
+    unsigned char bytes[16] = {};  // that were there
+  };
+  std::unordered_map<uint64_t, Store> stores;  // the last strong ones, by host address
+  Findings found;                              // defects if the kernel ends in other bits
+  void keep(const Site& store, uint64_t at);
+  uint64_t choose(const Site& load, uint64_t at);  // where the load finds its value
+};
 
 // An atom or red for lanes of one space.
 void run_atomic(Warp& warp, const Instruction& instruction, const WarpAccess& access);

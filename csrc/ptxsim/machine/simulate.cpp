@@ -223,8 +223,11 @@ class Simulation {
         contents.keep_result();
       } else if (ending == Ending::complete && options_.deterministic && !options_.noise &&
                  !is_accused()) {
-        report_differences(contents, memory, kOrderNames[static_cast<size_t>(plan.order)],
-                           reporter);
+        if (result_.findings.all.empty() && old_.found.count && !contents.differences().empty())
+          result_.findings = old_.found;
+        else
+          report_differences(contents, memory, kOrderNames[static_cast<size_t>(plan.order)],
+                             reporter);
       }
       if (ending != Ending::complete) break;
     }
@@ -266,6 +269,7 @@ class Simulation {
               .order = watchers.order,
               .reporter = watchers.reporter,
               .traffic = watchers.traffic,
+              .old = plan.order == WarpOrder::one_behind ? &old_ : nullptr,
               .parameters = images_.parameters[0].bytes,
               .constants = images_.constants[0].bytes,
               .random = plan.seed,
@@ -297,6 +301,7 @@ class Simulation {
   std::vector<View> views_;
   uint64_t resident_ = 0;
   SimulationResult result_;
+  OldValues old_ = {};
 };
 
 // What the decoder cannot know to be wrong.

@@ -72,6 +72,110 @@ KERNEL k(const float* x, float* y) {
   y[b + t] = load_relaxed(s + (t ^ 15));
 }
 
+//# second_exchange_after_a_shuffle: race <<<2, 32>>> in f32[64], out f32[64]
+KERNEL k(const float* x, float* y) {
+  __shared__ volatile float s[32];
+  int t = threadIdx.x, b = blockIdx.x * 32;
+  s[t] = 0;
+  __syncwarp();
+  s[t] = x[b + t];
+  float other = __shfl_xor_sync(~0u, x[b + t], 1);
+  y[b + t] = s[31 - t] + other;  //!
+}
+
+//# second_exchange_after_a_ballot: race <<<2, 64>>> in f32[128], out f32[128]
+KERNEL k(const float* x, float* y) {
+  __shared__ volatile float s[64];
+  int t = threadIdx.x, b = blockIdx.x * 64;
+  s[t] = 0;
+  __syncthreads();
+  s[t] = x[b + t];
+  unsigned positive = __ballot_sync(~0u, x[b + t] > 0);
+  y[b + t] = s[t ^ 1] + __popc(positive);  //!
+}
+
+//# second_exchange_of_one_for_all: race <<<2, 32>>> in f32[64], out f32[64]
+KERNEL k(const float* x, float* y) {
+  __shared__ float s;
+  int t = threadIdx.x, b = blockIdx.x * 32;
+  if (t == 0) store_relaxed(&s, 1);
+  __syncwarp();
+  if (t == 7) store_relaxed(&s, x[b]);
+  int all = __all_sync(~0u, t < 40);
+  y[b + t] = load_relaxed(&s) * all;  //!
+}
+
+//# exchanges_with_shuffles_between: race <<<2, 32>>> in f32[64], out f32[64]
+KERNEL k(const float* x, float* y) {
+  __shared__ volatile float s[32];
+  int t = threadIdx.x, b = blockIdx.x * 32;
+  float v = x[b + t];
+  s[t] = 0;
+  __syncwarp();
+  for (int n = 1; n < 32; n *= 2) {
+    s[t] = v;
+    float other = __shfl_xor_sync(~0u, v, n);
+    v = s[t ^ n] - other;  //!
+    __syncwarp();
+  }
+  y[b + t] = v;
+}
+
+//# second_exchange_after_a_warp_barrier: ok <<<2, 32>>> in f32[64], out f32[64]
+KERNEL k(const float* x, float* y) {
+  __shared__ volatile float s[32];
+  int t = threadIdx.x, b = blockIdx.x * 32;
+  s[t] = 0;
+  __syncwarp();
+  s[t] = x[b + t];
+  __syncwarp();
+  float other = __shfl_xor_sync(~0u, x[b + t], 1);
+  y[b + t] = s[31 - t] + other;
+}
+
+//# second_store_of_ones_own: ok <<<2, 32>>> in f32[64], out f32[64]
+KERNEL k(const float* x, float* y) {
+  __shared__ volatile float s[32];
+  int t = threadIdx.x, b = blockIdx.x * 32;
+  s[t] = 0;
+  s[t] = x[b + t];
+  float other = __shfl_xor_sync(~0u, x[b + t], 1);
+  y[b + t] = s[t] + other;
+}
+
+//# all_store_the_same_twice: ok <<<2, 32>>> in f32[64], out f32[64]
+KERNEL k(const float* x, float* y) {
+  __shared__ volatile float s;
+  int t = threadIdx.x, b = blockIdx.x * 32;
+  s = 1;
+  __syncwarp();
+  s = x[b];
+  float other = __shfl_xor_sync(~0u, x[b + t], 1);
+  y[b + t] = s + other;
+}
+
+//# flag_that_a_vote_waits_for: ok <<<2, 32>>> any zero i32[64]
+KERNEL k(int* y) {
+  __shared__ volatile int flag;
+  int t = threadIdx.x;
+  if (t == 3) flag = 0;
+  __syncwarp();
+  if (t == 3) flag = 1;
+  while (!__all_sync(~0u, flag)) {}
+  y[blockIdx.x * 32 + t] = 1;
+}
+
+//# bound_that_may_be_late: ok <<<2, 32>>> in i32[64], out i32[64]
+KERNEL k(const int* x, int* y) {
+  __shared__ volatile int bound;
+  int t = threadIdx.x, b = blockIdx.x * 32, v = x[b + t] & 31;
+  if (t == 0) bound = 64;
+  __syncwarp();
+  if (t == 1) bound = 32;
+  int any = __any_sync(~0u, v < 32);
+  y[b + t] = v < bound ? v + any : -1;
+}
+
 //# own_element: ok <<<2, 32>>> in f32[64], out f32[64]
 KERNEL k(const float* x, float* y) {
   __shared__ volatile float s[32];
