@@ -9,6 +9,9 @@ from tests.support.compare import compile_strictly, expect_as_exact
 pytestmark = pytest.mark.usefixtures("fresh")
 
 
+norm = torch.linalg.vector_norm
+
+
 def scaled(x):
     return x * 1.7 + 0.3
 
@@ -22,6 +25,10 @@ PROGRAMS = {
     "aminmax": lambda x, y: torch.add(*(scaled(x) * y).aminmax(dim=-1)),
     "whole": lambda x, y: scaled(x).sin() / scaled(x).sin().abs().amax(),
     "norm": lambda x, y: torch.linalg.vector_norm(scaled(x) * y, float("inf"), dim=-1) * 2,
+    "quotient of a norm": lambda x, y: x / norm(x * 1.1, float("inf"), dim=-1, keepdim=True),
+    "least": lambda x, y: norm(scaled(x) * y, float("-inf"), dim=-1) * 2,
+    "quotient of the least": lambda x, y: y / (1 + norm(x * 1.1, float("-inf"), dim=0)),
+    "least of a norm": lambda x, y: norm(F.layer_norm(scaled(x), (37,)), float("-inf"), dim=-1) * 2,
     "centred": lambda x, y: (x - x.mean(-1, keepdim=True)).amax(-1) * y.sum(-1),
     "of a softmax": lambda x, y: (x.softmax(-1) * y).amax(-1).log1p(),
     "of an output": lambda x, y: (scaled(x), (scaled(x) + y).amax(-1) * 2),
