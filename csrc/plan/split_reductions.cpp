@@ -171,9 +171,8 @@ struct SplitFinder {
   }
 
   // Two blocks a multiprocessor hide more latency; one is better where the partial results of the
-  // others cost more than what stays idle.  `most` that do not divide an odd extent, of which no
-  // vectors are loaded anyway, are better where a divisor leaves multiprocessors idle: the 141 of
-  // 2^32 + 5 take twice the time of 264.
+  // others cost more than what stays idle.  An odd extent, of which no vectors are loaded, is
+  // cut in `most` where a divisor leaves more idle: 141 of 2^32 + 5 take twice the time of 264.
   int64_t weigh_pieces(const std::vector<NodeId>& group, const Dim& extent, int64_t blocks,
                        const Split& split, int64_t most) const {
     constexpr double kWorthwhileGain = 0.1;
