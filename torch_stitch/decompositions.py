@@ -13,6 +13,8 @@ import torch
 from torch._decomp import core_aten_decompositions, get_decompositions, remove_decompositions
 from torch.utils._pytree import tree_leaves
 
+from torch_stitch import _core
+
 aten, OURS = torch.ops.aten, torch.ops.torch_stitch
 
 # Whole in the core ATen set, but only memory traffic.
@@ -114,4 +116,4 @@ def decompositions(target, fallback_random=False):
         table[op] = functools.partial(_batch_norm, table[op])
     for op in (*BATCH_NORMS, aten.native_layer_norm.default) if target != "cpu" else ():
         table[op] = functools.partial(_with_statistics, table[op], False)
-    return table
+    return {op: functools.partial(_core.decompose, op, form) for op, form in table.items()}

@@ -184,7 +184,7 @@ class Importer:
         else:  # what tensors hold, read when the program is there
             op, held = aten._local_scalar_dense.default, number_of(self, expression)
             row = self.calls.add_call(str(op), op, (_core.Operand(0),), {})
-            self.b.library(self.calls, row, [self.b.cast(held, "i64")], [], False)
+            self.b.library(self.calls, row, [self.b.cast(held, "i64")], [], False, [])
             return self.b.late_symbol(row, 0, -1, DATA_HINT)
         return functools.reduce(combine, map(self.dim_of, parts))
 
@@ -234,7 +234,9 @@ class Importer:
         rule = RULES.get(str(node.target)) if stitch else None
         given = node.all_input_nodes
         known = not any(isinstance(self.values[n], _core.Argument) for n in given)
-        if rule and known and all(self.is_plain(t) for n in [*given, node] for t in tensors_of(n)):
+        plain = known and all(self.is_plain(t) for n in [*given, node] for t in tensors_of(n))
+        held = torch.fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
+        if rule and plain and not _core.eager_refuses(node.target, *held):
             args, kwargs = torch.fx.map_arg((node.args, node.kwargs), self.values.__getitem__)
             with contextlib.suppress(UnsupportedError):  # anything else is a fault of the rule
                 result = rule(self, node, *args, **kwargs)

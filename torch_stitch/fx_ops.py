@@ -8,7 +8,6 @@ node is a library call, but for the `aten` column of ops.def and what decomposit
 import functools
 import itertools
 import math
-import operator
 
 import torch
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as PROMOTION
@@ -108,8 +107,6 @@ def plain(row, im, node, *operands, **kwargs):
 
 @rule(*(f"aten.{op}.{form}" for op in ("add", "sub") for form in ("Tensor", "Scalar")))
 def add(im, node, a, b, alpha=1):
-    if isinstance(alpha, (float, torch.SymFloat)) and dtype_of(node) not in FLOATS:
-        return NotImplemented  # which raises as in eager
     if isinstance(alpha, SYMBOLIC) or alpha != 1:
         b = pointwise(im, node, "mul", b, alpha)
     return pointwise(im, node, "sub" if node.target._opname == "sub" else "add", a, b)
@@ -125,8 +122,6 @@ def power(im, node, x, exponent):
     """Small exponents are products and roots, as in eager."""
     x = im.b.cast(x, dtype_of(node))
     is_number = isinstance(exponent, (int, float))
-    if is_number and exponent < 0 and dtype_of(node) not in FLOATS:
-        return NotImplemented  # which raises as in eager
     if is_number and exponent in (1, 2, 3):
         return functools.reduce(lambda a, b: im.b.pointwise("mul", [a, b]), [x] * int(exponent))
     root = is_number and {0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}.get(exponent)
@@ -159,8 +154,7 @@ def reduce(im, op, x, dim=None, keepdim=False):
 
 def count_of(im, x, dim):
     """How many elements a reduction combines."""
-    extents = [im.b.type(x).shape[axis] for axis in axes_of(im, x, dim)]
-    return functools.reduce(operator.mul, extents, ONE)
+    return math.prod((im.b.type(x).shape[axis] for axis in axes_of(im, x, dim)), start=ONE)
 
 
 @rule(

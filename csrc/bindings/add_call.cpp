@@ -1,3 +1,4 @@
+#include <ATen/Parallel.h>
 #include <torch/csrc/jit/python/pybind_utils.h>
 
 #include <algorithm>
@@ -157,7 +158,54 @@ bool draws_random(const CallRow& row) {
   return true;
 }
 
+// In place of an argument: ones, two along each dimension; numbers of which sizes can be made.
+py::object stand_in(py::handle item, std::optional<at::ScalarType> dtype) {
+  if (THPVariable_Check(item.ptr())) {
+    const at::Tensor& x = THPVariable_Unpack(item.ptr());
+    const bool on_gpu = x.key_set().has_backend(c10::BackendComponent::CUDABit);
+    const auto options = at::device(on_gpu ? at::kCUDA : at::kCPU);
+    const std::vector<int64_t> sizes(x.dim(), 2);
+    return py::cast(at::ones(sizes, options.dtype(dtype.value_or(x.scalar_type()))));
+  }
+  if (torch::is_symfloat(item)) return py::float_(0.5);
+  if (torch::is_symint(item)) return py::int_(2);
+  if (!PyLong_CheckExact(item.ptr())) return {};
+  return py::int_(std::min<int64_t>(item.cast<int64_t>(), 2));
+}
+
 }  // namespace
+
+bool eager_refuses(py::handle target, const py::tuple& args, const py::dict& kwargs) {
+  const std::string name = py::str(target);
+  const auto op = name.starts_with("aten.") ? find_operator(name) : std::nullopt;
+  if (!op || op->hasTag(at::Tag::nondeterministic_seeded)) return false;
+  const at::AutoDispatchBelowADInplaceOrView no_autograd;
+  const c10::impl::ExcludeDispatchKeyGuard no_modes(
+      c10::python_ks.add(c10::DispatchKey::Functionalize));
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);  // they may be slow to meet
+  const std::shared_ptr<void> restored(nullptr, [&](void*) { at::set_num_threads(threads); });
+  for (const auto dtype : {std::optional<at::ScalarType>(), std::optional(at::kFloat)}) {
+    const auto replace = [&](py::handle item) { return stand_in(item, dtype); };
+    try {
+      torch::jit::Stack stack = torch::jit::createStackForSchema(
+          op->schema(), torch::jit::tuple_slice(py::tuple(map_nested(args, replace))),
+          py::kwargs(map_nested(kwargs, replace)), std::nullopt);
+      op->callBoxed(&stack);
+      return dtype.has_value();
+    } catch (const c10::NotImplementedError&) {
+      return true;
+    } catch (const std::exception&) {  // of floats as well: it says nothing about dtypes
+    }
+  }
+  return false;
+}
+
+py::object decompose(const py::object& op, const py::object& form, const py::args& args,
+                     const py::kwargs& kwargs) {
+  if (eager_refuses(op, args, kwargs)) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
+  return form(*args, **kwargs);
+}
 
 std::vector<int64_t> describe_call(const CallRow& row) {
   if (draws_random(row)) return {1};

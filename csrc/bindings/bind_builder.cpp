@@ -51,12 +51,16 @@ void bind_dim(py::module_& module) {
   py::implicitly_convertible<py::int_, Dim>();
 }
 
+void bind_names(py::module_& module) {  // which stand for these in Python
+  py::class_<DType>(module, "DType").def(py::init(&dtype_from_name));
+  py::implicitly_convertible<py::str, DType>();
+  py::class_<OpKind>(module, "OpKind").def(py::init(&op_from_name));
+  py::implicitly_convertible<py::str, OpKind>();
+}
+
 void bind_nouns(py::module_& module) {
   py::class_<TensorType>(module, "TensorType")
-      .def(py::init([](const std::string& dtype, std::vector<Dim> shape, std::vector<Dim> strides) {
-             return TensorType{dtype_from_name(dtype), std::move(shape), std::move(strides)};
-           }),
-           "dtype"_a, "shape"_a, "strides"_a)
+      .def(py::init<DType, std::vector<Dim>, std::vector<Dim>>())
       .def_property_readonly("dtype", [](const TensorType& type) { return info(type.dtype).name; })
       .def_readonly("shape", &TensorType::shape)
       .def_readonly("strides", &TensorType::strides)
@@ -82,6 +86,8 @@ void bind_position(py::module_& module, const char* name) {
 void bind_calls(py::module_& module) {
   bind_position<PythonOperand>(module, "Operand");
   bind_position<PythonArgument>(module, "Argument");
+  module.def("eager_refuses", &eager_refuses, "op"_a, "args"_a, "kwargs"_a);
+  module.def("decompose", &decompose);
   py::class_<CallPlaceholder>(module, "CallPlaceholder");
   py::class_<CallTable, std::shared_ptr<CallTable>>(module, "CallTable")
       .def(py::init<>())
@@ -112,12 +118,10 @@ using BuilderClass = py::class_<Builder>;
 
 void bind_graph_ends(BuilderClass& builder) {
   builder.def(py::init<>())
-      .def(
-          "set_origin",
-          [](Builder& b, std::string op, std::string location, int position) {
-            b.set_origin({std::move(op), std::move(location), position});
-          },
-          "op"_a, "location"_a, "position"_a = -1)
+      .def("set_origin",
+           [](Builder& b, std::string op, std::string location, int position) {
+             b.set_origin({std::move(op), std::move(location), position});
+           })
       .def("symbol",
            [](Builder& b, int position, int64_t hint, bool is_positive) {
              std::vector<int>& positions = b.graph().integer_positions;
@@ -161,26 +165,14 @@ void bind_graph_ends(BuilderClass& builder) {
 
 void bind_ops(BuilderClass& builder) {
   builder
-      .def("full", [](Builder& b, const std::string& dtype, double number,
-                      int64_t integer) { return b.full(dtype_from_name(dtype), number, integer); })
-      .def("size_value", [](Builder& b, const std::string& dtype,
-                            const Dim& size) { return b.size_value(dtype_from_name(dtype), size); })
-      .def("iota",
-           [](Builder& b, const std::string& dtype, const Dim& count, const Dim& start,
-              const Dim& step) { return b.iota(dtype_from_name(dtype), count, start, step); })
+      .def("full", &Builder::full)
+      .def("size_value", &Builder::size_value)
+      .def("iota", &Builder::iota)
       .def("random", &Builder::random)
       .def("assert_true", &Builder::assert_true)
-      .def("pointwise",
-           [](Builder& b, const std::string& op, const std::vector<NodeId>& inputs) {
-             return b.pointwise(op_from_name(op), inputs);
-           })
-      .def("cast", [](Builder& b, NodeId x,
-                      const std::string& dtype) { return b.cast(x, dtype_from_name(dtype)); })
-      .def("reduce",
-           [](Builder& b, const std::string& op, NodeId x, std::vector<int64_t> axes,
-              const std::string& dtype, bool keepdim) {
-             return b.reduce(op_from_name(op), x, std::move(axes), dtype_from_name(dtype), keepdim);
-           })
+      .def("pointwise", &Builder::pointwise)
+      .def("cast", &Builder::cast)
+      .def("reduce", &Builder::reduce)
       .def("reshape", &Builder::reshape)
       .def("permute", &Builder::permute)
       .def("expand",
@@ -198,33 +190,26 @@ void bind_ops(BuilderClass& builder) {
       .def("gather", &Builder::gather, "x"_a, "index"_a, "dim"_a, "from_end"_a = true)
       .def("slice_scatter", py::overload_cast<NodeId, NodeId, int64_t, const Dim&, const Dim&>(
                                 &Builder::slice_scatter))
-      .def("put",
-           [](Builder& b, const std::string& op, const std::vector<NodeId>& inputs,
-              std::vector<int64_t> ints, std::string name, int64_t call, TensorType type) {
-             return b.put(op_from_name(op), inputs, std::move(ints), std::move(name), call,
-                          std::move(type));
-           })
+      .def("put", &Builder::put)
       .def("with_strides", &Builder::with_strides)
       .def("with_layout", &Builder::with_layout)
-      .def(
-          "library",
-          [](Builder& b, const CallTable& calls, int64_t call, const std::vector<NodeId>& inputs,
-             const std::vector<TensorType>& results, bool several, std::vector<Dim> sizes) {
-            const int position = b.graph().size();
-            const CallRow& row = calls.rows.at(static_cast<size_t>(call));
-            auto made = b.library(row.name, call, inputs, results, several);
-            b.graph().nodes[position].dims = std::move(sizes);
-            b.graph().nodes[position].ints = describe_call(row);
-            return made;
-          },
-          "calls"_a, "call"_a, "inputs"_a, "results"_a, "several"_a,
-          "sizes"_a = std::vector<Dim>());
+      .def("library",
+           [](Builder& b, const CallTable& calls, int64_t call, const std::vector<NodeId>& inputs,
+              const std::vector<TensorType>& results, bool several, std::vector<Dim> sizes) {
+             const int position = b.graph().size();
+             const CallRow& row = calls.rows.at(static_cast<size_t>(call));
+             auto made = b.library(row.name, call, inputs, results, several);
+             b.graph().nodes[position].dims = std::move(sizes);
+             b.graph().nodes[position].ints = describe_call(row);
+             return made;
+           });
 }
 
 }  // namespace
 
 void bind_builder(py::module_& module) {
   bind_dim(module);
+  bind_names(module);
   bind_nouns(module);
   bind_calls(module);
   BuilderClass builder(module, "Builder");

@@ -50,9 +50,9 @@ Tensor nll_loss_backward(const Tensor& grad_output, const Tensor& x, const Tenso
 }
 
 // As one store by an index; torch 2.11's form copies into memory that it makes, which no graph may.
-// Eager checks no index of a value without elements.
+// Of a value without elements a call, which has its own rules for what it may index.
 Tensor put_filled(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& value) {
-  if (TORCH_GUARD_OR_FALSE(x.sym_numel().sym_eq(0))) return x.clone();
+  if (TORCH_GUARD_OR_FALSE(x.sym_numel().sym_eq(0))) return {};
   if (x.dim() == 0) return put_filled(x.reshape({1}), 0, index, value).reshape({});
   c10::List<OptionalTensor> places;
   for (int64_t d = at::maybe_wrap_dim(dim, x.dim()); d > 0; --d) places.push_back(std::nullopt);

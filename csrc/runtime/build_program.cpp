@@ -236,8 +236,10 @@ void check_indexed(const Graph& graph, const StitchPlan& plan, int kernel, Launc
   for (const NodeId id : nodes_of(plan, kernel)) {
     const Node& node = graph[id];
     if (!reads_at_indices(node)) continue;
-    const std::string& op = node.origin.op;
-    const bool is_element = op.starts_with("aten.gather.") || op.starts_with("aten.scatter");
+    const auto [op, type] = std::tie(node.origin.op, node.type);
+    const bool is_element = op.starts_with("aten.gather.") || op.starts_with("aten.scatter") ||
+                            (op.starts_with("aten.index_add.") && type.rank() > node.ints[0] + 1) ||
+                            (op.starts_with("aten.index_select.") && node.ints[0] == 1);
     (is_element ? names_element : names_row) = true;
     Dim indices = 1;
     for (const NodeId operand : index_operands(node))

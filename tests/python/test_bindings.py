@@ -34,7 +34,7 @@ class Program:
 
     def call(self, function, args, inputs, results, kwargs=None, several=False):
         row = self.calls.add_call(str(function), function, args, kwargs or {})
-        return self.b.library(self.calls, row, inputs, [type_of(r) for r in results], several)
+        return self.b.library(self.calls, row, inputs, [type_of(r) for r in results], several, [])
 
     def compile(self, *outputs):
         for output in outputs:
@@ -134,7 +134,7 @@ def test_symbolic_sizes_are_evaluated_for_each_call():
     flat = _core.TensorType("f32", [size * 6], [1])
     x = program.b.input("x", flat, 0)
     viewed = _core.TensorType("f32", [size, 2, 3], [6, 3, 1])
-    (y,) = program.b.library(program.calls, row, [x], [viewed], False)
+    (y,) = program.b.library(program.calls, row, [x], [viewed], False, [])
     program.b.output_tensor(y)
     program.b.output_integer(size * 2 + 1)
     program.b.output_none()
@@ -182,7 +182,7 @@ def test_calls_draw_whatever_their_callable_is(name, draws):
         program, x = Program(), torch.ones(3)
         value = program.input(x)
         row = program.calls.add_call(str(op), function, operands(1), {})
-        program.b.library(program.calls, row, [value], [type_of(x)], False)
+        program.b.library(program.calls, row, [value], [type_of(x)], False, [])
         assert ("ints=[1]" in str(program.b.finish(1))) == draws
 
 

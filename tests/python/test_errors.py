@@ -184,3 +184,40 @@ def test_sizes_that_depend_on_data_are_those_of_a_call():
 def test_a_name_that_is_no_function_of_the_file():
     with pytest.raises(SystemExit, match="FILE.py:FUNCTION"):
         main(["explain", "nothing.py"])
+
+
+REFUSED = {
+    "frac": torch.frac,
+    "softmax": lambda x: x.softmax(0) * 2,
+    "log_softmax": lambda x: x.log_softmax(0),
+    "lerp": lambda x: torch.lerp(x, x, x),
+    "layer_norm": lambda x: torch.nn.functional.layer_norm(x, (5,)),
+    "alpha": lambda x: x.add(x, alpha=0.5),
+    "abs": lambda x: (x | True).abs(),
+    "round": lambda x: x.round(),
+    "power": lambda x: x**x,
+    "relu": torch.relu,
+    "argmax": lambda x: x.argmax(),
+    "gelu": torch.nn.functional.gelu,
+    "addcdiv": lambda x: torch.addcdiv(x, x, x),
+}
+
+
+def outcome_of(fn, x):
+    try:
+        return fn(x).tolist()
+    except Exception as error:
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int64, torch.float32], ids=str)
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_eager_has_no_kernel_for_is_eagers_error(name, dtype):
+    options, fn = {"strict": True}, REFUSED[name]
+    for dynamic in (False, True):
+        torch._dynamo.reset()
+        compiled = torch.compile(fn, backend="stitch", options=options, dynamic=dynamic)
+        for x in (torch.ones(5).to(dtype), torch.ones(4, 5).to(dtype)):
+            expected, found = outcome_of(fn, x), outcome_of(compiled, x)
+            in_tracing = isinstance(expected, tuple) and "FakeTensor" in found[1]
+            assert found == expected or in_tracing, dynamic

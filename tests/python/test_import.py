@@ -1,16 +1,23 @@
 """What an FX graph becomes in the core: types, sizes, layouts, calls, origins."""
 
 import functools
+import operator
 import re
 import sys
 
 import pytest
 import torch
+import torch.nn.functional as F
 from functorch.compile import make_boxed_func
 from torch._subclasses import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
 
-from torch_stitch import backend
+from torch_stitch import _core, backend
+from torch_stitch.decompositions import decompositions
 from torch_stitch.fx_import import import_graph
+from torch_stitch.fx_ops import DTYPES
+
+FEW_OPS = (torch.uint16, torch.uint32, torch.uint64, torch.float8_e4m3fn, torch.float8_e5m2)
 
 
 def import_function(fn, *inputs, dynamic=False, target="cpu", stitch=True):
@@ -267,3 +274,64 @@ def test_four_times_the_graph_is_four_times_the_work_of_importing_it():
     graphs = updates(50), updates(200)
     few, many = (count_calls(functools.partial(import_graph, gm, "cpu")) for gm in graphs)
     assert 50 * 11 < few and many < 4.1 * few, (few, many)
+
+
+def trace_op(fn, *inputs, dynamic=False):
+    """As graphs are traced, without all that stands around them."""
+    mode, table = "symbolic" if dynamic else "fake", decompositions("cpu")
+    return make_fx(lambda *x: [fn(*x)], table, tracing_mode=mode)(*inputs)
+
+
+def rows_of_ops(arity):
+    rows = [row for row in _core.ops() if row["family"] == "pointwise" and row["arity"] == arity]
+    names = [name for row in rows for name in row["aten"].split()]
+    return {name: operator.attrgetter(name)(torch.ops.aten) for name in names}
+
+
+OF_ONE = rows_of_ops(1) | {name: getattr(F, name) for name in "gelu mish silu elu".split()}
+OF_ONE |= {
+    "logsigmoid": F.logsigmoid,
+    "softmax": lambda x: x.softmax(-1),
+    "log_softmax": lambda x: x.log_softmax(0),
+    "layer_norm": lambda x: F.layer_norm(x, x.shape[-1:]),
+    "batch_norm": lambda x: F.batch_norm(x, None, None, training=True),
+    "argmax": lambda x: x.argmax(0),
+    "amax": lambda x: x.amax(0),
+    "clamp": lambda x: x.clamp(0, 1),
+    "cube": lambda x: x**3,
+    "inverse square": lambda x: x**-2,
+    "square": torch.square,
+}
+OF_TWO = rows_of_ops(2) | {
+    **{name: getattr(torch, name) for name in "add floor_divide heaviside ldexp xlogy".split()},
+    **{name: getattr(torch, name) for name in "logaddexp logaddexp2".split()},
+    **{name: getattr(F, name) for name in "mse_loss huber_loss".split()},
+    "xlog1py": torch.special.xlog1py,
+    "plus a half": lambda x, y: x.add(y, alpha=0.5),
+    "minus twice": lambda x, y: x.sub(y, alpha=2),
+    "from twice": lambda x, y: torch.rsub(x, y, alpha=2),
+    "truncated": lambda x, y: x.div(y, rounding_mode="trunc"),
+    "lerp": lambda x, y: torch.lerp(x, y, 0.3),
+    "lerp of three": lambda x, y: torch.lerp(x, y, x),
+    "addcmul": lambda x, y: torch.addcmul(x, y, x),
+    "addcdiv": lambda x, y: torch.addcdiv(x, y, x),
+    "where": lambda x, y: torch.where(x > 0.5, x, y),
+}
+
+
+@pytest.mark.parametrize("dtype", [t for t in DTYPES if t not in FEW_OPS], ids=str)
+def test_what_eager_does_not_take_is_left_to_it(dtype):
+    found, wanted = [], []
+    for count, ops in enumerate((OF_ONE, OF_TWO), start=1):
+        for name, fn in ops.items():
+            inputs = [torch.ones(2, 5).to(dtype)] * count
+            try:
+                fn(*inputs)
+            except (NotImplementedError, RuntimeError):
+                wanted.append(name)
+            try:
+                calls = library_names(str(import_graph(trace_op(fn, *inputs), "cpu").graph))
+            except Exception:  # before anything runs
+                calls = [name]
+            found += [name] * bool(calls)
+    assert found == wanted

@@ -118,10 +118,13 @@ ROWS = {
     "two indices": lambda x, i: x[i, i] * 2,
     "inner": lambda x, i: x.t()[:, i] * 2,
     "index_select": lambda x, i: x.index_select(0, i) + 1,
+    "index_select columns": lambda x, i: x.index_select(1, i) + 1,
     "embedding": lambda x, i: F.embedding(i, x) + 1,
     "take": lambda x, i: x.take(i) + 1,
     "index_add": lambda x, i: x.index_add(0, i, x.new_ones(i.numel(), 4)),
+    "index_add elements": lambda x, i: x[:, 0].index_add(0, i, x.new_ones(i.numel())),
     "index_copy": lambda x, i: x.index_copy(0, i, x.new_ones(i.numel(), 4)),
+    "index_fill": lambda x, i: x.index_fill(0, i, 2.0) + 1,
     "index_put": lambda x, i: x.index_put((i,), x.new_ones(4)),
 }
 ELEMENTS = {
@@ -251,7 +254,7 @@ def test_what_is_out_of_range_has_eagers_type_of_error(name, place):
     place *= 3 if name == "take" else 1  # of 20 elements
     compiled = torch.compile(fn, backend="stitch")
     found, expected = type_of_error(compiled, x, i), type_of_error(fn, x, i)
-    assert found == expected or (name in UNSTEADY and found and expected)
+    assert found == expected
 
 
 def test_a_wrong_target_is_an_index_error_that_names_the_loss():
