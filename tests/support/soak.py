@@ -154,49 +154,76 @@ def run_parts(state, save):
         start = time.perf_counter()
 
         def keep(kept=kept, before=kept["seconds"], start=start):
-            kept["seconds"] = before + time.perf_counter() - start
+            kept["seconds"] = round(before + time.perf_counter() - start, 1)
+            kept["commit"] = machine.commit()
             save()
 
         if not kept["is_over"]:
             kept["found"] = part(kept["found"], keep)
-            kept |= {"is_over": True, "commit": machine.commit()}
+            kept["is_over"] = True
             keep()
             print(f"{name}: {kept['seconds']:.0f} s", flush=True)
 
 
-def rows_of(state):
-    shapes, trained, kinds = (state[name]["found"] for name in ("shapes", "ranks", "children"))
-    calls, orders = (state[name]["found"]["rows"] for name in ("calls", "orders"))
+def rows_of_shapes(found):
     what = "distinct shapes through one graph"
-    yield Row(what, shapes["shapes"], SHAPES, at_least=True)
-    yield Row(f"{what}: wrong", shapes["wrong"], 0)
-    growth = shapes["growth_mib"]
+    yield Row(what, found["shapes"], SHAPES, at_least=True)
+    yield Row(f"{what}: wrong", found["wrong"], 0)
+    growth = found["growth_mib"]
     yield Row(f"{what}: growth after the first tenth", growth, MOST_GROWTH_MIB, unit="MiB")
-    yield Row(f"{what}: files left open", shapes["files"], 0)
-    yield Row(f"{what}: threads left", shapes["threads"], 0)
+    yield Row(f"{what}: files left open", found["files"], 0)
+    yield Row(f"{what}: threads left", found["threads"], 0)
+
+
+def rows_of_ranks(found):
     what = f"{ranks.RANKS} ranks on gloo"
-    yield Row(f"{what}: steps", trained["steps"], STEPS, at_least=True, detail=trained)
-    yield Row(f"{what}: kernels", trained["kernels"], 1, at_least=True)
-    yield Row(f"{what}: error against fp64 over eager's", trained["rmse_over_eager"], 2)
-    yield Row(f"{what}: worst error over eager's worst", trained["worst_over_eager"], 4)
-    yield Row(f"{what}: ranks that differ", trained["ranks_that_differ"], 0)
+    yield Row(f"{what}: steps", found["steps"], STEPS, at_least=True, detail=found)
+    yield Row(f"{what}: kernels", found["kernels"], 1, at_least=True)
+    yield Row(f"{what}: error against fp64 over eager's", found["rmse_over_eager"], 2)
+    yield Row(f"{what}: worst error over eager's worst", found["worst_over_eager"], 4)
+    yield Row(f"{what}: ranks that differ", found["ranks_that_differ"], 0)
+
+
+def rows_of_children(found):
     what = "children of a process that runs graphs"
-    counts = {kind: row["children"] for kind, row in kinds.items()}
-    yield Row(what, sum(counts.values()), 100, at_least=True, detail=counts)
-    stuck = {kind: row["failed"] for kind, row in kinds.items()}
+    counts = {kind: row["children"] for kind, row in found.items()}
+    yield Row(what, sum(counts.values()), sum(CHILDREN.values()), at_least=True, detail=counts)
+    stuck = {kind: row["failed"] for kind, row in found.items()}
     yield Row(f"{what}: failed or stuck", sum(stuck.values()), 0, detail=stuck)
-    what = f"kernels of random programs, called {RUNS} times"
-    yield Row(what, sum(row["kernels"] for row in calls), KERNELS, at_least=True)
-    yield Row(f"{what}: calls with other bits", sum(row["unequal"] for row in calls), 0)
+
+
+def rows_of_calls(found):
+    what, rows = f"kernels of random programs, called {RUNS} times", found["rows"]
+    yield Row(what, sum(row["kernels"] for row in rows), KERNELS, at_least=True)
+    yield Row(f"{what}: calls with other bits", sum(row["unequal"] for row in rows), 0)
+    from_cache = sum(row["found_on_disk"] for row in rows)
     yield Row(
         f"{what}: graphs with other bits in a second process, from its cache",
-        sum(row["differs_when_warm"] for row in calls), 0,
-        detail={"graphs": len(calls), "from the cache": sum(row["found_on_disk"] for row in calls)},
+        sum(row["differs_when_warm"] for row in rows), 0,
+        detail={"graphs": len(rows), "from the cache": from_cache},
     )  # fmt: skip
-    what = f"kernels of random programs, on ptxsim in {ORDERS} orders"
-    yield Row(what, sum(row["kernels"] for row in orders), KERNELS, at_least=True)
-    accused = [text for row in orders for text in row["accused"]]
+
+
+def rows_of_orders(found):
+    what, rows = f"kernels of random programs, on ptxsim in {ORDERS} orders", found["rows"]
+    yield Row(what, sum(row["kernels"] for row in rows), KERNELS, at_least=True)
+    accused = [text for row in rows for text in row["accused"]]
     yield Row(f"{what}: programs with other bits or defects", len(accused), 0, detail=accused)
+
+
+def record(state):
+    """Rows of all that was found so far; a part that has not come to its end says so."""
+    rows, parts = [], []
+    for name in PARTS:
+        part = state.get(name)
+        if not part or not part["found"]:
+            rows.append(Row(name, "not run yet"))
+            continue
+        rows += globals()[f"rows_of_{name}"](part["found"])
+        parts.append({"part": name} | {key: part[key] for key in ("seconds", "commit", "is_over")})
+    directory = results_directory(machine.describe())
+    write_group("soak", rows, sum(part["seconds"] for part in parts), directory, parts)
+    return rows
 
 
 def main():
@@ -214,13 +241,10 @@ def main():
         if args.state:
             args.state.parent.mkdir(parents=True, exist_ok=True)
             args.state.write_text(json.dumps(state))
+        record(state)
 
     run_parts(state, save)
-    rows = list(rows_of(state))
-    seconds = {name: round(part["seconds"], 1) for name, part in state.items()}
-    parts = [{"part": p, "seconds": seconds[p], "commit": state[p]["commit"]} for p in state]
-    directory = results_directory(machine.describe())
-    write_group("soak", rows, sum(seconds.values()), directory, parts)
+    rows = record(state)
     for row in rows:
         print_row(row)
     if args.state:
