@@ -87,8 +87,8 @@ void finish_results(const CompiledGraph& graph, py::list results) {
     const at::Tensor whole = THPVariable_Unpack(py::object(results[position]).ptr());
     const size_t begin = whole.storage_offset() * whole.itemsize() + *end;  // in bytes
     const Layout layout{{numbers.begin(), strides}, {strides, end}};
-    results[position] = wrap_tensor(
-        view_memory(whole, int64_t(begin / c10::elementSize(dtype)), layout, dtype));
+    results[position] =
+        wrap_tensor(view_memory(whole, int64_t(begin / c10::elementSize(dtype)), layout, dtype));
     if (PyList_SetSlice(results.ptr(), py::ssize_t(place), PY_SSIZE_T_MAX, nullptr) < 0)
       throw python_error();
   }
