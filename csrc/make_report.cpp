@@ -158,33 +158,15 @@ struct Reporter {
     return out;
   }
 
-  // Whether a call only replaces slices of its first operand: its source has that one's shape but
-  // for the extent of the one index.
-  bool replaces_slices(const Node& node) const {
-    if (!writes_at_indices(node.name) || node.inputs.size() != 3) return false;
-    const std::vector<Dim>& target = in.graph[node.inputs[0]].type.shape;
-    const std::vector<Dim>& index = in.graph[node.inputs[1]].type.shape;
-    const std::vector<Dim>& source = in.graph[node.inputs[2]].type.shape;
-    if (index.size() != 1 || source.size() != target.size()) return false;
-    int differing = 0;
-    for (size_t d = 0; d < source.size(); ++d) {
-      if (source[d] == target[d]) continue;
-      if (++differing > 1 || !(source[d] == index[0])) return false;
-    }
-    return true;
-  }
-
   ReportedCall call(NodeId id) const {
     const Node& node = in.graph[id];
     ReportedCall out{node.name, node.origin.location, 0, 0};
-    if (replaces_slices(node)) {
-      out.bytes_written = hint_bytes(in.graph, node.inputs[2]);
-      out.bytes_read = held_bytes(node.inputs[1]) + held_bytes(node.inputs[2]);
-      return out;
-    }
-    std::set<NodeId> operands(node.inputs.begin(), node.inputs.end());
+    const bool is_part = writes_at_indices(node.name);  // of its first operand
+    std::set<NodeId> operands(node.inputs.begin() + is_part, node.inputs.end());
     for (NodeId input : operands)
       if (in.graph[input].type.dtype != DType::kOpaque) out.bytes_read += held_bytes(input);
+    if (is_part) out.bytes_written = hint_bytes(in.graph, node.inputs.back());
+    if (is_part) return out;
     if (node.type.dtype != DType::kOpaque) out.bytes_written += hint_bytes(in.graph, id);
     for (int n = 0; n < in.graph.size(); ++n) {
       const Node& get = in.graph.nodes[n];

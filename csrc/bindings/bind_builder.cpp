@@ -164,8 +164,7 @@ void bind_graph_ends(BuilderClass& builder) {
 }
 
 void bind_ops(BuilderClass& builder) {
-  builder
-      .def("full", &Builder::full)
+  builder.def("full", &Builder::full)
       .def("size_value", &Builder::size_value)
       .def("iota", &Builder::iota)
       .def("random", &Builder::random)

@@ -25,10 +25,9 @@ namespace fs = std::filesystem;
 namespace py = pybind11;
 using namespace py::literals;
 
-struct ErrorClasses {
+struct {
   PyObject *user, *unsupported, *internal, *kernel;
-};
-ErrorClasses error_classes;
+} error_classes;
 
 std::atomic<int64_t> kernel_count, stitched_op_count, library_call_count, fallback_op_count;
 
@@ -77,22 +76,18 @@ SettingValue to_setting(const std::string& name, py::handle value) {
                   "; options are bool, int of 64 bits or str");
 }
 
-py::object to_python(const SettingValue& value) {
-  return std::visit([](const auto& typed) { return py::object(py::cast(typed)); }, value);
-}
-
 void bind_settings(py::module_& module) {
   module.def("settings", [] {
     py::list rows;
     for (const SettingRow& row : settings_rows())
       rows.append(py::dict("name"_a = row.name, "env"_a = row.env, "type"_a = row.type,
-                           "default"_a = to_python(row.default_value), "allowed"_a = row.allowed,
+                           "default"_a = row.default_value, "allowed"_a = row.allowed,
                            "doc"_a = row.doc));
     return rows;
   });
   module.def("check_options", [](const py::dict& options) { read_options(options); });
   module.def("get_option", [](const py::dict& options, const std::string& name) {
-    return to_python(get_option(read_options(options), name));
+    return get_option(read_options(options), name);
   });
 }
 
@@ -104,12 +99,10 @@ py::list list_ops() {
   static constexpr const char* kCosts[] = {"free", "light", "divide", "special", "heavy"};
   py::list rows;
   for (const OpInfo& op : all_ops())
-    rows.append(py::dict("name"_a = op.name, "family"_a = kFamilies[static_cast<int>(op.family)],
-                         "arity"_a = op.arity,
-                         "type_rule"_a = kTypeRules[static_cast<int>(op.type_rule)],
-                         "function"_a = op.function, "identity"_a = op.identity,
-                         "cost"_a = kCosts[static_cast<int>(op.cost)], "low"_a = op.low,
-                         "high"_a = op.high, "aten"_a = op.aten, "doc"_a = op.doc));
+    rows.append(py::dict(
+        "name"_a = op.name, "family"_a = kFamilies[static_cast<int>(op.family)],
+        "arity"_a = op.arity, "type_rule"_a = kTypeRules[static_cast<int>(op.type_rule)],
+        "cost"_a = kCosts[static_cast<int>(op.cost)], "aten"_a = op.aten, "doc"_a = op.doc));
   return rows;
 }
 

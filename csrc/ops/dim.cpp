@@ -54,27 +54,11 @@ const Dim::Terms::value_type& leading_term(const Dim::Terms& terms) {
   return *std::ranges::min_element(terms, leads);
 }
 
-// Terms as people write them: products of many symbols first, the constant last.
-std::map<std::pair<int, Dim::Monomial>, int64_t> in_reading_order(const Dim::Terms& terms) {
-  std::map<std::pair<int, Dim::Monomial>, int64_t> ordered;
-  for (const auto& [monomial, factor] : terms)
-    ordered[{-static_cast<int>(monomial.size()), monomial}] = factor;
-  return ordered;
-}
-
 int64_t apply(Symbol::Kind kind, int64_t left, int64_t right) {
-  switch (kind) {
-    case Symbol::Kind::kFloorDiv:
-      return floor_divide(left, right);
-    case Symbol::Kind::kModulo:
-      return left - floor_divide(left, right) * right;
-    case Symbol::Kind::kMin:
-      return std::min(left, right);
-    case Symbol::Kind::kMax:
-      return std::max(left, right);
-    case Symbol::Kind::kInput:
-      break;
-  }
+  if (kind == Symbol::Kind::kFloorDiv) return floor_divide(left, right);
+  if (kind == Symbol::Kind::kModulo) return left - floor_divide(left, right) * right;
+  if (kind == Symbol::Kind::kMin) return std::min(left, right);
+  if (kind == Symbol::Kind::kMax) return std::max(left, right);
   throw InternalError("a symbol that is an input has no operands");
 }
 
@@ -293,8 +277,12 @@ int64_t evaluate(const Dim& dim, const std::vector<int64_t>& symbol_values) {
 
 std::string to_string(const Dim& dim) {
   if (dim.is_constant()) return std::to_string(dim.value());
+  // As people write them: products of many symbols first, the constant last.
+  std::map<std::pair<int, Dim::Monomial>, int64_t> ordered;
+  for (const auto& [monomial, factor] : dim.terms())
+    ordered[{-static_cast<int>(monomial.size()), monomial}] = factor;
   std::string text;
-  for (const auto& [key, factor] : in_reading_order(dim.terms())) {
+  for (const auto& [key, factor] : ordered) {
     const Dim::Monomial& monomial = key.second;
     if (factor < 0) text += "-";
     if (factor > 0 && !text.empty()) text += "+";

@@ -11,7 +11,8 @@ using namespace std::string_view_literals;
 constexpr std::array kWritingParts = {"_."sv, ".out"sv, "_out"sv, "resize"sv, "set_"sv};
 
 constexpr std::array kIndexedWrites = {"aten.index_put_."sv, "aten.index_copy_."sv,
-                                       "aten.index_add_."sv};
+                                       "aten.index_add_."sv, "aten.scatter_."sv,
+                                       "aten.scatter_add_."sv};
 
 constexpr std::array kEffectParts = {"c10d"sv, "wait_tensor"sv, "print"sv, "assert"sv,
                                      "constrain"sv};

@@ -159,13 +159,6 @@ struct WindowFinder {
     return false;
   }
 
-  bool are_all_apart(const std::vector<Window>& windows) const {
-    for (size_t i = 0; i < windows.size(); ++i)
-      for (size_t j = 0; j < i; ++j)
-        if (!are_apart_in_some_dim(windows[i], windows[j])) return false;
-    return true;
-  }
-
   // Nothing where the input is stored whole.
   std::optional<Writes> find(const Mutation& mutation) const {
     if (is_returned(graph, mutation.input) || is_returned(graph, mutation.value)) return {};
@@ -180,7 +173,9 @@ struct WindowFinder {
     Writes writes;
     if (!find_writes(mutation.value, mutation.input, whole, writes)) return {};
     if (writes.links.empty() || !are_own_slices(writes)) return {};
-    if (!are_all_apart(writes.windows)) return {};
+    for (size_t i = 0; i < writes.windows.size(); ++i)
+      for (size_t j = 0; j < i; ++j)
+        if (!are_apart_in_some_dim(writes.windows[i], writes.windows[j])) return {};
     for (const auto& [value, base] : writes.bases) {
       if (value != mutation.input && is_demanded[value.index()]) return {};
       for (NodeId reader : users[value.index()])

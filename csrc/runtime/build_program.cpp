@@ -51,8 +51,6 @@ BufferId add_buffer(Draft& draft, Buffer::Kind kind, NodeId node) {
   return add_buffer(draft, {kind, draft.graph[node].type, -1, BufferId(), 0});
 }
 
-bool is_identity(const Mutation& mutation) { return mutation.input == mutation.value; }
-
 Draft start_draft(const Graph& graph, const StitchPlan& plan) {
   Draft draft{graph, plan};
   for (int i = 0; i < graph.size(); ++i) draft.root.push_back(NodeId(i));
@@ -62,7 +60,7 @@ Draft start_draft(const Graph& graph, const StitchPlan& plan) {
     if (output.kind == GraphOutput::Kind::kTensor)
       draft.is_returned[draft.root[output.node.index()].index()] = true;
   for (const Mutation& mutation : graph.mutations)
-    if (!is_identity(mutation)) draft.is_replaced[mutation.input.index()] = true;
+    if (mutation.input != mutation.value) draft.is_replaced[mutation.input.index()] = true;
   return draft;
 }
 
@@ -84,7 +82,7 @@ void place_mutations(Draft& draft) {
     for (const NodeId node : stage.stores) is_store[node.index()] = true;
   for (size_t i = 0; i < graph.mutations.size(); ++i) {
     const Mutation& mutation = graph.mutations[i];
-    draft.is_in_place[i] = is_identity(mutation);
+    draft.is_in_place[i] = mutation.input == mutation.value;
     if (draft.is_in_place[i] || i >= draft.plan.in_place.size() || !draft.plan.in_place[i])
       continue;
     const int value = mutation.value.index();

@@ -1,5 +1,6 @@
 """What fails inside the compiler runs by library calls: ops of failing kernels, else the graph."""
 
+import contextlib
 import os
 import re
 import stat
@@ -227,8 +228,12 @@ def test_graphs_of_quantised_tensors_run_without_stitching():
     def fn(x):
         return torch.quantize_per_tensor(x, 0.1, 0, torch.qint8)[1:].dequantize() * 2
 
-    x = torch.randn(4, 3)
-    with pytest.warns(UserWarning, match="stand-ins do not say that a value is quantised"):
+    x, graphs = torch.randn(4, 3), []
+    torch.compile(fn, backend=lambda gm, _: graphs.append(gm.code) or gm)(x)
+    torch._dynamo.reset()
+    said = pytest.warns(UserWarning, match="stand-ins do not say that a value is quantised")
+    is_traced = any("quantize_per_tensor" in code for code in graphs)  # not by torch 2.11
+    with said if is_traced else contextlib.nullcontext():
         assert torch.compile(fn, backend="stitch")(x).equal(fn(x))
 
 
