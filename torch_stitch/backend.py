@@ -9,13 +9,9 @@ import functools
 from collections.abc import Mapping
 
 import torch
-from functorch.compile import min_cut_rematerialization_partition as partition
 from torch._dynamo.backends.common import aot_autograd
-from torch._functorch import config
-from torch._functorch.partitioners import pointwise_ops
-from torch._guards import TracingContext
+from torch._functorch import config, partitioners
 from torch._higher_order_ops.invoke_subgraph import invoke_subgraph
-from torch.utils.checkpoint import CheckpointPolicy
 
 from torch_stitch import _core
 from torch_stitch._core import UnsupportedError
@@ -68,7 +64,8 @@ def drop_identities(gm):
         for call in gm.graph.find_nodes(op="call_function", target=function):
             given = dict(zip(("input", "p", "training"), call.args)) | call.kwargs
             if given.get("training", given.get("train")) is False or given.get("p", 0.5) == 0:
-                replace(call, given["input"])
+                call.replace_all_uses_with(given["input"])
+                gm.graph.erase_node(call)
     gm.recompile()
 
 
@@ -82,15 +79,15 @@ def split_passes(on_cpu, gm, *args, **how):
     gm = inline_regions(share_seed(gm))
     for node in gm.graph.nodes:
         if getattr(node.target, "_opname", "") in ("sum", "mean", "prod", "var", "var_mean"):
-            node.meta.setdefault("recompute", CheckpointPolicy.MUST_SAVE)
-    recomputed = pointwise_ops()  # one list for all backends
+            node.meta.setdefault("recompute", torch.utils.checkpoint.CheckpointPolicy.MUST_SAVE)
+    recomputed = partitioners.pointwise_ops()  # one list for all backends
     recomputed.append(torch.ops.torch_stitch.random)
     saves = config.ban_recompute_materialized_backward and not on_cpu
     # Of equal calls that yield sizes torch would keep one, and the sizes of both.
     cse = config.cse and not any("unbacked_bindings" in node.meta for node in gm.graph.nodes)
     try:
         with config.patch(ban_recompute_materialized_backward=saves, cse=cse):
-            return partition(gm, *args, **how)
+            return partitioners.min_cut_rematerialization_partition(gm, *args, **how)
     finally:
         recomputed.pop()
 
@@ -108,17 +105,10 @@ def inline_regions(gm):
         with gm.graph.inserting_before(call):
             results = gm.graph.graph_copy(region.graph, given)
         for result in list(call.users):
-            replace(result, results[result.args[1]])
+            result.replace_all_uses_with(results[result.args[1]])  # or a number, or nothing
+            gm.graph.erase_node(result)
         gm.graph.erase_node(call)
     return gm
-
-
-def replace(node, value):
-    """`value`, a node or a number or nothing, wherever `node` is used."""
-    for user in list(node.users):
-        given = user.args, user.kwargs
-        user.args, user.kwargs = torch.fx.map_arg(given, lambda n: value if n is node else n)
-    node.graph.erase_node(node)
 
 
 def share_seed(gm):
@@ -166,14 +156,14 @@ def compile_graph(options, kind, gm, example_inputs):
     if devices == {torch.device("meta")}:
         return by_dispatcher(gm)  # shapes are all there is to make
     device = next((d for d in devices if d.type == "cuda"), torch.device("cpu"))
-    tracing = TracingContext.try_get() if kind == "backward" else None
+    tracing = torch._guards.TracingContext.try_get() if kind == "backward" else None
     if tracing and tracing.fw_metadata:  # may be retained, and compiled before it is called
         tracing.fw_metadata.bw_donated_idxs = []
 
     def finish(imported=None):
         try:
-            made = compile_parts(gm, options, find_target(devices, options), device, imported)
-            imported, compiled, is_whole = made
+            target = find_target(devices, options)
+            return KeptGraph(*compile_parts(gm, options, target, device, imported))
         except Exception as error:
             if _core.get_option(options, "strict"):
                 raise
@@ -181,7 +171,6 @@ def compile_graph(options, kind, gm, example_inputs):
             what = ", from ".join(["this graph runs without stitching", *name_ops(nodes)[:1]])
             count_fallback(what, nodes, [reason_of(error)])
             return by_dispatcher(gm)
-        return KeptGraph(compiled, is_whole and (imported.graph, imported.calls, options, device))
 
     if not _core.get_option(options, "async_compile"):
         return finish()
@@ -193,13 +182,13 @@ def compile_graph(options, kind, gm, example_inputs):
 
 
 def compile_parts(gm, options, target, device, imported=None, load=True):
-    """(imported, compiled, whether nothing failed); ops of kernels that fail are library calls."""
+    """What runs, and its parts where nothing failed; ops of kernels that fail are library calls."""
     left_whole, failures = {}, []
     while True:
         imported = imported or import_graph(gm, target, left_whole)
         try:
-            request = imported.graph, imported.calls, options, target or "cpu"
-            compiled = _core.compile(*request, load, device.index or 0)
+            parts = imported.graph, imported.calls, options, target, load, device.index or 0
+            compiled = _core.compile(*parts)
             break
         except _core.KernelError as error:
             held = map(list(gm.graph.nodes).__getitem__, error.ops)
@@ -212,7 +201,7 @@ def compile_parts(gm, options, target, device, imported=None, load=True):
     if left_whole:
         ops = ", ".join(name_ops(left_whole))
         count_fallback(f"{ops} run as library calls", left_whole, failures)
-    return imported, compiled, not left_whole
+    return compiled, parts if not left_whole else None
 
 
 def reason_of(error):

@@ -104,8 +104,7 @@ def decompositions(target, fallback_random=False):
     table = dict(core_aten_decompositions())
     remove_decompositions(table, [getattr(aten, name) for name in LEFT_WHOLE])
     table |= get_decompositions([getattr(aten, name) for name in TAKEN_APART])
-    is_ours = target is not None and not fallback_random
-    whole = ["random", *RANDOM * (not is_ours), *NORMAL * (not is_ours or target == "cpu")]
+    whole = ["random", *RANDOM * fallback_random, *NORMAL * (fallback_random or target == "cpu")]
     whole += ["convolution_backward"] * (target != "cpu")
     table |= _named_decompositions(whole)
     for op, form in (aten.addcmul, _add_products), (aten.linalg_vector_norm, _norm):

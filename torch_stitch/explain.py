@@ -12,7 +12,6 @@ import gc
 import json
 
 import torch
-from torch._dynamo.convert_frame import register_bytecode_hook
 from torch._functorch import config
 from torch.utils._pytree import tree_map
 
@@ -49,7 +48,7 @@ def explain(fn, *inputs, target=None, policy="auto", attention="auto", training=
     _core.check_options(options)
 
     def compile_graph(gm, found):
-        return backend.compile_parts(gm, options, found, torch.device("cpu"), load=False)[1]
+        return backend.compile_parts(gm, options, found, torch.device("cpu"), load=False)[0]
 
     graphs = trace_graphs(compile_graph, fn, inputs, target, training)
     forward, table = _core.merge_reports([graph for kind, graph in graphs if kind != "backward"])
@@ -85,7 +84,10 @@ def trace_with(stand_ins, see, fn, inputs, target, training):
         found = target or backend.find_target(devices)
         return backend.trace(gm, example_inputs, found, functools.partial(keep, found))
 
-    fn, inputs = stand_ins.replace(fn, inputs)
+    inputs = tree_map(stand_ins.of, inputs)
+    if isinstance(fn, torch.nn.Module):
+        tree_map(stand_ins.of, [*fn.parameters(), *fn.buffers()])
+        fn = copy.deepcopy(fn, stand_ins.memo)
 
     def explained(*inputs):
         return fn(*inputs)
@@ -100,7 +102,7 @@ def trace_with(stand_ins, see, fn, inputs, target, training):
         config.patch(force_non_lazy_backward_lowering=True),  # no gradient is asked for
         torch.set_grad_enabled(training),
         torch.random.fork_rng(range(torch.cuda.is_initialized() and torch.cuda.device_count())),
-        register_bytecode_hook(stop),
+        torch._dynamo.convert_frame.register_bytecode_hook(stop),
         contextlib.suppress(Planned),
     ):
         torch.compile(explained, backend=plan, fullgraph=not stand_ins.with_values)(*inputs)
@@ -132,13 +134,6 @@ class StandIns:
         twin.__dict__.update(x.__dict__)
         self.given.append(x)  # its id is taken
         return twin
-
-    def replace(self, fn, inputs):
-        inputs = tree_map(self.of, inputs)
-        if isinstance(fn, torch.nn.Module):
-            tree_map(self.of, [*fn.parameters(), *fn.buffers()])
-            fn = copy.deepcopy(fn, self.memo)
-        return fn, inputs
 
     def take(self, args):
         """The arguments of a graph, with twins of what was there before: globals of the caller."""

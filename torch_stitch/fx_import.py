@@ -10,10 +10,8 @@ import functools
 import operator
 
 import torch
-from torch._guards import detect_fake_mode
 from torch._higher_order_ops.effects import _EffectType, _register_effectful_op, with_effects
 from torch._ops import HigherOrderOperator
-from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import Node
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
@@ -43,7 +41,7 @@ def tensors_of(node):
 
 def complete_values(gm):
     """Fake values of nodes that the partitioner made without any: random ops that run again."""
-    mode = detect_fake_mode([node.meta.get("val") for node in gm.graph.nodes])
+    mode = torch._guards.detect_fake_mode([node.meta.get("val") for node in gm.graph.nodes])
     for node in gm.graph.nodes:
         if isinstance(node.target, HigherOrderOperator) and "val" not in node.meta and node.users:
             args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
@@ -248,8 +246,7 @@ class Importer:
         """A trailing copy_ into an argument."""
         kept, value = target.meta["val"], self.values[source]
         if self.is_plain(kept) and self.is_plain(source.meta["val"]):
-            value = self.b.cast(value, fx_ops.DTYPES[kept.dtype])
-            value = self.b.expand(value, self.dims(kept.shape))
+            value = fx_ops.filled(self, target, value)
         self.b.mutate(self.values[target], value)
         return value
 
@@ -365,7 +362,7 @@ def is_store(node):
     return stores and node.args[0].op == "placeholder"
 
 
-@unset_fake_temporarily()
+@torch._subclasses.fake_tensor.unset_fake_temporarily()
 def import_graph(gm, target, left_whole=()):
     """The core's form of `gm` for a device; nodes in `left_whole` are library calls."""
     complete_values(gm)

@@ -3,13 +3,12 @@
 import functools
 import math
 
+import sympy
 import torch
 from torch.utils._sympy.printers import PythonPrinter
 
 from torch_stitch import _core
 
-RELATIONS = "Equality eq Unequality ne LessThan le GreaterThan ge".split()
-RELATIONS += "StrictLessThan lt StrictGreaterThan gt".split()
 # By the class of an expression of sizes and numbers: the op, and what it takes.
 FORMULAS = {
     **dict.fromkeys(("FloatTrueDiv", "IntTrueDiv"), ("div", "f64")),
@@ -22,7 +21,7 @@ FORMULAS = {
     **{name: (name.lower(), None) for name in ("Add", "Mul", "Abs")},
     **{name: (f"{name.lower()}imum", None) for name in ("Min", "Max")},
     **{name: (f"logical_{name.lower()}", "bool") for name in ("And", "Or", "Not")},
-    **{name: (op, None) for name, op in zip(RELATIONS[::2], RELATIONS[1::2])},
+    **{getattr(sympy, op).__name__: (op.lower(), None) for op in "Eq Ne Lt Le Gt Ge".split()},
 }
 SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 DATA_HINT = 1024  # a size that depends on data

@@ -28,15 +28,14 @@ NARROW = {DTYPES[t]: t for t in DTYPES if t.is_floating_point and t.itemsize < 4
 FLOATS = (*NARROW, "f32", "f64")
 # On bools there is logic instead of arithmetic and bits.
 BOOL_FORMS = {"bitwise_xor": "logical_xor", "bitwise_not": "logical_not"}
-BOOL_FORMS |= dict.fromkeys(("add", "maximum", "bitwise_or", "amax"), "logical_or")
-BOOL_FORMS |= dict.fromkeys(("mul", "minimum", "bitwise_and", "amin"), "logical_and")
+BOOL_FORMS |= dict.fromkeys(("add", "maximum", "bitwise_or"), "logical_or")
+BOOL_FORMS |= dict.fromkeys(("mul", "minimum", "bitwise_and"), "logical_and")
 CAST = "aten._to_copy aten.alias aten.clone aten.lift_fresh_copy prims.convert_element_type".split()
 RESHAPES = "aten.view.default aten.reshape.default aten.unsqueeze.default aten.squeeze.dims".split()
 FILLED = "copy full full_like scalar_tensor".split()  # with the second argument, or the only one
 EMPTY = "empty.memory_format empty_strided.default new_empty_strided.default".split()
 # What eager computes with numbers as they are, by whether on a CPU: there if they come second.
 EXACT = {True: "mul div div_floor div_trunc", False: "add sub mul div div_floor div_trunc"}
-ONE = _core.Dim(1)
 MOST_IN_WINDOW = 25  # elements of a pooling: each is read that often
 RULES = {}
 
@@ -154,7 +153,7 @@ def reduce(im, op, x, dim=None, keepdim=False):
 
 def count_of(im, x, dim):
     """How many elements a reduction combines."""
-    return math.prod((im.b.type(x).shape[axis] for axis in axes_of(im, x, dim)), start=ONE)
+    return math.prod(im.b.type(x).shape[axis] for axis in axes_of(im, x, dim))
 
 
 @rule(
@@ -225,15 +224,15 @@ def slice_dim(im, node, x, dim=0, start=None, end=None, step=1):
             if isinstance(size, torch.SymInt):
                 im.symbols.setdefault(size.node.expr, im.dim(value))
     shape = shape_of(im, node)
-    part = im.b.slice(x, dim, im.dim(start), ONE if selects else shape[dim], im.dim(step))
+    part = im.b.slice(x, dim, im.dim(start), 1 if selects else shape[dim], im.dim(step))
     return im.b.reshape(part, shape) if selects else part
 
 
 @rule("aten.split_with_sizes.default")
 def split(im, node, x, sizes, dim=0):
     counts = im.dims(sizes)
-    starts = itertools.accumulate(counts, initial=_core.Dim(0))
-    return tuple(im.b.slice(x, dim, start, count, ONE) for start, count in zip(starts, counts))
+    starts = itertools.accumulate(counts, initial=0)
+    return tuple(im.b.slice(x, dim, start, count, 1) for start, count in zip(starts, counts))
 
 
 @rule("aten.max_pool2d_with_indices.default")
@@ -278,7 +277,7 @@ def pad(im, node, x, padding, value=0):
 
 def as_rows(im, *values):
     """Numbers as one row each."""
-    return [x if im.b.type(x).shape else im.b.reshape(x, [ONE]) for x in values]
+    return [x if im.b.type(x).shape else im.b.reshape(x, [1]) for x in values]
 
 
 @rule("aten.gather.default", "aten.index_select.default")
@@ -308,7 +307,7 @@ def slice_scatter(im, node, x, source, dim=0, start=None, end=None, step=1):
         source = im.b.reshape(source, im.dims(given.shape))
     count = count_between(start, end, step, size)
     fits = given.dim() == len(shape) and guard_or_true(count == given.shape[dim])
-    shape[dim] = im.dim(given.shape[dim]) if fits else ONE
+    shape[dim] = im.dim(given.shape[dim]) if fits else 1
     if not fits or im.dims(given.shape) != shape:
         return NotImplemented  # which raises as in eager
     start, step = im.dim(start), im.dim(step)

@@ -3,7 +3,7 @@
 import torch
 
 from torch_stitch import _core, fx_ops
-from torch_stitch.fx_ops import ONE, as_rows, dtype_of, filled, result_of, rule, scalar, shape_of
+from torch_stitch.fx_ops import as_rows, dtype_of, filled, result_of, rule, scalar, shape_of
 
 RULES = fx_ops.RULES  # with these
 SCATTERS = "scatter.src scatter.value scatter.reduce scatter.value_reduce scatter_add.default"
@@ -19,7 +19,7 @@ def put(im, node, op, operands, dim, wraps=False, keeps=True, ignored=-1):
     the end; `keeps`: x counts where something comes; `ignored`: the index of no row."""
     dtype, result = dtype_of(node), result_of(node)
     x, source = (im.b.cast(value, dtype) for value in operands[:2])
-    empty = any(size == _core.Dim(0) for v in (x, source) for size in im.b.type(v).shape)
+    empty = any(0 in im.b.type(value).shape for value in (x, source))
     is_logic = dtype == "bool" and op != "last"
     is_whole = op == "mean" and dtype not in fx_ops.FLOATS
     if empty or is_logic or is_whole or fx_ops.overlaps(result):
@@ -38,9 +38,9 @@ def put_masked(im, node, x, dim, mask, values):
     before, after = shape[:dim], shape[dim + len(covered) :]
     if shape != [*before, *covered, *after]:
         return NotImplemented
-    values = im.b.expand(im.b.cast(values, dtype_of(node)), [*before, ONE, *after])
-    values = im.b.reshape(values, [*before, *(ONE for _ in covered), *after])
-    mask = im.b.reshape(mask, [*(ONE for _ in before), *covered, *(ONE for _ in after)])
+    values = im.b.expand(im.b.cast(values, dtype_of(node)), [*before, 1, *after])
+    values = im.b.reshape(values, [*before, *(1 for _ in covered), *after])
+    mask = im.b.reshape(mask, [*(1 for _ in before), *covered, *(1 for _ in after)])
     return im.b.pointwise("select", [mask, values, im.b.cast(x, dtype_of(node))])
 
 
@@ -56,8 +56,7 @@ def index_put(im, node, x, indices, values, accumulate=False):
     values = im.b.expand(values, [*shape[:dim], *im.b.type(index).shape, *shape[dim + 1 :]])
     shape[dim] = im.dim(node.args[1][dim].meta["val"].numel())
     index, source = im.b.reshape(index, [shape[dim]]), im.b.reshape(values, shape)
-    op = "sum" if accumulate else "last"
-    return put(im, node, op, (x, source, index), dim, wraps=True)
+    return put(im, node, "sum" if accumulate else "last", (x, source, index), dim, wraps=True)
 
 
 @rule("aten.embedding_dense_backward.default")
@@ -74,15 +73,14 @@ def embedding_gradient(im, node, grad, indices, rows, padding, by_frequency):
 def scatter(im, node, x, dim, index, source, reduce="last", include_self=True):
     """What the index has no place for is not read."""
     places, result = im.b.type(index).shape, result_of(node)
-    if len(places) != result.dim() or _core.Dim(0) in places:
+    if len(places) != result.dim() or 0 in places:
         return NotImplemented
     if not isinstance(source, _core.NodeId):
         source = im.b.expand(scalar(im, source, dtype_of(node)), places)
     for d, size in enumerate(places):
-        source = im.b.slice(source, d, _core.Dim(0), size, ONE)
+        source = im.b.slice(source, d, 0, size, 1)
     op = "sum" if node.target._opname == "scatter_add" else COMBINED.get(reduce, reduce)
-    dim = dim % max(1, result.dim())
-    return put(im, node, op, (x, source, index), dim, keeps=include_self)
+    return put(im, node, op, (x, source, index), dim % max(1, result.dim()), keeps=include_self)
 
 
 @rule(*(f"aten.{op}.default" for op in ROWS))

@@ -10,10 +10,8 @@ import pkgutil
 from pathlib import Path
 
 import torch
-from torch._functorch import config
 from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache
 from torch._inductor.output_code import OutputCode
-from torch._ops import OpOverload
 
 from torch_stitch import _core
 
@@ -22,7 +20,7 @@ FLAGS = "force_autograd_cache bundled_autograd_cache force_non_lazy_backward_low
 
 
 class KeptGraph(OutputCode):
-    """Callable like any AOT graph; parts: (graph, calls, options, device), nothing if not kept."""
+    """Callable like any AOT graph; parts: what the core compiled it from, nothing if not kept."""
 
     def __init__(self, run, parts=None):
         self.run, self.parts = run, parts
@@ -34,32 +32,24 @@ class KeptGraph(OutputCode):
     def prepare_for_serialization(self):
         """Of a copy.  Tensors and other callables, as what runs calls in turn, have no text."""
         _, calls, *_ = self.parts or (None, _core.CallTable())
-        foreign = [op for _, op, *_ in calls.given if not isinstance(op, OpOverload)]
+        foreign = [op for _, op, *_ in calls.given if not isinstance(op, torch._ops.OpOverload)]
         if not self.parts or foreign or any(isinstance(x, torch.Tensor) for x in calls.extras):
             raise BypassAOTAutogradCache("torch_stitch: a part of this graph has no text")
         self.run = None
 
     def post_compile(self, *_):
-        from torch_stitch.backend import find_target
-
-        graph, calls, options, device = self.parts
-        target = find_target({device}, options)
-        self.run = _core.compile(graph, calls, options, target, True, device.index or 0)
-
-    def set_triton_bundle(self, _):
-        """No kernel is Triton's."""
+        self.run = _core.compile(*self.parts)
 
 
-copyreg.pickle(OpOverload, lambda op: (pkgutil.resolve_name, (f"torch:ops.{op}",)))
+copyreg.pickle(torch._ops.OpOverload, lambda op: (pkgutil.resolve_name, (f"torch:ops.{op}",)))
 
 
 def keep_graphs(gm, cache, *identity):
     """While this lasts, tracing `gm` asks torch's cache first; `identity` is a part of the key."""
-    is_off = cache in ("", "off") or len(gm.graph.nodes) < FEWEST_OPS
-    if is_off or not all(hasattr(config, flag) for flag in FLAGS):
+    if cache in ("", "off") or len(gm.graph.nodes) < FEWEST_OPS:
         return contextlib.nullcontext()
     gm.torch_stitch = [package_files(), *identity]  # the key holds what a module has
-    return config.patch(dict.fromkeys(FLAGS, True))
+    return torch._functorch.config.patch(dict.fromkeys(FLAGS, True))
 
 
 @functools.cache
