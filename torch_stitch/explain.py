@@ -84,10 +84,7 @@ def trace_with(stand_ins, see, fn, inputs, target, training):
         found = target or backend.find_target(devices)
         return backend.trace(gm, example_inputs, found, functools.partial(keep, found))
 
-    inputs = tree_map(stand_ins.of, inputs)
-    if isinstance(fn, torch.nn.Module):
-        tree_map(stand_ins.of, [*fn.parameters(), *fn.buffers()])
-        fn = copy.deepcopy(fn, stand_ins.memo)
+    fn, inputs = stand_ins.replace(fn, inputs)
 
     def explained(*inputs):
         return fn(*inputs)
@@ -134,6 +131,13 @@ class StandIns:
         twin.__dict__.update(x.__dict__)
         self.given.append(x)  # its id is taken
         return twin
+
+    def replace(self, fn, inputs):
+        inputs = tree_map(self.of, inputs)
+        if isinstance(fn, torch.nn.Module):
+            tree_map(self.of, [*fn.parameters(), *fn.buffers()])
+            fn = copy.deepcopy(fn, self.memo)
+        return fn, inputs
 
     def take(self, args):
         """The arguments of a graph, with twins of what was there before: globals of the caller."""

@@ -64,7 +64,7 @@ def call_python(im, expression):
 
     operands, made = tuple(map(_core.Operand, range(len(held)))), _core.TensorType("f64", [], [])
     row = im.calls.add_call(text, compute, operands, {})
-    return im.b.library(im.calls, row, held, [made], False)[0]
+    return im.b.library(im.calls, row, held, [made], False, [])[0]
 
 
 def whole(number):

@@ -303,7 +303,7 @@ OF_ONE |= {
     "square": torch.square,
 }
 OF_TWO = rows_of_ops(2) | {
-    **{name: getattr(torch, name) for name in "add floor_divide heaviside ldexp xlogy".split()},
+    **{name: getattr(torch, name) for name in "add floor_divide heaviside xlogy".split()},
     **{name: getattr(torch, name) for name in "logaddexp logaddexp2".split()},
     **{name: getattr(F, name) for name in "mse_loss huber_loss".split()},
     "xlog1py": torch.special.xlog1py,
