@@ -1,25 +1,54 @@
 """What a library call runs for an FX node: the op, or a form of it that fits our memory."""
 
 import torch
+from torch._ops import OpOverload
 from torch.fx import Node
 from torch.utils._pytree import tree_map
 
 from torch_stitch.fx_ops import DTYPES, result_of
 
+aten = torch.ops.aten
 HELD = object()
+GATHERS = ("aten.index.", "aten.index_select.", "aten.gather.", "aten.embedding.")
+WRITES = ("aten.index_put.", "aten.index_add.", "aten.index_copy.", "aten.scatter")
 
 
 def find_in_place_form(node):
-    """What writes its first operand: for an op whose result only goes back into an argument."""
-    first = node.args[0] if node.args else None
-    if not isinstance(first, Node) or first.op != "placeholder" or len(first.users) != 2:
-        return None
-    stored = any(str(n.target) == "aten.copy_.default" and n.args[1] is node for n in first.users)
-    same = stored and node.meta["val"].stride() == first.meta["val"].stride()
-    if not same or not str(node.target).startswith("aten."):
-        return None
-    packet = getattr(torch.ops.aten, str(node.target).split(".")[1] + "_", None)
-    return getattr(packet, node.target._overloadname, None)
+    """What stores an op's result over its first operand."""
+    name = str(node.target) if isinstance(node.target, OpOverload) else ""
+    packet = getattr(aten, name.split(".")[1] + "_", None) if name.startswith("aten.") else None
+    same = packet and node.meta["val"].stride() == node.args[0].meta["val"].stride()
+    return getattr(packet, node.target._overloadname, None) if same else None
+
+
+def writes_at_indices(node):
+    """Whether eager writes some elements alone; masks are for kernels."""
+    is_mask = any(result_of(n).dtype == torch.bool for n in node.all_input_nodes)
+    return str(node.target).startswith(WRITES) and not is_mask
+
+
+def is_operand_of(node, write):
+    """Whether all that is made of a value is an operand of `write`."""
+    pure = isinstance(node.target, OpOverload) and not node.target._schema.is_mutable
+    return node is write or (pure and all(is_operand_of(user, write) for user in node.users))
+
+
+def find_writes(argument):
+    """What may write an argument where it lies, the last one first: the form of each by node.
+
+    It is an op whose result only goes back there, or several that write at indices, one over the
+    other.  What is written over is read only to gather operands of what writes."""
+    stores = [n for n in argument.users if n.target is aten.copy_.default]
+    node, forms = stores[0].args[1] if stores and stores[0].args[0] is argument else argument, {}
+    while node is not argument:
+        before = node.args[0] if isinstance(node, Node) and node.args else None
+        form = find_in_place_form(node) if isinstance(before, Node) else None
+        readers = before.users.keys() - {node, *stores} if form else ()
+        is_read = {str(n.target).startswith(GATHERS) and is_operand_of(n, node) for n in readers}
+        if not form or False in is_read:
+            return {}
+        forms[node], node = form, before
+    return forms if len(forms) == 1 or all(map(writes_at_indices, forms)) else {}
 
 
 def owning(node):

@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from torch_stitch import _core, fx_calls, fx_ops
 from torch_stitch._core import UnsupportedError
-from torch_stitch.fx_calls import HELD, find_in_place_form
+from torch_stitch.fx_calls import HELD, find_writes
 from torch_stitch.fx_numbers import DATA_HINT, SYMBOLIC, hint_of, number_of, work_out, worked_out
 from torch_stitch.fx_scatter import RULES
 from torch_stitch.user_code import find_location
@@ -109,7 +109,10 @@ class Importer:
         self.owners = {}  # core value in memory -> eager's storage that it stands for
         results = [n for n in gm.graph.output_node().args[0] if isinstance(n, Node)]
         self.returned = {storage_of(t) for n in results if not is_store(n) for t in tensors_of(n)}
+        self.in_place = {}  # node that writes an argument where it lies -> form, argument, rank
         for position, node in enumerate(placeholders):
+            forms = find_writes(node)
+            self.in_place |= {n: (form, node, len(forms)) for n, form in forms.items()}
             value = node.meta.get("val")
             if isinstance(value, SYMBOLIC) and not value.node.is_nested_int():
                 if value.node.expr.is_Integer:  # as tracing has found
@@ -228,7 +231,8 @@ class Importer:
             return self.store(*node.args[:2])
         if str(node.target).startswith("aten.quantize_per_"):
             raise UnsupportedError("stand-ins do not say that a value is quantised")
-        stitch = self.stitch and node not in self.left_whole
+        is_one = self.in_place.get(node, (0, 0, 1))[2] == 1  # else the next writes over its memory
+        stitch = self.stitch and node not in self.left_whole and is_one
         rule = RULES.get(str(node.target)) if stitch else None
         given = node.all_input_nodes
         known = not any(isinstance(self.values[n], _core.Argument) for n in given)
@@ -282,7 +286,7 @@ class Importer:
             return placeholders[argument]
 
         args, kwargs = torch.fx.node.map_aggregate((node.args, node.kwargs), convert)
-        in_place = find_in_place_form(node)
+        in_place = self.in_place.get(node, (None,))[0]
         name, function = str(in_place or node.target), in_place or fx_calls.owning(node)
         if node.target is with_effects and isinstance(args[1], torch._ops.OpOverload):
             name, function = str(args[1]), fx_calls.call_in_turn
@@ -313,8 +317,8 @@ class Importer:
                     self.symbols[symbol] = self.b.late_symbol(row, position, dimension, hint)
 
     def note_in_place(self, node, made):
-        if find_in_place_form(node):
-            self.owners[made] = storage_of(node.args[0].meta["val"])
+        if node in self.in_place:
+            self.owners[made] = storage_of(self.in_place[node][1].meta["val"])
 
     def output(self, node, position):
         places = []

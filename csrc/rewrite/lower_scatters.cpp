@@ -385,11 +385,13 @@ Graph lower_scatters(const Graph& graph, bool on_host) {
     if (!made.valid()) return call(b, site);
     return site.strides_matter ? b.with_layout(made, site.node.type.strides) : made;
   });
-  // A call in place has written what it was given: nothing is left to store.
+  // Calls in place have written what they were given: nothing is left to store.
   std::erase_if(result.mutations, [&](const Mutation& mutation) {
-    const Node& node = result[mutation.value];
-    return node.op == OpKind::k_library && node.name.starts_with("aten.") &&
-           node.name.find("_.") != std::string::npos && node.inputs[0] == mutation.input;
+    NodeId value = mutation.value;
+    while (value != mutation.input && result[value].op == OpKind::k_library &&
+           result[value].name.starts_with("aten.") && may_write_operands(result[value].name))
+      value = result[value].inputs[0];
+    return value == mutation.input;
   });
   return result;
 }

@@ -163,6 +163,58 @@ def test_what_is_read_between_two_writes_is_what_stands_there_then():
     check(fn, torch.randn(3, 4), copies=1)
 
 
+def rows_twice(x, i, j, rows):
+    x[i] = rows
+    x[j] = rows * 2
+
+
+def sums_twice(x, i, j, rows):
+    x.index_add_(0, i, rows)
+    x.index_add_(0, j, rows * 3)
+    return x
+
+
+def places_twice(x, i, j, rows):
+    x[i, i % 3] = 1
+    x[j, j % 3] += rows[:, 0]
+
+
+def sources_twice(x, i, j, rows):
+    x.scatter_(0, i[:, None].expand_as(rows), rows)
+    x.scatter_add_(0, j[:, None].expand_as(rows), rows + 1)
+
+
+def rows_of_others(x, i, j, rows):
+    x[i] = x[j] * 2
+    x[j] += rows
+    return x[7] * 2
+
+
+FIRST, SECOND = torch.tensor([5, 5, 7, 999]), torch.tensor([998, 7, 3, 5])
+WRITTEN_AT_INDICES = [rows_twice, sums_twice, places_twice, sources_twice, rows_of_others]
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("fn", WRITTEN_AT_INDICES)
+def test_writes_at_indices_one_over_the_other_are_where_the_argument_lies(fn, dynamic):
+    inputs = x, *_ = torch.randn(1000, 3), FIRST, SECOND, torch.randn(4, 3)
+    check(fn, *inputs, copies=3, dynamic=dynamic)
+    plan = torch_stitch.explain(fn, *inputs).plan
+    calls = [call["name"] for call in plan["library_calls"]]
+    assert sum("_." in name for name in calls) == 2, calls
+    assert sum(kernel["bytes_written"] for kernel in plan["kernels"]) < x.nbytes / 8
+
+
+def test_rows_read_between_two_writes_are_what_stands_there_then():
+    def fn(x, i, j, rows):
+        x[i] = rows
+        kept = x[j]
+        x[j] = rows + kept
+        return kept
+
+    check(fn, torch.randn(1000, 3), FIRST, SECOND, torch.randn(4, 3), copies=2)
+
+
 @pytest.mark.parametrize("rows", [4, 5])
 def test_parts_of_changing_sizes(rows):
     def fn(x, y):

@@ -71,7 +71,7 @@ def expect_equal(got, expected, all_strides=True, **tolerance):
             assert as_bits(g).equal(as_bits(e)), f"result {i}: got {g}, eager has {e}"
 
 
-def check(fn, *inputs, copies=0, options=None, **how):
+def check(fn, *inputs, copies=0, options=None, dynamic=None, **how):
     """Stitched; results and changed inputs are eager's, with no tolerance unless given.
 
     copies: how many inputs may be written by a copy after the kernel that still reads them.
@@ -79,7 +79,8 @@ def check(fn, *inputs, copies=0, options=None, **how):
     """
     mine, theirs = (copy.deepcopy(inputs) for _ in range(2))
     with torch.no_grad():
-        got, expected = compile_strictly(fn, options=options)(*mine), fn(*theirs)
+        compiled = compile_strictly(fn, options=options, dynamic=dynamic)
+        got, expected = compiled(*mine), fn(*theirs)
     expect_equal((got, mine), (expected, theirs), **how)
     expect_stitched(copies)
 
