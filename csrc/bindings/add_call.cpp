@@ -1,4 +1,4 @@
-#include <ATen/Parallel.h>
+#include <omp.h>
 #include <torch/csrc/jit/python/pybind_utils.h>
 
 #include <algorithm>
@@ -182,9 +182,9 @@ bool eager_refuses(py::handle target, const py::tuple& args, const py::dict& kwa
   const at::AutoDispatchBelowADInplaceOrView no_autograd;
   const c10::impl::ExcludeDispatchKeyGuard no_modes(
       c10::python_ks.add(c10::DispatchKey::Functionalize));
-  const int threads = at::get_num_threads();
-  at::set_num_threads(1);  // they may be slow to meet
-  const std::shared_ptr<void> restored(nullptr, [&](void*) { at::set_num_threads(threads); });
+  const int threads = omp_get_max_threads();  // of this thread: at's are of the process
+  omp_set_num_threads(1);                     // others may be slow to meet
+  const std::shared_ptr<void> restored(nullptr, [&](void*) { omp_set_num_threads(threads); });
   for (const auto dtype : {std::optional<at::ScalarType>(), std::optional(at::kFloat)}) {
     const auto replace = [&](py::handle item) { return stand_in(item, dtype); };
     try {

@@ -388,6 +388,34 @@ def test_jagged_tensors_are_stitched():
     assert counters["kernels"] > 0 and counters["fallback_ops"] == 0
 
 
+def test_threads_that_start_while_a_graph_is_compiled_have_the_processs_count():
+    """What is asked of eager meanwhile runs on one thread, of this thread's alone."""
+    before, counts, is_over = torch.get_num_threads(), set(), threading.Event()
+
+    def watch():
+        while not is_over.is_set():
+            thread = threading.Thread(target=lambda: counts.add(torch.get_num_threads()))
+            thread.start()
+            thread.join()
+
+    def fn(x):
+        for _ in range(100):
+            x = torch.nn.functional.softmax(x + 1, 0)
+        return x
+
+    torch.set_num_threads(2)
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        torch.compile(fn, backend="stitch")(torch.randn(3, 4))
+        assert torch.get_num_threads() == 2
+    finally:
+        is_over.set()
+        watcher.join()
+        torch.set_num_threads(before)
+    assert counts == {2}
+
+
 def test_two_threads():
     model, x = Block().eval(), torch.randn(4, 7, 32)
     with torch.no_grad():
