@@ -115,4 +115,5 @@ def decompositions(target, fallback_random=False):
         table[op] = functools.partial(_batch_norm, table[op])
     for op in (*BATCH_NORMS, aten.native_layer_norm.default) if target != "cpu" else ():
         table[op] = functools.partial(_with_statistics, table[op], False)
-    return {op: functools.partial(_core.decompose, op, form) for op, form in table.items()}
+    decompose = functools.partial(_core.decompose, target == "cpu")
+    return {op: functools.partial(decompose, op, form) for op, form in table.items()}

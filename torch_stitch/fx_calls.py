@@ -7,7 +7,6 @@ from torch.utils._pytree import tree_map
 
 from torch_stitch.fx_ops import DTYPES, result_of
 
-aten = torch.ops.aten
 HELD = object()
 GATHERS = ("aten.index.", "aten.index_select.", "aten.gather.", "aten.embedding.")
 WRITES = ("aten.index_put.", "aten.index_add.", "aten.index_copy.", "aten.scatter")
@@ -15,8 +14,8 @@ WRITES = ("aten.index_put.", "aten.index_add.", "aten.index_copy.", "aten.scatte
 
 def find_in_place_form(node):
     """What stores an op's result over its first operand."""
-    name = str(node.target) if isinstance(node.target, OpOverload) else ""
-    packet = getattr(aten, name.split(".")[1] + "_", None) if name.startswith("aten.") else None
+    is_aten = getattr(node.target, "namespace", "") == "aten"
+    packet = getattr(torch.ops.aten, f"{node.target._opname}_", None) if is_aten else None
     same = packet and node.meta["val"].stride() == node.args[0].meta["val"].stride()
     return getattr(packet, node.target._overloadname, None) if same else None
 
@@ -38,7 +37,7 @@ def find_writes(argument):
 
     It is an op whose result only goes back there, or several that write at indices, one over the
     other.  What is written over is read only to gather operands of what writes."""
-    stores = [n for n in argument.users if n.target is aten.copy_.default]
+    stores = [n for n in argument.users if n.target is torch.ops.aten.copy_.default]
     node, forms = stores[0].args[1] if stores and stores[0].args[0] is argument else argument, {}
     while node is not argument:
         before = node.args[0] if isinstance(node, Node) and node.args else None

@@ -101,7 +101,7 @@ class Importer:
         self.b, self.calls = _core.Builder(), _core.CallTable()
         self.gm, self.left_whole = gm, left_whole
         self.all_on_cpu = all(t.device.type == "cpu" for n in gm.graph.nodes for t in tensors_of(n))
-        self.stitch = target is not None
+        self.stitch, self.target = target is not None, target
         placeholders = gm.graph.find_nodes(op="placeholder")
         self.values, self.symbols, self.sizes = {}, {}, {}
         self.argument_count, self.graph = len(placeholders), None
@@ -233,12 +233,12 @@ class Importer:
             raise UnsupportedError("stand-ins do not say that a value is quantised")
         is_one = self.in_place.get(node, (0, 0, 1))[2] == 1  # else the next writes over its memory
         stitch = self.stitch and node not in self.left_whole and is_one
-        rule = RULES.get(str(node.target)) if stitch else None
         given = node.all_input_nodes
         known = not any(isinstance(self.values[n], _core.Argument) for n in given)
         plain = known and all(self.is_plain(t) for n in [*given, node] for t in tensors_of(n))
-        held = torch.fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
-        if rule and plain and not _core.eager_refuses(node.target, *held):
+        rule = RULES.get(str(node.target)) if stitch and plain else None
+        fake = rule and torch.fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
+        if fake and not _core.eager_refuses(self.target == "cpu", node.target, *fake):
             args, kwargs = torch.fx.map_arg((node.args, node.kwargs), self.values.__getitem__)
             with contextlib.suppress(UnsupportedError):  # anything else is a fault of the rule
                 result = rule(self, node, *args, **kwargs)

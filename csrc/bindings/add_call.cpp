@@ -159,10 +159,11 @@ bool draws_random(const CallRow& row) {
 }
 
 // In place of an argument: ones, two along each dimension; numbers of which sizes can be made.
-py::object stand_in(py::handle item, std::optional<at::ScalarType> dtype) {
+py::object stand_in(bool on_host, py::handle item, std::optional<at::ScalarType> dtype) {
   if (THPVariable_Check(item.ptr())) {
     const at::Tensor& x = THPVariable_Unpack(item.ptr());
     const bool on_gpu = x.key_set().has_backend(c10::BackendComponent::CUDABit);
+    if (on_gpu == on_host) throw UnsupportedError("a plan for another device asks no kernel here");
     const auto options = at::device(on_gpu ? at::kCUDA : at::kCPU);
     const std::vector<int64_t> sizes(x.dim(), 2);
     return py::cast(at::ones(sizes, options.dtype(dtype.value_or(x.scalar_type()))));
@@ -175,7 +176,7 @@ py::object stand_in(py::handle item, std::optional<at::ScalarType> dtype) {
 
 }  // namespace
 
-bool eager_refuses(py::handle target, const py::tuple& args, const py::dict& kwargs) {
+bool eager_refuses(bool on_host, py::handle target, const py::tuple& args, const py::dict& kwargs) {
   const std::string name = py::str(target);
   const auto op = name.starts_with("aten.") ? find_operator(name) : std::nullopt;
   if (!op || op->hasTag(at::Tag::nondeterministic_seeded)) return false;
@@ -186,7 +187,7 @@ bool eager_refuses(py::handle target, const py::tuple& args, const py::dict& kwa
   omp_set_num_threads(1);                     // others may be slow to meet
   const std::shared_ptr<void> restored(nullptr, [&](void*) { omp_set_num_threads(threads); });
   for (const auto dtype : {std::optional<at::ScalarType>(), std::optional(at::kFloat)}) {
-    const auto replace = [&](py::handle item) { return stand_in(item, dtype); };
+    const auto replace = [&](py::handle item) { return stand_in(on_host, item, dtype); };
     try {
       torch::jit::Stack stack = torch::jit::createStackForSchema(
           op->schema(), torch::jit::tuple_slice(py::tuple(map_nested(args, replace))),
@@ -201,9 +202,10 @@ bool eager_refuses(py::handle target, const py::tuple& args, const py::dict& kwa
   return false;
 }
 
-py::object decompose(const py::object& op, const py::object& form, const py::args& args,
-                     const py::kwargs& kwargs) {
-  if (eager_refuses(op, args, kwargs)) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
+py::object decompose(bool on_host, const py::object& op, const py::object& form,
+                     const py::args& args, const py::kwargs& kwargs) {
+  if (eager_refuses(on_host, op, args, kwargs))
+    return py::reinterpret_borrow<py::object>(Py_NotImplemented);
   return form(*args, **kwargs);
 }
 

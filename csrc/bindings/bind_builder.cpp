@@ -86,7 +86,7 @@ void bind_position(py::module_& module, const char* name) {
 void bind_calls(py::module_& module) {
   bind_position<PythonOperand>(module, "Operand");
   bind_position<PythonArgument>(module, "Argument");
-  module.def("eager_refuses", &eager_refuses, "op"_a, "args"_a, "kwargs"_a);
+  module.def("eager_refuses", &eager_refuses);
   module.def("decompose", &decompose);
   py::class_<CallPlaceholder>(module, "CallPlaceholder");
   py::class_<CallTable, std::shared_ptr<CallTable>>(module, "CallTable")

@@ -35,9 +35,11 @@ int64_t add_call(CallTable& table, const std::string& name, pybind11::object tar
                  const pybind11::sequence& arguments, const pybind11::dict& keywords);
 
 // Whether eager raises for operands of such types: no list of dtypes could follow its kernels.
-bool eager_refuses(pybind11::handle op, const pybind11::tuple& args, const pybind11::dict& kwargs);
-// What `form` makes of them, elementwise results as eager lays them; NotImplemented if it refuses.
-pybind11::object decompose(const pybind11::object& op, const pybind11::object& form,
+// False where those of the plan's device are not here to be asked.
+bool eager_refuses(bool on_host, pybind11::handle op, const pybind11::tuple& args,
+                   const pybind11::dict& kwargs);
+// What `form` makes of them; NotImplemented where eager refuses.
+pybind11::object decompose(bool on_host, const pybind11::object& op, const pybind11::object& form,
                            const pybind11::args& args, const pybind11::kwargs& kwargs);
 
 // Defaults overlaid by a dict of options; UserError for one that does not exist.

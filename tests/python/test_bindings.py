@@ -389,7 +389,7 @@ def test_whatever_object_has_no_memory_the_call_says_so_and_the_next_is_right(tm
         program.b.output_tensor(output)
     program.calls.number_outputs.append(2)
     program.calls.views.append((3, 1, torch.float32))
-    for place in (2, 1, 1):  # size, stride, offset
+    for place in (2, 1, 4):  # size, stride, bytes before it
         program.b.output_integer(_core.Dim(place))
     compiled = _core.compile(program.b.finish(3), program.calls, {}, "cpu")
     failures = spared = 0
