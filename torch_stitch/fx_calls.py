@@ -42,7 +42,7 @@ def find_writes(argument):
     while node is not argument:
         before = node.args[0] if isinstance(node, Node) and node.args else None
         form = find_in_place_form(node) if isinstance(before, Node) else None
-        readers = before.users.keys() - {node, *stores} if form else ()
+        readers = before.users.keys() - {node, *stores[:1]} if form else ()
         is_read = {str(n.target).startswith(GATHERS) and is_operand_of(n, node) for n in readers}
         if not form or False in is_read:
             return {}
