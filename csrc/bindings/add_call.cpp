@@ -1,3 +1,5 @@
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/ones.h>
 #include <omp.h>
 #include <torch/csrc/jit/python/pybind_utils.h>
 
