@@ -8,18 +8,11 @@
 namespace stitch {
 namespace {
 
-int64_t add_checked(int64_t a, int64_t b) {
+// a + b or a * b.
+int64_t checked(int64_t a, char op, int64_t b) {
   int64_t result = 0;
-  if (__builtin_add_overflow(a, b, &result))
-    throw UnsupportedError("a size overflows 64 bits: " + std::to_string(a) + " + " +
-                           std::to_string(b) + "; use a smaller tensor");
-  return result;
-}
-
-int64_t multiply_checked(int64_t a, int64_t b) {
-  int64_t result = 0;
-  if (__builtin_mul_overflow(a, b, &result))
-    throw UnsupportedError("a size overflows 64 bits: " + std::to_string(a) + " * " +
+  if (op == '+' ? __builtin_add_overflow(a, b, &result) : __builtin_mul_overflow(a, b, &result))
+    throw UnsupportedError("a size overflows 64 bits: " + std::to_string(a) + " " + op + " " +
                            std::to_string(b) + "; use a smaller tensor");
   return result;
 }
@@ -48,10 +41,6 @@ std::optional<Dim::Monomial> divide(const Dim::Monomial& a, const Dim::Monomial&
 bool leads(const Dim::Terms::value_type& a, const Dim::Terms::value_type& b) {
   if (a.first.size() != b.first.size()) return a.first.size() > b.first.size();
   return a.first > b.first;
-}
-
-const Dim::Terms::value_type& leading_term(const Dim::Terms& terms) {
-  return *std::ranges::min_element(terms, leads);
 }
 
 int64_t apply(Symbol::Kind kind, int64_t left, int64_t right) {
@@ -105,17 +94,17 @@ Dim::Terms Dim::terms() const {
 }
 
 Dim operator+(const Dim& a, const Dim& b) {
-  if (!a.terms_ && !b.terms_) return Dim(add_checked(a.constant_, b.constant_));
+  if (!a.terms_ && !b.terms_) return Dim(checked(a.constant_, '+', b.constant_));
   Dim::Terms sum = a.terms();
   for (const auto& [monomial, factor] : b.terms())
-    sum[monomial] = add_checked(sum[monomial], factor);
+    sum[monomial] = checked(sum[monomial], '+', factor);
   return Dim::from_terms(std::move(sum));
 }
 
 Dim operator-(const Dim& a, const Dim& b) { return a + Dim(-1) * b; }
 
 Dim operator*(const Dim& a, const Dim& b) {
-  if (!a.terms_ && !b.terms_) return Dim(multiply_checked(a.constant_, b.constant_));
+  if (!a.terms_ && !b.terms_) return Dim(checked(a.constant_, '*', b.constant_));
   if (a.is(1)) return b;
   if (b.is(1)) return a;
   Dim::Terms product;
@@ -123,7 +112,7 @@ Dim operator*(const Dim& a, const Dim& b) {
   for (const auto& [a_monomial, a_factor] : a.terms())
     for (const auto& [b_monomial, b_factor] : right) {
       int64_t& factor = product[multiply(a_monomial, b_monomial)];
-      factor = add_checked(factor, multiply_checked(a_factor, b_factor));
+      factor = checked(factor, '+', checked(a_factor, '*', b_factor));
     }
   return Dim::from_terms(std::move(product));
 }
@@ -151,11 +140,11 @@ std::optional<Dim> divide_exact(const Dim& a, const Dim& b) {
   }
   // Division of polynomials: the leading term of what remains must be a multiple of b's.
   const Dim::Terms divisor = b.terms();
-  const auto& [divisor_monomial, divisor_factor] = leading_term(divisor);
+  const auto& [divisor_monomial, divisor_factor] = *std::ranges::min_element(divisor, leads);
   Dim quotient(0), rest = a;
   while (!rest.is(0)) {
     const Dim::Terms terms = rest.terms();
-    const auto& [monomial, factor] = leading_term(terms);
+    const auto& [monomial, factor] = *std::ranges::min_element(terms, leads);
     const std::optional<Dim::Monomial> symbols = divide(monomial, divisor_monomial);
     if (!symbols || factor % divisor_factor != 0) return std::nullopt;
     Dim step(factor / divisor_factor);
@@ -268,9 +257,9 @@ int64_t evaluate(const Dim& dim, const std::vector<int64_t>& symbol_values) {
       STITCH_CHECK(
           id >= 0 && id < static_cast<int>(symbol_values.size()) && symbol_values[id] != kUnknown,
           "symbol s" << id << " of " << to_string(dim) << " has no value yet");
-      product = multiply_checked(product, symbol_values[id]);
+      product = checked(product, '*', symbol_values[id]);
     }
-    sum = add_checked(sum, product);
+    sum = checked(sum, '+', product);
   }
   return sum;
 }

@@ -9,19 +9,9 @@ namespace stitch {
 
 const std::vector<OpInfo>& all_ops() {
   static const std::vector<OpInfo> table = {
-#define STITCH_OP(name, family, arity, rule, function, identity, cost, low, high, aten, doc) \
-  {OpKind::k_##name,                                                                         \
-   #name,                                                                                    \
-   Family::k##family,                                                                        \
-   arity,                                                                                    \
-   TypeRule::k##rule,                                                                        \
-   function,                                                                                 \
-   identity,                                                                                 \
-   CostClass::k##cost,                                                                       \
-   low,                                                                                      \
-   high,                                                                                     \
-   aten,                                                                                     \
-   doc},
+#define STITCH_OP(name, family, arity, rule, function, identity, cost, low, high, aten, doc)       \
+  OpInfo(OpKind::k_##name, #name, Family::k##family, arity, TypeRule::k##rule, function, identity, \
+         CostClass::k##cost, low, high, aten, doc),
 #include "ops/ops.def"
 #undef STITCH_OP
   };
