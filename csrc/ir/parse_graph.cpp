@@ -30,7 +30,9 @@ void add_symbols_in_use(Parser& parser) {
   for (int i = declared; i < parser.symbol_count; ++i) table.add_input(i, kDefaultHint);
 }
 
-NodeId find_value(const Parser& parser, const std::string& name) {
+NodeId read_value(const Parser& parser, TextReader& reader) {
+  reader.expect('%');
+  const std::string name = reader.word();
   const auto found = parser.values.find(name);
   if (found == parser.values.end())
     throw UserError("found %" + name + ", which no line above defines");
@@ -51,13 +53,6 @@ NodeId literal_operand(Parser& parser, const std::string& text, DType dtype) {
   return parser.builder.size_value(dtype, size);
 }
 
-std::string literal_text(TextReader& reader) {
-  reader.peek();
-  const std::string text = reader.text_before(",)");
-  if (text.empty()) reader.fail("an operand: %name, a number or a call");
-  return text;
-}
-
 NodeId read_call(Parser& parser, TextReader& reader, const std::string& name, const Origin& origin);
 
 bool starts_call(const TextReader& reader) {
@@ -72,12 +67,13 @@ std::vector<NodeId> read_operands(Parser& parser, TextReader& reader, OpKind op,
   std::vector<NodeId> operands;
   std::vector<std::pair<size_t, std::string>> literals;
   read_list(reader, '(', ')', [&] {
-    if (reader.take('%')) {
-      operands.push_back(find_value(parser, reader.word()));
+    if (reader.peek() == '%') {
+      operands.push_back(read_value(parser, reader));
     } else if (starts_call(reader)) {
       operands.push_back(read_call(parser, reader, "", origin));
     } else {
-      literals.emplace_back(operands.size(), literal_text(reader));
+      literals.emplace_back(operands.size(), reader.text_before(",)"));
+      if (literals.back().second.empty()) reader.fail("an operand: %name, a number or a call");
       operands.emplace_back();
     }
   });
@@ -240,11 +236,6 @@ void read_arguments(Graph& graph, TextReader& reader) {
   graph.input_positions = read_positions(reader);
   if (!reader.take("integers")) reader.fail("integers [positions]");
   graph.integer_positions = read_positions(reader);
-}
-
-NodeId read_value(Parser& parser, TextReader& reader) {
-  reader.expect('%');
-  return find_value(parser, reader.word());
 }
 
 GraphOutput read_output(Parser& parser, TextReader& reader) {

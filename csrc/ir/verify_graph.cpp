@@ -56,11 +56,11 @@ void verify_interface(const Graph& graph) {
   STITCH_CHECK(graph.input_positions.size() == graph.inputs.size(),
                graph.inputs.size()
                    << " inputs have " << graph.input_positions.size() << " argument positions");
-  for (const GraphOutput& output : graph.outputs)
+  for (const GraphOutput& output : graph.outputs) {
     if (output.kind == GraphOutput::Kind::kTensor) verify_value(graph, output.node, "output");
-  for (const GraphOutput& output : graph.outputs)
     STITCH_CHECK(!output.is_final || graph[output.node].op == OpKind::k_input,
                  "%" << output.node << " is returned as the call leaves it, but is no input");
+  }
   for (const Mutation& mutation : graph.mutations) {
     verify_value(graph, mutation.input, "mutated input");
     verify_value(graph, mutation.value, "stored value");
