@@ -39,10 +39,12 @@ int64_t wrap_integer(int64_t x, DType dtype) {
 
 using Numbers = std::array<double, 3>;
 using Integers = std::array<int64_t, 3>;
+using N = const Numbers&;
+using I = const Integers&;
 
 template <class Apply>
-int64_t wrapping(int64_t a, int64_t b) {
-  return static_cast<int64_t>(Apply()(static_cast<uint64_t>(a), static_cast<uint64_t>(b)));
+int64_t wrapping(I x) {
+  return static_cast<int64_t>(Apply()(static_cast<uint64_t>(x[0]), static_cast<uint64_t>(x[1])));
 }
 double larger(double a, double b) { return a != a || a > b ? a : b; }
 double smaller(double a, double b) { return a != a || a < b ? a : b; }
@@ -51,42 +53,38 @@ double smaller(double a, double b) { return a != a || a < b ? a : b; }
 // yields numbers of the operands' dtype, the second truth values.
 struct Arithmetic {
   OpKind op;
-  double (*number)(const Numbers&);
-  int64_t (*integer)(const Integers&);
+  double (*number)(N);
+  int64_t (*integer)(I);
 };
 constexpr Arithmetic kArithmetic[] = {
-    {OpKind::k_neg, [](const Numbers& x) { return -x[0]; },
-     [](const Integers& x) { return wrapping<std::minus<>>(0, x[0]); }},
-    {OpKind::k_abs, [](const Numbers& x) { return std::fabs(x[0]); }, nullptr},
-    {OpKind::k_add, [](const Numbers& x) { return x[0] + x[1]; },
-     [](const Integers& x) { return wrapping<std::plus<>>(x[0], x[1]); }},
-    {OpKind::k_sub, [](const Numbers& x) { return x[0] - x[1]; },
-     [](const Integers& x) { return wrapping<std::minus<>>(x[0], x[1]); }},
-    {OpKind::k_mul, [](const Numbers& x) { return x[0] * x[1]; },
-     [](const Integers& x) { return wrapping<std::multiplies<>>(x[0], x[1]); }},
-    {OpKind::k_div, [](const Numbers& x) { return x[0] / x[1]; }, nullptr},
-    {OpKind::k_sqrt, [](const Numbers& x) { return std::sqrt(x[0]); }, nullptr},
-    {OpKind::k_reciprocal, [](const Numbers& x) { return 1 / x[0]; }, nullptr},
-    {OpKind::k_floor, [](const Numbers& x) { return std::floor(x[0]); }, nullptr},
-    {OpKind::k_ceil, [](const Numbers& x) { return std::ceil(x[0]); }, nullptr},
-    {OpKind::k_trunc, [](const Numbers& x) { return std::trunc(x[0]); }, nullptr},
-    {OpKind::k_maximum, [](const Numbers& x) { return larger(x[0], x[1]); },
-     [](const Integers& x) { return std::max(x[0], x[1]); }},
-    {OpKind::k_minimum, [](const Numbers& x) { return smaller(x[0], x[1]); },
-     [](const Integers& x) { return std::min(x[0], x[1]); }},
-    {OpKind::k_bitwise_and, nullptr, [](const Integers& x) { return x[0] & x[1]; }},
-    {OpKind::k_bitwise_or, nullptr, [](const Integers& x) { return x[0] | x[1]; }},
-    {OpKind::k_bitwise_xor, nullptr, [](const Integers& x) { return x[0] ^ x[1]; }},
+    {OpKind::k_neg, [](N x) { return -x[0]; },
+     [](I x) { return wrapping<std::minus<>>({0, x[0]}); }},
+    {OpKind::k_abs, [](N x) { return std::fabs(x[0]); }, nullptr},
+    {OpKind::k_add, [](N x) { return x[0] + x[1]; }, wrapping<std::plus<>>},
+    {OpKind::k_sub, [](N x) { return x[0] - x[1]; }, wrapping<std::minus<>>},
+    {OpKind::k_mul, [](N x) { return x[0] * x[1]; }, wrapping<std::multiplies<>>},
+    {OpKind::k_div, [](N x) { return x[0] / x[1]; }, nullptr},
+    {OpKind::k_sqrt, [](N x) { return std::sqrt(x[0]); }, nullptr},
+    {OpKind::k_reciprocal, [](N x) { return 1 / x[0]; }, nullptr},
+    {OpKind::k_floor, [](N x) { return std::floor(x[0]); }, nullptr},
+    {OpKind::k_ceil, [](N x) { return std::ceil(x[0]); }, nullptr},
+    {OpKind::k_trunc, [](N x) { return std::trunc(x[0]); }, nullptr},
+    {OpKind::k_maximum, [](N x) { return larger(x[0], x[1]); },
+     [](I x) { return std::max(x[0], x[1]); }},
+    {OpKind::k_minimum, [](N x) { return smaller(x[0], x[1]); },
+     [](I x) { return std::min(x[0], x[1]); }},
+    {OpKind::k_bitwise_and, nullptr, [](I x) { return x[0] & x[1]; }},
+    {OpKind::k_bitwise_or, nullptr, [](I x) { return x[0] | x[1]; }},
+    {OpKind::k_bitwise_xor, nullptr, [](I x) { return x[0] ^ x[1]; }},
 };
 
 struct Comparison {
   OpKind op;
-  bool (*number)(const Numbers&);
-  bool (*integer)(const Integers&);
+  bool (*number)(N);
+  bool (*integer)(I);
 };
-#define STITCH_COMPARISON(op, expression)                               \
-  {OpKind::k_##op, [](const Numbers& x) -> bool { return expression; }, \
-   [](const Integers& x) -> bool { return expression; }}
+#define STITCH_COMPARISON(op, expression) \
+  {OpKind::k_##op, [](N x) -> bool { return expression; }, [](I x) -> bool { return expression; }}
 constexpr Comparison kComparisons[] = {
     STITCH_COMPARISON(eq, x[0] == x[1]),
     STITCH_COMPARISON(ne, x[0] != x[1]),

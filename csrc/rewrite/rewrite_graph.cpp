@@ -5,17 +5,6 @@
 #include "base/words.h"
 
 namespace stitch {
-namespace {
-
-void check_names(const std::vector<std::string>& off) {
-  const std::vector<RewritePass>& passes = rewrite_passes();
-  for (const std::string& name : off)
-    if (std::ranges::find(passes, name, &RewritePass::name) == passes.end())
-      throw UserError("there is no rewrite pass '" + name + "' to switch off; did you mean '" +
-                      nearest_name(name, passes, &RewritePass::name) + "'?");
-}
-
-}  // namespace
 
 const std::vector<RewritePass>& rewrite_passes() {
   static const std::vector<RewritePass> passes = {
@@ -38,9 +27,13 @@ const std::vector<RewritePass>& rewrite_passes() {
 }
 
 Graph rewrite_graph(const Graph& graph, const std::vector<std::string>& off) {
-  check_names(off);
+  const std::vector<RewritePass>& passes = rewrite_passes();
+  for (const std::string& name : off)
+    if (std::ranges::find(passes, name, &RewritePass::name) == passes.end())
+      throw UserError("there is no rewrite pass '" + name + "' to switch off; did you mean '" +
+                      nearest_name(name, passes, &RewritePass::name) + "'?");
   Graph result = graph;
-  for (const RewritePass& pass : rewrite_passes()) {
+  for (const RewritePass& pass : passes) {
     if (std::ranges::find(off, pass.name) != off.end()) continue;
     ErrorContext context(std::string("while running the rewrite pass ") + pass.name);
     result = pass.run(result);

@@ -23,26 +23,19 @@ ValueRange multiply(const ValueRange& a, const ValueRange& b) {
   return {low, high};
 }
 
-constexpr OpRow<ValueRange (*)(const ValueRange* x)> kRangeRules[] = {
-    {OpKind::k_cast, [](const ValueRange* x) { return x[0]; }},
-    {OpKind::k_neg, [](const ValueRange* x) { return ValueRange{-x[0].high, -x[0].low}; }},
-    {OpKind::k_add,
-     [](const ValueRange* x) { return ValueRange{x[0].low + x[1].low, x[0].high + x[1].high}; }},
-    {OpKind::k_sub,
-     [](const ValueRange* x) { return ValueRange{x[0].low - x[1].high, x[0].high - x[1].low}; }},
-    {OpKind::k_mul, [](const ValueRange* x) { return multiply(x[0], x[1]); }},
+using X = const ValueRange*;
+constexpr OpRow<ValueRange (*)(X x)> kRangeRules[] = {
+    {OpKind::k_cast, [](X x) { return x[0]; }},
+    {OpKind::k_neg, [](X x) { return ValueRange{-x[0].high, -x[0].low}; }},
+    {OpKind::k_add, [](X x) { return ValueRange{x[0].low + x[1].low, x[0].high + x[1].high}; }},
+    {OpKind::k_sub, [](X x) { return ValueRange{x[0].low - x[1].high, x[0].high - x[1].low}; }},
+    {OpKind::k_mul, [](X x) { return multiply(x[0], x[1]); }},
     {OpKind::k_maximum,
-     [](const ValueRange* x) {
-       return ValueRange{std::max(x[0].low, x[1].low), std::max(x[0].high, x[1].high)};
-     }},
+     [](X x) { return ValueRange{std::max(x[0].low, x[1].low), std::max(x[0].high, x[1].high)}; }},
     {OpKind::k_minimum,
-     [](const ValueRange* x) {
-       return ValueRange{std::min(x[0].low, x[1].low), std::min(x[0].high, x[1].high)};
-     }},
+     [](X x) { return ValueRange{std::min(x[0].low, x[1].low), std::min(x[0].high, x[1].high)}; }},
     {OpKind::k_select,
-     [](const ValueRange* x) {
-       return ValueRange{std::min(x[1].low, x[2].low), std::max(x[1].high, x[2].high)};
-     }},
+     [](X x) { return ValueRange{std::min(x[1].low, x[2].low), std::max(x[1].high, x[2].high)}; }},
 };
 
 ValueRange range_of(const Node& node, const std::vector<ValueRange>& known) {
