@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/round_up.h"
 #include "schedule/map_axes.h"
 #include "schedule/measure_work.h"
 #include "schedule/schedule_chain.h"
@@ -21,21 +22,20 @@ bool uses_all_threads(const StageSchedule& schedule) {
 }
 
 // A kernel with chains whose blocks have so many threads; nothing where some stage has others.
-std::vector<StageSchedule> schedule_chained(const Graph& graph, const KernelStages& kernel,
-                                            const DeviceSpec& device, SymbolTable& symbols,
-                                            BlockBounds bounds) {
+std::vector<StageSchedule> schedule_chained(KernelScheduler& scheduler, const KernelStages& kernel,
+                                            const BlockBounds& bounds) {
   std::vector<StageSchedule> schedules(kernel.stages.size());
   for (const PlannedChain& chain : kernel.chains) {
-    ChainOrNot found = schedule_chain(
-        graph, {kernel.stages[chain.first], kernel.stages[chain.then], chain.in_shared}, device,
-        symbols, bounds);
+    const ChainedStages stages{kernel.stages[chain.first], kernel.stages[chain.then],
+                               chain.in_shared};
+    ChainOrNot found =
+        schedule_chain(scheduler.graph, stages, scheduler.device, scheduler.symbols, bounds);
     if (!found.verdict) return {};
     schedules[chain.first] = std::move(found.first);
     schedules[chain.then] = std::move(found.then);
   }
   for (size_t s = 0; s < schedules.size(); ++s) {
-    if (!schedules[s].device)
-      schedules[s] = schedule_stage(graph, *kernel.stages[s], device, 1, symbols, bounds);
+    if (!schedules[s].device) schedules[s] = scheduler.schedule_alone(static_cast<int>(s), bounds);
     if (schedules[s].threads != bounds.least) return {};
   }
   return schedules;
@@ -43,8 +43,7 @@ std::vector<StageSchedule> schedule_chained(const Graph& graph, const KernelStag
 
 // Larger blocks hold larger ranges, of which longer runs are contiguous in either mapping, and
 // leave fewer blocks: the fastest.
-std::vector<StageSchedule> schedule_chains(const Graph& graph, const KernelStages& kernel,
-                                           const DeviceSpec& device, SymbolTable& symbols,
+std::vector<StageSchedule> schedule_chains(KernelScheduler& scheduler, const KernelStages& kernel,
                                            const BlockBounds& bounds) {
   constexpr int kFewestThreads = 64;
   std::vector<StageSchedule> best;
@@ -52,10 +51,12 @@ std::vector<StageSchedule> schedule_chains(const Graph& graph, const KernelStage
   for (int threads = kFewestThreads; threads <= bounds.most; threads *= 2) {
     BlockBounds equal = bounds;
     equal.least = equal.most = threads;
-    std::vector<StageSchedule> schedules = schedule_chained(graph, kernel, device, symbols, equal);
+    std::vector<StageSchedule> schedules = schedule_chained(scheduler, kernel, equal);
     double us = 0;
-    for (size_t s = 0; s < schedules.size(); ++s)
-      us += estimate_stage(measure_traffic(graph, *kernel.stages[s], schedules[s]), device, 1).us;
+    for (size_t s = 0; s < schedules.size(); ++s) {
+      const StageWork work = measure_traffic(scheduler.graph, *kernel.stages[s], schedules[s]);
+      us += estimate_stage(work, scheduler.device, 1).us;
+    }
     if (schedules.empty() || (!best.empty() && us >= best_us)) continue;
     best = std::move(schedules);
     best_us = us;
@@ -136,7 +137,7 @@ bool KernelScheduler::count_resident_blocks(Attempt& attempt) const {
     if (!grid.is_constant() || grid.value() <= 0) return false;
     blocks += grid.value();
   }
-  const int64_t each = (blocks + device.multiprocessors - 1) / device.multiprocessors;
+  const int64_t each = divide_up(blocks, device.multiprocessors);
   if (each > kMostBlocks || each * attempt.bounds.most > device.threads_per_multiprocessor)
     return false;
   attempt.bounds.per_multiprocessor = static_cast<int>(each);
@@ -214,7 +215,7 @@ std::vector<StageSchedule> KernelScheduler::schedule_together(const Groups& grou
 
 std::vector<StageSchedule> KernelScheduler::schedule(const KernelStages& kernel,
                                                      const BlockBounds& bounds) {
-  if (!kernel.chains.empty()) return schedule_chains(graph, kernel, device, symbols, bounds);
+  if (!kernel.chains.empty()) return schedule_chains(*this, kernel, bounds);
   if (!kernel.groups.empty()) {
     std::vector<StageSchedule> schedules = schedule_together(kernel.groups, bounds);
     if (!schedules.empty()) return schedules;

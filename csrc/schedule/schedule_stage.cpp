@@ -53,17 +53,6 @@ void name_schemes(const Graph& graph, const PlannedStage& stage, StageSchedule& 
   for (const auto& [value, index] : schedule.kept_on_chip) schedule.schemes[value] = Scheme::kLocal;
 }
 
-// Whether the roots of a candidate can share a mapping, and the schedule if they can.
-ScheduleOrNot try_schedule(const Graph& graph, const PlannedStage& stage, const DeviceSpec& device,
-                           int worker_threads, SymbolTable& symbols,
-                           const BlockBounds& bounds = {}) {
-  ScheduleOrNot result = describe_stages(graph, {&stage}, device);
-  if (!result.verdict) return result;
-  map_stages(graph, worker_threads, symbols, bounds, result.schedule);
-  finish_stage(graph, stage, result.schedule);
-  return result;
-}
-
 }  // namespace
 
 ScheduleOrNot describe_stages(const Graph& graph, const std::vector<const PlannedStage*>& stages,
@@ -131,14 +120,6 @@ void finish_stage(const Graph& graph, const PlannedStage& stage, StageSchedule& 
   keep_loads(graph, is_load, schedule);
 }
 
-StageSchedule schedule_stage(const Graph& graph, const PlannedStage& stage,
-                             const DeviceSpec& device, int worker_threads, SymbolTable& symbols,
-                             const BlockBounds& bounds) {
-  ScheduleOrNot found = try_schedule(graph, stage, device, worker_threads, symbols, bounds);
-  STITCH_CHECK(found.verdict.ok, "a planned stage cannot be scheduled: " << found.verdict.why);
-  return std::move(found.schedule);
-}
-
 int count_statements(const StageSchedule& schedule) {
   int statements = 0;
   for (const auto& [root, values] : schedule.accesses.evaluated) {
@@ -161,10 +142,13 @@ StageJudge judge_stages(const Graph& graph, const DeviceSpec& device, int worker
     if (stage.roots.size() > 1)
       score.verdict = check_pointers(stage.loads.size() + stage.stores.size());
     if (!score.verdict) return score;
-    SymbolTable symbols = graph.symbols;
-    const auto [schedule, verdict] = try_schedule(graph, stage, device, worker_threads, symbols);
+    auto [schedule, verdict] = describe_stages(graph, {&stage}, device);
     score.verdict = verdict;
-    if (score.verdict) score.verdict = check_arrays(graph, schedule);
+    if (!score.verdict) return score;
+    SymbolTable symbols = graph.symbols;
+    map_stages(graph, worker_threads, symbols, {}, schedule);
+    finish_stage(graph, stage, schedule);
+    score.verdict = check_arrays(graph, schedule);
     if (score.verdict) score.verdict = check_statements(schedule);
     if (!score.verdict) return score;
     score.estimate = estimate_stage(measure_work(graph, stage, schedule), device, worker_threads);

@@ -20,17 +20,12 @@ StageJudge judge_stages(const Graph& graph, const DeviceSpec& device, int worker
 int count_statements(const StageSchedule& schedule);
 Verdict check_statements(const StageSchedule& schedule);
 
-// Of a stage that is planned.  `symbols` is the graph's table; block counts of ragged symbolic
-// extents are added to it.
-StageSchedule schedule_stage(const Graph& graph, const PlannedStage& stage,
-                             const DeviceSpec& device, int worker_threads, SymbolTable& symbols,
-                             const BlockBounds& bounds = {});
-
-// The same in steps.  What stages of one mapping have under any bounds: spaces, accesses and axes;
-// refused where their spaces do not go together.
+// The steps of a schedule.  What stages of one mapping have under any bounds: spaces, accesses and
+// axes; refused where their spaces do not go together.
 ScheduleOrNot describe_stages(const Graph& graph, const std::vector<const PlannedStage*>& stages,
                               const DeviceSpec& device);
-// Maps the axes of what describe_stages made.
+// Maps the axes of what describe_stages made.  `symbols` is the graph's table; block counts of
+// ragged symbolic extents are added to it.
 void map_stages(const Graph& graph, int worker_threads, SymbolTable& symbols,
                 const BlockBounds& bounds, StageSchedule& schedule);
 // What one stage has of a mapping that it shares with others: its own roots.

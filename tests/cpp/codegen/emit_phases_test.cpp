@@ -97,9 +97,8 @@ TEST(EmitPhases, AllStagesOfAKernelHaveItsBlockSize) {
   for (size_t s = 0; s < planned.plan.stages.size(); ++s) {
     EXPECT_EQ(planned.schedules[s].threads, source.threads);
     SymbolTable symbols = planned.graph.symbols;
-    alone.insert(schedule_stage(planned.graph, planned.plan.stages[s], device_spec("h200"),
-                                kTestWorkers, symbols)
-                     .threads);
+    const PlannedStage& stage = planned.plan.stages[s];
+    alone.insert(schedule_stage(planned.graph, stage, device_spec("h200"), symbols).threads);
   }
   EXPECT_GT(alone.size(), 1u) << "each by itself would have blocks of another size";
   EXPECT_EQ(*alone.rbegin(), source.threads);

@@ -11,7 +11,7 @@
 #include "plan/plan_stitches.h"
 #include "schedule/choose_template.h"
 #include "schedule/reduction_arrays.h"
-#include "schedule/schedule_stage.h"
+#include "schedule/schedule_kernel.h"
 #include "support/read_graph.h"
 
 namespace stitch {
@@ -73,6 +73,12 @@ inline std::string column_sum(const std::string& type) {
   return "%x = input : " + type + "\n%y = sum(%x){axes=[0]}\noutputs (%y)\n";
 }
 
+// The schedule of a stage that is a kernel by itself.
+inline StageSchedule schedule_stage(const Graph& graph, const PlannedStage& stage,
+                                    const DeviceSpec& device, SymbolTable& symbols) {
+  return KernelScheduler{graph, {&stage}, device, kTestWorkers, symbols}.schedule_alone(0, {});
+}
+
 // All reductions and outputs in one stage, whatever it costs.
 inline Planned schedule_together(const std::string& text, const std::string& target) {
   Planned planned{read_graph(text), {}, {}};
@@ -91,7 +97,7 @@ inline Planned schedule_together(const std::string& text, const std::string& tar
   planned.plan.stages = {stage};
   planned.plan.kernels = {{{{0}}}};
   planned.schedules.push_back(
-      schedule_stage(graph, stage, device_spec(target), kTestWorkers, planned.graph.symbols));
+      schedule_stage(graph, stage, device_spec(target), planned.graph.symbols));
   return planned;
 }
 

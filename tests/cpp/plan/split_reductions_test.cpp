@@ -8,7 +8,7 @@
 #include "ir/print_graph.h"
 #include "rewrite/interpret_graph.h"
 #include "rewrite/rewrite_graph.h"
-#include "schedule/schedule_stage.h"
+#include "schedule/schedule_kernel.h"
 #include "support/read_graph.h"
 
 namespace stitch {
@@ -70,8 +70,9 @@ TEST(SplitReductions, ManyShortRowsShareBlocksAsPublished) {
   for (const DeviceSpec& device : {volta(), device_spec("h200")}) {
     EXPECT_EQ(to_string(split_reductions(graph, device, 4)), to_string(graph));
     SymbolTable symbols = graph.symbols;
-    const StageSchedule schedule = schedule_stage(
-        graph, {{NodeId(1)}, {NodeId(1)}, {NodeId(0)}, {NodeId(1)}}, device, 4, symbols);
+    const PlannedStage stage{{NodeId(1)}, {NodeId(1)}, {NodeId(0)}, {NodeId(1)}};
+    const StageSchedule schedule =
+        KernelScheduler{graph, {&stage}, device, 4, symbols}.schedule_alone(0, {});
     const MappedAxis &row = schedule.axes[0], &column = schedule.axes[1];
     EXPECT_GE(row.threads, 8) << "rows of a block";
     EXPECT_GE(schedule.threads, 128);

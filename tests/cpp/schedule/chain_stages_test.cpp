@@ -108,8 +108,8 @@ TEST(ChainStages, BlocksOfOneRangeAreNotThoseOfAnother) {
   EXPECT_EQ(*range, schedules[0].axes[0].tile.value() * 256);
   EXPECT_TRUE(check_block_range(schedules[1], value, *range));
   // Mapped for itself, the copy has blocks of both axes.
-  const StageSchedule alone = schedule_stage(chained.graph, chained.stages[1], device_spec("h200"),
-                                             kTestWorkers, chained.graph.symbols);
+  const StageSchedule alone =
+      schedule_stage(chained.graph, chained.stages[1], device_spec("h200"), chained.graph.symbols);
   EXPECT_EQ(check_block_range(alone, value, *range).rule, kRuleOtherBlock);
 }
 
