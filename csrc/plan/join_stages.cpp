@@ -63,7 +63,8 @@ struct Attempt {
 
 class Joiner {
  public:
-  Joiner(const PlanRequest& in, const std::vector<NodeId>& roots) : graph_(in.graph), in_(in) {
+  Joiner(const PlanRequest& in, const std::vector<NodeId>& roots, JoinRule rule)
+      : graph_(in.graph), in_(in), rule_(rule) {
     for (int n = 0; n < graph_.size(); ++n) {
       const NodeId id(n);
       const bool is_root = std::ranges::binary_search(roots, id);
@@ -83,8 +84,7 @@ class Joiner {
       if (!unit.roots.empty()) unit.score = in_.judge(describe(unit.roots, unit.cone));
   }
 
-  void join_groups(const std::vector<std::vector<NodeId>>& groups, bool keep_parallel) {
-    rule_ = keep_parallel ? Rule::kParallel : Rule::kAlways;
+  void join_groups(const std::vector<std::vector<NodeId>>& groups) {
     for (const std::vector<NodeId>& group : groups) {
       std::vector<int> before;  // units of earlier members, by the last member of each
       for (NodeId member : group) {
@@ -100,13 +100,11 @@ class Joiner {
   }
 
   void run_parallel() {
-    rule_ = Rule::kParallel;
     for (int round = 0; round < kRounds && join_along_edges(); ++round) {
     }
   }
 
   void run_faster() {
-    rule_ = Rule::kFaster;
     for (int round = 0; round < kRounds; ++round) {
       least_gain_ = round == 0 ? kFirstGain : 0;
       bool changed = join_along_edges();
@@ -296,13 +294,13 @@ class Joiner {
   Verdict check_rule(int first, int second, const StageScore& joined, double gain) const {
     const StageScore &a = units_[first].score, &b = units_[second].score;
     const double joined_us = joined.us + gain * std::max(a.us, b.us);
-    if (rule_ == Rule::kFaster && joined_us > predict_apart_us(first, second))
+    if (rule_ == JoinRule::kFaster && joined_us > predict_apart_us(first, second))
       return Verdict::no(kRuleSlower, "one kernel is predicted to take longer than two");
-    if (rule_ == Rule::kParallel && joined.us > kMostRepeated * (a.us + b.us))
+    if (rule_ == JoinRule::kParallel && joined.us > kMostRepeated * (a.us + b.us))
       return Verdict::no(kRuleSlower, "blocks would compute again what others have computed");
-    if (rule_ == Rule::kParallel && joined.copy_us > a.copy_us + b.copy_us)
+    if (rule_ == JoinRule::kParallel && joined.copy_us > a.copy_us + b.copy_us)
       return Verdict::no(kRuleCopied, "what one stores in place would be copied there");
-    if (rule_ == Rule::kParallel && joined.estimate.share < share_to_keep(first, second))
+    if (rule_ == JoinRule::kParallel && joined.estimate.share < share_to_keep(first, second))
       return Verdict::no(kRuleLessParallel, "one mapping for both keeps less of the device busy");
     return Verdict::yes();
   }
@@ -450,7 +448,7 @@ class Joiner {
   std::vector<int> unit_of_ = std::vector<int>(graph_.size(), -1);
   std::vector<std::vector<NodeId>> loads_ = std::vector<std::vector<NodeId>>(graph_.size());
   std::vector<std::vector<NodeId>> readers_ = loads_;
-  enum class Rule { kAlways, kFaster, kParallel } rule_ = Rule::kFaster;
+  const JoinRule rule_;
   double least_gain_ = 0;  // share of the longer kernel's time
   std::map<Attempt, Verdict> refused_;
 };
@@ -459,8 +457,8 @@ class Joiner {
 
 JoinedStages join_stages(const PlanRequest& in, const std::vector<NodeId>& roots,
                          const JoinOptions& options) {
-  Joiner joiner(in, roots);
-  joiner.join_groups(options.groups, options.rule == JoinRule::kParallel);
+  Joiner joiner(in, roots, options.rule);
+  joiner.join_groups(options.groups);
   if (options.rule == JoinRule::kFaster) joiner.run_faster();
   if (options.rule == JoinRule::kParallel) joiner.run_parallel();
   return joiner.finish();

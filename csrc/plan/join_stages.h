@@ -23,7 +23,7 @@ struct JoinedStages {
 };
 
 enum class JoinRule {
-  kNever,
+  kNever,     // but for groups
   kFaster,    // where the model predicts less time, of what stays apart in phases of one kernel
   kParallel,  // along edges, where the part with more work keeps as much of the device, or the
               // reductions that an element-wise part follows do (AStitch 3.4), and what is stored
@@ -36,8 +36,7 @@ struct JoinOptions {
 };
 
 // One stage per root to begin with.  Roots of one group, each ascending, are then joined while
-// checks allow (and the rule kParallel, whatever it costs by the others); then pairs of stages by
-// the rule.
+// checks and the rule allow, by kNever whatever it costs; then pairs of stages by the rule.
 JoinedStages join_stages(const PlanRequest& in, const std::vector<NodeId>& roots,
                          const JoinOptions& options);
 

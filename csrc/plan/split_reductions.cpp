@@ -48,7 +48,7 @@ struct SplitFinder {
       const Node& node = graph.nodes[n];
       if (family(node) != Family::kReduce) continue;
       const TensorType& type = graph[node.inputs[0]].type;
-      if (elements(node.inputs[0]) < kSmallReduction) continue;
+      if (hint_elements(graph, node.inputs[0]) < kSmallReduction) continue;
       alike[to_string(contiguous_type(DType::kF32, type.shape))].push_back(
           {NodeId(n), find_sources(node.inputs[0])});
     }
@@ -59,8 +59,6 @@ struct SplitFinder {
 
   int64_t hint(const Dim& dim) const { return std::max<int64_t>(0, graph.symbols.hint(dim)); }
 
-  int64_t elements(NodeId id) const { return hint_elements(graph, id); }
-
   // Materialised values that may be a source of some reduction, for every value that is made of
   // them.  Most values have those of an operand, and share them with it.
   void find_reached() {
@@ -69,7 +67,7 @@ struct SplitFinder {
       const NodeId id(n);
       if (!is_materialised(graph[id]))
         for (NodeId input : graph[id].inputs) add_reached(reached[input.index()], reached[n]);
-      else if (elements(id) >= kSmallReduction / 2)
+      else if (hint_elements(graph, id) >= kSmallReduction / 2)
         reached[n] = std::make_shared<const std::vector<NodeId>>(1, id);
     }
   }
@@ -86,10 +84,10 @@ struct SplitFinder {
   }
 
   std::vector<NodeId> find_sources(NodeId operand) const {
-    const int64_t enough = elements(operand) / 2;
+    const int64_t enough = hint_elements(graph, operand) / 2;
     std::vector<NodeId> sources;
     for (NodeId id : *reached[operand.index()])
-      if (elements(id) >= enough) sources.push_back(id);
+      if (hint_elements(graph, id) >= enough) sources.push_back(id);
     return sources;
   }
 
@@ -154,7 +152,7 @@ struct SplitFinder {
     for (NodeId id : group) {
       if (!can_be_split(id, dim)) continue;
       const int width = std::max(4, element_bytes(graph, id));
-      bytes += 2.0 * width * static_cast<double>(elements(id));
+      bytes += 2.0 * width * static_cast<double>(hint_elements(graph, id));
     }
     return bytes;
   }

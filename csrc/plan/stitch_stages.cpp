@@ -167,30 +167,25 @@ struct Stitcher {
   }
 
   Verdict try_add(int unit, int at, const StageScore& score) {
-    Draft& draft = drafts[at];
-    std::set<NodeId> pointers = draft.pointers;
-    pointers.insert(stage(unit).loads.begin(), stage(unit).loads.end());
-    pointers.insert(stage(unit).stores.begin(), stage(unit).stores.end());
-    if (Verdict verdict = check_pointers(pointers.size()); !verdict) return verdict;
-    const int statements = draft.statements + score.statements;
-    if (statements > kMostStatements) return too_long(statements, kMostStatements);
     int phase = 0;  // after all of the draft that it reads
     for (const Wait& read : units[unit].awaited)
       if (units[read.unit].kernel == at) phase = std::max(phase, units[read.unit].phase + 1);
+    Draft grown = add(drafts[at], unit, phase, score);
+    if (Verdict verdict = check_pointers(grown.pointers.size()); !verdict) return verdict;
+    if (grown.statements > kMostStatements) return too_long(grown.statements, kMostStatements);
     if (phase > 0 && !rule.barriers)
       return Verdict::no(kRuleNoBarrier, "one reads what all blocks of the other make");
-    std::vector<PhaseTime> times = draft.times;
-    times.resize(std::max<size_t>(times.size(), phase + 1));
-    times[phase].add(score.estimate);
-    const double apart_us = estimate_us(draft.times, in.device) + score.us;
-    if (rule.by_cost && estimate_us(times, in.device) > apart_us)
+    const double apart_us = estimate_us(drafts[at].times, in.device) + score.us;
+    if (rule.by_cost && estimate_us(grown.times, in.device) > apart_us)
       return Verdict::no(kRuleSlower, "one kernel is predicted to take longer than two");
-    add(unit, at, phase, score);
+    drafts[at] = std::move(grown);
+    units[unit].kernel = at;
+    units[unit].phase = phase;
     return Verdict::yes();
   }
 
-  void add(int unit, int at, int phase, const StageScore& score) {
-    Draft& draft = drafts[at];
+  // The draft with the stage in a phase of it.
+  Draft add(Draft draft, int unit, int phase, const StageScore& score) const {
     const PlannedStage& added = stage(unit);
     draft.pointers.insert(added.loads.begin(), added.loads.end());
     draft.pointers.insert(added.stores.begin(), added.stores.end());
@@ -199,14 +194,13 @@ struct Stitcher {
     draft.times[phase].add(score.estimate);
     draft.kernel.phases.resize(draft.times.size());
     draft.kernel.phases[phase].push_back(units[unit].step.kernel);
-    units[unit].kernel = at;
-    units[unit].phase = phase;
+    return draft;
   }
 
   void open(int unit, const StageScore& score) {
-    drafts_of_level[units[unit].level].push_back(static_cast<int>(drafts.size()));
-    drafts.emplace_back();
-    add(unit, static_cast<int>(drafts.size()) - 1, 0, score);
+    units[unit].kernel = static_cast<int>(drafts.size());
+    drafts_of_level[units[unit].level].push_back(units[unit].kernel);
+    drafts.push_back(add({}, unit, 0, score));
   }
 
   // Kernels of a level run in order, so a stage may join any from the last that it reads on.
