@@ -27,15 +27,14 @@ int find_or_add(std::vector<int>& items, int item) {
 }
 
 // The placeholder for a value of the call; none for anything that stays as it is.
-std::optional<CallPlaceholder> find_placeholder(py::handle item, CallTable& table) {
+std::optional<CallArgument> find_placeholder(py::handle item, CallTable& table) {
   if (py::isinstance<PythonOperand>(item))
-    return CallPlaceholder{Kind::kTensor, item.cast<const PythonOperand&>().position, 0};
-  if (py::isinstance<Dim>(item)) return CallPlaceholder{Kind::kInteger, -1, item.cast<Dim>()};
-  if (py::isinstance<PythonArgument>(item)) {
-    const int position = item.cast<const PythonArgument&>().position;
-    return CallPlaceholder{Kind::kObject, find_or_add(table.objects, position), 0};
-  }
-  return std::nullopt;
+    return CallArgument{.kind = Kind::kTensor, .index = item.cast<const PythonOperand&>().position};
+  if (py::isinstance<Dim>(item))
+    return CallArgument{.kind = Kind::kInteger, .integer = item.cast<Dim>()};
+  if (!py::isinstance<PythonArgument>(item)) return std::nullopt;
+  const int position = item.cast<const PythonArgument&>().position;
+  return CallArgument{.kind = Kind::kObject, .index = find_or_add(table.objects, position)};
 }
 
 bool has_placeholders(py::handle item) {
@@ -59,26 +58,20 @@ CallArgument make_constant(c10::IValue value) {
 CallArgument import_argument(py::handle item, const c10::TypePtr& type, std::optional<int> count,
                              CallTable& table) {
   if (!has_placeholders(item)) return make_constant(to_ivalue(item, type, count));
-  if (const auto placeholder = find_placeholder(item, table)) {
-    CallArgument argument{.kind = placeholder->kind,
-                          .index = placeholder->index,
-                          .integer = placeholder->integer,
-                          .type = without_optional(type)};
-    if (const auto list = argument.type->cast<c10::ListType>()) {
-      // One integer stands for a list of them: `int[2] stride` takes 1.
-      CallArgument whole{.kind = Kind::kList, .type = list->getElementType()};
-      argument.type = whole.type;
-      for (int i = 0; i < count.value_or(1); ++i) whole.elements.push_back(argument);
-      return whole;
-    }
-    return argument;
+  const c10::TypePtr taken = without_optional(type);
+  const auto list = taken->cast<c10::ListType>();
+  CallArgument whole{.kind = Kind::kList, .type = list ? list->getElementType() : taken};
+  if (auto placeholder = find_placeholder(item, table)) {
+    placeholder->type = whole.type;
+    if (!list) return *std::move(placeholder);
+    // One integer stands for a list of them: `int[2] stride` takes 1.
+    whole.elements.assign(count.value_or(1), *placeholder);
+    return whole;
   }
-  const auto list = without_optional(type)->cast<c10::ListType>();
   if (!list) throw UnsupportedError("a list of tensors is given as " + type->str());
-  CallArgument argument{.kind = Kind::kList, .type = list->getElementType()};
   for (const py::handle element : item)
-    argument.elements.push_back(import_argument(element, argument.type, std::nullopt, table));
-  return argument;
+    whole.elements.push_back(import_argument(element, whole.type, std::nullopt, table));
+  return whole;
 }
 
 std::optional<c10::OperatorHandle> find_out_variant(const c10::FunctionSchema& schema) {

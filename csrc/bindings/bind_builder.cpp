@@ -88,7 +88,7 @@ void bind_calls(py::module_& module) {
   bind_position<PythonArgument>(module, "Argument");
   module.def("eager_refuses", &eager_refuses);
   module.def("decompose", &decompose);
-  py::class_<CallPlaceholder>(module, "CallPlaceholder");
+  py::class_<CallArgument>(module, "CallPlaceholder");
   py::class_<CallTable, std::shared_ptr<CallTable>>(module, "CallTable")
       .def(py::init<>())
       .def("add_call", &add_call, "name"_a, "function"_a, "args"_a, "kwargs"_a)

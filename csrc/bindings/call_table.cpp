@@ -72,8 +72,8 @@ std::vector<at::Tensor> run(const OperatorCall& call, const CallValues& values) 
 
 py::object fill(py::handle item, const CallValues& values) {
   return map_nested(item, [&](py::handle leaf) -> py::object {
-    if (!py::isinstance<CallPlaceholder>(leaf)) return {};
-    const auto& placeholder = leaf.cast<const CallPlaceholder&>();
+    if (!py::isinstance<CallArgument>(leaf)) return {};
+    const auto& placeholder = leaf.cast<const CallArgument&>();
     switch (placeholder.kind) {
       case CallArgument::Kind::kTensor:
         return wrap_tensor(values.operands[placeholder.index]);

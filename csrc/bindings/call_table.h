@@ -42,17 +42,11 @@ struct OperatorCall {
   std::optional<c10::OperatorHandle> out_variant;
 };
 
-// Arguments as Python objects, with CallPlaceholders where the call's own values go.
+// Arguments as Python objects, with CallArguments where the call's own values go.
 struct PythonCall {
   pybind11::object callable;
   pybind11::tuple arguments;
   pybind11::dict keywords;
-};
-
-struct CallPlaceholder {
-  CallArgument::Kind kind;
-  int index = -1;
-  Dim integer;
 };
 
 struct CallRow {

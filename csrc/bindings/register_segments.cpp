@@ -41,6 +41,13 @@ int find_shift(int64_t count, int64_t size) {
   return shift;
 }
 
+// As many chunks as threads, while counting parts in each costs less than it saves.
+int64_t count_sort_chunks(int64_t count, int64_t parts) {
+  constexpr int64_t kFewPositions = 1 << 15;
+  const int64_t most = std::min(count / kFewPositions, 2 * count / std::max<int64_t>(1, parts));
+  return std::clamp<int64_t>(most, 1, at::get_num_threads());
+}
+
 // A counting sort in chunks, one per thread: each counts its parts, then knows where its positions
 // of a part begin, after those of the chunks before it.  Parts of several rows are then sorted by
 // themselves: nothing is written all over memory (radix sort, most significant digit first).
@@ -54,8 +61,8 @@ struct Sorter {
   int64_t count;
   const Rows& rows;
   Position *order, *offsets;
-  int shift;
-  int64_t chunks;
+  int shift = find_shift(count, rows.size);
+  int64_t chunks = count_sort_chunks(count, rows.size >> shift);
   int64_t parts = rows.size > 0 ? ((rows.size - 1) >> shift) + 1 : 0;
   int64_t chunk_length = (count + chunks - 1) / chunks;
   std::vector<Position> starts = std::vector<Position>(chunks * parts);  // [chunk, part]
@@ -138,25 +145,11 @@ struct Sorter {
   }
 };
 
-// As many chunks as threads, while counting parts in each costs less than it saves.
-int64_t count_sort_chunks(int64_t count, int64_t parts) {
-  constexpr int64_t kFewPositions = 1 << 15;
-  const int64_t most = std::min(count / kFewPositions, 2 * count / std::max<int64_t>(1, parts));
-  return std::clamp<int64_t>(most, 1, at::get_num_threads());
-}
-
 template <class Index, class Position>
 void sort_positions(const Tensor& index, const Rows& rows, Tensor& order, Tensor& offsets) {
-  const int64_t count = index.numel();
-  const int shift = find_shift(count, rows.size);
-  Sorter<Index, Position>{index.const_data_ptr<Index>(),
-                          count,
-                          rows,
-                          order.data_ptr<Position>(),
-                          offsets.data_ptr<Position>(),
-                          shift,
-                          count_sort_chunks(count, rows.size >> shift)}
-      .run();
+  Sorter<Index, Position> sorter{index.const_data_ptr<Index>(), index.numel(), rows,
+                                 order.data_ptr<Position>(), offsets.data_ptr<Position>()};
+  sorter.run();
 }
 
 // index: integers [count] -> order [count] and offsets [size + 1], i32 where `narrow`, else i64.

@@ -122,7 +122,8 @@ void* TorchFrame::data(BufferId id) {
   const at::Tensor& tensor = cell.tensor;
   if (promised.kind == Buffer::Kind::kAlias && !tensor.defined()) {
     char* base = static_cast<char*>(data(promised.base));
-    return cell.address = base + element_offset(id) * info(promised.type.dtype).bytes;
+    const int64_t offset = evaluate(promised.offset, *symbols_);
+    return cell.address = base + offset * info(promised.type.dtype).bytes;
   }
   STITCH_CHECK(tensor.defined(), "buffer " << id << " is not set when a kernel uses it");
   if (tensor.device().type() != graph_.device.type() || tensor.layout() != c10::kStrided) {
@@ -155,10 +156,6 @@ void* TorchFrame::barrier() {
 
 void TorchFrame::release(BufferId id) { cells_[id.value()] = Cell(); }
 
-int64_t TorchFrame::element_offset(BufferId alias) const {
-  return evaluate(buffer(alias).offset, *symbols_);
-}
-
 at::Tensor& TorchFrame::tensor(BufferId id) {
   Cell& cell = cells_[id.value()];
   const Buffer& promised = buffer(id);
@@ -167,7 +164,7 @@ at::Tensor& TorchFrame::tensor(BufferId id) {
   const c10::ScalarType dtype = to_scalar_type(promised.type.dtype);
   if (promised.kind == Buffer::Kind::kAlias) {
     const at::Tensor& base = tensor(promised.base);
-    const int64_t offset = base.storage_offset() + element_offset(id);
+    const int64_t offset = base.storage_offset() + evaluate(promised.offset, *symbols_);
     return cell.tensor = view_memory(base, offset, layout, dtype);
   }
   STITCH_CHECK(promised.kind == Buffer::Kind::kSlab,

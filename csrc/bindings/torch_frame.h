@@ -54,7 +54,6 @@ class TorchFrame final : public Frame {
   };
 
   const Buffer& buffer(BufferId id) const { return graph_.program->buffers[id.value()]; }
-  int64_t element_offset(BufferId alias) const;
   at::Tensor& tensor(BufferId id);
   void replace(BufferId id, at::Tensor replacement);
   // The tensor in the layout that is promised, or as it is where its sizes are nobody's business;
