@@ -80,14 +80,10 @@ void ReductionLowering::open_level(NodeId root, int block, bool is_partial) {
                           return access.root == root && !access.is_store &&
                                  graph[access.value].type.dtype == DType::kF64;
                         });
-  Level level{scopes.fresh(),
-              is_wide ? "f64" : accumulator_type(root),
-              is_exact ? scopes.fresh() : "",
-              "",
-              kept_blocks_below(schedule, root, block),
-              block,
-              false,
-              is_wide};
+  Level level{.name = scopes.fresh(), .opened_by = block, .is_wide = is_wide};
+  level.type = is_wide ? "f64" : accumulator_type(root);
+  if (is_exact) level.rest = scopes.fresh();
+  level.blocks = kept_blocks_below(schedule, root, block);
   const int lanes = is_wide && level.blocks.empty() ? lanes_of(root) : 0;
   level.is_vectorised = level.blocks.empty() && lanes == 0 && is_vectorised_loop(block) &&
                         !is_arg_reduction(graph[root]);

@@ -25,13 +25,13 @@ struct ReductionLowering {
   std::function<void(const std::vector<int>& blocks, const std::function<void()>& body)> reopen;
 
   struct Level {
-    std::string name;      // accumulator, an array when `blocks` is not empty
-    std::string type;      // the result's own; f64 of long sums, i32 of vectors of bool, whose
-                           // lanes would otherwise be as many as the bytes of a register
-    std::string rest;      // of sums of f64: what their additions rounded off, of the same form
-    std::string nan_flag;  // host maximum and minimum: NaN seen, kept apart so that it vectorises
-    std::vector<int> blocks;  // kept loops inside, outermost first
-    int opened_by = 0;        // block
+    std::string name;       // accumulator, an array when `blocks` is not empty
+    std::string type = {};  // the result's own; f64 of long sums, i32 of vectors of bool, whose
+                            // lanes would otherwise be as many as the bytes of a register
+    std::string rest = {};  // of sums of f64: what their additions rounded off, of the same form
+    std::string nan_flag = {};  // host maximum and minimum: NaN, kept apart so that it vectorises
+    std::vector<int> blocks = {};  // kept loops inside, outermost first
+    int opened_by = 0;             // block
     bool is_vectorised = false;
     bool is_wide = false;   // the second accumulator of a cascade
     std::string lane = {};  // of sums with one accumulator a lane: the vectorised loop's index
