@@ -54,10 +54,6 @@ VarId IndexVars::atom(int atom, const Dim& extent) {
   return at->second;
 }
 
-VarId IndexVars::value(int handle, const Dim& extent) {
-  return find_or_add({IndexVar::Kind::kValue, extent, handle, {}, {}});
-}
-
 VarId IndexVars::find_or_add(IndexVar var) {
   for (VarId v = 0; v < count(); ++v) {
     const IndexVar& have = vars_[v];
@@ -131,10 +127,6 @@ Units IndexVars::find_units(const IndexExpr& a, std::initializer_list<Dim> whole
     if (is_below(rest, unit)) best = {unit, count, rest};
   }
   return best;
-}
-
-void IndexVars::assume(const IndexExpr& a, const Dim& extent) {
-  assumed_.push_back(find_or_add({IndexVar::Kind::kRemainder, extent, -1, a, extent}));
 }
 
 IndexExpr IndexVars::gather(IndexExpr a) const {

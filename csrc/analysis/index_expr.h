@@ -74,14 +74,18 @@ struct Units {
 class IndexVars {
  public:
   VarId atom(int atom, const Dim& extent);
-  VarId value(int handle, const Dim& extent);
+  VarId value(int handle, const Dim& extent) {
+    return find_or_add({IndexVar::Kind::kValue, extent, handle, {}, {}});
+  }
   IndexExpr divide(const IndexExpr& a, const Dim& divisor);     // a >= 0
   IndexExpr remainder(const IndexExpr& a, const Dim& divisor);  // a >= 0
   // With the digits of one number put together again: a / 4 * 512 + a % 4 * 128 is a * 128.
   IndexExpr join_digits(IndexExpr a) const;
   // From here to forget(), 0 <= a < extent: within a part of a cat that begins at 8, x0 * 8 + x1 -
   // 8 divided by 8 is x0.
-  void assume(const IndexExpr& a, const Dim& extent);
+  void assume(const IndexExpr& a, const Dim& extent) {
+    assumed_.push_back(find_or_add({IndexVar::Kind::kRemainder, extent, -1, a, extent}));
+  }
   void forget() { assumed_.pop_back(); }
   // Certainly 0 <= a < bound.
   bool is_below(const IndexExpr& a, const Dim& bound) const;

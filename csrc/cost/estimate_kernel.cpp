@@ -81,10 +81,6 @@ double PhaseTime::alone_us(int threads, const DeviceSpec& device) const {
   return full_us / share + (blocks - 1) * device.last_block_us;
 }
 
-double estimate_us(const StageEstimate& stage, const DeviceSpec& device) {
-  return device.launch_us + stage.us;
-}
-
 double estimate_us(const std::vector<PhaseTime>& phases, const DeviceSpec& device, int finish,
                    int threads) {
   double us = device.launch_us;

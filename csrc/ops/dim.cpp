@@ -72,8 +72,6 @@ std::optional<Dim> simplify(Symbol::Kind kind, const Dim& left, const Dim& right
 
 }  // namespace
 
-Dim Dim::symbol(SymbolId id) { return from_terms({{Monomial{id}, 1}}); }
-
 Dim Dim::from_terms(Terms terms) {
   std::erase_if(terms, [](const auto& term) { return term.second == 0; });
   if (terms.empty()) return Dim(0);

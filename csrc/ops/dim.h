@@ -24,12 +24,13 @@ class Dim {
   using Terms = std::map<Monomial, int64_t>;
 
   Dim(int64_t value = 0) : constant_(value) {}  // NOLINT: integers are extents
-  static Dim symbol(SymbolId id);
+  static Dim symbol(SymbolId id) { return from_terms({{Monomial{id}, 1}}); }
 
   bool is_constant() const { return !terms_; }
   // The value of a constant; InternalError for a symbolic Dim.
   int64_t value() const;
   bool is(int64_t value) const { return !terms_ && constant_ == value; }
+  bool is_at_most(int64_t value) const { return !terms_ && constant_ <= value; }  // and constant
   Terms terms() const;
 
   friend Dim operator+(const Dim& a, const Dim& b);

@@ -77,8 +77,6 @@ void require_equal(const Dim& found, const Dim& expected, const std::string& wha
 
 bool is_integral(DType dtype) { return dtype == DType::kBool || info(dtype).is_integer; }
 
-bool is_unsigned(DType dtype) { return !info(dtype).is_signed; }
-
 bool divides_integers(const OpInfo& op, DType result) {
   return op.cost == CostClass::kDivide && op.arity == 2 && is_integral(result);
 }

@@ -25,7 +25,6 @@ void require_equal(const Dim& found, const Dim& expected, const std::string& wha
 // Every value of `from` is a value of `to`.
 bool is_value_preserving(DType from, DType to);
 bool is_integral(DType dtype);  // integers and bool
-bool is_unsigned(DType dtype);  // bool too
 // Is it a quotient or remainder of integers?  Eager's CPU kernels raise where its divisor is zero.
 bool divides_integers(const OpInfo& op, DType result);
 // It is evaluated for what it reports, also where nobody reads its result.

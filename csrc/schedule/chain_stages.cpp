@@ -52,20 +52,15 @@ struct Chainer {
                               &measure_traffic);
   }
 
-  bool is_stored_in_place(NodeId value) const {
-    for (size_t m = 0; m < plan.in_place.size(); ++m)
-      if (plan.in_place[m] && graph.mutations[m].value == value) return true;
-    return false;
-  }
-
   // Stages whose accesses are all offsets of indices, into memory that nothing else shows.
   bool can_be_chained(const PlannedStage& stage) const {
     const bool is_plain = std::ranges::none_of(stage.nodes, [&](NodeId node) {
       return family(graph[node]) == Family::kWriter || combines_segments(info(graph[node]));
     });
-    const bool is_apart = std::ranges::none_of(stage.stores, [&](NodeId store) {
-      return is_stored_in_place(store) || stored_part(graph, store) != store;
-    });
+    bool is_apart = std::ranges::all_of(
+        stage.stores, [&](NodeId store) { return stored_part(graph, store) == store; });
+    for (size_t m = 0; m < plan.in_place.size(); ++m)
+      if (plan.in_place[m] && holds(stage.stores, graph.mutations[m].value)) is_apart = false;
     return is_plain && is_apart;
   }
 

@@ -59,10 +59,6 @@ void KernelChooser::schedule(const KernelChoice& choice, SymbolTable& symbols,
   for (size_t i = 0; i < numbers.size(); ++i) all[numbers[i]] = std::move(schedules[i]);
 }
 
-bool KernelChooser::has_templates() const {
-  return device.is_cuda && kernel.persistent_groups.empty() && kernel.chains.empty();
-}
-
 double KernelChooser::estimate_us(const std::vector<StageEstimate>& estimates) const {
   return estimate_kernel_us(kernel, estimates, device, kFinishThreads);
 }

@@ -80,7 +80,9 @@ struct KernelChooser {
 
  private:
   KernelStages gather(const KernelChoice& choice) const;
-  bool has_templates() const;
+  bool has_templates() const {
+    return device.is_cuda && kernel.persistent_groups.empty() && kernel.chains.empty();
+  }
   double estimate_us(const std::vector<StageEstimate>& estimates) const;
   StageOption find_option(int position, int block_threads);
   std::vector<KernelChoice> list_templates();

@@ -98,9 +98,8 @@ void add_piece_axes(const Graph& graph, const StageSchedule& schedule, NodeId re
       if (!fixed) continue;
       for (const auto& [a, index] : *fixed) {
         const Axis& axis = schedule.axes[a].axis;
-        const bool is_short = axis.extent.is_constant() && axis.extent.value() <= kMostPieces;
         const bool is_reduced = role_of(space_of(schedule, reduction), axis) == Role::kReduced;
-        if (is_short && is_reduced) pieces.insert(a);
+        if (is_reduced && axis.extent.is_at_most(kMostPieces)) pieces.insert(a);
       }
     }
   }

@@ -139,7 +139,7 @@ struct Mapper {
 
   void map_main_group() {
     const int last = order.back();
-    if (facts[last].unit_stride_bytes > 0) axis(last).vector = pick_vector(last);
+    axis(last).vector = pick_vector(last);
     const bool reduces = std::ranges::any_of(order, [&](int a) { return !facts[a].is_eligible; });
     if (!reduces)
       map_pointwise();
@@ -171,8 +171,7 @@ struct Mapper {
 
   // A small computation beside the main one, done by every block for itself: the same threads.
   void map_side_group(int threads) {
-    const int last = order.back();
-    if (facts[last].unit_stride_bytes > 0) axis(last).vector = pick_vector(last);
+    axis(order.back()).vector = pick_vector(order.back());
     free_threads = threads;
     share_out([](int) { return true; });
   }

@@ -54,7 +54,6 @@ int64_t unroll_pieces(StageSchedule& schedule, const std::vector<AxisFacts>& fac
 // Where no load moves along a kept axis, all its indices share what is computed.
 bool shares_loads(const Graph& graph, const StageSchedule& schedule, int axis) {
   const Axis& atoms = schedule.axes[axis].axis;
-  const bool is_short = atoms.extent.is_constant() && atoms.extent.value() <= kMostUnrolled;
   bool loads = false, moves = false;
   for (const Access& access : schedule.accesses.list) {
     const IndexVars& vars = schedule.accesses.vars;
@@ -66,7 +65,7 @@ bool shares_loads(const Graph& graph, const StageSchedule& schedule, int axis) {
   const auto computes = [&](const auto& entry) {
     return info(graph[entry.first]).cost > CostClass::kFree;
   };
-  return is_short && loads && !moves &&
+  return atoms.extent.is_at_most(kMostUnrolled) && loads && !moves &&
          std::ranges::all_of(schedule.spaces.roots, [&](const RootSpace& space) {
            return family(graph[space.root]) != Family::kReduce &&
                   role_of(space, atoms) == Role::kKept &&
@@ -103,7 +102,7 @@ void cut_chunks(StageSchedule& schedule, const std::vector<AxisFacts>& facts,
     MappedAxis& axis = schedule.axes[order[i]];
     if (facts[order[i]].few_terms == 0 || axis.strips > 1) continue;
     left = std::min<int64_t>(left, facts[order[i]].few_terms);
-    const bool fits = axis.tile.is_constant() && axis.tile.value() <= left;
+    const bool fits = axis.tile.is_at_most(left);
     if (!fits) axis.chunk = left;
     left = fits ? left / axis.tile.value() : 1;
   }
@@ -146,7 +145,7 @@ void cut_tiles(StageSchedule& schedule, const std::vector<AxisFacts>& facts, con
                TileShape shape, int64_t wanted) {
   auto cut = [&](int a, int64_t most) {
     MappedAxis& axis = schedule.axes[a];
-    if (!axis.tile.is_constant() || axis.tile.value() > most) put_in_grid(axis, most);
+    if (!axis.tile.is_at_most(most)) put_in_grid(axis, most);
     return std::min(facts[a].extent, most);
   };
   std::vector<int> others;
@@ -211,11 +210,8 @@ void map_axes_host(const Graph& graph, StageSchedule& schedule, int worker_threa
                          shares_loads(graph, schedule, a);
 
   int64_t work = 1;
-  bool reduces = false;
-  for (const AxisFacts& fact : facts) {
-    work *= fact.extent;
-    reduces |= !fact.is_eligible;
-  }
+  for (const AxisFacts& fact : facts) work *= fact.extent;
+  const bool reduces = !std::ranges::all_of(facts, &AxisFacts::is_eligible);
   for (MappedAxis& axis : schedule.axes) axis.tile = axis.axis.extent;
   int64_t wanted = std::clamp<int64_t>(work / kBlockElements, 1, worker_threads * kBlocksPerWorker);
   if (inner.along >= 0) {
@@ -235,11 +231,9 @@ void map_axes_host(const Graph& graph, StageSchedule& schedule, int worker_threa
   }
   if (!order.empty() && reduces) {
     MappedAxis& last = schedule.axes[order.back()];
-    const AxisFacts& fact = facts[order.back()];
-    const int64_t tile = last.tile.is_constant() ? last.tile.value() : fact.extent;
-    const bool has_columns = fact.is_eligible && is_column_axis(schedule, order.back());
-    if (has_columns && (tile > kColumnTile || !last.tile.is_constant()))
-      put_in_grid(last, kColumnTile);
+    const bool has_columns =
+        facts[order.back()].is_eligible && is_column_axis(schedule, order.back());
+    if (has_columns && !last.tile.is_at_most(kColumnTile)) put_in_grid(last, kColumnTile);
   }
   // Inside a loop that reduces, a kept axis needs an array along it, which needs a size.
   bool is_inside = false;

@@ -6,11 +6,6 @@
 
 namespace stitch {
 
-static const char* to_string(LoopSpec::Level level) {
-  return std::array{
-      "chunk", "serial", "vector", "span", "along strips", "strip"}[static_cast<size_t>(level)];
-}
-
 const char* to_string(Scheme scheme) {
   return std::array{"local", "warp", "regional", "global", "store"}[static_cast<size_t>(scheme)];
 }
@@ -54,7 +49,9 @@ std::string to_string(const StageSchedule& schedule, const Graph& graph) {
       const std::string pad(indent, ' ');
       if (item.block >= 0) {
         const LoopSpec& spec = schedule.loops[schedule.blocks[item.block].loop];
-        out << pad << "loop " << to_string(spec.level) << " of axis " << spec.axis << "\n";
+        const std::array levels{"chunk", "serial", "vector", "span", "along strips", "strip"};
+        out << pad << "loop " << levels[static_cast<size_t>(spec.level)] << " of axis " << spec.axis
+            << "\n";
         self(self, item.block, indent + 2);
       }
       for (NodeId root : item.roots)
