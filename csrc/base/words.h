@@ -44,4 +44,18 @@ std::string join(const List& list, std::string_view separator, Print print = {})
   return text;
 }
 
+// The parts one after another; numbers in decimal.
+template <class... Parts>
+std::string concat(const Parts&... parts) {
+  std::string text;
+  const auto add = [&](const auto& part) {
+    if constexpr (requires { std::to_string(part); })
+      text += std::to_string(part);
+    else
+      text += part;
+  };
+  (add(parts), ...);
+  return text;
+}
+
 }  // namespace stitch

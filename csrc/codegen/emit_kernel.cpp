@@ -4,6 +4,7 @@
 
 #include "analysis/rounded_values.h"
 #include "base/hash.h"
+#include "base/words.h"
 #include "codegen/emit_phases.h"
 #include "codegen/place_arrays.h"
 #include "codegen/stream_stores.h"
@@ -33,16 +34,14 @@ std::string host_frame(const Graph& graph, const LoweredStage& lowered,
       "(void* const* pointers, const i64* sizes, i64 begin, i64 end, i32* error) {\n";
   for (size_t i = 0; i < lowered.pointers.size(); ++i) {
     const KernelArgument& argument = lowered.pointers[i];
-    text += "  " + pointer_parameter(graph, argument, i, !shares_memory(argument, options)) +
-            " = static_cast<" + pointer_type(graph, argument) + ">(pointers[" + std::to_string(i) +
-            "]);\n";
+    text += concat("  ", pointer_parameter(graph, argument, i, !shares_memory(argument, options)),
+                   " = static_cast<", pointer_type(graph, argument), ">(pointers[", i, "]);\n");
   }
   for (size_t i = 0; i < lowered.sizes.size(); ++i)
-    text += "  const i64 n" + std::to_string(i) + " = sizes[" + std::to_string(i) + "];\n";
-  if (source.shared_bytes > 0) {
-    text += "  u8* const scratch = static_cast<u8*>(pointers[" +
-            std::to_string(lowered.pointers.size()) + "]);\n";
-  }
+    text += concat("  const i64 n", i, " = sizes[", i, "];\n");
+  if (source.shared_bytes > 0)
+    text += concat("  u8* const scratch = static_cast<u8*>(pointers[", lowered.pointers.size(),
+                   "]);\n");
   text += "  for (i64 block = begin; block < end; ++block) {\n";
   return text + to_string(body) + "  }\n}\n";
 }
@@ -65,11 +64,10 @@ std::string describe(const Graph& graph, const std::vector<std::vector<KernelSta
 
 void verify_stage(const LoweredStage& lowered) {
   std::vector<std::string> parameters;
-  for (size_t i = 0; i < lowered.pointers.size(); ++i)
-    parameters.push_back("p" + std::to_string(i));
-  for (size_t i = 0; i < lowered.sizes.size(); ++i) parameters.push_back("n" + std::to_string(i));
+  for (size_t i = 0; i < lowered.pointers.size(); ++i) parameters.push_back(concat("p", i));
+  for (size_t i = 0; i < lowered.sizes.size(); ++i) parameters.push_back(concat("n", i));
   for (size_t i = 0; i < lowered.persistent.size(); ++i)
-    if (lowered.persistent[i].count > 0) parameters.push_back("k" + std::to_string(i));
+    if (lowered.persistent[i].count > 0) parameters.push_back(concat("k", i));
   verify_body(lowered.body, parameters);
 }
 
@@ -126,10 +124,9 @@ KernelSource emit_kernel(const Graph& graph, const LoweredKernel& kernel,
   source.threads = first.schedule->threads;
   source.name =
       "stitch_" + describe(graph, phases) + "_" + sha256_hex(before + frame).substr(0, 10);
-  source.text = "namespace stitch {\n" + before + "STITCH_KERNEL(" + source.name + ", " +
-                std::to_string(source.threads) + ", " +
-                std::to_string(first.schedule->bounds.per_multiprocessor) + ")" + frame +
-                "}  // namespace stitch\n";
+  source.text = concat("namespace stitch {\n", before, "STITCH_KERNEL(", source.name, ", ",
+                       source.threads, ", ", first.schedule->bounds.per_multiprocessor, ")", frame,
+                       "}  // namespace stitch\n");
   return source;
 }
 

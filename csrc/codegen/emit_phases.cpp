@@ -22,8 +22,7 @@ bool shares_memory(const KernelArgument& argument, const LoweringOptions& option
 
 std::string pointer_parameter(const Graph& graph, const KernelArgument& argument, size_t number,
                               bool is_restrict) {
-  return pointer_type(graph, argument) + (is_restrict ? " __restrict__" : "") + " p" +
-         std::to_string(number);
+  return concat(pointer_type(graph, argument), is_restrict ? " __restrict__" : "", " p", number);
 }
 
 std::string list_parameters(const Graph& graph, const std::vector<KernelArgument>& pointers,
@@ -39,21 +38,14 @@ std::string list_parameters(const Graph& graph, const std::vector<KernelArgument
 namespace {
 
 std::string declare_array(const PersistentArray& array, size_t number) {
-  return "  " + array.type + " k" + std::to_string(number) + "[" + std::to_string(array.count) +
-         "];\n";
+  return concat("  ", array.type, " k", number, "[", array.count, "];\n");
 }
 
 // What counts a phase's blocks: in 32 bits where the step past the last fits too, for the registers
 // (1024 threads with 64 each spill on sm_80 otherwise).
 std::string counter_type(const Dim& blocks) {
   constexpr int64_t kMost = int64_t{1} << 30;
-  return blocks.is_constant() && blocks.value() <= kMost ? "i32" : "i64";
-}
-
-bool hands_on(const KernelStage& part) {
-  const std::vector<PersistentArray>& arrays = part.lowered.persistent;
-  return std::ranges::any_of(arrays,
-                             [](const PersistentArray& array) { return !array.is_of_stage; });
+  return blocks.is_at_most(kMost) ? "i32" : "i64";
 }
 
 // Do threads read from shared memory what no barrier follows?
@@ -111,10 +103,8 @@ struct Emitter {
                        parameters(lowered.pointers, lowered.sizes.size());
     for (size_t i = 0; i < lowered.persistent.size(); ++i) {
       const PersistentArray& array = lowered.persistent[i];
-      const std::string id = std::to_string(i);
-      if (array.is_handed_on())
-        text += array.type + " (&k" + id + ")[" + std::to_string(array.count) + "], ";
-      if (array.is_filled) text += "bool has_k" + id + ", ";
+      if (array.is_handed_on()) text += concat(array.type, " (&k", i, ")[", array.count, "], ");
+      if (array.is_filled) text += concat("bool has_k", i, ", ");
     }
     text += std::string(uses_shared ? "u8* shared, " : "") + "i32* error) {\n  const " +
             lowered.index_type + " block = " + lowered.index_type + "(block_number);\n";
@@ -131,8 +121,7 @@ struct Emitter {
       });
       if (at == arrays.end()) at = arrays.insert(at, {part.group, array, phase});
       if (array.is_handed_on()) text += "k" + std::to_string(at - arrays.begin()) + ", ";
-      if (array.is_filled)
-        text += "is_resident && first_phase <= " + std::to_string(at->phase) + ", ";
+      if (array.is_filled) text += concat("is_resident && first_phase <= ", at->phase, ", ");
       at->phase = phase;
     }
     return text;
@@ -143,11 +132,10 @@ struct Emitter {
     std::string text = name + "(" + block + ", ";
     for (const KernelArgument& pointer : part.lowered.pointers)
       if (const BlockBuffer* buffer = find_buffer(*part.schedule, pointer.value))
-        text += "reinterpret_cast<" +
-                std::string(info(graph[buffer->value].type.dtype).device_name) + "*>(shared + " +
-                std::to_string(buffer->shared_offset) + "), ";
+        text += concat("reinterpret_cast<", info(graph[buffer->value].type.dtype).device_name,
+                       "*>(shared + ", buffer->shared_offset, "), ");
       else
-        text += "p" + std::to_string(argument(pointer)) + ", ";
+        text += concat("p", argument(pointer), ", ");
     for (const Dim& dim : part.lowered.sizes) text += size(dim) + ", ";
     text += persistent_arguments(part, phase);
     return text + (uses_shared ? "shared, " : "") + "error);\n";
@@ -157,7 +145,9 @@ struct Emitter {
   void place_groups(const std::vector<std::vector<KernelStage>>& phases) {
     std::map<int, Dim> grids;
     for (const KernelStage& part : phases | std::views::join)
-      if (part.group >= 0 && hands_on(part)) grids[part.group] = part.schedule->grid;
+      if (part.group >= 0 &&
+          !std::ranges::all_of(part.lowered.persistent, &PersistentArray::is_of_stage))
+        grids[part.group] = part.schedule->grid;
     for (const auto& [group, grid] : grids) {
       places[group] = resident;
       resident = resident + grid;
@@ -278,10 +268,9 @@ std::string declare_arrays(const LoweredStage& lowered) {
 std::string declare_shared(int bytes, KernelSource& source) {
   constexpr int kMostStaticBytes = 48 << 10;  // CUDA programming guide, "Shared Memory"
   if (bytes == 0) return "";
-  if (bytes <= kMostStaticBytes)
-    return "  STITCH_SHARED(u8, shared, " + std::to_string(bytes) + ");\n";
+  if (bytes <= kMostStaticBytes) return concat("  STITCH_SHARED(u8, shared, ", bytes, ");\n");
   source.shared_bytes = bytes;
-  return "  STITCH_DYNAMIC_SHARED(shared, " + std::to_string(bytes) + ");\n";
+  return concat("  STITCH_DYNAMIC_SHARED(shared, ", bytes, ");\n");
 }
 
 PhasesText emit_phases(const Graph& graph, const LoweredKernel& kernel,

@@ -27,18 +27,12 @@ IndexExpr without_axes(const StageSchedule& schedule, const IndexVars& vars,
 
 }  // namespace
 
-std::string ValueLowering::in_register(DType dtype, const std::string& loaded) const {
-  return in_type(info(dtype).register_name, loaded, info(dtype).device_name);
-}
-
-// Where the vector's lanes are open, and a guard does not depend on them.
-int ValueLowering::vector_axis(const IndexExpr& offset, int guard) const {
+// Where the vector's lanes are open.
+int ValueLowering::vector_axis(const IndexExpr& offset) const {
   if (!segments_.empty()) return -1;
   const int axis = find_vector_axis(schedule_, vars, offset);
   if (axis < 0) return -1;
-  const int lane_depth = scopes_.axis_depth(axis);
-  if (scopes_.axis_depth(axis, true) == lane_depth) return -1;  // lane not open
-  return guard != 0 && values[guard].depth >= lane_depth ? -1 : axis;
+  return scopes_.axis_depth(axis, true) == scopes_.axis_depth(axis) ? -1 : axis;
 }
 
 bool ValueLowering::is_overwritten(NodeId load) const {
@@ -68,13 +62,12 @@ Handle ValueLowering::load_vector(NodeId value, const IndexExpr& offset, int axi
     const int p = pointer(value, false);
     align(p, width * info(type.dtype).bytes);
     Scalar at = place_of(value, offset, axis);
-    const std::string n = std::to_string(width);
     const std::string vec = vector_type(type.dtype, width);
     const std::string address = "p" + std::to_string(p) + " + (" + at.text + ")";
     const bool by_owner = !owner.empty() && is_overwritten(value);
-    const std::string loaded_text = by_owner
-                                        ? "load_vec_if<" + n + ">(" + owner + ", " + address + ")"
-                                        : "load_vec<" + n + ">(" + address + ")";
+    const std::string loaded_text =
+        by_owner ? concat("load_vec_if<", width, ">(", owner, ", ", address, ")")
+                 : concat("load_vec<", width, ">(", address, ")");
     const PersistentValue* persistent = persistent_of(value, by_owner);
     Handle loaded = persistent ? load_persistent(*persistent, vec, loaded_text, at.depth)
                                : let(vec, loaded_text, at.depth);
@@ -101,16 +94,13 @@ Handle ValueLowering::load(NodeId value, const IndexExpr& offset, int guard) {
     if (!type.shape[d].is(0) && (moves || is_known)) continue;
     condition += (condition.empty() ? "(" : " & (") + scopes_.print(type.shape[d]) + " > 0)";
   }
-  const int axis = vector_axis(offset, guard);
+  const int axis = vector_axis(offset);
   if (axis >= 0 && guard == 0 && (by_owner || condition.empty()))
     return load_vector(value, offset, axis);
   const std::string base = "p" + std::to_string(pointer(value, false));
-  Scalar at = place_of(value, offset);
-  int depth = at.depth;
-  if (guard != 0) {
-    depth = std::max(depth, values[guard].depth);
-    condition = values[guard].text + (condition.empty() ? "" : " & " + condition);
-  }
+  const Scalar at = place_of(value, offset);
+  const int depth = std::max(at.depth, values[guard].depth);
+  if (guard != 0) condition = values[guard].text + (condition.empty() ? "" : " & " + condition);
   std::string loaded = condition.empty()
                            ? base + "[" + at.text + "]"
                            : "load_if(" + condition + ", " + base + ", " + at.text + ")";
@@ -134,22 +124,23 @@ void ValueLowering::fill_tile(const TiledLoad& tile, const std::string& name, in
   const std::string step = tile.step > 1 ? " * " + std::to_string(tile.step) : "";
   std::string sizes = std::to_string(tile.pitch);
   if (schedule_.device->is_cuda) {
-    const std::string place =
-        "reinterpret_cast<" + type + "*>(shared + " + std::to_string(tile.shared_offset) + ")";
-    scopes_.append(depth, Statement::var(type + "*", name, place));
-    sizes += ", " + std::to_string(schedule_.axes[tile.across].tile.value()) + ", " +
-             std::to_string(tile.vector) + ", " + std::to_string(schedule_.threads);
+    const std::string at = concat("(shared + ", tile.shared_offset, ")");
+    scopes_.append(depth, Statement::var(type + "*", name, "reinterpret_cast<" + type + "*>" + at));
+    const int64_t across = schedule_.axes[tile.across].tile.value();
+    sizes += concat(", ", across, ", ", tile.vector, ", ", schedule_.threads);
     align(p, tile.vector * info(dtype).bytes);
   } else {
     sizes += ", " + std::to_string(tile.step);
     scopes_.append(depth, Statement::array(type, name, tile.rows * tile.pitch));
   }
-  const std::string fill = "fill_tile<" + sizes + ">(" + name + ", p" + std::to_string(p) + " + (" +
-                           first + " + " + scopes_.block_begin(tile.along) + step + " + (" +
-                           scopes_.block_begin(tile.across) + ") * " + stride + "), " + stride +
-                           ", " + scopes_.block_end(tile.along) + ", " +
-                           scopes_.block_end(tile.across) + ")";
-  scopes_.append(depth, Statement::call(fill));
+  // Sizes are numbered as they are met.
+  const std::string last = scopes_.block_end(tile.across);
+  const std::string ends = scopes_.block_end(tile.along) + ", " + last;
+  const std::string across = scopes_.block_begin(tile.across);
+  const std::string from = concat("p", p, " + (", first, " + ", scopes_.block_begin(tile.along),
+                                  step, " + (", across, ") * ", stride, ")");
+  scopes_.append(depth, Statement::call(concat("fill_tile<", sizes, ">(", name, ", ", from, ", ",
+                                               stride, ", ", ends, ")")));
 }
 
 Handle ValueLowering::load_tiled(const TiledLoad& tile) {
@@ -174,8 +165,7 @@ Handle ValueLowering::load_tiled(const TiledLoad& tile) {
   }
   auto vector = vectors_.find({tile.value, tile.offset});
   if (vector == vectors_.end()) {
-    const std::string loaded =
-        "load_vec<" + std::to_string(width) + ">(" + filled.text + " + (" + place + "))";
+    const std::string loaded = concat("load_vec<", width, ">(", filled.text, " + (", place, "))");
     const Handle made = let(vector_type(dtype, width), loaded, depth);
     vector = vectors_.emplace(std::pair(tile.value, tile.offset), made).first;
   }
@@ -208,16 +198,11 @@ Handle ValueLowering::load_persistent(const PersistentValue& persistent, const s
   return fresh;
 }
 
-std::string ValueLowering::array_of(const PersistentValue& persistent) const {
-  return "k" + std::to_string(&persistent - schedule_.persistent.data());
-}
-
 // "shared + 4096, i0" : where the access's slot is.
 std::string ValueLowering::slot_of(const PersistentValue& persistent, const std::string& at) const {
   const Home& home = persistent.home;
-  const std::string slot =
-      home.in_registers == 0 ? at : at + " - " + std::to_string(home.in_registers);
-  return "shared + " + std::to_string(home.shared_offset) + ", " + slot;
+  const std::string slot = home.in_registers == 0 ? at : concat(at, " - ", home.in_registers);
+  return concat("shared + ", home.shared_offset, ", ", slot);
 }
 
 std::string ValueLowering::take_persistent(const PersistentValue& persistent,

@@ -27,8 +27,6 @@ const char* clause_of(const std::string& functor) {
 
 }  // namespace
 
-std::string ReductionLowering::functor(NodeId root) const { return info(graph[root]).function; }
-
 std::string ReductionLowering::accumulator_type(NodeId root) const {
   const Node& node = graph[root];
   if (!is_arg_reduction(node)) return info(node.type.dtype).register_name;
@@ -201,24 +199,24 @@ void ReductionLowering::close_levels(const std::vector<NodeId>& opened) {
   for (NodeId root : opened) {
     const Level inner = levels[root].back();
     levels[root].pop_back();
-    if (levels[root].empty()) {
-      reopen(inner.blocks, [&] { finish_element(root, result_of(root, inner), inner.type); });
-    } else {
-      const Level outer = levels[root].back();
-      reopen(inner.blocks, [&] { combine_into(root, outer, result_of(root, inner), inner.type); });
-    }
+    reopen(inner.blocks, [&] {
+      const std::string result = result_of(root, inner);
+      if (levels[root].empty()) return finish_element(root, result, inner.type);
+      combine_into(root, levels[root].back(), result, inner.type);
+    });
   }
 }
 
 void ReductionLowering::accumulate(NodeId root, const Scalar& value) {
   std::string text = value.text;
+  const std::string type = accumulator_type(root);
   const RootSpace& space = space_of(schedule, root);
   if (is_arg_reduction(graph[root])) {
     const Atoms& atoms = schedule.spaces.atoms;
     const Index index = index_from_atoms(atoms, space.dims, values.vars);
     const Scalar flat =
         scopes.print(reduced_index(atoms, space, index), values.vars, values.values);
-    text = accumulator_type(root) + "{" + text + ", i64(" + flat.text + ")}";
+    text = type + "{" + text + ", i64(" + flat.text + ")}";
   }
   std::string inside;  // false in threads past the end of a reduced axis
   for (size_t a = 0; a < schedule.axes.size(); ++a) {
@@ -227,17 +225,12 @@ void ReductionLowering::accumulate(NodeId root, const Scalar& value) {
     inside += (inside.empty() ? "ok" : " & ok") + std::to_string(a);
   }
   if (!inside.empty())
-    text = "(" + inside + ") ? " + text + " : " + functor(root) + "::identity<" +
-           accumulator_type(root) + ">()";
-  if (levels[root].empty()) return finish_element(root, text, accumulator_type(root));
+    text = "(" + inside + ") ? " + text + " : " + functor(root) + "::identity<" + type + ">()";
+  if (levels[root].empty()) return finish_element(root, text, type);
   const Level& level = levels[root].back();
   const std::string target = at(level);
-  const std::string type = accumulator_type(root);
-  if (level.type == "i32" && type == "bool") {
-    const std::string combined = target + " " + clause_of(functor(root)) + " i32(" + text + ")";
-    scopes.assign(target, combined);
-    return;
-  }
+  if (level.type == "i32" && type == "bool")
+    return scopes.assign(target, target + " " + clause_of(functor(root)) + " i32(" + text + ")");
   if (level.nan_flag.empty()) return combine_into(root, level, text, type);
   // The form that reduction(max:) and reduction(min:) vectorise; NaN is noted beside it.
   const char* than = functor(root) == "Max" ? " < " : " > ";
@@ -275,9 +268,8 @@ void ReductionLowering::finish_element(NodeId root, const std::string& partial, 
     const std::string exchange = crosses_warps ? "reinterpret_cast<" + type + "*>(" + place + ")"
                                                : "static_cast<" + type + "*>(0)";
     scopes.append(depth, {Statement::Kind::kReduce, type, name,
-                          "all_reduce<" + functor(root) + ", " + std::to_string(mask) + "u, " +
-                              std::to_string(schedule.threads) + ">(" + type + "(" + partial +
-                              "), " + exchange + ")"});
+                          concat("all_reduce<", functor(root), ", ", mask, "u, ", schedule.threads,
+                                 ">(", type, "(", partial, "), ", exchange, ")")});
     result = name;
   }
   const std::string own = values.register_type(root);
@@ -357,10 +349,6 @@ void ReductionLowering::begin_scatters(int block) {
     if (is_scatter && find_reduced_block(schedule, space.root) == block)
       begin_scatter(space.root, kept_blocks_below(schedule, space.root, block));
   }
-}
-
-std::string ReductionLowering::place(NodeId root, const Scalar& at) const {
-  return "p" + std::to_string(values.pointer(root, true)) + "[" + at.text + "]";
 }
 
 void ReductionLowering::begin_scatter(NodeId root, const std::vector<int>& kept_blocks) {

@@ -61,7 +61,7 @@ struct ReductionLowering {
   bool takes_positions_along(int block) const;
 
  private:
-  std::string functor(NodeId root) const;
+  std::string functor(NodeId root) const { return info(graph[root]).function; }
   std::string accumulator_type(NodeId root) const;
   std::vector<int> array_loops_of(const std::vector<int>& blocks) const;
   std::string at(const Level& level, const std::string& name) const;
@@ -78,7 +78,9 @@ struct ReductionLowering {
   int lanes_of(NodeId root) const;
   // Reductions inside the block that reduce its own loop.
   std::vector<NodeId> reduced_below(int block) const;
-  std::string place(NodeId root, const Scalar& at) const;  // "p3[x0]"
+  std::string place(NodeId root, const Scalar& at) const {  // "p3[x0]"
+    return "p" + std::to_string(values.pointer(root, true)) + "[" + at.text + "]";
+  }
   void begin_scatter(NodeId root, const std::vector<int>& kept_blocks);
   void store_at(NodeId root, const Scalar& at, const Scalar& value);
 };

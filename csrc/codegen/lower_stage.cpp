@@ -103,10 +103,9 @@ struct StageLowering {
       const MappedAxis& mapped = schedule.axes[a];
       const std::string id = std::to_string(a);
       if (mapped.threads > 1) {
-        const std::string shift = std::to_string(mapped.thread_shift);
+        const std::string own = concat("(tid() >> ", mapped.thread_shift, ")");
         let(out.index_type, "t" + id,
-            (mapped.thread_shift ? "(tid() >> " + shift + ")" : "tid()") + " & " +
-                std::to_string(mapped.threads - 1));
+            concat(mapped.thread_shift ? own : "tid()", " & ", mapped.threads - 1));
       }
       if (!has_loop(static_cast<int>(a))) define_axis(static_cast<int>(a), "0");
     }
@@ -150,8 +149,7 @@ struct StageLowering {
     const std::string extent = scopes.print(mapped.axis.extent);
     let(out.index_type, "r" + id, index);
     let("bool", "ok" + id, "r" + id + " < " + extent);
-    let(out.index_type, name,
-        "ok" + id + " ? r" + id + " : " + extent + " - " + std::to_string(mapped.vector));
+    let(out.index_type, name, concat("ok", a, " ? r", a, " : ", extent, " - ", mapped.vector));
   }
 
   void declare_arrays(int block) {
@@ -300,9 +298,10 @@ struct StageLowering {
     } else if (spec.level == LoopSpec::Level::kStrip) {
       const std::string along = scopes.loop_name(spec.axis, LoopSpec::Level::kAlongStrips);
       const int64_t span = schedule.axes[spec.axis].span;
-      const std::string before = span == 0 ? ""
-                                           : scopes.loop_name(spec.axis, LoopSpec::Level::kSpan) +
-                                                 " * " + std::to_string(span) + " + ";
+      const std::string before =
+          span == 0
+              ? ""
+              : concat(scopes.loop_name(spec.axis, LoopSpec::Level::kSpan), " * ", span, " + ");
       define_axis(spec.axis, before + name + " * " + strip_length(spec.axis) + " + " + along);
     } else if (spec.level == LoopSpec::Level::kSerial) {
       define_axis(spec.axis, name);
@@ -318,8 +317,7 @@ struct StageLowering {
   std::string serial_trips(const MappedAxis& mapped) {
     if (!mapped.serial_at_run_time) return scopes.print(mapped.serial);
     const int step = mapped.threads * mapped.vector;
-    return "(" + scopes.print(mapped.axis.extent) + " + " + std::to_string(step - 1) + ") / " +
-           std::to_string(step);
+    return concat("(", scopes.print(mapped.axis.extent), " + ", step - 1, ") / ", step);
   }
 
   Statement loop_header(int loop) {
@@ -342,37 +340,30 @@ struct StageLowering {
         header.pragma = kUnrollInPart;
       return header;
     }
-    if (spec.level == LoopSpec::Level::kChunk) {
-      header.bound = "(" + scopes.block_end(spec.axis) + " + " + std::to_string(mapped.chunk - 1) +
-                     ") / " + std::to_string(mapped.chunk);
-      return header;
-    }
-    if (spec.level == LoopSpec::Level::kSpan) {
+    if (spec.level == LoopSpec::Level::kChunk)
+      header.bound =
+          concat("(", scopes.block_end(spec.axis), " + ", mapped.chunk - 1, ") / ", mapped.chunk);
+    if (spec.level == LoopSpec::Level::kSpan)
       header.bound = std::to_string(mapped.serial.value() / mapped.span);
-      return header;
-    }
+    if (!header.bound.empty()) return header;
     if (is_written_out(schedule, loop)) header.pragma = kUnroll;
-    if (spec.level == LoopSpec::Level::kStrip || spec.level == LoopSpec::Level::kAlongStrips) {
-      const bool is_strip = spec.level == LoopSpec::Level::kStrip;
-      header.bound = is_strip ? std::to_string(mapped.strips) : strip_length(spec.axis);
-      return header;
-    }
+    if (spec.level == LoopSpec::Level::kStrip) header.bound = std::to_string(mapped.strips);
+    if (spec.level == LoopSpec::Level::kAlongStrips) header.bound = strip_length(spec.axis);
+    if (!header.bound.empty()) return header;
     header.bound = scopes.block_end(spec.axis);
     if (const AxisRange* range = values.range_of(spec.axis)) {
       const auto place = [&](const char* function, int64_t at, const std::string& end) {
         if (!mapped.in_grid) return std::to_string(at);
-        return function + ("(" + std::to_string(at) + " - " + scopes.block_begin(spec.axis)) +
-               ", " + end + ")";
+        return concat(function, "(", at, " - ", scopes.block_begin(spec.axis), ", ", end, ")");
       };
       header.expr = place("max_index", range->low, "0");
       header.bound = place("min_index", range->high, header.bound);
     }
     if (mapped.chunk > 0) {
-      const std::string chunk = scopes.loop_name(spec.axis, LoopSpec::Level::kChunk) + " * " +
-                                std::to_string(mapped.chunk);
+      const std::string chunk =
+          concat(scopes.loop_name(spec.axis, LoopSpec::Level::kChunk), " * ", mapped.chunk);
       header.expr = chunk;
-      header.bound =
-          "min_index(" + chunk + " + " + std::to_string(mapped.chunk) + ", " + header.bound + ")";
+      header.bound = concat("min_index(", chunk, " + ", mapped.chunk, ", ", header.bound, ")");
     }
     return header;
   }

@@ -26,11 +26,6 @@ std::string float_literal(double number, const std::string& type) {
   return std::isinf(narrow) ? float_literal(narrow, type) : std::string(text);
 }
 
-std::string integer_literal(int64_t value, const std::string& type) {
-  if (value == INT64_MIN) return "(-9223372036854775807LL - 1)";
-  return type + "(" + std::to_string(value) + "LL)";
-}
-
 // A cast of integers back to the type of floats that they were made of.
 bool was_of_type(const Graph& graph, const Node& cast) {
   const std::string type = info(cast.type.dtype).register_name;
@@ -73,7 +68,7 @@ ValueLowering::ValueLowering(const Graph& graph, const StageSchedule& schedule, 
       options_(options),
       is_load_(is_load) {
   vars = schedule.accesses.vars;
-  values.push_back({"true", 0});   // guard 0
+  values.push_back({"true", 0});   // guard 0, known everywhere
   values.push_back({"false", 0});  // kNever
   for (const PersistentValue& persistent : schedule.persistent) {
     const std::string type = element_type(graph, schedule, persistent);
@@ -114,10 +109,6 @@ int ValueLowering::pointer(NodeId value, bool is_store) {
       return static_cast<int>(i);
   lowered_.pointers.push_back({value, is_store, info(graph_[value].type.dtype).bytes});
   return static_cast<int>(lowered_.pointers.size()) - 1;
-}
-
-std::string ValueLowering::register_type(NodeId value) const {
-  return info(graph_[value].type.dtype).register_name;
 }
 
 Handle ValueLowering::let(const std::string& type, const std::string& expr, int depth) {
@@ -210,8 +201,10 @@ Handle ValueLowering::constant(const Node& node) {
     text = float_literal(node.number, reg);
   else if (node.type.dtype == DType::kBool)
     text = node.integer ? "true" : "false";
+  else if (node.integer == INT64_MIN)
+    text = "(-9223372036854775807LL - 1)";
   else
-    text = integer_literal(node.integer, reg);
+    text = reg + "(" + std::to_string(node.integer) + "LL)";
   return add({text, 0});
 }
 
@@ -273,12 +266,8 @@ int ValueLowering::begin_guard(const Condition& condition, int outer) {
                               });
   if (!starts_at_zero) add("((" + at.text + ") >= " + scopes_.print(condition.low) + ")");
   add("((" + at.text + ") < " + scopes_.print(condition.high) + ")");
-  int depth = at.depth;
-  if (outer != 0) {
-    add(values[outer].text);
-    depth = std::max(depth, values[outer].depth);
-  }
-  return let("bool", text, depth);
+  if (outer != 0) add(values[outer].text);
+  return let("bool", text, std::max(at.depth, values[outer].depth));
 }
 
 Handle ValueLowering::choose(int guard, Handle inside, Handle outside, DType dtype) {
@@ -306,7 +295,7 @@ void ValueLowering::store(NodeId root, const IndexExpr& offset, const std::strin
   const int p = pointer(root, true);
   const std::string base = "p" + std::to_string(p);
   const std::string stored = in_type(dtype.device_name, text, dtype.register_name);
-  const int axis = vector_axis(offset, 0);
+  const int axis = vector_axis(offset);
   const PersistentValue* persistent = find_persistent(schedule_, root);
   if (persistent) held_.insert(root);
   if (axis < 0) {
@@ -354,21 +343,15 @@ void ValueLowering::check_divisor(const Node& division, Handle divisor, int guar
   const Node& by = graph_[division.inputs[1]];
   if (by.op == OpKind::k_full && by.dims.empty() && by.integer != 0) return;
   std::string zero = "(" + values[divisor].text + " == 0)";
-  if (guard != 0) {
-    zero += " & " + values[guard].text;
-    depth = std::max(depth, values[guard].depth);
-  }
-  collect("report_zero_divisor", zero, depth);
+  if (guard != 0) zero += " & " + values[guard].text;
+  collect("report_zero_divisor", zero, std::max(depth, values[guard].depth));
 }
 
 IndexExpr ValueLowering::checked_index(NodeId node, Handle value, const Dim& extent, int guard) {
   std::string index = values[value].text;
-  int depth = values[value].depth;
-  if (guard != 0) {
-    // Where the guard does not hold nothing is read, so nothing can be out of range.
-    index = "(" + values[guard].text + " ? i64(" + index + ") : i64(0))";
-    depth = std::max(depth, values[guard].depth);
-  }
+  const int depth = std::max(values[value].depth, values[guard].depth);
+  // Where the guard does not hold nothing is read, so nothing can be out of range.
+  if (guard != 0) index = "(" + values[guard].text + " ? i64(" + index + ") : i64(0))";
   const std::string size = "i64(" + scopes_.print(extent) + ")";
   index = "i64(" + index + ")";
   if (counts_from_end(graph_[node])) index = "wrap_index(" + index + ", " + size + ")";

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "analysis/index_walk.h"
@@ -53,7 +54,9 @@ class ValueLowering : public WalkSink {
   int pointer(NodeId value, bool is_store);  // its position among the arguments
   void store(NodeId root, const IndexExpr& offset, const std::string& text, int value_depth,
              const std::string& predicate);
-  std::string register_type(NodeId value) const;
+  std::string register_type(NodeId value) const {
+    return info(graph_[value].type.dtype).register_name;
+  }
   // Is an array in registers indexed by the loop, which then must be unrolled?
   bool keeps_in_registers_over(int loop) const;
   const std::map<std::string, std::string>& collected() const { return lowered_.collected; }
@@ -83,15 +86,10 @@ class ValueLowering : public WalkSink {
   Handle end_segment(const Segment& segment, Handle element) override;
 
  private:
-  struct Key {
-    NodeId value;
-    Index index;
-    int guard;
-    friend auto operator<=>(const Key&, const Key&) = default;
-  };
+  using Key = std::tuple<NodeId, Index, int>;  // value, index, guard
   Handle let(const std::string& type, const std::string& expr, int depth);
   void align(int pointer, int bytes);  // at least so, up to the widest access
-  int vector_axis(const IndexExpr& offset, int guard) const;
+  int vector_axis(const IndexExpr& offset) const;
   bool is_overwritten(NodeId load) const;
   int contiguous_axis(const IndexExpr& offset, int depth) const;
   // Where an element is behind the value's pointer: in memory, or in the buffer of the block.
@@ -107,7 +105,9 @@ class ValueLowering : public WalkSink {
                          const std::string& loaded, int depth);
   // As above; nullptr where it is read from memory all the same.
   const PersistentValue* persistent_of(NodeId value, bool by_owner);
-  std::string array_of(const PersistentValue& persistent) const;
+  std::string array_of(const PersistentValue& persistent) const {
+    return "k" + std::to_string(&persistent - schedule_.persistent.data());
+  }
   std::string slot_of(const PersistentValue& persistent, const std::string& at) const;
   std::string take_persistent(const PersistentValue& persistent, const std::string& type) const;
   void put_persistent(const PersistentValue& persistent, const std::string& text,
@@ -118,7 +118,9 @@ class ValueLowering : public WalkSink {
   bool is_rounded(NodeId id) const {
     return !options_.rounded.empty() && options_.rounded[id.index()];
   }
-  std::string in_register(DType dtype, const std::string& loaded) const;
+  static std::string in_register(DType dtype, const std::string& loaded) {
+    return in_type(info(dtype).register_name, loaded, info(dtype).device_name);
+  }
   int depth_of(const Segment& segment);
 
   const Graph& graph_;

@@ -44,10 +44,6 @@ int Scopes::axis_depth(int axis, bool without_vector) const {
   return 0;
 }
 
-std::string Scopes::axis_name(int axis, bool without_vector) const {
-  return (without_vector ? "b" : "x") + std::to_string(axis);
-}
-
 std::string Scopes::block_begin(int axis) {
   const MappedAxis& mapped = schedule_.axes[axis];
   return mapped.in_grid ? "g" + std::to_string(axis) + " * " + print(mapped.tile) : "0";
@@ -120,10 +116,7 @@ Scalar Scopes::print(const IndexExpr& expr, const IndexVars& vars,
     add(axis_name(axis, base), coefficient, axis);
     out.depth = std::max(out.depth, axis_depth(axis, base));
   }
-  if (!expr.constant.is(0) || out.text.empty()) {
-    if (!out.text.empty()) out.text += " + ";
-    out.text += print(expr.constant);
-  }
+  if (!expr.constant.is(0) || out.text.empty()) add(print(expr.constant), 1);
   return out;
 }
 

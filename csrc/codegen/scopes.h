@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/words.h"
 #include "codegen/kernel_body.h"
 #include "schedule/fixed_axes.h"
 
@@ -38,7 +39,7 @@ class Scopes {
   std::vector<Dim> sizes;  // run-time sizes in use: n0, n1, ...
 
   int depth() const { return static_cast<int>(open.size()) - 1; }
-  std::string fresh() { return "s_" + std::to_string(next_++); }
+  std::string fresh() { return concat("s_", next_++); }
   void append(int depth, Statement statement) {
     open[depth].statements.push_back(std::move(statement));
   }
@@ -49,7 +50,9 @@ class Scopes {
 
   // The scope an axis index is complete in, and its text there.
   int axis_depth(int axis, bool without_vector = false) const;
-  std::string axis_name(int axis, bool without_vector = false) const;
+  static std::string axis_name(int axis, bool without_vector = false) {
+    return concat(without_vector ? "b" : "x", axis);
+  }
   int axis_of_atom(int atom) const;
   // A block's own indices along an axis on the host, whose loops end at the extent.
   std::string block_end(int axis);
@@ -61,7 +64,7 @@ class Scopes {
                int without_vector = -1);
   std::string print_step(int axis, const Dim& coefficient);  // of an index along the axis
   int depth_of_loop(int loop) const;                         // -1 when not open
-  std::string loop_name(int loop) const { return "i" + std::to_string(loop); }
+  std::string loop_name(int loop) const { return concat("i", loop); }
   std::string loop_name(int axis, LoopSpec::Level level) const {
     return loop_name(loop_of(axis, level));
   }

@@ -37,12 +37,6 @@ struct StoreStreaming {
     }
   }
 
-  bool has_stores(Statement& loop) const {
-    bool found = false;
-    visit(loop, [&](Statement&) { found = true; });
-    return found;
-  }
-
   // The loop's iterations from `first` to `end`, at most `most`, as one row.
   std::vector<Statement> stream_row(Statement loop, const std::string& first,
                                     const std::string& end, int64_t most) const {
@@ -118,7 +112,9 @@ std::vector<Statement> stream_stores(const StageSchedule& schedule, int block, S
   const StoreStreaming streaming{schedule, spec.axis, is_span ? schedule.axes[spec.axis].span : 1,
                                  scopes};
   const bool walks = is_span || spec.level == LoopSpec::Level::kSerial;
-  if (!walks || !is_outermost || !streaming.has_stores(loop)) return split_vectors(std::move(loop));
+  int stores = 0;
+  streaming.visit(loop, [&](Statement&) { ++stores; });
+  if (!walks || !is_outermost || stores == 0) return split_vectors(std::move(loop));
   const int64_t most = std::max<int64_t>(1, kRowElements / streaming.step);
   const auto first = to_integer(loop.expr), end = to_integer(loop.bound);
   // A loop that sums adds up its lanes at the end of each row: of one row or none.
