@@ -215,17 +215,16 @@ std::vector<FusionPlan> explore_patterns(const UnitGraph& graph, const PatternGa
   return search_plans(topology, pool, patterns, options.beam);
 }
 
-std::vector<std::vector<ScoredPattern>> list_candidates(const UnitGraph& graph,
-                                                        const PatternGain& gain,
-                                                        const ExploreOptions& options,
-                                                        const PatternCheck& fits) {
+std::vector<std::vector<std::vector<int>>> list_candidates(const UnitGraph& graph,
+                                                           const PatternGain& gain) {
   const Topology topology = find_topology(graph);
+  const ExploreOptions options;
+  const PatternCheck fits;
   PatternPool pool(topology, gain, fits, options);
   const Reducer reducer(topology, pool, options);
-  std::vector<std::vector<ScoredPattern>> candidates(topology.order.size());
-  for (size_t unit = 0; unit < candidates.size(); ++unit)
-    for (int id : reducer.candidates(static_cast<int>(unit)))
-      candidates[unit].push_back({pool.units(id), pool[id].gain_us});
+  std::vector<std::vector<std::vector<int>>> candidates(topology.order.size());
+  for (int unit : topology.order)
+    for (int id : reducer.candidates(unit)) candidates[unit].push_back(pool.units(id));
   return candidates;
 }
 

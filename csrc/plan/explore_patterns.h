@@ -39,11 +39,6 @@ struct ExploreOptions {
   int max_units = 64;  // in a pattern; without a bound a string of units takes quadratic time
 };
 
-struct ScoredPattern {
-  std::vector<int> units;  // sorted
-  double gain_us = 0;
-};
-
 struct FusionPlan {
   std::vector<std::vector<int>> patterns;  // disjoint, of two units at least, in an order to run
   double gain_us = 0;
@@ -56,10 +51,8 @@ std::vector<FusionPlan> explore_patterns(const UnitGraph& graph, const PatternGa
 
 // 20.15: for each unit up to `top` patterns that it is the producer of, the best first.  The unit
 // alone is not listed.
-std::vector<std::vector<ScoredPattern>> list_candidates(const UnitGraph& graph,
-                                                        const PatternGain& gain,
-                                                        const ExploreOptions& options = {},
-                                                        const PatternCheck& fits = {});
+std::vector<std::vector<std::vector<int>>> list_candidates(const UnitGraph& graph,
+                                                           const PatternGain& gain);
 
 // 20.16: `head` with every combination of one or none of each consumer's patterns, but with none of
 // all.  Patterns of two consumers may share units, so that combinations may be equal.

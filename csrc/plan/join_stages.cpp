@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <compare>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -379,9 +380,14 @@ class Joiner {
     return changed;
   }
 
-  // Each unit of a group is offered to the few that follow it.
+  // Each unit is offered to the few that follow it among those that share a key with it.
   template <typename Key>
-  bool join_near(const std::map<Key, std::vector<int>>& groups) {
+  bool join_near(const std::function<std::vector<Key>(const Unit&)>& keys_of) {
+    std::map<Key, std::vector<int>> groups;
+    for (size_t u = 0; u < units_.size(); ++u) {
+      if (units_[u].is_gone || units_[u].roots.empty()) continue;
+      for (const Key& key : keys_of(units_[u])) groups[key].push_back(static_cast<int>(u));
+    }
     bool changed = false;
     for (const auto& [key, units] : groups) {
       for (size_t i = 0; i + 1 < units.size(); ++i)
@@ -393,24 +399,15 @@ class Joiner {
 
   // Units that read the same value, the widest-read first.
   bool join_siblings() {
-    std::map<NodeId, std::vector<int>> readers;
-    for (size_t u = 0; u < units_.size(); ++u) {
-      if (units_[u].is_gone || units_[u].roots.empty()) continue;
-      for (NodeId load : units_[u].cone.loads) readers[load].push_back(static_cast<int>(u));
-    }
-    return join_near(readers);
+    return join_near<NodeId>([](const Unit& unit) { return unit.cone.loads; });
   }
 
   // Units of one level whose roots have one shape: independent values in one loop.
   bool join_independent() {
-    std::map<std::pair<int, std::string>, std::vector<int>> alike;
-    for (size_t u = 0; u < units_.size(); ++u) {
-      if (units_[u].is_gone || units_[u].roots.empty()) continue;
-      const std::vector<Dim>& shape = graph_[units_[u].roots.back()].type.shape;
-      alike[{units_[u].level, to_string(contiguous_type(DType::kF32, shape))}].push_back(
-          static_cast<int>(u));
-    }
-    return join_near(alike);
+    return join_near<std::pair<int, std::string>>([&](const Unit& unit) {
+      const std::vector<Dim>& shape = graph_[unit.roots.back()].type.shape;
+      return std::vector{std::pair(unit.level, to_string(contiguous_type(DType::kF32, shape)))};
+    });
   }
 
   int unit_now(int unit) const { return unit_of_[units_[unit].roots.back().index()]; }
@@ -455,12 +452,12 @@ class Joiner {
 
 }  // namespace
 
-JoinedStages join_stages(const PlanRequest& in, const std::vector<NodeId>& roots,
-                         const JoinOptions& options) {
-  Joiner joiner(in, roots, options.rule);
-  joiner.join_groups(options.groups);
-  if (options.rule == JoinRule::kFaster) joiner.run_faster();
-  if (options.rule == JoinRule::kParallel) joiner.run_parallel();
+JoinedStages join_stages(const PlanRequest& in, const std::vector<NodeId>& roots, JoinRule rule,
+                         const std::vector<std::vector<NodeId>>& groups) {
+  Joiner joiner(in, roots, rule);
+  joiner.join_groups(groups);
+  if (rule == JoinRule::kFaster) joiner.run_faster();
+  if (rule == JoinRule::kParallel) joiner.run_parallel();
   return joiner.finish();
 }
 

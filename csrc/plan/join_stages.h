@@ -30,14 +30,9 @@ enum class JoinRule {
               // in place is so still
 };
 
-struct JoinOptions {
-  JoinRule rule = JoinRule::kNever;
-  std::vector<std::vector<NodeId>> groups = {};
-};
-
 // One stage per root to begin with.  Roots of one group, each ascending, are then joined while
 // checks and the rule allow, by kNever whatever it costs; then pairs of stages by the rule.
-JoinedStages join_stages(const PlanRequest& in, const std::vector<NodeId>& roots,
-                         const JoinOptions& options);
+JoinedStages join_stages(const PlanRequest& in, const std::vector<NodeId>& roots, JoinRule rule,
+                         const std::vector<std::vector<NodeId>>& groups = {});
 
 }  // namespace stitch

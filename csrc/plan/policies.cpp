@@ -37,7 +37,7 @@ PlanCandidate stitch(const PlanRequest& in, JoinedStages joined, const StitchRul
 }
 
 PlanCandidate plan_each_op(const PlanRequest& in) {
-  JoinedStages joined = join_stages(in, list_roots(in, true), {JoinRule::kNever});
+  JoinedStages joined = join_stages(in, list_roots(in, true), JoinRule::kNever);
   return stitch(in, std::move(joined), {.barriers = false, .packs = false});
 }
 
@@ -45,7 +45,7 @@ PlanCandidate plan_each_op(const PlanRequest& in) {
 PlanCandidate join_pairs(const PlanRequest& in, bool every_op) {
   std::vector<NodeId> roots = list_roots(in, every_op);
   if (every_op) roots = drop_cheap(in.graph, in.demands, std::move(roots));
-  return stitch(in, join_stages(in, roots, {JoinRule::kFaster}), {});
+  return stitch(in, join_stages(in, roots, JoinRule::kFaster), {});
 }
 
 // AStitch: groups by their dominants (A.6-A.10), joined where the blocks of one mapping hold what
@@ -66,7 +66,7 @@ PlanCandidate plan_astitch(const PlanRequest& in) {
     std::ranges::copy_if(group.members, std::back_inserter(groups.back()),
                          [&](NodeId member) { return roots.count(member) > 0; });
   }
-  return stitch(in, join_stages(in, {roots.begin(), roots.end()}, {JoinRule::kParallel, groups}),
+  return stitch(in, join_stages(in, {roots.begin(), roots.end()}, JoinRule::kParallel, groups),
                 {.by_cost = false});
 }
 
@@ -91,7 +91,7 @@ PlanCandidate plan_best_patterns(const PlanRequest& in, const std::vector<Stitch
   PlanCandidate best;
   for (const std::vector<NodeId>& roots : groupings)
     for (const auto& patterns : plan_patterns(in, roots))
-      offer(in, join_stages(in, roots, {JoinRule::kNever, patterns}), rules, best);
+      offer(in, join_stages(in, roots, JoinRule::kNever, patterns), rules, best);
   return best;
 }
 

@@ -1,7 +1,6 @@
 #include "plan/store_in_place.h"
 
 #include <algorithm>
-#include <compare>
 #include <iterator>
 #include <set>
 
@@ -78,16 +77,10 @@ std::vector<Overwriting> keep_possible(const Graph& graph, const PlannedStage& s
   return pairs;
 }
 
-// When a stage runs: those of one phase run at once, a call's phase is 0.
-struct Moment {
-  size_t step = 0, phase = 0;
-  friend auto operator<=>(const Moment&, const Moment&) = default;
-};
-
 // Everything that reads memory, in order.
 struct Reader {
-  Moment when;
-  int stage = -1;  // -1: a library call
+  std::pair<size_t, size_t> when;  // step and phase: those of one phase run at once, a call's is 0
+  int stage = -1;                  // -1: a library call
   const std::vector<NodeId>* values;
 };
 

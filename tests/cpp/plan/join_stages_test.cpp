@@ -17,7 +17,7 @@ JoinedStages join_graph(const Graph& graph, const std::string& target) {
   const Demands demands = find_demands(graph);
   const StageJudge judge = judge_for(graph, device_spec(target));
   return join_stages({graph, demands, judge, device_spec(target)},
-                     find_roots(graph, demands, false), {JoinRule::kFaster});
+                     find_roots(graph, demands, false), JoinRule::kFaster);
 }
 
 class Joins : public testing::TestWithParam<const char*> {
@@ -146,7 +146,7 @@ JoinedStages join_unless(const Graph& graph, OpKind one, OpKind other) {
     return {Verdict::yes(), 1};
   };
   return join_stages({graph, demands, judge, device_spec("cpu")}, find_roots(graph, demands, false),
-                     {JoinRule::kFaster});
+                     JoinRule::kFaster);
 }
 
 TEST(JoinStages, AJoinAroundAThirdKernelIsACycle) {

@@ -155,7 +155,7 @@ TEST(LargeGraphs, StepsOfJoinedStagesCanRun) {
       return {refuses ? Verdict::no(99, "the test says so") : Verdict::yes(), 1};
     };
     const JoinedStages joined = join_stages({graph, demands, judge, device_spec("cpu")},
-                                            find_roots(graph, demands, true), {JoinRule::kFaster});
+                                            find_roots(graph, demands, true), JoinRule::kFaster);
     std::set<NodeId> made;
     auto is_made = [&](NodeId id) {
       if (graph[id].op == OpKind::k_get) id = graph[id].inputs[0];
