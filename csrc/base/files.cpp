@@ -14,7 +14,6 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
-#include <utility>
 
 #include "base/error.h"
 
@@ -122,15 +121,11 @@ std::string find_directory_risk(const struct stat& info) {
   return "";
 }
 
-std::string describe_open_failure() {
-  if (errno == ELOOP || errno == ENOTDIR) return "is a symbolic link or no directory";
-  return std::string("cannot be opened: ") + std::strerror(errno);
-}
-
 std::string find_risk(const Descriptor& directory, std::string (*of_open)(const struct stat&)) {
   struct stat info{};
-  if (!directory || fstat(directory.get(), &info) != 0) return describe_open_failure();
-  return of_open(info);
+  if (directory && fstat(directory.get(), &info) == 0) return of_open(info);
+  if (errno == ELOOP || errno == ENOTDIR) return "is a symbolic link or no directory";
+  return std::string("cannot be opened: ") + std::strerror(errno);
 }
 
 // The parent with symbolic links resolved, as far as it exists; the rest as written.
@@ -180,8 +175,6 @@ bool write_all(int fd, std::string_view bytes) {
   }
   return true;
 }
-
-int Descriptor::release() { return std::exchange(fd_, -1); }
 
 std::optional<PrivateDirectory> PrivateDirectory::open(const std::string& path, std::string& why) {
   std::error_code error;

@@ -20,19 +20,13 @@ constexpr std::array<uint32_t, 64> kRoundConstants = {
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
-uint32_t load_big_endian(const char* bytes) {
-  uint32_t word = 0;
-  for (int i = 0; i < 4; ++i) word = word << 8 | static_cast<uint8_t>(bytes[i]);
-  return word;
-}
-
 void append_big_endian(std::string& out, uint64_t value, int bytes) {
   while (bytes-- > 0) out += static_cast<char>(value >> (8 * bytes));
 }
 
 void compress(std::array<uint32_t, 8>& state, const char* block) {
-  uint32_t w[64];
-  for (int i = 0; i < 16; ++i) w[i] = load_big_endian(block + 4 * i);
+  uint32_t w[64] = {};
+  for (int i = 0; i < kBlockBytes; ++i) w[i / 4] = w[i / 4] << 8 | static_cast<uint8_t>(block[i]);
   for (int i = 16; i < 64; ++i) {
     const uint32_t s0 = std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ (w[i - 15] >> 3);
     const uint32_t s1 = std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^ (w[i - 2] >> 10);

@@ -108,10 +108,7 @@ void bind_calls(py::module_& module) {
       .def_readonly("extras", &CallTable::extras)
       .def_readonly("number_outputs", &CallTable::number_outputs)
       .def_readonly("views", &CallTable::views)
-      .def("__len__", [](const CallTable& table) { return table.rows.size(); })
-      .def("uses_dispatcher", [](const CallTable& table, int row) {
-        return std::holds_alternative<OperatorCall>(table.rows.at(row).call);
-      });
+      .def("__len__", [](const CallTable& table) { return table.rows.size(); });
 }
 
 using BuilderClass = py::class_<Builder>;

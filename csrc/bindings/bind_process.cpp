@@ -153,11 +153,10 @@ void bind_resources(py::module_& module) {
       "use.");
   module.def("release_memory", [] { host_pool().release_cached(); });
   set_nvrtc_directories(find_nvrtc_directories());
-  const auto to_tuple = [](const Verdict& verdict) {
+  module.def("nvrtc_available", [] {
+    const Verdict verdict = nvrtc_available();
     return py::make_tuple(verdict.ok, verdict.why, verdict.remedy);
-  };
-  module.def("nvrtc_available", [to_tuple] { return to_tuple(nvrtc_available()); });
-  module.def("driver_available", [to_tuple] { return to_tuple(driver_available()); });
+  });
 }
 
 }  // namespace

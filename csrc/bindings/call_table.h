@@ -90,11 +90,6 @@ struct CallValues {
   at::Tensor out;  // defined: the result goes here
 };
 
-inline bool takes_out(const CallRow& row) {
-  const OperatorCall* call = std::get_if<OperatorCall>(&row.call);
-  return call && call->out_variant;
-}
-
 // Every leaf of the result counts, lists and tuples flattened; what is no tensor is undefined.
 std::vector<at::Tensor> run_call(const CallRow& row, const CallValues& values);
 

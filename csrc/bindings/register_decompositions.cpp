@@ -291,12 +291,11 @@ std::array<bool, 2> pays_patches(const Tensor& x, const Tensor& weight, at::IntA
   return {is_large, is_large};
 }
 
-Gradients multiply_patches(const Tensor& grad, const Tensor& x, const Tensor& weight,
-                           std::array<bool, 2> wanted) {
+void multiply_patches(const Tensor& grad, const Tensor& x, const Tensor& weight,
+                      std::array<bool, 2> wanted, Gradients& made) {
   const at::MemoryFormat format = x.suggest_memory_format();
   const auto size = [](const Tensor& of, int64_t d) { return of.sym_size(d); };
   const Tensor rows = grad.permute({0, 2, 3, 1}).flatten(0, 2);
-  Gradients made;
   if (wanted[0]) {
     const Tensor patches = rows.mm(weight.flatten(1))
                                .reshape_symint({size(x, 0), size(grad, 2), size(grad, 3),
@@ -310,7 +309,6 @@ Gradients multiply_patches(const Tensor& grad, const Tensor& x, const Tensor& we
     const Tensor columns = patches.permute({0, 2, 4, 1, 3, 5}).flatten(0, 2).flatten(1);
     std::get<1>(made) = rows.t().mm(columns).reshape_symint(weight.sym_sizes()).contiguous(format);
   }
-  return made;
 }
 
 Gradients convolution_backward(const Tensor& grad, const Tensor& x, const Tensor& weight,
@@ -333,16 +331,13 @@ Gradients convolution_backward(const Tensor& grad, const Tensor& x, const Tensor
     if (wanted[2]) std::get<2>(made) = grad.sum({0, 2, 3});
     return made;
   }
-  const bool meets_once =
-      is_plain && groups == 1 && padding.equals({0, 0}) && dilation.equals({1, 1});
-  std::array<bool, 2> pays = {false, false};
-  if (meets_once) pays = pays_patches(x, weight, stride);
+  const bool is_one_group = is_plain && groups == 1;
+  if (!is_one_group || !padding.equals({0, 0}) || !dilation.equals({1, 1})) return {};
+  std::array<bool, 2> pays = pays_patches(x, weight, stride);
   pays = {pays[0] && wanted[0], pays[1] && wanted[1]};
   if (!pays[0] && !pays[1]) return {};
   Gradients made = by_call(wanted[0] && !pays[0], wanted[1] && !pays[1], wanted[2] && !pays[1]);
-  const Gradients products = multiply_patches(grad, x, weight, pays);
-  if (pays[0]) std::get<0>(made) = std::get<0>(products);
-  if (pays[1]) std::get<1>(made) = std::get<1>(products);
+  multiply_patches(grad, x, weight, pays, made);
   if (pays[1] && wanted[2]) std::get<2>(made) = grad.sum({0, 2, 3});
   return made;
 }

@@ -154,8 +154,6 @@ void* TorchFrame::barrier() {
   return barrier_.mutable_data_ptr();
 }
 
-void TorchFrame::release(BufferId id) { cells_[id.value()] = Cell(); }
-
 at::Tensor& TorchFrame::tensor(BufferId id) {
   Cell& cell = cells_[id.value()];
   const Buffer& promised = buffer(id);
@@ -187,8 +185,9 @@ void TorchFrame::call(const CallStep& step) {
   operands.reserve(step.inputs.size());
   for (const BufferId input : step.inputs) operands.push_back(tensor(input));
   CallValues values{operands, *symbols_, objects_, {}};
+  const OperatorCall* op = std::get_if<OperatorCall>(&row.call);
   const bool is_one = step.outputs.size() == 1 && step.outputs[0].valid();
-  if (takes_out(row) && graph_.device.is_cpu() && is_one &&
+  if (op && op->out_variant && graph_.device.is_cpu() && is_one &&
       buffer(step.outputs[0]).type.dtype != DType::kOpaque) {
     allocate(step.outputs[0]);
     values.out = cells_[step.outputs[0].value()].tensor;

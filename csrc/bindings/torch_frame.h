@@ -39,7 +39,7 @@ class TorchFrame final : public Frame {
   void align(BufferId id, int bytes) override;
   void write_back(BufferId id) override;
   void* data(BufferId id) override;
-  void release(BufferId id) override;
+  void release(BufferId id) override { cells_[id.value()] = Cell(); }
   void copy(BufferId from, BufferId to) override;
   void call(const CallStep& step) override;
   void parallel_for(int64_t count, int64_t grain,
