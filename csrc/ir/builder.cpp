@@ -1,7 +1,6 @@
 #include "ir/builder.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 #include "ops/library_effects.h"
@@ -12,9 +11,7 @@ namespace {
 
 template <class T>
 void append_bytes(std::string& key, const T& value) {
-  char bytes[sizeof(T)];
-  std::memcpy(bytes, &value, sizeof(T));
-  key.append(bytes, sizeof(T));
+  key.append(reinterpret_cast<const char*>(&value), sizeof(T));
 }
 
 void append_dims(std::string& key, const std::vector<Dim>& dims) {

@@ -95,10 +95,6 @@ void check_written_type(const WrittenType& written, const TensorType& type) {
                     to_string(type));
 }
 
-std::string read_attribute(TextReader& reader) {
-  return reader.peek() == '"' ? reader.quoted() : reader.text_before(",}");
-}
-
 // {key=value, flag}, or nothing.
 std::map<std::string, std::string> read_attributes(TextReader& reader) {
   std::map<std::string, std::string> attributes;
@@ -106,7 +102,8 @@ std::map<std::string, std::string> read_attributes(TextReader& reader) {
   read_list(reader, '{', '}', [&] {
     const std::string key = reader.word();
     if (key.empty()) reader.fail("the name of an attribute");
-    attributes[key] = reader.take('=') ? read_attribute(reader) : "";
+    std::string& value = attributes[key] = "";
+    if (reader.take('=')) value = reader.peek() == '"' ? reader.quoted() : reader.text_before(",}");
   });
   return attributes;
 }

@@ -56,10 +56,9 @@ std::string print_symbol(const Symbol& symbol) {
   const std::string kind = kSymbolKinds[static_cast<size_t>(symbol.kind)];
   const std::string pair = to_string(symbol.left) + "," + to_string(symbol.right);
   const std::string hint = ") hint " + std::to_string(symbol.hint);
-  if (is_late(symbol)) return "result(" + std::to_string(row_of(symbol)) + "," + pair + hint;
+  if (is_late(symbol)) return concat("result(", row_of(symbol), ",", pair, hint);
   if (symbol.kind != Symbol::Kind::kInput) return kind + "(" + pair + hint;
-  return kind + "(" + std::to_string(symbol.input) + hint +
-         (symbol.is_positive ? "" : " unbounded");
+  return concat(kind, "(", symbol.input, hint, symbol.is_positive ? "" : " unbounded");
 }
 
 std::string print_output(const GraphOutput& output) {
@@ -91,13 +90,12 @@ std::string to_string(const Graph& graph, NodeId id) {
 std::string to_string(const Graph& graph) {
   std::string text;
   for (size_t i = 0; i < graph.symbols.symbols.size(); ++i)
-    text += (i == 0 ? "symbols s" : ", s") + std::to_string(i) + " = " +
-            print_symbol(graph.symbols.symbols[i]);
+    text += concat(i == 0 ? "symbols s" : ", s", i, " = ", print_symbol(graph.symbols.symbols[i]));
   if (!text.empty()) text += "\n";
   const auto number = [](int value) { return std::to_string(value); };
-  text += "arguments " + std::to_string(graph.argument_count) + " tensors [" +
-          join(graph.input_positions, ",", number) + "] integers [" +
-          join(graph.integer_positions, ",", number) + "]\n";
+  text += concat("arguments ", graph.argument_count, " tensors [",
+                 join(graph.input_positions, ",", number), "] integers [",
+                 join(graph.integer_positions, ",", number), "]\n");
   for (int i = 0; i < graph.size(); ++i) text += to_string(graph, NodeId(i)) + "\n";
   for (const Mutation& mutation : graph.mutations)
     text += "mutate " + name_of(mutation.input) + " <- " + name_of(mutation.value) + "\n";

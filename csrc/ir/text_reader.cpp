@@ -71,10 +71,6 @@ bool TextReader::take(std::string_view word) {
   return true;
 }
 
-void TextReader::expect(char c) {
-  if (!take(c)) fail(std::string("'") + c + "'");
-}
-
 std::string TextReader::word() {
   peek();
   const size_t start = position;

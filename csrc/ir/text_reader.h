@@ -18,7 +18,9 @@ struct TextReader {
   char peek();        // next character that is no space; 0 at the end
   bool take(char c);  // consumes it if it is next
   bool take(std::string_view word);
-  void expect(char c);   // UserError naming what stands there instead
+  void expect(char c) {  // UserError naming what stands there instead
+    if (!take(c)) fail(std::string("'") + c + "'");
+  }
   std::string word();    // letters, digits, '_', '.'; may be empty
   std::string quoted();  // "a string", with \" and \\ inside
   // Up to one of these that stands in no brackets, without blanks; may be empty.

@@ -171,7 +171,7 @@ std::optional<Constant> evaluate(OpKind op, const std::vector<Constant>& operand
 Constant identity_of(OpKind reduction, DType dtype) {
   const std::string_view identity = info(reduction).identity;
   const auto highest = static_cast<int64_t>(~uint64_t{0} >> (64 - info(dtype).digits));
-  if (identity == "lowest") return {dtype, -kInfinity, is_unsigned(dtype) ? 0 : -highest - 1};
+  if (identity == "lowest") return {dtype, -kInfinity, info(dtype).is_signed ? -highest - 1 : 0};
   if (identity == "highest") return {dtype, kInfinity, highest};
   return identity == "1" ? Constant{dtype, 1, 1} : Constant{dtype, 0, 0};
 }

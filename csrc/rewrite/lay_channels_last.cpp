@@ -35,8 +35,6 @@ bool lies_last(const TensorType& type) {
 
 bool is_convolution(const Node& node) { return node.name == "aten.convolution.default"; }
 
-bool is_at_most(const Dim& dim, int64_t most) { return dim.is_constant() && dim.value() <= most; }
-
 struct Laying {
   const Graph& graph;
   const bool always;
@@ -77,12 +75,12 @@ NodeId convolve(Builder& b, Laying& laying, const RewriteSite& site) {
   };
   const bool pads = node.ints[2] != 0 || node.ints[3] != 0;
   const bool is_product = weight[1] == shape[1] && (weight[2] * weight[3]).is(1) && !pads;
-  const bool pays_copies = is_product && is_at_most(places, kFewestPlaces);
+  const bool pays_copies = is_product && places.is_at_most(kFewestPlaces);
   if (!pays_copies && (is_kept(site.id) || is_kept(node.inputs[0]))) return {};
   const NodeId x = last_of(b, laying, site, node.inputs[0]);
-  if (is_product && (x.valid() || laying.always || is_at_most(places, kFewPlaces)))
+  if (is_product && (x.valid() || laying.always || places.is_at_most(kFewPlaces)))
     return multiply(b, site, x.valid() ? x : b.permute(site.inputs[0], kToLast));
-  const bool is_exact = laying.always || is_at_most(weight[1], kMostChannels);
+  const bool is_exact = laying.always || weight[1].is_at_most(kMostChannels);
   if (is_product || !is_exact || shape[1].is(1)) return {};
   std::vector<NodeId> inputs = site.inputs;
   if (x.valid()) inputs[0] = b.permute(x, kToFirst);

@@ -184,8 +184,7 @@ struct Lowering {
     auto& made = sorted[{put.index.value(), to_string(size), put.ignored, put.wraps}];
     if (!made.first.valid()) {
       const Dim count = type(put.index).shape[0];
-      const auto is_narrow = [](const Dim& n) { return n.is_constant() && n.value() <= INT32_MAX; };
-      const bool narrow = is_narrow(count) && is_narrow(size);
+      const bool narrow = count.is_at_most(INT32_MAX) && size.is_at_most(INT32_MAX);
       const DType dtype = narrow ? DType::kI32 : DType::kI64;
       Node call{.op = OpKind::k_library, .integer = kMadeCall, .type = {DType::kOpaque}};
       call.name = kSegmentsCall;

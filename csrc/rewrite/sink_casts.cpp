@@ -32,13 +32,10 @@ NodeId sink_cast(Builder& b, const RewriteSite& site) {
   const size_t moved = moved_operands(site.node);
   if (moved == 0 || site.strides_matter) return {};
   std::vector<NodeId> inputs = site.inputs;
-  DType narrow = DType::kOpaque;
   for (size_t i = 0; i < moved; ++i) {
     if (!is_widening_cast(b, inputs[i])) return {};
     inputs[i] = b[inputs[i]].inputs[0];
-    const DType dtype = b[inputs[i]].type.dtype;
-    if (i > 0 && dtype != narrow) return {};
-    narrow = dtype;
+    if (b[inputs[i]].type.dtype != b[inputs[0]].type.dtype) return {};
   }
   return b.cast(b.copy(site.node, inputs), site.node.type.dtype);
 }
