@@ -7,6 +7,7 @@
 #include "codegen/emit_kernel.h"
 #include "ir/print_graph.h"
 #include "jit/compiler.h"
+#include "kept_plan.h"
 #include "kernel_error.h"
 #include "make_report.h"
 #include "plan/choose_attention.h"
@@ -25,38 +26,43 @@ namespace {
 
 // Everything between the imported graph and kernel text; `explain` and `show_stage` stop here.
 struct Compilation {
+  const CompileRequest& request;
+  const DeviceSpec& device = device_spec(request.target);
+  int workers = request.worker_threads;
   Graph graph = {};
   StitchPlan plan = {};
   std::vector<StageSchedule> schedules = {};
+  LoweringOptions options = {};
   std::vector<KernelSource> sources = {};
   StageLog log = {};
 };
 
 // Reductions are split before deviations are expanded: a split one needs no second pass.  `cuts`
 // gets the attention that stays written out.
-Graph rewrite(const CompileRequest& request, const DeviceSpec& device, int workers,
-              std::vector<Cut>& cuts) {
-  const std::string layout = device.is_cuda ? "eager" : request.settings.convolution_layout;
-  const Graph lowered = lower_scatters(lay_channels_last(request.graph, layout), !device.is_cuda);
-  const Graph first = rewrite_graph(lowered, {"expand_deviations"});
-  const AttentionChoice attention = choose_attention(first, request.settings, device);
+Graph rewrite(const Compilation& c, std::vector<Cut>& cuts) {
+  const auto& [settings, device] = std::tie(c.request.settings, c.device);
+  const std::string layout = device.is_cuda ? "eager" : settings.convolution_layout;
+  const Graph laid = lay_channels_last(c.request.graph, layout);
+  const Graph first = rewrite_graph(lower_scatters(laid, !device.is_cuda), {"expand_deviations"});
+  const AttentionChoice attention = choose_attention(first, settings, device);
   // A simulated GPU's library calls run on the host.
-  const bool on_gpu = device.is_cuda && !is_simulated(request.settings);
+  const bool on_gpu = device.is_cuda && !is_simulated(settings);
   const Graph called = call_attention(first, attention.chosen, on_gpu);
-  Graph graph = write_joined_parts(rewrite_graph(split_reductions(called, device, workers)));
+  Graph graph = write_joined_parts(rewrite_graph(split_reductions(called, device, c.workers)));
   cuts = find_cuts(attention.refused, first, graph);
   return graph;
 }
 
-// What stands behind a stage.
 std::string text_of(const Compilation& c, const std::string& stage) {
   std::string text;
   if (stage == "rewrite") return to_string(c.graph);
   if (stage == "plan") return to_string(c.plan, c.graph);
   if (stage == "schedule")
     for (const StageSchedule& schedule : c.schedules) text += to_string(schedule, c.graph) + "\n";
-  if (stage == "emit")
+  else if (stage == "emit")
     for (const KernelSource& source : c.sources) text += source.text + "\n";
+  else
+    throw UserError("found stage '" + stage + "'; known are graph, rewrite, plan, schedule, emit");
   return text;
 }
 
@@ -69,20 +75,20 @@ void run_and_dump(Compilation& c, const std::string& stage, const std::function<
   dump(c, stage);
 }
 
-KernelSource emit(const Compilation& c, size_t k, const LoweringOptions& options) {
+KernelSource emit(const Compilation& c, size_t k) {
   return emit_kernel(
-      c.graph, lower_kernel(c.graph, c.plan, c.plan.kernels[k], c.schedules, options), options);
+      c.graph, lower_kernel(c.graph, c.plan, c.plan.kernels[k], c.schedules, c.options), c.options);
 }
 
 Compilation plan_and_emit(const CompileRequest& request) {
-  const DeviceSpec& device = device_spec(request.target);
-  const int workers = request.worker_threads;
   static std::atomic<int> graphs = 0;  // of the process: each has dumps of its own
   const std::string name = "graph" + std::to_string(graphs++);
-  Compilation c{.log = {{}, name, request.settings.dump, request.settings.dump_dir}};
+  Compilation c{.request = request,
+                .log = {{}, name, request.settings.dump, request.settings.dump_dir}};
+  const auto& [device, workers] = std::tie(c.device, c.workers);
   verify_graph(request.graph);
   std::vector<Cut> cuts;
-  run_and_dump(c, "rewrite", [&] { c.graph = rewrite(request, device, workers, cuts); });
+  run_and_dump(c, "rewrite", [&] { c.graph = rewrite(c, cuts); });
   verify_graph(c.graph);
   run_and_dump(c, "plan", [&] {
     c.plan = plan_stitches(c.graph, judge_stages(c.graph, device, workers), device,
@@ -104,38 +110,36 @@ Compilation plan_and_emit(const CompileRequest& request) {
     });
     c.graph.symbols = std::move(symbols);
   });
-  const LoweringOptions options = choose_lowering(c.graph, c.plan, device, request.settings);
+  c.options = choose_lowering(c.graph, c.plan, device, request.settings);
   run_and_dump(c, "emit", [&] {
-    for_each_kernel(c.graph, c.plan, [&](size_t k) { c.sources.push_back(emit(c, k, options)); });
+    for_each_kernel(c.graph, c.plan, [&](size_t k) { c.sources.push_back(emit(c, k)); });
   });
   return c;
 }
 
-std::vector<Binary> compile_all(const Compilation& c, const DeviceSpec& device,
-                                const CompileRequest& request) {
+std::vector<Binary> compile_all(const Compilation& c) {
   try {
-    return compile_kernels(c.sources, device.arch, request.settings, request.load);
+    return compile_kernels(c.sources, c.device.arch, c.request.settings, c.request.load);
   } catch (const NotCompiledError& error) {
     throw KernelError(error, find_ops(c.graph, c.plan, c.sources, error.kernels));
   }
 }
 
 int spilled_bytes(const Binary& binary, const std::vector<std::vector<int>>& persistent_groups) {
+  if (binary.bytes.empty()) return INT_MAX;  // it did not compile
   return binary.spill_bytes + (persistent_groups.empty() ? 0 : binary.stack_bytes);
 }
 
 // Launch bounds are assumed, then checked against the compiled kernel (AStitch A.14): one that
 // spills is scheduled otherwise.
-std::vector<Binary> compile_without_spills(Compilation& c, const DeviceSpec& device,
-                                           const CompileRequest& request) {
-  std::vector<Binary> binaries = compile_all(c, device, request);
-  const LoweringOptions options = choose_lowering(c.graph, c.plan, device, request.settings);
+std::vector<Binary> compile_without_spills(Compilation& c) {
+  std::vector<Binary> binaries = compile_all(c);
   TemplateMemo memo;
   const auto chooser_of = [&](const PlannedKernel& kernel) {
-    return KernelChooser{c.graph, c.plan.stages, kernel, device, request.worker_threads, memo};
+    return KernelChooser{c.graph, c.plan.stages, kernel, c.device, c.workers, memo};
   };
   std::vector<Spilling> spilling;
-  for (size_t k = 0; device.is_cuda && k < binaries.size(); ++k) {
+  for (size_t k = 0; c.device.is_cuda && k < binaries.size(); ++k) {
     const PlannedKernel& kernel = c.plan.kernels[k];
     const int bytes = spilled_bytes(binaries[k], kernel.persistent_groups);
     if (bytes == 0) continue;
@@ -148,50 +152,49 @@ std::vector<Binary> compile_without_spills(Compilation& c, const DeviceSpec& dev
     PlannedKernel& kernel = c.plan.kernels[trial.kernel];
     kernel.persistent_groups = trial.choice.persistent_groups;
     chooser_of(kernel).schedule(trial.choice, c.graph.symbols, c.schedules);
-    return c.sources[trial.kernel] = emit(c, trial.kernel, options);
+    return c.sources[trial.kernel] = emit(c, trial.kernel);
   };
   remedy_spills(spilling, [&](std::vector<Spilling>& trials) {
     std::vector<KernelSource> sources;
     for (const Spilling& trial : trials) sources.push_back(take(trial));
-    const std::vector<Binary> tried = try_kernels(sources, device.arch, request.settings);
-    for (size_t i = 0; i < trials.size(); ++i) {
-      const auto& groups = trials[i].choice.persistent_groups;
-      trials[i].bytes = tried[i].bytes.empty() ? INT_MAX : spilled_bytes(tried[i], groups);
-    }
+    const std::vector<Binary> tried = try_kernels(sources, c.device.arch, c.request.settings);
+    for (size_t i = 0; i < trials.size(); ++i)
+      trials[i].bytes = spilled_bytes(tried[i], trials[i].choice.persistent_groups);
   });
   for (const Spilling& kernel : spilling) take(kernel);
   for (const char* stage : {"plan", "schedule", "emit"}) dump(c, stage);  // what runs
-  return compile_all(c, device, request);
+  return compile_all(c);
 }
 
 }  // namespace
 
 CompileResult compile(const CompileRequest& request) {
   const DeviceSpec& device = device_spec(request.target);
-  Compilation c = plan_and_emit(request);
-  std::vector<Binary> binaries;
-  run_stage("compile", c.log, [&] { binaries = compile_without_spills(c, device, request); });
-  CompileResult result;
-  result.report = make_report({c.graph, c.plan, c.schedules, c.sources, binaries, c.log.times,
-                               device, request.worker_threads});
-  if (!request.load) return result;
-  run_stage("program", c.log, [&] {
-    const std::vector<LoadedKernel> loaded = load_kernels(c.sources, binaries, device.is_cuda);
-    result.program = std::make_shared<const Program>(
-        build_program(c.graph, c.plan, c.sources, loaded, device.is_cuda));
+  StageLog log;
+  CompiledPlan made = find_plan(request, device.arch, [&] {
+    Compilation c = plan_and_emit(request);
+    std::vector<Binary> binaries;
+    run_stage("compile", c.log, [&] { binaries = compile_without_spills(c); });
+    log = c.log;
+    return CompiledPlan{
+        request.load ? build_program(c.graph, c.plan, c.sources, device.is_cuda) : Program(),
+        c.sources, make_report({c.graph, c.plan, c.schedules, c.sources, device, c.workers}),
+        binaries};
   });
-  return result;
+  if (device.is_cuda) add_binaries(made.report, made.binaries);
+  made.report.stages = log.times;
+  if (!request.load) return {nullptr, std::move(made.report)};
+  run_stage("load", log, [&] {
+    made.program.kernels = load_kernels(made.sources, made.binaries, device.is_cuda);
+  });
+  return {std::make_shared<const Program>(std::move(made.program)), std::move(made.report)};
 }
 
 std::string show_stage(const CompileRequest& request, const std::string& stage) {
   if (stage == "graph") return to_string(request.graph);
   Compilation c = plan_and_emit(request);
-  if (stage == "rewritten") return text_of(c, "rewrite");
-  compile_without_spills(c, device_spec(request.target), request);
-  if (stage == "text") return text_of(c, "emit");
-  if (stage == "plan" || stage == "schedule") return text_of(c, stage);
-  throw UserError("unknown stage '" + stage +
-                  "'; stages are graph, rewritten, plan, schedule and text");
+  if (stage != "rewrite") compile_without_spills(c);
+  return text_of(c, stage);
 }
 
 }  // namespace stitch

@@ -28,7 +28,7 @@ struct CompileResult {
 // inside single kernels, InternalError for our other bugs; all carry the stage and the user's op.
 CompileResult compile(const CompileRequest& request);
 
-// The text of one stage: "graph", "rewritten", "plan", "schedule" or "text"; UserError for another.
+// The text of one stage: "graph", "rewrite", "plan", "schedule" or "emit"; UserError for another.
 std::string show_stage(const CompileRequest& request, const std::string& stage);
 
 }  // namespace stitch

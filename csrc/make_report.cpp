@@ -146,15 +146,6 @@ struct Reporter {
     out.shared_bytes = source.shared_bytes;
     out.predicted_us = estimate_kernel_us(in.graph, in.plan.stages, planned,
                                           pick_schedules(in.schedules, planned), in.worker_threads);
-    if (in.device.is_cuda && k < in.binaries.size()) {
-      const Binary& binary = in.binaries[k];
-      out.registers = binary.registers;
-      out.spill_bytes = binary.spill_bytes;
-      out.stack_bytes = binary.stack_bytes;
-      out.shared_bytes = std::max(out.shared_bytes, binary.shared_bytes);
-      out.compile_ms = binary.compile_ms;
-      out.from_cache = binary.from_cache;
-    }
     return out;
   }
 
@@ -242,7 +233,6 @@ Report make_report(const ReportInputs& inputs) {
     const std::string edge = reporter.name_of(cut.from) + " -> " + reporter.name_of(cut.to);
     report.cuts.push_back({edge, cut.reason.why, cut.reason.remedy, cut.reason.rule});
   }
-  report.stages = inputs.times;
   for (const ReportedKernel& kernel : report.kernels) {
     report.bytes_touched += kernel.bytes_read + kernel.bytes_written;
     report.bytes_planned += kernel.bytes_planned;
@@ -253,6 +243,19 @@ Report make_report(const ReportInputs& inputs) {
   report.bytes_compulsory = reporter.compulsory_bytes();
   report.stitched_ops = static_cast<int>(reporter.stitched.size());
   return report;
+}
+
+void add_binaries(Report& report, const std::vector<Binary>& binaries) {
+  for (size_t k = 0; k < binaries.size(); ++k) {
+    const Binary& binary = binaries[k];
+    ReportedKernel& kernel = report.kernels[k];
+    kernel.registers = binary.registers;
+    kernel.spill_bytes = binary.spill_bytes;
+    kernel.stack_bytes = binary.stack_bytes;
+    kernel.shared_bytes = std::max(kernel.shared_bytes, binary.shared_bytes);
+    kernel.compile_ms = binary.compile_ms;
+    kernel.from_cache = binary.from_cache;
+  }
 }
 
 }  // namespace stitch

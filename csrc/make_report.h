@@ -1,7 +1,6 @@
-// Everything a compilation made -> Report.
+// What a plan and its kernels are -> Report.
 #pragma once
 
-#include "base/stage.h"
 #include "codegen/kernel_source.h"
 #include "jit/compiler.h"
 #include "report.h"
@@ -14,12 +13,13 @@ struct ReportInputs {
   const StitchPlan& plan;
   const std::vector<StageSchedule>& schedules;
   const std::vector<KernelSource>& sources;
-  const std::vector<Binary>& binaries;  // may be empty: planned, not compiled
-  const std::vector<StageTime>& times;
   const DeviceSpec& device;
   int worker_threads;
 };
 
 Report make_report(const ReportInputs& inputs);
+
+// What the compiler said of a GPU's kernels; there may be none: planned, not compiled.
+void add_binaries(Report& report, const std::vector<Binary>& binaries);
 
 }  // namespace stitch

@@ -1,6 +1,6 @@
 """Prints one stage of what the compiler makes of a function, and runs nothing of it:
 
-    show.py FILE.py:FUNCTION --stage graph|rewritten|plan|schedule|text [--target h200]
+    show.py FILE.py:FUNCTION --stage graph|rewrite|plan|schedule|emit [--target h200]
 
 FUNCTION() returns (callable, inputs).  A function with graph breaks, or one traced with
 --training, has several graphs; they are printed in the order in which they are compiled.
@@ -15,7 +15,7 @@ from torch_stitch.__main__ import load
 from torch_stitch.explain import trace_graphs
 from torch_stitch.fx_import import import_graph
 
-STAGES = ("graph", "rewritten", "plan", "schedule", "text")
+STAGES = ("graph", "rewrite", "plan", "schedule", "emit")
 
 
 class CapturedGraph(NamedTuple):

@@ -107,13 +107,14 @@ py::list list_ops() {
 }
 
 py::dict read_counters() {
-  const CacheCounters& cache = cache_counters();
+  const CacheCounters &cache = cache_counters(), &plans = plan_counters();
   return py::dict(
       "kernels"_a = kernel_count.load(), "stitched_ops"_a = stitched_op_count.load(),
       "library_calls"_a = library_call_count.load(), "fallback_ops"_a = fallback_op_count.load(),
       "cache_hits"_a = cache.hits_memory + cache.hits_disk,
       "cache_hits_disk"_a = cache.hits_disk.load(), "cache_misses"_a = cache.misses.load(),
-      "cache_refused"_a = cache.refused.load(), "compile_seconds"_a = cache.compile_seconds.load());
+      "cache_refused"_a = cache.refused.load(), "compile_seconds"_a = cache.compile_seconds.load(),
+      "plans_found"_a = plans.hits_memory + plans.hits_disk, "plans_made"_a = plans.misses.load());
 }
 
 // Folders that may hold a libnvrtc: torch's own and those of NVIDIA's wheels beside it.

@@ -96,8 +96,8 @@ void resolve(Settings& settings) {
 
 const std::vector<SettingRow>& settings_rows() {
   static const std::vector<SettingRow> rows = {
-#define STITCH_SETTING(name, env, type, default_value, allowed, doc) \
-  {#name, env, kTypeName<type>, type(default_value), split_words(allowed), doc},
+#define STITCH_SETTING(name, env, type, default_value, plans, allowed, doc) \
+  {#name, env, kTypeName<type>, type(default_value), plans, split_words(allowed), doc},
 #include "config/settings.def"
 #undef STITCH_SETTING
   };
@@ -106,7 +106,7 @@ const std::vector<SettingRow>& settings_rows() {
 
 void set_option(Settings& settings, const std::string& name, const SettingValue& value) {
   const SettingRow& row = find_row(name);
-#define STITCH_SETTING(member, env, type, default_value, allowed, doc) \
+#define STITCH_SETTING(member, env, type, default_value, plans, allowed, doc) \
   if (name == #member) store<type>(settings.member, row, value);
 #include "config/settings.def"
 #undef STITCH_SETTING
@@ -114,7 +114,7 @@ void set_option(Settings& settings, const std::string& name, const SettingValue&
 }
 
 SettingValue get_option(const Settings& settings, const std::string& name) {
-#define STITCH_SETTING(member, env, type, default_value, allowed, doc) \
+#define STITCH_SETTING(member, env, type, default_value, plans, allowed, doc) \
   if (name == #member) return settings.member;
 #include "config/settings.def"
 #undef STITCH_SETTING

@@ -12,7 +12,8 @@
 namespace stitch {
 
 struct Settings {
-#define STITCH_SETTING(name, env, type, default_value, allowed, doc) type name = default_value;
+#define STITCH_SETTING(name, env, type, default_value, plans, allowed, doc) \
+  type name = default_value;
 #include "config/settings.def"
 #undef STITCH_SETTING
 };
@@ -22,6 +23,7 @@ using SettingValue = std::variant<bool, int64_t, std::string>;
 struct SettingRow {
   std::string name, env, type;  // type: bool, int or string
   SettingValue default_value;
+  bool plans = false;                // whether plans depend on it
   std::vector<std::string> allowed;  // of a string, or of each word of a list; empty: any
   std::string doc;
 };

@@ -17,6 +17,10 @@ constexpr size_t kMemoryCapBytes = size_t{256} << 20;
 
 std::string entry_name(const std::string& key) { return key + ".kernel"; }
 
+CacheCounters& counters_of(const CacheRequest& request) {
+  return request.kind == "plan" ? plan_counters() : cache_counters();
+}
+
 // The caches of the process.
 struct Registry {
   std::mutex mutex;
@@ -48,10 +52,16 @@ CacheCounters& cache_counters() {
   return counters;
 }
 
+CacheCounters& plan_counters() {
+  static CacheCounters counters;
+  return counters;
+}
+
 void reset_cache_counters() {
-  CacheCounters& all = cache_counters();
-  all.hits_memory = all.hits_disk = all.misses = all.refused = all.mismatches = 0;
-  all.compile_seconds = 0;
+  for (CacheCounters* all : {&cache_counters(), &plan_counters()}) {
+    all->hits_memory = all->hits_disk = all->misses = all->refused = all->mismatches = 0;
+    all->compile_seconds = 0;
+  }
 }
 
 KernelCache::KernelCache(const Settings& settings)
@@ -72,7 +82,7 @@ Binary KernelCache::get_or_compile(const CacheRequest& request,
   const std::shared_ptr<Slot> slot = slot_of(key);
   std::lock_guard lock(slot->mutex);
   if (slot->binary) {
-    ++cache_counters().hits_memory;
+    ++counters_of(request).hits_memory;
     Binary binary = *slot->binary;
     binary.from_cache = true;
     return binary;
@@ -82,8 +92,8 @@ Binary KernelCache::get_or_compile(const CacheRequest& request,
   if (cached) {
     binary = verified(std::move(*cached), key, request, compile);
   } else {
-    ++cache_counters().misses;
-    binary = compile_counted(compile);
+    ++counters_of(request).misses;
+    binary = compile_counted(request, compile);
     write_disk(key, request, binary);
   }
   slot->binary = binary;
@@ -116,7 +126,7 @@ std::optional<Binary> KernelCache::read_disk(const std::string& key, const Cache
     if (binary) return binary;
   }
   directory_->set_aside(name);
-  ++cache_counters().refused;
+  ++counters_of(request).refused;
   return std::nullopt;
 }
 
@@ -143,11 +153,12 @@ void KernelCache::write_disk(const std::string& key, const CacheRequest& request
   if (is_eviction_due) directory_->evict(size_bytes_, kMaxEntries);
 }
 
-Binary KernelCache::compile_counted(const std::function<Binary()>& compile) {
+Binary KernelCache::compile_counted(const CacheRequest& request,
+                                    const std::function<Binary()>& compile) {
   const auto start = std::chrono::steady_clock::now();
   auto add_time = [&] {
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    cache_counters().compile_seconds += elapsed.count();
+    counters_of(request).compile_seconds += elapsed.count();
     return elapsed.count() * 1e3;
   };
   try {
@@ -164,12 +175,12 @@ Binary KernelCache::compile_counted(const std::function<Binary()>& compile) {
 // Compilers are deterministic, so a kept binary can be proved right by making it again.
 Binary KernelCache::verified(Binary cached, const std::string& key, const CacheRequest& request,
                              const std::function<Binary()>& compile) {
-  const int64_t hit = cache_counters().hits_disk++;
+  const int64_t hit = counters_of(request).hits_disk++;
   const bool is_checked = verify_ == "all" || (verify_ == "sample" && hit % kSampleInterval == 0);
   if (!is_checked) return cached;
-  Binary fresh = compile_counted(compile);
+  Binary fresh = compile_counted(request, compile);
   if (fresh.bytes == cached.bytes) return cached;
-  ++cache_counters().mismatches;
+  ++counters_of(request).mismatches;
   warn_once("kernel cache verify " + key,
             "the cached kernel " + key + " differs from a fresh compile; the fresh one is used");
   write_disk(key, request, fresh);

@@ -29,8 +29,9 @@ struct CacheCounters {
   std::atomic<int64_t> mismatches = 0;  // that cache_verify found to differ from a fresh compile
   std::atomic<double> compile_seconds = 0;
 };
-// Of all caches of the process.
+// Of all caches of the process: of kernels, and of plans.
 CacheCounters& cache_counters();
+CacheCounters& plan_counters();
 void reset_cache_counters();
 
 class KernelCache {
@@ -51,7 +52,7 @@ class KernelCache {
   std::shared_ptr<Slot> slot_of(const std::string& key);
   std::optional<Binary> read_disk(const std::string& key, const CacheRequest& request);
   void write_disk(const std::string& key, const CacheRequest& request, const Binary& binary);
-  Binary compile_counted(const std::function<Binary()>& compile);
+  Binary compile_counted(const CacheRequest& request, const std::function<Binary()>& compile);
   Binary verified(Binary cached, const std::string& key, const CacheRequest& request,
                   const std::function<Binary()>& compile);
   void keep_in_memory(const std::string& key, size_t bytes);

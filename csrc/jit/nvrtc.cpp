@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 // The part of nvrtc.h that we use.
-using Program = struct NvrtcProgram*;
+using NvrtcHandle = struct NvrtcProgram*;
 using Result = int;
 constexpr Result kSuccess = 0;
 constexpr Result kErrorInvalidOption = 5;
@@ -29,17 +29,18 @@ constexpr Result kErrorCancelled = 16;
 struct Functions {
   Result (*version)(int*, int*);
   const char* (*error_string)(Result);
-  Result (*create)(Program*, const char* source, const char* name, int header_count,
+  Result (*create)(NvrtcHandle*, const char* source, const char* name, int header_count,
                    const char* const* headers, const char* const* include_names);
-  Result (*destroy)(Program*);
-  Result (*compile)(Program, int option_count, const char* const* options);
-  Result (*cubin_size)(Program, size_t*);
-  Result (*cubin)(Program, char*);
-  Result (*ptx_size)(Program, size_t*);
-  Result (*ptx)(Program, char*);
-  Result (*log_size)(Program, size_t*);
-  Result (*log)(Program, char*);
-  Result (*set_flow_callback)(Program, int (*)(void*, void*), void*);  // since CUDA 13; may be null
+  Result (*destroy)(NvrtcHandle*);
+  Result (*compile)(NvrtcHandle, int option_count, const char* const* options);
+  Result (*cubin_size)(NvrtcHandle, size_t*);
+  Result (*cubin)(NvrtcHandle, char*);
+  Result (*ptx_size)(NvrtcHandle, size_t*);
+  Result (*ptx)(NvrtcHandle, char*);
+  Result (*log_size)(NvrtcHandle, size_t*);
+  Result (*log)(NvrtcHandle, char*);
+  Result (*set_flow_callback)(NvrtcHandle, int (*)(void*, void*),
+                              void*);  // since CUDA 13; may be null
 };
 
 struct Library {
@@ -139,8 +140,8 @@ class CLocale {
 // ptxas has taken 41 minutes for one kernel (raft#1246); a compile that long helps nobody.
 constexpr auto kCompileLimit = std::chrono::seconds(30);
 
-std::string read_text(Program program, Result (*size_of)(Program, size_t*),
-                      Result (*get)(Program, char*)) {
+std::string read_text(NvrtcHandle program, Result (*size_of)(NvrtcHandle, size_t*),
+                      Result (*get)(NvrtcHandle, char*)) {
   size_t size = 0;
   if (size_of(program, &size) != kSuccess) return "";
   std::string text(size, '\0');
@@ -201,7 +202,7 @@ Binary run_nvrtc(const std::string& name, std::string_view source, const std::st
   const Functions& call = nvrtc();
   const CLocale locale;
   Binary binary;
-  Program program = nullptr;
+  NvrtcHandle program = nullptr;
   const std::string text(source);
   Result result = call.create(&program, text.c_str(), (name + ".cu").c_str(), 0, nullptr, nullptr);
   if (result != kSuccess) {

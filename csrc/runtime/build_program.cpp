@@ -328,11 +328,11 @@ void emit_outputs(Draft& draft) {
   }
 }
 
-void add_error_flags(Draft& draft) {
+void add_error_flags(Draft& draft, const std::vector<KernelSource>& sources) {
   int count = 0;
   for (Step& step : draft.program.steps) {
     LaunchStep* launch = std::get_if<LaunchStep>(&step);
-    if (launch && draft.program.kernels[launch->kernel].may_fail) launch->flag = count++;
+    if (launch && sources[launch->kernel].may_fail) launch->flag = count++;
   }
   if (count == 0 || !draft.program.on_cuda) return;
   draft.program.error_flags =
@@ -370,18 +370,15 @@ std::vector<LoadedKernel> load_kernels(const std::vector<KernelSource>& sources,
 }
 
 Program build_program(const Graph& graph, const StitchPlan& plan,
-                      const std::vector<KernelSource>& sources,
-                      const std::vector<LoadedKernel>& kernels, bool on_cuda) {
-  STITCH_CHECK(plan.kernels.size() == sources.size() && sources.size() == kernels.size(),
-               plan.kernels.size() << " kernels are planned, " << sources.size() << " written and "
-                                   << kernels.size() << " loaded");
+                      const std::vector<KernelSource>& sources, bool on_cuda) {
+  STITCH_CHECK(plan.kernels.size() == sources.size(),
+               plan.kernels.size() << " kernels are planned, " << sources.size() << " written");
   Draft draft = start_draft(graph, plan);
   Program& program = draft.program;
   program.on_cuda = on_cuda;
   program.argument_count = graph.argument_count;
   program.integer_positions = graph.integer_positions;
   program.symbols = graph.symbols;
-  program.kernels = kernels;
   place_inputs(draft);
   place_mutations(draft);
   place_joins(draft);
@@ -396,7 +393,7 @@ Program build_program(const Graph& graph, const StitchPlan& plan,
       emit_call(draft, step.call);
   emit_mutations(draft);
   emit_outputs(draft);
-  add_error_flags(draft);
+  add_error_flags(draft, sources);
   mark_addressed(program);
   assign_slots(program);
   insert_releases(program);

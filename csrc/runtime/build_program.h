@@ -1,4 +1,4 @@
-// build_program: plan and loaded kernels in, the Program that runs them out.
+// build_program: plan and kernels in, the Program that runs them out.
 //
 // Homes of materialised values: graph inputs stay where the caller put them; what the graph returns
 // or is large is a tensor of its own (kFresh), every other store of a kernel lives in the slab; a
@@ -20,9 +20,8 @@ namespace stitch {
 std::vector<LoadedKernel> load_kernels(const std::vector<KernelSource>& sources,
                                        const std::vector<Binary>& binaries, bool on_cuda);
 
-// `sources` and `kernels` are parallel to plan.kernels.
+// `sources` are parallel to plan.kernels; the program's kernels are still to be loaded.
 Program build_program(const Graph& graph, const StitchPlan& plan,
-                      const std::vector<KernelSource>& sources,
-                      const std::vector<LoadedKernel>& kernels, bool on_cuda);
+                      const std::vector<KernelSource>& sources, bool on_cuda);
 
 }  // namespace stitch

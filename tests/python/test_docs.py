@@ -55,10 +55,10 @@ def example(tmp_path):
 # What each stage of a softmax must hold.
 STAGES = {
     "graph": "exp(",
-    "rewritten": "exp(",
+    "rewrite": "exp(",
     "plan": "kernel 0",
     "schedule": "loop",
-    "text": "STITCH_KERNEL(",
+    "emit": "STITCH_KERNEL(",
 }
 
 

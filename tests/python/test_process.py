@@ -49,7 +49,7 @@ def test_what_is_shown_of_a_kernel_that_spilled_is_what_it_became(tmp_path):
         compiled = _core.compile(imported.graph, imported.calls, options, target, False)
         compiler_runs = torch_stitch.counters()["cache_misses"]
         assert compiler_runs > len(compiled.report()["kernels"]), "none spilled: take another"
-        return _core.show_stage(imported.graph, {"cache": "off"}, target, "text")
+        return _core.show_stage(imported.graph, {"cache": "off"}, target, "emit")
 
     rows = torch.empty(1000, 3000, dtype=torch.bfloat16)
     ((_, shown),) = trace_graphs(compile_and_show, fn, (rows,), "a100")

@@ -177,7 +177,9 @@ struct FakePlan {
   }
 
   Program build(bool on_cuda = false) const {
-    return build_program(graph, plan, sources, kernels, on_cuda);
+    Program program = build_program(graph, plan, sources, on_cuda);
+    program.kernels = kernels;
+    return program;
   }
 };
 

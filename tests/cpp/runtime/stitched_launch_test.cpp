@@ -84,8 +84,8 @@ class StitchedLaunch : public testing::TestWithParam<const char*> {
                                         CudaOutput::kPtx, default_settings());
     LoadedKernel kernel{source.name, load_function(ptx.bytes, source.name, 0), source.threads};
     kernel.resident_blocks = count_resident_blocks(kernel.entry, source.name, source.threads, 0);
-    const Program program =
-        build_program(planned.graph, planned.plan, {source}, {kernel}, /*on_cuda=*/true);
+    Program program = build_program(planned.graph, planned.plan, {source}, /*on_cuda=*/true);
+    program.kernels = {kernel};
     FakeFrame frame(program);
     std::vector<float> x(elements);
     for (size_t i = 0; i < x.size(); ++i) x[i] = element(i);

@@ -311,8 +311,8 @@ class TemplateKernels : public testing::TestWithParam<Exact> {
     const LoadedKernel kernel{source.name,
                               load_function(ptx.bytes, source.name, source.shared_bytes),
                               source.threads, source.shared_bytes};
-    const Program program =
-        build_program(planned.graph, planned.plan, {source}, {kernel}, /*on_cuda=*/true);
+    Program program = build_program(planned.graph, planned.plan, {source}, /*on_cuda=*/true);
+    program.kernels = {kernel};
     FakeFrame frame(program);
     std::vector<float> x(elements);
     for (size_t i = 0; i < x.size(); ++i) x[i] = element(static_cast<int64_t>(i));

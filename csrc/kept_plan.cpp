@@ -1,0 +1,76 @@
+#include "kept_plan.h"
+
+#include <algorithm>
+
+#include "base/archive.h"
+#include "ir/print_graph.h"
+#include "jit/kernel_cache.h"
+#include "jit/nvrtc.h"
+#include "jit/source_hash.h"
+
+namespace stitch {
+
+static void pass_parts(Archive&, LoadedKernel&) {}  // none is kept
+
+template <class Tag>
+static void pass_parts(Archive& archive, Id<Tag>& id) {
+  int32_t value = id.value();
+  archive.pass(value);
+  id = Id<Tag>(value);
+}
+
+static void pass_parts(Archive& archive, Dim& dim) {
+  std::vector<Dim::Monomial> products;
+  std::vector<int64_t> factors;
+  for (const auto& [symbols, factor] : dim.terms()) {
+    products.push_back(symbols);
+    factors.push_back(factor);
+  }
+  archive.pass(products);
+  archive.pass(factors);
+  if (!archive.reads()) return;
+  dim = 0;
+  for (size_t i = 0; i < std::min(products.size(), factors.size()); ++i) {
+    Dim product = factors[i];
+    for (const SymbolId symbol : products[i]) product = product * Dim::symbol(symbol);
+    dim = dim + product;
+  }
+}
+
+namespace {
+
+// What a GPU's kernels spill is its compiler's, and decides schedules.
+CacheRequest request_of(const CompileRequest& request, const std::string& arch) {
+  const bool compiles = !arch.empty() && nvrtc_available();
+  const std::string compiler = source_hash() + (compiles ? " nvrtc " + nvrtc_version() : "");
+  std::string options = to_bytes(request.worker_threads);
+  for (const SettingRow& row : settings_rows())
+    if (row.plans) options += to_bytes(get_option(request.settings, row.name));
+  return {"plan", request.target, compiler, options, "", to_string(request.graph)};
+}
+
+}  // namespace
+
+CompiledPlan find_plan(const CompileRequest& request, const std::string& arch,
+                       const std::function<CompiledPlan()>& plan) {
+  if (!request.load || !request.settings.dump.empty()) return plan();
+  CompiledPlan made;
+  const Binary kept =
+      process_cache(request.settings).get_or_compile(request_of(request, arch), [&] {
+        made = plan();
+        Binary fresh;
+        fresh.bytes = to_bytes(made.program, made.sources, made.report);
+        return fresh;
+      });
+  const bool is_read = from_bytes(kept.bytes, made.program, made.sources, made.report);
+  STITCH_CHECK(is_read, "a plan that is kept cannot be read");
+  if (!made.binaries.empty()) return made;
+  try {
+    made.binaries = compile_kernels(made.sources, arch, request.settings, true);
+  } catch (const NotCompiledError&) {  // by another compiler: planned anew, it names the ops
+    return plan();
+  }
+  return made;
+}
+
+}  // namespace stitch
