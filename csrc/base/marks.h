@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace stitch {
@@ -21,7 +22,8 @@ class Marks {
     for (int number : numbers) insert(number);
   }
   bool has(int number) const { return stamps_[number] == stamp_; }
-  void insert(int number) { stamps_[number] = stamp_; }
+  // Is it new?
+  bool insert(int number) { return std::exchange(stamps_[number], stamp_) != stamp_; }
 
  private:
   std::vector<uint32_t> stamps_;

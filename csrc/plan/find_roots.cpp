@@ -227,17 +227,12 @@ struct RootFinder {
 
   // Does evaluating this value evaluate more than kMostCone?
   bool has_long_cone(NodeId id) const {
-    std::set<NodeId> visited;
-    std::vector<NodeId> stack = {id};
-    while (!stack.empty() && visited.size() <= kMostCone) {
-      const NodeId at = stack.back();
-      stack.pop_back();
-      if (!is_stitched(at) || (at != id && is_root[at.index()])) continue;
-      if (!visited.insert(at).second) continue;
-      const std::vector<NodeId>& inputs = graph[at].inputs;
-      stack.insert(stack.end(), inputs.begin(), inputs.end());
-    }
-    return visited.size() > kMostCone;
+    std::set<NodeId> visited = {id};
+    std::vector<NodeId> cone = {id};
+    for (size_t i = 0; i < cone.size() && cone.size() <= kMostCone; ++i)
+      for (NodeId input : graph[cone[i]].inputs)
+        if (!is_stored(input) && visited.insert(input).second) cone.push_back(input);
+    return cone.size() > kMostCone;
   }
 
   // Chains in which each reduction reads what the one before made would evaluate, and plan, each

@@ -222,9 +222,7 @@ class Joiner {
     const int limit = units_[side.goal].position, position = units_[next].position;
     if (side.is_down ? position > limit : position < limit) return true;
     if (other.seen.has(next)) return false;
-    if (side.seen.has(next)) return true;
-    side.seen.insert(next);
-    side.units.push_back(next);
+    if (side.seen.insert(next)) side.units.push_back(next);
     return true;
   }
 
@@ -321,8 +319,7 @@ class Joiner {
 
   // Reorders what stands from the one to the other; b, which is to go, keeps a place beside a.
   void place_together(int a, int b, const Side& between) {
-    const int ends[] = {units_[a].position, units_[b].position};
-    const auto [first, last] = std::minmax(ends[0], ends[1]);
+    const auto [first, last] = std::minmax({units_[a].position, units_[b].position});
     std::array<std::vector<int>, 3> parts;  // before, the two, after
     Marks& moves = seen_[0];
     moves.assign(between.units);

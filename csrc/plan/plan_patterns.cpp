@@ -135,10 +135,7 @@ class PatternPlanner {
       if (!is_stored_by_own(u)) saved += units_[u].bytes;
       for (const Load& load : units_[u].loads) {
         const bool is_own = load.unit >= 0 && own_.has(load.unit);
-        if (!is_own && !loaded_.has(load.value.index()))
-          loaded_.insert(load.value.index());
-        else
-          saved += load.bytes;
+        if (is_own || !loaded_.insert(load.value.index())) saved += load.bytes;
       }
     }
     return saved;

@@ -249,10 +249,9 @@ struct PieceAxes {
 };
 
 PieceAxes piece_axes(const Node& node, const Split& split) {
-  PieceAxes axes;
+  PieceAxes axes{{}, split.dim};
   for (int64_t axis : node.ints) axes.inner.push_back(axis < split.dim ? axis : axis + 1);
   for (int64_t axis : node.ints) axes.pieces -= axis < split.dim;
-  axes.pieces += split.dim;
   return axes;
 }
 

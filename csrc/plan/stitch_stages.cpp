@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/marks.h"
 #include "base/order.h"
 #include "plan/store_in_place.h"
 
@@ -105,15 +106,12 @@ struct Stitcher {
 
   // What replaces an input in place waits for a reader of its old value, unless that needs the new.
   void store_after(int storing, int reader) {
-    std::vector<bool> seen(units.size(), false);
-    std::vector<int> stack = {storing};
-    while (!stack.empty()) {
-      const int at = stack.back();
-      stack.pop_back();
-      if (at == reader) return;
-      if (seen[at]) continue;
-      seen[at] = true;
-      for (const Wait& next : units[at].waiting) stack.push_back(next.unit);
+    Marks seen(units.size());
+    std::vector<int> reached = {storing};
+    for (size_t i = 0; i < reached.size(); ++i) {
+      if (reached[i] == reader) return;
+      for (const Wait& next : units[reached[i]].waiting)
+        if (seen.insert(next.unit)) reached.push_back(next.unit);
     }
     wait(storing, reader);
   }

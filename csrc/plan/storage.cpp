@@ -25,17 +25,11 @@ std::optional<PlannedAlias> find_alias(const Graph& graph, NodeId node) {
 
 Cone find_cone(const Graph& graph, NodeId start, const std::function<bool(NodeId)>& is_stored) {
   std::unordered_set<NodeId> visited = {start};
-  Cone cone;
-  std::vector<NodeId> stack = {start};
-  while (!stack.empty()) {
-    const NodeId id = stack.back();
-    stack.pop_back();
-    cone.nodes.push_back(id);
-    for (NodeId input : read_operands(graph[id])) {
-      if (!visited.insert(input).second) continue;
-      (is_stored(input) ? cone.loads : stack).push_back(input);
-    }
-  }
+  Cone cone{{start}, {}};
+  for (size_t i = 0; i < cone.nodes.size(); ++i)
+    for (NodeId input : read_operands(graph[cone.nodes[i]]))
+      if (visited.insert(input).second)
+        (is_stored(input) ? cone.loads : cone.nodes).push_back(input);
   std::ranges::sort(cone.nodes);
   std::ranges::sort(cone.loads);
   return cone;

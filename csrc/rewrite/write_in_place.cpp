@@ -201,14 +201,13 @@ struct PartFinder {
   // Whether evaluating one of the values evaluates a reduction.
   bool reduces(const std::vector<NodeId>& values) const {
     std::set<NodeId> visited(values.begin(), values.end());
-    std::vector<NodeId> stack = values;
-    while (!stack.empty()) {
-      const Node& node = graph[stack.back()];
-      stack.pop_back();
+    std::vector<NodeId> reached = values;
+    for (size_t i = 0; i < reached.size(); ++i) {
+      const Node& node = graph[reached[i]];
       if (family(node) == Family::kReduce) return true;
       if (family(node) == Family::kLibrary) continue;
       for (NodeId input : read_operands(node))
-        if (visited.insert(input).second) stack.push_back(input);
+        if (visited.insert(input).second) reached.push_back(input);
     }
     return false;
   }
