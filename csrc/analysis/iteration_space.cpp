@@ -61,11 +61,9 @@ class Tracer {
 
   bool visit(NodeId id, const SeenDims& dims) {
     const std::pair visit(id, &dims);
-    if (visited_.empty() || visited_.back() > visit) {
-      visited_.push_back(visit);
-      return true;
-    }
-    const auto at = std::ranges::lower_bound(visited_, visit, std::greater());
+    const bool is_last = visited_.empty() || visited_.back() > visit;
+    const auto at =
+        is_last ? visited_.end() : std::ranges::lower_bound(visited_, visit, std::greater());
     if (at != visited_.end() && *at == visit) return false;
     visited_.insert(at, visit);
     return true;

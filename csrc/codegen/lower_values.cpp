@@ -13,17 +13,13 @@ namespace {
 
 // Exact in every bit: a hexadecimal literal, or a named special value.
 std::string float_literal(double number, const std::string& type) {
+  const bool is_f64 = type == "f64";
+  if (!is_f64) number = static_cast<float>(number);  // infinite beyond float's range
   if (std::isnan(number)) return "quiet_nan<" + type + ">()";
   if (std::isinf(number)) return (number < 0 ? "-infinity<" : "infinity<") + type + ">()";
   char text[64];
-  if (type == "f64") {
-    std::snprintf(text, sizeof text, "%a", number);
-    return text;
-  }
-  std::snprintf(text, sizeof text, "%af", static_cast<double>(static_cast<float>(number)));
-  // A double beyond float's range is infinite in float.
-  const float narrow = static_cast<float>(number);
-  return std::isinf(narrow) ? float_literal(narrow, type) : std::string(text);
+  std::snprintf(text, sizeof text, is_f64 ? "%a" : "%af", number);
+  return text;
 }
 
 // A cast of integers back to the type of floats that they were made of.
