@@ -54,8 +54,8 @@ def find_python(version):
     raise SystemExit(f"versions: Python {version} was not found: put python{version} on the path")
 
 
-def head():
-    command = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
+def head(root=ROOT):
+    command = ["git", "-C", str(root), "rev-parse", "HEAD"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
@@ -103,7 +103,7 @@ def run(name, folder, pytest_options):
     seconds, rows = summarize(xml, name)
     versions = subprocess.run([python, "-c", VERSIONS], capture_output=True, text=True, check=True)
     return {
-        "commit": head(),
+        "commit": head(checkout),  # there may be newer ones by now
         "versions": dict(zip(("python", "torch", "nvrtc"), versions.stdout.split())),
         "network": not may,
         "seconds": seconds,
