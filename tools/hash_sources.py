@@ -7,7 +7,7 @@ import hashlib
 import pathlib
 import sys
 
-SUFFIXES = {".cpp", ".h", ".def"}
+SUFFIXES = {".cpp", ".h", ".def", ".cuh"}
 
 
 def hash_folder(folder):
