@@ -135,6 +135,22 @@ def test_kernels_that_are_gone_are_compiled_again(tmp_path):
     expect_equal(again, first, rtol=0, atol=0)
 
 
+def test_the_report_of_a_plan_that_is_found_is_the_first_ones(tmp_path):
+    text = "%x = input : f32[64,64]\n%y = relu(exp(%x))\noutputs (%y)\n"
+
+    def report(cache):
+        graph = _core.parse_graph(text)
+        found = _core.compile(graph, _core.CallTable(), {"cache": str(cache)}, "cpu").report()
+        assert found["kernels"] and all("STITCH_KERNEL(" in k["text"] for k in found["kernels"])
+        return {name: value for name, value in found.items() if name != "stages"}
+
+    first = report(tmp_path / "a")
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    torch_stitch.reset_counters()
+    assert report(tmp_path / "b") == first
+    assert torch_stitch.counters()["plans_found"] == 1
+
+
 def test_an_error_of_a_kernel_still_names_the_users_op_and_line(tmp_path):
     def fn(x, places):
         return x.exp()[places]
