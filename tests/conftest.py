@@ -1,6 +1,7 @@
 """What all tests share: the gpu marker, golden files, and a seed that a failure names.
 
 --simulate: what the tests of ops, values and models compile are a GPU's kernels, run by ptxsim.
+--gpu: tensors that tests make are on the GPU, as far as tests do not say where.
 """
 
 import os
@@ -30,11 +31,14 @@ torch._dynamo.guards.profile_guard_manager = lambda *_: 0.0
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="write tests/golden anew")
     parser.addoption("--simulate", action="store_true", help="run a GPU's kernels, by ptxsim")
+    parser.addoption("--gpu", action="store_true", help="make tensors on the GPU")
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "gpu: needs an NVIDIA GPU; skipped without one")
     config.addinivalue_line("markers", "simulated: what it compiles runs on ptxsim, always")
+    if config.getoption("--gpu"):
+        torch.set_default_device("cuda")
 
 
 def pytest_collection_modifyitems(items):

@@ -21,7 +21,7 @@ from tests.support.compare import as_bits  # noqa: E402
 from tests.support.programs import sizes_of  # noqa: E402
 from tests.support.stitched import CASES as STITCHED  # noqa: E402
 from tests.support.stitched import make_inputs, run_case  # noqa: E402
-from torch_stitch.measure.reference import copy_tensors  # noqa: E402
+from torch_stitch.measure.reference import copy_tensors, widen  # noqa: E402
 
 pytestmark = pytest.mark.gpu
 
@@ -42,13 +42,10 @@ def compare(fn, inputs, terms, **options):
     ours, theirs, exact = (copy_tensors(inputs) for _ in range(3))
     compiled = torch.compile(fn, backend="stitch", options={"strict": True, **options})
     with torch.no_grad():
-        results, expected = compiled(*ours), fn(*theirs)
-        reference = accuracy.in_fp64(fn, exact)
-    found = accuracy.judge(results, expected, reference, terms)
+        left = accuracy.tensors_after(compiled, ours), accuracy.tensors_after(fn, theirs)
+        reference = accuracy.tensors_after(*widen(fn, exact))
+    found = accuracy.judge(*left, reference, terms)
     assert found["ok"], found
-    for mine, eager, before in zip(ours, theirs, inputs):
-        if isinstance(before, torch.Tensor) and not eager.equal(before):
-            torch.testing.assert_close(mine, eager)
     assert torch_stitch.counters()["kernels"] > 0
     assert torch_stitch.counters()["fallback_ops"] == 0
 
@@ -58,8 +55,8 @@ def compare(fn, inputs, terms, **options):
 )
 @pytest.mark.parametrize("dtype", [FP32, BF16])
 def test_named_subgraphs(name, sizes, dtype):
-    if name == "batchnorm_relu" and dtype == BF16:
-        pytest.skip("its running statistics are fp32: one width suffices")
+    if name in ("batchnorm_relu", "layernorm_backward") and dtype == BF16:
+        pytest.skip("its statistics are fp32 on a GPU: one width suffices")
     case = CASES[name]
     compare(*case.build(dtype, **sizes), case.terms(sizes))
 
