@@ -12,6 +12,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 from torch.utils._pytree import tree_leaves
 
+import torch_stitch
 from benchmarks.child import on_device
 from torch_stitch.measure.backends import compile_with
 from torch_stitch.measure.timing import rotate_inputs, spread
@@ -157,7 +158,8 @@ def make_step(rival, work):
         x.detach().requires_grad_(x.requires_grad) if isinstance(x, torch.Tensor) else x
         for x in inputs  # leaves, also after a move
     ]
-    how = {"backend": rival} | ({"dynamic": None} if work.dynamic else {})
+    backend = torch_stitch.backend.stitch if rival == "stitch" else rival  # installed or not
+    how = {"backend": backend} | ({"dynamic": None} if work.dynamic else {})
     for i, dim in work.dynamic if rival != "eager" else ():
         torch._dynamo.mark_dynamic(inputs[i], dim)
     call = compile_with(fn, None if rival == "eager" else how)
