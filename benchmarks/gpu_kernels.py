@@ -27,7 +27,6 @@ from benchmarks.measure import geometric_mean
 
 RIVALS = ("eager", "inductor", "stitch")
 SIZES = {"medium": "of_medium_size", "timed": "timed", "planned": "planned"}
-YARDSTICK = "/work/shared/yardstick/triton_h200"
 LONGEST = 300  # characters of an error that are kept
 
 
@@ -41,10 +40,8 @@ class Work(NamedTuple):
 
 
 def load_yardstick(folder):
-    """The CASES of a file cases.py, or none."""
+    """The CASES of its file cases.py."""
     path = Path(folder) / "cases.py"
-    if not path.is_file():
-        return {}
     spec = importlib.util.spec_from_file_location("yardstick_cases", path)
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # Dynamo asks
     spec.loader.exec_module(module)
@@ -56,6 +53,8 @@ def list_works(suites, yardstick, only=""):
     works = []
     for suite in suites:
         if suite == "yardstick":
+            if not yardstick:
+                continue
             works += [
                 Work(f"{suite}.{name}", case.make, case.mode == "training", tuple(case.dynamic))
                 for name, case in load_yardstick(yardstick).items()
@@ -238,7 +237,7 @@ def read_arguments(arguments):
         default=["medium", "planned", "yardstick"],
     )  # fmt: skip
     parser.add_argument("--only", default="", help="functions whose name holds this")
-    parser.add_argument("--yardstick", default=YARDSTICK, help="the folder of cases.py")
+    parser.add_argument("--yardstick", default="", help="a folder of cases.py and of cubins")
     parser.add_argument("--seconds", type=float, default=1500, help="for this pass")
     parser.add_argument("--stall", type=float, default=60, help="seconds; thrice to compile")
     parser.add_argument("--warm", type=int, default=0, metavar="N", help="processes that compile")
@@ -249,7 +248,9 @@ def read_arguments(arguments):
     parser.add_argument("--names", nargs="+", help=argparse.SUPPRESS)
     args = parser.parse_args(arguments)
     args.output = args.output.absolute()
-    args.yardstick = str(Path(args.yardstick).absolute())
+    args.yardstick = args.yardstick and str(Path(args.yardstick).absolute())
+    if not args.yardstick and args.cubins:
+        parser.error("--cubins are those of a --yardstick")
     if not (torch.cuda.is_available() or args.clock or args.warm or args.compile_only):
         parser.error("there is no GPU to measure; --warm and --clock work without one")
     return args

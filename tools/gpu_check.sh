@@ -14,7 +14,8 @@ logs=$(mktemp -d)
 mkdir -p "$OUT"
 python=${PYTHON:-python3}
 py=.venv/bin/python
-yardstick=${YARDSTICK:-../shared/yardstick/triton_h200}
+yardstick=${YARDSTICK:-}  # a folder of cases.py and of cubins, for further measurements
+kernels=build/gpu_kernels  # goes on where an earlier call was ended
 deadline=${SECONDS_IN_ALL:-590}
 processes=$(($(nproc) > 3 ? $(nproc) - 2 : 1))
 failed=()
@@ -74,6 +75,17 @@ step_numbers() {
   # The line of a row's `saved` (csrc/cost/device_spec.cpp); its LAUNCH_US is that of the rows.
   run calibrate 60 "$py" -m benchmarks.calibrate --output "$logs/results/calibration.json"
 }
+# Each kernel of the named subgraphs, beside those of eager and of Inductor.
+kernel_times() {  # NAME SECONDS ARGUMENTS...
+  local name=$1 limit=$2
+  shift 2
+  TAIL=${TAIL:-70} run "$name" "$limit" "$py" -m benchmarks.gpu_kernels --output "$kernels" \
+    ${yardstick:+--yardstick "$yardstick"} --seconds $((limit - 5)) "$@"
+  mkdir -p "$logs/results" && cp -r "$kernels" "$logs/results"
+}
+step_warm() { kernel_times warm 300 --suite planned yardstick --warm "$processes"; }
+step_kernels() { kernel_times kernels 400 --suite planned yardstick; }
+step_cubins() { [ -z "$yardstick" ] || TAIL=1 kernel_times cubins 150 --cubins; }
 step_bench() {
   local group
   for group in time_as_used tiny_ops; do
@@ -86,7 +98,7 @@ step_demo() { run demo 90 "$py" -m benchmarks.demo; }
 nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem --format=csv >"$logs/gpu.csv" ||
   { echo "no NVIDIA GPU: nvidia-smi does not run"; exit 1; }
 cat "$logs/gpu.csv"
-[ $# -gt 0 ] || set -- build smoke gpu agrees ops sanitizer numbers bench demo
+[ $# -gt 0 ] || set -- build smoke gpu agrees ops sanitizer numbers warm kernels cubins bench demo
 for name; do "step_$name"; done
 
 if [ ${#failed[@]} -gt 0 ]; then
