@@ -1,6 +1,6 @@
 """Random programs of views, writes in place and arguments that share memory, against eager.
 
-    python tests/fuzz/alias_programs.py [--seeds 200] [--first 0] [--state FILE]
+    python tests/fuzz/alias_programs.py [--seeds 200] [--first 0] [--state FILE] [--device cuda]
 
 A program is text.  Its numbers are whole, so that every result is exact; values, strides, and which
 arguments and results share memory must be eager's.  Then each of them is written in turn, and all
@@ -15,13 +15,18 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
+from pathlib import Path
 
 import torch
 from check_seeds import check_seeds, parse_arguments
 from random_steps import list_forms
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.support.poisoned import ENDED, check_device, is_poison  # noqa: E402
+
 SIZES = (0, 1, 1, 2, 2, 3, 3, 4, 5, 7)
-# {a}, {b}: values; {d}, {e}: dimensions of a; {i}: a place in dimension d; {k}: a number.
+# {a}, {b}: values; {d}, {e}: dimensions of a; {i}: a place in dimension d; {k}: a number; on: the
+# device.
 VIEWS = """
     {a}.transpose({d}, {e}) | {a}.movedim({d}, {e}) | {a}.select({d}, {i}) | {a}.unsqueeze({d})
     {a}.narrow({d}, {i}, {a}.shape[{d}] - {i}) | {a}[{i}:] | {a}[::2] | {a}[..., {i}:]
@@ -43,10 +48,12 @@ IDENTITIES = """
     {a}.relu().relu() | -(-{a}) | {a}.nan_to_num()
     {a}.clone(memory_format=torch.contiguous_format) | torch.stack([{a}])[0]
     {a}.contiguous(memory_format=torch.channels_last) | {a}.mul(1)
-    {a}.index_select(0, torch.arange({a}.shape[0])) | {a}.sum(()) | {a}.unsqueeze(0).sum(0)
+    {a}.index_select(0, torch.arange({a}.shape[0], device=on)) | {a}.sum(())
+    {a}.unsqueeze(0).sum(0)
     {a}.unsqueeze(0).amax(0) | {a}.maximum({a}) | torch.atleast_2d({a})
     {a}.broadcast_to({a}.shape) | {a}.resolve_conj() | {a}.round() | torch.cat([{a}, {a}[:0]])
-    {a}.type_as({a}) | {a}.new_tensor(1) | {a}.index_put((torch.arange({a}.shape[0]),), {a})
+    {a}.type_as({a}) | {a}.new_tensor(1)
+    {a}.index_put((torch.arange({a}.shape[0], device=on),), {a})
     {a}.float() | {a}.double() | torch.clone({a}.t())
 """
 VALUES = """
@@ -54,7 +61,7 @@ VALUES = """
     {a}.sum({d}) | {a}.sum() | {a}.amax({d}) | {a}.max({d}).values | {a}.cumsum({d})
     {a}.flip({d}) | {a}.sort({d}).values | torch.cat([{a}, {a}], {d}) | {a}.t() + 1
     {a}.amin({d}, keepdim=True) | torch.where({a} > 0, {a}, {b})
-    {a}.index_select({d}, torch.tensor([{i}])) | {a} @ {a}.mT
+    {a}.index_select({d}, torch.tensor([{i}], device=on)) | {a} @ {a}.mT
     {a}.as_strided_scatter({a}.select({d}, {i}), {a}.select({d}, {i}).shape, (1,) * ({a}.dim() - 1))
     torch.as_strided({a} * 2, (2,), (1,)) | (-{a}).as_strided((2, 2), (1, 2), 1)
     {a}.gt(0).to({a}.dtype) | {a}.select_scatter({a}.select({d}, 0) + 1, {d}, {i})
@@ -70,17 +77,18 @@ WRITES = """
     {a}.relu_() | {a}.add_({b}) | {a}.sub_({a}) | {a}.copy_({a}.flip({d})) | {a}.clamp_(-3, 3)
     {a}.abs_() | {a}[{i}:] = {k} | {a}[{i}] = {b} | {a}[{i}].add_({k}) | {a}[..., {i}] = {k}
     {a}[{a} > 1] = {k} | {a}[::2] += 1 | {a}[{i}] += {a}[0] | {a}.masked_fill_({a} > 0, {k})
-    {a}.index_fill_({d}, torch.tensor([{i}]), {k}) | {a}[:] = {b}
-    {a}.index_add_({d}, torch.tensor([{i}]), {a}.narrow({d}, 0, 1))
-    {a}[torch.tensor([0, {i}])] = {k} | {a}[torch.tensor([{i}]), ..., torch.tensor([0])] = {k}
-    {a}.index_copy_(0, torch.tensor([{i}]), {b}[:1])
+    {a}.index_fill_({d}, torch.tensor([{i}], device=on), {k}) | {a}[:] = {b}
+    {a}.index_add_({d}, torch.tensor([{i}], device=on), {a}.narrow({d}, 0, 1))
+    {a}[torch.tensor([0, {i}], device=on)] = {k}
+    {a}[torch.tensor([{i}], device=on), ..., torch.tensor([0], device=on)] = {k}
+    {a}.index_copy_(0, torch.tensor([{i}], device=on), {b}[:1])
     {a}.scatter_({d}, torch.zeros_like({a}, dtype=torch.int64), {k})
     torch.add({a}, {b}, out={a}) | torch.mul({b}, 2, out={a}) | torch.neg({a}, out={b})
     {a}.diagonal().fill_({k}) | {a}.t().add_({k}) | {a}.view(-1).add_({k})
     {a}.narrow({d}, {i}, 1).copy_({b}.narrow({d}, {i}, 1))
     {a}.masked_scatter_({a} > 0, {b}.clone()) | {a}.select({d}, {i}).mul_(2)
     {a}.as_strided((2,), (1,)).add_({k})
-    {a}.index_put_((torch.tensor([{i}, 0]),), {b}, accumulate=True)
+    {a}.index_put_((torch.tensor([{i}, 0], device=on),), {b}, accumulate=True)
     {a}[1:].copy_({a}[:-1].clone()) | {a}.expand(2, *{a}.shape)[0].add_({k})
     torch._foreach_add_([{a}], {k}) | {a}.cumsum_({d}) | {a}.tril_()
     {a}.where({a} > 0, {b}).add_({k}) | {a}.data.add_({k})
@@ -103,7 +111,6 @@ MOST = 2**20  # what values may grow to: far from where they are rounded
 
 
 TRACED = ("aot_eager", "aot_eager_decomp_partition")
-ENDED = "the process ended"
 KINDS = [list_forms(text) for text in (VIEWS, IDENTITIES, VALUES, WRITES, TURNS, ARGUMENTS)]
 
 
@@ -117,16 +124,22 @@ def fill(rng, form, names, env):
     return form.format(a=a, b=rng.choice(alike), d=d, e=e, i=i, k=rng.randint(-2, 3))
 
 
-def whole(seed, dtype, *sizes, order=None, grad=""):
+def whole(seed, dtype, *sizes, order=None, grad="", device="cpu"):
     """Small whole numbers, in memory in the `order` of dimensions; `grad`: a leaf, or of one."""
     numbers = torch.Generator().manual_seed(seed)
     order = order or range(len(sizes))
-    x = torch.randint(-4, 5, [sizes[d] for d in order], generator=numbers).to(dtype)
+    x = torch.randint(-4, 5, [sizes[d] for d in order], generator=numbers).to(device, dtype)
     x = x.permute([*map(list(order).index, range(len(sizes)))])
     if not grad or not dtype.is_floating_point:
         return x
     leaf = x.requires_grad_()
     return leaf if grad == "leaf" else leaf.clone()
+
+
+def names_on(device):
+    """What the text of a program knows."""
+    made = functools.partial(whole, device=device)
+    return {"torch": torch, "F": torch.nn.functional, "whole": made, "on": device}
 
 
 def is_exact(x):
@@ -142,7 +155,7 @@ class Program:
         self.trains, self.is_dynamic = self.rng.random() < 0.4, self.rng.random() < 0.35
         while True:
             self.taken, self.lines = [], []
-            env = {"torch": torch, "F": torch.nn.functional, "whole": whole}
+            env = names_on("cpu")
             if self.take(env) and self.fill(env):
                 break
         names = [name for name in env if name[0] in "xv"]
@@ -209,8 +222,8 @@ class Program:
         env.update(trial)
         return True
 
-    def load(self):
-        env = {"torch": torch, "F": torch.nn.functional, "whole": whole}
+    def load(self, device="cpu"):
+        env = names_on(device)
         exec(self.setup + self.text, env)  # noqa: S102
         return env["make"], env["program"]
 
@@ -275,14 +288,15 @@ def gradients(leaves, tensors):
     wanted = [t for t in tensors if t.requires_grad and not t.is_leaf]
     if not wanted or not leaves:
         return []
-    loss = sum((t * (torch.arange(t.numel()).reshape(t.shape) % 3 + 1)).sum() for t in wanted)
+    factors = [torch.arange(t.numel(), device=t.device).reshape(t.shape) % 3 + 1 for t in wanted]
+    loss = sum((t * f).sum() for t, f in zip(wanted, factors, strict=True))
     return [g for g in torch.autograd.grad(loss, leaves, allow_unused=True)]
 
 
 def compare_gradients(mine, eager, when="gradients"):
     for at, (g, e) in enumerate(zip(mine, eager, strict=True)):
         # What is not reached is nothing or zeros.
-        g, e = (torch.zeros(()) if x is None or not x.any() else x for x in (g, e))
+        g, e = (torch.zeros(()) if x is None or not x.any() else x.cpu() for x in (g, e))
         if g.shape != e.shape or not torch.equal(g, e):
             return f"{when}: {at} is {g.tolist()}, eager's {e.tolist()}"
     return None
@@ -329,19 +343,28 @@ def differ(make, program, compiled):
     return compare_gradients(found, expected, "gradients after writing")
 
 
-def attempt(make, program, backend, is_dynamic, **how):
+def attempt(make, program, backend, is_dynamic, device="cpu", **how):
     torch._dynamo.reset()
     compiled = torch.compile(program, backend=backend, dynamic=is_dynamic, fullgraph=True, **how)
     try:
-        return differ(make, program, compiled)
+        difference = differ(make, program, compiled)
+        check_device(device)
+        return difference
     except Exception as error:
         text = str(error).split("\nException raised from")[0]  # addresses and paths follow
         return f"{type(error).__name__}: {text[:500]}"
 
 
-def attempt_seed(seed, backend, **how):
-    program = Program(seed)
-    return attempt(*program.load(), backend, program.is_dynamic, **how)
+def attempt_seed(seed, backend, device="cpu", **how):
+    program = Program(seed)  # drawn on the CPU, where what is not legal does no harm
+    make, function = program.load(device)
+    if device != "cpu":
+        try:
+            Run(make, function)
+        except (RuntimeError, NotImplementedError):  # nor is all of it there
+            check_device(device, "eager")
+            return None
+    return attempt(make, function, backend, program.is_dynamic, device, **how)
 
 
 def start_process():
@@ -351,34 +374,37 @@ def start_process():
 checking_process = functools.cache(start_process)
 
 
-def attempt_alone(seed, backend):
+def attempt_alone(seed, backend, device="cpu"):
     """By a process of its own: torch fails some programs if they are the first to be compiled."""
     with start_process() as process:
         try:
-            return process.submit(attempt_seed, seed, backend).result()
+            return process.submit(attempt_seed, seed, backend, device).result()
         except BrokenProcessPool:
             return ENDED
 
 
-def check(seed):
+def check(seed, device="cpu"):
     """Nothing, or what differs; "torch: .." where a backend of torch's own differs as well."""
-    difference = attempt_seed(seed, "stitch", options={"strict": True})
-    theirs = [attempt_alone(seed, backend) for backend in TRACED * bool(difference)]
+    difference = attempt_seed(seed, "stitch", device, options={"strict": True})
+    theirs = [attempt_alone(seed, backend, device) for backend in TRACED * bool(difference)]
     alike = difference and kind_of(difference) in map(kind_of, theirs)
     return f"torch: {difference}" if alike else difference
 
 
-def check_all(seeds):
+def check_all(seeds, device="cpu"):
     """By another process, which may end: torch replays a split of one of several arguments on the
     memory that they share, where the piece that it takes may not be there (seed 1061)."""
     found = {}
     for seed in seeds:
         try:
-            found[seed] = checking_process().submit(check, seed).result()
+            found[seed] = checking_process().submit(check, seed, device).result()
         except BrokenProcessPool:
             checking_process.cache_clear()
-            is_theirs = ENDED in (attempt_alone(seed, backend) for backend in TRACED)
+            is_theirs = ENDED in (attempt_alone(seed, backend, device) for backend in TRACED)
             found[seed] = f"torch: {ENDED}" if is_theirs else ENDED
+        if is_poison(found[seed]):
+            checking_process().shutdown()
+            checking_process.cache_clear()
     return {seed: difference for seed, difference in found.items() if difference}
 
 
@@ -395,4 +421,6 @@ def describe(seed):
 
 if __name__ == "__main__":
     what = "programs of aliases and mutation"
-    sys.exit(check_seeds(check_all, describe, parse_arguments(__doc__), what))
+    args = parse_arguments(__doc__)
+    checked = functools.partial(check_all, device=args.device)
+    sys.exit(check_seeds(checked, describe, args, what))

@@ -1,6 +1,6 @@
 """Every sample of every op that torch lists, forward and backward, against eager (R10).
 
-    python tests/fuzz/opinfo_sweep.py [--dtypes float32 bfloat16] [--ops add sum] [--record]
+    python tests/fuzz/opinfo_sweep.py [--dtypes float32 bfloat16] [--ops add sum] [--device cuda]
 
 All samples of an op and a dtype are one graph; where that differs or fails, each is a graph of its
 own, and one that torch's tracing alone (aot_eager) gets wrong in the same way is counted apart.
@@ -10,6 +10,7 @@ Work is done by a child process, so that a crash is a finding; the state file ma
 import argparse
 import collections
 import json
+import os
 import re
 import signal
 import subprocess
@@ -27,6 +28,7 @@ import torch_stitch  # noqa: E402
 from benchmarks import machine  # noqa: E402
 from benchmarks.rows import Row  # noqa: E402
 from benchmarks.run import results_directory, write_group  # noqa: E402
+from tests.fuzz.check_seeds import share_of  # noqa: E402
 from tests.support.op_samples import (  # noqa: E402
     applied,
     compare,
@@ -37,9 +39,10 @@ from tests.support.op_samples import (  # noqa: E402
     sample_list,
     tensors_in,
 )
+from tests.support.poisoned import ENDED, EXIT_CODE, PoisonedError, check_device  # noqa: E402
 from tests.support.torch_ops import STITCHED, op_db  # noqa: E402
 
-DTYPES = "float32 bfloat16 int64 bool float16 float64 int32 uint8 int8 int16 complex64".split()
+DTYPES = "float32 bfloat16 int64 float16 bool complex64 float64 int32 uint8 int8 int16".split()
 SECONDS = 400  # for an op and a dtype; more is a finding
 MOST_TOGETHER = 40
 VARIANTS = {op.formatted_name: op.name for op in op_db}
@@ -54,7 +57,10 @@ class Fault(NamedTuple):
 
 def faults_of(op, samples, backend):
     """What is wrong with each sample that differs; one Fault where none of them ran."""
-    results, faults = outcomes(op, samples, backend), []
+    try:
+        results, faults = outcomes(op, samples, backend), []
+    except PoisonedError as error:
+        raise PoisonedError(f"{error}; {describe(samples)}") from error
     if isinstance(results, str):
         return [Fault(results)]
     for sample, rows in zip(samples, results, strict=True):
@@ -72,24 +78,25 @@ def describe(sample):
                         if isinstance(x, torch.Tensor) else x, sample))[:200]  # fmt: skip
 
 
-def sweep(op, dtype):
+def sweep(op, dtype, device, together=MOST_TOGETHER):
     """What is kept of one op and dtype."""
     row = {"samples": 0, "faults": [], "excused": [], "calls": 0, "seconds": 0}
     start = time.perf_counter()
     try:
-        samples = sample_list(op, dtype)
+        samples = sample_list(op, dtype, device=device)
         run(applied(op), fresh(samples))
     except Exception as error:
+        check_device(device, "eager")
         return row | {"skipped": f"{type(error).__name__}: {str(error)[:100]}"}
     row["samples"] = len(samples)
     torch_stitch.reset_counters()
-    for at in range(0, len(samples), MOST_TOGETHER):
-        part = samples[at : at + MOST_TOGETHER]
+    for at in range(0, len(samples), together):
+        part = samples[at : at + together]
         if not faults_of(op, part, "stitch"):
             continue
         for position, sample in enumerate(part, at):
             fault = next(iter(faults_of(op, [sample], "stitch")), None)
-            if not fault or (fault.may_be_luck and is_luck(op, dtype, position)):
+            if not fault or (fault.may_be_luck and is_luck(op, dtype, position, device)):
                 continue
             theirs = next(iter(faults_of(op, [sample], "aot_eager")), Fault(""))
             is_theirs = kind_of(theirs.text) == kind_of(fault.text)
@@ -104,14 +111,19 @@ def kind_of(fault):
 
 
 def tasks(args):
-    wanted = [d for d in DTYPES if d in args.dtypes]
+    """What kernels are made for comes first; a share has each N-th."""
     ops = sorted(op_db, key=lambda op: op.formatted_name)
-    for name in wanted:
-        for op in ops:
-            chosen = not args.ops or op.name in args.ops
-            chosen = chosen and "empty" not in op.name  # whose elements are what they are
-            if chosen and getattr(torch, name) in op.supported_dtypes("cpu"):
-                yield f"{op.formatted_name} {name}", op, getattr(torch, name)
+    ops = [op for op in ops if not args.ops or op.name in args.ops]
+    ops = [op for op in ops if "empty" not in op.name]  # whose elements are what they are
+    found = [
+        (f"{op.formatted_name} {name}", op, getattr(torch, name))
+        for is_stitched in (True, False)
+        for name in args.dtypes
+        for op in ops
+        if (op.name in STITCHED) == is_stitched
+        if getattr(torch, name) in op.supported_dtypes(args.device)
+    ]
+    return found[args.share or slice(None)]
 
 
 def stop(*_):
@@ -123,16 +135,28 @@ def work(args):
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGALRM, stop)
     state = load(args.state)
+    for row in state.values():
+        row.pop("begun", None)
     for name, op, dtype in tasks(args):
-        if name in state:
+        if name in state and not state[name].get("alone"):
             continue
-        state[name] = {"samples": 0, "faults": ["the process ended"], "excused": [], "calls": 0}
+        earlier = state.get(name)
+        nothing = {"samples": 0, "excused": [], "calls": 0}
+        faults = (earlier or {"faults": []})["faults"]
+        state[name] = nothing | {"faults": [*faults, ENDED], "begun": True}
         args.state.write_text(json.dumps(state))
         signal.alarm(SECONDS)
         try:
-            state[name] = sweep(op, dtype)
+            state[name] = sweep(op, dtype, args.device, 1 if earlier else MOST_TOGETHER)
+            state[name]["faults"] += faults
+        except PoisonedError as error:  # the next process takes the samples one by one
+            found = nothing | {"faults": [*faults, str(error)], "alone": not earlier}
+            args.state.write_text(json.dumps(state | {name: found}))
+            print(f"{name}: {error}", flush=True)
+            os._exit(EXIT_CODE)
         except Exception as error:
-            state[name]["faults"] = [f"{type(error).__name__}: {str(error)[:300]}"]
+            state[name]["faults"] = [*faults, f"{type(error).__name__}: {str(error)[:300]}"]
+            del state[name]["begun"]
         signal.alarm(0)
         args.state.write_text(json.dumps(state))
         for fault in state[name]["faults"]:
@@ -169,11 +193,13 @@ def main():
     parser.add_argument("--ops", nargs="+", default=[])
     parser.add_argument("--state", type=Path, default=Path("build/opinfo.json"))
     parser.add_argument("--record", action="store_true", help="write benchmarks/results")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--share", type=share_of, help="I/N: each N-th task; for in_parallel.py")
     parser.add_argument("--again", action="store_true", help="what failed is tried again")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     args.state.parent.mkdir(parents=True, exist_ok=True)
-    if args.child:
+    if args.child or args.share:
         return work(args)
     if args.again:
         tried = {name for name, _, _ in tasks(args)}  # what else has failed stays so
@@ -181,8 +207,9 @@ def main():
         kept = {name: row for name, row in rows if name not in tried or not row["faults"]}
         args.state.write_text(json.dumps(kept))
     flags = [x for x in sys.argv[1:] if x not in ("--again", "--record")]
-    while subprocess.run([sys.executable, __file__, *flags, "--child"]).returncode < 0:
-        print("a child process ended by a signal; the next one goes on", flush=True)
+    command = [sys.executable, __file__, *flags, "--child"]
+    while (code := subprocess.run(command).returncode) < 0 or code == EXIT_CODE:
+        print("a child process ended early; the next one goes on", flush=True)
     state = load(args.state)
     if args.record:
         record(state)

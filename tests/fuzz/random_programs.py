@@ -1,6 +1,6 @@
 """Random programs against eager: forward and backward, static and dynamic, 16 to 64 bits.
 
-    python tests/fuzz/random_programs.py [--seeds 200] [--first 0] [--simulate] [--state FILE]
+    python tests/fuzz/random_programs.py [--seeds 200] [--first 0] [--simulate] [--device cuda]
 
 Programs of one batch are one graph, which is where they go wrong together; a batch that differs is
 checked again program by program.  Every value and every gradient is compared with an fp64 run of
@@ -10,12 +10,16 @@ that grows with the size of the values.  Results share memory exactly where eage
 
 import sys
 from functools import partial
+from pathlib import Path
 
 import torch
 from check_seeds import check_seeds, parse_arguments
 from random_steps import make_program
 from torch._dynamo.backends.common import aot_autograd
 from torch._subclasses import FakeTensorMode
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.support.poisoned import check_device  # noqa: E402
 
 BATCH = 8
 
@@ -143,9 +147,11 @@ def options_of(simulate):
 def attempt(programs, simulate):
     """What differs; a crash is a finding too."""
     try:
-        return check_together(programs, options_of(simulate))
+        found = check_together(programs, options_of(simulate))
     except Exception as error:
-        return f"{type(error).__name__}: {str(error)[:400]}"
+        found = f"{type(error).__name__}: {str(error)[:400]}"
+    check_device(programs[0].device, found or "after it was checked")
+    return found
 
 
 def check(seed, simulate=False):
@@ -153,9 +159,9 @@ def check(seed, simulate=False):
     return attempt([make_program(seed, small=simulate)], simulate)
 
 
-def check_batch(seeds, simulate=False):
+def check_batch(seeds, simulate=False, device="cpu"):
     """Failures by seed; of a batch that fails as a whole alone, by its first seed."""
-    programs = [make_program(seed, small=simulate) for seed in seeds]
+    programs = [make_program(seed, simulate, device) for seed in seeds]
     together = attempt(programs, simulate)
     if not together:
         return {}
@@ -171,7 +177,8 @@ def main():
     def describe(seed):
         return f"{mode_of(seed)} {make_program(seed, small=args.simulate)}"
 
-    return check_seeds(partial(check_batch, simulate=args.simulate), describe, args, what, BATCH)
+    check = partial(check_batch, simulate=args.simulate, device=args.device)
+    return check_seeds(check, describe, args, what, BATCH)
 
 
 if __name__ == "__main__":

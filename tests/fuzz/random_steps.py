@@ -1,8 +1,9 @@
 """What random programs are made of: steps, drawn by a seed, that are legal for the values so far.
 
-A step is the text of a statement: `v5 = v3.roll(-1, 0)`.  Values are small, so that its legality is
-tried out; extents of 0 and 1 are among them.  Steps whose result or gradient jumps where one value
-crosses another are drawn for f32 and f64 only: in 16 bits rounding decides them.
+A step is the text of a statement: `v5 = v3.roll(-1, 0)`; `on` is the device.  Values are small, so
+that its legality is tried out; extents of 0 and 1 are among them.  Steps whose result or gradient
+jumps where one value crosses another are drawn for f32 and f64 only: in 16 bits rounding decides
+them.
 """
 
 import random
@@ -10,7 +11,7 @@ from typing import NamedTuple
 
 import torch
 
-# {a}, {b}: values; {d}: a dimension; {ds}: several; {r}, {s}: positions along d.
+# {a}, {b}: values; {d}: a dimension; {ds}: several; {r}, {row_ids}: positions along d.
 UNARY = """
     -{a} | {a}.abs() | {a}.exp() | {a}.tanh() | {a}.sigmoid() | {a}.relu() | {a}.sin()
     {a}.square() | {a}.erf() | ({a}.abs() + 0.25).sqrt() | {a}.abs().log1p() | F.silu({a})
@@ -32,19 +33,19 @@ JUMPS = """
     {a}.argmax({ds}[0], keepdim=True).to({a}.dtype)
     torch.where({a} == {a}.amax({ds}, keepdim=True), {a} * 0.5, {a})
 """
-# Rows of a value, halved and shuffled, combined into others of it.
+# Rows of a value, halved and shuffled, combined into others of it.  {first_row}: one of row_ids.
 WRITERS = """
-    {a}.index_add({d}, torch.tensor({r}), {rows})
-    {a}.scatter_reduce({d}, torch.tensor({r}).view({along}).expand_as({rows}), {rows}, "amax")
+    {a}.index_add({d}, {row_ids}, {rows})
+    {a}.scatter_reduce({d}, {row_ids}.view({along}).expand_as({rows}), {rows}, "amax")
     {a}.slice_scatter({rows}, {d}, {a}.shape[{d}] - len({r}))
-    {a}.clone(); {v}.movedim({d}, 0)[torch.tensor({r}[:1])] = ({rows}).movedim({d}, 0)[:1]
-    {a}.clone(); {v}.select({d}, {r}[0]).mul_(2); {v}.index_copy_({d}, torch.tensor({r}[:1]), {row})
+    {a}.clone(); {v}.movedim({d}, 0)[{first_row}] = ({rows}).movedim({d}, 0)[:1]
+    {a}.clone(); {v}.select({d}, {r}[0]).mul_(2); {v}.index_copy_({d}, {first_row}, {row})
 """
 MOVES = """
     {a}.permute({order}) | {a}.narrow({d}, {start}, {count}) | torch.cat(({a}, {like}), {d})
     {a}.flip({d}) | F.pad({a}, {pad}, value=0.5) | {a}.roll({by}, {d})
     {a}.unsqueeze({d}).expand([*{a}.shape[:{d}], 3, *{a}.shape[{d}:]])
-    {a}.index_select({d}, torch.tensor({r})) | {a}.select({d}, {start})
+    {a}.index_select({d}, {row_ids}) | {a}.select({d}, {start})
     {a}.select({d}, {start} - {a}.shape[{d}]) | torch.stack(({a}, {a} * 0.5), {d})
     {a}.movedim({d}, 0)[::{step}].movedim(0, {d}) | {a}.reshape({merged})
     {a}.to({other}).to({a}.dtype)
@@ -72,10 +73,11 @@ class Program(NamedTuple):
     inputs: list
     text: str
     results: int
+    device: str
 
     def load(self):
         """The function that the text defines."""
-        env = {"torch": torch, "F": torch.nn.functional}
+        env = {"torch": torch, "F": torch.nn.functional, "on": self.device}
         exec(self.text, env)  # noqa: S102
         return env["program"]
 
@@ -123,11 +125,12 @@ def draw_step(rng, values):
     size = x.shape[d] if rank else 1
     start = rng.randrange(max(1, size))
     r, s = (draw_rows(rng, size) for _ in "rs")
-    rows = f"{a}.index_select({d}, torch.tensor({s[: len(r)]})) * 0.5"
+    of_r, of_s, first = (f"torch.tensor({ids}, device=on)" for ids in (r, s[: len(r)], r[:1]))
+    rows = f"{a}.index_select({d}, {of_s}) * 0.5"
     partners = [i for i, y in enumerate(values) if is_broadcastable(x, y)] or [at]
     alike = [i for i, y in enumerate(values) if y.dim() == rank]
     form = choose_form(rng, x.dtype).format(
-        a=a, v=v, d=d, r=r, start=start, rows=rows,
+        a=a, v=v, d=d, r=r, start=start, rows=rows, row_ids=of_r, first_row=first,
         b=f"v{rng.choice(partners)}",
         like=f"v{rng.choice(alike)}",
         ds=tuple(sorted(rng.sample(range(rank), rng.randint(1, rank)))) if rank else (),
@@ -173,20 +176,28 @@ def draw_inputs(rng, small):
     return inputs
 
 
+def onto(x, device):
+    """The same strides there."""
+    if device == "cpu" or not x.numel():
+        return x.to(device)
+    whole = x if x._base is None else x._base
+    return whole.to(device).as_strided(x.shape, x.stride(), x.storage_offset())
+
+
 def is_far_from_overflow(x):
     """In 16 bits an infinity, of a square too, would depend on what is rounded."""
     return x.dtype not in NARROW or not x.isfinite().any() or x[x.isfinite()].abs().amax() < 200
 
 
-def make_program(seed, small=False):
-    """`small`: for ptxsim."""
+def make_program(seed, small=False, device="cpu"):
+    """`small`: for ptxsim.  It is drawn on the CPU, where what is not legal does no harm."""
     rng = random.Random(seed)
     torch.manual_seed(seed)
     inputs = draw_inputs(rng, small)
     values, steps = list(inputs), []
     while len(steps) < 3 or (len(steps) < 14 and rng.random() < 0.88):
         env = {f"v{i}": x for i, x in enumerate(values)}
-        env |= {"torch": torch, "F": torch.nn.functional}
+        env |= {"torch": torch, "F": torch.nn.functional, "on": "cpu"}
         try:
             step = draw_step(rng, values)
             exec(step, env)  # noqa: S102
@@ -201,4 +212,5 @@ def make_program(seed, small=False):
     taken = ", ".join(f"v{i}" for i in range(len(inputs)))
     given = ", ".join(f"v{i}" for i in outputs)
     lines = [f"def program({taken}):", *steps, f"return ({given},)"]
-    return Program(seed, inputs, "\n    ".join(lines) + "\n", len(outputs))
+    inputs = [onto(x, device) for x in inputs]
+    return Program(seed, inputs, "\n    ".join(lines) + "\n", len(outputs), device)

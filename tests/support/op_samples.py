@@ -4,16 +4,17 @@ import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
 from tests.support.compare import find_fault
+from tests.support.poisoned import check_device
 
 DRAWS = 128  # of a sample that misses R10: of few elements an rmse is the luck of single roundings
 CLOSE = {torch.float64: (1e-9, 1e-11), torch.complex64: (1e-4, 1e-5)}
 
 
-def sample_list(op, dtype, seed=0):
+def sample_list(op, dtype, seed=0, device="cpu"):
     """(input, args, kwargs) of each; tensors of floats ask for gradients where the op has them."""
     torch.manual_seed(seed)
     wants = dtype.is_floating_point and op.supports_autograd
-    samples = op.sample_inputs("cpu", dtype, requires_grad=wants, set_seed=False)
+    samples = op.sample_inputs(device, dtype, requires_grad=wants, set_seed=False)
     return [(s.input, tuple(s.args), dict(s.kwargs)) for s in samples]
 
 
@@ -48,7 +49,7 @@ def tensors_in(tree):
 
 
 def weights_of(y):
-    return (torch.arange(y.numel()) % 7 + 1.0).reshape(y.shape).to(y.dtype)
+    return (torch.arange(y.numel(), device=y.device) % 7 + 1.0).reshape(y.shape).to(y.dtype)
 
 
 def run(function, samples):
@@ -62,7 +63,7 @@ def run(function, samples):
         if leaves and made:
             total = sum((y * weights_of(y)).double().sum() for y in made)
             grads = torch.autograd.grad(total, leaves, allow_unused=True, retain_graph=True)
-            row += [torch.zeros(()) if g is None else g for g in grads]
+            row += [x.new_zeros(()) if g is None else g for x, g in zip(leaves, grads, strict=True)]
         found.append(row)
     return found
 
@@ -93,7 +94,10 @@ def outcomes(op, samples, backend):
     try:
         found = run(torch.compile(fn, backend=backend, **options), fresh(samples))
     except Exception as error:
-        return f"{type(error).__name__}: {str(error)[:300]}"
+        text = f"{type(error).__name__}: {str(error)[:300]}"
+        check_devices(samples, text)
+        return text
+    check_devices(samples, f"after {backend} ran")
     for mine, theirs in zip(found, eager, strict=True):
         if len(mine) != len(theirs):
             return f"{len(mine)} results, eager {len(theirs)}"
@@ -101,9 +105,14 @@ def outcomes(op, samples, backend):
     return [list(zip(*rows, strict=True)) for rows in zip(found, eager, again, wide, strict=True)]
 
 
-def is_luck(op, dtype, position):
+def check_devices(samples, doing):
+    for device in {x.device for x in tensors_in(samples)}:
+        check_device(device, doing)
+
+
+def is_luck(op, dtype, position, device="cpu"):
     """Whether a sample of few elements keeps to R10 over more of its kind, all errors pooled."""
-    drawn = [sample_list(op, dtype, seed)[position:][:1] for seed in range(DRAWS)]
+    drawn = [sample_list(op, dtype, seed, device)[position:][:1] for seed in range(DRAWS)]
     drawn = [sample for samples in drawn for sample in samples]  # a seed may have fewer
     results = outcomes(op, drawn, "stitch")
     if isinstance(results, str) or len({len(rows) for rows in results}) > 1:
@@ -124,6 +133,8 @@ def compare(mine, theirs, again, wide, largest):
     """Nothing, or what is wrong; of what eager does not repeat only the form counts."""
     if not isinstance(theirs, torch.Tensor):
         return None if mine == theirs or mine != mine else (mine, theirs)
+    if mine.device != theirs.device:
+        return f"on {mine.device}, eager on {theirs.device}"
     if (mine.dtype, mine.shape) != (theirs.dtype, theirs.shape):
         return f"{mine.dtype} {tuple(mine.shape)}, eager {theirs.dtype} {tuple(theirs.shape)}"
     if theirs.layout != torch.strided or theirs.is_quantized:
