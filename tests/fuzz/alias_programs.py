@@ -22,7 +22,7 @@ from check_seeds import check_seeds, parse_arguments
 from random_steps import list_forms
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from tests.support.poisoned import ENDED, check_device, is_poison  # noqa: E402
+from tests.support.poisoned import ENDED, PoisonedError, check_device, is_poison  # noqa: E402
 
 SIZES = (0, 1, 1, 2, 2, 3, 3, 4, 5, 7)
 # {a}, {b}: values; {d}, {e}: dimensions of a; {i}: a place in dimension d; {k}: a number; on: the
@@ -348,11 +348,14 @@ def attempt(make, program, backend, is_dynamic, device="cpu", **how):
     compiled = torch.compile(program, backend=backend, dynamic=is_dynamic, fullgraph=True, **how)
     try:
         difference = differ(make, program, compiled)
-        check_device(device)
-        return difference
     except Exception as error:
         text = str(error).split("\nException raised from")[0]  # addresses and paths follow
-        return f"{type(error).__name__}: {text[:500]}"
+        difference = f"{type(error).__name__}: {text[:500]}"
+    try:
+        check_device(device, difference or "after it was checked")
+    except PoisonedError as error:
+        return f"{type(error).__name__}: {error}"
+    return difference
 
 
 def attempt_seed(seed, backend, device="cpu", **how):
