@@ -128,10 +128,15 @@ def share_seed(gm):
 
 
 def devices_of(gm, example_inputs):
-    """Of tensors; numbers that lie on the CPU beside them do not count."""
+    """Of tensors; numbers on the CPU do not count, nor does what lies there beside a GPU's.
+
+    Only library calls take such tensors, as those that bring constants to the GPU do.
+    """
     nodes = [t for node in gm.graph.nodes for t in tensors_of(node)]
     tensors = nodes + [x for x in example_inputs if isinstance(x, torch.Tensor)]
     wide = {t.device for t in tensors if t.dim() or t.device.type != "cpu"}
+    beside = wide - {torch.device("cpu")}
+    wide = beside if {device.type for device in beside} == {"cuda"} else wide
     return wide or {t.device for t in tensors}
 
 

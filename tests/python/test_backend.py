@@ -463,3 +463,11 @@ def test_numbers_on_the_cpu_beside_a_gpu_do_not_count():
     assert {d.type for d in backend.devices_of(graph, [x, number])} == {"meta"}
     assert {d.type for d in backend.devices_of(graph, [x, table])} == {"meta", "cpu"}
     assert {d.type for d in backend.devices_of(graph, [number])} == {"cpu"}
+
+
+def test_what_lies_on_the_cpu_beside_a_gpu_does_not_count():
+    with FakeTensorMode():
+        x, table, shape = (torch.empty(3, device=d) for d in ("cuda", "cpu", "meta"))
+    graph = torch.fx.symbolic_trace(lambda x: x + 1)
+    assert backend.devices_of(graph, [table, x]) == {torch.device("cuda:0")}
+    assert len(backend.devices_of(graph, [table, x, shape])) == 3
