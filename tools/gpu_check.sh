@@ -11,7 +11,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 OUT=$(realpath -m "${OUT:-build/gpu_check}")
 logs=$(mktemp -d)
-mkdir -p "$OUT"
+mkdir -p "$OUT" "$logs/results"
 python=${PYTHON:-python3}
 py=.venv/bin/python
 yardstick=${YARDSTICK:-}  # a folder of cases.py and of cubins, for further measurements
@@ -30,6 +30,7 @@ run() {  # NAME SECONDS COMMAND...
   [ $status -eq 0 ] || failed+=("$name")
   echo "== $name: status $status, $((SECONDS - start)) s"
   tail -n "${TAIL:-8}" "$logs/$name.log" | cut -c 1-300
+  [ ! -d "$kernels" ] || cp -r "$kernels" "$logs/results"
   tar czf "$OUT/gpu_check.tar.gz" -C "$logs" .
   return $status
 }
@@ -81,7 +82,6 @@ kernel_times() {  # NAME SECONDS ARGUMENTS...
   shift 2
   TAIL=${TAIL:-70} run "$name" "$limit" "$py" -m benchmarks.gpu_kernels --output "$kernels" \
     ${yardstick:+--yardstick "$yardstick"} --seconds $((limit - 5)) "$@"
-  mkdir -p "$logs/results" && cp -r "$kernels" "$logs/results"
 }
 step_warm() { kernel_times warm 300 --suite planned yardstick --warm "$processes"; }
 step_kernels() { kernel_times kernels 400 --suite planned yardstick; }
