@@ -60,6 +60,16 @@ step_agrees() {
 step_ops() {
   tests ops 150 --gpu tests/python/test_{ops,values,models,pieces,workloads,scatter,joined_parts}.py
 }
+# Random programs, programs of aliases, and torch's own samples of every op, as far as they come.
+step_fuzz() {
+  local program="$py -W ignore tests/fuzz/in_parallel.py"
+  TAIL=60 run fuzz_random 80 $program --jobs "$processes" --seconds 60 \
+    --output "$logs/results/fuzz_random" random_programs.py --seeds 100000 --device cuda
+  TAIL=40 run fuzz_aliases 70 $program --jobs $((processes / 2 + 1)) --seconds 50 \
+    --output "$logs/results/fuzz_aliases" alias_programs.py --seeds 100000 --device cuda
+  TAIL=60 run opinfo 150 $program --jobs "$processes" --seconds 130 --stuck 60 \
+    --output "$logs/results/opinfo" opinfo_sweep.py --device cuda
+}
 step_sanitizer() {
   local sanitizer tool
   sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer) || return
@@ -98,7 +108,7 @@ step_demo() { run demo 90 "$py" -m benchmarks.demo; }
 nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem --format=csv >"$logs/gpu.csv" ||
   { echo "no NVIDIA GPU: nvidia-smi does not run"; exit 1; }
 cat "$logs/gpu.csv"
-[ $# -gt 0 ] || set -- build smoke gpu agrees ops sanitizer numbers warm kernels cubins bench demo
+[ $# -gt 0 ] || set -- build smoke gpu agrees ops fuzz sanitizer numbers warm kernels cubins bench demo
 for name; do "step_$name"; done
 
 if [ ${#failed[@]} -gt 0 ]; then
