@@ -1,5 +1,6 @@
 #include "codegen/emit_kernel.h"
 
+#include <algorithm>
 #include <ranges>
 
 #include "analysis/rounded_values.h"
@@ -71,6 +72,13 @@ void verify_stage(const LoweredStage& lowered) {
   verify_body(lowered.body, parameters);
 }
 
+// Blocks that the compiler is to leave registers for.
+int count_resident_blocks(const StageSchedule& schedule) {
+  if (!schedule.device->is_cuda) return 1;
+  const int wanted = schedule.bounds.resident_threads / schedule.threads;
+  return std::clamp(wanted, schedule.bounds.per_multiprocessor, kMostBlocks);
+}
+
 }  // namespace
 
 LoweringOptions choose_lowering(const Graph& graph, const StitchPlan& plan,
@@ -124,9 +132,9 @@ KernelSource emit_kernel(const Graph& graph, const LoweredKernel& kernel,
   source.threads = first.schedule->threads;
   source.name =
       "stitch_" + describe(graph, phases) + "_" + sha256_hex(before + frame).substr(0, 10);
-  source.text = concat("namespace stitch {\n", before, "STITCH_KERNEL(", source.name, ", ",
-                       source.threads, ", ", first.schedule->bounds.per_multiprocessor, ")", frame,
-                       "}  // namespace stitch\n");
+  source.text =
+      concat("namespace stitch {\n", before, "STITCH_KERNEL(", source.name, ", ", source.threads,
+             ", ", count_resident_blocks(*first.schedule), ")", frame, "}  // namespace stitch\n");
   return source;
 }
 

@@ -180,6 +180,10 @@ Spilling KernelChooser::find_remedies(const std::vector<const StageSchedule*>& h
   spilling.remedies = evaluate(std::move(choices));
   std::erase_if(spilling.remedies, [](const KernelChoice& choice) { return choice.is_present; });
   std::ranges::stable_sort(spilling.remedies, std::greater<>(), &KernelChoice::us);
+  for (int threads : {0, kResidentThreads / 2}) {  // the same with more registers comes first
+    spilling.remedies.push_back(spilling.choice);
+    spilling.remedies.back().bounds.resident_threads = threads;
+  }
   return spilling;
 }
 

@@ -13,6 +13,8 @@ namespace {
 constexpr int kWarp = 1 << kLaneBits;
 constexpr int kBlockThreads = 256;   // where nothing asks for more
 constexpr int kColumnThreads = 512;  // column reductions: 16 warps share the rows
+constexpr int kRowThreads = 512;     // of a block: two are resident, and wait at barriers in turn
+constexpr int64_t kHeldValues = 40;  // by a thread, where kResidentThreads are resident
 constexpr int kMaxVector = 8;
 constexpr int64_t kMostGrid = (int64_t{1} << 31) - 1;  // blocks of a launch, on every device
 
@@ -213,12 +215,16 @@ struct Mapper {
     if (chosen().level == ReductionLevel::kThread) return 1;
     if (chosen().level == ReductionLevel::kWarp) return kWarp;
     if (chosen().level == ReductionLevel::kBlock) return most_threads();
-    int64_t inside = 1;
-    for (int a : order)
-      if (!facts[a].is_eligible) inside *= facts[a].extent;
+    int64_t inside = 1, rows = 1;
+    for (int a : order) (facts[a].is_eligible ? rows : inside) *= facts[a].extent;
     const int64_t per_thread = 2 * schedule.axes[contiguous].vector;
     const uint64_t wanted = static_cast<uint64_t>(std::max<int64_t>(1, inside / per_thread));
-    return static_cast<int>(std::clamp<uint64_t>(std::bit_ceil(wanted), kWarp, most_threads()));
+    int most = most_threads();
+    // Larger blocks for rows that theirs alone have the registers for, or that have no neighbour.
+    const bool fits_one = inside > kRowThreads * kHeldValues && inside <= most * kHeldValues;
+    if (!fits_one && rows > schedule.device->multiprocessors)
+      most = std::min(most, at_least(kRowThreads));
+    return static_cast<int>(std::clamp<uint64_t>(std::bit_ceil(wanted), kWarp, most));
   }
 
   void map_rows(int contiguous) {

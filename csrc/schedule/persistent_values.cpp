@@ -145,7 +145,8 @@ int count_needed_blocks(const StageSchedule& schedule) {
 }  // namespace
 
 int count_registers(const DeviceSpec& device, const BlockBounds& bounds, int threads) {
-  const int share = device.registers_per_multiprocessor / (threads * bounds.per_multiprocessor);
+  const int resident = std::max(threads * bounds.per_multiprocessor, bounds.resident_threads);
+  const int share = device.registers_per_multiprocessor / resident;
   return std::min(kMostRegisters, share / kRegisterUnit * kRegisterUnit);
 }
 

@@ -141,6 +141,7 @@ bool KernelScheduler::count_resident_blocks(Attempt& attempt) const {
   if (each > kMostBlocks || each * attempt.bounds.most > device.threads_per_multiprocessor)
     return false;
   attempt.bounds.per_multiprocessor = static_cast<int>(each);
+  attempt.bounds.resident_threads = 0;  // there are no others
   return true;
 }
 

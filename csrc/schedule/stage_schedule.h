@@ -55,7 +55,7 @@ struct LoopBlock {
 enum class Scheme { kLocal, kWarp, kRegional, kGlobal, kStore };
 const char* to_string(Scheme scheme);
 
-inline constexpr int kMostThreads = 1024;
+inline constexpr int kMostThreads = 1024, kResidentThreads = 1024;
 
 // How one mapping of many is chosen (FusionStitching 2020, 20.7 to 20.9): the threads that a
 // reduction's axes get, and the launch.
@@ -71,10 +71,12 @@ struct Template {
 struct BlockBounds {
   int least = 1, most = kMostThreads;  // threads, powers of two: fewer leave more registers to each
   int per_multiprocessor = 1;          // blocks that must be resident beside each other
-  bool splits_homes = true;            // a value may be in registers and in shared memory
-  int persistent_registers = 0;        // of a thread, that hold persistent values
-  int persistent_shared_bytes = 0;     // of a block, from its first byte on, that hold the rest
-  Template chosen = {};  // of the stage; tiles and what stays across barriers have none
+  // Threads that should be: 64 registers each.  One block alone waits at its own barriers.
+  int resident_threads = kResidentThreads;
+  bool splits_homes = true;         // a value may be in registers and in shared memory
+  int persistent_registers = 0;     // of a thread, that hold persistent values
+  int persistent_shared_bytes = 0;  // of a block, from its first byte on, that hold the rest
+  Template chosen = {};             // of the stage; tiles and what stays across barriers have none
 };
 
 // Where a thread keeps what it accesses of a value: the first accesses in registers, the others in

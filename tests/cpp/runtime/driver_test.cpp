@@ -213,7 +213,7 @@ std::vector<std::string> run_phases(const FakePlan& plan) {
 
 TEST_F(DriverTest, PhasesAreOneLaunchOfBlocksThatAreAllResident) {
   const std::string both = "phases 0 to 2 barrier 0";
-  EXPECT_EQ(run_phases(make_phases({100, 7}, 6)),
+  EXPECT_EQ(run_phases(make_phases({6, 2}, 6)),
             (std::vector<std::string>{"cooperative grid 6 block 32 shared 128 stream 7", both}));
   device = FakeDevice();
   EXPECT_EQ(run_phases(make_phases({3, 5}, 6)),
@@ -228,19 +228,21 @@ const std::vector<std::string> kSplit = {
 
 TEST_F(DriverTest, WhereBlocksCannotMeetEachPhaseIsALaunch) {
   EXPECT_EQ(run_phases(make_phases({100, 0, 7}, 0)), kSplit) << "no grid is empty";
+  device = FakeDevice();
+  EXPECT_EQ(run_phases(make_phases({100, 0, 7}, 6)), kSplit) << "not all are resident";
 }
 
 TEST_F(DriverTest, ARefusedCooperativeLaunchIsRunByPhases) {
   for (const CudaResult refusal : {720, 801}) {  // too large; not supported
     device = FakeDevice();
-    const FakePlan plan = make_phases({100, 0, 7}, 6);
+    const FakePlan plan = make_phases({100, 0, 7}, 100);
     device.cooperative_result = refusal;
     EXPECT_EQ(run_phases(plan), kSplit);
   }
 }
 
 TEST_F(DriverTest, OtherErrorsOfACooperativeLaunchAreErrors) {
-  const Program program = make_phases({100, 7}, 6).build(true);
+  const Program program = make_phases({6, 7}, 7).build(true);
   device.cooperative_result = 2;
   FakeFrame frame(program);
   frame.set(0, std::vector<float>(64, 1));
@@ -249,7 +251,7 @@ TEST_F(DriverTest, OtherErrorsOfACooperativeLaunchAreErrors) {
     FAIL() << "no error";
   } catch (const DriverError& error) {
     EXPECT_STREQ(error.what(),
-                 "cuLaunchCooperativeKernel of relu_0 (grid 6, block 32, 128 bytes of shared "
+                 "cuLaunchCooperativeKernel of relu_0 (grid 7, block 32, 128 bytes of shared "
                  "memory): no luck (2)");
   }
   EXPECT_TRUE(device.log.empty()) << "nothing ran";

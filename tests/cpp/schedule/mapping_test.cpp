@@ -153,10 +153,12 @@ TEST(MapAxesCuda, FewRowsAreNotPackedAtTheCostOfIdleMultiprocessors) {
 
 TEST(MapAxesCuda, LongRowsTakeAWholeBlock) {
   const StageSchedule s = schedule(row_softmax("f32[512,65536]"));
-  EXPECT_EQ(s.threads, 1024);
+  EXPECT_EQ(s.threads, 512) << "two blocks are resident, and wait at barriers in turn";
   EXPECT_EQ(s.axes[0].threads, 1);
   EXPECT_EQ(s.grid, Dim(512));
-  EXPECT_EQ(s.axes[1].serial, Dim(16));
+  EXPECT_EQ(s.axes[1].serial, Dim(32));
+  EXPECT_EQ(schedule(row_softmax("f32[512,32768]")).threads, 1024) << "in registers";
+  EXPECT_EQ(schedule(row_softmax("f32[132,65536]")).threads, 1024) << "no block has a neighbour";
 }
 
 TEST(MapAxesCuda, RaggedRowsAreMarked) {

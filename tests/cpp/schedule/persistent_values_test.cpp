@@ -258,7 +258,9 @@ TEST(CountRegisters, SharesTheMultiprocessorsAmongItsBlocks) {
   EXPECT_EQ(count_registers(h200, {.per_multiprocessor = 1}, 1024), 64);
   EXPECT_EQ(count_registers(h200, {.per_multiprocessor = 2}, 1024), 32);
   EXPECT_EQ(count_registers(h200, {.per_multiprocessor = 3}, 512), 40) << "they come in eights";
-  EXPECT_EQ(count_registers(h200, {.per_multiprocessor = 1}, 128), 255);
+  EXPECT_EQ(count_registers(h200, {.per_multiprocessor = 1}, 128), 64) << "others come beside it";
+  EXPECT_EQ(count_registers(h200, {.resident_threads = 512}, 128), 128);
+  EXPECT_EQ(count_registers(h200, {.resident_threads = 0}, 128), 255);
 }
 
 }  // namespace
