@@ -55,6 +55,15 @@ def erf_rate_weight(t):
     return (u / mp.expm1(u) if u > mpf("1e-20") else 1) / erf_rate(t)
 
 
+def erfc_rate2(t):
+    return erf_rate(t) * LOG2E
+
+
+def erfc_rate2_weight(t):
+    """Of what reaches erfc(t), whose sum with 2^-6 is right: 1 + erf loses as much below zero."""
+    return t * mp.erfc(t) / (mp.erfc(t) + mpf(2) ** -6)
+
+
 def erfc_scaled(t):
     a = 4 * (1 + t) / (1 - t)
     return mp.erfc(a) * mp.exp(a * a) * (1 + 2 * a)
@@ -86,9 +95,11 @@ FITS = {
     "sin": (mp.sin, relative(mp.sin), (3, 5, 7), {1: 1}, (mpf("1e-9"), QUARTER_PI), "f32"),
     "cos": (mp.cos, relative(mp.cos), (4, 6, 8), {0: 1, 2: -0.5}, (mpf(0), QUARTER_PI), "f32"),
     "sinh": (odd_rest(mp.sinh), odd_weight(mp.sinh), range(3), {}, (SMALL, mpf(1)), "f32"),
+    "tanh": (odd_rest(mp.tanh), odd_weight(mp.tanh), range(4), {}, (SMALL, mpf("0.36")), "f32"),
     "asin": (odd_rest(mp.asin), odd_weight(mp.asin), range(5), {}, (SMALL, mpf("0.25")), "f32"),
     "atan": (odd_rest(mp.atan), odd_weight(mp.atan), range(9), {}, (SMALL, mpf(1)), "f32"),
     "erf": (lambda t: erf_rate(t) - 1, erf_rate_weight, range(9), {}, (mpf(0), mpf("3.95")), "f32"),
+    "erfc_short": (erfc_rate2, erfc_rate2_weight, range(6), {}, (mpf(0), mpf(5)), "f32"),
     "erfc": (
         erfc_scaled,
         relative(erfc_scaled),

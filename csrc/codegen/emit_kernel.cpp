@@ -85,6 +85,7 @@ LoweringOptions choose_lowering(const Graph& graph, const StitchPlan& plan,
                                 const DeviceSpec& device, const Settings& settings) {
   LoweringOptions options{settings.emulate_eager_casts, plan.stored_over, find_rounded(graph),
                           find_streamed(graph, plan, device)};
+  if (device.is_cuda) options.precision = find_precision(graph, options.rounded);
   for (size_t m = 0; m < plan.in_place.size(); ++m)
     if (plan.in_place[m])
       options.stored_over.emplace(graph.mutations[m].value, graph.mutations[m].input);

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "analysis/precision.h"
 #include "codegen/kernel_body.h"
 #include "codegen/kernel_source.h"
 #include "schedule/stage_schedule.h"
@@ -15,6 +16,7 @@ struct LoweringOptions {
   std::map<NodeId, NodeId> stored_over;  // a store -> the load it may overwrite
   std::vector<bool> rounded = {};        // by node, or empty: as analysis/rounded_values.h has it
   std::set<NodeId> streamed = {};        // stores that go past the caches (stream_stores.h)
+  Precision precision = {};              // of a GPU's kernels
 };
 
 // What stages hand on (schedule/persistent_values.h), with an array in the kernel's frame for what

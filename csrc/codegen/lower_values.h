@@ -114,6 +114,9 @@ class ValueLowering : public WalkSink {
                       const std::string& predicate, std::vector<Statement>& statements) const;
   // Where `condition` holds, `report`, a function of the device headers, is called in the end.
   void collect(const char* report, const std::string& condition, int depth);
+  // What a GPU's kernel calls for the node, and with what.
+  std::string call(NodeId id, const std::vector<Handle>& operands, const std::string& arguments,
+                   int depth);
   void check_divisor(const Node& division, Handle divisor, int guard, int depth);
   bool is_rounded(NodeId id) const {
     return !options_.rounded.empty() && options_.rounded[id.index()];
@@ -141,9 +144,11 @@ class ValueLowering : public WalkSink {
     int depth;  // of the scope that the loop belongs to
   };
   std::vector<OpenSegment> segments_;
-  std::vector<std::string> results_;  // of the segments that are being walked
-  std::set<NodeId> held_;             // persistent values met already
-  std::set<NodeId> passed_over_;      // those that stay in memory
+  std::vector<std::string> results_;   // of the segments that are being walked
+  std::map<Handle, Handle> operands_;  // of tanh and erf
+  std::map<Handle, Handle> inverses_;  // of divisors
+  std::set<NodeId> held_;              // persistent values met already
+  std::set<NodeId> passed_over_;       // those that stay in memory
 };
 
 }  // namespace stitch

@@ -25,6 +25,7 @@ namespace {
 
 thread_local ThreadState state;
 std::atomic<int> orders = SimulationOptions().orders;
+std::atomic<bool> noise = false;
 
 // Of cuda.h: CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_FOUND and attributes of
 // functions (CU_FUNC_ATTRIBUTE_*) and devices (CU_DEVICE_ATTRIBUTE_*).
@@ -211,6 +212,7 @@ CudaResult launch_kernel(CudaHandle handle, const Extents& grid, const Extents& 
     std::lock_guard<std::mutex> lock(function.module->mutex);
     SimulationOptions options = device.options;
     if (options.checks) options.orders = orders;
+    options.noise = noise;
     keep(simulate(launch, device.machine, options));
   });
 }
@@ -316,6 +318,7 @@ const SimulatedDevice& simulated_device(const std::string& target, bool checks) 
 }
 
 void set_orders(int count) { orders = count; }
+void set_noise(bool on) { noise = on; }
 
 Traffic read_traffic() {
   std::lock_guard<std::mutex> lock(shared_traffic().mutex);

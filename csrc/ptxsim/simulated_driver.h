@@ -30,6 +30,8 @@ const SimulatedDevice& simulated_device(const std::string& target, bool checks);
 
 // Orders of warps that each checked launch goes through from here on, in the whole process.
 void set_orders(int orders);
+// Approximate instructions of each launch from here on err by what their documentation allows.
+void set_noise(bool noise);
 
 // Of all launches of the process since the last reset.
 Traffic read_traffic();

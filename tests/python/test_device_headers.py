@@ -10,6 +10,9 @@ import subprocess
 
 import numpy as np
 import pytest
+import torch
+
+from torch_stitch import ptxsim
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEADERS = sorted((ROOT / "csrc" / "device" / "stitch").glob("*.cuh"))
@@ -173,7 +176,7 @@ def test_every_function_compiles(dtype, architecture):
 
 @needs_nvrtc
 def test_own_f32_functions_use_no_local_memory_and_no_approximation():
-    own = "exp exp2 expm1 log log2 log10 log1p sigmoid tanh sin cos tan erf rsqrt".split()
+    own = "expm1 log log2 log10 log1p sin cos tan erf".split()
     body = "".join(f"y[i + {k} * n] = {name}(v); " for k, name in enumerate(own))
     ptx = compile_cuda(
         "STITCH_KERNEL(own, 128, 1)(const f32* x, f32* y, i64 n) {"
@@ -184,6 +187,131 @@ def test_own_f32_functions_use_no_local_memory_and_no_approximation():
     assert not any(line.startswith((".global", ".const")) for line in ptx.splitlines())
     assert ".approx" not in ptx
     assert ".ftz" not in ptx
+
+
+# Name: what the reference adds, units in the last place by the PTX manual's bounds of ex2 and rcp.
+APPROXIMATE = {
+    "exp": (lambda x: x.exp(), 2.75),
+    "exp2": (lambda x: x.exp2(), 2),
+    "sigmoid": (lambda x: x.sigmoid(), 5),
+    "tanh": (lambda x: x.tanh(), 2.5),
+    "sinh": (lambda x: x.sinh(), 3),
+    "cosh": (lambda x: x.cosh(), 3),
+    "erfc": (lambda x: torch.erfc(x), 6),
+    "rsqrt": (lambda x: x.rsqrt(), 2.2),
+    "tanh_plus_one": (lambda x: 2 * (2 * x).sigmoid(), 5),
+}
+# Name: (the function, below what size of the result the error of that size counts).
+SHORT = {
+    "exp_short": (torch.exp, 2.0**-126),
+    "sigmoid_short": (torch.sigmoid, 2.0**-126),
+    "tanh_short": (torch.tanh, 0),
+    "tanh_plus_one_short": (lambda x: 2 * (2 * x).sigmoid(), 2.0**-125),
+    "erf_plus_one_short": (lambda x: torch.erfc(-x), 2.0**-8),
+}
+
+
+def sample():
+    """Floats of all exponents, many of those between -105 and 105, and edges."""
+    bits = np.arange(0, 1 << 32, 160009, dtype=np.uint64).astype(np.uint32)
+    edges = [0.0, -0.0, 1.0, -1.0, 88.72283, 88.72284, -87.33, -87.34, -103.97, -104.0, 1e-40]
+    edges += [-1e-40, 0.6, -0.6, 0.0625, 3.95, 5.0, -5.0, 1e38, -1e38, 3.4e38, 1e-38, 2.0**-126]
+    edges += [np.inf, -np.inf, np.nan]
+    dense = np.linspace(-105, 105, 30001), np.linspace(-5, 5, 20001)
+    parts = bits.view(np.float32), np.float32(edges), *map(np.float32, dense)
+    return torch.from_numpy(np.concatenate(parts))
+
+
+def run_on_ptxsim(function, x):
+    """f32 results where approximate instructions err."""
+    place = "const i64 i = block_index() * 256 + tid(); "
+    kernel = f"STITCH_KERNEL(one, 256, 1)(const f32* x, f32* y, i64 n) {{ {place}"
+    ptx = compile_cuda(f"{kernel} if (i < n) y[i] = {function}(x[i]); }}", "sm_90a")
+    y, n = torch.empty_like(x), x.numel()
+    args = (x.clone(), y, n)
+    ptxsim.run(ptx, "one", (n + 255) // 256, 256, args, noise=True, seed=5, orders=1, checks=False)
+    return y
+
+
+def errors_in_units(got, exact):
+    """Of f32; infinite where kind or, of zeros, sign differ."""
+    highest = torch.tensor(2.0**128, dtype=torch.float64)
+    exponent = torch.frexp(exact)[1].double()
+    unit = torch.exp2((exponent - 24).clamp(-149, 104))
+    error = (got.double().clamp(-highest, highest) - exact.clamp(-highest, highest)).abs() / unit
+    error[exact.isnan() != got.isnan()] = torch.inf
+    error[exact.isnan() & got.isnan()] = 0
+    error[(exact == 0) & ((got != 0) | (got.signbit() != exact.signbit()))] = torch.inf
+    return error
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("name", APPROXIMATE)
+def test_approximate_functions_stay_within_their_bound(name):
+    function, bound = APPROXIMATE[name]
+    x = sample()
+    errors = errors_in_units(run_on_ptxsim(name, x), function(x.double()))
+    worst = errors.argmax()
+    assert errors[worst] <= bound, (x[worst], errors[worst])
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("name", SHORT)
+def test_short_functions_are_right_for_16_bits(name):
+    function, smallest = SHORT[name]
+    x = sample()
+    got, exact = run_on_ptxsim(name, x).double(), function(x.double())
+    largest = torch.finfo(torch.float32).max
+    is_same = (got == exact) | (got.isnan() & exact.isnan()) | (got.isinf() & (exact > largest))
+    is_same |= (exact.abs() <= smallest) & (got.abs() <= smallest) & (smallest < 2.0**-100)
+    errors = torch.where(is_same, 0, (got - exact).abs() / exact.abs().clamp(min=smallest))
+    worst = errors.nan_to_num(torch.inf).argmax()
+    assert errors[worst] <= 2.0**-16, (x[worst], got[worst], exact[worst])
+    zeros = x == 0
+    assert torch.equal(got[zeros].signbit(), exact[zeros].signbit())
+
+
+QUOTIENTS = """
+STITCH_KERNEL(quotients, 256, 1)(const f32* a, const f32* b, f32* y, f32* z, i64 n) {
+  const i64 i = block_index() * 256 + tid();
+  if (i >= n) return;
+  y[i] = div_by(a[i], invert(b[i]));
+  z[i] = div_short(a[i], b[i]);
+}
+"""
+
+
+@needs_nvrtc
+def test_quotients_without_a_branch_hold_over_the_whole_range():
+    generator = torch.Generator().manual_seed(7)
+    bits = torch.randint(-(2**31), 2**31, (2, 60000), dtype=torch.int64, generator=generator)
+    a, b = bits.to(torch.int32).view(torch.float32)
+    edges = torch.tensor([0.0, -0.0, 1.0, 3.4e38, 1e-40, torch.inf, -torch.inf, torch.nan])
+    a = torch.cat([a, edges.repeat_interleave(8)])
+    b = torch.cat([b, edges.repeat(8)])
+    y, z, n = torch.empty_like(a), torch.empty_like(a), a.numel()
+    ptx = compile_cuda(QUOTIENTS, "sm_90a")
+    how = {"noise": True, "seed": 5, "orders": 1, "checks": False}
+    ptxsim.run(ptx, "quotients", (n + 255) // 256, 256, (a, b, y, z, n), **how)
+    exact = a.double() / b.double()
+    underflows = (exact.abs() <= 2.0**-150) & (exact != 0)
+    for got in (y, z):
+        errors = errors_in_units(got, exact)
+        errors[underflows & (got == 0)] = 0
+        worst = errors.argmax()
+        assert errors[worst] <= 2.01, (a[worst], b[worst], got[worst])
+
+
+@needs_nvrtc
+def test_short_quotients_of_bf16_are_rounded_as_exact_ones():
+    # Two bf16 have no quotient within 2^-17 of the middle between two others.
+    a = (1 + torch.arange(128) / 128).repeat_interleave(128)
+    b = (1 + torch.arange(128) / 128).repeat(128)
+    y, z, n = torch.empty_like(a), torch.empty_like(a), a.numel()
+    ptx, how = compile_cuda(QUOTIENTS, "sm_90a"), {"noise": True, "orders": 1, "checks": False}
+    ptxsim.run(ptx, "quotients", n // 256, 256, (a, b, y, z, n), **how)
+    for got in (y, z):
+        assert torch.equal(got.bfloat16(), (a / b).bfloat16())
 
 
 @needs_nvrtc

@@ -17,7 +17,8 @@ from benchmarks.bert import bert_layer
 from benchmarks.cases import CASES
 from benchmarks.workloads import WORKLOADS
 from tests.support.compare import FEW_SIMULATED, compile_strictly, expect_equal
-from tests.support.programs import ROUNDED, SAME_BITS, make, sizes_of
+from tests.support.programs import APPROXIMATE, ROUNDED, SAME_BITS, make, sizes_of
+from torch_stitch import _core
 from torch_stitch.measure.reference import copy_tensors, widen
 
 pytestmark = [needs_nvrtc, pytest.mark.usefixtures("fresh")]
@@ -67,6 +68,16 @@ def test_bits_of_the_cpu_target(name):
 def test_subgraphs_are_as_exact_as_eager(name):
     build, terms = ROUNDED[name]
     check_rounded(*build(), terms)
+
+
+@pytest.mark.parametrize("name", [*APPROXIMATE, "softmax", "cross_entropy", "groupnorm_silu"])
+def test_results_hold_though_approximate_instructions_err(name):
+    build, terms = ROUNDED[name]
+    _core.set_simulated_noise(True)
+    try:
+        check_rounded(*build(), terms)
+    finally:
+        _core.set_simulated_noise(False)
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if CASES[name].is_random])

@@ -57,6 +57,10 @@ STITCH_DEVICE Scaled exp_scaled(f32 x) {
   return {exp_reduced(r), biased};
 }
 
+#if STITCH_CUDA
+STITCH_DEVICE f32 exp(f32 x) { return approximate_exp(x); }
+STITCH_DEVICE f32 exp2(f32 x) { return approximate_exp2_full(x); }
+#else
 // 1 ULP.
 STITCH_DEVICE f32 exp(f32 x) {
   x = x < -104.0f ? -176.0f : x;  // e^-176 is 2^-254
@@ -78,6 +82,7 @@ STITCH_DEVICE f32 exp2(f32 x) {
   p = fma(p, r, 0x1.62e43p-1f);
   return scale(fma(p, r, 1.0f), biased);
 }
+#endif
 
 // e^r - 1 for |r| <= ln 2 / 2, relative error 2^-26.
 STITCH_DEVICE f32 expm1_reduced(f32 r) {
@@ -202,6 +207,11 @@ STITCH_DEVICE f32 log1p(f32 x) {
   return abs(x) < 0x1p-25f ? x : result;
 }
 
+#if STITCH_CUDA
+STITCH_DEVICE f32 sigmoid(f32 x) { return approximate_sigmoid(x); }
+STITCH_DEVICE f32 tanh(f32 x) { return approximate_tanh(x); }
+STITCH_DEVICE f32 quotient_of_quarter(f32 half) { return 0.25f * approximate_reciprocal(half); }
+#else
 // 2 ULP, subnormal results included: e^-|x| is used on both sides.  The last step takes back most
 // of what rounding 1 + e cost.
 STITCH_DEVICE f32 sigmoid(f32 x) {
@@ -222,6 +232,8 @@ STITCH_DEVICE f32 tanh(f32 x) {
   const f32 quotient = (is_large ? twice : above) / below;
   return copysign(is_large ? 1.0f - quotient : quotient, x);
 }
+STITCH_DEVICE f32 quotient_of_quarter(f32 half) { return 0.25f / half; }
+#endif
 
 // e^x / 2 for x >= 0: finite wherever sinh and cosh are.
 STITCH_DEVICE f32 half_exp(f32 x) {
@@ -232,7 +244,7 @@ STITCH_DEVICE f32 half_exp(f32 x) {
 // 2 ULP.
 STITCH_DEVICE f32 cosh(f32 x) {
   const f32 half = half_exp(abs(x));
-  return half + 0.25f / half;
+  return half + quotient_of_quarter(half);
 }
 // 2 ULP.  A polynomial up to 1, relative error 2^-25.
 STITCH_DEVICE f32 sinh(f32 x) {
@@ -243,7 +255,7 @@ STITCH_DEVICE f32 sinh(f32 x) {
   p = fma(p, s, 0x1.10f76p-7f);
   p = fma(p, s, 0x1.555598p-3f);
   const f32 near = fma(p, magnitude * s, magnitude);
-  return copysign(magnitude > 1.0f ? half - 0.25f / half : near, x);
+  return copysign(magnitude > 1.0f ? half - quotient_of_quarter(half) : near, x);
 }
 
 // 3 ULP each.  Where squares would overflow or drown the rest, log(2 x) is the result.

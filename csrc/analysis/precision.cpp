@@ -1,0 +1,53 @@
+#include "analysis/precision.h"
+
+#include <algorithm>
+
+namespace stitch {
+namespace {
+
+using enum OpKind;
+// The factors' relative errors are the result's.
+constexpr OpKind kScaling[] = {k_cast, k_neg, k_abs, k_mul, k_div};
+constexpr OpKind kDeciding[] = {k_lt,        k_le,        k_gt,        k_ge,     k_eq,
+                                k_ne,        k_amax,      k_amin,      k_floor,  k_ceil,
+                                k_trunc,     k_frac,      k_argmax,    k_argmin, k_sign,
+                                k_div_floor, k_div_trunc, k_remainder, k_fmod};
+// What may lie between it and a cast to integers: where numbers lie between two of those is chance.
+constexpr OpKind kRounding[] = {k_round, k_maximum, k_minimum};
+
+bool is_scaling(const Node& node) {
+  return family(node) == Family::kView || std::ranges::count(kScaling, node.op) > 0;
+}
+
+bool decides(const Graph& graph, const Node& node) {
+  const bool truncates = node.op == k_cast && info(node.type.dtype).is_integer;
+  if (!truncates) return std::ranges::count(kDeciding, node.op) > 0;
+  return std::ranges::count(kRounding, graph[skip_views(graph, node.inputs[0])].op) == 0;
+}
+
+}  // namespace
+
+Precision find_precision(const Graph& graph, const std::vector<bool>& rounded) {
+  Precision found{std::vector<bool>(graph.size()), std::vector<bool>(graph.size())};
+  std::vector<bool> is_kept(graph.size());
+  for (const NodeId id : find_kept(graph)) is_kept[id.index()] = true;
+  const std::vector<std::vector<NodeId>> users = find_users(graph);
+  for (int i = graph.size() - 1; i >= 0; --i) {
+    const DTypeInfo& type = info(graph.nodes[i].type.dtype);
+    const auto is_scaled = [&](NodeId user) {
+      return is_scaling(graph[user]) && found.is_short[user.index()];
+    };
+    if (type.is_float && type.bytes <= 2)
+      found.is_short[i] = rounded.empty() || !rounded[i];
+    else if (type.is_float)
+      found.is_short[i] =
+          !is_kept[i] && !users[i].empty() && std::ranges::all_of(users[i], is_scaled);
+    found.is_decisive[i] = std::ranges::any_of(users[i], [&](NodeId user) {
+      return decides(graph, graph[user]) ||
+             (found.is_decisive[user.index()] && graph[user].op != k_round);
+    });
+  }
+  return found;
+}
+
+}  // namespace stitch
