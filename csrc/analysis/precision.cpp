@@ -34,8 +34,10 @@ Precision find_precision(const Graph& graph, const std::vector<bool>& rounded) {
   const std::vector<std::vector<NodeId>> users = find_users(graph);
   for (int i = graph.size() - 1; i >= 0; --i) {
     const DTypeInfo& type = info(graph.nodes[i].type.dtype);
+    // Of positive terms a sum keeps the relative error.
     const auto is_scaled = [&](NodeId user) {
-      return is_scaling(graph[user]) && found.is_short[user.index()];
+      const bool adds = graph[user].op == k_sum && graph.nodes[i].op == k_exp;
+      return (is_scaling(graph[user]) || adds) && found.is_short[user.index()];
     };
     if (type.is_float && type.bytes <= 2)
       found.is_short[i] = rounded.empty() || !rounded[i];

