@@ -8,12 +8,12 @@
 namespace stitch {
 namespace {
 
-// [A]: assumed, of the order that is published for these architectures (Jia et al. 2018, arXiv
-// 1804.06826; Luo et al. 2024, arXiv 2402.13499), not measured here.  A special function is its
-// instruction and the scaling around it.
-constexpr Latencies kAmpere = {4, 32, 24, 30, 26, 260, 470};
-constexpr Latencies kHopper = {4, 32, 24, 30, 26, 260, 480};
-constexpr Latencies kBlackwell = {4, 32, 24, 30, 26, 300, 600};
+// Hopper's are measured on an H200 by benchmarks/device_numbers.py [M]; the others' last two are of
+// the order that is published for them [A].  A special function is its instruction, 17 cycles, and
+// the scaling around it.
+constexpr Latencies kHopper = {4, 32, 24, 23, 29, 275, 684};
+constexpr Latencies kAmpere = {4, 32, 24, 23, 29, 260, 470};
+constexpr Latencies kBlackwell = {4, 32, 24, 23, 29, 300, 600};
 
 bool host_multiplies_bf16() {
 #if defined(__x86_64__)
@@ -23,15 +23,19 @@ bool host_multiplies_bf16() {
 #endif
 }
 
-// Sources: [D] vendor datasheet or CUDA occupancy tables; [M] measured on the named machine, 2026;
-// [P] published by others; [S] scaled from the H200's measured / datasheet ratio.
+// Sources: [D] vendor datasheet or CUDA occupancy tables; [M] measured on the named machine, 2026
+// (an H200: benchmarks/device_numbers.py, 2026-11); [P] published by others; [A] assumed; [S] as an
+// H200.
 //
-// dram: H200 copy 4.3 TB/s [M]; others 0.9 of the datasheet (1.56, 3.35, 8.0 TB/s) [S].
-// l2: H800 3942 B/clk, planned as 5.5 TB/s on Hopper [M]; A100 and B200 by clock and width [S].
-// launch: H100 graph node 1.0 us + ramp and drain 1.5 us [M].
-// barrier: H100 1.10 us over 132 blocks, B300 1.8 to 3.5 us over 148 [P]; A100 as Hopper [S].
-// last block: an atomic and a load that misses the first cache, 258 to 414 cycles each on an H800
-// [P], and two barriers of the block; not measured as a whole.
+// dram: H200 4.07 TB/s of copies, 4.23 of reads [M]; others 0.9 of the datasheet (1.56, 3.35, 8.0
+// TB/s) [A].
+// l2: H200 8.2 TB/s of what is read again, up to 56 MB [M]; H100 [S]; A100 and B200 [A].
+// launch: H200 1.35 to 1.46 us in a stream, 1.0 in a graph with ramp and drain [M].
+// barrier: H200 0.84 to 0.96 us by blocks and threads, and 0.2 that a cooperative launch takes more
+// [M]; B300 1.8 to 3.5 us over 148 [P].
+// last block: H200 0.9 us of 132 blocks with what it then does, which is counted by itself, and 1.3
+// ns of each block more [M]; the latter is left out.
+// block: H200 0.607 ns [M].  What is not said of others is [S].
 //
 // saved: the copy rate from the first byte on [A], until a calibration has fitted the line.
 //
@@ -44,7 +48,7 @@ constexpr DeviceSpec kH100 = {.name = "h100",
                               .is_cuda = true,
                               .multiprocessors = 132,
                               .dram_bytes_per_us = 3.01e6,
-                              .l2_bytes_per_us = 5.5e6,
+                              .l2_bytes_per_us = 8.2e6,
                               .l2_bytes = 50 << 20,
                               .shared_bytes_per_block = 232448,
                               .shared_bytes_per_multiprocessor = 233472,
@@ -53,6 +57,7 @@ constexpr DeviceSpec kH100 = {.name = "h100",
                               .launch_us = 2.5,
                               .barrier_us = 1.1,
                               .last_block_us = 0.5,
+                              .block_us = 0.607e-3,
                               .special_per_us = 4.2e6,
                               .flops_per_us = 66e6,
                               .cycles_per_us = 1980,
@@ -79,7 +84,7 @@ constexpr DeviceSpec kA100 = [] {
 constexpr DeviceSpec kH200 = [] {
   DeviceSpec device = kH100;
   device.name = "h200";
-  device.dram_bytes_per_us = device.saved.bytes_per_us = 4.30e6;
+  device.dram_bytes_per_us = device.saved.bytes_per_us = 4.07e6;
   device.l2_bytes = 60 << 20;
   return device;
 }();

@@ -44,6 +44,7 @@ struct DeviceSpec {
   double launch_us;          // from one kernel's end to the next one's start, plus ramp and tail
   double barrier_us = 0;     // all blocks of a resident grid meet; 0: they cannot
   double last_block_us = 0;  // the last block knows that it is, and has loaded what others stored
+  double block_us = 0;       // from one block's start to the next one's, wherever they run
   double special_per_us;     // exp, log, tanh ...: results per us, whole device
   double flops_per_us;       // fp32 operations per us, whole device
   double cycles_per_us = 0;  // of a multiprocessor's clock

@@ -60,8 +60,9 @@ StageEstimate estimate_stage(const StageWork& work, const DeviceSpec& device, in
   const double lines_us =
       device.is_cuda ? work.lines / (device.multiprocessors * device.cycles_per_us) : 0;
   const double throughput_us = std::max(least_us, lines_us) / share;
-  return {std::max(throughput_us, latency_us(work, device)), share, std::max(1.0, work.blocks),
-          least_us};
+  const double blocks = std::max(1.0, work.blocks);
+  const double us = std::max({throughput_us, latency_us(work, device), blocks * device.block_us});
+  return {us, share, blocks, least_us};
 }
 
 StageEstimate run_in_turn(const StageEstimate& first, const StageEstimate& then) {

@@ -27,8 +27,9 @@ struct StageWork {
 //
 //   max(memory, arithmetic, lines) / share   what the device can do at most, and
 //   waves * cycles                           one warp after the other (FusionStitching 2020, 20.10)
+//   blocks * block_us                        what starts blocks
 //
-// Each is a bound that the other does not see: many warps hide one warp's waiting, and then the
+// Each is a bound that the others do not see: many warps hide one warp's waiting, and then the
 // slowest resource decides; few do not, and then their chains do.  So the larger counts, not the
 // sum.  The first access of the first wave is part of the launch.
 struct StageEstimate {

@@ -199,12 +199,12 @@ class Machine {
     last_ = std::max(last_, at);
     if (cost.instruction->row->flow == Flow::await) await_copies(warp, waiting, cost);
     if (cost.instruction->row->opcode == Opcode::membar)
-      waiting.ready = std::max(waiting.ready, warp.stored_at);
+      waiting.ready = std::max({waiting.ready, done, warp.stored_at});
     if (warp.next == warp.end) {
       end_warp(warp, s, at);
     } else {
       prepare_next(warp, waiting);
-      if (cost.instruction->row->flow == Flow::barrier) arrive(warp, cost, at);
+      if (cost.instruction->row->flow == Flow::barrier) arrive(warp, cost, queue_free_);
       if (step.access == Step::kGridWait) wait_for_grid(warp, at);
     }
     next_[s] = find_next(s);

@@ -36,7 +36,7 @@ class Estimates : public testing::TestWithParam<const char*> {
     return estimate_us(estimate_stage(work, device, workers), device);
   }
   // Enough blocks and threads to use the whole device.
-  StageWork full() const { return {1e8, 0, 0, 0, 1e5, device.is_cuda ? 256 : 1}; }
+  StageWork full() const { return {1e8, 0, 0, 0, 3e4, device.is_cuda ? 256 : 1}; }
 };
 
 TEST_P(Estimates, GrowWithEveryKindOfWork) {
@@ -94,8 +94,14 @@ TEST(EstimateHost, MoreWorkersAreFasterWhenThereAreBlocksForThem) {
 
 TEST(EstimateCuda, TheHopperCopyRateIsTheMeasuredOne) {
   const DeviceSpec& h200 = device_spec("h200");
-  const StageWork copy{4.3e9, 0, 0, 0, 132 * 8 * 1000, 256};
+  const StageWork copy{4.07e9, 0, 0, 0, 132 * 8 * 1000, 256};
   EXPECT_NEAR(estimate_us(estimate_stage(copy, h200, 1), h200), 1000 + h200.launch_us, 1);
+}
+
+TEST(EstimateCuda, BlocksStartOneAfterTheOther) {
+  const DeviceSpec& h200 = device_spec("h200");
+  const StageWork many{4.07e6, 0, 0, 0, 46875, 128};
+  EXPECT_NEAR(estimate_stage(many, h200, 1).us, 28.5, 0.1);  // measured, of empty blocks
 }
 
 // 20.10: L = waves * L_warp.
@@ -123,16 +129,16 @@ TEST(EstimateCuda, RegistersAndSharedMemoryLimitAWave) {
   registers.registers = 128;  // two blocks at once
   shared.shared_bytes = 100 << 10;
   for (const StageWork& limited : {registers, shared})
-    EXPECT_NEAR(estimate_stage(limited, h200, 1).us, 4 * one_wave_us, 1);
+    EXPECT_NEAR(estimate_stage(limited, h200, 1).us, 4 * one_wave_us, 1.1);
 }
 
 TEST(EstimateCuda, AccessesOfScatteredLanesTakeLonger) {
   const DeviceSpec& h200 = device_spec("h200");
-  StageWork work{4.3e6, 0, 0, 0, 132 * 8, 256};
+  StageWork work{4.07e6, 0, 0, 0, 132 * 8, 256};
   const double us = estimate_stage(work, h200, 1).us;
-  work.lines = 4.3e6 / 128;
+  work.lines = 4.07e6 / 128;
   EXPECT_DOUBLE_EQ(estimate_stage(work, h200, 1).us, us) << "contiguous ones cost nothing";
-  work.lines = 4.3e6 / 4;
+  work.lines = 4.07e6 / 4;
   EXPECT_GT(estimate_stage(work, h200, 1).us, 2 * us);
 }
 
