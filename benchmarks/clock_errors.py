@@ -18,13 +18,18 @@ PHASES = {"first_phase": "0", "end_phase": "1000000"}
 TYPES = {"bf16": "bf16", "fp16": "f16", "fp32": "f32", "fp64": "f64", "i1": "bool"}
 WIDTHS = {"bf16": 2, "f16": 2, "f32": 4, "f64": 8, "i64": 8, "i32": 4, "bool": 1, "i8": 1}
 PARAMETER = re.compile(r"(?:const )?(\w+)(\*?) (?:__restrict__ )?(\w+)$")
-VALUE = re.compile(r"^(%\d+) = .* : \w+\[([\d,]*)\]", re.MULTILINE)
+VALUE = re.compile(r"^(%\d+) = .* : \w+\[([\ds,]*)\]", re.MULTILINE)
+SYMBOL = re.compile(r"\b(s\d+) = input\(\d+\) hint (\d+)")
+RESIDENT = re.compile(r"blocks wait for each other, and of \d+ only (\d+) are resident")
 
 
-def count_elements(rewritten):
-    """%name -> elements, of a graph as `show.py --stage rewrite` prints it; static shapes only."""
+def count_elements(rewritten, hints):
+    """%name -> elements, of a graph as `show.py --stage rewrite` prints it; symbols by hints."""
     shapes = dict(VALUE.findall(rewritten))
-    return {name: math.prod(map(int, filter(None, s.split(",")))) for name, s in shapes.items()}
+    return {
+        name: math.prod(int(hints.get(extent, extent)) for extent in filter(None, s.split(",")))
+        for name, s in shapes.items()
+    }
 
 
 def names_of_kernel(section):
@@ -33,7 +38,7 @@ def names_of_kernel(section):
     return list(dict.fromkeys(word for line in lines for word in re.findall(r"%\d+", line)))
 
 
-def argument_words(text, name, sizes):
+def argument_words(text, name, sizes, hints):
     """What the clock is told of each parameter; `sizes` counts elements behind p0, p1, ..."""
     start = text.index(f"STITCH_KERNEL({name},")
     listed = text[text.index(")(", start) + 2 : text.index(") {", start)]
@@ -43,7 +48,7 @@ def argument_words(text, name, sizes):
     for kind, star, parameter in parameters:
         kind = {"boolean": "bool", "u32": "i32"}.get(kind, kind)
         if not star:
-            words.append(PHASES.get(parameter, "0"))
+            words.append(PHASES.get(parameter) or hints.get("s" + parameter[1:], "0"))
         elif parameter[0] == "p":
             words.append(f"{sizes[int(parameter[1:])] if known else ANY_SIZE}*{kind}")
         else:
@@ -51,12 +56,16 @@ def argument_words(text, name, sizes):
     return ",".join(words)
 
 
-def list_kernels(fn, inputs, is_training):
+def list_kernels(fn, inputs, is_training, dynamic=()):
     """Our kernels for fn(*inputs) on an H200, compiled: text, launch and the clock's arguments."""
     found = []
+    for i, dim in dynamic:
+        torch._dynamo.mark_dynamic(inputs[i], dim)
     for graph in capture_graphs(fn, inputs, TARGET, is_training):
         kernels = graph.compile()["kernels"]
-        elements = count_elements(graph.show("rewrite"))
+        rewritten = graph.show("rewrite")
+        hints = dict(SYMBOL.findall(rewritten))
+        elements = count_elements(rewritten, hints)
         sections = re.split(r"^kernel \d+$", graph.show("plan"), flags=re.MULTILINE)[1:]
         for i, kernel in enumerate(kernels):
             keys = ("name", "grid", "block", "shared_bytes", "registers", "predicted_us", "text")
@@ -64,7 +73,7 @@ def list_kernels(fn, inputs, is_training):
             names = names_of_kernel(sections[i]) if len(sections) == len(kernels) else []
             try:
                 sizes = [elements[name] for name in names]
-                entry["args"] = argument_words(kernel["text"], kernel["name"], sizes)
+                entry["args"] = argument_words(kernel["text"], kernel["name"], sizes, hints)
             except (KeyError, ValueError, AttributeError, IndexError):
                 entry["args"] = ""
             found.append(entry)
@@ -87,7 +96,10 @@ def words_of_cubin(case, args):
 
 
 def ask_clock(source, entry, args, block):
-    """us, bound and other fields of the clock's answer, or its error."""
+    """us, bound and other fields of the clock's answer, or its error.
+
+    Of blocks that wait for each other, as many are launched as are resident.
+    """
     shared = entry["shared_bytes"] or 0
     try:
         answer = _core.time_kernel(
@@ -97,6 +109,9 @@ def ask_clock(source, entry, args, block):
         answer = json.loads(answer.to_json())
         return {"clock_us": answer["us"]} | {key: answer[key] for key in ("bound", "memory_bytes")}
     except Exception as error:
+        if found := RESIDENT.search(str(error)):
+            entry = {**entry, "grid": [int(found[1]), 1, 1]}
+            return ask_clock(source, entry, args, block)
         return {"error": str(error)[:300]}
 
 

@@ -84,7 +84,9 @@ def compile_work(work):
     start = time.perf_counter()
     try:
         fn, inputs = work.make()
-        found["kernels"] = clock_errors.list_kernels(fn, inputs, work.is_training)
+        found["kernels"] = clock_errors.list_kernels(
+            fn, inputs, work.is_training, work.dynamic
+        )
     except Exception as error:
         found["errors"]["stitch"] = shorten(error)
     found["seconds"]["stitch"] = time.perf_counter() - start

@@ -36,6 +36,12 @@ bool counts_blocks(const Program& program) {
   });
 }
 
+// Then blocks count each other for that, and where they share work the first have most of it.
+bool waits_for_grid(const Trace& trace) {
+  return std::ranges::any_of(
+      trace.steps, [](const Step& step) { return step.access == Step::kGridWait; });
+}
+
 // A figure of a block over `count` of them: the last one walked may differ, and counts once.
 template <class Block, class Figure>
 double sum_over(const std::vector<Block>& blocks, Figure Block::* figure, double count) {
@@ -120,8 +126,11 @@ ClockResult time_kernel(std::string_view bytes, const std::string& name, const L
   result.occupancy = find_occupancy(cubin, kernel, launch, device);
   const int64_t grid = launch.blocks(), multiprocessors = device.multiprocessors;
   const int64_t resident = result.occupancy.blocks;
-  const Trace trace =
-      walk(program, launch, choose_blocks(grid, multiprocessors, resident, counts_blocks(program)));
+  const auto walk_blocks = [&](bool may_differ) {
+    return walk(program, launch, choose_blocks(grid, multiprocessors, resident, may_differ));
+  };
+  Trace trace = walk_blocks(counts_blocks(program));
+  if (waits_for_grid(trace)) trace = walk_blocks(false);
   const double all_blocks = std::max(1.0, static_cast<double>(grid) / multiprocessors);
   const int64_t rest = grid % multiprocessors;
   const bool is_whole = static_cast<double>(trace.blocks.size()) >= all_blocks;
