@@ -103,6 +103,11 @@ def put_back(x):
     return *(y + 1 for y in (*put, *scattered, *added)), x.index_fill(0, places, 3.0) * 2
 
 
+def filled_rows(x):
+    value = x.sum() * 2  # whose gradient adds up over distinct rows
+    return x.index_fill(0, (x[:, 0] > 0).long(), value), x.index_fill(1, torch.arange(3), value)
+
+
 def repeated_rows(x):
     return x[x[:, 0] > 0].repeat(2, 1).exp(), x[x > 0].repeat(3, 1) * 2
 
@@ -133,8 +138,8 @@ def slices(x):
 
 
 CASES = [scaled_positions, masked_rows, repeated, different, integer, fraction, truth, returned,
-         parts, made, given_to_calls, chained, joined, normalised, split, put_back, repeated_rows,
-         same_twice, rounded, bits, pieces, slices]  # fmt: skip
+         parts, made, given_to_calls, chained, joined, normalised, split, put_back, filled_rows,
+         repeated_rows, same_twice, rounded, bits, pieces, slices]  # fmt: skip
 
 
 def run(fn, x, trains):
