@@ -72,11 +72,12 @@ def _batch_norm(decomposition, x, weight, bias, *rest):
 
 
 def _with_statistics(decomposition, narrow, x, *args, **kwargs):
-    """Statistics of 16-bit inputs as the device keeps them: on a CPU in 16 bits, else in fp32."""
+    """Statistics of 16-bit inputs as eager keeps them: in fp32, or (narrow) as the weight is."""
     if x.dtype not in (torch.float16, torch.bfloat16):
         return decomposition(x, *args, **kwargs)
-    result, *rest = decomposition(x.to(torch.float32), *args, **kwargs)
-    return (result.to(x.dtype), *(s.to(x.dtype) if narrow else s for s in rest))
+    kept = getattr(args[0], "dtype", x.dtype) if narrow else torch.float32
+    result, *statistics = decomposition(x.to(torch.float32), *args, **kwargs)
+    return (result.to(x.dtype), *(s.to(kept) for s in statistics))
 
 
 def _add_products(decomposition, x, a, b, *, value=1):
@@ -110,7 +111,7 @@ def decompositions(target, fallback_random=False):
     for op, form in (aten.addcmul, _add_products), (aten.linalg_vector_norm, _norm):
         table[op.default] = functools.partial(form, table[op.default])
     table[aten._unique.default] = lambda *given: aten._unique2(*given)[:2]  # sizes: 2.12 guesses
-    group_norm = functools.partial(_with_statistics, OURS.native_group_norm, target == "cpu")
+    group_norm = functools.partial(_with_statistics, OURS.native_group_norm, True)
     table[aten.native_group_norm.default] = group_norm
     for op in BATCH_NORMS if target == "cpu" else ():
         table[op] = functools.partial(_batch_norm, table[op])

@@ -111,6 +111,17 @@ def test_statistics_of_narrow_floats_are_taken_in_f32():
     assert types_of(text, "sum_sq_dev") == ["f32[8]"]
 
 
+@pytest.mark.parametrize("target", ["cpu", "h200"])
+@pytest.mark.parametrize("parameters", [None, torch.bfloat16, torch.float32], ids=str)
+def test_what_a_group_norm_saves_is_what_eagers_backward_takes(parameters, target):
+    """In 16 bits on GPUs as well, where eager's gradient takes nothing else."""
+    x = torch.randn(2, 4, 3).bfloat16()
+    w = None if parameters is None else torch.ones(4, dtype=parameters)
+    op, rest = torch.ops.aten.native_group_norm.default, (w, w, 2, 4, 3, 2, 1e-5)
+    results = decompositions(target)[op](x, *rest)
+    assert [y.dtype for y in results] == [y.dtype for y in op(x, *rest)]
+
+
 @pytest.mark.parametrize(
     "build",
     [
