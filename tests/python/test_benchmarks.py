@@ -63,6 +63,16 @@ def test_what_is_not_finite_must_be_the_same(sums, value):
     assert not judge(sums[0], eager, exact)
 
 
+def test_what_overflows_as_the_exact_number_does_is_right():
+    """Eager, which rounds more often, has no number there: two terms overflowed apart."""
+    exact = torch.tensor([2e5, 1.0, 2.0], dtype=torch.float64)
+    eager = torch.tensor([torch.nan, 1.0, 2.0], dtype=torch.float16)
+    assert judge(exact.half(), eager, exact)
+    assert not judge(-exact.half(), eager, exact)
+    assert not judge(exact.half() * torch.tensor([1, 1, 1.1]).half(), eager, exact)
+    assert not judge(exact.half(), eager.nan_to_num(1), exact)
+
+
 def test_layout_and_dtype_are_eagers(sums):
     assert not judge(sums[0].double(), *sums)
     square = torch.randn(8, 8)
