@@ -67,7 +67,7 @@ step_fuzz() {
     --output "$logs/results/fuzz_random" random_programs.py --seeds 100000 --device cuda
   TAIL=40 run fuzz_aliases 70 $program --jobs $((processes / 2 + 1)) --seconds 50 \
     --output "$logs/results/fuzz_aliases" alias_programs.py --seeds 100000 --device cuda
-  TAIL=60 run opinfo 150 $program --jobs "$processes" --seconds 130 --stuck 60 \
+  TAIL=60 run opinfo 150 $program --jobs "$processes" --seconds 130 --stuck 90 \
     --output "$logs/results/opinfo" opinfo_sweep.py --device cuda
 }
 step_sanitizer() {

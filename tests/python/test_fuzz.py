@@ -37,3 +37,14 @@ def test_a_sweep_pools_more_draws_only_where_accuracy_alone_is_missed(monkeypatc
         monkeypatch.setattr(opinfo_sweep, "outcomes", lambda *_, found=found: found)
         (fault,) = opinfo_sweep.faults_of(None, [(x, ("rmse_ratio",), {})], "stitch")
         assert fault.may_be_luck == may_be_luck, fault
+
+
+def test_a_sweep_says_before_each_graph_that_it_goes_on(monkeypatch):
+    pytest.importorskip("numpy", reason="torch's sample lists need numpy")
+    import opinfo_sweep
+
+    op = next(op for op in opinfo_sweep.op_db if op.name == "nn.functional.relu6")
+    steps = []
+    monkeypatch.setattr(opinfo_sweep, "faults_of", lambda *_: steps.append("graph"))
+    row = opinfo_sweep.sweep(op, torch.float32, "cpu", 2, lambda: steps.append("goes on"))
+    assert row["samples"] > 2 and steps == ["goes on", "graph"] * -(-row["samples"] // 2)
