@@ -10,11 +10,11 @@ SPREAD = 0.1  # how far the weights of one draw lie from those of another
 
 def other_weights(module, draw):
     """The state of the module, its floats scaled at random in fp32 whatever their type."""
-    random = torch.Generator().manual_seed(draw)
+    random = torch.Generator("cpu").manual_seed(draw)
     state = module.state_dict()
     for name, x in state.items():
         if x.is_floating_point():
-            noise = torch.randn(x.shape, generator=random).to(x.device)
+            noise = torch.randn(x.shape, generator=random, device="cpu").to(x.device)
             state[name] = x.float() * (1 + SPREAD * noise)
     return state
 

@@ -38,7 +38,7 @@ def join_heads(x):
 def causal_mask(x):
     """-inf above the diagonal."""
     n = x.shape[1]
-    return torch.full((n, n), float("-inf"), dtype=x.dtype).triu(1)
+    return x.new_full((n, n), float("-inf")).triu(1)
 
 
 class BertLayer(nn.Module):
@@ -49,7 +49,7 @@ class BertLayer(nn.Module):
         self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
 
     def forward(self, x):
-        mask = torch.zeros(x.shape[1], dtype=x.dtype)
+        mask = x.new_zeros(x.shape[1])
         q, k, v = (split_heads(f(x)) for f in (self.query, self.key, self.value))
         x = self.norm1(x + self.out(join_heads(attend(q, k, v, mask))))
         return self.norm2(x + self.down(F.gelu(self.up(x))))
@@ -80,8 +80,9 @@ class RmsNorm(nn.Module):
 def rotate(x):
     """Rotary positions, computed where they are used."""
     half = x.shape[-1] // 2
-    frequency = 10000.0 ** (-torch.arange(half, dtype=x.dtype) / half)
-    angle = torch.arange(x.shape[-2], dtype=x.dtype)[:, None] * frequency
+    like = {"dtype": x.dtype, "device": x.device}
+    frequency = 10000.0 ** (-torch.arange(half, **like) / half)
+    angle = torch.arange(x.shape[-2], **like)[:, None] * frequency
     first, second = x.chunk(2, -1)
     cos, sin = angle.cos(), angle.sin()
     return torch.cat([first * cos - second * sin, second * cos + first * sin], -1)

@@ -35,8 +35,9 @@ def entries(names):
 
 
 def draw(op, dtype):
-    """(position, sample) of the first in torch's list."""
-    samples = enumerate(op.sample_inputs("cpu", dtype, requires_grad=False))
+    """(position, sample) of the first in torch's list, on the default device."""
+    device = torch.get_default_device()
+    samples = enumerate(op.sample_inputs(device, dtype, requires_grad=False))
     # A tensor that holds a size makes one of the results' extents depend on data.
     plain = (
         (at, (s.input, tuple(s.args), dict(s.kwargs)))
@@ -80,7 +81,9 @@ def find_faults(fn, samples, got):
 
 def check(op, fn):
     """One graph holds every dtype of the op."""
-    given = [(dtype, *row) for dtype in DTYPES if dtype in op.dtypes for row in draw(op, dtype)]
+    device = torch.get_default_device().type
+    dtypes = [dtype for dtype in DTYPES if dtype in op.supported_dtypes(device)]
+    given = [(dtype, *row) for dtype in dtypes for row in draw(op, dtype)]
     samples = [sample for *_, sample in given]
     torch._dynamo.reset()
     torch_stitch.reset_counters()
@@ -93,7 +96,7 @@ def check(op, fn):
     faults = [
         text
         for number, fault, text in faults
-        if not (isinstance(fault, dict) and is_luck(op, *given[number][:2]))
+        if not (isinstance(fault, dict) and is_luck(op, *given[number][:2], device))
     ]
     assert not faults, f"{len(faults)} of {len(samples)} samples:\n" + "\n".join(faults)[:3000]
     assert counters["kernels"] > 0, counters
