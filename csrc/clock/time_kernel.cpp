@@ -38,8 +38,8 @@ bool counts_blocks(const Program& program) {
 
 // Then blocks count each other for that, and where they share work the first have most of it.
 bool waits_for_grid(const Trace& trace) {
-  return std::ranges::any_of(
-      trace.steps, [](const Step& step) { return step.access == Step::kGridWait; });
+  return std::ranges::any_of(trace.steps,
+                             [](const Step& step) { return step.access == Step::kGridWait; });
 }
 
 // A figure of a block over `count` of them: the last one walked may differ, and counts once.
