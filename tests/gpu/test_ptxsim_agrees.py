@@ -48,7 +48,8 @@ def expect_agreement(on_gpu, simulated, texts):
     on_gpu = torch.utils._pytree.tree_map(
         lambda x: x.cpu() if isinstance(x, torch.Tensor) else x, on_gpu
     )
-    floats = [x for x in tree_leaves(simulated) if x.is_floating_point()]
+    tensors = [x for x in tree_leaves(simulated) if isinstance(x, torch.Tensor)]
+    floats = [x for x in tensors if x.is_floating_point()]
     unit = max((torch.finfo(x.dtype).eps for x in floats), default=0.0)
     tolerance = {}
     if floats and any(map(APPROXIMATE.search, texts)):
