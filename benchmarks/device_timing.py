@@ -39,7 +39,8 @@ def present(place):
     kind, _, name = place.partition(":")
     if kind == "sass":
         text = (ROOT / "csrc/clock/sass/sass.def").read_text()
-        return re.search(rf'^SASS_ROW\({name}, .*?", (\w+, \d+, \w+), \w+, (.*)\)', text, re.M)[1]
+        row = rf'^SASS_ROW\({name}, .*?", (\w+, [\d.]+, \w+), \w+, (.*)\)'
+        return re.search(row, text, re.M)[1]
     if kind == "number":
         text = (ROOT / "csrc/clock/machine/numbers.def").read_text()
         return float(re.search(rf"\({name}, ([\d.]+),", text)[1])

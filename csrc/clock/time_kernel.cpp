@@ -36,12 +36,6 @@ bool counts_blocks(const Program& program) {
   });
 }
 
-// Then blocks count each other for that, and where they share work the first have most of it.
-bool waits_for_grid(const Trace& trace) {
-  return std::ranges::any_of(trace.steps,
-                             [](const Step& step) { return step.access == Step::kGridWait; });
-}
-
 // A figure of a block over `count` of them: the last one walked may differ, and counts once.
 template <class Block, class Figure>
 double sum_over(const std::vector<Block>& blocks, Figure Block::* figure, double count) {
@@ -70,9 +64,10 @@ double extrapolate(const MachineRun& run, const Trace& trace, double all_blocks,
 
 std::vector<Use> find_uses(const MachineRun& run) {
   const double slots = kSchedulers * run.cycles;
-  std::vector<Use> uses = {{"memory", run.memory_busy / run.cycles},
-                           {"second cache", run.second_cache_busy / run.cycles},
-                           {"issue", static_cast<double>(run.issued) / slots}};
+  std::vector<Use> uses = {
+      {"memory", run.memory_busy / run.cycles},
+      {"second cache", run.second_cache_busy / run.cycles},
+      {"issue", static_cast<double>(run.issued) * kNumbers.issue_cycles / slots}};
   for (size_t p = 1; p < run.busy.size(); ++p) {
     const auto pipe = static_cast<Pipe>(p);
     const bool is_shared = pipe == Pipe::memory;
@@ -130,7 +125,9 @@ ClockResult time_kernel(std::string_view bytes, const std::string& name, const L
     return walk(program, launch, choose_blocks(grid, multiprocessors, resident, may_differ));
   };
   Trace trace = walk_blocks(counts_blocks(program));
-  if (waits_for_grid(trace)) trace = walk_blocks(false);
+  // Blocks that wait for each other are counted too: the first have most of the work then.
+  if (std::ranges::find(trace.steps, Step::kGridWait, &Step::access) != trace.steps.end())
+    trace = walk_blocks(false);
   const double all_blocks = std::max(1.0, static_cast<double>(grid) / multiprocessors);
   const int64_t rest = grid % multiprocessors;
   const bool is_whole = static_cast<double>(trace.blocks.size()) >= all_blocks;
@@ -143,7 +140,8 @@ ClockResult time_kernel(std::string_view bytes, const std::string& name, const L
   check_grid_barrier(result.run, launch, result.occupancy, device);
   const auto all = static_cast<double>(grid);
   const double instructions = sum_over(trace.blocks, &BlockTrace::steps, all);
-  result.us = extrapolate(result.run, trace, all_blocks, resident) / device.cycles_per_us;
+  result.us = kNumbers.edge_ns * 1e-3 +
+              extrapolate(result.run, trace, all_blocks, resident) / device.cycles_per_us;
   result.uses = find_uses(result.run);
   result.bound = find_bound(result, launch, device);
   result.asked_bytes = sum_over(trace.blocks, &BlockTrace::requested_bytes, all);

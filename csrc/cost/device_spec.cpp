@@ -54,7 +54,7 @@ constexpr DeviceSpec kH100 = {.name = "h100",
                               .shared_bytes_per_multiprocessor = 233472,
                               .registers_per_multiprocessor = 65536,
                               .threads_per_multiprocessor = 2048,
-                              .launch_us = 2.5,
+                              .launch_us = 1.5,
                               .barrier_us = 1.1,
                               .last_block_us = 0.5,
                               .block_us = 0.607e-3,
@@ -98,6 +98,7 @@ constexpr DeviceSpec kB200 = [] {
   device.l2_bytes_per_us = 9.0e6;
   device.l2_bytes = 126 << 20;
   device.barrier_us = 1.8;
+  device.launch_us = 2.5;
   device.last_block_us = 0.8;
   device.special_per_us = 4.7e6;
   device.flops_per_us = 74e6;

@@ -179,7 +179,7 @@ class Machine {
     const Control& control = cost.instruction->control;
     ++run_.issued;
     greedy_[s] = &warp;
-    free_[s] = at + 1;
+    free_[s] = at + kNumbers.issue_cycles;
     double done = at, read = at;
     if (cost.pipe == Pipe::memory) {
       done = use_memory(warp, step, cost, at, read);
@@ -276,7 +276,7 @@ class Machine {
     grid_waiting_.push_back(&warp);
     waiting_of(warp).ready = kNever;
     if (grid_waiting_.size() >= std::min(resident_, blocks_.size()))
-      release(grid_waiting_, at + device_.barrier_us * device_.cycles_per_us);
+      release(grid_waiting_, at + kNumbers.grid_release);
   }
 
   void end_warp(WarpState& warp, int s, double at) {
@@ -299,7 +299,7 @@ class Machine {
   // Nobody can issue: warps that wait for others that never come go on, which the result says.
   bool free_stuck_warps() {
     bool any = !grid_waiting_.empty();
-    if (any) release(grid_waiting_, last_ + device_.barrier_us * device_.cycles_per_us);
+    if (any) release(grid_waiting_, last_ + kNumbers.grid_release);
     for (BlockState& block : blocks_) {
       for (auto& waiting : block.waiting) {
         if (waiting.empty()) continue;

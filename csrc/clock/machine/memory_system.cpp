@@ -18,7 +18,8 @@ MemorySystem::MemorySystem(const Trace& trace, const Launch& launch, const Devic
   const double active =
       static_cast<double>(std::min<int64_t>(launch.blocks(), device.multiprocessors));
   const double port = kNumbers.port_bytes;
-  memory_rate_ = std::min(port, device.dram_bytes_per_us / device.cycles_per_us / active);
+  memory_rate_ =
+      std::min(port, kNumbers.read_rate * device.dram_bytes_per_us / device.cycles_per_us / active);
   second_cache_rate_ = std::min(port, device.l2_bytes_per_us / device.cycles_per_us / active);
   first_cache_sectors_ = static_cast<uint32_t>(occupancy.first_cache_bytes / kSectorBytes);
   second_cache_sectors_ = static_cast<uint32_t>(
@@ -115,6 +116,10 @@ double MemorySystem::access(const Access& access, const Instruction& instruction
     done = std::max(done, free + latency);
   };
   const double behind = bytes[1] + bytes[2];
+  if (flow == Flow::store) {
+    stored_bytes_ += bytes[2];
+    if (2 * stored_bytes_ <= traffic_.memory_bytes) bytes[2] *= 1 + kNumbers.turnaround;
+  }
   serve(behind, std::min(second_cache_rate_ / share, kNumbers.port_bytes),
         kNumbers.second_cache_latency, second_cache_free_, second_cache_busy_);
   serve(bytes[2], std::min(memory_rate_ / share, kNumbers.port_bytes), kNumbers.memory_latency,

@@ -60,7 +60,7 @@ class MemorySystem {
   uint32_t first_cache_sectors_, second_cache_sectors_;
   double memory_rate_, second_cache_rate_;  // bytes a cycle
   double memory_free_ = 0, second_cache_free_ = 0;
-  double memory_busy_ = 0, second_cache_busy_ = 0;
+  double memory_busy_ = 0, second_cache_busy_ = 0, stored_bytes_ = 0;
   Traffic traffic_;
 };
 
