@@ -15,6 +15,7 @@ from torch_stitch import _core
 TARGET = "h200"
 ANY_SIZE = 1 << 30  # elements behind a pointer of which no more is known
 PHASES = {"first_phase": "0", "end_phase": "1000000"}
+ALL_PHASES = ",".join(PHASES.values())
 TYPES = {"bf16": "bf16", "fp16": "f16", "fp32": "f32", "fp64": "f64", "i1": "bool"}
 WIDTHS = {"bf16": 2, "f16": 2, "f32": 4, "f64": 8, "i64": 8, "i32": 4, "bool": 1, "i8": 1}
 PARAMETER = re.compile(r"(?:const )?(\w+)(\*?) (?:__restrict__ )?(\w+)$")
@@ -142,14 +143,19 @@ def clock_own(output, only):
         if only not in path.stem or not compiled.exists():
             continue
         known = {k["name"]: k for k in json.loads(compiled.read_text()).get("kernels", ())}
-        for found in measured.get("kernels", ()):
-            name, row = found["name"].split("(")[0], {"of": "stitch", "case": path.stem}
+        launches = measured.get("kernels", ())
+        names = [found["name"].split("(")[0] for found in launches]
+        for i, (name, found) in enumerate(zip(names, launches, strict=True)):
+            row = {"of": "stitch", "case": path.stem}
             row |= {"kernel": name, "measured_us": found["us"]}
             if kernel := known.get(name):
                 dynamic = "STITCH_DYNAMIC_SHARED" in kernel["text"]
                 shared = kernel["shared_bytes"] if dynamic else 0
                 entry = {"kernel": name, "grid": found["grid"], "shared_bytes": shared}
-                said = ask_clock(kernel["text"].encode(), entry, kernel["args"], found["block"])
+                args, phase = kernel["args"], names[:i].count(name)
+                if names.count(name) > 1:  # a launch for each phase
+                    args = args.replace(ALL_PHASES, f"{phase},{phase + 1}")
+                said = ask_clock(kernel["text"].encode(), entry, args, found["block"])
                 rows.append({**row, "plan_us": kernel["predicted_us"], **said})
             elif name.startswith("stitch_"):
                 rows.append({**row, "error": "its text is not known"})

@@ -24,6 +24,8 @@ import torch._inductor.config
 from benchmarks import clock_errors, gpu_cubins, gpu_times, machine
 from benchmarks.cases import CASES
 from benchmarks.measure import geometric_mean
+from benchmarks.rows import Row
+from benchmarks.run import write_group
 
 RIVALS = ("eager", "inductor", "stitch")
 SIZES = {"medium": "of_medium_size", "timed": "timed", "planned": "planned"}
@@ -131,7 +133,7 @@ def run_child(works, directory, is_compiling):
             torch.cuda.empty_cache()
 
 
-def print_work(found, is_silent=False):
+def print_work(found):
     """One line: kernels and their microseconds of each rival, and how much faster ours are."""
     texts, us = [], {}
     for rival, its in found.get("rivals", {}).items():
@@ -143,9 +145,7 @@ def print_work(found, is_silent=False):
             texts.append(f"{rival} {its['error'][:60]}")
     faster = us["inductor"] / us["stitch"] if us.get("stitch") and "inductor" in us else None
     texts.append(f"ratio {faster:.2f}" if faster else found.get("error", "")[:60])
-    if not is_silent:
-        print(f"{found['name']:48} " + ", ".join(texts), flush=True)
-    return faster
+    print(f"{found['name']:48} " + ", ".join(texts), flush=True)
 
 
 def supervise(names, args, extra, deadline):
@@ -217,18 +217,44 @@ def warm(works, args, deadline):
         thread.join()
 
 
+TIMES = {"us": "kernels alone", "graph_us": "in a CUDA graph", "stream_us": "in a stream"}
+
+
+def times_of(found):
+    """One line of the table: launches of a call, and its microseconds by way of measuring."""
+    rivals = {}
+    for rival, its in found["rivals"].items():
+        known = {key: round(its[key], 2) for key in TIMES if its.get(key)}
+        launches = {"launches": sum(k["count"] for k in its["kernels"])} if "kernels" in its else {}
+        rivals[rival] = known | launches | {k: its[k] for k in its if k.endswith("error")}
+    return {"name": found["name"], **rivals}
+
+
+def compare_times(table, key):
+    """name -> how many times faster than Inductor, of those that both could run."""
+    return {
+        row["name"]: row["inductor"][key] / row["stitch"][key]
+        for row in table
+        if key in row.get("stitch", {}) and key in row.get("inductor", {})
+    }
+
+
 def summarise(works, args):
-    """Prints the geometric mean and the worst of all that is measured; writes gpu_kernels.json."""
+    """Prints geometric means and the worst of all that is measured; writes gpu_kernels.json."""
     files = [args.output / "measured" / f"{name}.json" for name in works]
-    found = [json.loads(path.read_text()) for path in files if path.exists()]
-    print(f"\n{len(found)} of {len(works)} measured")
-    ratios = {x["name"]: ratio for x in found if (ratio := print_work(x, is_silent=True))}
-    mean = geometric_mean(list(ratios.values()))
-    print(f"\nkernels of stitch against Inductor's: {mean:.3f} times faster")
-    for name in sorted(ratios, key=ratios.get)[:5]:
-        print(f"  worst: {name} {ratios[name]:.3f}")
-    result = {**machine.describe(), "geometric_mean": mean, "ratios": ratios, "cases": found}
-    write(args.output / "gpu_kernels.json", result)
+    table = [times_of(json.loads(path.read_text())) for path in files if path.exists()]
+    print(f"\n{len(table)} of {len(works)} measured")
+    rows = [Row("functions that are not measured", len(works) - len(table), 0)]
+    for key, how in TIMES.items():
+        ratios = compare_times(table, key)
+        mean = round(geometric_mean(list(ratios.values())), 3)
+        worst = dict(sorted(ratios.items(), key=lambda item: item[1])[:5])
+        rows.append(
+            Row(f"time of Inductor / stitch, {how}, geometric mean", mean, unit="x", detail=worst)
+        )
+        worst = ", ".join(f"{name} {ratio:.2f}" for name, ratio in worst.items())
+        print(f"{rows[-1].name}: {mean:.3f}; worst: {worst}")
+    write_group("gpu_kernels", rows, 0, args.output, table)
 
 
 def read_arguments(arguments):

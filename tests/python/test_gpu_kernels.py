@@ -68,9 +68,13 @@ def test_a_line_of_a_function_has_the_ratio(capsys):
         return {"us": us, "kernels": [{"count": 1}]}
 
     rivals = {"eager": rival(9.0), "inductor": rival(6.0), "stitch": rival(3.0)}
-    assert gpu_kernels.print_work({"name": "x", "rivals": rivals}) == 2
+    gpu_kernels.print_work(found := {"name": "x", "rivals": rivals})
+    line = gpu_kernels.times_of(found)
+    assert line["stitch"] == {"us": 3.0, "launches": 1}
+    assert gpu_kernels.compare_times([line], "us") == {"x": 2}
     rivals["stitch"] = {"error": "it broke"}
-    assert gpu_kernels.print_work({"name": "x", "rivals": rivals}) is None
+    gpu_kernels.print_work(found)
+    assert gpu_kernels.compare_times([gpu_kernels.times_of(found)], "us") == {}
     assert "ratio 2.00" in (out := capsys.readouterr().out) and "it broke" in out
 
 
