@@ -34,9 +34,13 @@ Precision find_precision(const Graph& graph, const std::vector<bool>& rounded) {
   const std::vector<std::vector<NodeId>> users = find_users(graph);
   for (int i = graph.size() - 1; i >= 0; --i) {
     const DTypeInfo& type = info(graph.nodes[i].type.dtype);
-    // Of positive terms a sum keeps the relative error.
+    // Of positive terms a sum keeps the relative error.  What may have become zero divides nothing.
     const auto is_scaled = [&](NodeId user) {
       const bool adds = graph[user].op == k_sum && graph.nodes[i].op == k_exp;
+      if (graph[user].op == k_div && graph[user].inputs[1] == NodeId(i)) {
+        const OpKind divisor = graph[skip_views(graph, NodeId(i))].op;
+        if (divisor != k_sum && divisor != k_exp) return false;
+      }
       return (is_scaling(graph[user]) || adds) && found.is_short[user.index()];
     };
     if (type.is_float && type.bytes <= 2)

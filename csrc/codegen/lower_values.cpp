@@ -226,9 +226,7 @@ std::string ValueLowering::call(NodeId id, const std::vector<Handle>& operands,
     return function + "(" + arguments + ")";
   const bool is_short = precision.is_short[id.index()];
   switch (node.op) {
-    case OpKind::k_exp:  // of 16 bits keeps subnormal results, as eager does
-      if (is_short && node.type.dtype == DType::kF32) function += "_short";
-      break;
+    case OpKind::k_exp:
     case OpKind::k_sigmoid:
     case OpKind::k_tanh:
       if (is_short) function += "_short";

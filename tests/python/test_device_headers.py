@@ -267,6 +267,7 @@ def test_short_functions_are_right_for_16_bits(name):
     errors = torch.where(is_same, 0, (got - exact).abs() / exact.abs().clamp(min=smallest))
     worst = errors.nan_to_num(torch.inf).argmax()
     assert errors[worst] <= 2.0**-16, (x[worst], got[worst], exact[worst])
+    assert name != "exp_short" or torch.all(got[exact > 2.0**-147] > 0)  # such may be a divisor
     zeros = x == 0
     assert torch.equal(got[zeros].signbit(), exact[zeros].signbit())
 
