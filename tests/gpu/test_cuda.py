@@ -181,3 +181,41 @@ def test_index_out_of_range_is_an_error():
         compiled(table, torch.tensor([0, 3, 10], device="cuda"))
         torch.cuda.synchronize()
     assert compiled(table, good).equal(table[good] * 2)
+
+
+# Of all floats, in units in the last place beside fp64: what math_approx.cuh says of a GPU.
+FUNCTIONS = {
+    "exp": (torch.exp, 2),
+    "exp2": (torch.exp2, 2),
+    "sigmoid": (torch.sigmoid, 2),
+    "tanh": (torch.tanh, 2),
+    "rsqrt": (torch.rsqrt, 2),
+    "sinh": (torch.sinh, 3),
+    "cosh": (torch.cosh, 3),
+    "erfc": (torch.erfc, 6),
+}
+CHUNK = 1 << 26
+
+
+def units_off(found, exact):
+    """The largest distance, where both are finite, in units of the exact result's binade."""
+    exponent = torch.frexp(exact.clamp(-3e38, 3e38)).exponent.clamp(min=-125)
+    off = (found.double() - exact).abs() / torch.ldexp(torch.ones_like(exact), exponent - 24)
+    return torch.where(found.isfinite() & exact.float().isfinite(), off, 0).max()
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_approximate_functions_of_all_floats(name, record_property):
+    function, limit = FUNCTIONS[name]
+    compiled = torch.compile(lambda x: function(x), backend="stitch", options={"strict": True})
+    worst = torch.zeros((), dtype=torch.float64, device="cuda")
+    for first in range(-(1 << 31), 1 << 31, CHUNK):
+        bits = torch.arange(first, first + CHUNK, dtype=torch.int64, device="cuda")
+        x = bits.to(torch.int32).view(torch.float32)
+        found, exact = compiled(x), function(x.double())
+        worst = torch.maximum(worst, units_off(found, exact))
+        eager = function(x)
+        assert found.isnan().equal(eager.isnan()) and found.isinf().equal(eager.isinf())
+    record_property("worst_ulp", worst.item())
+    print(name, "is off by at most", round(worst.item(), 3), "units")
+    assert worst < limit
