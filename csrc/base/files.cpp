@@ -282,6 +282,18 @@ void PrivateDirectory::evict(int64_t max_bytes, size_t max_entries) const {
   }
 }
 
+std::vector<std::string> list_newest_first(const std::string& directory,
+                                           const std::string& prefix) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (fs::directory_iterator item(directory, error), end; !error && item != end;
+       item.increment(error)) {
+    if (item->path().filename().string().starts_with(prefix)) found.push_back(item->path());
+  }
+  std::ranges::sort(found, std::greater());
+  return found;
+}
+
 WorkDirectory::WorkDirectory() {
   std::error_code error;
   const fs::path base = fs::temp_directory_path(error);

@@ -42,6 +42,10 @@ struct WorkDirectory {
   WorkDirectory(const WorkDirectory&) = delete;
 };
 
+// Paths of what the directory holds under names that begin so: libx.so.13 before libx.so.12.
+std::vector<std::string> list_newest_first(const std::string& directory,
+                                           const std::string& prefix = "");
+
 struct EntryInfo {
   std::string name;
   int64_t size_bytes = 0;

@@ -2,10 +2,10 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <algorithm>
 #include <atomic>
 #include <filesystem>
 
+#include "base/files.h"
 #include "base/log.h"
 #include "base/stop.h"
 #include "bindings/compiled_graph.h"
@@ -21,7 +21,6 @@
 namespace stitch {
 namespace {
 
-namespace fs = std::filesystem;
 namespace py = pybind11;
 using namespace py::literals;
 
@@ -119,14 +118,11 @@ py::dict read_counters() {
 
 // Folders that may hold a libnvrtc: torch's own and those of NVIDIA's wheels beside it.
 std::vector<std::string> find_nvrtc_directories() {
-  const fs::path torch =
-      fs::path(py::module_::import("torch").attr("__file__").cast<std::string>());
+  const std::filesystem::path torch =
+      py::module_::import("torch").attr("__file__").cast<std::string>();
   std::vector<std::string> directories;
-  std::error_code error;
-  for (fs::directory_iterator wheel(torch.parent_path().parent_path() / "nvidia", error), end;
-       !error && wheel != end; wheel.increment(error))
-    directories.push_back(wheel->path() / "lib");
-  std::sort(directories.rbegin(), directories.rend());
+  for (const std::string& wheel : list_newest_first(torch.parent_path().parent_path() / "nvidia"))
+    directories.push_back(wheel + "/lib");
   directories.push_back(torch.parent_path() / "lib");
   return directories;
 }

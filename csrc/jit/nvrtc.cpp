@@ -6,17 +6,16 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <filesystem>
 #include <mutex>
 #include <numeric>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/fork_mutex.h"
 
 namespace stitch {
 namespace {
 
-namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 // The part of nvrtc.h that we use.
@@ -49,19 +48,6 @@ struct Library {
   Functions call{};
 };
 
-// Newest first, so that libnvrtc.so.13 comes before libnvrtc.so.12.
-std::vector<std::string> find_libraries(const std::string& directory, const std::string& prefix) {
-  std::vector<std::string> found;
-  std::error_code error;
-  for (fs::directory_iterator item(directory, error), end; !error && item != end;
-       item.increment(error)) {
-    const std::string name = item->path().filename();
-    if (name.starts_with(prefix)) found.push_back(item->path());
-  }
-  std::sort(found.rbegin(), found.rend());
-  return found;
-}
-
 bool resolve(void* handle, Functions& call) {
   auto get = [&](auto& function, const char* name) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, name));
@@ -77,9 +63,9 @@ bool resolve(void* handle, Functions& call) {
 }
 
 bool load_from(const std::string& directory, Library& library) {
-  for (const std::string& path : find_libraries(directory, "libnvrtc.so")) {
+  for (const std::string& path : list_newest_first(directory, "libnvrtc.so")) {
     // The wheel has no run path: libnvrtc finds its builtins only if they are loaded already.
-    for (const std::string& builtins : find_libraries(directory, "libnvrtc-builtins.so"))
+    for (const std::string& builtins : list_newest_first(directory, "libnvrtc-builtins.so"))
       if (dlopen(builtins.c_str(), RTLD_NOW | RTLD_GLOBAL)) break;
     void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!handle)
