@@ -8,6 +8,7 @@
 
 #include "base/fork_mutex.h"
 #include "base/hash.h"
+#include "base/verdict.h"
 
 namespace stitch {
 namespace {
@@ -85,8 +86,6 @@ const LoadedDriver& real_driver() {
 thread_local const Driver* stand_in = nullptr;
 
 }  // namespace
-
-Verdict driver_available() { return stand_in ? Verdict::yes() : real_driver().verdict; }
 
 const Driver& driver() {
   if (stand_in) return *stand_in;

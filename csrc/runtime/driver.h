@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/verdict.h"
 
 namespace stitch {
 
@@ -68,9 +67,7 @@ struct Driver {
   void (*describe_arguments)(std::vector<PointerArgument> arguments);
 };
 
-// No when there is no libcuda, it is too old, or it finds no device; cheap after the first call.
-Verdict driver_available();
-// UserError with the words of driver_available when there is none.
+// UserError where there is no libcuda, or one that is too old or finds no device; loads it once.
 const Driver& driver();
 // A stand-in on this thread, until the end of the scope.
 class ScopedDriver {
