@@ -21,6 +21,24 @@ CacheCounters& counters_of(const CacheRequest& request) {
   return request.kind == "plan" ? plan_counters() : cache_counters();
 }
 
+Binary compile_counted(const CacheRequest& request, const std::function<Binary()>& compile) {
+  const auto start = std::chrono::steady_clock::now();
+  auto add_time = [&] {
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    counters_of(request).compile_seconds += elapsed.count();
+    return elapsed.count() * 1e3;
+  };
+  try {
+    Binary binary = compile();
+    binary.compile_ms = add_time();
+    binary.from_cache = false;
+    return binary;
+  } catch (...) {
+    add_time();
+    throw;
+  }
+}
+
 // The caches of the process.
 struct Registry {
   std::mutex mutex;
@@ -151,25 +169,6 @@ void KernelCache::write_disk(const std::string& key, const CacheRequest& request
     if (is_eviction_due) unswept_bytes_ = 0;
   }
   if (is_eviction_due) directory_->evict(size_bytes_, kMaxEntries);
-}
-
-Binary KernelCache::compile_counted(const CacheRequest& request,
-                                    const std::function<Binary()>& compile) {
-  const auto start = std::chrono::steady_clock::now();
-  auto add_time = [&] {
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    counters_of(request).compile_seconds += elapsed.count();
-    return elapsed.count() * 1e3;
-  };
-  try {
-    Binary binary = compile();
-    binary.compile_ms = add_time();
-    binary.from_cache = false;
-    return binary;
-  } catch (...) {
-    add_time();
-    throw;
-  }
 }
 
 // Compilers are deterministic, so a kept binary can be proved right by making it again.

@@ -52,7 +52,6 @@ class KernelCache {
   std::shared_ptr<Slot> slot_of(const std::string& key);
   std::optional<Binary> read_disk(const std::string& key, const CacheRequest& request);
   void write_disk(const std::string& key, const CacheRequest& request, const Binary& binary);
-  Binary compile_counted(const CacheRequest& request, const std::function<Binary()>& compile);
   Binary verified(Binary cached, const std::string& key, const CacheRequest& request,
                   const std::function<Binary()>& compile);
   void keep_in_memory(const std::string& key, size_t bytes);
