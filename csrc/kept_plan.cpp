@@ -4,9 +4,9 @@
 
 #include "base/archive.h"
 #include "ir/print_graph.h"
+#include "jit/generated.h"
 #include "jit/kernel_cache.h"
 #include "jit/nvrtc.h"
-#include "jit/source_hash.h"
 
 namespace stitch {
 

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/stop.h"
 #include "base/words.h"
-#include "jit/device_text.h"
+#include "jit/generated.h"
 #include "jit/host_compiler.h"
 #include "jit/kernel_cache.h"
 #include "jit/nvrtc.h"

@@ -350,7 +350,7 @@ def test_generated_source_defines_the_text(tmp_path):
     embed_device.main([str(generated), *map(str, HEADERS)])
     program = tmp_path / "print.cpp"
     program.write_text(
-        '#include <cstdio>\n#include "jit/device_text.h"\n'
+        '#include <cstdio>\n#include "jit/generated.h"\n'
         "int main() { auto t = stitch::device_text(); fwrite(t.data(), 1, t.size(), stdout); }\n"
     )
     binary = tmp_path / "print"

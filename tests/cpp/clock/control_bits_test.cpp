@@ -6,7 +6,7 @@
 #include <set>
 
 #include "clock/sass/program.h"
-#include "jit/device_text.h"
+#include "jit/generated.h"
 #include "jit/nvrtc_directories.h"
 #include "support/golden.h"
 

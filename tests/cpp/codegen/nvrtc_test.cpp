@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "jit/device_text.h"
+#include "jit/generated.h"
 #include "jit/nvrtc_directories.h"
 #include "support/golden.h"
 

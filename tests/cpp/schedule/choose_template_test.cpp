@@ -7,7 +7,7 @@
 #include "cpp/plan/plan_graph.h"
 #include "cpp/runtime/fake_frame.h"
 #include "jit/compiler.h"
-#include "jit/device_text.h"
+#include "jit/generated.h"
 #include "ptxsim/simulated_driver.h"
 #include "runtime/build_program.h"
 #include "schedule/map_axes.h"
