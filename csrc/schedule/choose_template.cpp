@@ -86,7 +86,7 @@ StageOption KernelChooser::find_option(int position, int block_threads) {
   return best;
 }
 
-// With their times, those that fit and whose schedules differ; of equal ones the first.
+// Of equal ones the first.
 std::vector<KernelChoice> KernelChooser::evaluate(std::vector<KernelChoice> choices) {
   std::set<std::string> known;  // schedules, as text, without what was asked for
   std::erase_if(choices, [&](KernelChoice& choice) {

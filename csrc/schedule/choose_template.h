@@ -69,8 +69,9 @@ struct KernelChooser {
   // predicted to gain more than the model can tell; nothing for what stays on chip across barriers
   // or passes along chains, whose mapping follows from that, nor on the host.
   std::optional<KernelChoice> choose(const std::vector<const StageSchedule*>& derived);
-  // All that differ, with their times; whatever they gain.
-  std::vector<KernelChoice> enumerate() { return evaluate(list_templates()); }
+  // One choice for each launch size, whatever it gains; those that fit and differ, with times.
+  std::vector<KernelChoice> list_templates();
+  std::vector<KernelChoice> evaluate(std::vector<KernelChoice> choices);
   // Predicted time of these groups, if they keep anything; without groups of the best choice, in
   // graphs of up to kMostEnumerated values.
   std::optional<double> predict_us(const std::vector<std::vector<int>>& groups);
@@ -85,8 +86,6 @@ struct KernelChooser {
   }
   double estimate_us(const std::vector<StageEstimate>& estimates) const;
   StageOption find_option(int position, int block_threads);
-  std::vector<KernelChoice> list_templates();
-  std::vector<KernelChoice> evaluate(std::vector<KernelChoice> choices);
 };
 
 // The judge of kernels as the planner calls it; `graph` and `device` outlive it.
