@@ -5,7 +5,6 @@
 #include <ATen/core/List.h>
 #include <torch/csrc/autograd/python_variable.h>
 
-#include "bindings/multiply_matrices.h"
 #include "bindings/python_types.h"
 
 namespace stitch {

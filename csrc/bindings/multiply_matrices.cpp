@@ -1,4 +1,4 @@
-#include "bindings/multiply_matrices.h"
+#include "bindings/call_table.h"
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
