@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "ops/library_effects.h"
+#include "ops/library_calls.h"
 #include "plan/storage.h"
 #include "schedule/choose_template.h"
 #include "schedule/schedule_stage.h"

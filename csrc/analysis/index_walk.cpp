@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ops/made_calls.h"
+#include "ops/library_calls.h"
 
 namespace stitch {
 namespace {

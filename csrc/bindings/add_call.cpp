@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "bindings/python_types.h"
-#include "ops/made_calls.h"
+#include "ops/library_calls.h"
 
 namespace stitch {
 namespace {

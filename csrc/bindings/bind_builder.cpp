@@ -8,8 +8,6 @@
 #include "ir/parse_graph.h"
 #include "ir/print_graph.h"
 #include "ir/text_reader.h"
-#include "ir/view_strides.h"
-#include "ops/late_symbols.h"
 #include "ops/op_rules.h"
 
 namespace stitch {

@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "bindings/tensors.h"
-#include "ops/late_symbols.h"
 #include "runtime/driver.h"
 
 #ifndef _OPENMP

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "ops/library_effects.h"
+#include "ops/library_calls.h"
 #include "ops/op_rules.h"
 
 namespace stitch {

@@ -4,9 +4,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "ops/late_symbols.h"
-#include "ops/library_effects.h"
-#include "ops/made_calls.h"
+#include "ops/library_calls.h"
 
 namespace stitch {
 

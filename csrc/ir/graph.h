@@ -8,6 +8,7 @@
 //  * reductions drop the axes they reduce (keepdim is a reshape).
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,7 +35,7 @@ struct Node {
   std::vector<NodeId> inputs = {};
   std::vector<int64_t> ints = {};
   std::vector<Dim> dims = {};
-  double number = 0;    // full, pad, iota: floating value; library: see ops/made_calls.h
+  double number = 0;    // full, pad, iota: floating value; library: see ops/library_calls.h
   int64_t integer = 0;  // full, pad: exact value when the dtype is integral; see counts_from_end
   TensorType type = {};
   std::string name = {};  // library: the operator, "aten.mm.default"; input: its name in text
@@ -129,6 +130,23 @@ std::vector<std::vector<NodeId>> find_users(const Graph& graph);
 // sizes; of a library call its `dims` count too, the sizes among its arguments.  InternalError
 // where a size is used that no call above defines.
 std::vector<std::vector<NodeId>> find_definers(const Graph& graph);
+
+// Strides of views, as eager's TensorImpl computes them, and which views are mere aliases: the same
+// memory with other sizes, strides and offset.  Symbolic extents count as larger than 1.
+
+// The strides with which `new_shape` reads the elements of a tensor in row-major order without
+// moving them, or nothing where that takes a copy.  Dimensions of extent 1 hold nothing up.
+std::optional<std::vector<Dim>> view_strides(const std::vector<Dim>& shape,
+                                             const std::vector<Dim>& strides,
+                                             const std::vector<Dim>& new_shape);
+// Broadcast dimensions get stride 0.  `new_shape` must be one that `shape` broadcasts to.
+std::vector<Dim> expand_strides(const std::vector<Dim>& shape, const std::vector<Dim>& strides,
+                                const std::vector<Dim>& new_shape);
+// Elements from the start of a view's operand to the start of the view, or nothing where the view
+// moves elements (flip, a reshape that no strides express) or is a copy by intent (layout).
+std::optional<Dim> view_offset(const Graph& graph, NodeId view);
+// The value in whose memory `id` lies, or itself.
+NodeId storage_base(const Graph& graph, NodeId id);
 
 // Checks every invariant: operands before users, ranks, axes, dtypes and strides as the rules give
 // them, outputs and mutations that exist.  InternalError naming the node and the user's op.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "ir/view_strides.h"
 #include "ops/op_rules.h"
 
 namespace stitch {

@@ -5,8 +5,7 @@
 
 #include "base/error.h"
 #include "base/words.h"
-#include "ops/late_symbols.h"
-#include "ops/made_calls.h"
+#include "ops/library_calls.h"
 #include "ops/op_rules.h"
 
 namespace stitch {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "ops/late_symbols.h"
 
 namespace stitch {
 namespace {

@@ -5,8 +5,6 @@
 #include <map>
 #include <set>
 
-#include "ir/view_strides.h"
-
 namespace stitch {
 namespace {
 

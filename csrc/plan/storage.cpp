@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "ir/view_strides.h"
 #include "ops/op_rules.h"
 
 namespace stitch {

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "analysis/accesses.h"
-#include "ir/view_strides.h"
 
 namespace stitch {
 namespace {

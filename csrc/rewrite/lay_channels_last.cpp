@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ops/made_calls.h"
+#include "ops/library_calls.h"
 #include "rewrite/rebuild_graph.h"
 
 namespace stitch {

@@ -6,8 +6,7 @@
 #include <map>
 #include <tuple>
 
-#include "ops/library_effects.h"
-#include "ops/made_calls.h"
+#include "ops/library_calls.h"
 #include "rewrite/constants.h"
 #include "rewrite/rebuild_graph.h"
 

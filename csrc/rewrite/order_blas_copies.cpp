@@ -2,8 +2,7 @@
 
 #include <numeric>
 
-#include "ir/view_strides.h"
-#include "ops/library_effects.h"
+#include "ops/library_calls.h"
 #include "rewrite/rebuild_graph.h"
 
 namespace stitch {

@@ -2,8 +2,7 @@
 
 #include <unordered_map>
 
-#include "ir/view_strides.h"
-#include "ops/library_effects.h"
+#include "ops/library_calls.h"
 
 namespace stitch {
 namespace {

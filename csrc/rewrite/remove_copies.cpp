@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "ir/view_strides.h"
 #include "rewrite/rebuild_graph.h"
 
 namespace stitch {

@@ -85,7 +85,7 @@ Graph read_past_writes(const Graph& graph);
 Graph remove_copies(const Graph& graph);
 
 // Drops nodes that nothing outside can see: no output, mutation or call with effects reads them.
-// Inputs, the signature, stay.  Unused `aten` calls go unless ops/library_effects.h keeps them.
+// Inputs, the signature, stay.  Unused `aten` calls go unless ops/library_calls.h keeps them.
 Graph remove_dead(const Graph& graph);
 
 // Reductions that need no loop: over extents of 1, and of constants.

@@ -6,9 +6,7 @@
 #include <ranges>
 #include <set>
 
-#include "ir/view_strides.h"
-#include "ops/library_effects.h"
-#include "ops/made_calls.h"
+#include "ops/library_calls.h"
 #include "rewrite/constants.h"
 #include "rewrite/rebuild_graph.h"
 

@@ -7,8 +7,7 @@
 #include "base/error.h"
 #include "base/words.h"
 #include "jit/host_library.h"
-#include "ops/late_symbols.h"
-#include "ops/made_calls.h"
+#include "ops/library_calls.h"
 #include "ops/op_rules.h"
 #include "runtime/driver.h"
 #include "runtime/lifetimes.h"
@@ -316,14 +315,9 @@ void emit_mutations(Draft& draft) {
 
 void emit_outputs(Draft& draft) {
   for (const GraphOutput& output : draft.graph.outputs) {
-    ProgramOutput result;
-    if (output.kind == GraphOutput::Kind::kTensor) {
-      const BufferId shown =
-          output.is_final ? use(draft, output.node) : use_at_end(draft, output.node);
-      result = {ProgramOutput::Kind::kTensor, shown, 0};
-    } else if (output.kind == GraphOutput::Kind::kInteger) {
-      result = {ProgramOutput::Kind::kInteger, BufferId(), output.integer};
-    }
+    ProgramOutput result{output.kind, BufferId(), output.integer};
+    if (output.kind == GraphOutput::Kind::kTensor)
+      result.buffer = output.is_final ? use(draft, output.node) : use_at_end(draft, output.node);
     draft.program.outputs.push_back(std::move(result));
   }
 }

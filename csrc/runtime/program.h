@@ -10,8 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/ids.h"
-#include "ops/type.h"
+#include "ir/graph.h"
 
 namespace stitch {
 
@@ -73,7 +72,7 @@ struct LaunchStep {
   // By failure: the ops it is of, "aten.embedding.default at model.py:31", and what they assert.
   std::array<std::string, static_cast<size_t>(KernelFailure::kCount)> failing_ops = {};
 };
-// A call that the core makes, for which the host's table has no row (ops/made_calls.h).
+// A call that the core makes, for which the host's table has no row (ops/library_calls.h).
 struct ProgramCall {
   std::string name;
   int operands = 0;
@@ -94,7 +93,8 @@ struct ReleaseStep {  // the tensor's last use is past
 using Step = std::variant<AllocateStep, LaunchStep, CallStep, CopyStep, ReleaseStep>;
 
 struct ProgramOutput {
-  enum class Kind { kTensor, kInteger, kNone } kind = Kind::kNone;
+  using Kind = GraphOutput::Kind;
+  Kind kind = Kind::kNone;
   BufferId buffer;
   Dim integer;
 };

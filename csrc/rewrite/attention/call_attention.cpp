@@ -4,8 +4,7 @@
 #include <limits>
 #include <unordered_map>
 
-#include "ops/library_effects.h"
-#include "ops/made_calls.h"
+#include "ops/library_calls.h"
 #include "rewrite/constants.h"
 #include "rewrite/rebuild_graph.h"
 #include "rewrite/value_ranges.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <optional>
 
-#include "ops/library_effects.h"
+#include "ops/library_calls.h"
 #include "rewrite/value_ranges.h"
 
 namespace stitch {

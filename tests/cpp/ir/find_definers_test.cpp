@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "ir/print_graph.h"
-#include "ops/late_symbols.h"
+#include "ops/dim.h"
 #include "plan/plan_graph.h"
 
 namespace stitch {

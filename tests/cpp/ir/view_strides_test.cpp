@@ -1,4 +1,4 @@
-#include "ir/view_strides.h"
+#include "ir/graph.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "ir/graph.h"
-#include "ops/library_effects.h"
+#include "ops/library_calls.h"
 
 namespace stitch {
 namespace {

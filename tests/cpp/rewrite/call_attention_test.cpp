@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "ops/made_calls.h"
+#include "ops/library_calls.h"
 #include "rewrite/attention_graph.h"
 #include "rewrite/expect_rewrite.h"
 #include "rewrite/rewrite_graph.h"

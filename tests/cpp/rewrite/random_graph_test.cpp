@@ -2,7 +2,7 @@
 #include <random>
 
 #include "ir/builder.h"
-#include "ir/view_strides.h"
+#include "ir/graph.h"
 #include "rewrite/expect_rewrite.h"
 #include "rewrite/interpret_graph.h"
 #include "rewrite/rewrite_graph.h"

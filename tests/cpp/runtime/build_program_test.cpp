@@ -5,7 +5,7 @@
 #include <random>
 
 #include "cpp/runtime/fake_frame.h"
-#include "ops/made_calls.h"
+#include "ops/library_calls.h"
 #include "runtime/lifetimes.h"
 
 namespace stitch {

@@ -1,8 +1,5 @@
-// Library calls that rewrites make: the host has no row for them in its call table.
-//
-// A node of one has `integer` = kMadeCall.  Its operands are the operator's first tensor
-// parameters, its `dims` those that come next, as far as they go, its `number` is the parameter
-// named here, all other parameters have their defaults; switches without one are off.
+// Library calls: what one may do besides yielding its results, read off its name alone, and those
+// that rewrites make, for which the host has no row in its call table.
 #pragma once
 
 #include <array>
@@ -11,6 +8,22 @@
 
 namespace stitch {
 
+// The call must run even when nobody reads its results: it communicates, prints, asserts, writes an
+// operand, or is no aten op, so that we know nothing about it.  See has_effects of ir/graph.h.
+bool has_effects(std::string_view library_name);
+
+// The call may write its operands: in-place and out variants, and what is neither aten's nor ours.
+bool may_write_operands(std::string_view library_name);
+// Calls that write some elements of their first operand: where the second says, those of the last.
+bool writes_at_indices(std::string_view library_name);
+
+// A matrix product that reads operands of any strides BLAS can express, and whose result is
+// contiguous whatever these are.
+bool is_blas_call(std::string_view library_name);
+
+// A node of a call that a rewrite makes has `integer` = kMadeCall.  Its operands are the operator's
+// first tensor parameters, its `dims` those that come next, as far as they go, its `number` is the
+// parameter named here, all other parameters have their defaults; switches without one are off.
 inline constexpr int64_t kMadeCall = -1;
 
 struct MadeCall {

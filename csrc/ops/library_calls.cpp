@@ -1,4 +1,4 @@
-#include "ops/library_effects.h"
+#include "ops/library_calls.h"
 
 #include <algorithm>
 #include <array>
