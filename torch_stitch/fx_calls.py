@@ -69,13 +69,6 @@ def call_in_turn(_, op, *args, **kwargs):
     return torch.empty(0), *(result if isinstance(result, tuple) else (result,))
 
 
-def part_of(whole, dtype, place):
-    """A view as eager has it, in the storage of all of it; place: as place_of has it."""
-    rank, view = len(place) // 2, torch.empty(0, dtype=dtype, device=whole.device)
-    begin = (whole.storage_offset() * whole.element_size() + place[-1]) // view.element_size()
-    return view.set_(whole.untyped_storage(), begin, place[:rank], place[rank:-1])
-
-
 def call_with_made(function, *args, **kwargs):
     """Where HELD begins a tuple, `function` takes what its second makes of the rest."""
 

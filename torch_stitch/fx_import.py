@@ -91,7 +91,7 @@ def find_whole(node):
 
 
 def place_of(view, whole):
-    """Sizes, strides, and how many bytes behind a whole it begins, which may begin anywhere."""
+    """What _core.part_of takes, of a whole that may begin anywhere."""
     begins = [x.storage_offset() * x.element_size() for x in (view, whole)]
     return *view.shape, *view.stride(), begins[0] - begins[1]
 
@@ -286,7 +286,7 @@ class Importer:
             if whole and whole.op == "call_function":
                 view = argument.meta["val"]
                 place = tuple(map(convert, place_of(view, whole.meta["val"])))
-                return HELD, fx_calls.part_of, convert(whole), view.dtype, place
+                return HELD, _core.part_of, convert(whole), view.dtype, place
             value = self.values[argument] if isinstance(argument, Node) else argument
             if isinstance(value, torch.SymInt):
                 sizes.append(self.dim(value))

@@ -1,9 +1,9 @@
 // Dim, TensorType, NodeId, Graph, CallTable and Builder as Python sees them.
 #include <pybind11/operators.h>
-#include <pybind11/pybind11.h>
-#include <pybind11/stl.h>
+#include <torch/csrc/utils/pybind.h>
 
 #include "bindings/python_types.h"
+#include "bindings/tensors.h"
 #include "ir/builder.h"
 #include "ir/parse_graph.h"
 #include "ir/print_graph.h"
@@ -86,6 +86,7 @@ void bind_calls(py::module_& module) {
   bind_position<PythonArgument>(module, "Argument");
   module.def("eager_refuses", &eager_refuses);
   module.def("decompose", &decompose);
+  module.def("part_of", &part_of);
   py::class_<CallArgument>(module, "CallPlaceholder");
   py::class_<CallTable, std::shared_ptr<CallTable>>(module, "CallTable")
       .def(py::init<>())

@@ -81,14 +81,9 @@ void finish_results(const CompiledGraph& graph, py::list results) {
     using View = std::tuple<size_t, size_t, at::ScalarType>;
     const auto [position, rank, dtype] = graph.calls->views[v].cast<View>();
     const size_t place = results.size() - 2 * rank - 1;
-    std::vector<int64_t> numbers;
-    for (size_t i = place; i < results.size(); ++i) numbers.push_back(results[i].cast<int64_t>());
-    const auto strides = numbers.begin() + static_cast<int64_t>(rank), end = numbers.end() - 1;
+    const py::object numbers = results[py::slice(place, results.size(), 1)];
     const at::Tensor whole = THPVariable_Unpack(py::object(results[position]).ptr());
-    const size_t begin = whole.storage_offset() * whole.itemsize() + *end;  // in bytes
-    const Layout layout{{numbers.begin(), strides}, {strides, end}};
-    results[position] =
-        wrap_tensor(view_memory(whole, int64_t(begin / c10::elementSize(dtype)), layout, dtype));
+    results[position] = wrap_tensor(part_of(whole, dtype, numbers.cast<std::vector<int64_t>>()));
     if (PyList_SetSlice(results.ptr(), py::ssize_t(place), PY_SSIZE_T_MAX, nullptr) < 0)
       throw python_error();
   }

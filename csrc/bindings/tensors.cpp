@@ -113,6 +113,14 @@ at::Tensor view_memory(const at::Tensor& memory, int64_t offset, const Layout& l
   return tensor;
 }
 
+at::Tensor part_of(const at::Tensor& whole, c10::ScalarType dtype,
+                   const std::vector<int64_t>& place) {
+  const auto strides = place.begin() + std::ssize(place) / 2, end = place.end() - 1;
+  const size_t begin = whole.storage_offset() * whole.itemsize() + *end;  // in bytes
+  const Layout layout{{place.begin(), strides}, {strides, end}};
+  return view_memory(whole, static_cast<int64_t>(begin / c10::elementSize(dtype)), layout, dtype);
+}
+
 at::Tensor place_in_memory(const at::Tensor& memory, int64_t offset_bytes, const Layout& layout,
                            c10::ScalarType dtype) {
   auto* kept = new c10::Storage(memory.storage());

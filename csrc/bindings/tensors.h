@@ -28,6 +28,10 @@ at::Tensor make_tensor_over(const at::Tensor& held, const Layout& layout, c10::S
 // Shares the storage of `memory`; `offset` in elements from the storage's start.
 at::Tensor view_memory(const at::Tensor& memory, int64_t offset, const Layout& layout,
                        c10::ScalarType dtype);
+// A view as eager has it, in the storage of `whole`; place: sizes, strides, and how many bytes
+// behind the whole it begins.
+at::Tensor part_of(const at::Tensor& whole, c10::ScalarType dtype,
+                   const std::vector<int64_t>& place);
 // A part of `memory`, which it keeps alive, as a storage of its own: what counts from the start of
 // a storage finds there what the tensor holds and nothing else.
 at::Tensor place_in_memory(const at::Tensor& memory, int64_t offset_bytes, const Layout& layout,
