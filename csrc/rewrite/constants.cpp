@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "ops/op_rules.h"
-#include "rewrite/value_ranges.h"
 
 namespace stitch {
 namespace {

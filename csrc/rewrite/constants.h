@@ -1,9 +1,10 @@
-// Constants inside a graph under construction: finding, computing and making them.
+// What rewrites know of values: constants, which they find, compute and make, and ranges.
 //
 // A 16-bit float constant has the value that kernels compute with: f32, rounded to 16 bits only
 // by a cast (ir/graph.h).
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -35,5 +36,17 @@ Constant identity_of(OpKind reduction, DType dtype);
 NodeId make_constant(Builder& builder, const Constant& constant, const std::vector<Dim>& shape);
 // x broadcast to `shape`; x itself where it has it.
 NodeId expand_to(Builder& builder, NodeId x, const std::vector<Dim>& shape);
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Between which numbers the elements of a value lie, as far as the graph alone tells: constants,
+// integers, and floats computed from these.  NaN is in every range.
+struct ValueRange {
+  double low, high;
+};
+// By node.
+std::vector<ValueRange> find_ranges(const Graph& graph);
+// The range as the dtype stores it: what it cannot hold is infinite.
+ValueRange stored_as(DType dtype, ValueRange range);
 
 }  // namespace stitch

@@ -1,4 +1,4 @@
-#include "rewrite/value_ranges.h"
+#include "rewrite/constants.h"
 
 #include <algorithm>
 #include <cmath>

@@ -7,7 +7,6 @@
 #include "ops/library_calls.h"
 #include "rewrite/constants.h"
 #include "rewrite/rebuild_graph.h"
-#include "rewrite/value_ranges.h"
 
 namespace stitch {
 namespace {

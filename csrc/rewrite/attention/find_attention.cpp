@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "ops/library_calls.h"
-#include "rewrite/value_ranges.h"
+#include "rewrite/constants.h"
 
 namespace stitch {
 namespace {
