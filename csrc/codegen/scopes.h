@@ -10,7 +10,7 @@
 
 #include "base/words.h"
 #include "codegen/kernel_body.h"
-#include "schedule/fixed_axes.h"
+#include "schedule/map_axes.h"
 
 namespace stitch {
 

@@ -1,9 +1,8 @@
-#include "schedule/fixed_axes.h"
+#include "schedule/map_axes.h"
 
 #include <algorithm>
 
 #include "schedule/build_loops.h"
-#include "schedule/map_axes.h"
 
 namespace stitch {
 namespace {

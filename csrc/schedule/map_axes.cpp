@@ -6,7 +6,6 @@
 #include <map>
 #include <numeric>
 
-#include "schedule/fixed_axes.h"
 #include "schedule/reduction_arrays.h"
 
 namespace stitch {

@@ -19,7 +19,7 @@ struct AxisFacts {
   double stride = 0;             // of the heaviest access, in elements: orders the loops
   int few_terms = 0;  // that sums over it add before they cascade (schedule/reduction_arrays.h)
   bool takes_strips = false;  // some root walks strips of it
-  bool is_piece = false;      // one thread should hold it (schedule/fixed_axes.h)
+  bool is_piece = false;      // one thread should hold it: find_piece_axes
 };
 std::vector<AxisFacts> find_axis_facts(const Graph& graph, const StageSchedule& schedule);
 
@@ -66,5 +66,18 @@ void map_axes_host(const Graph& graph, StageSchedule& schedule, int worker_threa
 void map_axes_cuda(const Graph& graph, StageSchedule& schedule);
 // Block counts of the grid's axes; a ragged symbolic extent needs a derived symbol.
 void count_blocks(StageSchedule& schedule, SymbolTable& symbols);
+
+// Reads of a value at fixed indices of an axis: the halves of a rotated row, one of a few channels.
+// A value made at index (p, i) and read at (1, i) is the same array on chip at another position, if
+// one thread holds the axis p: the mapping is asked for that, the placement checks it.
+using FixedAxes = std::map<int, int64_t>;  // axis -> the index it is read at
+
+// The axes that run in `made` and stand still in `read`, all else being the same: none where both
+// are equal, nothing where `read` is no such index.  `vars` names the variables of both.
+std::optional<FixedAxes> find_fixed_axes(const StageSchedule& schedule, const IndexVars& vars,
+                                         const Index& made, const Index& read);
+// Short axes that one thread should hold: of states made one from another, or a reduction evaluates
+// a value along them that a root which waits for it reads at fixed indices.
+std::set<int> find_piece_axes(const Graph& graph, const StageSchedule& schedule);
 
 }  // namespace stitch

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "schedule/build_loops.h"
-#include "schedule/fixed_axes.h"
+#include "schedule/map_axes.h"
 #include "schedule/persistent_values.h"
 
 namespace stitch {

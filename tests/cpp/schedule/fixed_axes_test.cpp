@@ -1,5 +1,5 @@
 // Values read at fixed indices of an axis: rotated halves, interleaved pairs, pieces of pieces.
-#include "schedule/fixed_axes.h"
+#include "schedule/map_axes.h"
 
 #include <regex>
 
