@@ -345,8 +345,6 @@ Gradients convolution_backward(const Tensor& grad, const Tensor& x, const Tensor
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(torch_stitch, library) {
-  library.def("scale_and_shift(Tensor x, Tensor? weight, Tensor? bias) -> Tensor");
-  library.impl("scale_and_shift", &scale_and_shift);
   define_op(library, "native_group_norm", "", &native_group_norm);
   define_op(library, "index_fill", "int_Scalar", &index_fill);
   define_op(library, "index_fill", "int_Tensor", &put_filled);

@@ -10,7 +10,6 @@
 
 #include <set>
 
-#include "codegen/lower_stage.h"
 #include "codegen/scopes.h"
 
 namespace stitch {

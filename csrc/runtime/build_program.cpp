@@ -204,13 +204,12 @@ bool reads_at_indices(const Node& node) {
   return !index_operands(node).empty() || combines_segments(info(node));
 }
 
-bool divides(const Node& node) { return divides_integers(info(node), node.type.dtype); }
-
 bool asserts(const Node& node) { return is_assertion(info(node)); }
 
 constexpr std::array<std::pair<KernelFailure, bool (*)(const Node&)>, 3> kFailures = {
     {{KernelFailure::kIndexOutOfRange, reads_at_indices},
-     {KernelFailure::kDivisionByZero, divides},
+     {KernelFailure::kDivisionByZero,
+      [](const Node& node) { return divides_integers(info(node), node.type.dtype); }},
      {KernelFailure::kAssertionFailed, asserts}}};
 
 // The ops of a kernel that may fail in one way, as the user wrote them.
