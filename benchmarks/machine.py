@@ -35,11 +35,8 @@ def first_line(command):
 
 
 def commit():
-    """Of the checkout; STITCH_COMMIT says it for a copy without git's folder."""
     changed = first_line(["git", "status", "--porcelain", "--untracked-files=no"])
     name = first_line(["git", "rev-parse", "--short=12", "HEAD"])
-    if name == "unknown":
-        return os.environ.get("STITCH_COMMIT", name)
     return name + ("" if changed == "unknown" or name == "unknown" else " with changes")
 
 
