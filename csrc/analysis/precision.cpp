@@ -25,7 +25,19 @@ bool decides(const Graph& graph, const Node& node) {
   return std::ranges::count(kRounding, graph[skip_views(graph, node.inputs[0])].op) == 0;
 }
 
+constexpr GpuForms kForms[] = {{k_exp, true},
+                               {k_sigmoid, true},
+                               {k_tanh, true, "tanh_plus_one", "tanh_plus_one_short"},
+                               {k_erf, false, "", "erf_plus_one_short"},
+                               {k_div, true}};
+
 }  // namespace
+
+const GpuForms& gpu_forms(OpKind op) {
+  static constexpr GpuForms none;
+  const auto* found = std::ranges::find(kForms, op, &GpuForms::op);
+  return found == std::end(kForms) ? none : *found;
+}
 
 Precision find_precision(const Graph& graph, const std::vector<bool>& rounded) {
   Precision found{std::vector<bool>(graph.size()), std::vector<bool>(graph.size())};

@@ -17,6 +17,15 @@ struct Precision {
   std::vector<bool> is_decisive;
 };
 
+// What a GPU's kernels call for an op where is_short, and for 1 + f(x) where f tends to -1: such a
+// sum would cancel.  "" where the op has no function of its own.
+struct GpuForms {
+  OpKind op = OpKind::k_input;
+  bool has_short = false;  // its function's name and _short
+  const char *plus_one = "", *plus_one_short = "";
+};
+const GpuForms& gpu_forms(OpKind op);
+
 // rounded: as find_rounded has it.
 Precision find_precision(const Graph& graph, const std::vector<bool>& rounded);
 

@@ -211,48 +211,30 @@ Handle ValueLowering::from_index(DType dtype, const IndexExpr& index) {
              at.depth);
 }
 
-// A sum of 1 and a function that tends to -1, as one function.
-const char* plus_one(OpKind function, bool is_short) {
-  if (function == OpKind::k_tanh) return is_short ? "tanh_plus_one_short" : "tanh_plus_one";
-  return function == OpKind::k_erf && is_short ? "erf_plus_one_short" : nullptr;
-}
-
 std::string ValueLowering::call(NodeId id, const std::vector<Handle>& operands,
                                 const std::string& arguments, int depth) {
   const Node& node = graph_[id];
   const Precision& precision = options_.precision;
-  std::string function = info(node).function;
-  if (precision.is_short.empty() || register_type(id) != "f32")
-    return function + "(" + arguments + ")";
-  const bool is_short = precision.is_short[id.index()];
-  switch (node.op) {
-    case OpKind::k_exp:
-    case OpKind::k_sigmoid:
-    case OpKind::k_tanh:
-      if (is_short) function += "_short";
-      break;
-    case OpKind::k_div:
-      if (!precision.is_decisive[id.index()] && values[operands[1]].depth < depth) {
-        auto [at, is_new] = inverses_.try_emplace(operands[1]);
-        const Scalar& divisor = values[operands[1]];
-        if (is_new) at->second = let("Inverse", "invert(" + divisor.text + ")", divisor.depth);
-        return "div_by(" + values[operands[0]].text + ", " + values[at->second].text + ")";
-      }
-      if (is_short && node.type.dtype != DType::kF16) function += "_short";
-      break;
-    case OpKind::k_add:
-      for (const int i : {0, 1}) {
-        const Node& one = graph_[node.inputs[1 - i]];
-        const auto of = operands_.find(operands[i]);
-        if (of == operands_.end() || one.op != OpKind::k_full || !one.dims.empty()) continue;
-        const char* sum = plus_one(graph_[node.inputs[i]].op, is_short);
-        if (sum && one.number == 1) return std::string(sum) + "(" + values[of->second].text + ")";
-      }
-      break;
-    default:
-      break;
+  const std::string function = info(node).function, exact = function + "(" + arguments + ")";
+  if (precision.is_short.empty() || register_type(id) != "f32") return exact;
+  const bool is_short = precision.is_short[id.index()], divides = node.op == OpKind::k_div;
+  if (divides && !precision.is_decisive[id.index()] && values[operands[1]].depth < depth) {
+    auto [at, is_new] = inverses_.try_emplace(operands[1]);
+    const Scalar& divisor = values[operands[1]];
+    if (is_new) at->second = let("Inverse", "invert(" + divisor.text + ")", divisor.depth);
+    return "div_by(" + values[operands[0]].text + ", " + values[at->second].text + ")";
   }
-  return function + "(" + arguments + ")";
+  for (size_t i = 0; i < 2 && node.op == OpKind::k_add; ++i) {
+    const auto of = operands_.find(operands[i]);
+    const Node& one = graph_[node.inputs[1 - i]];
+    if (of == operands_.end() || one.op != OpKind::k_full || !one.dims.empty()) continue;
+    const GpuForms& forms = gpu_forms(graph_[node.inputs[i]].op);
+    const std::string sum = is_short ? forms.plus_one_short : forms.plus_one;
+    if (!sum.empty() && one.number == 1) return sum + "(" + values[of->second].text + ")";
+  }
+  const bool has_short =
+      gpu_forms(node.op).has_short && !(divides && node.type.dtype == DType::kF16);
+  return is_short && has_short ? function + "_short(" + arguments + ")" : exact;
 }
 
 Handle ValueLowering::pointwise(NodeId id, const std::vector<Handle>& operands, int guard) {
@@ -292,7 +274,7 @@ Handle ValueLowering::pointwise(NodeId id, const std::vector<Handle>& operands, 
   if (narrow && rounds && id != unrounded_root && !is_flag)
     expr = std::string("round_to<") + type.device_name + ">(" + expr + ")";
   const Handle result = let(type.register_name, expr, depth);
-  if (node.op == OpKind::k_tanh || node.op == OpKind::k_erf) operands_[result] = operands[0];
+  if (*gpu_forms(node.op).plus_one_short) operands_[result] = operands[0];
   return result;
 }
 
