@@ -23,7 +23,6 @@ from torch_stitch.fx_scatter import RULES
 from torch_stitch.user_code import find_location
 
 aten = torch.ops.aten
-LIFT = aten.lift_fresh_copy.default
 OPAQUE_SIZES = dict.fromkeys(("FloorDiv", "CleanDiv", "IntTrueDiv"), "floordiv")
 OPAQUE_SIZES |= {"Mod": "mod", "PythonMod": "mod", "Max": "max", "max": "max", "Min": "min"}
 # Torch 2.11 does not know: the check would go, since nobody reads what it yields.
@@ -67,11 +66,6 @@ def is_plain(tensor):
     return tensor.dtype in fx_ops.DTYPES and is_strided(tensor)
 
 
-def is_returned(node):
-    """Whether the graph returns what it holds, or a copy."""
-    return any(n.op == "output" or (n.target == LIFT and is_returned(n)) for n in node.users)
-
-
 def storage_of(tensor):
     """A key for the memory behind a fake tensor."""
     return tensor.untyped_storage()._cdata if tensor.layout == torch.strided else id(tensor)
@@ -112,7 +106,6 @@ class Importer:
         self.values, self.symbols, self.sizes = {}, {}, {}
         self.argument_count, self.graph = len(placeholders), None
         self.numbers = {}  # symbol of a number that a tensor holds -> its core value
-        self.held = {}  # core value on a GPU -> number, which eager holds in a tensor on the CPU
         self.owners = {}  # core value in memory -> eager's storage that it stands for
         results = [n for n in gm.graph.output_node().args[0] if isinstance(n, Node)]
         self.returned = {storage_of(t) for n in results if not is_store(n) for t in tensors_of(n)}
@@ -138,9 +131,6 @@ class Importer:
 
     def is_plain(self, tensor):
         return is_plain(tensor) and (self.all_on_cpu or tensor.device.type != "cpu")
-
-    def is_held(self, node):
-        return (node.op == "get_attr" or node.target == LIFT) and self.values.get(node) in self.held
 
     def extra_position(self, extra):
         self.calls.extras.append(extra)
@@ -219,11 +209,8 @@ class Importer:
         if not isinstance(value, torch.Tensor):
             return value
         node.meta.setdefault("val", value)
-        is_number = value.dim() == 0 and is_plain(value) and value.device.type == "cpu"
-        if is_number and self.stitch and (self.all_on_cpu or not is_returned(node)):
-            number = fx_ops.scalar(self, value.item(), fx_ops.DTYPES[value.dtype])
-            self.held |= {} if self.all_on_cpu else {number: value.item()}
-            return number
+        if value.dim() == 0 and self.stitch and is_plain(value) and value.device.type == "cpu":
+            return fx_ops.scalar(self, value.item(), fx_ops.DTYPES[value.dtype])
         return self.owned_input(node, self.extra_position(value))
 
     def owned_input(self, node, position):
@@ -240,8 +227,6 @@ class Importer:
             return value
         if node.target is operator.getitem:
             return self.values[node.args[0]][node.args[1]]
-        if node.target == LIFT and self.is_held(node.args[0]):
-            return self.values[node.args[0]]
         if is_store(node):
             return self.store(*node.args[:2])
         if str(node.target).startswith("aten.quantize_per_"):
@@ -250,8 +235,7 @@ class Importer:
         stitch = self.stitch and node not in self.left_whole and is_one
         given = node.all_input_nodes
         known = not any(isinstance(self.values[n], _core.Argument) for n in given)
-        asked = (n for n in [*given, node] if not self.is_held(n))
-        plain = known and all(self.is_plain(t) for n in asked for t in tensors_of(n))
+        plain = known and all(self.is_plain(t) for n in [*given, node] for t in tensors_of(n))
         rule = RULES.get(str(node.target)) if stitch and plain else None
         fake = rule and torch.fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
         if fake and not _core.eager_refuses(self.target == "cpu", node.target, *fake):

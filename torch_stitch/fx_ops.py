@@ -73,9 +73,7 @@ def scalar(im, number, dtype=None, is_exact=False):
     """A value, a Python number or a symbolic one as a value of `dtype`; is_exact: kept in f32."""
     dtype = dtype or ("bool" if isinstance(number, (bool, torch.SymBool)) else "f64")
     if isinstance(number, _core.NodeId):
-        if not (is_exact and number in im.held):
-            return im.b.cast(number, dtype)
-        number = im.held[number]
+        return im.b.cast(number, dtype)
     if isinstance(number, SYMBOLIC):
         return im.b.cast(number_of(im, number.node.expr, dtype), dtype)
     if dtype in NARROW and not is_exact:
