@@ -154,8 +154,7 @@ bool draws_random(const CallRow& row) {
 }
 
 // In place of an argument: ones, two along each dimension; numbers of which sizes can be made.  On
-// a GPU integers are zeros, which index whatever has an element: there nothing runs after an index
-// that is out of range.
+// a GPU, where nothing runs after an index out of range, integers are zeros.
 py::object stand_in(bool on_host, py::handle item, std::optional<at::ScalarType> dtype) {
   if (THPVariable_Check(item.ptr())) {
     const at::Tensor& x = THPVariable_Unpack(item.ptr());

@@ -8,9 +8,8 @@
 namespace stitch {
 namespace {
 
-// Hopper's are measured on an H200 by benchmarks/device_numbers.py [M]; the others' last two are of
-// the order that is published for them [A].  A special function is its instruction, 17 cycles, and
-// the scaling around it.
+// Hopper's are an H200's [M]; the others' last two are of the order that is published for them [A].
+// A special function is its instruction, 17 cycles, and the scaling around it.
 constexpr Latencies kHopper = {4, 32, 24, 23, 29, 275, 684};
 constexpr Latencies kAmpere = {4, 32, 24, 23, 29, 260, 470};
 constexpr Latencies kBlackwell = {4, 32, 24, 23, 29, 300, 600};
@@ -23,18 +22,15 @@ bool host_multiplies_bf16() {
 #endif
 }
 
-// Sources: [D] vendor datasheet or CUDA occupancy tables; [M] measured on the named machine, 2026
-// (an H200: benchmarks/device_numbers.py, 2026-11); [P] published by others; [A] assumed; [S] as an
-// H200.
+// Sources: [D] vendor datasheet or CUDA occupancy tables; [M] measured on the named machine,
+// 2026-11 (benchmarks/device_numbers.py); [P] published by others; [A] assumed; [S] as an H200.
 //
-// dram: H200 4.07 TB/s of copies, 4.23 of reads [M]; others 0.9 of the datasheet (1.56, 3.35, 8.0
-// TB/s) [A].
+// dram: H200 4.07 TB/s of copies, 4.23 of reads [M]; others 0.9 of the datasheet [A].
 // l2: H200 8.2 TB/s of what is read again, up to 56 MB [M]; H100 [S]; A100 and B200 [A].
 // launch: H200 1.35 to 1.46 us in a stream, 1.0 in a graph with ramp and drain [M].
 // barrier: H200 0.84 to 0.96 us by blocks and threads, and 0.2 that a cooperative launch takes more
 // [M]; B300 1.8 to 3.5 us over 148 [P].
-// last block: H200 0.9 us of 132 blocks with what it then does, which is counted by itself, and 1.3
-// ns of each block more [M]; the latter is left out.
+// last block: H200 0.9 us of 132 blocks [M], with what it then does, which is counted by itself.
 // block: H200 0.607 ns [M].  What is not said of others is [S].
 //
 // saved: the copy rate from the first byte on [A], until a calibration has fitted the line.

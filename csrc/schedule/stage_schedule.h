@@ -71,10 +71,9 @@ struct Template {
 struct BlockBounds {
   int least = 1, most = kMostThreads;  // threads, powers of two: fewer leave more registers to each
   int per_multiprocessor = 1;          // blocks that must be resident beside each other
-  // Threads that should be: 64 registers each.  One block alone waits at its own barriers.
-  int resident_threads = kResidentThreads;
-  bool splits_homes = true;         // a value may be in registers and in shared memory
-  int persistent_registers = 0;     // of a thread, that hold persistent values
+  int resident_threads = kResidentThreads;  // that should be, with 64 registers each
+  bool splits_homes = true;                 // a value may be in registers and in shared memory
+  int persistent_registers = 0;             // of a thread, that hold persistent values
   int persistent_shared_bytes = 0;  // of a block, from its first byte on, that hold the rest
   Template chosen = {};             // of the stage; tiles and what stays across barriers have none
 };
