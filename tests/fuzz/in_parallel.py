@@ -19,6 +19,9 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from benchmarks import machine  # noqa: E402
+
 MOST_LINES = 55
 WIDTH = 170
 
@@ -121,7 +124,8 @@ def merge(args, shares):
     counts["processes"] = sum(share.starts for share in shares)
     counts["shares that are through"] = sum(share.is_over for share in shares)
     kept = {"counts": dict(counts), "failures": [found._asdict() for found in failures]}
-    (args.output / "summary.json").write_text(json.dumps(kept, indent=1))
+    text = json.dumps(machine.describe() | kept, indent=1)
+    (args.output / "summary.json").write_text(text + "\n")
     return counts, failures
 
 
