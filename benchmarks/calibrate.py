@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 
 from benchmarks import machine
+from benchmarks.gpu_times import capture, time_events
 
 LAUNCH_US = 1.5  # as the rows of csrc/cost/device_spec.cpp say
 SIZES = [1 << bits for bits in range(14, 29)]  # elements of float32
@@ -50,29 +51,6 @@ def fit_saved(points, launch_us=LAUNCH_US):
     }
 
 
-def capture(call):
-    """The call, REPEATS times, as a CUDA graph."""
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        call()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(REPEATS):
-            call()
-    return graph
-
-
-def time_graph(graph):
-    """Microseconds of one of its calls."""
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    start.record()
-    graph.replay()
-    end.record()
-    end.synchronize()
-    return start.elapsed_time(end) * 1e3 / REPEATS
-
-
 def measure_saved(elements):
     """(bytes of a tensor stored and loaded again, microseconds that two kernels take more)."""
     x, y, z = (torch.rand(elements, device="cuda") for _ in range(3))
@@ -81,11 +59,12 @@ def measure_saved(elements):
         torch.neg(x, out=y)
         torch.neg(y, out=z)
 
-    graphs = {"apart": capture(apart), "together": capture(lambda: torch.neg(x, out=z))}
+    graphs = {"apart": capture(apart, REPEATS)}
+    graphs["together"] = capture(lambda: torch.neg(x, out=z), REPEATS)
     times = {name: [] for name in graphs}
     for _ in range(ROUNDS):
         for name, graph in graphs.items():
-            times[name].append(time_graph(graph))
+            times[name].append(time_events(graph.replay, 1) / REPEATS)
     apart_us, together_us = (statistics.median(times[name]) for name in graphs)
     return 2 * x.nbytes, apart_us - together_us
 

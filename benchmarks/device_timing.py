@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import functools
 import re
 import statistics
 import subprocess
@@ -11,7 +12,9 @@ from pathlib import Path
 
 import torch
 
+from benchmarks.gpu_times import capture, time_events
 from torch_stitch import _core
+from torch_stitch.backend import find_target
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = Path(__file__).with_name("device_numbers.cu")
@@ -74,13 +77,14 @@ def report_all(name, values, unit, how, places=""):
 # Launching.
 
 
-def check(code):
+def check(code, what="a call of the driver"):
     if code:
         text = ctypes.c_char_p()
         driver().cuGetErrorString(code, ctypes.byref(text))
-        raise RuntimeError(f"CUDA error {code}: {text.value}")
+        raise RuntimeError(f"{what} returned CUDA error {code}: {text.value}")
 
 
+@functools.cache
 def driver():
     return ctypes.CDLL("libcuda.so.1")
 
@@ -130,10 +134,7 @@ def kernel(name, prefix=""):
 
 
 def target_name():
-    major = torch.cuda.get_device_capability()[0]
-    if major != 9:
-        return {8: "a100", 10: "b200"}[major]
-    return "h200" if "H200" in torch.cuda.get_device_name() else "h100"
+    return find_target({torch.device("cuda", torch.cuda.current_device())})
 
 
 def multiprocessors():
@@ -147,16 +148,7 @@ def zeros(count, dtype=torch.int64):
 def time_us(call, rounds=9, repeats=1):
     """Microseconds by events around `repeats` calls, of each round."""
     call()
-    times = []
-    for _ in range(rounds):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        for _ in range(repeats):
-            call()
-        end.record()
-        end.synchronize()
-        times.append(start.elapsed_time(end) * 1e3 / repeats)
-    return times
+    return [time_events(call, repeats) for _ in range(rounds)]
 
 
 def time_behind(call, repeats=300, rounds=7):
@@ -177,16 +169,6 @@ def time_behind(call, repeats=300, rounds=7):
         end.synchronize()
         device_us.append(start.elapsed_time(end) * 1e3 / repeats)
     return device_us, host_us
-
-
-def capture(call, count):
-    call()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(count):
-            call()
-    return graph
 
 
 def time_node(call, count=100):

@@ -9,6 +9,7 @@ import time
 import torch
 
 from benchmarks import gpu_times, machine
+from benchmarks.device_timing import check, driver
 
 LAUNCHES = 20
 CACHED_BYTES = 256 << 20  # buffers rotate over this much
@@ -21,16 +22,6 @@ BELOW = {
     "cross_entropy": (50304,),
     "cross_entropy_odd": (50257,),
 }
-
-
-def check(status, what):
-    if status != 0:
-        raise RuntimeError(f"{what} returned CUDA error {status}")
-
-
-@functools.cache
-def driver():
-    return ctypes.CDLL("libcuda.so.1")
 
 
 def load_kernel(path, entry):
