@@ -36,6 +36,7 @@ FILLED = "copy full full_like scalar_tensor".split()  # with the second argument
 EMPTY = "empty.memory_format empty_strided.default new_empty_strided.default".split()
 # What eager computes with numbers as they are, by whether on a CPU: there if they come second.
 EXACT = {True: "mul div div_floor div_trunc", False: "add sub mul div div_floor div_trunc"}
+ROOTS = {0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}
 MOST_IN_WINDOW = 25  # elements of a pooling: each is read that often
 RULES = {}
 
@@ -118,14 +119,10 @@ def div(im, node, a, b, rounding_mode=None):
 
 @rule("aten.pow.Tensor_Scalar")
 def power(im, node, x, exponent):
-    """Small exponents are products and roots, as in eager."""
-    x = im.b.cast(x, dtype_of(node))
-    is_number = isinstance(exponent, (int, float))
-    if is_number and exponent in (1, 2, 3):
-        return functools.reduce(lambda a, b: im.b.pointwise("mul", [a, b]), [x] * int(exponent))
-    root = is_number and {0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}.get(exponent)
+    """Some exponents are roots, as in eager."""
+    root = isinstance(exponent, (int, float)) and ROOTS.get(exponent)
     if root and dtype_of(node) in FLOATS:
-        return im.b.pointwise(root, [x])
+        return pointwise(im, node, root, x)
     return pointwise(im, node, "pow", x, exponent)
 
 
