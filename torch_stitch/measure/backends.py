@@ -23,19 +23,16 @@ def name_backends(backends):
     """name -> what torch.compile is given, None for eager."""
     if isinstance(backends, str):
         backends = (backends,)
-    if isinstance(backends, Mapping):
-        found = dict(backends)
-    else:
-        found = {name: None if name == "eager" else {"backend": name} for name in backends}
+    if not isinstance(backends, Mapping):
+        backends = {name: None if name == "eager" else {"backend": name} for name in backends}
     known = sorted(torch.compiler.list_backends(exclude_tags=()))
-    for how in found.values():
+    for how in backends.values():
         name = how and how.get("backend", "inductor")
         if isinstance(name, str) and name not in known:
-            close = difflib.get_close_matches(name, ["eager", *known], n=1)
+            close = difflib.get_close_matches(name, known, n=1)
             hint = f"; did you mean {close[0]}?" if close else ";"
-            names = ", ".join(["eager", *known])
-            raise StitchError(f"found the backend {name!r}{hint} known are {names}")
-    return found
+            raise StitchError(f"found the backend {name!r}{hint} known are {', '.join(known)}")
+    return dict(backends)
 
 
 def own_copy(fn):
