@@ -1,5 +1,6 @@
 """The steps of benchmark(): check, compile each backend twice, judge, count, then time in turn."""
 
+import contextlib
 import functools
 import os
 import time
@@ -146,14 +147,11 @@ def measure_backend(subject, name, how, exact, progress):
 def compare_backends(fn, inputs, backends, training, seconds):
     """benchmark() of torch_stitch."""
     hows = rivals.name_backends(backends)
-    with torch.random.fork_rng():
+    stages = 2 + 2 * sum(how is not None for how in hows.values())
+    with torch.random.fork_rng(), contextlib.closing(Progress(stages)) as progress:
         subject = Subject(fn, inputs, training)
         check_runs(subject)
-        progress = Progress(2 + 2 * sum(how is not None for how in hows.values()))
-        try:
-            return compare(subject, hows, seconds, progress)
-        finally:
-            progress.end()
+        return compare(subject, hows, seconds, progress)
 
 
 def compare(subject, hows, seconds, progress):

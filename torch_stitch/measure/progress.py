@@ -22,7 +22,7 @@ class Progress:
         filled = "#" * min(BAR_COLUMNS, int(BAR_COLUMNS * (self.done + share) / self.stages))
         self.write(f"[{filled:{BAR_COLUMNS}}] {self.name}"[:COLUMNS])
 
-    def end(self):
+    def close(self):
         self.write("")
 
     def write(self, text):
