@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_map
 
 from benchmarks import accuracy
 from benchmarks.workloads.training import named_step, other_weights
-from torch_stitch.measure.reference import copy_tensors, errors, exactly, widen
+from torch_stitch.measure.reference import Exactly, copy_tensors, errors, widen
 
 DRAWS = (2, 12, 48)
 KINK_RATIO = 8.0
@@ -80,7 +80,7 @@ class Reference:
         if self.no_fp64 is None:
             module = self.widened.plain
             try:
-                return run_draw(module, module, self.widened, draw, exactly)
+                return run_draw(module, module, self.widened, draw, Exactly)
             except (RuntimeError, NotImplementedError) as error:
                 self.no_fp64 = str(error)[:300]
         return eager

@@ -16,7 +16,7 @@ from torch_stitch.measure.comparison import Comparison, Measured
 from torch_stitch.measure.memory import peak_bytes
 from torch_stitch.measure.noise import LEAST_ROUNDS
 from torch_stitch.measure.progress import Progress
-from torch_stitch.measure.reference import exactly, largest_errors, widen
+from torch_stitch.measure.reference import Exactly, largest_errors, widen
 from torch_stitch.measure.steps import buffers_of, outcome_of, parameters_of, run_step, tensors_of
 from torch_stitch.measure.timing import clock, time_interleaved
 
@@ -55,7 +55,7 @@ class Subject:
             return None
         try:
             fn, inputs = widen(self.fn, self.begin_again())
-            with exactly():
+            with Exactly():
                 return outcome_of(fn, fn, inputs, self.training)
         except Exception as error:
             self.notes.append(f"no errors: it does not run in fp64: {first_line(error)}")
@@ -72,7 +72,7 @@ def generator_states():
 
 def copy_subject(fn, inputs):
     """Copies with the same layout, aliases among them included."""
-    given = [x for x in tree_leaves(inputs) if isinstance(x, torch.Tensor)]
+    given = tensors_of(tree_leaves(inputs))
     if isinstance(fn, torch.nn.Module):
         given += [*fn.parameters(), *fn.buffers()]
     here = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
@@ -178,7 +178,7 @@ def compare(subject, hows, seconds, progress):
 def title_of(subject):
     fn, inputs = subject.fn, subject.inputs
     name = getattr(fn, "__name__", type(fn).__name__)
-    tensors = [x for x in tree_leaves(inputs) if isinstance(x, torch.Tensor)]
+    tensors = tensors_of(tree_leaves(inputs))
     sizes = [f"{str(x.dtype).removeprefix('torch.')}{list(x.shape)}" for x in tensors]
     shown = ", ".join(sizes[:MOST_SIZES] + (["..."] if len(sizes) > MOST_SIZES else []))
     what = "forward and backward" if subject.training else "forward"

@@ -1,36 +1,42 @@
 """What a function answers in fp64, and how far other results lie from that."""
 
-import contextlib
 import copy
 
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_map_only
 
 
 def copy_tensors(inputs):
     """Leaves of their own, which need gradients where the given ones do."""
 
     def copied(x):
-        is_tensor = isinstance(x, torch.Tensor)
-        return x.detach().clone().requires_grad_(x.requires_grad) if is_tensor else x
+        return x.detach().clone().requires_grad_(x.requires_grad)
 
-    return tree_map(copied, inputs)
+    return tree_map_only(torch.Tensor, copied, inputs)
 
 
 def widen(fn, inputs):
     """fn and inputs with every float in fp64; a module is copied for it."""
 
     def double(x):
-        is_float = isinstance(x, torch.Tensor) and x.is_floating_point()
-        return x.detach().double().requires_grad_(x.requires_grad) if is_float else x
+        return x.detach().double().requires_grad_(x.requires_grad) if x.is_floating_point() else x
 
     fn = copy.deepcopy(fn).double() if isinstance(fn, torch.nn.Module) else fn
-    return fn, tree_map(double, inputs)
+    return fn, tree_map_only(torch.Tensor, double, inputs)
 
 
-class Widened(TorchFunctionMode):
-    """Models that ask for fp32 by name get fp64: the reference is exact then."""
+class Exactly(TorchFunctionMode):
+    """Within it, what is made without a type is fp64, and so is what is asked for as fp32."""
+
+    def __enter__(self):
+        self.before = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64)
+        return super().__enter__()
+
+    def __exit__(self, *raised):
+        super().__exit__(*raised)
+        torch.set_default_dtype(self.before)
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         if function is torch.Tensor.float:
@@ -40,18 +46,6 @@ class Widened(TorchFunctionMode):
             return torch.float64 if x is torch.float32 else x
 
         return function(*map(widen, args), **{k: widen(v) for k, v in (kwargs or {}).items()})
-
-
-@contextlib.contextmanager
-def exactly():
-    """Within it, what is made without a type is fp64, and so is what is asked for as fp32."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    try:
-        with Widened():
-            yield
-    finally:
-        torch.set_default_dtype(before)
 
 
 def errors(result, exact):

@@ -4,17 +4,12 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 
-def leaves_of(results):
-    """Classes of a library's own results are no nodes of a tree to torch everywhere."""
-    if isinstance(results, dict):
-        return [leaf for value in results.values() for leaf in leaves_of(value)]
-    if isinstance(results, list | tuple):
-        return [leaf for value in results for leaf in leaves_of(value)]
-    return [results]
-
-
 def tensors_of(results):
-    return [x for x in leaves_of(results) if isinstance(x, torch.Tensor)]
+    """Classes of a library's own results are no nodes of a tree to torch everywhere."""
+    parts = results.values() if isinstance(results, dict) else results
+    if isinstance(results, dict | list | tuple):
+        return [x for part in parts for x in tensors_of(part)]
+    return [results] if isinstance(results, torch.Tensor) else []
 
 
 def loss_of(results):
@@ -32,7 +27,7 @@ def buffers_of(fn):
 def parameters_of(fn, inputs):
     """What a backward pass gives gradients to."""
     parameters = list(fn.parameters()) if isinstance(fn, torch.nn.Module) else []
-    given = [x for x in tree_leaves(inputs) if isinstance(x, torch.Tensor)]
+    given = tensors_of(tree_leaves(inputs))
     return [x for x in parameters + given if x.requires_grad and x.is_leaf]
 
 
