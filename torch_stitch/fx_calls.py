@@ -12,12 +12,11 @@ GATHERS = ("aten.index.", "aten.index_select.", "aten.gather.", "aten.embedding.
 WRITES = ("aten.index_put.", "aten.index_add.", "aten.index_copy.", "aten.scatter")
 
 
-def find_in_place_form(node):
-    """What stores an op's result over its first operand."""
-    is_aten = getattr(node.target, "namespace", "") == "aten"
-    packet = getattr(torch.ops.aten, f"{node.target._opname}_", None) if is_aten else None
-    same = packet and node.meta["val"].stride() == node.args[0].meta["val"].stride()
-    return getattr(packet, node.target._overloadname, None) if same else None
+def find_form(op, suffix):
+    """The op that does the same in place ("_") or in memory of its own ("_copy"), if there is."""
+    is_aten = getattr(op, "namespace", "") == "aten"
+    packet = getattr(torch.ops.aten, op._opname + suffix, None) if is_aten else None
+    return getattr(packet, op._overloadname, None) if packet else None
 
 
 def writes_at_indices(node):
@@ -41,10 +40,11 @@ def find_writes(argument):
     node, forms = stores[0].args[1] if stores and stores[0].args[0] is argument else argument, {}
     while node is not argument:
         before = node.args[0] if isinstance(node, Node) and node.args else None
-        form = find_in_place_form(node) if isinstance(before, Node) else None
-        readers = before.users.keys() - {node, *stores[:1]} if form else ()
-        is_read = {str(n.target).startswith(GATHERS) and is_operand_of(n, node) for n in readers}
-        if not form or False in is_read:
+        form = find_form(node.target, "_") if isinstance(before, Node) else None
+        if not form or node.meta["val"].stride() != before.meta["val"].stride():
+            return {}
+        readers = before.users.keys() - {node, *stores[:1]}
+        if not all(str(n.target).startswith(GATHERS) and is_operand_of(n, node) for n in readers):
             return {}
         forms[node], node = form, before
     return forms if len(forms) == 1 or all(map(writes_at_indices, forms)) else {}
@@ -56,11 +56,9 @@ def owning(node):
     is_view = getattr(target, "is_view", False)
     if not is_view or not any(result_of(n).dtype in DTYPES for n in (node, node.args[0])):
         return target
-    packet = getattr(torch.ops.aten, f"{target._schema.name.removeprefix('aten::')}_copy", None)
     keeps_strides = target is torch.ops.aten.as_strided.default  # which its copying form does not
-    if packet and target._overloadname in packet.overloads() and not keeps_strides:
-        return getattr(packet, target._overloadname)
-    return lambda *args, **kwargs: tree_map(torch.clone, target(*args, **kwargs))
+    form = None if keeps_strides else find_form(target, "_copy")
+    return form or (lambda *args, **kwargs: tree_map(torch.clone, target(*args, **kwargs)))
 
 
 def call_in_turn(_, op, *args, **kwargs):
