@@ -248,9 +248,8 @@ def max_pool(im, node, x, window, stride=(), padding=(0,), dilation=(1,), ceil_m
     parts = []
     for place in itertools.product(*map(range, window)):
         part = x
-        for axis, at in enumerate(place, start=-2):
-            start, step = (im.dim(n) for n in (at * dilation[axis], stride[axis]))
-            part = im.b.slice(part, len(shape) + axis, start, shape[axis], step)
+        for axis, (at, gap, step) in enumerate(zip(place, dilation, stride), len(shape) - 2):
+            part = im.b.slice(part, axis, at * gap, shape[axis], step)
         parts.append(part)
     return (functools.reduce(lambda a, b: im.b.pointwise("maximum", [a, b]), parts),)
 
