@@ -99,9 +99,8 @@ class Importer:
 
     def __init__(self, gm, target, left_whole):
         self.b, self.calls = _core.Builder(), _core.CallTable()
-        self.gm, self.left_whole = gm, left_whole
+        self.gm, self.target, self.left_whole = gm, target, left_whole
         self.all_on_cpu = all(t.device.type == "cpu" for n in gm.graph.nodes for t in tensors_of(n))
-        self.stitch, self.target = target is not None, target
         placeholders = gm.graph.find_nodes(op="placeholder")
         self.values, self.symbols, self.sizes = {}, {}, {}
         self.argument_count, self.graph = len(placeholders), None
@@ -209,7 +208,7 @@ class Importer:
         if not isinstance(value, torch.Tensor):
             return value
         node.meta.setdefault("val", value)
-        if value.dim() == 0 and self.stitch and is_plain(value) and value.device.type == "cpu":
+        if value.dim() == 0 and is_plain(value) and value.device.type == "cpu":
             return fx_ops.scalar(self, value.item(), fx_ops.DTYPES[value.dtype])
         return self.owned_input(node, self.extra_position(value))
 
@@ -228,15 +227,17 @@ class Importer:
         if node.target is operator.getitem:
             return self.values[node.args[0]][node.args[1]]
         if is_store(node):
-            return self.store(*node.args[:2])
+            (target, source), value = node.args[:2], self.values[node.args[1]]
+            if all(self.is_plain(n.meta["val"]) for n in (target, source)):
+                value = fx_ops.filled(self, target, value)
+            self.b.mutate(self.values[target], value)
+            return value
         if str(node.target).startswith("aten.quantize_per_"):
             raise UnsupportedError("stand-ins do not say that a value is quantised")
         is_one = self.in_place.get(node, (0, 0, 1))[2] == 1  # else the next writes over its memory
-        stitch = self.stitch and node not in self.left_whole and is_one
-        given = node.all_input_nodes
-        known = not any(isinstance(self.values[n], _core.Argument) for n in given)
-        plain = known and all(self.is_plain(t) for n in [*given, node] for t in tensors_of(n))
-        rule = RULES.get(str(node.target)) if stitch and plain else None
+        given = [*node.all_input_nodes, node]
+        plain = is_one and all(self.is_plain(t) for n in given for t in tensors_of(n))
+        rule = RULES.get(str(node.target)) if plain and node not in self.left_whole else None
         fake = rule and torch.fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
         if fake and not _core.eager_refuses(self.target == "cpu", node.target, *fake):
             args, kwargs = torch.fx.map_arg((node.args, node.kwargs), self.values.__getitem__)
@@ -245,14 +246,6 @@ class Importer:
                 if result is not NotImplemented:
                     return result
         return self.library(node)
-
-    def store(self, target, source):
-        """A trailing copy_ into an argument."""
-        kept, value = target.meta["val"], self.values[source]
-        if self.is_plain(kept) and self.is_plain(source.meta["val"]):
-            value = fx_ops.filled(self, target, value)
-        self.b.mutate(self.values[target], value)
-        return value
 
     def with_layout(self, value, tensor):
         """`value` with the strides that eager gives `tensor`, where it has others."""

@@ -25,7 +25,7 @@ def import_function(fn, *inputs, dynamic=False, target="cpu", stitch=True):
     found = []
 
     def compiler(kind, gm, example_inputs):
-        found.append(import_graph(gm, target if stitch else None))
+        found.append(import_graph(gm, target, () if stitch else gm.graph.nodes))
         return make_boxed_func(gm.forward)
 
     def trace(gm, example_inputs):
