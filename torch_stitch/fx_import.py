@@ -23,6 +23,7 @@ from torch_stitch.fx_scatter import RULES
 from torch_stitch.user_code import find_location
 
 aten = torch.ops.aten
+LIFT = aten.lift_fresh_copy.default
 OPAQUE_SIZES = dict.fromkeys(("FloorDiv", "CleanDiv", "IntTrueDiv"), "floordiv")
 OPAQUE_SIZES |= {"Mod": "mod", "PythonMod": "mod", "Max": "max", "max": "max", "Min": "min"}
 # Torch 2.11 does not know: the check would go, since nobody reads what it yields.
@@ -105,6 +106,7 @@ class Importer:
         self.values, self.symbols, self.sizes = {}, {}, {}
         self.argument_count, self.graph = len(placeholders), None
         self.numbers = {}  # symbol of a number that a tensor holds -> its core value
+        self.held = {}  # core value -> number that the graph holds, in eager as a tensor on the CPU
         self.owners = {}  # core value in memory -> eager's storage that it stands for
         results = [n for n in gm.graph.output_node().args[0] if isinstance(n, Node)]
         self.returned = {storage_of(t) for n in results if not is_store(n) for t in tensors_of(n)}
@@ -130,6 +132,11 @@ class Importer:
 
     def is_plain(self, tensor):
         return is_plain(tensor) and (self.all_on_cpu or tensor.device.type != "cpu")
+
+    def is_held(self, node):
+        """Whether it is a number that the graph holds, or the copy by which it reads one."""
+        source = node.args[0] if node.target == LIFT else node
+        return source.op == "get_attr" and self.values[source] in self.held
 
     def extra_position(self, extra):
         self.calls.extras.append(extra)
@@ -208,8 +215,12 @@ class Importer:
         if not isinstance(value, torch.Tensor):
             return value
         node.meta.setdefault("val", value)
-        if value.dim() == 0 and is_plain(value) and value.device.type == "cpu":
-            return fx_ops.scalar(self, value.item(), fx_ops.DTYPES[value.dtype])
+        users = [*node.users, *(u for n in node.users if n.target == LIFT for u in n.users)]
+        stays = not self.all_on_cpu and any(user.op == "output" for user in users)
+        if value.dim() == 0 and is_plain(value) and value.device.type == "cpu" and not stays:
+            number = fx_ops.scalar(self, value.item(), fx_ops.DTYPES[value.dtype])
+            self.held[number] = value.item()
+            return number
         return self.owned_input(node, self.extra_position(value))
 
     def owned_input(self, node, position):
@@ -235,7 +246,7 @@ class Importer:
         if str(node.target).startswith("aten.quantize_per_"):
             raise UnsupportedError("stand-ins do not say that a value is quantised")
         is_one = self.in_place.get(node, (0, 0, 1))[2] == 1  # else the next writes over its memory
-        given = [*node.all_input_nodes, node]
+        given = [n for n in [*node.all_input_nodes, node] if not self.is_held(n)]
         plain = is_one and all(self.is_plain(t) for n in given for t in tensors_of(n))
         rule = RULES.get(str(node.target)) if plain and node not in self.left_whole else None
         fake = rule and torch.fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])

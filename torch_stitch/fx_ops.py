@@ -73,6 +73,8 @@ def shape_of(im, node):
 def scalar(im, number, dtype=None, is_exact=False):
     """A value, a Python number or a symbolic one as a value of `dtype`; is_exact: kept in f32."""
     dtype = dtype or ("bool" if isinstance(number, (bool, torch.SymBool)) else "f64")
+    if is_exact and isinstance(number, _core.NodeId):
+        number = im.held.get(number, number)
     if isinstance(number, _core.NodeId):
         return im.b.cast(number, dtype)
     if isinstance(number, SYMBOLIC):

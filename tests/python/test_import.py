@@ -346,3 +346,19 @@ def test_what_eager_does_not_take_is_left_to_it(dtype):
                 calls = [name]
             found += [name] * bool(calls)
     assert found == wanted
+
+
+def test_numbers_that_a_graph_holds_on_the_cpu_are_numbers_to_a_gpu(monkeypatch):
+    """Not those that it returns, which are eager's tensors on the CPU."""
+    monkeypatch.setattr(_core, "eager_refuses", lambda *_: False)  # none is here to be asked
+
+    def fn(x, mask):
+        return (x * torch.tensor(0.1)).index_put((mask,), torch.tensor(3.0, dtype=x.dtype))
+
+    with FakeTensorMode():
+        x, mask = (torch.empty(4, 3, dtype=t, device="cuda") for t in (torch.bfloat16, torch.bool))
+        text = text_of(fn, x, mask, target="h200")
+        returned = text_of(lambda x: (x + 1, torch.tensor(4.0)), x, target="h200")
+    assert library_names(text) == []
+    assert str(torch.tensor(0.1).item()) in text  # as eager has it, not in 16 bits
+    assert library_names(returned) == ["aten.lift_fresh_copy.default"]
