@@ -237,7 +237,6 @@ def split(im, node, x, sizes, dim=0):
 @rule("aten.max_pool2d_with_indices.default")
 def max_pool(im, node, x, window, stride=(), padding=(0,), dilation=(1,), ceil_mode=False):
     """The largest of each window, as slices with a step; a library call where indices are read."""
-    sizes = node.args[0].meta["val"].shape[-2:]
     given = window, stride or window, padding, dilation
     window, stride, padding, dilation = ((list(numbers) * 2)[:2] for numbers in given)
     is_read = any(user.args[1] != 0 for user in node.users)
@@ -245,7 +244,7 @@ def max_pool(im, node, x, window, stride=(), padding=(0,), dilation=(1,), ceil_m
         return NotImplemented
     shape = shape_of(im, node)
     before = [0] * (len(shape) - 2) + padding
-    padded = im.dims(size + 2 * p for size, p in zip(sizes, padding))
+    padded = [size + 2 * p for size, p in zip(im.b.type(x).shape[-2:], padding)]
     x = im.b.pad(x, im.dims(before), shape[:-2] + padded, -math.inf, 0)
     parts = []
     for place in itertools.product(*map(range, window)):
