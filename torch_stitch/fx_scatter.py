@@ -6,8 +6,7 @@ from torch_stitch import _core, fx_ops
 from torch_stitch.fx_ops import as_rows, dtype_of, filled, result_of, rule, scalar, shape_of
 
 RULES = fx_ops.RULES  # with these
-SCATTERS = "scatter.src scatter.value scatter.reduce scatter.value_reduce scatter_add.default"
-SCATTERS += " scatter_reduce.two"
+SCATTERS = ".src .value .reduce .value_reduce _add.default _reduce.two"
 ROWS = {"index_add": "sum", "index_copy": "last", "index_reduce": None}
 COMBINED = {"amax": "max", "amin": "min", "add": "sum", "multiply": "prod"}
 
@@ -69,7 +68,7 @@ def embedding_gradient(im, node, grad, indices, rows, padding, by_frequency):
     return put(im, node, "sum", (filled(im, node, 0), source, index), 0, ignored=max(padding, -1))
 
 
-@rule(*(f"aten.{op}" for op in SCATTERS.split()))
+@rule(*(f"aten.scatter{form}" for form in SCATTERS.split()))
 def scatter(im, node, x, dim, index, source, reduce="last", include_self=True):
     """What the index has no place for is not read."""
     places, result = im.b.type(index).shape, result_of(node)
