@@ -8,18 +8,12 @@
 namespace stitch {
 
 std::optional<PlannedAlias> find_alias(const Graph& graph, NodeId node) {
-  NodeId base = node;
-  Dim offset = 0;
+  PlannedAlias alias{node, storage_base(graph, node), 0};
+  if (alias.base == node) return std::nullopt;
   // Each view's own type carries the strides it has as a view of its operand.
-  while (family(graph[base]) == Family::kView) {
-    const NodeId operand = graph[base].inputs[0];
-    auto step = view_offset(graph, base);
-    if (!step) break;  // elements move here: this view is a value of its own
-    offset = offset + *step;
-    base = operand;
-  }
-  if (base == node) return std::nullopt;
-  return PlannedAlias{node, base, offset};
+  for (NodeId view = node; view != alias.base; view = graph[view].inputs[0])
+    alias.offset = alias.offset + *view_offset(graph, view);
+  return alias;
 }
 
 Cone find_cone(const Graph& graph, NodeId start, const std::function<bool(NodeId)>& is_stored) {
