@@ -93,12 +93,6 @@ class AccessSink : public WalkSink {
   std::unordered_map<NodeId, KnownAt> known_;
 };
 
-// Coefficient of an atom, 0 where it does not appear.
-Dim coefficient(const IndexExpr& expr, VarId var) {
-  const Dim* found = expr.terms.coefficient(var);
-  return found ? *found : Dim(0);
-}
-
 }  // namespace
 
 std::vector<IndexExpr> list_uses(const Accesses& accesses) {
@@ -175,7 +169,8 @@ std::vector<Axis> find_axes(const Spaces& spaces, const Accesses& accesses) {
     VarId o = vars.atom(outer.index(), spaces.atoms.size(outer));
     VarId i = vars.atom(inner.index(), spaces.atoms.size(inner));
     for (const IndexExpr& use : uses)
-      if (coefficient(use, o) != coefficient(use, i) * spaces.atoms.size(inner)) return false;
+      if (use.terms.coefficient(o) != use.terms.coefficient(i) * spaces.atoms.size(inner))
+        return false;
     return true;
   };
   for (const RootSpace& space : spaces.roots) {

@@ -5,9 +5,9 @@
 
 namespace stitch {
 
-const Dim* IndexTerms::coefficient(VarId var) const {
+Dim IndexTerms::coefficient(VarId var) const {
   const auto at = std::ranges::lower_bound(terms_, var, {}, &Term::first);
-  return at == terms_.end() || at->first != var ? nullptr : &at->second;
+  return at == terms_.end() || at->first != var ? Dim(0) : at->second;
 }
 
 void IndexTerms::add(VarId var, const Dim& coefficient) {
@@ -132,10 +132,10 @@ Units IndexVars::find_units(const IndexExpr& a, std::initializer_list<Dim> whole
 IndexExpr IndexVars::gather(IndexExpr a) const {
   for (size_t i = assumed_.size(); i-- > 0;) {
     const IndexExpr& part = vars_[assumed_[i]].operand;
-    const Dim* whole =
-        part.is_constant() ? nullptr : a.terms.coefficient(part.terms.begin()->first);
-    const auto times = whole ? divide_exact(*whole, part.terms.begin()->second) : std::nullopt;
-    if (!times) continue;
+    if (part.is_constant()) continue;
+    const auto& [var, step] = *part.terms.begin();
+    const auto times = divide_exact(a.terms.coefficient(var), step);
+    if (!times || times->is(0)) continue;
     const IndexExpr rest = a - part * *times;
     const bool is_whole = std::ranges::none_of(
         part.terms, [&](const IndexTerms::Term& term) { return rest.terms.contains(term.first); });

@@ -30,8 +30,8 @@ class IndexTerms {
   auto end() const { return terms_.end(); }
   size_t size() const { return terms_.size(); }
   bool empty() const { return terms_.empty(); }
-  bool contains(VarId var) const { return coefficient(var) != nullptr; }
-  const Dim* coefficient(VarId var) const;  // null where it does not appear
+  bool contains(VarId var) const { return !coefficient(var).is(0); }
+  Dim coefficient(VarId var) const;  // 0 where it does not appear
   void add(VarId var, const Dim& coefficient);
   friend bool operator==(const IndexTerms&, const IndexTerms&) = default;
   friend bool operator<(const IndexTerms& a, const IndexTerms& b) { return a.terms_ < b.terms_; }
