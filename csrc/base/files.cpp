@@ -67,6 +67,12 @@ std::string find_file_risk(const struct stat& info, size_t max_bytes) {
   return "";
 }
 
+struct EntryInfo {
+  std::string name;
+  int64_t size_bytes = 0;
+  int64_t mtime_s = 0;
+};
+
 // Everything in the directory but directories, temporary files included.
 std::vector<EntryInfo> list_files(int directory) {
   std::vector<EntryInfo> files;
@@ -248,17 +254,6 @@ std::string PrivateDirectory::write_entry(const std::string& name, std::string_v
 void PrivateDirectory::set_aside(const std::string& name) const {
   check_name(name);
   renameat(fd_.get(), name.c_str(), fd_.get(), unique_temp_name().c_str());
-}
-
-void PrivateDirectory::remove_entry(const std::string& name) const {
-  check_name(name);
-  unlinkat(fd_.get(), name.c_str(), 0);
-}
-
-std::vector<EntryInfo> PrivateDirectory::list_entries() const {
-  std::vector<EntryInfo> entries = list_files(fd_.get());
-  std::erase_if(entries, [](const EntryInfo& entry) { return entry.name[0] == '.'; });
-  return entries;
 }
 
 void PrivateDirectory::evict(int64_t max_bytes, size_t max_entries) const {

@@ -46,12 +46,6 @@ struct WorkDirectory {
 std::vector<std::string> list_newest_first(const std::string& directory,
                                            const std::string& prefix = "");
 
-struct EntryInfo {
-  std::string name;
-  int64_t size_bytes = 0;
-  int64_t mtime_s = 0;
-};
-
 struct ReadResult {
   enum class Status {
     kOk,
@@ -76,8 +70,6 @@ class PrivateDirectory {
   std::string write_entry(const std::string& name, std::string_view bytes) const;
   // Moves a bad entry out of the way, whatever it is; eviction removes it after a day.
   void set_aside(const std::string& name) const;
-  void remove_entry(const std::string& name) const;
-  std::vector<EntryInfo> list_entries() const;
   // Removes least recently used entries beyond the caps, and temporary files older than a day.
   void evict(int64_t max_bytes, size_t max_entries) const;
   const std::string& path() const { return path_; }

@@ -120,8 +120,7 @@ Binary KernelCache::get_or_compile(const CacheRequest& request,
 }
 
 void KernelCache::clear() {
-  if (directory_)
-    for (const EntryInfo& entry : directory_->list_entries()) directory_->remove_entry(entry.name);
+  if (directory_) directory_->evict(0, 0);
   const std::lock_guard lock(mutex_);
   slots_.clear();
   memory_bytes_ = 0;

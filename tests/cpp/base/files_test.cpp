@@ -7,6 +7,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -49,6 +50,13 @@ class FilesTest : public testing::Test {
     ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
   }
 
+  // Of the cache, temporary ones included.
+  int64_t count_files() {
+    std::error_code error;
+    return std::ranges::count_if(fs::directory_iterator(root_ / "cache", error),
+                                 [](const auto& entry) { return !entry.is_directory(); });
+  }
+
   fs::path root_;
   std::string why_;
 };
@@ -62,7 +70,7 @@ TEST_F(FilesTest, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(result.bytes, bytes);
   EXPECT_EQ(directory.write_entry("entry", "other"), "");
   EXPECT_EQ(directory.read_entry("entry", kMaxBytes).bytes, "other");
-  EXPECT_EQ(directory.list_entries().size(), 1u);  // no temporary file is left
+  EXPECT_EQ(count_files(), 1);  // no temporary file is left
 }
 
 TEST_F(FilesTest, AbsentEntriesAreMissing) {
@@ -207,13 +215,13 @@ TEST_F(FilesTest, FailuresToWriteAreValuesAndLeaveNothing) {
   const PrivateDirectory directory = cache();
   fs::create_directory(root_ / "cache" / "entry");
   EXPECT_NE(directory.write_entry("entry", "x"), "");
-  EXPECT_TRUE(directory.list_entries().empty());
+  EXPECT_EQ(count_files(), 0);
   fs::remove_all(root_ / "cache");
   EXPECT_NE(directory.write_entry("entry", "x"), "");
   EXPECT_EQ(directory.read_entry("entry", kMaxBytes).status, Status::kMissing);
   directory.set_aside("entry");
   directory.evict(0, 0);
-  EXPECT_TRUE(directory.list_entries().empty());
+  EXPECT_EQ(count_files(), 0);
 }
 
 TEST_F(FilesTest, NamesCannotLeaveTheDirectory) {
@@ -237,9 +245,9 @@ TEST_F(FilesTest, EvictionRemovesTheLeastRecentlyUsed) {
   EXPECT_EQ(directory.read_entry("entry4", kMaxBytes).status, Status::kOk);
   EXPECT_EQ(directory.read_entry("entry0", kMaxBytes).status, Status::kOk);
   EXPECT_EQ(directory.read_entry("entry1", kMaxBytes).status, Status::kOk);
-  EXPECT_EQ(directory.list_entries().size(), 3u);
+  EXPECT_EQ(count_files(), 3);
   directory.evict(300, 1);
-  EXPECT_EQ(directory.list_entries().size(), 1u);
+  EXPECT_EQ(count_files(), 1);
 }
 
 TEST_F(FilesTest, TemporaryFilesGoAfterADayAndNotBefore) {
@@ -269,7 +277,7 @@ TEST_F(FilesTest, ConcurrentWritersLeaveOneWholeEntry) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(directory.list_entries().size(), 1u);
+  EXPECT_EQ(count_files(), 1);
 }
 
 }  // namespace
