@@ -16,11 +16,8 @@ namespace {
 std::string cuda_frame(const Graph& graph, const StageSchedule& schedule,
                        const LoweredStage& lowered, const LoweringOptions& options,
                        KernelSource& source) {
-  const auto is_restrict = [&](const KernelArgument& pointer) {
-    return !shares_memory(pointer, options);
-  };
   std::string text = "(" +
-                     list_parameters(graph, lowered.pointers, lowered.sizes.size(), is_restrict) +
+                     list_parameters(graph, lowered.pointers, lowered.sizes.size(), options) +
                      "i32* error) {\n";
   text += declare_shared(schedule.shared_bytes, source);
   text += "  const " + lowered.index_type + " block = " + lowered.index_type + "(block_index());\n";
@@ -126,9 +123,7 @@ KernelSource emit_kernel(const Graph& graph, const LoweredKernel& kernel,
     source.grid = first.schedule->grid;
     source.may_fail = lowered.may_fail;
   } else {
-    PhasesText text = emit_phases(graph, kernel, options, source);
-    before = std::move(text.functions);
-    frame = std::move(text.frame);
+    std::tie(before, frame) = emit_phases(graph, kernel, options, source);
   }
   source.threads = first.schedule->threads;
   source.name =

@@ -26,11 +26,14 @@ std::string pointer_parameter(const Graph& graph, const KernelArgument& argument
 }
 
 std::string list_parameters(const Graph& graph, const std::vector<KernelArgument>& pointers,
-                            size_t sizes,
-                            const std::function<bool(const KernelArgument&)>& is_restrict) {
+                            size_t sizes, const LoweringOptions& options,
+                            const std::set<NodeId>& exchanged) {
   std::string text;
-  for (size_t i = 0; i < pointers.size(); ++i)
-    text += pointer_parameter(graph, pointers[i], i, is_restrict(pointers[i])) + ", ";
+  for (size_t i = 0; i < pointers.size(); ++i) {
+    const bool is_shared =
+        exchanged.count(pointers[i].value) || shares_memory(pointers[i], options);
+    text += pointer_parameter(graph, pointers[i], i, !is_shared) + ", ";
+  }
   for (size_t i = 0; i < sizes; ++i) text += "i64 n" + std::to_string(i) + ", ";
   return text;
 }
@@ -92,9 +95,7 @@ struct Emitter {
   // Restrict are none that are stored and loaded: a compiler may move loads through a restrict
   // pointer across the barrier, and those through const and restrict to the non-coherent cache.
   std::string parameters(const std::vector<KernelArgument>& pointers, size_t sizes) const {
-    return list_parameters(graph, pointers, sizes, [&](const KernelArgument& pointer) {
-      return !exchanged.count(pointer.value) && !shares_memory(pointer, options);
-    });
+    return list_parameters(graph, pointers, sizes, options, exchanged);
   }
 
   std::string stage_function(const KernelStage& part, const std::string& name) const {
@@ -273,8 +274,9 @@ std::string declare_shared(int bytes, KernelSource& source) {
   return concat("  STITCH_DYNAMIC_SHARED(shared, ", bytes, ");\n");
 }
 
-PhasesText emit_phases(const Graph& graph, const LoweredKernel& kernel,
-                       const LoweringOptions& options, KernelSource& source) {
+std::pair<std::string, std::string> emit_phases(const Graph& graph, const LoweredKernel& kernel,
+                                                const LoweringOptions& options,
+                                                KernelSource& source) {
   const std::vector<std::vector<KernelStage>>& phases = kernel.phases;
   Emitter emitter{graph, options, source};
   int shared_bytes = 0;
@@ -290,18 +292,18 @@ PhasesText emit_phases(const Graph& graph, const LoweredKernel& kernel,
   emitter.uses_shared = shared_bytes > 0;
   emitter.place_groups(phases);
   const std::string body = emitter.body(kernel);
-  PhasesText text;
+  std::string functions;
   int number = 0;
   for (const KernelStage& part : phases | std::views::join)
-    text.functions += emitter.stage_function(part, "stage_" + std::to_string(number++));
-  text.frame = "(" + emitter.parameters(source.pointers, source.sizes.size());
+    functions += emitter.stage_function(part, "stage_" + std::to_string(number++));
+  std::string frame = "(" + emitter.parameters(source.pointers, source.sizes.size());
   source.finishes = kernel.finish >= 0;
-  if (source.phases.size() > 1) text.frame += "i32 first_phase, i32 end_phase, ";
-  if (phases.size() > 1) text.frame += "u32* barrier, ";
-  text.frame += "i32* error) {\n";
-  text.frame += declare_shared(shared_bytes, source) + emitter.frame_arrays() + body + "}\n";
+  if (source.phases.size() > 1) frame += "i32 first_phase, i32 end_phase, ";
+  if (phases.size() > 1) frame += "u32* barrier, ";
+  frame += "i32* error) {\n";
+  frame += declare_shared(shared_bytes, source) + emitter.frame_arrays() + body + "}\n";
   source.grid = source.phases[0];
-  return text;
+  return {functions, frame};
 }
 
 }  // namespace stitch

@@ -13,10 +13,10 @@ std::string pointer_type(const Graph& graph, const KernelArgument& argument);
 // "const f32* __restrict__ p3"
 std::string pointer_parameter(const Graph& graph, const KernelArgument& argument, size_t number,
                               bool is_restrict);
-// "const f32* __restrict__ p0, f32* p1, i64 n0, "
+// "const f32* __restrict__ p0, f32* p1, i64 n0, "; of `exchanged` values none is restrict.
 std::string list_parameters(const Graph& graph, const std::vector<KernelArgument>& pointers,
-                            size_t sizes,
-                            const std::function<bool(const KernelArgument&)>& is_restrict);
+                            size_t sizes, const LoweringOptions& options,
+                            const std::set<NodeId>& exchanged = {});
 
 // The kernel's `shared`.  Beyond 48 KB it is dynamic: the source says how much a launch asks for.
 std::string declare_shared(int bytes, KernelSource& source);
@@ -24,15 +24,11 @@ std::string declare_shared(int bytes, KernelSource& source);
 // The arrays of what one stage keeps for itself.
 std::string declare_arrays(const LoweredStage& lowered);
 
-struct PhasesText {
-  std::string functions;  // one per stage
-  std::string frame;      // the kernel, from its parameters on
-};
-
-// Fills the source's pointers, sizes, phases, finishes and may_fail.  The kernel runs phases
-// [first, end), so that one binary serves a cooperative launch and, where the device has none, a
-// launch per phase.
-PhasesText emit_phases(const Graph& graph, const LoweredKernel& kernel,
-                       const LoweringOptions& options, KernelSource& source);
+// A function per stage, and the kernel from its parameters on.  Fills the source's pointers, sizes,
+// phases, finishes and may_fail.  The kernel runs phases [first, end), so that one binary serves a
+// cooperative launch and, where the device has none, a launch per phase.
+std::pair<std::string, std::string> emit_phases(const Graph& graph, const LoweredKernel& kernel,
+                                                const LoweringOptions& options,
+                                                KernelSource& source);
 
 }  // namespace stitch
