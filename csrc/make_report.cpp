@@ -139,7 +139,6 @@ struct Reporter {
       for (const TiledLoad& tile : in.schedules[s].tiles)
         put(out.tiles, {name_of(tile.value), tile.rows, tile_bytes(in.graph, tile)});
     add_bytes(planned, out);
-    out.grid = in.graph.symbols.hint(source.grid);
     for (const Dim& blocks : source.phases)
       out.grid = std::max(out.grid, in.graph.symbols.hint(blocks));
     out.block = source.threads;
@@ -187,7 +186,7 @@ struct Reporter {
     std::map<NodeId, int64_t> read;  // elements; a stage may hold a load that it needs none of
     const Demands demands = find_demands(in.graph);
     for (const PlanStep& step : in.plan.steps) {
-      if (step.kind == PlanStep::Kind::kLibrary) {
+      if (step.call.valid()) {
         made.clear();
         read.clear();
         continue;
@@ -222,7 +221,7 @@ Report make_report(const ReportInputs& inputs) {
   for (size_t k = 0; k < inputs.plan.kernels.size(); ++k)
     report.kernels.push_back(reporter.kernel(k));
   for (const PlanStep& step : inputs.plan.steps)
-    if (step.kind == PlanStep::Kind::kLibrary)
+    if (step.call.valid())
       report.library_calls.push_back(reporter.call(step.call));
   for (size_t m = 0; m < inputs.plan.in_place.size(); ++m) {
     if (inputs.plan.in_place[m]) continue;

@@ -47,10 +47,10 @@ auto members_of(T& value) {
   STITCH_MEMBERS(5, a, b, c, d, e)
   STITCH_MEMBERS(6, a, b, c, d, e, f)
   STITCH_MEMBERS(8, a, b, c, d, e, f, g, h)
-  STITCH_MEMBERS(10, a, b, c, d, e, f, g, h, i, j)
+  STITCH_MEMBERS(9, a, b, c, d, e, f, g, h, i)
   STITCH_MEMBERS(11, a, b, c, d, e, f, g, h, i, j, k)
   STITCH_MEMBERS(12, a, b, c, d, e, f, g, h, i, j, k, l)
-  STITCH_MEMBERS(14, a, b, c, d, e, f, g, h, i, j, k, l, m, n)
+  STITCH_MEMBERS(13, a, b, c, d, e, f, g, h, i, j, k, l, m)
   STITCH_MEMBERS(19, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s)
   // clang-format on
 #undef STITCH_MEMBERS

@@ -120,7 +120,7 @@ KernelSource emit_kernel(const Graph& graph, const LoweredKernel& kernel,
                 : host_frame(graph, lowered, options, source);
     source.pointers = lowered.pointers;
     source.sizes = lowered.sizes;
-    source.grid = first.schedule->grid;
+    source.phases = {first.schedule->grid};
     source.may_fail = lowered.may_fail;
   } else {
     std::tie(before, frame) = emit_phases(graph, kernel, options, source);

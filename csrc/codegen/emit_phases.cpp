@@ -302,7 +302,6 @@ std::pair<std::string, std::string> emit_phases(const Graph& graph, const Lowere
   if (phases.size() > 1) frame += "u32* barrier, ";
   frame += "i32* error) {\n";
   frame += declare_shared(shared_bytes, source) + emitter.frame_arrays() + body + "}\n";
-  source.grid = source.phases[0];
   return {functions, frame};
 }
 

@@ -28,8 +28,7 @@ struct KernelSource {
   std::string text;  // without the device headers
   std::vector<KernelArgument> pointers;
   std::vector<Dim> sizes;   // integer arguments: sizes only known at run time
-  Dim grid;                 // blocks
-  std::vector<Dim> phases;  // of a kernel with several stages: blocks to share out, by phase
+  std::vector<Dim> phases;  // blocks to share out, by phase
   bool finishes = false;    // the last block of the last phase goes on alone: one block at least
   int threads = 1;
   int shared_bytes = 0;   // CUDA: dynamic shared memory of a block; CPU: scratch of a thread

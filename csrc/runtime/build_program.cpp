@@ -249,7 +249,7 @@ void check_indexed(const Graph& graph, const StitchPlan& plan, int kernel, Launc
 }
 
 void emit_launch(Draft& draft, const KernelSource& source, int kernel) {
-  LaunchStep step{kernel, source.sizes, source.grid, source.phases, source.finishes};
+  LaunchStep step{kernel, source.sizes, source.phases, source.finishes};
   for (const KernelArgument& argument : source.pointers) {
     const BufferId id = draft.buffer[argument.value.index()];
     if (argument.is_store) {

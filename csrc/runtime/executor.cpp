@@ -113,7 +113,7 @@ struct Execution {
     for (const IndexedRows& indexed : step.indexed)
       if (evaluate(indexed.rows, symbols) == 0 && evaluate(indexed.indices, symbols) != 0)
         throw_failure(program, step, static_cast<int>(KernelFailure::kIndexOutOfRange));
-    int64_t grid = std::max<int64_t>(evaluate(step.grid, symbols), step.finishes);
+    int64_t grid = step.finishes;
     for (const Dim& blocks : step.phases) grid = std::max(grid, evaluate(blocks, symbols));
     if (grid == 0) return;
     const size_t pointer_count = step.pointers.size();

@@ -42,10 +42,8 @@ struct StepPrinter {
   std::string operator()(const LaunchStep& step) const {
     const auto print = [](const Dim& dim) { return to_string(dim); };
     const std::string sizes = join(step.sizes, ", ", print);
-    const std::string blocks =
-        step.phases.empty() ? to_string(step.grid) : join(step.phases, ", ", print);
-    return "launch " + program.kernels[step.kernel].name + "<" + blocks + ">(" +
-           to_string(step.pointers) + (sizes.empty() ? "" : "; " + sizes) + ")";
+    return "launch " + program.kernels[step.kernel].name + "<" + join(step.phases, ", ", print) +
+           ">(" + to_string(step.pointers) + (sizes.empty() ? "" : "; " + sizes) + ")";
   }
   std::string operator()(const CallStep& step) const {
     const std::string call =

@@ -57,8 +57,7 @@ struct IndexedRows {
 struct LaunchStep {
   int kernel;
   std::vector<Dim> sizes;
-  Dim grid;
-  std::vector<Dim> phases;  // of a kernel with several stages: blocks of each phase
+  std::vector<Dim> phases;  // blocks of each
   bool finishes = false;    // KernelSource::finishes
   std::vector<BufferId> pointers = {};
   std::vector<bool> stores = {};     // by pointer: the kernel writes through it

@@ -115,7 +115,6 @@ TEST(EmitPhases, StagesOfAPhaseShareOutItsBlocks) {
   }
   ASSERT_EQ(source.phases.size(), 1u);
   EXPECT_EQ(symbols.hint(source.phases[0]), blocks);
-  EXPECT_EQ(symbols.hint(source.grid), blocks);
   EXPECT_TRUE(holds(frame_of(source), "for (i32 block = ")) << "64 bits would cost registers";
 }
 

@@ -265,7 +265,6 @@ TEST_F(DriverTest, PackedStagesOfOnePhaseNeedNoCooperation) {
 TEST_F(DriverTest, PhasesWithoutBlocksAreNotLaunched) {
   const FakePlan plan = make_phases({0, 0}, 6);
   Program program = plan.build(true);
-  std::get<LaunchStep>(program.steps[1]).grid = 0;
   FakeFrame frame(program);
   frame.set(0, {});
   run(program, frame, {});

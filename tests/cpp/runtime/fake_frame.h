@@ -150,7 +150,7 @@ struct FakePlan {
     source.name = "relu_" + std::to_string(kernel);
     source.pointers = {{x, false, 4}, {y, true, 4}};
     source.sizes = {block};
-    source.grid = blocks;
+    source.phases = {blocks};
     sources.push_back(source);
     kernels.push_back({source.name, reinterpret_cast<void*>(&add_one), 1, 0, false});
     return y;
