@@ -184,8 +184,6 @@ bool set_python_error() {
     PyErr_SetString(error_classes.user, error.what());
   } catch (const UnsupportedError& error) {
     PyErr_SetString(error_classes.unsupported, error.what());
-  } catch (const DriverError& error) {
-    PyErr_SetString(PyExc_RuntimeError, error.what());
   } catch (const KernelError& error) {
     const py::object instance = py::handle(error_classes.kernel)(error.what());
     instance.attr("ops") = error.ops;

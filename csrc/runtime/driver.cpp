@@ -103,8 +103,8 @@ void check_driver(CudaResult result, const std::string& function, const std::str
   if (result == kSuccess) return;
   const char* text = nullptr;
   driver().error_string(result, &text);
-  throw DriverError(std::string(function) + " of " + subject + ": " +
-                    (text ? text : "unknown error") + " (" + std::to_string(result) + ")");
+  throw FailedCallError(std::string(function) + " of " + subject + ": " +
+                        (text ? text : "unknown error") + " (" + std::to_string(result) + ")");
 }
 
 void ensure_context(int device) {

@@ -13,8 +13,10 @@
 
 namespace stitch {
 
-// The driver refused: no memory, a sticky error of an earlier kernel, a bad launch.
-struct DriverError : Error {
+// The driver refused (no memory, a sticky error of an earlier kernel, a bad launch), or a call met
+// what eager raises a RuntimeError for: an index out of range in gather and scatter, an integer
+// that is divided by zero, what the graph asserts and is not so, in the user's words.
+struct FailedCallError : Error {
   using Error::Error;
 };
 
@@ -80,7 +82,7 @@ class ScopedDriver {
   const Driver* outer_;
 };
 
-// DriverError "cuModuleLoadData of softmax_3f2a: out of memory (2)" unless result is success.
+// FailedCallError "cuModuleLoadData of softmax_3f2a: out of memory (2)" unless result is success.
 void check_driver(CudaResult result, const std::string& function, const std::string& subject);
 
 // The primary context of the device becomes current where the thread has none.

@@ -16,11 +16,6 @@ namespace stitch {
 struct OutOfRangeError : UserError {
   using UserError::UserError;
 };
-// What eager raises a RuntimeError for: the same in gather and scatter, an integer that is divided
-// by zero, what the graph asserts and is not so, in the user's words.
-struct FailedCallError : UserError {
-  using UserError::UserError;
-};
 
 // The little that the executor needs of the tensor library (bindings/ implements it).
 // A Frame holds the tensors of one running call by BufferId; the executor only sees addresses.

@@ -167,8 +167,8 @@ TEST_F(SimulatedDriver, TheDeviceAnswersAsADriver) {
 }
 
 TEST_F(SimulatedDriver, RefusalsHaveWords) {
-  EXPECT_THROW(load_function(kAddOne, "other", 0), DriverError);
-  EXPECT_THROW(load_function("no PTX", "other", 0), DriverError);
+  EXPECT_THROW(load_function(kAddOne, "other", 0), FailedCallError);
+  EXPECT_THROW(load_function("no PTX", "other", 0), FailedCallError);
   EXPECT_NE(launch(function, arrays.y, arrays.x, 2048), 0);
   const char* text = "";
   driver().error_string(1, &text);

@@ -188,7 +188,7 @@ TEST_F(DriverTest, NothingWaitsDuringACapture) {
 TEST_F(DriverTest, AFailedLaunchNamesKernelAndSizes) {
   device.launch_result = 2;
   const Program program = make_plan(1, false).build(true);
-  EXPECT_EQ(error_of<DriverError>(program),
+  EXPECT_EQ(error_of<FailedCallError>(program),
             "cuLaunchKernel of relu_0 (grid 2, block 32, 128 bytes of shared memory): "
             "no luck (2)");
 }
@@ -249,7 +249,7 @@ TEST_F(DriverTest, OtherErrorsOfACooperativeLaunchAreErrors) {
   try {
     run(program, frame, {});
     FAIL() << "no error";
-  } catch (const DriverError& error) {
+  } catch (const FailedCallError& error) {
     EXPECT_STREQ(error.what(),
                  "cuLaunchCooperativeKernel of relu_0 (grid 7, block 32, 128 bytes of shared "
                  "memory): no luck (2)");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cpp/runtime/fake_frame.h"
+#include "runtime/driver.h"
 
 namespace stitch {
 namespace {
