@@ -5,24 +5,15 @@
 namespace stitch {
 namespace {
 
-template <class Visit>
-struct BufferVisitor {
-  Visit visit;
-
-  void operator()(const AllocateStep& step) const { visit(step.buffer); }
-  void operator()(const LaunchStep& step) const {
-    for (const BufferId id : step.pointers) visit(id);
-  }
-  void operator()(const CallStep& step) const {
-    for (const BufferId id : step.inputs) visit(id);
-    for (const BufferId id : step.outputs) visit(id);
-  }
-  void operator()(const CopyStep& step) const {
-    visit(step.from);
-    visit(step.to);
-  }
-  void operator()(const ReleaseStep&) const {}
-};
+std::vector<BufferId> used_by(const Step& step) {
+  if (const auto* allocate = std::get_if<AllocateStep>(&step)) return {allocate->buffer};
+  if (const auto* launch = std::get_if<LaunchStep>(&step)) return launch->pointers;
+  if (const auto* copy = std::get_if<CopyStep>(&step)) return {copy->from, copy->to};
+  const auto* call = std::get_if<CallStep>(&step);
+  std::vector<BufferId> used = call ? call->inputs : std::vector<BufferId>();
+  if (call) used.insert(used.end(), call->outputs.begin(), call->outputs.end());
+  return used;
+}
 
 struct Slot {
   int64_t bytes = 0;
@@ -56,7 +47,7 @@ std::vector<Lifetime> find_lifetimes(const Program& program) {
   };
   const int end = static_cast<int>(program.steps.size());
   for (int i = 0; i < end; ++i)
-    std::visit(BufferVisitor{[&](BufferId id) { use(id, i); }}, program.steps[i]);
+    for (const BufferId id : used_by(program.steps[i])) use(id, i);
   for (const ProgramOutput& output : program.outputs) use(output.buffer, end);
   for (const BufferId id : program.stored_arguments) use(id, end);
   if (program.error_flags.valid()) lifetimes[program.error_flags.index()] = {0, end};
