@@ -100,18 +100,13 @@ class Joiner {
     }
   }
 
-  void run_parallel() {
-    for (int round = 0; round < kRounds && join_along_edges(); ++round) {
-    }
-  }
-
-  void run_faster() {
+  void join_pairs() {
     for (int round = 0; round < kRounds; ++round) {
-      least_gain_ = round == 0 ? kFirstGain : 0;
+      least_gain_ = round == 0 && rule_ == JoinRule::kFaster ? kFirstGain : 0;
       bool changed = join_along_edges();
-      changed |= join_siblings();
-      changed |= join_independent();
-      if (!changed && round > 0) break;
+      if (rule_ == JoinRule::kFaster) changed |= join_siblings();
+      if (rule_ == JoinRule::kFaster) changed |= join_independent();
+      if (!changed && least_gain_ == 0) break;
     }
   }
 
@@ -453,8 +448,7 @@ JoinedStages join_stages(const PlanRequest& in, const std::vector<NodeId>& roots
                          const std::vector<std::vector<NodeId>>& groups) {
   Joiner joiner(in, roots, rule);
   joiner.join_groups(groups);
-  if (rule == JoinRule::kFaster) joiner.run_faster();
-  if (rule == JoinRule::kParallel) joiner.run_parallel();
+  if (rule != JoinRule::kNever) joiner.join_pairs();
   return joiner.finish();
 }
 
