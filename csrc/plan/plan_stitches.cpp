@@ -30,57 +30,34 @@ constexpr double kLaunchesOfACall = 2;
 
 // A new value that the stage cannot store over the old one is copied there: a library call, and the
 // value read and written once more.
-using CopyTimes = std::function<double(const PlannedStage&)>;
-
-CopyTimes predict_copies(const Graph& graph, const DeviceSpec& device) {
-  return [&graph, &device, replaceable = find_replaceable(graph)](const PlannedStage& stage) {
-    const std::vector<NodeId> replaced = find_replaced(graph, replaceable, stage);
-    double us = 0;
-    for (NodeId store : stage.stores) {
-      if (!replaceable.contains(store) || std::ranges::count(replaced, store)) continue;
-      const auto bytes = static_cast<double>(hint_bytes(graph, store));
-      us += kLaunchesOfACall * device.launch_us + 2 * bytes / device.dram_bytes_per_us;
-    }
-    return us;
-  };
+double predict_copies_us(const Graph& graph, const DeviceSpec& device,
+                         const std::map<NodeId, int>& replaceable, const PlannedStage& stage) {
+  const std::vector<NodeId> replaced = find_replaced(graph, replaceable, stage);
+  double us = 0;
+  for (NodeId store : stage.stores) {
+    if (!replaceable.contains(store) || std::ranges::count(replaced, store)) continue;
+    const auto bytes = static_cast<double>(hint_bytes(graph, store));
+    us += kLaunchesOfACall * device.launch_us + 2 * bytes / device.dram_bytes_per_us;
+  }
+  return us;
 }
 
-StageJudge add_copies(const StageJudge& judge, const CopyTimes& copies) {
-  return [&judge, &copies](const PlannedStage& stage) {
-    StageScore score = judge(stage);
+// With the copies that stages need.  Answers from memory where a stage was judged before: explorers
+// ask about many of the same.
+StageJudge judge_once(const Graph& graph, const DeviceSpec& device, const StageJudge& judge) {
+  using Key = std::array<std::vector<NodeId>, 3>;
+  return [&graph, &device, &judge, replaceable = find_replaceable(graph),
+          scores = std::map<Key, StageScore>()](const PlannedStage& stage) mutable {
+    const auto [entry, is_new] = scores.try_emplace({stage.roots, stage.loads, stage.stores});
+    StageScore& score = entry->second;
+    if (!is_new) return score;
+    check_stopping();  // planning takes seconds, one answer a millisecond
+    score = judge(stage);
     if (!score.verdict) return score;
-    score.copy_us = copies(stage);
+    score.copy_us = predict_copies_us(graph, device, replaceable, stage);
     score.us += score.copy_us;
     score.estimate.us += score.copy_us;
     return score;
-  };
-}
-
-KernelJudge add_copies(const KernelJudge& judge, const CopyTimes& copies) {
-  if (!judge) return {};
-  return [&judge, &copies](const std::vector<PlannedStage>& stages,
-                           const PlannedKernel& kernel) -> GroupsJudge {
-    double copies_us = 0;
-    for (int s : kernel.stages()) copies_us += copies(stages[s]);
-    return [judge_groups = judge(stages, kernel),
-            copies_us](const std::vector<std::vector<int>>& groups) {
-      std::optional<double> us = judge_groups(groups);
-      if (us) *us += copies_us;
-      return us;
-    };
-  };
-}
-
-// Answers from memory where a stage was judged before: explorers ask about many of the same.
-StageJudge ask_once(const StageJudge& judge) {
-  using Key = std::array<std::vector<NodeId>, 3>;
-  return [&judge, scores = std::map<Key, StageScore>()](const PlannedStage& stage) mutable {
-    const auto [entry, is_new] = scores.try_emplace({stage.roots, stage.loads, stage.stores});
-    if (is_new) {
-      check_stopping();  // planning takes seconds, one answer a millisecond
-      entry->second = judge(stage);
-    }
-    return entry->second;
   };
 }
 
@@ -89,11 +66,9 @@ StageJudge ask_once(const StageJudge& judge) {
 StitchPlan plan_stitches(const Graph& graph, const StageJudge& judge, const DeviceSpec& device,
                          const std::string& policy, const KernelJudge& judge_kernel) {
   const Demands demands = find_demands(graph);
-  const CopyTimes copies = predict_copies(graph, device);
-  const StageJudge judge_all = add_copies(judge, copies);
-  const StageJudge judge_once = ask_once(judge_all);
-  const KernelJudge judge_whole = add_copies(judge_kernel, copies);
-  PlanCandidate chosen = plan_by_policy(policy, {graph, demands, judge_once, device, judge_whole});
+  const StageJudge judge_stage = judge_once(graph, device, judge);
+  PlanCandidate chosen =
+      plan_by_policy(policy, {graph, demands, judge_stage, device, judge_kernel});
   StitchPlan plan{.policy = chosen.policy,
                   .stages = std::move(chosen.joined.stages),
                   .kernels = std::move(chosen.stitched.kernels),

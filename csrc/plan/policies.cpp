@@ -23,7 +23,9 @@ void enumerate_templates(const PlanRequest& in, const std::vector<PlannedStage>&
   if (!in.judge_kernel || !in.device.is_cuda || in.graph.size() > kMostEnumerated) return;
   for (size_t k = 0; k < stitched.kernels.size(); ++k) {
     if (!stitched.kernels[k].persistent_groups.empty()) continue;
-    stitched.kernel_us[k] = in.judge_kernel(stages, stitched.kernels[k])({}).value();
+    const PlannedKernel& kernel = stitched.kernels[k];
+    stitched.kernel_us[k] =
+        in.judge_kernel(stages, kernel)({}).value() + sum_copies_us(in, stages, kernel);
   }
 }
 

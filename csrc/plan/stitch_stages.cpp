@@ -329,6 +329,13 @@ StitchedKernels stitch_stages(const PlanRequest& in, const JoinedStages& joined,
   return std::move(stitcher.out);
 }
 
+double sum_copies_us(const PlanRequest& in, const std::vector<PlannedStage>& stages,
+                     const PlannedKernel& kernel) {
+  double us = 0;
+  for (int s : kernel.stages()) us += in.judge(stages[s]).copy_us;
+  return us;
+}
+
 void keep_in_registers(const PlanRequest& in, const std::vector<PlannedStage>& stages,
                        StitchedKernels& stitched) {
   if (!in.judge_kernel) return;
@@ -337,13 +344,14 @@ void keep_in_registers(const PlanRequest& in, const std::vector<PlannedStage>& s
     if (kernel.phases.size() < 2) continue;
     const GroupsJudge judge_groups = in.judge_kernel(stages, kernel);
     const bool is_known = has_equal_blocks(stages, kernel, in.judge);
-    double us = is_known ? stitched.kernel_us[k] : judge_groups({}).value();
+    const double copies_us = sum_copies_us(in, stages, kernel);
+    double us = is_known ? stitched.kernel_us[k] : judge_groups({}).value() + copies_us;
     // One by one, for each needs room beside the others.
     for (const std::vector<int>& group : find_persistent_groups(in.graph, stages, kernel)) {
       kernel.persistent_groups.push_back(group);
       const std::optional<double> kept_us = judge_groups(kernel.persistent_groups);
-      if (kept_us && *kept_us < us)
-        us = *kept_us;
+      if (kept_us && *kept_us + copies_us < us)
+        us = *kept_us + copies_us;
       else
         kernel.persistent_groups.pop_back();
     }

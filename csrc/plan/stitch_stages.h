@@ -30,6 +30,10 @@ struct StitchRule {
 StitchedKernels stitch_stages(const PlanRequest& in, const JoinedStages& joined,
                               const StitchRule& rule);
 
+// Of what a kernel's stages cannot store in place; its judge counts none.
+double sum_copies_us(const PlanRequest& in, const std::vector<PlannedStage>& stages,
+                     const PlannedKernel& kernel);
+
 // Stages of several phases that read one large value keep it in registers (PlannedKernel::
 // persistent_groups) in every kernel that the judge predicts to gain by it (AStitch A.12).
 void keep_in_registers(const PlanRequest& in, const std::vector<PlannedStage>& stages,
