@@ -1,8 +1,6 @@
 // The beam search of fusion exploration (FusionStitching 2020, 20.19).
 #include <algorithm>
-#include <array>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <utility>
 
@@ -11,49 +9,20 @@
 namespace stitch {
 namespace {
 
-// Where units stand and what they belong to, in pieces that copies share until one of them writes:
-// the beam copies a plan for each pattern, and a pattern touches little of it.
-class Places {
- public:
-  struct Place {
-    int unit = 0;              // that stands here
-    int position = 0;          // where the unit of this number stands
-    int pattern = kNoPattern;  // of the unit of this number
-  };
-
-  explicit Places(const Topology& topology)
-      : pieces_((topology.order.size() + kPiece - 1) / kPiece) {
-    for (auto& piece : pieces_) piece = std::make_shared<Piece>();
-    for (size_t at = 0; at < topology.order.size(); ++at) {
-      write(static_cast<int>(at)).unit = topology.order[at];
-      write(static_cast<int>(at)).position = topology.position[at];
-    }
-  }
-
-  const Place& operator[](int at) const { return (*pieces_[at / kPiece])[at % kPiece]; }
-
-  Place& write(int at) {
-    std::shared_ptr<Piece>& piece = pieces_[at / kPiece];
-    if (piece.use_count() > 1) piece = std::make_shared<Piece>(*piece);
-    return (*piece)[at % kPiece];
-  }
-
- private:
-  static constexpr int kPiece = 128;
-  using Piece = std::array<Place, kPiece>;
-  std::vector<std::shared_ptr<Piece>> pieces_;
-};
-
 // Patterns chosen so far, with a topological order of all units in which those of a pattern stand
 // together.  Patterns without detours of their own may wait for each other: then there is none.
 class PartialPlan {
  public:
   PartialPlan(const Topology& topology, const PatternPool& pool)
-      : topology_(&topology), pool_(&pool), places_(topology) {}
+      : topology_(&topology),
+        pool_(&pool),
+        order_(topology.order),
+        position_(topology.position),
+        pattern_of_(topology.order.size(), kNoPattern) {}
 
   double worth_us = 0;  // gain less the prices of the units that were given for it or passed by
 
-  bool covers(int unit) const { return places_[unit].pattern != kNoPattern; }
+  bool covers(int unit) const { return pattern_of_[unit] != kNoPattern; }
 
   bool overlaps(int pattern) const {
     const std::vector<int>& units = pool_->units(pattern);
@@ -73,7 +42,7 @@ class PartialPlan {
         if (std::ranges::binary_search(units, consumer)) return std::nullopt;
       follow(followers[next], last, seen, followers);
     }
-    std::ranges::sort(followers, {}, [&](int unit) { return places_[unit].position; });
+    std::ranges::sort(followers, {}, [&](int unit) { return position_[unit]; });
     return followers;
   }
 
@@ -81,21 +50,21 @@ class PartialPlan {
   void append(int pattern, const std::vector<int>& followers) {
     const std::vector<int>& units = pool_->units(pattern);
     const auto [first, last] = find_ends(units);
-    for (int unit : units) places_.write(unit).pattern = pattern;
+    for (int unit : units) pattern_of_[unit] = pattern;
     std::vector<int> moved, own;
     auto follower = followers.begin();
     for (int at = first; at <= last; ++at) {
-      const int unit = places_[at].unit;
+      const int unit = order_[at];
       if (follower != followers.end() && *follower == unit)
         ++follower;
       else
-        (places_[unit].pattern == pattern ? own : moved).push_back(unit);
+        (pattern_of_[unit] == pattern ? own : moved).push_back(unit);
     }
     moved.insert(moved.end(), own.begin(), own.end());
     moved.insert(moved.end(), followers.begin(), followers.end());
     for (int at = first; at <= last; ++at) {
-      places_.write(at).unit = moved[at - first];
-      places_.write(moved[at - first]).position = at;
+      order_[at] = moved[at - first];
+      position_[order_[at]] = at;
     }
     gain_us_ += (*pool_)[pattern].gain_us;
   }
@@ -103,8 +72,8 @@ class PartialPlan {
   FusionPlan finish() const {
     FusionPlan plan{{}, gain_us_};
     int previous = kNoPattern;
-    for (size_t at = 0; at < topology_->order.size(); ++at) {
-      const int pattern = places_[places_[static_cast<int>(at)].unit].pattern;
+    for (int unit : order_) {
+      const int pattern = pattern_of_[unit];
       if (pattern != kNoPattern && pattern != previous)
         plan.patterns.push_back(pool_->units(pattern));
       previous = pattern;
@@ -114,7 +83,7 @@ class PartialPlan {
 
  private:
   std::pair<int, int> find_ends(const std::vector<int>& units) const {
-    const auto position = [&](int unit) { return places_[unit].position; };
+    const auto position = [&](int unit) { return position_[unit]; };
     const auto [first, last] = std::ranges::minmax(units, {}, position);
     return {position(first), position(last)};
   }
@@ -125,8 +94,8 @@ class PartialPlan {
       followers.push_back(follower);
     };
     for (int consumer : topology_->consumers[unit]) {
-      if (places_[consumer].position > last || seen.has(consumer)) continue;
-      const int pattern = places_[consumer].pattern;
+      if (position_[consumer] > last || seen.has(consumer)) continue;
+      const int pattern = pattern_of_[consumer];
       if (pattern == kNoPattern)
         add(consumer);
       else
@@ -137,7 +106,8 @@ class PartialPlan {
   const Topology* topology_;
   const PatternPool* pool_;
   double gain_us_ = 0;
-  Places places_;
+  std::vector<int> order_, position_;  // of all units
+  std::vector<int> pattern_of_;        // by unit
 };
 
 // A partial plan as it is, or with one pattern more.
@@ -163,7 +133,7 @@ struct BeamSearch {
       if (starting_at[unit].empty())
         for (const Extension& extension : kept) plans[extension.plan].worth_us = extension.worth_us;
       else
-        plans = extend(std::move(plans), kept);
+        plans = extend(plans, kept);
     }
     std::vector<FusionPlan> finished;
     for (const PartialPlan& plan : plans) finished.push_back(plan.finish());
@@ -199,15 +169,11 @@ struct BeamSearch {
     return worth_us;
   }
 
-  static std::vector<PartialPlan> extend(std::vector<PartialPlan> plans,
+  static std::vector<PartialPlan> extend(const std::vector<PartialPlan>& plans,
                                          const std::vector<Extension>& kept) {
-    std::vector<int> heirs(plans.size(), 0);
-    for (const Extension& extension : kept) ++heirs[extension.plan];
     std::vector<PartialPlan> extended;
     for (const Extension& extension : kept) {
-      PartialPlan& plan = plans[extension.plan];
-      const bool is_last_heir = --heirs[extension.plan] == 0;
-      extended.push_back(is_last_heir ? std::move(plan) : plan);
+      extended.push_back(plans[extension.plan]);
       extended.back().worth_us = extension.worth_us;
       if (extension.pattern != kNoPattern)
         extended.back().append(extension.pattern, extension.followers);
