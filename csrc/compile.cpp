@@ -44,12 +44,12 @@ Graph rewrite(const Compilation& c, std::vector<Cut>& cuts) {
   const std::string layout = device.is_cuda ? "eager" : settings.convolution_layout;
   const Graph laid = lay_channels_last(c.request.graph, layout);
   const Graph first = rewrite_graph(lower_scatters(laid, !device.is_cuda), {"expand_deviations"});
-  const AttentionChoice attention = choose_attention(first, settings, device);
+  const std::vector<Attention> attention = choose_attention(first, settings, device);
   // A simulated GPU's library calls run on the host.
   const bool on_gpu = device.is_cuda && !is_simulated(settings);
-  const Graph called = call_attention(first, attention.chosen, on_gpu);
+  const Graph called = call_attention(first, attention, on_gpu);
   Graph graph = write_joined_parts(rewrite_graph(split_reductions(called, device, c.workers)));
-  cuts = find_cuts(attention.refused, first, graph);
+  cuts = find_cuts(attention, first, graph);
   return graph;
 }
 

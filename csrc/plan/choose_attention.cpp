@@ -52,24 +52,23 @@ NodeId find_call(const Graph& graph, const Node& call) {
 
 }  // namespace
 
-AttentionChoice choose_attention(const Graph& graph, const Settings& settings,
-                                 const DeviceSpec& device) {
-  AttentionChoice choice;
+std::vector<Attention> choose_attention(const Graph& graph, const Settings& settings,
+                                        const DeviceSpec& device) {
   // The other policies show what they alone make of a graph.
   const bool is_off =
       settings.attention == "stitch" || (settings.attention == "auto" && settings.policy != "auto");
-  if (is_off) return choice;
-  for (Attention& attention : find_attention(graph)) {
+  if (is_off) return {};
+  std::vector<Attention> judged = find_attention(graph);
+  for (Attention& attention : judged)
     attention.verdict = judge(graph, attention, settings, device);
-    (attention.verdict ? choice.chosen : choice.refused).push_back(std::move(attention));
-  }
-  return choice;
+  return judged;
 }
 
-std::vector<Cut> find_cuts(const std::vector<Attention>& refused, const Graph& before,
+std::vector<Cut> find_cuts(const std::vector<Attention>& judged, const Graph& before,
                            const Graph& after) {
   std::vector<Cut> cuts;
-  for (const Attention& attention : refused) {
+  for (const Attention& attention : judged) {
+    if (attention.verdict) continue;
     const NodeId from = find_call(after, before[attention.scores]);
     const NodeId to = find_call(after, before[attention.result]);
     if (from.valid() && to.valid()) cuts.push_back({from, to, attention.verdict});

@@ -11,16 +11,12 @@
 
 namespace stitch {
 
-struct AttentionChoice {
-  std::vector<Attention> chosen;
-  std::vector<Attention> refused;  // each with the verdict that says why
-};
-
-AttentionChoice choose_attention(const Graph& graph, const Settings& settings,
-                                 const DeviceSpec& device);
+// All that is looked at, each with its verdict.
+std::vector<Attention> choose_attention(const Graph& graph, const Settings& settings,
+                                        const DeviceSpec& device);
 
 // The refused ones, found in `before`, as cuts of the graph that rewrites made of it.
-std::vector<Cut> find_cuts(const std::vector<Attention>& refused, const Graph& before,
+std::vector<Cut> find_cuts(const std::vector<Attention>& judged, const Graph& before,
                            const Graph& after);
 
 inline constexpr int kRuleScoresInCache = 36;

@@ -216,10 +216,11 @@ NodeId call(Builder& b, Calling& calling, const Attention& attention, const Rewr
 
 }  // namespace
 
-Graph call_attention(const Graph& graph, const std::vector<Attention>& chosen, bool on_gpu) {
-  if (chosen.empty()) return graph;
+Graph call_attention(const Graph& graph, const std::vector<Attention>& judged, bool on_gpu) {
+  if (std::ranges::none_of(judged, &Verdict::ok, &Attention::verdict)) return graph;
   Calling calling{graph, on_gpu};
-  for (const Attention& attention : chosen) calling.attention[attention.result] = &attention;
+  for (const Attention& attention : judged)
+    if (attention.verdict) calling.attention[attention.result] = &attention;
   Graph result = rebuild_graph(graph, [&](Builder& b, const RewriteSite& site) -> NodeId {
     const auto found = calling.attention.find(site.id);
     if (found != calling.attention.end()) return call(b, calling, *found->second, site);

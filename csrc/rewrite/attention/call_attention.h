@@ -15,7 +15,7 @@
 
 namespace stitch {
 
-// `chosen`: of find_attention(graph), none refused.
-Graph call_attention(const Graph& graph, const std::vector<Attention>& chosen, bool on_gpu);
+// `judged`: of find_attention(graph); the refused ones stay written out.
+Graph call_attention(const Graph& graph, const std::vector<Attention>& judged, bool on_gpu);
 
 }  // namespace stitch
