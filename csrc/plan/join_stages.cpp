@@ -119,12 +119,12 @@ class Joiner {
       const Unit& unit = units_[u];
       if (unit.is_gone) continue;
       if (unit.roots.empty()) {
-        out.steps.push_back({PlanStep::Kind::kLibrary, -1, unit.call});
+        out.steps.push_back({-1, unit.call});
         continue;
       }
       PlannedStage stage = describe(unit.roots, unit.cone);
       if (stage.stores.empty()) continue;
-      out.steps.push_back({PlanStep::Kind::kKernel, static_cast<int>(out.stages.size()), NodeId()});
+      out.steps.push_back({static_cast<int>(out.stages.size())});
       out.stages.push_back(std::move(stage));
     }
     return out;

@@ -83,10 +83,8 @@ std::string to_string(const StitchPlan& plan, const Graph& graph) {
     }
   }
   out << "steps:";
-  for (const PlanStep& step : plan.steps) {
-    const bool is_kernel = step.kind == PlanStep::Kind::kKernel;
-    out << (is_kernel ? " kernel " : " %") << (is_kernel ? step.kernel : step.call.value());
-  }
+  for (const auto& [kernel, call] : plan.steps)
+    out << (call.valid() ? " %" : " kernel ") << (call.valid() ? call.value() : kernel);
   out << "\n";
   for (const PlannedAlias& alias : plan.aliases)
     out << "alias %" << alias.node << " of %" << alias.base << " + " << to_string(alias.offset)

@@ -61,9 +61,8 @@ struct PlannedAlias {
 };
 
 struct PlanStep {
-  enum class Kind { kKernel, kLibrary } kind;
-  int kernel = -1;  // kKernel
-  NodeId call;      // kLibrary
+  int kernel = -1;
+  NodeId call = {};  // invalid: the kernel
 };
 
 // An edge along which two kernels were not joined, and why.

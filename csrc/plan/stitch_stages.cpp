@@ -24,14 +24,14 @@ struct Wait {
 // A step before stitching: a stage or a library call.
 struct Unit {
   PlanStep step;
-  bool is_call = false;
   bool is_join = false;                // a call that nothing runs for
   std::vector<Wait> awaited, waiting;  // units that it waits for, and that wait for it
   int level = 0;                       // library calls on the longest path to it
   int latest = 0;                      // the last level that what waits for it allows
   int kernel = -1, phase = 0;          // of a stage
 
-  bool divides() const { return is_call && !is_join; }  // what comes before from what comes after
+  bool is_call() const { return step.call.valid(); }
+  bool divides() const { return is_call() && !is_join; }  // what comes before from what comes after
 };
 
 // A kernel under construction.
@@ -66,11 +66,10 @@ struct Stitcher {
     for (size_t u = 0; u < units.size(); ++u) {
       const PlanStep& step = joined.steps[u];
       units[u].step = step;
-      units[u].is_call = step.kind == PlanStep::Kind::kLibrary;
-      units[u].is_join = units[u].is_call && is_join(graph[step.call]);
+      units[u].is_join = units[u].is_call() && is_join(graph[step.call]);
       std::set<int> reads;
       const std::vector<NodeId>& values =
-          units[u].is_call ? graph[step.call].inputs : joined.stages[step.kernel].loads;
+          units[u].is_call() ? graph[step.call].inputs : joined.stages[step.kernel].loads;
       for (NodeId value : values) {
         if (auto alias = base.find(value); alias != base.end()) value = alias->second;
         if (graph[value].op == OpKind::k_get) value = graph[value].inputs[0];
@@ -78,10 +77,10 @@ struct Stitcher {
         if (graph[value].op == OpKind::k_input) readers[value].push_back(static_cast<int>(u));
       }
       const std::vector<NodeId> call = {step.call};
-      for (NodeId id : units[u].is_call ? call : joined.stages[step.kernel].nodes)
+      for (NodeId id : units[u].is_call() ? call : joined.stages[step.kernel].nodes)
         for (NodeId definer : definers[id.index()]) reads.insert(maker.at(definer));
       for (int read : reads) wait(static_cast<int>(u), read);
-      if (units[u].is_call) {
+      if (units[u].is_call()) {
         maker[step.call] = static_cast<int>(u);
         if (!has_effects(graph[step.call])) continue;
         if (last_effect >= 0) add_wait(static_cast<int>(u), last_effect, 0);
@@ -154,10 +153,10 @@ struct Stitcher {
         units[u].latest = std::min(units[u].latest, units[other].latest - levels);
     std::set<int> occupied;
     for (const Unit& unit : units)
-      if (!unit.is_call && unit.level == unit.latest) occupied.insert(unit.level);
+      if (!unit.is_call() && unit.level == unit.latest) occupied.insert(unit.level);
     for (Unit& unit : units) {
       unit.level = earliest(unit);
-      if (unit.is_call || unit.latest == unit.level) continue;
+      if (unit.is_call() || unit.latest == unit.level) continue;
       const auto level = occupied.lower_bound(unit.level);
       if (level != occupied.end() && *level <= unit.latest) unit.level = *level;
       occupied.insert(unit.level);
@@ -239,7 +238,7 @@ struct Stitcher {
     for (int u = 0; u < static_cast<int>(units.size()); ++u) {
       const int next = static_cast<int>(first.size());
       group[u] =
-          units[u].is_call ? next : group_of.try_emplace(units[u].kernel, next).first->second;
+          units[u].is_call() ? next : group_of.try_emplace(units[u].kernel, next).first->second;
       if (group[u] == next) first.push_back(u);
     }
     std::vector<std::vector<int>> waits(first.size());
@@ -249,13 +248,13 @@ struct Stitcher {
     for (int next : order_by_waits(waits)) {
       const Unit& unit = units[first[next]];
       if (unit.is_join) continue;
-      if (unit.is_call) {
+      if (unit.is_call()) {
         out.steps.push_back(unit.step);
         continue;
       }
       Draft& draft = drafts[unit.kernel];
       const int kernel = static_cast<int>(out.kernels.size());
-      out.steps.push_back({PlanStep::Kind::kKernel, kernel, NodeId()});
+      out.steps.push_back({kernel});
       out.kernels.push_back(std::move(draft.kernel));
       out.kernel_us.push_back(estimate_us(draft.times, in.device));
     }
@@ -324,7 +323,7 @@ StitchedKernels stitch_stages(const PlanRequest& in, const JoinedStages& joined,
   stitcher.sort_units();
   stitcher.find_levels();
   for (size_t u = 0; u < stitcher.units.size(); ++u)
-    if (!stitcher.units[u].is_call) stitcher.place(static_cast<int>(u));
+    if (!stitcher.units[u].is_call()) stitcher.place(static_cast<int>(u));
   stitcher.order_steps();
   return std::move(stitcher.out);
 }

@@ -87,7 +87,7 @@ std::vector<Reader> list_readers(const Graph& graph, const StitchPlan& plan) {
   std::vector<Reader> readers;
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     const PlanStep& step = plan.steps[s];
-    if (step.kind == PlanStep::Kind::kLibrary) {
+    if (step.call.valid()) {
       readers.push_back({{s, 0}, -1, &graph[step.call].inputs});
       continue;
     }

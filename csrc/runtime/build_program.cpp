@@ -380,10 +380,10 @@ Program build_program(const Graph& graph, const StitchPlan& plan,
   place_aliases(draft);
   take_snapshots(draft);
   for (const PlanStep& step : plan.steps)
-    if (step.kind == PlanStep::Kind::kKernel)
-      emit_launch(draft, sources[step.kernel], step.kernel);
-    else
+    if (step.call.valid())
       emit_call(draft, step.call);
+    else
+      emit_launch(draft, sources[step.kernel], step.kernel);
   emit_mutations(draft);
   emit_outputs(draft);
   add_error_flags(draft, sources);

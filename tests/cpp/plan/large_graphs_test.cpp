@@ -162,7 +162,7 @@ TEST(LargeGraphs, StepsOfJoinedStagesCanRun) {
       return family(graph[id]) == Family::kInput || made.count(id) > 0;
     };
     for (const PlanStep& step : joined.steps) {
-      if (step.kind == PlanStep::Kind::kLibrary) {
+      if (step.call.valid()) {
         made.insert(step.call);
         continue;
       }

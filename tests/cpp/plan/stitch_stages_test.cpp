@@ -77,7 +77,7 @@ void expect_runnable(const Graph& graph, const StitchPlan& plan) {
   Memory memory{graph, plan};
   std::set<int> stages, kernels;
   for (const PlanStep& step : plan.steps) {
-    if (step.kind == PlanStep::Kind::kKernel) {
+    if (!step.call.valid()) {
       EXPECT_TRUE(kernels.insert(step.kernel).second) << "kernel " << step.kernel << " runs twice";
       memory.run(plan.kernels[step.kernel], stages);
       continue;
@@ -172,7 +172,7 @@ TEST(StitchStages, NoKernelReachesAcrossALibraryCall) {
   const StitchPlan& plan = planned.plan;
   ASSERT_EQ(plan.kernels.size(), 2u) << to_string(plan, planned.graph);
   ASSERT_EQ(plan.steps.size(), 3u);
-  EXPECT_EQ(plan.steps[1].kind, PlanStep::Kind::kLibrary);
+  EXPECT_TRUE(plan.steps[1].call.valid());
   EXPECT_EQ(rules(plan), std::set<int>{kRuleCycle});
   expect_runnable(planned.graph, plan);
 }
@@ -188,7 +188,7 @@ TEST(StitchStages, AStageThatMayWaitJoinsTheLaterKernel) {
     outputs (%y)
   )");
   ASSERT_EQ(planned.plan.kernels.size(), 1u) << to_string(planned.plan, planned.graph);
-  EXPECT_EQ(planned.plan.steps[0].kind, PlanStep::Kind::kLibrary);
+  EXPECT_TRUE(planned.plan.steps[0].call.valid());
   expect_runnable(planned.graph, planned.plan);
 }
 
@@ -202,7 +202,7 @@ TEST(StitchStages, AStageThatMayWaitJoinsTheKernelBeforeTheCall) {
     outputs (%m, %total)
   )");
   ASSERT_EQ(planned.plan.kernels.size(), 1u) << to_string(planned.plan, planned.graph);
-  EXPECT_EQ(planned.plan.steps[0].kind, PlanStep::Kind::kKernel);
+  EXPECT_FALSE(planned.plan.steps[0].call.valid());
 }
 
 // Between a call and the next there is one kernel, whatever else hangs off the calls.
@@ -431,7 +431,7 @@ TEST(StitchStages, RandomCallsKeepTheirOrder) {
       const StitchPlan plan = plan_stitches(graph, judge_for(graph, device), device, policy);
       std::vector<std::string> drawn;
       for (const PlanStep& step : plan.steps) {
-        if (step.kind != PlanStep::Kind::kLibrary) continue;
+        if (!step.call.valid()) continue;
         if (graph[step.call].name != "aten.mm.default") drawn.push_back(graph[step.call].name);
       }
       EXPECT_EQ(drawn,

@@ -153,7 +153,7 @@ TEST(StoredOver, WhatIsReducedWhereTheStoreWaitsForItOrRunsBeside) {
         "%x = input : f32[512,64]\n%w = input : f32[4,512,1]\n%s = sum(%x){axes=[1], keepdim}\n" +
             lines + "\n",
         "cpu");
-    planned.plan.steps = {{PlanStep::Kind::kKernel, 0, NodeId()}};
+    planned.plan.steps = {PlanStep{0}};
     return find_stored_over(planned.graph, planned.plan);
   };
   EXPECT_EQ(in_one_stage("%y = sub(%x, %s)\noutputs (%y)").size(), 1u);

@@ -145,7 +145,7 @@ struct FakePlan {
     const int kernel = static_cast<int>(plan.kernels.size());
     plan.kernels.push_back({{{kernel}}});
     plan.stages.push_back({{y}, {y}, {x}, {y}});
-    plan.steps.push_back({PlanStep::Kind::kKernel, kernel, NodeId()});
+    plan.steps.push_back({kernel});
     KernelSource source;
     source.name = "relu_" + std::to_string(kernel);
     source.pointers = {{x, false, 4}, {y, true, 4}};
@@ -159,7 +159,7 @@ struct FakePlan {
   NodeId add_call(NodeId x, int64_t row) {
     const NodeId y = add_node(OpKind::k_library, {x}, graph[x].type);
     graph.nodes.back().integer = row;
-    plan.steps.push_back({PlanStep::Kind::kLibrary, -1, y});
+    plan.steps.push_back({-1, y});
     return y;
   }
 

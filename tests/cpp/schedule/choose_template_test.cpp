@@ -342,7 +342,7 @@ class TemplateKernels : public testing::TestWithParam<Exact> {
             KernelChoice{.bounds = {.resident_threads = 0}, .templates = {{level, block_threads}}});
         if (!check_arrays(choosing.planned.graph, choosing.planned.only())) continue;
         Planned planned = choosing.planned;
-        planned.plan.steps = {{PlanStep::Kind::kKernel, 0, {}}};
+        planned.plan.steps = {PlanStep{0}};
         const KernelSource source = emit_planned(planned, 0);
         if (known.insert(source.text).second) visit(planned, source);
       }
@@ -351,7 +351,7 @@ class TemplateKernels : public testing::TestWithParam<Exact> {
     for (const KernelChoice& choice : best) {
       choosing.take(choice);
       Planned planned = choosing.planned;
-      planned.plan.steps = {{PlanStep::Kind::kKernel, 0, {}}};
+      planned.plan.steps = {PlanStep{0}};
       visit(planned, emit_planned(planned, 0));
     }
   }
