@@ -221,8 +221,7 @@ Report make_report(const ReportInputs& inputs) {
   for (size_t k = 0; k < inputs.plan.kernels.size(); ++k)
     report.kernels.push_back(reporter.kernel(k));
   for (const PlanStep& step : inputs.plan.steps)
-    if (step.call.valid())
-      report.library_calls.push_back(reporter.call(step.call));
+    if (step.call.valid()) report.library_calls.push_back(reporter.call(step.call));
   for (size_t m = 0; m < inputs.plan.in_place.size(); ++m) {
     if (inputs.plan.in_place[m]) continue;
     const int64_t bytes = hint_bytes(inputs.graph, inputs.graph.mutations[m].value);

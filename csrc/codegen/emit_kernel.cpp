@@ -16,8 +16,7 @@ namespace {
 std::string cuda_frame(const Graph& graph, const StageSchedule& schedule,
                        const LoweredStage& lowered, const LoweringOptions& options,
                        KernelSource& source) {
-  std::string text = "(" +
-                     list_parameters(graph, lowered.pointers, lowered.sizes.size(), options) +
+  std::string text = "(" + list_parameters(graph, lowered.pointers, lowered.sizes.size(), options) +
                      "i32* error) {\n";
   text += declare_shared(schedule.shared_bytes, source);
   text += "  const " + lowered.index_type + " block = " + lowered.index_type + "(block_index());\n";

@@ -64,7 +64,10 @@ struct Emitter {
   const Graph& graph;
   const LoweringOptions& options;
   KernelSource& source;
-  std::set<NodeId> exchanged = {};  // stored by one stage, loaded by another
+  // Stored by one stage, loaded by another.  None is restrict: a compiler may move loads through a
+  // restrict pointer across the barrier, and those through const and restrict to the non-coherent
+  // cache.
+  std::set<NodeId> exchanged = {};
   bool uses_shared = false;
   int next_function = 0;
   std::map<int, Dim> places = {};  // by group: its first block
@@ -92,16 +95,11 @@ struct Emitter {
 
   std::string size(const Dim& dim) { return print_size(dim, source.sizes); }
 
-  // Restrict are none that are stored and loaded: a compiler may move loads through a restrict
-  // pointer across the barrier, and those through const and restrict to the non-coherent cache.
-  std::string parameters(const std::vector<KernelArgument>& pointers, size_t sizes) const {
-    return list_parameters(graph, pointers, sizes, options, exchanged);
-  }
-
   std::string stage_function(const KernelStage& part, const std::string& name) const {
     const LoweredStage& lowered = part.lowered;
-    std::string text = "STITCH_DEVICE void " + name + "(i64 block_number, " +
-                       parameters(lowered.pointers, lowered.sizes.size());
+    std::string text =
+        "STITCH_DEVICE void " + name + "(i64 block_number, " +
+        list_parameters(graph, lowered.pointers, lowered.sizes.size(), options, exchanged);
     for (size_t i = 0; i < lowered.persistent.size(); ++i) {
       const PersistentArray& array = lowered.persistent[i];
       if (array.is_handed_on()) text += concat(array.type, " (&k", i, ")[", array.count, "], ");
@@ -296,7 +294,8 @@ std::pair<std::string, std::string> emit_phases(const Graph& graph, const Lowere
   int number = 0;
   for (const KernelStage& part : phases | std::views::join)
     functions += emitter.stage_function(part, "stage_" + std::to_string(number++));
-  std::string frame = "(" + emitter.parameters(source.pointers, source.sizes.size());
+  std::string frame = "(" + list_parameters(graph, source.pointers, source.sizes.size(), options,
+                                            emitter.exchanged);
   source.finishes = kernel.finish >= 0;
   if (source.phases.size() > 1) frame += "i32 first_phase, i32 end_phase, ";
   if (phases.size() > 1) frame += "u32* barrier, ";

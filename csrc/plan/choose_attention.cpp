@@ -59,8 +59,7 @@ std::vector<Attention> choose_attention(const Graph& graph, const Settings& sett
       settings.attention == "stitch" || (settings.attention == "auto" && settings.policy != "auto");
   if (is_off) return {};
   std::vector<Attention> judged = find_attention(graph);
-  for (Attention& attention : judged)
-    attention.verdict = judge(graph, attention, settings, device);
+  for (Attention& attention : judged) attention.verdict = judge(graph, attention, settings, device);
   return judged;
 }
 
