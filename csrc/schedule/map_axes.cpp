@@ -11,20 +11,13 @@
 namespace stitch {
 
 // The other atoms' coefficients are proportional to that of the innermost.
-const Dim* find_coefficient(const MappedAxis& axis, const IndexVars& vars,
-                            const IndexExpr& offset) {
-  const int innermost = axis.axis.atoms.back().index();
-  for (const auto& [var, coefficient] : offset.terms) {
-    const IndexVar& info = vars[var];
-    if (info.kind == IndexVar::Kind::kAtom && info.payload == innermost) return &coefficient;
-  }
-  return nullptr;
-}
-
 Dim axis_coefficient(const StageSchedule& schedule, const IndexVars& vars, const IndexExpr& offset,
                      int axis) {
-  const Dim* found = find_coefficient(schedule.axes[axis], vars, offset);
-  return found ? *found : Dim(0);
+  const int innermost = schedule.axes[axis].axis.atoms.back().index();
+  for (const auto& [var, coefficient] : offset.terms)
+    if (vars[var].kind == IndexVar::Kind::kAtom && vars[var].payload == innermost)
+      return coefficient;
+  return 0;
 }
 
 bool walks_atoms_alone(const IndexVars& vars, const IndexExpr& offset) {

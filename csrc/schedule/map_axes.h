@@ -26,8 +26,7 @@ std::vector<AxisFacts> find_axis_facts(const Graph& graph, const StageSchedule& 
 // Bytes of the distinct elements an access touches, at the symbols' hints.
 double accessed_bytes(const Graph& graph, const StageSchedule& schedule, const Access& access);
 
-// Coefficient of an axis in an offset, that of its innermost atom; nullptr, or 0: there is none.
-const Dim* find_coefficient(const MappedAxis& axis, const IndexVars& vars, const IndexExpr& offset);
+// Coefficient of an axis in an offset, that of its innermost atom; 0: there is none.
 Dim axis_coefficient(const StageSchedule& schedule, const IndexVars& vars, const IndexExpr& offset,
                      int axis);
 inline Dim axis_coefficient(const StageSchedule& schedule, const Access& access, int axis) {

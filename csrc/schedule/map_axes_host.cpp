@@ -56,11 +56,10 @@ bool shares_loads(const Graph& graph, const StageSchedule& schedule, int axis) {
   const Axis& atoms = schedule.axes[axis].axis;
   bool loads = false, moves = false;
   for (const Access& access : schedule.accesses.list) {
-    const IndexVars& vars = schedule.accesses.vars;
     if (access.is_store) continue;
     loads = true;
-    moves |= access.is_guarded || !walks_atoms_alone(vars, access.offset) ||
-             find_coefficient(schedule.axes[axis], vars, access.offset) != nullptr;
+    moves |= access.is_guarded || !walks_atoms_alone(schedule.accesses.vars, access.offset) ||
+             !axis_coefficient(schedule, access, axis).is(0);
   }
   const auto computes = [&](const auto& entry) {
     return info(graph[entry.first]).cost > CostClass::kFree;
@@ -115,7 +114,7 @@ int count_lanes(const Graph& graph, const StageSchedule& schedule, int axis) {
     if (combines_at_indices(info(graph[space.root]))) return 0;
   int bytes = info(DType::kF32).bytes;
   for (const Access& access : schedule.accesses.list)
-    if (find_coefficient(schedule.axes[axis], schedule.accesses.vars, access.offset) != nullptr)
+    if (!axis_coefficient(schedule, access, axis).is(0))
       bytes = std::min(bytes, info(graph[access.value].type.dtype).bytes);
   return kVectorBytes / bytes;
 }

@@ -143,10 +143,8 @@ double count_loads_apart(const Graph& graph, const StageSchedule& schedule) {
   if (lanes < 0) return 0;
   double count = 0;
   for (const Access& access : schedule.accesses.list) {
-    const IndexVars& vars = schedule.accesses.vars;
-    const Dim* step =
-        find_coefficient(schedule.axes[schedule.loops[lanes].axis], vars, access.offset);
-    const bool is_apart = step && graph.symbols.hint(*step) > kMostBetweenLanes;
+    const Dim step = axis_coefficient(schedule, access, schedule.loops[lanes].axis);
+    const bool is_apart = graph.symbols.hint(step) > kMostBetweenLanes;
     if (!is_apart || access.is_store) continue;
     if (find_tile(schedule, access.value, access.offset)) continue;
     count += accessed_bytes(graph, schedule, access) / element_bytes(graph, access.value);
@@ -243,11 +241,11 @@ using Lanes = std::array<int64_t, 1 << kLaneBits>;
 // Where the lanes of a warp access, each at its own elements: elements from the first lane's.
 Lanes place_lanes(const Graph& graph, const StageSchedule& schedule, const Access& access) {
   Lanes places = {};
-  for (const MappedAxis& mapped : schedule.axes) {
-    // By its address: planning asks often.
-    const Dim* step = find_coefficient(mapped, schedule.accesses.vars, access.offset);
-    if (!step || mapped.threads == 1) continue;
-    const int64_t stride = graph.symbols.hint(*step) * mapped.vector;
+  for (size_t a = 0; a < schedule.axes.size(); ++a) {
+    const MappedAxis& mapped = schedule.axes[a];
+    if (mapped.threads == 1) continue;
+    const Dim step = axis_coefficient(schedule, access, static_cast<int>(a));
+    const int64_t stride = graph.symbols.hint(step) * mapped.vector;
     for (int lane = 0; lane < 1 << kLaneBits; ++lane)
       places[lane] += (lane >> mapped.thread_shift & (mapped.threads - 1)) * stride;
   }
@@ -273,7 +271,7 @@ void add_lines(const Graph& graph, const StageSchedule& schedule, std::set<NodeI
     const int along = find_vector_axis(schedule, vars, access.offset);
     for (int a = 0; a < static_cast<int>(schedule.axes.size()); ++a) {
       const MappedAxis& mapped = schedule.axes[a];
-      if (find_coefficient(mapped, vars, access.offset))
+      if (!axis_coefficient(schedule, access, a).is(0))
         each *= trips_along(graph, mapped) * (a == along ? 1 : mapped.vector);
       else if (mapped.in_grid && !access.is_store)
         shared.insert(access.value);
