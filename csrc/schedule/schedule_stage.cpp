@@ -130,12 +130,6 @@ int count_statements(const StageSchedule& schedule) {
   return statements;
 }
 
-Verdict check_statements(const StageSchedule& schedule) {
-  const int statements = count_statements(schedule);
-  if (schedule.spaces.roots.size() < 2 || statements <= kMostStageStatements) return Verdict::yes();
-  return too_long(statements, kMostStageStatements);
-}
-
 StageJudge judge_stages(const Graph& graph, const DeviceSpec& device, int worker_threads) {
   return [&graph, &device, worker_threads](const PlannedStage& stage) {
     StageScore score;
@@ -149,11 +143,13 @@ StageJudge judge_stages(const Graph& graph, const DeviceSpec& device, int worker
     map_stages(graph, worker_threads, symbols, {}, schedule);
     finish_stage(graph, stage, schedule);
     score.verdict = check_arrays(graph, schedule);
-    if (score.verdict) score.verdict = check_statements(schedule);
+    const int statements = count_statements(schedule);
+    if (score.verdict && stage.roots.size() > 1 && statements > kMostStageStatements)
+      score.verdict = too_long(statements, kMostStageStatements);
     if (!score.verdict) return score;
     score.estimate = estimate_stage(measure_work(graph, stage, schedule), device, worker_threads);
     score.us = estimate_us(score.estimate, device);
-    score.statements = count_statements(schedule);
+    score.statements = statements;
     score.threads = schedule.threads;
     return score;
   };

@@ -18,7 +18,6 @@ struct ScheduleOrNot {
 // `graph` and `device` outlive it.
 StageJudge judge_stages(const Graph& graph, const DeviceSpec& device, int worker_threads);
 int count_statements(const StageSchedule& schedule);
-Verdict check_statements(const StageSchedule& schedule);
 
 // The steps of a schedule.  What stages of one mapping have under any bounds: spaces, accesses and
 // axes; refused where their spaces do not go together.
