@@ -10,10 +10,6 @@ const char* to_string(Scheme scheme) {
   return std::array{"local", "warp", "regional", "global", "store"}[static_cast<size_t>(scheme)];
 }
 
-const char* to_string(ReductionLevel level) {
-  return std::array{"derived", "thread", "warp", "block"}[static_cast<size_t>(level)];
-}
-
 std::string to_string(const Home& home) {
   if (home.in_shared == 0) return "registers";
   return home.in_registers == 0 ? "shared memory" : "registers and shared memory";
@@ -28,8 +24,11 @@ std::string to_string(const StageSchedule& schedule, const Graph& graph) {
   std::ostringstream out;
   out << "grid " << to_string(schedule.grid) << " threads " << schedule.threads << " shared "
       << schedule.shared_bytes << "\n";
-  if (const Template& chosen = schedule.bounds.chosen; chosen != Template{})
-    out << "template " << to_string(chosen.level) << " threads " << chosen.block_threads << "\n";
+  if (const Template& chosen = schedule.bounds.chosen; chosen != Template{}) {
+    const std::array levels{"derived", "thread", "warp", "block"};
+    out << "template " << levels[static_cast<size_t>(chosen.level)] << " threads "
+        << chosen.block_threads << "\n";
+  }
   for (size_t a = 0; a < schedule.axes.size(); ++a) {
     const MappedAxis& mapped = schedule.axes[a];
     out << "axis " << a << ": " << to_string(mapped.axis.extent);

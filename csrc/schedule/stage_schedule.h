@@ -60,7 +60,6 @@ inline constexpr int kMostThreads = 1024, kResidentThreads = 1024;
 // How one mapping of many is chosen (FusionStitching 2020, 20.7 to 20.9): the threads that a
 // reduction's axes get, and the launch.
 enum class ReductionLevel { kDerived, kThread, kWarp, kBlock };
-const char* to_string(ReductionLevel level);
 struct Template {
   ReductionLevel level = ReductionLevel::kDerived;  // kDerived: by the lengths of the axes
   int block_threads = 0;                            // 0: by the shape of the work
