@@ -117,5 +117,6 @@ def decompositions(target, fallback_random=False):
         table[op] = functools.partial(_batch_norm, table[op])
     for op in (*BATCH_NORMS, aten.native_layer_norm.default) if target != "cpu" else ():
         table[op] = functools.partial(_with_statistics, table[op], False)
+    table = dict.fromkeys(operator.attrgetter(n)(aten) for n in _core.elementwise_ops()) | table
     decompose = functools.partial(_core.decompose, target == "cpu")
     return {op: functools.partial(decompose, op, form) for op, form in table.items()}

@@ -1,6 +1,3 @@
-#include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/ops/full.h>
-#include <omp.h>
 #include <torch/csrc/jit/python/pybind_utils.h>
 
 #include <algorithm>
@@ -116,16 +113,6 @@ py::object replace_placeholders(py::handle item, CallTable& table) {
   });
 }
 
-// "aten.mm.default", the name that torch prints, is aten::mm of no overload.
-std::optional<c10::OperatorHandle> find_operator(const std::string& name) {
-  const size_t space = name.find('.') + 1, dot = name.rfind('.');
-  if (dot == std::string::npos || space > dot) return std::nullopt;
-  const std::string overload = name.substr(dot + 1);
-  return c10::Dispatcher::singleton().findSchema(
-      {name.substr(0, space - 1) + "::" + name.substr(space, dot - space),
-       overload == "default" ? "" : overload});
-}
-
 std::variant<OperatorCall, PythonCall> import_target(CallTable& table, const py::object& target,
                                                      const py::tuple& arguments,
                                                      const py::dict& keywords) {
@@ -153,59 +140,15 @@ bool draws_random(const CallRow& row) {
   return true;
 }
 
-// In place of an argument: ones, two along each dimension; numbers of which sizes can be made.  On
-// a GPU, where nothing runs after an index out of range, integers are zeros.
-py::object stand_in(bool on_host, py::handle item, std::optional<at::ScalarType> dtype) {
-  if (THPVariable_Check(item.ptr())) {
-    const at::Tensor& x = THPVariable_Unpack(item.ptr());
-    const bool on_gpu = x.key_set().has_backend(c10::BackendComponent::CUDABit);
-    if (on_gpu == on_host) throw UnsupportedError("a plan for another device asks no kernel here");
-    const auto options = at::device(on_gpu ? at::kCUDA : at::kCPU);
-    const std::vector<int64_t> sizes(x.dim(), 2);
-    const at::ScalarType type = dtype.value_or(x.scalar_type());
-    const bool may_index = on_gpu && at::isIntegralType(type, /*includeBool=*/false);
-    return py::cast(at::full(sizes, may_index ? 0 : 1, options.dtype(type)));
-  }
-  if (torch::is_symfloat(item)) return py::float_(0.5);
-  if (torch::is_symint(item)) return py::int_(2);
-  if (!PyLong_CheckExact(item.ptr())) return {};
-  return py::int_(std::min<int64_t>(item.cast<int64_t>(), 2));
-}
-
 }  // namespace
 
-bool eager_refuses(bool on_host, py::handle target, const py::tuple& args, const py::dict& kwargs) {
-  const std::string name = py::str(target);
-  const bool is_asked = name.starts_with("aten.") && !name.starts_with("aten._assert_");
-  const auto op = is_asked ? find_operator(name) : std::nullopt;
-  if (!op || op->hasTag(at::Tag::nondeterministic_seeded)) return false;
-  const at::AutoDispatchBelowADInplaceOrView no_autograd;
-  const c10::impl::ExcludeDispatchKeyGuard no_modes(
-      c10::python_ks.add(c10::DispatchKey::Functionalize));
-  const int threads = omp_get_max_threads();  // of this thread: at's are of the process
-  omp_set_num_threads(1);                     // others may be slow to meet
-  const std::shared_ptr<void> restored(nullptr, [&](void*) { omp_set_num_threads(threads); });
-  for (const auto dtype : {std::optional<at::ScalarType>(), std::optional(at::kFloat)}) {
-    const auto replace = [&](py::handle item) { return stand_in(on_host, item, dtype); };
-    try {
-      torch::jit::Stack stack = torch::jit::createStackForSchema(
-          op->schema(), torch::jit::tuple_slice(py::tuple(map_nested(args, replace))),
-          py::kwargs(map_nested(kwargs, replace)), std::nullopt);
-      op->callBoxed(&stack);
-      return dtype.has_value();
-    } catch (const c10::NotImplementedError&) {
-      return true;
-    } catch (const std::exception&) {  // of floats as well: it says nothing about dtypes
-    }
-  }
-  return false;
-}
-
-py::object decompose(bool on_host, const py::object& op, const py::object& form,
-                     const py::args& args, const py::kwargs& kwargs) {
-  if (eager_refuses(on_host, op, args, kwargs))
-    return py::reinterpret_borrow<py::object>(Py_NotImplemented);
-  return form(*args, **kwargs);
+std::optional<c10::OperatorHandle> find_operator(const std::string& name) {
+  const size_t space = name.find('.') + 1, dot = name.rfind('.');
+  if (dot == std::string::npos || space > dot) return std::nullopt;
+  const std::string overload = name.substr(dot + 1);
+  return c10::Dispatcher::singleton().findSchema(
+      {name.substr(0, space - 1) + "::" + name.substr(space, dot - space),
+       overload == "default" ? "" : overload});
 }
 
 std::vector<int64_t> describe_call(const CallRow& row) {

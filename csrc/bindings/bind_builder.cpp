@@ -86,6 +86,7 @@ void bind_calls(py::module_& module) {
   bind_position<PythonArgument>(module, "Argument");
   module.def("eager_refuses", &eager_refuses);
   module.def("decompose", &decompose);
+  module.def("elementwise_ops", &elementwise_ops);
   module.def("part_of", &part_of);
   py::class_<CallArgument>(module, "CallPlaceholder");
   py::class_<CallTable, std::shared_ptr<CallTable>>(module, "CallTable")

@@ -34,13 +34,19 @@ pybind11::object map_nested(pybind11::handle item,
 int64_t add_call(CallTable& table, const std::string& name, pybind11::object target,
                  const pybind11::sequence& arguments, const pybind11::dict& keywords);
 
+// "aten.mm.default", the name that torch prints, is aten::mm of no overload.
+std::optional<c10::OperatorHandle> find_operator(const std::string& name);
+
 // Whether eager raises for operands of such types: no list of dtypes could follow its kernels.
 // False where those of the plan's device are not here to be asked.
 bool eager_refuses(bool on_host, pybind11::handle op, const pybind11::tuple& args,
                    const pybind11::dict& kwargs);
-// What `form` makes of them; NotImplemented where eager refuses.
+// What `form`, or none where the op stays whole, makes of them, laid as eager's result is;
+// NotImplemented where eager refuses, or an op that stays whole is traced with its strides.
 pybind11::object decompose(bool on_host, const pybind11::object& op, const pybind11::object& form,
                            const pybind11::args& args, const pybind11::kwargs& kwargs);
+// "add.Tensor" and all others of torch's that write nothing and go element by element.
+pybind11::list elementwise_ops();
 
 // Defaults overlaid by a dict of options; UserError for one that does not exist.
 Settings read_options(const pybind11::dict& options);

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch.utils._pytree import tree_leaves
 
+import torch_stitch
 from tests.support.compare import compile_strictly, expect_equal
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "fuzz"))
@@ -141,6 +142,32 @@ def test_views_by_strides_share_the_memory_of_what_they_view(pair, trains, dynam
         return *(VIEWS[name](y) for name in pair), *(VIEWS[name](z) for name in pair), z
 
     expect_same_memory(fn, lambda: (whole(3, 5).requires_grad_(trains),), dynamic)
+
+
+STRIDED = [torch.logaddexp, torch.copysign, torch.logical_or, torch.floor_divide]
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("op", STRIDED)
+def test_a_view_by_strides_of_permuted_operands_finds_eagers_elements(op, dynamic):
+    def fn(x):
+        y = op(x[:, None, :, None], x[None, :, None, :])
+        return y, y.as_strided((2, 2), (1, 2), 1)
+
+    x = torch.rand(3, 2).t()
+    torch._dynamo.reset()
+    torch_stitch.reset_counters()
+    expect_equal(compile_strictly(fn, dynamic=dynamic)(x), fn(x), rtol=1e-5, atol=1e-6)
+    counters = torch_stitch.counters()
+    assert (counters["kernels"], counters["library_calls"]) == (1, 0)  # it is stored so
+
+
+def test_tensors_of_many_dimensions_are_right():
+    """Of which a small one would be of 2^40 elements, were it made to ask eager."""
+    x = torch.rand(2, *[1] * 36, 3, 2, 2).transpose(0, -1)
+    fn = lambda x: torch.logaddexp(x, x.transpose(-1, -3)).softmax(-2)  # noqa: E731
+    torch._dynamo.reset()
+    expect_equal(compile_strictly(fn)(x[..., :2, :, :]), fn(x[..., :2, :, :]), rtol=1e-5, atol=1e-6)
 
 
 COMPLEX = {

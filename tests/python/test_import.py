@@ -12,6 +12,7 @@ from functorch.compile import make_boxed_func
 from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from tests.support.compare import steps
 from torch_stitch import _core, backend
 from torch_stitch.decompositions import decompositions
 from torch_stitch.fx_import import import_graph
@@ -362,3 +363,53 @@ def test_numbers_that_a_graph_holds_on_the_cpu_are_numbers_to_a_gpu(monkeypatch)
     assert library_names(text) == []
     assert str(torch.tensor(0.1).item()) in text  # as eager has it, not in 16 bits
     assert library_names(returned) == ["aten.lift_fresh_copy.default"]
+
+
+T = torch.rand(3, 2).t()
+LAYOUTS = {
+    "apart": (T[:, None, :, None], T[None, :, None, :]),
+    "first permuted": (torch.rand(4, 3, 2).permute(2, 0, 1), torch.rand(2, 4, 3)),
+    "last permuted": (torch.rand(2, 4, 3), torch.rand(4, 3, 2).permute(2, 0, 1)),
+    "both permuted": (torch.rand(4, 3, 2).permute(2, 0, 1), torch.rand(4, 3, 2).permute(2, 0, 1)),
+    "row": (torch.rand(3), T),
+    "repeated": (torch.rand(1, 3).expand(2, 3), T),
+    "turned and repeated": (T.unsqueeze(1).expand(2, 4, 3), T[:, None, :]),
+    "number first": (torch.rand(()), T),
+    "number last": (T, torch.rand(())),
+    "channels": (torch.rand(2, 3, 4, 5).to(memory_format=torch.channels_last), torch.rand(3, 1, 1)),
+    "parts": (torch.rand(4, 6)[:, ::2], torch.rand(3, 4).t()),
+    "parts of turned": (torch.rand(6, 4).t()[:, ::2], torch.rand(4, 3)),
+    "of size one": (torch.rand(4, 1, 3).permute(2, 1, 0), torch.rand(1, 5, 1)),
+}
+LOSSES = "binary_cross_entropy huber_loss mse_loss smooth_l1_loss soft_margin_loss".split()
+TRACED = OF_TWO | {"ldexp": torch.ldexp, "igamma": torch.igamma, "zeta": torch.special.zeta}
+TRACED |= {name: functools.partial(getattr(F, name), reduction="none") for name in LOSSES}
+TRACED |= {name: lambda x, _, fn=fn: fn(x) for name, fn in OF_ONE.items()}
+TRACED |= {"turned": lambda x, _: x.transpose(3, 2), "softmax": lambda x, _: x.softmax(3)}
+
+
+def with_gradients(fn, x, y):
+    x, y = (z.detach().requires_grad_() for z in (x, y))
+    result = fn(x, y)
+    return [result, *torch.autograd.grad(result, [x, y], result.detach(), allow_unused=True)]
+
+
+@pytest.mark.filterwarnings("ignore:Using a target size")
+@pytest.mark.parametrize("trains,dynamic", [(False, False), (False, True), (True, False)])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_results_are_traced_with_the_strides_of_eager(layout, trains, dynamic):
+    differ, count = {}, 0
+    for name, fn in TRACED.items():
+        run = functools.partial(with_gradients, fn) if trains else lambda *x, fn=fn: [fn(*x)]
+        inputs = [x.long() if "bitwise" in name else x for x in LAYOUTS[layout]]
+        try:
+            expected = run(*inputs)
+        except (RuntimeError, ValueError, IndexError):  # of sizes, or without a gradient
+            continue
+        count += 1
+        mode = "symbolic" if dynamic else "fake"
+        traced = make_fx(run, decompositions("cpu"), tracing_mode=mode)(*inputs)
+        for found, eager in zip(traced.graph.output_node().args[0], expected):
+            if found and [*map(int, steps(found.meta["val"]))] != steps(eager):
+                differ[name] = found.meta["val"].stride(), eager.stride()
+    assert count > 30 and not differ
