@@ -162,7 +162,7 @@ def plan_large(shape, nodes, target):
     """Seconds of one core from the graph to the texts of its kernels, and what was planned."""
     from torch_stitch import _core
 
-    graph = _core.parse_graph(large_graph(shape, nodes))
+    graph = large_graph(shape, nodes)
     start = time.process_time()
     plan = _core.show_stage(graph, {}, target, "plan")
     seconds = time.process_time() - start
@@ -174,7 +174,7 @@ def compile_large(shape, nodes):
     """CPU seconds, the C++ compiler's included, from the graph to loaded kernels."""
     from torch_stitch import _core
 
-    graph = _core.parse_graph(large_graph(shape, nodes))
+    graph = large_graph(shape, nodes)
     start = sum(os.times()[:4])
     _core.compile(graph, _core.CallTable(), {"cache": "off"}, "cpu")
     return {"seconds": sum(os.times()[:4]) - start}

@@ -1,106 +1,117 @@
-"""Graph text of any size without a library call, for the time that planning takes.
+"""Graphs of any size without a library call, for the time that planning takes.
 
-A shape is a head and steps: what each step makes is named after its number, `last` is what the
-step before returned.
+A shape is what one step adds to the values of the steps before, and what it returns.
 """
 
-import re
+import functools
+from typing import NamedTuple
+
+from torch_stitch import _core
 
 ROWS, COLUMNS = 512, 768
-
-
-def reduce(op, value, name, axis=1, rows=ROWS):
-    """Broadcasts along the axis that is reduced."""
-    kept, shape = ((rows, f"{rows},1"), (COLUMNS, f"1,{COLUMNS}"))[1 - axis]
-    return [
-        f"%of_{name} = {op}({value}){{ints=[{axis}]}} : f32[{kept}]",
-        f"%{name} = reshape(%of_{name}) : f32[{shape}]",
-    ]
-
-
-def chain(step, last):
-    """Reductions, each of what is made of the one before."""
-    lines = [
-        *reduce("sum", last, f"sum{step}"),
-        f"%shifted{step} = sub({last}, mul(%sum{step}, 0.0013))",
-        f"%chain{step} = exp(%shifted{step})",
-    ]
-    return lines, f"%chain{step}"
-
-
-def wide(step, last):
-    """Softmaxes of tensors of their own; every one is an output."""
-    rows = 64 + step % 7
-    lines = [
-        f"%x{step} = input : f32[{rows},{COLUMNS}]",
-        f"%exp{step} = exp(%x{step})",
-        *reduce("sum", f"%exp{step}", f"total{step}", rows=rows),
-        f"%wide{step} = div(%exp{step}, %total{step})",
-    ]
-    return lines, None
-
-
-def norm(name, value):
-    return [
-        *reduce("sum", value, f"sum_{name}"),
-        f"%off_{name} = sub({value}, mul(%sum_{name}, 0.0013))",
-        *reduce("sum", f"mul(%off_{name}, %off_{name})", f"squares_{name}"),
-        f"%var_{name} = mul(%squares_{name}, 0.0013)",
-        f"%unit_{name} = mul(%off_{name}, rsqrt(add(%var_{name}, 1e-5)))",
-        f"%{name} = add(mul(%unit_{name}, %weight), %bias)",
-    ]
-
-
-def layers(step, last):
-    """What is between the library calls of a transformer's layer, without the calls."""
-    lines = [
-        f"%score{step} = add(mul({last}, 0.125), %mask)",
-        *reduce("amax", f"%score{step}", f"most{step}"),
-        f"%exp{step} = exp(sub(%score{step}, %most{step}))",
-        *reduce("sum", f"%exp{step}", f"total{step}"),
-        f"%prob{step} = div(%exp{step}, %total{step})",
-        f"%first{step} = add(%prob{step}, {last})",
-        *norm(f"attended{step}", f"%first{step}"),
-        f"%half{step} = mul(%attended{step}, 0.5)",
-        f"%gelu{step} = mul(%half{step}, add(erf(mul(%attended{step}, 0.7071)), 1))",
-        f"%second{step} = add(%gelu{step}, %attended{step})",
-        *norm(f"layer{step}", f"%second{step}"),
-    ]
-    return lines, f"%layer{step}"
-
-
-def mixed(step, last):
-    """Rows, columns and values of several steps before, some of them outputs."""
-    older = f"%mixed{step - 4}" if step >= 4 else "%x"
-    lines = [
-        *reduce("amax", f"add({last}, {older})", f"row{step}"),
-        *reduce("sum", f"mul({older}, %mask)", f"column{step}", axis=0),
-        f"%mixed{step} = tanh(add(mul({last}, %row{step}), %column{step}))",
-    ]
-    return lines, f"%mixed{step}"
-
-
-HEAD = [
-    f"%x = input : f32[{ROWS},{COLUMNS}]",
-    f"%mask = input : f32[{ROWS},{COLUMNS}]",
-    f"%weight = input : f32[{COLUMNS}]",
-    f"%bias = input : f32[{COLUMNS}]",
-]
-SHAPES = {shape.__name__: shape for shape in (chain, wide, layers, mixed)}
 OUTPUT_EVERY = 20  # steps of `mixed`
 
 
+class Value(NamedTuple):
+    """A node of a graph under construction, f32."""
+
+    graph: "LargeGraph"
+    node: _core.NodeId
+
+    def map(self, op, *others):
+        return self.graph.add(op, self, *others)
+
+    def reduce(self, op, axis=1):
+        """Broadcasts along the axis that is reduced."""
+        builder = self.graph.builder
+        kept = builder.type(self.node).shape
+        kept[axis] = _core.Dim(1)
+        reduced = self.graph.note(builder.reduce(op, self.node, [axis], "f32", False))
+        return self.graph.note(builder.reshape(reduced.node, kept))
+
+    __add__ = functools.partialmethod(map, "add")
+    __sub__ = functools.partialmethod(map, "sub")
+    __mul__ = functools.partialmethod(map, "mul")
+    __truediv__ = functools.partialmethod(map, "div")
+
+
+class LargeGraph:
+    """Equal values are one, as where a graph is imported."""
+
+    def __init__(self):
+        self.builder, self.nodes, self.inputs = _core.Builder(), set(), 0
+        self.x, self.mask = self.input(ROWS, COLUMNS), self.input(ROWS, COLUMNS)
+        self.weight, self.bias = self.input(COLUMNS), self.input(COLUMNS)
+
+    def note(self, node):
+        self.nodes.add(node)
+        return Value(self, node)
+
+    def input(self, *shape):
+        strides = [*shape[1:], 1]
+        type_of = _core.TensorType("f32", shape, strides)
+        self.inputs += 1
+        return self.note(self.builder.input(f"x{self.inputs}", type_of, self.inputs - 1))
+
+    def add(self, op, *operands):
+        """Numbers are operands too."""
+        nodes = [
+            x.node if isinstance(x, Value) else self.note(self.builder.full("f32", x, 0)).node
+            for x in operands
+        ]
+        return self.note(self.builder.pointwise(op, nodes))
+
+
+def chain(graph, before):
+    """Reductions, each of what is made of the one before."""
+    last = before[-1]
+    return (last - last.reduce("sum") * 0.0013).map("exp")
+
+
+def wide(graph, before):
+    """Softmaxes of tensors of their own."""
+    exp = graph.input(64 + (len(before) - 1) % 7, COLUMNS).map("exp")
+    return exp / exp.reduce("sum")
+
+
+def norm(graph, value):
+    off = value - value.reduce("sum") * 0.0013
+    var = (off * off).reduce("sum") * 0.0013
+    return off * (var + 1e-5).map("rsqrt") * graph.weight + graph.bias
+
+
+def layers(graph, before):
+    """What is between the library calls of a transformer's layer, without the calls."""
+    last = before[-1]
+    score = last * 0.125 + graph.mask
+    exp = (score - score.reduce("amax")).map("exp")
+    attended = norm(graph, exp / exp.reduce("sum") + last)
+    gelu = attended * 0.5 * ((attended * 0.7071).map("erf") + 1.0)
+    return norm(graph, gelu + attended)
+
+
+def mixed(graph, before):
+    """Rows, columns and values of several steps before."""
+    last, older = before[-1], before[-4] if len(before) > 4 else graph.x
+    row = (last + older).reduce("amax")
+    column = (older * graph.mask).reduce("sum", axis=0)
+    return (last * row + column).map("tanh")
+
+
+SHAPES = {shape.__name__: shape for shape in (chain, wide, layers, mixed)}
+
+
 def large_graph(shape, nodes):
-    """Text of a graph of about so many values."""
-    lines, outputs, last, made, step = list(HEAD), [], "%x", len(HEAD), 0
-    while made < nodes:
-        own, result = SHAPES[shape](step, last)
-        lines += own
-        made += len(re.findall(r"input|[a-z]\(|, \d", " ".join(own)))
-        last = result or last
-        if result is None or (shape == "mixed" and step % OUTPUT_EVERY == 0):
-            outputs.append(f"%{shape}{step}")
-        step += 1
-    if last not in (*outputs, "%x"):
-        outputs.append(last)
-    return "\n".join([*lines, f"outputs ({', '.join(outputs)})"])
+    """A graph of about so many values.  All of `wide` are outputs, of `mixed` some."""
+    graph = LargeGraph()
+    before, outputs = [graph.x], []
+    while len(graph.nodes) < nodes:
+        step = len(before) - 1
+        before.append(SHAPES[shape](graph, before))
+        if shape == "wide" or (shape == "mixed" and step % OUTPUT_EVERY == 0):
+            outputs.append(before[-1])
+    if before[-1] not in outputs:
+        outputs.append(before[-1])
+    for output in outputs:
+        graph.builder.output_tensor(output.node)
+    return graph.builder.finish(graph.inputs)

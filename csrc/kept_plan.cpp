@@ -1,8 +1,6 @@
 #include "kept_plan.h"
 
-#include <algorithm>
-
-#include "base/archive.h"
+#include "ir/archive_graph.h"
 #include "ir/print_graph.h"
 #include "jit/generated.h"
 #include "jit/kernel_cache.h"
@@ -11,31 +9,6 @@
 namespace stitch {
 
 static void pass_parts(Archive&, LoadedKernel&) {}  // none is kept
-
-template <class Tag>
-static void pass_parts(Archive& archive, Id<Tag>& id) {
-  int32_t value = id.value();
-  archive.pass(value);
-  id = Id<Tag>(value);
-}
-
-static void pass_parts(Archive& archive, Dim& dim) {
-  std::vector<Dim::Monomial> products;
-  std::vector<int64_t> factors;
-  for (const auto& [symbols, factor] : dim.terms()) {
-    products.push_back(symbols);
-    factors.push_back(factor);
-  }
-  archive.pass(products);
-  archive.pass(factors);
-  if (!archive.reads()) return;
-  dim = 0;
-  for (size_t i = 0; i < std::min(products.size(), factors.size()); ++i) {
-    Dim product = factors[i];
-    for (const SymbolId symbol : products[i]) product = product * Dim::symbol(symbol);
-    dim = dim + product;
-  }
-}
 
 namespace {
 

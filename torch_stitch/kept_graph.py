@@ -1,4 +1,4 @@
-"""What torch's cache of AOT graphs holds of ours: the core's text of a graph, and rows of calls.
+"""What torch's cache of AOT graphs holds of ours: a graph of the core, and rows of calls.
 
 A process that finds a graph there neither traces nor imports it; keys and guards are torch's.
 """
@@ -30,11 +30,11 @@ class KeptGraph(OutputCode):
         return self.run(args)
 
     def prepare_for_serialization(self):
-        """Of a copy.  Tensors and other callables, as what runs calls in turn, have no text."""
+        """Of a copy.  Tensors are not kept, nor callables that are no ops."""
         _, calls, *_ = self.parts or (None, _core.CallTable())
         foreign = [op for _, op, *_ in calls.given if not isinstance(op, torch._ops.OpOverload)]
         if not self.parts or foreign or any(isinstance(x, torch.Tensor) for x in calls.extras):
-            raise BypassAOTAutogradCache("torch_stitch: a part of this graph has no text")
+            raise BypassAOTAutogradCache("torch_stitch: a part of this graph cannot be kept")
         self.run = None
 
     def post_compile(self, *_):

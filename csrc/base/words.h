@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <charconv>
 #include <functional>
+#include <optional>
 #include <ranges>
 #include <sstream>
 #include <string>
@@ -21,6 +23,15 @@ inline std::vector<std::string> split_at_blanks(const std::string& text) {
 inline std::vector<std::string> split_words(std::string text) {
   std::ranges::replace(text, ',', ' ');
   return split_at_blanks(text);
+}
+
+// The whole text as a number; nothing where it is none.
+template <class Number = int64_t>
+std::optional<Number> to_number(std::string_view text) {
+  Number number{};
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_whole = result.ec == std::errc() && result.ptr == text.data() + text.size();
+  return is_whole ? std::optional(number) : std::nullopt;
 }
 
 int edit_distance(std::string_view a, std::string_view b);

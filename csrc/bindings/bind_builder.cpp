@@ -4,10 +4,9 @@
 
 #include "bindings/python_types.h"
 #include "bindings/tensors.h"
+#include "ir/archive_graph.h"
 #include "ir/builder.h"
-#include "ir/parse_graph.h"
 #include "ir/print_graph.h"
-#include "ir/text_reader.h"
 #include "ops/op_rules.h"
 
 namespace stitch {
@@ -16,20 +15,16 @@ namespace {
 namespace py = pybind11;
 using namespace py::literals;
 
-// Pickled as its text.
 template <class T>
-auto kept_as_text(T (*parse)(const std::string&)) {
-  return py::pickle([](const T& value) { return py::make_tuple(to_string(value)); },
-                    [parse](const py::tuple& kept) { return parse(kept[0].cast<std::string>()); });
+auto kept_as_bytes() {
+  return py::pickle([](const T& value) { return py::bytes(to_bytes(value)); },
+                    [](const py::bytes& kept) {
+                      T value;
+                      if (!from_bytes(std::string_view(kept), value))
+                        throw UserError("found a pickle that is not of this build");
+                      return value;
+                    });
 }
-
-Dim parse_dim(const std::string& text) {
-  TextReader reader{text};
-  int symbol_count = 0;
-  return read_dim(reader, symbol_count);
-}
-
-Graph parse_whole_graph(const std::string& text) { return parse_graph(text); }
 
 void bind_dim(py::module_& module) {
   py::class_<Dim>(module, "Dim", "A size: an integer polynomial over the graph's symbols.")
@@ -43,7 +38,7 @@ void bind_dim(py::module_& module) {
       .def("__rmul__", [](const Dim& a, int64_t b) { return b * a; })
       .def("__hash__", [](const Dim& dim) { return py::hash(py::str(to_string(dim))); })
       .def("__repr__", [](const Dim& dim) { return to_string(dim); })
-      .def(kept_as_text<Dim>(&parse_dim))
+      .def(kept_as_bytes<Dim>())
       .def("is_constant", &Dim::is_constant)
       .def("value", &Dim::value);
   py::implicitly_convertible<py::int_, Dim>();
@@ -69,9 +64,8 @@ void bind_nouns(py::module_& module) {
       .def("__repr__", [](NodeId id) { return "%" + std::to_string(id.value()); });
   py::class_<Graph>(module, "Graph")
       .def("__str__", [](const Graph& graph) { return to_string(graph); })
-      .def(kept_as_text<Graph>(&parse_whole_graph))
+      .def(kept_as_bytes<Graph>())
       .def("__len__", &Graph::size);
-  module.def("parse_graph", &parse_whole_graph, "A Graph from its text.");
 }
 
 template <class T>

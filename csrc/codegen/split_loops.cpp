@@ -6,7 +6,7 @@
 
 #include "analysis/index_walk.h"
 #include "base/round_up.h"
-#include "ir/text_reader.h"
+#include "base/words.h"
 #include "schedule/build_loops.h"
 #include "schedule/map_axes.h"
 
@@ -96,7 +96,7 @@ Holds holds_in(const std::vector<AxisRange>& ranges, const StageSchedule& schedu
 
 std::vector<Statement> split_vectors(Statement loop) {
   constexpr int64_t kLanes[] = {16, 8, 4, 1};
-  const auto first = to_integer(loop.expr), end = to_integer(loop.bound);
+  const auto first = to_number(loop.expr), end = to_number(loop.bound);
   const bool is_vectorised = loop.pragma.find("omp simd") != std::string::npos;
   // The lanes of each piece are added to the sum, rounded: one that is kept exactly has one piece.
   const bool is_exact = std::ranges::any_of(loop.body, [](const Statement& statement) {

@@ -5,8 +5,8 @@
 #include <functional>
 #include <iterator>
 
+#include "base/words.h"
 #include "codegen/split_loops.h"
-#include "ir/text_reader.h"
 
 namespace stitch {
 namespace {
@@ -66,7 +66,7 @@ struct StoreStreaming {
   Statement stream_rows(const Statement& loop, const std::string& rows, int64_t most) const {
     const std::string first = scopes.fresh(), end = scopes.fresh();
     const std::string whole = first + " + " + std::to_string(most);
-    const bool is_ragged = !to_integer(loop.bound);
+    const bool is_ragged = !to_number(loop.bound);
     Statement outer{Statement::Kind::kLoop, "i64", scopes.fresh(), "0"};
     outer.bound = rows;
     outer.body = {
@@ -116,7 +116,7 @@ std::vector<Statement> stream_stores(const StageSchedule& schedule, int block, S
   streaming.visit(loop, [&](Statement&) { ++stores; });
   if (!walks || !is_outermost || stores == 0) return split_vectors(std::move(loop));
   const int64_t most = std::max<int64_t>(1, kRowElements / streaming.step);
-  const auto first = to_integer(loop.expr), end = to_integer(loop.bound);
+  const auto first = to_number(loop.expr), end = to_number(loop.bound);
   // A loop that sums adds up its lanes at the end of each row: of one row or none.
   const bool sums = loop.pragma.find("reduction(") != std::string::npos;
   if (!first || !end) {

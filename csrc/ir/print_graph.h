@@ -1,4 +1,4 @@
-// Graph as text, one line per node; ir/parse_graph.h documents the form and reads it back.
+// Graph as text, one line per node; tests/support/parse_graph.h documents the form and reads it.
 #pragma once
 
 #include <array>

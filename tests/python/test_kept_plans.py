@@ -136,10 +136,12 @@ def test_kernels_that_are_gone_are_compiled_again(tmp_path):
 
 
 def test_the_report_of_a_plan_that_is_found_is_the_first_ones(tmp_path):
-    text = "%x = input : f32[64,64]\n%y = relu(exp(%x))\noutputs (%y)\n"
+    b = _core.Builder()
+    x = b.input("x", _core.TensorType("f32", [64, 64], [64, 1]), 0)
+    b.output_tensor(b.pointwise("relu", [b.pointwise("exp", [x])]))
+    graph = b.finish(1)
 
     def report(cache):
-        graph = _core.parse_graph(text)
         found = _core.compile(graph, _core.CallTable(), {"cache": str(cache)}, "cpu").report()
         assert found["kernels"] and all("STITCH_KERNEL(" in k["text"] for k in found["kernels"])
         return {name: value for name, value in found.items() if name != "stages"}

@@ -1,4 +1,4 @@
-#include "ir/parse_graph.h"
+#include "support/parse_graph.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -43,9 +43,9 @@ NodeId read_value(const Parser& parser, TextReader& reader) {
 NodeId literal_operand(Parser& parser, const std::string& text, DType dtype) {
   if (text == "true" || text == "false")
     return parser.builder.full(dtype, text == "true", text == "true");
-  if (const auto integer = to_integer(text))
+  if (const auto integer = to_number(text))
     return parser.builder.full(dtype, static_cast<double>(*integer), *integer);
-  if (const auto number = to_number(text))
+  if (const auto number = to_number<double>(text))
     return parser.builder.full(dtype, *number, static_cast<int64_t>(*number));
   TextReader reader{text};
   const Dim size = read_dim(reader, parser.symbol_count);
@@ -122,12 +122,12 @@ void complete_draft(NodeDraft& draft, int& symbol_count, Shorthand shorthand) {
   if (const auto ints = source.take_ints("ints")) node.ints = *ints;
   if (const auto dims = source.take_dims("dims")) node.dims = *dims;
   if (const auto text = source.take("number")) {
-    const auto number = to_number(*text);
+    const auto number = to_number<double>(*text);
     if (!number) throw UserError("found number=" + *text + ", expected a floating value");
     node.number = *number;
   }
   if (const auto text = source.take("integer")) {
-    const auto integer = to_integer(*text);
+    const auto integer = to_number(*text);
     if (!integer) throw UserError("found integer=" + *text + ", expected a 64-bit integer");
     node.integer = *integer;
   }
@@ -157,7 +157,7 @@ NodeId read_call(Parser& parser, TextReader& reader, const std::string& name,
   NodeId id;
   if (is_input) {
     if (!draft.written || !draft.written->shape) reader.fail("':' and the type of the input");
-    const bool is_number = to_integer(name).has_value();
+    const bool is_number = to_number(name).has_value();
     id = builder.input(draft.node.name.empty() && !is_number ? name : draft.node.name,
                        draft.node.type);
   } else {

@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "ir/graph.h"
-#include "ir/text_reader.h"
+#include "support/text_reader.h"
 
 namespace stitch {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "ir/parse_graph.h"
 #include "ops/op_rules.h"
+#include "support/parse_graph.h"
 
 namespace stitch {
 namespace {
@@ -75,8 +75,8 @@ void complete_slice(AttributeSource& source) {
 void take_value(AttributeSource& source) {
   const auto value = source.take("value");
   if (!value) return;
-  const auto integer = to_integer(*value);
-  const auto number = to_number(*value);
+  const auto integer = to_number(*value);
+  const auto number = to_number<double>(*value);
   if (!integer && !number) throw UserError("found the value '" + *value + "', expected a number");
   if (is_integral(source.draft.node.type.dtype)) {
     source.draft.node.integer = integer ? *integer : static_cast<int64_t>(*number);

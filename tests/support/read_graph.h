@@ -12,7 +12,7 @@
 //   layout      strides=[..]
 #pragma once
 
-#include "ir/parse_graph.h"
+#include "support/parse_graph.h"
 
 namespace stitch {
 

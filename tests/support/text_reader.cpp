@@ -1,24 +1,16 @@
-#include "ir/text_reader.h"
+#include "support/text_reader.h"
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 
 #include "base/error.h"
+#include "base/words.h"
 
 namespace stitch {
 namespace {
 
 bool is_word_character(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
-}
-
-template <class Number>
-std::optional<Number> convert_all(std::string_view text) {
-  Number number{};
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (result.ec != std::errc() || result.ptr != text.data() + text.size()) return std::nullopt;
-  return number;
 }
 
 Dim read_factor(TextReader& reader, int& symbol_count) {
@@ -31,9 +23,9 @@ Dim read_factor(TextReader& reader, int& symbol_count) {
   reader.peek();
   const size_t start = reader.position;
   const std::string word = reader.word();
-  if (const auto value = to_integer(word)) return Dim(*value);
+  if (const auto value = to_number(word)) return Dim(*value);
   if (word.size() > 1 && word[0] == 's')
-    if (const auto id = to_integer(std::string_view(word).substr(1)); id && *id >= 0) {
+    if (const auto id = to_number(std::string_view(word).substr(1)); id && *id >= 0) {
       symbol_count = std::max(symbol_count, static_cast<int>(*id) + 1);
       return Dim::symbol(static_cast<SymbolId>(*id));
     }
@@ -149,8 +141,5 @@ int64_t read_integer(TextReader& reader) {
   if (!value.is_constant()) reader.fail("a plain integer instead of " + to_string(value));
   return value.value();
 }
-
-std::optional<double> to_number(std::string_view text) { return convert_all<double>(text); }
-std::optional<int64_t> to_integer(std::string_view text) { return convert_all<int64_t>(text); }
 
 }  // namespace stitch

@@ -42,8 +42,4 @@ void read_list(TextReader& reader, char open, char close, const std::function<vo
 WrittenType read_type(TextReader& reader, int& symbol_count);
 int64_t read_integer(TextReader& reader);
 
-// The whole text as a number; nothing when it is none.
-std::optional<double> to_number(std::string_view text);
-std::optional<int64_t> to_integer(std::string_view text);
-
 }  // namespace stitch

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ir/parse_graph.h"
+#include "support/parse_graph.h"
 
 namespace stitch {
 namespace {

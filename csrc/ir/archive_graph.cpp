@@ -1,0 +1,25 @@
+#include "ir/archive_graph.h"
+
+#include <algorithm>
+
+namespace stitch {
+
+void pass_parts(Archive& archive, Dim& dim) {
+  std::vector<Dim::Monomial> products;
+  std::vector<int64_t> factors;
+  for (const auto& [symbols, factor] : dim.terms()) {
+    products.push_back(symbols);
+    factors.push_back(factor);
+  }
+  archive.pass(products);
+  archive.pass(factors);
+  if (!archive.reads()) return;
+  dim = 0;
+  for (size_t i = 0; i < std::min(products.size(), factors.size()); ++i) {
+    Dim product = factors[i];
+    for (const SymbolId symbol : products[i]) product = product * Dim::symbol(symbol);
+    dim = dim + product;
+  }
+}
+
+}  // namespace stitch
