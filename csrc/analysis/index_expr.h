@@ -92,6 +92,11 @@ class IndexVars {
   // By the largest unit that is a coefficient of `a` and divides all of `whole`; else by 1.
   Units find_units(const IndexExpr& a, std::initializer_list<Dim> whole) const;
   const IndexVar& operator[](VarId var) const { return vars_[var]; }
+  // A walk with other handles begins: its values are none of those that are known.
+  void forget_values() {
+    for (IndexVar& var : vars_)
+      if (var.kind == IndexVar::Kind::kValue) var.payload = -1;
+  }
   // All atoms and values that the index depends on, through quotients too.
   std::set<VarId> leaves_of(std::span<const IndexExpr> index) const;
   int count() const { return static_cast<int>(vars_.size()); }

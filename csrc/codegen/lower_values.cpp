@@ -64,6 +64,7 @@ ValueLowering::ValueLowering(const Graph& graph, const StageSchedule& schedule, 
       options_(options),
       is_load_(is_load) {
   vars = schedule.accesses.vars;
+  vars.forget_values();
   values.push_back({"true", 0});   // guard 0, known everywhere
   values.push_back({"false", 0});  // kNever
   for (const PersistentValue& persistent : schedule.persistent) {

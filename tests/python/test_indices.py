@@ -345,3 +345,32 @@ def test_scores_shifted_row_by_row(length):
 
     scores, content = torch.randn(2, 3, length, 2 * length), torch.randn(2, 3, length, length)
     check(fn, scores, content, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("steps", range(7))
+def test_an_index_of_few_is_not_taken_for_one_of_many(steps):
+    """Of two indices in one kernel, whatever is evaluated before the one of few.
+
+    The analysis and the text number values each in its own way; of a value that the analysis had
+    under the same number the text took the extent, and then divided nothing by 3.
+    """
+    places = torch.stack([torch.randperm(3) for _ in range(5)])
+    unary = [torch.ceil, torch.relu, torch.sqrt, torch.abs, torch.floor, torch.square]
+
+    def fn(places, row, x):
+        for op in unary[:steps]:
+            row = op(row)
+        sums = torch.zeros(5, 3).scatter_add(1, row.long(), x)
+        return torch.zeros(5, 3).scatter(1, places, sums)
+
+    check(fn, places, torch.ones(5, 1), torch.rand(5, 1))
+
+
+def test_gradients_of_quantiles_reach_the_elements_that_they_are():
+    def gradient(fn):
+        x = torch.linspace(-2, 3, 15).sin().view(3, 5).requires_grad_()
+        return torch.autograd.grad(fn(x, 0.5, dim=0).sum(), x)[0]
+
+    for fn in (torch.quantile, torch.nanquantile):
+        torch._dynamo.reset()
+        expect_equal(gradient(compile_strictly(fn)), gradient(fn), rtol=1e-6, atol=1e-7)
