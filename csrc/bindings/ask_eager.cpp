@@ -150,10 +150,10 @@ py::object decompose(bool on_host, const py::object& op, const py::object& form,
   std::vector<Tensor> operands;
   for (const py::handle item : args)
     if (THPVariable_Check(item.ptr())) operands.push_back(THPVariable_Unpack(item.ptr()));
-  const bool is_turned = std::ranges::any_of(operands, [](const Tensor& x) {
-    return !std::ranges::is_sorted(shrink(x).strides, std::greater());
-  });
-  if (stays && !is_turned) return as_it_is;  // where all lies in order, so does the result
+  const auto is_in_order = [](const Tensor& x) {
+    return std::ranges::is_sorted(shrink(x).strides, std::greater());
+  };
+  if (stays && std::ranges::all_of(operands, is_in_order)) return as_it_is;  // so is the result
   const Answer eager = ask_eager(on_host, op, args, kwargs);
   if (!eager || (stays && eager->empty())) return as_it_is;
   traced = stays ? op.ptr() : nullptr;
