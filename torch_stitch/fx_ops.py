@@ -93,7 +93,7 @@ def pointwise(im, node, op, *operands, dtype=None):
         held = im.b.type(last)
         dtype = dtype if held.shape or held.dtype in NARROW else "f32"
     values = [scalar(im, x, dtype, is_exact=i in kept) for i, x in enumerate(operands)]
-    return im.b.cast(im.b.pointwise(op, values), dtype_of(node))
+    return im.b.cast(im.b.pointwise(op, values), dtype_of(node), rounds=False)
 
 
 def plain(row, im, node, *operands, **kwargs):

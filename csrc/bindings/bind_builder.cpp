@@ -161,7 +161,7 @@ void bind_ops(BuilderClass& builder) {
       .def("random", &Builder::random)
       .def("assert_true", &Builder::assert_true)
       .def("pointwise", &Builder::pointwise)
-      .def("cast", &Builder::cast)
+      .def("cast", &Builder::cast, "x"_a, "dtype"_a, "rounds"_a = true)
       .def("reduce", &Builder::reduce)
       .def("reshape", &Builder::reshape)
       .def("permute", &Builder::permute)

@@ -253,12 +253,17 @@ Handle ValueLowering::pointwise(NodeId id, const std::vector<Handle>& operands, 
     lowered_.may_fail = true;
     arguments += ", error";
   }
+  const bool is_cast = node.op == OpKind::k_cast;
+  const bool is_flag = is_cast && graph_[node.inputs[0]].type.dtype == DType::kBool;
+  const bool asked =
+      (is_cast && !keeps_digits(node)) || options_.emulate_eager_casts || is_rounded(id);
   const bool narrow = std::string(type.device_name) != type.register_name && type.is_float;
+  const bool rounds = narrow && asked && id != unrounded_root && !is_flag;
   std::string expr;
-  if (node.op == OpKind::k_cast) {
+  if (is_cast) {
     const bool same =
         info(graph_[node.inputs[0]].type.dtype).register_name == std::string(type.register_name);
-    if (same && (!narrow || id == unrounded_root)) return operands[0];
+    if (same && !rounds) return operands[0];
     const std::string convert = was_of_type(graph_, node) ? "convert_back<" : "convert<";
     expr = same ? arguments : convert + type.register_name + ">(" + arguments + ")";
   } else if (node.op == OpKind::k_div && wide.count(operands[0]) &&
@@ -269,11 +274,7 @@ Handle ValueLowering::pointwise(NodeId id, const std::vector<Handle>& operands, 
   } else {
     expr = call(id, operands, arguments, depth);
   }
-  const bool rounds = node.op == OpKind::k_cast || options_.emulate_eager_casts || is_rounded(id);
-  const bool is_flag =
-      node.op == OpKind::k_cast && graph_[node.inputs[0]].type.dtype == DType::kBool;
-  if (narrow && rounds && id != unrounded_root && !is_flag)
-    expr = std::string("round_to<") + type.device_name + ">(" + expr + ")";
+  if (rounds) expr = std::string("round_to<") + type.device_name + ">(" + expr + ")";
   const Handle result = let(type.register_name, expr, depth);
   if (*gpu_forms(node.op).plus_one_short) operands_[result] = operands[0];
   return result;

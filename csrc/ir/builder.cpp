@@ -119,9 +119,9 @@ NodeId Builder::assert_true(NodeId condition, std::string message) {
   return add({.op = OpKind::k_assert_true, .inputs = {condition}, .name = std::move(message)});
 }
 
-NodeId Builder::cast(NodeId x, DType dtype) {
+NodeId Builder::cast(NodeId x, DType dtype, bool rounds) {
   if (graph_[x].type.dtype == dtype) return x;
-  return add({.op = OpKind::k_cast, .inputs = {x}, .type = {.dtype = dtype}});
+  return add({.op = OpKind::k_cast, .inputs = {x}, .integer = !rounds, .type = {.dtype = dtype}});
 }
 
 NodeId Builder::reduce(OpKind op, NodeId x, std::vector<int64_t> axes, DType dtype, bool keepdim) {

@@ -34,7 +34,8 @@ class Builder {
   NodeId random(NodeId seed, int64_t stream, std::vector<Dim> shape);
   // Operands broadcast; they must have one dtype already (`select`: the first is bool).
   NodeId pointwise(OpKind op, const std::vector<NodeId>& inputs);
-  NodeId cast(NodeId x, DType dtype);  // x itself when it has the dtype
+  // x itself when it has the dtype; `rounds`: see keeps_digits.
+  NodeId cast(NodeId x, DType dtype, bool rounds = true);
   // Axes in any order, negative allowed, empty = all.  `dtype`: of the result of sum, prod,
   // sum_sq_dev.  Argmax over several axes numbers them row-major.
   NodeId reduce(OpKind op, NodeId x, std::vector<int64_t> axes, DType dtype, bool keepdim);

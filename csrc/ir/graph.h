@@ -36,7 +36,7 @@ struct Node {
   std::vector<int64_t> ints = {};
   std::vector<Dim> dims = {};
   double number = 0;    // full, pad, iota: floating value; library: see ops/library_calls.h
-  int64_t integer = 0;  // full, pad: exact value when the dtype is integral; see counts_from_end
+  int64_t integer = 0;  // full, pad: exact value when the dtype is integral; see below
   TensorType type = {};
   std::string name = {};  // library: the operator, "aten.mm.default"; input: its name in text
   Origin origin = {};
@@ -76,6 +76,12 @@ inline Family family(const Node& node) { return info(node.op).family; }
 
 // Of what reads or writes at indices: negative ones are places from the end, not out of range.
 inline bool counts_from_end(const Node& node) { return node.integer == 0; }
+
+// A cast to 16 bits that is no op of the user's: its result is rounded where memory holds it, as
+// those of other ops are, and not inside of a kernel.
+inline bool keeps_digits(const Node& node) {
+  return node.op == OpKind::k_cast && node.integer != 0;
+}
 
 inline bool may_call(const Node& node) { return may_call(info(node)); }
 inline bool is_put(const Node& node) { return is_put(info(node)); }

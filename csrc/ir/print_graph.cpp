@@ -44,7 +44,7 @@ std::string attributes(const Node& node) {
   const bool integral = is_integral(node.type.dtype);
   if (holds_number(node) && !integral) parts.push_back("number=" + shortest(node.number));
   const bool reads_indices = family(node) == Family::kReader || family(node) == Family::kWriter;
-  const bool has_integer = (holds_number(node) && integral) || may_call(node);
+  const bool has_integer = (holds_number(node) && integral) || may_call(node) || keeps_digits(node);
   if (has_integer || (reads_indices && !counts_from_end(node) && node.op != OpKind::k_pad))
     parts.push_back("integer=" + std::to_string(node.integer));
   if (parts.empty()) return "";

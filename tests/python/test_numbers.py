@@ -75,6 +75,34 @@ def test_numbers_are_rounded_to_16_bits_where_eager_does(name, dtype):
     check(NUMBERS[name], x)
 
 
+@pytest.mark.parametrize("number", [7, 257, 3.14], ids=str)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("op", [torch.div, torch.mul])
+def test_what_a_tensor_of_one_number_scales_is_rounded_with_the_result(op, dtype, number):
+    """As those of other ops, not inside of a kernel: else one term of a difference is rounded."""
+    x = torch.linspace(-5, 5, 397).to(dtype)
+
+    def fn(x, by):
+        return op(x, by), op(x, by).float() - op(x.float(), by.float())
+
+    given = x, torch.tensor(number)
+    scaled, left = torch.compile(fn, backend="stitch")(*given)
+    eager, lost = fn(*given)
+    assert torch.equal(scaled, eager) and lost.count_nonzero() > 0
+    assert left.count_nonzero() == 0
+
+
+def test_the_gradient_of_a_number_over_itself_is_none():
+    """`torch.masked.normalize` divides by a count, an integer, and by the norm of its operand."""
+    x = torch.tensor([2.703, -1.0, 0.3]).bfloat16().requires_grad_()
+
+    def fn(x):
+        return sum(torch.masked.normalize(one, float("inf"), 0) for one in x.unbind())
+
+    (grad,) = torch.autograd.grad(torch.compile(fn, backend="stitch")(x), x)
+    assert torch.equal(grad, torch.autograd.grad(fn(x), x)[0])
+
+
 @pytest.mark.parametrize("value", [0.5, -1.75, 2, 2.5])
 def test_integers_take_the_integral_part_of_a_factor(value):
     i, x = torch.arange(-4, 5), torch.randn(9)
