@@ -6,7 +6,6 @@
 #include "base/stage.h"
 #include "codegen/emit_kernel.h"
 #include "ir/print_graph.h"
-#include "jit/compiler.h"
 #include "kept_plan.h"
 #include "kernel_error.h"
 #include "make_report.h"
@@ -20,6 +19,7 @@
 #include "schedule/chain_stages.h"
 #include "schedule/choose_template.h"
 #include "schedule/schedule_stage.h"
+#include "time_kernels.h"
 
 namespace stitch {
 namespace {
@@ -118,11 +118,9 @@ Compilation plan_and_emit(const CompileRequest& request) {
 }
 
 std::vector<Binary> compile_all(const Compilation& c) {
-  try {
-    return compile_kernels(c.sources, c.device.arch, c.request.settings, c.request.load);
-  } catch (const NotCompiledError& error) {
-    throw KernelError(error, find_ops(c.graph, c.plan, c.sources, error.kernels));
-  }
+  const Settings& settings = c.request.settings;
+  const bool is_needed = c.request.load || (settings.clock && c.device.is_cuda);
+  return compile_planned(c.graph, c.plan, c.sources, c.device.arch, settings, is_needed);
 }
 
 int spilled_bytes(const Binary& binary, const std::vector<std::vector<int>>& persistent_groups) {
@@ -176,10 +174,12 @@ CompileResult compile(const CompileRequest& request) {
     std::vector<Binary> binaries;
     run_stage("compile", c.log, [&] { binaries = compile_without_spills(c); });
     log = c.log;
+    Report report = make_report({c.graph, c.plan, c.schedules, c.sources, device, c.workers});
+    if (request.settings.clock && !request.load)
+      time_kernels(report, c.graph, c.sources, binaries, device);
     return CompiledPlan{
         request.load ? build_program(c.graph, c.plan, c.sources, device.is_cuda) : Program(),
-        c.sources, make_report({c.graph, c.plan, c.schedules, c.sources, device, c.workers}),
-        binaries};
+        c.sources, report, binaries};
   });
   if (device.is_cuda) add_binaries(made.report, made.binaries);
   made.report.stages = log.times;

@@ -31,6 +31,16 @@ struct ReportedTile {
   int64_t rows = 0, bytes = 0;  // of each block's tile
 };
 
+// What the clock says of a kernel.
+struct ReportedTime {
+  double us = -1;                        // without launches; negative: nobody asked
+  std::string bound;                     // "memory", "issue", a pipe, "latency" ... (docs/clock.md)
+  double instructions_per_16_bytes = 0;  // of threads
+  int64_t resident_threads = 0;          // of a multiprocessor
+  int launches = 0;
+  std::vector<std::string> assumptions = {};
+};
+
 struct ReportedKernel {
   std::string name, text;
   std::string policy;  // whose plan it is part of (plan/policies.h)
@@ -44,6 +54,7 @@ struct ReportedKernel {
   int block = 1, shared_bytes = 0, registers = -1, spill_bytes = 0, stack_bytes = 0;
   double predicted_us = 0, compile_ms = 0;
   bool from_cache = false;
+  ReportedTime time = {};
 };
 
 struct ReportedCall {

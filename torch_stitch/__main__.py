@@ -31,6 +31,7 @@ def main(arguments=None):
     command.add_argument("place", metavar="FILE.py:FUNCTION")
     command.add_argument("--target", help="cpu, a100, h100, h200 or b200; else the inputs' device")
     command.add_argument("--policy", default="auto")
+    command.add_argument("--clock", action="store_true", help="also how long a GPU's kernels take")
     command.add_argument("--training", action="store_true", help="also the backward pass")
     command.add_argument("--json", action="store_true")
     launch = argparse.ArgumentParser(add_help=False)

@@ -18,8 +18,7 @@ from torch.utils._pytree import tree_map
 from torch_stitch import _core, backend
 
 # Each explained function has a backend of its own: no limit must make one run for real.
-LIMITS = ("recompile_limit", "accumulated_recompile_limit")
-TRACING = {"automatic_dynamic_shapes": False} | dict.fromkeys(LIMITS, 1 << 30)
+NO_LIMITS = dict.fromkeys(("recompile_limit", "accumulated_recompile_limit"), 1 << 30)
 
 
 class Planned(BaseException):
@@ -39,12 +38,13 @@ class Report:
         return self.table
 
 
-def explain(fn, *inputs, target=None, policy="auto", attention="auto", training=False):
+def explain(fn, *inputs, target=None, training=False, **options):
     """Plans and compiles fn(*inputs) for `target` without running it; the inputs stay as they are.
 
     `target` is a row of the device table; without it, the inputs' device, for "meta" this CPU.
+    Options are torch.compile's; with `clock=True` each kernel is timed by its code (docs/clock.md).
     """
-    options = {"policy": policy, "attention": attention} | ({"target": target} if target else {})
+    options |= {"target": target} if target else {}
     _core.check_options(options)
 
     def compile_graph(gm, found):
@@ -95,7 +95,7 @@ def trace_with(stand_ins, see, fn, inputs, target, training):
 
     explained.__code__ = explained.__code__.replace()  # Dynamo caches by code
     with (
-        torch._dynamo.config.patch(TRACING),
+        torch._dynamo.config.patch(automatic_dynamic_shapes=False, **NO_LIMITS),
         config.patch(force_non_lazy_backward_lowering=True),  # no gradient is asked for
         torch.set_grad_enabled(training),
         torch.random.fork_rng(range(torch.cuda.is_initialized() and torch.cuda.device_count())),

@@ -19,6 +19,16 @@ namespace {
 namespace py = pybind11;
 using namespace py::literals;
 
+void add_time(py::dict& row, const ReportedTime& time) {
+  if (time.us < 0) return;
+  row["clock_us"] = time.us;
+  row["bound"] = time.bound;
+  row["instructions_per_16_bytes"] = time.instructions_per_16_bytes;
+  row["resident_threads"] = time.resident_threads;
+  row["launches"] = time.launches;
+  row["assumptions"] = time.assumptions;
+}
+
 py::dict to_dict(const ReportedKernel& kernel) {
   py::list ops;
   py::dict scheme, persistent, tiles;
@@ -32,15 +42,17 @@ py::dict to_dict(const ReportedKernel& kernel) {
   }
   for (const ReportedTile& tile : kernel.tiles)
     tiles[py::str(tile.value)] = py::dict("rows"_a = tile.rows, "bytes"_a = tile.bytes);
-  return py::dict("name"_a = kernel.name, "policy"_a = kernel.policy, "ops"_a = ops,
-                  "persistent"_a = persistent, "tiles"_a = tiles,
-                  "bytes_read"_a = kernel.bytes_read, "bytes_written"_a = kernel.bytes_written,
-                  "bytes_planned"_a = kernel.bytes_planned, "grid"_a = kernel.grid,
-                  "block"_a = kernel.block, "shared_bytes"_a = kernel.shared_bytes,
-                  "registers"_a = kernel.registers, "spill_bytes"_a = kernel.spill_bytes,
-                  "stack_bytes"_a = kernel.stack_bytes, "predicted_us"_a = kernel.predicted_us,
-                  "scheme"_a = scheme, "compile_ms"_a = kernel.compile_ms,
-                  "from_cache"_a = kernel.from_cache, "text"_a = kernel.text);
+  py::dict row("name"_a = kernel.name, "policy"_a = kernel.policy, "ops"_a = ops,
+               "persistent"_a = persistent, "tiles"_a = tiles, "bytes_read"_a = kernel.bytes_read,
+               "bytes_written"_a = kernel.bytes_written, "bytes_planned"_a = kernel.bytes_planned,
+               "grid"_a = kernel.grid, "block"_a = kernel.block,
+               "shared_bytes"_a = kernel.shared_bytes, "registers"_a = kernel.registers,
+               "spill_bytes"_a = kernel.spill_bytes, "stack_bytes"_a = kernel.stack_bytes,
+               "predicted_us"_a = kernel.predicted_us, "scheme"_a = scheme,
+               "compile_ms"_a = kernel.compile_ms, "from_cache"_a = kernel.from_cache,
+               "text"_a = kernel.text);
+  add_time(row, kernel.time);
+  return row;
 }
 
 py::dict to_dict(const ReportedCall& call) {

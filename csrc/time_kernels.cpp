@@ -1,0 +1,138 @@
+#include "time_kernels.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "clock/time_kernel.h"
+
+namespace stitch {
+namespace {
+
+constexpr int64_t kCounters = 64;  // words behind the barrier and the error flag, at least
+
+// From its first element to its last: an expanded value has fewer than it shows.
+int64_t extent_bytes(const Graph& graph, NodeId value) {
+  const TensorType& type = graph[value].type;
+  int64_t last = 0;
+  for (int d = 0; d < type.rank(); ++d)
+    last += (graph.symbols.hint(type.shape[d]) - 1) * graph.symbols.hint(type.strides[d]);
+  return std::max<int64_t>(0, last + 1) * info(type.dtype).bytes;
+}
+
+// What indices may be: rows of what is read by them; 0: `value` holds none.
+uint64_t index_bound(const Graph& graph, NodeId value) {
+  int64_t bound = 0;
+  for (const Node& node : graph.nodes) {
+    if (node.op != OpKind::k_index && node.op != OpKind::k_gather) continue;
+    for (size_t i = 0; i < node.ints.size(); ++i) {
+      NodeId index = skip_views(graph, node.inputs[i + 1]);
+      while (graph[index].op == OpKind::k_cast) index = skip_views(graph, graph[index].inputs[0]);
+      if (index != value) continue;
+      const Dim& rows = graph[node.inputs[0]].type.shape[node.ints[i]];
+      bound = std::max(bound, graph.symbols.hint(rows));
+    }
+  }
+  return static_cast<uint64_t>(bound);
+}
+
+clock::Argument pointer(const Graph& graph, NodeId value) {
+  const uint64_t below = index_bound(graph, value);
+  return {.is_pointer = true,
+          .bytes = extent_bytes(graph, value),
+          .element_bytes = info(graph[value].type.dtype).bytes,
+          .is_integer = below > 0,
+          .below = below};
+}
+
+clock::Argument number(int64_t value) { return {.bits = static_cast<uint64_t>(value)}; }
+
+// As kernel_source.h lists them; `phases`: the first, and what comes after the last.
+std::vector<clock::Argument> arguments_of(const Graph& graph, const KernelSource& source,
+                                          std::pair<size_t, size_t> phases) {
+  std::vector<clock::Argument> arguments;
+  for (const KernelArgument& argument : source.pointers)
+    arguments.push_back(pointer(graph, argument.value));
+  for (const Dim& size : source.sizes) arguments.push_back(number(graph.symbols.hint(size)));
+  const clock::Argument counter = {.is_pointer = true, .bytes = kCounters * 4};
+  if (source.phases.size() > 1) {
+    arguments.push_back(number(static_cast<int64_t>(phases.first)));
+    arguments.push_back(number(static_cast<int64_t>(phases.second)));
+  }
+  if (source.phases.size() > 1 || source.finishes) arguments.push_back(counter);
+  arguments.push_back(counter);
+  return arguments;
+}
+
+using Launches = std::vector<clock::Launch>;
+
+// One, or one for each phase.
+Launches find_launches(const Graph& graph, const KernelSource& source, const Binary& binary,
+                       const DeviceSpec& device) {
+  Launches separate;
+  std::vector<int64_t> grids;
+  for (size_t phase = 0; phase < source.phases.size(); ++phase) {
+    grids.push_back(std::max<int64_t>(1, graph.symbols.hint(source.phases[phase])));
+    separate.push_back({.grid = {grids.back(), 1, 1},
+                        .block = {source.threads, 1, 1},
+                        .shared_bytes = source.shared_bytes,
+                        .arguments = arguments_of(graph, source, {phase, phase + 1})});
+  }
+  if (separate.size() == 1) return separate;
+  clock::Launch together = separate[0];
+  together.grid[0] = *std::ranges::max_element(grids);
+  together.arguments = arguments_of(graph, source, {0, separate.size()});
+  const clock::Cubin cubin = clock::read_cubin(binary.bytes);
+  const int64_t resident =
+      find_occupancy(cubin, find_kernel(cubin, source.name), together, device).blocks;
+  if (together.grid[0] <= resident * device.multiprocessors) return {together};
+  return separate;
+}
+
+// Launches one after the other; but for the times, the longest one's figures.
+ReportedTime time_launches(const Launches& launches, const KernelSource& source,
+                           const Binary& binary, const DeviceSpec& device) {
+  ReportedTime time = {.us = 0};
+  double longest = 0;
+  for (const clock::Launch& launch : launches) {
+    const clock::ClockResult found = clock::time_kernel(binary.bytes, source.name, launch, device);
+    time.us += found.us;
+    for (const std::string& sentence : found.assumptions)
+      if (!std::ranges::count(time.assumptions, sentence)) time.assumptions.push_back(sentence);
+    if (found.us <= longest) continue;
+    longest = found.us;
+    time.bound = found.bound;
+    time.instructions_per_16_bytes = found.instructions_per_16_bytes;
+    time.resident_threads = found.resident_threads;
+  }
+  time.launches = static_cast<int>(launches.size());
+  return time;
+}
+
+void check_device(const DeviceSpec& device) {
+  if (!device.is_cuda)
+    throw UserError("the clock reads the code of GPUs, and " + std::string(device.name) +
+                    " is none; name a target: a100, h100, h200 or b200");
+}
+
+}  // namespace
+
+ReportedTime time_kernel(const Graph& graph, const KernelSource& source, const Binary& binary,
+                         const DeviceSpec& device) {
+  check_device(device);
+  return time_launches(find_launches(graph, source, binary, device), source, binary, device);
+}
+
+void time_kernels(Report& report, const Graph& graph, const std::vector<KernelSource>& sources,
+                  const std::vector<Binary>& binaries, const DeviceSpec& device) {
+  check_device(device);
+  std::map<std::pair<std::string, Launches>, ReportedTime> known;  // names end in a text's hash
+  for (size_t k = 0; k < sources.size(); ++k) {
+    Launches launches = find_launches(graph, sources[k], binaries[k], device);
+    const auto [at, is_new] = known.try_emplace({sources[k].name, std::move(launches)});
+    if (is_new) at->second = time_launches(at->first.second, sources[k], binaries[k], device);
+    report.kernels[k].time = at->second;
+  }
+}
+
+}  // namespace stitch

@@ -1,0 +1,114 @@
+"""explain(clock=True): how long our own kernels take on a GPU that is not here."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from test_device_headers import needs_nvrtc
+
+import torch_stitch
+from benchmarks.clock_errors import ALL_PHASES, ask_clock, list_kernels
+
+pytestmark = [needs_nvrtc, pytest.mark.usefixtures("fresh")]
+
+
+def softmax():
+    return lambda x: x.softmax(-1), (torch.randn(1024, 1024),)
+
+
+def column_sums():
+    return lambda x: F.gelu(x).sum(0), (torch.randn(4096, 1024),)
+
+
+def scaled_by_its_largest():
+    return lambda x: x / x.amax(), (torch.randn(1 << 18),)
+
+
+def rows_and_columns():
+    norm = torch.nn.LayerNorm(1024)
+    return lambda x: norm(F.gelu(x)).sum(0), (torch.randn(4096, 1024),)
+
+
+def rows_of_a_table():
+    weight = torch.randn(1000, 64)
+    return lambda i: F.embedding(i, weight).relu(), (torch.randint(0, 1000, (64, 128)),)
+
+
+def timed(make):
+    fn, inputs = make()
+    return torch_stitch.explain(fn, *inputs, target="h200", clock=True).plan["kernels"]
+
+
+def time_by_hand(kernel):
+    """The text and the launch, as `python -m torch_stitch clock` takes them."""
+    shared = kernel["shared_bytes"] if "STITCH_DYNAMIC_SHARED" in kernel["text"] else 0
+    entry = {"kernel": kernel["name"], "grid": [kernel["grid"]], "shared_bytes": shared}
+    args, source = kernel["args"].replace("8192*i64", "8192*i64<1000"), kernel["text"].encode()
+    phases = [f"{phase},{phase + 1}" for phase in range(kernel["launches"])]
+    if ALL_PHASES not in args or kernel["launches"] == 1:
+        phases = [ALL_PHASES]
+    asked = [
+        ask_clock(source, entry, args.replace(ALL_PHASES, each), [kernel["block"]])
+        for each in phases
+    ]
+    return sum(each["clock_us"] for each in asked)
+
+
+MAKERS = softmax, column_sums, scaled_by_its_largest, rows_and_columns, rows_of_a_table
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_kernel_takes_what_the_command_line_says(make):
+    by_name = {kernel["name"]: kernel for kernel in timed(make)}
+    listed = list_kernels(*make(), is_training=False)
+    assert [kernel["name"] for kernel in listed] == list(by_name)
+    for kernel in listed:
+        found = by_name[kernel["name"]]
+        # A phase launched by itself has its own blocks; by hand, each has those of the largest.
+        error = 0.1 if found["launches"] > 1 else 1e-6
+        by_hand = time_by_hand(kernel | {"launches": found["launches"]})
+        assert found["clock_us"] == pytest.approx(by_hand, rel=error)
+        assert found["bound"] and found["instructions_per_16_bytes"] > 0
+        assert found["resident_threads"] % found["block"] == 0
+
+
+def test_blocks_that_meet_are_launched_together_where_all_are_resident():
+    (resident,), (more,) = timed(scaled_by_its_largest), timed(rows_and_columns)
+    assert resident["launches"] == 1 and more["launches"] == 2
+
+
+def test_sizes_of_a_call_are_their_hints():
+    def make():
+        fn, (x,) = softmax()
+        torch._dynamo.mark_dynamic(x, 0)
+        torch._dynamo.mark_dynamic(x, 1)
+        return fn, (x,)
+
+    (static,), (dynamic,) = timed(softmax), timed(make)
+    assert dynamic["name"] != static["name"]
+    assert static["clock_us"] < dynamic["clock_us"] < 5 * static["clock_us"]
+
+
+def chosen():
+    """Indices that are computed, not read."""
+    return lambda x, y: x[(y * 100).long()] + 1, (torch.randn(100, 64), torch.rand(4096))
+
+
+def test_what_was_assumed_is_said():
+    fn, inputs = chosen()
+    report = torch_stitch.explain(fn, *inputs, target="h200", clock=True)
+    (kernel,) = report.plan["kernels"]
+    assert any("depend on data" in sentence for sentence in kernel["assumptions"])
+    assert all(f"assumed: {sentence}" in str(report) for sentence in kernel["assumptions"])
+    assert f"{kernel['clock_us']:.2f} us by the clock, bound by {kernel['bound']}" in str(report)
+
+
+def test_nothing_is_timed_unless_asked():
+    fn, inputs = softmax()
+    report = torch_stitch.explain(fn, *inputs, target="h200")
+    assert "clock_us" not in report.plan["kernels"][0] and "clock" not in str(report)
+
+
+def test_a_cpu_has_no_clock():
+    fn, inputs = softmax()
+    with pytest.raises(Exception, match="the clock reads the code of GPUs, and cpu is none"):
+        torch_stitch.explain(fn, *inputs, clock=True)
