@@ -1,10 +1,8 @@
 #include "compile.h"
 
 #include <atomic>
-#include <climits>
 
-#include "base/stage.h"
-#include "codegen/emit_kernel.h"
+#include "compilation.h"
 #include "ir/print_graph.h"
 #include "kept_plan.h"
 #include "kernel_error.h"
@@ -19,23 +17,11 @@
 #include "schedule/chain_stages.h"
 #include "schedule/choose_template.h"
 #include "schedule/schedule_stage.h"
+#include "settle_kernels.h"
 #include "time_kernels.h"
 
 namespace stitch {
 namespace {
-
-// Everything between the imported graph and kernel text; `explain` and `show_stage` stop here.
-struct Compilation {
-  const CompileRequest& request;
-  const DeviceSpec& device = device_spec(request.target);
-  int workers = request.worker_threads;
-  Graph graph = {};
-  StitchPlan plan = {};
-  std::vector<StageSchedule> schedules = {};
-  LoweringOptions options = {};
-  std::vector<KernelSource> sources = {};
-  StageLog log = {};
-};
 
 // Reductions are split before deviations are expanded: a split one needs no second pass.  `cuts`
 // gets the attention that stays written out.
@@ -75,11 +61,6 @@ void run_and_dump(Compilation& c, const std::string& stage, const std::function<
   dump(c, stage);
 }
 
-KernelSource emit(const Compilation& c, size_t k) {
-  return emit_kernel(
-      c.graph, lower_kernel(c.graph, c.plan, c.plan.kernels[k], c.schedules, c.options), c.options);
-}
-
 Compilation plan_and_emit(const CompileRequest& request) {
   static std::atomic<int> graphs = 0;  // of the process: each has dumps of its own
   const std::string name = "graph" + std::to_string(graphs++);
@@ -117,53 +98,6 @@ Compilation plan_and_emit(const CompileRequest& request) {
   return c;
 }
 
-std::vector<Binary> compile_all(const Compilation& c) {
-  const Settings& settings = c.request.settings;
-  const bool is_needed = c.request.load || (settings.clock && c.device.is_cuda);
-  return compile_planned(c.graph, c.plan, c.sources, c.device.arch, settings, is_needed);
-}
-
-int spilled_bytes(const Binary& binary, const std::vector<std::vector<int>>& persistent_groups) {
-  if (binary.bytes.empty()) return INT_MAX;  // it did not compile
-  return binary.spill_bytes + (persistent_groups.empty() ? 0 : binary.stack_bytes);
-}
-
-// Launch bounds are assumed, then checked against the compiled kernel (AStitch A.14): one that
-// spills is scheduled otherwise.
-std::vector<Binary> compile_without_spills(Compilation& c) {
-  std::vector<Binary> binaries = compile_all(c);
-  TemplateMemo memo;
-  const auto chooser_of = [&](const PlannedKernel& kernel) {
-    return KernelChooser{c.graph, c.plan.stages, kernel, c.device, c.workers, memo};
-  };
-  std::vector<Spilling> spilling;
-  for (size_t k = 0; c.device.is_cuda && k < binaries.size(); ++k) {
-    const PlannedKernel& kernel = c.plan.kernels[k];
-    const int bytes = spilled_bytes(binaries[k], kernel.persistent_groups);
-    if (bytes == 0) continue;
-    spilling.push_back(chooser_of(kernel).find_remedies(pick_schedules(c.schedules, kernel)));
-    spilling.back().kernel = k;
-    spilling.back().bytes = bytes;
-  }
-  if (spilling.empty()) return binaries;
-  const auto take = [&](const Spilling& trial) {
-    PlannedKernel& kernel = c.plan.kernels[trial.kernel];
-    kernel.persistent_groups = trial.choice.persistent_groups;
-    chooser_of(kernel).schedule(trial.choice, c.graph.symbols, c.schedules);
-    return c.sources[trial.kernel] = emit(c, trial.kernel);
-  };
-  remedy_spills(spilling, [&](std::vector<Spilling>& trials) {
-    std::vector<KernelSource> sources;
-    for (const Spilling& trial : trials) sources.push_back(take(trial));
-    const std::vector<Binary> tried = try_kernels(sources, c.device.arch, c.request.settings);
-    for (size_t i = 0; i < trials.size(); ++i)
-      trials[i].bytes = spilled_bytes(tried[i], trials[i].choice.persistent_groups);
-  });
-  for (const Spilling& kernel : spilling) take(kernel);
-  for (const char* stage : {"plan", "schedule", "emit"}) dump(c, stage);  // what runs
-  return compile_all(c);
-}
-
 }  // namespace
 
 CompileResult compile(const CompileRequest& request) {
@@ -172,11 +106,11 @@ CompileResult compile(const CompileRequest& request) {
   CompiledPlan made = find_plan(request, device.arch, [&] {
     Compilation c = plan_and_emit(request);
     std::vector<Binary> binaries;
-    run_stage("compile", c.log, [&] { binaries = compile_without_spills(c); });
+    run_stage("compile", c.log, [&] { binaries = settle_kernels(c); });
+    for (const char* stage : {"plan", "schedule", "emit"}) dump(c, stage);  // what runs
     log = c.log;
     Report report = make_report({c.graph, c.plan, c.schedules, c.sources, device, c.workers});
-    if (request.settings.clock && !request.load)
-      time_kernels(report, c.graph, c.sources, binaries, device);
+    if (asks_clock(request.settings) && !request.load) time_kernels(report, c, binaries);
     return CompiledPlan{
         request.load ? build_program(c.graph, c.plan, c.sources, device.is_cuda) : Program(),
         c.sources, report, binaries};
@@ -193,7 +127,7 @@ CompileResult compile(const CompileRequest& request) {
 std::string show_stage(const CompileRequest& request, const std::string& stage) {
   if (stage == "graph") return to_string(request.graph);
   Compilation c = plan_and_emit(request);
-  if (stage != "rewrite") compile_without_spills(c);
+  if (stage != "rewrite") settle_kernels(c);
   return text_of(c, stage);
 }
 

@@ -22,16 +22,6 @@ std::vector<int> find_ops(const Graph& graph, const StitchPlan& plan,
   return {positions.begin(), positions.end()};
 }
 
-std::vector<Binary> compile_planned(const Graph& graph, const StitchPlan& plan,
-                                    const std::vector<KernelSource>& sources,
-                                    const std::string& arch, const Settings& settings, bool load) {
-  try {
-    return compile_kernels(sources, arch, settings, load);
-  } catch (const NotCompiledError& error) {
-    throw KernelError(error, find_ops(graph, plan, sources, error.kernels));
-  }
-}
-
 void for_each_kernel(const Graph& graph, const StitchPlan& plan,
                      const std::function<void(size_t)>& work) {
   for (size_t k = 0; k < plan.kernels.size(); ++k) {

@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "codegen/kernel_source.h"
-#include "jit/compiler.h"
 #include "plan/stitch_plan.h"
 
 namespace stitch {
@@ -25,11 +24,6 @@ struct KernelError : InternalError {
 std::vector<int> find_ops(const Graph& graph, const StitchPlan& plan,
                           const std::vector<KernelSource>& sources,
                           const std::vector<std::string>& names);
-
-// compile_kernels; where a compiler refuses some, a KernelError with their ops.
-std::vector<Binary> compile_planned(const Graph& graph, const StitchPlan& plan,
-                                    const std::vector<KernelSource>& sources,
-                                    const std::string& arch, const Settings& settings, bool load);
 
 // Calls work(k) for each planned kernel; what it throws becomes a KernelError.
 void for_each_kernel(const Graph& graph, const StitchPlan& plan,

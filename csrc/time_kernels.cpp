@@ -1,10 +1,13 @@
 #include "time_kernels.h"
 
 #include <algorithm>
-#include <map>
 
+#include "base/archive.h"
 #include "base/error.h"
 #include "clock/time_kernel.h"
+#include "jit/generated.h"
+#include "jit/kernel_cache.h"
+#include "jit/nvrtc.h"
 
 namespace stitch {
 namespace {
@@ -109,30 +112,29 @@ ReportedTime time_launches(const Launches& launches, const KernelSource& source,
   return time;
 }
 
-void check_device(const DeviceSpec& device) {
-  if (!device.is_cuda)
-    throw UserError("the clock reads the code of GPUs, and " + std::string(device.name) +
-                    " is none; name a target: a100, h100, h200 or b200");
-}
-
 }  // namespace
 
-ReportedTime time_kernel(const Graph& graph, const KernelSource& source, const Binary& binary,
-                         const DeviceSpec& device) {
-  check_device(device);
-  return time_launches(find_launches(graph, source, binary, device), source, binary, device);
+ReportedTime time_kernel(const Compilation& c, const KernelSource& source, const Binary& binary) {
+  const Launches launches = find_launches(c.graph, source, binary, c.device);
+  const CacheRequest request = {
+      "clock", c.request.target, source_hash() + " nvrtc " + nvrtc_version(), to_bytes(launches),
+      "",      source.text};
+  const Binary kept = process_cache(c.request.settings).get_or_compile(request, [&] {
+    Binary answer;
+    answer.bytes = to_bytes(time_launches(launches, source, binary, c.device));
+    return answer;
+  });
+  ReportedTime time;
+  STITCH_CHECK(from_bytes(kept.bytes, time), "an answer of the clock cannot be read");
+  return time;
 }
 
-void time_kernels(Report& report, const Graph& graph, const std::vector<KernelSource>& sources,
-                  const std::vector<Binary>& binaries, const DeviceSpec& device) {
-  check_device(device);
-  std::map<std::pair<std::string, Launches>, ReportedTime> known;  // names end in a text's hash
-  for (size_t k = 0; k < sources.size(); ++k) {
-    Launches launches = find_launches(graph, sources[k], binaries[k], device);
-    const auto [at, is_new] = known.try_emplace({sources[k].name, std::move(launches)});
-    if (is_new) at->second = time_launches(at->first.second, sources[k], binaries[k], device);
-    report.kernels[k].time = at->second;
-  }
+void time_kernels(Report& report, const Compilation& c, const std::vector<Binary>& binaries) {
+  if (!c.device.is_cuda)
+    throw UserError("the clock reads the code of GPUs, and " + std::string(c.device.name) +
+                    " is none; name a target: a100, h100, h200 or b200");
+  for (size_t k = 0; k < c.sources.size(); ++k)
+    report.kernels[k].time = time_kernel(c, c.sources[k], binaries[k]);
 }
 
 }  // namespace stitch

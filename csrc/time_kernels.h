@@ -7,19 +7,15 @@
 
 #include <vector>
 
-#include "codegen/kernel_source.h"
-#include "cost/device_spec.h"
+#include "compilation.h"
 #include "jit/compiler.h"
-#include "report.h"
 
 namespace stitch {
 
-// UserError where the device is no GPU; what the clock cannot read is its error.
-ReportedTime time_kernel(const Graph& graph, const KernelSource& source, const Binary& binary,
-                         const DeviceSpec& device);
+// Answers are kept beside binaries (jit/kernel_cache.h).  What the clock cannot read is its error.
+ReportedTime time_kernel(const Compilation& c, const KernelSource& source, const Binary& binary);
 
-// The same of each; equal kernels with equal launches are timed once.
-void time_kernels(Report& report, const Graph& graph, const std::vector<KernelSource>& sources,
-                  const std::vector<Binary>& binaries, const DeviceSpec& device);
+// Of each of c.sources.  UserError where the device is no GPU.
+void time_kernels(Report& report, const Compilation& c, const std::vector<Binary>& binaries);
 
 }  // namespace stitch

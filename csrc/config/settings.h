@@ -39,5 +39,6 @@ SettingValue get_option(const Settings& settings, const std::string& name);
 
 // Whether kernels run on the simulator of csrc/ptxsim.
 inline bool is_simulated(const Settings& settings) { return settings.simulate != "false"; }
+inline bool asks_clock(const Settings& settings) { return settings.clock != "false"; }
 
 }  // namespace stitch

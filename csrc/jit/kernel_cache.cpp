@@ -18,6 +18,7 @@ constexpr size_t kMemoryCapBytes = size_t{256} << 20;
 std::string entry_name(const std::string& key) { return key + ".kernel"; }
 
 CacheCounters& counters_of(const CacheRequest& request) {
+  if (request.kind == "clock") return clock_counters();
   return request.kind == "plan" ? plan_counters() : cache_counters();
 }
 
@@ -75,8 +76,13 @@ CacheCounters& plan_counters() {
   return counters;
 }
 
+CacheCounters& clock_counters() {
+  static CacheCounters counters;
+  return counters;
+}
+
 void reset_cache_counters() {
-  for (CacheCounters* all : {&cache_counters(), &plan_counters()}) {
+  for (CacheCounters* all : {&cache_counters(), &plan_counters(), &clock_counters()}) {
     all->hits_memory = all->hits_disk = all->misses = all->refused = all->mismatches = 0;
     all->compile_seconds = 0;
   }

@@ -29,9 +29,10 @@ struct CacheCounters {
   std::atomic<int64_t> mismatches = 0;  // that cache_verify found to differ from a fresh compile
   std::atomic<double> compile_seconds = 0;
 };
-// Of all caches of the process: of kernels, and of plans.
+// Of all caches of the process: of kernels, of plans, and of the clock's answers.
 CacheCounters& cache_counters();
 CacheCounters& plan_counters();
+CacheCounters& clock_counters();
 void reset_cache_counters();
 
 class KernelCache {

@@ -16,7 +16,6 @@ namespace {
 // What the model cannot tell: a template must gain more.
 constexpr double kNoise = 0.03;
 constexpr int kLaunches[] = {128, 256, 512, 1024};  // threads of a block
-constexpr int kTrials = 4;                          // of a kernel that spills, at once
 constexpr int kFinishThreads = 256;                 // of the block that ends alone, where one does
 
 // All that templates are chosen by: what it is mapped to, and what that costs.
@@ -162,11 +161,10 @@ std::optional<double> KernelChooser::predict_us(const std::vector<std::vector<in
   return estimate_kernel_us(graph, stages, kernel, pointers, worker_threads);
 }
 
-Spilling KernelChooser::find_remedies(const std::vector<const StageSchedule*>& has) {
-  const KernelChoice present{.persistent_groups = kernel.persistent_groups, .is_present = true};
-  Spilling spilling{.choice = present};
-  for (const StageSchedule* own : has) spilling.choice.templates.push_back(own->bounds.chosen);
-  std::vector<KernelChoice> choices = {spilling.choice};
+KernelChoices KernelChooser::find_others(const std::vector<const StageSchedule*>& has) {
+  KernelChoice present{.persistent_groups = kernel.persistent_groups, .is_present = true};
+  for (const StageSchedule* own : has) present.templates.push_back(own->bounds.chosen);
+  std::vector<KernelChoice> choices = {present};
   std::vector<std::vector<std::vector<int>>> groupings = {kernel.persistent_groups};
   if (!groupings[0].empty()) groupings.emplace_back();
   for (const auto& groups : groupings) {
@@ -177,35 +175,14 @@ Spilling KernelChooser::find_remedies(const std::vector<const StageSchedule*>& h
   kernel.persistent_groups.clear();
   if (has_templates())
     for (KernelChoice& choice : list_templates()) choices.push_back(std::move(choice));
-  spilling.remedies = evaluate(std::move(choices));
-  std::erase_if(spilling.remedies, [](const KernelChoice& choice) { return choice.is_present; });
-  std::ranges::stable_sort(spilling.remedies, std::greater<>(), &KernelChoice::us);
+  std::vector<KernelChoice> others = evaluate(std::move(choices));
+  std::erase_if(others, [](const KernelChoice& choice) { return choice.is_present; });
+  std::ranges::stable_sort(others, std::greater<>(), &KernelChoice::us);
   for (int threads : {0, kResidentThreads / 2}) {  // the same with more registers comes first
-    spilling.remedies.push_back(spilling.choice);
-    spilling.remedies.back().bounds.resident_threads = threads;
+    others.push_back(present);
+    others.back().bounds.resident_threads = threads;
   }
-  return spilling;
-}
-
-void remedy_spills(std::vector<Spilling>& kernels,
-                   const std::function<void(std::vector<Spilling>&)>& compile) {
-  while (true) {
-    std::vector<Spilling> trials;
-    for (Spilling& kernel : kernels) {
-      for (int i = 0; i < kTrials && kernel.bytes > 0 && !kernel.remedies.empty(); ++i) {
-        trials.push_back({kernel.kernel, std::move(kernel.remedies.back())});
-        kernel.remedies.pop_back();
-      }
-    }
-    if (trials.empty()) return;
-    compile(trials);
-    for (const Spilling& trial : trials) {
-      Spilling& kernel = *std::ranges::find(kernels, trial.kernel, &Spilling::kernel);
-      if (trial.bytes >= kernel.bytes) continue;
-      kernel.choice = trial.choice;
-      kernel.bytes = trial.bytes;
-    }
-  }
+  return {std::move(present), std::move(others)};
 }
 
 KernelJudge judge_kernels(const Graph& graph, const DeviceSpec& device, int worker_threads) {

@@ -2,7 +2,6 @@
 // (FusionStitching 2020, 20.7 to 20.10).
 #pragma once
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -22,19 +21,11 @@ struct KernelChoice {
   bool is_present = false;  // what the kernel is already
 };
 
-// A kernel of the plan as one of its choices, what that spills once it is compiled, and what else
-// it could be, the fastest last.
-struct Spilling {
-  size_t kernel = 0;
-  KernelChoice choice = {};
-  int bytes = 0;
-  std::vector<KernelChoice> remedies = {};
+// What a kernel is, and what else it could be, the fastest last.
+struct KernelChoices {
+  KernelChoice present = {};
+  std::vector<KernelChoice> others = {};
 };
-
-// Each kernel becomes its first remedy that does not spill, else what spills least, of equal ones
-// the first.  `compile` fills in the bytes of a few trials of all kernels.
-void remedy_spills(std::vector<Spilling>& kernels,
-                   const std::function<void(std::vector<Spilling>&)>& compile);
 
 // The best template of a launch size for a stage, by what the model sees of the stage as it is
 // derived: equal layers of one model are enumerated once.
@@ -75,9 +66,9 @@ struct KernelChooser {
   // Predicted time of these groups, if they keep anything; without groups of the best choice, in
   // graphs of up to kMostEnumerated values.
   std::optional<double> predict_us(const std::vector<std::vector<int>>& groups);
-  // What a kernel that has these schedules and spills is, and could be: smaller blocks, whose
-  // threads have more registers; homes that are not split; nothing kept at barriers; templates.
-  Spilling find_remedies(const std::vector<const StageSchedule*>& has);
+  // Of a kernel that has these schedules: the same with more registers; smaller blocks, whose
+  // threads have more of them; homes that are not split; nothing kept at barriers; templates.
+  KernelChoices find_others(const std::vector<const StageSchedule*>& has);
 
  private:
   KernelStages gather(const KernelChoice& choice) const;

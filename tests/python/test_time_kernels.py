@@ -102,6 +102,34 @@ def test_what_was_assumed_is_said():
     assert f"{kernel['clock_us']:.2f} us by the clock, bound by {kernel['bound']}" in str(report)
 
 
+def places_of_the_largest():
+    """Of blocks of 1,024 threads one is resident beside another's loads, of 256 more are."""
+    return lambda x: x.argmax(-1), (torch.randn(1024, 16384),)
+
+
+@pytest.mark.parametrize("make", [*MAKERS, places_of_the_largest])
+def test_of_a_few_schedules_the_clock_chooses_the_fastest(make):
+    fn, inputs = make()
+    chosen = torch_stitch.explain(fn, *inputs, target="h200", clock="choose").plan["kernels"]
+    for before, after in zip(timed(make), chosen, strict=True):
+        assert after["clock_us"] <= before["clock_us"]
+        assert after["ops"][0]["op"] == before["ops"][0]["op"]
+    if make is places_of_the_largest:
+        assert after["clock_us"] < 0.95 * before["clock_us"]
+
+
+def test_what_the_clock_chose_is_what_runs(tmp_path):
+    fn, (x,) = places_of_the_largest()
+    names = [
+        torch_stitch.explain(fn, x, target="h200", clock=clock).plan["kernels"][0]["name"]
+        for clock in (True, "choose")
+    ]
+    options = {"simulate": "fast", "clock": "choose", "dump": "emit", "dump_dir": str(tmp_path)}
+    assert torch.equal(torch.compile(fn, backend="stitch", options=options)(x), fn(x))
+    (text,) = [path.read_text() for path in tmp_path.iterdir()]
+    assert [name in text for name in names] == [False, True]
+
+
 def test_nothing_is_timed_unless_asked():
     fn, inputs = softmax()
     report = torch_stitch.explain(fn, *inputs, target="h200")

@@ -17,7 +17,6 @@ struct Argument {
   bool is_integer = false;  // what lies in memory is known: spread over [0, below)
   uint64_t below = 0;
   uint64_t bits = 0;  // of a number
-  friend auto operator<=>(const Argument&, const Argument&) = default;
 };
 
 struct Launch {
@@ -28,7 +27,6 @@ struct Launch {
 
   int64_t blocks() const { return grid[0] * grid[1] * grid[2]; }
   int64_t threads() const { return block[0] * block[1] * block[2]; }
-  friend auto operator<=>(const Launch&, const Launch&) = default;
 };
 
 // "1048576*f32", "2048*i64<30522" (integers below 30522), "null", "4096", "0.5".  UserError else.

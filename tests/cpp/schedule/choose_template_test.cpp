@@ -166,9 +166,9 @@ TEST(ChooseTemplate, WhatMemoryBoundsAtFullShareStaysAsDerived) {
   }
 }
 
-// What a kernel is now is no remedy, all else is: also where it is what nobody would choose, a
-// thread with more elements than its registers hold.
-TEST(ChooseTemplate, RemediesAreAllButWhatTheKernelIs) {
+// What a kernel is now is none of its other choices, all else is: also where it is what nobody
+// would choose, a thread with more elements than its registers hold.
+TEST(ChooseTemplate, OtherChoicesAreAllButWhatTheKernelIs) {
   const auto text_of = [](Choosing& choosing, const KernelChoice& choice) {
     StageSchedule schedule = choosing.take(choice);
     schedule.bounds.chosen = {};
@@ -189,42 +189,15 @@ TEST(ChooseTemplate, RemediesAreAllButWhatTheKernelIs) {
       unfit += !check_arrays(choosing.planned.graph, choosing.planned.only());
       others.erase(present);
       const auto has = pick_schedules(choosing.planned.schedules, choosing.kernel());
-      for (const KernelChoice& remedy : choosing.chooser.find_remedies(has).remedies) {
-        const std::string text = text_of(choosing, remedy);
-        EXPECT_TRUE(text != present || remedy.bounds.resident_threads < kResidentThreads) << text;
+      for (const KernelChoice& other : choosing.chooser.find_others(has).others) {
+        const std::string text = text_of(choosing, other);
+        EXPECT_TRUE(text != present || other.bounds.resident_threads < kResidentThreads) << text;
         others.erase(text);
       }
       EXPECT_TRUE(others.empty()) << *others.begin();
     }
   }
   EXPECT_GT(unfit, 0);
-}
-
-// Choices are told apart by their times; each spills as many bytes, those of 100 and more none.
-TEST(RemedySpills, TheFirstThatDoesNotSpillIsTakenElseTheOneThatSpillsLeast) {
-  const auto choices = [](const std::vector<double>& times) {
-    std::vector<KernelChoice> list;
-    for (double us : times) list.push_back({.us = us});
-    return list;
-  };
-  std::vector<Spilling> kernels = {
-      {3, {.us = 50}, 50, choices({60, 10, 55, 20, 90, 10, 30})},  // all spill
-      {5, {.us = 50}, 50, choices({100, 101, 102, 40})},           // three do not
-      {7, {.us = 50}, 50, choices({50, 60})},                      // none is better
-      {8, {.us = 50}, 50, {}}};
-  std::vector<size_t> rounds;
-  remedy_spills(kernels, [&](std::vector<Spilling>& trials) {
-    rounds.push_back(trials.size());
-    for (Spilling& trial : trials)
-      trial.bytes = trial.choice.us < 100 ? static_cast<int>(trial.choice.us) : 0;
-  });
-  EXPECT_EQ(kernels[0].choice.us, 10);
-  EXPECT_EQ(kernels[0].bytes, 10);
-  EXPECT_EQ(kernels[1].choice.us, 102) << "the first that does not spill";
-  EXPECT_EQ(kernels[1].bytes, 0);
-  EXPECT_EQ(kernels[2].choice.us, 50) << "as it was";
-  EXPECT_EQ(kernels[3].choice.us, 50);
-  EXPECT_EQ(rounds, (std::vector<size_t>{10, 3})) << "several at once, of all kernels";
 }
 
 TEST(ChooseTemplate, TheHostHasNone) {

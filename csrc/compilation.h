@@ -1,0 +1,33 @@
+// Compilation: everything between the imported graph and kernel text, as the spine fills it in.
+#pragma once
+
+#include <vector>
+
+#include "base/stage.h"
+#include "codegen/emit_kernel.h"
+#include "compile.h"
+#include "cost/device_spec.h"
+#include "plan/stitch_plan.h"
+#include "schedule/stage_schedule.h"
+
+namespace stitch {
+
+struct Compilation {
+  const CompileRequest& request;
+  const DeviceSpec& device = device_spec(request.target);
+  int workers = request.worker_threads;
+  Graph graph = {};
+  StitchPlan plan = {};
+  std::vector<StageSchedule> schedules = {};
+  LoweringOptions options = {};
+  std::vector<KernelSource> sources = {};
+  StageLog log = {};
+};
+
+// The text of planned kernel `k` as it is scheduled now.
+inline KernelSource emit(const Compilation& c, size_t k) {
+  return emit_kernel(
+      c.graph, lower_kernel(c.graph, c.plan, c.plan.kernels[k], c.schedules, c.options), c.options);
+}
+
+}  // namespace stitch

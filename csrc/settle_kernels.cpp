@@ -1,0 +1,124 @@
+#include "settle_kernels.h"
+
+#include <algorithm>
+#include <climits>
+#include <limits>
+
+#include "base/log.h"
+#include "kernel_error.h"
+#include "time_kernels.h"
+
+namespace stitch {
+namespace {
+
+constexpr int kTrials = 4;       // of a kernel, at once
+constexpr double kNoise = 0.03;  // what the clock cannot tell apart: another choice gains more
+
+bool is_better(const Trial& trial, const Trial& present) {
+  if (trial.spilled_bytes != present.spilled_bytes)
+    return trial.spilled_bytes < present.spilled_bytes;
+  return trial.us < present.us * (1 - kNoise);
+}
+
+int count_spilled_bytes(const Binary& binary, const KernelChoice& choice) {
+  if (binary.bytes.empty()) return INT_MAX;  // it did not compile
+  return binary.spill_bytes + (choice.persistent_groups.empty() ? 0 : binary.stack_bytes);
+}
+
+std::vector<Binary> compile_all(const Compilation& c, const Settings& settings) {
+  const bool is_needed = c.request.load || (asks_clock(settings) && c.device.is_cuda);
+  try {
+    return compile_kernels(c.sources, c.device.arch, settings, is_needed);
+  } catch (const NotCompiledError& error) {
+    throw KernelError(error, find_ops(c.graph, c.plan, c.sources, error.kernels));
+  }
+}
+
+struct Settler {
+  Compilation& c;
+  const bool is_clock_asked = c.device.is_cuda && c.request.settings.clock == "choose";
+  Settings settings = c.request.settings;  // of what is tried
+  TemplateMemo memo = {};
+
+  KernelChooser chooser_of(size_t k) {
+    return {c.graph, c.plan.stages, c.plan.kernels[k], c.device, c.workers, memo};
+  }
+
+  void judge(Trial& trial, const KernelSource& source, const Binary& binary) const {
+    trial.spilled_bytes = count_spilled_bytes(binary, trial.choice);
+    if (!is_clock_asked || binary.bytes.empty()) return;
+    try {
+      trial.us = time_kernel(c, source, binary).us;
+    } catch (const Error& error) {
+      trial.us = std::numeric_limits<double>::infinity();
+      warn_once("clock " + source.name, "a schedule is not timed: " + std::string(error.what()));
+    }
+  }
+
+  std::vector<Trial> list_unsettled(const std::vector<Binary>& binaries) {
+    std::vector<Trial> found;
+    for (size_t k = 0; c.device.is_cuda && k < binaries.size(); ++k) {
+      Trial trial{.kernel = k};
+      trial.choice.persistent_groups = c.plan.kernels[k].persistent_groups;
+      judge(trial, c.sources[k], binaries[k]);
+      if (trial.spilled_bytes == 0 && !is_clock_asked) continue;
+      KernelChoices choices =
+          chooser_of(k).find_others(pick_schedules(c.schedules, c.plan.kernels[k]));
+      trial.choice = std::move(choices.present);
+      trial.others = std::move(choices.others);
+      found.push_back(std::move(trial));
+    }
+    return found;
+  }
+
+  KernelSource take(const Trial& trial) {
+    c.plan.kernels[trial.kernel].persistent_groups = trial.choice.persistent_groups;
+    chooser_of(trial.kernel).schedule(trial.choice, c.graph.symbols, c.schedules);
+    return c.sources[trial.kernel] = emit(c, trial.kernel);
+  }
+
+  void compile(std::vector<Trial>& trials) {
+    std::vector<KernelSource> sources;
+    for (const Trial& trial : trials) sources.push_back(take(trial));
+    const std::vector<Binary> tried = try_kernels(sources, c.device.arch, settings);
+    for (size_t i = 0; i < trials.size(); ++i) judge(trials[i], sources[i], tried[i]);
+  }
+};
+
+}  // namespace
+
+void try_choices(std::vector<Trial>& kernels,
+                 const std::function<void(std::vector<Trial>&)>& compile) {
+  for (bool is_first = true;; is_first = false) {
+    std::vector<Trial> trials;
+    for (Trial& kernel : kernels) {
+      const bool is_open = kernel.spilled_bytes > 0 || (is_first && kernel.us > 0);
+      for (int i = 0; i < kTrials && is_open && !kernel.others.empty(); ++i) {
+        trials.push_back({kernel.kernel, std::move(kernel.others.back())});
+        kernel.others.pop_back();
+      }
+    }
+    if (trials.empty()) return;
+    compile(trials);
+    for (const Trial& trial : trials) {
+      Trial& kernel = *std::ranges::find(kernels, trial.kernel, &Trial::kernel);
+      if (!is_better(trial, kernel)) continue;
+      kernel.choice = trial.choice;
+      kernel.spilled_bytes = trial.spilled_bytes;
+      kernel.us = trial.us;
+    }
+  }
+}
+
+std::vector<Binary> settle_kernels(Compilation& c) {
+  Settler settler{c};
+  if (settler.is_clock_asked) settler.settings.simulate = "false";  // it reads a GPU's code
+  std::vector<Binary> binaries = compile_all(c, settler.settings);
+  std::vector<Trial> kernels = settler.list_unsettled(binaries);
+  if (kernels.empty()) return binaries;
+  try_choices(kernels, [&](std::vector<Trial>& trials) { settler.compile(trials); });
+  for (const Trial& kernel : kernels) settler.take(kernel);
+  return compile_all(c, c.request.settings);
+}
+
+}  // namespace stitch
