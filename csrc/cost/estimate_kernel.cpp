@@ -61,7 +61,11 @@ StageEstimate estimate_stage(const StageWork& work, const DeviceSpec& device, in
       device.is_cuda ? work.lines / (device.multiprocessors * device.cycles_per_us) : 0;
   const double throughput_us = std::max(least_us, lines_us) / share;
   const double blocks = std::max(1.0, work.blocks);
-  const double us = std::max({throughput_us, latency_us(work, device), blocks * device.block_us});
+  const double chains_us = latency_us(work, device);
+  const double resident = device.is_cuda ? resident_blocks(work, device) : 1;
+  const double waits_us = std::min(throughput_us, chains_us) / (resident * resident);
+  const double busy_us = std::max(throughput_us, chains_us);
+  const double us = std::max(busy_us + waits_us, blocks * device.block_us);
   return {us, share, blocks, least_us};
 }
 
