@@ -14,6 +14,7 @@
 #include "rewrite/attention/call_attention.h"
 #include "rewrite/rewrite_graph.h"
 #include "runtime/build_program.h"
+#include "runtime/error_flags.h"
 #include "schedule/chain_stages.h"
 #include "schedule/choose_template.h"
 #include "schedule/schedule_stage.h"
@@ -120,6 +121,8 @@ CompileResult compile(const CompileRequest& request) {
   if (!request.load) return {nullptr, std::move(made.report)};
   run_stage("load", log, [&] {
     made.program.kernels = load_kernels(made.sources, made.binaries, device.is_cuda);
+    const bool waits = request.settings.check_indices == "now";
+    if (device.is_cuda) made.program.flags = ErrorFlags::make(made.program, waits);
   });
   return {std::make_shared<const Program>(std::move(made.program)), std::move(made.report)};
 }

@@ -9,6 +9,7 @@
 namespace stitch {
 
 static void pass_parts(Archive&, LoadedKernel&) {}  // none is kept
+static void pass_parts(Archive&, std::shared_ptr<ErrorFlags>&) {}
 
 namespace {
 

@@ -95,7 +95,8 @@ Launches find_launches(const Graph& graph, const KernelSource& source, const Bin
 // Launches one after the other; but for the times, the longest one's figures.
 ReportedTime time_launches(const Launches& launches, const KernelSource& source,
                            const Binary& binary, const DeviceSpec& device) {
-  ReportedTime time = {.us = 0};
+  ReportedTime time;
+  time.us = 0;
   double longest = 0;
   for (const clock::Launch& launch : launches) {
     const clock::ClockResult found = clock::time_kernel(binary.bytes, source.name, launch, device);

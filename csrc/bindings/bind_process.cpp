@@ -15,7 +15,7 @@
 #include "kernel_error.h"
 #include "ops/op.h"
 #include "runtime/driver.h"
-#include "runtime/executor.h"
+#include "runtime/error_flags.h"
 #include "runtime/pool.h"
 
 namespace stitch {
@@ -127,12 +127,24 @@ std::vector<std::string> find_nvrtc_directories() {
   return directories;
 }
 
+// What no call was there to raise.
+void check_flags_at_exit() {
+  try {
+    check_flags();
+  } catch (const Error& error) {
+    warn_once("exit", std::string("a call before the end of the process failed: ") + error.what());
+  }
+}
+
 void bind_resources(py::module_& module) {
+  py::module_::import("atexit").attr("register")(py::cpp_function(&check_flags_at_exit));
   module.def("counters", &read_counters);
   module.def("reset_counters", [] {
     kernel_count = stitched_op_count = library_call_count = fallback_op_count = 0;
     reset_cache_counters();
   });
+  module.def("synchronize", &check_flags, py::call_guard<py::gil_scoped_release>(),
+             "Waits for the device; raises what kernels found out of range.");
   module.def("count_fallback", [](int64_t ops) { fallback_op_count += ops; });
   module.def("pool_statistics", [] {
     const PoolStatistics pool = host_pool().statistics();

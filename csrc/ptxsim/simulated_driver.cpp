@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -29,7 +30,7 @@ std::atomic<bool> noise = false;
 
 // Of cuda.h: CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_FOUND and attributes of
 // functions (CU_FUNC_ATTRIBUTE_*) and devices (CU_DEVICE_ATTRIBUTE_*).
-constexpr CudaResult kSuccess = 0, kInvalidValue = 1, kNotFound = 500;
+constexpr CudaResult kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNotFound = 500;
 constexpr int kMaxThreadsPerBlock = 0, kStaticSharedBytes = 1, kLocalBytes = 3, kRegisters = 4,
               kMaxDynamicSharedBytes = 8;
 constexpr int kMultiprocessors = 16, kCooperativeLaunch = 95, kSharedBytesPerBlockOptin = 97;
@@ -218,14 +219,15 @@ CudaResult launch_kernel(CudaHandle handle, const Extents& grid, const Extents& 
 }
 
 void add_memory_and_streams(Driver& table) {
-  table.memset_u32_async = [](CudaAddress address, unsigned value, size_t count, CudaHandle) {
-    std::fill_n(reinterpret_cast<unsigned*>(address), count, value);
+  table.host_allocate = [](void** memory, size_t bytes, unsigned) {
+    *memory = std::malloc(bytes);
+    return *memory ? kSuccess : kOutOfMemory;
+  };
+  table.host_device_address = [](CudaAddress* address, void* memory, unsigned) {
+    *address = reinterpret_cast<CudaAddress>(memory);
     return kSuccess;
   };
-  table.copy_to_host_async = [](void* to, CudaAddress from, size_t bytes, CudaHandle) {
-    std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
-    return kSuccess;
-  };
+  table.context_synchronize = [] { return kSuccess; };
   table.stream_synchronize = [](CudaHandle) { return kSuccess; };
   table.stream_is_capturing = [](CudaHandle, int* status) { return *status = 0, kSuccess; };
 }

@@ -321,15 +321,12 @@ void emit_outputs(Draft& draft) {
   }
 }
 
-void add_error_flags(Draft& draft, const std::vector<KernelSource>& sources) {
+void number_flags(Draft& draft, const std::vector<KernelSource>& sources) {
   int count = 0;
   for (Step& step : draft.program.steps) {
     LaunchStep* launch = std::get_if<LaunchStep>(&step);
     if (launch && sources[launch->kernel].may_fail) launch->flag = count++;
   }
-  if (count == 0 || !draft.program.on_cuda) return;
-  draft.program.error_flags =
-      add_buffer(draft, {Buffer::Kind::kSlab, contiguous_type(DType::kI32, {count}), -1, {}, 0});
 }
 
 void mark_addressed(Program& program) {
@@ -386,7 +383,7 @@ Program build_program(const Graph& graph, const StitchPlan& plan,
       emit_launch(draft, sources[step.kernel], step.kernel);
   emit_mutations(draft);
   emit_outputs(draft);
-  add_error_flags(draft, sources);
+  number_flags(draft, sources);
   mark_addressed(program);
   assign_slots(program);
   insert_releases(program);

@@ -49,8 +49,9 @@ void resolve_all(void* library, Driver& table, Verdict& verdict) {
   resolve("cuOccupancyMaxActiveBlocksPerMultiprocessor", table.max_blocks_per_multiprocessor);
   resolve("cuLaunchKernel", table.launch_kernel);
   resolve("cuLaunchCooperativeKernel", table.launch_cooperative_kernel);
-  resolve("cuMemsetD32Async", table.memset_u32_async);
-  resolve("cuMemcpyDtoHAsync_v2", table.copy_to_host_async);
+  resolve("cuMemHostAlloc", table.host_allocate);
+  resolve("cuMemHostGetDevicePointer_v2", table.host_device_address);
+  resolve("cuCtxSynchronize", table.context_synchronize);
   resolve("cuStreamSynchronize", table.stream_synchronize);
   resolve("cuStreamIsCapturing", table.stream_is_capturing);
   resolve("cuGetErrorString", table.error_string);

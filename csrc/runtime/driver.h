@@ -59,9 +59,9 @@ struct Driver {
                                           unsigned grid_z, unsigned block_x, unsigned block_y,
                                           unsigned block_z, unsigned shared_bytes,
                                           CudaHandle stream, void** parameters);
-  CudaResult (*memset_u32_async)(CudaAddress address, unsigned value, size_t count,
-                                 CudaHandle stream);
-  CudaResult (*copy_to_host_async)(void* to, CudaAddress from, size_t bytes, CudaHandle stream);
+  CudaResult (*host_allocate)(void** memory, size_t bytes, unsigned flags);
+  CudaResult (*host_device_address)(CudaAddress* address, void* memory, unsigned flags);
+  CudaResult (*context_synchronize)();
   CudaResult (*stream_synchronize)(CudaHandle stream);
   CudaResult (*stream_is_capturing)(CudaHandle stream, int* status);
   CudaResult (*error_string)(CudaResult result, const char** text);

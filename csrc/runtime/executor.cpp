@@ -4,9 +4,10 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/round_up.h"
-#include "runtime/driver.h"
+#include "runtime/error_flags.h"
 #include "runtime/pool.h"
 
 namespace stitch {
@@ -59,25 +60,15 @@ struct HostWork {
   }
 };
 
-[[noreturn]] void throw_failure(const Program& program, const LaunchStep& step, int code) {
-  const std::string& ops = step.failing_ops.at(code);
-  const std::string place = ops.empty() ? program.kernels[step.kernel].name : ops;
-  switch (static_cast<KernelFailure>(code)) {
-    case KernelFailure::kDivisionByZero:
-      throw FailedCallError("ZeroDivisionError in " + place);  // eager's word
-    case KernelFailure::kAssertionFailed:
-      throw FailedCallError(place);
-    default:
-      if (step.raises_runtime_error) throw FailedCallError("index out of range in " + place);
-      throw OutOfRangeError("index out of range in " + place);
-  }
-}
-
 struct Execution {
   const Program& program;
   Frame& frame;
   const std::vector<int64_t>& symbols;
   bool flags_pending = false;
+
+  [[noreturn]] void fail(const LaunchStep& step, int code) const {
+    throw_failure(step, program.kernels[step.kernel].name, code);
+  }
 
   void place_slab() {
     if (program.slots.empty()) return;
@@ -105,14 +96,14 @@ struct Execution {
   void operator()(const ReleaseStep& step) { frame.release(step.buffer); }
 
   void operator()(const CallStep& step) {
-    check_flags();
+    wait_for_flags();
     frame.call(step);
   }
 
   void operator()(const LaunchStep& step) {
     for (const IndexedRows& indexed : step.indexed)
       if (evaluate(indexed.rows, symbols) == 0 && evaluate(indexed.indices, symbols) != 0)
-        throw_failure(program, step, static_cast<int>(KernelFailure::kIndexOutOfRange));
+        fail(step, static_cast<int>(KernelFailure::kIndexOutOfRange));
     int64_t grid = step.finishes;
     for (const Dim& blocks : step.phases) grid = std::max(grid, evaluate(blocks, symbols));
     if (grid == 0) return;
@@ -128,34 +119,10 @@ struct Execution {
       launch_on_cpu(step, grid, pointers.data(), sizes.data());
   }
 
-  // Reads the flags of the launches since the last check: it waits for them, so only programs with
-  // kernels that may fail pay for it, and none does during the capture of a graph.
-  void check_flags() {
-    if (!flags_pending) return;
-    flags_pending = false;
-    const Driver& table = driver();
-    void* stream = frame.stream();
-    int capturing = 0;
-    check_driver(table.stream_is_capturing(stream, &capturing), "cuStreamIsCapturing", "a stream");
-    if (capturing) return;
-    const int64_t count = program.buffers[program.error_flags.value()].type.shape[0].value();
-    StackVector<int32_t> flags(count);
-    check_driver(
-        table.copy_to_host_async(flags.data(), flag_address(0), count * sizeof(int32_t), stream),
-        "cuMemcpyDtoHAsync", "the error flags");
-    check_driver(table.stream_synchronize(stream), "cuStreamSynchronize", "the error flags");
-    for (const Step& step : program.steps) {
-      const LaunchStep* launch = std::get_if<LaunchStep>(&step);
-      if (!launch || launch->flag < 0 || flags[launch->flag] == 0) continue;
-      throw_failure(program, *launch, flags[launch->flag]);
-    }
-  }
-
-  void clear_flags() {
-    if (!program.error_flags.valid()) return;
-    const int64_t count = program.buffers[program.error_flags.value()].type.shape[0].value();
-    check_driver(driver().memset_u32_async(flag_address(0), 0, count, frame.stream()),
-                 "cuMemsetD32Async", "the error flags");
+  // Before what is not ours may use results, and at the end; only where the call is to wait.
+  void wait_for_flags() {
+    if (std::exchange(flags_pending, false) && program.flags->waits())
+      program.flags->wait_and_check(frame.stream());
   }
 
   void* aligned_data(BufferId id, int alignment_bytes) {
@@ -163,10 +130,6 @@ struct Execution {
     if (reinterpret_cast<uintptr_t>(address) % alignment_bytes == 0) return address;
     frame.align(id, alignment_bytes);
     return frame.data(id);
-  }
-
-  CudaAddress flag_address(int flag) {
-    return reinterpret_cast<CudaAddress>(frame.data(program.error_flags)) + sizeof(int32_t) * flag;
   }
 
   void launch_on_cpu(const LaunchStep& step, int64_t grid, void* const* pointers,
@@ -180,7 +143,7 @@ struct Execution {
       frame.parallel_for(grid, divide_up(grid, pieces),
                          [&work](int64_t begin, int64_t end) { work.run(begin, end); });
     }
-    if (work.error) throw_failure(program, step, work.error);
+    if (work.error) fail(step, work.error);
   }
 
   void launch_on_cuda(const LaunchStep& step, int64_t grid, StackVector<void*>& pointers,
@@ -201,7 +164,7 @@ struct Execution {
       barrier = reinterpret_cast<CudaAddress>(frame.barrier());
       parameters[count++] = &barrier;
     }
-    CudaAddress flag = step.flag < 0 ? 0 : flag_address(step.flag);
+    CudaAddress flag = step.flag < 0 ? 0 : program.flags->address(step.flag);
     parameters[count] = &flag;
     flags_pending |= step.flag >= 0;
     describe_arguments(step, pointers.data(), flag, barrier, true);
@@ -277,10 +240,11 @@ std::vector<int64_t> run(const Program& program, Frame& frame,
   std::vector<int64_t> symbols = program.symbols.evaluate(integers);
   frame.start(symbols);
   Execution execution{program, frame, symbols};
+  if (program.flags) program.flags->check();  // of calls before this one
   execution.place_slab();
-  execution.clear_flags();
   for (const Step& step : program.steps) std::visit(execution, step);
-  execution.check_flags();
+  execution.wait_for_flags();
+  if (program.flags) program.flags->check();
   for (const BufferId id : program.stored_arguments) frame.write_back(id);
   return symbols;
 }

@@ -7,15 +7,9 @@
 #include <functional>
 #include <vector>
 
-#include "base/error.h"
 #include "runtime/program.h"
 
 namespace stitch {
-
-// A kernel met an index outside of its tensor; the results of the call mean nothing.
-struct OutOfRangeError : UserError {
-  using UserError::UserError;
-};
 
 // The little that the executor needs of the tensor library (bindings/ implements it).
 // A Frame holds the tensors of one running call by BufferId; the executor only sees addresses.

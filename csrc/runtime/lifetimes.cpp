@@ -50,7 +50,6 @@ std::vector<Lifetime> find_lifetimes(const Program& program) {
     for (const BufferId id : used_by(program.steps[i])) use(id, i);
   for (const ProgramOutput& output : program.outputs) use(output.buffer, end);
   for (const BufferId id : program.stored_arguments) use(id, end);
-  if (program.error_flags.valid()) lifetimes[program.error_flags.index()] = {0, end};
   return lifetimes;
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -35,6 +36,8 @@ struct Buffer {
 };
 
 // A kernel that is ready to run on the program's device.
+class ErrorFlags;  // runtime/error_flags.h
+
 struct LoadedKernel {
   std::string name;
   void* entry = nullptr;  // host function (codegen/kernel_source.h) or CUfunction
@@ -67,7 +70,7 @@ struct LaunchStep {
   // What it indexes: none where there are indices, which no address is safe for, is out of range.
   std::vector<IndexedRows> indexed = {};
   bool raises_runtime_error = false;  // where an index is out of range: eager's type of error
-  int flag = -1;                      // element of `error_flags`; -1 for kernels that cannot fail
+  int flag = -1;                      // its word of `flags`; -1 for kernels that cannot fail
   // By failure: the ops it is of, "aten.embedding.default at model.py:31", and what they assert.
   std::array<std::string, static_cast<size_t>(KernelFailure::kCount)> failing_ops = {};
 };
@@ -110,7 +113,7 @@ struct Program {
   std::vector<Step> steps;
   std::vector<ProgramOutput> outputs;
   std::vector<BufferId> stored_arguments;  // kernels store into these, instead of a CopyStep
-  BufferId error_flags;                    // CUDA: i32 per launch that may fail, else invalid
+  std::shared_ptr<ErrorFlags> flags;       // CUDA, once loaded: of launches that may fail
 };
 
 // Elements from the first to behind the last that the type reaches; 0 without elements.

@@ -221,3 +221,19 @@ def test_what_eager_has_no_kernel_for_is_eagers_error(name, dtype):
             expected, found = outcome_of(fn, x), outcome_of(compiled, x)
             in_tracing = isinstance(expected, tuple) and "FakeTensor" in found[1]
             assert found == expected or in_tracing, dynamic
+
+
+@pytest.mark.parametrize("when", ["later", "now"])
+def test_an_index_out_of_range_of_a_gpus_kernel_is_said_once(when):
+    """A simulated device is through when the call returns, so that later is at its end."""
+    options = {"simulate": "fast", "check_indices": when}
+    take = torch.compile(lambda x, i: x[i] + 1, backend="stitch", options=options)
+    x = torch.arange(5.0)
+    for index, is_inside in ((3, True), (5, False), (-5, True), (-6, False)):
+        index = torch.tensor([0, index])
+        if is_inside:
+            assert torch.equal(take(x, index), x[index] + 1)
+        else:
+            with pytest.raises(IndexError, match="out of range in aten.index"):
+                take(x, index)
+        torch_stitch.synchronize()  # has nothing more to say

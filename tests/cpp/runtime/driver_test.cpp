@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
+#include <cstdlib>
 
 #include "cpp/runtime/fake_frame.h"
+#include "runtime/error_flags.h"
 
 namespace stitch {
 namespace {
@@ -13,6 +15,8 @@ namespace {
 struct FakeDevice {
   std::vector<std::string> log;
   std::vector<int32_t> failing;  // what the flags hold after the launches
+  bool is_late = false;          // they are set when somebody waits
+  int32_t* late = nullptr;
   CudaResult launch_result = 0;
   int capturing = 0;
   int phases = 1;  // of the kernels; with more, their arguments name some
@@ -42,6 +46,7 @@ CudaResult launch_on_host(unsigned grid, void** parameters) {
     FakePlan::add_one(passed, sizes, 0, device.phases > 1 ? kBlocks : grid, nullptr);
   }
   auto* flag = *static_cast<int32_t**>(parameters[next]);
+  if (flag && device.is_late) device.late = flag;
   if (flag && !device.failing.empty()) {
     *flag = device.failing.front();
     device.failing.erase(device.failing.begin());
@@ -101,12 +106,17 @@ const Driver& fake_driver() {
     driver.max_blocks_per_multiprocessor = [](int* blocks, CudaHandle, int, size_t) {
       return *blocks = device.blocks_per_multiprocessor, 0;
     };
-    driver.memset_u32_async = [](CudaAddress address, unsigned value, size_t count, CudaHandle) {
-      std::fill_n(reinterpret_cast<unsigned*>(address), count, value);
-      return 0;
+    driver.host_allocate = [](void** memory, size_t bytes, unsigned flags) {
+      device.log.push_back("allocate " + std::to_string(bytes) + " bytes, flags " +
+                           std::to_string(flags));
+      return *memory = std::malloc(bytes), 0;
     };
-    driver.copy_to_host_async = [](void* to, CudaAddress from, size_t bytes, CudaHandle) {
-      std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+    driver.host_device_address = [](CudaAddress* address, void* memory, unsigned) {
+      return *address = reinterpret_cast<CudaAddress>(memory), 0;
+    };
+    driver.context_synchronize = [] {
+      device.log.push_back("wait for all");
+      if (device.late) *device.late = 1;
       return 0;
     };
     driver.stream_synchronize = [](CudaHandle) { return device.log.push_back("wait"), 0; };
@@ -169,20 +179,67 @@ TEST_F(DriverTest, LaunchesWithTheStreamOfTheFrame) {
   EXPECT_EQ(frame.output(0), std::vector<float>(64, 3));
 }
 
-TEST_F(DriverTest, FlagsAreReadOnceAndNameTheLaunchThatFailed) {
-  const Program program = make_plan(3, true).build(true);
+int count_waits() {
+  return static_cast<int>(std::ranges::count_if(
+      device.log, [](const std::string& line) { return line.starts_with("wait"); }));
+}
+
+// As compile() loads it.
+Program load(const FakePlan& plan, bool waits = false) {
+  Program program = plan.build(true);
+  program.flags = ErrorFlags::make(program, waits);
+  return program;
+}
+
+TEST_F(DriverTest, NobodyWaitsForAFlagAndItNamesTheLaunchThatFailed) {
+  const Program program = load(make_plan(3, true));
+  EXPECT_EQ(device.log, std::vector<std::string>{"allocate 12 bytes, flags 3"});
   EXPECT_EQ(error_of<OutOfRangeError>(program), "no error");
-  EXPECT_EQ(std::count(device.log.begin(), device.log.end(), "wait"), 1);
   device.failing = {0, 1, 0};
   EXPECT_EQ(error_of<FailedCallError>(program),
             "index out of range in aten.gather.default at m.py:1");
+  EXPECT_EQ(error_of<FailedCallError>(program), "no error") << "it is said once";
+  EXPECT_EQ(count_waits(), 0);
+}
+
+TEST_F(DriverTest, WhatFailsAfterACallIsSaidByTheNextOne) {
+  const Program program = load(make_plan(1, true));
+  device.is_late = true;
+  EXPECT_EQ(error_of<FailedCallError>(program), "no error");
+  *device.late = 1;
+  EXPECT_EQ(error_of<FailedCallError>(program),
+            "index out of range in aten.gather.default at m.py:0");
+}
+
+TEST_F(DriverTest, WhoWaitsForTheDeviceHearsOfAllPrograms) {
+  const Program first = load(make_plan(1, true)), second = load(make_plan(1, true));
+  EXPECT_NO_THROW(check_flags());
+  device.is_late = true;
+  EXPECT_EQ(error_of<FailedCallError>(second), "no error");
+  EXPECT_THROW(check_flags(), FailedCallError);
+  device.late = nullptr;
+  EXPECT_NO_THROW(check_flags());
+  EXPECT_EQ(error_of<FailedCallError>(first), "no error");
+}
+
+TEST_F(DriverTest, ProgramsThatCannotFailHaveNoFlags) {
+  EXPECT_EQ(load(make_plan(2, false)).flags, nullptr);
+  EXPECT_TRUE(device.log.empty());
+}
+
+TEST_F(DriverTest, CallsThatAreToWaitDoSoOnce) {
+  const Program program = load(make_plan(3, true), true);
+  device.failing = {0, 0, 1};
+  EXPECT_EQ(error_of<FailedCallError>(program),
+            "index out of range in aten.gather.default at m.py:2");
+  EXPECT_EQ(count_waits(), 1);
 }
 
 TEST_F(DriverTest, NothingWaitsDuringACapture) {
   device.capturing = 1;
-  const Program program = make_plan(1, true).build(true);
+  const Program program = load(make_plan(1, true), true);
   EXPECT_EQ(error_of<OutOfRangeError>(program), "no error");
-  EXPECT_EQ(device.log.size(), 1u);
+  EXPECT_EQ(count_waits(), 0);
 }
 
 TEST_F(DriverTest, AFailedLaunchNamesKernelAndSizes) {
@@ -277,7 +334,7 @@ TEST_F(DriverTest, AFlagFollowsTheBarrier) {
   plan.sources[0].phases = {3, 5};
   plan.kernels[0].resident_blocks = 6;
   device.failing = {1};
-  EXPECT_NE(error_of<FailedCallError>(plan.build(true)), "no error");
+  EXPECT_NE(error_of<FailedCallError>(load(plan)), "no error");
 }
 
 // What the whole kernel writes first and then reads, a part of it may find written.

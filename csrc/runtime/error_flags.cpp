@@ -1,0 +1,90 @@
+#include "runtime/error_flags.h"
+
+#include <atomic>
+
+#include "base/fork_mutex.h"
+
+namespace stitch {
+namespace {
+
+constexpr unsigned kPortableAndMapped = 3;  // cuMemHostAlloc's flags, cuda.h
+
+struct Registry {
+  ForkMutex mutex;
+  std::vector<std::weak_ptr<ErrorFlags>> all;
+} registry;
+
+}  // namespace
+
+void throw_failure(const LaunchStep& step, const std::string& kernel, int code) {
+  const std::string& ops = step.failing_ops.at(code);
+  const std::string place = ops.empty() ? kernel : ops;
+  switch (static_cast<KernelFailure>(code)) {
+    case KernelFailure::kDivisionByZero:
+      throw FailedCallError("ZeroDivisionError in " + place);  // eager's word
+    case KernelFailure::kAssertionFailed:
+      throw FailedCallError(place);
+    default:
+      if (step.raises_runtime_error) throw FailedCallError("index out of range in " + place);
+      throw OutOfRangeError("index out of range in " + place);
+  }
+}
+
+// The words are never given back: a launch that nobody waited for may still store there.
+std::shared_ptr<ErrorFlags> ErrorFlags::make(const Program& program, bool waits) {
+  auto flags = std::make_shared<ErrorFlags>();
+  for (const Step& step : program.steps) {
+    const auto* launch = std::get_if<LaunchStep>(&step);
+    if (!launch || launch->flag < 0) continue;
+    flags->launches_.push_back(*launch);
+    flags->kernels_.push_back(program.kernels[launch->kernel].name);
+  }
+  if (flags->launches_.empty()) return nullptr;
+  const Driver& table = driver();
+  void* memory = nullptr;
+  const size_t bytes = flags->launches_.size() * sizeof(int32_t);
+  check_driver(table.host_allocate(&memory, bytes, kPortableAndMapped), "cuMemHostAlloc",
+               "the error flags");
+  check_driver(table.host_device_address(&flags->address_, memory, 0), "cuMemHostGetDevicePointer",
+               "the error flags");
+  flags->words_ = static_cast<int32_t*>(memory);
+  std::fill_n(flags->words_, flags->launches_.size(), 0);
+  flags->synchronize_ = table.context_synchronize;
+  flags->waits_ = waits;
+  const std::lock_guard lock(registry.mutex);
+  std::erase_if(registry.all, [](const auto& other) { return other.expired(); });
+  registry.all.push_back(flags);
+  return flags;
+}
+
+void ErrorFlags::check() {
+  for (size_t i = 0; i < launches_.size(); ++i) {
+    const std::atomic_ref<int32_t> word(words_[i]);
+    if (word.load(std::memory_order_relaxed) == 0) continue;
+    throw_failure(launches_[i], kernels_[i], word.exchange(0));
+  }
+}
+
+void ErrorFlags::wait_and_check(CudaHandle stream) {
+  int capturing = 0;
+  check_driver(driver().stream_is_capturing(stream, &capturing), "cuStreamIsCapturing", "a stream");
+  if (capturing) return;
+  check_driver(driver().stream_synchronize(stream), "cuStreamSynchronize", "the error flags");
+  check();
+}
+
+void check_flags() {
+  std::vector<std::weak_ptr<ErrorFlags>> all;
+  {
+    const std::lock_guard lock(registry.mutex);
+    all = registry.all;
+  }
+  for (const auto& known : all) {
+    const std::shared_ptr<ErrorFlags> flags = known.lock();
+    if (!flags) continue;
+    check_driver(flags->synchronize_(), "cuCtxSynchronize", "the device");
+    flags->check();
+  }
+}
+
+}  // namespace stitch
