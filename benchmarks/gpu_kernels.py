@@ -9,7 +9,6 @@ A function is one file in DIR/measured, DIR/compiled or DIR/failed; what has one
 """
 
 import argparse
-import importlib.util
 import json
 import subprocess
 import sys
@@ -23,6 +22,7 @@ import torch._inductor.config
 
 from benchmarks import clock_errors, gpu_cubins, gpu_times, machine
 from benchmarks.cases import CASES
+from benchmarks.clock_rows import load_yardstick
 from benchmarks.measure import geometric_mean
 from benchmarks.rows import Row
 from benchmarks.run import write_group
@@ -39,15 +39,6 @@ class Work(NamedTuple):
     make: object
     is_training: bool = False
     dynamic: tuple = ()  # (input, dimension)
-
-
-def load_yardstick(folder):
-    """The CASES of its file cases.py."""
-    path = Path(folder) / "cases.py"
-    spec = importlib.util.spec_from_file_location("yardstick_cases", path)
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # Dynamo asks
-    spec.loader.exec_module(module)
-    return module.CASES
 
 
 def list_works(suites, yardstick, only=""):

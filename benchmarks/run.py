@@ -12,12 +12,13 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks import limits, machine, rows, suite_rows, workload_rows
+from benchmarks import clock_rows, limits, machine, rows, suite_rows, workload_rows
 from benchmarks.cases import CASES
 from benchmarks.rows import Request, Row
 
 RESULTS = machine.ROOT / "benchmarks" / "results"
 GROUPS = {**rows.GROUPS, **suite_rows.GROUPS, **workload_rows.GROUPS, **limits.GROUPS}
+GROUPS |= clock_rows.GROUPS
 NAME_COLUMNS = 76
 
 

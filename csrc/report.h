@@ -35,7 +35,8 @@ struct ReportedTile {
 struct ReportedTime {
   double us = -1;                        // without launches; negative: nobody asked
   std::string bound;                     // "memory", "issue", a pipe, "latency" ... (docs/clock.md)
-  double instructions_per_16_bytes = 0;  // of threads
+  double instructions_per_16_bytes = 0;  // of threads, by what they ask for
+  double instructions = 0;               // of all threads and launches
   int64_t resident_threads = 0;          // of a multiprocessor
   int launches = 0;
   std::vector<std::string> assumptions = {};

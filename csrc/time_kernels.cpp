@@ -101,6 +101,8 @@ ReportedTime time_launches(const Launches& launches, const KernelSource& source,
   for (const clock::Launch& launch : launches) {
     const clock::ClockResult found = clock::time_kernel(binary.bytes, source.name, launch, device);
     time.us += found.us;
+    time.instructions += found.instructions_per_thread * static_cast<double>(launch.blocks()) *
+                         static_cast<double>(launch.threads());
     for (const std::string& sentence : found.assumptions)
       if (!std::ranges::count(time.assumptions, sentence)) time.assumptions.push_back(sentence);
     if (found.us <= longest) continue;

@@ -46,6 +46,7 @@ auto members_of(T& value) {
   STITCH_MEMBERS(4, a, b, c, d)
   STITCH_MEMBERS(5, a, b, c, d, e)
   STITCH_MEMBERS(6, a, b, c, d, e, f)
+  STITCH_MEMBERS(7, a, b, c, d, e, f, g)
   STITCH_MEMBERS(8, a, b, c, d, e, f, g, h)
   STITCH_MEMBERS(9, a, b, c, d, e, f, g, h, i)
   STITCH_MEMBERS(11, a, b, c, d, e, f, g, h, i, j, k)

@@ -24,6 +24,7 @@ void add_time(py::dict& row, const ReportedTime& time) {
   row["clock_us"] = time.us;
   row["bound"] = time.bound;
   row["instructions_per_16_bytes"] = time.instructions_per_16_bytes;
+  row["instructions"] = time.instructions;
   row["resident_threads"] = time.resident_threads;
   row["launches"] = time.launches;
   row["assumptions"] = time.assumptions;

@@ -23,6 +23,7 @@ from benchmarks import (  # noqa: E402
     suite_rows,
 )
 from benchmarks.cases import CASES, ONE_KERNEL, ONE_STITCHED_KERNEL  # noqa: E402
+from benchmarks.clock_rows import clock_suite  # noqa: E402
 from benchmarks.rows import Request, Row  # noqa: E402
 from torch_stitch.measure.timing import time_interleaved  # noqa: E402
 
@@ -125,6 +126,18 @@ def test_figures_of_the_micro_suite():
     kernels = {row.name.split()[-1]: row.value for row in rows if "kernels of 2 sub" in row.name}
     # 64 rows are split over more blocks: a barrier apart, or a launch where the policy has none.
     assert kernels == {"auto": 2, "astitch": 2, "fusionstitching2020": 3, "none": 7}
+
+
+@needs_nvrtc
+def test_figures_by_the_clock():
+    """A kernel whose bytes memory bounds takes little longer than they do."""
+    rows = {row.name: row for row in clock_suite(Request(cases=("swiglu_gate",)))}
+    what = "micro suite by the clock"
+    assert rows[f"{what}, not timed by the clock"].value == 0
+    share = rows[f"{what}, compulsory bytes / DRAM rate / time, geometric mean"]
+    assert 0.9 < share.value < 1 and share.detail["swiglu_gate"]["launches"] == 1
+    assert 20 < rows["swiglu_gate, thread instructions for 16 bytes"].value < 50
+    assert 1 <= rows[f"{what}, predictions off by, median"].value < 1.2
 
 
 def test_ratio_is_taken_within_a_round():

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from test_device_headers import needs_nvrtc
 
 import torch_stitch
-from benchmarks.clock_errors import ALL_PHASES, ask_clock, list_kernels
+from benchmarks.clock_errors import ask_clock, list_kernels
 
 pytestmark = [needs_nvrtc, pytest.mark.usefixtures("fresh")]
 
@@ -19,8 +19,13 @@ def column_sums():
     return lambda x: F.gelu(x).sum(0), (torch.randn(4096, 1024),)
 
 
-def scaled_by_its_largest():
-    return lambda x: x / x.amax(), (torch.randn(1 << 18),)
+def scaled_by_its_largest(elements=1 << 18):
+    return lambda x: x / x.amax(), (torch.empty(elements),)
+
+
+def more_scaled_by_its_largest():
+    """Of more blocks than are resident."""
+    return scaled_by_its_largest(1 << 25)
 
 
 def rows_and_columns():
@@ -43,14 +48,7 @@ def time_by_hand(kernel):
     shared = kernel["shared_bytes"] if "STITCH_DYNAMIC_SHARED" in kernel["text"] else 0
     entry = {"kernel": kernel["name"], "grid": [kernel["grid"]], "shared_bytes": shared}
     args, source = kernel["args"].replace("8192*i64", "8192*i64<1000"), kernel["text"].encode()
-    phases = [f"{phase},{phase + 1}" for phase in range(kernel["launches"])]
-    if ALL_PHASES not in args or kernel["launches"] == 1:
-        phases = [ALL_PHASES]
-    asked = [
-        ask_clock(source, entry, args.replace(ALL_PHASES, each), [kernel["block"]])
-        for each in phases
-    ]
-    return sum(each["clock_us"] for each in asked)
+    return ask_clock(source, entry, args, [kernel["block"]])["clock_us"]
 
 
 MAKERS = softmax, column_sums, scaled_by_its_largest, rows_and_columns, rows_of_a_table
@@ -63,17 +61,17 @@ def test_a_kernel_takes_what_the_command_line_says(make):
     assert [kernel["name"] for kernel in listed] == list(by_name)
     for kernel in listed:
         found = by_name[kernel["name"]]
-        # A phase launched by itself has its own blocks; by hand, each has those of the largest.
-        error = 0.1 if found["launches"] > 1 else 1e-6
-        by_hand = time_by_hand(kernel | {"launches": found["launches"]})
-        assert found["clock_us"] == pytest.approx(by_hand, rel=error)
+        assert found["launches"] == 1
+        assert found["clock_us"] == pytest.approx(time_by_hand(kernel))
         assert found["bound"] and found["instructions_per_16_bytes"] > 0
         assert found["resident_threads"] % found["block"] == 0
 
 
 def test_blocks_that_meet_are_launched_together_where_all_are_resident():
-    (resident,), (more,) = timed(scaled_by_its_largest), timed(rows_and_columns)
-    assert resident["launches"] == 1 and more["launches"] == 2
+    (resident,), (more,) = timed(scaled_by_its_largest), timed(more_scaled_by_its_largest)
+    assert resident["launches"] == 1 and more["launches"] > 1
+    # It reads twice 134 MB and stores as much.
+    assert 3 * 134.2e6 / 4.3e6 < more["clock_us"] < 3 * 134.2e6 / 3.6e6
 
 
 def test_sizes_of_a_call_are_their_hints():
