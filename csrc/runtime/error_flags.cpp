@@ -1,5 +1,6 @@
 #include "runtime/error_flags.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include "base/fork_mutex.h"
@@ -7,7 +8,8 @@
 namespace stitch {
 namespace {
 
-constexpr unsigned kPortableAndMapped = 3;  // cuMemHostAlloc's flags, cuda.h
+constexpr unsigned kPortableAndMapped = 3;   // cuMemHostAlloc's flags, cuda.h
+constexpr CudaResult kInvalidContext = 201;  // the thread has none: it has launched nothing
 
 struct Registry {
   ForkMutex mutex;
@@ -60,8 +62,8 @@ std::shared_ptr<ErrorFlags> ErrorFlags::make(const Program& program, bool waits)
 void ErrorFlags::check() {
   for (size_t i = 0; i < launches_.size(); ++i) {
     const std::atomic_ref<int32_t> word(words_[i]);
-    if (word.load(std::memory_order_relaxed) == 0) continue;
-    throw_failure(launches_[i], kernels_[i], word.exchange(0));
+    const int32_t code = word.load(std::memory_order_relaxed) == 0 ? 0 : word.exchange(0);
+    if (code != 0) throw_failure(launches_[i], kernels_[i], code);
   }
 }
 
@@ -82,7 +84,8 @@ void check_flags() {
   for (const auto& known : all) {
     const std::shared_ptr<ErrorFlags> flags = known.lock();
     if (!flags) continue;
-    check_driver(flags->synchronize_(), "cuCtxSynchronize", "the device");
+    const CudaResult result = flags->synchronize_();
+    if (result != kInvalidContext) check_driver(result, "cuCtxSynchronize", "the device");
     flags->check();
   }
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "runtime/driver.h"
@@ -45,7 +46,7 @@ class ErrorFlags {
   bool waits_ = false;
 };
 
-// Waits for the device, then checks the words of every program that is loaded.
+// Waits for the device of this thread, then checks the words of every program that is loaded.
 void check_flags();
 
 }  // namespace stitch
