@@ -63,7 +63,8 @@ StageEstimate estimate_stage(const StageWork& work, const DeviceSpec& device, in
   const double blocks = std::max(1.0, work.blocks);
   const double chains_us = latency_us(work, device);
   const double resident = device.is_cuda ? resident_blocks(work, device) : 1;
-  const double waits_us = std::min(throughput_us, chains_us) / (resident * resident);
+  const double later = 1 - std::min(1.0, resident * device.multiprocessors / blocks);
+  const double waits_us = later * std::min(throughput_us, chains_us) / (resident * resident);
   const double busy_us = std::max(throughput_us, chains_us);
   const double us = std::max(busy_us + waits_us, blocks * device.block_us);
   return {us, share, blocks, least_us};

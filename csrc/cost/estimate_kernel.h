@@ -31,9 +31,9 @@ struct StageWork {
 //
 // Each is a bound that the others do not see: many warps hide one warp's waiting, and then the
 // slowest resource decides; few do not, and then their chains do.  So the larger counts, and of the
-// other what resident blocks do not hide from each other: of one block, all; of r, 1 / r^2 (fitted
-// to csrc/clock over 96 kernels, 2026-11).  The first access of the first wave is part of the
-// launch.
+// other what blocks after the first wave do not hide from each other: where one is resident, all;
+// of r, 1 / r^2 (fitted to csrc/clock over 96 kernels, 2026-11).  The first access of the first
+// wave is part of the launch.
 struct StageEstimate {
   double us = 0;
   double share = 1;  // of the device that its blocks keep busy

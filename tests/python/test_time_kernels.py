@@ -28,9 +28,9 @@ def more_scaled_by_its_largest():
     return scaled_by_its_largest(1 << 25)
 
 
-def rows_and_columns():
+def normed_rows():
     norm = torch.nn.LayerNorm(1024)
-    return lambda x: norm(F.gelu(x)).sum(0), (torch.randn(4096, 1024),)
+    return lambda x: norm(F.gelu(x)), (torch.randn(4096, 1024),)
 
 
 def rows_of_a_table():
@@ -51,7 +51,7 @@ def time_by_hand(kernel):
     return ask_clock(source, entry, args, [kernel["block"]])["clock_us"]
 
 
-MAKERS = softmax, column_sums, scaled_by_its_largest, rows_and_columns, rows_of_a_table
+MAKERS = softmax, column_sums, scaled_by_its_largest, normed_rows, rows_of_a_table
 
 
 @pytest.mark.parametrize("make", MAKERS)

@@ -39,7 +39,7 @@ ELSEWHERE = {
     "B48": ["RunCommand.WhatTakesTooLongIsKilledWithItsChildren"],
     "B51": ["Nvrtc.TheThreadsLocaleDoesNotMatterAndIsKept"],
     "B52": ["EmitKernel.TheNameTellsTheOpsAndHashesTheText"],
-    "B53": ["DriverTest.AFailedLaunchNamesKernelAndSizes", "DriverTest.FlagsAreReadOnceAndName"],
+    "B53": ["DriverTest.AFailedLaunchNamesKernelAndSizes", "DriverTest.NobodyWaitsForAFlagAndIt"],
     "B54": ["KernelCacheTest.ProcessesThatWantTheSameKernels", "FilesTest.ConcurrentWriters"],
     "B55": ["CacheEntry.EveryChangedByteIsFound", "KernelCacheTest.ADamagedEntryIsAMiss"],
     "B56": ["KernelCacheTest.ThreadsThatWantTheSameKernelCompileOnce"],
