@@ -116,6 +116,12 @@ def ask_clock(source, entry, args, block):
         return {"error": str(error)[:300]}
 
 
+def ask_about_cubin(folder, case, entry):
+    """The same of a launch of kernels.json."""
+    source = gzip.decompress((folder / entry["cubin"]).read_bytes())
+    return ask_clock(source, entry, words_of_cubin(case, entry["args"]), [entry["threads"]])
+
+
 def clock_cubins(folder, output, only):
     """A row for each cubin that was measured."""
     path = output / "cubins.json"
@@ -125,9 +131,7 @@ def clock_cubins(folder, output, only):
     for *place, entry in gpu_cubins.list_launches(folder, only):
         row = times.get(tuple(place))
         if row:
-            source = gzip.decompress((folder / entry["cubin"]).read_bytes())
-            words = words_of_cubin(place[0], entry["args"])
-            said = ask_clock(source, entry, words, [entry["threads"]])
+            said = ask_about_cubin(folder, place[0], entry)
             name = ".".join(map(str, place))
             rows.append({"of": "cubin", "case": name, "kernel": entry["kernel"],
                          "measured_us": row["us"], **said})

@@ -1,9 +1,6 @@
 """Figures by the clock (docs/clock.md): our kernels for an H200, and Inductor's, without a GPU."""
 
-import gzip
-import importlib.util
 import statistics
-import sys
 from pathlib import Path
 
 import torch
@@ -11,7 +8,7 @@ import torch
 import torch_stitch
 from benchmarks import gpu_cubins, measure
 from benchmarks.cases import CASES
-from benchmarks.clock_errors import ask_clock, words_of_cubin
+from benchmarks.clock_errors import ask_about_cubin
 from benchmarks.rows import LIBRARY, PLANNED_FOR, Row
 from torch_stitch.measure.backends import own_copy
 
@@ -24,14 +21,6 @@ BUDGETS = {
 }  # fmt: skip
 HARD = ("softmax_dim0", "groupnorm_silu_large")  # rows that no block holds
 WITHOUT_LIMIT = ("segment_softmax_sorted", "segment_softmax_unsorted")  # of segments nobody knows
-
-
-def load_yardstick(folder):
-    """The CASES of its file cases.py."""
-    spec = importlib.util.spec_from_file_location("yardstick_cases", Path(folder) / "cases.py")
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # Dynamo asks
-    spec.loader.exec_module(module)
-    return module.CASES
 
 
 def time_plan(fn, inputs, is_training=False):
@@ -129,10 +118,8 @@ def prediction_rows(what, found):
 def time_cubins(folder):
     """case -> microseconds of Inductor's kernels, by the clock."""
     times = {}
-    for case, *_, entry in gpu_cubins.list_launches(folder, ""):
-        source = gzip.decompress((folder / entry["cubin"]).read_bytes())
-        said = ask_clock(source, entry, words_of_cubin(case, entry["args"]), [entry["threads"]])
-        times.setdefault(case, []).append(said.get("clock_us"))
+    for case, *_, entry in gpu_cubins.list_launches(folder):
+        times.setdefault(case, []).append(ask_about_cubin(folder, case, entry).get("clock_us"))
     return times
 
 
@@ -149,8 +136,8 @@ def clock_yardstick(request):
         is_training = case.mode == "training"
         return lambda: time_plan(*case.make(), is_training)
 
-    cases = {name: case for name, case in load_yardstick(folder).items() if name in inductor}
-    found = time_all({name: timed(case) for name, case in cases.items()})
+    cases = gpu_cubins.load_yardstick(folder)
+    found = time_all({name: timed(case) for name, case in cases.items() if name in inductor})
     yield failures(what, found)
     ratios, launched = {}, {}
     for name, plan in good(found).items():

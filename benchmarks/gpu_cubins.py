@@ -3,8 +3,11 @@
 import ctypes
 import functools
 import gzip
+import importlib.util
 import json
+import sys
 import time
+from pathlib import Path
 
 import torch
 
@@ -109,6 +112,14 @@ def time_kernel(case, entry, folder):
     except Exception as error:
         found["graph_us"], found["graph_error"] = None, str(error)[:300]
     return found
+
+
+def load_yardstick(folder):
+    """The CASES of its file cases.py."""
+    spec = importlib.util.spec_from_file_location("yardstick_cases", Path(folder) / "cases.py")
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # Dynamo asks
+    spec.loader.exec_module(module)
+    return module.CASES
 
 
 def list_launches(folder, only=""):

@@ -22,7 +22,6 @@ import torch._inductor.config
 
 from benchmarks import clock_errors, gpu_cubins, gpu_times, machine
 from benchmarks.cases import CASES
-from benchmarks.clock_rows import load_yardstick
 from benchmarks.measure import geometric_mean
 from benchmarks.rows import Row
 from benchmarks.run import write_group
@@ -50,7 +49,7 @@ def list_works(suites, yardstick, only=""):
                 continue
             works += [
                 Work(f"{suite}.{name}", case.make, case.mode == "training", tuple(case.dynamic))
-                for name, case in load_yardstick(yardstick).items()
+                for name, case in gpu_cubins.load_yardstick(yardstick).items()
             ]
         else:
             works += [

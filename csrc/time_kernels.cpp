@@ -8,23 +8,16 @@
 #include "jit/generated.h"
 #include "jit/kernel_cache.h"
 #include "jit/nvrtc.h"
+#include "runtime/program.h"
 
 namespace stitch {
 namespace {
 
 constexpr int64_t kCounters = 64;  // words behind the barrier and the error flag, at least
 
-// From its first element to its last: an expanded value has fewer than it shows.
-int64_t extent_bytes(const Graph& graph, NodeId value) {
-  const TensorType& type = graph[value].type;
-  int64_t last = 0;
-  for (int d = 0; d < type.rank(); ++d)
-    last += (graph.symbols.hint(type.shape[d]) - 1) * graph.symbols.hint(type.strides[d]);
-  return std::max<int64_t>(0, last + 1) * info(type.dtype).bytes;
-}
-
 // What indices may be: rows of what is read by them; 0: `value` holds none.
 uint64_t index_bound(const Graph& graph, NodeId value) {
+  if (!info(graph[value].type.dtype).is_integer) return 0;
   int64_t bound = 0;
   for (const Node& node : graph.nodes) {
     if (node.op != OpKind::k_index && node.op != OpKind::k_gather) continue;
@@ -40,10 +33,12 @@ uint64_t index_bound(const Graph& graph, NodeId value) {
 }
 
 clock::Argument pointer(const Graph& graph, NodeId value) {
+  const TensorType& type = graph[value].type;
+  const int element_bytes = info(type.dtype).bytes;
   const uint64_t below = index_bound(graph, value);
   return {.is_pointer = true,
-          .bytes = extent_bytes(graph, value),
-          .element_bytes = info(graph[value].type.dtype).bytes,
+          .bytes = storage_elements(type, graph.symbols.hints()) * element_bytes,
+          .element_bytes = element_bytes,
           .is_integer = below > 0,
           .below = below};
 }

@@ -22,9 +22,9 @@ double resident_blocks(const StageWork& work, const DeviceSpec& device) {
 }
 
 // One warp's chain, as often as warps must wait for others to end (20.10: N_wave * L_warp).
-double latency_us(const StageWork& work, const DeviceSpec& device) {
+double latency_us(const StageWork& work, double resident, const DeviceSpec& device) {
   if (!device.is_cuda) return 0;
-  const double at_once = resident_blocks(work, device) * device.multiprocessors;
+  const double at_once = resident * device.multiprocessors;
   const double waves = std::ceil(std::max(1.0, work.blocks) / at_once);
   return std::max(0.0, waves * work.cycles - device.latencies.memory) / device.cycles_per_us;
 }
@@ -61,8 +61,8 @@ StageEstimate estimate_stage(const StageWork& work, const DeviceSpec& device, in
       device.is_cuda ? work.lines / (device.multiprocessors * device.cycles_per_us) : 0;
   const double throughput_us = std::max(least_us, lines_us) / share;
   const double blocks = std::max(1.0, work.blocks);
-  const double chains_us = latency_us(work, device);
-  const double resident = device.is_cuda ? resident_blocks(work, device) : 1;
+  const double resident = resident_blocks(work, device);
+  const double chains_us = latency_us(work, resident, device);
   const double later = 1 - std::min(1.0, resident * device.multiprocessors / blocks);
   const double waits_us = later * std::min(throughput_us, chains_us) / (resident * resident);
   const double busy_us = std::max(throughput_us, chains_us);
