@@ -161,11 +161,11 @@ struct WindowFinder {
   std::optional<Writes> find(const Mutation& mutation) const {
     if (is_returned(graph, mutation.input) || is_returned(graph, mutation.value)) return {};
     if (!is_mutated_once(graph, mutation)) return {};
-    // Elements that share a place, which only a value without elements may be written in.
     const TensorType& memory = graph[mutation.input].type;
+    if (element_count(memory.shape).is(0)) return {};  // nothing is written at all
     Window whole;
     for (int d = 0; d < memory.rank(); ++d) {
-      if (memory.strides[d].is(0) && !memory.shape[d].is(1)) return {};
+      if (memory.strides[d].is(0) && !memory.shape[d].is(1)) return {};  // elements share places
       whole.dims.insert(whole.dims.end(), {0, 1});
     }
     Writes writes;

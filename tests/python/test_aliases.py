@@ -222,6 +222,33 @@ def test_a_part_of_an_argument_without_elements_that_repeats_is_written(dynamic)
     expect_same_memory(fn, lambda: (torch.zeros(2, 0, 0).expand(2, 2, 0, 0),), dynamic=dynamic)
 
 
+def write_rows_twice(x):
+    x[:1] += 2
+    x[0].add_(-1)
+
+
+def write_a_row_by_its_window(x):
+    first = x[:1] + 2
+    x[0] = first[0] - 1
+
+
+def write_columns_then_the_row(x):
+    x[:1][..., 1:] += 2
+    x[0].add_(-1)
+
+
+@pytest.mark.parametrize("sizes", [(2, 0), (2, 3, 0), (2, 0, 3), (2, 3, 2, 0), (2, 3, 0, 2)])
+@pytest.mark.parametrize(
+    "write", [write_rows_twice, write_a_row_by_its_window, write_columns_then_the_row]
+)
+def test_parts_of_an_argument_without_elements_are_written(write, sizes):
+    def fn(x, y):
+        write(x)
+        return (x.sum() + y,)
+
+    expect_same_memory(fn, lambda: (torch.zeros(sizes), whole(3)))
+
+
 def test_a_part_put_by_strides_into_a_broadcast_value_is_put_once():
     def fn(x):
         y = (x + 1).expand(2, *x.shape)
