@@ -80,7 +80,8 @@ std::optional<c10::OperatorHandle> find_out_variant(const c10::FunctionSchema& s
 OperatorCall import_operator(const c10::OperatorHandle& op, const py::tuple& arguments,
                              const py::dict& keywords, CallTable& table) {
   const c10::FunctionSchema& schema = op.schema();
-  OperatorCall call{op, {}, find_out_variant(schema)};
+  const bool detaches = schema.name() == "aten::as_strided_scatter";
+  OperatorCall call{op, {}, find_out_variant(schema), detaches};
   size_t keywords_used = 0;
   for (size_t i = 0; i < schema.arguments().size(); ++i) {
     const c10::Argument& parameter = schema.arguments()[i];

@@ -41,6 +41,7 @@ struct OperatorCall {
   std::vector<CallArgument> arguments;
   // Takes the result too: used on the CPU, where memory from the pool costs no page faults.
   std::optional<c10::OperatorHandle> out_variant;
+  bool detaches = false;  // its kernel takes no operand that requires gradients
 };
 
 // Arguments as Python objects, with CallArguments where the call's own values go.

@@ -249,6 +249,19 @@ def test_parts_of_an_argument_without_elements_are_written(write, sizes):
     expect_same_memory(fn, lambda: (torch.zeros(sizes), whole(3)))
 
 
+def test_a_part_by_strides_of_an_argument_with_a_gradient_is_written():
+    """torch's own kernel takes no operand that requires one and is not contiguous."""
+
+    def fn(x):
+        x.as_strided((2,), (1,)).add_(1)
+        return (x * 2,)
+
+    def make():
+        return ((whole(3, 2).requires_grad_() * 1).t(),)
+
+    expect_same_memory(fn, make)
+
+
 def test_a_part_put_by_strides_into_a_broadcast_value_is_put_once():
     def fn(x):
         y = (x + 1).expand(2, *x.shape)
