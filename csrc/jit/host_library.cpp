@@ -47,13 +47,7 @@ void* open_from_file(std::string_view bytes, std::string& why) {
 
 }  // namespace
 
-void* LoadedLibrary::symbol(const std::string& name) const {
-  void* address = dlsym(handle, name.c_str());
-  STITCH_CHECK(address, "the compiled kernels do not export '" << name << "'");
-  return address;
-}
-
-LoadedLibrary load_host_library(std::string_view bytes) {
+void* load_host_function(std::string_view bytes, const std::string& name) {
   static auto& mutex = *new ForkMutex;
   static auto* handles = new std::map<std::string, void*>;
   static unsigned serial = 0;
@@ -63,7 +57,9 @@ LoadedLibrary load_host_library(std::string_view bytes) {
   if (!handle) handle = open_from_memory(bytes, ++serial, why);
   if (!handle) handle = open_from_file(bytes, why);
   STITCH_CHECK(handle, "the compiled kernels cannot be loaded: " << why);
-  return {handle};
+  void* address = dlsym(handle, name.c_str());
+  STITCH_CHECK(address, "the compiled kernels do not export '" << name << "'");
+  return address;
 }
 
 }  // namespace stitch

@@ -1,4 +1,4 @@
-// Shared objects from memory into the process.
+// Functions of shared objects that are in memory.
 #pragma once
 
 #include <string>
@@ -6,17 +6,12 @@
 
 namespace stitch {
 
-// A loaded object; it stays loaded until the process ends, so symbols never dangle.
-struct LoadedLibrary {
-  void* handle;
-
-  // The address of an exported symbol; InternalError if there is none.
-  void* symbol(const std::string& name) const;
-};
-
-// Equal bytes are loaded once.  Goes through anonymous memory, so a cache directory mounted without
-// execute permission does not matter; where the system forbids that, through a file in a private
-// temporary directory.  InternalError with the loader's words if both fail.
-LoadedLibrary load_host_library(std::string_view bytes);
+// The address of what the object exports under this name, InternalError if there is none.  Equal
+// bytes are loaded once and stay so until the process ends: addresses never dangle.
+//
+// Goes through anonymous memory, so a cache directory mounted without execute permission does not
+// matter; where the system forbids that, through a file in a private temporary directory.
+// InternalError with the loader's words if both fail.
+void* load_host_function(std::string_view bytes, const std::string& name);
 
 }  // namespace stitch

@@ -349,7 +349,7 @@ std::vector<LoadedKernel> load_kernels(const std::vector<KernelSource>& sources,
     const KernelSource& source = sources[i];
     LoadedKernel kernel{source.name, nullptr, source.threads, source.shared_bytes, source.may_fail};
     kernel.entry = on_cuda ? load_function(binaries[i].bytes, source.name, source.shared_bytes)
-                           : load_host_library(binaries[0].bytes).symbol(source.name);
+                           : load_host_function(binaries[0].bytes, source.name);
     if (source.phases.size() > 1) {
       kernel.resident_blocks =
           count_resident_blocks(kernel.entry, source.name, source.threads, source.shared_bytes);
