@@ -106,7 +106,7 @@ py::list list_ops() {
 }
 
 py::dict read_counters() {
-  const CacheCounters &cache = cache_counters(), &plans = plan_counters();
+  const CacheCounters &cache = cache_counters().kernels, &plans = cache_counters().plans;
   return py::dict(
       "kernels"_a = kernel_count.load(), "stitched_ops"_a = stitched_op_count.load(),
       "library_calls"_a = library_call_count.load(), "fallback_ops"_a = fallback_op_count.load(),

@@ -18,8 +18,9 @@ constexpr size_t kMemoryCapBytes = size_t{256} << 20;
 std::string entry_name(const std::string& key) { return key + ".kernel"; }
 
 CacheCounters& counters_of(const CacheRequest& request) {
-  if (request.kind == "clock") return clock_counters();
-  return request.kind == "plan" ? plan_counters() : cache_counters();
+  ProcessCounters& all = cache_counters();
+  if (request.kind == "clock") return all.clock;
+  return request.kind == "plan" ? all.plans : all.kernels;
 }
 
 Binary compile_counted(const CacheRequest& request, const std::function<Binary()>& compile) {
@@ -66,25 +67,16 @@ Registry& registry() {
 
 }  // namespace
 
-CacheCounters& cache_counters() {
-  static CacheCounters counters;
-  return counters;
-}
-
-CacheCounters& plan_counters() {
-  static CacheCounters counters;
-  return counters;
-}
-
-CacheCounters& clock_counters() {
-  static CacheCounters counters;
+ProcessCounters& cache_counters() {
+  static ProcessCounters counters;
   return counters;
 }
 
 void reset_cache_counters() {
-  for (CacheCounters* all : {&cache_counters(), &plan_counters(), &clock_counters()}) {
-    all->hits_memory = all->hits_disk = all->misses = all->refused = all->mismatches = 0;
-    all->compile_seconds = 0;
+  ProcessCounters& all = cache_counters();
+  for (CacheCounters* one : {&all.kernels, &all.plans, &all.clock}) {
+    one->hits_memory = one->hits_disk = one->misses = one->refused = one->mismatches = 0;
+    one->compile_seconds = 0;
   }
 }
 

@@ -30,9 +30,10 @@ struct CacheCounters {
   std::atomic<double> compile_seconds = 0;
 };
 // Of all caches of the process: of kernels, of plans, and of the clock's answers.
-CacheCounters& cache_counters();
-CacheCounters& plan_counters();
-CacheCounters& clock_counters();
+struct ProcessCounters {
+  CacheCounters kernels, plans, clock;
+};
+ProcessCounters& cache_counters();
 void reset_cache_counters();
 
 class KernelCache {

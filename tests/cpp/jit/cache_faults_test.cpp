@@ -88,7 +88,7 @@ TEST_F(CacheFaultsTest, NoFreeDescriptorIsOnlyAWarning) {
   reset_cache_counters();
   KernelCache next(settings_);
   EXPECT_TRUE(is_right(next, 1));
-  EXPECT_EQ(cache_counters().hits_disk, 1);
+  EXPECT_EQ(cache_counters().kernels.hits_disk, 1);
 }
 
 TEST_F(CacheFaultsTest, AProcessKilledWhileItWritesLeavesWholeEntriesOrNone) {
@@ -106,7 +106,7 @@ TEST_F(CacheFaultsTest, AProcessKilledWhileItWritesLeavesWholeEntriesOrNone) {
     waitpid(child, nullptr, 0);
     KernelCache cache(settings_);
     for (int kernel = 0; kernel < 20; ++kernel) ASSERT_TRUE(is_right(cache, kernel));
-    ASSERT_EQ(cache_counters().refused, 0);
+    ASSERT_EQ(cache_counters().kernels.refused, 0);
   }
   EXPECT_EQ(warnings_, 0);
 }

@@ -78,16 +78,16 @@ TEST(CompileKernels, AnErrorOfOneWorkerWaitsForWhatTheOthersBegan) {
   for (int i = 0; i < 20; ++i) sources.push_back(kernel("later" + std::to_string(i), "x[1] = 3;"));
   reset_cache_counters();
   std::thread ending([] {
-    while (cache_counters().misses < 2) std::this_thread::yield();
+    while (cache_counters().kernels.misses < 2) std::this_thread::yield();
     is_stopping = true;  // the next that a worker takes is an error
   });
   EXPECT_THROW(compile_kernels(sources, "sm_80", settings, true), StoppedError);
-  const double seconds = cache_counters().compile_seconds;
-  const int64_t begun = cache_counters().misses;
+  const double seconds = cache_counters().kernels.compile_seconds;
+  const int64_t begun = cache_counters().kernels.misses;
   ending.join();
   is_stopping = false;
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  EXPECT_EQ(cache_counters().compile_seconds, seconds) << "a worker went on";
+  EXPECT_EQ(cache_counters().kernels.compile_seconds, seconds) << "a worker went on";
   EXPECT_LT(begun, 22) << "nobody was stopped";
 }
 

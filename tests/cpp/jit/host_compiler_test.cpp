@@ -106,8 +106,8 @@ TEST_F(HostCompilerTest, ASecondProcessReadsTheObjectFromDisk) {
   settings_.cache_size_bytes -= 1;  // another cache object over the same directory
   reset_cache_counters();
   EXPECT_TRUE(compile_host({times(8)}, settings_).from_cache);
-  EXPECT_EQ(cache_counters().hits_disk, 1);
-  EXPECT_EQ(cache_counters().misses, 0);
+  EXPECT_EQ(cache_counters().kernels.hits_disk, 1);
+  EXPECT_EQ(cache_counters().kernels.misses, 0);
 }
 
 TEST_F(HostCompilerTest, FeaturesOfTheMachineAndWordsOfTheCommandAreInTheKey) {

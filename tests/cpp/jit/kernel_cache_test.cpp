@@ -84,16 +84,16 @@ TEST_F(KernelCacheTest, CompilesOnceThenHitsMemoryThenDisk) {
   KernelCache cache(settings_);
   EXPECT_FALSE(get(cache, "a").from_cache);
   EXPECT_TRUE(get(cache, "a").from_cache);
-  EXPECT_EQ(cache_counters().misses, 1);
-  EXPECT_EQ(cache_counters().hits_memory, 1);
+  EXPECT_EQ(cache_counters().kernels.misses, 1);
+  EXPECT_EQ(cache_counters().kernels.hits_memory, 1);
   reset_cache_counters();
   KernelCache next(settings_);
   const Binary binary = get(next, "a");
   EXPECT_TRUE(binary.from_cache);
   EXPECT_EQ(binary.bytes, "binary of a");
   EXPECT_EQ(binary.registers, 7);
-  EXPECT_EQ(cache_counters().hits_disk, 1);
-  EXPECT_EQ(cache_counters().compile_seconds, 0);
+  EXPECT_EQ(cache_counters().kernels.hits_disk, 1);
+  EXPECT_EQ(cache_counters().kernels.compile_seconds, 0);
   EXPECT_EQ(compiles_, 1);
   EXPECT_TRUE(warnings_.empty());
 }
@@ -129,7 +129,7 @@ TEST_F(KernelCacheTest, SwappedEntriesAreNotUsed) {
   expect_miss_then_hit("swapped");
   reset_cache_counters();
   EXPECT_EQ(get_fresh("b").bytes, "binary of b");
-  EXPECT_EQ(cache_counters().refused, 1);
+  EXPECT_EQ(cache_counters().kernels.refused, 1);
 }
 
 TEST_F(KernelCacheTest, PlantedThingsAreNotUsed) {
@@ -208,7 +208,7 @@ TEST_F(KernelCacheTest, ThreadsThatWantTheSameKernelCompileOnce) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(compiles_, 20);
-  EXPECT_EQ(cache_counters().hits_memory, 7 * 20);
+  EXPECT_EQ(cache_counters().kernels.hits_memory, 7 * 20);
 }
 
 TEST_F(KernelCacheTest, ProcessesThatWantTheSameKernelsAllGetThem) {
@@ -255,13 +255,13 @@ TEST_F(KernelCacheTest, VerificationRecompilesHitsAndReplacesWhatDiffers) {
   settings_.cache_verify = "all";
   KernelCache cache(settings_);
   EXPECT_EQ(get(cache, "a").bytes, "binary of a");
-  EXPECT_EQ(cache_counters().mismatches, 1);
+  EXPECT_EQ(cache_counters().kernels.mismatches, 1);
   EXPECT_EQ(warnings_.size(), 1u);
   reset_cache_counters();
   KernelCache next(settings_);
   EXPECT_TRUE(get(next, "a").from_cache);
-  EXPECT_EQ(cache_counters().mismatches, 0);
-  EXPECT_EQ(cache_counters().hits_disk, 1);
+  EXPECT_EQ(cache_counters().kernels.mismatches, 0);
+  EXPECT_EQ(cache_counters().kernels.hits_disk, 1);
   EXPECT_EQ(compiles_, 2);
 }
 
@@ -287,10 +287,10 @@ TEST_F(KernelCacheTest, TheProcessHasOneCachePerDirectoryAndSumsTheirCounters) {
   get(one, "a");
   get(two, "a");
   get(two, "a");
-  EXPECT_EQ(cache_counters().misses, 2);
-  EXPECT_EQ(cache_counters().hits_memory, 1);
+  EXPECT_EQ(cache_counters().kernels.misses, 2);
+  EXPECT_EQ(cache_counters().kernels.hits_memory, 1);
   reset_cache_counters();
-  EXPECT_EQ(cache_counters().misses, 0);
+  EXPECT_EQ(cache_counters().kernels.misses, 0);
 }
 
 }  // namespace
