@@ -65,10 +65,7 @@ Node Builder::along(OpKind op, std::vector<NodeId> inputs, int64_t dim, bool fro
 }
 
 NodeId Builder::add(Node node) {
-  std::vector<const TensorType*> operands;
-  operands.reserve(node.inputs.size());
-  for (NodeId input : node.inputs) operands.push_back(&graph_[input].type);
-  node.type = infer_type(node, operands);
+  node.type = infer_type(graph_, node);
   if (node.origin.op.empty() && node.origin.location.empty()) node.origin = origin_;
   const NodeId id(graph_.size());
   if (share_ && node.op != OpKind::k_input && !may_call(node) && node.op != OpKind::k_layout) {

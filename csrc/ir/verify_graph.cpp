@@ -14,11 +14,8 @@ std::string describe(const Graph& graph, int position) {
 }
 
 TensorType inferred_type(const Graph& graph, int position) {
-  const Node& node = graph.nodes[position];
-  std::vector<const TensorType*> operands;
-  for (NodeId input : node.inputs) operands.push_back(&graph[input].type);
   try {
-    return infer_type(node, operands);
+    return infer_type(graph, graph.nodes[position]);
   } catch (const InternalError&) {
     throw;
   } catch (const Error& error) {
