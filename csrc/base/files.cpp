@@ -209,28 +209,20 @@ std::optional<PrivateDirectory> PrivateDirectory::open(const std::string& path, 
 }
 
 ReadResult PrivateDirectory::read_entry(const std::string& name, size_t max_bytes) const {
+  using Status = ReadResult::Status;
   check_name(name);
-  ReadResult result;
   // Non-blocking: opening a FIFO or a device must not wait.
   const Descriptor fd(open_retrying(fd_.get(), name, O_RDONLY | O_NONBLOCK | O_NOCTTY));
   struct stat info{};
   if (!fd || fstat(fd.get(), &info) != 0) {
     const bool is_planted = errno == ELOOP || errno == ENXIO || errno == ENODEV;
-    if (is_planted) result.status = ReadResult::Status::kRefused;
-    result.why = std::strerror(errno);
-    return result;
+    return {is_planted ? Status::kRefused : Status::kMissing, "", std::strerror(errno)};
   }
-  result.why = find_file_risk(info, max_bytes);
-  if (!result.why.empty()) {
-    result.status = ReadResult::Status::kRefused;
-    return result;
-  }
-  if (!read_all(fd.get(), static_cast<size_t>(info.st_size), result.bytes)) {
-    result.bytes.clear();
-    result.why = "short read";
-    return result;
-  }
-  result.status = ReadResult::Status::kOk;
+  const std::string risk = find_file_risk(info, max_bytes);
+  if (!risk.empty()) return {Status::kRefused, "", risk};
+  ReadResult result{Status::kOk, "", ""};
+  if (!read_all(fd.get(), static_cast<size_t>(info.st_size), result.bytes))
+    return {Status::kMissing, "", "short read"};
   // Clocks of machines that share a home may differ: a time in the future is refreshed as well.
   const int64_t age_s = static_cast<int64_t>(time(nullptr)) - info.st_mtime;
   if (age_s > kTouchInterval_s || age_s < -kTouchInterval_s) futimens(fd.get(), nullptr);
