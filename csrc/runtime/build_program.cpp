@@ -19,6 +19,7 @@ struct Draft {
   const Graph& graph;
   const StitchPlan& plan;
   Program program = {};
+  int flags = 0;                      // of the launches so far
   std::vector<bool> is_written = {};  // by buffer
   // By mutation: nothing is left to copy.
   std::vector<bool> is_in_place = std::vector<bool>(graph.mutations.size());
@@ -269,6 +270,7 @@ void emit_launch(Draft& draft, const KernelSource& source, int kernel) {
     step.bytes = step.bytes + element_count(type.shape) * info(type.dtype).bytes;
   }
   if (source.may_fail) {
+    step.flag = draft.flags++;
     check_indexed(draft.graph, draft.plan, kernel, step);
     for (const auto& [failure, may_fail] : kFailures)
       step.failing_ops[static_cast<size_t>(failure)] =
@@ -321,14 +323,6 @@ void emit_outputs(Draft& draft) {
   }
 }
 
-void number_flags(Draft& draft, const std::vector<KernelSource>& sources) {
-  int count = 0;
-  for (Step& step : draft.program.steps) {
-    LaunchStep* launch = std::get_if<LaunchStep>(&step);
-    if (launch && sources[launch->kernel].may_fail) launch->flag = count++;
-  }
-}
-
 void mark_addressed(Program& program) {
   const auto mark = [&](BufferId id) { program.buffers[id.index()].is_addressed = true; };
   for (const Step& step : program.steps) {
@@ -347,7 +341,7 @@ std::vector<LoadedKernel> load_kernels(const std::vector<KernelSource>& sources,
   std::vector<LoadedKernel> kernels;
   for (size_t i = 0; i < sources.size(); ++i) {
     const KernelSource& source = sources[i];
-    LoadedKernel kernel{source.name, nullptr, source.threads, source.shared_bytes, source.may_fail};
+    LoadedKernel kernel{source.name, nullptr, source.threads, source.shared_bytes};
     kernel.entry = on_cuda ? load_function(binaries[i].bytes, source.name, source.shared_bytes)
                            : load_host_function(binaries[0].bytes, source.name);
     if (source.phases.size() > 1) {
@@ -383,7 +377,6 @@ Program build_program(const Graph& graph, const StitchPlan& plan,
       emit_launch(draft, sources[step.kernel], step.kernel);
   emit_mutations(draft);
   emit_outputs(draft);
-  number_flags(draft, sources);
   mark_addressed(program);
   assign_slots(program);
   insert_releases(program);

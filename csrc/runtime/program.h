@@ -42,8 +42,7 @@ struct LoadedKernel {
   std::string name;
   void* entry = nullptr;  // host function (codegen/kernel_source.h) or CUfunction
   int threads = 1;
-  int shared_bytes = 0;  // of a block; on the CPU: scratch of a thread, behind the pointers
-  bool may_fail = false;
+  int shared_bytes = 0;     // of a block; on the CPU: scratch of a thread, behind the pointers
   int resident_blocks = 0;  // of a kernel with barriers: the largest cooperative grid, 0: none
 };
 

@@ -149,7 +149,6 @@ FakePlan make_plan(int kernels, bool may_fail) {
   for (LoadedKernel& kernel : plan.kernels) {
     kernel.threads = 32;
     kernel.shared_bytes = 128;
-    kernel.may_fail = may_fail;
   }
   for (KernelSource& source : plan.sources) source.may_fail = may_fail;
   plan.returns(x);

@@ -24,7 +24,7 @@ Program failing_program(OpKind op, DType dtype, Origin origin, decltype(&fail<{}
   node.ints = {0};
   node.type.dtype = dtype;
   node.origin = std::move(origin);
-  plan.sources[0].may_fail = plan.kernels[0].may_fail = true;
+  plan.sources[0].may_fail = true;
   plan.kernels[0].entry = reinterpret_cast<void*>(entry);
   plan.returns(y);
   return plan.build();

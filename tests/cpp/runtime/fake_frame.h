@@ -152,7 +152,7 @@ struct FakePlan {
     source.sizes = {block};
     source.phases = {blocks};
     sources.push_back(source);
-    kernels.push_back({source.name, reinterpret_cast<void*>(&add_one), 1, 0, false});
+    kernels.push_back({source.name, reinterpret_cast<void*>(&add_one), 1, 0});
     return y;
   }
 
