@@ -15,182 +15,6 @@
 namespace stitch {
 namespace {
 
-struct Draft {
-  const Graph& graph;
-  const StitchPlan& plan;
-  Program program = {};
-  int flags = 0;                      // of the launches so far
-  std::vector<bool> is_written = {};  // by buffer
-  // By mutation: nothing is left to copy.
-  std::vector<bool> is_in_place = std::vector<bool>(graph.mutations.size());
-  // By node:
-  std::vector<NodeId> root = {};  // the value whose memory it is a view of, or itself
-  std::vector<BufferId> buffer = std::vector<BufferId>(graph.size());  // invalid: not materialised
-  std::vector<bool> is_returned = std::vector<bool>(graph.size());     // it or a view of it
-  std::vector<bool> is_replaced = is_returned;  // an input that the call gives other contents
-  std::unordered_map<NodeId, BufferId> snapshots = {};  // contents before the call
-};
-
-BufferId add_buffer(Draft& draft, Buffer buffer) {
-  draft.program.buffers.push_back(std::move(buffer));
-  draft.is_written.push_back(false);
-  return BufferId(static_cast<int64_t>(draft.program.buffers.size()) - 1);
-}
-
-// Of a value whose memory this program makes: what the slab has is known before anything runs.
-Buffer::Kind kind_of(const Draft& draft, NodeId node) {
-  const TensorType& type = draft.graph[node].type;
-  const auto is_late = [&](const Dim& dim) { return !rows_of(draft.graph.symbols, dim).empty(); };
-  const bool stands_apart =
-      draft.is_returned[node.index()] || hint_bytes(draft.graph, node) > kMostInSlab ||
-      std::ranges::any_of(type.shape, is_late) || std::ranges::any_of(type.strides, is_late);
-  return stands_apart ? Buffer::Kind::kFresh : Buffer::Kind::kSlab;
-}
-
-BufferId add_buffer(Draft& draft, Buffer::Kind kind, NodeId node) {
-  return add_buffer(draft, {kind, draft.graph[node].type, -1, BufferId(), 0});
-}
-
-Draft start_draft(const Graph& graph, const StitchPlan& plan) {
-  Draft draft{graph, plan};
-  for (int i = 0; i < graph.size(); ++i) draft.root.push_back(NodeId(i));
-  for (const PlannedAlias& alias : plan.aliases)
-    draft.root[alias.node.index()] = draft.root[alias.base.index()];
-  for (const GraphOutput& output : graph.outputs)
-    if (output.kind == GraphOutput::Kind::kTensor)
-      draft.is_returned[draft.root[output.node.index()].index()] = true;
-  for (const Mutation& mutation : graph.mutations)
-    if (mutation.input != mutation.value) draft.is_replaced[mutation.input.index()] = true;
-  return draft;
-}
-
-void place_inputs(Draft& draft) {
-  const Graph& graph = draft.graph;
-  for (size_t i = 0; i < graph.inputs.size(); ++i) {
-    const BufferId id = add_buffer(draft, Buffer::Kind::kArgument, graph.inputs[i]);
-    draft.program.buffers[id.index()].index = graph.input_positions[i];
-    draft.buffer[graph.inputs[i].index()] = id;
-    draft.is_written[id.index()] = true;
-  }
-}
-
-// A value that only replaces an input of the same layout is stored there, once per value.
-void place_mutations(Draft& draft) {
-  const Graph& graph = draft.graph;
-  std::vector<bool> is_store(graph.size());
-  for (const PlannedStage& stage : draft.plan.stages)
-    for (const NodeId node : stage.stores) is_store[node.index()] = true;
-  for (size_t i = 0; i < graph.mutations.size(); ++i) {
-    const Mutation& mutation = graph.mutations[i];
-    draft.is_in_place[i] = mutation.input == mutation.value;
-    if (draft.is_in_place[i] || i >= draft.plan.in_place.size() || !draft.plan.in_place[i])
-      continue;
-    const int value = mutation.value.index();
-    const std::vector<NodeId> stores = find_stores(graph, mutation.value);
-    const auto is_stored = [&](NodeId store) { return is_store[store.index()]; };
-    if (!std::ranges::all_of(stores, is_stored)) continue;
-    if (draft.is_returned[value] || draft.buffer[value].valid()) continue;
-    if (graph[mutation.input].type != graph[mutation.value].type) continue;
-    draft.buffer[value] = draft.buffer[mutation.input.index()];
-    for (const NodeId store : stores) draft.buffer[store.index()] = draft.buffer[value];
-    draft.program.stored_arguments.push_back(draft.buffer[value]);
-    draft.is_in_place[i] = true;
-  }
-}
-
-// One memory for all that writes parts of it.
-void place_joins(Draft& draft) {
-  for (int i = 0; i < draft.graph.size(); ++i) {
-    const Node& node = draft.graph.nodes[i];
-    if (!is_join(node) || draft.buffer[i].valid()) continue;
-    STITCH_CHECK(draft.graph[draft.graph[node.inputs[0]].inputs[0]].op != OpKind::k_input,
-                 "value " << i << " is written in parts, but not where the rest of it is");
-    draft.buffer[i] = add_buffer(draft, kind_of(draft, NodeId(i)), NodeId(i));
-    for (const NodeId part : node.inputs) draft.buffer[part.index()] = draft.buffer[i];
-  }
-}
-
-void place_stores(Draft& draft) {
-  const std::set<NodeId> on_chip = find_shared_values(draft.plan);
-  for (const PlannedStage& stage : draft.plan.stages) {
-    for (const NodeId node : stage.stores) {
-      if (on_chip.count(node)) continue;
-      BufferId& id = draft.buffer[node.index()];
-      if (id.valid()) continue;
-      STITCH_CHECK(stored_part(draft.graph, node) == node,
-                   "value " << node << " is written in part, but not where the rest of it is");
-      id = add_buffer(draft, kind_of(draft, node), node);
-    }
-  }
-}
-
-void place_results(Draft& draft) {
-  const Graph& graph = draft.graph;
-  std::vector<bool> is_used(graph.size());
-  for (const Node& node : graph.nodes)
-    for (const NodeId input : node.inputs) is_used[input.index()] = true;
-  for (const NodeId id : find_kept(graph)) is_used[id.index()] = true;
-  for (int i = 0; i < graph.size(); ++i) {
-    const Node& node = graph.nodes[i];
-    if (family(node) != Family::kLibrary || is_join(node) || !is_used[i]) continue;
-    draft.buffer[i] = add_buffer(draft, Buffer::Kind::kResult, NodeId(i));
-  }
-}
-
-void place_aliases(Draft& draft) {
-  for (const PlannedAlias& alias : draft.plan.aliases) {
-    const BufferId base = draft.buffer[alias.base.index()];
-    STITCH_CHECK(base.valid(), "value " << alias.node << " is planned as a view of value "
-                                        << alias.base << ", which is not in memory");
-    draft.buffer[alias.node.index()] = add_buffer(
-        draft, {Buffer::Kind::kAlias, draft.graph[alias.node].type, -1, base, alias.offset});
-  }
-}
-
-// The buffer of a value that is about to be read.
-BufferId use(const Draft& draft, NodeId node) {
-  const BufferId id = draft.buffer[node.index()];
-  STITCH_CHECK(id.valid(), "value " << node << " (" << info(draft.graph[node]).name
-                                    << ") is read from memory, but nothing stores it");
-  BufferId memory = id;
-  while (draft.program.buffers[memory.index()].base.valid())
-    memory = draft.program.buffers[memory.index()].base;
-  STITCH_CHECK(draft.is_written[memory.index()],
-               "value " << node << " is read before anything stores it");
-  return id;
-}
-
-void start_writing(Draft& draft, BufferId id, BufferId over = BufferId()) {
-  const bool is_fresh = draft.program.buffers[id.index()].kind == Buffer::Kind::kFresh;
-  if (is_fresh && !draft.is_written[id.index()])
-    draft.program.steps.emplace_back(AllocateStep{id, over});
-  draft.is_written[id.index()] = true;
-}
-
-// What is read after the mutations is copied before anything runs.
-void take_snapshot(Draft& draft, NodeId node) {
-  const NodeId memory = draft.root[node.index()];
-  if (!draft.is_replaced[memory.index()] || draft.snapshots.count(node)) return;
-  const BufferId from = use(draft, node);
-  const BufferId to = add_buffer(draft, Buffer::Kind::kFresh, node);
-  start_writing(draft, to);
-  draft.program.steps.emplace_back(CopyStep{from, to});
-  draft.snapshots[node] = to;
-}
-
-void take_snapshots(Draft& draft) {
-  const Graph& graph = draft.graph;
-  for (const GraphOutput& output : graph.outputs)
-    if (output.is_old()) take_snapshot(draft, output.node);
-  for (size_t i = 0; i < graph.mutations.size(); ++i)
-    if (!draft.is_in_place[i]) take_snapshot(draft, graph.mutations[i].value);
-}
-
-BufferId use_at_end(Draft& draft, NodeId node) {
-  const auto snapshot = draft.snapshots.find(node);
-  return snapshot == draft.snapshots.end() ? use(draft, node) : snapshot->second;
-}
-
 // The operands that hold indices, whose dimensions are in `ints`; segments have theirs checked.
 std::span<const NodeId> index_operands(const Node& node) {
   const std::span<const NodeId> inputs = node.inputs;
@@ -249,78 +73,11 @@ void check_indexed(const Graph& graph, const StitchPlan& plan, int kernel, Launc
   step.raises_runtime_error = names_element && !names_row;
 }
 
-void emit_launch(Draft& draft, const KernelSource& source, int kernel) {
-  LaunchStep step{kernel, source.sizes, source.phases, source.finishes};
-  for (const KernelArgument& argument : source.pointers) {
-    const BufferId id = draft.buffer[argument.value.index()];
-    if (argument.is_store) {
-      STITCH_CHECK(id.valid(), "kernel " << source.name << " stores value " << argument.value
-                                         << ", which the plan does not store");
-      const auto over = draft.plan.stored_over.find(argument.value);
-      const bool is_over = over != draft.plan.stored_over.end();
-      start_writing(draft, id, is_over ? use(draft, over->second) : BufferId());
-      step.pointers.push_back(id);
-    } else {
-      step.pointers.push_back(use(draft, argument.value));
-    }
-    step.stores.push_back(argument.is_store);
-    step.keeps.push_back(stored_part(draft.graph, argument.value) != argument.value);
-    step.alignments.push_back(argument.alignment_bytes);
-    const TensorType& type = draft.graph[stored_part(draft.graph, argument.value)].type;
-    step.bytes = step.bytes + element_count(type.shape) * info(type.dtype).bytes;
-  }
-  if (source.may_fail) {
-    step.flag = draft.flags++;
-    check_indexed(draft.graph, draft.plan, kernel, step);
-    for (const auto& [failure, may_fail] : kFailures)
-      step.failing_ops[static_cast<size_t>(failure)] =
-          name_ops(draft.graph, draft.plan, kernel, may_fail);
-  }
-  draft.program.steps.emplace_back(std::move(step));
-}
-
 int64_t call_row(Program& program, const Node& node) {
   if (node.integer != kMadeCall) return node.integer;
   const int operands = static_cast<int>(node.inputs.size());
   program.made_calls.push_back({node.name, operands, node.dims, node.number});
   return -static_cast<int64_t>(program.made_calls.size());
-}
-
-void emit_call(Draft& draft, NodeId call) {
-  const Graph& graph = draft.graph;
-  CallStep step{.call = call_row(draft.program, graph[call])};
-  for (const NodeId input : graph[call].inputs) step.inputs.push_back(use(draft, input));
-  for (int i = call.index() + 1; i < graph.size(); ++i) {
-    const Node& node = graph.nodes[i];
-    if (node.op != OpKind::k_get || node.inputs[0] != call) continue;
-    const size_t position = node.ints.at(0);
-    if (step.outputs.size() <= position) step.outputs.resize(position + 1);
-    step.outputs[position] = draft.buffer[i];
-  }
-  // Read through `get` nodes, the call has no value of its own.
-  if (step.outputs.empty() && draft.buffer[call.index()].valid())
-    step.outputs.push_back(draft.buffer[call.index()]);
-  for (const BufferId id : step.outputs)
-    if (id.valid()) draft.is_written[id.index()] = true;
-  draft.program.steps.emplace_back(std::move(step));
-}
-
-void emit_mutations(Draft& draft) {
-  for (size_t i = 0; i < draft.graph.mutations.size(); ++i) {
-    if (draft.is_in_place[i]) continue;
-    const Mutation& mutation = draft.graph.mutations[i];
-    const BufferId from = use_at_end(draft, mutation.value);
-    draft.program.steps.emplace_back(CopyStep{from, draft.buffer[mutation.input.index()]});
-  }
-}
-
-void emit_outputs(Draft& draft) {
-  for (const GraphOutput& output : draft.graph.outputs) {
-    ProgramOutput result{output.kind, BufferId(), output.integer};
-    if (output.kind == GraphOutput::Kind::kTensor)
-      result.buffer = output.is_final ? use(draft, output.node) : use_at_end(draft, output.node);
-    draft.program.outputs.push_back(std::move(result));
-  }
 }
 
 void mark_addressed(Program& program) {
@@ -333,6 +90,237 @@ void mark_addressed(Program& program) {
   for (const Buffer& buffer : program.buffers)
     if (buffer.base.valid()) mark(buffer.base);
 }
+
+struct ProgramBuilder {
+  const Graph& graph;
+  const StitchPlan& plan;
+  Program program = {};
+  int flags = 0;                      // of the launches so far
+  std::vector<bool> is_written = {};  // by buffer
+  // By mutation: nothing is left to copy.
+  std::vector<bool> is_in_place = std::vector<bool>(graph.mutations.size());
+  // By node:
+  std::vector<NodeId> root = {};  // the value whose memory it is a view of, or itself
+  std::vector<BufferId> buffer = std::vector<BufferId>(graph.size());  // invalid: not materialised
+  std::vector<bool> is_returned = std::vector<bool>(graph.size());     // it or a view of it
+  std::vector<bool> is_replaced = is_returned;  // an input that the call gives other contents
+  std::unordered_map<NodeId, BufferId> snapshots = {};  // contents before the call
+
+  BufferId add_buffer(Buffer made) {
+    program.buffers.push_back(std::move(made));
+    is_written.push_back(false);
+    return BufferId(static_cast<int64_t>(program.buffers.size()) - 1);
+  }
+
+  BufferId add_buffer(Buffer::Kind kind, NodeId node) {
+    return add_buffer({kind, graph[node].type, -1, BufferId(), 0});
+  }
+
+  // Of a value whose memory this program makes: what the slab has is known before anything runs.
+  Buffer::Kind kind_of(NodeId node) const {
+    const TensorType& type = graph[node].type;
+    const auto is_late = [&](const Dim& dim) { return !rows_of(graph.symbols, dim).empty(); };
+    const bool stands_apart = is_returned[node.index()] || hint_bytes(graph, node) > kMostInSlab ||
+                              std::ranges::any_of(type.shape, is_late) ||
+                              std::ranges::any_of(type.strides, is_late);
+    return stands_apart ? Buffer::Kind::kFresh : Buffer::Kind::kSlab;
+  }
+
+  void mark_ends() {
+    for (int i = 0; i < graph.size(); ++i) root.push_back(NodeId(i));
+    for (const PlannedAlias& alias : plan.aliases)
+      root[alias.node.index()] = root[alias.base.index()];
+    for (const GraphOutput& output : graph.outputs)
+      if (output.kind == GraphOutput::Kind::kTensor)
+        is_returned[root[output.node.index()].index()] = true;
+    for (const Mutation& mutation : graph.mutations)
+      if (mutation.input != mutation.value) is_replaced[mutation.input.index()] = true;
+  }
+
+  void place_inputs() {
+    for (size_t i = 0; i < graph.inputs.size(); ++i) {
+      const BufferId id = add_buffer(Buffer::Kind::kArgument, graph.inputs[i]);
+      program.buffers[id.index()].index = graph.input_positions[i];
+      buffer[graph.inputs[i].index()] = id;
+      is_written[id.index()] = true;
+    }
+  }
+
+  // A value that only replaces an input of the same layout is stored there, once per value.
+  void place_mutations() {
+    std::vector<bool> is_store(graph.size());
+    for (const PlannedStage& stage : plan.stages)
+      for (const NodeId node : stage.stores) is_store[node.index()] = true;
+    for (size_t i = 0; i < graph.mutations.size(); ++i) {
+      const Mutation& mutation = graph.mutations[i];
+      is_in_place[i] = mutation.input == mutation.value;
+      if (is_in_place[i] || i >= plan.in_place.size() || !plan.in_place[i]) continue;
+      const int value = mutation.value.index();
+      const std::vector<NodeId> stores = find_stores(graph, mutation.value);
+      const auto is_stored = [&](NodeId store) { return is_store[store.index()]; };
+      if (!std::ranges::all_of(stores, is_stored)) continue;
+      if (is_returned[value] || buffer[value].valid()) continue;
+      if (graph[mutation.input].type != graph[mutation.value].type) continue;
+      buffer[value] = buffer[mutation.input.index()];
+      for (const NodeId store : stores) buffer[store.index()] = buffer[value];
+      program.stored_arguments.push_back(buffer[value]);
+      is_in_place[i] = true;
+    }
+  }
+
+  // One memory for all that writes parts of it.
+  void place_joins() {
+    for (int i = 0; i < graph.size(); ++i) {
+      const Node& node = graph.nodes[i];
+      if (!is_join(node) || buffer[i].valid()) continue;
+      STITCH_CHECK(graph[graph[node.inputs[0]].inputs[0]].op != OpKind::k_input,
+                   "value " << i << " is written in parts, but not where the rest of it is");
+      buffer[i] = add_buffer(kind_of(NodeId(i)), NodeId(i));
+      for (const NodeId part : node.inputs) buffer[part.index()] = buffer[i];
+    }
+  }
+
+  void place_stores() {
+    const std::set<NodeId> on_chip = find_shared_values(plan);
+    for (const PlannedStage& stage : plan.stages) {
+      for (const NodeId node : stage.stores) {
+        if (on_chip.count(node)) continue;
+        BufferId& id = buffer[node.index()];
+        if (id.valid()) continue;
+        STITCH_CHECK(stored_part(graph, node) == node,
+                     "value " << node << " is written in part, but not where the rest of it is");
+        id = add_buffer(kind_of(node), node);
+      }
+    }
+  }
+
+  void place_results() {
+    std::vector<bool> is_used(graph.size());
+    for (const Node& node : graph.nodes)
+      for (const NodeId input : node.inputs) is_used[input.index()] = true;
+    for (const NodeId id : find_kept(graph)) is_used[id.index()] = true;
+    for (int i = 0; i < graph.size(); ++i) {
+      const Node& node = graph.nodes[i];
+      if (family(node) != Family::kLibrary || is_join(node) || !is_used[i]) continue;
+      buffer[i] = add_buffer(Buffer::Kind::kResult, NodeId(i));
+    }
+  }
+
+  void place_aliases() {
+    for (const PlannedAlias& alias : plan.aliases) {
+      const BufferId base = buffer[alias.base.index()];
+      STITCH_CHECK(base.valid(), "value " << alias.node << " is planned as a view of value "
+                                          << alias.base << ", which is not in memory");
+      buffer[alias.node.index()] =
+          add_buffer({Buffer::Kind::kAlias, graph[alias.node].type, -1, base, alias.offset});
+    }
+  }
+
+  // The buffer of a value that is about to be read.
+  BufferId use(NodeId node) const {
+    const BufferId id = buffer[node.index()];
+    STITCH_CHECK(id.valid(), "value " << node << " (" << info(graph[node]).name
+                                      << ") is read from memory, but nothing stores it");
+    BufferId memory = id;
+    while (program.buffers[memory.index()].base.valid())
+      memory = program.buffers[memory.index()].base;
+    STITCH_CHECK(is_written[memory.index()],
+                 "value " << node << " is read before anything stores it");
+    return id;
+  }
+
+  void start_writing(BufferId id, BufferId over = BufferId()) {
+    const bool is_fresh = program.buffers[id.index()].kind == Buffer::Kind::kFresh;
+    if (is_fresh && !is_written[id.index()]) program.steps.emplace_back(AllocateStep{id, over});
+    is_written[id.index()] = true;
+  }
+
+  // What is read after the mutations is copied before anything runs.
+  void take_snapshot(NodeId node) {
+    const NodeId memory = root[node.index()];
+    if (!is_replaced[memory.index()] || snapshots.count(node)) return;
+    const BufferId from = use(node);
+    const BufferId to = add_buffer(Buffer::Kind::kFresh, node);
+    start_writing(to);
+    program.steps.emplace_back(CopyStep{from, to});
+    snapshots[node] = to;
+  }
+
+  void take_snapshots() {
+    for (const GraphOutput& output : graph.outputs)
+      if (output.is_old()) take_snapshot(output.node);
+    for (size_t i = 0; i < graph.mutations.size(); ++i)
+      if (!is_in_place[i]) take_snapshot(graph.mutations[i].value);
+  }
+
+  BufferId use_at_end(NodeId node) {
+    const auto snapshot = snapshots.find(node);
+    return snapshot == snapshots.end() ? use(node) : snapshot->second;
+  }
+
+  void emit_launch(const KernelSource& source, int kernel) {
+    LaunchStep step{kernel, source.sizes, source.phases, source.finishes};
+    for (const KernelArgument& argument : source.pointers) {
+      const BufferId id = argument.is_store ? buffer[argument.value.index()] : use(argument.value);
+      if (argument.is_store) {
+        STITCH_CHECK(id.valid(), "kernel " << source.name << " stores value " << argument.value
+                                           << ", which the plan does not store");
+        const auto over = plan.stored_over.find(argument.value);
+        const bool is_over = over != plan.stored_over.end();
+        start_writing(id, is_over ? use(over->second) : BufferId());
+      }
+      step.pointers.push_back(id);
+      step.stores.push_back(argument.is_store);
+      step.keeps.push_back(stored_part(graph, argument.value) != argument.value);
+      step.alignments.push_back(argument.alignment_bytes);
+      const TensorType& type = graph[stored_part(graph, argument.value)].type;
+      step.bytes = step.bytes + element_count(type.shape) * info(type.dtype).bytes;
+    }
+    if (source.may_fail) {
+      step.flag = flags++;
+      check_indexed(graph, plan, kernel, step);
+      for (const auto& [failure, may_fail] : kFailures)
+        step.failing_ops[static_cast<size_t>(failure)] = name_ops(graph, plan, kernel, may_fail);
+    }
+    program.steps.emplace_back(std::move(step));
+  }
+
+  void emit_call(NodeId call) {
+    CallStep step{.call = call_row(program, graph[call])};
+    for (const NodeId input : graph[call].inputs) step.inputs.push_back(use(input));
+    for (int i = call.index() + 1; i < graph.size(); ++i) {
+      const Node& node = graph.nodes[i];
+      if (node.op != OpKind::k_get || node.inputs[0] != call) continue;
+      const size_t position = node.ints.at(0);
+      if (step.outputs.size() <= position) step.outputs.resize(position + 1);
+      step.outputs[position] = buffer[i];
+    }
+    // Read through `get` nodes, the call has no value of its own.
+    if (step.outputs.empty() && buffer[call.index()].valid())
+      step.outputs.push_back(buffer[call.index()]);
+    for (const BufferId id : step.outputs)
+      if (id.valid()) is_written[id.index()] = true;
+    program.steps.emplace_back(std::move(step));
+  }
+
+  void emit_mutations() {
+    for (size_t i = 0; i < graph.mutations.size(); ++i) {
+      if (is_in_place[i]) continue;
+      const Mutation& mutation = graph.mutations[i];
+      const BufferId from = use_at_end(mutation.value);
+      program.steps.emplace_back(CopyStep{from, buffer[mutation.input.index()]});
+    }
+  }
+
+  void emit_outputs() {
+    for (const GraphOutput& output : graph.outputs) {
+      ProgramOutput result{output.kind, BufferId(), output.integer};
+      if (output.kind == GraphOutput::Kind::kTensor)
+        result.buffer = output.is_final ? use(output.node) : use_at_end(output.node);
+      program.outputs.push_back(std::move(result));
+    }
+  }
+};
 
 }  // namespace
 
@@ -357,30 +345,31 @@ Program build_program(const Graph& graph, const StitchPlan& plan,
                       const std::vector<KernelSource>& sources, bool on_cuda) {
   STITCH_CHECK(plan.kernels.size() == sources.size(),
                plan.kernels.size() << " kernels are planned, " << sources.size() << " written");
-  Draft draft = start_draft(graph, plan);
-  Program& program = draft.program;
+  ProgramBuilder builder{graph, plan};
+  builder.mark_ends();
+  Program& program = builder.program;
   program.on_cuda = on_cuda;
   program.argument_count = graph.argument_count;
   program.integer_positions = graph.integer_positions;
   program.symbols = graph.symbols;
-  place_inputs(draft);
-  place_mutations(draft);
-  place_joins(draft);
-  place_stores(draft);
-  place_results(draft);
-  place_aliases(draft);
-  take_snapshots(draft);
+  builder.place_inputs();
+  builder.place_mutations();
+  builder.place_joins();
+  builder.place_stores();
+  builder.place_results();
+  builder.place_aliases();
+  builder.take_snapshots();
   for (const PlanStep& step : plan.steps)
     if (step.call.valid())
-      emit_call(draft, step.call);
+      builder.emit_call(step.call);
     else
-      emit_launch(draft, sources[step.kernel], step.kernel);
-  emit_mutations(draft);
-  emit_outputs(draft);
+      builder.emit_launch(sources[step.kernel], step.kernel);
+  builder.emit_mutations();
+  builder.emit_outputs();
   mark_addressed(program);
   assign_slots(program);
   insert_releases(program);
-  return std::move(draft.program);
+  return std::move(builder.program);
 }
 
 }  // namespace stitch
