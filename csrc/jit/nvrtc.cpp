@@ -43,10 +43,18 @@ struct Functions {
 };
 
 struct Library {
+  ForkMutex mutex;
+  std::vector<std::string> directories;
   bool is_loaded = false;
   std::string failure = "libnvrtc was not found";
   Functions call{};
 };
+
+Library& library() {
+  static auto* library = new Library;
+  return *library;
+}
+[[maybe_unused]] const Library& kMadeAtLoad = library();
 
 bool resolve(void* handle, Functions& call) {
   auto get = [&](auto& function, const char* name) {
@@ -78,29 +86,17 @@ bool load_from(const std::string& directory, Library& library) {
   return false;
 }
 
-struct Loader {
-  ForkMutex mutex;
-  std::vector<std::string> directories;
-  Library library;
-};
-
-Loader& loader() {
-  static auto* loader = new Loader;
-  return *loader;
-}
-[[maybe_unused]] const Loader& kMadeAtLoad = loader();
-
 // A failure is tried again: the package may have been installed meanwhile.
 const Library& load_library() {
-  Loader& state = loader();
+  Library& state = library();
   std::lock_guard lock(state.mutex);
-  if (state.library.is_loaded) return state.library;
+  if (state.is_loaded) return state;
   std::vector<std::string> directories = state.directories;
   directories.insert(directories.end(), {"/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu",
                                          "/usr/lib/aarch64-linux-gnu", "/usr/lib64"});
   for (const std::string& directory : directories)
-    if (load_from(directory, state.library)) break;
-  return state.library;
+    if (load_from(directory, state)) break;
+  return state;
 }
 
 const Functions& nvrtc() {
@@ -158,7 +154,7 @@ int sum(const std::vector<int>& numbers) {
 }  // namespace
 
 void set_nvrtc_directories(std::vector<std::string> directories) {
-  Loader& state = loader();
+  Library& state = library();
   std::lock_guard lock(state.mutex);
   state.directories = std::move(directories);
 }
