@@ -12,17 +12,16 @@ namespace stitch {
 namespace {
 
 // Of the edges between stages only those between kernels are cuts: the others pass a barrier.
-std::vector<Cut> keep_kernel_cuts(const StitchPlan& plan, std::vector<Cut> cuts) {
+void keep_kernel_cuts(StitchPlan& plan) {
   std::map<NodeId, size_t> kernel_of;
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
     for (const PlannedStage* stage : stages_of(plan, plan.kernels[k]))
       for (NodeId root : stage->roots) kernel_of[root] = k;
   }
-  std::erase_if(cuts, [&](const Cut& cut) {
+  std::erase_if(plan.cuts, [&](const Cut& cut) {
     const auto from = kernel_of.find(cut.from), to = kernel_of.find(cut.to);
     return from != kernel_of.end() && to != kernel_of.end() && from->second == to->second;
   });
-  return cuts;
 }
 
 // Time before torch's dispatcher has a kernel running, in launches of ours [A].
@@ -67,15 +66,9 @@ StitchPlan plan_stitches(const Graph& graph, const StageJudge& judge, const Devi
                          const std::string& policy, const KernelJudge& judge_kernel) {
   const Demands demands = find_demands(graph);
   const StageJudge judge_stage = judge_once(graph, device, judge);
-  PlanCandidate chosen =
-      plan_by_policy(policy, {graph, demands, judge_stage, device, judge_kernel});
-  StitchPlan plan{.policy = chosen.policy,
-                  .stages = std::move(chosen.joined.stages),
-                  .kernels = std::move(chosen.stitched.kernels),
-                  .steps = std::move(chosen.stitched.steps)};
-  std::vector<Cut> cuts = std::move(chosen.joined.cuts);
-  cuts.insert(cuts.end(), chosen.stitched.cuts.begin(), chosen.stitched.cuts.end());
-  plan.cuts = keep_kernel_cuts(plan, std::move(cuts));
+  StitchPlan plan =
+      plan_by_policy(policy, {graph, demands, judge_stage, device, judge_kernel}).plan;
+  keep_kernel_cuts(plan);
   plan.aliases = demands.aliases;
   plan.in_place = find_in_place(graph, plan);
   return plan;

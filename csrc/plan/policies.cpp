@@ -18,14 +18,14 @@ struct Policy {
 
 // The full latency evaluator, templates enumerated, over final plans (20.9, 20.19); what stays on
 // chip across barriers was judged with its mapping.
-void enumerate_templates(const PlanRequest& in, const std::vector<PlannedStage>& stages,
-                         StitchedKernels& stitched) {
+void enumerate_templates(const PlanRequest& in, PlanCandidate& candidate) {
   if (!in.judge_kernel || !in.device.is_cuda || in.graph.size() > kMostEnumerated) return;
-  for (size_t k = 0; k < stitched.kernels.size(); ++k) {
-    if (!stitched.kernels[k].persistent_groups.empty()) continue;
-    const PlannedKernel& kernel = stitched.kernels[k];
-    stitched.kernel_us[k] =
-        in.judge_kernel(stages, kernel)({}).value() + sum_copies_us(in, stages, kernel);
+  const StitchPlan& plan = candidate.plan;
+  for (size_t k = 0; k < plan.kernels.size(); ++k) {
+    const PlannedKernel& kernel = plan.kernels[k];
+    if (!kernel.persistent_groups.empty()) continue;
+    candidate.kernel_us[k] =
+        in.judge_kernel(plan.stages, kernel)({}).value() + sum_copies_us(in, plan.stages, kernel);
   }
 }
 
@@ -33,21 +33,16 @@ std::vector<NodeId> list_roots(const PlanRequest& in, bool every_op) {
   return find_roots(in.graph, in.demands, every_op, in.device.is_cuda);
 }
 
-PlanCandidate stitch(const PlanRequest& in, JoinedStages joined, const StitchRule& rule) {
-  StitchedKernels stitched = stitch_stages(in, joined, rule);
-  return {{}, std::move(joined), std::move(stitched)};
-}
-
 PlanCandidate plan_each_op(const PlanRequest& in) {
   JoinedStages joined = join_stages(in, list_roots(in, true), JoinRule::kNever);
-  return stitch(in, std::move(joined), {.barriers = false, .packs = false});
+  return stitch_stages(in, std::move(joined), {.barriers = false, .packs = false});
 }
 
 // Pairs joined while the model gains, the largest gains first, then kernels of them.
 PlanCandidate join_pairs(const PlanRequest& in, bool every_op) {
   std::vector<NodeId> roots = list_roots(in, every_op);
   if (every_op) roots = drop_cheap(in.graph, in.demands, std::move(roots));
-  return stitch(in, join_stages(in, roots, JoinRule::kFaster), {});
+  return stitch_stages(in, join_stages(in, roots, JoinRule::kFaster), {});
 }
 
 // AStitch: groups by their dominants (A.6-A.10), joined where the blocks of one mapping hold what
@@ -68,19 +63,17 @@ PlanCandidate plan_astitch(const PlanRequest& in) {
     std::ranges::copy_if(group.members, std::back_inserter(groups.back()),
                          [&](NodeId member) { return roots.count(member) > 0; });
   }
-  return stitch(in, join_stages(in, {roots.begin(), roots.end()}, JoinRule::kParallel, groups),
-                {.by_cost = false});
+  JoinedStages joined = join_stages(in, {roots.begin(), roots.end()}, JoinRule::kParallel, groups);
+  return stitch_stages(in, std::move(joined), {.by_cost = false});
 }
 
 // Keeps the better of the best so far and kernels of these stages by one of the rules.
 void offer(const PlanRequest& in, const JoinedStages& joined, const std::vector<StitchRule>& rules,
            PlanCandidate& best) {
   for (const StitchRule& rule : rules) {
-    StitchedKernels stitched = stitch_stages(in, joined, rule);
-    enumerate_templates(in, joined.stages, stitched);
-    if (!best.joined.stages.empty() && stitched.us() >= best.stitched.us()) continue;
-    best.joined = joined;
-    best.stitched = std::move(stitched);
+    PlanCandidate candidate = stitch_stages(in, joined, rule);
+    enumerate_templates(in, candidate);
+    if (best.plan.stages.empty() || candidate.us() < best.us()) best = std::move(candidate);
   }
 }
 
@@ -121,7 +114,7 @@ bool moves_values(const PlanRequest& in, const PlanCandidate&) {
 // a third of a graph's time: what lies between is worth a look.  A scan written as a tree stores a
 // value for each level and joins the rest.  GPUs plan longer, and look where the whole graph lost.
 bool may_evaluate_again(const PlanRequest& in, const PlanCandidate& best) {
-  return in.device.is_cuda ? best.policy == "none" : moves_values(in, best);
+  return in.device.is_cuda ? best.plan.policy == "none" : moves_values(in, best);
 }
 
 using In = const PlanRequest&;
@@ -141,10 +134,10 @@ constexpr Policy kPolicies[] = {
 
 PlanCandidate plan_row(const Policy& row, const PlanRequest& in) {
   PlanCandidate candidate = row.plan(in);
-  candidate.policy = row.name;
-  keep_in_registers(in, candidate.joined.stages, candidate.stitched);
-  finish_in_last_block(in, candidate.joined.stages, candidate.stitched);
-  enumerate_templates(in, candidate.joined.stages, candidate.stitched);
+  candidate.plan.policy = row.name;
+  keep_in_registers(in, candidate);
+  finish_in_last_block(in, candidate);
+  enumerate_templates(in, candidate);
   return candidate;
 }
 
@@ -158,8 +151,7 @@ PlanCandidate plan_by_policy(const std::string& policy, const PlanRequest& reque
   for (const Policy& row : kPolicies) {
     if (!row.is_in_auto(request, best)) continue;
     PlanCandidate candidate = plan_row(row, request);
-    if (best.policy.empty() || candidate.stitched.us() < best.stitched.us())
-      best = std::move(candidate);
+    if (best.plan.policy.empty() || candidate.us() < best.us()) best = std::move(candidate);
   }
   return best;
 }

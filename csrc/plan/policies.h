@@ -8,12 +8,6 @@
 
 namespace stitch {
 
-struct PlanCandidate {
-  std::string policy;  // whose it is
-  JoinedStages joined;
-  StitchedKernels stitched;
-};
-
 // The candidate of a policy; "auto" answers with the one predicted to take the least time.
 // UserError for an unknown name.
 PlanCandidate plan_by_policy(const std::string& policy, const PlanRequest& request);

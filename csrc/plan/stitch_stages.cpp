@@ -50,7 +50,7 @@ struct Stitcher {
   std::vector<Unit> units = {};
   std::vector<Draft> drafts = {};
   std::map<int, std::vector<int>> drafts_of_level = {};
-  StitchedKernels out = {};
+  PlanCandidate out = {};
 
   const PlannedStage& stage(int unit) const { return joined.stages[units[unit].step.kernel]; }
 
@@ -65,22 +65,21 @@ struct Stitcher {
     int last_effect = -1;
     for (size_t u = 0; u < units.size(); ++u) {
       const PlanStep& step = joined.steps[u];
+      const bool is_call = step.call.valid();
       units[u].step = step;
-      units[u].is_join = units[u].is_call() && is_join(graph[step.call]);
+      units[u].is_join = is_call && is_join(graph[step.call]);
       std::set<int> reads;
-      const std::vector<NodeId>& values =
-          units[u].is_call() ? graph[step.call].inputs : joined.stages[step.kernel].loads;
-      for (NodeId value : values) {
+      for (NodeId value : is_call ? graph[step.call].inputs : joined.stages[step.kernel].loads) {
         if (auto alias = base.find(value); alias != base.end()) value = alias->second;
         if (graph[value].op == OpKind::k_get) value = graph[value].inputs[0];
         if (auto at = maker.find(value); at != maker.end()) reads.insert(at->second);
         if (graph[value].op == OpKind::k_input) readers[value].push_back(static_cast<int>(u));
       }
       const std::vector<NodeId> call = {step.call};
-      for (NodeId id : units[u].is_call() ? call : joined.stages[step.kernel].nodes)
+      for (NodeId id : is_call ? call : joined.stages[step.kernel].nodes)
         for (NodeId definer : definers[id.index()]) reads.insert(maker.at(definer));
       for (int read : reads) wait(static_cast<int>(u), read);
-      if (units[u].is_call()) {
+      if (is_call) {
         maker[step.call] = static_cast<int>(u);
         if (!has_effects(graph[step.call])) continue;
         if (last_effect >= 0) add_wait(static_cast<int>(u), last_effect, 0);
@@ -216,7 +215,7 @@ struct Stitcher {
       if (verdict) return;
       add_cuts(unit, at, verdict, refused);
     }
-    out.cuts.insert(out.cuts.end(), refused.begin(), refused.end());
+    out.plan.cuts.insert(out.plan.cuts.end(), refused.begin(), refused.end());
     open(unit, score);
   }
 
@@ -249,13 +248,12 @@ struct Stitcher {
       const Unit& unit = units[first[next]];
       if (unit.is_join) continue;
       if (unit.is_call()) {
-        out.steps.push_back(unit.step);
+        out.plan.steps.push_back(unit.step);
         continue;
       }
       Draft& draft = drafts[unit.kernel];
-      const int kernel = static_cast<int>(out.kernels.size());
-      out.steps.push_back({kernel});
-      out.kernels.push_back(std::move(draft.kernel));
+      out.plan.steps.push_back({static_cast<int>(out.plan.kernels.size())});
+      out.plan.kernels.push_back(std::move(draft.kernel));
       out.kernel_us.push_back(estimate_us(draft.times, in.device));
     }
   }
@@ -316,15 +314,16 @@ bool has_equal_blocks(const std::vector<PlannedStage>& stages, const PlannedKern
 
 }  // namespace
 
-StitchedKernels stitch_stages(const PlanRequest& in, const JoinedStages& joined,
-                              const StitchRule& rule) {
+PlanCandidate stitch_stages(const PlanRequest& in, JoinedStages joined, const StitchRule& rule) {
   Stitcher stitcher{in, joined, rule};
+  stitcher.out.plan.cuts = std::move(joined.cuts);
   stitcher.find_reads();
   stitcher.sort_units();
   stitcher.find_levels();
   for (size_t u = 0; u < stitcher.units.size(); ++u)
     if (!stitcher.units[u].is_call()) stitcher.place(static_cast<int>(u));
   stitcher.order_steps();
+  stitcher.out.plan.stages = std::move(joined.stages);
   return std::move(stitcher.out);
 }
 
@@ -335,16 +334,16 @@ double sum_copies_us(const PlanRequest& in, const std::vector<PlannedStage>& sta
   return us;
 }
 
-void keep_in_registers(const PlanRequest& in, const std::vector<PlannedStage>& stages,
-                       StitchedKernels& stitched) {
+void keep_in_registers(const PlanRequest& in, PlanCandidate& candidate) {
   if (!in.judge_kernel) return;
-  for (size_t k = 0; k < stitched.kernels.size(); ++k) {
-    PlannedKernel& kernel = stitched.kernels[k];
+  const std::vector<PlannedStage>& stages = candidate.plan.stages;
+  for (size_t k = 0; k < candidate.plan.kernels.size(); ++k) {
+    PlannedKernel& kernel = candidate.plan.kernels[k];
     if (kernel.phases.size() < 2) continue;
     const GroupsJudge judge_groups = in.judge_kernel(stages, kernel);
     const bool is_known = has_equal_blocks(stages, kernel, in.judge);
     const double copies_us = sum_copies_us(in, stages, kernel);
-    double us = is_known ? stitched.kernel_us[k] : judge_groups({}).value() + copies_us;
+    double us = is_known ? candidate.kernel_us[k] : judge_groups({}).value() + copies_us;
     // One by one, for each needs room beside the others.
     for (const std::vector<int>& group : find_persistent_groups(in.graph, stages, kernel)) {
       kernel.persistent_groups.push_back(group);
@@ -354,14 +353,13 @@ void keep_in_registers(const PlanRequest& in, const std::vector<PlannedStage>& s
       else
         kernel.persistent_groups.pop_back();
     }
-    stitched.kernel_us[k] = us;
+    candidate.kernel_us[k] = us;
   }
 }
 
-void finish_in_last_block(const PlanRequest& in, const std::vector<PlannedStage>& stages,
-                          StitchedKernels& stitched) {
-  for (size_t k = 0; k < stitched.kernels.size(); ++k) {
-    PlannedKernel& kernel = stitched.kernels[k];
+void finish_in_last_block(const PlanRequest& in, PlanCandidate& candidate) {
+  for (size_t k = 0; k < candidate.plan.kernels.size(); ++k) {
+    PlannedKernel& kernel = candidate.plan.kernels[k];
     if (kernel.phases.size() < 2) continue;
     std::vector<PhaseTime> times;
     size_t first = 1;  // of the phases that share no registers with others
@@ -369,7 +367,7 @@ void finish_in_last_block(const PlanRequest& in, const std::vector<PlannedStage>
     for (size_t p = 0; p < kernel.phases.size(); ++p) {
       times.emplace_back();
       for (int s : kernel.phases[p]) {
-        const StageScore score = in.judge(stages[s]);
+        const StageScore score = in.judge(candidate.plan.stages[s]);
         times.back().add(score.estimate);
         threads = std::max(threads, score.threads);
         if (kernel.group_of(s) >= 0) first = p + 1;
@@ -383,7 +381,7 @@ void finish_in_last_block(const PlanRequest& in, const std::vector<PlannedStage>
       best_us = us;
       kernel.finish = static_cast<int>(p);
     }
-    stitched.kernel_us[k] += best_us - meeting_us;
+    candidate.kernel_us[k] += best_us - meeting_us;
   }
 }
 

@@ -11,11 +11,10 @@
 
 namespace stitch {
 
-struct StitchedKernels {
-  std::vector<PlannedKernel> kernels;
-  std::vector<PlanStep> steps;
-  std::vector<Cut> cuts;          // between stages that could have shared a kernel
-  std::vector<double> kernel_us;  // predicted
+// A plan without what follows from it, and what it is predicted to take.
+struct PlanCandidate {
+  StitchPlan plan = {};
+  std::vector<double> kernel_us = {};
 
   double us() const { return std::accumulate(kernel_us.begin(), kernel_us.end(), 0.0); }
 };
@@ -26,9 +25,9 @@ struct StitchRule {
   bool by_cost = true;   // where the model predicts no more time; else wherever limits allow
 };
 
-// One kernel per stage where the device cannot hold a grid at a barrier.
-StitchedKernels stitch_stages(const PlanRequest& in, const JoinedStages& joined,
-                              const StitchRule& rule);
+// One kernel per stage where the device cannot hold a grid at a barrier.  Cuts are between stages
+// that could have been one, then between those that could have shared a kernel.
+PlanCandidate stitch_stages(const PlanRequest& in, JoinedStages joined, const StitchRule& rule);
 
 // Of what a kernel's stages cannot store in place; its judge counts none.
 double sum_copies_us(const PlanRequest& in, const std::vector<PlannedStage>& stages,
@@ -36,12 +35,10 @@ double sum_copies_us(const PlanRequest& in, const std::vector<PlannedStage>& sta
 
 // Stages of several phases that read one large value keep it in registers (PlannedKernel::
 // persistent_groups) in every kernel that the judge predicts to gain by it (AStitch A.12).
-void keep_in_registers(const PlanRequest& in, const std::vector<PlannedStage>& stages,
-                       StitchedKernels& stitched);
+void keep_in_registers(const PlanRequest& in, PlanCandidate& candidate);
 
 // Last phases that the last block ends sooner by itself than all would after a barrier become its
 // own (PlannedKernel::finish).
-void finish_in_last_block(const PlanRequest& in, const std::vector<PlannedStage>& stages,
-                          StitchedKernels& stitched);
+void finish_in_last_block(const PlanRequest& in, PlanCandidate& candidate);
 
 }  // namespace stitch

@@ -38,9 +38,9 @@ TEST(Policies, AStitchsExampleIsOneKernelWithoutAnyOtherLaunch) {
     %m1 = mul(%r2, reshape(%pw1){shape=[1024,1]})
     outputs (%m1)
   )");
-  const PlanCandidate plan = plan_for(graph, "h200", "astitch");
-  ASSERT_EQ(plan.stitched.kernels.size(), 1u);
-  EXPECT_EQ(plan.stitched.steps.size(), 1u);
+  const StitchPlan plan = plan_for(graph, "h200", "astitch").plan;
+  ASSERT_EQ(plan.kernels.size(), 1u);
+  EXPECT_EQ(plan.steps.size(), 1u);
 }
 
 TEST(Policies, OnlyAStitchMeetsAcrossBlocks) {
@@ -48,10 +48,10 @@ TEST(Policies, OnlyAStitchMeetsAcrossBlocks) {
        {std::tuple("astitch", 1, 2), std::tuple("fusionstitching2020", 2, 1)}) {
     const Graph graph =
         rewrite_graph(split_reductions(read_graph(kWholeTensor), device_spec("h200"), 4));
-    const PlanCandidate plan = plan_for(graph, "h200", policy);
-    EXPECT_GE(static_cast<int>(plan.stitched.kernels.size()), kernels) << policy;
+    const StitchPlan plan = plan_for(graph, "h200", policy).plan;
+    EXPECT_GE(static_cast<int>(plan.kernels.size()), kernels) << policy;
     size_t most = 0;
-    for (const PlannedKernel& kernel : plan.stitched.kernels) {
+    for (const PlannedKernel& kernel : plan.kernels) {
       most = std::max(most, kernel.phases.size());
     }
     EXPECT_GE(static_cast<int>(most), phases) << policy;
@@ -59,7 +59,7 @@ TEST(Policies, OnlyAStitchMeetsAcrossBlocks) {
       EXPECT_EQ(most, 1u) << policy;
     }
     if (kernels == 1) {
-      EXPECT_EQ(plan.stitched.kernels.size(), 1u) << policy;
+      EXPECT_EQ(plan.kernels.size(), 1u) << policy;
     }
   }
 }
@@ -75,7 +75,7 @@ TEST(Policies, FusionStitching2020PassesExpensiveValuesOnWhereThatIsFaster) {
   }
   const Graph graph = read_graph(text + "outputs (%y26)");
   const std::vector<PlannedStage> stages =
-      plan_for(graph, "h200", "fusionstitching2020").joined.stages;
+      plan_for(graph, "h200", "fusionstitching2020").plan.stages;
   ASSERT_EQ(stages.size(), 2u);
   ASSERT_EQ(stages[1].loads.size(), 1u);
   EXPECT_EQ(graph[stages[1].loads[0]].op, OpKind::k_exp);
@@ -90,7 +90,7 @@ TEST(Policies, ElementwiseGroupsTakeTheBlocksOfTheReductionsTheyRead) {
     %y = mul(%x, sigmoid(%s))
     outputs (%y)
   )");
-  EXPECT_EQ(plan_for(graph, "h200", "astitch").joined.stages.size(), 1u);
+  EXPECT_EQ(plan_for(graph, "h200", "astitch").plan.stages.size(), 1u);
 }
 
 // The sum's columns and the product's are one axis: what both are made of is counted along it.
@@ -104,7 +104,7 @@ TEST(Policies, ColumnsThatNothingIsLoadedAlongAreOneAxis) {
     outputs (%y)
   )");
   for (const char* policy : {"auto", "astitch"}) {
-    EXPECT_EQ(plan_for(graph, "h200", policy).joined.stages.size(), 1u) << policy;
+    EXPECT_EQ(plan_for(graph, "h200", policy).plan.stages.size(), 1u) << policy;
   }
 }
 
@@ -112,9 +112,9 @@ TEST(Policies, AutoIsPredictedToTakeNoLongerThanAnyOther) {
   for (const GoldenGraph& golden : golden_graphs()) {
     const Graph graph = read_graph(golden.text);
     for (const char* target : {"h200", "a100"}) {
-      const double us = plan_for(graph, target, "auto").stitched.us();
+      const double us = plan_for(graph, target, "auto").us();
       for (const char* policy : {"search", "astitch", "fusionstitching2020", "none"}) {
-        EXPECT_LE(us, plan_for(graph, target, policy).stitched.us())
+        EXPECT_LE(us, plan_for(graph, target, policy).us())
             << golden.name << " " << target << " " << policy;
       }
     }
@@ -137,7 +137,7 @@ TEST(Policies, AutoHasEachStageJudgedOnce) {
 }
 
 TEST(Policies, TheHostTakesTheSearch) {
-  EXPECT_EQ(plan_for(read_graph(kWholeTensor), "cpu", "auto").policy, "search");
+  EXPECT_EQ(plan_for(read_graph(kWholeTensor), "cpu", "auto").plan.policy, "search");
 }
 
 TEST(Policies, AnUnknownNameIsAnError) {
