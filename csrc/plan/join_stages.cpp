@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "base/marks.h"
 #include "base/order.h"
@@ -315,21 +316,15 @@ class Joiner {
   // Reorders what stands from the one to the other; b, which is to go, keeps a place beside a.
   void place_together(int a, int b, const Side& between) {
     const auto [first, last] = std::minmax({units_[a].position, units_[b].position});
-    std::array<std::vector<int>, 3> parts;  // before, the two, after
     Marks& moves = seen_[0];
     moves.assign(between.units);
-    for (int at = first; at <= last; ++at) {
-      const int unit = order_[at];
-      const bool is_one = unit == a || unit == b;
-      parts[is_one ? 1 : moves.has(unit) == between.is_down ? 2 : 0].push_back(unit);
-    }
-    int at = first;
-    for (const std::vector<int>& part : parts) {
-      for (int unit : part) {
-        order_[at] = unit;
-        units_[unit].position = at++;
-      }
-    }
+    const auto is_one = [&](int unit) { return unit == a || unit == b; };
+    const auto is_before = [&](int unit) {
+      return !is_one(unit) && moves.has(unit) != between.is_down;
+    };
+    const auto range = std::span(order_).subspan(first, last - first + 1);
+    std::ranges::stable_partition(std::ranges::stable_partition(range, is_before), is_one);
+    for (int at = first; at <= last; ++at) units_[order_[at]].position = at;
   }
 
   void merge(int a, int b) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "plan/pattern_pool.h"
@@ -51,21 +52,14 @@ class PartialPlan {
     const std::vector<int>& units = pool_->units(pattern);
     const auto [first, last] = find_ends(units);
     for (int unit : units) pattern_of_[unit] = pattern;
-    std::vector<int> moved, own;
-    auto follower = followers.begin();
-    for (int at = first; at <= last; ++at) {
-      const int unit = order_[at];
-      if (follower != followers.end() && *follower == unit)
-        ++follower;
-      else
-        (pattern_of_[unit] == pattern ? own : moved).push_back(unit);
-    }
-    moved.insert(moved.end(), own.begin(), own.end());
-    moved.insert(moved.end(), followers.begin(), followers.end());
-    for (int at = first; at <= last; ++at) {
-      order_[at] = moved[at - first];
-      position_[order_[at]] = at;
-    }
+    const auto position = [&](int unit) { return position_[unit]; };
+    const auto is_own = [&](int unit) { return pattern_of_[unit] == pattern; };
+    const auto is_before = [&](int unit) {
+      return !is_own(unit) && !std::ranges::binary_search(followers, position(unit), {}, position);
+    };
+    const auto range = std::span(order_).subspan(first, last - first + 1);
+    std::ranges::stable_partition(std::ranges::stable_partition(range, is_before), is_own);
+    for (int at = first; at <= last; ++at) position_[order_[at]] = at;
     gain_us_ += (*pool_)[pattern].gain_us;
   }
 
