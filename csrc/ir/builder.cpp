@@ -253,14 +253,6 @@ NodeId Builder::with_strides(NodeId x, std::vector<Dim> strides) {
 }
 
 Graph Builder::finish() {
-  if (graph_.argument_count == 0) {
-    int integers = 0;
-    for (const Symbol& symbol : graph_.symbols.symbols)
-      integers = std::max(integers, symbol.input + 1);
-    for (size_t i = 0; i < graph_.inputs.size(); ++i)
-      graph_.input_positions.push_back(graph_.argument_count++);
-    for (int i = 0; i < integers; ++i) graph_.integer_positions.push_back(graph_.argument_count++);
-  }
   verify_graph(graph_);
   return std::move(graph_);
 }

@@ -76,9 +76,7 @@ class Builder {
 
   const Node& operator[](NodeId id) const { return graph_[id]; }
   Graph& graph() { return graph_; }
-  // Verifies, then hands the graph over.  A graph without argument positions gets the default
-  // ones: tensors first, then the integers.
-  Graph finish();
+  Graph finish();  // verifies, then hands the graph over
 
  private:
   Node along(OpKind op, std::vector<NodeId> inputs, int64_t dim, bool from_end = true) const;

@@ -297,6 +297,15 @@ std::optional<std::vector<int64_t>> AttributeSource::take_ints(const std::string
   return ints;
 }
 
+void number_arguments(Graph& graph) {
+  int integers = 0;
+  for (const Symbol& symbol : graph.symbols.symbols)
+    integers = std::max(integers, symbol.input + 1);
+  for (size_t i = 0; i < graph.inputs.size(); ++i)
+    graph.input_positions.push_back(graph.argument_count++);
+  for (int i = 0; i < integers; ++i) graph.integer_positions.push_back(graph.argument_count++);
+}
+
 Graph parse_graph(std::string_view text, Shorthand shorthand) {
   Parser parser{shorthand};
   for (int number = 1; !text.empty(); ++number) {
@@ -305,6 +314,7 @@ Graph parse_graph(std::string_view text, Shorthand shorthand) {
     read_line(parser, text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
+  if (parser.builder.graph().argument_count == 0) number_arguments(parser.builder.graph());
   return parser.builder.finish();
 }
 

@@ -53,6 +53,9 @@ struct AttributeSource {
 // Reads attributes of its own, behind those of Node; tests have one.
 using Shorthand = void (*)(AttributeSource& source);
 
+// Positions of the arguments where nothing says otherwise: tensors first, then integers.
+void number_arguments(Graph& graph);
+
 // UserError with the line's number for text that is no graph.
 Graph parse_graph(std::string_view text, Shorthand shorthand = nullptr);
 

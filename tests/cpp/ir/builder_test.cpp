@@ -188,15 +188,10 @@ TEST(Builder, SymbolicSlicesAndReshapesAreExact) {
   EXPECT_EQ(b[b.slice(x, 0, 1, n - Dim(1), 1)].type.shape, (Dims{n - Dim(1), m}));
 }
 
-TEST(Builder, FinishGivesDefaultArgumentPositions) {
-  SymbolTable symbols;
-  symbols.add_input(0, 8);
-  Builder b(symbols);
-  float_input(b, {Dim::symbol(0)});
-  const Graph graph = b.finish();
-  EXPECT_EQ(graph.argument_count, 2);
-  EXPECT_EQ(graph.input_positions, std::vector<int>{0});
-  EXPECT_EQ(graph.integer_positions, std::vector<int>{1});
+TEST(Builder, FinishWantsAPositionForEachInput) {
+  Builder b;
+  float_input(b, {4});
+  EXPECT_THROW(b.finish(), InternalError);
 }
 
 TEST(FindUsers, NamesReadersOncePerUse) {

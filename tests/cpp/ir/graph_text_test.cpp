@@ -122,6 +122,13 @@ TEST(ParseGraph, KeepsTheLargestIntegers) {
   EXPECT_EQ(graph[graph.outputs[0].node].integer, INT64_MIN);
 }
 
+TEST(ParseGraph, NumbersArgumentsWhereNoLineDoes) {
+  const Graph graph = read_graph("%x = input : f32[s0]\noutputs (%x)");
+  EXPECT_EQ(graph.argument_count, 2);
+  EXPECT_EQ(graph.input_positions, std::vector<int>{0});
+  EXPECT_EQ(graph.integer_positions, std::vector<int>{1});
+}
+
 TEST(ParseGraph, ErrorsNameTheLineAndWhatIsAllowed) {
   EXPECT_NE(error_of("%x = input : f32[4]\n%y = nag(%x)\n").find("'neg'"), std::string::npos);
   EXPECT_NE(error_of("%x = input : f32[4]\n%y = nag(%x)\n").find("line 2"), std::string::npos);

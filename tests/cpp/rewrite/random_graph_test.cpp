@@ -6,6 +6,7 @@
 #include "rewrite/expect_rewrite.h"
 #include "rewrite/interpret_graph.h"
 #include "rewrite/rewrite_graph.h"
+#include "support/parse_graph.h"
 
 namespace stitch {
 namespace {
@@ -131,6 +132,7 @@ Graph make_random_graph(unsigned seed) {
   for (int i = 0; i < 25; ++i) add_random_node(g);
   for (int i = 0; i < 4; ++i)
     g.builder.output({GraphOutput::Kind::kTensor, g.values[g.values.size() - 1 - g.pick(8)], 0});
+  number_arguments(g.builder.graph());
   return g.builder.finish();
 }
 
