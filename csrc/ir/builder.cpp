@@ -1,7 +1,9 @@
 #include "ir/builder.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
+#include <tuple>
 
 #include "ops/library_calls.h"
 #include "ops/op_rules.h"
@@ -9,38 +11,26 @@
 namespace stitch {
 namespace {
 
-template <class T>
-void append_bytes(std::string& key, const T& value) {
-  key.append(reinterpret_cast<const char*>(&value), sizeof(T));
-}
-
-void append_dims(std::string& key, const std::vector<Dim>& dims) {
-  append_bytes(key, dims.size());
-  for (const Dim& dim : dims) {
-    if (dim.is_constant()) {
-      key += 'c';
-      append_bytes(key, dim.value());
-    } else {
-      key += 's' + to_string(dim) + ';';
-    }
-  }
-}
-
 // Two nodes are equal when their contents are; origins do not count.
-std::string content_key(const Node& node) {
-  std::string key;
-  append_bytes(key, node.op);
-  append_bytes(key, node.type.dtype);
-  append_bytes(key, node.inputs.size());
-  for (NodeId input : node.inputs) append_bytes(key, input.value());
-  append_bytes(key, node.ints.size());
-  for (int64_t value : node.ints) append_bytes(key, value);
-  append_dims(key, node.dims);
-  append_dims(key, node.type.shape);
-  append_dims(key, node.type.strides);
-  append_bytes(key, node.number);
-  append_bytes(key, node.integer);
-  return key + node.name;
+bool are_equal(const Node& a, const Node& b) {
+  const auto contents = [](const Node& node) {
+    return std::tie(node.op, node.integer, node.inputs, node.ints, node.dims, node.type, node.name);
+  };
+  const auto bits = [](const Node& node) { return std::bit_cast<uint64_t>(node.number); };
+  return contents(a) == contents(b) && bits(a) == bits(b);
+}
+
+// FNV-1a, of whole numbers in place of bytes.
+size_t hash_of(const Node& node) {
+  uint64_t hash = static_cast<uint64_t>(node.op);
+  const auto add = [&](uint64_t number) { hash = (hash ^ number) * 0x100000001b3; };
+  add(std::bit_cast<uint64_t>(node.number));
+  add(node.integer);
+  for (NodeId input : node.inputs) add(input.value());
+  for (int64_t value : node.ints) add(value);
+  for (const std::vector<Dim>* dims : {&node.dims, &node.type.shape})
+    for (const Dim& dim : *dims) add(dim.is_constant() ? dim.value() : 0);
+  return hash ^ (hash >> 32);
 }
 
 std::vector<int64_t> wrap_axes(std::vector<int64_t> axes, int rank) {
@@ -69,8 +59,10 @@ NodeId Builder::add(Node node) {
   if (node.origin.op.empty() && node.origin.location.empty()) node.origin = origin_;
   const NodeId id(graph_.size());
   if (share_ && node.op != OpKind::k_input && !may_call(node) && node.op != OpKind::k_layout) {
-    const auto [made, is_new] = made_.try_emplace(content_key(node), id);
-    if (!is_new) return made->second;
+    const size_t hash = hash_of(node);
+    for (auto [made, end] = made_.equal_range(hash); made != end; ++made)
+      if (are_equal(graph_[made->second], node)) return made->second;
+    made_.emplace(hash, id);
   }
   if (may_call(node) && may_write_operands(node.name)) made_.clear();
   if (node.op == OpKind::k_input) graph_.inputs.push_back(id);

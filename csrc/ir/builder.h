@@ -84,7 +84,7 @@ class Builder {
   bool share_ = true;
   Graph graph_;
   Origin origin_;
-  std::unordered_map<std::string, NodeId> made_;  // hash-consing by content
+  std::unordered_multimap<size_t, NodeId> made_;  // hash-consing: by the hash of the content
 };
 
 // The type of a node from its op, its attributes and the types of its operands in the graph.
