@@ -14,9 +14,7 @@ namespace py = pybind11;
 using namespace py::literals;
 
 py::bytes compile_cubin(const std::string& text, const std::string& target) {
-  return compile_own_text({"kernel", text}, device_spec(target).arch, CudaOutput::kCubin,
-                          default_settings())
-      .bytes;
+  return compile_own_text({"kernel", text}, device_spec(target).arch, CudaOutput::kCubin).bytes;
 }
 
 std::string disassemble(const std::string& bytes, const std::string& kernel) {

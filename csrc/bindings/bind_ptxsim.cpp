@@ -103,8 +103,7 @@ SimulationResult run_on_tensors(const std::string& source, KernelRun run) {
     run.ptx = source;
   } else {
     const KernelText text = {run.kernel, source};
-    Binary binary =
-        compile_own_text(text, arch_of(run.machine.name), CudaOutput::kPtx, default_settings());
+    Binary binary = compile_own_text(text, arch_of(run.machine.name), CudaOutput::kPtx);
     run.ptx = std::move(binary.bytes);
     run.options.registers = binary.registers;
   }
@@ -188,9 +187,7 @@ void bind_ptxsim(py::module_& module) {
   module.def(
       "compile_ptx",
       [](const std::string& kernel, const std::string& source, const std::string& target) {
-        return compile_own_text({kernel, source}, arch_of(target), CudaOutput::kPtx,
-                                default_settings())
-            .bytes;
+        return compile_own_text({kernel, source}, arch_of(target), CudaOutput::kPtx).bytes;
       },
       "PTX of a CUDA text, as run_kernel runs it.", "kernel"_a, "source"_a, "target"_a = "h200");
 }

@@ -168,11 +168,10 @@ Binary compile_cuda(const KernelText& kernel, const std::string& arch, const Set
   });
 }
 
-Binary compile_own_text(const KernelText& kernel, const std::string& arch, CudaOutput output,
-                        const Settings& settings) {
+Binary compile_own_text(const KernelText& kernel, const std::string& arch, CudaOutput output) {
   const bool is_ours = kernel.text.find("STITCH_KERNEL(") != std::string::npos;
   const CacheRequest request = cuda_request(kernel, arch, output, is_ours ? prelude_hash() : "");
-  return process_cache(settings).get_or_compile(request, [&] {
+  return process_cache(default_settings()).get_or_compile(request, [&] {
     const std::string source = is_ours ? cuda_source(kernel, output) : kernel.text;
     Binary binary = run_nvrtc(kernel.name, source, arch, output);
     if (!binary.bytes.empty()) return binary;

@@ -44,10 +44,9 @@ struct NotCompiledError : InternalError {
 // A cubin for `arch` ("sm_90a"), PTX where settings simulate it.  UnsupportedError without NVRTC.
 Binary compile_cuda(const KernelText& kernel, const std::string& arch, const Settings& settings);
 
-// A user's own text, without the device prelude unless it uses STITCH_KERNEL.  UserError with the
-// log when it does not compile.
-Binary compile_own_text(const KernelText& kernel, const std::string& arch, CudaOutput output,
-                        const Settings& settings);
+// A user's own text, without the device prelude unless it uses STITCH_KERNEL, by the default
+// settings.  UserError with the log when it does not compile.
+Binary compile_own_text(const KernelText& kernel, const std::string& arch, CudaOutput output);
 
 // One shared object that exports every kernel of a graph.  UnsupportedError without a compiler.
 // When it fails, the kernels at fault are found by compiling parts of it.

@@ -82,8 +82,8 @@ class StitchedLaunch : public testing::TestWithParam<const char*> {
     const ptxsim::SimulatedRun simulation(ptxsim::simulated_device(GetParam(), true));
     const Driver table = counting_driver();
     const ScopedDriver counting(table);
-    const Binary ptx = compile_own_text({source.name, source.text}, ptxsim::arch_of(GetParam()),
-                                        CudaOutput::kPtx, default_settings());
+    const Binary ptx =
+        compile_own_text({source.name, source.text}, ptxsim::arch_of(GetParam()), CudaOutput::kPtx);
     LoadedKernel kernel{source.name, load_function(ptx.bytes, source.name, 0), source.threads};
     kernel.resident_blocks = count_resident_blocks(kernel.entry, source.name, source.threads, 0);
     Program program = build_program(planned.graph, planned.plan, {source}, /*on_cuda=*/true);

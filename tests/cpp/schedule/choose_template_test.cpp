@@ -284,8 +284,8 @@ class TemplateKernels : public testing::TestWithParam<Exact> {
   static std::vector<float> simulate(const Planned& planned, const KernelSource& source,
                                      int64_t elements) {
     const ptxsim::SimulatedRun simulation(ptxsim::simulated_device("h200", true));
-    const Binary ptx = compile_own_text({source.name, source.text}, ptxsim::arch_of("h200"),
-                                        CudaOutput::kPtx, default_settings());
+    const Binary ptx =
+        compile_own_text({source.name, source.text}, ptxsim::arch_of("h200"), CudaOutput::kPtx);
     const LoadedKernel kernel{source.name,
                               load_function(ptx.bytes, source.name, source.shared_bytes),
                               source.threads, source.shared_bytes};
