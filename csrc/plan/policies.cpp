@@ -67,16 +67,6 @@ PlanCandidate plan_astitch(const PlanRequest& in) {
   return stitch_stages(in, std::move(joined), {.by_cost = false});
 }
 
-// Keeps the better of the best so far and kernels of these stages by one of the rules.
-void offer(const PlanRequest& in, const JoinedStages& joined, const std::vector<StitchRule>& rules,
-           PlanCandidate& best) {
-  for (const StitchRule& rule : rules) {
-    PlanCandidate candidate = stitch_stages(in, joined, rule);
-    enumerate_templates(in, candidate);
-    if (best.plan.stages.empty() || candidate.us() < best.us()) best = std::move(candidate);
-  }
-}
-
 // Stages by the patterns that gain most, kernels by the best of the rules.  Expensive element-wise
 // values are enumerated both ways: computed once and passed on, or by each reader (20.8, 20.9).
 PlanCandidate plan_best_patterns(const PlanRequest& in, const std::vector<StitchRule>& rules) {
@@ -84,9 +74,16 @@ PlanCandidate plan_best_patterns(const PlanRequest& in, const std::vector<Stitch
   std::vector<std::vector<NodeId>> groupings = {certain, add_expensive(in.graph, certain)};
   if (groupings[0] == groupings[1]) groupings.pop_back();
   PlanCandidate best;
-  for (const std::vector<NodeId>& roots : groupings)
-    for (const auto& patterns : plan_patterns(in, roots))
-      offer(in, join_stages(in, roots, JoinRule::kNever, patterns), rules, best);
+  for (const std::vector<NodeId>& roots : groupings) {
+    for (const auto& patterns : plan_patterns(in, roots)) {
+      const JoinedStages joined = join_stages(in, roots, JoinRule::kNever, patterns);
+      for (const StitchRule& rule : rules) {
+        PlanCandidate candidate = stitch_stages(in, joined, rule);
+        enumerate_templates(in, candidate);
+        if (best.plan.stages.empty() || candidate.us() < best.us()) best = std::move(candidate);
+      }
+    }
+  }
   return best;
 }
 
