@@ -1,6 +1,7 @@
 #include "runtime/lifetimes.h"
 
 #include <algorithm>
+#include <ranges>
 
 namespace stitch {
 namespace {
@@ -25,12 +26,10 @@ int find_free_slot(const std::vector<Slot>& slots, int first, int64_t bytes) {
   const auto rank = [&](int i) {
     return std::pair(std::max<int64_t>(0, bytes - slots[i].bytes), slots[i].bytes);
   };
-  int best = -1;
-  for (int i = 0; i < static_cast<int>(slots.size()); ++i) {
-    const bool is_free = slots[i].busy_until < first;
-    if (is_free && (best < 0 || rank(i) < rank(best))) best = i;
-  }
-  return best;
+  auto free = std::views::iota(0, static_cast<int>(slots.size())) |
+              std::views::filter([&](int i) { return slots[i].busy_until < first; });
+  const auto best = std::ranges::min_element(free, {}, rank);
+  return best == free.end() ? -1 : *best;
 }
 
 }  // namespace
