@@ -6,7 +6,6 @@
 #include <set>
 
 #include "base/round_up.h"
-#include "plan/storage.h"
 #include "rewrite/constants.h"
 #include "rewrite/rebuild_graph.h"
 #include "rewrite/rewrite_graph.h"
