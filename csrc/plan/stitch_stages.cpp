@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <set>
 
 #include "base/marks.h"
@@ -146,10 +147,11 @@ struct Stitcher {
       unit.level = earliest(unit);
       last = std::max(last, unit.level);
     }
-    for (size_t u = units.size(); u-- > 0;) units[u].latest = last;
-    for (size_t u = units.size(); u-- > 0;)
-      for (const auto& [other, levels] : units[u].waiting)
-        units[u].latest = std::min(units[u].latest, units[other].latest - levels);
+    for (Unit& unit : units | std::views::reverse) {
+      unit.latest = last;
+      for (const auto& [other, levels] : unit.waiting)
+        unit.latest = std::min(unit.latest, units[other].latest - levels);
+    }
     std::set<int> occupied;
     for (const Unit& unit : units)
       if (!unit.is_call() && unit.level == unit.latest) occupied.insert(unit.level);
@@ -272,12 +274,10 @@ std::vector<std::vector<int>> find_persistent_groups(const Graph& graph,
   std::map<NodeId, std::vector<int>> readers;
   for (const std::vector<int>& phase : kernel.phases) {
     std::set<NodeId> met;  // by a stage of this phase
-    for (int s : phase) {
-      std::set<NodeId> values(stages[s].loads.begin(), stages[s].loads.end());
-      values.insert(stages[s].stores.begin(), stages[s].stores.end());
-      for (NodeId value : values)
-        if (met.insert(value).second) readers[value].push_back(s);
-    }
+    for (int s : phase)
+      for (const std::vector<NodeId>* values : {&stages[s].loads, &stages[s].stores})
+        for (NodeId value : *values)
+          if (met.insert(value).second) readers[value].push_back(s);
   }
   auto bytes = [&](NodeId value) { return hint_bytes(graph, value); };
   int64_t largest = 1;
