@@ -1,0 +1,142 @@
+#include "rewrite/reduce_pieces.h"
+
+#include <algorithm>
+
+#include "rewrite/constants.h"
+#include "rewrite/rewrite_graph.h"
+
+namespace stitch {
+namespace {
+
+// The operand cut, [.., count, length, (lanes, vector,) ..], and the axes of both reductions.
+struct Axes {
+  std::vector<int64_t> inner;  // of the cut operand
+  std::vector<int64_t> outer;  // of the first reduction's result
+};
+
+int64_t dims_of(const Pieces& pieces) { return pieces.lanes * pieces.vector > 1 ? 4 : 2; }
+
+Axes find_axes(const Node& node, const Pieces& pieces) {
+  const int64_t first = pieces.dim - pieces.joined, dims = dims_of(pieces);
+  std::vector<int64_t> inner = {first + 1}, outer = {first};
+  if (dims == 4) inner.push_back(first + 3), outer.push_back(first + 2);
+  for (int64_t axis : node.ints) {
+    if (axis >= first && axis <= pieces.dim) continue;
+    (pieces.of_threads ? outer : inner)
+        .push_back(axis < first ? axis : axis - pieces.joined - 1 + dims);
+  }
+  for (int64_t& axis : outer)
+    axis -= std::ranges::count_if(inner, [&](int64_t gone) { return gone < axis; });
+  return {inner, outer};
+}
+
+NodeId cut_operand(Builder& b, NodeId x, const Pieces& pieces, OpKind op) {
+  std::vector<Dim> shape = b[x].type.shape;
+  const int64_t first = pieces.dim - pieces.joined;
+  for (int64_t i = 0; i < pieces.joined; ++i) {
+    shape[first] = shape[first] * shape[first + 1];
+    shape.erase(shape.begin() + first + 1);
+  }
+  if (pieces.joined) x = b.reshape(x, shape);
+  SymbolTable& symbols = b.graph().symbols;
+  const Dim count =
+      pieces.count ? Dim(pieces.count) : symbols.divide_up(shape[first], pieces.elements());
+  const Dim length =
+      pieces.count ? symbols.divide_up(shape[first], pieces.count) : Dim(pieces.length);
+  const Dim padded = count * length * Dim(pieces.lanes * pieces.vector);
+  if (padded != shape[first]) {
+    shape[first] = padded;
+    const Constant identity = identity_of(op, b[x].type.dtype);
+    x = b.pad(x, std::vector<Dim>(shape.size(), 0), shape, identity.number, identity.integer);
+  }
+  shape[first] = count;
+  shape.insert(shape.begin() + first + 1, length);
+  if (dims_of(pieces) == 4)
+    shape.insert(shape.begin() + first + 2, {Dim(pieces.lanes), Dim(pieces.vector)});
+  return b.reshape(x, shape);
+}
+
+// Each piece's sums are moved from its own mean to one number, the mean of these means, as if all
+// deviations had been taken from that.  Differences of means are exact where both are large; means
+// that were corrected before they are compared would be rounded once more.
+NodeId reduce_deviations(Builder& b, const Node& node, NodeId x, const Pieces& pieces) {
+  const DType dtype = node.type.dtype;
+  const auto combine = [&](OpKind op, NodeId l, NodeId r) { return b.pointwise(op, {l, r}); };
+  const Axes axes = find_axes(node, pieces);
+  const NodeId cut = cut_operand(b, b.cast(x, dtype), pieces, node.op);
+  const Deviations own = sum_deviations(b, cut, axes.inner);
+  Dim count = 1;
+  for (int64_t axis : axes.outer) count = count * b[own.sum].type.shape[axis];
+  const auto sum = [&](NodeId parts, bool keeps) {
+    return b.reduce(OpKind::k_sum, parts, axes.outer, dtype, keeps);
+  };
+  const NodeId shared = combine(OpKind::k_div, sum(own.center, true), b.size_value(dtype, count));
+  const NodeId apart = combine(OpKind::k_sub, own.center, shared);
+  // (d + a)^2 summed over a piece is sum(d^2) + a * (2 * sum(d) + n * a).
+  const NodeId moved = combine(OpKind::k_mul, apart, b.size_value(dtype, own.count));
+  const NodeId sums = combine(OpKind::k_add, own.sum, moved);
+  const NodeId more = combine(OpKind::k_mul, apart, combine(OpKind::k_add, own.sum, sums));
+  const NodeId squares = combine(OpKind::k_add, own.squares, more);
+  return center_squares(b, sum(squares, false), sum(sums, false), own.count * count);
+}
+
+// Where all of a piece is -inf, or some of it inf, the nearest number that is finite serves.
+NodeId reduce_exponentials(Builder& b, const Node& node, const Exponentials& terms,
+                           const Pieces& pieces) {
+  const DType dtype = node.type.dtype;
+  const auto combine = [&](OpKind op, NodeId l, NodeId r) { return b.pointwise(op, {l, r}); };
+  const auto exp_of = [&](NodeId x, NodeId from) {
+    return b.pointwise(OpKind::k_exp, {combine(OpKind::k_sub, x, from)});
+  };
+  const Axes axes = find_axes(node, pieces);
+  const NodeId cut = cut_operand(b, terms.x, pieces, OpKind::k_amax);
+  const NodeId own = b.reduce(OpKind::k_amax, cut, axes.inner, dtype, false);
+  const double most = info(dtype).largest;
+  const NodeId low = combine(OpKind::k_maximum, own, b.full(dtype, -most, 0));
+  std::vector<Dim> shape = b[cut].type.shape;
+  for (int64_t axis : axes.inner) shape[axis] = 1;
+  const NodeId from = b.reshape(combine(OpKind::k_minimum, low, b.full(dtype, most, 0)), shape);
+  const NodeId sums = b.reduce(OpKind::k_sum, exp_of(cut, from), axes.inner, dtype, false);
+  std::vector<Dim> kept = b[own].type.shape;
+  for (int64_t axis : axes.outer) kept[axis] = 1;
+  const NodeId weight = exp_of(own, b.reshape(terms.reference, kept));
+  return b.reduce(OpKind::k_sum, combine(OpKind::k_mul, sums, weight), axes.outer, dtype, false);
+}
+
+}  // namespace
+
+std::optional<Exponentials> find_exponentials(const Graph& graph, const Node& sum) {
+  if (sum.op != OpKind::k_sum) return {};
+  const Node& exp = graph[sum.inputs[0]];
+  if (exp.op != OpKind::k_exp || exp.type.dtype != sum.type.dtype) return {};
+  const Node& sub = graph[exp.inputs[0]];
+  if (sub.op != OpKind::k_sub) return {};
+  const auto [x, reference] = std::tie(sub.inputs[0], sub.inputs[1]);
+  if (graph[x].type.shape != sub.type.shape) return {};
+  const std::vector<Dim>& shape = graph[reference].type.shape;
+  const int64_t missing = sub.type.rank() - graph[reference].type.rank();
+  const bool is_shared = std::ranges::all_of(
+      sum.ints, [&](int64_t axis) { return axis < missing || shape[axis - missing].is(1); });
+  return is_shared ? std::optional(Exponentials{x, reference}) : std::nullopt;
+}
+
+NodeId reduce_pieces(Builder& b, const RewriteSite& site, const Pieces& pieces,
+                     const std::optional<Exponentials>& terms) {
+  const Node& node = site.node;
+  if (node.op == OpKind::k_sum_sq_dev) return reduce_deviations(b, node, site.inputs[0], pieces);
+  if (terms) {
+    const Exponentials made = {site.made[terms->x.index()], site.made[terms->reference.index()]};
+    return reduce_exponentials(b, node, made, pieces);
+  }
+  // Partial sums keep the accumulator's precision.
+  const DType dtype = node.type.dtype;
+  const bool is_narrow = (node.op == OpKind::k_sum || node.op == OpKind::k_prod) &&
+                         (dtype == DType::kF16 || dtype == DType::kBF16);
+  const DType partial = is_narrow ? DType::kF32 : dtype;
+  const Axes axes = find_axes(node, pieces);
+  const NodeId cut = cut_operand(b, site.inputs[0], pieces, node.op);
+  const NodeId parts = b.reduce(node.op, cut, axes.inner, partial, false);
+  return b.cast(b.reduce(node.op, parts, axes.outer, partial, false), dtype);
+}
+
+}  // namespace stitch
