@@ -3,6 +3,7 @@
 import copy
 import time
 
+import pytest
 import torch
 from torch.utils._pytree import tree_leaves
 
@@ -33,6 +34,16 @@ def call_among_threads(compiled, *inputs):
 def compile_strictly(fn, *, options=None, **how):
     options = {"strict": True} | (options or {})
     return torch.compile(fn, backend="stitch", fullgraph=True, options=options, **how)
+
+
+def skip_where_torch_fails(fn, *inputs, **how):
+    """Dynamo of some versions does not trace some functions, for no backend."""
+    try:
+        torch.compile(fn, backend="eager", fullgraph=True, **how)(*inputs)
+    except torch._dynamo.exc.TorchDynamoException as error:
+        pytest.skip(f"torch {torch.__version__}: {type(error).__name__}: {error}")
+    finally:
+        torch._dynamo.reset()
 
 
 def expect_stitched(copies=0):
