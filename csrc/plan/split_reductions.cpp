@@ -151,12 +151,13 @@ struct SplitFinder {
     return !is_arg_reduction(graph[id]) && std::ranges::count(graph[id].ints, dim) > 0;
   }
 
-  // By node: made of a result of these reductions.
+  // By node: a result of these reductions, or made of one.
   std::vector<bool> find_dependents(const std::vector<NodeId>& reductions) const {
     std::vector<bool> depends(graph.size(), false);
+    for (NodeId id : reductions) depends[id.index()] = true;
     for (int n = reductions.front().index(); n < graph.size(); ++n)
       for (NodeId input : read_operands(graph.nodes[n]))
-        if (depends[input.index()] || std::ranges::count(reductions, input)) depends[n] = true;
+        if (depends[input.index()]) depends[n] = true;
     return depends;
   }
 
@@ -227,7 +228,8 @@ struct SplitFinder {
     if (std::ranges::none_of(group, looks_again)) return;
     for (NodeId id : group) {
       const bool has_all = std::ranges::includes(graph[id].ints, reduced);
-      if (has_all && !is_arg_reduction(graph[id]) && (looks_again(id) || !depends[id.index()]))
+      if (has_all && !is_arg_reduction(graph[id]) &&
+          (looks_again(id) || !depends[graph[id].inputs[0].index()]))
         splits[id] = {cut, find_terms(id, depends)};
     }
   }

@@ -224,5 +224,74 @@ TEST(SplitReductions, DeviationsOfUnevenPiecesAreNotSplit) {
       << "padding would count as elements";
 }
 
+// exp(x - amax(x)) of rows of this type, summed, and the maxima.
+std::string exponentials(const std::string& type, const std::string& result) {
+  return "%x = input : " + type + R"(
+    %wide = cast(%x) : f32
+    %largest = amax(%wide){axes=[1], keepdim}
+    %below = sub(%wide, %largest)
+    %exp = exp(%below)
+    %sum = sum(%exp){axes=[1]} : f32
+    outputs ()" +
+         result + ")\n";
+}
+
+TEST(SplitReductions, ExponentialsWaitForNoMaximumInPiecesThatAThreadHolds) {
+  const Graph f32 = split(exponentials("f32[4096,49152]", "%sum, %largest"));
+  const Operands maxima = {"f32[4096,24,4,128,4]", "f32[4096,24,128]"};
+  EXPECT_EQ(operands_of(f32, OpKind::k_amax), maxima) << to_string(f32);
+  EXPECT_EQ(operands_of(f32, OpKind::k_sum), maxima);
+  // A vector of 16 bytes is eight of these; 12 pieces of 4,096 are as many elements.
+  const Graph bf16 = split(exponentials("bf16[4096,49152]", "%sum"));
+  EXPECT_EQ(operands_of(bf16, OpKind::k_sum),
+            (Operands{"f32[4096,12,4,128,8]", "f32[4096,12,128]"}));
+  const Graph odd = split(exponentials("f32[4096,50257]", "%sum"));
+  EXPECT_EQ(operands_of(odd, OpKind::k_sum)[0], "f32[4096,25,4,128,4]") << "padded";
+}
+
+TEST(SplitReductions, RowsThatABlockHoldsStayWhole) {
+  for (const std::string& text :
+       {exponentials("f32[4096,16384]", "%sum"), exponentials("f32[4096,65536]", "%exp, %sum")})
+    EXPECT_EQ(to_string(split(text)), to_string(read_graph(text)));
+  const Graph longer = split(exponentials("f32[4096,65792]", "%exp, %sum"));
+  EXPECT_EQ(operands_of(longer, OpKind::k_amax).size(), 2u) << "written out, but held by no block";
+}
+
+TEST(SplitReductions, LongRowsAreCutForBlocksAndThenForThreads) {
+  const Graph graph = split(exponentials("f32[256,1048576]", "%sum"));
+  EXPECT_EQ(operands_of(graph, OpKind::k_amax),
+            (Operands{"f32[256,32,16,4,128,4]", "f32[256,32,16,128]", "f32[256,32]"}));
+}
+
+TEST(SplitReductions, ASumOfExponentialsOfFewRowsIsOfItsPiecesOwnMaxima) {
+  const Graph graph = split(exponentials("f32[4,1048576]", "%sum"));
+  EXPECT_EQ(operands_of(graph, OpKind::k_sum), (Operands{"f32[4,64,16384]", "f32[4,64]"}));
+  EXPECT_EQ(operands_of(graph, OpKind::k_amax), (Operands{"f32[4,64,16384]", "f32[4,64]"}));
+}
+
+TEST(SplitReductions, DeviationsOfLongRowsAreTakenFromTheirPiecesMeans) {
+  const auto sums = [](const std::string& type, const std::string& axes) {
+    return operands_of(split("%x = input : " + type + "\n%y = sum_sq_dev(%x){axes=" + axes +
+                             "} : f32\noutputs (%y)\n"),
+                       OpKind::k_sum);
+  };
+  EXPECT_EQ(sums("f32[4096,32768]", "[1]")[0], "f32[4096,16,4,128,4]");
+  EXPECT_EQ(sums("f32[4096,64,512]", "[1,2]")[0], "f32[4096,16,4,128,4]") << "cut as one";
+  EXPECT_EQ(sums("f32[256,1048576]", "[1]")[0], "f32[256,64,16384]") << "too many for threads";
+  EXPECT_TRUE(sums("f32[4096,32769]", "[1]").empty()) << "padding would count as elements";
+  EXPECT_TRUE(sums("f32[64,256,4096]", "[0,2]").empty()) << "lie apart";
+}
+
+TEST(SplitReductions, ColumnsAreCutInPiecesOfAFewRows) {
+  const Graph graph = split(R"(
+    %x = input : f32[8192,8192]
+    %largest = amax(%x){axes=[0]}
+    %exp = exp(sub(%x, %largest))
+    %sum = sum(%exp){axes=[0]} : f32
+    outputs (%sum, %exp)
+  )");
+  EXPECT_EQ(operands_of(graph, OpKind::k_sum), (Operands{"f32[1024,8,8192]", "f32[1024,8192]"}));
+}
+
 }  // namespace
 }  // namespace stitch
