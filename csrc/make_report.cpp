@@ -217,7 +217,7 @@ Report make_report(const ReportInputs& inputs) {
   Reporter reporter{inputs};
   for (const PlannedStage& stage : inputs.plan.stages)
     reporter.stitched.insert(stage.nodes.begin(), stage.nodes.end());
-  Report report{.target = inputs.device.name};
+  Report report{.target = inputs.device.name, .device = inputs.device.derived};
   for (size_t k = 0; k < inputs.plan.kernels.size(); ++k)
     report.kernels.push_back(reporter.kernel(k));
   for (const PlanStep& step : inputs.plan.steps)

@@ -43,7 +43,7 @@ void print(std::ostream& out, const ReportedKernel& kernel) {
 }  // namespace
 
 void Report::add(const Report& graph) {
-  if (graphs++ == 0) target = graph.target;
+  if (graphs++ == 0) target = graph.target, device = graph.device;
   kernels.insert(kernels.end(), graph.kernels.begin(), graph.kernels.end());
   library_calls.insert(library_calls.end(), graph.library_calls.begin(), graph.library_calls.end());
   cuts.insert(cuts.end(), graph.cuts.begin(), graph.cuts.end());
@@ -58,7 +58,8 @@ std::string to_string(const Report& report) {
       << (report.graphs ? report.target : "None") << ": " << report.kernels.size() << " kernels, "
       << report.library_calls.size() << " library calls, " << report.graph_breaks()
       << " graph breaks\n"
-      << pad("kernel", 48) << "    grid x block    regs  spills  shared      MB      us  policy";
+      << (report.device.empty() ? "" : report.device + "\n") << pad("kernel", 48)
+      << "    grid x block    regs  spills  shared      MB      us  policy";
   for (const ReportedKernel& kernel : report.kernels) print(out, kernel);
   for (const ReportedCall& call : report.library_calls)
     out << '\n'

@@ -70,7 +70,7 @@ struct ReportedCut {
 };
 
 struct Report {
-  std::string target;
+  std::string target, device = {};  // device: what a spec that nobody measured is derived from
   std::vector<ReportedKernel> kernels = {};
   std::vector<ReportedCall> library_calls = {};
   std::vector<ReportedCut> cuts = {};

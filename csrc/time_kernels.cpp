@@ -130,7 +130,7 @@ ReportedTime time_kernel(const Compilation& c, const KernelSource& source, const
 void time_kernels(Report& report, const Compilation& c, const std::vector<Binary>& binaries) {
   if (!c.device.is_cuda)
     throw UserError("the clock reads the code of GPUs, and " + std::string(c.device.name) +
-                    " is none; name a target: a100, h100, h200 or b200");
+                    " is none; name a GPU as the target (docs/settings.md)");
   for (size_t k = 0; k < c.sources.size(); ++k)
     report.kernels[k].time = time_kernel(c, c.sources[k], binaries[k]);
 }

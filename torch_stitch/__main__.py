@@ -29,7 +29,7 @@ def main(arguments=None):
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("explain", help="what would be launched, without running it")
     command.add_argument("place", metavar="FILE.py:FUNCTION")
-    command.add_argument("--target", help="cpu, a100, h100, h200 or b200; else the inputs' device")
+    command.add_argument("--target", help="of docs/settings.md; else the inputs' device")
     command.add_argument("--policy", default="auto")
     command.add_argument("--clock", action="store_true", help="also how long a GPU's kernels take")
     command.add_argument("--training", action="store_true", help="also the backward pass")
@@ -40,7 +40,7 @@ def main(arguments=None):
     for name, threads in (("--grid", [1]), ("--block", [32])):
         launch.add_argument(name, type=int, nargs="+", default=threads, help="x y z")
     launch.add_argument("--shared-bytes", type=int, default=0)
-    launch.add_argument("--target", default="h200", help="a100, h100, h200, b200; ptxsim: two_sm")
+    launch.add_argument("--target", default="h200", help="of docs/settings.md; ptxsim: two_sm")
     launch.add_argument("--json", action="store_true")
     command = commands.add_parser("ptxsim", parents=[launch], help="runs one kernel, checked")
     clock = commands.add_parser("clock", parents=[launch], help="how long one kernel takes")

@@ -83,7 +83,7 @@ py::dict to_dict(const Report& report) {
       "cuts"_a = to_list(report.cuts), "stages"_a = to_list(report.stages),
       "bytes_touched"_a = report.bytes_touched, "bytes_planned"_a = report.bytes_planned,
       "bytes_unfused"_a = report.bytes_unfused, "bytes_compulsory"_a = report.bytes_compulsory,
-      "target"_a = report.target);
+      "target"_a = report.target, "device"_a = report.device);
 }
 
 // A function's plan, of its kernels what is the same in each run; and that plan as a table.

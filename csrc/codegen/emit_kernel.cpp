@@ -72,7 +72,8 @@ void verify_stage(const LoweredStage& lowered) {
 int count_resident_blocks(const StageSchedule& schedule) {
   if (!schedule.device->is_cuda) return 1;
   const int wanted = schedule.bounds.resident_threads / schedule.threads;
-  return std::clamp(wanted, schedule.bounds.per_multiprocessor, kMostBlocks);
+  return std::clamp(wanted, schedule.bounds.per_multiprocessor,
+                    schedule.device->blocks_per_multiprocessor);
 }
 
 }  // namespace

@@ -39,7 +39,9 @@ void check_allowed(const SettingRow& row, const SettingValue& value) {
   const std::string text = to_text(value);
   const bool is_list = to_text(row.default_value).empty();
   for (const std::string& word : is_list ? split_words(text) : std::vector{text}) {
-    if (std::ranges::find(row.allowed, word) != row.allowed.end()) continue;
+    const std::string family = word.substr(0, word.find('_') + 1) + "*";  // "sm_*"
+    if (std::ranges::find_first_of(row.allowed, std::vector{word, family}) != row.allowed.end())
+      continue;
     throw UserError("option '" + row.name + "' is '" + text + "'; did you mean '" +
                     nearest_name(word, row.allowed) + "'? It can be " + join(row.allowed, ", "));
   }

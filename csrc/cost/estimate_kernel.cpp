@@ -12,7 +12,8 @@ constexpr double kBusyThreads = 1024;
 
 // Blocks that one multiprocessor holds at once.
 double resident_blocks(const StageWork& work, const DeviceSpec& device) {
-  double most = std::min(kMostBlocks, device.threads_per_multiprocessor / work.threads);
+  double most =
+      std::min(device.blocks_per_multiprocessor, device.threads_per_multiprocessor / work.threads);
   if (work.shared_bytes > 0)
     most = std::min<double>(most, device.shared_bytes_per_multiprocessor / work.shared_bytes);
   if (work.registers > 0)

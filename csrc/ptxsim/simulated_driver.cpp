@@ -33,7 +33,7 @@ std::atomic<bool> noise = false;
 constexpr CudaResult kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNotFound = 500;
 constexpr int kMaxThreadsPerBlock = 0, kStaticSharedBytes = 1, kLocalBytes = 3, kRegisters = 4,
               kMaxDynamicSharedBytes = 8;
-constexpr int kMultiprocessors = 16, kCooperativeLaunch = 95, kSharedBytesPerBlockOptin = 97;
+constexpr int kMultiprocessors = 16, kMajor = 75, kMinor = 76, kCooperativeLaunch = 95;
 constexpr size_t kMostListed = 20;  // findings in one message
 
 struct SimulatedFunction;
@@ -169,12 +169,20 @@ CudaResult function_get_attribute(int* value, int attribute, CudaHandle handle) 
   return kSuccess;
 }
 
+const DeviceSpec& spec_of(const std::string& target) {
+  const DeviceSpec& spec = device_spec(target == "two_sm" ? "h200" : target);
+  if (!spec.is_cuda)
+    throw UserError("the target '" + target + "' is no GPU: there is nothing to simulate");
+  return spec;
+}
+
 CudaResult device_attribute(int* value, int attribute, int) {
   const Machine& machine = state.device->machine;
-  const std::map<int, int> values = {
-      {kMultiprocessors, machine.multiprocessors},
-      {kCooperativeLaunch, 1},
-      {kSharedBytesPerBlockOptin, static_cast<int>(machine.shared_bytes_per_block)}};
+  const DeviceSpec& gpu = spec_of(machine.name);
+  std::map<int, int> values = {
+      {kCooperativeLaunch, 1}, {kMajor, gpu.capability / 10}, {kMinor, gpu.capability % 10}};
+  for (const auto& [member, number] : kAttributes) values[number] = gpu.*member;
+  values[kMultiprocessors] = machine.multiprocessors;
   const auto found = values.find(attribute);
   if (found == values.end()) return kInvalidValue;
   *value = found->second;
@@ -285,13 +293,6 @@ const Driver& driver_table() {
   return table;
 }
 
-const DeviceSpec& spec_of(const std::string& target) {
-  const DeviceSpec& spec = device_spec(target == "two_sm" ? "h200" : target);
-  if (!spec.is_cuda)
-    throw UserError("the target '" + target + "' is no GPU: there is nothing to simulate");
-  return spec;
-}
-
 }  // namespace
 
 Machine machine_of(const std::string& target) {
@@ -300,6 +301,7 @@ Machine machine_of(const std::string& target) {
   machine.name = target;
   machine.multiprocessors = target == "two_sm" ? 2 : spec.multiprocessors;
   machine.threads_per_multiprocessor = spec.threads_per_multiprocessor;
+  machine.blocks_per_multiprocessor = spec.blocks_per_multiprocessor;
   machine.registers_per_multiprocessor = spec.registers_per_multiprocessor;
   machine.shared_bytes_per_multiprocessor =
       static_cast<uint32_t>(spec.shared_bytes_per_multiprocessor);

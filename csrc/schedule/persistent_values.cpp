@@ -157,7 +157,7 @@ int count_free_registers(const StageSchedule& schedule) {
 
 int64_t count_shared_bytes(const DeviceSpec& device, int blocks_per_multiprocessor) {
   const int64_t share = device.shared_bytes_per_multiprocessor / blocks_per_multiprocessor;
-  return std::min(device.shared_bytes_per_block, share - kSystemSharedBytes);
+  return std::min<int64_t>(device.shared_bytes_per_block, share - kSystemSharedBytes);
 }
 
 std::vector<SharedAccess> find_shared_accesses(const Graph& graph,

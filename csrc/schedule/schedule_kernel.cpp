@@ -138,7 +138,8 @@ bool KernelScheduler::count_resident_blocks(Attempt& attempt) const {
     blocks += grid.value();
   }
   const int64_t each = divide_up(blocks, device.multiprocessors);
-  if (each > kMostBlocks || each * attempt.bounds.most > device.threads_per_multiprocessor)
+  if (each > device.blocks_per_multiprocessor ||
+      each * attempt.bounds.most > device.threads_per_multiprocessor)
     return false;
   attempt.bounds.per_multiprocessor = static_cast<int>(each);
   attempt.bounds.resident_threads = 0;  // there are no others

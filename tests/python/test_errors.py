@@ -63,7 +63,7 @@ def test_a_target_that_is_not_there_cannot_run():
 
 def test_an_unknown_target_of_explain():
     with pytest.raises(Exception, match="h200"):
-        torch_stitch.explain(lambda x: x + 1, torch.randn(4), target="h20")
+        torch_stitch.explain(lambda x: x + 1, torch.randn(4), target="h2O")
 
 
 def test_without_a_compiler_graphs_run_by_the_dispatcher():

@@ -73,13 +73,13 @@ Occupancy find_occupancy(const Cubin& cubin, const CubinKernel& kernel, const La
       {device.threads_per_multiprocessor / (warps * kWarpLanes), "threads"},
       {warps_by_registers / warps, "registers"},
       {device.shared_bytes_per_multiprocessor / found.shared_bytes, "shared memory"},
-      {static_cast<int64_t>(kNumbers.most_blocks), "blocks"}};
+      {device.blocks_per_multiprocessor, "blocks"}};
   const auto& least = *std::ranges::min_element(limits);
   found.blocks = least.first;
   found.limit = least.second;
-  const bool is_ampere = cubin.architecture < 90;
-  const auto cache = static_cast<int64_t>(kNumbers.first_cache_bytes);
-  found.first_cache_bytes = (is_ampere ? cache * 3 / 4 : cache) - found.blocks * found.shared_bytes;
+  found.first_cache_bytes = device.shared_bytes_per_multiprocessor +
+                            static_cast<int64_t>(kNumbers.unshared_bytes) -
+                            found.blocks * found.shared_bytes;
   return found;
 }
 

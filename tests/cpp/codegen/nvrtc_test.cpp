@@ -49,7 +49,8 @@ TEST_P(GoldenKernels, CompileWithoutSpills) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Architectures, GoldenKernels,
-                         testing::Values("sm_80", "sm_90a", "sm_100a"));
+                         testing::Values("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a",
+                                         "sm_120a"));
 
 }  // namespace
 }  // namespace stitch

@@ -78,6 +78,7 @@ TEST_F(SettingsTest, AnUnknownNameIsAnErrorWithTheNearestOne) {
 TEST_F(SettingsTest, AnUnknownValueIsAnErrorThatNamesTheAllowedOnes) {
   EXPECT_NE(error_of("policy", "astich").find("It can be auto, astitch"), std::string::npos);
   EXPECT_NE(error_of("target", "h2000").find("did you mean 'h200'?"), std::string::npos);
+  EXPECT_NE(error_of("target", "sn_86-80").find("sm_*"), std::string::npos);
   EXPECT_NE(error_of("pool_bytes", int64_t{-1}).find("cannot be negative"), std::string::npos);
 }
 

@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/error.h"
+#include "config/settings.h"
 #include "cost/estimate_kernel.h"
 
 namespace stitch {
@@ -11,21 +14,101 @@ namespace {
 TEST(DeviceSpec, EveryRowIsFoundByItsName) {
   for (const DeviceSpec& device : all_devices()) {
     EXPECT_EQ(&device_spec(device.name), &device);
-    EXPECT_EQ(device.is_cuda, std::string(device.arch).starts_with("sm_")) << device.name;
+    EXPECT_EQ(device.is_cuda, device.arch.starts_with("sm_")) << device.name;
     EXPECT_GT(device.dram_bytes_per_us, 0) << device.name;
     EXPECT_GE(device.l2_bytes_per_us, device.dram_bytes_per_us) << device.name;
     EXPECT_GE(device.shared_bytes_per_multiprocessor, device.shared_bytes_per_block);
   }
-  EXPECT_STREQ(device_spec("h200").arch, "sm_90a");
+  EXPECT_EQ(device_spec("h200").arch, "sm_90a");
+}
+
+TEST(DeviceSpec, EverySettingOfATargetIsARow) {
+  const std::vector<SettingRow>& rows = settings_rows();
+  const auto target = std::ranges::find(rows, "target", &SettingRow::name);
+  for (const DeviceSpec& device : all_devices())
+    EXPECT_EQ(std::ranges::count(target->allowed, device.name), 1) << device.name;
+  EXPECT_EQ(target->allowed.size(), all_devices().size() + 2) << "auto and sm_*";
+}
+
+DeviceAttributes attributes_of(const std::string& name) { return device_spec(name); }
+
+TEST(DerivedDevice, AGpuIsTheRowThatItAgreesWith) {
+  for (const DeviceSpec& device : all_devices())
+    if (device.is_cuda) EXPECT_EQ(&find_device(device), &device) << device.name;
+  DeviceAttributes b200 = attributes_of("b200");
+  b200.clock_khz = 1965000, b200.memory_bus_bits = 7680;  // as newer drivers say
+  EXPECT_EQ(find_device(b200).name, "b200");
+  for (const char* name : {"h100", "h200"}) {  // as many multiprocessors
+    DeviceAttributes hopper = attributes_of(name);
+    hopper.memory_clock_khz = 0;
+    EXPECT_EQ(find_device(hopper).name, name) << "by its L2";
+  }
+}
+
+TEST(DerivedDevice, HasTheRatesOfItsAttributes) {
+  const std::map<std::string, std::pair<const char*, double>> peaks = {
+      // GB/s, datasheets
+      {"l4", {"sm_89", 300}},         {"a10", {"sm_86", 600}},   {"rtx4090", {"sm_89", 1008}},
+      {"rtx5090", {"sm_120a", 1792}}, {"h20", {"sm_90a", 4000}}, {"b300", {"sm_103a", 8000}}};
+  for (const auto& [name, expected] : peaks) {
+    const DeviceSpec& device = device_spec(name);
+    EXPECT_EQ(device.arch, expected.first);
+    EXPECT_NEAR(device.dram_bytes_per_us / 0.9e3 / expected.second, 1, 0.01) << name;
+    EXPECT_NE(device.derived.find("; assumed: latencies"), std::string::npos) << device.derived;
+  }
+  EXPECT_NEAR(device_spec("l4").flops_per_us, 30.3e6, 0.1e6);  // datasheet
+  EXPECT_NEAR(device_spec("rtx4090").flops_per_us, 82.6e6, 0.1e6);
+}
+
+TEST(DerivedDevice, IsNearTheRowWhereOneWasMeasured) {
+  for (const char* name : {"a100", "h100", "b200"}) {
+    const DeviceSpec& row = device_spec(name);
+    DeviceAttributes other = row;
+    other.multiprocessors -= 1;
+    const DeviceSpec& derived = find_device(other);
+    EXPECT_TRUE(row.derived.empty());
+    EXPECT_EQ(derived.arch, row.arch);
+    EXPECT_NEAR(derived.dram_bytes_per_us / row.dram_bytes_per_us, 1, 0.03) << name;
+    EXPECT_NEAR(derived.l2_bytes_per_us / row.l2_bytes_per_us, 1, 0.02) << name;
+    EXPECT_NEAR(derived.special_per_us / row.special_per_us, 1, 0.02) << name;
+    EXPECT_NEAR(derived.flops_per_us / row.flops_per_us, 1, 0.02) << name;
+  }
+}
+
+TEST(DerivedDevice, ItsNameIsAllThatFindsIt) {
+  DeviceAttributes a10g = attributes_of("a10");
+  a10g.multiprocessors = 80;
+  const DeviceSpec& device = find_device(a10g);
+  EXPECT_EQ(device.name, "sm_86-80-1695000-6251000-384-6291456-101376-102400-65536-1536-16");
+  EXPECT_EQ(&device_spec(device.name), &device);
+  a10g.l2_bytes *= 2;
+  EXPECT_NE(find_device(a10g).name, device.name) << "whatever differs";
+  for (const std::string& wrong :
+       {device.name + "-1", device.name + " ", device.name.substr(0, 40),
+        "sm_75" + device.name.substr(5), std::string("sm_"), std::string()})
+    EXPECT_THROW(device_spec(wrong), UserError) << wrong;
+}
+
+TEST(DerivedDevice, ArchitecturesThatNobodyKnowsArePlain) {
+  for (const auto& [capability, arch] : std::map<int, std::string>{
+           {80, "sm_80"}, {87, "sm_87"}, {107, "sm_107a"}, {121, "sm_121a"}, {130, "sm_130"}}) {
+    DeviceAttributes gpu = attributes_of("b200");
+    gpu.capability = capability, gpu.multiprocessors = 20;
+    EXPECT_EQ(find_device(gpu).arch, arch);
+  }
+}
+
+TEST(DerivedDevice, BelowCapability80ThereIsNone) {
+  EXPECT_THROW(find_device({.capability = 75, .multiprocessors = 40}), UserError);
 }
 
 TEST(DeviceSpec, AnUnknownNameListsTheKnownOnes) {
   try {
-    device_spec("h20");
+    device_spec("h2O");
     FAIL() << "nothing was thrown";
   } catch (const UserError& error) {
     const std::string message = error.what();
-    for (const char* part : {"'h20'", "h200", "cpu"}) {
+    for (const char* part : {"'h2O'", "h200", "cpu"}) {
       EXPECT_NE(message.find(part), std::string::npos) << message;
     }
   }
@@ -81,7 +164,8 @@ TEST_P(Estimates, CachedBytesAreCheaperThanDram) {
   EXPECT_LT(us(cache), us(dram));
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, Estimates, testing::Values("cpu", "a100", "h200", "b200"),
+INSTANTIATE_TEST_SUITE_P(Devices, Estimates,
+                         testing::Values("cpu", "a100", "h200", "b200", "l4", "rtx5090"),
                          [](const auto& instance) { return std::string(instance.param); });
 
 TEST(EstimateHost, MoreWorkersAreFasterWhenThereAreBlocksForThem) {

@@ -12,7 +12,8 @@
 namespace stitch {
 namespace {
 
-constexpr const char* kArchitectures[] = {"sm_80", "sm_90a", "sm_100a"};
+constexpr const char* kArchitectures[] = {"sm_80",   "sm_86",   "sm_89",  "sm_90a",
+                                          "sm_100a", "sm_103a", "sm_120a"};
 
 constexpr std::string_view kScale = R"(
 extern "C" __global__ void scale(const float* in, float* out, int count) {

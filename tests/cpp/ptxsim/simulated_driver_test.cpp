@@ -180,7 +180,7 @@ TEST(SimulatedDevice, IsAGpuOfTheTableOrHasTwoMultiprocessors) {
   EXPECT_EQ(machine_of("a100").multiprocessors, 108);
   EXPECT_EQ(arch_of("two_sm"), "sm_90a");
   EXPECT_THROW(machine_of("cpu"), UserError);
-  EXPECT_THROW(machine_of("h20"), UserError);
+  EXPECT_THROW(machine_of("h2000"), UserError);
 }
 
 TEST(RunKernel, FindsKernelsByTheirPlainName) {
