@@ -141,18 +141,17 @@ def devices_of(gm, example_inputs):
 
 
 def find_target(devices, options=None):
-    """The row of the device table for these devices; an UnsupportedError where there is none."""
+    """The name of the device that is planned for; an UnsupportedError where kernels run on none."""
     if all(device.type == "cpu" for device in devices):
         return _core.find_host_target(options or {})
     names = ", ".join(sorted(map(str, devices)))
-    if len(devices) == 1 and names.startswith("cuda") and not torch.version.hip:
-        found = torch.cuda.get_device_properties(*devices)
-        hopper = "h200" if found.total_memory > 100e9 else "h100"
-        rows = {(8, 0): "a100", (9, 0): hopper, (10, 0): "b200"}
-        if row := rows.get((found.major, found.minor)):
-            return row
-        names += f", {found.name}"
-    raise UnsupportedError(f"found tensors on {names}; kernels are for a CPU, or one GPU of a row")
+    if len(devices) == 1 and names.startswith("cuda"):
+        found = torch.cuda.get_device_properties(names)
+        if not torch.version.hip and found.major >= 8:
+            return _core.find_gpu_target(next(iter(devices)).index or 0)
+        names += f", {found.name} of compute capability {found.major}.{found.minor}"
+    where = "CPUs, and one NVIDIA GPU of compute capability 8.0 and up"
+    raise UnsupportedError(f"found tensors on {names}; kernels are for {where}")
 
 
 def compile_graph(options, kind, gm, example_inputs):

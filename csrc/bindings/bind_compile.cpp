@@ -169,6 +169,7 @@ void bind_compile(py::module_& module) {
   module.def("compile", &compile_graph, "graph"_a, "calls"_a, "options"_a, "target"_a,
              "load"_a = true, "device_index"_a = 0);
   module.def("merge_reports", &merge_reports, "graphs"_a);
+  module.def("find_gpu_target", [](int gpu) { return find_device(read_device(gpu)).name; });
   module.def("find_host_target", &find_host_target, "options"_a);
   module.def(
       "show_stage",

@@ -16,8 +16,8 @@ namespace {
 constexpr int kSuccess = 0;
 // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES of cuda.h.
 constexpr int kMaxDynamicSharedBytes = 8;
-// CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT and _COOPERATIVE_LAUNCH.
-constexpr int kMultiprocessors = 16, kCooperativeLaunch = 95;
+// CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, _COMPUTE_CAPABILITY_*, _COOPERATIVE_LAUNCH.
+constexpr int kMultiprocessors = 16, kMajor = 75, kMinor = 76, kCooperativeLaunch = 95;
 // Up to this a kernel needs no leave (CUDA programming guide, "Shared Memory").
 constexpr int kDefaultSharedBytes = 48 * 1024;
 
@@ -92,13 +92,25 @@ const Driver& driver() {
   if (stand_in) return *stand_in;
   const LoadedDriver& loaded = real_driver();
   if (!loaded.verdict)
-    throw UserError("no CUDA device: " + loaded.verdict.why + "; " + loaded.verdict.remedy);
+    throw UnsupportedError("no CUDA device: " + loaded.verdict.why + "; " + loaded.verdict.remedy);
   return loaded.table;
 }
 
 ScopedDriver::ScopedDriver(const Driver& replacement)
     : outer_(std::exchange(stand_in, &replacement)) {}
 ScopedDriver::~ScopedDriver() { stand_in = outer_; }
+
+DeviceAttributes read_device(int ordinal) {
+  const Driver& table = driver();
+  int handle = 0;
+  check_driver(table.device_get(&handle, ordinal), "cuDeviceGet", "a device");
+  const auto ask = [&](int attribute, int value = 0) {
+    return table.device_attribute(&value, attribute, handle) == kSuccess ? value : 0;
+  };
+  DeviceAttributes gpu{.capability = 10 * ask(kMajor) + ask(kMinor)};
+  for (const auto& [member, number] : kAttributes) gpu.*member = ask(number);
+  return gpu;
+}
 
 void check_driver(CudaResult result, const std::string& function, const std::string& subject) {
   if (result == kSuccess) return;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "cost/device_spec.h"
 
 namespace stitch {
 
@@ -69,7 +70,7 @@ struct Driver {
   void (*describe_arguments)(std::vector<PointerArgument> arguments);
 };
 
-// UserError where there is no libcuda, or one that is too old or finds no device; loads it once.
+// UnsupportedError where there is no libcuda, one that is too old or no device; loads it once.
 const Driver& driver();
 // A stand-in on this thread, until the end of the scope.
 class ScopedDriver {
@@ -81,6 +82,9 @@ class ScopedDriver {
  private:
   const Driver* outer_;
 };
+
+// What the driver says of a device; of what it refuses to say, nothing.
+DeviceAttributes read_device(int ordinal);
 
 // FailedCallError "cuModuleLoadData of softmax_3f2a: out of memory (2)" unless result is success.
 void check_driver(CudaResult result, const std::string& function, const std::string& subject);

@@ -1,9 +1,11 @@
-"""GPUs that nobody here has measured: planned by what their drivers say."""
+"""GPUs that nobody here has measured: planned by what their drivers say, or refused by name."""
 
 import json
 import os
 import subprocess
 import sys
+import warnings
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -11,7 +13,7 @@ import torch.nn.functional as F
 from test_device_headers import needs_nvrtc
 
 import torch_stitch
-from torch_stitch import _core
+from torch_stitch import _core, backend
 
 pytestmark = needs_nvrtc
 
@@ -106,6 +108,49 @@ def test_plans_that_are_kept_belong_to_one_gpu(tmp_path):
         command = [sys.executable, "-c", PROGRAM, target]
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
         assert done.stdout.split() == expected.split(), done.stderr
+
+
+REFUSED = {"Tesla T4": (None, 7, 5), "AMD Instinct MI300X": ("6.4", 9, 4)}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_kernels_are_not_for_is_named_counted_and_an_error_under_strict(name, monkeypatch):
+    hip, major, minor = REFUSED[name]
+    words = f"found tensors on cuda:0, {name} of compute capability {major}.{minor}; kernels are"
+    found = SimpleNamespace(name=name, major=major, minor=minor)
+    monkeypatch.setattr(torch.version, "hip", hip)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: found)
+    monkeypatch.setattr(backend, "devices_of", lambda *_: {torch.device("cuda:0")})
+    torch._dynamo.reset()
+    torch_stitch.reset_counters()
+
+    def fn(x):
+        return x.exp() + 1
+
+    x = torch.randn(4)
+    compiled = torch.compile(fn, backend="stitch")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            torch.testing.assert_close(compiled(x), fn(x))
+    (said,) = [str(w.message) for w in caught if "torch_stitch" in str(w.message)]
+    assert f"{words} for CPUs, and one NVIDIA GPU of compute capability 8.0 and up" in said
+    assert torch_stitch.counters()["fallback_ops"] == 2
+    torch._dynamo.reset()
+    with pytest.raises(Exception, match=name):
+        torch.compile(fn, backend="stitch", options={"strict": True})(x)
+
+
+def test_a_gpu_of_the_machine_is_asked_for_by_its_driver(monkeypatch):
+    found = SimpleNamespace(name="NVIDIA A10G", major=8, minor=6)
+    asked = []
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: found)
+    monkeypatch.setattr(_core, "find_gpu_target", lambda ordinal: asked.append(ordinal) or A10G)
+    assert backend.find_target({torch.device("cuda:1")}) == A10G and asked == [1]
+    monkeypatch.undo()
+    if not torch.cuda.is_available():  # a driver that is missing is no fault of the user's
+        with pytest.raises(_core.UnsupportedError, match="no CUDA device"):
+            _core.find_gpu_target(0)
 
 
 def test_the_settings_list_the_rows():

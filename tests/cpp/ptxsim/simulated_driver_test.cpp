@@ -183,6 +183,19 @@ TEST(SimulatedDevice, IsAGpuOfTheTableOrHasTwoMultiprocessors) {
   EXPECT_THROW(machine_of("h2000"), UserError);
 }
 
+TEST(SimulatedMachines, DescribeThemselvesAsADriverDoes) {
+  constexpr const char* kDerived =
+      "sm_86-80-1710000-6251000-384-6291456-101376-102400-65536-1536-16";
+  std::vector<std::string> names = {kDerived};
+  for (const DeviceSpec& device : all_devices())
+    if (device.is_cuda) names.push_back(device.name);
+  for (const std::string& name : names) {
+    const SimulatedRun run(simulated_device(name, true));
+    EXPECT_EQ(find_device(read_device(0)).name, name);
+  }
+  EXPECT_EQ(machine_of("l4").blocks_per_multiprocessor, 24);
+}
+
 TEST(RunKernel, FindsKernelsByTheirPlainName) {
   Arrays arrays;
   KernelRun run;

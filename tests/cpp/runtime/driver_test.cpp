@@ -370,10 +370,27 @@ TEST_F(DriverTest, AThreadWithoutContextGetsTheDevices) {
   EXPECT_NO_THROW(driver());
 }
 
+TEST_F(DriverTest, WhatItRefusesToSayIsAssumedAndToldOf) {
+  Driver refusing = fake_driver();
+  refusing.device_attribute = [](int* value, int attribute, int) {
+    if (attribute == 36) return 1;  // the clock of memory
+    return *value = attribute == 75 ? 12 : attribute == 76 ? 1 : 48, 0;
+  };
+  const ScopedDriver other(refusing);
+  const DeviceAttributes found = read_device(0);
+  EXPECT_EQ(found.capability, 121);
+  EXPECT_EQ(found.multiprocessors, 48);
+  EXPECT_EQ(found.memory_clock_khz, 0);
+  const DeviceSpec& device = find_device(found);
+  EXPECT_EQ(device.arch, "sm_121a");
+  EXPECT_NEAR(device.dram_bytes_per_us, device_spec("rtx5090").dram_bytes_per_us * 48 / 170, 1);
+  EXPECT_TRUE(device.derived.ends_with("and what its driver does not say of the rtx5090"));
+}
+
 TEST(Driver, ItsAbsenceIsExplained) {
   try {
     driver();
-  } catch (const UserError& error) {
+  } catch (const UnsupportedError& error) {
     const std::string text = error.what();
     EXPECT_TRUE(text.starts_with("no CUDA device: ")) << text;
     EXPECT_NE(text.find("; "), text.npos) << text << " names no remedy";
