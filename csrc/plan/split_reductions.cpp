@@ -184,7 +184,7 @@ struct SplitFinder {
 
   // The piece that one thread holds, of reduced dimensions that lie side by side: the last ones.
   Pieces find_thread_piece(NodeId operand, const std::set<int64_t>& reduced) const {
-    Pieces cut{.dim = *reduced.rbegin(), .length = kThreadRows, .of_threads = true};
+    Pieces cut{.dim = *reduced.rbegin(), .length = kThreadRows};
     while (reduced.count(cut.dim - cut.joined - 1)) ++cut.joined;
     if (cut.dim + 1 < graph[operand].type.rank()) return cut;
     const std::vector<NodeId> sources = find_sources(operand);
@@ -210,16 +210,16 @@ struct SplitFinder {
     const auto is_deviation = [&](NodeId id) { return graph[id].op == OpKind::k_sum_sq_dev; };
     const std::vector<Dim>& shape = graph[operand].type.shape;
     Pieces cut = find_thread_piece(operand, reduced);
-    if (cut.joined + 1 < static_cast<int64_t>(reduced.size())) return;  // others lie apart
-    if (cut.lanes > 1 && inside / (cut.length * cut.vector) > kMostResults) {
-      are_cut_for_blocks = true;
-      const int64_t piece = registers / (std::ranges::any_of(group, is_deviation) ? 4 : 2);
-      const int64_t d = choose_dim(shape, reduced, inside / piece);
-      cut = {.dim = d,
-             .count = nearest_divisor(shape[d], std::min(inside / piece, hint(shape[d])))};
-    }
     Dim extent = shape[cut.dim];
     for (int64_t i = 1; i <= cut.joined; ++i) extent = extent * shape[cut.dim - i];
+    if (cut.joined + 1 < static_cast<int64_t>(reduced.size())) return;  // others lie apart
+    if (cut.lanes > 1 && inside / (cut.length * cut.vector) > kMostResults) {
+      const int64_t piece = registers / (std::ranges::any_of(group, is_deviation) ? 4 : 2);
+      const int64_t d = choose_dim(shape, reduced, inside / piece);
+      extent = shape[d];
+      cut = {.dim = d, .count = nearest_divisor(extent, std::min(inside / piece, hint(extent)))};
+      are_cut_for_blocks = true;
+    }
     const int64_t divisor = std::max(cut.count, cut.elements());
     if (hint(extent) < 2 * divisor) return;
     const auto looks_again = [&](NodeId id) {

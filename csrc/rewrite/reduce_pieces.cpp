@@ -19,11 +19,13 @@ int64_t dims_of(const Pieces& pieces) { return pieces.lanes * pieces.vector > 1 
 Axes find_axes(const Node& node, const Pieces& pieces) {
   const int64_t first = pieces.dim - pieces.joined, dims = dims_of(pieces);
   std::vector<int64_t> inner = {first + 1}, outer = {first};
-  if (dims == 4) inner.push_back(first + 3), outer.push_back(first + 2);
+  if (dims == 4) {
+    outer.push_back(first + 2);
+    inner.push_back(first + 3);
+  }
   for (int64_t axis : node.ints) {
     if (axis >= first && axis <= pieces.dim) continue;
-    (pieces.of_threads ? outer : inner)
-        .push_back(axis < first ? axis : axis - pieces.joined - 1 + dims);
+    inner.push_back(axis < first ? axis : axis - pieces.joined - 1 + dims);
   }
   for (int64_t& axis : outer)
     axis -= std::ranges::count_if(inner, [&](int64_t gone) { return gone < axis; });

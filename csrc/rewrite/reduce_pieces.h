@@ -20,7 +20,6 @@ struct Pieces {
   int64_t joined = 0;  // reduced dimensions right before `dim` that are cut with it, as one
   int64_t count = 0, length = 0;
   int64_t lanes = 1, vector = 1;  // adjacent threads have adjacent vectors
-  bool of_threads = false;        // other reduced dimensions are left to the second reduction
 
   int64_t elements() const { return length * lanes * vector; }  // where the length is given
 };

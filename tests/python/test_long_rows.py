@@ -1,0 +1,84 @@
+"""Rows that no block holds, read once: by pieces, on ptxsim (csrc/rewrite/reduce_pieces.h)."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from test_device_headers import needs_nvrtc
+
+import torch_stitch
+from tests.support.compare import compile_strictly, expect_equal
+
+pytestmark = [needs_nvrtc, pytest.mark.usefixtures("fresh")]
+ON_H200 = {"simulate": "fast", "target": "h200"}
+
+
+def exponentials(x):
+    x = x.float()
+    return (x - x.amax(-1, keepdim=True)).exp().sum(-1)
+
+
+def log_sum(x):
+    return x.float().logsumexp(-1)
+
+
+def extreme_rows(rows, columns):
+    """With pieces of -inf, rows of nothing else, of inf, NaN, and of the largest numbers."""
+    x = torch.randn(rows, columns, generator=torch.Generator().manual_seed(0)) * 3
+    x[0], x[1, : columns // 2], x[2, 5], x[3, 7], x[4] = -math.inf, -math.inf, math.inf, math.nan, 2
+    x[5], x[6, 9], x[7] = torch.finfo().min, torch.finfo().max, math.inf
+    return x
+
+
+# 72 rows fill a wave, so that pieces are those of threads; 8 are cut for blocks.
+@pytest.mark.parametrize("rows, columns", [(72, 16411), (72, 20480), (8, 65644)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("fn", [exponentials, log_sum])
+def test_exponentials_of_pieces_add_up_to_those_of_rows(fn, dtype, rows, columns):
+    x = extreme_rows(rows, columns).to(dtype)
+    plan = torch_stitch.explain(fn, x, target="h200").plan
+    # The rows are read once from memory, by whatever number of kernels.
+    read = sum(kernel["bytes_read"] for kernel in plan["kernels"])
+    assert read < 1.5 * x.numel() * x.element_size()
+    torch._dynamo.reset()
+    result, exact = compile_strictly(fn, options=ON_H200)(x), fn(x.double())
+    expect_equal(result, exact.float(), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("columns", [17000, 18432])
+def test_rows_of_a_length_known_at_run_time(columns):
+    compiled = compile_strictly(log_sum, options=ON_H200, dynamic=True)
+    for rows, extent in ((72, columns), (74, columns + 3), (3, 5)):
+        x = torch.randn(rows, extent, generator=torch.Generator().manual_seed(1))
+        expect_equal(compiled(x), log_sum(x), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape, dim", [((72, 18432), 1), ((72, 96, 192), (1, 2))])
+def test_deviations_of_long_rows_keep_their_digits(shape, dim):
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(2)) + 1e4
+    result = compile_strictly(lambda x: x.var(dim), options=ON_H200)(x)
+    expect_equal(result, x.double().var(dim).float(), rtol=2e-6, atol=0)
+
+
+def test_a_softmax_of_columns_that_no_block_holds():
+    x = torch.randn(1100, 1000, generator=torch.Generator().manual_seed(3))
+    compiled = compile_strictly(lambda x: x.softmax(0), options=ON_H200)
+    expect_equal(compiled(x), x.softmax(0), rtol=1e-5, atol=1e-9)
+
+
+def test_a_loss_of_many_classes_and_its_gradient():
+    generator = torch.Generator().manual_seed(4)
+    x = torch.randn(72, 16500, generator=generator, requires_grad=True)
+    target = torch.randint(16500, (72,), generator=generator)
+
+    def step(fn):
+        loss = fn(x, target)
+        return loss.detach(), *torch.autograd.grad(loss, x)
+
+    expect_equal(
+        step(compile_strictly(F.cross_entropy, options=ON_H200)),
+        step(F.cross_entropy),
+        rtol=1e-5,
+        atol=1e-9,
+    )
