@@ -96,8 +96,9 @@ def test_each_byte_is_read_once(name):
     for target, home in homes.items():
         plan = explain(fn, make(sizes), target)
         (kernel,) = plan["kernels"]
-        assert [kept["home"] for kept in kernel["persistent"].values()] == [home + where]
-        (kept,) = kernel["persistent"].values()
+        homes_there = [k for k in kernel["persistent"].values() if k["home"].endswith(where)]
+        assert [kept["home"] for kept in homes_there] == [home + where]
+        (kept,) = homes_there
         assert kernel["spill_bytes"] == kernel["stack_bytes"] == 0
         assert 48 << 10 < kept["shared_bytes"] <= kernel["shared_bytes"] <= 227 << 10
         assert (kept["registers"] > 0) == (home == BOTH)
