@@ -7,7 +7,6 @@
 #include "base/hash.h"
 #include "base/words.h"
 #include "codegen/emit_phases.h"
-#include "codegen/place_arrays.h"
 #include "codegen/stream_stores.h"
 
 namespace stitch {

@@ -62,4 +62,10 @@ std::string to_string(const KernelBody& body);
 // predicates never enclose statements).
 void verify_body(const KernelBody& body, const std::vector<std::string>& parameters);
 
+// Of a host kernel, which a thread of unknown stack runs: Python's smallest has 32 KB.  Arrays take
+// at most kMostStackBytes of the stack together, the smallest first; the others become places in
+// the thread's scratch (KernelSource::shared_bytes), named `scratch` in the text, of so many bytes.
+inline constexpr int64_t kMostStackBytes = 8 << 10;
+int64_t place_arrays(KernelBody& body);
+
 }  // namespace stitch

@@ -1,4 +1,4 @@
-#include "codegen/place_arrays.h"
+#include "codegen/kernel_body.h"
 
 #include <gtest/gtest.h>
 
