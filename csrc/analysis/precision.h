@@ -1,5 +1,4 @@
-// How exact a kernel of a GPU computes each value: what is rounded to 16 bits needs no more, and
-// what a decision depends on is computed in one way wherever it is computed.
+// How exact kernels compute each value.
 #pragma once
 
 #include <vector>
@@ -8,6 +7,20 @@
 
 namespace stitch {
 
+// By node: 16-bit values that must be rounded wherever eager rounds them, though kernels keep them
+// in f32.  Empty: none.
+//
+// Where a result depends on equality (a comparison, the place of an extreme), and where an extreme
+// is saved to be compared later, half an ulp is all or nothing: the gradient of amax is 0 / 0 where
+// the element that was the largest equals nothing.  A difference from what was found among the
+// values themselves (an extreme, a kept mean) is as sensitive: forward may have found it among
+// rounded ones, which backward makes again.  So all that leads there has eager's bits, in every
+// graph that evaluates it: up to what is read from memory, which is rounded.  And `3.14 / x` is one
+// op to a user, and in eager a product with a rounded reciprocal.
+std::vector<bool> find_rounded(const Graph& graph);
+
+// On a GPU: what is rounded to 16 bits needs to be no more exact, and what a decision depends on is
+// computed in one way wherever it is computed.
 struct Precision {
   // By node: a relative error of 2^-16 disappears when the value, or what it is a factor of, is
   // rounded to 16 bits.

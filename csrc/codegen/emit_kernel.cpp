@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <ranges>
 
-#include "analysis/rounded_values.h"
 #include "base/hash.h"
 #include "base/words.h"
 #include "codegen/emit_phases.h"

@@ -1,4 +1,4 @@
-#include "analysis/rounded_values.h"
+#include "analysis/precision.h"
 
 #include <gtest/gtest.h>
 
