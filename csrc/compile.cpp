@@ -11,7 +11,7 @@
 #include "plan/plan_stitches.h"
 #include "plan/split_reductions.h"
 #include "plan/store_in_place.h"
-#include "rewrite/attention/call_attention.h"
+#include "rewrite/attention/attention.h"
 #include "rewrite/rewrite_graph.h"
 #include "runtime/build_program.h"
 #include "runtime/error_flags.h"

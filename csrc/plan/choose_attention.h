@@ -1,5 +1,5 @@
 // Which attention that is written out becomes a library call: what the settings or the cost model
-// say, of what rewrite/attention/find_attention.h recognises.
+// say, of what rewrite/attention/attention.h recognises.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 #include "config/settings.h"
 #include "cost/device_spec.h"
 #include "plan/stitch_plan.h"
-#include "rewrite/attention/find_attention.h"
+#include "rewrite/attention/attention.h"
 
 namespace stitch {
 

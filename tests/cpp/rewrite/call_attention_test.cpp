@@ -1,4 +1,4 @@
-#include "rewrite/attention/call_attention.h"
+#include "rewrite/attention/attention.h"
 
 #include <cmath>
 

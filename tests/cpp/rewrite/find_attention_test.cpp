@@ -1,4 +1,4 @@
-#include "rewrite/attention/find_attention.h"
+#include "rewrite/attention/attention.h"
 
 #include <gtest/gtest.h>
 

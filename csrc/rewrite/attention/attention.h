@@ -1,5 +1,5 @@
-// Finds attention that is written out: two batched products, and between them scores that are
-// scaled, masked and made probabilities by a softmax.
+// Attention that is written out: two batched products, and between them scores that are scaled,
+// masked and made probabilities by a softmax.
 #pragma once
 
 #include <vector>
@@ -38,5 +38,18 @@ inline constexpr int kRuleScaleAfterMask = 32;  // the call scales first
 inline constexpr int kRuleFiniteFill = 33;      // the call adds masks, it does not fill
 inline constexpr int kRuleWideMask = 34;        // the call's mask has the operands' dtype
 inline constexpr int kRuleWriteBetween = 35;    // operands may change between the products
+
+// Attention becomes one library call.
+//
+// It yields what the two products do, but for scores that are infinite or NaN where a mask hides
+// them.  A row that is hidden altogether is NaN, as from a softmax, where the library's call would
+// make it 0: marked in the product that reads the result, or else by NaN in the mask.
+//
+// On a GPU the call names the kernel that torch's selection takes, as tracing does with a call that
+// a user wrote: a plan then says what runs.  Where sizes do not show that the kernel takes them,
+// and on CPUs, torch selects when it is called.
+//
+// `judged`: of find_attention(graph); the refused ones stay written out.
+Graph call_attention(const Graph& graph, const std::vector<Attention>& judged, bool on_gpu);
 
 }  // namespace stitch
