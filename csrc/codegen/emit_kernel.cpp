@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "base/words.h"
 #include "codegen/emit_phases.h"
-#include "codegen/stream_stores.h"
+#include "codegen/split_loops.h"
 
 namespace stitch {
 namespace {

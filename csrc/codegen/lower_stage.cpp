@@ -6,7 +6,7 @@
 
 #include "codegen/lower_reductions.h"
 #include "codegen/lower_values.h"
-#include "codegen/stream_stores.h"
+#include "codegen/split_loops.h"
 #include "schedule/build_loops.h"
 #include "schedule/place_values.h"
 

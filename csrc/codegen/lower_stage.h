@@ -15,7 +15,7 @@ struct LoweringOptions {
   bool emulate_eager_casts = false;      // round 16-bit values wherever eager rounds
   std::map<NodeId, NodeId> stored_over;  // a store -> the load it may overwrite
   std::vector<bool> rounded = {};        // by node, or empty: as find_rounded has it
-  std::set<NodeId> streamed = {};        // stores that go past the caches (stream_stores.h)
+  std::set<NodeId> streamed = {};        // stores that go past the caches (split_loops.h)
   Precision precision = {};              // of a GPU's kernels
 };
 

@@ -1,4 +1,4 @@
-#include "codegen/stream_stores.h"
+#include "codegen/split_loops.h"
 
 #include <gtest/gtest.h>
 
