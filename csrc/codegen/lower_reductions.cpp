@@ -37,15 +37,6 @@ bool ReductionLowering::is_vectorised_loop(int block) const {
   return !schedule.device->is_cuda && is_innermost(schedule, block);
 }
 
-std::vector<int> ReductionLowering::array_loops_of(const std::vector<int>& blocks) const {
-  std::vector<int> loops;
-  for (int block : blocks) {
-    const int loop = array_loop(schedule, schedule.blocks[block].loop);
-    if (!std::ranges::count(loops, loop)) loops.push_back(loop);
-  }
-  return loops;
-}
-
 int ReductionLowering::lanes_of(NodeId root) const {
   using enum LoopSpec::Level;
   const std::vector<int> path = path_to(schedule, root);
@@ -66,8 +57,7 @@ int ReductionLowering::lanes_of(NodeId root) const {
 std::string ReductionLowering::at(const Level& level, const std::string& name) const {
   if (!level.lane.empty()) return name + "[" + level.lane + "]";
   if (level.blocks.empty()) return name;
-  const std::vector<int> loops = array_loops_of(level.blocks);
-  return name + "[" + scopes.position(loops).text + "]";
+  return name + "[" + scopes.position(array_loops(schedule, level.blocks)).text + "]";
 }
 
 void ReductionLowering::open_level(NodeId root, int block, bool is_partial) {
@@ -104,7 +94,7 @@ void ReductionLowering::open_level(NodeId root, int block, bool is_partial) {
       scopes.append(depth, Statement::var("i32", level.nan_flag, "0"));
     }
   } else {
-    const int64_t count = array_length(schedule, array_loops_of(level.blocks)).value();
+    const int64_t count = array_length(schedule, array_loops(schedule, level.blocks)).value();
     for (const std::string& name : names)
       scopes.append(depth, Statement::array(level.type, name, count));
     reopen(level.blocks, [&] {
@@ -243,7 +233,7 @@ void ReductionLowering::declare_homes(int block) {
     const NodeId root = space.root;
     if (family(graph[root]) != Family::kReduce || home_block(schedule, root) != block) continue;
     OnChip home{scopes.fresh(), {}, scopes.depth()};
-    home.loops = array_loops_of(kept_blocks_below(schedule, root, block));
+    home.loops = array_loops(schedule, kept_blocks_below(schedule, root, block));
     // What is stored is rounded, and so is it for all that is made of it, here or where it is read.
     const bool is_wide =
         is_cascaded(graph, schedule, space) && !std::ranges::count(stage.stores, root);

@@ -63,7 +63,6 @@ struct ReductionLowering {
  private:
   std::string functor(NodeId root) const { return info(graph[root]).function; }
   std::string accumulator_type(NodeId root) const;
-  std::vector<int> array_loops_of(const std::vector<int>& blocks) const;
   std::string at(const Level& level, const std::string& name) const;
   std::string at(const Level& level) const { return at(level, level.name); }
   std::string result_of(NodeId root, const Level& level) const;

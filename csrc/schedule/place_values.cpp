@@ -233,6 +233,15 @@ int array_loop(const StageSchedule& schedule, int loop) {
   return loop;
 }
 
+std::vector<int> array_loops(const StageSchedule& schedule, const std::vector<int>& blocks) {
+  std::vector<int> loops;
+  for (int block : blocks) {
+    const int loop = array_loop(schedule, schedule.blocks[block].loop);
+    if (!std::ranges::count(loops, loop)) loops.push_back(loop);
+  }
+  return loops;
+}
+
 int common_block(const StageSchedule& schedule, const std::vector<int>& blocks) {
   std::vector<int> common = block_path(schedule, blocks.front());
   for (int block : blocks) {
@@ -252,16 +261,13 @@ std::vector<int> array_loops(const StageSchedule& schedule, NodeId value, int de
       for (VarId var : schedule.accesses.vars.leaves_of(evaluation.index))
         atoms.insert(schedule.accesses.vars[var].payload);
   }
-  std::vector<int> loops;
-  for (int block : blocks_below(block_path(schedule, made_in), declared_in)) {
-    const int loop = schedule.blocks[block].loop;
-    const AtomList& axis_atoms = schedule.axes[schedule.loops[loop].axis].axis.atoms;
-    bool depends =
-        std::ranges::any_of(axis_atoms, [&](AtomId atom) { return atoms.count(atom.index()) > 0; });
-    const int own = array_loop(schedule, loop);
-    if (depends && !std::ranges::count(loops, own)) loops.push_back(own);
-  }
-  return loops;
+  std::vector<int> blocks = blocks_below(block_path(schedule, made_in), declared_in);
+  std::erase_if(blocks, [&](int block) {
+    const LoopSpec& spec = schedule.loops[schedule.blocks[block].loop];
+    return std::ranges::none_of(schedule.axes[spec.axis].axis.atoms,
+                                [&](AtomId atom) { return atoms.contains(atom.index()); });
+  });
+  return array_loops(schedule, blocks);
 }
 
 std::vector<LeafUse> find_leaf_uses(const Graph& graph, const std::vector<bool>& is_load,

@@ -8,6 +8,30 @@
 #include "schedule/place_values.h"
 
 namespace stitch {
+namespace {
+
+constexpr int64_t kHostBytes = 256 << 10;  // of one array on a worker's stack, within its L2 cache
+constexpr int64_t kCudaElements = 64;      // of one array in a thread's registers
+
+Verdict check_array(const Graph& graph, const StageSchedule& schedule, NodeId root, int block) {
+  const std::string what = std::string("the result of ") + info(graph[root]).name;
+  const std::vector<int> loops = array_loops(schedule, kept_blocks_below(schedule, root, block));
+  const std::optional<int64_t> elements = array_length(schedule, loops);
+  if (!elements)
+    return Verdict::no(kRuleUnboundedArray,
+                       what + " would need an array of a size only known at run time",
+                       "a static size, or the value goes through memory");
+  const int64_t limit = schedule.device->is_cuda
+                            ? kCudaElements
+                            : kHostBytes / std::max(4, info(graph[root].type.dtype).bytes);
+  if (*elements <= limit) return Verdict::yes();
+  return Verdict::no(kRuleLargeArray,
+                     what + " would need " + std::to_string(*elements) +
+                         " elements on chip per thread; " + std::to_string(limit) + " fit",
+                     "the value goes through memory");
+}
+
+}  // namespace
 
 std::vector<int> kept_blocks_below(const StageSchedule& schedule, NodeId root, int block) {
   std::vector<int> kept = blocks_below(path_to(schedule, root), block);
@@ -73,34 +97,6 @@ int find_carry(const Graph& graph, const StageSchedule& schedule, NodeId root, i
 bool takes_strips(const Graph& graph, const StageSchedule& schedule, const RootSpace& space) {
   return combines_at_indices(info(graph[space.root])) || is_cascaded(graph, schedule, space);
 }
-
-namespace {
-
-constexpr int64_t kHostBytes = 256 << 10;  // of one array on a worker's stack, within its L2 cache
-constexpr int64_t kCudaElements = 64;      // of one array in a thread's registers
-
-Verdict check_array(const Graph& graph, const StageSchedule& schedule, NodeId root, int block) {
-  int64_t elements = 1;
-  const std::string what = std::string("the result of ") + info(graph[root]).name;
-  for (int kept : kept_blocks_below(schedule, root, block)) {
-    auto trips = trip_count(schedule, schedule.blocks[kept].loop);
-    if (!trips)
-      return Verdict::no(kRuleUnboundedArray,
-                         what + " would need an array of a size only known at run time",
-                         "a static size, or the value goes through memory");
-    elements *= *trips;
-  }
-  const int64_t limit = schedule.device->is_cuda
-                            ? kCudaElements
-                            : kHostBytes / std::max(4, info(graph[root].type.dtype).bytes);
-  if (elements <= limit) return Verdict::yes();
-  return Verdict::no(kRuleLargeArray,
-                     what + " would need " + std::to_string(elements) +
-                         " elements on chip per thread; " + std::to_string(limit) + " fit",
-                     "the value goes through memory");
-}
-
-}  // namespace
 
 Verdict check_arrays(const Graph& graph, const StageSchedule& schedule) {
   for (const RootSpace& space : schedule.spaces.roots) {
