@@ -4,6 +4,7 @@
 
 #include <map>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "analysis/index_walk.h"
@@ -51,6 +52,8 @@ Accesses find_accesses(const Graph& graph, const Spaces& spaces, const LoadsOfRo
                        const std::set<NodeId>& stores);
 // The first of the value; nullptr: there is none.
 const Access* find_access(const Accesses& accesses, NodeId value, bool is_store);
+// Where a root evaluates or loads the value; empty: nowhere.
+std::span<const Evaluation> evaluations_of(const Accesses& accesses, NodeId root, NodeId value);
 // Every expression in which an atom's coefficient matters.
 std::vector<IndexExpr> list_uses(const Accesses& accesses);
 

@@ -86,12 +86,9 @@ constexpr int64_t kMostPieces = 8;  // a longer axis is worth its threads
 void add_piece_axes(const Graph& graph, const StageSchedule& schedule, NodeId reduction,
                     NodeId reader, std::set<int>& pieces) {
   const Accesses& accesses = schedule.accesses;
-  const auto& read = accesses.evaluated.at(reader);
   for (const auto& [value, made] : accesses.evaluated.at(reduction)) {
-    auto again = read.find(value);
-    const bool is_source = family(graph[value]) == Family::kSource;
-    if (again == read.end() || made.size() != 1 || is_source) continue;
-    for (const Evaluation& evaluation : again->second) {
+    if (made.size() != 1 || family(graph[value]) == Family::kSource) continue;
+    for (const Evaluation& evaluation : evaluations_of(accesses, reader, value)) {
       if (evaluation.index == made.front().index) continue;
       auto fixed = find_fixed_axes(schedule, accesses.vars, made.front().index, evaluation.index);
       if (!fixed) continue;

@@ -179,9 +179,7 @@ double operations_each(const Graph& graph, const StageSchedule& schedule,
 bool is_shared(const StageSchedule& schedule, const LeafUse& leaf, NodeId root, NodeId value,
                const Evaluation& evaluation) {
   return std::any_of(leaf.roots.begin(), std::ranges::find(leaf.roots, root), [&](NodeId earlier) {
-    const auto& values = schedule.accesses.evaluated.at(earlier);
-    const auto at = values.find(value);
-    return at != values.end() && std::ranges::count(at->second, evaluation) > 0;
+    return std::ranges::count(evaluations_of(schedule.accesses, earlier, value), evaluation) > 0;
   });
 }
 

@@ -70,13 +70,9 @@ struct Placer {
 
   std::vector<Evaluation> evaluations_in(const LeafUse& leaf, NodeId value) const {
     std::vector<Evaluation> found;
-    for (NodeId root : leaf.roots) {
-      const auto& values = schedule.accesses.evaluated.at(root);
-      auto at = values.find(value);
-      if (at == values.end()) continue;
-      for (const Evaluation& evaluation : at->second)
+    for (NodeId root : leaf.roots)
+      for (const Evaluation& evaluation : evaluations_of(schedule.accesses, root, value))
         if (std::ranges::count(found, evaluation) == 0) found.push_back(evaluation);
-    }
     return found;
   }
 
@@ -254,13 +250,10 @@ int common_block(const StageSchedule& schedule, const std::vector<int>& blocks) 
 std::vector<int> array_loops(const StageSchedule& schedule, NodeId value, int declared_in,
                              int made_in) {
   std::set<int> atoms;
-  for (const auto& [root, values] : schedule.accesses.evaluated) {
-    auto at = values.find(value);
-    if (at == values.end()) continue;
-    for (const Evaluation& evaluation : at->second)
+  for (const RootSpace& space : schedule.spaces.roots)
+    for (const Evaluation& evaluation : evaluations_of(schedule.accesses, space.root, value))
       for (VarId var : schedule.accesses.vars.leaves_of(evaluation.index))
         atoms.insert(schedule.accesses.vars[var].payload);
-  }
   std::vector<int> blocks = blocks_below(block_path(schedule, made_in), declared_in);
   std::erase_if(blocks, [&](int block) {
     const LoopSpec& spec = schedule.loops[schedule.blocks[block].loop];
