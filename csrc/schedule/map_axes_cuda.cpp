@@ -88,6 +88,14 @@ struct Mapper {
     return mapped.in_grid ? std::max<int64_t>(1, divide_up(facts[a].extent, tile)) : 1;
   }
 
+  // Of the axes that reductions keep, which blocks may divide, or reduce.
+  int64_t count_elements(Role role) const {
+    int64_t elements = 1;
+    for (int a : order)
+      if (facts[a].is_eligible == (role == Role::kKept)) elements *= facts[a].extent;
+    return elements;
+  }
+
   // Blocks that no launch takes are run one after the other by those that one does.
   void fit_grid() {
     auto blocks = [&] {
@@ -168,7 +176,6 @@ struct Mapper {
     along.thread_shift = used_bits;
     along.serial = divide_up(rows, along.threads);
     used_bits += std::countr_zero(static_cast<unsigned>(along.threads));
-    for (int a : order) axis(a).in_grid = facts[a].is_eligible;
   }
 
   // A small computation beside the main one, done by every block for itself: the same threads.
@@ -202,7 +209,6 @@ struct Mapper {
   }
 
   void map_pointwise() {
-    for (int a : order) axis(a).in_grid = true;
     share_out([](int) { return true; });
     // Two independent accesses in flight per thread once the device is full anyway.
     if (order.empty() || grid_blocks() < 16 * schedule.device->multiprocessors) return;
@@ -215,14 +221,13 @@ struct Mapper {
     if (chosen().level == ReductionLevel::kThread) return 1;
     if (chosen().level == ReductionLevel::kWarp) return kWarp;
     if (chosen().level == ReductionLevel::kBlock) return most_threads();
-    int64_t inside = 1, rows = 1;
-    for (int a : order) (facts[a].is_eligible ? rows : inside) *= facts[a].extent;
+    const int64_t inside = count_elements(Role::kReduced);
     const int64_t per_thread = 2 * schedule.axes[contiguous].vector;
     const uint64_t wanted = static_cast<uint64_t>(std::max<int64_t>(1, inside / per_thread));
     int most = most_threads();
     // Larger blocks for rows that theirs alone have the registers for, or that have no neighbour.
     const bool fits_one = inside > kRowThreads * kHeldValues && inside <= most * kHeldValues;
-    if (!fits_one && rows > schedule.device->multiprocessors)
+    if (!fits_one && count_elements(Role::kKept) > schedule.device->multiprocessors)
       most = std::min(most, at_least(kRowThreads));
     return static_cast<int>(std::clamp<uint64_t>(std::bit_ceil(wanted), kWarp, most));
   }
@@ -232,17 +237,12 @@ struct Mapper {
     free_threads = block;
     assign(contiguous, block);
     share_out([&](int a) { return a != contiguous && !facts[a].is_eligible; });
-    int64_t blocks = 1;
-    for (int a : order) {
-      if (facts[a].is_eligible) blocks *= facts[a].extent;
-      axis(a).in_grid = facts[a].is_eligible;
-    }
     // Pack rows while every multiprocessor still gets a block, unless a template says how many.
     const int threads_so_far = 1 << used_bits;
     free_threads =
         std::max(1, std::min(block_threads(kBlockThreads), schedule.bounds.most) / threads_so_far);
     while (chosen().block_threads == 0 && free_threads > 1 &&
-           blocks / free_threads < schedule.device->multiprocessors &&
+           count_elements(Role::kKept) / free_threads < schedule.device->multiprocessors &&
            threads_so_far * free_threads > kWarp) {
       free_threads /= 2;
     }
@@ -251,15 +251,11 @@ struct Mapper {
 
   void map_columns(int contiguous) {
     MappedAxis& lanes = axis(contiguous);
-    int64_t others = 1;
-    for (int a : order)
-      if (facts[a].is_eligible && a != contiguous) others *= facts[a].extent;
     // Fewer lanes where a warp along each row would leave multiprocessors idle, not narrower ones.
     const int block = std::min(block_threads(kColumnThreads), schedule.bounds.most);
     int along = chosen().level == ReductionLevel::kThread ? block : kWarp;
-    while (along * lanes.vector > kWarp &&
-           others * facts[contiguous].extent / (along * lanes.vector) <
-               schedule.device->multiprocessors) {
+    while (along * lanes.vector > kWarp && count_elements(Role::kKept) / (along * lanes.vector) <
+                                               schedule.device->multiprocessors) {
       along /= 2;
     }
     free_threads = block;
@@ -267,10 +263,8 @@ struct Mapper {
     if (chosen().level == ReductionLevel::kThread) free_threads = 1;
     if (chosen().level == ReductionLevel::kWarp)
       free_threads = std::min(free_threads, std::max(1, kWarp / lanes.threads));
-    for (int a : order) {
-      axis(a).in_grid = facts[a].is_eligible;
+    for (int a : order)
       if (!facts[a].is_eligible && free_threads > 1) assign(a, free_threads);
-    }
     if (chosen().level != ReductionLevel::kThread && chosen().level != ReductionLevel::kWarp)
       return;
     // Columns that reductions leave threads for.
@@ -295,6 +289,7 @@ void map_axes_cuda(const Graph& graph, StageSchedule& schedule) {
     mapper.used_bits = 0;
     const bool is_main = all_loops.empty();
     if (is_main) inner = find_inner_axes(graph, schedule, facts, main);
+    for (int a : mapper.order) mapper.axis(a).in_grid = is_main && facts[a].is_eligible;
     if (!is_main) {
       mapper.map_side_group(std::max(threads, kWarp));
     } else if (inner.along >= 0) {
