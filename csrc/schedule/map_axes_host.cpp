@@ -211,7 +211,6 @@ void map_axes_host(const Graph& graph, StageSchedule& schedule, int worker_threa
   int64_t work = 1;
   for (const AxisFacts& fact : facts) work *= fact.extent;
   const bool reduces = !std::ranges::all_of(facts, &AxisFacts::is_eligible);
-  for (MappedAxis& axis : schedule.axes) axis.tile = axis.axis.extent;
   int64_t wanted = std::clamp<int64_t>(work / kBlockElements, 1, worker_threads * kBlocksPerWorker);
   if (inner.along >= 0) {
     cut_tiles(schedule, facts, inner, *shape_tiles(graph, schedule, facts, inner), wanted);
@@ -244,10 +243,7 @@ void map_axes_host(const Graph& graph, StageSchedule& schedule, int worker_threa
   }
   int64_t pieces = unroll_pieces(schedule, facts, order);
   if (pieces == 1) pieces = put_chunks_beside(graph, schedule, order);
-  for (MappedAxis& axis : schedule.axes) {
-    axis.serial = axis.tile;
-    axis.is_exact = true;  // host loops end at the extent
-  }
+  for (MappedAxis& axis : schedule.axes) axis.serial = axis.tile;  // loops end at the extent
   std::erase_if(order, [&](int a) { return schedule.axes[a].tile.is(1); });
   if (!order.empty() && pieces == 1) {
     for (size_t at = 0; at < order.size(); ++at)
@@ -266,7 +262,6 @@ void map_axes_host(const Graph& graph, StageSchedule& schedule, int worker_threa
     }
     schedule.loops.push_back({a, LoopSpec::Level::kSerial});
   }
-  schedule.threads = 1;
   if (inner.along >= 0) place_tiles(graph, inner, schedule);
 }
 

@@ -39,7 +39,6 @@ struct BlockMapper {
     for (size_t a = 0; a < schedule.axes.size(); ++a) {
       MappedAxis& mapped = schedule.axes[a];
       const int64_t extent = mapped.axis.extent.value(), in_load = std::abs(step(load, a));
-      mapped.tile = mapped.axis.extent;
       if (in_load == 0 || in_load * extent <= range) continue;
       mapped.in_grid = true;
       mapped.tile = std::max<int64_t>(1, range / in_load);
