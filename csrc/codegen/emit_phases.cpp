@@ -81,16 +81,12 @@ struct Emitter {
 
   // A value that one phase stores and another loads is one argument.
   size_t argument(const KernelArgument& wanted) {
-    for (size_t i = 0; i < source.pointers.size(); ++i) {
-      KernelArgument& known = source.pointers[i];
-      if (known.value != wanted.value) continue;
-      if (known.is_store != wanted.is_store) exchanged.insert(wanted.value);
-      known.is_store |= wanted.is_store;
-      known.alignment_bytes = std::max(known.alignment_bytes, wanted.alignment_bytes);
-      return i;
-    }
-    source.pointers.push_back(wanted);
-    return source.pointers.size() - 1;
+    auto known = std::ranges::find(source.pointers, wanted.value, &KernelArgument::value);
+    if (known == source.pointers.end()) known = source.pointers.insert(known, wanted);
+    if (known->is_store != wanted.is_store) exchanged.insert(wanted.value);
+    known->is_store |= wanted.is_store;
+    known->alignment_bytes = std::max(known->alignment_bytes, wanted.alignment_bytes);
+    return known - source.pointers.begin();
   }
 
   std::string size(const Dim& dim) { return print_size(dim, source.sizes); }

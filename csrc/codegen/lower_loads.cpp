@@ -57,8 +57,8 @@ Scalar ValueLowering::place_of(NodeId value, const IndexExpr& offset, int withou
 Handle ValueLowering::load_vector(NodeId value, const IndexExpr& offset, int axis) {
   const TensorType& type = graph_[value].type;
   const int width = schedule_.axes[axis].vector;
-  auto known = vectors_.find({value, offset});
-  if (known == vectors_.end()) {
+  const auto [known, is_new] = vectors_.try_emplace({value, offset});
+  if (is_new) {
     const int p = pointer(value, false);
     align(p, width * info(type.dtype).bytes);
     Scalar at = place_of(value, offset, axis);
@@ -69,9 +69,8 @@ Handle ValueLowering::load_vector(NodeId value, const IndexExpr& offset, int axi
         by_owner ? concat("load_vec_if<", width, ">(", owner, ", ", address, ")")
                  : concat("load_vec<", width, ">(", address, ")");
     const PersistentValue* persistent = persistent_of(value, by_owner);
-    Handle loaded = persistent ? load_persistent(*persistent, vec, loaded_text, at.depth)
+    known->second = persistent ? load_persistent(*persistent, vec, loaded_text, at.depth)
                                : let(vec, loaded_text, at.depth);
-    known = vectors_.emplace(std::make_pair(value, offset), loaded).first;
   }
   return lane_of(known->second, axis, type.dtype);
 }
@@ -163,11 +162,10 @@ Handle ValueLowering::load_tiled(const TiledLoad& tile) {
     const std::string element = filled.text + "[" + place + "]";
     return let(info(dtype).register_name, in_register(dtype, element), depth);
   }
-  auto vector = vectors_.find({tile.value, tile.offset});
-  if (vector == vectors_.end()) {
+  const auto [vector, is_new] = vectors_.try_emplace({tile.value, tile.offset});
+  if (is_new) {
     const std::string loaded = concat("load_vec<", width, ">(", filled.text, " + (", place, "))");
-    const Handle made = let(vector_type(dtype, width), loaded, depth);
-    vector = vectors_.emplace(std::pair(tile.value, tile.offset), made).first;
+    vector->second = let(vector_type(dtype, width), loaded, depth);
   }
   return lane_of(vector->second, tile.across, dtype);
 }

@@ -340,13 +340,12 @@ struct StageLowering {
         header.pragma = kUnrollInPart;
       return header;
     }
+    if (is_written_out(schedule, loop)) header.pragma = kUnroll;
     if (spec.level == LoopSpec::Level::kChunk)
       header.bound =
           concat("(", scopes.block_end(spec.axis), " + ", mapped.chunk - 1, ") / ", mapped.chunk);
     if (spec.level == LoopSpec::Level::kSpan)
       header.bound = std::to_string(mapped.serial.value() / mapped.span);
-    if (!header.bound.empty()) return header;
-    if (is_written_out(schedule, loop)) header.pragma = kUnroll;
     if (spec.level == LoopSpec::Level::kStrip) header.bound = std::to_string(mapped.strips);
     if (spec.level == LoopSpec::Level::kAlongStrips) header.bound = strip_length(spec.axis);
     if (!header.bound.empty()) return header;

@@ -345,9 +345,9 @@ void ValueLowering::store(NodeId root, const IndexExpr& offset, const std::strin
   const int lane_depth = scopes_.axis_depth(axis);
   const std::string name = scopes_.fresh();
   scopes_.append(lane_depth - 1, Statement::var(vector_type(type.dtype, width), name));
-  const int lane_loop = schedule_.blocks[scopes_.open[lane_depth].block].loop;
+  const std::string lane = scopes_.loop_name(axis, LoopSpec::Level::kVector);
   scopes_.append(std::max(lane_depth, value_depth),
-                 Statement::assign(name + ".v[" + scopes_.loop_name(lane_loop) + "]", stored));
+                 Statement::assign(name + ".v[" + lane + "]", stored));
   std::vector<Statement>& after = scopes_.open[lane_depth - 1].after_child;
   if (persistent) put_persistent(*persistent, name, "", after);
   Scalar at = place_of(root, offset, axis);

@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "schedule/build_loops.h"
-#include "schedule/map_axes.h"
 #include "schedule/place_values.h"
 
 namespace stitch {
@@ -27,11 +26,9 @@ int Scopes::depth_of_loop(int loop) const {
 }
 
 int Scopes::loop_of(int axis, LoopSpec::Level level) const {
-  for (size_t l = 0; l < schedule_.loops.size(); ++l) {
-    const LoopSpec& spec = schedule_.loops[l];
-    if (spec.axis == axis && spec.level == level) return static_cast<int>(l);
-  }
-  throw InternalError("an axis has no loop of the level it is mapped to");
+  const auto at = std::ranges::find(schedule_.loops, LoopSpec{axis, level});
+  STITCH_CHECK(at != schedule_.loops.end(), "an axis has no loop of the level it is mapped to");
+  return static_cast<int>(at - schedule_.loops.begin());
 }
 
 int Scopes::axis_depth(int axis, bool without_vector) const {

@@ -39,6 +39,7 @@ struct LoopSpec {
   enum class Level { kChunk, kSerial, kVector, kSpan, kAlongStrips, kStrip };
   int axis;
   Level level;
+  friend bool operator==(const LoopSpec&, const LoopSpec&) = default;
 };
 
 // A block of the loop tree: children and roots in order.  The roots of one leaf share its loops.
