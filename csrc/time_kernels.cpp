@@ -68,17 +68,15 @@ using Launches = std::vector<clock::Launch>;
 Launches find_launches(const Graph& graph, const KernelSource& source, const Binary& binary,
                        const DeviceSpec& device) {
   Launches separate;
-  std::vector<int64_t> grids;
   for (size_t phase = 0; phase < source.phases.size(); ++phase) {
-    grids.push_back(std::max<int64_t>(1, graph.symbols.hint(source.phases[phase])));
-    separate.push_back({.grid = {grids.back(), 1, 1},
+    const int64_t blocks = std::max<int64_t>(1, graph.symbols.hint(source.phases[phase]));
+    separate.push_back({.grid = {blocks, 1, 1},
                         .block = {source.threads, 1, 1},
                         .shared_bytes = source.shared_bytes,
                         .arguments = arguments_of(graph, source, {phase, phase + 1})});
   }
   if (separate.size() == 1) return separate;
-  clock::Launch together = separate[0];
-  together.grid[0] = *std::ranges::max_element(grids);
+  clock::Launch together = std::ranges::max(separate, {}, &clock::Launch::blocks);
   together.arguments = arguments_of(graph, source, {0, separate.size()});
   const clock::Cubin cubin = clock::read_cubin(binary.bytes);
   const int64_t resident =
