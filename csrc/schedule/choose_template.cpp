@@ -58,17 +58,12 @@ void KernelChooser::schedule(const KernelChoice& choice, SymbolTable& symbols,
   for (size_t i = 0; i < numbers.size(); ++i) all[numbers[i]] = std::move(schedules[i]);
 }
 
-double KernelChooser::estimate_us(const std::vector<StageEstimate>& estimates) const {
-  return estimate_kernel_us(kernel, estimates, device, kFinishThreads);
-}
-
 // The best level for the stage under blocks of this size; derived where none fits.
 StageOption KernelChooser::find_option(int position, int block_threads) {
   const PlannedStage& stage = stages[kernel.stages()[position]];
-  std::vector<ReductionLevel> levels = {ReductionLevel::kDerived};
-  if (reduces(graph, stage.roots))
-    levels = {ReductionLevel::kDerived, ReductionLevel::kBlock, ReductionLevel::kWarp,
-              ReductionLevel::kThread};
+  using enum ReductionLevel;
+  std::vector<ReductionLevel> levels = {kDerived};
+  if (reduces(graph, stage.roots)) levels = {kDerived, kBlock, kWarp, kThread};
   StageOption best = {{}, {std::numeric_limits<double>::infinity()}};
   for (ReductionLevel level : levels) {
     const Template tried = {level, block_threads};
@@ -116,6 +111,9 @@ std::optional<KernelChoice> KernelChooser::choose(
     least.push_back({estimates.back().least_us});
     keys.push_back(describe(*derived[s], work));
   }
+  const auto estimate_us = [&](const std::vector<StageEstimate>& of_stages) {
+    return estimate_kernel_us(kernel, of_stages, device, kFinishThreads);
+  };
   const double most_us = estimate_us(estimates) * (1 - kNoise);
   if (estimate_us(least) > most_us) return std::nullopt;
   KernelChoice best{.us = most_us};

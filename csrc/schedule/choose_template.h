@@ -75,7 +75,6 @@ struct KernelChooser {
   bool has_templates() const {
     return device.is_cuda && kernel.persistent_groups.empty() && kernel.chains.empty();
   }
-  double estimate_us(const std::vector<StageEstimate>& estimates) const;
   StageOption find_option(int position, int block_threads);
 };
 
