@@ -1,7 +1,6 @@
 #include "analysis/index_expr.h"
 
 #include <algorithm>
-#include <optional>
 
 namespace stitch {
 

@@ -46,10 +46,9 @@ bool regroups_batch(const Graph& graph, const Node& node) {
 
 bool swaps_last_two(const Node& node) {
   if (node.op != OpKind::k_permute || node.ints.size() < 2) return false;
-  const int64_t rank = static_cast<int64_t>(node.ints.size());
-  for (int64_t d = 0; d < rank - 2; ++d)
-    if (node.ints[d] != d) return false;
-  return node.ints[rank - 1] == rank - 2;
+  std::vector<int64_t> order = node.ints;
+  std::swap(order.back(), order[order.size() - 2]);
+  return std::ranges::is_sorted(order);
 }
 
 // A product's operand behind views of its batch dimensions; swaps of the others turn `flipped`.
