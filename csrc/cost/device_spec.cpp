@@ -91,7 +91,7 @@ std::string arch_of(int capability) {
   return concat("sm_", capability, capability >= 90 && capability < 130 ? "a" : "");
 }
 
-std::string name_of(const DeviceAttributes& gpu) {
+std::string encode_name(const DeviceAttributes& gpu) {
   std::string name = concat("sm_", gpu.capability);
   for (const auto& [member, number] : kAttributes) name += concat("-", gpu.*member);
   return name;
@@ -101,7 +101,8 @@ DeviceSpec make_device(const std::string& name, const DeviceAttributes& gpu,
                        const DeviceRates& rates) {
   DeviceSpec device = {gpu, rates, name, arch_of(gpu.capability)};
   device.saved = {0, rates.dram_bytes_per_us};
-  device.block_us = kBlockUs, device.cycles_per_us = gpu.clock_khz / 1e3;
+  device.block_us = kBlockUs;
+  device.cycles_per_us = gpu.clock_khz / 1e3;
   return device;
 }
 
@@ -131,7 +132,7 @@ DeviceSpec derive_device(const std::string& name, const DeviceAttributes& said) 
   device.derived = concat(device.arch, ", ", gpu.multiprocessors, " multiprocessors at ",
                           gpu.clock_khz / 1000, " MHz, memory of ", std::lround(peak / 1e3),
                           " GB/s; assumed: latencies, launches and barriers of the ", row->name);
-  if (name_of(gpu) != name_of(said))
+  if (encode_name(gpu) != encode_name(said))
     device.derived += concat(", and what its driver does not say of the ", near->name);
   return device;
 }
@@ -148,8 +149,12 @@ const std::vector<DeviceSpec>& all_devices() {
       all.push_back(rates ? make_device(name, gpu, *rates) : derive_device(name, gpu));
     DeviceSpec cpu = {{.multiprocessors = 2, .l2_bytes = 2 << 20}, {2.0e4, 1.0e5, 1.0}, "cpu"};
     cpu.threads_per_multiprocessor = cpu.blocks_per_multiprocessor = 1;
-    cpu.special_per_us = 2.4e3, cpu.flops_per_us = 1.0e5, cpu.saved = {0, cpu.dram_bytes_per_us};
-    cpu.is_cuda = false, cpu.vector_bytes = 64, cpu.cached_bytes = 48 << 20;
+    cpu.special_per_us = 2.4e3;
+    cpu.flops_per_us = 1.0e5;
+    cpu.saved = {0, cpu.dram_bytes_per_us};
+    cpu.is_cuda = false;
+    cpu.vector_bytes = 64;
+    cpu.cached_bytes = 48 << 20;
     cpu.multiplies_bf16 = host_multiplies_bf16();
     all.push_back(cpu);
     return all;
@@ -165,8 +170,8 @@ const DeviceSpec& device_spec(const std::string& name) {
   std::istringstream text(name.substr(std::min<size_t>(name.size(), 3)));  // behind "sm_"
   text >> gpu.capability;
   for (const auto& [member, number] : kAttributes)
-    if (text >> gpu.*member) gpu.*member *= -1;     // of "-58"
-  if (gpu.capability < 80 || name_of(gpu) != name)  // bf16 is not converted before
+    if (text >> gpu.*member) gpu.*member *= -1;         // of "-58"
+  if (gpu.capability < 80 || encode_name(gpu) != name)  // bf16 is not converted before
     throw UserError("unknown target '" + name + "'; known targets are " +
                     join(devices, ", ", &DeviceSpec::name));
   std::lock_guard lock(derived_mutex);
@@ -176,7 +181,7 @@ const DeviceSpec& device_spec(const std::string& name) {
 const DeviceSpec& find_device(const DeviceAttributes& found) {
   for (const DeviceSpec& device : all_devices())
     if (is_product(found, device)) return device;
-  return device_spec(name_of(found));
+  return device_spec(encode_name(found));
 }
 
 }  // namespace stitch

@@ -33,8 +33,10 @@ TEST(DeviceSpec, EverySettingOfATargetIsARow) {
 DeviceAttributes attributes_of(const std::string& name) { return device_spec(name); }
 
 TEST(DerivedDevice, AGpuIsTheRowThatItAgreesWith) {
-  for (const DeviceSpec& device : all_devices())
-    if (device.is_cuda) EXPECT_EQ(&find_device(device), &device) << device.name;
+  for (const DeviceSpec& device : all_devices()) {
+    if (!device.is_cuda) continue;
+    EXPECT_EQ(&find_device(device), &device) << device.name;
+  }
   DeviceAttributes b200 = attributes_of("b200");
   b200.clock_khz = 1965000, b200.memory_bus_bits = 7680;  // as newer drivers say
   EXPECT_EQ(find_device(b200).name, "b200");
