@@ -141,10 +141,14 @@ struct SplitFinder {
     Pieces cut{.dim = d, .count = nearest_divisor(shape[d], most)};
     if (device.is_cuda) cut.count = weigh_pieces(group, shape[d], blocks, cut, most);
     const bool divides = is_divisible(shape[d], cut.count);
+    // A second look at what half the registers of a multiprocessor do not hold is taken by all
+    // blocks at once, after the first one: a block that holds more of it is alone.
+    const bool is_held =
+        !device.is_cuda || inside / cut.count <= device.registers_per_multiprocessor / 2;
     const std::vector<bool> depends = find_dependents(group);
     for (NodeId id : group)
       if (can_be_split(id, d) && (divides || graph[id].op != OpKind::k_sum_sq_dev))
-        splits[id] = {cut, find_terms(id, depends)};
+        splits[id] = {cut, is_held ? find_terms(id, depends) : std::nullopt};
   }
 
   bool can_be_split(NodeId id, int64_t dim) const {

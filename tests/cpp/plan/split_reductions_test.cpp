@@ -269,6 +269,20 @@ TEST(SplitReductions, ASumOfExponentialsOfFewRowsIsOfItsPiecesOwnMaxima) {
   EXPECT_EQ(operands_of(graph, OpKind::k_amax), (Operands{"f32[4,64,16384]", "f32[4,64]"}));
 }
 
+TEST(SplitReductions, AllBlocksLookAgainAtWhatOneDoesNotHold) {
+  const auto waits = [](const Graph& graph) {  // for the maximum of all
+    return std::ranges::count(graph.nodes, OpKind::k_minimum, &Node::op) == 0;
+  };
+  const std::string columns = R"(,2048]
+    %largest = amax(%x){axes=[0]}
+    %exp = exp(sub(%x, %largest))
+    %sum = sum(%exp){axes=[0]} : f32
+    outputs (%sum, %exp)
+  )";
+  EXPECT_FALSE(waits(split("%x = input : f32[4096" + columns))) << "32 columns of 1024 rows";
+  EXPECT_TRUE(waits(split("%x = input : f32[5120" + columns))) << "32 columns of 1280 rows";
+}
+
 TEST(SplitReductions, DeviationsOfLongRowsAreTakenFromTheirPiecesMeans) {
   const auto sums = [](const std::string& type, const std::string& axes) {
     return operands_of(split("%x = input : " + type + "\n%y = sum_sq_dev(%x){axes=" + axes +
