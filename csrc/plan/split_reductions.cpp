@@ -222,7 +222,6 @@ struct SplitFinder {
       const int64_t d = choose_dim(shape, reduced, inside / piece);
       extent = shape[d];
       cut = {.dim = d, .count = nearest_divisor(extent, std::min(inside / piece, hint(extent)))};
-      are_cut_for_blocks = true;
     }
     const int64_t divisor = std::max(cut.count, cut.elements());
     if (hint(extent) < 2 * divisor) return;
@@ -230,6 +229,7 @@ struct SplitFinder {
       return is_deviation(id) ? is_divisible(extent, divisor) : find_terms(id, depends).has_value();
     };
     if (std::ranges::none_of(group, looks_again)) return;
+    are_cut_for_blocks |= cut.count > 0;
     for (NodeId id : group) {
       const bool has_all = std::ranges::includes(graph[id].ints, reduced);
       if (has_all && !is_arg_reduction(graph[id]) &&

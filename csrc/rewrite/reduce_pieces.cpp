@@ -99,9 +99,10 @@ NodeId reduce_exponentials(Builder& b, const Node& node, const Exponentials& ter
   for (int64_t axis : axes.inner) shape[axis] = 1;
   const NodeId from = b.reshape(combine(OpKind::k_minimum, low, b.full(dtype, most, 0)), shape);
   const NodeId sums = b.reduce(OpKind::k_sum, exp_of(cut, from), axes.inner, dtype, false);
-  std::vector<Dim> kept = b[own].type.shape;
+  std::vector<Dim> row = b[terms.x].type.shape, kept = b[own].type.shape;
+  for (int64_t axis : node.ints) row[axis] = 1;
   for (int64_t axis : axes.outer) kept[axis] = 1;
-  const NodeId weight = exp_of(own, b.reshape(terms.reference, kept));
+  const NodeId weight = exp_of(own, b.reshape(expand_to(b, terms.reference, row), kept));
   return b.reduce(OpKind::k_sum, combine(OpKind::k_mul, sums, weight), axes.outer, dtype, false);
 }
 

@@ -46,6 +46,18 @@ def test_exponentials_of_pieces_add_up_to_those_of_rows(fn, dtype, rows, columns
     expect_equal(result, exact.float(), rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("target", ["cpu", "h200"])
+@pytest.mark.parametrize("rows", [3, 72])
+def test_exponentials_below_the_largest_of_all_rows(rows, target):
+    x = torch.randn(rows, 70000, generator=torch.Generator().manual_seed(5))
+    options = ON_H200 if target == "h200" else {}
+
+    def fn(x):
+        return (x - x.amax()).exp().sum(-1), (x - x.amax(0)).exp().sum(1)
+
+    expect_equal(compile_strictly(fn, options=options)(x), fn(x), rtol=2e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize("columns", [17000, 18432])
 def test_rows_of_a_length_known_at_run_time(columns):
     compiled = compile_strictly(log_sum, options=ON_H200, dynamic=True)
