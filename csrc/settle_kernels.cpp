@@ -11,8 +11,9 @@
 namespace stitch {
 namespace {
 
-constexpr int kTrials = 4;       // of a kernel, at once
-constexpr double kNoise = 0.03;  // what the clock cannot tell apart: another choice gains more
+constexpr int kTrials = 4;         // of a kernel, at once
+constexpr double kNoise = 0.03;    // what the clock cannot tell apart: another choice gains more
+constexpr double kSpillsCost = 2;  // times a kernel's own time, at most: slower is no remedy [A]
 
 bool is_better(const Trial& trial, const Trial& present) {
   if (trial.spilled_bytes != present.spilled_bytes)
@@ -89,6 +90,10 @@ struct Settler {
 
 void try_choices(std::vector<Trial>& kernels,
                  const std::function<void(std::vector<Trial>&)>& compile) {
+  for (Trial& kernel : kernels)
+    std::erase_if(kernel.others, [&](const KernelChoice& other) {
+      return kernel.spilled_bytes != INT_MAX && other.us > kSpillsCost * kernel.choice.us;
+    });
   for (bool is_first = true;; is_first = false) {
     std::vector<Trial> trials;
     for (Trial& kernel : kernels) {

@@ -23,9 +23,10 @@ struct Trial {
   std::vector<KernelChoice> others = {};  // the fastest last
 };
 
-// Each kernel becomes its first choice that does not spill, else what spills least; of equal ones
-// what the clock calls faster, else the first.  `compile` says of a few trials of all kernels what
-// they spill, and how long they take if the clock is asked: of every kernel in the first round.
+// Each kernel becomes its first choice that does not spill, else what spills least, but nothing
+// that is predicted at more than twice its own time; of equal ones what the clock calls faster,
+// else the first.  `compile` says of a few trials of all kernels what they spill, and how long they
+// take if the clock is asked: of every kernel in the first round.
 void try_choices(std::vector<Trial>& kernels,
                  const std::function<void(std::vector<Trial>&)>& compile);
 

@@ -160,7 +160,9 @@ std::optional<double> KernelChooser::predict_us(const std::vector<std::vector<in
 }
 
 KernelChoices KernelChooser::find_others(const std::vector<const StageSchedule*>& has) {
-  KernelChoice present{.persistent_groups = kernel.persistent_groups, .is_present = true};
+  KernelChoice present{.persistent_groups = kernel.persistent_groups,
+                       .us = std::numeric_limits<double>::infinity(),
+                       .is_present = true};
   for (const StageSchedule* own : has) present.templates.push_back(own->bounds.chosen);
   std::vector<KernelChoice> choices = {present};
   std::vector<std::vector<std::vector<int>>> groupings = {kernel.persistent_groups};
@@ -174,7 +176,10 @@ KernelChoices KernelChooser::find_others(const std::vector<const StageSchedule*>
   if (has_templates())
     for (KernelChoice& choice : list_templates()) choices.push_back(std::move(choice));
   std::vector<KernelChoice> others = evaluate(std::move(choices));
-  std::erase_if(others, [](const KernelChoice& choice) { return choice.is_present; });
+  std::erase_if(others, [&](const KernelChoice& choice) {
+    if (choice.is_present) present.us = choice.us;
+    return choice.is_present;
+  });
   std::ranges::stable_sort(others, std::greater<>(), &KernelChoice::us);
   for (int threads : {0, kResidentThreads / 2}) {  // the same with more registers comes first
     others.push_back(present);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <climits>
+
 namespace stitch {
 namespace {
 
@@ -16,7 +18,7 @@ std::vector<KernelChoice> choices(const std::vector<double>& times) {
 TEST(TryChoices, TheFirstThatDoesNotSpillIsTakenElseTheOneThatSpillsLeast) {
   std::vector<Trial> kernels = {
       {3, {.us = 50}, 50, 0, choices({60, 10, 55, 20, 90, 10, 30})},  // all spill
-      {5, {.us = 50}, 50, 0, choices({100, 101, 102, 40})},           // three do not
+      {5, {.us = 60}, 50, 0, choices({100, 101, 102, 40})},           // three do not
       {7, {.us = 50}, 50, 0, choices({50, 60})},                      // none is better
       {8, {.us = 50}, 50, 0, {}}};
   std::vector<size_t> rounds;
@@ -32,6 +34,17 @@ TEST(TryChoices, TheFirstThatDoesNotSpillIsTakenElseTheOneThatSpillsLeast) {
   EXPECT_EQ(kernels[2].choice.us, 50) << "as it was";
   EXPECT_EQ(kernels[3].choice.us, 50);
   EXPECT_EQ(rounds, (std::vector<size_t>{10, 3})) << "several at once, of all kernels";
+}
+
+// A kernel of one block, which spilled least, was chosen over one of 256 and took 33 ms for 0.3.
+TEST(TryChoices, WhatTakesMoreThanTwiceAsLongIsNoRemedyButForWhatDoesNotCompile) {
+  std::vector<Trial> kernels = {{0, {.us = 50}, 80, 0, choices({5000, 101, 70})},
+                                {1, {.us = 50}, INT_MAX, 0, choices({5000, 101})}};
+  try_choices(kernels, [&](std::vector<Trial>& trials) {
+    for (Trial& trial : trials) trial.spilled_bytes = trial.choice.us == 5000 ? 0 : 60;
+  });
+  EXPECT_EQ(kernels[0].choice.us, 70);
+  EXPECT_EQ(kernels[1].choice.us, 5000);
 }
 
 // By the clock a choice takes twice its predicted time.
@@ -52,7 +65,7 @@ TEST(TryChoices, OfThoseThatDoNotSpillTheClocksFastestIsTaken) {
   EXPECT_EQ(kernels[0].choice.us, 40);
   EXPECT_EQ(kernels[0].us, 80);
   EXPECT_EQ(kernels[1].choice.us, 50);
-  EXPECT_EQ(kernels[2].choice.us, 90) << "whatever it takes";
+  EXPECT_EQ(kernels[2].choice.us, 90) << "slower, but does not spill";
   EXPECT_EQ(kernels[3].choice.us, 50);
   EXPECT_EQ(rounds, 1);
 }
