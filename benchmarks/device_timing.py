@@ -54,8 +54,11 @@ def present(place):
         numbers = re.search(r"kHopper = \{(.*)\}", text)[1].split(", ")
         fields = ["operation", "special", "exchange", "shared", "barrier", "cache", "memory"]
         return float(numbers[fields.index(name.removeprefix("latencies."))])
-    h200 = text[text.index("kH200 =") : text.index("kB200 =")]
-    return float(re.search(rf"\.{name} = (?:[\w.]+ = )?([\d.e]+)", h200 + text)[1])
+    if name == "cycles_per_us":
+        return float(re.search(r'"h200", \{\d+, \d+, (\d+)', text)[1]) / 1e3  # in kHz there
+    numbers = re.search(r"kH200 = \{(.*)\}", text)[1].split(", ")
+    fields = ["dram_bytes_per_us", "l2_bytes_per_us", "launch_us", "barrier_us", "last_block_us"]
+    return float(numbers[fields.index(name)])
 
 
 def report(name, value, unit, how, places="", spread=0.0):

@@ -1,5 +1,6 @@
 """Kernels of benchmarks/device_numbers.py: they compile, and their loops hold what they should."""
 
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -10,7 +11,9 @@ from torch_stitch import _core
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks import device_instructions, device_timing  # noqa: E402
+from benchmarks import device_instructions, device_numbers, device_timing  # noqa: E402
+from benchmarks.calibrate import LAUNCH_US  # noqa: E402
+from benchmarks.clock_rows import DRAM_BYTES_PER_US  # noqa: E402
 
 
 def has_nvrtc():
@@ -52,14 +55,14 @@ def test_every_row_names_one_of_the_clock(row):
     assert device_timing.present(f"sass:{row.row}")
 
 
-@pytest.mark.parametrize(
-    "place",
-    [
-        "number:shared_latency",
-        "spec:launch_us",
-        "spec:latencies.memory",
-        "spec:dram_bytes_per_us",
-    ],
-)
+PLACES = re.findall(r"spec:[\w.]+|number:\w+", Path(device_numbers.__file__).read_text())
+
+
+@pytest.mark.parametrize("place", sorted(set(PLACES)))
 def test_present_numbers_are_found(place):
-    assert isinstance(device_timing.present(place), float)
+    assert device_timing.present(place) > 0
+
+
+def test_present_rates_are_those_of_the_row():
+    assert device_timing.present("spec:dram_bytes_per_us") == DRAM_BYTES_PER_US
+    assert device_timing.present("spec:launch_us") == LAUNCH_US

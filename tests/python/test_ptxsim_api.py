@@ -115,7 +115,7 @@ WRONG = {
     "argument 1 is named twice": lambda: scale(inputs=[1], outputs=[1]),
     "share memory": lambda: scale(*[torch.zeros(100)] * 2, outputs=[0]),
     "the target 'cpu' is no GPU": lambda: scale(target="cpu"),
-    "unknown target 'h20'": lambda: scale(target="h20"),
+    "unknown target 'h19'": lambda: scale(target="h19"),
     "orders is 0": lambda: scale(orders=0),
     "does not compile for sm_90a": lambda: ptxsim.run("__global__ void k(", "k", 1, 1, []),
     "the text has no kernel": lambda: ptxsim.run("__device__ int n;", "k", 1, 1, []),
