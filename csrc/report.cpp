@@ -43,7 +43,10 @@ void print(std::ostream& out, const ReportedKernel& kernel) {
 }  // namespace
 
 void Report::add(const Report& graph) {
-  if (graphs++ == 0) target = graph.target, device = graph.device;
+  if (graphs++ == 0) {
+    target = graph.target;
+    device = graph.device;
+  }
   kernels.insert(kernels.end(), graph.kernels.begin(), graph.kernels.end());
   library_calls.insert(library_calls.end(), graph.library_calls.begin(), graph.library_calls.end());
   cuts.insert(cuts.end(), graph.cuts.begin(), graph.cuts.end());

@@ -57,8 +57,10 @@ std::vector<at::Tensor> run(const OperatorCall& call, const CallValues& values) 
   torch::jit::Stack stack;
   stack.reserve(call.arguments.size() + 1);
   for (const CallArgument& argument : call.arguments) stack.push_back(make_value(argument, values));
-  for (c10::IValue& value : stack)
-    if (call.detaches && value.isTensor()) value = value.toTensor().detach();
+  if (call.detaches) {
+    for (c10::IValue& value : stack)
+      if (value.isTensor()) value = value.toTensor().detach();
+  }
   if (values.out.defined()) {
     if (multiply_matrices(stack, values.out)) return {values.out};
     stack.emplace_back(values.out);
