@@ -12,22 +12,31 @@ import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch import config, partitioners
 from torch._higher_order_ops.invoke_subgraph import invoke_subgraph
+from torch._inductor.cudagraph_utils import BoxedDeviceIndex
 
 from torch_stitch import _core
 from torch_stitch._core import UnsupportedError
+from torch_stitch.cuda_graphs import choose_capture, reset
 from torch_stitch.decompositions import decompositions
 from torch_stitch.fx_import import import_graph, tensors_of
 from torch_stitch.kept_graph import KeptGraph, keep_graphs
 from torch_stitch.user_code import count_fallback, name_ops
 
+MODES = {  # as torch.compile's own backend has them
+    "default": {},
+    "reduce-overhead": {"cuda_graphs": True},
+    "max-autotune": {"clock": "choose", "cuda_graphs": True},
+    "max-autotune-no-cudagraphs": {"clock": "choose"},
+}
+
 
 def stitch(gm, example_inputs, *, mode=None, options=None):
-    """The backend.  Options are the rows of docs/settings.md; the only mode is "default"."""
-    if mode not in (None, "default"):
-        raise ValueError(f'found mode {mode!r}; the only mode is "default": choose by `options`')
+    """The backend.  Options are the rows of docs/settings.md; a mode is a set of them."""
+    if (mode or "default") not in MODES:
+        raise ValueError(f"found mode {mode!r}; there are {', '.join(MODES)}")
     if not (options is None or isinstance(options, Mapping)):
         raise TypeError(f'found options {options!r}; they are a dict, such as {{"strict": True}}')
-    options = dict(options or {})
+    options = MODES[mode or "default"] | dict(options or {})
     wanted = _core.get_option(options, "target")
     try:
         target = find_target(devices_of(gm, example_inputs), options)
@@ -38,13 +47,15 @@ def stitch(gm, example_inputs, *, mode=None, options=None):
             f"torch_stitch: found the target {wanted} and tensors on other devices; "
             "explain(..., target=) plans for devices that are not there, simulate=True runs plans"
         )
-    compiler = functools.partial(compile_graph, options)
+    compiler = functools.partial(compile_graph, options, BoxedDeviceIndex(None))
     for part in (m for m in gm.modules() if isinstance(m, torch.fx.GraphModule)):
         drop_identities(part)
     identity = sorted(options.items()), target, _core.get_option(options, "fallback_random")
     with keep_graphs(gm, _core.get_option(options, "cache"), *identity):
         return trace(gm, example_inputs, target, compiler, identity[-1])
 
+
+stitch.reset = reset  # with torch.compiler.reset()
 
 def trace(gm, example_inputs, target, compiler, fallback_random=False):
     """Hands each AOT graph of `gm` to compiler(kind, gm, inputs), where kind names the pass."""
@@ -154,7 +165,7 @@ def find_target(devices, options=None):
     raise UnsupportedError(f"found tensors on {names}; kernels are for {where}")
 
 
-def compile_graph(options, kind, gm, example_inputs):
+def compile_graph(options, forward_device, kind, gm, example_inputs):
     """One AOT graph as a boxed callable that torch's cache may keep."""
     devices = devices_of(gm, example_inputs)
     if devices == {torch.device("meta")}:
@@ -163,17 +174,21 @@ def compile_graph(options, kind, gm, example_inputs):
     tracing = torch._guards.TracingContext.try_get() if kind == "backward" else None
     if tracing and tracing.fw_metadata:  # may be retained, and compiled before it is called
         tracing.fw_metadata.bw_donated_idxs = []
+    capture = None
+    if _core.get_option(options, "cuda_graphs"):
+        capture = choose_capture(gm, kind, forward_device)
 
     def finish(imported=None):
         try:
             target = find_target(devices, options)
-            return KeptGraph(*compile_parts(gm, options, target, device, imported))
+            return KeptGraph(*compile_parts(gm, options, target, device, imported), capture)
         except Exception as error:
             if _core.get_option(options, "strict"):
                 raise
             nodes = [node for node in gm.graph.nodes if node.op == "call_function"]
             what = ", from ".join(["this graph runs without stitching", *name_ops(nodes)[:1]])
             count_fallback(what, nodes, [reason_of(error)])
+            forward_device.value = None
             return by_dispatcher(gm)
 
     if not _core.get_option(options, "async_compile"):

@@ -20,10 +20,14 @@ FLAGS = "force_autograd_cache bundled_autograd_cache force_non_lazy_backward_low
 
 
 class KeptGraph(OutputCode):
-    """Callable like any AOT graph; parts: what the core compiled it from, nothing if not kept."""
+    """Callable like any AOT graph; parts: what the core compiled it from, nothing if not kept.
 
-    def __init__(self, run, parts=None):
-        self.run, self.parts = run, parts
+    capture: what it is called through (cuda_graphs.choose_capture), or nothing.
+    """
+
+    def __init__(self, compiled, parts=None, capture=None):
+        self.parts, self.capture = parts, capture
+        self.run = capture(compiled) if capture else compiled
         self._boxed_call = True  # of the object: wrappers take over what that has
 
     def __call__(self, args):
@@ -38,7 +42,7 @@ class KeptGraph(OutputCode):
         self.run = None
 
     def post_compile(self, *_):
-        self.run = _core.compile(*self.parts)
+        self.__init__(_core.compile(*self.parts), self.parts, self.capture)
 
 
 copyreg.pickle(torch._ops.OpOverload, lambda op: (pkgutil.resolve_name, (f"torch:ops.{op}",)))

@@ -161,6 +161,7 @@ void make_callable(PyHeapTypeObject* type) { type->ht_type.tp_call = &call_compi
 void bind_compile(py::module_& module) {
   py::class_<CompiledGraph> compiled(module, "CompiledGraph", py::custom_type_setup(make_callable));
   compiled.def("report", [](const CompiledGraph& graph) { return to_dict(graph.report); })
+      .def("check_flags", &check_flags_of)
       .def("__str__", [](const CompiledGraph& graph) {
         return graph.program ? to_string(*graph.program) : std::string("not loaded");
       });

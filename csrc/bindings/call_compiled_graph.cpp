@@ -12,6 +12,7 @@
 #include "bindings/tensors.h"
 #include "bindings/torch_frame.h"
 #include "runtime/driver.h"
+#include "runtime/error_flags.h"
 #include "runtime/executor.h"
 
 namespace stitch {
@@ -145,6 +146,13 @@ const CompiledGraph& unwrap(PyObject* self) {
 }
 
 }  // namespace
+
+void check_flags_of(const CompiledGraph& graph) {
+  ErrorFlags* flags = graph.program ? graph.program->flags.get() : nullptr;
+  if (!flags) return;
+  if (flags->waits() && graph.device.is_cuda()) flags->wait_and_check(current_stream(graph));
+  flags->check();
+}
 
 PyObject* call_compiled_graph(PyObject* self, PyObject* arguments, PyObject* keywords) {
   PyObject* list = PyTuple_GET_SIZE(arguments) == 1 ? PyTuple_GET_ITEM(arguments, 0) : nullptr;

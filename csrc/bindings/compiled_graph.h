@@ -30,6 +30,10 @@ struct CompiledGraph {
 // current stream of its device.
 PyObject* call_compiled_graph(PyObject* self, PyObject* arguments, PyObject* keywords);
 
+// Throws what launches of the graph have reported, a replay's in a CUDA graph too; where
+// check_indices=now, after those of the current stream.
+void check_flags_of(const CompiledGraph& graph);
+
 // Sets the Python error that belongs to the exception being handled; true if it is one of ours.
 bool set_python_error();
 

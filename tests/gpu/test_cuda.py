@@ -183,6 +183,72 @@ def test_index_out_of_range_is_an_error():
     assert compiled(table, good).equal(table[good] * 2)
 
 
+def recorded(fn, **how):
+    """fn by CUDA graphs.  A first call warms up, a second one records, later ones replay."""
+    return torch.compile(fn, backend="stitch", mode="reduce-overhead", **how)
+
+
+def test_recorded_launches_read_inputs_that_move():
+    compiled = recorded(lambda x, y: (x * y).softmax(-1) + (x + y).sum(0))
+    plain = torch.compile(lambda x, y: (x * y).softmax(-1) + (x + y).sum(0), backend="stitch")
+    for _ in range(5):
+        x, y = torch.randn(2, 300, 1000, device="cuda")
+        assert compiled(x, y).equal(plain(x, y))
+    assert torch._dynamo.utils.counters["inductor"]["cudagraph_skips"] == 0
+
+
+def test_recorded_launches_of_several_sizes():
+    compiled = recorded(lambda x: F.layer_norm(x, (x.shape[-1],)), dynamic=True)
+    for rows in (2, 7, 64) * 3:
+        x = torch.randn(rows, 384, device="cuda")
+        torch.testing.assert_close(compiled(x), F.layer_norm(x, (384,)), rtol=1e-5, atol=1e-5)
+
+
+def test_recorded_launches_write_buffers_once_a_call():
+    model, twin = (torch.nn.BatchNorm1d(64, device="cuda") for _ in range(2))
+    compiled = recorded(model)
+    for _ in range(5):
+        x = torch.randn(32, 64, device="cuda")
+        torch.testing.assert_close(compiled(x).detach(), twin(x).detach(), rtol=1e-4, atol=1e-5)
+    assert model.num_batches_tracked.item() == 5
+    torch.testing.assert_close(model.running_var, twin.running_var)
+
+
+def test_recorded_training_steps():
+    model, (x, bias) = on_device(*bert_layer(2))
+    compiled = recorded(model)
+    for _ in range(4):
+        torch.compiler.cudagraph_mark_step_begin()
+        grads = []
+        for forward in (compiled, model):
+            model.zero_grad()
+            forward(x, bias).square().mean().backward()
+            grads.append([p.grad.clone() for p in model.parameters()])
+        for mine, eager in zip(*grads):
+            torch.testing.assert_close(mine, eager, rtol=1e-3, atol=1e-5)
+    assert torch_stitch.counters()["fallback_ops"] == 0
+
+
+def test_recorded_dropout_draws_again_in_each_call():
+    compiled = recorded(lambda x: F.dropout(x, 0.5))
+    x = torch.ones(1 << 16, device="cuda")
+    masks = [compiled(x).clone() for _ in range(5)]
+    assert all(abs(mask.count_nonzero() / x.numel() - 0.5) < 0.02 for mask in masks)
+    assert not any(a.equal(b) for a, b in zip(masks, masks[1:]))
+
+
+def test_recorded_launches_report_an_index_out_of_range():
+    compiled = recorded(lambda table, ids: table[ids] * 2)
+    table = torch.randn(10, 64, device="cuda")
+    good, bad = torch.tensor([[0, 9, -10], [0, 3, 10]], device="cuda")
+    for _ in range(3):
+        assert compiled(table, good).equal(table[good] * 2)
+    with pytest.raises((IndexError, RuntimeError)):
+        compiled(table, bad)
+        torch_stitch.synchronize()
+    assert compiled(table, good).equal(table[good] * 2)
+
+
 # Of all floats, in units in the last place beside fp64: what math_approx.cuh says of a GPU.
 FUNCTIONS = {
     "exp": (torch.exp, 2.07),

@@ -36,9 +36,9 @@ def graphs(monkeypatch):
     """Kind and FX graph of everything that is compiled."""
     seen, compile_graph = [], backend.compile_graph
 
-    def keep(options, kind, gm, example_inputs):
+    def keep(options, forward_device, kind, gm, example_inputs):
         seen.append((kind, gm.graph))
-        return compile_graph(options, kind, gm, example_inputs)
+        return compile_graph(options, forward_device, kind, gm, example_inputs)
 
     monkeypatch.setattr(backend, "compile_graph", keep)
     return seen
