@@ -49,6 +49,7 @@ auto members_of(T& value) {
   STITCH_MEMBERS(7, a, b, c, d, e, f, g)
   STITCH_MEMBERS(8, a, b, c, d, e, f, g, h)
   STITCH_MEMBERS(9, a, b, c, d, e, f, g, h, i)
+  STITCH_MEMBERS(10, a, b, c, d, e, f, g, h, i, j)
   STITCH_MEMBERS(11, a, b, c, d, e, f, g, h, i, j, k)
   STITCH_MEMBERS(12, a, b, c, d, e, f, g, h, i, j, k, l)
   STITCH_MEMBERS(13, a, b, c, d, e, f, g, h, i, j, k, l, m)

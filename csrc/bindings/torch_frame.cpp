@@ -6,7 +6,7 @@
 #include <c10/util/StringUtil.h>
 
 #include <map>
-#include <tuple>
+#include <utility>
 
 #include "base/error.h"
 #include "bindings/tensors.h"
@@ -132,25 +132,26 @@ void* TorchFrame::data(BufferId id) {
   return cell.address = tensor.unsafeGetTensorImpl()->mutable_data();
 }
 
-// By thread and stream, as launches of one stream follow each other; for the life of the thread.  A
-// capture has its own, as graphs captured on one stream may run on several.
+// By thread and stream, as launches of one stream follow each other; for the life of the process,
+// in the driver's memory, since torch's may be a CUDA graph's that is being warmed up.  A capture
+// has its own, as graphs captured on one stream may run on several.
 void* TorchFrame::barrier() {
-  if (!barrier_.defined()) {
-    using Key = std::tuple<c10::DeviceType, c10::DeviceIndex, void*>;
-    thread_local std::map<Key, at::Tensor> barriers;
-    int capturing = 0;
-    check_driver(driver().stream_is_capturing(stream_, &capturing), "cuStreamIsCapturing",
-                 "a stream");
-    at::Tensor fresh;
-    const c10::Device device = graph_.device;
-    at::Tensor& kept = capturing ? fresh : barriers[{device.type(), device.index(), stream_}];
-    if (!kept.defined()) {
-      at::AutoDispatchBelowADInplaceOrView guard;
-      kept = at::zeros({1}, at::TensorOptions().dtype(at::kInt).device(device));
-    }
-    barrier_ = kept;
+  if (barrier_) return barrier_;
+  const Driver& table = driver();
+  int capturing = 0;
+  check_driver(table.stream_is_capturing(stream_, &capturing), "cuStreamIsCapturing", "a stream");
+  if (capturing) {
+    at::AutoDispatchBelowADInplaceOrView guard;
+    captured_barrier_ = at::zeros({1}, at::TensorOptions().dtype(at::kInt).device(graph_.device));
+    return barrier_ = captured_barrier_.mutable_data_ptr();
   }
-  return barrier_.mutable_data_ptr();
+  thread_local std::map<std::pair<c10::DeviceIndex, void*>, CudaAddress> barriers;
+  CudaAddress& kept = barriers[{graph_.device.index(), stream_}];
+  if (!kept) {
+    check_driver(table.memory_allocate(&kept, sizeof(uint32_t)), "cuMemAlloc", "a barrier");
+    check_driver(table.memory_set(kept, 0, 1, stream_), "cuMemsetD32Async", "a barrier");
+  }
+  return barrier_ = reinterpret_cast<void*>(kept);
 }
 
 at::Tensor& TorchFrame::tensor(BufferId id) {

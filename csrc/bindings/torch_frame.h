@@ -71,7 +71,8 @@ class TorchFrame final : public Frame {
   std::vector<int64_t>* defined_ = nullptr;  // the same, while the call runs
   std::vector<Cell> cells_;
   at::Tensor slab_;
-  at::Tensor barrier_;
+  void* barrier_ = nullptr;
+  at::Tensor captured_barrier_;
   std::vector<pybind11::object> objects_;
   // Tensors that `start` and `align` replaced, kept while their memory may be in use.
   std::vector<std::pair<BufferId, at::Tensor>> replaced_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ranges>
+#include <set>
 
 #include "base/hash.h"
 #include "base/words.h"
@@ -18,7 +19,15 @@ std::string cuda_frame(const Graph& graph, const StageSchedule& schedule,
                      "i32* error) {\n";
   text += declare_shared(schedule.shared_bytes, source);
   text += "  const " + lowered.index_type + " block = " + lowered.index_type + "(block_index());\n";
-  return text + declare_arrays(lowered) + to_string(lowered.body) + "}\n";
+  text += declare_arrays(lowered);
+  if (!options.dependent_launch) return text + to_string(lowered.body) + "}\n";
+  KernelBody body = lowered.body;
+  std::set<std::string> loaded;
+  for (size_t i = 0; i < lowered.pointers.size(); ++i)
+    if (!lowered.pointers[i].is_store) loaded.insert(concat("p", i));
+  body.statements.insert(body.statements.begin() + end_of_uses(body, loaded),
+                         Statement::call("admit_next_launch()"));
+  return text + wait_for_launch(options, source) + to_string(body) + "}\n";
 }
 
 std::string host_frame(const Graph& graph, const LoweredStage& lowered,
@@ -81,6 +90,7 @@ LoweringOptions choose_lowering(const Graph& graph, const StitchPlan& plan,
   LoweringOptions options{settings.emulate_eager_casts, plan.stored_over, find_rounded(graph),
                           find_streamed(graph, plan, device)};
   if (device.is_cuda) options.precision = find_precision(graph, options.rounded);
+  options.dependent_launch = settings.dependent_launch && device.capability >= 90;
   for (size_t m = 0; m < plan.in_place.size(); ++m)
     if (plan.in_place[m])
       options.stored_over.emplace(graph.mutations[m].value, graph.mutations[m].input);

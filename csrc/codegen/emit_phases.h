@@ -18,6 +18,9 @@ std::string list_parameters(const Graph& graph, const std::vector<KernelArgument
                             size_t sizes, const LoweringOptions& options,
                             const std::set<NodeId>& exchanged = {});
 
+// The first statement of a kernel that may begin while the launch before it ends.
+std::string wait_for_launch(const LoweringOptions& options, KernelSource& source);
+
 // The kernel's `shared`.  Beyond 48 KB it is dynamic: the source says how much a launch asks for.
 std::string declare_shared(int bytes, KernelSource& source);
 

@@ -153,6 +153,16 @@ std::string to_string(const KernelBody& body) {
   return out;
 }
 
+int end_of_uses(const KernelBody& body, const std::set<std::string>& names) {
+  int end = static_cast<int>(body.statements.size());
+  for (; end > 0; --end) {
+    std::map<std::string, int> uses;
+    count_names({body.statements[end - 1]}, uses);
+    if (std::ranges::any_of(names, [&](const auto& name) { return uses.count(name) > 0; })) break;
+  }
+  return end;
+}
+
 void verify_body(const KernelBody& body, const std::vector<std::string>& parameters) {
   verify(body.statements, {parameters.begin(), parameters.end()});
 }

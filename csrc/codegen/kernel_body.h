@@ -4,6 +4,7 @@
 // device/stitch.  Statements keep what a verifier must see: loops, predicates, barriers.
 #pragma once
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,6 +58,8 @@ struct KernelBody {
 // Without the definitions that nothing reads: evaluation is by need, names of axes are not.
 KernelBody remove_unused(KernelBody body);
 std::string to_string(const KernelBody& body);
+// The place behind the last statement of the kernel's own that reads one of these names.
+int end_of_uses(const KernelBody& body, const std::set<std::string>& names);
 // InternalError when a name is used before its definition, or a reduction sits where threads may
 // not all arrive (below a loop whose bound differs between threads is excluded by construction;
 // predicates never enclose statements).

@@ -33,6 +33,8 @@ struct KernelSource {
   int threads = 1;
   int shared_bytes = 0;   // CUDA: dynamic shared memory of a block; CPU: scratch of a thread
   bool may_fail = false;  // the text reports through `error`
+  // It may begin while the launch before it ends, since it waits for that before its first access.
+  bool is_dependent = false;
 };
 
 }  // namespace stitch

@@ -17,6 +17,7 @@ struct LoweringOptions {
   std::vector<bool> rounded = {};        // by node, or empty: as find_rounded has it
   std::set<NodeId> streamed = {};        // stores that go past the caches (split_loops.h)
   Precision precision = {};              // of a GPU's kernels
+  bool dependent_launch = false;         // KernelSource::is_dependent
 };
 
 // What stages hand on (schedule/persistent_values.h), with an array in the kernel's frame for what

@@ -227,6 +227,13 @@ CudaResult launch_kernel(CudaHandle handle, const Extents& grid, const Extents& 
 }
 
 void add_memory_and_streams(Driver& table) {
+  table.memory_allocate = [](CudaAddress* address, size_t bytes) {
+    *address = reinterpret_cast<CudaAddress>(std::malloc(bytes));
+    return *address ? kSuccess : kOutOfMemory;
+  };
+  table.memory_set = [](CudaAddress address, unsigned word, size_t count, CudaHandle) {
+    return std::fill_n(reinterpret_cast<uint32_t*>(address), count, word), kSuccess;
+  };
   table.host_allocate = [](void** memory, size_t bytes, unsigned) {
     *memory = std::malloc(bytes);
     return *memory ? kSuccess : kOutOfMemory;
@@ -269,18 +276,12 @@ const Driver& driver_table() {
     driver.function_set_attribute = [](CudaHandle, int, int) { return kSuccess; };
     driver.function_get_attribute = &function_get_attribute;
     driver.max_blocks_per_multiprocessor = &max_blocks_per_multiprocessor;
-    driver.launch_kernel = [](CudaHandle function, unsigned grid_x, unsigned grid_y,
-                              unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
-                              unsigned shared_bytes, CudaHandle, void** parameters, void**) {
-      return launch_kernel(function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z},
-                           shared_bytes, parameters, false);
-    };
-    driver.launch_cooperative_kernel = [](CudaHandle function, unsigned grid_x, unsigned grid_y,
-                                          unsigned grid_z, unsigned block_x, unsigned block_y,
-                                          unsigned block_z, unsigned shared_bytes, CudaHandle,
-                                          void** parameters) {
-      return launch_kernel(function, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z},
-                           shared_bytes, parameters, true);
+    driver.launch_kernel = [](const LaunchConfig* config, CudaHandle function, void** parameters,
+                              void**) {
+      const unsigned *grid = config->grid, *block = config->block;
+      return launch_kernel(function, {grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]},
+                           config->shared_bytes, parameters,
+                           config->has(LaunchAttribute::kCooperative));
     };
     driver.error_string = [](CudaResult, const char** text) {
       return *text = state.error.c_str(), kSuccess;

@@ -329,7 +329,8 @@ std::vector<LoadedKernel> load_kernels(const std::vector<KernelSource>& sources,
   std::vector<LoadedKernel> kernels;
   for (size_t i = 0; i < sources.size(); ++i) {
     const KernelSource& source = sources[i];
-    LoadedKernel kernel{source.name, nullptr, source.threads, source.shared_bytes};
+    LoadedKernel kernel{source.name, nullptr, source.threads, source.shared_bytes,
+                        source.is_dependent};
     kernel.entry = on_cuda ? load_function(binaries[i].bytes, source.name, source.shared_bytes)
                            : load_host_function(binaries[0].bytes, source.name);
     if (source.phases.size() > 1) {

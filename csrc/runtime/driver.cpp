@@ -47,8 +47,9 @@ void resolve_all(void* library, Driver& table, Verdict& verdict) {
   resolve("cuFuncSetAttribute", table.function_set_attribute);
   resolve("cuFuncGetAttribute", table.function_get_attribute);
   resolve("cuOccupancyMaxActiveBlocksPerMultiprocessor", table.max_blocks_per_multiprocessor);
-  resolve("cuLaunchKernel", table.launch_kernel);
-  resolve("cuLaunchCooperativeKernel", table.launch_cooperative_kernel);
+  resolve("cuLaunchKernelEx", table.launch_kernel);
+  resolve("cuMemAlloc_v2", table.memory_allocate);
+  resolve("cuMemsetD32Async", table.memory_set);
   resolve("cuMemHostAlloc", table.host_allocate);
   resolve("cuMemHostGetDevicePointer_v2", table.host_device_address);
   resolve("cuCtxSynchronize", table.context_synchronize);

@@ -4,6 +4,7 @@
 // the GPU by a ScopedDriver.  Calls run in the context that is current on the calling thread.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -36,6 +37,23 @@ struct PointerArgument {
   std::vector<int64_t> sizes = {}, strides = {};  // in elements
 };
 
+// CUlaunchAttribute and CUlaunchConfig, as cuda.h declares them.
+struct LaunchAttribute {
+  enum Id : int { kCooperative = 2, kMayBeginEarly = 6 /* programmatic stream serialization */ } id;
+  alignas(8) int value[16];
+};
+struct LaunchConfig {
+  unsigned grid[3], block[3], shared_bytes;
+  CudaHandle stream;
+  const LaunchAttribute* attributes;
+  unsigned attribute_count;
+
+  bool has(LaunchAttribute::Id id) const {
+    return std::any_of(attributes, attributes + attribute_count,
+                       [&](const LaunchAttribute& known) { return known.id == id; });
+  }
+};
+
 struct Driver {
   CudaResult (*init)(unsigned flags);
   CudaResult (*device_count)(int* count);
@@ -51,15 +69,10 @@ struct Driver {
   CudaResult (*function_get_attribute)(int* value, int attribute, CudaHandle function);
   CudaResult (*max_blocks_per_multiprocessor)(int* blocks, CudaHandle function, int threads,
                                               size_t shared_bytes);
-  CudaResult (*launch_kernel)(CudaHandle function, unsigned grid_x, unsigned grid_y,
-                              unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
-                              unsigned shared_bytes, CudaHandle stream, void** parameters,
+  CudaResult (*launch_kernel)(const LaunchConfig* config, CudaHandle function, void** parameters,
                               void** extra);
-  // All blocks are resident, or the launch is refused.
-  CudaResult (*launch_cooperative_kernel)(CudaHandle function, unsigned grid_x, unsigned grid_y,
-                                          unsigned grid_z, unsigned block_x, unsigned block_y,
-                                          unsigned block_z, unsigned shared_bytes,
-                                          CudaHandle stream, void** parameters);
+  CudaResult (*memory_allocate)(CudaAddress* address, size_t bytes);
+  CudaResult (*memory_set)(CudaAddress address, unsigned word, size_t count, CudaHandle stream);
   CudaResult (*host_allocate)(void** memory, size_t bytes, unsigned flags);
   CudaResult (*host_device_address)(CudaAddress* address, void* memory, unsigned flags);
   CudaResult (*context_synchronize)();

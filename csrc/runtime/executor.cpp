@@ -168,11 +168,13 @@ struct Execution {
     parameters[count] = &flag;
     flags_pending |= step.flag >= 0;
     describe_arguments(step, pointers.data(), flag, barrier, true);
-    if (end_phase <= 1) return launch(kernel, grid, parameters.data());
+    if (end_phase <= 1) {
+      launch(kernel, grid, parameters.data());
+      return;
+    }
     // Blocks that do the work of several in turn cost more than launches (by a third, H200,
     // 2026-11).
-    if (grid <= kernel.resident_blocks && launch_cooperatively(kernel, grid, parameters.data()))
-      return;
+    if (grid <= kernel.resident_blocks && launch(kernel, grid, parameters.data(), true)) return;
     // A launch per phase needs no barrier: they follow each other on the stream.
     for (const int32_t phases = end_phase; first_phase < phases; ++first_phase) {
       end_phase = first_phase + 1;
@@ -182,26 +184,24 @@ struct Execution {
     }
   }
 
-  void launch(const LoadedKernel& kernel, int64_t grid, void** parameters) {
+  // False where a device has less room for a cooperative launch than when the kernel was loaded.
+  bool launch(const LoadedKernel& kernel, int64_t grid, void** parameters, bool meets = false) {
     if (grid > kMostGrid) {
       throw UserError(describe_launch(kernel, grid) +
                       ": a launch takes 2147483647 blocks at most; "
                       "compile with dynamic=False, so that sizes as large are planned for");
     }
-    const CudaResult result =
-        driver().launch_kernel(kernel.entry, static_cast<unsigned>(grid), 1, 1, kernel.threads, 1,
-                               1, kernel.shared_bytes, frame.stream(), parameters, nullptr);
-    if (result != 0) check_driver(result, "cuLaunchKernel", describe_launch(kernel, grid));
-  }
-
-  // False where the device has less room for it than when the kernel was loaded.
-  bool launch_cooperatively(const LoadedKernel& kernel, int64_t grid, void** parameters) {
-    const CudaResult result = driver().launch_cooperative_kernel(
-        kernel.entry, static_cast<unsigned>(grid), 1, 1, kernel.threads, 1, 1, kernel.shared_bytes,
-        frame.stream(), parameters);
-    if (result == kCooperativeLaunchTooLarge || result == kNotSupported) return false;
-    if (result != 0)
-      check_driver(result, "cuLaunchCooperativeKernel", describe_launch(kernel, grid));
+    const LaunchAttribute attribute{
+        meets ? LaunchAttribute::kCooperative : LaunchAttribute::kMayBeginEarly, {1}};
+    const LaunchConfig config{{static_cast<unsigned>(grid), 1, 1},
+                              {static_cast<unsigned>(kernel.threads), 1, 1},
+                              static_cast<unsigned>(kernel.shared_bytes),
+                              frame.stream(),
+                              &attribute,
+                              meets || kernel.is_dependent};
+    const CudaResult result = driver().launch_kernel(&config, kernel.entry, parameters, nullptr);
+    if (meets && (result == kCooperativeLaunchTooLarge || result == kNotSupported)) return false;
+    if (result != 0) check_driver(result, "cuLaunchKernelEx", describe_launch(kernel, grid));
     return true;
   }
 

@@ -42,8 +42,9 @@ struct LoadedKernel {
   std::string name;
   void* entry = nullptr;  // host function (codegen/kernel_source.h) or CUfunction
   int threads = 1;
-  int shared_bytes = 0;     // of a block; on the CPU: scratch of a thread, behind the pointers
-  int resident_blocks = 0;  // of a kernel with barriers: the largest cooperative grid, 0: none
+  int shared_bytes = 0;       // of a block; on the CPU: scratch of a thread, behind the pointers
+  bool is_dependent = false;  // KernelSource::is_dependent
+  int resident_blocks = 0;    // of a kernel with barriers: the largest cooperative grid, 0: none
 };
 
 // What a kernel writes through its error pointer: the constants of device/stitch/load_store.cuh.

@@ -249,6 +249,20 @@ def test_recorded_launches_report_an_index_out_of_range():
     assert compiled(table, good).equal(table[good] * 2)
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_launches_that_begin_early_give_the_same_bits(name):
+    fn, inputs = on_device(*CASES[name].planned())
+    found = []
+    for early in (False, True):
+        torch.compiler.reset()
+        compiled = torch.compile(fn, backend="stitch", options={"dependent_launch": early})
+        for _ in range(5):  # one behind the other
+            torch.manual_seed(0)
+            results = accuracy.tensors_after(compiled, copy_tensors(inputs))
+        found.append([as_bits(x) for x in tree_leaves(results)])
+    assert all(a.equal(b) for a, b in zip(*found, strict=True))
+
+
 # Of all floats, in units in the last place beside fp64: what math_approx.cuh says of a GPU.
 FUNCTIONS = {
     "exp": (torch.exp, 2.07),

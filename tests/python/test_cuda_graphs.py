@@ -231,3 +231,15 @@ def test_a_kept_graph_is_recorded_again_in_the_next_process(trees, monkeypatch, 
     first, second = trees.recorded
     assert first == second == pickle.loads(pickle.dumps(first))
 
+
+
+@pytest.mark.parametrize("fn", [lambda x: x.softmax(1) * 2, lambda x: x / x.abs().amax()])
+def test_kernels_that_begin_early_compute_the_same(fn):
+    """Of one phase, and of two with a barrier between; on ptxsim the launch before has ended."""
+    x = torch.randn(132, 2048)
+    options = {"target": "h200", "simulate": True}
+    early, usual = (
+        torch.compile(fn, backend="stitch", options=options | {"dependent_launch": is_early})(x)
+        for is_early in (True, False)
+    )
+    assert early.equal(usual)

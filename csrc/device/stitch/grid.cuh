@@ -28,6 +28,15 @@ STITCH_DEVICE Arrival arrive(u32* counter) {
 }
 STITCH_DEVICE bool have_met(u32 before, u32 now) { return ((before ^ now) & 0x80000000u) != 0; }
 
+// Programmatic dependent launch (PTX, "griddepcontrol"; compute capability 9.0 and up).  Past this,
+// every thread sees what launches before this one wrote; nothing may be read or written before it.
+STITCH_DEVICE void wait_for_earlier_launch() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+// Once every block is here or has ended the next launch may begin.  It is promised nothing, and
+// waits for the end of this one.
+STITCH_DEVICE void admit_next_launch() {
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
 // What any thread wrote before it, every thread sees after it.  All blocks must be resident, and
 // every thread must come.
 STITCH_DEVICE void grid_barrier(u32* counter) {

@@ -47,7 +47,8 @@ CudaResult launch(CudaHandle function, std::vector<uint32_t>& y, std::vector<uin
                   unsigned threads = 64) {
   void* pointers[] = {y.data(), x.data()};
   void* parameters[] = {&pointers[0], &pointers[1]};
-  return driver().launch_kernel(function, 1, 1, 1, threads, 1, 1, 0, nullptr, parameters, nullptr);
+  const LaunchConfig config{{1, 1, 1}, {threads, 1, 1}, 0, nullptr, nullptr, 0};
+  return driver().launch_kernel(&config, function, parameters, nullptr);
 }
 
 class SimulatedDriver : public testing::Test {

@@ -54,12 +54,18 @@ CudaResult launch_on_host(unsigned grid, void** parameters) {
   return 0;
 }
 
-CudaResult fake_launch(const char* kind, unsigned grid, unsigned block, unsigned shared_bytes,
-                       CudaHandle stream, void** parameters) {
-  device.log.push_back(std::string(kind) + " grid " + std::to_string(grid) + " block " +
-                       std::to_string(block) + " shared " + std::to_string(shared_bytes) +
-                       " stream " + std::to_string(reinterpret_cast<uintptr_t>(stream)));
-  return launch_on_host(grid, parameters);
+CudaResult fake_launch(const LaunchConfig* config, CudaHandle, void** parameters, void**) {
+  const bool meets = config->has(LaunchAttribute::kCooperative);
+  if (meets && device.cooperative_result) return device.cooperative_result;
+  const bool is_early = config->has(LaunchAttribute::kMayBeginEarly);
+  device.log.push_back(std::string(meets      ? "cooperative"
+                                   : is_early ? "early"
+                                              : "launch") +
+                       " grid " + std::to_string(config->grid[0]) + " block " +
+                       std::to_string(config->block[0]) + " shared " +
+                       std::to_string(config->shared_bytes) + " stream " +
+                       std::to_string(reinterpret_cast<uintptr_t>(config->stream)));
+  return launch_on_host(config->grid[0], parameters);
 }
 
 CudaResult fake_load(CudaHandle* module, const void*) {
@@ -85,17 +91,7 @@ const Driver& fake_driver() {
       device.log.push_back("shared " + std::to_string(value));
       return 0;
     };
-    driver.launch_kernel = [](CudaHandle, unsigned grid, unsigned, unsigned, unsigned block,
-                              unsigned, unsigned, unsigned shared_bytes, CudaHandle stream,
-                              void** parameters, void**) {
-      return fake_launch("launch", grid, block, shared_bytes, stream, parameters);
-    };
-    driver.launch_cooperative_kernel = [](CudaHandle, unsigned grid, unsigned, unsigned,
-                                          unsigned block, unsigned, unsigned, unsigned shared_bytes,
-                                          CudaHandle stream, void** parameters) {
-      if (device.cooperative_result) return device.cooperative_result;
-      return fake_launch("cooperative", grid, block, shared_bytes, stream, parameters);
-    };
+    driver.launch_kernel = &fake_launch;
     driver.describe_arguments = [](std::vector<PointerArgument> arguments) {
       device.described = std::move(arguments);
     };
@@ -245,7 +241,7 @@ TEST_F(DriverTest, AFailedLaunchNamesKernelAndSizes) {
   device.launch_result = 2;
   const Program program = make_plan(1, false).build(true);
   EXPECT_EQ(error_of<FailedCallError>(program),
-            "cuLaunchKernel of relu_0 (grid 2, block 32, 128 bytes of shared memory): "
+            "cuLaunchKernelEx of relu_0 (grid 2, block 32, 128 bytes of shared memory): "
             "no luck (2)");
 }
 
@@ -282,6 +278,30 @@ const std::vector<std::string> kSplit = {
     "launch grid 1 block 32 shared 128 stream 7",   "phases 1 to 2 barrier 0",
     "launch grid 7 block 32 shared 128 stream 7",   "phases 2 to 3 barrier 0"};
 
+TEST_F(DriverTest, AKernelThatWaitsForTheLaunchBeforeItMayBeginEarly) {
+  FakePlan plan = make_plan(3, false);
+  plan.kernels[1].is_dependent = true;
+  const Program program = plan.build(true);
+  FakeFrame frame(program);
+  frame.set(0, std::vector<float>(64, 1));
+  run(program, frame, {});
+  const std::string usual = "launch grid 2 block 32 shared 128 stream 7";
+  const std::string early = "early grid 2 block 32 shared 128 stream 7";
+  EXPECT_EQ(device.log, (std::vector<std::string>{usual, early, usual}));
+  EXPECT_EQ(frame.output(0), std::vector<float>(64, 4));
+}
+
+TEST_F(DriverTest, PhasesBeginEarlyWhereTheyAreLaunchesOfTheirOwn) {
+  FakePlan plan = make_phases({6, 2}, 6);
+  plan.kernels[0].is_dependent = true;
+  EXPECT_TRUE(run_phases(plan)[0].starts_with("cooperative grid 6"));
+  device = FakeDevice();
+  plan = make_phases({6, 2}, 0);
+  plan.kernels[0].is_dependent = true;
+  const std::vector<std::string> log = run_phases(plan);
+  EXPECT_TRUE(log[0].starts_with("early grid 6") && log[2].starts_with("early grid 2"));
+}
+
 TEST_F(DriverTest, WhereBlocksCannotMeetEachPhaseIsALaunch) {
   EXPECT_EQ(run_phases(make_phases({100, 0, 7}, 0)), kSplit) << "no grid is empty";
   device = FakeDevice();
@@ -307,8 +327,8 @@ TEST_F(DriverTest, OtherErrorsOfACooperativeLaunchAreErrors) {
     FAIL() << "no error";
   } catch (const FailedCallError& error) {
     EXPECT_STREQ(error.what(),
-                 "cuLaunchCooperativeKernel of relu_0 (grid 7, block 32, 128 bytes of shared "
-                 "memory): no luck (2)");
+                 "cuLaunchKernelEx of relu_0 (grid 7, block 32, 128 bytes of shared memory): "
+                 "no luck (2)");
   }
   EXPECT_TRUE(device.log.empty()) << "nothing ran";
 }

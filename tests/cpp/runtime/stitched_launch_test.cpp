@@ -42,23 +42,13 @@ Driver simulator;  // that the counting one stands before
 Driver counting_driver() {
   simulator = driver();
   Driver table = simulator;
-  table.launch_kernel = [](CudaHandle function, unsigned x, unsigned y, unsigned z,
-                           unsigned block_x, unsigned block_y, unsigned block_z,
-                           unsigned shared_bytes, CudaHandle stream, void** parameters,
+  table.launch_kernel = [](const LaunchConfig* config, CudaHandle function, void** parameters,
                            void** extra) {
-    launches.plain.push_back(x);
-    return simulator.launch_kernel(function, x, y, z, block_x, block_y, block_z, shared_bytes,
-                                   stream, parameters, extra);
-  };
-  table.launch_cooperative_kernel = [](CudaHandle function, unsigned x, unsigned y, unsigned z,
-                                       unsigned block_x, unsigned block_y, unsigned block_z,
-                                       unsigned shared_bytes, CudaHandle stream,
-                                       void** parameters) {
     constexpr CudaResult kTooLarge = 720;
-    if (launches.refuses) return kTooLarge;
-    launches.cooperative.push_back(x);
-    return simulator.launch_cooperative_kernel(function, x, y, z, block_x, block_y, block_z,
-                                               shared_bytes, stream, parameters);
+    const bool meets = config->has(LaunchAttribute::kCooperative);
+    if (meets && launches.refuses) return kTooLarge;
+    (meets ? launches.cooperative : launches.plain).push_back(config->grid[0]);
+    return simulator.launch_kernel(config, function, parameters, extra);
   };
   return table;
 }
