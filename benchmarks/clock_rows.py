@@ -1,5 +1,6 @@
 """Figures by the clock (docs/clock.md): our kernels for an H200, and Inductor's, without a GPU."""
 
+import functools
 import statistics
 from pathlib import Path
 
@@ -46,6 +47,11 @@ def time_plan(fn, inputs, is_training=False):
     }
 
 
+@functools.cache
+def time_static(name):
+    return time_plan(*CASES[name].timed())
+
+
 def time_all(makers):
     """name -> what time_plan says, or its error."""
     found = {}
@@ -70,9 +76,7 @@ def failures(what, found):
 def clock_suite(request):
     """What of its time the compulsory bytes would take, and instructions, of the micro suite."""
     what = "micro suite by the clock"
-    found = time_all(
-        {name: lambda case=CASES[name]: time_plan(*case.timed()) for name in request.cases}
-    )
+    found = time_all({name: functools.partial(time_static, name) for name in request.cases})
     yield failures(what, found)
     shares = {
         name: plan["bytes_compulsory"] / DRAM_BYTES_PER_US / plan["us"]

@@ -24,6 +24,7 @@ from benchmarks import (  # noqa: E402
 )
 from benchmarks.cases import CASES, ONE_KERNEL, ONE_STITCHED_KERNEL  # noqa: E402
 from benchmarks.clock_rows import clock_suite  # noqa: E402
+from benchmarks.clock_sizes import clock_sizes, one_less  # noqa: E402
 from benchmarks.rows import Request, Row  # noqa: E402
 from torch_stitch.measure.timing import time_interleaved  # noqa: E402
 
@@ -138,6 +139,28 @@ def test_figures_by_the_clock():
     assert 0.9 < share.value < 1 and share.detail["swiglu_gate"]["launches"] == 1
     assert 20 < rows["swiglu_gate, thread instructions for 16 bytes"].value < 50
     assert 1 <= rows[f"{what}, predictions off by, median"].value < 1.2
+
+
+def test_extents_are_one_less_where_eager_takes_that():
+    sizes, kept = one_less(CASES["groupnorm_silu_large"])  # 47 channels are no 12 groups
+    assert sizes == {"batch": 1, "channels": 48, "size": 511, "groups": 12}
+    assert kept == ["batch", "channels"]
+    sizes, kept = one_less(CASES["adamw_foreach"])
+    assert sizes == {"tensors": 20, "rows": 255, "cols": 1023} and kept == []
+
+
+@needs_nvrtc
+def test_figures_by_the_clock_at_other_sizes():
+    """What memory alone bounds is as fast at any size."""
+    rows = {row.name: row for row in clock_sizes(Request(cases=("swiglu_gate",)))}
+    for way in ("each extent less one", "all sizes dynamic"):
+        what = f"micro suite by the clock, {way}"
+        assert rows[f"{what}, not timed by the clock"].value == 0
+        mean = rows[f"{what}, over static, geometric mean of 1"]
+        assert 0.9 < mean.value < 1.1
+        assert mean.value == rows[f"{what}, over static, worst (swiglu_gate)"].value
+        plan = mean.detail["cases"]["swiglu_gate"]
+        assert plan["over_static"] == mean.value and plan["launches"] == 1
 
 
 def test_ratio_is_taken_within_a_round():
