@@ -229,7 +229,7 @@ class Importer:
         return value
 
     def call_function(self, node, position):
-        value = node.meta.get("val")
+        value, name = node.meta.get("val"), str(node.target)
         if isinstance(value, (int, float, *SYMBOLIC)):
             if node.target is aten._local_scalar_dense.default and isinstance(value, SYMBOLIC):
                 for symbol in value.node.expr.free_symbols - self.symbols.keys():
@@ -243,12 +243,13 @@ class Importer:
                 value = fx_ops.filled(self, target, value)
             self.b.mutate(self.values[target], value)
             return value
-        if str(node.target).startswith("aten.quantize_per_"):
+        if name.startswith("aten.quantize_per_"):
             raise UnsupportedError("stand-ins do not say that a value is quantised")
         is_one = self.in_place.get(node, (0, 0, 1))[2] == 1  # else the next writes over its memory
         given = [n for n in [*node.all_input_nodes, node] if not self.is_held(n)]
         plain = is_one and all(self.is_plain(t) for n in given for t in tensors_of(n))
-        rule = RULES.get(str(node.target)) if plain and node not in self.left_whole else None
+        known = plain and node not in self.left_whole
+        rule = RULES.get(name) or RULES.get(name.rpartition(".")[0]) if known else None
         fake = rule and torch.fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
         if fake and not _core.eager_refuses(self.target == "cpu", node.target, *fake):
             args, kwargs = torch.fx.map_arg((node.args, node.kwargs), self.values.__getitem__)

@@ -1,8 +1,9 @@
 """Rules of import: how one aten op becomes core nodes.
 
-RULES maps an overload's name to `rule(importer, node, *args, **kwargs)`, where tensors are core
-values and all else is as in the FX graph.  Where it answers NotImplemented, or there is none, the
-node is a library call, but for the `aten` column of ops.def and what decompositions.py takes apart.
+RULES maps an op, or one overload of it, to `rule(importer, node, *args, **kwargs)`, where tensors
+are core values and all else is as in the FX graph.  Where it answers NotImplemented, or there is
+none, the node is a library call, but for the `aten` column of ops.def and what decompositions.py
+takes apart.
 """
 
 import functools
@@ -30,10 +31,6 @@ FLOATS = (*NARROW, "f32", "f64")
 BOOL_FORMS = {"bitwise_xor": "logical_xor", "bitwise_not": "logical_not"}
 BOOL_FORMS |= dict.fromkeys(("add", "maximum", "bitwise_or"), "logical_or")
 BOOL_FORMS |= dict.fromkeys(("mul", "minimum", "bitwise_and"), "logical_and")
-CAST = "aten._to_copy aten.alias aten.clone aten.lift_fresh_copy prims.convert_element_type".split()
-RESHAPES = "aten.view.default aten.reshape.default aten.unsqueeze.default aten.squeeze.dims".split()
-FILLED = "copy full full_like scalar_tensor".split()  # with the second argument, or the only one
-EMPTY = "empty.memory_format empty_strided.default new_empty_strided.default".split()
 # What eager computes with numbers as they are, by whether on a CPU: there if they come second.
 EXACT = {True: "mul div div_floor div_trunc", False: "add sub mul div div_floor div_trunc"}
 ROOTS = {0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}
@@ -41,8 +38,9 @@ MOST_IN_WINDOW = 25  # elements of a pooling: each is read that often
 RULES = {}
 
 
-def rule(*names):
-    return lambda function: RULES.update(dict.fromkeys(names, function)) or function
+def rule(names, space="aten"):
+    found = [f"{space}.{name}" for name in names.split()]
+    return lambda function: RULES.update(dict.fromkeys(found, function)) or function
 
 
 def result_of(node):
@@ -107,19 +105,19 @@ def plain(row, im, node, *operands, **kwargs):
     return pointwise(im, node, row["name"], *operands, dtype=dtype)
 
 
-@rule(*(f"aten.{op}.{form}" for op in ("add", "sub") for form in ("Tensor", "Scalar")))
+@rule("add sub")
 def add(im, node, a, b, alpha=1):
     if isinstance(alpha, SYMBOLIC) or alpha != 1:
         b = pointwise(im, node, "mul", b, alpha)
     return pointwise(im, node, "sub" if node.target._opname == "sub" else "add", a, b)
 
 
-@rule(*(f"aten.div.{form}{mode}" for form in ("Tensor", "Scalar") for mode in ("", "_mode")))
+@rule("div")
 def div(im, node, a, b, rounding_mode=None):
     return pointwise(im, node, f"div_{rounding_mode}" if rounding_mode else "div", a, b)
 
 
-@rule("aten.pow.Tensor_Scalar")
+@rule("pow")
 def power(im, node, x, exponent):
     """Some exponents are roots, as in eager."""
     root = isinstance(exponent, (int, float)) and ROOTS.get(exponent)
@@ -128,7 +126,7 @@ def power(im, node, x, exponent):
     return pointwise(im, node, "pow", x, exponent)
 
 
-@rule("aten.clamp.default", "aten.clamp.Tensor")
+@rule("clamp")
 def clamp(im, node, x, min=None, max=None):
     op = "maximum" if max is None else "minimum" if min is None else "clamp"
     return pointwise(im, node, op, x, *(bound for bound in (min, max) if bound is not None))
@@ -155,12 +153,7 @@ def count_of(im, x, dim):
     return math.prod(im.b.type(x).shape[axis] for axis in axes_of(im, x, dim))
 
 
-@rule(
-    *(f"aten.{op}.default" for op in ("amax", "amin", "argmax", "argmin", "prod")),
-    *(f"aten.{op}.{form}" for op in ("any", "all") for form in ("default", "dim", "dims")),
-    "aten.prod.dim_int",
-    "aten.sum.dim_IntList",
-)
+@rule("all amax amin any argmax argmin prod sum")
 def reduction(im, node, x, dim=None, keepdim=False, dtype=None):
     op = node.target._opname
     if op in ("any", "all") and dim == []:
@@ -170,7 +163,7 @@ def reduction(im, node, x, dim=None, keepdim=False, dtype=None):
     return im.b.cast(reduce(im, op, x, dim, keepdim), dtype_of(node))
 
 
-@rule(*(f"aten.{op}.{form}" for op in ("max", "min") for form in ("default", "dim")))
+@rule("max min")
 def extreme(im, node, x, dim=None, keepdim=False):
     """With its place, where along a dimension; of amax and argmax tracing asserts that there is."""
     if im.b.may_be_empty(count_of(im, x, dim)):
@@ -180,7 +173,7 @@ def extreme(im, node, x, dim=None, keepdim=False):
     return tuple(reduce(im, kind + node.target._opname, x, dim, keepdim) for kind in ("a", "arg"))
 
 
-@rule("aten.mean.default", "aten.mean.dim", "aten.var.correction", "aten.var_mean.correction")
+@rule("mean var var_mean")
 def moments(im, node, x, dim=None, keepdim=False, dtype=None, correction=None):
     """Variance and mean; of 16-bit floats in f32."""
     wanted, results = dtype_of(node), []
@@ -212,7 +205,7 @@ def count_between(start, end, step, size):
     return torch.sym_max(end - start + step - 1, 0) // step
 
 
-@rule("aten.slice.Tensor", "aten.select.int")
+@rule("slice select")
 def slice_dim(im, node, x, dim=0, start=None, end=None, step=1):
     given, made = node.args[0].meta["val"], result_of(node)
     start, selects = start_of(start, given.shape[dim]), node.target._opname == "select"
@@ -227,14 +220,14 @@ def slice_dim(im, node, x, dim=0, start=None, end=None, step=1):
     return im.b.reshape(part, shape) if selects else part
 
 
-@rule("aten.split_with_sizes.default")
+@rule("split_with_sizes")
 def split(im, node, x, sizes, dim=0):
     counts = im.dims(sizes)
     starts = itertools.accumulate(counts, initial=0)
     return tuple(im.b.slice(x, dim, start, count, 1) for start, count in zip(starts, counts))
 
 
-@rule("aten.max_pool2d_with_indices.default")
+@rule("max_pool2d_with_indices")
 def max_pool(im, node, x, window, stride=(), padding=(0,), dilation=(1,), ceil_mode=False):
     """The largest of each window, as slices with a step; a library call where indices are read."""
     given = window, stride or window, padding, dilation
@@ -255,7 +248,7 @@ def max_pool(im, node, x, window, stride=(), padding=(0,), dilation=(1,), ceil_m
     return (functools.reduce(lambda a, b: im.b.pointwise("maximum", [a, b]), parts),)
 
 
-@rule("aten.cat.default")
+@rule("cat")
 def cat(im, node, parts, dim=0):
     if any(isinstance(n, int) and n == 0 for n in result_of(node).shape):
         return filled(im, node, 0)
@@ -264,7 +257,7 @@ def cat(im, node, parts, dim=0):
     return im.b.cat(kept, dim)
 
 
-@rule("aten.constant_pad_nd.default")
+@rule("constant_pad_nd")
 def pad(im, node, x, padding, value=0):
     before = [0] * (result_of(node).dim() - len(padding) // 2) + list(padding[::2])[::-1]
     if not all(isinstance(p, int) for p in padding):
@@ -277,7 +270,7 @@ def as_rows(im, *values):
     return [x if im.b.type(x).shape else im.b.reshape(x, [1]) for x in values]
 
 
-@rule("aten.gather.default", "aten.index_select.default")
+@rule("gather index_select")
 def gather(im, node, x, dim, index, **kwargs):
     x, index = as_rows(im, x, index)
     if node.target._opname == "index_select":
@@ -287,7 +280,7 @@ def gather(im, node, x, dim, index, **kwargs):
     return im.b.reshape(im.b.gather(x, index, dim, from_end=False), shape_of(im, node))
 
 
-@rule("aten.index.Tensor")
+@rule("index")
 def index(im, node, x, indices):
     given = [(dim, i) for dim, i in enumerate(indices) if i is not None]
     if any(im.b.type(i).dtype not in ("i32", "i64") for _, i in given):
@@ -295,7 +288,7 @@ def index(im, node, x, indices):
     return im.b.index(x, [i for _, i in given], [dim for dim, _ in given])
 
 
-@rule("aten.slice_scatter.default", "aten.select_scatter.default")
+@rule("slice_scatter select_scatter")
 def slice_scatter(im, node, x, source, dim=0, start=None, end=None, step=1):
     size, shape, given = result_of(node).shape[dim], shape_of(im, node), node.args[1].meta["val"]
     start = start_of(start, size)
@@ -316,33 +309,33 @@ def filled(im, node, number):
     return im.b.expand(scalar(im, number, dtype_of(node)), shape_of(im, node))
 
 
-RULES |= {
-    **{f"{op}.default": lambda im, n, x, *_, **__: scalar(im, x, dtype_of(n)) for op in CAST},
-    **dict.fromkeys(RESHAPES, lambda im, node, x, *_: im.b.reshape(x, shape_of(im, node))),
-    "aten.expand.default": lambda im, node, x, *_, **__: im.b.expand(x, shape_of(im, node)),
-    "aten.permute.default": lambda im, node, x, dims: im.b.permute(x, list(dims)),
-    "aten.flip.default": lambda im, node, x, dims: im.b.flip(x, dims[: result_of(node).dim()]),
-    "aten.embedding.default": lambda im, _, w, i, *__: im.b.index(w, [i], [0], from_end=False),
-    "torch_stitch.random.default": lambda im, n, *of, **_: im.b.random(*of[:2], shape_of(im, n)),
-    "aten.where.self": lambda im, n, *given: im.b.pointwise(
+rule("flip")(lambda im, node, x, dims: im.b.flip(x, dims[: result_of(node).dim()]))
+rule("permute")(lambda im, node, x, dims: im.b.permute(x, list(dims)))
+rule("expand")(lambda im, node, x, *_, **__: im.b.expand(x, shape_of(im, node)))
+rule("squeeze unsqueeze view.default")(lambda im, n, x, *_: im.b.reshape(x, shape_of(im, n)))
+rule("embedding")(lambda im, _, w, i, *__: im.b.index(w, [i], [0], from_end=False))
+# The second argument, or the only one; nothing for memory that eager leaves as it was.
+rule("copy full full_like scalar_tensor")(lambda im, n, *of, **_: filled(im, n, of[:2][-1]))
+rule("empty empty_strided new_empty_strided")(lambda im, node, *_, **__: filled(im, node, 0))
+rule("random", "torch_stitch")(lambda im, n, *of, **_: im.b.random(*of[:2], shape_of(im, n)))
+# What Dynamo makes of addcmul_ and addcdiv_.
+rule("fma", "prims")(lambda im, n, *of: add(im, n, pointwise(im, n, "mul", *of[:2]), of[2]))
+rule("iota", "prims")(
+    lambda im, n, _, *, start, step, **__: im.b.cast(
+        im.b.iota("i64", shape_of(im, n)[0], im.dim(start), im.dim(step)), dtype_of(n)
+    )
+)
+rule("_to_copy alias clone lift_fresh_copy")(lambda im, n, x, *_, **__: scalar(im, x, dtype_of(n)))
+rule("convert_element_type", "prims")(RULES["aten._to_copy"])
+rule("where")(
+    lambda im, n, *given: im.b.pointwise(
         "select", [scalar(im, x, to) for x, to in zip(given, ("bool", *[dtype_of(n)] * 2))]
-    ),
-    "aten._assert_async.msg": lambda im, _, x, why: im.b.assert_true(scalar(im, x, "bool"), why),
-    "aten._assert_scalar.default": lambda im, _, x, why: (
-        x is True or im.b.assert_true(scalar(im, x, "bool"), why)
-    ),
-    **{f"aten.{op}.default": lambda im, n, *of, **_: filled(im, n, of[:2][-1]) for op in FILLED},
-    # Memory that eager leaves as it was.
-    **{f"aten.{form}": lambda im, node, *_, **__: filled(im, node, 0) for form in EMPTY},
-    # What Dynamo makes of addcmul_ and addcdiv_.
-    "prims.fma.default": lambda im, n, *of: add(im, n, pointwise(im, n, "mul", *of[:2]), of[2]),
-    "prims.iota.default": lambda im, node, _, *, start, step, **__: im.b.cast(
-        im.b.iota("i64", shape_of(im, node)[0], im.dim(start), im.dim(step)), dtype_of(node)
-    ),
-}
-# What ops.def imports one to one, with the scalar overloads.
+    )
+)
+rule("_assert_async.msg _assert_scalar")(
+    lambda im, _, x, why: x is True or im.b.assert_true(scalar(im, x, "bool"), why)
+)
+# What ops.def imports one to one.
 for row in (row for row in _core.ops() if row["family"] == "pointwise"):
-    for packet, overload in (name.split(".") for name in row["aten"].split()):
-        of_two = row["arity"] == 2 and overload.startswith("Tensor")
-        for form in (overload, *("Scalar", "Tensor_Scalar", "Scalar_Tensor") * of_two):
-            RULES.setdefault(f"aten.{packet}.{form}", functools.partial(plain, row))
+    for name in row["aten"].split():
+        RULES.setdefault(f"aten.{name.partition('.')[0]}", functools.partial(plain, row))

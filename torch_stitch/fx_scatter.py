@@ -6,7 +6,6 @@ from torch_stitch import _core, fx_ops
 from torch_stitch.fx_ops import as_rows, dtype_of, filled, result_of, rule, scalar, shape_of
 
 RULES = fx_ops.RULES  # with these
-SCATTERS = ".src .value .reduce .value_reduce _add.default _reduce.two"
 ROWS = {"index_add": "sum", "index_copy": "last", "index_reduce": None}
 COMBINED = {"amax": "max", "amin": "min", "add": "sum", "multiply": "prod"}
 
@@ -43,7 +42,7 @@ def put_masked(im, node, x, dim, mask, values):
     return im.b.pointwise("select", [mask, values, im.b.cast(x, dtype_of(node))])
 
 
-@rule("aten.index_put.default")
+@rule("index_put")
 def index_put(im, node, x, indices, values, accumulate=False):
     """One indexed dimension, or a mask."""
     given = [(dim, i) for dim, i in enumerate(indices) if i is not None]
@@ -58,7 +57,7 @@ def index_put(im, node, x, indices, values, accumulate=False):
     return put(im, node, "sum" if accumulate else "last", (x, source, index), dim, wraps=True)
 
 
-@rule("aten.embedding_dense_backward.default")
+@rule("embedding_dense_backward")
 def embedding_gradient(im, node, grad, indices, rows, padding, by_frequency):
     if by_frequency:
         return NotImplemented
@@ -68,7 +67,7 @@ def embedding_gradient(im, node, grad, indices, rows, padding, by_frequency):
     return put(im, node, "sum", (filled(im, node, 0), source, index), 0, ignored=max(padding, -1))
 
 
-@rule(*(f"aten.scatter{form}" for form in SCATTERS.split()))
+@rule("scatter scatter_add scatter_reduce")
 def scatter(im, node, x, dim, index, source, reduce="last", include_self=True):
     """What the index has no place for is not read."""
     places, result = im.b.type(index).shape, result_of(node)
@@ -82,7 +81,7 @@ def scatter(im, node, x, dim, index, source, reduce="last", include_self=True):
     return put(im, node, op, (x, source, index), dim % max(1, result.dim()), keeps=include_self)
 
 
-@rule(*(f"aten.{op}.default" for op in ROWS))
+@rule("index_add index_copy index_reduce")
 def put_rows(im, node, x, dim, index, source, reduce=None, include_self=True, alpha=1):
     shape, given = shape_of(im, node), im.b.type(source)
     dim %= max(1, len(shape))
