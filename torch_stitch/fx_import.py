@@ -116,16 +116,15 @@ class Importer:
             self.in_place |= {n: (form, node, len(forms)) for n, form in forms.items()}
             value = node.meta.get("val")
             if isinstance(value, SYMBOLIC) and not value.node.is_nested_int():
-                if value.node.expr.is_Integer:  # as tracing has found
+                expression = value.node.expr
+                self.sizes[expression] = position, None, value
+                if expression.is_Integer:  # as tracing has found
                     node.meta["val"] = int(value)
-                    continue
-                self.sizes[value.node.expr] = position, None, value
-                if isinstance(value, torch.SymInt):
-                    self.symbols[value.node.expr] = self.argument(position, value)
-                    continue
-                held = _core.TensorType("f64", [], [])
-                number = self.b.input(node.name, held, self.extra_position(position))
-                self.numbers[value.node.expr] = number
+                elif isinstance(value, torch.SymInt):
+                    self.symbols[expression] = self.argument(position, value)
+                else:
+                    held, extra = _core.TensorType("f64", [], []), self.extra_position(position)
+                    self.numbers[expression] = self.b.input(node.name, held, extra)
             for dimension, size in enumerate(getattr(value, "shape", ())):
                 if isinstance(size, torch.SymInt):
                     self.sizes.setdefault(size.node.expr, (position, dimension, size))
