@@ -71,7 +71,7 @@ def _batch_norm(decomposition, x, weight, bias, *rest):
     return tuple(y.to(x.dtype) if y.dtype == results[0].dtype else y for y in results)
 
 
-def _with_statistics(decomposition, narrow, x, *args, **kwargs):
+def _with_statistics(decomposition, x, *args, narrow=False, **kwargs):
     """Statistics of 16-bit inputs as eager keeps them: in fp32, or (narrow) as the weight is."""
     if x.dtype not in (torch.float16, torch.bfloat16):
         return decomposition(x, *args, **kwargs)
@@ -108,15 +108,13 @@ def decompositions(target, fallback_random=False):
     whole = ["random", *RANDOM * fallback_random, *NORMAL * (fallback_random or target == "cpu")]
     whole += ["convolution_backward"] * (target != "cpu")
     table |= _named_decompositions(whole)
-    for op, form in (aten.addcmul, _add_products), (aten.linalg_vector_norm, _norm):
-        table[op.default] = functools.partial(form, table[op.default])
     table[aten._unique.default] = lambda *given: aten._unique2(*given)[:2]  # sizes: 2.12 guesses
-    group_norm = functools.partial(_with_statistics, OURS.native_group_norm, True)
-    table[aten.native_group_norm.default] = group_norm
-    for op in BATCH_NORMS if target == "cpu" else ():
-        table[op] = functools.partial(_batch_norm, table[op])
-    for op in (*BATCH_NORMS, aten.native_layer_norm.default) if target != "cpu" else ():
-        table[op] = functools.partial(_with_statistics, table[op], False)
+    wrapped = {aten.addcmul.default: _add_products, aten.linalg_vector_norm.default: _norm}
+    wrapped |= dict.fromkeys(BATCH_NORMS, _batch_norm if target == "cpu" else _with_statistics)
+    wrapped |= {aten.native_layer_norm.default: _with_statistics} if target != "cpu" else {}
+    wrapped[aten.native_group_norm.default] = functools.partial(_with_statistics, narrow=True)
+    for op, form in wrapped.items():
+        table[op] = functools.partial(form, table[op])
     table = dict.fromkeys(operator.attrgetter(n)(aten) for n in _core.elementwise_ops()) | table
     decompose = functools.partial(_core.decompose, target == "cpu")
     return {op: functools.partial(decompose, op, form) for op, form in table.items()}
