@@ -15,7 +15,7 @@ from torch._ops import HigherOrderOperator
 from torch.fx import Node
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
-from torch_stitch import _core, fx_calls, fx_ops
+from torch_stitch import _core, fx_calls, fx_numbers, fx_ops
 from torch_stitch._core import UnsupportedError
 from torch_stitch.fx_calls import HELD, find_writes
 from torch_stitch.fx_numbers import DATA_HINT, SYMBOLIC, hint_of, number_of, work_out, worked_out
@@ -24,13 +24,10 @@ from torch_stitch.user_code import find_location
 
 aten = torch.ops.aten
 LIFT = aten.lift_fresh_copy.default
-OPAQUE_SIZES = dict.fromkeys(("FloorDiv", "CleanDiv", "IntTrueDiv"), "floordiv")
-OPAQUE_SIZES |= {"Mod": "mod", "PythonMod": "mod", "Max": "max", "max": "max", "Min": "min"}
 # Torch 2.11 does not know: the check would go, since nobody reads what it yields.
 _register_effectful_op("aten::_linalg_check_errors", _EffectType.ORDERED)
 # Whose ops see nothing of a storage but the elements of their operands, as_strided's apart.
 KNOWN = ("aten.", "prims.", "torch_stitch.")
-DIM_FORMS = (*OPAQUE_SIZES, "Add", "Mul", "Pow")
 
 
 def tensors_of(node):
@@ -147,12 +144,6 @@ class Importer:
         is_positive = isinstance(size.node.hint, int) and bool(least > 0)
         return self.b.symbol(position, hint_of(size), is_positive)
 
-    def is_size(self, expression):
-        """Whether it is a polynomial of sizes, divided, bounded."""
-        kind = type(expression).__name__
-        known = expression.is_Symbol or expression in self.symbols or kind in DIM_FORMS
-        return known and not expression.free_symbols & self.numbers.keys()
-
     def dim(self, size):
         """An int or SymInt as a Dim."""
         symbolic = isinstance(size, torch.SymInt)
@@ -170,7 +161,7 @@ class Importer:
         kind, parts = type(expression).__name__, expression.args
         if expression.is_Integer:
             return _core.Dim(int(expression))
-        if expression in self.sizes and (expression.is_Symbol or kind not in DIM_FORMS):
+        if expression in self.sizes and (expression.is_Symbol or kind not in fx_numbers.DIM_FORMS):
             size = functools.partial(work_out, "lambda size: size", [self.sizes[expression][:2]])
             return self.argument(self.extra_position(size), self.sizes[expression][2])
         if expression.is_Symbol and expression not in self.numbers:
@@ -182,8 +173,8 @@ class Importer:
             return self.b.opaque("floordiv", *map(self.dim_of, (numerator, denominator)))
         if expression.is_Add or expression.is_Mul:
             combine = operator.add if expression.is_Add else operator.mul
-        elif kind in OPAQUE_SIZES:
-            combine = functools.partial(self.b.opaque, OPAQUE_SIZES[kind])
+        elif kind in fx_numbers.OPAQUE_SIZES:
+            combine = functools.partial(self.b.opaque, fx_numbers.OPAQUE_SIZES[kind])
         elif expression.free_symbols <= self.sizes.keys():
             function, hint = worked_out(expression, self.sizes)  # before the program starts
             return self.b.symbol(self.extra_position(function), hint, False)

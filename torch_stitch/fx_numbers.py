@@ -9,7 +9,11 @@ from torch.utils._sympy.printers import PythonPrinter
 
 from torch_stitch import _core
 
-# By the class of an expression of sizes and numbers: the op, and what it takes.
+# By the class of an expression.  Of sizes, with polynomials of them: what the core has for it.
+OPAQUE_SIZES = dict.fromkeys(("FloorDiv", "CleanDiv", "IntTrueDiv"), "floordiv")
+OPAQUE_SIZES |= {"Mod": "mod", "PythonMod": "mod", "Max": "max", "max": "max", "Min": "min"}
+DIM_FORMS = (*OPAQUE_SIZES, "Add", "Mul", "Pow")
+# Of sizes and numbers: the op, and what it takes.
 FORMULAS = {
     **dict.fromkeys(("FloatTrueDiv", "IntTrueDiv"), ("div", "f64")),
     **dict.fromkeys(("FloatPow", "Pow", "PowByNatural"), ("pow", "f64")),
@@ -83,7 +87,8 @@ def number_of(im, expression, wanted="i64"):
         number = expression == True if kind.startswith("Boolean") else expression  # noqa: E712
         dtype = "bool" if kind.startswith("Boolean") else "i64" if is_whole else "f64"
         return im.b.full(dtype, float(number), whole(number))
-    if is_whole and im.is_size(expression):
+    is_size = expression.is_Symbol or expression in im.symbols or kind in DIM_FORMS
+    if is_whole and is_size and not expression.free_symbols & im.numbers.keys():
         return im.b.size_value(wanted, im.dim_of(expression))
     if kind in ("ToFloat", "Identity"):
         return im.b.cast(number_of(im, parts[0], "f64"), "f64" if kind == "ToFloat" else "i64")
