@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 from torch_stitch import _core, fx_calls, fx_numbers, fx_ops
 from torch_stitch._core import UnsupportedError
 from torch_stitch.fx_calls import HELD, find_writes
-from torch_stitch.fx_numbers import DATA_HINT, SYMBOLIC, hint_of, number_of, work_out, worked_out
+from torch_stitch.fx_numbers import DATA_HINT, SYMBOLIC, hint_of, number_of, work_out
 from torch_stitch.fx_scatter import RULES
 from torch_stitch.user_code import find_location
 
@@ -175,8 +175,11 @@ class Importer:
             combine = operator.add if expression.is_Add else operator.mul
         elif kind in fx_numbers.OPAQUE_SIZES:
             combine = functools.partial(self.b.opaque, fx_numbers.OPAQUE_SIZES[kind])
-        elif expression.free_symbols <= self.sizes.keys():
-            function, hint = worked_out(expression, self.sizes)  # before the program starts
+        elif expression.free_symbols <= self.sizes.keys():  # before the program starts
+            text, found = fx_numbers.formula(expression, self.sizes.get)
+            function = functools.partial(work_out, text, [x[:2] for x in found])
+            hints = [DATA_HINT if size.node.hint is None else size.node.hint for *_, size in found]
+            hint = max(1, fx_numbers.evaluate(text)(*hints))
             return self.b.symbol(self.extra_position(function), hint, False)
         else:  # what tensors hold, read when the program is there
             op, held = aten._local_scalar_dense.default, number_of(self, expression)

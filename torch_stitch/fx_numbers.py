@@ -52,13 +52,6 @@ def formula(expression, find):
     return text, [find(symbol) for symbol in symbols]
 
 
-def worked_out(expression, sizes):
-    """What makes it of a call's arguments, where `sizes` has its symbols; a likely value."""
-    text, found = formula(expression, sizes.get)
-    hints = [DATA_HINT if size.node.hint is None else size.node.hint for *_, size in found]
-    return functools.partial(work_out, text, [x[:2] for x in found]), max(1, evaluate(text)(*hints))
-
-
 def call_python(im, expression):
     """A formula that the core has no op for, as a call that makes a tensor of held numbers."""
     text, held = formula(expression, functools.partial(number_of, im))
