@@ -15,6 +15,7 @@ constexpr int kBlockThreads = 256;   // where nothing asks for more
 constexpr int kColumnThreads = 512;  // column reductions: 16 warps share the rows
 constexpr int kRowThreads = 512;     // of a block: two are resident, and wait at barriers in turn
 constexpr int64_t kHeldValues = 40;  // by a thread, where kResidentThreads are resident
+constexpr int64_t kManyElements = 1 << 16;  // of rows: fewer need all threads there can be
 constexpr int kMaxVector = 8;
 constexpr int64_t kMostGrid = (int64_t{1} << 31) - 1;  // blocks of a launch, on every device
 
@@ -35,6 +36,8 @@ struct Mapper {
   std::vector<int> order;  // outermost first, the contiguous axis last
   int free_threads = block_threads(kBlockThreads);
   int used_bits = 0;
+  // Elements of the contiguous axis that a thread loads one by one, where no vector moves as much.
+  int unrolled = 1;
 
   const Template& chosen() const { return schedule.bounds.chosen; }
   int at_least(int wanted) const { return std::max(wanted, schedule.bounds.least); }
@@ -49,8 +52,9 @@ struct Mapper {
 
   void assign(int a, int limit) {
     MappedAxis& mapped = axis(a);
+    const int taken = mapped.vector * (a == order.back() ? unrolled : 1);
     mapped.threads =
-        pick_threads(divide_up(facts[a].extent, mapped.vector), facts[a].is_piece ? 1 : limit);
+        pick_threads(divide_up(facts[a].extent, taken), facts[a].is_piece ? 1 : limit);
     mapped.thread_shift = used_bits;
     used_bits += std::countr_zero(static_cast<unsigned>(mapped.threads));
     free_threads = std::max(1, free_threads / mapped.threads);
@@ -63,8 +67,8 @@ struct Mapper {
       if (takes(order[i])) assign(order[i], free_threads);
   }
 
-  // Widest vector for which the heaviest contiguous access moves 16 bytes.
-  int pick_vector(int a) const {
+  // The vector for which the heaviest contiguous access moves 16 bytes.
+  int full_vector(int a) const {
     int bytes = 0;
     double heaviest = 0;
     for (const Access& access : schedule.accesses.list) {
@@ -76,8 +80,12 @@ struct Mapper {
       heaviest = weight;
       bytes = element_bytes(graph, access.value);
     }
-    if (bytes == 0) return 1;
-    int vector = std::min(kMaxVector, schedule.device->vector_bytes / bytes);
+    return bytes == 0 ? 1 : std::min(kMaxVector, schedule.device->vector_bytes / bytes);
+  }
+
+  // The widest that divides the axis.
+  int pick_vector(int a) const {
+    int vector = full_vector(a);
     while (vector > 1 && !is_divisible(schedule.axes[a].axis.extent, vector)) vector /= 2;
     return vector;
   }
@@ -180,6 +188,7 @@ struct Mapper {
 
   // A small computation beside the main one, done by every block for itself: the same threads.
   void map_side_group(int threads) {
+    unrolled = 1;
     axis(order.back()).vector = pick_vector(order.back());
     free_threads = threads;
     share_out([](int) { return true; });
@@ -209,11 +218,20 @@ struct Mapper {
   }
 
   void map_pointwise() {
+    const int last = order.back();
+    const auto is_full = [&](int64_t blocks) {
+      return blocks >= 16 * schedule.device->multiprocessors;
+    };
+    // Two independent accesses in flight per thread once the device is full anyway, or those that
+    // a vector would be.
+    if (is_full(count_elements(Role::kKept) / (free_threads * axis(last).vector)))
+      unrolled = full_vector(last) / axis(last).vector;
     share_out([](int) { return true; });
-    // Two independent accesses in flight per thread once the device is full anyway.
-    if (order.empty() || grid_blocks() < 16 * schedule.device->multiprocessors) return;
-    MappedAxis& last = axis(order.back());
-    if (is_divisible(last.axis.extent, 2 * last.threads * last.vector)) last.serial = 2;
+    if (unrolled > 1)
+      axis(last).serial = unrolled;
+    else if (is_full(grid_blocks()) &&
+             is_divisible(axis(last).axis.extent, 2 * axis(last).threads * axis(last).vector))
+      axis(last).serial = 2;
   }
 
   // For all axes that a row's reductions run over; two vectors each where nothing else is asked.
@@ -222,7 +240,7 @@ struct Mapper {
     if (chosen().level == ReductionLevel::kWarp) return kWarp;
     if (chosen().level == ReductionLevel::kBlock) return most_threads();
     const int64_t inside = count_elements(Role::kReduced);
-    const int64_t per_thread = 2 * schedule.axes[contiguous].vector;
+    const int64_t per_thread = 2 * schedule.axes[contiguous].vector * unrolled;
     const uint64_t wanted = static_cast<uint64_t>(std::max<int64_t>(1, inside / per_thread));
     int most = most_threads();
     // Larger blocks for rows that theirs alone have the registers for, or that have no neighbour.
@@ -233,6 +251,8 @@ struct Mapper {
   }
 
   void map_rows(int contiguous) {
+    if (count_elements(Role::kKept) * count_elements(Role::kReduced) >= kManyElements)
+      unrolled = full_vector(contiguous) / axis(contiguous).vector;
     const int block = row_threads(contiguous);
     free_threads = block;
     assign(contiguous, block);

@@ -146,8 +146,7 @@ Registers::Registers() { forget(); }
 
 void Registers::forget() {
   for (auto* file : {&lane, &uniform}) {
-    for (Value& value : *file) value.known = 0;
-    file->back() = Value::of(0);
+    file->fill(Value::of(0));  // bits that a compiler sets one by one are known from then on
   }
   for (auto* file : {&predicates, &uniform_predicates}) {
     file->fill({});
