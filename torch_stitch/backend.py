@@ -16,7 +16,6 @@ from torch._inductor.cudagraph_utils import BoxedDeviceIndex
 
 from torch_stitch import _core
 from torch_stitch._core import UnsupportedError
-from torch_stitch.cuda_graphs import choose_capture, reset
 from torch_stitch.decompositions import decompositions
 from torch_stitch.fx_import import import_graph, tensors_of
 from torch_stitch.kept_graph import KeptGraph, keep_graphs
@@ -53,9 +52,6 @@ def stitch(gm, example_inputs, *, mode=None, options=None):
     identity = sorted(options.items()), target, _core.get_option(options, "fallback_random")
     with keep_graphs(gm, _core.get_option(options, "cache"), *identity):
         return trace(gm, example_inputs, target, compiler, identity[-1])
-
-
-stitch.reset = reset  # with torch.compiler.reset()
 
 def trace(gm, example_inputs, target, compiler, fallback_random=False):
     """Hands each AOT graph of `gm` to compiler(kind, gm, inputs), where kind names the pass."""
@@ -176,7 +172,10 @@ def compile_graph(options, forward_device, kind, gm, example_inputs):
         tracing.fw_metadata.bw_donated_idxs = []
     capture = None
     if _core.get_option(options, "cuda_graphs"):
-        capture = choose_capture(gm, kind, forward_device)
+        from torch_stitch import cuda_graphs  # and all of Inductor
+
+        stitch.reset = cuda_graphs.reset  # with torch.compiler.reset()
+        capture = cuda_graphs.choose_capture(gm, kind, forward_device)
 
     def finish(imported=None):
         try:

@@ -9,9 +9,11 @@ import functools
 
 import torch
 from torch._dynamo.backends.cudagraphs import find_input_mutations, get_stack_traces
-from torch._inductor import cudagraph_utils, utils
+from torch._inductor import compile_fx, cudagraph_trees, cudagraph_utils, utils
 
 from torch_stitch.fx_import import tensors_of
+
+reset = cudagraph_trees.reset_cudagraph_trees
 
 
 def find_reason(gm):
@@ -37,33 +39,30 @@ def choose_capture(gm, kind, forward_device):
     device `forward_device` holds then: what other passes save moves from call to call.
     """
     gpus = [device.index for device in devices_of(gm) if device.type == "cuda"]
-    device = forward_device.value
-    if not gpus or (kind == "backward" and device is None):
+    is_backward, device = kind == "backward", forward_device.value
+    if not gpus or (is_backward and device is None):
         return None
     if reason := find_reason(gm):
         message = cudagraph_utils.format_default_skip_message(reason)
         cudagraph_utils.log_cudagraph_skip_and_bump_counter(message)
-        return functools.partial(begin_backward, device) if kind == "backward" else None
+        return functools.partial(begin_backward, device) if is_backward else None
     forward_device.value = gpus[0]
-    tracing = torch._guards.TracingContext.try_get()
-    fixed = tracing.fw_metadata.static_input_indices if tracing and tracing.fw_metadata else ()
     how = {
-        "static_input_idxs": range(utils.count_tangents(gm)) if kind == "backward" else fixed,
+        "static_input_idxs": compile_fx.get_static_input_idxs(0),
         "device_index": gpus[0],
         "stack_traces": get_stack_traces(gm),
-        "is_backward": kind == "backward",
+        "is_backward": is_backward,
         "is_inference": kind == "inference",
         "placeholders": cudagraph_utils.get_placeholder_info(gm.graph),
         "mutated_input_idxs": tuple(sorted(find_input_mutations(gm.graph))),
     }
+    how |= {"static_input_idxs": range(utils.count_tangents(gm))} if is_backward else {}
     return functools.partial(record, how)
 
 
 def record(how, compiled):
     """Runs, records and replays, in this order, for each set of sizes."""
-    from torch._inductor.compile_fx import cudagraphify
-
-    replay = cudagraphify(compiled, **how)
+    replay = compile_fx.cudagraphify(compiled, **how)
 
     def run(args):
         compiled.check_flags()  # of calls before this one
@@ -76,19 +75,10 @@ def record(how, compiled):
 
 def begin_backward(device, compiled):
     """As it is, behind a forward pass whose results are a recorded graph's."""
-    from torch._inductor.cudagraph_trees import get_manager
 
     def run(args):
-        if manager := get_manager(device, create_if_none_exists=False):
+        if manager := cudagraph_trees.get_manager(device, create_if_none_exists=False):
             manager.set_to_running_backward()
         return compiled(args)
 
     return run
-
-
-def reset():
-    """Gives back what recorded graphs hold."""
-    if torch.cuda.is_initialized():
-        from torch._inductor.cudagraph_trees import reset_cudagraph_trees
-
-        reset_cudagraph_trees()
