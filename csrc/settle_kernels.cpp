@@ -31,7 +31,10 @@ std::vector<Binary> compile_all(const Compilation& c, const Settings& settings) 
   try {
     return compile_kernels(c.sources, c.device.arch, settings, is_needed);
   } catch (const NotCompiledError& error) {
-    throw KernelError(error, find_ops(c.graph, c.plan, c.sources, error.kernels));
+    std::vector<size_t> failed;
+    for (size_t k = 0; k < c.sources.size(); ++k)
+      if (std::ranges::count(error.kernels, c.sources[k].name)) failed.push_back(k);
+    throw KernelError(error, c.graph, c.plan, failed);
   }
 }
 
