@@ -1,12 +1,11 @@
 #include "schedule/choose_template.h"
 
 #include <algorithm>
-#include <iomanip>
 #include <limits>
 #include <memory>
 #include <set>
-#include <sstream>
 
+#include "base/archive.h"
 #include "plan/find_roots.h"
 #include "schedule/reduction_arrays.h"
 
@@ -20,17 +19,11 @@ constexpr int kFinishThreads = 256;                 // of the block that ends al
 
 // All that templates are chosen by: what it is mapped to, and what that costs.
 std::string describe(const StageSchedule& schedule, const StageWork& work) {
-  std::ostringstream out;
-  out << std::setprecision(17) << work.dram_bytes << ' ' << work.cache_bytes << ' '
-      << work.operations << ' ' << work.specials << ' ' << work.lines << ' ' << work.cycles << ' '
-      << work.registers << ' ' << work.shared_bytes << ' ' << work.threads << ' '
-      << schedule.spaces.roots.size() << ' ' << schedule.tiles.size();
-  for (const MappedAxis& mapped : schedule.axes) {
-    out << ' ' << to_string(mapped.axis.extent) << (mapped.in_grid ? 'g' : 'b') << mapped.threads
-        << ',' << mapped.vector << ',' << mapped.thread_shift;
-  }
-  out << " of ";
-  return out.str();
+  std::string key = to_bytes(work, schedule.spaces.roots.size(), schedule.tiles.size());
+  for (const MappedAxis& mapped : schedule.axes)
+    key += to_bytes(to_string(mapped.axis.extent), mapped.in_grid, mapped.threads, mapped.vector,
+                    mapped.thread_shift);
+  return key;
 }
 
 }  // namespace
@@ -120,7 +113,7 @@ std::optional<KernelChoice> KernelChooser::choose(
   for (int block_threads : kLaunches) {
     KernelChoice choice;
     for (size_t s = 0; s < numbers.size(); ++s) {
-      const auto [entry, is_new] = memo.try_emplace(keys[s] + std::to_string(block_threads));
+      const auto [entry, is_new] = memo.try_emplace(keys[s] + to_bytes(block_threads));
       if (is_new) entry->second = find_option(static_cast<int>(s), block_threads);
       choice.templates.push_back(entry->second.chosen);
       estimates[s] = entry->second.estimate;
