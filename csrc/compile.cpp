@@ -110,7 +110,7 @@ CompileResult compile(const CompileRequest& request) {
     run_stage("compile", c.log, [&] { binaries = settle_kernels(c); });
     for (const char* stage : {"plan", "schedule", "emit"}) dump(c, stage);  // what runs
     log = c.log;
-    Report report = make_report({c.graph, c.plan, c.schedules, c.sources, device, c.workers});
+    Report report = make_report(c);
     if (asks_clock(request.settings) && !request.load) time_kernels(report, c, binaries);
     return CompiledPlan{
         request.load ? build_program(c.graph, c.plan, c.sources, device.is_cuda) : Program(),

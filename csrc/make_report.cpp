@@ -21,23 +21,23 @@ void put(std::vector<Row>& rows, const Row& row) {
 }
 
 struct Reporter {
-  const ReportInputs& in;
+  const Compilation& c;
   std::set<NodeId> stitched = {};  // what kernels evaluate
 
   // Bytes of the elements an op touches: an expanded tensor holds fewer than it shows.
   int64_t held_bytes(NodeId id) const {
-    const TensorType& type = in.graph[id].type;
+    const TensorType& type = c.graph[id].type;
     int64_t elements = 1;
     for (int d = 0; d < type.rank(); ++d)
-      if (!type.strides[d].is(0)) elements *= in.graph.symbols.hint(type.shape[d]);
+      if (!type.strides[d].is(0)) elements *= c.graph.symbols.hint(type.shape[d]);
     return elements * info(type.dtype).bytes;
   }
 
   void add_ops(const std::vector<NodeId>& nodes, ReportedKernel& out) const {
     std::set<std::pair<std::string, std::string>> seen;
     for (NodeId node : nodes) {
-      const Origin& origin = in.graph[node].origin;
-      const std::string op = origin.op.empty() ? info(in.graph[node]).name : origin.op;
+      const Origin& origin = c.graph[node].origin;
+      const std::string op = origin.op.empty() ? info(c.graph[node]).name : origin.op;
       if (seen.insert({op, origin.location}).second) out.ops.push_back({op, origin.location});
     }
   }
@@ -49,7 +49,7 @@ struct Reporter {
   // In memory.
   Values list_values(const PlannedKernel& kernel) const {
     Values values;
-    for (const PlannedStage* stage : stages_of(in.plan, kernel)) {
+    for (const PlannedStage* stage : stages_of(c.plan, kernel)) {
       values.loads.insert(stage->loads.begin(), stage->loads.end());
       values.stores.insert(stage->stores.begin(), stage->stores.end());
     }
@@ -66,14 +66,14 @@ struct Reporter {
   void add_schemes(const PlannedKernel& kernel, ReportedKernel& out) const {
     std::map<NodeId, Scheme> schemes;
     for (int s : kernel.stages())
-      for (const auto& [value, scheme] : in.schedules[s].schemes) schemes[value] = scheme;
+      for (const auto& [value, scheme] : c.schedules[s].schemes) schemes[value] = scheme;
     const auto [loads, stores] = list_values(kernel);
     for (NodeId load : loads)
       if (stores.count(load)) schemes[load] = Scheme::kGlobal;
     for (const PlannedChain& chain : kernel.chains)
       for (NodeId value : chain.in_shared) schemes[value] = Scheme::kRegional;
     for (int s : kernel.stages()) {
-      for (const PersistentValue& persistent : in.schedules[s].persistent)
+      for (const PersistentValue& persistent : c.schedules[s].persistent)
         if (!persistent.is_of_stage) schemes[persistent.value] = Scheme::kGlobal;
     }
     for (const auto& [value, scheme] : schemes)
@@ -81,15 +81,15 @@ struct Reporter {
   }
 
   std::string name_of(NodeId value) const {
-    return std::string(info(in.graph[value]).name) + " %" + std::to_string(value.value());
+    return std::string(info(c.graph[value]).name) + " %" + std::to_string(value.value());
   }
 
   void add_persistent(const PlannedKernel& kernel, ReportedKernel& out) const {
     for (int s : kernel.stages()) {
-      for (const PersistentValue& persistent : in.schedules[s].persistent) {
+      for (const PersistentValue& persistent : c.schedules[s].persistent) {
         const std::string name = name_of(persistent.value);
-        const int64_t bytes = accessed_elements(in.graph, in.schedules[s], persistent.value) *
-                              element_bytes(in.graph, persistent.value);
+        const int64_t bytes = accessed_elements(c.graph, c.schedules[s], persistent.value) *
+                              element_bytes(c.graph, persistent.value);
         if (!persistent.is_filled) {
           const Home& home = persistent.home;
           const char* where =
@@ -108,11 +108,11 @@ struct Reporter {
   // What is neither written to memory nor read from there.
   void add_buffers(const PlannedKernel& kernel, ReportedKernel& out) const {
     for (const PlannedChain& chain : kernel.chains) {
-      for (const BlockBuffer& buffer : in.schedules[chain.first].buffers) {
-        const int bytes = element_bytes(in.graph, buffer.value);
+      for (const BlockBuffer& buffer : c.schedules[chain.first].buffers) {
+        const int bytes = element_bytes(c.graph, buffer.value);
         put(out.persistent,
             {name_of(buffer.value), "shared memory across the block barrier",
-             hint_bytes(in.graph, buffer.value) * 2, 0, static_cast<int>(buffer.size()) * bytes});
+             hint_bytes(c.graph, buffer.value) * 2, 0, static_cast<int>(buffer.size()) * bytes});
       }
     }
   }
@@ -121,47 +121,47 @@ struct Reporter {
   void add_bytes(const PlannedKernel& kernel, ReportedKernel& out) const {
     const auto [loads, stores] = list_values(kernel);
     for (int s : kernel.stages())
-      out.bytes_planned += planned_bytes(in.graph, in.plan.stages[s], in.schedules[s]);
+      out.bytes_planned += planned_bytes(c.graph, c.plan.stages[s], c.schedules[s]);
     for (NodeId load : loads) out.bytes_read += stores.count(load) ? 0 : held_bytes(load);
     for (NodeId store : stores)
-      out.bytes_written += hint_bytes(in.graph, stored_part(in.graph, store));
+      out.bytes_written += hint_bytes(c.graph, stored_part(c.graph, store));
   }
 
   ReportedKernel kernel(size_t k) const {
-    const PlannedKernel& planned = in.plan.kernels[k];
-    const KernelSource& source = in.sources[k];
-    ReportedKernel out{.name = source.name, .text = source.text, .policy = in.plan.policy};
-    add_ops(nodes_of(in.plan, static_cast<int>(k)), out);
+    const PlannedKernel& planned = c.plan.kernels[k];
+    const KernelSource& source = c.sources[k];
+    ReportedKernel out{.name = source.name, .text = source.text, .policy = c.plan.policy};
+    add_ops(nodes_of(c.plan, static_cast<int>(k)), out);
     add_schemes(planned, out);
     add_persistent(planned, out);
     add_buffers(planned, out);
     for (int s : planned.stages())
-      for (const TiledLoad& tile : in.schedules[s].tiles)
-        put(out.tiles, {name_of(tile.value), tile.rows, tile_bytes(in.graph, tile)});
+      for (const TiledLoad& tile : c.schedules[s].tiles)
+        put(out.tiles, {name_of(tile.value), tile.rows, tile_bytes(c.graph, tile)});
     add_bytes(planned, out);
     for (const Dim& blocks : source.phases)
-      out.grid = std::max(out.grid, in.graph.symbols.hint(blocks));
+      out.grid = std::max(out.grid, c.graph.symbols.hint(blocks));
     out.block = source.threads;
     out.shared_bytes = source.shared_bytes;
-    out.predicted_us = estimate_kernel_us(in.graph, in.plan.stages, planned,
-                                          pick_schedules(in.schedules, planned), in.worker_threads);
+    out.predicted_us = estimate_kernel_us(c.graph, c.plan.stages, planned,
+                                          pick_schedules(c.schedules, planned), c.workers);
     return out;
   }
 
   ReportedCall call(NodeId id) const {
-    const Node& node = in.graph[id];
+    const Node& node = c.graph[id];
     ReportedCall out{node.name, node.origin.location, 0, 0};
     const bool is_part = writes_at_indices(node.name);  // of its first operand
     std::set<NodeId> operands(node.inputs.begin() + is_part, node.inputs.end());
     for (NodeId input : operands)
-      if (in.graph[input].type.dtype != DType::kOpaque) out.bytes_read += held_bytes(input);
-    if (is_part) out.bytes_written = hint_bytes(in.graph, node.inputs.back());
+      if (c.graph[input].type.dtype != DType::kOpaque) out.bytes_read += held_bytes(input);
+    if (is_part) out.bytes_written = hint_bytes(c.graph, node.inputs.back());
     if (is_part) return out;
-    if (node.type.dtype != DType::kOpaque) out.bytes_written += hint_bytes(in.graph, id);
-    for (int n = 0; n < in.graph.size(); ++n) {
-      const Node& get = in.graph.nodes[n];
+    if (node.type.dtype != DType::kOpaque) out.bytes_written += hint_bytes(c.graph, id);
+    for (int n = 0; n < c.graph.size(); ++n) {
+      const Node& get = c.graph.nodes[n];
       if (get.op == OpKind::k_get && get.inputs[0] == id && get.type.dtype != DType::kOpaque)
-        out.bytes_written += hint_bytes(in.graph, NodeId(n));
+        out.bytes_written += hint_bytes(c.graph, NodeId(n));
     }
     return out;
   }
@@ -170,10 +170,10 @@ struct Reporter {
   int64_t unfused_bytes() const {
     int64_t total = 0;
     for (NodeId node : stitched) {
-      const Family kind = family(in.graph[node]);
+      const Family kind = family(c.graph[node]);
       if (kind == Family::kView || kind == Family::kSource) continue;
-      for (NodeId input : read_operands(in.graph[node])) total += held_bytes(input);
-      total += hint_bytes(in.graph, stored_part(in.graph, node));
+      for (NodeId input : read_operands(c.graph[node])) total += held_bytes(input);
+      total += hint_bytes(c.graph, stored_part(c.graph, node));
     }
     return total;
   }
@@ -184,26 +184,26 @@ struct Reporter {
     int64_t total = 0;
     std::set<NodeId> made;
     std::map<NodeId, int64_t> read;  // elements; a stage may hold a load that it needs none of
-    const Demands demands = find_demands(in.graph);
-    for (const PlanStep& step : in.plan.steps) {
+    const Demands demands = find_demands(c.graph);
+    for (const PlanStep& step : c.plan.steps) {
       if (step.call.valid()) {
         made.clear();
         read.clear();
         continue;
       }
-      for (int s : in.plan.kernels[step.kernel].stages()) {
-        const PlannedStage& stage = in.plan.stages[s];
+      for (int s : c.plan.kernels[step.kernel].stages()) {
+        const PlannedStage& stage = c.plan.stages[s];
         for (NodeId load : stage.loads) {
           if (made.count(load)) continue;
-          const int64_t elements = accessed_elements(in.graph, in.schedules[s], load);
+          const int64_t elements = accessed_elements(c.graph, c.schedules[s], load);
           int64_t& known = read[load];
-          total += std::max<int64_t>(0, elements - known) * element_bytes(in.graph, load);
+          total += std::max<int64_t>(0, elements - known) * element_bytes(c.graph, load);
           known = std::max(known, elements);
         }
         for (NodeId store : stage.stores) {
           made.insert(store);
-          const NodeId part = stored_part(in.graph, store);
-          if (demands.is_demanded[store.index()]) total += hint_bytes(in.graph, part);
+          const NodeId part = stored_part(c.graph, store);
+          if (demands.is_demanded[store.index()]) total += hint_bytes(c.graph, part);
         }
       }
     }
@@ -213,21 +213,20 @@ struct Reporter {
 
 }  // namespace
 
-Report make_report(const ReportInputs& inputs) {
-  Reporter reporter{inputs};
-  for (const PlannedStage& stage : inputs.plan.stages)
+Report make_report(const Compilation& c) {
+  Reporter reporter{c};
+  for (const PlannedStage& stage : c.plan.stages)
     reporter.stitched.insert(stage.nodes.begin(), stage.nodes.end());
-  Report report{.target = inputs.device.name, .device = inputs.device.derived};
-  for (size_t k = 0; k < inputs.plan.kernels.size(); ++k)
-    report.kernels.push_back(reporter.kernel(k));
-  for (const PlanStep& step : inputs.plan.steps)
+  Report report{.target = c.device.name, .device = c.device.derived};
+  for (size_t k = 0; k < c.plan.kernels.size(); ++k) report.kernels.push_back(reporter.kernel(k));
+  for (const PlanStep& step : c.plan.steps)
     if (step.call.valid()) report.library_calls.push_back(reporter.call(step.call));
-  for (size_t m = 0; m < inputs.plan.in_place.size(); ++m) {
-    if (inputs.plan.in_place[m]) continue;
-    const int64_t bytes = hint_bytes(inputs.graph, inputs.graph.mutations[m].value);
+  for (size_t m = 0; m < c.plan.in_place.size(); ++m) {
+    if (c.plan.in_place[m]) continue;
+    const int64_t bytes = hint_bytes(c.graph, c.graph.mutations[m].value);
     report.library_calls.push_back({"aten.copy_.default", "", bytes, bytes});
   }
-  for (const Cut& cut : inputs.plan.cuts) {
+  for (const Cut& cut : c.plan.cuts) {
     const std::string edge = reporter.name_of(cut.from) + " -> " + reporter.name_of(cut.to);
     report.cuts.push_back({edge, cut.reason.why, cut.reason.remedy, cut.reason.rule});
   }
