@@ -20,24 +20,16 @@ class AccessSink : public WalkSink {
   std::optional<Handle> find(NodeId value, const Index& index, int guard) override {
     const auto entry = known_.find(value);
     if (entry == known_.end()) return std::nullopt;
-    for (const Known& known : entry->second.list) {
-      const Evaluation& evaluation = (*entry->second.evaluations)[known.evaluation];
-      if (known.guard == guard && evaluation.index == index) return known.handle;
-    }
+    for (const Known& known : entry->second)
+      if (known.guard == guard && known.index == index) return known.handle;
     return std::nullopt;
   }
   void remember(NodeId value, const Index& index, int guard, Handle handle) override {
-    KnownAt& known = known_[value];
-    if (!known.evaluations) known.evaluations = &(*evaluated_)[value];
-    std::vector<Evaluation>& evaluations = *known.evaluations;
-    const auto is_same = [&](const Evaluation& other) {  // each condition evaluates it again
-      return guard == 0 && !other.is_guarded && other.in_segment == (open_segments_ > 0) &&
-             other.index == index;
-    };
-    const auto at =
-        static_cast<size_t>(std::ranges::find_if(evaluations, is_same) - evaluations.begin());
-    if (at == evaluations.size()) evaluations.push_back({index, guard != 0, open_segments_ > 0});
-    known.list.push_back({at, guard, handle});
+    std::vector<Evaluation>& evaluations = (*evaluated_)[value];
+    const Evaluation own{index, guard != 0, open_segments_ > 0};
+    // Each condition evaluates it again.
+    if (guard != 0 || !std::ranges::count(evaluations, own)) evaluations.push_back(own);
+    known_[value].push_back({index, guard, handle});
   }
   bool is_load(NodeId value) override { return (*is_load_)[value.index()]; }
   Handle load(NodeId value, const IndexExpr& offset, int guard) override {
@@ -74,13 +66,9 @@ class AccessSink : public WalkSink {
 
  private:
   struct Known {
-    size_t evaluation;  // whose index it is
+    Index index;
     int guard;
     Handle handle;
-  };
-  struct KnownAt {
-    std::vector<Evaluation>* evaluations = nullptr;
-    std::vector<Known> list;
   };
 
   const Graph& graph_;
@@ -90,7 +78,7 @@ class AccessSink : public WalkSink {
   std::map<NodeId, std::vector<Evaluation>>* evaluated_ = nullptr;  // of the root
   int next_ = 1;
   int open_segments_ = 0;
-  std::unordered_map<NodeId, KnownAt> known_;
+  std::unordered_map<NodeId, std::vector<Known>> known_;
 };
 
 }  // namespace

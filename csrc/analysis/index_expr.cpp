@@ -47,12 +47,6 @@ IndexExpr flatten(const std::vector<IndexExpr>& indices, const std::vector<Dim>&
   return flat;
 }
 
-VarId IndexVars::atom(int atom, const Dim& extent) {
-  auto [at, made] = atoms_.try_emplace(atom, count());
-  if (made) vars_.push_back({IndexVar::Kind::kAtom, extent, atom, {}, {}});
-  return at->second;
-}
-
 VarId IndexVars::find_or_add(IndexVar var) {
   for (VarId v = 0; v < count(); ++v) {
     const IndexVar& have = vars_[v];

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <initializer_list>
-#include <map>
 #include <set>
 #include <span>
 #include <utility>
@@ -73,7 +72,9 @@ struct Units {
 
 class IndexVars {
  public:
-  VarId atom(int atom, const Dim& extent);
+  VarId atom(int atom, const Dim& extent) {
+    return find_or_add({IndexVar::Kind::kAtom, extent, atom, {}, {}});
+  }
   VarId value(int handle, const Dim& extent) {
     return find_or_add({IndexVar::Kind::kValue, extent, handle, {}, {}});
   }
@@ -102,12 +103,11 @@ class IndexVars {
   int count() const { return static_cast<int>(vars_.size()); }
 
  private:
-  VarId find_or_add(IndexVar var);  // any but an atom
+  VarId find_or_add(IndexVar var);
   // With what is assumed as one variable, and with what the variable stands for again.
   IndexExpr gather(IndexExpr a) const;
   IndexExpr spread(const IndexExpr& a) const;
   std::vector<IndexVar> vars_;
-  std::map<int, VarId> atoms_;
   std::vector<VarId> assumed_;  // remainders that are their operand
 };
 

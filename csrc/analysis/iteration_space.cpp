@@ -1,7 +1,6 @@
 #include "analysis/iteration_space.h"
 
 #include <algorithm>
-#include <functional>
 #include <optional>
 #include <unordered_map>
 
@@ -25,8 +24,7 @@ class Tracer {
   Tracer(const Graph& graph, const LoadsOfRoots& loads, Spaces& spaces)
       : graph_(graph), loads_of_roots_(loads), spaces_(spaces) {
     for (size_t i = 0; i < spaces.roots.size(); ++i)
-      root_at_.push_back({spaces.roots[i].root, static_cast<int>(i)});
-    std::ranges::sort(root_at_);
+      root_at_[spaces.roots[i].root] = static_cast<int>(i);
   }
 
   Verdict trace_root(int root) {
@@ -58,16 +56,6 @@ class Tracer {
  private:
   // One address for all that are equal: most values are seen alike.
   const SeenDims& keep(SeenDims dims) { return *seen_.insert(std::move(dims)).first; }
-
-  bool visit(NodeId id, const SeenDims& dims) {
-    const std::pair visit(id, &dims);
-    const bool is_last = visited_.empty() || visited_.back() > visit;
-    const auto at =
-        is_last ? visited_.end() : std::ranges::lower_bound(visited_, visit, std::greater());
-    if (at != visited_.end() && *at == visit) return false;
-    visited_.insert(at, visit);
-    return true;
-  }
 
   // They are to begin with, and after every change that is kept; a root that is still to be traced
   // has atoms of its own.
@@ -103,8 +91,8 @@ class Tracer {
   }
 
   int find_root(NodeId node) const {
-    const auto at = std::ranges::lower_bound(root_at_, std::pair(node, -1));
-    return at != root_at_.end() && at->first == node ? at->second : -1;
+    const auto at = root_at_.find(node);
+    return at == root_at_.end() ? -1 : at->second;
   }
 
   // A reduction computed in this kernel: its reader must follow its kept atoms exactly.
@@ -137,7 +125,7 @@ class Tracer {
   }
 
   Verdict trace(NodeId id, const SeenDims& dims) {
-    if (!visit(id, dims)) return Verdict::yes();
+    if (!visited_.insert({id, &dims}).second) return Verdict::yes();
     const Node& node = graph_[id];
     const bool is_load = (*loads_of_roots_[root_])[id.index()];
     if (is_load || family(node) == Family::kSource) {
@@ -298,11 +286,11 @@ class Tracer {
   Spaces& spaces_;
   int root_ = 0;
   Taken taken_ = {};
-  std::vector<std::pair<NodeId, int>> root_at_;                           // sorted
+  std::map<NodeId, int> root_at_;
   std::vector<bool> combines_ = std::vector<bool>(spaces_.roots.size());  // by root: segments
   std::set<SeenDims> seen_;
-  std::vector<std::pair<NodeId, const SeenDims*>> visited_;  // descending, as they come
-  std::unordered_map<NodeId, const SeenDims*> leaves_;       // loads, and what no value goes into
+  std::set<std::pair<NodeId, const SeenDims*>> visited_;
+  std::unordered_map<NodeId, const SeenDims*> leaves_;  // loads, and what no value goes into
 };
 
 RootSpace make_space(const Graph& graph, NodeId root, Atoms& atoms) {

@@ -223,10 +223,4 @@ std::vector<int> PatternPool::keep_best_closed(std::vector<int> ids) {
   return keep_best(std::move(ids));
 }
 
-size_t PatternPool::UnitsHash::operator()(const std::vector<int>& units) const {
-  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, of whole ids in place of bytes
-  for (int unit : units) hash = (hash ^ static_cast<uint64_t>(unit)) * 0x100000001b3;
-  return static_cast<size_t>(hash ^ (hash >> 32));
-}
-
 }  // namespace stitch

@@ -2,7 +2,7 @@
 // and plans made of them (search_plans.cpp).
 #pragma once
 
-#include <unordered_map>
+#include <map>
 #include <vector>
 
 #include "base/marks.h"
@@ -85,10 +85,6 @@ class PatternPool {
   bool settle();
 
  private:
-  struct UnitsHash {
-    size_t operator()(const std::vector<int>& units) const;
-  };
-
   bool is_better(int a, int b) const;
   bool fits(int id, const std::vector<int>& fitting);  // others that do
   bool ask(int id, const std::vector<int>& fitting);
@@ -97,7 +93,7 @@ class PatternPool {
   const PatternGain& gain_;
   const PatternCheck& check_;
   const ExploreOptions& options_;
-  std::unordered_map<std::vector<int>, int, UnitsHash> ids_;
+  std::map<std::vector<int>, int> ids_;  // by units
   std::vector<Pattern> patterns_;
   bool is_assuming_ = false;
   std::vector<int> assumed_;

@@ -52,11 +52,11 @@ class PatternPlanner {
     for (NodeId root : roots_of(pattern))
       if (family(graph_[root]) == Family::kReduce || is_stored_by_own(unit_of_.at(root)))
         roots.push_back(root);
-    visit_loads(pattern, [&](NodeId load) { is_load_[load.index()] = true; });
-    const LoadsOfRoots loads(roots.size(), &is_load_);
-    const bool found = find_spaces(graph_, roots, loads).verdict.ok;
-    visit_loads(pattern, [&](NodeId load) { is_load_[load.index()] = false; });
-    return found;
+    std::vector<bool> is_load(graph_.size(), false);
+    for (int u : pattern)
+      for (const Load& load : units_[u].loads)
+        if (!is_made_by_own(load)) is_load[load.value.index()] = true;
+    return find_spaces(graph_, roots, LoadsOfRoots(roots.size(), &is_load)).verdict.ok;
   }
 
   std::vector<NodeId> roots_of(const std::vector<int>& pattern) const {
@@ -118,14 +118,7 @@ class PatternPlanner {
            std::ranges::any_of(readers, [&](int u) { return !own_.has(u); });
   }
 
-  // What the pattern reads from memory; a value that several units read is visited for each.
-  template <typename Visit>
-  void visit_loads(const std::vector<int>& pattern, Visit visit) const {
-    for (int u : pattern) {
-      for (const Load& load : units_[u].loads)
-        if (load.unit < 0 || !own_.has(load.unit)) visit(load.value);
-    }
-  }
+  bool is_made_by_own(const Load& load) const { return load.unit >= 0 && own_.has(load.unit); }
 
   // 20.21: bytes that no longer pass through memory.
   double saved_bytes(const std::vector<int>& pattern) {
@@ -133,10 +126,8 @@ class PatternPlanner {
     loaded_.clear();
     for (int u : pattern) {
       if (!is_stored_by_own(u)) saved += units_[u].bytes;
-      for (const Load& load : units_[u].loads) {
-        const bool is_own = load.unit >= 0 && own_.has(load.unit);
-        if (is_own || !loaded_.insert(load.value.index())) saved += load.bytes;
-      }
+      for (const Load& load : units_[u].loads)
+        if (is_made_by_own(load) || !loaded_.insert(load.value.index())) saved += load.bytes;
     }
     return saved;
   }
@@ -163,7 +154,6 @@ class PatternPlanner {
   std::map<NodeId, int> unit_of_;  // of stored values
   UnitGraph links_;
   Marks own_ = Marks(0), loaded_ = Marks(graph_.size());  // of the pattern: units, loads
-  std::vector<bool> is_load_ = std::vector<bool>(graph_.size(), false);
 };
 
 }  // namespace
