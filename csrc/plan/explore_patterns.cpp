@@ -6,7 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "base/error.h"
 #include "plan/pattern_pool.h"
 
 namespace stitch {
@@ -26,9 +25,6 @@ class Reducer {
  public:
   Reducer(const Topology& topology, PatternPool& pool, const ExploreOptions& options)
       : topology_(topology), pool_(pool), options_(options) {
-    STITCH_CHECK(options.top >= 1 && options.beam >= 1 && options.group >= 1,
-                 "no room for results");
-    STITCH_CHECK(options.max_units >= 1, "patterns of " << options.max_units << " units");
     for (auto unit = topology.order.rbegin(); unit != topology.order.rend(); ++unit)
       if (!topology.is_fixed[*unit]) list_candidates_of(*unit);
   }
@@ -44,7 +40,7 @@ class Reducer {
     std::vector<Member> units;
     for (int unit : topology_.order) {
       if (topology_.is_fixed[unit]) continue;
-      units.push_back({rank(unit, packing_class.empty() ? 0 : packing_class[unit]), unit, {}});
+      units.push_back({rank(unit, packing_class[unit]), unit, {}});
     }
     std::ranges::sort(units, {}, [](const Member& m) { return std::pair(m.rank, m.unit); });
     // Alone first: where all have one consumer, packings with it would hide those without.

@@ -19,7 +19,6 @@ struct UnitGraph {
   // Library calls: in no pattern, but a pattern may not have one between two of its units.
   std::vector<bool> is_fixed;
   // Only units of one class are packed without a link, as those of one parallel dimension (20.2).
-  // Empty: all are of one class.
   std::vector<int> packing_class;
 };
 

@@ -55,8 +55,7 @@ void find_depths(Topology& topology) {
 Topology find_topology(const UnitGraph& graph) {
   const size_t units = graph.consumers.size();
   STITCH_CHECK(graph.is_fixed.size() == units, graph.is_fixed.size() << " of " << units);
-  STITCH_CHECK(graph.packing_class.empty() || graph.packing_class.size() == units,
-               graph.packing_class.size() << " of " << units);
+  STITCH_CHECK(graph.packing_class.size() == units, graph.packing_class.size() << " of " << units);
   Topology topology{graph.consumers, {}, {}, {}, {}, {}, graph.is_fixed};
   topology.producers.resize(units);
   for (size_t unit = 0; unit < units; ++unit) {

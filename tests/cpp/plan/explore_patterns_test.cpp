@@ -19,6 +19,7 @@ UnitGraph make_graph(int units, const Edges& edges, const Units& fixed = {}) {
   UnitGraph graph;
   graph.consumers.resize(units);
   graph.is_fixed.assign(units, false);
+  graph.packing_class.assign(units, 0);
   for (const auto& [producer, consumer] : edges) graph.consumers[producer].push_back(consumer);
   for (int unit : fixed) graph.is_fixed[unit] = true;
   return graph;
