@@ -49,6 +49,7 @@ struct Stitcher {
   StitchRule rule;
   const Graph& graph = in.graph;
   std::vector<Unit> units = {};
+  std::vector<int> order = {};  // each unit after all that it waits for, else as given
   std::vector<Draft> drafts = {};
   std::map<int, std::vector<int>> drafts_of_level = {};
   PlanCandidate out = {};
@@ -115,21 +116,11 @@ struct Stitcher {
     wait(storing, reader);
   }
 
-  // Units in an order in which each comes after all that it waits for, else the given one.
-  void sort_units() {
+  void order_units() {
     std::vector<std::vector<int>> waits(units.size());
     for (size_t u = 0; u < units.size(); ++u)
       for (const Wait& wait : units[u].awaited) waits[u].push_back(wait.unit);
-    std::vector<int> place(units.size());
-    std::vector<Unit> sorted;
-    for (int unit : order_by_waits(waits)) {
-      place[unit] = static_cast<int>(sorted.size());
-      sorted.push_back(std::move(units[unit]));
-    }
-    units = std::move(sorted);
-    for (Unit& unit : units)
-      for (std::vector<Wait>* ends : {&unit.awaited, &unit.waiting})
-        for (Wait& end : *ends) end.unit = place[end.unit];
+    order = order_by_waits(waits);
   }
 
   int earliest(const Unit& unit) const {
@@ -143,11 +134,12 @@ struct Stitcher {
   // that has stages anyway.
   void find_levels() {
     int last = 0;
-    for (Unit& unit : units) {
-      unit.level = earliest(unit);
-      last = std::max(last, unit.level);
+    for (int u : order) {
+      units[u].level = earliest(units[u]);
+      last = std::max(last, units[u].level);
     }
-    for (Unit& unit : units | std::views::reverse) {
+    for (int u : order | std::views::reverse) {
+      Unit& unit = units[u];
       unit.latest = last;
       for (const auto& [other, levels] : unit.waiting)
         unit.latest = std::min(unit.latest, units[other].latest - levels);
@@ -155,7 +147,8 @@ struct Stitcher {
     std::set<int> occupied;
     for (const Unit& unit : units)
       if (!unit.is_call() && unit.level == unit.latest) occupied.insert(unit.level);
-    for (Unit& unit : units) {
+    for (int u : order) {
+      Unit& unit = units[u];
       unit.level = earliest(unit);
       if (unit.is_call() || unit.latest == unit.level) continue;
       const auto level = occupied.lower_bound(unit.level);
@@ -236,7 +229,7 @@ struct Stitcher {
   void order_steps() {
     std::vector<int> first, group(units.size());  // unit of each kernel or call; its number
     std::map<int, int> group_of;                  // by kernel
-    for (int u = 0; u < static_cast<int>(units.size()); ++u) {
+    for (int u : order) {
       const int next = static_cast<int>(first.size());
       group[u] =
           units[u].is_call() ? next : group_of.try_emplace(units[u].kernel, next).first->second;
@@ -318,10 +311,10 @@ PlanCandidate stitch_stages(const PlanRequest& in, JoinedStages joined, const St
   Stitcher stitcher{in, joined, rule};
   stitcher.out.plan.cuts = std::move(joined.cuts);
   stitcher.find_reads();
-  stitcher.sort_units();
+  stitcher.order_units();
   stitcher.find_levels();
-  for (size_t u = 0; u < stitcher.units.size(); ++u)
-    if (!stitcher.units[u].is_call()) stitcher.place(static_cast<int>(u));
+  for (int u : stitcher.order)
+    if (!stitcher.units[u].is_call()) stitcher.place(u);
   stitcher.order_steps();
   stitcher.out.plan.stages = std::move(joined.stages);
   return std::move(stitcher.out);
