@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
+#include <numeric>
 #include <optional>
 #include <ranges>
 #include <sstream>
@@ -34,7 +35,20 @@ std::optional<Number> to_number(std::string_view text) {
   return is_whole ? std::optional(number) : std::nullopt;
 }
 
-int edit_distance(std::string_view a, std::string_view b);
+inline int edit_distance(std::string_view a, std::string_view b) {
+  std::vector<int> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0);
+  for (size_t i = 1; i <= a.size(); ++i) {
+    int diagonal = row[0];  // distance of the prefixes one shorter on both sides
+    row[0] = static_cast<int>(i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const int replaced = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row.back();
+}
 // Which of the valid names did the user mean?  That of the candidate with the smallest edit
 // distance, of the first of several; empty without candidates.
 template <class List = std::vector<std::string>, class Name = std::identity>

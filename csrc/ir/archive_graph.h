@@ -1,6 +1,8 @@
 // What base/archive.h has to know to keep ids, sizes and what holds them: graphs, programs.
 #pragma once
 
+#include <algorithm>
+
 #include "base/archive.h"
 #include "ir/graph.h"
 
@@ -13,6 +15,22 @@ void pass_parts(Archive& archive, Id<Tag>& id) {
   id = Id<Tag>(value);
 }
 
-void pass_parts(Archive& archive, Dim& dim);
+inline void pass_parts(Archive& archive, Dim& dim) {
+  std::vector<Dim::Monomial> products;
+  std::vector<int64_t> factors;
+  for (const auto& [symbols, factor] : dim.terms()) {
+    products.push_back(symbols);
+    factors.push_back(factor);
+  }
+  archive.pass(products);
+  archive.pass(factors);
+  if (!archive.reads()) return;
+  dim = 0;
+  for (size_t i = 0; i < std::min(products.size(), factors.size()); ++i) {
+    Dim product = factors[i];
+    for (const SymbolId symbol : products[i]) product = product * Dim::symbol(symbol);
+    dim = dim + product;
+  }
+}
 
 }  // namespace stitch
