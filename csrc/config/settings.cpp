@@ -1,7 +1,6 @@
 #include "config/settings.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 
 #include "base/error.h"
@@ -68,9 +67,7 @@ SettingValue parse_value(const SettingRow& row, const std::string& text) {
     if (text == "0" || text == "false" || text == "off" || text.empty()) return false;
     throw UserError(row.env + " is '" + text + "'; it can be 1, true, on, 0, false, off");
   }
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc() && end == text.data() + text.size()) return number;
+  if (const auto number = to_number(text)) return *number;
   throw UserError(row.env + " is '" + text + "'; it must be an integer");
 }
 

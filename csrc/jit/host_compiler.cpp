@@ -69,10 +69,10 @@ const HostCompiler& find_host_compiler(const std::string& command) {
 Binary run_host_compiler(const std::string& command, std::string_view source) {
   Binary binary;
   const WorkDirectory work;
-  const std::string input = work.path + "/kernels.cpp", output = work.path + "/kernels.so";
-  std::ofstream file(input, std::ios::binary);
-  file << source << std::flush;
-  if (work.path.empty() || !file) {
+  const std::string output = work.path + "/kernels.so";
+  const std::string input =
+      work.path.empty() ? "" : write_text_file(work.path, "kernels.cpp", source);
+  if (input.empty()) {
     binary.log = "cannot write to the temporary directory '" + work.path + "'";
     return binary;
   }

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <chrono>
 #include <mutex>
-#include <numeric>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -130,25 +129,22 @@ std::string read_text(NvrtcHandle program, Result (*size_of)(NvrtcHandle, size_t
   return get(program, text.data()) == kSuccess ? text : "";
 }
 
-// The numbers written directly before `unit`, as in "28 bytes spill stores".
-std::vector<int> numbers_before(std::string_view log, std::string_view unit) {
-  std::vector<int> numbers;
+struct Numbers {
+  int sum = 0, largest = -1;  // -1: there are none
+};
+
+// Those written directly before `unit`, as in "28 bytes spill stores".
+Numbers numbers_before(std::string_view log, std::string_view unit) {
+  Numbers numbers;
   for (size_t at = log.find(unit); at != log.npos; at = log.find(unit, at + 1)) {
     size_t first = at;
     while (first > 0 && log[first - 1] >= '0' && log[first - 1] <= '9') --first;
     int number = 0;
     std::from_chars(log.data() + first, log.data() + at, number);
-    numbers.push_back(number);
+    numbers.sum += number;
+    numbers.largest = std::max(numbers.largest, number);
   }
   return numbers;
-}
-
-int largest(const std::vector<int>& numbers, int without) {
-  return numbers.empty() ? without : *std::ranges::max_element(numbers);
-}
-
-int sum(const std::vector<int>& numbers) {
-  return std::accumulate(numbers.begin(), numbers.end(), 0);
 }
 
 }  // namespace
@@ -217,11 +213,11 @@ Binary run_nvrtc(const std::string& name, std::string_view source, const std::st
 }
 
 void read_ptxas_log(std::string_view log, Binary& binary) {
-  binary.registers = largest(numbers_before(log, " registers"), -1);
-  binary.spill_bytes = sum(numbers_before(log, " bytes spill stores")) +
-                       sum(numbers_before(log, " bytes spill loads"));
-  binary.stack_bytes = largest(numbers_before(log, " bytes stack frame"), 0);
-  binary.shared_bytes = largest(numbers_before(log, " bytes smem"), 0);
+  binary.registers = numbers_before(log, " registers").largest;
+  binary.spill_bytes = numbers_before(log, " bytes spill stores").sum +
+                       numbers_before(log, " bytes spill loads").sum;
+  binary.stack_bytes = std::max(0, numbers_before(log, " bytes stack frame").largest);
+  binary.shared_bytes = std::max(0, numbers_before(log, " bytes smem").largest);
 }
 
 }  // namespace stitch
