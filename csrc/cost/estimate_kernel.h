@@ -55,12 +55,8 @@ struct PhaseTime {
   double alone_us(int threads, const DeviceSpec& device) const;
 };
 
-// A kernel of one stage, its launch included.
-inline double estimate_us(const StageEstimate& stage, const DeviceSpec& device) {
-  return device.launch_us + stage.us;
-}
-// A kernel of several phases, with the barriers between them; those from `finish` on, if any, are
-// run by its last block, of so many threads.
+// A kernel of several phases, with its launch and the barriers between them; those from `finish`
+// on, if any, are run by its last block, of so many threads.
 double estimate_us(const std::vector<PhaseTime>& phases, const DeviceSpec& device, int finish = -1,
                    int threads = 1);
 

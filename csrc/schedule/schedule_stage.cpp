@@ -148,7 +148,7 @@ StageJudge judge_stages(const Graph& graph, const DeviceSpec& device, int worker
       score.verdict = too_long(statements, kMostStageStatements);
     if (!score.verdict) return score;
     score.estimate = estimate_stage(measure_work(graph, stage, schedule), device, worker_threads);
-    score.us = estimate_us(score.estimate, device);
+    score.us = device.launch_us + score.estimate.us;
     score.statements = statements;
     score.threads = schedule.threads;
     return score;

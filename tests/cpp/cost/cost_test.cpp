@@ -116,6 +116,11 @@ TEST(DeviceSpec, AnUnknownNameListsTheKnownOnes) {
   }
 }
 
+// A kernel of one stage, its launch included.
+double estimate_us(const StageEstimate& stage, const DeviceSpec& device) {
+  return device.launch_us + stage.us;
+}
+
 class Estimates : public testing::TestWithParam<const char*> {
  protected:
   const DeviceSpec& device = device_spec(GetParam());
