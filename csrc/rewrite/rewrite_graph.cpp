@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/words.h"
-
 namespace stitch {
 
 const std::vector<RewritePass>& rewrite_passes() {
@@ -29,9 +27,8 @@ const std::vector<RewritePass>& rewrite_passes() {
 Graph rewrite_graph(const Graph& graph, const std::vector<std::string>& off) {
   const std::vector<RewritePass>& passes = rewrite_passes();
   for (const std::string& name : off)
-    if (std::ranges::find(passes, name, &RewritePass::name) == passes.end())
-      throw UserError("there is no rewrite pass '" + name + "' to switch off; did you mean '" +
-                      nearest_name(name, passes, &RewritePass::name) + "'?");
+    STITCH_CHECK(std::ranges::count(passes, name, &RewritePass::name) > 0,
+                 "there is no rewrite pass '" << name << "' to switch off");
   Graph result = graph;
   for (const RewritePass& pass : passes) {
     if (std::ranges::find(off, pass.name) != off.end()) continue;
