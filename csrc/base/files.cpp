@@ -58,13 +58,10 @@ bool read_all(int fd, size_t size, std::string& bytes) {
   return true;
 }
 
-std::string find_file_risk(const struct stat& info, size_t max_bytes) {
-  if (!S_ISREG(info.st_mode)) return "not a regular file";
-  if (info.st_uid != geteuid()) return "owned by another user";
-  if (info.st_mode & (S_IWGRP | S_IWOTH)) return "writable by others";
-  if (info.st_nlink > 1) return "has other hard links";  // 0: replaced since it was opened
-  if (static_cast<uint64_t>(info.st_size) > max_bytes) return "too large";
-  return "";
+// A regular file that this user alone may have written, under this name alone.
+bool is_own_file(const struct stat& info) {
+  const bool is_private = info.st_uid == geteuid() && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+  return S_ISREG(info.st_mode) && is_private && info.st_nlink <= 1;  // 0: replaced since opened
 }
 
 struct EntryInfo {
@@ -216,13 +213,12 @@ ReadResult PrivateDirectory::read_entry(const std::string& name, size_t max_byte
   struct stat info{};
   if (!fd || fstat(fd.get(), &info) != 0) {
     const bool is_planted = errno == ELOOP || errno == ENXIO || errno == ENODEV;
-    return {is_planted ? Status::kRefused : Status::kMissing, "", std::strerror(errno)};
+    return {is_planted ? Status::kRefused : Status::kMissing, ""};
   }
-  const std::string risk = find_file_risk(info, max_bytes);
-  if (!risk.empty()) return {Status::kRefused, "", risk};
-  ReadResult result{Status::kOk, "", ""};
-  if (!read_all(fd.get(), static_cast<size_t>(info.st_size), result.bytes))
-    return {Status::kMissing, "", "short read"};
+  const auto size = static_cast<size_t>(info.st_size);
+  if (!is_own_file(info) || size > max_bytes) return {Status::kRefused, ""};
+  ReadResult result{Status::kOk, ""};
+  if (!read_all(fd.get(), size, result.bytes)) return {Status::kMissing, ""};
   // Clocks of machines that share a home may differ: a time in the future is refreshed as well.
   const int64_t age_s = static_cast<int64_t>(time(nullptr)) - info.st_mtime;
   if (age_s > kTouchInterval_s || age_s < -kTouchInterval_s) futimens(fd.get(), nullptr);

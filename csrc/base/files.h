@@ -54,7 +54,6 @@ struct ReadResult {
   };
   Status status = Status::kMissing;
   std::string bytes;
-  std::string why;
 };
 
 class PrivateDirectory {

@@ -28,19 +28,12 @@ std::string encode_entry(const CacheRequest& request, const Binary& binary) {
   return header_of(body) + body;
 }
 
-std::optional<Binary> decode_entry(std::string_view bytes, const CacheRequest& request,
-                                   std::string& why) {
+std::optional<Binary> decode_entry(std::string_view bytes, const CacheRequest& request) {
   const std::string_view body = bytes.substr(std::min(bytes.size(), kHashedFrom));
   CacheRequest answered;
   Binary binary;
-  if (!bytes.starts_with(header_of(body)) || !from_bytes(body, answered, binary)) {
-    why = "damaged";
-    return std::nullopt;
-  }
-  if (answered != request) {
-    why = "made for another kernel";
-    return std::nullopt;
-  }
+  const bool is_whole = bytes.starts_with(header_of(body)) && from_bytes(body, answered, binary);
+  if (!is_whole || answered != request) return std::nullopt;
   binary.from_cache = true;
   return binary;
 }

@@ -31,8 +31,7 @@ std::string cache_key(const CacheRequest& request);
 constexpr size_t kMaxEntryBytes = size_t{64} << 20;
 
 std::string encode_entry(const CacheRequest& request, const Binary& binary);
-// Nothing if the bytes are damaged or answer another request; `why` says which.
-std::optional<Binary> decode_entry(std::string_view bytes, const CacheRequest& request,
-                                   std::string& why);
+// Nothing if the bytes are damaged or answer another request.
+std::optional<Binary> decode_entry(std::string_view bytes, const CacheRequest& request);
 
 }  // namespace stitch

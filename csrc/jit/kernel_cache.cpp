@@ -134,12 +134,10 @@ std::shared_ptr<KernelCache::Slot> KernelCache::slot_of(const std::string& key) 
 std::optional<Binary> KernelCache::read_disk(const std::string& key, const CacheRequest& request) {
   if (!directory_) return std::nullopt;
   const std::string name = entry_name(key);
-  ReadResult file = directory_->read_entry(name, kMaxEntryBytes);
+  const ReadResult file = directory_->read_entry(name, kMaxEntryBytes);
   if (file.status == ReadResult::Status::kMissing) return std::nullopt;
-  if (file.status == ReadResult::Status::kOk) {
-    std::optional<Binary> binary = decode_entry(file.bytes, request, file.why);
-    if (binary) return binary;
-  }
+  if (file.status == ReadResult::Status::kOk)
+    if (std::optional<Binary> binary = decode_entry(file.bytes, request)) return binary;
   directory_->set_aside(name);
   ++counters_of(request).refused;
   return std::nullopt;
