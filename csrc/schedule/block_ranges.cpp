@@ -84,22 +84,17 @@ std::optional<int64_t> find_block_range(const StageSchedule& schedule, NodeId va
     if (is_divided(mapped)) divided = offset->axes[a] * mapped.tile.value();
   }
   const int64_t size = divided.value_or(all.high + 1);
-  const bool is_range = size > 0 && check_block_range(schedule, value, size);
+  const bool is_range = size > 0 && stays_in_range(schedule, value, size);
   return is_range ? std::optional(size) : std::nullopt;
 }
 
-Verdict check_block_range(const StageSchedule& schedule, NodeId value, int64_t size) {
-  for (const Access& access : schedule.accesses.list) {
-    if (access.value != value) continue;
+bool stays_in_range(const StageSchedule& schedule, NodeId value, int64_t size) {
+  return std::ranges::all_of(schedule.accesses.list, [&](const Access& access) {
+    if (access.value != value) return true;
     const std::optional<Offset> offset = split_offset(schedule, access.offset);
-    if (!offset || access.is_guarded || access.in_segment)
-      return Verdict::no(kRuleOtherBlock,
-                         "which elements a block needs is only known when the kernel runs",
-                         "sizes that are known, and indices that do not depend on data");
-    if (!stays_in_block(schedule, *offset, size))
-      return Verdict::no(kRuleOtherBlock, "a block needs elements that another block makes");
-  }
-  return Verdict::yes();
+    const bool is_known = offset && !access.is_guarded && !access.in_segment;
+    return is_known && stays_in_block(schedule, *offset, size);
+  });
 }
 
 std::optional<IndexExpr> pad_rows(const StageSchedule& schedule, const IndexExpr& expr,

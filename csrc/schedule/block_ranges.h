@@ -15,14 +15,13 @@ namespace stitch {
 // The size of the ranges in which blocks store `value`: elements.  Nothing where they do not.
 std::optional<int64_t> find_block_range(const StageSchedule& schedule, NodeId value);
 
-// Whether every access of `value` stays inside its block's range.
-Verdict check_block_range(const StageSchedule& schedule, NodeId value, int64_t size);
+// Whether every access of `value` stays inside its block's range: not where that depends on sizes
+// or data that are only known when the kernel runs.
+bool stays_in_range(const StageSchedule& schedule, NodeId value, int64_t size);
 
 // Offsets in rows of `length` elements that begin `pitch` elements after each other instead.
 // Nothing where some index counts rows and elements of one at once.
 std::optional<IndexExpr> pad_rows(const StageSchedule& schedule, const IndexExpr& offset,
                                   int64_t length, int64_t pitch);
-
-inline constexpr int kRuleOtherBlock = 40;  // a block needs what another one makes
 
 }  // namespace stitch

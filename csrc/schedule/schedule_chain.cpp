@@ -15,11 +15,6 @@ namespace {
 constexpr int kBusyThreads = 1024;  // of a multiprocessor, that shared memory must leave room for
 constexpr int kMostLanes = 32;      // along the axis that stores are contiguous along
 
-Verdict refuse() {
-  return Verdict::no(kRuleOtherBlock, "blocks of one mapping do not have ranges of the other's",
-                     "extents that the ranges of blocks divide");
-}
-
 // The mapping of an element-wise stage to given blocks and threads.
 struct BlockMapper {
   StageSchedule& schedule;
@@ -116,34 +111,30 @@ struct ChainScheduler {
   const ChainedStages& chain;
   SymbolTable& symbols;
   BlockBounds bounds;
-  ChainOrNot out = {};
+  ChainSchedules out = {};
   std::vector<std::pair<NodeId, int64_t>> ranges = {};  // of what the first hands to the second
 
-  Verdict describe(const DeviceSpec& device) {
+  bool describe(const DeviceSpec& device) {
     ScheduleOrNot first = describe_stages(graph, {chain.first}, device);
-    if (!first.verdict) return first.verdict;
     ScheduleOrNot then = describe_stages(graph, {chain.then}, device);
-    if (!then.verdict) return then.verdict;
-    out.first = std::move(first.schedule);
-    out.then = std::move(then.schedule);
-    return Verdict::yes();
+    out = {std::move(first.schedule), std::move(then.schedule)};
+    return first.verdict && then.verdict;
   }
 
-  Verdict find_ranges() {
+  bool find_ranges() {
     map_stages(graph, 1, symbols, bounds, out.first);
     for (NodeId store : chain.first->stores) {
       if (!std::ranges::count(chain.then->loads, store)) continue;
       const std::optional<int64_t> range = find_block_range(out.first, store);
-      if (!range)
-        return Verdict::no(kRuleOtherBlock, "what a block makes is no range of the value");
+      if (!range) return false;
       ranges.push_back({store, *range});
     }
     STITCH_CHECK(!ranges.empty(), "a chain's stages have nothing in common");
-    return Verdict::yes();
+    return true;
   }
 
   // Adapts the second stage's mapping to the first's, or checks the one it has.
-  Verdict map_second() {
+  bool map_second() {
     StageSchedule& then = out.then;
     BlockBounds own = bounds;
     own.least = own.most = out.first.threads;
@@ -159,16 +150,15 @@ struct ChainScheduler {
       const NodeId stored = chain.then->stores.back();
       const Access* store = find_access(then.accesses, stored, true);
       if (!load || !store || !has_static_offset(then, *load) || !has_static_offset(then, *store))
-        return refuse();
+        return false;
       const int bytes = element_bytes(graph, stored);
       BlockMapper mapper{then, *load, *store, range, out.first.threads, bytes};
-      if (!mapper.map()) return refuse();
+      if (!mapper.map()) return false;
       count_blocks(then, symbols);
     }
-    if (then.threads != out.first.threads || !(then.grid == out.first.grid)) return refuse();
-    for (const auto& [value, range] : ranges)
-      if (Verdict verdict = check_block_range(then, value, range); !verdict) return verdict;
-    return Verdict::yes();
+    if (then.threads != out.first.threads || !(then.grid == out.first.grid)) return false;
+    return std::ranges::all_of(
+        ranges, [&](const auto& range) { return stays_in_range(then, range.first, range.second); });
   }
 
   // Rows as far apart as the second stage's lanes step, so that they meet different banks.
@@ -194,7 +184,7 @@ struct ChainScheduler {
   }
 
   // Buffers at the beginning of shared memory, what the stages need for themselves behind them.
-  Verdict place_buffers() {
+  bool place_buffers() {
     int64_t bytes = 0;
     std::vector<BlockBuffer> buffers;
     for (const auto& [value, range] : ranges) {
@@ -206,44 +196,33 @@ struct ChainScheduler {
     const int blocks = std::max(1, kBusyThreads / out.first.threads);
     const int64_t room =
         count_shared_bytes(*out.first.device, blocks) - kMostPartialBytes * out.first.threads;
-    if (bytes > room) {
-      return Verdict::no(kRuleSharedMemory, "a block hands on " + std::to_string(bytes) +
-                                                " bytes; its shared memory has room for " +
-                                                std::to_string(std::max<int64_t>(0, room)));
-    }
+    if (bytes > room) return false;
     for (StageSchedule* schedule : {&out.first, &out.then}) {
       schedule->bounds.persistent_shared_bytes = static_cast<int>(bytes);
       schedule->buffers = buffers;
     }
-    return Verdict::yes();
+    return true;
   }
 
-  Verdict finish() {
+  // Not where a tile would copy what is on chip already.
+  bool finish() {
     finish_stage(graph, *chain.first, out.first);
     finish_stage(graph, *chain.then, out.then);
-    for (const auto& [value, range] : ranges)
-      if (std::ranges::count(out.then.tiles, value, &TiledLoad::value))
-        return Verdict::no(kRuleOtherBlock, "a tile would copy what is on chip already");
-    return Verdict::yes();
-  }
-
-  Verdict run(const DeviceSpec& device) {
-    Verdict verdict = describe(device);
-    if (verdict) verdict = find_ranges();
-    if (verdict) verdict = map_second();
-    if (verdict) verdict = place_buffers();
-    if (verdict) verdict = finish();
-    return verdict;
+    return std::ranges::none_of(ranges, [&](const auto& range) {
+      return std::ranges::count(out.then.tiles, range.first, &TiledLoad::value) > 0;
+    });
   }
 };
 
 }  // namespace
 
-ChainOrNot schedule_chain(const Graph& graph, const ChainedStages& chain, const DeviceSpec& device,
-                          SymbolTable& symbols, const BlockBounds& bounds) {
-  ChainScheduler scheduler{graph, chain, symbols, bounds};
-  scheduler.out.verdict = scheduler.run(device);
-  return std::move(scheduler.out);
+std::optional<ChainSchedules> schedule_chain(const Graph& graph, const ChainedStages& chain,
+                                             const DeviceSpec& device, SymbolTable& symbols,
+                                             const BlockBounds& bounds) {
+  ChainScheduler chained{graph, chain, symbols, bounds};
+  const bool fits = chained.describe(device) && chained.find_ranges() && chained.map_second() &&
+                    chained.place_buffers() && chained.finish();
+  return fits ? std::optional(std::move(chained.out)) : std::nullopt;
 }
 
 }  // namespace stitch

@@ -6,6 +6,8 @@
 // and its blocks must happen to have the same ranges (the passive check).
 #pragma once
 
+#include <optional>
+
 #include "schedule/schedule_stage.h"
 
 namespace stitch {
@@ -15,16 +17,14 @@ struct ChainedStages {
   const std::vector<NodeId>& in_shared;
 };
 
-struct ChainOrNot {
+struct ChainSchedules {
   StageSchedule first, then;
-  Verdict verdict;
 };
 
-// Refused where sizes are not static, a block would need another one's results, or those of one
+// Nothing where sizes are not static, a block would need another one's results, or those of one
 // block do not fit in its share of shared memory.
-ChainOrNot schedule_chain(const Graph& graph, const ChainedStages& chain, const DeviceSpec& device,
-                          SymbolTable& symbols, const BlockBounds& bounds);
-
-inline constexpr int kRuleSharedMemory = 41;  // what a block hands on is larger than its share
+std::optional<ChainSchedules> schedule_chain(const Graph& graph, const ChainedStages& chain,
+                                             const DeviceSpec& device, SymbolTable& symbols,
+                                             const BlockBounds& bounds);
 
 }  // namespace stitch

@@ -28,11 +28,11 @@ std::vector<StageSchedule> schedule_chained(KernelScheduler& scheduler, const Ke
   for (const PlannedChain& chain : kernel.chains) {
     const ChainedStages stages{kernel.stages[chain.first], kernel.stages[chain.then],
                                chain.in_shared};
-    ChainOrNot found =
+    std::optional<ChainSchedules> found =
         schedule_chain(scheduler.graph, stages, scheduler.device, scheduler.symbols, bounds);
-    if (!found.verdict) return {};
-    schedules[chain.first] = std::move(found.first);
-    schedules[chain.then] = std::move(found.then);
+    if (!found) return {};
+    schedules[chain.first] = std::move(found->first);
+    schedules[chain.then] = std::move(found->then);
   }
   for (size_t s = 0; s < schedules.size(); ++s) {
     if (!schedules[s].device) schedules[s] = scheduler.schedule_alone(static_cast<int>(s), bounds);
