@@ -15,11 +15,7 @@ namespace {
 class PartialPlan {
  public:
   PartialPlan(const Topology& topology, const PatternPool& pool)
-      : topology_(&topology),
-        pool_(&pool),
-        order_(topology.order),
-        position_(topology.position),
-        pattern_of_(topology.order.size(), kNoPattern) {}
+      : topology_(&topology), pool_(&pool) {}
 
   double worth_us = 0;  // gain less the prices of the units that were given for it or passed by
 
@@ -100,8 +96,8 @@ class PartialPlan {
   const Topology* topology_;
   const PatternPool* pool_;
   double gain_us_ = 0;
-  std::vector<int> order_, position_;  // of all units
-  std::vector<int> pattern_of_;        // by unit
+  std::vector<int> order_ = topology_->order, position_ = topology_->position;  // of all units
+  std::vector<int> pattern_of_ = std::vector<int>(order_.size(), kNoPattern);   // by unit
 };
 
 // A partial plan as it is, or with one pattern more.

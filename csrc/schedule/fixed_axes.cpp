@@ -115,8 +115,6 @@ void add_state_axes(const Graph& graph, const StageSchedule& schedule, const Ind
 std::optional<FixedAxes> find_fixed_axes(const StageSchedule& schedule, const IndexVars& vars,
                                          const Index& made, const Index& read) {
   if (made.size() != read.size()) return std::nullopt;
-  const auto is_plain = [&](const IndexExpr& expr) { return walks_atoms_alone(vars, expr); };
-  if (made == read && std::ranges::all_of(made, is_plain)) return FixedAxes();
   FixedAtoms fixed;
   for (size_t d = 0; d < made.size(); ++d)
     if (!fix_atoms(vars, made[d], read[d], fixed)) return std::nullopt;
