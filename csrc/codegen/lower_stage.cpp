@@ -39,13 +39,12 @@ struct StageLowering {
   const StageSchedule& schedule;
   const LoweringOptions& options;
   LoweredStage out = {};
-  std::vector<bool> is_load = find_loads(graph, stage);
   Scopes scopes{schedule};
-  ValueLowering values{graph, schedule, scopes, out, options, is_load};
+  ValueLowering values{graph, schedule, scopes, out, options};
   ReductionLowering reductions{
       graph,  stage,  schedule,
       scopes, values, [this](const auto& blocks, const auto& body) { reopen(blocks, 0, body); }};
-  std::vector<LeafUse> leaves = find_leaf_uses(graph, is_load, schedule);
+  std::vector<LeafUse> leaves = find_leaf_uses(graph, schedule);
   int copies = 1;  // of what is lowered now, each in ranges of its own
 
   LoweredStage run() {
@@ -197,7 +196,7 @@ struct StageLowering {
   void combine_segments_of(NodeId root, int block) {
     if (combines_segments(info(graph[root]))) combine_segment(root, leaf_index(root), block);
     for (const auto& [value, evaluations] : schedule.accesses.evaluated.at(root)) {
-      if (is_load[value.index()] || !combines_segments(info(graph[value]))) continue;
+      if (schedule.is_load[value.index()] || !combines_segments(info(graph[value]))) continue;
       const Evaluation& first = evaluations.front();
       if (evaluations.size() == 1 && !first.is_guarded && !first.in_segment)
         combine_segment(value, first.index, block);

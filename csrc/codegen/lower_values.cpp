@@ -55,14 +55,8 @@ std::string in_type(const std::string& wanted, const std::string& value, const s
 }
 
 ValueLowering::ValueLowering(const Graph& graph, const StageSchedule& schedule, Scopes& scopes,
-                             LoweredStage& lowered, const LoweringOptions& options,
-                             const std::vector<bool>& is_load)
-    : graph_(graph),
-      schedule_(schedule),
-      scopes_(scopes),
-      lowered_(lowered),
-      options_(options),
-      is_load_(is_load) {
+                             LoweredStage& lowered, const LoweringOptions& options)
+    : graph_(graph), schedule_(schedule), scopes_(scopes), lowered_(lowered), options_(options) {
   vars = schedule.accesses.vars;
   vars.forget_values();
   values.push_back({"true", 0});   // guard 0, known everywhere

@@ -29,8 +29,7 @@ std::string in_type(const std::string& wanted, const std::string& value, const s
 class ValueLowering : public WalkSink {
  public:
   ValueLowering(const Graph& graph, const StageSchedule& schedule, Scopes& scopes,
-                LoweredStage& lowered, const LoweringOptions& options,
-                const std::vector<bool>& is_load);
+                LoweredStage& lowered, const LoweringOptions& options);
 
   std::vector<Scalar> values;          // by handle
   std::map<NodeId, OnChip> on_chip;    // arrays of kept values, results of reductions
@@ -71,7 +70,7 @@ class ValueLowering : public WalkSink {
 
   std::optional<Handle> find(NodeId value, const Index& index, int guard) override;
   void remember(NodeId value, const Index& index, int guard, Handle handle) override;
-  bool is_load(NodeId value) override { return is_load_[value.index()]; }
+  bool is_load(NodeId value) override { return schedule_.is_load[value.index()]; }
   Handle load(NodeId value, const IndexExpr& offset, int guard) override;
   Handle reduced(NodeId reduction, const Index& index) override;
   Handle constant(const Node& node) override;
@@ -131,7 +130,6 @@ class ValueLowering : public WalkSink {
   Scopes& scopes_;
   LoweredStage& lowered_;
   const LoweringOptions& options_;
-  const std::vector<bool>& is_load_;
   static constexpr int kNever = 1;  // the guard that holds nowhere
   std::map<Key, Handle> known_;
   std::vector<AxisRange> ranges_;                           // that are open

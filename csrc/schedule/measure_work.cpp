@@ -405,7 +405,7 @@ double count_sectors(const Graph& graph, const StageSchedule& schedule, const Ac
 StageWork measure_work(const Graph& graph, const PlannedStage& stage,
                        const StageSchedule& schedule) {
   StageWork work{.threads = schedule.threads};
-  const std::vector<LeafUse> leaves = find_leaf_uses(graph, find_loads(graph, stage), schedule);
+  const std::vector<LeafUse> leaves = find_leaf_uses(graph, schedule);
   add_memory(graph, stage, schedule, leaves, work);
   work.blocks = count_planned_blocks(graph, schedule);
   const MappedAxis* lanes = find_vectors(graph, schedule);

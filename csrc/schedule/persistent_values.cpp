@@ -96,10 +96,9 @@ struct RepeatedLoad {
 };
 
 // Loads of several loop nests, the most valuable first.
-std::vector<RepeatedLoad> find_repeated_loads(const Graph& graph, const std::vector<bool>& is_load,
-                                              const StageSchedule& schedule) {
+std::vector<RepeatedLoad> find_repeated_loads(const Graph& graph, const StageSchedule& schedule) {
   std::map<NodeId, std::vector<int>> passes;  // the blocks of its leaves
-  for (const LeafUse& leaf : find_leaf_uses(graph, is_load, schedule))
+  for (const LeafUse& leaf : find_leaf_uses(graph, schedule))
     for (NodeId load : leaf.loads) passes[load].push_back(leaf.block);
   std::vector<RepeatedLoad> loads;
   int64_t largest_bytes = 0;
@@ -223,14 +222,14 @@ Persistence find_persistent_values(const Graph& graph, const std::vector<SharedA
   return kept;
 }
 
-void keep_loads(const Graph& graph, const std::vector<bool>& is_load, StageSchedule& schedule) {
+void keep_loads(const Graph& graph, StageSchedule& schedule) {
   if (!schedule.device->is_cuda) return;
   ChipRoom room;
   room.registers = count_free_registers(schedule);
   room.shared_begin = static_cast<int>(round_up(schedule.shared_bytes, kSlotAlignment));
   room.shared_bytes =
       count_shared_bytes(*schedule.device, count_needed_blocks(schedule)) - room.shared_begin;
-  std::vector<RepeatedLoad> loads = find_repeated_loads(graph, is_load, schedule);
+  std::vector<RepeatedLoad> loads = find_repeated_loads(graph, schedule);
   const ChipRoom all = room;
   auto find_homes = [&] {
     return std::erase_if(loads, [&](RepeatedLoad& load) {

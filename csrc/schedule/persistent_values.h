@@ -65,7 +65,7 @@ Persistence find_persistent_values(const Graph& graph, const std::vector<SharedA
 
 // Adds to schedule.persistent what several loop nests of the stage would load again: those that
 // save most for each byte of their homes first.  After everything else has its place on chip.
-void keep_loads(const Graph& graph, const std::vector<bool>& is_load, StageSchedule& schedule);
+void keep_loads(const Graph& graph, StageSchedule& schedule);
 
 // The value of this stage's `persistent`, if it is one; nullptr otherwise.
 const PersistentValue* find_persistent(const StageSchedule& schedule, NodeId value);

@@ -39,7 +39,6 @@ std::set<NodeId> find_loaded_apart(const Accesses& accesses) {
 
 struct Placer {
   const Graph& graph;
-  const std::vector<bool>& is_load;
   StageSchedule& schedule;
   const std::vector<LeafUse> leaves = list_leaves(schedule);
   const std::set<NodeId> loaded_apart = find_loaded_apart(schedule.accesses);
@@ -51,7 +50,7 @@ struct Placer {
     auto add = [&](NodeId value, int leaf) {
       std::vector<int>& places_of_value = places[value];
       if (!places_of_value.empty() && places_of_value.back() == leaf) return;
-      if (places_of_value.empty() && !is_load[value.index()])
+      if (places_of_value.empty() && !schedule.is_load[value.index()])
         for (NodeId input : graph[value].inputs) users[input].push_back(value);
       places_of_value.push_back(leaf);
     };
@@ -124,7 +123,7 @@ struct Placer {
 
   bool is_costly(NodeId value, int depth = 0) const {
     if (depth > 64) return false;
-    if (is_load[value.index()]) return depth > 0 && loaded_apart.count(value) > 0;
+    if (schedule.is_load[value.index()]) return depth > 0 && loaded_apart.count(value) > 0;
     const Node& node = graph[value];
     if (family(node) == Family::kReduce) return false;
     if (info(node).cost >= CostClass::kSpecial) return true;
@@ -135,7 +134,7 @@ struct Placer {
   // Made of values that are in registers anyway: made again, it needs none of its own.
   bool needs_persistent_alone(NodeId value) {
     if (schedule.persistent.empty()) return false;
-    if (is_load[value.index()]) return find_persistent(schedule, value) != nullptr;
+    if (schedule.is_load[value.index()]) return find_persistent(schedule, value) != nullptr;
     const Node& node = graph[value];
     if (family(node) == Family::kReduce) return true;
     auto known = persistent_alone.find(value);
@@ -147,7 +146,7 @@ struct Placer {
 
   // Bytes of arrays alive after each leaf; -1 when one has no bound.
   int64_t peak_bytes(NodeId& largest) const {
-    std::vector<LeafUse> leaves = find_leaf_uses(graph, is_load, schedule);
+    std::vector<LeafUse> leaves = find_leaf_uses(graph, schedule);
     std::vector<int64_t> alive(leaves.size(), 0);
     int64_t worst_size = 0;
     for (const auto& [value, index] : schedule.kept_on_chip) {
@@ -193,7 +192,7 @@ struct Placer {
     }
     if (!schedule.kept_on_chip.empty()) schedule.kept_registers = static_cast<int>(bytes / 4);
     std::set<NodeId> used;
-    for (const LeafUse& leaf : find_leaf_uses(graph, is_load, schedule))
+    for (const LeafUse& leaf : find_leaf_uses(graph, schedule))
       used.insert(leaf.reused.begin(), leaf.reused.end());
     std::erase_if(schedule.kept_on_chip, [&](const auto& kept) { return !used.count(kept.first); });
   }
@@ -263,8 +262,7 @@ std::vector<int> array_loops(const StageSchedule& schedule, NodeId value, int de
   return array_loops(schedule, blocks);
 }
 
-std::vector<LeafUse> find_leaf_uses(const Graph& graph, const std::vector<bool>& is_load,
-                                    const StageSchedule& schedule) {
+std::vector<LeafUse> find_leaf_uses(const Graph& graph, const StageSchedule& schedule) {
   std::vector<LeafUse> leaves = list_leaves(schedule);
   std::set<NodeId> made, filled;
   for (LeafUse& leaf : leaves) {
@@ -277,11 +275,11 @@ std::vector<LeafUse> find_leaf_uses(const Graph& graph, const std::vector<bool>&
       }
       if (schedule.kept_on_chip.count(value)) leaf.made.insert(value);
       const PersistentValue* persistent =
-          is_load[value.index()] ? find_persistent(schedule, value) : nullptr;
+          schedule.is_load[value.index()] ? find_persistent(schedule, value) : nullptr;
       if (persistent && (persistent->is_filled || !filled.insert(value).second)) return;
       const bool is_tiled = std::ranges::count(schedule.tiles, value, &TiledLoad::value) > 0;
       if (is_tiled && !filled.insert(value).second) return;
-      if (is_load[value.index()]) {
+      if (schedule.is_load[value.index()]) {
         leaf.loads.insert(value);
         leaf.evaluated.insert(value);
         return;
@@ -297,8 +295,6 @@ std::vector<LeafUse> find_leaf_uses(const Graph& graph, const std::vector<bool>&
   return leaves;
 }
 
-void place_values(const Graph& graph, const std::vector<bool>& is_load, StageSchedule& schedule) {
-  Placer{graph, is_load, schedule}.run();
-}
+void place_values(const Graph& graph, StageSchedule& schedule) { Placer{graph, schedule}.run(); }
 
 }  // namespace stitch

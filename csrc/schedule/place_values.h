@@ -10,7 +10,7 @@
 namespace stitch {
 
 // Fills schedule.kept_on_chip.
-void place_values(const Graph& graph, const std::vector<bool>& is_load, StageSchedule& schedule);
+void place_values(const Graph& graph, StageSchedule& schedule);
 
 // What each leaf block loads and evaluates under the schedule's placement.
 struct LeafUse {
@@ -21,8 +21,7 @@ struct LeafUse {
   std::set<NodeId> reused = {};     // kept values made by an earlier leaf
   std::set<NodeId> made = {};       // kept values made here
 };
-std::vector<LeafUse> find_leaf_uses(const Graph& graph, const std::vector<bool>& is_load,
-                                    const StageSchedule& schedule);
+std::vector<LeafUse> find_leaf_uses(const Graph& graph, const StageSchedule& schedule);
 
 // Trips of a loop per thread; nothing when only known at run time.
 std::optional<int64_t> trip_count(const StageSchedule& schedule, int loop);

@@ -113,11 +113,11 @@ StageSchedule take_stage(const PlannedStage& stage, const StageSchedule& shared)
 
 void finish_stage(const Graph& graph, const PlannedStage& stage, StageSchedule& schedule) {
   build_loops(graph, schedule);
-  const std::vector<bool> is_load = find_loads(graph, stage);
-  place_values(graph, is_load, schedule);
+  schedule.is_load = find_loads(graph, stage);
+  place_values(graph, schedule);
   name_schemes(graph, stage, schedule);
   reserve_tiles(graph, schedule);
-  keep_loads(graph, is_load, schedule);
+  keep_loads(graph, schedule);
 }
 
 int count_statements(const StageSchedule& schedule) {
@@ -188,9 +188,8 @@ int64_t accessed_elements(const Graph& graph, const StageSchedule& schedule, Nod
 
 int64_t planned_bytes(const Graph& graph, const PlannedStage& stage,
                       const StageSchedule& schedule) {
-  const std::vector<bool> is_load = find_loads(graph, stage);
   int64_t bytes = 0;
-  for (const LeafUse& leaf : find_leaf_uses(graph, is_load, schedule))
+  for (const LeafUse& leaf : find_leaf_uses(graph, schedule))
     for (NodeId load : leaf.loads)
       if (!find_buffer(schedule, load))
         bytes += accessed_elements(graph, schedule, load) * element_bytes(graph, load);

@@ -130,6 +130,7 @@ struct StageSchedule {
   const DeviceSpec* device = nullptr;
   Spaces spaces;
   Accesses accesses;
+  std::vector<bool> is_load;  // by node: the stage reads it from memory
   std::vector<MappedAxis> axes;
   std::vector<LoopSpec> loops;    // global order, outermost first
   std::vector<LoopBlock> blocks;  // blocks[0] is the kernel's body
