@@ -6,7 +6,6 @@
 
 #include "plan/find_roots.h"
 #include "plan/storage.h"
-#include "schedule/measure_work.h"
 #include "schedule/schedule_kernel.h"
 
 namespace stitch {

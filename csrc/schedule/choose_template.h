@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "schedule/measure_work.h"
 #include "schedule/schedule_kernel.h"
 
 namespace stitch {

@@ -1,5 +1,4 @@
-#include "schedule/measure_work.h"
-
+// StageSchedule -> StageWork.
 #include <algorithm>
 #include <array>
 #include <bit>

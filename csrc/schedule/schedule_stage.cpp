@@ -4,7 +4,6 @@
 
 #include "schedule/build_loops.h"
 #include "schedule/map_axes.h"
-#include "schedule/measure_work.h"
 #include "schedule/persistent_values.h"
 #include "schedule/place_values.h"
 #include "schedule/reduction_arrays.h"

@@ -1,5 +1,5 @@
 // The work that a schedule's predicted time follows from.
-#include "schedule/measure_work.h"
+#include "schedule/schedule_stage.h"
 
 #include <gtest/gtest.h>
 
