@@ -72,7 +72,7 @@ def trace_with(stand_ins, see, fn, inputs, target, training):
     graphs = []
 
     def keep(found, kind, gm, example_inputs):
-        graphs.append((kind, see(name_for(gm, found), found)))
+        graphs.append((kind, see(gm, found)))
         results = gm.graph.output_node().all_input_nodes
         if not stand_ins.with_values and any(map(depends_on_data, results)):
             raise RuntimeError("nothing answers for a size that depends on data but to run")
@@ -144,17 +144,6 @@ class StandIns:
         held, args[:] = list(args), []
         memory = [is_plain(x) and x.untyped_storage()._cdata for x in held]
         return [self.of(x) if place in self.theirs else x for x, place in zip(held, memory)]
-
-
-def name_for(gm, target):
-    """Attention is traced as what CPUs call; a GPU's plan names what GPUs call."""
-    nodes = gm.graph.nodes if target not in (None, "cpu") else ()
-    for node in (n for n in nodes if "flash_attention_for_cpu" in str(n.target)):
-        query = node.args["backward" in str(node.target)].meta["val"]
-        is_small = query.dtype.itemsize == 2 and query.shape[-1] <= 256
-        kind = "flash" if is_small and node.kwargs.get("attn_mask") is None else "efficient"
-        node.meta["runs_as"] = str(node.target).replace("flash", kind).replace("_for_cpu", "")
-    return gm
 
 
 def depends_on_data(node):

@@ -288,7 +288,6 @@ class Importer:
         name, function = str(in_place or node.target), in_place or fx_calls.owning(node)
         if node.target is with_effects and isinstance(args[1], torch._ops.OpOverload):
             name, function = str(args[1]), fx_calls.call_in_turn
-        name = node.meta.get("runs_as", name)  # in plans for other devices
         if any(leaf is HELD for leaf in tree_leaves((args, kwargs))):
             function = functools.partial(fx_calls.call_with_made, function)
         return name, self.calls.add_call(name, function, args, kwargs), inputs
