@@ -18,11 +18,7 @@ from torch.fx.experimental.symbolic_shapes import guard_or_true
 from torch_stitch import _core
 from torch_stitch.fx_numbers import SYMBOLIC, number_of, whole
 
-NAMES = """
-    bool=bool uint8=u8 int8=i8 int16=i16 int32=i32 int64=i64 uint16=u16 uint32=u32 uint64=u64
-    float16=f16 bfloat16=bf16 float32=f32 float64=f64 float8_e4m3fn=e4m3 float8_e5m2=e5m2
-"""
-DTYPES = {getattr(torch, name): short for name, short in (p.split("=") for p in NAMES.split())}
+DTYPES = _core.dtypes
 if torch.tensor(500.0).to(torch.float8_e4m3fn).float().isnan():  # torch 2.11
     del DTYPES[torch.float8_e4m3fn]
 NARROW = {DTYPES[t]: t for t in DTYPES if t.is_floating_point and t.itemsize < 4}
@@ -239,13 +235,7 @@ def max_pool(im, node, x, window, stride=(), padding=(0,), dilation=(1,), ceil_m
     before = [0] * (len(shape) - 2) + padding
     padded = [size + 2 * p for size, p in zip(im.b.type(x).shape[-2:], padding)]
     x = im.b.pad(x, im.dims(before), shape[:-2] + padded, -math.inf, 0)
-    parts = []
-    for place in itertools.product(*map(range, window)):
-        part = x
-        for axis, (at, gap, step) in enumerate(zip(place, dilation, stride), len(shape) - 2):
-            part = im.b.slice(part, axis, at * gap, shape[axis], step)
-        parts.append(part)
-    return (functools.reduce(lambda a, b: im.b.pointwise("maximum", [a, b]), parts),)
+    return (im.b.max_of_windows(x, shape, window, dilation, stride),)
 
 
 @rule("cat")

@@ -30,24 +30,13 @@ def put(im, node, op, operands, dim, wraps=False, keeps=True, ignored=-1):
     return made if result.dim() else im.b.reshape(made, [])
 
 
-def put_masked(im, node, x, dim, mask, values):
-    """x where the mask is false; `values` has one value for all places, of those that it covers."""
-    shape, covered = shape_of(im, node), im.b.type(mask).shape
-    before, after = shape[:dim], shape[dim + len(covered) :]
-    if shape != [*before, *covered, *after]:
-        return NotImplemented
-    values = im.b.expand(im.b.cast(values, dtype_of(node)), [*before, 1, *after])
-    values = im.b.reshape(values, [*before, *(1 for _ in covered), *after])
-    mask = im.b.reshape(mask, [*(1 for _ in before), *covered, *(1 for _ in after)])
-    return im.b.pointwise("select", [mask, values, im.b.cast(x, dtype_of(node))])
-
-
 @rule("index_put")
 def index_put(im, node, x, indices, values, accumulate=False):
     """One indexed dimension, or a mask."""
     given = [(dim, i) for dim, i in enumerate(indices) if i is not None]
     if len(given) == 1 and im.b.type(given[0][1]).dtype == "bool" and not accumulate:
-        return put_masked(im, node, x, *given[0], values)
+        x, values = (im.b.cast(value, dtype_of(node)) for value in (x, values))
+        return im.b.put_masked(x, *given[0], values)
     if len(given) != 1 or im.b.type(given[0][1]).dtype not in ("i32", "i64"):
         return NotImplemented
     (dim, index), shape = given[0], shape_of(im, node)

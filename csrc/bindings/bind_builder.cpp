@@ -46,6 +46,12 @@ void bind_dim(py::module_& module) {
 
 void bind_names(py::module_& module) {  // which stand for these in Python
   py::class_<DType>(module, "DType").def(py::init(&dtype_from_name));
+  py::dict dtypes;  // of torch: the name of each that kernels have
+  for (int i = 0; i < static_cast<int>(DType::kOpaque); ++i) {
+    const auto dtype = static_cast<DType>(i);
+    dtypes[py::cast(to_scalar_type(dtype))] = info(dtype).name;
+  }
+  module.attr("dtypes") = dtypes;
   py::implicitly_convertible<py::str, DType>();
   py::class_<OpKind>(module, "OpKind").def(py::init(&op_from_name));
   py::implicitly_convertible<py::str, OpKind>();
@@ -181,6 +187,8 @@ void bind_ops(BuilderClass& builder) {
       .def("slice_scatter", py::overload_cast<NodeId, NodeId, int64_t, const Dim&, const Dim&>(
                                 &Builder::slice_scatter))
       .def("put", &Builder::put)
+      .def("put_masked", &Builder::put_masked)
+      .def("max_of_windows", &Builder::max_of_windows)
       .def("with_strides", &Builder::with_strides)
       .def("with_layout", &Builder::with_layout)
       .def("library",

@@ -149,6 +149,38 @@ NodeId Builder::slice(NodeId x, int64_t dim, const Dim& start, const Dim& count,
   return add(std::move(node));
 }
 
+NodeId Builder::max_of_windows(NodeId x, const std::vector<Dim>& shape,
+                               const std::array<int, 2>& window, const std::array<int, 2>& dilation,
+                               const std::array<int, 2>& stride) {
+  NodeId result;
+  const auto column = static_cast<int64_t>(shape.size()) - 1, row = column - 1;
+  for (int i = 0; i < window[0]; ++i) {
+    const NodeId rows = slice(x, row, i * dilation[0], shape[row], stride[0]);
+    for (int j = 0; j < window[1]; ++j) {
+      const NodeId part = slice(rows, column, j * dilation[1], shape[column], stride[1]);
+      result = result.valid() ? pointwise(OpKind::k_maximum, {result, part}) : part;
+    }
+  }
+  return result;
+}
+
+NodeId Builder::put_masked(NodeId x, int64_t dim, NodeId mask, NodeId values) {
+  const std::vector<Dim> shape = graph_[x].type.shape, covered = graph_[mask].type.shape;
+  const auto end = static_cast<std::ptrdiff_t>(dim + covered.size());
+  const bool fits = end <= static_cast<std::ptrdiff_t>(shape.size()) &&
+                    std::equal(covered.begin(), covered.end(), shape.begin() + dim);
+  if (!fits) throw UnsupportedError("a mask of other sizes than what it covers");
+  std::vector<Dim> one = shape, each = shape, inside(shape.size(), 1);
+  one.erase(one.begin() + dim, one.begin() + end);
+  one.insert(one.begin() + dim, 1);
+  std::fill(each.begin() + dim, each.begin() + end, 1);
+  std::ranges::copy(covered, inside.begin() + dim);
+  if (!broadcasts_to(graph_[values].type.shape, one))
+    throw UnsupportedError("values that are not one for all that the mask covers");
+  if (graph_[values].type.shape != one) values = expand(values, one);
+  return pointwise(OpKind::k_select, {reshape(mask, inside), reshape(values, each), x});
+}
+
 NodeId Builder::flip(NodeId x, std::vector<int64_t> axes) {
   axes = sorted_axes(std::move(axes), graph_[x].type.rank());
   return add({.op = OpKind::k_flip, .inputs = {x}, .ints = std::move(axes)});

@@ -5,6 +5,7 @@
 // stays.  Errors: UserError for what is wrong, UnsupportedError for what symbols leave open.
 #pragma once
 
+#include <array>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -54,6 +55,11 @@ class Builder {
   NodeId slice_scatter(NodeId x, NodeId source, int64_t dim, const Dim& start, const Dim& step);
   // `start` holds integers; it and the source have extent 1 along `dim`.
   NodeId slice_scatter(NodeId x, NodeId source, int64_t dim, NodeId start, bool from_end = true);
+  // Of each window over the last two axes; windows fit.
+  NodeId max_of_windows(NodeId x, const std::vector<Dim>& shape, const std::array<int, 2>& window,
+                        const std::array<int, 2>& dilation, const std::array<int, 2>& stride);
+  // x where the mask, of the axes from `dim` on, is false; of values one for all that it covers.
+  NodeId put_masked(NodeId x, int64_t dim, NodeId mask, NodeId values);
   // `op`: one that combines segments, or a scatter; see ops/ops.def for the operands.
   NodeId combine_rows(OpKind op, const std::vector<NodeId>& inputs, int64_t dim,
                       bool from_end = true);

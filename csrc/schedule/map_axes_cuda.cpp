@@ -53,8 +53,7 @@ struct Mapper {
   void assign(int a, int limit) {
     MappedAxis& mapped = axis(a);
     const int taken = mapped.vector * (a == order.back() ? unrolled : 1);
-    mapped.threads =
-        pick_threads(divide_up(facts[a].extent, taken), facts[a].is_piece ? 1 : limit);
+    mapped.threads = pick_threads(divide_up(facts[a].extent, taken), facts[a].is_piece ? 1 : limit);
     mapped.thread_shift = used_bits;
     used_bits += std::countr_zero(static_cast<unsigned>(mapped.threads));
     free_threads = std::max(1, free_threads / mapped.threads);

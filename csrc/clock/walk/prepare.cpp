@@ -145,9 +145,8 @@ void check_arguments(const CubinKernel& kernel, const Launch& launch) {
 Registers::Registers() { forget(); }
 
 void Registers::forget() {
-  for (auto* file : {&lane, &uniform}) {
+  for (auto* file : {&lane, &uniform})
     file->fill(Value::of(0));  // bits that a compiler sets one by one are known from then on
-  }
   for (auto* file : {&predicates, &uniform_predicates}) {
     file->fill({});
     file->back() = {kAllLanes, kAllLanes};

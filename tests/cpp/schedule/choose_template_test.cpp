@@ -210,8 +210,7 @@ TEST(ChooseTemplate, TheScheduleNamesIt) {
   const StageSchedule& derived = choosing.planned.only();
   EXPECT_EQ(to_string(derived, choosing.planned.graph).find("template"), std::string::npos);
   const StageSchedule& s = choosing.take(choosing.choose());
-  EXPECT_NE(to_string(s, choosing.planned.graph).find("template block threads"),
-            std::string::npos);
+  EXPECT_NE(to_string(s, choosing.planned.graph).find("template block threads"), std::string::npos);
 }
 
 // Blocks of one kernel have one size, whatever each stage would like.
