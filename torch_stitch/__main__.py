@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from torch_stitch import explain, ptxsim
-from torch_stitch._core import StitchError, UnsupportedError, time_kernel
+from torch_stitch._core import StitchError, UnsupportedError, run_words, time_kernel
 
 
 def load(place):
@@ -59,7 +59,7 @@ def main(arguments=None):
     else:
         try:
             source = Path(args.pop("file")).read_bytes()
-            result = (time_kernel if name == "clock" else ptxsim.run_command)(source, **args)
+            result = (time_kernel if name == "clock" else run_words)(source, **args)
         except (OSError, StitchError, UnsupportedError) as error:
             parser.error(str(error))
     print(result.to_json() if as_json else result)

@@ -1,11 +1,16 @@
-// run_kernel: one CUDA or PTX kernel on CPU tensors, as Python sees it.
+// run_kernel: one CUDA or PTX kernel on CPU tensors, as Python and the command line see it.
 #include <ATen/EmptyTensor.h>
+#include <ATen/Functions.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
-#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include <regex>
 
 #include "base/error.h"
+#include "base/words.h"
 #include "bindings/python_types.h"
+#include "bindings/tensors.h"
 #include "jit/compiler.h"
 #include "ptxsim/run_kernel.h"
 #include "ptxsim/simulated_driver.h"
@@ -21,13 +26,11 @@ constexpr const char* kRunDoc =
     "run_kernel(source, kernel, grid, block, args, *, inputs=(), outputs=(), shared_bytes=0,\n"
     "           target='h200', cooperative=False, orders=5, seed=0, checks=True) -> Result\n\n"
     "Runs one kernel of a CUDA or PTX text on the simulator.  grid and block are ints or tuples;\n"
-    "args are CPU tensors (written in place), numbers (converted by the kernel's parameter "
-    "types),\n"
+    "args are CPU tensors (written in place), numbers (converted to their parameters' types),\n"
     "None (a null pointer) or bytes (a struct).  inputs and outputs are positions in args: inputs\n"
     "are never written, outputs start uninitialised and are written whole, each element once.\n"
-    "target is a GPU of the device table, or 'two_sm'.  Without checks there is one order.  "
-    "budget,\n"
-    "if given, is the number of lane instructions of one order after which it is an endless loop.\n"
+    "target is a GPU of the device table, or 'two_sm'.  Without checks there is one order.\n"
+    "budget: lane instructions of one order after which a loop counts as endless.\n"
     "noise: approximate instructions err by what their documentation allows, drawn from the seed.";
 
 std::array<int64_t, 3> read_extents(py::handle given, const char* what) {
@@ -133,6 +136,44 @@ SimulationResult run_from_python(const std::string& source, const std::string& k
   return run_on_tensors(source, std::move(run));
 }
 
+// A word of the command line: dtype[sizes]=fill:role.
+at::Tensor make_filled(const std::smatch& word) {
+  const DType dtype = dtype_from_name(word[1]);
+  std::vector<int64_t> sizes;
+  for (const std::string& size : split_words(word[2])) sizes.push_back(std::stoll(size));
+  at::Tensor made = at::empty(sizes, to_scalar_type(dtype));
+  if (word[3] == "arange") return made.copy_(at::arange(made.numel()).view(sizes));
+  if (word[3] != "rand") return word[3] == "empty" ? made : made.fill_(word[3] == "ones");
+  const int low = info(dtype).is_signed ? -9 : 0, high = dtype == DType::kBool ? 2 : 9;
+  return made.copy_(info(dtype).is_float ? at::empty(sizes, at::kDouble).uniform_(low, high)
+                                         : at::randint(low, high, sizes));
+}
+
+SimulationResult run_words(const std::string& source, const std::string& kernel,
+                           const py::object& grid, const py::object& block,
+                           const std::vector<std::string>& words, const py::kwargs& given) {
+  static const std::regex form(
+      R"((\w+)\[([\d,]*)\](?:=(zeros|ones|rand|arange|empty))?(?::(in|out))?)");
+  at::manual_seed(given["seed"].cast<uint64_t>());
+  py::list args, inputs, outputs;
+  for (const std::string& word : words) {
+    try {
+      std::smatch parts;
+      const bool is_tensor = std::regex_match(word, parts, form);
+      if (parts.length(4)) (parts[4] == "in" ? inputs : outputs).append(args.size());
+      args.append(is_tensor ? py::cast(make_filled(parts))
+                            : py::module_::import("ast").attr("literal_eval")(word));
+    } catch (const std::exception&) {
+      const auto dtypes = std::views::iota(0, static_cast<int>(DType::kOpaque));
+      const std::string names = join(dtypes, ", ", [](int type) { return info(DType(type)).name; });
+      throw UserError("found the argument '" + word + "'; it can be a number, or dtype[sizes]=" +
+                      "zeros|ones|rand|arange|empty:in|out; dtypes are " + names);
+    }
+  }
+  given.attr("update")("inputs"_a = inputs, "outputs"_a = outputs);
+  return run_from_python(source, kernel, grid, block, args, given);
+}
+
 // Bytes by the width of the access that moved them.
 py::dict to_dict(const Traffic& traffic) {
   py::dict bytes;
@@ -184,6 +225,7 @@ void bind_ptxsim(py::module_& module) {
              "Do approximate instructions err by what their documentation allows?", "noise"_a);
   module.def("run_kernel", &run_from_python, kRunDoc, "source"_a, "kernel"_a, "grid"_a, "block"_a,
              "args"_a);
+  module.def("run_words", &run_words, "source"_a, "kernel"_a, "grid"_a, "block"_a, "words"_a);
   module.def(
       "compile_ptx",
       [](const std::string& kernel, const std::string& source, const std::string& target) {
