@@ -9,7 +9,6 @@ import contextlib
 import copy
 import functools
 import gc
-import json
 
 import torch
 from torch._functorch import config
@@ -25,19 +24,6 @@ class Planned(BaseException):
     """Ends a function of one graph before any of it runs: its writes would be of no values."""
 
 
-class Report:
-    """What explain() found: print() shows a table, to_json() gives all of it."""
-
-    def __init__(self, plan, table):
-        self.plan, self.table = plan, table
-
-    def to_json(self):
-        return json.dumps(self.plan, indent=1)
-
-    def __str__(self):
-        return self.table
-
-
 def explain(fn, *inputs, target=None, training=False, **options):
     """Plans and compiles fn(*inputs) for `target` without running it; the inputs stay as they are.
 
@@ -51,12 +37,7 @@ def explain(fn, *inputs, target=None, training=False, **options):
         return backend.compile_parts(gm, options, found, torch.device("cpu"), load=False)[0]
 
     graphs = trace_graphs(compile_graph, fn, inputs, target, training)
-    forward, table = _core.merge_reports([graph for kind, graph in graphs if kind != "backward"])
-    if not training:
-        return Report(forward, table)
-    backward, below = _core.merge_reports([graph for kind, graph in graphs if kind == "backward"])
-    plan = {"forward": forward, "backward": backward}
-    return Report(plan, f"forward\n{table}\n\nbackward\n{below}")
+    return _core.merge_reports(graphs, training)
 
 
 def trace_graphs(see, fn, inputs, target=None, training=False):

@@ -87,17 +87,31 @@ py::dict to_dict(const Report& report) {
 }
 
 // A function's plan, of its kernels what is the same in each run; and that plan as a table.
-std::pair<py::dict, std::string> merge_reports(const std::vector<const CompiledGraph*>& graphs) {
-  Report merged;
-  for (const CompiledGraph* graph : graphs) merged.add(graph->report);
+struct Explanation {
+  py::dict plan;
+  std::string table;
+};
+
+Explanation explain(const Report& merged) {
   py::dict plan = to_dict(merged);
   plan.attr("pop")("stages");
   for (py::handle kernel : plan["kernels"])
     for (const char* name : {"compile_ms", "from_cache", "text"}) kernel.attr("pop")(name);
-  if (graphs.empty()) plan["target"] = py::none();
+  if (merged.graphs == 0) plan["target"] = py::none();
   plan["launches"] = merged.kernels.size() + merged.library_calls.size();
   plan["graph_breaks"] = merged.graph_breaks();
   return {plan, to_string(merged)};
+}
+
+// Each graph with the name of its pass.
+Explanation merge_reports(const std::vector<std::pair<std::string, const CompiledGraph*>>& graphs,
+                          bool training) {
+  std::array<Report, 2> merged;
+  for (const auto& [pass, graph] : graphs) merged[pass == "backward"].add(graph->report);
+  const Explanation forward = explain(merged[0]), backward = explain(merged[1]);
+  if (!training) return forward;
+  return {py::dict("forward"_a = forward.plan, "backward"_a = backward.plan),
+          "forward\n" + forward.table + "\n\nbackward\n" + backward.table};
 }
 
 // The pool is the process's: a graph that runs sets its limit where nothing has done so, or where
@@ -169,7 +183,14 @@ void bind_compile(py::module_& module) {
   compiled.attr("_boxed_call") = true;
   module.def("compile", &compile_graph, "graph"_a, "calls"_a, "options"_a, "target"_a,
              "load"_a = true, "device_index"_a = 0);
-  module.def("merge_reports", &merge_reports, "graphs"_a);
+  py::class_<Explanation>(module, "Report", "What explain() found: print() shows it as a table.")
+      .def_readonly("plan", &Explanation::plan)
+      .def("to_json",
+           [](const Explanation& found) {
+             return py::module_::import("json").attr("dumps")(found.plan, "indent"_a = 1);
+           })
+      .def("__repr__", [](const Explanation& found) { return found.table; });
+  module.def("merge_reports", &merge_reports, "graphs"_a, "training"_a);
   module.def("find_gpu_target", [](int gpu) { return find_device(read_device(gpu)).name; });
   module.def("find_host_target", &find_host_target, "options"_a);
   module.def(
