@@ -20,16 +20,18 @@ class AccessSink : public WalkSink {
   std::optional<Handle> find(NodeId value, const Index& index, int guard) override {
     const auto entry = known_.find(value);
     if (entry == known_.end()) return std::nullopt;
+    const std::vector<Evaluation>& evaluations = evaluated_->at(value);
     for (const Known& known : entry->second)
-      if (known.guard == guard && known.index == index) return known.handle;
+      if (known.guard == guard && evaluations[known.evaluation].index == index) return known.handle;
     return std::nullopt;
   }
   void remember(NodeId value, const Index& index, int guard, Handle handle) override {
     std::vector<Evaluation>& evaluations = (*evaluated_)[value];
-    const Evaluation own{index, guard != 0, open_segments_ > 0};
+    Evaluation own{index, guard != 0, open_segments_ > 0};
     // Each condition evaluates it again.
-    if (guard != 0 || !std::ranges::count(evaluations, own)) evaluations.push_back(own);
-    known_[value].push_back({index, guard, handle});
+    auto at = guard != 0 ? evaluations.end() : std::ranges::find(evaluations, own);
+    if (at == evaluations.end()) at = evaluations.insert(at, std::move(own));
+    known_[value].push_back({at - evaluations.begin(), guard, handle});
   }
   bool is_load(NodeId value) override { return (*is_load_)[value.index()]; }
   Handle load(NodeId value, const IndexExpr& offset, int guard) override {
@@ -66,7 +68,7 @@ class AccessSink : public WalkSink {
 
  private:
   struct Known {
-    Index index;
+    std::ptrdiff_t evaluation;  // whose index it is
     int guard;
     Handle handle;
   };
