@@ -58,12 +58,6 @@ bool read_all(int fd, size_t size, std::string& bytes) {
   return true;
 }
 
-// A regular file that this user alone may have written, under this name alone.
-bool is_own_file(const struct stat& info) {
-  const bool is_private = info.st_uid == geteuid() && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-  return S_ISREG(info.st_mode) && is_private && info.st_nlink <= 1;  // 0: replaced since opened
-}
-
 struct EntryInfo {
   std::string name;
   int64_t size_bytes = 0;
@@ -118,7 +112,8 @@ std::string find_ancestor_risk(const struct stat& info) {
   return "";
 }
 
-std::string find_directory_risk(const struct stat& info) {
+// Could another user have written it, file or directory?
+std::string find_write_risk(const struct stat& info) {
   if (info.st_uid != geteuid()) return "belongs to another user";
   if (info.st_mode & (S_IWGRP | S_IWOTH)) return "is writable by others (chmod go-w allows it)";
   return "";
@@ -199,7 +194,7 @@ std::optional<PrivateDirectory> PrivateDirectory::open(const std::string& path, 
     current /= part;
     fd = open_or_create(fd.get(), part);
   }
-  if (risk.empty()) risk = find_risk(fd, find_directory_risk);
+  if (risk.empty()) risk = find_risk(fd, find_write_risk);
   if (risk.empty()) return PrivateDirectory(std::move(fd), current);
   why = "'" + current.string() + "' " + risk;
   return std::nullopt;
@@ -216,7 +211,10 @@ ReadResult PrivateDirectory::read_entry(const std::string& name, size_t max_byte
     return {is_planted ? Status::kRefused : Status::kMissing, ""};
   }
   const auto size = static_cast<size_t>(info.st_size);
-  if (!is_own_file(info) || size > max_bytes) return {Status::kRefused, ""};
+  // Without a name: replaced since it was opened.
+  const bool is_alone = S_ISREG(info.st_mode) && info.st_nlink <= 1;
+  if (!is_alone || !find_write_risk(info).empty() || size > max_bytes)
+    return {Status::kRefused, ""};
   ReadResult result{Status::kOk, ""};
   if (!read_all(fd.get(), size, result.bytes)) return {Status::kMissing, ""};
   // Clocks of machines that share a home may differ: a time in the future is refreshed as well.
