@@ -26,13 +26,13 @@ std::string name_call(const Compilation& c, const Node& node) {
   const std::string on_host = "flash_attention_for_cpu";
   const size_t at = node.name.find(on_host);
   if (!c.device.is_cuda || at == std::string::npos) return node.name;
-  const size_t gradients = node.name.find("backward") != std::string::npos;  // of the result
-  const TensorType& query = c.graph[node.inputs[gradients]].type;
-  const bool is_masked = node.inputs.size() > (gradients ? 6 : 3);
-  const bool is_small =
-      info(query.dtype).bytes == 2 && c.graph.symbols.hint(query.shape.back()) <= 256;
-  return std::string(node.name).replace(
-      at, on_host.size(), is_small && !is_masked ? "flash_attention" : "efficient_attention");
+  const bool is_backward = node.name.find("backward") != std::string::npos;
+  const TensorType& query = c.graph[node.inputs[is_backward ? 1 : 0]].type;
+  const bool is_masked = node.inputs.size() > (is_backward ? 6 : 3);
+  const bool is_small = query.dtype == DType::kBF16 || query.dtype == DType::kF16;
+  const bool fits = is_small && !is_masked && c.graph.symbols.hint(query.shape.back()) <= 256;
+  return std::string(node.name).replace(at, on_host.size(),
+                                        fits ? "flash_attention" : "efficient_attention");
 }
 
 struct Reporter {

@@ -27,7 +27,7 @@ std::string cuda_frame(const Graph& graph, const StageSchedule& schedule,
     if (!lowered.pointers[i].is_store) loaded.insert(concat("p", i));
   body.statements.insert(body.statements.begin() + end_of_uses(body, loaded),
                          Statement::call("admit_next_launch()"));
-  return text + wait_for_launch(options, source) + to_string(body) + "}\n";
+  return text + kWaitForLaunch + to_string(body) + "}\n";
 }
 
 std::string host_frame(const Graph& graph, const LoweredStage& lowered,
@@ -134,6 +134,7 @@ KernelSource emit_kernel(const Graph& graph, const LoweredKernel& kernel,
     std::tie(before, frame) = emit_phases(graph, kernel, options, source);
   }
   source.threads = first.schedule->threads;
+  source.is_dependent = options.dependent_launch;
   source.name =
       "stitch_" + describe(graph, phases) + "_" + sha256_hex(before + frame).substr(0, 10);
   source.text =

@@ -260,11 +260,6 @@ std::string declare_arrays(const LoweredStage& lowered) {
   return text;
 }
 
-std::string wait_for_launch(const LoweringOptions& options, KernelSource& source) {
-  source.is_dependent = options.dependent_launch;
-  return options.dependent_launch ? "  wait_for_earlier_launch();\n" : "";
-}
-
 std::string declare_shared(int bytes, KernelSource& source) {
   constexpr int kMostStaticBytes = 48 << 10;  // CUDA programming guide, "Shared Memory"
   if (bytes == 0) return "";
@@ -302,7 +297,7 @@ std::pair<std::string, std::string> emit_phases(const Graph& graph, const Lowere
   if (phases.size() > 1) frame += "u32* barrier, ";
   frame += "i32* error) {\n";
   frame += declare_shared(shared_bytes, source) + emitter.frame_arrays();
-  frame += wait_for_launch(options, source) + body + "}\n";
+  frame += std::string(options.dependent_launch ? kWaitForLaunch : "") + body + "}\n";
   return {functions, frame};
 }
 

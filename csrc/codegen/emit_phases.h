@@ -19,7 +19,7 @@ std::string list_parameters(const Graph& graph, const std::vector<KernelArgument
                             const std::set<NodeId>& exchanged = {});
 
 // The first statement of a kernel that may begin while the launch before it ends.
-std::string wait_for_launch(const LoweringOptions& options, KernelSource& source);
+inline constexpr const char* kWaitForLaunch = "  wait_for_earlier_launch();\n";
 
 // The kernel's `shared`.  Beyond 48 KB it is dynamic: the source says how much a launch asks for.
 std::string declare_shared(int bytes, KernelSource& source);
