@@ -26,7 +26,7 @@ from benchmarks.measure import geometric_mean
 from benchmarks.rows import Row
 from benchmarks.run import write_group
 
-RIVALS = ("eager", "inductor", "stitch")
+RIVALS = ("eager", "inductor", *gpu_times.OURS)
 SIZES = {"medium": "of_medium_size", "timed": "timed", "planned": "planned"}
 LONGEST = 300  # characters of an error that are kept
 

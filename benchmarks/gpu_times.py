@@ -150,6 +150,10 @@ def make_on_gpu(work):
     return on_device(*made)
 
 
+# Options of ours by rival; "stitch_early": kernels begin while the launch before them ends.
+OURS = {"stitch": {}, "stitch_early": {"dependent_launch": True}}
+
+
 def make_step(rival, work):
     """(step, inputs on the GPU) of a work of benchmarks/gpu_kernels.py, called once."""
     torch._dynamo.reset()
@@ -158,8 +162,9 @@ def make_step(rival, work):
         x.detach().requires_grad_(x.requires_grad) if isinstance(x, torch.Tensor) else x
         for x in inputs  # leaves, also after a move
     ]
-    backend = torch_stitch.backend.stitch if rival == "stitch" else rival  # installed or not
-    how = {"backend": backend} | ({"dynamic": None} if work.dynamic else {})
+    how = {"backend": rival} | ({"dynamic": None} if work.dynamic else {})
+    if rival in OURS:  # installed or not
+        how |= {"backend": torch_stitch.backend.stitch, "options": OURS[rival]}
     for i, dim in work.dynamic if rival != "eager" else ():
         torch._dynamo.mark_dynamic(inputs[i], dim)
     call = compile_with(fn, None if rival == "eager" else how)

@@ -206,11 +206,12 @@ TEST(ChooseTemplate, TheHostHasNone) {
 }
 
 TEST(ChooseTemplate, TheScheduleNamesIt) {
-  Choosing choosing(normed_rows("f32[132,65536]"));
+  Choosing choosing(costly_rows("bf16[100000,16]"));
   const StageSchedule& derived = choosing.planned.only();
   EXPECT_EQ(to_string(derived, choosing.planned.graph).find("template"), std::string::npos);
   const StageSchedule& s = choosing.take(choosing.choose());
-  EXPECT_NE(to_string(s, choosing.planned.graph).find("template block threads"), std::string::npos);
+  EXPECT_NE(to_string(s, choosing.planned.graph).find("template thread threads"),
+            std::string::npos);
 }
 
 // Blocks of one kernel have one size, whatever each stage would like.
