@@ -53,6 +53,7 @@ def stitch(gm, example_inputs, *, mode=None, options=None):
     with keep_graphs(gm, _core.get_option(options, "cache"), *identity):
         return trace(gm, example_inputs, target, compiler, identity[-1])
 
+
 def trace(gm, example_inputs, target, compiler, fallback_random=False):
     """Hands each AOT graph of `gm` to compiler(kind, gm, inputs), where kind names the pass."""
     return aot_autograd(

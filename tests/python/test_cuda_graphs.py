@@ -141,10 +141,6 @@ def test_each_size_of_a_dynamic_graph_is_an_integer_among_the_arguments(trees):
     assert len(how["placeholders"]) == 3  # two sizes and x
 
 
-def backward_kinds(trees):
-    return [how["is_backward"] for how in trees.recorded]
-
-
 def test_a_backward_pass_is_not_recorded_behind_a_forward_pass_that_is_not(trees, monkeypatch):
     monkeypatch.setattr(cuda_graphs, "find_reason", lambda gm: "tests")
     fn = torch.compile(lambda x: x.exp().sum(), backend="stitch", mode="reduce-overhead")
@@ -173,7 +169,7 @@ def test_a_backward_pass_that_cannot_be_recorded_tells_the_trees(trees, monkeypa
     fn = torch.compile(lambda x: x.exp().sum(), backend="stitch", mode="reduce-overhead")
     x = torch.randn(8, requires_grad=True)
     fn(x).backward()
-    assert backward_kinds(trees) == [False] and told == ["backward"]
+    assert [how["is_backward"] for how in trees.recorded] == [False] and told == ["backward"]
 
 
 def test_a_replay_looks_at_what_kernels_reported_before_and_after(trees):
