@@ -7,7 +7,6 @@
 #include "ir/archive_graph.h"
 #include "ir/builder.h"
 #include "ir/print_graph.h"
-#include "ops/op_rules.h"
 
 namespace stitch {
 namespace {

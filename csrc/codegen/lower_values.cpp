@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdio>
 
-#include "ops/op_rules.h"
 #include "schedule/persistent_values.h"
 #include "schedule/place_values.h"
 

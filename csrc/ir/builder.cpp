@@ -6,7 +6,6 @@
 #include <tuple>
 
 #include "ops/library_calls.h"
-#include "ops/op_rules.h"
 
 namespace stitch {
 namespace {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "ops/op_rules.h"
-
 namespace stitch {
 namespace {
 

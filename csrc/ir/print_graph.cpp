@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/words.h"
 #include "ops/library_calls.h"
-#include "ops/op_rules.h"
 
 namespace stitch {
 namespace {

@@ -29,7 +29,7 @@ enum class Family : uint8_t {
   kLibrary,    // a call through the dispatcher, `get`, one result of it, and what may become one
 };
 
-// How a row's result type follows from its operands (ops/op_rules).
+// How a row's result type follows from its operands.
 enum class TypeRule : uint8_t { kSame, kBool, kFirst, kInteger, kExplicit, kSecond, kFloat };
 
 enum class CostClass : uint8_t { kFree, kLight, kDivide, kSpecial, kHeavy };
@@ -64,6 +64,16 @@ inline bool may_call(const OpInfo& op) {
   return op.family == Family::kLibrary && op.kind != OpKind::k_get;
 }
 inline bool is_put(const OpInfo& op) { return may_call(op) && op.kind != OpKind::k_library; }
+
+// The element type of a result; `declared` counts where the op's rule is kExplicit.
+// UserError when the operands disagree.
+DType result_dtype(const OpInfo& op, const std::vector<DType>& operands, DType declared);
+// Is it a quotient or remainder of integers?  Eager's CPU kernels raise where its divisor is zero.
+inline bool divides_integers(const OpInfo& op, DType result) {
+  return op.cost == CostClass::kDivide && op.arity == 2 && is_integral(result);
+}
+// It is evaluated for what it reports, also where nobody reads its result.
+inline bool is_assertion(const OpInfo& op) { return op.kind == OpKind::k_assert_true; }
 
 // Of a table that a pass has: what it does with the nodes of one op.
 template <class Function>

@@ -45,6 +45,16 @@ DType dtype_from_name(const std::string& name) {
                   nearest_name(name, kTypes, &DTypeInfo::name) + "'?");
 }
 
+bool is_integral(DType dtype) { return dtype == DType::kBool || info(dtype).is_integer; }
+
+bool is_value_preserving(DType from, DType to) {
+  if (from == to) return true;
+  if (from == DType::kOpaque || to == DType::kOpaque || to == DType::kBool) return false;
+  const DTypeInfo &narrow = info(from), &wide = info(to);
+  if (narrow.is_signed && !wide.is_signed) return false;
+  return narrow.digits <= wide.digits && narrow.exponent_bits <= wide.exponent_bits;
+}
+
 std::vector<Dim> contiguous_strides(const std::vector<Dim>& shape) {
   std::vector<Dim> strides(shape.size());
   Dim stride = 1;
@@ -64,6 +74,39 @@ Dim element_count(const std::vector<Dim>& shape) {
   Dim count = 1;
   for (const Dim& extent : shape) count = count * extent;
   return count;
+}
+
+std::vector<Dim> broadcast_shape(const std::vector<Dim>& a, const std::vector<Dim>& b) {
+  const std::vector<Dim>& longer = a.size() >= b.size() ? a : b;
+  const std::vector<Dim>& shorter = a.size() >= b.size() ? b : a;
+  std::vector<Dim> shape = longer;
+  const size_t lead = longer.size() - shorter.size();
+  for (size_t i = 0; i < shorter.size(); ++i) {
+    Dim& extent = shape[lead + i];
+    if (shorter[i] == extent || shorter[i].is(1)) continue;
+    if (!extent.is(1))
+      require_equal(shorter[i], extent, "broadcasting " + to_string(a) + " with " + to_string(b));
+    extent = shorter[i];
+  }
+  return shape;
+}
+
+bool broadcasts_to(const std::vector<Dim>& shape, const std::vector<Dim>& target) {
+  if (shape.size() > target.size()) return false;
+  const size_t lead = target.size() - shape.size();
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (!shape[i].is(1) && shape[i] != target[lead + i]) return false;
+  return true;
+}
+
+void require_equal(const Dim& found, const Dim& expected, const std::string& what) {
+  if (found == expected) return;
+  const std::string sizes =
+      what + ": found size " + to_string(found) + ", expected " + to_string(expected);
+  if ((found - expected).is_constant())
+    throw UserError(sizes + "; extents must be equal, or 1 where they broadcast");
+  throw UnsupportedError(sizes + ", and cannot prove them equal for all values of the symbols; " +
+                         "mark the size as static, or leave the op to a library call");
 }
 
 std::string to_string(const std::vector<Dim>& dims) { return "[" + join(dims) + "]"; }

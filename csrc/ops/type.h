@@ -42,6 +42,9 @@ struct DTypeInfo {
 
 const DTypeInfo& info(DType dtype);
 DType dtype_from_name(const std::string& name);  // UserError for an unknown name
+bool is_integral(DType dtype);                   // integers and bool
+// Every value of `from` is a value of `to`.
+bool is_value_preserving(DType from, DType to);
 
 // Extents and strides of one value; strides in elements.  kOpaque marks what no kernel touches
 // (complex, quantised, sparse): such values only pass between library calls.
@@ -57,6 +60,14 @@ struct TensorType {
 std::vector<Dim> contiguous_strides(const std::vector<Dim>& shape);
 TensorType contiguous_type(DType dtype, std::vector<Dim> shape);
 Dim element_count(const std::vector<Dim>& shape);
+// The shape to which both broadcast: right aligned, extents equal or 1.
+std::vector<Dim> broadcast_shape(const std::vector<Dim>& a, const std::vector<Dim>& b);
+bool broadcasts_to(const std::vector<Dim>& shape, const std::vector<Dim>& target);
+// UserError when two constants differ.  Symbolic extents are equal when they are the same
+// polynomial; two different ones may still turn out equal when the program runs, which nothing
+// assumes: UnsupportedError.
+void require_equal(const Dim& found, const Dim& expected, const std::string& what);
+
 std::string to_string(const std::vector<Dim>& dims);  // "[8,s0]"
 std::string to_string(const TensorType& type);  // "f32[8,s0]" and, when not contiguous, "(s0,1)"
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "ops/op_rules.h"
-
 namespace stitch {
 
 std::optional<PlannedAlias> find_alias(const Graph& graph, NodeId node) {

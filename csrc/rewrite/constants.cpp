@@ -6,8 +6,6 @@
 #include <functional>
 #include <string_view>
 
-#include "ops/op_rules.h"
-
 namespace stitch {
 namespace {
 

@@ -1,6 +1,5 @@
 #include "rewrite/rewrite_graph.h"
 
-#include "ops/op_rules.h"
 #include "rewrite/constants.h"
 #include "rewrite/rebuild_graph.h"
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/op_rules.h"
 #include "rewrite/constants.h"
 #include "rewrite/rebuild_graph.h"
 

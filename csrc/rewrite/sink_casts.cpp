@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "ops/op_rules.h"
 #include "rewrite/rebuild_graph.h"
 
 namespace stitch {

@@ -8,7 +8,6 @@
 #include "base/words.h"
 #include "jit/host_library.h"
 #include "ops/library_calls.h"
-#include "ops/op_rules.h"
 #include "runtime/driver.h"
 #include "runtime/lifetimes.h"
 

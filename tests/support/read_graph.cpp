@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "ops/op_rules.h"
 #include "support/parse_graph.h"
 
 namespace stitch {

@@ -1,4 +1,4 @@
-#include "ops/op_rules.h"
+#include "ops/op.h"
 
 #include <gtest/gtest.h>
 
