@@ -31,8 +31,6 @@ std::atomic<bool> noise = false;
 // Of cuda.h: CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_FOUND and attributes of
 // functions (CU_FUNC_ATTRIBUTE_*) and devices (CU_DEVICE_ATTRIBUTE_*).
 constexpr CudaResult kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNotFound = 500;
-constexpr int kMaxThreadsPerBlock = 0, kStaticSharedBytes = 1, kLocalBytes = 3, kRegisters = 4,
-              kMaxDynamicSharedBytes = 8;
 constexpr int kMultiprocessors = 16, kMajor = 75, kMinor = 76, kCooperativeLaunch = 95;
 constexpr size_t kMostListed = 20;  // findings in one message
 
@@ -153,22 +151,6 @@ CudaResult module_get_function(CudaHandle* function, CudaHandle handle, const ch
   return kSuccess;
 }
 
-CudaResult function_get_attribute(int* value, int attribute, CudaHandle handle) {
-  const SimulatedFunction& function = function_of(handle);
-  const Function& kernel = *function.kernel;
-  const Machine& machine = function.module->device->machine;
-  const std::map<int, int64_t> values = {
-      {kMaxThreadsPerBlock, kernel.max_threads[0] ? kernel.max_threads[0] : 1024},
-      {kStaticSharedBytes, kernel.shared_bytes},
-      {kLocalBytes, kernel.local_bytes},
-      {kRegisters, estimate_registers(kernel, machine, 1)},
-      {kMaxDynamicSharedBytes, machine.shared_bytes_per_block - kernel.shared_bytes}};
-  const auto found = values.find(attribute);
-  if (found == values.end()) return kInvalidValue;
-  *value = static_cast<int>(found->second);
-  return kSuccess;
-}
-
 const DeviceSpec& spec_of(const std::string& target) {
   const DeviceSpec& spec = device_spec(target == "two_sm" ? "h200" : target);
   if (!spec.is_cuda)
@@ -274,7 +256,6 @@ const Driver& driver_table() {
     driver.module_get_function = &module_get_function;
     // Leave to use more shared memory changes nothing here: simulate refuses what does not fit.
     driver.function_set_attribute = [](CudaHandle, int, int) { return kSuccess; };
-    driver.function_get_attribute = &function_get_attribute;
     driver.max_blocks_per_multiprocessor = &max_blocks_per_multiprocessor;
     driver.launch_kernel = [](const LaunchConfig* config, CudaHandle function, void** parameters,
                               void**) {

@@ -34,28 +34,9 @@ void resolve_all(void* library, Driver& table, Verdict& verdict) {
                             "update the NVIDIA driver to 525 or later");
     }
   };
-  resolve("cuInit", table.init);
-  resolve("cuDeviceGetCount", table.device_count);
-  resolve("cuDeviceGet", table.device_get);
-  resolve("cuDeviceGetAttribute", table.device_attribute);
-  resolve("cuDevicePrimaryCtxRetain", table.primary_context_retain);
-  resolve("cuCtxGetCurrent", table.context_get_current);
-  resolve("cuCtxGetDevice", table.context_get_device);
-  resolve("cuCtxSetCurrent", table.context_set_current);
-  resolve("cuModuleLoadData", table.module_load_data);
-  resolve("cuModuleGetFunction", table.module_get_function);
-  resolve("cuFuncSetAttribute", table.function_set_attribute);
-  resolve("cuFuncGetAttribute", table.function_get_attribute);
-  resolve("cuOccupancyMaxActiveBlocksPerMultiprocessor", table.max_blocks_per_multiprocessor);
-  resolve("cuLaunchKernelEx", table.launch_kernel);
-  resolve("cuMemAlloc_v2", table.memory_allocate);
-  resolve("cuMemsetD32Async", table.memory_set);
-  resolve("cuMemHostAlloc", table.host_allocate);
-  resolve("cuMemHostGetDevicePointer_v2", table.host_device_address);
-  resolve("cuCtxSynchronize", table.context_synchronize);
-  resolve("cuStreamSynchronize", table.stream_synchronize);
-  resolve("cuStreamIsCapturing", table.stream_is_capturing);
-  resolve("cuGetErrorString", table.error_string);
+#define STITCH_DRIVER(symbol, member, ...) resolve(#symbol, table.member);
+#include "runtime/driver.def"
+#undef STITCH_DRIVER
 }
 
 LoadedDriver load_driver() {

@@ -55,30 +55,9 @@ struct LaunchConfig {
 };
 
 struct Driver {
-  CudaResult (*init)(unsigned flags);
-  CudaResult (*device_count)(int* count);
-  CudaResult (*device_get)(int* device, int ordinal);
-  CudaResult (*device_attribute)(int* value, int attribute, int device);
-  CudaResult (*primary_context_retain)(CudaHandle* context, int device);
-  CudaResult (*context_get_current)(CudaHandle* context);
-  CudaResult (*context_set_current)(CudaHandle context);
-  CudaResult (*context_get_device)(int* device);
-  CudaResult (*module_load_data)(CudaHandle* module, const void* image);
-  CudaResult (*module_get_function)(CudaHandle* function, CudaHandle module, const char* name);
-  CudaResult (*function_set_attribute)(CudaHandle function, int attribute, int value);
-  CudaResult (*function_get_attribute)(int* value, int attribute, CudaHandle function);
-  CudaResult (*max_blocks_per_multiprocessor)(int* blocks, CudaHandle function, int threads,
-                                              size_t shared_bytes);
-  CudaResult (*launch_kernel)(const LaunchConfig* config, CudaHandle function, void** parameters,
-                              void** extra);
-  CudaResult (*memory_allocate)(CudaAddress* address, size_t bytes);
-  CudaResult (*memory_set)(CudaAddress address, unsigned word, size_t count, CudaHandle stream);
-  CudaResult (*host_allocate)(void** memory, size_t bytes, unsigned flags);
-  CudaResult (*host_device_address)(CudaAddress* address, void* memory, unsigned flags);
-  CudaResult (*context_synchronize)();
-  CudaResult (*stream_synchronize)(CudaHandle stream);
-  CudaResult (*stream_is_capturing)(CudaHandle stream, int* status);
-  CudaResult (*error_string)(CudaResult result, const char** text);
+#define STITCH_DRIVER(symbol, member, ...) CudaResult (*member)(__VA_ARGS__);
+#include "runtime/driver.def"
+#undef STITCH_DRIVER
   // Before a launch, by the thread that launches; null where nobody wants to know.
   void (*describe_arguments)(std::vector<PointerArgument> arguments);
 };

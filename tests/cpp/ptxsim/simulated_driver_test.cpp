@@ -156,15 +156,12 @@ TEST_F(SimulatedDriver, ARunInsideAnotherLeavesTheOuterOneAsItWas) {
 
 TEST_F(SimulatedDriver, TheDeviceAnswersAsADriver) {
   int value = 0;
-  EXPECT_EQ(driver().function_get_attribute(&value, 1, function), 0);  // static shared bytes
-  EXPECT_EQ(value, 256);
   EXPECT_EQ(driver().max_blocks_per_multiprocessor(&value, function, 64, 0), 0);
   EXPECT_EQ(value, 32) << "2048 threads";
   EXPECT_EQ(driver().max_blocks_per_multiprocessor(&value, function, 64, 100 << 10), 0);
   EXPECT_EQ(value, 2) << "228 KB of shared memory";
   EXPECT_EQ(driver().device_attribute(&value, 16, 0), 0);  // multiprocessors
   EXPECT_EQ(value, 132);
-  EXPECT_EQ(driver().function_get_attribute(&value, 99, function), 1) << "no such attribute";
 }
 
 TEST_F(SimulatedDriver, RefusalsHaveWords) {
