@@ -95,8 +95,9 @@ void resolve(Settings& settings) {
 
 const std::vector<SettingRow>& settings_rows() {
   static const std::vector<SettingRow> rows = {
-#define STITCH_SETTING(name, env, type, default_value, plans, allowed, doc) \
-  {#name, env, kTypeName<type>, type(default_value), plans, split_words(allowed), doc},
+#define STITCH_SETTING(name, env, type, default_value, plans, allowed, doc)                        \
+  {#name, env, kTypeName<type>, &Settings::name, type(default_value), plans, split_words(allowed), \
+   doc},
 #include "config/settings.def"
 #undef STITCH_SETTING
   };
@@ -105,19 +106,13 @@ const std::vector<SettingRow>& settings_rows() {
 
 void set_option(Settings& settings, const std::string& name, const SettingValue& value) {
   const SettingRow& row = find_row(name);
-#define STITCH_SETTING(member, env, type, default_value, plans, allowed, doc) \
-  if (name == #member) store<type>(settings.member, row, value);
-#include "config/settings.def"
-#undef STITCH_SETTING
+  std::visit([&](auto member) { store(settings.*member, row, value); }, row.member);
   resolve(settings);
 }
 
 SettingValue get_option(const Settings& settings, const std::string& name) {
-#define STITCH_SETTING(member, env, type, default_value, plans, allowed, doc) \
-  if (name == #member) return settings.member;
-#include "config/settings.def"
-#undef STITCH_SETTING
-  return find_row(name).default_value;  // throws: the name is unknown
+  const auto read = [&](auto member) -> SettingValue { return settings.*member; };
+  return std::visit(read, find_row(name).member);
 }
 
 Settings default_settings() {

@@ -22,6 +22,7 @@ using SettingValue = std::variant<bool, int64_t, std::string>;
 
 struct SettingRow {
   std::string name, env, type;  // type: bool, int or string
+  std::variant<bool Settings::*, int64_t Settings::*, std::string Settings::*> member;
   SettingValue default_value;
   bool plans = false;                // whether plans depend on it
   std::vector<std::string> allowed;  // of a string, or of each word of a list; empty: any
