@@ -14,6 +14,8 @@ struct MaskTerm {
   enum class Kind { kAdd, kSubtract, kFillWhere, kFillUnless } kind;
   NodeId value;  // added or subtracted; the condition of a fill; it broadcasts over the scores
   double fill = 0;
+
+  bool fills() const { return kind == Kind::kFillWhere || kind == Kind::kFillUnless; }
 };
 
 struct Attention {

@@ -59,21 +59,17 @@ NodeId make_mask(Builder& b, const Calling& calling, const Attention& attention,
         align_mask(b, site.made[term.value.index()], attention.masked_rank, scores.shape.back());
     const NodeId before = mask.valid() ? mask : b.full(dtype, 0, 0);
     const NodeId fill = b.full(dtype, term.fill, 0);
-    switch (term.kind) {
-      case MaskTerm::Kind::kAdd:
-        mask = mask.valid() ? b.pointwise(OpKind::k_add, {mask, b.cast(value, dtype)})
-                            : b.cast(value, dtype);
-        break;
-      case MaskTerm::Kind::kSubtract:
-        mask = b.pointwise(OpKind::k_sub, {before, b.cast(value, dtype)});
-        break;
-      case MaskTerm::Kind::kFillWhere:
-        mask = b.pointwise(OpKind::k_select, {value, fill, before});
-        break;
-      case MaskTerm::Kind::kFillUnless:
-        mask = b.pointwise(OpKind::k_select, {value, before, fill});
-        break;
+    if (term.fills()) {
+      const bool is_where = term.kind == MaskTerm::Kind::kFillWhere;
+      const NodeId then = is_where ? fill : before, otherwise = is_where ? before : fill;
+      mask = b.pointwise(OpKind::k_select, {value, then, otherwise});
+      continue;
     }
+    const NodeId number = b.cast(value, dtype);
+    if (term.kind == MaskTerm::Kind::kSubtract)
+      mask = b.pointwise(OpKind::k_sub, {before, number});
+    else
+      mask = mask.valid() ? b.pointwise(OpKind::k_add, {mask, number}) : number;
   }
   return mask;
 }
@@ -83,12 +79,10 @@ bool may_hide_rows(const Calling& calling, const Attention& attention) {
   double low = 0;
   for (const MaskTerm& term : attention.mask) {
     const ValueRange range = calling.ranges[term.value.index()];
-    if (term.kind == MaskTerm::Kind::kAdd)
-      low += range.low;
-    else if (term.kind == MaskTerm::Kind::kSubtract)
-      low -= range.high;
-    else
+    if (term.fills())
       low = std::min(low, term.fill);
+    else
+      low += term.kind == MaskTerm::Kind::kAdd ? range.low : -range.high;
     low = stored_as(dtype, {low, kInfinity}).low;
   }
   return low == -kInfinity;

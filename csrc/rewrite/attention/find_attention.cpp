@@ -236,12 +236,10 @@ void check_types(Match& match) {
     for (const Dim& extent : match[id].type.shape)
       if (extent.is(0)) refuse(match, kRuleNoLibraryForm, "an operand has no elements");
   for (const MaskTerm& term : found.mask) {
-    const bool fills =
-        term.kind == MaskTerm::Kind::kFillWhere || term.kind == MaskTerm::Kind::kFillUnless;
     const DType given = match[term.value].type.dtype;
     const double stored = stored_as(dtype, {term.fill, term.fill}).low;
     const bool is_lost = std::isfinite(term.fill) && !std::isfinite(stored);
-    if (fills ? is_lost : given != dtype && dtype != DType::kF32)
+    if (term.fills() ? is_lost : given != dtype && dtype != DType::kF32)
       refuse(match, kRuleWideMask, "the mask has numbers that the operands' dtype lacks",
              "make the mask of the operands' dtype");
   }
