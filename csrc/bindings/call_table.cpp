@@ -77,14 +77,11 @@ py::object fill(py::handle item, const CallValues& values) {
   return map_nested(item, [&](py::handle leaf) -> py::object {
     if (!py::isinstance<CallArgument>(leaf)) return {};
     const auto& placeholder = leaf.cast<const CallArgument&>();
-    switch (placeholder.kind) {
-      case CallArgument::Kind::kTensor:
-        return wrap_tensor(values.operands[placeholder.index]);
-      case CallArgument::Kind::kInteger:
-        return py::int_(evaluate(placeholder.integer, values.symbols));
-      default:
-        return values.objects[placeholder.index];
-    }
+    if (placeholder.kind == CallArgument::Kind::kTensor)
+      return wrap_tensor(values.operands[placeholder.index]);
+    if (placeholder.kind == CallArgument::Kind::kInteger)
+      return py::int_(evaluate(placeholder.integer, values.symbols));
+    return values.objects[placeholder.index];
   });
 }
 

@@ -21,15 +21,12 @@ struct Registry {
 void throw_failure(const LaunchStep& step, const std::string& kernel, int code) {
   const std::string& ops = step.failing_ops.at(code);
   const std::string place = ops.empty() ? kernel : ops;
-  switch (static_cast<KernelFailure>(code)) {
-    case KernelFailure::kDivisionByZero:
-      throw FailedCallError("ZeroDivisionError in " + place);  // eager's word
-    case KernelFailure::kAssertionFailed:
-      throw FailedCallError(place);
-    default:
-      if (step.raises_runtime_error) throw FailedCallError("index out of range in " + place);
-      throw OutOfRangeError("index out of range in " + place);
-  }
+  const auto failure = static_cast<KernelFailure>(code);
+  if (failure == KernelFailure::kAssertionFailed) throw FailedCallError(place);
+  if (failure == KernelFailure::kDivisionByZero)
+    throw FailedCallError("ZeroDivisionError in " + place);  // eager's word
+  if (step.raises_runtime_error) throw FailedCallError("index out of range in " + place);
+  throw OutOfRangeError("index out of range in " + place);
 }
 
 // The words are never given back: a launch that nobody waited for may still store there.

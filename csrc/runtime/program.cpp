@@ -16,20 +16,13 @@ std::string to_string(const std::vector<BufferId>& ids) {
 }
 
 std::string describe(const Buffer& buffer) {
-  switch (buffer.kind) {
-    case Buffer::Kind::kArgument:
-      return "argument " + std::to_string(buffer.index);
-    case Buffer::Kind::kFresh:
-      return "fresh";
-    case Buffer::Kind::kSlab:
-      return "slot " + std::to_string(buffer.index);
-    case Buffer::Kind::kResult:
-      return "result";
-    case Buffer::Kind::kAlias:
-      return "alias of " + to_string(buffer.base) +
-             (buffer.offset.is(0) ? std::string() : " + " + to_string(buffer.offset));
-  }
-  return "";
+  using enum Buffer::Kind;
+  static constexpr const char* kNames[] = {"argument ", "fresh", "slot ", "result", "alias of "};
+  const std::string name = kNames[static_cast<size_t>(buffer.kind)];
+  if (buffer.kind == kArgument || buffer.kind == kSlab) return name + std::to_string(buffer.index);
+  if (buffer.kind != kAlias) return name;
+  const std::string offset = buffer.offset.is(0) ? "" : " + " + to_string(buffer.offset);
+  return name + to_string(buffer.base) + offset;
 }
 
 struct StepPrinter {
