@@ -54,70 +54,68 @@ bool is_blas_layout(const TensorType& type) {
 
 struct Rebuild {
   const Graph& graph;
-  std::vector<Visibility> seen;  // per old node
-  Builder builder;
-  std::vector<NodeId> value;  // new node per old node
+  const RewriteRule& rule;
+  std::vector<Visibility> seen = find_visibility(graph);  // per old node
+  Builder builder = Builder(graph.symbols);
+  std::vector<NodeId> value = std::vector<NodeId>(graph.nodes.size());  // new node per old node
   // New storage that is visible outside, and the old storage it stands for: two outputs that did
   // not alias must not begin to.
-  std::unordered_map<NodeId, NodeId> owner;
-};
+  std::unordered_map<NodeId, NodeId> owner = {};
 
-std::vector<NodeId> map_inputs(Rebuild& rebuild, const Node& node) {
-  std::vector<NodeId> inputs;
-  for (NodeId old : node.inputs) {
-    NodeId input = rebuild.value[old.index()];
-    if (may_call(node)) {
-      const std::vector<Dim>& strides = rebuild.graph[old].type.strides;
-      const TensorType& type = rebuild.builder[input].type;
-      if (type.strides != strides && !(is_blas_call(node.name) && is_blas_layout(type)))
-        input = rebuild.builder.with_strides(input, strides);
+  NodeId base_of(NodeId made) { return storage_base(builder.graph(), made); }
+
+  std::vector<NodeId> map_inputs(const Node& node) {
+    std::vector<NodeId> inputs;
+    for (NodeId old : node.inputs) {
+      NodeId input = value[old.index()];
+      if (may_call(node)) {
+        const std::vector<Dim>& strides = graph[old].type.strides;
+        const TensorType& type = builder[input].type;
+        if (type.strides != strides && !(is_blas_call(node.name) && is_blas_layout(type)))
+          input = builder.with_strides(input, strides);
+      }
+      inputs.push_back(input);
     }
-    inputs.push_back(input);
+    return inputs;
   }
-  return inputs;
-}
 
-// The copy that keeps an output from aliasing what it did not alias.
-NodeId keep_storage_apart(Rebuild& rebuild, NodeId old, NodeId result) {
-  const Node& node = rebuild.graph[old];
-  const auto claim = [&](NodeId storage) { return rebuild.owner.emplace(storage, old).first; };
-  const NodeId base = storage_base(rebuild.builder.graph(), result);
-  if (claim(base)->second == old) return result;
-  result = rebuild.builder.with_strides(result, node.type.strides);
-  claim(result);
-  return result;
-}
+  // The copy that keeps an output from aliasing what it did not alias.
+  NodeId keep_storage_apart(NodeId old, NodeId result) {
+    const auto claim = [&](NodeId storage) { return owner.emplace(storage, old).first; };
+    if (claim(base_of(result))->second == old) return result;
+    result = builder.with_strides(result, graph[old].type.strides);
+    claim(result);
+    return result;
+  }
 
-NodeId rebuild_node(Rebuild& rebuild, NodeId old, const RewriteRule& rule) {
-  const Node& node = rebuild.graph[old];
-  Builder& builder = rebuild.builder;
-  const auto [escapes, strides_matter, may_be_written] = rebuild.seen[old.index()];
-  builder.set_origin(node.origin);
-  const std::vector<NodeId> inputs = map_inputs(rebuild, node);
-  const bool asks_rule = rule && (!may_be_written || is_put(node));
-  NodeId result =
-      asks_rule ? rule(builder, {node, old, inputs, rebuild.value, strides_matter}) : NodeId();
-  if (!result.valid()) result = builder.copy(node, inputs);
-  const TensorType& type = builder[result].type;
-  STITCH_CHECK(type.dtype == node.type.dtype && type.shape == node.type.shape,
-               "a rewrite of %" << old << " = " << info(node).name << " turned "
-                                << to_string(node.type) << " into " << to_string(type));
-  if (strides_matter && type.strides != node.type.strides) result = builder.copy(node, inputs);
-  if (!escapes && !is_materialised(node)) return result;
-  const NodeId old_base = storage_base(rebuild.graph, old);
-  if (old_base == old) return keep_storage_apart(rebuild, old, result);
-  const auto base_of = [&](NodeId made) { return storage_base(builder.graph(), made); };
-  const bool aliases_as_before = base_of(result) == base_of(rebuild.value[old_base.index()]);
-  return aliases_as_before ? result : builder.copy(node, inputs);
-}
+  NodeId rebuild_node(NodeId old) {
+    const Node& node = graph[old];
+    const auto [escapes, strides_matter, may_be_written] = seen[old.index()];
+    builder.set_origin(node.origin);
+    const std::vector<NodeId> inputs = map_inputs(node);
+    const bool asks_rule = rule && (!may_be_written || is_put(node));
+    NodeId result =
+        asks_rule ? rule(builder, {node, old, inputs, value, strides_matter}) : NodeId();
+    if (!result.valid()) result = builder.copy(node, inputs);
+    const TensorType& type = builder[result].type;
+    STITCH_CHECK(type.dtype == node.type.dtype && type.shape == node.type.shape,
+                 "a rewrite of %" << old << " = " << info(node).name << " turned "
+                                  << to_string(node.type) << " into " << to_string(type));
+    if (strides_matter && type.strides != node.type.strides) result = builder.copy(node, inputs);
+    if (!escapes && !is_materialised(node)) return result;
+    const NodeId old_base = storage_base(graph, old);
+    if (old_base == old) return keep_storage_apart(old, result);
+    const bool aliases_as_before = base_of(result) == base_of(value[old_base.index()]);
+    return aliases_as_before ? result : builder.copy(node, inputs);
+  }
+};
 
 }  // namespace
 
 Graph rebuild_graph(const Graph& graph, const RewriteRule& rule, const std::vector<bool>& live) {
-  Rebuild rebuild{graph, find_visibility(graph), Builder(graph.symbols), {}, {}};
-  rebuild.value.resize(graph.nodes.size());
+  Rebuild rebuild{graph, rule};
   for (int i = 0; i < graph.size(); ++i)
-    if (live.empty() || live[i]) rebuild.value[i] = rebuild_node(rebuild, NodeId(i), rule);
+    if (live.empty() || live[i]) rebuild.value[i] = rebuild.rebuild_node(NodeId(i));
   const auto mapped = [&](NodeId old) { return rebuild.value[old.index()]; };
   Graph& result = rebuild.builder.graph();
   result.inputs.clear();
