@@ -39,18 +39,14 @@ struct Matrix {
   }
 };
 
-Matrix take_rows(const Matrix& matrix, int64_t first, int64_t count) {
-  Matrix part = matrix;
-  part.data = matrix.at(first, 0);
-  part.rows = std::min(count, matrix.rows - first);
-  return part;
+Matrix take_rows(const Matrix& from, int64_t first, int64_t count) {
+  return {from.at(first, 0), std::min(count, from.rows - first), from.columns, from.row_stride,
+          from.column_stride};
 }
 
-Matrix take_columns(const Matrix& matrix, int64_t first, int64_t count) {
-  Matrix part = matrix;
-  part.data = matrix.at(0, first);
-  part.columns = std::min(count, matrix.columns - first);
-  return part;
+Matrix take_columns(const Matrix& from, int64_t first, int64_t count) {
+  return {from.at(0, first), from.rows, std::min(count, from.columns - first), from.row_stride,
+          from.column_stride};
 }
 
 // Matrix `i` of a batch, or the only one.

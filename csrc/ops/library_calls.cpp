@@ -1,27 +1,20 @@
 #include "ops/library_calls.h"
 
 #include <algorithm>
-#include <array>
+#include <span>
 
 namespace stitch {
 namespace {
 
-using namespace std::string_view_literals;
+constexpr std::string_view kWritingParts[] = {"_.", ".out", "_out", "resize", "set_"};
+constexpr std::string_view kIndexedWrites[] = {"aten.index_put_.", "aten.index_copy_.",
+                                               "aten.index_add_.", "aten.scatter_.",
+                                               "aten.scatter_add_."};
+constexpr std::string_view kEffectParts[] = {"c10d", "wait_tensor", "print", "assert", "constrain"};
+constexpr std::string_view kBlasCalls[] = {"aten.mm.default", "aten.bmm.default",
+                                           "aten.addmm.default", "aten.baddbmm.default"};
 
-constexpr std::array kWritingParts = {"_."sv, ".out"sv, "_out"sv, "resize"sv, "set_"sv};
-
-constexpr std::array kIndexedWrites = {"aten.index_put_."sv, "aten.index_copy_."sv,
-                                       "aten.index_add_."sv, "aten.scatter_."sv,
-                                       "aten.scatter_add_."sv};
-
-constexpr std::array kEffectParts = {"c10d"sv, "wait_tensor"sv, "print"sv, "assert"sv,
-                                     "constrain"sv};
-
-constexpr std::array kBlasCalls = {"aten.mm.default"sv, "aten.bmm.default"sv,
-                                   "aten.addmm.default"sv, "aten.baddbmm.default"sv};
-
-template <class Parts>
-bool contains_any(std::string_view text, const Parts& parts) {
+bool contains_any(std::string_view text, std::span<const std::string_view> parts) {
   return std::ranges::any_of(
       parts, [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
 }
@@ -39,8 +32,6 @@ bool has_effects(std::string_view name) {
   return may_write_operands(name) || contains_any(name, kEffectParts);
 }
 
-bool is_blas_call(std::string_view name) {
-  return std::ranges::find(kBlasCalls, name) != kBlasCalls.end();
-}
+bool is_blas_call(std::string_view name) { return std::ranges::count(kBlasCalls, name) > 0; }
 
 }  // namespace stitch

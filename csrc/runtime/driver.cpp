@@ -61,18 +61,13 @@ LoadedDriver load_driver() {
   return loaded;
 }
 
-const LoadedDriver& real_driver() {
-  static const LoadedDriver loaded = load_driver();
-  return loaded;
-}
-
 thread_local const Driver* stand_in = nullptr;
 
 }  // namespace
 
 const Driver& driver() {
   if (stand_in) return *stand_in;
-  const LoadedDriver& loaded = real_driver();
+  static const LoadedDriver loaded = load_driver();
   if (!loaded.verdict)
     throw UnsupportedError("no CUDA device: " + loaded.verdict.why + "; " + loaded.verdict.remedy);
   return loaded.table;
