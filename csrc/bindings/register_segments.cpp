@@ -93,10 +93,8 @@ struct Sorter {
     Position total = 0;
     for (int64_t part = 0; part < parts; ++part) {
       begins[part] = total;
-      for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-        Position& start = starts[chunk * parts + part];
-        total += std::exchange(start, total);
-      }
+      for (int64_t chunk = 0; chunk < chunks; ++chunk)
+        total += std::exchange(starts[chunk * parts + part], total);
     }
     begins[parts] = total;
   }

@@ -6,7 +6,6 @@
 #include <c10/util/StringUtil.h>
 
 #include <map>
-#include <utility>
 
 #include "base/error.h"
 #include "bindings/tensors.h"
@@ -82,8 +81,7 @@ void TorchFrame::allocate_slab(int64_t bytes) {
 }
 
 void TorchFrame::place_in_slab(BufferId id, int64_t offset_bytes) {
-  Cell& cell = cells_[id.value()];
-  cell.address = static_cast<char*>(slab_.storage().mutable_data()) + offset_bytes;
+  cells_[id.value()].address = static_cast<char*>(slab_.storage().mutable_data()) + offset_bytes;
 }
 
 void TorchFrame::allocate(BufferId id) {
@@ -101,8 +99,7 @@ bool TorchFrame::take_memory(BufferId id, BufferId from) {
 }
 
 void TorchFrame::align(BufferId id, int bytes) {
-  const at::Tensor& misaligned = tensor(id);
-  at::Tensor aligned = copy_tensor(misaligned, evaluate_layout(buffer(id).type, *symbols_));
+  at::Tensor aligned = copy_tensor(tensor(id), evaluate_layout(buffer(id).type, *symbols_));
   STITCH_CHECK(reinterpret_cast<uintptr_t>(aligned.const_data_ptr()) % bytes == 0,
                "the allocator gives addresses that are not " << bytes << "-byte aligned");
   replace(id, std::move(aligned));

@@ -54,15 +54,14 @@ std::string host_frame(const Graph& graph, const LoweredStage& lowered,
 std::string describe(const Graph& graph, const std::vector<std::vector<KernelStage>>& phases) {
   std::string name;
   int words = 0;
-  auto add = [&](NodeId node) {
-    if (info(graph[node]).cost == CostClass::kFree || words == 4) return;
-    const std::string op = info(graph[node]).name;
-    if (name.find(op) != std::string::npos) return;
-    name += (name.empty() ? "" : "_") + op;
-    ++words;
-  };
   for (const KernelStage& part : phases | std::views::join)
-    for (NodeId node : part.stage->nodes) add(node);
+    for (NodeId node : part.stage->nodes) {
+      const std::string op = info(graph[node]).name;
+      if (info(graph[node]).cost == CostClass::kFree || words == 4) continue;
+      if (name.find(op) != std::string::npos) continue;
+      name += (name.empty() ? "" : "_") + op;
+      ++words;
+    }
   return name.empty() ? "copy" : name;
 }
 

@@ -103,10 +103,8 @@ Handle ValueLowering::load(NodeId value, const IndexExpr& offset, int guard) {
   std::string loaded = condition.empty()
                            ? base + "[" + at.text + "]"
                            : "load_if(" + condition + ", " + base + ", " + at.text + ")";
-  if (const PersistentValue* persistent = persistent_of(value, by_owner)) {
-    const std::string type_name = info(type.dtype).device_name;
-    loaded = values[load_persistent(*persistent, type_name, loaded, depth)].text;
-  }
+  if (const PersistentValue* persistent = persistent_of(value, by_owner))
+    loaded = values[load_persistent(*persistent, info(type.dtype).device_name, loaded, depth)].text;
   return let(info(type.dtype).register_name, in_register(type.dtype, loaded), depth);
 }
 
@@ -240,8 +238,7 @@ void ValueLowering::put_persistent(const PersistentValue& persistent, const std:
 
 bool ValueLowering::keeps_in_registers_over(int loop) const {
   return std::ranges::any_of(schedule_.persistent, [&](const PersistentValue& persistent) {
-    const std::vector<int>& loops = persistent.loops;
-    return persistent.home.in_registers > 0 && std::ranges::count(loops, loop) > 0;
+    return persistent.home.in_registers > 0 && std::ranges::count(persistent.loops, loop) > 0;
   });
 }
 

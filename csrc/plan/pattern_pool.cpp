@@ -177,10 +177,8 @@ bool PatternPool::fits(int id, const std::vector<int>& fitting) {
 // A part of what one mapping serves is served by it too: what the rest made is read from memory.
 bool PatternPool::ask(int id, const std::vector<int>& fitting) {
   Pattern& pattern = patterns_[id];
-  const bool is_part = std::ranges::any_of(fitting, [&](int other) {
-    const std::vector<int>& whole = units(other);
-    return std::ranges::includes(whole, *pattern.units);
-  });
+  const bool is_part = std::ranges::any_of(
+      fitting, [&](int other) { return std::ranges::includes(units(other), *pattern.units); });
   const bool is_one = pattern.units->size() == 1;
   pattern.fits = is_one || is_part || !check_ || check_(*pattern.units);
   return *pattern.fits;

@@ -217,11 +217,9 @@ struct Stitcher {
   void add_cuts(int unit, int draft, const Verdict& verdict, std::vector<Cut>& cuts) const {
     for (const Wait& read : units[unit].awaited) {
       if (units[read.unit].kernel != draft) continue;
-      for (NodeId load : stage(unit).loads) {
-        const std::vector<NodeId>& stores = stage(read.unit).stores;
-        if (std::ranges::count(stores, load))
+      for (NodeId load : stage(unit).loads)
+        if (std::ranges::count(stage(read.unit).stores, load))
           cuts.push_back({load, stage(unit).roots.back(), verdict});
-      }
     }
   }
 

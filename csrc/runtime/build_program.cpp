@@ -265,8 +265,7 @@ struct ProgramBuilder {
         STITCH_CHECK(id.valid(), "kernel " << source.name << " stores value " << argument.value
                                            << ", which the plan does not store");
         const auto over = plan.stored_over.find(argument.value);
-        const bool is_over = over != plan.stored_over.end();
-        start_writing(id, is_over ? use(over->second) : BufferId());
+        start_writing(id, over != plan.stored_over.end() ? use(over->second) : BufferId());
       }
       step.pointers.push_back(id);
       step.stores.push_back(argument.is_store);

@@ -12,8 +12,8 @@
 // instead, one at a time (A.13).
 #pragma once
 
+#include "cost/device_spec.h"
 #include "plan/stitch_plan.h"
-#include "schedule/stage_schedule.h"
 
 namespace stitch {
 
