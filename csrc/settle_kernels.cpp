@@ -82,8 +82,7 @@ struct Settler {
   }
 
   void compile(std::vector<Trial>& trials) {
-    std::vector<KernelSource> sources;
-    for (const Trial& trial : trials) sources.push_back(take(trial));
+    const auto sources = map_to_vector(trials, [&](const Trial& trial) { return take(trial); });
     const std::vector<Binary> tried = try_kernels(sources, c.device.arch, settings);
     for (size_t i = 0; i < trials.size(); ++i) judge(trials[i], sources[i], tried[i]);
   }

@@ -139,8 +139,8 @@ SimulationResult run_from_python(const std::string& source, const std::string& k
 // A word of the command line: dtype[sizes]=fill:role.
 at::Tensor make_filled(const std::smatch& word) {
   const DType dtype = dtype_from_name(word[1]);
-  std::vector<int64_t> sizes;
-  for (const std::string& size : split_words(word[2])) sizes.push_back(std::stoll(size));
+  const std::vector<int64_t> sizes = map_to_vector(
+      split_words(word[2]), [](const std::string& size) -> int64_t { return std::stoll(size); });
   at::Tensor made = at::empty(sizes, to_scalar_type(dtype));
   if (word[3] == "arange") return made.copy_(at::arange(made.numel()).view(sizes));
   if (word[3] != "rand") return word[3] == "empty" ? made : made.fill_(word[3] == "ones");

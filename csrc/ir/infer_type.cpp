@@ -344,9 +344,8 @@ InferType rule_of_kind(const OpInfo& op) {
 
 TensorType infer_type(const Graph& graph, const Node& node) {
   const OpInfo& op = info(node);
-  Operands operands;
-  operands.reserve(node.inputs.size());
-  for (NodeId input : node.inputs) operands.push_back(&graph[input].type);
+  const Operands operands =
+      map_to_vector(node.inputs, [&](NodeId input) { return &graph[input].type; });
   if (op.arity >= 0 && static_cast<int>(operands.size()) != op.arity)
     reject(node, "found " + std::to_string(operands.size()) + " operands, takes " +
                      std::to_string(op.arity));

@@ -178,12 +178,6 @@ int64_t SymbolTable::hint(const Dim& dim) const {
   return dim.is_constant() ? dim.value() : stitch::evaluate(dim, hints());
 }
 
-std::vector<int64_t> SymbolTable::hints() const {
-  std::vector<int64_t> hints;
-  for (const Symbol& symbol : symbols) hints.push_back(symbol.hint);
-  return hints;
-}
-
 std::vector<int64_t> SymbolTable::evaluate(const std::vector<int64_t>& integer_inputs) const {
   std::vector<int64_t> values;
   values.reserve(symbols.size());

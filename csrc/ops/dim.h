@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "base/map_to_vector.h"
+
 namespace stitch {
 
 using SymbolId = int32_t;
@@ -74,7 +76,7 @@ struct SymbolTable {
   Dim add_opaque(Symbol::Kind kind, const Dim& left, const Dim& right);
   Dim divide_up(const Dim& value, const Dim& unit);  // the quotient, rounded up
   int64_t hint(const Dim& dim) const;
-  std::vector<int64_t> hints() const;  // of all symbols
+  std::vector<int64_t> hints() const { return map_to_vector(symbols, &Symbol::hint); }
   // Values of all symbols from the integer arguments of one call.
   std::vector<int64_t> evaluate(const std::vector<int64_t>& integer_inputs) const;
 };

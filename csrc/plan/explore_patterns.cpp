@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/map_to_vector.h"
 #include "plan/pattern_pool.h"
 
 namespace stitch {
@@ -91,11 +92,9 @@ class Reducer {
   }
 
   std::vector<int> combine(int head, Consumers consumers) {
-    std::vector<std::vector<std::vector<int>>> patterns;
-    for (int consumer : consumers) {
-      patterns.emplace_back();
-      for (int id : offers_[consumer]) patterns.back().push_back(pool_.units(id));
-    }
+    const auto units_of = [&](int id) { return pool_.units(id); };
+    const auto patterns = map_to_vector(
+        consumers, [&](int consumer) { return map_to_vector(offers_[consumer], units_of); });
     std::vector<int> found;
     for (std::vector<int>& units : list_combinations(head, patterns)) add(std::move(units), found);
     return found;

@@ -60,8 +60,7 @@ class PatternPlanner {
   }
 
   std::vector<NodeId> roots_of(const std::vector<int>& pattern) const {
-    std::vector<NodeId> roots;
-    for (int u : pattern) roots.push_back(units_[u].root);
+    std::vector<NodeId> roots = map_to_vector(pattern, [&](int u) { return units_[u].root; });
     std::ranges::sort(roots);
     return roots;
   }
@@ -164,13 +163,9 @@ std::vector<std::vector<std::vector<NodeId>>> plan_patterns(const PlanRequest& i
   const std::vector<FusionPlan> plans = explore_patterns(
       planner.links(), [&](const std::vector<int>& pattern) { return planner.gain(pattern); }, {},
       [&](const std::vector<int>& pattern) { return planner.fits(pattern); });
-  std::vector<std::vector<std::vector<NodeId>>> answer;
-  for (const FusionPlan& plan : plans) {
-    answer.emplace_back();
-    for (const std::vector<int>& pattern : plan.patterns)
-      answer.back().push_back(planner.roots_of(pattern));
-  }
-  return answer;
+  const auto roots_of = [&](const std::vector<int>& pattern) { return planner.roots_of(pattern); };
+  return map_to_vector(
+      plans, [&](const FusionPlan& plan) { return map_to_vector(plan.patterns, roots_of); });
 }
 
 }  // namespace stitch

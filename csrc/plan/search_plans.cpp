@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "base/map_to_vector.h"
 #include "plan/pattern_pool.h"
 
 namespace stitch {
@@ -125,9 +126,7 @@ struct BeamSearch {
       else
         plans = extend(plans, kept);
     }
-    std::vector<FusionPlan> finished;
-    for (const PartialPlan& plan : plans) finished.push_back(plan.finish());
-    return finished;
+    return map_to_vector(plans, &PartialPlan::finish);
   }
 
   std::vector<Extension> choose(const std::vector<PartialPlan>& plans, int unit,

@@ -39,9 +39,7 @@ std::set<NodeId> find_shared_values(const StitchPlan& plan) {
 }
 
 std::vector<const PlannedStage*> stages_of(const StitchPlan& plan, const PlannedKernel& kernel) {
-  std::vector<const PlannedStage*> stages;
-  for (int s : kernel.stages()) stages.push_back(&plan.stages[s]);
-  return stages;
+  return map_to_vector(kernel.stages(), [&](int s) { return &plan.stages[s]; });
 }
 
 std::vector<NodeId> nodes_of(const StitchPlan& plan, int kernel) {

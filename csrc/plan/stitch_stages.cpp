@@ -117,10 +117,8 @@ struct Stitcher {
   }
 
   void order_units() {
-    std::vector<std::vector<int>> waits(units.size());
-    for (size_t u = 0; u < units.size(); ++u)
-      for (const Wait& wait : units[u].awaited) waits[u].push_back(wait.unit);
-    order = order_by_waits(waits);
+    order = order_by_waits(map_to_vector(
+        units, [](const Unit& unit) { return map_to_vector(unit.awaited, &Wait::unit); }));
   }
 
   int earliest(const Unit& unit) const {

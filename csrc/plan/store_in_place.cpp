@@ -148,10 +148,7 @@ std::vector<NodeId> find_replaced(const Graph& graph, const std::map<NodeId, int
     const Mutation& mutation = graph.mutations[replaceable.at(store)];
     pairs.push_back({mutation.input, store, find_stores(graph, mutation.value)});
   }
-  std::vector<NodeId> replaced;
-  for (const Overwriting& pair : keep_possible(graph, stage, std::move(pairs), false))
-    replaced.push_back(pair.store);
-  return replaced;
+  return map_to_vector(keep_possible(graph, stage, std::move(pairs), false), &Overwriting::store);
 }
 
 std::vector<bool> find_in_place(const Graph& graph, const StitchPlan& plan) {

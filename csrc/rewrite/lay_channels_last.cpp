@@ -19,9 +19,7 @@ constexpr int64_t kFewPlaces = 16, kFewestPlaces = 9;
 const std::vector<int64_t> kToLast = {0, 2, 3, 1}, kToFirst = {0, 3, 1, 2};
 
 std::vector<Dim> pick(const std::vector<Dim>& dims, const std::vector<int64_t>& order) {
-  std::vector<Dim> picked;
-  for (int64_t d : order) picked.push_back(dims[d]);
-  return picked;
+  return map_to_vector(order, [&](int64_t d) { return dims[d]; });
 }
 
 std::vector<Dim> strides_of_last(const std::vector<Dim>& shape) {

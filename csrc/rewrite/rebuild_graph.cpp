@@ -118,8 +118,7 @@ Graph rebuild_graph(const Graph& graph, const RewriteRule& rule, const std::vect
     if (live.empty() || live[i]) rebuild.value[i] = rebuild.rebuild_node(NodeId(i));
   const auto mapped = [&](NodeId old) { return rebuild.value[old.index()]; };
   Graph& result = rebuild.builder.graph();
-  result.inputs.clear();
-  for (NodeId input : graph.inputs) result.inputs.push_back(mapped(input));
+  result.inputs = map_to_vector(graph.inputs, mapped);
   result.input_positions = graph.input_positions;
   result.integer_positions = graph.integer_positions;
   result.argument_count = graph.argument_count;

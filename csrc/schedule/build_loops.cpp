@@ -129,8 +129,7 @@ struct LoopBuilder {
 
 void build_loops(const Graph& graph, StageSchedule& schedule) {
   schedule.blocks = {LoopBlock{}};
-  std::vector<NodeId> roots;
-  for (const RootSpace& space : schedule.spaces.roots) roots.push_back(space.root);
+  const std::vector<NodeId> roots = map_to_vector(schedule.spaces.roots, &RootSpace::root);
   LoopBuilder{graph, schedule}.build(0, roots, 0);
 }
 

@@ -30,9 +30,7 @@ std::string describe(const StageSchedule& schedule, const StageWork& work) {
 
 std::vector<const StageSchedule*> pick_schedules(const std::vector<StageSchedule>& all,
                                                  const PlannedKernel& kernel) {
-  std::vector<const StageSchedule*> own;
-  for (int s : kernel.stages()) own.push_back(&all[s]);
-  return own;
+  return map_to_vector(kernel.stages(), [&](int s) { return &all[s]; });
 }
 
 KernelStages KernelChooser::gather(const KernelChoice& choice) const {

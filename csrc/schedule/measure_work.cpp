@@ -458,9 +458,7 @@ double estimate_kernel_us(const PlannedKernel& kernel, const std::vector<StageEs
 }
 
 std::vector<const StageSchedule*> list_pointers(const std::vector<StageSchedule>& schedules) {
-  std::vector<const StageSchedule*> pointers;
-  for (const StageSchedule& schedule : schedules) pointers.push_back(&schedule);
-  return pointers;
+  return map_to_vector(schedules, [](const StageSchedule& schedule) { return &schedule; });
 }
 
 double estimate_kernel_us(const Graph& graph, const std::vector<PlannedStage>& stages,

@@ -83,8 +83,7 @@ const KernelScheduler::Described& KernelScheduler::describe(const std::vector<in
   const auto [entry, is_new] = described.try_emplace(members);
   Described& own = entry->second;
   if (!is_new) return own;
-  std::vector<const PlannedStage*> sharing;
-  for (int s : members) sharing.push_back(stages[s]);
+  const auto sharing = map_to_vector(members, [&](int s) { return stages[s]; });
   own.found = describe_stages(graph, sharing, device);
   if (own.found.verdict.ok && sharing.size() > 1)
     own.shared = find_shared_accesses(graph, sharing, own.found.schedule);
@@ -231,10 +230,8 @@ KernelStages gather_stages(const PlannedKernel& kernel, const std::vector<Planne
   auto position = [&](int s) {
     return static_cast<int>(std::ranges::find(numbers, s) - numbers.begin());
   };
-  for (const std::vector<int>& group : kernel.persistent_groups) {
-    out.groups.emplace_back();
-    for (int s : group) out.groups.back().push_back(position(s));
-  }
+  for (const std::vector<int>& group : kernel.persistent_groups)
+    out.groups.push_back(map_to_vector(group, position));
   for (const PlannedChain& chain : kernel.chains)
     out.chains.push_back({position(chain.first), position(chain.then), chain.in_shared});
   return out;

@@ -56,8 +56,8 @@ void name_schemes(const Graph& graph, const PlannedStage& stage, StageSchedule& 
 
 ScheduleOrNot describe_stages(const Graph& graph, const std::vector<const PlannedStage*>& stages,
                               const DeviceSpec& device) {
-  std::vector<std::vector<bool>> loads_of_stages;
-  for (const PlannedStage* stage : stages) loads_of_stages.push_back(find_loads(graph, *stage));
+  const auto loads_of_stages =
+      map_to_vector(stages, [&](const PlannedStage* stage) { return find_loads(graph, *stage); });
   std::vector<NodeId> roots;
   LoadsOfRoots loads;
   std::set<NodeId> stores;
