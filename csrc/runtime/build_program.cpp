@@ -9,7 +9,6 @@
 #include "jit/host_library.h"
 #include "ops/library_calls.h"
 #include "runtime/driver.h"
-#include "runtime/lifetimes.h"
 
 namespace stitch {
 namespace {

@@ -1,7 +1,7 @@
-#include "runtime/lifetimes.h"
-
 #include <algorithm>
 #include <ranges>
+
+#include "runtime/build_program.h"
 
 namespace stitch {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "cpp/runtime/fake_frame.h"
 #include "ops/library_calls.h"
-#include "runtime/lifetimes.h"
 
 namespace stitch {
 namespace {
