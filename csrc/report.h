@@ -44,7 +44,7 @@ struct ReportedTime {
 
 struct ReportedKernel {
   std::string name, text;
-  std::string policy;  // whose plan it is part of (plan/policies.h)
+  std::string policy;  // whose plan it is part of (plan/policies.cpp)
   std::vector<ReportedOp> ops = {};
   std::vector<ReportedValue> schemes = {};
   std::vector<ReportedPersistent> persistent = {};

@@ -6,7 +6,7 @@
 #include "base/marks.h"
 #include "plan/explore_patterns.h"
 #include "plan/find_levels.h"
-#include "plan/policies.h"
+#include "plan/stitch_stages.h"
 
 namespace stitch {
 namespace {

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "base/stop.h"
-#include "plan/policies.h"
+#include "plan/stitch_stages.h"
 #include "plan/store_in_place.h"
 
 namespace stitch {

@@ -1,11 +1,10 @@
-#include "plan/policies.h"
-
 #include <algorithm>
 #include <set>
 
 #include "plan/find_levels.h"
 #include "plan/find_roots.h"
 #include "plan/group_dominants.h"
+#include "plan/stitch_stages.h"
 
 namespace stitch {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "compile.h"
 #include "plan/plan_graph.h"
-#include "plan/policies.h"
 #include "plan/random_graph.h"
+#include "plan/stitch_stages.h"
 
 namespace stitch {
 namespace {

@@ -1,11 +1,10 @@
 // Each policy alone, and what auto makes of them.
-#include "plan/policies.h"
-
 #include <map>
 #include <tuple>
 
 #include "plan/plan_graph.h"
 #include "plan/split_reductions.h"
+#include "plan/stitch_stages.h"
 #include "rewrite/rewrite_graph.h"
 #include "support/golden_graphs.h"
 
