@@ -1,5 +1,3 @@
-#include "schedule/schedule_chain.h"
-
 #include <algorithm>
 #include <bit>
 #include <numeric>
@@ -7,7 +5,7 @@
 #include "base/round_up.h"
 #include "schedule/block_ranges.h"
 #include "schedule/map_axes.h"
-#include "schedule/persistent_values.h"
+#include "schedule/schedule_kernel.h"
 
 namespace stitch {
 namespace {

@@ -5,7 +5,6 @@
 
 #include "base/round_up.h"
 #include "schedule/map_axes.h"
-#include "schedule/schedule_chain.h"
 #include "schedule/stage_tiles.h"
 
 namespace stitch {

@@ -3,7 +3,6 @@
 
 #include "plan/plan_graph.h"
 #include "schedule/block_ranges.h"
-#include "schedule/schedule_chain.h"
 
 namespace stitch {
 namespace {
