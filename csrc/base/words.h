@@ -69,13 +69,14 @@ std::string join(const List& list, std::string_view separator, Print print = {})
   return text;
 }
 
-// The parts one after another; numbers in decimal.
+// The parts one after another; numbers in decimal, others that to_string prints as it does.
 template <class... Parts>
 std::string concat(const Parts&... parts) {
+  using std::to_string;
   std::string text;
   const auto add = [&](const auto& part) {
-    if constexpr (requires { std::to_string(part); })
-      text += std::to_string(part);
+    if constexpr (requires { to_string(part); })
+      text += to_string(part);
     else
       text += part;
   };

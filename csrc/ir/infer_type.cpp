@@ -2,19 +2,21 @@
 
 #include <algorithm>
 
+#include "base/words.h"
+
 namespace stitch {
 namespace {
 
 using Operands = std::vector<const TensorType*>;
 using InferType = TensorType (*)(const Node& node, const Operands& operands);
 
-[[noreturn]] void reject(const Node& node, const std::string& text) {
-  throw UserError(std::string(info(node).name) + " " + text);
+template <class... Parts>
+[[noreturn]] void reject(const Node& node, const Parts&... parts) {
+  throw UserError(concat(info(node).name, " ", parts...));
 }
 
 void require_rank(const Node& node, const TensorType& type, int rank) {
-  if (type.rank() != rank)
-    reject(node, "found " + to_string(type) + " where rank " + std::to_string(rank) + " is needed");
+  if (type.rank() != rank) reject(node, "found ", type, " where rank ", rank, " is needed");
 }
 
 // Positions of dimensions must be distinct, ascending unless `any_order`, and in range.
@@ -23,10 +25,9 @@ void check_axes(const Node& node, int rank, bool any_order) {
   int64_t last = -1;
   for (int64_t axis : node.ints) {
     if (axis < 0 || axis >= rank)
-      reject(node, "found dimension " + std::to_string(axis) + "; allowed are 0 to " +
-                       std::to_string(rank - 1));
+      reject(node, "found dimension ", axis, "; allowed are 0 to ", rank - 1);
     if (seen[axis] || (!any_order && axis < last))
-      reject(node, "found dimension " + std::to_string(axis) + " twice or out of order");
+      reject(node, "found dimension ", axis, " twice or out of order");
     seen[axis] = true;
     last = axis;
   }
@@ -74,8 +75,8 @@ TensorType infer_reduce(const Node& node, const Operands& operands) {
   if (node.ints.empty() && x.rank() > 0) reject(node, "needs the axes it reduces");
   const DType dtype = result_dtype(info(node), {x.dtype}, node.type.dtype);
   if (dtype == DType::kBool && x.dtype != DType::kBool)
-    reject(node, std::string("found an operand of ") + info(x.dtype).name +
-                     "; it must be bool: compare with 0 first");
+    reject(node, "found an operand of ", info(x.dtype).name,
+           "; it must be bool: compare with 0 first");
   std::vector<Dim> shape;
   for (int64_t d = 0; d < x.rank(); ++d)
     if (!std::ranges::binary_search(node.ints, d)) shape.push_back(x.shape[d]);
@@ -95,7 +96,7 @@ TensorType infer_permute(const Node& node, const Operands& operands) {
   const TensorType& x = *operands[0];
   check_axes(node, x.rank(), true);
   if (static_cast<int>(node.ints.size()) != x.rank())
-    reject(node, "needs every dimension of " + to_string(x) + " once");
+    reject(node, "needs every dimension of ", x, " once");
   TensorType type{x.dtype, {}, {}};
   for (int64_t d : node.ints) {
     type.shape.push_back(x.shape[d]);
@@ -108,7 +109,7 @@ TensorType infer_expand(const Node& node, const Operands& operands) {
   const TensorType& x = *operands[0];
   const std::vector<Dim>& shape = node.type.shape;
   const int lead = static_cast<int>(shape.size()) - x.rank();
-  if (lead < 0) reject(node, "of " + to_string(x) + " to the lower rank of " + to_string(shape));
+  if (lead < 0) reject(node, "of ", x, " to the lower rank of ", shape);
   for (int d = 0; d < x.rank(); ++d)
     if (!x.shape[d].is(1))
       require_equal(x.shape[d], shape[lead + d],
@@ -124,12 +125,11 @@ TensorType infer_slice(const Node& node, const Operands& operands) {
   const Dim &start = node.dims[0], &step = node.dims[1], &count = node.type.shape[dim];
   if (step.is_constant() && step.value() < 1) reject(node, "found a step below 1");
   if (start.is_constant() && start.value() < 0)
-    reject(node, "found the start " + to_string(start) + "; count it from the front");
+    reject(node, "found the start ", start, "; count it from the front");
   const Dim last = start + (count - Dim(1)) * step;
   const Dim beyond = last - x.shape[dim];
   if (!count.is(0) && beyond.is_constant() && beyond.value() >= 0)
-    reject(node, "reads index " + to_string(last) + " of " + to_string(x) + " along dimension " +
-                     std::to_string(dim));
+    reject(node, "reads index ", last, " of ", x, " along dimension ", dim);
   TensorType type = x;
   type.shape[dim] = count;
   type.strides[dim] = x.strides[dim] * step;
@@ -144,7 +144,7 @@ TensorType infer_flip(const Node& node, const Operands& operands) {
 TensorType infer_layout(const Node& node, const Operands& operands) {
   TensorType type = *operands[0];
   if (node.type.strides.size() != type.shape.size())
-    reject(node, "needs one stride per dimension of " + to_string(type));
+    reject(node, "needs one stride per dimension of ", type);
   type.strides = node.type.strides;
   return type;
 }
@@ -165,8 +165,8 @@ TensorType infer_cat(const Node& node, const Operands& operands) {
     const TensorType& part = *operands[i];
     require_rank(node, part, first.rank());
     if (part.dtype != first.dtype)
-      reject(node, std::string("found operands of ") + info(first.dtype).name + " and " +
-                       info(part.dtype).name + "; insert a cast");
+      reject(node, "found operands of ", info(first.dtype).name, " and ", info(part.dtype).name,
+             "; insert a cast");
     require_equal_but(dim, part, first, "cat");
     shape[dim] = shape[dim] + part.shape[dim];
   }
@@ -177,7 +177,7 @@ TensorType infer_pad(const Node& node, const Operands& operands) {
   const TensorType& x = *operands[0];
   require_rank(node, node.type, x.rank());
   if (static_cast<int>(node.dims.size()) != x.rank())
-    reject(node, "needs dims = {before of each dimension of " + to_string(x) + "}");
+    reject(node, "needs dims = {before of each dimension of ", x, "}");
   return contiguous_type(x.dtype, node.type.shape);
 }
 
@@ -220,8 +220,8 @@ TensorType infer_gather(const Node& node, const Operands& operands) {
 void require_alike(const Node& node, const TensorType& source, const TensorType& x) {
   require_rank(node, source, x.rank());
   if (source.dtype != x.dtype)
-    reject(node, std::string("found a source of ") + info(source.dtype).name + " for " +
-                     info(x.dtype).name + "; insert a cast");
+    reject(node, "found a source of ", info(source.dtype).name, " for ", info(x.dtype).name,
+           "; insert a cast");
 }
 
 void require_source(const Node& node, const Operands& operands) {
@@ -237,7 +237,7 @@ void require_start(const Node& node, const Operands& operands, int dim) {
   require_rank(node, start, source.rank());
   require_equal(source.shape[dim], 1, "a source whose start is an operand");
   if (!broadcasts_to(start.shape, source.shape))
-    reject(node, "found a start of " + to_string(start) + " for a source of " + to_string(source));
+    reject(node, "found a start of ", start, " for a source of ", source);
 }
 
 TensorType infer_slice_scatter(const Node& node, const Operands& operands) {
@@ -273,7 +273,7 @@ TensorType infer_scatter(const Node& node, const Operands& operands) {
   require_index(node, index);
   require_rank(node, index, x.rank());
   if (!broadcasts_to(index.shape, source.shape))
-    reject(node, "found indices " + to_string(index) + " for a source of " + to_string(source));
+    reject(node, "found indices ", index, " for a source of ", source);
   return contiguous_type(x.dtype, x.shape);
 }
 
@@ -285,7 +285,7 @@ TensorType infer_put(const Node& node, const Operands& operands) {
   require_alike(node, source, x);
   require_index(node, index);
   const int64_t dim = node.ints[0];
-  if (dim < 0 || dim >= x.rank()) reject(node, "found dimension " + std::to_string(dim));
+  if (dim < 0 || dim >= x.rank()) reject(node, "found dimension ", dim);
   if (index.rank() == 1) {
     require_equal(index.shape[0], source.shape[dim], "a put");
   } else {
@@ -294,7 +294,7 @@ TensorType infer_put(const Node& node, const Operands& operands) {
   }
   const TensorType type = take_declared(node, operands);
   if (type.dtype != x.dtype || type.shape != x.shape)
-    reject(node, "is declared " + to_string(type) + " for an x of " + to_string(x));
+    reject(node, "is declared ", type, " for an x of ", x);
   return type;
 }
 
@@ -302,7 +302,7 @@ TensorType infer_write_slice(const Node& node, const Operands& operands) {
   require_source(node, operands);
   const TensorType& x = *operands[0];
   if (node.dims.size() != 2 * x.shape.size())
-    reject(node, "needs dims = {start, step of each dimension of " + to_string(x) + "}");
+    reject(node, "needs dims = {start, step of each dimension of ", x, "}");
   if (node.ints.size() + 2 != operands.size()) reject(node, "needs the dimension of its start");
   check_axes(node, x.rank(), false);
   if (operands.size() == 3) {
@@ -347,8 +347,7 @@ TensorType infer_type(const Graph& graph, const Node& node) {
   const Operands operands =
       map_to_vector(node.inputs, [&](NodeId input) { return &graph[input].type; });
   if (op.arity >= 0 && static_cast<int>(operands.size()) != op.arity)
-    reject(node, "found " + std::to_string(operands.size()) + " operands, takes " +
-                     std::to_string(op.arity));
+    reject(node, "found ", operands.size(), " operands, takes ", op.arity);
   if (op.family != Family::kLibrary)
     for (const TensorType* operand : operands)
       if (operand->dtype == DType::kOpaque)
