@@ -79,7 +79,7 @@ void bind_settings(py::module_& module) {
   module.def("settings", [] {
     py::list rows;
     for (const SettingRow& row : settings_rows())
-      rows.append(py::dict("name"_a = row.name, "env"_a = row.env, "type"_a = row.type,
+      rows.append(py::dict("name"_a = row.name, "env"_a = row.env, "type"_a = row.type(),
                            "default"_a = row.default_value, "allowed"_a = row.allowed,
                            "doc"_a = row.doc));
     return rows;

@@ -9,13 +9,6 @@
 namespace stitch {
 namespace {
 
-template <class T>
-constexpr const char* kTypeName = "string";
-template <>
-constexpr const char* kTypeName<bool> = "bool";
-template <>
-constexpr const char* kTypeName<int64_t> = "int";
-
 std::string to_text(const SettingValue& value) {
   if (const bool* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
   if (const int64_t* number = std::get_if<int64_t>(&value)) return std::to_string(*number);
@@ -55,14 +48,14 @@ void store(T& member, const SettingRow& row, const SettingValue& value) {
   const T* typed = std::get_if<T>(&value);
   if (!typed)
     throw UserError("option '" + row.name + "' is '" + to_text(value) + "'; its type is " +
-                    row.type + (row.allowed.empty() ? "" : ": " + join(row.allowed, ", ")));
+                    row.type() + (row.allowed.empty() ? "" : ": " + join(row.allowed, ", ")));
   check_allowed(row, value);
   member = *typed;
 }
 
 SettingValue parse_value(const SettingRow& row, const std::string& text) {
-  if (row.type == "string") return text;
-  if (row.type == "bool") {
+  if (row.type() == "string") return text;
+  if (row.type() == "bool") {
     if (text == "1" || text == "true" || text == "on") return true;
     if (text == "0" || text == "false" || text == "off" || text.empty()) return false;
     throw UserError(row.env + " is '" + text + "'; it can be 1, true, on, 0, false, off");
@@ -95,9 +88,8 @@ void resolve(Settings& settings) {
 
 const std::vector<SettingRow>& settings_rows() {
   static const std::vector<SettingRow> rows = {
-#define STITCH_SETTING(name, env, type, default_value, plans, allowed, doc)                        \
-  {#name, env, kTypeName<type>, &Settings::name, type(default_value), plans, split_words(allowed), \
-   doc},
+#define STITCH_SETTING(name, env, type, default_value, plans, allowed, doc) \
+  {#name, env, &Settings::name, type(default_value), plans, split_words(allowed), doc},
 #include "config/settings.def"
 #undef STITCH_SETTING
   };

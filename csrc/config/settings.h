@@ -4,6 +4,7 @@
 // then the user's options.  UserError names what was found, what is allowed and the nearest name.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -21,12 +22,14 @@ struct Settings {
 using SettingValue = std::variant<bool, int64_t, std::string>;
 
 struct SettingRow {
-  std::string name, env, type;  // type: bool, int or string
+  std::string name, env;
   std::variant<bool Settings::*, int64_t Settings::*, std::string Settings::*> member;
   SettingValue default_value;
   bool plans = false;                // whether plans depend on it
   std::vector<std::string> allowed;  // of a string, or of each word of a list; empty: any
   std::string doc;
+
+  std::string type() const { return std::array{"bool", "int", "string"}[member.index()]; }
 };
 
 const std::vector<SettingRow>& settings_rows();

@@ -50,7 +50,7 @@ TEST_F(SettingsTest, EveryRowIsCompleteAndItsDefaultIsAllowed) {
   for (const SettingRow& row : settings_rows()) {
     EXPECT_TRUE(names.insert(row.name).second) << row.name;
     EXPECT_TRUE(row.env.empty() || variables.insert(row.env).second) << row.env;
-    EXPECT_TRUE(row.type == "bool" || row.type == "int" || row.type == "string") << row.name;
+    EXPECT_EQ(row.member.index(), row.default_value.index()) << row.name;
     EXPECT_FALSE(row.doc.empty()) << row.name;
     EXPECT_EQ(error_of(row.name, row.default_value), "");
     EXPECT_EQ(get_option(Settings{}, row.name), row.default_value);
