@@ -277,43 +277,37 @@ void ReductionLowering::finish_element(NodeId root, const std::string& partial, 
 }
 
 std::string ReductionLowering::store_predicate(const RootSpace& space) const {
-  std::string predicate;
-  auto require = [&](const std::string& condition) {
-    predicate += (predicate.empty() ? "" : " & ") + condition;
-  };
+  std::vector<std::string> conditions;
   for (size_t a = 0; a < schedule.axes.size(); ++a) {
     const MappedAxis& mapped = schedule.axes[a];
     const std::string id = std::to_string(a);
     const Role role = role_of(space, mapped.axis);
-    if (role == Role::kKept && !mapped.is_exact) require("ok" + id);
-    if (role == Role::kAbsent && mapped.in_grid) require("(g" + id + " == 0)");
+    if (role == Role::kKept && !mapped.is_exact) conditions.push_back("ok" + id);
+    if (role == Role::kAbsent && mapped.in_grid) conditions.push_back("(g" + id + " == 0)");
   }
   // Replicated along every thread bit that is not one of its kept axes': the first thread stores.
   const unsigned kept = thread_bits(schedule, space, Role::kKept);
   const unsigned replicated = static_cast<unsigned>(schedule.threads - 1) & ~kept;
-  if (replicated != 0) require("((tid() & " + std::to_string(replicated) + ") == 0)");
-  return predicate;
+  if (replicated != 0) conditions.push_back(concat("((tid() & ", replicated, ") == 0)"));
+  return join(conditions, " & ");
 }
 
 std::string ReductionLowering::simd_pragma(int block, const std::vector<Statement>& body) const {
-  std::map<std::string, std::string> clauses;  // operator -> names
-  auto add = [&](const std::string& op, const std::string& name) {
-    std::string& names = clauses[op];
-    names += (names.empty() ? "" : ",") + name;
-  };
+  std::map<std::string, std::vector<std::string>> clauses;  // operator -> names
   for (const auto& [report, flag] : values.collected())
-    if (assigns(body, flag)) add("|", flag);
+    if (assigns(body, flag)) clauses["|"].push_back(flag);
   for (const auto& [root, stack] : levels) {
     if (stack.empty() || stack.back().opened_by != block) continue;
     const Level& level = stack.back();
     if (is_arg_reduction(graph[root]) || !level.blocks.empty()) return "";
     if (!level.is_vectorised) continue;
-    add(clause_of(functor(root)), level.name);
-    if (!level.rest.empty()) add("+", level.rest);
-    if (!level.nan_flag.empty()) add("|", level.nan_flag);
+    clauses[clause_of(functor(root))].push_back(level.name);
+    if (!level.rest.empty()) clauses["+"].push_back(level.rest);
+    if (!level.nan_flag.empty()) clauses["|"].push_back(level.nan_flag);
   }
   std::string text = "omp simd";
-  for (const auto& [op, names] : clauses) text += " reduction(" + op + ":" + names + ")";
+  for (const auto& [op, names] : clauses)
+    text += concat(" reduction(", op, ":", join(names, ","), ")");
   return "_Pragma(\"" + text + "\")";
 }
 

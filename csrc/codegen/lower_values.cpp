@@ -235,11 +235,9 @@ Handle ValueLowering::pointwise(NodeId id, const std::vector<Handle>& operands, 
   const Node& node = graph_[id];
   const DTypeInfo& type = info(node.type.dtype);
   int depth = 0;
-  std::string arguments;
-  for (Handle operand : operands) {
-    depth = std::max(depth, values[operand].depth);
-    arguments += (arguments.empty() ? "" : ", ") + values[operand].text;
-  }
+  for (Handle operand : operands) depth = std::max(depth, values[operand].depth);
+  std::string arguments =
+      join(operands, ", ", [&](Handle operand) { return values[operand].text; });
   if (operands.size() == 2) check_divisor(node, operands[1], guard, depth);
   if (is_assertion(info(node))) {
     STITCH_CHECK(guard == 0, "an assertion is evaluated where its value may not exist");
