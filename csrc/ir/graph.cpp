@@ -61,4 +61,65 @@ int64_t hint_bytes(const Graph& graph, NodeId id) {
   return hint_elements(graph, id) * element_bytes(graph, id);
 }
 
+// Walks both shapes from the right.  A chunk is a run of old dimensions that lie contiguously on
+// each other; new dimensions must fill every chunk exactly.
+std::optional<std::vector<Dim>> view_strides(const std::vector<Dim>& shape,
+                                             const std::vector<Dim>& strides,
+                                             const std::vector<Dim>& new_shape) {
+  if (element_count(shape).is(0))
+    return shape == new_shape ? strides : contiguous_strides(new_shape);
+  std::vector<Dim> result(new_shape.size());
+  size_t next = new_shape.size();  // dimensions [next, end) of the new shape have their stride
+  Dim chunk_stride = 1, chunk_count = 1, new_count = 1;
+  if (!shape.empty()) chunk_stride = strides.back();
+  for (size_t d = shape.size(); d-- > 0;) {
+    chunk_count = chunk_count * shape[d];
+    const bool chunk_goes_on =
+        d > 0 && (shape[d - 1].is(1) || strides[d - 1] == chunk_count * chunk_stride);
+    if (chunk_goes_on) continue;
+    while (next > 0 && (new_count != chunk_count || new_shape[next - 1].is(1))) {
+      --next;
+      result[next] = new_count * chunk_stride;
+      new_count = new_count * new_shape[next];
+    }
+    if (new_count != chunk_count) return std::nullopt;
+    if (d > 0) chunk_stride = strides[d - 1];
+    chunk_count = new_count = 1;
+  }
+  for (; next > 0; --next) {  // a 0-d tensor has no chunk: only dimensions of extent 1 are left
+    if (!new_shape[next - 1].is(1)) return std::nullopt;
+    result[next - 1] = 1;
+  }
+  return result;
+}
+
+std::vector<Dim> expand_strides(const std::vector<Dim>& shape, const std::vector<Dim>& strides,
+                                const std::vector<Dim>& new_shape) {
+  std::vector<Dim> result(new_shape.size());
+  const size_t lead = new_shape.size() - shape.size();
+  for (size_t i = new_shape.size(); i-- > 0;)
+    if (i >= lead) {
+      result[i] = shape[i - lead] == new_shape[i] ? strides[i - lead] : Dim(0);
+    } else if (new_shape[i].is(1)) {
+      result[i] = i + 1 < new_shape.size() ? new_shape[i + 1] * result[i + 1] : Dim(1);
+    }  // else a new dimension: stride 0
+  return result;
+}
+
+std::optional<Dim> view_offset(const Graph& graph, NodeId view) {
+  const Node& node = graph[view];
+  const TensorType& from = graph[node.inputs[0]].type;
+  const std::vector<Dim>& strides = from.strides;
+  if (node.op == OpKind::k_permute || node.op == OpKind::k_expand) return Dim(0);
+  if (node.op == OpKind::k_slice) return node.dims[0] * strides[node.ints[0]];
+  if (node.op != OpKind::k_reshape) return std::nullopt;  // flip moves elements, a layout is a copy
+  if (!view_strides(from.shape, strides, node.type.shape)) return std::nullopt;
+  return Dim(0);
+}
+
+NodeId storage_base(const Graph& graph, NodeId id) {
+  while (family(graph[id]) == Family::kView && view_offset(graph, id)) id = graph[id].inputs[0];
+  return id;
+}
+
 }  // namespace stitch
