@@ -36,12 +36,12 @@ class Reducer {
   // Patterns of the virtual vertex that produces all units (20.18).  Its own list would be `top`
   // for the whole graph, but what it joins is small and many, so that the lists of all groups of
   // its consumers count.  A group has something in common: a consumer, or class and rank.
-  std::vector<int> list_remote(const std::vector<int>& packing_class) {
+  std::vector<int> list_remote() {
     join_meeting();
     std::vector<Member> units;
     for (int unit : topology_.order) {
       if (topology_.is_fixed[unit]) continue;
-      units.push_back({rank(unit, packing_class[unit]), unit, {}});
+      units.push_back({rank(unit), unit, {}});
     }
     std::ranges::sort(units, {}, [](const Member& m) { return std::pair(m.rank, m.unit); });
     // Alone first: where all have one consumer, packings with it would hide those without.
@@ -62,16 +62,16 @@ class Reducer {
 
   // Units that can be packed stand side by side: those that nothing runs before (casts of weights),
   // those that nothing waits for (optimiser updates), wherever they are; else those equally deep.
-  Rank rank(int unit, int packing_class) const {
+  Rank rank(int unit) const {
+    const int packing_class = topology_.packing_class[unit];
     if (topology_.depth[unit] == 0) return {packing_class, 0, 0};
     if (topology_.height[unit] == 0) return {packing_class, 1, 0};
     return {packing_class, 2, topology_.depth[unit]};
   }
 
   void list_candidates_of(int unit) {
-    std::vector<int> consumers;
-    for (int consumer : topology_.consumers[unit])
-      if (!topology_.is_fixed[consumer]) consumers.push_back(consumer);
+    std::vector<int> consumers = topology_.consumers[unit];
+    std::erase_if(consumers, [&](int consumer) { return topology_.is_fixed[consumer]; });
     pool_.assume_all_fit();
     candidates_[unit] = pool_.keep_best_closed(reduce(unit, consumers));
     if (!pool_.settle()) candidates_[unit] = pool_.keep_best_closed(reduce(unit, consumers));
@@ -202,7 +202,7 @@ std::vector<FusionPlan> explore_patterns(const UnitGraph& graph, const PatternGa
   const Topology topology = find_topology(graph);
   PatternPool pool(topology, gain, fits, options);
   Reducer reducer(topology, pool, options);
-  std::vector<int> patterns = reducer.list_remote(graph.packing_class);
+  std::vector<int> patterns = reducer.list_remote();
   for (int unit : topology.order) {
     const std::vector<int>& candidates = reducer.candidates(unit);
     patterns.insert(patterns.end(), candidates.begin(), candidates.end());

@@ -56,7 +56,7 @@ Topology find_topology(const UnitGraph& graph) {
   const size_t units = graph.consumers.size();
   STITCH_CHECK(graph.is_fixed.size() == units, graph.is_fixed.size() << " of " << units);
   STITCH_CHECK(graph.packing_class.size() == units, graph.packing_class.size() << " of " << units);
-  Topology topology{graph.consumers, {}, {}, {}, {}, {}, graph.is_fixed};
+  Topology topology{graph};
   topology.producers.resize(units);
   for (size_t unit = 0; unit < units; ++unit) {
     std::vector<int>& consumers = topology.consumers[unit];

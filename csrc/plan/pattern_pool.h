@@ -12,14 +12,13 @@ namespace stitch {
 
 inline constexpr int kNoPattern = -1;
 
-struct Topology {
-  // Both sorted, so that nothing depends on the order in which edges were listed.
-  std::vector<std::vector<int>> consumers, producers;
+// Consumers are sorted here, as producers are: nothing depends on the order that edges came in.
+struct Topology : UnitGraph {
+  std::vector<std::vector<int>> producers = {};
   // Producers before consumers, each as close to its first reader as may be: the units of a pattern
   // then stand close together, and what is searched between them is little.
-  std::vector<int> order, position;
-  std::vector<int> depth, height;  // edges of the longest way from a source, to a sink
-  std::vector<bool> is_fixed;
+  std::vector<int> order = {}, position = {};
+  std::vector<int> depth = {}, height = {};  // edges of the longest way from a source, to a sink
 };
 
 // InternalError for a cycle or lists that do not fit each other.
