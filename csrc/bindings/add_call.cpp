@@ -35,12 +35,10 @@ std::optional<CallArgument> find_placeholder(py::handle item, CallTable& table) 
 }
 
 bool has_placeholders(py::handle item) {
-  if (py::isinstance<PythonOperand>(item) || py::isinstance<Dim>(item) ||
-      py::isinstance<PythonArgument>(item)) {
-    return true;
-  }
+  const bool is_one = py::isinstance<PythonOperand>(item) || py::isinstance<Dim>(item) ||
+                      py::isinstance<PythonArgument>(item);
   const bool is_sequence = PyList_Check(item.ptr()) || PyTuple_Check(item.ptr());
-  return is_sequence && std::any_of(item.begin(), item.end(), has_placeholders);
+  return is_one || (is_sequence && std::any_of(item.begin(), item.end(), has_placeholders));
 }
 
 c10::TypePtr without_optional(const c10::TypePtr& type) {

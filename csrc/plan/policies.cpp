@@ -56,12 +56,9 @@ PlanCandidate plan_astitch(const PlanRequest& in) {
     roots.insert(group.dominant);
     roots.insert(group.sub_dominants.begin(), group.sub_dominants.end());
   }
-  std::vector<std::vector<NodeId>> groups;
-  for (const DominantGroup& group : found) {
-    groups.emplace_back();
-    std::ranges::copy_if(group.members, std::back_inserter(groups.back()),
-                         [&](NodeId member) { return roots.count(member) > 0; });
-  }
+  std::vector<std::vector<NodeId>> groups = map_to_vector(found, &DominantGroup::members);
+  for (std::vector<NodeId>& group : groups)
+    std::erase_if(group, [&](NodeId member) { return !roots.contains(member); });
   JoinedStages joined = join_stages(in, {roots.begin(), roots.end()}, JoinRule::kParallel, groups);
   return stitch_stages(in, std::move(joined), {.by_cost = false});
 }

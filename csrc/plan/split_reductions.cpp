@@ -89,9 +89,8 @@ struct SplitFinder {
 
   std::vector<NodeId> find_sources(NodeId operand) const {
     const int64_t enough = hint_elements(graph, operand) / 2;
-    std::vector<NodeId> sources;
-    for (NodeId id : *reached[operand.index()])
-      if (hint_elements(graph, id) >= enough) sources.push_back(id);
+    std::vector<NodeId> sources = *reached[operand.index()];
+    std::erase_if(sources, [&](NodeId id) { return hint_elements(graph, id) < enough; });
     return sources;
   }
 

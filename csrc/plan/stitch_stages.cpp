@@ -278,9 +278,8 @@ std::vector<std::vector<int>> find_persistent_groups(const Graph& graph,
   std::set<int> taken;
   std::vector<std::vector<int>> groups;
   for (NodeId value : values) {
-    std::vector<int> group;
-    for (int s : readers[value])
-      if (!taken.count(s)) group.push_back(s);
+    std::vector<int> group = readers[value];
+    std::erase_if(group, [&](int s) { return taken.contains(s); });
     if (group.size() < 2 || groups.size() == kMostPersistentGroups) continue;
     taken.insert(group.begin(), group.end());
     groups.push_back(std::move(group));

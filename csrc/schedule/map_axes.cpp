@@ -148,9 +148,8 @@ std::vector<int> find_side_axes(const StageSchedule& schedule, const std::vector
     for (int a : own) work[a] = std::max(work[a], elements);
     if (!own.empty()) most = std::max(most, elements);
   }
-  std::vector<int> side;
-  for (int a : group)
-    if (work[a] < kLittleWork * most) side.push_back(a);
+  std::vector<int> side = group;
+  std::erase_if(side, [&](int a) { return work[a] >= kLittleWork * most; });
   return side;
 }
 

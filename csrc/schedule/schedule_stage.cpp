@@ -93,15 +93,12 @@ void map_stages(const Graph& graph, int worker_threads, SymbolTable& symbols,
 StageSchedule take_stage(const PlannedStage& stage, const StageSchedule& shared) {
   const std::set<NodeId> roots(stage.roots.begin(), stage.roots.end());
   StageSchedule own = shared;
-  auto keep_own = [&](auto& entries, auto root_of) {
-    std::erase_if(entries, [&](const auto& entry) { return roots.count(root_of(entry)) == 0; });
-  };
-  auto root_of = [](const auto& entry) { return entry.root; };
-  auto key_of = [](const auto& entry) { return entry.first; };
-  keep_own(own.spaces.roots, root_of);
-  keep_own(own.spaces.depends, key_of);
-  keep_own(own.accesses.list, root_of);
-  keep_own(own.accesses.evaluated, key_of);
+  const auto is_of_other = [&](const auto& entry) { return !roots.contains(entry.root); };
+  const auto is_by_other = [&](const auto& entry) { return !roots.contains(entry.first); };
+  std::erase_if(own.spaces.roots, is_of_other);
+  std::erase_if(own.spaces.depends, is_by_other);
+  std::erase_if(own.accesses.list, is_of_other);
+  std::erase_if(own.accesses.evaluated, is_by_other);
   std::erase_if(own.tiles, [&](const TiledLoad& tile) {
     return std::ranges::none_of(own.accesses.list, [&](const Access& access) {
       return access.value == tile.value && access.offset == tile.offset;

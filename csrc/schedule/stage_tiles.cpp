@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/round_up.h"
 #include "schedule/persistent_values.h"
@@ -41,14 +42,12 @@ bool can_be_tiled(const StageSchedule& schedule, const Access& access) {
 
 std::vector<const Access*> tiled_accesses(const StageSchedule& schedule, const TileAxes& axes) {
   std::vector<const Access*> found;
+  std::set<std::pair<NodeId, IndexExpr>> known;
   for (const Access& access : schedule.accesses.list) {
     if (!can_be_tiled(schedule, access)) continue;
     if (step_along(schedule, axis_coefficient(schedule, access, axes.along)) == 0) continue;
     if (axis_coefficient(schedule, access, axes.across).is(0)) continue;
-    const bool is_known = std::ranges::any_of(found, [&](const Access* other) {
-      return other->value == access.value && other->offset == access.offset;
-    });
-    if (!is_known) found.push_back(&access);
+    if (known.insert({access.value, access.offset}).second) found.push_back(&access);
   }
   return found;
 }
