@@ -48,9 +48,8 @@ clock::Argument number(int64_t value) { return {.bits = static_cast<uint64_t>(va
 // As kernel_source.h lists them; `phases`: the first, and what comes after the last.
 std::vector<clock::Argument> arguments_of(const Graph& graph, const KernelSource& source,
                                           std::pair<size_t, size_t> phases) {
-  std::vector<clock::Argument> arguments;
-  for (const KernelArgument& argument : source.pointers)
-    arguments.push_back(pointer(graph, argument.value));
+  std::vector<clock::Argument> arguments = map_to_vector(
+      source.pointers, [&](const KernelArgument& of) { return pointer(graph, of.value); });
   for (const Dim& size : source.sizes) arguments.push_back(number(graph.symbols.hint(size)));
   const clock::Argument counter = {.is_pointer = true, .bytes = kCounters * 4};
   if (source.phases.size() > 1) {

@@ -99,18 +99,16 @@ LoweringOptions choose_lowering(const Graph& graph, const StitchPlan& plan,
 LoweredKernel lower_kernel(const Graph& graph, const StitchPlan& plan, const PlannedKernel& kernel,
                            const std::vector<StageSchedule>& schedules,
                            const LoweringOptions& options) {
-  LoweredKernel lowered{{}, kernel.finish};
-  for (const std::vector<int>& phase : kernel.phases) {
-    lowered.phases.emplace_back();
-    for (int s : phase) {
-      const PlannedStage& stage = plan.stages[s];
-      const PlannedChain* chain = kernel.chain_of(s);
-      lowered.phases.back().push_back({&stage, &schedules[s],
-                                       lower_stage(graph, stage, schedules[s], options),
-                                       kernel.group_of(s), chain && chain->then == s});
-    }
-  }
-  return lowered;
+  const auto lower = [&](int s) -> KernelStage {
+    const PlannedStage& stage = plan.stages[s];
+    const PlannedChain* chain = kernel.chain_of(s);
+    return {&stage, &schedules[s], lower_stage(graph, stage, schedules[s], options),
+            kernel.group_of(s), chain && chain->then == s};
+  };
+  const auto lower_phase = [&](const std::vector<int>& phase) {
+    return map_to_vector(phase, lower);
+  };
+  return {map_to_vector(kernel.phases, lower_phase), kernel.finish};
 }
 
 KernelSource emit_kernel(const Graph& graph, const LoweredKernel& kernel,

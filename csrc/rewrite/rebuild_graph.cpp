@@ -65,18 +65,13 @@ struct Rebuild {
   NodeId base_of(NodeId made) { return storage_base(builder.graph(), made); }
 
   std::vector<NodeId> map_inputs(const Node& node) {
-    std::vector<NodeId> inputs;
-    for (NodeId old : node.inputs) {
-      NodeId input = value[old.index()];
-      if (may_call(node)) {
-        const std::vector<Dim>& strides = graph[old].type.strides;
-        const TensorType& type = builder[input].type;
-        if (type.strides != strides && !(is_blas_call(node.name) && is_blas_layout(type)))
-          input = builder.with_strides(input, strides);
-      }
-      inputs.push_back(input);
-    }
-    return inputs;
+    return map_to_vector(node.inputs, [&](NodeId old) {
+      const NodeId input = value[old.index()];
+      const std::vector<Dim>& strides = graph[old].type.strides;
+      const TensorType& type = builder[input].type;
+      const bool is_free = !may_call(node) || (is_blas_call(node.name) && is_blas_layout(type));
+      return is_free ? input : builder.with_layout(input, strides);
+    });
   }
 
   // The copy that keeps an output from aliasing what it did not alias.
