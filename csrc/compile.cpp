@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "compilation.h"
+#include "ir/assume_sizes.h"
 #include "ir/print_graph.h"
 #include "kept_plan.h"
 #include "kernel_error.h"
@@ -29,7 +30,7 @@ namespace {
 Graph rewrite(const Compilation& c, std::vector<Cut>& cuts) {
   const auto& [settings, device] = std::tie(c.request.settings, c.device);
   const std::string layout = device.is_cuda ? "eager" : settings.convolution_layout;
-  const Graph laid = lay_channels_last(c.request.graph, layout);
+  const Graph laid = lay_channels_last(assume_units(c.request.graph), layout);
   const Graph first = rewrite_graph(lower_scatters(laid, !device.is_cuda), {"expand_deviations"});
   const std::vector<Attention> attention = choose_attention(first, settings, device);
   // A simulated GPU's library calls run on the host.

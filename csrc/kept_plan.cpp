@@ -17,7 +17,7 @@ namespace {
 CacheRequest request_of(const CompileRequest& request, const std::string& arch) {
   const bool compiles = !arch.empty() && nvrtc_available();
   const std::string compiler = source_hash() + (compiles ? " nvrtc " + nvrtc_version() : "");
-  std::string options = to_bytes(request.worker_threads);
+  std::string options = to_bytes(request.worker_threads, request.graph.symbols.nearness);
   for (const SettingRow& row : settings_rows())
     if (row.plans) options += to_bytes(get_option(request.settings, row.name));
   return {"plan", request.target, compiler, options, "", to_string(request.graph)};

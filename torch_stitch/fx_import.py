@@ -7,6 +7,7 @@ has no form in the core is an UnsupportedError: the caller runs the graph.
 
 import contextlib
 import functools
+import math
 import operator
 
 import torch
@@ -140,9 +141,12 @@ class Importer:
 
     def argument(self, position, size):
         """A size or number among the arguments; what data decided in an earlier graph may be 0."""
-        least = size.node.shape_env.bound_sympy(size.node.expr).lower
+        env, expression = size.node.shape_env, size.node.expr
+        least = env.bound_sympy(expression).lower
         is_positive = isinstance(size.node.hint, int) and bool(least > 0)
-        return self.b.symbol(position, hint_of(size), is_positive)
+        known = [mod.args[1] for mod in env.divisible if mod.args[0] == expression]
+        divisors = [int(divisor) for divisor in known if divisor.is_Integer]
+        return self.b.symbol(position, hint_of(size), is_positive, math.lcm(*divisors))
 
     def dim(self, size):
         """An int or SymInt as a Dim."""

@@ -118,13 +118,16 @@ void bind_graph_ends(BuilderClass& builder) {
            [](Builder& b, std::string op, std::string location, int position) {
              b.set_origin({std::move(op), std::move(location), position});
            })
-      .def("symbol",
-           [](Builder& b, int position, int64_t hint, bool is_positive) {
-             std::vector<int>& positions = b.graph().integer_positions;
-             positions.push_back(position);
-             const int input = static_cast<int>(positions.size()) - 1;
-             return b.graph().symbols.add_input(input, hint, is_positive);
-           })
+      .def(
+          "symbol",
+          [](Builder& b, int position, int64_t hint, bool is_positive, int64_t divisor) {
+            std::vector<int>& positions = b.graph().integer_positions;
+            positions.push_back(position);
+            const int input = static_cast<int>(positions.size()) - 1;
+            SymbolTable& symbols = b.graph().symbols;
+            return symbols.as_multiple(symbols.add_input(input, hint, is_positive), divisor);
+          },
+          "position"_a, "hint"_a, "is_positive"_a, "divisor"_a = 1)
       .def("late_symbol",
            [](Builder& b, int row, int result, int dimension, int64_t hint) {
              return add_late(b.graph().symbols, row, result, dimension, hint);

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "bindings/compiled_graph.h"
 #include "bindings/python_types.h"
-#include "compile.h"
+#include "ir/assume_sizes.h"
 #include "runtime/driver.h"
 #include "runtime/pool.h"
 
@@ -122,41 +122,63 @@ void limit_pool(const py::dict& options, const Settings& settings) {
   is_set = true;
 }
 
-CompiledGraph compile_graph(const Graph& graph, std::shared_ptr<CallTable> calls,
-                            const py::dict& options, const std::string& target, bool load,
-                            int device_index) {
-  const CompileRequest request{graph, read_options(options), target, load, at::get_num_threads()};
+using Nearness = SymbolTable::Nearness;
+
+CompileRequest make_request(const Graph& graph, const py::dict& options, const std::string& target,
+                            bool load) {
+  CompileRequest request{graph, read_options(options), target, load, at::get_num_threads()};
+  if (target != "cpu" && request.settings.assume_sizes)
+    request.graph.symbols.nearness = Nearness::kClass;
+  return request;
+}
+
+// Fills in program, report and the rows that the core makes; without the interpreter's lock.
+void compile_into(CompiledGraph& graph, const CompileRequest& request) {
   std::optional<ptxsim::SimulatedRun> simulation;
-  const ptxsim::SimulatedDevice* simulated = nullptr;
-  if (is_simulated(request.settings) && target != "cpu" && load) {
-    simulated = &ptxsim::simulated_device(target, request.settings.simulate != "fast");
-    simulation.emplace(*simulated);
-  }
-  const c10::Device device =
-      target == "cpu" || !load || simulated
-          ? c10::Device(c10::kCPU)
-          : c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(device_index));
-  if (load) limit_pool(options, request.settings);
-  py::gil_scoped_release no_gil;
+  if (graph.simulated) simulation.emplace(*graph.simulated);
   // Kernels are loaded into the context of the device they will run on.
-  const c10::DeviceGuard guard(device);
-  if (device.is_cuda()) ensure_context(device_index);
+  const c10::DeviceGuard guard(graph.device);
+  if (graph.device.is_cuda()) ensure_context(graph.device.index());
   std::optional<ProgressLine> progress;
   if (request.settings.progress) {
-    progress.emplace("torch_stitch: compiling a graph of " + std::to_string(graph.size()) +
+    progress.emplace("torch_stitch: compiling a graph of " + std::to_string(request.graph.size()) +
                      " ops ...");
   }
   CompileResult result = compile(request);
-  if (load) count_compilation(result.report);
-  std::vector<CallRow> made;
-  if (result.program)
-    for (const ProgramCall& call : result.program->made_calls) made.push_back(make_row(call));
-  return {std::move(result.program),
-          std::move(calls),
-          std::move(result.report),
-          device,
-          simulated,
-          std::move(made)};
+  graph.program = std::move(result.program);
+  graph.report = std::move(result.report);
+  if (!graph.program) return;
+  count_compilation(graph.report);
+  for (const ProgramCall& call : graph.program->made_calls)
+    graph.made_calls.push_back(make_row(call));
+}
+
+CompiledGraph compile_graph(const Graph& graph, std::shared_ptr<CallTable> calls,
+                            const py::dict& options, const std::string& target, bool load,
+                            int device_index) {
+  const CompileRequest request = make_request(graph, options, target, load);
+  CompiledGraph compiled{.calls = std::move(calls)};
+  if (is_simulated(request.settings) && target != "cpu" && load)
+    compiled.simulated = &ptxsim::simulated_device(target, request.settings.simulate != "fast");
+  else if (target != "cpu" && load)
+    compiled.device = c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(device_index));
+  if (load) limit_pool(options, request.settings);
+  py::gil_scoped_release no_gil;
+  compile_into(compiled, request);
+  if (!compiled.program || compiled.program->symbols.assumptions.empty()) return compiled;
+  const auto compile_again = [request, like = compiled](Nearness nearness,
+                                                        const std::vector<int64_t>& integers) {
+    CompileRequest again = request;
+    again.graph.symbols = with_hints(request.graph.symbols, integers);
+    again.graph.symbols.nearness = nearness;
+    auto other = std::make_unique<CompiledGraph>(
+        CompiledGraph{.calls = like.calls, .device = like.device, .simulated = like.simulated});
+    compile_into(*other, again);
+    return other;
+  };
+  compiled.others = std::make_shared<CompiledGraph::Others>();
+  compiled.others->compile = compile_again;
+  return compiled;
 }
 
 // The row of the device table that CPU tensors are planned for.
@@ -197,8 +219,7 @@ void bind_compile(py::module_& module) {
       "show_stage",
       [](const Graph& graph, const py::dict& options, const std::string& target,
          const std::string& stage) {
-        return show_stage({graph, read_options(options), target, false, at::get_num_threads()},
-                          stage);
+        return show_stage(make_request(graph, options, target, false), stage);
       },
       "graph"_a, "options"_a, "target"_a, "stage"_a);
 }

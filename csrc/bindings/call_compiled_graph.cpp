@@ -102,17 +102,38 @@ void* current_stream(const CompiledGraph& graph) {
   return reinterpret_cast<void*>(find(graph.device.index()).cast<uintptr_t>());
 }
 
-PyObject* run_graph(const CompiledGraph& graph, PyObject* list, void* stream) {
-  if (!graph.program)
+bool is_for(const CompiledGraph& graph, const std::vector<int64_t>& integers) {
+  const SymbolTable& symbols = graph.program->symbols;
+  return symbols.assumptions.empty() || symbols.holds(symbols.evaluate(integers));
+}
+
+// The graph itself or one of its others, compiled if need be, whose assumptions hold for a call.
+const CompiledGraph& choose_for(const CompiledGraph& graph, const std::vector<int64_t>& integers) {
+  using Nearness = SymbolTable::Nearness;
+  if (is_for(graph, integers)) return graph;
+  py::gil_scoped_release no_gil;
+  const std::lock_guard lock(graph.others->mutex);
+  auto& made = graph.others->made;
+  for (const auto& other : made)
+    if (is_for(*other, integers)) return *other;
+  static constexpr Nearness kNext[] = {Nearness::kClass, Nearness::kSmall, Nearness::kAny};
+  made.push_back(graph.others->compile(kNext[std::min<size_t>(made.size(), 2)], integers));
+  STITCH_CHECK(is_for(*made.back(), integers), "a program does not fit the sizes it was made for");
+  return *made.back();
+}
+
+PyObject* run_graph(const CompiledGraph& compiled, PyObject* list, void* stream) {
+  if (!compiled.program)
     throw UserError("the graph was compiled with load=False, to be looked at; it cannot run");
-  const Program& program = *graph.program;
-  add_extras(graph, py::reinterpret_borrow<py::list>(list));
-  if (PyList_GET_SIZE(list) != program.argument_count) {
-    throw UserError("the graph takes " + std::to_string(program.argument_count) +
+  add_extras(compiled, py::reinterpret_borrow<py::list>(list));
+  if (PyList_GET_SIZE(list) != compiled.program->argument_count) {
+    throw UserError("the graph takes " + std::to_string(compiled.program->argument_count) +
                     " arguments and was given " + std::to_string(PyList_GET_SIZE(list)));
   }
+  const std::vector<int64_t> integers = read_integers(*compiled.program, list);
+  const CompiledGraph& graph = choose_for(compiled, integers);
+  const Program& program = *graph.program;
   TorchFrame frame(graph, stream);
-  const std::vector<int64_t> integers = read_integers(program, list);
   read_tensors(graph, list, frame);
   if (PyList_SetSlice(list, 0, PyList_GET_SIZE(list), nullptr) < 0) throw python_error();
   std::vector<int64_t> symbols;
@@ -148,10 +169,18 @@ const CompiledGraph& unwrap(PyObject* self) {
 }  // namespace
 
 void check_flags_of(const CompiledGraph& graph) {
-  ErrorFlags* flags = graph.program ? graph.program->flags.get() : nullptr;
-  if (!flags) return;
-  if (flags->waits() && graph.device.is_cuda()) flags->wait_and_check(current_stream(graph));
-  flags->check();
+  std::vector<const CompiledGraph*> all{&graph};
+  if (graph.others) {
+    py::gil_scoped_release no_gil;
+    const std::lock_guard lock(graph.others->mutex);
+    for (const auto& other : graph.others->made) all.push_back(other.get());
+  }
+  for (const CompiledGraph* each : all) {
+    ErrorFlags* flags = each->program ? each->program->flags.get() : nullptr;
+    if (!flags) continue;
+    if (flags->waits() && graph.device.is_cuda()) flags->wait_and_check(current_stream(graph));
+    flags->check();
+  }
 }
 
 PyObject* call_compiled_graph(PyObject* self, PyObject* arguments, PyObject* keywords) {

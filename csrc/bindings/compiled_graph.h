@@ -1,15 +1,20 @@
 // CompiledGraph: a Program with its library calls, callable from Python.
+//
+// Plans for GPUs assume that sizes known at run time are of the class of those that they were made
+// for (ir/assume_sizes.h).  The first call with others compiles the graph for theirs, the next such
+// call assumes small offsets alone, the next nothing: a graph has four programs at most.
 #pragma once
 
 #include <c10/core/Device.h>
 #include <pybind11/pybind11.h>
 
+#include <functional>
 #include <memory>
+#include <mutex>
 
 #include "bindings/call_table.h"
+#include "compile.h"
 #include "ptxsim/simulated_driver.h"
-#include "report.h"
-#include "runtime/program.h"
 
 namespace stitch {
 
@@ -20,6 +25,16 @@ struct CompiledGraph {
   c10::Device device = c10::Device(c10::kCPU);
   const ptxsim::SimulatedDevice* simulated = nullptr;  // null: kernels run on `device`
   std::vector<CallRow> made_calls;                     // of Program::made_calls
+
+  struct Others {
+    std::mutex mutex;
+    // For a call's integers.
+    std::function<std::unique_ptr<const CompiledGraph>(SymbolTable::Nearness,
+                                                       const std::vector<int64_t>&)>
+        compile;
+    std::vector<std::unique_ptr<const CompiledGraph>> made = {};
+  };
+  std::shared_ptr<Others> others;  // for sizes that break the program's assumptions; null: none do
 
   const CallRow& call(const CallStep& step) const {
     return step.call < 0 ? made_calls.at(-1 - step.call) : calls->rows.at(step.call);

@@ -130,6 +130,8 @@ KernelSource emit_kernel(const Graph& graph, const LoweredKernel& kernel,
   } else {
     std::tie(before, frame) = emit_phases(graph, kernel, options, source);
   }
+  for (const KernelStage& part : phases | std::views::join)
+    std::ranges::copy(part.lowered.assumptions, std::back_inserter(source.assumptions));
   source.threads = first.schedule->threads;
   source.is_dependent = options.dependent_launch;
   source.name =

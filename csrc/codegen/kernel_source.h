@@ -27,9 +27,10 @@ struct KernelSource {
   std::string name;  // begins with the ops it holds, ends in a hash of the text
   std::string text;  // without the device headers
   std::vector<KernelArgument> pointers;
-  std::vector<Dim> sizes;   // integer arguments: sizes only known at run time
-  std::vector<Dim> phases;  // blocks to share out, by phase
-  bool finishes = false;    // the last block of the last phase goes on alone: one block at least
+  std::vector<Dim> sizes;               // integer arguments: sizes only known at run time
+  std::vector<Dim> phases;              // blocks to share out, by phase
+  std::vector<Assumption> assumptions;  // about sizes: the text is wrong for others
+  bool finishes = false;  // the last block of the last phase goes on alone: one block at least
   int threads = 1;
   int shared_bytes = 0;   // CUDA: dynamic shared memory of a block; CPU: scratch of a thread
   bool may_fail = false;  // the text reports through `error`

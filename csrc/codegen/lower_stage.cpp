@@ -7,6 +7,7 @@
 #include "codegen/lower_reductions.h"
 #include "codegen/lower_values.h"
 #include "codegen/split_loops.h"
+#include "ir/assume_sizes.h"
 #include "schedule/build_loops.h"
 #include "schedule/place_values.h"
 
@@ -19,18 +20,15 @@ constexpr const char* kUnroll = "STITCH_UNROLL";
 // Left to itself, the compiler hoists the loads of all trips until no register is left.
 constexpr const char* kUnrollInPart = "STITCH_UNROLL_IN_PART";
 
-// Can no value of the expression, nor a partial sum of it, leave 32 bits?
-bool fits_32_bits(const IndexExpr& expr, const IndexVars& vars) {
-  if (!expr.constant.is_constant()) return false;
-  double largest = std::abs(static_cast<double>(expr.constant.value()));
+// What no value of the expression, nor a partial sum of it, exceeds.
+std::optional<Dim> find_largest(const IndexExpr& expr, const IndexVars& vars) {
+  Dim largest = magnitude(expr.constant);
   for (const auto& [var, coefficient] : expr.terms) {
     if (vars[var].kind == IndexVar::Kind::kValue) continue;  // prints as 64 bits itself
-    const Dim& extent = vars[var].extent;
-    if (!coefficient.is_constant() || !extent.is_constant() || extent.is(0)) return false;
-    largest +=
-        std::abs(static_cast<double>(coefficient.value())) * static_cast<double>(extent.value());
+    if (vars[var].extent.is(0)) return std::nullopt;
+    largest = largest + magnitude(coefficient) * magnitude(vars[var].extent);
   }
-  return largest < INT32_MAX;
+  return largest;
 }
 
 struct StageLowering {
@@ -48,6 +46,7 @@ struct StageLowering {
   int copies = 1;  // of what is lowered now, each in ranges of its own
 
   LoweredStage run() {
+    out.assumptions = schedule.assumptions;
     out.index_type = pick_index_type();
     // Arguments in a fixed order, so that equal kernels have equal text.
     for (NodeId load : stage.loads) values.pointer(load, false);
@@ -67,7 +66,7 @@ struct StageLowering {
   bool on_cuda() const { return schedule.device->is_cuda; }
 
   // Addresses are cheaper in 32 bits on a GPU; the host has no use for it.
-  std::string pick_index_type() const {
+  std::string pick_index_type() {
     if (!on_cuda()) return "i64";
     const Accesses& accesses = schedule.accesses;
     std::vector<IndexExpr> exprs = list_uses(accesses);
@@ -76,9 +75,16 @@ struct StageLowering {
     // A ragged last tile counts past the extent before it is clamped.
     for (const MappedAxis& mapped : schedule.axes)
       exprs.push_back({mapped.axis.extent + mapped.tile, {}});
-    const bool fits = std::ranges::all_of(
-        exprs, [&](const IndexExpr& expr) { return fits_32_bits(expr, accesses.vars); });
-    return fits ? "i32" : "i64";
+    std::vector<Assumption> assumed;
+    for (const IndexExpr& expr : exprs) {
+      const std::optional<Dim> largest = find_largest(expr, accesses.vars);
+      if (largest && largest->is_at_most(INT32_MAX)) continue;
+      const auto small = largest ? assume_small(graph.symbols, *largest) : std::nullopt;
+      if (!small) return "i64";
+      assumed.push_back(*small);
+    }
+    std::ranges::move(assumed, std::back_inserter(out.assumptions));
+    return "i32";
   }
 
   void let(const std::string& type, const std::string& name, const std::string& expr) {

@@ -40,7 +40,8 @@ struct LoweredStage {
   bool may_fail = false;                    // reports through `error`
   // What kernels of the host find wrong is collected in variables: by the function that reports it.
   std::map<std::string, std::string> collected;
-  std::string index_type = "i64";  // "i32" where no offset can exceed it: half the registers
+  std::vector<Assumption> assumptions;  // of the schedule and of the index type
+  std::string index_type = "i64";       // "i32" where no offset can exceed it: half the registers
 };
 
 LoweredStage lower_stage(const Graph& graph, const PlannedStage& stage,

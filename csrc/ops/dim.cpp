@@ -124,6 +124,16 @@ bool operator<(const Dim& a, const Dim& b) {
   return !a.terms_ && (b.terms_ || a.constant_ < b.constant_);
 }
 
+Dim magnitude(const Dim& dim) {
+  Dim sum = 0;
+  for (const auto& [monomial, factor] : dim.terms()) {
+    Dim product = std::abs(factor);
+    for (const SymbolId id : monomial) product = product * Dim::symbol(id);
+    sum = sum + product;
+  }
+  return sum;
+}
+
 bool may_be_negative(const Dim& dim) {
   return std::ranges::any_of(dim.terms(), [](const auto& term) { return term.second < 0; });
 }
@@ -162,11 +172,19 @@ Dim SymbolTable::add_input(int input, int64_t hint, bool is_positive) {
 
 Dim SymbolTable::add_opaque(Symbol::Kind kind, const Dim& left, const Dim& right) {
   if (const std::optional<Dim> known = simplify(kind, left, right)) return *known;
+  if (kind == Symbol::Kind::kMax && left.is_at_most(1) && !may_be_empty(right, *this)) return right;
   for (size_t i = 0; i < symbols.size(); ++i)
     if (symbols[i].kind == kind && symbols[i].left == left && symbols[i].right == right)
       return Dim::symbol(static_cast<SymbolId>(i));
   symbols.push_back({kind, -1, left, right, apply(kind, hint(left), hint(right))});
   return Dim::symbol(static_cast<SymbolId>(symbols.size() - 1));
+}
+
+Dim SymbolTable::as_multiple(const Dim& symbol, int64_t divisor) {
+  const size_t known = symbols.size();
+  const Dim quotient = add_opaque(Symbol::Kind::kFloorDiv, symbol, divisor);
+  if (symbols.size() > known) symbols.back().is_positive = !may_be_empty(symbol, *this);
+  return Dim(divisor) * quotient;
 }
 
 Dim SymbolTable::divide_up(const Dim& value, const Dim& unit) {
@@ -193,6 +211,12 @@ std::vector<int64_t> SymbolTable::evaluate(const std::vector<int64_t>& integer_i
   }
   complete(*this, values);
   return values;
+}
+
+bool SymbolTable::holds(const std::vector<int64_t>& values) const {
+  return std::ranges::all_of(assumptions, [&](const Assumption& assumption) {
+    return stitch::evaluate(assumption.value, values) <= assumption.most;
+  });
 }
 
 bool may_be_empty(const Dim& extent, const SymbolTable& table) {

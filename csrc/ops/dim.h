@@ -48,6 +48,9 @@ class Dim {
   std::shared_ptr<const Terms> terms_;  // null for a constant
 };
 
+// The same sum with all its factors positive: |a + b| <= |a| + |b|.
+Dim magnitude(const Dim& dim);
+
 // Whether signs leave it open that it is below zero, as of -s0, by which rows are read backwards,
 // and of s0 - 1.
 bool may_be_negative(const Dim& dim);
@@ -68,17 +71,33 @@ struct Symbol {
   bool is_positive = false;  // the caller's guards say so; a number that the user gives is any
 };
 
+// `value` is at most `most`: what a program takes for granted and each call checks.
+struct Assumption {
+  Dim value;
+  int64_t most = 0;
+  friend bool operator==(const Assumption&, const Assumption&) = default;
+};
+
 // Symbols in the order in which they are evaluated: operands come first.
 struct SymbolTable {
+  // What may be assumed of calls besides what types say: nothing, that offsets fit in 32 bits as
+  // those at the hints do, or that all sizes are of the hints' class (ir/assume_sizes.h).
+  enum class Nearness { kAny, kSmall, kClass };
+
   std::vector<Symbol> symbols;
+  Nearness nearness = Nearness::kAny;
+  std::vector<Assumption> assumptions = {};
 
   Dim add_input(int input, int64_t hint, bool is_positive = true);
   Dim add_opaque(Symbol::Kind kind, const Dim& left, const Dim& right);
+  // divisor * (symbol / divisor), for a symbol that is a multiple of it.
+  Dim as_multiple(const Dim& symbol, int64_t divisor);
   Dim divide_up(const Dim& value, const Dim& unit);  // the quotient, rounded up
   int64_t hint(const Dim& dim) const;
   std::vector<int64_t> hints() const { return map_to_vector(symbols, &Symbol::hint); }
   // Values of all symbols from the integer arguments of one call.
   std::vector<int64_t> evaluate(const std::vector<int64_t>& integer_inputs) const;
+  bool holds(const std::vector<int64_t>& values) const;  // all assumptions
 };
 
 bool may_be_empty(const Dim& extent, const SymbolTable& symbols);

@@ -1,6 +1,7 @@
 #include "plan/split_reductions.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <memory>
 #include <set>
@@ -139,11 +140,18 @@ struct SplitFinder {
     const int64_t most = std::min(pieces, hint(shape[d]));
     Pieces cut{.dim = d, .count = nearest_divisor(shape[d], most)};
     if (device.is_cuda) cut.count = weigh_pieces(group, shape[d], blocks, cut, most);
-    const bool divides = is_divisible(shape[d], cut.count);
+    const int64_t piece = inside / cut.count;
+    bool divides = is_divisible(shape[d], cut.count);
+    // Of an extent known when run a number of elements may be known to divide it.
+    const auto length = static_cast<int64_t>(std::bit_floor(uint64_t(hint(shape[d]) / cut.count)));
+    for (int64_t rows : {2 * length, length})
+      if (device.is_cuda && !divides && !shape[d].is_constant() && is_divisible(shape[d], rows)) {
+        cut = {.dim = d, .length = rows};
+        divides = true;
+      }
     // A second look at what half the registers of a multiprocessor do not hold is taken by all
     // blocks at once, after the first one: a block that holds more of it is alone.
-    const bool is_held =
-        !device.is_cuda || inside / cut.count <= device.registers_per_multiprocessor / 2;
+    const bool is_held = !device.is_cuda || piece <= device.registers_per_multiprocessor / 2;
     const std::vector<bool> depends = find_dependents(group);
     for (NodeId id : group)
       if (can_be_split(id, d) && (divides || graph[id].op != OpKind::k_sum_sq_dev))

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/round_up.h"
+#include "ir/assume_sizes.h"
 #include "schedule/map_axes.h"
 #include "schedule/stage_tiles.h"
 
@@ -128,7 +129,11 @@ struct Mapper {
       if (mapped.in_grid) continue;
       if (extent.is_constant())
         mapped.serial = divide_up(extent.value(), step);
-      else if (const auto exact = divide_exact(extent, step))
+      else if (const auto few = assume_few_trips(graph.symbols, extent, step)) {
+        mapped.serial = few->most / step;
+        mapped.is_exact = false;
+        schedule.assumptions.push_back(*few);
+      } else if (const auto exact = divide_exact(extent, step))
         mapped.serial = *exact;
       else
         mapped.serial_at_run_time = true;

@@ -143,6 +143,7 @@ struct StageSchedule {
   std::vector<TiledLoad> tiles;
   std::vector<BlockBuffer> buffers;  // of the chain that the stage is in
   Dim grid = 1;
+  std::vector<Assumption> assumptions;  // that loops cover extents known at run time
   int shared_bytes = 0;
   std::map<NodeId, Scheme> schemes;  // per root and kept value
 };

@@ -1,0 +1,117 @@
+#include "ir/assume_sizes.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <numeric>
+
+#include "base/round_up.h"
+
+namespace stitch {
+namespace {
+
+using Nearness = SymbolTable::Nearness;
+
+constexpr int64_t kUnit = 8;           // elements of 16 bits in the widest access of a thread
+constexpr int64_t kPieceUnit = 16;     // rows of a piece, or pieces
+constexpr int64_t kLongRow = 1 << 16;  // elements, which many blocks reduce
+constexpr int64_t kFewTrips = 16;      // loops that are written out
+constexpr int64_t kSmallShare = 16;    // of the largest value's elements
+
+// Extents of large values that vectors lie along, or pieces of reductions, with the unit that each
+// should be a multiple of.
+std::vector<std::pair<Dim, int64_t>> find_extents(const Graph& graph) {
+  std::vector<int64_t> elements;
+  for (int i = 0; i < graph.size(); ++i) elements.push_back(hint_elements(graph, NodeId(i)));
+  const int64_t largest = elements.empty() ? 0 : *std::ranges::max_element(elements);
+  std::vector<std::pair<Dim, int64_t>> found;
+  for (int i = 0; i < graph.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    const bool reduces = family(node) == Family::kReduce;
+    const NodeId large = reduces ? node.inputs[0] : NodeId(i);
+    const TensorType& type = graph[large].type;
+    if (elements[large.index()] < largest / kSmallShare) continue;
+    const bool is_cut =
+        reduces && elements[large.index()] / std::max<int64_t>(1, elements[i]) >= kLongRow;
+    for (int d = 0; d < type.rank(); ++d) {
+      const bool is_contiguous = type.strides[d].is(1);
+      if (reduces && std::ranges::count(node.ints, d) > 0 && (is_cut || !is_contiguous))
+        found.emplace_back(type.shape[d], kPieceUnit);
+      else if (is_contiguous)
+        found.emplace_back(type.shape[d], kUnit);
+    }
+  }
+  const auto symbols_in = [](const auto& extent) { return extent.first.terms().size(); };
+  std::ranges::stable_sort(found, {}, symbols_in);
+  return found;
+}
+
+Dim substitute(const Dim& dim, const std::map<SymbolId, Dim>& values) {
+  if (dim.is_constant()) return dim;
+  Dim sum = 0;
+  for (const auto& [monomial, factor] : dim.terms()) {
+    Dim product = factor;
+    for (const SymbolId id : monomial)
+      product = product * (values.contains(id) ? values.at(id) : Dim::symbol(id));
+    sum = sum + product;
+  }
+  return sum;
+}
+
+bool may_assume(const SymbolTable& symbols, Nearness least, const Dim& dim) {
+  return symbols.nearness >= least && rows_of(symbols, dim).empty();
+}
+
+}  // namespace
+
+Graph assume_units(const Graph& graph) {
+  if (graph.symbols.nearness < Nearness::kClass) return graph;
+  Graph out = graph;
+  std::map<SymbolId, Dim> values;
+  for (const auto& [extent, wanted] : find_extents(graph)) {
+    const Dim::Terms terms = extent.terms();
+    if (terms.size() != 1 || is_divisible(substitute(extent, values), wanted)) continue;
+    const auto& [monomial, factor] = *terms.begin();
+    for (size_t i = monomial.size(); i-- > 0;) {
+      const SymbolId id = monomial[i];
+      const Dim whole = Dim::symbol(id);
+      const int64_t unit = std::gcd(graph.symbols.hint(whole), wanted);
+      if (unit < kUnit || values.contains(id) ||
+          !may_assume(graph.symbols, Nearness::kClass, whole))
+        continue;
+      values[id] = out.symbols.as_multiple(whole, unit);
+      out.symbols.assumptions.push_back({whole - values[id], 0});
+      break;
+    }
+  }
+  if (values.empty()) return out;
+  for (Node& node : out.nodes)
+    for (std::vector<Dim>* dims : {&node.dims, &node.type.shape, &node.type.strides})
+      for (Dim& dim : *dims) dim = substitute(dim, values);
+  return out;
+}
+
+std::optional<Assumption> assume_few_trips(const SymbolTable& symbols, const Dim& extent,
+                                           int64_t step) {
+  if (!may_assume(symbols, Nearness::kClass, extent)) return std::nullopt;
+  const int64_t hint = std::max<int64_t>(1, symbols.hint(extent));
+  const auto quarter = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(hint))) / 4;
+  const int64_t most = round_up(hint, std::max(step, quarter / step * step));
+  if (most / step > kFewTrips) return std::nullopt;
+  return Assumption{extent, most};
+}
+
+std::optional<Assumption> assume_small(const SymbolTable& symbols, const Dim& largest) {
+  if (!may_assume(symbols, Nearness::kSmall, largest)) return std::nullopt;
+  if (symbols.hint(largest) > INT32_MAX) return std::nullopt;
+  return Assumption{largest, INT32_MAX};
+}
+
+SymbolTable with_hints(SymbolTable table, const std::vector<int64_t>& integers) {
+  const std::vector<int64_t> values = table.evaluate(integers);
+  for (size_t i = 0; i < values.size(); ++i)
+    if (values[i] != kUnknown) table.symbols[i].hint = values[i];
+  return table;
+}
+
+}  // namespace stitch
