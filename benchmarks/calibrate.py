@@ -1,4 +1,4 @@
-"""Fits a GPU's row of csrc/cost/device_spec.cpp: `python -m benchmarks.calibrate [--output FILE]`.
+"""Fits a line of csrc/plan/plan_patterns.cpp: `python -m benchmarks.calibrate [--output FILE]`.
 
 `saved`: what bytes cost that no longer pass through memory, a line in the bytes (FusionStitching
 2020, 20.21).  Measured: two kernels that hand a tensor on, and one kernel that does both.  What is
@@ -41,7 +41,7 @@ def fit_line(points):
 
 
 def fit_saved(points, launch_us=LAUNCH_US):
-    """Numbers of a row's `saved` from (bytes, microseconds saved with a launch)."""
+    """`saved` from (bytes, microseconds saved with a launch)."""
     start, slope = fit_line(points)
     errors = [abs(start + slope * x - y) / y for x, y in points]
     return {

@@ -27,7 +27,6 @@ struct Product {
 // [M]; B300 1.8 to 3.5 us over 148 [P].
 // last block: H200 0.9 us of 132 blocks [M], with what it then does, which is counted by itself.
 // block: H200 0.607 ns [M].  What is not said of others is [S].
-// saved: the copy rate from the first byte on [A], until a calibration has fitted the line.
 // special: 16 results a clock and multiprocessor [D].  flops: 128 FMA a clock and multiprocessor,
 // 64 on an A100 [D].  cycles: the clock that `special` was taken at.
 // latencies: Hopper's are an H200's [M]; the others' last two are of the order that is published
@@ -100,7 +99,6 @@ std::string encode_name(const DeviceAttributes& gpu) {
 DeviceSpec make_device(const std::string& name, const DeviceAttributes& gpu,
                        const DeviceRates& rates) {
   DeviceSpec device = {gpu, rates, name, arch_of(gpu.capability)};
-  device.saved = {0, rates.dram_bytes_per_us};
   device.block_us = kBlockUs;
   device.cycles_per_us = gpu.clock_khz / 1e3;
   return device;
@@ -151,7 +149,6 @@ const std::vector<DeviceSpec>& all_devices() {
     cpu.threads_per_multiprocessor = cpu.blocks_per_multiprocessor = 1;
     cpu.special_per_us = 2.4e3;
     cpu.flops_per_us = 1.0e5;
-    cpu.saved = {0, cpu.dram_bytes_per_us};
     cpu.is_cuda = false;
     cpu.vector_bytes = 64;
     cpu.cached_bytes = 48 << 20;

@@ -41,15 +41,6 @@ struct Latencies {
   double memory = 0;     // a load that misses all caches
 };
 
-// Microseconds that bytes cost which no longer pass through memory: a line, fitted to measurements
-// by benchmarks/calibrate.py (FusionStitching 2020, 20.21).
-struct SavedMemory {
-  double start_us = 0;  // as soon as there are any
-  double bytes_per_us = 0;
-
-  double us(double bytes) const { return bytes > 0 ? start_us + bytes / bytes_per_us : 0; }
-};
-
 // What no driver says.
 struct DeviceRates {
   double dram_bytes_per_us;
@@ -66,8 +57,7 @@ struct DeviceSpec : DeviceAttributes, DeviceRates {
   std::string name;
   std::string arch = {};  // NVRTC's architecture; empty for the host
   bool is_cuda = true;
-  int vector_bytes = 16;  // widest access of one thread
-  SavedMemory saved = {};
+  int vector_bytes = 16;         // widest access of one thread
   double block_us = 0;           // from one block's start to the next one's, wherever they run
   double cycles_per_us = 0;      // of a multiprocessor's clock
   std::string derived = {};      // from what, in words; empty: the numbers are its own

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "analysis/iteration_space.h"
@@ -41,7 +40,7 @@ class PatternPlanner {
     for (int u : pattern) statements += units_[u].score.statements;
     if (statements > kMostStageStatements) return std::nullopt;
     own_.assign(pattern);
-    return device_.saved.us(saved_bytes(pattern)) - penalty_us(pattern) +
+    return saved_bytes(pattern) / device_.dram_bytes_per_us - penalty_us(pattern) +
            static_cast<double>(pattern.size() - 1) * device_.launch_us;  // 20.22
   }
 
@@ -50,7 +49,7 @@ class PatternPlanner {
     own_.assign(pattern);
     std::vector<NodeId> roots;
     for (NodeId root : roots_of(pattern))
-      if (family(graph_[root]) == Family::kReduce || is_stored_by_own(unit_of_.at(root)))
+      if (family(graph_[root]) == Family::kReduce || is_stored_by_own(unit_of_[root.index()]))
         roots.push_back(root);
     std::vector<bool> is_load(graph_.size(), false);
     for (int u : pattern)
@@ -73,37 +72,33 @@ class PatternPlanner {
       const bool is_root = std::ranges::binary_search(roots, id);
       const bool is_call = graph_[id].op == OpKind::k_library;
       if (!is_root && !is_call) continue;
-      unit_of_[id] = static_cast<int>(units_.size());
+      unit_of_[n] = static_cast<int>(units_.size());
       units_.push_back({is_root ? id : NodeId()});
       links_.is_fixed.push_back(is_call);
       links_.packing_class.push_back(levels[n]);
     }
     links_.consumers.resize(units_.size());
-    for (const auto& [id, u] : unit_of_) describe(id, units_[u], judge);
+    for (int n = 0; n < graph_.size(); ++n)
+      if (unit_of_[n] >= 0) describe(NodeId(n), units_[unit_of_[n]], judge);
   }
 
   double bytes(NodeId id) const { return static_cast<double>(hint_bytes(graph_, id)); }
 
-  int find_unit(NodeId value) const {
-    const auto at = unit_of_.find(value);
-    return at == unit_of_.end() ? -1 : at->second;
-  }
-
   void describe(NodeId id, UnitFacts& unit, const StageJudge& judge) {
     Cone cone = find_cone(graph_, id, [&](NodeId value) {
-      return is_materialised(graph_[value]) || unit_of_.count(value) > 0;
+      return is_materialised(graph_[value]) || unit_of_[value.index()] >= 0;
     });
     std::set<int> makers;
     for (NodeId read : cone.loads) {
       const NodeId maker = graph_[read].op == OpKind::k_get ? graph_[read].inputs[0] : read;
-      if (const int at = find_unit(maker); at >= 0) makers.insert(at);
-      unit.loads.push_back({read, find_unit(read), bytes(read)});
+      if (const int at = unit_of_[maker.index()]; at >= 0) makers.insert(at);
+      unit.loads.push_back({read, unit_of_[read.index()], bytes(read)});
     }
     for (NodeId evaluated : cone.nodes) {
       for (NodeId call : definers_[evaluated.index()])
-        if (const int at = find_unit(call); at >= 0) makers.insert(at);
+        if (const int at = unit_of_[call.index()]; at >= 0) makers.insert(at);
     }
-    for (int maker : makers) links_.consumers[maker].push_back(find_unit(id));
+    for (int maker : makers) links_.consumers[maker].push_back(unit_of_[id.index()]);
     if (!unit.root.valid()) return;
     unit.bytes = bytes(id);
     // As inside a pattern, where what only other units read is not stored.
@@ -119,7 +114,8 @@ class PatternPlanner {
 
   bool is_made_by_own(const Load& load) const { return load.unit >= 0 && own_.has(load.unit); }
 
-  // 20.21: bytes that no longer pass through memory.
+  // 20.21: bytes that no longer pass through memory.  The paper's line in them starts at 0 [A],
+  // until benchmarks/calibrate.py has fitted one on a GPU.
   double saved_bytes(const std::vector<int>& pattern) {
     double saved = 0;
     loaded_.clear();
@@ -150,7 +146,7 @@ class PatternPlanner {
   std::vector<std::vector<NodeId>> definers_ = find_definers(graph_);
   const DeviceSpec& device_;
   std::vector<UnitFacts> units_;
-  std::map<NodeId, int> unit_of_;  // of stored values
+  std::vector<int> unit_of_ = std::vector<int>(graph_.size(), -1);  // by node, of stored values
   UnitGraph links_;
   Marks own_ = Marks(0), loaded_ = Marks(graph_.size());  // of the pattern: units, loads
 };

@@ -258,14 +258,6 @@ TEST(EstimateCuda, TwoAccessesInFlightAreWorthTwiceTheThreads) {
   EXPECT_GT(estimate_stage(narrow, h200, 1).us, estimate_stage(wide, h200, 1).us);
 }
 
-// 20.21
-TEST(SavedMemory, IsALineInTheBytes) {
-  const SavedMemory line = {0.5, 2e6};
-  EXPECT_DOUBLE_EQ(line.us(0), 0);
-  EXPECT_DOUBLE_EQ(line.us(4e6), 2.5);
-  for (const DeviceSpec& device : all_devices()) EXPECT_GT(device.saved.bytes_per_us, 0);
-}
-
 // Stages beside each other share the device: until it is full, the longest decides.
 TEST(PhaseTime, IsThatOfTheLongestStageUntilTheDeviceIsFull) {
   PhaseTime phase;
