@@ -30,7 +30,7 @@ class Reducer {
       if (!topology.is_fixed[*unit]) list_candidates_of(*unit);
   }
 
-  // 20.15: of each unit, best first.
+  // 20.15: patterns that the unit is the producer of, the best first; not the unit alone.
   const std::vector<int>& candidates(int unit) const { return candidates_[unit]; }
 
   // Patterns of the virtual vertex that produces all units (20.18).  Its own list would be `top`
@@ -39,13 +39,10 @@ class Reducer {
   std::vector<int> list_remote() {
     join_meeting();
     std::vector<Member> units;
-    for (int unit : topology_.order) {
-      if (topology_.is_fixed[unit]) continue;
-      units.push_back({rank(unit), unit, {}});
-    }
+    for (int unit : topology_.order)
+      if (!topology_.is_fixed[unit]) units.push_back({rank(unit), unit, {pool_.intern({unit})}});
     std::ranges::sort(units, {}, [](const Member& m) { return std::pair(m.rank, m.unit); });
     // Alone first: where all have one consumer, packings with it would hide those without.
-    for (Member& member : units) member.patterns = {pool_.intern({member.unit})};
     join_alike(units, [](const Member& m) { return m.rank; });
     for (Member& member : units) member.patterns = offers_[member.unit];
     join_alike(units, [](const Member& m) { return std::get<0>(m.rank); });
@@ -208,19 +205,6 @@ std::vector<FusionPlan> explore_patterns(const UnitGraph& graph, const PatternGa
     patterns.insert(patterns.end(), candidates.begin(), candidates.end());
   }
   return search_plans(topology, pool, patterns, options.beam);
-}
-
-std::vector<std::vector<std::vector<int>>> list_candidates(const UnitGraph& graph,
-                                                           const PatternGain& gain) {
-  const Topology topology = find_topology(graph);
-  const ExploreOptions options;
-  const PatternCheck fits;
-  PatternPool pool(topology, gain, fits, options);
-  const Reducer reducer(topology, pool, options);
-  std::vector<std::vector<std::vector<int>>> candidates(topology.order.size());
-  for (int unit : topology.order)
-    for (int id : reducer.candidates(unit)) candidates[unit].push_back(pool.units(id));
-  return candidates;
 }
 
 std::vector<std::vector<int>> list_combinations(

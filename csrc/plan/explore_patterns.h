@@ -48,11 +48,6 @@ std::vector<FusionPlan> explore_patterns(const UnitGraph& graph, const PatternGa
                                          const ExploreOptions& options = {},
                                          const PatternCheck& fits = {});
 
-// 20.15: for each unit up to `top` patterns that it is the producer of, the best first.  The unit
-// alone is not listed.
-std::vector<std::vector<std::vector<int>>> list_candidates(const UnitGraph& graph,
-                                                           const PatternGain& gain);
-
 // 20.16: `head` with every combination of one or none of each consumer's patterns, but with none of
 // all.  Patterns of two consumers may share units, so that combinations may be equal.
 std::vector<std::vector<int>> list_combinations(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "base/error.h"
@@ -120,19 +121,14 @@ bool DetourSearch::step(Side& side, const Side& other) {
 
 // From the side's far end, so that what a unit leads to is known before the unit is looked at.
 Detour DetourSearch::classify(Side& side, size_t members, bool is_below) {
-  const auto begin = side.units.begin() + static_cast<ptrdiff_t>(members);
-  std::sort(begin, side.units.end(), [&](int a, int b) {
-    const int x = topology_.position[a], y = topology_.position[b];
-    return is_below ? x > y : x < y;
-  });
+  const auto beside = std::span(side.units).subspan(members);
+  const int sign = is_below ? -1 : 1;
+  std::ranges::sort(beside, {}, [&](int unit) { return sign * topology_.position[unit]; });
   on_detour_.clear();
   Detour detour = Detour::kNone;
-  for (auto at = begin; at != side.units.end(); ++at) {
-    const int unit = *at;
-    const std::vector<int>& nexts = (*side.neighbours)[unit];
-    const bool leads_back = std::ranges::any_of(
-        nexts, [&](int next) { return members_.has(next) || on_detour_.has(next); });
-    if (!leads_back) continue;
+  for (int unit : beside) {
+    const auto leads_back = [&](int next) { return members_.has(next) || on_detour_.has(next); };
+    if (std::ranges::none_of((*side.neighbours)[unit], leads_back)) continue;
     if (topology_.is_fixed[unit]) return Detour::kLibraryCall;
     detour = Detour::kUnits;
     on_detour_.insert(unit);
