@@ -31,26 +31,19 @@ struct Walker {
 
   Handle compute(NodeId id, const Index& index, int guard) {
     const Node& node = graph[id];
-    switch (family(node)) {
-      case Family::kSource:
-        if (node.op == OpKind::k_full) return sink.constant(node);
-        return sink.from_index(node.type.dtype, step_to(node, index[0]));
-      case Family::kPointwise: {
-        std::vector<Handle> operands;
-        for (NodeId input : node.inputs)
-          operands.push_back(value(input, broadcast(graph[input].type, index), guard));
-        return sink.pointwise(id, operands, guard);
-      }
-      case Family::kReduce:
-        return sink.reduced(id, index);
-      case Family::kView:
-        return value(node.inputs[0], view_index(node, index), guard);
-      case Family::kReader:
-        return read(id, index, guard);
-      default:
-        throw InternalError(std::string("a kernel evaluates ") + info(node).name +
-                            ", which must be materialised");
-    }
+    const Family kind = family(node);
+    if (node.op == OpKind::k_full) return sink.constant(node);
+    if (kind == Family::kSource) return sink.from_index(node.type.dtype, step_to(node, index[0]));
+    if (kind == Family::kReduce) return sink.reduced(id, index);
+    if (kind == Family::kView) return value(node.inputs[0], view_index(node, index), guard);
+    if (kind == Family::kReader) return read(id, index, guard);
+    if (kind != Family::kPointwise)
+      throw InternalError(std::string("a kernel evaluates ") + info(node).name +
+                          ", which must be materialised");
+    const auto operands = map_to_vector(node.inputs, [&](NodeId input) {
+      return value(input, broadcast(graph[input].type, index), guard);
+    });
+    return sink.pointwise(id, operands, guard);
   }
 
   // dims = {start, step}, as iota and slices have them.
@@ -68,24 +61,16 @@ struct Walker {
 
   Index view_index(const Node& node, const Index& index) {
     const TensorType& type = graph[node.inputs[0]].type;
-    Index out = index;
-    switch (node.op) {
-      case OpKind::k_expand:
-        return broadcast(type, index);
-      case OpKind::k_permute:
-        for (size_t d = 0; d < index.size(); ++d) out[node.ints[d]] = index[d];
-        return out;
-      case OpKind::k_slice:
-        out[node.ints[0]] = step_to(node, index[node.ints[0]]);
-        return out;
-      case OpKind::k_flip:
-        for (int64_t d : node.ints) out[d] = IndexExpr{type.shape[d] - Dim(1), {}} - index[d];
-        return out;
-      case OpKind::k_reshape:
-        return unflatten(sink.vars.join_digits(flatten(index, node.type.shape)), type.shape);
-      default:  // layout
-        return out;
-    }
+    if (node.op == OpKind::k_expand) return broadcast(type, index);
+    if (node.op == OpKind::k_reshape)
+      return unflatten(sink.vars.join_digits(flatten(index, node.type.shape)), type.shape);
+    Index out = index;  // of a layout as it is
+    if (node.op == OpKind::k_slice) out[node.ints[0]] = step_to(node, index[node.ints[0]]);
+    if (node.op == OpKind::k_permute)
+      for (size_t d = 0; d < index.size(); ++d) out[node.ints[d]] = index[d];
+    if (node.op == OpKind::k_flip)
+      for (int64_t d : node.ints) out[d] = IndexExpr{type.shape[d] - Dim(1), {}} - index[d];
+    return out;
   }
 
   Index unflatten(IndexExpr flat, const std::vector<Dim>& shape) {
@@ -104,23 +89,14 @@ struct Walker {
   Handle read(NodeId id, const Index& index, int guard) {
     const Node& node = graph[id];
     if (combines_segments(info(node))) return read_segment(id, index, guard);
-    switch (node.op) {
-      case OpKind::k_cat:
-        return read_cat(node, index, guard);
-      case OpKind::k_pad:
-        return read_pad(node, index, guard);
-      case OpKind::k_slice_scatter:
-        return read_slice_scatter(id, index, guard);
-      case OpKind::k_gather: {
-        Index out = index;
-        const int64_t dim = node.ints[0];
-        out[dim] =
-            read_place(id, node.inputs[1], index, graph[node.inputs[0]].type.shape[dim], guard);
-        return value(node.inputs[0], out, guard);
-      }
-      default:
-        return read_index(id, index, guard);
-    }
+    if (node.op == OpKind::k_cat) return read_cat(node, index, guard);
+    if (node.op == OpKind::k_pad) return read_pad(node, index, guard);
+    if (node.op == OpKind::k_slice_scatter) return read_slice_scatter(id, index, guard);
+    if (node.op != OpKind::k_gather) return read_index(id, index, guard);
+    Index out = index;
+    const int64_t dim = node.ints[0];
+    out[dim] = read_place(id, node.inputs[1], index, graph[node.inputs[0]].type.shape[dim], guard);
+    return value(node.inputs[0], out, guard);
   }
 
   Handle read_segment(NodeId id, const Index& index, int guard) {

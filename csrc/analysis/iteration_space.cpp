@@ -209,24 +209,19 @@ class Tracer {
 
   SeenDims view_operand_dims(const Node& node, const TensorType& type, const SeenDims& dims) {
     SeenDims out(type.rank());
-    switch (node.op) {
-      case OpKind::k_permute:
-        for (int d = 0; d < type.rank(); ++d) out[node.ints[d]] = dims[d];
-        return out;
-      case OpKind::k_reshape: {
-        if (!all_regular(dims)) return out;
-        AtomList flat;
-        for (const SeenDim& d : dims) flat.insert(flat.end(), d->begin(), d->end());
-        if (auto grouped = spaces_.atoms.regroup(flat, type.shape)) return regular(*grouped);
-        return out;
-      }
-      default:  // slice, flip, layout: dimensions whose indices do not move pass through
-        for (int d = 0; d < type.rank(); ++d) {
-          bool moved = std::ranges::find(node.ints, d) != node.ints.end();
-          if (node.op == OpKind::k_layout || !moved) out[d] = dims[d];
-        }
-        return out;
+    if (node.op == OpKind::k_reshape) {
+      if (!all_regular(dims)) return out;
+      AtomList flat;
+      for (const SeenDim& d : dims) flat.insert(flat.end(), d->begin(), d->end());
+      const auto grouped = spaces_.atoms.regroup(flat, type.shape);
+      return grouped ? regular(*grouped) : out;
     }
+    for (int d = 0; d < type.rank(); ++d)
+      if (node.op == OpKind::k_permute)
+        out[node.ints[d]] = dims[d];
+      else if (node.op == OpKind::k_layout || std::ranges::count(node.ints, d) == 0)
+        out[d] = dims[d];  // of a slice or a flip those whose indices do not move
+    return out;
   }
 
   SeenDims reader_operand_dims(const Node& node, size_t operand, const TensorType& type,
@@ -262,16 +257,12 @@ class Tracer {
   }
 
   static bool is_same_index(const Node& node, size_t operand, int dim) {
-    switch (node.op) {
-      case OpKind::k_gather:
-        return operand == 1 || dim != node.ints[0];
-      case OpKind::k_pad:
-        return node.dims[dim].is(0);
-      case OpKind::k_cat:
-        return dim != node.ints[0];
-      default:  // what replaces parts of the first; the order and the offsets of segments are data
-        return operand == 0 || (operand == 1 && dim != node.ints[0]);
-    }
+    if (node.op == OpKind::k_pad) return node.dims[dim].is(0);
+    const bool is_other = dim != node.ints[0];
+    if (node.op == OpKind::k_cat) return is_other;
+    if (node.op == OpKind::k_gather) return operand == 1 || is_other;
+    // What replaces parts of the first; the order and the offsets of segments are data.
+    return operand == 0 || (operand == 1 && is_other);
   }
 
   // What is traced are the elements that a segment takes, at its positions.

@@ -44,25 +44,17 @@ bool is_mean(const Graph& graph, NodeId id) {
   return node.op == k_div && graph[skip_views(graph, node.inputs[0])].op == k_sum;
 }
 
+constexpr OpKind kOrdering[] = {k_lt, k_le, k_gt, k_ge};
+
 bool depends_on_bits(const Graph& graph, NodeId id) {
   const Node& node = graph[id];
-  switch (node.op) {
-    case k_cast:  // an extreme that is found in f32, as norms do it, and saved in 16 bits
-      return is_narrow(graph, id) && is_extreme(graph[skip_views(graph, node.inputs[0])]);
-    case k_sub:
-      return centers(graph, node);
-    case k_lt:
-    case k_le:
-    case k_gt:
-    case k_ge:
-      if (compares_with_number(graph, node)) return false;
-      [[fallthrough]];
-    case k_eq:
-    case k_ne:
-      return is_narrow(graph, node.inputs[0]);
-    default:
-      return is_extreme(node) && is_narrow(graph, node.inputs[0]);
-  }
+  if (node.op == k_sub) return centers(graph, node);
+  if (node.op == k_cast)  // an extreme that is found in f32, as norms do it, and saved in 16 bits
+    return is_narrow(graph, id) && is_extreme(graph[skip_views(graph, node.inputs[0])]);
+  const bool orders = std::ranges::count(kOrdering, node.op) > 0;
+  if (orders && compares_with_number(graph, node)) return false;
+  const bool compares = orders || node.op == k_eq || node.op == k_ne;
+  return (compares || is_extreme(node)) && is_narrow(graph, node.inputs[0]);
 }
 
 // The factors' relative errors are the result's.

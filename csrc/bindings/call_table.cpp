@@ -13,29 +13,23 @@ namespace {
 namespace py = pybind11;
 
 c10::IValue make_value(const CallArgument& argument, const CallValues& values) {
-  switch (argument.kind) {
-    case CallArgument::Kind::kConstant:
-      return argument.constant;
-    case CallArgument::Kind::kTensor:
-      return values.operands[argument.index];
-    case CallArgument::Kind::kInteger: {
-      const int64_t integer = evaluate(argument.integer, values.symbols);
-      if (argument.type->kind() == c10::TypeKind::FloatType) return static_cast<double>(integer);
-      if (argument.type->kind() == c10::TypeKind::BoolType) return integer != 0;
-      return integer;
-    }
-    case CallArgument::Kind::kObject: {
-      py::gil_scoped_acquire gil;
-      return to_ivalue(values.objects[argument.index], argument.type);
-    }
-    case CallArgument::Kind::kList: {
-      c10::impl::GenericList list(argument.type);
-      list.reserve(argument.elements.size());
-      for (const CallArgument& one : argument.elements) list.push_back(make_value(one, values));
-      return list;
-    }
+  using enum CallArgument::Kind;
+  if (argument.kind == kConstant) return argument.constant;
+  if (argument.kind == kTensor) return values.operands[argument.index];
+  if (argument.kind == kObject) {
+    py::gil_scoped_acquire gil;
+    return to_ivalue(values.objects[argument.index], argument.type);
   }
-  return {};
+  if (argument.kind == kList) {
+    c10::impl::GenericList list(argument.type);
+    list.reserve(argument.elements.size());
+    for (const CallArgument& one : argument.elements) list.push_back(make_value(one, values));
+    return list;
+  }
+  const int64_t integer = evaluate(argument.integer, values.symbols);
+  if (argument.type->kind() == c10::TypeKind::FloatType) return static_cast<double>(integer);
+  if (argument.type->kind() == c10::TypeKind::BoolType) return integer != 0;
+  return integer;
 }
 
 void flatten(const c10::IValue& value, std::vector<at::Tensor>& tensors) {
