@@ -6,10 +6,6 @@
 namespace stitch {
 namespace {
 
-// Threads per multiprocessor with a 16-byte access each that keep DRAM busy: 46 KB in flight on an
-// H200 (bandwidth times latency).  Half as many do with two accesses each.
-constexpr double kBusyThreads = 1024;
-
 // Blocks that one multiprocessor holds at once.
 double resident_blocks(const StageWork& work, const DeviceSpec& device) {
   double most =
@@ -22,14 +18,6 @@ double resident_blocks(const StageWork& work, const DeviceSpec& device) {
   return std::max(1.0, most);
 }
 
-// One warp's chain, as often as warps must wait for others to end (20.10: N_wave * L_warp).
-double latency_us(const StageWork& work, double resident, const DeviceSpec& device) {
-  if (!device.is_cuda) return 0;
-  const double at_once = resident * device.multiprocessors;
-  const double waves = std::ceil(std::max(1.0, work.blocks) / at_once);
-  return std::max(0.0, waves * work.cycles - device.latencies.memory) / device.cycles_per_us;
-}
-
 // Share of the device that blocks use: the busiest multiprocessor decides, the last partial wave
 // included.
 double occupancy(const StageWork& work, const DeviceSpec& device, int worker_threads) {
@@ -37,8 +25,7 @@ double occupancy(const StageWork& work, const DeviceSpec& device, int worker_thr
     const double waves = work.blocks / worker_threads;
     return std::min(1.0, waves / std::ceil(waves));
   }
-  const double most = std::max(
-      1.0, std::floor(device.threads_per_multiprocessor / static_cast<double>(work.threads)));
+  const double most = std::max(1, device.threads_per_multiprocessor / work.threads);
   const double blocks = std::max(1.0, work.blocks);
   const double each = std::min(most, std::ceil(blocks / device.multiprocessors));
   const double waves = blocks / (device.multiprocessors * each);
@@ -63,8 +50,11 @@ StageEstimate estimate_stage(const StageWork& work, const DeviceSpec& device, in
   const double throughput_us = std::max(least_us, lines_us) / share;
   const double blocks = std::max(1.0, work.blocks);
   const double resident = resident_blocks(work, device);
-  const double chains_us = latency_us(work, resident, device);
-  const double later = 1 - std::min(1.0, resident * device.multiprocessors / blocks);
+  const double at_once = resident * device.multiprocessors;
+  // One warp's chain, as often as warps must wait for others to end (20.10: N_wave * L_warp).
+  const double cycles = std::ceil(blocks / at_once) * work.cycles - device.latencies.memory;
+  const double chains_us = device.is_cuda ? std::max(0.0, cycles) / device.cycles_per_us : 0;
+  const double later = 1 - std::min(1.0, at_once / blocks);
   const double waits_us = later * std::min(throughput_us, chains_us) / (resident * resident);
   const double busy_us = std::max(throughput_us, chains_us);
   const double us = std::max(busy_us + waits_us, blocks * device.block_us);
@@ -84,7 +74,8 @@ void PhaseTime::add(const StageEstimate& stage) {
 }
 
 double PhaseTime::alone_us(int threads, const DeviceSpec& device) const {
-  const double share = std::min(1.0, threads / kBusyThreads) / device.multiprocessors;
+  const double share =
+      std::min(1.0, static_cast<double>(threads) / kBusyThreads) / device.multiprocessors;
   return full_us / share + (blocks - 1) * device.last_block_us;
 }
 

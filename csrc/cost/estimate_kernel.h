@@ -7,6 +7,10 @@
 
 namespace stitch {
 
+// Threads per multiprocessor with a 16-byte access each that keep DRAM busy: 46 KB in flight on an
+// H200 (bandwidth times latency).  Half as many do with two accesses each.
+inline constexpr int kBusyThreads = 1024;
+
 struct StageWork {
   double dram_bytes = 0;   // elements accessed, once per buffer and pass
   double cache_bytes = 0;  // read again by other blocks or later passes

@@ -91,7 +91,7 @@ bool has_barriers(const PlanRequest& in, const PlanCandidate&) { return in.devic
 // Scoring patterns takes several times as long as joining pairs, for plans that differ less the
 // more there is to plan.
 bool is_small(const PlanRequest& in, const PlanCandidate& best) {
-  return has_barriers(in, best) && in.graph.size() <= 512;
+  return has_barriers(in, best) && in.graph.size() <= kMostEnumerated;
 }
 
 // Does anything read a value at other indices than its own?  Only then can kernels of several ops

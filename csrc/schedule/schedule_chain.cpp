@@ -10,8 +10,7 @@
 namespace stitch {
 namespace {
 
-constexpr int kBusyThreads = 1024;  // of a multiprocessor, that shared memory must leave room for
-constexpr int kMostLanes = 32;      // along the axis that stores are contiguous along
+constexpr int kMostLanes = 32;  // along the axis that stores are contiguous along
 
 // The mapping of an element-wise stage to given blocks and threads.
 struct BlockMapper {
@@ -191,7 +190,7 @@ struct ChainScheduler {
       buffers.back().shared_offset = static_cast<int>(bytes);
       bytes += round_up(buffers.back().size() * element_bytes(graph, value), 16);
     }
-    const int blocks = std::max(1, kBusyThreads / out.first.threads);
+    const int blocks = std::max(1, kBusyThreads / out.first.threads);  // that have their share
     const int64_t room =
         count_shared_bytes(*out.first.device, blocks) - kMostPartialBytes * out.first.threads;
     if (bytes > room) return false;
