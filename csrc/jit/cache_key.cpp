@@ -1,9 +1,8 @@
-#include "jit/cache_key.h"
-
 #include <algorithm>
 
 #include "base/archive.h"
 #include "base/hash.h"
+#include "jit/kernel_cache.h"
 
 namespace stitch {
 namespace {

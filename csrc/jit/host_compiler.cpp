@@ -4,14 +4,12 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <vector>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/fork_mutex.h"
 #include "base/hash.h"
 #include "base/words.h"
-#include "jit/run_command.h"
 
 namespace stitch {
 namespace {

@@ -7,6 +7,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "jit/compiler.h"
 
@@ -32,5 +33,14 @@ constexpr std::string_view kHostFlags =
 // Asks it once per process and command; UnsupportedError, if there is none, says how to get one.
 const HostCompiler& find_host_compiler(const std::string& command);
 Binary run_host_compiler(const std::string& command, std::string_view source);
+
+struct CommandResult {
+  bool ok = false;     // started, finished in time, exit status 0
+  std::string output;  // stdout and stderr together, or why it could not be started
+};
+
+// Runs a program without a shell.  words[0] is looked up in PATH.  After `limit_s` seconds the
+// program and its children are killed; also when the process ends, which is a StoppedError.
+CommandResult run_command(const std::vector<std::string>& words, int limit_s);
 
 }  // namespace stitch

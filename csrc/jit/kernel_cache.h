@@ -1,5 +1,10 @@
 // The kernel cache: memory first, then one private directory with one file per binary.
 //
+// File: magic, format version, total length, SHA-256 of the rest; then (base/archive.h) the request
+// with the full source, and the binary with its attributes.  Nothing in a file is trusted before
+// length and hash agree, and a file only answers a request whose fields equal the stored ones byte
+// for byte.
+//
 // A cache can be wrong only by costing a compile: what is damaged, planted, unreadable or made for
 // another request is a miss.  Threads that ask for the same key compile once; other processes may
 // compile the same at the same time and the last rename wins.  A directory that cannot be trusted
@@ -14,12 +19,33 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/files.h"
-#include "config/settings.h"
-#include "jit/cache_key.h"
+#include "jit/compiler.h"
 
 namespace stitch {
+
+// What a compile depends on.
+struct CacheRequest {
+  std::string kind;      // "cuda", "ptx" or "host"; "plan" (kept_plan.h), "clock" (time_kernels.h)
+  std::string arch;      // "sm_90a", or the CPU features that code is made for; a plan's target
+  std::string compiler;  // name and version
+  std::string options;
+  std::string prelude;  // SHA-256 of the device text, which is the same for all kernels
+  std::string source;   // all kernel texts; a plan's graph
+
+  friend bool operator==(const CacheRequest&, const CacheRequest&) = default;
+};
+
+// 64 hex digits over every field.
+std::string cache_key(const CacheRequest& request);
+
+constexpr size_t kMaxEntryBytes = size_t{64} << 20;
+
+std::string encode_entry(const CacheRequest& request, const Binary& binary);
+// Nothing if the bytes are damaged or answer another request.
+std::optional<Binary> decode_entry(std::string_view bytes, const CacheRequest& request);
 
 struct CacheCounters {
   std::atomic<int64_t> hits_memory = 0;

@@ -1,5 +1,3 @@
-#include "jit/run_command.h"
-
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -14,6 +12,7 @@
 
 #include "base/files.h"
 #include "base/stop.h"
+#include "jit/host_compiler.h"
 
 extern char** environ;
 

@@ -1,8 +1,8 @@
-#include "jit/cache_key.h"
-
 #include <gtest/gtest.h>
 
 #include <set>
+
+#include "jit/kernel_cache.h"
 
 namespace stitch {
 namespace {

@@ -15,7 +15,6 @@
 #include "config/settings.h"
 #include "jit/host_library.h"
 #include "jit/kernel_cache.h"
-#include "jit/run_command.h"
 
 namespace stitch {
 namespace {
