@@ -21,11 +21,6 @@ bool is_better(const Trial& trial, const Trial& present) {
   return trial.us < present.us * (1 - kNoise);
 }
 
-int count_spilled_bytes(const Binary& binary, const KernelChoice& choice) {
-  if (binary.bytes.empty()) return INT_MAX;  // it did not compile
-  return binary.spill_bytes + (choice.persistent_groups.empty() ? 0 : binary.stack_bytes);
-}
-
 std::vector<Binary> compile_all(const Compilation& c, const Settings& settings) {
   const bool is_needed = c.request.load || (asks_clock(settings) && c.device.is_cuda);
   try {
@@ -49,8 +44,10 @@ struct Settler {
   }
 
   void judge(Trial& trial, const KernelSource& source, const Binary& binary) const {
-    trial.spilled_bytes = count_spilled_bytes(binary, trial.choice);
-    if (!is_clock_asked || binary.bytes.empty()) return;
+    const bool keeps = !trial.choice.persistent_groups.empty(), compiled = !binary.bytes.empty();
+    trial.spilled_bytes = binary.spill_bytes + (keeps ? binary.stack_bytes : 0);
+    if (!compiled) trial.spilled_bytes = INT_MAX;
+    if (!is_clock_asked || !compiled) return;
     try {
       trial.us = time_kernel(c, source, binary).us;
     } catch (const Error& error) {

@@ -22,14 +22,6 @@ std::string describe(const at::Tensor& tensor) {
   return c10::str(tensor.scalar_type(), tensor.sizes(), " on ", tensor.device());
 }
 
-// Kernels read the bits in memory.
-at::Tensor resolve_bits(at::Tensor tensor) {
-  if (!tensor.is_neg()) [[likely]]
-    return tensor;
-  at::AutoDispatchBelowADInplaceOrView guard;
-  return tensor.resolve_neg();
-}
-
 }  // namespace
 
 void TorchFrame::start(std::vector<int64_t>& symbols) {
@@ -46,7 +38,10 @@ std::optional<at::Tensor> TorchFrame::conform(const Buffer& promised, at::Tensor
   const bool fits = tensor.sizes().equals(layout.sizes);
   if (!fits && !promised.is_addressed) return tensor;
   if (!fits || from_scalar_type(tensor.scalar_type()) != promised.type.dtype) return std::nullopt;
-  tensor = resolve_bits(std::move(tensor));
+  if (tensor.is_neg()) {  // kernels read the bits in memory
+    at::AutoDispatchBelowADInplaceOrView guard;
+    tensor = tensor.resolve_neg();
+  }
   return has_strides(tensor, layout) ? tensor : copy_tensor(tensor, layout);
 }
 

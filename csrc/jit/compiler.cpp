@@ -40,10 +40,13 @@ std::string keep_source(const std::string& name, const std::string& source,
   return write_text_file(settings.dump_dir, name, source);
 }
 
-std::string describe_failure(const std::string& what, const std::string& source_path) {
-  const std::string place =
-      source_path.empty() ? "not kept: no writable directory" : "in " + source_path;
-  return what + " does not compile; its source is " + place + ", please attach it to a report";
+std::string describe_failure(const std::string& what, const std::string& file,
+                             const std::string& source, const std::string& log,
+                             const Settings& settings) {
+  const std::string path = keep_source(file, source, settings);
+  const std::string place = path.empty() ? "not kept: no writable directory" : "in " + path;
+  return what + " does not compile; its source is " + place + ", please attach it to a report\n" +
+         log;
 }
 
 std::string join_texts(const std::vector<KernelText>& kernels) {
@@ -79,19 +82,16 @@ std::vector<FailedKernel> find_failed(const std::vector<KernelText>& kernels,
 [[noreturn]] void throw_not_compiled(const std::vector<KernelText>& kernels, const std::string& log,
                                      const Settings& settings) {
   const Binary prelude = compile_texts({}, settings);
-  if (prelude.bytes.empty()) {
-    const std::string path = keep_source("failed-prelude.cpp", with_prelude(""), settings);
-    throw InternalError(describe_failure("an empty file of CPU kernels", path) + "\n" +
-                        prelude.log);
-  }
+  if (prelude.bytes.empty())
+    throw InternalError(describe_failure("an empty file of CPU kernels", "failed-prelude.cpp",
+                                         with_prelude(""), prelude.log, settings));
   const std::vector<FailedKernel> failed = find_failed(kernels, log, settings);
   STITCH_CHECK(!failed.empty(), "CPU kernels compile in parts but not together: " << log);
   std::string message;
   std::vector<std::string> names;
   for (const auto& [kernel, own_log] : failed) {
-    const std::string path =
-        keep_source("failed-" + kernel.name + ".cpp", with_prelude(kernel.text), settings);
-    message += describe_failure("the CPU kernel " + kernel.name, path) + "\n" + own_log;
+    message += describe_failure("the CPU kernel " + kernel.name, "failed-" + kernel.name + ".cpp",
+                                with_prelude(kernel.text), own_log, settings);
     names.push_back(kernel.name);
   }
   throw NotCompiledError(message, std::move(names));
@@ -120,37 +120,6 @@ void throw_failures(const std::vector<std::optional<NotCompiledError>>& failures
   if (!names.empty()) throw NotCompiledError(message, std::move(names));
 }
 
-std::vector<Binary> compile_each(const std::vector<KernelSource>& sources, const std::string& arch,
-                                 const Settings& settings, bool needs_all) {
-  std::map<std::string, size_t> first;  // by text
-  std::vector<size_t> distinct;
-  for (size_t i = 0; i < sources.size(); ++i)
-    if (first.emplace(sources[i].text, i).second) distinct.push_back(i);
-  std::vector<Binary> binaries(sources.size());
-  std::vector<std::optional<NotCompiledError>> failures(sources.size());
-  std::atomic<size_t> next{0};
-  std::vector<std::future<void>> workers;
-  const size_t most = std::max(1u, std::thread::hardware_concurrency());
-  const size_t threads = std::min(distinct.size(), most);
-  for (size_t t = 0; t < threads; ++t) {
-    workers.push_back(std::async(std::launch::async, [&] {
-      for (size_t i = next++; i < distinct.size(); i = next++) {
-        const KernelSource& source = sources[distinct[i]];
-        check_stopping();
-        try {
-          binaries[distinct[i]] = compile_cuda({source.name, source.text}, arch, settings);
-        } catch (const NotCompiledError& error) {
-          failures[distinct[i]] = error;
-        }
-      }
-    }));
-  }
-  for (std::future<void>& worker : workers) worker.get();
-  if (needs_all) throw_failures(failures);
-  for (size_t i = 0; i < sources.size(); ++i) binaries[i] = binaries[first[sources[i].text]];
-  return binaries;
-}
-
 }  // namespace
 
 Binary compile_cuda(const KernelText& kernel, const std::string& arch, const Settings& settings) {
@@ -161,9 +130,9 @@ Binary compile_cuda(const KernelText& kernel, const std::string& arch, const Set
     const std::string source = cuda_source(kernel, output);
     Binary binary = run_nvrtc(kernel.name, source, arch, output);
     if (!binary.bytes.empty()) return binary;
-    const std::string path = keep_source("failed-" + kernel.name + ".cu", source, settings);
     throw NotCompiledError(
-        describe_failure("the CUDA kernel " + kernel.name, path) + "\n" + binary.log,
+        describe_failure("the CUDA kernel " + kernel.name, "failed-" + kernel.name + ".cu", source,
+                         binary.log, settings),
         {kernel.name});
   });
 }
@@ -207,7 +176,7 @@ std::vector<Binary> compile_kernels(const std::vector<KernelSource>& sources,
                 "kernels are planned but not compiled: " + available.why + " " + available.remedy);
       return {};
     }
-    return compile_each(sources, arch, settings, true);
+    return try_kernels(sources, arch, settings, /*needs_all=*/true);
   }
   if (!load) return {};
   std::vector<KernelText> texts;
@@ -216,8 +185,34 @@ std::vector<Binary> compile_kernels(const std::vector<KernelSource>& sources,
 }
 
 std::vector<Binary> try_kernels(const std::vector<KernelSource>& sources, const std::string& arch,
-                                const Settings& settings) {
-  return compile_each(sources, arch, settings, false);
+                                const Settings& settings, bool needs_all) {
+  std::map<std::string, size_t> first;  // by text
+  std::vector<size_t> distinct;
+  for (size_t i = 0; i < sources.size(); ++i)
+    if (first.emplace(sources[i].text, i).second) distinct.push_back(i);
+  std::vector<Binary> binaries(sources.size());
+  std::vector<std::optional<NotCompiledError>> failures(sources.size());
+  std::atomic<size_t> next{0};
+  std::vector<std::future<void>> workers;
+  const size_t most = std::max(1u, std::thread::hardware_concurrency());
+  const size_t threads = std::min(distinct.size(), most);
+  for (size_t t = 0; t < threads; ++t) {
+    workers.push_back(std::async(std::launch::async, [&] {
+      for (size_t i = next++; i < distinct.size(); i = next++) {
+        const KernelSource& source = sources[distinct[i]];
+        check_stopping();
+        try {
+          binaries[distinct[i]] = compile_cuda({source.name, source.text}, arch, settings);
+        } catch (const NotCompiledError& error) {
+          failures[distinct[i]] = error;
+        }
+      }
+    }));
+  }
+  for (std::future<void>& worker : workers) worker.get();
+  if (needs_all) throw_failures(failures);
+  for (size_t i = 0; i < sources.size(); ++i) binaries[i] = binaries[first[sources[i].text]];
+  return binaries;
 }
 
 }  // namespace stitch

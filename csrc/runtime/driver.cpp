@@ -21,44 +21,30 @@ constexpr int kMultiprocessors = 16, kMajor = 75, kMinor = 76, kCooperativeLaunc
 // Up to this a kernel needs no leave (CUDA programming guide, "Shared Memory").
 constexpr int kDefaultSharedBytes = 48 * 1024;
 
-struct LoadedDriver {
-  Driver table{};
-  Verdict verdict;
-};
-
-void resolve_all(void* library, Driver& table, Verdict& verdict) {
+// Fills in the table; refuses where it cannot be used.
+Verdict load_driver(Driver& table) {
+  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    return Verdict::no(0, "libcuda.so.1 cannot be loaded",
+                       "install the NVIDIA driver, or run on the CPU");
+  std::string missing;
   const auto resolve = [&]<class Function>(const char* symbol, Function& function) {
     function = reinterpret_cast<Function>(dlsym(library, symbol));
-    if (!function && verdict.ok) {
-      verdict = Verdict::no(0, std::string("libcuda.so.1 has no ") + symbol,
-                            "update the NVIDIA driver to 525 or later");
-    }
+    if (!function && missing.empty()) missing = symbol;
   };
 #define STITCH_DRIVER(symbol, member, ...) resolve(#symbol, table.member);
 #include "runtime/driver.def"
 #undef STITCH_DRIVER
-}
-
-LoadedDriver load_driver() {
-  LoadedDriver loaded;
-  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
-    loaded.verdict = Verdict::no(0, "libcuda.so.1 cannot be loaded",
-                                 "install the NVIDIA driver, or run on the CPU");
-    return loaded;
-  }
-  resolve_all(library, loaded.table, loaded.verdict);
-  if (!loaded.verdict) return loaded;
-  const CudaResult result = loaded.table.init(0);
+  if (!missing.empty())
+    return Verdict::no(0, "libcuda.so.1 has no " + missing,
+                       "update the NVIDIA driver to 525 or later");
   int count = 0;
-  if (result != kSuccess) {
-    loaded.verdict = Verdict::no(0, "cuInit failed with error " + std::to_string(result),
-                                 "check the driver with nvidia-smi");
-  } else if (loaded.table.device_count(&count) != kSuccess || count == 0) {
-    loaded.verdict =
-        Verdict::no(0, "the driver finds no GPU", "check nvidia-smi and CUDA_VISIBLE_DEVICES");
-  }
-  return loaded;
+  if (const CudaResult result = table.init(0); result != kSuccess)
+    return Verdict::no(0, "cuInit failed with error " + std::to_string(result),
+                       "check the driver with nvidia-smi");
+  if (table.device_count(&count) != kSuccess || count == 0)
+    return Verdict::no(0, "the driver finds no GPU", "check nvidia-smi and CUDA_VISIBLE_DEVICES");
+  return Verdict::yes();
 }
 
 thread_local const Driver* stand_in = nullptr;
@@ -67,10 +53,10 @@ thread_local const Driver* stand_in = nullptr;
 
 const Driver& driver() {
   if (stand_in) return *stand_in;
-  static const LoadedDriver loaded = load_driver();
-  if (!loaded.verdict)
-    throw UnsupportedError("no CUDA device: " + loaded.verdict.why + "; " + loaded.verdict.remedy);
-  return loaded.table;
+  static Driver table{};
+  static const Verdict verdict = load_driver(table);
+  if (!verdict) throw UnsupportedError("no CUDA device: " + verdict.why + "; " + verdict.remedy);
+  return table;
 }
 
 ScopedDriver::ScopedDriver(const Driver& replacement)

@@ -27,8 +27,6 @@ class HostPool {
  public:
   explicit HostPool(int64_t limit_bytes) : counts_{.limit_bytes = limit_bytes} {}
   ~HostPool() { release_cached(); }  // blocks in use then belong to nobody
-  HostPool(const HostPool&) = delete;
-  HostPool& operator=(const HostPool&) = delete;
 
   // At least `bytes` bytes, contents undefined.  UserError when the system has no more memory.
   PoolBlock* allocate(int64_t bytes);
