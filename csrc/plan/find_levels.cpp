@@ -157,16 +157,12 @@ std::vector<int> place_values(const Graph& graph, const Demands& demands,
   for (int n = graph.size(); n-- > 0;) {
     const Node& node = graph.nodes[n];
     const bool is_demanded = demands.is_demanded[n];
-    const bool is_live = is_demanded || level[n] != kNever;
+    const bool is_read = level[n] != kNever && !is_constant[n];
+    const bool is_made = !is_materialised(node) && (is_demanded || is_read);
     int wanted = level[n];
-    if (is_materialised(node) || !is_live || (is_constant[n] && !is_demanded)) {
-      level[n] = kNever;
-      if (node.op != OpKind::k_library) continue;
-      wanted = earliest[n];
-    } else {
-      if (wanted == kNever || family(node) == Family::kReduce) wanted = earliest[n];
-      level[n] = wanted;
-    }
+    if (!is_made || wanted == kNever || family(node) == Family::kReduce) wanted = earliest[n];
+    level[n] = is_made ? wanted : kNever;
+    if (!is_made && node.op != OpKind::k_library) continue;
     for (NodeId input : node.inputs) level[input.index()] = std::min(level[input.index()], wanted);
   }
   return level;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "plan/find_levels.h"
@@ -113,12 +114,11 @@ struct Grouper {
 
   // Reductions before others, then those of more elements, then the first.
   bool leads(NodeId a, NodeId b) const {
-    auto rank = [&](NodeId id) {
+    const auto rank = [&](NodeId id) {
       const bool reduces = family(graph[id]) == Family::kReduce;
-      return std::make_pair(reduces, hint_elements(graph, iterated_value(graph, id)));
+      return std::tuple(reduces, hint_elements(graph, iterated_value(graph, id)), -id.value());
     };
-    const auto left = rank(a), right = rank(b);
-    return left != right ? left > right : a < b;
+    return rank(a) > rank(b);
   }
 
   void collect(const std::vector<NodeId>& scope) {

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/stop.h"
+#include "base/words.h"
 #include "plan/stitch_stages.h"
 #include "plan/store_in_place.h"
 
@@ -75,16 +76,15 @@ StitchPlan plan_stitches(const Graph& graph, const StageJudge& judge, const Devi
 }
 
 Verdict too_long(int statements, int most) {
-  return Verdict::no(kRuleLongKernel, "the kernel would have " + std::to_string(statements) +
-                                          " statements, more than " + std::to_string(most) +
-                                          " that compile in reasonable time");
+  return Verdict::no(kRuleLongKernel,
+                     concat("the kernel would have ", statements, " statements, more than ", most,
+                            " that compile in reasonable time"));
 }
 
 Verdict check_pointers(size_t pointers) {
   if (pointers <= kMostPointers) return Verdict::yes();
-  return Verdict::no(kRuleManyArguments, "the kernel would have " + std::to_string(pointers) +
-                                             " tensors; a launch takes " +
-                                             std::to_string(kMostPointers));
+  return Verdict::no(kRuleManyArguments, concat("the kernel would have ", pointers,
+                                                " tensors; a launch takes ", kMostPointers));
 }
 
 }  // namespace stitch

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/words.h"
+
 namespace stitch {
 
 std::vector<int> PlannedKernel::stages() const {
@@ -51,10 +53,8 @@ std::vector<NodeId> nodes_of(const StitchPlan& plan, int kernel) {
 
 std::string to_string(const StitchPlan& plan, const Graph& graph) {
   std::ostringstream out;
-  auto list = [&](const char* title, const std::vector<NodeId>& nodes) {
-    out << "  " << title << ":";
-    for (NodeId node : nodes) out << " %" << node;
-    out << "\n";
+  const auto list = [](const std::vector<NodeId>& nodes) {
+    return join(nodes, "", [](NodeId node) { return concat(" %", node.value()); });
   };
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
     out << "kernel " << k << "\n";
@@ -70,11 +70,9 @@ std::string to_string(const StitchPlan& plan, const Graph& graph) {
           for (NodeId value : chain->in_shared) out << ", %" << value << " in shared memory";
           out << "\n";
         }
-        list("loads", stage.loads);
-        out << "  roots:";
+        out << "  loads:" << list(stage.loads) << "\n  roots:";
         for (NodeId root : stage.roots) out << " " << info(graph[root]).name << " %" << root;
-        out << "\n";
-        list("stores", stage.stores);
+        out << "\n  stores:" << list(stage.stores) << "\n";
         const int group = plan.kernels[k].group_of(s);
         if (group >= 0) out << "  persistent group " << group << "\n";
       }

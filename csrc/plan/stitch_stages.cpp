@@ -116,11 +116,6 @@ struct Stitcher {
     wait(storing, reader);
   }
 
-  void order_units() {
-    order = order_by_waits(map_to_vector(
-        units, [](const Unit& unit) { return map_to_vector(unit.awaited, &Wait::unit); }));
-  }
-
   int earliest(const Unit& unit) const {
     int level = 0;
     for (const auto& [other, levels] : unit.awaited)
@@ -131,6 +126,8 @@ struct Stitcher {
   // Stages of one level have no library call between them.  One that may wait joins the first level
   // that has stages anyway.
   void find_levels() {
+    order = order_by_waits(map_to_vector(
+        units, [](const Unit& unit) { return map_to_vector(unit.awaited, &Wait::unit); }));
     int last = 0;
     for (int u : order) {
       units[u].level = earliest(units[u]);
@@ -306,7 +303,6 @@ PlanCandidate stitch_stages(const PlanRequest& in, JoinedStages joined, const St
   Stitcher stitcher{in, joined, rule};
   stitcher.out.plan.cuts = std::move(joined.cuts);
   stitcher.find_reads();
-  stitcher.order_units();
   stitcher.find_levels();
   for (int u : stitcher.order)
     if (!stitcher.units[u].is_call()) stitcher.place(u);
@@ -363,7 +359,7 @@ void finish_in_last_block(const PlanRequest& in, PlanCandidate& candidate) {
     }
     const double meeting_us = estimate_us(times, in.device);
     double best_us = meeting_us;
-    for (size_t p = std::max<size_t>(1, first); p < times.size(); ++p) {
+    for (size_t p = first; p < times.size(); ++p) {
       const double us = estimate_us(times, in.device, static_cast<int>(p), threads);
       if (us >= best_us) continue;
       best_us = us;
