@@ -57,24 +57,18 @@ struct Reporter {
     }
   }
 
-  struct Values {
-    std::set<NodeId> loads, stores;
-  };
-
-  // In memory.
-  Values list_values(const PlannedKernel& kernel) const {
-    Values values;
+  // Loads and stores of values in memory.
+  std::array<std::set<NodeId>, 2> list_values(const PlannedKernel& kernel) const {
+    std::set<NodeId> loads, stores, on_chip;
     for (const PlannedStage* stage : stages_of(c.plan, kernel)) {
-      values.loads.insert(stage->loads.begin(), stage->loads.end());
-      values.stores.insert(stage->stores.begin(), stage->stores.end());
+      loads.insert(stage->loads.begin(), stage->loads.end());
+      stores.insert(stage->stores.begin(), stage->stores.end());
     }
-    for (const PlannedChain& chain : kernel.chains) {
-      for (NodeId value : chain.in_shared) {
-        values.loads.erase(value);
-        values.stores.erase(value);
-      }
-    }
-    return values;
+    for (const PlannedChain& chain : kernel.chains)
+      on_chip.insert(chain.in_shared.begin(), chain.in_shared.end());
+    for (std::set<NodeId>* values : {&loads, &stores})
+      std::erase_if(*values, [&](NodeId value) { return on_chip.contains(value); });
+    return {loads, stores};
   }
 
   // Values that pass a grid barrier are the global ones.

@@ -210,7 +210,6 @@ void map_axes_host(const Graph& graph, StageSchedule& schedule, int worker_threa
 
   int64_t work = 1;
   for (const AxisFacts& fact : facts) work *= fact.extent;
-  const bool reduces = !std::ranges::all_of(facts, &AxisFacts::is_eligible);
   int64_t wanted = std::clamp<int64_t>(work / kBlockElements, 1, worker_threads * kBlocksPerWorker);
   if (inner.along >= 0) {
     cut_tiles(schedule, facts, inner, *shape_tiles(graph, schedule, facts, inner), wanted);
@@ -227,19 +226,19 @@ void map_axes_host(const Graph& graph, StageSchedule& schedule, int worker_threa
     put_in_grid(axis, tile);
     wanted = divide_up(wanted, divide_up(fact.extent, tile));
   }
-  if (!order.empty() && reduces) {
+  const auto has_columns = [&](int a) {
+    return facts[a].is_eligible && is_column_axis(schedule, a);
+  };
+  if (!order.empty() && has_columns(order.back())) {
     MappedAxis& last = schedule.axes[order.back()];
-    const bool has_columns =
-        facts[order.back()].is_eligible && is_column_axis(schedule, order.back());
-    if (has_columns && !last.tile.is_at_most(kColumnTile)) put_in_grid(last, kColumnTile);
+    if (!last.tile.is_at_most(kColumnTile)) put_in_grid(last, kColumnTile);
   }
   // Inside a loop that reduces, a kept axis needs an array along it, which needs a size.
   bool is_inside = false;
   for (size_t i = 0; i + 1 < order.size(); ++i) {
     MappedAxis& axis = schedule.axes[order[i]];
     is_inside |= !facts[order[i]].is_eligible;
-    const bool has_columns = facts[order[i]].is_eligible && is_column_axis(schedule, order[i]);
-    if (is_inside && has_columns && !axis.tile.is_constant()) put_in_grid(axis, 1);
+    if (is_inside && has_columns(order[i]) && !axis.tile.is_constant()) put_in_grid(axis, 1);
   }
   int64_t pieces = unroll_pieces(schedule, facts, order);
   if (pieces == 1) pieces = put_chunks_beside(graph, schedule, order);

@@ -111,9 +111,7 @@ std::vector<RepeatedLoad> find_repeated_loads(const Graph& graph, const StageSch
     largest_bytes = std::max(largest_bytes, load.bytes);
     const IndexExpr* offset = blocks.size() > 1 ? only_offset(schedule, value) : nullptr;
     if (!offset) continue;
-    load.persistent.value = value;
-    load.persistent.offset = *offset;
-    load.persistent.is_of_stage = true;
+    load.persistent = {.value = value, .offset = *offset, .is_of_stage = true};
     std::set<int> around;
     for (int block : block_path(schedule, common_block(schedule, blocks)))
       around.insert(schedule.blocks[block].loop);
@@ -224,13 +222,11 @@ Persistence find_persistent_values(const Graph& graph, const std::vector<SharedA
 
 void keep_loads(const Graph& graph, StageSchedule& schedule) {
   if (!schedule.device->is_cuda) return;
-  ChipRoom room;
-  room.registers = count_free_registers(schedule);
-  room.shared_begin = static_cast<int>(round_up(schedule.shared_bytes, kSlotAlignment));
-  room.shared_bytes =
-      count_shared_bytes(*schedule.device, count_needed_blocks(schedule)) - room.shared_begin;
+  const int begin = static_cast<int>(round_up(schedule.shared_bytes, kSlotAlignment));
+  const int64_t shared_bytes =
+      count_shared_bytes(*schedule.device, count_needed_blocks(schedule)) - begin;
+  ChipRoom room{count_free_registers(schedule), shared_bytes, begin};
   std::vector<RepeatedLoad> loads = find_repeated_loads(graph, schedule);
-  const ChipRoom all = room;
   auto find_homes = [&] {
     return std::erase_if(loads, [&](RepeatedLoad& load) {
       return !find_home(graph, schedule, room, load.persistent);
@@ -238,7 +234,7 @@ void keep_loads(const Graph& graph, StageSchedule& schedule) {
   };
   // What is loaded again in loops that are unrolled would stay in registers too.
   if (find_homes() > 0) {
-    room = {0, all.shared_bytes, all.shared_begin};
+    room = {0, shared_bytes, begin};
     find_homes();
   }
   for (RepeatedLoad& load : loads) {

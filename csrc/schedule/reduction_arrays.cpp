@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "base/words.h"
 #include "schedule/build_loops.h"
 #include "schedule/place_values.h"
 
@@ -25,10 +26,16 @@ Verdict check_array(const Graph& graph, const StageSchedule& schedule, NodeId ro
                             ? kCudaElements
                             : kHostBytes / std::max(4, info(graph[root].type.dtype).bytes);
   if (*elements <= limit) return Verdict::yes();
-  return Verdict::no(kRuleLargeArray,
-                     what + " would need " + std::to_string(*elements) +
-                         " elements on chip per thread; " + std::to_string(limit) + " fit",
-                     "the value goes through memory");
+  return Verdict::no(
+      kRuleLargeArray,
+      concat(what, " would need ", *elements, " elements on chip per thread; ", limit, " fit"),
+      "the value goes through memory");
+}
+
+// The block in which the root's last combination happens: the one around all that it reduces in.
+int finish_block(const StageSchedule& schedule, NodeId root) {
+  const int reduced = find_reduced_block(schedule, root);
+  return reduced < 0 ? path_to(schedule, root).back() : schedule.blocks[reduced].parent;
 }
 
 }  // namespace
@@ -49,11 +56,6 @@ int find_reduced_block(const StageSchedule& schedule, NodeId root) {
     return loop >= 0 && reduces_loop(schedule, space, loop);
   });
   return first == path.end() ? -1 : *first;
-}
-
-int finish_block(const StageSchedule& schedule, NodeId root) {
-  const int reduced = find_reduced_block(schedule, root);
-  return reduced < 0 ? path_to(schedule, root).back() : schedule.blocks[reduced].parent;
 }
 
 int home_block(const StageSchedule& schedule, NodeId root) {

@@ -11,9 +11,8 @@ namespace stitch {
 std::vector<int> kept_blocks_below(const StageSchedule& schedule, NodeId root, int block);
 // The outermost block whose loop the root reduces; -1 where it has none.
 int find_reduced_block(const StageSchedule& schedule, NodeId root);
-// The block in which the root's last combination happens: the one around that.
-int finish_block(const StageSchedule& schedule, NodeId root);
-// The innermost block that sees both the finish and every reader; -1 when nobody reads on chip.
+// The innermost block that sees both the root's last combination and every reader; -1 when nobody
+// reads on chip.
 int home_block(const StageSchedule& schedule, NodeId root);
 
 // On the host a sum of f32 adds a few terms in f32 (MappedAxis: strips, chunk) and what they come
