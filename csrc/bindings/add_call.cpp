@@ -52,7 +52,7 @@ CallArgument make_constant(c10::IValue value) {
 
 CallArgument import_argument(py::handle item, const c10::TypePtr& type, std::optional<int> count,
                              CallTable& table) {
-  if (!has_placeholders(item)) return make_constant(to_ivalue(item, type, count));
+  if (!has_placeholders(item)) return make_constant(torch::jit::toIValue(item, type, count));
   const c10::TypePtr taken = without_optional(type);
   const auto list = taken->cast<c10::ListType>();
   CallArgument whole{.kind = Kind::kList, .type = list ? list->getElementType() : taken};
@@ -203,10 +203,6 @@ py::object map_nested(py::handle item, const std::function<py::object(py::handle
     return mapped;
   }
   return py::reinterpret_borrow<py::object>(item);
-}
-
-c10::IValue to_ivalue(py::handle item, const c10::TypePtr& type, std::optional<int> count) {
-  return torch::jit::toIValue(item, type, count);
 }
 
 int64_t add_call(CallTable& table, const std::string& name, py::object target,

@@ -33,18 +33,14 @@ constexpr const char* kRunDoc =
     "budget: lane instructions of one order after which a loop counts as endless.\n"
     "noise: approximate instructions err by what their documentation allows, drawn from the seed.";
 
-std::array<int64_t, 3> read_extents(py::handle given, const char* what) {
+std::array<int64_t, 3> read_extents(const py::object& given, const char* what) {
+  const py::object listed = PyIndex_Check(given.ptr()) ? py::make_tuple(given) : given;
+  const auto count = py::isinstance<py::sequence>(listed) ? py::len(listed) : 0;
+  if (count < 1 || count > 3)
+    throw UserError(concat(what, " is ", std::string(py::repr(given)),
+                           "; it is an int or a tuple of one to three"));
   std::array<int64_t, 3> extents = {1, 1, 1};
-  if (PyIndex_Check(given.ptr())) {
-    extents[0] = given.cast<int64_t>();
-    return extents;
-  }
-  const auto several = py::isinstance<py::sequence>(given) ? py::len(given) : 0;
-  if (several < 1 || several > 3) {
-    throw UserError(std::string(what) + " is " + std::string(py::repr(given)) +
-                    "; it is an int or a tuple of one to three");
-  }
-  for (size_t d = 0; d < several; ++d) extents[d] = given[py::int_(d)].cast<int64_t>();
+  for (size_t d = 0; d < count; ++d) extents[d] = listed[py::int_(d)].cast<int64_t>();
   return extents;
 }
 

@@ -4,6 +4,7 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/List.h>
 #include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/jit/python/pybind_utils.h>
 
 #include "bindings/python_types.h"
 
@@ -18,7 +19,7 @@ c10::IValue make_value(const CallArgument& argument, const CallValues& values) {
   if (argument.kind == kTensor) return values.operands[argument.index];
   if (argument.kind == kObject) {
     py::gil_scoped_acquire gil;
-    return to_ivalue(values.objects[argument.index], argument.type);
+    return torch::jit::toIValue(values.objects[argument.index], argument.type);
   }
   if (argument.kind == kList) {
     c10::impl::GenericList list(argument.type);

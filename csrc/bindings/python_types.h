@@ -19,10 +19,6 @@ struct PythonArgument {
   int position;
 };
 
-// A Python object as what an operator takes for a parameter of this type; `count`: of its `int[2]`.
-c10::IValue to_ivalue(pybind11::handle item, const c10::TypePtr& type,
-                      std::optional<int> count = std::nullopt);
-
 // The lists, tuples and dicts that `item` is made of anew, with what `replace` answers for it and
 // for what they hold; null: it stays.
 pybind11::object map_nested(pybind11::handle item,
