@@ -46,7 +46,7 @@ class AccessSink : public WalkSink {
   }
   Handle pointwise(NodeId, const std::vector<Handle>&, int) override { return next_++; }
   IndexExpr checked_index(NodeId, Handle value, const Dim& extent, int) override {
-    return index_of(vars.value(value, extent));
+    return known_index(value, extent);
   }
   IndexExpr known_index(Handle value, const Dim& extent) override {
     return index_of(vars.value(value, extent));

@@ -26,7 +26,7 @@ struct CallArgument {
     kTensor,    // operand `index` of the step
     kInteger,   // `integer`, by the symbols of the call
     kObject,    // `CallTable::objects[index]`: an argument of the call that is no tensor
-    kList,      // `elements`, as a list of `element_type`
+    kList,      // `elements`, as a list of `type`
   };
   Kind kind = Kind::kConstant;
   c10::IValue constant = {};

@@ -224,9 +224,7 @@ std::vector<std::vector<NodeId>> find_scopes(const Graph& graph, const Demands& 
   const std::vector<int> earliest = find_levels(graph);
   std::vector<int> level = place_values(graph, demands, earliest);
   join_levels(graph, earliest, level);
-  std::vector<std::vector<NodeId>> scopes;
-  for (auto& [number, nodes] : group_by_level(level)) scopes.push_back(std::move(nodes));
-  return scopes;
+  return map_to_vector(group_by_level(level), &LevelMap::value_type::second);
 }
 
 std::vector<bool> find_scope_outputs(const Graph& graph, const Demands& demands,

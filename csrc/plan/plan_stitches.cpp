@@ -13,15 +13,14 @@ namespace stitch {
 namespace {
 
 // Of the edges between stages only those between kernels are cuts: the others pass a barrier.
-void keep_kernel_cuts(StitchPlan& plan) {
-  std::map<NodeId, size_t> kernel_of;
-  for (size_t k = 0; k < plan.kernels.size(); ++k) {
+void keep_kernel_cuts(const Graph& graph, StitchPlan& plan) {
+  std::vector<int> kernel_of(graph.size(), -1);  // by root
+  for (int k = 0; k < std::ssize(plan.kernels); ++k)
     for (const PlannedStage* stage : stages_of(plan, plan.kernels[k]))
-      for (NodeId root : stage->roots) kernel_of[root] = k;
-  }
+      for (NodeId root : stage->roots) kernel_of[root.index()] = k;
   std::erase_if(plan.cuts, [&](const Cut& cut) {
-    const auto from = kernel_of.find(cut.from), to = kernel_of.find(cut.to);
-    return from != kernel_of.end() && to != kernel_of.end() && from->second == to->second;
+    const int kernel = kernel_of[cut.from.index()];
+    return kernel >= 0 && kernel == kernel_of[cut.to.index()];
   });
 }
 
@@ -69,7 +68,7 @@ StitchPlan plan_stitches(const Graph& graph, const StageJudge& judge, const Devi
   const StageJudge judge_stage = judge_once(graph, device, judge);
   StitchPlan plan =
       plan_by_policy(policy, {graph, demands, judge_stage, device, judge_kernel}).plan;
-  keep_kernel_cuts(plan);
+  keep_kernel_cuts(graph, plan);
   plan.aliases = demands.aliases;
   plan.in_place = find_in_place(graph, plan);
   return plan;
