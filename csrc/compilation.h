@@ -3,12 +3,8 @@
 
 #include <vector>
 
-#include "base/stage.h"
 #include "codegen/emit_kernel.h"
 #include "compile.h"
-#include "cost/device_spec.h"
-#include "plan/stitch_plan.h"
-#include "schedule/stage_schedule.h"
 
 namespace stitch {
 

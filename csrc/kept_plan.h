@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "codegen/kernel_source.h"
 #include "compile.h"
 #include "jit/compiler.h"
 

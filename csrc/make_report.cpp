@@ -7,7 +7,6 @@
 #include "ops/library_calls.h"
 #include "plan/storage.h"
 #include "schedule/choose_template.h"
-#include "schedule/schedule_stage.h"
 #include "schedule/stage_tiles.h"
 
 namespace stitch {

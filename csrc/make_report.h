@@ -3,7 +3,6 @@
 
 #include "compilation.h"
 #include "jit/compiler.h"
-#include "report.h"
 
 namespace stitch {
 

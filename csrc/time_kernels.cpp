@@ -3,12 +3,10 @@
 #include <algorithm>
 
 #include "base/archive.h"
-#include "base/error.h"
 #include "clock/time_kernel.h"
 #include "jit/generated.h"
 #include "jit/kernel_cache.h"
 #include "jit/nvrtc.h"
-#include "runtime/program.h"
 
 namespace stitch {
 namespace {

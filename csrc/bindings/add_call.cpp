@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/error.h"
 #include "bindings/python_types.h"
 #include "ops/library_calls.h"
 

@@ -10,7 +10,6 @@
 #include <numeric>
 #include <ranges>
 
-#include "base/error.h"
 #include "bindings/python_types.h"
 
 namespace stitch {

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <filesystem>
 
-#include "base/files.h"
 #include "base/log.h"
 #include "base/stop.h"
 #include "bindings/compiled_graph.h"
@@ -13,8 +12,6 @@
 #include "jit/kernel_cache.h"
 #include "jit/nvrtc.h"
 #include "kernel_error.h"
-#include "ops/op.h"
-#include "runtime/driver.h"
 #include "runtime/error_flags.h"
 #include "runtime/pool.h"
 

@@ -7,7 +7,6 @@
 
 #include <regex>
 
-#include "base/error.h"
 #include "base/words.h"
 #include "bindings/python_types.h"
 #include "bindings/tensors.h"

@@ -7,7 +7,6 @@
 
 #include <map>
 
-#include "base/error.h"
 #include "bindings/tensors.h"
 #include "runtime/driver.h"
 

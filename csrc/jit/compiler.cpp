@@ -8,7 +8,6 @@
 #include <set>
 #include <thread>
 
-#include "base/files.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/stop.h"

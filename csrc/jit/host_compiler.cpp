@@ -5,7 +5,6 @@
 #include <mutex>
 #include <optional>
 
-#include "base/error.h"
 #include "base/files.h"
 #include "base/fork_mutex.h"
 #include "base/hash.h"

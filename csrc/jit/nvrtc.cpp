@@ -8,7 +8,6 @@
 #include <chrono>
 #include <mutex>
 
-#include "base/error.h"
 #include "base/files.h"
 #include "base/fork_mutex.h"
 

@@ -5,7 +5,6 @@
 #include <ranges>
 
 #include "plan/find_roots.h"
-#include "plan/storage.h"
 #include "schedule/schedule_kernel.h"
 
 namespace stitch {

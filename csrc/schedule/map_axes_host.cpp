@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "base/round_up.h"
-#include "schedule/map_axes.h"
 #include "schedule/reduction_arrays.h"
 #include "schedule/stage_tiles.h"
 

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "schedule/build_loops.h"
-#include "schedule/map_axes.h"
 #include "schedule/persistent_values.h"
 #include "schedule/place_values.h"
 #include "schedule/schedule_stage.h"

@@ -2,7 +2,6 @@
 // homes of results that outlive the loops they are made in (DESIGN.md 3, honesty rules 3 and 6).
 #pragma once
 
-#include "base/verdict.h"
 #include "schedule/stage_schedule.h"
 
 namespace stitch {

@@ -4,7 +4,6 @@
 #include <bit>
 
 #include "base/round_up.h"
-#include "schedule/map_axes.h"
 #include "schedule/stage_tiles.h"
 
 namespace stitch {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "schedule/build_loops.h"
-#include "schedule/map_axes.h"
 #include "schedule/persistent_values.h"
 #include "schedule/place_values.h"
 #include "schedule/reduction_arrays.h"
