@@ -70,6 +70,8 @@ struct Emitter {
   std::set<NodeId> exchanged = {};
   bool uses_shared = false;
   int next_function = 0;
+  // By function, of those that loop over blocks themselves: what stands before, and in the loop.
+  std::map<int, std::pair<KernelBody, KernelBody>> split = {};
   std::map<int, Dim> places = {};  // by group: its first block
   Dim resident = 0;                // blocks of all groups
   struct FrameArray {
@@ -91,19 +93,28 @@ struct Emitter {
 
   std::string size(const Dim& dim) { return print_size(dim, source.sizes); }
 
-  std::string stage_function(const KernelStage& part, const std::string& name) const {
+  std::string stage_function(const KernelStage& part, int number) const {
     const LoweredStage& lowered = part.lowered;
+    const auto loop = split.find(number);
+    const bool loops = loop != split.end();
+    const std::string type = loops ? counter_type(part.schedule->grid) : "i64";
     std::string text =
-        "STITCH_DEVICE void " + name + "(i64 block_number, " +
+        concat("STITCH_DEVICE void stage_", number, "(", type, " block_number, ",
+               loops ? concat(type, " end_block, ", type, " step, ") : "") +
         list_parameters(graph, lowered.pointers, lowered.sizes.size(), options, exchanged);
     for (size_t i = 0; i < lowered.persistent.size(); ++i) {
       const PersistentArray& array = lowered.persistent[i];
       if (array.is_handed_on()) text += concat(array.type, " (&k", i, ")[", array.count, "], ");
       if (array.is_filled) text += concat("bool has_k", i, ", ");
     }
-    text += std::string(uses_shared ? "u8* shared, " : "") + "i32* error) {\n  const " +
-            lowered.index_type + " block = " + lowered.index_type + "(block_number);\n";
-    return text + declare_arrays(lowered) + to_string(lowered.body) + "}\n";
+    text += std::string(uses_shared ? "u8* shared, " : "") + "i32* error) {\n";
+    if (loops)
+      text += "  if (block_number >= end_block) return;\n" + to_string(loop->second.first) +
+              "  for (; block_number < end_block; block_number += step) {\n  ";
+    text += concat("  const ", lowered.index_type, " block = ", lowered.index_type,
+                   "(block_number);\n", declare_arrays(lowered));
+    if (loops) return text + to_string(loop->second.second, 4) + "  }\n}\n";
+    return text + to_string(lowered.body) + "}\n";
   }
 
   // The array of the frame that a stage knows by its own number, and whether it holds anything.
@@ -180,7 +191,30 @@ struct Emitter {
     return text + "      }\n";
   }
 
+  // Of a phase of one stage that computes something before it loops over its blocks; else "".  Not
+  // of a group: its blocks keep what they read, so that each has no other's work to do.
+  std::string looping_call(const std::vector<KernelStage>& phase, int number) {
+    const LoweredStage& lowered = phase[0].lowered;
+    const Dim& grid = phase[0].schedule->grid;
+    if (phase.size() > 1 || places.contains(phase[0].group) || grid.is(1)) return "";
+    std::set<std::string> variant = {"block", "take_slot"};
+    for (size_t i = 0; i < lowered.persistent.size(); ++i) variant.insert(concat("k", i));
+    for (size_t i = 0; i < lowered.pointers.size(); ++i)
+      if (lowered.pointers[i].is_store || shares_memory(lowered.pointers[i], options))
+        variant.insert(concat("p", i));
+    auto bodies = split_invariant(lowered.body, std::move(variant));
+    if (bodies.first.statements.empty()) return "";
+    split[next_function] = std::move(bodies);
+    source.phases.push_back(grid);
+    const std::string type = counter_type(grid);
+    const std::string turns =
+        concat(type, "(block_index()), ", size(grid), ", ", type, "(grid_blocks())");
+    return call(phase[0], concat("stage_", next_function++), turns, number);
+  }
+
   std::string phase_loop(const std::vector<KernelStage>& phase, int number, bool is_alone) {
+    if (!is_alone)
+      if (const std::string text = looping_call(phase, number); !text.empty()) return text;
     Dim end = 0;
     std::string calls;
     const auto placed = place_stages(phase);
@@ -289,7 +323,7 @@ std::pair<std::string, std::string> emit_phases(const Graph& graph, const Lowere
   std::string functions;
   int number = 0;
   for (const KernelStage& part : phases | std::views::join)
-    functions += emitter.stage_function(part, "stage_" + std::to_string(number++));
+    functions += emitter.stage_function(part, number++);
   std::string frame = "(" + list_parameters(graph, source.pointers, source.sizes.size(), options,
                                             emitter.exchanged);
   source.finishes = kernel.finish >= 0;

@@ -82,6 +82,18 @@ void count_names(const std::vector<Statement>& statements, std::map<std::string,
   }
 }
 
+// What a statement sets; of a call, what it names.  What else a call does is not known: as if it
+// set `block`.
+void find_targets(const Statement& s, std::set<std::string>& targets) {
+  targets.insert(s.name.substr(0, s.name.find_first_of(".[")));
+  for (const Statement& inner : s.body) find_targets(inner, targets);
+  if (s.kind != Statement::Kind::kCall) return;
+  targets.insert("block");
+  for_each_name(s.expr, [&](const std::string& word) {
+    if (word.starts_with("s_")) targets.insert(word);
+  });
+}
+
 // Backwards, so that what only an unused definition read goes too.
 void erase_unused(std::vector<Statement>& statements, std::map<std::string, int>& uses) {
   for (size_t i = statements.size(); i-- > 0;) {
@@ -146,9 +158,9 @@ KernelBody remove_unused(KernelBody body) {
   return body;
 }
 
-std::string to_string(const KernelBody& body) {
+std::string to_string(const KernelBody& body, int indent) {
   std::string out;
-  for (const Statement& statement : body.statements) print(statement, 2, out);
+  for (const Statement& statement : body.statements) print(statement, indent, out);
   return out;
 }
 
@@ -160,6 +172,43 @@ int end_of_uses(const KernelBody& body, const std::set<std::string>& names) {
     if (std::ranges::any_of(names, [&](const auto& name) { return uses.count(name) > 0; })) break;
   }
   return end;
+}
+
+std::pair<KernelBody, KernelBody> split_invariant(const KernelBody& body,
+                                                  std::set<std::string> variant) {
+  constexpr int kMostLive = 16;
+  std::set<std::string> wanted;  // by the rest
+  for (size_t known = 0;;) {
+    std::pair<KernelBody, KernelBody> split;
+    std::set<std::string> read;  // by the rest so far: what sets it again must come later
+    bool pays = false;
+    int live = 0;
+    for (const Statement& s : body.statements) {
+      std::map<std::string, int> uses;
+      std::set<std::string> targets;
+      count_names({s}, uses);
+      find_targets(s, targets);
+      const bool is_array = s.kind == Statement::Kind::kArray || s.type.starts_with("Vec<");
+      const auto varies = [&](const auto& used) { return variant.contains(used.first); };
+      const auto is_bound = [&](const std::string& name) {
+        return variant.contains(name) || read.contains(name) || (is_array && wanted.contains(name));
+      };
+      const bool stays =
+          std::ranges::any_of(uses, varies) || std::ranges::any_of(targets, is_bound);
+      (stays ? split.second : split.first).statements.push_back(s);
+      if (stays) {
+        variant.merge(targets);
+        for (const auto& [name, count] : uses) read.insert(name);
+      } else {
+        pays |= s.kind == Statement::Kind::kReduce || s.kind == Statement::Kind::kLoop;
+        live += wanted.contains(s.name);
+      }
+    }
+    wanted.merge(read);
+    if (variant.size() + wanted.size() == known)
+      return pays && live <= kMostLive ? split : std::pair{KernelBody(), body};
+    known = variant.size() + wanted.size();
+  }
 }
 
 void verify_body(const KernelBody& body, const std::vector<std::string>& parameters) {

@@ -57,9 +57,14 @@ struct KernelBody {
 
 // Without the definitions that nothing reads: evaluation is by need, names of axes are not.
 KernelBody remove_unused(KernelBody body);
-std::string to_string(const KernelBody& body);
+std::string to_string(const KernelBody& body, int indent = 2);
 // The place behind the last statement of the kernel's own that reads one of these names.
 int end_of_uses(const KernelBody& body, const std::set<std::string>& names);
+// What depends on none of these names, whole statements in their order, and the rest: before a loop
+// and in it.  All is the rest where nothing else loops or combines threads.  Values that the rest
+// reads live in registers over its loop: no arrays, and few.
+std::pair<KernelBody, KernelBody> split_invariant(const KernelBody& body,
+                                                  std::set<std::string> variant);
 // InternalError when a name is used before its definition, or a reduction sits where threads may
 // not all arrive (below a loop whose bound differs between threads is excluded by construction;
 // predicates never enclose statements).

@@ -97,6 +97,37 @@ def test_one_block_more_is_reported(stitched):
     assert [finding.kind for finding in findings] == ["residency"]
 
 
+def largest_before_the_loop(x, y):
+    return y / x.abs().amax()
+
+
+def moments_before_the_loop(x, y):
+    rows = x.sum(-1)
+    return y * rows.amax() + rows.square().mean()
+
+
+@pytest.mark.parametrize("shape", [(300, 1024), (613, 1024), (70, 4099)])
+@pytest.mark.parametrize("special", [None, torch.inf, torch.nan])
+@pytest.mark.parametrize("fn", [largest_before_the_loop, moments_before_the_loop])
+def test_what_all_blocks_share_is_combined_once(fn, shape, special):
+    x = torch.randn(shape)
+    if special is not None:
+        x[shape[0] // 2, 7] = special
+    (graph,) = capture_graphs(fn, (x, x.clone()), target="h200")
+    (kernel,) = graph.compile()["kernels"]
+    stage = kernel["text"][kernel["text"].index("void stage_1(") :]
+    assert stage.index("all_reduce<") < stage.index("for (; block_number < end_block")
+    for grid in (1, 2, 3):
+        findings, written = launch(kernel, x, grid)
+        assert not findings
+        results = [buffer.view(shape) for buffer in written if buffer.numel() == x.numel()]
+        right = [
+            torch.allclose(result, fn(x, x), rtol=1e-5, atol=1e-6, equal_nan=True)
+            for result in results
+        ]
+        assert any(right), grid
+
+
 def test_blocks_that_do_not_wait_need_not_be_resident():
     def total(x):
         return x.logsumexp(-1).sum()
