@@ -77,8 +77,12 @@ Launches find_launches(const Graph& graph, const KernelSource& source, const Bin
   together.arguments = arguments_of(graph, source, {0, separate.size()});
   const clock::Cubin cubin = clock::read_cubin(binary.bytes);
   const int64_t resident =
-      find_occupancy(cubin, find_kernel(cubin, source.name), together, device).blocks;
-  if (together.grid[0] <= resident * device.multiprocessors) return {together};
+      find_occupancy(cubin, find_kernel(cubin, source.name), together, device).blocks *
+      device.multiprocessors;
+  for (const size_t phase : source.in_turns)
+    separate[phase].grid[0] = std::min(separate[phase].grid[0], resident);
+  together.grid = std::ranges::max(separate, {}, &clock::Launch::blocks).grid;
+  if (together.grid[0] <= resident) return {together};
   return separate;
 }
 

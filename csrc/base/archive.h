@@ -53,6 +53,7 @@ auto members_of(T& value) {
   STITCH_MEMBERS(11, a, b, c, d, e, f, g, h, i, j, k)
   STITCH_MEMBERS(12, a, b, c, d, e, f, g, h, i, j, k, l)
   STITCH_MEMBERS(13, a, b, c, d, e, f, g, h, i, j, k, l, m)
+  STITCH_MEMBERS(14, a, b, c, d, e, f, g, h, i, j, k, l, m, n)
   STITCH_MEMBERS(20, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t)
   // clang-format on
 #undef STITCH_MEMBERS

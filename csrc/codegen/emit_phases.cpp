@@ -205,6 +205,7 @@ struct Emitter {
     auto bodies = split_invariant(lowered.body, std::move(variant));
     if (bodies.first.statements.empty()) return "";
     split[next_function] = std::move(bodies);
+    source.in_turns.push_back(source.phases.size());
     source.phases.push_back(grid);
     const std::string type = counter_type(grid);
     const std::string turns =

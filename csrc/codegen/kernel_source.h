@@ -30,6 +30,9 @@ struct KernelSource {
   std::vector<Dim> sizes;               // integer arguments: sizes only known at run time
   std::vector<Dim> phases;              // blocks to share out, by phase
   std::vector<Assumption> assumptions;  // about sizes: the text is wrong for others
+  // Phases whose blocks begin with what each block would compute again: launched as many as are
+  // resident, they take turns.
+  std::vector<size_t> in_turns;
   bool finishes = false;  // the last block of the last phase goes on alone: one block at least
   int threads = 1;
   int shared_bytes = 0;   // CUDA: dynamic shared memory of a block; CPU: scratch of a thread

@@ -257,7 +257,7 @@ struct ProgramBuilder {
   }
 
   void emit_launch(const KernelSource& source, int kernel) {
-    LaunchStep step{kernel, source.sizes, source.phases, source.finishes};
+    LaunchStep step{kernel, source.sizes, source.phases, source.finishes, source.in_turns};
     for (const KernelArgument& argument : source.pointers) {
       const BufferId id = argument.is_store ? buffer[argument.value.index()] : use(argument.value);
       if (argument.is_store) {

@@ -100,12 +100,19 @@ struct Execution {
     frame.call(step);
   }
 
+  int64_t count_blocks(const LaunchStep& step, size_t phase) const {
+    const int64_t blocks = evaluate(step.phases[phase], symbols);
+    const int64_t resident = program.kernels[step.kernel].resident_blocks;
+    const bool in_turns = resident > 0 && std::ranges::count(step.in_turns, phase) > 0;
+    return in_turns ? std::min(blocks, resident) : blocks;
+  }
+
   void operator()(const LaunchStep& step) {
     for (const IndexedRows& indexed : step.indexed)
       if (evaluate(indexed.rows, symbols) == 0 && evaluate(indexed.indices, symbols) != 0)
         fail(step, static_cast<int>(KernelFailure::kIndexOutOfRange));
     int64_t grid = step.finishes;
-    for (const Dim& blocks : step.phases) grid = std::max(grid, evaluate(blocks, symbols));
+    for (size_t p = 0; p < step.phases.size(); ++p) grid = std::max(grid, count_blocks(step, p));
     if (grid == 0) return;
     const size_t pointer_count = step.pointers.size();
     StackVector<void*> pointers(pointer_count);
@@ -173,13 +180,13 @@ struct Execution {
       return;
     }
     // Blocks that do the work of several in turn cost more than launches (by a third, H200,
-    // 2026-11).
+    // 2026-11), where they compute nothing once for all of it.
     if (grid <= kernel.resident_blocks && launch(kernel, grid, parameters.data(), true)) return;
     // A launch per phase needs no barrier: they follow each other on the stream.
     for (const int32_t phases = end_phase; first_phase < phases; ++first_phase) {
       end_phase = first_phase + 1;
       describe_arguments(step, pointers.data(), flag, barrier, false);
-      launch(kernel, std::clamp<int64_t>(evaluate(step.phases[first_phase], symbols), 1, kMostGrid),
+      launch(kernel, std::clamp<int64_t>(count_blocks(step, first_phase), 1, kMostGrid),
              parameters.data());
     }
   }

@@ -60,8 +60,9 @@ struct IndexedRows {
 struct LaunchStep {
   int kernel;
   std::vector<Dim> sizes;
-  std::vector<Dim> phases;  // blocks of each
-  bool finishes = false;    // KernelSource::finishes
+  std::vector<Dim> phases;            // blocks of each
+  bool finishes = false;              // KernelSource::finishes
+  std::vector<size_t> in_turns = {};  // KernelSource::in_turns
   std::vector<BufferId> pointers = {};
   std::vector<bool> stores = {};     // by pointer: the kernel writes through it
   std::vector<bool> keeps = {};      // by pointer: of what it writes, it leaves a part as it is

@@ -308,6 +308,21 @@ TEST_F(DriverTest, WhereBlocksCannotMeetEachPhaseIsALaunch) {
   EXPECT_EQ(run_phases(make_phases({100, 0, 7}, 6)), kSplit) << "not all are resident";
 }
 
+TEST_F(DriverTest, BlocksThatTakeTurnsAreAsManyAsAreResident) {
+  FakePlan plan = make_phases({4, 100}, 6);
+  plan.sources[0].in_turns = {1};
+  EXPECT_EQ(run_phases(plan)[0], "cooperative grid 6 block 32 shared 128 stream 7");
+  device = FakeDevice();
+  plan = make_phases({100, 7}, 6);
+  plan.sources[0].in_turns = {0};
+  EXPECT_EQ(run_phases(plan)[0], "launch grid 6 block 32 shared 128 stream 7");
+  EXPECT_EQ(device.log[2], "launch grid 7 block 32 shared 128 stream 7") << "has one for each";
+  device = FakeDevice();
+  plan = make_phases({100, 0, 7}, 0);
+  plan.sources[0].in_turns = {0};
+  EXPECT_EQ(run_phases(plan), kSplit) << "nobody knows how many are resident";
+}
+
 TEST_F(DriverTest, ARefusedCooperativeLaunchIsRunByPhases) {
   for (const CudaResult refusal : {720, 801}) {  // too large; not supported
     device = FakeDevice();

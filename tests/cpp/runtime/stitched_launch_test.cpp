@@ -32,6 +32,14 @@ constexpr Scaled kKept = {R"(
 )",
                           132 * 8192};
 
+// More rows than are resident, each combined by itself before all are.
+constexpr Scaled kInTurns = {R"(
+  %x = input : f32[613,1024]
+  %y = div(%x, amax(amax(abs(%x)){axes=[1]}))
+  outputs (%y)
+)",
+                             613 * 1024};
+
 struct Launches {
   std::vector<unsigned> cooperative, plain;  // their grids
   bool refuses = false;
@@ -120,6 +128,17 @@ TEST_P(StitchedLaunch, IsOneAPhaseWhereCooperationIsRefused) {
   EXPECT_TRUE(launches.cooperative.empty());
   EXPECT_EQ(launches.plain, (std::vector<unsigned>{static_cast<unsigned>(blocks(0)),
                                                    static_cast<unsigned>(blocks(1))}));
+}
+
+TEST_P(StitchedLaunch, HasNoMoreBlocksThanAreResidentWhereTheyTakeTurns) {
+  plan(kInTurns);
+  if (IsSkipped()) return;
+  ASSERT_EQ(source.in_turns, std::vector<size_t>{1}) << source.text;
+  run_and_check();
+  EXPECT_TRUE(launches.cooperative.empty()) << "phase 0 has more";
+  ASSERT_EQ(launches.plain.size(), 2u);
+  EXPECT_EQ(launches.plain[0], 613u);
+  EXPECT_LT(launches.plain[1], 613u);
 }
 
 class LaunchOfKeptValues : public StitchedLaunch {
