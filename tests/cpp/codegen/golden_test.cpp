@@ -14,6 +14,7 @@ class Golden : public testing::TestWithParam<std::tuple<GoldenGraph, const char*
   std::string stage(const std::string& name) const {
     const auto& [graph, target] = GetParam();
     CompileRequest request{read_graph(graph.text), Settings{}, target, false, kWorkers};
+    if (request.target != "cpu") request.graph.symbols.nearness = SymbolTable::Nearness::kClass;
     return show_stage(request, name);
   }
   std::string file(const std::string& folder) const {

@@ -95,6 +95,20 @@ TEST(SymbolTable, KnowsResultsThatNeedNoSymbol) {
   EXPECT_EQ(table.add_opaque(Symbol::Kind::kModulo, n * Dim(6), 3), Dim(0));
   EXPECT_EQ(table.add_opaque(Symbol::Kind::kFloorDiv, -7, 2), Dim(-4));
   EXPECT_EQ(table.add_opaque(Symbol::Kind::kMax, n, n), n);
+  EXPECT_EQ(table.add_opaque(Symbol::Kind::kMax, 1, n * Dim(4)), n * Dim(4));
+  const Dim any = table.add_input(1, 10, false);
+  EXPECT_NE(table.add_opaque(Symbol::Kind::kMax, 1, any), any);
+}
+
+TEST(SymbolTable, AMultipleIsItsDivisorTimesAQuotientThatIsPositiveWithIt) {
+  SymbolTable table;
+  const Dim n = table.add_input(0, 320), any = table.add_input(1, 64, false);
+  EXPECT_EQ(table.as_multiple(n, 1), n);
+  const Dim whole = table.as_multiple(n, 32);
+  EXPECT_EQ(divide_exact(whole, 32), table.add_opaque(Symbol::Kind::kFloorDiv, whole, 32));
+  EXPECT_EQ(evaluate(whole, table.evaluate({96, 64})), 96);
+  EXPECT_FALSE(may_be_empty(whole, table));
+  EXPECT_TRUE(may_be_empty(table.as_multiple(any, 8), table));
 }
 
 TEST(SymbolTable, ADivisorOfZeroIsAUserError) {
