@@ -16,8 +16,8 @@ from torch_stitch.measure.backends import own_copy
 
 DRAM_BYTES_PER_US = 4.07e6  # csrc/cost/device_spec.cpp
 LAUNCH_US = 2.5
-# Thread instructions for 16 bytes that must move, of kernels in bf16: a multiprocessor issues 124 in
-# that time.  By case; not all are what the case computes.
+# Thread instructions for 16 bytes that must move, of kernels in bf16: a multiprocessor issues 124
+# in that time.
 BUDGETS = {
     "softmax": 75, "bias_gelu": 60, "swiglu_gate": 50, "groupnorm_silu": 90, "cross_entropy": 110,
     "masked_softmax_dropout": 110,
@@ -76,7 +76,7 @@ def failures(what, found):
 
 
 def budgeted(name):
-    """Function and inputs: GELU by tanh and the loss alone, where the cases have erf and gradients."""
+    """Function and inputs: GELU by tanh and the loss alone; the cases have erf and a gradient."""
     fn, inputs = CASES[name].planned()
     if name == "bias_gelu":
         return lambda x, bias: F.gelu(x + bias, approximate="tanh"), inputs

@@ -91,7 +91,7 @@ Handle ValueLowering::load(NodeId value, const IndexExpr& offset, int guard) {
     // The load may stand ahead of the loop over this extent, which may be 0.
     const bool moves = !type.strides[d].is(0), is_known = type.shape[d].is_constant();
     if (!type.shape[d].is(0) && (moves || is_known)) continue;
-    condition += (condition.empty() ? "(" : " & (") + scopes_.print(type.shape[d]) + " > 0)";
+    condition += (condition.empty() ? "(" : " & (") + scopes_.size(type.shape[d]) + " > 0)";
   }
   const int axis = vector_axis(offset);
   if (axis >= 0 && guard == 0 && (by_owner || condition.empty()))

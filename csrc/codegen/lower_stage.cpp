@@ -24,9 +24,9 @@ constexpr const char* kUnrollInPart = "STITCH_UNROLL_IN_PART";
 std::optional<Dim> find_largest(const IndexExpr& expr, const IndexVars& vars) {
   Dim largest = magnitude(expr.constant);
   for (const auto& [var, coefficient] : expr.terms) {
-    if (vars[var].kind == IndexVar::Kind::kValue) continue;  // prints as 64 bits itself
-    if (vars[var].extent.is(0)) return std::nullopt;
-    largest = largest + magnitude(coefficient) * magnitude(vars[var].extent);
+    const bool is_wide = vars[var].kind == IndexVar::Kind::kValue;  // prints as 64 bits itself
+    if (!is_wide && vars[var].extent.is(0)) return std::nullopt;
+    largest = largest + magnitude(coefficient) * (is_wide ? Dim(1) : magnitude(vars[var].extent));
   }
   return largest;
 }
@@ -48,6 +48,7 @@ struct StageLowering {
   LoweredStage run() {
     out.assumptions = schedule.assumptions;
     out.index_type = pick_index_type();
+    scopes.has_short_indices = out.index_type == "i32";
     // Arguments in a fixed order, so that equal kernels have equal text.
     for (NodeId load : stage.loads) values.pointer(load, false);
     for (NodeId store : stage.stores) values.pointer(store, true);

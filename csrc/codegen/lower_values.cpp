@@ -186,7 +186,7 @@ Handle ValueLowering::constant(const Node& node) {
   const std::string reg = type.register_name;
   std::string text;
   if (node.op == OpKind::k_full && !node.dims.empty())
-    text = reg + "(" + scopes_.print(node.dims[0]) + ")";
+    text = reg + "(" + scopes_.size(node.dims[0]) + ")";
   else if (type.is_float)
     text = float_literal(node.number, reg);
   else if (node.type.dtype == DType::kBool)
@@ -283,8 +283,8 @@ int ValueLowering::begin_guard(const Condition& condition, int outer) {
                               std::ranges::none_of(condition.index.terms, [](const auto& term) {
                                 return may_be_negative(term.second);
                               });
-  if (!starts_at_zero) add("((" + at.text + ") >= " + scopes_.print(condition.low) + ")");
-  add("((" + at.text + ") < " + scopes_.print(condition.high) + ")");
+  if (!starts_at_zero) add("((" + at.text + ") >= " + scopes_.size(condition.low) + ")");
+  add("((" + at.text + ") < " + scopes_.size(condition.high) + ")");
   if (outer != 0) add(values[outer].text);
   return let("bool", text, std::max(at.depth, values[outer].depth));
 }
@@ -371,7 +371,7 @@ IndexExpr ValueLowering::checked_index(NodeId node, Handle value, const Dim& ext
   const int depth = std::max(values[value].depth, values[guard].depth);
   // Where the guard does not hold nothing is read, so nothing can be out of range.
   if (guard != 0) index = "(" + values[guard].text + " ? i64(" + index + ") : i64(0))";
-  const std::string size = "i64(" + scopes_.print(extent) + ")";
+  const std::string size = "i64(" + scopes_.size(extent) + ")";
   index = "i64(" + index + ")";
   if (counts_from_end(graph_[node])) index = "wrap_index(" + index + ", " + size + ")";
   if (schedule_.device->is_cuda) {

@@ -36,7 +36,8 @@ class Scopes {
   Scopes(const StageSchedule& schedule) : schedule_(schedule) {}
 
   std::vector<Scope> open;
-  std::vector<Dim> sizes;  // run-time sizes in use: n0, n1, ...
+  std::vector<Dim> sizes;          // run-time sizes in use: n0, n1, ...
+  bool has_short_indices = false;  // in 32 bits, and so are sizes in them
 
   int depth() const { return static_cast<int>(open.size()) - 1; }
   std::string fresh() { return concat("s_", next_++); }
@@ -46,7 +47,10 @@ class Scopes {
   void assign(const std::string& target, const std::string& expr) {  // in the innermost
     append(depth(), Statement::assign(target, expr));
   }
-  std::string print(const Dim& dim) { return print_size(dim, sizes); }
+  std::string size(const Dim& dim) { return print_size(dim, sizes); }  // in 64 bits
+  std::string print(const Dim& dim) {
+    return has_short_indices && !dim.is_constant() ? "i32(" + size(dim) + ")" : size(dim);
+  }
 
   // The scope an axis index is complete in, and its text there.
   int axis_depth(int axis, bool without_vector = false) const;
