@@ -62,7 +62,7 @@ TEST(AssumeUnits, NothingIsAssumedOfOddHintsOfCallsNorWithoutLeave) {
   for (const Graph& graph :
        {near(softmax(40, 2001)), near(softmax(40, 2000), Nearness::kSmall),
         near(softmax(40, 2000), Nearness::kAny),
-        near("symbols s0 = input(0) hint 8, s1 = result(0,0,0) hint 64\n%x = input : f32[s0]\n"
+        near("symbols s0 = input(0) hint 7, s1 = result(0,0,0) hint 64\n%x = input : f32[s0]\n"
              "%n = library(%x){name=\"aten.nonzero.default\", integer=0} : i64[s1]\n"
              "%y = cast(%n) : f32[s1]\noutputs (%y)\n")}) {
     const Graph same = assume_units(graph);
