@@ -24,8 +24,7 @@ using Consumers = std::span<const int>;
 // PatternReduction (20.15, 20.16), of units and of their virtual producer (20.18).
 class Reducer {
  public:
-  Reducer(const Topology& topology, PatternPool& pool, const ExploreOptions& options)
-      : topology_(topology), pool_(pool), options_(options) {
+  Reducer(const Topology& topology, PatternPool& pool) : topology_(topology), pool_(pool) {
     for (auto unit = topology.order.rbegin(); unit != topology.order.rend(); ++unit)
       if (!topology.is_fixed[*unit]) list_candidates_of(*unit);
   }
@@ -33,7 +32,7 @@ class Reducer {
   // 20.15: patterns that the unit is the producer of, the best first; not the unit alone.
   const std::vector<int>& candidates(int unit) const { return candidates_[unit]; }
 
-  // Patterns of the virtual vertex that produces all units (20.18).  Its own list would be `top`
+  // Patterns of the virtual vertex that produces all units (20.18).  Its own list would be kTop
   // for the whole graph, but what it joins is small and many, so that the lists of all groups of
   // its consumers count.  A group has something in common: a consumer, or class and rank.
   std::vector<int> list_remote() {
@@ -77,7 +76,7 @@ class Reducer {
 
   // Sets that are open, for want of units of another group, stay until the groups are united.
   std::vector<int> reduce(int head, Consumers consumers) {
-    if (static_cast<int>(consumers.size()) <= options_.group) return combine(head, consumers);
+    if (consumers.size() <= kGroup) return combine(head, consumers);
     const size_t half = (consumers.size() + 1) / 2;
     const std::vector<int> left = pool_.keep_best(reduce(head, consumers.first(half)));
     const std::vector<int> right = pool_.keep_best(reduce(head, consumers.subspan(half)));
@@ -131,7 +130,7 @@ class Reducer {
   // The unit alone is offered in place of the last: otherwise one that fuses with the unit, but
   // with nothing beyond it, would have no pattern at all.
   std::vector<int> offer(int unit, std::vector<int> patterns) {
-    if (static_cast<int>(patterns.size()) == options_.top) patterns.pop_back();
+    if (patterns.size() == kTop) patterns.pop_back();
     patterns.push_back(pool_.intern({unit}));
     return patterns;
   }
@@ -185,7 +184,6 @@ class Reducer {
 
   const Topology& topology_;
   PatternPool& pool_;
-  const ExploreOptions& options_;
   // Of each unit, ids, best first; patterns that hold it, of any producer.
   std::vector<std::vector<int>> candidates_{topology_.order.size()}, offers_ = candidates_;
   std::vector<std::vector<int>> patterns_with_ = candidates_;
@@ -198,7 +196,7 @@ std::vector<FusionPlan> explore_patterns(const UnitGraph& graph, const PatternGa
                                          const ExploreOptions& options, const PatternCheck& fits) {
   const Topology topology = find_topology(graph);
   PatternPool pool(topology, gain, fits, options);
-  Reducer reducer(topology, pool, options);
+  Reducer reducer(topology, pool);
   std::vector<int> patterns = reducer.list_remote();
   for (int unit : topology.order) {
     const std::vector<int>& candidates = reducer.candidates(unit);

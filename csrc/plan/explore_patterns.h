@@ -32,9 +32,7 @@ using PatternGain = std::function<std::optional<double>(const std::vector<int>&)
 using PatternCheck = std::function<bool(const std::vector<int>&)>;
 
 struct ExploreOptions {
-  int top = 3;         // patterns kept for a unit, and for a group of its consumers
   int beam = 3;        // partial plans
-  int group = 2;       // consumers whose patterns are combined with each other exhaustively
   int max_units = 64;  // in a pattern; without a bound a string of units takes quadratic time
 };
 

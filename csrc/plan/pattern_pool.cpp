@@ -197,11 +197,10 @@ bool PatternPool::settle() {
 std::vector<int> PatternPool::keep_best(std::vector<int> ids) {
   std::ranges::sort(ids, [&](int a, int b) { return is_better(a, b); });
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  const size_t top = static_cast<size_t>(options_.top);
   std::vector<int> kept;
   bool has_closed = false;
   for (int id : ids) {
-    const bool is_closed = patterns_[id].is_closed, is_full = kept.size() == top;
+    const bool is_closed = patterns_[id].is_closed, is_full = kept.size() == kTop;
     if (is_full && has_closed) break;
     if ((is_full && !is_closed) || !fits(id, kept)) continue;
     if (is_full) kept.pop_back();

@@ -11,6 +11,8 @@
 namespace stitch {
 
 inline constexpr int kNoPattern = -1;
+inline constexpr size_t kTop = 3;    // patterns kept for a unit, and for a group of its consumers
+inline constexpr size_t kGroup = 2;  // consumers whose patterns are combined exhaustively
 
 // Consumers are sorted here, as producers are: nothing depends on the order that edges came in.
 struct Topology : UnitGraph {
@@ -73,7 +75,7 @@ class PatternPool {
   // The id of a sorted set that is a pattern or may become one, else kNoPattern.  One unit gains 0.
   int intern(std::vector<int> units);
 
-  // The best of these that fit one kernel, `top` at most, best first.  The best closed one has a
+  // The best of these that fit one kernel, kTop at most, best first.  The best closed one has a
   // place in any case: what the others lack may never come.
   std::vector<int> keep_best(std::vector<int> ids);
   std::vector<int> keep_best_closed(std::vector<int> ids);

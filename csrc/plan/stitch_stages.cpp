@@ -66,29 +66,27 @@ struct Stitcher {
     units.resize(joined.steps.size());
     int last_effect = -1;
     for (size_t u = 0; u < units.size(); ++u) {
-      const PlanStep& step = joined.steps[u];
-      const bool is_call = step.call.valid();
-      units[u].step = step;
-      units[u].is_join = is_call && is_join(graph[step.call]);
+      const NodeId call = joined.steps[u].call;
+      const bool is_call = call.valid();
+      units[u].step = joined.steps[u];
+      units[u].is_join = is_call && is_join(graph[call]);
+      const PlannedStage own =  // of a call, what it would be as a stage
+          is_call ? PlannedStage{{}, {call}, graph[call].inputs, {call}}
+                  : stage(static_cast<int>(u));
       std::set<int> reads;
-      for (NodeId value : is_call ? graph[step.call].inputs : joined.stages[step.kernel].loads) {
+      for (NodeId value : own.loads) {
         if (auto alias = base.find(value); alias != base.end()) value = alias->second;
         if (graph[value].op == OpKind::k_get) value = graph[value].inputs[0];
         if (auto at = maker.find(value); at != maker.end()) reads.insert(at->second);
         if (graph[value].op == OpKind::k_input) readers[value].push_back(static_cast<int>(u));
       }
-      const std::vector<NodeId> call = {step.call};
-      for (NodeId id : is_call ? call : joined.stages[step.kernel].nodes)
+      for (NodeId id : own.nodes)
         for (NodeId definer : definers[id.index()]) reads.insert(maker.at(definer));
       for (int read : reads) wait(static_cast<int>(u), read);
-      if (is_call) {
-        maker[step.call] = static_cast<int>(u);
-        if (!has_effects(graph[step.call])) continue;
-        if (last_effect >= 0) add_wait(static_cast<int>(u), last_effect, 0);
-        last_effect = static_cast<int>(u);
-      } else {
-        for (NodeId store : joined.stages[step.kernel].stores) maker[store] = static_cast<int>(u);
-      }
+      for (NodeId store : own.stores) maker[store] = static_cast<int>(u);
+      if (!is_call || !has_effects(graph[call])) continue;
+      if (last_effect >= 0) add_wait(static_cast<int>(u), last_effect, 0);
+      last_effect = static_cast<int>(u);
     }
     for (const auto& [value, m] : find_replaceable(graph)) {
       const auto storing = maker.find(value);

@@ -274,19 +274,17 @@ std::vector<LeafUse> find_leaf_uses(const Graph& graph, const StageSchedule& sch
         return;
       }
       if (schedule.kept_on_chip.count(value)) leaf.made.insert(value);
-      const PersistentValue* persistent =
-          schedule.is_load[value.index()] ? find_persistent(schedule, value) : nullptr;
+      const bool is_load = schedule.is_load[value.index()];
+      const PersistentValue* persistent = is_load ? find_persistent(schedule, value) : nullptr;
       if (persistent && (persistent->is_filled || !filled.insert(value).second)) return;
       const bool is_tiled = std::ranges::count(schedule.tiles, value, &TiledLoad::value) > 0;
       if (is_tiled && !filled.insert(value).second) return;
-      if (schedule.is_load[value.index()]) {
-        leaf.loads.insert(value);
-        leaf.evaluated.insert(value);
-        return;
-      }
-      if (family(graph[value]) == Family::kReduce) return;  // a reduction of this kernel
+      if (!is_load && family(graph[value]) == Family::kReduce) return;  // one of this kernel's
       leaf.evaluated.insert(value);
-      for (NodeId input : graph[value].inputs) self(self, input);
+      if (is_load)
+        leaf.loads.insert(value);
+      else
+        for (NodeId input : graph[value].inputs) self(self, input);
     };
     for (NodeId root : leaf.roots)
       for (NodeId input : graph[root].inputs) visit(visit, input);
