@@ -166,18 +166,17 @@ CompiledGraph compile_graph(const Graph& graph, std::shared_ptr<CallTable> calls
   py::gil_scoped_release no_gil;
   compile_into(compiled, request);
   if (!compiled.program || compiled.program->symbols.assumptions.empty()) return compiled;
-  const auto compile_again = [request, like = compiled](Nearness nearness,
-                                                        const std::vector<int64_t>& integers) {
+  const auto [call_table, device, simulated] =
+      std::tuple(compiled.calls, compiled.device, compiled.simulated);
+  compiled.others = std::make_shared<CompiledGraph::Others>();
+  compiled.others->compile = [=](Nearness nearness, const std::vector<int64_t>& integers) {
     CompileRequest again = request;
     again.graph.symbols = with_hints(request.graph.symbols, integers);
     again.graph.symbols.nearness = nearness;
-    auto other = std::make_unique<CompiledGraph>(
-        CompiledGraph{.calls = like.calls, .device = like.device, .simulated = like.simulated});
-    compile_into(*other, again);
-    return other;
+    CompiledGraph other{.calls = call_table, .device = device, .simulated = simulated};
+    compile_into(other, again);
+    return std::make_unique<const CompiledGraph>(std::move(other));
   };
-  compiled.others = std::make_shared<CompiledGraph::Others>();
-  compiled.others->compile = compile_again;
   return compiled;
 }
 
