@@ -54,10 +54,10 @@ Scalar ValueLowering::place_of(NodeId value, const IndexExpr& offset, int withou
   return at;
 }
 
-Handle ValueLowering::load_vector(NodeId value, const IndexExpr& offset, int axis) {
+Handle ValueLowering::load_vector(NodeId value, const IndexExpr& offset, int axis, int guard) {
   const TensorType& type = graph_[value].type;
   const int width = schedule_.axes[axis].vector;
-  const auto [known, is_new] = vectors_.try_emplace({value, offset});
+  const auto [known, is_new] = vectors_.try_emplace({value, offset, guard});
   if (is_new) {
     const int p = pointer(value, false);
     align(p, width * info(type.dtype).bytes);
@@ -65,12 +65,14 @@ Handle ValueLowering::load_vector(NodeId value, const IndexExpr& offset, int axi
     const std::string vec = vector_type(type.dtype, width);
     const std::string address = "p" + std::to_string(p) + " + (" + at.text + ")";
     const bool by_owner = !owner.empty() && is_overwritten(value);
+    const std::string& condition = by_owner ? owner : values[guard].text;
     const std::string loaded_text =
-        by_owner ? concat("load_vec_if<", width, ">(", owner, ", ", address, ")")
-                 : concat("load_vec<", width, ">(", address, ")");
+        by_owner || guard != 0 ? concat("load_vec_if<", width, ">(", condition, ", ", address, ")")
+                               : concat("load_vec<", width, ">(", address, ")");
+    const int depth = std::max(at.depth, values[guard].depth);
     const PersistentValue* persistent = persistent_of(value, by_owner);
-    known->second = persistent ? load_persistent(*persistent, vec, loaded_text, at.depth)
-                               : let(vec, loaded_text, at.depth);
+    known->second = persistent ? load_persistent(*persistent, vec, loaded_text, depth)
+                               : let(vec, loaded_text, depth);
   }
   return lane_of(known->second, axis, type.dtype);
 }
@@ -94,8 +96,9 @@ Handle ValueLowering::load(NodeId value, const IndexExpr& offset, int guard) {
     condition += (condition.empty() ? "(" : " & (") + scopes_.size(type.shape[d]) + " > 0)";
   }
   const int axis = vector_axis(offset);
-  if (axis >= 0 && guard == 0 && (by_owner || condition.empty()))
-    return load_vector(value, offset, axis);
+  const bool is_of_lanes = axis >= 0 && values[guard].depth >= scopes_.axis_depth(axis);
+  if (axis >= 0 && (by_owner ? guard == 0 : condition.empty() && !is_of_lanes))
+    return load_vector(value, offset, axis, guard);
   const std::string base = "p" + std::to_string(pointer(value, false));
   const Scalar at = place_of(value, offset);
   const int depth = std::max(at.depth, values[guard].depth);
@@ -160,7 +163,7 @@ Handle ValueLowering::load_tiled(const TiledLoad& tile) {
     const std::string element = filled.text + "[" + place + "]";
     return let(info(dtype).register_name, in_register(dtype, element), depth);
   }
-  const auto [vector, is_new] = vectors_.try_emplace({tile.value, tile.offset});
+  const auto [vector, is_new] = vectors_.try_emplace({tile.value, tile.offset, 0});
   if (is_new) {
     const std::string loaded = concat("load_vec<", width, ">(", filled.text, " + (", place, "))");
     vector->second = let(vector_type(dtype, width), loaded, depth);

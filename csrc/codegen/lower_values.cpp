@@ -275,7 +275,11 @@ int ValueLowering::begin_guard(const Condition& condition, int outer) {
   const Holds holds = holds_in(ranges_, schedule_, vars, condition);
   if (holds == Holds::kAlways || outer == kNever) return outer;
   if (holds == Holds::kNever) return kNever;
-  Scalar at = scopes_.print(condition.index, vars, values);
+  // Of ends that are multiples of a vector it holds for all lanes or for none.
+  int lanes = vector_axis(condition.index);
+  for (const Dim& end : {condition.low, condition.high})
+    if (lanes >= 0 && !is_divisible(end, schedule_.axes[lanes].vector)) lanes = -1;
+  Scalar at = scopes_.print(condition.index, vars, values, lanes);
   std::string text;
   auto add = [&](const std::string& part) { text += (text.empty() ? "" : " & ") + part; };
   const bool starts_at_zero = condition.low.is(0) && condition.index.constant.is_constant() &&

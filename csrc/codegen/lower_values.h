@@ -98,7 +98,7 @@ class ValueLowering : public WalkSink {
   // This thread's lane of a vector along the axis.
   Handle lane_of(Handle vector, int axis, DType dtype);
   void fill_tile(const TiledLoad& tile, const std::string& name, int depth);
-  Handle load_vector(NodeId value, const IndexExpr& offset, int axis);
+  Handle load_vector(NodeId value, const IndexExpr& offset, int axis, int guard);
   // `loaded`, which is of `type`, as this thread holds it where the value is persistent.
   Handle load_persistent(const PersistentValue& persistent, const std::string& type,
                          const std::string& loaded, int depth);
@@ -132,10 +132,10 @@ class ValueLowering : public WalkSink {
   const LoweringOptions& options_;
   static constexpr int kNever = 1;  // the guard that holds nowhere
   std::map<Key, Handle> known_;
-  std::vector<AxisRange> ranges_;                           // that are open
-  std::vector<std::map<Key, Handle>> known_outside_;        // of each
-  std::map<const TiledLoad*, Handle> tiles_;                // filled: name and depth
-  std::map<std::pair<NodeId, IndexExpr>, Handle> vectors_;  // vector loads: name and depth
+  std::vector<AxisRange> ranges_;                                 // that are open
+  std::vector<std::map<Key, Handle>> known_outside_;              // of each
+  std::map<const TiledLoad*, Handle> tiles_;                      // filled: name and depth
+  std::map<std::tuple<NodeId, IndexExpr, int>, Handle> vectors_;  // loads: value, offset, guard
   // The loop over a segment, whose statements are in a scope of their own.
   struct OpenSegment {
     Statement loop;

@@ -81,7 +81,8 @@ STITCH_DEVICE f32 tanh_short(f32 x) {
 // What cancels in 1 + tanh(x) never appears.
 STITCH_DEVICE f32 tanh_plus_one(f32 x) { return 2.0f * approximate_sigmoid(2.0f * x); }
 STITCH_DEVICE f32 tanh_plus_one_short(f32 x) {
-  return 2.0f * approximate_reciprocal(1.0f + approximate_exp2(x * -0x1.715476p+1f));
+  // 2 / (1 + e^-2x) with half of both in the denominator.
+  return approximate_reciprocal(0.5f + approximate_exp2(::fmaf(x, -0x1.715476p+1f, -1.0f)));
 }
 
 // 1 + erf(x) = erfc(-x), erfc(t) = 2^-(t h(t)), h a polynomial up to 5, from there constant.  Error
