@@ -110,3 +110,19 @@ def test_any_number_of_rows():
         x = torch.randn(rows, 33)
         verdict = judge(compiled(x), fn(x), in_fp64(fn, (x,)), rows)
         assert verdict["ok"], (rows, verdict)
+
+
+@pytest.mark.parametrize("before, extent", [(0, 2000), (8, 2000), (4, 2000), (0, 2001), (2040, 8)])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_padded_rows_are_read_where_they_are_and_nowhere_else(before, extent, dtype):
+    """Vectors where the bounds are multiples of one; memory next to the rows is not read."""
+
+    def fn(x):
+        padded = torch.nn.functional.pad(x, (before, 2048 - before - extent), value=-torch.inf)
+        return padded.amax(1), padded.exp().sum(1)
+
+    x = torch.randn(3, extent).to(dtype)
+    options = {"target": "h200", "simulate": True}
+    largest, sums = compile_strictly(fn, options=options)(x)
+    assert largest.equal(x.amax(1))
+    torch.testing.assert_close(sums.double(), x.double().exp().sum(1), rtol=5e-3, atol=0)

@@ -444,5 +444,24 @@ TEST(EmitKernel, HostTruthsAreGatheredInLanesOfAFloat) {
   }
 }
 
+// Rows of `extent` elements behind `before` others, up to 2048.
+std::string padded_rows(int extent, int before) {
+  const std::string number = std::to_string(extent);
+  return emit_one("%x = input : bf16[4096," + number + "]\n%p = pad(%x){before=[0," +
+                      std::to_string(before) + "], shape=[4096,2048], value=0}\n" +
+                      "%y = cast(%p) : f32[4096,2048]\n%s = sum(%y){axes=[1]}\noutputs (%s)\n",
+                  "h200")
+      .text;
+}
+
+TEST(EmitKernel, LoadsBehindABoundThatNoVectorCrossesAreVectors) {
+  EXPECT_TRUE(holds(padded_rows(2000, 0), "load_vec_if<8>("));
+  EXPECT_TRUE(holds(padded_rows(2000, 8), "load_vec_if<8>("));
+  for (const auto& [extent, before] : {std::pair{2001, 0}, {2000, 4}, {2004, 0}}) {
+    EXPECT_FALSE(holds(padded_rows(extent, before), "load_vec_if")) << extent << " " << before;
+    EXPECT_TRUE(holds(padded_rows(extent, before), "load_if(")) << extent << " " << before;
+  }
+}
+
 }  // namespace
 }  // namespace stitch
