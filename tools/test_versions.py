@@ -3,6 +3,8 @@
     tools/test_versions.py set-up [NAME ...]   makes the environments; the only step with a network
     tools/test_versions.py run [NAME ...]      builds HEAD and tests in each that has no result yet
 
+`run` takes an interpreter with this checkout built: `make build`, then .venv/bin/python.
+
 NAME is as in `py3.12-torch2.11`; without any, all nine.  Each has a folder in --folder: `env`, a
 virtual environment, `checkout`, a clone of HEAD built there, and `result.json`, which names its
 commit: a run that was ended goes on where it was.  What has a result of HEAD is not run again.

@@ -118,7 +118,8 @@ TEST(FindRanges, AnAxisOfTheGridIsCutToo) {
   EXPECT_FALSE(holds(text, "load_if")) << text;
 }
 
-TEST(FindRanges, AGpuChooses) { EXPECT_TRUE(holds(text_of(kCat, "h200"), "load_if")); }
+// Of parts that begin and end at multiples of a vector, a vector at a time.
+TEST(FindRanges, AGpuChooses) { EXPECT_TRUE(holds(text_of(kCat, "h200"), "load_vec_if<4>(")); }
 
 TEST(FindRanges, ReductionsChoose) {
   EXPECT_TRUE(holds(text_of(R"(
