@@ -151,6 +151,21 @@ def test_dynamic_batch():
         assert found["ok"], found
 
 
+def test_sizes_of_every_class():
+    """Each call is checked against what its kernels assume; four programs at most."""
+
+    def fn(x):
+        return x.softmax(1), x.sum(0), x.amax()
+
+    compiled = torch.compile(fn, backend="stitch", dynamic=True, options={"strict": True})
+    for shape in [(512, 2048), (300, 2040), (512, 2047), (77, 5000), (2, 3), (4096, 129)]:
+        x = torch.randn(shape, device="cuda")
+        for got, exact in zip(compiled(x), fn(x.double()), strict=True):
+            torch.testing.assert_close(got, exact.float(), rtol=1e-5, atol=1e-4)
+    counters = torch_stitch.counters()
+    assert counters["plans_made"] + counters["plans_found"] <= 4, counters
+
+
 def test_other_stream():
     compiled = torch.compile(lambda x: (x * 2).softmax(-1), backend="stitch")
     x = torch.randn(512, 512, device="cuda")
