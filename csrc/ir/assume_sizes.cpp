@@ -41,8 +41,6 @@ std::vector<std::pair<Dim, int64_t>> find_extents(const Graph& graph) {
         found.emplace_back(type.shape[d], kUnit);
     }
   }
-  const auto symbols_in = [](const auto& extent) { return extent.first.terms().size(); };
-  std::ranges::stable_sort(found, {}, symbols_in);
   return found;
 }
 
