@@ -164,16 +164,15 @@ CompiledGraph compile_graph(const Graph& graph, std::shared_ptr<CallTable> calls
     compiled.device = c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(device_index));
   if (load) limit_pool(options, request.settings);
   py::gil_scoped_release no_gil;
+  const CompiledGraph blank = compiled;
   compile_into(compiled, request);
   if (!compiled.program || compiled.program->symbols.assumptions.empty()) return compiled;
-  const auto [call_table, device, simulated] =
-      std::tuple(compiled.calls, compiled.device, compiled.simulated);
   compiled.others = std::make_shared<CompiledGraph::Others>();
   compiled.others->compile = [=](Nearness nearness, const std::vector<int64_t>& integers) {
     CompileRequest again = request;
     again.graph.symbols = with_hints(request.graph.symbols, integers);
     again.graph.symbols.nearness = nearness;
-    CompiledGraph other{.calls = call_table, .device = device, .simulated = simulated};
+    CompiledGraph other = blank;
     compile_into(other, again);
     return std::make_unique<const CompiledGraph>(std::move(other));
   };

@@ -117,7 +117,7 @@ const CompiledGraph& choose_for(const CompiledGraph& graph, const std::vector<in
   for (const auto& other : made)
     if (is_for(*other, integers)) return *other;
   static constexpr Nearness kNext[] = {Nearness::kClass, Nearness::kSmall, Nearness::kAny};
-  made.push_back(graph.others->compile(kNext[std::min<size_t>(made.size(), 2)], integers));
+  made.push_back(graph.others->compile(kNext[made.size()], integers));
   STITCH_CHECK(is_for(*made.back(), integers), "a program does not fit the sizes it was made for");
   return *made.back();
 }

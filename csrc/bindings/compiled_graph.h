@@ -19,12 +19,12 @@
 namespace stitch {
 
 struct CompiledGraph {
-  std::shared_ptr<const Program> program;
   std::shared_ptr<const CallTable> calls;
-  Report report;
+  std::shared_ptr<const Program> program = nullptr;
+  Report report = {};
   c10::Device device = c10::Device(c10::kCPU);
   const ptxsim::SimulatedDevice* simulated = nullptr;  // null: kernels run on `device`
-  std::vector<CallRow> made_calls;                     // of Program::made_calls
+  std::vector<CallRow> made_calls = {};                // of Program::made_calls
 
   struct Others {
     std::mutex mutex;
@@ -34,7 +34,8 @@ struct CompiledGraph {
         compile;
     std::vector<std::unique_ptr<const CompiledGraph>> made = {};
   };
-  std::shared_ptr<Others> others;  // for sizes that break the program's assumptions; null: none do
+  std::shared_ptr<Others> others =
+      nullptr;  // for sizes that break the program's assumptions; null: none do
 
   const CallRow& call(const CallStep& step) const {
     return step.call < 0 ? made_calls.at(-1 - step.call) : calls->rows.at(step.call);

@@ -26,11 +26,8 @@ inline void pass_parts(Archive& archive, Dim& dim) {
   archive.pass(factors);
   if (!archive.reads()) return;
   dim = 0;
-  for (size_t i = 0; i < std::min(products.size(), factors.size()); ++i) {
-    Dim product = factors[i];
-    for (const SymbolId symbol : products[i]) product = product * Dim::symbol(symbol);
-    dim = dim + product;
-  }
+  for (size_t i = 0; i < std::min(products.size(), factors.size()); ++i)
+    dim = dim + Dim::product(products[i], factors[i]);
 }
 
 }  // namespace stitch

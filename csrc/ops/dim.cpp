@@ -126,11 +126,8 @@ bool operator<(const Dim& a, const Dim& b) {
 
 Dim magnitude(const Dim& dim) {
   Dim sum = 0;
-  for (const auto& [monomial, factor] : dim.terms()) {
-    Dim product = std::abs(factor);
-    for (const SymbolId id : monomial) product = product * Dim::symbol(id);
-    sum = sum + product;
-  }
+  for (const auto& [monomial, factor] : dim.terms())
+    sum = sum + Dim::product(monomial, std::abs(factor));
   return sum;
 }
 
@@ -154,8 +151,7 @@ std::optional<Dim> divide_exact(const Dim& a, const Dim& b) {
     const auto& [monomial, factor] = *std::ranges::min_element(terms, leads);
     const std::optional<Dim::Monomial> symbols = divide(monomial, divisor_monomial);
     if (!symbols || factor % divisor_factor != 0) return std::nullopt;
-    Dim step(factor / divisor_factor);
-    for (SymbolId id : *symbols) step = step * Dim::symbol(id);
+    const Dim step = Dim::product(*symbols, factor / divisor_factor);
     quotient = quotient + step;
     rest = rest - step * b;
   }

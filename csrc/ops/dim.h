@@ -27,7 +27,10 @@ class Dim {
   using Terms = std::map<Monomial, int64_t>;
 
   Dim(int64_t value = 0) : constant_(value) {}  // NOLINT: integers are extents
-  static Dim symbol(SymbolId id) { return from_terms({{Monomial{id}, 1}}); }
+  static Dim symbol(SymbolId id) { return product({id}, 1); }
+  static Dim product(Monomial symbols, int64_t factor) {
+    return from_terms({{std::move(symbols), factor}});
+  }
 
   bool is_constant() const { return !terms_; }
   // The value of a constant; InternalError for a symbolic Dim.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/map_to_vector.h"
 #include "schedule/map_axes.h"
 #include "schedule/reduction_arrays.h"
 
@@ -63,6 +64,11 @@ std::vector<int> blocks_below(std::vector<int> path, int block) {
   const auto at = std::ranges::find(path, block);
   path.erase(path.begin(), at == path.end() ? at : at + 1);
   return path;
+}
+
+std::vector<int> loops_around(const StageSchedule& schedule, int block, int outer) {
+  return map_to_vector(blocks_below(block_path(schedule, block), outer),
+                       [&](int at) { return schedule.blocks[at].loop; });
 }
 
 namespace {

@@ -26,5 +26,7 @@ std::vector<int> path_to(const StageSchedule& schedule, NodeId root);
 std::vector<NodeId> roots_below(const StageSchedule& schedule, int block);
 // Of a path, those inside of `block`; none where it is not on the path.
 std::vector<int> blocks_below(std::vector<int> path, int block);
+// The loops around what the block holds, outermost first: all, or those inside of `outer`.
+std::vector<int> loops_around(const StageSchedule& schedule, int block, int outer = 0);
 
 }  // namespace stitch

@@ -15,7 +15,8 @@ struct GoneAtom {
 };
 
 // Atoms of one dimension that are gone in `read`, at the positions that make up for its constant:
-// coefficients are those of a row-major index, so the largest takes as much as it can.
+// coefficients are those of a row-major index, so the largest takes as much as it can. An atom of
+// extent 0 has no position.
 bool fix_atoms(const IndexVars& vars, const IndexExpr& made, const IndexExpr& read,
                FixedAtoms& fixed) {
   const Dim moved = read.constant - made.constant;
@@ -25,14 +26,14 @@ bool fix_atoms(const IndexVars& vars, const IndexExpr& made, const IndexExpr& re
     if (read.terms.contains(var)) continue;
     const IndexVar& atom = vars[var];
     const bool is_static = coefficient.is_constant() && atom.extent.is_constant();
-    if (atom.kind != IndexVar::Kind::kAtom || !is_static || coefficient.value() <= 0) return false;
+    if (atom.kind != IndexVar::Kind::kAtom || !is_static) return false;
+    if (coefficient.value() <= 0 || atom.extent.value() == 0) return false;
     gone.push_back({atom.payload, coefficient.value(), atom.extent.value()});
   }
   std::ranges::sort(gone, std::greater(), &GoneAtom::coefficient);
   int64_t left = moved.value();
   for (const GoneAtom& atom : gone) {
-    const int64_t index =
-        std::clamp<int64_t>(left / atom.coefficient, 0, std::max<int64_t>(0, atom.extent - 1));
+    const int64_t index = std::clamp<int64_t>(left / atom.coefficient, 0, atom.extent - 1);
     fixed.try_emplace(atom.atom, index);
     left -= index * atom.coefficient;
   }

@@ -40,8 +40,8 @@ double reuse_distance(const Graph& graph, const PlannedStage& stage, const Stage
                       const std::vector<int>& blocks) {
   const int shared = common_block(schedule, blocks);
   double elements = schedule.threads;
-  for (int block : blocks_below(block_path(schedule, blocks.front()), shared)) {
-    const LoopSpec& spec = schedule.loops[schedule.blocks[block].loop];
+  for (int loop : loops_around(schedule, blocks.front(), shared)) {
+    const LoopSpec& spec = schedule.loops[loop];
     const MappedAxis& mapped = schedule.axes[spec.axis];
     if (spec.level == LoopSpec::Level::kVector) elements *= mapped.vector;
     const bool is_strip = spec.level == LoopSpec::Level::kStrip;
@@ -99,7 +99,7 @@ bool moves_along(const MappedAxis& mapped, const IndexVar& leaf) {
 // by a host in each trip of its blocks and loops down to the last that the index moves along.  A
 // row of [64] that rows of [128, 64] read is computed 128 times.
 double count_evaluations(const Graph& graph, const StageSchedule& schedule, bool in_segment,
-                         const std::set<VarId>& leaves, const std::vector<int>& path) {
+                         const std::set<VarId>& leaves, const std::vector<int>& loops) {
   double trips = 1, reached = 1;
   if (schedule.device->is_cuda || in_segment) {
     for (VarId var : leaves) {
@@ -115,9 +115,8 @@ double count_evaluations(const Graph& graph, const StageSchedule& schedule, bool
   };
   for (const MappedAxis& mapped : schedule.axes) walk(mapped, blocks_along(graph, mapped));
   std::set<int> walked;
-  for (int block : path) {
-    const int loop = schedule.blocks[block].loop;
-    if (loop < 0 || !walked.insert(schedule.loops[loop].axis).second) continue;
+  for (int loop : loops) {
+    if (!walked.insert(schedule.loops[loop].axis).second) continue;
     const MappedAxis& mapped = schedule.axes[schedule.loops[loop].axis];
     walk(mapped, hint(graph, mapped.axis.extent) / blocks_along(graph, mapped));
   }
@@ -198,7 +197,7 @@ void add_root(const Graph& graph, const StageSchedule& schedule, const LeafUse& 
       iterations *= hint(graph, mapped.axis.extent);
   const int thread_copies = schedule.threads >> std::popcount(owned_thread_bits(schedule, space));
   const double copies = block_copies * thread_copies;
-  const std::vector<int> path = block_path(schedule, leaf.block);
+  const std::vector<int> loops = loops_around(schedule, leaf.block);
   for (const auto& [node, evaluations] : schedule.accesses.evaluated.at(space.root)) {
     if (!leaf.evaluated.count(node)) continue;
     const bool is_load = leaf.loads.count(node) > 0;
@@ -207,7 +206,7 @@ void add_root(const Graph& graph, const StageSchedule& schedule, const LeafUse& 
     for (const Evaluation& evaluation : evaluations) {
       if (is_shared(schedule, leaf, space.root, node, evaluation)) continue;
       const std::set<VarId> leaves = schedule.accesses.vars.leaves_of(evaluation.index);
-      const double times = count_evaluations(graph, schedule, evaluation.in_segment, leaves, path);
+      const double times = count_evaluations(graph, schedule, evaluation.in_segment, leaves, loops);
       const double each = copies * (evaluation.in_segment ? times : std::min(iterations, times));
       count += each;
       const bool is_alone = is_load && evaluation.is_guarded && !schedule.device->is_cuda;
@@ -332,11 +331,9 @@ void add_cycles(const Graph& graph, const StageSchedule& schedule,
   const Latencies& latencies = schedule.device->latencies;
   for (const LeafUse& leaf : leaves) {
     double trips = 1;
-    for (int block : block_path(schedule, leaf.block)) {
-      const int loop = schedule.blocks[block].loop;
-      if (loop < 0 || schedule.loops[loop].level != LoopSpec::Level::kSerial) continue;
-      trips *= trips_along(graph, schedule.axes[schedule.loops[loop].axis]);
-    }
+    for (int loop : loops_around(schedule, leaf.block))
+      if (schedule.loops[loop].level == LoopSpec::Level::kSerial)
+        trips *= trips_along(graph, schedule.axes[schedule.loops[loop].axis]);
     work.in_flight = std::max(work.in_flight, std::min(trips, kTripsInFlight));
     if (leaf.loads.empty()) continue;
     for (NodeId load : leaf.loads)

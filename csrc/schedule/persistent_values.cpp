@@ -1,6 +1,7 @@
 #include "schedule/persistent_values.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/round_up.h"
 #include "schedule/build_loops.h"
@@ -25,15 +26,26 @@ constexpr int kSlotAlignment = 16;            // bytes
 // KB on an H200 (csrc/cost/estimate_kernel.cpp).  Shared memory may leave no fewer.
 constexpr int kLeastResidentThreads = 512;
 
-// Fills loops and accesses; false where a thread's share is nothing, or only known at run time.
-// Loops that every use is inside of, those of `around`, fill the home again.
-bool count_accesses(const StageSchedule& schedule, const std::set<int>& around,
+std::set<int> find_access_axes(const StageSchedule& schedule, const IndexExpr& offset) {
+  std::set<int> axes;
+  for (int a = 0; a < static_cast<int>(schedule.axes.size()); ++a)
+    if (!axis_coefficient(schedule, schedule.accesses.vars, offset, a).is(0)) axes.insert(a);
+  return axes;
+}
+
+// Fills loops and accesses; false where a thread's share is nothing, or only known at run time, and
+// where one of the loops around the first access, `inside`, may have no trips.  Loops that every
+// use is inside of, those of `around`, fill the home again.
+bool count_accesses(const Graph& graph, const StageSchedule& schedule,
+                    const std::vector<int>& around, const std::vector<int>& inside,
                     PersistentValue& out) {
   const IndexVars& vars = schedule.accesses.vars;
+  const std::set<int> axes = find_access_axes(schedule, out.offset);
+  if (may_be_skipped(graph, schedule, inside, axes)) return false;
   out.vector_axis = find_vector_axis(schedule, vars, out.offset);
   for (int l = 0; l < static_cast<int>(schedule.loops.size()); ++l) {
     const LoopSpec& loop = schedule.loops[l];
-    if (around.count(l) || axis_coefficient(schedule, vars, out.offset, loop.axis).is(0)) continue;
+    if (std::ranges::count(around, l) > 0 || !axes.contains(loop.axis)) continue;
     if (loop.level == LoopSpec::Level::kVector && loop.axis == out.vector_axis) continue;
     const std::optional<int64_t> trips = trip_count(schedule, l);
     if (!trips || *trips == 0 || out.accesses * *trips > kMostAccesses) return false;
@@ -112,10 +124,10 @@ std::vector<RepeatedLoad> find_repeated_loads(const Graph& graph, const StageSch
     const IndexExpr* offset = blocks.size() > 1 ? only_offset(schedule, value) : nullptr;
     if (!offset) continue;
     load.persistent = {.value = value, .offset = *offset, .is_of_stage = true};
-    std::set<int> around;
-    for (int block : block_path(schedule, common_block(schedule, blocks)))
-      around.insert(schedule.blocks[block].loop);
-    if (!count_accesses(schedule, around, load.persistent)) continue;
+    const int common = common_block(schedule, blocks);
+    const std::vector<int> around = loops_around(schedule, common);
+    const std::vector<int> inside = loops_around(schedule, blocks.front(), common);
+    if (!count_accesses(graph, schedule, around, inside, load.persistent)) continue;
     load.saved_bytes = load.bytes * static_cast<int64_t>(blocks.size() - 1);
     load.saved_per_byte = static_cast<double>(load.saved_bytes) /
                           static_cast<double>(load.persistent.accesses *
@@ -202,11 +214,13 @@ Persistence find_persistent_values(const Graph& graph, const std::vector<SharedA
                                    size_t stages, const ChipRoom& room,
                                    const StageSchedule& schedule) {
   Persistence kept;
+  std::vector<int> all_loops(schedule.loops.size());
+  std::iota(all_loops.begin(), all_loops.end(), 0);
   kept.values.resize(stages);
   kept.left = room;
   for (const SharedAccess& access : accesses) {
     PersistentValue persistent{access.value, access.offset};
-    if (!count_accesses(schedule, {}, persistent)) continue;
+    if (!count_accesses(graph, schedule, {}, all_loops, persistent)) continue;
     if (!find_home(graph, schedule, kept.left, persistent)) {
       kept.is_complete = false;
       continue;

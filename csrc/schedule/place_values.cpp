@@ -37,6 +37,20 @@ std::set<NodeId> find_loaded_apart(const Accesses& accesses) {
   return found;
 }
 
+// The axes that a value depends on.
+std::set<int> find_value_axes(const StageSchedule& schedule, NodeId value) {
+  std::set<int> atoms, axes;
+  for (const RootSpace& space : schedule.spaces.roots)
+    for (const Evaluation& evaluation : evaluations_of(schedule.accesses, space.root, value))
+      for (VarId var : schedule.accesses.vars.leaves_of(evaluation.index))
+        atoms.insert(schedule.accesses.vars[var].payload);
+  for (int a = 0; a < static_cast<int>(schedule.axes.size()); ++a)
+    if (std::ranges::any_of(schedule.axes[a].axis.atoms,
+                            [&](AtomId atom) { return atoms.contains(atom.index()); }))
+      axes.insert(a);
+  return axes;
+}
+
 struct Placer {
   const Graph& graph;
   StageSchedule& schedule;
@@ -80,13 +94,12 @@ struct Placer {
     auto fixed = find_fixed_axes(schedule, schedule.accesses.vars, at, read);
     if (!fixed) return false;
     // The array spans the loops inside the block both leaves share.
-    std::vector<int> shared =
-        block_path(schedule, common_block(schedule, {made.block, leaf.block}));
+    const std::vector<int> shared =
+        loops_around(schedule, common_block(schedule, {made.block, leaf.block}));
     return std::ranges::all_of(*fixed, [&](const auto& entry) {
       const MappedAxis& axis = schedule.axes[entry.first];
-      return axis.threads == 1 && !axis.in_grid &&
-             std::none_of(shared.begin() + 1, shared.end(), [&](int block) {
-               return schedule.loops[schedule.blocks[block].loop].axis == entry.first;
+      return axis.threads == 1 && !axis.in_grid && std::ranges::none_of(shared, [&](int loop) {
+               return schedule.loops[loop].axis == entry.first;
              });
     });
   }
@@ -99,15 +112,17 @@ struct Placer {
            });
   }
 
-  // The index a value is made at, if it is one of the last that two nests have in common: what
-  // follows is only needed by the later one.
+  // The index a value is made at, if it is one of the last that two nests have in common, what
+  // follows being needed by the later one alone, and if it is made there whatever the sizes are.
   std::optional<Index> frontier_index(NodeId value) const {
     int first = -1;
     Index made;
     bool is_last = false;
+    std::vector<int> blocks;
     for (int leaf : places.at(value)) {
       const std::vector<Evaluation> evaluations = evaluations_in(leaves[leaf], value);
       if (evaluations.empty()) continue;
+      blocks.push_back(leaves[leaf].block);
       if (first < 0) {
         if (evaluations.size() > 1 || evaluations.front().is_guarded) return std::nullopt;
         first = leaf;
@@ -118,7 +133,12 @@ struct Placer {
         if (!holds(leaves[first], made, leaves[leaf], evaluation.index)) return std::nullopt;
       is_last = is_last || reads_further(leaf, first, value);
     }
-    return is_last ? std::optional<Index>(made) : std::nullopt;
+    if (!is_last) return std::nullopt;
+    const std::vector<int> loops =
+        loops_around(schedule, blocks.front(), common_block(schedule, blocks));
+    const std::set<int> axes = find_value_axes(schedule, value);
+    if (may_be_skipped(graph, schedule, loops, axes)) return std::nullopt;
+    return made;
   }
 
   bool is_costly(NodeId value, int depth = 0) const {
@@ -211,6 +231,14 @@ std::optional<int64_t> trip_count(const StageSchedule& schedule, int loop) {
   return walks_elements ? axis.serial.value() : 1;
 }
 
+bool may_be_skipped(const Graph& graph, const StageSchedule& schedule,
+                    const std::vector<int>& loops, const std::set<int>& axes) {
+  return std::ranges::any_of(loops, [&](int loop) {
+    const int axis = schedule.loops[loop].axis;
+    return !axes.contains(axis) && may_be_empty(schedule.axes[axis].axis.extent, graph.symbols);
+  });
+}
+
 std::optional<int64_t> array_length(const StageSchedule& schedule, const std::vector<int>& loops) {
   int64_t length = 1;
   for (int loop : loops) {
@@ -248,16 +276,10 @@ int common_block(const StageSchedule& schedule, const std::vector<int>& blocks) 
 
 std::vector<int> array_loops(const StageSchedule& schedule, NodeId value, int declared_in,
                              int made_in) {
-  std::set<int> atoms;
-  for (const RootSpace& space : schedule.spaces.roots)
-    for (const Evaluation& evaluation : evaluations_of(schedule.accesses, space.root, value))
-      for (VarId var : schedule.accesses.vars.leaves_of(evaluation.index))
-        atoms.insert(schedule.accesses.vars[var].payload);
+  const std::set<int> axes = find_value_axes(schedule, value);
   std::vector<int> blocks = blocks_below(block_path(schedule, made_in), declared_in);
   std::erase_if(blocks, [&](int block) {
-    const LoopSpec& spec = schedule.loops[schedule.blocks[block].loop];
-    return std::ranges::none_of(schedule.axes[spec.axis].axis.atoms,
-                                [&](AtomId atom) { return atoms.contains(atom.index()); });
+    return !axes.contains(schedule.loops[schedule.blocks[block].loop].axis);
   });
   return array_loops(schedule, blocks);
 }

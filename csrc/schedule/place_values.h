@@ -25,6 +25,10 @@ std::vector<LeafUse> find_leaf_uses(const Graph& graph, const StageSchedule& sch
 
 // Trips of a loop per thread; nothing when only known at run time.
 std::optional<int64_t> trip_count(const StageSchedule& schedule, int loop);
+// May one of the loops, but those of `axes`, have no trips?  What walks no other is read in loops
+// of the same trips.
+bool may_be_skipped(const Graph& graph, const StageSchedule& schedule,
+                    const std::vector<int>& loops, const std::set<int>& axes);
 // Elements of an array over loops; nothing when only known at run time.
 std::optional<int64_t> array_length(const StageSchedule& schedule, const std::vector<int>& loops);
 // What indexes arrays over the loop: one of those that an axis of strips has, whichever runs.

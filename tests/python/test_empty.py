@@ -86,3 +86,60 @@ def test_sizes_that_cannot_be_0_are_not_checked():
     compiled = compile_strictly(lambda x: (x * 2).max(1)[0] + x.max(), dynamic=True)
     compiled(torch.randn(5, 7))
     assert torch_stitch.counters()["library_calls"] == 0
+
+
+PIECES = {
+    "sum": lambda x, d: x.sum(d, keepdim=True),
+    "mean": lambda x, d: x.mean(d, keepdim=True),
+    "product": lambda x, d: x.prod(d, keepdim=True),
+    "deviation": lambda x, d: x.var(d, correction=0, keepdim=True),
+}
+WHOLES = {
+    "minimum": lambda piece, x: x.minimum(piece),
+    "softmax": lambda piece, x: (x + piece).softmax(-1),
+    "sum": lambda piece, x: (x + piece).sum(0, keepdim=True) + x,
+}
+TARGETS = ["cpu", pytest.param("h200", marks=pytest.mark.simulated)]
+
+
+def compile_for(target, fn, **how):
+    return compile_strictly(fn, options={"target": target, "simulate": target != "cpu"}, **how)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("whole", WHOLES)
+@pytest.mark.parametrize("piece", PIECES)
+def test_what_is_read_of_a_piece_without_elements_is_read_of_the_whole(piece, whole, target):
+    """A loop of no trips fills no array that the loop behind it reads."""
+    for shape in (1,), (3, 1), (1, 3), (3, 5):
+        for dim in range(len(shape)):
+
+            def fn(x, dim=dim):
+                x = x.relu()
+                reduced = PIECES[piece](x.narrow(dim, 0, 0), dim)
+                return WHOLES[whole](reduced, x), reduced
+
+            torch._dynamo.reset()
+            x = torch.rand(shape)
+            expect_same(compile_for(target, fn)(x), fn(x))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("columns", [3, 200])
+def test_what_is_read_beside_rows_that_the_data_lacks(columns, target):
+    def multiplied(x, rows):
+        total = (rows * x.exp()).sum(0)
+        return (total + x.exp()).softmax(-1), total
+
+    def added(x, rows):
+        total = (rows.T + x[:, None]).sum(1)
+        return (total + x).softmax(-1), total
+
+    x, z = torch.rand(columns), torch.rand(20, columns)
+    for fn in (multiplied, added):
+        torch._dynamo.reset()
+        with torch._dynamo.config.patch(CAPTURED):
+            compiled = compile_for(target, lambda x, z, kept, fn=fn: fn(x, z[kept]), dynamic=True)
+            for rows in (7, 0, 3):
+                kept = torch.arange(20) < rows
+                expect_same(compiled(x, z, kept), fn(x, z[kept]))
