@@ -29,6 +29,7 @@ BOOL_FORMS |= dict.fromkeys(("add", "maximum", "bitwise_or"), "logical_or")
 BOOL_FORMS |= dict.fromkeys(("mul", "minimum", "bitwise_and"), "logical_and")
 # What eager computes with numbers as they are, by whether on a CPU: there if they come second.
 EXACT = {True: "mul div div_floor div_trunc", False: "add sub mul div div_floor div_trunc"}
+DIVIDES = {None: "div", "floor": "div_floor", "trunc": "div_trunc"}
 ROOTS = {0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}
 MOST_IN_WINDOW = 25  # elements of a pooling: each is read that often
 RULES = {}
@@ -64,13 +65,13 @@ def shape_of(im, node):
     return im.dims(result_of(node).shape)
 
 
-def scalar(im, number, dtype=None, is_exact=False):
+def scalar(im, number, dtype=None, is_exact=False, rounds=True):
     """A value, a Python number or a symbolic one as a value of `dtype`; is_exact: kept in f32."""
     dtype = dtype or ("bool" if isinstance(number, (bool, torch.SymBool)) else "f64")
     if is_exact and isinstance(number, _core.NodeId):
         number = im.held.get(number, number)
     if isinstance(number, _core.NodeId):
-        return im.b.cast(number, dtype)
+        return im.b.cast(number, dtype, rounds)
     if isinstance(number, SYMBOLIC):
         return im.b.cast(number_of(im, number.node.expr, dtype), dtype)
     if dtype in NARROW and not is_exact:
@@ -108,18 +109,11 @@ def add(im, node, a, b, alpha=1):
     return pointwise(im, node, "sub" if node.target._opname == "sub" else "add", a, b)
 
 
-@rule("div")
-def div(im, node, a, b, rounding_mode=None):
-    return pointwise(im, node, f"div_{rounding_mode}" if rounding_mode else "div", a, b)
-
-
 @rule("pow")
 def power(im, node, x, exponent):
     """Some exponents are roots, as in eager."""
-    root = isinstance(exponent, (int, float)) and ROOTS.get(exponent)
-    if root and dtype_of(node) in FLOATS:
-        return pointwise(im, node, root, x)
-    return pointwise(im, node, "pow", x, exponent)
+    root = isinstance(exponent, (int, float)) and dtype_of(node) in FLOATS and ROOTS.get(exponent)
+    return pointwise(im, node, root, x) if root else pointwise(im, node, "pow", x, exponent)
 
 
 @rule("clamp")
@@ -299,6 +293,7 @@ def filled(im, node, number):
     return im.b.expand(scalar(im, number, dtype_of(node)), shape_of(im, node))
 
 
+rule("div")(lambda im, n, a, b, rounding_mode=None: pointwise(im, n, DIVIDES[rounding_mode], a, b))
 rule("flip")(lambda im, node, x, dims: im.b.flip(x, dims[: result_of(node).dim()]))
 rule("permute")(lambda im, node, x, dims: im.b.permute(x, list(dims)))
 rule("expand")(lambda im, node, x, *_, **__: im.b.expand(x, shape_of(im, node)))
@@ -315,7 +310,12 @@ rule("iota", "prims")(
         im.b.iota("i64", shape_of(im, n)[0], im.dim(start), im.dim(step)), dtype_of(n)
     )
 )
-rule("_to_copy alias clone lift_fresh_copy")(lambda im, n, x, *_, **__: scalar(im, x, dtype_of(n)))
+# A cast that is a step of the user's op rounds no more than other ops do.
+rule("_to_copy alias clone lift_fresh_copy")(
+    lambda im, n, x, *_, **__: scalar(
+        im, x, dtype_of(n), rounds="_to_copy" in str(n.meta.get("original_aten", "_to_copy"))
+    )
+)
 rule("convert_element_type", "prims")(RULES["aten._to_copy"])
 rule("where")(
     lambda im, n, *given: im.b.pointwise(

@@ -168,7 +168,8 @@ void bind_ops(BuilderClass& builder) {
       .def("iota", &Builder::iota)
       .def("random", &Builder::random)
       .def("assert_true", &Builder::assert_true)
-      .def("pointwise", &Builder::pointwise)
+      .def("pointwise", [](Builder& b, OpKind op,
+                           const std::vector<NodeId>& inputs) { return b.pointwise(op, inputs); })
       .def("cast", &Builder::cast, "x"_a, "dtype"_a, "rounds"_a = true)
       .def("reduce", &Builder::reduce)
       .def("reshape", &Builder::reshape)

@@ -97,10 +97,10 @@ NodeId Builder::random(NodeId seed, int64_t stream, std::vector<Dim> shape) {
   return pointwise(OpKind::k_random, {word(0), from, reshape(line, std::move(shape))});
 }
 
-NodeId Builder::pointwise(OpKind op, const std::vector<NodeId>& inputs) {
+NodeId Builder::pointwise(OpKind op, const std::vector<NodeId>& inputs, DType dtype) {
   STITCH_CHECK(info(op).family == Family::kPointwise && op != OpKind::k_cast,
                info(op).name << " is not made by Builder::pointwise");
-  return add({.op = op, .inputs = inputs});
+  return add({.op = op, .inputs = inputs, .type = {.dtype = dtype}});
 }
 
 NodeId Builder::assert_true(NodeId condition, std::string message) {
@@ -109,7 +109,8 @@ NodeId Builder::assert_true(NodeId condition, std::string message) {
 
 NodeId Builder::cast(NodeId x, DType dtype, bool rounds) {
   if (graph_[x].type.dtype == dtype) return x;
-  return add({.op = OpKind::k_cast, .inputs = {x}, .integer = !rounds, .type = {.dtype = dtype}});
+  const bool keeps = !rounds && info(dtype).is_float && info(dtype).bytes < 4;
+  return add({.op = OpKind::k_cast, .inputs = {x}, .integer = keeps, .type = {.dtype = dtype}});
 }
 
 NodeId Builder::reduce(OpKind op, NodeId x, std::vector<int64_t> axes, DType dtype, bool keepdim) {

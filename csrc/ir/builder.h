@@ -34,7 +34,8 @@ class Builder {
   // One stream of uniform numbers; `seed` is i64[2]: the key, and where streams are counted from.
   NodeId random(NodeId seed, int64_t stream, std::vector<Dim> shape);
   // Operands broadcast; they must have one dtype already (`select`: the first is bool).
-  NodeId pointwise(OpKind op, const std::vector<NodeId>& inputs);
+  // `dtype`: of an op whose operands do not tell.
+  NodeId pointwise(OpKind op, const std::vector<NodeId>& inputs, DType dtype = DType::kF32);
   // x itself when it has the dtype; `rounds`: see keeps_digits.
   NodeId cast(NodeId x, DType dtype, bool rounds = true);
   // Axes in any order, negative allowed, empty = all.  `dtype`: of the result of sum, prod,

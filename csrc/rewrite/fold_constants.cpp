@@ -1,5 +1,7 @@
 #include "rewrite/rewrite_graph.h"
 
+#include <cmath>
+
 #include "rewrite/constants.h"
 #include "rewrite/rebuild_graph.h"
 
@@ -75,6 +77,48 @@ NodeId negate_comparison(const Operands& x) {
   return {};
 }
 
+// A random number is its word's upper 24 bits, w / 2^24: it is at least c where they are at least
+// c * 2^24, which integers tell.
+NodeId compare_word(const Operands& x) {
+  if (x[0].op != OpKind::k_random || !x.constants[1]) return {};
+  const OpKind op = x.node.op;
+  const bool moves_up = op == OpKind::k_gt || op == OpKind::k_le;
+  const bool is_least = op == OpKind::k_gt || op == OpKind::k_ge;
+  const double steps = x.constants[1]->number * 0x1p24;
+  const double least = moves_up ? std::floor(steps) + 1 : std::ceil(steps);
+  if (!(least > 0 && least < 0x1p24)) return {};
+  const NodeId word = x.builder.pointwise(OpKind::k_random_word, x[0].inputs, DType::kU32);
+  const NodeId bound = x.builder.full(DType::kU32, 0, static_cast<int64_t>(least) << 8);
+  return x.builder.pointwise(is_least ? OpKind::k_ge : OpKind::k_lt, {word, bound});
+}
+
+// With a factor that is 0 or 1, a constant one is one of two: a kept element of a dropout and its
+// scale are one product.
+NodeId scale_mask(const Operands& x) {
+  for (size_t i = 0; i < 2; ++i) {
+    const std::vector<NodeId> factors = x[1 - i].inputs;
+    if (!x.constants[i] || x[1 - i].op != OpKind::k_mul || !is_float(x)) continue;
+    if (!std::isfinite(x.constants[i]->number)) continue;
+    for (size_t j = 0; j < 2; ++j) {
+      const Node& mask = x.builder[factors[j]];
+      if (mask.op != OpKind::k_cast) continue;
+      const NodeId kept = mask.inputs[0];
+      if (x.builder[kept].type.dtype != DType::kBool) continue;
+      const DType dtype = x.node.type.dtype;
+      const NodeId scale = x.builder.full(dtype, x.constants[i]->number, 0);
+      const NodeId none = x.builder.full(dtype, x.constants[i]->number * 0.0, 0);
+      const NodeId factor = x.builder.pointwise(OpKind::k_select, {kept, scale, none});
+      return x.builder.pointwise(OpKind::k_mul, {factors[1 - j], factor});
+    }
+  }
+  return {};
+}
+
+NodeId multiply(const Operands& x) {
+  const NodeId same = beside(x, 1);
+  return same.valid() ? same : scale_mask(x);
+}
+
 // The first of two casts may go when it loses nothing, and the second does the same to its operand.
 // A float to integer conversion on the way would change what happens out of range.
 NodeId collapse_casts(const Operands& x) {
@@ -92,7 +136,7 @@ constexpr OpRow<Replacement> kReplacements[] = {
     // -0.0 + 0.0 is 0.0, but x + -0.0 is x.
     {OpKind::k_add, [](X x) { return beside(x, is_float(x) ? -0.0 : 0.0); }},
     {OpKind::k_sub, [](X x) { return x.is(1, 0.0) ? x.values[0] : NodeId(); }},
-    {OpKind::k_mul, [](X x) { return beside(x, 1); }},
+    {OpKind::k_mul, multiply},
     {OpKind::k_div, [](X x) { return x.is(1, 1) && is_float(x) ? x.values[0] : NodeId(); }},
     {OpKind::k_neg, [](X x) { return x[0].op == OpKind::k_neg ? x[0].inputs[0] : NodeId(); }},
     {OpKind::k_pow, multiply_out_power},
@@ -103,6 +147,10 @@ constexpr OpRow<Replacement> kReplacements[] = {
     {OpKind::k_bitwise_or, absorb<false>},
     {OpKind::k_logical_or, absorb<false>},
     {OpKind::k_logical_not, negate_comparison},
+    {OpKind::k_ge, compare_word},
+    {OpKind::k_gt, compare_word},
+    {OpKind::k_le, compare_word},
+    {OpKind::k_lt, compare_word},
 };
 
 NodeId fold_all(const Operands& x) {

@@ -106,6 +106,16 @@ def test_integer_division_is_done_in_floats():
     assert types_of(text, "div_floor") == ["i64[3]"]
 
 
+def test_casts_that_decompositions_make_keep_digits_and_those_of_the_user_round():
+    def casts(fn):
+        text = text_of(fn, torch.randn(4, 8).bfloat16())
+        lines = (line for line in text.splitlines() if "cast(" in line and ": bf16" in line)
+        return ["{integer=1}" in line for line in lines]
+
+    assert casts(lambda x: x.softmax(-1) * 2) == [True]
+    assert casts(lambda x: x.float().exp().bfloat16() * 2) == [False]
+
+
 def test_statistics_of_narrow_floats_are_taken_in_f32():
     text = text_of(lambda x: (x.mean(-1), x.var(0)), torch.randn(4, 8).bfloat16())
     assert types_of(text, "sum") == ["f32[4]"]

@@ -3,6 +3,7 @@
 import math
 import threading
 import warnings
+from functools import partial
 
 import pytest
 import torch
@@ -132,6 +133,26 @@ def test_bernoulli(dtype):
     for x in (rows[:, 1], plain, by_tensor):
         assert set(x.unique().tolist()) == {0, 1}
         assert abs(x.double().mean() - 0.25) < 0.01
+
+
+def test_comparisons_with_a_number_are_those_of_the_number_drawn():
+    """Made of the word that it is drawn from; at, just above and just below a drawn number."""
+    seed = partial(torch.manual_seed, 7)
+    seed()
+    drawn = compiled(lambda: torch.rand(1000))()[500].item()
+    for bound in (drawn, drawn + 2.0**-25, drawn - 2.0**-25, 0.0, 1.0, 2.0**-24, 1 - 2.0**-24, 2.0):
+
+        def fn(bound=bound):
+            u = torch.rand(1000)
+            return u, u >= bound, u > bound, u < bound, u <= bound
+
+        torch._dynamo.reset()
+        seed()
+        u, *found = compiled(fn)()
+        assert drawn in u
+        for got, expected in zip(found, (u >= bound, u > bound, u < bound, u <= bound)):
+            assert torch.equal(got, expected), bound
+
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])

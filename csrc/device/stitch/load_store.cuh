@@ -29,6 +29,11 @@ STITCH_DEVICE void store(T* p, T value) {
 // p + offset is aligned to the size of the vector.
 template <int N, class T>
 STITCH_DEVICE Vec<T, N> load_vec(const T* p) {
+#if STITCH_CUDA
+  // Of bytes that are members of words, tests read the words.
+  if constexpr (sizeof(T) == 1 && N % 4 == 0)
+    return bit_cast<Vec<T, N>>(*reinterpret_cast<const Vec<u32, N / 4>*>(p));
+#endif
   return *reinterpret_cast<const Vec<T, N>*>(p);
 }
 template <class T, int N>

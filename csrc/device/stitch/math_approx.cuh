@@ -45,8 +45,12 @@ STITCH_DEVICE f32 approximate_exp(f32 x) {
   const f32 r = ::fmaf(x, 0x1.4ae0cp-26f, ::fmaf(x, 0x1.715476p+0f, -n));
   return approximate_exp2(r) * bit_cast<f32>(bit_cast<u32>(shifted) << 23);
 }
-// Keeps subnormal results: a sum of such may be a divisor.
-STITCH_DEVICE f32 exp_short(f32 x) { return approximate_exp2_full(x * 0x1.715476p+0f); }
+// The square of e^(x/2), which is never subnormal where the result is not zero: keeps subnormal
+// results, of which a sum may be a divisor, without a test for them.
+STITCH_DEVICE f32 exp_short(f32 x) {
+  const f32 root = approximate_exp2(x * 0x1.715476p-1f);
+  return root * root;
+}
 
 // 1 / (1 + e^-x).
 STITCH_DEVICE f32 approximate_sigmoid(f32 x) {

@@ -60,8 +60,8 @@ STITCH_DEVICE u64 quarter(u64 index) {
 #endif
 }
 
-// Element `index` of a stream, uniform in [0, 1) in steps of 2^-24: exact in f32.
-STITCH_DEVICE f32 random_uniform(i64 key, i64 stream, i64 index) {
+// Element `index` of a stream: 32 random bits.
+STITCH_DEVICE u32 random_word(i64 key, i64 stream, i64 index) {
   const u64 block = quarter(static_cast<u64>(index)), from = static_cast<u64>(stream);
   const PhiloxWords words =
       philox({static_cast<PhiloxWord>(block), static_cast<PhiloxWord>(block >> 32),
@@ -70,8 +70,11 @@ STITCH_DEVICE f32 random_uniform(i64 key, i64 stream, i64 index) {
   const bool is_odd = index & 1;
   const PhiloxWord low = is_odd ? words.b : words.a;
   const PhiloxWord high = is_odd ? words.d : words.c;
-  const u32 word = static_cast<u32>(index & 2 ? high : low);
-  return static_cast<f32>(static_cast<i32>(word >> 8)) * 0x1p-24f;
+  return static_cast<u32>(index & 2 ? high : low);
+}
+// The element as a number, uniform in [0, 1) in steps of 2^-24: exact in f32.
+STITCH_DEVICE f32 random_uniform(i64 key, i64 stream, i64 index) {
+  return static_cast<f32>(static_cast<i32>(random_word(key, stream, index) >> 8)) * 0x1p-24f;
 }
 
 }  // namespace stitch

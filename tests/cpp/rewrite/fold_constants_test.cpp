@@ -33,6 +33,31 @@ TEST(FoldConstants, WhatWouldChangeASignedZeroStays) {
     expect_folded("f32", value, value);
 }
 
+TEST(FoldConstants, RandomNumbersAreComparedAsTheirWords) {
+  const auto expect = [](const std::string& compared, const std::string& word) {
+    const std::string bound = "full{value=" + word.substr(3) + "} : u32";
+    const std::string folded = word.substr(0, 2) + "(random_word(%x, %x, %x) : u32, " + bound + ")";
+    expect_folded("i64", "cast(" + compared + ") : f32", "cast(" + folded + ") : f32");
+  };
+  expect("ge(random(%x, %x, %x), 0.5)", "ge 2147483648");
+  expect("lt(random(%x, %x, %x), 0.5)", "lt 2147483648");
+  expect("gt(random(%x, %x, %x), 0.5)", "ge 2147483904");  // 2^-24 further
+  expect("le(random(%x, %x, %x), 0.5)", "lt 2147483904");
+  expect("ge(random(%x, %x, %x), 1e-9)", "ge 256");
+  for (const char* number : {"0", "1", "-0.5", "nan", "inf"}) {
+    const std::string same = std::string("cast(ge(random(%x, %x, %x), ") + number + ")) : f32";
+    expect_folded("i64", same, same);
+  }
+}
+
+TEST(FoldConstants, WithAMaskAConstantIsOneOfTwo) {
+  expect_folded("f32", "mul(mul(%x, cast(%c) : f32), 2)", "mul(%x, select(%c, 2, 0))");
+  expect_folded("f32", "mul(-2, mul(cast(%c) : f32, %x))", "mul(%x, select(%c, -2, -0.0))");
+  for (const char* value :
+       {"mul(mul(%x, %x), 2)", "mul(%x, cast(%c) : f32)", "mul(mul(%x, cast(%c) : f32), inf)"})
+    expect_folded("f32", value, value);
+}
+
 TEST(FoldConstants, SmallPowersAreProductsAsInEager) {
   expect_folded("f32", "pow(%x, 2)", "mul(%x, %x)");
   expect_folded("f32", "pow(%x, 3)", "mul(mul(%x, %x), %x)");
