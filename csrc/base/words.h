@@ -59,16 +59,6 @@ std::string nearest_name(std::string_view name, const List& candidates, Name nam
   return best == names.end() ? std::string() : std::string(*best);
 }
 
-template <class List, class Print = std::identity>
-std::string join(const List& list, std::string_view separator, Print print = {}) {
-  std::string text;
-  for (const auto& item : list) {
-    if (!text.empty()) text += separator;
-    text += std::invoke(print, item);
-  }
-  return text;
-}
-
 // The parts one after another; numbers in decimal, others that to_string prints as it does.
 template <class... Parts>
 std::string concat(const Parts&... parts) {
@@ -81,6 +71,17 @@ std::string concat(const Parts&... parts) {
       text += part;
   };
   (add(parts), ...);
+  return text;
+}
+
+// Of items, or of what `print` makes of each, as concat has them.
+template <class List, class Print = std::identity>
+std::string join(const List& list, std::string_view separator, Print print = {}) {
+  std::string text;
+  for (const auto& item : list) {
+    if (!text.empty()) text += separator;
+    text += concat(std::invoke(print, item));
+  }
   return text;
 }
 

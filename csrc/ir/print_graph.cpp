@@ -36,9 +36,7 @@ bool holds_number(const Node& node) {
 std::string attributes(const Node& node) {
   std::vector<std::string> parts;
   if (!node.name.empty()) parts.push_back("name=" + quote(node.name));
-  if (!node.ints.empty())
-    parts.push_back(
-        "ints=[" + join(node.ints, ",", [](int64_t value) { return std::to_string(value); }) + "]");
+  if (!node.ints.empty()) parts.push_back("ints=[" + join(node.ints, ",") + "]");
   if (!node.dims.empty()) parts.push_back("dims=" + to_string(node.dims));
   const bool integral = is_integral(node.type.dtype);
   if (holds_number(node) && !integral) parts.push_back("number=" + shortest(node.number));
@@ -46,8 +44,7 @@ std::string attributes(const Node& node) {
   const bool has_integer = (holds_number(node) && integral) || may_call(node) || keeps_digits(node);
   if (has_integer || (reads_indices && !counts_from_end(node) && node.op != OpKind::k_pad))
     parts.push_back("integer=" + std::to_string(node.integer));
-  if (parts.empty()) return "";
-  return "{" + join(parts, ", ") + "}";
+  return parts.empty() ? "" : "{" + join(parts, ", ") + "}";
 }
 
 std::string print_symbol(const Symbol& symbol) {
@@ -90,10 +87,8 @@ std::string to_string(const Graph& graph) {
   for (size_t i = 0; i < graph.symbols.symbols.size(); ++i)
     text += concat(i == 0 ? "symbols s" : ", s", i, " = ", print_symbol(graph.symbols.symbols[i]));
   if (!text.empty()) text += "\n";
-  const auto number = [](int value) { return std::to_string(value); };
-  text += concat("arguments ", graph.argument_count, " tensors [",
-                 join(graph.input_positions, ",", number), "] integers [",
-                 join(graph.integer_positions, ",", number), "]\n");
+  text += concat("arguments ", graph.argument_count, " tensors [", join(graph.input_positions, ","),
+                 "] integers [", join(graph.integer_positions, ","), "]\n");
   for (int i = 0; i < graph.size(); ++i) text += to_string(graph, NodeId(i)) + "\n";
   for (const Mutation& mutation : graph.mutations)
     text += "mutate " + name_of(mutation.input) + " <- " + name_of(mutation.value) + "\n";

@@ -4,7 +4,6 @@
 #include <span>
 
 namespace stitch {
-namespace {
 
 constexpr std::string_view kWritingParts[] = {"_.", ".out", "_out", "resize", "set_"};
 constexpr std::string_view kIndexedWrites[] = {"aten.index_put_.", "aten.index_copy_.",
@@ -14,12 +13,10 @@ constexpr std::string_view kEffectParts[] = {"c10d", "wait_tensor", "print", "as
 constexpr std::string_view kBlasCalls[] = {"aten.mm.default", "aten.bmm.default",
                                            "aten.addmm.default", "aten.baddbmm.default"};
 
-bool contains_any(std::string_view text, std::span<const std::string_view> parts) {
+static bool contains_any(std::string_view text, std::span<const std::string_view> parts) {
   return std::ranges::any_of(
       parts, [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
 }
-
-}  // namespace
 
 bool may_write_operands(std::string_view name) {
   const bool is_known = name.starts_with("aten.") || name.starts_with("torch_stitch.");

@@ -8,7 +8,6 @@
 #include "base/words.h"
 
 namespace stitch {
-namespace {
 
 // In the order of DType; floats as IEEE 754, bfloat16 and OCP's 8 bits have them.
 constexpr std::array<DTypeInfo, 16> kTypes = {{
@@ -30,12 +29,6 @@ constexpr std::array<DTypeInfo, 16> kTypes = {{
     {"opaque", "opaque", "opaque", 0, false, false, false, 0, 0, 0},
 }};
 
-std::string join(const std::vector<Dim>& dims) {
-  return stitch::join(dims, ",", [](const Dim& dim) { return to_string(dim); });
-}
-
-}  // namespace
-
 const DTypeInfo& info(DType dtype) { return kTypes[static_cast<size_t>(dtype)]; }
 
 DType dtype_from_name(const std::string& name) {
@@ -44,8 +37,6 @@ DType dtype_from_name(const std::string& name) {
   throw UserError("unknown dtype '" + name + "'; did you mean '" +
                   nearest_name(name, kTypes, &DTypeInfo::name) + "'?");
 }
-
-bool is_integral(DType dtype) { return dtype == DType::kBool || info(dtype).is_integer; }
 
 bool is_value_preserving(DType from, DType to) {
   if (from == to) return true;
@@ -109,12 +100,12 @@ void require_equal(const Dim& found, const Dim& expected, const std::string& wha
                          "mark the size as static, or leave the op to a library call");
 }
 
-std::string to_string(const std::vector<Dim>& dims) { return "[" + join(dims) + "]"; }
+std::string to_string(const std::vector<Dim>& dims) { return "[" + join(dims, ",") + "]"; }
 
 // Strides are shown unless they are exactly the contiguous ones, so that text reads back exactly.
 std::string to_string(const TensorType& type) {
   std::string text = info(type.dtype).name + to_string(type.shape);
-  if (type.strides != contiguous_strides(type.shape)) text += "(" + join(type.strides) + ")";
+  if (type.strides != contiguous_strides(type.shape)) text += "(" + join(type.strides, ",") + ")";
   return text;
 }
 

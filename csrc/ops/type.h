@@ -42,7 +42,8 @@ struct DTypeInfo {
 
 const DTypeInfo& info(DType dtype);
 DType dtype_from_name(const std::string& name);  // UserError for an unknown name
-bool is_integral(DType dtype);                   // integers and bool
+// Integers and bool.
+inline bool is_integral(DType dtype) { return dtype == DType::kBool || info(dtype).is_integer; }
 // Every value of `from` is a value of `to`.
 bool is_value_preserving(DType from, DType to);
 
@@ -50,8 +51,7 @@ bool is_value_preserving(DType from, DType to);
 // (complex, quantised, sparse): such values only pass between library calls.
 struct TensorType {
   DType dtype = DType::kF32;
-  std::vector<Dim> shape = {};
-  std::vector<Dim> strides = {};
+  std::vector<Dim> shape = {}, strides = {};
 
   int rank() const { return static_cast<int>(shape.size()); }
   friend bool operator==(const TensorType&, const TensorType&) = default;

@@ -33,10 +33,9 @@ struct StepPrinter {
            (step.over.valid() ? " over " + to_string(step.over) : "");
   }
   std::string operator()(const LaunchStep& step) const {
-    const auto print = [](const Dim& dim) { return to_string(dim); };
-    const std::string sizes = join(step.sizes, ", ", print);
-    return "launch " + program.kernels[step.kernel].name + "<" + join(step.phases, ", ", print) +
-           ">(" + to_string(step.pointers) + (sizes.empty() ? "" : "; " + sizes) + ")";
+    const std::string sizes = join(step.sizes, ", ");
+    return "launch " + program.kernels[step.kernel].name + "<" + join(step.phases, ", ") + ">(" +
+           to_string(step.pointers) + (sizes.empty() ? "" : "; " + sizes) + ")";
   }
   std::string operator()(const CallStep& step) const {
     const std::string call =
