@@ -60,8 +60,7 @@ bool read_all(int fd, size_t size, std::string& bytes) {
 
 struct EntryInfo {
   std::string name;
-  int64_t size_bytes = 0;
-  int64_t mtime_s = 0;
+  int64_t size_bytes = 0, mtime_s = 0;
 };
 
 // Everything in the directory but directories, temporary files included.

@@ -12,22 +12,19 @@ namespace {
 struct Registry {
   std::mutex mutex;
   std::set<ForkMutex*> mutexes;
-
-  void lock_all() {
-    mutex.lock();
-    for (ForkMutex* each : mutexes) each->lock();
-  }
-  void unlock_all() {
-    for (ForkMutex* each : mutexes) each->unlock();
-    mutex.unlock();
-  }
 };
 
 // Never destroyed: a fork may come while the process exits.
 Registry& registry() {
   static Registry* const all = [] {
-    const auto lock = [] { registry().lock_all(); };
-    const auto unlock = [] { registry().unlock_all(); };
+    const auto lock = [] {
+      registry().mutex.lock();
+      for (ForkMutex* each : registry().mutexes) each->lock();
+    };
+    const auto unlock = [] {
+      for (ForkMutex* each : registry().mutexes) each->unlock();
+      registry().mutex.unlock();
+    };
     const int error = pthread_atfork(lock, unlock, unlock);
     STITCH_CHECK(error == 0, "pthread_atfork: error " << error);
     return new Registry;

@@ -30,10 +30,9 @@ void write_dump(const StageLog& log, const std::string& stage,
       names, [&](const std::string& name) { return name == stage || name == "all"; });
   if (position == 0 || !is_dumped) return;
   const std::string name = log.subject + "." + std::to_string(position) + "." + stage + ".txt";
-  if (write_text_file(log.dump_dir, name, print()).empty()) {
+  if (write_text_file(log.dump_dir, name, print()).empty())
     warn_once("dump " + log.dump_dir, "cannot write dumps to '" + log.dump_dir +
                                           "'; set dump_dir to a directory you may write to");
-  }
 }
 
 }  // namespace stitch

@@ -13,8 +13,7 @@
 namespace stitch {
 namespace {
 
-constexpr int kProbeLimit_s = 20;
-constexpr int kCompileLimit_s = 300;
+constexpr int kProbeLimit_s = 20, kCompileLimit_s = 300;
 
 CommandResult run_compiler(const std::string& command, const std::string& flags,
                            const std::vector<std::string>& paths, int limit_s) {

@@ -2,8 +2,11 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <chrono>
 
+#include "base/archive.h"
+#include "base/hash.h"
 #include "base/log.h"
 
 namespace stitch {
@@ -14,6 +17,15 @@ constexpr int64_t kWritesPerEviction = 64;  // listing 20,000 files costs as muc
 constexpr int64_t kSweepShare = 16;         // the cap is exceeded by at most 1 / kSweepShare
 constexpr int64_t kSampleInterval = 16;     // cache_verify=sample checks one hit in so many
 constexpr size_t kMemoryCapBytes = size_t{256} << 20;
+
+constexpr std::string_view kMagic = "STITCHKC";
+constexpr uint64_t kFormatVersion = 2;
+constexpr size_t kHashedFrom = 8 + 8 + 8 + kSha256Bytes;  // magic, version, length, digest
+
+std::string header_of(std::string_view body) {
+  const size_t length = kHashedFrom + body.size();
+  return std::string(kMagic) + to_bytes(kFormatVersion, length) + sha256(body);
+}
 
 std::string entry_name(const std::string& key) { return key + ".kernel"; }
 
@@ -67,6 +79,25 @@ Registry& registry() {
 
 }  // namespace
 
+std::string cache_key(const CacheRequest& request) {
+  return sha256_hex(to_bytes(kFormatVersion, request));
+}
+
+std::string encode_entry(const CacheRequest& request, const Binary& binary) {
+  const std::string body = to_bytes(request, binary);
+  return header_of(body) + body;
+}
+
+std::optional<Binary> decode_entry(std::string_view bytes, const CacheRequest& request) {
+  const std::string_view body = bytes.substr(std::min(bytes.size(), kHashedFrom));
+  CacheRequest answered;
+  Binary binary;
+  const bool is_whole = bytes.starts_with(header_of(body)) && from_bytes(body, answered, binary);
+  if (!is_whole || answered != request) return std::nullopt;
+  binary.from_cache = true;
+  return binary;
+}
+
 ProcessCounters& cache_counters() {
   static ProcessCounters counters;
   return counters;
@@ -85,11 +116,10 @@ KernelCache::KernelCache(const Settings& settings)
   if (settings.cache.empty() || settings.cache == "off") return;
   std::string why;
   directory_ = PrivateDirectory::open(settings.cache, why);
-  if (!directory_) {
+  if (!directory_)
     warn_once("kernel cache " + settings.cache,
               "compiled kernels are not kept on disk: " + why +
                   "; set TORCH_STITCH_CACHE to a directory that only you can write to, or to off");
-  }
 }
 
 Binary KernelCache::get_or_compile(const CacheRequest& request,
@@ -103,9 +133,8 @@ Binary KernelCache::get_or_compile(const CacheRequest& request,
     binary.from_cache = true;
     return binary;
   }
-  std::optional<Binary> cached = read_disk(key, request);
   Binary binary;
-  if (cached) {
+  if (std::optional<Binary> cached = read_disk(key, request)) {
     binary = verified(std::move(*cached), key, request, compile);
   } else {
     ++counters_of(request).misses;
@@ -191,11 +220,10 @@ void KernelCache::keep_in_memory(const std::string& key, size_t bytes) {
 }
 
 KernelCache& process_cache(const Settings& settings) {
-  if (settings.cache.empty()) {
+  if (settings.cache.empty())
     warn_once("kernel cache home",
               "compiled kernels are not kept on disk: there is no home directory; set "
               "TORCH_STITCH_CACHE to a directory, or to off");
-  }
   const std::string name = settings.cache + "\n" + std::to_string(settings.cache_size_bytes) +
                            "\n" + settings.cache_verify;
   Registry& all = registry();

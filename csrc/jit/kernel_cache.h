@@ -48,9 +48,7 @@ std::string encode_entry(const CacheRequest& request, const Binary& binary);
 std::optional<Binary> decode_entry(std::string_view bytes, const CacheRequest& request);
 
 struct CacheCounters {
-  std::atomic<int64_t> hits_memory = 0;
-  std::atomic<int64_t> hits_disk = 0;
-  std::atomic<int64_t> misses = 0;
+  std::atomic<int64_t> hits_memory = 0, hits_disk = 0, misses = 0;
   std::atomic<int64_t> refused = 0;     // entries that were damaged or not ours
   std::atomic<int64_t> mismatches = 0;  // that cache_verify found to differ from a fresh compile
   std::atomic<double> compile_seconds = 0;

@@ -19,9 +19,7 @@ using Clock = std::chrono::steady_clock;
 // The part of nvrtc.h that we use.
 using NvrtcHandle = struct NvrtcProgram*;
 using Result = int;
-constexpr Result kSuccess = 0;
-constexpr Result kErrorInvalidOption = 5;
-constexpr Result kErrorCancelled = 16;
+constexpr Result kSuccess = 0, kErrorInvalidOption = 5, kErrorCancelled = 16;
 
 struct Functions {
   Result (*version)(int*, int*);
@@ -187,8 +185,7 @@ Binary run_nvrtc(const std::string& name, std::string_view source, const std::st
     return binary;
   }
   const std::vector<std::string> options = nvrtc_options(arch, output);
-  std::vector<const char*> pointers;
-  for (const std::string& option : options) pointers.push_back(option.c_str());
+  const auto pointers = map_to_vector(options, [](const auto& option) { return option.c_str(); });
   Clock::time_point deadline = Clock::now() + kCompileLimit;
   const auto is_overdue = [](void* time, void*) {
     return Clock::now() > *static_cast<const Clock::time_point*>(time) ? 1 : 0;
@@ -203,10 +200,9 @@ Binary run_nvrtc(const std::string& name, std::string_view source, const std::st
                        : read_text(program, call.ptx_size, call.ptx).c_str();  // up to the NUL
   if (result != kSuccess && binary.log.empty()) binary.log = call.error_string(result);
   call.destroy(&program);
-  if (result == kErrorInvalidOption) {
+  if (result == kErrorInvalidOption)
     throw UnsupportedError("NVRTC " + nvrtc_version() + " cannot compile for " + arch + ": " +
                            binary.log + "; pip install -U nvidia-cuda-nvrtc");
-  }
   read_ptxas_log(binary.log, binary);
   return binary;
 }
