@@ -78,8 +78,7 @@ class AccessSink : public WalkSink {
   Accesses& out_;
   NodeId root_;
   std::map<NodeId, std::vector<Evaluation>>* evaluated_ = nullptr;  // of the root
-  int next_ = 1;
-  int open_segments_ = 0;
+  int next_ = 1, open_segments_ = 0;
   std::unordered_map<NodeId, std::vector<Known>> known_;
 };
 

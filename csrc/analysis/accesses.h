@@ -16,8 +16,7 @@ struct Access {
   NodeId value;
   NodeId root;  // in whose loops it happens
   IndexExpr offset;
-  bool is_store = false;
-  bool is_guarded = false;
+  bool is_store = false, is_guarded = false;
   bool in_segment = false;  // once for each position of a segment
 };
 

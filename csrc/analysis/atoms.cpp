@@ -69,8 +69,7 @@ std::optional<std::vector<AtomList>> Atoms::regroup(const AtomList& flat,
     }
     std::ranges::reverse(dims[d]);
   }
-  if (!pending.empty()) return std::nullopt;
-  return dims;
+  return pending.empty() ? std::optional(std::move(dims)) : std::nullopt;
 }
 
 bool Atoms::are_same(const AtomList& left, const AtomList& right) const {

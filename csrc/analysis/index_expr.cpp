@@ -35,8 +35,6 @@ IndexExpr operator*(const IndexExpr& a, const Dim& factor) {
   return product;
 }
 
-IndexExpr index_of(VarId var) { return {0, {{var, Dim(1)}}}; }
-
 IndexExpr flatten(const std::vector<IndexExpr>& indices, const std::vector<Dim>& shape) {
   IndexExpr flat;
   Dim stride = 1;

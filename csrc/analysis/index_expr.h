@@ -61,6 +61,9 @@ struct IndexVar {
   int payload = -1;   // kAtom: the atom; kValue: the sink's handle
   IndexExpr operand;  // kQuotient, kRemainder: operand / divisor, operand % divisor
   Dim divisor;
+
+  bool is_atom() const { return kind == Kind::kAtom; }
+  bool is_value() const { return kind == Kind::kValue; }
 };
 
 // a = count * unit + rest, where rest lies in [0, unit): x0 * 8192 + x1 * 4096 + x2 - 4096 counts
@@ -111,7 +114,7 @@ class IndexVars {
   std::vector<VarId> assumed_;  // remainders that are their operand
 };
 
-IndexExpr index_of(VarId var);
+inline IndexExpr index_of(VarId var) { return {0, {{var, Dim(1)}}}; }
 // Row-major flat index of `indices` in a tensor of `shape`.
 IndexExpr flatten(const std::vector<IndexExpr>& indices, const std::vector<Dim>& shape);
 

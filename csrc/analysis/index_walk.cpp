@@ -124,7 +124,7 @@ struct Walker {
     if (extent == 0) return std::nullopt;
     const IndexExpr piece = sink.vars.divide(index[dim], extent);
     for (const auto& [var, coefficient] : piece.terms)
-      if (sink.vars[var].kind != IndexVar::Kind::kAtom) return std::nullopt;
+      if (!sink.vars[var].is_atom()) return std::nullopt;
     Index inside = index;
     inside[dim] = sink.vars.remainder(index[dim], extent);
     std::optional<Handle> result;

@@ -109,8 +109,7 @@ const GpuForms& gpu_forms(OpKind op) {
 
 Precision find_precision(const Graph& graph, const std::vector<bool>& rounded) {
   Precision found{std::vector<bool>(graph.size()), std::vector<bool>(graph.size())};
-  std::vector<bool> is_kept(graph.size());
-  for (const NodeId id : find_kept(graph)) is_kept[id.index()] = true;
+  const std::vector<bool> is_kept = mark_nodes(graph, find_kept(graph));
   const std::vector<std::vector<NodeId>> users = find_users(graph);
   for (int i = graph.size() - 1; i >= 0; --i) {
     const DTypeInfo& type = info(graph.nodes[i].type.dtype);

@@ -95,8 +95,7 @@ std::optional<Assumption> assume_few_trips(const SymbolTable& symbols, const Dim
   const int64_t hint = std::max<int64_t>(1, symbols.hint(extent));
   const auto quarter = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(hint))) / 4;
   const int64_t most = round_up(hint, std::max(step, quarter / step * step));
-  if (most / step > kFewTrips) return std::nullopt;
-  return Assumption{extent, most};
+  return most / step <= kFewTrips ? std::optional(Assumption{extent, most}) : std::nullopt;
 }
 
 std::optional<Assumption> assume_small(const SymbolTable& symbols, const Dim& largest) {

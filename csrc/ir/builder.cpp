@@ -86,10 +86,6 @@ NodeId Builder::size_value(DType dtype, const Dim& size) {
   return add({.op = OpKind::k_full, .dims = {size}, .type = {.dtype = dtype}});
 }
 
-NodeId Builder::iota(DType dtype, const Dim& count, const Dim& start, const Dim& step) {
-  return add({.op = OpKind::k_iota, .dims = {start, step}, .type = {dtype, {count}}});
-}
-
 NodeId Builder::random(NodeId seed, int64_t stream, std::vector<Dim> shape) {
   const auto word = [&](int64_t i) { return reshape(slice(seed, 0, i, 1, 1), {}); };
   const NodeId from = pointwise(OpKind::k_add, {word(1), full(DType::kI64, 0, stream)});
@@ -101,10 +97,6 @@ NodeId Builder::pointwise(OpKind op, const std::vector<NodeId>& inputs, DType dt
   STITCH_CHECK(info(op).family == Family::kPointwise && op != OpKind::k_cast,
                info(op).name << " is not made by Builder::pointwise");
   return add({.op = op, .inputs = inputs, .type = {.dtype = dtype}});
-}
-
-NodeId Builder::assert_true(NodeId condition, std::string message) {
-  return add({.op = OpKind::k_assert_true, .inputs = {condition}, .name = std::move(message)});
 }
 
 NodeId Builder::cast(NodeId x, DType dtype, bool rounds) {
@@ -127,17 +119,9 @@ NodeId Builder::reduce(OpKind op, NodeId x, std::vector<int64_t> axes, DType dty
   return reshape(result, std::move(kept));
 }
 
-NodeId Builder::reshape(NodeId x, std::vector<Dim> shape) {
-  return add({.op = OpKind::k_reshape, .inputs = {x}, .type = {.shape = std::move(shape)}});
-}
-
 NodeId Builder::permute(NodeId x, std::vector<int64_t> order) {
   order = wrap_axes(std::move(order), graph_[x].type.rank());
   return add({.op = OpKind::k_permute, .inputs = {x}, .ints = std::move(order)});
-}
-
-NodeId Builder::expand(NodeId x, std::vector<Dim> shape) {
-  return add({.op = OpKind::k_expand, .inputs = {x}, .type = {.shape = std::move(shape)}});
 }
 
 NodeId Builder::slice(NodeId x, int64_t dim, const Dim& start, const Dim& count, const Dim& step) {
@@ -186,10 +170,6 @@ NodeId Builder::flip(NodeId x, std::vector<int64_t> axes) {
   return add({.op = OpKind::k_flip, .inputs = {x}, .ints = std::move(axes)});
 }
 
-NodeId Builder::cat(const std::vector<NodeId>& parts, int64_t dim) {
-  return add(along(OpKind::k_cat, parts, dim));
-}
-
 NodeId Builder::pad(NodeId x, std::vector<Dim> before, std::vector<Dim> shape, double number,
                     int64_t integer) {
   Node node{.op = OpKind::k_pad, .inputs = {x}, .dims = std::move(before)};
@@ -207,10 +187,6 @@ NodeId Builder::index(NodeId x, const std::vector<NodeId>& indices, std::vector<
   std::vector<NodeId> inputs = {x};
   inputs.insert(inputs.end(), indices.begin(), indices.end());
   return add({.op = OpKind::k_index, .inputs = inputs, .ints = dims, .integer = !from_end});
-}
-
-NodeId Builder::gather(NodeId x, NodeId index, int64_t dim, bool from_end) {
-  return add(along(OpKind::k_gather, {x, index}, dim, from_end));
 }
 
 NodeId Builder::slice_scatter(NodeId x, NodeId source, int64_t dim, const Dim& start,
@@ -256,24 +232,12 @@ std::vector<NodeId> Builder::library(std::string name, int64_t call,
   return values;
 }
 
-NodeId Builder::read_result(NodeId call, int64_t position, TensorType type) {
-  return add({.op = OpKind::k_get, .inputs = {call}, .ints = {position}, .type = std::move(type)});
-}
-
 NodeId Builder::copy(const Node& node, std::vector<NodeId> inputs) {
   if (node.op == OpKind::k_cast && graph_[inputs.at(0)].type.dtype == node.type.dtype)
     return inputs[0];
   Node result = node;
   result.inputs = std::move(inputs);
   return add(std::move(result));
-}
-
-NodeId Builder::with_layout(NodeId x, std::vector<Dim> strides) {
-  return graph_[x].type.strides == strides ? x : with_strides(x, std::move(strides));
-}
-
-NodeId Builder::with_strides(NodeId x, std::vector<Dim> strides) {
-  return add({.op = OpKind::k_layout, .inputs = {x}, .type = {.strides = std::move(strides)}});
 }
 
 Graph Builder::finish() {

@@ -28,9 +28,13 @@ class Builder {
   NodeId input(std::string name, TensorType type);
   NodeId full(DType dtype, double number, int64_t integer);  // 0-d; exact integer for integrals
   NodeId size_value(DType dtype, const Dim& size);  // 0-d; the number is the size at run time
-  NodeId iota(DType dtype, const Dim& count, const Dim& start, const Dim& step);
+  NodeId iota(DType dtype, const Dim& count, const Dim& start, const Dim& step) {
+    return add({.op = OpKind::k_iota, .dims = {start, step}, .type = {dtype, {count}}});
+  }
   // The value of `condition`, bool; where it is false the call fails with the message.
-  NodeId assert_true(NodeId condition, std::string message);
+  NodeId assert_true(NodeId condition, std::string message) {
+    return add({.op = OpKind::k_assert_true, .inputs = {condition}, .name = std::move(message)});
+  }
   // One stream of uniform numbers; `seed` is i64[2]: the key, and where streams are counted from.
   NodeId random(NodeId seed, int64_t stream, std::vector<Dim> shape);
   // Operands broadcast; they must have one dtype already (`select`: the first is bool).
@@ -41,18 +45,26 @@ class Builder {
   // Axes in any order, negative allowed, empty = all.  `dtype`: of the result of sum, prod,
   // sum_sq_dev.  Argmax over several axes numbers them row-major.
   NodeId reduce(OpKind op, NodeId x, std::vector<int64_t> axes, DType dtype, bool keepdim);
-  NodeId reshape(NodeId x, std::vector<Dim> shape);
+  NodeId reshape(NodeId x, std::vector<Dim> shape) {
+    return add({.op = OpKind::k_reshape, .inputs = {x}, .type = {.shape = std::move(shape)}});
+  }
   NodeId permute(NodeId x, std::vector<int64_t> order);
-  NodeId expand(NodeId x, std::vector<Dim> shape);
+  NodeId expand(NodeId x, std::vector<Dim> shape) {
+    return add({.op = OpKind::k_expand, .inputs = {x}, .type = {.shape = std::move(shape)}});
+  }
   NodeId slice(NodeId x, int64_t dim, const Dim& start, const Dim& count, const Dim& step);
   NodeId flip(NodeId x, std::vector<int64_t> axes);
-  NodeId cat(const std::vector<NodeId>& parts, int64_t dim);
+  NodeId cat(const std::vector<NodeId>& parts, int64_t dim) {
+    return add(along(OpKind::k_cat, parts, dim));
+  }
   NodeId pad(NodeId x, std::vector<Dim> before, std::vector<Dim> shape, double number,
              int64_t integer);
   // `from_end`, here and below: negative indices count from there, else they are out of range.
   NodeId index(NodeId x, const std::vector<NodeId>& indices, std::vector<int64_t> dims,
                bool from_end = true);
-  NodeId gather(NodeId x, NodeId index, int64_t dim, bool from_end = true);
+  NodeId gather(NodeId x, NodeId index, int64_t dim, bool from_end = true) {
+    return add(along(OpKind::k_gather, {x, index}, dim, from_end));
+  }
   NodeId slice_scatter(NodeId x, NodeId source, int64_t dim, const Dim& start, const Dim& step);
   // `start` holds integers; it and the source have extent 1 along `dim`.
   NodeId slice_scatter(NodeId x, NodeId source, int64_t dim, NodeId start, bool from_end = true);
@@ -70,13 +82,20 @@ class Builder {
   // One node per result; a call with one result yields one node and no `get`.
   std::vector<NodeId> library(std::string name, int64_t call, const std::vector<NodeId>& inputs,
                               const std::vector<TensorType>& results, bool several);
-  NodeId read_result(NodeId call, int64_t position, TensorType type);  // of a call with several
+  NodeId read_result(NodeId call, int64_t position, TensorType type) {  // of a call with several
+    return add(
+        {.op = OpKind::k_get, .inputs = {call}, .ints = {position}, .type = std::move(type)});
+  }
   // A copy of `node` with other inputs (already in this builder): what rewrites use.  The type is
   // inferred again; what the operands leave open is taken from `node.type` (infer_type).
   NodeId copy(const Node& node, std::vector<NodeId> inputs);
   // The strides a value gets where it is materialised, when not contiguous.
-  NodeId with_strides(NodeId x, std::vector<Dim> strides);
-  NodeId with_layout(NodeId x, std::vector<Dim> strides);  // x itself where it has them
+  NodeId with_strides(NodeId x, std::vector<Dim> strides) {
+    return add({.op = OpKind::k_layout, .inputs = {x}, .type = {.strides = std::move(strides)}});
+  }
+  NodeId with_layout(NodeId x, std::vector<Dim> strides) {  // x itself where it has them
+    return graph_[x].type.strides == strides ? x : with_strides(x, std::move(strides));
+  }
 
   void output(GraphOutput output) { graph_.outputs.push_back(std::move(output)); }
   void mutate(NodeId input, NodeId value) { graph_.mutations.push_back({input, value}); }

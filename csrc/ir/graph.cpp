@@ -4,19 +4,8 @@
 #include <map>
 
 #include "base/error.h"
-#include "ops/library_calls.h"
 
 namespace stitch {
-
-bool has_effects(const Node& node) {
-  return node.op == OpKind::k_library && (node.ints.size() == 1 || has_effects(node.name));
-}
-
-bool is_join(const Node& node) { return node.op == OpKind::k_library && node.name == kJoin; }
-
-std::vector<NodeId> find_stores(const Graph& graph, NodeId id) {
-  return is_join(graph[id]) ? graph[id].inputs : std::vector<NodeId>{id};
-}
 
 std::vector<NodeId> find_kept(const Graph& graph) {
   std::vector<NodeId> kept;
@@ -51,14 +40,6 @@ std::vector<std::vector<NodeId>> find_definers(const Graph& graph) {
     }
   }
   return definers;
-}
-
-int64_t hint_elements(const Graph& graph, NodeId id) {
-  return std::max<int64_t>(0, graph.symbols.hint(element_count(graph[id].type.shape)));
-}
-
-int64_t hint_bytes(const Graph& graph, NodeId id) {
-  return hint_elements(graph, id) * element_bytes(graph, id);
 }
 
 // Walks both shapes from the right.  A chunk is a run of old dimensions that lie contiguously on

@@ -8,12 +8,14 @@
 //  * reductions drop the axes they reduce (keepdim is a reshape).
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/ids.h"
+#include "ops/library_calls.h"
 #include "ops/op.h"
 #include "ops/type.h"
 
@@ -120,11 +122,22 @@ inline NodeId iterated_value(const Graph& graph, NodeId id) {
 
 // A library call that must run, in order with others such, even when nobody reads its results:
 // random draws too, which advance the generator's state even when unused, as in eager.
-bool has_effects(const Node& node);
+inline bool has_effects(const Node& node) {
+  return node.op == OpKind::k_library && (node.ints.size() == 1 || has_effects(node.name));
+}
 // A library node that nothing runs for; see kJoin.
-bool is_join(const Node& node);
+inline bool is_join(const Node& node) { return node.op == OpKind::k_library && node.name == kJoin; }
 // What is stored where `id` is wanted in memory: itself, or the parts that it joins.
-std::vector<NodeId> find_stores(const Graph& graph, NodeId id);
+inline std::vector<NodeId> find_stores(const Graph& graph, NodeId id) {
+  return is_join(graph[id]) ? graph[id].inputs : std::vector<NodeId>{id};
+}
+
+// By node: is it one of these?
+inline std::vector<bool> mark_nodes(const Graph& graph, std::span<const NodeId> ids) {
+  std::vector<bool> is_marked(graph.nodes.size());
+  for (const NodeId id : ids) is_marked[id.index()] = true;
+  return is_marked;
+}
 
 // What a call of the graph leaves behind: the tensors that it returns, then what its inputs become.
 std::vector<NodeId> find_kept(const Graph& graph);
@@ -160,7 +173,11 @@ void verify_graph(const Graph& graph);
 
 inline int element_bytes(const Graph& graph, NodeId id) { return info(graph[id].type.dtype).bytes; }
 // Of a dense value, by the hints of its sizes; never negative.
-int64_t hint_elements(const Graph& graph, NodeId id);
-int64_t hint_bytes(const Graph& graph, NodeId id);
+inline int64_t hint_elements(const Graph& graph, NodeId id) {
+  return std::max<int64_t>(0, graph.symbols.hint(element_count(graph[id].type.shape)));
+}
+inline int64_t hint_bytes(const Graph& graph, NodeId id) {
+  return hint_elements(graph, id) * element_bytes(graph, id);
+}
 
 }  // namespace stitch

@@ -217,14 +217,6 @@ Constant identity_of(OpKind reduction, DType dtype) {
   return identity == "1" ? Constant{dtype, 1, 1} : Constant{dtype, 0, 0};
 }
 
-NodeId make_constant(Builder& builder, const Constant& constant, const std::vector<Dim>& shape) {
-  return expand_to(builder, builder.full(constant.dtype, constant.number, constant.integer), shape);
-}
-
-NodeId expand_to(Builder& builder, NodeId x, const std::vector<Dim>& shape) {
-  return builder[x].type.shape == shape ? x : builder.expand(x, shape);
-}
-
 ValueRange stored_as(DType dtype, ValueRange range) {
   // 0 * inf and inf - inf: some elements are NaN, nothing is known of the others.
   if (std::isnan(range.low) || std::isnan(range.high)) return kAnywhere;

@@ -1,7 +1,6 @@
 #include "rewrite/rewrite_graph.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <map>
 #include <tuple>
@@ -12,6 +11,8 @@
 
 namespace stitch {
 namespace {
+
+using enum OpKind;
 
 // As many rows for each position as a call that sorts them all repays.
 constexpr int64_t kMostRows = 4;
@@ -31,17 +32,14 @@ struct Combine {
   OpKind put, segment, scatter, reduce, merge;
 };
 constexpr OpKind kNone = OpKind::kCount;
-constexpr auto kCombines = [] {
-  using enum OpKind;
-  return std::to_array<Combine>({
-      {k_put_sum, k_segment_sum, k_scatter_sum, k_sum, k_add},
-      {k_put_mean, k_segment_sum, k_scatter_sum, k_sum, k_add},
-      {k_put_prod, k_segment_prod, k_scatter_prod, k_prod, k_mul},
-      {k_put_max, k_segment_max, k_scatter_max, k_amax, k_maximum},
-      {k_put_min, k_segment_min, k_scatter_min, k_amin, k_minimum},
-      {k_put_last, k_segment_last, kNone, kNone, kNone},
-  });
-}();
+constexpr Combine kCombines[] = {
+    {k_put_sum, k_segment_sum, k_scatter_sum, k_sum, k_add},
+    {k_put_mean, k_segment_sum, k_scatter_sum, k_sum, k_add},
+    {k_put_prod, k_segment_prod, k_scatter_prod, k_prod, k_mul},
+    {k_put_max, k_segment_max, k_scatter_max, k_amax, k_maximum},
+    {k_put_min, k_segment_min, k_scatter_min, k_amin, k_minimum},
+    {k_put_last, k_segment_last, kNone, kNone, kNone},
+};
 
 const Combine* find_combine(OpKind op) {
   const auto* found = std::ranges::find(kCombines, op, &Combine::put);
@@ -103,7 +101,7 @@ struct Lowering {
   }
 
   static bool writes_one(const Put& put) {
-    return put.combine.put == OpKind::k_put_sum || put.combine.put == OpKind::k_put_last;
+    return put.combine.put == k_put_sum || put.combine.put == k_put_last;
   }
 
   // The index [count] that all places across share, where there is one: its other strides are 0.
@@ -123,10 +121,10 @@ struct Lowering {
     const bool is_row = type(put.index).rank() == 1;
     NodeId source = put.source, start = put.index;
     if (is_row) start = b->reshape(start, std::vector<Dim>(type(put.x).rank(), 1));
-    if (put.combine.put == OpKind::k_put_sum) {
+    if (put.combine.put == k_put_sum) {
       const NodeId kept = is_row ? b->index(put.x, {put.index}, {put.dim}, put.wraps)
                                  : b->gather(put.x, put.index, put.dim, put.wraps);
-      source = pointwise(OpKind::k_add, {kept, source});
+      source = pointwise(k_add, {kept, source});
     }
     return b->slice_scatter(put.x, source, put.dim, start, put.wraps);
   }
@@ -156,15 +154,13 @@ struct Lowering {
       across[d] = counts[d];
       const NodeId line = b->reshape(b->iota(DType::kI64, counts[d], 0, 1), across);
       const NodeId step = b->size_value(DType::kI64, total);
-      place = pointwise(OpKind::k_add,
-                        {place, pointwise(OpKind::k_mul, {d == put.dim ? index : line, step})});
+      place = pointwise(k_add, {place, pointwise(k_mul, {d == put.dim ? index : line, step})});
       total = total * shape[d];
     }
     const NodeId size = b->size_value(DType::kI64, shape[put.dim]);
     const NodeId inside = pointwise(
-        OpKind::k_logical_and,
-        {pointwise(OpKind::k_ge, {index, integer(0)}), pointwise(OpKind::k_lt, {index, size})});
-    return pointwise(OpKind::k_select, {inside, place, integer(-1)});
+        k_logical_and, {pointwise(k_ge, {index, integer(0)}), pointwise(k_lt, {index, size})});
+    return pointwise(k_select, {inside, place, integer(-1)});
   }
 
   NodeId combine_rows(const Put& put) {
@@ -185,7 +181,7 @@ struct Lowering {
       const Dim count = type(put.index).shape[0];
       const bool narrow = count.is_at_most(INT32_MAX) && size.is_at_most(INT32_MAX);
       const DType dtype = narrow ? DType::kI32 : DType::kI64;
-      Node call{.op = OpKind::k_library, .integer = kMadeCall, .type = {DType::kOpaque}};
+      Node call{.op = k_library, .integer = kMadeCall, .type = {DType::kOpaque}};
       call.name = kSegmentsCall;
       call.dims = {size, int64_t{put.wraps}, int64_t{narrow}};
       if (put.ignored >= 0) call.dims.emplace_back(put.ignored);
@@ -199,7 +195,7 @@ struct Lowering {
   // What chunks combine of a type is of one that registers hold.  In f32, one chunk, and any that
   // adds many terms to a row, would be no more exact than eager.
   static DType combined_in(const Combine& combine, DType dtype, double terms, int64_t chunks) {
-    const bool adds = combine.reduce == OpKind::k_sum || combine.reduce == OpKind::k_prod;
+    const bool adds = combine.reduce == k_sum || combine.reduce == k_prod;
     const bool is_narrow = static_cast<double>(kMostTerms * chunks) < terms;
     if (dtype == DType::kF32 && adds && (chunks == 1 || is_narrow)) return DType::kF64;
     if (dtype == DType::kF16 || dtype == DType::kBF16) return DType::kF32;
@@ -234,8 +230,8 @@ struct Lowering {
   Rows split_positions(const Put& put, int64_t chunks) {
     Rows rows{.put = put, .chunks = chunks, .index = b->cast(put.index, DType::kI64)};
     if (put.ignored < 0) return rows;
-    rows.kept = pointwise(OpKind::k_ne, {rows.index, integer(put.ignored)});
-    rows.index = pointwise(OpKind::k_select, {rows.kept, rows.index, integer(0)});
+    rows.kept = pointwise(k_ne, {rows.index, integer(put.ignored)});
+    rows.index = pointwise(k_select, {rows.kept, rows.index, integer(0)});
     return rows;
   }
 
@@ -243,10 +239,10 @@ struct Lowering {
   NodeId count_positions(const Rows& rows) {
     const Dim size = type(rows.put.x).shape[rows.put.dim];
     const NodeId ones = b->expand(integer(1), type(rows.put.index).shape);
-    if (rows.chunks) return scatter_chunks(rows, OpKind::k_put_sum, ones, 0);
+    if (rows.chunks) return scatter_chunks(rows, k_put_sum, ones, 0);
     const NodeId first = b->slice(rows.offsets, 0, 0, size, 1);
     const NodeId last = b->slice(rows.offsets, 0, 1, size, 1);
-    return b->cast(pointwise(OpKind::k_sub, {last, first}), DType::kI64);
+    return b->cast(pointwise(k_sub, {last, first}), DType::kI64);
   }
 
   NodeId combine(const Rows& rows, NodeId x) {
@@ -273,7 +269,7 @@ struct Lowering {
     std::vector<Dim> along(counts.size(), 1);
     along[dim] = counts[dim];
     if (rows.kept.valid())
-      source = pointwise(OpKind::k_select, {b->reshape(rows.kept, along), source, none});
+      source = pointwise(k_select, {b->reshape(rows.kept, along), source, none});
     NodeId index = rows.index;
     const auto [length, is_whole] = chunk_length(counts[dim], rows.chunks);
     if (!is_whole) {
@@ -321,17 +317,16 @@ struct Lowering {
   NodeId take_last(const Rows& rows) {
     const Put& put = rows.put;
     const NodeId positions = b->iota(DType::kI64, type(put.index).shape[0], 0, 1);
-    const NodeId last = scatter_chunks(rows, OpKind::k_put_max, positions, 0);
-    const NodeId taken = pointwise(OpKind::k_maximum, {last, integer(0)});
-    const NodeId is_met = pointwise(OpKind::k_ge, {for_all_places(put, last), integer(0)});
+    const NodeId last = scatter_chunks(rows, k_put_max, positions, 0);
+    const NodeId taken = pointwise(k_maximum, {last, integer(0)});
+    const NodeId is_met = pointwise(k_ge, {for_all_places(put, last), integer(0)});
     NodeId source = put.source;
     std::vector<Dim> shape = type(source).shape;
     if (may_be_empty(shape[put.dim], b->graph().symbols)) {  // a row to read where there is none
       shape[put.dim] = shape[put.dim] + 1;
       source = b->pad(source, std::vector<Dim>(shape.size(), 0), shape, 0, 0);
     }
-    return pointwise(OpKind::k_select,
-                     {is_met, b->index(source, {taken}, {put.dim}, false), put.x});
+    return pointwise(k_select, {is_met, b->index(source, {taken}, {put.dim}, false), put.x});
   }
 
   // What the rows combine with x, or with nothing where something comes; their means.
@@ -343,21 +338,21 @@ struct Lowering {
     NodeId x = put.x;
     const DType dtype = type(x).dtype;
     if (!put.keeps) {
-      const NodeId is_met = pointwise(OpKind::k_gt, {count, integer(0)});
-      x = pointwise(OpKind::k_select, {is_met, nothing(put.combine.reduce, dtype), x});
+      const NodeId is_met = pointwise(k_gt, {count, integer(0)});
+      x = pointwise(k_select, {is_met, nothing(put.combine.reduce, dtype), x});
     }
     const NodeId made = combine(rows, x);
     if (!put.is_mean) return made;
-    count = pointwise(OpKind::k_add, {count, integer(put.keeps)});
-    count = pointwise(OpKind::k_maximum, {count, integer(1)});
-    return pointwise(OpKind::k_div, {made, b->cast(count, dtype)});
+    count = pointwise(k_add, {count, integer(put.keeps)});
+    count = pointwise(k_maximum, {count, integer(1)});
+    return pointwise(k_div, {made, b->cast(count, dtype)});
   }
 };
 
 Put read_put(const Node& node, const Combine& combine, const std::vector<NodeId>& inputs) {
   const auto& ints = node.ints;
   Put put{combine, inputs[0], inputs[1], inputs[2], ints[0], ints[1] != 0, ints[2] != 0};
-  put.is_mean = node.op == OpKind::k_put_mean;
+  put.is_mean = node.op == k_put_mean;
   put.ignored = ints[3];
   put.is_in_place = may_write_operands(node.name);
   return put;
@@ -365,7 +360,7 @@ Put read_put(const Node& node, const Combine& combine, const std::vector<NodeId>
 
 NodeId call(Builder& b, const RewriteSite& site) {
   Node node = site.node;
-  node.op = OpKind::k_library;
+  node.op = k_library;
   node.ints.clear();
   return b.copy(node, {site.inputs.begin() + 3, site.inputs.end()});
 }
@@ -384,7 +379,7 @@ Graph lower_scatters(const Graph& graph, bool on_host) {
   // Calls in place have written what they were given: nothing is left to store.
   std::erase_if(result.mutations, [&](const Mutation& mutation) {
     NodeId value = mutation.value;
-    while (value != mutation.input && result[value].op == OpKind::k_library &&
+    while (value != mutation.input && result[value].op == k_library &&
            result[value].name.starts_with("aten.") && may_write_operands(result[value].name))
       value = result[value].inputs[0];
     return value == mutation.input;

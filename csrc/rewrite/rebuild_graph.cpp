@@ -131,14 +131,9 @@ std::vector<Dim> without_ones(std::vector<Dim> shape) {
   return shape;
 }
 
-bool is_plain_view(const Node& node) {
-  return family(node) == Family::kView && node.op != OpKind::k_layout;
-}
-
 std::vector<bool> find_demanded(const Graph& graph) {
-  std::vector<bool> is_demanded(graph.nodes.size());
-  for (NodeId id : find_kept(graph)) is_demanded[storage_base(graph, id).index()] = true;
-  return is_demanded;
+  const auto base_of = [&](NodeId id) { return storage_base(graph, id); };
+  return mark_nodes(graph, map_to_vector(find_kept(graph), base_of));
 }
 
 bool are_apart(const Strip& a, const Strip& b) {

@@ -33,7 +33,9 @@ Graph rebuild_graph(const Graph& graph, const RewriteRule& rule,
 // The extents that are not 1.
 std::vector<Dim> without_ones(std::vector<Dim> shape);
 // Any view but `layout`, which is a copy.  Where its elements are moved, it is one too.
-bool is_plain_view(const Node& node);
+inline bool is_plain_view(const Node& node) {
+  return family(node) == Family::kView && node.op != OpKind::k_layout;
+}
 // The bases of outputs and of what inputs become, by node.
 std::vector<bool> find_demanded(const Graph& graph);
 

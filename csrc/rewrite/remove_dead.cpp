@@ -7,8 +7,7 @@
 namespace stitch {
 
 Graph remove_dead(const Graph& graph) {
-  std::vector<bool> live(graph.nodes.size());
-  for (NodeId id : find_kept(graph)) live[id.index()] = true;
+  std::vector<bool> live = mark_nodes(graph, find_kept(graph));
   std::set<int64_t> rows;  // of calls that define sizes
   for (const Symbol& symbol : graph.symbols.symbols)
     if (is_late(symbol)) rows.insert(row_of(symbol));

@@ -23,8 +23,7 @@ size_t moved_operands(const Node& node) {
   if (node.op == OpKind::k_pad)
     return node.number == 0 && !std::signbit(node.number) && node.integer == 0 ? 1 : 0;
   if (node.op == OpKind::k_cat) return node.inputs.size();
-  if (node.op == OpKind::k_slice_scatter) return 2;
-  return 1;
+  return node.op == OpKind::k_slice_scatter ? 2 : 1;
 }
 
 NodeId sink_cast(Builder& b, const RewriteSite& site) {

@@ -247,8 +247,7 @@ void check_types(Match& match) {
 
 void check_uses(Match& match) {
   const Graph& graph = *match.graph;
-  std::vector<bool> is_inside(graph.nodes.size());
-  for (const NodeId id : match.inside) is_inside[id.index()] = true;
+  const std::vector<bool> is_inside = mark_nodes(graph, match.inside);
   bool is_read = false;
   for (int i = match.found.scores.index() + 1; i < graph.size(); ++i) {
     if (is_inside[i] || NodeId(i) == match.found.result) continue;
