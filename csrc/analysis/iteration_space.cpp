@@ -19,33 +19,43 @@ bool all_regular(const SeenDims& dims) {
   return std::ranges::all_of(dims, [](const SeenDim& d) { return d.has_value(); });
 }
 
-class Tracer {
- public:
-  Tracer(const Graph& graph, const LoadsOfRoots& loads, Spaces& spaces)
-      : graph_(graph), loads_of_roots_(loads), spaces_(spaces) {
-    for (size_t i = 0; i < spaces.roots.size(); ++i)
-      root_at_[spaces.roots[i].root] = static_cast<int>(i);
-  }
+struct Tracer {
+  const Graph& graph;
+  const LoadsOfRoots& loads_of_roots;
+  Spaces& spaces;
+  std::map<NodeId, int> root_at = {};  // positions of roots
+  int current = 0;                     // of the root that is traced
+  // What is traced are the elements that a segment takes, at its positions.
+  struct Taken {
+    NodeId sorting_index;  // invalid: it is not
+    SeenDim row;
+    Dim rows;
+  };
+  Taken taken = {};
+  std::vector<bool> combines = std::vector<bool>(spaces.roots.size());  // by root: segments
+  std::set<SeenDims> seen_alike = {};
+  std::set<std::pair<NodeId, const SeenDims*>> visited = {};
+  std::unordered_map<NodeId, const SeenDims*> leaves = {};  // loads, and what no value goes into
 
   Verdict trace_root(int root) {
-    root_ = root;
-    visited_.clear();
-    const RootSpace& space = spaces_.roots[root];
-    const Node& node = graph_[space.root];
+    current = root;
+    visited.clear();
+    const RootSpace& space = spaces.roots[current];
+    const Node& node = graph[space.root];
     const SeenDims& dims = keep(regular(space.dims));
     if (family(node) == Family::kReduce) return trace(node.inputs[0], dims);
     if (family(node) != Family::kWriter) return trace_operands(space.root, dims);
     Verdict verdict = trace(node.inputs[1], dims);
     if (!verdict || node.inputs.size() == 2) return verdict;
-    return trace(node.inputs[2], broadcast(graph_[node.inputs[2]].type, dims, node.type.rank()));
+    return trace(node.inputs[2], broadcast(graph[node.inputs[2]].type, dims, node.type.rank()));
   }
 
   // Joins spaces of equal extents that share nothing: such roots simply share a loop.
   void join_independent() {
-    for (size_t i = 1; i < spaces_.roots.size(); ++i) {
+    for (size_t i = 1; i < spaces.roots.size(); ++i) {
       for (size_t j = 0; j < i; ++j) {
-        const RootSpace &a = spaces_.roots[j], &b = spaces_.roots[i];
-        const auto extent = [&](const AtomList& dim) { return spaces_.atoms.product(dim); };
+        const RootSpace &a = spaces.roots[j], &b = spaces.roots[i];
+        const auto extent = [&](const AtomList& dim) { return spaces.atoms.product(dim); };
         if (a.reduced != b.reduced || !std::ranges::equal(a.dims, b.dims, {}, extent, extent))
           continue;
         if (try_unify(a.dims, regular(b.dims))) break;
@@ -53,16 +63,15 @@ class Tracer {
     }
   }
 
- private:
   // One address for all that are equal: most values are seen alike.
-  const SeenDims& keep(SeenDims dims) { return *seen_.insert(std::move(dims)).first; }
+  const SeenDims& keep(SeenDims dims) { return *seen_alike.insert(std::move(dims)).first; }
 
   // They are to begin with, and after every change that is kept; a root that is still to be traced
   // has atoms of its own.
   bool spaces_are_sound() const {
-    const auto traced = spaces_.roots.begin() + root_ + 1;
-    return std::none_of(spaces_.roots.begin(), traced, [&](const RootSpace& space) {
-      return spaces_.atoms.have_repeats(space.dims);
+    const auto traced = spaces.roots.begin() + current + 1;
+    return std::none_of(spaces.roots.begin(), traced, [&](const RootSpace& space) {
+      return spaces.atoms.have_repeats(space.dims);
     });
   }
 
@@ -74,42 +83,42 @@ class Tracer {
   bool are_same(const Dims& dims, const SeenDims& seen) const {
     return std::equal(dims.begin(), dims.end(), seen.begin(),
                       [&](const auto& own, const SeenDim& other) {
-                        return !other || spaces_.atoms.are_same(atoms_of(own), *other);
+                        return !other || spaces.atoms.are_same(atoms_of(own), *other);
                       });
   }
 
   template <typename Dims>
   bool try_unify(const Dims& dims, const SeenDims& seen) {
     if (are_same(dims, seen)) return true;
-    Atoms saved = spaces_.atoms;
+    Atoms saved = spaces.atoms;
     bool agree = true;
     for (size_t d = 0; agree && d < dims.size(); ++d)
-      agree = !seen[d] || spaces_.atoms.unify(atoms_of(dims[d]), *seen[d]);
+      agree = !seen[d] || spaces.atoms.unify(atoms_of(dims[d]), *seen[d]);
     if (agree && spaces_are_sound()) return true;
-    spaces_.atoms = std::move(saved);
+    spaces.atoms = std::move(saved);
     return false;
   }
 
   int find_root(NodeId node) const {
-    const auto at = root_at_.find(node);
-    return at == root_at_.end() ? -1 : at->second;
+    const auto at = root_at.find(node);
+    return at == root_at.end() ? -1 : at->second;
   }
 
   // A reduction computed in this kernel: its reader must follow its kept atoms exactly.
   Verdict read_reduction(NodeId node, int producer, const SeenDims& dims) {
-    spaces_.depends[spaces_.roots[root_].root].insert(node);
-    const RootSpace& space = spaces_.roots[producer];
+    spaces.depends[spaces.roots[current].root].insert(node);
+    const RootSpace& space = spaces.roots[producer];
     const std::vector<AtomList> kept = kept_dims(space);
     auto refuse = [&](int rule, const char* why) {
-      return Verdict::no(rule,
-                         info(graph_[node]).name + std::string(" of ") + graph_[node].origin.op +
-                             " is read " + why,
-                         "the value goes through memory");
+      return Verdict::no(
+          rule,
+          info(graph[node]).name + std::string(" of ") + graph[node].origin.op + " is read " + why,
+          "the value goes through memory");
     };
     if (!all_regular(dims)) return refuse(kRuleOtherIndices, "at other indices than it is made at");
     if (are_same(kept, dims)) return Verdict::yes();
     for (size_t d = 0; d < kept.size(); ++d)
-      if (!spaces_.atoms.unify(kept[d], *dims[d]))
+      if (!spaces.atoms.unify(kept[d], *dims[d]))
         return refuse(kRuleOtherIndices, "in a grouping that does not refine");
     if (spaces_are_sound()) return Verdict::yes();
     return refuse(kRuleDiagonal, "along two dimensions at once");
@@ -119,24 +128,24 @@ class Tracer {
   bool covers_root(const SeenDims& dims) const {
     if (!all_regular(dims)) return false;
     size_t own = 0, seen = 0;
-    for (const AtomList& dim : spaces_.roots[root_].dims) own += spaces_.atoms.leaves(dim).size();
-    for (const SeenDim& dim : dims) seen += spaces_.atoms.leaves(*dim).size();
+    for (const AtomList& dim : spaces.roots[current].dims) own += spaces.atoms.leaves(dim).size();
+    for (const SeenDim& dim : dims) seen += spaces.atoms.leaves(*dim).size();
     return own == seen;
   }
 
   Verdict trace(NodeId id, const SeenDims& dims) {
-    if (!visited_.insert({id, &dims}).second) return Verdict::yes();
-    const Node& node = graph_[id];
-    const bool is_load = (*loads_of_roots_[root_])[id.index()];
+    if (!visited.insert({id, &dims}).second) return Verdict::yes();
+    const Node& node = graph[id];
+    const bool is_load = (*loads_of_roots[current])[id.index()];
     if (is_load || family(node) == Family::kSource) {
-      const auto [seen, is_first] = leaves_.try_emplace(id, &dims);
+      const auto [seen, is_first] = leaves.try_emplace(id, &dims);
       if (!is_first && seen->second != &dims && all_regular(*seen->second))
         try_unify(*seen->second, dims);  // sharing it is a preference, not a need
     }
     if (is_load) {
       const int maker = find_root(id);  // in another stage
       const bool is_pointwise = maker >= 0 && family(node) != Family::kReduce;
-      if (is_pointwise && all_regular(dims)) try_unify(spaces_.roots[maker].dims, dims);
+      if (is_pointwise && all_regular(dims)) try_unify(spaces.roots[maker].dims, dims);
       return Verdict::yes();
     }
     if (family(node) == Family::kWriter)
@@ -147,10 +156,10 @@ class Tracer {
                          "the value goes through memory");
     int producer = find_root(id);
     if (producer >= 0 && family(node) == Family::kReduce) return read_reduction(id, producer, dims);
-    if (producer >= 0 && all_regular(dims) && try_unify(spaces_.roots[producer].dims, dims) &&
+    if (producer >= 0 && all_regular(dims) && try_unify(spaces.roots[producer].dims, dims) &&
         is_known(producer)) {
-      const std::set<NodeId>& read = spaces_.depends.at(spaces_.roots[producer].root);
-      spaces_.depends[spaces_.roots[root_].root].insert(read.begin(), read.end());
+      const std::set<NodeId>& read = spaces.depends.at(spaces.roots[producer].root);
+      spaces.depends[spaces.roots[current].root].insert(read.begin(), read.end());
       return Verdict::yes();
     }
     return trace_operands(id, dims);
@@ -160,24 +169,24 @@ class Tracer {
   // reader a kernel of many roots would take quadratic time.  Segments are combined for readers
   // that cover them (covers_root), rows are taken for one reader.
   bool is_known(int producer) const {
-    return producer < root_ && loads_of_roots_[producer] == loads_of_roots_[root_] &&
-           !combines_[producer] && !taken_.sorting_index.valid();
+    return producer < current && loads_of_roots[producer] == loads_of_roots[current] &&
+           !combines[producer] && !taken.sorting_index.valid();
   }
 
   Verdict trace_operands(NodeId id, const SeenDims& dims) {
-    const Node& node = graph_[id];
-    if (combines_segments(info(node))) combines_[root_] = true;
-    const Taken outer = taken_;
+    const Node& node = graph[id];
+    if (combines_segments(info(node))) combines[current] = true;
+    const Taken outer = taken;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const SeenDims& seen = operand_dims(node, i, dims);
       if (combines_segments(info(node)) && i == 1) {
         const int64_t dim = node.ints[0];
-        taken_ = {find_sorting_index(graph_, node), dims[dim], node.type.shape[dim]};
+        taken = {find_sorting_index(graph, node), dims[dim], node.type.shape[dim]};
       } else if (family(node) != Family::kPointwise) {
-        taken_ = {};  // other elements than those of the segment
+        taken = {};  // other elements than those of the segment
       }
       Verdict verdict = trace(node.inputs[i], seen);
-      taken_ = outer;
+      taken = outer;
       if (!verdict) return verdict;
     }
     return Verdict::yes();
@@ -200,7 +209,7 @@ class Tracer {
   }
 
   const SeenDims& operand_dims(const Node& node, size_t operand, const SeenDims& dims) {
-    const TensorType& type = graph_[node.inputs[operand]].type;
+    const TensorType& type = graph[node.inputs[operand]].type;
     if (family(node) == Family::kPointwise || node.op == OpKind::k_expand)
       return broadcast(type, dims, node.type.rank());
     return keep(family(node) == Family::kView ? view_operand_dims(node, type, dims)
@@ -213,7 +222,7 @@ class Tracer {
       if (!all_regular(dims)) return out;
       AtomList flat;
       for (const SeenDim& d : dims) flat.insert(flat.end(), d->begin(), d->end());
-      const auto grouped = spaces_.atoms.regroup(flat, type.shape);
+      const auto grouped = spaces.atoms.regroup(flat, type.shape);
       return grouped ? regular(*grouped) : out;
     }
     for (int d = 0; d < type.rank(); ++d)
@@ -230,7 +239,7 @@ class Tracer {
     if (node.op == OpKind::k_index) {  // loads by data: nothing to share but a segment's own row
       if (operand == 0 && reads_own_row(node, type)) {
         out = dims;
-        out[node.ints[0]] = taken_.row;
+        out[node.ints[0]] = taken.row;
       }
       return out;
     }
@@ -243,17 +252,17 @@ class Tracer {
   }
 
   bool reads_own_row(const Node& node, const TensorType& type) const {
-    return taken_.sorting_index.valid() && node.ints.size() == 1 &&
-           graph_[node.inputs[1]].type.rank() == 1 && type.shape[node.ints[0]] == taken_.rows &&
-           skip_reshapes(graph_, node.inputs[1]) == taken_.sorting_index;
+    return taken.sorting_index.valid() && node.ints.size() == 1 &&
+           graph[node.inputs[1]].type.rank() == 1 && type.shape[node.ints[0]] == taken.rows &&
+           skip_reshapes(graph, node.inputs[1]) == taken.sorting_index;
   }
 
   // A cat of equal parts: its dimension becomes atoms [parts, part].
   void refine_parts(const Node& node, const SeenDims& dims, SeenDims& out) {
-    const int64_t extent = equal_part(graph_, node), dim = node.ints[0];
+    const int64_t extent = equal_part(graph, node), dim = node.ints[0];
     if (extent == 0 || !dims[dim]) return;
     const Dim count = static_cast<int64_t>(node.inputs.size());
-    if (auto pieces = spaces_.atoms.regroup(*dims[dim], {count, extent})) out[dim] = (*pieces)[1];
+    if (auto pieces = spaces.atoms.regroup(*dims[dim], {count, extent})) out[dim] = (*pieces)[1];
   }
 
   static bool is_same_index(const Node& node, size_t operand, int dim) {
@@ -264,24 +273,6 @@ class Tracer {
     // What replaces parts of the first; the order and the offsets of segments are data.
     return operand == 0 || (operand == 1 && is_other);
   }
-
-  // What is traced are the elements that a segment takes, at its positions.
-  struct Taken {
-    NodeId sorting_index;  // invalid: it is not
-    SeenDim row;
-    Dim rows;
-  };
-
-  const Graph& graph_;
-  const LoadsOfRoots& loads_of_roots_;
-  Spaces& spaces_;
-  int root_ = 0;
-  Taken taken_ = {};
-  std::map<NodeId, int> root_at_;
-  std::vector<bool> combines_ = std::vector<bool>(spaces_.roots.size());  // by root: segments
-  std::set<SeenDims> seen_;
-  std::set<std::pair<NodeId, const SeenDims*>> visited_;
-  std::unordered_map<NodeId, const SeenDims*> leaves_;  // loads, and what no value goes into
 };
 
 RootSpace make_space(const Graph& graph, NodeId root, Atoms& atoms) {
@@ -324,7 +315,8 @@ SpacesOrNot find_spaces(const Graph& graph, const std::vector<NodeId>& roots,
     spaces.roots.push_back(make_space(graph, root, spaces.atoms));
     spaces.depends[root] = {};
   }
-  Tracer tracer(graph, loads, spaces);
+  Tracer tracer{graph, loads, spaces};
+  for (size_t i = 0; i < roots.size(); ++i) tracer.root_at[roots[i]] = static_cast<int>(i);
   for (size_t i = 0; i < roots.size(); ++i) {
     result.verdict = tracer.trace_root(static_cast<int>(i));
     if (!result.verdict) return result;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <ranges>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -22,15 +23,19 @@ std::vector<int> unite(const std::vector<int>& a, const std::vector<int>& b) {
 using Consumers = std::span<const int>;
 
 // PatternReduction (20.15, 20.16), of units and of their virtual producer (20.18).
-class Reducer {
- public:
-  Reducer(const Topology& topology, PatternPool& pool) : topology_(topology), pool_(pool) {
-    for (auto unit = topology.order.rbegin(); unit != topology.order.rend(); ++unit)
-      if (!topology.is_fixed[*unit]) list_candidates_of(*unit);
-  }
+struct Reducer {
+  const Topology& topology;
+  PatternPool& pool;
+  // By unit, ids, best first: patterns that it is the producer of (20.15), not the unit alone; what
+  // its producers are offered; patterns that hold it, of any producer.
+  std::vector<std::vector<int>> candidates{topology.order.size()}, offers = candidates;
+  std::vector<std::vector<int>> patterns_with = candidates;
+  std::vector<int> remote = {};
 
-  // 20.15: patterns that the unit is the producer of, the best first; not the unit alone.
-  const std::vector<int>& candidates(int unit) const { return candidates_[unit]; }
+  void list_candidates() {
+    for (int unit : topology.order | std::views::reverse)
+      if (!topology.is_fixed[unit]) list_candidates_of(unit);
+  }
 
   // Patterns of the virtual vertex that produces all units (20.18).  Its own list would be kTop
   // for the whole graph, but what it joins is small and many, so that the lists of all groups of
@@ -38,17 +43,16 @@ class Reducer {
   std::vector<int> list_remote() {
     join_meeting();
     std::vector<Member> units;
-    for (int unit : topology_.order)
-      if (!topology_.is_fixed[unit]) units.push_back({rank(unit), unit, {pool_.intern({unit})}});
+    for (int unit : topology.order)
+      if (!topology.is_fixed[unit]) units.push_back({rank(unit), unit, {pool.intern({unit})}});
     std::ranges::sort(units, {}, [](const Member& m) { return std::pair(m.rank, m.unit); });
     // Alone first: where all have one consumer, packings with it would hide those without.
     join_alike(units, [](const Member& m) { return m.rank; });
-    for (Member& member : units) member.patterns = offers_[member.unit];
+    for (Member& member : units) member.patterns = offers[member.unit];
     join_alike(units, [](const Member& m) { return std::get<0>(m.rank); });
-    return std::move(remote_);
+    return std::move(remote);
   }
 
- private:
   using Rank = std::tuple<int, int, int>;  // class, layer, depth
   struct Member {
     Rank rank;
@@ -59,71 +63,70 @@ class Reducer {
   // Units that can be packed stand side by side: those that nothing runs before (casts of weights),
   // those that nothing waits for (optimiser updates), wherever they are; else those equally deep.
   Rank rank(int unit) const {
-    const int packing_class = topology_.packing_class[unit];
-    if (topology_.depth[unit] == 0) return {packing_class, 0, 0};
-    if (topology_.height[unit] == 0) return {packing_class, 1, 0};
-    return {packing_class, 2, topology_.depth[unit]};
+    const int packing_class = topology.packing_class[unit];
+    if (topology.depth[unit] == 0) return {packing_class, 0, 0};
+    if (topology.height[unit] == 0) return {packing_class, 1, 0};
+    return {packing_class, 2, topology.depth[unit]};
   }
 
   void list_candidates_of(int unit) {
-    std::vector<int> consumers = topology_.consumers[unit];
-    std::erase_if(consumers, [&](int consumer) { return topology_.is_fixed[consumer]; });
-    pool_.assume_all_fit();
-    candidates_[unit] = pool_.keep_best_closed(reduce(unit, consumers));
-    if (!pool_.settle()) candidates_[unit] = pool_.keep_best_closed(reduce(unit, consumers));
-    offers_[unit] = offer(unit, candidates_[unit]);
+    std::vector<int> consumers = topology.consumers[unit];
+    std::erase_if(consumers, [&](int consumer) { return topology.is_fixed[consumer]; });
+    pool.assume_all_fit();
+    candidates[unit] = pool.keep_best_closed(reduce(unit, consumers));
+    if (!pool.settle()) candidates[unit] = pool.keep_best_closed(reduce(unit, consumers));
+    offers[unit] = offer(unit, candidates[unit]);
   }
 
   // Sets that are open, for want of units of another group, stay until the groups are united.
   std::vector<int> reduce(int head, Consumers consumers) {
     if (consumers.size() <= kGroup) return combine(head, consumers);
     const size_t half = (consumers.size() + 1) / 2;
-    const std::vector<int> left = pool_.keep_best(reduce(head, consumers.first(half)));
-    const std::vector<int> right = pool_.keep_best(reduce(head, consumers.subspan(half)));
+    const std::vector<int> left = pool.keep_best(reduce(head, consumers.first(half)));
+    const std::vector<int> right = pool.keep_best(reduce(head, consumers.subspan(half)));
     std::vector<int> found = left;
     found.insert(found.end(), right.begin(), right.end());
     for (int a : left)
-      for (int b : right) add(unite(pool_.units(a), pool_.units(b)), found);
+      for (int b : right) add(unite(pool.units(a), pool.units(b)), found);
     return found;
   }
 
   std::vector<int> combine(int head, Consumers consumers) {
-    const auto units_of = [&](int id) { return pool_.units(id); };
+    const auto units_of = [&](int id) { return pool.units(id); };
     const auto patterns = map_to_vector(
-        consumers, [&](int consumer) { return map_to_vector(offers_[consumer], units_of); });
+        consumers, [&](int consumer) { return map_to_vector(offers[consumer], units_of); });
     std::vector<int> found;
     for (std::vector<int>& units : list_combinations(head, patterns)) add(std::move(units), found);
     return found;
   }
 
   void add(std::vector<int> units, std::vector<int>& found) {
-    const int id = pool_.intern(std::move(units));
+    const int id = pool.intern(std::move(units));
     if (id != kNoPattern) found.push_back(id);
   }
 
   // Producers of one unit.  Patterns of 20.15 have one producer: two that meet in a consumer are
   // never in one of these without a producer of both.
   void join_meeting() {
-    for (const std::vector<int>& candidates : candidates_)
-      for (int id : candidates) add_to_units(id);
-    for (int unit : topology_.order) {
+    for (int id : candidates | std::views::join) add_to_units(id);
+    for (int unit : topology.order) {
       std::vector<Member> members;
-      for (int producer : topology_.producers[unit])
-        if (!topology_.is_fixed[producer]) members.push_back({{}, producer, best_with(producer)});
-      if (members.size() < 2 || topology_.is_fixed[unit]) continue;
-      const size_t known = remote_.size();
+      for (int producer : topology.producers[unit])
+        if (!topology.is_fixed[producer]) members.push_back({{}, producer, best_with(producer)});
+      if (members.size() < 2 || topology.is_fixed[unit]) continue;
+      const size_t known = remote.size();
       join(members);
-      for (size_t i = known; i < remote_.size(); ++i) add_to_units(remote_[i]);
+      for (size_t i = known; i < remote.size(); ++i) add_to_units(remote[i]);
     }
   }
 
   void add_to_units(int id) {
-    for (int unit : pool_.units(id)) patterns_with_[unit].push_back(id);
+    for (int unit : pool.units(id)) patterns_with[unit].push_back(id);
   }
 
   std::vector<int> best_with(int unit) {
-    std::vector<int>& patterns = patterns_with_[unit];
-    patterns = pool_.keep_best(std::move(patterns));
+    std::vector<int>& patterns = patterns_with[unit];
+    patterns = pool.keep_best(std::move(patterns));
     return offer(unit, patterns);
   }
 
@@ -131,7 +134,7 @@ class Reducer {
   // with nothing beyond it, would have no pattern at all.
   std::vector<int> offer(int unit, std::vector<int> patterns) {
     if (patterns.size() == kTop) patterns.pop_back();
-    patterns.push_back(pool_.intern({unit}));
+    patterns.push_back(pool.intern({unit}));
     return patterns;
   }
 
@@ -152,23 +155,23 @@ class Reducer {
     found.insert(found.end(), right.begin(), right.end());
     for (int a : left) {
       for (int b : right) {
-        const int id = pool_.intern(unite(pool_.units(a), pool_.units(b)));
-        if (id == kNoPattern || !pool_[id].is_closed || !is_worth_joining(id, a, b)) continue;
+        const int id = pool.intern(unite(pool.units(a), pool.units(b)));
+        if (id == kNoPattern || !pool[id].is_closed || !is_worth_joining(id, a, b)) continue;
         joined.push_back(id);
       }
     }
     found.insert(found.end(), joined.begin(), joined.end());
-    found = pool_.keep_best(std::move(found));
+    found = pool.keep_best(std::move(found));
     for (int id : found)
-      if (std::ranges::count(joined, id)) remote_.push_back(id);
+      if (std::ranges::count(joined, id)) remote.push_back(id);
     return found;
   }
 
   bool is_worth_joining(int both, int a, int b) const {
-    const double a_us = pool_[a].gain_us, b_us = pool_[b].gain_us;
+    const double a_us = pool[a].gain_us, b_us = pool[b].gain_us;
     const bool can_be_apart =
-        pool_.units(both).size() == pool_.units(a).size() + pool_.units(b).size();
-    return pool_[both].gain_us > (can_be_apart ? a_us + b_us : std::max(a_us, b_us));
+        pool.units(both).size() == pool.units(a).size() + pool.units(b).size();
+    return pool[both].gain_us > (can_be_apart ? a_us + b_us : std::max(a_us, b_us));
   }
 
   // Where the rank changes, as near to the middle as may be.
@@ -181,13 +184,6 @@ class Reducer {
     }
     return middle;
   }
-
-  const Topology& topology_;
-  PatternPool& pool_;
-  // Of each unit, ids, best first; patterns that hold it, of any producer.
-  std::vector<std::vector<int>> candidates_{topology_.order.size()}, offers_ = candidates_;
-  std::vector<std::vector<int>> patterns_with_ = candidates_;
-  std::vector<int> remote_;
 };
 
 }  // namespace
@@ -196,12 +192,11 @@ std::vector<FusionPlan> explore_patterns(const UnitGraph& graph, const PatternGa
                                          const ExploreOptions& options, const PatternCheck& fits) {
   const Topology topology = find_topology(graph);
   PatternPool pool(topology, gain, fits, options);
-  Reducer reducer(topology, pool);
+  Reducer reducer{topology, pool};
+  reducer.list_candidates();
   std::vector<int> patterns = reducer.list_remote();
-  for (int unit : topology.order) {
-    const std::vector<int>& candidates = reducer.candidates(unit);
-    patterns.insert(patterns.end(), candidates.begin(), candidates.end());
-  }
+  for (int unit : topology.order)
+    std::ranges::copy(reducer.candidates[unit], std::back_inserter(patterns));
   return search_plans(topology, pool, patterns, options.beam);
 }
 

@@ -13,68 +13,68 @@ namespace {
 
 // Patterns chosen so far, with a topological order of all units in which those of a pattern stand
 // together.  Patterns without detours of their own may wait for each other: then there is none.
-class PartialPlan {
- public:
-  PartialPlan(const Topology& topology, const PatternPool& pool)
-      : topology_(&topology), pool_(&pool) {}
-
+struct PartialPlan {
+  const Topology* topology;
+  const PatternPool* pool;
+  double gain_us = 0;
   double worth_us = 0;  // gain less the prices of the units that were given for it or passed by
+  std::vector<int> order = topology->order, places = topology->position;     // of all units
+  std::vector<int> pattern_of = std::vector<int>(order.size(), kNoPattern);  // by unit
 
-  bool covers(int unit) const { return pattern_of_[unit] != kNoPattern; }
+  bool covers(int unit) const { return pattern_of[unit] != kNoPattern; }
 
   bool overlaps(int pattern) const {
-    const std::vector<int>& units = pool_->units(pattern);
+    const std::vector<int>& units = pool->units(pattern);
     return std::ranges::any_of(units, [&](int unit) { return covers(unit); });
   }
 
   // The units that wait for the pattern, of those between its first and its last, as they are
   // ordered; nothing where the pattern waits for one of them too.
   std::optional<std::vector<int>> find_followers(int pattern, Marks& seen) const {
-    const std::vector<int>& units = pool_->units(pattern);
+    const std::vector<int>& units = pool->units(pattern);
     const int last = find_ends(units).second;
     std::vector<int> followers;
     seen.assign(units);
     for (int unit : units) follow(unit, last, seen, followers);
     for (size_t next = 0; next < followers.size(); ++next) {
-      for (int consumer : topology_->consumers[followers[next]])
+      for (int consumer : topology->consumers[followers[next]])
         if (std::ranges::binary_search(units, consumer)) return std::nullopt;
       follow(followers[next], last, seen, followers);
     }
-    std::ranges::sort(followers, {}, [&](int unit) { return position_[unit]; });
+    std::ranges::sort(followers, {}, [&](int unit) { return places[unit]; });
     return followers;
   }
 
   // Followers go behind the pattern, what else stands in between goes before it.
   void append(int pattern, const std::vector<int>& followers) {
-    const std::vector<int>& units = pool_->units(pattern);
+    const std::vector<int>& units = pool->units(pattern);
     const auto [first, last] = find_ends(units);
-    for (int unit : units) pattern_of_[unit] = pattern;
-    const auto position = [&](int unit) { return position_[unit]; };
-    const auto is_own = [&](int unit) { return pattern_of_[unit] == pattern; };
+    for (int unit : units) pattern_of[unit] = pattern;
+    const auto position = [&](int unit) { return places[unit]; };
+    const auto is_own = [&](int unit) { return pattern_of[unit] == pattern; };
     const auto is_before = [&](int unit) {
       return !is_own(unit) && !std::ranges::binary_search(followers, position(unit), {}, position);
     };
-    const auto range = std::span(order_).subspan(first, last - first + 1);
+    const auto range = std::span(order).subspan(first, last - first + 1);
     std::ranges::stable_partition(std::ranges::stable_partition(range, is_before), is_own);
-    for (int at = first; at <= last; ++at) position_[order_[at]] = at;
-    gain_us_ += (*pool_)[pattern].gain_us;
+    for (int at = first; at <= last; ++at) places[order[at]] = at;
+    gain_us += (*pool)[pattern].gain_us;
   }
 
   FusionPlan finish() const {
-    FusionPlan plan{{}, gain_us_};
+    FusionPlan plan{{}, gain_us};
     int previous = kNoPattern;
-    for (int unit : order_) {
-      const int pattern = pattern_of_[unit];
+    for (int unit : order) {
+      const int pattern = pattern_of[unit];
       if (pattern != kNoPattern && pattern != previous)
-        plan.patterns.push_back(pool_->units(pattern));
+        plan.patterns.push_back(pool->units(pattern));
       previous = pattern;
     }
     return plan;
   }
 
- private:
   std::pair<int, int> find_ends(const std::vector<int>& units) const {
-    const auto position = [&](int unit) { return position_[unit]; };
+    const auto position = [&](int unit) { return places[unit]; };
     const auto [first, last] = std::ranges::minmax(units, {}, position);
     return {position(first), position(last)};
   }
@@ -84,21 +84,15 @@ class PartialPlan {
       seen.insert(follower);
       followers.push_back(follower);
     };
-    for (int consumer : topology_->consumers[unit]) {
-      if (position_[consumer] > last || seen.has(consumer)) continue;
-      const int pattern = pattern_of_[consumer];
+    for (int consumer : topology->consumers[unit]) {
+      if (places[consumer] > last || seen.has(consumer)) continue;
+      const int pattern = pattern_of[consumer];
       if (pattern == kNoPattern)
         add(consumer);
       else
-        for (int member : pool_->units(pattern)) add(member);
+        for (int member : pool->units(pattern)) add(member);
     }
   }
-
-  const Topology* topology_;
-  const PatternPool* pool_;
-  double gain_us_ = 0;
-  std::vector<int> order_ = topology_->order, position_ = topology_->position;  // of all units
-  std::vector<int> pattern_of_ = std::vector<int>(order_.size(), kNoPattern);   // by unit
 };
 
 // A partial plan as it is, or with one pattern more.
@@ -118,7 +112,7 @@ struct BeamSearch {
 
   // `starting_at`: patterns by their first unit.
   std::vector<FusionPlan> run(const std::vector<std::vector<int>>& starting_at) {
-    std::vector<PartialPlan> plans = {PartialPlan(topology, pool)};
+    std::vector<PartialPlan> plans = {PartialPlan{&topology, &pool}};
     for (int unit : topology.order) {
       const std::vector<Extension> kept = choose(plans, unit, starting_at[unit]);
       if (starting_at[unit].empty())
