@@ -11,10 +11,8 @@ namespace stitch {
 static void pass_parts(Archive&, LoadedKernel&) {}  // none is kept
 static void pass_parts(Archive&, std::shared_ptr<ErrorFlags>&) {}
 
-namespace {
-
 // What a GPU's kernels spill is its compiler's, and decides schedules.
-CacheRequest request_of(const CompileRequest& request, const std::string& arch) {
+static CacheRequest request_of(const CompileRequest& request, const std::string& arch) {
   const bool compiles = !arch.empty() && nvrtc_available();
   const std::string compiler = source_hash() + (compiles ? " nvrtc " + nvrtc_version() : "");
   std::string options = to_bytes(request.worker_threads, request.graph.symbols.nearness);
@@ -22,8 +20,6 @@ CacheRequest request_of(const CompileRequest& request, const std::string& arch) 
     if (row.plans) options += to_bytes(get_option(request.settings, row.name));
   return {"plan", request.target, compiler, options, "", to_string(request.graph)};
 }
-
-}  // namespace
 
 CompiledPlan find_plan(const CompileRequest& request, const std::string& arch,
                        const std::function<CompiledPlan()>& plan) {

@@ -58,13 +58,12 @@ struct Reporter {
 
   // Loads and stores of values in memory.
   std::array<std::set<NodeId>, 2> list_values(const PlannedKernel& kernel) const {
-    std::set<NodeId> loads, stores, on_chip;
+    const std::set<NodeId> on_chip = find_shared_values(c.plan);
+    std::set<NodeId> loads, stores;
     for (const PlannedStage* stage : stages_of(c.plan, kernel)) {
       loads.insert(stage->loads.begin(), stage->loads.end());
       stores.insert(stage->stores.begin(), stage->stores.end());
     }
-    for (const PlannedChain& chain : kernel.chains)
-      on_chip.insert(chain.in_shared.begin(), chain.in_shared.end());
     for (std::set<NodeId>* values : {&loads, &stores})
       std::erase_if(*values, [&](NodeId value) { return on_chip.contains(value); });
     return {loads, stores};
@@ -80,10 +79,9 @@ struct Reporter {
       if (stores.count(load)) schemes[load] = Scheme::kGlobal;
     for (const PlannedChain& chain : kernel.chains)
       for (NodeId value : chain.in_shared) schemes[value] = Scheme::kRegional;
-    for (int s : kernel.stages()) {
+    for (int s : kernel.stages())
       for (const PersistentValue& persistent : c.schedules[s].persistent)
         if (!persistent.is_of_stage) schemes[persistent.value] = Scheme::kGlobal;
-    }
     for (const auto& [value, scheme] : schemes)
       out.schemes.push_back({name_of(value), to_string(scheme)});
   }

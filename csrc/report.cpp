@@ -24,13 +24,12 @@ void print(std::ostream& out, const ReportedKernel& kernel) {
       << kernel.predicted_us << std::setprecision(2) << "  " << kernel.policy;
   for (const ReportedOp& op : kernel.ops) out << "\n    " << op.op << ' ' << op.location;
   const ReportedTime& time = kernel.time;
-  if (time.us >= 0) {
+  if (time.us >= 0)
     out << "\n    " << time.us << " us by the clock"
         << (time.launches > 1 ? " in " + std::to_string(time.launches) + " launches" : "")
         << ", bound by " << time.bound << ": " << std::setprecision(1)
         << time.instructions_per_16_bytes << " instructions for 16 bytes, " << std::setprecision(2)
         << time.resident_threads << " resident threads";
-  }
   for (const std::string& sentence : time.assumptions) out << "\n    assumed: " << sentence;
   for (const ReportedPersistent& kept : kernel.persistent)
     out << "\n    " << kept.value << " in " << kept.home << ": " << kept.registers

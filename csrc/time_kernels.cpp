@@ -82,8 +82,7 @@ Launches find_launches(const Graph& graph, const KernelSource& source, const Bin
   for (const size_t phase : source.in_turns)
     separate[phase].grid[0] = std::min(separate[phase].grid[0], resident);
   together.grid = std::ranges::max(separate, {}, &clock::Launch::blocks).grid;
-  if (together.grid[0] <= resident) return {together};
-  return separate;
+  return together.grid[0] <= resident ? Launches{together} : separate;
 }
 
 // Launches one after the other; but for the times, the longest one's figures.

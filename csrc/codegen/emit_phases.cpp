@@ -222,17 +222,14 @@ struct Emitter {
     for (const auto& [part, begin] : placed) {
       const auto at = static_cast<int>(part - phase.data());
       const int function = next_function + at;
-      std::string branch = "      ";
-      if (part != placed.front().first) branch += "else ";
-      const bool is_apart = !(begin == end), is_last = part == placed.back().first;
-      const std::string above = is_apart ? "block >= " + size(begin) : "";
+      calls += part == placed.front().first ? "      " : "      else ";
+      std::vector<std::string> conditions;
+      if (begin != end) conditions.push_back("block >= " + size(begin));
       end = begin + part->schedule->grid;
-      const std::string below = is_last ? "" : "block < " + size(end);
-      const std::string both = above + (is_apart && !is_last ? " && " : "") + below;
-      if (!both.empty()) branch += "if (" + both + ") ";
+      if (part != placed.back().first) conditions.push_back("block < " + size(end));
+      if (!conditions.empty()) calls += "if (" + join(conditions, " && ") + ") ";
       const std::string block = begin.is(0) ? "block" : "block - " + size(begin);
       const bool is_chain = at + 1 < static_cast<int>(phase.size()) && part[1].continues;
-      calls += branch;
       calls += is_chain ? chain_call(part, function, block, number)
                         : call(*part, "stage_" + std::to_string(function), block, number);
     }
@@ -255,20 +252,19 @@ struct Emitter {
     const int shared = kernel.finish < 0 ? count : kernel.finish;
     std::string text;
     for (int p = 0; p < count; ++p) {
-      const std::string number = std::to_string(p);
       const std::string loop = "    " + phase_loop(kernel.phases[p], p, p >= shared);
       std::string meet, runs = "  {\n";
       if (p == shared) {
-        const std::string more = shared > 1 ? "end_phase < " + number + " || " : "";
+        const std::string more = shared > 1 ? concat("end_phase < ", p, " || ") : "";
         meet = "  if (" + more + "!is_last_block(barrier)) return;\n";
       } else if (p > shared) {
         meet = "  block_barrier();\n";
       } else if (p > 0) {
-        meet = "  if (first_phase < " + number + " && " + number +
-               " < end_phase) grid_barrier(barrier);\n";
+        meet =
+            concat("  if (first_phase < ", p, " && ", p, " < end_phase) grid_barrier(barrier);\n");
       }
       if (p < shared && shared > 1)
-        runs = "  if (first_phase <= " + number + " && " + number + " < end_phase) {\n";
+        runs = concat("  if (first_phase <= ", p, " && ", p, " < end_phase) {\n");
       text += meet + runs + loop + "  }\n";
     }
     return text;

@@ -9,11 +9,10 @@
 #include "schedule/stage_tiles.h"
 
 namespace stitch {
-namespace {
 
 // What is left of an offset at the tile's first element, but for the block's place.
-IndexExpr without_axes(const StageSchedule& schedule, const IndexVars& vars,
-                       const TiledLoad& tile) {
+static IndexExpr without_axes(const StageSchedule& schedule, const IndexVars& vars,
+                              const TiledLoad& tile) {
   IndexExpr rest{tile.offset.constant, {}};
   for (const auto& [var, coefficient] : tile.offset.terms) {
     const AtomId atom(vars[var].payload);
@@ -24,8 +23,6 @@ IndexExpr without_axes(const StageSchedule& schedule, const IndexVars& vars,
   }
   return rest;
 }
-
-}  // namespace
 
 // Where the vector's lanes are open.
 int ValueLowering::vector_axis(const IndexExpr& offset) const {
@@ -228,10 +225,9 @@ void ValueLowering::put_persistent(const PersistentValue& persistent, const std:
     if (!is_split) return predicate;
     return condition + (predicate.empty() ? "" : " && " + predicate);
   };
-  if (home.in_registers > 0) {
+  if (home.in_registers > 0)
     statements.push_back(Statement::store(array_of(persistent) + "[" + at + "]",
                                           "to_registers(" + text + ")", only(border)));
-  }
   if (home.in_shared > 0) {
     const std::string put = "put_slot<" + std::to_string(schedule_.threads) + ">(" +
                             slot_of(persistent, at) + ", " + text + ")";

@@ -1,7 +1,6 @@
 #include "codegen/lower_stage.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 
 #include "codegen/lower_reductions.h"
@@ -24,7 +23,7 @@ constexpr const char* kUnrollInPart = "STITCH_UNROLL_IN_PART";
 std::optional<Dim> find_largest(const IndexExpr& expr, const IndexVars& vars) {
   Dim largest = magnitude(expr.constant);
   for (const auto& [var, coefficient] : expr.terms) {
-    const bool is_wide = vars[var].kind == IndexVar::Kind::kValue;  // prints as 64 bits itself
+    const bool is_wide = vars[var].is_value();  // prints as 64 bits itself
     if (!is_wide && vars[var].extent.is(0)) return std::nullopt;
     largest = largest + magnitude(coefficient) * (is_wide ? Dim(1) : magnitude(vars[var].extent));
   }
@@ -32,6 +31,8 @@ std::optional<Dim> find_largest(const IndexExpr& expr, const IndexVars& vars) {
 }
 
 struct StageLowering {
+  using enum LoopSpec::Level;
+
   const Graph& graph;
   const PlannedStage& stage;
   const StageSchedule& schedule;
@@ -94,16 +95,15 @@ struct StageLowering {
 
   // Grid coordinates, thread coordinates and the axes that no loop walks.
   void open_kernel() {
-    std::vector<int> in_grid;
-    for (size_t a = 0; a < schedule.axes.size(); ++a)
-      if (schedule.axes[a].in_grid) in_grid.push_back(static_cast<int>(a));
+    const auto outermost = std::ranges::find(schedule.axes, true, &MappedAxis::in_grid);
     std::string rest = "block";
-    for (size_t i = in_grid.size(); i-- > 0;) {
-      const int a = in_grid[i];
-      const Dim& count = schedule.axes[a].blocks;
-      const std::string name = "g" + std::to_string(a);
-      let(out.index_type, name, i == 0 ? rest : "(" + rest + ") % " + scopes.print(count));
-      rest = "(" + rest + ") / " + scopes.print(count);
+    for (size_t a = schedule.axes.size(); a-- > 0;) {
+      const MappedAxis& mapped = schedule.axes[a];
+      if (!mapped.in_grid) continue;
+      const std::string count = scopes.print(mapped.blocks);
+      const bool is_outermost = &mapped == &*outermost;
+      let(out.index_type, concat("g", a), is_outermost ? rest : "(" + rest + ") % " + count);
+      rest = "(" + rest + ") / " + count;
     }
     for (size_t a = 0; a < schedule.axes.size(); ++a) {
       const MappedAxis& mapped = schedule.axes[a];
@@ -129,7 +129,7 @@ struct StageLowering {
 
   bool has_loop(int axis) const {
     return std::ranges::any_of(schedule.loops, [&](const LoopSpec& spec) {
-      return spec.axis == axis && spec.level != LoopSpec::Level::kVector;
+      return spec.axis == axis && spec.level != kVector;
     });
   }
 
@@ -191,7 +191,7 @@ struct StageLowering {
   // host it is walked once for the whole loop, into an array along it.
   void combine_segments_along(int block) {
     const int loop = schedule.blocks[block].loop;
-    const bool is_plain = schedule.loops[loop].level == LoopSpec::Level::kSerial &&
+    const bool is_plain = schedule.loops[loop].level == kSerial &&
                           schedule.axes[schedule.loops[loop].axis].strips == 1;
     const auto trips = trip_count(schedule, loop);
     if (on_cuda() || !is_plain || !is_innermost(schedule, block)) return;
@@ -213,8 +213,7 @@ struct StageLowering {
   bool runs_along(const IndexExpr& index, int loop) const {
     return std::ranges::any_of(values.vars.leaves_of({&index, 1}), [&](VarId var) {
       const IndexVar& leaf = values.vars[var];
-      return leaf.kind == IndexVar::Kind::kAtom &&
-             scopes.axis_of_atom(leaf.payload) == schedule.loops[loop].axis;
+      return leaf.is_atom() && scopes.axis_of_atom(leaf.payload) == schedule.loops[loop].axis;
     });
   }
 
@@ -248,8 +247,7 @@ struct StageLowering {
     reopen({block}, 0, [&] {
       const std::string element = values.element(home).text;
       const std::string added = value_of(node.inputs[1], taken);
-      scopes.assign(element,
-                    std::string(info(node).function) + "::apply(" + element + ", " + added + ")");
+      scopes.assign(element, concat(info(node).function, "::apply(", element, ", ", added, ")"));
     });
     values.close_segment();
     values.combined[id] = {index, home};
@@ -298,18 +296,16 @@ struct StageLowering {
   void open_loop(int loop) {
     const LoopSpec& spec = schedule.loops[loop];
     const std::string name = scopes.loop_name(loop);
-    if (spec.level == LoopSpec::Level::kVector) {
+    if (spec.level == kVector) {
       const std::string id = std::to_string(spec.axis);
       let(out.index_type, "x" + id, "b" + id + " + " + name);
-    } else if (spec.level == LoopSpec::Level::kStrip) {
-      const std::string along = scopes.loop_name(spec.axis, LoopSpec::Level::kAlongStrips);
+    } else if (spec.level == kStrip) {
+      const std::string along = scopes.loop_name(spec.axis, kAlongStrips);
       const int64_t span = schedule.axes[spec.axis].span;
-      const std::string before =
-          span == 0
-              ? ""
-              : concat(scopes.loop_name(spec.axis, LoopSpec::Level::kSpan), " * ", span, " + ");
+      std::string before;
+      if (span > 0) before = concat(scopes.loop_name(spec.axis, kSpan), " * ", span, " + ");
       define_axis(spec.axis, before + name + " * " + strip_length(spec.axis) + " + " + along);
-    } else if (spec.level == LoopSpec::Level::kSerial) {
+    } else if (spec.level == kSerial) {
       define_axis(spec.axis, name);
     }
   }
@@ -330,7 +326,7 @@ struct StageLowering {
     const LoopSpec& spec = schedule.loops[loop];
     const MappedAxis& mapped = schedule.axes[spec.axis];
     Statement header{Statement::Kind::kLoop, out.index_type, scopes.loop_name(loop), "0"};
-    if (spec.level == LoopSpec::Level::kVector) {
+    if (spec.level == kVector) {
       header.bound = std::to_string(mapped.vector);
       header.pragma = kUnroll;
       return header;
@@ -347,13 +343,12 @@ struct StageLowering {
       return header;
     }
     if (is_written_out(schedule, loop)) header.pragma = kUnroll;
-    if (spec.level == LoopSpec::Level::kChunk)
+    if (spec.level == kChunk)
       header.bound =
           concat("(", scopes.block_end(spec.axis), " + ", mapped.chunk - 1, ") / ", mapped.chunk);
-    if (spec.level == LoopSpec::Level::kSpan)
-      header.bound = std::to_string(mapped.serial.value() / mapped.span);
-    if (spec.level == LoopSpec::Level::kStrip) header.bound = std::to_string(mapped.strips);
-    if (spec.level == LoopSpec::Level::kAlongStrips) header.bound = strip_length(spec.axis);
+    if (spec.level == kSpan) header.bound = std::to_string(mapped.serial.value() / mapped.span);
+    if (spec.level == kStrip) header.bound = std::to_string(mapped.strips);
+    if (spec.level == kAlongStrips) header.bound = strip_length(spec.axis);
     if (!header.bound.empty()) return header;
     header.bound = scopes.block_end(spec.axis);
     if (const AxisRange* range = values.range_of(spec.axis)) {
@@ -365,8 +360,7 @@ struct StageLowering {
       header.bound = place("min_index", range->high, header.bound);
     }
     if (mapped.chunk > 0) {
-      const std::string chunk =
-          concat(scopes.loop_name(spec.axis, LoopSpec::Level::kChunk), " * ", mapped.chunk);
+      const std::string chunk = concat(scopes.loop_name(spec.axis, kChunk), " * ", mapped.chunk);
       header.expr = chunk;
       header.bound = concat("min_index(", chunk, " + ", mapped.chunk, ", ", header.bound, ")");
     }

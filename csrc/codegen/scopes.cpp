@@ -89,12 +89,12 @@ Scalar Scopes::print(const IndexExpr& expr, const IndexVars& vars,
   std::map<int, Dim> axes;  // axis -> coefficient of its innermost atom
   for (const auto& [var, coefficient] : expr.terms) {
     const IndexVar& info = vars[var];
-    if (info.kind == IndexVar::Kind::kAtom) {
+    if (info.is_atom()) {
       const int axis = axis_of_atom(info.payload);
       axes[axis] = axis_coefficient(schedule_, vars, expr, axis);
       continue;
     }
-    if (info.kind == IndexVar::Kind::kValue) {
+    if (info.is_value()) {
       add(values[info.payload].text, coefficient);
       out.depth = std::max(out.depth, values[info.payload].depth);
       continue;

@@ -234,11 +234,10 @@ std::vector<Statement> stream_stores(const StageSchedule& schedule, int block, S
   std::vector<Statement> out;
   const int64_t rest = trips < 2 * most ? *first : *end - trips % most;
   if (rest > *first) out.push_back(streaming.stream_rows(loop, std::to_string(trips / most), most));
-  if (rest < *end) {
+  if (rest < *end)
     std::ranges::move(
         streaming.stream_row(loop, std::to_string(rest), std::to_string(*end), *end - rest),
         std::back_inserter(out));
-  }
   return out;
 }
 

@@ -317,13 +317,8 @@ std::vector<NodeId> find_roots(const Graph& graph, const Demands& demands, bool 
   return roots;
 }
 
-bool is_expensive(const Node& node) {
-  return family(node) == Family::kPointwise && info(node).cost >= CostClass::kSpecial;
-}
-
 std::vector<NodeId> add_expensive(const Graph& graph, const std::vector<NodeId>& roots) {
-  std::vector<bool> is_evaluated(graph.size(), false);
-  for (NodeId root : roots) is_evaluated[root.index()] = true;
+  std::vector<bool> is_evaluated = mark_nodes(graph, roots);
   std::vector<NodeId> all = roots;
   for (int n = graph.size(); n-- > 0;) {
     const Node& node = graph.nodes[n];

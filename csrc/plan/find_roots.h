@@ -16,7 +16,9 @@ std::vector<NodeId> find_roots(const Graph& graph, const Demands& demands, bool 
 
 // AStitch A.1; divisions and square roots count as light: recomputing one costs less than a
 // barrier.
-bool is_expensive(const Node& node);
+inline bool is_expensive(const Node& node) {
+  return family(node) == Family::kPointwise && info(node).cost >= CostClass::kSpecial;
+}
 // These and all expensive element-wise values that they evaluate: each is computed once then, where
 // readers would compute it for themselves (FusionStitching 2020, 20.8).
 std::vector<NodeId> add_expensive(const Graph& graph, const std::vector<NodeId>& roots);

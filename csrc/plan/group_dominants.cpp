@@ -47,10 +47,9 @@ struct Grouper {
       ++current;
       for (NodeId id : scope) scope_of[id.index()] = current;
       find_candidates(scope);
-      for (NodeId id : scope) {
+      for (NodeId id : scope)
         for (NodeId input : graph[id].inputs)
           if (!is_constant[input.index()]) add_read(input, id);
-      }
       collect(scope);
       first_to_shape.clear();
     }

@@ -227,10 +227,9 @@ class Joiner {
       return Verdict::no(kRuleCycle, "a library call runs between the two");
     const bool is_first = units_[a].position < units_[b].position;
     const std::optional<Side> between = find_between(is_first ? a : b, is_first ? b : a);
-    if (!between) {
+    if (!between)
       return Verdict::no(kRuleCycle, "something else must run between the two",
                          "a value that both sides need is made outside");
-    }
     const size_t waiting_a = count_waiting(a), waiting_b = count_waiting(b);
     if (waiting_a + waiting_b > kMostWaiting)
       return Verdict::no(kRuleWaiting, "what is made at once would wait for its library calls");
@@ -376,11 +375,10 @@ class Joiner {
       for (const Key& key : keys_of(units_[u])) groups[key].push_back(static_cast<int>(u));
     }
     bool changed = false;
-    for (const auto& [key, units] : groups) {
+    for (const auto& [key, units] : groups)
       for (size_t i = 0; i + 1 < units.size(); ++i)
         for (size_t j = i + 1; j < units.size() && j <= i + kPartners; ++j)
           changed |= attempt(units[i], units[j]);
-    }
     return changed;
   }
 

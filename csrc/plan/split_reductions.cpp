@@ -164,8 +164,7 @@ struct SplitFinder {
 
   // By node: a result of these reductions, or made of one.
   std::vector<bool> find_dependents(const std::vector<NodeId>& reductions) const {
-    std::vector<bool> depends(graph.size(), false);
-    for (NodeId id : reductions) depends[id.index()] = true;
+    std::vector<bool> depends = mark_nodes(graph, reductions);
     for (int n = reductions.front().index(); n < graph.size(); ++n)
       for (NodeId input : read_operands(graph.nodes[n]))
         if (depends[input.index()]) depends[n] = true;

@@ -26,12 +26,6 @@ const PlannedChain* PlannedKernel::chain_of(int stage) const {
   return at == chains.end() ? nullptr : &*at;
 }
 
-std::vector<bool> find_loads(const Graph& graph, const PlannedStage& stage) {
-  std::vector<bool> is_load(graph.size(), false);
-  for (NodeId load : stage.loads) is_load[load.index()] = true;
-  return is_load;
-}
-
 std::set<NodeId> find_shared_values(const StitchPlan& plan) {
   std::set<NodeId> values;
   for (const PlannedKernel& kernel : plan.kernels)

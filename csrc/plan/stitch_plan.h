@@ -88,8 +88,6 @@ struct StitchPlan {
 
 // A kernel's stages, of all phases in order.
 std::vector<const PlannedStage*> stages_of(const StitchPlan& plan, const PlannedKernel& kernel);
-// By node: is it read from memory when the stage needs it?
-std::vector<bool> find_loads(const Graph& graph, const PlannedStage& stage);
 // Values that no memory but a block's shared memory ever holds.
 std::set<NodeId> find_shared_values(const StitchPlan& plan);
 // What a kernel evaluates, in topological order.

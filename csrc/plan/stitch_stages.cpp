@@ -18,8 +18,7 @@ constexpr int kMostStatements = 1200;
 
 // One unit waits for another, `levels` levels below it.
 struct Wait {
-  int unit;
-  int levels;
+  int unit, levels;
 };
 
 // A step before stitching: a stage or a library call.

@@ -1,7 +1,6 @@
 #include "plan/store_in_place.h"
 
 #include <algorithm>
-#include <iterator>
 #include <set>
 
 #include "analysis/accesses.h"
@@ -64,7 +63,7 @@ bool reads_only_stored_element(const Graph& graph, const Spaces& spaces, const A
 std::vector<Overwriting> keep_possible(const Graph& graph, const PlannedStage& stage,
                                        std::vector<Overwriting> pairs, bool by_one_thread) {
   if (pairs.empty()) return {};
-  const std::vector<bool> is_load = find_loads(graph, stage);
+  const std::vector<bool> is_load = mark_nodes(graph, stage.loads);
   const LoadsOfRoots loads(stage.roots.size(), &is_load);
   const SpacesOrNot found = find_spaces(graph, stage.roots, loads);
   if (!found.verdict) return {};
@@ -157,8 +156,7 @@ std::vector<bool> find_in_place(const Graph& graph, const StitchPlan& plan) {
   const std::vector<Reader> readers = list_readers(graph, plan);
   std::set<NodeId> replaced;
   for (const PlannedStage& stage : plan.stages)
-    std::ranges::copy(find_replaced(graph, replaceable, stage),
-                      std::inserter(replaced, replaced.end()));
+    for (NodeId store : find_replaced(graph, replaceable, stage)) replaced.insert(store);
   for (size_t m = 0; m < in_place.size(); ++m) {
     const auto is_replaced = [&](NodeId store) { return replaced.contains(store); };
     const std::vector<NodeId> stores = find_stores(graph, graph.mutations[m].value);

@@ -193,10 +193,9 @@ struct ProgramBuilder {
   }
 
   void place_results() {
-    std::vector<bool> is_used(graph.size());
+    std::vector<bool> is_used = mark_nodes(graph, find_kept(graph));
     for (const Node& node : graph.nodes)
       for (const NodeId input : node.inputs) is_used[input.index()] = true;
-    for (const NodeId id : find_kept(graph)) is_used[id.index()] = true;
     for (int i = 0; i < graph.size(); ++i) {
       const Node& node = graph.nodes[i];
       if (family(node) != Family::kLibrary || is_join(node) || !is_used[i]) continue;
@@ -330,10 +329,9 @@ std::vector<LoadedKernel> load_kernels(const std::vector<KernelSource>& sources,
                         source.is_dependent};
     kernel.entry = on_cuda ? load_function(binaries[i].bytes, source.name, source.shared_bytes)
                            : load_host_function(binaries[0].bytes, source.name);
-    if (source.phases.size() > 1) {
+    if (source.phases.size() > 1)
       kernel.resident_blocks =
           count_resident_blocks(kernel.entry, source.name, source.threads, source.shared_bytes);
-    }
     kernels.push_back(std::move(kernel));
   }
   return kernels;

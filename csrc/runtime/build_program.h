@@ -29,8 +29,7 @@ Program build_program(const Graph& graph, const StitchPlan& plan,
 
 // Positions in Program::steps of the first and last use; what is returned lives past the last step.
 struct Lifetime {
-  int first = -1;  // -1: never used
-  int last = -1;
+  int first = -1, last = -1;  // -1: never used
 };
 std::vector<Lifetime> find_lifetimes(const Program& program);
 

@@ -11,7 +11,6 @@
 #include "base/verdict.h"
 
 namespace stitch {
-namespace {
 
 constexpr int kSuccess = 0;
 // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES of cuda.h.
@@ -22,7 +21,7 @@ constexpr int kMultiprocessors = 16, kMajor = 75, kMinor = 76, kCooperativeLaunc
 constexpr int kDefaultSharedBytes = 48 * 1024;
 
 // Fills in the table; refuses where it cannot be used.
-Verdict load_driver(Driver& table) {
+static Verdict load_driver(Driver& table) {
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library)
     return Verdict::no(0, "libcuda.so.1 cannot be loaded",
@@ -47,9 +46,7 @@ Verdict load_driver(Driver& table) {
   return Verdict::yes();
 }
 
-thread_local const Driver* stand_in = nullptr;
-
-}  // namespace
+static thread_local const Driver* stand_in = nullptr;
 
 const Driver& driver() {
   if (stand_in) return *stand_in;
@@ -108,12 +105,11 @@ CudaHandle load_function(const std::string& cubin, const std::string& name, int 
   CudaHandle function = nullptr;
   check_driver(table.module_get_function(&function, module, name.c_str()), "cuModuleGetFunction",
                name);
-  if (shared_bytes > kDefaultSharedBytes) {
+  if (shared_bytes > kDefaultSharedBytes)
     check_driver(
         table.function_set_attribute(function, kMaxDynamicSharedBytes, shared_bytes),
         "cuFuncSetAttribute(max dynamic shared bytes = " + std::to_string(shared_bytes) + ")",
         name);
-  }
   return function;
 }
 

@@ -9,6 +9,7 @@
 #include "base/round_up.h"
 #include "runtime/error_flags.h"
 #include "runtime/pool.h"
+#include "schedule/stage_schedule.h"
 
 namespace stitch {
 namespace {
@@ -17,7 +18,6 @@ namespace {
 // us, in which one core moves about this much.
 constexpr int64_t kBytesPerThread = 32 * 1024;
 constexpr int64_t kSlabAlignmentBytes = 256;
-constexpr int64_t kMostGrid = (int64_t{1} << 31) - 1;  // of a launch: CUDA programming guide
 // CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE and CUDA_ERROR_NOT_SUPPORTED of cuda.h.
 constexpr CudaResult kCooperativeLaunchTooLarge = 720, kNotSupported = 801;
 
@@ -193,11 +193,10 @@ struct Execution {
 
   // False where a device has less room for a cooperative launch than when the kernel was loaded.
   bool launch(const LoadedKernel& kernel, int64_t grid, void** parameters, bool meets = false) {
-    if (grid > kMostGrid) {
+    if (grid > kMostGrid)
       throw UserError(describe_launch(kernel, grid) +
                       ": a launch takes 2147483647 blocks at most; "
                       "compile with dynamic=False, so that sizes as large are planned for");
-    }
     const LaunchAttribute attribute{
         meets ? LaunchAttribute::kCooperative : LaunchAttribute::kMayBeginEarly, {1}};
     const LaunchConfig config{{static_cast<unsigned>(grid), 1, 1},

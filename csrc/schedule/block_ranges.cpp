@@ -38,8 +38,8 @@ std::optional<Offset> split_offset(const StageSchedule& schedule, const IndexExp
   }
   for (const auto& [var, coefficient] : expr.terms) {
     const IndexVar& term = schedule.accesses.vars[var];
-    if (term.kind == IndexVar::Kind::kAtom) continue;
-    const bool is_bounded = term.kind != IndexVar::Kind::kValue && term.extent.is_constant() &&
+    if (term.is_atom()) continue;
+    const bool is_bounded = !term.is_value() && term.extent.is_constant() &&
                             term.extent.value() > 0 && coefficient.is_constant();
     if (!is_bounded) return std::nullopt;
     out.terms.push_back({coefficient.value(), term.extent.value()});

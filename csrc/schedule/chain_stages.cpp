@@ -83,10 +83,7 @@ struct Chainer {
     tried.kernel.chains.push_back({first, then, std::move(in_shared)});
     std::vector<NodeId>& shared = tried.kernel.chains.back().in_shared;
     std::optional<double> us = predict_us(tried.kernel, tried.stages);
-    while (!us && !shared.empty()) {
-      shared.pop_back();
-      us = predict_us(tried.kernel, tried.stages);
-    }
+    for (; !us && !shared.empty(); us = predict_us(tried.kernel, tried.stages)) shared.pop_back();
     if (!us || *us >= std::min(tried.us, best.us)) return;
     tried.us = *us;
     best = std::move(tried);

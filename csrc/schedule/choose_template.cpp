@@ -10,7 +10,6 @@
 #include "schedule/reduction_arrays.h"
 
 namespace stitch {
-namespace {
 
 // What the model cannot tell: a template must gain more.
 constexpr double kNoise = 0.03;
@@ -18,15 +17,13 @@ constexpr int kLaunches[] = {128, 256, 512, 1024};  // threads of a block
 constexpr int kFinishThreads = 256;                 // of the block that ends alone, where one does
 
 // All that templates are chosen by: what it is mapped to, and what that costs.
-std::string describe(const StageSchedule& schedule, const StageWork& work) {
+static std::string describe(const StageSchedule& schedule, const StageWork& work) {
   std::string key = to_bytes(work, schedule.spaces.roots.size(), schedule.tiles.size());
   for (const MappedAxis& mapped : schedule.axes)
     key += to_bytes(to_string(mapped.axis.extent), mapped.in_grid, mapped.threads, mapped.vector,
                     mapped.thread_shift);
   return key;
 }
-
-}  // namespace
 
 std::vector<const StageSchedule*> pick_schedules(const std::vector<StageSchedule>& all,
                                                  const PlannedKernel& kernel) {
@@ -158,11 +155,10 @@ KernelChoices KernelChooser::find_others(const std::vector<const StageSchedule*>
   std::vector<KernelChoice> choices = {present};
   std::vector<std::vector<std::vector<int>>> groupings = {kernel.persistent_groups};
   if (!groupings[0].empty()) groupings.emplace_back();
-  for (const auto& groups : groupings) {
+  for (const auto& groups : groupings)
     for (int most : {kMostThreads, kMostThreads / 2, kMostThreads / 4})
       for (bool splits : {true, false})
         choices.push_back({{.most = most, .splits_homes = splits}, {}, groups});
-  }
   kernel.persistent_groups.clear();
   if (has_templates())
     for (KernelChoice& choice : list_templates()) choices.push_back(std::move(choice));

@@ -26,7 +26,7 @@ bool fix_atoms(const IndexVars& vars, const IndexExpr& made, const IndexExpr& re
     if (read.terms.contains(var)) continue;
     const IndexVar& atom = vars[var];
     const bool is_static = coefficient.is_constant() && atom.extent.is_constant();
-    if (atom.kind != IndexVar::Kind::kAtom || !is_static) return false;
+    if (!atom.is_atom() || !is_static) return false;
     if (coefficient.value() <= 0 || atom.extent.value() == 0) return false;
     gone.push_back({atom.payload, coefficient.value(), atom.extent.value()});
   }
@@ -46,14 +46,14 @@ std::optional<IndexExpr> substitute(const IndexVars& vars, const IndexExpr& expr
   IndexExpr out{expr.constant, {}};
   for (const auto& [var, coefficient] : expr.terms) {
     const IndexVar& info = vars[var];
-    if (info.kind == IndexVar::Kind::kValue) return std::nullopt;
-    if (info.kind == IndexVar::Kind::kAtom) {
+    if (info.is_value()) return std::nullopt;
+    if (info.is_atom()) {
       auto at = fixed.find(info.payload);
       out = out + (at == fixed.end() ? index_of(var) : IndexExpr{at->second, {}}) * coefficient;
       continue;
     }
     for (VarId leaf : vars.leaves_of({&info.operand, 1})) {
-      const bool is_atom = vars[leaf].kind == IndexVar::Kind::kAtom;
+      const bool is_atom = vars[leaf].is_atom();
       if (!is_atom || fixed.count(vars[leaf].payload)) return std::nullopt;
     }
     out = out + index_of(var) * coefficient;

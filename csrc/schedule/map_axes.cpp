@@ -15,15 +15,13 @@ Dim axis_coefficient(const StageSchedule& schedule, const IndexVars& vars, const
                      int axis) {
   const int innermost = schedule.axes[axis].axis.atoms.back().index();
   for (const auto& [var, coefficient] : offset.terms)
-    if (vars[var].kind == IndexVar::Kind::kAtom && vars[var].payload == innermost)
-      return coefficient;
+    if (vars[var].is_atom() && vars[var].payload == innermost) return coefficient;
   return 0;
 }
 
 bool walks_atoms_alone(const IndexVars& vars, const IndexExpr& offset) {
-  return std::ranges::all_of(offset.terms, [&](const auto& term) {
-    return vars[term.first].kind == IndexVar::Kind::kAtom;
-  });
+  return std::ranges::all_of(offset.terms,
+                             [&](const auto& term) { return vars[term.first].is_atom(); });
 }
 
 int pick_threads(int64_t count, int limit) {
@@ -44,8 +42,7 @@ bool is_aligned_along(const StageSchedule& schedule, const IndexVars& vars, cons
   const AtomList& own = schedule.axes[axis].axis.atoms;
   return std::ranges::all_of(offset.terms, [&](const auto& term) {
     const IndexVar& var = vars[term.first];
-    const bool is_own =
-        var.kind == IndexVar::Kind::kAtom && std::ranges::count(own, AtomId(var.payload)) > 0;
+    const bool is_own = var.is_atom() && std::ranges::count(own, AtomId(var.payload)) > 0;
     return is_own || is_divisible(term.second, width);
   });
 }
@@ -159,10 +156,6 @@ unsigned thread_bits(const StageSchedule& schedule, const RootSpace& space, Role
     if (role_of(space, mapped.axis) == role)
       bits |= static_cast<unsigned>(mapped.threads - 1) << mapped.thread_shift;
   return bits;
-}
-
-unsigned owned_thread_bits(const StageSchedule& schedule, const RootSpace& space) {
-  return thread_bits(schedule, space, Role::kKept) | thread_bits(schedule, space, Role::kReduced);
 }
 
 void count_blocks(StageSchedule& schedule, SymbolTable& symbols) {

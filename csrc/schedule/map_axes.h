@@ -58,7 +58,9 @@ std::vector<int> find_side_axes(const StageSchedule& schedule, const std::vector
                                 const std::vector<int>& group);
 // Thread-index bits that belong to axes the root keeps, or reduces; to both.
 unsigned thread_bits(const StageSchedule& schedule, const RootSpace& space, Role role);
-unsigned owned_thread_bits(const StageSchedule& schedule, const RootSpace& space);
+inline unsigned owned_thread_bits(const StageSchedule& schedule, const RootSpace& space) {
+  return thread_bits(schedule, space, Role::kKept) | thread_bits(schedule, space, Role::kReduced);
+}
 
 // Fill axes[*], loops (global order) and threads.
 void map_axes_host(const Graph& graph, StageSchedule& schedule, int worker_threads);

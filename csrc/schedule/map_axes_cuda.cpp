@@ -18,7 +18,6 @@ constexpr int kRowThreads = 512;     // of a block: two are resident, and wait a
 constexpr int64_t kHeldValues = 40;  // by a thread, where kResidentThreads are resident
 constexpr int64_t kManyElements = 1 << 16;  // of rows: fewer need all threads there can be
 constexpr int kMaxVector = 8;
-constexpr int64_t kMostGrid = (int64_t{1} << 31) - 1;  // blocks of a launch, on every device
 
 // Outermost first; the axis that most bytes are contiguous along comes last.
 std::vector<int> order_axes(const std::vector<AxisFacts>& facts, const std::vector<int>& group) {

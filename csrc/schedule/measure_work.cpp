@@ -91,8 +91,7 @@ void add_memory(const Graph& graph, const PlannedStage& stage, const StageSchedu
 }
 
 bool moves_along(const MappedAxis& mapped, const IndexVar& leaf) {
-  return leaf.kind == IndexVar::Kind::kValue ||
-         std::ranges::count(mapped.axis.atoms, AtomId(leaf.payload)) > 0;
+  return leaf.is_value() || std::ranges::count(mapped.axis.atoms, AtomId(leaf.payload)) > 0;
 }
 
 // Times a node is evaluated: of segments once for each position, by threads once for each element,
@@ -104,7 +103,7 @@ double count_evaluations(const Graph& graph, const StageSchedule& schedule, bool
   if (schedule.device->is_cuda || in_segment) {
     for (VarId var : leaves) {
       const IndexVar& leaf = schedule.accesses.vars[var];
-      if (leaf.kind == IndexVar::Kind::kAtom || in_segment) trips *= hint(graph, leaf.extent);
+      if (leaf.is_atom() || in_segment) trips *= hint(graph, leaf.extent);
     }
     return trips;
   }
@@ -140,11 +139,10 @@ double count_loads_apart(const Graph& graph, const StageSchedule& schedule) {
   if (lanes < 0) return 0;
   double count = 0;
   for (const Access& access : schedule.accesses.list) {
+    if (access.is_store || find_tile(schedule, access.value, access.offset)) continue;
     const Dim step = axis_coefficient(schedule, access, schedule.loops[lanes].axis);
-    const bool is_apart = graph.symbols.hint(step) > kMostBetweenLanes;
-    if (!is_apart || access.is_store) continue;
-    if (find_tile(schedule, access.value, access.offset)) continue;
-    count += accessed_bytes(graph, schedule, access) / element_bytes(graph, access.value);
+    if (graph.symbols.hint(step) > kMostBetweenLanes)
+      count += accessed_bytes(graph, schedule, access) / element_bytes(graph, access.value);
   }
   return count;
 }

@@ -96,10 +96,6 @@ int find_carry(const Graph& graph, const StageSchedule& schedule, NodeId root, i
   return 0;
 }
 
-bool takes_strips(const Graph& graph, const StageSchedule& schedule, const RootSpace& space) {
-  return combines_at_indices(info(graph[space.root])) || is_cascaded(graph, schedule, space);
-}
-
 Verdict check_arrays(const Graph& graph, const StageSchedule& schedule) {
   for (const RootSpace& space : schedule.spaces.roots) {
     if (family(graph[space.root]) != Family::kReduce) continue;

@@ -29,7 +29,10 @@ bool is_cascaded(const Graph& graph, const StageSchedule& schedule, const RootSp
 inline constexpr int kVectorBytes = 64;
 // What walks strips of its innermost axis: such sums, and scatters.  Where an index is sorted, each
 // position of a scatter would wait for the one before it, which adds to the same element.
-bool takes_strips(const Graph& graph, const StageSchedule& schedule, const RootSpace& space);
+inline bool takes_strips(const Graph& graph, const StageSchedule& schedule,
+                         const RootSpace& space) {
+  return combines_at_indices(info(graph[space.root])) || is_cascaded(graph, schedule, space);
+}
 
 // On a GPU a thread that walks more terms of such a sum than kMostTerms has two accumulators: the
 // terms of so many trips of this loop go to the first, a power of two near the square root that

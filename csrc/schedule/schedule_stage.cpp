@@ -55,8 +55,8 @@ void name_schemes(const Graph& graph, const PlannedStage& stage, StageSchedule& 
 
 ScheduleOrNot describe_stages(const Graph& graph, const std::vector<const PlannedStage*>& stages,
                               const DeviceSpec& device) {
-  const auto loads_of_stages =
-      map_to_vector(stages, [&](const PlannedStage* stage) { return find_loads(graph, *stage); });
+  const auto loads_of_stages = map_to_vector(
+      stages, [&](const PlannedStage* stage) { return mark_nodes(graph, stage->loads); });
   std::vector<NodeId> roots;
   LoadsOfRoots loads;
   std::set<NodeId> stores;
@@ -108,7 +108,7 @@ StageSchedule take_stage(const PlannedStage& stage, const StageSchedule& shared)
 
 void finish_stage(const Graph& graph, const PlannedStage& stage, StageSchedule& schedule) {
   build_loops(graph, schedule);
-  schedule.is_load = find_loads(graph, stage);
+  schedule.is_load = mark_nodes(graph, stage.loads);
   place_values(graph, schedule);
   name_schemes(graph, stage, schedule);
   reserve_tiles(graph, schedule);
@@ -154,7 +154,7 @@ double count_elements(const Graph& graph, const IndexVars& vars, const IndexExpr
   double elements = 1;
   for (VarId var : vars.leaves_of({&offset, 1})) {
     const IndexVar& leaf = vars[var];
-    if (leaf.kind != IndexVar::Kind::kAtom) continue;
+    if (!leaf.is_atom()) continue;
     elements *= static_cast<double>(graph.symbols.hint(leaf.extent));
   }
   return elements;
@@ -166,9 +166,8 @@ int64_t accessed_elements(const Graph& graph, const StageSchedule& schedule, Nod
     if (access.value != value) continue;
     double elements = count_elements(graph, schedule.accesses.vars, access.offset);
     const IndexVars& vars = schedule.accesses.vars;
-    const bool by_data = std::ranges::any_of(vars.leaves_of({&access.offset, 1}), [&](VarId var) {
-      return vars[var].kind == IndexVar::Kind::kValue;
-    });
+    const bool by_data = std::ranges::any_of(vars.leaves_of({&access.offset, 1}),
+                                             [&](VarId var) { return vars[var].is_value(); });
     if (by_data && access.in_segment) {  // each position of the segments, once
       elements = static_cast<double>(hint_elements(graph, value));
     } else if (by_data) {  // one row per index read: the iterations of the root that reads

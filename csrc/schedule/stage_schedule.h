@@ -57,6 +57,7 @@ enum class Scheme { kLocal, kWarp, kRegional, kGlobal, kStore };
 const char* to_string(Scheme scheme);
 
 inline constexpr int kMostThreads = 1024, kResidentThreads = 1024;
+inline constexpr int64_t kMostGrid = (int64_t{1} << 31) - 1;  // blocks: CUDA programming guide
 
 // How one mapping of many is chosen (FusionStitching 2020, 20.7 to 20.9): the threads that a
 // reduction's axes get, and the launch.

@@ -157,8 +157,7 @@ std::optional<TileShape> shape_tiles(const Graph& graph, const StageSchedule& sc
   const int64_t partial_bytes = kMostPartialBytes * std::max(kTileThreads, schedule.bounds.least);
   const int64_t budget = is_cuda ? kStaticSharedBytes - partial_bytes : kHostTileBytes;
   while (shape.along > line && shape.along * row_bytes > budget) shape.along /= 2;
-  if (shape.along * row_bytes > budget) return std::nullopt;
-  return shape;
+  return shape.along * row_bytes <= budget ? std::optional(shape) : std::nullopt;
 }
 
 void place_tiles(const Graph& graph, const TileAxes& axes, StageSchedule& schedule) {
@@ -177,10 +176,6 @@ void place_tiles(const Graph& graph, const TileAxes& axes, StageSchedule& schedu
     schedule.tiles.push_back({access->value, access->offset, axes.along, axes.across, rows,
                               tile_pitch(schedule, across, bytes), step, vector});
   }
-}
-
-int64_t tile_bytes(const Graph& graph, const TiledLoad& tile) {
-  return tile.rows * tile.pitch * element_bytes(graph, tile.value);
 }
 
 void reserve_tiles(const Graph& graph, StageSchedule& schedule) {

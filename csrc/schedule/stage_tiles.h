@@ -35,7 +35,9 @@ std::optional<TileShape> shape_tiles(const Graph& graph, const StageSchedule& sc
 // Fills schedule.tiles, once the axes are mapped.
 void place_tiles(const Graph& graph, const TileAxes& axes, StageSchedule& schedule);
 
-int64_t tile_bytes(const Graph& graph, const TiledLoad& tile);
+inline int64_t tile_bytes(const Graph& graph, const TiledLoad& tile) {
+  return tile.rows * tile.pitch * element_bytes(graph, tile.value);
+}
 
 // Gives tiles their places in a block's shared memory, behind what reductions use; drops those of
 // persistent values, and all where blocks that must be resident together have not the room.
