@@ -9,7 +9,6 @@
 namespace stitch {
 namespace {
 
-namespace py = pybind11;
 using Kind = CallArgument::Kind;
 
 // Operators whose out variant computes in place instead of copying a finished result.
@@ -97,10 +96,9 @@ OperatorCall import_operator(const c10::OperatorHandle& op, const py::tuple& arg
       throw UserError(schema.name() + " is called without its argument '" + parameter.name() + "'");
     }
   }
-  if (arguments.size() > schema.arguments().size() || keywords_used != keywords.size()) {
+  if (arguments.size() > schema.arguments().size() || keywords_used != keywords.size())
     throw UserError(schema.name() + " is called with arguments that its schema does not have: " +
                     std::string(py::repr(arguments)) + " " + std::string(py::repr(keywords)));
-  }
   return call;
 }
 

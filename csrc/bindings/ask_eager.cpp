@@ -15,7 +15,6 @@
 namespace stitch {
 namespace {
 
-namespace py = pybind11;
 using at::Tensor;
 using Dimensions = std::vector<int64_t>;
 

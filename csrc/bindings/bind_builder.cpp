@@ -11,7 +11,6 @@
 namespace stitch {
 namespace {
 
-namespace py = pybind11;
 using namespace py::literals;
 
 template <class T>
@@ -111,6 +110,7 @@ void bind_calls(py::module_& module) {
 }
 
 using BuilderClass = py::class_<Builder>;
+using OutputKind = GraphOutput::Kind;
 
 void bind_graph_ends(BuilderClass& builder) {
   builder.def(py::init<>())
@@ -145,14 +145,12 @@ void bind_graph_ends(BuilderClass& builder) {
              return b.input(std::move(name), std::move(type));
            })
       .def("output_tensor",
-           [](Builder& b, NodeId node) { b.output({GraphOutput::Kind::kTensor, node, 0}); })
+           [](Builder& b, NodeId node) { b.output({OutputKind::kTensor, node, 0}); })
       .def("output_final",
-           [](Builder& b, NodeId input) { b.output({GraphOutput::Kind::kTensor, input, 0, true}); })
+           [](Builder& b, NodeId input) { b.output({OutputKind::kTensor, input, 0, true}); })
       .def("output_integer",
-           [](Builder& b, const Dim& integer) {
-             b.output({GraphOutput::Kind::kInteger, NodeId(), integer});
-           })
-      .def("output_none", [](Builder& b) { b.output({GraphOutput::Kind::kNone, NodeId(), 0}); })
+           [](Builder& b, const Dim& integer) { b.output({OutputKind::kInteger, {}, integer}); })
+      .def("output_none", [](Builder& b) { b.output({OutputKind::kNone, {}, 0}); })
       .def("mutate", &Builder::mutate)
       .def("type", [](const Builder& b, NodeId node) { return b[node].type; })
       .def("base", [](Builder& b, NodeId node) { return storage_base(b.graph(), node); })

@@ -1,5 +1,4 @@
 // The clock, as Python sees it.
-#include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include "base/words.h"
@@ -10,7 +9,6 @@
 namespace stitch {
 namespace {
 
-namespace py = pybind11;
 using namespace py::literals;
 
 py::bytes compile_cubin(const std::string& text, const std::string& target) {

@@ -1,7 +1,6 @@
 // compile, show_stage and CompiledGraph as Python sees them.
 #include <ATen/Parallel.h>
 #include <c10/core/DeviceGuard.h>
-#include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include <optional>
@@ -16,19 +15,7 @@
 namespace stitch {
 namespace {
 
-namespace py = pybind11;
 using namespace py::literals;
-
-void add_time(py::dict& row, const ReportedTime& time) {
-  if (time.us < 0) return;
-  row["clock_us"] = time.us;
-  row["bound"] = time.bound;
-  row["instructions_per_16_bytes"] = time.instructions_per_16_bytes;
-  row["instructions"] = time.instructions;
-  row["resident_threads"] = time.resident_threads;
-  row["launches"] = time.launches;
-  row["assumptions"] = time.assumptions;
-}
 
 py::dict to_dict(const ReportedKernel& kernel) {
   py::list ops;
@@ -36,11 +23,10 @@ py::dict to_dict(const ReportedKernel& kernel) {
   for (const ReportedOp& op : kernel.ops)
     ops.append(py::dict("op"_a = op.op, "location"_a = op.location));
   for (const ReportedValue& value : kernel.schemes) scheme[py::str(value.value)] = value.scheme;
-  for (const ReportedPersistent& value : kernel.persistent) {
+  for (const ReportedPersistent& value : kernel.persistent)
     persistent[py::str(value.value)] =
         py::dict("home"_a = value.home, "bytes"_a = value.bytes, "registers"_a = value.registers,
                  "shared_bytes"_a = value.shared_bytes);
-  }
   for (const ReportedTile& tile : kernel.tiles)
     tiles[py::str(tile.value)] = py::dict("rows"_a = tile.rows, "bytes"_a = tile.bytes);
   py::dict row("name"_a = kernel.name, "policy"_a = kernel.policy, "ops"_a = ops,
@@ -52,7 +38,13 @@ py::dict to_dict(const ReportedKernel& kernel) {
                "predicted_us"_a = kernel.predicted_us, "scheme"_a = scheme,
                "compile_ms"_a = kernel.compile_ms, "from_cache"_a = kernel.from_cache,
                "text"_a = kernel.text);
-  add_time(row, kernel.time);
+  const ReportedTime& time = kernel.time;
+  if (time.us >= 0)
+    row.attr("update")("clock_us"_a = time.us, "bound"_a = time.bound,
+                       "instructions_per_16_bytes"_a = time.instructions_per_16_bytes,
+                       "instructions"_a = time.instructions,
+                       "resident_threads"_a = time.resident_threads, "launches"_a = time.launches,
+                       "assumptions"_a = time.assumptions);
   return row;
 }
 
@@ -140,10 +132,9 @@ void compile_into(CompiledGraph& graph, const CompileRequest& request) {
   const c10::DeviceGuard guard(graph.device);
   if (graph.device.is_cuda()) ensure_context(graph.device.index());
   std::optional<ProgressLine> progress;
-  if (request.settings.progress) {
+  if (request.settings.progress)
     progress.emplace("torch_stitch: compiling a graph of " + std::to_string(request.graph.size()) +
                      " ops ...");
-  }
   CompileResult result = compile(request);
   graph.program = std::move(result.program);
   graph.report = std::move(result.report);

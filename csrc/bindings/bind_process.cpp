@@ -1,5 +1,4 @@
 // What the process has one of: errors, options, the op table, caches, pools, the driver.
-#include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include <atomic>
@@ -18,7 +17,6 @@
 namespace stitch {
 namespace {
 
-namespace py = pybind11;
 using namespace py::literals;
 
 struct {

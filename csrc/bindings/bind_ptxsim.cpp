@@ -1,7 +1,6 @@
 // run_kernel: one CUDA or PTX kernel on CPU tensors, as Python and the command line see it.
 #include <ATen/EmptyTensor.h>
 #include <ATen/Functions.h>
-#include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
 
@@ -17,7 +16,6 @@
 namespace stitch {
 namespace {
 
-namespace py = pybind11;
 using namespace py::literals;
 using namespace ptxsim;
 
@@ -115,10 +113,9 @@ SimulationResult run_from_python(const std::string& source, const std::string& k
                     "target"_a = "h200", "cooperative"_a = false, "orders"_a = 5, "seed"_a = 0,
                     "checks"_a = true, "budget"_a = SimulationOptions().budget, "noise"_a = false);
   for (const auto& [name, value] : given) {
-    if (!keywords.contains(name)) {
+    if (!keywords.contains(name))
       throw py::type_error("run() has no argument '" + std::string(py::str(name)) + "'\n" +
                            kRunDoc);
-    }
     keywords[name] = value;
   }
   KernelRun run;
@@ -182,11 +179,10 @@ py::tuple to_tuple(const std::array<uint32_t, 3>& index) {
 
 std::string to_json(const SimulationResult& result) {
   py::list findings;
-  for (const Finding& finding : result.findings.all) {
+  for (const Finding& finding : result.findings.all)
     findings.append(py::dict("kind"_a = kind_name(finding.kind), "message"_a = finding.message,
                              "line"_a = finding.line, "block"_a = finding.block,
                              "thread"_a = finding.thread));
-  }
   const py::dict all("findings"_a = findings, "lane_instructions"_a = result.lane_instructions,
                      "seconds"_a = result.seconds, "moved_bytes"_a = to_dict(result.traffic));
   return py::module_::import("json").attr("dumps")(all, "indent"_a = 1).cast<std::string>();

@@ -18,8 +18,6 @@
 namespace stitch {
 namespace {
 
-namespace py = pybind11;
-
 PyObject* item_at(PyObject* list, int position) {
   PyObject* item = PyList_GetItem(list, position);
   if (!item) throw python_error();
@@ -27,14 +25,11 @@ PyObject* item_at(PyObject* list, int position) {
 }
 
 std::vector<int64_t> read_integers(const Program& program, PyObject* list) {
-  std::vector<int64_t> integers;
-  integers.reserve(program.integer_positions.size());
-  for (const int position : program.integer_positions) {
+  return map_to_vector(program.integer_positions, [&](int position) {
     const int64_t integer = PyLong_AsLongLong(item_at(list, position));
     if (integer == -1 && PyErr_Occurred()) throw python_error();
-    integers.push_back(integer);
-  }
-  return integers;
+    return integer;
+  });
 }
 
 void read_tensors(const CompiledGraph& graph, PyObject* list, TorchFrame& frame) {
@@ -42,10 +37,9 @@ void read_tensors(const CompiledGraph& graph, PyObject* list, TorchFrame& frame)
   for (size_t i = 0; i < buffers.size(); ++i) {
     if (buffers[i].kind != Buffer::Kind::kArgument) continue;
     PyObject* item = item_at(list, buffers[i].index);
-    if (!THPVariable_Check(item)) {
+    if (!THPVariable_Check(item))
       throw UserError("argument " + std::to_string(buffers[i].index) + " is of type " +
                       Py_TYPE(item)->tp_name + ", the graph takes a tensor there");
-    }
     frame.set_argument(BufferId(static_cast<int64_t>(i)), THPVariable_Unpack(item));
   }
   for (const int position : graph.calls->objects)
@@ -126,10 +120,9 @@ PyObject* run_graph(const CompiledGraph& compiled, PyObject* list, void* stream)
   if (!compiled.program)
     throw UserError("the graph was compiled with load=False, to be looked at; it cannot run");
   add_extras(compiled, py::reinterpret_borrow<py::list>(list));
-  if (PyList_GET_SIZE(list) != compiled.program->argument_count) {
+  if (PyList_GET_SIZE(list) != compiled.program->argument_count)
     throw UserError("the graph takes " + std::to_string(compiled.program->argument_count) +
                     " arguments and was given " + std::to_string(PyList_GET_SIZE(list)));
-  }
   const std::vector<int64_t> integers = read_integers(*compiled.program, list);
   const CompiledGraph& graph = choose_for(compiled, integers);
   const Program& program = *graph.program;

@@ -11,8 +11,6 @@
 namespace stitch {
 namespace {
 
-namespace py = pybind11;
-
 c10::IValue make_value(const CallArgument& argument, const CallValues& values) {
   using enum CallArgument::Kind;
   if (argument.kind == kConstant) return argument.constant;
@@ -52,10 +50,9 @@ std::vector<at::Tensor> run(const OperatorCall& call, const CallValues& values) 
   torch::jit::Stack stack;
   stack.reserve(call.arguments.size() + 1);
   for (const CallArgument& argument : call.arguments) stack.push_back(make_value(argument, values));
-  if (call.detaches) {
+  if (call.detaches)
     for (c10::IValue& value : stack)
       if (value.isTensor()) value = value.toTensor().detach();
-  }
   if (values.out.defined()) {
     if (multiply_matrices(stack, values.out)) return {values.out};
     stack.emplace_back(values.out);

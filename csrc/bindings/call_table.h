@@ -19,6 +19,8 @@
 
 namespace stitch {
 
+namespace py = pybind11;
+
 // How one argument of an operator is made.
 struct CallArgument {
   enum class Kind {
@@ -46,9 +48,9 @@ struct OperatorCall {
 
 // Arguments as Python objects, with CallArguments where the call's own values go.
 struct PythonCall {
-  pybind11::object callable;
-  pybind11::tuple arguments;
-  pybind11::dict keywords;
+  py::object callable;
+  py::tuple arguments;
+  py::dict keywords;
 };
 
 struct CallRow {
@@ -64,19 +66,19 @@ struct CallTable {
 
   std::vector<CallRow> rows;
   std::vector<int> objects;  // positions of the call's arguments that rows take as they are
-  pybind11::list given;      // what add_call was given for each row: the table's form when pickled
+  py::list given;            // what add_call was given for each row: the table's form when pickled
 
   // What stands beside arguments and results.  Appended to the arguments of a call: tensors that
   // the graph holds, what functions make of the arguments, and of a position, the number there as a
   // tensor.
-  pybind11::list extras;
-  pybind11::list number_outputs;  // positions of results that are numbers, here tensors
-  pybind11::list views;  // (position, rank, dtype) of results whose place in what stands there
-                         // follows all results
+  py::list extras;
+  py::list number_outputs;  // positions of results that are numbers, here tensors
+  py::list views;           // (position, rank, dtype) of results whose place in what stands there
+                            // follows all results
 };
 
 // Python's object for it; error_already_set where none can be made.
-pybind11::object wrap_tensor(const at::Tensor& tensor);
+py::object wrap_tensor(const at::Tensor& tensor);
 
 // The row of a call that the core makes, read off its operator's schema.
 CallRow make_row(const ProgramCall& call);
@@ -88,7 +90,7 @@ std::vector<int64_t> describe_call(const CallRow& row);
 struct CallValues {
   const std::vector<at::Tensor>& operands;
   const std::vector<int64_t>& symbols;
-  const std::vector<pybind11::object>& objects;
+  const std::vector<py::object>& objects;
   at::Tensor out;  // defined: the result goes here
 };
 

@@ -2,7 +2,6 @@
 // callable to swap to.  What make() raises, each later call raises.  In a child that was forked
 // while callables were being made, stand_in it stays.
 #include <pthread.h>
-#include <pybind11/pybind11.h>
 
 #include <atomic>
 #include <chrono>
@@ -14,8 +13,6 @@
 
 namespace stitch {
 namespace {
-
-namespace py = pybind11;
 
 // Touched by threads that hold the interpreter's lock.
 struct Swap {

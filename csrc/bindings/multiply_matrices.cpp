@@ -7,9 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <optional>
 #include <set>
-#include <vector>
 
 #include "base/round_up.h"
 

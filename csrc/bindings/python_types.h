@@ -21,39 +21,37 @@ struct PythonArgument {
 
 // The lists, tuples and dicts that `item` is made of anew, with what `replace` answers for it and
 // for what they hold; null: it stays.
-pybind11::object map_nested(pybind11::handle item,
-                            const std::function<pybind11::object(pybind11::handle)>& replace);
+py::object map_nested(py::handle item, const std::function<py::object(py::handle)>& replace);
 
 // Adds `target`, an OpOverload or any callable, to the table; returns its row.  Among the
 // arguments, nested in lists, tuples and dicts, PythonOperand, PythonArgument and Dim stand for
 // values of the call.
-int64_t add_call(CallTable& table, const std::string& name, pybind11::object target,
-                 const pybind11::sequence& arguments, const pybind11::dict& keywords);
+int64_t add_call(CallTable& table, const std::string& name, py::object target,
+                 const py::sequence& arguments, const py::dict& keywords);
 
 // "aten.mm.default", the name that torch prints, is aten::mm of no overload.
 std::optional<c10::OperatorHandle> find_operator(const std::string& name);
 
 // Whether eager raises for operands of such types: no list of dtypes could follow its kernels.
 // False where those of the plan's device are not here to be asked.
-bool eager_refuses(bool on_host, pybind11::handle op, const pybind11::tuple& args,
-                   const pybind11::dict& kwargs);
+bool eager_refuses(bool on_host, py::handle op, const py::tuple& args, const py::dict& kwargs);
 // What `form`, or none where the op stays whole, makes of them, laid as eager's result is;
 // NotImplemented where eager refuses, or an op that stays whole is traced with its strides.
-pybind11::object decompose(bool on_host, const pybind11::object& op, const pybind11::object& form,
-                           const pybind11::args& args, const pybind11::kwargs& kwargs);
+py::object decompose(bool on_host, const py::object& op, const py::object& form,
+                     const py::args& args, const py::kwargs& kwargs);
 // "add.Tensor" and all others of torch's that write nothing and go element by element.
-pybind11::list elementwise_ops();
+py::list elementwise_ops();
 
 // Defaults overlaid by a dict of options; UserError for one that does not exist.
-Settings read_options(const pybind11::dict& options);
+Settings read_options(const py::dict& options);
 // Adds a report to the counters of the process.
 void count_compilation(const Report& report);
 
-void bind_builder(pybind11::module_& module);
-void bind_compile(pybind11::module_& module);
-void bind_clock(pybind11::module_& module);
-void bind_meanwhile(pybind11::module_& module);
-void bind_ptxsim(pybind11::module_& module);
-void bind_process(pybind11::module_& module);
+void bind_builder(py::module_& module);
+void bind_compile(py::module_& module);
+void bind_clock(py::module_& module);
+void bind_meanwhile(py::module_& module);
+void bind_ptxsim(py::module_& module);
+void bind_process(py::module_& module);
 
 }  // namespace stitch

@@ -15,13 +15,10 @@
 #endif
 
 namespace stitch {
-namespace {
 
-std::string describe(const at::Tensor& tensor) {
+static std::string describe(const at::Tensor& tensor) {
   return c10::str(tensor.scalar_type(), tensor.sizes(), " on ", tensor.device());
 }
-
-}  // namespace
 
 void TorchFrame::start(std::vector<int64_t>& symbols) {
   symbols_ = defined_ = &symbols;
@@ -55,11 +52,10 @@ void TorchFrame::conform_argument(BufferId id) {
     return;
   const at::Tensor given = cells_[id.value()].tensor;
   std::optional<at::Tensor> tensor = conform(promised, given);
-  if (!tensor) {
+  if (!tensor)
     throw UserError("argument " + std::to_string(promised.index) + " is " + describe(given) +
                     ", but the graph was compiled for " + describe_promise(promised) +
                     "; compile again for these sizes");
-  }
   if (!tensor->is_same(given)) replace(id, *std::move(tensor));
 }
 
@@ -116,10 +112,9 @@ void* TorchFrame::data(BufferId id) {
     return cell.address = base + offset * info(promised.type.dtype).bytes;
   }
   STITCH_CHECK(tensor.defined(), "buffer " << id << " is not set when a kernel uses it");
-  if (tensor.device().type() != graph_.device.type() || tensor.layout() != c10::kStrided) {
+  if (tensor.device().type() != graph_.device.type() || tensor.layout() != c10::kStrided)
     throw UnsupportedError("a kernel on " + graph_.device.str() + " would read " +
                            describe(tensor) + "; it can only read dense tensors of its device");
-  }
   return cell.address = tensor.unsafeGetTensorImpl()->mutable_data();
 }
 
@@ -172,9 +167,7 @@ void TorchFrame::copy(BufferId from, BufferId to) {
 
 void TorchFrame::call(const CallStep& step) {
   const CallRow& row = graph_.call(step);
-  std::vector<at::Tensor> operands;
-  operands.reserve(step.inputs.size());
-  for (const BufferId input : step.inputs) operands.push_back(tensor(input));
+  const auto operands = map_to_vector(step.inputs, [&](BufferId input) { return tensor(input); });
   CallValues values{operands, *symbols_, objects_, {}};
   const OperatorCall* op = std::get_if<OperatorCall>(&row.call);
   const bool is_one = step.outputs.size() == 1 && step.outputs[0].valid();
@@ -221,10 +214,9 @@ void TorchFrame::set_result(BufferId id, at::Tensor result, const CallStep& step
   }
   if (result.defined() && promised.type.dtype != DType::kOpaque) {
     std::optional<at::Tensor> tensor = conform(promised, result);
-    if (!tensor) {
+    if (!tensor)
       throw InternalError(graph_.call(step).name + " returned " + describe(result) +
                           ", the graph expects " + describe_promise(promised));
-    }
     result = *std::move(tensor);
   }
   cells_[id.value()] = Cell{std::move(result), nullptr};

@@ -24,7 +24,7 @@ class TorchFrame final : public Frame {
   void set_argument(BufferId id, at::Tensor tensor) {
     cells_[id.value()].tensor = std::move(tensor);
   }
-  void add_object(pybind11::object object) { objects_.push_back(std::move(object)); }
+  void add_object(py::object object) { objects_.push_back(std::move(object)); }
   // What it yields, afterwards.
   const at::Tensor& output(BufferId id, const std::vector<int64_t>& symbols) {
     symbols_ = &symbols;
@@ -73,7 +73,7 @@ class TorchFrame final : public Frame {
   at::Tensor slab_;
   void* barrier_ = nullptr;
   at::Tensor captured_barrier_;
-  std::vector<pybind11::object> objects_;
+  std::vector<py::object> objects_;
   // Tensors that `start` and `align` replaced, kept while their memory may be in use.
   std::vector<std::pair<BufferId, at::Tensor>> replaced_;
 };
