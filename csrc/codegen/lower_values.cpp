@@ -200,9 +200,23 @@ Handle ValueLowering::constant(const Node& node) {
 
 Handle ValueLowering::from_index(DType dtype, const IndexExpr& index) {
   Scalar at = scopes_.print(index, vars, values);
-  return let(info(dtype).register_name,
-             std::string("convert<") + info(dtype).register_name + ">(i64(" + at.text + "))",
-             at.depth);
+  const std::string text = concat("convert<", info(dtype).register_name, ">(i64(", at.text, "))");
+  const Handle result = let(info(dtype).register_name, text, at.depth);
+  indices_[result] = index;
+  return result;
+}
+
+// Of neighbours in a vector, the first and the lane: four of them have one counter.
+std::string ValueLowering::draw(const Node& node, const std::vector<Handle>& operands,
+                                const std::string& arguments) {
+  const auto index = indices_.find(operands[2]);
+  const int axis = index == indices_.end() ? -1 : vector_axis(index->second);
+  if (!schedule_.device->is_cuda || axis < 0 || schedule_.axes[axis].vector % 4 != 0)
+    return concat(info(node).function, "(", arguments, ")");
+  const Scalar first = scopes_.print(index->second, vars, values, axis);
+  return concat(info(node).function, "(", values[operands[0]].text, ", ", values[operands[1]].text,
+                ", i64(", first.text, "), ", scopes_.loop_name(axis, LoopSpec::Level::kVector),
+                ")");
 }
 
 std::string ValueLowering::call(NodeId id, const std::vector<Handle>& operands,
@@ -263,7 +277,8 @@ Handle ValueLowering::pointwise(NodeId id, const std::vector<Handle>& operands, 
     const std::string divisor = "f64(" + values[operands[1]].text + ")";
     expr = in_type(type.register_name, wide[operands[0]] + " / " + divisor, "f64");
   } else {
-    expr = call(id, operands, arguments, depth);
+    const bool draws = node.op == OpKind::k_random || node.op == OpKind::k_random_word;
+    expr = draws ? draw(node, operands, arguments) : call(id, operands, arguments, depth);
   }
   if (rounds) expr = std::string("round_to<") + type.device_name + ">(" + expr + ")";
   const Handle result = let(type.register_name, expr, depth);

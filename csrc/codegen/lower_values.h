@@ -116,6 +116,8 @@ class ValueLowering : public WalkSink {
   // What a GPU's kernel calls for the node, and with what.
   std::string call(NodeId id, const std::vector<Handle>& operands, const std::string& arguments,
                    int depth);
+  std::string draw(const Node& node, const std::vector<Handle>& operands,
+                   const std::string& arguments);
   void check_divisor(const Node& division, Handle divisor, int guard, int depth);
   bool is_rounded(NodeId id) const {
     return !options_.rounded.empty() && options_.rounded[id.index()];
@@ -142,11 +144,12 @@ class ValueLowering : public WalkSink {
     int depth;  // of the scope that the loop belongs to
   };
   std::vector<OpenSegment> segments_;
-  std::vector<std::string> results_;   // of the segments that are being walked
-  std::map<Handle, Handle> operands_;  // of tanh and erf
-  std::map<Handle, Handle> inverses_;  // of divisors
-  std::set<NodeId> held_;              // persistent values met already
-  std::set<NodeId> passed_over_;       // those that stay in memory
+  std::vector<std::string> results_;     // of the segments that are being walked
+  std::map<Handle, Handle> operands_;    // of tanh and erf
+  std::map<Handle, Handle> inverses_;    // of divisors
+  std::map<Handle, IndexExpr> indices_;  // that are values
+  std::set<NodeId> held_;                // persistent values met already
+  std::set<NodeId> passed_over_;         // those that stay in memory
 };
 
 }  // namespace stitch

@@ -2,7 +2,7 @@
 //
 // No state: any thread, lane or kernel that asks for an element gets the same number, so masks are
 // made again where they are needed.  Four neighbouring elements are the four words of one counter;
-// where one thread holds them in unrolled lanes, the compiler computes that counter once.
+// where one thread holds them in unrolled lanes, the counter is computed once.
 #pragma once
 
 #include "device/stitch/prelude.cuh"
@@ -48,33 +48,36 @@ STITCH_DEVICE PhiloxWords philox(PhiloxWords counter, u32 key_low, u32 key_high)
   return counter;
 }
 
-// index / 4 as one value: NVRTC drops the two bits of an unrolled lane, after which four lanes have
-// the same block, only where nothing but this shift reads what they are added to.
-STITCH_DEVICE u64 quarter(u64 index) {
-#if STITCH_CUDA
-  u64 block;
-  asm("mov.b64 %0, %1;" : "=l"(block) : "l"(index >> 2));
-  return block;
-#else
-  return index >> 2;
-#endif
-}
-
-// Element `index` of a stream: 32 random bits.
-STITCH_DEVICE u32 random_word(i64 key, i64 stream, i64 index) {
-  const u64 block = quarter(static_cast<u64>(index)), from = static_cast<u64>(stream);
+// Element 4 * block + (lane & 3) of a stream: 32 random bits.
+STITCH_DEVICE u32 random_word_of(i64 key, i64 stream, u64 block, i64 lane) {
+  const u64 from = static_cast<u64>(stream);
   const PhiloxWords words =
       philox({static_cast<PhiloxWord>(block), static_cast<PhiloxWord>(block >> 32),
               static_cast<PhiloxWord>(from), static_cast<PhiloxWord>(from >> 32)},
              static_cast<u32>(key), static_cast<u32>(static_cast<u64>(key) >> 32));
-  const bool is_odd = index & 1;
+  const bool is_odd = lane & 1;
   const PhiloxWord low = is_odd ? words.b : words.a;
   const PhiloxWord high = is_odd ? words.d : words.c;
-  return static_cast<u32>(index & 2 ? high : low);
+  return static_cast<u32>(lane & 2 ? high : low);
 }
+STITCH_DEVICE u32 random_word(i64 key, i64 stream, i64 index) {
+  return random_word_of(key, stream, static_cast<u64>(index) >> 2, index);
+}
+#if STITCH_CUDA
+// Of element first + lane, where `first` is a multiple of 4 and the lanes are those of an unrolled
+// loop: four of them have one block, which NVRTC sees where nothing but one value is shifted.
+STITCH_DEVICE u32 random_word(i64 key, i64 stream, i64 first, int lane) {
+  u64 block;
+  asm("shr.u64 %0, %1, 2;" : "=l"(block) : "l"(first));
+  return random_word_of(key, stream, block + static_cast<u64>(lane >> 2), lane);
+}
+#endif
+
 // The element as a number, uniform in [0, 1) in steps of 2^-24: exact in f32.
-STITCH_DEVICE f32 random_uniform(i64 key, i64 stream, i64 index) {
-  return static_cast<f32>(static_cast<i32>(random_word(key, stream, index) >> 8)) * 0x1p-24f;
+template <class... Place>
+STITCH_DEVICE f32 random_uniform(i64 key, i64 stream, Place... place) {
+  const u32 word = random_word(key, stream, place...);
+  return static_cast<f32>(static_cast<i32>(word >> 8)) * 0x1p-24f;
 }
 
 }  // namespace stitch
