@@ -120,8 +120,9 @@ struct Walker {
 
   // Every index of the output is an index of every part, so all are read and one is chosen.
   std::optional<Handle> read_equal_parts(const Node& node, const Index& index, int guard) {
-    const int64_t dim = node.ints[0], extent = equal_part(graph, node);
-    if (extent == 0) return std::nullopt;
+    const int64_t dim = node.ints[0];
+    const Dim extent = equal_part(graph, node);
+    if (extent.is(0)) return std::nullopt;
     const IndexExpr piece = sink.vars.divide(index[dim], extent);
     for (const auto& [var, coefficient] : piece.terms)
       if (!sink.vars[var].is_atom()) return std::nullopt;
@@ -324,15 +325,15 @@ bool holds_states(const Graph& graph, const Node& cat) {
   return true;
 }
 
-int64_t equal_part(const Graph& graph, const Node& cat) {
+Dim equal_part(const Graph& graph, const Node& cat) {
   constexpr size_t kMostParts = 4;  // all are evaluated
   const int64_t dim = cat.ints[0];
   const Dim& extent = graph[cat.inputs[0]].type.shape[dim];
   const bool are_few = cat.inputs.size() <= kMostParts || holds_states(graph, cat);
-  if (!are_few || !extent.is_constant()) return 0;
+  if (!are_few || may_be_empty(extent, graph.symbols)) return 0;
   const bool equal = std::ranges::all_of(
       cat.inputs, [&](NodeId part) { return graph[part].type.shape[dim] == extent; });
-  return equal ? extent.value() : 0;
+  return equal ? extent : 0;
 }
 
 IndexExpr element_offset(const TensorType& type, const Index& index) {

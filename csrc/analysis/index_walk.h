@@ -56,9 +56,9 @@ class WalkSink {
   IndexVars vars;
 };
 
-// Extent of the parts of a cat along its dimension when they are few, equal and static, else 0:
+// Extent of the parts of a cat along its dimension when they are few and equal, else 0:
 // such a cat refines into atoms [parts, part] and needs no masked reads (DESIGN.md 3, rule 5).
-int64_t equal_part(const Graph& graph, const Node& cat);
+Dim equal_part(const Graph& graph, const Node& cat);
 // Are a cat's parts of extent 1, few, and each an operand of the next, as sums of more and more
 // terms are?  What evaluates the last has then evaluated all.
 constexpr int64_t kMostStates = 16;  // loops of more trips stay loops (STITCH_UNROLL)

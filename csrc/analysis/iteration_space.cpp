@@ -259,8 +259,9 @@ struct Tracer {
 
   // A cat of equal parts: its dimension becomes atoms [parts, part].
   void refine_parts(const Node& node, const SeenDims& dims, SeenDims& out) {
-    const int64_t extent = equal_part(graph, node), dim = node.ints[0];
-    if (extent == 0 || !dims[dim]) return;
+    const Dim extent = equal_part(graph, node);
+    const int64_t dim = node.ints[0];
+    if (extent.is(0) || !dims[dim]) return;
     const Dim count = static_cast<int64_t>(node.inputs.size());
     if (auto pieces = spaces.atoms.regroup(*dims[dim], {count, extent})) out[dim] = (*pieces)[1];
   }

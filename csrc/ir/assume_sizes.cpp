@@ -56,6 +56,21 @@ Dim substitute(const Dim& dim, const std::map<SymbolId, Dim>& values) {
   return sum;
 }
 
+// What is asked of (s + a) / c is asked of s, c times: halves of 16 k elements have 8 k.
+struct Asked {
+  SymbolId of;
+  int64_t unit;
+};
+Asked find_asked(const SymbolTable& symbols, SymbolId id, int64_t unit) {
+  const Symbol& symbol = symbols.symbols[id];
+  Dim::Terms terms = symbol.left.terms();
+  terms.erase(Dim::Monomial{});
+  const bool is_alone = terms.size() == 1 && terms.begin()->first.size() == 1;
+  if (symbol.kind != Symbol::Kind::kFloorDiv || !symbol.right.is_constant() || !is_alone)
+    return {id, unit};
+  return {terms.begin()->first[0], unit * symbol.right.value()};
+}
+
 bool may_assume(const SymbolTable& symbols, Nearness least, const Dim& dim) {
   return symbols.nearness >= least && rows_of(symbols, dim).empty();
 }
@@ -66,20 +81,35 @@ Graph assume_units(const Graph& graph) {
   if (graph.symbols.nearness < Nearness::kClass) return graph;
   Graph out = graph;
   std::map<SymbolId, Dim> values;
-  for (const auto& [extent, wanted] : find_extents(graph)) {
+  std::map<SymbolId, int64_t> units;
+  const std::vector<std::pair<Dim, int64_t>> extents = find_extents(graph);
+  for (const auto& [extent, wanted] : extents)
+    for (const auto& [monomial, factor] : extent.terms())
+      for (const SymbolId id : monomial) {
+        const Asked asked = find_asked(graph.symbols, id, wanted);
+        units[asked.of] = std::max(units[asked.of], asked.unit);
+      }
+  for (const auto& [extent, wanted] : extents) {
     const Dim::Terms terms = extent.terms();
     if (terms.size() != 1 || is_divisible(substitute(extent, values), wanted)) continue;
     const auto& [monomial, factor] = *terms.begin();
     for (size_t i = monomial.size(); i-- > 0;) {
-      const SymbolId id = monomial[i];
+      const SymbolId id = find_asked(graph.symbols, monomial[i], wanted).of;
       const Dim whole = Dim::symbol(id);
-      const int64_t unit = std::gcd(graph.symbols.hint(whole), wanted);
+      const int64_t unit = std::gcd(graph.symbols.hint(whole), units.at(id));
       if (unit < kUnit || values.contains(id) ||
           !may_assume(graph.symbols, Nearness::kClass, whole))
         continue;
       values[id] = out.symbols.as_multiple(whole, unit);
       out.symbols.assumptions.push_back({whole - values[id], 0});
       break;
+    }
+    // Symbols that are made of it are what they are of its multiple.
+    for (size_t s = 0; s < graph.symbols.symbols.size(); ++s) {
+      const Symbol& symbol = graph.symbols.symbols[s];
+      const Dim left = substitute(symbol.left, values), right = substitute(symbol.right, values);
+      if (symbol.kind == Symbol::Kind::kInput || left == symbol.left) continue;
+      values[static_cast<SymbolId>(s)] = out.symbols.add_opaque(symbol.kind, left, right);
     }
   }
   if (values.empty()) return out;

@@ -64,9 +64,17 @@ std::optional<Dim> simplify(Symbol::Kind kind, const Dim& left, const Dim& right
     return Dim(apply(kind, left.value(), right.value()));
   if (kind == Symbol::Kind::kMin || kind == Symbol::Kind::kMax)
     return left == right ? std::optional(left) : std::nullopt;
-  const std::optional<Dim> quotient = divide_exact(left, right);
+  // (2 s0 + 1) / 2 is s0, and 1 is left.
+  Dim rest = 0;
+  if (right.is_constant() && right.value() > 0) {
+    const Dim::Terms terms = left.terms();
+    const auto constant = terms.find(Dim::Monomial{});
+    if (constant != terms.end())
+      rest = apply(Symbol::Kind::kModulo, constant->second, right.value());
+  }
+  const std::optional<Dim> quotient = divide_exact(left - rest, right);
   if (!quotient) return std::nullopt;
-  return kind == Symbol::Kind::kFloorDiv ? *quotient : Dim(0);
+  return kind == Symbol::Kind::kFloorDiv ? *quotient : rest;
 }
 
 }  // namespace

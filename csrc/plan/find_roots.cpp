@@ -271,7 +271,8 @@ struct RootFinder {
       const bool is_cat = node.op == OpKind::k_cat, is_sum = family(node) == Family::kReduce;
       const bool is_part = is_cat || node.op == OpKind::k_slice_scatter;
       const bool states = is_cat && holds_states(graph, node);  // read alike: each reads the last
-      const bool repeats = is_cat ? !states && equal_part(graph, node) : node.op == OpKind::k_index;
+      const bool repeats =
+          is_cat ? !states && !equal_part(graph, node).is(0) : node.op == OpKind::k_index;
       for (size_t at = 0; at < node.inputs.size(); ++at) {
         const int from = node.inputs[at].index();
         const auto own = static_cast<double>(hint_elements(graph, NodeId(n)));

@@ -7,6 +7,8 @@
 namespace stitch {
 namespace {
 
+constexpr int64_t kMostPieces = 8;  // a longer axis is worth its threads
+
 using FixedAtoms = std::map<int, int64_t>;  // atom -> index
 
 struct GoneAtom {
@@ -15,21 +17,30 @@ struct GoneAtom {
 };
 
 // Atoms of one dimension that are gone in `read`, at the positions that make up for its constant:
-// coefficients are those of a row-major index, so the largest takes as much as it can. An atom of
-// extent 0 has no position.
+// coefficients are those of a row-major index, so the largest takes as much as it can.  One that is
+// known at run time is the largest.  An atom of extent 0 has no position.
 bool fix_atoms(const IndexVars& vars, const IndexExpr& made, const IndexExpr& read,
                FixedAtoms& fixed) {
-  const Dim moved = read.constant - made.constant;
-  if (!moved.is_constant()) return false;
+  Dim moved = read.constant - made.constant;
   std::vector<GoneAtom> gone;
   for (const auto& [var, coefficient] : made.terms) {
     if (read.terms.contains(var)) continue;
     const IndexVar& atom = vars[var];
-    const bool is_static = coefficient.is_constant() && atom.extent.is_constant();
-    if (!atom.is_atom() || !is_static) return false;
-    if (coefficient.value() <= 0 || atom.extent.value() == 0) return false;
+    if (!atom.is_atom() || !atom.extent.is_constant() || atom.extent.value() == 0) return false;
+    if (!coefficient.is_constant()) {
+      int64_t index = 0;
+      while (index < std::min(atom.extent.value(), kMostPieces) && !moved.is_constant()) {
+        moved = moved - coefficient;
+        ++index;
+      }
+      if (index == atom.extent.value()) return false;
+      fixed.try_emplace(atom.payload, index);
+      continue;
+    }
+    if (coefficient.value() <= 0) return false;
     gone.push_back({atom.payload, coefficient.value(), atom.extent.value()});
   }
+  if (!moved.is_constant()) return false;
   std::ranges::sort(gone, std::greater(), &GoneAtom::coefficient);
   int64_t left = moved.value();
   for (const GoneAtom& atom : gone) {
@@ -80,8 +91,6 @@ std::optional<FixedAxes> join_atoms(const StageSchedule& schedule, const FixedAt
   }
   return axes;
 }
-
-constexpr int64_t kMostPieces = 8;  // a longer axis is worth its threads
 
 // The short axes that `reduction` reduces and `reader` reads a common value at fixed indices of.
 void add_piece_axes(const Graph& graph, const StageSchedule& schedule, NodeId reduction,

@@ -26,6 +26,12 @@ def norm_backward(x):
     return rstd * (gradient - x * rstd.square() * of_rows), (gradient * x * rstd).sum(0)
 
 
+def rotary(x):
+    x = x * (x.square().mean(1, keepdim=True) + 1e-6).rsqrt()
+    first, second = x.chunk(2, dim=1)
+    return x * 0.5 + torch.cat((-second, first), dim=1) * 0.25
+
+
 def sums(x):
     return x.sum(0), x.amax(), x.var(0)
 
@@ -53,7 +59,7 @@ def programs():
 SHAPES = [(24, 256), (24, 248), (7, 256), (24, 255), (25, 500), (3, 2), (2, 1025), (130, 96)]
 
 
-@pytest.mark.parametrize("fn", [softmax, norm_backward, sums])
+@pytest.mark.parametrize("fn", [softmax, norm_backward, sums, rotary])
 def test_sizes_of_every_class_are_right_whichever_comes_first(fresh, fn):
     for first in range(0, len(SHAPES), 3):
         torch._dynamo.reset()
@@ -98,7 +104,7 @@ def test_nothing_is_assumed_where_the_option_says_so_and_on_hosts(fresh):
         assert programs() - before == 1
 
 
-@pytest.mark.parametrize("fn", [softmax, norm_backward, sums])
+@pytest.mark.parametrize("fn", [softmax, norm_backward, sums, rotary])
 def test_by_the_clock_assumed_sizes_take_as_long_as_static_ones(fresh, fn):
     static, assumed, unknown = (
         time_for_h200(fn, draw(2048, 2048), **how)

@@ -44,8 +44,28 @@ TEST(AssumeUnits, ContiguousExtentsThatAreMultiplesOfEightAtTheHintsAre) {
   for (const int64_t columns : {8, 2000, 4096, 2001, 7}) {
     const std::vector<int64_t> values = graph.symbols.evaluate({3, columns});
     EXPECT_EQ(graph.symbols.holds(values), columns % 8 == 0) << columns;
-    if (columns % 8 == 0) EXPECT_EQ(evaluate(graph.nodes[0].type.shape[1], values), columns);
+    if (columns % 8 == 0) {
+      EXPECT_EQ(evaluate(graph.nodes[0].type.shape[1], values), columns);
+    }
   }
+}
+
+// A chunk has (s0 + 1) / 2 elements: half of 16 k has 8 k, without a symbol of its own.
+TEST(AssumeUnits, WhatIsAskedOfAHalfIsAskedTwiceOfTheWhole) {
+  const char* halves = R"(
+arguments 1 tensors [0] integers [1]
+%x = input : f32[64,s0]
+%a = slice(%x){ints=[1], dims=[0,1]} : f32[64,s1]
+%b = neg(%a)
+outputs (%b)
+)";
+  const std::string symbols = "symbols s0 = input(0) hint 128, s1 = floordiv(s0+1,2) hint 64\n";
+  const Graph graph = assume_units(near(symbols + halves));
+  EXPECT_EQ(shapes_of(graph)[0], "f32[64,s2*16]");
+  EXPECT_EQ(shapes_of(graph)[2], "f32[64,s2*8]");
+  ASSERT_EQ(graph.symbols.assumptions.size(), 1u);
+  for (const int64_t size : {16, 160, 24, 127})
+    EXPECT_EQ(graph.symbols.holds(graph.symbols.evaluate({size})), size % 16 == 0) << size;
 }
 
 TEST(AssumeUnits, ReducedRowsAreMultiplesOfSixteenOrEight) {

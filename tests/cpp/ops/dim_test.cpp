@@ -94,6 +94,10 @@ TEST(SymbolTable, KnowsResultsThatNeedNoSymbol) {
   EXPECT_EQ(table.add_opaque(Symbol::Kind::kFloorDiv, n * Dim(6), 3), n * Dim(2));
   EXPECT_EQ(table.add_opaque(Symbol::Kind::kModulo, n * Dim(6), 3), Dim(0));
   EXPECT_EQ(table.add_opaque(Symbol::Kind::kFloorDiv, -7, 2), Dim(-4));
+  EXPECT_EQ(table.add_opaque(Symbol::Kind::kFloorDiv, n * Dim(2) + Dim(1), 2), n);
+  EXPECT_EQ(table.add_opaque(Symbol::Kind::kModulo, n * Dim(2) + Dim(1), 2), Dim(1));
+  EXPECT_EQ(table.add_opaque(Symbol::Kind::kFloorDiv, n * Dim(8) - Dim(3), 4), n * Dim(2) - Dim(1));
+  EXPECT_EQ(table.add_opaque(Symbol::Kind::kModulo, n * Dim(8) - Dim(3), 4), Dim(1));
   EXPECT_EQ(table.add_opaque(Symbol::Kind::kMax, n, n), n);
   EXPECT_EQ(table.add_opaque(Symbol::Kind::kMax, 1, n * Dim(4)), n * Dim(4));
   const Dim any = table.add_input(1, 10, false);
