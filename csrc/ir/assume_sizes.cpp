@@ -71,6 +71,16 @@ Asked find_asked(const SymbolTable& symbols, SymbolId id, int64_t unit) {
   return {terms.begin()->first[0], unit * symbol.right.value()};
 }
 
+// Of the symbols that were `given`, those that are made of others in `values` are made of these.
+void derive_symbols(const SymbolTable& given, SymbolTable& table, std::map<SymbolId, Dim>& values) {
+  for (size_t s = 0; s < given.symbols.size(); ++s) {
+    const Symbol& symbol = given.symbols[s];
+    const Dim left = substitute(symbol.left, values), right = substitute(symbol.right, values);
+    if (symbol.kind == Symbol::Kind::kInput || left == symbol.left) continue;
+    values[static_cast<SymbolId>(s)] = table.add_opaque(symbol.kind, left, right);
+  }
+}
+
 bool may_assume(const SymbolTable& symbols, Nearness least, const Dim& dim) {
   return symbols.nearness >= least && rows_of(symbols, dim).empty();
 }
@@ -102,14 +112,8 @@ Graph assume_units(const Graph& graph) {
         continue;
       values[id] = out.symbols.as_multiple(whole, unit);
       out.symbols.assumptions.push_back({whole - values[id], 0});
+      derive_symbols(graph.symbols, out.symbols, values);
       break;
-    }
-    // Symbols that are made of it are what they are of its multiple.
-    for (size_t s = 0; s < graph.symbols.symbols.size(); ++s) {
-      const Symbol& symbol = graph.symbols.symbols[s];
-      const Dim left = substitute(symbol.left, values), right = substitute(symbol.right, values);
-      if (symbol.kind == Symbol::Kind::kInput || left == symbol.left) continue;
-      values[static_cast<SymbolId>(s)] = out.symbols.add_opaque(symbol.kind, left, right);
     }
   }
   if (values.empty()) return out;
