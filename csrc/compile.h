@@ -5,7 +5,6 @@
 #include <string>
 
 #include "config/settings.h"
-#include "ir/graph.h"
 #include "report.h"
 #include "runtime/program.h"
 

@@ -6,7 +6,6 @@
 #include <functional>
 #include <vector>
 
-#include "base/error.h"
 #include "plan/stitch_plan.h"
 
 namespace stitch {

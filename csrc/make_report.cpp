@@ -4,7 +4,6 @@
 #include <map>
 #include <set>
 
-#include "ops/library_calls.h"
 #include "plan/storage.h"
 #include "schedule/choose_template.h"
 #include "schedule/stage_tiles.h"

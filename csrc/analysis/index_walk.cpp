@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "ops/library_calls.h"
-
 namespace stitch {
 namespace {
 

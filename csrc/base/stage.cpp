@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/stop.h"

@@ -4,7 +4,6 @@
 #include <array>
 
 #include "bindings/python_types.h"
-#include "ops/library_calls.h"
 
 namespace stitch {
 namespace {

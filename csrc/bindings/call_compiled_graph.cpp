@@ -7,13 +7,10 @@
 
 #include <optional>
 
-#include "base/error.h"
 #include "bindings/compiled_graph.h"
 #include "bindings/tensors.h"
 #include "bindings/torch_frame.h"
-#include "runtime/driver.h"
 #include "runtime/error_flags.h"
-#include "runtime/executor.h"
 
 namespace stitch {
 namespace {

@@ -14,7 +14,6 @@
 #include <variant>
 #include <vector>
 
-#include "ops/dim.h"
 #include "runtime/program.h"
 
 namespace stitch {

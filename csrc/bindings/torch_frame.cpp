@@ -8,7 +8,6 @@
 #include <map>
 
 #include "bindings/tensors.h"
-#include "runtime/driver.h"
 
 #ifndef _OPENMP
 #error "compile this file with -fopenmp: without it at::parallel_for silently uses one thread"

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "base/hash.h"
-#include "base/words.h"
 #include "codegen/emit_phases.h"
 #include "codegen/split_loops.h"
 

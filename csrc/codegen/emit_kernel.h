@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include "codegen/kernel_source.h"
 #include "codegen/lower_stage.h"
 #include "config/settings.h"
 

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "schedule/build_loops.h"
-#include "schedule/map_axes.h"
 #include "schedule/place_values.h"
 #include "schedule/reduction_arrays.h"
 

@@ -4,8 +4,6 @@
 #include <iterator>
 
 #include "codegen/lower_reductions.h"
-#include "codegen/lower_values.h"
-#include "codegen/split_loops.h"
 #include "ir/assume_sizes.h"
 #include "schedule/build_loops.h"
 #include "schedule/place_values.h"

@@ -5,11 +5,8 @@
 #include <iterator>
 #include <optional>
 
-#include "analysis/index_walk.h"
 #include "base/round_up.h"
-#include "base/words.h"
 #include "schedule/build_loops.h"
-#include "schedule/map_axes.h"
 
 namespace stitch {
 namespace {

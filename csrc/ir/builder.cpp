@@ -5,8 +5,6 @@
 #include <numeric>
 #include <tuple>
 
-#include "ops/library_calls.h"
-
 namespace stitch {
 namespace {
 

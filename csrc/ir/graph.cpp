@@ -1,9 +1,6 @@
 #include "ir/graph.h"
 
-#include <algorithm>
 #include <map>
-
-#include "base/error.h"
 
 namespace stitch {
 

@@ -17,7 +17,6 @@
 #include "base/ids.h"
 #include "ops/library_calls.h"
 #include "ops/op.h"
-#include "ops/type.h"
 
 namespace stitch {
 

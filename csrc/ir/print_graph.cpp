@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/error.h"
 #include "base/words.h"
-#include "ops/library_calls.h"
 
 namespace stitch {
 namespace {

@@ -1,4 +1,3 @@
-#include "ir/graph.h"
 
 #include "ir/builder.h"
 

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
 #include "codegen/kernel_source.h"
 #include "config/settings.h"
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "ops/library_calls.h"
 #include "rewrite/rebuild_graph.h"
 
 namespace stitch {

@@ -5,7 +5,6 @@
 #include <map>
 #include <tuple>
 
-#include "ops/library_calls.h"
 #include "rewrite/constants.h"
 #include "rewrite/rebuild_graph.h"
 

@@ -2,8 +2,6 @@
 
 #include <unordered_map>
 
-#include "ops/library_calls.h"
-
 namespace stitch {
 namespace {
 

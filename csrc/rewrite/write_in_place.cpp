@@ -6,7 +6,6 @@
 #include <ranges>
 #include <set>
 
-#include "ops/library_calls.h"
 #include "rewrite/constants.h"
 #include "rewrite/rebuild_graph.h"
 

@@ -4,10 +4,8 @@
 #include <array>
 #include <unordered_map>
 
-#include "base/error.h"
 #include "base/words.h"
 #include "jit/host_library.h"
-#include "ops/library_calls.h"
 #include "runtime/driver.h"
 
 namespace stitch {

@@ -8,8 +8,6 @@
 
 #include <vector>
 
-#include "codegen/kernel_source.h"
-#include "ir/graph.h"
 #include "jit/compiler.h"
 #include "plan/stitch_plan.h"
 #include "runtime/program.h"

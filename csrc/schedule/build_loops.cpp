@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/map_to_vector.h"
 #include "schedule/map_axes.h"
 #include "schedule/reduction_arrays.h"
 

@@ -5,7 +5,6 @@
 
 #include "base/round_up.h"
 #include "ir/assume_sizes.h"
-#include "schedule/map_axes.h"
 #include "schedule/stage_tiles.h"
 
 namespace stitch {

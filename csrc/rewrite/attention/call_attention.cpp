@@ -4,7 +4,6 @@
 #include <limits>
 #include <unordered_map>
 
-#include "ops/library_calls.h"
 #include "rewrite/constants.h"
 #include "rewrite/rebuild_graph.h"
 

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <optional>
 
-#include "ops/library_calls.h"
 #include "rewrite/constants.h"
 
 namespace stitch {
