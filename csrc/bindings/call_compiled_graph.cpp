@@ -1,19 +1,272 @@
-#include <ATen/ops/scalar_tensor.h>
+#include <ATen/Functions.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/core/DeviceGuard.h>
+#include <c10/util/StringUtil.h>
 #include <pybind11/gil_safe_call_once.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <map>
 #include <optional>
 
 #include "bindings/compiled_graph.h"
 #include "bindings/tensors.h"
-#include "bindings/torch_frame.h"
 #include "runtime/error_flags.h"
+#include "runtime/executor.h"
+
+#ifndef _OPENMP
+#error "compile this file with -fopenmp: without it at::parallel_for silently uses one thread"
+#endif
 
 namespace stitch {
 namespace {
+
+std::string describe(const at::Tensor& tensor) {
+  return c10::str(tensor.scalar_type(), tensor.sizes(), " on ", tensor.device());
+}
+
+// The tensors of one running call.
+//
+// Slab values and views are addresses until a library call wants them as tensors.  CPU memory comes
+// from the host pool, CUDA memory from torch's caching allocator.
+struct TorchFrame final : Frame {
+  struct Cell {
+    at::Tensor tensor;        // undefined: nothing there, or only an address
+    void* address = nullptr;  // null: not asked for, or no elements
+  };
+
+  const CompiledGraph& graph;
+  void* const own_stream;
+  const std::vector<int64_t>* symbols = nullptr;
+  std::vector<int64_t>* defined = nullptr;  // the same, while the call runs
+  std::vector<Cell> cells;
+  at::Tensor slab;
+  void* own_barrier = nullptr;
+  at::Tensor captured_barrier;
+  std::vector<py::object> objects;
+  // Tensors that `start` and `align` replaced, kept while their memory may be in use.
+  std::vector<std::pair<BufferId, at::Tensor>> replaced;
+
+  TorchFrame(const CompiledGraph& graph, void* stream)
+      : graph(graph), own_stream(stream), cells(graph.program->buffers.size()) {}
+
+  void start(std::vector<int64_t>& values) override {
+    symbols = defined = &values;
+    for (size_t i = 0; i < cells.size(); ++i) {
+      const BufferId id(static_cast<int64_t>(i));
+      if (buffer(id).kind == Buffer::Kind::kArgument && buffer(id).type.dtype != DType::kOpaque)
+        conform_argument(id);
+    }
+  }
+
+  void allocate_slab(int64_t bytes) override {
+    slab = make_tensor({{bytes}, {1}}, c10::kByte, graph.device);
+  }
+
+  void place_in_slab(BufferId id, int64_t offset_bytes) override {
+    cells[id.value()].address = static_cast<char*>(slab.storage().mutable_data()) + offset_bytes;
+  }
+
+  void allocate(BufferId id) override {
+    const TensorType& type = buffer(id).type;
+    cells[id.value()].tensor =
+        make_tensor(evaluate_layout(type, *symbols), to_scalar_type(type.dtype), graph.device);
+  }
+
+  bool take_memory(BufferId id, BufferId from) override {
+    const TensorType& type = buffer(id).type;
+    const Layout layout = evaluate_layout(type, *symbols);
+    at::Tensor& taken = cells[id.value()].tensor;
+    taken = make_tensor_over(cells[from.value()].tensor, layout, to_scalar_type(type.dtype));
+    return taken.defined();
+  }
+
+  void align(BufferId id, int bytes) override {
+    at::Tensor aligned = copy_tensor(tensor(id), evaluate_layout(buffer(id).type, *symbols));
+    STITCH_CHECK(reinterpret_cast<uintptr_t>(aligned.const_data_ptr()) % bytes == 0,
+                 "the allocator gives addresses that are not " << bytes << "-byte aligned");
+    replace(id, std::move(aligned));
+  }
+
+  void write_back(BufferId id) override {
+    at::AutoDispatchBelowADInplaceOrView guard;
+    for (const auto& [changed, original] : replaced)
+      if (changed == id) original.copy_(tensor(id));
+  }
+
+  void* data(BufferId id) override {
+    Cell& cell = cells[id.value()];
+    if (cell.address) return cell.address;
+    const Buffer& promised = buffer(id);
+    const at::Tensor& tensor = cell.tensor;
+    if (promised.kind == Buffer::Kind::kAlias && !tensor.defined()) {
+      char* base = static_cast<char*>(data(promised.base));
+      const int64_t offset = evaluate(promised.offset, *symbols);
+      return cell.address = base + offset * info(promised.type.dtype).bytes;
+    }
+    STITCH_CHECK(tensor.defined(), "buffer " << id << " is not set when a kernel uses it");
+    if (tensor.device().type() != graph.device.type() || tensor.layout() != c10::kStrided)
+      throw UnsupportedError("a kernel on " + graph.device.str() + " would read " +
+                             describe(tensor) + "; it can only read dense tensors of its device");
+    return cell.address = tensor.unsafeGetTensorImpl()->mutable_data();
+  }
+
+  // By thread and stream, as launches of one stream follow each other; for the life of the process,
+  // in the driver's memory, since torch's may be a CUDA graph's that is being warmed up.  A capture
+  // has its own, as graphs captured on one stream may run on several.
+  void* barrier() override {
+    if (own_barrier) return own_barrier;
+    const Driver& table = driver();
+    int capturing = 0;
+    check_driver(table.stream_is_capturing(own_stream, &capturing), "cuStreamIsCapturing",
+                 "a stream");
+    if (capturing) {
+      at::AutoDispatchBelowADInplaceOrView guard;
+      captured_barrier = at::zeros({1}, at::TensorOptions().dtype(at::kInt).device(graph.device));
+      return own_barrier = captured_barrier.mutable_data_ptr();
+    }
+    thread_local std::map<std::pair<c10::DeviceIndex, void*>, CudaAddress> barriers;
+    CudaAddress& kept = barriers[{graph.device.index(), own_stream}];
+    if (!kept) {
+      check_driver(table.memory_allocate(&kept, sizeof(uint32_t)), "cuMemAlloc", "a barrier");
+      check_driver(table.memory_set(kept, 0, 1, own_stream), "cuMemsetD32Async", "a barrier");
+    }
+    return own_barrier = reinterpret_cast<void*>(kept);
+  }
+
+  void copy(BufferId from, BufferId to) override {
+    if (buffer(to).kind != Buffer::Kind::kArgument) return fill_made(tensor(to), tensor(from));
+    at::AutoDispatchBelowADInplaceOrView guard;
+    tensor(to).copy_(tensor(from));
+    write_back(to);
+  }
+
+  void call(const CallStep& step) override {
+    const CallRow& row = graph.call(step);
+    const auto operands = map_to_vector(step.inputs, [&](BufferId input) { return tensor(input); });
+    CallValues values{operands, *symbols, objects, {}};
+    const OperatorCall* op = std::get_if<OperatorCall>(&row.call);
+    const bool is_one = step.outputs.size() == 1 && step.outputs[0].valid();
+    if (op && op->out_variant && graph.device.is_cpu() && is_one &&
+        buffer(step.outputs[0]).type.dtype != DType::kOpaque) {
+      allocate(step.outputs[0]);
+      values.out = cells[step.outputs[0].value()].tensor;
+      run_call(row, values);
+      return;
+    }
+    std::vector<at::Tensor> results = run_call(row, values);
+    define_symbols(results, step.call);
+    for (size_t i = 0; i < step.outputs.size() && i < results.size(); ++i)
+      if (step.outputs[i].valid()) set_result(step.outputs[i], std::move(results[i]), step);
+  }
+
+  void parallel_for(int64_t count, int64_t grain,
+                    const std::function<void(int64_t, int64_t)>& body) override {
+    at::parallel_for(0, count, grain, body);
+  }
+
+  void release(BufferId id) override { cells[id.value()] = Cell(); }
+  void* stream() override { return own_stream; }
+
+  const Buffer& buffer(BufferId id) const { return graph.program->buffers[id.value()]; }
+
+  // The tensor in the layout that is promised, or as it is where its sizes are nobody's business;
+  // nothing where it does not fit.
+  std::optional<at::Tensor> conform(const Buffer& promised, at::Tensor tensor) const {
+    const Layout layout = evaluate_layout(promised.type, *symbols);
+    const bool fits = tensor.sizes().equals(layout.sizes);
+    if (!fits && !promised.is_addressed) return tensor;
+    if (!fits || from_scalar_type(tensor.scalar_type()) != promised.type.dtype) return std::nullopt;
+    if (tensor.is_neg()) {  // kernels read the bits in memory
+      at::AutoDispatchBelowADInplaceOrView guard;
+      tensor = tensor.resolve_neg();
+    }
+    return has_strides(tensor, layout) ? tensor : copy_tensor(tensor, layout);
+  }
+
+  std::string describe_promise(const Buffer& buffer) const {
+    const Layout layout = evaluate_layout(buffer.type, *symbols);
+    return c10::str(info(buffer.type.dtype).name, c10::IntArrayRef(layout.sizes));
+  }
+
+  void conform_argument(BufferId id) {
+    const Buffer& promised = buffer(id);
+    if (has_type(cells[id.value()].tensor, promised.type, *symbols)) [[likely]]
+      return;
+    const at::Tensor given = cells[id.value()].tensor;
+    std::optional<at::Tensor> tensor = conform(promised, given);
+    if (!tensor)
+      throw UserError("argument " + std::to_string(promised.index) + " is " + describe(given) +
+                      ", but the graph was compiled for " + describe_promise(promised) +
+                      "; compile again for these sizes");
+    if (!tensor->is_same(given)) replace(id, *std::move(tensor));
+  }
+
+  void replace(BufferId id, at::Tensor replacement) {
+    Cell& cell = cells[id.value()];
+    replaced.emplace_back(id, std::move(cell.tensor));
+    cell.tensor = std::move(replacement);
+    cell.address = nullptr;
+  }
+
+  at::Tensor& tensor(BufferId id) {
+    Cell& cell = cells[id.value()];
+    const Buffer& promised = buffer(id);
+    if (cell.tensor.defined() || promised.kind == Buffer::Kind::kResult) return cell.tensor;
+    const Layout layout = evaluate_layout(promised.type, *symbols);
+    const c10::ScalarType dtype = to_scalar_type(promised.type.dtype);
+    if (promised.kind == Buffer::Kind::kAlias) {
+      const at::Tensor& base = tensor(promised.base);
+      const int64_t offset = base.storage_offset() + evaluate(promised.offset, *symbols);
+      return cell.tensor = view_memory(base, offset, layout, dtype);
+    }
+    STITCH_CHECK(promised.kind == Buffer::Kind::kSlab,
+                 "buffer " << id << " is not set when a library call uses it");
+    const auto* begin = static_cast<const char*>(slab.storage().data());
+    const int64_t offset_bytes = static_cast<const char*>(cell.address) - begin;
+    return cell.tensor = place_in_memory(slab, offset_bytes, layout, dtype);
+  }
+
+  bool is_in_slab(const at::Tensor& tensor) const {
+    if (!tensor.defined() || !slab.defined() || !tensor.has_storage()) return false;
+    const auto* begin = static_cast<const char*>(slab.storage().data());
+    const auto* data = static_cast<const char*>(tensor.storage().data());
+    return data >= begin && data < begin + slab.storage().nbytes();
+  }
+
+  void define_symbols(const std::vector<at::Tensor>& results, int64_t call) {
+    const SymbolTable& table = graph.program->symbols;
+    bool is_defined = false;
+    for (size_t i = 0; i < table.symbols.size(); ++i) {
+      const Symbol& symbol = table.symbols[i];
+      if (!is_late(symbol) || row_of(symbol) != call) continue;
+      const at::Tensor& result = results.at(symbol.left.value());
+      const int64_t dimension = symbol.right.value();
+      (*defined)[i] = dimension < 0 ? result.item().toLong() : result.size(dimension);
+      is_defined = true;
+    }
+    if (is_defined) complete(table, *defined);
+  }
+
+  void set_result(BufferId id, at::Tensor result, const CallStep& step) {
+    const Buffer& promised = buffer(id);
+    // What outlives the call must not sit in memory that the next value overwrites.
+    if (is_in_slab(result)) {
+      at::AutoDispatchBelowADInplaceOrView guard;
+      result = result.clone();
+    }
+    if (result.defined() && promised.type.dtype != DType::kOpaque) {
+      std::optional<at::Tensor> tensor = conform(promised, result);
+      if (!tensor)
+        throw InternalError(graph.call(step).name + " returned " + describe(result) +
+                            ", the graph expects " + describe_promise(promised));
+      result = *std::move(tensor);
+    }
+    cells[id.value()] = Cell{std::move(result), nullptr};
+  }
+};
 
 PyObject* item_at(PyObject* list, int position) {
   PyObject* item = PyList_GetItem(list, position);
@@ -37,18 +290,17 @@ void read_tensors(const CompiledGraph& graph, PyObject* list, TorchFrame& frame)
     if (!THPVariable_Check(item))
       throw UserError("argument " + std::to_string(buffers[i].index) + " is of type " +
                       Py_TYPE(item)->tp_name + ", the graph takes a tensor there");
-    frame.set_argument(BufferId(static_cast<int64_t>(i)), THPVariable_Unpack(item));
+    frame.cells[i].tensor = THPVariable_Unpack(item);
   }
   for (const int position : graph.calls->objects)
-    frame.add_object(py::reinterpret_borrow<py::object>(item_at(list, position)));
+    frame.objects.push_back(py::reinterpret_borrow<py::object>(item_at(list, position)));
 }
 
-PyObject* make_output(const ProgramOutput& output, TorchFrame& frame,
-                      const std::vector<int64_t>& symbols) {
+PyObject* make_output(const ProgramOutput& output, TorchFrame& frame) {
   if (output.kind == ProgramOutput::Kind::kTensor)
-    return wrap_tensor(frame.output(output.buffer, symbols)).release().ptr();
+    return wrap_tensor(frame.tensor(output.buffer)).release().ptr();
   if (output.kind == ProgramOutput::Kind::kInteger)
-    return PyLong_FromLongLong(evaluate(output.integer, symbols));
+    return PyLong_FromLongLong(evaluate(output.integer, *frame.symbols));
   Py_RETURN_NONE;
 }
 
@@ -137,11 +389,12 @@ PyObject* run_graph(const CompiledGraph& compiled, PyObject* list, void* stream)
       ensure_context(graph.device.index());
     }
     symbols = run(program, frame, integers);
+    frame.symbols = &symbols;
     if (simulation) simulation->check();
   }
   py::list results(program.outputs.size());
   for (size_t i = 0; i < program.outputs.size(); ++i) {
-    PyObject* result = make_output(program.outputs[i], frame, symbols);
+    PyObject* result = make_output(program.outputs[i], frame);
     if (!result) throw python_error();
     PyList_SET_ITEM(results.ptr(), static_cast<Py_ssize_t>(i), result);
   }
