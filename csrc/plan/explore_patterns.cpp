@@ -1,14 +1,19 @@
 #include "plan/explore_patterns.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
+#include <map>
 #include <ranges>
+#include <set>
 #include <span>
 #include <tuple>
 #include <utility>
 
+#include "base/error.h"
 #include "base/map_to_vector.h"
-#include "plan/pattern_pool.h"
+#include "base/marks.h"
+#include "plan/search_plans.h"
 
 namespace stitch {
 namespace {
@@ -19,6 +24,201 @@ std::vector<int> unite(const std::vector<int>& a, const std::vector<int>& b) {
   std::ranges::set_union(a, b, std::back_inserter(both));
   return both;
 }
+
+// What lies between two units of a set without being of it (20.17).
+enum class Detour { kNone, kUnits, kLibraryCall };
+
+struct DetourSearch {
+  struct Place {
+    int position = 0, depth = 0;
+  };
+  struct Side {
+    const std::vector<std::vector<int>>* neighbours;
+    Marks seen;
+    std::vector<int> units = {};  // the set, then those outside in the order seen
+    size_t next_unit = 0, next_edge = 0;
+  };
+
+  const Topology& topology;
+  Marks members = Marks(topology.order.size()), on_detour = members;
+  Side below = {&topology.consumers, members}, above = {&topology.producers, members};
+  Place first = {}, last = {};
+  bool meets_call = false;
+
+  // Follows edges down from the set and up from it by turns until one side is exhausted, as either
+  // side has all detours: below a unit that is read everywhere there is much, above it little.
+  Detour find(const std::vector<int>& units) {  // two at least
+    members.assign(units);
+    first = last = {topology.position[units[0]], topology.depth[units[0]]};
+    for (int unit : units) {
+      const int position = topology.position[unit], depth = topology.depth[unit];
+      first = {std::min(first.position, position), std::min(first.depth, depth)};
+      last = {std::max(last.position, position), std::max(last.depth, depth)};
+    }
+    meets_call = false;
+    const int extent = last.position - first.position + 1;
+    if (extent == static_cast<int>(units.size())) return Detour::kNone;
+    for (Side* side : {&below, &above}) {
+      side->seen.assign(units);
+      side->units = units;
+      side->next_unit = side->next_edge = 0;
+    }
+    while (true) {
+      if (!step(below, above)) return classify(below, units.size(), true);
+      if (!step(above, below)) return classify(above, units.size(), false);
+      if (meets_call) return Detour::kLibraryCall;
+    }
+  }
+
+  // Follows one edge; false when there is none left.  What lies between two members does so in
+  // every topological order, and in depth.
+  bool step(Side& side, const Side& other) {
+    if (side.next_unit == side.units.size()) return false;
+    const std::vector<int>& nexts = (*side.neighbours)[side.units[side.next_unit]];
+    if (side.next_edge == nexts.size()) {
+      ++side.next_unit;
+      side.next_edge = 0;
+      return true;
+    }
+    const int next = nexts[side.next_edge++];
+    if (side.seen.has(next)) return true;
+    const int position = topology.position[next], depth = topology.depth[next];
+    if (position < first.position || position > last.position) return true;
+    if (depth <= first.depth || depth >= last.depth) return true;
+    side.seen.insert(next);
+    side.units.push_back(next);
+    meets_call |= topology.is_fixed[next] && other.seen.has(next);
+    return true;
+  }
+
+  // From the side's far end, so that what a unit leads to is known before the unit is looked at.
+  Detour classify(Side& side, size_t own, bool is_below) {
+    const auto beside = std::span(side.units).subspan(own);
+    const int sign = is_below ? -1 : 1;
+    std::ranges::sort(beside, {}, [&](int unit) { return sign * topology.position[unit]; });
+    on_detour.clear();
+    Detour detour = Detour::kNone;
+    for (int unit : beside) {
+      const auto leads_back = [&](int next) { return members.has(next) || on_detour.has(next); };
+      if (std::ranges::none_of((*side.neighbours)[unit], leads_back)) continue;
+      if (topology.is_fixed[unit]) return Detour::kLibraryCall;
+      detour = Detour::kUnits;
+      on_detour.insert(unit);
+    }
+    return detour;
+  }
+};
+
+struct Pattern {
+  const std::vector<int>* units;  // sorted; owned by the pool
+  double gain_us = 0;
+  bool is_closed = true;          // no detour
+  std::optional<bool> fits = {};  // nothing: not asked yet
+};
+
+constexpr int kNoPattern = -1;
+constexpr size_t kTop = 3;    // patterns kept for a unit, and for a group of its consumers
+constexpr size_t kGroup = 2;  // consumers whose patterns are combined exhaustively
+
+// Every set that was ever considered, with the caller's word on it.
+struct PatternPool {
+  const Topology& topology;
+  const PatternGain& gain;
+  const PatternCheck& check;
+  const ExploreOptions& options;
+  DetourSearch detours{topology};
+  std::map<std::vector<int>, int> ids = {};  // by units
+  std::vector<Pattern> patterns = {};
+  bool is_assuming = false;  // until `settle`, what was not asked yet is taken to fit
+  std::vector<int> assumed = {};
+
+  const Pattern& operator[](int id) const { return patterns[id]; }
+  const std::vector<int>& units(int id) const { return *patterns[id].units; }
+
+  // The id of a sorted set that is a pattern or may become one, else kNoPattern.  One unit gains 0.
+  int intern(std::vector<int> units) {
+    if (static_cast<int>(units.size()) > options.max_units) return kNoPattern;
+    const auto [entry, is_unseen] = ids.try_emplace(std::move(units), kNoPattern);
+    if (!is_unseen) return entry->second;
+    Pattern pattern{&entry->first};
+    if (pattern.units->size() > 1) {
+      const Detour detour = detours.find(*pattern.units);
+      if (detour == Detour::kLibraryCall) return kNoPattern;  // no larger set is free of it either
+      const std::optional<double> gain_us = gain(*pattern.units);
+      if (!gain_us) return kNoPattern;
+      STITCH_CHECK(std::isfinite(*gain_us), "the gain of a pattern is " << *gain_us << " us");
+      pattern.gain_us = *gain_us;
+      pattern.is_closed = detour == Detour::kNone;
+    }
+    patterns.push_back(pattern);
+    return entry->second = static_cast<int>(patterns.size()) - 1;
+  }
+
+  // Of equal gains the smaller pattern: it leaves more to others.
+  bool is_better(int a, int b) const {
+    const Pattern &x = patterns[a], &y = patterns[b];
+    if (x.gain_us != y.gain_us) return x.gain_us > y.gain_us;
+    if (x.units->size() != y.units->size()) return x.units->size() < y.units->size();
+    return *x.units < *y.units;
+  }
+
+  bool fits(int id, const std::vector<int>& fitting) {  // others that do
+    const Pattern& pattern = patterns[id];
+    if (pattern.fits) return *pattern.fits;
+    if (!is_assuming) return ask(id, fitting);
+    assumed.push_back(id);
+    return true;
+  }
+
+  // A part of what one mapping serves is served by it too: what the rest made is read from memory.
+  bool ask(int id, const std::vector<int>& fitting) {
+    Pattern& pattern = patterns[id];
+    const bool is_part = std::ranges::any_of(
+        fitting, [&](int other) { return std::ranges::includes(units(other), *pattern.units); });
+    const bool is_one = pattern.units->size() == 1;
+    pattern.fits = is_one || is_part || !check || check(*pattern.units);
+    return *pattern.fits;
+  }
+
+  // What was taken to fit is asked, the largest first, as the others are parts of it mostly; false:
+  // some do not fit, and what was kept is void.
+  bool settle() {
+    is_assuming = false;
+    std::ranges::sort(assumed, [&](int a, int b) {
+      return std::pair(units(a).size(), a) > std::pair(units(b).size(), b);
+    });
+    assumed.erase(std::unique(assumed.begin(), assumed.end()), assumed.end());
+    std::vector<int> asked;
+    for (int id : std::exchange(assumed, {})) {
+      if (!ask(id, asked)) return false;
+      asked.push_back(id);
+    }
+    return true;
+  }
+
+  // The best of these that fit one kernel, kTop at most, best first.  The best closed one has a
+  // place in any case: what the others lack may never come.
+  std::vector<int> keep_best(std::vector<int> ids) {
+    std::ranges::sort(ids, [&](int a, int b) { return is_better(a, b); });
+    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+    std::vector<int> kept;
+    bool has_closed = false;
+    for (int id : ids) {
+      const bool is_closed = patterns[id].is_closed, is_full = kept.size() == kTop;
+      if (is_full && has_closed) break;
+      if ((is_full && !is_closed) || !fits(id, kept)) continue;
+      if (is_full) kept.pop_back();
+      kept.push_back(id);
+      has_closed |= is_closed;
+    }
+    return kept;
+  }
+
+  std::vector<int> keep_best_closed(std::vector<int> ids) {
+    std::erase_if(ids, [&](int id) { return !patterns[id].is_closed; });
+    return keep_best(std::move(ids));
+  }
+};
 
 using Consumers = std::span<const int>;
 
@@ -72,7 +272,7 @@ struct Reducer {
   void list_candidates_of(int unit) {
     std::vector<int> consumers = topology.consumers[unit];
     std::erase_if(consumers, [&](int consumer) { return topology.is_fixed[consumer]; });
-    pool.assume_all_fit();
+    pool.is_assuming = true;
     candidates[unit] = pool.keep_best_closed(reduce(unit, consumers));
     if (!pool.settle()) candidates[unit] = pool.keep_best_closed(reduce(unit, consumers));
     offers[unit] = offer(unit, candidates[unit]);
@@ -191,13 +391,16 @@ struct Reducer {
 std::vector<FusionPlan> explore_patterns(const UnitGraph& graph, const PatternGain& gain,
                                          const ExploreOptions& options, const PatternCheck& fits) {
   const Topology topology = find_topology(graph);
-  PatternPool pool(topology, gain, fits, options);
+  PatternPool pool{topology, gain, fits, options};
   Reducer reducer{topology, pool};
   reducer.list_candidates();
-  std::vector<int> patterns = reducer.list_remote();
-  for (int unit : topology.order)
-    std::ranges::copy(reducer.candidates[unit], std::back_inserter(patterns));
-  return search_plans(topology, pool, patterns, options.beam);
+  const std::vector<int> remote = reducer.list_remote();
+  std::set<int> found(remote.begin(), remote.end());
+  for (int id : reducer.candidates | std::views::join) found.insert(id);
+  std::vector<ScoredPattern> patterns;
+  for (int id : found)
+    if (pool[id].gain_us > 0) patterns.push_back({pool.units(id), pool[id].gain_us});
+  return search_plans(topology, patterns, options.beam);
 }
 
 std::vector<std::vector<int>> list_combinations(
