@@ -1,4 +1,5 @@
-// Errors of the compiler: what a user did wrong, what we do not do (yet), and our own bugs.
+// Errors of the compiler: what a user did wrong, what we do not do (yet), our own bugs, and the end
+// of the process.
 //
 // A message says what was found, what is allowed and what to do.  Frames of the thread's
 // ErrorContext stack are appended when the error is built, innermost first:
@@ -7,6 +8,7 @@
 //     while compiling graph 7
 #pragma once
 
+#include <atomic>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -32,6 +34,20 @@ struct InternalError : Error {
   using Error::Error;
   explicit InternalError(const Error& cause) : Error(cause) {}  // its message and its frames
 };
+
+// The work is no longer wanted; nothing failed.  At the end of the process long work on other
+// threads gives up at its next step, so that nothing runs while what it uses is taken down.
+struct StoppedError : Error {
+  using Error::Error;
+};
+
+// True for good once the process ends: there is no way back.
+inline std::atomic<bool> is_stopping = false;
+
+// StoppedError once the process ends.
+inline void check_stopping() {
+  if (is_stopping) throw StoppedError("the process ends");
+}
 
 // Names what this thread is doing until the end of the scope.
 class ErrorContext {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
-#include "base/stop.h"
 #include "base/words.h"
 
 namespace stitch {

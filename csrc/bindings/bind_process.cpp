@@ -5,7 +5,6 @@
 #include <filesystem>
 
 #include "base/log.h"
-#include "base/stop.h"
 #include "bindings/compiled_graph.h"
 #include "bindings/python_types.h"
 #include "jit/kernel_cache.h"

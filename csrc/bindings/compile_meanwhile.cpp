@@ -8,7 +8,6 @@
 #include <memory>
 #include <thread>
 
-#include "base/stop.h"
 #include "bindings/python_types.h"
 
 namespace stitch {

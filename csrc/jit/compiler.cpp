@@ -10,7 +10,6 @@
 
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/stop.h"
 #include "base/words.h"
 #include "jit/generated.h"
 #include "jit/host_compiler.h"

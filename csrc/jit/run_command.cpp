@@ -11,7 +11,6 @@
 #include <cstring>
 
 #include "base/files.h"
-#include "base/stop.h"
 #include "jit/host_compiler.h"
 
 extern char** environ;

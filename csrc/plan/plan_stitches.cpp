@@ -4,7 +4,6 @@
 #include <array>
 #include <map>
 
-#include "base/stop.h"
 #include "base/words.h"
 #include "plan/stitch_stages.h"
 #include "plan/store_in_place.h"

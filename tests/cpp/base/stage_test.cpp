@@ -11,7 +11,6 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/stop.h"
 #include "base/words.h"
 
 namespace stitch {

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <thread>
 
-#include "base/stop.h"
+#include "base/error.h"
 #include "cpp/jit/nvrtc_directories.h"
 #include "jit/kernel_cache.h"
 

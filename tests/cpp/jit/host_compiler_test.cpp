@@ -11,7 +11,6 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/stop.h"
 #include "config/settings.h"
 #include "jit/host_library.h"
 #include "jit/kernel_cache.h"
