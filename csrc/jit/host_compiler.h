@@ -1,4 +1,5 @@
-// The system's C++ compiler: one translation unit in, the bytes of a shared object out.
+// The system's C++ compiler: one translation unit in, the bytes of a shared object out, and what
+// they export.
 //
 // The compiler is a command such as "g++" or "ccache g++" (settings.cxx).  It runs without a shell,
 // in a private temporary directory.  IEEE semantics stay strict except that nobody reads the
@@ -33,6 +34,14 @@ constexpr std::string_view kHostFlags =
 // Asks it once per process and command; UnsupportedError, if there is none, says how to get one.
 const HostCompiler& find_host_compiler(const std::string& command);
 Binary run_host_compiler(const std::string& command, std::string_view source);
+
+// The address of what the object exports under this name, InternalError if there is none.  Equal
+// bytes are loaded once and stay so until the process ends: addresses never dangle.
+//
+// Goes through anonymous memory, so a cache directory mounted without execute permission does not
+// matter; where the system forbids that, through a file in a private temporary directory.
+// InternalError with the loader's words if both fail.
+void* load_host_function(std::string_view bytes, const std::string& name);
 
 struct CommandResult {
   bool ok = false;     // started, finished in time, exit status 0

@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "base/words.h"
-#include "jit/host_library.h"
+#include "jit/host_compiler.h"
 #include "runtime/driver.h"
 
 namespace stitch {

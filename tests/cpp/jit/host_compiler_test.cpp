@@ -12,7 +12,6 @@
 
 #include "base/error.h"
 #include "config/settings.h"
-#include "jit/host_library.h"
 #include "jit/kernel_cache.h"
 
 namespace stitch {
