@@ -2,24 +2,46 @@
 // that rewrites make, for which the host has no row in its call table.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <string_view>
 
 namespace stitch {
 
-// The call must run even when nobody reads its results: it communicates, prints, asserts, writes an
-// operand, or is no aten op, so that we know nothing about it.  See has_effects of ir/graph.h.
-bool has_effects(std::string_view library_name);
+using CallNames = std::initializer_list<std::string_view>;
+
+inline bool contains_any(std::string_view text, CallNames parts) {
+  return std::ranges::any_of(
+      parts, [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
+}
 
 // The call may write its operands: in-place and out variants, and what is neither aten's nor ours.
-bool may_write_operands(std::string_view library_name);
+inline bool may_write_operands(std::string_view name) {
+  const bool is_known = name.starts_with("aten.") || name.starts_with("torch_stitch.");
+  return !is_known || contains_any(name, {"_.", ".out", "_out", "resize", "set_"});
+}
 // Calls that write some elements of their first operand: where the second says, those of the last.
-bool writes_at_indices(std::string_view library_name);
+inline bool writes_at_indices(std::string_view name) {
+  return contains_any(name, {"aten.index_put_.", "aten.index_copy_.", "aten.index_add_.",
+                             "aten.scatter_.", "aten.scatter_add_."});
+}
+
+// The call must run even when nobody reads its results: it communicates, prints, asserts, writes an
+// operand, or is no aten op, so that we know nothing about it.  See has_effects of ir/graph.h.
+inline bool has_effects(std::string_view name) {
+  return may_write_operands(name) ||
+         contains_any(name, {"c10d", "wait_tensor", "print", "assert", "constrain"});
+}
 
 // A matrix product that reads operands of any strides BLAS can express, and whose result is
 // contiguous whatever these are.
-bool is_blas_call(std::string_view library_name);
+inline bool is_blas_call(std::string_view name) {
+  const CallNames calls = {"aten.mm.default", "aten.bmm.default", "aten.addmm.default",
+                           "aten.baddbmm.default"};
+  return std::ranges::count(calls, name) > 0;
+}
 
 // A node of a call that a rewrite makes has `integer` = kMadeCall.  Its operands are the operator's
 // first tensor parameters, its `dims` those that come next, as far as they go, its `number` is the
