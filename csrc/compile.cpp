@@ -4,7 +4,6 @@
 
 #include "compilation.h"
 #include "ir/assume_sizes.h"
-#include "ir/print_graph.h"
 #include "kept_plan.h"
 #include "kernel_error.h"
 #include "make_report.h"

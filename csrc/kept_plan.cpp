@@ -1,7 +1,6 @@
 #include "kept_plan.h"
 
 #include "ir/archive_graph.h"
-#include "ir/print_graph.h"
 #include "jit/generated.h"
 #include "jit/kernel_cache.h"
 #include "jit/nvrtc.h"

@@ -6,7 +6,6 @@
 #include "bindings/tensors.h"
 #include "ir/archive_graph.h"
 #include "ir/builder.h"
-#include "ir/print_graph.h"
 
 namespace stitch {
 namespace {

@@ -1,4 +1,4 @@
-#include "ir/print_graph.h"
+#include "ir/graph.h"
 
 #include <algorithm>
 #include <charconv>
@@ -7,6 +7,9 @@
 
 namespace stitch {
 namespace {
+
+// As lines name them, in the order of Symbol::Kind.
+constexpr std::array kSymbolKinds = {"input", "floordiv", "mod", "min", "max"};
 
 std::string name_of(NodeId id) { return "%" + std::to_string(id.value()); }
 
@@ -45,6 +48,16 @@ std::string attributes(const Node& node) {
   return parts.empty() ? "" : "{" + join(parts, ", ") + "}";
 }
 
+// "%7 = add(%5, %6) : f32[8,s0]  # aten.add.Tensor model.py:31"
+std::string print_node(NodeId id, const Node& node) {
+  std::string text = name_of(id) + " = " + info(node).name;
+  if (info(node).arity != 0) text += "(" + join(node.inputs, ", ", name_of) + ")";
+  text += attributes(node) + " : " + to_string(node.type);
+  if (node.origin.op.empty() && node.origin.location.empty()) return text;
+  text += "  # " + (node.origin.op.empty() ? "-" : node.origin.op);
+  return node.origin.location.empty() ? text : text + " " + node.origin.location;
+}
+
 std::string print_symbol(const Symbol& symbol) {
   const std::string kind = kSymbolKinds[static_cast<size_t>(symbol.kind)];
   const std::string pair = to_string(symbol.left) + "," + to_string(symbol.right);
@@ -70,16 +83,6 @@ Symbol::Kind symbol_kind(const std::string& name) {
                   nearest_name(name, kSymbolKinds) + "'?");
 }
 
-std::string to_string(const Graph& graph, NodeId id) {
-  const Node& node = graph[id];
-  std::string text = name_of(id) + " = " + info(node).name;
-  if (info(node).arity != 0) text += "(" + join(node.inputs, ", ", name_of) + ")";
-  text += attributes(node) + " : " + to_string(node.type);
-  if (node.origin.op.empty() && node.origin.location.empty()) return text;
-  text += "  # " + (node.origin.op.empty() ? "-" : node.origin.op);
-  return node.origin.location.empty() ? text : text + " " + node.origin.location;
-}
-
 std::string to_string(const Graph& graph) {
   std::string text;
   for (size_t i = 0; i < graph.symbols.symbols.size(); ++i)
@@ -87,7 +90,7 @@ std::string to_string(const Graph& graph) {
   if (!text.empty()) text += "\n";
   text += concat("arguments ", graph.argument_count, " tensors [", join(graph.input_positions, ","),
                  "] integers [", join(graph.integer_positions, ","), "]\n");
-  for (int i = 0; i < graph.size(); ++i) text += to_string(graph, NodeId(i)) + "\n";
+  for (int i = 0; i < graph.size(); ++i) text += print_node(NodeId(i), graph.nodes[i]) + "\n";
   for (const Mutation& mutation : graph.mutations)
     text += "mutate " + name_of(mutation.input) + " <- " + name_of(mutation.value) + "\n";
   return text + "outputs (" + join(graph.outputs, ", ", print_output) + ")\n";

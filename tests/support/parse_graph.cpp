@@ -5,7 +5,6 @@
 
 #include "base/words.h"
 #include "ir/builder.h"
-#include "ir/print_graph.h"
 
 namespace stitch {
 namespace {

@@ -1,4 +1,4 @@
-// Graph from text: the inverse of ir/print_graph.h, and a comfortable form for tests.
+// Graph from text: the inverse of ir/print_graph.cpp, and a comfortable form for tests.
 //
 //   symbols s0 = input(0) hint 8, s1 = floordiv(s0,2) hint 4
 //   arguments 3 tensors [0,2] integers [1]

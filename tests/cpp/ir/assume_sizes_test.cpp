@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "ir/print_graph.h"
 #include "support/read_graph.h"
 #include "support/symbols.h"
 

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "ir/print_graph.h"
 #include "ops/dim.h"
 #include "plan/plan_graph.h"
 

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "ir/builder.h"
-#include "ir/print_graph.h"
 #include "support/read_graph.h"
 
 namespace stitch {

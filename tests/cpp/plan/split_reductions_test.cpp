@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "ir/graph.h"
-#include "ir/print_graph.h"
 #include "rewrite/interpret_graph.h"
 #include "rewrite/rewrite_graph.h"
 #include "schedule/schedule_kernel.h"

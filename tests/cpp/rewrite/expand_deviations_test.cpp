@@ -1,6 +1,5 @@
 #include "rewrite/rewrite_graph.h"
 
-#include "ir/print_graph.h"
 #include "rewrite/expect_rewrite.h"
 
 namespace stitch {

@@ -6,7 +6,6 @@
 #include <functional>
 #include <string>
 
-#include "ir/print_graph.h"
 #include "support/read_graph.h"
 
 namespace stitch {
