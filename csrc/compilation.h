@@ -1,10 +1,13 @@
-// Compilation: everything between the imported graph and kernel text, as the spine fills it in.
+// Compilation: everything between the imported graph and kernel text, as the spine fills it in;
+// what is told of it, and what is kept.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "codegen/emit_kernel.h"
 #include "compile.h"
+#include "jit/compiler.h"
 
 namespace stitch {
 
@@ -25,5 +28,39 @@ inline KernelSource emit(const Compilation& c, size_t k) {
   return emit_kernel(
       c.graph, lower_kernel(c.graph, c.plan, c.plan.kernels[k], c.schedules, c.options), c.options);
 }
+
+Report make_report(const Compilation& c);
+// What the compiler said of a GPU's kernels; there may be none: planned, not compiled.
+void add_binaries(Report& report, const std::vector<Binary>& binaries);
+
+// How long kernels take on a GPU that is not here, by the clock (docs/clock.md).
+//
+// A kernel is launched as runtime/executor.cpp does it: where its blocks wait for each other,
+// cooperatively if all are resident, else once for each phase.  Sizes that only a call knows are
+// their hints.  Example: softmax of f32[4096, 4096] on an H200 is one launch of 4,096 blocks.
+//
+// Answers are kept beside binaries (jit/kernel_cache.h).  What the clock cannot read is its error.
+ReportedTime time_kernel(const Compilation& c, const KernelSource& source, const Binary& binary);
+// Of each of c.sources.  UserError where the device is no GPU.
+void time_kernels(Report& report, const Compilation& c, const std::vector<Binary>& binaries);
+
+// What is kept of a compiled graph, so that nobody plans it twice.
+//
+// The kernel cache holds program, kernel texts and report under the text of the imported graph, the
+// target, the settings that plans depend on, the threads that work is cut for and the sources that
+// this library is built from: what another build keeps is not found, nor what is kept of a graph
+// that differs in the hint of one size.  Kernels have entries of their own, and are compiled again
+// where those are gone.
+struct CompiledPlan {
+  Program program;  // its kernels still to be loaded
+  std::vector<KernelSource> sources;
+  Report report;  // without what the compiler said and how long stages took
+  std::vector<Binary> binaries;
+};
+
+// What `plan` makes of the request, or once made; nothing is looked up or kept of what is only
+// shown.  `arch` is the device's; whatever `plan` throws reaches the caller and is not kept.
+CompiledPlan find_plan(const CompileRequest& request, const std::string& arch,
+                       const std::function<CompiledPlan()>& plan);
 
 }  // namespace stitch

@@ -4,9 +4,7 @@
 
 #include "compilation.h"
 #include "ir/assume_sizes.h"
-#include "kept_plan.h"
 #include "kernel_error.h"
-#include "make_report.h"
 #include "plan/choose_attention.h"
 #include "plan/plan_stitches.h"
 #include "plan/split_reductions.h"
@@ -19,7 +17,6 @@
 #include "schedule/choose_template.h"
 #include "schedule/schedule_stage.h"
 #include "settle_kernels.h"
-#include "time_kernels.h"
 
 namespace stitch {
 namespace {

@@ -1,5 +1,4 @@
-#include "kept_plan.h"
-
+#include "compilation.h"
 #include "ir/archive_graph.h"
 #include "jit/generated.h"
 #include "jit/kernel_cache.h"

@@ -1,9 +1,8 @@
-#include "make_report.h"
-
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "compilation.h"
 #include "plan/storage.h"
 #include "schedule/choose_template.h"
 #include "schedule/stage_tiles.h"

@@ -6,7 +6,6 @@
 
 #include "base/log.h"
 #include "kernel_error.h"
-#include "time_kernels.h"
 
 namespace stitch {
 namespace {

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "compilation.h"
-#include "jit/compiler.h"
 #include "schedule/choose_template.h"
 
 namespace stitch {

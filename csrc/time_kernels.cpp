@@ -1,9 +1,8 @@
-#include "time_kernels.h"
-
 #include <algorithm>
 
 #include "base/archive.h"
 #include "clock/time_kernel.h"
+#include "compilation.h"
 #include "jit/generated.h"
 #include "jit/kernel_cache.h"
 #include "jit/nvrtc.h"

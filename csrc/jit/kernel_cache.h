@@ -28,7 +28,7 @@ namespace stitch {
 
 // What a compile depends on.
 struct CacheRequest {
-  std::string kind;      // "cuda", "ptx" or "host"; "plan" (kept_plan.h), "clock" (time_kernels.h)
+  std::string kind;      // "cuda", "ptx" or "host"; "plan" and "clock" (compilation.h)
   std::string arch;      // "sm_90a", or the CPU features that code is made for; a plan's target
   std::string compiler;  // name and version
   std::string options;
