@@ -5,15 +5,14 @@
 #include <sstream>
 
 namespace stitch {
-namespace {
 
 // By characters of UTF-8, which the user's files may be named in.
-std::string pad(std::string text, size_t width) {
+static std::string pad(std::string text, size_t width) {
   const size_t shown = std::ranges::count_if(text, [](char byte) { return (byte & 0xC0) != 0x80; });
   return text.append(width - std::min(width, shown), ' ');
 }
 
-void print(std::ostream& out, const ReportedKernel& kernel) {
+static void print(std::ostream& out, const ReportedKernel& kernel) {
   using std::setw;
   out << '\n'
       << pad(kernel.name.substr(0, 47), 48) << setw(9) << kernel.grid << " x "
@@ -38,8 +37,6 @@ void print(std::ostream& out, const ReportedKernel& kernel) {
     out << "\n    " << tile.value << " through tiles on chip: " << tile.rows << " rows, "
         << tile.bytes << " bytes a block";
 }
-
-}  // namespace
 
 void Report::add(const Report& graph) {
   if (graphs++ == 0) {

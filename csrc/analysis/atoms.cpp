@@ -1,7 +1,5 @@
 #include "analysis/atoms.h"
 
-#include <algorithm>
-
 namespace stitch {
 
 AtomList Atoms::make(const Dim& size) {
@@ -70,10 +68,6 @@ std::optional<std::vector<AtomList>> Atoms::regroup(const AtomList& flat,
     std::ranges::reverse(dims[d]);
   }
   return pending.empty() ? std::optional(std::move(dims)) : std::nullopt;
-}
-
-bool Atoms::are_same(const AtomList& left, const AtomList& right) const {
-  return std::ranges::equal(left, right, [&](AtomId a, AtomId b) { return find(a) == find(b); });
 }
 
 bool Atoms::have_repeats(const std::vector<AtomList>& lists) const {

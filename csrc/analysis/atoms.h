@@ -6,6 +6,7 @@
 // caller treats that edge as an irregular access (DESIGN.md 3).
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -30,7 +31,9 @@ class Atoms {
   std::optional<std::vector<AtomList>> regroup(const AtomList& flat,
                                                const std::vector<Dim>& extents);
   // Are both known to be the same?  True only where unify() has nothing to do.
-  bool are_same(const AtomList& left, const AtomList& right) const;
+  bool are_same(const AtomList& left, const AtomList& right) const {
+    return std::ranges::equal(left, right, [&](AtomId a, AtomId b) { return find(a) == find(b); });
+  }
   // Makes both lists the same; false, and nothing changed that matters, where they do not refine.
   bool unify(const AtomList& left, const AtomList& right);
   // Whether an atom is in two of the lists, or in one twice.

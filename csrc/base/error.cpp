@@ -3,20 +3,17 @@
 #include <vector>
 
 namespace stitch {
-namespace {
 
-std::vector<std::string>& context_frames() {
+static std::vector<std::string>& context_frames() {
   thread_local std::vector<std::string> frames;
   return frames;
 }
 
-std::string with_context(std::string message) {
+static std::string with_context(std::string message) {
   const auto& frames = context_frames();
   for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) message += "\n  " + *frame;
   return message;
 }
-
-}  // namespace
 
 Error::Error(const std::string& message) : std::runtime_error(with_context(message)) {}
 

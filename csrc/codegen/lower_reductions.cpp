@@ -9,22 +9,19 @@
 #include "schedule/reduction_arrays.h"
 
 namespace stitch {
-namespace {
 
-bool assigns(const std::vector<Statement>& body, const std::string& name) {
+static bool assigns(const std::vector<Statement>& body, const std::string& name) {
   return std::ranges::any_of(body, [&](const Statement& statement) {
     return statement.name == name || assigns(statement.body, name);
   });
 }
 
 // The operator of OpenMP's reduction clause for a device function.
-const char* clause_of(const std::string& functor) {
+static const char* clause_of(const std::string& functor) {
   static const std::map<std::string, const char*> clauses = {
       {"Sum", "+"}, {"Prod", "*"}, {"Max", "max"}, {"Min", "min"}, {"All", "&"}, {"Any", "|"}};
   return clauses.at(functor);
 }
-
-}  // namespace
 
 std::string ReductionLowering::accumulator_type(NodeId root) const {
   const Node& node = graph[root];

@@ -106,8 +106,6 @@ Dim operator+(const Dim& a, const Dim& b) {
   return Dim::from_terms(std::move(sum));
 }
 
-Dim operator-(const Dim& a, const Dim& b) { return a + Dim(-1) * b; }
-
 Dim operator*(const Dim& a, const Dim& b) {
   if (!a.terms_ && !b.terms_) return Dim(checked(a.constant_, '*', b.constant_));
   if (a.is(1)) return b;

@@ -40,8 +40,8 @@ class Dim {
   Terms terms() const;
 
   friend Dim operator+(const Dim& a, const Dim& b);
-  friend Dim operator-(const Dim& a, const Dim& b);
   friend Dim operator*(const Dim& a, const Dim& b);
+  friend Dim operator-(const Dim& a, const Dim& b) { return a + Dim(-1) * b; }
   friend bool operator==(const Dim& a, const Dim& b);
   friend bool operator<(const Dim& a, const Dim& b);  // an order for containers, not for sizes
 

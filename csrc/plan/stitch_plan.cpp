@@ -34,10 +34,6 @@ std::set<NodeId> find_shared_values(const StitchPlan& plan) {
   return values;
 }
 
-std::vector<const PlannedStage*> stages_of(const StitchPlan& plan, const PlannedKernel& kernel) {
-  return map_to_vector(kernel.stages(), [&](int s) { return &plan.stages[s]; });
-}
-
 std::vector<NodeId> nodes_of(const StitchPlan& plan, int kernel) {
   std::set<NodeId> nodes;
   for (const PlannedStage* stage : stages_of(plan, plan.kernels[kernel]))

@@ -87,7 +87,9 @@ struct StitchPlan {
 };
 
 // A kernel's stages, of all phases in order.
-std::vector<const PlannedStage*> stages_of(const StitchPlan& plan, const PlannedKernel& kernel);
+inline auto stages_of(const StitchPlan& plan, const PlannedKernel& kernel) {
+  return map_to_vector(kernel.stages(), [&](int s) { return &plan.stages[s]; });
+}
 // Values that no memory but a block's shared memory ever holds.
 std::set<NodeId> find_shared_values(const StitchPlan& plan);
 // What a kernel evaluates, in topological order.

@@ -4,9 +4,8 @@
 #include "rewrite/rewrite_graph.h"
 
 namespace stitch {
-namespace {
 
-NodeId expand_deviation(Builder& b, const RewriteSite& site) {
+static NodeId expand_deviation(Builder& b, const RewriteSite& site) {
   if (site.node.op != OpKind::k_sum_sq_dev) return {};
   const std::vector<int64_t>& axes = site.node.ints;
   const NodeId x = b.cast(site.inputs[0], site.node.type.dtype);
@@ -17,7 +16,7 @@ NodeId expand_deviation(Builder& b, const RewriteSite& site) {
 
 // f64 keeps the digits of what a narrower type held about any of the elements, which all lie within
 // sqrt(count) deviations of the mean: nothing waits for the mean, and one pass is enough.
-bool is_one_pass(const Builder& b, NodeId x, const std::vector<int64_t>& axes) {
+static bool is_one_pass(const Builder& b, NodeId x, const std::vector<int64_t>& axes) {
   const Node& node = b[x];
   return node.op == OpKind::k_cast && node.type.dtype == DType::kF64 &&
          info(b[node.inputs[0]].type.dtype).is_float &&
@@ -26,8 +25,6 @@ bool is_one_pass(const Builder& b, NodeId x, const std::vector<int64_t>& axes) {
            return extent.is_constant() && extent.value() > 0;
          });
 }
-
-}  // namespace
 
 Deviations sum_deviations(Builder& b, NodeId x, const std::vector<int64_t>& axes) {
   const DType dtype = b[x].type.dtype;

@@ -19,11 +19,6 @@ Dim axis_coefficient(const StageSchedule& schedule, const IndexVars& vars, const
   return 0;
 }
 
-bool walks_atoms_alone(const IndexVars& vars, const IndexExpr& offset) {
-  return std::ranges::all_of(offset.terms,
-                             [&](const auto& term) { return vars[term.first].is_atom(); });
-}
-
 int pick_threads(int64_t count, int limit) {
   const uint64_t covering = std::bit_ceil(static_cast<uint64_t>(count));
   const int ragged = static_cast<int>(std::min<uint64_t>(limit, covering));

@@ -9,10 +9,9 @@
 #include "schedule/stage_tiles.h"
 
 namespace stitch {
-namespace {
 
-Verdict check_empty_axes(const Graph& graph, const StageSchedule& schedule,
-                         const std::set<NodeId>& stores) {
+static Verdict check_empty_axes(const Graph& graph, const StageSchedule& schedule,
+                                const std::set<NodeId>& stores) {
   for (const MappedAxis& mapped : schedule.axes) {
     if (!may_be_empty(mapped.axis.extent, graph.symbols)) continue;
     bool is_kept = false, is_lacked = false;
@@ -27,7 +26,7 @@ Verdict check_empty_axes(const Graph& graph, const StageSchedule& schedule,
   return Verdict::yes();
 }
 
-void name_schemes(const Graph& graph, const PlannedStage& stage, StageSchedule& schedule) {
+static void name_schemes(const Graph& graph, const PlannedStage& stage, StageSchedule& schedule) {
   const int before = schedule.bounds.persistent_shared_bytes;
   schedule.shared_bytes = before;
   for (const RootSpace& space : schedule.spaces.roots) {
@@ -50,8 +49,6 @@ void name_schemes(const Graph& graph, const PlannedStage& stage, StageSchedule& 
   }
   for (const auto& [value, index] : schedule.kept_on_chip) schedule.schemes[value] = Scheme::kLocal;
 }
-
-}  // namespace
 
 ScheduleOrNot describe_stages(const Graph& graph, const std::vector<const PlannedStage*>& stages,
                               const DeviceSpec& device) {
