@@ -1,5 +1,5 @@
 // Compilation: everything between the imported graph and kernel text, as the spine fills it in;
-// what is told of it, and what is kept.
+// and what it makes of that: binaries, reports, times, and what is kept.
 #pragma once
 
 #include <functional>
@@ -8,6 +8,7 @@
 #include "codegen/emit_kernel.h"
 #include "compile.h"
 #include "jit/compiler.h"
+#include "schedule/choose_template.h"
 
 namespace stitch {
 
@@ -28,6 +29,29 @@ inline KernelSource emit(const Compilation& c, size_t k) {
   return emit_kernel(
       c.graph, lower_kernel(c.graph, c.plan, c.plan.kernels[k], c.schedules, c.options), c.options);
 }
+
+// A kernel of the plan as one of its choices, what its code says, and what else it could be.
+struct Trial {
+  size_t kernel = 0;
+  KernelChoice choice = {};
+  int spilled_bytes = 0;
+  double us = 0;                          // by the clock; 0: it is not asked
+  std::vector<KernelChoice> others = {};  // the fastest last
+};
+
+// Each kernel becomes its first choice that does not spill, else what spills least, but nothing
+// that is predicted at more than twice its own time; of equal ones what the clock calls faster,
+// else the first.  `compile` says of a few trials of all kernels what they spill, and how long they
+// take if the clock is asked: of every kernel in the first round.
+void try_choices(std::vector<Trial>& kernels,
+                 const std::function<void(std::vector<Trial>&)>& compile);
+
+// The binaries of c.sources; none where nothing is to be compiled.  Errors: as compile().
+//
+// Launch bounds are assumed, then checked against the compiled kernel (AStitch A.14): one that
+// spills becomes the first of its other choices that does not.  With `clock=choose` the best few
+// choices of every kernel are compiled, and the clock decides.
+std::vector<Binary> settle_kernels(Compilation& c);
 
 Report make_report(const Compilation& c);
 // What the compiler said of a GPU's kernels; there may be none: planned, not compiled.

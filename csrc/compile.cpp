@@ -6,17 +6,12 @@
 #include "ir/assume_sizes.h"
 #include "kernel_error.h"
 #include "plan/choose_attention.h"
-#include "plan/plan_stitches.h"
 #include "plan/split_reductions.h"
 #include "plan/store_in_place.h"
-#include "rewrite/attention/attention.h"
 #include "rewrite/rewrite_graph.h"
 #include "runtime/build_program.h"
 #include "runtime/error_flags.h"
 #include "schedule/chain_stages.h"
-#include "schedule/choose_template.h"
-#include "schedule/schedule_stage.h"
-#include "settle_kernels.h"
 
 namespace stitch {
 namespace {

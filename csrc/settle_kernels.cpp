@@ -1,10 +1,9 @@
-#include "settle_kernels.h"
-
 #include <algorithm>
 #include <climits>
 #include <limits>
 
 #include "base/log.h"
+#include "compilation.h"
 #include "kernel_error.h"
 
 namespace stitch {

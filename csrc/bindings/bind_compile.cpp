@@ -9,7 +9,6 @@
 #include "bindings/compiled_graph.h"
 #include "bindings/python_types.h"
 #include "ir/assume_sizes.h"
-#include "runtime/driver.h"
 #include "runtime/pool.h"
 
 namespace stitch {

@@ -1,4 +1,4 @@
-#include "settle_kernels.h"
+#include "compilation.h"
 
 #include <gtest/gtest.h>
 
