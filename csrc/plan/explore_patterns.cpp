@@ -220,8 +220,6 @@ struct PatternPool {
   }
 };
 
-using Consumers = std::span<const int>;
-
 // PatternReduction (20.15, 20.16), of units and of their virtual producer (20.18).
 struct Reducer {
   const Topology& topology;
@@ -233,8 +231,15 @@ struct Reducer {
   std::vector<int> remote = {};
 
   void list_candidates() {
-    for (int unit : topology.order | std::views::reverse)
-      if (!topology.is_fixed[unit]) list_candidates_of(unit);
+    for (int unit : topology.order | std::views::reverse) {
+      if (topology.is_fixed[unit]) continue;
+      std::vector<int> consumers = topology.consumers[unit];
+      std::erase_if(consumers, [&](int consumer) { return topology.is_fixed[consumer]; });
+      pool.is_assuming = true;
+      candidates[unit] = pool.keep_best_closed(reduce(unit, consumers));
+      if (!pool.settle()) candidates[unit] = pool.keep_best_closed(reduce(unit, consumers));
+      offers[unit] = offer(unit, candidates[unit]);
+    }
   }
 
   // Patterns of the virtual vertex that produces all units (20.18).  Its own list would be kTop
@@ -269,17 +274,8 @@ struct Reducer {
     return {packing_class, 2, topology.depth[unit]};
   }
 
-  void list_candidates_of(int unit) {
-    std::vector<int> consumers = topology.consumers[unit];
-    std::erase_if(consumers, [&](int consumer) { return topology.is_fixed[consumer]; });
-    pool.is_assuming = true;
-    candidates[unit] = pool.keep_best_closed(reduce(unit, consumers));
-    if (!pool.settle()) candidates[unit] = pool.keep_best_closed(reduce(unit, consumers));
-    offers[unit] = offer(unit, candidates[unit]);
-  }
-
   // Sets that are open, for want of units of another group, stay until the groups are united.
-  std::vector<int> reduce(int head, Consumers consumers) {
+  std::vector<int> reduce(int head, std::span<const int> consumers) {
     if (consumers.size() <= kGroup) return combine(head, consumers);
     const size_t half = (consumers.size() + 1) / 2;
     const std::vector<int> left = pool.keep_best(reduce(head, consumers.first(half)));
@@ -291,7 +287,7 @@ struct Reducer {
     return found;
   }
 
-  std::vector<int> combine(int head, Consumers consumers) {
+  std::vector<int> combine(int head, std::span<const int> consumers) {
     const auto units_of = [&](int id) { return pool.units(id); };
     const auto patterns = map_to_vector(
         consumers, [&](int consumer) { return map_to_vector(offers[consumer], units_of); });

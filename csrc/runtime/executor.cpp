@@ -76,10 +76,8 @@ struct Execution {
     int64_t total = 0;
     for (size_t i = 0; i < program.slots.size(); ++i) {
       int64_t bytes = 1;  // an empty value has an address too
-      for (const BufferId id : program.slots[i]) {
-        const TensorType& type = program.buffers[id.value()].type;
-        bytes = std::max(bytes, storage_elements(type, symbols) * info(type.dtype).bytes);
-      }
+      for (const BufferId id : program.slots[i])
+        bytes = std::max(bytes, storage_bytes(program.buffers[id.value()].type, symbols));
       offsets[i] = total;
       total += round_up(bytes, kSlabAlignmentBytes);
     }
@@ -225,11 +223,10 @@ struct Execution {
     std::vector<PointerArgument> arguments;
     for (size_t i = 0; i < step.pointers.size(); ++i) {
       const TensorType& type = program.buffers[step.pointers[i].value()].type;
-      const int bytes = info(type.dtype).bytes;
       const Access written = step.keeps[i] ? Access::kBoth : stores;
       arguments.push_back({step.stores[i] ? written : Access::kLoad, "p" + std::to_string(i),
-                           reinterpret_cast<CudaAddress>(pointers[i]),
-                           storage_elements(type, symbols) * bytes, bytes});
+                           reinterpret_cast<CudaAddress>(pointers[i]), storage_bytes(type, symbols),
+                           info(type.dtype).bytes});
       for (const Dim& dim : type.shape) arguments[i].sizes.push_back(evaluate(dim, symbols));
       for (const Dim& dim : type.strides) arguments[i].strides.push_back(evaluate(dim, symbols));
     }

@@ -63,8 +63,7 @@ void assign_slots(Program& program) {
   std::vector<Slot> slots;
   program.slots.clear();
   for (const int i : order) {
-    const TensorType& type = program.buffers[i].type;
-    const int64_t bytes = storage_elements(type, hints) * info(type.dtype).bytes;
+    const int64_t bytes = storage_bytes(program.buffers[i].type, hints);
     int slot = find_free_slot(slots, lifetimes[i].first, bytes);
     if (slot < 0) {
       slot = static_cast<int>(slots.size());

@@ -58,14 +58,14 @@ std::string describe_output(const ProgramOutput& output) {
 
 }  // namespace
 
-int64_t storage_elements(const TensorType& type, const std::vector<int64_t>& symbols) {
+int64_t storage_bytes(const TensorType& type, const std::vector<int64_t>& symbols) {
   int64_t last = 0;
   for (size_t d = 0; d < type.shape.size(); ++d) {
     const int64_t extent = evaluate(type.shape[d], symbols);
     if (extent == 0) return 0;
     last += (extent - 1) * evaluate(type.strides[d], symbols);
   }
-  return last + 1;
+  return (last + 1) * info(type.dtype).bytes;
 }
 
 std::string to_string(const Program& program) {

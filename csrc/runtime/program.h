@@ -117,8 +117,8 @@ struct Program {
   std::shared_ptr<ErrorFlags> flags;       // CUDA, once loaded: of launches that may fail
 };
 
-// Elements from the first to behind the last that the type reaches; 0 without elements.
-int64_t storage_elements(const TensorType& type, const std::vector<int64_t>& symbols);
+// Bytes from the first element to behind the last that the type reaches; 0 without elements.
+int64_t storage_bytes(const TensorType& type, const std::vector<int64_t>& symbols);
 
 std::string to_string(const Program& program);
 

@@ -96,7 +96,8 @@ class FakeFrame : public Frame {
 
  private:
   int64_t elements(BufferId id) {
-    return storage_elements(program_.buffers[id.index()].type, symbols_);
+    const TensorType& type = program_.buffers[id.index()].type;
+    return storage_bytes(type, symbols_) / info(type.dtype).bytes;
   }
 
   const Program& program_;
