@@ -26,7 +26,8 @@ static const char* clause_of(const std::string& functor) {
 std::string ReductionLowering::accumulator_type(NodeId root) const {
   const Node& node = graph[root];
   if (!is_arg_reduction(node)) return info(node.type.dtype).register_name;
-  return std::string("Indexed<") + info(graph[node.inputs[0]].type.dtype).register_name + ">";
+  return concat(scopes.has_short_indices ? "Indexed32<" : "Indexed<",
+                info(graph[node.inputs[0]].type.dtype).register_name, ">");
 }
 
 bool ReductionLowering::is_vectorised_loop(int block) const {
@@ -171,12 +172,12 @@ std::string ReductionLowering::result_of(NodeId root, const Level& level) const 
 }
 
 void ReductionLowering::combine_into(NodeId root, const Level& level, const std::string& value,
-                                     const std::string& type) {
+                                     const std::string& type, const char* how) {
   const std::string target = at(level), term = in_type(level.type, value, type);
   const std::string sum = level.rest.empty() ? target : target + ", " + at(level, level.rest);
   const std::string both = "(" + sum + ", " + term + ")";
   if (level.rest.empty())
-    scopes.assign(target, functor(root) + "::apply" + both);
+    scopes.assign(target, concat(functor(root), "::", how, both));
   else
     scopes.append(scopes.depth(), Statement::call("add_exactly" + both));
 }
@@ -193,21 +194,42 @@ void ReductionLowering::close_levels(const std::vector<NodeId>& opened) {
   }
 }
 
+// Do a thread's elements follow each other in the order of their indices?
+bool ReductionLowering::ascends(const RootSpace& space, const IndexExpr& flat) const {
+  int axes = 0;
+  for (size_t a = 0; a < schedule.axes.size(); ++a) {
+    if (role_of(space, schedule.axes[a].axis) != Role::kReduced) continue;
+    ++axes;
+    const Dim step = axis_coefficient(schedule, values.vars, flat, static_cast<int>(a));
+    if (!step.is(1)) return false;
+  }
+  return axes == 1 && walks_atoms_alone(values.vars, flat);
+}
+
+// Which combination does not change a value that it is given again.
+static bool is_idempotent(const std::string& functor) {
+  return functor != "Sum" && functor != "Prod";
+}
+
 void ReductionLowering::accumulate(NodeId root, const Scalar& value) {
   std::string text = value.text;
+  const char* how = "apply";
   const std::string type = accumulator_type(root);
   const RootSpace& space = space_of(schedule, root);
   if (is_arg_reduction(graph[root])) {
     const Atoms& atoms = schedule.spaces.atoms;
     const Index index = index_from_atoms(atoms, space.dims, values.vars);
-    const Scalar flat =
-        scopes.print(reduced_index(atoms, space, index), values.vars, values.values);
-    text = type + "{" + text + ", i64(" + flat.text + ")}";
+    const IndexExpr flat = reduced_index(atoms, space, index);
+    const Scalar place = scopes.print(flat, values.vars, values.values);
+    const char* index_type = scopes.has_short_indices ? "i32" : "i64";
+    text = concat(type, "{", text, ", ", index_type, "(", place.text, ")}");
+    if (ascends(space, flat)) how = "next";
   }
-  std::string inside;  // false in threads past the end of a reduced axis
+  std::string inside;  // false in threads past the end of a reduced axis, at its last elements
   for (size_t a = 0; a < schedule.axes.size(); ++a) {
     const MappedAxis& mapped = schedule.axes[a];
     if (mapped.is_exact || role_of(space, mapped.axis) != Role::kReduced) continue;
+    if (is_idempotent(functor(root)) && mapped.axis.extent.is_constant()) continue;
     inside += (inside.empty() ? "ok" : " & ok") + std::to_string(a);
   }
   if (!inside.empty())
@@ -217,7 +239,7 @@ void ReductionLowering::accumulate(NodeId root, const Scalar& value) {
   const std::string target = at(level);
   if (level.type == "i32" && type == "bool")
     return scopes.assign(target, target + " " + clause_of(functor(root)) + " i32(" + text + ")");
-  if (level.nan_flag.empty()) return combine_into(root, level, text, type);
+  if (level.nan_flag.empty()) return combine_into(root, level, text, type, how);
   // The form that reduction(max:) and reduction(min:) vectorise; NaN is noted beside it.
   const char* than = functor(root) == "Max" ? " < " : " > ";
   scopes.assign(target, target + than + text + " ? " + text + " : " + target);

@@ -70,7 +70,8 @@ struct ReductionLowering {
   // Does the loop walk the first terms of a cascaded sum?
   bool is_strip_of_sum(NodeId root, int block) const;
   void combine_into(NodeId root, const Level& level, const std::string& value,
-                    const std::string& type);
+                    const std::string& type, const char* how = "apply");
+  bool ascends(const RootSpace& space, const IndexExpr& flat) const;
   void finish_element(NodeId root, const std::string& partial, std::string type);
   bool is_vectorised_loop(int block) const;
   // Lanes of the loop along strips that the root sums, where each may have an accumulator; or 0.

@@ -25,8 +25,8 @@ STITCH_DEVICE T shuffle_xor(T value, int lane_mask) {
     return static_cast<T>(__shfl_xor_sync(0xffffffffu, static_cast<u32>(value), lane_mask));
   }
 }
-template <class T>
-STITCH_DEVICE Indexed<T> shuffle_xor(Indexed<T> value, int lane_mask) {
+template <class T, class Index>
+STITCH_DEVICE Indexed<T, Index> shuffle_xor(Indexed<T, Index> value, int lane_mask) {
   return {shuffle_xor(value.value, lane_mask), shuffle_xor(value.index, lane_mask)};
 }
 

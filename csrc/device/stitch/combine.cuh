@@ -118,41 +118,52 @@ struct All {
 };
 
 // A value and where it stands.
-template <class T>
+template <class T, class Index = i64>
 struct Indexed {
   using value_type = T;
   T value;
-  i64 index;
+  Index index;
 };
+template <class T>
+using Indexed32 = Indexed<T, i32>;
 
 // Whether a precedes b where `larger` is a.value > b.value, or < for ArgMin.
-template <class T>
-STITCH_DEVICE bool precedes(Indexed<T> a, Indexed<T> b, bool larger) {
+template <class I>
+STITCH_DEVICE bool precedes(I a, I b, bool larger) {
   const bool a_nan = isnan(a.value), b_nan = isnan(b.value);
   const bool tie = (a.value == b.value) | (a_nan & b_nan);
   return (larger & !b_nan) | (a_nan & !b_nan) | (tie & (a.index < b.index));
 }
 
-// The identity's index comes after every other, so that it loses ties.
+// The identity stands first: what equals it everywhere is found there.  `next` combines with what
+// stands behind all that has been seen, and so need not compare indices.
 struct ArgMax {
   template <class I>
   STITCH_DEVICE_MEMBER I identity() {
-    return {kLowest<typename I::value_type>, kHighest<i64>};
+    return {kLowest<typename I::value_type>, 0};
   }
   template <class I>
   STITCH_DEVICE_MEMBER I apply(I a, I b) {
     return precedes(a, b, a.value > b.value) ? a : b;
+  }
+  template <class I>
+  STITCH_DEVICE_MEMBER I next(I seen, I b) {
+    return isnan(seen.value) | (b.value <= seen.value) ? seen : b;
   }
 };
 
 struct ArgMin {
   template <class I>
   STITCH_DEVICE_MEMBER I identity() {
-    return {kHighest<typename I::value_type>, kHighest<i64>};
+    return {kHighest<typename I::value_type>, 0};
   }
   template <class I>
   STITCH_DEVICE_MEMBER I apply(I a, I b) {
     return precedes(a, b, a.value < b.value) ? a : b;
+  }
+  template <class I>
+  STITCH_DEVICE_MEMBER I next(I seen, I b) {
+    return isnan(seen.value) | (b.value >= seen.value) ? seen : b;
   }
 };
 

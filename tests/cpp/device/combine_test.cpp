@@ -76,6 +76,26 @@ TEST(Combine, ArgMaxTakesTheFirstAndPrefersNan) {
   EXPECT_EQ(least.index, 2);
 }
 
+template <class Op, class T>
+int find_next(const std::vector<T>& values) {
+  auto result = Op::template identity<Indexed<T, i32>>();
+  for (i32 i = 0; i < static_cast<i32>(values.size()); ++i)
+    result = Op::next(result, Indexed<T, i32>{values[i], i});
+  return result.index;
+}
+
+TEST(Combine, InTheirOrderElementsNeedNoIndicesToCompare) {
+  const f32 nan = quiet_nan<f32>(), inf = infinity<f32>();
+  EXPECT_EQ((find_next<ArgMax, f32>({1, 5, 5, 2})), 1);
+  EXPECT_EQ((find_next<ArgMax, f32>({1, nan, inf, nan})), 1);
+  EXPECT_EQ((find_next<ArgMax, f32>({-inf, -inf, nan, nan})), 2);
+  EXPECT_EQ((find_next<ArgMax, f32>({-inf, -inf})), 0);
+  EXPECT_EQ((find_next<ArgMin, f32>({3, -0.0f, 0.0f})), 1);
+  EXPECT_EQ((find_next<ArgMin, f32>({inf, -2, nan, -inf})), 2);
+  EXPECT_EQ((find_next<ArgMin, i64>({kHighest<i64>, kHighest<i64>})), 0);
+  EXPECT_EQ((find_next<ArgMin, u8>({200, 3, 3})), 1);
+}
+
 TEST(Block, OneThreadReducesToItself) {
   STITCH_SHARED(f32, shared, 4);
   EXPECT_EQ((all_reduce<Sum, 0u, 1>(2.5f, shared)), 2.5f);
