@@ -45,7 +45,6 @@ struct SplitFinder {
   int workers;
   std::vector<Reached> reached = {};  // by node
   std::map<NodeId, Split> splits = {};
-  bool are_cut_for_blocks = false;  // rows whose pieces may be cut again
 
   void run() {
     find_reached();
@@ -130,7 +129,10 @@ struct SplitFinder {
     }
     // One wave of blocks of 1024 threads; a few more would be a second one (AStitch 3.3).
     const int64_t most_blocks = device.is_cuda ? 2 * device.multiprocessors : 8 * workers;
-    if (has_enough(blocks, group[0])) return choose_for_second_looks(group, reduced, inside);
+    if (has_enough(blocks, group[0])) {
+      if (choose_for_second_looks(group, reduced, inside)) fill_last_wave(group, blocks);
+      return;
+    }
     int64_t pieces = most_blocks / blocks;
     if (!device.is_cuda) pieces = std::max(pieces, inside / kHostPiece);
     pieces = std::min(pieces, inside / kLeastPiece);
@@ -149,12 +151,14 @@ struct SplitFinder {
         cut = {.dim = d, .length = rows};
         divides = true;
       }
-    // A second look at what half the registers of a multiprocessor do not hold is taken by all
-    // blocks at once, after the first one: a block that holds more of it is alone.
+    // A second look at what half the registers of a multiprocessor do not hold is taken of smaller
+    // pieces, else by all blocks at once after the first one: one that holds more of it is alone.
     const bool is_held = !device.is_cuda || piece <= device.registers_per_multiprocessor / 2;
+    const bool are_rows = reduced.count(rank - 1) > 0;
+    if (!is_held && are_rows) choose_for_second_looks(group, reduced, inside);
     const std::vector<bool> depends = find_dependents(group);
     for (NodeId id : group)
-      if (can_be_split(id, d) && (divides || graph[id].op != OpKind::k_sum_sq_dev))
+      if (!splits.count(id) && can_be_split(id, d))
         splits[id] = {cut, is_held ? find_terms(id, depends) : std::nullopt};
   }
 
@@ -210,37 +214,54 @@ struct SplitFinder {
   // reads while others compute.  Of longer rows a thread looks again at what it holds of them, and
   // where that makes too many results, a block.  [4096, 49152] f32, maximum and sum of
   // exponentials: 302 us in one piece, 199 in pieces of 16 (H200, by the clock).
-  void choose_for_second_looks(const std::vector<NodeId>& group, const std::set<int64_t>& reduced,
+  bool choose_for_second_looks(const std::vector<NodeId>& group, const std::set<int64_t>& reduced,
                                int64_t inside) {
     const int64_t registers = device.registers_per_multiprocessor;
-    if (!device.is_cuda || inside <= registers / 4) return;
+    if (!device.is_cuda || inside <= registers / 4) return false;
     const NodeId operand = graph[group[0]].inputs[0];
     const std::vector<bool> depends = find_dependents(group);
-    if (inside <= registers && is_written_out(operand, depends)) return;
+    if (inside <= registers && is_written_out(operand, depends)) return false;
     const auto is_deviation = [&](NodeId id) { return graph[id].op == OpKind::k_sum_sq_dev; };
     const std::vector<Dim>& shape = graph[operand].type.shape;
     Pieces cut = find_thread_piece(operand, reduced);
     Dim extent = shape[cut.dim];
     for (int64_t i = 1; i <= cut.joined; ++i) extent = extent * shape[cut.dim - i];
-    if (cut.joined + 1 < static_cast<int64_t>(reduced.size())) return;  // others lie apart
+    if (cut.joined + 1 < static_cast<int64_t>(reduced.size())) return false;  // others lie apart
     if (cut.lanes > 1 && inside / (cut.length * cut.vector) > kMostResults) {
-      const int64_t piece = registers / (std::ranges::any_of(group, is_deviation) ? 4 : 2);
+      const int64_t piece = registers / 4;
       const int64_t d = choose_dim(shape, reduced, inside / piece);
       extent = shape[d];
       cut = {.dim = d, .count = nearest_divisor(extent, std::min(inside / piece, hint(extent)))};
     }
     const int64_t divisor = std::max(cut.count, cut.elements());
-    if (hint(extent) < 2 * divisor) return;
+    if (hint(extent) < 2 * divisor) return false;
     const auto looks_again = [&](NodeId id) {
-      return is_deviation(id) ? is_divisible(extent, divisor) : find_terms(id, depends).has_value();
+      if (!is_deviation(id)) return find_terms(id, depends).has_value();
+      return cut.lanes * cut.vector == 1 || is_divisible(extent, divisor);
     };
-    if (std::ranges::none_of(group, looks_again)) return;
-    are_cut_for_blocks |= cut.count > 0;
+    if (std::ranges::none_of(group, looks_again)) return false;
     for (NodeId id : group) {
       const bool has_all = std::ranges::includes(graph[id].ints, reduced);
       if (has_all && !is_arg_reduction(graph[id]) &&
           (looks_again(id) || !depends[graph[id].inputs[0].index()]))
         splits[id] = {cut, find_terms(id, depends)};
+    }
+    return true;
+  }
+
+  // What is not looked at twice is cut into pieces of which all multiprocessors have as many: 160
+  // rows of 131072 leave 104 places of 264 empty, four pieces of each none.
+  void fill_last_wave(const std::vector<NodeId>& group, int64_t blocks) {
+    int64_t count = 1;
+    while (blocks * count < 4 * device.multiprocessors &&
+           10 * blocks * count < 9 * round_up(blocks * count, device.multiprocessors))
+      count *= 2;
+    for (NodeId id : group) {
+      const std::vector<Dim>& shape = graph[graph[id].inputs[0]].type.shape;
+      const int64_t d = graph[id].ints[0];
+      if (count > 1 && !splits.count(id) && can_be_split(id, d) && is_divisible(shape[d], count) &&
+          graph[id].op != OpKind::k_sum_sq_dev)
+        splits[id] = {{.dim = d, .count = count}, std::nullopt};
     }
   }
 
@@ -284,10 +305,7 @@ struct SplitFinder {
       return cost(other) < (1 - kWorthwhileGain) * cost(pieces);
     };
     int64_t pieces = cut.count;
-    const bool may_pad = !is_divisible(extent, 2) && std::ranges::none_of(group, [&](NodeId id) {
-      return graph[id].op == OpKind::k_sum_sq_dev;  // whose pieces are equal
-    });
-    if (may_pad && gains(most, pieces)) pieces = most;
+    if (!is_divisible(extent, 2) && gains(most, pieces)) pieces = most;
     const int64_t wish = divide_up(device.multiprocessors, blocks);
     if (wish < 2 || wish >= pieces) return pieces;
     const int64_t fewer = nearest_divisor(extent, wish);
@@ -333,12 +351,11 @@ Graph split_reductions(const Graph& graph, const DeviceSpec& device, int worker_
   SplitFinder finder{graph, device, worker_threads};
   finder.run();
   if (finder.splits.empty()) return graph;
-  Graph split = rebuild_graph(graph, [&](Builder& b, const RewriteSite& site) -> NodeId {
+  return rebuild_graph(graph, [&](Builder& b, const RewriteSite& site) -> NodeId {
     const auto at = finder.splits.find(site.id);
     if (at == finder.splits.end()) return {};
     return reduce_pieces(b, site, at->second.pieces, at->second.terms);
   });
-  return finder.are_cut_for_blocks ? split_reductions(split, device, worker_threads) : split;
 }
 
 }  // namespace stitch

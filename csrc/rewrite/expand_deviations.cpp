@@ -10,8 +10,9 @@ static NodeId expand_deviation(Builder& b, const RewriteSite& site) {
   const std::vector<int64_t>& axes = site.node.ints;
   const NodeId x = b.cast(site.inputs[0], site.node.type.dtype);
   if (axes.empty()) return b.pointwise(OpKind::k_sub, {x, x});  // 0, or NaN as eager has it
-  const Deviations deviations = sum_deviations(b, x, axes);
-  return center_squares(b, deviations.squares, deviations.sum, deviations.count);
+  const NodeId count = count_elements(b, x, axes);
+  const Deviations deviations = sum_deviations(b, x, axes, count);
+  return center_squares(b, deviations.squares, deviations.sum, count);
 }
 
 // f64 keeps the digits of what a narrower type held about any of the elements, which all lie within
@@ -26,36 +27,39 @@ static bool is_one_pass(const Builder& b, NodeId x, const std::vector<int64_t>& 
          });
 }
 
-Deviations sum_deviations(Builder& b, NodeId x, const std::vector<int64_t>& axes) {
-  const DType dtype = b[x].type.dtype;
-  std::vector<Dim> shape = b[x].type.shape;
+NodeId count_elements(Builder& b, NodeId x, const std::vector<int64_t>& axes) {
   Dim count = 1;
-  for (int64_t axis : axes) {
-    count = count * shape[axis];
-    shape[axis] = 1;
-  }
+  for (int64_t axis : axes) count = count * b[x].type.shape[axis];
+  return b.size_value(b[x].type.dtype, count);
+}
+
+Deviations sum_deviations(Builder& b, NodeId x, const std::vector<int64_t>& axes, NodeId count,
+                          NodeId inside) {
+  const DType dtype = b[x].type.dtype;
   NodeId center = x;
   if (is_one_pass(b, x, axes)) {
     for (int64_t axis : axes) center = b.slice(center, axis, 0, 1, 1);
   } else {
+    std::vector<Dim> shape = b[x].type.shape;
+    for (int64_t axis : axes) shape[axis] = 1;
     const NodeId sum = b.reduce(OpKind::k_sum, x, axes, dtype, false);
-    const NodeId mean = b.pointwise(OpKind::k_div, {sum, b.size_value(dtype, count)});
-    center = b.reshape(mean, std::move(shape));
+    center = b.reshape(b.pointwise(OpKind::k_div, {sum, count}), std::move(shape));
   }
-  const NodeId deviation = b.pointwise(OpKind::k_sub, {x, center});
+  NodeId deviation = b.pointwise(OpKind::k_sub, {x, center});
+  if (inside.valid())
+    deviation = b.pointwise(OpKind::k_select, {inside, deviation, b.full(dtype, 0, 0)});
   const NodeId square = b.pointwise(OpKind::k_mul, {deviation, deviation});
   const NodeId squares = b.reduce(OpKind::k_sum, square, axes, dtype, false);
   const NodeId sum = b.reduce(OpKind::k_sum, deviation, axes, dtype, false);
-  return {b.reshape(center, b[sum].type.shape), squares, sum, count};
+  return {b.reshape(center, b[sum].type.shape), squares, sum};
 }
 
 // What the mean is off by is the mean of the deviations, whose square is in every term.
-NodeId center_squares(Builder& b, NodeId squares, NodeId sum, const Dim& count) {
-  const DType dtype = b[sum].type.dtype;
-  const NodeId share = b.pointwise(OpKind::k_div, {sum, b.size_value(dtype, count)});
+NodeId center_squares(Builder& b, NodeId squares, NodeId sum, NodeId count) {
+  const NodeId share = b.pointwise(OpKind::k_div, {sum, count});
   const NodeId excess = b.pointwise(OpKind::k_mul, {sum, share});
   const NodeId exact = b.pointwise(OpKind::k_sub, {squares, excess});
-  return b.pointwise(OpKind::k_maximum, {exact, b.full(dtype, 0, 0)});
+  return b.pointwise(OpKind::k_maximum, {exact, b.full(b[sum].type.dtype, 0, 0)});
 }
 
 Graph expand_deviations(const Graph& graph) { return rebuild_graph(graph, expand_deviation); }

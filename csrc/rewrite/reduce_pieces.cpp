@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/round_up.h"
 #include "rewrite/constants.h"
 #include "rewrite/rewrite_graph.h"
 
@@ -43,8 +44,10 @@ NodeId cut_operand(Builder& b, NodeId x, const Pieces& pieces, OpKind op) {
   SymbolTable& symbols = b.graph().symbols;
   const Dim count =
       pieces.count ? Dim(pieces.count) : symbols.divide_up(shape[first], pieces.elements());
-  const Dim length =
-      pieces.count ? symbols.divide_up(shape[first], pieces.count) : Dim(pieces.length);
+  Dim length = pieces.count ? symbols.divide_up(shape[first], pieces.count) : Dim(pieces.length);
+  // Long pieces that are padded anyway begin where vectors may.
+  if (length.is_constant() && length.value() >= 1024 && !is_divisible(shape[first], length.value()))
+    length = round_up(length.value(), 16);
   const Dim padded = count * length * Dim(pieces.lanes * pieces.vector);
   if (padded != shape[first]) {
     shape[first] = padded;
@@ -58,6 +61,34 @@ NodeId cut_operand(Builder& b, NodeId x, const Pieces& pieces, OpKind op) {
   return b.reshape(x, shape);
 }
 
+// What a piece that is padded holds: how many elements, and whether an element is one.
+struct Filling {
+  NodeId count, inside;
+};
+
+// The last pieces of `extent` elements hold fewer than the others, or none.
+Filling find_filling(Builder& b, NodeId cut, const Axes& axes, const Dim& extent, int64_t first) {
+  const Dim count = b[cut].type.shape[first], length = b[cut].type.shape[first + 1];
+  const auto integer = [&](const Dim& size) { return b.size_value(DType::kI64, size); };
+  const auto place = [&](NodeId x, size_t rank, size_t at, const std::vector<Dim>& extents) {
+    std::vector<Dim> shape(rank, 1);
+    std::ranges::copy(extents, shape.begin() + static_cast<int64_t>(at));
+    return b.reshape(x, shape);
+  };
+  const size_t rank = b[cut].type.shape.size();
+  const NodeId position = b.iota(DType::kI64, count * length, 0, 1);
+  const NodeId left = b.iota(DType::kI64, count, extent, length * Dim(-1));
+  NodeId held = b.pointwise(OpKind::k_minimum, {left, integer(length)});
+  held = b.pointwise(OpKind::k_maximum, {held, integer(0)});
+  Dim others = 1;  // along other axes
+  for (int64_t axis : axes.inner)
+    if (axis != first + 1) others = others * b[cut].type.shape[axis];
+  held = b.cast(b.pointwise(OpKind::k_mul, {held, integer(others)}), b[cut].type.dtype);
+  return {
+      place(held, rank - axes.inner.size(), axes.outer[0], {count}),
+      b.pointwise(OpKind::k_lt, {place(position, rank, first, {count, length}), integer(extent)})};
+}
+
 // Each piece's sums are moved from its own mean to one number, the mean of these means, as if all
 // deviations had been taken from that.  Differences of means are exact where both are large; means
 // that were corrected before they are compared would be rounded once more.
@@ -65,21 +96,35 @@ NodeId reduce_deviations(Builder& b, const Node& node, NodeId x, const Pieces& p
   const DType dtype = node.type.dtype;
   const auto combine = [&](OpKind op, NodeId l, NodeId r) { return b.pointwise(op, {l, r}); };
   const Axes axes = find_axes(node, pieces);
-  const NodeId cut = cut_operand(b, b.cast(x, dtype), pieces, node.op);
-  const Deviations own = sum_deviations(b, cut, axes.inner);
-  Dim count = 1;
-  for (int64_t axis : axes.outer) count = count * b[own.sum].type.shape[axis];
+  const int64_t first = pieces.dim - pieces.joined;
+  x = b.cast(x, dtype);
+  const NodeId cut = cut_operand(b, x, pieces, OpKind::k_sum);
+  const NodeId all = count_elements(b, x, node.ints);
+  Filling filling{count_elements(b, cut, axes.inner), {}};
+  NodeId divisor = filling.count;
+  Dim extent = 1, padded = 1;
+  for (int64_t d = first; d <= pieces.dim; ++d) extent = extent * b[x].type.shape[d];
+  for (int64_t d = 0; d < dims_of(pieces); ++d) padded = padded * b[cut].type.shape[first + d];
+  if (padded != extent) {
+    STITCH_CHECK(dims_of(pieces) == 2, "deviations of padded pieces of threads");
+    filling = find_filling(b, cut, axes, extent, first);
+    divisor = combine(OpKind::k_maximum, filling.count, b.full(dtype, 1, 1));
+  }
+  const Deviations own = sum_deviations(b, cut, axes.inner, divisor, filling.inside);
   const auto sum = [&](NodeId parts, bool keeps) {
     return b.reduce(OpKind::k_sum, parts, axes.outer, dtype, keeps);
   };
-  const NodeId shared = combine(OpKind::k_div, sum(own.center, true), b.size_value(dtype, count));
+  const bool is_padded = filling.inside.valid();
+  const NodeId weighed = is_padded ? combine(OpKind::k_mul, own.center, filling.count) : own.center;
+  const NodeId weights = is_padded ? all : count_elements(b, own.sum, axes.outer);
+  const NodeId shared = combine(OpKind::k_div, sum(weighed, true), weights);
   const NodeId apart = combine(OpKind::k_sub, own.center, shared);
   // (d + a)^2 summed over a piece is sum(d^2) + a * (2 * sum(d) + n * a).
-  const NodeId moved = combine(OpKind::k_mul, apart, b.size_value(dtype, own.count));
+  const NodeId moved = combine(OpKind::k_mul, apart, filling.count);
   const NodeId sums = combine(OpKind::k_add, own.sum, moved);
   const NodeId more = combine(OpKind::k_mul, apart, combine(OpKind::k_add, own.sum, sums));
   const NodeId squares = combine(OpKind::k_add, own.squares, more);
-  return center_squares(b, sum(squares, false), sum(sums, false), own.count * count);
+  return center_squares(b, sum(squares, false), sum(sums, false), all);
 }
 
 // Where all of a piece is -inf, or some of it inf, the nearest number that is finite serves.

@@ -33,7 +33,7 @@ std::optional<Exponentials> find_exponentials(const Graph& graph, const Node& su
 // `terms`: of a sum that takes its pieces' exponentials from their own maxima,
 //   sum(exp(x - r)) = sum over pieces of exp(m - r) * sum(exp(x - m)),   m = max(x) of the piece
 // (Milakov and Gimelshein 2018).  sum_sq_dev takes deviations from its pieces' own means (Chan,
-// Golub and LeVeque 1979); its pieces are equal.
+// Golub and LeVeque 1979); padded pieces count what they hold.
 NodeId reduce_pieces(Builder& b, const RewriteSite& site, const Pieces& pieces,
                      const std::optional<Exponentials>& terms);
 

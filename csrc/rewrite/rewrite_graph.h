@@ -30,12 +30,15 @@ Graph expand_deviations(const Graph& graph);
 
 // The same in parts: the second pass over x along some axes, which the results lack, ...
 struct Deviations {
-  NodeId center, squares, sum;
-  Dim count;  // of elements that each sum is over; deviations are from the center
+  NodeId center, squares, sum;  // deviations are from the center
 };
-Deviations sum_deviations(Builder& b, NodeId x, const std::vector<int64_t>& axes);
+// `count`: of elements that each sum is over; where `inside` is false there is none.
+Deviations sum_deviations(Builder& b, NodeId x, const std::vector<int64_t>& axes, NodeId count,
+                          NodeId inside = {});
 // ... and the correction, which holds whatever number near the mean deviations are taken from.
-NodeId center_squares(Builder& b, NodeId squares, NodeId sum, const Dim& count);
+NodeId center_squares(Builder& b, NodeId squares, NodeId sum, NodeId count);
+// Elements of x along the axes, as a number of its dtype.
+NodeId count_elements(Builder& b, NodeId x, const std::vector<int64_t>& axes);
 
 // Computes what is constant, and drops operations that change no bit: x*1, x-0, neg(neg(x)), casts
 // that lose nothing.  Only what eager computes exactly the same, NaN, infinities and signed zeros

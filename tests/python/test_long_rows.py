@@ -73,6 +73,28 @@ def test_deviations_of_long_rows_keep_their_digits(shape, dim):
     expect_equal(result, x.double().var(dim).float(), rtol=2e-6, atol=0)
 
 
+@pytest.mark.parametrize("target", ["cpu", "h200"])
+@pytest.mark.parametrize(
+    "shape, dims",
+    # Of 264 pieces of 1081345 elements the last is empty.
+    [((521, 523), (0, 1)), ((1081345,), (0,)), ((3, 70001), (1,)), ((13, 5, 37, 41), (0, 2, 3))],
+)
+def test_deviations_of_odd_sizes_are_those_of_their_elements(shape, dims, target):
+    options = ON_H200 if target == "h200" else {}
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(2)) + 1e4
+
+    def fn(x):
+        return torch.var_mean(x, dims)
+
+    torch._dynamo.reset()
+    compiled = compile_strictly(fn, options=options)
+    for found, exact in zip(compiled(x), fn(x.double()), strict=True):
+        expect_equal(found, exact.float(), rtol=2e-6, atol=0)
+    for extreme in (math.inf, math.nan):
+        x.view(-1)[7] = extreme
+        expect_equal(compiled(x)[0], fn(x)[0], rtol=2e-6, atol=0)
+
+
 def test_a_softmax_of_columns_that_no_block_holds():
     x = torch.randn(1100, 1000, generator=torch.Generator().manual_seed(3))
     compiled = compile_strictly(lambda x: x.softmax(0), options=ON_H200)

@@ -217,10 +217,13 @@ TEST(SplitReductions, SquaredDeviationsNeedNoSecondPassAndStayExact) {
   EXPECT_NEAR(split_result / expected, 1, 1e-6);
 }
 
-TEST(SplitReductions, DeviationsOfUnevenPiecesAreNotSplit) {
-  const Graph graph = split("%x = input : f32[1000003]\n%y = sum_sq_dev(%x) : f32\noutputs (%y)\n");
-  EXPECT_EQ(operands_of(graph, OpKind::k_sum_sq_dev), Operands{"f32[1000003]"})
-      << "padding would count as elements";
+// 73 pieces of 4,112: the last holds 3,937 elements.
+TEST(SplitReductions, DeviationsOfUnevenPiecesCountWhatThesePiecesHold) {
+  const Graph graph = split("%x = input : f32[300001]\n%y = sum_sq_dev(%x) : f32\noutputs (%y)\n");
+  const Operands sums = operands_of(graph, OpKind::k_sum);
+  EXPECT_EQ(std::ranges::count(sums, "f32[73,4112]"), 3) << "values, deviations, squares";
+  EXPECT_EQ(operands_of(graph, OpKind::k_minimum), Operands{"i64[73]"});
+  EXPECT_EQ(operands_of(graph, OpKind::k_lt), Operands{"i64[73,4112]"});
 }
 
 // exp(x - amax(x)) of rows of this type, summed, and the maxima.
@@ -256,10 +259,27 @@ TEST(SplitReductions, RowsThatABlockHoldsStayWhole) {
   EXPECT_EQ(operands_of(longer, OpKind::k_amax).size(), 2u) << "written out, but held by no block";
 }
 
-TEST(SplitReductions, LongRowsAreCutForBlocksAndThenForThreads) {
+TEST(SplitReductions, RowsOfTooManyPiecesOfThreadsAreCutForBlocks) {
   const Graph graph = split(exponentials("f32[256,1048576]", "%sum"));
-  EXPECT_EQ(operands_of(graph, OpKind::k_amax),
-            (Operands{"f32[256,32,16,4,128,4]", "f32[256,32,16,128]", "f32[256,32]"}));
+  EXPECT_EQ(operands_of(graph, OpKind::k_amax), (Operands{"f32[256,64,16384]", "f32[256,64]"}));
+}
+
+TEST(SplitReductions, FewLongRowsThatAreWrittenOutAreLookedAtInPieces) {
+  const Graph graph = split(exponentials("f32[12,1048576]", "%exp"));
+  EXPECT_EQ(operands_of(graph, OpKind::k_amax), (Operands{"f32[12,64,16384]", "f32[12,64]"}));
+}
+
+TEST(SplitReductions, ASumThatWaitsForLongRowsFillsTheLastWave) {
+  const Graph graph = split(R"(
+    %x = input : f32[160,131072]
+    %most = amax(%x){axes=[1], keepdim}
+    %exp = exp(sub(%x, %most))
+    %sum = sum(%exp){axes=[1], keepdim} : f32
+    %last = sum(mul(%x, div(%exp, %sum))){axes=[1]} : f32
+    outputs (%last)
+  )");
+  const Operands sums = operands_of(graph, OpKind::k_sum);
+  EXPECT_EQ(sums[sums.size() - 2], "f32[160,4,32768]") << "640 pieces, 4.8 a multiprocessor";
 }
 
 TEST(SplitReductions, ASumOfExponentialsOfFewRowsIsOfItsPiecesOwnMaxima) {
