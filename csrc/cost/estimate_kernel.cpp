@@ -18,9 +18,13 @@ double resident_blocks(const StageWork& work, const DeviceSpec& device) {
   return std::max(1.0, most);
 }
 
-// Share of the device that blocks use: the busiest multiprocessor decides, the last partial wave
-// included.
-double occupancy(const StageWork& work, const DeviceSpec& device, int worker_threads) {
+// Share of the device that blocks use: the busiest multiprocessor decides.  Two blocks that start
+// together end together, and the last partial wave takes as long as a whole one; of many some have
+// ended earlier, and it takes as long as its own blocks, or as the fewest that keep memory
+// busy: 2.2 waves of 16 blocks of 128 threads are as long as 35 blocks of each multiprocessor, not
+// 48 [M].
+double occupancy(const StageWork& work, const DeviceSpec& device, int worker_threads,
+                 double busy_threads) {
   if (!device.is_cuda) {
     const double waves = work.blocks / worker_threads;
     return std::min(1.0, waves / std::ceil(waves));
@@ -28,9 +32,14 @@ double occupancy(const StageWork& work, const DeviceSpec& device, int worker_thr
   const double most = std::max(1, device.threads_per_multiprocessor / work.threads);
   const double blocks = std::max(1.0, work.blocks);
   const double each = std::min(most, std::ceil(blocks / device.multiprocessors));
-  const double waves = blocks / (device.multiprocessors * each);
-  const double busy = each * work.threads * work.busy * work.in_flight;
-  return std::min(1.0, busy / kBusyThreads) * waves / std::ceil(waves);
+  const double busy = busy_threads / work.threads;
+  const double all = blocks / device.multiprocessors, whole = std::floor(all / each) * each;
+  double last = 0;
+  if (all > whole) {
+    const double own = std::clamp(std::ceil(all - whole), std::min(busy, each), each);
+    last = own + (each - own) * std::min(1.0, 4 / (each * each));
+  }
+  return std::min(1.0, each / busy) * all / (whole + last);
 }
 
 }  // namespace
@@ -40,14 +49,23 @@ StageEstimate estimate_stage(const StageWork& work, const DeviceSpec& device, in
   const double scale = device.is_cuda ? 1.0 : worker_threads / 2.0;
   const double memory = work.dram_bytes / (device.dram_bytes_per_us * scale) +
                         work.cache_bytes / (device.l2_bytes_per_us * scale);
-  const double arithmetic = work.operations / (device.flops_per_us * scale) +
-                            work.specials / (device.special_per_us * scale);
-  const double share = std::max(1e-6, occupancy(work, device, worker_threads));
+  // A GPU's pipes run side by side; an instruction is a product and a sum at most.
+  const double special = work.specials / (device.special_per_us * scale);
+  const double arithmetic = device.is_cuda
+                                ? std::max(special, work.operations / (device.flops_per_us / 2))
+                                : special + work.operations / (device.flops_per_us * scale);
   const double least_us = std::max(memory, arithmetic);
   // A multiprocessor looks up one line of its first cache each cycle.
   const double lines_us =
       device.is_cuda ? work.lines / (device.multiprocessors * device.cycles_per_us) : 0;
-  const double throughput_us = std::max(least_us, lines_us) / share;
+  const auto share_of = [&](double busy_threads) {
+    return std::max(1e-6, occupancy(work, device, worker_threads, busy_threads));
+  };
+  const double moves_us = std::max(memory, lines_us);
+  const double moving = share_of(kBusyThreads / (work.in_flight * work.busy));
+  const double issuing = share_of(kIssuingThreads);
+  const double share = moves_us / moving >= arithmetic / issuing ? moving : issuing;
+  const double throughput_us = std::max(moves_us / moving, arithmetic / issuing);
   const double blocks = std::max(1.0, work.blocks);
   const double resident = resident_blocks(work, device);
   const double at_once = resident * device.multiprocessors;

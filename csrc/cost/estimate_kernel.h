@@ -10,12 +10,14 @@ namespace stitch {
 // Threads per multiprocessor with a 16-byte access each that keep DRAM busy: 46 KB in flight on an
 // H200 (bandwidth times latency).  Half as many do with two accesses each.
 inline constexpr int kBusyThreads = 1024;
+// Those that issue an instruction in each cycle, waiting for each other's results [A].
+inline constexpr int kIssuingThreads = 512;
 
 struct StageWork {
   double dram_bytes = 0;   // elements accessed, once per buffer and pass
   double cache_bytes = 0;  // read again by other blocks or later passes
-  double operations = 0;   // light arithmetic results
-  double specials = 0;     // exp, log, tanh ...
+  double operations = 0;   // light arithmetic results; on a GPU instructions of threads
+  double specials = 0;     // exp, log, tanh ...; on a GPU those of the special pipe
   double blocks = 1;
   int threads = 1;
   // On a GPU:

@@ -32,6 +32,18 @@ const OpInfo& info(OpKind kind) {
   return all_ops()[static_cast<size_t>(kind)];
 }
 
+const Instructions& gpu_instructions(OpKind op) {
+  static const std::vector<Instructions> table = [] {
+    std::vector<Instructions> rows(static_cast<size_t>(OpKind::kCount));
+#define STITCH_INSTRUCTIONS(name, exact, narrow, special) \
+  rows[static_cast<size_t>(OpKind::k_##name)] = {OpKind::k_##name, exact, narrow, special};
+#include "ops/instructions.def"
+#undef STITCH_INSTRUCTIONS
+    return rows;
+  }();
+  return table.at(static_cast<size_t>(op));
+}
+
 OpKind op_from_name(std::string_view name) {
   const auto found = std::ranges::find(all_ops(), name, &OpInfo::name);
   if (found != all_ops().end()) return found->kind;

@@ -48,6 +48,14 @@ struct OpInfo {
   const char* doc;
 };
 
+// Of a GPU's thread, for one result (ops/instructions.def).
+struct Instructions {
+  OpKind op = OpKind::k_input;
+  double exact = 1, narrow = 1;  // in f32; rounded to 16 bits
+  double special = 0;            // of them, those of the special pipe
+};
+const Instructions& gpu_instructions(OpKind op);
+
 // A reader that combines elements of its second operand: each row those of its segment.
 inline bool combines_segments(const OpInfo& op) {
   return op.family == Family::kReader && op.function[0] != 0;

@@ -163,7 +163,6 @@ const MappedAxis* find_vectors(const Graph& graph, const StageSchedule& schedule
 // `lanes`: the axis of the vectors; null where there are none.
 double operations_each(const Graph& graph, const StageSchedule& schedule,
                        const std::set<VarId>& leaves, const MappedAxis* lanes) {
-  if (schedule.device->is_cuda) return 1;
   if (!lanes) return kLanes;
   const bool moves = std::ranges::any_of(
       leaves, [&](VarId var) { return moves_along(*lanes, schedule.accesses.vars[var]); });
@@ -180,6 +179,19 @@ bool is_shared(const StageSchedule& schedule, const LeafUse& leaf, NodeId root, 
 
 double weight_of(CostClass cost) {
   return cost == CostClass::kFree ? 0 : cost == CostClass::kHeavy ? 8 : 1;
+}
+
+// Of a GPU's threads, for `results` of an op; numbers of 64 bits take two for one.
+void add_instructions(const Graph& graph, NodeId id, double results, StageWork& work) {
+  const Node& node = graph[id];
+  const DTypeInfo& type = info(node.type.dtype);
+  const Instructions& of = gpu_instructions(node.op);
+  double each = type.is_float && type.bytes < 4 ? of.narrow : of.exact;
+  if (info(node).cost == CostClass::kFree)
+    each = node.op == OpKind::k_cast &&
+           std::string(type.register_name) != info(graph[node.inputs[0]].type.dtype).register_name;
+  work.operations += results * each * (type.bytes == 8 ? 2 : 1);
+  work.specials += results * of.special;
 }
 
 // A root that lacks an axis of the grid or of the threads is computed once per block or thread.
@@ -207,16 +219,20 @@ void add_root(const Graph& graph, const StageSchedule& schedule, const LeafUse& 
       const double times = count_evaluations(graph, schedule, evaluation.in_segment, leaves, loops);
       const double each = copies * (evaluation.in_segment ? times : std::min(iterations, times));
       count += each;
-      const bool is_alone = is_load && evaluation.is_guarded && !schedule.device->is_cuda;
-      operations +=
-          each * (is_alone  ? kGuardedLoad
-                  : is_load ? 1
-                            : weight_of(cost) * operations_each(graph, schedule, leaves, lanes));
+      if (is_load)
+        operations += each * (evaluation.is_guarded ? kGuardedLoad : 1);
+      else
+        operations += each * weight_of(cost) * operations_each(graph, schedule, leaves, lanes);
     }
-    (cost >= CostClass::kSpecial ? work.specials : work.operations) += operations;
+    if (!schedule.device->is_cuda)
+      (cost >= CostClass::kSpecial ? work.specials : work.operations) += operations;
+    else if (!is_load)
+      add_instructions(graph, node, count, work);
     if (is_load)
       work.cache_bytes += count / copies * (block_copies - 1) * element_bytes(graph, node);
   }
+  if (schedule.device->is_cuda)
+    return add_instructions(graph, space.root, iterations * copies, work);
   const CostClass own = info(graph[space.root]).cost;
   (own >= CostClass::kSpecial ? work.specials : work.operations) +=
       iterations * copies * std::max(1.0, weight_of(own));
@@ -228,6 +244,9 @@ double trips_along(const Graph& graph, const MappedAxis& mapped) {
   return std::max(1.0, std::ceil(hint(graph, mapped.axis.extent) /
                                  static_cast<double>(mapped.threads * mapped.vector)));
 }
+
+// Instructions of a GPU's thread: an access and its address, a barrier, its begin and its end [A].
+constexpr double kOfAccess = 3, kOfBarrier = 6, kOfThread = 40;
 
 using Lanes = std::array<int64_t, 1 << kLaneBits>;
 
@@ -254,10 +273,12 @@ double count_lines(Lanes places, int element_bytes) {
 }
 
 // Of accesses whose lanes are known; what comes through tiles is contiguous.  `shared` gets what
-// every block reads alike: some axis of the grid is in no access.
-void add_lines(const Graph& graph, const StageSchedule& schedule, std::set<NodeId>& shared,
-               StageWork& work) {
+// every block reads alike: some axis of the grid is in no access.  Returns the instructions of all
+// threads that access memory, begin and end.
+double add_lines(const Graph& graph, const StageSchedule& schedule, std::set<NodeId>& shared,
+                 StageWork& work) {
   const double warps = work.blocks * schedule.threads / (1 << kLaneBits);
+  double moves = kOfThread;  // of a thread
   for (const Access& access : schedule.accesses.list) {
     const IndexVars& vars = schedule.accesses.vars;
     double each = 1;  // accesses of a thread
@@ -269,11 +290,14 @@ void add_lines(const Graph& graph, const StageSchedule& schedule, std::set<NodeI
       else if (mapped.in_grid && !access.is_store)
         shared.insert(access.value);
     }
+    const int bytes = element_bytes(graph, access.value);
+    const int lanes = along < 0 ? 1 : schedule.axes[along].vector;
+    moves += each * (kOfAccess + (bytes < 4 ? lanes : 0));
     if (access.in_segment || !walks_atoms_alone(vars, access.offset)) continue;
     if (find_tile(schedule, access.value, access.offset)) continue;
-    const int bytes = element_bytes(graph, access.value);
     work.lines += warps * each * count_lines(place_lanes(graph, schedule, access), bytes);
   }
+  return moves * warps * (1 << kLaneBits);
 }
 
 // Of a thread, for a root that reduces.
@@ -286,20 +310,24 @@ double count_results(const Graph& graph, const StageSchedule& schedule, const Ro
 }
 
 // Steps in which threads exchange what they have reduced (stitch/block.cuh).
-double exchange_cycles(const Graph& graph, const StageSchedule& schedule, const RootSpace& space) {
+void add_exchange(const Graph& graph, const StageSchedule& schedule, const RootSpace& space,
+                  StageWork& work) {
   const Latencies& cycles = schedule.device->latencies;
   const unsigned bits = thread_bits(schedule, space, Role::kReduced);
   const int lanes = std::popcount(bits & ((1u << kLaneBits) - 1)),
             warps = std::popcount(bits) - lanes;
   const double step = cycles.exchange + cycles.operation;
-  double each = lanes * step;
+  const int shared_out = std::min(lanes, warps);
+  double each = lanes * step, instructions = 2 * (lanes + shared_out);
   if (warps > 0) {
     // Lanes that agree share out the slots, and exchange once more.
-    const int shared_out = std::min(lanes, warps);
+    instructions += kOfBarrier;
     each += 2 * cycles.barrier + cycles.shared + shared_out * step +
             std::exp2(warps - shared_out) * cycles.operation;
   }
-  return each * count_results(graph, schedule, space);
+  const double results = count_results(graph, schedule, space);
+  work.cycles += each * results;
+  work.operations += instructions * results * std::max(1.0, work.blocks) * work.threads;
 }
 
 // Of the root with the most work: what its threads reach beyond the extents is nobody's.
@@ -347,8 +375,7 @@ void add_cycles(const Graph& graph, const StageSchedule& schedule,
   work.cycles += (work.operations * latencies.operation + work.specials * latencies.special) /
                  (threads * std::min(kLanesInFlight, lanes));
   for (const RootSpace& space : schedule.spaces.roots)
-    if (family(graph[space.root]) == Family::kReduce)
-      work.cycles += exchange_cycles(graph, schedule, space);
+    if (family(graph[space.root]) == Family::kReduce) add_exchange(graph, schedule, space, work);
 }
 
 // What is live at once (20.11): arrays between loop nests as place_values.h counts them,
@@ -409,8 +436,9 @@ StageWork measure_work(const Graph& graph, const PlannedStage& stage,
   if (!schedule.device->is_cuda) return work;
   work.busy = busy_share(graph, schedule);
   std::set<NodeId> shared;
-  add_lines(graph, schedule, shared, work);
+  const double moves = add_lines(graph, schedule, shared, work);
   add_cycles(graph, schedule, leaves, std::move(shared), work);
+  work.operations += moves;
   work.registers = count_live_registers(graph, schedule, leaves);
   work.shared_bytes = schedule.shared_bytes;
   return work;

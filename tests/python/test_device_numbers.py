@@ -1,5 +1,6 @@
 """Kernels of benchmarks/device_numbers.py: they compile, and their loops hold what they should."""
 
+import json
 import re
 import sys
 from collections import Counter
@@ -66,3 +67,58 @@ def test_present_numbers_are_found(place):
 def test_present_rates_are_those_of_the_row():
     assert device_timing.present("spec:dram_bytes_per_us") == DRAM_BYTES_PER_US
     assert device_timing.present("spec:launch_us") == LAUNCH_US
+
+
+INSTRUCTIONS = re.findall(
+    r"STITCH_INSTRUCTIONS\((\w+), (\d+), (\d+), (\d+)\)",
+    (Path(__file__).resolve().parents[2] / "csrc/ops/instructions.def").read_text(),
+)
+INSTRUCTIONS = [row for row in INSTRUCTIONS if not row[0].startswith("arg")]  # two values a step
+COPIES, NAMES = 8, "abc"  # of an op in a kernel; its operands
+# A product with an element is one more.
+RANDOM = {
+    "random": "random_uniform(5, 7, i64(i - i % 8), j) * a",
+    "random_word": "f32(bit_cast<u32>(a) ^ random_word(5, 7, i64(i - i % 8), j))",
+}
+
+
+def count_instructions(expression, arity):
+    """Of a thread for each of its elements: by the clock, and those of the special pipe."""
+    operands = NAMES[:arity]
+    pointers = "".join(f"const f32* __restrict__ p_{name}, " for name in operands)
+    loads = "".join(f"const f32 {name} = p_{name}[i + j * 1024]; " for name in operands)
+    text = f"""STITCH_KERNEL(k, 256, 1)({pointers}f32* __restrict__ y) {{
+      const i32 i = i32(block_index()) * {COPIES * 1024} + tid();
+      STITCH_UNROLL for (int j = 0; j < {COPIES}; ++j) {{
+        {loads} y[i + j * 1024] = f32({expression});
+      }}
+    }}"""
+    text = f"namespace stitch {{ {text} }}"
+    how = {"grid": [64], "block": [256], "shared_bytes": 0, "target": "h200", "trips": 8}
+    args = ",".join(["1048576*f32"] * (arity + 1))
+    answer = _core.time_kernel(text.encode(), kernel="k", args=args, trace="", **how)
+    special = _core.disassemble(_core.compile_cubin(text, "h200")).count("MUFU")
+    return json.loads(answer.to_json())["instructions_per_thread"] / COPIES, special / COPIES
+
+
+@pytest.fixture(scope="module")
+def moved():
+    """What a kernel takes for an element that has one bitwise instruction, by operands."""
+    bits = [f"bit_cast<u32>({name})" for name in NAMES]
+    return [
+        count_instructions(f"bit_cast<f32>({' ^ '.join([*bits[:n], '5u'][: max(n, 2)])})", n)[0] - 1
+        for n in (1, 2, 3)
+    ]
+
+
+@pytest.mark.parametrize("name, exact, narrow, special", INSTRUCTIONS, ids=lambda value: value)
+def test_an_op_takes_the_instructions_of_its_row(name, exact, narrow, special, moved):
+    arity = {op["name"]: op["arity"] for op in _core.ops()}[name]
+    operands = ", ".join(NAMES[:arity])
+    forms = [(f"{name}({operands})", exact), (f"{name}_short({operands})", narrow)]
+    if name in RANDOM:
+        arity, forms[0] = 1, (RANDOM[name], exact)
+    for expression, row in forms[: 1 + (exact != narrow)]:
+        count, of_special = count_instructions(expression, arity)
+        assert count - moved[arity - 1] == pytest.approx(int(row), rel=0.15, abs=1)
+    assert of_special == pytest.approx(int(special), rel=0.3, abs=0.6)

@@ -147,7 +147,7 @@ TEST(ChooseTemplate, BlocksAreCutSoThatTheLastWaveIsFull) {
 }
 
 TEST(ChooseTemplate, ColumnsOfFewRowsNeedNoBarrier) {
-  Choosing choosing(column_sum("f32[40,1000000]"));
+  Choosing choosing(column_sum("f32[8,1000000]"));
   const StageSchedule& s = choosing.take(choosing.choose());
   EXPECT_EQ(s.axes[0].threads, 1) << "a thread adds up its own columns";
   EXPECT_EQ(s.shared_bytes, 0);
@@ -206,7 +206,7 @@ TEST(ChooseTemplate, TheHostHasNone) {
 }
 
 TEST(ChooseTemplate, TheScheduleNamesIt) {
-  Choosing choosing(costly_rows("bf16[100000,16]"));
+  Choosing choosing(column_sum("f32[8,1000000]"));
   const StageSchedule& derived = choosing.planned.only();
   EXPECT_EQ(to_string(derived, choosing.planned.graph).find("template"), std::string::npos);
   const StageSchedule& s = choosing.take(choosing.choose());
