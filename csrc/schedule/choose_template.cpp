@@ -167,8 +167,14 @@ KernelChoices KernelChooser::find_others(const std::vector<const StageSchedule*>
     if (choice.is_present) present.us = choice.us;
     return choice.is_present;
   });
+  // The same with more registers comes first.
+  const auto holds_more = map_to_vector(others, [](KernelChoice choice) {
+    choice.bounds.resident_threads = kResidentThreads / 2;
+    return choice;
+  });
+  others.insert(others.end(), holds_more.begin(), holds_more.end());
   std::ranges::stable_sort(others, std::greater<>(), &KernelChoice::us);
-  for (int threads : {0, kResidentThreads / 2}) {  // the same with more registers comes first
+  for (int threads : {0, kResidentThreads / 2}) {
     others.push_back(present);
     others.back().bounds.resident_threads = threads;
   }

@@ -9,7 +9,10 @@
 namespace stitch {
 namespace {
 
-constexpr int kLeastThreads = 256;  // of a block that keeps values: the fewest that hide latency
+// Threads of blocks that keep values, as they are tried; the fewest of a multiprocessor that hide
+// latency.  Two blocks of 512 do not wait at the same time; small ones fill what is there: 50 MB in
+// 768 blocks of 64 threads, 4 KB of registers and 36 of shared memory each.
+constexpr int kKeepingThreads[] = {512, 1024, 256, 128, 64}, kLeastThreads = 256;
 
 // Some root gives each thread work of its own: threads that repeat others' would hold the same.
 bool uses_all_threads(const StageSchedule& schedule) {
@@ -134,8 +137,9 @@ bool KernelScheduler::count_resident_blocks(Attempt& attempt) const {
     blocks += grid.value();
   }
   const int64_t each = divide_up(blocks, device.multiprocessors);
-  if (each > device.blocks_per_multiprocessor ||
-      each * attempt.bounds.most > device.threads_per_multiprocessor)
+  const int64_t resident = each * attempt.bounds.most;
+  if (each > device.blocks_per_multiprocessor || resident < kLeastThreads ||
+      resident > device.threads_per_multiprocessor)
     return false;
   attempt.bounds.per_multiprocessor = static_cast<int>(each);
   attempt.bounds.resident_threads = 0;  // there are no others
@@ -187,7 +191,7 @@ std::vector<StageSchedule> KernelScheduler::finish(Attempt attempt) {
   return schedules;
 }
 
-// The largest blocks that keep all, else those that keep most; in registers alone where all fit.
+// The first blocks that keep all, else those that keep most; in registers alone where all fit.
 std::vector<StageSchedule> KernelScheduler::schedule_together(const Groups& groups,
                                                               const BlockBounds& bounds) {
   const bool may_keep = std::ranges::any_of(
@@ -198,7 +202,8 @@ std::vector<StageSchedule> KernelScheduler::schedule_together(const Groups& grou
     if (best.is_complete && best.saved_bytes > 0) break;
     // What spills with all in registers may not in shared memory.
     if (!in_shared && !bounds.splits_homes) continue;
-    for (int threads = bounds.most; threads >= kLeastThreads; threads /= 2) {
+    for (int threads : kKeepingThreads) {
+      if (threads > bounds.most) continue;
       Attempt attempt;
       attempt.bounds = bounds;
       attempt.bounds.least = attempt.bounds.most = threads;

@@ -42,12 +42,12 @@ def group_norm(x):
     return ((grouped - grouped.mean(2, True)) * grouped.var(2, keepdim=True).rsqrt()).view_as(x)
 
 
-def time_for_h200(fn, x, is_dynamic=True, **options):
+def time_for_h200(fn, x, is_dynamic=True, clock=True, **options):
     """Microseconds by the clock."""
     torch._dynamo.reset()
     for dimension in range(x.dim()) if is_dynamic else ():
         torch._dynamo.maybe_mark_dynamic(x, dimension)
-    kernels = torch_stitch.explain(fn, x, target="h200", clock=True, **options).plan["kernels"]
+    kernels = torch_stitch.explain(fn, x, target="h200", clock=clock, **options).plan["kernels"]
     return sum(kernel["clock_us"] for kernel in kernels)
 
 
@@ -104,10 +104,13 @@ def test_nothing_is_assumed_where_the_option_says_so_and_on_hosts(fresh):
         assert programs() - before == 1
 
 
-@pytest.mark.parametrize("fn", [softmax, norm_backward, sums, rotary])
-def test_by_the_clock_assumed_sizes_take_as_long_as_static_ones(fresh, fn):
+# Of the sums' blocks of 512 and of 1,024 threads the model says the same, the clock does not.
+@pytest.mark.parametrize(
+    "fn, clock", [(softmax, True), (norm_backward, True), (sums, "choose"), (rotary, True)]
+)
+def test_by_the_clock_assumed_sizes_take_as_long_as_static_ones(fresh, fn, clock):
     static, assumed, unknown = (
-        time_for_h200(fn, draw(2048, 2048), **how)
+        time_for_h200(fn, draw(2048, 2048), clock=clock, **how)
         for how in ({"is_dynamic": False}, {}, {"assume_sizes": False})
     )
     assert assumed < 1.15 * static and unknown > 1.4 * static, (static, assumed, unknown)

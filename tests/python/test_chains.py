@@ -64,11 +64,11 @@ def half(*shape, dtype):
 # name: function, inputs, longest sum
 CASES = {
     "softmax": (softmax_permuted, [(3, 64, 96)], 96),
-    "norm": (norm_permuted, [(16, 64, 96), (96,), (96,)], 96),
+    "norm": (norm_permuted, [(32, 64, 96), (96,), (96,)], 96),
     "ragged columns": (softmax_permuted, [(3, 64, 67)], 67),
     "long rows": (softmax_permuted, [(16, 64, 1300)], 1300),
     "image": (norm_to_channels_first, [(2, 8, 8, 64), (64,), (64,)], 64),
-    "bfloat16": (softmax_permuted, [partial(half, 3, 64, 96, dtype=torch.bfloat16)], 96),
+    "bfloat16": (softmax_permuted, [partial(half, 3, 64, 192, dtype=torch.bfloat16)], 192),
     "float64": (softmax_permuted, [partial(half, 3, 64, 96, dtype=torch.float64)], 96),
     "and more": (norm_permuted_and_scaled, [(256, 64, 96), (96,)], 96),
     "beside a sum": (sums_and_permuted, [(3, 64, 96)], 96),

@@ -62,7 +62,7 @@ CASES = {
     "ragged": (softmax, [(ROWS, 41001)], 41001, {"h200": SHARED}),
     "half": (
         layer_norm,
-        [partial(random, ROWS, 49152, dtype=BF16), (49152,), (49152,)],
+        [partial(random, ROWS, 57344, dtype=BF16), (57344,), (57344,)],
         49152,
         {"h200": SHARED, "a100": BOTH},
     ),

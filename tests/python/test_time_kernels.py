@@ -19,13 +19,13 @@ def column_sums():
     return lambda x: F.gelu(x).sum(0), (torch.randn(4096, 1024),)
 
 
-def scaled_by_its_largest(elements=1 << 18):
-    return lambda x: x / x.amax(), (torch.empty(elements),)
+def scaled_by_its_largest():
+    return lambda x: x / x.amax(), (torch.empty(1 << 18),)
 
 
-def more_scaled_by_its_largest():
+def scaled_by_the_largest_of_columns():
     """Of more blocks than are resident."""
-    return scaled_by_its_largest(1 << 25)
+    return lambda x: x / x.amax(0), (torch.empty(1 << 15, 1 << 10),)
 
 
 def normed_rows():
@@ -68,7 +68,7 @@ def test_a_kernel_takes_what_the_command_line_says(make):
 
 
 def test_blocks_that_meet_are_launched_together_where_all_are_resident():
-    (resident,), (more,) = timed(scaled_by_its_largest), timed(more_scaled_by_its_largest)
+    (resident,), (more,) = timed(scaled_by_its_largest), timed(scaled_by_the_largest_of_columns)
     assert resident["launches"] == 1 and more["launches"] > 1
     # It reads twice 134 MB and stores as much.
     assert 3 * 134.2e6 / 4.3e6 < more["clock_us"] < 3 * 134.2e6 / 3.6e6
@@ -102,7 +102,7 @@ def test_what_was_assumed_is_said():
 
 def places_of_the_largest():
     """Of blocks of 1,024 threads one is resident beside another's loads, of 256 more are."""
-    return lambda x: x.argmax(-1), (torch.randn(1024, 16384),)
+    return lambda x: x.argmax(-1), (torch.randn(1024, 30000),)
 
 
 @pytest.mark.parametrize("make", [*MAKERS, places_of_the_largest])
@@ -112,7 +112,7 @@ def test_of_a_few_schedules_the_clock_chooses_the_fastest(make):
     for before, after in zip(timed(make), chosen, strict=True):
         assert after["clock_us"] <= before["clock_us"]
         assert after["ops"][0]["op"] == before["ops"][0]["op"]
-    if make is places_of_the_largest:  # 5 % of NVRTC 13.5, 4 % of 13.0
+    if make is places_of_the_largest:
         assert after["clock_us"] < before["clock_us"] and after["name"] != before["name"]
 
 

@@ -17,6 +17,7 @@ namespace {
 struct Scaled {
   const char* text;
   int64_t elements;
+  bool is_flipped = false;  // the last element comes first
 };
 constexpr Scaled kReadTwice = {R"(
   %x = input : f32[37,1001]
@@ -32,13 +33,13 @@ constexpr Scaled kKept = {R"(
 )",
                           132 * 8192};
 
-// More rows than are resident, each combined by itself before all are.
+// More rows than are resident, each combined by itself before all are; none reads its own again.
 constexpr Scaled kInTurns = {R"(
   %x = input : f32[613,1024]
-  %y = div(%x, amax(amax(abs(%x)){axes=[1]}))
+  %y = div(flip(%x){axes=[0,1]}, amax(amax(abs(%x)){axes=[1]}))
   outputs (%y)
 )",
-                             613 * 1024};
+                             613 * 1024, true};
 
 struct Launches {
   std::vector<unsigned> cooperative, plain;  // their grids
@@ -71,6 +72,7 @@ class StitchedLaunch : public testing::TestWithParam<const char*> {
     STITCH_SKIP_WITHOUT_NVRTC();
     launches = Launches();
     elements = scaled.elements;
+    is_flipped = scaled.is_flipped;
     planned = plan_graph(scaled.text, "h200");
     source = emit_planned(planned, 0);
     ASSERT_EQ(planned.plan.kernels[0].phases.size(), 2u) << source.text;
@@ -100,7 +102,7 @@ class StitchedLaunch : public testing::TestWithParam<const char*> {
   int64_t run_and_compare() {
     const std::vector<float> y = run();
     for (size_t i = 0; i < y.size(); ++i) {
-      if (y[i] != element(i) / 1500) return static_cast<int64_t>(i);
+      if (y[i] != element(is_flipped ? y.size() - 1 - i : i) / 1500) return static_cast<int64_t>(i);
     }
     return -1;
   }
@@ -109,6 +111,7 @@ class StitchedLaunch : public testing::TestWithParam<const char*> {
   int64_t blocks(size_t phase) const { return planned.graph.symbols.hint(source.phases[phase]); }
 
   int64_t elements = 0;
+  bool is_flipped = false;
   Planned planned;
   KernelSource source;
 };
