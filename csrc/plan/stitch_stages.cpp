@@ -31,7 +31,6 @@ struct Unit {
   int kernel = -1, phase = 0;          // of a stage
 
   bool is_call() const { return step.call.valid(); }
-  bool divides() const { return is_call() && !is_join; }  // what comes before from what comes after
 };
 
 // A kernel under construction.
@@ -99,7 +98,9 @@ struct Stitcher {
     units[other].waiting.push_back({unit, levels});
   }
 
-  void wait(int unit, int other) { add_wait(unit, other, units[other].divides() ? 1 : 0); }
+  // A call divides what comes before from what comes after.  So does a join, though nothing runs
+  // for it: who reads it would read under another name what its own kernel has written.
+  void wait(int unit, int other) { add_wait(unit, other, units[other].is_call() ? 1 : 0); }
 
   // What replaces an input in place waits for a reader of its old value, unless that needs the new.
   void store_after(int storing, int reader) {

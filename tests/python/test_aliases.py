@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.nn.functional as F
+from test_device_headers import needs_nvrtc
 from torch.utils._pytree import tree_leaves
 
 import torch_stitch
@@ -436,3 +437,17 @@ def test_gradients_where_an_argument_views_another_and_one_is_written(number, na
         return x, view(x), (whole(4, 4) / 4).requires_grad_()
 
     expect_same_memory(fn, make, dynamic=number % 2 == 1)
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("target", ["cpu", "h200"])
+def test_what_reads_a_cat_waits_for_all_that_wrote_its_parts(target):
+    def fn(x):
+        y = x.softmax(2)
+        whole = torch.cat((y, y * 0.5), 1)
+        return whole.flip(1), torch.stack((y, y.exp()), 1).amax(1)
+
+    options = {"strict": True, "target": target} | ({"simulate": True} if target == "h200" else {})
+    x = torch.randn(3, 20, 50)
+    result = torch.compile(fn, backend="stitch", options=options)(x)
+    expect_equal(result, fn(x), rtol=1e-6, atol=1e-7)
