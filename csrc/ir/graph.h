@@ -166,11 +166,9 @@ std::optional<Dim> view_offset(const Graph& graph, NodeId view);
 // The value in whose memory `id` lies, or itself.
 NodeId storage_base(const Graph& graph, NodeId id);
 
-// "%7 = add(%5, %6) : f32[8,s0]  # aten.add.Tensor model.py:31"
-std::string to_string(const Graph& graph, NodeId id);
-std::string to_string(
-    const Graph& graph);  // tests/support/parse_graph.h documents it, and reads it
-Symbol::Kind symbol_kind(const std::string& name);  // as it has them; UserError for another
+// As text, one line per node; tests/support/parse_graph.h documents the form and reads it.
+std::string to_string(const Graph& graph);
+Symbol::Kind symbol_kind(const std::string& name);  // as the text has it; UserError for another
 
 // Checks every invariant: operands before users, ranks, axes, dtypes and strides as the rules give
 // them, outputs and mutations that exist.  InternalError naming the node and the user's op.

@@ -1,4 +1,3 @@
-
 #include "ir/builder.h"
 
 namespace stitch {

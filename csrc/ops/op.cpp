@@ -36,7 +36,7 @@ const Instructions& gpu_instructions(OpKind op) {
   static const std::vector<Instructions> table = [] {
     std::vector<Instructions> rows(static_cast<size_t>(OpKind::kCount));
 #define STITCH_INSTRUCTIONS(name, exact, narrow, special) \
-  rows[static_cast<size_t>(OpKind::k_##name)] = {OpKind::k_##name, exact, narrow, special};
+  rows[static_cast<size_t>(OpKind::k_##name)] = {exact, narrow, special};
 #include "ops/instructions.def"
 #undef STITCH_INSTRUCTIONS
     return rows;

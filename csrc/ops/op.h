@@ -50,7 +50,6 @@ struct OpInfo {
 
 // Of a GPU's thread, for one result (ops/instructions.def).
 struct Instructions {
-  OpKind op = OpKind::k_input;
   double exact = 1, narrow = 1;  // in f32; rounded to 16 bits
   double special = 0;            // of them, those of the special pipe
 };

@@ -253,8 +253,7 @@ struct SplitFinder {
   // rows of 131072 leave 104 places of 264 empty, four pieces of each none.
   void fill_last_wave(const std::vector<NodeId>& group, int64_t blocks) {
     int64_t count = 1;
-    while (blocks * count < 4 * device.multiprocessors &&
-           10 * blocks * count < 9 * round_up(blocks * count, device.multiprocessors))
+    while (blocks * count < 4 * device.multiprocessors && busy_share(blocks * count) < 0.9)
       count *= 2;
     for (NodeId id : group) {
       const std::vector<Dim>& shape = graph[graph[id].inputs[0]].type.shape;
@@ -263,6 +262,12 @@ struct SplitFinder {
           graph[id].op != OpKind::k_sum_sq_dev)
         splits[id] = {{.dim = d, .count = count}, std::nullopt};
     }
+  }
+
+  // Of the multiprocessors' time: the one with the most blocks is the last to end.
+  double busy_share(int64_t blocks) const {
+    return static_cast<double>(blocks) /
+           static_cast<double>(round_up(blocks, device.multiprocessors));
   }
 
   // Bytes of one piece's partial results, written and read again.
@@ -295,11 +300,7 @@ struct SplitFinder {
     constexpr double kWorthwhileGain = 0.1;
     const double each = partial_bytes(group, cut.dim), once = source_bytes(group);
     auto cost = [&](int64_t pieces) {
-      // The multiprocessor with the most blocks is the last to end.
-      const int64_t busiest = divide_up(pieces * blocks, device.multiprocessors);
-      const auto share = static_cast<double>(pieces * blocks) /
-                         static_cast<double>(busiest * device.multiprocessors);
-      return (once + each * static_cast<double>(pieces)) / share;
+      return (once + each * static_cast<double>(pieces)) / busy_share(pieces * blocks);
     };
     const auto gains = [&](int64_t other, int64_t pieces) {
       return cost(other) < (1 - kWorthwhileGain) * cost(pieces);
@@ -317,8 +318,7 @@ struct SplitFinder {
     if (!device.is_cuda) return blocks >= 2 * workers;
     if (blocks >= device.multiprocessors) return true;
     const auto bytes = static_cast<double>(hint_bytes(graph, graph[reduction].inputs[0]));
-    const double share = static_cast<double>(blocks) / device.multiprocessors;
-    return bytes / device.dram_bytes_per_us * (1 / share - 1) <= device.barrier_us;
+    return bytes / device.dram_bytes_per_us * (1 / busy_share(blocks) - 1) <= device.barrier_us;
   }
 
   // The outermost reduced dimension that is long enough: pieces stay contiguous.  Else the longest;
