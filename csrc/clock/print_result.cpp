@@ -1,7 +1,5 @@
-#include <algorithm>
 #include <fstream>
 #include <iomanip>
-#include <sstream>
 
 #include "base/error.h"
 #include "base/words.h"
@@ -17,13 +15,11 @@ std::string rounded(double value, int digits) {
   return text.str();
 }
 
-std::string describe_use(const Use& use) { return use.what + " " + rounded(use.share, 2); }
-
 }  // namespace
 
 std::string print_result(const ClockResult& result) {
   constexpr double mega = 1e6;
-  constexpr size_t most_uses = 4;
+  constexpr int most_uses = 4;
   std::ostringstream text;
   text << result.kernel << " on " << result.device << ": " << rounded(result.us, 2)
        << " us without its launch, bound by " << result.bound << "\n  " << result.occupancy.blocks
@@ -33,9 +29,8 @@ std::string print_result(const ClockResult& result) {
        << rounded(result.instructions_per_16_bytes, 1) << " per 16 bytes\n  memory "
        << rounded(result.memory_bytes / mega, 2) << " MB, asked for "
        << rounded(result.asked_bytes / mega, 2) << " MB\n  in use: "
-       << join(std::vector(result.uses.begin(),
-                           result.uses.begin() + std::min(most_uses, result.uses.size())),
-               ", ", describe_use);
+       << join(result.uses | std::views::take(most_uses), ", ",
+               [](const Use& use) { return use.what + " " + rounded(use.share, 2); });
   if (result.simulated_share < 1) {
     text << "\n  " << rounded(100 * result.simulated_share, 0)
          << " % of a multiprocessor's blocks were run, the rest counted at their pace";

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/round_up.h"
 
 namespace stitch::clock {
 

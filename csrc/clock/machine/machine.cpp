@@ -43,12 +43,10 @@ Cost cost_of(const Instruction& instruction) {
             kLatencies[static_cast<size_t>(row.latency)],
             instruction.control.wait_mask};
   if (row.flow == Flow::barrier) {
-    const Operand* first = instruction.find('n');
-    if (first) cost.barrier = static_cast<int>(first->value) % kBarriers;
-    const bool has_count = first &&
-                           first + 1 < instruction.operands.data() + instruction.operands.size() &&
-                           (first + 1)->letter == 'n';
-    if (has_count) cost.warps = static_cast<int>((first + 1)->value / kLanes);
+    const auto& operands = instruction.operands;
+    cost.barrier = static_cast<int>(operands[0].value) % kBarriers;
+    const bool has_count = operands.size() > 1 && operands[1].letter == 'n';
+    if (has_count) cost.warps = static_cast<int>(operands[1].value / kLanes);
   }
   if (row.flow == Flow::await) cost.groups = static_cast<int>(instruction.operands.back().value);
   return cost;
@@ -98,10 +96,8 @@ class Machine {
   MachineRun run() {
     for (size_t slot = 0; slot < resident_; ++slot) start_block(0, static_cast<int>(slot));
     for (;;) {
-      int chosen = 0;
-      for (int s = 1; s < kSchedulers; ++s)
-        if (next_[s].at < next_[chosen].at) chosen = s;
-      Candidate& next = next_[chosen];
+      Candidate& next = *std::ranges::min_element(next_, {}, &Candidate::at);
+      const auto chosen = static_cast<int>(&next - next_.data());
       if (next.at == kNever) {
         if (!free_stuck_warps()) break;
         continue;

@@ -80,12 +80,11 @@ using Sections = std::vector<std::pair<std::string, Section>>;
 
 Header read_header(const Reader& file) {
   constexpr uint8_t magic[] = {0x7f, 'E', 'L', 'F', 2, 1};  // 64 bits, little endian
-  const std::string what = "the ELF header";
   if (file.size() < sizeof(Header)) {
     throw UserError("found " + std::to_string(file.size()) +
                     " bytes, fewer than the header of a cubin; give a cubin of NVRTC or ptxas");
   }
-  const auto header = file.read<Header>(0, what);
+  const auto header = file.read<Header>(0, "the ELF header");
   if (std::memcmp(header.ident, magic, sizeof(magic)) != 0 || header.machine != kCudaMachine)
     throw UserError("the file is no cubin (an ELF file of machine 190); give one, or CUDA text");
   return header;

@@ -1,5 +1,6 @@
 #include "clock/sass/isa.h"
 
+#include <algorithm>
 #include <array>
 #include <iterator>
 
@@ -15,31 +16,14 @@ constexpr Row kRows[] = {
 };
 static_assert(std::size(kRows) == static_cast<size_t>(Opcode::count));
 
-constexpr size_t kFormCount = 8, kBaseBits = 9;
-
-// A row of twelve bits is one form; the forms that are left are the row's of nine bits.
-std::array<const Row*, kFormCount << kBaseBits> index_rows() {
-  std::array<const Row*, kFormCount << kBaseBits> rows = {};
-  for (const Row& row : kRows)
-    if (row.bits >> kBaseBits) rows[row.bits] = &row;
-  for (const Row& row : kRows) {
-    if (row.bits >> kBaseBits) continue;
-    for (size_t form = 0; form < kFormCount; ++form) {
-      const Row*& place = rows[form << kBaseBits | row.bits];
-      if (!place) place = &row;
-    }
-  }
-  return rows;
-}
-
 }  // namespace
 
-std::span<const Row> all_rows() { return kRows; }
-
-const Row* find_row(uint16_t bits) {
-  static const auto rows = index_rows();
-  const Row* row = rows[bits & (rows.size() - 1)];
-  return row && row->opcode != Opcode::unknown ? row : nullptr;
+const Row& find_row(uint64_t bits) {
+  // A row of twelve bits is one form; the forms that are left are the row's of nine bits.
+  for (const uint64_t key : {bits, bits & 0x1ff})
+    if (const auto* row = std::ranges::find(kRows, key, &Row::bits); row != std::end(kRows))
+      return *row;
+  return kRows[static_cast<size_t>(Opcode::unknown)];
 }
 
 std::string_view pipe_name(Pipe pipe) {

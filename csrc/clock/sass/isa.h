@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string_view>
 
 namespace stitch::clock {
@@ -71,8 +70,7 @@ struct Row {
   char source;
 };
 
-std::span<const Row> all_rows();
-// By the low 12 bits of an instruction; null where no row has them.
-const Row* find_row(uint16_t bits);
+// By the low 12 bits of an instruction; `unknown` where no other row has them.
+const Row& find_row(uint64_t bits);
 
 }  // namespace stitch::clock

@@ -34,6 +34,9 @@ enum class OperandKind : uint8_t {
   target,  // byte of the program
   predicates,
 };
+constexpr bool is_predicate(OperandKind kind) {
+  return kind == OperandKind::predicate || kind == OperandKind::uniform_predicate;
+}
 
 struct Operand {
   OperandKind kind{};
@@ -95,6 +98,7 @@ bool has_wide_address(const Instruction& instruction, const Operand& operand);
 // Registers [first, first + count) that an instruction writes or reads, of the kind of the operand.
 int register_count(const Instruction& instruction, const Operand& operand);
 
+std::string to_hex(int64_t value);  // "-0x1f"
 // One line an instruction, as the disassembler writes it but without modifiers.
 std::string print_program(const Program& program);
 std::string print_instruction(const Program& program, size_t index);

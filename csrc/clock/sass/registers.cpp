@@ -9,13 +9,11 @@ namespace {
 // Bytes of memory and constants by bits 73 to 75: u8 s8 u16 s16 32 64 128.
 constexpr int kSizes[8] = {1, 1, 2, 2, 4, 8, 16, 16};
 
-int matrix_bytes(const Instruction& instruction) { return 4 << instruction.field(72, 2); }
-
 }  // namespace
 
 int access_bytes(const Instruction& instruction) {
   const Opcode opcode = instruction.row->opcode;
-  if (opcode == Opcode::ldsm || opcode == Opcode::stsm) return matrix_bytes(instruction);
+  if (opcode == Opcode::ldsm || opcode == Opcode::stsm) return 4 << instruction.field(72, 2);
   if (opcode == Opcode::red || instruction.row->flow == Flow::atomic)
     return instruction.field(73, 3) == 2 || instruction.field(73, 3) == 5 ? 8 : 4;
   return kSizes[instruction.field(73, 3)];
@@ -38,22 +36,16 @@ bool has_wide_address(const Instruction& instruction, const Operand& operand) {
 int register_count(const Instruction& instruction, const Operand& operand) {
   const Row& row = *instruction.row;
   if (operand.kind == OperandKind::memory) return has_wide_address(instruction, operand) ? 2 : 1;
-  const bool is_data = operand.letter == 'd' || operand.letter == 'D' || operand.letter == 't';
+  const bool is_data = std::string_view("dDt").find(operand.letter) != std::string_view::npos;
   if (is_data && (row.flow == Flow::load || row.flow == Flow::store || row.flow == Flow::atomic ||
                   row.operands.find('k') != std::string_view::npos))
     return std::max(1, access_bytes(instruction) / 4);
-  if (row.pipe == Pipe::fp64) return 2;
-  switch (row.opcode) {
-    case Opcode::imad_wide:
-    case Opcode::uimad_wide:
-      return operand.is_destination || operand.letter == 'c' ? 2 : 1;
-    case Opcode::cs2r:
-      return instruction.bit(80) ? 2 : 1;
-    case Opcode::i2f_64:
-      return operand.letter == 'b' && instruction.field(84, 2) == 3 ? 2 : 1;
-    default:
-      return 1;
-  }
+  const bool is_product = row.opcode == Opcode::imad_wide || row.opcode == Opcode::uimad_wide;
+  const bool is_pair =
+      row.pipe == Pipe::fp64 || (is_product && (operand.is_destination || operand.letter == 'c')) ||
+      (row.opcode == Opcode::cs2r && instruction.bit(80)) ||
+      (row.opcode == Opcode::i2f_64 && operand.letter == 'b' && instruction.field(84, 2) == 3);
+  return is_pair ? 2 : 1;
 }
 
 }  // namespace stitch::clock

@@ -21,7 +21,7 @@ void store(Truth* to, Truth result, uint32_t mask) {
 }
 
 void become_unknown(const Prepared& step, uint32_t mask) {
-  for (int k = 0; step.d && k < step.results; ++k) (step.d + k)->known &= ~mask;
+  for (int k = 0; k < step.results; ++k) (step.d + k)->known &= ~mask;
   for (Truth* truth : {step.P, step.Q})
     if (truth) truth->known &= ~mask;
 }
@@ -40,7 +40,6 @@ Value read_special(uint8_t index, const WarpPlace& place) {
 void read_constant(const Prepared& step, uint32_t mask, const ConstantBank& constants) {
   const Operand& operand = *step.instruction->find('k');
   const int bytes = access_bytes(*step.instruction);
-  if (!step.d) return;
   for (int k = 0; k < step.results; ++k) {
     const bool is_here = operand.uniform == 0 && operand.index == kZeroRegister;
     Value value = is_here ? constants.read(operand.value + 4 * k) : Value();
@@ -123,7 +122,7 @@ void evaluate(const Prepared& step, uint32_t mask, Warp& warp) {
     case cs2r: {
       const uint8_t index = step.instruction->find('s')->index;
       const bool is_uniform = step.instruction->row->opcode == s2ur;
-      for (int k = 0; step.d && k < step.results; ++k)
+      for (int k = 0; k < step.results; ++k)
         store(*(step.d + k), read_special(index, warp.place), is_uniform ? kAllLanes : mask);
       return;
     }

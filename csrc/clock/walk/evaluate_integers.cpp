@@ -9,11 +9,17 @@ namespace stitch::clock {
 
 namespace {
 
+// What an extended addition carries in.
+Truth carry_in(const Prepared& step, const Truth* truth, bool negated) {
+  const bool extended = field(step, 74, 1);
+  return extended && truth ? read_truth(truth, negated) : Truth{0, kAllLanes};
+}
+Truth carry_in(const Prepared& step) { return carry_in(step, step.p, step.negates_p); }
+
 // IADD3 and its twins: an extended one takes complements and carries in.
 void add_three(const Prepared& step, uint32_t mask) {
   const bool extended = field(step, 74, 1);
-  const Truth p = extended && step.p ? read_p(step) : Truth{0, kAllLanes};
-  const Truth q = extended && step.q ? read_truth(step.q, step.negates_q) : Truth{0, kAllLanes};
+  const Truth p = carry_in(step), q = carry_in(step, step.q, step.negates_q);
   const auto term = [&](uint32_t x, bool negated) {
     return !negated ? uint64_t{x} : uint64_t{~x} + (extended ? 0 : 1);
   };
@@ -41,7 +47,7 @@ uint64_t multiply(const Prepared& step, uint32_t a, uint32_t b) {
 
 void multiply_add(const Prepared& step, uint32_t mask) {
   const bool extended = field(step, 74, 1);
-  const Truth p = extended && step.p ? read_p(step) : Truth{0, kAllLanes};
+  const Truth p = carry_in(step);
   map_lanes(step, mask, [&](uint32_t a, uint32_t b, uint32_t c, int i) {
     const uint32_t term = step.negates_c ? (extended ? ~c : -c) : c;
     return static_cast<uint32_t>(multiply(step, a, b)) + term + (p.value >> i & 1);
@@ -50,15 +56,14 @@ void multiply_add(const Prepared& step, uint32_t mask) {
 }
 
 // 64 bits of a product and a pair; `high`: the upper half alone.
-void multiply_wide(const Prepared& step, uint32_t mask, bool high) {
+template <bool high>
+void multiply_wide(const Prepared& step, uint32_t mask) {
   if (!step.d) return;
-  const bool extended = field(step, 74, 1);
-  const Truth p = extended && step.p ? read_p(step) : Truth{0, kAllLanes};
+  const Truth p = carry_in(step);
   Value lower, upper;
   Truth carry;
-  lower.known = step.a->known & step.b->known & step.c->known & p.known;
-  lower.known &= step.c_high->known;
-  upper.known = carry.known = lower.known;
+  lower.known = upper.known = carry.known =
+      step.a->known & step.b->known & step.c->known & step.c_high->known & p.known;
   for (int i = 0; i < kLanes && lower.known; ++i) {
     const uint64_t product = multiply(step, step.a->lanes[i], step.b->lanes[i]);
     const uint64_t sum =
@@ -72,14 +77,11 @@ void multiply_wide(const Prepared& step, uint32_t mask, bool high) {
   store(step.P, carry, mask);
 }
 
-void multiply_pair(const Prepared& step, uint32_t mask) { multiply_wide(step, mask, false); }
-void multiply_high(const Prepared& step, uint32_t mask) { multiply_wide(step, mask, true); }
-
 void scale_add(const Prepared& step, uint32_t mask) {  // LEA
   const auto shift = static_cast<int>(field(step, 75, 5));
   const bool takes_high = field(step, 80, 1), extends_sign = field(step, 73, 1);
   const bool extended = field(step, 74, 1);
-  const Truth p = extended && step.p ? read_p(step) : Truth{0, kAllLanes};
+  const Truth p = carry_in(step);
   Truth carry{0, step.a->known & step.b->known & step.c->known & p.known};
   map_lanes(step, mask, [&](uint32_t a, uint32_t b, uint32_t c, int i) {
     const uint32_t upper = extends_sign ? static_cast<uint32_t>(static_cast<int32_t>(a) >> 31) : c;
@@ -113,22 +115,16 @@ void shift_funnel(const Prepared& step, uint32_t mask) {  // SHF
 void combine_bits(const Prepared& step, uint32_t mask) {  // LOP3
   const auto table = static_cast<uint32_t>(field(step, 72, 8));
   Truth nonzero{0, step.a->known & step.b->known & step.c->known};
-  Value result;
-  result.known = nonzero.known;
-  for (int i = 0; i < kLanes; ++i) {
-    const uint32_t a = step.a->lanes[i], b = step.b->lanes[i], c = step.c->lanes[i];
+  map_lanes(step, mask, [&](uint32_t a, uint32_t b, uint32_t c, int i) {
     uint32_t bits = 0;
     for (int k = 0; k < 8; ++k)
       if (table >> k & 1) bits |= (k & 4 ? a : ~a) & (k & 2 ? b : ~b) & (k & 1 ? c : ~c);
-    result.lanes[i] = bits;
     nonzero.value |= static_cast<uint32_t>(bits != 0) << i;
-  }
-  if (step.d) store(*step.d, result, mask);
-  if (step.P) {
-    const bool is_and = field(step, 80, 1);
-    const Truth p = read_p(step);
-    store(step.P, is_and ? both(nonzero, p) : either(nonzero, p), mask);
-  }
+    return bits;
+  });
+  const Truth p = read_p(step);
+  const bool is_and = field(step, 80, 1);
+  store(step.P, is_and ? both(nonzero, p) : either(nonzero, p), mask);
 }
 
 // Bits 74 and 75: how a comparison is joined with a predicate.
@@ -138,13 +134,16 @@ Truth join(const Prepared& step, Truth found) {
   return how == 0 ? both(found, p) : how == 1 ? either(found, p) : differ(found, p);
 }
 
+// Signed numbers are in the order of unsigned ones once their sign bits are flipped.
+uint32_t sign_flip(const Prepared& step) { return field(step, 73, 1) ? 0x80000000u : 0; }
+
 void compare(const Prepared& step, uint32_t mask) {  // ISETP
   const auto order = field(step, 76, 3);             // false lt eq le gt ne ge true
-  const bool is_signed = field(step, 73, 1), extended = field(step, 72, 1);
+  const bool extended = field(step, 72, 1);
+  const uint32_t flip = sign_flip(step);
   const Truth low = extended ? read_truth(step.r, step.negates_r) : Truth{0, kAllLanes};
   Truth found{0, step.a->known & step.b->known & low.known};
   for (int i = 0; i < kLanes; ++i) {
-    const uint32_t flip = is_signed ? 0x80000000u : 0;
     const uint32_t a = step.a->lanes[i] ^ flip, b = step.b->lanes[i] ^ flip;
     const bool below = low.value >> i & 1;  // what the lower halves said
     const bool is_less = a < b, is_equal = a == b;
@@ -182,22 +181,18 @@ void pick_bytes(const Prepared& step, uint32_t mask) {  // PRMT
   });
 }
 
-// The smaller or larger, by predicate; `a` may be a sum.
-uint32_t extreme(const Prepared& step, uint32_t a, uint32_t b, bool takes_smaller) {
-  const uint32_t flip = field(step, 73, 1) ? 0x80000000u : 0;
-  return ((a ^ flip) < (b ^ flip)) == takes_smaller ? a : b;
-}
-
-void take_extreme_of(const Prepared& step, uint32_t mask, bool of_sum) {
+// The smaller or larger, by predicate, of a and b or of their sum and c.
+template <bool of_sum>
+void take_extreme(const Prepared& step, uint32_t mask) {
   const Truth p = read_p(step);
+  const uint32_t flip = sign_flip(step);
   map_lanes(step, mask, [&](uint32_t a, uint32_t b, uint32_t c, int i) {
-    const bool smaller = p.value >> i & 1;
-    return of_sum ? extreme(step, a + b, c, smaller) : extreme(step, a, b, smaller);
+    const uint32_t first = of_sum ? a + b : a, second = of_sum ? c : b;
+    const bool takes_smaller = p.value >> i & 1;
+    return ((first ^ flip) < (second ^ flip)) == takes_smaller ? first : second;
   });
   if (step.d) step.d->known &= ~mask | p.known;
 }
-void take_extreme(const Prepared& step, uint32_t mask) { take_extreme_of(step, mask, false); }
-void take_extreme_of_sum(const Prepared& step, uint32_t mask) { take_extreme_of(step, mask, true); }
 
 // One of two tables over three truths: possible values decide what is known.
 Truth look_up(uint32_t table, const std::array<Truth, 3>& truths) {
@@ -268,25 +263,18 @@ void take_first_lane(const Prepared& step, uint32_t mask) {  // R2UR
   if (step.d) *step.d = result;
 }
 
-void move(const Prepared& step, uint32_t mask) {
-  map_lanes(step, mask, [](uint32_t, uint32_t b, uint32_t, int) { return b; });
+// Of b alone.
+template <uint32_t (*make)(uint32_t)>
+void map_b(const Prepared& step, uint32_t mask) {
+  map_lanes(step, mask, [](uint32_t, uint32_t b, uint32_t, int) { return make(b); });
 }
-
-void take_absolute(const Prepared& step, uint32_t mask) {
-  map_lanes(step, mask, [](uint32_t, uint32_t b, uint32_t, int) {
-    return static_cast<int32_t>(b) < 0 ? -b : b;
-  });
-}
+uint32_t move(uint32_t b) { return b; }
+uint32_t take_absolute(uint32_t b) { return static_cast<int32_t>(b) < 0 ? -b : b; }
+uint32_t count_ones(uint32_t b) { return static_cast<uint32_t>(std::popcount(b)); }
 
 void add_two(const Prepared& step, uint32_t mask) {  // VIADD
   map_lanes(step, mask, [&](uint32_t a, uint32_t b, uint32_t, int) {
     return (step.negates_a ? -a : a) + (step.negates_b ? -b : b);
-  });
-}
-
-void count_ones(const Prepared& step, uint32_t mask) {
-  map_lanes(step, mask, [](uint32_t, uint32_t b, uint32_t, int) {
-    return static_cast<uint32_t>(std::popcount(b));
   });
 }
 
@@ -303,58 +291,46 @@ void extend_sign(const Prepared& step, uint32_t mask) {  // SGXT
 
 using Evaluate = void (*)(const Prepared& step, uint32_t mask);
 struct Operation {
-  Opcode opcode;
   Evaluate evaluate;
+  Opcode opcode;
+  Opcode twin = opcode;  // does the same, most of them in the uniform datapath
 };
 constexpr Operation kOperations[] = {
-    {Opcode::iadd3, add_three},
-    {Opcode::uiadd3, add_three},
-    {Opcode::imad, multiply_add},
-    {Opcode::uimad, multiply_add},
-    {Opcode::imad_wide, multiply_pair},
-    {Opcode::uimad_wide, multiply_pair},
-    {Opcode::imad_hi, multiply_high},
-    {Opcode::lea, scale_add},
-    {Opcode::ulea, scale_add},
-    {Opcode::shf, shift_funnel},
-    {Opcode::ushf, shift_funnel},
-    {Opcode::lop3, combine_bits},
-    {Opcode::ulop3, combine_bits},
-    {Opcode::isetp, compare},
-    {Opcode::uisetp, compare},
-    {Opcode::sel, choose},
-    {Opcode::usel, choose},
-    {Opcode::prmt, pick_bytes},
-    {Opcode::uprmt, pick_bytes},
-    {Opcode::imnmx, take_extreme},
-    {Opcode::vimnmx, take_extreme},
-    {Opcode::viaddmnmx, take_extreme_of_sum},
-    {Opcode::mov, move},
-    {Opcode::umov, move},
-    {Opcode::iabs, take_absolute},
-    {Opcode::viadd, add_two},
-    {Opcode::popc, count_ones},
-    {Opcode::upopc, count_ones},
-    {Opcode::sgxt, extend_sign},
-    {Opcode::shfl, exchange},
-    {Opcode::vote, take_vote},
-    {Opcode::voteu, take_vote},
-    {Opcode::r2ur, take_first_lane},
-    {Opcode::plop3, combine_truths},
-    {Opcode::uplop3, combine_truths},
+    {add_three, Opcode::iadd3, Opcode::uiadd3},
+    {multiply_add, Opcode::imad, Opcode::uimad},
+    {multiply_wide<false>, Opcode::imad_wide, Opcode::uimad_wide},
+    {multiply_wide<true>, Opcode::imad_hi},
+    {scale_add, Opcode::lea, Opcode::ulea},
+    {shift_funnel, Opcode::shf, Opcode::ushf},
+    {combine_bits, Opcode::lop3, Opcode::ulop3},
+    {compare, Opcode::isetp, Opcode::uisetp},
+    {choose, Opcode::sel, Opcode::usel},
+    {pick_bytes, Opcode::prmt, Opcode::uprmt},
+    {take_extreme<false>, Opcode::imnmx, Opcode::vimnmx},
+    {take_extreme<true>, Opcode::viaddmnmx},
+    {map_b<move>, Opcode::mov, Opcode::umov},
+    {map_b<take_absolute>, Opcode::iabs},
+    {map_b<count_ones>, Opcode::popc, Opcode::upopc},
+    {add_two, Opcode::viadd},
+    {extend_sign, Opcode::sgxt},
+    {exchange, Opcode::shfl},
+    {take_vote, Opcode::vote, Opcode::voteu},
+    {take_first_lane, Opcode::r2ur},
+    {combine_truths, Opcode::plop3, Opcode::uplop3},
 };
 
-std::array<Evaluate, static_cast<size_t>(Opcode::count)> index_operations() {
-  std::array<Evaluate, static_cast<size_t>(Opcode::count)> by_opcode = {};
-  for (const Operation& operation : kOperations)
-    by_opcode[static_cast<size_t>(operation.opcode)] = operation.evaluate;
-  return by_opcode;
+using ByOpcode = std::array<Evaluate, static_cast<size_t>(Opcode::count)>;
+ByOpcode index_operations() {
+  ByOpcode found = {};
+  for (const auto& [evaluate, opcode, twin] : kOperations)
+    found[static_cast<size_t>(opcode)] = found[static_cast<size_t>(twin)] = evaluate;
+  return found;
 }
 
 }  // namespace
 
 bool evaluate_integer(const Prepared& step, uint32_t mask) {
-  static const auto by_opcode = index_operations();
+  static const ByOpcode by_opcode = index_operations();
   const Evaluate evaluate = by_opcode[static_cast<size_t>(step.instruction->row->opcode)];
   if (evaluate) evaluate(step, mask);
   return evaluate != nullptr;

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 
 #include "base/error.h"
+#include "base/words.h"
 
 namespace stitch::clock {
 
@@ -20,35 +20,26 @@ constexpr ElementType kElementTypes[] = {{"f16", 2, false}, {"bf16", 2, false}, 
                                          {"u8", 1, true},   {"bool", 1, true},  {"i16", 2, true},
                                          {"i32", 4, true},  {"i64", 8, true}};
 
-template <class T>
-bool read(std::string_view word, T& value) {
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  return error == std::errc() && end == word.data() + word.size();
-}
-
-bool read_pointer(std::string_view word, Argument& argument) {
+std::optional<Argument> read_pointer(std::string_view word) {
   const size_t star = word.find('*'), less = word.find('<');
-  if (star == word.npos) return false;
+  if (star == word.npos) return {};
   const std::string_view name = word.substr(star + 1, less - star - 1);
   const auto type = std::ranges::find(kElementTypes, name, &ElementType::name);
-  int64_t count = 0;
-  if (type == std::end(kElementTypes) || !read(word.substr(0, star), count) || count < 0 ||
-      count > INT64_MAX / 64)
-    return false;
-  argument = {true, count * type->bytes, type->bytes, type->is_integer, 0, 0};
-  return less == word.npos || (type->is_integer && read(word.substr(less + 1), argument.below));
+  const int64_t count = to_number(word.substr(0, star)).value_or(-1);
+  if (type == std::end(kElementTypes) || count < 0 || count > INT64_MAX / 64) return {};
+  const bool has_below = less != word.npos;
+  const auto below = has_below ? to_number<uint64_t>(word.substr(less + 1)) : 0;
+  if (has_below && !(type->is_integer && below)) return {};
+  return Argument{true, count * type->bytes, type->bytes, type->is_integer, *below, 0};
 }
 
 }  // namespace
 
 Argument parse_argument(const std::string& word) {
-  Argument argument;
-  if (word == "null") return {true, 0, 1, false, 0, 0};
-  if (read_pointer(word, argument)) return argument;
-  int64_t integer = 0;
-  if (read(word, integer)) return {false, 0, 4, false, 0, static_cast<uint64_t>(integer)};
-  float number = 0;
-  if (read(word, number)) return {false, 0, 4, false, 0, std::bit_cast<uint32_t>(number)};
+  if (word == "null") return {.is_pointer = true, .element_bytes = 1};
+  if (const auto pointer = read_pointer(word)) return *pointer;
+  if (const auto integer = to_number(word)) return {.bits = static_cast<uint64_t>(*integer)};
+  if (const auto number = to_number<float>(word)) return {.bits = std::bit_cast<uint32_t>(*number)};
   throw UserError("found the argument '" + word +
                   "'; it is a number, null, or COUNT*TYPE[<BELOW] such as 1048576*f32 or "
                   "2048*i64<30522, of the types f8 f16 bf16 f32 f64 i8 u8 bool i16 i32 i64");

@@ -1,21 +1,13 @@
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "base/error.h"
+#include "base/map_to_vector.h"
 #include "clock/walk/warp.h"
 
 namespace stitch::clock {
 
 namespace {
-
-// Where constant bank 0 holds the sizes of block and grid.
-struct LaunchPlaces {
-  int block, grid;
-};
-LaunchPlaces launch_places(int architecture) {
-  return architecture >= 100 ? LaunchPlaces{0x360, 0x370} : LaunchPlaces{0x0, 0xc};
-}
 
 class Preparer {
  public:
@@ -69,28 +61,18 @@ class Preparer {
     auto& file = operand.kind == OperandKind::predicate ? registers_.predicates
                                                         : registers_.uniform_predicates;
     Truth* truth = &file[operand.index];
-    Truth* written = operand.index == kTruePredicate ? nullptr : truth;
-    switch (operand.letter) {
-      case 'P':
-        step.P = written;
-        break;
-      case 'Q':
-        step.Q = written;
-        break;
-      case 'q':
-        step.q = truth, step.negates_q = operand.negated;
-        break;
-      case 'r':
-        step.r = truth, step.negates_r = operand.negated;
-        break;
-      default:
-        step.p = truth, step.negates_p = operand.negated;
+    if (operand.is_destination) {
+      Truth* written = operand.index == kTruePredicate ? nullptr : truth;
+      (operand.letter == 'P' ? step.P : step.Q) = written;
+      return;
     }
+    const bool is_q = operand.letter == 'q', is_r = operand.letter == 'r';
+    (is_q ? step.q : is_r ? step.r : step.p) = truth;
+    (is_q ? step.negates_q : is_r ? step.negates_r : step.negates_p) = operand.negated;
   }
 
   void add(const Instruction& instruction, const Operand& operand, Prepared& step) {
-    if (operand.kind == OperandKind::predicate || operand.kind == OperandKind::uniform_predicate)
-      return add_predicate(operand, step);
+    if (is_predicate(operand.kind)) return add_predicate(operand, step);
     switch (operand.letter) {
       case 'd':
       case 'D':
@@ -170,10 +152,12 @@ ConstantBank fill_constants(const Program& program, const Launch& launch) {
     std::memcpy(&bank.bytes[at], &bits, std::min<size_t>(bytes, 8));
     std::fill_n(&bank.known[at], bytes, uint8_t{1});
   };
-  const LaunchPlaces places = launch_places(program.architecture);
+  // Where the bank holds the sizes of block and grid.
+  const size_t block_at = program.architecture >= 100 ? 0x360 : 0x0;
+  const size_t grid_at = program.architecture >= 100 ? 0x370 : 0xc;
   for (size_t d = 0; d < 3; ++d) {
-    put(places.block + 4 * d, static_cast<uint64_t>(launch.block[d]), 4);
-    put(places.grid + 4 * d, static_cast<uint64_t>(launch.grid[d]), 4);
+    put(block_at + 4 * d, static_cast<uint64_t>(launch.block[d]), 4);
+    put(grid_at + 4 * d, static_cast<uint64_t>(launch.grid[d]), 4);
   }
   for (size_t i = 0; i < kernel.parameters.size(); ++i) {
     const KernelParameter& parameter = kernel.parameters[i];
@@ -192,10 +176,8 @@ ConstantBank fill_constants(const Program& program, const Launch& launch) {
 
 std::vector<Prepared> prepare(const Program& program, Warp& warp, std::deque<Value>& pool) {
   Preparer preparer(warp, pool);
-  std::vector<Prepared> steps;
-  for (const Instruction& instruction : program.code)
-    steps.push_back(preparer.prepare(instruction));
-  return steps;
+  return map_to_vector(
+      program.code, [&](const Instruction& instruction) { return preparer.prepare(instruction); });
 }
 
 }  // namespace stitch::clock

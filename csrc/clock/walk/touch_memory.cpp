@@ -15,22 +15,20 @@ uint64_t scramble(uint64_t x) {
   return (x ^ x >> 29) * 0xbf58476d1ce4e5b9 >> 20;
 }
 
-// Joins what touches or overlaps.
+// Joins what touches or overlaps; false where `next` is before `run` or lies apart.
+bool extend(SectorRun& run, const SectorRun& next) {
+  const uint64_t end = run.first + run.count;
+  if (next.first < run.first || next.first > end) return false;
+  run.count = static_cast<uint32_t>(std::max(end, next.first + next.count) - run.first);
+  return true;
+}
 void merge(std::vector<SectorRun>& runs) {
-  const auto starts_before = [](const SectorRun& a, const SectorRun& b) {
-    return a.first < b.first;
-  };
-  if (!std::ranges::is_sorted(runs, starts_before)) std::ranges::sort(runs, starts_before);
+  if (!std::ranges::is_sorted(runs, {}, &SectorRun::first))
+    std::ranges::sort(runs, {}, &SectorRun::first);
   size_t kept = 0;
-  for (size_t i = 1; i < runs.size(); ++i) {
-    SectorRun& last = runs[kept];
-    const uint64_t end = last.first + last.count, new_end = runs[i].first + runs[i].count;
-    if (runs[i].first <= end)
-      last.count = static_cast<uint32_t>(std::max(end, new_end) - last.first);
-    else
-      runs[++kept] = runs[i];
-  }
-  if (!runs.empty()) runs.resize(kept + 1);
+  for (const SectorRun& run : runs)
+    if (kept == 0 || !extend(runs[kept - 1], run)) runs[kept++] = run;
+  runs.resize(kept);
 }
 
 int count_lines(const std::vector<SectorRun>& runs) {
@@ -106,16 +104,8 @@ void MemoryWalk::add_sectors(const Addresses& addresses, uint32_t lanes, int byt
     if (!(addresses.known >> i & 1)) continue;
     const uint64_t first = addresses.lanes[i] / kSectorBytes;
     const uint64_t last = (addresses.lanes[i] + bytes - 1) / kSectorBytes;
-    if (!found_.empty()) {
-      SectorRun& run = found_.back();
-      const uint64_t end = run.first + run.count;
-      if (first >= run.first && last < end) continue;
-      if (first >= run.first && first <= end) {
-        run.count = static_cast<uint32_t>(last + 1 - run.first);
-        continue;
-      }
-    }
-    found_.push_back({first, static_cast<uint32_t>(last - first + 1)});
+    const SectorRun run = {first, static_cast<uint32_t>(last - first + 1)};
+    if (found_.empty() || !extend(found_.back(), run)) found_.push_back(run);
   }
   merge(found_);
   access.unknown = static_cast<uint16_t>(std::popcount(lanes & ~addresses.known));
@@ -163,7 +153,7 @@ void MemoryWalk::load_integers(const Prepared& step, const Addresses& addresses,
   become_unknown(step, lanes);
   if (!is_weak(*step.instruction)) return;
   const int bytes = access_bytes(*step.instruction);
-  for (int k = 0; step.d && k < step.results; ++k) {
+  for (int k = 0; k < step.results; ++k) {
     Value value;
     for (int i = 0; i < kLanes; ++i) {
       const uint64_t argument = addresses.lanes[i] >> kArgumentBits;

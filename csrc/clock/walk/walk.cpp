@@ -5,8 +5,6 @@
 
 #include "base/error.h"
 #include "clock/walk/touch_memory.h"
-#include "clock/walk/trace.h"
-#include "clock/walk/warp.h"
 
 namespace stitch::clock {
 
@@ -26,11 +24,7 @@ struct Meeting {
   size_t next = 0;
 };
 
-std::string place_of(size_t at) {
-  std::ostringstream text;
-  text << "0x" << std::hex << at * kInstructionBytes;
-  return text.str();
-}
+std::string place_of(size_t at) { return to_hex(at * kInstructionBytes); }
 
 class Walker {
  public:
@@ -83,10 +77,10 @@ class Walker {
   }
 
   void place_threads(int w) {
+    const auto x = static_cast<uint32_t>(launch_.block[0]);
+    const auto y = static_cast<uint32_t>(launch_.block[1]);
     for (int i = 0; i < kLanes; ++i) {
       const auto linear = static_cast<uint32_t>(w * kLanes + i);
-      const auto x = static_cast<uint32_t>(launch_.block[0]),
-                 y = static_cast<uint32_t>(launch_.block[1]);
       warp_.place.thread[0].lanes[i] = linear % x;
       warp_.place.thread[1].lanes[i] = linear / x % y;
       warp_.place.thread[2].lanes[i] = linear / x / y;
