@@ -82,3 +82,13 @@ def test_cubins_of_a_folder_decode_as_nvdisasm_says(tmp_path):
 def test_no_opcode_of_the_goldens_is_unknown(target):
     for text in golden_texts():
         assert "UNKNOWN" not in _core.disassemble(_core.compile_cubin(text, target))
+
+
+@needs_nvrtc
+@pytest.mark.parametrize(
+    ("target", "lanes"), {"a100": r"WARPSYNC R\d+$", "h200": r"WARPSYNC R\d+, `\(0x\w+\)$"}.items()
+)
+def test_a_barrier_of_some_lanes_has_a_target_where_they_act_together(target, lanes):
+    text = (ROOT / "tests/python/ptxsim_kernels/samples/warp_scan.cu").read_text()
+    lines = _core.disassemble(_core.compile_cubin(text, target)).splitlines()
+    assert any(re.search(lanes, line.partition("  ; ")[0]) for line in lines)

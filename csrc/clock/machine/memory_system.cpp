@@ -26,76 +26,103 @@ MemorySystem::MemorySystem(const Trace& trace, const Launch& launch, const Devic
       kNumbers.second_cache_share * static_cast<double>(device.l2_bytes) / kSectorBytes / active);
   // The last block walked may differ from all others: they say what is shared.
   const size_t walked = trace.blocks.size(), alike = std::max<size_t>(1, walked - 1);
-  count_distinct(walked == 1 ? trace.runs.size() : trace.blocks.back().first_run);
-  share_arguments(launch, static_cast<double>(alike) / static_cast<double>(launch.blocks()));
+  count_distinct(trace.accesses, walked == 1 ? UINT32_MAX : trace.blocks.back().first_run);
+  regions_.resize(std::max(regions_.size(), launch.arguments.size() + 1));
+  const double part = static_cast<double>(alike) / static_cast<double>(launch.blocks());
+  for (size_t phase = 0; phase < kPhases; ++phase) share_arguments(launch, part, phase);
 }
 
 // `part`: of the grid, what was walked.  An argument of which it touches more than its part is
 // shared by blocks, unless the others have arguments of their own.
-void MemorySystem::share_arguments(const Launch& launch, double part) {
+void MemorySystem::share_arguments(const Launch& launch, double part, size_t phase) {
   double excess = 0, untouched = 0;  // sectors
   const auto own_sectors = [&](size_t i) {
     return part * static_cast<double>(launch.arguments[i - 1].bytes) / kSectorBytes;
   };
-  regions_.resize(std::max(regions_.size(), launch.arguments.size() + 1));
   for (size_t i = 1; i <= launch.arguments.size(); ++i) {
-    const auto touched = static_cast<double>(regions_[i].distinct);
-    excess += std::max(0.0, touched - own_sectors(i));
-    if (touched == 0) untouched += own_sectors(i);
+    excess += std::max(0.0, regions_[i].distinct[phase] - own_sectors(i));
+    if (regions_[i].pages.empty()) untouched += own_sectors(i);
   }
   constexpr double rounding = 1.25;
   if (excess <= rounding * untouched) return;
   for (size_t i = 1; i <= launch.arguments.size(); ++i) {
-    const auto touched = static_cast<double>(regions_[i].distinct);
-    if (touched > own_sectors(i)) regions_[i].fetched_share = own_sectors(i) / touched;
+    const double touched = regions_[i].distinct[phase];
+    if (touched > own_sectors(i)) regions_[i].fetched_share[phase] = own_sectors(i) / touched;
   }
 }
 
-void MemorySystem::count_distinct(size_t runs) {
+// Of accesses to sectors before the run `end`.
+void MemorySystem::count_distinct(const std::vector<Access>& accesses, uint32_t end) {
   Region* region;
-  for (const SectorRun& run : std::span(runs_).first(runs)) {
-    for (uint64_t k = 0; k < run.count; ++k) {
-      uint32_t& stamp = stamp_of(run.first + k, region);
-      region->distinct += stamp == 0;
-      stamp = 1;
+  for (const Access& access : accesses) {
+    if (access.first_run >= end) break;
+    const size_t phase = std::min<size_t>(access.phase, kPhases - 1);
+    for (const SectorRun& run : std::span(runs_).subspan(access.first_run, access.runs)) {
+      for (uint64_t sector = run.first; sector < run.first + run.count; ++sector) {
+        uint32_t& seen = page_of(sector, region).stamps[sector % kPageSectors].loaded;
+        region->distinct[phase] += !(seen >> phase & 1);
+        seen |= 1u << phase;
+      }
     }
   }
   for (Region& touched : regions_) {
     for (auto& page : touched.pages)
-      if (page) page->fill(0);
+      if (page) page->stamps.fill({});
   }
 }
 
-uint32_t& MemorySystem::stamp_of(uint64_t sector, Region*& region) {
+// Pages that only others have touched so far repeat the ages of those before them in a row.
+void MemorySystem::start_phase() {
+  ++phase_;
+  for (Region& region : regions_) {
+    std::vector<uint32_t> ages(region.pages.size());
+    size_t own = 0;  // pages in a row
+    for (size_t i = 0; i < ages.size(); ++i) {
+      auto& page = region.pages[i];
+      const bool is_own = page && page->touched != 0;
+      if (is_own) own = i > 0 && region.pages[i - 1] && region.pages[i - 1]->touched ? own + 1 : 1;
+      ages[i] = is_own ? page->touched : ages[i - own];
+      if (page) page->touched_before = ages[i];
+    }
+  }
+}
+
+MemorySystem::Page& MemorySystem::page_of(uint64_t sector, Region*& region) {
   constexpr int shift = kArgumentBits - 5;
   const size_t argument = sector >> shift;
-  const uint64_t inside = sector & ((uint64_t{1} << shift) - 1);
   if (argument >= regions_.size()) regions_.resize(argument + 1);
   region = &regions_[argument];
-  const size_t page = inside / kPageSectors;
+  const size_t page = (sector & ((uint64_t{1} << shift) - 1)) / kPageSectors;
   if (page >= region->pages.size()) region->pages.resize(page + 1);
-  if (!region->pages[page]) region->pages[page] = std::make_unique<Page>(Page{});
-  return (*region->pages[page])[inside % kPageSectors];
+  if (!region->pages[page]) region->pages[page] = std::make_unique<Page>();
+  return *region->pages[page];
 }
 
 MemorySystem::Found MemorySystem::find(uint64_t sector, bool is_store, bool is_cached) {
   Region* region;
-  uint32_t& stamp = stamp_of(sector, region);
-  const uint32_t age = clock_ - (stamp & kStamp);
-  const bool is_first = stamp == 0, is_kept = !is_first && age < second_cache_sectors_;
-  const bool was_loaded = stamp & kLoaded, was_stored = is_kept && (stamp & kStored);
-  stamp = (clock_++ & kStamp) | (is_cached ? kLoaded : 0) | (is_store || was_stored ? kStored : 0);
-  if (is_cached && was_loaded && age < first_cache_sectors_) return Found::kFirstCache;
-  if (is_kept && (!is_store || was_stored)) return Found::kSecondCache;
+  Page& page = page_of(sector, region);
+  Stamp& stamp = page.stamps[sector % kPageSectors];
+  const auto keeps = [&](uint32_t touched) {
+    return touched != 0 && second_clock_ - touched < second_cache_sectors_;
+  };
+  const bool is_loaded = stamp.loaded != 0 && first_clock_ - stamp.loaded < first_cache_sectors_;
+  const bool is_kept = keeps(stamp.kept), is_stored = is_kept && stamp.is_stored;
   // Which of the sharers moves a sector is even over its sectors.
   const double place = static_cast<double>((sector * 0x9e3779b97f4a7c15) >> 40) / (1 << 24);
-  return place < region->fetched_share ? Found::kMemory : Found::kSecondCache;
+  const bool is_moved = is_store ? !is_stored : !is_kept && !keeps(page.touched_before);
+  const bool moves = is_moved && place < region->fetched_share[phase_];
+  second_clock_ += moves;
+  stamp = {is_cached ? first_clock_++ : 0, second_clock_, is_store || is_stored};
+  page.touched = second_clock_;
+  if (is_cached && is_loaded) return Found::kFirstCache;
+  return moves ? Found::kMemory : Found::kSecondCache;
 }
 
 double MemorySystem::access(const Access& access, const Instruction& instruction, double cycle,
                             double share) {
   const Flow flow = instruction.row->flow;
   const bool is_cached = is_cached_load(instruction);
+  if (access.phase > phase_ && phase_ + 1 < kPhases) start_phase();
   std::array<double, 3> bytes = {0, 0, static_cast<double>(access.unknown) * kSectorBytes};
   for (uint32_t r = access.first_run; r < access.first_run + access.runs; ++r) {
     const SectorRun& run = runs_[r];

@@ -3,7 +3,9 @@
 // A sector is found in the first cache if this multiprocessor loaded it within as many sectors as
 // the cache holds, in the second if it touched it within its share of that; others come from
 // memory.  Where blocks share what they read, each multiprocessor fetches its part of it: an
-// argument's sectors are counted once over the grid.
+// argument's sectors are counted once over the grid in each phase, which is what lies between two
+// barriers of the grid.  What only others touched in a phase before is as old as what this
+// multiprocessor touched nearest to it: all go through an argument at one pace.
 #pragma once
 
 #include <algorithm>
@@ -38,25 +40,39 @@ class MemorySystem {
   const Traffic& traffic() const { return traffic_; }
 
  private:
-  static constexpr uint64_t kPageSectors = 4096;
-  // Flags of a stamp: since it was last in memory alone, the sector was loaded, or stored.
-  static constexpr uint32_t kLoaded = 1u << 31, kStored = 1u << 30, kStamp = kStored - 1;
-  using Page = std::array<uint32_t, kPageSectors>;
+  static constexpr uint64_t kPageSectors = 512;
+  static constexpr size_t kPhases = 8;  // later ones count as the last of these
+  // When a sector was last touched, by each cache's clock.
+  struct Stamp {
+    uint32_t loaded = 0;         // 0: not, or stored since
+    uint32_t kept : 31 = 0;      // 0: never touched
+    uint32_t is_stored : 1 = 0;  // since it was last in memory alone
+  };
+  struct Page {
+    std::array<Stamp, kPageSectors> stamps;
+    uint32_t touched = 0, touched_before = 0;  // last; in phases before this one
+  };
   struct Region {
+    Region() { fetched_share.fill(1); }
+
     std::vector<std::unique_ptr<Page>> pages;
-    uint64_t distinct = 0;     // sectors that the trace touches
-    double fetched_share = 1;  // of first touches, those that no other multiprocessor has made
+    std::array<double, kPhases> distinct = {};  // sectors that the trace touches
+    // Of first touches, those that no other multiprocessor has made.
+    std::array<double, kPhases> fetched_share;
   };
   enum class Found { kFirstCache, kSecondCache, kMemory };
 
-  uint32_t& stamp_of(uint64_t sector, Region*& region);
+  Page& page_of(uint64_t sector, Region*& region);
   Found find(uint64_t sector, bool is_store, bool is_cached);
-  void share_arguments(const Launch& launch, double part);
-  void count_distinct(size_t runs);
+  void share_arguments(const Launch& launch, double part, size_t phase);
+  void count_distinct(const std::vector<Access>& accesses, uint32_t end);
+  void start_phase();
 
   const std::vector<SectorRun>& runs_;
   std::vector<Region> regions_;
-  uint32_t clock_ = 1;  // sectors touched so far
+  uint32_t first_clock_ = 1;   // sectors touched so far
+  uint32_t second_clock_ = 1;  // sectors that came from memory, or will go there
+  size_t phase_ = 0;
   uint32_t first_cache_sectors_, second_cache_sectors_;
   double memory_rate_, second_cache_rate_;  // bytes a cycle
   double memory_free_ = 0, second_cache_free_ = 0;

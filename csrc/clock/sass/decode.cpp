@@ -194,6 +194,11 @@ class Decoder {
     put(OperandKind::scoreboard, letter).index = index(44, 3);
     put_immediate(letter, 38, 6);
   }
+  void put_lanes(char letter) {
+    const bool are_collective = instruction_.bit(86);
+    put_register(are_collective ? 24 : 32, letter, false);
+    if (are_collective) put_target('j');
+  }
   void put_shift(char letter) { put_immediate(letter, 75, 5); }
   void put_table(char letter) { put_immediate(letter, 72, 8); }
   void put_predicates(char letter) { put(OperandKind::predicates, letter); }
@@ -249,7 +254,7 @@ void Decoder::add(char letter) {
       {'w', &Decoder::put_scoreboard},  {'x', &Decoder::put_shuffle},
       {'h', &Decoder::put_shift},       {'l', &Decoder::put_table},
       {'L', &Decoder::put_tables},      {'F', &Decoder::put_predicates},
-      {'i', &Decoder::put_mask}};
+      {'i', &Decoder::put_mask},        {'W', &Decoder::put_lanes}};
   const auto special = std::ranges::find(specials, letter, &Special::letter);
   STITCH_CHECK(special != std::end(specials), "sass.def has the operand letter '"
                                                   << letter << "' in row "

@@ -39,7 +39,7 @@ enum class Flow : uint8_t {
   indirect,  // BRX, JMP: the target is in no table that is read
   exit,
   push,     // BSSY: lanes that take part in a BSYNC
-  sync,     // BSYNC
+  sync,     // BSYNC; WARPSYNC: all lanes that are left
   leave,    // BREAK: lanes that no longer take part
   barrier,  // BAR
   load,

@@ -48,6 +48,7 @@ int count_lines(const std::vector<SectorRun>& runs) {
 void MemoryWalk::start_block(int64_t block) {
   block_ = block;
   votes_.clear();
+  waits_.clear();
 }
 
 bool MemoryWalk::vote(size_t n, bool holds) {
@@ -140,6 +141,8 @@ int32_t MemoryWalk::touch_global(const Prepared& step, const Operand& operand, u
   addresses.known &= inside_arguments(addresses, bytes);
   Access access;
   add_sectors(addresses, lanes, bytes, access);
+  access.phase =
+      static_cast<uint16_t>(std::distance(waits_.begin(), waits_.lower_bound(barriers_)));
   trace_.requested_bytes += access.bytes;
   trace_.blocks.back().requested_bytes += access.bytes;
   const Flow flow = step.instruction->row->flow;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -21,6 +22,9 @@ class MemoryWalk {
   int32_t touch(const Prepared& step, uint32_t lanes);
   // The block's n-th reduction over all threads: true once any warp has said so.
   bool vote(size_t n, bool holds);
+  void start_warp() { barriers_ = 0; }
+  void pass_barrier() { ++barriers_; }
+  void wait_for_grid() { waits_.insert(barriers_); }
   uint64_t outside_lanes() const { return outside_lanes_; }  // that left all arguments
 
  private:
@@ -43,6 +47,10 @@ class MemoryWalk {
   Trace& trace_;
   int64_t block_ = 0;
   std::vector<bool> votes_;
+  // Barriers of the block that its warp has passed; how many lie before each wait for the grid,
+  // which one warp makes and the others learn of at their next barrier.
+  int barriers_ = 0;
+  std::set<int> waits_;
   std::map<uint64_t, uint32_t> first_added_;  // by block 0, at an address
   std::vector<SectorRun> found_;
 };

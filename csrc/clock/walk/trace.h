@@ -30,6 +30,7 @@ struct Access {
   uint16_t wavefronts = 0;  // cycles of the shared pipe: lines touched, or bank conflicts
   uint16_t unknown = 0;     // lanes whose address depends on data: a sector each, never seen again
   uint16_t bytes = 0;       // that its lanes asked for
+  uint16_t phase = 0;       // barriers of the grid that its warp has passed
 };
 
 struct Step {

@@ -95,6 +95,7 @@ class Walker {
     meetings_.fill({});
     trips_.clear();
     reductions_ = 0;
+    memory_.start_warp();
     const int64_t left = launch_.threads() - int64_t{w} * kLanes;
     now_ = {0, left >= kLanes ? kAllLanes : (1u << left) - 1};
     alive_ = now_.lanes;
@@ -163,7 +164,11 @@ class Walker {
 
   int32_t run_special(const Prepared& step, Flow flow, uint32_t lanes) {
     const auto meeting = [&]() -> Meeting& {
-      return meetings_[step.instruction->find('B')->index & 15];
+      const Operand* named = step.instruction->find('B');
+      if (named) return meetings_[named->index & 15];
+      Meeting& all = meetings_.back();
+      if (all.arrived == 0) all.expected = alive_;
+      return all;
     };
     switch (flow) {
       case Flow::exit: {
@@ -182,6 +187,7 @@ class Walker {
         meeting().expected &= ~lanes;
         break;
       case Flow::sync: {
+        if (step.instruction->find('j')) break;  // a collective: its lanes are together
         Meeting& here = meeting();
         here.arrived |= lanes;
         here.next = now_.at;
@@ -202,6 +208,7 @@ class Walker {
         throw UnsupportedError("kernel " + program_.kernel->name + " branches indirectly at " +
                                place_of(now_.at - 1) + ", which the clock does not follow");
       case Flow::barrier:
+        memory_.pass_barrier();
         if (reduces_over_block(*step.instruction)) reduce(step, lanes);
         break;
       default:
@@ -263,6 +270,7 @@ class Walker {
     else
       taken.value &= ~unknown;
     const uint32_t going = now_.lanes & taken.value, staying = now_.lanes & ~taken.value;
+    if (is_poll && going == 0) memory_.wait_for_grid();
     if (going == 0) return is_poll ? Step::kGridWait : Step::kNoAccess;
     if (staying == 0) {
       now_.at = target;
@@ -310,7 +318,7 @@ class Walker {
   Split now_;
   uint32_t alive_ = 0;
   std::vector<Split> waiting_;
-  std::array<Meeting, 16> meetings_ = {};
+  std::array<Meeting, 17> meetings_ = {};  // the last: of WARPSYNC
   std::map<size_t, int> trips_;
   size_t reductions_ = 0;
   std::set<std::string> assumptions_;

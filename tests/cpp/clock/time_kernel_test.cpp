@@ -151,6 +151,46 @@ TEST(TimeKernel, AGridBarrierCostsItsTimeAndNeedsAResidentGrid) {
   EXPECT_THROW(time_text(kMeet, make_launch(132 * 32 + 1, 32, "400000*f32,1*i32")), UserError);
 }
 
+// Every block reads its share of x, meets the others and reads that of the block `apart` from it:
+// in the same order, or last to first.
+const std::string kTwice = R"(extern "C" __global__ void
+twice(const float4* x, float* y, unsigned* count, int n, int apart, int is_backward) {
+  float sum = 0;
+  const int step = gridDim.x * 256, trips = n / step;
+  for (int k = 0; k < trips; ++k) sum += x[k * step + blockIdx.x * 256 + threadIdx.x].x;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    atomicAdd(count, 1);
+    while (*(volatile unsigned*)count < gridDim.x) {}
+  }
+  __syncthreads();
+  const int other = (blockIdx.x + apart) % gridDim.x;
+  for (int k = 0; k < trips; ++k)
+    sum += x[(is_backward ? trips - 1 - k : k) * step + other * 256 + threadIdx.x].y;
+  y[blockIdx.x * 256 + threadIdx.x] = sum; })";
+
+TEST(TimeKernel, ALaterPhaseFindsInTheSecondCacheWhatWasReadLast) {
+  STITCH_SKIP_WITHOUT_NVRTC();
+  constexpr int64_t kBlocks = 132 * 4, kTrips = 62;  // 528 blocks, 134 MB
+  const auto memory_of = [&](int64_t trips, const std::string& how) {
+    const int64_t elements = trips * kBlocks * 256;
+    const std::string x = std::to_string(4 * elements) + "*f32,";
+    const std::string y = std::to_string(kBlocks * 256) + "*f32,1*i32,";
+    const Launch launch = make_launch(kBlocks, 256, x + y + std::to_string(elements) + how);
+    return time_text(kTwice, launch).memory_bytes / (16.0 * static_cast<double>(elements));
+  };
+  const double held = 0.93 * (60 << 20) / (16.0 * kTrips * kBlocks * 256);
+  for (const std::string apart : {",0", ",17"}) {
+    EXPECT_NEAR(memory_of(kTrips, apart + ",0"), 2, 0.03) << apart;
+    const double backward = memory_of(kTrips, apart + ",1");
+    EXPECT_GT(backward, 2 - held - 0.01) << apart;
+    EXPECT_LT(backward, 2 - 0.65 * held) << apart << ": warps run ahead of others";
+    EXPECT_NEAR(memory_of(kTrips / 4, apart + ",0"), 1, 0.03) << apart;
+    EXPECT_NEAR(memory_of(kTrips / 4, apart + ",1"), 1, 0.03) << apart;
+  }
+}
+
 TEST(TimeKernel, WhatTheLastBlockDoesCountsOnce) {
   STITCH_SKIP_WITHOUT_NVRTC();
   const std::string text = R"(extern "C" __global__ void last(float* y, float* z, unsigned* count) {

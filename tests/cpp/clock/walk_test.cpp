@@ -114,6 +114,26 @@ TEST(Walk, FollowsLoopsAndLanesThatPart) {
   EXPECT_EQ(parted.trace.requested_bytes, 4u * (11 + 10 + 32));
 }
 
+TEST(Walk, LanesThatPartedGoOnTogetherBehindABarrierOfTheWarp) {
+  STITCH_SKIP_WITHOUT_NVRTC();
+  const Walked walked = walk_text(R"(
+    extern "C" __global__ void meet(float* y, unsigned* count, int n) {
+      __syncthreads();
+      if (threadIdx.x == 0) {
+        atomicAdd(count, 1);
+        while (*(volatile unsigned*)count < gridDim.x) {}
+      }
+      __syncthreads();
+      for (int i = 0; i < n; ++i) y[i * 64 + threadIdx.x] = i;
+    })",
+                                  make_launch(2, 64, "64000*f32,1*i32,1000"));
+  const auto steps = [&](size_t w) {
+    return walked.trace.warps[w].end - walked.trace.warps[w].first;
+  };
+  EXPECT_GT(steps(1), 1000u);
+  EXPECT_LT(steps(0), steps(1) + 100) << "lane 0 polls, and does not run the loop by itself";
+}
+
 TEST(Walk, SaysWhatItAssumesOfData) {
   STITCH_SKIP_WITHOUT_NVRTC();
   const std::string gather = R"(extern "C" __global__ void gather(float* y, const float* x,
