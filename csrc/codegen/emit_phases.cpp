@@ -70,8 +70,12 @@ struct Emitter {
   std::set<NodeId> exchanged = {};
   bool uses_shared = false;
   int next_function = 0;
-  // By function, of those that loop over blocks themselves: what stands before, and in the loop.
-  std::map<int, std::pair<KernelBody, KernelBody>> split = {};
+  // By function, of those that loop over blocks themselves.
+  struct LoopingBody {
+    KernelBody before, inside;  // the loop
+    std::string turns;          // their type
+  };
+  std::map<int, LoopingBody> split = {};
   std::map<int, Dim> places = {};  // by group: its first block
   Dim resident = 0;                // blocks of all groups
   struct FrameArray {
@@ -97,10 +101,9 @@ struct Emitter {
     const LoweredStage& lowered = part.lowered;
     const auto loop = split.find(number);
     const bool loops = loop != split.end();
-    const std::string type = loops ? counter_type(part.schedule->grid) : "i64";
     std::string text =
-        concat("STITCH_DEVICE void stage_", number, "(", type, " block_number, ",
-               loops ? concat(type, " end_block, ", type, " step, ") : "") +
+        concat("STITCH_DEVICE void stage_", number, "(",
+               loops ? loop->second.turns + " turns, " : "i64 block_number, ") +
         list_parameters(graph, lowered.pointers, lowered.sizes.size(), options, exchanged);
     for (size_t i = 0; i < lowered.persistent.size(); ++i) {
       const PersistentArray& array = lowered.persistent[i];
@@ -109,11 +112,11 @@ struct Emitter {
     }
     text += std::string(uses_shared ? "u8* shared, " : "") + "i32* error) {\n";
     if (loops)
-      text += "  if (block_number >= end_block) return;\n" + to_string(loop->second.first) +
-              "  for (; block_number < end_block; block_number += step) {\n  ";
+      text += "  if (!turns.are_left()) return;\n" + to_string(loop->second.before) +
+              "  for (; turns.are_left(); turns.next()) {\n  ";
     text += concat("  const ", lowered.index_type, " block = ", lowered.index_type,
-                   "(block_number);\n", declare_arrays(lowered));
-    if (loops) return text + to_string(loop->second.second, 4) + "  }\n}\n";
+                   loops ? "(turns.block);\n" : "(block_number);\n", declare_arrays(lowered));
+    if (loops) return text + to_string(loop->second.inside, 4) + "  }\n}\n";
     return text + to_string(lowered.body) + "}\n";
   }
 
@@ -191,6 +194,17 @@ struct Emitter {
     return text + "      }\n";
   }
 
+  // Which blocks of a phase one of the launch runs: their type, and the first.  A later phase
+  // begins with what the one before has read last, but groups have their own blocks in all.
+  std::pair<std::string, std::string> turns_of(const Dim& blocks, int phase) {
+    const std::string type = counter_type(blocks);
+    if (phase == 0 || blocks.is(1) || !places.empty())
+      return {concat("Forward<", type, ">"), concat("forward<", type, ">(", size(blocks), ")")};
+    const std::string in_rows = concat("i64(", size(source.phases.back()), ") <= grid_blocks()");
+    return {concat("Backward<", type, ">"),
+            concat("backward<", type, ">(", size(blocks), ", ", in_rows, ")")};
+  }
+
   // Of a phase of one stage that computes something before it loops over its blocks; else "".  Not
   // of a group: its blocks keep what they read, so that each has no other's work to do.
   std::string looping_call(const std::vector<KernelStage>& phase, int number) {
@@ -204,12 +218,10 @@ struct Emitter {
         variant.insert(concat("p", i));
     auto bodies = split_invariant(lowered.body, std::move(variant));
     if (bodies.first.statements.empty()) return "";
-    split[next_function] = std::move(bodies);
+    const auto [type, turns] = turns_of(grid, number);
+    split[next_function] = {std::move(bodies.first), std::move(bodies.second), type};
     source.in_turns.push_back(source.phases.size());
     source.phases.push_back(grid);
-    const std::string type = counter_type(grid);
-    const std::string turns =
-        concat(type, "(block_index()), ", size(grid), ", ", type, "(grid_blocks())");
     return call(phase[0], concat("stage_", next_function++), turns, number);
   }
 
@@ -237,12 +249,14 @@ struct Emitter {
     if (phase.size() > 1 && std::ranges::any_of(phase, leaves_shared))
       calls += "      block_barrier();\n";
     next_function += static_cast<int>(phase.size());
-    if (!is_alone) source.phases.push_back(end);
     const std::string type = counter_type(end);
-    const std::string first = is_alone ? "0" : type + "(block_index())";
-    const std::string step = is_alone ? "++block" : "block += " + type + "(grid_blocks())";
-    return "for (" + type + " block = " + first + "; block < " + size(end) + "; " + step + ") {\n" +
-           calls + "    }\n";
+    if (is_alone)
+      return concat("for (", type, " block = 0; block < ", size(end), "; ++block) {\n", calls,
+                    "    }\n");
+    const auto [turns_type, turns] = turns_of(end, number);
+    source.phases.push_back(end);
+    return concat("for (", turns_type, " turns = ", turns, "; turns.are_left(); turns.next()) {\n",
+                  "      const ", type, " block = turns.block;\n", calls, "    }\n");
   }
 
   // Phases that the grid shares out, each where a launch runs it, a barrier between each two; then

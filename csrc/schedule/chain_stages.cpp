@@ -13,9 +13,6 @@ namespace {
 // Of a kernel in which chains are looked for: each pair costs several schedules of all stages.
 constexpr size_t kMostStages = 8;
 
-// Share of the kernel's time that a cut must save: the halves do not overlap in a block.
-constexpr double kLeastGain = 0.1;
-
 bool holds(const std::vector<NodeId>& list, NodeId value) {
   return std::ranges::find(list, value) != list.end();
 }
@@ -195,7 +192,7 @@ struct Chainer {
         Candidate tried = placed;
         tried.stages[first] = std::move(halves->first);
         tried.stages[then] = std::move(halves->second);
-        tried.us = placed.us * (1 - kLeastGain);
+        tried.us = placed.us;
         offer(std::move(tried), first, then, best);
       }
     }

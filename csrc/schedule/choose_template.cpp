@@ -57,7 +57,7 @@ StageOption KernelChooser::find_option(int position, int block_threads) {
     const Template tried = {level, block_threads};
     const StageSchedule schedule = scheduler.schedule_alone(position, {.chosen = tried});
     if (!check_arrays(graph, schedule)) continue;
-    const StageWork work = measure_work(graph, stage, schedule);
+    const StageWork work = measure_work(graph, stage, schedule, held[position]);
     const bool has_room = work.registers <= kMostRegisters &&
                           work.registers * work.threads <= device.registers_per_multiprocessor &&
                           work.shared_bytes <= device.shared_bytes_per_block;
@@ -94,7 +94,7 @@ std::optional<KernelChoice> KernelChooser::choose(
   std::vector<StageEstimate> estimates, least;
   std::vector<std::string> keys;
   for (size_t s = 0; s < numbers.size(); ++s) {
-    const StageWork work = measure_work(graph, stages[numbers[s]], *derived[s]);
+    const StageWork work = measure_work(graph, stages[numbers[s]], *derived[s], held[s]);
     estimates.push_back(estimate_stage(work, device, worker_threads));
     least.push_back({estimates.back().least_us});
     keys.push_back(describe(*derived[s], work));

@@ -51,6 +51,7 @@ struct KernelChooser {
   SymbolTable own_symbols = graph.symbols;
   KernelScheduler scheduler{graph, gather_stages(kernel, stages).stages, device, worker_threads,
                             own_symbols};
+  std::vector<HeldValues> held = find_held_values(graph, stages, kernel, device);
 
   // The kernel's schedules as chosen, among those of all stages of its plan.
   void schedule(const KernelChoice& choice, SymbolTable& symbols,

@@ -66,10 +66,8 @@ constexpr size_t kMostStreams = 32;
 
 // Loads of the first pass come from memory; later ones do unless the cache still holds them.
 void add_memory(const Graph& graph, const PlannedStage& stage, const StageSchedule& schedule,
-                const std::vector<LeafUse>& leaves, StageWork& work) {
-  // Of the last-level cache that a block can count on: a core's share, 0.6 of a GPU's L2.
-  const double cache =
-      static_cast<double>(schedule.device->l2_bytes) * (schedule.device->is_cuda ? 0.6 : 0.25);
+                const std::vector<LeafUse>& leaves, const HeldValues& held, StageWork& work) {
+  const double cache = last_cache_bytes(*schedule.device);
   std::map<NodeId, std::vector<int>> passes;
   for (const LeafUse& leaf : leaves)
     for (NodeId load : leaf.loads) passes[load].push_back(leaf.block);
@@ -80,8 +78,8 @@ void add_memory(const Graph& graph, const PlannedStage& stage, const StageSchedu
     const double again = bytes * static_cast<double>(blocks.size() - 1);
     const bool cached =
         blocks.size() > 1 && reuse_distance(graph, stage, schedule, blocks) <= cache;
-    work.dram_bytes += bytes + (cached ? 0 : again);
-    work.cache_bytes += cached ? again : 0;
+    (held.contains(load) ? work.cache_bytes : work.dram_bytes) += bytes;
+    (cached ? work.cache_bytes : work.dram_bytes) += again;
   }
   for (NodeId store : stage.stores)
     if (!find_buffer(schedule, store))
@@ -422,11 +420,11 @@ double count_sectors(const Graph& graph, const StageSchedule& schedule, const Ac
 
 }  // namespace
 
-StageWork measure_work(const Graph& graph, const PlannedStage& stage,
-                       const StageSchedule& schedule) {
+StageWork measure_work(const Graph& graph, const PlannedStage& stage, const StageSchedule& schedule,
+                       const HeldValues& held) {
   StageWork work{.threads = schedule.threads};
   const std::vector<LeafUse> leaves = find_leaf_uses(graph, schedule);
-  add_memory(graph, stage, schedule, leaves, work);
+  add_memory(graph, stage, schedule, leaves, held, work);
   work.blocks = count_planned_blocks(graph, schedule);
   const MappedAxis* lanes = find_vectors(graph, schedule);
   for (const LeafUse& leaf : leaves)
@@ -445,8 +443,8 @@ StageWork measure_work(const Graph& graph, const PlannedStage& stage,
 }
 
 StageWork measure_traffic(const Graph& graph, const PlannedStage& stage,
-                          const StageSchedule& schedule) {
-  StageWork work = measure_work(graph, stage, schedule);
+                          const StageSchedule& schedule, const HeldValues& held) {
+  StageWork work = measure_work(graph, stage, schedule, held);
   std::set<std::pair<NodeId, IndexExpr>> met;
   for (const Access& access : schedule.accesses.list) {
     const bool is_on_chip = find_buffer(schedule, access.value) ||
@@ -458,43 +456,6 @@ StageWork measure_traffic(const Graph& graph, const PlannedStage& stage,
                         (access.is_store ? 1 : kShareOfLoads);
   }
   return work;
-}
-
-double estimate_kernel_us(const PlannedKernel& kernel, const std::vector<StageEstimate>& estimates,
-                          const DeviceSpec& device, int threads) {
-  std::vector<PhaseTime> phases;
-  size_t at = 0;
-  for (const std::vector<int>& phase : kernel.phases) {
-    phases.emplace_back();
-    StageEstimate first;
-    for (int s : phase) {
-      const StageEstimate& own = estimates[at++];
-      const PlannedChain* chain = kernel.chain_of(s);
-      if (chain && chain->first == s)
-        first = own;
-      else
-        phases.back().add(chain ? run_in_turn(first, own) : own);
-    }
-  }
-  return estimate_us(phases, device, kernel.finish, threads);
-}
-
-std::vector<const StageSchedule*> list_pointers(const std::vector<StageSchedule>& schedules) {
-  return map_to_vector(schedules, [](const StageSchedule& schedule) { return &schedule; });
-}
-
-double estimate_kernel_us(const Graph& graph, const std::vector<PlannedStage>& stages,
-                          const PlannedKernel& kernel,
-                          const std::vector<const StageSchedule*>& schedules, int worker_threads,
-                          decltype(&measure_work) measure) {
-  const DeviceSpec& device = *schedules[0]->device;
-  const std::vector<int> numbers = kernel.stages();
-  std::vector<StageEstimate> estimates;
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    const StageWork work = measure(graph, stages[numbers[i]], *schedules[i]);
-    estimates.push_back(estimate_stage(work, device, worker_threads));
-  }
-  return estimate_kernel_us(kernel, estimates, device, schedules[0]->threads);
 }
 
 }  // namespace stitch

@@ -1,6 +1,9 @@
 // PlannedStage -> StageSchedule, and the numbers that its predicted time follows from.
 #pragma once
 
+#include <set>
+#include <vector>
+
 #include "plan/plan_stitches.h"
 #include "schedule/stage_schedule.h"
 
@@ -39,13 +42,22 @@ int64_t accessed_elements(const Graph& graph, const StageSchedule& schedule, Nod
 // Bytes of elements accessed, once per buffer and pass (DESIGN.md 4.6, `bytes_planned`).
 int64_t planned_bytes(const Graph& graph, const PlannedStage& stage, const StageSchedule& schedule);
 
-StageWork measure_work(const Graph& graph, const PlannedStage& stage,
-                       const StageSchedule& schedule);
+// Bytes of the last-level cache that a stage can count on: a core's share, 0.6 of a GPU's L2 [A].
+double last_cache_bytes(const DeviceSpec& device);
+// What a stage loads from the second cache: an earlier phase of its kernel has touched it, and all
+// that passes from there to the end of its own fits.  By stage, in the order of kernel.stages().
+using HeldValues = std::set<NodeId>;
+std::vector<HeldValues> find_held_values(const Graph& graph,
+                                         const std::vector<PlannedStage>& stages,
+                                         const PlannedKernel& kernel, const DeviceSpec& device);
+
+StageWork measure_work(const Graph& graph, const PlannedStage& stage, const StageSchedule& schedule,
+                       const HeldValues& held = {});
 
 // With what sectors of 32 bytes move beside the bytes that a warp asks for, on a GPU, through the
 // L2 cache: for choices between mappings of the same values.
 StageWork measure_traffic(const Graph& graph, const PlannedStage& stage,
-                          const StageSchedule& schedule);
+                          const StageSchedule& schedule, const HeldValues& held = {});
 
 // Predicted time of a kernel from those of its stages, in the order of kernel.stages(); `threads`:
 // of a block, where its last block ends it alone.

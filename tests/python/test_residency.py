@@ -116,7 +116,7 @@ def test_what_all_blocks_share_is_combined_once(fn, shape, special):
     (graph,) = capture_graphs(fn, (x, x.clone()), target="h200")
     (kernel,) = graph.compile()["kernels"]
     stage = kernel["text"][kernel["text"].index("void stage_1(") :]
-    assert stage.index("all_reduce<") < stage.index("for (; block_number < end_block")
+    assert stage.index("all_reduce<") < stage.index("for (; turns.are_left()")
     for grid in (1, 2, 3):
         findings, written = launch(kernel, x, grid)
         assert not findings

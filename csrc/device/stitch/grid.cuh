@@ -14,6 +14,41 @@ namespace stitch {
 
 STITCH_DEVICE i64 grid_blocks() { return static_cast<i64>(gridDim.x); }
 
+// The blocks of a phase that one block of the launch runs, one of each round of the grid: of 1000
+// blocks on 264 block 3 runs 3, 267, 531 and 795.
+template <class Index>
+struct Forward {
+  Index block, end, step;
+  STITCH_DEVICE bool are_left() const { return block < end; }
+  STITCH_DEVICE void next() { block += step; }
+};
+template <class Index>
+STITCH_DEVICE Forward<Index> forward(Index blocks) {
+  return {static_cast<Index>(block_index()), blocks, static_cast<Index>(grid_blocks())};
+}
+
+// Last to first, so that a phase begins with what the one before it has read last and the second
+// cache still holds: block 3 runs 996, 732, 468 and 204.  `in_rows`: each block had one turn there,
+// and all came to the ends of their parts together, so that each gets neighbours here too: block 3
+// runs 15, 14, 13 and 12.
+template <class Index>
+struct Backward {
+  Index block, left, step;
+  STITCH_DEVICE bool are_left() const { return left > 0; }
+  STITCH_DEVICE void next() {
+    block -= step;
+    --left;
+  }
+};
+template <class Index>
+STITCH_DEVICE Backward<Index> backward(Index blocks, bool in_rows) {
+  const Index own = static_cast<Index>(block_index()), grid = static_cast<Index>(grid_blocks());
+  const Index each = blocks / grid, more = blocks - each * grid;
+  const Index left = each + (own < more ? 1 : 0);
+  if (in_rows) return {own * each + (own < more ? own : more) + left - 1, left, 1};
+  return {blocks - 1 - own, left, grid};
+}
+
 struct Arrival {
   u32 before, after;  // the counter
 };

@@ -109,13 +109,16 @@ TEST(EmitPhases, StagesOfAPhaseShareOutItsBlocks) {
   const KernelSource source = emit_planned(planned, 0);
   const SymbolTable& symbols = planned.graph.symbols;
   int64_t blocks = 0;
-  for (int s : planned.plan.kernels[0].phases.at(0)) {
+  const std::vector<int>& phase = planned.plan.kernels[0].phases.at(0);
+  for (int s : phase) {
     blocks += symbols.hint(planned.schedules[s].grid);
-    EXPECT_TRUE(holds(frame_of(source), "block < " + std::to_string(blocks))) << source.text;
+    const std::string end = std::to_string(blocks);
+    const std::string share = s == phase.back() ? "forward<i32>(" + end + ")" : "block < " + end;
+    EXPECT_TRUE(holds(frame_of(source), share)) << source.text;
   }
   ASSERT_EQ(source.phases.size(), 1u);
   EXPECT_EQ(symbols.hint(source.phases[0]), blocks);
-  EXPECT_TRUE(holds(frame_of(source), "for (i32 block = ")) << "64 bits would cost registers";
+  EXPECT_TRUE(holds(frame_of(source), "const i32 block = ")) << "64 bits would cost registers";
 }
 
 TEST(EmitPhases, OnePhaseHasNoBarrier) {
@@ -235,8 +238,23 @@ TEST(EmitPhases, SizesOfTheCallAreArguments) {
   EXPECT_EQ(declared, used) << frame;
   const auto bound = std::find(source.sizes.begin(), source.sizes.end(), source.phases[0]);
   ASSERT_NE(bound, source.sizes.end()) << "where the first phase ends";
-  EXPECT_TRUE(holds(body, "for (i64 block = ")) << "there may be any number of blocks";
-  EXPECT_TRUE(holds(body, "block < n" + std::to_string(bound - source.sizes.begin()) + ";"));
+  const std::string end = "n" + std::to_string(bound - source.sizes.begin());
+  EXPECT_TRUE(holds(body, "forward<i64>(" + end + ")")) << "there may be any number of blocks";
+}
+
+TEST(EmitPhases, ALaterPhaseBeginsWithWhatTheOneBeforeReadLast) {
+  const KernelSource rows = emit_planned(plan_graph(R"(
+    %x = input : f32[8192,4096]
+    %y = div(%x, amax(amax(%x){axes=[1]}))
+    outputs (%y)
+  )",
+                                                    "h200"),
+                                         0);
+  const std::string before = "forward<i32>(" + to_string(rows.phases[0]) + ")";
+  const std::string later = "backward<i32>(" + to_string(rows.phases.back()) + ", i64(" +
+                            to_string(rows.phases[rows.phases.size() - 2]) + ") <= grid_blocks())";
+  EXPECT_TRUE(holds(frame_of(rows), before)) << rows.text;
+  EXPECT_TRUE(holds(frame_of(rows), later)) << rows.text;
 }
 
 TEST(EmitPhases, WhatOneStageReportsTheKernelReports) {

@@ -132,17 +132,16 @@ std::string scale(const std::string& end) {
 
 TEST(HoistInvariants, APhaseCombinesBeforeItsLoopOverBlocks) {
   const std::string text = emit_planned(plan_graph(scale("outputs (%z)"), "h200"), 0).text;
-  const size_t stage = text.find("void stage_1(i32 block_number, i32 end_block, i32 step, ");
+  const size_t stage = text.find("void stage_1(Backward<i32> turns, ");
   ASSERT_NE(stage, std::string::npos) << text;
-  const size_t end = text.find("if (block_number >= end_block) return;", stage);
+  const size_t end = text.find("if (!turns.are_left()) return;", stage);
   const size_t combined = text.find("all_reduce<Max, ", stage);
-  const size_t loop =
-      text.find("  for (; block_number < end_block; block_number += step) {", stage);
+  const size_t loop = text.find("  for (; turns.are_left(); turns.next()) {", stage);
   EXPECT_LT(end, combined) << "blocks without work of the phase's: " << text;
   EXPECT_LT(combined, loop) << text;
-  EXPECT_LT(loop, text.find("const i32 block = i32(block_number);", stage)) << text;
+  EXPECT_LT(loop, text.find("const i32 block = i32(turns.block);", stage)) << text;
   EXPECT_EQ(text.find("all_reduce", loop), std::string::npos) << text;
-  EXPECT_TRUE(holds(text, "stage_1(i32(block_index()), 613, i32(grid_blocks()), ")) << text;
+  EXPECT_TRUE(holds(text, "stage_1(backward<i32>(613, i64(613) <= grid_blocks()), ")) << text;
 }
 
 TEST(HoistInvariants, APhaseThatStoresOverWhatItReadsToo) {
@@ -150,7 +149,7 @@ TEST(HoistInvariants, APhaseThatStoresOverWhatItReadsToo) {
   const Mutation& mutation = planned.graph.mutations[0];
   const std::string text =
       emit_planned(planned, 0, {false, {{mutation.value, mutation.input}}}).text;
-  const size_t loop = text.find("for (; block_number < end_block");
+  const size_t loop = text.find("for (; turns.are_left()");
   ASSERT_NE(loop, std::string::npos) << text;
   EXPECT_NE(text.find("load_vec", loop), std::string::npos) << "of %y, block by block: " << text;
 }
