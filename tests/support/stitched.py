@@ -123,7 +123,7 @@ CASES = {
         kernels=2,  # of long rows: half the time of one, whose blocks hold them
     ),
     "entropy_of_long_rows": Case(entropy, [(3, 70001)], [(3, 7000001)], 70001, phases=3),
-    # At the large size 16 MB and more that are reduced and used again, on a device with 33 MB of registers.
+    # At the large size 16 MB that are reduced and used again, on a device with 33 MB of registers.
     "kept_softmax_columns": Case(
         lambda x: x.softmax(0), [(1024, 96)], [(2048, 2048)], 1024, keeps=True
     ),
@@ -136,8 +136,11 @@ CASES = {
         quantize, [partial(half, 300, 2000)], [partial(half, 2048, 4096)], 1, keeps=True
     ),
     "group_norm_silu": Case(
-        group_norm_silu, [(1, 16, 256, 256), (16,), (16,)], [(1, 16, 512, 512), (16,), (16,)],
-        4 * 256 * 256, keeps=True,
+        group_norm_silu,
+        [(1, 16, 256, 256), (16,), (16,)],
+        [(1, 16, 512, 512), (16,), (16,)],
+        4 * 256 * 256,
+        keeps=True,
     ),
     "add_and_scale": Case(
         add_and_scale, [(256, 1040), (256, 1040)], [(1024, 2048), (1024, 2048)], 1, keeps=True
