@@ -4,6 +4,7 @@
 #include <map>
 #include <ranges>
 #include <set>
+#include <span>
 
 #include "codegen/scopes.h"
 
@@ -60,6 +61,28 @@ bool leaves_shared(const KernelStage& part) {
          });
 }
 
+// Is most of what the phases behind the first load what earlier ones have touched?  Then one launch
+// of resident blocks, which take turns, finds part of it in the second cache; launches of all
+// blocks, one a phase, keep more accesses in flight.
+bool reads_again(const Graph& graph, std::span<const std::vector<KernelStage>> phases) {
+  std::set<NodeId> touched;
+  int64_t again = 0, first = 0;  // bytes
+  for (const std::vector<KernelStage>& phase : phases) {
+    std::set<NodeId> loads, stores;
+    for (const KernelStage& part : phase)
+      for (const KernelArgument& pointer : part.lowered.pointers)
+        (pointer.is_store ? stores : loads).insert(pointer.value);
+    for (NodeId load : loads)
+      if (touched.contains(load))
+        again += hint_bytes(graph, load);
+      else if (!touched.empty())
+        first += hint_bytes(graph, load);
+    touched.insert(loads.begin(), loads.end());
+    touched.insert(stores.begin(), stores.end());
+  }
+  return again > first;
+}
+
 struct Emitter {
   const Graph& graph;
   const LoweringOptions& options;
@@ -69,6 +92,7 @@ struct Emitter {
   // cache.
   std::set<NodeId> exchanged = {};
   bool uses_shared = false;
+  bool take_turns = false;  // the blocks of all phases
   int next_function = 0;
   // By function, of those that loop over blocks themselves.
   struct LoopingBody {
@@ -254,6 +278,7 @@ struct Emitter {
       return concat("for (", type, " block = 0; block < ", size(end), "; ++block) {\n", calls,
                     "    }\n");
     const auto [turns_type, turns] = turns_of(end, number);
+    if (take_turns) source.in_turns.push_back(source.phases.size());
     source.phases.push_back(end);
     return concat("for (", turns_type, " turns = ", turns, "; turns.are_left(); turns.next()) {\n",
                   "      const ", type, " block = turns.block;\n", calls, "    }\n");
@@ -264,6 +289,8 @@ struct Emitter {
   std::string body(const LoweredKernel& kernel) {
     const int count = static_cast<int>(kernel.phases.size());
     const int shared = kernel.finish < 0 ? count : kernel.finish;
+    take_turns = places.empty() &&
+                 reads_again(graph, {kernel.phases.begin(), kernel.phases.begin() + shared});
     std::string text;
     for (int p = 0; p < count; ++p) {
       const std::string loop = "    " + phase_loop(kernel.phases[p], p, p >= shared);

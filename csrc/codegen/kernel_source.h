@@ -30,8 +30,8 @@ struct KernelSource {
   std::vector<Dim> sizes;               // integer arguments: sizes only known at run time
   std::vector<Dim> phases;              // blocks to share out, by phase
   std::vector<Assumption> assumptions;  // about sizes: the text is wrong for others
-  // Phases whose blocks begin with what each block would compute again: launched as many as are
-  // resident, they take turns.
+  // Phases of which as many blocks are launched as are resident, which take turns: each would begin
+  // with the same computation, or reads again what an earlier phase has read.
   std::vector<size_t> in_turns;
   bool finishes = false;  // the last block of the last phase goes on alone: one block at least
   int threads = 1;

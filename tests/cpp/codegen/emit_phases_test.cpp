@@ -255,6 +255,7 @@ TEST(EmitPhases, ALaterPhaseBeginsWithWhatTheOneBeforeReadLast) {
                             to_string(rows.phases[rows.phases.size() - 2]) + ") <= grid_blocks())";
   EXPECT_TRUE(holds(frame_of(rows), before)) << rows.text;
   EXPECT_TRUE(holds(frame_of(rows), later)) << rows.text;
+  EXPECT_EQ(rows.in_turns.size(), rows.phases.size()) << "one launch, of resident blocks";
 }
 
 TEST(EmitPhases, WhatOneStageReportsTheKernelReports) {

@@ -144,6 +144,12 @@ TEST(HoistInvariants, APhaseCombinesBeforeItsLoopOverBlocks) {
   EXPECT_TRUE(holds(text, "stage_1(backward<i32>(613, i64(613) <= grid_blocks()), ")) << text;
 }
 
+// All of %y is new to its phase: nothing is gained where %x too is reduced by resident blocks.
+TEST(HoistInvariants, PhasesBeforeItHaveAllTheirBlocks) {
+  const KernelSource source = emit_planned(plan_graph(scale("outputs (%z)"), "h200"), 0);
+  EXPECT_EQ(source.in_turns, std::vector<size_t>{1});
+}
+
 TEST(HoistInvariants, APhaseThatStoresOverWhatItReadsToo) {
   const Planned planned = plan_graph(scale("mutate %y <- %z\noutputs (none)"), "h200");
   const Mutation& mutation = planned.graph.mutations[0];
