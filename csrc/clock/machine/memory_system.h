@@ -1,11 +1,11 @@
 // Caches and memory as one multiprocessor sees them, while the others do the same beside it.
 //
 // A sector is found in the first cache if this multiprocessor loaded it within as many sectors as
-// the cache holds, in the second if it touched it within its share of that; others come from
-// memory.  Where blocks share what they read, each multiprocessor fetches its part of it: an
-// argument's sectors are counted once over the grid in each phase, which is what lies between two
-// barriers of the grid.  What only others touched in a phase before is as old as what this
-// multiprocessor touched nearest to it: all go through an argument at one pace.
+// the cache holds, in the second if since then no more came from memory than its share of that;
+// others come from memory.  Where blocks share what they read, each multiprocessor fetches its part
+// of it: an argument's sectors are counted once over the grid in each phase, which is what lies
+// between two barriers of the grid.  What only others touched in a phase before is as old as the
+// same place of this multiprocessor's own part: all go through their parts at one pace.
 #pragma once
 
 #include <algorithm>
@@ -70,7 +70,7 @@ class MemorySystem {
 
   const std::vector<SectorRun>& runs_;
   std::vector<Region> regions_;
-  uint32_t first_clock_ = 1;   // sectors touched so far
+  uint32_t first_clock_ = 1;   // sectors loaded so far
   uint32_t second_clock_ = 1;  // sectors that came from memory, or will go there
   size_t phase_ = 0;
   uint32_t first_cache_sectors_, second_cache_sectors_;
