@@ -132,8 +132,7 @@ TEST(TimeKernel, TakesGridsOfOneBlockAndOfTheMost) {
   EXPECT_EQ(most.assumptions.size(), 1u);
 }
 
-const std::string kMeet = R"(extern "C" __global__ void meet(float* y, unsigned* count) {
-  y[blockIdx.x * 32 + threadIdx.x] = 1;
+const std::string kMeeting = R"(
   __syncthreads();
   if (threadIdx.x == 0) {
     __threadfence();
@@ -141,6 +140,11 @@ const std::string kMeet = R"(extern "C" __global__ void meet(float* y, unsigned*
     while (*(volatile unsigned*)count < gridDim.x) {}
   }
   __syncthreads();
+)";
+
+const std::string kMeet = R"(extern "C" __global__ void meet(float* y, unsigned* count) {
+  y[blockIdx.x * 32 + threadIdx.x] = 1;
+  )" + kMeeting + R"(
   y[100000 + blockIdx.x * 32 + threadIdx.x] = 2; })";
 
 TEST(TimeKernel, AGridBarrierCostsItsTimeAndNeedsAResidentGrid) {
@@ -158,13 +162,7 @@ twice(const float4* x, float* y, unsigned* count, int n, int apart, int is_backw
   float sum = 0;
   const int step = gridDim.x * 256, trips = n / step;
   for (int k = 0; k < trips; ++k) sum += x[k * step + blockIdx.x * 256 + threadIdx.x].x;
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    __threadfence();
-    atomicAdd(count, 1);
-    while (*(volatile unsigned*)count < gridDim.x) {}
-  }
-  __syncthreads();
+  )" + kMeeting + R"(
   const int other = (blockIdx.x + apart) % gridDim.x;
   for (int k = 0; k < trips; ++k)
     sum += x[(is_backward ? trips - 1 - k : k) * step + other * 256 + threadIdx.x].y;
