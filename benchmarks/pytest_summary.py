@@ -40,7 +40,9 @@ def summarize(path, what):
         for case, outcome, words in cases
         if outcome == "failed"
     }
-    reasons = Counter(words for _, outcome, words in cases if outcome == "skipped")
+    reasons = Counter(
+        words.partition("\n")[0] for _, outcome, words in cases if outcome == "skipped"
+    )
     files = Counter(f"{case.get('classname')}: {outcome}" for case, outcome, _ in cases)
     seconds = sum(float(suite.get("time", 0)) for suite in root.iter("testsuite"))
     return seconds, [

@@ -41,7 +41,8 @@ def expect_torch_traces(fn, *inputs, **how):
     try:
         torch.compile(fn, backend="eager", fullgraph=True, **how)(*inputs)
     except torch._dynamo.exc.TorchDynamoException as error:
-        pytest.xfail(f"torch {torch.__version__}: {type(error).__name__}: {error}")
+        what = str(error).partition("\n")[0]
+        pytest.xfail(f"torch {torch.__version__}: {type(error).__name__}: {what}")
     finally:
         torch._dynamo.reset()
 
