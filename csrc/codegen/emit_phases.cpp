@@ -218,13 +218,18 @@ struct Emitter {
     return text + "      }\n";
   }
 
-  // Which blocks of a phase one of the launch runs: their type, and the first.  A later phase
-  // begins with what the one before has read last, but groups have their own blocks in all.
-  std::pair<std::string, std::string> turns_of(const Dim& blocks, int phase) {
+  // Shares out the next phase: which of its blocks one of the launch runs, their type and the
+  // first.  A later phase begins with what the one before has read last, but groups have their own
+  // blocks in all.
+  std::pair<std::string, std::string> share_out(const Dim& blocks, bool in_turns) {
     const std::string type = counter_type(blocks);
-    if (phase == 0 || blocks.is(1) || !places.empty())
+    const Dim before = source.phases.empty() ? Dim(0) : source.phases.back();
+    const bool is_forward = source.phases.empty() || blocks.is(1) || !places.empty();
+    if (in_turns) source.in_turns.push_back(source.phases.size());
+    source.phases.push_back(blocks);
+    if (is_forward)
       return {concat("Forward<", type, ">"), concat("forward<", type, ">(", size(blocks), ")")};
-    const std::string in_rows = concat("i64(", size(source.phases.back()), ") <= grid_blocks()");
+    const std::string in_rows = concat("i64(", size(before), ") <= grid_blocks()");
     return {concat("Backward<", type, ">"),
             concat("backward<", type, ">(", size(blocks), ", ", in_rows, ")")};
   }
@@ -242,10 +247,8 @@ struct Emitter {
         variant.insert(concat("p", i));
     auto bodies = split_invariant(lowered.body, std::move(variant));
     if (bodies.first.statements.empty()) return "";
-    const auto [type, turns] = turns_of(grid, number);
+    const auto [type, turns] = share_out(grid, true);
     split[next_function] = {std::move(bodies.first), std::move(bodies.second), type};
-    source.in_turns.push_back(source.phases.size());
-    source.phases.push_back(grid);
     return call(phase[0], concat("stage_", next_function++), turns, number);
   }
 
@@ -277,9 +280,7 @@ struct Emitter {
     if (is_alone)
       return concat("for (", type, " block = 0; block < ", size(end), "; ++block) {\n", calls,
                     "    }\n");
-    const auto [turns_type, turns] = turns_of(end, number);
-    if (take_turns) source.in_turns.push_back(source.phases.size());
-    source.phases.push_back(end);
+    const auto [turns_type, turns] = share_out(end, take_turns);
     return concat("for (", turns_type, " turns = ", turns, "; turns.are_left(); turns.next()) {\n",
                   "      const ", type, " block = turns.block;\n", calls, "    }\n");
   }

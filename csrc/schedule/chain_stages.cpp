@@ -192,7 +192,6 @@ struct Chainer {
         Candidate tried = placed;
         tried.stages[first] = std::move(halves->first);
         tried.stages[then] = std::move(halves->second);
-        tried.us = placed.us;
         offer(std::move(tried), first, then, best);
       }
     }

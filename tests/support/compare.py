@@ -41,8 +41,7 @@ def expect_torch_traces(fn, *inputs, **how):
     try:
         torch.compile(fn, backend="eager", fullgraph=True, **how)(*inputs)
     except torch._dynamo.exc.TorchDynamoException as error:
-        what = str(error).partition("\n")[0]
-        pytest.xfail(f"torch {torch.__version__}: {type(error).__name__}: {what}")
+        pytest.xfail(f"torch {torch.__version__}: {type(error).__name__}: {error}")
     finally:
         torch._dynamo.reset()
 

@@ -136,11 +136,8 @@ CASES = {
         quantize, [partial(half, 300, 2000)], [partial(half, 2048, 4096)], 1, keeps=True
     ),
     "group_norm_silu": Case(
-        group_norm_silu,
-        [(1, 16, 256, 256), (16,), (16,)],
-        [(1, 16, 512, 512), (16,), (16,)],
-        4 * 256 * 256,
-        keeps=True,
+        group_norm_silu, [(1, 16, 256, 256), (16,), (16,)], [(1, 16, 512, 512), (16,), (16,)],
+        4 * 256 * 256, keeps=True,
     ),
     "add_and_scale": Case(
         add_and_scale, [(256, 1040), (256, 1040)], [(1024, 2048), (1024, 2048)], 1, keeps=True

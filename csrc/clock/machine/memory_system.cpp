@@ -77,10 +77,12 @@ void MemorySystem::start_phase() {
   for (Region& region : regions_) {
     std::vector<uint32_t> ages(region.pages.size());
     size_t own = 0;  // pages in a row
+    bool was_own = false;
     for (size_t i = 0; i < ages.size(); ++i) {
-      auto& page = region.pages[i];
+      const auto& page = region.pages[i];
       const bool is_own = page && page->touched != 0;
-      if (is_own) own = i > 0 && region.pages[i - 1] && region.pages[i - 1]->touched ? own + 1 : 1;
+      if (is_own) own = was_own ? own + 1 : 1;
+      was_own = is_own;
       ages[i] = is_own ? page->touched : ages[i - own];
       if (page) page->touched_before = ages[i];
     }
