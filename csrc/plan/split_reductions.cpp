@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 
+#include "analysis/precision.h"
 #include "base/round_up.h"
 #include "rewrite/reduce_pieces.h"
 
@@ -24,8 +25,9 @@ constexpr int64_t kLeastPiece = 4096, kHostPiece = 1 << 17;
 constexpr int64_t kLanes = 128, kVectorBytes = 16, kVectors = 4;
 // ... or elements of one column.
 constexpr int64_t kThreadRows = 8;
-// A thread's results of a row, which it holds until all of the row is read: 32 of 256 threads.
-constexpr int64_t kMostResults = 8192;
+// Pieces of a row whose results threads hold until all of the row is read: 32 a thread of 256.
+// Those of an entropy have a third result: half as many.
+constexpr int64_t kMostPieces = 8192;
 
 struct Split {
   Pieces pieces;
@@ -43,6 +45,7 @@ struct SplitFinder {
   const Graph& graph;
   const DeviceSpec& device;
   int workers;
+  std::vector<bool> rounded;
   std::vector<Reached> reached = {};  // by node
   std::map<NodeId, Split> splits = {};
 
@@ -159,7 +162,7 @@ struct SplitFinder {
     const std::vector<bool> depends = find_dependents(group);
     for (NodeId id : group)
       if (!splits.count(id) && can_be_split(id, d))
-        splits[id] = {cut, is_held ? find_terms(id, depends) : std::nullopt};
+        splits[id] = {cut, is_held ? find_terms(id, depends, divides) : std::nullopt};
   }
 
   bool can_be_split(NodeId id, int64_t dim) const {
@@ -175,13 +178,13 @@ struct SplitFinder {
     return depends;
   }
 
-  // Of a sum that waits for another reduction of its group, and need not.
-  std::optional<Exponentials> find_terms(NodeId id, const std::vector<bool>& depends) const {
-    const Node& node = graph[id];
-    if (node.type.dtype != DType::kF32 && node.type.dtype != DType::kF64) return {};
-    const std::optional<Exponentials> terms = find_exponentials(graph, node);
-    return terms && !depends[terms->x.index()] && depends[terms->reference.index()] ? terms
-                                                                                    : std::nullopt;
+  // Of a sum that waits for another reduction of its group, and need not.  What pieces are padded
+  // with has no difference from a maximum, which a factor of the terms would be.
+  std::optional<Exponentials> find_terms(NodeId id, const std::vector<bool>& depends,
+                                         bool divides) const {
+    const std::optional<Exponentials> terms = find_exponentials(graph, graph[id], rounded);
+    const bool helps = terms && !depends[terms->x.index()] && waits_for(*terms, depends);
+    return helps && (divides || !terms->factor) ? terms : std::nullopt;
   }
 
   // Whether a value of the operand's size is made of the results, and stored.
@@ -227,7 +230,12 @@ struct SplitFinder {
     Dim extent = shape[cut.dim];
     for (int64_t i = 1; i <= cut.joined; ++i) extent = extent * shape[cut.dim - i];
     if (cut.joined + 1 < static_cast<int64_t>(reduced.size())) return false;  // others lie apart
-    if (cut.lanes > 1 && inside / (cut.length * cut.vector) > kMostResults) {
+    const auto has_factor = [&](NodeId id) {
+      const std::optional<Exponentials> terms = find_terms(id, depends, true);
+      return terms && terms->factor;
+    };
+    const int64_t most = std::ranges::any_of(group, has_factor) ? kMostPieces / 2 : kMostPieces;
+    if (cut.lanes > 1 && inside / (cut.length * cut.vector) > most) {
       const int64_t piece = registers / 4;
       const int64_t d = choose_dim(shape, reduced, inside / piece);
       extent = shape[d];
@@ -235,16 +243,17 @@ struct SplitFinder {
     }
     const int64_t divisor = std::max(cut.count, cut.elements());
     if (hint(extent) < 2 * divisor) return false;
+    const bool divides = is_divisible(extent, divisor);
     const auto looks_again = [&](NodeId id) {
-      if (!is_deviation(id)) return find_terms(id, depends).has_value();
-      return cut.lanes * cut.vector == 1 || is_divisible(extent, divisor);
+      if (!is_deviation(id)) return find_terms(id, depends, divides).has_value();
+      return cut.lanes * cut.vector == 1 || divides;
     };
     if (std::ranges::none_of(group, looks_again)) return false;
     for (NodeId id : group) {
       const bool has_all = std::ranges::includes(graph[id].ints, reduced);
       if (has_all && !is_arg_reduction(graph[id]) &&
           (looks_again(id) || !depends[graph[id].inputs[0].index()]))
-        splits[id] = {cut, find_terms(id, depends)};
+        splits[id] = {cut, find_terms(id, depends, divides)};
     }
     return true;
   }
@@ -347,8 +356,11 @@ struct SplitFinder {
 
 }  // namespace
 
-Graph split_reductions(const Graph& graph, const DeviceSpec& device, int worker_threads) {
-  SplitFinder finder{graph, device, worker_threads};
+Graph split_reductions(const Graph& graph, const DeviceSpec& device, int worker_threads,
+                       bool emulate_eager_casts) {
+  SplitFinder finder{graph, device, worker_threads,
+                     emulate_eager_casts ? std::vector<bool>(graph.size(), true)
+                                         : find_rounded(graph)};
   finder.run();
   if (finder.splits.empty()) return graph;
   return rebuild_graph(graph, [&](Builder& b, const RewriteSite& site) -> NodeId {

@@ -128,59 +128,145 @@ NodeId reduce_deviations(Builder& b, const Node& node, NodeId x, const Pieces& p
 }
 
 // Where all of a piece is -inf, or some of it inf, the nearest number that is finite serves.
-NodeId reduce_exponentials(Builder& b, const Node& node, const Exponentials& terms,
+NodeId reduce_exponentials(Builder& b, const Node& node, const Exponentials& terms, DType dtype,
                            const Pieces& pieces) {
-  const DType dtype = node.type.dtype;
   const auto combine = [&](OpKind op, NodeId l, NodeId r) { return b.pointwise(op, {l, r}); };
-  const auto exp_of = [&](NodeId x, NodeId from) {
-    return b.pointwise(OpKind::k_exp, {combine(OpKind::k_sub, x, from)});
-  };
   const Axes axes = find_axes(node, pieces);
-  const NodeId cut = cut_operand(b, terms.x, pieces, OpKind::k_amax);
+  const NodeId cut = cut_operand(b, b.cast(terms.x, dtype), pieces, OpKind::k_amax);
   const NodeId own = b.reduce(OpKind::k_amax, cut, axes.inner, dtype, false);
   const double most = info(dtype).largest;
   const NodeId low = combine(OpKind::k_maximum, own, b.full(dtype, -most, 0));
   std::vector<Dim> shape = b[cut].type.shape;
   for (int64_t axis : axes.inner) shape[axis] = 1;
   const NodeId from = b.reshape(combine(OpKind::k_minimum, low, b.full(dtype, most, 0)), shape);
-  const NodeId sums = b.reduce(OpKind::k_sum, exp_of(cut, from), axes.inner, dtype, false);
   std::vector<Dim> row = b[terms.x].type.shape, kept = b[own].type.shape;
   for (int64_t axis : node.ints) row[axis] = 1;
   for (int64_t axis : axes.outer) kept[axis] = 1;
-  const NodeId weight = exp_of(own, b.reshape(expand_to(b, terms.reference, row), kept));
-  return b.reduce(OpKind::k_sum, combine(OpKind::k_mul, sums, weight), axes.outer, dtype, false);
+  const auto of_rows = [&](NodeId value, const std::vector<Dim>& as) {
+    return b.reshape(expand_to(b, b.cast(value, dtype), row), as);
+  };
+  const auto less = [&](NodeId x, const std::vector<NodeId>& shared) {
+    for (NodeId value : shared) x = combine(OpKind::k_sub, x, of_rows(value, kept));
+    return x;
+  };
+  const auto sum = [&](NodeId x) { return b.reduce(OpKind::k_sum, x, axes.inner, dtype, false); };
+  const NodeId below = combine(OpKind::k_sub, cut, from), exp = b.pointwise(OpKind::k_exp, {below});
+  NodeId weight = b.pointwise(OpKind::k_exp, {less(own, terms.exponent)});
+  for (const auto& [op, value] : terms.scales)
+    weight = value.valid() ? combine(op, weight, of_rows(value, kept)) : b.pointwise(op, {weight});
+  NodeId share = combine(OpKind::k_mul, sum(exp), weight);
+  if (terms.factor) {
+    const NodeId near = combine(OpKind::k_mul, sum(combine(OpKind::k_mul, exp, below)), weight);
+    // A weight of zero comes first: the distance alone may be too large to be multiplied.
+    const NodeId far = combine(OpKind::k_mul, less(own, *terms.factor), share);
+    share = combine(OpKind::k_add, near, far);
+  }
+  return b.reduce(OpKind::k_sum, share, axes.outer, dtype, false);
 }
+
+// The factors of a sum's terms.
+struct TermFinder {
+  const Graph& graph;
+  const Node& sum;
+  const std::vector<bool>& rounded;
+  Exponentials found = {};
+  NodeId other = {};  // what the factor is made of, where there is one
+
+  bool is_shared(NodeId id) const {
+    const std::vector<Dim>& shape = graph[id].type.shape;
+    const int64_t missing = graph[sum.inputs[0]].type.rank() - std::ssize(shape);
+    return std::ranges::all_of(
+        sum.ints, [&](int64_t axis) { return axis < missing || shape[axis - missing].is(1); });
+  }
+
+  // Casts within the precision of kernels are nothing.
+  NodeId skip_casts(NodeId id) const {
+    const auto is_nothing = [&](const Node& cast) {
+      const DTypeInfo &from = info(graph[cast.inputs[0]].type.dtype), &to = info(cast.type.dtype);
+      return from.is_float && to.is_float && (to.bytes > from.bytes || keeps_digits(cast)) &&
+             !is_rounded(id) && from.register_name == std::string(to.register_name);
+    };
+    while (graph[id].op == OpKind::k_cast && is_nothing(graph[id])) id = graph[id].inputs[0];
+    return id;
+  }
+
+  bool is_rounded(NodeId id) const { return !rounded.empty() && rounded[id.index()]; }
+
+  std::vector<NodeId> strip_shared(NodeId& id) const {
+    std::vector<NodeId> shared;
+    id = skip_casts(id);
+    while (graph[id].op == OpKind::k_sub && !is_rounded(id) && is_shared(graph[id].inputs[1])) {
+      shared.insert(shared.begin(), graph[id].inputs[1]);
+      id = skip_casts(graph[id].inputs[0]);
+    }
+    return shared;
+  }
+
+  bool add(NodeId id) {
+    if (is_shared(id)) {
+      found.scales.push_back({OpKind::k_mul, id});
+      return true;
+    }
+    id = skip_casts(id);
+    const Node& node = graph[id];
+    const bool is_exact = !is_rounded(id);
+    if (node.op == OpKind::k_mul && is_exact) return add(node.inputs[0]) && add(node.inputs[1]);
+    const bool divides = node.op == OpKind::k_div && is_shared(node.inputs[1]);
+    if ((node.op == OpKind::k_neg || divides) && is_exact) {
+      found.scales.push_back({node.op, divides ? node.inputs[1] : NodeId()});
+      return add(node.inputs[0]);
+    }
+    if (node.op == OpKind::k_exp && is_exact && !found.x.valid()) {
+      found.x = node.inputs[0];
+      found.exponent = strip_shared(found.x);
+      return graph[found.x].type.shape == graph[sum.inputs[0]].type.shape;
+    }
+    if (other.valid()) return false;
+    other = id;
+    found.factor = strip_shared(other);
+    return true;
+  }
+};
 
 }  // namespace
 
-std::optional<Exponentials> find_exponentials(const Graph& graph, const Node& sum) {
-  if (sum.op != OpKind::k_sum) return {};
-  const Node& exp = graph[sum.inputs[0]];
-  if (exp.op != OpKind::k_exp || exp.type.dtype != sum.type.dtype) return {};
-  const Node& sub = graph[exp.inputs[0]];
-  if (sub.op != OpKind::k_sub) return {};
-  const auto [x, reference] = std::tie(sub.inputs[0], sub.inputs[1]);
-  if (graph[x].type.shape != sub.type.shape) return {};
-  const std::vector<Dim>& shape = graph[reference].type.shape;
-  const int64_t missing = sub.type.rank() - graph[reference].type.rank();
-  const bool is_shared = std::ranges::all_of(
-      sum.ints, [&](int64_t axis) { return axis < missing || shape[axis - missing].is(1); });
-  return is_shared ? std::optional(Exponentials{x, reference}) : std::nullopt;
+std::optional<Exponentials> find_exponentials(const Graph& graph, const Node& sum,
+                                              const std::vector<bool>& rounded) {
+  const DTypeInfo& type = info(sum.type.dtype);
+  if (sum.op != OpKind::k_sum || !type.is_float) return {};
+  TermFinder finder{graph, sum, rounded};
+  if (!finder.add(sum.inputs[0]) || finder.found.exponent.empty()) return {};
+  if (finder.other.valid() && finder.other != finder.found.x) return {};
+  const DTypeInfo& base = info(graph[finder.found.x].type.dtype);
+  if (!base.is_float || base.register_name != std::string(type.register_name)) return {};
+  return finder.found;
+}
+
+bool waits_for(const Exponentials& terms, const std::vector<bool>& marked) {
+  const auto is_marked = [&](NodeId id) { return id.valid() && marked[id.index()]; };
+  return std::ranges::any_of(terms.exponent, is_marked) ||
+         (terms.factor && std::ranges::any_of(*terms.factor, is_marked)) ||
+         std::ranges::any_of(terms.scales, is_marked, &Exponentials::Scale::value);
 }
 
 NodeId reduce_pieces(Builder& b, const RewriteSite& site, const Pieces& pieces,
                      const std::optional<Exponentials>& terms) {
   const Node& node = site.node;
   if (node.op == OpKind::k_sum_sq_dev) return reduce_deviations(b, node, site.inputs[0], pieces);
-  if (terms) {
-    const Exponentials made = {site.made[terms->x.index()], site.made[terms->reference.index()]};
-    return reduce_exponentials(b, node, made, pieces);
-  }
   // Partial sums keep the accumulator's precision.
   const DType dtype = node.type.dtype;
   const bool is_narrow = (node.op == OpKind::k_sum || node.op == OpKind::k_prod) &&
                          (dtype == DType::kF16 || dtype == DType::kBF16);
   const DType partial = is_narrow ? DType::kF32 : dtype;
+  if (terms) {
+    Exponentials made = *terms;
+    const auto renew = [&](NodeId& id) { id = id.valid() ? site.made[id.index()] : id; };
+    renew(made.x);
+    std::ranges::for_each(made.exponent, renew);
+    if (made.factor) std::ranges::for_each(*made.factor, renew);
+    std::ranges::for_each(made.scales, renew, &Exponentials::Scale::value);
+    return b.cast(reduce_exponentials(b, node, made, partial, pieces), dtype);
+  }
   const Axes axes = find_axes(node, pieces);
   const NodeId cut = cut_operand(b, site.inputs[0], pieces, node.op);
   const NodeId parts = b.reduce(node.op, cut, axes.inner, partial, false);

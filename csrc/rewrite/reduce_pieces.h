@@ -24,16 +24,31 @@ struct Pieces {
   int64_t elements() const { return length * lanes * vector; }  // where the length is given
 };
 
-// A sum of exp(x - reference), where the reference is the same for all that one sum is over.
+// A sum of f * exp(x - r) or of f * exp(x - r) * (x - s), where f, r and s are the same for all that
+// one sum is over: what softmax makes, and its entropy.
 struct Exponentials {
-  NodeId x, reference;
+  struct Scale {
+    OpKind op;     // mul or div by the value, neg
+    NodeId value;  // invalid for neg
+  };
+  NodeId x;
+  std::vector<NodeId> exponent;               // r, subtracted one after the other
+  std::optional<std::vector<NodeId>> factor;  // s, where x - s is a factor
+  std::vector<Scale> scales;                  // f
 };
-std::optional<Exponentials> find_exponentials(const Graph& graph, const Node& sum);
+// `rounded`: by node, where 16 bits must be rounded on the way.
+std::optional<Exponentials> find_exponentials(const Graph& graph, const Node& sum,
+                                              const std::vector<bool>& rounded);
+// Whether something that is the same for all terms of one sum is marked.
+bool waits_for(const Exponentials& terms, const std::vector<bool>& marked);
 
 // `terms`: of a sum that takes its pieces' exponentials from their own maxima,
 //   sum(exp(x - r)) = sum over pieces of exp(m - r) * sum(exp(x - m)),   m = max(x) of the piece
-// (Milakov and Gimelshein 2018).  sum_sq_dev takes deviations from its pieces' own means (Chan,
-// Golub and LeVeque 1979); padded pieces count what they hold.
+// (Milakov and Gimelshein 2018).  Of exp(x - r) * (x - s) a piece's share is
+//   exp(m - r) * (sum(exp(x - m) * (x - m)) + (m - s) * sum(exp(x - m))):
+// terms that weigh lie within log(n) of the maximum of n, so that cancellation costs log(n) at most.
+// sum_sq_dev takes deviations from its pieces' own means (Chan, Golub and LeVeque 1979); padded
+// pieces count what they hold.
 NodeId reduce_pieces(Builder& b, const RewriteSite& site, const Pieces& pieces,
                      const std::optional<Exponentials>& terms);
 

@@ -46,6 +46,40 @@ def test_exponentials_of_pieces_add_up_to_those_of_rows(fn, dtype, rows, columns
     expect_equal(result, exact.float(), rtol=1e-6, atol=1e-6)
 
 
+def entropy(x):
+    return -(x.softmax(-1) * x.log_softmax(-1)).sum(-1)
+
+
+def entropy_of_logarithms(x):
+    log = x.log_softmax(-1)
+    return (log.exp() * -log).sum(-1)
+
+
+def mean_by_softmax(x):
+    return (x * x.softmax(-1)).sum(-1)
+
+
+@pytest.mark.parametrize("rows, columns", [(72, 20480), (72, 16411), (12, 65536)])
+@pytest.mark.parametrize("fn", [entropy, entropy_of_logarithms, mean_by_softmax])
+def test_what_softmax_weighs_is_summed_piece_by_piece(fn, rows, columns):
+    x = extreme_rows(rows, columns)
+    # Half of the largest number, which a mean of rounded weights may pass.
+    x[5], x[9], x[10] = x[5] / 2, x[9] + 1e4, x[10] * 1e3
+    torch._dynamo.reset()
+    if columns % 2048 == 0:
+        plan = torch_stitch.explain(fn, x, target="h200").plan
+        assert sum(kernel["bytes_read"] for kernel in plan["kernels"]) < 1.5 * 4 * x.numel()
+    torch._dynamo.reset()
+    expect_equal(compile_strictly(fn, options=ON_H200)(x), fn(x.double()).float(), rtol=2e-6,
+                 atol=2e-6)
+
+
+def test_an_entropy_of_16_bits_is_rounded_once():
+    x = torch.randn(8, 65536, generator=torch.Generator().manual_seed(6)).bfloat16()
+    exact = entropy(x.double()).bfloat16()
+    expect_equal(compile_strictly(entropy, options=ON_H200)(x), exact, rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("target", ["cpu", "h200"])
 @pytest.mark.parametrize("rows", [3, 72])
 def test_exponentials_below_the_largest_of_all_rows(rows, target):

@@ -275,7 +275,7 @@ TEST(SplitReductions, ASumThatWaitsForLongRowsFillsTheLastWave) {
     %most = amax(%x){axes=[1], keepdim}
     %exp = exp(sub(%x, %most))
     %sum = sum(%exp){axes=[1], keepdim} : f32
-    %last = sum(mul(%x, div(%exp, %sum))){axes=[1]} : f32
+    %last = sum(sqrt(div(%exp, %sum))){axes=[1]} : f32
     outputs (%last)
   )");
   const Operands sums = operands_of(graph, OpKind::k_sum);
@@ -286,6 +286,39 @@ TEST(SplitReductions, ASumOfExponentialsOfFewRowsIsOfItsPiecesOwnMaxima) {
   const Graph graph = split(exponentials("f32[4,1048576]", "%sum"));
   EXPECT_EQ(operands_of(graph, OpKind::k_sum), (Operands{"f32[4,64,16384]", "f32[4,64]"}));
   EXPECT_EQ(operands_of(graph, OpKind::k_amax), (Operands{"f32[4,64,16384]", "f32[4,64]"}));
+}
+
+// Entropy of rows of this type, `log` being the logarithms as they are read again.
+std::string entropy(const std::string& type, const std::string& log) {
+  return "%x = input : " + type + R"(
+    %wide = cast(%x) : f32
+    %largest = amax(%wide){axes=[1], keepdim}
+    %below = sub(%wide, %largest)
+    %sum = sum(exp(%below)){axes=[1], keepdim} : f32
+    %exact = sub(%below, log(%sum))
+    %log = )" +
+         log + R"(
+    %entropy = sum(neg(mul(%log, exp(%log)))){axes=[1]} : f32
+    outputs (%entropy)
+  )";
+}
+
+TEST(SplitReductions, AnEntropyWaitsForNothingOfItsRow) {
+  const auto reads_again = [](const Graph& graph) {
+    const Operands sums = operands_of(graph, OpKind::k_sum);
+    return std::ranges::count_if(sums, [](const std::string& type) {
+             return type.ends_with("[160,131072]") || type.starts_with("bf16");
+           }) > 0;
+  };
+  const Graph f32 = split(entropy("f32[160,131072]", "sub(%exact, full{number=0} : f32)"));
+  EXPECT_EQ(operands_of(f32, OpKind::k_sum),
+            (Operands{"f32[160,8,16384]", "f32[160,8]", "f32[160,8,16384]", "f32[160,8]"}));
+  EXPECT_FALSE(reads_again(split(entropy("bf16[160,131072]", "cast(%exact){integer=1} : bf16"))));
+  EXPECT_TRUE(reads_again(split(entropy("bf16[160,131072]", "cast(%exact) : bf16"))))
+      << "the user's rounding stays";
+  const std::string text = entropy("bf16[160,131072]", "cast(%exact){integer=1} : bf16");
+  EXPECT_TRUE(reads_again(split_reductions(read_graph(text), device_spec("h200"), 4, true)))
+      << "eager's rounding is asked for";
 }
 
 TEST(SplitReductions, AllBlocksLookAgainAtWhatOneDoesNotHold) {
