@@ -24,8 +24,8 @@ struct Pieces {
   int64_t elements() const { return length * lanes * vector; }  // where the length is given
 };
 
-// A sum of f * exp(x - r) or of f * exp(x - r) * (x - s), where f, r and s are the same for all that
-// one sum is over: what softmax makes, and its entropy.
+// A sum of f * exp(x - r) or f * exp(x - r) * (x - s), where f, r and s are the same for all of its
+// terms: what softmax makes, and its entropy.
 struct Exponentials {
   struct Scale {
     OpKind op;     // mul or div by the value, neg
@@ -33,7 +33,7 @@ struct Exponentials {
   };
   NodeId x;
   std::vector<NodeId> exponent;               // r, subtracted one after the other
-  std::optional<std::vector<NodeId>> factor;  // s, where x - s is a factor
+  std::optional<std::vector<NodeId>> factor;  // s, of a factor x - s
   std::vector<Scale> scales;                  // f
 };
 // `rounded`: by node, where 16 bits must be rounded on the way.
@@ -46,7 +46,7 @@ bool waits_for(const Exponentials& terms, const std::vector<bool>& marked);
 //   sum(exp(x - r)) = sum over pieces of exp(m - r) * sum(exp(x - m)),   m = max(x) of the piece
 // (Milakov and Gimelshein 2018).  Of exp(x - r) * (x - s) a piece's share is
 //   exp(m - r) * (sum(exp(x - m) * (x - m)) + (m - s) * sum(exp(x - m))):
-// terms that weigh lie within log(n) of the maximum of n, so that cancellation costs log(n) at most.
+// of n terms those that weigh lie within log(n) of the maximum, so that the two cancel no more.
 // sum_sq_dev takes deviations from its pieces' own means (Chan, Golub and LeVeque 1979); padded
 // pieces count what they hold.
 NodeId reduce_pieces(Builder& b, const RewriteSite& site, const Pieces& pieces,
