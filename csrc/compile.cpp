@@ -27,8 +27,8 @@ Graph rewrite(const Compilation& c, std::vector<Cut>& cuts) {
   // A simulated GPU's library calls run on the host.
   const bool on_gpu = device.is_cuda && !is_simulated(settings);
   const Graph called = call_attention(first, attention, on_gpu);
-  Graph graph = write_joined_parts(rewrite_graph(
-      split_reductions(called, device, c.workers, settings.emulate_eager_casts)));
+  Graph graph = write_joined_parts(
+      rewrite_graph(split_reductions(called, device, c.workers, settings.emulate_eager_casts)));
   cuts = find_cuts(attention, first, graph);
   return graph;
 }

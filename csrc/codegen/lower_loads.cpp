@@ -39,6 +39,15 @@ bool ValueLowering::is_overwritten(NodeId load) const {
   });
 }
 
+std::string ValueLowering::inside_axes(const IndexExpr& offset) const {
+  std::set<int> ragged;
+  for (VarId var : vars.leaves_of({&offset, 1})) {
+    const int axis = vars[var].is_atom() ? scopes_.axis_of_atom(vars[var].payload) : -1;
+    if (axis >= 0 && !schedule_.axes[axis].is_exact) ragged.insert(axis);
+  }
+  return join(ragged, " & ", [](int axis) { return concat("ok", axis); });
+}
+
 Scalar ValueLowering::place_of(NodeId value, const IndexExpr& offset, int without_vector) {
   const BlockBuffer* buffer = find_buffer(schedule_, value);
   if (!buffer) return scopes_.print(offset, vars, values, without_vector);
@@ -99,7 +108,11 @@ Handle ValueLowering::load(NodeId value, const IndexExpr& offset, int guard) {
   const std::string base = "p" + std::to_string(pointer(value, false));
   const Scalar at = place_of(value, offset);
   const int depth = std::max(at.depth, values[guard].depth);
-  if (guard != 0) condition = values[guard].text + (condition.empty() ? "" : " & " + condition);
+  const auto require = [&](const std::string& text) {
+    if (!text.empty()) condition = text + (condition.empty() ? "" : " & " + condition);
+  };
+  if (guard != 0) require(values[guard].text);
+  if (skips_past_end) require(inside_axes(offset));
   std::string loaded = condition.empty()
                            ? base + "[" + at.text + "]"
                            : "load_if(" + condition + ", " + base + ", " + at.text + ")";

@@ -48,6 +48,7 @@ struct StageLowering {
     out.assumptions = schedule.assumptions;
     out.index_type = pick_index_type();
     scopes.has_short_indices = out.index_type == "i32";
+    values.skips_past_end = may_skip_past_end();
     // Arguments in a fixed order, so that equal kernels have equal text.
     for (NodeId load : stage.loads) values.pointer(load, false);
     for (NodeId store : stage.stores) values.pointer(store, true);
@@ -72,7 +73,7 @@ struct StageLowering {
     std::vector<IndexExpr> exprs = list_uses(accesses);
     for (const BlockBuffer& buffer : schedule.buffers)
       exprs.push_back({schedule.grid * Dim(buffer.size()), {}});
-    // A ragged last tile counts past the extent before it is clamped.
+    // A ragged last tile counts past the extent.
     for (const MappedAxis& mapped : schedule.axes)
       exprs.push_back({mapped.axis.extent + mapped.tile, {}});
     std::vector<Assumption> assumed;
@@ -149,11 +150,31 @@ struct StageLowering {
     const bool has_vector = mapped.vector > 1;
     const std::string name = (has_vector ? "b" : "x") + id;
     if (mapped.is_exact) return let(out.index_type, name, index);
-    // Ragged: threads past the end read the last element and neither store nor accumulate.
-    const std::string extent = scopes.print(mapped.axis.extent);
-    let(out.index_type, "r" + id, index);
-    let("bool", "ok" + id, "r" + id + " < " + extent);
-    let(out.index_type, name, concat("ok", a, " ? r", a, " : ", extent, " - ", mapped.vector));
+    // Ragged: threads past the end neither store nor accumulate, and read the last element if any.
+    const std::string extent = scopes.print(mapped.axis.extent), raw = "r" + id;
+    let(out.index_type, raw, index);
+    let("bool", "ok" + id, concat(raw, " < ", extent));
+    let(out.index_type, name,
+        values.skips_past_end ? raw
+                              : concat("ok", a, " ? ", raw, " : ", extent, " - ", mapped.vector));
+  }
+
+  // Places of elements read one by one are then one place and constants.  What checks what it reads
+  // must not find what is not there, and what lies on chip has places for what exists.
+  bool may_skip_past_end() const {
+    const auto checks = [&](NodeId id) {
+      const Node& node = graph[id];
+      const bool is_place = node.op == OpKind::k_cat || node.op == OpKind::k_pad;
+      return is_assertion(info(node)) || (family(node) == Family::kReader && !is_place) ||
+             family(node) == Family::kWriter;
+    };
+    return on_cuda() && schedule.tiles.empty() && schedule.buffers.empty() &&
+           std::ranges::all_of(schedule.axes, [](const auto& axis) { return axis.vector == 1; }) &&
+           std::ranges::none_of(schedule.accesses.evaluated, [&](const auto& of) {
+             return checks(of.first) || std::ranges::any_of(of.second, [&](const auto& entry) {
+                      return checks(entry.first);
+                    });
+           });
   }
 
   void declare_arrays(int block) {

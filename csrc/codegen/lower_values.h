@@ -42,6 +42,10 @@ class ValueLowering : public WalkSink {
   // the store overwrites: the others' reads would race with it.
   std::string owner;
 
+  // Threads past the end of an axis read nothing: their index is past it too.  Else they read the
+  // last element once more.
+  bool skips_past_end = false;
+
   // Between the two, the index of an axis lies in a range, by which guards are decided; what is
   // evaluated there holds there only.
   void open_range(const AxisRange& range);
@@ -90,6 +94,8 @@ class ValueLowering : public WalkSink {
   void align(int pointer, int bytes);  // at least so, up to the widest access
   int vector_axis(const IndexExpr& offset) const;
   bool is_overwritten(NodeId load) const;
+  // "ok0 & ok1": of the axes that the offset moves along.
+  std::string inside_axes(const IndexExpr& offset) const;
   int contiguous_axis(const IndexExpr& offset, int depth) const;
   // Where an element is behind the value's pointer: in memory, or in the buffer of the block.
   Scalar place_of(NodeId value, const IndexExpr& offset, int without_vector = -1);

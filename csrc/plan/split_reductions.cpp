@@ -358,9 +358,9 @@ struct SplitFinder {
 
 Graph split_reductions(const Graph& graph, const DeviceSpec& device, int worker_threads,
                        bool emulate_eager_casts) {
-  SplitFinder finder{graph, device, worker_threads,
-                     emulate_eager_casts ? std::vector<bool>(graph.size(), true)
-                                         : find_rounded(graph)};
+  SplitFinder finder{
+      graph, device, worker_threads,
+      emulate_eager_casts ? std::vector<bool>(graph.size(), true) : find_rounded(graph)};
   finder.run();
   if (finder.splits.empty()) return graph;
   return rebuild_graph(graph, [&](Builder& b, const RewriteSite& site) -> NodeId {

@@ -70,8 +70,101 @@ NodeId reduce_full(Builder& b, const RewriteSite& site) {
   return result ? make_constant(b, *result, site.node.type.shape) : NodeId();
 }
 
+// A condition that holds at one place along an axis: where the index equals `at` and others hold.
+struct PlaceFinder {
+  const Builder& b;
+  const std::vector<Dim>& shape;  // of the condition
+  int64_t axis;
+  NodeId index = {}, at = {};
+  std::vector<NodeId> others = {};
+
+  bool is_shared(NodeId id) const {  // along the axis
+    const std::vector<Dim>& own = b[id].type.shape;
+    const int64_t missing = std::ssize(shape) - std::ssize(own);
+    return axis < missing || own[axis - missing].is(1);
+  }
+  bool is_index(NodeId id) const {
+    const Node& iota = b[b[id].op == OpKind::k_reshape ? b[id].inputs[0] : id];
+    return iota.op == OpKind::k_iota && iota.dims[0].is(0) && iota.dims[1].is(1) &&
+           !is_shared(id) && without_ones(b[id].type.shape) == std::vector{shape[axis]};
+  }
+
+  bool find(NodeId condition) {
+    const Node& node = b[condition];
+    if (is_shared(condition)) {
+      others.push_back(condition);
+      return true;
+    }
+    if (node.op == OpKind::k_logical_and) return find(node.inputs[0]) && find(node.inputs[1]);
+    if (node.op != OpKind::k_eq || at.valid()) return false;
+    const int first = is_index(node.inputs[0]) ? 0 : 1;
+    index = node.inputs[first];
+    at = node.inputs[1 - first];
+    return is_index(index) && is_shared(at);
+  }
+
+  // Whether there is such a place at all.
+  NodeId exists(Builder& builder) const {
+    const DType dtype = b[at].type.dtype;
+    const NodeId end = builder.size_value(dtype, shape[axis]);
+    const NodeId holds =
+        join_others(builder, builder.pointwise(OpKind::k_ge, {at, builder.full(dtype, 0, 0)}));
+    return builder.pointwise(OpKind::k_logical_and,
+                             {holds, builder.pointwise(OpKind::k_lt, {at, end})});
+  }
+  NodeId join_others(Builder& builder, NodeId holds) const {
+    for (NodeId other : others)
+      holds = holds.valid() ? builder.pointwise(OpKind::k_logical_and, {holds, other}) : other;
+    return holds;
+  }
+};
+
+// sum(select(index == at & c, x, 0)) along the index is select(0 <= at < extent & c, x, 0).
+NodeId sum_one_place(Builder& b, const RewriteSite& site) {
+  const Node& sum = site.node;
+  if (sum.op != OpKind::k_sum || sum.ints.size() != 1) return {};
+  const Node term = b[site.inputs[0]];
+  if (term.op != OpKind::k_select) return {};
+  const auto rest = constant_of(b, term.inputs[2]);
+  PlaceFinder place{b, term.type.shape, sum.ints[0]};
+  if (!rest || rest->number != 0 || rest->integer != 0 || !place.find(term.inputs[0]) ||
+      !place.at.valid() || !place.is_shared(term.inputs[1]))
+    return {};
+  const NodeId zero = b.full(sum.type.dtype, 0, 0);
+  const NodeId value = b.cast(term.inputs[1], sum.type.dtype);
+  const NodeId one = b.pointwise(OpKind::k_select, {place.exists(b), value, zero});
+  std::vector<Dim> row = term.type.shape;
+  row[place.axis] = 1;
+  // Sums begin with 0: that of -0 is 0.
+  return b.reshape(expand_to(b, b.pointwise(OpKind::k_add, {one, zero}), row), sum.type.shape);
+}
+
+// Where others hold is part of the place, and both are of 32 bits: index == at & c is
+// index == select(0 <= at < extent & c, at, -1), one comparison for each index of the axis.
+NodeId compare_one_place(Builder& b, const RewriteSite& site) {
+  constexpr int64_t kWorthwhile = 16;  // indices for each place
+  const Node& node = site.node;
+  if (node.op != OpKind::k_eq && node.op != OpKind::k_logical_and) return {};
+  const NodeId condition = b.pointwise(node.op, site.inputs);
+  for (int64_t axis = 0; axis < node.type.rank(); ++axis) {
+    const Dim& extent = node.type.shape[axis];
+    if (!extent.is_constant() || extent.value() < kWorthwhile || extent.value() > INT32_MAX)
+      continue;
+    PlaceFinder place{b, node.type.shape, axis};
+    if (!place.find(condition) || !place.at.valid()) continue;
+    const bool is_short = b[place.at].type.dtype == DType::kI32;
+    if (is_short && place.others.empty()) return {};
+    const NodeId holds = is_short ? place.join_others(b, {}) : place.exists(b);
+    const NodeId at = b.cast(place.at, DType::kI32), none = b.full(DType::kI32, 0, -1);
+    const NodeId index = b.reshape(b.iota(DType::kI32, extent, 0, 1), b[place.index].type.shape);
+    return b.pointwise(OpKind::k_eq, {index, b.pointwise(OpKind::k_select, {holds, at, none})});
+  }
+  return {};
+}
+
 NodeId simplify(Builder& b, const RewriteSite& site) {
-  if (family(site.node) != Family::kReduce) return {};
+  if (family(site.node) != Family::kReduce) return compare_one_place(b, site);
+  if (const NodeId one = sum_one_place(b, site); one.valid()) return one;
   if (const NodeId constant = reduce_full(b, site); constant.valid()) return constant;
   return drop_single_extents(b, site);
 }

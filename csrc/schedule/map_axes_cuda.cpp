@@ -229,11 +229,17 @@ struct Mapper {
     if (is_full(count_elements(Role::kKept) / (free_threads * axis(last).vector)))
       unrolled = full_vector(last) / axis(last).vector;
     share_out([](int) { return true; });
-    if (unrolled > 1)
+    if (unrolled > 1) {
       axis(last).serial = unrolled;
-    else if (is_full(grid_blocks()) &&
-             is_divisible(axis(last).axis.extent, 2 * axis(last).threads * axis(last).vector))
-      axis(last).serial = 2;
+      return;
+    }
+    if (!is_full(grid_blocks())) return;
+    for (size_t i = order.size(); i-- > 0;) {
+      MappedAxis& mapped = axis(order[i]);
+      if (!is_divisible(mapped.axis.extent, 2 * mapped.threads * mapped.vector)) continue;
+      mapped.serial = 2;
+      return;
+    }
   }
 
   // For all axes that a row's reductions run over; two vectors each where nothing else is asked.

@@ -45,5 +45,45 @@ TEST(SimplifyAlgebra, EmptyAndSymbolicCountsStay) {
     expect_simplified(value, value);
 }
 
+// Places along rows of 100, one for each of 4 rows.
+void expect_places(const std::string& before, const std::string& after) {
+  SCOPED_TRACE(before);
+  const std::string head = R"(
+    %at = input : i64[4,1]
+    %value = input : f32[4,1]
+    %counts = input : bool[4,1]
+    %index = reshape(iota{dims=[0,1]} : i64[100]){shape=[1,100]}
+    %short = reshape(iota{dims=[0,1]} : i32[100]){shape=[1,100]}
+    %place = cast(%at) : i32
+    %none = full{value=-1} : i32
+    %first = full{value=0} : i32
+    %end = full{value=100} : i32
+    %zero = full{value=0} : f32
+    %exists = logical_and(ge(%at, 0), lt(%at, 100))
+    %y = )";
+  expect_rewrite(simplify_algebra, head + before + "\noutputs (%y)\n",
+                 head + after + "\noutputs (%y)\n");
+}
+
+TEST(SimplifyAlgebra, AnIndexIsComparedIn32BitsWithAPlaceThatMayBeNone) {
+  expect_places("eq(%index, %at)", "eq(%short, select(%exists, %place, %none))");
+  expect_places("logical_and(eq(%at, %index), %counts)",
+                "eq(%short, select(%counts, select(%exists, %place, %none), %none))");
+  for (const char* other : {"eq(%short, %place)", "lt(%index, %at)", "eq(%index, %index)",
+                            "logical_and(eq(%short, %place), lt(%index, %at))"})
+    expect_places(other, other);
+}
+
+TEST(SimplifyAlgebra, ASumOfOnePlaceIsWhatStandsThere) {
+  expect_places("sum(select(eq(%short, %place), %value, %zero)){axes=[1]}",
+                "reshape(add(select(logical_and(ge(%place, %first), lt(%place, %end)), %value, "
+                "%zero), %zero)){shape=[4]}");
+  for (const char* other : {"sum(select(eq(%short, %place), cast(%short) : f32, %zero)){axes=[1]}",
+                            "sum(select(eq(%short, %place), %value, 1.0)){axes=[1]}",
+                            "sum(select(lt(%short, %place), %value, %zero)){axes=[1]}",
+                            "sum(select(eq(%short, %place), %value, %zero)){axes=[0]}"})
+    expect_places(other, other);
+}
+
 }  // namespace
 }  // namespace stitch
