@@ -29,6 +29,7 @@ Graph rewrite(const Compilation& c, std::vector<Cut>& cuts) {
   const Graph called = call_attention(first, attention, on_gpu);
   Graph graph = write_joined_parts(
       rewrite_graph(split_reductions(called, device, c.workers, settings.emulate_eager_casts)));
+  if (device.is_cuda && !settings.emulate_eager_casts) graph = remove_dead(form_sigmoids(graph));
   cuts = find_cuts(attention, first, graph);
   return graph;
 }

@@ -76,10 +76,10 @@ bool decides(const Graph& graph, const Node& node) {
   return std::ranges::count(kRounding, graph[skip_views(graph, node.inputs[0])].op) == 0;
 }
 
-constexpr GpuForms kForms[] = {{k_exp, true},
-                               {k_sigmoid, true},
-                               {k_tanh, true, "tanh_plus_one", "tanh_plus_one_short"},
-                               {k_erf, false, "", "erf_plus_one_short"},
+constexpr GpuForms kForms[] = {{k_exp, true, true},
+                               {k_sigmoid, true, true},
+                               {k_tanh, true},
+                               {k_erf, false, false, "erf_plus_one_short"},
                                {k_div, true}};
 
 }  // namespace

@@ -30,12 +30,12 @@ struct Precision {
   std::vector<bool> is_decisive;
 };
 
-// What a GPU's kernels call for an op where is_short, and for 1 + f(x) where f tends to -1: such a
-// sum would cancel.  "" where the op has no function of its own.
+// What a GPU's kernels call for an op where is_short.
 struct GpuForms {
   OpKind op = OpKind::k_input;
-  bool has_short = false;  // its function's name and _short
-  const char *plus_one = "", *plus_one_short = "";
+  bool has_short = false;           // its function's name and _short
+  bool takes_factor = false;        // f_short(x, c) is f(x * c), by no more instructions
+  const char* plus_one_short = "";  // 1 + f(x), which would cancel where f tends to -1; "": none
 };
 const GpuForms& gpu_forms(OpKind op);
 

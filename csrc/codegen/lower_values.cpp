@@ -232,17 +232,33 @@ std::string ValueLowering::call(NodeId id, const std::vector<Handle>& operands,
     if (is_new) at->second = let("Inverse", "invert(" + divisor.text + ")", divisor.depth);
     return "div_by(" + values[operands[0]].text + ", " + values[at->second].text + ")";
   }
-  for (size_t i = 0; i < 2 && node.op == OpKind::k_add; ++i) {
-    const auto of = operands_.find(operands[i]);
-    const Node& one = graph_[node.inputs[1 - i]];
-    if (of == operands_.end() || one.op != OpKind::k_full || !one.dims.empty()) continue;
-    const GpuForms& forms = gpu_forms(graph_[node.inputs[i]].op);
-    const std::string sum = is_short ? forms.plus_one_short : forms.plus_one;
-    if (!sum.empty() && one.number == 1) return sum + "(" + values[of->second].text + ")";
+  if (!is_short) return exact;
+  const auto is_number = [&](NodeId of) {
+    return graph_[of].op == OpKind::k_full && graph_[of].dims.empty();
+  };
+  // Of a node and what was made of its operands: the operand beside a number, and the number.
+  const auto find_number = [&](const Node& of) -> std::optional<std::pair<int, int>> {
+    if (of.inputs.size() != 2) return {};
+    for (int i : {0, 1})
+      if (is_number(of.inputs[i])) return std::pair(1 - i, i);
+    return {};
+  };
+  const GpuForms& forms = gpu_forms(node.op);
+  const auto number = find_number(node);
+  if (node.op == OpKind::k_add && number && graph_[node.inputs[number->second]].number == 1) {
+    const std::string sum = gpu_forms(graph_[node.inputs[number->first]].op).plus_one_short;
+    const auto of = operands_.find(operands[number->first]);
+    if (!sum.empty() && of != operands_.end())
+      return concat(sum, "(", values[of->second[0]].text, ")");
   }
-  const bool has_short =
-      gpu_forms(node.op).has_short && !(divides && node.type.dtype == DType::kF16);
-  return is_short && has_short ? function + "_short(" + arguments + ")" : exact;
+  const Node& inner = graph_[node.inputs[0]];
+  const auto factors = operands_.find(operands[0]);
+  const auto factor = find_number(inner);
+  if (forms.takes_factor && inner.op == OpKind::k_mul && factor && factors != operands_.end())
+    return concat(function, "_short(", values[factors->second[factor->first]].text, ", ",
+                  values[factors->second[factor->second]].text, ")");
+  const bool has_short = forms.has_short && !(divides && node.type.dtype == DType::kF16);
+  return has_short ? function + "_short(" + arguments + ")" : exact;
 }
 
 Handle ValueLowering::pointwise(NodeId id, const std::vector<Handle>& operands, int guard) {
@@ -282,7 +298,7 @@ Handle ValueLowering::pointwise(NodeId id, const std::vector<Handle>& operands, 
   }
   if (rounds) expr = std::string("round_to<") + type.device_name + ">(" + expr + ")";
   const Handle result = let(type.register_name, expr, depth);
-  if (*gpu_forms(node.op).plus_one_short) operands_[result] = operands[0];
+  if (node.op == OpKind::k_mul || *gpu_forms(node.op).plus_one_short) operands_[result] = operands;
   return result;
 }
 

@@ -150,12 +150,12 @@ class ValueLowering : public WalkSink {
     int depth;  // of the scope that the loop belongs to
   };
   std::vector<OpenSegment> segments_;
-  std::vector<std::string> results_;     // of the segments that are being walked
-  std::map<Handle, Handle> operands_;    // of tanh and erf
-  std::map<Handle, Handle> inverses_;    // of divisors
-  std::map<Handle, IndexExpr> indices_;  // that are values
-  std::set<NodeId> held_;                // persistent values met already
-  std::set<NodeId> passed_over_;         // those that stay in memory
+  std::vector<std::string> results_;                // of the segments that are being walked
+  std::map<Handle, std::vector<Handle>> operands_;  // of products and what has a form plus one
+  std::map<Handle, Handle> inverses_;               // of divisors
+  std::map<Handle, IndexExpr> indices_;             // that are values
+  std::set<NodeId> held_;                           // persistent values met already
+  std::set<NodeId> passed_over_;                    // those that stay in memory
 };
 
 }  // namespace stitch

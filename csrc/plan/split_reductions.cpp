@@ -8,7 +8,7 @@
 
 #include "analysis/precision.h"
 #include "base/round_up.h"
-#include "rewrite/reduce_pieces.h"
+#include "rewrite/reductions/reduce_pieces.h"
 
 namespace stitch {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/words.h"
 #include "support/parse_graph.h"
 
 namespace stitch {

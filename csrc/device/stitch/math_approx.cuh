@@ -46,9 +46,9 @@ STITCH_DEVICE f32 approximate_exp(f32 x) {
   return approximate_exp2(r) * bit_cast<f32>(bit_cast<u32>(shifted) << 23);
 }
 // The square of e^(x/2), which is never subnormal where the result is not zero: keeps subnormal
-// results, of which a sum may be a divisor, without a test for them.
-STITCH_DEVICE f32 exp_short(f32 x) {
-  const f32 root = approximate_exp2(x * 0x1.715476p-1f);
+// results, of which a sum may be a divisor, without a test for them.  Of x * factor.
+STITCH_DEVICE f32 exp_short(f32 x, f32 factor = 1.0f) {
+  const f32 root = approximate_exp2(x * (factor * 0x1.715476p-1f));
   return root * root;
 }
 
@@ -60,8 +60,8 @@ STITCH_DEVICE f32 approximate_sigmoid(f32 x) {
   const f32 quotient = ::fmaf(y, ::fmaf(-sum, y, 1.0f) - lost * y, y);
   return x < 0.0f ? e * quotient : quotient;
 }
-STITCH_DEVICE f32 sigmoid_short(f32 x) {
-  return approximate_reciprocal(1.0f + approximate_exp2(x * -0x1.715476p+0f));
+STITCH_DEVICE f32 sigmoid_short(f32 x, f32 factor = 1.0f) {
+  return approximate_reciprocal(1.0f + approximate_exp2(x * (factor * -0x1.715476p+0f)));
 }
 
 // 1 - 2 / (e^2|x| + 1), near zero a polynomial of relative error 2^-23.5.
@@ -81,12 +81,6 @@ STITCH_DEVICE f32 tanh_short(f32 x) {
   const f32 far = ::fmaf(approximate_reciprocal(power + 1.0f), -2.0f, 1.0f);
   const f32 near = ::fmaf(::fmaf(x * x, -0x1.555368p-2f, 0.0f), x, x);
   return ::fabsf(x) < 0.0625f ? near : far;
-}
-// What cancels in 1 + tanh(x) never appears.
-STITCH_DEVICE f32 tanh_plus_one(f32 x) { return 2.0f * approximate_sigmoid(2.0f * x); }
-STITCH_DEVICE f32 tanh_plus_one_short(f32 x) {
-  // 2 / (1 + e^-2x) with half of both in the denominator.
-  return approximate_reciprocal(0.5f + approximate_exp2(::fmaf(x, -0x1.715476p+1f, -1.0f)));
 }
 
 // 1 + erf(x) = erfc(-x), erfc(t) = 2^-(t h(t)), h a polynomial up to 5, from there constant.  Error

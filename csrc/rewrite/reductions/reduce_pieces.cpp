@@ -1,4 +1,4 @@
-#include "rewrite/reduce_pieces.h"
+#include "rewrite/reductions/reduce_pieces.h"
 
 #include <algorithm>
 

@@ -1,0 +1,63 @@
+#include <cmath>
+
+#include "analysis/precision.h"
+#include "rewrite/constants.h"
+#include "rewrite/rebuild_graph.h"
+#include "rewrite/rewrite_graph.h"
+
+namespace stitch {
+namespace {
+
+// x * number.
+struct Scaled {
+  NodeId x;
+  double number;
+};
+
+std::optional<Scaled> find_scaled(const Builder& b, NodeId id) {
+  if (b[id].op != OpKind::k_mul) return {};
+  for (int i : {0, 1})
+    if (const auto number = constant_of(b, b[id].inputs[i]))
+      return Scaled{b[id].inputs[1 - i], number->number};
+  return {};
+}
+
+NodeId form_sigmoid(Builder& b, const RewriteSite& site, const Graph& graph) {
+  const DType dtype = site.node.type.dtype;
+  const auto twice = [&](NodeId x) {
+    const std::optional<Scaled> scaled = find_scaled(b, x);
+    const NodeId base = scaled ? scaled->x : x;
+    const NodeId number = b.full(dtype, 2 * (scaled ? scaled->number : 1), 0);
+    return b.pointwise(OpKind::k_mul, {base, number});
+  };
+  for (int i : {0, 1}) {
+    const Node& tanh = graph[site.node.inputs[i]];
+    const auto one = constant_of(b, site.inputs[1 - i]);
+    if (tanh.op != OpKind::k_tanh || !one || one->number != 1) continue;
+    return twice(b.pointwise(OpKind::k_sigmoid, {twice(site.made[tanh.inputs[0].index()])}));
+  }
+  return {};
+}
+
+// (x * c) * (y * d), where c * d is 1 and no digit is lost by either.
+NodeId cancel_factors(Builder& b, const RewriteSite& site) {
+  const auto l = find_scaled(b, site.inputs[0]), r = find_scaled(b, site.inputs[1]);
+  int exponent = 0;
+  if (!l || !r || l->number * r->number != 1 || std::frexp(l->number, &exponent) != 0.5) return {};
+  return b.pointwise(OpKind::k_mul, {l->x, r->x});
+}
+
+}  // namespace
+
+Graph form_sigmoids(const Graph& graph) {
+  const std::vector<bool> rounded = find_rounded(graph);
+  return rebuild_graph(graph, [&](Builder& b, const RewriteSite& site) -> NodeId {
+    const DTypeInfo& type = info(site.node.type.dtype);
+    const bool is_f32 = type.register_name == std::string("f32");
+    if (!is_f32 || (!rounded.empty() && rounded[site.id.index()])) return {};
+    if (site.node.op == OpKind::k_add) return form_sigmoid(b, site, graph);
+    return site.node.op == OpKind::k_mul ? cancel_factors(b, site) : NodeId();
+  });
+}
+
+}  // namespace stitch
