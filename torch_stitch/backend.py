@@ -129,7 +129,7 @@ def share_seed(gm):
         own = node.args[0]
         seed = seeds.setdefault(own.meta["val"].device, own)
         seed.meta.pop("recompute", None)  # not even where the op is checkpointed
-        node.args = (seed, stream, node.args[2])
+        node.args = (seed, stream, *node.args[2:])
         if not own.users:
             gm.graph.erase_node(own)
     return gm

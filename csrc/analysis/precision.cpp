@@ -76,7 +76,16 @@ bool decides(const Graph& graph, const Node& node) {
   return std::ranges::count(kRounding, graph[skip_views(graph, node.inputs[0])].op) == 0;
 }
 
-constexpr GpuForms kForms[] = {{k_exp, true, true},
+// exp(x - amax(x)).
+bool is_below_one(const Graph& graph, const Node& node) {
+  if (node.op != k_exp || graph[node.inputs[0]].op != k_sub) return false;
+  const Node& difference = graph[node.inputs[0]];
+  const Node& most = graph[skip_views(graph, difference.inputs[1])];
+  return most.op == k_amax &&
+         skip_views(graph, most.inputs[0]) == skip_views(graph, difference.inputs[0]);
+}
+
+constexpr GpuForms kForms[] = {{k_exp, true, true, "", "exp_vanishing"},
                                {k_sigmoid, true, true},
                                {k_tanh, true},
                                {k_erf, false, false, "erf_plus_one_short"},
@@ -108,7 +117,8 @@ const GpuForms& gpu_forms(OpKind op) {
 }
 
 Precision find_precision(const Graph& graph, const std::vector<bool>& rounded) {
-  Precision found{std::vector<bool>(graph.size()), std::vector<bool>(graph.size())};
+  std::vector<bool> divides(graph.size());
+  Precision found{divides, divides, divides};
   const std::vector<bool> is_kept = mark_nodes(graph, find_kept(graph));
   const std::vector<std::vector<NodeId>> users = find_users(graph);
   for (int i = graph.size() - 1; i >= 0; --i) {
@@ -127,6 +137,12 @@ Precision find_precision(const Graph& graph, const std::vector<bool>& rounded) {
     else if (type.is_float)
       found.is_short[i] =
           !is_kept[i] && !users[i].empty() && std::ranges::all_of(users[i], is_scaled);
+    divides[i] = std::ranges::any_of(users[i], [&](NodeId user) {
+      const Node& reader = graph[user];
+      return (reader.op == k_div && reader.inputs[1] == NodeId(i)) ||
+             (family(reader) == Family::kView && divides[user.index()]);
+    });
+    found.may_vanish[i] = !divides[i] && is_below_one(graph, graph.nodes[i]);
     found.is_decisive[i] = std::ranges::any_of(users[i], [&](NodeId user) {
       return decides(graph, graph[user]) ||
              (found.is_decisive[user.index()] && graph[user].op != k_round);

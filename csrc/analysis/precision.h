@@ -28,6 +28,9 @@ struct Precision {
   // By node: a comparison, an extreme or a step function depends on the value, so that no choice of
   // a kernel's loops may change it.
   std::vector<bool> is_decisive;
+  // By node: an exponential of what lies below the maximum of its row, so that what is below 2^-126
+  // vanishes beside e^0, and divides nothing.
+  std::vector<bool> may_vanish;
 };
 
 // What a GPU's kernels call for an op where is_short.
@@ -36,6 +39,7 @@ struct GpuForms {
   bool has_short = false;           // its function's name and _short
   bool takes_factor = false;        // f_short(x, c) is f(x * c), by no more instructions
   const char* plus_one_short = "";  // 1 + f(x), which would cancel where f tends to -1; "": none
+  const char* vanishing = "";       // where may_vanish
 };
 const GpuForms& gpu_forms(OpKind op);
 

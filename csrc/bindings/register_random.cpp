@@ -1,9 +1,9 @@
 // Random numbers as a pure function of a seed, and aten's random ops in terms of it.
 //
-// torch_stitch::random(seed, stream, size) is what kernels compute (device/stitch/random.cuh); here
-// is the same arithmetic by the dispatcher, for what runs without kernels: the same bits.  The
-// others are decompositions of aten's ops.  Each draws a seed of its own; share_seed of backend.py
-// makes one draw of all that a graph has.
+// torch_stitch::random(seed, stream, size, coarse) is what kernels compute
+// (device/stitch/random.cuh); here is the same arithmetic by the dispatcher, for what runs without
+// kernels: the same bits.  The others are decompositions of aten's ops.  Each draws a seed of its
+// own; share_seed of backend.py makes one draw of all that a graph has.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -21,11 +21,12 @@ using OptionalGenerator = std::optional<at::Generator>;
 Tensor low_word(const Tensor& x) { return x.bitwise_and(0xffffffff); }
 Tensor high_word(const Tensor& x) { return low_word(x.bitwise_right_shift(32)); }
 
-Tensor random(const Tensor& seed, int64_t stream, at::IntArrayRef size) {
+Tensor random(const Tensor& seed, int64_t stream, at::IntArrayRef size, bool coarse) {
   const Tensor index = at::arange(c10::multiply_integers(size), seed.options());
-  const Tensor block = index.bitwise_right_shift(2), from = seed[1] + stream;
+  const Tensor block = index.bitwise_right_shift(coarse ? 3 : 2), from = seed[1] + stream;
   Tensor a = low_word(block), b = high_word(block), c = low_word(from), d = high_word(from);
   Tensor key_low = low_word(seed[0]), key_high = high_word(seed[0]);
+  const Tensor shared = low_word(a * 0x9E3779B9 + key_low).bitwise_right_shift(16);
   for (int round = 0; round < 10; ++round) {
     const Tensor first = a * 0xD2511F53, second = c * 0xCD9E8D57;
     a = high_word(second).bitwise_xor(b).bitwise_xor(key_low);
@@ -35,13 +36,20 @@ Tensor random(const Tensor& seed, int64_t stream, at::IntArrayRef size) {
     key_low = low_word(key_low + 0x9E3779B9);
     key_high = low_word(key_high + 0xBB67AE85);
   }
-  const Tensor is_odd = index.bitwise_and(1).to(at::kBool);
-  const Tensor is_high = index.bitwise_and(2).to(at::kBool);
-  const Tensor word = at::where(is_high, at::where(is_odd, d, c), at::where(is_odd, b, a));
+  const auto has_bit = [&](int64_t bit) { return index.bitwise_and(bit).to(at::kBool); };
+  const auto choose = [&](int64_t bit, const Tensor& if_set, const Tensor& else_) {
+    return at::where(has_bit(bit), if_set, else_);
+  };
+  const int64_t half = coarse ? 2 : 1;
+  Tensor word = choose(2 * half, choose(half, d, c), choose(half, b, a));
+  if (coarse) {
+    const Tensor upper = word.bitwise_and(0xffff0000);
+    word = choose(1, upper, low_word(word.bitwise_left_shift(16))).bitwise_or(shared);
+  }
   return (word.bitwise_right_shift(8).to(at::kFloat) * 0x1p-24).reshape(size);
 }
 
-Tensor random_meta(const Tensor& seed, int64_t, c10::SymIntArrayRef size) {
+Tensor random_meta(const Tensor& seed, int64_t, c10::SymIntArrayRef size, bool) {
   return at::empty_symint(size, seed.options().dtype(at::kFloat));
 }
 
@@ -51,11 +59,11 @@ Tensor draw_seed(const Tensor& like) {
 
 // One number per element, in the order in which `like` lies in memory: its strides, and lanes of a
 // vector that are neighbours of one stream.
-Tensor draw(const Tensor& seed, int64_t stream, const Tensor& like) {
+Tensor draw(const Tensor& seed, int64_t stream, const Tensor& like, bool coarse = false) {
   static const auto op = c10::Dispatcher::singleton()
                              .findSchemaOrThrow("torch_stitch::random", "")
-                             .typed<Tensor(const Tensor&, int64_t, c10::SymIntArrayRef)>();
-  if (like.is_contiguous()) return op.call(seed, stream, like.sym_sizes());
+                             .typed<Tensor(const Tensor&, int64_t, c10::SymIntArrayRef, bool)>();
+  if (like.is_contiguous()) return op.call(seed, stream, like.sym_sizes(), coarse);
   const c10::SymIntArrayRef strides = like.sym_strides();
   std::vector<int64_t> order(like.dim()), place(like.dim());
   std::iota(order.begin(), order.end(), 0);
@@ -65,10 +73,16 @@ Tensor draw(const Tensor& seed, int64_t stream, const Tensor& like) {
     size.push_back(like.sym_size(order[i]));
     place[order[i]] = static_cast<int64_t>(i);
   }
-  return op.call(seed, stream, size).permute(place);
+  return op.call(seed, stream, size, coarse).permute(place);
 }
 
 Tensor draw_once(const Tensor& like) { return draw(draw_seed(like), 0, like); }
+
+// To be compared with p.  Where that is rare, neighbours would be below it together too often.
+Tensor draw_for(double p, const Tensor& like) {
+  constexpr double kRare = 0x1p-8;
+  return draw(draw_seed(like), 0, like, p >= kRare && p <= 1 - kRare);
+}
 
 // 48 bits for f64, 24 else; takes streams `stream` and `stream` + 1.
 Tensor draw_wide(const Tensor& seed, int64_t stream, const Tensor& like) {
@@ -95,16 +109,18 @@ Tensor normals(const Tensor& like) {
 
 std::tuple<Tensor, Tensor> native_dropout(const Tensor& x, double p, std::optional<bool> train) {
   if (!train.value_or(true) || p == 0) return {x.clone(), at::ones_like(x, at::kBool)};
-  const Tensor mask = draw_once(at::empty_like(x)).ge(p);
+  const Tensor mask = draw_for(p, at::empty_like(x)).ge(p);
   return {x * mask * (p == 1 ? 0. : 1 / (1 - p)), mask};
 }
 
-template <class P>
-Tensor bernoulli_p(const Tensor& x, P p, const OptionalGenerator&) {
+Tensor bernoulli_p(const Tensor& x, double p, const OptionalGenerator&) {
+  return draw_for(p, at::empty_like(x)).lt(p).to(x.scalar_type());
+}
+Tensor bernoulli_of(const Tensor& x, const Tensor& p, const OptionalGenerator&) {
   return draw_once(at::empty_like(x)).lt(p).to(x.scalar_type());
 }
 Tensor bernoulli(const Tensor& x, const OptionalGenerator& generator) {
-  return bernoulli_p<const Tensor&>(x, x, generator);
+  return bernoulli_of(x, x, generator);
 }
 Tensor uniform(const Tensor& x, double from, double to, const OptionalGenerator&) {
   return uniforms(at::empty_like(x)) * (to - from) + from;
@@ -141,13 +157,13 @@ Tensor as_like(const Tensor& x, Dtype dtype, MaybeLayout layout, Device device, 
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(torch_stitch, library) {
-  library.def("random(Tensor seed, int stream, SymInt[] size) -> Tensor");
+  library.def("random(Tensor seed, int stream, SymInt[] size, bool coarse=False) -> Tensor");
   library.impl("random", c10::DispatchKey::CompositeExplicitAutograd, &random);
   library.impl("random", c10::DispatchKey::Meta, &random_meta);
   define_op(library, "native_dropout", "", &native_dropout);
   define_op(library, "bernoulli", "", &bernoulli);
-  define_op(library, "bernoulli", "p", &bernoulli_p<double>);
-  define_op(library, "bernoulli", "Tensor", &bernoulli_p<const Tensor&>);
+  define_op(library, "bernoulli", "p", &bernoulli_p);
+  define_op(library, "bernoulli", "Tensor", &bernoulli_of);
   define_op(library, "uniform", "", &uniform);
   define_op(library, "normal_functional", "", &normal_functional);
   define_op(library, "exponential", "", &exponential);

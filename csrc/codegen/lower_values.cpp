@@ -35,6 +35,12 @@ bool was_of_type(const Graph& graph, const Node& cast) {
   return false;
 }
 
+// Neighbours whose random numbers come from one counter; 0 of what draws none.
+int counted_together(const Node& node) {
+  if (node.op == OpKind::k_random || node.op == OpKind::k_random_word) return 4;
+  return node.op == OpKind::k_coarse_random || node.op == OpKind::k_coarse_least ? 8 : 0;
+}
+
 // What one access of a persistent value moves.
 std::string element_type(const Graph& graph, const StageSchedule& schedule,
                          const PersistentValue& persistent) {
@@ -206,17 +212,22 @@ Handle ValueLowering::from_index(DType dtype, const IndexExpr& index) {
   return result;
 }
 
-// Of neighbours in a vector, the first and the lane: four of them have one counter.
+// Of neighbours in a vector, the first and the lane: four of them have one counter, or eight.  The
+// index is the last operand.
 std::string ValueLowering::draw(const Node& node, const std::vector<Handle>& operands,
                                 const std::string& arguments) {
-  const auto index = indices_.find(operands[2]);
+  const auto index = indices_.find(operands.back());
   const int axis = index == indices_.end() ? -1 : vector_axis(index->second);
   if (!schedule_.device->is_cuda || axis < 0 || schedule_.axes[axis].vector % 4 != 0)
     return concat(info(node).function, "(", arguments, ")");
-  const Scalar first = scopes_.print(index->second, vars, values, axis);
-  return concat(info(node).function, "(", values[operands[0]].text, ", ", values[operands[1]].text,
-                ", i64(", first.text, "), ", scopes_.loop_name(axis, LoopSpec::Level::kVector),
-                ")");
+  const std::string first = scopes_.print(index->second, vars, values, axis).text;
+  std::string lane = scopes_.loop_name(axis, LoopSpec::Level::kVector);
+  if (schedule_.axes[axis].vector % counted_together(node) != 0)
+    lane = concat("i32((", first, ") & 4) + ", lane);
+  const std::vector<Handle> others(operands.begin(), operands.end() - 1);
+  return concat(info(node).function, "(",
+                join(others, ", ", [&](Handle operand) { return values[operand].text; }), ", i64(",
+                first, "), ", lane, ")");
 }
 
 std::string ValueLowering::call(NodeId id, const std::vector<Handle>& operands,
@@ -244,6 +255,7 @@ std::string ValueLowering::call(NodeId id, const std::vector<Handle>& operands,
     return {};
   };
   const GpuForms& forms = gpu_forms(node.op);
+  if (precision.may_vanish[id.index()]) return concat(forms.vanishing, "(", arguments, ")");
   const auto number = find_number(node);
   if (node.op == OpKind::k_add && number && graph_[node.inputs[number->second]].number == 1) {
     const std::string sum = gpu_forms(graph_[node.inputs[number->first]].op).plus_one_short;
@@ -293,8 +305,8 @@ Handle ValueLowering::pointwise(NodeId id, const std::vector<Handle>& operands, 
     const std::string divisor = "f64(" + values[operands[1]].text + ")";
     expr = in_type(type.register_name, wide[operands[0]] + " / " + divisor, "f64");
   } else {
-    const bool draws = node.op == OpKind::k_random || node.op == OpKind::k_random_word;
-    expr = draws ? draw(node, operands, arguments) : call(id, operands, arguments, depth);
+    expr = counted_together(node) > 0 ? draw(node, operands, arguments)
+                                      : call(id, operands, arguments, depth);
   }
   if (rounds) expr = std::string("round_to<") + type.device_name + ">(" + expr + ")";
   const Handle result = let(type.register_name, expr, depth);

@@ -84,11 +84,12 @@ NodeId Builder::size_value(DType dtype, const Dim& size) {
   return add({.op = OpKind::k_full, .dims = {size}, .type = {.dtype = dtype}});
 }
 
-NodeId Builder::random(NodeId seed, int64_t stream, std::vector<Dim> shape) {
+NodeId Builder::random(NodeId seed, int64_t stream, std::vector<Dim> shape, bool coarse) {
   const auto word = [&](int64_t i) { return reshape(slice(seed, 0, i, 1, 1), {}); };
   const NodeId from = pointwise(OpKind::k_add, {word(1), full(DType::kI64, 0, stream)});
   const NodeId line = iota(DType::kI64, element_count(shape), 0, 1);
-  return pointwise(OpKind::k_random, {word(0), from, reshape(line, std::move(shape))});
+  return pointwise(coarse ? OpKind::k_coarse_random : OpKind::k_random,
+                   {word(0), from, reshape(line, std::move(shape))});
 }
 
 NodeId Builder::pointwise(OpKind op, const std::vector<NodeId>& inputs, DType dtype) {

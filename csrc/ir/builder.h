@@ -36,7 +36,8 @@ class Builder {
     return add({.op = OpKind::k_assert_true, .inputs = {condition}, .name = std::move(message)});
   }
   // One stream of uniform numbers; `seed` is i64[2]: the key, and where streams are counted from.
-  NodeId random(NodeId seed, int64_t stream, std::vector<Dim> shape);
+  // `coarse`: numbers that are compared with a probability (device/stitch/random.cuh).
+  NodeId random(NodeId seed, int64_t stream, std::vector<Dim> shape, bool coarse);
   // Operands broadcast; they must have one dtype already (`select`: the first is bool).
   // `dtype`: of an op whose operands do not tell.
   NodeId pointwise(OpKind op, const std::vector<NodeId>& inputs, DType dtype = DType::kF32);

@@ -80,15 +80,24 @@ NodeId negate_comparison(const Operands& x) {
 // A random number is its word's upper 24 bits, w / 2^24: it is at least c where they are at least
 // c * 2^24, which integers tell.
 NodeId compare_word(const Operands& x) {
-  if (x[0].op != OpKind::k_random || !x.constants[1]) return {};
+  const bool is_coarse = x[0].op == OpKind::k_coarse_random;
+  if ((!is_coarse && x[0].op != OpKind::k_random) || !x.constants[1]) return {};
   const OpKind op = x.node.op;
   const bool moves_up = op == OpKind::k_gt || op == OpKind::k_le;
   const bool is_least = op == OpKind::k_gt || op == OpKind::k_ge;
   const double steps = x.constants[1]->number * 0x1p24;
   const double least = moves_up ? std::floor(steps) + 1 : std::ceil(steps);
-  if (!(least > 0 && least < 0x1p24)) return {};
-  const NodeId word = x.builder.pointwise(OpKind::k_random_word, x[0].inputs, DType::kU32);
-  const NodeId bound = x.builder.full(DType::kU32, 0, static_cast<int64_t>(least) << 8);
+  const int edge = is_coarse ? 1 << 9 : 1;  // halves of a word are compared
+  if (!(least >= edge && least <= 0x1p24 - edge)) return {};
+  const NodeId bound =
+      x.builder.full(is_coarse ? DType::kI64 : DType::kU32, 0, static_cast<int64_t>(least) << 8);
+  std::vector<NodeId> operands = x[0].inputs;
+  if (is_coarse) {
+    operands.insert(operands.begin(), bound);
+    const NodeId holds = x.builder.pointwise(OpKind::k_coarse_least, operands);
+    return is_least ? holds : x.builder.pointwise(OpKind::k_logical_not, {holds});
+  }
+  const NodeId word = x.builder.pointwise(OpKind::k_random_word, operands, DType::kU32);
   return x.builder.pointwise(is_least ? OpKind::k_ge : OpKind::k_lt, {word, bound});
 }
 

@@ -202,6 +202,7 @@ APPROXIMATE = {
 # Name: (the function, below what size of the result the error of that size counts).
 SHORT = {
     "exp_short": (torch.exp, 2.0**-126),
+    "exp_vanishing": (torch.exp, 2.0**-126),
     "sigmoid_short": (torch.sigmoid, 2.0**-126),
     "tanh_short": (torch.tanh, 0),
     "exp_short({}, 0.75f)": (lambda x: (0.75 * x).exp(), 2.0**-126),

@@ -365,9 +365,10 @@ def test_every_schedule_makes_the_same_bits(shape, options):
     torch.testing.assert_close(total, expected_total, rtol=1e-4, atol=1e-4)
 
 
-def test_without_kernels_the_bits_are_the_same():
+@pytest.mark.parametrize("coarse", [False, True])
+def test_without_kernels_the_bits_are_the_same(coarse):
     def fn(seed):
-        return torch.ops.torch_stitch.random(seed, 0, [77, 13])
+        return torch.ops.torch_stitch.random(seed, 0, [77, 13], coarse)
 
     seed = torch.tensor([-81985529216486896, (1 << 40) + (1 << 32) - 1])
     assert torch.equal(compiled(fn)(seed), fn(seed))

@@ -52,6 +52,9 @@ STITCH_DEVICE f32 exp_short(f32 x, f32 factor = 1.0f) {
   return root * root;
 }
 
+// Zero below 2^-126.
+STITCH_DEVICE f32 exp_vanishing(f32 x) { return approximate_exp2(x * 0x1.715476p+0f); }
+
 // 1 / (1 + e^-x).
 STITCH_DEVICE f32 approximate_sigmoid(f32 x) {
   const f32 e = approximate_exp(-::fabsf(x));

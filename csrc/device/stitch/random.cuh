@@ -1,8 +1,9 @@
 // Philox 4x32-10 (Salmon et al., SC 2011): random words as a function of a key and a counter.
 //
 // No state: any thread, lane or kernel that asks for an element gets the same number, so masks are
-// made again where they are needed.  Four neighbouring elements are the four words of one counter;
-// where one thread holds them in unrolled lanes, the counter is computed once.
+// made again where they are needed.  Four neighbouring elements are the four words of one counter,
+// eight of a coarse stream their halves; where one thread holds them in unrolled lanes, the counter
+// is computed once.
 #pragma once
 
 #include "device/stitch/prelude.cuh"
@@ -48,13 +49,16 @@ STITCH_DEVICE PhiloxWords philox(PhiloxWords counter, u32 key_low, u32 key_high)
   return counter;
 }
 
+STITCH_DEVICE PhiloxWords words_of(i64 key, i64 stream, u64 block) {
+  const u64 from = static_cast<u64>(stream);
+  return philox({static_cast<PhiloxWord>(block), static_cast<PhiloxWord>(block >> 32),
+                 static_cast<PhiloxWord>(from), static_cast<PhiloxWord>(from >> 32)},
+                static_cast<u32>(key), static_cast<u32>(static_cast<u64>(key) >> 32));
+}
+
 // Element 4 * block + (lane & 3) of a stream: 32 random bits.
 STITCH_DEVICE u32 random_word_of(i64 key, i64 stream, u64 block, i64 lane) {
-  const u64 from = static_cast<u64>(stream);
-  const PhiloxWords words =
-      philox({static_cast<PhiloxWord>(block), static_cast<PhiloxWord>(block >> 32),
-              static_cast<PhiloxWord>(from), static_cast<PhiloxWord>(from >> 32)},
-             static_cast<u32>(key), static_cast<u32>(static_cast<u64>(key) >> 32));
+  const PhiloxWords words = words_of(key, stream, block);
   const bool is_odd = lane & 1;
   const PhiloxWord low = is_odd ? words.b : words.a;
   const PhiloxWord high = is_odd ? words.d : words.c;
@@ -63,21 +67,59 @@ STITCH_DEVICE u32 random_word_of(i64 key, i64 stream, u64 block, i64 lane) {
 STITCH_DEVICE u32 random_word(i64 key, i64 stream, i64 index) {
   return random_word_of(key, stream, static_cast<u64>(index) >> 2, index);
 }
+
+// Element 8 * block + (lane & 7) of a coarse stream, whose numbers are compared with a probability:
+// 16 random bits, above 16 that the block's elements share.  Those are spread evenly over blocks,
+// and decide where the 16 equal the probability's: what is below it is so by all 32 bits.
+struct CoarseBits {
+  u32 upper, shared;
+};
+STITCH_DEVICE CoarseBits coarse_bits_of(i64 key, i64 stream, u64 block, i64 lane) {
+  const PhiloxWords words = words_of(key, stream, block);
+  const PhiloxWord low = lane & 2 ? words.b : words.a;
+  const PhiloxWord high = lane & 2 ? words.d : words.c;
+  const u32 word = static_cast<u32>(lane & 4 ? high : low);
+  return {lane & 1 ? word : word << 16,
+          (static_cast<u32>(block) * 0x9E3779B9u + static_cast<u32>(key)) >> 16};
+}
+STITCH_DEVICE CoarseBits coarse_bits(i64 key, i64 stream, i64 index) {
+  return coarse_bits_of(key, stream, static_cast<u64>(index) >> 3, index);
+}
+
 #if STITCH_CUDA
-// Of element first + lane, where `first` is a multiple of 4 and the lanes are those of an unrolled
-// loop: four of them have one block, which NVRTC sees where nothing but one value is shifted.
+// Of element first + lane, where `first` is a multiple of 4, or 8, and the lanes are those of an
+// unrolled loop: so many have one block, which NVRTC sees where nothing but one value is shifted.
 STITCH_DEVICE u32 random_word(i64 key, i64 stream, i64 first, int lane) {
   u64 block;
   asm("shr.u64 %0, %1, 2;" : "=l"(block) : "l"(first));
   return random_word_of(key, stream, block + static_cast<u64>(lane >> 2), lane);
 }
+STITCH_DEVICE CoarseBits coarse_bits(i64 key, i64 stream, i64 first, int lane) {
+  u64 block;
+  asm("shr.u64 %0, %1, 3;" : "=l"(block) : "l"(first));
+  return coarse_bits_of(key, stream, block + static_cast<u64>(lane >> 3), lane);
+}
 #endif
 
 // The element as a number, uniform in [0, 1) in steps of 2^-24: exact in f32.
+STITCH_DEVICE f32 to_uniform(u32 word) {
+  return static_cast<f32>(static_cast<i32>(word >> 8)) * 0x1p-24f;
+}
 template <class... Place>
 STITCH_DEVICE f32 random_uniform(i64 key, i64 stream, Place... place) {
-  const u32 word = random_word(key, stream, place...);
-  return static_cast<f32>(static_cast<i32>(word >> 8)) * 0x1p-24f;
+  return to_uniform(random_word(key, stream, place...));
+}
+template <class... Place>
+STITCH_DEVICE f32 coarse_uniform(i64 key, i64 stream, Place... place) {
+  const CoarseBits bits = coarse_bits(key, stream, place...);
+  return to_uniform((bits.upper & 0xFFFF0000u) | bits.shared);
+}
+// Whether the 32 bits are at least `bound`, which is from 2^16 to 2^32 - 2^17: 16 of them at least
+// what is left of it, rounded up.
+template <class... Place>
+STITCH_DEVICE bool coarse_least(i64 bound, i64 key, i64 stream, Place... place) {
+  const CoarseBits bits = coarse_bits(key, stream, place...);
+  return bits.upper >= ((static_cast<u32>(bound) - bits.shared + 0xFFFFu) & 0xFFFF0000u);
 }
 
 }  // namespace stitch

@@ -89,4 +89,40 @@ TEST(RandomUniform, EveryWordOfKeyStreamAndIndexCounts) {
   }
 }
 
+TEST(CoarseRandom, IsAHalfOfAWordAboveWhatItsBlockShares) {
+  const PhiloxWords words = philox({2, 0, 7, 0}, 5, 0);
+  const u32 halves[] = {static_cast<u32>(words.a) << 16, static_cast<u32>(words.a),
+                        static_cast<u32>(words.b) << 16, static_cast<u32>(words.b),
+                        static_cast<u32>(words.c) << 16, static_cast<u32>(words.c),
+                        static_cast<u32>(words.d) << 16, static_cast<u32>(words.d)};
+  for (int lane = 0; lane < 8; ++lane) {
+    const CoarseBits bits = coarse_bits(5, 7, 16 + lane);
+    EXPECT_EQ(bits.upper, halves[lane]) << lane;
+    EXPECT_EQ(bits.shared, 0x3C6Eu) << "2 * 0x9E3779B9 + 5 wraps to 0x3C6EF377";
+  }
+}
+
+TEST(CoarseRandom, IsAtLeastABoundIfItsNumberIs) {
+  for (i64 bound :
+       {i64{1} << 17, i64{429496832}, i64{0x12345678}, i64{0x80000000}, i64{0xFFFD0000}})
+    for (i64 i = 0; i < 20000; ++i) {
+      const CoarseBits bits = coarse_bits(42, 7, i);
+      const u32 word = (bits.upper & 0xFFFF0000u) | bits.shared;
+      ASSERT_EQ(coarse_least(bound, 42, 7, i), word >= static_cast<u64>(bound)) << i;
+    }
+}
+
+// Of 2^20 numbers below p, five standard deviations; of their blocks' shared halves far fewer.
+TEST(CoarseRandom, IsBelowAProbabilityAsOftenAsThatSays) {
+  constexpr int kCount = 1 << 20;
+  for (const double p : {0.1, 0.5, 1 / 256.0}) {
+    int below = 0;
+    for (int i = 0; i < kCount; ++i) below += coarse_uniform(3, 1, static_cast<i64>(i)) < p;
+    EXPECT_NEAR(below, kCount * p, 5 * std::sqrt(kCount * p * (1 - p))) << p;
+  }
+  double mean = 0;
+  for (i64 block = 0; block < kCount; ++block) mean += coarse_bits(3, 1, 8 * block).shared;
+  EXPECT_NEAR(mean / kCount, 32767.5, 1) << "evenly spread";
+}
+
 }  // namespace stitch_test

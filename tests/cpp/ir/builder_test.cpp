@@ -129,12 +129,12 @@ TEST(Builder, SizesBecomeValues) {
 TEST(Builder, RandomNumbersAreAFunctionOfSeedStreamAndPosition) {
   Builder b;
   const NodeId seed = b.input("seed", contiguous_type(DType::kI64, {2}));
-  const NodeId x = b.random(seed, 3, {4, 5});
+  const NodeId x = b.random(seed, 3, {4, 5}, false);
   EXPECT_EQ(to_string(b[x].type), "f32[4,5]");
-  EXPECT_EQ(b.random(seed, 3, {4, 5}), x);
-  EXPECT_NE(b.random(seed, 4, {4, 5}), x);
+  EXPECT_EQ(b.random(seed, 3, {4, 5}, false), x);
+  EXPECT_NE(b.random(seed, 4, {4, 5}, false), x);
   EXPECT_EQ(to_string(b[b[b[x].inputs[2]].inputs[0]].type), "i64[20]");
-  EXPECT_EQ(b[b.random(seed, 3, {})].type.rank(), 0);
+  EXPECT_EQ(b[b.random(seed, 3, {}, false)].type.rank(), 0);
 }
 
 TEST(Builder, CallsWithSeveralResultsAreReadThroughGet) {

@@ -43,6 +43,7 @@ TEST(ResultDtype, FollowsTheRuleOfTheRow) {
   EXPECT_EQ(of(OpKind::k_select, {DType::kBool, DType::kF16, DType::kF16}), DType::kF16);
   EXPECT_EQ(of(OpKind::k_argmax, {DType::kF32}), DType::kI64);
   EXPECT_EQ(of(OpKind::k_random, {DType::kI64, DType::kI64, DType::kI64}), DType::kF32);
+  EXPECT_EQ(of(OpKind::k_coarse_random, {DType::kI64, DType::kI64, DType::kI64}), DType::kF32);
   EXPECT_EQ(of(OpKind::k_sum, {DType::kF32}), DType::kF64);
 }
 

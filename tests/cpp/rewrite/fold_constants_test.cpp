@@ -50,6 +50,19 @@ TEST(FoldConstants, RandomNumbersAreComparedAsTheirWords) {
   }
 }
 
+TEST(FoldConstants, CoarseRandomNumbersAreComparedByHalvesOfWords) {
+  const auto expect = [](const std::string& compared, const std::string& folded) {
+    expect_folded("i64", "cast(" + compared + ") : f32", "cast(" + folded + ") : f32");
+  };
+  const std::string half = "coarse_least(full{value=2147483648} : i64, %x, %x, %x)";
+  expect("ge(coarse_random(%x, %x, %x), 0.5)", half);
+  expect("lt(coarse_random(%x, %x, %x), 0.5)", "logical_not(" + half + ")");
+  for (const char* number : {"0.00003", "0.99997"}) {
+    const std::string same = std::string("ge(coarse_random(%x, %x, %x), ") + number + ")";
+    expect(same, same);
+  }
+}
+
 TEST(FoldConstants, WithAMaskAConstantIsOneOfTwo) {
   expect_folded("f32", "mul(mul(%x, cast(%c) : f32), 2)", "mul(%x, select(%c, 2, 0))");
   expect_folded("f32", "mul(-2, mul(cast(%c) : f32, %x))", "mul(%x, select(%c, -2, -0.0))");
