@@ -33,7 +33,7 @@ constexpr auto kDTypes = [] {
 // Torch's profiler counts the pool's blocks beside those of its own allocator.
 void report(const PoolBlock* block, int64_t sign) {
   if (c10::memoryProfilingEnabled())
-    c10::reportMemoryUsageToProfiler(data(block), sign * size(block), 0, 0, c10::kCPU);
+    c10::reportMemoryUsageToProfiler(block->data, sign * block->bytes, 0, 0, c10::kCPU);
 }
 
 void return_to_pool(void* block) {
@@ -45,7 +45,7 @@ at::DataPtr allocate_from_pool(int64_t bytes) {
   if (bytes == 0) return at::DataPtr(nullptr, c10::Device(c10::kCPU));
   PoolBlock* block = host_pool().allocate(bytes);
   report(block, 1);
-  return at::DataPtr(data(block), block, &return_to_pool, c10::Device(c10::kCPU));
+  return at::DataPtr(block->data, block, &return_to_pool, c10::Device(c10::kCPU));
 }
 
 int64_t count_bytes(const Layout& layout, c10::ScalarType dtype) {

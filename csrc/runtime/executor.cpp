@@ -55,7 +55,7 @@ struct HostWork {
         host_pool().allocate(kernel.shared_bytes), give_back);
     StackVector<void*> all(pointer_count + 1);
     std::copy(pointers, pointers + pointer_count, all.data());
-    all[pointer_count] = stitch::data(scratch.get());
+    all[pointer_count] = scratch->data;
     entry(all.data(), sizes, begin, end, &error);
   }
 };

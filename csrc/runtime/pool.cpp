@@ -5,21 +5,12 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
-#include <memory>
 #include <string>
-#include <utility>
 
 #include "base/error.h"
 #include "base/round_up.h"
 
 namespace stitch {
-
-struct PoolBlock {
-  void* data;
-  int64_t bytes;
-  PoolBlock *older = nullptr, *newer = nullptr;  // while cached
-};
-
 namespace {
 
 constexpr int64_t kAlignmentBytes = 64;  // a cache line, and the widest vector register
@@ -58,28 +49,14 @@ PoolBlock* create_block(int64_t bytes) {
   return memory ? new PoolBlock{memory, bytes} : nullptr;
 }
 
-void destroy_block(PoolBlock* block) {
-  if (block->bytes < kHugePageBytes)
-    std::free(block->data);
-  else
-    munmap(block->data, block->bytes);
-  delete block;
-}
-
-struct DestroyAll {
-  void operator()(PoolBlock* block) const {
-    while (block) destroy_block(std::exchange(block, block->newer));
-  }
-};
-
-// Blocks linked by `newer` that have to go.  They do without the lock, which is taken after this is
-// declared.
-using Evicted = std::unique_ptr<PoolBlock, DestroyAll>;
-
 }  // namespace
 
-void* data(const PoolBlock* block) { return block->data; }
-int64_t size(const PoolBlock* block) { return block->bytes; }
+PoolBlock::~PoolBlock() {
+  if (bytes < kHugePageBytes)
+    std::free(data);
+  else
+    munmap(data, bytes);
+}
 
 PoolBlock* HostPool::allocate(int64_t bytes) {
   const int64_t wanted = class_bytes(bytes);
@@ -89,7 +66,8 @@ PoolBlock* HostPool::allocate(int64_t bytes) {
     counts_.used_bytes += wanted;
     if (!blocks.empty()) {
       PoolBlock* block = blocks.back();
-      unlink(block);
+      blocks.pop_back();
+      counts_.cached_bytes -= wanted;
       ++counts_.reused_blocks;
       return block;
     }
@@ -111,33 +89,22 @@ void HostPool::release(PoolBlock* block) {
   std::lock_guard lock(mutex_);
   counts_.used_bytes -= block->bytes;
   counts_.cached_bytes += block->bytes;
+  block->released = releases_++;
   free_blocks_[block->bytes].push_back(block);
-  block->older = newest_;
-  block->newer = nullptr;
-  (newest_ ? newest_->newer : oldest_) = block;
-  newest_ = block;
-  evicted.reset(evict_oldest(counts_.limit_bytes));
+  evicted = evict_oldest(counts_.limit_bytes);
 }
 
-void HostPool::unlink(PoolBlock* block) {
-  (block->older ? block->older->newer : oldest_) = block->newer;
-  (block->newer ? block->newer->older : newest_) = block->older;
-  std::vector<PoolBlock*>& blocks = free_blocks_[block->bytes];
-  // Nearly always the last one (reuse) or the first one (eviction).
-  if (blocks.back() == block)
-    blocks.pop_back();
-  else
-    blocks.erase(std::ranges::find(blocks, block));
-  counts_.cached_bytes -= block->bytes;
-}
-
-PoolBlock* HostPool::evict_oldest(int64_t target_bytes) {
-  PoolBlock* evicted = nullptr;
+HostPool::Evicted HostPool::evict_oldest(int64_t target_bytes) {
+  const auto age_of_first = [](const auto& blocks_of_size) {
+    const std::vector<PoolBlock*>& blocks = blocks_of_size.second;
+    return blocks.empty() ? INT64_MAX : blocks.front()->released;
+  };
+  Evicted evicted;
   while (counts_.cached_bytes > target_bytes) {
-    PoolBlock* block = oldest_;
-    unlink(block);
-    block->newer = evicted;
-    evicted = block;
+    auto& [bytes, blocks] = *std::ranges::min_element(free_blocks_, {}, age_of_first);
+    evicted.emplace_back(blocks.front());
+    blocks.erase(blocks.begin());
+    counts_.cached_bytes -= bytes;
   }
   return evicted;
 }
@@ -145,14 +112,14 @@ PoolBlock* HostPool::evict_oldest(int64_t target_bytes) {
 void HostPool::release_cached() {
   Evicted evicted;
   std::lock_guard lock(mutex_);
-  evicted.reset(evict_oldest(0));
+  evicted = evict_oldest(0);
 }
 
 void HostPool::set_limit(int64_t bytes) {
   Evicted evicted;
   std::lock_guard lock(mutex_);
   counts_.limit_bytes = bytes;
-  evicted.reset(evict_oldest(bytes));
+  evicted = evict_oldest(bytes);
 }
 
 PoolStatistics HostPool::statistics() const {
@@ -160,10 +127,7 @@ PoolStatistics HostPool::statistics() const {
   return counts_;
 }
 
-HostPool& host_pool() {
-  static HostPool* pool = new HostPool(kDefaultLimitBytes);
-  return *pool;
-}
-[[maybe_unused]] static const HostPool& kMadeAtLoad = host_pool();
+static HostPool& g_pool = *new HostPool(kDefaultLimitBytes);
+HostPool& host_pool() { return g_pool; }
 
 }  // namespace stitch

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -13,7 +14,13 @@
 
 namespace stitch {
 
-struct PoolBlock;  // defined in pool.cpp
+struct PoolBlock {
+  void* data;
+  int64_t bytes;         // of its class: what was asked for, or a little more
+  int64_t released = 0;  // how many were before it
+
+  ~PoolBlock();
+};
 
 struct PoolStatistics {
   int64_t used_bytes = 0;      // in blocks that are in use
@@ -36,18 +43,16 @@ class HostPool {
   PoolStatistics statistics() const;
 
  private:
-  void unlink(PoolBlock* block);
-  PoolBlock* evict_oldest(int64_t target_bytes);
+  // Blocks that have to go; they do without the lock, which is taken after this is declared.
+  using Evicted = std::vector<std::unique_ptr<PoolBlock>>;
+  Evicted evict_oldest(int64_t target_bytes);
 
   mutable ForkMutex mutex_;
   PoolStatistics counts_;
-  std::unordered_map<int64_t, std::vector<PoolBlock*>> free_blocks_;  // by block size
-  PoolBlock* oldest_ = nullptr;  // list of cached blocks in the order of their release
-  PoolBlock* newest_ = nullptr;
+  int64_t releases_ = 0;
+  // By block size, in the order of their release.
+  std::unordered_map<int64_t, std::vector<PoolBlock*>> free_blocks_;
 };
-
-void* data(const PoolBlock* block);
-int64_t size(const PoolBlock* block);  // in bytes
 
 // The pool of the process; never destroyed, since tensors may outlive static objects.
 HostPool& host_pool();

@@ -16,12 +16,12 @@ TEST(Pool, BlocksAreAlignedAndComeBack) {
   HostPool pool(64 * kMiB);
   for (const int64_t bytes : {int64_t{1}, int64_t{100}, int64_t{1000}, kMiB, 2 * kMiB, 5 * kMiB}) {
     PoolBlock* block = pool.allocate(bytes);
-    void* const address = data(block);
+    void* const address = block->data;
     EXPECT_EQ(reinterpret_cast<uintptr_t>(address) % (bytes < 2 * kMiB ? 64 : 2 * kMiB), 0u);
     std::memset(address, 1, bytes);
     pool.release(block);
     block = pool.allocate(bytes);
-    EXPECT_EQ(data(block), address) << bytes << " bytes were not reused";
+    EXPECT_EQ(block->data, address) << bytes << " bytes were not reused";
     pool.release(block);
   }
   EXPECT_EQ(pool.statistics().reused_blocks, 6);
@@ -30,13 +30,13 @@ TEST(Pool, BlocksAreAlignedAndComeBack) {
 TEST(Pool, SizesNearEachOtherShareAClass) {
   HostPool pool(64 * kMiB);
   PoolBlock* block = pool.allocate(1000000);
-  void* const address = data(block);
+  void* const address = block->data;
   pool.release(block);
   block = pool.allocate(1000400);
-  EXPECT_EQ(data(block), address);
+  EXPECT_EQ(block->data, address);
   pool.release(block);
   block = pool.allocate(1300000);
-  EXPECT_NE(data(block), address);
+  EXPECT_NE(block->data, address);
   pool.release(block);
 }
 
@@ -63,7 +63,7 @@ TEST(Pool, ReleasesWhatItKeeps) {
   pool.release(pool.allocate(4 * kMiB));
   pool.release_cached();
   EXPECT_EQ(pool.statistics().cached_bytes, 0);
-  std::memset(data(kept), 0, kMiB);
+  std::memset(kept->data, 0, kMiB);
   pool.release(kept);
 }
 
@@ -78,10 +78,10 @@ TEST(Pool, ThreadsNeverShareABlock) {
       for (int i = 0; i < 3000; ++i) {
         const int64_t bytes = 64 + random() % 50000;
         held.push_back({pool.allocate(bytes), bytes});
-        std::memset(data(held.back().first), t, bytes);
+        std::memset(held.back().first->data, t, bytes);
         if (held.size() < 8) continue;
         std::swap(held[random() % 8], held.back());
-        const auto* bytes_of = static_cast<const unsigned char*>(data(held.back().first));
+        const auto* bytes_of = static_cast<const unsigned char*>(held.back().first->data);
         clashes += bytes_of[0] != t || bytes_of[held.back().second - 1] != t;
         pool.release(held.back().first);
         held.pop_back();
