@@ -21,27 +21,21 @@ struct WarningState {
 };
 
 // Never destroyed: threads may still warn while the process exits.
-WarningState& warning_state() {
-  static auto* state = new WarningState;
-  return *state;
-}
-[[maybe_unused]] const WarningState& kMadeAtLoad = warning_state();
+WarningState& g_warnings = *new WarningState;
 
 }  // namespace
 
 void set_warning_sink(WarningSink sink) {
-  WarningState& state = warning_state();
-  std::lock_guard lock(state.mutex);
-  state.sink = std::move(sink);
+  std::lock_guard lock(g_warnings.mutex);
+  g_warnings.sink = std::move(sink);
 }
 
 bool warn_once(const std::string& key, const std::string& message) {
-  WarningState& state = warning_state();
   WarningSink sink;
   {
-    std::lock_guard lock(state.mutex);
-    if (!state.seen.insert(key).second) return false;
-    sink = state.sink;
+    std::lock_guard lock(g_warnings.mutex);
+    if (!g_warnings.seen.insert(key).second) return false;
+    sink = g_warnings.sink;
   }
   if (sink) sink(message);
   return true;

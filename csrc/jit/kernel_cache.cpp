@@ -36,21 +36,15 @@ CacheCounters& counters_of(const CacheRequest& request) {
 }
 
 Binary compile_counted(const CacheRequest& request, const std::function<Binary()>& compile) {
-  const auto start = std::chrono::steady_clock::now();
-  auto add_time = [&] {
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    counters_of(request).compile_seconds += elapsed.count();
-    return elapsed.count() * 1e3;
-  };
-  try {
-    Binary binary = compile();
-    binary.compile_ms = add_time();
-    binary.from_cache = false;
-    return binary;
-  } catch (...) {
-    add_time();
-    throw;
-  }
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  const std::shared_ptr<void> counted(  // what throws took time too
+      nullptr, [&](void*) { counters_of(request).compile_seconds += seconds(); });
+  Binary binary = compile();
+  binary.compile_ms = seconds() * 1e3;
+  binary.from_cache = false;
+  return binary;
 }
 
 // The caches of the process.
@@ -59,23 +53,14 @@ struct Registry {
   std::map<std::string, std::unique_ptr<KernelCache>> caches;  // by directory, size and verify
 };
 
-Registry* g_registry = nullptr;
+Registry* g_registry = new Registry;
 
 // A forked child starts with empty caches: a lock that another thread held at the fork would never
 // be released in it.  The old registry is left to the parent's pages.
-void renew_registry() {
+[[maybe_unused]] const int kRenewedInChildren = pthread_atfork(nullptr, nullptr, [] {
   g_registry = new Registry;
   reset_cache_counters();
-}
-
-Registry& registry() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    renew_registry();
-    pthread_atfork(nullptr, nullptr, renew_registry);
-  });
-  return *g_registry;
-}
+});
 
 }  // namespace
 
@@ -226,7 +211,7 @@ KernelCache& process_cache(const Settings& settings) {
               "TORCH_STITCH_CACHE to a directory, or to off");
   const std::string name = settings.cache + "\n" + std::to_string(settings.cache_size_bytes) +
                            "\n" + settings.cache_verify;
-  Registry& all = registry();
+  Registry& all = *g_registry;
   {
     std::lock_guard lock(all.mutex);
     const auto found = all.caches.find(name);

@@ -46,11 +46,8 @@ struct Library {
   Functions call{};
 };
 
-Library& library() {
-  static auto* library = new Library;
-  return *library;
-}
-[[maybe_unused]] const Library& kMadeAtLoad = library();
+// Never destroyed, and made while the library is loaded (base/fork_mutex.h).
+Library& g_library = *new Library;
 
 bool resolve(void* handle, Functions& call) {
   auto get = [&](auto& function, const char* name) {
@@ -66,33 +63,32 @@ bool resolve(void* handle, Functions& call) {
          get(call.log, "nvrtcGetProgramLog");
 }
 
-bool load_from(const std::string& directory, Library& library) {
+bool load_from(const std::string& directory) {
   for (const std::string& path : list_newest_first(directory, "libnvrtc.so")) {
     // The wheel has no run path: libnvrtc finds its builtins only if they are loaded already.
     for (const std::string& builtins : list_newest_first(directory, "libnvrtc-builtins.so"))
       if (dlopen(builtins.c_str(), RTLD_NOW | RTLD_GLOBAL)) break;
     void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!handle)
-      library.failure = path + " does not load: " + dlerror();
-    else if (!resolve(handle, library.call))
-      library.failure = path + " lacks functions we need; it is older than CUDA 11.1";
+      g_library.failure = path + " does not load: " + dlerror();
+    else if (!resolve(handle, g_library.call))
+      g_library.failure = path + " lacks functions we need; it is older than CUDA 11.1";
     else
-      return library.is_loaded = true;
+      return g_library.is_loaded = true;
   }
   return false;
 }
 
 // A failure is tried again: the package may have been installed meanwhile.
 const Library& load_library() {
-  Library& state = library();
-  std::lock_guard lock(state.mutex);
-  if (state.is_loaded) return state;
-  std::vector<std::string> directories = state.directories;
+  std::lock_guard lock(g_library.mutex);
+  if (g_library.is_loaded) return g_library;
+  std::vector<std::string> directories = g_library.directories;
   directories.insert(directories.end(), {"/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu",
                                          "/usr/lib/aarch64-linux-gnu", "/usr/lib64"});
   for (const std::string& directory : directories)
-    if (load_from(directory, state)) break;
-  return state;
+    if (load_from(directory)) break;
+  return g_library;
 }
 
 const Functions& nvrtc() {
@@ -147,9 +143,8 @@ Numbers numbers_before(std::string_view log, std::string_view unit) {
 }  // namespace
 
 void set_nvrtc_directories(std::vector<std::string> directories) {
-  Library& state = library();
-  std::lock_guard lock(state.mutex);
-  state.directories = std::move(directories);
+  std::lock_guard lock(g_library.mutex);
+  g_library.directories = std::move(directories);
 }
 
 Verdict nvrtc_available() {
