@@ -6,7 +6,6 @@
 #include <fstream>
 #include <map>
 #include <mutex>
-#include <optional>
 
 #include "base/files.h"
 #include "base/fork_mutex.h"
@@ -26,34 +25,29 @@ CommandResult run_compiler(const std::string& command, const std::string& flags,
   return run_command(words, limit_s);
 }
 
-struct Probe {
-  std::optional<HostCompiler> compiler;
-  std::string failure;
-};
-
 // Predefined macros name every instruction set that `native` stands for, for gcc and clang alike.
-Probe probe_compiler(const std::string& command) {
-  CommandResult version = run_compiler(command, "--version", {}, kProbeLimit_s);
-  if (!version.ok) return {std::nullopt, version.output};
+HostCompiler probe_compiler(const std::string& command) {
+  const CommandResult version = run_compiler(command, "--version", {}, kProbeLimit_s);
+  if (!version.ok) return {.failure = version.output};
   const std::string flags = std::string(kHostFlags) + " -x c++ -dM -E /dev/null";
   const CommandResult macros = run_compiler(command, flags, {}, kProbeLimit_s);
-  if (!macros.ok) return {std::nullopt, macros.output};
-  return {HostCompiler{version.output, sha256_hex(macros.output)}, ""};
+  if (!macros.ok) return {.failure = macros.output};
+  return {version.output, sha256_hex(macros.output)};
 }
 
 // Answers are kept, failures too; another compiler in the same place needs a new process.
-const Probe& probe_once(const std::string& command) {
+const HostCompiler& probe_once(const std::string& command) {
   static auto& mutex = *new ForkMutex;
-  static auto* probes = new std::map<std::string, Probe>;
+  static auto* probes = new std::map<std::string, HostCompiler>;
   {
     std::lock_guard lock(mutex);
     const auto found = probes->find(command);
     if (found != probes->end()) return found->second;
   }
   // Threads that come at once may ask twice: a fork must not wait for a compiler.
-  Probe probe = probe_compiler(command);
+  HostCompiler compiler = probe_compiler(command);
   std::lock_guard lock(mutex);
-  return probes->try_emplace(command, std::move(probe)).first->second;
+  return probes->try_emplace(command, std::move(compiler)).first->second;
 }
 
 // dlopen takes a path it has seen for the object it has loaded, and numbers of closed descriptors
@@ -90,9 +84,9 @@ void* open_from_file(std::string_view bytes, std::string& why) {
 }  // namespace
 
 const HostCompiler& find_host_compiler(const std::string& command) {
-  const Probe& probe = probe_once(command);
-  if (probe.compiler) return *probe.compiler;
-  throw UnsupportedError("the C++ compiler '" + command + "' does not work: " + probe.failure +
+  const HostCompiler& compiler = probe_once(command);
+  if (!compiler.failure) return compiler;
+  throw UnsupportedError("the C++ compiler '" + command + "' does not work: " + *compiler.failure +
                          "; install g++ (apt install g++), or set CXX or TORCH_STITCH_CXX");
 }
 

@@ -6,6 +6,7 @@
 // floating-point exception flags or errno.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,8 +17,9 @@ namespace stitch {
 
 // What a host binary depends on besides its source.
 struct HostCompiler {
-  std::string version;   // what --version prints
-  std::string features;  // hash of the macros that -march=native resolves to on this machine
+  std::string version = {};   // what --version prints
+  std::string features = {};  // hash of the macros that -march=native resolves to on this machine
+  std::optional<std::string> failure = {};  // what it said in place of these; nothing: it works
 };
 
 // A threaded jump can leave a reduction of `omp simd` under a condition, where GCC 12 loads the
