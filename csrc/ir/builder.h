@@ -120,7 +120,6 @@ class Builder {
 // the op's rule is kExplicit, the shape of reshape, expand and pad, the extent of a slice or iota,
 // the strides of a layout, everything of an input or library result.  The builder takes the answer
 // as the node's type; the verifier compares.
-// UserError for what is wrong, UnsupportedError for what symbols leave open.
 TensorType infer_type(const Graph& graph, const Node& node);
 
 }  // namespace stitch

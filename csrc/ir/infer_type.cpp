@@ -8,7 +8,8 @@ namespace stitch {
 namespace {
 
 using Operands = std::vector<const TensorType*>;
-using InferType = TensorType (*)(const Node& node, const Operands& operands);
+// `x`: the first operand, or what the node declares where it has none.
+using InferType = TensorType (*)(const Node& node, const TensorType& x, const Operands& operands);
 
 template <class... Parts>
 [[noreturn]] void reject(const Node& node, const Parts&... parts) {
@@ -40,26 +41,26 @@ int only_axis(const Node& node, int rank) {
   return static_cast<int>(node.ints[0]);
 }
 
-TensorType take_declared(const Node& node, const Operands&) {
+TensorType take_declared(const Node& node, const TensorType&, const Operands&) {
   TensorType type = node.type;
   if (type.strides.size() != type.shape.size()) type.strides = contiguous_strides(type.shape);
   return type;
 }
 
-TensorType infer_full(const Node& node, const Operands&) {
+TensorType infer_full(const Node& node, const TensorType&, const Operands&) {
   require_rank(node, node.type, 0);
   if (node.dims.size() > 1) reject(node, "takes one number or one size");
   return contiguous_type(node.type.dtype, {});
 }
 
-TensorType infer_iota(const Node& node, const Operands&) {
+TensorType infer_iota(const Node& node, const TensorType&, const Operands&) {
   require_rank(node, node.type, 1);
   if (node.dims.size() != 2) reject(node, "needs dims = {start, step}");
   if (node.type.dtype == DType::kBool) reject(node, "found dtype bool; it counts in numbers");
   return contiguous_type(node.type.dtype, node.type.shape);
 }
 
-TensorType infer_pointwise(const Node& node, const Operands& operands) {
+TensorType infer_pointwise(const Node& node, const TensorType&, const Operands& operands) {
   std::vector<DType> dtypes;
   std::vector<Dim> shape;
   for (const TensorType* operand : operands) {
@@ -69,8 +70,7 @@ TensorType infer_pointwise(const Node& node, const Operands& operands) {
   return contiguous_type(result_dtype(info(node), dtypes, node.type.dtype), std::move(shape));
 }
 
-TensorType infer_reduce(const Node& node, const Operands& operands) {
-  const TensorType& x = *operands[0];
+TensorType infer_reduce(const Node& node, const TensorType& x, const Operands&) {
   check_axes(node, x.rank(), false);
   if (node.ints.empty() && x.rank() > 0) reject(node, "needs the axes it reduces");
   const DType dtype = result_dtype(info(node), {x.dtype}, node.type.dtype);
@@ -83,8 +83,7 @@ TensorType infer_reduce(const Node& node, const Operands& operands) {
   return contiguous_type(dtype, std::move(shape));
 }
 
-TensorType infer_reshape(const Node& node, const Operands& operands) {
-  const TensorType& x = *operands[0];
+TensorType infer_reshape(const Node& node, const TensorType& x, const Operands&) {
   const std::vector<Dim>& shape = node.type.shape;
   require_equal(element_count(shape), element_count(x.shape),
                 "reshape of " + to_string(x) + " to " + to_string(shape));
@@ -92,8 +91,7 @@ TensorType infer_reshape(const Node& node, const Operands& operands) {
   return {x.dtype, shape, strides ? *strides : contiguous_strides(shape)};
 }
 
-TensorType infer_permute(const Node& node, const Operands& operands) {
-  const TensorType& x = *operands[0];
+TensorType infer_permute(const Node& node, const TensorType& x, const Operands&) {
   check_axes(node, x.rank(), true);
   if (static_cast<int>(node.ints.size()) != x.rank())
     reject(node, "needs every dimension of ", x, " once");
@@ -105,8 +103,7 @@ TensorType infer_permute(const Node& node, const Operands& operands) {
   return type;
 }
 
-TensorType infer_expand(const Node& node, const Operands& operands) {
-  const TensorType& x = *operands[0];
+TensorType infer_expand(const Node& node, const TensorType& x, const Operands&) {
   const std::vector<Dim>& shape = node.type.shape;
   const int lead = static_cast<int>(shape.size()) - x.rank();
   if (lead < 0) reject(node, "of ", x, " to the lower rank of ", shape);
@@ -117,8 +114,7 @@ TensorType infer_expand(const Node& node, const Operands& operands) {
   return {x.dtype, shape, expand_strides(x.shape, x.strides, shape)};
 }
 
-TensorType infer_slice(const Node& node, const Operands& operands) {
-  const TensorType& x = *operands[0];
+TensorType infer_slice(const Node& node, const TensorType& x, const Operands&) {
   const int dim = only_axis(node, x.rank());
   require_rank(node, node.type, x.rank());
   if (node.dims.size() != 2) reject(node, "needs dims = {start, step}");
@@ -136,13 +132,13 @@ TensorType infer_slice(const Node& node, const Operands& operands) {
   return type;
 }
 
-TensorType infer_flip(const Node& node, const Operands& operands) {
-  check_axes(node, operands[0]->rank(), false);
-  return contiguous_type(operands[0]->dtype, operands[0]->shape);
+TensorType infer_flip(const Node& node, const TensorType& x, const Operands&) {
+  check_axes(node, x.rank(), false);
+  return contiguous_type(x.dtype, x.shape);
 }
 
-TensorType infer_layout(const Node& node, const Operands& operands) {
-  TensorType type = *operands[0];
+TensorType infer_layout(const Node& node, const TensorType& x, const Operands&) {
+  TensorType type = x;
   if (node.type.strides.size() != type.shape.size())
     reject(node, "needs one stride per dimension of ", type);
   type.strides = node.type.strides;
@@ -156,25 +152,23 @@ void require_equal_but(int dim, const TensorType& found, const TensorType& expec
     if (d != dim) require_equal(found.shape[d], expected.shape[d], what);
 }
 
-TensorType infer_cat(const Node& node, const Operands& operands) {
+TensorType infer_cat(const Node& node, const TensorType& x, const Operands& operands) {
   if (operands.empty()) reject(node, "needs at least one operand");
-  const TensorType& first = *operands[0];
-  const int dim = only_axis(node, first.rank());
-  std::vector<Dim> shape = first.shape;
+  const int dim = only_axis(node, x.rank());
+  std::vector<Dim> shape = x.shape;
   for (size_t i = 1; i < operands.size(); ++i) {
     const TensorType& part = *operands[i];
-    require_rank(node, part, first.rank());
-    if (part.dtype != first.dtype)
-      reject(node, "found operands of ", info(first.dtype).name, " and ", info(part.dtype).name,
+    require_rank(node, part, x.rank());
+    if (part.dtype != x.dtype)
+      reject(node, "found operands of ", info(x.dtype).name, " and ", info(part.dtype).name,
              "; insert a cast");
-    require_equal_but(dim, part, first, "cat");
+    require_equal_but(dim, part, x, "cat");
     shape[dim] = shape[dim] + part.shape[dim];
   }
-  return contiguous_type(first.dtype, std::move(shape));
+  return contiguous_type(x.dtype, std::move(shape));
 }
 
-TensorType infer_pad(const Node& node, const Operands& operands) {
-  const TensorType& x = *operands[0];
+TensorType infer_pad(const Node& node, const TensorType& x, const Operands&) {
   require_rank(node, node.type, x.rank());
   if (static_cast<int>(node.dims.size()) != x.rank())
     reject(node, "needs dims = {before of each dimension of ", x, "}");
@@ -187,10 +181,9 @@ void require_index(const Node& node, const TensorType& index) {
                            info(index.dtype).name + "; stitched are integer indices");
 }
 
-TensorType infer_index(const Node& node, const Operands& operands) {
+TensorType infer_index(const Node& node, const TensorType& x, const Operands& operands) {
   if (operands.size() < 2 || node.ints.size() + 1 != operands.size())
     reject(node, "needs one index per dimension in `ints`");
-  const TensorType& x = *operands[0];
   check_axes(node, x.rank(), false);
   std::vector<Dim> common;
   for (size_t i = 1; i < operands.size(); ++i) {
@@ -208,8 +201,8 @@ TensorType infer_index(const Node& node, const Operands& operands) {
   return contiguous_type(x.dtype, std::move(shape));
 }
 
-TensorType infer_gather(const Node& node, const Operands& operands) {
-  const TensorType &x = *operands[0], &index = *operands[1];
+TensorType infer_gather(const Node& node, const TensorType& x, const Operands& operands) {
+  const TensorType& index = *operands[1];
   only_axis(node, x.rank());
   require_index(node, index);
   require_rank(node, index, x.rank());
@@ -240,9 +233,9 @@ void require_start(const Node& node, const Operands& operands, int dim) {
     reject(node, "found a start of ", start, " for a source of ", source);
 }
 
-TensorType infer_slice_scatter(const Node& node, const Operands& operands) {
+TensorType infer_slice_scatter(const Node& node, const TensorType& x, const Operands& operands) {
   require_source(node, operands);
-  const TensorType &x = *operands[0], &source = *operands[1];
+  const TensorType& source = *operands[1];
   const int dim = only_axis(node, x.rank());
   if (node.dims.size() != 2) reject(node, "needs dims = {start, step}");
   require_equal_but(dim, source, x, "slice_scatter");
@@ -250,8 +243,8 @@ TensorType infer_slice_scatter(const Node& node, const Operands& operands) {
   return contiguous_type(x.dtype, x.shape);
 }
 
-TensorType infer_segments(const Node& node, const Operands& operands) {
-  const TensorType &x = *operands[0], &source = *operands[1];
+TensorType infer_segments(const Node& node, const TensorType& x, const Operands& operands) {
+  const TensorType& source = *operands[1];
   const TensorType &order = *operands[2], &offsets = *operands[3];
   require_alike(node, source, x);
   const int dim = only_axis(node, x.rank());
@@ -265,9 +258,9 @@ TensorType infer_segments(const Node& node, const Operands& operands) {
   return contiguous_type(x.dtype, x.shape);
 }
 
-TensorType infer_scatter(const Node& node, const Operands& operands) {
+TensorType infer_scatter(const Node& node, const TensorType& x, const Operands& operands) {
   require_source(node, operands);
-  const TensorType &x = *operands[0], &source = *operands[1], &index = *operands[2];
+  const TensorType &source = *operands[1], &index = *operands[2];
   const int dim = only_axis(node, x.rank());
   require_equal_but(dim, source, x, "a scatter");
   require_index(node, index);
@@ -278,10 +271,10 @@ TensorType infer_scatter(const Node& node, const Operands& operands) {
 }
 
 // The operands behind the first three are those of a call, which takes anything.
-TensorType infer_put(const Node& node, const Operands& operands) {
+TensorType infer_put(const Node& node, const TensorType& x, const Operands& operands) {
   if (operands.size() < 3 || node.ints.size() != 4)
     reject(node, "needs x, a source and an index, and four integers");
-  const TensorType &x = *operands[0], &source = *operands[1], &index = *operands[2];
+  const TensorType &source = *operands[1], &index = *operands[2];
   require_alike(node, source, x);
   require_index(node, index);
   const int64_t dim = node.ints[0];
@@ -292,15 +285,14 @@ TensorType infer_put(const Node& node, const Operands& operands) {
     require_rank(node, index, x.rank());
     for (int d = 0; d < x.rank(); ++d) require_equal(index.shape[d], source.shape[d], "a put");
   }
-  const TensorType type = take_declared(node, operands);
+  const TensorType type = take_declared(node, x, operands);
   if (type.dtype != x.dtype || type.shape != x.shape)
     reject(node, "is declared ", type, " for an x of ", x);
   return type;
 }
 
-TensorType infer_write_slice(const Node& node, const Operands& operands) {
+TensorType infer_write_slice(const Node& node, const TensorType& x, const Operands& operands) {
   require_source(node, operands);
-  const TensorType& x = *operands[0];
   if (node.dims.size() != 2 * x.shape.size())
     reject(node, "needs dims = {start, step of each dimension of ", x, "}");
   if (node.ints.size() + 2 != operands.size()) reject(node, "needs the dimension of its start");
@@ -357,7 +349,7 @@ TensorType infer_type(const Graph& graph, const Node& node) {
   const InferType own = find_function(kRules, node.op);
   const InferType infer = own ? own : rule_of_kind(op);
   STITCH_CHECK(infer, "op " << op.name << " has no type rule");
-  TensorType type = infer(node, operands);
+  TensorType type = infer(node, operands.empty() ? node.type : *operands[0], operands);
   if (type.dtype == DType::kOpaque && op.family != Family::kLibrary && op.family != Family::kInput)
     reject(node, "found the dtype opaque, which only inputs and library results have");
   return type;
