@@ -1,6 +1,6 @@
 #include "base/error.h"
 
-#include <vector>
+#include "base/words.h"
 
 namespace stitch {
 
@@ -22,11 +22,9 @@ ErrorContext::~ErrorContext() { context_frames().pop_back(); }
 
 void throw_check_failed(const char* file, int line, const char* condition,
                         const std::string& message) {
-  std::ostringstream text;
   const std::string_view path = file;
-  text << message << " [" << path.substr(path.rfind('/') + 1) << ":" << line << ": " << condition
-       << "]";
-  throw InternalError(text.str());
+  throw InternalError(
+      concat(message, " [", path.substr(path.rfind('/') + 1), ":", line, ": ", condition, "]"));
 }
 
 }  // namespace stitch

@@ -10,10 +10,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 
 #include "base/error.h"
 
@@ -88,14 +88,10 @@ constexpr int kOpenFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 bool is_outside_namespace(uid_t owner) {
   constexpr unsigned kOverflowUid = 65534;  // /proc/sys/kernel/overflowuid, the kernel's default
   if (owner != kOverflowUid) return false;
-  std::FILE* map = std::fopen("/proc/self/uid_map", "re");
-  if (!map) return false;
-  bool is_mapped = false;
-  unsigned first, outside, count;
-  while (std::fscanf(map, "%u %u %u", &first, &outside, &count) == 3)
-    is_mapped = is_mapped || (owner >= first && owner - first < count);
-  std::fclose(map);
-  return !is_mapped;
+  std::ifstream map("/proc/self/uid_map");
+  for (unsigned first, outside, count; map >> first >> outside >> count;)
+    if (owner >= first && owner - first < count) return false;
+  return map.eof();  // read to its end
 }
 
 // Could another user rename or replace what lies below this ancestor?
@@ -133,12 +129,12 @@ std::optional<fs::path> resolve_parent(const fs::path& parent) {
     missing = existing.filename() / missing;
     existing = existing.parent_path();
   }
-  for (const fs::path& part : missing)
-    if (part == "..") return std::nullopt;
   fs::path resolved = fs::canonical(existing, error);
   if (error) return std::nullopt;
-  for (const fs::path& part : missing)
+  for (const fs::path& part : missing) {
+    if (part == "..") return std::nullopt;
     if (!part.empty()) resolved /= part;
+  }
   return resolved;
 }
 

@@ -13,8 +13,6 @@ class ForkMutex {
  public:
   ForkMutex();
   ~ForkMutex();
-  ForkMutex(const ForkMutex&) = delete;
-  ForkMutex& operator=(const ForkMutex&) = delete;
   void lock() { mutex_.lock(); }
   void unlock() { mutex_.unlock(); }
 

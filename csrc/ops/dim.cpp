@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/words.h"
 
 namespace stitch {
 namespace {
@@ -289,15 +290,10 @@ std::string to_string(const Dim& dim) {
     ordered[{-static_cast<int>(monomial.size()), monomial}] = factor;
   std::string text;
   for (const auto& [key, factor] : ordered) {
-    const Dim::Monomial& monomial = key.second;
-    if (factor < 0) text += "-";
-    if (factor > 0 && !text.empty()) text += "+";
-    std::string product;
-    for (SymbolId id : monomial) product += (product.empty() ? "s" : "*s") + std::to_string(id);
+    auto factors = map_to_vector(key.second, [](SymbolId id) { return "s" + std::to_string(id); });
     const uint64_t magnitude = factor < 0 ? 0 - static_cast<uint64_t>(factor) : factor;
-    if (monomial.empty() || magnitude != 1)
-      product += (product.empty() ? "" : "*") + std::to_string(magnitude);
-    text += product;
+    if (factors.empty() || magnitude != 1) factors.push_back(std::to_string(magnitude));
+    text += (factor < 0 ? "-" : text.empty() ? "" : "+") + join(factors, "*");
   }
   return text;
 }
