@@ -22,18 +22,17 @@ int find_or_add(std::vector<int>& items, int item) {
 
 // The placeholder for a value of the call; none for anything that stays as it is.
 std::optional<CallArgument> find_placeholder(py::handle item, CallTable& table) {
-  if (py::isinstance<PythonOperand>(item))
-    return CallArgument{.kind = Kind::kTensor, .index = item.cast<const PythonOperand&>().position};
   if (py::isinstance<Dim>(item))
     return CallArgument{.kind = Kind::kInteger, .integer = item.cast<Dim>()};
-  if (!py::isinstance<PythonArgument>(item)) return std::nullopt;
-  const int position = item.cast<const PythonArgument&>().position;
-  return CallArgument{.kind = Kind::kObject, .index = find_or_add(table.objects, position)};
+  if (!py::isinstance<CallArgument>(item)) return std::nullopt;
+  auto placeholder = item.cast<CallArgument>();
+  if (placeholder.kind == Kind::kObject)
+    placeholder.index = find_or_add(table.objects, placeholder.index);
+  return placeholder;
 }
 
 bool has_placeholders(py::handle item) {
-  const bool is_one = py::isinstance<PythonOperand>(item) || py::isinstance<Dim>(item) ||
-                      py::isinstance<PythonArgument>(item);
+  const bool is_one = py::isinstance<CallArgument>(item) || py::isinstance<Dim>(item);
   const bool is_sequence = PyList_Check(item.ptr()) || PyTuple_Check(item.ptr());
   return is_one || (is_sequence && std::any_of(item.begin(), item.end(), has_placeholders));
 }
@@ -43,13 +42,9 @@ c10::TypePtr without_optional(const c10::TypePtr& type) {
   return optional ? optional->getElementType() : type;
 }
 
-CallArgument make_constant(c10::IValue value) {
-  return {Kind::kConstant, std::move(value), -1, 0, {}, nullptr};
-}
-
 CallArgument import_argument(py::handle item, const c10::TypePtr& type, std::optional<int> count,
                              CallTable& table) {
-  if (!has_placeholders(item)) return make_constant(torch::jit::toIValue(item, type, count));
+  if (!has_placeholders(item)) return {.constant = torch::jit::toIValue(item, type, count)};
   const c10::TypePtr taken = without_optional(type);
   const auto list = taken->cast<c10::ListType>();
   CallArgument whole{.kind = Kind::kList, .type = list ? list->getElementType() : taken};
@@ -80,17 +75,15 @@ OperatorCall import_operator(const c10::OperatorHandle& op, const py::tuple& arg
   size_t keywords_used = 0;
   for (size_t i = 0; i < schema.arguments().size(); ++i) {
     const c10::Argument& parameter = schema.arguments()[i];
-    const std::optional<int> count = parameter.N();
-    // Sizes are plain integers by the time of the call.
-    const c10::TypePtr& type = parameter.type();
-    if (i < arguments.size()) {
-      call.arguments.push_back(import_argument(arguments[i], type, count, table));
-    } else if (keywords.contains(parameter.name().c_str())) {
-      const py::object item = keywords[parameter.name().c_str()];
-      call.arguments.push_back(import_argument(item, type, count, table));
-      ++keywords_used;
-    } else if (parameter.default_value().has_value()) {
-      call.arguments.push_back(make_constant(parameter.default_value().value()));
+    const char* name = parameter.name().c_str();
+    const bool is_keyword = i >= arguments.size() && keywords.contains(name);
+    keywords_used += is_keyword;
+    if (i < arguments.size() || is_keyword) {
+      const auto item = is_keyword ? py::object(keywords[name]) : py::object(arguments[i]);
+      // Sizes are plain integers by the time of the call.
+      call.arguments.push_back(import_argument(item, parameter.type(), parameter.N(), table));
+    } else if (const auto otherwise = parameter.default_value()) {
+      call.arguments.push_back({.constant = *otherwise});
     } else {
       throw UserError(schema.name() + " is called without its argument '" + parameter.name() + "'");
     }
@@ -168,7 +161,7 @@ CallRow make_row(const ProgramCall& call) {
   int operand = 0;
   size_t dim = 0;
   for (const c10::Argument& parameter : op.schema().arguments()) {
-    CallArgument argument = make_constant(parameter.default_value().value_or(c10::IValue()));
+    CallArgument argument{.constant = parameter.default_value().value_or(c10::IValue())};
     if (operand < call.operands) {
       argument = {.kind = Kind::kTensor, .index = operand++};
     } else if (dim < call.dims.size()) {

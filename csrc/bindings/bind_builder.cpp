@@ -71,21 +71,24 @@ void bind_nouns(py::module_& module) {
       .def("__len__", &Graph::size);
 }
 
-template <class T>
-void bind_position(py::module_& module, const char* name) {
-  py::class_<T>(module, name).def(py::init<int>()).def("__reduce__", [](const T& value) {
-    return py::make_tuple(py::type::of<T>(), py::make_tuple(value.position));
-  });
+// Those that Python gives to add_call.
+void bind_placeholders(py::module_& module) {
+  using Kind = CallArgument::Kind;
+  const auto make = [](Kind kind, int index) { return CallArgument{.kind = kind, .index = index}; };
+  module.def("Operand", [make](int position) { return make(Kind::kTensor, position); });
+  module.def("Argument", [make](int position) { return make(Kind::kObject, position); });
+  py::class_<CallArgument>(module, "CallPlaceholder")
+      .def(py::pickle(
+          [](const CallArgument& given) { return std::pair(int(given.kind), given.index); },
+          [make](std::pair<int, int> kept) { return make(Kind(kept.first), kept.second); }));
 }
 
 void bind_calls(py::module_& module) {
-  bind_position<PythonOperand>(module, "Operand");
-  bind_position<PythonArgument>(module, "Argument");
+  bind_placeholders(module);
   module.def("eager_refuses", &eager_refuses);
   module.def("decompose", &decompose);
   module.def("elementwise_ops", &elementwise_ops);
   module.def("part_of", &part_of);
-  py::class_<CallArgument>(module, "CallPlaceholder");
   py::class_<CallTable, std::shared_ptr<CallTable>>(module, "CallTable")
       .def(py::init<>())
       .def("add_call", &add_call, "name"_a, "function"_a, "args"_a, "kwargs"_a)

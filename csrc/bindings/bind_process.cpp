@@ -204,21 +204,18 @@ bool set_python_error() {
   return true;
 }
 
-void bind_process(py::module_& module) {
+}  // namespace stitch
+
+PYBIND11_MODULE(_core, module) {
+  using namespace stitch;
   bind_errors(module);
   bind_settings(module);
   module.def("ops", &list_ops);
   bind_resources(module);
   set_warning_sink(&warn_in_python);
-}
-
-}  // namespace stitch
-
-PYBIND11_MODULE(_core, module) {
-  stitch::bind_process(module);
-  stitch::bind_builder(module);
-  stitch::bind_compile(module);
-  stitch::bind_meanwhile(module);
-  stitch::bind_clock(module);
-  stitch::bind_ptxsim(module);
+  bind_builder(module);
+  bind_compile(module);
+  bind_meanwhile(module);
+  bind_clock(module);
+  bind_ptxsim(module);
 }

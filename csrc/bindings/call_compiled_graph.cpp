@@ -296,12 +296,11 @@ void read_tensors(const CompiledGraph& graph, PyObject* list, TorchFrame& frame)
     frame.objects.push_back(py::reinterpret_borrow<py::object>(item_at(list, position)));
 }
 
-PyObject* make_output(const ProgramOutput& output, TorchFrame& frame) {
-  if (output.kind == ProgramOutput::Kind::kTensor)
-    return wrap_tensor(frame.tensor(output.buffer)).release().ptr();
+py::object make_output(const ProgramOutput& output, TorchFrame& frame) {
+  if (output.kind == ProgramOutput::Kind::kTensor) return wrap_tensor(frame.tensor(output.buffer));
   if (output.kind == ProgramOutput::Kind::kInteger)
-    return PyLong_FromLongLong(evaluate(output.integer, *frame.symbols));
-  Py_RETURN_NONE;
+    return py::int_(evaluate(output.integer, *frame.symbols));
+  return py::none();
 }
 
 void add_extras(const CompiledGraph& graph, py::list arguments) {
@@ -393,11 +392,8 @@ PyObject* run_graph(const CompiledGraph& compiled, PyObject* list, void* stream)
     if (simulation) simulation->check();
   }
   py::list results(program.outputs.size());
-  for (size_t i = 0; i < program.outputs.size(); ++i) {
-    PyObject* result = make_output(program.outputs[i], frame);
-    if (!result) throw python_error();
-    PyList_SET_ITEM(results.ptr(), static_cast<Py_ssize_t>(i), result);
-  }
+  for (size_t i = 0; i < program.outputs.size(); ++i)
+    results[i] = make_output(program.outputs[i], frame);
   finish_results(graph, results);
   return results.release().ptr();
 }

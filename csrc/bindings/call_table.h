@@ -26,7 +26,8 @@ struct CallArgument {
     kConstant,  // `constant`
     kTensor,    // operand `index` of the step
     kInteger,   // `integer`, by the symbols of the call
-    kObject,    // `CallTable::objects[index]`: an argument of the call that is no tensor
+    kObject,    // `CallTable::objects[index]`: an argument of the call that is no tensor; where
+                // add_call is given one, `index` is still its position
     kList,      // `elements`, as a list of `type`
   };
   Kind kind = Kind::kConstant;

@@ -9,23 +9,13 @@
 
 namespace stitch {
 
-// Operand `position` of a library node, in the arguments of a call.
-struct PythonOperand {
-  int position;
-};
-
-// Argument `position` of the graph's call, whatever Python object that is.
-struct PythonArgument {
-  int position;
-};
-
 // The lists, tuples and dicts that `item` is made of anew, with what `replace` answers for it and
 // for what they hold; null: it stays.
 py::object map_nested(py::handle item, const std::function<py::object(py::handle)>& replace);
 
 // Adds `target`, an OpOverload or any callable, to the table; returns its row.  Among the
-// arguments, nested in lists, tuples and dicts, PythonOperand, PythonArgument and Dim stand for
-// values of the call.
+// arguments, nested in lists, tuples and dicts, CallArguments and Dims stand for values of the
+// call.
 int64_t add_call(CallTable& table, const std::string& name, py::object target,
                  const py::sequence& arguments, const py::dict& keywords);
 
@@ -52,6 +42,5 @@ void bind_compile(py::module_& module);
 void bind_clock(py::module_& module);
 void bind_meanwhile(py::module_& module);
 void bind_ptxsim(py::module_& module);
-void bind_process(py::module_& module);
 
 }  // namespace stitch
