@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
+#include <iterator>
 #include <numeric>
 #include <optional>
 #include <ranges>
@@ -16,9 +17,7 @@ namespace stitch {
 
 inline std::vector<std::string> split_at_blanks(const std::string& text) {
   std::istringstream words(text);
-  std::vector<std::string> result;
-  for (std::string word; words >> word;) result.push_back(word);
-  return result;
+  return {std::istream_iterator<std::string>(words), {}};
 }
 // Between blanks and commas.
 inline std::vector<std::string> split_words(std::string text) {

@@ -16,12 +16,9 @@ void pass_parts(Archive& archive, Id<Tag>& id) {
 }
 
 inline void pass_parts(Archive& archive, Dim& dim) {
-  std::vector<Dim::Monomial> products;
-  std::vector<int64_t> factors;
-  for (const auto& [symbols, factor] : dim.terms()) {
-    products.push_back(symbols);
-    factors.push_back(factor);
-  }
+  using Term = Dim::Terms::value_type;
+  std::vector<Dim::Monomial> products = map_to_vector(dim.terms(), &Term::first);
+  std::vector<int64_t> factors = map_to_vector(dim.terms(), &Term::second);
   archive.pass(products);
   archive.pass(factors);
   if (!archive.reads()) return;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iomanip>
 
 #include "base/words.h"
 
@@ -14,12 +15,9 @@ constexpr std::array kSymbolKinds = {"input", "floordiv", "mod", "min", "max"};
 std::string name_of(NodeId id) { return "%" + std::to_string(id.value()); }
 
 std::string quote(const std::string& text) {
-  std::string quoted = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    quoted += c;
-  }
-  return quoted + "\"";
+  std::ostringstream quoted;
+  quoted << std::quoted(text);
+  return quoted.str();
 }
 
 // The shortest text that reads back as the same double.

@@ -83,11 +83,9 @@ std::vector<Dim> broadcast_shape(const std::vector<Dim>& a, const std::vector<Di
 }
 
 bool broadcasts_to(const std::vector<Dim>& shape, const std::vector<Dim>& target) {
-  if (shape.size() > target.size()) return false;
-  const size_t lead = target.size() - shape.size();
-  for (size_t i = 0; i < shape.size(); ++i)
-    if (!shape[i].is(1) && shape[i] != target[lead + i]) return false;
-  return true;
+  const auto fits = [](const Dim& own, const Dim& wanted) { return own.is(1) || own == wanted; };
+  return shape.size() <= target.size() &&
+         std::equal(shape.rbegin(), shape.rend(), target.rbegin(), fits);
 }
 
 void require_equal(const Dim& found, const Dim& expected, const std::string& what) {
