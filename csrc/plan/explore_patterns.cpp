@@ -29,9 +29,6 @@ std::vector<int> unite(const std::vector<int>& a, const std::vector<int>& b) {
 enum class Detour { kNone, kUnits, kLibraryCall };
 
 struct DetourSearch {
-  struct Place {
-    int position = 0, depth = 0;
-  };
   struct Side {
     const std::vector<std::vector<int>>* neighbours;
     Marks seen;
@@ -42,21 +39,20 @@ struct DetourSearch {
   const Topology& topology;
   Marks members = Marks(topology.order.size()), on_detour = members;
   Side below = {&topology.consumers, members}, above = {&topology.producers, members};
-  Place first = {}, last = {};
+  std::ranges::minmax_result<int> positions = {}, depths = {};  // of the set
   bool meets_call = false;
 
   // Follows edges down from the set and up from it by turns until one side is exhausted, as either
   // side has all detours: below a unit that is read everywhere there is much, above it little.
   Detour find(const std::vector<int>& units) {  // two at least
     members.assign(units);
-    first = last = {topology.position[units[0]], topology.depth[units[0]]};
-    for (int unit : units) {
-      const int position = topology.position[unit], depth = topology.depth[unit];
-      first = {std::min(first.position, position), std::min(first.depth, depth)};
-      last = {std::max(last.position, position), std::max(last.depth, depth)};
-    }
+    const auto range_of = [&](const std::vector<int>& numbers) {
+      return std::ranges::minmax(units | std::views::transform([&](int u) { return numbers[u]; }));
+    };
+    positions = range_of(topology.position);
+    depths = range_of(topology.depth);
     meets_call = false;
-    const int extent = last.position - first.position + 1;
+    const int extent = positions.max - positions.min + 1;
     if (extent == static_cast<int>(units.size())) return Detour::kNone;
     for (Side* side : {&below, &above}) {
       side->seen.assign(units);
@@ -83,8 +79,8 @@ struct DetourSearch {
     const int next = nexts[side.next_edge++];
     if (side.seen.has(next)) return true;
     const int position = topology.position[next], depth = topology.depth[next];
-    if (position < first.position || position > last.position) return true;
-    if (depth <= first.depth || depth >= last.depth) return true;
+    if (position < positions.min || position > positions.max) return true;
+    if (depth <= depths.min || depth >= depths.max) return true;
     side.seen.insert(next);
     side.units.push_back(next);
     meets_call |= topology.is_fixed[next] && other.seen.has(next);

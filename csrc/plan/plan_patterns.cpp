@@ -10,17 +10,10 @@
 namespace stitch {
 namespace {
 
-struct Load {
-  NodeId value;
-  int unit;  // that makes it in a kernel, else -1
-  double bytes;
-};
-
 // What a pattern's units do to memory, and which part of the device each keeps busy.
 struct UnitFacts {
   NodeId root;  // invalid: a library call
-  std::vector<Load> loads = {};
-  double bytes = 0;  // of its root
+  std::vector<NodeId> loads = {};
   StageScore score = {};
 };
 
@@ -30,6 +23,7 @@ struct PatternPlanner {
   std::vector<std::vector<NodeId>> definers = find_definers(graph);
   std::vector<UnitFacts> units = {};
   std::vector<int> unit_of = std::vector<int>(graph.size(), -1);  // by node, of stored values
+  std::vector<double> bytes = std::vector<double>(graph.size());  // by node
   UnitGraph links = {};
   Marks own = Marks(0), loaded = Marks(graph.size());  // of the pattern: units, loads
 
@@ -52,8 +46,8 @@ struct PatternPlanner {
         roots.push_back(root);
     std::vector<bool> is_load(graph.size(), false);
     for (int u : pattern)
-      for (const Load& load : units[u].loads)
-        if (!is_made_by_own(load)) is_load[load.value.index()] = true;
+      for (NodeId load : units[u].loads)
+        if (!is_made_by_own(load)) is_load[load.index()] = true;
     return find_spaces(graph, roots, LoadsOfRoots(roots.size(), &is_load)).verdict.ok;
   }
 
@@ -67,6 +61,7 @@ struct PatternPlanner {
     const std::vector<int> levels = find_levels(graph);
     for (int n = 0; n < graph.size(); ++n) {
       const NodeId id(n);
+      bytes[n] = static_cast<double>(hint_bytes(graph, id));
       const bool is_root = std::ranges::binary_search(roots, id);
       const bool is_call = graph[id].op == OpKind::k_library;
       if (!is_root && !is_call) continue;
@@ -81,24 +76,21 @@ struct PatternPlanner {
     own = Marks(units.size());
   }
 
-  double bytes(NodeId id) const { return static_cast<double>(hint_bytes(graph, id)); }
-
   void describe(NodeId id, UnitFacts& unit) {
     Cone cone = find_cone(graph, id, [&](NodeId value) {
       return is_materialised(graph[value]) || unit_of[value.index()] >= 0;
     });
+    unit.loads = cone.loads;
     std::set<int> makers;
     for (NodeId read : cone.loads) {
       const NodeId maker = graph[read].op == OpKind::k_get ? graph[read].inputs[0] : read;
       if (const int at = unit_of[maker.index()]; at >= 0) makers.insert(at);
-      unit.loads.push_back({read, unit_of[read.index()], bytes(read)});
     }
     for (NodeId evaluated : cone.nodes)
       for (NodeId call : definers[evaluated.index()])
         if (const int at = unit_of[call.index()]; at >= 0) makers.insert(at);
     for (int maker : makers) links.consumers[maker].push_back(unit_of[id.index()]);
     if (!unit.root.valid()) return;
-    unit.bytes = bytes(id);
     // As inside a pattern, where what only other units read is not stored.
     unit.score = in.judge(make_stage(graph, {id}, std::move(cone), [&](NodeId root) {
       return in.demands.is_demanded[root.index()];
@@ -111,7 +103,10 @@ struct PatternPlanner {
            std::ranges::any_of(readers, [&](int u) { return !own.has(u); });
   }
 
-  bool is_made_by_own(const Load& load) const { return load.unit >= 0 && own.has(load.unit); }
+  bool is_made_by_own(NodeId load) const {
+    const int unit = unit_of[load.index()];
+    return unit >= 0 && own.has(unit);
+  }
 
   // 20.21: bytes that no longer pass through memory.  The paper's line in them starts at 0 [A],
   // until benchmarks/calibrate.py has fitted one on a GPU.
@@ -119,9 +114,9 @@ struct PatternPlanner {
     double saved = 0;
     loaded.clear();
     for (int u : pattern) {
-      if (!is_stored_by_own(u)) saved += units[u].bytes;
-      for (const Load& load : units[u].loads)
-        if (is_made_by_own(load) || !loaded.insert(load.value.index())) saved += load.bytes;
+      if (!is_stored_by_own(u)) saved += bytes[units[u].root.index()];
+      for (NodeId load : units[u].loads)
+        if (is_made_by_own(load) || !loaded.insert(load.index())) saved += bytes[load.index()];
     }
     return saved;
   }
