@@ -110,7 +110,11 @@ KernelCache::KernelCache(const Settings& settings)
 Binary KernelCache::get_or_compile(const CacheRequest& request,
                                    const std::function<Binary()>& compile) {
   const std::string key = cache_key(request);
-  const std::shared_ptr<Slot> slot = slot_of(key);
+  std::shared_ptr<Slot> slot;
+  {
+    std::lock_guard lock(mutex_);
+    slot = slots_.try_emplace(key, std::make_shared<Slot>()).first->second;
+  }
   std::lock_guard lock(slot->mutex);
   if (slot->binary) {
     ++counters_of(request).hits_memory;
@@ -136,13 +140,6 @@ void KernelCache::clear() {
   const std::lock_guard lock(mutex_);
   slots_.clear();
   memory_bytes_ = 0;
-}
-
-std::shared_ptr<KernelCache::Slot> KernelCache::slot_of(const std::string& key) {
-  std::lock_guard lock(mutex_);
-  std::shared_ptr<Slot>& slot = slots_[key];
-  if (!slot) slot = std::make_shared<Slot>();
-  return slot;
 }
 
 std::optional<Binary> KernelCache::read_disk(const std::string& key, const CacheRequest& request) {

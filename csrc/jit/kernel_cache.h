@@ -75,7 +75,6 @@ class KernelCache {
     std::mutex mutex;
     std::optional<Binary> binary;
   };
-  std::shared_ptr<Slot> slot_of(const std::string& key);
   std::optional<Binary> read_disk(const std::string& key, const CacheRequest& request);
   void write_disk(const std::string& key, const CacheRequest& request, const Binary& binary);
   Binary verified(Binary cached, const std::string& key, const CacheRequest& request,
