@@ -1,7 +1,6 @@
 #include <torch/csrc/jit/python/pybind_utils.h>
 
 #include <algorithm>
-#include <array>
 
 #include "bindings/python_types.h"
 
@@ -9,9 +8,6 @@ namespace stitch {
 namespace {
 
 using Kind = CallArgument::Kind;
-
-// Operators whose out variant computes in place instead of copying a finished result.
-constexpr std::array kOutVariants = {"aten::mm", "aten::bmm", "aten::addmm", "aten::baddbmm"};
 
 int find_or_add(std::vector<int>& items, int item) {
   const auto found = std::ranges::find(items, item);
@@ -61,25 +57,26 @@ CallArgument import_argument(py::handle item, const c10::TypePtr& type, std::opt
   return whole;
 }
 
-std::optional<c10::OperatorHandle> find_out_variant(const c10::FunctionSchema& schema) {
-  const bool has_one = std::ranges::find(kOutVariants, schema.name()) != kOutVariants.end();
-  if (!has_one || !schema.overload_name().empty()) return std::nullopt;
-  return c10::Dispatcher::singleton().findSchema({schema.name(), "out"});
+// Of operators whose out variant computes in place instead of copying a finished result.
+std::optional<c10::OperatorHandle> find_out_variant(const std::string& name) {
+  if (!is_blas_call(name)) return std::nullopt;
+  return find_operator(name.substr(0, name.rfind('.')) + ".out");
 }
 
-OperatorCall import_operator(const c10::OperatorHandle& op, const py::tuple& arguments,
-                             const py::dict& keywords, CallTable& table) {
+OperatorCall import_operator(const std::string& name, const c10::OperatorHandle& op,
+                             const py::tuple& arguments, const py::dict& keywords,
+                             CallTable& table) {
   const c10::FunctionSchema& schema = op.schema();
   const bool detaches = schema.name() == "aten::as_strided_scatter";
-  OperatorCall call{op, {}, find_out_variant(schema), detaches};
+  OperatorCall call{op, {}, find_out_variant(name), detaches};
   size_t keywords_used = 0;
   for (size_t i = 0; i < schema.arguments().size(); ++i) {
     const c10::Argument& parameter = schema.arguments()[i];
-    const char* name = parameter.name().c_str();
-    const bool is_keyword = i >= arguments.size() && keywords.contains(name);
+    const char* keyword = parameter.name().c_str();
+    const bool is_keyword = i >= arguments.size() && keywords.contains(keyword);
     keywords_used += is_keyword;
     if (i < arguments.size() || is_keyword) {
-      const auto item = is_keyword ? py::object(keywords[name]) : py::object(arguments[i]);
+      const auto item = is_keyword ? py::object(keywords[keyword]) : py::object(arguments[i]);
       // Sizes are plain integers by the time of the call.
       call.arguments.push_back(import_argument(item, parameter.type(), parameter.N(), table));
     } else if (const auto otherwise = parameter.default_value()) {
@@ -104,10 +101,10 @@ py::object replace_placeholders(py::handle item, CallTable& table) {
 std::variant<OperatorCall, PythonCall> import_target(CallTable& table, const py::object& target,
                                                      const py::tuple& arguments,
                                                      const py::dict& keywords) {
-  const bool is_op = py::hasattr(target, "_schema");
-  if (const auto op = is_op ? find_operator(py::str(target)) : std::nullopt) {
+  const std::string name = py::hasattr(target, "_schema") ? py::str(target) : py::str();
+  if (const auto op = find_operator(name)) {
     try {
-      return import_operator(*op, arguments, keywords, table);
+      return import_operator(name, *op, arguments, keywords, table);
     } catch (const py::cast_error&) {
       // An argument that only the framework's own Python call converts: script objects, SymBool.
     }
@@ -157,7 +154,7 @@ CallRow make_row(const ProgramCall& call) {
   const auto made = std::ranges::find(kMadeCalls, call.name, &MadeCall::name);
   STITCH_CHECK(made != kMadeCalls.end(), call.name << " is no call that the core makes");
   const c10::OperatorHandle op = find_operator(call.name).value();
-  OperatorCall result{op, {}, find_out_variant(op.schema())};
+  OperatorCall result{op, {}, find_out_variant(call.name)};
   int operand = 0;
   size_t dim = 0;
   for (const c10::Argument& parameter : op.schema().arguments()) {

@@ -39,8 +39,7 @@ struct TorchFrame final : Frame {
 
   const CompiledGraph& graph;
   void* const own_stream;
-  const std::vector<int64_t>* symbols = nullptr;
-  std::vector<int64_t>* defined = nullptr;  // the same, while the call runs
+  std::vector<int64_t>* symbols = nullptr;
   std::vector<Cell> cells;
   at::Tensor slab;
   void* own_barrier = nullptr;
@@ -53,7 +52,7 @@ struct TorchFrame final : Frame {
       : graph(graph), own_stream(stream), cells(graph.program->buffers.size()) {}
 
   void start(std::vector<int64_t>& values) override {
-    symbols = defined = &values;
+    symbols = &values;
     for (size_t i = 0; i < cells.size(); ++i) {
       const BufferId id(static_cast<int64_t>(i));
       if (buffer(id).kind == Buffer::Kind::kArgument && buffer(id).type.dtype != DType::kOpaque)
@@ -244,10 +243,10 @@ struct TorchFrame final : Frame {
       if (!is_late(symbol) || row_of(symbol) != call) continue;
       const at::Tensor& result = results.at(symbol.left.value());
       const int64_t dimension = symbol.right.value();
-      (*defined)[i] = dimension < 0 ? result.item().toLong() : result.size(dimension);
+      (*symbols)[i] = dimension < 0 ? result.item().toLong() : result.size(dimension);
       is_defined = true;
     }
-    if (is_defined) complete(table, *defined);
+    if (is_defined) complete(table, *symbols);
   }
 
   void set_result(BufferId id, at::Tensor result, const CallStep& step) {
@@ -335,12 +334,9 @@ void finish_results(const CompiledGraph& graph, py::list results) {
 void* current_stream(const CompiledGraph& graph) {
   if (!graph.device.is_cuda()) return nullptr;
   PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<py::object> kept;
-  const py::object& find = kept.call_once_and_store_result([] {
-                                 return py::module_::import("torch._C")
-                                     .attr("_cuda_getCurrentRawStream")
-                                     .cast<py::object>();
-                               })
-                               .get_stored();
+  kept.call_once_and_store_result(
+      [] { return py::object(py::module_::import("torch._C").attr("_cuda_getCurrentRawStream")); });
+  const py::object& find = kept.get_stored();
   return reinterpret_cast<void*>(find(graph.device.index()).cast<uintptr_t>());
 }
 
