@@ -151,11 +151,6 @@ Descriptor open_or_create(int parent, const std::string& name) {
 
 }  // namespace
 
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  std::swap(fd_, other.fd_);  // the old one closes with `other`
-  return *this;
-}
-
 Descriptor::~Descriptor() {
   if (fd_ >= 0) close(fd_);
 }

@@ -20,7 +20,10 @@ class Descriptor {
   Descriptor() = default;
   explicit Descriptor(int fd) : fd_(fd) {}
   Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
-  Descriptor& operator=(Descriptor&& other) noexcept;
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);  // the old one closes with `other`
+    return *this;
+  }
   ~Descriptor();
   int get() const { return fd_; }
   int release() { return std::exchange(fd_, -1); }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <memory>
 #include <mutex>
 
 #include "base/files.h"
@@ -97,20 +98,6 @@ const Functions& nvrtc() {
   return load_library().call;
 }
 
-// NVRTC reads floating-point literals by the thread's locale: under some, 2.2e-16 became 2.
-class CLocale {
- public:
-  CLocale() : c_(newlocale(LC_ALL_MASK, "C", nullptr)), saved_(uselocale(c_)) {}
-  ~CLocale() {
-    uselocale(saved_);
-    freelocale(c_);
-  }
-  CLocale(const CLocale&) = delete;
-
- private:
-  locale_t c_, saved_;
-};
-
 // ptxas has taken 41 minutes for one kernel (raft#1246); a compile that long helps nobody.
 constexpr auto kCompileLimit = std::chrono::seconds(30);
 
@@ -170,7 +157,12 @@ std::vector<std::string> nvrtc_options(const std::string& arch, CudaOutput outpu
 Binary run_nvrtc(const std::string& name, std::string_view source, const std::string& arch,
                  CudaOutput output) {
   const Functions& call = nvrtc();
-  const CLocale locale;
+  // NVRTC reads floating-point literals by the thread's locale: under some, 2.2e-16 became 2.
+  const locale_t c_locale = newlocale(LC_ALL_MASK, "C", nullptr), saved = uselocale(c_locale);
+  const std::shared_ptr<void> restored(nullptr, [&](void*) {
+    uselocale(saved);
+    freelocale(c_locale);
+  });
   Binary binary;
   NvrtcHandle program = nullptr;
   const std::string text(source);
