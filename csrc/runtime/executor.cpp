@@ -38,28 +38,6 @@ class StackVector {
   T* data_;
 };
 
-// A launch on the CPU, whose blocks threads share out.
-struct HostWork {
-  const LoadedKernel& kernel;
-  void* const* pointers;
-  size_t pointer_count;
-  const int64_t* sizes;
-  int32_t error = 0;
-
-  void run(int64_t begin, int64_t end) {
-    using Entry = void (*)(void* const*, const int64_t*, int64_t, int64_t, int32_t*);
-    const auto entry = reinterpret_cast<Entry>(kernel.entry);
-    if (kernel.shared_bytes == 0) return entry(pointers, sizes, begin, end, &error);
-    const auto give_back = [](PoolBlock* block) { host_pool().release(block); };
-    const std::unique_ptr<PoolBlock, decltype(give_back)> scratch(
-        host_pool().allocate(kernel.shared_bytes), give_back);
-    StackVector<void*> all(pointer_count + 1);
-    std::copy(pointers, pointers + pointer_count, all.data());
-    all[pointer_count] = scratch->data;
-    entry(all.data(), sizes, begin, end, &error);
-  }
-};
-
 struct Execution {
   const Program& program;
   Frame& frame;
@@ -137,18 +115,31 @@ struct Execution {
     return frame.data(id);
   }
 
+  // Threads share out its blocks.
   void launch_on_cpu(const LaunchStep& step, int64_t grid, void* const* pointers,
                      const int64_t* sizes) {
-    HostWork work{program.kernels[step.kernel], pointers, step.pointers.size(), sizes};
+    using Entry = void (*)(void* const*, const int64_t*, int64_t, int64_t, int32_t*);
+    const LoadedKernel& kernel = program.kernels[step.kernel];
+    const auto entry = reinterpret_cast<Entry>(kernel.entry);
+    int32_t error = 0;
+    const auto run_blocks = [&](int64_t begin, int64_t end) {
+      if (kernel.shared_bytes == 0) return entry(pointers, sizes, begin, end, &error);
+      const auto give_back = [](PoolBlock* block) { host_pool().release(block); };
+      const std::unique_ptr<PoolBlock, decltype(give_back)> scratch(
+          host_pool().allocate(kernel.shared_bytes), give_back);
+      StackVector<void*> all(step.pointers.size() + 1);
+      std::copy_n(pointers, step.pointers.size(), all.data());
+      all[step.pointers.size()] = scratch->data;
+      entry(all.data(), sizes, begin, end, &error);
+    };
     const int64_t bytes = evaluate(step.bytes, symbols);
     if (grid == 1 || bytes < 2 * kBytesPerThread) {
-      work.run(0, grid);
+      run_blocks(0, grid);
     } else {
       const int64_t pieces = std::min(grid, bytes / kBytesPerThread);
-      frame.parallel_for(grid, divide_up(grid, pieces),
-                         [&work](int64_t begin, int64_t end) { work.run(begin, end); });
+      frame.parallel_for(grid, divide_up(grid, pieces), std::ref(run_blocks));
     }
-    if (work.error) fail(step, work.error);
+    if (error) fail(step, error);
   }
 
   void launch_on_cuda(const LaunchStep& step, int64_t grid, StackVector<void*>& pointers,
