@@ -1,4 +1,4 @@
-"""Rows that no block holds, read once: by pieces, on ptxsim (rewrite/reductions/reduce_pieces.h)."""
+"""Rows that no block holds, read once by pieces, on ptxsim (rewrite/reductions/reduce_pieces.h)."""
 
 import math
 
