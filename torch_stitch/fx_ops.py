@@ -302,9 +302,7 @@ rule("embedding")(lambda im, _, w, i, *__: im.b.index(w, [i], [0], from_end=Fals
 # The second argument, or the only one; nothing for memory that eager leaves as it was.
 rule("copy full full_like scalar_tensor")(lambda im, n, *of, **_: filled(im, n, of[:2][-1]))
 rule("empty empty_strided new_empty_strided")(lambda im, node, *_, **__: filled(im, node, 0))
-rule("random", "torch_stitch")(
-    lambda im, n, seed, stream, _, coarse=False: im.b.random(seed, stream, shape_of(im, n), coarse)
-)
+rule("random", "torch_stitch")(lambda im, n, a, b, _, *c: im.b.random(a, b, shape_of(im, n), *c))
 # What Dynamo makes of addcmul_ and addcdiv_.
 rule("fma", "prims")(lambda im, n, *of: add(im, n, pointwise(im, n, "mul", *of[:2]), of[2]))
 rule("iota", "prims")(

@@ -36,9 +36,9 @@ bool was_of_type(const Graph& graph, const Node& cast) {
 }
 
 // Neighbours whose random numbers come from one counter; 0 of what draws none.
-int counted_together(const Node& node) {
-  if (node.op == OpKind::k_random || node.op == OpKind::k_random_word) return 4;
-  return node.op == OpKind::k_coarse_random || node.op == OpKind::k_coarse_least ? 8 : 0;
+int counted_together(OpKind op) {
+  const bool is_coarse = op == OpKind::k_coarse_random || op == OpKind::k_coarse_least;
+  return is_coarse ? 8 : op == OpKind::k_random || op == OpKind::k_random_word ? 4 : 0;
 }
 
 // What one access of a persistent value moves.
@@ -201,7 +201,9 @@ Handle ValueLowering::constant(const Node& node) {
     text = "(-9223372036854775807LL - 1)";
   else
     text = reg + "(" + std::to_string(node.integer) + "LL)";
-  return add({text, 0});
+  const Handle result = add({text, 0});
+  if (node.dims.empty()) parts_[result] = {node.op, {}, node.number};
+  return result;
 }
 
 Handle ValueLowering::from_index(DType dtype, const IndexExpr& index) {
@@ -222,7 +224,7 @@ std::string ValueLowering::draw(const Node& node, const std::vector<Handle>& ope
     return concat(info(node).function, "(", arguments, ")");
   const std::string first = scopes_.print(index->second, vars, values, axis).text;
   std::string lane = scopes_.loop_name(axis, LoopSpec::Level::kVector);
-  if (schedule_.axes[axis].vector % counted_together(node) != 0)
+  if (schedule_.axes[axis].vector % counted_together(node.op) != 0)
     lane = concat("i32((", first, ") & 4) + ", lane);
   const std::vector<Handle> others(operands.begin(), operands.end() - 1);
   return concat(info(node).function, "(",
@@ -244,31 +246,24 @@ std::string ValueLowering::call(NodeId id, const std::vector<Handle>& operands,
     return "div_by(" + values[operands[0]].text + ", " + values[at->second].text + ")";
   }
   if (!is_short) return exact;
-  const auto is_number = [&](NodeId of) {
-    return graph_[of].op == OpKind::k_full && graph_[of].dims.empty();
-  };
-  // Of a node and what was made of its operands: the operand beside a number, and the number.
-  const auto find_number = [&](const Node& of) -> std::optional<std::pair<int, int>> {
-    if (of.inputs.size() != 2) return {};
-    for (int i : {0, 1})
-      if (is_number(of.inputs[i])) return std::pair(1 - i, i);
-    return {};
-  };
   const GpuForms& forms = gpu_forms(node.op);
   if (precision.may_vanish[id.index()]) return concat(forms.vanishing, "(", arguments, ")");
-  const auto number = find_number(node);
-  if (node.op == OpKind::k_add && number && graph_[node.inputs[number->second]].number == 1) {
-    const std::string sum = gpu_forms(graph_[node.inputs[number->first]].op).plus_one_short;
-    const auto of = operands_.find(operands[number->first]);
-    if (!sum.empty() && of != operands_.end())
-      return concat(sum, "(", values[of->second[0]].text, ")");
+  const auto parts_of = [&](Handle handle) {
+    const auto at = parts_.find(handle);
+    return at == parts_.end() ? Parts() : at->second;
+  };
+  for (size_t i = 0; i < 2; ++i) {
+    if (node.op == OpKind::k_add && parts_of(operands[1 - i]).number == 1) {
+      const Parts term = parts_of(operands[i]);
+      const std::string sum = gpu_forms(term.op).plus_one_short;
+      if (!sum.empty()) return concat(sum, "(", values[term.operands[0]].text, ")");
+    }
+    const Parts product = parts_of(operands[0]);
+    if (forms.takes_factor && product.op == OpKind::k_mul &&
+        parts_of(product.operands[1 - i]).op == OpKind::k_full)
+      return concat(function, "_short(", values[product.operands[i]].text, ", ",
+                    values[product.operands[1 - i]].text, ")");
   }
-  const Node& inner = graph_[node.inputs[0]];
-  const auto factors = operands_.find(operands[0]);
-  const auto factor = find_number(inner);
-  if (forms.takes_factor && inner.op == OpKind::k_mul && factor && factors != operands_.end())
-    return concat(function, "_short(", values[factors->second[factor->first]].text, ", ",
-                  values[factors->second[factor->second]].text, ")");
   const bool has_short = forms.has_short && !(divides && node.type.dtype == DType::kF16);
   return has_short ? function + "_short(" + arguments + ")" : exact;
 }
@@ -305,12 +300,12 @@ Handle ValueLowering::pointwise(NodeId id, const std::vector<Handle>& operands, 
     const std::string divisor = "f64(" + values[operands[1]].text + ")";
     expr = in_type(type.register_name, wide[operands[0]] + " / " + divisor, "f64");
   } else {
-    expr = counted_together(node) > 0 ? draw(node, operands, arguments)
+    expr = counted_together(node.op) > 0 ? draw(node, operands, arguments)
                                       : call(id, operands, arguments, depth);
   }
   if (rounds) expr = std::string("round_to<") + type.device_name + ">(" + expr + ")";
   const Handle result = let(type.register_name, expr, depth);
-  if (node.op == OpKind::k_mul || *gpu_forms(node.op).plus_one_short) operands_[result] = operands;
+  parts_[result] = {node.op, operands};
   return result;
 }
 

@@ -144,6 +144,12 @@ class ValueLowering : public WalkSink {
   std::vector<std::map<Key, Handle>> known_outside_;              // of each
   std::map<const TiledLoad*, Handle> tiles_;                      // filled: name and depth
   std::map<std::tuple<NodeId, IndexExpr, int>, Handle> vectors_;  // loads: value, offset, guard
+  // What a value was made by: of one op from others, or a number.
+  struct Parts {
+    OpKind op = OpKind::k_input;
+    std::vector<Handle> operands = {};
+    double number = 0;
+  };
   // The loop over a segment, whose statements are in a scope of their own.
   struct OpenSegment {
     Statement loop;
@@ -151,7 +157,7 @@ class ValueLowering : public WalkSink {
   };
   std::vector<OpenSegment> segments_;
   std::vector<std::string> results_;                // of the segments that are being walked
-  std::map<Handle, std::vector<Handle>> operands_;  // of products and what has a form plus one
+  std::map<Handle, Parts> parts_;        // of results
   std::map<Handle, Handle> inverses_;               // of divisors
   std::map<Handle, IndexExpr> indices_;             // that are values
   std::set<NodeId> held_;                           // persistent values met already
