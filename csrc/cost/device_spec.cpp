@@ -84,12 +84,6 @@ bool is_product(const DeviceAttributes& found, const DeviceAttributes& product) 
          agree(peak_bytes_per_us(found), peak_bytes_per_us(product));
 }
 
-// From Hopper on a binary may be for its own architecture only (`a`).  What is newer than all that
-// are known here has a plain architecture; an NVRTC that is too old for it says so.
-std::string arch_of(int capability) {
-  return concat("sm_", capability, capability >= 90 && capability < 130 ? "a" : "");
-}
-
 std::string encode_name(const DeviceAttributes& gpu) {
   std::string name = concat("sm_", gpu.capability);
   for (const auto& [member, number] : kAttributes) name += concat("-", gpu.*member);
@@ -98,7 +92,10 @@ std::string encode_name(const DeviceAttributes& gpu) {
 
 DeviceSpec make_device(const std::string& name, const DeviceAttributes& gpu,
                        const DeviceRates& rates) {
-  DeviceSpec device = {gpu, rates, name, arch_of(gpu.capability)};
+  // From Hopper on a binary may be for its own architecture only (`a`).  What is newer than all
+  // that are known here has a plain architecture; an NVRTC too old for it says so.
+  const bool has_own = gpu.capability >= 90 && gpu.capability < 130;
+  DeviceSpec device = {gpu, rates, name, concat("sm_", gpu.capability, has_own ? "a" : "")};
   device.block_us = kBlockUs;
   device.cycles_per_us = gpu.clock_khz / 1e3;
   return device;
