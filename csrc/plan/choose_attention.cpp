@@ -42,12 +42,10 @@ Verdict judge(const Graph& graph, const Attention& attention, const Settings& se
 
 // A call of the host keeps its row in all rewrites.
 NodeId find_call(const Graph& graph, const Node& call) {
-  for (int i = 0; i < graph.size(); ++i) {
-    const Node& node = graph.nodes[i];
-    if (node.op == call.op && node.name == call.name && node.integer == call.integer)
-      return NodeId(i);
-  }
-  return {};
+  const auto at = std::ranges::find_if(graph.nodes, [&](const Node& node) {
+    return node.op == call.op && node.name == call.name && node.integer == call.integer;
+  });
+  return at == graph.nodes.end() ? NodeId() : NodeId(at - graph.nodes.begin());
 }
 
 }  // namespace

@@ -179,9 +179,8 @@ LevelMap group_by_level(const std::vector<int>& level) {
 void join_levels(const Graph& graph, const std::vector<int>& call_level, std::vector<int>& level) {
   const std::vector<std::vector<NodeId>> users = find_users(graph);
   const LevelMap at_level = group_by_level(level);
-  const int levels = at_level.empty() ? 0 : at_level.rbegin()->first + 1;
-  std::vector<int> joined(levels, kNever);  // by level
-  int next = kNever;                        // the scope after this level
+  std::map<int, int> joined;  // by level
+  int next = kNever;          // the scope after this level
   for (auto entry = at_level.rbegin(); entry != at_level.rend(); ++entry) {
     const int own = entry->first;
     int first_wait = kNever;
@@ -190,7 +189,7 @@ void join_levels(const Graph& graph, const std::vector<int>& call_level, std::ve
         const bool is_call = family(graph[user]) == Family::kLibrary;
         const int at = is_call ? call_level[user.index()] : level[user.index()];
         if (at == kNever || (!is_call && at == own)) continue;
-        first_wait = std::min(first_wait, is_call ? at : joined[at]);
+        first_wait = std::min(first_wait, is_call ? at : joined.at(at));
       }
     }
     if (next == kNever || first_wait < next) next = own;

@@ -125,17 +125,13 @@ struct PartialPlan {
   }
 
   void follow(int unit, int last, Marks& seen, std::vector<int>& followers) const {
-    auto add = [&](int follower) {
-      seen.insert(follower);
-      followers.push_back(follower);
-    };
-    for (int consumer : topology->consumers[unit]) {
+    for (const int& consumer : topology->consumers[unit]) {
       if (places[consumer] > last || seen.has(consumer)) continue;
-      const int pattern = pattern_of[consumer];
-      if (pattern == kNoPattern)
-        add(consumer);
-      else
-        for (int member : units_of(pattern)) add(member);
+      const std::span<const int> alone(&consumer, 1);
+      for (int member : covers(consumer) ? units_of(pattern_of[consumer]) : alone) {
+        seen.insert(member);
+        followers.push_back(member);
+      }
     }
   }
 };
@@ -160,10 +156,18 @@ struct BeamSearch {
     std::vector<PartialPlan> plans = {PartialPlan{&topology, &patterns}};
     for (int unit : topology.order) {
       const std::vector<Extension> kept = choose(plans, unit, starting_at[unit]);
-      if (starting_at[unit].empty())
+      if (starting_at[unit].empty()) {
         for (const Extension& extension : kept) plans[extension.plan].worth_us = extension.worth_us;
-      else
-        plans = extend(plans, kept);
+        continue;
+      }
+      std::vector<PartialPlan> extended;
+      for (const Extension& extension : kept) {
+        extended.push_back(plans[extension.plan]);
+        extended.back().worth_us = extension.worth_us;
+        if (extension.pattern != kNoPattern)
+          extended.back().append(extension.pattern, extension.followers);
+      }
+      plans = std::move(extended);
     }
     return map_to_vector(plans, &PartialPlan::finish);
   }
@@ -195,18 +199,6 @@ struct BeamSearch {
     double worth_us = patterns[pattern].gain_us;
     for (int unit : patterns[pattern].units) worth_us -= prices_us[unit];
     return worth_us;
-  }
-
-  static std::vector<PartialPlan> extend(const std::vector<PartialPlan>& plans,
-                                         const std::vector<Extension>& kept) {
-    std::vector<PartialPlan> extended;
-    for (const Extension& extension : kept) {
-      extended.push_back(plans[extension.plan]);
-      extended.back().worth_us = extension.worth_us;
-      if (extension.pattern != kNoPattern)
-        extended.back().append(extension.pattern, extension.followers);
-    }
-    return extended;
   }
 };
 

@@ -63,28 +63,27 @@ struct Stitcher {
     std::map<NodeId, std::vector<int>> readers;  // of inputs
     units.resize(joined.steps.size());
     int last_effect = -1;
-    for (size_t u = 0; u < units.size(); ++u) {
+    for (int u = 0; u < std::ssize(units); ++u) {
       const NodeId call = joined.steps[u].call;
       const bool is_call = call.valid();
       units[u].step = joined.steps[u];
       units[u].is_join = is_call && is_join(graph[call]);
       const PlannedStage own =  // of a call, what it would be as a stage
-          is_call ? PlannedStage{{}, {call}, graph[call].inputs, {call}}
-                  : stage(static_cast<int>(u));
+          is_call ? PlannedStage{{}, {call}, graph[call].inputs, {call}} : stage(u);
       std::set<int> reads;
       for (NodeId value : own.loads) {
         if (auto alias = base.find(value); alias != base.end()) value = alias->second;
         if (graph[value].op == OpKind::k_get) value = graph[value].inputs[0];
         if (auto at = maker.find(value); at != maker.end()) reads.insert(at->second);
-        if (graph[value].op == OpKind::k_input) readers[value].push_back(static_cast<int>(u));
+        if (graph[value].op == OpKind::k_input) readers[value].push_back(u);
       }
       for (NodeId id : own.nodes)
         for (NodeId definer : definers[id.index()]) reads.insert(maker.at(definer));
-      for (int read : reads) wait(static_cast<int>(u), read);
-      for (NodeId store : own.stores) maker[store] = static_cast<int>(u);
+      for (int read : reads) wait(u, read);
+      for (NodeId store : own.stores) maker[store] = u;
       if (!is_call || !has_effects(graph[call])) continue;
-      if (last_effect >= 0) add_wait(static_cast<int>(u), last_effect, 0);
-      last_effect = static_cast<int>(u);
+      if (last_effect >= 0) add_wait(u, last_effect, 0);
+      last_effect = u;
     }
     for (const auto& [value, m] : find_replaceable(graph)) {
       const auto storing = maker.find(value);
@@ -269,7 +268,7 @@ std::vector<std::vector<int>> find_persistent_groups(const Graph& graph,
   std::vector<NodeId> values;
   for (const auto& [value, found] : readers)
     if (found.size() > 1 && bytes(value) * kWorthwhileShare >= largest) values.push_back(value);
-  std::ranges::stable_sort(values, [&](NodeId a, NodeId b) { return bytes(a) > bytes(b); });
+  std::ranges::stable_sort(values, std::greater(), bytes);
   std::set<int> taken;
   std::vector<std::vector<int>> groups;
   for (NodeId value : values) {
