@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <compare>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -102,11 +101,17 @@ class Joiner {
   }
 
   void join_pairs() {
+    const auto loads_of = [](const Unit& unit) { return unit.cone.loads; };
+    // Of one level and shape: independent values in one loop.
+    const auto shape_of = [&](const Unit& unit) {
+      const std::vector<Dim>& shape = graph_[unit.roots.back()].type.shape;
+      return std::vector{std::pair(unit.level, to_string(contiguous_type(DType::kF32, shape)))};
+    };
     for (int round = 0; round < kRounds; ++round) {
       least_gain_ = round == 0 && rule_ == JoinRule::kFaster ? kFirstGain : 0;
       bool changed = join_along_edges();
-      if (rule_ == JoinRule::kFaster) changed |= join_siblings();
-      if (rule_ == JoinRule::kFaster) changed |= join_independent();
+      if (rule_ == JoinRule::kFaster) changed |= join_near(loads_of);
+      if (rule_ == JoinRule::kFaster) changed |= join_near(shape_of);
       if (!changed && least_gain_ == 0) break;
     }
   }
@@ -182,9 +187,7 @@ class Joiner {
   // the other waits for it.  Looks from both ends by turns, as a value that is read everywhere has
   // much that waits for it.
   std::optional<Side> find_between(int first, int second) {
-    Side below{first, second, true, seen_[0]}, above{second, first, false, seen_[1]};
-    begin(below);
-    begin(above);
+    Side below = begin(first, second, true), above = begin(second, first, false);
     while (true) {
       for (auto [side, other] : {std::pair(&below, &above), std::pair(&above, &below)}) {
         if (side->at == side->units.size()) {
@@ -200,10 +203,11 @@ class Joiner {
     return side.is_down ? units_[unit].read_by : units_[unit].reads;
   }
 
-  void begin(Side& side) {
+  Side begin(int start, int goal, bool is_down) {
+    Side side{start, goal, is_down, seen_[is_down], {start}};
     side.seen.clear();
-    side.units = {side.start};
-    side.edge = edges(side, side.start).begin();
+    side.edge = edges(side, start).begin();
+    return side;
   }
 
   // Follows one edge; false where the other end, or what was seen from there, is at the far side.
@@ -367,12 +371,12 @@ class Joiner {
   }
 
   // Each unit is offered to the few that follow it among those that share a key with it.
-  template <typename Key>
-  bool join_near(const std::function<std::vector<Key>(const Unit&)>& keys_of) {
-    std::map<Key, std::vector<int>> groups;
+  template <typename KeysOf>
+  bool join_near(const KeysOf& keys_of) {
+    std::map<typename decltype(keys_of(Unit()))::value_type, std::vector<int>> groups;
     for (size_t u = 0; u < units_.size(); ++u) {
       if (units_[u].is_gone || units_[u].roots.empty()) continue;
-      for (const Key& key : keys_of(units_[u])) groups[key].push_back(static_cast<int>(u));
+      for (const auto& key : keys_of(units_[u])) groups[key].push_back(static_cast<int>(u));
     }
     bool changed = false;
     for (const auto& [key, units] : groups)
@@ -382,26 +386,12 @@ class Joiner {
     return changed;
   }
 
-  // Units that read the same value, the widest-read first.
-  bool join_siblings() {
-    return join_near<NodeId>([](const Unit& unit) { return unit.cone.loads; });
-  }
-
-  // Units of one level whose roots have one shape: independent values in one loop.
-  bool join_independent() {
-    return join_near<std::pair<int, std::string>>([&](const Unit& unit) {
-      const std::vector<Dim>& shape = graph_[unit.roots.back()].type.shape;
-      return std::vector{std::pair(unit.level, to_string(contiguous_type(DType::kF32, shape)))};
-    });
-  }
-
-  int unit_now(int unit) const { return unit_of_[units_[unit].roots.back().index()]; }
-
   // A cut names a value that one side makes and a root of the other that reads it, itself or
   // through other roots of that side.
   std::vector<Cut> find_cuts() const {
     std::vector<Cut> cuts;
     std::set<std::pair<int, int>> listed;
+    const auto unit_now = [&](int u) { return unit_of_[units_[u].roots.back().index()]; };
     for (const auto& [attempt, verdict] : refused_) {
       const int a = unit_now(attempt.a), b = unit_now(attempt.b);
       if (a == b || !listed.insert({a, b}).second) continue;
