@@ -43,8 +43,8 @@ struct Mapper {
   int block_threads(int wanted) const {
     return at_least(chosen().block_threads > 0 ? chosen().block_threads : wanted);
   }
-  int most_threads() const {
-    return std::min(block_threads(schedule.bounds.most), schedule.bounds.most);
+  int bounded_threads(int wanted) const {
+    return std::min(block_threads(wanted), schedule.bounds.most);
   }
 
   MappedAxis& axis(int a) { return schedule.axes[a]; }
@@ -246,11 +246,11 @@ struct Mapper {
   int row_threads(int contiguous) const {
     if (chosen().level == ReductionLevel::kThread) return 1;
     if (chosen().level == ReductionLevel::kWarp) return kWarp;
-    if (chosen().level == ReductionLevel::kBlock) return most_threads();
+    if (chosen().level == ReductionLevel::kBlock) return bounded_threads(schedule.bounds.most);
     const int64_t inside = count_elements(Role::kReduced);
     const int64_t per_thread = 2 * schedule.axes[contiguous].vector * unrolled;
     const uint64_t wanted = static_cast<uint64_t>(std::max<int64_t>(1, inside / per_thread));
-    int most = most_threads();
+    int most = bounded_threads(schedule.bounds.most);
     // Larger blocks for rows that theirs alone have the registers for, or that have no neighbour.
     const bool fits_one = inside > kRowThreads * kHeldValues && inside <= most * kHeldValues;
     if (!fits_one && count_elements(Role::kKept) > schedule.device->multiprocessors)
@@ -267,8 +267,7 @@ struct Mapper {
     share_out([&](int a) { return a != contiguous && !facts[a].is_eligible; });
     // Pack rows while every multiprocessor still gets a block, unless a template says how many.
     const int threads_so_far = 1 << used_bits;
-    free_threads =
-        std::max(1, std::min(block_threads(kBlockThreads), schedule.bounds.most) / threads_so_far);
+    free_threads = std::max(1, bounded_threads(kBlockThreads) / threads_so_far);
     while (chosen().block_threads == 0 && free_threads > 1 &&
            count_elements(Role::kKept) / free_threads < schedule.device->multiprocessors &&
            threads_so_far * free_threads > kWarp) {
@@ -280,7 +279,7 @@ struct Mapper {
   void map_columns(int contiguous) {
     MappedAxis& lanes = axis(contiguous);
     // Fewer lanes where a warp along each row would leave multiprocessors idle, not narrower ones.
-    const int block = std::min(block_threads(kColumnThreads), schedule.bounds.most);
+    const int block = bounded_threads(kColumnThreads);
     int along = chosen().level == ReductionLevel::kThread ? block : kWarp;
     while (along * lanes.vector > kWarp && count_elements(Role::kKept) / (along * lanes.vector) <
                                                schedule.device->multiprocessors) {

@@ -26,13 +26,6 @@ constexpr int kSlotAlignment = 16;            // bytes
 // KB on an H200 (csrc/cost/estimate_kernel.cpp).  Shared memory may leave no fewer.
 constexpr int kLeastResidentThreads = 512;
 
-std::set<int> find_access_axes(const StageSchedule& schedule, const IndexExpr& offset) {
-  std::set<int> axes;
-  for (int a = 0; a < static_cast<int>(schedule.axes.size()); ++a)
-    if (!axis_coefficient(schedule, schedule.accesses.vars, offset, a).is(0)) axes.insert(a);
-  return axes;
-}
-
 // Fills loops and accesses; false where a thread's share is nothing, or only known at run time, and
 // where one of the loops around the first access, `inside`, may have no trips.  Loops that every
 // use is inside of, those of `around`, fill the home again.
@@ -40,7 +33,9 @@ bool count_accesses(const Graph& graph, const StageSchedule& schedule,
                     const std::vector<int>& around, const std::vector<int>& inside,
                     PersistentValue& out) {
   const IndexVars& vars = schedule.accesses.vars;
-  const std::set<int> axes = find_access_axes(schedule, out.offset);
+  std::set<int> axes;
+  for (int a = 0; a < std::ssize(schedule.axes); ++a)
+    if (!axis_coefficient(schedule, vars, out.offset, a).is(0)) axes.insert(a);
   if (may_be_skipped(graph, schedule, inside, axes)) return false;
   out.vector_axis = find_vector_axis(schedule, vars, out.offset);
   for (int l = 0; l < static_cast<int>(schedule.loops.size()); ++l) {

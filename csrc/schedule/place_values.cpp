@@ -157,11 +157,11 @@ struct Placer {
     if (schedule.is_load[value.index()]) return find_persistent(schedule, value) != nullptr;
     const Node& node = graph[value];
     if (family(node) == Family::kReduce) return true;
-    auto known = persistent_alone.find(value);
-    if (known != persistent_alone.end()) return known->second;
-    const bool alone = std::ranges::all_of(
-        node.inputs, [&](NodeId input) { return needs_persistent_alone(input); });
-    return persistent_alone[value] = alone;
+    const auto [known, is_new] = persistent_alone.try_emplace(value);
+    if (is_new)
+      known->second = std::ranges::all_of(
+          node.inputs, [&](NodeId input) { return needs_persistent_alone(input); });
+    return known->second;
   }
 
   // Bytes of arrays alive after each leaf; -1 when one has no bound.

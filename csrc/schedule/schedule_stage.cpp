@@ -30,22 +30,20 @@ static void name_schemes(const Graph& graph, const PlannedStage& stage, StageSch
   const int before = schedule.bounds.persistent_shared_bytes;
   schedule.shared_bytes = before;
   for (const RootSpace& space : schedule.spaces.roots) {
-    Scheme scheme = Scheme::kStore;
-    if (family(graph[space.root]) == Family::kReduce) {
-      const unsigned bits = thread_bits(schedule, space, Role::kReduced);
-      scheme = bits >> kLaneBits ? Scheme::kRegional : bits ? Scheme::kWarp : Scheme::kLocal;
-      const bool is_arg = info(graph[space.root]).type_rule == TypeRule::kInteger;
-      const int partial_bytes = is_arg ? 16 : std::max(4, element_bytes(graph, space.root));
-      if (scheme == Scheme::kRegional)
-        schedule.shared_bytes =
-            std::max(schedule.shared_bytes, before + schedule.threads * partial_bytes);
-      const bool consumed = std::ranges::any_of(schedule.spaces.depends, [&](const auto& reader) {
-        return reader.second.count(space.root) > 0;
-      });
-      const bool stored = std::ranges::count(stage.stores, space.root) > 0;
-      if (!consumed && stored && scheme == Scheme::kLocal) scheme = Scheme::kStore;
-    }
-    schedule.schemes[space.root] = scheme;
+    Scheme& scheme = schedule.schemes[space.root] = Scheme::kStore;
+    if (family(graph[space.root]) != Family::kReduce) continue;
+    const unsigned bits = thread_bits(schedule, space, Role::kReduced);
+    scheme = bits >> kLaneBits ? Scheme::kRegional : bits ? Scheme::kWarp : Scheme::kLocal;
+    const bool is_arg = info(graph[space.root]).type_rule == TypeRule::kInteger;
+    const int partial_bytes = is_arg ? 16 : std::max(4, element_bytes(graph, space.root));
+    if (scheme == Scheme::kRegional)
+      schedule.shared_bytes =
+          std::max(schedule.shared_bytes, before + schedule.threads * partial_bytes);
+    const bool consumed = std::ranges::any_of(schedule.spaces.depends, [&](const auto& reader) {
+      return reader.second.count(space.root) > 0;
+    });
+    const bool stored = std::ranges::count(stage.stores, space.root) > 0;
+    if (!consumed && stored && scheme == Scheme::kLocal) scheme = Scheme::kStore;
   }
   for (const auto& [value, index] : schedule.kept_on_chip) schedule.schemes[value] = Scheme::kLocal;
 }

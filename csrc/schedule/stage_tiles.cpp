@@ -36,8 +36,8 @@ int64_t step_along(const StageSchedule& schedule, const Dim& coefficient) {
 
 // Read without conditions, every term an atom: its place in a tile is known without looking.
 bool can_be_tiled(const StageSchedule& schedule, const Access& access) {
-  if (access.is_store || access.is_guarded || access.in_segment) return false;
-  return walks_atoms_alone(schedule.accesses.vars, access.offset);
+  return !access.is_store && !access.is_guarded && !access.in_segment &&
+         walks_atoms_alone(schedule.accesses.vars, access.offset);
 }
 
 std::vector<const Access*> tiled_accesses(const StageSchedule& schedule, const TileAxes& axes) {
@@ -52,19 +52,22 @@ std::vector<const Access*> tiled_accesses(const StageSchedule& schedule, const T
   return found;
 }
 
+// Some axis beside the one across is reduced.
+bool reduces_beside(const std::vector<AxisFacts>& facts, const TileAxes& axes) {
+  const auto reduced = std::ranges::count(facts, false, &AxisFacts::is_eligible);
+  return reduced > (facts[axes.across].is_eligible ? 0 : 1);
+}
+
 // Blocks divide the axis along, so every root must keep it or do little without it; what reduces
 // must have both axes, or blocks would repeat its work.
 bool can_have_tiles(const StageSchedule& schedule, const std::vector<AxisFacts>& facts,
                     const TileAxes& axes) {
   const AxisFacts &along = facts[axes.along], &across = facts[axes.across];
   if (!along.is_eligible || std::min(along.extent, across.extent) < kFewestIndices) return false;
-  if (std::ranges::any_of(facts, [](const auto& fact) { return fact.is_piece; }))
-    return false;  // a piece's loop is inside that of the axis across
-  for (size_t a = 0; a < facts.size(); ++a) {
-    // A block's threads walk a tile together: nothing else may tell their indices apart.
-    const bool is_across = static_cast<int>(a) == axes.across;
-    if (schedule.device->is_cuda && !facts[a].is_eligible && !is_across) return false;
-  }
+  // A piece's loop is inside that of the axis across.
+  if (std::ranges::count(facts, true, &AxisFacts::is_piece) > 0) return false;
+  // A block's threads walk a tile together: nothing else may tell their indices apart.
+  if (schedule.device->is_cuda && reduces_beside(facts, axes)) return false;
   if (!across.is_eligible && !schedule.axes[axes.across].axis.extent.is_constant()) return false;
   for (const RootSpace& space : schedule.spaces.roots) {
     if (space.reduced_atoms.empty()) continue;
@@ -146,12 +149,10 @@ std::optional<TileShape> shape_tiles(const Graph& graph, const StageSchedule& sc
   TileShape shape{is_cuda ? (is_whole ? kCudaRows : kCudaSide) : kMostAlong,
                   is_cuda ? kCudaSide : kMostAcross};
   if (is_whole) shape.across = schedule.axes[axes.across].axis.extent.value();
-  bool sums_outside = false;  // into arrays as large as a tile
-  for (size_t a = 0; a < facts.size(); ++a)
-    sums_outside |= !facts[a].is_eligible && static_cast<int>(a) != axes.across;
   const int64_t line = (is_cuda ? kSectorBytes : kLineBytes) / widest;
   const bool is_short = !is_cuda && stores_short_rows(graph, schedule, facts, axes);
-  if (sums_outside || is_short) shape.along = line;
+  // Sums along others go into arrays as large as a tile.
+  if (reduces_beside(facts, axes) || is_short) shape.along = line;
   const int64_t row_bytes =
       static_cast<int64_t>(accesses.size()) * tile_pitch(schedule, shape.across, widest) * widest;
   const int64_t partial_bytes = kMostPartialBytes * std::max(kTileThreads, schedule.bounds.least);
