@@ -37,18 +37,21 @@ struct Chainer {
     double us = 0;
   };
 
-  std::optional<double> predict_us(const PlannedKernel& kernel,
-                                   const std::vector<PlannedStage>& stages) const {
+  std::optional<double> predict_us(const Candidate& at) const {
     SymbolTable symbols = graph.symbols;
-    const std::vector<StageSchedule> schedules =
-        schedule_kernel(graph, gather_stages(kernel, stages), device, worker_threads, symbols);
+    const KernelStages gathered = gather_stages(at.kernel, at.stages);
+    KernelScheduler scheduler{graph, gathered.stages, device, worker_threads, symbols};
+    const std::vector<StageSchedule> schedules = scheduler.schedule(gathered);
     if (schedules.empty()) return std::nullopt;
-    return estimate_kernel_us(graph, stages, kernel, list_pointers(schedules), worker_threads,
+    return estimate_kernel_us(graph, at.stages, at.kernel, list_pointers(schedules), worker_threads,
                               &measure_traffic);
   }
 
-  // Stages whose accesses are all offsets of indices, into memory that nothing else shows.
-  bool can_be_chained(const PlannedStage& stage) const {
+  // Stages of no chain whose accesses are all offsets of indices, into memory that nothing else
+  // shows.
+  bool can_be_chained(const Candidate& at, int number) const {
+    if (at.kernel.chain_of(number)) return false;
+    const PlannedStage& stage = at.stages[number];
     const bool is_plain = std::ranges::none_of(stage.nodes, [&](NodeId node) {
       return family(graph[node]) == Family::kWriter || combines_segments(info(graph[node]));
     });
@@ -79,8 +82,8 @@ struct Chainer {
     std::ranges::stable_sort(in_shared, {}, [&](NodeId id) { return hint_bytes(graph, id); });
     tried.kernel.chains.push_back({first, then, std::move(in_shared)});
     std::vector<NodeId>& shared = tried.kernel.chains.back().in_shared;
-    std::optional<double> us = predict_us(tried.kernel, tried.stages);
-    for (; !us && !shared.empty(); us = predict_us(tried.kernel, tried.stages)) shared.pop_back();
+    std::optional<double> us = predict_us(tried);
+    for (; !us && !shared.empty(); us = predict_us(tried)) shared.pop_back();
     if (!us || *us >= std::min(tried.us, best.us)) return;
     tried.us = *us;
     best = std::move(tried);
@@ -88,26 +91,19 @@ struct Chainer {
 
   // The stage of an earlier phase that alone makes what a stage reads of its kernel; -1: none.
   int find_maker(const Candidate& at, size_t phase, int stage) const {
-    int maker = -1;
-    for (size_t p = 0; p < phase; ++p) {
-      for (int other : at.kernel.phases[p]) {
-        const std::vector<NodeId>& stores = at.stages[other].stores;
-        const bool makes = std::ranges::any_of(
-            stores, [&](NodeId store) { return holds(at.stages[stage].loads, store); });
-        if (!makes) continue;
-        if (maker >= 0) return -1;
-        maker = other;
-      }
+    std::vector<int> makers;
+    for (int other : at.kernel.phases | std::views::take(phase) | std::views::join) {
+      const auto is_read = [&](NodeId store) { return holds(at.stages[stage].loads, store); };
+      if (std::ranges::any_of(at.stages[other].stores, is_read)) makers.push_back(other);
     }
-    return maker;
+    return makers.size() == 1 ? makers.front() : -1;
   }
 
   void pass_block_barrier(const Candidate& now, Candidate& best) const {
     for (size_t p = 1; p < now.kernel.phases.size(); ++p) {
       for (int then : now.kernel.phases[p]) {
         const int first = find_maker(now, p, then);
-        if (first < 0 || now.kernel.chain_of(first) || now.kernel.chain_of(then)) continue;
-        if (!can_be_chained(now.stages[first]) || !can_be_chained(now.stages[then])) continue;
+        if (first < 0 || !can_be_chained(now, first) || !can_be_chained(now, then)) continue;
         Candidate placed = now;
         placed.kernel.finish = -1;
         std::erase(placed.kernel.phases[p], then);
@@ -165,7 +161,7 @@ struct Chainer {
   void cut_stages(const Candidate& now, Candidate& best) const {
     for (size_t p = 0; p < now.kernel.phases.size(); ++p) {
       for (int s : now.kernel.phases[p]) {
-        if (now.kernel.chain_of(s) || !can_be_chained(now.stages[s])) continue;
+        if (!can_be_chained(now, s)) continue;
         Candidate placed = now;
         const int then = static_cast<int>(placed.stages.size());
         placed.stages.emplace_back();
@@ -234,7 +230,7 @@ struct Chainer {
 
   // Chain by chain, each time the one that gains most.
   Candidate improve(Candidate now) const {
-    now.us = predict_us(now.kernel, now.stages).value();
+    now.us = predict_us(now).value();
     while (now.stages.size() <= kMostStages) {
       Candidate best = now;
       pass_block_barrier(now, best);

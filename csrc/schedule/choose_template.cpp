@@ -40,8 +40,9 @@ KernelStages KernelChooser::gather(const KernelChoice& choice) const {
 
 void KernelChooser::schedule(const KernelChoice& choice, SymbolTable& symbols,
                              std::vector<StageSchedule>& all) const {
-  std::vector<StageSchedule> schedules =
-      schedule_kernel(graph, gather(choice), device, worker_threads, symbols, choice.bounds);
+  const KernelStages gathered = gather(choice);
+  KernelScheduler own{graph, gathered.stages, device, worker_threads, symbols};
+  std::vector<StageSchedule> schedules = own.schedule(gathered, choice.bounds);
   const std::vector<int> numbers = kernel.stages();
   for (size_t i = 0; i < numbers.size(); ++i) all[numbers[i]] = std::move(schedules[i]);
 }

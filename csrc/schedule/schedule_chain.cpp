@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <ranges>
 
 #include "base/round_up.h"
 #include "schedule/block_ranges.h"
@@ -22,13 +23,13 @@ struct BlockMapper {
   int store_bytes;      // of an element
   int used_bits = 0;
 
-  int64_t step(const Access& access, size_t a) const {
-    return axis_coefficient(schedule, access, static_cast<int>(a)).value();
+  int64_t step(const Access& access, int a) const {
+    return axis_coefficient(schedule, access, a).value();
   }
 
   // Which indices of each axis a block has.
   bool divide() {
-    for (size_t a = 0; a < schedule.axes.size(); ++a) {
+    for (int a = 0; a < std::ssize(schedule.axes); ++a) {
       MappedAxis& mapped = schedule.axes[a];
       const int64_t extent = mapped.axis.extent.value(), in_load = std::abs(step(load, a));
       if (in_load == 0 || in_load * extent <= range) continue;
@@ -48,23 +49,22 @@ struct BlockMapper {
     used_bits += std::countr_zero(static_cast<unsigned>(mapped.threads));
   }
 
-  int pick_vector(size_t a) const {
+  int pick_vector(int a) const {
     const MappedAxis& mapped = schedule.axes[a];
     int width = schedule.device->vector_bytes / store_bytes;
     auto fits = [&] {
       return mapped.tile.value() % width == 0 && mapped.axis.extent.value() % width == 0 &&
-             is_aligned_along(schedule, schedule.accesses.vars, store.offset, static_cast<int>(a),
-                              width);
+             is_aligned_along(schedule, schedule.accesses.vars, store.offset, a, width);
     };
     while (width > 1 && !fits()) width /= 2;
     return std::max(1, width);
   }
 
   // Lanes walk the axis that the store is contiguous along, then those where the load steps least.
-  std::vector<size_t> order_axes() const {
-    std::vector<size_t> order(schedule.axes.size());
+  std::vector<int> order_axes() const {
+    std::vector<int> order(schedule.axes.size());
     std::iota(order.begin(), order.end(), 0);
-    auto place = [&](size_t a) {
+    auto place = [&](int a) {
       const int64_t in_load = std::abs(step(load, a));
       return std::pair(step(store, a) != 1, in_load == 0 ? INT64_MAX : in_load);
     };
@@ -74,7 +74,7 @@ struct BlockMapper {
 
   bool map() {
     if (!divide()) return false;
-    const std::vector<size_t> order = order_axes();
+    const std::vector<int> order = order_axes();
     for (size_t i = 0; i < order.size(); ++i) {
       MappedAxis& mapped = schedule.axes[order[i]];
       const bool is_contiguous = i == 0 && step(store, order[i]) == 1;
@@ -85,11 +85,10 @@ struct BlockMapper {
       mapped.is_exact =
           mapped.axis.extent.value() % (mapped.in_grid ? mapped.tile.value() : pass) == 0;
     }
-    for (size_t i = order.size(); i-- > 0;)
-      if (!schedule.axes[order[i]].serial.is(1))
-        schedule.loops.push_back({static_cast<int>(order[i]), LoopSpec::Level::kSerial});
+    for (int a : order | std::views::reverse)
+      if (!schedule.axes[a].serial.is(1)) schedule.loops.push_back({a, LoopSpec::Level::kSerial});
     if (!order.empty() && schedule.axes[order[0]].vector > 1)
-      schedule.loops.push_back({static_cast<int>(order[0]), LoopSpec::Level::kVector});
+      schedule.loops.push_back({order[0], LoopSpec::Level::kVector});
     schedule.threads = threads;
     return true;
   }
@@ -104,24 +103,26 @@ bool has_static_offset(const StageSchedule& schedule, const Access& access) {
 }
 
 struct ChainScheduler {
-  const Graph& graph;
-  const ChainedStages& chain;
-  SymbolTable& symbols;
-  BlockBounds bounds;
+  KernelScheduler& scheduler;
+  const PlannedChain& chain;
+  const BlockBounds& bounds;
+  const Graph& graph = scheduler.graph;
+  const PlannedStage &making = *scheduler.stages[chain.first],
+                     &reading = *scheduler.stages[chain.then];
   ChainSchedules out = {};
   std::vector<std::pair<NodeId, int64_t>> ranges = {};  // of what the first hands to the second
 
-  bool describe(const DeviceSpec& device) {
-    ScheduleOrNot first = describe_stages(graph, {chain.first}, device);
-    ScheduleOrNot then = describe_stages(graph, {chain.then}, device);
-    out = {std::move(first.schedule), std::move(then.schedule)};
+  bool describe() {
+    const ScheduleOrNot& first = scheduler.describe({chain.first}).found;
+    const ScheduleOrNot& then = scheduler.describe({chain.then}).found;
+    out = {first.schedule, then.schedule};
     return first.verdict && then.verdict;
   }
 
   bool find_ranges() {
-    map_stages(graph, 1, symbols, bounds, out.first);
-    for (NodeId store : chain.first->stores) {
-      if (!std::ranges::count(chain.then->loads, store)) continue;
+    map_stages(graph, 1, scheduler.symbols, bounds, out.first);
+    for (NodeId store : making.stores) {
+      if (!std::ranges::count(reading.loads, store)) continue;
       const std::optional<int64_t> range = find_block_range(out.first, store);
       if (!range) return false;
       ranges.push_back({store, *range});
@@ -133,25 +134,24 @@ struct ChainScheduler {
   // Adapts the second stage's mapping to the first's, or checks the one it has.
   bool map_second() {
     StageSchedule& then = out.then;
-    BlockBounds own = bounds;
-    own.least = own.most = out.first.threads;
-    then.bounds = own;
-    const bool is_elementwise = std::ranges::all_of(chain.then->roots, [&](NodeId root) {
+    then.bounds = bounds;
+    then.bounds.least = then.bounds.most = out.first.threads;
+    const bool is_elementwise = std::ranges::all_of(reading.roots, [&](NodeId root) {
       return family(graph[root]) == Family::kPointwise || family(graph[root]) == Family::kView;
     });
     if (!is_elementwise) {
-      map_stages(graph, 1, symbols, own, then);
+      map_stages(graph, 1, scheduler.symbols, then.bounds, then);
     } else {
       const auto& [value, range] = ranges.front();
       const Access* load = find_access(then.accesses, value, false);
-      const NodeId stored = chain.then->stores.back();
+      const NodeId stored = reading.stores.back();
       const Access* store = find_access(then.accesses, stored, true);
       if (!load || !store || !has_static_offset(then, *load) || !has_static_offset(then, *store))
         return false;
       const int bytes = element_bytes(graph, stored);
       BlockMapper mapper{then, *load, *store, range, out.first.threads, bytes};
       if (!mapper.map()) return false;
-      count_blocks(then, symbols);
+      count_blocks(then, scheduler.symbols);
     }
     if (then.threads != out.first.threads || !(then.grid == out.first.grid)) return false;
     return std::ranges::all_of(
@@ -203,8 +203,8 @@ struct ChainScheduler {
 
   // Not where a tile would copy what is on chip already.
   bool finish() {
-    finish_stage(graph, *chain.first, out.first);
-    finish_stage(graph, *chain.then, out.then);
+    finish_stage(graph, making, out.first);
+    finish_stage(graph, reading, out.then);
     return std::ranges::none_of(ranges, [&](const auto& range) {
       return std::ranges::count(out.then.tiles, range.first, &TiledLoad::value) > 0;
     });
@@ -213,11 +213,10 @@ struct ChainScheduler {
 
 }  // namespace
 
-std::optional<ChainSchedules> schedule_chain(const Graph& graph, const ChainedStages& chain,
-                                             const DeviceSpec& device, SymbolTable& symbols,
+std::optional<ChainSchedules> schedule_chain(KernelScheduler& scheduler, const PlannedChain& chain,
                                              const BlockBounds& bounds) {
-  ChainScheduler chained{graph, chain, symbols, bounds};
-  const bool fits = chained.describe(device) && chained.find_ranges() && chained.map_second() &&
+  ChainScheduler chained{scheduler, chain, bounds};
+  const bool fits = chained.describe() && chained.find_ranges() && chained.map_second() &&
                     chained.place_buffers() && chained.finish();
   return fits ? std::optional(std::move(chained.out)) : std::nullopt;
 }

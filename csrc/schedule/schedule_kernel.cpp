@@ -26,19 +26,12 @@ std::vector<StageSchedule> schedule_chained(KernelScheduler& scheduler, const Ke
                                             const BlockBounds& bounds) {
   std::vector<StageSchedule> schedules(kernel.stages.size());
   for (const PlannedChain& chain : kernel.chains) {
-    const ChainedStages stages{kernel.stages[chain.first], kernel.stages[chain.then],
-                               chain.in_shared};
-    std::optional<ChainSchedules> found =
-        schedule_chain(scheduler.graph, stages, scheduler.device, scheduler.symbols, bounds);
+    std::optional<ChainSchedules> found = schedule_chain(scheduler, chain, bounds);
     if (!found) return {};
     schedules[chain.first] = std::move(found->first);
     schedules[chain.then] = std::move(found->then);
   }
-  for (size_t s = 0; s < schedules.size(); ++s) {
-    if (!schedules[s].device) schedules[s] = scheduler.schedule_alone(static_cast<int>(s), bounds);
-    if (schedules[s].threads != bounds.least) return {};
-  }
-  return schedules;
+  return scheduler.add_others(std::move(schedules), bounds);
 }
 
 // Larger blocks hold larger ranges, of which longer runs are contiguous in either mapping, and
@@ -64,21 +57,91 @@ std::vector<StageSchedule> schedule_chains(KernelScheduler& scheduler, const Ker
   return best;
 }
 
-}  // namespace
+// Groups that keep values, under blocks of as many threads as `bounds` say.
+struct KeepingGroups {
+  struct Group {
+    const KernelScheduler::Described* described;
+    std::vector<int> members;
+    StageSchedule mapped;
+    std::vector<std::vector<PersistentValue>> kept = {};  // by member
+  };
 
-struct KernelScheduler::Group {
-  const Described* described;
-  std::vector<int> members;
-  StageSchedule mapped;
-  std::vector<std::vector<PersistentValue>> kept = {};  // by member
-};
-
-struct KernelScheduler::Attempt {
-  std::vector<Group> groups;
+  KernelScheduler* scheduler;
   BlockBounds bounds;
+  std::vector<Group> groups = {};
   int64_t saved_bytes = 0;
   bool is_complete = true;
+
+  // False where a group has no such mapping.
+  bool map(const KernelScheduler::Groups& all) {
+    for (const std::vector<int>& members : all) {
+      const KernelScheduler::Described& shared = scheduler->describe(members);
+      if (!shared.found.verdict.ok) return false;
+      StageSchedule& mapped =
+          groups.emplace_back(Group{&shared, members, shared.found.schedule}).mapped;
+      map_stages(scheduler->graph, scheduler->worker_threads, scheduler->symbols, bounds, mapped);
+      if (mapped.threads != bounds.most || !uses_all_threads(mapped)) return false;
+    }
+    return true;
+  }
+
+  // The blocks of all groups meet at each barrier, one block's work in each.
+  bool count_resident_blocks() {
+    int64_t blocks = 0;
+    for (const Group& group : groups) {
+      const Dim& grid = group.mapped.grid;
+      if (!grid.is_constant() || grid.value() <= 0) return false;
+      blocks += grid.value();
+    }
+    const DeviceSpec& device = scheduler->device;
+    const int64_t each = divide_up(blocks, device.multiprocessors), resident = each * bounds.most;
+    bounds.per_multiprocessor = static_cast<int>(each);
+    bounds.resident_threads = 0;  // there are no others
+    return each <= device.blocks_per_multiprocessor && resident >= kLeastThreads &&
+           resident <= device.threads_per_multiprocessor;
+  }
+
+  // Of a block, beside what its stages need for reductions and tiles.
+  int64_t count_shared_room() const {
+    int64_t used = kMostPartialBytes * bounds.most;
+    for (const Group& group : groups)
+      for (const TiledLoad& tile : group.mapped.tiles) used += tile_bytes(scheduler->graph, tile);
+    return count_shared_bytes(scheduler->device, bounds.per_multiprocessor) - used;
+  }
+
+  bool keep(const KernelScheduler::Groups& all, bool in_shared) {
+    if (!map(all) || !count_resident_blocks()) return false;
+    const int free = count_registers(scheduler->device, bounds, bounds.most) - kWorkingRegisters;
+    ChipRoom room{free, in_shared ? count_shared_room() : 0};
+    for (Group& group : groups) {
+      Persistence found = find_persistent_values(scheduler->graph, group.described->shared,
+                                                 group.members.size(), room, group.mapped);
+      room = found.left;
+      saved_bytes += found.saved_bytes;
+      is_complete &= found.is_complete;
+      group.kept = std::move(found.values);
+    }
+    bounds.persistent_registers = free - room.registers;
+    bounds.persistent_shared_bytes = room.shared_begin;
+    return saved_bytes > 0;
+  }
+
+  std::vector<StageSchedule> finish() {
+    std::vector<StageSchedule> schedules(scheduler->stages.size());
+    for (Group& group : groups) {
+      for (size_t i = 0; i < group.members.size(); ++i) {
+        const PlannedStage& stage = *scheduler->stages[group.members[i]];
+        StageSchedule& own = schedules[group.members[i]] = take_stage(stage, group.mapped);
+        own.bounds = bounds;
+        own.persistent = std::move(group.kept[i]);
+        finish_stage(scheduler->graph, stage, own);
+      }
+    }
+    return scheduler->add_others(std::move(schedules), bounds);
+  }
 };
+
+}  // namespace
 
 const KernelScheduler::Described& KernelScheduler::describe(const std::vector<int>& members) {
   const auto [entry, is_new] = described.try_emplace(members);
@@ -100,6 +163,15 @@ StageSchedule KernelScheduler::schedule_alone(int stage, const BlockBounds& boun
   return schedule;
 }
 
+std::vector<StageSchedule> KernelScheduler::add_others(std::vector<StageSchedule> schedules,
+                                                       const BlockBounds& bounds) {
+  for (size_t s = 0; s < schedules.size(); ++s) {
+    if (!schedules[s].device) schedules[s] = schedule_alone(static_cast<int>(s), bounds);
+    if (schedules[s].threads != bounds.most) return {};
+  }
+  return schedules;
+}
+
 std::vector<StageSchedule> KernelScheduler::schedule_apart(BlockBounds bounds,
                                                            const std::vector<Template>& templates) {
   auto schedule = [&](size_t s) {
@@ -114,116 +186,33 @@ std::vector<StageSchedule> KernelScheduler::schedule_apart(BlockBounds bounds,
   return schedules;
 }
 
-// Groups under blocks of as many threads as the attempt says; false where one has no such mapping.
-bool KernelScheduler::map_groups(const Groups& groups, Attempt& attempt) {
-  const int threads = attempt.bounds.most;
-  for (const std::vector<int>& members : groups) {
-    const Described& shared = describe(members);
-    if (!shared.found.verdict.ok) return false;
-    Group group{&shared, members, shared.found.schedule};
-    map_stages(graph, worker_threads, symbols, attempt.bounds, group.mapped);
-    if (group.mapped.threads != threads || !uses_all_threads(group.mapped)) return false;
-    attempt.groups.push_back(std::move(group));
-  }
-  return true;
-}
-
-// The blocks of all groups meet at each barrier, one block's work in each.
-bool KernelScheduler::count_resident_blocks(Attempt& attempt) const {
-  int64_t blocks = 0;
-  for (const Group& group : attempt.groups) {
-    const Dim& grid = group.mapped.grid;
-    if (!grid.is_constant() || grid.value() <= 0) return false;
-    blocks += grid.value();
-  }
-  const int64_t each = divide_up(blocks, device.multiprocessors);
-  const int64_t resident = each * attempt.bounds.most;
-  if (each > device.blocks_per_multiprocessor || resident < kLeastThreads ||
-      resident > device.threads_per_multiprocessor)
-    return false;
-  attempt.bounds.per_multiprocessor = static_cast<int>(each);
-  attempt.bounds.resident_threads = 0;  // there are no others
-  return true;
-}
-
-// Of a block, beside what its stages need for reductions and tiles.
-int64_t KernelScheduler::count_shared_room(const Attempt& attempt) const {
-  int64_t used = kMostPartialBytes * attempt.bounds.most;
-  for (const Group& group : attempt.groups)
-    for (const TiledLoad& tile : group.mapped.tiles) used += tile_bytes(graph, tile);
-  return count_shared_bytes(device, attempt.bounds.per_multiprocessor) - used;
-}
-
-bool KernelScheduler::keep(const Groups& groups, bool in_shared, Attempt& attempt) {
-  if (!map_groups(groups, attempt) || !count_resident_blocks(attempt)) return false;
-  const int all = count_registers(device, attempt.bounds, attempt.bounds.most) - kWorkingRegisters;
-  ChipRoom room{all, in_shared ? count_shared_room(attempt) : 0};
-  for (Group& group : attempt.groups) {
-    Persistence found = find_persistent_values(graph, group.described->shared, group.members.size(),
-                                               room, group.mapped);
-    room = found.left;
-    attempt.bounds.persistent_registers = all - room.registers;
-    attempt.bounds.persistent_shared_bytes = room.shared_begin;
-    attempt.saved_bytes += found.saved_bytes;
-    attempt.is_complete &= found.is_complete;
-    group.kept = std::move(found.values);
-  }
-  return attempt.saved_bytes > 0;
-}
-
-std::vector<StageSchedule> KernelScheduler::finish(Attempt attempt) {
-  std::vector<StageSchedule> schedules(stages.size());
-  for (Group& group : attempt.groups) {
-    for (size_t i = 0; i < group.members.size(); ++i) {
-      const PlannedStage& stage = *stages[group.members[i]];
-      StageSchedule own = take_stage(stage, group.mapped);
-      own.bounds = attempt.bounds;
-      own.persistent = std::move(group.kept[i]);
-      finish_stage(graph, stage, own);
-      schedules[group.members[i]] = std::move(own);
-    }
-  }
-  for (size_t s = 0; s < schedules.size(); ++s) {
-    if (schedules[s].device) continue;
-    schedules[s] = schedule_alone(static_cast<int>(s), attempt.bounds);
-    if (schedules[s].threads != attempt.bounds.most) return {};
-  }
-  return schedules;
-}
-
 // The first blocks that keep all, else those that keep most; in registers alone where all fit.
 std::vector<StageSchedule> KernelScheduler::schedule_together(const Groups& groups,
                                                               const BlockBounds& bounds) {
   const bool may_keep = std::ranges::any_of(
       groups, [&](const auto& members) { return !describe(members).shared.empty(); });
   if (!may_keep) return {};
-  Attempt best;
+  KeepingGroups best{this, bounds};
   for (bool in_shared : {false, true}) {
-    if (best.is_complete && best.saved_bytes > 0) break;
     // What spills with all in registers may not in shared memory.
     if (!in_shared && !bounds.splits_homes) continue;
     for (int threads : kKeepingThreads) {
       if (threads > bounds.most) continue;
-      Attempt attempt;
-      attempt.bounds = bounds;
+      KeepingGroups attempt{this, bounds};
       attempt.bounds.least = attempt.bounds.most = threads;
-      if (!keep(groups, in_shared, attempt)) continue;
+      if (!attempt.keep(groups, in_shared)) continue;
       if (attempt.saved_bytes > best.saved_bytes) best = std::move(attempt);
-      if (best.is_complete && best.saved_bytes > 0) break;
+      if (best.is_complete && best.saved_bytes > 0) return best.finish();
     }
   }
-  if (best.saved_bytes == 0) return {};
-  return finish(std::move(best));
+  return best.saved_bytes > 0 ? best.finish() : std::vector<StageSchedule>();
 }
 
 std::vector<StageSchedule> KernelScheduler::schedule(const KernelStages& kernel,
                                                      const BlockBounds& bounds) {
   if (!kernel.chains.empty()) return schedule_chains(*this, kernel, bounds);
-  if (!kernel.groups.empty()) {
-    std::vector<StageSchedule> schedules = schedule_together(kernel.groups, bounds);
-    if (!schedules.empty()) return schedules;
-  }
-  return schedule_apart(bounds, kernel.templates);
+  std::vector<StageSchedule> together = schedule_together(kernel.groups, bounds);
+  return together.empty() ? schedule_apart(bounds, kernel.templates) : together;
 }
 
 KernelStages gather_stages(const PlannedKernel& kernel, const std::vector<PlannedStage>& stages) {
@@ -238,13 +227,6 @@ KernelStages gather_stages(const PlannedKernel& kernel, const std::vector<Planne
   for (const PlannedChain& chain : kernel.chains)
     out.chains.push_back({position(chain.first), position(chain.then), chain.in_shared});
   return out;
-}
-
-std::vector<StageSchedule> schedule_kernel(const Graph& graph, const KernelStages& kernel,
-                                           const DeviceSpec& device, int worker_threads,
-                                           SymbolTable& symbols, const BlockBounds& bounds) {
-  return KernelScheduler{graph, kernel.stages, device, worker_threads, symbols}.schedule(kernel,
-                                                                                         bounds);
 }
 
 }  // namespace stitch

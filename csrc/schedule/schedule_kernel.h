@@ -46,24 +46,13 @@ struct KernelScheduler {
   // By its chains where there are any, else together where there are groups and they go together,
   // else apart: then all `persistent` are empty.  Nothing where a chain has no schedule within the
   // bounds.  `kernel`: of the same stages.
-  std::vector<StageSchedule> schedule(const KernelStages& kernel, const BlockBounds& bounds);
-
- private:
-  struct Group;
-  struct Attempt;
-
+  std::vector<StageSchedule> schedule(const KernelStages& kernel, const BlockBounds& bounds = {});
+  // What stages have that share a mapping, by their positions.
   const Described& describe(const std::vector<int>& members);
-  bool map_groups(const Groups& groups, Attempt& attempt);
-  bool count_resident_blocks(Attempt& attempt) const;
-  int64_t count_shared_room(const Attempt& attempt) const;
-  bool keep(const Groups& groups, bool in_shared, Attempt& attempt);
-  std::vector<StageSchedule> finish(Attempt attempt);
+  // With those that are not there yet, each alone; nothing where some stage has other blocks.
+  std::vector<StageSchedule> add_others(std::vector<StageSchedule> schedules,
+                                        const BlockBounds& bounds);
 };
-
-// KernelScheduler::schedule of a kernel that is scheduled once.
-std::vector<StageSchedule> schedule_kernel(const Graph& graph, const KernelStages& kernel,
-                                           const DeviceSpec& device, int worker_threads,
-                                           SymbolTable& symbols, const BlockBounds& bounds = {});
 
 // Two stages of different mappings that one block runs one after the other (PlannedChain).
 //
@@ -71,17 +60,12 @@ std::vector<StageSchedule> schedule_kernel(const Graph& graph, const KernelStage
 // it is element-wise, is mapped so that each block has the range of the first's results that the
 // same block made (AStitch 3.4, proactive adaptation); one that reduces keeps its own mapping too,
 // and its blocks must happen to have the same ranges (the passive check).
-struct ChainedStages {
-  const PlannedStage *first, *then;
-  const std::vector<NodeId>& in_shared;
-};
 struct ChainSchedules {
   StageSchedule first, then;
 };
 // Nothing where sizes are not static, a block would need another one's results, or those of one
-// block do not fit in its share of shared memory.
-std::optional<ChainSchedules> schedule_chain(const Graph& graph, const ChainedStages& chain,
-                                             const DeviceSpec& device, SymbolTable& symbols,
+// block do not fit in its share of shared memory.  `chain`: by positions.
+std::optional<ChainSchedules> schedule_chain(KernelScheduler& scheduler, const PlannedChain& chain,
                                              const BlockBounds& bounds);
 
 }  // namespace stitch

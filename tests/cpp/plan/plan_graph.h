@@ -51,9 +51,10 @@ inline Planned plan_graph(const std::string& text, const std::string& target,
   planned.schedules.resize(planned.plan.stages.size());
   for (const PlannedKernel& kernel : planned.plan.kernels) {
     const std::vector<int> numbers = kernel.stages();
-    const std::vector<StageSchedule> schedules =
-        schedule_kernel(planned.graph, gather_stages(kernel, planned.plan.stages), device,
-                        kTestWorkers, planned.graph.symbols);
+    const KernelStages stages = gather_stages(kernel, planned.plan.stages);
+    KernelScheduler scheduler{planned.graph, stages.stages, device, kTestWorkers,
+                              planned.graph.symbols};
+    const std::vector<StageSchedule> schedules = scheduler.schedule(stages);
     for (size_t i = 0; i < numbers.size(); ++i) planned.schedules[numbers[i]] = schedules[i];
   }
   return planned;

@@ -14,9 +14,10 @@ Planned plan_chains(const std::string& text, const std::string& target = "h200")
   planned.schedules.resize(planned.plan.stages.size());
   for (const PlannedKernel& kernel : planned.plan.kernels) {
     const std::vector<int> numbers = kernel.stages();
-    const auto schedules =
-        schedule_kernel(planned.graph, gather_stages(kernel, planned.plan.stages), device,
-                        kTestWorkers, planned.graph.symbols);
+    const KernelStages stages = gather_stages(kernel, planned.plan.stages);
+    KernelScheduler scheduler{planned.graph, stages.stages, device, kTestWorkers,
+                              planned.graph.symbols};
+    const std::vector<StageSchedule> schedules = scheduler.schedule(stages);
     for (size_t i = 0; i < numbers.size(); ++i) planned.schedules[numbers[i]] = schedules[i];
   }
   return planned;
@@ -69,8 +70,9 @@ struct Chained {
   PlannedKernel kernel;
 
   std::vector<StageSchedule> schedule(const char* target = "h200") {
-    return schedule_kernel(graph, gather_stages(kernel, stages), device_spec(target), kTestWorkers,
-                           graph.symbols);
+    const KernelStages own = gather_stages(kernel, stages);
+    KernelScheduler scheduler{graph, own.stages, device_spec(target), kTestWorkers, graph.symbols};
+    return scheduler.schedule(own);
   }
 };
 
