@@ -46,14 +46,16 @@ int64_t wrapping(I x) {
 double larger(double a, double b) { return a != a || a > b ? a : b; }
 double smaller(double a, double b) { return a != a || a < b ? a : b; }
 
-// Ops that every device rounds correctly.  Null: not for operands of that kind.  The first table
-// yields numbers of the operands' dtype, the second truth values.
-struct Arithmetic {
+// Ops that every device rounds correctly.  Null: not for operands of that kind.
+struct Computation {
   OpKind op;
   double (*number)(N);
   int64_t (*integer)(I);
 };
-constexpr Arithmetic kArithmetic[] = {
+#define STITCH_COMPARISON(op, expression)                    \
+  {OpKind::k_##op, [](N x) -> double { return expression; }, \
+   [](I x) -> int64_t { return expression; }}
+constexpr Computation kComputations[] = {
     {OpKind::k_neg, [](N x) { return -x[0]; },
      [](I x) { return wrapping<std::minus<>>({0, x[0]}); }},
     {OpKind::k_abs, [](N x) { return std::fabs(x[0]); }, nullptr},
@@ -73,16 +75,6 @@ constexpr Arithmetic kArithmetic[] = {
     {OpKind::k_bitwise_and, nullptr, [](I x) { return x[0] & x[1]; }},
     {OpKind::k_bitwise_or, nullptr, [](I x) { return x[0] | x[1]; }},
     {OpKind::k_bitwise_xor, nullptr, [](I x) { return x[0] ^ x[1]; }},
-};
-
-struct Comparison {
-  OpKind op;
-  bool (*number)(N);
-  bool (*integer)(I);
-};
-#define STITCH_COMPARISON(op, expression) \
-  {OpKind::k_##op, [](N x) -> bool { return expression; }, [](I x) -> bool { return expression; }}
-constexpr Comparison kComparisons[] = {
     STITCH_COMPARISON(eq, x[0] == x[1]),
     STITCH_COMPARISON(ne, x[0] != x[1]),
     STITCH_COMPARISON(lt, x[0] < x[1]),
@@ -149,12 +141,11 @@ ValueRange range_of(const Node& node, const std::vector<ValueRange>& known) {
   if (is_integral(dtype)) return integer_range(dtype);
   if (node.op == OpKind::k_full)
     return node.dims.empty() ? ValueRange{node.number, node.number} : integer_range(DType::kI64);
-  ValueRange operands[3] = {kAnywhere, kAnywhere, kAnywhere};
-  for (size_t i = 0; i < std::min<size_t>(3, node.inputs.size()); ++i)
-    operands[i] = known[node.inputs[i].index()];
+  const auto operands =
+      map_to_vector(node.inputs, [&](NodeId operand) { return known[operand.index()]; });
   if (family(node) == Family::kView) return operands[0];
   const auto range = find_function(kRangeRules, node.op);
-  return range ? range(operands) : kAnywhere;
+  return range ? range(operands.data()) : kAnywhere;
 }
 
 }  // namespace
@@ -180,33 +171,26 @@ std::optional<Constant> constant_of(const Builder& builder, NodeId id) {
 }
 
 std::optional<Constant> evaluate(OpKind op, const std::vector<Constant>& operands, DType dtype) {
-  const bool is_beyond = operands[0].dtype == DType::kU64 && operands[0].integer < 0;
-  if (op == OpKind::k_cast) return is_beyond ? std::nullopt : convert(operands[0], dtype);
+  const auto is_beyond = [](const Constant& x) { return x.dtype == DType::kU64 && x.integer < 0; };
   if (op == OpKind::k_select) return operands[0].integer ? operands[1] : operands[2];
-  const DType operand_dtype = operands[0].dtype;
-  const bool integral = is_integral(operand_dtype);
+  if (std::ranges::any_of(operands, is_beyond)) return std::nullopt;
+  if (op == OpKind::k_cast) return convert(operands[0], dtype);
+  const auto* row = std::ranges::find(kComputations, op, &Computation::op);
+  if (row == std::end(kComputations)) return std::nullopt;
   Numbers numbers{};
   Integers integers{};
-  for (size_t i = 0; i < operands.size() && i < numbers.size(); ++i) {
-    if (operands[i].dtype == DType::kU64 && operands[i].integer < 0) return std::nullopt;
-    numbers[i] = operands[i].number;
-    integers[i] = operands[i].integer;
-  }
-  for (const Comparison& row : kComparisons)
-    if (row.op == op)
-      return Constant{DType::kBool, 0, integral ? row.integer(integers) : row.number(numbers)};
-  for (const Arithmetic& row : kArithmetic) {
-    if (row.op != op) continue;
-    // Arithmetic on bool has rules of its own; bits of bool are plain.
-    if (operand_dtype == DType::kBool && row.number) return std::nullopt;
-    if (integral && row.integer)
-      return Constant{dtype, 0, wrap_integer(row.integer(integers), dtype)};
-    if (integral || !row.number) return std::nullopt;
-    // One operation in double, rounded once more to f32, is the correctly rounded f32 operation.
-    const double result = row.number(numbers);
-    return Constant{dtype, dtype == DType::kF64 ? result : round_to_f32(result), 0};
-  }
-  return std::nullopt;
+  std::ranges::transform(operands, numbers.begin(), &Constant::number);
+  std::ranges::transform(operands, integers.begin(), &Constant::integer);
+  const bool integral = is_integral(operands[0].dtype);
+  const bool is_truth = info(op).type_rule == TypeRule::kBool;
+  // Arithmetic on bool has rules of its own; bits of bool are plain.
+  if (operands[0].dtype == DType::kBool && row->number && !is_truth) return std::nullopt;
+  if (integral ? !row->integer : !row->number) return std::nullopt;
+  if (integral) return Constant{dtype, 0, wrap_integer(row->integer(integers), dtype)};
+  // One operation in double, rounded once more to f32, is the correctly rounded f32 operation.
+  const double result = row->number(numbers);
+  if (is_truth) return Constant{dtype, 0, result != 0};
+  return Constant{dtype, dtype == DType::kF64 ? result : round_to_f32(result), 0};
 }
 
 Constant identity_of(OpKind reduction, DType dtype) {
