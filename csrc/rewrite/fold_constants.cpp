@@ -55,24 +55,18 @@ NodeId multiply_out_power(const Operands& x) {
   return x.is(1, 2) ? square : x.builder.pointwise(OpKind::k_mul, {square, base});
 }
 
-struct Negation {
-  OpKind op, negated;
-  bool holds_for_nan;
-};
-constexpr Negation kNegations[] = {
-    {OpKind::k_eq, OpKind::k_ne, true},  {OpKind::k_ne, OpKind::k_eq, true},
-    {OpKind::k_lt, OpKind::k_ge, false}, {OpKind::k_ge, OpKind::k_lt, false},
-    {OpKind::k_gt, OpKind::k_le, false}, {OpKind::k_le, OpKind::k_gt, false},
-};
+// Each negates the other, for NaN too where they are != and ==.
+constexpr std::pair<OpKind, OpKind> kNegations[] = {
+    {OpKind::k_eq, OpKind::k_ne}, {OpKind::k_lt, OpKind::k_ge}, {OpKind::k_gt, OpKind::k_le}};
 
 NodeId negate_comparison(const Operands& x) {
   const std::vector<NodeId> inputs = x[0].inputs;
   if (x[0].op == OpKind::k_logical_not && x.builder[inputs[0]].type.dtype == DType::kBool)
     return inputs[0];
-  for (const Negation& row : kNegations) {
-    if (row.op != x[0].op) continue;
-    const bool has_nan = !is_integral(x.builder[inputs[0]].type.dtype);
-    return row.holds_for_nan || !has_nan ? x.builder.pointwise(row.negated, inputs) : NodeId();
+  for (const auto& [one, other] : kNegations) {
+    if (x[0].op != one && x[0].op != other) continue;
+    const bool holds = one == OpKind::k_eq || is_integral(x.builder[inputs[0]].type.dtype);
+    return holds ? x.builder.pointwise(x[0].op == one ? other : one, inputs) : NodeId();
   }
   return {};
 }
@@ -103,7 +97,8 @@ NodeId compare_word(const Operands& x) {
 
 // With a factor that is 0 or 1, a constant one is one of two: a kept element of a dropout and its
 // scale are one product.
-NodeId scale_mask(const Operands& x) {
+NodeId multiply(const Operands& x) {
+  if (const NodeId same = beside(x, 1); same.valid()) return same;
   for (size_t i = 0; i < 2; ++i) {
     const std::vector<NodeId> factors = x[1 - i].inputs;
     if (!x.constants[i] || x[1 - i].op != OpKind::k_mul || !is_float(x)) continue;
@@ -121,11 +116,6 @@ NodeId scale_mask(const Operands& x) {
     }
   }
   return {};
-}
-
-NodeId multiply(const Operands& x) {
-  const NodeId same = beside(x, 1);
-  return same.valid() ? same : scale_mask(x);
 }
 
 // The first of two casts may go when it loses nothing, and the second does the same to its operand.
