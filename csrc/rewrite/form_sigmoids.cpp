@@ -8,27 +8,25 @@
 namespace stitch {
 namespace {
 
-// x * number.
+// x * number; of what is no such product the number is 1.
 struct Scaled {
   NodeId x;
   double number;
 };
 
-std::optional<Scaled> find_scaled(const Builder& b, NodeId id) {
-  if (b[id].op != OpKind::k_mul) return {};
+Scaled find_scaled(const Builder& b, NodeId id) {
   for (int i : {0, 1})
-    if (const auto number = constant_of(b, b[id].inputs[i]))
-      return Scaled{b[id].inputs[1 - i], number->number};
-  return {};
+    if (const Node& node = b[id]; node.op == OpKind::k_mul)
+      if (const auto number = constant_of(b, node.inputs[i]))
+        return {node.inputs[1 - i], number->number};
+  return {id, 1};
 }
 
 NodeId form_sigmoid(Builder& b, const RewriteSite& site, const Graph& graph) {
   const DType dtype = site.node.type.dtype;
   const auto twice = [&](NodeId x) {
-    const std::optional<Scaled> scaled = find_scaled(b, x);
-    const NodeId base = scaled ? scaled->x : x;
-    const NodeId number = b.full(dtype, 2 * (scaled ? scaled->number : 1), 0);
-    return b.pointwise(OpKind::k_mul, {base, number});
+    const auto [base, number] = find_scaled(b, x);
+    return b.pointwise(OpKind::k_mul, {base, b.full(dtype, 2 * number, 0)});
   };
   for (int i : {0, 1}) {
     const Node& tanh = graph[site.node.inputs[i]];
@@ -41,10 +39,10 @@ NodeId form_sigmoid(Builder& b, const RewriteSite& site, const Graph& graph) {
 
 // (x * c) * (y * d), where c * d is 1 and no digit is lost by either.
 NodeId cancel_factors(Builder& b, const RewriteSite& site) {
-  const auto l = find_scaled(b, site.inputs[0]), r = find_scaled(b, site.inputs[1]);
+  const Scaled l = find_scaled(b, site.inputs[0]), r = find_scaled(b, site.inputs[1]);
   int exponent = 0;
-  if (!l || !r || l->number * r->number != 1 || std::frexp(l->number, &exponent) != 0.5) return {};
-  return b.pointwise(OpKind::k_mul, {l->x, r->x});
+  if (l.number * r.number != 1 || std::frexp(l.number, &exponent) != 0.5) return {};
+  return b.pointwise(OpKind::k_mul, {l.x, r.x});
 }
 
 }  // namespace
