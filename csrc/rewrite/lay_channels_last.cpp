@@ -17,10 +17,6 @@ constexpr int64_t kFewPlaces = 16, kFewestPlaces = 9;
 // From [batch, channels, rows, columns] to [batch, rows, columns, channels], and back.
 const std::vector<int64_t> kToLast = {0, 2, 3, 1}, kToFirst = {0, 3, 1, 2};
 
-std::vector<Dim> pick(const std::vector<Dim>& dims, const std::vector<int64_t>& order) {
-  return map_to_vector(order, [&](int64_t d) { return dims[d]; });
-}
-
 std::vector<Dim> strides_of_last(const std::vector<Dim>& shape) {
   return pick(contiguous_strides(pick(shape, kToLast)), kToFirst);
 }

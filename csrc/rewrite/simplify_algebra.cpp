@@ -63,8 +63,7 @@ std::optional<Constant> reduce_constant(OpKind op, const Constant& x, int64_t co
 NodeId reduce_full(Builder& b, const RewriteSite& site) {
   const auto constant = constant_of(b, site.inputs[0]);
   if (!constant) return {};
-  Dim count = 1;
-  for (int64_t axis : site.node.ints) count = count * b[site.inputs[0]].type.shape[axis];
+  const Dim count = element_count(pick(b[site.inputs[0]].type.shape, site.node.ints));
   if (!count.is_constant() || count.value() < 1) return {};
   const auto result = reduce_constant(site.node.op, *constant, count.value(), site.node.type.dtype);
   return result ? make_constant(b, *result, site.node.type.shape) : NodeId();
@@ -72,7 +71,7 @@ NodeId reduce_full(Builder& b, const RewriteSite& site) {
 
 // A condition that holds at one place along an axis: where the index equals `at` and others hold.
 struct PlaceFinder {
-  const Builder& b;
+  Builder& b;
   const std::vector<Dim>& shape;  // of the condition
   int64_t axis;
   NodeId index = {}, at = {};
@@ -104,17 +103,15 @@ struct PlaceFinder {
   }
 
   // Whether there is such a place at all.
-  NodeId exists(Builder& builder) const {
+  NodeId exists() const {
     const DType dtype = b[at].type.dtype;
-    const NodeId end = builder.size_value(dtype, shape[axis]);
-    const NodeId holds =
-        join_others(builder, builder.pointwise(OpKind::k_ge, {at, builder.full(dtype, 0, 0)}));
-    return builder.pointwise(OpKind::k_logical_and,
-                             {holds, builder.pointwise(OpKind::k_lt, {at, end})});
+    const NodeId end = b.size_value(dtype, shape[axis]);
+    const NodeId holds = join_others(b.pointwise(OpKind::k_ge, {at, b.full(dtype, 0, 0)}));
+    return b.pointwise(OpKind::k_logical_and, {holds, b.pointwise(OpKind::k_lt, {at, end})});
   }
-  NodeId join_others(Builder& builder, NodeId holds) const {
+  NodeId join_others(NodeId holds) const {
     for (NodeId other : others)
-      holds = holds.valid() ? builder.pointwise(OpKind::k_logical_and, {holds, other}) : other;
+      holds = holds.valid() ? b.pointwise(OpKind::k_logical_and, {holds, other}) : other;
     return holds;
   }
 };
@@ -132,7 +129,7 @@ NodeId sum_one_place(Builder& b, const RewriteSite& site) {
     return {};
   const NodeId zero = b.full(sum.type.dtype, 0, 0);
   const NodeId value = b.cast(term.inputs[1], sum.type.dtype);
-  const NodeId one = b.pointwise(OpKind::k_select, {place.exists(b), value, zero});
+  const NodeId one = b.pointwise(OpKind::k_select, {place.exists(), value, zero});
   std::vector<Dim> row = term.type.shape;
   row[place.axis] = 1;
   // Sums begin with 0: that of -0 is 0.
@@ -154,7 +151,7 @@ NodeId compare_one_place(Builder& b, const RewriteSite& site) {
     if (!place.find(condition) || !place.at.valid()) continue;
     const bool is_short = b[place.at].type.dtype == DType::kI32;
     if (is_short && place.others.empty()) return {};
-    const NodeId holds = is_short ? place.join_others(b, {}) : place.exists(b);
+    const NodeId holds = is_short ? place.join_others({}) : place.exists();
     const NodeId at = b.cast(place.at, DType::kI32), none = b.full(DType::kI32, 0, -1);
     const NodeId index = b.reshape(b.iota(DType::kI32, extent, 0, 1), b[place.index].type.shape);
     return b.pointwise(OpKind::k_eq, {index, b.pointwise(OpKind::k_select, {holds, at, none})});

@@ -28,9 +28,7 @@ static bool is_one_pass(const Builder& b, NodeId x, const std::vector<int64_t>& 
 }
 
 NodeId count_elements(Builder& b, NodeId x, const std::vector<int64_t>& axes) {
-  Dim count = 1;
-  for (int64_t axis : axes) count = count * b[x].type.shape[axis];
-  return b.size_value(b[x].type.dtype, count);
+  return b.size_value(b[x].type.dtype, element_count(pick(b[x].type.shape, axes)));
 }
 
 Deviations sum_deviations(Builder& b, NodeId x, const std::vector<int64_t>& axes, NodeId count,
