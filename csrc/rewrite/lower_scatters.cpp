@@ -4,6 +4,7 @@
 #include <bit>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "rewrite/constants.h"
 #include "rewrite/rebuild_graph.h"
@@ -149,9 +150,7 @@ struct Lowering {
     NodeId place = integer(0);
     Dim total = 1;
     for (int d = static_cast<int>(shape.size()); d-- > 0;) {
-      std::vector<Dim> across(shape.size(), 1);
-      across[d] = counts[d];
-      const NodeId line = b->reshape(b->iota(DType::kI64, counts[d], 0, 1), across);
+      const NodeId line = lay_along(d, shape.size(), b->iota(DType::kI64, counts[d], 0, 1));
       const NodeId step = b->size_value(DType::kI64, total);
       place = pointwise(k_add, {place, pointwise(k_mul, {d == put.dim ? index : line, step})});
       total = total * shape[d];
@@ -203,21 +202,18 @@ struct Lowering {
 
   // Chunks that combine the rows of a put sooner than its positions are sorted; 0: none do.
   int64_t count_chunks(const Put& put) {
-    const std::vector<Dim> counts = type(put.source).shape;
+    std::vector<Dim> counts = type(put.source).shape;
     const Dim rows = type(put.x).shape[put.dim];
     if (!on_host || !rows.is_constant()) return 0;
     const bool is_last = put.combine.scatter == kNone;  // whose positions are combined
-    int64_t width = 1;
-    for (size_t d = 0; d < counts.size(); ++d)
-      if (static_cast<int64_t>(d) != put.dim && !is_last) width *= hint(counts[d]);
+    const int64_t count = hint(std::exchange(counts[put.dim], 1));
+    const int64_t width = is_last ? 1 : hint(element_count(counts));
     const DType wide = combined_in(put.combine, type(put.x).dtype, 0, kEnoughChunks);
     const int64_t index_bytes = info(DType::kI64).bytes;
     const int64_t bytes = is_last ? index_bytes : info(wide).bytes;
-    const int64_t count = hint(counts[put.dim]);
     const int64_t moved = count * (index_bytes + width * bytes);
     const int64_t made = rows.value() * width * bytes;
-    const int64_t wanted =
-        std::min(kMostChunks, std::max<int64_t>(1, count * width / kChunkElements));
+    const int64_t wanted = std::clamp<int64_t>(count * width / kChunkElements, 1, kMostChunks);
     if (wanted == 1) return made <= moved + kCallBytes + rows.value() * kRowBytes;
     const int64_t chunks = std::min(wanted, moved / (kChunkShare * made));
     if (chunks >= std::min(wanted, kEnoughChunks))
@@ -305,11 +301,11 @@ struct Lowering {
     return {(count.value() + step - 1) / step * kStrips, false};
   }
 
-  // A value of each row, [rows], as those of x lie.
-  NodeId for_all_places(const Put& put, NodeId value) {
-    std::vector<Dim> along(type(put.x).rank(), 1);
-    along[put.dim] = type(put.x).shape[put.dim];
-    return b->reshape(value, along);
+  // [n], along a dimension of `rank`.
+  NodeId lay_along(int64_t dim, size_t rank, NodeId line) {
+    std::vector<Dim> along(rank, 1);
+    along[dim] = type(line).shape[0];
+    return b->reshape(line, along);
   }
 
   // The last position of each row tells what comes to it, in whatever order it is found.
@@ -318,9 +314,9 @@ struct Lowering {
     const NodeId positions = b->iota(DType::kI64, type(put.index).shape[0], 0, 1);
     const NodeId last = scatter_chunks(rows, k_put_max, positions, 0);
     const NodeId taken = pointwise(k_maximum, {last, integer(0)});
-    const NodeId is_met = pointwise(k_ge, {for_all_places(put, last), integer(0)});
     NodeId source = put.source;
     std::vector<Dim> shape = type(source).shape;
+    const NodeId is_met = pointwise(k_ge, {lay_along(put.dim, shape.size(), last), integer(0)});
     if (may_be_empty(shape[put.dim], b->graph().symbols)) {  // a row to read where there is none
       shape[put.dim] = shape[put.dim] + 1;
       source = b->pad(source, std::vector<Dim>(shape.size(), 0), shape, 0, 0);
@@ -333,8 +329,8 @@ struct Lowering {
     const Put& put = rows.put;
     if (rows.chunks && put.combine.scatter == kNone) return take_last(rows);
     if (put.keeps && !put.is_mean) return combine(rows, put.x);
-    NodeId count = for_all_places(put, count_positions(rows));
     NodeId x = put.x;
+    NodeId count = lay_along(put.dim, type(x).rank(), count_positions(rows));
     const DType dtype = type(x).dtype;
     if (!put.keeps) {
       const NodeId is_met = pointwise(k_gt, {count, integer(0)});
