@@ -20,6 +20,7 @@ struct Match {
   std::optional<std::vector<Dim>> masked;  // the batch dimensions that masks broadcast over
 
   const Node& operator[](NodeId id) const { return (*graph)[id]; }
+  const Node& enter(NodeId id) { return (*graph)[inside.emplace_back(id)]; }
 };
 
 // The first reason counts.
@@ -75,10 +76,8 @@ bool is_attention_dtype(DType dtype) {
 // Through rounding and regrouping: what the library's call does without.
 NodeId skip_casts(Match& match, NodeId id) {
   while ((match[id].op == OpKind::k_cast && is_attention_dtype(match[id].type.dtype)) ||
-         regroups_batch(*match.graph, match[id])) {
-    match.inside.push_back(id);
-    id = match[id].inputs[0];
-  }
+         regroups_batch(*match.graph, match[id]))
+    id = match.enter(id).inputs[0];
   return id;
 }
 
@@ -90,30 +89,25 @@ bool reduces_rows(Match& match, NodeId id, OpKind op, NodeId operand) {
   for (OpKind view : {OpKind::k_expand, OpKind::k_reshape}) {
     if (match[id].op != view) continue;
     if (view == OpKind::k_reshape && match[id].type.shape != kept) return false;
-    match.inside.push_back(id);
-    id = match[id].inputs[0];
+    id = match.enter(id).inputs[0];
   }
-  match.inside.push_back(id);
-  const Node& node = match[id];
+  const Node& node = match.enter(id);
   return node.op == op && node.inputs[0] == operand &&
          node.ints == std::vector<int64_t>{static_cast<int64_t>(kept.size()) - 1};
 }
 
 // The operand of the softmax that makes `id`: exp(x - amax(x)) / sum(exp(x - amax(x))).
 NodeId find_softmax_operand(Match& match, NodeId id) {
-  id = skip_casts(match, id);
-  const Node& quotient = match[id];
+  const Node& quotient = match.enter(skip_casts(match, id));
   if (quotient.op != OpKind::k_div) return {};
-  match.inside.push_back(id);
   const NodeId power = quotient.inputs[0];
-  if (match[power].op != OpKind::k_exp) return {};
+  const Node& exp = match.enter(power);
+  if (exp.op != OpKind::k_exp) return {};
   if (!reduces_rows(match, quotient.inputs[1], OpKind::k_sum, power)) return {};
-  match.inside.push_back(power);
-  const NodeId shifted = match[power].inputs[0];
-  if (match[shifted].op != OpKind::k_sub) return {};
-  match.inside.push_back(shifted);
-  const NodeId x = match[shifted].inputs[0];
-  return reduces_rows(match, match[shifted].inputs[1], OpKind::k_amax, x) ? x : NodeId();
+  const Node& shifted = match.enter(exp.inputs[0]);
+  if (shifted.op != OpKind::k_sub) return {};
+  const NodeId x = shifted.inputs[0];
+  return reduces_rows(match, shifted.inputs[1], OpKind::k_amax, x) ? x : NodeId();
 }
 
 // A mask without the views and casts that make it fit.
@@ -140,15 +134,6 @@ void add_mask(Match& match, const Node& step, MaskTerm term) {
   match.found.mask.insert(match.found.mask.begin(), term);
 }
 
-void add_fill(Match& match, const Node& step, MaskTerm::Kind kind, double fill) {
-  if (!(fill <= -kDrownsScores))
-    refuse(match, kRuleFiniteFill,
-           "a row whose scores are all filled with " + std::to_string(fill) +
-               " has even probabilities, which the library's call does not give it",
-           "fill with -inf or the lowest number of float32");
-  add_mask(match, step, {kind, step.inputs[0], fill});
-}
-
 bool follow(Match& match, NodeId id);
 
 // The scores are one of the two operands of a sum: the one that leads to a product.
@@ -170,8 +155,13 @@ bool follow_select(Match& match, const Node& select) {
     const auto fill = number_of(match, select.inputs[side]);
     const NodeId scores = select.inputs[3 - side];
     if (!fill || match[scores].type.shape != select.type.shape) continue;
-    add_fill(match, select, side == 1 ? MaskTerm::Kind::kFillWhere : MaskTerm::Kind::kFillUnless,
-             *fill);
+    if (!(*fill <= -kDrownsScores))
+      refuse(match, kRuleFiniteFill,
+             "a row whose scores are all filled with " + std::to_string(*fill) +
+                 " has even probabilities, which the library's call does not give it",
+             "fill with -inf or the lowest number of float32");
+    const auto kind = side == 1 ? MaskTerm::Kind::kFillWhere : MaskTerm::Kind::kFillUnless;
+    add_mask(match, select, {kind, select.inputs[0], *fill});
     return follow(match, scores);
   }
   return false;
@@ -209,8 +199,7 @@ constexpr OpRow<bool (*)(Match& match, const Node& node)> kSteps[] = {
 // From the softmax back to the product whose scores it is of.
 bool follow(Match& match, NodeId id) {
   id = skip_casts(match, id);
-  match.inside.push_back(id);
-  const Node& node = match[id];
+  const Node& node = match.enter(id);
   if (is_batched_product(node)) {
     match.found.scores = id;
     return true;
@@ -247,12 +236,11 @@ void check_types(Match& match) {
 void check_uses(Match& match) {
   const Graph& graph = *match.graph;
   const std::vector<bool> is_inside = mark_nodes(graph, match.inside);
-  bool is_read = false;
-  for (int i = match.found.scores.index() + 1; i < graph.size(); ++i) {
-    if (is_inside[i] || NodeId(i) == match.found.result) continue;
-    for (const NodeId input : graph.nodes[i].inputs) is_read = is_read || is_inside[input.index()];
-  }
-  for (const NodeId id : find_kept(graph)) is_read = is_read || is_inside[id.index()];
+  const auto is_inner = [&](NodeId id) { return is_inside[id.index()]; };
+  bool is_read = std::ranges::any_of(find_kept(graph), is_inner);
+  for (int i = match.found.scores.index() + 1; i < graph.size(); ++i)
+    if (!is_inside[i] && NodeId(i) != match.found.result)
+      is_read |= std::ranges::any_of(graph.nodes[i].inputs, is_inner);
   if (is_read)
     refuse(match, kRuleScoresRead,
            "scores or probabilities are read by more than the second product");
