@@ -61,7 +61,7 @@ struct TorchFrame final : Frame {
   }
 
   void allocate_slab(int64_t bytes) override {
-    slab = make_tensor({{bytes}, {1}}, c10::kByte, graph.device);
+    slab = make_tensor({{bytes}, {1}, c10::kByte}, graph.device);
   }
 
   void place_in_slab(BufferId id, int64_t offset_bytes) override {
@@ -69,21 +69,17 @@ struct TorchFrame final : Frame {
   }
 
   void allocate(BufferId id) override {
-    const TensorType& type = buffer(id).type;
-    cells[id.value()].tensor =
-        make_tensor(evaluate_layout(type, *symbols), to_scalar_type(type.dtype), graph.device);
+    cells[id.value()].tensor = make_tensor(layout_of(buffer(id)), graph.device);
   }
 
   bool take_memory(BufferId id, BufferId from) override {
-    const TensorType& type = buffer(id).type;
-    const Layout layout = evaluate_layout(type, *symbols);
     at::Tensor& taken = cells[id.value()].tensor;
-    taken = make_tensor_over(cells[from.value()].tensor, layout, to_scalar_type(type.dtype));
+    taken = make_tensor_over(cells[from.value()].tensor, layout_of(buffer(id)));
     return taken.defined();
   }
 
   void align(BufferId id, int bytes) override {
-    at::Tensor aligned = copy_tensor(tensor(id), evaluate_layout(buffer(id).type, *symbols));
+    at::Tensor aligned = copy_tensor(tensor(id), layout_of(buffer(id)));
     STITCH_CHECK(reinterpret_cast<uintptr_t>(aligned.const_data_ptr()) % bytes == 0,
                  "the allocator gives addresses that are not " << bytes << "-byte aligned");
     replace(id, std::move(aligned));
@@ -170,14 +166,15 @@ struct TorchFrame final : Frame {
   void* stream() override { return own_stream; }
 
   const Buffer& buffer(BufferId id) const { return graph.program->buffers[id.value()]; }
+  Layout layout_of(const Buffer& buffer) const { return evaluate_layout(buffer.type, *symbols); }
 
   // The tensor in the layout that is promised, or as it is where its sizes are nobody's business;
   // nothing where it does not fit.
   std::optional<at::Tensor> conform(const Buffer& promised, at::Tensor tensor) const {
-    const Layout layout = evaluate_layout(promised.type, *symbols);
+    const Layout layout = layout_of(promised);
     const bool fits = tensor.sizes().equals(layout.sizes);
     if (!fits && !promised.is_addressed) return tensor;
-    if (!fits || from_scalar_type(tensor.scalar_type()) != promised.type.dtype) return std::nullopt;
+    if (!fits || tensor.scalar_type() != layout.dtype) return std::nullopt;
     if (tensor.is_neg()) {  // kernels read the bits in memory
       at::AutoDispatchBelowADInplaceOrView guard;
       tensor = tensor.resolve_neg();
@@ -186,8 +183,7 @@ struct TorchFrame final : Frame {
   }
 
   std::string describe_promise(const Buffer& buffer) const {
-    const Layout layout = evaluate_layout(buffer.type, *symbols);
-    return c10::str(info(buffer.type.dtype).name, c10::IntArrayRef(layout.sizes));
+    return c10::str(info(buffer.type.dtype).name, c10::IntArrayRef(layout_of(buffer).sizes));
   }
 
   void conform_argument(BufferId id) {
@@ -214,18 +210,17 @@ struct TorchFrame final : Frame {
     Cell& cell = cells[id.value()];
     const Buffer& promised = buffer(id);
     if (cell.tensor.defined() || promised.kind == Buffer::Kind::kResult) return cell.tensor;
-    const Layout layout = evaluate_layout(promised.type, *symbols);
-    const c10::ScalarType dtype = to_scalar_type(promised.type.dtype);
+    const Layout layout = layout_of(promised);
     if (promised.kind == Buffer::Kind::kAlias) {
       const at::Tensor& base = tensor(promised.base);
       const int64_t offset = base.storage_offset() + evaluate(promised.offset, *symbols);
-      return cell.tensor = view_memory(base, offset, layout, dtype);
+      return cell.tensor = view_memory(base, offset, layout);
     }
     STITCH_CHECK(promised.kind == Buffer::Kind::kSlab,
                  "buffer " << id << " is not set when a library call uses it");
     const auto* begin = static_cast<const char*>(slab.storage().data());
     const int64_t offset_bytes = static_cast<const char*>(cell.address) - begin;
-    return cell.tensor = place_in_memory(slab, offset_bytes, layout, dtype);
+    return cell.tensor = place_in_memory(slab, offset_bytes, layout);
   }
 
   bool is_in_slab(const at::Tensor& tensor) const {

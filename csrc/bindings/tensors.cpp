@@ -48,8 +48,9 @@ at::DataPtr allocate_from_pool(int64_t bytes) {
   return at::DataPtr(block->data, block, &return_to_pool, c10::Device(c10::kCPU));
 }
 
-int64_t count_bytes(const Layout& layout, c10::ScalarType dtype) {
-  return at::detail::computeStorageNbytes(layout.sizes, layout.strides, c10::elementSize(dtype));
+int64_t count_bytes(const Layout& layout) {
+  return at::detail::computeStorageNbytes(layout.sizes, layout.strides,
+                                          c10::elementSize(layout.dtype));
 }
 
 // Where it has an allocator, resize_ may move it.
@@ -58,10 +59,9 @@ c10::Storage make_storage(at::DataPtr data, int64_t bytes, c10::Allocator* alloc
                                                std::move(data), allocator, allocator != nullptr);
 }
 
-at::Tensor tensor_in(c10::Storage storage, c10::DispatchKeySet keys, const Layout& layout,
-                     c10::ScalarType dtype) {
-  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(std::move(storage), keys,
-                                                               c10::scalarTypeToTypeMeta(dtype));
+at::Tensor tensor_in(c10::Storage storage, c10::DispatchKeySet keys, const Layout& layout) {
+  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
+      std::move(storage), keys, c10::scalarTypeToTypeMeta(layout.dtype));
   tensor.unsafeGetTensorImpl()->set_sizes_and_strides(layout.sizes, layout.strides);
   return tensor;
 }
@@ -69,7 +69,7 @@ at::Tensor tensor_in(c10::Storage storage, c10::DispatchKeySet keys, const Layou
 }  // namespace
 
 Layout evaluate_layout(const TensorType& type, const std::vector<int64_t>& symbols) {
-  Layout layout;
+  Layout layout{{}, {}, to_scalar_type(type.dtype)};
   for (const Dim& extent : type.shape) layout.sizes.push_back(evaluate(extent, symbols));
   for (const Dim& stride : type.strides) layout.strides.push_back(evaluate(stride, symbols));
   return layout;
@@ -82,32 +82,31 @@ c10::ScalarType to_scalar_type(DType dtype) {
 
 DType from_scalar_type(c10::ScalarType type) { return kDTypes[static_cast<size_t>(type)]; }
 
-at::Tensor make_tensor(const Layout& layout, c10::ScalarType dtype, c10::Device device) {
+at::Tensor make_tensor(const Layout& layout, c10::Device device) {
   if (!device.is_cpu()) {
     at::AutoDispatchBelowADInplaceOrView guard;
     return at::empty_strided(layout.sizes, layout.strides,
-                             at::TensorOptions().dtype(dtype).device(device));
+                             at::TensorOptions().dtype(layout.dtype).device(device));
   }
-  const int64_t bytes = count_bytes(layout, dtype);
+  const int64_t bytes = count_bytes(layout);
   return tensor_in(make_storage(allocate_from_pool(bytes), bytes, c10::GetCPUAllocator()), kOnCpu,
-                   layout, dtype);
+                   layout);
 }
 
-at::Tensor make_tensor_over(const at::Tensor& held, const Layout& layout, c10::ScalarType dtype) {
+at::Tensor make_tensor_over(const at::Tensor& held, const Layout& layout) {
   if (!held.defined() || held.use_count() != 1 || held.storage().use_count() != 1) return {};
   const c10::Storage& storage = held.storage();
   const c10::DeleterFnPtr owner = storage.data_ptr().get_deleter();
   const bool is_ours = owner == &return_to_pool || owner == c10::GetCPUAllocator()->raw_deleter();
-  const auto bytes = static_cast<size_t>(count_bytes(layout, dtype));
+  const auto bytes = static_cast<size_t>(count_bytes(layout));
   if (!is_ours || held.storage_offset() != 0 || storage.nbytes() != bytes) return {};
-  return tensor_in(storage, kOnCpu, layout, dtype);
+  return tensor_in(storage, kOnCpu, layout);
 }
 
-at::Tensor view_memory(const at::Tensor& memory, int64_t offset, const Layout& layout,
-                       c10::ScalarType dtype) {
+at::Tensor view_memory(const at::Tensor& memory, int64_t offset, const Layout& layout) {
   at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
       c10::TensorImpl::VIEW, c10::Storage(memory.storage()), memory.key_set(),
-      c10::scalarTypeToTypeMeta(dtype));
+      c10::scalarTypeToTypeMeta(layout.dtype));
   tensor.unsafeGetTensorImpl()->set_storage_offset(offset);
   tensor.unsafeGetTensorImpl()->set_sizes_and_strides(layout.sizes, layout.strides);
   return tensor;
@@ -117,19 +116,17 @@ at::Tensor part_of(const at::Tensor& whole, c10::ScalarType dtype,
                    const std::vector<int64_t>& place) {
   const auto strides = place.begin() + std::ssize(place) / 2, end = place.end() - 1;
   const size_t begin = whole.storage_offset() * whole.itemsize() + *end;  // in bytes
-  const Layout layout{{place.begin(), strides}, {strides, end}};
-  return view_memory(whole, static_cast<int64_t>(begin / c10::elementSize(dtype)), layout, dtype);
+  const Layout layout{{place.begin(), strides}, {strides, end}, dtype};
+  return view_memory(whole, static_cast<int64_t>(begin / c10::elementSize(dtype)), layout);
 }
 
-at::Tensor place_in_memory(const at::Tensor& memory, int64_t offset_bytes, const Layout& layout,
-                           c10::ScalarType dtype) {
+at::Tensor place_in_memory(const at::Tensor& memory, int64_t offset_bytes, const Layout& layout) {
   auto* kept = new c10::Storage(memory.storage());
   at::DataPtr data(
       static_cast<char*>(kept->mutable_data()) + offset_bytes, kept,
       [](void* storage) { delete static_cast<c10::Storage*>(storage); }, memory.device());
-  const int64_t bytes = count_bytes(layout, dtype);
-  return tensor_in(make_storage(std::move(data), bytes, /*allocator=*/nullptr), memory.key_set(),
-                   layout, dtype);
+  return tensor_in(make_storage(std::move(data), count_bytes(layout), /*allocator=*/nullptr),
+                   memory.key_set(), layout);
 }
 
 void fill_made(at::Tensor made, at::Tensor source) {
@@ -143,7 +140,7 @@ void fill_made(at::Tensor made, at::Tensor source) {
 }
 
 at::Tensor copy_tensor(const at::Tensor& from, const Layout& layout) {
-  at::Tensor to = make_tensor(layout, from.scalar_type(), from.device());
+  at::Tensor to = make_tensor(layout, from.device());
   fill_made(to, from);
   return to;
 }

@@ -10,9 +10,10 @@
 
 namespace stitch {
 
-// Sizes and strides of one tensor, evaluated.
+// What memory of one tensor holds and where, evaluated.
 struct Layout {
   c10::SmallVector<int64_t, 6> sizes, strides;
+  c10::ScalarType dtype;
 };
 
 Layout evaluate_layout(const TensorType& type, const std::vector<int64_t>& symbols);
@@ -21,24 +22,22 @@ c10::ScalarType to_scalar_type(DType dtype);   // InternalError for kOpaque
 DType from_scalar_type(c10::ScalarType type);  // kOpaque for what kernels do not handle
 
 // Uninitialised; on the CPU memory of the host pool.  It resizes, saves and shares like any tensor.
-at::Tensor make_tensor(const Layout& layout, c10::ScalarType dtype, c10::Device device);
+at::Tensor make_tensor(const Layout& layout, c10::Device device);
 // The same in the memory of `held`; undefined where others than this reference hold that, or may
 // see it (numpy, other processes), or it has another size.
-at::Tensor make_tensor_over(const at::Tensor& held, const Layout& layout, c10::ScalarType dtype);
+at::Tensor make_tensor_over(const at::Tensor& held, const Layout& layout);
 // Shares the storage of `memory`; `offset` in elements from the storage's start.
-at::Tensor view_memory(const at::Tensor& memory, int64_t offset, const Layout& layout,
-                       c10::ScalarType dtype);
+at::Tensor view_memory(const at::Tensor& memory, int64_t offset, const Layout& layout);
 // A view as eager has it, in the storage of `whole`; place: sizes, strides, and how many bytes
 // behind the whole it begins.
 at::Tensor part_of(const at::Tensor& whole, c10::ScalarType dtype,
                    const std::vector<int64_t>& place);
 // A part of `memory`, which it keeps alive, as a storage of its own: what counts from the start of
 // a storage finds there what the tensor holds and nothing else.
-at::Tensor place_in_memory(const at::Tensor& memory, int64_t offset_bytes, const Layout& layout,
-                           c10::ScalarType dtype);
+at::Tensor place_in_memory(const at::Tensor& memory, int64_t offset_bytes, const Layout& layout);
 // `made` is memory of ours, where all elements of a row may be one.
 void fill_made(at::Tensor made, at::Tensor source);
-// As make_tensor, at an aligned address, with the contents of `from`.
+// As make_tensor, at an aligned address, with the contents of `from`, of the same dtype.
 at::Tensor copy_tensor(const at::Tensor& from, const Layout& layout);
 
 // The tensor is what the type promises, bit for bit.
