@@ -57,10 +57,12 @@ struct Sorter {
     Position position, row;
   };
 
-  const Index* index;
-  int64_t count;
   const Rows& rows;
-  Position *order, *offsets;
+  const Tensor &given, &made_order, &made_offsets;
+  const Index* index = given.const_data_ptr<Index>();
+  int64_t count = given.numel();
+  Position* order = made_order.data_ptr<Position>();
+  Position* offsets = made_offsets.data_ptr<Position>();
   int shift = find_shift(count, rows.size);
   int64_t chunks = count_sort_chunks(count, rows.size >> shift);
   int64_t parts = rows.size > 0 ? ((rows.size - 1) >> shift) + 1 : 0;
@@ -143,26 +145,19 @@ struct Sorter {
   }
 };
 
-template <class Index, class Position>
-void sort_positions(const Tensor& index, const Rows& rows, Tensor& order, Tensor& offsets) {
-  Sorter<Index, Position> sorter{index.const_data_ptr<Index>(), index.numel(), rows,
-                                 order.data_ptr<Position>(), offsets.data_ptr<Position>()};
-  sorter.run();
-}
-
 // index: integers [count] -> order [count] and offsets [size + 1], i32 where `narrow`, else i64.
 // Where an index is out of range the last offset is -1 and all others are 0; kernels report it.
 std::tuple<Tensor, Tensor> segments_cpu(const Tensor& index, int64_t size, bool wraps, bool narrow,
                                         std::optional<int64_t> ignored) {
   const auto dtype = narrow ? at::kInt : at::kLong;
-  Tensor order = at::empty(index.sizes(), dtype), offsets = at::empty({size + 1}, dtype);
+  const Tensor order = at::empty(index.sizes(), dtype), offsets = at::empty({size + 1}, dtype);
   const Tensor given = index.contiguous();
   const Rows rows{size, ignored, wraps};
   AT_DISPATCH_INTEGRAL_TYPES(given.scalar_type(), "segments", [&] {
     if (narrow)
-      sort_positions<scalar_t, int32_t>(given, rows, order, offsets);
+      Sorter<scalar_t, int32_t>{rows, given, order, offsets}.run();
     else
-      sort_positions<scalar_t, int64_t>(given, rows, order, offsets);
+      Sorter<scalar_t, int64_t>{rows, given, order, offsets}.run();
   });
   return {order, offsets};
 }
