@@ -172,17 +172,14 @@ std::vector<Axis> find_axes(const Spaces& spaces, const Accesses& accesses) {
     size_t open = axes.size();  // an axis of this space that may still grow
     for (const AtomList& dim : space.dims) {
       for (AtomId atom : dim) {
-        if (!placed.insert(atom).second) {
-          open = axes.size();
-          continue;
-        }
-        if (open < axes.size() && can_join(axes[open].atoms.back(), atom)) {
+        const bool is_new = placed.insert(atom).second;
+        if (is_new && open < axes.size() && can_join(axes[open].atoms.back(), atom)) {
           axes[open].atoms.push_back(atom);
           axes[open].extent = axes[open].extent * spaces.atoms.size(atom);
-        } else {
-          open = axes.size();
-          axes.push_back({{atom}, spaces.atoms.size(atom)});
+          continue;
         }
+        open = axes.size();
+        if (is_new) axes.push_back({{atom}, spaces.atoms.size(atom)});
       }
     }
   }

@@ -75,9 +75,8 @@ bool Atoms::have_repeats(const std::vector<AtomList>& lists) const {
   all.reserve(8);
   for (const AtomList& list : lists)
     for (AtomId atom : list) append_leaves(atom, all);
-  for (size_t i = 1; i < all.size(); ++i)
-    if (std::find(all.begin(), all.begin() + i, all[i]) != all.begin() + i) return true;
-  return false;
+  std::ranges::sort(all);
+  return std::ranges::adjacent_find(all) != all.end();
 }
 
 bool Atoms::unify(const AtomList& left, const AtomList& right) {
