@@ -20,8 +20,7 @@ bool adds_leading_ones(const Shape& shape, const Shape& longer) {
 
 NodeId merge_reshape(Builder& b, const Node& node, NodeId x) {
   while (b[x].op == OpKind::k_reshape) x = b[x].inputs[0];
-  if (b[x].type.shape == node.type.shape) return x;
-  return b.reshape(x, node.type.shape);
+  return b[x].type.shape == node.type.shape ? x : b.reshape(x, node.type.shape);
 }
 
 NodeId merge_permute(Builder& b, const Node& node, NodeId x) {

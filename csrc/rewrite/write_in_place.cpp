@@ -145,12 +145,11 @@ struct WindowFinder {
 
   // Do they not meet, along a dimension?
   bool are_apart_in_some_dim(const Window& a, const Window& b) const {
-    const auto strip_of = [&](const Window& window, size_t d) {
+    const auto strip_of = [&](const Window& window, int64_t d) {
       return Strip{window.dims[2 * d], window.dims[2 * d + 1], graph[window.source].type.shape[d]};
     };
-    for (size_t d = 0; 2 * d < a.dims.size(); ++d) {
-      const int64_t dim = static_cast<int64_t>(d);
-      if (std::ranges::count(a.start_dim, dim) || std::ranges::count(b.start_dim, dim)) continue;
+    for (int64_t d = 0; 2 * d < std::ssize(a.dims); ++d) {
+      if (std::ranges::count(a.start_dim, d) || std::ranges::count(b.start_dim, d)) continue;
       if (are_apart(strip_of(a, d), strip_of(b, d))) return true;
     }
     return false;
