@@ -22,14 +22,6 @@ constexpr std::array<c10::ScalarType, 15> kScalarTypes = {
     c10::kChar,        c10::kShort, c10::kInt,      c10::kLong,   c10::kFloat8_e4m3fn,
     c10::kFloat8_e5m2, c10::kHalf,  c10::kBFloat16, c10::kFloat,  c10::kDouble};
 
-constexpr auto kDTypes = [] {
-  std::array<DType, static_cast<size_t>(c10::ScalarType::NumOptions)> dtypes;
-  dtypes.fill(DType::kOpaque);
-  for (size_t i = 0; const c10::ScalarType type : kScalarTypes)
-    dtypes[static_cast<size_t>(type)] = static_cast<DType>(i++);
-  return dtypes;
-}();
-
 // Torch's profiler counts the pool's blocks beside those of its own allocator.
 void report(const PoolBlock* block, int64_t sign) {
   if (c10::memoryProfilingEnabled())
@@ -79,8 +71,6 @@ c10::ScalarType to_scalar_type(DType dtype) {
   STITCH_CHECK(dtype != DType::kOpaque, "an opaque value has no element type");
   return kScalarTypes[static_cast<size_t>(dtype)];
 }
-
-DType from_scalar_type(c10::ScalarType type) { return kDTypes[static_cast<size_t>(type)]; }
 
 at::Tensor make_tensor(const Layout& layout, c10::Device device) {
   if (!device.is_cpu()) {
@@ -148,10 +138,8 @@ at::Tensor copy_tensor(const at::Tensor& from, const Layout& layout) {
 bool has_type(const at::Tensor& tensor, const TensorType& type,
               const std::vector<int64_t>& symbols) {
   const c10::IntArrayRef sizes = tensor.sizes(), strides = tensor.strides();
-  if (sizes.size() != type.shape.size() || tensor.is_neg() ||
-      from_scalar_type(tensor.scalar_type()) != type.dtype) {
-    return false;
-  }
+  if (tensor.scalar_type() != to_scalar_type(type.dtype) || tensor.is_neg()) return false;
+  if (sizes.size() != type.shape.size()) return false;
   for (size_t d = 0; d < sizes.size(); ++d) {
     if (sizes[d] != evaluate(type.shape[d], symbols)) return false;
     if (sizes[d] != 1 && strides[d] != evaluate(type.strides[d], symbols)) return false;

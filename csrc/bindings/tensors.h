@@ -18,8 +18,7 @@ struct Layout {
 
 Layout evaluate_layout(const TensorType& type, const std::vector<int64_t>& symbols);
 
-c10::ScalarType to_scalar_type(DType dtype);   // InternalError for kOpaque
-DType from_scalar_type(c10::ScalarType type);  // kOpaque for what kernels do not handle
+c10::ScalarType to_scalar_type(DType dtype);  // InternalError for kOpaque
 
 // Uninitialised; on the CPU memory of the host pool.  It resizes, saves and shares like any tensor.
 at::Tensor make_tensor(const Layout& layout, c10::Device device);
