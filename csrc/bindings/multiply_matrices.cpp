@@ -182,20 +182,17 @@ bool is_f32(const at::Tensor& tensor) {
          !tensor.is_neg();
 }
 
-// Whether rows, or columns, lie one behind the other in memory, and each along it.
+// Whether rows lie one behind the other in memory, and each along it.
 bool has_rows(const at::Tensor& matrix) {
   return matrix.stride(-1) == 1 && matrix.stride(-2) >= matrix.size(-1);
-}
-
-bool has_rows_or_columns(const at::Tensor& matrix) {
-  return has_rows(matrix) || has_rows(matrix.mT());
 }
 
 bool is_worth_it(const Product& product, const at::Tensor& out) {
   if (!is_f32(product.a) || !is_f32(product.b) || !is_f32(out)) return false;
   if (product.added.defined() && !is_f32(product.added)) return false;
   if (std::min(out.size(-1), out.size(-2)) < kFewestRows || product.a.numel() == 0) return false;
-  return has_rows(out) && has_rows_or_columns(product.a) && has_rows_or_columns(product.b);
+  const auto has_lines = [](const at::Tensor& x) { return has_rows(x) || has_rows(x.mT()); };
+  return has_rows(out) && has_lines(product.a) && has_lines(product.b);
 }
 
 bool is_known_shape(const Product& product, const at::Tensor& out) {
