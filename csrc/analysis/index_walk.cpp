@@ -229,29 +229,23 @@ struct Walker {
                       node.type.shape[node.ints[0]], guard);
   }
 
-  // Of extent 1 along the dimension whose start is read from memory.
-  Handle read_row_scatter(NodeId id, const Index& index, int guard) {
-    const Node& node = graph[id];
-    const int64_t dim = node.ints[0];
-    const IndexExpr start = read_start(id, index, guard);
-    const int inside = begin_guard({index[dim] - start, 0, 1}, guard);
-    Index inner = index;
-    inner[dim] = {};
-    const Handle base = value(node.inputs[0], index, guard);
-    // One element for all along `dim`: it may be read wherever x may.
-    return sink.choose(inside, value(node.inputs[1], inner, guard), base, node.type.dtype);
-  }
-
   Handle read_slice_scatter(NodeId id, const Index& index, int guard) {
     const Node& node = graph[id];
-    if (node.inputs.size() == 3) return read_row_scatter(id, index, guard);
     const int64_t dim = node.ints[0];
+    Index inner = index;
+    if (node.inputs.size() == 3) {  // of extent 1 where a start that is read from memory says
+      const IndexExpr place = index[dim] - read_start(id, index, guard);
+      const int inside = begin_guard({place, 0, 1}, guard);
+      inner[dim] = {};
+      const Handle base = value(node.inputs[0], index, guard);
+      // One element for all along `dim`: it may be read wherever x may.
+      return sink.choose(inside, value(node.inputs[1], inner, guard), base, node.type.dtype);
+    }
     const TensorType& source = graph[node.inputs[1]].type;
     const Dim start = node.dims[0], step = node.dims[1];
     const Dim end = start + source.shape[dim] * step;
     int inside = begin_guard({index[dim], start, end}, guard);
     const IndexExpr moved = index[dim] - IndexExpr{start, {}};
-    Index inner = index;
     inner[dim] = sink.vars.divide(moved, step);
     if (!step.is(1)) inside = begin_guard({sink.vars.remainder(moved, step), 0, 1}, inside);
     if (inside == guard) return part(node.inputs[1], inner, dim, inside);
