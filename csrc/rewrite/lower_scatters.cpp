@@ -57,7 +57,11 @@ struct Put {
   int64_t ignored = -1;  // the index of no row
   bool is_in_place = false;
 
-  bool is_plain() const { return keeps && !is_mean && ignored < 0; }
+  // What comes alone to its row is stored there, or added to it.
+  bool writes_one() const {
+    const bool is_known = combine.put == k_put_sum || combine.put == k_put_last;
+    return is_known && keeps && !is_mean && ignored < 0;
+  }
 };
 
 // How a put combines its rows: chunks > 0 of the positions, or by order and offsets of segments.
@@ -87,22 +91,14 @@ struct Lowering {
       whole.index = rows;
       return combine_rows(whole);
     }
-    const bool is_one = index.shape[put.dim].is(1) && put.is_plain() && writes_one(put) &&
-                        type(put.x).dtype != DType::kBool;
-    return is_one ? write_place(put) : scatter_elements(put);
+    const bool is_one = index.shape[put.dim].is(1) && type(put.x).dtype != DType::kBool;
+    return is_one && put.writes_one() ? write_place(put) : scatter_elements(put);
   }
 
   const TensorType& type(NodeId id) const { return (*b)[id].type; }
   int64_t hint(const Dim& dim) const { return b->graph().symbols.hint(dim); }
   NodeId pointwise(OpKind op, std::vector<NodeId> operands) { return b->pointwise(op, operands); }
   NodeId integer(int64_t value) { return b->full(DType::kI64, 0, value); }
-  NodeId nothing(OpKind reduce, DType dtype) {
-    return make_constant(*b, identity_of(reduce, dtype), {});
-  }
-
-  static bool writes_one(const Put& put) {
-    return put.combine.put == k_put_sum || put.combine.put == k_put_last;
-  }
 
   // The index [count] that all places across share, where there is one: its other strides are 0.
   NodeId row_index(const Put& put) {
@@ -164,7 +160,7 @@ struct Lowering {
   NodeId combine_rows(const Put& put) {
     const std::vector<Dim> shape = type(put.x).shape;
     const Dim count = type(put.source).shape[put.dim];
-    if (count.is(1) && put.is_plain() && writes_one(put)) return write_place(put);
+    if (count.is(1) && put.writes_one()) return write_place(put);
     // Eager's own call writes less than all rows of an argument.
     if (put.is_in_place && hint(count) < hint(shape[put.dim])) return {};
     const int64_t chunks = count_chunks(put);
@@ -260,7 +256,7 @@ struct Lowering {
     const Dim size = type(rows.put.x).shape[rows.put.dim], chunks = rows.chunks;
     const DType dtype = type(source).dtype;
     const Constant identity = identity_of(combine.reduce, dtype);
-    const NodeId none = nothing(combine.reduce, dtype);
+    const NodeId none = make_constant(*b, identity, {});
     std::vector<Dim> along(counts.size(), 1);
     along[dim] = counts[dim];
     if (rows.kept.valid())
@@ -334,7 +330,8 @@ struct Lowering {
     const DType dtype = type(x).dtype;
     if (!put.keeps) {
       const NodeId is_met = pointwise(k_gt, {count, integer(0)});
-      x = pointwise(k_select, {is_met, nothing(put.combine.reduce, dtype), x});
+      const NodeId none = make_constant(*b, identity_of(put.combine.reduce, dtype), {});
+      x = pointwise(k_select, {is_met, none, x});
     }
     const NodeId made = combine(rows, x);
     if (!put.is_mean) return made;

@@ -78,11 +78,8 @@ bool may_hide_rows(const Calling& calling, const Attention& attention) {
   double low = 0;
   for (const MaskTerm& term : attention.mask) {
     const ValueRange range = calling.ranges[term.value.index()];
-    if (term.fills())
-      low = std::min(low, term.fill);
-    else
-      low += term.kind == MaskTerm::Kind::kAdd ? range.low : -range.high;
-    low = stored_as(dtype, {low, kInfinity}).low;
+    const double added = term.kind == MaskTerm::Kind::kAdd ? range.low : -range.high;
+    low = stored_as(dtype, {term.fills() ? std::min(low, term.fill) : low + added, kInfinity}).low;
   }
   return low == -kInfinity;
 }

@@ -142,18 +142,18 @@ NodeId reduce_exponentials(Builder& b, const Node& node, const Exponentials& ter
   std::vector<Dim> row = b[terms.x].type.shape, kept = b[own].type.shape;
   for (int64_t axis : node.ints) row[axis] = 1;
   for (int64_t axis : axes.outer) kept[axis] = 1;
-  const auto of_rows = [&](NodeId value, const std::vector<Dim>& as) {
-    return b.reshape(expand_to(b, b.cast(value, dtype), row), as);
+  const auto of_rows = [&](NodeId value) {
+    return b.reshape(expand_to(b, b.cast(value, dtype), row), kept);
   };
   const auto less = [&](NodeId x, const std::vector<NodeId>& shared) {
-    for (NodeId value : shared) x = combine(OpKind::k_sub, x, of_rows(value, kept));
+    for (NodeId value : shared) x = combine(OpKind::k_sub, x, of_rows(value));
     return x;
   };
   const auto sum = [&](NodeId x) { return b.reduce(OpKind::k_sum, x, axes.inner, dtype, false); };
   const NodeId below = combine(OpKind::k_sub, cut, from), exp = b.pointwise(OpKind::k_exp, {below});
   NodeId weight = b.pointwise(OpKind::k_exp, {less(own, terms.exponent)});
   for (const auto& [op, value] : terms.scales)
-    weight = value.valid() ? combine(op, weight, of_rows(value, kept)) : b.pointwise(op, {weight});
+    weight = value.valid() ? combine(op, weight, of_rows(value)) : b.pointwise(op, {weight});
   NodeId share = combine(OpKind::k_mul, sum(exp), weight);
   if (terms.factor) {
     const NodeId near = combine(OpKind::k_mul, sum(combine(OpKind::k_mul, exp, below)), weight);
