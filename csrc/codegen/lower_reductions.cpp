@@ -225,11 +225,13 @@ void ReductionLowering::accumulate(NodeId root, const Scalar& value) {
     text = concat(type, "{", text, ", ", index_type, "(", place.text, ")}");
     if (ascends(space, flat)) how = "next";
   }
-  std::string inside;  // false in threads past the end of a reduced axis, at its last elements
+  // False in threads past the end of a reduced axis, which have its last elements or none.
+  std::string inside;
   for (size_t a = 0; a < schedule.axes.size(); ++a) {
     const MappedAxis& mapped = schedule.axes[a];
     if (mapped.is_exact || role_of(space, mapped.axis) != Role::kReduced) continue;
-    if (is_idempotent(functor(root)) && mapped.axis.extent.is_constant()) continue;
+    const bool repeats = mapped.axis.extent.is_constant() && !values.skips_past_end;
+    if (repeats && is_idempotent(functor(root))) continue;
     inside += (inside.empty() ? "ok" : " & ok") + std::to_string(a);
   }
   if (!inside.empty())

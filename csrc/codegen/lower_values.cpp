@@ -301,7 +301,7 @@ Handle ValueLowering::pointwise(NodeId id, const std::vector<Handle>& operands, 
     expr = in_type(type.register_name, wide[operands[0]] + " / " + divisor, "f64");
   } else {
     expr = counted_together(node.op) > 0 ? draw(node, operands, arguments)
-                                      : call(id, operands, arguments, depth);
+                                         : call(id, operands, arguments, depth);
   }
   if (rounds) expr = std::string("round_to<") + type.device_name + ">(" + expr + ")";
   const Handle result = let(type.register_name, expr, depth);

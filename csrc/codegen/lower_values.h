@@ -156,12 +156,12 @@ class ValueLowering : public WalkSink {
     int depth;  // of the scope that the loop belongs to
   };
   std::vector<OpenSegment> segments_;
-  std::vector<std::string> results_;                // of the segments that are being walked
+  std::vector<std::string> results_;     // of the segments that are being walked
   std::map<Handle, Parts> parts_;        // of results
-  std::map<Handle, Handle> inverses_;               // of divisors
-  std::map<Handle, IndexExpr> indices_;             // that are values
-  std::set<NodeId> held_;                           // persistent values met already
-  std::set<NodeId> passed_over_;                    // those that stay in memory
+  std::map<Handle, Handle> inverses_;    // of divisors
+  std::map<Handle, IndexExpr> indices_;  // that are values
+  std::set<NodeId> held_;                // persistent values met already
+  std::set<NodeId> passed_over_;         // those that stay in memory
 };
 
 }  // namespace stitch

@@ -232,22 +232,27 @@ Persistence find_persistent_values(const Graph& graph, const std::vector<SharedA
 void keep_loads(const Graph& graph, StageSchedule& schedule) {
   if (!schedule.device->is_cuda) return;
   const int begin = static_cast<int>(round_up(schedule.shared_bytes, kSlotAlignment));
-  const int64_t shared_bytes =
-      count_shared_bytes(*schedule.device, count_needed_blocks(schedule)) - begin;
-  ChipRoom room{count_free_registers(schedule), shared_bytes, begin};
-  std::vector<RepeatedLoad> loads = find_repeated_loads(graph, schedule);
-  auto find_homes = [&] {
-    return std::erase_if(loads, [&](RepeatedLoad& load) {
+  const std::vector<RepeatedLoad> all = find_repeated_loads(graph, schedule);
+  std::vector<RepeatedLoad> loads;
+  // Whether all find homes.
+  const auto find_homes = [&](int registers, int blocks) {
+    ChipRoom room{registers, count_shared_bytes(*schedule.device, blocks) - begin, begin};
+    loads = all;
+    std::erase_if(loads, [&](RepeatedLoad& load) {
       return !find_home(graph, schedule, room, load.persistent);
     });
+    return loads.size() == all.size();
   };
-  // What is loaded again in loops that are unrolled would stay in registers too.
-  if (find_homes() > 0) {
-    room = {0, shared_bytes, begin};
-    find_homes();
-  }
+  const int registers = count_free_registers(schedule), needed = count_needed_blocks(schedule);
+  const bool has_second =
+      !schedule.grid.is_constant() || schedule.grid.value() > schedule.device->multiprocessors;
+  // One block computes while another loads.  What is loaded again in loops that are unrolled would
+  // stay in registers too.
+  if (!(has_second && needed == 1 && find_homes(registers, 2)) && !find_homes(registers, needed))
+    find_homes(0, needed);
   for (RepeatedLoad& load : loads) {
-    if (load.persistent.home.in_shared > 0) schedule.shared_bytes = room.shared_begin;
+    const Home& home = load.persistent.home;
+    if (home.in_shared > 0) schedule.shared_bytes = home.shared_offset + home.shared_bytes;
     schedule.schemes[load.persistent.value] = Scheme::kLocal;
     schedule.persistent.push_back(std::move(load.persistent));
   }

@@ -150,3 +150,14 @@ def test_a_loss_of_many_classes_and_its_gradient():
         rtol=1e-5,
         atol=1e-9,
     )
+
+
+@pytest.mark.parametrize("columns", [517, 20483])
+def test_threads_past_the_end_of_a_row_are_no_part_of_it(columns):
+    x = -torch.rand(72, columns, generator=torch.Generator().manual_seed(7)) - 1
+
+    def fn(x):
+        largest, smallest = x.amax(1), (-x).amin(1)
+        return largest, smallest, x.argmax(1), (x < 0).all(1), (x / 2).prod(1), x.exp().sum(1)
+
+    expect_equal(compile_strictly(fn, options=ON_H200)(x), fn(x), rtol=1e-5, atol=1e-6)
