@@ -2,7 +2,9 @@
 // atoms that can be walked as one loop.
 #pragma once
 
+#include <algorithm>
 #include <map>
+#include <ranges>
 #include <set>
 #include <span>
 #include <vector>
@@ -53,6 +55,13 @@ Accesses find_accesses(const Graph& graph, const Spaces& spaces, const LoadsOfRo
 const Access* find_access(const Accesses& accesses, NodeId value, bool is_store);
 // Where a root evaluates or loads the value; empty: nowhere.
 std::span<const Evaluation> evaluations_of(const Accesses& accesses, NodeId root, NodeId value);
+// Whether a root, or what one evaluates or loads, is such a node.
+template <class Predicate>
+bool evaluates_any(const Accesses& accesses, Predicate is_such) {
+  return std::ranges::any_of(accesses.evaluated, [&](const auto& of) {
+    return is_such(of.first) || std::ranges::any_of(std::views::keys(of.second), is_such);
+  });
+}
 // Every expression in which an atom's coefficient matters.
 std::vector<IndexExpr> list_uses(const Accesses& accesses);
 

@@ -36,9 +36,8 @@ Tensor random(const Tensor& seed, int64_t stream, at::IntArrayRef size, bool coa
     key_low = low_word(key_low + 0x9E3779B9);
     key_high = low_word(key_high + 0xBB67AE85);
   }
-  const auto has_bit = [&](int64_t bit) { return index.bitwise_and(bit).to(at::kBool); };
-  const auto choose = [&](int64_t bit, const Tensor& if_set, const Tensor& else_) {
-    return at::where(has_bit(bit), if_set, else_);
+  const auto choose = [&](int64_t bit, const Tensor& set, const Tensor& unset) {
+    return at::where(index.bitwise_and(bit).to(at::kBool), set, unset);
   };
   const int64_t half = coarse ? 2 : 1;
   Tensor word = choose(2 * half, choose(half, d, c), choose(half, b, a));
@@ -80,8 +79,7 @@ Tensor draw_once(const Tensor& like) { return draw(draw_seed(like), 0, like); }
 
 // To be compared with p.  Where that is rare, neighbours would be below it together too often.
 Tensor draw_for(double p, const Tensor& like) {
-  constexpr double kRare = 0x1p-8;
-  return draw(draw_seed(like), 0, like, p >= kRare && p <= 1 - kRare);
+  return draw(draw_seed(like), 0, like, std::min(p, 1 - p) >= 0x1p-8);
 }
 
 // 48 bits for f64, 24 else; takes streams `stream` and `stream` + 1.

@@ -170,11 +170,7 @@ struct StageLowering {
     };
     return on_cuda() && schedule.tiles.empty() && schedule.buffers.empty() &&
            std::ranges::all_of(schedule.axes, [](const auto& axis) { return axis.vector == 1; }) &&
-           std::ranges::none_of(schedule.accesses.evaluated, [&](const auto& of) {
-             return checks(of.first) || std::ranges::any_of(of.second, [&](const auto& entry) {
-                      return checks(entry.first);
-                    });
-           });
+           !evaluates_any(schedule.accesses, checks);
   }
 
   void declare_arrays(int block) {

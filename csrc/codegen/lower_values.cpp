@@ -38,7 +38,7 @@ bool was_of_type(const Graph& graph, const Node& cast) {
 // Neighbours whose random numbers come from one counter; 0 of what draws none.
 int counted_together(OpKind op) {
   const bool is_coarse = op == OpKind::k_coarse_random || op == OpKind::k_coarse_least;
-  return is_coarse ? 8 : op == OpKind::k_random || op == OpKind::k_random_word ? 4 : 0;
+  return is_coarse ? 8 : op == OpKind::k_random || op == OpKind::k_random_least ? 4 : 0;
 }
 
 // What one access of a persistent value moves.

@@ -39,13 +39,8 @@ bool may_cut(const Graph& graph, const StageSchedule& schedule, int block) {
   if (axis.chunk > 0 || axis.strips > 1 || axis.is_unrolled) return false;
   if (!axis.axis.extent.is_constant() || !schedule.kept_on_chip.empty()) return false;
   // What sums or walks segments has scopes of its own around loops.
-  return std::ranges::all_of(schedule.accesses.evaluated, [&](const auto& of) {
-    const auto is_simple = [&](NodeId id) {
-      return family(graph[id]) != Family::kReduce && !combines_segments(info(graph[id]));
-    };
-    return is_simple(of.first) && std::ranges::all_of(of.second, [&](const auto& entry) {
-             return is_simple(entry.first);
-           });
+  return !evaluates_any(schedule.accesses, [&](NodeId id) {
+    return family(graph[id]) == Family::kReduce || combines_segments(info(graph[id]));
   });
 }
 

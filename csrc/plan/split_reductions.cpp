@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <map>
-#include <memory>
 #include <set>
 
 #include "analysis/precision.h"
@@ -39,18 +38,14 @@ struct Reduction {
   std::vector<NodeId> sources;  // materialised values at least half as large as the operand
 };
 
-using Reached = std::shared_ptr<const std::vector<NodeId>>;  // ascending
-
 struct SplitFinder {
   const Graph& graph;
   const DeviceSpec& device;
   int workers;
   std::vector<bool> rounded;
-  std::vector<Reached> reached = {};  // by node
   std::map<NodeId, Split> splits = {};
 
   void run() {
-    find_reached();
     std::map<std::string, std::vector<Reduction>> alike;  // by operand shape
     for (int n = 0; n < graph.size(); ++n) {
       const Node& node = graph.nodes[n];
@@ -66,34 +61,21 @@ struct SplitFinder {
 
   int64_t hint(const Dim& dim) const { return std::max<int64_t>(0, graph.symbols.hint(dim)); }
 
-  // Materialised values that may be a source of some reduction, for every value that is made of
-  // them.  Most values have those of an operand, and share them with it.
-  void find_reached() {
-    reached.assign(graph.size(), std::make_shared<const std::vector<NodeId>>());
-    for (int n = 0; n < graph.size(); ++n) {
-      const NodeId id(n);
-      if (!is_materialised(graph[id]))
-        for (NodeId input : graph[id].inputs) add_reached(reached[input.index()], reached[n]);
-      else if (hint_elements(graph, id) >= kSmallReduction / 2)
-        reached[n] = std::make_shared<const std::vector<NodeId>>(1, id);
-    }
-  }
-
-  static void add_reached(const Reached& more, Reached& all) {
-    if (more == all || std::ranges::includes(*all, *more)) return;
-    if (std::ranges::includes(*more, *all)) {
-      all = more;
-      return;
-    }
-    std::vector<NodeId> both;
-    std::ranges::set_union(*all, *more, std::back_inserter(both));
-    all = std::make_shared<const std::vector<NodeId>>(std::move(both));
-  }
-
+  // Materialised values that the operand is made of, ascending, at least half as large.
   std::vector<NodeId> find_sources(NodeId operand) const {
-    const int64_t enough = hint_elements(graph, operand) / 2;
-    std::vector<NodeId> sources = *reached[operand.index()];
-    std::erase_if(sources, [&](NodeId id) { return hint_elements(graph, id) < enough; });
+    std::vector<bool> seen(operand.index() + 1);
+    std::vector<NodeId> open = {operand}, sources;
+    while (!open.empty()) {
+      const NodeId id = open.back();
+      open.pop_back();
+      if (seen[id.index()]) continue;
+      seen[id.index()] = true;
+      if (!is_materialised(graph[id]))
+        open.insert(open.end(), graph[id].inputs.begin(), graph[id].inputs.end());
+      else if (hint_elements(graph, id) >= hint_elements(graph, operand) / 2)
+        sources.push_back(id);
+    }
+    std::ranges::sort(sources);
     return sources;
   }
 
@@ -132,10 +114,7 @@ struct SplitFinder {
     }
     // One wave of blocks of 1024 threads; a few more would be a second one (AStitch 3.3).
     const int64_t most_blocks = device.is_cuda ? 2 * device.multiprocessors : 8 * workers;
-    if (has_enough(blocks, group[0])) {
-      if (choose_for_second_looks(group, reduced, inside)) fill_last_wave(group, blocks);
-      return;
-    }
+    if (has_enough(blocks, group[0])) return choose_for_second_looks(group, reduced, inside);
     int64_t pieces = most_blocks / blocks;
     if (!device.is_cuda) pieces = std::max(pieces, inside / kHostPiece);
     pieces = std::min(pieces, inside / kLeastPiece);
@@ -217,24 +196,24 @@ struct SplitFinder {
   // reads while others compute.  Of longer rows a thread looks again at what it holds of them, and
   // where that makes too many results, a block.  [4096, 49152] f32, maximum and sum of
   // exponentials: 302 us in one piece, 199 in pieces of 16 (H200, by the clock).
-  bool choose_for_second_looks(const std::vector<NodeId>& group, const std::set<int64_t>& reduced,
+  void choose_for_second_looks(const std::vector<NodeId>& group, const std::set<int64_t>& reduced,
                                int64_t inside) {
     const int64_t registers = device.registers_per_multiprocessor;
-    if (!device.is_cuda || inside <= registers / 4) return false;
+    if (!device.is_cuda || inside <= registers / 4) return;
     const NodeId operand = graph[group[0]].inputs[0];
     const std::vector<bool> depends = find_dependents(group);
-    if (inside <= registers && is_written_out(operand, depends)) return false;
+    if (inside <= registers && is_written_out(operand, depends)) return;
     const auto is_deviation = [&](NodeId id) { return graph[id].op == OpKind::k_sum_sq_dev; };
     const std::vector<Dim>& shape = graph[operand].type.shape;
     Pieces cut = find_thread_piece(operand, reduced);
     Dim extent = shape[cut.dim];
     for (int64_t i = 1; i <= cut.joined; ++i) extent = extent * shape[cut.dim - i];
-    if (cut.joined + 1 < static_cast<int64_t>(reduced.size())) return false;  // others lie apart
-    const auto has_factor = [&](NodeId id) {
+    if (cut.joined + 1 < static_cast<int64_t>(reduced.size())) return;  // others lie apart
+    const bool has_factor = std::ranges::any_of(group, [&](NodeId id) {
       const std::optional<Exponentials> terms = find_terms(id, depends, true);
       return terms && terms->factor;
-    };
-    const int64_t most = std::ranges::any_of(group, has_factor) ? kMostPieces / 2 : kMostPieces;
+    });
+    const int64_t most = has_factor ? kMostPieces / 2 : kMostPieces;
     if (cut.lanes > 1 && inside / (cut.length * cut.vector) > most) {
       const int64_t piece = registers / 4;
       const int64_t d = choose_dim(shape, reduced, inside / piece);
@@ -242,34 +221,18 @@ struct SplitFinder {
       cut = {.dim = d, .count = nearest_divisor(extent, std::min(inside / piece, hint(extent)))};
     }
     const int64_t divisor = std::max(cut.count, cut.elements());
-    if (hint(extent) < 2 * divisor) return false;
+    if (hint(extent) < 2 * divisor) return;
     const bool divides = is_divisible(extent, divisor);
     const auto looks_again = [&](NodeId id) {
       if (!is_deviation(id)) return find_terms(id, depends, divides).has_value();
       return cut.lanes * cut.vector == 1 || divides;
     };
-    if (std::ranges::none_of(group, looks_again)) return false;
+    if (std::ranges::none_of(group, looks_again)) return;
     for (NodeId id : group) {
       const bool has_all = std::ranges::includes(graph[id].ints, reduced);
       if (has_all && !is_arg_reduction(graph[id]) &&
           (looks_again(id) || !depends[graph[id].inputs[0].index()]))
         splits[id] = {cut, find_terms(id, depends, divides)};
-    }
-    return true;
-  }
-
-  // What is not looked at twice is cut into pieces of which all multiprocessors have as many: 160
-  // rows of 131072 leave 104 places of 264 empty, four pieces of each none.
-  void fill_last_wave(const std::vector<NodeId>& group, int64_t blocks) {
-    int64_t count = 1;
-    while (blocks * count < 4 * device.multiprocessors && busy_share(blocks * count) < 0.9)
-      count *= 2;
-    for (NodeId id : group) {
-      const std::vector<Dim>& shape = graph[graph[id].inputs[0]].type.shape;
-      const int64_t d = graph[id].ints[0];
-      if (count > 1 && !splits.count(id) && can_be_split(id, d) && is_divisible(shape[d], count) &&
-          graph[id].op != OpKind::k_sum_sq_dev)
-        splits[id] = {{.dim = d, .count = count}, std::nullopt};
     }
   }
 

@@ -83,16 +83,12 @@ NodeId compare_word(const Operands& x) {
   const double least = moves_up ? std::floor(steps) + 1 : std::ceil(steps);
   const int edge = is_coarse ? 1 << 9 : 1;  // halves of a word are compared
   if (!(least >= edge && least <= 0x1p24 - edge)) return {};
-  const NodeId bound =
-      x.builder.full(is_coarse ? DType::kI64 : DType::kU32, 0, static_cast<int64_t>(least) << 8);
   std::vector<NodeId> operands = x[0].inputs;
-  if (is_coarse) {
-    operands.insert(operands.begin(), bound);
-    const NodeId holds = x.builder.pointwise(OpKind::k_coarse_least, operands);
-    return is_least ? holds : x.builder.pointwise(OpKind::k_logical_not, {holds});
-  }
-  const NodeId word = x.builder.pointwise(OpKind::k_random_word, operands, DType::kU32);
-  return x.builder.pointwise(is_least ? OpKind::k_ge : OpKind::k_lt, {word, bound});
+  operands.insert(operands.begin(),
+                  x.builder.full(DType::kI64, 0, static_cast<int64_t>(least) << 8));
+  const OpKind compare = is_coarse ? OpKind::k_coarse_least : OpKind::k_random_least;
+  const NodeId holds = x.builder.pointwise(compare, operands);
+  return is_least ? holds : x.builder.pointwise(OpKind::k_logical_not, {holds});
 }
 
 // With a factor that is 0 or 1, a constant one is one of two: a kept element of a dropout and its

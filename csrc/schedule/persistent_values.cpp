@@ -251,8 +251,8 @@ void keep_loads(const Graph& graph, StageSchedule& schedule) {
   if (!(has_second && needed == 1 && find_homes(registers, 2)) && !find_homes(registers, needed))
     find_homes(0, needed);
   for (RepeatedLoad& load : loads) {
-    const Home& home = load.persistent.home;
-    if (home.in_shared > 0) schedule.shared_bytes = home.shared_offset + home.shared_bytes;
+    if (const Home& home = load.persistent.home; home.in_shared > 0)
+      schedule.shared_bytes = home.shared_offset + home.shared_bytes;
     schedule.schemes[load.persistent.value] = Scheme::kLocal;
     schedule.persistent.push_back(std::move(load.persistent));
   }

@@ -78,7 +78,7 @@ COPIES, NAMES = 8, "abc"  # of an op in a kernel; its operands
 # A product with an element is one more.
 RANDOM = {
     "random": "random_uniform(5, 7, i64(i - i % 8), j) * a",
-    "random_word": "f32(bit_cast<u32>(a) ^ random_word(5, 7, i64(i - i % 8), j))",
+    "random_least": "random_least(429496832, 5, 7, i64(i - i % 8), j) ? a : 0.0f",
     "coarse_random": "coarse_uniform(5, 7, i64(i - i % 8), j) * a",
     "coarse_least": "coarse_least(429496832, 5, 7, i64(i - i % 8), j) ? a : 0.0f",
 }

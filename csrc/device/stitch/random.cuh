@@ -114,7 +114,12 @@ STITCH_DEVICE f32 coarse_uniform(i64 key, i64 stream, Place... place) {
   const CoarseBits bits = coarse_bits(key, stream, place...);
   return to_uniform((bits.upper & 0xFFFF0000u) | bits.shared);
 }
-// Whether the 32 bits are at least `bound`, which is from 2^16 to 2^32 - 2^17: 16 of them at least
+// Whether the 32 bits are at least `bound`.
+template <class... Place>
+STITCH_DEVICE bool random_least(i64 bound, i64 key, i64 stream, Place... place) {
+  return random_word(key, stream, place...) >= static_cast<u32>(bound);
+}
+// The same, where it is from 2^16 to 2^32 - 2^17: 16 of them at least
 // what is left of it, rounded up.
 template <class... Place>
 STITCH_DEVICE bool coarse_least(i64 bound, i64 key, i64 stream, Place... place) {

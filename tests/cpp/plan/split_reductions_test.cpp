@@ -269,19 +269,6 @@ TEST(SplitReductions, FewLongRowsThatAreWrittenOutAreLookedAtInPieces) {
   EXPECT_EQ(operands_of(graph, OpKind::k_amax), (Operands{"f32[12,64,16384]", "f32[12,64]"}));
 }
 
-TEST(SplitReductions, ASumThatWaitsForLongRowsFillsTheLastWave) {
-  const Graph graph = split(R"(
-    %x = input : f32[160,131072]
-    %most = amax(%x){axes=[1], keepdim}
-    %exp = exp(sub(%x, %most))
-    %sum = sum(%exp){axes=[1], keepdim} : f32
-    %last = sum(sqrt(div(%exp, %sum))){axes=[1]} : f32
-    outputs (%last)
-  )");
-  const Operands sums = operands_of(graph, OpKind::k_sum);
-  EXPECT_EQ(sums[sums.size() - 2], "f32[160,4,32768]") << "640 pieces, 4.8 a multiprocessor";
-}
-
 TEST(SplitReductions, ASumOfExponentialsOfFewRowsIsOfItsPiecesOwnMaxima) {
   const Graph graph = split(exponentials("f32[4,1048576]", "%sum"));
   EXPECT_EQ(operands_of(graph, OpKind::k_sum), (Operands{"f32[4,64,16384]", "f32[4,64]"}));

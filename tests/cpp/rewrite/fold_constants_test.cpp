@@ -34,33 +34,25 @@ TEST(FoldConstants, WhatWouldChangeASignedZeroStays) {
 }
 
 TEST(FoldConstants, RandomNumbersAreComparedAsTheirWords) {
-  const auto expect = [](const std::string& compared, const std::string& word) {
-    const std::string bound = "full{value=" + word.substr(3) + "} : u32";
-    const std::string folded = word.substr(0, 2) + "(random_word(%x, %x, %x) : u32, " + bound + ")";
+  const auto expect = [](const std::string& compared, const std::string& bound, bool is_least) {
+    const std::string op = compared.find("coarse") < 8 ? "coarse_least" : "random_least";
+    const std::string holds = op + "(full{value=" + bound + "} : i64, %x, %x, %x)";
+    const std::string folded = is_least ? holds : "logical_not(" + holds + ")";
     expect_folded("i64", "cast(" + compared + ") : f32", "cast(" + folded + ") : f32");
   };
-  expect("ge(random(%x, %x, %x), 0.5)", "ge 2147483648");
-  expect("lt(random(%x, %x, %x), 0.5)", "lt 2147483648");
-  expect("gt(random(%x, %x, %x), 0.5)", "ge 2147483904");  // 2^-24 further
-  expect("le(random(%x, %x, %x), 0.5)", "lt 2147483904");
-  expect("ge(random(%x, %x, %x), 1e-9)", "ge 256");
-  for (const char* number : {"0", "1", "-0.5", "nan", "inf"}) {
-    const std::string same = std::string("cast(ge(random(%x, %x, %x), ") + number + ")) : f32";
+  expect("ge(random(%x, %x, %x), 0.5)", "2147483648", true);
+  expect("lt(random(%x, %x, %x), 0.5)", "2147483648", false);
+  expect("gt(random(%x, %x, %x), 0.5)", "2147483904", true);  // 2^-24 further
+  expect("le(random(%x, %x, %x), 0.5)", "2147483904", false);
+  expect("ge(random(%x, %x, %x), 1e-9)", "256", true);
+  expect("ge(coarse_random(%x, %x, %x), 0.5)", "2147483648", true);
+  expect("lt(coarse_random(%x, %x, %x), 0.5)", "2147483648", false);
+  const auto expect_same = [](const std::string& draw, const std::string& number) {
+    const std::string same = "cast(ge(" + draw + "(%x, %x, %x), " + number + ")) : f32";
     expect_folded("i64", same, same);
-  }
-}
-
-TEST(FoldConstants, CoarseRandomNumbersAreComparedByHalvesOfWords) {
-  const auto expect = [](const std::string& compared, const std::string& folded) {
-    expect_folded("i64", "cast(" + compared + ") : f32", "cast(" + folded + ") : f32");
   };
-  const std::string half = "coarse_least(full{value=2147483648} : i64, %x, %x, %x)";
-  expect("ge(coarse_random(%x, %x, %x), 0.5)", half);
-  expect("lt(coarse_random(%x, %x, %x), 0.5)", "logical_not(" + half + ")");
-  for (const char* number : {"0.00003", "0.99997"}) {
-    const std::string same = std::string("ge(coarse_random(%x, %x, %x), ") + number + ")";
-    expect(same, same);
-  }
+  for (const char* number : {"0", "1", "-0.5", "nan", "inf"}) expect_same("random", number);
+  for (const char* number : {"0.00003", "0.99997"}) expect_same("coarse_random", number);
 }
 
 TEST(FoldConstants, WithAMaskAConstantIsOneOfTwo) {
