@@ -106,14 +106,15 @@ def test_nothing_is_assumed_where_the_option_says_so_and_on_hosts(fresh):
 
 # Of the sums' blocks of 512 and of 1,024 threads the model says the same, the clock does not.
 @pytest.mark.parametrize(
-    "fn, clock", [(softmax, True), (norm_backward, True), (sums, "choose"), (rotary, True)]
+    "fn, clock, gain",
+    [(softmax, True, 1.4), (norm_backward, True, 1.4), (sums, "choose", 1.4), (rotary, True, 1.2)],
 )
-def test_by_the_clock_assumed_sizes_take_as_long_as_static_ones(fresh, fn, clock):
+def test_by_the_clock_assumed_sizes_take_as_long_as_static_ones(fresh, fn, clock, gain):
     static, assumed, unknown = (
         time_for_h200(fn, draw(2048, 2048), clock=clock, **how)
         for how in ({"is_dynamic": False}, {}, {"assume_sizes": False})
     )
-    assert assumed < 1.15 * static and unknown > 1.4 * static, (static, assumed, unknown)
+    assert assumed < 1.15 * static and unknown > gain * static, (static, assumed, unknown)
 
 
 def test_a_reshape_that_a_guard_makes_exact_is_no_cut(fresh):
