@@ -26,7 +26,6 @@ Tensor random(const Tensor& seed, int64_t stream, at::IntArrayRef size, bool coa
   const Tensor block = index.bitwise_right_shift(coarse ? 3 : 2), from = seed[1] + stream;
   Tensor a = low_word(block), b = high_word(block), c = low_word(from), d = high_word(from);
   Tensor key_low = low_word(seed[0]), key_high = high_word(seed[0]);
-  const Tensor shared = low_word(a * 0x9E3779B9 + key_low).bitwise_right_shift(16);
   for (int round = 0; round < 10; ++round) {
     const Tensor first = a * 0xD2511F53, second = c * 0xCD9E8D57;
     a = high_word(second).bitwise_xor(b).bitwise_xor(key_low);
@@ -42,8 +41,9 @@ Tensor random(const Tensor& seed, int64_t stream, at::IntArrayRef size, bool coa
   const int64_t half = coarse ? 2 : 1;
   Tensor word = choose(2 * half, choose(half, d, c), choose(half, b, a));
   if (coarse) {
-    const Tensor upper = word.bitwise_and(0xffff0000);
-    word = choose(1, upper, low_word(word.bitwise_left_shift(16))).bitwise_or(shared);
+    const Tensor upper = word.bitwise_and(0xffff0000), lower = word.bitwise_left_shift(16);
+    const Tensor shared = low_word(low_word(block) * 0x9E3779B9 + seed[0]).bitwise_right_shift(16);
+    word = choose(1, upper, low_word(lower)).bitwise_or(shared);
   }
   return (word.bitwise_right_shift(8).to(at::kFloat) * 0x1p-24).reshape(size);
 }

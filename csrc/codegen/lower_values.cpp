@@ -248,17 +248,17 @@ std::string ValueLowering::call(NodeId id, const std::vector<Handle>& operands,
   if (!is_short) return exact;
   const GpuForms& forms = gpu_forms(node.op);
   if (precision.may_vanish[id.index()]) return concat(forms.vanishing, "(", arguments, ")");
-  const auto parts_of = [&](Handle handle) {
+  const auto parts_of = [&, none = Parts()](Handle handle) -> const Parts& {
     const auto at = parts_.find(handle);
-    return at == parts_.end() ? Parts() : at->second;
+    return at == parts_.end() ? none : at->second;
   };
   for (size_t i = 0; i < 2; ++i) {
     if (node.op == OpKind::k_add && parts_of(operands[1 - i]).number == 1) {
-      const Parts term = parts_of(operands[i]);
+      const Parts& term = parts_of(operands[i]);
       const std::string sum = gpu_forms(term.op).plus_one_short;
       if (!sum.empty()) return concat(sum, "(", values[term.operands[0]].text, ")");
     }
-    const Parts product = parts_of(operands[0]);
+    const Parts& product = parts_of(operands[0]);
     if (forms.takes_factor && product.op == OpKind::k_mul &&
         parts_of(product.operands[1 - i]).op == OpKind::k_full)
       return concat(function, "_short(", values[product.operands[i]].text, ", ",

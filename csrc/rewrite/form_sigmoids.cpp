@@ -15,10 +15,10 @@ struct Scaled {
 };
 
 Scaled find_scaled(const Builder& b, NodeId id) {
-  for (int i : {0, 1})
-    if (const Node& node = b[id]; node.op == OpKind::k_mul)
-      if (const auto number = constant_of(b, node.inputs[i]))
-        return {node.inputs[1 - i], number->number};
+  const Node& node = b[id];
+  for (int i = 0; i < 2 && node.op == OpKind::k_mul; ++i)
+    if (const auto number = constant_of(b, node.inputs[i]))
+      return {node.inputs[1 - i], number->number};
   return {id, 1};
 }
 

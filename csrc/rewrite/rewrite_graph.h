@@ -95,7 +95,7 @@ Graph remove_copies(const Graph& graph);
 // Inputs, the signature, stay.  Unused `aten` calls go unless ops/library_calls.h keeps them.
 Graph remove_dead(const Graph& graph);
 
-// Reductions that need no loop: over extents of 1, and of constants.
+// Reductions that need no loop: over extents of 1, of constants, of one place (in 32 bits).
 Graph simplify_algebra(const Graph& graph);
 
 // Moves widening casts past views and readers, towards their consumers: view(cast(x)) becomes

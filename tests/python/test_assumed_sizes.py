@@ -105,6 +105,7 @@ def test_nothing_is_assumed_where_the_option_says_so_and_on_hosts(fresh):
 
 
 # Of the sums' blocks of 512 and of 1,024 threads the model says the same, the clock does not.
+# A rotary embedding's loops read by constants from one address whatever is assumed.
 @pytest.mark.parametrize(
     "fn, clock, gain",
     [(softmax, True, 1.4), (norm_backward, True, 1.4), (sums, "choose", 1.4), (rotary, True, 1.2)],
