@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <map>
 
 #include "base/error.h"
 #include "base/round_up.h"
@@ -18,6 +17,7 @@ void print(const Statement& s, int indent, std::string& out) {
   switch (s.kind) {
     case Statement::Kind::kLet:
     case Statement::Kind::kReduce:
+      if (s.type.empty()) return line(s.expr + ";");
       return line("const " + s.type + " " + s.name + " = " + s.expr + ";");
     case Statement::Kind::kVar:
       return line(s.type + " " + s.name + (s.expr.empty() ? "" : " = " + s.expr) + ";");
@@ -71,28 +71,8 @@ void check_names(const std::string& text, const std::set<std::string>& known) {
   });
 }
 
-void count_names(const std::vector<Statement>& statements, std::map<std::string, int>& uses) {
-  for (const Statement& s : statements) {
-    for (const std::string* text : {&s.expr, &s.predicate, &s.bound})
-      for_each_name(*text, [&](const std::string& word) { ++uses[word]; });
-    // The target of an assignment names its array and its index.
-    const bool assigns = s.kind == Statement::Kind::kAssign || s.kind == Statement::Kind::kStore;
-    if (assigns) for_each_name(s.name, [&](const std::string& word) { ++uses[word]; });
-    count_names(s.body, uses);
-  }
-}
-
-// What a statement sets; of a call, what it names.  What else a call does is not known: as if it
-// set `block`.
-void find_targets(const Statement& s, std::set<std::string>& targets) {
-  targets.insert(s.name.substr(0, s.name.find_first_of(".[")));
-  for (const Statement& inner : s.body) find_targets(inner, targets);
-  if (s.kind != Statement::Kind::kCall) return;
-  targets.insert("block");
-  for_each_name(s.expr, [&](const std::string& word) {
-    if (word.starts_with("s_")) targets.insert(word);
-  });
-}
+// Of `s_1[i0].v[2]`: s_1.
+std::string base_name(const Statement& s) { return s.name.substr(0, s.name.find_first_of(".[")); }
 
 // Backwards, so that what only an unused definition read goes too.
 void erase_unused(std::vector<Statement>& statements, std::map<std::string, int>& uses) {
@@ -106,6 +86,7 @@ void erase_unused(std::vector<Statement>& statements, std::map<std::string, int>
 }
 
 void verify(const std::vector<Statement>& statements, std::set<std::string> known) {
+  std::set<std::string> own;  // names of this scope
   for (const Statement& s : statements) {
     for (const std::string* text : {&s.expr, &s.predicate, &s.bound}) check_names(*text, known);
     switch (s.kind) {
@@ -126,7 +107,8 @@ void verify(const std::vector<Statement>& statements, std::set<std::string> know
       case Statement::Kind::kCall:
         break;
       default:
-        STITCH_CHECK(known.insert(s.name).second, "the name " << s.name << " is defined twice");
+        known.insert(base_name(s));
+        STITCH_CHECK(own.insert(base_name(s)).second, "the name " << s.name << " is defined twice");
     }
   }
 }
@@ -150,6 +132,27 @@ void find_arrays(std::vector<Statement>& statements, std::vector<Statement*>& fo
 }
 
 }  // namespace
+
+void count_names(const std::vector<Statement>& statements, std::map<std::string, int>& uses) {
+  for (const Statement& s : statements) {
+    for (const std::string* text : {&s.expr, &s.predicate, &s.bound})
+      for_each_name(*text, [&](const std::string& word) { ++uses[word]; });
+    // The target of an assignment names its array and its index.
+    const bool assigns = s.kind == Statement::Kind::kAssign || s.kind == Statement::Kind::kStore;
+    if (assigns) for_each_name(s.name, [&](const std::string& word) { ++uses[word]; });
+    count_names(s.body, uses);
+  }
+}
+
+void find_targets(const Statement& s, std::set<std::string>& targets) {
+  targets.insert(base_name(s));
+  for (const Statement& inner : s.body) find_targets(inner, targets);
+  if (s.kind != Statement::Kind::kCall) return;
+  targets.insert("block");
+  for_each_name(s.expr, [&](const std::string& word) {
+    if (word.starts_with("s_")) targets.insert(word);
+  });
+}
 
 KernelBody remove_unused(KernelBody body) {
   std::map<std::string, int> uses;

@@ -4,6 +4,7 @@
 // device/stitch.  Statements keep what a verifier must see: loops, predicates, barriers.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -18,7 +19,8 @@ struct Statement {
     kArray,   // `type` name[`count`]; where expr says so, at this byte of a thread's scratch
     kAssign,  // name = expr;
     kStore,   // if (predicate) name = expr;   (name is an element of a buffer)
-    kReduce,  // const `type` name = expr, an all_reduce: every thread must come here
+    kReduce,  // const `type` name = expr, an all_reduce: every thread must come here; without a
+              // type, expr changes the array `name`
     kLoop,    // for (`type` name = expr; name < bound; ++name) body
     kCall,    // if (predicate) expr;
   };
@@ -29,6 +31,7 @@ struct Statement {
   std::string pragma = {};     // kLoop: "", "STITCH_UNROLL", "STITCH_SIMD(...)"
   int64_t count = 0;           // kArray
   std::vector<Statement> body = {};
+  int words_loaded = 0;    // kLet of a vector that lies in memory: a thread's registers of it
   int streams_along = -1;  // kStore of a `type`: the axis along which it may go by rows
 
   static Statement let(std::string type, std::string name, std::string expr) {
@@ -55,6 +58,11 @@ struct KernelBody {
   std::vector<Statement> statements;
 };
 
+// How often each name is read.
+void count_names(const std::vector<Statement>& statements, std::map<std::string, int>& uses);
+// What a statement sets; of a call, what it names.  What else a call does is not known: as if it
+// set `block`.
+void find_targets(const Statement& statement, std::set<std::string>& targets);
 // Without the definitions that nothing reads: evaluation is by need, names of axes are not.
 KernelBody remove_unused(KernelBody body);
 std::string to_string(const KernelBody& body, int indent = 2);

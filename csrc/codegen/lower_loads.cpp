@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/round_up.h"
 #include "codegen/lower_values.h"
 #include "schedule/block_ranges.h"
 #include "schedule/map_axes.h"
@@ -79,6 +80,9 @@ Handle ValueLowering::load_vector(NodeId value, const IndexExpr& offset, int axi
     const PersistentValue* persistent = persistent_of(value, by_owner);
     known->second = persistent ? load_persistent(*persistent, vec, loaded_text, depth)
                                : let(vec, loaded_text, depth);
+    if (!persistent && !by_owner && guard == 0)
+      scopes_.open[depth].statements.back().words_loaded =
+          divide_up(width * info(type.dtype).bytes, 4);
   }
   return lane_of(known->second, axis, type.dtype);
 }

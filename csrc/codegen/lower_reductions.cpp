@@ -183,14 +183,55 @@ void ReductionLowering::combine_into(NodeId root, const Level& level, const std:
 }
 
 void ReductionLowering::close_levels(const std::vector<NodeId>& opened) {
+  std::vector<NodeId> last;  // whose results are complete then
   for (NodeId root : opened) {
-    const Level inner = levels[root].back();
-    levels[root].pop_back();
-    reopen(inner.blocks, [&] {
-      const std::string result = result_of(root, inner);
-      if (levels[root].empty()) return finish_element(root, result, inner.type);
-      combine_into(root, levels[root].back(), result, inner.type);
-    });
+    if (levels[root].size() == 1)
+      last.push_back(root);
+    else
+      close_level(root);
+  }
+  // Threads combine equal scalars in one step: s_3 and s_4 as an array of two.
+  const auto is_scalar = [&](NodeId root) {
+    return levels[root][0].blocks.empty() && reduced_threads(root) != 0;
+  };
+  const auto agree = [&](NodeId a, NodeId b) {
+    return is_scalar(a) && is_scalar(b) && functor(a) == functor(b) &&
+           levels[a][0].type == levels[b][0].type && reduced_threads(a) == reduced_threads(b);
+  };
+  for (size_t first = 0, i = 0; first < last.size(); first = i) {
+    while (++i < last.size() && agree(last[first], last[i])) {
+    }
+    if (i - first == 1)
+      close_level(last[first]);
+    else
+      close_together({last.begin() + first, last.begin() + i});
+  }
+}
+
+void ReductionLowering::close_level(NodeId root) {
+  const Level inner = levels[root].back();
+  levels[root].pop_back();
+  const bool is_array = levels[root].empty() && !inner.blocks.empty() && reduced_threads(root) != 0;
+  if (is_array)
+    combine_each(root, inner.name, inner.type, *array_length(schedule, array_loops(schedule, inner.blocks)));
+  reopen(inner.blocks, [&] {
+    const std::string result = result_of(root, inner);
+    if (is_array) return finish_element(root, result, inner.type);
+    if (levels[root].empty()) return combine_element(root, result, inner.type);
+    combine_into(root, levels[root].back(), result, inner.type);
+  });
+}
+
+void ReductionLowering::close_together(const std::vector<NodeId>& roots) {
+  const std::string name = scopes.fresh(), type = levels[roots[0]][0].type;
+  scopes.append(scopes.depth(), Statement::array(type, name, std::ssize(roots)));
+  const auto element = [&](size_t i) { return concat(name, "[", i, "]"); };
+  for (size_t i = 0; i < roots.size(); ++i)
+    scopes.assign(element(i), result_of(roots[i], levels[roots[i]][0]));
+  combine_each(roots[0], name, type, std::ssize(roots));
+  for (size_t i = 0; i < roots.size(); ++i) {
+    levels[roots[i]].pop_back();
+    finish_element(roots[i], element(i), type);
   }
 }
 
@@ -236,7 +277,7 @@ void ReductionLowering::accumulate(NodeId root, const Scalar& value) {
   }
   if (!inside.empty())
     text = "(" + inside + ") ? " + text + " : " + functor(root) + "::identity<" + type + ">()";
-  if (levels[root].empty()) return finish_element(root, text, type);
+  if (levels[root].empty()) return combine_element(root, text, type);
   const Level& level = levels[root].back();
   const std::string target = at(level);
   if (level.type == "i32" && type == "bool")
@@ -265,23 +306,38 @@ void ReductionLowering::declare_homes(int block) {
   }
 }
 
-void ReductionLowering::finish_element(NodeId root, const std::string& partial, std::string type) {
+unsigned ReductionLowering::reduced_threads(NodeId root) const {
+  return thread_bits(schedule, space_of(schedule, root), Role::kReduced);
+}
+
+std::string ReductionLowering::exchange(unsigned threads, const std::string& type) const {
+  if (threads >> 5 == 0) return concat("static_cast<", type, "*>(0)");  // no warps meet
+  const int first = schedule.bounds.persistent_shared_bytes;
+  return concat("reinterpret_cast<", type, "*>(shared", first > 0 ? concat(" + ", first) : "", ")");
+}
+
+void ReductionLowering::combine_each(NodeId root, const std::string& array, const std::string& type,
+                                     int64_t count) {
+  const unsigned mask = reduced_threads(root);
+  const std::string call = concat("all_reduce_each<", functor(root), ", ", mask, "u, ", schedule.threads,
+                                  ", ", count, ">(", array, ", ", exchange(mask, type), ")");
+  scopes.append(scopes.depth(), {.kind = Statement::Kind::kReduce, .name = array, .expr = call});
+}
+
+void ReductionLowering::combine_element(NodeId root, const std::string& partial,
+                                        const std::string& type) {
+  const unsigned mask = reduced_threads(root);
+  if (mask == 0) return finish_element(root, partial, type);
+  const std::string name = scopes.fresh();
+  scopes.append(scopes.depth(),
+                {Statement::Kind::kReduce, type, name,
+                 concat("all_reduce<", functor(root), ", ", mask, "u, ", schedule.threads, ">(", type,
+                        "(", partial, "), ", exchange(mask, type), ")")});
+  finish_element(root, name, type);
+}
+
+void ReductionLowering::finish_element(NodeId root, std::string result, std::string type) {
   const RootSpace& space = space_of(schedule, root);
-  const unsigned mask = thread_bits(schedule, space, Role::kReduced);
-  const int depth = scopes.depth();
-  std::string result = partial;
-  if (mask != 0) {
-    const std::string name = scopes.fresh();
-    const bool crosses_warps = mask >> 5 != 0;
-    const int first = schedule.bounds.persistent_shared_bytes;
-    const std::string place = first > 0 ? "shared + " + std::to_string(first) : "shared";
-    const std::string exchange = crosses_warps ? "reinterpret_cast<" + type + "*>(" + place + ")"
-                                               : "static_cast<" + type + "*>(0)";
-    scopes.append(depth, {Statement::Kind::kReduce, type, name,
-                          concat("all_reduce<", functor(root), ", ", mask, "u, ", schedule.threads,
-                                 ">(", type, "(", partial, "), ", exchange, ")")});
-    result = name;
-  }
   const std::string own = values.register_type(root);
   if (is_arg_reduction(graph[root])) {
     result = "(" + result + ").index";
@@ -291,7 +347,7 @@ void ReductionLowering::finish_element(NodeId root, const std::string& partial, 
     scopes.assign(values.element(home->second).text, in_type(home->second.type, result, type));
   if (std::ranges::count(stage.stores, root)) {
     const Index index = index_from_atoms(schedule.spaces.atoms, kept_dims(space), values.vars);
-    values.store(root, element_offset(graph[root].type, index), in_type(own, result, type), depth,
+    values.store(root, element_offset(graph[root].type, index), in_type(own, result, type), scopes.depth(),
                  store_predicate(space));
   }
 }

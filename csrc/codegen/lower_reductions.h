@@ -72,7 +72,15 @@ struct ReductionLowering {
   void combine_into(NodeId root, const Level& level, const std::string& value,
                     const std::string& type, const char* how = "apply");
   bool ascends(const RootSpace& space, const IndexExpr& flat) const;
-  void finish_element(NodeId root, const std::string& partial, std::string type);
+  unsigned reduced_threads(NodeId root) const;  // bits of tid
+  void close_level(NodeId root);
+  void close_together(const std::vector<NodeId>& roots);
+  // Where threads exchange values of `type`: shared memory where they are of several warps.
+  std::string exchange(unsigned threads, const std::string& type) const;
+  // The threads' partial results become those of their groups: an array's in place, or one.
+  void combine_each(NodeId root, const std::string& array, const std::string& type, int64_t count);
+  void combine_element(NodeId root, const std::string& partial, const std::string& type);
+  void finish_element(NodeId root, std::string result, std::string type);
   bool is_vectorised_loop(int block) const;
   // Lanes of the loop along strips that the root sums, where each may have an accumulator; or 0.
   int lanes_of(NodeId root) const;

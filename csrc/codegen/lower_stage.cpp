@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <iterator>
 
+#include "codegen/load_ahead.h"
 #include "codegen/lower_reductions.h"
 #include "ir/assume_sizes.h"
 #include "schedule/build_loops.h"
+#include "schedule/persistent_values.h"
 #include "schedule/place_values.h"
 
 namespace stitch {
@@ -13,6 +15,7 @@ namespace {
 
 constexpr int64_t kMaxUnroll = 16;       // trips
 constexpr int64_t kMostCombined = 4096;  // elements of an array along a loop over segments
+constexpr int kMostAhead = 16;           // registers of a thread: loads of the next trip
 constexpr const char* kUnroll = "STITCH_UNROLL";
 // Left to itself, the compiler hoists the loads of all trips until no register is left.
 constexpr const char* kUnrollInPart = "STITCH_UNROLL_IN_PART";
@@ -389,6 +392,12 @@ struct StageLowering {
            });
   }
 
+  std::vector<Statement> close(int block, Statement loop) {
+    if (!on_cuda()) return stream_stores(schedule, block, std::move(loop), scopes);
+    const int free = std::min(kMostAhead, count_free_registers(schedule));
+    return load_ahead(std::move(loop), free, scopes);
+  }
+
   void close_loop(int block) {
     const int loop = schedule.blocks[block].loop;
     Statement header = loop_header(loop);
@@ -404,7 +413,7 @@ struct StageLowering {
     scopes.open.pop_back();
     header.body = std::move(closed.statements);
     Scope& parent = scopes.open.back();
-    for (Statement& piece : stream_stores(schedule, block, std::move(header), scopes))
+    for (Statement& piece : close(block, std::move(header)))
       parent.statements.push_back(std::move(piece));
     std::ranges::move(parent.after_child, std::back_inserter(parent.statements));
     parent.after_child.clear();

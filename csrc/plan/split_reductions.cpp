@@ -227,10 +227,11 @@ struct SplitFinder {
       if (!is_deviation(id)) return find_terms(id, depends, divides).has_value();
       return cut.lanes * cut.vector == 1 || divides;
     };
-    if (std::ranges::none_of(group, looks_again)) return;
+    const auto has_all = [&](NodeId id) { return std::ranges::includes(graph[id].ints, reduced); };
+    if (std::ranges::none_of(group, [&](NodeId id) { return has_all(id) && looks_again(id); }))
+      return;
     for (NodeId id : group) {
-      const bool has_all = std::ranges::includes(graph[id].ints, reduced);
-      if (has_all && !is_arg_reduction(graph[id]) &&
+      if (has_all(id) && !is_arg_reduction(graph[id]) &&
           (looks_again(id) || !depends[graph[id].inputs[0].index()]))
         splits[id] = {cut, find_terms(id, depends, divides)};
     }

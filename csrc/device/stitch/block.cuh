@@ -72,34 +72,108 @@ STITCH_DEVICE unsigned move_bits(unsigned value) {
   }
 }
 
-// Every thread gets the combination of its group.  kThreads is the size of the block, a power of
-// two from 32 to 1024.  shared holds kThreads values, or kThreads / 32 when kMask holds all five
-// lane bits, and may be used again right after.  Every thread of the block must call.
-template <class Op, unsigned kMask, int kThreads, class T>
-STITCH_DEVICE T all_reduce(T value, T* shared) {
+STITCH_DEVICE constexpr unsigned highest_bit(unsigned mask) {
+  while ((mask & (mask - 1)) != 0) mask &= mask - 1;
+  return mask;
+}
+
+// Of kN values, a power of two, the one whose number is this thread's bits of kLanes: two lanes
+// exchange halves, so that N values take N - 1 shuffles and not N for each bit.  [8 values, 32
+// lanes]: 4 + 2 + 1 shuffles leave one value a lane, and all_reduce_lanes two more bits.
+template <class Op, unsigned kLanes, int kN, class T>
+STITCH_DEVICE T exchange_halves(const T* values) {
+  if constexpr (kN == 1) {
+    return values[0];
+  } else {
+    constexpr unsigned kBit = highest_bit(kLanes);
+    const bool is_upper = static_cast<unsigned>(tid()) & kBit;
+    T half[kN / 2];
+    STITCH_UNROLL
+    for (int n = 0; n < kN / 2; ++n) {
+      const T own = is_upper ? values[n + kN / 2] : values[n];
+      const T other = is_upper ? values[n] : values[n + kN / 2];
+      half[n] = Op::apply(own, shuffle_xor(other, static_cast<int>(kBit)));
+    }
+    return exchange_halves<Op, (kLanes ^ kBit), kN / 2>(half);
+  }
+}
+// The inverse: all values for each of the lanes, from one value a lane.
+template <unsigned kLanes, int kN, class T>
+STITCH_DEVICE void gather_halves(T value, T* values) {
+  if constexpr (kN == 1) {
+    values[0] = value;
+  } else {
+    constexpr unsigned kBit = highest_bit(kLanes);
+    const bool is_upper = static_cast<unsigned>(tid()) & kBit;
+    T half[kN / 2];
+    gather_halves<(kLanes ^ kBit), kN / 2>(value, half);
+    STITCH_UNROLL
+    for (int n = 0; n < kN / 2; ++n) {
+      const T other = shuffle_xor(half[n], static_cast<int>(kBit));
+      values[n] = is_upper ? other : half[n];
+      values[n + kN / 2] = is_upper ? half[n] : other;
+    }
+  }
+}
+
+STITCH_DEVICE constexpr int count_bits(unsigned mask) {
+  int count = 0;
+  for (; mask != 0; mask &= mask - 1) ++count;
+  return count;
+}
+// The highest bits of `mask`, which number `values`, a power of two.
+STITCH_DEVICE constexpr unsigned bits_for(int values, unsigned mask) {
+  unsigned bits = 0;
+  for (; values > 1; values /= 2, mask ^= highest_bit(mask)) bits |= highest_bit(mask);
+  return bits;
+}
+
+// Every thread gets the combinations of its group: of values[0], of values[1], ...  kThreads is the
+// size of the block, a power of two from 32 to 1024.  shared holds kThreads values and may be used
+// again right after.  Every thread of the block must call.
+template <class Op, unsigned kMask, int kThreads, int kN, class T>
+STITCH_DEVICE void all_reduce_each(T* values, T* shared) {
   static_assert(kThreads >= 32 && kThreads <= 1024 && (kThreads & (kThreads - 1)) == 0);
   static_assert(kMask < static_cast<unsigned>(kThreads));
   constexpr unsigned kLaneMask = kMask & 31u;
   constexpr unsigned kWarpMask = kMask & ~31u;
-  value = all_reduce_lanes<Op, kLaneMask>(value);
-  if constexpr (kWarpMask != 0) {
-    // Lanes that agree share out the warps: each reads a part of the slots.
-    constexpr unsigned kLanes = paired_bits(kLaneMask, kWarpMask);
-    constexpr unsigned kParts = paired_bits(kWarpMask, kLaneMask);
-    const unsigned thread = static_cast<unsigned>(tid());
-    const unsigned first = (thread & ~kWarpMask) | move_bits<kLanes, kParts>(thread);
-    if constexpr (kLaneMask == 31u) {  // all lanes agree: one slot per warp
-      if ((thread & 31u) == 0) shared[thread >> 5] = value;
+  constexpr int kMost = 1 << count_bits(kLaneMask);  // values that lanes can hold apart
+  constexpr int kWhole = static_cast<int>(highest_bit(kN));
+  constexpr int kFirst = kWhole < kMost ? kWhole : kMost;
+  if constexpr (kFirst < kN) {
+    all_reduce_each<Op, kMask, kThreads, kFirst>(values, shared);
+    all_reduce_each<Op, kMask, kThreads, kN - kFirst>(values + kFirst, shared);
+  } else {
+    constexpr unsigned kApart = bits_for(kN, kLaneMask);
+    constexpr unsigned kAgreed = kLaneMask ^ kApart;  // lanes that hold the same value
+    T value = all_reduce_lanes<Op, kAgreed>(exchange_halves<Op, kApart, kN>(values));
+    if constexpr (kWarpMask != 0) {
+      // Lanes that agree share out the warps: each reads a part of the slots.
+      constexpr unsigned kLanes = paired_bits(kAgreed, kWarpMask);
+      constexpr unsigned kParts = paired_bits(kWarpMask, kAgreed);
+      const unsigned thread = static_cast<unsigned>(tid());
+      const unsigned first = (thread & ~kWarpMask) | move_bits<kLanes, kParts>(thread);
+      if constexpr (kLaneMask == 31u) {  // one slot per value and warp
+        const unsigned row = (thread & kApart) / (32 / kN) * (kThreads / 32);
+        if ((thread & kAgreed) == 0) shared[row + (thread >> 5)] = value;
+        block_barrier();
+        value = combine_slots<Op, ((kWarpMask ^ kParts) >> 5)>(shared, row + (first >> 5));
+      } else {
+        shared[thread] = value;
+        block_barrier();
+        value = combine_slots<Op, (kWarpMask ^ kParts)>(shared, first);
+      }
+      value = all_reduce_lanes<Op, kLanes>(value);
       block_barrier();
-      value = combine_slots<Op, ((kWarpMask ^ kParts) >> 5)>(shared, first >> 5);
-    } else {
-      shared[thread] = value;
-      block_barrier();
-      value = combine_slots<Op, (kWarpMask ^ kParts)>(shared, first);
     }
-    value = all_reduce_lanes<Op, kLanes>(value);
-    block_barrier();
+    gather_halves<kApart, kN>(value, values);
   }
+}
+
+// As above, of one value: shared holds kThreads / 32 values when kMask holds all five lane bits.
+template <class Op, unsigned kMask, int kThreads, class T>
+STITCH_DEVICE T all_reduce(T value, T* shared) {
+  all_reduce_each<Op, kMask, kThreads, 1>(&value, shared);
   return value;
 }
 
