@@ -8,7 +8,7 @@ namespace {
 
 struct Ahead {
   Scopes& scopes;
-  std::set<std::string> varied = {};            // what a trip computes, or reads from memory
+  std::set<std::string> varied = {};             // what a trip computes, or reads from memory
   std::map<std::string, std::string> held = {};  // a loaded vector -> the element that holds it
   std::vector<Statement> arrays = {};
   int64_t registers = 0;
@@ -37,8 +37,8 @@ struct Ahead {
         continue;
       }
       count_names({s}, uses);
-      const bool varies = std::ranges::any_of(
-          uses, [&](const auto& used) { return varied.contains(used.first); });
+      const bool varies =
+          std::ranges::any_of(uses, [&](const auto& used) { return varied.contains(used.first); });
       const bool is_load = !varies && s.words_loaded > 0;
       if (varies || is_load) find_targets(s, varied);
       if (!is_load) continue;
@@ -54,7 +54,8 @@ struct Ahead {
     std::vector<Statement> out;
     for (const Statement& s : statements) {
       if (const auto element = held.find(s.name); element != held.end())
-        out.push_back(Statement::assign(element->second, "load_ahead" + s.expr.substr(s.expr.find('<'))));
+        out.push_back(
+            Statement::assign(element->second, "load_ahead" + s.expr.substr(s.expr.find('<'))));
       else if (s.kind == Statement::Kind::kLet && !varied.contains(s.name))
         out.push_back(s);
       if (count_trips(s) == 0) continue;
@@ -96,8 +97,8 @@ std::vector<Statement> load_ahead(Statement loop, int registers, Scopes& scopes)
   Statement next = first;
   next.expr = scopes.fresh();
   next.bound = concat("(", next.expr, " < ", *trips, " ? ", next.expr, " + 1 : ", next.expr, ")");
-  const auto at = loop.body.insert(
-      barrier, Statement::let(loop.type, next.expr, loop.name + " + 1"));
+  const auto at =
+      loop.body.insert(barrier, Statement::let(loop.type, next.expr, loop.name + " + 1"));
   loop.body.insert(at + 1, std::move(next));
   ahead.take(loop.body);
   std::vector<Statement> out = std::move(ahead.arrays);

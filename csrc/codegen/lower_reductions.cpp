@@ -184,12 +184,11 @@ void ReductionLowering::combine_into(NodeId root, const Level& level, const std:
 
 void ReductionLowering::close_levels(const std::vector<NodeId>& opened) {
   std::vector<NodeId> last;  // whose results are complete then
-  for (NodeId root : opened) {
+  for (NodeId root : opened)
     if (levels[root].size() == 1)
       last.push_back(root);
     else
       close_level(root);
-  }
   // Threads combine equal scalars in one step: s_3 and s_4 as an array of two.
   const auto is_scalar = [&](NodeId root) {
     return levels[root][0].blocks.empty() && reduced_threads(root) != 0;
@@ -213,7 +212,8 @@ void ReductionLowering::close_level(NodeId root) {
   levels[root].pop_back();
   const bool is_array = levels[root].empty() && !inner.blocks.empty() && reduced_threads(root) != 0;
   if (is_array)
-    combine_each(root, inner.name, inner.type, *array_length(schedule, array_loops(schedule, inner.blocks)));
+    combine_each(root, inner.name, inner.type,
+                 *array_length(schedule, array_loops(schedule, inner.blocks)));
   reopen(inner.blocks, [&] {
     const std::string result = result_of(root, inner);
     if (is_array) return finish_element(root, result, inner.type);
@@ -319,8 +319,9 @@ std::string ReductionLowering::exchange(unsigned threads, const std::string& typ
 void ReductionLowering::combine_each(NodeId root, const std::string& array, const std::string& type,
                                      int64_t count) {
   const unsigned mask = reduced_threads(root);
-  const std::string call = concat("all_reduce_each<", functor(root), ", ", mask, "u, ", schedule.threads,
-                                  ", ", count, ">(", array, ", ", exchange(mask, type), ")");
+  const std::string call =
+      concat("all_reduce_each<", functor(root), ", ", mask, "u, ", schedule.threads, ", ", count,
+             ">(", array, ", ", exchange(mask, type), ")");
   scopes.append(scopes.depth(), {.kind = Statement::Kind::kReduce, .name = array, .expr = call});
 }
 
@@ -331,8 +332,8 @@ void ReductionLowering::combine_element(NodeId root, const std::string& partial,
   const std::string name = scopes.fresh();
   scopes.append(scopes.depth(),
                 {Statement::Kind::kReduce, type, name,
-                 concat("all_reduce<", functor(root), ", ", mask, "u, ", schedule.threads, ">(", type,
-                        "(", partial, "), ", exchange(mask, type), ")")});
+                 concat("all_reduce<", functor(root), ", ", mask, "u, ", schedule.threads, ">(",
+                        type, "(", partial, "), ", exchange(mask, type), ")")});
   finish_element(root, name, type);
 }
 
@@ -347,8 +348,8 @@ void ReductionLowering::finish_element(NodeId root, std::string result, std::str
     scopes.assign(values.element(home->second).text, in_type(home->second.type, result, type));
   if (std::ranges::count(stage.stores, root)) {
     const Index index = index_from_atoms(schedule.spaces.atoms, kept_dims(space), values.vars);
-    values.store(root, element_offset(graph[root].type, index), in_type(own, result, type), scopes.depth(),
-                 store_predicate(space));
+    values.store(root, element_offset(graph[root].type, index), in_type(own, result, type),
+                 scopes.depth(), store_predicate(space));
   }
 }
 

@@ -230,11 +230,10 @@ struct SplitFinder {
     const auto has_all = [&](NodeId id) { return std::ranges::includes(graph[id].ints, reduced); };
     if (std::ranges::none_of(group, [&](NodeId id) { return has_all(id) && looks_again(id); }))
       return;
-    for (NodeId id : group) {
+    for (NodeId id : group)
       if (has_all(id) && !is_arg_reduction(graph[id]) &&
           (looks_again(id) || !depends[graph[id].inputs[0].index()]))
         splits[id] = {cut, find_terms(id, depends, divides)};
-    }
   }
 
   // Of the multiprocessors' time: the one with the most blocks is the last to end.
