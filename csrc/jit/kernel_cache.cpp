@@ -23,8 +23,7 @@ constexpr uint64_t kFormatVersion = 2;
 constexpr size_t kHashedFrom = 8 + 8 + 8 + kSha256Bytes;  // magic, version, length, digest
 
 std::string header_of(std::string_view body) {
-  const size_t length = kHashedFrom + body.size();
-  return std::string(kMagic) + to_bytes(kFormatVersion, length) + sha256(body);
+  return std::string(kMagic) + to_bytes(kFormatVersion, kHashedFrom + body.size()) + sha256(body);
 }
 
 std::string entry_name(const std::string& key) { return key + ".kernel"; }
