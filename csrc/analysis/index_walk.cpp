@@ -241,9 +241,8 @@ struct Walker {
       // One element for all along `dim`: it may be read wherever x may.
       return sink.choose(inside, value(node.inputs[1], inner, guard), base, node.type.dtype);
     }
-    const TensorType& source = graph[node.inputs[1]].type;
     const Dim start = node.dims[0], step = node.dims[1];
-    const Dim end = start + source.shape[dim] * step;
+    const Dim end = start + graph[node.inputs[1]].type.shape[dim] * step;
     int inside = begin_guard({index[dim], start, end}, guard);
     const IndexExpr moved = index[dim] - IndexExpr{start, {}};
     inner[dim] = sink.vars.divide(moved, step);

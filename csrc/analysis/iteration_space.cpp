@@ -107,8 +107,7 @@ struct Tracer {
   // A reduction computed in this kernel: its reader must follow its kept atoms exactly.
   Verdict read_reduction(NodeId node, int producer, const SeenDims& dims) {
     spaces.depends[spaces.roots[current].root].insert(node);
-    const RootSpace& space = spaces.roots[producer];
-    const std::vector<AtomList> kept = kept_dims(space);
+    const std::vector<AtomList> kept = kept_dims(spaces.roots[producer]);
     auto refuse = [&](int rule, const char* why) {
       return Verdict::no(
           rule,

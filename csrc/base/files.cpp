@@ -176,9 +176,8 @@ std::optional<PrivateDirectory> PrivateDirectory::open(const std::string& path, 
   }
   fs::path current = "/";
   Descriptor fd(::open("/", kOpenFlags));
-  const fs::path below_root = (*parent / name).relative_path();
   std::string risk;
-  for (const fs::path& part : below_root) {
+  for (const fs::path& part : (*parent / name).relative_path()) {
     risk = find_risk(fd, find_ancestor_risk);
     if (!risk.empty()) break;
     current /= part;

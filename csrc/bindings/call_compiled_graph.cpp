@@ -373,11 +373,8 @@ PyObject* run_graph(const CompiledGraph& compiled, PyObject* list, void* stream)
     py::gil_scoped_release no_gil;
     std::optional<ptxsim::SimulatedRun> simulation;
     if (graph.simulated) simulation.emplace(*graph.simulated);
-    c10::OptionalDeviceGuard guard;
-    if (graph.device.is_cuda()) {
-      guard.reset_device(graph.device);
-      ensure_context(graph.device.index());
-    }
+    const c10::DeviceGuard guard(graph.device);
+    if (graph.device.is_cuda()) ensure_context(graph.device.index());
     symbols = run(program, frame, integers);
     frame.symbols = &symbols;
     if (simulation) simulation->check();

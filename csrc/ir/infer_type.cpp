@@ -235,10 +235,9 @@ void require_start(const Node& node, const Operands& operands, int dim) {
 
 TensorType infer_slice_scatter(const Node& node, const TensorType& x, const Operands& operands) {
   require_source(node, operands);
-  const TensorType& source = *operands[1];
   const int dim = only_axis(node, x.rank());
   if (node.dims.size() != 2) reject(node, "needs dims = {start, step}");
-  require_equal_but(dim, source, x, "slice_scatter");
+  require_equal_but(dim, *operands[1], x, "slice_scatter");
   require_start(node, operands, dim);
   return contiguous_type(x.dtype, x.shape);
 }
@@ -328,8 +327,7 @@ InferType rule_of_kind(const OpInfo& op) {
   if (is_put(op)) return infer_put;
   if (op.family == Family::kPointwise) return infer_pointwise;
   if (op.family == Family::kReduce) return infer_reduce;
-  const bool is_declared = op.family == Family::kInput || op.family == Family::kLibrary;
-  return is_declared ? take_declared : nullptr;
+  return op.family == Family::kInput || op.family == Family::kLibrary ? take_declared : nullptr;
 }
 
 }  // namespace

@@ -52,8 +52,7 @@ struct DetourSearch {
     positions = range_of(topology.position);
     depths = range_of(topology.depth);
     meets_call = false;
-    const int extent = positions.max - positions.min + 1;
-    if (extent == static_cast<int>(units.size())) return Detour::kNone;
+    if (positions.max - positions.min + 1 == std::ssize(units)) return Detour::kNone;
     for (Side* side : {&below, &above}) {
       side->seen.assign(units);
       side->units = units;
@@ -171,8 +170,7 @@ struct PatternPool {
     Pattern& pattern = patterns[id];
     const bool is_part = std::ranges::any_of(
         fitting, [&](int other) { return std::ranges::includes(units(other), *pattern.units); });
-    const bool is_one = pattern.units->size() == 1;
-    pattern.fits = is_one || is_part || !check || check(*pattern.units);
+    pattern.fits = pattern.units->size() == 1 || is_part || !check || check(*pattern.units);
     return *pattern.fits;
   }
 

@@ -71,12 +71,9 @@ class Joiner {
       const bool is_root = std::ranges::binary_search(roots, id);
       if (!is_root && graph_[id].op != OpKind::k_library) continue;
       const int number = unit_of_[n] = static_cast<int>(units_.size());
-      units_.push_back({.level = levels_[n], .position = number});
+      units_.push_back({.call = is_root ? NodeId() : id, .level = levels_[n], .position = number});
       order_.push_back(number);
-      if (is_root)
-        units_.back().roots = {id};
-      else
-        units_.back().call = id;
+      if (is_root) units_.back().roots = {id};
     }
     for (size_t u = 0; u < units_.size(); ++u) link(static_cast<int>(u));
     keep_effects_in_order();

@@ -202,7 +202,6 @@ struct BeamSearch {
   }
 };
 
-// Patterns by their first unit.
 std::vector<std::vector<int>> sort_by_start(const Topology& topology,
                                             const std::vector<ScoredPattern>& patterns) {
   std::vector<std::vector<int>> starting_at(topology.order.size());
