@@ -2,9 +2,9 @@
 #include <pybind11/operators.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include "base/archive.h"
 #include "bindings/python_types.h"
 #include "bindings/tensors.h"
-#include "ir/archive_graph.h"
 #include "ir/builder.h"
 
 namespace stitch {
