@@ -13,7 +13,6 @@
 #include "base/error.h"
 #include "base/map_to_vector.h"
 #include "base/marks.h"
-#include "plan/search_plans.h"
 
 namespace stitch {
 namespace {
@@ -111,7 +110,6 @@ struct Pattern {
   std::optional<bool> fits = {};  // nothing: not asked yet
 };
 
-constexpr int kNoPattern = -1;
 constexpr size_t kTop = 3;    // patterns kept for a unit, and for a group of its consumers
 constexpr size_t kGroup = 2;  // consumers whose patterns are combined exhaustively
 
