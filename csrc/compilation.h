@@ -40,7 +40,6 @@ void for_each_kernel(const Graph& graph, const StitchPlan& plan, const Work& wor
   }
 }
 
-// What run_stage needs to know of one compilation.
 struct StageLog {
   std::vector<StageTime> times;
   std::string subject;   // "graph3": starts the names of dump files

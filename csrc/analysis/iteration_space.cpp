@@ -66,8 +66,8 @@ struct Tracer {
   // One address for all that are equal: most values are seen alike.
   const SeenDims& keep(SeenDims dims) { return *seen_alike.insert(std::move(dims)).first; }
 
-  // They are to begin with, and after every change that is kept; a root that is still to be traced
-  // has atoms of its own.
+  // They are at first, and after every change that is kept; a root not yet traced has its own
+  // atoms.
   bool spaces_are_sound() const {
     const auto traced = spaces.roots.begin() + current + 1;
     return std::none_of(spaces.roots.begin(), traced, [&](const RootSpace& space) {

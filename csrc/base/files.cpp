@@ -103,8 +103,7 @@ std::string find_ancestor_risk(const struct stat& info) {
   if (info.st_mode & S_IWOTH) return "is writable by everyone";
   // A group with the user's own number is, by convention, the user's private group.
   const bool is_private_group = info.st_gid == getegid() && info.st_gid == self;
-  if ((info.st_mode & S_IWGRP) && !is_private_group) return "is writable by its group";
-  return "";
+  return (info.st_mode & S_IWGRP) && !is_private_group ? "is writable by its group" : "";
 }
 
 // Could another user have written it, file or directory?

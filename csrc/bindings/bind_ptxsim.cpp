@@ -73,9 +73,8 @@ KernelValue read_argument(py::handle given, size_t position) {
   if (PyFloat_Check(given.ptr())) return given.cast<double>();
   if (PyBytes_Check(given.ptr())) return Bytes{given.cast<std::string>()};
   if (PyIndex_Check(given.ptr())) return read_integer(given);
-  throw UserError("argument " + std::to_string(position) + " is of type " +
-                  Py_TYPE(given.ptr())->tp_name +
-                  "; arguments are CPU tensors, numbers, None and bytes");
+  throw UserError(concat("argument ", position, " is of type ", Py_TYPE(given.ptr())->tp_name,
+                         "; arguments are CPU tensors, numbers, None and bytes"));
 }
 
 // What a run takes beside the kernel's own arguments.

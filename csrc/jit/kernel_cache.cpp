@@ -30,8 +30,7 @@ std::string entry_name(const std::string& key) { return key + ".kernel"; }
 
 CacheCounters& counters_of(const CacheRequest& request) {
   ProcessCounters& all = cache_counters();
-  if (request.kind == "clock") return all.clock;
-  return request.kind == "plan" ? all.plans : all.kernels;
+  return request.kind == "clock" ? all.clock : request.kind == "plan" ? all.plans : all.kernels;
 }
 
 Binary compile_counted(const CacheRequest& request, const std::function<Binary()>& compile) {
