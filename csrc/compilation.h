@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <vector>
 
 #include "codegen/emit_kernel.h"
@@ -11,6 +12,48 @@
 #include "schedule/choose_template.h"
 
 namespace stitch {
+
+// A fault inside single kernels, with the ops that they hold.  The caller may import these as
+// library calls and compile again: the rest stays stitched.
+struct KernelError : InternalError {
+  KernelError(const Error& cause, const Graph& graph, const StitchPlan& plan,
+              const std::vector<size_t>& kernels)
+      : InternalError(cause) {
+    std::set<int> positions;
+    for (size_t k : kernels)
+      for (const NodeId node : nodes_of(plan, static_cast<int>(k)))
+        if (graph[node].origin.position >= 0) positions.insert(graph[node].origin.position);
+    ops.assign(positions.begin(), positions.end());
+  }
+  std::vector<int> ops;  // of these kernels: Origin::position of each, ascending
+};
+
+// Calls work(k) for each planned kernel; what it throws becomes a KernelError.
+template <class Work>
+void for_each_kernel(const Graph& graph, const StitchPlan& plan, const Work& work) {
+  for (size_t k = 0; k < plan.kernels.size(); ++k) {
+    try {
+      work(k);
+    } catch (const Error& error) {
+      throw KernelError(error, graph, plan, {k});
+    }
+  }
+}
+
+struct StageLog {
+  std::vector<StageTime> times;
+  std::string subject;   // "graph3": starts the names of dump files
+  std::string dump;      // stages to dump, "plan,schedule" or "all"; empty: none
+  std::string dump_dir;  // where dumps go
+};
+
+// Runs one stage of the flow: timed, named in errors.  StoppedError once the process ends.
+void run_stage(const std::string& name, StageLog& log, const std::function<void()>& work);
+
+// Of a stage that has run and that `dump` names: writes `<dump_dir>/<subject>.<n>.<stage>.txt`,
+// anew where it did so before; stage n.
+void write_dump(const StageLog& log, const std::string& stage,
+                const std::function<std::string()>& print);
 
 struct Compilation {
   const CompileRequest& request;

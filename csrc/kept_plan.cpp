@@ -1,5 +1,5 @@
+#include "base/archive.h"
 #include "compilation.h"
-#include "ir/archive_graph.h"
 #include "jit/generated.h"
 #include "jit/kernel_cache.h"
 #include "jit/nvrtc.h"

@@ -159,8 +159,7 @@ struct Reporter {
     const Node& node = c.graph[id];
     ReportedCall out{name_call(c, node), node.origin.location, 0, 0};
     const bool is_part = writes_at_indices(node.name);  // of its first operand
-    std::set<NodeId> operands(node.inputs.begin() + is_part, node.inputs.end());
-    for (NodeId input : operands)
+    for (NodeId input : std::set<NodeId>(node.inputs.begin() + is_part, node.inputs.end()))
       if (c.graph[input].type.dtype != DType::kOpaque) out.bytes_read += held_bytes(input);
     if (is_part) out.bytes_written = hint_bytes(c.graph, node.inputs.back());
     if (is_part) return out;

@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "base/stage.h"
-
 namespace stitch {
 
 struct ReportedOp {
@@ -67,6 +65,11 @@ struct ReportedCall {
 struct ReportedCut {
   std::string edge, words, remedy;
   int rule = 0;
+};
+
+struct StageTime {
+  std::string name;
+  double us = 0;
 };
 
 struct Report {

@@ -4,7 +4,6 @@
 
 #include "base/log.h"
 #include "compilation.h"
-#include "kernel_error.h"
 
 namespace stitch {
 namespace {

@@ -22,8 +22,7 @@ uint64_t index_bound(const Graph& graph, NodeId value) {
       NodeId index = skip_views(graph, node.inputs[i + 1]);
       while (graph[index].op == OpKind::k_cast) index = skip_views(graph, graph[index].inputs[0]);
       if (index != value) continue;
-      const Dim& rows = graph[node.inputs[0]].type.shape[node.ints[i]];
-      bound = std::max(bound, graph.symbols.hint(rows));
+      bound = std::max(bound, graph.symbols.hint(graph[node.inputs[0]].type.shape[node.ints[i]]));
     }
   }
   return static_cast<uint64_t>(bound);

@@ -1,6 +1,5 @@
 #include "analysis/accesses.h"
 
-#include <algorithm>
 #include <unordered_map>
 
 namespace stitch {
@@ -170,17 +169,15 @@ std::vector<Axis> find_axes(const Spaces& spaces, const Accesses& accesses) {
   };
   for (const RootSpace& space : spaces.roots) {
     size_t open = axes.size();  // an axis of this space that may still grow
-    for (const AtomList& dim : space.dims) {
-      for (AtomId atom : dim) {
-        const bool is_new = placed.insert(atom).second;
-        if (is_new && open < axes.size() && can_join(axes[open].atoms.back(), atom)) {
-          axes[open].atoms.push_back(atom);
-          axes[open].extent = axes[open].extent * spaces.atoms.size(atom);
-          continue;
-        }
-        open = axes.size();
-        if (is_new) axes.push_back({{atom}, spaces.atoms.size(atom)});
+    for (AtomId atom : space.dims | std::views::join) {
+      const bool is_new = placed.insert(atom).second;
+      if (is_new && open < axes.size() && can_join(axes[open].atoms.back(), atom)) {
+        axes[open].atoms.push_back(atom);
+        axes[open].extent = axes[open].extent * spaces.atoms.size(atom);
+        continue;
       }
+      open = axes.size();
+      if (is_new) axes.push_back({{atom}, spaces.atoms.size(atom)});
     }
   }
   return axes;

@@ -22,7 +22,6 @@ struct Access {
   bool in_segment = false;  // once for each position of a segment
 };
 
-// One of the indices at which a root evaluates a value.
 struct Evaluation {
   Index index;
   bool is_guarded = false;  // only where some condition holds

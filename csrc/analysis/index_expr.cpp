@@ -191,15 +191,14 @@ IndexExpr IndexVars::join_digits(IndexExpr a) const {
 
 std::set<VarId> IndexVars::leaves_of(std::span<const IndexExpr> index) const {
   std::set<VarId> leaves;
-  for (const IndexExpr& expr : index) {
+  for (const IndexExpr& expr : index)
     for (const auto& [var, coefficient] : expr.terms) {
       const IndexVar& info = vars_[var];
-      if (info.kind == IndexVar::Kind::kQuotient || info.kind == IndexVar::Kind::kRemainder)
-        leaves.merge(leaves_of({&info.operand, 1}));
-      else
+      if (info.is_atom() || info.is_value())
         leaves.insert(var);
+      else
+        leaves.merge(leaves_of({&info.operand, 1}));
     }
-  }
   return leaves;
 }
 

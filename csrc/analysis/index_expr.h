@@ -46,8 +46,7 @@ struct IndexExpr {
   bool is_constant() const { return terms.empty(); }
   friend bool operator==(const IndexExpr&, const IndexExpr&) = default;
   friend bool operator<(const IndexExpr& a, const IndexExpr& b) {
-    if (!(a.terms == b.terms)) return a.terms < b.terms;
-    return a.constant < b.constant;
+    return a.terms == b.terms ? a.constant < b.constant : a.terms < b.terms;
   }
 };
 

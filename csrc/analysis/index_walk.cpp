@@ -35,9 +35,8 @@ struct Walker {
     if (kind == Family::kReduce) return sink.reduced(id, index);
     if (kind == Family::kView) return value(node.inputs[0], view_index(node, index), guard);
     if (kind == Family::kReader) return read(id, index, guard);
-    if (kind != Family::kPointwise)
-      throw InternalError(std::string("a kernel evaluates ") + info(node).name +
-                          ", which must be materialised");
+    STITCH_CHECK(kind == Family::kPointwise,
+                 "a kernel evaluates " << info(node).name << ", which must be materialised");
     const auto operands = map_to_vector(node.inputs, [&](NodeId input) {
       return value(input, broadcast(graph[input].type, index), guard);
     });
@@ -234,16 +233,14 @@ struct Walker {
     const int64_t dim = node.ints[0];
     Index inner = index;
     if (node.inputs.size() == 3) {  // of extent 1 where a start that is read from memory says
-      const IndexExpr place = index[dim] - read_start(id, index, guard);
-      const int inside = begin_guard({place, 0, 1}, guard);
+      const int inside = begin_guard({index[dim] - read_start(id, index, guard), 0, 1}, guard);
       inner[dim] = {};
       const Handle base = value(node.inputs[0], index, guard);
       // One element for all along `dim`: it may be read wherever x may.
       return sink.choose(inside, value(node.inputs[1], inner, guard), base, node.type.dtype);
     }
-    const TensorType& source = graph[node.inputs[1]].type;
     const Dim start = node.dims[0], step = node.dims[1];
-    const Dim end = start + source.shape[dim] * step;
+    const Dim end = start + graph[node.inputs[1]].type.shape[dim] * step;
     int inside = begin_guard({index[dim], start, end}, guard);
     const IndexExpr moved = index[dim] - IndexExpr{start, {}};
     inner[dim] = sink.vars.divide(moved, step);

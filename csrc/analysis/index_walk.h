@@ -70,8 +70,7 @@ NodeId find_sorting_index(const Graph& graph, const Node& segment);
 NodeId skip_reshapes(const Graph& graph, NodeId id);
 
 Handle walk(const Graph& graph, WalkSink& sink, NodeId value, const Index& index, int guard = 0);
-// What a reduction or a writer takes in, or a root's own expression, without consulting `find` for
-// the root.
+// What a reduction or a writer takes in, or a root's own expression, with no `find` for the root.
 Handle walk_root(const Graph& graph, WalkSink& sink, NodeId root, const Index& index);
 // Where a root stores what it makes at `index`, in elements.
 IndexExpr stored_offset(const Graph& graph, WalkSink& sink, NodeId root, const Index& index);

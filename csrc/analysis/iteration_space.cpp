@@ -66,8 +66,8 @@ struct Tracer {
   // One address for all that are equal: most values are seen alike.
   const SeenDims& keep(SeenDims dims) { return *seen_alike.insert(std::move(dims)).first; }
 
-  // They are to begin with, and after every change that is kept; a root that is still to be traced
-  // has atoms of its own.
+  // They are at first, and after every change that is kept; a root not yet traced has its own
+  // atoms.
   bool spaces_are_sound() const {
     const auto traced = spaces.roots.begin() + current + 1;
     return std::none_of(spaces.roots.begin(), traced, [&](const RootSpace& space) {
@@ -107,8 +107,7 @@ struct Tracer {
   // A reduction computed in this kernel: its reader must follow its kept atoms exactly.
   Verdict read_reduction(NodeId node, int producer, const SeenDims& dims) {
     spaces.depends[spaces.roots[current].root].insert(node);
-    const RootSpace& space = spaces.roots[producer];
-    const std::vector<AtomList> kept = kept_dims(space);
+    const std::vector<AtomList> kept = kept_dims(spaces.roots[producer]);
     auto refuse = [&](int rule, const char* why) {
       return Verdict::no(
           rule,

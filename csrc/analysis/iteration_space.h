@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "analysis/atoms.h"
-#include "base/verdict.h"
 #include "ir/graph.h"
 
 namespace stitch {

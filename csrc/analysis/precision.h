@@ -43,7 +43,6 @@ struct GpuForms {
 };
 const GpuForms& gpu_forms(OpKind op);
 
-// rounded: as find_rounded has it.
 Precision find_precision(const Graph& graph, const std::vector<bool>& rounded);
 
 }  // namespace stitch

@@ -1,5 +1,5 @@
 // Errors of the compiler: what a user did wrong, what we do not do (yet), our own bugs, and the end
-// of the process.
+// of the process; and the answer of a check that may refuse.
 //
 // A message says what was found, what is allowed and what to do.  Frames of the thread's
 // ErrorContext stack are appended when the error is built, innermost first:
@@ -12,6 +12,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace stitch {
 
@@ -48,6 +49,21 @@ inline std::atomic<bool> is_stopping = false;
 inline void check_stopping() {
   if (is_stopping) throw StoppedError("the process ends");
 }
+
+// Yes, or no with a numbered rule, the reason in words a user understands, and what would allow it.
+// `explain` shows refusals as they stand here.
+struct Verdict {
+  bool ok = true;
+  int rule = 0;     // number of the refusing rule; 0 when ok
+  std::string why;  // "the sum over 4096 columns needs 48 KiB more shared memory than a block has"
+  std::string remedy;  // "split the reduction"; may be empty
+
+  static Verdict yes() { return {}; }
+  static Verdict no(int rule, std::string why, std::string remedy = "") {
+    return {false, rule, std::move(why), std::move(remedy)};
+  }
+  explicit operator bool() const { return ok; }
+};
 
 // Names what this thread is doing until the end of the scope.
 class ErrorContext {

@@ -103,8 +103,7 @@ std::string find_ancestor_risk(const struct stat& info) {
   if (info.st_mode & S_IWOTH) return "is writable by everyone";
   // A group with the user's own number is, by convention, the user's private group.
   const bool is_private_group = info.st_gid == getegid() && info.st_gid == self;
-  if ((info.st_mode & S_IWGRP) && !is_private_group) return "is writable by its group";
-  return "";
+  return (info.st_mode & S_IWGRP) && !is_private_group ? "is writable by its group" : "";
 }
 
 // Could another user have written it, file or directory?
@@ -176,9 +175,8 @@ std::optional<PrivateDirectory> PrivateDirectory::open(const std::string& path, 
   }
   fs::path current = "/";
   Descriptor fd(::open("/", kOpenFlags));
-  const fs::path below_root = (*parent / name).relative_path();
   std::string risk;
-  for (const fs::path& part : below_root) {
+  for (const fs::path& part : (*parent / name).relative_path()) {
     risk = find_risk(fd, find_ancestor_risk);
     if (!risk.empty()) break;
     current /= part;

@@ -35,15 +35,13 @@ Registry& registry() {
 }  // namespace
 
 ForkMutex::ForkMutex() {
-  Registry& all = registry();
-  std::lock_guard lock(all.mutex);
-  all.mutexes.insert(this);
+  std::lock_guard lock(registry().mutex);
+  registry().mutexes.insert(this);
 }
 
 ForkMutex::~ForkMutex() {
-  Registry& all = registry();
-  std::lock_guard lock(all.mutex);
-  all.mutexes.erase(this);
+  std::lock_guard lock(registry().mutex);
+  registry().mutexes.erase(this);
 }
 
 }  // namespace stitch

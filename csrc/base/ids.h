@@ -33,6 +33,14 @@ class Id {
   int32_t value_ = -1;
 };
 
+// As base/archive.h wants it.
+template <class AnyArchive, class Tag>
+void pass_parts(AnyArchive& archive, Id<Tag>& id) {
+  int32_t value = id.value();
+  archive.pass(value);
+  id = Id<Tag>(value);
+}
+
 }  // namespace stitch
 
 template <class Tag>

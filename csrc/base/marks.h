@@ -1,7 +1,6 @@
 // A set of small numbers that is emptied in constant time.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -11,12 +10,7 @@ namespace stitch {
 class Marks {
  public:
   explicit Marks(size_t numbers) : stamps_(numbers, 0) {}
-  void clear() {
-    if (++stamp_ == 0) {
-      std::ranges::fill(stamps_, 0);
-      stamp_ = 1;
-    }
-  }
+  void clear() { ++stamp_; }
   void assign(const std::vector<int>& numbers) {
     clear();
     for (int number : numbers) insert(number);
@@ -26,8 +20,8 @@ class Marks {
   bool insert(int number) { return std::exchange(stamps_[number], stamp_) != stamp_; }
 
  private:
-  std::vector<uint32_t> stamps_;
-  uint32_t stamp_ = 1;
+  std::vector<uint64_t> stamps_;
+  uint64_t stamp_ = 1;
 };
 
 }  // namespace stitch

@@ -67,8 +67,7 @@ OperatorCall import_operator(const std::string& name, const c10::OperatorHandle&
                              const py::tuple& arguments, const py::dict& keywords,
                              CallTable& table) {
   const c10::FunctionSchema& schema = op.schema();
-  const bool detaches = schema.name() == "aten::as_strided_scatter";
-  OperatorCall call{op, {}, find_out_variant(name), detaches};
+  OperatorCall call{op, {}, find_out_variant(name), schema.name() == "aten::as_strided_scatter"};
   size_t keywords_used = 0;
   for (size_t i = 0; i < schema.arguments().size(); ++i) {
     const c10::Argument& parameter = schema.arguments()[i];

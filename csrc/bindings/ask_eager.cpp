@@ -53,8 +53,7 @@ SmallLayout shrink(const Tensor& x) {
 }
 
 // In place of an argument: ones, and numbers of which sizes can be made.  On a GPU, where nothing
-// runs after an index out of range, integers are zeros.  Throws where the plan is for a device that
-// `item` is not on.
+// runs after an index out of range, integers are zeros.  Throws where `item` is on another device.
 py::object stand_in(bool on_host, py::handle item, std::optional<at::ScalarType> dtype,
                     bool& is_number_smaller) {
   if (THPVariable_Check(item.ptr())) {

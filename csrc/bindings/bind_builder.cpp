@@ -2,9 +2,9 @@
 #include <pybind11/operators.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include "base/archive.h"
 #include "bindings/python_types.h"
 #include "bindings/tensors.h"
-#include "ir/archive_graph.h"
 #include "ir/builder.h"
 
 namespace stitch {
@@ -166,8 +166,7 @@ void bind_ops(BuilderClass& builder) {
   builder.def("full", &Builder::full)
       .def("size_value", &Builder::size_value)
       .def("iota", &Builder::iota)
-      .def("random", &Builder::random, py::arg("seed"), py::arg("stream"), py::arg("shape"),
-           py::arg("coarse") = false)
+      .def("random", &Builder::random, "seed"_a, "stream"_a, "shape"_a, "coarse"_a = false)
       .def("assert_true", &Builder::assert_true)
       .def("pointwise", [](Builder& b, OpKind op,
                            const std::vector<NodeId>& inputs) { return b.pointwise(op, inputs); })

@@ -17,10 +17,10 @@ namespace {
 using namespace py::literals;
 
 py::dict to_dict(const ReportedKernel& kernel) {
-  py::list ops;
   py::dict scheme, persistent, tiles;
-  for (const ReportedOp& op : kernel.ops)
-    ops.append(py::dict("op"_a = op.op, "location"_a = op.location));
+  const auto ops = map_to_vector(kernel.ops, [](const ReportedOp& op) {
+    return py::dict("op"_a = op.op, "location"_a = op.location);
+  });
   for (const ReportedValue& value : kernel.schemes) scheme[py::str(value.value)] = value.scheme;
   for (const ReportedPersistent& value : kernel.persistent)
     persistent[py::str(value.value)] =
@@ -61,17 +61,13 @@ py::dict to_dict(const StageTime& stage) {
   return py::dict("name"_a = stage.name, "milliseconds"_a = stage.us / 1000);
 }
 
-template <class T>
-py::list to_list(const std::vector<T>& items) {
-  py::list list;
-  for (const T& item : items) list.append(to_dict(item));
-  return list;
-}
-
 py::dict to_dict(const Report& report) {
+  const auto rows = [](const auto& items) {
+    return map_to_vector(items, [](const auto& item) { return to_dict(item); });
+  };
   return py::dict(
-      "kernels"_a = to_list(report.kernels), "library_calls"_a = to_list(report.library_calls),
-      "cuts"_a = to_list(report.cuts), "stages"_a = to_list(report.stages),
+      "kernels"_a = rows(report.kernels), "library_calls"_a = rows(report.library_calls),
+      "cuts"_a = rows(report.cuts), "stages"_a = rows(report.stages),
       "bytes_touched"_a = report.bytes_touched, "bytes_planned"_a = report.bytes_planned,
       "bytes_unfused"_a = report.bytes_unfused, "bytes_compulsory"_a = report.bytes_compulsory,
       "target"_a = report.target, "device"_a = report.device);
@@ -105,8 +101,8 @@ Explanation merge_reports(const std::vector<std::pair<std::string, const Compile
           "forward\n" + forward.table + "\n\nbackward\n" + backward.table};
 }
 
-// The pool is the process's: a graph that runs sets its limit where nothing has done so, or where
-// its own options do.
+// The pool is the process's: a graph that runs sets its limit if nothing has, or by its own
+// options.
 void limit_pool(const py::dict& options, const Settings& settings) {
   static bool is_set = false;
   if (!is_set || options.contains("pool_bytes")) host_pool().set_limit(settings.pool_bytes);

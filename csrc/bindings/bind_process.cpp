@@ -7,9 +7,9 @@
 #include "base/log.h"
 #include "bindings/compiled_graph.h"
 #include "bindings/python_types.h"
+#include "compilation.h"
 #include "jit/kernel_cache.h"
 #include "jit/nvrtc.h"
-#include "kernel_error.h"
 #include "runtime/error_flags.h"
 #include "runtime/pool.h"
 
@@ -71,12 +71,11 @@ SettingValue to_setting(const std::string& name, py::handle value) {
 
 void bind_settings(py::module_& module) {
   module.def("settings", [] {
-    py::list rows;
-    for (const SettingRow& row : settings_rows())
-      rows.append(py::dict("name"_a = row.name, "env"_a = row.env, "type"_a = row.type(),
-                           "default"_a = row.default_value, "allowed"_a = row.allowed,
-                           "doc"_a = row.doc));
-    return rows;
+    return map_to_vector(settings_rows(), [](const SettingRow& row) {
+      return py::dict("name"_a = row.name, "env"_a = row.env, "type"_a = row.type(),
+                      "default"_a = row.default_value, "allowed"_a = row.allowed,
+                      "doc"_a = row.doc);
+    });
   });
   module.def("check_options", [](const py::dict& options) { read_options(options); });
   module.def("get_option", [](const py::dict& options, const std::string& name) {
@@ -84,19 +83,18 @@ void bind_settings(py::module_& module) {
   });
 }
 
-py::list list_ops() {
+std::vector<py::dict> list_ops() {
   static constexpr const char* kFamilies[] = {"source", "input",  "pointwise", "reduce",
                                               "view",   "reader", "writer",    "library"};
   static constexpr const char* kTypeRules[] = {"same",     "bool",   "first", "integer",
                                                "explicit", "second", "float"};
   static constexpr const char* kCosts[] = {"free", "light", "divide", "special", "heavy"};
-  py::list rows;
-  for (const OpInfo& op : all_ops())
-    rows.append(py::dict(
+  return map_to_vector(all_ops(), [](const OpInfo& op) {
+    return py::dict(
         "name"_a = op.name, "family"_a = kFamilies[static_cast<int>(op.family)],
         "arity"_a = op.arity, "type_rule"_a = kTypeRules[static_cast<int>(op.type_rule)],
-        "cost"_a = kCosts[static_cast<int>(op.cost)], "aten"_a = op.aten, "doc"_a = op.doc));
-  return rows;
+        "cost"_a = kCosts[static_cast<int>(op.cost)], "aten"_a = op.aten, "doc"_a = op.doc);
+  });
 }
 
 py::dict read_counters() {

@@ -73,9 +73,8 @@ KernelValue read_argument(py::handle given, size_t position) {
   if (PyFloat_Check(given.ptr())) return given.cast<double>();
   if (PyBytes_Check(given.ptr())) return Bytes{given.cast<std::string>()};
   if (PyIndex_Check(given.ptr())) return read_integer(given);
-  throw UserError("argument " + std::to_string(position) + " is of type " +
-                  Py_TYPE(given.ptr())->tp_name +
-                  "; arguments are CPU tensors, numbers, None and bytes");
+  throw UserError(concat("argument ", position, " is of type ", Py_TYPE(given.ptr())->tp_name,
+                         "; arguments are CPU tensors, numbers, None and bytes"));
 }
 
 // What a run takes beside the kernel's own arguments.
@@ -178,11 +177,11 @@ py::tuple to_tuple(const std::array<uint32_t, 3>& index) {
 }
 
 std::string to_json(const SimulationResult& result) {
-  py::list findings;
-  for (const Finding& finding : result.findings.all)
-    findings.append(py::dict("kind"_a = kind_name(finding.kind), "message"_a = finding.message,
-                             "line"_a = finding.line, "block"_a = finding.block,
-                             "thread"_a = finding.thread));
+  const auto findings = map_to_vector(result.findings.all, [](const Finding& finding) {
+    return py::dict("kind"_a = kind_name(finding.kind), "message"_a = finding.message,
+                    "line"_a = finding.line, "block"_a = finding.block,
+                    "thread"_a = finding.thread);
+  });
   const py::dict all("findings"_a = findings, "lane_instructions"_a = result.lane_instructions,
                      "seconds"_a = result.seconds, "moved_bytes"_a = to_dict(result.traffic));
   return py::module_::import("json").attr("dumps")(all, "indent"_a = 1).cast<std::string>();

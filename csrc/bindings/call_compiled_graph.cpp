@@ -331,8 +331,7 @@ void* current_stream(const CompiledGraph& graph) {
   PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<py::object> kept;
   kept.call_once_and_store_result(
       [] { return py::object(py::module_::import("torch._C").attr("_cuda_getCurrentRawStream")); });
-  const py::object& find = kept.get_stored();
-  return reinterpret_cast<void*>(find(graph.device.index()).cast<uintptr_t>());
+  return reinterpret_cast<void*>(kept.get_stored()(graph.device.index()).cast<uintptr_t>());
 }
 
 bool is_for(const CompiledGraph& graph, const std::vector<int64_t>& integers) {
@@ -373,11 +372,8 @@ PyObject* run_graph(const CompiledGraph& compiled, PyObject* list, void* stream)
     py::gil_scoped_release no_gil;
     std::optional<ptxsim::SimulatedRun> simulation;
     if (graph.simulated) simulation.emplace(*graph.simulated);
-    c10::OptionalDeviceGuard guard;
-    if (graph.device.is_cuda()) {
-      guard.reset_device(graph.device);
-      ensure_context(graph.device.index());
-    }
+    const c10::DeviceGuard guard(graph.device);
+    if (graph.device.is_cuda()) ensure_context(graph.device.index());
     symbols = run(program, frame, integers);
     frame.symbols = &symbols;
     if (simulation) simulation->check();

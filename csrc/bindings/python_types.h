@@ -14,8 +14,7 @@ namespace stitch {
 py::object map_nested(py::handle item, const std::function<py::object(py::handle)>& replace);
 
 // Adds `target`, an OpOverload or any callable, to the table; returns its row.  Among the
-// arguments, nested in lists, tuples and dicts, CallArguments and Dims stand for values of the
-// call.
+// arguments, nested in lists, tuples and dicts, CallArguments and Dims stand for the call's values.
 int64_t add_call(CallTable& table, const std::string& name, py::object target,
                  const py::sequence& arguments, const py::dict& keywords);
 
@@ -34,7 +33,6 @@ py::list elementwise_ops();
 
 // Defaults overlaid by a dict of options; UserError for one that does not exist.
 Settings read_options(const py::dict& options);
-// Adds a report to the counters of the process.
 void count_compilation(const Report& report);
 
 void bind_builder(py::module_& module);

@@ -40,8 +40,7 @@ Tensor nll_loss_backward(const Tensor& grad_output, const Tensor& x, const Tenso
   std::vector<c10::SymInt> per_target = x.sym_sizes().vec();
   per_class[dim] = -1;
   per_target[dim] = 1;
-  const bool is_mean = reduction == at::Reduction::Mean;
-  Tensor grad = is_mean ? grad_output / total_weight : grad_output;
+  Tensor grad = reduction == at::Reduction::Mean ? grad_output / total_weight : grad_output;
   if (x.dim() > grad.dim() && grad.dim() > 0) grad = grad.unsqueeze(dim);
   if (weight) grad = grad * weight->reshape(per_class);
   const Tensor wanted = target.reshape_symint(per_target);
@@ -331,8 +330,7 @@ Gradients convolution_backward(const Tensor& grad, const Tensor& x, const Tensor
     if (wanted[2]) std::get<2>(made) = grad.sum({0, 2, 3});
     return made;
   }
-  const bool is_one_group = is_plain && groups == 1;
-  if (!is_one_group || !padding.equals({0, 0}) || !dilation.equals({1, 1})) return {};
+  if (!is_plain || groups != 1 || !padding.equals({0, 0}) || !dilation.equals({1, 1})) return {};
   std::array<bool, 2> pays = pays_patches(x, weight, stride);
   pays = {pays[0] && wanted[0], pays[1] && wanted[1]};
   if (!pays[0] && !pays[1]) return {};

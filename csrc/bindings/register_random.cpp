@@ -75,8 +75,6 @@ Tensor draw(const Tensor& seed, int64_t stream, const Tensor& like, bool coarse 
   return op.call(seed, stream, size, coarse).permute(place);
 }
 
-Tensor draw_once(const Tensor& like) { return draw(draw_seed(like), 0, like); }
-
 // To be compared with p.  Where that is rare, neighbours would be below it together too often.
 Tensor draw_for(double p, const Tensor& like) {
   return draw(draw_seed(like), 0, like, std::min(p, 1 - p) >= 0x1p-8);
@@ -115,7 +113,8 @@ Tensor bernoulli_p(const Tensor& x, double p, const OptionalGenerator&) {
   return draw_for(p, at::empty_like(x)).lt(p).to(x.scalar_type());
 }
 Tensor bernoulli_of(const Tensor& x, const Tensor& p, const OptionalGenerator&) {
-  return draw_once(at::empty_like(x)).lt(p).to(x.scalar_type());
+  const Tensor like = at::empty_like(x);
+  return draw(draw_seed(like), 0, like).lt(p).to(x.scalar_type());
 }
 Tensor bernoulli(const Tensor& x, const OptionalGenerator& generator) {
   return bernoulli_of(x, x, generator);

@@ -56,12 +56,8 @@ Dim substitute(const Dim& dim, const std::map<SymbolId, Dim>& values) {
   return sum;
 }
 
-// What is asked of (s + a) / c is asked of s, c times: halves of 16 k elements have 8 k.
-struct Asked {
-  SymbolId of;
-  int64_t unit;
-};
-Asked find_asked(const SymbolTable& symbols, SymbolId id, int64_t unit) {
+// Whose multiple is asked for: of (s + a) / c it is s, c times.  Halves of 16 k elements have 8 k.
+std::pair<SymbolId, int64_t> find_asked(const SymbolTable& symbols, SymbolId id, int64_t unit) {
   const Symbol& symbol = symbols.symbols[id];
   Dim::Terms terms = symbol.left.terms();
   terms.erase(Dim::Monomial{});
@@ -96,15 +92,15 @@ Graph assume_units(const Graph& graph) {
   for (const auto& [extent, wanted] : extents)
     for (const auto& [monomial, factor] : extent.terms())
       for (const SymbolId id : monomial) {
-        const Asked asked = find_asked(graph.symbols, id, wanted);
-        units[asked.of] = std::max(units[asked.of], asked.unit);
+        const auto [asked, unit] = find_asked(graph.symbols, id, wanted);
+        units[asked] = std::max(units[asked], unit);
       }
   for (const auto& [extent, wanted] : extents) {
     const Dim::Terms terms = extent.terms();
     if (terms.size() != 1 || is_divisible(substitute(extent, values), wanted)) continue;
     const auto& [monomial, factor] = *terms.begin();
     for (size_t i = monomial.size(); i-- > 0;) {
-      const SymbolId id = find_asked(graph.symbols, monomial[i], wanted).of;
+      const SymbolId id = find_asked(graph.symbols, monomial[i], wanted).first;
       const Dim whole = Dim::symbol(id);
       const int64_t unit = std::gcd(graph.symbols.hint(whole), units.at(id));
       if (unit < kUnit || values.contains(id) ||

@@ -13,8 +13,7 @@
 namespace stitch {
 
 // With the contiguous extents of large values, where the hints are multiples of 8, as 8 times a
-// symbol, and the reduced ones as 8 or 16 times one; the graph as it is unless its table's nearness
-// is kClass.
+// symbol, and the reduced ones as 8 or 16 times one; the graph as it is unless nearness is kClass.
 Graph assume_units(const Graph& graph);
 
 // That threads which advance `step` elements a trip cover an extent in few trips, nearly as few as

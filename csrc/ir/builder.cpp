@@ -45,10 +45,11 @@ std::vector<int64_t> sorted_axes(std::vector<int64_t> axes, int rank) {
 }  // namespace
 
 // An op along one dimension: the attributes that it shares with its like.
-Node Builder::along(OpKind op, std::vector<NodeId> inputs, int64_t dim, bool from_end) const {
+Node Builder::along(OpKind op, std::vector<NodeId> inputs, int64_t dim,
+                    const std::vector<Dim>& dims, bool from_end) const {
   const int rank = inputs.empty() ? 0 : graph_[inputs[0]].type.rank();
-  std::vector<int64_t> axes = wrap_axes({dim}, rank);
-  return {.op = op, .inputs = std::move(inputs), .ints = axes, .integer = !from_end};
+  const std::vector<int64_t> axes = wrap_axes({dim}, rank);
+  return {.op = op, .inputs = std::move(inputs), .ints = axes, .dims = dims, .integer = !from_end};
 }
 
 NodeId Builder::add(Node node) {
@@ -124,8 +125,7 @@ NodeId Builder::permute(NodeId x, std::vector<int64_t> order) {
 }
 
 NodeId Builder::slice(NodeId x, int64_t dim, const Dim& start, const Dim& count, const Dim& step) {
-  Node node = along(OpKind::k_slice, {x}, dim);
-  node.dims = {start, step};
+  Node node = along(OpKind::k_slice, {x}, dim, {start, step});
   node.type.shape = graph_[x].type.shape;
   const int64_t axis = node.ints[0];
   if (axis >= 0 && axis < graph_[x].type.rank()) node.type.shape[axis] = count;
@@ -188,24 +188,11 @@ NodeId Builder::index(NodeId x, const std::vector<NodeId>& indices, std::vector<
   return add({.op = OpKind::k_index, .inputs = inputs, .ints = dims, .integer = !from_end});
 }
 
-NodeId Builder::slice_scatter(NodeId x, NodeId source, int64_t dim, const Dim& start,
-                              const Dim& step) {
-  Node node = along(OpKind::k_slice_scatter, {x, source}, dim);
-  node.dims = {start, step};
-  return add(std::move(node));
-}
-
-NodeId Builder::slice_scatter(NodeId x, NodeId source, int64_t dim, NodeId start, bool from_end) {
-  Node node = along(OpKind::k_slice_scatter, {x, source, start}, dim, from_end);
-  node.dims = {0, 1};
-  return add(std::move(node));
-}
-
 NodeId Builder::combine_rows(OpKind op, const std::vector<NodeId>& inputs, int64_t dim,
                              bool from_end) {
   STITCH_CHECK(combines_segments(info(op)) || combines_at_indices(info(op)),
                info(op).name << " combines no rows");
-  return add(along(op, inputs, dim, from_end));
+  return add(along(op, inputs, dim, {}, from_end));
 }
 
 NodeId Builder::put(OpKind op, const std::vector<NodeId>& inputs, std::vector<int64_t> ints,

@@ -64,11 +64,15 @@ class Builder {
   NodeId index(NodeId x, const std::vector<NodeId>& indices, std::vector<int64_t> dims,
                bool from_end = true);
   NodeId gather(NodeId x, NodeId index, int64_t dim, bool from_end = true) {
-    return add(along(OpKind::k_gather, {x, index}, dim, from_end));
+    return add(along(OpKind::k_gather, {x, index}, dim, {}, from_end));
   }
-  NodeId slice_scatter(NodeId x, NodeId source, int64_t dim, const Dim& start, const Dim& step);
+  NodeId slice_scatter(NodeId x, NodeId source, int64_t dim, const Dim& start, const Dim& step) {
+    return add(along(OpKind::k_slice_scatter, {x, source}, dim, {start, step}));
+  }
   // `start` holds integers; it and the source have extent 1 along `dim`.
-  NodeId slice_scatter(NodeId x, NodeId source, int64_t dim, NodeId start, bool from_end = true);
+  NodeId slice_scatter(NodeId x, NodeId source, int64_t dim, NodeId start, bool from_end = true) {
+    return add(along(OpKind::k_slice_scatter, {x, source, start}, dim, {0, 1}, from_end));
+  }
   // Of each window over the last two axes; windows fit.
   NodeId max_of_windows(NodeId x, const std::vector<Dim>& shape, const std::array<int, 2>& window,
                         const std::array<int, 2>& dilation, const std::array<int, 2>& stride);
@@ -106,7 +110,8 @@ class Builder {
   Graph finish();  // verifies, then hands the graph over
 
  private:
-  Node along(OpKind op, std::vector<NodeId> inputs, int64_t dim, bool from_end = true) const;
+  Node along(OpKind op, std::vector<NodeId> inputs, int64_t dim, const std::vector<Dim>& dims = {},
+             bool from_end = true) const;
   NodeId add(Node node);
   bool share_ = true;
   Graph graph_;

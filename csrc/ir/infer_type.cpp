@@ -122,8 +122,7 @@ TensorType infer_slice(const Node& node, const TensorType& x, const Operands&) {
   if (step.is_constant() && step.value() < 1) reject(node, "found a step below 1");
   if (start.is_constant() && start.value() < 0)
     reject(node, "found the start ", start, "; count it from the front");
-  const Dim last = start + (count - Dim(1)) * step;
-  const Dim beyond = last - x.shape[dim];
+  const Dim last = start + (count - Dim(1)) * step, beyond = last - x.shape[dim];
   if (!count.is(0) && beyond.is_constant() && beyond.value() >= 0)
     reject(node, "reads index ", last, " of ", x, " along dimension ", dim);
   TensorType type = x;
@@ -177,8 +176,8 @@ TensorType infer_pad(const Node& node, const TensorType& x, const Operands&) {
 
 void require_index(const Node& node, const TensorType& index) {
   if (!info(index.dtype).is_integer)
-    throw UnsupportedError(std::string(info(node).name) + " found indices of " +
-                           info(index.dtype).name + "; stitched are integer indices");
+    throw UnsupportedError(concat(info(node).name, " found indices of ", info(index.dtype).name,
+                                  "; stitched are integer indices"));
 }
 
 TensorType infer_index(const Node& node, const TensorType& x, const Operands& operands) {
@@ -235,10 +234,9 @@ void require_start(const Node& node, const Operands& operands, int dim) {
 
 TensorType infer_slice_scatter(const Node& node, const TensorType& x, const Operands& operands) {
   require_source(node, operands);
-  const TensorType& source = *operands[1];
   const int dim = only_axis(node, x.rank());
   if (node.dims.size() != 2) reject(node, "needs dims = {start, step}");
-  require_equal_but(dim, source, x, "slice_scatter");
+  require_equal_but(dim, *operands[1], x, "slice_scatter");
   require_start(node, operands, dim);
   return contiguous_type(x.dtype, x.shape);
 }
@@ -261,8 +259,7 @@ TensorType infer_segments(const Node& node, const TensorType& x, const Operands&
 TensorType infer_scatter(const Node& node, const TensorType& x, const Operands& operands) {
   require_source(node, operands);
   const TensorType &source = *operands[1], &index = *operands[2];
-  const int dim = only_axis(node, x.rank());
-  require_equal_but(dim, source, x, "a scatter");
+  require_equal_but(only_axis(node, x.rank()), source, x, "a scatter");
   require_index(node, index);
   require_rank(node, index, x.rank());
   if (!broadcasts_to(index.shape, source.shape))
@@ -328,8 +325,7 @@ InferType rule_of_kind(const OpInfo& op) {
   if (is_put(op)) return infer_put;
   if (op.family == Family::kPointwise) return infer_pointwise;
   if (op.family == Family::kReduce) return infer_reduce;
-  const bool is_declared = op.family == Family::kInput || op.family == Family::kLibrary;
-  return is_declared ? take_declared : nullptr;
+  return op.family == Family::kInput || op.family == Family::kLibrary ? take_declared : nullptr;
 }
 
 }  // namespace
@@ -346,8 +342,7 @@ TensorType infer_type(const Graph& graph, const Node& node) {
         throw UnsupportedError(std::string(op.name) +
                                " found a value that kernels cannot read (complex, quantised or "
                                "sparse); only library calls take those");
-  const InferType own = find_function(kRules, node.op);
-  const InferType infer = own ? own : rule_of_kind(op);
+  const InferType own = find_function(kRules, node.op), infer = own ? own : rule_of_kind(op);
   STITCH_CHECK(infer, "op " << op.name << " has no type rule");
   TensorType type = infer(node, operands.empty() ? node.type : *operands[0], operands);
   if (type.dtype == DType::kOpaque && op.family != Family::kLibrary && op.family != Family::kInput)

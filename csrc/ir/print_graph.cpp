@@ -68,8 +68,7 @@ std::string print_symbol(const Symbol& symbol) {
 std::string print_output(const GraphOutput& output) {
   if (output.kind == GraphOutput::Kind::kTensor)
     return (output.is_final ? "final " : "") + name_of(output.node);
-  const bool is_integer = output.kind == GraphOutput::Kind::kInteger;
-  return is_integer ? "int " + to_string(output.integer) : "none";
+  return output.kind == GraphOutput::Kind::kInteger ? "int " + to_string(output.integer) : "none";
 }
 
 }  // namespace

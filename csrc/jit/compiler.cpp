@@ -55,10 +55,7 @@ Binary compile_texts(const std::vector<KernelText>& kernels, const Settings& set
   return run_host_compiler(settings.cxx, with_prelude(join_texts(kernels)));
 }
 
-struct FailedKernel {
-  KernelText kernel;
-  std::string log;
-};
+using FailedKernel = std::pair<KernelText, std::string>;  // with the compiler's log
 
 // The kernels at fault in what did not compile as a whole, by halving.
 std::vector<FailedKernel> find_failed(const std::vector<KernelText>& kernels,
@@ -70,8 +67,7 @@ std::vector<FailedKernel> find_failed(const std::vector<KernelText>& kernels,
                            std::vector<KernelText>(middle, kernels.end())}) {
     const Binary binary = compile_texts(half, settings);
     if (!binary.bytes.empty()) continue;
-    for (FailedKernel& kernel : find_failed(half, binary.log, settings))
-      failed.push_back(std::move(kernel));
+    std::ranges::move(find_failed(half, binary.log, settings), std::back_inserter(failed));
   }
   return failed;
 }

@@ -58,8 +58,7 @@ Binary compile_host(const std::vector<KernelText>& kernels, const Settings& sett
 std::vector<Binary> compile_kernels(const std::vector<KernelSource>& sources,
                                     const std::string& arch, const Settings& settings, bool load);
 
-// The same for a GPU, but where not all are needed, what does not compile, or takes too long, has
-// no bytes.
+// The same for a GPU; where not all are needed, what does not compile or takes long has no bytes.
 std::vector<Binary> try_kernels(const std::vector<KernelSource>& sources, const std::string& arch,
                                 const Settings& settings, bool needs_all = false);
 

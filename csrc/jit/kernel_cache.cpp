@@ -23,16 +23,14 @@ constexpr uint64_t kFormatVersion = 2;
 constexpr size_t kHashedFrom = 8 + 8 + 8 + kSha256Bytes;  // magic, version, length, digest
 
 std::string header_of(std::string_view body) {
-  const size_t length = kHashedFrom + body.size();
-  return std::string(kMagic) + to_bytes(kFormatVersion, length) + sha256(body);
+  return std::string(kMagic) + to_bytes(kFormatVersion, kHashedFrom + body.size()) + sha256(body);
 }
 
 std::string entry_name(const std::string& key) { return key + ".kernel"; }
 
 CacheCounters& counters_of(const CacheRequest& request) {
   ProcessCounters& all = cache_counters();
-  if (request.kind == "clock") return all.clock;
-  return request.kind == "plan" ? all.plans : all.kernels;
+  return request.kind == "clock" ? all.clock : request.kind == "plan" ? all.plans : all.kernels;
 }
 
 Binary compile_counted(const CacheRequest& request, const std::function<Binary()>& compile) {

@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/verdict.h"
 #include "jit/compiler.h"
 
 namespace stitch {

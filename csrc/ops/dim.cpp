@@ -1,7 +1,5 @@
 #include "ops/dim.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/words.h"
 
@@ -95,8 +93,7 @@ int64_t Dim::value() const {
 }
 
 Dim::Terms Dim::terms() const {
-  if (terms_) return *terms_;
-  return constant_ == 0 ? Terms{} : Terms{{Monomial{}, constant_}};
+  return terms_ ? *terms_ : constant_ == 0 ? Terms{} : Terms{{Monomial{}, constant_}};
 }
 
 Dim operator+(const Dim& a, const Dim& b) {

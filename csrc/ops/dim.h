@@ -6,6 +6,7 @@
 // is an opaque symbol that the SymbolTable knows how to evaluate.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -51,14 +52,26 @@ class Dim {
   std::shared_ptr<const Terms> terms_;  // null for a constant
 };
 
+// As base/archive.h wants it.
+template <class AnyArchive>
+void pass_parts(AnyArchive& archive, Dim& dim) {
+  using Term = Dim::Terms::value_type;
+  std::vector<Dim::Monomial> products = map_to_vector(dim.terms(), &Term::first);
+  std::vector<int64_t> factors = map_to_vector(dim.terms(), &Term::second);
+  archive.pass(products);
+  archive.pass(factors);
+  dim = 0;
+  for (size_t i = 0; i < std::min(products.size(), factors.size()); ++i)
+    dim = dim + Dim::product(products[i], factors[i]);
+}
+
 // The same sum with all its factors positive: |a + b| <= |a| + |b|.
 Dim magnitude(const Dim& dim);
 
-// Whether signs leave it open that it is below zero, as of -s0, by which rows are read backwards,
-// and of s0 - 1.
+// Whether signs leave it open that it is below zero: of -s0, as of rows read backwards, of s0 - 1.
 bool may_be_negative(const Dim& dim);
 
-// a / b where the division leaves no remainder for any value of the symbols, else nothing.
+// a / b where no value of the symbols leaves a remainder, else nothing.
 std::optional<Dim> divide_exact(const Dim& a, const Dim& b);
 inline bool is_divisible(const Dim& a, int64_t divisor) {
   return divide_exact(a, divisor).has_value();

@@ -1,7 +1,6 @@
 #include "plan/choose_attention.h"
 
 namespace stitch {
-namespace {
 
 // Does the library's attention beat two batched products with a stitched softmax between them?
 //
@@ -15,7 +14,7 @@ namespace {
 //     12 x 1024 x 1024          50 MB      1.3-2.1 34         0.66                 3.4
 // With AMX the library's kernel multiplies by tiles: unmeasured, taken as without.  GPUs have
 // tensor cores for 16 bits only: unmeasured.
-Verdict compare_times(const Graph& graph, NodeId scores, const DeviceSpec& device) {
+static Verdict compare_times(const Graph& graph, NodeId scores, const DeviceSpec& device) {
   const TensorType& type = graph[scores].type;
   const bool is_narrow = info(type.dtype).bytes == 2;
   const char* const remedy = "attention=\"library\"";
@@ -31,8 +30,8 @@ Verdict compare_times(const Graph& graph, NodeId scores, const DeviceSpec& devic
                      remedy);
 }
 
-Verdict judge(const Graph& graph, const Attention& attention, const Settings& settings,
-              const DeviceSpec& device) {
+static Verdict judge(const Graph& graph, const Attention& attention, const Settings& settings,
+                     const DeviceSpec& device) {
   if (!attention.verdict || settings.attention == "library") return attention.verdict;
   if (element_bytes(graph, attention.scores) == 2 && settings.emulate_eager_casts)
     return Verdict::no(kRuleEagerRounding, "the library does not round scores to 16 bits",
@@ -41,14 +40,12 @@ Verdict judge(const Graph& graph, const Attention& attention, const Settings& se
 }
 
 // A call of the host keeps its row in all rewrites.
-NodeId find_call(const Graph& graph, const Node& call) {
+static NodeId find_call(const Graph& graph, const Node& call) {
   const auto at = std::ranges::find_if(graph.nodes, [&](const Node& node) {
     return node.op == call.op && node.name == call.name && node.integer == call.integer;
   });
   return at == graph.nodes.end() ? NodeId() : NodeId(at - graph.nodes.begin());
 }
-
-}  // namespace
 
 std::vector<Attention> choose_attention(const Graph& graph, const Settings& settings,
                                         const DeviceSpec& device) {

@@ -13,7 +13,6 @@
 #include "base/error.h"
 #include "base/map_to_vector.h"
 #include "base/marks.h"
-#include "plan/search_plans.h"
 
 namespace stitch {
 namespace {
@@ -52,8 +51,7 @@ struct DetourSearch {
     positions = range_of(topology.position);
     depths = range_of(topology.depth);
     meets_call = false;
-    const int extent = positions.max - positions.min + 1;
-    if (extent == static_cast<int>(units.size())) return Detour::kNone;
+    if (positions.max - positions.min + 1 == std::ssize(units)) return Detour::kNone;
     for (Side* side : {&below, &above}) {
       side->seen.assign(units);
       side->units = units;
@@ -112,7 +110,6 @@ struct Pattern {
   std::optional<bool> fits = {};  // nothing: not asked yet
 };
 
-constexpr int kNoPattern = -1;
 constexpr size_t kTop = 3;    // patterns kept for a unit, and for a group of its consumers
 constexpr size_t kGroup = 2;  // consumers whose patterns are combined exhaustively
 
@@ -171,8 +168,7 @@ struct PatternPool {
     Pattern& pattern = patterns[id];
     const bool is_part = std::ranges::any_of(
         fitting, [&](int other) { return std::ranges::includes(units(other), *pattern.units); });
-    const bool is_one = pattern.units->size() == 1;
-    pattern.fits = is_one || is_part || !check || check(*pattern.units);
+    pattern.fits = pattern.units->size() == 1 || is_part || !check || check(*pattern.units);
     return *pattern.fits;
   }
 

@@ -156,9 +156,8 @@ std::vector<int> place_values(const Graph& graph, const Demands& demands,
   std::vector<int> level(graph.size(), kNever);
   for (int n = graph.size(); n-- > 0;) {
     const Node& node = graph.nodes[n];
-    const bool is_demanded = demands.is_demanded[n];
     const bool is_read = level[n] != kNever && !is_constant[n];
-    const bool is_made = !is_materialised(node) && (is_demanded || is_read);
+    const bool is_made = !is_materialised(node) && (demands.is_demanded[n] || is_read);
     int wanted = level[n];
     if (!is_made || wanted == kNever || family(node) == Family::kReduce) wanted = earliest[n];
     level[n] = is_made ? wanted : kNever;

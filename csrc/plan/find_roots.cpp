@@ -83,8 +83,7 @@ struct RootFinder {
   }
 
   bool is_costly(NodeId id, int depth = 0) const {
-    const bool is_read = !is_stitched(id) || (depth > 0 && is_certain_root(id));
-    if (is_read || depth > 16) return false;
+    if (!is_stitched(id) || (depth > 0 && is_certain_root(id)) || depth > 16) return false;
     if (info(graph[id]).cost >= CostClass::kSpecial) return true;
     const std::vector<NodeId>& inputs = graph[id].inputs;
     return std::ranges::any_of(inputs, [&](NodeId input) { return is_costly(input, depth + 1); });
@@ -166,8 +165,7 @@ struct RootFinder {
     }
   }
 
-  // A scatter of single elements combines one after another: what it combines would not be computed
-  // by vectors.
+  // A scatter of single elements combines one after another: no vectors compute what it combines.
   bool is_scattered_alone(NodeId id) const {
     const auto takes_alone = [&](NodeId user) {
       const Node& node = graph[user];

@@ -14,8 +14,7 @@ namespace stitch {
 std::vector<NodeId> find_roots(const Graph& graph, const Demands& demands, bool every_op,
                                bool on_gpu = true);
 
-// AStitch A.1; divisions and square roots count as light: recomputing one costs less than a
-// barrier.
+// AStitch A.1; divisions and square roots count as light: they cost less than a barrier.
 inline bool is_expensive(const Node& node) {
   return family(node) == Family::kPointwise && info(node).cost >= CostClass::kSpecial;
 }

@@ -1,4 +1,4 @@
-#include "plan/join_stages.h"
+#include "plan/stitch_stages.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,6 @@
 #include <span>
 
 #include "base/marks.h"
-#include "base/order.h"
 #include "plan/find_levels.h"
 #include "plan/find_roots.h"
 
@@ -71,12 +70,9 @@ class Joiner {
       const bool is_root = std::ranges::binary_search(roots, id);
       if (!is_root && graph_[id].op != OpKind::k_library) continue;
       const int number = unit_of_[n] = static_cast<int>(units_.size());
-      units_.push_back({.level = levels_[n], .position = number});
+      units_.push_back({.call = is_root ? NodeId() : id, .level = levels_[n], .position = number});
       order_.push_back(number);
-      if (is_root)
-        units_.back().roots = {id};
-      else
-        units_.back().call = id;
+      if (is_root) units_.back().roots = {id};
     }
     for (size_t u = 0; u < units_.size(); ++u) link(static_cast<int>(u));
     keep_effects_in_order();
@@ -267,8 +263,7 @@ class Joiner {
   size_t count_waiting(int unit) const {
     std::set<NodeId> values;
     for (int reader : units_[unit].read_by) {
-      const bool runs = units_[reader].roots.empty() && !is_join(graph_[units_[reader].call]);
-      if (!runs) continue;
+      if (!units_[reader].roots.empty() || is_join(graph_[units_[reader].call])) continue;
       for (NodeId load : units_[reader].cone.loads)
         if (maker(load) == unit && hint_bytes(graph_, load) > kMostInSlab) values.insert(load);
     }
@@ -426,6 +421,25 @@ class Joiner {
 };
 
 }  // namespace
+
+std::vector<int> order_by_waits(const std::vector<std::vector<int>>& waits) {
+  std::vector<std::vector<int>> followers(waits.size());
+  std::vector<size_t> missing(waits.size());
+  std::set<int> ready;
+  for (size_t n = 0; n < waits.size(); ++n) {
+    for (int first : waits[n]) followers[first].push_back(static_cast<int>(n));
+    missing[n] = waits[n].size();
+    if (missing[n] == 0) ready.insert(static_cast<int>(n));
+  }
+  std::vector<int> order;
+  while (!ready.empty()) {
+    order.push_back(ready.extract(ready.begin()).value());
+    for (int follower : followers[order.back()])
+      if (--missing[follower] == 0) ready.insert(follower);
+  }
+  STITCH_CHECK(order.size() == waits.size(), "what is to be ordered waits for itself");
+  return order;
+}
 
 JoinedStages join_stages(const PlanRequest& in, const std::vector<NodeId>& roots, JoinRule rule,
                          const std::vector<std::vector<NodeId>>& groups) {

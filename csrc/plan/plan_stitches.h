@@ -50,8 +50,7 @@ inline constexpr int kRuleManyArguments = 25;
 inline constexpr int kMostStageStatements = 600;
 Verdict too_long(int statements, int most);
 
-// Tensors of one launch: 8 bytes each of the 4 KB that every driver takes; the rest is for sizes
-// and the error flag.
+// Tensors of one launch: 8 bytes each of the 4 KB that every driver takes, less sizes and flags.
 inline constexpr size_t kMostPointers = 480;
 Verdict check_pointers(size_t pointers);
 

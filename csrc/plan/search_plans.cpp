@@ -1,4 +1,4 @@
-#include "plan/search_plans.h"
+#include "plan/explore_patterns.h"
 
 #include <algorithm>
 #include <functional>
@@ -44,8 +44,7 @@ void find_order(Topology& topology) {
 }
 
 void find_depths(Topology& topology) {
-  topology.depth.assign(topology.order.size(), 0);
-  topology.height.assign(topology.order.size(), 0);
+  topology.depth = topology.height = std::vector<int>(topology.order.size(), 0);
   for (int unit : topology.order)
     for (int producer : topology.producers[unit])
       topology.depth[unit] = std::max(topology.depth[unit], topology.depth[producer] + 1);
@@ -53,8 +52,6 @@ void find_depths(Topology& topology) {
     for (int consumer : topology.consumers[*unit])
       topology.height[*unit] = std::max(topology.height[*unit], topology.height[consumer] + 1);
 }
-
-constexpr int kNoPattern = -1;
 
 // Patterns chosen so far, with a topological order of all units in which those of a pattern stand
 // together.  Patterns without detours of their own may wait for each other: then there is none.
@@ -202,7 +199,6 @@ struct BeamSearch {
   }
 };
 
-// Patterns by their first unit.
 std::vector<std::vector<int>> sort_by_start(const Topology& topology,
                                             const std::vector<ScoredPattern>& patterns) {
   std::vector<std::vector<int>> starting_at(topology.order.size());

@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "base/verdict.h"
 #include "ir/graph.h"
 
 namespace stitch {
@@ -80,13 +79,11 @@ struct StitchPlan {
   // in_place[i]: the value of mutation i is stored straight into its input by its kernel; else it
   // is stored elsewhere and copied after the last step.
   std::vector<bool> in_place = {};
-  // store -> load: the call may use the memory of what is read for what is stored, where nobody
-  // else holds it.
+  // store -> load: what is stored may use the memory of what is read, where nobody else holds it.
   std::map<NodeId, NodeId> stored_over = {};
   std::vector<Cut> cuts = {};
 };
 
-// A kernel's stages, of all phases in order.
 inline auto stages_of(const StitchPlan& plan, const PlannedKernel& kernel) {
   return map_to_vector(kernel.stages(), [&](int s) { return &plan.stages[s]; });
 }

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "base/marks.h"
-#include "base/order.h"
 #include "plan/store_in_place.h"
 
 namespace stitch {
@@ -249,8 +248,7 @@ constexpr size_t kMostPersistentGroups = 4;
 // A value this much smaller than the kernel's largest is not worth a mapping of its stages.
 constexpr int64_t kWorthwhileShare = 16;
 
-// Stages of different phases that access one large value, the largest first; a stage is in one
-// group.
+// Stages of different phases that access one large value, the largest first; each is in one group.
 std::vector<std::vector<int>> find_persistent_groups(const Graph& graph,
                                                      const std::vector<PlannedStage>& stages,
                                                      const PlannedKernel& kernel) {

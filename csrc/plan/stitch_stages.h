@@ -1,4 +1,5 @@
-// Stages -> kernels: remote stitching and the global scheme (AStitch A.2, A.3, A.5, A.15).
+// Roots -> stages: they are joined pairwise, while checks and cost allow.  Stages -> kernels:
+// remote stitching and the global scheme (AStitch A.2, A.3, A.5, A.15).
 //
 // Between two library calls everything may be one launch: dependent stages in phases with a grid
 // barrier between them, independent ones side by side in a phase.
@@ -7,9 +8,40 @@
 #include <numeric>
 #include <vector>
 
-#include "plan/join_stages.h"
+#include "plan/plan_stitches.h"
+#include "plan/storage.h"
 
 namespace stitch {
+
+// Each number comes after all that `waits` lists for it, of those that can come next the lowest.
+std::vector<int> order_by_waits(const std::vector<std::vector<int>>& waits);
+
+struct PlanRequest {
+  const Graph& graph;
+  const Demands& demands;
+  const StageJudge& judge;
+  const DeviceSpec& device;
+  KernelJudge judge_kernel = {};
+};
+
+struct JoinedStages {
+  std::vector<PlannedStage> stages;
+  std::vector<PlanStep> steps;  // stages and library calls in an order that can run
+  std::vector<Cut> cuts;
+};
+
+enum class JoinRule {
+  kNever,     // but for groups
+  kFaster,    // where the model predicts less time, of what stays apart in phases of one kernel
+  kParallel,  // along edges, where the part with more work keeps as much of the device, or the
+              // reductions that an element-wise part follows do (AStitch 3.4), and what is stored
+              // in place is so still
+};
+
+// One stage per root to begin with.  Roots of one group, each ascending, are then joined while
+// checks and the rule allow, by kNever whatever it costs; then pairs of stages by the rule.
+JoinedStages join_stages(const PlanRequest& in, const std::vector<NodeId>& roots, JoinRule rule,
+                         const std::vector<std::vector<NodeId>>& groups = {});
 
 // A plan without what follows from it, and what it is predicted to take.
 struct PlanCandidate {

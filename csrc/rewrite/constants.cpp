@@ -9,13 +9,11 @@
 namespace stitch {
 namespace {
 
-double round_to_f32(double x) { return static_cast<float>(x); }
-
 // A number cast to `dtype`: through f32, as eager does; ties to even, with gradual underflow.
 double round_to_dtype(double x, DType dtype) {
   if (dtype == DType::kF64) return x;
   const DTypeInfo& type = info(dtype);
-  x = round_to_f32(x);
+  x = static_cast<float>(x);
   if (x != 0 && std::isfinite(x)) {
     const int lowest = 2 - (1 << (type.exponent_bits - 1));
     const int unit = std::max(std::ilogb(x), lowest) - (type.digits - 1);
@@ -167,7 +165,7 @@ std::optional<Constant> constant_of(const Builder& builder, NodeId id) {
   if (is_integral(node.type.dtype))
     return Constant{node.type.dtype, 0, wrap_integer(node.integer, node.type.dtype)};
   const bool is_f64 = node.type.dtype == DType::kF64;
-  return Constant{node.type.dtype, is_f64 ? node.number : round_to_f32(node.number), 0};
+  return Constant{node.type.dtype, is_f64 ? node.number : static_cast<float>(node.number), 0};
 }
 
 std::optional<Constant> evaluate(OpKind op, const std::vector<Constant>& operands, DType dtype) {
@@ -190,7 +188,7 @@ std::optional<Constant> evaluate(OpKind op, const std::vector<Constant>& operand
   // One operation in double, rounded once more to f32, is the correctly rounded f32 operation.
   const double result = row->number(numbers);
   if (is_truth) return Constant{dtype, 0, result != 0};
-  return Constant{dtype, dtype == DType::kF64 ? result : round_to_f32(result), 0};
+  return Constant{dtype, dtype == DType::kF64 ? result : static_cast<float>(result), 0};
 }
 
 Constant identity_of(OpKind reduction, DType dtype) {

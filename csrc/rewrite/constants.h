@@ -32,11 +32,9 @@ std::optional<Constant> evaluate(OpKind op, const std::vector<Constant>& operand
 // What changes nothing where a reduction combines it with others.
 Constant identity_of(OpKind reduction, DType dtype);
 
-// x broadcast to `shape`; x itself where it has it.
 inline NodeId expand_to(Builder& builder, NodeId x, const std::vector<Dim>& shape) {
   return builder[x].type.shape == shape ? x : builder.expand(x, shape);
 }
-// `constant` in every element of `shape`.
 inline NodeId make_constant(Builder& builder, const Constant& constant,
                             const std::vector<Dim>& shape) {
   return expand_to(builder, builder.full(constant.dtype, constant.number, constant.integer), shape);

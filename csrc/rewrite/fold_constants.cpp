@@ -119,8 +119,7 @@ NodeId multiply(const Operands& x) {
 NodeId collapse_casts(const Operands& x) {
   if (x[0].op != OpKind::k_cast) return {};
   const NodeId source = x[0].inputs[0];
-  const DType from = x.builder[source].type.dtype, middle = x[0].type.dtype;
-  const DType to = x.node.type.dtype;
+  const DType from = x.builder[source].type.dtype, middle = x[0].type.dtype, to = x.node.type.dtype;
   if (!is_value_preserving(from, middle)) return {};
   const bool detour = is_integral(from) && !is_integral(middle) && is_integral(to);
   if (detour && to != DType::kBool && !is_value_preserving(from, to)) return {};

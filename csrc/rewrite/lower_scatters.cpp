@@ -52,15 +52,15 @@ struct Put {
   NodeId x, source, index;
   int64_t dim = 0;
   bool wraps = false;
-  bool keeps = true;  // rows that something comes to count what x holds there
-  bool is_mean = false;
+  bool keeps = true;     // rows that something comes to count what x holds there
   int64_t ignored = -1;  // the index of no row
   bool is_in_place = false;
 
+  bool is_mean() const { return combine.put == k_put_mean; }
   // What comes alone to its row is stored there, or added to it.
   bool writes_one() const {
     const bool is_known = combine.put == k_put_sum || combine.put == k_put_last;
-    return is_known && keeps && !is_mean && ignored < 0;
+    return is_known && keeps && ignored < 0;
   }
 };
 
@@ -288,10 +288,7 @@ struct Lowering {
 
   // Positions of a chunk; whether chunks of as many hold `count`, and no more.
   std::pair<Dim, bool> chunk_length(const Dim& count, int64_t chunks) {
-    if (!count.is_constant()) {
-      const Dim rounded = count + Dim(chunks - 1);
-      return {b->graph().symbols.add_opaque(Symbol::Kind::kFloorDiv, rounded, chunks), chunks == 1};
-    }
+    if (!count.is_constant()) return {b->graph().symbols.divide_up(count, chunks), chunks == 1};
     if (count.value() % chunks == 0) return {count.value() / chunks, true};
     const int64_t step = chunks * kStrips;
     return {(count.value() + step - 1) / step * kStrips, false};
@@ -324,7 +321,7 @@ struct Lowering {
   NodeId finish_rows(const Rows& rows) {
     const Put& put = rows.put;
     if (rows.chunks && put.combine.scatter == kNone) return take_last(rows);
-    if (put.keeps && !put.is_mean) return combine(rows, put.x);
+    if (put.keeps && !put.is_mean()) return combine(rows, put.x);
     NodeId x = put.x;
     NodeId count = lay_along(put.dim, type(x).rank(), count_positions(rows));
     const DType dtype = type(x).dtype;
@@ -334,7 +331,7 @@ struct Lowering {
       x = pointwise(k_select, {is_met, none, x});
     }
     const NodeId made = combine(rows, x);
-    if (!put.is_mean) return made;
+    if (!put.is_mean()) return made;
     count = pointwise(k_add, {count, integer(put.keeps)});
     count = pointwise(k_maximum, {count, integer(1)});
     return pointwise(k_div, {made, b->cast(count, dtype)});
@@ -343,11 +340,9 @@ struct Lowering {
 
 Put read_put(const Node& node, const Combine& combine, const std::vector<NodeId>& inputs) {
   const auto& ints = node.ints;
-  Put put{combine, inputs[0], inputs[1], inputs[2], ints[0], ints[1] != 0, ints[2] != 0};
-  put.is_mean = node.op == k_put_mean;
-  put.ignored = ints[3];
-  put.is_in_place = may_write_operands(node.name);
-  return put;
+  return {combine,      inputs[0], inputs[1],
+          inputs[2],    ints[0],   ints[1] != 0,
+          ints[2] != 0, ints[3],   may_write_operands(node.name)};
 }
 
 NodeId call(Builder& b, const RewriteSite& site) {

@@ -5,9 +5,8 @@
 #include "rewrite/rebuild_graph.h"
 
 namespace stitch {
-namespace {
 
-NodeId swap_last_two(Builder& b, NodeId x) {
+static NodeId swap_last_two(Builder& b, NodeId x) {
   std::vector<int64_t> order(b[x].type.rank());
   std::iota(order.begin(), order.end(), 0);
   std::swap(order[order.size() - 1], order[order.size() - 2]);
@@ -15,7 +14,7 @@ NodeId swap_last_two(Builder& b, NodeId x) {
 }
 
 // The operand copied the other way round, or an invalid id where that gains nothing.
-NodeId reorder(Builder& b, NodeId operand) {
+static NodeId reorder(Builder& b, NodeId operand) {
   const Node node = b[operand];
   if (node.op != OpKind::k_reshape) return {};
   const NodeId source = node.inputs[0];
@@ -31,15 +30,13 @@ NodeId reorder(Builder& b, NodeId operand) {
   return swap_last_two(b, b.reshape(swap_last_two(b, source), shape));
 }
 
-NodeId order_operands(Builder& b, const RewriteSite& site) {
+static NodeId order_operands(Builder& b, const RewriteSite& site) {
   if (site.node.op != OpKind::k_library || !is_blas_call(site.node.name)) return {};
   std::vector<NodeId> inputs = site.inputs;
   for (NodeId& input : inputs)
     if (const NodeId ordered = reorder(b, input); ordered.valid()) input = ordered;
   return inputs == site.inputs ? NodeId() : b.copy(site.node, inputs);
 }
-
-}  // namespace
 
 Graph order_blas_copies(const Graph& graph) { return rebuild_graph(graph, order_operands); }
 

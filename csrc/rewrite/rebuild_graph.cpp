@@ -65,10 +65,9 @@ struct Rebuild {
   std::vector<NodeId> map_inputs(const Node& node) {
     return map_to_vector(node.inputs, [&](NodeId old) {
       const NodeId input = value[old.index()];
-      const std::vector<Dim>& strides = graph[old].type.strides;
       const TensorType& type = builder[input].type;
       const bool is_free = !may_call(node) || (is_blas_call(node.name) && is_blas_layout(type));
-      return is_free ? input : builder.with_layout(input, strides);
+      return is_free ? input : builder.with_layout(input, graph[old].type.strides);
     });
   }
 

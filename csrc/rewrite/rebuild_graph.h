@@ -30,11 +30,9 @@ using RewriteRule = std::function<NodeId(Builder& builder, const RewriteSite& si
 Graph rebuild_graph(const Graph& graph, const RewriteRule& rule,
                     const std::vector<bool>& live = {});
 
-// The dims at these positions, in this order.
 inline std::vector<Dim> pick(const std::vector<Dim>& dims, const std::vector<int64_t>& positions) {
   return map_to_vector(positions, [&](int64_t d) { return dims[d]; });
 }
-// The extents that are not 1.
 std::vector<Dim> without_ones(std::vector<Dim> shape);
 // Any view but `layout`, which is a copy.  Where its elements are moved, it is one too.
 inline bool is_plain_view(const Node& node) {

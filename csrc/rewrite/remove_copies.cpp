@@ -53,13 +53,11 @@ NodeId drop_pad(Builder& b, const RewriteSite& site) {
 
 NodeId drop_slice_scatter(Builder& b, const RewriteSite& site) {
   if (site.inputs.size() != 2) return {};
-  const Node& node = site.node;
-  const Node& source = b[site.inputs[1]];
+  const Node &node = site.node, &source = b[site.inputs[1]];
   // x[i] += y stores what it has stored once more.
   const bool puts_back = source.op == OpKind::k_slice && source.inputs[0] == site.inputs[0] &&
                          source.ints == node.ints && source.dims == node.dims;
-  if (puts_back) return site.inputs[0];
-  return covers(b, site.inputs[1], node) ? site.inputs[1] : NodeId();
+  return puts_back ? site.inputs[0] : covers(b, site.inputs[1], node) ? site.inputs[1] : NodeId();
 }
 
 constexpr OpRow<NodeId (*)(Builder& b, const RewriteSite& site)> kDrops[] = {

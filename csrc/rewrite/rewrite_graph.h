@@ -18,7 +18,6 @@ struct RewritePass {
 // A pass that later ones make work for again stands here more than once.
 const std::vector<RewritePass>& rewrite_passes();
 
-// Runs all passes but those named in `off`.
 Graph rewrite_graph(const Graph& graph, const std::vector<std::string>& off = {});
 
 // Expands sum_sq_dev(x) into its two passes, in the dtype of the result:

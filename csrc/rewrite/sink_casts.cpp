@@ -5,9 +5,8 @@
 #include "rewrite/rebuild_graph.h"
 
 namespace stitch {
-namespace {
 
-bool is_widening_cast(const Builder& b, NodeId id) {
+static bool is_widening_cast(const Builder& b, NodeId id) {
   const Node& node = b[id];
   if (node.op != OpKind::k_cast) return false;
   const DType from = b[node.inputs[0]].type.dtype, to = node.type.dtype;
@@ -16,7 +15,7 @@ bool is_widening_cast(const Builder& b, NodeId id) {
 
 // How many leading operands hold elements (the others are indices), for ops that move elements
 // and compute none; 0 for all other ops.
-size_t moved_operands(const Node& node) {
+static size_t moved_operands(const Node& node) {
   if (is_plain_view(node)) return 1;
   if (family(node) != Family::kReader || combines_segments(info(node))) return 0;
   // What lies outside the operand must be a number of the narrow dtype too.
@@ -26,7 +25,7 @@ size_t moved_operands(const Node& node) {
   return node.op == OpKind::k_slice_scatter ? 2 : 1;
 }
 
-NodeId sink_cast(Builder& b, const RewriteSite& site) {
+static NodeId sink_cast(Builder& b, const RewriteSite& site) {
   const size_t moved = moved_operands(site.node);
   if (moved == 0 || site.strides_matter) return {};
   std::vector<NodeId> inputs = site.inputs;
@@ -37,8 +36,6 @@ NodeId sink_cast(Builder& b, const RewriteSite& site) {
   }
   return b.cast(b.copy(site.node, inputs), site.node.type.dtype);
 }
-
-}  // namespace
 
 Graph sink_casts(const Graph& graph) { return rebuild_graph(graph, sink_cast); }
 

@@ -38,11 +38,11 @@ bool is_returned(const Graph& graph, NodeId id) {
 }
 
 bool is_mutated_once(const Graph& graph, const Mutation& mutation) {
-  return std::ranges::count_if(graph.mutations, [&](const Mutation& other) {
-           return storage_base(graph, other.value) == mutation.value ||
-                  storage_base(graph, other.value) == mutation.input ||
-                  other.input == mutation.input;
-         }) == 1;
+  const auto meets = [&](const Mutation& other) {
+    const NodeId base = storage_base(graph, other.value);
+    return base == mutation.value || base == mutation.input || other.input == mutation.input;
+  };
+  return std::ranges::count_if(graph.mutations, meets) == 1;
 }
 
 struct WindowFinder {

@@ -232,12 +232,10 @@ struct ProgramBuilder {
 
   // What is read after the mutations is copied before anything runs.
   void take_snapshot(NodeId node) {
-    const NodeId memory = root[node.index()];
-    if (!is_replaced[memory.index()] || snapshots.count(node)) return;
-    const BufferId from = use(node);
+    if (!is_replaced[root[node.index()].index()] || snapshots.count(node)) return;
     const BufferId to = add_buffer(Buffer::Kind::kFresh, node);
     start_writing(to);
-    program.steps.emplace_back(CopyStep{from, to});
+    program.steps.emplace_back(CopyStep{use(node), to});
     snapshots[node] = to;
   }
 
@@ -300,9 +298,8 @@ struct ProgramBuilder {
   void emit_mutations() {
     for (size_t i = 0; i < graph.mutations.size(); ++i) {
       if (is_in_place[i]) continue;
-      const Mutation& mutation = graph.mutations[i];
-      const BufferId from = use_at_end(mutation.value);
-      program.steps.emplace_back(CopyStep{from, buffer[mutation.input.index()]});
+      const auto& [input, value] = graph.mutations[i];
+      program.steps.emplace_back(CopyStep{use_at_end(value), buffer[input.index()]});
     }
   }
 

@@ -8,7 +8,6 @@
 
 #include "base/fork_mutex.h"
 #include "base/hash.h"
-#include "base/verdict.h"
 
 namespace stitch {
 
@@ -20,7 +19,6 @@ constexpr int kMultiprocessors = 16, kMajor = 75, kMinor = 76, kCooperativeLaunc
 // Up to this a kernel needs no leave (CUDA programming guide, "Shared Memory").
 constexpr int kDefaultSharedBytes = 48 * 1024;
 
-// Fills in the table; refuses where it cannot be used.
 static Verdict load_driver(Driver& table) {
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library)

@@ -27,15 +27,13 @@ class StackVector {
  public:
   explicit StackVector(size_t size) {
     if (size > kInline) heap_.resize(size);
-    data_ = size > kInline ? heap_.data() : inline_.data();
   }
-  T& operator[](size_t i) { return data_[i]; }
-  T* data() { return data_; }
+  T& operator[](size_t i) { return data()[i]; }
+  T* data() { return heap_.empty() ? inline_.data() : heap_.data(); }
 
  private:
   std::array<T, kInline> inline_;
   std::vector<T> heap_;
-  T* data_;
 };
 
 struct Execution {
@@ -115,7 +113,6 @@ struct Execution {
     return frame.data(id);
   }
 
-  // Threads share out its blocks.
   void launch_on_cpu(const LaunchStep& step, int64_t grid, void* const* pointers,
                      const int64_t* sizes) {
     using Entry = void (*)(void* const*, const int64_t*, int64_t, int64_t, int32_t*);

@@ -26,8 +26,7 @@ class Frame {
   virtual void place_in_slab(BufferId id, int64_t offset_bytes) = 0;
   // A tensor of its own from the caching pool of the program's device.
   virtual void allocate(BufferId id) = 0;
-  // The memory of `from`, which is still read, for as many bytes; false where the call alone does
-  // not hold it.
+  // The memory of `from`, which is still read, for as many bytes; false where others hold it too.
   virtual bool take_memory(BufferId id, BufferId from) = 0;
   // A copy of the tensor at an aligned address replaces it for the rest of the call.
   virtual void align(BufferId id, int bytes) = 0;

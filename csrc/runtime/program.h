@@ -37,7 +37,6 @@ struct Buffer {
 
 class ErrorFlags;  // runtime/error_flags.h
 
-// A kernel that is ready to run on the program's device.
 struct LoadedKernel {
   std::string name;
   void* entry = nullptr;  // host function (codegen/kernel_source.h) or CUfunction

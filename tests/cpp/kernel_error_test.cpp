@@ -1,4 +1,4 @@
-#include "kernel_error.h"
+#include "compilation.h"
 
 #include "plan/plan_graph.h"
 

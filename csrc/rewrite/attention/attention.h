@@ -4,7 +4,6 @@
 
 #include <vector>
 
-#include "base/verdict.h"
 #include "ir/graph.h"
 
 namespace stitch {

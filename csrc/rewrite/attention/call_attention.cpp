@@ -133,8 +133,7 @@ NodeId mark_hidden_rows(Builder& b, Calling& calling, const Attention& attention
                              ? find_product_of_rows(calling, attention)
                              : NodeId();
   if (!product.valid()) return make_nan_where(b, hidden, mask);
-  const Dim& batch = attention.batch[0];
-  const Dim& rows = calling.graph[attention.result].type.shape[1];
+  const Dim &batch = attention.batch[0], &rows = calling.graph[attention.result].type.shape[1];
   hidden = expand_to(b, hidden, {batch, 1, rows, 1});
   calling.hidden[product] = b.reshape(hidden, {batch * rows, 1});
   return mask;

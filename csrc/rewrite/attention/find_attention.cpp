@@ -139,10 +139,9 @@ bool follow(Match& match, NodeId id);
 // The scores are one of the two operands of a sum: the one that leads to a product.
 bool follow_sum(Match& match, const Node& sum) {
   for (size_t side : {0, 1}) {
-    const NodeId mask = sum.inputs[1 - side];
     if (match[sum.inputs[side]].type.shape != sum.type.shape) continue;
     Match branch = match;
-    add_mask(branch, sum, {MaskTerm::Kind::kAdd, mask});
+    add_mask(branch, sum, {MaskTerm::Kind::kAdd, sum.inputs[1 - side]});
     if (!follow(branch, sum.inputs[side])) continue;
     match = std::move(branch);
     return true;
@@ -224,10 +223,9 @@ void check_types(Match& match) {
     for (const Dim& extent : match[id].type.shape)
       if (extent.is(0)) refuse(match, kRuleNoLibraryForm, "an operand has no elements");
   for (const MaskTerm& term : found.mask) {
-    const DType given = match[term.value].type.dtype;
     const double stored = stored_as(dtype, {term.fill, term.fill}).low;
     const bool is_lost = std::isfinite(term.fill) && !std::isfinite(stored);
-    if (term.fills() ? is_lost : given != dtype && dtype != DType::kF32)
+    if (term.fills() ? is_lost : match[term.value].type.dtype != dtype && dtype != DType::kF32)
       refuse(match, kRuleWideMask, "the mask has numbers that the operands' dtype lacks",
              "make the mask of the operands' dtype");
   }

@@ -6,7 +6,6 @@
 #include <unordered_set>
 
 #include "base/ids.h"
-#include "base/verdict.h"
 
 namespace stitch {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "clock/sass/program.h"
 #include "compile.h"
+#include "cost/device_spec.h"
 #include "cpp/jit/nvrtc_directories.h"
 #include "jit/generated.h"
 #include "support/golden_graphs.h"

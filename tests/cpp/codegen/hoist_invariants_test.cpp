@@ -1,6 +1,7 @@
 // What stands before a loop over blocks: of bodies made here, and in the texts of phases.
 #include <gtest/gtest.h>
 
+#include "base/words.h"
 #include "codegen/kernel_body.h"
 #include "plan/plan_graph.h"
 

@@ -1,4 +1,4 @@
-#include "plan/join_stages.h"
+#include "plan/stitch_stages.h"
 
 #include "plan/plan_graph.h"
 

@@ -1,4 +1,4 @@
-#include "base/stage.h"
+#include "compilation.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
