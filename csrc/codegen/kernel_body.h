@@ -31,8 +31,8 @@ struct Statement {
   std::string pragma = {};     // kLoop: "", "STITCH_UNROLL", "STITCH_SIMD(...)"
   int64_t count = 0;           // kArray
   std::vector<Statement> body = {};
-  int words_loaded = 0;    // kLet of a vector that lies in memory: a thread's registers of it
-  int streams_along = -1;  // kStore of a `type`: the axis along which it may go by rows
+  bool may_go_ahead = false;  // kLet of a vector of 16 bytes that lies in memory (load_ahead.h)
+  int streams_along = -1;     // kStore of a `type`: the axis along which it may go by rows
 
   static Statement let(std::string type, std::string name, std::string expr) {
     return {Kind::kLet, std::move(type), std::move(name), std::move(expr)};

@@ -6,6 +6,8 @@
 namespace stitch {
 namespace {
 
+constexpr int64_t kRegisters = 4;  // of a vector of 16 bytes
+
 struct Ahead {
   Scopes& scopes;
   std::set<std::string> varied = {};             // what a trip computes, or reads from memory
@@ -39,13 +41,13 @@ struct Ahead {
       count_names({s}, uses);
       const bool varies =
           std::ranges::any_of(uses, [&](const auto& used) { return varied.contains(used.first); });
-      const bool is_load = !varies && s.words_loaded > 0;
+      const bool is_load = !varies && s.may_go_ahead;
       if (varies || is_load) find_targets(s, varied);
       if (!is_load) continue;
       const std::string array = scopes.fresh();
       arrays.push_back(Statement::var(s.type, concat(array, "[", trips, "]")));
       held[s.name] = concat(array, "[", at, "]");
-      registers += trips * s.words_loaded;
+      registers += trips * kRegisters;
     }
   }
 
@@ -72,7 +74,7 @@ struct Ahead {
       take(s.body);
       if (const auto element = held.find(s.name); element != held.end()) {
         s.expr = element->second;
-        s.words_loaded = 0;
+        s.may_go_ahead = false;
       }
     }
   }

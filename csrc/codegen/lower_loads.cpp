@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/round_up.h"
 #include "codegen/lower_values.h"
 #include "schedule/block_ranges.h"
 #include "schedule/map_axes.h"
@@ -80,9 +79,9 @@ Handle ValueLowering::load_vector(NodeId value, const IndexExpr& offset, int axi
     const PersistentValue* persistent = persistent_of(value, by_owner);
     known->second = persistent ? load_persistent(*persistent, vec, loaded_text, depth)
                                : let(vec, loaded_text, depth);
-    if (!persistent && !by_owner && guard == 0)
-      scopes_.open[depth].statements.back().words_loaded =
-          divide_up(width * info(type.dtype).bytes, 4);
+    constexpr int kBytes = 16;  // of what load_ahead loads
+    scopes_.open[depth].statements.back().may_go_ahead =
+        !persistent && !by_owner && guard == 0 && width * info(type.dtype).bytes == kBytes;
   }
   return lane_of(known->second, axis, type.dtype);
 }

@@ -116,10 +116,8 @@ STITCH_DEVICE void gather_halves(T value, T* values) {
   }
 }
 
-STITCH_DEVICE constexpr int count_bits(unsigned mask) {
-  int count = 0;
-  for (; mask != 0; mask &= mask - 1) ++count;
-  return count;
+STITCH_DEVICE constexpr int count_subsets(unsigned mask) {
+  return mask == 0 ? 1 : 2 * count_subsets(mask & (mask - 1));
 }
 // The highest bits of `mask`, which number `values`, a power of two.
 STITCH_DEVICE constexpr unsigned bits_for(int values, unsigned mask) {
@@ -137,7 +135,7 @@ STITCH_DEVICE void all_reduce_each(T* values, T* shared) {
   static_assert(kMask < static_cast<unsigned>(kThreads));
   constexpr unsigned kLaneMask = kMask & 31u;
   constexpr unsigned kWarpMask = kMask & ~31u;
-  constexpr int kMost = 1 << count_bits(kLaneMask);  // values that lanes can hold apart
+  constexpr int kMost = count_subsets(kLaneMask);  // values that lanes can hold apart
   constexpr int kWhole = static_cast<int>(highest_bit(kN));
   constexpr int kFirst = kWhole < kMost ? kWhole : kMost;
   if constexpr (kFirst < kN) {

@@ -36,35 +36,24 @@ STITCH_DEVICE Vec<T, N> load_vec(const T* p) {
 #endif
   return *reinterpret_cast<const Vec<T, N>*>(p);
 }
-// As load_vec, but before the barriers that follow it in the text: compilers move loads of what
-// nobody writes to where they are used.
-template <int N, class T>
-STITCH_DEVICE Vec<T, N> load_ahead(const T* p) {
-#if STITCH_CUDA
-  if constexpr (sizeof(Vec<T, N>) == 16) {
-    Vec<u32, 4> w;
-    asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(w.v[0]), "=r"(w.v[1]), "=r"(w.v[2]), "=r"(w.v[3])
-                 : "l"(__cvta_generic_to_global(p))
-                 : "memory");
-    return bit_cast<Vec<T, N>>(w);
-  } else if constexpr (sizeof(Vec<T, N>) == 8) {
-    Vec<u32, 2> w;
-    asm volatile("ld.global.v2.u32 {%0, %1}, [%2];"
-                 : "=r"(w.v[0]), "=r"(w.v[1])
-                 : "l"(__cvta_generic_to_global(p))
-                 : "memory");
-    return bit_cast<Vec<T, N>>(w);
-  }
-#endif
-  return load_vec<N>(p);
-}
 template <class T, int N>
 STITCH_DEVICE void store_vec(T* p, Vec<T, N> value) {
   *reinterpret_cast<Vec<T, N>*>(p) = value;
 }
 
-#if !STITCH_CUDA
+#if STITCH_CUDA
+// As load_vec of 16 bytes, but before the barriers that follow it in the text: compilers move loads
+// of what nobody writes to where they are used.
+template <int N, class T>
+STITCH_DEVICE Vec<T, N> load_ahead(const T* p) {
+  Vec<u32, 4> w;
+  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(w.v[0]), "=r"(w.v[1]), "=r"(w.v[2]), "=r"(w.v[3])
+               : "l"(__cvta_generic_to_global(p))
+               : "memory");
+  return bit_cast<Vec<T, N>>(w);
+}
+#else
 // One streamed store; lines of 64 bytes are joined from narrower ones.
 #if defined(__AVX512F__) && !defined(__clang__)
 #define STITCH_STREAM __builtin_ia32_movntps512
