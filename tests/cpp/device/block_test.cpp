@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <barrier>
 #include <cmath>
 #include <cstdint>
@@ -112,6 +113,31 @@ TEST(DeviceBlock, EveryThreadGetsItsGroupsResult) {
   expect_group_sums<0x60, 128>();
   expect_group_sums<0x5f, 128>();
   expect_group_sums<0x38, 128>();
+}
+
+template <unsigned kMask, int kThreads, int kN>
+void expect_sums_of_each() {
+  std::vector<i64> shared(kThreads);
+  std::vector<std::array<i64, kN>> each(kThreads), alone(kThreads);
+  run_block(kThreads, [&](int t) {
+    for (int n = 0; n < kN; ++n) each[t][n] = value_of(t) + n * (t + 7);
+    for (int n = 0; n < kN; ++n)
+      alone[t][n] = all_reduce<Sum, kMask, kThreads>(each[t][n], shared.data());
+    all_reduce_each<Sum, kMask, kThreads, kN>(each[t].data(), shared.data());
+  });
+  for (int t = 0; t < kThreads; ++t)
+    ASSERT_EQ(each[t], alone[t]) << "mask " << kMask << " thread " << t << " of " << kN;
+}
+
+TEST(DeviceBlock, ManyValuesAreCombinedAsEachAlone) {
+  expect_sums_of_each<0x1f, 32, 8>();
+  expect_sums_of_each<0x0a, 32, 4>();  // as many as lanes can hold apart
+  expect_sums_of_each<0x08, 32, 5>();  // more, and an odd one
+  expect_sums_of_each<0x3f, 64, 2>();
+  expect_sums_of_each<0x7f, 128, 32>();
+  expect_sums_of_each<0x78, 128, 4>();  // columns: lanes and warps, but for the lowest three bits
+  expect_sums_of_each<0x60, 128, 3>();  // no lanes
+  expect_sums_of_each<0x00, 64, 4>();
 }
 
 TEST(DeviceBlock, WholeWarpsExchangeOneValueEach) {
