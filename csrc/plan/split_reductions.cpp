@@ -194,8 +194,8 @@ struct SplitFinder {
   // Registers hold what a second look is taken at: all of a multiprocessor's, where it is then
   // written out, which is all that a pass over memory is for; else a quarter, so that one block
   // reads while others compute.  Of longer rows a thread looks again at what it holds of them, and
-  // where that makes too many results, a block.  [4096, 49152] f32, maximum and sum of
-  // exponentials: 302 us in one piece, 199 in pieces of 16 (H200, by the clock).
+  // where that makes too many results or dimensions lie apart, a block.  [4096, 49152] f32, maximum
+  // and sum of exponentials: 302 us in one piece, 199 in pieces of 16 (H200, by the clock).
   void choose_for_second_looks(const std::vector<NodeId>& group, const std::set<int64_t>& reduced,
                                int64_t inside) {
     const int64_t registers = device.registers_per_multiprocessor;
@@ -208,20 +208,21 @@ struct SplitFinder {
     Pieces cut = find_thread_piece(operand, reduced);
     Dim extent = shape[cut.dim];
     for (int64_t i = 1; i <= cut.joined; ++i) extent = extent * shape[cut.dim - i];
-    if (cut.joined + 1 < static_cast<int64_t>(reduced.size())) return;  // others lie apart
+    const bool lie_apart = cut.joined + 1 < static_cast<int64_t>(reduced.size());
     const bool has_factor = std::ranges::any_of(group, [&](NodeId id) {
       const std::optional<Exponentials> terms = find_terms(id, depends, true);
       return terms && terms->factor;
     });
     const int64_t most = has_factor ? kMostPieces / 2 : kMostPieces;
-    if (cut.lanes > 1 && inside / (cut.length * cut.vector) > most) {
+    if (lie_apart || (cut.lanes > 1 && inside / (cut.length * cut.vector) > most)) {
       const int64_t piece = registers / 4;
-      const int64_t d = choose_dim(shape, reduced, inside / piece);
+      const int64_t pieces = std::max<int64_t>(2, inside / piece);
+      const int64_t d = choose_dim(shape, reduced, pieces);
       extent = shape[d];
-      cut = {.dim = d, .count = nearest_divisor(extent, std::min(inside / piece, hint(extent)))};
+      cut = {.dim = d, .count = nearest_divisor(extent, std::min(pieces, hint(extent)))};
     }
     const int64_t divisor = std::max(cut.count, cut.elements());
-    if (hint(extent) < 2 * divisor) return;
+    if (inside < 2 * divisor) return;
     const bool divides = is_divisible(extent, divisor);
     const auto looks_again = [&](NodeId id) {
       if (!is_deviation(id)) return find_terms(id, depends, divides).has_value();
