@@ -79,6 +79,11 @@ struct SplitFinder {
     return sources;
   }
 
+  NodeId first_source(NodeId operand) const {
+    const std::vector<NodeId> sources = find_sources(operand);
+    return sources.empty() ? operand : sources[0];
+  }
+
   // Reductions that share a source can share one pass over it.
   static std::vector<std::vector<NodeId>> find_groups(const std::vector<Reduction>& reductions) {
     std::vector<std::vector<NodeId>> groups;
@@ -183,11 +188,9 @@ struct SplitFinder {
     Pieces cut{.dim = *reduced.rbegin(), .length = kThreadRows};
     while (reduced.count(cut.dim - cut.joined - 1)) ++cut.joined;
     if (cut.dim + 1 < graph[operand].type.rank()) return cut;
-    const std::vector<NodeId> sources = find_sources(operand);
     cut.length = kVectors;
     cut.lanes = kLanes;
-    cut.vector = std::max<int64_t>(
-        1, kVectorBytes / element_bytes(graph, sources.empty() ? operand : sources[0]));
+    cut.vector = std::max<int64_t>(1, kVectorBytes / element_bytes(graph, first_source(operand)));
     return cut;
   }
 
@@ -202,7 +205,8 @@ struct SplitFinder {
     if (!device.is_cuda || inside <= registers / 4) return;
     const NodeId operand = graph[group[0]].inputs[0];
     const std::vector<bool> depends = find_dependents(group);
-    if (inside <= registers && is_written_out(operand, depends)) return;
+    const int64_t per_register = std::max(1, 4 / element_bytes(graph, first_source(operand)));
+    if (inside <= registers * per_register && is_written_out(operand, depends)) return;
     const auto is_deviation = [&](NodeId id) { return graph[id].op == OpKind::k_sum_sq_dev; };
     const std::vector<Dim>& shape = graph[operand].type.shape;
     Pieces cut = find_thread_piece(operand, reduced);
@@ -215,7 +219,7 @@ struct SplitFinder {
     });
     const int64_t most = has_factor ? kMostPieces / 2 : kMostPieces;
     if (lie_apart || (cut.lanes > 1 && inside / (cut.length * cut.vector) > most)) {
-      const int64_t piece = registers / 4;
+      const int64_t piece = registers / (lie_apart ? 16 : 4);
       const int64_t pieces = std::max<int64_t>(2, inside / piece);
       const int64_t d = choose_dim(shape, reduced, pieces);
       extent = shape[d];
