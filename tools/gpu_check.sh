@@ -95,6 +95,12 @@ kernel_times() {  # NAME SECONDS ARGUMENTS...
 }
 step_warm() { kernel_times warm 300 --suite planned yardstick --warm "$processes"; }
 step_kernels() { kernel_times kernels 400 --suite planned yardstick; }
+# The clock's numbers fitted to half of what `kernels` and `cubins` have measured, and how far it is
+# off on the other half: results/gpu_kernels/clock_fit.json.  Builds for each value; needs no GPU.
+step_fit() {
+  run fit 500 "$py" -m benchmarks.fit_clock --output "$kernels" \
+    ${yardstick:+--yardstick "$yardstick"}
+}
 step_cubins() { [ -z "$yardstick" ] || TAIL=1 kernel_times cubins 150 --cubins; }
 step_bench() {
   local group
@@ -108,7 +114,7 @@ step_demo() { run demo 90 "$py" -m benchmarks.demo; }
 nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem --format=csv >"$logs/gpu.csv" ||
   { echo "no NVIDIA GPU: nvidia-smi does not run"; exit 1; }
 cat "$logs/gpu.csv"
-[ $# -gt 0 ] || set -- build smoke gpu agrees ops fuzz sanitizer numbers warm kernels cubins bench demo
+[ $# -gt 0 ] || set -- build smoke gpu agrees ops fuzz sanitizer numbers warm kernels cubins fit bench demo
 for name; do "step_$name"; done
 
 if [ ${#failed[@]} -gt 0 ]; then

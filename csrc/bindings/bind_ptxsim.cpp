@@ -209,6 +209,10 @@ void bind_ptxsim(py::module_& module) {
       .def("__repr__", [](const SimulationResult& result) { return to_string(result); });
   module.def("simulated_bytes", [] { return to_dict(read_traffic()); });
   module.def("reset_simulated_bytes", &reset_traffic);
+  module.def("simulated_host_calls", [] {
+    const HostCalls calls = read_host_calls();
+    return py::dict("waits"_a = calls.waits, "copies"_a = calls.copies);
+  });
   module.def("set_simulated_orders", &set_orders, "Of warps, of each checked launch; 5 at first.",
              "orders"_a);
   module.def("set_simulated_noise", &set_noise,

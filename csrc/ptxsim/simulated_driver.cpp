@@ -27,6 +27,7 @@ namespace {
 thread_local ThreadState state;
 std::atomic<int> orders = SimulationOptions().orders;
 std::atomic<bool> noise = false;
+std::atomic<uint64_t> waits = 0, copies = 0;
 
 // Of cuda.h: CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_FOUND and attributes of
 // functions (CU_FUNC_ATTRIBUTE_*) and devices (CU_DEVICE_ATTRIBUTE_*).
@@ -214,6 +215,7 @@ void add_memory_and_streams(Driver& table) {
     return *address ? kSuccess : kOutOfMemory;
   };
   table.memory_set = [](CudaAddress address, unsigned word, size_t count, CudaHandle) {
+    ++copies;
     return std::fill_n(reinterpret_cast<uint32_t*>(address), count, word), kSuccess;
   };
   table.host_allocate = [](void** memory, size_t bytes, unsigned) {
@@ -224,8 +226,8 @@ void add_memory_and_streams(Driver& table) {
     *address = reinterpret_cast<CudaAddress>(memory);
     return kSuccess;
   };
-  table.context_synchronize = [] { return kSuccess; };
-  table.stream_synchronize = [](CudaHandle) { return kSuccess; };
+  table.context_synchronize = [] { return ++waits, kSuccess; };
+  table.stream_synchronize = [](CudaHandle) { return ++waits, kSuccess; };
   table.stream_is_capturing = [](CudaHandle, int* status) { return *status = 0, kSuccess; };
 }
 
@@ -315,6 +317,8 @@ void reset_traffic() {
   std::lock_guard<std::mutex> lock(shared_traffic().mutex);
   shared_traffic().sum = {};
 }
+
+HostCalls read_host_calls() { return {waits, copies}; }
 
 SimulatedRun::SimulatedRun(const SimulatedDevice& device)
     : driver_(driver_table()),

@@ -37,6 +37,13 @@ void set_noise(bool noise);
 Traffic read_traffic();
 void reset_traffic();
 
+// What the host asked of the device beside launches, in the process so far.
+struct HostCalls {
+  uint64_t waits;   // for the device or a stream
+  uint64_t copies;  // fills of device memory: the driver table has nothing else that moves any
+};
+HostCalls read_host_calls();
+
 struct ThreadState;
 
 // While it lives, this thread's driver is the simulated device.  A run inside another, of a library

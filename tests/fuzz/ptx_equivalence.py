@@ -157,3 +157,36 @@ def why_equivalent(line, lines):
         f"(lines {', '.join(map(str, sinks))}): all lanes ran, each element was written once and "
         "right, so no input can tell them apart"
     )
+
+
+def why_not_loaded(line, lines):
+    """Why the same lanes have the number of that line on any inputs, instead of what they load.
+
+    "" where it is no such number: it and its copies are in the place of nothing but what a guard
+    keeps those lanes from loading.
+    """
+    move = re.match(r"\s*mov\.f32\s+(%f\d+), 0f", lines[line - 1])
+    if not move:
+        return ""
+    flow, register = Flow(lines), move[1]
+    copies = [d for use in flow.uses[register] if use[1] == "mov.f32" for d in use[2]]
+    guards = [guard_of_load(register, lines) for register in (register, *copies)]
+    if not all(why_way_is_free(flow, guard) for guard in guards):
+        return ""
+    return (
+        f"lanes have it that {guards[0]}, which is made from indices of threads and blocks alone, "
+        f"keeps from loading {register}"
+    )
+
+
+def guard_of_load(register, lines):
+    """The predicate of the branch around the one load of a register, or ""."""
+    loads = [n for n, x in enumerate(lines) if re.match(rf"\s*ld\.\S+\s+{register}, \[", x)]
+    if len(loads) != 1:
+        return ""
+    for line in reversed(lines[: loads[0]]):
+        if re.match(r"\$", line):
+            return ""
+        if branch := re.match(r"\s*@!?(%p\d+)\s+bra\s", line):
+            return branch[1]
+    return ""

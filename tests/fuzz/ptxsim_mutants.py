@@ -8,7 +8,8 @@ grid barrier whole, or the question which block is last, and meet at a counter t
 left in disorder.  The mutant runs on
 random inputs under all orders.  It is killed by a finding or by any bit that differs from the
 original's result.  A deleted barrier that survives runs on many more seeds: what stays without
-finding is redundant, but no grid barrier is.
+finding is redundant, but no grid barrier is.  So is a number in place of what was not loaded, if
+NaN and infinities there are seen nowhere either.
 """
 
 import argparse
@@ -17,7 +18,7 @@ import re
 import sys
 import time
 from collections import Counter, defaultdict
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -27,7 +28,7 @@ import torch.nn.functional as F
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tools"), str(ROOT / "tests" / "python")]
 from embed_device import join_headers  # noqa: E402
-from ptx_equivalence import why_equivalent  # noqa: E402
+from ptx_equivalence import why_equivalent, why_not_loaded  # noqa: E402
 from ptxsim_kernels.cases import Case, make_arguments  # noqa: E402
 from ptxsim_kernels.nvrtc_ptx import to_ptx  # noqa: E402
 from show import capture_graphs  # noqa: E402
@@ -39,10 +40,13 @@ from benchmarks.run import print_row, results_directory, write_group  # noqa: E4
 from torch_stitch import ptxsim  # noqa: E402
 
 BUDGET = 30_000_000  # lane-instructions: the originals need less than a tenth
-FLAVOURS = ("normal", "negative")  # of inputs: a maximum's identity shows with the second only
+# Of inputs: a maximum's identity shows with the second only, a bound of what cannot be negative
+# (the sum of squares of deviations) with the third.
+FLAVOURS = ("normal", "negative", "small")
 SEEDS = 4  # of inputs and orders, for a mutant that stays alive
 SEEDS_OF_PROOF = 10  # for a deleted barrier
 GRID = 7  # blocks of a cooperative launch, where any number is right: here they take turns
+POISONS = ("0f7FC00000", "0f7F800000", "0fFF800000")  # NaN, infinities
 MEET = re.compile(r".*\b(?:grid_barrier\(barrier\);|is_last_block\(barrier\)\) return;)")
 STALE = (1, -1, 2**31 - 1)  # counts that no launch leaves: it turns the top bit of what it finds
 
@@ -205,6 +209,9 @@ def run(kernel, ptx, seed, flavour, count=0):
     if flavour == "negative":
         for position in made.inputs:
             made.values[position].abs_().neg_().sub_(1)
+    if flavour == "small":
+        for position in made.inputs:
+            made.values[position].mul_(2.0**-10)
     # Odd seeds: one block takes all turns, so that what phases would hand on is read again.
     grid = 1 if kernel.case.cooperative and seed % 2 else kernel.case.grid
     found = ptxsim.run(
@@ -386,11 +393,15 @@ def judge(kernel, mutant, lines, originals):
     except StitchError as error:
         mutant.verdict, mutant.reason = "invalid", str(error).splitlines()[0]
         return
-    is_barrier = mutant.kind == "barrier"
-    mutant.verdict = "redundant" if is_barrier else "survived"
-    if mutant.kind not in (GRID_BARRIER, STALE_COUNTER):
-        why = why_redundant if is_barrier else why_equivalent
-        mutant.reason = why(mutant.line, lines)
+    mutant.verdict = "survived"
+    if mutant.kind == "identity":
+        mutant.reason = why_unseen(kernel, mutant, lines, originals)
+    elif mutant.kind == "barrier":
+        mutant.reason = why_redundant(mutant.line, lines)
+    if mutant.reason:
+        mutant.verdict = "redundant"
+    elif mutant.kind not in (GRID_BARRIER, STALE_COUNTER):
+        mutant.reason = why_equivalent(mutant.line, lines)
 
 
 def why_redundant(line, lines):
@@ -398,6 +409,18 @@ def why_redundant(line, lines):
     if not any(".shared" in line for line in after):
         return "nothing of shared memory is touched after it"
     return f"its accesses are ordered by others: no race under any order of {SEEDS_OF_PROOF} seeds"
+
+
+def why_unseen(kernel, mutant, lines, originals):
+    """Why no number in place of a constant is seen, or "" where some are or might be."""
+    reason = why_not_loaded(mutant.line, lines)
+    for poison in POISONS if reason else ():
+        after = mutant.before.replace(mutant.before.split()[-1], f"{poison};")
+        ptx = damage(kernel, replace(mutant, after=after), lines)
+        # No input moves these lanes; of a cooperative launch both grids are tried.
+        if any(differs(kernel, ptx, seed, "normal", originals) for seed in range(2)):
+            return ""
+    return reason and f"{reason}; NaN and infinities there change no bit either"
 
 
 def examine(name, each, seed=0):

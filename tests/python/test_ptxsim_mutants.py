@@ -1,5 +1,6 @@
 """A sample of the mutants of tests/fuzz; `make mutants` judges more than 500."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -76,3 +77,31 @@ def test_reasons_are_given_only_where_they_hold():
     assert not why(2, *MASK, ADDRESS, VALUE)
     assert not why(2, "\tld.global.u32 \t%r1, [%rd9];", *MASK[1:], ADDRESS)
     assert not why(1, "\tbar.sync \t0;")
+
+
+def test_a_number_that_stands_for_what_was_not_loaded_is_recognised():
+    def why(*lines):
+        return ptx_equivalence.why_not_loaded(len(lines) - 2, lines)
+
+    guard = ["\tmov.u32 \t%r1, %tid.x;", "\tsetp.gt.s32 \t%p1, %r1, 5;"]
+    number, skip = "\tmov.f32 \t%f1, 0f00000000;", "\t@%p1 bra \t$L__BB0_2;"
+    load = "\tld.global.nc.f32 \t%f1, [%rd2+512];"
+    assert "%p1, which is made from indices" in why(*guard, number, skip, load)
+    assert not why(*guard, number, skip, load.replace("%f1", "%f2"))  # the identity of a sum
+    assert not why(*guard, number, "$L__BB0_2:", load)  # what is loaded whatever the guard says
+    of_data = [guard[0].replace("mov.u32", "ld.global.u32").replace("%tid.x", "[%rd1]"), guard[1]]
+    assert not why(*of_data, number, skip, load)
+
+
+def test_numbers_that_nobody_sees_are_not_counted_but_those_of_results_are():
+    kernel = ptxsim_mutants.generate("variance")
+    lines = ptxsim_mutants.inline_constants(kernel.ptx.split("\n"))
+    verdicts = {}
+    for number, line in enumerate(lines, 1):
+        if re.search(r"mov\.f32\s+%f\d+, 0f00000000;", line):
+            after = line.replace("0f00000000", "0f3F800000").strip()
+            mutant = ptxsim_mutants.Mutant("variance", "identity", number, line.strip(), after)
+            ptxsim_mutants.judge(kernel, mutant, lines, {})
+            verdicts[mutant.verdict] = mutant.reason
+    assert set(verdicts) == {"redundant", "killed"}  # what is not loaded; the least variance
+    assert "NaN" in verdicts["redundant"]
