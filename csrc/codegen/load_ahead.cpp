@@ -1,7 +1,6 @@
 #include "codegen/load_ahead.h"
 
 #include <algorithm>
-#include <iterator>
 
 namespace stitch {
 namespace {

@@ -392,12 +392,6 @@ struct StageLowering {
            });
   }
 
-  std::vector<Statement> close(int block, Statement loop) {
-    if (!on_cuda()) return stream_stores(schedule, block, std::move(loop), scopes);
-    const int free = std::min(kMostAhead, count_free_registers(schedule));
-    return load_ahead(std::move(loop), free, scopes);
-  }
-
   void close_loop(int block) {
     const int loop = schedule.blocks[block].loop;
     Statement header = loop_header(loop);
@@ -413,7 +407,9 @@ struct StageLowering {
     scopes.open.pop_back();
     header.body = std::move(closed.statements);
     Scope& parent = scopes.open.back();
-    for (Statement& piece : close(block, std::move(header)))
+    const int free = std::min(kMostAhead, count_free_registers(schedule));
+    for (Statement& piece : on_cuda() ? load_ahead(std::move(header), free, scopes)
+                                      : stream_stores(schedule, block, std::move(header), scopes))
       parent.statements.push_back(std::move(piece));
     std::ranges::move(parent.after_child, std::back_inserter(parent.statements));
     parent.after_child.clear();
