@@ -96,7 +96,8 @@ kernel_times() {  # NAME SECONDS ARGUMENTS...
 step_warm() { kernel_times warm 300 --suite planned yardstick --warm "$processes"; }
 step_kernels() { kernel_times kernels 400 --suite planned yardstick; }
 # The clock's numbers fitted to half of what `kernels` and `cubins` have measured, and how far it is
-# off on the other half: results/gpu_kernels/clock_fit.json.  Builds for each value; needs no GPU.
+# off on the other half: results/gpu_kernels/clock_fit.json.  Builds for each value, minutes of a
+# machine that needs no GPU, so that it is asked for by name.
 step_fit() {
   run fit 500 "$py" -m benchmarks.fit_clock --output "$kernels" \
     ${yardstick:+--yardstick "$yardstick"}
@@ -114,7 +115,7 @@ step_demo() { run demo 90 "$py" -m benchmarks.demo; }
 nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem --format=csv >"$logs/gpu.csv" ||
   { echo "no NVIDIA GPU: nvidia-smi does not run"; exit 1; }
 cat "$logs/gpu.csv"
-[ $# -gt 0 ] || set -- build smoke gpu agrees ops fuzz sanitizer numbers warm kernels cubins fit bench demo
+[ $# -gt 0 ] || set -- build smoke gpu agrees ops fuzz sanitizer numbers warm kernels cubins bench demo
 for name; do "step_$name"; done
 
 if [ ${#failed[@]} -gt 0 ]; then

@@ -41,8 +41,8 @@ from torch_stitch import ptxsim  # noqa: E402
 
 BUDGET = 30_000_000  # lane-instructions: the originals need less than a tenth
 # Of inputs: a maximum's identity shows with the second only, a bound of what cannot be negative
-# (the sum of squares of deviations) with the third.
-FLAVOURS = ("normal", "negative", "small")
+# (the sum of squares of deviations) with the third, what corrects a rounded mean with the fourth.
+FLAVOURS = ("normal", "negative", "small", "far")
 SEEDS = 4  # of inputs and orders, for a mutant that stays alive
 SEEDS_OF_PROOF = 10  # for a deleted barrier
 GRID = 7  # blocks of a cooperative launch, where any number is right: here they take turns
@@ -209,9 +209,9 @@ def run(kernel, ptx, seed, flavour, count=0):
     if flavour == "negative":
         for position in made.inputs:
             made.values[position].abs_().neg_().sub_(1)
-    if flavour == "small":
+    if flavour in ("small", "far"):
         for position in made.inputs:
-            made.values[position].mul_(2.0**-10)
+            made.values[position].mul_(2.0**-10).add_(0 if flavour == "small" else 4096)
     # Odd seeds: one block takes all turns, so that what phases would hand on is read again.
     grid = 1 if kernel.case.cooperative and seed % 2 else kernel.case.grid
     found = ptxsim.run(
