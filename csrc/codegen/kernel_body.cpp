@@ -85,8 +85,9 @@ void erase_unused(std::vector<Statement>& statements, std::map<std::string, int>
   }
 }
 
-void verify(const std::vector<Statement>& statements, std::set<std::string> known) {
-  std::set<std::string> own;  // names of this scope
+// `taken`: names that are not to be defined again.
+void verify(const std::vector<Statement>& statements, std::set<std::string> known,
+            std::set<std::string> taken) {
   for (const Statement& s : statements) {
     for (const std::string* text : {&s.expr, &s.predicate, &s.bound}) check_names(*text, known);
     switch (s.kind) {
@@ -97,18 +98,21 @@ void verify(const std::vector<Statement>& statements, std::set<std::string> know
       case Statement::Kind::kReduce:
         STITCH_CHECK(s.predicate.empty(), "a barrier sits under a predicate: " << s.expr);
         known.insert(s.name);
+        taken.insert(s.name);
         break;
       case Statement::Kind::kLoop: {
         std::set<std::string> inner = known;
-        inner.insert(s.name);
-        verify(s.body, std::move(inner));
+        // A loop over an open loop's index has names of its own for what depends on it.
+        const bool is_new = inner.insert(s.name).second;
+        verify(s.body, std::move(inner), is_new ? taken : std::set<std::string>());
         break;
       }
       case Statement::Kind::kCall:
         break;
       default:
         known.insert(base_name(s));
-        STITCH_CHECK(own.insert(base_name(s)).second, "the name " << s.name << " is defined twice");
+        STITCH_CHECK(taken.insert(base_name(s)).second,
+                     "the name " << s.name << " is defined twice");
     }
   }
 }
@@ -215,7 +219,8 @@ std::pair<KernelBody, KernelBody> split_invariant(const KernelBody& body,
 }
 
 void verify_body(const KernelBody& body, const std::vector<std::string>& parameters) {
-  verify(body.statements, {parameters.begin(), parameters.end()});
+  const std::set<std::string> known(parameters.begin(), parameters.end());
+  verify(body.statements, known, known);
 }
 
 int64_t place_arrays(KernelBody& body) {

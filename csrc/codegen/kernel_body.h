@@ -31,7 +31,7 @@ struct Statement {
   std::string pragma = {};     // kLoop: "", "STITCH_UNROLL", "STITCH_SIMD(...)"
   int64_t count = 0;           // kArray
   std::vector<Statement> body = {};
-  bool may_go_ahead = false;  // kLet of a vector of 16 bytes that lies in memory (load_ahead.h)
+  bool may_go_ahead = false;  // kLet of a vector that lies in memory (load_ahead.h)
   int streams_along = -1;     // kStore of a `type`: the axis along which it may go by rows
 
   static Statement let(std::string type, std::string name, std::string expr) {

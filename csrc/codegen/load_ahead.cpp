@@ -5,7 +5,7 @@
 namespace stitch {
 namespace {
 
-constexpr int64_t kRegisters = 4;  // of a vector of 16 bytes
+constexpr int kMost = 16;  // registers of a thread
 
 struct Ahead {
   Scopes& scopes;
@@ -46,7 +46,7 @@ struct Ahead {
       const std::string array = scopes.fresh();
       arrays.push_back(Statement::var(s.type, concat(array, "[", trips, "]")));
       held[s.name] = concat(array, "[", at, "]");
-      registers += trips * kRegisters;
+      registers += trips * kAheadBytes / 4;
     }
   }
 
@@ -90,7 +90,7 @@ std::vector<Statement> load_ahead(Statement loop, int registers, Scopes& scopes)
   Ahead ahead{scopes};
   ahead.add_changed(loop.body);
   ahead.find(before, 1, "0");
-  if (ahead.held.empty() || ahead.registers > registers) return {std::move(loop)};
+  if (ahead.held.empty() || ahead.registers > std::min(registers, kMost)) return {std::move(loop)};
   Statement first{Statement::Kind::kLoop, loop.type, loop.name, "0"};
   first.bound = "1";
   first.pragma = "STITCH_UNROLL";

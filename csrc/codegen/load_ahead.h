@@ -10,8 +10,10 @@
 
 namespace stitch {
 
+inline constexpr int kAheadBytes = 16;  // of a vector that may go ahead
+
 // The loop, with what goes before it.  Vectors that are loaded before a trip's first reduction and
-// need nothing that the trip computes, in at most so many registers of a thread.
+// need nothing that the trip computes, in registers that a thread has left.
 std::vector<Statement> load_ahead(Statement loop, int registers, Scopes& scopes);
 
 }  // namespace stitch

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "codegen/load_ahead.h"
 #include "codegen/lower_values.h"
 #include "schedule/block_ranges.h"
 #include "schedule/map_axes.h"
@@ -79,9 +80,8 @@ Handle ValueLowering::load_vector(NodeId value, const IndexExpr& offset, int axi
     const PersistentValue* persistent = persistent_of(value, by_owner);
     known->second = persistent ? load_persistent(*persistent, vec, loaded_text, depth)
                                : let(vec, loaded_text, depth);
-    constexpr int kBytes = 16;  // of what load_ahead loads
     scopes_.open[depth].statements.back().may_go_ahead =
-        !persistent && !by_owner && guard == 0 && width * info(type.dtype).bytes == kBytes;
+        !persistent && !by_owner && guard == 0 && width * info(type.dtype).bytes == kAheadBytes;
   }
   return lane_of(known->second, axis, type.dtype);
 }

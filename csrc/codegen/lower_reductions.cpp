@@ -197,13 +197,12 @@ void ReductionLowering::close_levels(const std::vector<NodeId>& opened) {
     return is_scalar(a) && is_scalar(b) && functor(a) == functor(b) &&
            levels[a][0].type == levels[b][0].type && reduced_threads(a) == reduced_threads(b);
   };
-  for (size_t first = 0, i = 0; first < last.size(); first = i) {
-    while (++i < last.size() && agree(last[first], last[i])) {
-    }
-    if (i - first == 1)
-      close_level(last[first]);
+  for (auto first = last.begin(), end = first; first != last.end(); first = end) {
+    end = std::find_if_not(first + 1, last.end(), [&](NodeId id) { return agree(*first, id); });
+    if (end - first == 1)
+      close_level(*first);
     else
-      close_together({last.begin() + first, last.begin() + i});
+      close_together({first, end});
   }
 }
 

@@ -15,7 +15,6 @@ namespace {
 
 constexpr int64_t kMaxUnroll = 16;       // trips
 constexpr int64_t kMostCombined = 4096;  // elements of an array along a loop over segments
-constexpr int kMostAhead = 16;           // registers of a thread: loads of the next trip
 constexpr const char* kUnroll = "STITCH_UNROLL";
 // Left to itself, the compiler hoists the loads of all trips until no register is left.
 constexpr const char* kUnrollInPart = "STITCH_UNROLL_IN_PART";
@@ -407,9 +406,9 @@ struct StageLowering {
     scopes.open.pop_back();
     header.body = std::move(closed.statements);
     Scope& parent = scopes.open.back();
-    const int free = std::min(kMostAhead, count_free_registers(schedule));
-    for (Statement& piece : on_cuda() ? load_ahead(std::move(header), free, scopes)
-                                      : stream_stores(schedule, block, std::move(header), scopes))
+    for (Statement& piece :
+         on_cuda() ? load_ahead(std::move(header), count_free_registers(schedule), scopes)
+                   : stream_stores(schedule, block, std::move(header), scopes))
       parent.statements.push_back(std::move(piece));
     std::ranges::move(parent.after_child, std::back_inserter(parent.statements));
     parent.after_child.clear();

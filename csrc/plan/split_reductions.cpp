@@ -79,11 +79,6 @@ struct SplitFinder {
     return sources;
   }
 
-  NodeId first_source(NodeId operand) const {
-    const std::vector<NodeId> sources = find_sources(operand);
-    return sources.empty() ? operand : sources[0];
-  }
-
   // Reductions that share a source can share one pass over it.
   static std::vector<std::vector<NodeId>> find_groups(const std::vector<Reduction>& reductions) {
     std::vector<std::vector<NodeId>> groups;
@@ -184,13 +179,13 @@ struct SplitFinder {
   }
 
   // The piece that one thread holds, of reduced dimensions that lie side by side: the last ones.
-  Pieces find_thread_piece(NodeId operand, const std::set<int64_t>& reduced) const {
+  Pieces find_thread_piece(NodeId operand, const std::set<int64_t>& reduced, int bytes) const {
     Pieces cut{.dim = *reduced.rbegin(), .length = kThreadRows};
     while (reduced.count(cut.dim - cut.joined - 1)) ++cut.joined;
     if (cut.dim + 1 < graph[operand].type.rank()) return cut;
     cut.length = kVectors;
     cut.lanes = kLanes;
-    cut.vector = std::max<int64_t>(1, kVectorBytes / element_bytes(graph, first_source(operand)));
+    cut.vector = std::max<int64_t>(1, kVectorBytes / bytes);
     return cut;
   }
 
@@ -205,11 +200,12 @@ struct SplitFinder {
     if (!device.is_cuda || inside <= registers / 4) return;
     const NodeId operand = graph[group[0]].inputs[0];
     const std::vector<bool> depends = find_dependents(group);
-    const int64_t per_register = std::max(1, 4 / element_bytes(graph, first_source(operand)));
-    if (inside <= registers * per_register && is_written_out(operand, depends)) return;
+    const std::vector<NodeId> sources = find_sources(operand);
+    const int bytes = element_bytes(graph, sources.empty() ? operand : sources[0]);
+    if (inside <= registers * std::max(1, 4 / bytes) && is_written_out(operand, depends)) return;
     const auto is_deviation = [&](NodeId id) { return graph[id].op == OpKind::k_sum_sq_dev; };
     const std::vector<Dim>& shape = graph[operand].type.shape;
-    Pieces cut = find_thread_piece(operand, reduced);
+    Pieces cut = find_thread_piece(operand, reduced, bytes);
     Dim extent = shape[cut.dim];
     for (int64_t i = 1; i <= cut.joined; ++i) extent = extent * shape[cut.dim - i];
     const bool lie_apart = cut.joined + 1 < static_cast<int64_t>(reduced.size());

@@ -61,6 +61,10 @@ TEST(VerifyBody, RejectsANameOfALoopThatIsClosed) {
 
 TEST(VerifyBody, RejectsASecondDefinition) {
   expect_error({{let("s_0", "p0[0]"), let("s_0", "p0[1]")}}, "s_0 is defined twice");
+  const std::vector<Statement> again = {let("s_0", "p0[i0]")};
+  expect_error({{let("s_0", "p0[0]"), loop("i0", "4", again)}}, "s_0 is defined twice");
+  // What depends on an index is defined again where a loop inside walks it again.
+  EXPECT_EQ(error_of({{loop("i0", "4", {let("s_0", "p0[i0]"), loop("i0", "2", again)})}}), "");
 }
 
 TEST(VerifyBody, RejectsPredicatesOfUnknownNames) {
