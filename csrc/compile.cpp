@@ -32,9 +32,12 @@ Graph rewrite(const Compilation& c, std::vector<Cut>& cuts) {
   // A simulated GPU's library calls run on the host.
   const bool on_gpu = device.is_cuda && !is_simulated(settings);
   const Graph called = call_attention(first, attention, on_gpu);
-  Graph graph = write_joined_parts(
-      rewrite_graph(split_reductions(called, device, c.workers, settings.emulate_eager_casts)));
-  if (device.is_cuda && !settings.emulate_eager_casts) graph = remove_dead(form_sigmoids(graph));
+  const bool rounds = settings.emulate_eager_casts;
+  Graph graph = rewrite_graph(split_reductions(called, device, c.workers, rounds));
+  // The other policies show what they alone make of a graph.
+  if (settings.policy == "auto") graph = merge_views(remove_dead(add_in_products(graph, rounds)));
+  graph = write_joined_parts(graph);
+  if (device.is_cuda && !rounds) graph = remove_dead(form_sigmoids(graph));
   cuts = find_cuts(attention, first, graph);
   return graph;
 }

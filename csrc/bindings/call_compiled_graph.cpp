@@ -140,14 +140,16 @@ struct TorchFrame final : Frame {
 
   void call(const CallStep& step) override {
     const CallRow& row = graph.call(step);
+    const bool stores_over = step.stores_over && is_held_once(step.inputs[0]);
     const auto operands = map_to_vector(step.inputs, [&](BufferId input) { return tensor(input); });
     CallValues values{operands, *symbols, objects, {}};
     const OperatorCall* op = std::get_if<OperatorCall>(&row.call);
     const bool is_one = step.outputs.size() == 1 && step.outputs[0].valid();
-    if (op && op->out_variant && graph.device.is_cpu() && is_one &&
+    if (op && op->out_variant && (graph.device.is_cpu() || stores_over) && is_one &&
         buffer(step.outputs[0]).type.dtype != DType::kOpaque) {
-      allocate(step.outputs[0]);
-      values.out = cells[step.outputs[0].value()].tensor;
+      if (!stores_over) allocate(step.outputs[0]);
+      at::Tensor& out = cells[step.outputs[0].value()].tensor;
+      values.out = stores_over ? out = operands[0] : out;
       run_call(row, values);
       return;
     }
@@ -221,6 +223,12 @@ struct TorchFrame final : Frame {
     const auto* begin = static_cast<const char*>(slab.storage().data());
     const int64_t offset_bytes = static_cast<const char*>(cell.address) - begin;
     return cell.tensor = place_in_memory(slab, offset_bytes, layout);
+  }
+
+  // Nobody outside of this call, and no view in it, has the memory.
+  bool is_held_once(BufferId id) const {
+    const at::Tensor& held = cells[memory_of(*graph.program, id).value()].tensor;
+    return held.has_storage() && held.use_count() == 1 && held.storage().use_count() == 1;
   }
 
   bool is_in_slab(const at::Tensor& tensor) const {

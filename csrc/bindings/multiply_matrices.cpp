@@ -130,7 +130,8 @@ void multiply_strip(const std::optional<Matrix>& added, const Matrix& a, const M
     for (int64_t row = 0; row < a.rows; row += kTileRows) {
       const Matrix tile = turn_to_rows(take_rows(terms, row, kTileRows), room_of_a);
       const Matrix result = take_rows(out, row, kTileRows);
-      if (term == 0 && added) copy(take_rows(*added, row, kTileRows), result);
+      if (term == 0 && added && added->data != out.data)
+        copy(take_rows(*added, row, kTileRows), result);
       at::native::cpublas::brgemm(tile.rows, panel.columns, tile.columns, tile.row_stride,
                                   panel.row_stride, result.row_stride, term > 0 || added, tile.data,
                                   panel.data, result.data);

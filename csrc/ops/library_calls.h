@@ -63,9 +63,10 @@ inline constexpr std::string_view kEfficientAttention =
 // and where each row's begin, [rows + 1].
 inline constexpr std::string_view kSegmentsCall = "torch_stitch.segments.default";
 inline constexpr std::array kMadeCalls = {
-    MadeCall{kAttentionCall, "scale"}, MadeCall{kFlashAttention, "scale"},
+    MadeCall{kAttentionCall, "scale"},      MadeCall{kFlashAttention, "scale"},
     MadeCall{kEfficientAttention, "scale"}, MadeCall{kSegmentsCall, ""},
-    MadeCall{"aten.mm.default", ""}};
+    MadeCall{"aten.mm.default", ""},        MadeCall{"aten.addmm.default", ""},
+    MadeCall{"aten.baddbmm.default", ""}};
 
 // No call at all: the value is the memory of its operands, which write all parts of it.
 inline constexpr std::string_view kJoin = "torch_stitch.join";

@@ -38,6 +38,10 @@ std::vector<Dim> without_ones(std::vector<Dim> shape);
 inline bool is_plain_view(const Node& node) {
   return family(node) == Family::kView && node.op != OpKind::k_layout;
 }
+// Of the passes, rebuild_graph asks none for what one may write, and calls must not pass it.
+inline bool writes_operands(const Node& node) {
+  return node.op == OpKind::k_library && may_write_operands(node.name);
+}
 // The bases of outputs and of what inputs become, by node.
 std::vector<bool> find_demanded(const Graph& graph);
 

@@ -216,10 +216,7 @@ struct ProgramBuilder {
     const BufferId id = buffer[node.index()];
     STITCH_CHECK(id.valid(), "value " << node << " (" << info(graph[node]).name
                                       << ") is read from memory, but nothing stores it");
-    BufferId memory = id;
-    while (program.buffers[memory.index()].base.valid())
-      memory = program.buffers[memory.index()].base;
-    STITCH_CHECK(is_written[memory.index()],
+    STITCH_CHECK(is_written[memory_of(program, id).index()],
                  "value " << node << " is read before anything stores it");
     return id;
   }
@@ -279,7 +276,10 @@ struct ProgramBuilder {
 
   void emit_call(NodeId call) {
     CallStep step{.call = call_row(program, graph[call])};
-    for (const NodeId input : graph[call].inputs) step.inputs.push_back(use(input));
+    const Node& node = graph[call];
+    for (const NodeId input : node.inputs) step.inputs.push_back(use(input));
+    step.stores_over = is_blas_call(node.name) && node.inputs.size() == 3 &&
+                       graph[node.inputs[0]].type == node.type;
     for (int i = call.index() + 1; i < graph.size(); ++i) {
       const Node& node = graph.nodes[i];
       if (node.op != OpKind::k_get || node.inputs[0] != call) continue;

@@ -34,7 +34,8 @@ std::vector<Lifetime> find_lifetimes(const Program& program);
 // Gives each kSlab buffer a slot, such that lifetimes within one slot never overlap; slots are
 // chosen by the sizes of the example inputs.
 void assign_slots(Program& program);
-// Puts a ReleaseStep behind the last use of each tensor that the program does not return.
+// Puts a ReleaseStep behind the last use of each tensor that the program does not return, and lets
+// calls store over what they are the last to use (CallStep::stores_over, which says who could).
 void insert_releases(Program& program);
 
 }  // namespace stitch

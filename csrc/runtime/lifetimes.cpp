@@ -87,6 +87,12 @@ void insert_releases(Program& program) {
   }
   std::vector<Step> steps;
   for (int i = 0; i < end; ++i) {
+    auto* call = std::get_if<CallStep>(&program.steps[i]);
+    if (call && call->stores_over) {
+      const BufferId over = memory_of(program, call->inputs[0]);
+      call->stores_over = program.buffers[over.index()].kind == Buffer::Kind::kResult &&
+                          lifetimes[over.index()].last == i;
+    }
     steps.push_back(std::move(program.steps[i]));
     for (const BufferId id : releases[i]) steps.emplace_back(ReleaseStep{id});
   }

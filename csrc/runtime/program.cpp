@@ -41,7 +41,7 @@ struct StepPrinter {
     const std::string call =
         step.call < 0 ? program.made_calls[-1 - step.call].name : std::to_string(step.call);
     return to_string(step.outputs) + (step.outputs.empty() ? "" : " = ") + "call " + call + "(" +
-           to_string(step.inputs) + ")";
+           to_string(step.inputs) + ")" + (step.stores_over ? " over its first" : "");
   }
   std::string operator()(const CopyStep& step) const {
     return "copy " + to_string(step.from) + " to " + to_string(step.to);
@@ -57,6 +57,11 @@ std::string describe_output(const ProgramOutput& output) {
 }
 
 }  // namespace
+
+BufferId memory_of(const Program& program, BufferId id) {
+  while (program.buffers[id.index()].base.valid()) id = program.buffers[id.index()].base;
+  return id;
+}
 
 int64_t storage_bytes(const TensorType& type, const std::vector<int64_t>& symbols) {
   int64_t last = 0;

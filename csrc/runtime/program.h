@@ -85,6 +85,7 @@ struct CallStep {
   int64_t call;  // row of the host's call table; below 0: row -1 - call of Program::made_calls
   std::vector<BufferId> inputs = {};
   std::vector<BufferId> outputs = {};  // by position in the result; invalid: nobody reads it
+  bool stores_over = false;  // its first input: a result too, which nobody reads afterwards
 };
 struct CopyStep {  // to.copy_(from)
   BufferId from, to;
@@ -115,6 +116,9 @@ struct Program {
   std::vector<BufferId> stored_arguments;  // kernels store into these, instead of a CopyStep
   std::shared_ptr<ErrorFlags> flags;       // CUDA, once loaded: of launches that may fail
 };
+
+// The buffer whose memory it is: of an alias its base, of a base that is one the base of that.
+BufferId memory_of(const Program& program, BufferId id);
 
 // Bytes from the first element to behind the last that the type reaches; 0 without elements.
 int64_t storage_bytes(const TensorType& type, const std::vector<int64_t>& symbols);

@@ -1,5 +1,7 @@
 """Products of matrices, whichever library computes them: as exact as eager, by rule R10."""
 
+import json
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -73,6 +75,37 @@ def test_addends_and_scales(terms):
 def test_other_types(dtype):
     a, b = torch.randn(80, 600, dtype=dtype), torch.randn(600, 100, dtype=dtype)
     check(torch.mm, a, b, terms=600)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("shape", [(80, 600), (3, 40, 600)])
+def test_sums_of_products(shape, dtype):
+    """Each is added in the call that makes the next one, where the first one lies."""
+    x, y, z = (torch.randn(*shape, dtype=dtype) for _ in range(3))
+    weights = [torch.randn(600, 90, dtype=dtype) for _ in range(3)]
+
+    def fn(x, y, z, a, b, c):
+        return x @ a + (y @ b + z @ c), z @ a
+
+    check(fn, x, y, z, *weights, terms=3 * 600)
+    for rounds in (False, True):
+        report = torch_stitch.explain(fn, x, y, z, *weights, emulate_eager_casts=rounds)
+        plan = json.loads(report.to_json())
+        stays = rounds and dtype == torch.bfloat16
+        names = [call["name"] for call in plan["library_calls"]]
+        assert len(plan["kernels"]) == stays
+        assert names.count("aten.addmm.default") == (0 if stays else 2)
+
+
+def test_sums_of_batched_products_whose_sizes_change():
+    a, b = torch.randn(3, 600, 90), torch.randn(3, 700, 90)
+    product = compile_strictly(lambda x, y, a, b: x @ a + y @ b, dynamic=True)
+    for rows in (40, 41, 7):
+        x, y = torch.randn(3, rows, 600), torch.randn(3, rows, 700)
+        kept = product(x, y, a, b)
+        again = product(x, y, a, b)
+        assert kept.equal(again) and kept.data_ptr() != again.data_ptr()
+        torch.testing.assert_close(kept, x @ a + y @ b, rtol=1e-4, atol=1e-3)
 
 
 def test_values_that_are_not_finite():

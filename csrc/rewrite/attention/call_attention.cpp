@@ -15,9 +15,7 @@ struct Calling {
   const bool on_gpu;
   const std::vector<ValueRange> ranges = find_ranges(graph);
   // Some call may: what it writes is rebuilt without asking this pass.
-  const bool may_write = std::ranges::any_of(graph.nodes, [](const Node& node) {
-    return node.op == OpKind::k_library && may_write_operands(node.name);
-  });
+  const bool may_write = std::ranges::any_of(graph.nodes, writes_operands);
   const std::vector<std::vector<NodeId>> users = find_users(graph);
   const std::vector<bool> is_demanded = find_demanded(graph);   // by old node
   std::unordered_map<NodeId, const Attention*> attention = {};  // by result

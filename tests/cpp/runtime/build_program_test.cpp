@@ -220,6 +220,26 @@ TEST(BuildProgram, AValueThatNothingStoresIsAnInternalError) {
   EXPECT_THROW(plan.build(), InternalError);
 }
 
+TEST(BuildProgram, AProductIsStoredOverTheResultAddedUnlessThatLivesOn) {
+  for (const bool is_returned : {false, true}) {
+    FakePlan plan;
+    const NodeId x = plan.add_input(floats({4, 4}));
+    const NodeId added = plan.add_call(x, 0);
+    const NodeId sum = plan.add_call(plan.add_alias(added, floats({4, 4}), 0), 1);
+    Node& node = plan.graph.nodes[sum.index()];
+    node.name = "aten.addmm.default";
+    node.inputs = {node.inputs[0], x, x};
+    plan.returns(sum);
+    if (is_returned) plan.returns(added);
+    const Program program = plan.build();
+    std::vector<bool> stores_over;
+    for (const Step& step : program.steps)
+      if (const CallStep* call = std::get_if<CallStep>(&step))
+        stores_over.push_back(call->stores_over);
+    EXPECT_EQ(stores_over, (std::vector<bool>{false, !is_returned})) << to_string(program);
+  }
+}
+
 TEST(BuildProgram, CallsThatTheCoreMakesAreListedApart) {
   FakePlan plan;
   NodeId x = plan.add_call(plan.add_input(floats({2})), 4);
