@@ -124,12 +124,30 @@ struct Reporter {
     }
   }
 
+  // Parts at several places add up to the whole at most; which rows data choose is not known.
+  int64_t read_bytes(const PlannedKernel& kernel, NodeId load) const {
+    double elements = 0;
+    for (int s : kernel.stages()) {
+      const IndexVars& vars = c.schedules[s].accesses.vars;
+      std::vector<IndexExpr> offsets;
+      for (const Access& access : c.schedules[s].accesses.list) {
+        if (access.value != load || std::ranges::count(offsets, access.offset) > 0) continue;
+        offsets.push_back(access.offset);
+        for (VarId var : vars.leaves_of({&access.offset, 1}))
+          if (vars[var].is_value()) return held_bytes(load);
+        elements += count_elements(c.graph, vars, access.offset);
+      }
+    }
+    return std::min(held_bytes(load),
+                    static_cast<int64_t>(elements) * element_bytes(c.graph, load));
+  }
+
   // Each distinct buffer once: what one phase stores and the next loads counts as written.
   void add_bytes(const PlannedKernel& kernel, ReportedKernel& out) const {
     const auto [loads, stores] = list_values(kernel);
     for (int s : kernel.stages())
       out.bytes_planned += planned_bytes(c.graph, c.plan.stages[s], c.schedules[s]);
-    for (NodeId load : loads) out.bytes_read += stores.count(load) ? 0 : held_bytes(load);
+    for (NodeId load : loads) out.bytes_read += stores.count(load) ? 0 : read_bytes(kernel, load);
     for (NodeId store : stores)
       out.bytes_written += hint_bytes(c.graph, stored_part(c.graph, store));
   }
