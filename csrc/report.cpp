@@ -95,8 +95,10 @@ struct Reporter {
     for (int s : kernel.stages()) {
       for (const PersistentValue& persistent : c.schedules[s].persistent) {
         const std::string name = name_of(persistent.value);
-        const int64_t bytes = accessed_elements(c.graph, c.schedules[s], persistent.value) *
-                              element_bytes(c.graph, persistent.value);
+        const auto bytes = static_cast<int64_t>(
+            (1 - persistent.share_in_memory()) *
+            static_cast<double>(accessed_elements(c.graph, c.schedules[s], persistent.value) *
+                                element_bytes(c.graph, persistent.value)));
         if (!persistent.is_filled) {
           const Home& home = persistent.home;
           const char* where =

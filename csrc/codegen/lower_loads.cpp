@@ -197,7 +197,7 @@ const PersistentValue* ValueLowering::persistent_of(NodeId value, bool by_owner)
 
 Handle ValueLowering::load_persistent(const PersistentValue& persistent, const std::string& type,
                                       const std::string& loaded, int depth) {
-  const std::string held = take_persistent(persistent, type);
+  const std::string held = take_persistent(persistent, type, loaded);
   const bool is_first = held_.insert(persistent.value).second;
   if (!is_first) return let(type, held, depth);
   std::vector<Statement>& statements = scopes_.open[depth].statements;
@@ -218,16 +218,24 @@ std::string ValueLowering::slot_of(const PersistentValue& persistent, const std:
 }
 
 std::string ValueLowering::take_persistent(const PersistentValue& persistent,
-                                           const std::string& type) const {
+                                           const std::string& type,
+                                           const std::string& loaded) const {
   const Home& home = persistent.home;
   const std::string at = scopes_.position(persistent.loops).text;
-  const std::string array =
-      "from_registers<" + type + ">(" + array_of(persistent) + "[" + at + "])";
-  const std::string slot = "take_slot<" + type + ", " + std::to_string(schedule_.threads) + ">(" +
-                           slot_of(persistent, at) + ")";
-  if (home.in_shared == 0) return array;
-  if (home.in_registers == 0) return slot;
-  return at + " < " + std::to_string(home.in_registers) + " ? " + array + " : " + slot;
+  const std::pair<int64_t, std::string> places[] = {
+      {home.in_registers,
+       "from_registers<" + type + ">(" + array_of(persistent) + "[" + at + "])"},
+      {home.in_shared, "take_slot<" + type + ", " + std::to_string(schedule_.threads) + ">(" +
+                           slot_of(persistent, at) + ")"},
+      {home.in_memory, loaded}};
+  std::string text;
+  int64_t end = 0;
+  for (const auto& [accesses, place] : places) {
+    end += accesses;
+    if (accesses == 0) continue;
+    text += end < persistent.accesses ? concat(at, " < ", end, " ? ", place, " : ") : place;
+  }
+  return text;
 }
 
 void ValueLowering::put_persistent(const PersistentValue& persistent, const std::string& text,
@@ -235,19 +243,21 @@ void ValueLowering::put_persistent(const PersistentValue& persistent, const std:
                                    std::vector<Statement>& statements) const {
   const Home& home = persistent.home;
   const std::string at = scopes_.position(persistent.loops).text;
-  const std::string border = at + " < " + std::to_string(home.in_registers);
-  const bool is_split = home.in_registers > 0 && home.in_shared > 0;
-  auto only = [&](const std::string& condition) {
-    if (!is_split) return predicate;
-    return condition + (predicate.empty() ? "" : " && " + predicate);
+  const int64_t end = home.in_registers + home.in_shared;
+  const std::string border = concat(at, " < ", home.in_registers);
+  auto only = [&](std::string condition) {
+    if (home.in_memory > 0) condition += concat(condition.empty() ? "" : " && ", at, " < ", end);
+    return condition + (condition.empty() || predicate.empty() ? "" : " && ") + predicate;
   };
   if (home.in_registers > 0)
     statements.push_back(Statement::store(array_of(persistent) + "[" + at + "]",
-                                          "to_registers(" + text + ")", only(border)));
+                                          "to_registers(" + text + ")",
+                                          only(home.in_shared > 0 ? border : "")));
   if (home.in_shared > 0) {
     const std::string put = "put_slot<" + std::to_string(schedule_.threads) + ">(" +
                             slot_of(persistent, at) + ", " + text + ")";
-    statements.push_back(Statement::call(put, only("!(" + border + ")")));
+    statements.push_back(
+        Statement::call(put, only(home.in_registers > 0 ? "!(" + border + ")" : "")));
   }
 }
 

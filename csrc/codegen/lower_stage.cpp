@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/round_up.h"
 #include "codegen/load_ahead.h"
 #include "codegen/lower_reductions.h"
 #include "ir/assume_sizes.h"
@@ -353,7 +354,7 @@ struct StageLowering {
       // Unrolled loops keep arrays in registers and several loads in flight.
       const bool is_short = mapped.serial.is_constant() && !mapped.serial_at_run_time &&
                             mapped.serial.value() <= kMaxUnroll;
-      if (is_short || reductions.uses_array_loop(loop) || keeps_array_over(loop))
+      if (is_short || keeps_other_arrays_over(loop) || values.keeps_in_registers_over(loop))
         header.pragma = kUnroll;
       else if (mapped.serial.is_constant() && !mapped.serial_at_run_time)
         header.pragma = kUnrollInPart;
@@ -384,11 +385,43 @@ struct StageLowering {
     return header;
   }
 
-  bool keeps_array_over(int loop) const {
-    return values.keeps_in_registers_over(loop) ||
+  // Arrays that only unrolled loops keep in registers, beside those of cut_at_homes.
+  bool keeps_other_arrays_over(int loop) const {
+    return reductions.uses_array_loop(loop) ||
            std::ranges::any_of(values.on_chip, [&](const auto& entry) {
              return std::ranges::count(entry.second.loops, loop) > 0;
            });
+  }
+
+  // A loop for each home of what is kept on chip over it: what lies in registers is unrolled alone,
+  // and nothing asks where an access lies.
+  std::vector<Statement> cut_at_homes(int loop, Statement header) const {
+    const auto trips = to_number(header.bound);
+    std::set<int64_t> borders;
+    int64_t in_registers = 0;  // trips
+    bool is_whole = true;
+    for (const PersistentValue& kept : schedule.persistent) {
+      if (kept.loops.empty() || kept.loops[0] != loop || !trips) continue;
+      const int64_t each = kept.accesses / *trips, held = kept.home.in_registers;
+      in_registers = std::max(in_registers, divide_up(held, each));
+      is_whole &= kept.home.in_memory == 0;
+      borders.insert(divide_up(held, each));
+      borders.insert(divide_up(held + kept.home.in_shared, each));
+    }
+    if (borders.empty()) return {std::move(header)};
+    borders.insert(*trips);
+    std::vector<Statement> pieces;
+    int64_t begin = 0;
+    for (const int64_t end : borders) {
+      if (end == begin) continue;
+      Statement& piece = pieces.emplace_back(header);
+      piece.expr = std::to_string(begin);
+      piece.bound = std::to_string(end);
+      const bool may_roll = !is_whole && begin >= in_registers && end - begin > kMaxUnroll;
+      if (may_roll && !keeps_other_arrays_over(loop)) piece.pragma = kUnrollInPart;
+      begin = end;
+    }
+    return pieces;
   }
 
   void close_loop(int block) {
@@ -406,10 +439,11 @@ struct StageLowering {
     scopes.open.pop_back();
     header.body = std::move(closed.statements);
     Scope& parent = scopes.open.back();
-    for (Statement& piece :
-         on_cuda() ? load_ahead(std::move(header), count_free_registers(schedule), scopes)
-                   : stream_stores(schedule, block, std::move(header), scopes))
-      parent.statements.push_back(std::move(piece));
+    for (Statement& cut : cut_at_homes(loop, std::move(header)))
+      for (Statement& piece :
+           on_cuda() ? load_ahead(std::move(cut), count_free_registers(schedule), scopes)
+                     : stream_stores(schedule, block, std::move(cut), scopes))
+        parent.statements.push_back(std::move(piece));
     std::ranges::move(parent.after_child, std::back_inserter(parent.statements));
     parent.after_child.clear();
   }

@@ -293,6 +293,11 @@ Handle ValueLowering::pointwise(NodeId id, const std::vector<Handle>& operands, 
         info(graph_[node.inputs[0]].type.dtype).register_name == std::string(type.register_name);
     if (same && !rounds) return operands[0];
     const std::string convert = was_of_type(graph_, node) ? "convert_back<" : "convert<";
+    const bool is_small = type.is_integer && (type.bytes < 4 || node.type.dtype == DType::kI32);
+    const auto parts = parts_.find(operands[0]);
+    if (schedule_.device->is_cuda && is_small && register_type(node.inputs[0]) == "f32" &&
+        parts != parts_.end() && parts->second.op == OpKind::k_round)
+      arguments = "round_to_i32(" + values[parts->second.operands[0]].text + ")";
     expr = same ? arguments : convert + type.register_name + ">(" + arguments + ")";
   } else if (node.op == OpKind::k_div && wide.count(operands[0]) &&
              graph_[skip_views(graph_, node.inputs[1])].op == OpKind::k_full) {

@@ -114,7 +114,9 @@ class ValueLowering : public WalkSink {
     return "k" + std::to_string(&persistent - schedule_.persistent.data());
   }
   std::string slot_of(const PersistentValue& persistent, const std::string& at) const;
-  std::string take_persistent(const PersistentValue& persistent, const std::string& type) const;
+  // `loaded`: what has no home.
+  std::string take_persistent(const PersistentValue& persistent, const std::string& type,
+                              const std::string& loaded) const;
   void put_persistent(const PersistentValue& persistent, const std::string& text,
                       const std::string& predicate, std::vector<Statement>& statements) const;
   // Where `condition` holds, `report`, a function of the device headers, is called in the end.

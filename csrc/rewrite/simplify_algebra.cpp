@@ -159,7 +159,25 @@ NodeId compare_one_place(Builder& b, const RewriteSite& site) {
   return {};
 }
 
+// cast(clamp(round(x), -127, 127)) to integers is cast(round(clamp(x, -127, 127))): what rounds and
+// converts is one instruction.  Bounds are integers, so nothing is rounded across them; the sign of
+// a zero, which may differ, is lost in the cast.
+NodeId round_last(Builder& b, const RewriteSite& site) {
+  const DType dtype = site.node.type.dtype;
+  if (site.node.op != OpKind::k_cast || !is_integral(dtype) || dtype == DType::kBool) return {};
+  const Node clamp = b[site.inputs[0]];
+  if (clamp.op != OpKind::k_clamp || b[clamp.inputs[0]].op != OpKind::k_round) return {};
+  std::vector<NodeId> inputs = clamp.inputs;
+  for (const NodeId bound : {inputs[1], inputs[2]}) {
+    const auto constant = constant_of(b, bound);
+    if (!constant || !is_exact_in_f32(constant->number)) return {};
+  }
+  inputs[0] = b[inputs[0]].inputs[0];
+  return b.cast(b.pointwise(OpKind::k_round, {b.pointwise(OpKind::k_clamp, inputs)}), dtype);
+}
+
 NodeId simplify(Builder& b, const RewriteSite& site) {
+  if (const NodeId rounded = round_last(b, site); rounded.valid()) return rounded;
   if (family(site.node) != Family::kReduce) return compare_one_place(b, site);
   if (const NodeId one = sum_one_place(b, site); one.valid()) return one;
   if (const NodeId constant = reduce_full(b, site); constant.valid()) return constant;

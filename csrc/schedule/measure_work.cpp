@@ -75,10 +75,15 @@ void add_memory(const Graph& graph, const PlannedStage& stage, const StageSchedu
     if (find_buffer(schedule, load)) continue;
     const double bytes =
         static_cast<double>(accessed_elements(graph, schedule, load)) * element_bytes(graph, load);
-    const double again = bytes * static_cast<double>(blocks.size() - 1);
+    const PersistentValue* persistent = find_persistent(schedule, load);
+    const double share = persistent ? persistent->share_in_memory() : 1;
+    const bool is_filled = persistent && persistent->is_filled;
+    const double first = is_filled ? bytes * share : bytes;
+    const double again = bytes * share * static_cast<double>(blocks.size() - 1);
     const bool cached =
-        blocks.size() > 1 && reuse_distance(graph, stage, schedule, blocks) <= cache;
-    (held.contains(load) ? work.cache_bytes : work.dram_bytes) += bytes;
+        blocks.size() > 1 && share * reuse_distance(graph, stage, schedule, blocks) <= cache;
+    const bool is_in_cache = held.contains(load) || (is_filled && first <= cache);
+    (is_in_cache ? work.cache_bytes : work.dram_bytes) += first;
     (cached ? work.cache_bytes : work.dram_bytes) += again;
   }
   for (NodeId store : stage.stores)

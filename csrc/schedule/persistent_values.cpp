@@ -18,6 +18,8 @@ constexpr int64_t kWorthwhileShare = 16;
 constexpr int64_t kMostAccesses = 4096;  // of a thread
 // Arrays in registers need loops that are unrolled: of no more trips than this.
 constexpr int64_t kMostUnrolledAccesses = 128;
+// Of accesses, read again though the value has a home: a smaller part saves less than it costs.
+constexpr double kMostInMemory = 0.75;
 // Of a thread, for two accesses in flight on their way to shared memory.
 constexpr int kInFlightRegisters = 8;
 constexpr int64_t kSystemSharedBytes = 1024;  // of each block (CUDA programming guide)
@@ -56,9 +58,9 @@ int count_access_bytes(const Graph& graph, const StageSchedule& schedule,
   return element_bytes(graph, value.value) * lanes;
 }
 
-// Gives the value a home and takes its room; false where both together have not enough.  Registers
-// get what shared memory has no room for: loops over them are unrolled, and what these have in
-// flight needs registers too.
+// Gives the value a home and takes its room; false where both together have not enough for a part
+// that is worth it.  Registers get what shared memory has no room for: loops over them are unrolled,
+// and what these have in flight needs registers too.
 bool find_home(const Graph& graph, const StageSchedule& schedule, ChipRoom& room,
                PersistentValue& value) {
   const int bytes = count_access_bytes(graph, schedule, value);
@@ -67,12 +69,17 @@ bool find_home(const Graph& graph, const StageSchedule& schedule, ChipRoom& room
   const int64_t slots = std::max<int64_t>(0, room.shared_bytes) / slot_bytes;
   Home& home = value.home = {};
   if (slots < value.accesses) {
-    home.in_registers = value.accesses - (schedule.bounds.splits_homes ? slots : 0);
+    const bool splits = schedule.bounds.splits_homes;
+    home.in_registers = value.accesses - (splits ? slots : 0);
     const bool is_split = home.in_registers < value.accesses;
-    const int left = room.registers - (is_split ? kInFlightRegisters : 0);
-    if (!can_unroll || home.in_registers * words > left) return false;
+    const int most = std::max(0, room.registers - (is_split ? kInFlightRegisters : 0)) / words;
+    if (!can_unroll || home.in_registers > most) {
+      home.in_registers = can_unroll ? most : 0;
+      home.in_memory = value.accesses - home.in_registers - slots;
+      if (!splits || home.in_memory > value.accesses * kMostInMemory) return false;
+    }
   }
-  home.in_shared = value.accesses - home.in_registers;
+  home.in_shared = value.accesses - home.in_registers - home.in_memory;
   home.registers = static_cast<int>(home.in_registers) * words;
   home.shared_bytes = static_cast<int>(round_up(home.in_shared * slot_bytes, kSlotAlignment));
   home.shared_offset = home.in_shared > 0 ? room.shared_begin : 0;
@@ -220,7 +227,9 @@ Persistence find_persistent_values(const Graph& graph, const std::vector<SharedA
       kept.is_complete = false;
       continue;
     }
-    kept.saved_bytes += access.saved_bytes();
+    kept.is_complete &= persistent.home.in_memory == 0;
+    kept.saved_bytes += static_cast<int64_t>(static_cast<double>(access.saved_bytes()) *
+                                             (1 - persistent.share_in_memory()));
     for (size_t s : access.stages) {
       kept.values[s].push_back(persistent);
       kept.values[s].back().is_filled = s != access.stages[0];
@@ -241,7 +250,9 @@ void keep_loads(const Graph& graph, StageSchedule& schedule) {
     std::erase_if(loads, [&](RepeatedLoad& load) {
       return !find_home(graph, schedule, room, load.persistent);
     });
-    return loads.size() == all.size();
+    return loads.size() == all.size() && std::ranges::all_of(loads, [](const RepeatedLoad& load) {
+             return load.persistent.home.in_memory == 0;
+           });
   };
   const int registers = count_free_registers(schedule), needed = count_needed_blocks(schedule);
   const bool has_second =

@@ -11,8 +11,9 @@ const char* to_string(Scheme scheme) {
 }
 
 std::string to_string(const Home& home) {
-  if (home.in_shared == 0) return "registers";
-  return home.in_registers == 0 ? "shared memory" : "registers and shared memory";
+  const std::string part = home.in_memory > 0 ? " in part" : "";
+  if (home.in_shared == 0) return "registers" + part;
+  return (home.in_registers == 0 ? "shared memory" : "registers and shared memory") + part;
 }
 
 const BlockBuffer* find_buffer(const StageSchedule& schedule, NodeId value) {

@@ -79,14 +79,15 @@ struct BlockBounds {
   Template chosen = {};             // of the stage; tiles and what stays across barriers have none
 };
 
-// Where a thread keeps what it accesses of a value: the first accesses in registers, the others in
-// shared memory, in slots [access][thread] that nobody else touches.
+// Where a thread keeps what it accesses of a value: the first accesses in registers, the next in
+// shared memory, in slots [access][thread] that nobody else touches.  The last are read again: they
+// were read last, so the cache still has what it can hold.
 struct Home {
-  int64_t in_registers = 0, in_shared = 0;  // accesses
+  int64_t in_registers = 0, in_shared = 0, in_memory = 0;  // accesses
   int registers = 0;                        // of a thread
   int shared_bytes = 0, shared_offset = 0;  // of a block
 };
-// "registers", "shared memory", "registers and shared memory"
+// "registers", "shared memory", "registers and shared memory", "registers in part"
 std::string to_string(const Home& home);
 
 // A value in memory whose elements each thread accesses once and keeps: across grid barriers, where
@@ -101,6 +102,11 @@ struct PersistentValue {
   Home home = {};
   bool is_filled = false;    // by an earlier stage
   bool is_of_stage = false;  // between loop nests of this stage only
+
+  // Of a pass over the value, what is read again.
+  double share_in_memory() const {
+    return static_cast<double>(home.in_memory) / static_cast<double>(accesses);
+  }
 };
 
 // A load that is contiguous along another axis than the one that lanes walk, or takes each second

@@ -53,6 +53,7 @@ STITCH_DEVICE f32 widen(f16 x) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
   return y;
 }
+STITCH_DEVICE i32 round_to_i32(f32 x) { return __float2int_rn(x); }  // half to even
 STITCH_DEVICE f16 narrow_f16(f32 x) {
   f16 y;
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
