@@ -62,7 +62,7 @@ bool IndexVars::is_below(const IndexExpr& a, const Dim& bound) const {
   auto fits = [](const Dim& low, const Dim& high) {
     if (low == high) return true;
     if (low.is_constant() && high.is_constant()) return low.value() <= high.value();
-    return divide_exact(high, low).has_value();  // extents are positive: a divisor is no larger
+    return is_divisible(high, low);  // extents are positive: a divisor is no larger
   };
   std::vector<std::pair<Dim, Dim>> radix;  // coefficient, extent
   for (const auto& [var, coefficient] : a.terms) {
@@ -110,10 +110,9 @@ static std::pair<IndexExpr, IndexExpr> split_multiple(const IndexExpr& a, const 
 Units IndexVars::find_units(const IndexExpr& a, std::initializer_list<Dim> whole) const {
   Units best{1, a, {}};
   for (const auto& [var, unit] : a.terms) {
-    const bool divides = !unit.is(1) && std::ranges::all_of(whole, [&](const Dim& d) {
-      return divide_exact(d, unit).has_value();
-    });
-    if (!divides || may_be_negative(unit) || divide_exact(best.unit, unit)) continue;
+    const auto holds_unit = [&](const Dim& dim) { return is_divisible(dim, unit); };
+    const bool divides = !unit.is(1) && std::ranges::all_of(whole, holds_unit);
+    if (!divides || may_be_negative(unit) || is_divisible(best.unit, unit)) continue;
     auto [count, rest] = split_multiple(a, unit);
     if (is_below(rest, unit)) best = {unit, count, rest};
   }

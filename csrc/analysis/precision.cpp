@@ -66,10 +66,6 @@ constexpr OpKind kDeciding[] = {k_lt,        k_le,        k_gt,        k_ge,    
 // What may lie between it and a cast to integers: where numbers lie between two of those is chance.
 constexpr OpKind kRounding[] = {k_round, k_maximum, k_minimum};
 
-bool is_scaling(const Node& node) {
-  return family(node) == Family::kView || std::ranges::count(kScaling, node.op) > 0;
-}
-
 bool decides(const Graph& graph, const Node& node) {
   const bool truncates = node.op == k_cast && info(node.type.dtype).is_integer;
   if (!truncates) return std::ranges::count(kDeciding, node.op) > 0;
@@ -125,12 +121,14 @@ Precision find_precision(const Graph& graph, const std::vector<bool>& rounded) {
     const DTypeInfo& type = info(graph.nodes[i].type.dtype);
     // Of positive terms a sum keeps the relative error.  What may have become zero divides nothing.
     const auto is_scaled = [&](NodeId user) {
-      const bool adds = graph[user].op == k_sum && graph.nodes[i].op == k_exp;
-      if (graph[user].op == k_div && graph[user].inputs[1] == NodeId(i)) {
+      const OpKind op = graph[user].op;
+      const bool adds = op == k_sum && graph.nodes[i].op == k_exp;
+      const bool scales = family(graph[user]) == Family::kView || std::ranges::count(kScaling, op);
+      if (op == k_div && graph[user].inputs[1] == NodeId(i)) {
         const OpKind divisor = graph[skip_views(graph, NodeId(i))].op;
         if (divisor != k_sum && divisor != k_exp) return false;
       }
-      return (is_scaling(graph[user]) || adds) && found.is_short[user.index()];
+      return (scales || adds) && found.is_short[user.index()];
     };
     if (type.is_float && type.bytes <= 2)
       found.is_short[i] = rounded.empty() || !rounded[i];

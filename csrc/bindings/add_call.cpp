@@ -9,21 +9,17 @@ namespace {
 
 using Kind = CallArgument::Kind;
 
-int find_or_add(std::vector<int>& items, int item) {
-  const auto found = std::ranges::find(items, item);
-  const int position = static_cast<int>(found - items.begin());
-  if (found == items.end()) items.push_back(item);
-  return position;
-}
-
 // The placeholder for a value of the call; none for anything that stays as it is.
 std::optional<CallArgument> find_placeholder(py::handle item, CallTable& table) {
   if (py::isinstance<Dim>(item))
     return CallArgument{.kind = Kind::kInteger, .integer = item.cast<Dim>()};
   if (!py::isinstance<CallArgument>(item)) return std::nullopt;
   auto placeholder = item.cast<CallArgument>();
-  if (placeholder.kind == Kind::kObject)
-    placeholder.index = find_or_add(table.objects, placeholder.index);
+  if (placeholder.kind != Kind::kObject) return placeholder;
+  const auto place = std::ranges::find(table.objects, placeholder.index);
+  const int position = static_cast<int>(place - table.objects.begin());
+  if (place == table.objects.end()) table.objects.push_back(placeholder.index);
+  placeholder.index = position;
   return placeholder;
 }
 

@@ -276,12 +276,12 @@ TensorType infer_put(const Node& node, const TensorType& x, const Operands& oper
   require_index(node, index);
   const int64_t dim = node.ints[0];
   if (dim < 0 || dim >= x.rank()) reject(node, "found dimension ", dim);
-  if (index.rank() == 1) {
+  const bool is_line = index.rank() == 1;
+  if (!is_line) require_rank(node, index, x.rank());
+  if (is_line)
     require_equal(index.shape[0], source.shape[dim], "a put");
-  } else {
-    require_rank(node, index, x.rank());
-    for (int d = 0; d < x.rank(); ++d) require_equal(index.shape[d], source.shape[d], "a put");
-  }
+  else
+    require_equal_but(-1, index, source, "a put");
   const TensorType type = take_declared(node, x, operands);
   if (type.dtype != x.dtype || type.shape != x.shape)
     reject(node, "is declared ", type, " for an x of ", x);

@@ -14,12 +14,6 @@ constexpr std::array kSymbolKinds = {"input", "floordiv", "mod", "min", "max"};
 
 std::string name_of(NodeId id) { return "%" + std::to_string(id.value()); }
 
-std::string quote(const std::string& text) {
-  std::ostringstream quoted;
-  quoted << std::quoted(text);
-  return quoted.str();
-}
-
 // The shortest text that reads back as the same double.
 std::string shortest(double number) {
   std::array<char, 32> buffer;
@@ -34,7 +28,8 @@ bool holds_number(const Node& node) {
 
 std::string attributes(const Node& node) {
   std::vector<std::string> parts;
-  if (!node.name.empty()) parts.push_back("name=" + quote(node.name));
+  if (!node.name.empty())
+    parts.push_back((std::ostringstream() << "name=" << std::quoted(node.name)).str());
   if (!node.ints.empty()) parts.push_back("ints=[" + join(node.ints, ",") + "]");
   if (!node.dims.empty()) parts.push_back("dims=" + to_string(node.dims));
   const bool integral = is_integral(node.type.dtype);

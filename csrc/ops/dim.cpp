@@ -21,20 +21,6 @@ int64_t floor_divide(int64_t a, int64_t b) {
   return quotient - (a % b != 0 && (a < 0) != (b < 0));
 }
 
-Dim::Monomial multiply(const Dim::Monomial& a, const Dim::Monomial& b) {
-  Dim::Monomial product(a.size() + b.size());
-  std::merge(a.begin(), a.end(), b.begin(), b.end(), product.begin());
-  return product;
-}
-
-// a / b, when every symbol of b is in a.
-std::optional<Dim::Monomial> divide(const Dim::Monomial& a, const Dim::Monomial& b) {
-  if (!std::ranges::includes(a, b)) return std::nullopt;
-  Dim::Monomial quotient;
-  std::ranges::set_difference(a, b, std::back_inserter(quotient));
-  return quotient;
-}
-
 // Degree first, then symbols: an order that products respect, which the order of the map is not.
 bool leads(const Dim::Terms::value_type& a, const Dim::Terms::value_type& b) {
   if (a.first.size() != b.first.size()) return a.first.size() > b.first.size();
@@ -112,7 +98,9 @@ Dim operator*(const Dim& a, const Dim& b) {
   const Dim::Terms right = b.terms();
   for (const auto& [a_monomial, a_factor] : a.terms())
     for (const auto& [b_monomial, b_factor] : right) {
-      int64_t& factor = product[multiply(a_monomial, b_monomial)];
+      Dim::Monomial symbols;
+      std::ranges::merge(a_monomial, b_monomial, std::back_inserter(symbols));
+      int64_t& factor = product[symbols];
       factor = checked(factor, '+', checked(a_factor, '*', b_factor));
     }
   return Dim::from_terms(std::move(product));
@@ -153,9 +141,11 @@ std::optional<Dim> divide_exact(const Dim& a, const Dim& b) {
   while (!rest.is(0)) {
     const Dim::Terms terms = rest.terms();
     const auto& [monomial, factor] = *std::ranges::min_element(terms, leads);
-    const std::optional<Dim::Monomial> symbols = divide(monomial, divisor_monomial);
-    if (!symbols || factor % divisor_factor != 0) return std::nullopt;
-    const Dim step = Dim::product(*symbols, factor / divisor_factor);
+    const bool divides = std::ranges::includes(monomial, divisor_monomial);
+    if (!divides || factor % divisor_factor != 0) return std::nullopt;
+    Dim::Monomial symbols;
+    std::ranges::set_difference(monomial, divisor_monomial, std::back_inserter(symbols));
+    const Dim step = Dim::product(std::move(symbols), factor / divisor_factor);
     quotient = quotient + step;
     rest = rest - step * b;
   }

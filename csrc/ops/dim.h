@@ -73,9 +73,7 @@ bool may_be_negative(const Dim& dim);
 
 // a / b where no value of the symbols leaves a remainder, else nothing.
 std::optional<Dim> divide_exact(const Dim& a, const Dim& b);
-inline bool is_divisible(const Dim& a, int64_t divisor) {
-  return divide_exact(a, divisor).has_value();
-}
+inline bool is_divisible(const Dim& a, const Dim& b) { return divide_exact(a, b).has_value(); }
 
 // Where a symbol's value comes from when a program runs.
 struct Symbol {

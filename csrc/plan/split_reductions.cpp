@@ -7,6 +7,7 @@
 
 #include "analysis/precision.h"
 #include "base/round_up.h"
+#include "plan/storage.h"
 #include "rewrite/reductions/reduce_pieces.h"
 
 namespace stitch {
@@ -63,19 +64,11 @@ struct SplitFinder {
 
   // Materialised values that the operand is made of, ascending, at least half as large.
   std::vector<NodeId> find_sources(NodeId operand) const {
-    std::vector<bool> seen(operand.index() + 1);
-    std::vector<NodeId> open = {operand}, sources;
-    while (!open.empty()) {
-      const NodeId id = open.back();
-      open.pop_back();
-      if (seen[id.index()]) continue;
-      seen[id.index()] = true;
-      if (!is_materialised(graph[id]))
-        open.insert(open.end(), graph[id].inputs.begin(), graph[id].inputs.end());
-      else if (hint_elements(graph, id) >= hint_elements(graph, operand) / 2)
-        sources.push_back(id);
-    }
-    std::ranges::sort(sources);
+    const auto is_stored = [&](NodeId id) { return is_materialised(graph[id]); };
+    if (is_stored(operand)) return {operand};
+    std::vector<NodeId> sources = find_cone(graph, operand, is_stored).loads;
+    const int64_t least = hint_elements(graph, operand) / 2;
+    std::erase_if(sources, [&](NodeId id) { return hint_elements(graph, id) < least; });
     return sources;
   }
 

@@ -36,7 +36,7 @@ std::vector<Visibility> find_visibility(const Graph& graph) {
 bool is_at_least(const Dim& a, const Dim& b) {
   const Dim difference = a - b;
   if (difference.is_constant()) return difference.value() >= 0;
-  return b.is(1) ? !a.is_constant() : divide_exact(a, b).has_value();
+  return b.is(1) ? !a.is_constant() : is_divisible(a, b);
 }
 
 // One of the last two dimensions has stride 1, the other a stride of at least a row.
@@ -56,8 +56,7 @@ struct Rebuild {
   std::vector<Visibility> seen = find_visibility(graph);  // per old node
   Builder builder = Builder(graph.symbols);
   std::vector<NodeId> value = std::vector<NodeId>(graph.nodes.size());  // new node per old node
-  // New storage that is visible outside, and the old storage it stands for: two outputs that did
-  // not alias must not begin to.
+  // Storage seen outside, and the old one it stands for: no two outputs may begin to alias.
   std::unordered_map<NodeId, NodeId> owner = {};
 
   NodeId base_of(NodeId made) { return storage_base(builder.graph(), made); }

@@ -9,8 +9,7 @@
 namespace stitch {
 namespace {
 
-// Scores get lost beside a number of this size: adding it gives the same as filling it in, for
-// scores up to 2^-25 of it.
+// Beside it scores up to 2^-25 of it get lost: adding it gives the same as filling it in.
 constexpr double kDrownsScores = 1e30;
 
 struct Match {
@@ -136,12 +135,14 @@ void add_mask(Match& match, const Node& step, MaskTerm term) {
 
 bool follow(Match& match, NodeId id);
 
-// The scores are one of the two operands of a sum: the one that leads to a product.
+// The scores are the operand of a sum that leads to a product, or the first of a difference.
 bool follow_sum(Match& match, const Node& sum) {
-  for (size_t side : {0, 1}) {
+  const bool adds = sum.op == OpKind::k_add;
+  for (size_t side = 0; side < (adds ? 2 : 1); ++side) {
     if (match[sum.inputs[side]].type.shape != sum.type.shape) continue;
     Match branch = match;
-    add_mask(branch, sum, {MaskTerm::Kind::kAdd, sum.inputs[1 - side]});
+    const auto kind = adds ? MaskTerm::Kind::kAdd : MaskTerm::Kind::kSubtract;
+    add_mask(branch, sum, {kind, sum.inputs[1 - side]});
     if (!follow(branch, sum.inputs[side])) continue;
     match = std::move(branch);
     return true;
@@ -183,14 +184,8 @@ bool follow_quotient(Match& match, const Node& quotient) {
   return follow(match, quotient.inputs[0]);
 }
 
-bool follow_difference(Match& match, const Node& difference) {
-  if (match[difference.inputs[0]].type.shape != difference.type.shape) return false;
-  add_mask(match, difference, {MaskTerm::Kind::kSubtract, difference.inputs[1]});
-  return follow(match, difference.inputs[0]);
-}
-
 constexpr OpRow<bool (*)(Match& match, const Node& node)> kSteps[] = {
-    {OpKind::k_add, follow_sum},       {OpKind::k_sub, follow_difference},
+    {OpKind::k_add, follow_sum},       {OpKind::k_sub, follow_sum},
     {OpKind::k_mul, follow_product},   {OpKind::k_div, follow_quotient},
     {OpKind::k_select, follow_select},
 };
