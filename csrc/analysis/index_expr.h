@@ -84,8 +84,7 @@ class IndexVars {
   IndexExpr remainder(const IndexExpr& a, const Dim& divisor);  // a >= 0
   // With the digits of one number put together again: a / 4 * 512 + a % 4 * 128 is a * 128.
   IndexExpr join_digits(IndexExpr a) const;
-  // From here to forget(), 0 <= a < extent: within a part of a cat that begins at 8, x0 * 8 + x1 -
-  // 8 divided by 8 is x0.
+  // From here to forget(), 0 <= a < extent: x0 * 8 + x1 - 8, in a part of a cat, by 8 is x0.
   void assume(const IndexExpr& a, const Dim& extent) {
     assumed_.push_back(find_or_add({IndexVar::Kind::kRemainder, extent, -1, a, extent}));
   }

@@ -66,8 +66,7 @@ struct Tracer {
   // One address for all that are equal: most values are seen alike.
   const SeenDims& keep(SeenDims dims) { return *seen_alike.insert(std::move(dims)).first; }
 
-  // They are at first, and after every change that is kept; a root not yet traced has its own
-  // atoms.
+  // They are at first, and after changes that are kept; what is not yet traced has its own atoms.
   bool spaces_are_sound() const {
     const auto traced = spaces.roots.begin() + current + 1;
     return std::none_of(spaces.roots.begin(), traced, [&](const RootSpace& space) {

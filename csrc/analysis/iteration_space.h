@@ -1,9 +1,8 @@
 // Iteration spaces: over which atoms each root of a kernel iterates, and which it reduces.
 //
 // One call looks at the roots of a candidate kernel together, because sharing loops is a property
-// of the set.  Unification is per use (honesty rule 1): where it would put one atom twice into one
-// space, or a root is read at other indices than it is produced at, the answer is a refusal and
-// the edge becomes a kernel cut.
+// of the set.  Unification is per use (honesty rule 1): where it would put an atom twice into one
+// space, or a root is read at other indices than it is made at, it is refused: a kernel cut.
 #pragma once
 
 #include <map>

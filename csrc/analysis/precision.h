@@ -7,8 +7,7 @@
 
 namespace stitch {
 
-// By node: 16-bit values that must be rounded wherever eager rounds them, though kernels keep them
-// in f32.  Empty: none.
+// By node: 16-bit values, in f32 inside of kernels, that are rounded where eager does; empty: none.
 //
 // Where a result depends on equality (a comparison, the place of an extreme), and where an extreme
 // is saved to be compared later, half an ulp is all or nothing: the gradient of amax is 0 / 0 where
@@ -25,8 +24,7 @@ struct Precision {
   // By node: a relative error of 2^-16 disappears when the value, or what it is a factor of, is
   // rounded to 16 bits.
   std::vector<bool> is_short;
-  // By node: a comparison, an extreme or a step function depends on the value, so that no choice of
-  // a kernel's loops may change it.
+  // By node: a comparison, an extreme or a step depends on it: no choice of loops may change it.
   std::vector<bool> is_decisive;
   // By node: an exponential of what lies below the maximum of its row, so that what is below 2^-126
   // vanishes beside e^0, and divides nothing.

@@ -1,5 +1,4 @@
-// Values as bytes and back, by one function for both ways, so that neither forgets what the other
-// knows.
+// Values as bytes and back, by one function for both ways: neither forgets what the other knows.
 //
 // Integers, enums and doubles take 8 bytes, little endian; what has a length follows it; an
 // aggregate is its members in their order.  Other types have a pass_parts(Archive&, T&) of their

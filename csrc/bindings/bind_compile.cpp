@@ -101,8 +101,7 @@ Explanation merge_reports(const std::vector<std::pair<std::string, const Compile
           "forward\n" + forward.table + "\n\nbackward\n" + backward.table};
 }
 
-// The pool is the process's: a graph that runs sets its limit if nothing has, or by its own
-// options.
+// The pool is the process's: a graph that runs sets its limit by its options, or if nothing has.
 void limit_pool(const py::dict& options, const Settings& settings) {
   static bool is_set = false;
   if (!is_set || options.contains("pool_bytes")) host_pool().set_limit(settings.pool_bytes);

@@ -52,8 +52,7 @@ void bind_errors(py::module_& module) {
   });
 }
 
-// Warnings of the core become Python's; one that a filter turns into an error cannot unwind the
-// compiler and is printed instead.
+// Warnings become Python's; one that a filter makes an error cannot unwind us and is printed.
 void warn_in_python(const std::string& message) {
   py::gil_scoped_acquire gil;
   if (PyErr_WarnEx(PyExc_RuntimeWarning, ("torch_stitch: " + message).c_str(), 1) < 0)

@@ -20,8 +20,7 @@ struct Swap {
 };
 
 std::atomic<int> g_running = 0;  // threads of make()
-// In a child that was forked while such threads ran: it has none of them, but their locks are held
-// for ever, the kernel cache's and NVRTC's among them.
+// In a child forked while they ran: their locks, as the cache's and NVRTC's, are held for ever.
 std::atomic<bool> g_is_cut_off = false;
 
 void run_make(PyObject* make, std::shared_ptr<Swap> swap) {

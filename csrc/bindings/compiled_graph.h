@@ -42,8 +42,7 @@ struct CompiledGraph {
   }
 };
 
-// compiled(arguments): takes a list and clears it, returns a list of what the graph yields; on the
-// current stream of its device.
+// compiled(arguments): clears the list, returns one of results; on its device's current stream.
 PyObject* call_compiled_graph(PyObject* self, PyObject* arguments, PyObject* keywords);
 
 // Throws what launches of the graph have reported, a replay's in a CUDA graph too; where

@@ -213,8 +213,7 @@ Tensor avg_pool2d(const Tensor& x, at::IntArrayRef kernel, at::IntArrayRef strid
   return (sum / static_cast<double>(divisor.value_or(places))).to(x.scalar_type()).contiguous();
 }
 
-// Two parts, as eager joins them; torch's form looks each element up, 2.4 times as long [M,
-// 2026-11].
+// Two parts, as eager joins them; torch's form looks elements up, 2.4 times as long [M, 2026-11].
 Tensor roll(const Tensor& x, c10::SymIntArrayRef shifts, at::IntArrayRef dims) {
   if (dims.empty() && shifts.size() == 1)
     return roll(x.flatten(), shifts, {0}).view_symint(x.sym_sizes());

@@ -27,8 +27,7 @@ at::Tensor make_tensor(const Layout& layout, c10::Device device);
 at::Tensor make_tensor_over(const at::Tensor& held, const Layout& layout);
 // Shares the storage of `memory`; `offset` in elements from the storage's start.
 at::Tensor view_memory(const at::Tensor& memory, int64_t offset, const Layout& layout);
-// A view as eager has it, in the storage of `whole`; place: sizes, strides, and how many bytes
-// behind the whole it begins.
+// A view in the storage of `whole`; place: sizes, strides, bytes from the whole's start to its own.
 at::Tensor part_of(const at::Tensor& whole, c10::ScalarType dtype,
                    const std::vector<int64_t>& place);
 // A part of `memory`, which it keeps alive, as a storage of its own: what counts from the start of

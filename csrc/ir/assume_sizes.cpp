@@ -18,8 +18,7 @@ constexpr int64_t kLongRow = 1 << 16;  // elements, which many blocks reduce
 constexpr int64_t kFewTrips = 16;      // loops that are written out
 constexpr int64_t kSmallShare = 16;    // of the largest value's elements
 
-// Extents of large values that vectors lie along, or pieces of reductions, with the unit that each
-// should be a multiple of.
+// Extents that vectors lie along, or pieces of reductions, of large values, and units for them.
 std::vector<std::pair<Dim, int64_t>> find_extents(const Graph& graph) {
   std::vector<int64_t> elements;
   for (int i = 0; i < graph.size(); ++i) elements.push_back(hint_elements(graph, NodeId(i)));

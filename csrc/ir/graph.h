@@ -78,8 +78,7 @@ inline Family family(const Node& node) { return info(node.op).family; }
 // Of what reads or writes at indices: negative ones are places from the end, not out of range.
 inline bool counts_from_end(const Node& node) { return node.integer == 0; }
 
-// A cast to 16 bits that is no op of the user's: its result is rounded where memory holds it, as
-// those of other ops are, and not inside of a kernel.
+// A cast to 16 bits, not the user's: rounded in memory, as other ops' results, not inside a kernel.
 inline bool keeps_digits(const Node& node) {
   return node.op == OpKind::k_cast && node.integer != 0;
 }

@@ -6,13 +6,11 @@
 
 namespace stitch {
 
-// The headers of csrc/device/stitch as one text, which every kernel starts with.  It serves both
-// targets: it looks at the compiler that reads it.  Kernels follow inside `namespace stitch`.  By
-// tools/embed_device.py.
+// The headers of csrc/device/stitch as one text, which every kernel starts with, for both targets:
+// it looks at the compiler.  Kernels follow in `namespace stitch`.  By tools/embed_device.py.
 std::string_view device_text();
 
-// SHA-256 of all that this library is built from, by tools/hash_sources.py: what one build keeps
-// and only the same can read goes by it.
+// SHA-256 of all sources, by tools/hash_sources.py: the key of what only the same build can read.
 std::string source_hash();
 
 }  // namespace stitch

@@ -1,5 +1,4 @@
-// The system's C++ compiler: one translation unit in, the bytes of a shared object out, and what
-// they export.
+// The system's C++ compiler: one translation unit in, a shared object's bytes and exports out.
 //
 // The compiler is a command such as "g++" or "ccache g++" (settings.cxx).  It runs without a shell,
 // in a private temporary directory.  IEEE semantics stay strict except that nobody reads the

@@ -2,8 +2,7 @@
 //
 // File: magic, format version, total length, SHA-256 of the rest; then (base/archive.h) the request
 // with the full source, and the binary with its attributes.  Nothing in a file is trusted before
-// length and hash agree, and a file only answers a request whose fields equal the stored ones byte
-// for byte.
+// length and hash agree, and it only answers a request whose fields equal the stored ones.
 //
 // A cache can be wrong only by costing a compile: what is damaged, planted, unreadable or made for
 // another request is a miss.  Threads that ask for the same key compile once; other processes may

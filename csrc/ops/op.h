@@ -60,8 +60,7 @@ inline bool combines_segments(const OpInfo& op) {
   return op.family == Family::kReader && op.function[0] != 0;
 }
 
-// A writer that makes the memory it writes, all of it: combines elements of its second operand at
-// the indices that its third holds.
+// A writer that makes all the memory it writes: combines its second operand at its third's indices.
 inline bool combines_at_indices(const OpInfo& op) {
   return op.family == Family::kWriter && op.function[0] != 0;
 }
@@ -72,8 +71,7 @@ inline bool may_call(const OpInfo& op) {
 }
 inline bool is_put(const OpInfo& op) { return may_call(op) && op.kind != OpKind::k_library; }
 
-// The element type of a result; `declared` counts where the op's rule is kExplicit.
-// UserError when the operands disagree.
+// A result's element type; `declared`: for kExplicit.  UserError when the operands disagree.
 DType result_dtype(const OpInfo& op, const std::vector<DType>& operands, DType declared);
 // Is it a quotient or remainder of integers?  Eager's CPU kernels raise where its divisor is zero.
 inline bool divides_integers(const OpInfo& op, DType result) {

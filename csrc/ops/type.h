@@ -64,8 +64,7 @@ Dim element_count(const std::vector<Dim>& shape);
 std::vector<Dim> broadcast_shape(const std::vector<Dim>& a, const std::vector<Dim>& b);
 bool broadcasts_to(const std::vector<Dim>& shape, const std::vector<Dim>& target);
 // UserError when two constants differ.  Symbolic extents are equal when they are the same
-// polynomial; two different ones may still turn out equal when the program runs, which nothing
-// assumes: UnsupportedError.
+// polynomial; others may be when the program runs, which nothing assumes: UnsupportedError.
 void require_equal(const Dim& found, const Dim& expected, const std::string& what);
 
 std::string to_string(const std::vector<Dim>& dims);  // "[8,s0]"

@@ -1,5 +1,4 @@
-// Which attention that is written out becomes a library call: what the settings or the cost model
-// say, of what rewrite/attention/attention.h recognises.
+// Which attention of rewrite/attention/attention.h settings or the cost model make a library call.
 #pragma once
 
 #include <vector>

@@ -64,8 +64,7 @@ struct DetourSearch {
     }
   }
 
-  // Follows one edge; false when there is none left.  What lies between two members does so in
-  // every topological order, and in depth.
+  // Follows one edge; false: none is left.  What lies between members does so in order and depth.
   bool step(Side& side, const Side& other) {
     if (side.next_unit == side.units.size()) return false;
     const std::vector<int>& nexts = (*side.neighbours)[side.units[side.next_unit]];

@@ -73,8 +73,7 @@ struct ScoredPattern {
   double gain_us = 0;
 };
 
-// The beam search (20.19): up to `beam` plans of disjoint patterns, no two of which wait for each
-// other, the best first.
+// The beam search (20.19): up to `beam` plans, the best first, of disjoint patterns without cycles.
 //
 // A pattern's whole gain counts at its first unit, so that by accumulated gain alone a packing of
 // many units beats the better patterns that each of them is still to begin, and nothing else is

@@ -14,8 +14,7 @@ namespace stitch {
 
 // Number of library calls on the longest path into each node: work of different levels never shares
 // a kernel without waiting for a call.  Calls that read only inputs and each other do not count:
-// they run before every kernel.  Calls with effects keep their order, so none has a lower level
-// than one before it.
+// they run before every kernel.  Calls with effects keep their order: their levels never fall.
 //
 // What need not run yet has the last level at which its readers find it, where less memory is held
 // so: a checkpointed layer is made again when the backward pass comes there.  Two layers of 6 calls

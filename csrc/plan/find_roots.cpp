@@ -123,8 +123,7 @@ struct RootFinder {
     return most;
   }
 
-  // Along a short axis, which its readers' vectors fill, a value would be computed one element at a
-  // time.
+  // Along a short axis, which its readers' vectors fill, a value is computed element by element.
   bool is_broadcast(NodeId id, int64_t most_sharing) const {
     const int64_t own = std::max<int64_t>(1, hint_elements(graph, id)), most = count_broadcast(id);
     return most > own && most / own <= most_sharing;

@@ -44,8 +44,7 @@ struct Unit {
   bool is_gone = false;
 };
 
-// A search from one of two units for what stands between them: what waits for the first, or what
-// the second waits for.
+// A search between two units: for what waits for the first, or what the second waits for.
 struct Side {
   int start, goal;
   bool is_down;
@@ -179,9 +178,8 @@ class Joiner {
     });
   }
 
-  // What must move for the two to stand together; nothing where some unit waits for the one and
-  // the other waits for it.  Looks from both ends by turns, as a value that is read everywhere has
-  // much that waits for it.
+  // What must move for the two to stand together; nothing where a unit waits for the one and the
+  // other for it.  From both ends by turns: what is read everywhere has much that waits for it.
   std::optional<Side> find_between(int first, int second) {
     Side below = begin(first, second, true), above = begin(second, first, false);
     while (true) {
@@ -381,8 +379,7 @@ class Joiner {
     return changed;
   }
 
-  // A cut names a value that one side makes and a root of the other that reads it, itself or
-  // through other roots of that side.
+  // A cut: a value that one side makes and a root of the other that reads it, maybe through others.
   std::vector<Cut> find_cuts() const {
     std::vector<Cut> cuts;
     std::set<std::pair<int, int>> listed;

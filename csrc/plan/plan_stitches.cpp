@@ -26,8 +26,7 @@ void keep_kernel_cuts(const Graph& graph, StitchPlan& plan) {
 // Time before torch's dispatcher has a kernel running, in launches of ours [A].
 constexpr double kLaunchesOfACall = 2;
 
-// A new value that the stage cannot store over the old one is copied there: a library call, and the
-// value read and written once more.
+// A new value that is not stored over the old one is copied there: a call, one more read and write.
 double predict_copies_us(const Graph& graph, const DeviceSpec& device,
                          const std::map<NodeId, int>& replaceable, const PlannedStage& stage) {
   const std::vector<NodeId> replaced = find_replaced(graph, replaceable, stage);
@@ -40,8 +39,7 @@ double predict_copies_us(const Graph& graph, const DeviceSpec& device,
   return us;
 }
 
-// With the copies that stages need.  Answers from memory where a stage was judged before: explorers
-// ask about many of the same.
+// With the copies that stages need; each stage once, as explorers ask about many of the same.
 StageJudge judge_once(const Graph& graph, const DeviceSpec& device, const StageJudge& judge) {
   using Key = std::array<std::vector<NodeId>, 3>;
   return [&graph, &device, &judge, replaceable = find_replaceable(graph),

@@ -94,8 +94,7 @@ bool is_small(const PlanRequest& in, const PlanCandidate& best) {
   return has_barriers(in, best) && in.graph.size() <= kMostEnumerated;
 }
 
-// Does anything read a value at other indices than its own?  Only then can kernels of several ops
-// evaluate more than kernels of one.
+// Only what is read at other indices makes kernels of several ops evaluate more than those of one.
 bool moves_values(const PlanRequest& in, const PlanCandidate&) {
   return std::ranges::any_of(in.graph.nodes, [](const Node& node) {
     return family(node) == Family::kReader || node.op == OpKind::k_slice ||

@@ -8,9 +8,8 @@
 namespace stitch {
 
 // Reductions of one tensor whose axes together leave too few blocks are split along the same axis,
-// so that the partial results of all come from one pass.  So are those that take a second look at
-// more than a block holds, whose pieces are of blocks or of threads
-// (rewrite/reductions/reduce_pieces.h).
+// so that all partial results come from one pass.  So are those that look again at more than a
+// block holds, in pieces of blocks or of threads (rewrite/reductions/reduce_pieces.h).
 Graph split_reductions(const Graph& graph, const DeviceSpec& device, int worker_threads,
                        bool emulate_eager_casts = false);
 

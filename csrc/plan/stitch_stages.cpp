@@ -11,8 +11,7 @@
 namespace stitch {
 namespace {
 
-// Statements of one kernel: NVRTC needs about a millisecond for each, and compiles one kernel on
-// one core.
+// Of one kernel: NVRTC needs about a millisecond for each, and compiles one kernel on one core.
 constexpr int kMostStatements = 1200;
 
 // One unit waits for another, `levels` levels below it.
@@ -119,8 +118,7 @@ struct Stitcher {
     return level;
   }
 
-  // Stages of one level have no library call between them.  One that may wait joins the first level
-  // that has stages anyway.
+  // No call is between stages of a level; one that may wait joins the first level with stages.
   void find_levels() {
     order = order_by_waits(map_to_vector(
         units, [](const Unit& unit) { return map_to_vector(unit.awaited, &Wait::unit); }));

@@ -69,14 +69,12 @@ double sum_copies_us(const PlanRequest& in, const std::vector<PlannedStage>& sta
 // persistent_groups) in every kernel that the judge predicts to gain by it (AStitch A.12).
 void keep_in_registers(const PlanRequest& in, PlanCandidate& candidate);
 
-// Last phases that the last block ends sooner by itself than all would after a barrier become its
-// own (PlannedKernel::finish).
+// Last phases that the last block alone ends sooner become its own (PlannedKernel::finish).
 void finish_in_last_block(const PlanRequest& in, PlanCandidate& candidate);
 
 // How roots become stages and stages kernels, one row per policy (policies.cpp): each paper's way
 // can run alone, so that its claims can be reproduced, compared and regressed (DESIGN.md 4.4).
-// "auto" answers with the candidate predicted to take the least time.  UserError for an unknown
-// name.
+// "auto": the candidate predicted to take the least time.  UserError for an unknown name.
 PlanCandidate plan_by_policy(const std::string& policy, const PlanRequest& request);
 
 // FusionStitching 2020's exploration over the roots of a graph: its units, its delta evaluator.

@@ -43,8 +43,7 @@ bool reads_only_stored_element(const Graph& graph, const Spaces& spaces, const A
       continue;  // of a part of its own
     if (access.offset != stored->offset || access.is_guarded) return false;
     const RootSpace& reader = space_of(spaces, access.root);
-    // Roots of the very same loops that wait for the same run in one loop nest, where all are read
-    // before any is stored (schedule/build_loops.h).
+    // Roots of the same loops and waits read all before any is stored (schedule/build_loops.h).
     const bool runs_beside = spaces.depends.at(reader.root) == spaces.depends.at(store);
     if (family(graph[access.root]) != Family::kReduce) {
       if (reader.kept_atoms != space.kept_atoms || !reader.reduced_atoms.empty()) return false;

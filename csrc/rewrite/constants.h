@@ -1,7 +1,6 @@
 // What rewrites know of values: constants, which they find, compute and make, and ranges.
 //
-// A 16-bit float constant has the value that kernels compute with: f32, rounded to 16 bits only
-// by a cast (ir/graph.h).
+// A 16-bit float constant is the f32 that kernels compute with; only casts round it (ir/graph.h).
 #pragma once
 
 #include <limits>

@@ -71,8 +71,7 @@ NodeId negate_comparison(const Operands& x) {
   return {};
 }
 
-// A random number is its word's upper 24 bits, w / 2^24: it is at least c where they are at least
-// c * 2^24, which integers tell.
+// A random number is its word's upper 24 bits, w / 2^24: at least c where w is at least c * 2^24.
 NodeId compare_word(const Operands& x) {
   const bool is_coarse = x[0].op == OpKind::k_coarse_random;
   if ((!is_coarse && x[0].op != OpKind::k_random) || !x.constants[1]) return {};
@@ -91,8 +90,7 @@ NodeId compare_word(const Operands& x) {
   return is_least ? holds : x.builder.pointwise(OpKind::k_logical_not, {holds});
 }
 
-// With a factor that is 0 or 1, a constant one is one of two: a kept element of a dropout and its
-// scale are one product.
+// With a factor of 0 or 1, a constant one is one of two: dropout's kept element and scale are one.
 NodeId multiply(const Operands& x) {
   if (const NodeId same = beside(x, 1); same.valid()) return same;
   for (size_t i = 0; i < 2; ++i) {

@@ -132,8 +132,7 @@ struct WindowFinder {
     });
   }
 
-  // Whether `reader`, of a value of some base, is of the writes, or takes what one of them replaces
-  // to compute its new elements.
+  // Whether `reader` of a base's value is a write, or takes what one replaces to compute it anew.
   bool is_of(NodeId reader, NodeId value, const Writes& writes) const {
     if (std::ranges::count(writes.links, reader) || writes.parents.contains(reader)) return true;
     return std::ranges::any_of(writes.windows, [&](const Window& window) {

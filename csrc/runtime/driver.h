@@ -87,8 +87,7 @@ void ensure_context(int device);
 // module per text of cubin and context; modules stay loaded for the life of the process.
 CudaHandle load_function(const std::string& cubin, const std::string& name, int shared_bytes);
 
-// Blocks of a loaded kernel that the current context's device holds at once, 0 where it cannot
-// launch cooperatively.
+// Blocks of a kernel that the current device holds at once; 0: it cannot launch cooperatively.
 int count_resident_blocks(CudaHandle function, const std::string& name, int threads,
                           int shared_bytes);
 

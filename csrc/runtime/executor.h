@@ -18,8 +18,7 @@ class Frame {
  public:
   virtual ~Frame() = default;
   // Comes first.  The arguments must have the sizes of their buffers' types; one with other strides
-  // is replaced by a copy with the right ones.  `symbols` stay alive as long as the frame is used;
-  // calls fill in those that they define.
+  // is replaced by a copy with the right ones.  `symbols` outlive the frame; calls define some.
   virtual void start(std::vector<int64_t>& symbols) = 0;
   // One block of bytes for the intermediates; its tensors share this storage.
   virtual void allocate_slab(int64_t bytes) = 0;
@@ -48,8 +47,7 @@ class Frame {
 };
 
 // Runs all steps.  Afterwards the frame holds the tensors of program.outputs; returns the values of
-// the program's symbols, of which its integer outputs are made.  `integers`: the call's arguments
-// at program.integer_positions.
+// the program's symbols, for its integer outputs.  `integers`: the arguments at integer_positions.
 std::vector<int64_t> run(const Program& program, Frame& frame,
                          const std::vector<int64_t>& integers);
 
