@@ -2,12 +2,7 @@
 // atoms that can be walked as one loop.
 #pragma once
 
-#include <algorithm>
-#include <map>
 #include <ranges>
-#include <set>
-#include <span>
-#include <vector>
 
 #include "analysis/index_walk.h"
 #include "analysis/iteration_space.h"

@@ -6,10 +6,6 @@
 // caller treats that edge as an irregular access (DESIGN.md 3).
 #pragma once
 
-#include <algorithm>
-#include <optional>
-#include <vector>
-
 #include "base/ids.h"
 #include "ops/dim.h"
 

@@ -1,7 +1,5 @@
 #include "analysis/index_expr.h"
 
-#include <algorithm>
-
 namespace stitch {
 
 Dim IndexTerms::coefficient(VarId var) const {

@@ -6,10 +6,8 @@
 #pragma once
 
 #include <initializer_list>
-#include <set>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "ops/dim.h"
 

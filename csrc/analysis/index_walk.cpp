@@ -1,7 +1,5 @@
 #include "analysis/index_walk.h"
 
-#include <algorithm>
-
 namespace stitch {
 namespace {
 

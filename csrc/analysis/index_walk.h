@@ -3,9 +3,6 @@
 // reductions are reported to a sink.  Analysis collects accesses with it, codegen emits text.
 #pragma once
 
-#include <optional>
-#include <vector>
-
 #include "analysis/index_expr.h"
 #include "ir/graph.h"
 

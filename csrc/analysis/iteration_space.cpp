@@ -1,7 +1,5 @@
 #include "analysis/iteration_space.h"
 
-#include <algorithm>
-#include <optional>
 #include <unordered_map>
 
 #include "analysis/index_walk.h"

@@ -5,10 +5,6 @@
 // space, or a root is read at other indices than it is made at, it is refused: a kernel cut.
 #pragma once
 
-#include <map>
-#include <set>
-#include <vector>
-
 #include "analysis/atoms.h"
 #include "ir/graph.h"
 

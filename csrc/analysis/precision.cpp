@@ -1,7 +1,5 @@
 #include "analysis/precision.h"
 
-#include <algorithm>
-
 namespace stitch {
 namespace {
 

@@ -1,8 +1,6 @@
 // How exact kernels compute each value.
 #pragma once
 
-#include <vector>
-
 #include "ir/graph.h"
 
 namespace stitch {

@@ -4,7 +4,6 @@
 
 #include <condition_variable>
 #include <cstdio>
-#include <mutex>
 #include <set>
 
 #include "base/fork_mutex.h"

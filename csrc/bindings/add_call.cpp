@@ -1,7 +1,5 @@
 #include <torch/csrc/jit/python/pybind_utils.h>
 
-#include <algorithm>
-
 #include "bindings/python_types.h"
 
 namespace stitch {

@@ -6,7 +6,6 @@
 #include <omp.h>
 #include <torch/csrc/jit/python/pybind_utils.h>
 
-#include <algorithm>
 #include <numeric>
 #include <ranges>
 

@@ -3,8 +3,6 @@
 #include <c10/core/DeviceGuard.h>
 #include <pybind11/stl.h>
 
-#include <optional>
-
 #include "base/log.h"
 #include "bindings/compiled_graph.h"
 #include "bindings/python_types.h"

@@ -1,7 +1,6 @@
 // What the process has one of: errors, options, the op table, caches, pools, the driver.
 #include <pybind11/stl.h>
 
-#include <atomic>
 #include <filesystem>
 
 #include "base/log.h"

@@ -9,11 +9,6 @@
 #include <ATen/core/stack.h>
 #include <pybind11/pybind11.h>
 
-#include <optional>
-#include <string>
-#include <variant>
-#include <vector>
-
 #include "runtime/program.h"
 
 namespace stitch {

@@ -3,9 +3,7 @@
 // while callables were being made, stand_in it stays.
 #include <pthread.h>
 
-#include <atomic>
 #include <chrono>
-#include <memory>
 #include <thread>
 
 #include "bindings/python_types.h"

@@ -8,8 +8,6 @@
 #include <c10/core/Device.h>
 #include <pybind11/pybind11.h>
 
-#include <functional>
-#include <memory>
 #include <mutex>
 
 #include "bindings/call_table.h"

@@ -4,8 +4,6 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/SmallVector.h>
 
-#include <vector>
-
 #include "ops/type.h"
 
 namespace stitch {

@@ -1,6 +1,5 @@
 #include "config/settings.h"
 
-#include <algorithm>
 #include <cstdlib>
 
 #include "base/error.h"

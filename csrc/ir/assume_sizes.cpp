@@ -1,8 +1,6 @@
 #include "ir/assume_sizes.h"
 
-#include <algorithm>
 #include <bit>
-#include <map>
 #include <numeric>
 
 #include "base/round_up.h"

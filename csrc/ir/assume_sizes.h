@@ -6,8 +6,6 @@
 // 32 bits.  A call whose sizes break any of it runs another program (bindings/compiled_graph.h).
 #pragma once
 
-#include <optional>
-
 #include "ir/graph.h"
 
 namespace stitch {

@@ -1,6 +1,5 @@
 #include "ir/builder.h"
 
-#include <algorithm>
 #include <bit>
 #include <numeric>
 #include <tuple>

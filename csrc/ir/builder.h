@@ -5,10 +5,7 @@
 // stays.  Errors: UserError for what is wrong, UnsupportedError for what symbols leave open.
 #pragma once
 
-#include <array>
-#include <string>
 #include <unordered_map>
-#include <vector>
 
 #include "ir/graph.h"
 

@@ -1,7 +1,5 @@
 #include "ir/graph.h"
 
-#include <map>
-
 namespace stitch {
 
 std::vector<NodeId> find_kept(const Graph& graph) {

@@ -8,11 +8,7 @@
 //  * reductions drop the axes they reduce (keepdim is a reshape).
 #pragma once
 
-#include <algorithm>
-#include <optional>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "base/ids.h"
 #include "ops/library_calls.h"

@@ -1,7 +1,5 @@
 #include "ir/builder.h"
 
-#include <algorithm>
-
 #include "base/words.h"
 
 namespace stitch {

@@ -1,7 +1,5 @@
 #include "ir/graph.h"
 
-#include <algorithm>
-#include <charconv>
 #include <iomanip>
 
 #include "base/words.h"

@@ -1,12 +1,7 @@
 #include "jit/compiler.h"
 
-#include <algorithm>
-#include <atomic>
 #include <future>
-#include <map>
-#include <optional>
 #include <set>
-#include <thread>
 
 #include "base/hash.h"
 #include "base/log.h"

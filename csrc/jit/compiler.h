@@ -6,9 +6,7 @@
 // for seconds, so callers hold no lock (the interpreter's included).
 #pragma once
 
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "codegen/kernel_source.h"
 #include "config/settings.h"

@@ -9,13 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <fstream>
 #include <map>
-#include <mutex>
 
 #include "base/files.h"
 #include "base/fork_mutex.h"

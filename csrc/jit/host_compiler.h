@@ -6,9 +6,7 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "jit/compiler.h"
 

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <chrono>
 #include <memory>
-#include <mutex>
 
 #include "base/files.h"
 #include "base/fork_mutex.h"

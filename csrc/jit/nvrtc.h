@@ -4,9 +4,7 @@
 // own) or of the system's that holds it, by absolute path: none that is planted on a search path.
 #pragma once
 
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "jit/compiler.h"
 

@@ -13,7 +13,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "base/map_to_vector.h"
 

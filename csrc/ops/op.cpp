@@ -1,7 +1,5 @@
 #include "ops/op.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/words.h"
 

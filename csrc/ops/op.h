@@ -3,9 +3,7 @@
 // A switch over OpKind outside ops/ is a design error: what differs between ops is a column.
 #pragma once
 
-#include <cstdint>
 #include <string_view>
-#include <vector>
 
 #include "ops/type.h"
 

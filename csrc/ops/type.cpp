@@ -1,6 +1,5 @@
 #include "ops/type.h"
 
-#include <algorithm>
 #include <array>
 #include <limits>
 

@@ -1,10 +1,6 @@
 // Element types and tensor types: the vocabulary of shapes that every room shares.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "ops/dim.h"
 
 namespace stitch {

@@ -1,8 +1,6 @@
 // Which attention of rewrite/attention/attention.h settings or the cost model make a library call.
 #pragma once
 
-#include <vector>
-
 #include "config/settings.h"
 #include "cost/device_spec.h"
 #include "plan/stitch_plan.h"

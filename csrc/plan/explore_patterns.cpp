@@ -8,7 +8,6 @@
 #include <set>
 #include <span>
 #include <tuple>
-#include <utility>
 
 #include "base/error.h"
 #include "base/map_to_vector.h"

@@ -1,9 +1,6 @@
 #include "plan/find_levels.h"
 
-#include <algorithm>
 #include <limits>
-#include <map>
-#include <set>
 
 namespace stitch {
 namespace {

@@ -6,8 +6,6 @@
 // a kernel and no cycle can come of it.
 #pragma once
 
-#include <vector>
-
 #include "plan/storage.h"
 
 namespace stitch {

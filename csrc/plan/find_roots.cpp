@@ -1,9 +1,5 @@
 #include "plan/find_roots.h"
 
-#include <algorithm>
-#include <map>
-#include <set>
-
 #include "analysis/index_walk.h"
 #include "plan/find_levels.h"
 

@@ -1,8 +1,6 @@
 // The values every kernel is built around, before kernels are joined.
 #pragma once
 
-#include <vector>
-
 #include "plan/storage.h"
 
 namespace stitch {

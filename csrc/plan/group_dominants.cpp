@@ -1,9 +1,6 @@
 #include "plan/group_dominants.h"
 
-#include <algorithm>
-#include <map>
 #include <tuple>
-#include <utility>
 
 #include "plan/find_levels.h"
 #include "plan/find_roots.h"

@@ -14,8 +14,6 @@
 // Constants join nothing, and a single element no two broadcasts: no index runs through it.
 #pragma once
 
-#include <vector>
-
 #include "ir/graph.h"
 
 namespace stitch {

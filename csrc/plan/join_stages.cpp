@@ -1,13 +1,5 @@
 #include "plan/stitch_stages.h"
 
-#include <algorithm>
-#include <array>
-#include <compare>
-#include <map>
-#include <optional>
-#include <set>
-#include <span>
-
 #include "base/marks.h"
 #include "plan/find_levels.h"
 #include "plan/find_roots.h"

@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <set>
 
 #include "analysis/iteration_space.h"
 #include "base/marks.h"

@@ -1,9 +1,5 @@
 #include "plan/plan_stitches.h"
 
-#include <algorithm>
-#include <array>
-#include <map>
-
 #include "base/words.h"
 #include "plan/stitch_stages.h"
 #include "plan/store_in_place.h"

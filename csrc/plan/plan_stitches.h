@@ -2,9 +2,6 @@
 // cut where a check refuses, and where the cost model says that joining loses).
 #pragma once
 
-#include <functional>
-#include <optional>
-
 #include "cost/estimate_kernel.h"
 #include "plan/stitch_plan.h"
 

@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <set>
 
 #include "plan/find_levels.h"
 #include "plan/find_roots.h"

@@ -1,10 +1,7 @@
 #include "plan/explore_patterns.h"
 
 #include <algorithm>
-#include <functional>
-#include <optional>
 #include <span>
-#include <utility>
 
 #include "base/error.h"
 #include "base/map_to_vector.h"

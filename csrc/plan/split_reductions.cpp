@@ -1,9 +1,6 @@
 #include "plan/split_reductions.h"
 
-#include <algorithm>
 #include <bit>
-#include <map>
-#include <set>
 
 #include "analysis/precision.h"
 #include "base/round_up.h"

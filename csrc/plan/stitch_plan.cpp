@@ -1,8 +1,5 @@
 #include "plan/stitch_plan.h"
 
-#include <algorithm>
-#include <sstream>
-
 #include "base/words.h"
 
 namespace stitch {

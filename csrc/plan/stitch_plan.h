@@ -7,11 +7,6 @@
 // kernel stores and the operands and results of library calls.
 #pragma once
 
-#include <map>
-#include <set>
-#include <string>
-#include <vector>
-
 #include "ir/graph.h"
 
 namespace stitch {

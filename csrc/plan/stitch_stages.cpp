@@ -1,9 +1,6 @@
 #include "plan/stitch_stages.h"
 
-#include <algorithm>
-#include <map>
 #include <ranges>
-#include <set>
 
 #include "base/marks.h"
 #include "plan/store_in_place.h"

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <numeric>
-#include <vector>
 
 #include "plan/plan_stitches.h"
 #include "plan/storage.h"

@@ -1,6 +1,5 @@
 #include "plan/storage.h"
 
-#include <algorithm>
 #include <unordered_set>
 
 namespace stitch {

@@ -1,10 +1,6 @@
 // Where values live: which views are mere aliases of a base, and which values need memory.
 #pragma once
 
-#include <functional>
-#include <optional>
-#include <vector>
-
 #include "plan/stitch_plan.h"
 
 namespace stitch {

@@ -1,8 +1,5 @@
 #include "plan/store_in_place.h"
 
-#include <algorithm>
-#include <set>
-
 #include "analysis/accesses.h"
 
 namespace stitch {

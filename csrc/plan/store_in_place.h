@@ -2,9 +2,6 @@
 // memory of its own over what nobody reads any more.
 #pragma once
 
-#include <map>
-#include <vector>
-
 #include "plan/stitch_plan.h"
 
 namespace stitch {

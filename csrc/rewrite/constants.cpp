@@ -1,10 +1,6 @@
 #include "rewrite/constants.h"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <functional>
-#include <string_view>
 
 namespace stitch {
 namespace {

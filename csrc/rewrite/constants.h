@@ -4,8 +4,6 @@
 #pragma once
 
 #include <limits>
-#include <optional>
-#include <vector>
 
 #include "ir/builder.h"
 

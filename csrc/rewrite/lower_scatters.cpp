@@ -1,10 +1,7 @@
 #include "rewrite/rewrite_graph.h"
 
-#include <algorithm>
 #include <bit>
-#include <map>
 #include <tuple>
-#include <utility>
 
 #include "rewrite/constants.h"
 #include "rewrite/rebuild_graph.h"

@@ -1,7 +1,5 @@
 #include "rewrite/rebuild_graph.h"
 
-#include <unordered_map>
-
 namespace stitch {
 namespace {
 

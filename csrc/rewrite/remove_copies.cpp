@@ -1,7 +1,5 @@
 #include "rewrite/rewrite_graph.h"
 
-#include <algorithm>
-
 #include "rewrite/rebuild_graph.h"
 
 namespace stitch {

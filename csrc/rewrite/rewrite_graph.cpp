@@ -1,7 +1,5 @@
 #include "rewrite/rewrite_graph.h"
 
-#include <algorithm>
-
 namespace stitch {
 
 const std::vector<RewritePass>& rewrite_passes() {

@@ -1,6 +1,5 @@
 #include "rewrite/rewrite_graph.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "rewrite/constants.h"

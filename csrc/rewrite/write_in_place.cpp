@@ -1,10 +1,6 @@
 #include "rewrite/rewrite_graph.h"
 
-#include <algorithm>
-#include <map>
-#include <optional>
 #include <ranges>
-#include <set>
 
 #include "rewrite/constants.h"
 #include "rewrite/rebuild_graph.h"

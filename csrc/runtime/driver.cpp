@@ -3,8 +3,6 @@
 #include <dlfcn.h>
 
 #include <map>
-#include <mutex>
-#include <utility>
 
 #include "base/fork_mutex.h"
 #include "base/hash.h"

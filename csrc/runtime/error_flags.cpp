@@ -1,8 +1,5 @@
 #include "runtime/error_flags.h"
 
-#include <algorithm>
-#include <atomic>
-
 #include "base/fork_mutex.h"
 
 namespace stitch {

@@ -6,10 +6,6 @@
 // setting check_indices=now each call waits for its own launches.
 #pragma once
 
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "runtime/driver.h"
 #include "runtime/program.h"
 

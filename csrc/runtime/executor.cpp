@@ -1,11 +1,5 @@
 #include "runtime/executor.h"
 
-#include <algorithm>
-#include <array>
-#include <memory>
-#include <string>
-#include <utility>
-
 #include "base/round_up.h"
 #include "runtime/error_flags.h"
 #include "runtime/pool.h"

@@ -3,10 +3,6 @@
 // The only code of the project on the hot path: it allocates no strings and reads no settings.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <vector>
-
 #include "runtime/program.h"
 
 namespace stitch {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
-#include <string>
 
 #include "base/error.h"
 #include "base/round_up.h"

@@ -2,8 +2,6 @@
 // masked and made probabilities by a softmax.
 #pragma once
 
-#include <vector>
-
 #include "ir/graph.h"
 
 namespace stitch {

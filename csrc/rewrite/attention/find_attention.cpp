@@ -1,8 +1,6 @@
 #include "rewrite/attention/attention.h"
 
-#include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "rewrite/constants.h"
 

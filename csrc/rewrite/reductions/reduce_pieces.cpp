@@ -1,7 +1,5 @@
 #include "rewrite/reductions/reduce_pieces.h"
 
-#include <algorithm>
-
 #include "base/round_up.h"
 #include "rewrite/constants.h"
 #include "rewrite/rewrite_graph.h"

@@ -3,8 +3,6 @@
 // exponentials of what lies below a maximum) looks at one piece again, not at all of memory.
 #pragma once
 
-#include <optional>
-
 #include "rewrite/rebuild_graph.h"
 
 namespace stitch {
