@@ -30,12 +30,10 @@ uint64_t index_bound(const Graph& graph, NodeId value) {
 
 clock::Argument pointer(const Graph& graph, NodeId value) {
   const TensorType& type = graph[value].type;
-  const uint64_t below = index_bound(graph, value);
   return {.is_pointer = true,
           .bytes = storage_bytes(type, graph.symbols.hints()),
           .element_bytes = info(type.dtype).bytes,
-          .is_integer = below > 0,
-          .below = below};
+          .below = index_bound(graph, value)};
 }
 
 clock::Argument number(int64_t value) { return {.bits = static_cast<uint64_t>(value)}; }

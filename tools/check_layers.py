@@ -25,8 +25,8 @@ ROOMS = {
     "codegen": 8,
     "jit": 9,
     "runtime": 10,
+    "clock": 10,  # a timing model: sees base/ and the device table
     "ptxsim": 11,  # stands in for the driver: sees runtime/, is seen by the spine and bindings/
-    "clock": 11,  # a timing model: sees base/ and the device table
     SPINE: 12,
     "bindings": 13,
 }

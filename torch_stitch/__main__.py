@@ -47,8 +47,8 @@ def main(arguments=None):
     command.add_argument("--arg", dest="words", action="append", default=[], help=ptxsim.__doc__)
     for its, name, default in ((command, "orders", 5), (command, "seed", 0), (clock, "trips", 8)):
         its.add_argument("--" + name, type=int, default=default)
-    command.add_argument("--cooperative", action="store_true")
-    command.add_argument("--no-checks", dest="checks", action="store_false")
+    for name, default in (("checks", True), ("clock", False), ("cooperative", False)):
+        command.add_argument("--" + name, action=argparse.BooleanOptionalAction, default=default)
     clock.add_argument("--args", default="", help="1048576*f32,2048*i64<30522,null,4096")
     clock.add_argument("--trace", default="", metavar="TO", help="a file for chrome://tracing")
     args = vars(parser.parse_args(arguments))

@@ -28,7 +28,8 @@ constexpr const char* kRunDoc =
     "are never written, outputs start uninitialised and are written whole, each element once.\n"
     "target is a GPU of the device table, or 'two_sm'.  Without checks there is one order.\n"
     "budget: lane instructions of one order after which a loop counts as endless.\n"
-    "noise: approximate instructions err by what their documentation allows, drawn from the seed.";
+    "noise: approximate instructions err by what their documentation allows, drawn from the seed.\n"
+    "clock: what docs/clock.md says of the launch too, as `clock` of the result; for CUDA text.";
 
 std::array<int64_t, 3> read_extents(const py::object& given, const char* what) {
   const py::object listed = PyIndex_Check(given.ptr()) ? py::make_tuple(given) : given;
@@ -49,6 +50,7 @@ View read_tensor(const at::Tensor& tensor, size_t position) {
     throw UserError(subject + "whose memory does not hold its elements; give a dense copy of it");
   View view;
   view.element_bytes = static_cast<uint32_t>(tensor.element_size());
+  view.is_integer = at::isIntegralType(tensor.scalar_type(), /*includeBool=*/true);
   view.sizes = tensor.sizes().vec();
   view.strides = tensor.strides().vec();
   if (tensor.numel() == 0) return view;
@@ -93,24 +95,29 @@ void read_keywords(const py::dict& keywords, KernelRun& run) {
     throw UserError("orders is " + std::to_string(run.options.orders) + "; it is at least 1");
 }
 
-SimulationResult run_on_tensors(const std::string& source, KernelRun run) {
+KernelResult run_on_tensors(const std::string& source, bool asks_clock, KernelRun run) {
   if (is_ptx(source)) {
+    if (asks_clock)
+      throw UserError("the clock reads compiled code, and the source is PTX; give CUDA text");
     run.ptx = source;
-  } else {
-    const KernelText text = {run.kernel, source};
-    Binary binary = compile_own_text(text, arch_of(run.machine.name), CudaOutput::kPtx);
-    run.ptx = std::move(binary.bytes);
-    run.options.registers = binary.registers;
+    return run_kernel(run);
   }
+  const KernelText text = {run.kernel, source};
+  const std::string arch = arch_of(run.machine.name);
+  Binary binary = compile_own_text(text, arch, CudaOutput::kPtx);
+  run.ptx = std::move(binary.bytes);
+  run.options.registers = binary.registers;
+  if (asks_clock) run.cubin = compile_own_text(text, arch, CudaOutput::kCubin).bytes;
   return run_kernel(run);
 }
 
-SimulationResult run_from_python(const std::string& source, const std::string& kernel,
-                                 const py::object& grid, const py::object& block,
-                                 const py::sequence& args, const py::kwargs& given) {
+KernelResult run_from_python(const std::string& source, const std::string& kernel,
+                             const py::object& grid, const py::object& block,
+                             const py::sequence& args, const py::kwargs& given) {
   py::dict keywords("inputs"_a = py::tuple(), "outputs"_a = py::tuple(), "shared_bytes"_a = 0,
                     "target"_a = "h200", "cooperative"_a = false, "orders"_a = 5, "seed"_a = 0,
-                    "checks"_a = true, "budget"_a = SimulationOptions().budget, "noise"_a = false);
+                    "checks"_a = true, "budget"_a = SimulationOptions().budget, "noise"_a = false,
+                    "clock"_a = false);
   for (const auto& [name, value] : given) {
     if (!keywords.contains(name))
       throw py::type_error("run() has no argument '" + std::string(py::str(name)) + "'\n" +
@@ -123,8 +130,9 @@ SimulationResult run_from_python(const std::string& source, const std::string& k
   run.block = read_extents(block, "block");
   for (size_t i = 0; i < py::len(args); ++i) run.arguments.push_back(read_argument(args[i], i));
   read_keywords(keywords, run);
+  const bool asks_clock = keywords["clock"].cast<bool>();
   py::gil_scoped_release no_gil;
-  return run_on_tensors(source, std::move(run));
+  return run_on_tensors(source, asks_clock, std::move(run));
 }
 
 // A word of the command line: dtype[sizes]=fill:role.
@@ -140,9 +148,9 @@ at::Tensor make_filled(const std::smatch& word) {
                                          : at::randint(low, high, sizes));
 }
 
-SimulationResult run_words(const std::string& source, const std::string& kernel,
-                           const py::object& grid, const py::object& block,
-                           const std::vector<std::string>& words, const py::kwargs& given) {
+KernelResult run_words(const std::string& source, const std::string& kernel, const py::object& grid,
+                       const py::object& block, const std::vector<std::string>& words,
+                       const py::kwargs& given) {
   static const std::regex form(
       R"((\w+)\[([\d,]*)\](?:=(zeros|ones|rand|arange|empty))?(?::(in|out))?)");
   at::manual_seed(given["seed"].cast<uint64_t>());
@@ -176,17 +184,6 @@ py::tuple to_tuple(const std::array<uint32_t, 3>& index) {
   return py::make_tuple(index[0], index[1], index[2]);
 }
 
-std::string to_json(const SimulationResult& result) {
-  const auto findings = map_to_vector(result.findings.all, [](const Finding& finding) {
-    return py::dict("kind"_a = kind_name(finding.kind), "message"_a = finding.message,
-                    "line"_a = finding.line, "block"_a = finding.block,
-                    "thread"_a = finding.thread);
-  });
-  const py::dict all("findings"_a = findings, "lane_instructions"_a = result.lane_instructions,
-                     "seconds"_a = result.seconds, "moved_bytes"_a = to_dict(result.traffic));
-  return py::module_::import("json").attr("dumps")(all, "indent"_a = 1).cast<std::string>();
-}
-
 }  // namespace
 
 void bind_ptxsim(py::module_& module) {
@@ -197,16 +194,17 @@ void bind_ptxsim(py::module_& module) {
       .def_property_readonly("block", [](const Finding& found) { return to_tuple(found.block); })
       .def_property_readonly("thread", [](const Finding& found) { return to_tuple(found.thread); })
       .def("__repr__", [](const Finding& finding) { return "<" + to_string(finding) + ">"; });
-  py::class_<SimulationResult>(module, "Result",
-                               "What a simulated launch was accused of, and what it cost.")
+  py::class_<KernelResult>(module, "Result",
+                           "What a simulated launch was accused of, and what it cost.")
       .def_property_readonly("findings",
-                             [](const SimulationResult& result) { return result.findings.all; })
-      .def_readonly("lane_instructions", &SimulationResult::lane_instructions)
-      .def_readonly("seconds", &SimulationResult::seconds)
+                             [](const KernelResult& result) { return result.findings.all; })
+      .def_readonly("lane_instructions", &KernelResult::lane_instructions)
+      .def_readonly("seconds", &KernelResult::seconds)
+      .def_readonly("clock", &KernelResult::clock)
       .def_property_readonly("moved_bytes",
-                             [](const SimulationResult& result) { return to_dict(result.traffic); })
-      .def("to_json", &to_json)
-      .def("__repr__", [](const SimulationResult& result) { return to_string(result); });
+                             [](const KernelResult& result) { return to_dict(result.traffic); })
+      .def("to_json", [](const KernelResult& result) { return print_json(result); })
+      .def("__repr__", [](const KernelResult& result) { return to_string(result); });
   module.def("simulated_bytes", [] { return to_dict(read_traffic()); });
   module.def("reset_simulated_bytes", &reset_traffic);
   module.def("simulated_host_calls", [] {

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/words.h"
+#include "cost/device_spec.h"
 
 namespace stitch::ptxsim {
 namespace {
@@ -187,6 +188,41 @@ std::vector<View> make_views(const KernelRun& run) {
   return views;
 }
 
+// What a parameter is for the clock; `packed` are the launch's parameters.  Nothing is known of an
+// output: it is written before it is read.
+clock::Argument clock_argument(const KernelRun& run, size_t i, const char* packed) {
+  const View* const view = std::get_if<View>(&run.arguments[i]);
+  if (!view) return {.data = reinterpret_cast<uint64_t>(packed)};
+  const bool is_known =
+      view->is_integer && !std::ranges::count(run.outputs, static_cast<int64_t>(i));
+  return {.is_pointer = true,
+          .bytes = static_cast<int64_t>(view->bytes),
+          .element_bytes = static_cast<int>(view->element_bytes),
+          .data = is_known ? view->address : 0};
+}
+
+clock::ClockResult time_launch(const KernelRun& run, const Launch& launch) {
+  clock::Launch timed{
+      .grid = run.grid, .block = run.block, .shared_bytes = run.shared_bytes, .arguments = {}};
+  for (size_t i = 0; i < run.arguments.size(); ++i) {
+    const uint32_t at = launch.kernel->parameters[i].offset;
+    timed.arguments.push_back(clock_argument(run, i, launch.parameters.data() + at));
+  }
+  return clock::time_kernel(run.cubin, launch.kernel->name, timed, device_spec(run.machine.name));
+}
+
+std::string quote(const std::string& text) {
+  std::ostringstream quoted;
+  for (const char c : text)
+    if (c == '"' || c == '\\')
+      quoted << '\\' << c;
+    else if (static_cast<unsigned char>(c) < ' ')
+      quoted << "\\u" << std::hex << std::setw(4) << std::setfill('0') << int{c};
+    else
+      quoted << c;
+  return "\"" + quoted.str() + "\"";
+}
+
 }  // namespace
 
 bool is_ptx(std::string_view source) {
@@ -205,7 +241,7 @@ bool is_ptx(std::string_view source) {
   return source.substr(0, 8) == ".version";
 }
 
-SimulationResult run_kernel(const KernelRun& run) {
+KernelResult run_kernel(const KernelRun& run) {
   const auto start = std::chrono::steady_clock::now();
   LoadedModule loaded = instantiate(load_module(run.ptx));
   Launch launch;
@@ -223,7 +259,9 @@ SimulationResult run_kernel(const KernelRun& run) {
   launch.cooperative = run.cooperative;
   launch.parameters = pack_arguments(run, *launch.kernel);
   launch.views = make_views(run);
-  SimulationResult result = simulate(launch, run.machine, run.options);
+  KernelResult result;
+  if (!run.cubin.empty()) result.clock = time_launch(run, launch);  // before tensors are written
+  static_cast<SimulationResult&>(result) = simulate(launch, run.machine, run.options);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   result.seconds = elapsed.count();
   return result;
@@ -233,12 +271,37 @@ std::string to_string(const Finding& finding) {
   return std::string(kind_name(finding.kind)) + ": " + finding.message;
 }
 
-std::string to_string(const SimulationResult& result) {
+std::string to_string(const KernelResult& result) {
   std::ostringstream text;
   for (const Finding& finding : result.findings.all) text << to_string(finding) << "\n";
   text << result.findings.all.size() << " findings, " << result.lane_instructions
        << " lane instructions in " << std::setprecision(3) << result.seconds << " s";
+  if (result.clock) {
+    text << "\n"
+         << result.clock->us << " us on " << result.clock->device
+         << " without its launch, bound by " << result.clock->bound;
+    const size_t assumed = result.clock->assumptions.size();
+    if (assumed > 0) text << ", " << assumed << " assumptions";
+  }
   return text.str();
+}
+
+std::string print_json(const KernelResult& result) {
+  const auto list = [](const std::array<uint32_t, 3>& index) {
+    return "[" + join(index, ", ") + "]";
+  };
+  const std::string findings = join(result.findings.all, ",\n  ", [&](const Finding& found) {
+    return concat("{\"kind\": ", quote(kind_name(found.kind)),
+                  ", \"message\": ", quote(found.message), ", \"line\": ", found.line,
+                  ", \"block\": ", list(found.block), ", \"thread\": ", list(found.thread), "}");
+  });
+  std::string moved;  // bytes by the width of the access
+  for (size_t i = 0; i < result.traffic.bytes.size(); ++i)
+    moved += concat(i ? ", \"" : "\"", 1 << i, "\": ", result.traffic.bytes[i]);
+  return concat("{\n \"findings\": [", findings,
+                "],\n \"lane_instructions\": ", result.lane_instructions,
+                ",\n \"seconds\": ", result.seconds, ",\n \"moved_bytes\": {", moved,
+                "},\n \"clock\": ", result.clock ? print_json(*result.clock) : "null", "\n}");
 }
 
 }  // namespace stitch::ptxsim

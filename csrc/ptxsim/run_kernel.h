@@ -6,10 +6,12 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "clock/time_kernel.h"
 #include "ptxsim/machine/simulate.h"
 
 namespace stitch::ptxsim {
@@ -26,6 +28,7 @@ using KernelValue = std::variant<View, Integer, double, Bytes>;  // a View's nam
 
 struct KernelRun {
   std::string ptx;
+  std::string cubin;   // of the CUDA text behind it: what the clock reads; empty: it is not asked
   std::string kernel;  // as in the text, or as C++ calls it: "scale" for _Z5scalePfi
   std::array<int64_t, 3> grid = {1, 1, 1}, block = {1, 1, 1};
   std::vector<KernelValue> arguments;
@@ -36,10 +39,15 @@ struct KernelRun {
   SimulationOptions options;
 };
 
-SimulationResult run_kernel(const KernelRun& run);
+struct KernelResult : SimulationResult {
+  std::optional<clock::ClockResult> clock;  // of the launch on the memory that it was given
+};
+
+KernelResult run_kernel(const KernelRun& run);
 
 std::string to_string(const Finding& finding);
-std::string to_string(const SimulationResult& result);
+std::string to_string(const KernelResult& result);
+std::string print_json(const KernelResult& result);
 
 // PTX begins with .version, after comments.
 bool is_ptx(std::string_view source);

@@ -37,13 +37,21 @@ Value read_special(uint8_t index, const WarpPlace& place) {
   return index == 0x88 || index == 0xff ? Value::of(0) : Value();
 }
 
-void read_constant(const Prepared& step, uint32_t mask, const ConstantBank& constants) {
+void read_constant(const Prepared& step, uint32_t mask, const Warp& warp) {
   const Operand& operand = *step.instruction->find('k');
-  const int bytes = access_bytes(*step.instruction);
+  const bool is_fixed = operand.index == kZeroRegister;
+  const Value index = warp.registers.lane[operand.index];  // a copy: it may be the destination
+  const int bytes = std::min(4, access_bytes(*step.instruction));
+  const bool is_signed = bytes < 4 && field(step, 73, 1);
   for (int k = 0; k < step.results; ++k) {
-    const bool is_here = operand.uniform == 0 && operand.index == kZeroRegister;
-    Value value = is_here ? constants.read(operand.value + 4 * k) : Value();
-    if (bytes < 4) value.known = 0;
+    const uint64_t at = operand.value + 4 * k;
+    Value value;
+    if (operand.uniform == 0 && is_fixed) value = warp.constants.read(at, bytes, is_signed);
+    for (int i = 0; operand.uniform == 0 && !is_fixed && !step.runs_once && i < kLanes; ++i) {
+      const Value one = warp.constants.read(at + index.lanes[i], bytes, is_signed);
+      value.lanes[i] = one.lanes[i];
+      value.known |= one.known & index.known & 1u << i;
+    }
     store(*(step.d + k), value, mask);
   }
 }
@@ -116,7 +124,7 @@ void evaluate(const Prepared& step, uint32_t mask, Warp& warp) {
     case ldc:
     case uldc:
     case ldcu:
-      return read_constant(step, mask, warp.constants);
+      return read_constant(step, mask, warp);
     case s2r:
     case s2ur:
     case cs2r: {

@@ -29,8 +29,8 @@ std::optional<Argument> read_pointer(std::string_view word) {
   if (type == std::end(kElementTypes) || count < 0 || count > INT64_MAX / 64) return {};
   const bool has_below = less != word.npos;
   const auto below = has_below ? to_number<uint64_t>(word.substr(less + 1)) : 0;
-  if (has_below && !(type->is_integer && below)) return {};
-  return Argument{true, count * type->bytes, type->bytes, type->is_integer, *below, 0};
+  if (has_below && !(type->is_integer && below.value_or(0) > 0)) return {};
+  return Argument{true, count * type->bytes, type->bytes, *below};
 }
 
 }  // namespace

@@ -14,9 +14,11 @@ struct Argument {
   bool is_pointer = false;
   int64_t bytes = 0;  // behind the pointer; 0: a null pointer
   int element_bytes = 4;
-  bool is_integer = false;  // what lies in memory is known: spread over [0, below)
-  uint64_t below = 0;
-  uint64_t bits = 0;  // of a number
+  uint64_t below = 0;  // integers lie in memory, spread over [0, below); 0: it is not known
+  uint64_t bits = 0;   // of a number
+  // An address of this process: of the integers that lie in memory before the launch, or of a
+  // number's or struct's bytes; 0: nothing is there.
+  uint64_t data = 0;
 };
 
 struct Launch {

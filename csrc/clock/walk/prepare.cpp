@@ -135,11 +135,13 @@ void Registers::forget() {
   }
 }
 
-Value ConstantBank::read(uint64_t at) const {
-  if (at + 4 > bytes.size() || std::count(&known[at], &known[at] + 4, 1) != 4) return {};
-  uint32_t bits;
-  std::memcpy(&bits, &bytes[at], 4);
-  return Value::of(bits);
+Value ConstantBank::read(uint64_t at, int count, bool is_signed) const {
+  if (at + count > bytes.size() || std::count(&known[at], &known[at] + count, 1) != count)
+    return {};
+  uint32_t bits = 0;
+  std::memcpy(&bits, &bytes[at], count);
+  const int unused = is_signed ? 32 - 8 * count : 0;
+  return Value::of(static_cast<int32_t>(bits << unused) >> unused);
 }
 
 ConstantBank fill_constants(const Program& program, const Launch& launch) {
@@ -147,10 +149,13 @@ ConstantBank fill_constants(const Program& program, const Launch& launch) {
   check_arguments(kernel, launch);
   constexpr size_t bank_bytes = 64 << 10;
   ConstantBank bank{std::vector<uint8_t>(bank_bytes), std::vector<uint8_t>(bank_bytes)};
-  const auto put = [&](size_t at, uint64_t bits, size_t bytes) {
+  const auto copy = [&](size_t at, const void* from, size_t bytes) {
     if (at + bytes > bank_bytes) return;
-    std::memcpy(&bank.bytes[at], &bits, std::min<size_t>(bytes, 8));
+    std::memcpy(&bank.bytes[at], from, bytes);
     std::fill_n(&bank.known[at], bytes, uint8_t{1});
+  };
+  const auto put = [&](size_t at, uint64_t bits, size_t bytes) {
+    copy(at, &bits, std::min<size_t>(bytes, 8));
   };
   // Where the bank holds the sizes of block and grid.
   const size_t block_at = program.architecture >= 100 ? 0x360 : 0x0;
@@ -169,7 +174,10 @@ ConstantBank fill_constants(const Program& program, const Launch& launch) {
     }
     const Argument& argument = launch.arguments[i];
     const uint64_t pointer = argument.bytes > 0 ? address : 0;
-    put(at, argument.is_pointer ? pointer : argument.bits, parameter.bytes);
+    if (argument.data != 0 && !argument.is_pointer)
+      copy(at, reinterpret_cast<const void*>(argument.data), parameter.bytes);
+    else
+      put(at, argument.is_pointer ? pointer : argument.bits, parameter.bytes);
   }
   return bank;
 }

@@ -2,12 +2,18 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
+
+#include "clock/walk/lanes.h"
 
 namespace stitch::clock {
 
 namespace {
 
 constexpr int kBanks = 32, kWordBytes = 4;
+
+// Of an address in its argument.
+uint64_t offset_of(uint64_t at) { return at & ((uint64_t{1} << kArgumentBits) - 1); }
 
 // An even spread that a second run repeats.
 uint64_t scramble(uint64_t x) {
@@ -124,11 +130,10 @@ uint32_t MemoryWalk::inside_arguments(const Addresses& addresses, int bytes) {
   uint32_t inside = 0;
   for (int i = 0; i < kLanes; ++i) {
     const uint64_t at = addresses.lanes[i], argument = at >> kArgumentBits;
-    const uint64_t offset = at & ((uint64_t{1} << kArgumentBits) - 1);
     const bool is_one = argument >= 1 && argument <= parameters_;
     const bool is_any = is_one && launch_.arguments.empty();
-    if (is_any ||
-        (is_one && offset + bytes <= static_cast<uint64_t>(launch_.arguments[argument - 1].bytes)))
+    if (is_any || (is_one && offset_of(at) + bytes <=
+                                 static_cast<uint64_t>(launch_.arguments[argument - 1].bytes)))
       inside |= 1u << i;
   }
   outside_lanes_ += std::popcount(addresses.known & ~inside);
@@ -147,26 +152,62 @@ int32_t MemoryWalk::touch_global(const Prepared& step, const Operand& operand, u
   trace_.blocks.back().requested_bytes += access.bytes;
   const Flow flow = step.instruction->row->flow;
   if (flow == Flow::load) load_integers(step, addresses, lanes);
+  if (flow == Flow::store || flow == Flow::atomic) mark_stored(addresses, bytes);
   if (flow == Flow::atomic) add_atomically(step, addresses, lanes);
   return put(access);
 }
 
-// The integers that a launch says lie in an argument: a loaded index is in its range.
+void MemoryWalk::mark_stored(const Addresses& addresses, int bytes) {
+  for (int i = 0; i < kLanes; ++i) {
+    const uint64_t at = addresses.lanes[i], argument = (at >> kArgumentBits) - 1;
+    if (!(addresses.known >> i & 1) || argument >= stored_.size()) continue;
+    const Argument& given = launch_.arguments[argument];
+    if (given.data == 0) continue;
+    std::vector<bool>& words = stored_[argument];
+    words.resize(given.bytes / kWordBytes + 2);
+    const uint64_t first = given.data % kWordBytes + offset_of(at);
+    for (uint64_t k = first / kWordBytes; k <= (first + bytes - 1) / kWordBytes; ++k)
+      words[k] = true;
+  }
+}
+
+// What is loaded of at most a word at an address in an argument.
+std::optional<uint32_t> MemoryWalk::read_word(size_t argument, uint64_t at, int bytes) {
+  const Argument& given = launch_.arguments[argument];
+  if (given.data != 0) {
+    const uint64_t data = given.data + offset_of(at);
+    for (size_t k = 0; k < stored_.size(); ++k) {  // arguments may share memory
+      const uint64_t other = launch_.arguments[k].data;
+      const uint64_t place = data / kWordBytes - other / kWordBytes;
+      if (data < other || place >= stored_[k].size()) continue;
+      has_read_what_changes_ = true;
+      if (stored_[k][place]) return {};
+    }
+    uint32_t word = 0;
+    std::memcpy(&word, reinterpret_cast<const void*>(data), std::min(bytes, kWordBytes));
+    return word;
+  }
+  const bool is_whole = given.element_bytes >= kWordBytes || given.element_bytes == bytes;
+  if (given.below == 0 || !is_whole || bytes % given.element_bytes != 0) return {};
+  const uint64_t offset = at % given.element_bytes;
+  return static_cast<uint32_t>(scramble(at - offset) % given.below >> 8 * offset);
+}
+
+// The integers that a launch says lie in an argument: those there, or an index in its range.
 void MemoryWalk::load_integers(const Prepared& step, const Addresses& addresses, uint32_t lanes) {
   become_unknown(step, lanes);
   if (!is_weak(*step.instruction)) return;
   const int bytes = access_bytes(*step.instruction);
+  const bool is_signed = bytes < kWordBytes && field(step, 73, 1);
+  const int unused = is_signed ? 32 - 8 * bytes : 0;
   for (int k = 0; k < step.results; ++k) {
     Value value;
     for (int i = 0; i < kLanes; ++i) {
-      const uint64_t argument = addresses.lanes[i] >> kArgumentBits;
-      if (!(addresses.known >> i & 1) || argument > launch_.arguments.size()) continue;
-      const Argument& given = launch_.arguments[argument - 1];
-      const bool is_whole = given.element_bytes >= kWordBytes || given.element_bytes == bytes;
-      if (!given.is_integer || !is_whole || bytes % given.element_bytes != 0) continue;
-      const uint64_t at = addresses.lanes[i] + kWordBytes * k, offset = at % given.element_bytes;
-      const uint64_t whole = given.below > 0 ? scramble(at - offset) % given.below : 0;
-      value.lanes[i] = static_cast<uint32_t>(whole >> 8 * offset);
+      const uint64_t at = addresses.lanes[i], argument = (at >> kArgumentBits) - 1;
+      if (!(addresses.known >> i & 1) || argument >= launch_.arguments.size()) continue;
+      const auto word = read_word(argument, at + kWordBytes * k, bytes);
+      if (!word) continue;
+      value.lanes[i] = static_cast<int32_t>(*word << unused) >> unused;
       value.known |= 1u << i;
     }
     store(*(step.d + k), value, lanes);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <vector>
@@ -15,7 +16,7 @@ namespace stitch::clock {
 class MemoryWalk {
  public:
   MemoryWalk(size_t parameters, const Launch& launch, Trace& trace)
-      : parameters_(parameters), launch_(launch), trace_(trace) {}
+      : parameters_(parameters), stored_(launch.arguments.size()), launch_(launch), trace_(trace) {}
 
   void start_block(int64_t block);
   // Position in Trace::accesses of what `lanes` touch, or Step::kNoAccess.
@@ -26,6 +27,8 @@ class MemoryWalk {
   void pass_barrier() { ++barriers_; }
   void wait_for_grid() { waits_.insert(barriers_); }
   uint64_t outside_lanes() const { return outside_lanes_; }  // that left all arguments
+  // Integers were taken as they are before the launch from memory that it also stores to.
+  bool has_read_what_changes() const { return has_read_what_changes_; }
 
  private:
   struct Addresses {
@@ -38,11 +41,15 @@ class MemoryWalk {
   int32_t touch_shared(const Prepared& step, const Operand& operand, uint32_t lanes);
   void add_sectors(const Addresses& addresses, uint32_t lanes, int bytes, Access& access);
   void load_integers(const Prepared& step, const Addresses& addresses, uint32_t lanes);
+  std::optional<uint32_t> read_word(size_t argument, uint64_t at, int bytes);
+  void mark_stored(const Addresses& addresses, int bytes);
   void add_atomically(const Prepared& step, const Addresses& addresses, uint32_t lanes);
   int32_t put(const Access& access);
 
   size_t parameters_;
   uint64_t outside_lanes_ = 0;
+  bool has_read_what_changes_ = false;
+  std::vector<std::vector<bool>> stored_;  // words, by argument whose integers are given
   const Launch& launch_;
   Trace& trace_;
   int64_t block_ = 0;

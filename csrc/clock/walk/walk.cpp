@@ -53,6 +53,8 @@ class Walker {
       if (is_enough && done % sample.together == 0) break;
       walk_block(block);
     }
+    if (memory_.has_read_what_changes())
+      assume("integers in memory that the kernel also stores to are those from before the launch");
     if (memory_.outside_lanes() > 0)
       assume("accesses outside of the arguments given go to memory, a sector a lane");
     if (std::ranges::any_of(trace_.accesses, [](const Access& a) { return a.unknown > 0; }))

@@ -73,7 +73,7 @@ struct WarpPlace {
 // Constant bank 0 as a launch fills it; other banks are unknown.
 struct ConstantBank {
   std::vector<uint8_t> bytes, known;
-  Value read(uint64_t at) const;
+  Value read(uint64_t at, int count = 4, bool is_signed = false) const;
 };
 ConstantBank fill_constants(const Program& program, const Launch& launch);
 

@@ -48,6 +48,7 @@ struct View {
   std::vector<int64_t> sizes = {};    // of the tensor, in elements; empty: one dimension
   std::vector<int64_t> strides = {};  // in elements; empty: contiguous
   std::string type = {};              // "float32", for messages; empty: not known
+  bool is_integer = false;            // what the clock may read
 };
 
 // What a launch may touch and the shape that names its threads.
