@@ -1,6 +1,7 @@
 """What all tests share: the gpu marker, golden files, and a seed that a failure names.
 
---simulate: what the tests of ops, values and models compile are a GPU's kernels, run by ptxsim.
+--simulate: what the tests of ops, values and models compile are a GPU's kernels, run by ptxsim;
+--simulate=noise: so that approximate instructions err.
 --gpu: tensors that tests make are on the GPU, as far as tests do not say where.
 """
 
@@ -30,7 +31,13 @@ torch._dynamo.guards.profile_guard_manager = lambda *_: 0.0
 
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="write tests/golden anew")
-    parser.addoption("--simulate", action="store_true", help="run a GPU's kernels, by ptxsim")
+    parser.addoption(
+        "--simulate",
+        nargs="?",
+        const="true",
+        choices=["true", "fast", "noise"],
+        help="run a GPU's kernels, by ptxsim; before a path: --simulate=true",
+    )
     parser.addoption("--gpu", action="store_true", help="make tensors on the GPU")
 
 
@@ -110,8 +117,10 @@ def fresh():
 
 @pytest.fixture(autouse=True)
 def simulate(request, monkeypatch):
-    chosen = request.config.getoption("--simulate") and request.module.__name__ in SIMULATED
-    if chosen or request.node.get_closest_marker("simulated"):
+    how = request.config.getoption("--simulate")
+    if how and request.module.__name__ in SIMULATED:
+        monkeypatch.setenv("TORCH_STITCH_SIMULATE", how)
+    elif request.node.get_closest_marker("simulated"):
         monkeypatch.setenv("TORCH_STITCH_SIMULATE", "true")
 
 

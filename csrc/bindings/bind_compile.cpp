@@ -142,7 +142,7 @@ CompiledGraph compile_graph(const Graph& graph, std::shared_ptr<CallTable> calls
   const CompileRequest request = make_request(graph, options, target, load);
   CompiledGraph compiled{.calls = std::move(calls)};
   if (is_simulated(request.settings) && target != "cpu" && load)
-    compiled.simulated = &ptxsim::simulated_device(target, request.settings.simulate != "fast");
+    compiled.simulated = &ptxsim::simulated_device(target, request.settings.simulate);
   else if (target != "cpu" && load)
     compiled.device = c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(device_index));
   if (load) limit_pool(options, request.settings);

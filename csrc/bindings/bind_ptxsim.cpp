@@ -213,8 +213,6 @@ void bind_ptxsim(py::module_& module) {
   });
   module.def("set_simulated_orders", &set_orders, "Of warps, of each checked launch; 5 at first.",
              "orders"_a);
-  module.def("set_simulated_noise", &set_noise,
-             "Do approximate instructions err by what their documentation allows?", "noise"_a);
   module.def("run_kernel", &run_from_python, kRunDoc, "source"_a, "kernel"_a, "grid"_a, "block"_a,
              "args"_a);
   module.def("run_words", &run_words, "source"_a, "kernel"_a, "grid"_a, "block"_a, "words"_a);

@@ -26,7 +26,6 @@ namespace {
 
 thread_local ThreadState state;
 std::atomic<int> orders = SimulationOptions().orders;
-std::atomic<bool> noise = false;
 std::atomic<uint64_t> waits = 0, copies = 0;
 
 // Of cuda.h: CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_FOUND and attributes of
@@ -204,7 +203,6 @@ CudaResult launch_kernel(CudaHandle handle, const Extents& grid, const Extents& 
     std::lock_guard<std::mutex> lock(function.module->mutex);
     SimulationOptions options = device.options;
     if (options.checks) options.orders = orders;
-    options.noise = noise;
     keep(simulate(launch, device.machine, options));
   });
 }
@@ -295,18 +293,18 @@ Machine machine_of(const std::string& target) {
 
 std::string arch_of(const std::string& target) { return spec_of(target).arch; }
 
-const SimulatedDevice& simulated_device(const std::string& target, bool checks) {
+const SimulatedDevice& simulated_device(const std::string& target, const std::string& how) {
   static std::mutex mutex;
-  static std::map<std::pair<std::string, bool>, SimulatedDevice> devices;
+  static std::map<std::pair<std::string, std::string>, SimulatedDevice> devices;
   SimulatedDevice device{machine_of(target), {}};
-  device.options.checks = checks;
-  if (!checks) device.options.orders = 1;
+  device.options.noise = how == "noise";
+  device.options.checks = how != "fast";
+  if (!device.options.checks) device.options.orders = 1;
   std::lock_guard<std::mutex> lock(mutex);
-  return devices.try_emplace({target, checks}, std::move(device)).first->second;
+  return devices.try_emplace({target, how}, std::move(device)).first->second;
 }
 
 void set_orders(int count) { orders = count; }
-void set_noise(bool on) { noise = on; }
 
 Traffic read_traffic() {
   std::lock_guard<std::mutex> lock(shared_traffic().mutex);

@@ -24,14 +24,13 @@ Machine machine_of(const std::string& target);
 // NVRTC's architecture for it.
 std::string arch_of(const std::string& target);
 
-// Without checks there is one order, in which nothing is looked at.  Devices live as long as the
+// By the setting `simulate`: "fast" is one order, in which nothing is looked at, and with "noise"
+// approximate instructions err by what their documentation allows.  Devices live as long as the
 // process: modules are loaded into them.
-const SimulatedDevice& simulated_device(const std::string& target, bool checks);
+const SimulatedDevice& simulated_device(const std::string& target, const std::string& how = "true");
 
 // Orders of warps that each checked launch goes through from here on, in the whole process.
 void set_orders(int orders);
-// Approximate instructions of each launch from here on err by what their documentation allows.
-void set_noise(bool noise);
 
 // Of all launches of the process since the last reset.
 Traffic read_traffic();

@@ -229,6 +229,13 @@ def test_noise_is_seeded_and_stays_within_the_documented_bound():
     assert ((noisy.double() / torch.exp2(x.double())).log().abs() < 2**-22.5 + 2**-24).all()
 
 
+def test_noise_of_a_compiled_function_stays_near():
+    x = torch.linspace(-3, 3, 1000)
+    rounded, noisy = (simulate(torch.exp, x, simulate=how) for how in (True, "noise"))
+    torch.testing.assert_close(noisy, x.exp(), rtol=2e-6, atol=0)
+    assert not noisy.equal(rounded)
+
+
 @pytest.mark.simulated
 @pytest.mark.parametrize("run, name", [(infer, "bert"), (infer, "llama"), (train, "unet")])
 def test_models_run_as_on_a_gpu(run, name):

@@ -18,7 +18,6 @@ from benchmarks.cases import CASES
 from benchmarks.workloads import WORKLOADS
 from tests.support.compare import FEW_SIMULATED, compile_strictly, expect_equal
 from tests.support.programs import APPROXIMATE, ROUNDED, SAME_BITS, make, sizes_of
-from torch_stitch import _core
 from torch_stitch.measure.reference import copy_tensors, widen
 
 pytestmark = [needs_nvrtc, pytest.mark.usefixtures("fresh")]
@@ -34,9 +33,9 @@ def run(fn, inputs, **options):
         return compile_strictly(fn, options=options)(*inputs), inputs
 
 
-def simulate(fn, inputs, target="h200"):
+def simulate(fn, inputs, target="h200", how=True):
     torch_stitch.reset_counters()
-    found = run(fn, inputs, target=target, simulate=True)
+    found = run(fn, inputs, target=target, simulate=how)
     counters = torch_stitch.counters()
     assert counters["kernels"] > 0 and counters["fallback_ops"] == 0, counters
     return found
@@ -47,8 +46,8 @@ def check_bits(name, target="h200"):
     expect_equal(simulate(fn, inputs, target), run(fn, inputs))
 
 
-def check_rounded(fn, inputs, terms, target="h200"):
-    got = tree_leaves(simulate(fn, inputs, target))
+def check_rounded(fn, inputs, terms, target="h200", how=True):
+    got = tree_leaves(simulate(fn, inputs, target, how))
     with torch.no_grad():
         expected = tensors_after(fn, copy_tensors(inputs))
         exact = tensors_after(*widen(fn, copy_tensors(inputs)))
@@ -73,11 +72,7 @@ def test_subgraphs_are_as_exact_as_eager(name):
 @pytest.mark.parametrize("name", [*APPROXIMATE, "softmax", "cross_entropy", "groupnorm_silu"])
 def test_results_hold_though_approximate_instructions_err(name):
     build, terms = ROUNDED[name]
-    _core.set_simulated_noise(True)
-    try:
-        check_rounded(*build(), terms)
-    finally:
-        _core.set_simulated_noise(False)
+    check_rounded(*build(), terms, how="noise")
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if CASES[name].is_random])

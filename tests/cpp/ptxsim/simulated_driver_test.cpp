@@ -53,7 +53,7 @@ CudaResult launch(CudaHandle function, std::vector<uint32_t>& y, std::vector<uin
 
 class SimulatedDriver : public testing::Test {
  protected:
-  const SimulatedRun run{simulated_device("h200", true)};
+  const SimulatedRun run{simulated_device("h200")};
   const CudaHandle function = load_function(kAddOne, kName, 0);
   Arrays arrays;
 };
@@ -85,7 +85,7 @@ TEST_F(SimulatedDriver, DefectsAreAnErrorAfterwards) {
   } catch (const InternalError& error) {
     EXPECT_NE(std::string(error.what()).find("out_of_bounds: "), std::string::npos) << error.what();
   }
-  EXPECT_NO_THROW(SimulatedRun(simulated_device("h200", true)).check()) << "another call's";
+  EXPECT_NO_THROW(SimulatedRun(simulated_device("h200")).check()) << "another call's";
 }
 
 // y holds the number of the thread that comes last.
@@ -106,7 +106,7 @@ TEST_F(SimulatedDriver, LaunchesGoThroughAsManyOrdersAsAreWanted) {
   const CudaHandle last = load_function(kLast, "last", 0);
   for (const int orders : {1, 5}) {
     set_orders(orders);
-    const SimulatedRun checked(simulated_device("h200", true));
+    const SimulatedRun checked(simulated_device("h200"));
     driver().describe_arguments(
         {describe("y", Access::kBoth, arrays.y), describe("x", Access::kLoad, arrays.x)});
     ASSERT_EQ(launch(last, arrays.y, arrays.x), 0);
@@ -137,7 +137,7 @@ TEST_F(SimulatedDriver, ARunInsideAnotherLeavesTheOuterOneAsItWas) {
   const std::string before = accusation();
   EXPECT_NE(before, "none");
   {
-    const SimulatedRun inner(simulated_device("two_sm", true));
+    const SimulatedRun inner(simulated_device("two_sm"));
     int multiprocessors = 0;
     EXPECT_EQ(driver().device_attribute(&multiprocessors, 16, 0), 0);
     EXPECT_EQ(multiprocessors, 2);
@@ -188,7 +188,7 @@ TEST(SimulatedMachines, DescribeThemselvesAsADriverDoes) {
   for (const DeviceSpec& device : all_devices())
     if (device.is_cuda) names.push_back(device.name);
   for (const std::string& name : names) {
-    const SimulatedRun run(simulated_device(name, true));
+    const SimulatedRun run(simulated_device(name));
     EXPECT_EQ(find_device(read_device(0)).name, name);
   }
   EXPECT_EQ(machine_of("l4").blocks_per_multiprocessor, 24);

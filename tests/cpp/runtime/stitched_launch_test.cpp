@@ -79,7 +79,7 @@ class StitchedLaunch : public testing::TestWithParam<const char*> {
   }
 
   std::vector<float> run() {
-    const ptxsim::SimulatedRun simulation(ptxsim::simulated_device(GetParam(), true));
+    const ptxsim::SimulatedRun simulation(ptxsim::simulated_device(GetParam()));
     const Driver table = counting_driver();
     const ScopedDriver counting(table);
     const Binary ptx =

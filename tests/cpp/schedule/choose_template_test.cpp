@@ -283,7 +283,7 @@ class TemplateKernels : public testing::TestWithParam<Exact> {
 
   static std::vector<float> simulate(const Planned& planned, const KernelSource& source,
                                      int64_t elements) {
-    const ptxsim::SimulatedRun simulation(ptxsim::simulated_device("h200", true));
+    const ptxsim::SimulatedRun simulation(ptxsim::simulated_device("h200"));
     const Binary ptx =
         compile_own_text({source.name, source.text}, ptxsim::arch_of("h200"), CudaOutput::kPtx);
     const LoadedKernel kernel{source.name,
