@@ -51,6 +51,12 @@ Occupancy find_occupancy(const Cubin& cubin, const CubinKernel& kernel, const La
                          const DeviceSpec& device) {
   check_device(cubin, device);
   check_extents(launch);
+  const auto& bounds = kernel.max_threads;
+  const int64_t most = int64_t{bounds[0]} * bounds[1] * bounds[2];
+  if (most > 0 && launch.threads() > most) {
+    throw UserError("a block has " + std::to_string(launch.threads()) + " threads, and " +
+                    kernel.name + " is compiled for at most " + std::to_string(most));
+  }
   Occupancy found;
   // Sections of sm_90 and later hold the system's share.
   const bool holds_reserve = cubin.architecture >= 90 && kernel.shared_bytes > 0;

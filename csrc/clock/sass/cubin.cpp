@@ -174,6 +174,7 @@ Cubin read_cubin(std::string_view bytes) {
   const Header header = read_header(file);
   Cubin cubin;
   cubin.architecture = architecture_of(header);
+  file.slice(header.segments_at, uint64_t{header.segment_bytes} * header.segments, "its end");
   const Sections sections = read_sections(file, header);
   std::map<std::string, Section> by_name(sections.begin(), sections.end());
   const auto read = [&](const std::string& name) {

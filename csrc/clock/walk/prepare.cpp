@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/map_to_vector.h"
+#include "base/words.h"
 #include "clock/walk/warp.h"
 
 namespace stitch::clock {
@@ -115,11 +116,22 @@ class Preparer {
 };
 
 void check_arguments(const CubinKernel& kernel, const Launch& launch) {
+  if (launch.trips < 1) throw UserError(concat("trips is ", launch.trips, "; it is at least 1"));
   const size_t found = launch.arguments.size(), expected = kernel.parameters.size();
-  if (found == 0 || found == expected) return;
-  throw UserError("kernel " + kernel.name + " takes " + std::to_string(expected) +
-                  " arguments, found " + std::to_string(found) +
-                  "; give all of them, or none for pointers of any size and unknown numbers");
+  if (found != 0 && found != expected) {
+    throw UserError(concat("kernel ", kernel.name, " takes ", expected, " arguments, found ", found,
+                           "; give all of them, or none for pointers of any size and unknown "
+                           "numbers"));
+  }
+  for (size_t i = 0; i < found; ++i) {
+    const Argument& argument = launch.arguments[i];
+    const uint32_t bytes = kernel.parameters[i].bytes;
+    const int64_t above = bytes < 8 ? static_cast<int64_t>(argument.bits) >> 8 * bytes : 0;
+    if (argument.is_pointer ? bytes >= 8 : above == 0 || above == -1) continue;
+    throw UserError(concat("argument ", i, " is a ", argument.is_pointer ? "pointer" : "number",
+                           " of more than the ", bytes,
+                           " bytes of the kernel's parameter; give a number that fits them"));
+  }
 }
 
 }  // namespace

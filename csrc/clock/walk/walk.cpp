@@ -229,8 +229,8 @@ class Walker {
     const uint32_t others = now_.lanes & ~lanes;
     if (others) waiting_.push_back({now_.at, others});
     if ((step.a->known & lanes) != lanes) {
-      throw UnsupportedError("kernel " + program_.kernel->name + " returns at " +
-                             place_of(now_.at - 1) + " to an address that depends on data");
+      throw UnsupportedError("kernel " + program_.kernel->name + " calls or returns at " +
+                             place_of(now_.at - 1) + " to an address that is not known");
     }
     const int64_t base = step.instruction->find('j')->value;
     while (lanes != 0) {
