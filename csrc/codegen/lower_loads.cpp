@@ -223,8 +223,7 @@ std::string ValueLowering::take_persistent(const PersistentValue& persistent,
   const Home& home = persistent.home;
   const std::string at = scopes_.position(persistent.loops).text;
   const std::pair<int64_t, std::string> places[] = {
-      {home.in_registers,
-       "from_registers<" + type + ">(" + array_of(persistent) + "[" + at + "])"},
+      {home.in_registers, "from_registers<" + type + ">(" + array_of(persistent) + "[" + at + "])"},
       {home.in_shared, "take_slot<" + type + ", " + std::to_string(schedule_.threads) + ">(" +
                            slot_of(persistent, at) + ")"},
       {home.in_memory, loaded}};

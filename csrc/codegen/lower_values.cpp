@@ -248,10 +248,6 @@ std::string ValueLowering::call(NodeId id, const std::vector<Handle>& operands,
   if (!is_short) return exact;
   const GpuForms& forms = gpu_forms(node.op);
   if (precision.may_vanish[id.index()]) return concat(forms.vanishing, "(", arguments, ")");
-  const auto parts_of = [&, none = Parts()](Handle handle) -> const Parts& {
-    const auto at = parts_.find(handle);
-    return at == parts_.end() ? none : at->second;
-  };
   for (size_t i = 0; i < 2; ++i) {
     if (node.op == OpKind::k_add && parts_of(operands[1 - i]).number == 1) {
       const Parts& term = parts_of(operands[i]);
@@ -289,15 +285,14 @@ Handle ValueLowering::pointwise(NodeId id, const std::vector<Handle>& operands, 
   const bool rounds = narrow && asked && id != unrounded_root && !is_flag;
   std::string expr;
   if (is_cast) {
-    const bool same =
-        info(graph_[node.inputs[0]].type.dtype).register_name == std::string(type.register_name);
+    const std::string from = info(graph_[node.inputs[0]].type.dtype).register_name;
+    const bool same = from == type.register_name;
     if (same && !rounds) return operands[0];
     const std::string convert = was_of_type(graph_, node) ? "convert_back<" : "convert<";
     const bool is_small = type.is_integer && (type.bytes < 4 || node.type.dtype == DType::kI32);
-    const auto parts = parts_.find(operands[0]);
-    if (schedule_.device->is_cuda && is_small && register_type(node.inputs[0]) == "f32" &&
-        parts != parts_.end() && parts->second.op == OpKind::k_round)
-      arguments = "round_to_i32(" + values[parts->second.operands[0]].text + ")";
+    const Parts& rounded = parts_of(operands[0]);
+    if (schedule_.device->is_cuda && is_small && from == "f32" && rounded.op == OpKind::k_round)
+      arguments = "round_to_i32(" + values[rounded.operands[0]].text + ")";
     expr = same ? arguments : convert + type.register_name + ">(" + arguments + ")";
   } else if (node.op == OpKind::k_div && wide.count(operands[0]) &&
              graph_[skip_views(graph_, node.inputs[1])].op == OpKind::k_full) {

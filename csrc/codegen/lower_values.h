@@ -152,6 +152,11 @@ class ValueLowering : public WalkSink {
     std::vector<Handle> operands = {};
     double number = 0;
   };
+  const Parts& parts_of(Handle value) const {
+    static const Parts none;
+    const auto at = parts_.find(value);
+    return at == parts_.end() ? none : at->second;
+  }
   // The loop over a segment, whose statements are in a scope of their own.
   struct OpenSegment {
     Statement loop;

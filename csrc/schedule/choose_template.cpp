@@ -142,6 +142,11 @@ std::optional<double> KernelChooser::predict_us(const std::vector<std::vector<in
                      : scheduler.schedule_together(gather_stages(kernel, stages).groups);
   if (schedules.empty()) return std::nullopt;
   const std::vector<const StageSchedule*> pointers = list_pointers(schedules);
+  for (size_t s = 0; s < schedules.size() && !groups.empty(); ++s) {
+    const StageWork work = measure_work(graph, stages[kernel.stages()[s]], schedules[s], held[s]);
+    if (work.registers > count_registers(device, schedules[s].bounds, schedules[s].threads))
+      return std::nullopt;
+  }
   const bool enumerates = groups.empty() && graph.size() <= kMostEnumerated;
   const auto better = enumerates ? choose(pointers) : std::nullopt;
   if (better) return better->us;

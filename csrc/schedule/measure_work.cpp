@@ -68,21 +68,27 @@ constexpr size_t kMostStreams = 32;
 void add_memory(const Graph& graph, const PlannedStage& stage, const StageSchedule& schedule,
                 const std::vector<LeafUse>& leaves, const HeldValues& held, StageWork& work) {
   const double cache = last_cache_bytes(*schedule.device);
-  std::map<NodeId, std::vector<int>> passes;
-  for (const LeafUse& leaf : leaves)
-    for (NodeId load : leaf.loads) passes[load].push_back(leaf.block);
-  for (const auto& [load, blocks] : passes) {
+  struct Passes {
+    std::vector<int> blocks;
+    std::vector<double> shares;  // of the value
+  };
+  std::map<NodeId, Passes> passes;
+  for (const LeafUse& leaf : leaves) {
+    for (NodeId load : leaf.loads) {
+      passes[load].blocks.push_back(leaf.block);
+      passes[load].shares.push_back(share_loaded(schedule, leaf, load));
+    }
+  }
+  for (const auto& [load, of] : passes) {
     if (find_buffer(schedule, load)) continue;
     const double bytes =
         static_cast<double>(accessed_elements(graph, schedule, load)) * element_bytes(graph, load);
-    const PersistentValue* persistent = find_persistent(schedule, load);
-    const double share = persistent ? persistent->share_in_memory() : 1;
-    const bool is_filled = persistent && persistent->is_filled;
-    const double first = is_filled ? bytes * share : bytes;
-    const double again = bytes * share * static_cast<double>(blocks.size() - 1);
+    const double share = of.shares.back(), first = bytes * of.shares[0];
+    const double again = bytes * share * static_cast<double>(of.shares.size() - 1);
     const bool cached =
-        blocks.size() > 1 && share * reuse_distance(graph, stage, schedule, blocks) <= cache;
-    const bool is_in_cache = held.contains(load) || (is_filled && first <= cache);
+        of.blocks.size() > 1 && share * reuse_distance(graph, stage, schedule, of.blocks) <= cache;
+    // What has no home was read last.
+    const bool is_in_cache = held.contains(load) || (of.shares[0] < 1 && first <= cache);
     (is_in_cache ? work.cache_bytes : work.dram_bytes) += first;
     (cached ? work.cache_bytes : work.dram_bytes) += again;
   }

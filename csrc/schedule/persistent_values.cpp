@@ -18,8 +18,8 @@ constexpr int64_t kWorthwhileShare = 16;
 constexpr int64_t kMostAccesses = 4096;  // of a thread
 // Arrays in registers need loops that are unrolled: of no more trips than this.
 constexpr int64_t kMostUnrolledAccesses = 128;
-// Of accesses, read again though the value has a home: a smaller part saves less than it costs.
-constexpr double kMostInMemory = 0.75;
+// Of accesses across grid barriers: a smaller part saves less than its mapping costs.
+constexpr double kLeastHeld = 0.25;
 // Of a thread, for two accesses in flight on their way to shared memory.
 constexpr int kInFlightRegisters = 8;
 constexpr int64_t kSystemSharedBytes = 1024;  // of each block (CUDA programming guide)
@@ -58,10 +58,10 @@ int count_access_bytes(const Graph& graph, const StageSchedule& schedule,
   return element_bytes(graph, value.value) * lanes;
 }
 
-// Gives the value a home and takes its room; false where both together have not enough for a part
-// that is worth it.  Registers get what shared memory has no room for: loops over them are unrolled,
-// and what these have in flight needs registers too.
-bool find_home(const Graph& graph, const StageSchedule& schedule, ChipRoom& room,
+// Gives the value a home and takes its room; false where both together have not enough, for the
+// share of the accesses that must be `held`.  Registers get what shared memory has no room for:
+// loops over them are unrolled, and what these have in flight needs registers too.
+bool find_home(const Graph& graph, const StageSchedule& schedule, double held, ChipRoom& room,
                PersistentValue& value) {
   const int bytes = count_access_bytes(graph, schedule, value);
   const int words = (bytes + 3) / 4, slot_bytes = bytes * schedule.threads;
@@ -76,7 +76,7 @@ bool find_home(const Graph& graph, const StageSchedule& schedule, ChipRoom& room
     if (!can_unroll || home.in_registers > most) {
       home.in_registers = can_unroll ? most : 0;
       home.in_memory = value.accesses - home.in_registers - slots;
-      if (!splits || home.in_memory > value.accesses * kMostInMemory) return false;
+      if (!splits || value.share_in_memory() > 1 - held) return false;
     }
   }
   home.in_shared = value.accesses - home.in_registers - home.in_memory;
@@ -223,7 +223,7 @@ Persistence find_persistent_values(const Graph& graph, const std::vector<SharedA
   for (const SharedAccess& access : accesses) {
     PersistentValue persistent{access.value, access.offset};
     if (!count_accesses(graph, schedule, {}, all_loops, persistent)) continue;
-    if (!find_home(graph, schedule, kept.left, persistent)) {
+    if (!find_home(graph, schedule, kLeastHeld, kept.left, persistent)) {
       kept.is_complete = false;
       continue;
     }
@@ -244,29 +244,33 @@ void keep_loads(const Graph& graph, StageSchedule& schedule) {
   const std::vector<RepeatedLoad> all = find_repeated_loads(graph, schedule);
   std::vector<RepeatedLoad> loads;
   // Whether all find homes.
-  const auto find_homes = [&](int registers, int blocks) {
+  const auto find_homes = [&](int registers, int blocks, double held) {
     ChipRoom room{registers, count_shared_bytes(*schedule.device, blocks) - begin, begin};
     loads = all;
     std::erase_if(loads, [&](RepeatedLoad& load) {
-      return !find_home(graph, schedule, room, load.persistent);
+      return !find_home(graph, schedule, held, room, load.persistent);
     });
-    return loads.size() == all.size() && std::ranges::all_of(loads, [](const RepeatedLoad& load) {
-             return load.persistent.home.in_memory == 0;
-           });
+    return loads.size() == all.size();
   };
   const int registers = count_free_registers(schedule), needed = count_needed_blocks(schedule);
   const bool has_second =
       !schedule.grid.is_constant() || schedule.grid.value() > schedule.device->multiprocessors;
   // One block computes while another loads.  What is loaded again in loops that are unrolled would
   // stay in registers too.
-  if (!(has_second && needed == 1 && find_homes(registers, 2)) && !find_homes(registers, needed))
-    find_homes(0, needed);
+  const bool is_busy = needed * schedule.threads >= kLeastResidentThreads;
+  if (!(has_second && needed == 1 && find_homes(registers, 2, 1)) &&
+      !find_homes(registers, needed, 1))
+    find_homes(0, needed, is_busy ? kLeastHeld : 1);
   for (RepeatedLoad& load : loads) {
     if (const Home& home = load.persistent.home; home.in_shared > 0)
       schedule.shared_bytes = home.shared_offset + home.shared_bytes;
     schedule.schemes[load.persistent.value] = Scheme::kLocal;
     schedule.persistent.push_back(std::move(load.persistent));
   }
+}
+
+double share_loaded(const StageSchedule& schedule, const LeafUse& leaf, NodeId value) {
+  return leaf.parts.contains(value) ? find_persistent(schedule, value)->share_in_memory() : 1;
 }
 
 const PersistentValue* find_persistent(const StageSchedule& schedule, NodeId value) {

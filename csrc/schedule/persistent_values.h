@@ -12,7 +12,7 @@
 // itself, so no barrier is needed.
 #pragma once
 
-#include "schedule/stage_schedule.h"
+#include "schedule/place_values.h"
 
 namespace stitch {
 
@@ -66,6 +66,9 @@ Persistence find_persistent_values(const Graph& graph, const std::vector<SharedA
 // Adds to schedule.persistent what several loop nests of the stage would load again: those that
 // save most for each byte of their homes first.  After everything else has its place on chip.
 void keep_loads(const Graph& graph, StageSchedule& schedule);
+
+// Of what the leaf loads of a value.
+double share_loaded(const StageSchedule& schedule, const LeafUse& leaf, NodeId value);
 
 // The value of this stage's `persistent`, if it is one; nullptr otherwise.
 const PersistentValue* find_persistent(const StageSchedule& schedule, NodeId value);

@@ -298,8 +298,10 @@ std::vector<LeafUse> find_leaf_uses(const Graph& graph, const StageSchedule& sch
       if (schedule.kept_on_chip.count(value)) leaf.made.insert(value);
       const bool is_load = schedule.is_load[value.index()];
       const PersistentValue* persistent = is_load ? find_persistent(schedule, value) : nullptr;
-      const bool is_held = persistent && (persistent->is_filled || !filled.insert(value).second);
-      if (is_held && persistent->home.in_memory == 0) return;
+      if (persistent && (persistent->is_filled || !filled.insert(value).second)) {
+        if (persistent->home.in_memory == 0) return;
+        leaf.parts.insert(value);
+      }
       const bool is_tiled = std::ranges::count(schedule.tiles, value, &TiledLoad::value) > 0;
       if (is_tiled && !filled.insert(value).second) return;
       if (!is_load && family(graph[value]) == Family::kReduce) return;  // one of this kernel's

@@ -16,7 +16,8 @@ void place_values(const Graph& graph, StageSchedule& schedule);
 struct LeafUse {
   int block;
   std::vector<NodeId> roots;
-  std::set<NodeId> loads = {};      // read from memory here
+  std::set<NodeId> loads = {};      // read from memory here, of
+  std::set<NodeId> parts = {};      // these what has no home (PersistentValue::share_in_memory)
   std::set<NodeId> evaluated = {};  // values that are loaded or computed here
   std::set<NodeId> reused = {};     // kept values made by an earlier leaf
   std::set<NodeId> made = {};       // kept values made here

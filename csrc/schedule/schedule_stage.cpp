@@ -178,10 +178,14 @@ int64_t accessed_elements(const Graph& graph, const StageSchedule& schedule, Nod
 int64_t planned_bytes(const Graph& graph, const PlannedStage& stage,
                       const StageSchedule& schedule) {
   int64_t bytes = 0;
-  for (const LeafUse& leaf : find_leaf_uses(graph, schedule))
-    for (NodeId load : leaf.loads)
+  for (const LeafUse& leaf : find_leaf_uses(graph, schedule)) {
+    for (NodeId load : leaf.loads) {
+      const auto elements = static_cast<double>(accessed_elements(graph, schedule, load));
       if (!find_buffer(schedule, load))
-        bytes += accessed_elements(graph, schedule, load) * element_bytes(graph, load);
+        bytes += static_cast<int64_t>(elements * share_loaded(schedule, leaf, load)) *
+                 element_bytes(graph, load);
+    }
+  }
   for (NodeId store : stage.stores)
     if (!find_buffer(schedule, store)) bytes += hint_bytes(graph, stored_part(graph, store));
   return bytes;

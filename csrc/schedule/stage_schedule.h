@@ -84,8 +84,8 @@ struct BlockBounds {
 // were read last, so the cache still has what it can hold.
 struct Home {
   int64_t in_registers = 0, in_shared = 0, in_memory = 0;  // accesses
-  int registers = 0;                        // of a thread
-  int shared_bytes = 0, shared_offset = 0;  // of a block
+  int registers = 0;                                       // of a thread
+  int shared_bytes = 0, shared_offset = 0;                 // of a block
 };
 // "registers", "shared memory", "registers and shared memory", "registers in part"
 std::string to_string(const Home& home);

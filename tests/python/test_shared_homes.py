@@ -113,6 +113,25 @@ def test_results_are_as_exact_as_eager(name):
             check(fn, make(sizes), terms, target)
 
 
+@pytest.mark.parametrize(
+    ("fn", "shape", "home"),
+    [
+        (absmax, (4608, 2560), BOTH + " in part" + ACROSS),
+        (softmax, (ROWS, 131072), SHARED + " in part" + BETWEEN),
+    ],
+)
+def test_what_fits_in_part_is_read_again_in_part(fn, shape, home):
+    x = random(*shape)
+    plan = explain(fn, [x], "h200")
+    (kernel,) = plan["kernels"]
+    (kept,) = kernel["persistent"].values()
+    assert kept["home"] == home
+    assert kernel["spill_bytes"] == kernel["stack_bytes"] == 0
+    passes = 2 if fn is softmax else 1
+    assert 0.25 * passes * x.nbytes < kept["bytes"] < passes * x.nbytes
+    check(fn, [x], shape[1])
+
+
 def test_two_values_of_different_widths():
     inputs = [random(ROWS, 45000, dtype=BF16), random(ROWS, 45000)]
     (kernel,) = explain(add_and_normalise, inputs, "h200")["kernels"]

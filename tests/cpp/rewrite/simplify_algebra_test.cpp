@@ -85,5 +85,22 @@ TEST(SimplifyAlgebra, ASumOfOnePlaceIsWhatStandsThere) {
     expect_places(other, other);
 }
 
+void expect_integers(const std::string& before, const std::string& after) {
+  const auto graph = [](const std::string& y) {
+    return "%x = input : f32[8]\n%y = " + y + "\noutputs (%y)\n";
+  };
+  expect_rewrite(simplify_algebra, graph(before), graph(after));
+}
+
+TEST(SimplifyAlgebra, WhatIsClampedToIntegersIsRoundedLastOnItsWayToAnInteger) {
+  expect_integers("cast(clamp(round(%x), -127.0, 127.0)) : i8",
+                  "cast(round(clamp(%x, -127.0, 127.0))) : i8");
+  for (const char* other :
+       {"cast(clamp(round(%x), -127.5, 127.0)) : i8", "cast(clamp(floor(%x), -127.0, 127.0)) : i8",
+        "cast(clamp(round(%x), -127.0, 127.0)) : bf16",
+        "cast(clamp(round(%x), -127.0, 127.0)) : bool", "cast(clamp(round(%x), %x, 127.0)) : i8"})
+    expect_integers(other, other);
+}
+
 }  // namespace
 }  // namespace stitch
