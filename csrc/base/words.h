@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
+#include <iomanip>
 #include <iterator>
 #include <numeric>
 #include <optional>
@@ -32,6 +33,19 @@ std::optional<Number> to_number(std::string_view text) {
   const auto result = std::from_chars(text.data(), text.data() + text.size(), number);
   const bool is_whole = result.ec == std::errc() && result.ptr == text.data() + text.size();
   return is_whole ? std::optional(number) : std::nullopt;
+}
+
+// As a string of JSON.
+inline std::string quote_json(const std::string& text) {
+  std::ostringstream quoted;
+  for (const char c : text)
+    if (c == '"' || c == '\\')
+      quoted << '\\' << c;
+    else if (static_cast<unsigned char>(c) < ' ')
+      quoted << "\\u" << std::hex << std::setw(4) << std::setfill('0') << int{c};
+    else
+      quoted << c;
+  return "\"" + quoted.str() + "\"";
 }
 
 inline int edit_distance(std::string_view a, std::string_view b) {

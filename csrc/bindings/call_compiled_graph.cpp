@@ -147,9 +147,12 @@ struct TorchFrame final : Frame {
     const bool is_one = step.outputs.size() == 1 && step.outputs[0].valid();
     if (op && op->out_variant && (graph.device.is_cpu() || stores_over) && is_one &&
         buffer(step.outputs[0]).type.dtype != DType::kOpaque) {
-      if (!stores_over) allocate(step.outputs[0]);
       at::Tensor& out = cells[step.outputs[0].value()].tensor;
-      values.out = stores_over ? out = operands[0] : out;
+      if (stores_over)
+        out = operands[0];
+      else
+        allocate(step.outputs[0]);
+      values.out = out;
       run_call(row, values);
       return;
     }

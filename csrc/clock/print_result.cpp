@@ -40,29 +40,28 @@ std::string print_result(const ClockResult& result) {
 }
 
 std::string print_json(const ClockResult& result) {
-  const auto quoted = [](const std::string& text) { return "\"" + text + "\""; };
   std::ostringstream text;
   text << std::setprecision(9);
   const auto add = [&](const char* name, const auto& value) {
-    text << (text.tellp() == 0 ? "{\n " : ",\n ") << quoted(name) << ": " << value;
+    text << (text.tellp() == 0 ? "{\n " : ",\n ") << quote_json(name) << ": " << value;
   };
-  add("kernel", quoted(result.kernel));
-  add("target", quoted(result.device));
+  add("kernel", quote_json(result.kernel));
+  add("target", quote_json(result.device));
   add("us", result.us);
-  add("bound", quoted(result.bound));
+  add("bound", quote_json(result.bound));
   add("memory_bytes", result.memory_bytes);
   add("asked_bytes", result.asked_bytes);
   add("resident_blocks", result.occupancy.blocks);
   add("resident_threads", result.resident_threads);
-  add("limited_by", quoted(result.occupancy.limit));
+  add("limited_by", quote_json(result.occupancy.limit));
   add("registers", result.registers);
   add("instructions_per_thread", result.instructions_per_thread);
   add("thread_instructions_per_16_bytes", result.instructions_per_16_bytes);
   add("simulated_share", result.simulated_share);
   add("uses", "{" + join(result.uses, ", ", [&](const Use& use) {
-                return quoted(use.what) + ": " + rounded(use.share, 4);
+                return quote_json(use.what) + ": " + rounded(use.share, 4);
               }) + "}");
-  add("assumptions", "[" + join(result.assumptions, ", ", quoted) + "]");
+  add("assumptions", "[" + join(result.assumptions, ", ", quote_json) + "]");
   text << "\n}";
   return text.str();
 }

@@ -211,18 +211,6 @@ clock::ClockResult time_launch(const KernelRun& run, const Launch& launch) {
   return clock::time_kernel(run.cubin, launch.kernel->name, timed, device_spec(run.machine.name));
 }
 
-std::string quote(const std::string& text) {
-  std::ostringstream quoted;
-  for (const char c : text)
-    if (c == '"' || c == '\\')
-      quoted << '\\' << c;
-    else if (static_cast<unsigned char>(c) < ' ')
-      quoted << "\\u" << std::hex << std::setw(4) << std::setfill('0') << int{c};
-    else
-      quoted << c;
-  return "\"" + quoted.str() + "\"";
-}
-
 }  // namespace
 
 bool is_ptx(std::string_view source) {
@@ -291,8 +279,8 @@ std::string print_json(const KernelResult& result) {
     return "[" + join(index, ", ") + "]";
   };
   const std::string findings = join(result.findings.all, ",\n  ", [&](const Finding& found) {
-    return concat("{\"kind\": ", quote(kind_name(found.kind)),
-                  ", \"message\": ", quote(found.message), ", \"line\": ", found.line,
+    return concat("{\"kind\": ", quote_json(kind_name(found.kind)),
+                  ", \"message\": ", quote_json(found.message), ", \"line\": ", found.line,
                   ", \"block\": ", list(found.block), ", \"thread\": ", list(found.thread), "}");
   });
   std::string moved;  // bytes by the width of the access

@@ -142,15 +142,19 @@ std::optional<double> KernelChooser::predict_us(const std::vector<std::vector<in
                      : scheduler.schedule_together(gather_stages(kernel, stages).groups);
   if (schedules.empty()) return std::nullopt;
   const std::vector<const StageSchedule*> pointers = list_pointers(schedules);
-  for (size_t s = 0; s < schedules.size() && !groups.empty(); ++s) {
+  if (groups.empty()) {
+    const auto better = graph.size() <= kMostEnumerated ? choose(pointers) : std::nullopt;
+    if (better) return better->us;
+    return estimate_kernel_us(graph, stages, kernel, pointers, worker_threads);
+  }
+  std::vector<StageEstimate> estimates;
+  for (size_t s = 0; s < schedules.size(); ++s) {
     const StageWork work = measure_work(graph, stages[kernel.stages()[s]], schedules[s], held[s]);
     if (work.registers > count_registers(device, schedules[s].bounds, schedules[s].threads))
       return std::nullopt;
+    estimates.push_back(estimate_stage(work, device, worker_threads));
   }
-  const bool enumerates = groups.empty() && graph.size() <= kMostEnumerated;
-  const auto better = enumerates ? choose(pointers) : std::nullopt;
-  if (better) return better->us;
-  return estimate_kernel_us(graph, stages, kernel, pointers, worker_threads);
+  return estimate_kernel_us(kernel, estimates, device, schedules[0].threads);
 }
 
 KernelChoices KernelChooser::find_others(const std::vector<const StageSchedule*>& has) {

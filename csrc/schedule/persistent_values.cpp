@@ -24,9 +24,6 @@ constexpr double kLeastHeld = 0.25;
 constexpr int kInFlightRegisters = 8;
 constexpr int64_t kSystemSharedBytes = 1024;  // of each block (CUDA programming guide)
 constexpr int kSlotAlignment = 16;            // bytes
-// Threads of a multiprocessor that keep memory busy with 8 accesses of 16 bytes each in flight: 46
-// KB on an H200 (csrc/cost/estimate_kernel.cpp).  Shared memory may leave no fewer.
-constexpr int kLeastResidentThreads = 512;
 
 // Fills loops and accesses; false where a thread's share is nothing, or only known at run time, and
 // where one of the loops around the first access, `inside`, may have no trips.  Loops that every

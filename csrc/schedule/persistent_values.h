@@ -21,6 +21,10 @@ inline constexpr int kMostRegisters = 255;                     // of a thread, o
 // Registers that addresses, accumulators and temporaries need beside arrays (probe: 40 values at
 // 1024 threads compile to 62 registers without spills, NVRTC 13).
 inline constexpr int kWorkingRegisters = 24;
+// Threads of a multiprocessor that keep memory busy with 8 accesses of 16 bytes each in flight: 46
+// KB on an H200 (csrc/cost/estimate_kernel.cpp).  What is kept on chip leaves no fewer, but across
+// barriers where all of it is kept.
+inline constexpr int kLeastResidentThreads = 512;
 // Shared memory of a thread, where a reduction crosses warps.
 inline constexpr int64_t kMostPartialBytes = 16;
 // What a thread may have, all blocks of BlockBounds resident.

@@ -10,11 +10,9 @@ namespace stitch {
 namespace {
 
 // Threads of blocks that keep values, as they are tried; the fewest of a multiprocessor that hide
-// latency, and that keep memory busy where not all is kept.  Two blocks of 512 do not wait at the
-// same time; small ones fill what is there: 50 MB in 768 blocks of 64 threads, 4 KB of registers
-// and 36 of shared memory each.
-constexpr int kKeepingThreads[] = {512, 1024, 256, 128, 64};
-constexpr int kLeastThreads = 256, kBusyThreads = 512;
+// latency.  Two blocks of 512 do not wait at the same time; small ones fill what is there: 50 MB in
+// 768 blocks of 64 threads, 4 KB of registers and 36 of shared memory each.
+constexpr int kKeepingThreads[] = {512, 1024, 256, 128, 64}, kLeastThreads = 256;
 
 // Some root gives each thread work of its own: threads that repeat others' would hold the same.
 bool uses_all_threads(const StageSchedule& schedule) {
@@ -126,7 +124,7 @@ struct KeepingGroups {
     bounds.persistent_registers = free - room.registers;
     bounds.persistent_shared_bytes = room.shared_begin;
     const int resident = bounds.per_multiprocessor * bounds.most;
-    return saved_bytes > 0 && (is_complete || resident >= kBusyThreads);
+    return saved_bytes > 0 && (is_complete || resident >= kLeastResidentThreads);
   }
 
   std::vector<StageSchedule> finish() {

@@ -180,10 +180,10 @@ int64_t planned_bytes(const Graph& graph, const PlannedStage& stage,
   int64_t bytes = 0;
   for (const LeafUse& leaf : find_leaf_uses(graph, schedule)) {
     for (NodeId load : leaf.loads) {
+      if (find_buffer(schedule, load)) continue;
       const auto elements = static_cast<double>(accessed_elements(graph, schedule, load));
-      if (!find_buffer(schedule, load))
-        bytes += static_cast<int64_t>(elements * share_loaded(schedule, leaf, load)) *
-                 element_bytes(graph, load);
+      bytes += static_cast<int64_t>(elements * share_loaded(schedule, leaf, load)) *
+               element_bytes(graph, load);
     }
   }
   for (NodeId store : stage.stores)
