@@ -3,6 +3,7 @@
 #include <ranges>
 
 #include "base/marks.h"
+#include "plan/find_levels.h"
 #include "plan/store_in_place.h"
 
 namespace stitch {
@@ -84,6 +85,26 @@ struct Stitcher {
       const auto storing = maker.find(value);
       if (storing == maker.end()) continue;
       for (int reader : readers[graph.mutations[m].input]) store_after(storing->second, reader);
+    }
+  }
+
+  // What runs later than it could, so that memory is held for less long (plan/find_levels.h), waits
+  // for a call of the level before its own.
+  void postpone() {
+    const std::vector<int> level_of = stitch::find_levels(graph);
+    const auto level = [&](int u) {
+      const NodeId call = joined.steps[u].call;
+      return level_of[(call.valid() ? call : stage(u).roots[0]).index()];
+    };
+    std::map<int, int> call_of;  // by level
+    for (int u = 0; u < std::ssize(units); ++u)
+      if (units[u].is_call() && !units[u].is_join) call_of.emplace(level(u), u);
+    for (int u = 0; u < std::ssize(units); ++u) {
+      const bool is_held = std::ranges::any_of(units[u].awaited, [&](const Wait& wait) {
+        return level(wait.unit) + wait.levels >= level(u);
+      });
+      const auto before = call_of.find(level(u) - 1);
+      if (!is_held && before != call_of.end()) add_wait(u, before->second, 1);
     }
   }
 
@@ -293,6 +314,7 @@ PlanCandidate stitch_stages(const PlanRequest& in, JoinedStages joined, const St
   Stitcher stitcher{in, joined, rule};
   stitcher.out.plan.cuts = std::move(joined.cuts);
   stitcher.find_reads();
+  stitcher.postpone();
   stitcher.find_levels();
   for (int u : stitcher.order)
     if (!stitcher.units[u].is_call()) stitcher.place(u);

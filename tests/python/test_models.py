@@ -8,6 +8,7 @@ import threading
 import pytest
 import torch
 import torch.nn.functional as F
+from test_device_headers import needs_nvrtc
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
@@ -256,8 +257,13 @@ class EightBlocks(nn.Module):
         return x
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.1])
-def test_checkpointed_layers_are_made_again_one_after_another(dropout):
+@pytest.mark.parametrize(
+    ("dropout", "simulate"),
+    [(0.0, None), (0.1, None), pytest.param(0.0, "fast", marks=needs_nvrtc)],
+)
+def test_checkpointed_layers_are_made_again_one_after_another(dropout, simulate, monkeypatch):
+    if simulate:
+        monkeypatch.setenv("TORCH_STITCH_SIMULATE", simulate)
     peaks = []
     for are_checkpointed in (True, False):
         model = EightBlocks(dropout, are_checkpointed)
