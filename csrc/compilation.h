@@ -2,10 +2,6 @@
 // and what it makes of that: binaries, reports, times, and what is kept.
 #pragma once
 
-#include <functional>
-#include <set>
-#include <vector>
-
 #include "codegen/emit_kernel.h"
 #include "compile.h"
 #include "jit/compiler.h"

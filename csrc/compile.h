@@ -1,9 +1,6 @@
 // The spine: Graph in, Program out.
 #pragma once
 
-#include <memory>
-#include <string>
-
 #include "config/settings.h"
 #include "report.h"
 #include "runtime/program.h"

@@ -1,10 +1,6 @@
 #include "report.h"
 
-#include <algorithm>
 #include <iomanip>
-#include <map>
-#include <set>
-#include <sstream>
 
 #include "compilation.h"
 #include "plan/storage.h"

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "base/archive.h"
 #include "clock/time_kernel.h"
 #include "compilation.h"

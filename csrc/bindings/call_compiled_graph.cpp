@@ -8,9 +8,6 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
-#include <map>
-#include <optional>
-
 #include "bindings/compiled_graph.h"
 #include "bindings/tensors.h"
 #include "runtime/error_flags.h"

@@ -4,10 +4,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/native/CPUBlas.h>
 
-#include <algorithm>
-#include <array>
 #include <cstring>
-#include <set>
 
 #include "base/round_up.h"
 

@@ -1,9 +1,5 @@
 #include "codegen/emit_kernel.h"
 
-#include <algorithm>
-#include <ranges>
-#include <set>
-
 #include "base/hash.h"
 #include "codegen/emit_phases.h"
 #include "codegen/split_loops.h"

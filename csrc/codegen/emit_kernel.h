@@ -1,8 +1,6 @@
 // Lowered stages -> KernelSource: the frame around the statements, and the kernel's name.
 #pragma once
 
-#include <vector>
-
 #include "codegen/lower_stage.h"
 #include "config/settings.h"
 

@@ -1,11 +1,5 @@
 #include "codegen/emit_phases.h"
 
-#include <algorithm>
-#include <map>
-#include <ranges>
-#include <set>
-#include <span>
-
 #include "codegen/scopes.h"
 
 namespace stitch {

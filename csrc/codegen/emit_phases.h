@@ -1,8 +1,6 @@
 // The text of kernels with several stages.
 #pragma once
 
-#include <string>
-
 #include "codegen/emit_kernel.h"
 
 namespace stitch {

@@ -1,6 +1,5 @@
 #include "codegen/kernel_body.h"
 
-#include <algorithm>
 #include <cctype>
 
 #include "base/error.h"

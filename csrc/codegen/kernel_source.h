@@ -10,9 +10,6 @@
 // `error` becomes one of the codes of device/stitch/load_store.cuh when the results mean nothing.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "ir/graph.h"
 
 namespace stitch {

@@ -1,7 +1,5 @@
 #include "codegen/load_ahead.h"
 
-#include <algorithm>
-
 namespace stitch {
 namespace {
 

@@ -1,6 +1,4 @@
 // ValueLowering's loads: from memory, through tiles, of what threads keep on chip.
-#include <algorithm>
-#include <array>
 
 #include "codegen/load_ahead.h"
 #include "codegen/lower_values.h"

@@ -1,9 +1,5 @@
 #include "codegen/lower_reductions.h"
 
-#include <algorithm>
-#include <ranges>
-#include <set>
-
 #include "schedule/build_loops.h"
 #include "schedule/place_values.h"
 #include "schedule/reduction_arrays.h"

@@ -6,11 +6,6 @@
 // combines its element into one of them.
 #pragma once
 
-#include <functional>
-#include <map>
-#include <string>
-#include <vector>
-
 #include "codegen/lower_values.h"
 
 namespace stitch {

@@ -1,8 +1,5 @@
 #include "codegen/lower_stage.h"
 
-#include <algorithm>
-#include <iterator>
-
 #include "base/round_up.h"
 #include "codegen/load_ahead.h"
 #include "codegen/lower_reductions.h"

@@ -1,9 +1,6 @@
 // StageSchedule -> KernelBody: loops opened and closed, values evaluated where their indices live.
 #pragma once
 
-#include <map>
-#include <set>
-
 #include "analysis/precision.h"
 #include "codegen/kernel_body.h"
 #include "codegen/kernel_source.h"

@@ -1,6 +1,5 @@
 #include "codegen/lower_values.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 

@@ -1,11 +1,7 @@
 // The walk's sink that emits text: loads, arithmetic, guards, kept values and reduction results.
 #pragma once
 
-#include <map>
-#include <set>
-#include <string>
 #include <tuple>
-#include <vector>
 
 #include "analysis/index_walk.h"
 #include "codegen/lower_stage.h"

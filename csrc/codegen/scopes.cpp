@@ -1,8 +1,5 @@
 #include "codegen/scopes.h"
 
-#include <algorithm>
-#include <cstdint>
-
 #include "schedule/build_loops.h"
 #include "schedule/place_values.h"
 

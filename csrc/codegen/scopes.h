@@ -4,10 +4,6 @@
 // is what hoists loop-invariant work.
 #pragma once
 
-#include <set>
-#include <string>
-#include <vector>
-
 #include "base/words.h"
 #include "codegen/kernel_body.h"
 #include "schedule/map_axes.h"

@@ -1,10 +1,5 @@
 #include "codegen/split_loops.h"
 
-#include <algorithm>
-#include <functional>
-#include <iterator>
-#include <optional>
-
 #include "base/round_up.h"
 #include "schedule/build_loops.h"
 

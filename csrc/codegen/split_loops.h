@@ -2,9 +2,6 @@
 // that are stored past the caches.
 #pragma once
 
-#include <set>
-#include <vector>
-
 #include "codegen/scopes.h"
 
 namespace stitch {

@@ -1,9 +1,7 @@
 #include "cost/device_spec.h"
 
-#include <algorithm>
 #include <cmath>
 #include <map>
-#include <sstream>
 
 #include "base/error.h"
 #include "base/fork_mutex.h"

@@ -1,8 +1,6 @@
 // What a kernel does, in numbers, and the time a device needs for it.
 #pragma once
 
-#include <vector>
-
 #include "cost/device_spec.h"
 
 namespace stitch {

@@ -1,7 +1,5 @@
 #include "ir/graph.h"
 
-#include <iomanip>
-
 #include "base/words.h"
 
 namespace stitch {

@@ -1,7 +1,6 @@
 #include "jit/compiler.h"
 
 #include <future>
-#include <set>
 
 #include "base/hash.h"
 #include "base/log.h"

@@ -6,8 +6,6 @@
 // for seconds, so callers hold no lock (the interpreter's included).
 #pragma once
 
-#include <utility>
-
 #include "codegen/kernel_source.h"
 #include "config/settings.h"
 

@@ -13,7 +13,6 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
-#include <map>
 
 #include "base/files.h"
 #include "base/fork_mutex.h"

@@ -5,9 +5,6 @@
 // floating-point exception flags or errno.
 #pragma once
 
-#include <optional>
-#include <string_view>
-
 #include "jit/compiler.h"
 
 namespace stitch {

@@ -2,8 +2,6 @@
 
 #include <pthread.h>
 
-#include <algorithm>
-
 #include "base/archive.h"
 #include "base/hash.h"
 #include "base/log.h"

@@ -10,10 +10,6 @@
 // or written leaves the memory cache and one warning.
 #pragma once
 
-#include <atomic>
-#include <functional>
-#include <map>
-#include <memory>
 #include <mutex>
 
 #include "base/files.h"

@@ -3,10 +3,8 @@
 #include <dlfcn.h>
 #include <locale.h>
 
-#include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <memory>
 
 #include "base/files.h"
 #include "base/fork_mutex.h"

@@ -4,8 +4,6 @@
 // own) or of the system's that holds it, by absolute path: none that is planted on a search path.
 #pragma once
 
-#include <string_view>
-
 #include "jit/compiler.h"
 
 namespace stitch {

@@ -1,4 +1,3 @@
-
 #include "analysis/iteration_space.h"
 #include "base/marks.h"
 #include "plan/explore_patterns.h"

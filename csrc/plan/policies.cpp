@@ -1,4 +1,3 @@
-
 #include "plan/find_levels.h"
 #include "plan/find_roots.h"
 #include "plan/group_dominants.h"

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "rewrite/rebuild_graph.h"
 #include "rewrite/rewrite_graph.h"
 

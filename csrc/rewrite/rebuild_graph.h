@@ -6,9 +6,6 @@
 // library calls keep their strides, except that BLAS calls take any strides they can express.
 #pragma once
 
-#include <functional>
-#include <vector>
-
 #include "ir/builder.h"
 
 namespace stitch {

@@ -3,9 +3,6 @@
 // it uses and its side condition, and give it a row.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "ir/builder.h"
 
 namespace stitch {

@@ -5,8 +5,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
-#include <vector>
 
 #include "base/error.h"
 #include "cost/device_spec.h"

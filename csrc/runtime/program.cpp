@@ -1,7 +1,5 @@
 #include "runtime/program.h"
 
-#include <sstream>
-
 #include "base/words.h"
 
 namespace stitch {

@@ -5,11 +5,7 @@
 // evaluated once per call.  A Program is immutable: any number of threads may run it at once.
 #pragma once
 
-#include <array>
-#include <memory>
-#include <string>
 #include <variant>
-#include <vector>
 
 #include "ir/graph.h"
 

@@ -1,7 +1,5 @@
 #include "schedule/block_ranges.h"
 
-#include <algorithm>
-
 #include "schedule/map_axes.h"
 
 namespace stitch {

@@ -6,8 +6,6 @@
 // each range whole; a stage whose blocks load inside the same ranges finds there all it loads.
 #pragma once
 
-#include <optional>
-
 #include "schedule/stage_schedule.h"
 
 namespace stitch {

@@ -1,7 +1,5 @@
 #include "schedule/build_loops.h"
 
-#include <algorithm>
-
 #include "schedule/map_axes.h"
 #include "schedule/reduction_arrays.h"
 

@@ -1,9 +1,5 @@
 #include "schedule/chain_stages.h"
 
-#include <algorithm>
-#include <optional>
-#include <ranges>
-
 #include "plan/find_roots.h"
 #include "schedule/schedule_kernel.h"
 

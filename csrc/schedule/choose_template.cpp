@@ -1,9 +1,6 @@
 #include "schedule/choose_template.h"
 
-#include <algorithm>
 #include <limits>
-#include <memory>
-#include <set>
 
 #include "base/archive.h"
 #include "plan/find_roots.h"

@@ -2,11 +2,6 @@
 // (FusionStitching 2020, 20.7 to 20.10).
 #pragma once
 
-#include <map>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "schedule/schedule_kernel.h"
 
 namespace stitch {

@@ -1,7 +1,5 @@
 #include "schedule/map_axes.h"
 
-#include <algorithm>
-
 #include "schedule/build_loops.h"
 
 namespace stitch {

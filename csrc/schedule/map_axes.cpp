@@ -1,9 +1,7 @@
 #include "schedule/map_axes.h"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
-#include <map>
 #include <numeric>
 
 #include "schedule/reduction_arrays.h"

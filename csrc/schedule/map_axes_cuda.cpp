@@ -1,6 +1,5 @@
 // The CUDA mapping: lanes along the contiguous axis with 16-byte accesses, reduced axes inside the
 // block, rows packed until blocks are large (AStitch 3.3, horizontal packing).
-#include <algorithm>
 #include <bit>
 
 #include "base/round_up.h"

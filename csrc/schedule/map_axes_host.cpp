@@ -1,6 +1,5 @@
 // The host mapping: blocks are pieces of the outermost kept axes, one thread walks a block, the
 // contiguous axis is innermost so that the compiler vectorises it.
-#include <algorithm>
 #include <numeric>
 
 #include "base/round_up.h"

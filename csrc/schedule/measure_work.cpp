@@ -1,10 +1,6 @@
 // StageSchedule -> StageWork.
-#include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
-#include <map>
-#include <set>
 
 #include "schedule/build_loops.h"
 #include "schedule/persistent_values.h"

@@ -1,6 +1,5 @@
 #include "schedule/persistent_values.h"
 
-#include <algorithm>
 #include <numeric>
 
 #include "base/round_up.h"

@@ -1,7 +1,5 @@
 #include "schedule/place_values.h"
 
-#include <algorithm>
-
 #include "schedule/build_loops.h"
 #include "schedule/map_axes.h"
 #include "schedule/persistent_values.h"

@@ -2,9 +2,6 @@
 // once, kept in a register array) and which are read or recomputed again.
 #pragma once
 
-#include <optional>
-#include <set>
-
 #include "schedule/stage_schedule.h"
 
 namespace stitch {

@@ -1,5 +1,4 @@
 // Stages and schedules of a kernel -> its predicted time.
-#include <map>
 #include <numeric>
 
 #include "schedule/schedule_stage.h"

@@ -1,6 +1,5 @@
 #include "schedule/reduction_arrays.h"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 

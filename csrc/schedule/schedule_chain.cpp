@@ -1,7 +1,5 @@
-#include <algorithm>
 #include <bit>
 #include <numeric>
-#include <ranges>
 
 #include "base/round_up.h"
 #include "schedule/block_ranges.h"

@@ -1,6 +1,5 @@
 #include "schedule/schedule_kernel.h"
 
-#include <algorithm>
 #include <bit>
 
 #include "base/round_up.h"

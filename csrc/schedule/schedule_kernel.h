@@ -2,9 +2,6 @@
 // keep values in registers across grid barriers.
 #pragma once
 
-#include <map>
-#include <optional>
-
 #include "schedule/persistent_values.h"
 #include "schedule/schedule_stage.h"
 

@@ -1,7 +1,5 @@
 #include "schedule/schedule_stage.h"
 
-#include <algorithm>
-
 #include "schedule/build_loops.h"
 #include "schedule/persistent_values.h"
 #include "schedule/place_values.h"

@@ -1,9 +1,6 @@
 // PlannedStage -> StageSchedule, and the numbers that its predicted time follows from.
 #pragma once
 
-#include <set>
-#include <vector>
-
 #include "plan/plan_stitches.h"
 #include "schedule/stage_schedule.h"
 

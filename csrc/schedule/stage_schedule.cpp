@@ -1,9 +1,5 @@
 #include "schedule/stage_schedule.h"
 
-#include <algorithm>
-#include <array>
-#include <sstream>
-
 namespace stitch {
 
 const char* to_string(Scheme scheme) {

@@ -6,10 +6,6 @@
 // all_reduce (DESIGN.md 3).  On the host there is one thread and the innermost loop is vectorised.
 #pragma once
 
-#include <map>
-#include <string>
-#include <vector>
-
 #include "analysis/accesses.h"
 #include "cost/device_spec.h"
 #include "plan/stitch_plan.h"

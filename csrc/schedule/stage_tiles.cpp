@@ -1,9 +1,5 @@
 #include "schedule/stage_tiles.h"
 
-#include <algorithm>
-#include <map>
-#include <set>
-
 #include "base/round_up.h"
 #include "schedule/persistent_values.h"
 

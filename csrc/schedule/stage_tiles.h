@@ -5,8 +5,6 @@
 // of the others: blocks divide both, or hold the whole of an axis that is reduced.
 #pragma once
 
-#include <optional>
-
 #include "schedule/map_axes.h"
 
 namespace stitch {

@@ -1,9 +1,5 @@
 #include "rewrite/attention/attention.h"
 
-#include <algorithm>
-#include <limits>
-#include <unordered_map>
-
 #include "rewrite/constants.h"
 #include "rewrite/rebuild_graph.h"
 
