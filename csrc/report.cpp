@@ -131,9 +131,9 @@ struct Reporter {
       for (const Access& access : c.schedules[s].accesses.list) {
         if (access.value != load || std::ranges::count(offsets, access.offset) > 0) continue;
         offsets.push_back(access.offset);
-        for (VarId var : vars.leaves_of({&access.offset, 1}))
-          if (vars[var].is_value()) return held_bytes(load);
-        elements += count_elements(c.graph, vars, access.offset);
+        const auto own = count_elements(c.graph, vars, access.offset);
+        if (!own) return held_bytes(load);
+        elements += *own;
       }
     }
     return std::min(held_bytes(load),

@@ -111,6 +111,11 @@ class IndexVars {
 };
 
 inline IndexExpr index_of(VarId var) { return {0, {{var, Dim(1)}}}; }
+// Every term of the offset is an atom's: it depends on no data, and divides no index.
+inline bool walks_atoms_alone(const IndexVars& vars, const IndexExpr& offset) {
+  return std::ranges::all_of(offset.terms,
+                             [&](const auto& term) { return vars[term.first].is_atom(); });
+}
 // Row-major flat index of `indices` in a tensor of `shape`.
 IndexExpr flatten(const std::vector<IndexExpr>& indices, const std::vector<Dim>& shape);
 

@@ -119,8 +119,7 @@ struct Walker {
     const Dim extent = equal_part(graph, node);
     if (extent.is(0)) return std::nullopt;
     const IndexExpr piece = sink.vars.divide(index[dim], extent);
-    for (const auto& [var, coefficient] : piece.terms)
-      if (!sink.vars[var].is_atom()) return std::nullopt;
+    if (!walks_atoms_alone(sink.vars, piece)) return std::nullopt;
     Index inside = index;
     inside[dim] = sink.vars.remainder(index[dim], extent);
     std::optional<Handle> result;

@@ -32,11 +32,6 @@ Dim axis_coefficient(const StageSchedule& schedule, const IndexVars& vars, const
 inline Dim axis_coefficient(const StageSchedule& schedule, const Access& access, int axis) {
   return axis_coefficient(schedule, schedule.accesses.vars, access.offset, axis);
 }
-// Every term of the offset is an atom's: it depends on no data, and divides no index.
-inline bool walks_atoms_alone(const IndexVars& vars, const IndexExpr& offset) {
-  return std::ranges::all_of(offset.terms,
-                             [&](const auto& term) { return vars[term.first].is_atom(); });
-}
 // Threads for an axis of `count` vectors: a power of two that divides it, unless only a ragged one
 // keeps enough threads busy.
 int pick_threads(int64_t count, int limit);

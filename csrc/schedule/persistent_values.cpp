@@ -5,7 +5,6 @@
 #include "base/round_up.h"
 #include "schedule/build_loops.h"
 #include "schedule/map_axes.h"
-#include "schedule/place_values.h"
 #include "schedule/schedule_stage.h"
 
 namespace stitch {
@@ -198,7 +197,7 @@ std::vector<SharedAccess> find_shared_accesses(const Graph& graph,
       if (*offset == access.offset) access.stages.push_back(s);
     }
     if (access.stages.size() < 2) continue;
-    const double elements = count_elements(graph, schedule.accesses.vars, access.offset);
+    const double elements = count_elements(graph, schedule.accesses.vars, access.offset).value();
     access.bytes = std::min(static_cast<int64_t>(elements) * element_bytes(graph, value),
                             hint_bytes(graph, value));
     if (access.saved_bytes() * kWorthwhileShare >= largest_bytes)

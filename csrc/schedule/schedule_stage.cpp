@@ -143,12 +143,12 @@ StageJudge judge_stages(const Graph& graph, const DeviceSpec& device, int worker
   };
 }
 
-double count_elements(const Graph& graph, const IndexVars& vars, const IndexExpr& offset) {
+std::optional<double> count_elements(const Graph& graph, const IndexVars& vars,
+                                     const IndexExpr& offset) {
   double elements = 1;
   for (VarId var : vars.leaves_of({&offset, 1})) {
-    const IndexVar& leaf = vars[var];
-    if (!leaf.is_atom()) continue;
-    elements *= static_cast<double>(graph.symbols.hint(leaf.extent));
+    if (vars[var].is_value()) return std::nullopt;
+    elements *= static_cast<double>(graph.symbols.hint(vars[var].extent));
   }
   return elements;
 }
@@ -157,18 +157,15 @@ int64_t accessed_elements(const Graph& graph, const StageSchedule& schedule, Nod
   double most = 0;
   for (const Access& access : schedule.accesses.list) {
     if (access.value != value) continue;
-    double elements = count_elements(graph, schedule.accesses.vars, access.offset);
-    const IndexVars& vars = schedule.accesses.vars;
-    const bool by_data = std::ranges::any_of(vars.leaves_of({&access.offset, 1}),
-                                             [&](VarId var) { return vars[var].is_value(); });
-    if (by_data && access.in_segment) {  // each position of the segments, once
+    auto elements = count_elements(graph, schedule.accesses.vars, access.offset);
+    if (!elements && access.in_segment) {  // each position of the segments, once
       elements = static_cast<double>(hint_elements(graph, value));
-    } else if (by_data) {  // one row per index read: the iterations of the root that reads
+    } else if (!elements) {  // one row per index read: the iterations of the root that reads
       elements = 1;
       for (const AtomList& dim : space_of(schedule, access.root).dims)
-        elements *= static_cast<double>(graph.symbols.hint(schedule.spaces.atoms.product(dim)));
+        *elements *= static_cast<double>(graph.symbols.hint(schedule.spaces.atoms.product(dim)));
     }
-    most = std::max(most, elements);
+    most = std::max(most, *elements);
   }
   return std::min(static_cast<int64_t>(most), hint_elements(graph, value));
 }

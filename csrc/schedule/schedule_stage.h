@@ -32,8 +32,9 @@ StageSchedule take_stage(const PlannedStage& stage, const StageSchedule& shared)
 // Loops and homes, for what `persistent` and `bounds` say.
 void finish_stage(const Graph& graph, const PlannedStage& stage, StageSchedule& schedule);
 
-// Distinct elements at an offset that atoms make alone, at the symbols' hints.
-double count_elements(const Graph& graph, const IndexVars& vars, const IndexExpr& offset);
+// Distinct elements at an offset, at the symbols' hints; nothing where data decide which.
+std::optional<double> count_elements(const Graph& graph, const IndexVars& vars,
+                                     const IndexExpr& offset);
 // Distinct elements of a load that the kernel touches, at the symbols' hints.
 int64_t accessed_elements(const Graph& graph, const StageSchedule& schedule, NodeId value);
 // Bytes of elements accessed, once per buffer and pass (DESIGN.md 4.6, `bytes_planned`).
