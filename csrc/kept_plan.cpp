@@ -27,9 +27,7 @@ CompiledPlan find_plan(const CompileRequest& request, const std::string& arch,
       process_cache(request.settings).get_or_compile(request_of(request, arch), [&] {
         made = plan();
         for (ReportedKernel& kernel : made.report.kernels) kernel.text.clear();  // as in sources
-        Binary fresh;
-        fresh.bytes = to_bytes(made.program, made.sources, made.report);
-        return fresh;
+        return Binary{.bytes = to_bytes(made.program, made.sources, made.report)};
       });
   const bool is_read = from_bytes(kept.bytes, made.program, made.sources, made.report);
   STITCH_CHECK(is_read, "a plan that is kept cannot be read");

@@ -109,9 +109,7 @@ ReportedTime time_kernel(const Compilation& c, const KernelSource& source, const
       "clock", c.request.target, source_hash() + " nvrtc " + nvrtc_version(), to_bytes(launches),
       "",      source.text};
   const Binary kept = process_cache(c.request.settings).get_or_compile(request, [&] {
-    Binary answer;
-    answer.bytes = to_bytes(time_launches(launches, source, binary, c.device));
-    return answer;
+    return Binary{.bytes = to_bytes(time_launches(launches, source, binary, c.device))};
   });
   ReportedTime time;
   STITCH_CHECK(from_bytes(kept.bytes, time), "an answer of the clock cannot be read");

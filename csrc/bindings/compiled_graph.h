@@ -6,7 +6,6 @@
 #pragma once
 
 #include <c10/core/Device.h>
-#include <pybind11/pybind11.h>
 
 #include <mutex>
 

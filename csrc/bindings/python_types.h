@@ -1,8 +1,6 @@
 // What the rooms of the module share: the entry points of each file, and the arguments of calls.
 #pragma once
 
-#include <pybind11/pybind11.h>
-
 #include "bindings/call_table.h"
 #include "config/settings.h"
 #include "report.h"

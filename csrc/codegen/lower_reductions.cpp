@@ -175,7 +175,7 @@ void ReductionLowering::combine_into(NodeId root, const Level& level, const std:
   if (level.rest.empty())
     scopes.assign(target, concat(functor(root), "::", how, both));
   else
-    scopes.append(scopes.depth(), Statement::call("add_exactly" + both));
+    scopes.append(Statement::call("add_exactly" + both));
 }
 
 void ReductionLowering::close_levels(const std::vector<NodeId>& opened) {
@@ -219,7 +219,7 @@ void ReductionLowering::close_level(NodeId root) {
 
 void ReductionLowering::close_together(const std::vector<NodeId>& roots) {
   const std::string name = scopes.fresh(), type = levels[roots[0]][0].type;
-  scopes.append(scopes.depth(), Statement::array(type, name, std::ssize(roots)));
+  scopes.append(Statement::array(type, name, std::ssize(roots)));
   const auto element = [&](size_t i) { return concat(name, "[", i, "]"); };
   for (size_t i = 0; i < roots.size(); ++i)
     scopes.assign(element(i), result_of(roots[i], levels[roots[i]][0]));
@@ -242,11 +242,6 @@ bool ReductionLowering::ascends(const RootSpace& space, const IndexExpr& flat) c
   return axes == 1 && walks_atoms_alone(values.vars, flat);
 }
 
-// Which combination does not change a value that it is given again.
-static bool is_idempotent(const std::string& functor) {
-  return functor != "Sum" && functor != "Prod";
-}
-
 void ReductionLowering::accumulate(NodeId root, const Scalar& value) {
   std::string text = value.text;
   const char* how = "apply";
@@ -261,13 +256,14 @@ void ReductionLowering::accumulate(NodeId root, const Scalar& value) {
     text = concat(type, "{", text, ", ", index_type, "(", place.text, ")}");
     if (ascends(space, flat)) how = "next";
   }
-  // False in threads past the end of a reduced axis, which have its last elements or none.
+  // False in threads past the end of a reduced axis, which have its last elements or none.  What is
+  // combined again changes sums and products alone.
+  const bool adds_up = functor(root) == "Sum" || functor(root) == "Prod";
   std::string inside;
   for (size_t a = 0; a < schedule.axes.size(); ++a) {
     const MappedAxis& mapped = schedule.axes[a];
     if (mapped.is_exact || role_of(space, mapped.axis) != Role::kReduced) continue;
-    const bool repeats = mapped.axis.extent.is_constant() && !values.skips_past_end;
-    if (repeats && is_idempotent(functor(root))) continue;
+    if (mapped.axis.extent.is_constant() && !values.skips_past_end && !adds_up) continue;
     inside += (inside.empty() ? "ok" : " & ok") + std::to_string(a);
   }
   if (!inside.empty())
@@ -295,8 +291,8 @@ void ReductionLowering::declare_homes(int block) {
         is_cascaded(graph, schedule, space) && !std::ranges::count(stage.stores, root);
     const std::string& type = home.type = is_wide ? "f64" : values.register_type(root);
     const int64_t count = array_length(schedule, home.loops).value();
-    scopes.append(scopes.depth(), home.loops.empty() ? Statement::var(type, home.name)
-                                                     : Statement::array(type, home.name, count));
+    scopes.append(home.loops.empty() ? Statement::var(type, home.name)
+                                     : Statement::array(type, home.name, count));
     values.on_chip[root] = home;
   }
 }
@@ -317,7 +313,7 @@ void ReductionLowering::combine_each(NodeId root, const std::string& array, cons
   const std::string call =
       concat("all_reduce_each<", functor(root), ", ", mask, "u, ", schedule.threads, ", ", count,
              ">(", array, ", ", exchange(mask, type), ")");
-  scopes.append(scopes.depth(), {.kind = Statement::Kind::kReduce, .name = array, .expr = call});
+  scopes.append({.kind = Statement::Kind::kReduce, .name = array, .expr = call});
 }
 
 void ReductionLowering::combine_element(NodeId root, const std::string& partial,
@@ -325,8 +321,7 @@ void ReductionLowering::combine_element(NodeId root, const std::string& partial,
   const unsigned mask = reduced_threads(root);
   if (mask == 0) return finish_element(root, partial, type);
   const std::string name = scopes.fresh();
-  scopes.append(scopes.depth(),
-                {Statement::Kind::kReduce, type, name,
+  scopes.append({Statement::Kind::kReduce, type, name,
                  concat("all_reduce<", functor(root), ", ", mask, "u, ", schedule.threads, ">(",
                         type, "(", partial, "), ", exchange(mask, type), ")")});
   finish_element(root, name, type);

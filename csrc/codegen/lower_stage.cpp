@@ -89,7 +89,7 @@ struct StageLowering {
   }
 
   void let(const std::string& type, const std::string& name, const std::string& expr) {
-    scopes.append(scopes.depth(), Statement::let(type, name, expr));
+    scopes.append(Statement::let(type, name, expr));
   }
 
   // Grid coordinates, thread coordinates and the axes that no loop walks.
@@ -188,8 +188,7 @@ struct StageLowering {
         return schedule.axes[schedule.loops[loop].axis].is_unrolled;
       });
       const int64_t length = array_length(schedule, home.loops).value();
-      scopes.append(scopes.depth(),
-                    Statement::array(values.register_type(value), home.name, length));
+      scopes.append(Statement::array(values.register_type(value), home.name, length));
       if (home.loops.empty()) home.name += "[0]";
       values.on_chip[value] = home;
     }
@@ -244,8 +243,8 @@ struct StageLowering {
     auto value_of = [&](NodeId operand, const Index& at) {
       return values.values[walk(graph, values, operand, at)].text;
     };
-    scopes.append(scopes.depth(), Statement::array(values.register_type(id), home.name,
-                                                   array_length(schedule, home.loops).value()));
+    scopes.append(Statement::array(values.register_type(id), home.name,
+                                   array_length(schedule, home.loops).value()));
     reopen({block}, 0, [&] {
       const std::string initial = value_of(node.inputs[0], index);
       scopes.assign(values.element(home).text, initial);

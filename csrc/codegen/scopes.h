@@ -40,8 +40,9 @@ class Scopes {
   void append(int depth, Statement statement) {
     open[depth].statements.push_back(std::move(statement));
   }
-  void assign(const std::string& target, const std::string& expr) {  // in the innermost
-    append(depth(), Statement::assign(target, expr));
+  void append(Statement statement) { append(depth(), std::move(statement)); }  // to the innermost
+  void assign(const std::string& target, const std::string& expr) {
+    append(Statement::assign(target, expr));
   }
   std::string size(const Dim& dim) { return print_size(dim, sizes); }  // in 64 bits
   std::string print(const Dim& dim) {

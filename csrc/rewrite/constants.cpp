@@ -5,6 +5,8 @@
 namespace stitch {
 namespace {
 
+using enum OpKind;
+
 // A number cast to `dtype`: through f32, as eager does; ties to even, with gradual underflow.
 double round_to_dtype(double x, DType dtype) {
   if (dtype == DType::kF64) return x;
@@ -46,29 +48,25 @@ struct Computation {
   double (*number)(N);
   int64_t (*integer)(I);
 };
-#define STITCH_COMPARISON(op, expression)                    \
-  {OpKind::k_##op, [](N x) -> double { return expression; }, \
-   [](I x) -> int64_t { return expression; }}
+#define STITCH_COMPARISON(op, expression) \
+  {k_##op, [](N x) -> double { return expression; }, [](I x) -> int64_t { return expression; }}
 constexpr Computation kComputations[] = {
-    {OpKind::k_neg, [](N x) { return -x[0]; },
-     [](I x) { return wrapping<std::minus<>>({0, x[0]}); }},
-    {OpKind::k_abs, [](N x) { return std::fabs(x[0]); }, nullptr},
-    {OpKind::k_add, [](N x) { return x[0] + x[1]; }, wrapping<std::plus<>>},
-    {OpKind::k_sub, [](N x) { return x[0] - x[1]; }, wrapping<std::minus<>>},
-    {OpKind::k_mul, [](N x) { return x[0] * x[1]; }, wrapping<std::multiplies<>>},
-    {OpKind::k_div, [](N x) { return x[0] / x[1]; }, nullptr},
-    {OpKind::k_sqrt, [](N x) { return std::sqrt(x[0]); }, nullptr},
-    {OpKind::k_reciprocal, [](N x) { return 1 / x[0]; }, nullptr},
-    {OpKind::k_floor, [](N x) { return std::floor(x[0]); }, nullptr},
-    {OpKind::k_ceil, [](N x) { return std::ceil(x[0]); }, nullptr},
-    {OpKind::k_trunc, [](N x) { return std::trunc(x[0]); }, nullptr},
-    {OpKind::k_maximum, [](N x) { return larger(x[0], x[1]); },
-     [](I x) { return std::max(x[0], x[1]); }},
-    {OpKind::k_minimum, [](N x) { return smaller(x[0], x[1]); },
-     [](I x) { return std::min(x[0], x[1]); }},
-    {OpKind::k_bitwise_and, nullptr, [](I x) { return x[0] & x[1]; }},
-    {OpKind::k_bitwise_or, nullptr, [](I x) { return x[0] | x[1]; }},
-    {OpKind::k_bitwise_xor, nullptr, [](I x) { return x[0] ^ x[1]; }},
+    {k_neg, [](N x) { return -x[0]; }, [](I x) { return wrapping<std::minus<>>({0, x[0]}); }},
+    {k_abs, [](N x) { return std::fabs(x[0]); }, nullptr},
+    {k_add, [](N x) { return x[0] + x[1]; }, wrapping<std::plus<>>},
+    {k_sub, [](N x) { return x[0] - x[1]; }, wrapping<std::minus<>>},
+    {k_mul, [](N x) { return x[0] * x[1]; }, wrapping<std::multiplies<>>},
+    {k_div, [](N x) { return x[0] / x[1]; }, nullptr},
+    {k_sqrt, [](N x) { return std::sqrt(x[0]); }, nullptr},
+    {k_reciprocal, [](N x) { return 1 / x[0]; }, nullptr},
+    {k_floor, [](N x) { return std::floor(x[0]); }, nullptr},
+    {k_ceil, [](N x) { return std::ceil(x[0]); }, nullptr},
+    {k_trunc, [](N x) { return std::trunc(x[0]); }, nullptr},
+    {k_maximum, [](N x) { return larger(x[0], x[1]); }, [](I x) { return std::max(x[0], x[1]); }},
+    {k_minimum, [](N x) { return smaller(x[0], x[1]); }, [](I x) { return std::min(x[0], x[1]); }},
+    {k_bitwise_and, nullptr, [](I x) { return x[0] & x[1]; }},
+    {k_bitwise_or, nullptr, [](I x) { return x[0] | x[1]; }},
+    {k_bitwise_xor, nullptr, [](I x) { return x[0] ^ x[1]; }},
     STITCH_COMPARISON(eq, x[0] == x[1]),
     STITCH_COMPARISON(ne, x[0] != x[1]),
     STITCH_COMPARISON(lt, x[0] < x[1]),
@@ -116,16 +114,16 @@ ValueRange multiply(const ValueRange& a, const ValueRange& b) {
 
 using R = const ValueRange*;
 constexpr OpRow<ValueRange (*)(R x)> kRangeRules[] = {
-    {OpKind::k_cast, [](R x) { return x[0]; }},
-    {OpKind::k_neg, [](R x) { return ValueRange{-x[0].high, -x[0].low}; }},
-    {OpKind::k_add, [](R x) { return ValueRange{x[0].low + x[1].low, x[0].high + x[1].high}; }},
-    {OpKind::k_sub, [](R x) { return ValueRange{x[0].low - x[1].high, x[0].high - x[1].low}; }},
-    {OpKind::k_mul, [](R x) { return multiply(x[0], x[1]); }},
-    {OpKind::k_maximum,
+    {k_cast, [](R x) { return x[0]; }},
+    {k_neg, [](R x) { return ValueRange{-x[0].high, -x[0].low}; }},
+    {k_add, [](R x) { return ValueRange{x[0].low + x[1].low, x[0].high + x[1].high}; }},
+    {k_sub, [](R x) { return ValueRange{x[0].low - x[1].high, x[0].high - x[1].low}; }},
+    {k_mul, [](R x) { return multiply(x[0], x[1]); }},
+    {k_maximum,
      [](R x) { return ValueRange{std::max(x[0].low, x[1].low), std::max(x[0].high, x[1].high)}; }},
-    {OpKind::k_minimum,
+    {k_minimum,
      [](R x) { return ValueRange{std::min(x[0].low, x[1].low), std::min(x[0].high, x[1].high)}; }},
-    {OpKind::k_select,
+    {k_select,
      [](R x) { return ValueRange{std::min(x[1].low, x[2].low), std::max(x[1].high, x[2].high)}; }},
 };
 
@@ -133,7 +131,7 @@ ValueRange range_of(const Node& node, const std::vector<ValueRange>& known) {
   const DType dtype = node.type.dtype;
   if (dtype == DType::kOpaque) return kAnywhere;
   if (is_integral(dtype)) return integer_range(dtype);
-  if (node.op == OpKind::k_full)
+  if (node.op == k_full)
     return node.dims.empty() ? ValueRange{node.number, node.number} : integer_range(DType::kI64);
   const auto operands =
       map_to_vector(node.inputs, [&](NodeId operand) { return known[operand.index()]; });
@@ -151,7 +149,7 @@ bool Constant::is(double value) const {
 
 NodeId full_behind(const Builder& builder, NodeId id) {
   while (family(builder[id]) == Family::kView) id = builder[id].inputs[0];
-  return builder[id].op == OpKind::k_full ? id : NodeId();
+  return builder[id].op == k_full ? id : NodeId();
 }
 
 std::optional<Constant> constant_of(const Builder& builder, NodeId id) {
@@ -166,9 +164,9 @@ std::optional<Constant> constant_of(const Builder& builder, NodeId id) {
 
 std::optional<Constant> evaluate(OpKind op, const std::vector<Constant>& operands, DType dtype) {
   const auto is_beyond = [](const Constant& x) { return x.dtype == DType::kU64 && x.integer < 0; };
-  if (op == OpKind::k_select) return operands[0].integer ? operands[1] : operands[2];
+  if (op == k_select) return operands[0].integer ? operands[1] : operands[2];
   if (std::ranges::any_of(operands, is_beyond)) return std::nullopt;
-  if (op == OpKind::k_cast) return convert(operands[0], dtype);
+  if (op == k_cast) return convert(operands[0], dtype);
   const auto* row = std::ranges::find(kComputations, op, &Computation::op);
   if (row == std::end(kComputations)) return std::nullopt;
   Numbers numbers{};

@@ -1,6 +1,7 @@
 #include "runtime/executor.h"
 
 #include "base/round_up.h"
+#include "base/words.h"
 #include "runtime/error_flags.h"
 #include "runtime/pool.h"
 #include "schedule/stage_schedule.h"
@@ -192,9 +193,8 @@ struct Execution {
   }
 
   static std::string describe_launch(const LoadedKernel& kernel, int64_t grid) {
-    return kernel.name + " (grid " + std::to_string(grid) + ", block " +
-           std::to_string(kernel.threads) + ", " + std::to_string(kernel.shared_bytes) +
-           " bytes of shared memory)";
+    return concat(kernel.name, " (grid ", grid, ", block ", kernel.threads, ", ",
+                  kernel.shared_bytes, " bytes of shared memory)");
   }
 
   void describe_arguments(const LaunchStep& step, void* const* pointers, CudaAddress flag,
