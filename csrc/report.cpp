@@ -44,7 +44,7 @@ struct Reporter {
     return elements * info(type.dtype).bytes;
   }
 
-  void add_ops(const std::vector<NodeId>& nodes, ReportedKernel& out) const {
+  void add_ops(const NodeList& nodes, ReportedKernel& out) const {
     std::set<std::pair<std::string, std::string>> seen;
     for (NodeId node : nodes) {
       const Origin& origin = c.graph[node].origin;

@@ -304,8 +304,7 @@ std::vector<AtomList> kept_dims(const RootSpace& space) {
   return kept;
 }
 
-SpacesOrNot find_spaces(const Graph& graph, const std::vector<NodeId>& roots,
-                        const LoadsOfRoots& loads) {
+SpacesOrNot find_spaces(const Graph& graph, const NodeList& roots, const LoadsOfRoots& loads) {
   SpacesOrNot result;
   Spaces& spaces = result.spaces;
   for (NodeId root : roots) {

@@ -47,7 +47,6 @@ struct SpacesOrNot {
 
 // Roots in topological order: their reductions are consumed on chip, every other materialised value
 // is read from memory.  Of several stages, what one stores is a load of another.
-SpacesOrNot find_spaces(const Graph& graph, const std::vector<NodeId>& roots,
-                        const LoadsOfRoots& loads);
+SpacesOrNot find_spaces(const Graph& graph, const NodeList& roots, const LoadsOfRoots& loads);
 
 }  // namespace stitch

@@ -114,7 +114,7 @@ Precision find_precision(const Graph& graph, const std::vector<bool>& rounded) {
   std::vector<bool> divides(graph.size());
   Precision found{divides, divides, divides};
   const std::vector<bool> is_kept = mark_nodes(graph, find_kept(graph));
-  const std::vector<std::vector<NodeId>> users = find_users(graph);
+  const std::vector<NodeList> users = find_users(graph);
   for (int i = graph.size() - 1; i >= 0; --i) {
     const DTypeInfo& type = info(graph.nodes[i].type.dtype);
     // Of positive terms a sum keeps the relative error.  What may have become zero divides nothing.

@@ -168,8 +168,8 @@ void bind_ops(BuilderClass& builder) {
       .def("iota", &Builder::iota)
       .def("random", &Builder::random, "seed"_a, "stream"_a, "shape"_a, "coarse"_a = false)
       .def("assert_true", &Builder::assert_true)
-      .def("pointwise", [](Builder& b, OpKind op,
-                           const std::vector<NodeId>& inputs) { return b.pointwise(op, inputs); })
+      .def("pointwise",
+           [](Builder& b, OpKind op, const NodeList& inputs) { return b.pointwise(op, inputs); })
       .def("cast", &Builder::cast, "x"_a, "dtype"_a, "rounds"_a = true)
       .def("reduce", &Builder::reduce)
       .def("reshape", &Builder::reshape)
@@ -195,7 +195,7 @@ void bind_ops(BuilderClass& builder) {
       .def("with_strides", &Builder::with_strides)
       .def("with_layout", &Builder::with_layout)
       .def("library",
-           [](Builder& b, const CallTable& calls, int64_t call, const std::vector<NodeId>& inputs,
+           [](Builder& b, const CallTable& calls, int64_t call, const NodeList& inputs,
               const std::vector<TensorType>& results, bool several, std::vector<Dim> sizes) {
              const int position = b.graph().size();
              const CallRow& row = calls.rows.at(static_cast<size_t>(call));

@@ -97,8 +97,8 @@ void ReductionLowering::open_level(NodeId root, int block, bool is_partial) {
   levels[root].push_back(level);
 }
 
-std::vector<NodeId> ReductionLowering::reduced_below(int block) const {
-  std::vector<NodeId> found = roots_below(schedule, block);
+NodeList ReductionLowering::reduced_below(int block) const {
+  NodeList found = roots_below(schedule, block);
   std::erase_if(found, [&](NodeId root) {
     return family(graph[root]) != Family::kReduce ||
            !reduces_loop(schedule, space_of(schedule, root), schedule.blocks[block].loop);
@@ -106,8 +106,8 @@ std::vector<NodeId> ReductionLowering::reduced_below(int block) const {
   return found;
 }
 
-std::vector<NodeId> ReductionLowering::open_levels(int block) {
-  std::vector<NodeId> opened;
+NodeList ReductionLowering::open_levels(int block) {
+  NodeList opened;
   for (NodeId root : reduced_below(block)) {
     const bool is_strip = is_strip_of_sum(root, block);
     const bool has_lanes = !levels[root].empty() && !levels[root].back().lane.empty();
@@ -122,7 +122,7 @@ std::vector<NodeId> ReductionLowering::open_levels(int block) {
   return opened;
 }
 
-void ReductionLowering::carry_over(const std::vector<NodeId>& opened, int block) {
+void ReductionLowering::carry_over(const NodeList& opened, int block) {
   for (NodeId root : std::set<NodeId>(opened.begin(), opened.end())) {
     const int trips = find_carry(graph, schedule, root, block);
     if (trips == 0) continue;
@@ -147,9 +147,9 @@ bool ReductionLowering::is_strip_of_sum(NodeId root, int block) const {
          !stack->second.empty() && stack->second.back().is_wide;
 }
 
-std::vector<NodeId> ReductionLowering::open_cascade(int block) {
+NodeList ReductionLowering::open_cascade(int block) {
   if (schedule.loops[schedule.blocks[block].loop].level != LoopSpec::Level::kChunk) return {};
-  std::vector<NodeId> cascaded = reduced_below(block);
+  NodeList cascaded = reduced_below(block);
   std::erase_if(cascaded, [&](NodeId root) {
     return !is_cascaded(graph, schedule, space_of(schedule, root));
   });
@@ -178,8 +178,8 @@ void ReductionLowering::combine_into(NodeId root, const Level& level, const std:
     scopes.append(Statement::call("add_exactly" + both));
 }
 
-void ReductionLowering::close_levels(const std::vector<NodeId>& opened) {
-  std::vector<NodeId> last;  // whose results are complete then
+void ReductionLowering::close_levels(const NodeList& opened) {
+  NodeList last;  // whose results are complete then
   for (NodeId root : opened)
     if (levels[root].size() == 1)
       last.push_back(root);
@@ -217,7 +217,7 @@ void ReductionLowering::close_level(NodeId root) {
   });
 }
 
-void ReductionLowering::close_together(const std::vector<NodeId>& roots) {
+void ReductionLowering::close_together(const NodeList& roots) {
   const std::string name = scopes.fresh(), type = levels[roots[0]][0].type;
   scopes.append(Statement::array(type, name, std::ssize(roots)));
   const auto element = [&](size_t i) { return concat(name, "[", i, "]"); };

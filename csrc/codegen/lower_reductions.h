@@ -34,12 +34,12 @@ struct ReductionLowering {
   std::map<NodeId, std::vector<Level>> levels = {};
 
   // Before the child opens: accumulators of the reductions whose outermost reduced loop it is.
-  std::vector<NodeId> open_levels(int block);
+  NodeList open_levels(int block);
   // At the end of each of its trips: long sums of f32 go over to their second accumulators.
-  void carry_over(const std::vector<NodeId>& opened, int block);
-  void close_levels(const std::vector<NodeId>& opened);
+  void carry_over(const NodeList& opened, int block);
+  void close_levels(const NodeList& opened);
   // Inside a chunk loop: partial accumulators, so that sums cascade.
-  std::vector<NodeId> open_cascade(int block);
+  NodeList open_cascade(int block);
   // Results read outside the block that finishes them live in variables of `block`.
   void declare_homes(int block);
   void accumulate(NodeId root, const Scalar& value);
@@ -69,7 +69,7 @@ struct ReductionLowering {
   bool ascends(const RootSpace& space, const IndexExpr& flat) const;
   unsigned reduced_threads(NodeId root) const;  // bits of tid
   void close_level(NodeId root);
-  void close_together(const std::vector<NodeId>& roots);
+  void close_together(const NodeList& roots);
   // Where threads exchange values of `type`: shared memory where they are of several warps.
   std::string exchange(unsigned threads, const std::string& type) const;
   // The threads' partial results become those of their groups: an array's in place, or one.
@@ -80,7 +80,7 @@ struct ReductionLowering {
   // Lanes of the loop along strips that the root sums, where each may have an accumulator; or 0.
   int lanes_of(NodeId root) const;
   // Reductions inside the block that reduce its own loop.
-  std::vector<NodeId> reduced_below(int block) const;
+  NodeList reduced_below(int block) const;
   std::string place(NodeId root, const Scalar& at) const {  // "p3[x0]"
     return "p" + std::to_string(values.pointer(root, true)) + "[" + at.text + "]";
   }

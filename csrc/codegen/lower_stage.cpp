@@ -285,12 +285,12 @@ struct StageLowering {
 
   void lower_whole_loop(int block) {
     const int loop = schedule.blocks[block].loop;
-    std::vector<NodeId> opened = reductions.open_levels(block);
+    NodeList opened = reductions.open_levels(block);
     scopes.open.push_back({block, {}, {}});
     open_loop(loop);
     reductions.declare_homes(block);
     declare_arrays(block);
-    std::vector<NodeId> cascaded = reductions.open_cascade(block);
+    NodeList cascaded = reductions.open_cascade(block);
     lower_block(block);
     reductions.close_levels(cascaded);
     reductions.carry_over(opened, block);
@@ -448,7 +448,7 @@ struct StageLowering {
     return index_from_atoms(schedule.spaces.atoms, space_of(schedule, root).dims, values.vars);
   }
 
-  void lower_leaf(int block, const std::vector<NodeId>& roots) {
+  void lower_leaf(int block, const NodeList& roots) {
     // All are evaluated before any is stored: a store may replace what another root reads.
     std::vector<Scalar> results;
     std::vector<IndexExpr> offsets;

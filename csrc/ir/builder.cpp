@@ -44,8 +44,8 @@ std::vector<int64_t> sorted_axes(std::vector<int64_t> axes, int rank) {
 }  // namespace
 
 // An op along one dimension: the attributes that it shares with its like.
-Node Builder::along(OpKind op, std::vector<NodeId> inputs, int64_t dim,
-                    const std::vector<Dim>& dims, bool from_end) const {
+Node Builder::along(OpKind op, NodeList inputs, int64_t dim, const std::vector<Dim>& dims,
+                    bool from_end) const {
   const int rank = inputs.empty() ? 0 : graph_[inputs[0]].type.rank();
   const std::vector<int64_t> axes = wrap_axes({dim}, rank);
   return {.op = op, .inputs = std::move(inputs), .ints = axes, .dims = dims, .integer = !from_end};
@@ -92,7 +92,7 @@ NodeId Builder::random(NodeId seed, int64_t stream, std::vector<Dim> shape, bool
                    {word(0), from, reshape(line, std::move(shape))});
 }
 
-NodeId Builder::pointwise(OpKind op, const std::vector<NodeId>& inputs, DType dtype) {
+NodeId Builder::pointwise(OpKind op, const NodeList& inputs, DType dtype) {
   STITCH_CHECK(info(op).family == Family::kPointwise && op != OpKind::k_cast,
                info(op).name << " is not made by Builder::pointwise");
   return add({.op = op, .inputs = inputs, .type = {.dtype = dtype}});
@@ -179,31 +179,28 @@ NodeId Builder::pad(NodeId x, std::vector<Dim> before, std::vector<Dim> shape, d
   return add(std::move(node));
 }
 
-NodeId Builder::index(NodeId x, const std::vector<NodeId>& indices, std::vector<int64_t> dims,
-                      bool from_end) {
+NodeId Builder::index(NodeId x, const NodeList& indices, std::vector<int64_t> dims, bool from_end) {
   dims = wrap_axes(std::move(dims), graph_[x].type.rank());
-  std::vector<NodeId> inputs = {x};
+  NodeList inputs = {x};
   inputs.insert(inputs.end(), indices.begin(), indices.end());
   return add({.op = OpKind::k_index, .inputs = inputs, .ints = dims, .integer = !from_end});
 }
 
-NodeId Builder::combine_rows(OpKind op, const std::vector<NodeId>& inputs, int64_t dim,
-                             bool from_end) {
+NodeId Builder::combine_rows(OpKind op, const NodeList& inputs, int64_t dim, bool from_end) {
   STITCH_CHECK(combines_segments(info(op)) || combines_at_indices(info(op)),
                info(op).name << " combines no rows");
   return add(along(op, inputs, dim, {}, from_end));
 }
 
-NodeId Builder::put(OpKind op, const std::vector<NodeId>& inputs, std::vector<int64_t> ints,
-                    std::string name, int64_t call, TensorType type) {
+NodeId Builder::put(OpKind op, const NodeList& inputs, std::vector<int64_t> ints, std::string name,
+                    int64_t call, TensorType type) {
   STITCH_CHECK(is_put(info(op)), info(op).name << " is no put");
   return add(
       {.op = op, .inputs = inputs, .ints = ints, .integer = call, .type = type, .name = name});
 }
 
-std::vector<NodeId> Builder::library(std::string name, int64_t call,
-                                     const std::vector<NodeId>& inputs,
-                                     const std::vector<TensorType>& results, bool several) {
+NodeList Builder::library(std::string name, int64_t call, const NodeList& inputs,
+                          const std::vector<TensorType>& results, bool several) {
   STITCH_CHECK(several || results.size() <= 1,
                name << " has " << results.size() << " results but is said to yield one");
   const bool yields_value = !several && results.size() == 1;
@@ -211,13 +208,13 @@ std::vector<NodeId> Builder::library(std::string name, int64_t call,
   const NodeId id =
       add({.op = OpKind::k_library, .inputs = inputs, .integer = call, .type = type, .name = name});
   if (!several) return {id};
-  std::vector<NodeId> values;
+  NodeList values;
   for (size_t i = 0; i < results.size(); ++i)
     values.push_back(read_result(id, static_cast<int64_t>(i), results[i]));
   return values;
 }
 
-NodeId Builder::copy(const Node& node, std::vector<NodeId> inputs) {
+NodeId Builder::copy(const Node& node, NodeList inputs) {
   if (node.op == OpKind::k_cast && graph_[inputs.at(0)].type.dtype == node.type.dtype)
     return inputs[0];
   Node result = node;

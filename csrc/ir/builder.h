@@ -37,7 +37,7 @@ class Builder {
   NodeId random(NodeId seed, int64_t stream, std::vector<Dim> shape, bool coarse);
   // Operands broadcast; they must have one dtype already (`select`: the first is bool).
   // `dtype`: of an op whose operands do not tell.
-  NodeId pointwise(OpKind op, const std::vector<NodeId>& inputs, DType dtype = DType::kF32);
+  NodeId pointwise(OpKind op, const NodeList& inputs, DType dtype = DType::kF32);
   // x itself when it has the dtype; `rounds`: see keeps_digits.
   NodeId cast(NodeId x, DType dtype, bool rounds = true);
   // Axes in any order, negative allowed, empty = all.  `dtype`: of the result of sum, prod,
@@ -52,14 +52,11 @@ class Builder {
   }
   NodeId slice(NodeId x, int64_t dim, const Dim& start, const Dim& count, const Dim& step);
   NodeId flip(NodeId x, std::vector<int64_t> axes);
-  NodeId cat(const std::vector<NodeId>& parts, int64_t dim) {
-    return add(along(OpKind::k_cat, parts, dim));
-  }
+  NodeId cat(const NodeList& parts, int64_t dim) { return add(along(OpKind::k_cat, parts, dim)); }
   NodeId pad(NodeId x, std::vector<Dim> before, std::vector<Dim> shape, double number,
              int64_t integer);
   // `from_end`, here and below: negative indices count from there, else they are out of range.
-  NodeId index(NodeId x, const std::vector<NodeId>& indices, std::vector<int64_t> dims,
-               bool from_end = true);
+  NodeId index(NodeId x, const NodeList& indices, std::vector<int64_t> dims, bool from_end = true);
   NodeId gather(NodeId x, NodeId index, int64_t dim, bool from_end = true) {
     return add(along(OpKind::k_gather, {x, index}, dim, {}, from_end));
   }
@@ -76,21 +73,20 @@ class Builder {
   // x where the mask, of the axes from `dim` on, is false; of values one for all that it covers.
   NodeId put_masked(NodeId x, int64_t dim, NodeId mask, NodeId values);
   // `op`: one that combines segments, or a scatter; see ops/ops.def for the operands.
-  NodeId combine_rows(OpKind op, const std::vector<NodeId>& inputs, int64_t dim,
-                      bool from_end = true);
+  NodeId combine_rows(OpKind op, const NodeList& inputs, int64_t dim, bool from_end = true);
   // `op`: a put of ops/ops.def; `call` of the name is what eager runs, `type` what it yields.
-  NodeId put(OpKind op, const std::vector<NodeId>& inputs, std::vector<int64_t> ints,
-             std::string name, int64_t call, TensorType type);
+  NodeId put(OpKind op, const NodeList& inputs, std::vector<int64_t> ints, std::string name,
+             int64_t call, TensorType type);
   // One node per result; a call with one result yields one node and no `get`.
-  std::vector<NodeId> library(std::string name, int64_t call, const std::vector<NodeId>& inputs,
-                              const std::vector<TensorType>& results, bool several);
+  NodeList library(std::string name, int64_t call, const NodeList& inputs,
+                   const std::vector<TensorType>& results, bool several);
   NodeId read_result(NodeId call, int64_t position, TensorType type) {  // of a call with several
     return add(
         {.op = OpKind::k_get, .inputs = {call}, .ints = {position}, .type = std::move(type)});
   }
   // A copy of `node` with other inputs (already in this builder): what rewrites use.  The type is
   // inferred again; what the operands leave open is taken from `node.type` (infer_type).
-  NodeId copy(const Node& node, std::vector<NodeId> inputs);
+  NodeId copy(const Node& node, NodeList inputs);
   // The strides a value gets where it is materialised, when not contiguous.
   NodeId with_strides(NodeId x, std::vector<Dim> strides) {
     return add({.op = OpKind::k_layout, .inputs = {x}, .type = {.strides = std::move(strides)}});
@@ -107,7 +103,7 @@ class Builder {
   Graph finish();  // verifies, then hands the graph over
 
  private:
-  Node along(OpKind op, std::vector<NodeId> inputs, int64_t dim, const std::vector<Dim>& dims = {},
+  Node along(OpKind op, NodeList inputs, int64_t dim, const std::vector<Dim>& dims = {},
              bool from_end = true) const;
   NodeId add(Node node);
   bool share_ = true;

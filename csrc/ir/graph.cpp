@@ -2,23 +2,23 @@
 
 namespace stitch {
 
-std::vector<NodeId> find_kept(const Graph& graph) {
-  std::vector<NodeId> kept;
+NodeList find_kept(const Graph& graph) {
+  NodeList kept;
   for (const GraphOutput& output : graph.outputs)
     if (output.kind == GraphOutput::Kind::kTensor) kept.push_back(output.node);
   for (const Mutation& mutation : graph.mutations) kept.push_back(mutation.value);
   return kept;
 }
 
-std::vector<std::vector<NodeId>> find_users(const Graph& graph) {
-  std::vector<std::vector<NodeId>> users(graph.nodes.size());
+std::vector<NodeList> find_users(const Graph& graph) {
+  std::vector<NodeList> users(graph.nodes.size());
   for (int i = 0; i < graph.size(); ++i)
     for (NodeId input : graph.nodes[i].inputs) users[input.index()].push_back(NodeId(i));
   return users;
 }
 
-std::vector<std::vector<NodeId>> find_definers(const Graph& graph) {
-  std::vector<std::vector<NodeId>> definers(graph.nodes.size());
+std::vector<NodeList> find_definers(const Graph& graph) {
+  std::vector<NodeList> definers(graph.nodes.size());
   const std::vector<Symbol>& symbols = graph.symbols.symbols;
   if (std::ranges::none_of(symbols, is_late)) return definers;
   std::map<int64_t, NodeId> call_of;  // by row

@@ -18,6 +18,7 @@ namespace stitch {
 
 struct NodeTag;
 using NodeId = Id<NodeTag>;
+using NodeList = std::vector<NodeId>;
 
 // Where the user wrote an op: "model.py:31" and the op as the framework names it.
 struct Origin {
@@ -29,7 +30,7 @@ struct Origin {
 // Meaning of `ints` and `dims` per op is documented in its row of ops.def.
 struct Node {
   OpKind op{};
-  std::vector<NodeId> inputs = {};
+  NodeList inputs = {};
   std::vector<int64_t> ints = {};
   std::vector<Dim> dims = {};
   double number = 0;    // full, pad, iota: floating value; library: see ops/library_calls.h
@@ -56,7 +57,7 @@ struct Mutation {
 
 struct Graph {
   std::vector<Node> nodes;
-  std::vector<NodeId> inputs;          // tensor inputs, in call order
+  NodeList inputs;                     // tensor inputs, in call order
   std::vector<int> input_positions;    // their positions among all arguments of the call
   std::vector<int> integer_positions;  // positions of the integer arguments (symbols)
   int argument_count = 0;
@@ -122,8 +123,8 @@ inline bool has_effects(const Node& node) {
 // A library node that nothing runs for; see kJoin.
 inline bool is_join(const Node& node) { return node.op == OpKind::k_library && node.name == kJoin; }
 // What is stored where `id` is wanted in memory: itself, or the parts that it joins.
-inline std::vector<NodeId> find_stores(const Graph& graph, NodeId id) {
-  return is_join(graph[id]) ? graph[id].inputs : std::vector<NodeId>{id};
+inline NodeList find_stores(const Graph& graph, NodeId id) {
+  return is_join(graph[id]) ? graph[id].inputs : NodeList{id};
 }
 
 // By node: is it one of these?
@@ -134,15 +135,15 @@ inline std::vector<bool> mark_nodes(const Graph& graph, std::span<const NodeId> 
 }
 
 // What a call of the graph leaves behind: the tensors that it returns, then what its inputs become.
-std::vector<NodeId> find_kept(const Graph& graph);
+NodeList find_kept(const Graph& graph);
 
 // users[n]: the nodes that read n, ascending, each once per use.
-std::vector<std::vector<NodeId>> find_users(const Graph& graph);
+std::vector<NodeList> find_users(const Graph& graph);
 
 // By node: library calls that it waits for without reading their results, those that define its
 // sizes; of a library call its `dims` count too, the sizes among its arguments.  InternalError
 // where a size is used that no call above defines.
-std::vector<std::vector<NodeId>> find_definers(const Graph& graph);
+std::vector<NodeList> find_definers(const Graph& graph);
 
 // Strides of views, as eager's TensorImpl computes them, and which views are mere aliases: the same
 // memory with other sizes, strides and offset.  Symbolic extents count as larger than 1.

@@ -11,8 +11,8 @@ struct LevelFinder {
   const Graph& graph;
   // By node: what it waits for, its operands and the calls that define its sizes; what waits for
   // it; whether it can run before every kernel, or is made where it is read; its level.
-  std::vector<std::vector<NodeId>> awaited = find_definers(graph);
-  std::vector<std::vector<NodeId>> waiting = std::vector<std::vector<NodeId>>(graph.size());
+  std::vector<NodeList> awaited = find_definers(graph);
+  std::vector<NodeList> waiting = std::vector<NodeList>(graph.size());
   std::vector<bool> is_first = std::vector<bool>(graph.size(), false);
   std::vector<bool> is_constant = find_constants(graph);
   std::vector<int> level = std::vector<int>(graph.size(), 0);
@@ -144,7 +144,7 @@ struct LevelFinder {
   }
 };
 
-using LevelMap = std::map<int, std::vector<NodeId>>;
+using LevelMap = std::map<int, NodeList>;
 
 // The level of every live value that a kernel makes, at most that of its readers; kNever elsewhere.
 std::vector<int> place_values(const Graph& graph, const Demands& demands,
@@ -173,7 +173,7 @@ LevelMap group_by_level(const std::vector<int>& level) {
 
 // Joins each level into the next where nothing in between waits for it.
 void join_levels(const Graph& graph, const std::vector<int>& call_level, std::vector<int>& level) {
-  const std::vector<std::vector<NodeId>> users = find_users(graph);
+  const std::vector<NodeList> users = find_users(graph);
   const LevelMap at_level = group_by_level(level);
   std::map<int, int> joined;  // by level
   int next = kNever;          // the scope after this level
@@ -215,7 +215,7 @@ std::vector<bool> find_constants(const Graph& graph) {
   return is_constant;
 }
 
-std::vector<std::vector<NodeId>> find_scopes(const Graph& graph, const Demands& demands) {
+std::vector<NodeList> find_scopes(const Graph& graph, const Demands& demands) {
   const std::vector<int> earliest = find_levels(graph);
   std::vector<int> level = place_values(graph, demands, earliest);
   join_levels(graph, earliest, level);
@@ -223,7 +223,7 @@ std::vector<std::vector<NodeId>> find_scopes(const Graph& graph, const Demands& 
 }
 
 std::vector<bool> find_scope_outputs(const Graph& graph, const Demands& demands,
-                                     const std::vector<std::vector<NodeId>>& scopes) {
+                                     const std::vector<NodeList>& scopes) {
   std::vector<int> scope_of(graph.size(), -1);
   for (size_t s = 0; s < scopes.size(); ++s)
     for (NodeId id : scopes[s]) scope_of[id.index()] = static_cast<int>(s);

@@ -25,10 +25,10 @@ std::vector<bool> find_constants(const Graph& graph);
 // Live values other than inputs, library results and constants that nobody demands, each in one
 // scope, ascending; scopes in an order in which they can run.  A value that may wait does so where
 // its first reader is; reductions, which make few bytes of many, do not.
-std::vector<std::vector<NodeId>> find_scopes(const Graph& graph, const Demands& demands);
+std::vector<NodeList> find_scopes(const Graph& graph, const Demands& demands);
 
 // By node: demanded, or read by another scope than its own (of a view that moves nothing its base).
 std::vector<bool> find_scope_outputs(const Graph& graph, const Demands& demands,
-                                     const std::vector<std::vector<NodeId>>& scopes);
+                                     const std::vector<NodeList>& scopes);
 
 }  // namespace stitch

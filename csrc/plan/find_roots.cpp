@@ -20,7 +20,7 @@ struct RootFinder {
   const Graph& graph;
   const Demands& demands;
   bool on_gpu;
-  std::vector<std::vector<NodeId>> users = find_users(graph);  // live ones
+  std::vector<NodeList> users = find_users(graph);  // live ones
   std::vector<int> level = find_levels(graph);
   std::vector<bool> is_live = std::vector<bool>(graph.size(), false);
   std::vector<bool> is_root = std::vector<bool>(graph.size(), false);
@@ -36,7 +36,7 @@ struct RootFinder {
       if (!is_live[n]) continue;
       for (NodeId input : graph[id].inputs) is_live[input.index()] = true;
     }
-    for (std::vector<NodeId>& readers : users)
+    for (NodeList& readers : users)
       std::erase_if(readers, [&](NodeId user) { return !is_live[user.index()]; });
   }
 
@@ -81,7 +81,7 @@ struct RootFinder {
   bool is_costly(NodeId id, int depth = 0) const {
     if (!is_stitched(id) || (depth > 0 && is_certain_root(id)) || depth > 16) return false;
     if (info(graph[id]).cost >= CostClass::kSpecial) return true;
-    const std::vector<NodeId>& inputs = graph[id].inputs;
+    const NodeList& inputs = graph[id].inputs;
     return std::ranges::any_of(inputs, [&](NodeId input) { return is_costly(input, depth + 1); });
   }
 
@@ -91,11 +91,11 @@ struct RootFinder {
     if (family(graph[id]) != Family::kPointwise) return false;
     const auto is_source_of = [&](auto& self, NodeId value, NodeId user) -> bool {
       if (combines_segments(info(graph[user]))) return graph[user].inputs[1] == value;
-      const std::vector<NodeId>& readers = users[user.index()];
+      const NodeList& readers = users[user.index()];
       return family(graph[user]) == Family::kView && !is_root[user.index()] &&
              std::ranges::any_of(readers, [&](NodeId reader) { return self(self, user, reader); });
     };
-    const std::vector<NodeId>& readers = users[id.index()];
+    const NodeList& readers = users[id.index()];
     const bool is_source = std::ranges::any_of(
         readers, [&](NodeId user) { return is_source_of(is_source_of, id, user); });
     if (is_scattered_alone(id)) return !on_gpu && is_costly(id);
@@ -205,7 +205,7 @@ struct RootFinder {
 
   // Values that several roots evaluate, through values that are no roots.
   std::vector<bool> find_shared() const {
-    std::vector<NodeId> reading(graph.size());  // the root, where it is one
+    NodeList reading(graph.size());  // the root, where it is one
     std::vector<bool> is_shared(graph.size(), false);
     for (int n = graph.size(); n-- > 0;) {
       for (NodeId user : users[n]) {
@@ -221,7 +221,7 @@ struct RootFinder {
   // Does evaluating this value evaluate more than kMostCone?
   bool has_long_cone(NodeId id) const {
     std::set<NodeId> visited = {id};
-    std::vector<NodeId> cone = {id};
+    NodeList cone = {id};
     for (size_t i = 0; i < cone.size() && cone.size() <= kMostCone; ++i)
       for (NodeId input : graph[cone[i]].inputs)
         if (!is_stored(input) && visited.insert(input).second) cone.push_back(input);
@@ -301,19 +301,18 @@ struct RootFinder {
 
 }  // namespace
 
-std::vector<NodeId> find_roots(const Graph& graph, const Demands& demands, bool every_op,
-                               bool on_gpu) {
+NodeList find_roots(const Graph& graph, const Demands& demands, bool every_op, bool on_gpu) {
   RootFinder finder{graph, demands, on_gpu};
   finder.run(every_op);
-  std::vector<NodeId> roots;
+  NodeList roots;
   for (int n = 0; n < graph.size(); ++n)
     if (finder.is_root[n]) roots.push_back(NodeId(n));
   return roots;
 }
 
-std::vector<NodeId> add_expensive(const Graph& graph, const std::vector<NodeId>& roots) {
+NodeList add_expensive(const Graph& graph, const NodeList& roots) {
   std::vector<bool> is_evaluated = mark_nodes(graph, roots);
-  std::vector<NodeId> all = roots;
+  NodeList all = roots;
   for (int n = graph.size(); n-- > 0;) {
     const Node& node = graph.nodes[n];
     if (!is_evaluated[n] || is_materialised(node)) continue;
@@ -325,8 +324,7 @@ std::vector<NodeId> add_expensive(const Graph& graph, const std::vector<NodeId>&
   return all;
 }
 
-std::vector<NodeId> drop_cheap(const Graph& graph, const Demands& demands,
-                               std::vector<NodeId> roots) {
+NodeList drop_cheap(const Graph& graph, const Demands& demands, NodeList roots) {
   const std::vector<bool> is_constant = find_constants(graph);
   std::vector<std::set<NodeId>> sources(graph.size());  // by node: what readers of it would load
   std::erase_if(roots, [&](NodeId id) {
@@ -348,7 +346,7 @@ std::vector<NodeId> drop_cheap(const Graph& graph, const Demands& demands,
   return roots;
 }
 
-bool reduces(const Graph& graph, const std::vector<NodeId>& roots) {
+bool reduces(const Graph& graph, const NodeList& roots) {
   return std::ranges::any_of(roots,
                              [&](NodeId root) { return family(graph[root]) == Family::kReduce; });
 }

@@ -9,8 +9,7 @@ namespace stitch {
 // sides of a library call would otherwise recompute from more bytes than they have, and what
 // segments would gather or, on the host, they and scatters compute element by element.
 // With `every_op` each op is a root of its own (policy "none").
-std::vector<NodeId> find_roots(const Graph& graph, const Demands& demands, bool every_op,
-                               bool on_gpu = true);
+NodeList find_roots(const Graph& graph, const Demands& demands, bool every_op, bool on_gpu = true);
 
 // AStitch A.1; divisions and square roots count as light: they cost less than a barrier.
 inline bool is_expensive(const Node& node) {
@@ -18,14 +17,13 @@ inline bool is_expensive(const Node& node) {
 }
 // These and all expensive element-wise values that they evaluate: each is computed once then, where
 // readers would compute it for themselves (FusionStitching 2020, 20.8).
-std::vector<NodeId> add_expensive(const Graph& graph, const std::vector<NodeId>& roots);
+NodeList add_expensive(const Graph& graph, const NodeList& roots);
 
 // These, ascending, but for cheap element-wise values that are made of hardly more bytes than they
 // have (an eighth [A]: a row beside a matrix): who would load one makes it of what it is made of.
-std::vector<NodeId> drop_cheap(const Graph& graph, const Demands& demands,
-                               std::vector<NodeId> roots);
+NodeList drop_cheap(const Graph& graph, const Demands& demands, NodeList roots);
 
 // Whether one of the roots is a reduction.
-bool reduces(const Graph& graph, const std::vector<NodeId>& roots);
+bool reduces(const Graph& graph, const NodeList& roots);
 
 }  // namespace stitch

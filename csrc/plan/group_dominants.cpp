@@ -35,12 +35,12 @@ struct Grouper {
   std::vector<int> seen_in = scope_of;
   std::vector<int> parent = scope_of;  // union-find over nodes
   // The reader whose broadcast or slice a value is part of.
-  std::vector<NodeId> home = std::vector<NodeId>(graph.size());
+  NodeList home = NodeList(graph.size());
   std::map<std::pair<NodeId, std::vector<Dim>>, NodeId> first_to_shape = {};
   std::vector<DominantGroup> groups = {};
 
-  std::vector<DominantGroup> run(const std::vector<std::vector<NodeId>>& scopes) {
-    for (const std::vector<NodeId>& scope : scopes) {
+  std::vector<DominantGroup> run(const std::vector<NodeList>& scopes) {
+    for (const NodeList& scope : scopes) {
       ++current;
       for (NodeId id : scope) scope_of[id.index()] = current;
       find_candidates(scope);
@@ -56,7 +56,7 @@ struct Grouper {
   bool is_inside(NodeId id) const { return scope_of[id.index()] == current; }
 
   // Readers before what they read: is a value broadcast before the next candidate is made of it?
-  void find_candidates(const std::vector<NodeId>& scope) {
+  void find_candidates(const NodeList& scope) {
     for (size_t i = scope.size(); i-- > 0;) {
       const NodeId id = scope[i];
       const Node& node = graph[id];
@@ -117,7 +117,7 @@ struct Grouper {
     return rank(a) > rank(b);
   }
 
-  void collect(const std::vector<NodeId>& scope) {
+  void collect(const NodeList& scope) {
     std::map<int, DominantGroup> found;  // by root
     for (NodeId id : scope) {
       if (!is_candidate[id.index()]) continue;
@@ -139,8 +139,7 @@ struct Grouper {
 
 }  // namespace
 
-std::vector<DominantGroup> group_dominants(const Graph& graph,
-                                           const std::vector<std::vector<NodeId>>& scopes,
+std::vector<DominantGroup> group_dominants(const Graph& graph, const std::vector<NodeList>& scopes,
                                            const std::vector<bool>& is_output) {
   return Grouper{graph, is_output}.run(scopes);
 }

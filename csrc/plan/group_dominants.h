@@ -19,9 +19,9 @@
 namespace stitch {
 
 struct DominantGroup {
-  NodeId dominant;                    // the reduction of most elements, else the largest value
-  std::vector<NodeId> sub_dominants;  // the other candidates, ascending
-  std::vector<NodeId> members;        // values of the scope, dominants included, ascending
+  NodeId dominant;         // the reduction of most elements, else the largest value
+  NodeList sub_dominants;  // the other candidates, ascending
+  NodeList members;        // values of the scope, dominants included, ascending
 };
 
 // Groups by scope and dominant.  They read each other's dominants, sub-dominants and renaming views
@@ -30,8 +30,7 @@ struct DominantGroup {
 //
 // `scopes`: disjoint, each ascending; `is_output`: by node, what others read (plan/find_levels.h).
 // Indices are not compared: whether a mapping fits all members is for find_spaces to say.
-std::vector<DominantGroup> group_dominants(const Graph& graph,
-                                           const std::vector<std::vector<NodeId>>& scopes,
+std::vector<DominantGroup> group_dominants(const Graph& graph, const std::vector<NodeList>& scopes,
                                            const std::vector<bool>& is_output);
 
 }  // namespace stitch

@@ -25,7 +25,7 @@ constexpr double kWaitingGain = 0.1;
 
 // A unit of execution: a kernel under construction or a library call.
 struct Unit {
-  std::vector<NodeId> roots = {};  // empty for a library call
+  NodeList roots = {};  // empty for a library call
   NodeId call = {};
   int level = 0;
   int position = 0;  // in an order in which all can run
@@ -54,7 +54,7 @@ struct Attempt {
 
 class Joiner {
  public:
-  Joiner(const PlanRequest& in, const std::vector<NodeId>& roots, JoinRule rule)
+  Joiner(const PlanRequest& in, const NodeList& roots, JoinRule rule)
       : graph_(in.graph), in_(in), rule_(rule) {
     for (int n = 0; n < graph_.size(); ++n) {
       const NodeId id(n);
@@ -72,8 +72,8 @@ class Joiner {
       if (!unit.roots.empty()) unit.score = in_.judge(describe(unit.roots, unit.cone));
   }
 
-  void join_groups(const std::vector<std::vector<NodeId>>& groups) {
-    for (const std::vector<NodeId>& group : groups) {
+  void join_groups(const std::vector<NodeList>& groups) {
+    for (const NodeList& group : groups) {
       std::vector<int> before;  // units of earlier members, by the last member of each
       for (NodeId member : group) {
         const int unit = unit_of_[member.index()];
@@ -160,7 +160,7 @@ class Joiner {
     }
   }
 
-  PlannedStage describe(const std::vector<NodeId>& roots, const Cone& cone) const {
+  PlannedStage describe(const NodeList& roots, const Cone& cone) const {
     return make_stage(graph_, roots, cone, [&](NodeId root) {
       const auto is_outside = [&](NodeId reader) {
         return unit_of_[reader.index()] != unit_of_[root.index()];
@@ -226,7 +226,7 @@ class Joiner {
     // Each root evaluates about what it did: scheduling the join to find that out takes longest.
     const int statements = units_[a].score.statements + units_[b].score.statements;
     if (statements > kMostStageStatements) return too_long(statements, kMostStageStatements);
-    std::vector<NodeId> roots = units_[a].roots;
+    NodeList roots = units_[a].roots;
     roots.insert(roots.end(), units_[b].roots.begin(), units_[b].roots.end());
     std::ranges::sort(roots);
     Cone cone = unite_cones(units_[a].cone, units_[b].cone, roots);
@@ -396,14 +396,14 @@ class Joiner {
   const Graph& graph_;
   const PlanRequest& in_;
   std::vector<int> levels_ = find_levels(graph_);
-  std::vector<std::vector<NodeId>> definers_ = find_definers(graph_);
+  std::vector<NodeList> definers_ = find_definers(graph_);
   std::vector<Unit> units_;
   std::vector<int> order_;  // units by position
   std::array<Marks, 2> seen_{Marks(0), Marks(0)};
   // By node: its unit; of a root or call alone, what it loads; roots that load it.
   std::vector<int> unit_of_ = std::vector<int>(graph_.size(), -1);
-  std::vector<std::vector<NodeId>> loads_ = std::vector<std::vector<NodeId>>(graph_.size());
-  std::vector<std::vector<NodeId>> readers_ = loads_;
+  std::vector<NodeList> loads_ = std::vector<NodeList>(graph_.size());
+  std::vector<NodeList> readers_ = loads_;
   const JoinRule rule_;
   double least_gain_ = 0;  // share of the longer kernel's time
   std::map<Attempt, Verdict> refused_;
@@ -430,8 +430,8 @@ std::vector<int> order_by_waits(const std::vector<std::vector<int>>& waits) {
   return order;
 }
 
-JoinedStages join_stages(const PlanRequest& in, const std::vector<NodeId>& roots, JoinRule rule,
-                         const std::vector<std::vector<NodeId>>& groups) {
+JoinedStages join_stages(const PlanRequest& in, const NodeList& roots, JoinRule rule,
+                         const std::vector<NodeList>& groups) {
   Joiner joiner(in, roots, rule);
   joiner.join_groups(groups);
   if (rule != JoinRule::kNever) joiner.join_pairs();

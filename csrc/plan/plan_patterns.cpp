@@ -10,14 +10,14 @@ namespace {
 // What a pattern's units do to memory, and which part of the device each keeps busy.
 struct UnitFacts {
   NodeId root;  // invalid: a library call
-  std::vector<NodeId> loads = {};
+  NodeList loads = {};
   StageScore score = {};
 };
 
 struct PatternPlanner {
   const PlanRequest& in;
   const Graph& graph = in.graph;
-  std::vector<std::vector<NodeId>> definers = find_definers(graph);
+  std::vector<NodeList> definers = find_definers(graph);
   std::vector<UnitFacts> units = {};
   std::vector<int> unit_of = std::vector<int>(graph.size(), -1);  // by node, of stored values
   std::vector<double> bytes = std::vector<double>(graph.size());  // by node
@@ -37,7 +37,7 @@ struct PatternPlanner {
   // 20.17: can one mapping serve the pattern, with the values of all other units in memory?
   bool fits(const std::vector<int>& pattern) {
     own.assign(pattern);
-    std::vector<NodeId> roots;
+    NodeList roots;
     for (NodeId root : roots_of(pattern))
       if (family(graph[root]) == Family::kReduce || is_stored_by_own(unit_of[root.index()]))
         roots.push_back(root);
@@ -48,13 +48,13 @@ struct PatternPlanner {
     return find_spaces(graph, roots, LoadsOfRoots(roots.size(), &is_load)).verdict.ok;
   }
 
-  std::vector<NodeId> roots_of(const std::vector<int>& pattern) const {
-    std::vector<NodeId> roots = map_to_vector(pattern, [&](int u) { return units[u].root; });
+  NodeList roots_of(const std::vector<int>& pattern) const {
+    NodeList roots = map_to_vector(pattern, [&](int u) { return units[u].root; });
     std::ranges::sort(roots);
     return roots;
   }
 
-  void list_units(const std::vector<NodeId>& roots) {
+  void list_units(const NodeList& roots) {
     const std::vector<int> levels = find_levels(graph);
     for (int n = 0; n < graph.size(); ++n) {
       const NodeId id(n);
@@ -134,8 +134,7 @@ struct PatternPlanner {
 
 }  // namespace
 
-std::vector<std::vector<std::vector<NodeId>>> plan_patterns(const PlanRequest& in,
-                                                            const std::vector<NodeId>& roots) {
+std::vector<std::vector<NodeList>> plan_patterns(const PlanRequest& in, const NodeList& roots) {
   PatternPlanner planner{in};
   planner.list_units(roots);
   const std::vector<FusionPlan> plans = explore_patterns(

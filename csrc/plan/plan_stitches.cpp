@@ -25,7 +25,7 @@ constexpr double kLaunchesOfACall = 2;
 // A new value that is not stored over the old one is copied there: a call, one more read and write.
 double predict_copies_us(const Graph& graph, const DeviceSpec& device,
                          const std::map<NodeId, int>& replaceable, const PlannedStage& stage) {
-  const std::vector<NodeId> replaced = find_replaced(graph, replaceable, stage);
+  const NodeList replaced = find_replaced(graph, replaceable, stage);
   double us = 0;
   for (NodeId store : stage.stores) {
     if (!replaceable.contains(store) || std::ranges::count(replaced, store)) continue;
@@ -37,7 +37,7 @@ double predict_copies_us(const Graph& graph, const DeviceSpec& device,
 
 // With the copies that stages need; each stage once, as explorers ask about many of the same.
 StageJudge judge_once(const Graph& graph, const DeviceSpec& device, const StageJudge& judge) {
-  using Key = std::array<std::vector<NodeId>, 3>;
+  using Key = std::array<NodeList, 3>;
   return [&graph, &device, &judge, replaceable = find_replaceable(graph),
           scores = std::map<Key, StageScore>()](const PlannedStage& stage) mutable {
     const auto [entry, is_new] = scores.try_emplace({stage.roots, stage.loads, stage.stores});

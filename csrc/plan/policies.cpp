@@ -25,7 +25,7 @@ void enumerate_templates(const PlanRequest& in, PlanCandidate& candidate) {
   }
 }
 
-std::vector<NodeId> list_roots(const PlanRequest& in, bool every_op) {
+NodeList list_roots(const PlanRequest& in, bool every_op) {
   return find_roots(in.graph, in.demands, every_op, in.device.is_cuda);
 }
 
@@ -36,7 +36,7 @@ PlanCandidate plan_each_op(const PlanRequest& in) {
 
 // Pairs joined while the model gains, the largest gains first, then kernels of them.
 PlanCandidate join_pairs(const PlanRequest& in, bool every_op) {
-  std::vector<NodeId> roots = list_roots(in, every_op);
+  NodeList roots = list_roots(in, every_op);
   if (every_op) roots = drop_cheap(in.graph, in.demands, std::move(roots));
   return stitch_stages(in, join_stages(in, roots, JoinRule::kFaster), {});
 }
@@ -44,17 +44,17 @@ PlanCandidate join_pairs(const PlanRequest& in, bool every_op) {
 // AStitch: groups by their dominants (A.6-A.10), joined where the blocks of one mapping hold what
 // the consumer needs (regional, A.11), all of a scope in one kernel (A.2-A.4).
 PlanCandidate plan_astitch(const PlanRequest& in) {
-  const std::vector<std::vector<NodeId>> scopes = find_scopes(in.graph, in.demands);
+  const std::vector<NodeList> scopes = find_scopes(in.graph, in.demands);
   const std::vector<DominantGroup> found =
       group_dominants(in.graph, scopes, find_scope_outputs(in.graph, in.demands, scopes));
-  const std::vector<NodeId> certain = list_roots(in, false);
+  const NodeList certain = list_roots(in, false);
   std::set<NodeId> roots(certain.begin(), certain.end());
   for (const DominantGroup& group : found) {
     roots.insert(group.dominant);
     roots.insert(group.sub_dominants.begin(), group.sub_dominants.end());
   }
-  std::vector<std::vector<NodeId>> groups = map_to_vector(found, &DominantGroup::members);
-  for (std::vector<NodeId>& group : groups)
+  std::vector<NodeList> groups = map_to_vector(found, &DominantGroup::members);
+  for (NodeList& group : groups)
     std::erase_if(group, [&](NodeId member) { return !roots.contains(member); });
   JoinedStages joined = join_stages(in, {roots.begin(), roots.end()}, JoinRule::kParallel, groups);
   return stitch_stages(in, std::move(joined), {.by_cost = false});
@@ -63,11 +63,11 @@ PlanCandidate plan_astitch(const PlanRequest& in) {
 // Stages by the patterns that gain most, kernels by the best of the rules.  Expensive element-wise
 // values are enumerated both ways: computed once and passed on, or by each reader (20.8, 20.9).
 PlanCandidate plan_best_patterns(const PlanRequest& in, const std::vector<StitchRule>& rules) {
-  const std::vector<NodeId> certain = list_roots(in, false);
-  std::vector<std::vector<NodeId>> groupings = {certain, add_expensive(in.graph, certain)};
+  const NodeList certain = list_roots(in, false);
+  std::vector<NodeList> groupings = {certain, add_expensive(in.graph, certain)};
   if (groupings[0] == groupings[1]) groupings.pop_back();
   PlanCandidate best;
-  for (const std::vector<NodeId>& roots : groupings) {
+  for (const NodeList& roots : groupings) {
     for (const auto& patterns : plan_patterns(in, roots)) {
       const JoinedStages joined = join_stages(in, roots, JoinRule::kNever, patterns);
       for (const StitchRule& rule : rules) {

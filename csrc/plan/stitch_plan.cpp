@@ -31,7 +31,7 @@ std::set<NodeId> find_shared_values(const StitchPlan& plan) {
   return values;
 }
 
-std::vector<NodeId> nodes_of(const StitchPlan& plan, int kernel) {
+NodeList nodes_of(const StitchPlan& plan, int kernel) {
   std::set<NodeId> nodes;
   for (const PlannedStage* stage : stages_of(plan, plan.kernels[kernel]))
     nodes.insert(stage->nodes.begin(), stage->nodes.end());
@@ -40,7 +40,7 @@ std::vector<NodeId> nodes_of(const StitchPlan& plan, int kernel) {
 
 std::string to_string(const StitchPlan& plan, const Graph& graph) {
   std::ostringstream out;
-  const auto list = [](const std::vector<NodeId>& nodes) {
+  const auto list = [](const NodeList& nodes) {
     return join(nodes, "", [](NodeId node) { return concat(" %", node.value()); });
   };
   for (size_t k = 0; k < plan.kernels.size(); ++k) {

@@ -16,18 +16,18 @@ namespace stitch {
 inline constexpr int64_t kMostInSlab = 8 << 10;
 
 struct PlannedStage {
-  std::vector<NodeId> roots;   // topological order; every store is a root
-  std::vector<NodeId> stores;  // roots that are written to memory
-  std::vector<NodeId> loads;   // materialised values that are read
-  std::vector<NodeId> nodes;   // all that is evaluated inside, roots included, topological order
+  NodeList roots;   // topological order; every store is a root
+  NodeList stores;  // roots that are written to memory
+  NodeList loads;   // materialised values that are read
+  NodeList nodes;   // all that is evaluated inside, roots included, topological order
 };
 
 // Two stages of one phase, of different mappings, that every block runs one after the other, a
 // block barrier between: what a block of `then` reads of `first`, the same block has made
 // (AStitch's regional scheme).  They stand beside each other in their phase.
 struct PlannedChain {
-  int first, then;                // indices of StitchPlan::stages
-  std::vector<NodeId> in_shared;  // pass in shared memory and are nowhere else; others in global
+  int first, then;     // indices of StitchPlan::stages
+  NodeList in_shared;  // pass in shared memory and are nowhere else; others in global
 };
 
 // One launch.  Stages of one phase are independent, but for chains, and divide its blocks among
@@ -85,7 +85,7 @@ inline auto stages_of(const StitchPlan& plan, const PlannedKernel& kernel) {
 // Values that no memory but a block's shared memory ever holds.
 std::set<NodeId> find_shared_values(const StitchPlan& plan);
 // What a kernel evaluates, in topological order.
-std::vector<NodeId> nodes_of(const StitchPlan& plan, int kernel);
+NodeList nodes_of(const StitchPlan& plan, int kernel);
 
 std::string to_string(const StitchPlan& plan, const Graph& graph);
 

@@ -54,7 +54,7 @@ struct Stitcher {
   void find_reads() {
     std::map<NodeId, NodeId> base;
     for (const PlannedAlias& alias : in.demands.aliases) base[alias.node] = alias.base;
-    const std::vector<std::vector<NodeId>> definers = find_definers(graph);
+    const std::vector<NodeList> definers = find_definers(graph);
     std::map<NodeId, int> maker;
     std::map<NodeId, std::vector<int>> readers;  // of inputs
     units.resize(joined.steps.size());
@@ -272,14 +272,14 @@ std::vector<std::vector<int>> find_persistent_groups(const Graph& graph,
   for (const std::vector<int>& phase : kernel.phases) {
     std::set<NodeId> met;  // by a stage of this phase
     for (int s : phase)
-      for (const std::vector<NodeId>* values : {&stages[s].loads, &stages[s].stores})
+      for (const NodeList* values : {&stages[s].loads, &stages[s].stores})
         for (NodeId value : *values)
           if (met.insert(value).second) readers[value].push_back(s);
   }
   auto bytes = [&](NodeId value) { return hint_bytes(graph, value); };
   int64_t largest = 1;
   for (const auto& [value, found] : readers) largest = std::max(largest, bytes(value));
-  std::vector<NodeId> values;
+  NodeList values;
   for (const auto& [value, found] : readers)
     if (found.size() > 1 && bytes(value) * kWorthwhileShare >= largest) values.push_back(value);
   std::ranges::stable_sort(values, std::greater(), bytes);

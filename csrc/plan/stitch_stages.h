@@ -39,8 +39,8 @@ enum class JoinRule {
 
 // One stage per root to begin with.  Roots of one group, each ascending, are then joined while
 // checks and the rule allow, by kNever whatever it costs; then pairs of stages by the rule.
-JoinedStages join_stages(const PlanRequest& in, const std::vector<NodeId>& roots, JoinRule rule,
-                         const std::vector<std::vector<NodeId>>& groups = {});
+JoinedStages join_stages(const PlanRequest& in, const NodeList& roots, JoinRule rule,
+                         const std::vector<NodeList>& groups = {});
 
 // A plan without what follows from it, and what it is predicted to take.
 struct PlanCandidate {
@@ -80,7 +80,6 @@ PlanCandidate plan_by_policy(const std::string& policy, const PlanRequest& reque
 // Up to three plans, the best first: sets of roots to share a kernel, each ascending.  Patterns are
 // scored without a schedule, by the bytes and launches that they save (20.20-20.23), and refused
 // where one mapping cannot serve them (20.17).
-std::vector<std::vector<std::vector<NodeId>>> plan_patterns(const PlanRequest& in,
-                                                            const std::vector<NodeId>& roots);
+std::vector<std::vector<NodeList>> plan_patterns(const PlanRequest& in, const NodeList& roots);
 
 }  // namespace stitch

@@ -25,16 +25,16 @@ Cone find_cone(const Graph& graph, NodeId start, const std::function<bool(NodeId
   return cone;
 }
 
-Cone unite_cones(const Cone& a, const Cone& b, const std::vector<NodeId>& roots) {
+Cone unite_cones(const Cone& a, const Cone& b, const NodeList& roots) {
   Cone both;
-  std::vector<NodeId> loads;
+  NodeList loads;
   std::ranges::set_union(a.nodes, b.nodes, std::back_inserter(both.nodes));
   std::ranges::set_union(a.loads, b.loads, std::back_inserter(loads));
   std::ranges::set_difference(loads, roots, std::back_inserter(both.loads));
   return both;
 }
 
-PlannedStage make_stage(const Graph& graph, const std::vector<NodeId>& roots, Cone cone,
+PlannedStage make_stage(const Graph& graph, const NodeList& roots, Cone cone,
                         const std::function<bool(NodeId)>& is_stored) {
   PlannedStage stage;
   for (NodeId root : roots) {

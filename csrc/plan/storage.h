@@ -11,16 +11,16 @@ std::optional<PlannedAlias> find_alias(const Graph& graph, NodeId node);
 
 // What the evaluation of some values takes, ascending.
 struct Cone {
-  std::vector<NodeId> nodes;  // evaluated, themselves included
-  std::vector<NodeId> loads;  // stored values that it stops at
+  NodeList nodes;  // evaluated, themselves included
+  NodeList loads;  // stored values that it stops at
 };
 Cone find_cone(const Graph& graph, NodeId start, const std::function<bool(NodeId)>& is_stored);
 // Of both, whose own `roots`, ascending, are not loaded but evaluated.
-Cone unite_cones(const Cone& a, const Cone& b, const std::vector<NodeId>& roots);
+Cone unite_cones(const Cone& a, const Cone& b, const NodeList& roots);
 
 // The stage of `roots`, ascending, of which those that `is_stored` names are stored.  A pointwise
 // root that is not is evaluated where it is needed, and is none of the stage's.
-PlannedStage make_stage(const Graph& graph, const std::vector<NodeId>& roots, Cone cone,
+PlannedStage make_stage(const Graph& graph, const NodeList& roots, Cone cone,
                         const std::function<bool(NodeId)>& is_stored);
 
 // Values that must be in memory: outputs, mutation values, operands of library calls.  Aliases are

@@ -8,7 +8,7 @@ namespace {
 // Of what one memory holds: the value read, the value stored over it, and all that is.
 struct Overwriting {
   NodeId load, store;
-  std::vector<NodeId> parts;
+  NodeList parts;
 };
 
 std::set<AtomId> walked_atoms(const RootSpace& space) {
@@ -75,7 +75,7 @@ std::vector<Overwriting> keep_possible(const Graph& graph, const PlannedStage& s
 struct Reader {
   std::pair<size_t, size_t> when;  // step and phase: those of one phase run at once, a call's is 0
   int stage = -1;                  // -1: a library call
-  const std::vector<NodeId>* values;
+  const NodeList* values;
 };
 
 std::vector<Reader> list_readers(const Graph& graph, const StitchPlan& plan) {
@@ -96,7 +96,7 @@ std::vector<Reader> list_readers(const Graph& graph, const StitchPlan& plan) {
 
 // Parts read nothing of one another (rewrite/rewrite_graph.h).
 bool is_read_later(const Graph& graph, const StitchPlan& plan, const std::vector<Reader>& readers,
-                   NodeId memory, const std::vector<NodeId>& stores) {
+                   NodeId memory, const NodeList& stores) {
   const auto is_storing = [&](const Reader& reader) {
     return reader.stage >= 0 && std::ranges::any_of(stores, [&](NodeId store) {
              return std::ranges::count(plan.stages[reader.stage].stores, store) > 0;
@@ -135,8 +135,8 @@ std::map<NodeId, int> find_replaceable(const Graph& graph) {
   return replaceable;
 }
 
-std::vector<NodeId> find_replaced(const Graph& graph, const std::map<NodeId, int>& replaceable,
-                                  const PlannedStage& stage) {
+NodeList find_replaced(const Graph& graph, const std::map<NodeId, int>& replaceable,
+                       const PlannedStage& stage) {
   std::vector<Overwriting> pairs;
   for (NodeId store : stage.stores) {
     if (!replaceable.contains(store)) continue;
@@ -155,7 +155,7 @@ std::vector<bool> find_in_place(const Graph& graph, const StitchPlan& plan) {
     for (NodeId store : find_replaced(graph, replaceable, stage)) replaced.insert(store);
   for (size_t m = 0; m < in_place.size(); ++m) {
     const auto is_replaced = [&](NodeId store) { return replaced.contains(store); };
-    const std::vector<NodeId> stores = find_stores(graph, graph.mutations[m].value);
+    const NodeList stores = find_stores(graph, graph.mutations[m].value);
     in_place[m] = std::ranges::all_of(stores, is_replaced) &&
                   !is_read_later(graph, plan, readers, graph.mutations[m].input, stores);
   }
@@ -179,7 +179,7 @@ std::map<NodeId, NodeId> find_stored_over(const Graph& graph, const StitchPlan& 
   std::map<NodeId, NodeId> stored_over;
   for (const PlannedStage& stage : plan.stages) {
     std::vector<Overwriting> pairs;
-    std::vector<NodeId> loads = stage.loads;  // others than the call may hold an argument
+    NodeList loads = stage.loads;  // others than the call may hold an argument
     std::ranges::stable_partition(loads, [&](NodeId n) { return graph[n].op != OpKind::k_input; });
     for (NodeId store : stage.stores) {
       if (placed.contains(store) || stored_part(graph, store) != store) continue;

@@ -10,7 +10,7 @@ struct Sum {
 
 struct SumFinder {
   const Graph& graph;
-  std::vector<std::vector<NodeId>> users = find_users(graph);
+  std::vector<NodeList> users = find_users(graph);
   std::vector<bool> is_kept = mark_nodes(graph, find_kept(graph));
   std::vector<Sum> sums = std::vector<Sum>(graph.size());  // by node
 

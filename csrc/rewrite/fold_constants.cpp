@@ -12,7 +12,7 @@ namespace {
 struct Operands {
   Builder& builder;
   const Node& node;
-  std::vector<NodeId> values;
+  NodeList values;
   std::vector<std::optional<Constant>> constants;
 
   bool is(size_t i, double value) const { return constants[i] && constants[i]->is(value); }
@@ -60,7 +60,7 @@ constexpr std::pair<OpKind, OpKind> kNegations[] = {
     {OpKind::k_eq, OpKind::k_ne}, {OpKind::k_lt, OpKind::k_ge}, {OpKind::k_gt, OpKind::k_le}};
 
 NodeId negate_comparison(const Operands& x) {
-  const std::vector<NodeId> inputs = x[0].inputs;
+  const NodeList inputs = x[0].inputs;
   if (x[0].op == OpKind::k_logical_not && x.builder[inputs[0]].type.dtype == DType::kBool)
     return inputs[0];
   for (const auto& [one, other] : kNegations) {
@@ -82,7 +82,7 @@ NodeId compare_word(const Operands& x) {
   const double least = moves_up ? std::floor(steps) + 1 : std::ceil(steps);
   const int edge = is_coarse ? 1 << 9 : 1;  // halves of a word are compared
   if (!(least >= edge && least <= 0x1p24 - edge)) return {};
-  std::vector<NodeId> operands = x[0].inputs;
+  NodeList operands = x[0].inputs;
   operands.insert(operands.begin(),
                   x.builder.full(DType::kI64, 0, static_cast<int64_t>(least) << 8));
   const OpKind compare = is_coarse ? OpKind::k_coarse_least : OpKind::k_random_least;
@@ -94,7 +94,7 @@ NodeId compare_word(const Operands& x) {
 NodeId multiply(const Operands& x) {
   if (const NodeId same = beside(x, 1); same.valid()) return same;
   for (size_t i = 0; i < 2; ++i) {
-    const std::vector<NodeId> factors = x[1 - i].inputs;
+    const NodeList factors = x[1 - i].inputs;
     if (!x.constants[i] || x[1 - i].op != OpKind::k_mul || !is_float(x)) continue;
     if (!std::isfinite(x.constants[i]->number)) continue;
     for (size_t j = 0; j < 2; ++j) {

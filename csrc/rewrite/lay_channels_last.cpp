@@ -30,7 +30,7 @@ struct Laying {
   const Graph& graph;
   const bool always;
   const std::vector<bool> is_demanded = find_demanded(graph);
-  std::vector<NodeId> last = std::vector<NodeId>(graph.nodes.size());  // by old node
+  NodeList last = NodeList(graph.nodes.size());  // by old node
 };
 
 // An old node with channels last, if it is there so or lies so.
@@ -73,7 +73,7 @@ NodeId convolve(Builder& b, Laying& laying, const RewriteSite& site) {
     return multiply(b, site, x.valid() ? x : b.permute(site.inputs[0], kToLast));
   const bool is_exact = laying.always || weight[1].is_at_most(kMostChannels);
   if (is_product || !is_exact || shape[1].is(1)) return {};
-  std::vector<NodeId> inputs = site.inputs;
+  NodeList inputs = site.inputs;
   if (x.valid()) inputs[0] = b.permute(x, kToFirst);
   inputs[0] = b.with_layout(inputs[0], strides_of_last(shape));
   if (!weight[1].is(1)) inputs[1] = b.with_layout(inputs[1], strides_of_last(weight));
@@ -86,7 +86,7 @@ NodeId convolve(Builder& b, Laying& laying, const RewriteSite& site) {
 NodeId compute(Builder& b, Laying& laying, const RewriteSite& site) {
   const Node& node = site.node;
   const bool is_pointwise = family(node) == Family::kPointwise;
-  std::vector<NodeId> inputs = site.inputs;
+  NodeList inputs = site.inputs;
   bool is_known = false;
   for (size_t i = 0; i < inputs.size(); ++i) {
     std::vector<Dim> shape = b[inputs[i]].type.shape;

@@ -94,7 +94,7 @@ struct Lowering {
 
   const TensorType& type(NodeId id) const { return (*b)[id].type; }
   int64_t hint(const Dim& dim) const { return b->graph().symbols.hint(dim); }
-  NodeId pointwise(OpKind op, std::vector<NodeId> operands) { return b->pointwise(op, operands); }
+  NodeId pointwise(OpKind op, NodeList operands) { return b->pointwise(op, operands); }
   NodeId integer(int64_t value) { return b->full(DType::kI64, 0, value); }
 
   // The index [count] that all places across share, where there is one: its other strides are 0.
@@ -335,7 +335,7 @@ struct Lowering {
   }
 };
 
-Put read_put(const Node& node, const Combine& combine, const std::vector<NodeId>& inputs) {
+Put read_put(const Node& node, const Combine& combine, const NodeList& inputs) {
   const auto& ints = node.ints;
   return {combine,      inputs[0], inputs[1],
           inputs[2],    ints[0],   ints[1] != 0,

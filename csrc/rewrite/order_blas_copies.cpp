@@ -32,7 +32,7 @@ static NodeId reorder(Builder& b, NodeId operand) {
 
 static NodeId order_operands(Builder& b, const RewriteSite& site) {
   if (site.node.op != OpKind::k_library || !is_blas_call(site.node.name)) return {};
-  std::vector<NodeId> inputs = site.inputs;
+  NodeList inputs = site.inputs;
   for (NodeId& input : inputs)
     if (const NodeId ordered = reorder(b, input); ordered.valid()) input = ordered;
   return inputs == site.inputs ? NodeId() : b.copy(site.node, inputs);

@@ -53,13 +53,13 @@ struct Rebuild {
   const RewriteRule& rule;
   std::vector<Visibility> seen = find_visibility(graph);  // per old node
   Builder builder = Builder(graph.symbols);
-  std::vector<NodeId> value = std::vector<NodeId>(graph.nodes.size());  // new node per old node
+  NodeList value = NodeList(graph.nodes.size());  // new node per old node
   // Storage seen outside, and the old one it stands for: no two outputs may begin to alias.
   std::unordered_map<NodeId, NodeId> owner = {};
 
   NodeId base_of(NodeId made) { return storage_base(builder.graph(), made); }
 
-  std::vector<NodeId> map_inputs(const Node& node) {
+  NodeList map_inputs(const Node& node) {
     return map_to_vector(node.inputs, [&](NodeId old) {
       const NodeId input = value[old.index()];
       const TensorType& type = builder[input].type;
@@ -81,7 +81,7 @@ struct Rebuild {
     const Node& node = graph[old];
     const auto [escapes, strides_matter, may_be_written] = seen[old.index()];
     builder.set_origin(node.origin);
-    const std::vector<NodeId> inputs = map_inputs(node);
+    const NodeList inputs = map_inputs(node);
     const bool asks_rule = rule && (!may_be_written || is_put(node));
     NodeId result =
         asks_rule ? rule(builder, {node, old, inputs, value, strides_matter}) : NodeId();

@@ -11,10 +11,10 @@
 namespace stitch {
 
 struct RewriteSite {
-  const Node& node;                   // in the old graph
-  NodeId id;                          // of the node there
-  const std::vector<NodeId>& inputs;  // its operands in the new graph
-  const std::vector<NodeId>& made;    // by old node: the new one, of those before
+  const Node& node;        // in the old graph
+  NodeId id;               // of the node there
+  const NodeList& inputs;  // its operands in the new graph
+  const NodeList& made;    // by old node: the new one, of those before
   // Somebody outside sees the strides: the value reaches, through views, an output or a library
   // call.  A rule's answer with other strides is then dropped.
   bool strides_matter;

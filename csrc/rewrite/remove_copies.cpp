@@ -35,7 +35,7 @@ NodeId drop_slice(Builder& b, const RewriteSite& site) {
 // Parts without elements contribute nothing.
 NodeId drop_cat(Builder& b, const RewriteSite& site) {
   const int64_t dim = site.node.ints[0];
-  std::vector<NodeId> parts = site.inputs;
+  NodeList parts = site.inputs;
   std::erase_if(parts, [&](NodeId part) { return b[part].type.shape[dim].is(0); });
   if (parts.size() == 1) return parts[0];
   return parts.empty() || parts.size() == site.inputs.size() ? NodeId() : b.cat(parts, dim);

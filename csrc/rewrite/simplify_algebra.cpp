@@ -74,7 +74,7 @@ struct PlaceFinder {
   const std::vector<Dim>& shape;  // of the condition
   int64_t axis;
   NodeId index = {}, at = {};
-  std::vector<NodeId> others = {};
+  NodeList others = {};
 
   bool is_shared(NodeId id) const {  // along the axis
     const std::vector<Dim>& own = b[id].type.shape;
@@ -166,7 +166,7 @@ NodeId round_last(Builder& b, const RewriteSite& site) {
   if (site.node.op != OpKind::k_cast || !is_integral(dtype) || dtype == DType::kBool) return {};
   const Node clamp = b[site.inputs[0]];
   if (clamp.op != OpKind::k_clamp || b[clamp.inputs[0]].op != OpKind::k_round) return {};
-  std::vector<NodeId> inputs = clamp.inputs;
+  NodeList inputs = clamp.inputs;
   for (const NodeId bound : {inputs[1], inputs[2]}) {
     const auto constant = constant_of(b, bound);
     if (!constant || !is_exact_in_f32(constant->number)) return {};

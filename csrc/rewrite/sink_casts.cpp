@@ -28,7 +28,7 @@ static size_t moved_operands(const Node& node) {
 static NodeId sink_cast(Builder& b, const RewriteSite& site) {
   const size_t moved = moved_operands(site.node);
   if (moved == 0 || site.strides_matter) return {};
-  std::vector<NodeId> inputs = site.inputs;
+  NodeList inputs = site.inputs;
   for (size_t i = 0; i < moved; ++i) {
     if (!is_widening_cast(b, inputs[i])) return {};
     inputs[i] = b[inputs[i]].inputs[0];

@@ -21,7 +21,7 @@ struct Window {
 // How an input comes to its new value.
 struct Writes {
   std::vector<Window> windows;       // the last one first
-  std::vector<NodeId> links;         // all slice_scatters between
+  NodeList links;                    // all slice_scatters between
   std::map<NodeId, NodeId> bases;    // of x, slices that are put back and what links make of them
   std::map<NodeId, NodeId> parents;  // by slice: the base that it is put back into
 };
@@ -43,7 +43,7 @@ bool is_mutated_once(const Graph& graph, const Mutation& mutation) {
 
 struct WindowFinder {
   const Graph& graph;
-  std::vector<std::vector<NodeId>> users = find_users(graph);
+  std::vector<NodeList> users = find_users(graph);
   std::vector<bool> is_demanded = find_demanded(graph);  // outputs, mutations, bases of such views
 
   // Is the value for what `link` stores, element by element, and for nothing else?
@@ -178,7 +178,7 @@ struct WindowFinder {
 
 struct PartFinder {
   const Graph& graph;
-  std::vector<std::vector<NodeId>> users = find_users(graph);
+  std::vector<NodeList> users = find_users(graph);
   std::vector<bool> is_demanded = find_demanded(graph);
 
   bool is_read_from_memory(NodeId id) const {
@@ -190,9 +190,9 @@ struct PartFinder {
   }
 
   // Whether evaluating one of the values evaluates a reduction.
-  bool reduces(const std::vector<NodeId>& values) const {
+  bool reduces(const NodeList& values) const {
     std::set<NodeId> visited(values.begin(), values.end());
-    std::vector<NodeId> reached = values;
+    NodeList reached = values;
     for (size_t i = 0; i < reached.size(); ++i) {
       const Node& node = graph[reached[i]];
       if (family(node) == Family::kReduce) return true;
@@ -218,7 +218,7 @@ NodeId join_parts(Builder& b, const RewriteSite& site) {
   const size_t dim = site.node.ints[0];
   const NodeId memory = b.with_strides(expand_to(b, b.full(type.dtype, 0, 0), type.shape),
                                        contiguous_strides(type.shape));
-  std::vector<NodeId> parts;
+  NodeList parts;
   Dim start = 0;
   for (NodeId part : site.inputs) {
     const Dim extent = b[part].type.shape[dim];
@@ -261,12 +261,12 @@ Graph write_in_place(const Graph& graph) {
     // Until all are stored the others read the old value, where nothing is replaced before.
     const NodeId memory = site.inputs[0];
     if (!found.contains(site.id)) return memory;
-    std::vector<NodeId> writes;
+    NodeList writes;
     for (const Window& window : std::views::reverse(found[site.id])) {
       Node node{OpKind::k_write_slice, {}, window.start_dim, window.dims};
       node.integer = window.integer;
       node.origin = graph[window.link].origin;
-      std::vector<NodeId> inputs = {memory, site.made[window.source.index()]};
+      NodeList inputs = {memory, site.made[window.source.index()]};
       if (window.start.valid()) inputs.push_back(site.made[window.start.index()]);
       writes.push_back(b.copy(node, std::move(inputs)));
     }

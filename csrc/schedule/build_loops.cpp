@@ -47,8 +47,8 @@ std::vector<int> path_to(const StageSchedule& schedule, NodeId root) {
   return block_path(schedule, static_cast<int>(found - schedule.blocks.begin()));
 }
 
-std::vector<NodeId> roots_below(const StageSchedule& schedule, int block) {
-  std::vector<NodeId> roots;
+NodeList roots_below(const StageSchedule& schedule, int block) {
+  NodeList roots;
   for (const LoopBlock::Item& item : schedule.blocks[block].items) {
     std::ranges::copy(item.roots, std::back_inserter(roots));
     if (item.block >= 0)
@@ -75,7 +75,7 @@ struct LoopBuilder {
   StageSchedule& schedule;
 
   // Along strips where one of the roots sums over the axis, over the whole where none does.
-  bool takes_level(const std::vector<NodeId>& group, int loop) const {
+  bool takes_level(const NodeList& group, int loop) const {
     const LoopSpec& spec = schedule.loops[loop];
     if (schedule.axes[spec.axis].strips == 1) return true;
     const bool sums = std::ranges::any_of(group, [&](NodeId root) {
@@ -92,10 +92,10 @@ struct LoopBuilder {
 
   // The roots that can run together at this loop: those that agree on needing it and wait for no
   // reduction that finishes only when the loop ends.
-  std::vector<NodeId> take_group(std::vector<NodeId>& remaining, int loop) const {
+  NodeList take_group(NodeList& remaining, int loop) const {
     const bool has_loop = loop < static_cast<int>(schedule.loops.size());
     const bool wanted = needs_loop(remaining.front(), loop);
-    std::vector<NodeId> group, left;
+    NodeList group, left;
     for (auto root = remaining.begin(); root != remaining.end(); ++root) {
       const auto& awaited = schedule.spaces.depends.at(*root);
       const auto blocks = [&](NodeId other) {
@@ -111,9 +111,9 @@ struct LoopBuilder {
     return group;
   }
 
-  void build(int block, std::vector<NodeId> roots, int loop) {
+  void build(int block, NodeList roots, int loop) {
     while (!roots.empty()) {
-      std::vector<NodeId> group = take_group(roots, loop);
+      NodeList group = take_group(roots, loop);
       if (loop >= static_cast<int>(schedule.loops.size())) {
         schedule.blocks[block].items.push_back({-1, group});
       } else if (needs_loop(group.front(), loop) && takes_level(group, loop)) {
@@ -132,7 +132,7 @@ struct LoopBuilder {
 
 void build_loops(const Graph& graph, StageSchedule& schedule) {
   schedule.blocks = {LoopBlock{}};
-  const std::vector<NodeId> roots = map_to_vector(schedule.spaces.roots, &RootSpace::root);
+  const NodeList roots = map_to_vector(schedule.spaces.roots, &RootSpace::root);
   LoopBuilder{graph, schedule}.build(0, roots, 0);
 }
 

@@ -23,7 +23,7 @@ inline const RootSpace& space_of(const StageSchedule& schedule, NodeId root) {
 std::vector<int> block_path(const StageSchedule& schedule, int block);
 std::vector<int> path_to(const StageSchedule& schedule, NodeId root);
 // Of the block and those inside it, in order.
-std::vector<NodeId> roots_below(const StageSchedule& schedule, int block);
+NodeList roots_below(const StageSchedule& schedule, int block);
 // Of a path, those inside of `block`; none where it is not on the path.
 std::vector<int> blocks_below(std::vector<int> path, int block);
 // The loops around what the block holds, outermost first: all, or those inside of `outer`.

@@ -9,7 +9,7 @@ namespace {
 // Of a kernel in which chains are looked for: each pair costs several schedules of all stages.
 constexpr size_t kMostStages = 8;
 
-bool holds(const std::vector<NodeId>& list, NodeId value) {
+bool holds(const NodeList& list, NodeId value) {
   return std::ranges::find(list, value) != list.end();
 }
 
@@ -59,9 +59,8 @@ struct Chainer {
   }
 
   // What `first` hands to `then` and nothing else reads.
-  std::vector<NodeId> find_private(const std::vector<PlannedStage>& stages, int first,
-                                   int then) const {
-    std::vector<NodeId> values;
+  NodeList find_private(const std::vector<PlannedStage>& stages, int first, int then) const {
+    NodeList values;
     for (NodeId store : stages[first].stores) {
       const auto loads = [&](const PlannedStage& stage) { return holds(stage.loads, store); };
       if (loads(stages[then]) && std::ranges::count_if(stages, loads) == 1 &&
@@ -74,10 +73,10 @@ struct Chainer {
   // Where it takes less time than the best so far, and than `tried.us`.  The largest values leave
   // shared memory until the rest fits.
   void offer(Candidate tried, int first, int then, Candidate& best) const {
-    std::vector<NodeId> in_shared = find_private(tried.stages, first, then);
+    NodeList in_shared = find_private(tried.stages, first, then);
     std::ranges::stable_sort(in_shared, {}, [&](NodeId id) { return hint_bytes(graph, id); });
     tried.kernel.chains.push_back({first, then, std::move(in_shared)});
-    std::vector<NodeId>& shared = tried.kernel.chains.back().in_shared;
+    NodeList& shared = tried.kernel.chains.back().in_shared;
     std::optional<double> us = predict_us(tried);
     for (; !us && !shared.empty(); us = predict_us(tried)) shared.pop_back();
     if (!us || *us >= std::min(tried.us, best.us)) return;
@@ -115,14 +114,14 @@ struct Chainer {
   // Both stages as one, in which the second loads nothing of the first.
   PlannedStage join(const std::vector<PlannedStage>& stages, int first, int then) const {
     const PlannedStage &a = stages[first], &b = stages[then];
-    const std::vector<NodeId> handed = find_private(stages, first, then);
+    const NodeList handed = find_private(stages, first, then);
     auto is_load = [&](NodeId node) {
       return holds(a.loads, node) || (holds(b.loads, node) && !holds(a.stores, node));
     };
     auto is_stored = [&](NodeId node) {
       return holds(b.stores, node) || (holds(a.stores, node) && !holds(handed, node));
     };
-    std::vector<NodeId> roots = a.roots;
+    NodeList roots = a.roots;
     roots.insert(roots.end(), b.roots.begin(), b.roots.end());
     std::ranges::sort(roots);
     Cone cone;
@@ -141,8 +140,8 @@ struct Chainer {
         read.nodes, [&](NodeId node) { return family(graph[node]) == Family::kView; });
     if (reduces(graph, read.nodes) || !holds(read.loads, value) || (rounds && !is_moved))
       return std::nullopt;
-    std::vector<NodeId> roots = stage.roots, stores = stage.stores;
-    for (std::vector<NodeId>* list : {&roots, &stores}) {
+    NodeList roots = stage.roots, stores = stage.stores;
+    for (NodeList* list : {&roots, &stores}) {
       std::erase(*list, root);
       list->push_back(value);
       std::ranges::sort(*list);

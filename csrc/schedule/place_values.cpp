@@ -54,8 +54,8 @@ struct Placer {
   StageSchedule& schedule;
   const std::vector<LeafUse> leaves = list_leaves(schedule);
   const std::set<NodeId> loaded_apart = find_loaded_apart(schedule.accesses);
-  std::map<NodeId, std::vector<int>> places = {};    // leaves that evaluate a value
-  std::map<NodeId, std::vector<NodeId>> users = {};  // what is evaluated of it
+  std::map<NodeId, std::vector<int>> places = {};  // leaves that evaluate a value
+  std::map<NodeId, NodeList> users = {};           // what is evaluated of it
   std::map<NodeId, bool> persistent_alone = {};
 
   void find_places() {

@@ -12,7 +12,7 @@ void place_values(const Graph& graph, StageSchedule& schedule);
 // What each leaf block loads and evaluates under the schedule's placement.
 struct LeafUse {
   int block;
-  std::vector<NodeId> roots;
+  NodeList roots;
   std::set<NodeId> loads = {};      // read from memory here, of
   std::set<NodeId> parts = {};      // these what has no home (PersistentValue::share_in_memory)
   std::set<NodeId> evaluated = {};  // values that are loaded or computed here

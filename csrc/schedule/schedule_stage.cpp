@@ -50,7 +50,7 @@ ScheduleOrNot describe_stages(const Graph& graph, const std::vector<const Planne
                               const DeviceSpec& device) {
   const auto loads_of_stages = map_to_vector(
       stages, [&](const PlannedStage* stage) { return mark_nodes(graph, stage->loads); });
-  std::vector<NodeId> roots;
+  NodeList roots;
   LoadsOfRoots loads;
   std::set<NodeId> stores;
   for (size_t s = 0; s < stages.size(); ++s) {

@@ -43,8 +43,8 @@ struct LoopBlock {
   int loop = -1;    // index into StageSchedule::loops; -1: the kernel's body
   int parent = -1;  // the block around it; -1: none
   struct Item {
-    int block = -1;             // a nested block, or
-    std::vector<NodeId> roots;  // roots evaluated here
+    int block = -1;  // a nested block, or
+    NodeList roots;  // roots evaluated here
   };
   std::vector<Item> items;
 };

@@ -12,7 +12,7 @@ struct Calling {
   const std::vector<ValueRange> ranges = find_ranges(graph);
   // Some call may: what it writes is rebuilt without asking this pass.
   const bool may_write = std::ranges::any_of(graph.nodes, writes_operands);
-  const std::vector<std::vector<NodeId>> users = find_users(graph);
+  const std::vector<NodeList> users = find_users(graph);
   const std::vector<bool> is_demanded = find_demanded(graph);   // by old node
   std::unordered_map<NodeId, const Attention*> attention = {};  // by result
   std::unordered_map<NodeId, NodeId> hidden = {};  // by product of the old graph: [rows, 1], bool
@@ -99,7 +99,7 @@ NodeId find_product_of_rows(const Calling& calling, const Attention& attention) 
   const std::vector<Dim> by_head = {batch, heads, rows, width};
   bool is_by_row = heads.is(1);
   for (NodeId value = attention.result;;) {
-    const std::vector<NodeId>& users = calling.users[value.index()];
+    const NodeList& users = calling.users[value.index()];
     if (users.size() != 1 || calling.is_demanded[value.index()]) return {};
     const Node& user = graph[users[0]];
     const std::vector<Dim>& shape = graph[value].type.shape;
@@ -159,7 +159,7 @@ bool fill_tiles(const TensorType& mask) {
 }
 
 // `operands`: query, key and value; `mask` is invalid or has all dimensions of the scores.
-std::string_view name_kernel(const Builder& b, const std::vector<NodeId>& operands, NodeId mask) {
+std::string_view name_kernel(const Builder& b, const NodeList& operands, NodeId mask) {
   for (const NodeId operand : operands) {
     const TensorType& type = b[operand].type;
     if (!fill_reads(type) || type.shape.back() != b[operands[0]].type.shape.back())
@@ -174,10 +174,9 @@ std::string_view name_kernel(const Builder& b, const std::vector<NodeId>& operan
 NodeId call(Builder& b, Calling& calling, const Attention& attention, const RewriteSite& site) {
   const auto made = [&](NodeId id) { return site.made[id.index()]; };
   Node node{.op = OpKind::k_library, .number = attention.scale, .integer = kMadeCall};
-  std::vector<NodeId> operands = {
-      make_operand(b, made(attention.query), attention, false),
-      make_operand(b, made(attention.key), attention, attention.key_is_flipped),
-      make_operand(b, made(attention.value), attention, false)};
+  NodeList operands = {make_operand(b, made(attention.query), attention, false),
+                       make_operand(b, made(attention.key), attention, attention.key_is_flipped),
+                       make_operand(b, made(attention.value), attention, false)};
   NodeId mask = make_mask(b, calling, attention, site);
   if (mask.valid() && may_hide_rows(calling, attention))
     mask = mark_hidden_rows(b, calling, attention, mask);

@@ -13,7 +13,7 @@ constexpr double kDrownsScores = 1e30;
 struct Match {
   const Graph* graph;
   Attention found;
-  std::vector<NodeId> inside;              // what depends on the scores, from them to the result
+  NodeList inside;                         // what depends on the scores, from them to the result
   std::optional<std::vector<Dim>> masked;  // the batch dimensions that masks broadcast over
 
   const Node& operator[](NodeId id) const { return (*graph)[id]; }
