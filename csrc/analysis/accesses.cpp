@@ -108,7 +108,7 @@ Index index_from_atoms(const Atoms& atoms, const std::vector<AtomList>& dims, In
 
 IndexExpr reduced_index(const Atoms& atoms, const RootSpace& space, const Index& iterated) {
   Index indices;
-  std::vector<Dim> extents;
+  DimList extents;
   for (size_t d = 0; d < space.dims.size(); ++d) {
     if (!space.reduced[d]) continue;
     indices.push_back(iterated[d]);

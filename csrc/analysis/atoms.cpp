@@ -44,8 +44,7 @@ bool Atoms::split(AtomId leaf, Dim inner_size) {
   return true;
 }
 
-std::optional<std::vector<AtomList>> Atoms::regroup(const AtomList& flat,
-                                                    const std::vector<Dim>& extents) {
+std::optional<std::vector<AtomList>> Atoms::regroup(const AtomList& flat, const DimList& extents) {
   // Innermost dimension first: row-major grouping is decided by products of trailing atoms.
   AtomList pending = leaves(flat);
   std::vector<AtomList> dims(extents.size());

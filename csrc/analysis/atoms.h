@@ -24,8 +24,7 @@ class Atoms {
   AtomList leaves(const AtomList& list) const;
   // Cuts a flat list into dimensions of the given extents, splitting atoms where it must; nothing
   // where an extent boundary falls inside an atom that does not divide.
-  std::optional<std::vector<AtomList>> regroup(const AtomList& flat,
-                                               const std::vector<Dim>& extents);
+  std::optional<std::vector<AtomList>> regroup(const AtomList& flat, const DimList& extents);
   // Are both known to be the same?  True only where unify() has nothing to do.
   bool are_same(const AtomList& left, const AtomList& right) const {
     return std::ranges::equal(left, right, [&](AtomId a, AtomId b) { return find(a) == find(b); });

@@ -33,7 +33,7 @@ IndexExpr operator*(const IndexExpr& a, const Dim& factor) {
   return product;
 }
 
-IndexExpr flatten(const std::vector<IndexExpr>& indices, const std::vector<Dim>& shape) {
+IndexExpr flatten(const std::vector<IndexExpr>& indices, const DimList& shape) {
   IndexExpr flat;
   Dim stride = 1;
   for (size_t d = shape.size(); d-- > 0;) {

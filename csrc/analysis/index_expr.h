@@ -117,6 +117,6 @@ inline bool walks_atoms_alone(const IndexVars& vars, const IndexExpr& offset) {
                              [&](const auto& term) { return vars[term.first].is_atom(); });
 }
 // Row-major flat index of `indices` in a tensor of `shape`.
-IndexExpr flatten(const std::vector<IndexExpr>& indices, const std::vector<Dim>& shape);
+IndexExpr flatten(const std::vector<IndexExpr>& indices, const DimList& shape);
 
 }  // namespace stitch

@@ -68,7 +68,7 @@ struct Walker {
     return out;
   }
 
-  Index unflatten(IndexExpr flat, const std::vector<Dim>& shape) {
+  Index unflatten(IndexExpr flat, const DimList& shape) {
     Index out(shape.size());
     for (size_t d = shape.size(); d-- > 0;) {
       if (shape[d].is(1)) continue;
@@ -152,7 +152,7 @@ struct Walker {
   Handle read_cat(const Node& node, const Index& index, int guard) {
     if (auto chosen = read_equal_parts(node, index, guard)) return *chosen;
     const int64_t dim = node.ints[0];
-    std::vector<Dim> begin{0};
+    DimList begin{0};
     for (NodeId part : node.inputs) begin.push_back(begin.back() + graph[part].type.shape[dim]);
     std::optional<Handle> result;
     for (size_t i = node.inputs.size(); i-- > 0;) {

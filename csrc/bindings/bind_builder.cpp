@@ -56,7 +56,7 @@ void bind_names(py::module_& module) {  // which stand for these in Python
 
 void bind_nouns(py::module_& module) {
   py::class_<TensorType>(module, "TensorType")
-      .def(py::init<DType, std::vector<Dim>, std::vector<Dim>>())
+      .def(py::init<DType, DimList, DimList>())
       .def_property_readonly("dtype", [](const TensorType& type) { return info(type.dtype).name; })
       .def_readonly("shape", &TensorType::shape)
       .def_readonly("strides", &TensorType::strides)
@@ -175,8 +175,8 @@ void bind_ops(BuilderClass& builder) {
       .def("reshape", &Builder::reshape)
       .def("permute", &Builder::permute)
       .def("expand",
-           [](Builder& b, NodeId x, std::vector<Dim> shape) {
-             const std::vector<Dim>& given = b[x].type.shape;
+           [](Builder& b, NodeId x, DimList shape) {
+             const DimList& given = b[x].type.shape;
              if (!broadcasts_to(given, shape))  // as eager says
                throw UnsupportedError(to_string(given) + " may not be " + to_string(shape));
              return given == shape ? x : b.expand(x, std::move(shape));
@@ -194,16 +194,15 @@ void bind_ops(BuilderClass& builder) {
       .def("max_of_windows", &Builder::max_of_windows)
       .def("with_strides", &Builder::with_strides)
       .def("with_layout", &Builder::with_layout)
-      .def("library",
-           [](Builder& b, const CallTable& calls, int64_t call, const NodeList& inputs,
-              const std::vector<TensorType>& results, bool several, std::vector<Dim> sizes) {
-             const int position = b.graph().size();
-             const CallRow& row = calls.rows.at(static_cast<size_t>(call));
-             auto made = b.library(row.name, call, inputs, results, several);
-             b.graph().nodes[position].dims = std::move(sizes);
-             b.graph().nodes[position].ints = describe_call(row);
-             return made;
-           });
+      .def("library", [](Builder& b, const CallTable& calls, int64_t call, const NodeList& inputs,
+                         const std::vector<TensorType>& results, bool several, DimList sizes) {
+        const int position = b.graph().size();
+        const CallRow& row = calls.rows.at(static_cast<size_t>(call));
+        auto made = b.library(row.name, call, inputs, results, several);
+        b.graph().nodes[position].dims = std::move(sizes);
+        b.graph().nodes[position].ints = describe_call(row);
+        return made;
+      });
 }
 
 }  // namespace

@@ -24,8 +24,8 @@ struct KernelSource {
   std::string name;  // begins with the ops it holds, ends in a hash of the text
   std::string text;  // without the device headers
   std::vector<KernelArgument> pointers;
-  std::vector<Dim> sizes;               // integer arguments: sizes only known at run time
-  std::vector<Dim> phases;              // blocks to share out, by phase
+  DimList sizes;                        // integer arguments: sizes only known at run time
+  DimList phases;                       // blocks to share out, by phase
   std::vector<Assumption> assumptions;  // about sizes: the text is wrong for others
   // Phases of which as many blocks are launched as are resident, which take turns: each would begin
   // with the same computation, or reads again what an earlier phase has read.

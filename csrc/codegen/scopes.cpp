@@ -7,7 +7,7 @@ namespace stitch {
 
 constexpr int64_t kMostShort = int64_t{1} << 32;
 
-std::string print_size(const Dim& dim, std::vector<Dim>& sizes) {
+std::string print_size(const Dim& dim, DimList& sizes) {
   if (dim.is_constant()) return std::to_string(dim.value());
   auto at = std::ranges::find(sizes, dim);
   if (at == sizes.end()) at = sizes.insert(at, dim);

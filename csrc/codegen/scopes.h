@@ -25,14 +25,14 @@ struct Scalar {
 };
 
 // A number, or the name of a size that is only known at run time: n0, n1, ...  A new one is added.
-std::string print_size(const Dim& dim, std::vector<Dim>& sizes);
+std::string print_size(const Dim& dim, DimList& sizes);
 
 class Scopes {
  public:
   Scopes(const StageSchedule& schedule) : schedule_(schedule) {}
 
   std::vector<Scope> open;
-  std::vector<Dim> sizes;          // run-time sizes in use: n0, n1, ...
+  DimList sizes;                   // run-time sizes in use: n0, n1, ...
   bool has_short_indices = false;  // in 32 bits, and so are sizes in them
 
   int depth() const { return static_cast<int>(open.size()) - 1; }

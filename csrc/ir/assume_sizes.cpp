@@ -111,7 +111,7 @@ Graph assume_units(const Graph& graph) {
   }
   if (values.empty()) return out;
   for (Node& node : out.nodes)
-    for (std::vector<Dim>* dims : {&node.dims, &node.type.shape, &node.type.strides})
+    for (DimList* dims : {&node.dims, &node.type.shape, &node.type.strides})
       for (Dim& dim : *dims) dim = substitute(dim, values);
   return out;
 }

@@ -24,7 +24,7 @@ size_t hash_of(const Node& node) {
   add(node.integer);
   for (NodeId input : node.inputs) add(input.value());
   for (int64_t value : node.ints) add(value);
-  for (const std::vector<Dim>* dims : {&node.dims, &node.type.shape})
+  for (const DimList* dims : {&node.dims, &node.type.shape})
     for (const Dim& dim : *dims) add(dim.is_constant() ? dim.value() : 0);
   return hash ^ (hash >> 32);
 }
@@ -44,7 +44,7 @@ std::vector<int64_t> sorted_axes(std::vector<int64_t> axes, int rank) {
 }  // namespace
 
 // An op along one dimension: the attributes that it shares with its like.
-Node Builder::along(OpKind op, NodeList inputs, int64_t dim, const std::vector<Dim>& dims,
+Node Builder::along(OpKind op, NodeList inputs, int64_t dim, const DimList& dims,
                     bool from_end) const {
   const int rank = inputs.empty() ? 0 : graph_[inputs[0]].type.rank();
   const std::vector<int64_t> axes = wrap_axes({dim}, rank);
@@ -84,7 +84,7 @@ NodeId Builder::size_value(DType dtype, const Dim& size) {
   return add({.op = OpKind::k_full, .dims = {size}, .type = {.dtype = dtype}});
 }
 
-NodeId Builder::random(NodeId seed, int64_t stream, std::vector<Dim> shape, bool coarse) {
+NodeId Builder::random(NodeId seed, int64_t stream, DimList shape, bool coarse) {
   const auto word = [&](int64_t i) { return reshape(slice(seed, 0, i, 1, 1), {}); };
   const NodeId from = pointwise(OpKind::k_add, {word(1), full(DType::kI64, 0, stream)});
   const NodeId line = iota(DType::kI64, element_count(shape), 0, 1);
@@ -106,7 +106,7 @@ NodeId Builder::cast(NodeId x, DType dtype, bool rounds) {
 
 NodeId Builder::reduce(OpKind op, NodeId x, std::vector<int64_t> axes, DType dtype, bool keepdim) {
   STITCH_CHECK(info(op).family == Family::kReduce, info(op).name << " is not a reduction");
-  std::vector<Dim> kept = graph_[x].type.shape;
+  DimList kept = graph_[x].type.shape;
   if (axes.empty()) {
     axes.resize(kept.size());
     std::iota(axes.begin(), axes.end(), 0);
@@ -131,8 +131,8 @@ NodeId Builder::slice(NodeId x, int64_t dim, const Dim& start, const Dim& count,
   return add(std::move(node));
 }
 
-NodeId Builder::max_of_windows(NodeId x, const std::vector<Dim>& shape,
-                               const std::array<int, 2>& window, const std::array<int, 2>& dilation,
+NodeId Builder::max_of_windows(NodeId x, const DimList& shape, const std::array<int, 2>& window,
+                               const std::array<int, 2>& dilation,
                                const std::array<int, 2>& stride) {
   NodeId result;
   const auto column = static_cast<int64_t>(shape.size()) - 1, row = column - 1;
@@ -147,12 +147,12 @@ NodeId Builder::max_of_windows(NodeId x, const std::vector<Dim>& shape,
 }
 
 NodeId Builder::put_masked(NodeId x, int64_t dim, NodeId mask, NodeId values) {
-  const std::vector<Dim> shape = graph_[x].type.shape, covered = graph_[mask].type.shape;
+  const DimList shape = graph_[x].type.shape, covered = graph_[mask].type.shape;
   const auto end = static_cast<std::ptrdiff_t>(dim + covered.size());
   const bool fits = end <= static_cast<std::ptrdiff_t>(shape.size()) &&
                     std::equal(covered.begin(), covered.end(), shape.begin() + dim);
   if (!fits) throw UnsupportedError("a mask of other sizes than what it covers");
-  std::vector<Dim> one = shape, each = shape, inside(shape.size(), 1);
+  DimList one = shape, each = shape, inside(shape.size(), 1);
   one.erase(one.begin() + dim, one.begin() + end);
   one.insert(one.begin() + dim, 1);
   std::fill(each.begin() + dim, each.begin() + end, 1);
@@ -168,8 +168,7 @@ NodeId Builder::flip(NodeId x, std::vector<int64_t> axes) {
   return add({.op = OpKind::k_flip, .inputs = {x}, .ints = std::move(axes)});
 }
 
-NodeId Builder::pad(NodeId x, std::vector<Dim> before, std::vector<Dim> shape, double number,
-                    int64_t integer) {
+NodeId Builder::pad(NodeId x, DimList before, DimList shape, double number, int64_t integer) {
   Node node{.op = OpKind::k_pad, .inputs = {x}, .dims = std::move(before)};
   node.type.shape = std::move(shape);
   if (is_integral(graph_[x].type.dtype))

@@ -34,7 +34,7 @@ class Builder {
   }
   // One stream of uniform numbers; `seed` is i64[2]: the key, and where streams are counted from.
   // `coarse`: numbers that are compared with a probability (device/stitch/random.cuh).
-  NodeId random(NodeId seed, int64_t stream, std::vector<Dim> shape, bool coarse);
+  NodeId random(NodeId seed, int64_t stream, DimList shape, bool coarse);
   // Operands broadcast; they must have one dtype already (`select`: the first is bool).
   // `dtype`: of an op whose operands do not tell.
   NodeId pointwise(OpKind op, const NodeList& inputs, DType dtype = DType::kF32);
@@ -43,18 +43,17 @@ class Builder {
   // Axes in any order, negative allowed, empty = all.  `dtype`: of the result of sum, prod,
   // sum_sq_dev.  Argmax over several axes numbers them row-major.
   NodeId reduce(OpKind op, NodeId x, std::vector<int64_t> axes, DType dtype, bool keepdim);
-  NodeId reshape(NodeId x, std::vector<Dim> shape) {
+  NodeId reshape(NodeId x, DimList shape) {
     return add({.op = OpKind::k_reshape, .inputs = {x}, .type = {.shape = std::move(shape)}});
   }
   NodeId permute(NodeId x, std::vector<int64_t> order);
-  NodeId expand(NodeId x, std::vector<Dim> shape) {
+  NodeId expand(NodeId x, DimList shape) {
     return add({.op = OpKind::k_expand, .inputs = {x}, .type = {.shape = std::move(shape)}});
   }
   NodeId slice(NodeId x, int64_t dim, const Dim& start, const Dim& count, const Dim& step);
   NodeId flip(NodeId x, std::vector<int64_t> axes);
   NodeId cat(const NodeList& parts, int64_t dim) { return add(along(OpKind::k_cat, parts, dim)); }
-  NodeId pad(NodeId x, std::vector<Dim> before, std::vector<Dim> shape, double number,
-             int64_t integer);
+  NodeId pad(NodeId x, DimList before, DimList shape, double number, int64_t integer);
   // `from_end`, here and below: negative indices count from there, else they are out of range.
   NodeId index(NodeId x, const NodeList& indices, std::vector<int64_t> dims, bool from_end = true);
   NodeId gather(NodeId x, NodeId index, int64_t dim, bool from_end = true) {
@@ -68,7 +67,7 @@ class Builder {
     return add(along(OpKind::k_slice_scatter, {x, source, start}, dim, {0, 1}, from_end));
   }
   // Of each window over the last two axes; windows fit.
-  NodeId max_of_windows(NodeId x, const std::vector<Dim>& shape, const std::array<int, 2>& window,
+  NodeId max_of_windows(NodeId x, const DimList& shape, const std::array<int, 2>& window,
                         const std::array<int, 2>& dilation, const std::array<int, 2>& stride);
   // x where the mask, of the axes from `dim` on, is false; of values one for all that it covers.
   NodeId put_masked(NodeId x, int64_t dim, NodeId mask, NodeId values);
@@ -88,10 +87,10 @@ class Builder {
   // inferred again; what the operands leave open is taken from `node.type` (infer_type).
   NodeId copy(const Node& node, NodeList inputs);
   // The strides a value gets where it is materialised, when not contiguous.
-  NodeId with_strides(NodeId x, std::vector<Dim> strides) {
+  NodeId with_strides(NodeId x, DimList strides) {
     return add({.op = OpKind::k_layout, .inputs = {x}, .type = {.strides = std::move(strides)}});
   }
-  NodeId with_layout(NodeId x, std::vector<Dim> strides) {  // x itself where it has them
+  NodeId with_layout(NodeId x, DimList strides) {  // x itself where it has them
     return graph_[x].type.strides == strides ? x : with_strides(x, std::move(strides));
   }
 
@@ -103,7 +102,7 @@ class Builder {
   Graph finish();  // verifies, then hands the graph over
 
  private:
-  Node along(OpKind op, NodeList inputs, int64_t dim, const std::vector<Dim>& dims = {},
+  Node along(OpKind op, NodeList inputs, int64_t dim, const DimList& dims = {},
              bool from_end = true) const;
   NodeId add(Node node);
   bool share_ = true;

@@ -26,7 +26,7 @@ std::vector<NodeList> find_definers(const Graph& graph) {
     const Node& node = graph.nodes[i];
     if (node.op == OpKind::k_library) call_of[node.integer] = NodeId(i);
     std::set<int> rows;
-    for (const std::vector<Dim>* dims : {&node.dims, &node.type.shape, &node.type.strides})
+    for (const DimList* dims : {&node.dims, &node.type.shape, &node.type.strides})
       for (const Dim& dim : *dims) rows.merge(rows_of(graph.symbols, dim));
     for (const int row : rows) {
       const auto call = call_of.find(row);
@@ -39,12 +39,11 @@ std::vector<NodeList> find_definers(const Graph& graph) {
 
 // Walks both shapes from the right.  A chunk is a run of old dimensions that lie contiguously on
 // each other; new dimensions must fill every chunk exactly.
-std::optional<std::vector<Dim>> view_strides(const std::vector<Dim>& shape,
-                                             const std::vector<Dim>& strides,
-                                             const std::vector<Dim>& new_shape) {
+std::optional<DimList> view_strides(const DimList& shape, const DimList& strides,
+                                    const DimList& new_shape) {
   if (element_count(shape).is(0))
     return shape == new_shape ? strides : contiguous_strides(new_shape);
-  std::vector<Dim> result(new_shape.size());
+  DimList result(new_shape.size());
   size_t next = new_shape.size();  // dimensions [next, end) of the new shape have their stride
   Dim chunk_stride = 1, chunk_count = 1, new_count = 1;
   if (!shape.empty()) chunk_stride = strides.back();
@@ -69,9 +68,8 @@ std::optional<std::vector<Dim>> view_strides(const std::vector<Dim>& shape,
   return result;
 }
 
-std::vector<Dim> expand_strides(const std::vector<Dim>& shape, const std::vector<Dim>& strides,
-                                const std::vector<Dim>& new_shape) {
-  std::vector<Dim> result(new_shape.size());
+DimList expand_strides(const DimList& shape, const DimList& strides, const DimList& new_shape) {
+  DimList result(new_shape.size());
   const size_t lead = new_shape.size() - shape.size();
   for (size_t i = new_shape.size(); i-- > 0;)
     if (i >= lead) {
@@ -85,7 +83,7 @@ std::vector<Dim> expand_strides(const std::vector<Dim>& shape, const std::vector
 std::optional<Dim> view_offset(const Graph& graph, NodeId view) {
   const Node& node = graph[view];
   const TensorType& from = graph[node.inputs[0]].type;
-  const std::vector<Dim>& strides = from.strides;
+  const DimList& strides = from.strides;
   if (node.op == OpKind::k_permute || node.op == OpKind::k_expand) return Dim(0);
   if (node.op == OpKind::k_slice) return node.dims[0] * strides[node.ints[0]];
   if (node.op != OpKind::k_reshape) return std::nullopt;  // flip moves elements, a layout is a copy

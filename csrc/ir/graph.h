@@ -32,7 +32,7 @@ struct Node {
   OpKind op{};
   NodeList inputs = {};
   std::vector<int64_t> ints = {};
-  std::vector<Dim> dims = {};
+  DimList dims = {};
   double number = 0;    // full, pad, iota: floating value; library: see ops/library_calls.h
   int64_t integer = 0;  // full, pad: exact value when the dtype is integral; see below
   TensorType type = {};
@@ -150,12 +150,10 @@ std::vector<NodeList> find_definers(const Graph& graph);
 
 // The strides with which `new_shape` reads the elements of a tensor in row-major order without
 // moving them, or nothing where that takes a copy.  Dimensions of extent 1 hold nothing up.
-std::optional<std::vector<Dim>> view_strides(const std::vector<Dim>& shape,
-                                             const std::vector<Dim>& strides,
-                                             const std::vector<Dim>& new_shape);
+std::optional<DimList> view_strides(const DimList& shape, const DimList& strides,
+                                    const DimList& new_shape);
 // Broadcast dimensions get stride 0.  `new_shape` must be one that `shape` broadcasts to.
-std::vector<Dim> expand_strides(const std::vector<Dim>& shape, const std::vector<Dim>& strides,
-                                const std::vector<Dim>& new_shape);
+DimList expand_strides(const DimList& shape, const DimList& strides, const DimList& new_shape);
 // Elements from the start of a view's operand to the start of the view, or nothing where the view
 // moves elements (flip, a reshape that no strides express) or is a copy by intent (layout).
 std::optional<Dim> view_offset(const Graph& graph, NodeId view);

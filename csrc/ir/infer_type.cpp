@@ -60,7 +60,7 @@ TensorType infer_iota(const Node& node, const TensorType&, const Operands&) {
 
 TensorType infer_pointwise(const Node& node, const TensorType&, const Operands& operands) {
   std::vector<DType> dtypes;
-  std::vector<Dim> shape;
+  DimList shape;
   for (const TensorType* operand : operands) {
     dtypes.push_back(operand->dtype);
     if (operand->shape != shape) shape = broadcast_shape(shape, operand->shape);
@@ -75,14 +75,14 @@ TensorType infer_reduce(const Node& node, const TensorType& x, const Operands&) 
   if (dtype == DType::kBool && x.dtype != DType::kBool)
     reject(node, "found an operand of ", info(x.dtype).name,
            "; it must be bool: compare with 0 first");
-  std::vector<Dim> shape;
+  DimList shape;
   for (int64_t d = 0; d < x.rank(); ++d)
     if (!std::ranges::binary_search(node.ints, d)) shape.push_back(x.shape[d]);
   return contiguous_type(dtype, std::move(shape));
 }
 
 TensorType infer_reshape(const Node& node, const TensorType& x, const Operands&) {
-  const std::vector<Dim>& shape = node.type.shape;
+  const DimList& shape = node.type.shape;
   require_equal(element_count(shape), element_count(x.shape),
                 "reshape of " + to_string(x) + " to " + to_string(shape));
   const auto strides = view_strides(x.shape, x.strides, shape);
@@ -102,7 +102,7 @@ TensorType infer_permute(const Node& node, const TensorType& x, const Operands&)
 }
 
 TensorType infer_expand(const Node& node, const TensorType& x, const Operands&) {
-  const std::vector<Dim>& shape = node.type.shape;
+  const DimList& shape = node.type.shape;
   const int lead = static_cast<int>(shape.size()) - x.rank();
   if (lead < 0) reject(node, "of ", x, " to the lower rank of ", shape);
   for (int d = 0; d < x.rank(); ++d)
@@ -152,7 +152,7 @@ void require_equal_but(int dim, const TensorType& found, const TensorType& expec
 TensorType infer_cat(const Node& node, const TensorType& x, const Operands& operands) {
   if (operands.empty()) reject(node, "needs at least one operand");
   const int dim = only_axis(node, x.rank());
-  std::vector<Dim> shape = x.shape;
+  DimList shape = x.shape;
   for (size_t i = 1; i < operands.size(); ++i) {
     const TensorType& part = *operands[i];
     require_rank(node, part, x.rank());
@@ -182,14 +182,14 @@ TensorType infer_index(const Node& node, const TensorType& x, const Operands& op
   if (operands.size() < 2 || node.ints.size() + 1 != operands.size())
     reject(node, "needs one index per dimension in `ints`");
   check_axes(node, x.rank(), false);
-  std::vector<Dim> common;
+  DimList common;
   for (size_t i = 1; i < operands.size(); ++i) {
     require_index(node, *operands[i]);
     common = broadcast_shape(common, operands[i]->shape);
   }
   const int64_t first = node.ints.front(), last = node.ints.back();
   const bool adjacent = last - first + 1 == static_cast<int64_t>(node.ints.size());
-  std::vector<Dim> shape;
+  DimList shape;
   if (!adjacent) shape = common;
   for (int64_t d = 0; d < x.rank(); ++d) {
     if (adjacent && d == first) shape.insert(shape.end(), common.begin(), common.end());

@@ -51,6 +51,8 @@ class Dim {
   std::shared_ptr<const Terms> terms_;  // null for a constant
 };
 
+using DimList = std::vector<Dim>;
+
 // As base/archive.h wants it.
 template <class AnyArchive>
 void pass_parts(AnyArchive& archive, Dim& dim) {

@@ -45,8 +45,8 @@ bool is_value_preserving(DType from, DType to) {
   return narrow.digits <= wide.digits && narrow.exponent_bits <= wide.exponent_bits;
 }
 
-std::vector<Dim> contiguous_strides(const std::vector<Dim>& shape) {
-  std::vector<Dim> strides(shape.size());
+DimList contiguous_strides(const DimList& shape) {
+  DimList strides(shape.size());
   Dim stride = 1;
   for (size_t i = shape.size(); i-- > 0;) {
     strides[i] = stride;
@@ -55,21 +55,21 @@ std::vector<Dim> contiguous_strides(const std::vector<Dim>& shape) {
   return strides;
 }
 
-TensorType contiguous_type(DType dtype, std::vector<Dim> shape) {
-  std::vector<Dim> strides = contiguous_strides(shape);
+TensorType contiguous_type(DType dtype, DimList shape) {
+  DimList strides = contiguous_strides(shape);
   return {dtype, std::move(shape), std::move(strides)};
 }
 
-Dim element_count(const std::vector<Dim>& shape) {
+Dim element_count(const DimList& shape) {
   Dim count = 1;
   for (const Dim& extent : shape) count = count * extent;
   return count;
 }
 
-std::vector<Dim> broadcast_shape(const std::vector<Dim>& a, const std::vector<Dim>& b) {
-  const std::vector<Dim>& longer = a.size() >= b.size() ? a : b;
-  const std::vector<Dim>& shorter = a.size() >= b.size() ? b : a;
-  std::vector<Dim> shape = longer;
+DimList broadcast_shape(const DimList& a, const DimList& b) {
+  const DimList& longer = a.size() >= b.size() ? a : b;
+  const DimList& shorter = a.size() >= b.size() ? b : a;
+  DimList shape = longer;
   const size_t lead = longer.size() - shorter.size();
   for (size_t i = 0; i < shorter.size(); ++i) {
     Dim& extent = shape[lead + i];
@@ -81,7 +81,7 @@ std::vector<Dim> broadcast_shape(const std::vector<Dim>& a, const std::vector<Di
   return shape;
 }
 
-bool broadcasts_to(const std::vector<Dim>& shape, const std::vector<Dim>& target) {
+bool broadcasts_to(const DimList& shape, const DimList& target) {
   const auto fits = [](const Dim& own, const Dim& wanted) { return own.is(1) || own == wanted; };
   return shape.size() <= target.size() &&
          std::equal(shape.rbegin(), shape.rend(), target.rbegin(), fits);
@@ -97,7 +97,7 @@ void require_equal(const Dim& found, const Dim& expected, const std::string& wha
                          "mark the size as static, or leave the op to a library call");
 }
 
-std::string to_string(const std::vector<Dim>& dims) { return "[" + join(dims, ",") + "]"; }
+std::string to_string(const DimList& dims) { return "[" + join(dims, ",") + "]"; }
 
 // Strides are shown unless they are exactly the contiguous ones, so that text reads back exactly.
 std::string to_string(const TensorType& type) {

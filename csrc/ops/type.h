@@ -47,23 +47,23 @@ bool is_value_preserving(DType from, DType to);
 // (complex, quantised, sparse): such values only pass between library calls.
 struct TensorType {
   DType dtype = DType::kF32;
-  std::vector<Dim> shape = {}, strides = {};
+  DimList shape = {}, strides = {};
 
   int rank() const { return static_cast<int>(shape.size()); }
   friend bool operator==(const TensorType&, const TensorType&) = default;
 };
 
-std::vector<Dim> contiguous_strides(const std::vector<Dim>& shape);
-TensorType contiguous_type(DType dtype, std::vector<Dim> shape);
-Dim element_count(const std::vector<Dim>& shape);
+DimList contiguous_strides(const DimList& shape);
+TensorType contiguous_type(DType dtype, DimList shape);
+Dim element_count(const DimList& shape);
 // The shape to which both broadcast: right aligned, extents equal or 1.
-std::vector<Dim> broadcast_shape(const std::vector<Dim>& a, const std::vector<Dim>& b);
-bool broadcasts_to(const std::vector<Dim>& shape, const std::vector<Dim>& target);
+DimList broadcast_shape(const DimList& a, const DimList& b);
+bool broadcasts_to(const DimList& shape, const DimList& target);
 // UserError when two constants differ.  Symbolic extents are equal when they are the same
 // polynomial; others may be when the program runs, which nothing assumes: UnsupportedError.
 void require_equal(const Dim& found, const Dim& expected, const std::string& what);
 
-std::string to_string(const std::vector<Dim>& dims);  // "[8,s0]"
+std::string to_string(const DimList& dims);     // "[8,s0]"
 std::string to_string(const TensorType& type);  // "f32[8,s0]" and, when not contiguous, "(s0,1)"
 
 }  // namespace stitch

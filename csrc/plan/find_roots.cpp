@@ -127,7 +127,7 @@ struct RootFinder {
 
   // Does something read it again for each row?  Vectors of every row would compute it then.
   bool is_repeated_by_rows(NodeId id) const {
-    const std::vector<Dim>& shape = graph[id].type.shape;
+    const DimList& shape = graph[id].type.shape;
     return std::ranges::any_of(users[id.index()], [&](NodeId user) {
       const Node& node = graph[user];
       const bool is_longer = hint_elements(graph, user) > hint_elements(graph, id);
@@ -165,7 +165,7 @@ struct RootFinder {
     const auto takes_alone = [&](NodeId user) {
       const Node& node = graph[user];
       if (combines_at_indices(info(node))) {
-        const std::vector<Dim>& shape = graph[node.inputs[1]].type.shape;
+        const DimList& shape = graph[node.inputs[1]].type.shape;
         return node.inputs[1] == id && std::all_of(shape.begin() + node.ints[0] + 1, shape.end(),
                                                    [](const Dim& size) { return size.is(1); });
       }

@@ -36,7 +36,7 @@ struct Grouper {
   std::vector<int> parent = scope_of;  // union-find over nodes
   // The reader whose broadcast or slice a value is part of.
   NodeList home = NodeList(graph.size());
-  std::map<std::pair<NodeId, std::vector<Dim>>, NodeId> first_to_shape = {};
+  std::map<std::pair<NodeId, DimList>, NodeId> first_to_shape = {};
   std::vector<DominantGroup> groups = {};
 
   std::vector<DominantGroup> run(const std::vector<NodeList>& scopes) {

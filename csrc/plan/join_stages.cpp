@@ -91,7 +91,7 @@ class Joiner {
     const auto loads_of = [](const Unit& unit) { return unit.cone.loads; };
     // Of one level and shape: independent values in one loop.
     const auto shape_of = [&](const Unit& unit) {
-      const std::vector<Dim>& shape = graph_[unit.roots.back()].type.shape;
+      const DimList& shape = graph_[unit.roots.back()].type.shape;
       return std::vector{std::pair(unit.level, to_string(contiguous_type(DType::kF32, shape)))};
     };
     for (int round = 0; round < kRounds; ++round) {

@@ -29,11 +29,10 @@ std::optional<Constant> evaluate(OpKind op, const std::vector<Constant>& operand
 // What changes nothing where a reduction combines it with others.
 Constant identity_of(OpKind reduction, DType dtype);
 
-inline NodeId expand_to(Builder& builder, NodeId x, const std::vector<Dim>& shape) {
+inline NodeId expand_to(Builder& builder, NodeId x, const DimList& shape) {
   return builder[x].type.shape == shape ? x : builder.expand(x, shape);
 }
-inline NodeId make_constant(Builder& builder, const Constant& constant,
-                            const std::vector<Dim>& shape) {
+inline NodeId make_constant(Builder& builder, const Constant& constant, const DimList& shape) {
   return expand_to(builder, builder.full(constant.dtype, constant.number, constant.integer), shape);
 }
 

@@ -15,7 +15,7 @@ constexpr int64_t kFewPlaces = 16, kFewestPlaces = 9;
 // From [batch, channels, rows, columns] to [batch, rows, columns, channels], and back.
 const std::vector<int64_t> kToLast = {0, 2, 3, 1}, kToFirst = {0, 3, 1, 2};
 
-std::vector<Dim> strides_of_last(const std::vector<Dim>& shape) {
+DimList strides_of_last(const DimList& shape) {
   return pick(contiguous_strides(pick(shape, kToLast)), kToFirst);
 }
 
@@ -43,7 +43,7 @@ NodeId last_of(Builder& b, Laying& laying, const RewriteSite& site, NodeId old) 
 
 // The rows of channels times the weights.
 NodeId multiply(Builder& b, const RewriteSite& site, NodeId x) {
-  const std::vector<Dim> shape = pick(site.node.type.shape, kToLast);
+  const DimList shape = pick(site.node.type.shape, kToLast);
   for (int d : {1, 2})
     if (const int64_t step = site.node.ints[d - 1]; step != 1) x = b.slice(x, d, 0, shape[d], step);
   const Dim rows = element_count({shape.begin(), shape.end() - 1});
@@ -58,8 +58,8 @@ NodeId multiply(Builder& b, const RewriteSite& site, NodeId x) {
 NodeId convolve(Builder& b, Laying& laying, const RewriteSite& site) {
   const Node& node = site.node;
   if (node.type.dtype != DType::kF32 || node.ints.size() != 4) return {};
-  const std::vector<Dim>& shape = laying.graph[node.inputs[0]].type.shape;
-  const std::vector<Dim>& weight = laying.graph[node.inputs[1]].type.shape;
+  const DimList& shape = laying.graph[node.inputs[0]].type.shape;
+  const DimList& weight = laying.graph[node.inputs[1]].type.shape;
   const Dim places = node.type.shape[2] * node.type.shape[3];
   const auto is_kept = [&](NodeId id) {
     return laying.is_demanded[id.index()] && !lies_last(laying.graph[id].type) && !places.is(1);
@@ -89,7 +89,7 @@ NodeId compute(Builder& b, Laying& laying, const RewriteSite& site) {
   NodeList inputs = site.inputs;
   bool is_known = false;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    std::vector<Dim> shape = b[inputs[i]].type.shape;
+    DimList shape = b[inputs[i]].type.shape;
     if (shape.empty()) continue;
     const NodeId last = last_of(b, laying, site, node.inputs[i]);
     is_known |= last.valid() && (!is_pointwise || shape == node.type.shape);

@@ -80,7 +80,7 @@ struct Lowering {
     b = &builder;
     const TensorType index = type(put.index);
     if (index.rank() == 1) return combine_rows(put);
-    const std::vector<Dim> shape = type(put.x).shape;
+    const DimList shape = type(put.x).shape;
     for (int d = 0; d < index.rank(); ++d)  // has it one for all places of the other dimensions?
       if (d != put.dim && index.shape[d] != shape[d]) return scatter_elements(put);
     if (const NodeId rows = row_index(put); rows.valid()) {
@@ -113,7 +113,7 @@ struct Lowering {
   NodeId write_place(const Put& put) {
     const bool is_row = type(put.index).rank() == 1;
     NodeId source = put.source, start = put.index;
-    if (is_row) start = b->reshape(start, std::vector<Dim>(type(put.x).rank(), 1));
+    if (is_row) start = b->reshape(start, DimList(type(put.x).rank(), 1));
     if (put.combine.put == k_put_sum) {
       const NodeId kept = is_row ? b->index(put.x, {put.index}, {put.dim}, put.wraps)
                                  : b->gather(put.x, put.index, put.dim, put.wraps);
@@ -124,7 +124,7 @@ struct Lowering {
 
   // Every element has an index of its own: rows of one element, in x as one line.
   NodeId scatter_elements(const Put& put) {
-    const std::vector<Dim> shape = type(put.x).shape;
+    const DimList shape = type(put.x).shape;
     const Dim total = element_count(shape), count = element_count(type(put.index).shape);
     if (hint(total) > kMostRows * hint(count)) return {};
     Put flat = put;
@@ -137,8 +137,8 @@ struct Lowering {
   }
 
   // Which element of a tensor of `shape` each element of the index names; -1 for none.
-  NodeId number_elements(const Put& put, const std::vector<Dim>& shape) {
-    const std::vector<Dim> counts = type(put.index).shape;
+  NodeId number_elements(const Put& put, const DimList& shape) {
+    const DimList counts = type(put.index).shape;
     const NodeId index = b->cast(put.index, DType::kI64);
     NodeId place = integer(0);
     Dim total = 1;
@@ -155,7 +155,7 @@ struct Lowering {
   }
 
   NodeId combine_rows(const Put& put) {
-    const std::vector<Dim> shape = type(put.x).shape;
+    const DimList shape = type(put.x).shape;
     const Dim count = type(put.source).shape[put.dim];
     if (count.is(1) && put.writes_one()) return write_place(put);
     // Eager's own call writes less than all rows of an argument.
@@ -195,7 +195,7 @@ struct Lowering {
 
   // Chunks that combine the rows of a put sooner than its positions are sorted; 0: none do.
   int64_t count_chunks(const Put& put) {
-    std::vector<Dim> counts = type(put.source).shape;
+    DimList counts = type(put.source).shape;
     const Dim rows = type(put.x).shape[put.dim];
     if (!on_host || !rows.is_constant()) return 0;
     const bool is_last = put.combine.scatter == kNone;  // whose positions are combined
@@ -249,25 +249,25 @@ struct Lowering {
   // `source` combined into the rows of x along `dim`, each of which begins with nothing.
   NodeId scatter_chunks(const Rows& rows, OpKind put, NodeId source, int64_t dim) {
     const Combine& combine = *find_combine(put);
-    const std::vector<Dim> counts = type(source).shape;
+    const DimList counts = type(source).shape;
     const Dim size = type(rows.put.x).shape[rows.put.dim], chunks = rows.chunks;
     const DType dtype = type(source).dtype;
     const Constant identity = identity_of(combine.reduce, dtype);
     const NodeId none = make_constant(*b, identity, {});
-    std::vector<Dim> along(counts.size(), 1);
+    DimList along(counts.size(), 1);
     along[dim] = counts[dim];
     if (rows.kept.valid())
       source = pointwise(k_select, {b->reshape(rows.kept, along), source, none});
     NodeId index = rows.index;
     const auto [length, is_whole] = chunk_length(counts[dim], rows.chunks);
     if (!is_whole) {
-      std::vector<Dim> padded = counts;
+      DimList padded = counts;
       padded[dim] = length * chunks;
-      const std::vector<Dim> before(counts.size(), 0);
+      const DimList before(counts.size(), 0);
       source = b->pad(source, before, padded, identity.number, identity.integer);
       index = b->pad(index, {0}, {padded[dim]}, 0, 0);
     }
-    const auto with_chunks = [&](std::vector<Dim> shape, const Dim& extent) {
+    const auto with_chunks = [&](DimList shape, const Dim& extent) {
       shape[dim] = extent;
       shape.insert(shape.begin() + dim, chunks);
       return shape;
@@ -278,7 +278,7 @@ struct Lowering {
     const NodeId made =
         b->combine_rows(combine.scatter, {x, source, index}, dim + 1, rows.put.wraps);
     if (rows.chunks > 1) return b->reduce(combine.reduce, made, {dim}, dtype, false);
-    std::vector<Dim> shape = counts;
+    DimList shape = counts;
     shape[dim] = size;
     return b->reshape(made, shape);
   }
@@ -293,7 +293,7 @@ struct Lowering {
 
   // [n], along a dimension of `rank`.
   NodeId lay_along(int64_t dim, size_t rank, NodeId line) {
-    std::vector<Dim> along(rank, 1);
+    DimList along(rank, 1);
     along[dim] = type(line).shape[0];
     return b->reshape(line, along);
   }
@@ -305,11 +305,11 @@ struct Lowering {
     const NodeId last = scatter_chunks(rows, k_put_max, positions, 0);
     const NodeId taken = pointwise(k_maximum, {last, integer(0)});
     NodeId source = put.source;
-    std::vector<Dim> shape = type(source).shape;
+    DimList shape = type(source).shape;
     const NodeId is_met = pointwise(k_ge, {lay_along(put.dim, shape.size(), last), integer(0)});
     if (may_be_empty(shape[put.dim], b->graph().symbols)) {  // a row to read where there is none
       shape[put.dim] = shape[put.dim] + 1;
-      source = b->pad(source, std::vector<Dim>(shape.size(), 0), shape, 0, 0);
+      source = b->pad(source, DimList(shape.size(), 0), shape, 0, 0);
     }
     return pointwise(k_select, {is_met, b->index(source, {taken}, {put.dim}, false), put.x});
   }

@@ -6,10 +6,8 @@
 namespace stitch {
 namespace {
 
-using Shape = std::vector<Dim>;
-
 // `longer` is `shape` with extents of 1 in front.
-bool adds_leading_ones(const Shape& shape, const Shape& longer) {
+bool adds_leading_ones(const DimList& shape, const DimList& longer) {
   if (longer.size() < shape.size()) return false;
   const auto lead = longer.end() - static_cast<std::ptrdiff_t>(shape.size());
   return std::equal(lead, longer.end(), shape.begin()) &&

@@ -25,7 +25,7 @@ static NodeId reorder(Builder& b, NodeId operand) {
     if (from.shape[rank - d] != node.type.shape[out_rank - d]) return {};
   const bool transposed = from.strides[rank - 2].is(1) && !from.strides[rank - 1].is(1);
   if (!transposed || view_strides(from.shape, from.strides, node.type.shape)) return {};
-  std::vector<Dim> shape = node.type.shape;
+  DimList shape = node.type.shape;
   std::swap(shape[out_rank - 1], shape[out_rank - 2]);
   return swap_last_two(b, b.reshape(swap_last_two(b, source), shape));
 }

@@ -25,8 +25,7 @@ NodeId write_over(Builder& b, const RewriteSite& site) {
 }
 
 // Where dimension `dim` of `from` is in `to`, if they differ in dimensions of extent 1 alone.
-std::optional<int64_t> find_dim(const std::vector<Dim>& from, const std::vector<Dim>& to,
-                                int64_t dim) {
+std::optional<int64_t> find_dim(const DimList& from, const DimList& to, int64_t dim) {
   if (from[dim].is(1) || without_ones(from) != without_ones(to)) return std::nullopt;
   size_t left = without_ones({from.begin(), from.begin() + dim}).size();
   for (size_t d = 0; d < to.size(); ++d)
@@ -34,26 +33,26 @@ std::optional<int64_t> find_dim(const std::vector<Dim>& from, const std::vector<
   return std::nullopt;
 }
 
-NodeId reshaped(Builder& b, NodeId x, const std::vector<Dim>& shape);
+NodeId reshaped(Builder& b, NodeId x, const DimList& shape);
 
 // `x` in `whole`, where it is a slice_scatter into a view of a value of that shape.
-NodeId write_through_view(Builder& b, NodeId x, const std::vector<Dim>& whole) {
+NodeId write_through_view(Builder& b, NodeId x, const DimList& whole) {
   const Node scatter = b[x];
   if (scatter.op != OpKind::k_slice_scatter) return {};
   const Node view = b[scatter.inputs[0]];
   if (view.op != OpKind::k_reshape || b[view.inputs[0]].type.shape != whole) return {};
   const auto dim = find_dim(view.type.shape, whole, scatter.ints[0]);
   if (!dim) return {};
-  std::vector<Dim> part = whole;
+  DimList part = whole;
   part[*dim] = b[scatter.inputs[1]].type.shape[scatter.ints[0]];
   const NodeId source = reshaped(b, scatter.inputs[1], part);
   if (scatter.inputs.size() == 2)
     return b.slice_scatter(view.inputs[0], source, *dim, scatter.dims[0], scatter.dims[1]);
-  const NodeId start = b.reshape(scatter.inputs[2], std::vector<Dim>(whole.size(), 1));
+  const NodeId start = b.reshape(scatter.inputs[2], DimList(whole.size(), 1));
   return b.slice_scatter(view.inputs[0], source, *dim, start, scatter.integer == 0);
 }
 
-NodeId reshaped(Builder& b, NodeId x, const std::vector<Dim>& shape) {
+NodeId reshaped(Builder& b, NodeId x, const DimList& shape) {
   while (b[x].op == OpKind::k_reshape) x = b[x].inputs[0];
   const NodeId through = write_through_view(b, x, shape);
   return through.valid() ? through : b.reshape(x, shape);

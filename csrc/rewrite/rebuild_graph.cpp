@@ -120,7 +120,7 @@ Graph rebuild_graph(const Graph& graph, const RewriteRule& rule, const std::vect
   return rebuild.builder.finish();
 }
 
-std::vector<Dim> without_ones(std::vector<Dim> shape) {
+DimList without_ones(DimList shape) {
   std::erase_if(shape, [](const Dim& extent) { return extent.is(1); });
   return shape;
 }

@@ -27,10 +27,10 @@ using RewriteRule = std::function<NodeId(Builder& builder, const RewriteSite& si
 Graph rebuild_graph(const Graph& graph, const RewriteRule& rule,
                     const std::vector<bool>& live = {});
 
-inline std::vector<Dim> pick(const std::vector<Dim>& dims, const std::vector<int64_t>& positions) {
+inline DimList pick(const DimList& dims, const std::vector<int64_t>& positions) {
   return map_to_vector(positions, [&](int64_t d) { return dims[d]; });
 }
-std::vector<Dim> without_ones(std::vector<Dim> shape);
+DimList without_ones(DimList shape);
 // Any view but `layout`, which is a copy.  Where its elements are moved, it is one too.
 inline bool is_plain_view(const Node& node) {
   return family(node) == Family::kView && node.op != OpKind::k_layout;

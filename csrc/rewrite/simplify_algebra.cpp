@@ -25,8 +25,8 @@ NodeId reduce_one_element(Builder& b, const RewriteSite& site, NodeId x) {
 // Axes of extent 1 are dropped by a reshape; the reduction goes over the others, if any.
 NodeId drop_single_extents(Builder& b, const RewriteSite& site) {
   const NodeId x = site.inputs[0];
-  const std::vector<Dim>& shape = b[x].type.shape;
-  std::vector<Dim> kept;
+  const DimList& shape = b[x].type.shape;
+  DimList kept;
   std::vector<int64_t> axes;
   for (int64_t d = 0; d < std::ssize(shape); ++d) {
     const bool reduced = std::ranges::binary_search(site.node.ints, d);
@@ -71,13 +71,13 @@ NodeId reduce_full(Builder& b, const RewriteSite& site) {
 // A condition that holds at one place along an axis: where the index equals `at` and others hold.
 struct PlaceFinder {
   Builder& b;
-  const std::vector<Dim>& shape;  // of the condition
+  const DimList& shape;  // of the condition
   int64_t axis;
   NodeId index = {}, at = {};
   NodeList others = {};
 
   bool is_shared(NodeId id) const {  // along the axis
-    const std::vector<Dim>& own = b[id].type.shape;
+    const DimList& own = b[id].type.shape;
     const int64_t missing = std::ssize(shape) - std::ssize(own);
     return axis < missing || own[axis - missing].is(1);
   }
@@ -129,7 +129,7 @@ NodeId sum_one_place(Builder& b, const RewriteSite& site) {
   const NodeId zero = b.full(sum.type.dtype, 0, 0);
   const NodeId value = b.cast(term.inputs[1], sum.type.dtype);
   const NodeId one = b.pointwise(OpKind::k_select, {place.exists(), value, zero});
-  std::vector<Dim> row = term.type.shape;
+  DimList row = term.type.shape;
   row[place.axis] = 1;
   // Sums begin with 0: that of -0 is 0.
   return b.reshape(expand_to(b, b.pointwise(OpKind::k_add, {one, zero}), row), sum.type.shape);

@@ -15,7 +15,7 @@ struct Window {
   NodeId start;                    // an operand, where the graph has no number for it
   std::vector<int64_t> start_dim;  // of the operand
   int64_t integer = 0;             // of the node that has it; see counts_from_end
-  std::vector<Dim> dims;           // start and step of each dimension
+  DimList dims;                    // start and step of each dimension
 };
 
 // How an input comes to its new value.

@@ -54,8 +54,8 @@ struct IndexedRows {
 };
 struct LaunchStep {
   int kernel;
-  std::vector<Dim> sizes;
-  std::vector<Dim> phases;            // blocks of each
+  DimList sizes;
+  DimList phases;                     // blocks of each
   bool finishes = false;              // KernelSource::finishes
   std::vector<size_t> in_turns = {};  // KernelSource::in_turns
   std::vector<BufferId> pointers = {};
@@ -74,7 +74,7 @@ struct LaunchStep {
 struct ProgramCall {
   std::string name;
   int operands = 0;
-  std::vector<Dim> dims = {};
+  DimList dims = {};
   double number = 0;
 };
 struct CallStep {

@@ -24,7 +24,7 @@ struct Attention {
   double scale = 1;
   std::vector<MaskTerm> mask;  // in the order in which the scores meet them
   int masked_rank = 0;         // of the scores that masks broadcast over
-  std::vector<Dim> batch;      // two dimensions: those of the masks, else of the query
+  DimList batch;               // two dimensions: those of the masks, else of the query
   Verdict verdict;             // no: a library call would give other numbers, or has no such form
 };
 

@@ -21,8 +21,8 @@ struct Calling {
 // The operand with the batch dimensions of the call.  The library's fast kernels want rows whose
 // elements lie side by side.
 NodeId make_operand(Builder& b, NodeId operand, const Attention& attention, bool is_flipped) {
-  const std::vector<Dim> given = b[operand].type.shape;
-  std::vector<Dim> shape = attention.batch;
+  const DimList given = b[operand].type.shape;
+  DimList shape = attention.batch;
   shape.insert(shape.end(), given.end() - 2, given.end());
   if (given != shape) operand = b.reshape(operand, shape);
   if (is_flipped) operand = b.permute(operand, {0, 1, 3, 2});
@@ -33,7 +33,7 @@ NodeId make_operand(Builder& b, NodeId operand, const Attention& attention, bool
 
 // What broadcasts over [batch.., rows, columns], with four dimensions.
 NodeId align_mask(Builder& b, NodeId term, int rank, const Dim& columns) {
-  std::vector<Dim> shape = b[term].type.shape;
+  DimList shape = b[term].type.shape;
   shape.insert(shape.begin(), rank - shape.size(), 1);
   shape.insert(shape.end() - 2, 4 - rank, 1);
   if (shape != b[term].type.shape) term = b.reshape(term, shape);
@@ -94,17 +94,17 @@ int operand_of_rows(const Node& call) {
 NodeId find_product_of_rows(const Calling& calling, const Attention& attention) {
   const Graph& graph = calling.graph;
   const Dim &batch = attention.batch[0], &heads = attention.batch[1];
-  const std::vector<Dim> result = graph[attention.result].type.shape;
+  const DimList result = graph[attention.result].type.shape;
   const Dim &rows = result[1], &width = result[2];
-  const std::vector<Dim> by_head = {batch, heads, rows, width};
+  const DimList by_head = {batch, heads, rows, width};
   bool is_by_row = heads.is(1);
   for (NodeId value = attention.result;;) {
     const NodeList& users = calling.users[value.index()];
     if (users.size() != 1 || calling.is_demanded[value.index()]) return {};
     const Node& user = graph[users[0]];
-    const std::vector<Dim>& shape = graph[value].type.shape;
+    const DimList& shape = graph[value].type.shape;
     if (const int at = operand_of_rows(user); at >= 0) {
-      const bool fits = shape == std::vector<Dim>{batch * rows, heads * width};
+      const bool fits = shape == DimList{batch * rows, heads * width};
       return is_by_row && fits && user.inputs[at] == value ? users[0] : NodeId();
     }
     if (user.op == OpKind::k_permute) {
@@ -135,7 +135,7 @@ NodeId mark_hidden_rows(Builder& b, Calling& calling, const Attention& attention
 
 // The library's kernels write [batch, rows, heads, width], as models read it; a result of other
 // strides is copied when it comes back.
-std::vector<Dim> result_strides(const std::vector<Dim>& shape) {
+DimList result_strides(const DimList& shape) {
   const Dim &heads = shape[1], &rows = shape[2], &width = shape[3];
   return {heads * rows * width, width, heads * width, 1};
 }
@@ -182,7 +182,7 @@ NodeId call(Builder& b, Calling& calling, const Attention& attention, const Rewr
     mask = mark_hidden_rows(b, calling, attention, mask);
   node.name = kAttentionCall;
   if (calling.on_gpu) {
-    std::vector<Dim> scores = b[operands[0]].type.shape;
+    DimList scores = b[operands[0]].type.shape;
     scores.back() = b[operands[1]].type.shape[2];
     const NodeId whole = mask.valid() ? expand_to(b, mask, scores) : mask;
     node.name = name_kernel(b, operands, whole);

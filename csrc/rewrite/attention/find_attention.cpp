@@ -13,8 +13,8 @@ constexpr double kDrownsScores = 1e30;
 struct Match {
   const Graph* graph;
   Attention found;
-  NodeList inside;                         // what depends on the scores, from them to the result
-  std::optional<std::vector<Dim>> masked;  // the batch dimensions that masks broadcast over
+  NodeList inside;                // what depends on the scores, from them to the result
+  std::optional<DimList> masked;  // the batch dimensions that masks broadcast over
 
   const Node& operator[](NodeId id) const { return (*graph)[id]; }
   const Node& enter(NodeId id) { return (*graph)[inside.emplace_back(id)]; }
@@ -31,13 +31,11 @@ bool is_batched_product(const Node& node) {
          node.inputs.size() == 2 && node.type.rank() == 3;
 }
 
-std::vector<Dim> batch_of(const TensorType& type) {
-  return {type.shape.begin(), type.shape.end() - 2};
-}
+DimList batch_of(const TensorType& type) { return {type.shape.begin(), type.shape.end() - 2}; }
 
 bool regroups_batch(const Graph& graph, const Node& node) {
   if (node.op != OpKind::k_reshape) return false;
-  const std::vector<Dim>&from = graph[node.inputs[0]].type.shape, &to = node.type.shape;
+  const DimList &from = graph[node.inputs[0]].type.shape, &to = node.type.shape;
   return from.size() >= 2 && to.size() >= 2 && std::equal(from.end() - 2, from.end(), to.end() - 2);
 }
 
@@ -80,7 +78,7 @@ NodeId skip_casts(Match& match, NodeId id) {
 
 // Is `id` op(operand) over the last dimension, kept with extent 1?
 bool reduces_rows(Match& match, NodeId id, OpKind op, NodeId operand) {
-  std::vector<Dim> kept = match[operand].type.shape;
+  DimList kept = match[operand].type.shape;
   if (kept.empty()) return false;
   kept.back() = 1;
   for (OpKind view : {OpKind::k_expand, OpKind::k_reshape}) {
@@ -245,7 +243,7 @@ void check_uses(Match& match) {
 // Two dimensions: those that masks broadcast over, else the query's, else the products'.
 void choose_batch(Match& match) {
   Attention& found = match.found;
-  const std::vector<Dim> query = batch_of(match[found.query].type);
+  const DimList query = batch_of(match[found.query].type);
   found.batch = match.masked        ? *match.masked
                 : query.size() <= 2 ? query
                                     : batch_of(match[found.result].type);
