@@ -19,7 +19,7 @@ struct StageScore {
 using StageJudge = std::function<StageScore(const PlannedStage&)>;
 
 // Predicted microseconds of one kernel with persistent groups; nothing where they keep nothing.
-using GroupsJudge = std::function<std::optional<double>(const std::vector<std::vector<int>>&)>;
+using GroupsJudge = std::function<std::optional<double>(const StageGroups&)>;
 // The judge of a kernel of these stages, which outlive it.
 using KernelJudge =
     std::function<GroupsJudge(const std::vector<PlannedStage>&, const PlannedKernel&)>;

@@ -30,17 +30,19 @@ struct PlannedChain {
   NodeList in_shared;  // pass in shared memory and are nowhere else; others in global
 };
 
+using StageGroups = std::vector<std::vector<int>>;  // indices of StitchPlan::stages
+
 // One launch.  Stages of one phase are independent, but for chains, and divide its blocks among
 // them; a grid barrier stands between phases, so that a stage may read what an earlier phase stored
 // (AStitch's global and independent schemes).
 struct PlannedKernel {
-  std::vector<std::vector<int>> phases;  // indices of StitchPlan::stages
+  StageGroups phases;
   // The first phase, if any, that no barrier stands before: of the blocks the last to end goes on
   // alone, through this and what follows; -1: none.
   int finish = -1;
   // Stages of several phases, in order, that share a mapping, so that what they read alike stays in
   // registers across the barriers.  At most one of a phase.
-  std::vector<std::vector<int>> persistent_groups = {};
+  StageGroups persistent_groups = {};
   std::vector<PlannedChain> chains = {};  // a stage is in one at most
 
   std::vector<int> stages() const;                // of all phases, in order

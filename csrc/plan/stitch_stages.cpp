@@ -265,9 +265,8 @@ constexpr size_t kMostPersistentGroups = 4;
 constexpr int64_t kWorthwhileShare = 16;
 
 // Stages of different phases that access one large value, the largest first; each is in one group.
-std::vector<std::vector<int>> find_persistent_groups(const Graph& graph,
-                                                     const std::vector<PlannedStage>& stages,
-                                                     const PlannedKernel& kernel) {
+StageGroups find_persistent_groups(const Graph& graph, const std::vector<PlannedStage>& stages,
+                                   const PlannedKernel& kernel) {
   std::map<NodeId, std::vector<int>> readers;
   for (const std::vector<int>& phase : kernel.phases) {
     std::set<NodeId> met;  // by a stage of this phase
@@ -284,7 +283,7 @@ std::vector<std::vector<int>> find_persistent_groups(const Graph& graph,
     if (found.size() > 1 && bytes(value) * kWorthwhileShare >= largest) values.push_back(value);
   std::ranges::stable_sort(values, std::greater(), bytes);
   std::set<int> taken;
-  std::vector<std::vector<int>> groups;
+  StageGroups groups;
   for (NodeId value : values) {
     std::vector<int> group = readers[value];
     std::erase_if(group, [&](int s) { return taken.contains(s); });

@@ -132,7 +132,7 @@ std::vector<KernelChoice> KernelChooser::list_templates() {
   return choices;
 }
 
-std::optional<double> KernelChooser::predict_us(const std::vector<std::vector<int>>& groups) {
+std::optional<double> KernelChooser::predict_us(const StageGroups& groups) {
   kernel.persistent_groups = groups;
   const std::vector<StageSchedule> schedules =
       groups.empty() ? scheduler.schedule_apart()
@@ -160,7 +160,7 @@ KernelChoices KernelChooser::find_others(const std::vector<const StageSchedule*>
                        .is_present = true};
   for (const StageSchedule* own : has) present.templates.push_back(own->bounds.chosen);
   std::vector<KernelChoice> choices = {present};
-  std::vector<std::vector<std::vector<int>>> groupings = {kernel.persistent_groups};
+  std::vector<StageGroups> groupings = {kernel.persistent_groups};
   if (!groupings[0].empty()) groupings.emplace_back();
   for (const auto& groups : groupings)
     for (int most : {kMostThreads, kMostThreads / 2, kMostThreads / 4})
@@ -194,9 +194,7 @@ KernelJudge judge_kernels(const Graph& graph, const DeviceSpec& device, int work
                                                  const PlannedKernel& kernel) -> GroupsJudge {
     auto chooser =
         std::make_shared<KernelChooser>(graph, stages, kernel, device, worker_threads, *memo);
-    return [chooser, memo](const std::vector<std::vector<int>>& groups) {
-      return chooser->predict_us(groups);
-    };
+    return [chooser, memo](const StageGroups& groups) { return chooser->predict_us(groups); };
   };
 }
 

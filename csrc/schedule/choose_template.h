@@ -10,7 +10,7 @@ namespace stitch {
 struct KernelChoice {
   BlockBounds bounds = {};
   std::vector<Template> templates = {};  // by stage, in order; none: all derived
-  std::vector<std::vector<int>> persistent_groups = {};
+  StageGroups persistent_groups = {};
   double us = 0;            // predicted
   bool is_present = false;  // what the kernel is already
 };
@@ -60,7 +60,7 @@ struct KernelChooser {
   std::vector<KernelChoice> evaluate(std::vector<KernelChoice> choices);
   // Predicted time of these groups, if they keep anything; without groups of the best choice, in
   // graphs of up to kMostEnumerated values.
-  std::optional<double> predict_us(const std::vector<std::vector<int>>& groups);
+  std::optional<double> predict_us(const StageGroups& groups);
   // Of a kernel that has these schedules: the same with more registers; smaller blocks, whose
   // threads have more of them; homes that are not split; nothing kept at barriers; templates.
   KernelChoices find_others(const std::vector<const StageSchedule*>& has);

@@ -72,7 +72,7 @@ struct KeepingGroups {
   bool is_complete = true;
 
   // False where a group has no such mapping.
-  bool map(const KernelScheduler::Groups& all) {
+  bool map(const StageGroups& all) {
     for (const std::vector<int>& members : all) {
       const KernelScheduler::Described& shared = scheduler->describe(members);
       if (!shared.found.verdict.ok) return false;
@@ -108,7 +108,7 @@ struct KeepingGroups {
     return count_shared_bytes(scheduler->device, bounds.per_multiprocessor) - used;
   }
 
-  bool keep(const KernelScheduler::Groups& all, bool in_shared) {
+  bool keep(const StageGroups& all, bool in_shared) {
     if (!map(all) || !count_resident_blocks()) return false;
     const int free = count_registers(scheduler->device, bounds, bounds.most) - kWorkingRegisters;
     ChipRoom room{free, in_shared ? count_shared_room() : 0};
@@ -187,7 +187,7 @@ std::vector<StageSchedule> KernelScheduler::schedule_apart(BlockBounds bounds,
 }
 
 // The first blocks that keep all, else those that keep most; in registers alone where all fit.
-std::vector<StageSchedule> KernelScheduler::schedule_together(const Groups& groups,
+std::vector<StageSchedule> KernelScheduler::schedule_together(const StageGroups& groups,
                                                               const BlockBounds& bounds) {
   const bool may_keep = std::ranges::any_of(
       groups, [&](const auto& members) { return !describe(members).shared.empty(); });

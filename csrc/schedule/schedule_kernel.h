@@ -9,7 +9,7 @@ namespace stitch {
 
 struct KernelStages {
   std::vector<const PlannedStage*> stages;  // of all phases, in order
-  std::vector<std::vector<int>> groups;     // positions of stages that keep values; may be empty
+  StageGroups groups;                       // positions of stages that keep values; may be empty
   std::vector<PlannedChain> chains = {};    // by positions
   std::vector<Template> templates = {};     // of the stages that keep none; empty: all derived
 };
@@ -18,7 +18,6 @@ KernelStages gather_stages(const PlannedKernel& kernel, const std::vector<Planne
 // Schedules one kernel with several choices of groups and blocks: what stages have under any
 // mapping is found once.
 struct KernelScheduler {
-  using Groups = std::vector<std::vector<int>>;  // KernelStages::groups
   struct Described {
     ScheduleOrNot found;
     std::vector<SharedAccess> shared;
@@ -38,7 +37,7 @@ struct KernelScheduler {
   // Blocks as large as the registers allow that the kept values need (AStitch 3.5: assume, relax,
   // apply; the compiled kernel is checked in csrc/compile.cpp).  Nothing where no size does, or
   // where the stages do not go together.
-  std::vector<StageSchedule> schedule_together(const Groups& groups,
+  std::vector<StageSchedule> schedule_together(const StageGroups& groups,
                                                const BlockBounds& bounds = {});
   // By its chains where there are any, else together where there are groups and they go together,
   // else apart: then all `persistent` are empty.  Nothing where a chain has no schedule within the
