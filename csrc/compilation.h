@@ -57,7 +57,7 @@ struct Compilation {
   int workers = request.worker_threads;
   Graph graph = {};
   StitchPlan plan = {};
-  std::vector<StageSchedule> schedules = {};
+  Schedules schedules = {};
   LoweringOptions options = {};
   std::vector<KernelSource> sources = {};
   StageLog log = {};

@@ -92,8 +92,7 @@ LoweringOptions choose_lowering(const Graph& graph, const StitchPlan& plan,
 }
 
 LoweredKernel lower_kernel(const Graph& graph, const StitchPlan& plan, const PlannedKernel& kernel,
-                           const std::vector<StageSchedule>& schedules,
-                           const LoweringOptions& options) {
+                           const Schedules& schedules, const LoweringOptions& options) {
   const auto lower = [&](int s) -> KernelStage {
     const PlannedStage& stage = plan.stages[s];
     const PlannedChain* chain = kernel.chain_of(s);

@@ -26,8 +26,7 @@ LoweringOptions choose_lowering(const Graph& graph, const StitchPlan& plan,
 
 // `schedules` are those of all stages of the plan.  What comes out refers to both.
 LoweredKernel lower_kernel(const Graph& graph, const StitchPlan& plan, const PlannedKernel& kernel,
-                           const std::vector<StageSchedule>& schedules,
-                           const LoweringOptions& options);
+                           const Schedules& schedules, const LoweringOptions& options);
 
 // A kernel of one stage is that stage's body.  Others call a function per stage from loops over the
 // phase's blocks, so that any grid is right, and meet at a grid barrier between phases, or end in

@@ -21,8 +21,7 @@ using StageJudge = std::function<StageScore(const PlannedStage&)>;
 // Predicted microseconds of one kernel with persistent groups; nothing where they keep nothing.
 using GroupsJudge = std::function<std::optional<double>(const StageGroups&)>;
 // The judge of a kernel of these stages, which outlive it.
-using KernelJudge =
-    std::function<GroupsJudge(const std::vector<PlannedStage>&, const PlannedKernel&)>;
+using KernelJudge = std::function<GroupsJudge(const PlannedStages&, const PlannedKernel&)>;
 
 // Plans of graphs of so many values are compared by the best mappings of their kernels, those of
 // larger ones by the derived mappings.

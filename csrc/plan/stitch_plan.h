@@ -21,6 +21,7 @@ struct PlannedStage {
   NodeList loads;   // materialised values that are read
   NodeList nodes;   // all that is evaluated inside, roots included, topological order
 };
+using PlannedStages = std::vector<PlannedStage>;
 
 // Two stages of one phase, of different mappings, that every block runs one after the other, a
 // block barrier between: what a block of `then` reads of `first`, the same block has made
@@ -69,7 +70,7 @@ struct Cut {
 
 struct StitchPlan {
   std::string policy;  // whose candidate it is
-  std::vector<PlannedStage> stages;
+  PlannedStages stages;
   std::vector<PlannedKernel> kernels;
   std::vector<PlanStep> steps;
   std::vector<PlannedAlias> aliases = {};  // in order: a base comes before what aliases it

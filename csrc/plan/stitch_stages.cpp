@@ -265,7 +265,7 @@ constexpr size_t kMostPersistentGroups = 4;
 constexpr int64_t kWorthwhileShare = 16;
 
 // Stages of different phases that access one large value, the largest first; each is in one group.
-StageGroups find_persistent_groups(const Graph& graph, const std::vector<PlannedStage>& stages,
+StageGroups find_persistent_groups(const Graph& graph, const PlannedStages& stages,
                                    const PlannedKernel& kernel) {
   std::map<NodeId, std::vector<int>> readers;
   for (const std::vector<int>& phase : kernel.phases) {
@@ -296,7 +296,7 @@ StageGroups find_persistent_groups(const Graph& graph, const std::vector<Planned
 
 // Do the stages have blocks of one size by themselves?  Then nothing changes in the kernel, and its
 // predicted time is what their own estimates add up to; copies are added apart.
-bool has_equal_blocks(const std::vector<PlannedStage>& stages, const PlannedKernel& kernel,
+bool has_equal_blocks(const PlannedStages& stages, const PlannedKernel& kernel,
                       const StageJudge& judge) {
   int threads = 0;
   for (int s : kernel.stages()) {
@@ -322,7 +322,7 @@ PlanCandidate stitch_stages(const PlanRequest& in, JoinedStages joined, const St
   return std::move(stitcher.out);
 }
 
-double sum_copies_us(const PlanRequest& in, const std::vector<PlannedStage>& stages,
+double sum_copies_us(const PlanRequest& in, const PlannedStages& stages,
                      const PlannedKernel& kernel) {
   double us = 0;
   for (int s : kernel.stages()) us += in.judge(stages[s]).copy_us;
@@ -331,7 +331,7 @@ double sum_copies_us(const PlanRequest& in, const std::vector<PlannedStage>& sta
 
 void keep_in_registers(const PlanRequest& in, PlanCandidate& candidate) {
   if (!in.judge_kernel) return;
-  const std::vector<PlannedStage>& stages = candidate.plan.stages;
+  const PlannedStages& stages = candidate.plan.stages;
   for (size_t k = 0; k < candidate.plan.kernels.size(); ++k) {
     PlannedKernel& kernel = candidate.plan.kernels[k];
     if (kernel.phases.size() < 2) continue;

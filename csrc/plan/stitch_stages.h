@@ -24,7 +24,7 @@ struct PlanRequest {
 };
 
 struct JoinedStages {
-  std::vector<PlannedStage> stages;
+  PlannedStages stages;
   std::vector<PlanStep> steps;  // stages and library calls in an order that can run
   std::vector<Cut> cuts;
 };
@@ -61,7 +61,7 @@ struct StitchRule {
 PlanCandidate stitch_stages(const PlanRequest& in, JoinedStages joined, const StitchRule& rule);
 
 // Of what a kernel's stages cannot store in place; its judge counts none.
-double sum_copies_us(const PlanRequest& in, const std::vector<PlannedStage>& stages,
+double sum_copies_us(const PlanRequest& in, const PlannedStages& stages,
                      const PlannedKernel& kernel);
 
 // Stages of several phases that read one large value keep it in registers (PlannedKernel::

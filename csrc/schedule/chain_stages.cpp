@@ -29,7 +29,7 @@ struct Chainer {
   // What a kernel would be, and its own stages, by which it names them.
   struct Candidate {
     PlannedKernel kernel;
-    std::vector<PlannedStage> stages;
+    PlannedStages stages;
     double us = 0;
   };
 
@@ -37,7 +37,7 @@ struct Chainer {
     SymbolTable symbols = graph.symbols;
     const KernelStages gathered = gather_stages(at.kernel, at.stages);
     KernelScheduler scheduler{graph, gathered.stages, device, worker_threads, symbols};
-    const std::vector<StageSchedule> schedules = scheduler.schedule(gathered);
+    const Schedules schedules = scheduler.schedule(gathered);
     if (schedules.empty()) return std::nullopt;
     return estimate_kernel_us(graph, at.stages, at.kernel, list_pointers(schedules), worker_threads,
                               &measure_traffic);
@@ -59,7 +59,7 @@ struct Chainer {
   }
 
   // What `first` hands to `then` and nothing else reads.
-  NodeList find_private(const std::vector<PlannedStage>& stages, int first, int then) const {
+  NodeList find_private(const PlannedStages& stages, int first, int then) const {
     NodeList values;
     for (NodeId store : stages[first].stores) {
       const auto loads = [&](const PlannedStage& stage) { return holds(stage.loads, store); };
@@ -112,7 +112,7 @@ struct Chainer {
   }
 
   // Both stages as one, in which the second loads nothing of the first.
-  PlannedStage join(const std::vector<PlannedStage>& stages, int first, int then) const {
+  PlannedStage join(const PlannedStages& stages, int first, int then) const {
     const PlannedStage &a = stages[first], &b = stages[then];
     const NodeList handed = find_private(stages, first, then);
     auto is_load = [&](NodeId node) {

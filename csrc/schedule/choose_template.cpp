@@ -22,7 +22,7 @@ static std::string describe(const StageSchedule& schedule, const StageWork& work
   return key;
 }
 
-std::vector<const StageSchedule*> pick_schedules(const std::vector<StageSchedule>& all,
+std::vector<const StageSchedule*> pick_schedules(const Schedules& all,
                                                  const PlannedKernel& kernel) {
   return map_to_vector(kernel.stages(), [&](int s) { return &all[s]; });
 }
@@ -36,10 +36,10 @@ KernelStages KernelChooser::gather(const KernelChoice& choice) const {
 }
 
 void KernelChooser::schedule(const KernelChoice& choice, SymbolTable& symbols,
-                             std::vector<StageSchedule>& all) const {
+                             Schedules& all) const {
   const KernelStages gathered = gather(choice);
   KernelScheduler own{graph, gathered.stages, device, worker_threads, symbols};
-  std::vector<StageSchedule> schedules = own.schedule(gathered, choice.bounds);
+  Schedules schedules = own.schedule(gathered, choice.bounds);
   const std::vector<int> numbers = kernel.stages();
   for (size_t i = 0; i < numbers.size(); ++i) all[numbers[i]] = std::move(schedules[i]);
 }
@@ -70,7 +70,7 @@ StageOption KernelChooser::find_option(int position, int block_threads) {
 std::vector<KernelChoice> KernelChooser::evaluate(std::vector<KernelChoice> choices) {
   std::set<std::string> known;  // schedules, as text, without what was asked for
   std::erase_if(choices, [&](KernelChoice& choice) {
-    std::vector<StageSchedule> schedules = scheduler.schedule(gather(choice), choice.bounds);
+    Schedules schedules = scheduler.schedule(gather(choice), choice.bounds);
     if (schedules.empty()) return true;
     const bool fits = std::ranges::all_of(
         schedules, [&](const auto& schedule) { return check_arrays(graph, schedule).ok; });
@@ -134,7 +134,7 @@ std::vector<KernelChoice> KernelChooser::list_templates() {
 
 std::optional<double> KernelChooser::predict_us(const StageGroups& groups) {
   kernel.persistent_groups = groups;
-  const std::vector<StageSchedule> schedules =
+  const Schedules schedules =
       groups.empty() ? scheduler.schedule_apart()
                      : scheduler.schedule_together(gather_stages(kernel, stages).groups);
   if (schedules.empty()) return std::nullopt;
@@ -190,7 +190,7 @@ KernelChoices KernelChooser::find_others(const std::vector<const StageSchedule*>
 
 KernelJudge judge_kernels(const Graph& graph, const DeviceSpec& device, int worker_threads) {
   auto memo = std::make_shared<TemplateMemo>();
-  return [&graph, &device, worker_threads, memo](const std::vector<PlannedStage>& stages,
+  return [&graph, &device, worker_threads, memo](const PlannedStages& stages,
                                                  const PlannedKernel& kernel) -> GroupsJudge {
     auto chooser =
         std::make_shared<KernelChooser>(graph, stages, kernel, device, worker_threads, *memo);

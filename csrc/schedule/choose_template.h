@@ -30,15 +30,14 @@ struct StageOption {
 using TemplateMemo = std::map<std::string, StageOption>;
 
 // Those of a kernel's stages, in order, of all that a plan has.
-std::vector<const StageSchedule*> pick_schedules(const std::vector<StageSchedule>& all,
-                                                 const PlannedKernel& kernel);
+std::vector<const StageSchedule*> pick_schedules(const Schedules& all, const PlannedKernel& kernel);
 
 // Launch sizes, each with the best level for every stage: thread, warp, block or derived.  Dropped
 // are those whose arrays, registers or shared memory do not fit.
 struct KernelChooser {
   // All that is referred to outlives it.
   const Graph& graph;
-  const std::vector<PlannedStage>& stages;
+  const PlannedStages& stages;
   PlannedKernel kernel;
   const DeviceSpec& device;
   int worker_threads;
@@ -49,8 +48,7 @@ struct KernelChooser {
   std::vector<HeldValues> held = find_held_values(graph, stages, kernel, device);
 
   // The kernel's schedules as chosen, among those of all stages of its plan.
-  void schedule(const KernelChoice& choice, SymbolTable& symbols,
-                std::vector<StageSchedule>& all) const;
+  void schedule(const KernelChoice& choice, SymbolTable& symbols, Schedules& all) const;
   // `derived`: the kernel's schedules without templates, in order.  Nothing unless some template is
   // predicted to gain more than the model can tell; nothing for what stays on chip across barriers
   // or passes along chains, whose mapping follows from that, nor on the host.

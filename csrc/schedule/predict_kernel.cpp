@@ -9,8 +9,7 @@ double last_cache_bytes(const DeviceSpec& device) {
   return static_cast<double>(device.l2_bytes) * (device.is_cuda ? 0.6 : 0.25);
 }
 
-std::vector<HeldValues> find_held_values(const Graph& graph,
-                                         const std::vector<PlannedStage>& stages,
+std::vector<HeldValues> find_held_values(const Graph& graph, const PlannedStages& stages,
                                          const PlannedKernel& kernel, const DeviceSpec& device) {
   std::vector<HeldValues> held(kernel.stages().size());
   if (kernel.phases.size() == 1) return held;
@@ -60,11 +59,11 @@ double estimate_kernel_us(const PlannedKernel& kernel, const std::vector<StageEs
   return estimate_us(phases, device, kernel.finish, threads);
 }
 
-std::vector<const StageSchedule*> list_pointers(const std::vector<StageSchedule>& schedules) {
+std::vector<const StageSchedule*> list_pointers(const Schedules& schedules) {
   return map_to_vector(schedules, [](const StageSchedule& schedule) { return &schedule; });
 }
 
-double estimate_kernel_us(const Graph& graph, const std::vector<PlannedStage>& stages,
+double estimate_kernel_us(const Graph& graph, const PlannedStages& stages,
                           const PlannedKernel& kernel,
                           const std::vector<const StageSchedule*>& schedules, int worker_threads,
                           decltype(&measure_work) measure) {

@@ -21,9 +21,9 @@ bool uses_all_threads(const StageSchedule& schedule) {
 }
 
 // A kernel with chains whose blocks have so many threads; nothing where some stage has others.
-std::vector<StageSchedule> schedule_chained(KernelScheduler& scheduler, const KernelStages& kernel,
-                                            const BlockBounds& bounds) {
-  std::vector<StageSchedule> schedules(kernel.stages.size());
+Schedules schedule_chained(KernelScheduler& scheduler, const KernelStages& kernel,
+                           const BlockBounds& bounds) {
+  Schedules schedules(kernel.stages.size());
   for (const PlannedChain& chain : kernel.chains) {
     std::optional<ChainSchedules> found = schedule_chain(scheduler, chain, bounds);
     if (!found) return {};
@@ -35,15 +35,15 @@ std::vector<StageSchedule> schedule_chained(KernelScheduler& scheduler, const Ke
 
 // Larger blocks hold larger ranges, of which longer runs are contiguous in either mapping, and
 // leave fewer blocks: the fastest.
-std::vector<StageSchedule> schedule_chains(KernelScheduler& scheduler, const KernelStages& kernel,
-                                           const BlockBounds& bounds) {
+Schedules schedule_chains(KernelScheduler& scheduler, const KernelStages& kernel,
+                          const BlockBounds& bounds) {
   constexpr int kFewestThreads = 64;
-  std::vector<StageSchedule> best;
+  Schedules best;
   double best_us = 0;
   for (int threads = kFewestThreads; threads <= bounds.most; threads *= 2) {
     BlockBounds equal = bounds;
     equal.least = equal.most = threads;
-    std::vector<StageSchedule> schedules = schedule_chained(scheduler, kernel, equal);
+    Schedules schedules = schedule_chained(scheduler, kernel, equal);
     double us = 0;
     for (size_t s = 0; s < schedules.size(); ++s) {
       const StageWork work = measure_traffic(scheduler.graph, *kernel.stages[s], schedules[s]);
@@ -126,8 +126,8 @@ struct KeepingGroups {
     return saved_bytes > 0 && (is_complete || resident >= kLeastResidentThreads);
   }
 
-  std::vector<StageSchedule> finish() {
-    std::vector<StageSchedule> schedules(scheduler->stages.size());
+  Schedules finish() {
+    Schedules schedules(scheduler->stages.size());
     for (Group& group : groups) {
       for (size_t i = 0; i < group.members.size(); ++i) {
         const PlannedStage& stage = *scheduler->stages[group.members[i]];
@@ -163,8 +163,7 @@ StageSchedule KernelScheduler::schedule_alone(int stage, const BlockBounds& boun
   return schedule;
 }
 
-std::vector<StageSchedule> KernelScheduler::add_others(std::vector<StageSchedule> schedules,
-                                                       const BlockBounds& bounds) {
+Schedules KernelScheduler::add_others(Schedules schedules, const BlockBounds& bounds) {
   for (size_t s = 0; s < schedules.size(); ++s) {
     if (!schedules[s].device) schedules[s] = schedule_alone(static_cast<int>(s), bounds);
     if (schedules[s].threads != bounds.most) return {};
@@ -172,13 +171,13 @@ std::vector<StageSchedule> KernelScheduler::add_others(std::vector<StageSchedule
   return schedules;
 }
 
-std::vector<StageSchedule> KernelScheduler::schedule_apart(BlockBounds bounds,
-                                                           const std::vector<Template>& templates) {
+Schedules KernelScheduler::schedule_apart(BlockBounds bounds,
+                                          const std::vector<Template>& templates) {
   auto schedule = [&](size_t s) {
     if (!templates.empty()) bounds.chosen = templates[s];
     return schedule_alone(static_cast<int>(s), bounds);
   };
-  std::vector<StageSchedule> schedules;
+  Schedules schedules;
   for (size_t s = 0; s < stages.size(); ++s) schedules.push_back(schedule(s));
   for (const StageSchedule& own : schedules) bounds.least = std::max(bounds.least, own.threads);
   for (size_t s = 0; s < stages.size(); ++s)
@@ -187,8 +186,7 @@ std::vector<StageSchedule> KernelScheduler::schedule_apart(BlockBounds bounds,
 }
 
 // The first blocks that keep all, else those that keep most; in registers alone where all fit.
-std::vector<StageSchedule> KernelScheduler::schedule_together(const StageGroups& groups,
-                                                              const BlockBounds& bounds) {
+Schedules KernelScheduler::schedule_together(const StageGroups& groups, const BlockBounds& bounds) {
   const bool may_keep = std::ranges::any_of(
       groups, [&](const auto& members) { return !describe(members).shared.empty(); });
   if (!may_keep) return {};
@@ -205,17 +203,16 @@ std::vector<StageSchedule> KernelScheduler::schedule_together(const StageGroups&
       if (best.is_complete && best.saved_bytes > 0) return best.finish();
     }
   }
-  return best.saved_bytes > 0 ? best.finish() : std::vector<StageSchedule>();
+  return best.saved_bytes > 0 ? best.finish() : Schedules();
 }
 
-std::vector<StageSchedule> KernelScheduler::schedule(const KernelStages& kernel,
-                                                     const BlockBounds& bounds) {
+Schedules KernelScheduler::schedule(const KernelStages& kernel, const BlockBounds& bounds) {
   if (!kernel.chains.empty()) return schedule_chains(*this, kernel, bounds);
-  std::vector<StageSchedule> together = schedule_together(kernel.groups, bounds);
+  Schedules together = schedule_together(kernel.groups, bounds);
   return together.empty() ? schedule_apart(bounds, kernel.templates) : together;
 }
 
-KernelStages gather_stages(const PlannedKernel& kernel, const std::vector<PlannedStage>& stages) {
+KernelStages gather_stages(const PlannedKernel& kernel, const PlannedStages& stages) {
   KernelStages out;
   const std::vector<int> numbers = kernel.stages();
   for (int s : numbers) out.stages.push_back(&stages[s]);

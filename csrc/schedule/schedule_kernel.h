@@ -13,7 +13,7 @@ struct KernelStages {
   std::vector<PlannedChain> chains = {};    // by positions
   std::vector<Template> templates = {};     // of the stages that keep none; empty: all derived
 };
-KernelStages gather_stages(const PlannedKernel& kernel, const std::vector<PlannedStage>& stages);
+KernelStages gather_stages(const PlannedKernel& kernel, const PlannedStages& stages);
 
 // Schedules one kernel with several choices of groups and blocks: what stages have under any
 // mapping is found once.
@@ -32,22 +32,19 @@ struct KernelScheduler {
 
   StageSchedule schedule_alone(int stage, const BlockBounds& bounds);
   // `bounds`: the most threads, and whether homes are split.  `templates`: by stage, or none.
-  std::vector<StageSchedule> schedule_apart(BlockBounds bounds = {},
-                                            const std::vector<Template>& templates = {});
+  Schedules schedule_apart(BlockBounds bounds = {}, const std::vector<Template>& templates = {});
   // Blocks as large as the registers allow that the kept values need (AStitch 3.5: assume, relax,
   // apply; the compiled kernel is checked in csrc/compile.cpp).  Nothing where no size does, or
   // where the stages do not go together.
-  std::vector<StageSchedule> schedule_together(const StageGroups& groups,
-                                               const BlockBounds& bounds = {});
+  Schedules schedule_together(const StageGroups& groups, const BlockBounds& bounds = {});
   // By its chains where there are any, else together where there are groups and they go together,
   // else apart: then all `persistent` are empty.  Nothing where a chain has no schedule within the
   // bounds.  `kernel`: of the same stages.
-  std::vector<StageSchedule> schedule(const KernelStages& kernel, const BlockBounds& bounds = {});
+  Schedules schedule(const KernelStages& kernel, const BlockBounds& bounds = {});
   // What stages have that share a mapping, by their positions.
   const Described& describe(const std::vector<int>& members);
   // With those that are not there yet, each alone; nothing where some stage has other blocks.
-  std::vector<StageSchedule> add_others(std::vector<StageSchedule> schedules,
-                                        const BlockBounds& bounds);
+  Schedules add_others(Schedules schedules, const BlockBounds& bounds);
 };
 
 // Two stages of different mappings that one block runs one after the other (PlannedChain).

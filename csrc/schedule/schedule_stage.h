@@ -45,8 +45,7 @@ double last_cache_bytes(const DeviceSpec& device);
 // What a stage loads from the second cache: an earlier phase of its kernel has touched it, and all
 // that passes from there to the end of its own fits.  By stage, in the order of kernel.stages().
 using HeldValues = std::set<NodeId>;
-std::vector<HeldValues> find_held_values(const Graph& graph,
-                                         const std::vector<PlannedStage>& stages,
+std::vector<HeldValues> find_held_values(const Graph& graph, const PlannedStages& stages,
                                          const PlannedKernel& kernel, const DeviceSpec& device);
 
 StageWork measure_work(const Graph& graph, const PlannedStage& stage, const StageSchedule& schedule,
@@ -61,10 +60,10 @@ StageWork measure_traffic(const Graph& graph, const PlannedStage& stage,
 // of a block, where its last block ends it alone.
 double estimate_kernel_us(const PlannedKernel& kernel, const std::vector<StageEstimate>& estimates,
                           const DeviceSpec& device, int threads);
-std::vector<const StageSchedule*> list_pointers(const std::vector<StageSchedule>& schedules);
+std::vector<const StageSchedule*> list_pointers(const Schedules& schedules);
 // Predicted time of a kernel; schedules in the order of kernel.stages().  By measure_work, or
 // measure_traffic.
-double estimate_kernel_us(const Graph& graph, const std::vector<PlannedStage>& stages,
+double estimate_kernel_us(const Graph& graph, const PlannedStages& stages,
                           const PlannedKernel& kernel,
                           const std::vector<const StageSchedule*>& schedules, int worker_threads,
                           decltype(&measure_work) measure = &measure_work);

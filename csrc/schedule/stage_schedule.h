@@ -150,6 +150,7 @@ struct StageSchedule {
   int shared_bytes = 0;
   std::map<NodeId, Scheme> schemes;  // per root and kept value
 };
+using Schedules = std::vector<StageSchedule>;
 
 // The buffer of a value, if it has one; nullptr otherwise.
 const BlockBuffer* find_buffer(const StageSchedule& schedule, NodeId value);
