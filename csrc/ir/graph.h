@@ -98,6 +98,10 @@ inline NodeId skip_views(const Graph& graph, NodeId id) {
   while (family(graph[id]) == Family::kView) id = graph[id].inputs[0];
   return id;
 }
+// What runs to make `id`: of a result of a call the call.
+inline NodeId maker_of(const Graph& graph, NodeId id) {
+  return graph[id].op == OpKind::k_get ? graph[id].inputs[0] : id;
+}
 // Yields places, numbered row-major over the reduced axes.
 inline bool is_arg_reduction(const Node& node) {
   return node.op == OpKind::k_argmax || node.op == OpKind::k_argmin;

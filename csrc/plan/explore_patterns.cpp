@@ -121,7 +121,7 @@ struct PatternPool {
   std::map<std::vector<int>, int> ids = {};  // by units
   std::vector<Pattern> patterns = {};
   bool is_assuming = false;  // until `settle`, what was not asked yet is taken to fit
-  std::vector<int> assumed = {};
+  std::set<std::pair<size_t, int>, std::greater<>> assumed = {};  // by size, the largest first
 
   const Pattern& operator[](int id) const { return patterns[id]; }
   const std::vector<int>& units(int id) const { return *patterns[id].units; }
@@ -157,7 +157,7 @@ struct PatternPool {
     const Pattern& pattern = patterns[id];
     if (pattern.fits) return *pattern.fits;
     if (!is_assuming) return ask(id, fitting);
-    assumed.push_back(id);
+    assumed.emplace(units(id).size(), id);
     return true;
   }
 
@@ -174,12 +174,8 @@ struct PatternPool {
   // some do not fit, and what was kept is void.
   bool settle() {
     is_assuming = false;
-    std::ranges::sort(assumed, [&](int a, int b) {
-      return std::pair(units(a).size(), a) > std::pair(units(b).size(), b);
-    });
-    assumed.erase(std::unique(assumed.begin(), assumed.end()), assumed.end());
     std::vector<int> asked;
-    for (int id : std::exchange(assumed, {})) {
+    for (const auto& [size, id] : std::exchange(assumed, {})) {
       if (!ask(id, asked)) return false;
       asked.push_back(id);
     }

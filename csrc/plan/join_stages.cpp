@@ -125,10 +125,7 @@ class Joiner {
 
  private:
   // The unit that makes a stored value; -1 for graph inputs.
-  int maker(NodeId id) const {
-    if (graph_[id].op == OpKind::k_get) return unit_of_[graph_[id].inputs[0].index()];
-    return unit_of_[id.index()];
-  }
+  int maker(NodeId id) const { return unit_of_[maker_of(graph_, id).index()]; }
 
   void link(int u) {
     Unit& unit = units_[u];

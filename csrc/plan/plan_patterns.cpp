@@ -79,13 +79,10 @@ struct PatternPlanner {
     });
     unit.loads = cone.loads;
     std::set<int> makers;
-    for (NodeId read : cone.loads) {
-      const NodeId maker = graph[read].op == OpKind::k_get ? graph[read].inputs[0] : read;
-      if (const int at = unit_of[maker.index()]; at >= 0) makers.insert(at);
-    }
+    for (NodeId read : cone.loads) makers.insert(unit_of[maker_of(graph, read).index()]);
     for (NodeId evaluated : cone.nodes)
-      for (NodeId call : definers[evaluated.index()])
-        if (const int at = unit_of[call.index()]; at >= 0) makers.insert(at);
+      for (NodeId call : definers[evaluated.index()]) makers.insert(unit_of[call.index()]);
+    makers.erase(-1);  // of inputs
     for (int maker : makers) links.consumers[maker].push_back(unit_of[id.index()]);
     if (!unit.root.valid()) return;
     // As inside a pattern, where what only other units read is not stored.

@@ -69,7 +69,7 @@ struct Stitcher {
       std::set<int> reads;
       for (NodeId value : own.loads) {
         if (auto alias = base.find(value); alias != base.end()) value = alias->second;
-        if (graph[value].op == OpKind::k_get) value = graph[value].inputs[0];
+        value = maker_of(graph, value);
         if (auto at = maker.find(value); at != maker.end()) reads.insert(at->second);
         if (graph[value].op == OpKind::k_input) readers[value].push_back(u);
       }
