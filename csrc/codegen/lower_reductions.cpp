@@ -423,8 +423,8 @@ void ReductionLowering::begin_scatter(NodeId root, const std::vector<int>& kept_
 void ReductionLowering::scatter(NodeId root, const IndexExpr& offset, const Scalar& element) {
   if (find_reduced_block(schedule, root) < 0) begin_scatter(root, {});
   const Scalar at = scopes.print(offset, values.vars, values.values);
-  const std::string text = std::string(info(graph[root]).function) + "::apply(" + place(root, at) +
-                           ", " + element.text + ")";
+  const std::string text =
+      concat(functor(root), "::apply(", place(root, at), ", ", element.text, ")");
   store_at(root, at, {text, element.depth});
 }
 

@@ -488,9 +488,8 @@ IndexExpr ValueLowering::begin_segment(const Segment& segment) {
 Handle ValueLowering::end_segment(const Segment& segment, Handle element) {
   const std::string result = std::move(results_.back());
   results_.pop_back();
-  const std::string combined_text = std::string(info(graph_[segment.node]).function) + "::apply(" +
-                                    result + ", " + values[element].text + ")";
-  scopes_.assign(result, combined_text);
+  scopes_.assign(result, concat(info(graph_[segment.node]).function, "::apply(", result, ", ",
+                                values[element].text, ")"));
   const int depth = segments_.back().depth;
   close_segment();
   return add({result, depth});
