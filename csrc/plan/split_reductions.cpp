@@ -23,8 +23,12 @@ constexpr int64_t kLeastPiece = 4096, kHostPiece = 1 << 17;
 // with 64 pieces a thread, 123 with 16 (H200, by the clock).
 constexpr int64_t kLanes = 128, kMostLanes = 512, kVectorBytes = 16, kVectors = 4,
                   kMostOfThread = 25;
+// Of a row that is held whole a thread has so many pieces, in blocks of so many threads, at least.
+constexpr int64_t kLeastOfThread = 4, kLeastLanes = 64;
 // ... or elements of one column.
-constexpr int64_t kThreadRows = 8;
+constexpr int64_t kThreadRows = 8, kMostThreadRows = 16;
+// Blocks that keep less of the device busy are cut again, for more of them, rather than held.
+constexpr double kLeastBusy = 0.8;
 // Pieces of a row whose results threads hold until all of the row is read: 32 a thread of 256.
 // Those of an entropy have a third result: half as many.
 constexpr int64_t kMostPieces = 8192;
@@ -44,6 +48,7 @@ struct SplitFinder {
   const DeviceSpec& device;
   int workers;
   std::vector<bool> rounded;
+  bool of_pieces;  // what blocks' pieces are cut in, for threads
   std::map<NodeId, Split> splits = {};
 
   void run() {
@@ -57,8 +62,19 @@ struct SplitFinder {
           {NodeId(n), find_sources(node.inputs[0])});
     }
     for (const auto& [shape, reductions] : alike)
-      for (const std::vector<NodeId>& group : find_groups(reductions)) choose(group);
+      for (const std::vector<NodeId>& group : find_groups(reductions))
+        if (!of_pieces || has_pieces(group)) choose(group);
   }
+
+  // Whether results are reduced again.
+  bool has_pieces(const std::vector<NodeId>& group) const {
+    return std::ranges::any_of(graph.nodes, [&](const Node& node) {
+      return family(node) == Family::kReduce && std::ranges::count(group, node.inputs[0]) > 0;
+    });
+  }
+
+  // Elements of a piece that a block holds beside another block.
+  int64_t most_held() const { return device.registers_per_multiprocessor * 5 / 8; }
 
   int64_t hint(const Dim& dim) const { return std::max<int64_t>(0, graph.symbols.hint(dim)); }
 
@@ -107,7 +123,8 @@ struct SplitFinder {
     }
     // One wave of blocks of 1024 threads; a few more would be a second one (AStitch 3.3).
     const int64_t most_blocks = device.is_cuda ? 2 * device.multiprocessors : 8 * workers;
-    if (has_enough(blocks, group[0])) return choose_for_second_looks(group, reduced, inside);
+    if (of_pieces || has_enough(blocks, group[0]))
+      return choose_for_second_looks(group, reduced, blocks, inside);
     int64_t pieces = most_blocks / blocks;
     if (!device.is_cuda) pieces = std::max(pieces, inside / kHostPiece);
     pieces = std::min(pieces, inside / kLeastPiece);
@@ -126,12 +143,13 @@ struct SplitFinder {
         cut = {.dim = d, .length = rows};
         divides = true;
       }
-    // A second look at what half the registers of a multiprocessor do not hold is taken of smaller
-    // pieces, else by all blocks at once after the first one: one that holds more of it is alone.
-    const bool is_held = !device.is_cuda || piece <= device.registers_per_multiprocessor / 2;
+    // A second look at what no two blocks of a multiprocessor hold is taken of smaller pieces, else
+    // by all blocks at once after the first one.  Columns that are not written out are not held.
     const bool are_rows = reduced.count(rank - 1) > 0;
-    if (!is_held && are_rows) choose_for_second_looks(group, reduced, inside);
     const std::vector<bool> depends = find_dependents(group);
+    const bool is_held = !device.is_cuda || piece <= most_held() ||
+                         !(are_rows || is_written_out(graph[group[0]].inputs[0], depends));
+    if (!is_held && are_rows) choose_for_second_looks(group, reduced, blocks, inside);
     for (NodeId id : group)
       if (!splits.count(id) && can_be_split(id, d))
         splits[id] = {cut, is_held ? find_terms(id, depends, divides) : std::nullopt};
@@ -176,7 +194,12 @@ struct SplitFinder {
                            int bytes) const {
     Pieces cut{.dim = *reduced.rbegin(), .length = kThreadRows};
     while (reduced.count(cut.dim - cut.joined - 1)) ++cut.joined;
-    if (cut.dim + 1 < graph[operand].type.rank()) return cut;
+    const std::vector<Dim>& shape = graph[operand].type.shape;
+    if (cut.dim + 1 < std::ssize(shape)) {
+      for (int64_t rows = kMostThreadRows; rows >= kThreadRows; --rows)
+        if (is_divisible(shape[cut.dim], kLeastLanes * rows)) cut.length = rows;
+      return cut;
+    }
     cut.length = kVectors;
     cut.lanes = kLanes;
     cut.vector = std::max<int64_t>(1, kVectorBytes / bytes);
@@ -184,26 +207,44 @@ struct SplitFinder {
     return cut;
   }
 
+  // Whether threads share it without padding, which what is written out would not have.
+  static bool divide_among_lanes(Pieces& cut, const Dim& extent, int64_t inside) {
+    if (cut.lanes == 1) return is_divisible(extent, kLeastLanes * cut.length);
+    cut.lanes = std::min(kMostLanes, inside / (kLeastOfThread * cut.length * cut.vector));
+    while (cut.lanes >= kLeastLanes && !is_divisible(extent, cut.elements())) --cut.lanes;
+    return cut.lanes >= kLeastLanes;
+  }
+
   // Registers hold what a second look is taken at: all of a multiprocessor's, where it is then
   // written out, which is all that a pass over memory is for; else a quarter, so that one block
   // reads while others compute.  Of longer rows a thread looks again at what it holds of them, and
   // where that makes too many results or dimensions lie apart, a block.  [4096, 49152] f32, maximum
   // and sum of exponentials: 302 us in one piece, 199 in pieces of 16 (H200, by the clock).
+  //
+  // Each thread looks for exponentials at its part of what a block holds, or of a block's piece, as
+  // it arrives: softmax of [524, 32000] f32 takes 35 us so, 39 where the block waits for the
+  // maximum, of [12, 1048576] 29 and 33.  Copies in f32 of 16 bits take the registers that would
+  // hold them.
   void choose_for_second_looks(const std::vector<NodeId>& group, const std::set<int64_t>& reduced,
-                               int64_t inside) {
+                               int64_t blocks, int64_t inside) {
     const int64_t registers = device.registers_per_multiprocessor;
-    if (!device.is_cuda || inside <= registers / 4) return;
+    const bool is_long = of_pieces ? inside >= registers / 4 : inside > registers / 4;
+    if (!device.is_cuda || !is_long) return;
     const NodeId operand = graph[group[0]].inputs[0];
     const std::vector<bool> depends = find_dependents(group);
     const std::vector<NodeId> sources = find_sources(operand);
     const int bytes = element_bytes(graph, sources.empty() ? operand : sources[0]);
-    if (inside <= registers * std::max(1, 4 / bytes) && is_written_out(operand, depends)) return;
+    const bool is_held =
+        inside <= registers * std::max(1, 4 / bytes) && is_written_out(operand, depends);
+    if (is_held && (bytes < 4 || (of_pieces && inside > most_held()))) return;
+    if ((is_held || of_pieces) && busy_share(blocks) < kLeastBusy) return;
     const auto is_deviation = [&](NodeId id) { return graph[id].op == OpKind::k_sum_sq_dev; };
     const std::vector<Dim>& shape = graph[operand].type.shape;
     Pieces cut = find_thread_piece(operand, reduced, inside, bytes);
     Dim extent = shape[cut.dim];
     for (int64_t i = 1; i <= cut.joined; ++i) extent = extent * shape[cut.dim - i];
     const bool lie_apart = cut.joined + 1 < static_cast<int64_t>(reduced.size());
+    if (is_held && (lie_apart || !divide_among_lanes(cut, extent, inside))) return;
     const bool has_factor = std::ranges::any_of(group, [&](NodeId id) {
       const std::optional<Exponentials> terms = find_terms(id, depends, true);
       return terms && terms->factor;
@@ -221,7 +262,7 @@ struct SplitFinder {
     const bool divides = is_divisible(extent, divisor);
     const auto looks_again = [&](NodeId id) {
       if (!is_deviation(id)) return find_terms(id, depends, divides).has_value();
-      return cut.lanes * cut.vector == 1 || divides;
+      return !is_held && !of_pieces && (cut.lanes * cut.vector == 1 || divides);
     };
     const auto has_all = [&](NodeId id) { return std::ranges::includes(graph[id].ints, reduced); };
     if (std::ranges::none_of(group, [&](NodeId id) { return has_all(id) && looks_again(id); }))
@@ -317,16 +358,20 @@ struct SplitFinder {
 
 Graph split_reductions(const Graph& graph, const DeviceSpec& device, int worker_threads,
                        bool emulate_eager_casts) {
-  SplitFinder finder{
-      graph, device, worker_threads,
-      emulate_eager_casts ? std::vector<bool>(graph.size(), true) : find_rounded(graph)};
-  finder.run();
-  if (finder.splits.empty()) return graph;
-  return rebuild_graph(graph, [&](Builder& b, const RewriteSite& site) -> NodeId {
-    const auto at = finder.splits.find(site.id);
-    if (at == finder.splits.end()) return {};
-    return reduce_pieces(b, site, at->second.pieces, at->second.terms);
-  });
+  const auto split = [&](const Graph& whole, bool of_pieces) {
+    SplitFinder finder{
+        whole, device, worker_threads,
+        emulate_eager_casts ? std::vector<bool>(whole.size(), true) : find_rounded(whole),
+        of_pieces};
+    finder.run();
+    if (finder.splits.empty()) return whole;
+    return rebuild_graph(whole, [&](Builder& b, const RewriteSite& site) -> NodeId {
+      const auto at = finder.splits.find(site.id);
+      if (at == finder.splits.end()) return {};
+      return reduce_pieces(b, site, at->second.pieces, at->second.terms);
+    });
+  };
+  return split(split(graph, false), true);
 }
 
 }  // namespace stitch

@@ -59,6 +59,25 @@ double accessed_bytes(const Graph& graph, const StageSchedule& schedule, const A
   return elements * element_bytes(graph, access.value);
 }
 
+// A thread has the few terms along it to itself: of what another reduction over the loops around it
+// reduces in turn, [4096, 24, 4, 128, 4] over the 4 and then over all else.
+static bool has_terms_of_terms(const StageSchedule& schedule, const Axis& axis) {
+  constexpr int64_t kFew = 16;
+  const auto reduces_again = [&](const RootSpace& first, const RootSpace& then) {
+    if (role_of(first, axis) != Role::kReduced || role_of(then, axis) != Role::kAbsent)
+      return false;
+    return std::ranges::any_of(schedule.axes, [&](const MappedAxis& other) {
+      return role_of(first, other.axis) == Role::kKept &&
+             role_of(then, other.axis) == Role::kReduced;
+    });
+  };
+  for (const auto& [reader, reductions] : schedule.spaces.depends)
+    for (NodeId reduction : reductions)
+      if (reduces_again(space_of(schedule, reduction), space_of(schedule, reader)))
+        return axis.extent.is_at_most(kFew);
+  return false;
+}
+
 std::vector<AxisFacts> find_axis_facts(const Graph& graph, const StageSchedule& schedule) {
   std::vector<AxisFacts> facts(schedule.axes.size());
   for (int a : find_piece_axes(graph, schedule)) facts[a].is_piece = true;
@@ -86,6 +105,8 @@ std::vector<AxisFacts> find_axis_facts(const Graph& graph, const StageSchedule& 
         fact.stride = std::abs(static_cast<double>(graph.symbols.hint(coefficient)));
       }
     }
+    if (schedule.device->is_cuda && fact.unit_stride_bytes == 0)
+      fact.is_piece |= has_terms_of_terms(schedule, axis);
   }
   return facts;
 }

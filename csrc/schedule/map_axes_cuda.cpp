@@ -254,6 +254,12 @@ struct Mapper {
     const bool fits_one = inside > kRowThreads * kHeldValues && inside <= most * kHeldValues;
     if (!fits_one && count_elements(Role::kKept) > schedule.device->multiprocessors)
       most = std::min(most, at_least(kRowThreads));
+    // Threads that hold pieces of their own have no barrier to share: small blocks, of many rows.
+    const bool has_pieces = std::ranges::any_of(order, [&](int a) { return facts[a].is_piece; });
+    while (has_pieces && most > at_least(kBlockThreads) &&
+           count_elements(Role::kKept) * most >
+               2 * schedule.device->multiprocessors * kResidentThreads)
+      most /= 2;
     return static_cast<int>(std::clamp<uint64_t>(std::bit_ceil(wanted), kWarp, most));
   }
 

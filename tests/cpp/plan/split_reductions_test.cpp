@@ -253,26 +253,47 @@ TEST(SplitReductions, ExponentialsWaitForNoMaximumInPiecesThatAThreadHolds) {
 
 TEST(SplitReductions, RowsThatABlockHoldsStayWhole) {
   for (const std::string& text :
-       {exponentials("f32[4096,16384]", "%sum"), exponentials("f32[4096,65536]", "%exp, %sum")})
+       {exponentials("f32[4096,16384]", "%sum"), exponentials("f32[4096,16384]", "%exp, %sum"),
+        exponentials("bf16[4096,65536]", "%exp, %sum"),
+        exponentials("f32[4096,50257]", "%exp, %sum")})
     EXPECT_EQ(to_string(split(text)), to_string(read_graph(text)));
   const Graph longer = split(exponentials("f32[4096,65792]", "%exp, %sum"));
   EXPECT_EQ(operands_of(longer, OpKind::k_amax).size(), 2u) << "written out, but held by no block";
 }
 
-TEST(SplitReductions, RowsOfTooManyPiecesOfThreadsAreCutForBlocks) {
+// 32000 = 4 pieces of 4 vectors of 500 threads.
+TEST(SplitReductions, ThreadsLookAgainAtRowsThatABlockHoldsWithoutPadding) {
+  const auto sums = [](const std::string& type, const char* result) {
+    return operands_of(split(exponentials(type, result)), OpKind::k_sum);
+  };
+  EXPECT_EQ(sums("f32[4096,32000]", "%exp, %sum"),
+            (Operands{"f32[4096,4,4,500,4]", "f32[4096,4,500]"}));
+  EXPECT_EQ(sums("f32[4096,65536]", "%exp, %sum")[0], "f32[4096,8,4,512,4]");
+  EXPECT_EQ(sums("f32[192,32000]", "%exp, %sum")[0], "f32[192,32000]") << "a third has no block";
+}
+
+TEST(SplitReductions, RowsOfTooManyPiecesOfThreadsAreCutForBlocksFirst) {
   const Graph graph = split(exponentials("f32[256,1048576]", "%sum"));
-  EXPECT_EQ(operands_of(graph, OpKind::k_amax), (Operands{"f32[256,64,16384]", "f32[256,64]"}));
+  EXPECT_EQ(operands_of(graph, OpKind::k_amax),
+            (Operands{"f32[256,64,8,4,128,4]", "f32[256,64,8,128]", "f32[256,64]"}));
 }
 
 TEST(SplitReductions, FewLongRowsThatAreWrittenOutAreLookedAtInPieces) {
-  const Graph graph = split(exponentials("f32[12,1048576]", "%exp"));
-  EXPECT_EQ(operands_of(graph, OpKind::k_amax), (Operands{"f32[12,64,16384]", "f32[12,64]"}));
+  const Graph f32 = split(exponentials("f32[12,1048576]", "%exp, %sum"));
+  EXPECT_EQ(operands_of(f32, OpKind::k_amax),
+            (Operands{"f32[12,64,4,4,256,4]", "f32[12,64,4,256]", "f32[12,64]"}));
+  const Graph bf16 = split(exponentials("bf16[12,1048576]", "%exp, %sum"));
+  EXPECT_EQ(operands_of(bf16, OpKind::k_amax), (Operands{"f32[12,64,16384]", "f32[12,64]"}));
 }
 
 TEST(SplitReductions, ASumOfExponentialsOfFewRowsIsOfItsPiecesOwnMaxima) {
   const Graph graph = split(exponentials("f32[4,1048576]", "%sum"));
-  EXPECT_EQ(operands_of(graph, OpKind::k_sum), (Operands{"f32[4,64,16384]", "f32[4,64]"}));
-  EXPECT_EQ(operands_of(graph, OpKind::k_amax), (Operands{"f32[4,64,16384]", "f32[4,64]"}));
+  const Operands pieces = {"f32[4,64,8,4,128,4]", "f32[4,64,8,128]", "f32[4,64]"};
+  EXPECT_EQ(operands_of(graph, OpKind::k_sum), pieces);
+  EXPECT_EQ(operands_of(graph, OpKind::k_amax), pieces);
+  const Graph fewer = split(exponentials("f32[24,131072]", "%sum"));
+  EXPECT_EQ(operands_of(fewer, OpKind::k_sum), (Operands{"f32[24,8,16384]", "f32[24,8]"}))
+      << "192 blocks do not keep 132 multiprocessors busy";
 }
 
 // Entropy of rows of this type, `log` being the logarithms as they are read again.
@@ -298,8 +319,10 @@ TEST(SplitReductions, AnEntropyWaitsForNothingOfItsRow) {
            }) > 0;
   };
   const Graph f32 = split(entropy("f32[160,131072]", "sub(%exact, full{number=0} : f32)"));
-  EXPECT_EQ(operands_of(f32, OpKind::k_sum),
-            (Operands{"f32[160,8,16384]", "f32[160,8]", "f32[160,8,16384]", "f32[160,8]"}));
+  const Operands pieces = {"f32[160,8,8,4,128,4]", "f32[160,8,8,128]", "f32[160,8]"};
+  Operands both = pieces;
+  both.insert(both.end(), pieces.begin(), pieces.end());
+  EXPECT_EQ(operands_of(f32, OpKind::k_sum), both);
   EXPECT_FALSE(reads_again(split(entropy("bf16[160,131072]", "cast(%exact){integer=1} : bf16"))));
   EXPECT_TRUE(reads_again(split(entropy("bf16[160,131072]", "cast(%exact) : bf16"))))
       << "the user's rounding stays";
@@ -308,18 +331,31 @@ TEST(SplitReductions, AnEntropyWaitsForNothingOfItsRow) {
       << "eager's rounding is asked for";
 }
 
-TEST(SplitReductions, AllBlocksLookAgainAtWhatOneDoesNotHold) {
-  const auto waits = [](const Graph& graph) {  // for the maximum of all
-    return std::ranges::count(graph.nodes, OpKind::k_minimum, &Node::op) == 0;
-  };
-  const std::string columns = R"(,2048]
+// Softmax of columns, and the sums that it divides by.
+std::string columns_of(const std::string& type, const std::string& result) {
+  return "%x = input : " + type + R"(
     %largest = amax(%x){axes=[0]}
     %exp = exp(sub(%x, %largest))
     %sum = sum(%exp){axes=[0]} : f32
-    outputs (%sum, %exp)
-  )";
-  EXPECT_FALSE(waits(split("%x = input : f32[4096" + columns))) << "32 columns of 1024 rows";
-  EXPECT_TRUE(waits(split("%x = input : f32[5120" + columns))) << "32 columns of 1280 rows";
+    outputs ()" +
+         result + ")\n";
+}
+
+TEST(SplitReductions, AllBlocksLookAgainAtWhatNoTwoHold) {
+  const auto waits = [](const Graph& graph) {  // for the maximum of all
+    return std::ranges::count(graph.nodes, OpKind::k_minimum, &Node::op) == 0;
+  };
+  const char *written = "%sum, %exp", *summed = "%sum";
+  EXPECT_FALSE(waits(split(columns_of("f32[5120,2048]", written)))) << "32 columns of 1280 rows";
+  EXPECT_TRUE(waits(split(columns_of("f32[6144,2048]", written)))) << "32 columns of 1536 rows";
+  EXPECT_FALSE(waits(split(columns_of("f32[6144,2048]", summed)))) << "threads hold what they need";
+}
+
+// 1280 rows are 128 pieces of 10, so that 64 threads have two each.
+TEST(SplitReductions, ThreadsLookAgainAtTheRowsOfColumnsThatBlocksOfThemDivide) {
+  const Graph graph = split(columns_of("f32[5120,2048]", "%sum, %exp"));
+  EXPECT_EQ(operands_of(graph, OpKind::k_sum),
+            (Operands{"f32[4,128,10,2048]", "f32[4,128,2048]", "f32[4,2048]"}));
 }
 
 TEST(SplitReductions, DeviationsOfLongRowsAreTakenFromTheirPiecesMeans) {
@@ -336,13 +372,7 @@ TEST(SplitReductions, DeviationsOfLongRowsAreTakenFromTheirPiecesMeans) {
 }
 
 TEST(SplitReductions, ColumnsAreCutInPiecesOfAFewRows) {
-  const Graph graph = split(R"(
-    %x = input : f32[8192,8192]
-    %largest = amax(%x){axes=[0]}
-    %exp = exp(sub(%x, %largest))
-    %sum = sum(%exp){axes=[0]} : f32
-    outputs (%sum, %exp)
-  )");
+  const Graph graph = split(columns_of("f32[8192,8192]", "%sum, %exp"));
   EXPECT_EQ(operands_of(graph, OpKind::k_sum), (Operands{"f32[1024,8,8192]", "f32[1024,8192]"}));
 }
 

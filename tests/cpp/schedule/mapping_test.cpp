@@ -241,6 +241,25 @@ TEST(MapAxesCuda, ResultsOfPiecesAreCombinedByTheThreadsOfTheRest) {
   EXPECT_EQ(s.grid, Dim(4 * 64));
 }
 
+// [rows, pieces, elements of a thread, threads, vector]: maxima of threads' pieces, then of rows.
+TEST(MapAxesCuda, AThreadHasThePiecesOfRowsToItselfThatAreReducedAgain) {
+  const auto rows_of = [](const std::string& type) {
+    return schedule("%x = input : " + type + R"(
+      %own = amax(%x){axes=[2,4]}
+      %all = amax(%own){axes=[1,2]}
+      %below = exp(sub(%own, reshape(%all){shape=[)" +
+                    type.substr(4, type.find(',') - 4) + R"(,1,1]}))
+      %sum = sum(%below){axes=[1,2]}
+      outputs (%sum)
+    )");
+  };
+  const StageSchedule many = rows_of("f32[8192,8,4,128,8]");
+  EXPECT_EQ(many.axes[2].threads, 1) << "else each piece would end at a barrier";
+  EXPECT_EQ(many.axes[3].threads, 128);
+  EXPECT_EQ(many.threads, 256) << "of two pieces";
+  EXPECT_EQ(rows_of("f32[384,8,4,128,8]").threads, 512) << "small blocks would leave some idle";
+}
+
 TEST(MapAxesCuda, ColumnsKeepWideAccessesWhereBlocksAreFew) {
   const StageSchedule s = schedule(column_sum("f32[16384,2048]"));
   EXPECT_EQ(last_axis(s).vector, 4);
