@@ -16,6 +16,10 @@ void put(std::vector<Row>& rows, const Row& row) {
   *(known == rows.end() ? rows.insert(known, row) : known) = row;
 }
 
+void add_once(std::vector<std::string>& lines, const std::string& line) {
+  if (!std::ranges::count(lines, line)) lines.push_back(line);
+}
+
 // Attention is traced as what CPUs call; a plan for a GPU names what GPUs call: the flash kernel
 // takes 16 bits, heads of up to 256 and no mask.
 std::string name_call(const Compilation& c, const Node& node) {
@@ -233,6 +237,16 @@ struct Reporter {
   }
 };
 
+// "s0*64 <= 2048"; "s1 = s2*8", kept as s1 - s2*8 <= 0, since what is left over is not negative.
+std::string to_string(const Assumption& assumption) {
+  const Dim::Terms terms = assumption.value.terms();
+  const auto part = std::ranges::find_if(terms, [](const auto& term) { return term.second < 0; });
+  if (assumption.most != 0 || part == terms.end())
+    return concat(to_string(assumption.value), " <= ", assumption.most);
+  const Dim multiple = Dim::symbol(part->first.front()) * Dim(-part->second);
+  return to_string(assumption.value + multiple) + " = " + to_string(multiple);
+}
+
 // By characters of UTF-8, which the user's files may be named in.
 std::string pad(std::string text, size_t width) {
   const size_t shown = std::ranges::count_if(text, [](char byte) { return (byte & 0xC0) != 0x80; });
@@ -255,7 +269,7 @@ void print(std::ostream& out, const ReportedKernel& kernel) {
         << (time.launches > 1 ? " in " + std::to_string(time.launches) + " launches" : "")
         << ", bound by " << time.bound << ": " << std::setprecision(1)
         << time.instructions_per_16_bytes << " instructions for 16 bytes, " << std::setprecision(2)
-        << time.resident_threads << " resident threads";
+        << time.resident_threads << " resident threads, limited by " << time.limited_by;
   for (const std::string& sentence : time.assumptions) out << "\n    assumed: " << sentence;
   for (const ReportedPersistent& kept : kernel.persistent)
     out << "\n    " << kept.value << " in " << kept.home << ": " << kept.registers
@@ -272,6 +286,11 @@ Report make_report(const Compilation& c) {
   for (const PlannedStage& stage : c.plan.stages)
     reporter.stitched.insert(stage.nodes.begin(), stage.nodes.end());
   Report report{.target = c.device.name, .device = c.device.derived};
+  std::vector<Assumption> assumptions = c.graph.symbols.assumptions;
+  for (const KernelSource& source : c.sources)
+    assumptions.insert(assumptions.end(), source.assumptions.begin(), source.assumptions.end());
+  for (const Assumption& assumption : assumptions)
+    add_once(report.assumed_sizes, to_string(assumption));
   for (size_t k = 0; k < c.plan.kernels.size(); ++k) report.kernels.push_back(reporter.kernel(k));
   for (const PlanStep& step : c.plan.steps)
     if (step.call.valid()) report.library_calls.push_back(reporter.call(step.call));
@@ -317,6 +336,7 @@ void Report::add(const Report& graph) {
   kernels.insert(kernels.end(), graph.kernels.begin(), graph.kernels.end());
   library_calls.insert(library_calls.end(), graph.library_calls.begin(), graph.library_calls.end());
   cuts.insert(cuts.end(), graph.cuts.begin(), graph.cuts.end());
+  for (const std::string& assumed : graph.assumed_sizes) add_once(assumed_sizes, assumed);
   for (auto bytes : {&Report::bytes_touched, &Report::bytes_planned, &Report::bytes_unfused,
                      &Report::bytes_compulsory})
     this->*bytes += graph.*bytes;
@@ -328,8 +348,9 @@ std::string to_string(const Report& report) {
       << (report.graphs ? report.target : "None") << ": " << report.kernels.size() << " kernels, "
       << report.library_calls.size() << " library calls, " << report.graph_breaks()
       << " graph breaks\n"
-      << (report.device.empty() ? "" : report.device + "\n") << pad("kernel", 48)
-      << "    grid x block    regs  spills  shared      MB      us  policy";
+      << (report.device.empty() ? "" : report.device + "\n");
+  for (const std::string& assumed : report.assumed_sizes) out << "if " << assumed << '\n';
+  out << pad("kernel", 48) << "    grid x block    regs  spills  shared      MB      us  policy";
   for (const ReportedKernel& kernel : report.kernels) print(out, kernel);
   for (const ReportedCall& call : report.library_calls)
     out << '\n'

@@ -36,6 +36,7 @@ struct ReportedTime {
   double instructions_per_16_bytes = 0;  // of threads, by what they ask for
   double instructions = 0;               // of all threads and launches
   int64_t resident_threads = 0;          // of a multiprocessor
+  std::string limited_by;  // why no more are: "registers", "shared memory", "the grid"
   int launches = 0;
   std::vector<std::string> assumptions = {};
 };
@@ -78,6 +79,7 @@ struct Report {
   std::vector<ReportedCall> library_calls = {};
   std::vector<ReportedCut> cuts = {};
   std::vector<StageTime> stages = {};
+  std::vector<std::string> assumed_sizes = {};  // of calls: "s0 <= 3072", "s1 = s2*8"
   int64_t bytes_touched = 0, bytes_planned = 0, bytes_unfused = 0, bytes_compulsory = 0;
   int stitched_ops = 0;
   int graphs = 0;  // that were added

@@ -96,6 +96,7 @@ ReportedTime time_launches(const Launches& launches, const KernelSource& source,
     time.bound = found.bound;
     time.instructions_per_16_bytes = found.instructions_per_16_bytes;
     time.resident_threads = found.resident_threads;
+    time.limited_by = found.occupancy.limit;
   }
   time.launches = static_cast<int>(launches.size());
   return time;

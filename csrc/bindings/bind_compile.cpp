@@ -40,7 +40,8 @@ py::dict to_dict(const ReportedKernel& kernel) {
     row.attr("update")("clock_us"_a = time.us, "bound"_a = time.bound,
                        "instructions_per_16_bytes"_a = time.instructions_per_16_bytes,
                        "instructions"_a = time.instructions,
-                       "resident_threads"_a = time.resident_threads, "launches"_a = time.launches,
+                       "resident_threads"_a = time.resident_threads,
+                       "limited_by"_a = time.limited_by, "launches"_a = time.launches,
                        "assumptions"_a = time.assumptions);
   return row;
 }
@@ -68,7 +69,8 @@ py::dict to_dict(const Report& report) {
       "cuts"_a = rows(report.cuts), "stages"_a = rows(report.stages),
       "bytes_touched"_a = report.bytes_touched, "bytes_planned"_a = report.bytes_planned,
       "bytes_unfused"_a = report.bytes_unfused, "bytes_compulsory"_a = report.bytes_compulsory,
-      "target"_a = report.target, "device"_a = report.device);
+      "assumed_sizes"_a = report.assumed_sizes, "target"_a = report.target,
+      "device"_a = report.device);
 }
 
 // A function's plan, of its kernels what is the same in each run; and that plan as a table.

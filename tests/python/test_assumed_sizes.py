@@ -56,6 +56,20 @@ def programs():
     return counters["plans_made"] + counters["plans_found"]
 
 
+def test_explain_lists_what_is_assumed_of_sizes(fresh):
+    def assumed(**options):
+        torch._dynamo.reset()
+        x = torch.empty(5120, 2000)
+        for dimension in range(2):
+            torch._dynamo.maybe_mark_dynamic(x, dimension)
+        return torch_stitch.explain(softmax, x, target="h200", **options)
+
+    sizes = assumed().plan["assumed_sizes"]
+    assert {"s1 = s2*8", "s2*8 <= 2048"} <= set(sizes), sizes
+    assert "if s2*8 <= 2048\n" in str(assumed())
+    assert assumed(assume_sizes=False).plan["assumed_sizes"] == []
+
+
 SHAPES = [(24, 256), (24, 248), (7, 256), (24, 255), (25, 500), (3, 2), (2, 1025), (130, 96)]
 
 

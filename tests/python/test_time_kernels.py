@@ -70,6 +70,7 @@ def test_a_kernel_takes_what_the_command_line_says(make):
         assert found["clock_us"] == pytest.approx(time_by_hand(kernel))
         assert found["bound"] and found["instructions_per_16_bytes"] > 0
         assert found["resident_threads"] % found["block"] == 0
+        assert found["limited_by"] in ("registers", "threads", "shared memory", "the grid")
 
 
 def test_blocks_that_meet_are_launched_together_where_all_are_resident_or_take_turns():
