@@ -310,9 +310,10 @@ std::string ReductionLowering::exchange(unsigned threads, const std::string& typ
 void ReductionLowering::combine_each(NodeId root, const std::string& array, const std::string& type,
                                      int64_t count) {
   const unsigned mask = reduced_threads(root);
+  const int slots = exchange_slots(schedule, space_of(schedule, root));
   const std::string call =
       concat("all_reduce_each<", functor(root), ", ", mask, "u, ", schedule.threads, ", ", count,
-             ">(", array, ", ", exchange(mask, type), ")");
+             slots > 1 ? concat(", ", slots) : "", ">(", array, ", ", exchange(mask, type), ")");
   scopes.append({.kind = Statement::Kind::kReduce, .name = array, .expr = call});
 }
 

@@ -129,18 +129,20 @@ struct SplitFinder {
     if (!device.is_cuda) pieces = std::max(pieces, inside / kHostPiece);
     pieces = std::min(pieces, inside / kLeastPiece);
     if (pieces < 2) return;
-    const int64_t d = choose_dim(shape, reduced, pieces);
-    if (d < 0) return;
-    const int64_t most = std::min(pieces, hint(shape[d]));
-    Pieces cut{.dim = d, .count = nearest_divisor(shape[d], most)};
-    if (device.is_cuda) cut.count = weigh_pieces(group, shape[d], blocks, cut, most);
+    Pieces cut = choose_dim(group, reduced, pieces);
+    if (cut.dim < 0) return;
+    const Dim extent = extent_of(shape, cut);
+    const int64_t most = std::min(pieces, hint(extent));
+    cut.count = nearest_divisor(extent, most);
+    if (device.is_cuda) cut.count = weigh_pieces(group, extent, blocks, cut, most);
     const int64_t piece = inside / cut.count;
-    bool divides = is_divisible(shape[d], cut.count);
+    bool divides = is_divisible(extent, cut.count);
     // Of an extent known when run a number of elements may be known to divide it.
-    const auto length = static_cast<int64_t>(std::bit_floor(uint64_t(hint(shape[d]) / cut.count)));
+    const auto length = static_cast<int64_t>(std::bit_floor(uint64_t(hint(extent) / cut.count)));
     for (int64_t rows : {2 * length, length})
-      if (device.is_cuda && !divides && !shape[d].is_constant() && is_divisible(shape[d], rows)) {
-        cut = {.dim = d, .length = rows};
+      if (device.is_cuda && !divides && !extent.is_constant() && is_divisible(extent, rows)) {
+        cut.count = 0;
+        cut.length = rows;
         divides = true;
       }
     // A second look at what no two blocks of a multiprocessor hold is taken of smaller pieces, else
@@ -151,7 +153,7 @@ struct SplitFinder {
                          !(are_rows || is_written_out(graph[group[0]].inputs[0], depends));
     if (!is_held && are_rows) choose_for_second_looks(group, reduced, blocks, inside);
     for (NodeId id : group)
-      if (!splits.count(id) && can_be_split(id, d))
+      if (!splits.count(id) && can_be_split(id, cut.dim))
         splits[id] = {cut, is_held ? find_terms(id, depends, divides) : std::nullopt};
   }
 
@@ -241,8 +243,7 @@ struct SplitFinder {
     const auto is_deviation = [&](NodeId id) { return graph[id].op == OpKind::k_sum_sq_dev; };
     const std::vector<Dim>& shape = graph[operand].type.shape;
     Pieces cut = find_thread_piece(operand, reduced, inside, bytes);
-    Dim extent = shape[cut.dim];
-    for (int64_t i = 1; i <= cut.joined; ++i) extent = extent * shape[cut.dim - i];
+    Dim extent = extent_of(shape, cut);
     const bool lie_apart = cut.joined + 1 < static_cast<int64_t>(reduced.size());
     if (is_held && (lie_apart || !divide_among_lanes(cut, extent, inside))) return;
     const bool has_factor = std::ranges::any_of(group, [&](NodeId id) {
@@ -253,9 +254,9 @@ struct SplitFinder {
     if (lie_apart || (cut.lanes > 1 && inside / (cut.length * cut.vector) > most)) {
       const int64_t piece = registers / (lie_apart ? 16 : 4);
       const int64_t pieces = std::max<int64_t>(2, inside / piece);
-      const int64_t d = choose_dim(shape, reduced, pieces);
-      extent = shape[d];
-      cut = {.dim = d, .count = nearest_divisor(extent, std::min(pieces, hint(extent)))};
+      cut = choose_dim(group, reduced, pieces);
+      extent = extent_of(shape, cut);
+      cut.count = nearest_divisor(extent, std::min(pieces, hint(extent)));
     }
     const int64_t divisor = std::max(cut.count, cut.elements());
     if (inside < 2 * divisor) return;
@@ -330,15 +331,35 @@ struct SplitFinder {
     return bytes / device.dram_bytes_per_us * (1 / busy_share(blocks) - 1) <= device.barrier_us;
   }
 
-  // The outermost reduced dimension that is long enough: pieces stay contiguous.  Else the longest;
-  // -1 where none has more than one element.
-  int64_t choose_dim(const std::vector<Dim>& shape, const std::set<int64_t>& reduced,
-                     int64_t pieces) const {
-    int64_t longest = -1;
+  static Dim extent_of(const DimList& shape, const Pieces& cut) {
+    Dim extent = shape[cut.dim];
+    for (int64_t i = 1; i <= cut.joined; ++i) extent = extent * shape[cut.dim - i];
+    return extent;
+  }
+
+  // Whether what reduces dimension d reduces the one before it too.
+  bool joins_before(const std::vector<NodeId>& group, int64_t d) const {
+    return std::ranges::all_of(group, [&](NodeId id) {
+      const std::vector<int64_t>& axes = graph[id].ints;
+      return !std::ranges::count(axes, d) || std::ranges::count(axes, d - 1) > 0;
+    });
+  }
+
+  // The outermost reduced dimension that is long enough, with those right before it: pieces stay
+  // contiguous.  Else the longest; none where none has more than one element.  [32, 128, 768], sums
+  // of rows and of columns: 128 and 32 as one.
+  Pieces choose_dim(const std::vector<NodeId>& group, const std::set<int64_t>& reduced,
+                    int64_t pieces) const {
+    const DimList& shape = graph[graph[group[0]].inputs[0]].type.shape;
+    Pieces longest;
     for (int64_t d : reduced) {
-      if (hint(shape[d]) >= pieces) return d;
-      const bool is_longer = longest < 0 || hint(shape[d]) > hint(shape[longest]);
-      if (hint(shape[d]) > 1 && is_longer) longest = d;
+      Pieces cut{.dim = d};
+      while (hint(extent_of(shape, cut)) < pieces && reduced.count(d - cut.joined - 1) &&
+             joins_before(group, d - cut.joined))
+        ++cut.joined;
+      if (hint(extent_of(shape, cut)) >= pieces) return cut;
+      const bool is_longer = longest.dim < 0 || hint(shape[d]) > hint(shape[longest.dim]);
+      if (hint(shape[d]) > 1 && is_longer) longest = {.dim = d};
     }
     return longest;
   }

@@ -330,6 +330,9 @@ void add_exchange(const Graph& graph, const StageSchedule& schedule, const RootS
     each += 2 * cycles.barrier + cycles.shared + shared_out * step +
             std::exp2(warps - shared_out) * cycles.operation;
   }
+  // Of several results that warps share out each has its part of three barriers.
+  if (const int slots = exchange_slots(schedule, space); slots > 1)
+    each = (3 * cycles.barrier + 2 * cycles.shared + std::exp2(warps) * cycles.operation) / slots;
   const double results = count_results(graph, schedule, space);
   work.cycles += each * results;
   work.operations += instructions * results * std::max(1.0, work.blocks) * work.threads;

@@ -95,6 +95,18 @@ int find_carry(const Graph& graph, const StageSchedule& schedule, NodeId root, i
   return 0;
 }
 
+int exchange_slots(const StageSchedule& schedule, const RootSpace& space) {
+  constexpr int64_t kMost = 8;
+  const unsigned bits = thread_bits(schedule, space, Role::kReduced);
+  if (bits == 0 || bits % (1 << kLaneBits) != 0) return 1;
+  int64_t results = 1;
+  for (const MappedAxis& mapped : schedule.axes)
+    if (role_of(space, mapped.axis) == Role::kKept && mapped.serial.is_constant())
+      results *= mapped.serial.value() * mapped.vector;
+  const int64_t warps = int64_t{1} << std::popcount(bits);
+  return static_cast<int>(std::bit_floor(uint64_t(std::min({kMost, warps, results}))));
+}
+
 Verdict check_arrays(const Graph& graph, const StageSchedule& schedule) {
   for (const RootSpace& space : schedule.spaces.roots) {
     if (family(graph[space.root]) != Family::kReduce) continue;

@@ -41,6 +41,10 @@ inline bool takes_strips(const Graph& graph, const StageSchedule& schedule,
 inline constexpr int64_t kMostTerms = 32;
 int find_carry(const Graph& graph, const StageSchedule& schedule, NodeId root, int block);
 
+// Results of a thread that whole warps share out, one each, through so many slots of shared memory
+// for each thread (stitch/block.cuh); 1: they exchange one after the other.
+int exchange_slots(const StageSchedule& schedule, const RootSpace& space);
+
 inline constexpr int kRuleUnboundedArray = 21;
 inline constexpr int kRuleLargeArray = 23;
 

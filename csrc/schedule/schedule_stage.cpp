@@ -36,7 +36,8 @@ static void name_schemes(const Graph& graph, const PlannedStage& stage, StageSch
     const int partial_bytes = is_arg ? 16 : std::max(4, element_bytes(graph, space.root));
     if (scheme == Scheme::kRegional)
       schedule.shared_bytes =
-          std::max(schedule.shared_bytes, before + schedule.threads * partial_bytes);
+          std::max(schedule.shared_bytes,
+                   before + schedule.threads * partial_bytes * exchange_slots(schedule, space));
     const bool consumed = std::ranges::any_of(schedule.spaces.depends, [&](const auto& reader) {
       return reader.second.count(space.root) > 0;
     });

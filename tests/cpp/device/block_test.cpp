@@ -115,15 +115,15 @@ TEST(DeviceBlock, EveryThreadGetsItsGroupsResult) {
   expect_group_sums<0x38, 128>();
 }
 
-template <unsigned kMask, int kThreads, int kN>
+template <unsigned kMask, int kThreads, int kN, int kSlots = 1>
 void expect_sums_of_each() {
-  std::vector<i64> shared(kThreads);
+  std::vector<i64> shared(kSlots * kThreads);
   std::vector<std::array<i64, kN>> each(kThreads), alone(kThreads);
   run_block(kThreads, [&](int t) {
     for (int n = 0; n < kN; ++n) each[t][n] = value_of(t) + n * (t + 7);
     for (int n = 0; n < kN; ++n)
       alone[t][n] = all_reduce<Sum, kMask, kThreads>(each[t][n], shared.data());
-    all_reduce_each<Sum, kMask, kThreads, kN>(each[t].data(), shared.data());
+    all_reduce_each<Sum, kMask, kThreads, kN, kSlots>(each[t].data(), shared.data());
   });
   for (int t = 0; t < kThreads; ++t)
     ASSERT_EQ(each[t], alone[t]) << "mask " << kMask << " thread " << t << " of " << kN;
@@ -138,6 +138,14 @@ TEST(DeviceBlock, ManyValuesAreCombinedAsEachAlone) {
   expect_sums_of_each<0x78, 128, 4>();  // columns: lanes and warps, but for the lowest three bits
   expect_sums_of_each<0x60, 128, 3>();  // no lanes
   expect_sums_of_each<0x00, 64, 4>();
+}
+
+TEST(DeviceBlock, WholeWarpsShareOutWhatTheyCombine) {
+  expect_sums_of_each<0xe0, 256, 24, 8>();  // as many values as warps, three times
+  expect_sums_of_each<0xe0, 256, 11, 4>();  // two warps combine the same; an odd rest
+  expect_sums_of_each<0xa0, 256, 4, 4>();   // two groups of four warps
+  expect_sums_of_each<0x20, 128, 2, 2>();
+  expect_sums_of_each<0x60, 128, 1, 4>();  // fewer than there are slots
 }
 
 TEST(DeviceBlock, WholeWarpsExchangeOneValueEach) {

@@ -97,6 +97,26 @@ TEST(SplitReductions, PiecesAreOfADimensionThatIsLongEnough) {
   EXPECT_EQ(operands_of(graph, OpKind::k_sum), (Operands{"f32[4,4,64,4096]", "f32[4,64]"}));
 }
 
+// Norms' gradients of [batch, tokens, features] are cut like those of [tokens, features].
+TEST(SplitReductions, LeadingDimensionsAreCutAsOne) {
+  const Graph graph = split(R"(
+    %x = input : f32[32,128,768]
+    %columns = sum(%x){axes=[0,1]}
+    %rows = sum(%x){axes=[2]}
+    outputs (%columns, %rows)
+  )");
+  EXPECT_EQ(operands_of(graph, OpKind::k_sum),
+            (Operands{"f32[256,16,768]", "f32[256,768]", "f32[32,128,768]"}));
+  const Graph apart = split(R"(
+    %x = input : f32[32,128,768]
+    %first = sum(%x){axes=[0,2]}
+    %second = sum(%x){axes=[1,2]}
+    outputs (%first, %second)
+  )");
+  EXPECT_EQ(operands_of(apart, OpKind::k_sum)[0].find("f32[32,128,"), 0u)
+      << "no reduction of one has the other";
+}
+
 TEST(SplitReductions, ReductionsOfOneTensorAreSplitAlongOneAxis) {
   const Graph graph = split(R"(
     %x = input : f32[4096,4096]
