@@ -40,6 +40,14 @@ def one_less(case):
     return sizes, kept
 
 
+def with_dynamic_sizes(case):
+    fn, inputs = case.timed()
+    for x in tree_leaves(inputs):
+        for dim in range(x.dim()):
+            torch._dynamo.maybe_mark_dynamic(x, dim)
+    return fn, inputs
+
+
 def time_one_less(name):
     case = CASES[name]
     sizes, kept = one_less(case)
@@ -48,12 +56,8 @@ def time_one_less(name):
 
 
 def time_dynamic(name):
-    fn, inputs = CASES[name].timed()
-    for x in tree_leaves(inputs):
-        for dim in range(x.dim()):
-            torch._dynamo.maybe_mark_dynamic(x, dim)
     compulsory = time_static(name)["bytes_compulsory"]  # a plan that is cut counts some twice
-    return time_plan(fn, inputs) | {"bytes_compulsory": compulsory}
+    return time_plan(*with_dynamic_sizes(CASES[name])) | {"bytes_compulsory": compulsory}
 
 
 # way -> (how it is timed, which extents stay as they are)

@@ -12,13 +12,22 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks import clock_rows, clock_sizes, limits, machine, rows, suite_rows, workload_rows
+from benchmarks import (
+    clock_rows,
+    clock_sizes,
+    decoder_rows,
+    limits,
+    machine,
+    rows,
+    suite_rows,
+    workload_rows,
+)
 from benchmarks.cases import CASES
 from benchmarks.rows import Request, Row
 
 RESULTS = machine.ROOT / "benchmarks" / "results"
 GROUPS = {**rows.GROUPS, **suite_rows.GROUPS, **workload_rows.GROUPS, **limits.GROUPS}
-GROUPS |= clock_rows.GROUPS | clock_sizes.GROUPS
+GROUPS |= clock_rows.GROUPS | clock_sizes.GROUPS | decoder_rows.GROUPS
 NAME_COLUMNS = 76
 
 

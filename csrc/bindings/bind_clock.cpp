@@ -20,6 +20,84 @@ std::string disassemble(const std::string& bytes, const std::string& kernel) {
   return print_program(decode(cubin, find_kernel(cubin, kernel)));
 }
 
+// "R4", "UP0", ... that an instruction sets, or that it reads.
+std::vector<std::string> registers_of(const clock::Instruction& instruction, bool set) {
+  using clock::OperandKind;
+  std::vector<std::string> found;
+  const auto add = [&](const char* prefix, int first, int count, int zero) {
+    if (first == zero) return;
+    for (int i = first; i < first + count; ++i) found.push_back(prefix + std::to_string(i));
+  };
+  const auto add_predicate = [&](bool uniform, int index) {
+    add(uniform ? "UP" : "P", index, 1, clock::kTruePredicate);
+  };
+  if (!set) add_predicate(instruction.guard_uniform, instruction.guard);
+  for (const clock::Operand& operand : instruction.operands) {
+    if (operand.is_destination != set) continue;
+    const int count = register_count(instruction, operand);
+    if (is_predicate(operand.kind))
+      add_predicate(operand.kind == OperandKind::uniform_predicate, operand.index);
+    else if (operand.kind == OperandKind::uniform)
+      add("UR", operand.index, count, clock::kZeroRegister);
+    else if (operand.kind == OperandKind::reg || operand.kind == OperandKind::memory)
+      add("R", operand.index, count, clock::kZeroRegister);
+    else if (operand.kind == OperandKind::constant)
+      add("R", operand.index, 1, clock::kZeroRegister);
+    else if (operand.kind == OperandKind::predicates)
+      add("P", 0, clock::kTruePredicate, clock::kTruePredicate);
+    if (operand.kind == OperandKind::memory) {
+      add("UR", operand.uniform, 1, clock::kZeroRegister);
+      add("UR", operand.descriptor, 2, clock::kZeroRegister);
+    }
+  }
+  return found;
+}
+
+// Whose results come in the order of issue, so that a scoreboard of one stands for those before it;
+// none where stall counts may do.
+const char* queue_of(clock::Latency latency) {
+  using clock::Latency;
+  switch (latency) {
+    case Latency::fixed:
+    case Latency::fp64:
+    case Latency::uniform:
+      return "";
+    case Latency::special:
+      return "special";
+    case Latency::convert:
+      return "convert";
+    case Latency::constant:
+      return "constant";
+    case Latency::shared:
+    case Latency::exchange:
+      return "shared";
+    case Latency::global:
+      return "global";
+    case Latency::atomic:
+      return "atomic";
+    case Latency::tensor:
+      return "tensor";
+  }
+  return "";
+}
+
+// Of each instruction its text, and what of it says when it may be issued.
+std::vector<py::dict> list_instructions(const std::string& bytes, const std::string& kernel) {
+  const clock::Cubin cubin = clock::read_cubin(bytes);
+  const clock::Program program = decode(cubin, find_kernel(cubin, kernel));
+  std::vector<py::dict> found;
+  for (size_t i = 0; i < program.code.size(); ++i) {
+    const clock::Instruction& instruction = program.code[i];
+    found.push_back(py::dict("text"_a = print_instruction(program, i),
+                             "sets"_a = registers_of(instruction, true),
+                             "reads"_a = registers_of(instruction, false),
+                             "queue"_a = queue_of(instruction.row->latency),
+                             "scoreboard"_a = instruction.control.write_scoreboard,
+                             "wait_mask"_a = instruction.control.wait_mask));
+  }
+  return found;
+}
+
 std::array<int64_t, 3> to_extents(std::vector<int64_t> given) {
   given.resize(3, 1);
   return {given[0], given[1], given[2]};
@@ -51,6 +129,7 @@ void bind_clock(py::module_& module) {
       .def("__repr__", &clock::print_result);
   module.def("time_kernel", &time_kernel, "source"_a);
   module.def("compile_cubin", &compile_cubin, "text"_a, "target"_a = "h200");
+  module.def("list_instructions", &list_instructions, "cubin"_a, "kernel"_a = "");
   module.def("disassemble", &disassemble, "SASS, modifiers left out.", "cubin"_a, "kernel"_a = "");
 }
 

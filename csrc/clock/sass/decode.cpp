@@ -26,6 +26,11 @@ constexpr std::array<Form, 8> kForms = {{
     {OperandKind::uniform, true},
 }};
 
+// A uniform result of registers or predicates that each lane has.
+bool reads_lanes(Opcode opcode) {
+  return opcode == Opcode::r2ur || opcode == Opcode::r2ur_ampere || opcode == Opcode::voteu;
+}
+
 class Decoder {
  public:
   Decoder(Instruction& instruction, int architecture, int64_t next)
@@ -56,11 +61,7 @@ class Decoder {
     return static_cast<uint8_t>(instruction_.field(first, bits));
   }
   bool is_uniform() const { return instruction_.row->pipe == Pipe::uniform; }
-  // A uniform result of registers or predicates that each lane has.
-  bool reads_lanes() const {
-    const Opcode opcode = instruction_.row->opcode;
-    return opcode == Opcode::r2ur || opcode == Opcode::voteu;
-  }
+  bool reads_lanes() const { return clock::reads_lanes(instruction_.row->opcode); }
   uint8_t uniform_index(int at) const {
     const uint8_t found = index(at, architecture_ >= 100 ? 8 : 6);
     return found == (architecture_ >= 100 ? 255 : 63) ? kZeroRegister : found;
@@ -124,7 +125,7 @@ class Decoder {
     const bool is_atomic = row.latency == Latency::atomic;
     Operand& operand = put_address(letter, 24, 40, is_atomic ? 23 : 24);
     const bool is_scaled = row.opcode == Opcode::lds || row.opcode == Opcode::sts;
-    if (is_scaled) operand.scale = static_cast<uint8_t>(field(78, 2) * 4);
+    if (is_scaled && field(78, 2)) operand.scale = static_cast<uint8_t>(2 << field(78, 2));
     if (!instruction_.bit(91)) return;
     const bool is_last = row.flow != Flow::load;  // behind the data
     const uint8_t uniform = uniform_index(is_last ? 64 : 32);
@@ -272,7 +273,9 @@ Instruction decode_instruction(std::string_view bytes, int architecture, int64_t
   instruction.row = &find_row(instruction.field(0, 12));
   instruction.guard = field(12, 3);
   instruction.guard_negated = instruction.bit(15);
-  instruction.guard_uniform = instruction.row->pipe == Pipe::uniform;
+  const Opcode opcode = instruction.row->opcode;
+  instruction.guard_uniform =
+      opcode == Opcode::s2ur || (instruction.row->pipe == Pipe::uniform && !reads_lanes(opcode));
   instruction.control = {field(105, 4), !instruction.bit(109), field(110, 3), field(113, 3),
                          field(116, 6)};
   Decoder(instruction, architecture, next).decode();

@@ -100,10 +100,13 @@ std::string print_instruction(const Program& program, size_t index) {
          << numbered(instruction.guard_uniform ? "UP" : "P", instruction.guard, kTruePredicate, "T")
          << " ";
   }
+  const Opcode opcode = instruction.row->opcode;
   text << instruction.row->name;
-  if (instruction.row->opcode == Opcode::unknown) text << " " << to_hex(instruction.field(0, 12));
+  if (opcode == Opcode::unknown) text << " " << to_hex(instruction.field(0, 12));
   const char* separator = " ";
+  const bool is_vote = opcode == Opcode::vote || opcode == Opcode::voteu;
   for (const Operand& operand : instruction.operands) {
+    if (is_vote && operand.is_destination && operand.index == kZeroRegister) continue;
     const std::string_view bars = operand.absolute ? "|" : "";
     text << separator << sign_of(operand) << bars << print_operand(instruction, operand) << bars;
     separator = ", ";

@@ -187,7 +187,7 @@ void take_extreme(const Prepared& step, uint32_t mask) {
   const Truth p = read_p(step);
   const uint32_t flip = sign_flip(step);
   map_lanes(step, mask, [&](uint32_t a, uint32_t b, uint32_t c, int i) {
-    const uint32_t first = of_sum ? a + b : a, second = of_sum ? c : b;
+    const uint32_t first = of_sum ? a + (step.negates_b ? -b : b) : a, second = of_sum ? c : b;
     const bool takes_smaller = p.value >> i & 1;
     return ((first ^ flip) < (second ^ flip)) == takes_smaller ? first : second;
   });
@@ -315,7 +315,7 @@ constexpr Operation kOperations[] = {
     {extend_sign, Opcode::sgxt},
     {exchange, Opcode::shfl},
     {take_vote, Opcode::vote, Opcode::voteu},
-    {take_first_lane, Opcode::r2ur},
+    {take_first_lane, Opcode::r2ur, Opcode::r2ur_ampere},
     {combine_truths, Opcode::plop3, Opcode::uplop3},
 };
 

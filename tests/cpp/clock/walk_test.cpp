@@ -74,6 +74,7 @@ TEST(Walk, ComputesIntegersAsTheLanguageSays) {
       {"(n - b) / 5", "int n", "1000", 993 / 5},
       {"min(n, (int)b * 200)", "int n", "1300", 1300},
       {"max(n, (int)b * 200)", "int n", "1300", 1400},
+      {"max(n - (int)b, 500)", "int n", "1300", 1293},
       {"abs(n) + b", "int n", "-90", 97},
       {"(n >> 3) & 255", "int n", "12345", (12345 >> 3) & 255},
       {"((unsigned)n >> b) ^ 3", "int n", "123456", (123456u >> 7) ^ 3},
