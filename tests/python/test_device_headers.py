@@ -93,7 +93,7 @@ def elementwise_kernel(dtype):
     if not is_bool:
         binary = BINARY_ANY + (BINARY_FLOAT if is_float else BINARY_INT)
     storage = "boolean" if is_bool else dtype
-    lines = [f"const {dtype} a = convert<{dtype}>(load(x + i));"]
+    lines = [f"const {dtype} a = convert<{dtype}>(x[i]);"]
     lines += [f"const {dtype} b = convert<{dtype}>(load_if(i < n, y, i));"]
     results = [f"{name}(a)" for name in unary] + [f"{name}(a, b)" for name in binary]
     results += ["select(lt(a, b), a, b)", "clamp(a, b, a)"]

@@ -17,15 +17,6 @@ struct alignas(kVecBytes<T, N>) Vec {
   T v[N];
 };
 
-template <class T>
-STITCH_DEVICE T load(const T* p) {
-  return *p;
-}
-template <class T>
-STITCH_DEVICE void store(T* p, T value) {
-  *p = value;
-}
-
 // p + offset is aligned to the size of the vector.
 template <int N, class T>
 STITCH_DEVICE Vec<T, N> load_vec(const T* p) {
@@ -152,10 +143,6 @@ STITCH_DEVICE T load_if(bool inside, const T* p, i64 offset) {
 template <int N, class T>
 STITCH_DEVICE Vec<T, N> load_vec_if(bool inside, const T* p) {
   return inside ? load_vec<N>(p) : Vec<T, N>{};
-}
-template <class T>
-STITCH_DEVICE void store_if(bool inside, T* p, i64 offset, T value) {
-  if (inside) p[offset] = value;
 }
 
 // What a kernel tells the runtime through `error`; the runtime reads it after the launch.  No

@@ -220,7 +220,7 @@ STITCH_DEVICE f64 frac(f64 x) { return x - trunc(x); }
 // The neighbour of x towards y.
 template <class T>
 STITCH_DEVICE T nextafter(T x, T y) {
-  using B = bits_t<T>;
+  using B = wrap_t<T>;
   const B bits = bit_cast<B>(x);
   const B smallest = bit_cast<B>(copysign(bit_cast<T>(B(1)), y));
   const B step = (x < y) == (x > T(0)) ? B(1) : B(-1);

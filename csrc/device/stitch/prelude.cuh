@@ -108,12 +108,9 @@ template <class A, class B>
 struct Choose<false, A, B> {
   using type = B;
 };
-// The unsigned type in which arithmetic on T wraps.
+// The unsigned type of T's bits, in which arithmetic on integers wraps.
 template <class T>
 using wrap_t = typename Choose<sizeof(T) == 8, u64, u32>::type;
-// The type of T's bits.
-template <class T>
-using bits_t = typename Choose<sizeof(T) == 8, u64, u32>::type;
 
 // False for NaN.  Compilers warn where an unsigned number is compared with zero.
 template <class T>
@@ -130,18 +127,9 @@ STITCH_DEVICE constexpr To bit_cast(From value) {
 }
 
 template <class T>
-inline constexpr T kInfinity = T();
-template <>
-inline constexpr f32 kInfinity<f32> = __builtin_bit_cast(f32, 0x7f800000u);
-template <>
-inline constexpr f64 kInfinity<f64> = __builtin_bit_cast(f64, 0x7ff0000000000000ull);
-
+inline constexpr T kInfinity = static_cast<T>(__builtin_bit_cast(f64, 0x7ff0000000000000ull));
 template <class T>
-inline constexpr T kQuietNan = T();
-template <>
-inline constexpr f32 kQuietNan<f32> = __builtin_bit_cast(f32, 0x7fc00000u);
-template <>
-inline constexpr f64 kQuietNan<f64> = __builtin_bit_cast(f64, 0x7ff8000000000000ull);
+inline constexpr T kQuietNan = static_cast<T>(__builtin_bit_cast(f64, 0x7ff8000000000000ull));
 
 template <class T>
 STITCH_DEVICE constexpr T infinity() {

@@ -114,9 +114,6 @@ TEST(LoadStore, MovesVectorsAndMasks) {
   EXPECT_EQ(alignof(Vec<u8, 4>), 4u);
   EXPECT_EQ(load_if(true, x, 5), 5);
   EXPECT_EQ(load_if(false, static_cast<const f32*>(nullptr), 5), 0);
-  store_if(false, static_cast<f32*>(nullptr), 5, 1.0f);
-  store_if(true, x, 5, 9.0f);
-  EXPECT_EQ(load(x + 5), 9);
 }
 
 TEST(LoadStore, ChecksIndices) {
