@@ -119,7 +119,7 @@ void verify(const std::vector<Statement>& statements, std::set<std::string> know
 constexpr int64_t kAlignmentBytes = 64;  // STITCH_ARRAY and STITCH_SCRATCH
 
 int64_t count_bytes(const Statement& array) {
-  int64_t element = 16;  // of what carries an index beside its value
+  int64_t element = array.type == "u32" ? 4 : 16;  // of what carries an index beside its value
   for (int type = 0; type < static_cast<int>(DType::kOpaque); ++type) {
     const DTypeInfo& known = info(static_cast<DType>(type));
     if (array.type == known.device_name || array.type == known.register_name) element = known.bytes;

@@ -32,7 +32,9 @@ struct Statement {
   int64_t count = 0;           // kArray
   std::vector<Statement> body = {};
   bool may_go_ahead = false;  // kLet of a vector that lies in memory (load_ahead.h)
-  int streams_along = -1;     // kStore of a `type`: the axis along which it may go by rows
+  // The axis along which a store of a `type` may be streamed by rows, and f<2>(a, i), a value of a
+  // `type`, be read from rows that fs<2>(row, count, a, i) makes; i is the index of the first.
+  int by_rows_along = -1;
 
   static Statement let(std::string type, std::string name, std::string expr) {
     return {Kind::kLet, std::move(type), std::move(name), std::move(expr)};

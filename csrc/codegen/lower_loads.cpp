@@ -1,4 +1,4 @@
-// ValueLowering's loads: from memory, through tiles, of what threads keep on chip.
+// ValueLowering's loads: from memory, through tiles, of what threads keep on chip; random numbers.
 
 #include "codegen/load_ahead.h"
 #include "codegen/lower_values.h"
@@ -21,6 +21,12 @@ static IndexExpr without_axes(const StageSchedule& schedule, const IndexVars& va
     if (!is_inside) rest.terms.add(var, coefficient);
   }
   return rest;
+}
+
+// Neighbours whose random numbers come from one counter; 0 of what draws none.
+static int counted_together(OpKind op) {
+  const bool is_coarse = op == OpKind::k_coarse_random || op == OpKind::k_coarse_least;
+  return is_coarse ? 8 : op == OpKind::k_random || op == OpKind::k_random_least ? 4 : 0;
 }
 
 // Where the vector's lanes are open.
@@ -262,6 +268,41 @@ bool ValueLowering::keeps_in_registers_over(int loop) const {
   return std::ranges::any_of(schedule_.persistent, [&](const PersistentValue& persistent) {
     return persistent.home.in_registers > 0 && std::ranges::count(persistent.loops, loop) > 0;
   });
+}
+
+// Neighbours share a counter, which is computed once: on a GPU where they are the lanes of a
+// vector, told by its first and the lane; on a host for all of a row, where a loop walks along the
+// stream. The index is the last operand.
+std::string ValueLowering::draw(const Node& node, const std::vector<Handle>& operands,
+                                const std::string& arguments, int depth) {
+  const int together = counted_together(node.op);
+  if (together == 0) return {};
+  const auto index = indices_.find(operands.back());
+  const bool is_place = index != indices_.end();
+  const auto text = [&](Handle operand) { return values[operand].text; };
+  if (!schedule_.device->is_cuda) {
+    const std::vector<Handle> stream(operands.end() - 3, operands.end() - 1);
+    const bool is_fixed = values[stream[0]].depth == 0 && values[stream[1]].depth == 0;
+    const Handle place =
+        is_place ? add(scopes_.print(index->second, vars, values)) : operands.back();
+    Statement word = Statement::let("u32", scopes_.fresh(),
+                                    concat("draw_word<", together, ">(", join(stream, ", ", text),
+                                           ", i64(", text(place), "))"));
+    if (is_place && is_fixed) word.by_rows_along = contiguous_axis(index->second, depth);
+    const std::string name = word.name;
+    scopes_.append(depth, std::move(word));
+    return operands.size() == 3 ? "to_uniform(" + name + ")"
+                                : "(" + name + " >= u32(" + text(operands[0]) + "))";
+  }
+  const int axis = is_place ? vector_axis(index->second) : -1;
+  if (axis < 0 || schedule_.axes[axis].vector % 4 != 0)
+    return concat(info(node).function, "(", arguments, ")");
+  const std::string first = scopes_.print(index->second, vars, values, axis).text;
+  std::string lane = scopes_.loop_name(axis, LoopSpec::Level::kVector);
+  if (schedule_.axes[axis].vector % together != 0) lane = concat("i32((", first, ") & 4) + ", lane);
+  const std::vector<Handle> others(operands.begin(), operands.end() - 1);
+  return concat(info(node).function, "(", join(others, ", ", text), ", i64(", first, "), ", lane,
+                ")");
 }
 
 }  // namespace stitch

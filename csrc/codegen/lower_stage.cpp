@@ -438,7 +438,7 @@ struct StageLowering {
     for (Statement& cut : cut_at_homes(loop, std::move(header)))
       for (Statement& piece :
            on_cuda() ? load_ahead(std::move(cut), count_free_registers(schedule), scopes)
-                     : stream_stores(schedule, block, std::move(cut), scopes))
+                     : walk_by_rows(schedule, block, std::move(cut), scopes))
         parent.statements.push_back(std::move(piece));
     std::ranges::move(parent.after_child, std::back_inserter(parent.statements));
     parent.after_child.clear();

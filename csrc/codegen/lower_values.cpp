@@ -34,12 +34,6 @@ bool was_of_type(const Graph& graph, const Node& cast) {
   return false;
 }
 
-// Neighbours whose random numbers come from one counter; 0 of what draws none.
-int counted_together(OpKind op) {
-  const bool is_coarse = op == OpKind::k_coarse_random || op == OpKind::k_coarse_least;
-  return is_coarse ? 8 : op == OpKind::k_random || op == OpKind::k_random_least ? 4 : 0;
-}
-
 // What one access of a persistent value moves.
 std::string element_type(const Graph& graph, const StageSchedule& schedule,
                          const PersistentValue& persistent) {
@@ -213,24 +207,6 @@ Handle ValueLowering::from_index(DType dtype, const IndexExpr& index) {
   return result;
 }
 
-// Of neighbours in a vector, the first and the lane: four of them have one counter, or eight.  The
-// index is the last operand.
-std::string ValueLowering::draw(const Node& node, const std::vector<Handle>& operands,
-                                const std::string& arguments) {
-  const auto index = indices_.find(operands.back());
-  const int axis = index == indices_.end() ? -1 : vector_axis(index->second);
-  if (!schedule_.device->is_cuda || axis < 0 || schedule_.axes[axis].vector % 4 != 0)
-    return concat(info(node).function, "(", arguments, ")");
-  const std::string first = scopes_.print(index->second, vars, values, axis).text;
-  std::string lane = scopes_.loop_name(axis, LoopSpec::Level::kVector);
-  if (schedule_.axes[axis].vector % counted_together(node.op) != 0)
-    lane = concat("i32((", first, ") & 4) + ", lane);
-  const std::vector<Handle> others(operands.begin(), operands.end() - 1);
-  return concat(info(node).function, "(",
-                join(others, ", ", [&](Handle operand) { return values[operand].text; }), ", i64(",
-                first, "), ", lane, ")");
-}
-
 std::string ValueLowering::call(NodeId id, const std::vector<Handle>& operands,
                                 const std::string& arguments, int depth) {
   const Node& node = graph_[id];
@@ -299,8 +275,8 @@ Handle ValueLowering::pointwise(NodeId id, const std::vector<Handle>& operands, 
     const std::string divisor = "f64(" + values[operands[1]].text + ")";
     expr = in_type(type.register_name, wide[operands[0]] + " / " + divisor, "f64");
   } else {
-    expr = counted_together(node.op) > 0 ? draw(node, operands, arguments)
-                                         : call(id, operands, arguments, depth);
+    expr = draw(node, operands, arguments, depth);
+    if (expr.empty()) expr = call(id, operands, arguments, depth);
   }
   if (rounds) expr = std::string("round_to<") + type.device_name + ">(" + expr + ")";
   const Handle result = let(type.register_name, expr, depth);
@@ -368,7 +344,7 @@ void ValueLowering::store(NodeId root, const IndexExpr& offset, const std::strin
     Statement statement = Statement::store(base + "[" + at.text + "]", stored, predicate);
     statement.type = dtype.device_name;
     if (options_.streamed.count(root) && predicate.empty())
-      statement.streams_along = contiguous_axis(offset, depth);
+      statement.by_rows_along = contiguous_axis(offset, depth);
     scopes_.append(depth, std::move(statement));
     return;
   }

@@ -120,8 +120,9 @@ class ValueLowering : public WalkSink {
   // What a GPU's kernel calls for the node, and with what.
   std::string call(NodeId id, const std::vector<Handle>& operands, const std::string& arguments,
                    int depth);
+  // A random number; empty for what draws none.
   std::string draw(const Node& node, const std::vector<Handle>& operands,
-                   const std::string& arguments);
+                   const std::string& arguments, int depth);
   void check_divisor(const Node& division, Handle divisor, int guard, int depth);
   bool is_rounded(NodeId id) const {
     return !options_.rounded.empty() && options_.rounded[id.index()];

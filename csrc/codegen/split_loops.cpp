@@ -39,8 +39,19 @@ bool may_cut(const Graph& graph, const StageSchedule& schedule, int block) {
   });
 }
 
-// Of a row that is streamed.  Fewer have too few whole lines: 64 elements of f32 are 4.
-constexpr int64_t kRowElements = 256, kFewestElements = 64;
+// The lanes of each piece are added to the sum, rounded: one that is kept exactly has one piece.
+bool sums_exactly(const Statement& loop) {
+  return std::ranges::any_of(loop.body, [](const Statement& statement) {
+    return statement.expr.starts_with("add_exactly(");
+  });
+}
+
+// Of a row.  Fewer stores have too few whole lines: 64 elements of f32 are 4.
+constexpr int64_t kRowElements = 256, kFewestStored = 64, kFewestMade = 32;
+// What a function that makes a row may set before it and behind it (random.cuh), in elements.
+constexpr int64_t kBeside = 8;
+// Of a row that is walked along its strips, and so made as a whole.
+constexpr int64_t kMostAlongStrips = 4096;
 
 std::string sum(const std::string& a, const std::string& b) { return a == "0" ? b : a + " + " + b; }
 
@@ -48,16 +59,16 @@ std::string product(const std::string& text, int64_t factor) {
   return factor == 1 ? text : "(" + text + ") * " + std::to_string(factor);
 }
 
-struct StoreStreaming {
+struct RowLoop {
   const StageSchedule& schedule;
   int axis;
   int64_t step;  // elements that an iteration of the loop makes
   Scopes& scopes;
 
-  // Visits the marked stores of the loop, and of the loops along the same axis within it.
+  // Visits what is marked in the loop, and in the loops along the same axis within it.
   void visit(Statement& loop, const std::function<void(Statement&)>& function) const {
     for (Statement& inner : loop.body) {
-      if (inner.kind == Statement::Kind::kStore && inner.streams_along == axis) function(inner);
+      if (inner.by_rows_along == axis) function(inner);
       for (size_t l = 0; inner.kind == Statement::Kind::kLoop && l < schedule.loops.size(); ++l)
         if (schedule.loops[l].axis == axis && inner.name == scopes.loop_name(static_cast<int>(l)))
           visit(inner, function);
@@ -65,22 +76,33 @@ struct StoreStreaming {
   }
 
   // The loop's iterations from `first` to `end`, at most `most`, as one row.
-  std::vector<Statement> stream_row(Statement loop, const std::string& first,
-                                    const std::string& end, int64_t most) const {
+  std::vector<Statement> walk_row(Statement loop, const std::string& first, const std::string& end,
+                                  int64_t most) const {
     const std::string index = "x" + std::to_string(axis), start = scopes.fresh();
     const std::string begin = sum(scopes.block_begin(axis), product(first, step));
     std::vector<Statement> row = {Statement::let("i64", start, begin)}, streams;
-    visit(loop, [&](Statement& store) {
-      const std::string name = scopes.fresh();
-      row.push_back(Statement::array(store.type, name, most * step));
+    visit(loop, [&](Statement& statement) {
+      const bool is_store = statement.kind == Statement::Kind::kStore;
+      if (is_store && most * step < kFewestStored) return;
+      const std::string name = scopes.fresh(), count = product(end + " - " + first, step);
+      row.push_back(
+          Statement::array(statement.type, name, most * step + (is_store ? 0 : 2 * kBeside)));
       // Its place is that of the first element.
       Statement at{Statement::Kind::kLoop, "i64", index, start};
       at.bound = start + " + 1";
-      at.body = {Statement::call("stream_out(&" + store.name + ", " + name + ", " +
-                                 product(end + " - " + first, step) + ")")};
-      streams.push_back(std::move(at));
-      store.name = name + "[" + index + " - " + start + "]";
-      store.streams_along = -1;
+      if (is_store) {
+        at.body = {
+            Statement::call(concat("stream_out(&", statement.name, ", ", name, ", ", count, ")"))};
+        streams.push_back(std::move(at));
+        statement.name = concat(name, "[", index, " - ", start, "]");
+      } else {
+        std::string make = std::move(statement.expr);
+        make.insert(make.find('(') + 1, concat(name, " + ", kBeside, ", ", count, ", "));
+        at.body = {Statement::call(make.insert(make.find_first_of("<("), "s"))};
+        row.push_back(std::move(at));
+        statement.expr = concat(name, "[", index, " - ", start, " + ", kBeside, "]");
+      }
+      statement.by_rows_along = -1;
     });
     loop.expr = first;
     loop.bound = end;
@@ -90,7 +112,7 @@ struct StoreStreaming {
   }
 
   // A loop over rows of `most` iterations; the last one may be shorter.
-  Statement stream_rows(const Statement& loop, const std::string& rows, int64_t most) const {
+  Statement walk_rows(const Statement& loop, const std::string& rows, int64_t most) const {
     const std::string first = scopes.fresh(), end = scopes.fresh();
     const std::string whole = first + " + " + std::to_string(most);
     const bool is_ragged = !to_number(loop.bound);
@@ -100,7 +122,7 @@ struct StoreStreaming {
         Statement::let("i64", first, sum(loop.expr, product(outer.name, most))),
         Statement::let("i64", end,
                        is_ragged ? "min_index(" + whole + ", " + loop.bound + ")" : whole)};
-    std::ranges::move(stream_row(loop, first, end, most), std::back_inserter(outer.body));
+    std::ranges::move(walk_row(loop, first, end, most), std::back_inserter(outer.body));
     return outer;
   }
 };
@@ -152,11 +174,7 @@ std::vector<Statement> split_vectors(Statement loop) {
   constexpr int64_t kLanes[] = {16, 8, 4, 1};
   const auto first = to_number(loop.expr), end = to_number(loop.bound);
   const bool is_vectorised = loop.pragma.find("omp simd") != std::string::npos;
-  // The lanes of each piece are added to the sum, rounded: one that is kept exactly has one piece.
-  const bool is_exact = std::ranges::any_of(loop.body, [](const Statement& statement) {
-    return statement.expr.starts_with("add_exactly(");
-  });
-  if (!first || !end || *end - *first < kLanes[2] || !is_vectorised || is_exact)
+  if (!first || !end || *end - *first < kLanes[2] || !is_vectorised || sums_exactly(loop))
     return {std::move(loop)};
   std::vector<Statement> pieces;
   int64_t at = *first;
@@ -193,38 +211,42 @@ std::set<NodeId> find_streamed(const Graph& graph, const StitchPlan& plan,
   return streamed;
 }
 
-std::vector<Statement> stream_stores(const StageSchedule& schedule, int block, Statement loop,
-                                     Scopes& scopes) {
+std::vector<Statement> walk_by_rows(const StageSchedule& schedule, int block, Statement loop,
+                                    Scopes& scopes) {
   const LoopSpec& spec = schedule.loops[schedule.blocks[block].loop];
+  const MappedAxis& axis = schedule.axes[spec.axis];
   const bool is_span = spec.level == LoopSpec::Level::kSpan;
+  const bool is_along = spec.level == LoopSpec::Level::kAlongStrips;
   const bool is_outermost = std::ranges::none_of(scopes.open, [&](const Scope& scope) {
     return scope.block > 0 && schedule.loops[schedule.blocks[scope.block].loop].axis == spec.axis;
   });
-  const StoreStreaming streaming{schedule, spec.axis, is_span ? schedule.axes[spec.axis].span : 1,
-                                 scopes};
-  const bool walks = is_span || spec.level == LoopSpec::Level::kSerial;
-  int stores = 0;
-  streaming.visit(loop, [&](Statement&) { ++stores; });
-  if (!walks || !is_outermost || stores == 0) return split_vectors(std::move(loop));
-  const int64_t most = std::max<int64_t>(1, kRowElements / streaming.step);
+  const int64_t step = is_span ? axis.span : is_along ? axis.strips : 1;
+  const RowLoop rows{schedule, spec.axis, step, scopes};
+  int stores = 0, made = 0;
+  rows.visit(loop, [&](Statement& s) { ++(s.kind == Statement::Kind::kStore ? stores : made); });
+  const bool walks = is_span || spec.level == LoopSpec::Level::kSerial || (is_along && made > 0);
+  if (!walks || !is_outermost || stores + made == 0 || loop.pragma == "STITCH_UNROLL")
+    return split_vectors(std::move(loop));
+  const int64_t most = std::max<int64_t>(1, (is_along ? kMostAlongStrips : kRowElements) / step);
+  const int64_t fewest = made > 0 ? kFewestMade : kFewestStored;
   const auto first = to_number(loop.expr), end = to_number(loop.bound);
-  // A loop that sums adds up its lanes at the end of each row: of one row or none.
+  // A loop that sums adds up its lanes at the end of each row: of one row or none, but for values
+  // that would each take longer.
   const bool sums = loop.pragma.find("reduction(") != std::string::npos;
+  const bool is_whole = is_along || (sums && (made == 0 || sums_exactly(loop)));
   if (!first || !end) {
-    if (sums) return {std::move(loop)};
+    if (is_whole) return {std::move(loop)};
     const std::string all = loop.bound + " - (" + loop.expr + ") + " + std::to_string(most - 1);
-    return {streaming.stream_rows(loop, "(" + all + ") / " + std::to_string(most), most)};
+    return {rows.walk_rows(loop, "(" + all + ") / " + std::to_string(most), most)};
   }
   const int64_t trips = *end - *first;
-  if (trips * streaming.step < kFewestElements || (sums && trips > most))
-    return split_vectors(std::move(loop));
+  if (trips * step < fewest || (is_whole && trips > most)) return split_vectors(std::move(loop));
   std::vector<Statement> out;
   const int64_t rest = trips < 2 * most ? *first : *end - trips % most;
-  if (rest > *first) out.push_back(streaming.stream_rows(loop, std::to_string(trips / most), most));
+  if (rest > *first) out.push_back(rows.walk_rows(loop, std::to_string(trips / most), most));
   if (rest < *end)
-    std::ranges::move(
-        streaming.stream_row(loop, std::to_string(rest), std::to_string(*end), *end - rest),
-        std::back_inserter(out));
+    std::ranges::move(rows.walk_row(loop, std::to_string(rest), std::to_string(*end), *end - rest),
+                      std::back_inserter(out));
   return out;
 }
 

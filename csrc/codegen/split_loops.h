@@ -1,5 +1,5 @@
 // Where loops of host kernels are cut: at the borders of parts, behind whole vectors, and into rows
-// that are stored past the caches.
+// that are stored past the caches, or of what is made for neighbours together.
 #pragma once
 
 #include "codegen/scopes.h"
@@ -43,10 +43,11 @@ std::vector<Statement> split_vectors(Statement loop);
 std::set<NodeId> find_streamed(const Graph& graph, const StitchPlan& plan,
                                const DeviceSpec& device);
 
-// The loop of a block, its stores along the axis that it walks (Statement::streams_along) taken by
-// rows.  [8192, 2048] of f32 over the inner axis: a loop over 256 elements, whose row is streamed,
-// in a loop over the 8 rows of 1 KB.
-std::vector<Statement> stream_stores(const StageSchedule& schedule, int block, Statement loop,
-                                     Scopes& scopes);
+// The loop of a block by rows of the axis that it walks, where something in it is marked so
+// (Statement::by_rows_along): stores fill a row that is streamed behind it, and what costs less for
+// neighbours together is made as a row before it.  [8192, 2048] of f32 over the inner axis: a loop
+// over 256 elements in a loop over the 8 rows of 1 KB.
+std::vector<Statement> walk_by_rows(const StageSchedule& schedule, int block, Statement loop,
+                                    Scopes& scopes);
 
 }  // namespace stitch

@@ -375,6 +375,74 @@ def test_without_kernels_the_bits_are_the_same(coarse):
     assert torch_stitch.counters()["kernels"] == 1
 
 
+SEED = torch.tensor([-81985529216486896, (1 << 40) + (1 << 32) - 1])
+draw = torch.ops.torch_stitch.random
+
+# Of numbers like x and of others: a kernel gives its draws the streams 0, 1, ... in their order.
+USES = {
+    "alone": lambda u, v, x: u * 1,
+    "compared": lambda u, v, x: u >= 0.3,
+    "two": lambda u, v, x: (u + v + x, v < 0.25),
+    "behind others": lambda u, v, x: u[..., 3:] + x[..., 3:],
+    "every second": lambda u, v, x: u[..., 1::2] + x[..., 1::2],
+    "backwards": lambda u, v, x: u.flip(-1) + x,
+    "turned": lambda u, v, x: (u + x).transpose(0, 1).contiguous(),
+    "of turned": lambda u, v, x: u.transpose(0, 1) * 2 + x.transpose(0, 1).contiguous(),
+    "joined": lambda u, v, x: torch.cat([x, u, x + 1, v * 2], -1),
+    "padded": lambda u, v, x: F.pad(u, (1, 2)) * 2,
+    "rolled": lambda u, v, x: torch.roll(u, 5, -1) + x,
+    "largest": lambda u, v, x: ((u + x).amax(-1), (u + x).argmax(-1)),
+    "largest of columns": lambda u, v, x: (u + x).amax(0),
+    "counted": lambda u, v, x: ((u >= 0.3) + x.trunc()).sum(-1),
+}
+
+
+@pytest.mark.parametrize("name", USES)
+def test_numbers_from_rows_have_the_same_bits(name):
+    """A counter has four numbers, or eight: hosts make rows of them, which begin anywhere."""
+    use = USES[name]
+    for coarse, shapes in (
+        (False, [(3, 5), (7, 301), (5, 64, 33), (9, 1000)]),
+        (True, [(5, 3), (4, 4097), (33, 17), (3, 768)]),
+    ):
+        for shape in shapes:
+
+            def fn(seed, x, coarse=coarse):
+                return use(draw(seed, 0, x.shape, coarse), draw(seed, 1, x.shape, not coarse), x)
+
+            x = torch.randn(shape)
+            torch._dynamo.reset()
+            torch.testing.assert_close(compiled(fn)(SEED, x), fn(SEED, x), rtol=0, atol=0)
+    assert torch_stitch.counters()["fallback_ops"] == 0
+
+
+@pytest.mark.parametrize("coarse", [False, True])
+def test_rows_of_any_size_have_the_same_bits(coarse):
+    def fn(seed, x):
+        u = draw(seed, 0, x.shape, coarse)
+        return u + x, u.amax(-1) if x.shape[-1] > 0 else u
+
+    sizes = (0, 1, 3, 5, 31, 32, 33, 255, 256, 257, 515, 4097)
+    dynamic = compiled(fn, dynamic=True)
+    for size in sizes:
+        x = torch.randn(3, size)
+        torch.testing.assert_close(dynamic(SEED, x), fn(SEED, x), rtol=0, atol=0)
+    for size in sizes:
+        x = torch.randn(size)
+        torch._dynamo.reset()
+        torch.testing.assert_close(compiled(fn)(SEED, x), fn(SEED, x), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("size", [5, 257, 4097])
+def test_masks_in_16_bits_are_those_of_the_numbers(size, dtype):
+    def fn(seed, x):
+        return torch.where(draw(seed, 0, x.shape, True) >= 0.25, x * 2, 0)
+
+    x = torch.randn(3, size).to(dtype)[:, 1:]
+    assert torch.equal(compiled(fn)(SEED, x), fn(SEED, x))
+
+
 def test_memory_formats_are_kept():
     x = torch.randn(2, 3, 8, 8).to(memory_format=torch.channels_last)
 

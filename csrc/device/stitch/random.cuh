@@ -2,22 +2,16 @@
 //
 // No state: any thread, lane or kernel that asks for an element gets the same number, so masks are
 // made again where they are needed.  Four neighbouring elements are the four words of one counter,
-// eight of a coarse stream their halves; where one thread holds them in unrolled lanes, the counter
-// is computed once.
+// eight of a coarse stream their halves: computed once for unrolled lanes, and for a host's row.
 #pragma once
 
 #include "device/stitch/prelude.cuh"
 
 namespace stitch {
 
-// Words are the low 32 bits.  AVX-512 multiplies lanes of 64 bits, and gcc packs and unpacks 32-bit
-// ones around it: 5.3 ns a number instead of 4.0.  Without it, 64-bit words take 13.4 ns, not 9.5.
-#if !STITCH_CUDA && defined(__AVX512DQ__)
-using PhiloxWord = u64;
-#else
-using PhiloxWord = u32;
-#endif
-
+// Words are the low 32 bits: a host's vectors multiply lanes of 64, and GCC packs and unpacks
+// 32-bit ones around it, 0.9 ns a number instead of 0.55 with AVX-512; with AVX2 it is 1.7 or 1.8.
+using PhiloxWord = Choose<STITCH_CUDA, u32, u64>::type;
 struct PhiloxWords {
   PhiloxWord a, b, c, d;
 };
@@ -49,19 +43,14 @@ STITCH_DEVICE PhiloxWords philox(PhiloxWords counter, u32 key_low, u32 key_high)
   return counter;
 }
 
-STITCH_DEVICE PhiloxWords words_of(i64 key, i64 stream, u64 block) {
-  const u64 from = static_cast<u64>(stream);
-  return philox({static_cast<PhiloxWord>(block), static_cast<PhiloxWord>(block >> 32),
-                 static_cast<PhiloxWord>(from), static_cast<PhiloxWord>(from >> 32)},
-                static_cast<u32>(key), static_cast<u32>(static_cast<u64>(key) >> 32));
-}
-
 // Element 4 * block + (lane & 3) of a stream: 32 random bits.
 STITCH_DEVICE u32 random_word_of(i64 key, i64 stream, u64 block, i64 lane) {
-  const PhiloxWords words = words_of(key, stream, block);
-  const bool is_odd = lane & 1;
-  const PhiloxWord low = is_odd ? words.b : words.a;
-  const PhiloxWord high = is_odd ? words.d : words.c;
+  const PhiloxWords words =
+      philox({static_cast<PhiloxWord>(block), static_cast<PhiloxWord>(block >> 32),
+              static_cast<PhiloxWord>(stream), static_cast<PhiloxWord>(stream >> 32)},
+             static_cast<u32>(key), static_cast<u32>(static_cast<u64>(key) >> 32));
+  const PhiloxWord low = lane & 1 ? words.b : words.a;
+  const PhiloxWord high = lane & 1 ? words.d : words.c;
   return static_cast<u32>(lane & 2 ? high : low);
 }
 STITCH_DEVICE u32 random_word(i64 key, i64 stream, i64 index) {
@@ -75,10 +64,7 @@ struct CoarseBits {
   u32 upper, shared;
 };
 STITCH_DEVICE CoarseBits coarse_bits_of(i64 key, i64 stream, u64 block, i64 lane) {
-  const PhiloxWords words = words_of(key, stream, block);
-  const PhiloxWord low = lane & 2 ? words.b : words.a;
-  const PhiloxWord high = lane & 2 ? words.d : words.c;
-  const u32 word = static_cast<u32>(lane & 4 ? high : low);
+  const u32 word = random_word_of(key, stream, block, lane >> 1);
   return {lane & 1 ? word : word << 16,
           (static_cast<u32>(block) * 0x9E3779B9u + static_cast<u32>(key)) >> 16};
 }
@@ -98,6 +84,24 @@ STITCH_DEVICE CoarseBits coarse_bits(i64 key, i64 stream, i64 first, int lane) {
   u64 block;
   asm("shr.u64 %0, %1, 3;" : "=l"(block) : "l"(first));
   return coarse_bits_of(key, stream, block + static_cast<u64>(lane >> 3), lane);
+}
+#else
+// The word of element first + lane, where kEach have one counter; and of `count` elements, each
+// counter once: up to 7 words before theirs and behind are set too.
+template <int kEach>
+STITCH_DEVICE u32 draw_word(i64 key, i64 stream, i64 first, i64 lane = 0) {
+  const u64 block = static_cast<u64>(first) / kEach;
+  if constexpr (kEach == 4) return random_word_of(key, stream, block, first + lane);
+  const CoarseBits bits = coarse_bits_of(key, stream, block, first + lane);
+  return (bits.upper & 0xFFFF0000u) | bits.shared;
+}
+template <int kEach>
+static __attribute__((noinline)) void draw_words(u32* words, i64 count, i64 key, i64 stream,
+                                                 i64 first) {
+  STITCH_SIMD for (i64 at = first & -kEach; at < first + count; at += kEach) {
+    STITCH_UNROLL for (i64 lane = 0; lane < kEach; ++lane) words[at + lane - first] =
+        draw_word<kEach>(key, stream, at, lane);
+  }
 }
 #endif
 
@@ -119,8 +123,7 @@ template <class... Place>
 STITCH_DEVICE bool random_least(i64 bound, i64 key, i64 stream, Place... place) {
   return random_word(key, stream, place...) >= static_cast<u32>(bound);
 }
-// The same, where it is from 2^16 to 2^32 - 2^17: 16 of them at least
-// what is left of it, rounded up.
+// The same of one from 2^16 to 2^32 - 2^17: 16 of them at least what is left of it, rounded up.
 template <class... Place>
 STITCH_DEVICE bool coarse_least(i64 bound, i64 key, i64 stream, Place... place) {
   const CoarseBits bits = coarse_bits(key, stream, place...);

@@ -125,4 +125,29 @@ TEST(CoarseRandom, IsBelowAProbabilityAsOftenAsThatSays) {
   EXPECT_NEAR(mean / kCount, 32767.5, 1) << "evenly spread";
 }
 
+template <int kEach>
+void check_row(i64 first, i64 count) {
+  constexpr i64 kBeside = 8;
+  constexpr u32 kUntouched = 0xABCD1234;
+  std::vector<u32> row(static_cast<size_t>(count + 2 * kBeside), kUntouched);
+  draw_words<kEach>(row.data() + kBeside, count, -42, 1ll << 40, first);
+  EXPECT_EQ(row.front(), kUntouched);
+  EXPECT_EQ(row.back(), kUntouched);
+  for (i64 i = 0; i < count; ++i) {
+    const CoarseBits bits = coarse_bits(-42, 1ll << 40, first + i);
+    const u32 word = kEach == 4 ? random_word(-42, 1ll << 40, first + i)
+                                : (bits.upper & 0xFFFF0000u) | bits.shared;
+    ASSERT_EQ(row[static_cast<size_t>(kBeside + i)], word) << first << " " << i << " " << count;
+    ASSERT_EQ(draw_word<kEach>(-42, 1ll << 40, first + i), word);
+  }
+}
+
+TEST(RowOfWords, HasTheWordsOfItsElementsWhereverItBegins) {
+  for (const i64 count : {1, 3, 4, 8, 31, 64, 256})
+    for (i64 first = 0; first < 17; ++first) {
+      check_row<4>(first, count);
+      check_row<8>((i64{1} << 35) - 8 + first, count);
+    }
+}
+
 }  // namespace stitch_test
