@@ -1,6 +1,5 @@
 #include "compile.h"
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>

@@ -108,7 +108,7 @@ struct SplitFinder {
   }
 
   void choose(const std::vector<NodeId>& group) {
-    const std::vector<Dim>& shape = graph[graph[group[0]].inputs[0]].type.shape;
+    const DimList& shape = graph[graph[group[0]].inputs[0]].type.shape;
     const int rank = static_cast<int>(shape.size());
     std::set<int64_t> reduced;
     for (NodeId id : group) reduced.insert(graph[id].ints.begin(), graph[id].ints.end());
@@ -196,7 +196,7 @@ struct SplitFinder {
                            int bytes) const {
     Pieces cut{.dim = *reduced.rbegin(), .length = kThreadRows};
     while (reduced.count(cut.dim - cut.joined - 1)) ++cut.joined;
-    const std::vector<Dim>& shape = graph[operand].type.shape;
+    const DimList& shape = graph[operand].type.shape;
     if (cut.dim + 1 < std::ssize(shape)) {
       for (int64_t rows = kMostThreadRows; rows >= kThreadRows; --rows)
         if (is_divisible(shape[cut.dim], kLeastLanes * rows)) cut.length = rows;
@@ -240,8 +240,7 @@ struct SplitFinder {
         inside <= registers * std::max(1, 4 / bytes) && is_written_out(operand, depends);
     if (is_held && (bytes < 4 || (of_pieces && inside > most_held()))) return;
     if ((is_held || of_pieces) && busy_share(blocks) < kLeastBusy) return;
-    const auto is_deviation = [&](NodeId id) { return graph[id].op == OpKind::k_sum_sq_dev; };
-    const std::vector<Dim>& shape = graph[operand].type.shape;
+    const DimList& shape = graph[operand].type.shape;
     Pieces cut = find_thread_piece(operand, reduced, inside, bytes);
     Dim extent = extent_of(shape, cut);
     const bool lie_apart = cut.joined + 1 < static_cast<int64_t>(reduced.size());
@@ -262,7 +261,7 @@ struct SplitFinder {
     if (inside < 2 * divisor) return;
     const bool divides = is_divisible(extent, divisor);
     const auto looks_again = [&](NodeId id) {
-      if (!is_deviation(id)) return find_terms(id, depends, divides).has_value();
+      if (graph[id].op != OpKind::k_sum_sq_dev) return find_terms(id, depends, divides).has_value();
       return !is_held && !of_pieces && (cut.lanes * cut.vector == 1 || divides);
     };
     const auto has_all = [&](NodeId id) { return std::ranges::includes(graph[id].ints, reduced); };
