@@ -16,10 +16,6 @@ void put(std::vector<Row>& rows, const Row& row) {
   *(known == rows.end() ? rows.insert(known, row) : known) = row;
 }
 
-void add_once(std::vector<std::string>& lines, const std::string& line) {
-  if (!std::ranges::count(lines, line)) lines.push_back(line);
-}
-
 // Attention is traced as what CPUs call; a plan for a GPU names what GPUs call: the flash kernel
 // takes 16 bits, heads of up to 256 and no mask.
 std::string name_call(const Compilation& c, const Node& node) {
@@ -286,11 +282,8 @@ Report make_report(const Compilation& c) {
   for (const PlannedStage& stage : c.plan.stages)
     reporter.stitched.insert(stage.nodes.begin(), stage.nodes.end());
   Report report{.target = c.device.name, .device = c.device.derived};
-  std::vector<Assumption> assumptions = c.graph.symbols.assumptions;
-  for (const KernelSource& source : c.sources)
-    assumptions.insert(assumptions.end(), source.assumptions.begin(), source.assumptions.end());
-  for (const Assumption& assumption : assumptions)
-    add_once(report.assumed_sizes, to_string(assumption));
+  for (const Assumption& assumption : list_assumptions(c.graph.symbols, c.sources))
+    report.assumed_sizes.push_back(to_string(assumption));
   for (size_t k = 0; k < c.plan.kernels.size(); ++k) report.kernels.push_back(reporter.kernel(k));
   for (const PlanStep& step : c.plan.steps)
     if (step.call.valid()) report.library_calls.push_back(reporter.call(step.call));

@@ -89,8 +89,7 @@ ReportedTime time_launches(const Launches& launches, const KernelSource& source,
     time.us += found.us;
     time.instructions += found.instructions_per_thread * static_cast<double>(launch.blocks()) *
                          static_cast<double>(launch.threads());
-    for (const std::string& sentence : found.assumptions)
-      if (!std::ranges::count(time.assumptions, sentence)) time.assumptions.push_back(sentence);
+    for (const std::string& sentence : found.assumptions) add_once(time.assumptions, sentence);
     if (found.us <= longest) continue;
     longest = found.us;
     time.bound = found.bound;

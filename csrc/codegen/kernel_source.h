@@ -38,4 +38,13 @@ struct KernelSource {
   bool is_dependent = false;
 };
 
+// What the graph and its kernels take for granted of sizes, each once.
+inline std::vector<Assumption> list_assumptions(const SymbolTable& symbols,
+                                                const std::vector<KernelSource>& sources) {
+  std::vector<Assumption> all = symbols.assumptions;
+  for (const KernelSource& source : sources)
+    for (const Assumption& assumption : source.assumptions) add_once(all, assumption);
+  return all;
+}
+
 }  // namespace stitch

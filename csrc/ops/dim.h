@@ -14,7 +14,7 @@
 #include <set>
 #include <string>
 
-#include "base/map_to_vector.h"
+#include "base/lists.h"
 
 namespace stitch {
 

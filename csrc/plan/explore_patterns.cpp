@@ -1,6 +1,5 @@
 #include "plan/explore_patterns.h"
 
-#include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <map>
@@ -10,7 +9,7 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "base/map_to_vector.h"
+#include "base/lists.h"
 #include "base/marks.h"
 
 namespace stitch {

@@ -1,10 +1,9 @@
 #include "plan/explore_patterns.h"
 
-#include <algorithm>
 #include <span>
 
 #include "base/error.h"
-#include "base/map_to_vector.h"
+#include "base/lists.h"
 #include "base/marks.h"
 
 namespace stitch {

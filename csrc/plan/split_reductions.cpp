@@ -391,7 +391,8 @@ Graph split_reductions(const Graph& graph, const DeviceSpec& device, int worker_
       return reduce_pieces(b, site, at->second.pieces, at->second.terms);
     });
   };
-  return split(split(graph, false), true);
+  Graph cut = split(graph, false);
+  return device.is_cuda ? split(cut, true) : cut;
 }
 
 }  // namespace stitch

@@ -343,10 +343,7 @@ Program build_program(const Graph& graph, const StitchPlan& plan,
   program.argument_count = graph.argument_count;
   program.integer_positions = graph.integer_positions;
   program.symbols = graph.symbols;
-  for (const KernelSource& source : sources)
-    for (const Assumption& assumption : source.assumptions)
-      if (!std::ranges::count(program.symbols.assumptions, assumption))
-        program.symbols.assumptions.push_back(assumption);
+  program.symbols.assumptions = list_assumptions(graph.symbols, sources);
   builder.place_inputs();
   builder.place_mutations();
   builder.place_joins();

@@ -83,7 +83,7 @@ struct Placer {
     std::vector<Evaluation> found;
     for (NodeId root : leaf.roots)
       for (const Evaluation& evaluation : evaluations_of(schedule.accesses, root, value))
-        if (std::ranges::count(found, evaluation) == 0) found.push_back(evaluation);
+        add_once(found, evaluation);
     return found;
   }
 
@@ -256,10 +256,7 @@ int array_loop(const StageSchedule& schedule, int loop) {
 
 std::vector<int> array_loops(const StageSchedule& schedule, const std::vector<int>& blocks) {
   std::vector<int> loops;
-  for (int block : blocks) {
-    const int loop = array_loop(schedule, schedule.blocks[block].loop);
-    if (!std::ranges::count(loops, loop)) loops.push_back(loop);
-  }
+  for (int block : blocks) add_once(loops, array_loop(schedule, schedule.blocks[block].loop));
   return loops;
 }
 

@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/map_to_vector.h"
+#include "base/lists.h"
 #include "base/words.h"
 #include "clock/walk/warp.h"
 

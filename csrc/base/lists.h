@@ -1,6 +1,7 @@
-// What a function makes of each element of a list, in order.
+// What is made of each element of a list, in order; and lists that hold each element once.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <type_traits>
 #include <vector>
@@ -14,6 +15,11 @@ auto map_to_vector(const List& list, const Function& function) {
   made.reserve(std::size(list));
   for (const auto& item : list) made.push_back(std::invoke(function, item));
   return made;
+}
+
+template <class Item>
+void add_once(std::vector<Item>& list, const Item& item) {
+  if (std::ranges::find(list, item) == list.end()) list.push_back(item);
 }
 
 }  // namespace stitch
