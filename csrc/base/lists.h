@@ -1,8 +1,11 @@
-// What is made of each element of a list, in order; and lists that hold each element once.
+// What is made of each element of a list, in order; lists that hold each element once; and what is
+// found in one.
 #pragma once
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
+#include <numeric>
 #include <type_traits>
 #include <vector>
 
@@ -20,6 +23,30 @@ auto map_to_vector(const List& list, const Function& function) {
 template <class Item>
 void add_once(std::vector<Item>& list, const Item& item) {
   if (std::ranges::find(list, item) == list.end()) list.push_back(item);
+}
+
+// Of two ascending lists, ascending.
+template <class Item>
+std::vector<Item> unite(const std::vector<Item>& a, const std::vector<Item>& b) {
+  std::vector<Item> both;
+  both.reserve(a.size() + b.size());
+  std::ranges::set_union(a, b, std::back_inserter(both));
+  return both;
+}
+
+// 0, 1, .., count - 1.
+template <class Number = int>
+std::vector<Number> count_to(size_t count) {
+  std::vector<Number> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
+// The first element of which `key` is this value; nullptr: there is none.
+template <class List, class Value, class Key>
+auto find_by(List&& list, const Value& value, Key key) {
+  const auto at = std::ranges::find(list, value, key);
+  return at == std::end(list) ? nullptr : &*at;
 }
 
 }  // namespace stitch

@@ -1,5 +1,4 @@
 #include <fstream>
-#include <iomanip>
 
 #include "base/error.h"
 #include "base/words.h"
@@ -31,10 +30,9 @@ std::string print_result(const ClockResult& result) {
        << rounded(result.asked_bytes / mega, 2) << " MB\n  in use: "
        << join(result.uses | std::views::take(most_uses), ", ",
                [](const Use& use) { return use.what + " " + rounded(use.share, 2); });
-  if (result.simulated_share < 1) {
+  if (result.simulated_share < 1)
     text << "\n  " << rounded(100 * result.simulated_share, 0)
          << " % of a multiprocessor's blocks were run, the rest counted at their pace";
-  }
   for (const std::string& sentence : result.assumptions) text << "\n  assumed: " << sentence;
   return text.str();
 }

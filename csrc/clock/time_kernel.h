@@ -4,12 +4,7 @@
 // known is assumed and said in the result, never left out.
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "clock/machine/machine.h"
-#include "cost/device_spec.h"
 
 namespace stitch::clock {
 

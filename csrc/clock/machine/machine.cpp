@@ -1,6 +1,5 @@
 #include "clock/machine/machine.h"
 
-#include <algorithm>
 #include <limits>
 
 namespace stitch::clock {
@@ -262,8 +261,7 @@ class Machine {
     waiting.push_back(&warp);
     waiting_of(warp).ready = kNever;
     const int expected = cost.warps > 0 ? std::min(cost.warps, block.alive) : block.alive;
-    if (static_cast<int>(waiting.size()) >= expected)
-      release(waiting, at + kNumbers.barrier_latency);
+    if (std::ssize(waiting) >= expected) release(waiting, at + kNumbers.barrier_latency);
   }
 
   // One warp of each resident block polls; the others wait at a barrier of their block.
@@ -288,7 +286,7 @@ class Machine {
       return;
     }
     for (auto& waiting : block.waiting)
-      if (!waiting.empty() && static_cast<int>(waiting.size()) >= block.alive)
+      if (!waiting.empty() && std::ssize(waiting) >= block.alive)
         release(waiting, at + kNumbers.barrier_latency);
   }
 

@@ -6,12 +6,7 @@
 // wait mask are free, as the compiler has written into each instruction.
 #pragma once
 
-#include <array>
-#include <vector>
-
 #include "clock/machine/memory_system.h"
-#include "clock/machine/occupancy.h"
-#include "clock/walk/trace.h"
 
 namespace stitch::clock {
 

@@ -9,16 +9,11 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
 
-#include "clock/machine/numbers.h"
 #include "clock/machine/occupancy.h"
 #include "clock/walk/trace.h"
-#include "cost/device_spec.h"
 
 namespace stitch::clock {
 

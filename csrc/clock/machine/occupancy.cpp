@@ -24,10 +24,9 @@ void check_extents(const Launch& launch) {
   };
   check("grid", launch.grid, most_grid);
   check("block", launch.block, most_block);
-  if (launch.threads() > kMostThreads) {
+  if (launch.threads() > kMostThreads)
     throw UserError("a block has " + std::to_string(launch.threads()) +
                     " threads; it has at most 1024");
-  }
 }
 
 void check_device(const Cubin& cubin, const DeviceSpec& device) {
@@ -53,10 +52,9 @@ Occupancy find_occupancy(const Cubin& cubin, const CubinKernel& kernel, const La
   check_extents(launch);
   const auto& bounds = kernel.max_threads;
   const int64_t most = int64_t{bounds[0]} * bounds[1] * bounds[2];
-  if (most > 0 && launch.threads() > most) {
+  if (most > 0 && launch.threads() > most)
     throw UserError("a block has " + std::to_string(launch.threads()) + " threads, and " +
                     kernel.name + " is compiled for at most " + std::to_string(most));
-  }
   Occupancy found;
   // Sections of sm_90 and later hold the system's share.
   const bool holds_reserve = cubin.architecture >= 90 && kernel.shared_bytes > 0;
@@ -70,10 +68,9 @@ Occupancy find_occupancy(const Cubin& cubin, const CubinKernel& kernel, const La
       round_up(std::max(kernel.registers, 1), static_cast<int64_t>(kNumbers.register_unit));
   const int64_t warps_by_registers =
       device.registers_per_multiprocessor / kSchedulers / (registers * kWarpLanes) * kSchedulers;
-  if (warps_by_registers < warps) {
+  if (warps_by_registers < warps)
     refuse(kernel, "registers", registers * warps * kWarpLanes,
            device.registers_per_multiprocessor);
-  }
   const std::pair<int64_t, const char*> limits[] = {
       {divide_up(launch.blocks(), device.multiprocessors), "the grid"},
       {device.threads_per_multiprocessor / (warps * kWarpLanes), "threads"},

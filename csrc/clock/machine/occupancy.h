@@ -1,9 +1,6 @@
 // How many blocks of a launch a multiprocessor holds, and what decides it.
 #pragma once
 
-#include <cstdint>
-#include <string>
-
 #include "clock/machine/numbers.h"
 #include "clock/sass/cubin.h"
 #include "clock/walk/launch.h"

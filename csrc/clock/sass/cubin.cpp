@@ -1,6 +1,5 @@
 #include "clock/sass/cubin.h"
 
-#include <algorithm>
 #include <cstring>
 #include <map>
 #include <type_traits>
@@ -31,11 +30,10 @@ class Reader {
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}
   size_t size() const { return bytes_.size(); }
   std::string_view slice(uint64_t at, uint64_t size, const std::string& what) const {
-    if (at > bytes_.size() || size > bytes_.size() - at) {
+    if (at > bytes_.size() || size > bytes_.size() - at)
       throw UserError("the cubin is damaged: " + what + " is at byte " + std::to_string(at) + ", " +
                       std::to_string(size) + " bytes long, and the file has " +
                       std::to_string(bytes_.size()) + "; make it again");
-    }
     return bytes_.substr(at, size);
   }
   template <class T>
@@ -80,10 +78,9 @@ using Sections = std::vector<std::pair<std::string, Section>>;
 
 Header read_header(const Reader& file) {
   constexpr uint8_t magic[] = {0x7f, 'E', 'L', 'F', 2, 1};  // 64 bits, little endian
-  if (file.size() < sizeof(Header)) {
+  if (file.size() < sizeof(Header))
     throw UserError("found " + std::to_string(file.size()) +
                     " bytes, fewer than the header of a cubin; give a cubin of NVRTC or ptxas");
-  }
   const auto header = file.read<Header>(0, "the ELF header");
   if (std::memcmp(header.ident, magic, sizeof(magic)) != 0 || header.machine != kCudaMachine)
     throw UserError("the file is no cubin (an ELF file of machine 190); give one, or CUDA text");

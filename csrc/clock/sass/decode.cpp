@@ -1,4 +1,3 @@
-#include <array>
 #include <cstring>
 #include <set>
 
@@ -226,15 +225,13 @@ constexpr Place kRegisters[] = {
     {'d', 16, -1}, {'D', 16, -1}, {'a', 24, 72}, {'t', 32, 0}, {'u', 64, 0}};
 
 void Decoder::add(char letter) {
-  if (const auto* place = std::ranges::find(kPredicates, letter, &Place::letter);
-      place != std::end(kPredicates)) {
+  if (const Place* place = find_by(kPredicates, letter, &Place::letter)) {
     const bool may_be_uniform = letter == 'r' && instruction_.bit(67);
     const bool uniform = is_uniform() && !(letter == 'p' && reads_lanes());
     put_predicate(place->at, letter, uniform || may_be_uniform, place->negated_at);
     return;
   }
-  if (const auto* place = std::ranges::find(kRegisters, letter, &Place::letter);
-      place != std::end(kRegisters)) {
+  if (const Place* place = find_by(kRegisters, letter, &Place::letter)) {
     const bool is_of_row = letter == 'd' || (letter == 'a' && !reads_lanes());
     const bool uniform = letter == 'D' || (is_uniform() && is_of_row);
     Operand& operand = put_register(place->at, letter, uniform);
@@ -256,10 +253,9 @@ void Decoder::add(char letter) {
       {'h', &Decoder::put_shift},       {'l', &Decoder::put_table},
       {'L', &Decoder::put_tables},      {'F', &Decoder::put_predicates},
       {'i', &Decoder::put_mask},        {'W', &Decoder::put_lanes}};
-  const auto special = std::ranges::find(specials, letter, &Special::letter);
-  STITCH_CHECK(special != std::end(specials), "sass.def has the operand letter '"
-                                                  << letter << "' in row "
-                                                  << instruction_.row->name);
+  const Special* special = find_by(specials, letter, &Special::letter);
+  STITCH_CHECK(special, "sass.def has the operand letter '" << letter << "' in row "
+                                                            << instruction_.row->name);
   (this->*special->put)(letter);
 }
 
@@ -276,8 +272,7 @@ Instruction decode_instruction(std::string_view bytes, int architecture, int64_t
   const Opcode opcode = instruction.row->opcode;
   instruction.guard_uniform =
       opcode == Opcode::s2ur || (instruction.row->pipe == Pipe::uniform && !reads_lanes(opcode));
-  instruction.control = {field(105, 4), !instruction.bit(109), field(110, 3), field(113, 3),
-                         field(116, 6)};
+  instruction.control = {field(105, 4), field(110, 3), field(113, 3), field(116, 6)};
   Decoder(instruction, architecture, next).decode();
   return instruction;
 }
@@ -298,21 +293,11 @@ void check_targets(const Program& program, const Instruction& instruction, size_
 
 }  // namespace
 
-bool reduces_over_block(const Instruction& instruction) {
-  return instruction.row->flow == Flow::barrier && instruction.field(77, 3) == 2;
-}
-
-const Operand* Instruction::find(char letter) const {
-  const auto found = std::ranges::find(operands, letter, &Operand::letter);
-  return found == operands.end() ? nullptr : &*found;
-}
-
 Program decode(const Cubin& cubin, const CubinKernel& kernel) {
   const std::string_view code = kernel.code;
-  if (code.empty() || code.size() % kInstructionBytes != 0) {
+  if (code.empty() || code.size() % kInstructionBytes != 0)
     throw UserError(concat("the code of ", kernel.name, " is damaged: it has ", code.size(),
                            " bytes, and an instruction has 16"));
-  }
   Program program{&kernel, cubin.architecture, {}, {}};
   std::set<uint64_t> unknown;
   for (size_t at = 0; at < code.size(); at += kInstructionBytes) {

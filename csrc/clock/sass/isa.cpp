@@ -1,8 +1,8 @@
 #include "clock/sass/isa.h"
 
-#include <algorithm>
 #include <array>
-#include <iterator>
+
+#include "base/lists.h"
 
 namespace stitch::clock {
 
@@ -21,8 +21,7 @@ static_assert(std::size(kRows) == static_cast<size_t>(Opcode::count));
 const Row& find_row(uint64_t bits) {
   // A row of twelve bits is one form; the forms that are left are the row's of nine bits.
   for (const uint64_t key : {bits, bits & 0x1ff})
-    if (const auto* row = std::ranges::find(kRows, key, &Row::bits); row != std::end(kRows))
-      return *row;
+    if (const Row* row = find_by(kRows, key, &Row::bits)) return *row;
   return kRows[static_cast<size_t>(Opcode::unknown)];
 }
 

@@ -1,5 +1,3 @@
-#include <iomanip>
-
 #include "base/words.h"
 #include "clock/sass/program.h"
 
@@ -22,8 +20,8 @@ constexpr Special kSpecials[] = {{0x00, "SR_LANEID"},  {0x21, "SR_TID.X"},   {0x
                                  {0x27, "SR_CTAID.Z"}, {0x39, "SR_LTMASK"},  {0x88, "SR_CgaCtaId"},
                                  {0xff, "SRZ"}};
 std::string special(uint8_t index) {
-  const auto* found = std::ranges::find(kSpecials, index, &Special::index);
-  return found == std::end(kSpecials) ? concat("SR", int{index}) : std::string(found->name);
+  const Special* found = find_by(kSpecials, index, &Special::index);
+  return found ? std::string(found->name) : concat("SR", int{index});
 }
 
 std::string print_memory(const Instruction& instruction, const Operand& operand) {
@@ -95,11 +93,10 @@ std::string to_hex(int64_t value) {
 std::string print_instruction(const Program& program, size_t index) {
   const Instruction& instruction = program.code[index];
   std::ostringstream text;
-  if (instruction.guard != kTruePredicate || instruction.guard_negated) {
+  if (instruction.guard != kTruePredicate || instruction.guard_negated)
     text << (instruction.guard_negated ? "@!" : "@")
          << numbered(instruction.guard_uniform ? "UP" : "P", instruction.guard, kTruePredicate, "T")
          << " ";
-  }
   const Opcode opcode = instruction.row->opcode;
   text << instruction.row->name;
   if (opcode == Opcode::unknown) text << " " << to_hex(instruction.field(0, 12));

@@ -5,12 +5,7 @@
 // `unknown`, and is listed.
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
+#include "base/lists.h"
 #include "clock/sass/cubin.h"
 #include "clock/sass/isa.h"
 
@@ -52,7 +47,6 @@ struct Operand {
 
 struct Control {
   uint8_t stall_cycles = 0;
-  bool yield = false;
   uint8_t write_scoreboard = kNoScoreboard;  // taken until the result is there
   uint8_t read_scoreboard = kNoScoreboard;   // taken until the operands are read
   uint8_t wait_mask = 0;                     // scoreboards to wait for before
@@ -74,7 +68,8 @@ struct Instruction {
   }
   bool bit(int at) const { return field(at, 1); }
   int form() const { return static_cast<int>(field(9, 3)); }
-  const Operand* find(char letter) const;  // null: the row has no such operand
+  // Null: the row has no such operand.
+  const Operand* find(char letter) const { return find_by(operands, letter, &Operand::letter); }
 };
 
 struct Program {
@@ -88,9 +83,14 @@ struct Program {
 Program decode(const Cubin& cubin, const CubinKernel& kernel);
 
 // An access that other blocks need not see in order: weak, or of constants.
-bool is_weak(const Instruction& instruction);
+inline bool is_weak(const Instruction& instruction) {
+  const auto order = instruction.field(77, 4);
+  return order == 0 || order == 4;
+}
 // BAR.RED: a predicate of all threads of the block.
-bool reduces_over_block(const Instruction& instruction);
+inline bool reduces_over_block(const Instruction& instruction) {
+  return instruction.row->flow == Flow::barrier && instruction.field(77, 3) == 2;
+}
 // Bytes that each lane moves: of memory and constants.
 int access_bytes(const Instruction& instruction);
 // An address of global memory in two registers.

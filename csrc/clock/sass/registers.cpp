@@ -19,11 +19,6 @@ int access_bytes(const Instruction& instruction) {
   return kSizes[instruction.field(73, 3)];
 }
 
-bool is_weak(const Instruction& instruction) {
-  const auto order = instruction.field(77, 4);
-  return order == 0 || order == 4;
-}
-
 bool has_wide_address(const Instruction& instruction, const Operand& operand) {
   const Latency latency = instruction.row->latency;
   const bool is_global = latency == Latency::global || latency == Latency::atomic;

@@ -1,6 +1,5 @@
 // Integer arithmetic, bits, comparisons and predicates, and what lanes tell each other.
 #include <algorithm>
-#include <array>
 #include <bit>
 
 #include "clock/walk/lanes.h"

@@ -1,6 +1,5 @@
 #include "clock/walk/launch.h"
 
-#include <algorithm>
 #include <bit>
 
 #include "base/error.h"

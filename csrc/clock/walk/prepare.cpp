@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
@@ -118,11 +117,10 @@ class Preparer {
 void check_arguments(const CubinKernel& kernel, const Launch& launch) {
   if (launch.trips < 1) throw UserError(concat("trips is ", launch.trips, "; it is at least 1"));
   const size_t found = launch.arguments.size(), expected = kernel.parameters.size();
-  if (found != 0 && found != expected) {
+  if (found != 0 && found != expected)
     throw UserError(concat("kernel ", kernel.name, " takes ", expected, " arguments, found ", found,
                            "; give all of them, or none for pointers of any size and unknown "
                            "numbers"));
-  }
   for (size_t i = 0; i < found; ++i) {
     const Argument& argument = launch.arguments[i];
     const uint32_t bytes = kernel.parameters[i].bytes;

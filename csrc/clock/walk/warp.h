@@ -4,12 +4,8 @@
 // there.  What is unknown stays so through every operation that needs it.
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <deque>
-#include <vector>
 
-#include "clock/walk/launch.h"
 #include "clock/walk/trace.h"
 
 namespace stitch::clock {
