@@ -1,9 +1,5 @@
 #include "compile.h"
 
-#include <array>
-#include <atomic>
-#include <chrono>
-
 #include "base/files.h"
 #include "base/log.h"
 #include "base/words.h"

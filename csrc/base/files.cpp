@@ -255,9 +255,8 @@ std::vector<std::string> list_newest_first(const std::string& directory,
   std::vector<std::string> found;
   std::error_code error;
   for (fs::directory_iterator item(directory, error), end; !error && item != end;
-       item.increment(error)) {
+       item.increment(error))
     if (item->path().filename().string().starts_with(prefix)) found.push_back(item->path());
-  }
   std::ranges::sort(found, std::greater());
   return found;
 }

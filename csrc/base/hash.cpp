@@ -49,7 +49,7 @@ std::string sha256(std::string_view bytes) {
   // Behind the bytes a bit of 1, zeros and the length in bits fill the last block.
   std::string message(bytes);
   message += '\x80';
-  message.resize(round_up(static_cast<int64_t>(message.size()) + 8, kBlockBytes) - 8);
+  message.resize(round_up(std::ssize(message) + 8, kBlockBytes) - 8);
   append_big_endian(message, bytes.size() * 8, 8);
   std::array<uint32_t, 8> state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                    0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};

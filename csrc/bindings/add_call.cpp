@@ -188,7 +188,7 @@ int64_t add_call(CallTable& table, const std::string& name, py::object target,
                  const py::sequence& arguments, const py::dict& keywords) {
   table.rows.push_back({name, import_target(table, target, py::tuple(arguments), keywords)});
   table.given.append(py::make_tuple(name, target, arguments, keywords));
-  return static_cast<int64_t>(table.rows.size()) - 1;
+  return std::ssize(table.rows) - 1;
 }
 
 }  // namespace stitch

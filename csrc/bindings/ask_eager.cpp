@@ -6,7 +6,6 @@
 #include <omp.h>
 #include <torch/csrc/jit/python/pybind_utils.h>
 
-#include <numeric>
 #include <ranges>
 
 #include "bindings/python_types.h"
@@ -35,8 +34,7 @@ int64_t seen(const c10::SymInt& number, int64_t unknown) {
 // Two along each dimension, or one as in `x`; in the same order in memory, repeated too.
 SmallLayout shrink(const Tensor& x) {
   SmallLayout small{Dimensions(x.dim(), 2), Dimensions(x.dim())};
-  Dimensions order(x.dim()), strides;
-  std::iota(order.begin(), order.end(), 0);
+  Dimensions order = count_to<int64_t>(x.dim()), strides;
   for (const int64_t d : order) {
     if (seen(x.sym_size(d), 2) == 1) small.sizes[d] = 1;
     strides.push_back(seen(x.sym_stride(d), INT64_MAX));
@@ -122,8 +120,7 @@ py::object lay(const Tensor& x, const SmallLayout& eager, const std::vector<Tens
     }
   }
   if (!is_other || !is_known) return py::cast(x);
-  Dimensions dims(x.dim());
-  std::iota(dims.begin(), dims.end(), 0);
+  const Dimensions dims = count_to<int64_t>(x.dim());
   Dimensions order = dims;
   std::ranges::stable_sort(order, std::greater(), [&](int64_t d) {
     return small.sizes[d] == 1 ? INT64_MAX : eager.strides[d];

@@ -170,9 +170,9 @@ Settings read_options(const py::dict& options) {
 }
 
 void count_compilation(const Report& report) {
-  kernel_count += static_cast<int64_t>(report.kernels.size());
+  kernel_count += std::ssize(report.kernels);
   stitched_op_count += report.stitched_ops;
-  library_call_count += static_cast<int64_t>(report.library_calls.size());
+  library_call_count += std::ssize(report.library_calls);
 }
 
 bool set_python_error() {

@@ -66,7 +66,7 @@ Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& index, const at::S
 // Torch's asks what sizes and counts are, and keeps a permuted layout.
 Tensor repeat(const Tensor& x, c10::SymIntArrayRef counts) {
   c10::SymDimVector apart, wide, sizes;
-  const auto added = static_cast<int64_t>(counts.size()) - x.dim();
+  const auto added = std::ssize(counts) - x.dim();
   for (int64_t d = 0; d < added + x.dim(); ++d) {
     const c10::SymInt size = d < added ? c10::SymInt(1) : x.sym_size(d - added);
     apart.insert(apart.end(), {1, size});
@@ -276,9 +276,8 @@ std::array<bool, 2> pays_patches(const Tensor& x, const Tensor& weight, at::IntA
   const auto height = x.sym_size(2).maybe_as_int(), width = x.sym_size(3).maybe_as_int();
   if (x.scalar_type() != at::kFloat || !height || !width || *height % stride[0] != 0 ||
       *width % stride[1] != 0 || weight.suggest_memory_format() != at::MemoryFormat::Contiguous ||
-      weight.sym_size(2) != stride[0] || weight.sym_size(3) != stride[1]) {
+      weight.sym_size(2) != stride[0] || weight.sym_size(3) != stride[1])
     return {false, false};
-  }
   const int64_t places = *height * *width;
   if (stride.equals({1, 1})) {
     const bool is_first = x.suggest_memory_format() == at::MemoryFormat::Contiguous;

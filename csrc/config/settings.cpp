@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/lists.h"
 #include "base/words.h"
 
 namespace stitch {
@@ -16,8 +17,7 @@ std::string to_text(const SettingValue& value) {
 
 const SettingRow& find_row(const std::string& name) {
   const std::vector<SettingRow>& rows = settings_rows();
-  const auto found = std::ranges::find(rows, name, &SettingRow::name);
-  if (found != rows.end()) return *found;
+  if (const SettingRow* found = find_by(rows, name, &SettingRow::name)) return *found;
   throw UserError("unknown option '" + name + "'; did you mean '" +
                   nearest_name(name, rows, &SettingRow::name) + "'? Options are " +
                   join(rows, ", ", &SettingRow::name));

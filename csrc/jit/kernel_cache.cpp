@@ -164,7 +164,7 @@ void KernelCache::write_disk(const std::string& key, const CacheRequest& request
   bool is_eviction_due;
   {
     std::lock_guard lock(mutex_);
-    unswept_bytes_ += static_cast<int64_t>(file.size());
+    unswept_bytes_ += std::ssize(file);
     is_eviction_due =
         writes_++ % kWritesPerEviction == 0 || unswept_bytes_ > size_bytes_ / kSweepShare;
     if (is_eviction_due) unswept_bytes_ = 0;

@@ -43,8 +43,7 @@ const Instructions& gpu_instructions(OpKind op) {
 }
 
 OpKind op_from_name(std::string_view name) {
-  const auto found = std::ranges::find(all_ops(), name, &OpInfo::name);
-  if (found != all_ops().end()) return found->kind;
+  if (const OpInfo* found = find_by(all_ops(), name, &OpInfo::name)) return found->kind;
   throw UserError("unknown op '" + std::string(name) + "'; did you mean '" +
                   nearest_name(name, all_ops(), &OpInfo::name) + "'? (rows of ops/ops.def)");
 }

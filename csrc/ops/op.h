@@ -87,9 +87,8 @@ struct OpRow {
 // Null where the op has no row.
 template <class Function, size_t kRows>
 Function find_function(const OpRow<Function> (&rows)[kRows], OpKind op) {
-  for (const OpRow<Function>& row : rows)
-    if (row.op == op) return row.function;
-  return nullptr;
+  const auto* row = find_by(rows, op, &OpRow<Function>::op);
+  return row ? row->function : nullptr;
 }
 
 const OpInfo& info(OpKind kind);

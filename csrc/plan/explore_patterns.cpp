@@ -1,7 +1,6 @@
 #include "plan/explore_patterns.h"
 
 #include <cmath>
-#include <iterator>
 #include <map>
 #include <ranges>
 #include <set>
@@ -14,13 +13,6 @@
 
 namespace stitch {
 namespace {
-
-std::vector<int> unite(const std::vector<int>& a, const std::vector<int>& b) {
-  std::vector<int> both;
-  both.reserve(a.size() + b.size());
-  std::ranges::set_union(a, b, std::back_inserter(both));
-  return both;
-}
 
 // What lies between two units of a set without being of it (20.17).
 enum class Detour { kNone, kUnits, kLibraryCall };
@@ -127,7 +119,7 @@ struct PatternPool {
 
   // The id of a sorted set that is a pattern or may become one, else kNoPattern.  One unit gains 0.
   int intern(std::vector<int> units) {
-    if (static_cast<int>(units.size()) > options.max_units) return kNoPattern;
+    if (std::ssize(units) > options.max_units) return kNoPattern;
     const auto [entry, is_unseen] = ids.try_emplace(std::move(units), kNoPattern);
     if (!is_unseen) return entry->second;
     Pattern pattern{&entry->first};

@@ -131,7 +131,7 @@ struct Grouper {
       group.members.push_back(id);
       if (is_candidate[id.index()] && id != group.dominant) group.sub_dominants.push_back(id);
     }
-    const auto first = static_cast<std::ptrdiff_t>(groups.size());
+    const auto first = std::ssize(groups);
     for (auto& [root, group] : found) groups.push_back(std::move(group));
     std::ranges::sort(groups.begin() + first, groups.end(), {}, &DominantGroup::dominant);
   }

@@ -65,7 +65,7 @@ class Joiner {
       order_.push_back(number);
       if (is_root) units_.back().roots = {id};
     }
-    for (size_t u = 0; u < units_.size(); ++u) link(static_cast<int>(u));
+    for (int u = 0; u < std::ssize(units_); ++u) link(u);
     keep_effects_in_order();
     for (Marks& seen : seen_) seen = Marks(units_.size());
     for (Unit& unit : units_)
@@ -150,10 +150,10 @@ class Joiner {
 
   void keep_effects_in_order() {
     int before = -1;
-    for (size_t u = 0; u < units_.size(); ++u) {
+    for (int u = 0; u < std::ssize(units_); ++u) {
       if (!units_[u].roots.empty() || !has_effects(graph_[units_[u].call])) continue;
-      wait(static_cast<int>(u), before);
-      before = static_cast<int>(u);
+      wait(u, before);
+      before = u;
     }
   }
 
@@ -223,9 +223,7 @@ class Joiner {
     // Each root evaluates about what it did: scheduling the join to find that out takes longest.
     const int statements = units_[a].score.statements + units_[b].score.statements;
     if (statements > kMostStageStatements) return too_long(statements, kMostStageStatements);
-    NodeList roots = units_[a].roots;
-    roots.insert(roots.end(), units_[b].roots.begin(), units_[b].roots.end());
-    std::ranges::sort(roots);
+    NodeList roots = unite(units_[a].roots, units_[b].roots);
     Cone cone = unite_cones(units_[a].cone, units_[b].cone, roots);
     for (NodeId root : units_[b].roots) unit_of_[root.index()] = a;
     StageScore score = in_.judge(describe(roots, cone));
@@ -343,11 +341,10 @@ class Joiner {
 
   bool join_along_edges() {
     bool changed = false;
-    for (size_t u = 0; u < units_.size(); ++u) {
+    for (int u = 0; u < std::ssize(units_); ++u) {
       const std::set<int> producers = units_[u].reads;
       // After the first, u is gone: its consumers meet the joined unit.
-      changed |= std::ranges::any_of(
-          producers, [&](int producer) { return attempt(producer, static_cast<int>(u)); });
+      changed |= std::ranges::any_of(producers, [&](int producer) { return attempt(producer, u); });
     }
     return changed;
   }
@@ -356,9 +353,9 @@ class Joiner {
   template <typename KeysOf>
   bool join_near(const KeysOf& keys_of) {
     std::map<typename decltype(keys_of(Unit()))::value_type, std::vector<int>> groups;
-    for (size_t u = 0; u < units_.size(); ++u) {
+    for (int u = 0; u < std::ssize(units_); ++u) {
       if (units_[u].is_gone || units_[u].roots.empty()) continue;
-      for (const auto& key : keys_of(units_[u])) groups[key].push_back(static_cast<int>(u));
+      for (const auto& key : keys_of(units_[u])) groups[key].push_back(u);
     }
     bool changed = false;
     for (const auto& [key, units] : groups)
@@ -412,10 +409,10 @@ std::vector<int> order_by_waits(const std::vector<std::vector<int>>& waits) {
   std::vector<std::vector<int>> followers(waits.size());
   std::vector<size_t> missing(waits.size());
   std::set<int> ready;
-  for (size_t n = 0; n < waits.size(); ++n) {
-    for (int first : waits[n]) followers[first].push_back(static_cast<int>(n));
+  for (int n = 0; n < std::ssize(waits); ++n) {
+    for (int first : waits[n]) followers[first].push_back(n);
     missing[n] = waits[n].size();
-    if (missing[n] == 0) ready.insert(static_cast<int>(n));
+    if (missing[n] == 0) ready.insert(n);
   }
   std::vector<int> order;
   while (!ready.empty()) {

@@ -40,7 +40,7 @@ struct Split {
 
 struct Reduction {
   NodeId id;
-  std::vector<NodeId> sources;  // materialised values at least half as large as the operand
+  NodeList sources;  // materialised values at least half as large as the operand
 };
 
 struct SplitFinder {
@@ -62,12 +62,12 @@ struct SplitFinder {
           {NodeId(n), find_sources(node.inputs[0])});
     }
     for (const auto& [shape, reductions] : alike)
-      for (const std::vector<NodeId>& group : find_groups(reductions))
+      for (const NodeList& group : find_groups(reductions))
         if (!of_pieces || has_pieces(group)) choose(group);
   }
 
   // Whether results are reduced again.
-  bool has_pieces(const std::vector<NodeId>& group) const {
+  bool has_pieces(const NodeList& group) const {
     return std::ranges::any_of(graph.nodes, [&](const Node& node) {
       return family(node) == Family::kReduce && std::ranges::count(group, node.inputs[0]) > 0;
     });
@@ -79,18 +79,18 @@ struct SplitFinder {
   int64_t hint(const Dim& dim) const { return std::max<int64_t>(0, graph.symbols.hint(dim)); }
 
   // Materialised values that the operand is made of, ascending, at least half as large.
-  std::vector<NodeId> find_sources(NodeId operand) const {
+  NodeList find_sources(NodeId operand) const {
     const auto is_stored = [&](NodeId id) { return is_materialised(graph[id]); };
     if (is_stored(operand)) return {operand};
-    std::vector<NodeId> sources = find_cone(graph, operand, is_stored).loads;
+    NodeList sources = find_cone(graph, operand, is_stored).loads;
     const int64_t least = hint_elements(graph, operand) / 2;
     std::erase_if(sources, [&](NodeId id) { return hint_elements(graph, id) < least; });
     return sources;
   }
 
   // Reductions that share a source can share one pass over it.
-  static std::vector<std::vector<NodeId>> find_groups(const std::vector<Reduction>& reductions) {
-    std::vector<std::vector<NodeId>> groups;
+  static std::vector<NodeList> find_groups(const std::vector<Reduction>& reductions) {
+    std::vector<NodeList> groups;
     std::map<NodeId, size_t> first_with;  // the first group with a source
     for (const Reduction& reduction : reductions) {
       size_t at = groups.size();
@@ -107,7 +107,7 @@ struct SplitFinder {
     return groups;
   }
 
-  void choose(const std::vector<NodeId>& group) {
+  void choose(const NodeList& group) {
     const DimList& shape = graph[graph[group[0]].inputs[0]].type.shape;
     const int rank = static_cast<int>(shape.size());
     std::set<int64_t> reduced;
@@ -162,7 +162,7 @@ struct SplitFinder {
   }
 
   // By node: a result of these reductions, or made of one.
-  std::vector<bool> find_dependents(const std::vector<NodeId>& reductions) const {
+  std::vector<bool> find_dependents(const NodeList& reductions) const {
     std::vector<bool> depends = mark_nodes(graph, reductions);
     for (int n = reductions.front().index(); n < graph.size(); ++n)
       for (NodeId input : read_operands(graph.nodes[n]))
@@ -227,14 +227,14 @@ struct SplitFinder {
   // it arrives: softmax of [524, 32000] f32 takes 35 us so, 39 where the block waits for the
   // maximum, of [12, 1048576] 29 and 33.  Copies in f32 of 16 bits take the registers that would
   // hold them.
-  void choose_for_second_looks(const std::vector<NodeId>& group, const std::set<int64_t>& reduced,
+  void choose_for_second_looks(const NodeList& group, const std::set<int64_t>& reduced,
                                int64_t blocks, int64_t inside) {
     const int64_t registers = device.registers_per_multiprocessor;
     const bool is_long = of_pieces ? inside >= registers / 4 : inside > registers / 4;
     if (!device.is_cuda || !is_long) return;
     const NodeId operand = graph[group[0]].inputs[0];
     const std::vector<bool> depends = find_dependents(group);
-    const std::vector<NodeId> sources = find_sources(operand);
+    const NodeList sources = find_sources(operand);
     const int bytes = element_bytes(graph, sources.empty() ? operand : sources[0]);
     const bool is_held =
         inside <= registers * std::max(1, 4 / bytes) && is_written_out(operand, depends);
@@ -243,7 +243,7 @@ struct SplitFinder {
     const DimList& shape = graph[operand].type.shape;
     Pieces cut = find_thread_piece(operand, reduced, inside, bytes);
     Dim extent = extent_of(shape, cut);
-    const bool lie_apart = cut.joined + 1 < static_cast<int64_t>(reduced.size());
+    const bool lie_apart = cut.joined + 1 < std::ssize(reduced);
     if (is_held && (lie_apart || !divide_among_lanes(cut, extent, inside))) return;
     const bool has_factor = std::ranges::any_of(group, [&](NodeId id) {
       const std::optional<Exponentials> terms = find_terms(id, depends, true);
@@ -280,7 +280,7 @@ struct SplitFinder {
   }
 
   // Bytes of one piece's partial results, written and read again.
-  double partial_bytes(const std::vector<NodeId>& group, int64_t dim) const {
+  double partial_bytes(const NodeList& group, int64_t dim) const {
     double bytes = 0;
     for (NodeId id : group) {
       if (!can_be_split(id, dim)) continue;
@@ -290,10 +290,10 @@ struct SplitFinder {
     return bytes;
   }
 
-  double source_bytes(const std::vector<NodeId>& group) const {
+  double source_bytes(const NodeList& group) const {
     std::set<NodeId> sources;
     for (NodeId id : group) {
-      const std::vector<NodeId> own = find_sources(graph[id].inputs[0]);
+      const NodeList own = find_sources(graph[id].inputs[0]);
       sources.insert(own.begin(), own.end());
     }
     double bytes = 0;
@@ -304,8 +304,8 @@ struct SplitFinder {
   // Two blocks a multiprocessor hide more latency; one is better where the partial results of the
   // others cost more than what stays idle.  An odd extent, of which no vectors are loaded, is
   // cut in `most` where a divisor leaves more idle: 141 of 2^32 + 5 take twice the time of 264.
-  int64_t weigh_pieces(const std::vector<NodeId>& group, const Dim& extent, int64_t blocks,
-                       const Pieces& cut, int64_t most) const {
+  int64_t weigh_pieces(const NodeList& group, const Dim& extent, int64_t blocks, const Pieces& cut,
+                       int64_t most) const {
     constexpr double kWorthwhileGain = 0.1;
     const double each = partial_bytes(group, cut.dim), once = source_bytes(group);
     auto cost = [&](int64_t pieces) {
@@ -337,7 +337,7 @@ struct SplitFinder {
   }
 
   // Whether what reduces dimension d reduces the one before it too.
-  bool joins_before(const std::vector<NodeId>& group, int64_t d) const {
+  bool joins_before(const NodeList& group, int64_t d) const {
     return std::ranges::all_of(group, [&](NodeId id) {
       const std::vector<int64_t>& axes = graph[id].ints;
       return !std::ranges::count(axes, d) || std::ranges::count(axes, d - 1) > 0;
@@ -347,8 +347,7 @@ struct SplitFinder {
   // The outermost reduced dimension that is long enough, with those right before it: pieces stay
   // contiguous.  Else the longest; none where none has more than one element.  [32, 128, 768], sums
   // of rows and of columns: 128 and 32 as one.
-  Pieces choose_dim(const std::vector<NodeId>& group, const std::set<int64_t>& reduced,
-                    int64_t pieces) const {
+  Pieces choose_dim(const NodeList& group, const std::set<int64_t>& reduced, int64_t pieces) const {
     const DimList& shape = graph[graph[group[0]].inputs[0]].type.shape;
     Pieces longest;
     for (int64_t d : reduced) {

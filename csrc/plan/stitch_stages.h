@@ -5,8 +5,6 @@
 // barrier between them, independent ones side by side in a phase.
 #pragma once
 
-#include <numeric>
-
 #include "plan/plan_stitches.h"
 #include "plan/storage.h"
 

@@ -26,11 +26,8 @@ Cone find_cone(const Graph& graph, NodeId start, const std::function<bool(NodeId
 }
 
 Cone unite_cones(const Cone& a, const Cone& b, const NodeList& roots) {
-  Cone both;
-  NodeList loads;
-  std::ranges::set_union(a.nodes, b.nodes, std::back_inserter(both.nodes));
-  std::ranges::set_union(a.loads, b.loads, std::back_inserter(loads));
-  std::ranges::set_difference(loads, roots, std::back_inserter(both.loads));
+  Cone both{unite(a.nodes, b.nodes), {}};
+  std::ranges::set_difference(unite(a.loads, b.loads), roots, std::back_inserter(both.loads));
   return both;
 }
 

@@ -9,7 +9,7 @@ namespace {
 // `longer` is `shape` with extents of 1 in front.
 bool adds_leading_ones(const DimList& shape, const DimList& longer) {
   if (longer.size() < shape.size()) return false;
-  const auto lead = longer.end() - static_cast<std::ptrdiff_t>(shape.size());
+  const auto lead = longer.end() - std::ssize(shape);
   return std::equal(lead, longer.end(), shape.begin()) &&
          std::all_of(longer.begin(), lead, [](const Dim& extent) { return extent.is(1); });
 }

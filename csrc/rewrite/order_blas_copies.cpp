@@ -1,14 +1,11 @@
 #include "rewrite/rewrite_graph.h"
 
-#include <numeric>
-
 #include "rewrite/rebuild_graph.h"
 
 namespace stitch {
 
 static NodeId swap_last_two(Builder& b, NodeId x) {
-  std::vector<int64_t> order(b[x].type.rank());
-  std::iota(order.begin(), order.end(), 0);
+  std::vector<int64_t> order = count_to<int64_t>(b[x].type.rank());
   std::swap(order[order.size() - 1], order[order.size() - 2]);
   return b.permute(x, order);
 }

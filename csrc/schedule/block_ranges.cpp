@@ -26,9 +26,9 @@ std::optional<Offset> split_offset(const StageSchedule& schedule, const IndexExp
   Offset out;
   if (!expr.constant.is_constant()) return std::nullopt;
   out.constant = expr.constant.value();
-  for (size_t a = 0; a < schedule.axes.size(); ++a) {
+  for (int a = 0; a < std::ssize(schedule.axes); ++a) {
     const MappedAxis& mapped = schedule.axes[a];
-    const Dim step = axis_coefficient(schedule, schedule.accesses.vars, expr, static_cast<int>(a));
+    const Dim step = axis_coefficient(schedule, schedule.accesses.vars, expr, a);
     const bool is_static = step.is_constant() && mapped.axis.extent.is_constant() &&
                            mapped.tile.is_constant() && mapped.blocks.is_constant();
     if (!is_static) return std::nullopt;

@@ -121,9 +121,7 @@ struct Chainer {
     auto is_stored = [&](NodeId node) {
       return holds(b.stores, node) || (holds(a.stores, node) && !holds(handed, node));
     };
-    NodeList roots = a.roots;
-    roots.insert(roots.end(), b.roots.begin(), b.roots.end());
-    std::ranges::sort(roots);
+    const NodeList roots = unite(a.roots, b.roots);
     Cone cone;
     for (NodeId root : roots) cone = unite_cones(cone, find_cone(graph, root, is_load), roots);
     return make_stage(graph, roots, std::move(cone), is_stored);

@@ -73,7 +73,7 @@ std::optional<IndexExpr> substitute(const IndexVars& vars, const IndexExpr& expr
 // An axis is fixed when all of its atoms are.
 std::optional<FixedAxes> join_atoms(const StageSchedule& schedule, const FixedAtoms& fixed) {
   FixedAxes axes;
-  for (size_t a = 0; a < schedule.axes.size(); ++a) {
+  for (int a = 0; a < std::ssize(schedule.axes); ++a) {
     size_t found = 0;
     int64_t index = 0;
     const AtomList& atoms = schedule.axes[a].axis.atoms;
@@ -85,7 +85,7 @@ std::optional<FixedAxes> join_atoms(const StageSchedule& schedule, const FixedAt
     }
     if (found == 0) continue;
     if (found != atoms.size()) return std::nullopt;
-    axes[static_cast<int>(a)] = index;
+    axes[a] = index;
   }
   return axes;
 }
@@ -114,7 +114,7 @@ void add_state_axes(const Graph& graph, const StageSchedule& schedule, const Ind
                     NodeId value, const Index& index, std::set<int>& pieces) {
   if (!holds_states(graph, graph[value])) return;
   const IndexExpr& along = index[graph[value].ints[0]];
-  for (int a = 0; a < static_cast<int>(schedule.axes.size()); ++a)
+  for (int a = 0; a < std::ssize(schedule.axes); ++a)
     if (axis_coefficient(schedule, vars, along, a).is(1)) pieces.insert(a);
 }
 

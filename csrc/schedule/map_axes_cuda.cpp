@@ -275,9 +275,8 @@ struct Mapper {
     free_threads = std::max(1, bounded_threads(kBlockThreads) / threads_so_far);
     while (chosen().block_threads == 0 && free_threads > 1 &&
            count_elements(Role::kKept) / free_threads < schedule.device->multiprocessors &&
-           threads_so_far * free_threads > kWarp) {
+           threads_so_far * free_threads > kWarp)
       free_threads /= 2;
-    }
     share_out([&](int a) { return facts[a].is_eligible; });
   }
 
@@ -286,10 +285,9 @@ struct Mapper {
     // Fewer lanes where a warp along each row would leave multiprocessors idle, not narrower ones.
     const int block = bounded_threads(kColumnThreads);
     int along = chosen().level == ReductionLevel::kThread ? block : kWarp;
-    while (along * lanes.vector > kWarp && count_elements(Role::kKept) / (along * lanes.vector) <
-                                               schedule.device->multiprocessors) {
+    while (along * lanes.vector > kWarp &&
+           count_elements(Role::kKept) / (along * lanes.vector) < schedule.device->multiprocessors)
       along /= 2;
-    }
     free_threads = block;
     assign(contiguous, along);
     if (chosen().level == ReductionLevel::kThread) free_threads = 1;

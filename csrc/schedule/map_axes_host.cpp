@@ -1,6 +1,5 @@
 // The host mapping: blocks are pieces of the outermost kept axes, one thread walks a block, the
 // contiguous axis is innermost so that the compiler vectorises it.
-#include <numeric>
 
 #include "base/round_up.h"
 #include "schedule/reduction_arrays.h"
@@ -148,11 +147,10 @@ void cut_tiles(StageSchedule& schedule, const std::vector<AxisFacts>& facts, con
   std::vector<int> others;
   const int64_t across = cut(inner.across, shape.across);
   int64_t blocks = divide_up(facts[inner.across].extent, across);
-  for (size_t a = 0; a < facts.size(); ++a) {
-    const int axis = static_cast<int>(a);
-    const bool is_inner = axis == inner.along || axis == inner.across;
-    if (is_inner || !is_divisible_among_blocks(schedule, axis)) continue;
-    others.push_back(axis);
+  for (int a = 0; a < std::ssize(facts); ++a) {
+    const bool is_inner = a == inner.along || a == inner.across;
+    if (is_inner || !is_divisible_among_blocks(schedule, a)) continue;
+    others.push_back(a);
     blocks *= facts[a].extent;
   }
   while (shape.along > kFewestAlong && blocks * facts[inner.along].extent < wanted * shape.along)
@@ -197,8 +195,7 @@ int64_t put_chunks_beside(const Graph& graph, StageSchedule& schedule, std::vect
 
 void map_axes_host(const Graph& graph, StageSchedule& schedule, int worker_threads) {
   std::vector<AxisFacts> facts = find_axis_facts(graph, schedule);
-  std::vector<int> order(facts.size());
-  std::iota(order.begin(), order.end(), 0);
+  std::vector<int> order = count_to(facts.size());
   std::ranges::stable_sort(order, std::greater(), [&](int a) { return facts[a].stride; });
   const TileAxes inner = find_inner_axes(graph, schedule, facts, order);
   for (int last : {inner.along, inner.across}) move_last(order, last);

@@ -1,5 +1,4 @@
 #include <bit>
-#include <numeric>
 
 #include "base/round_up.h"
 #include "schedule/block_ranges.h"
@@ -60,8 +59,7 @@ struct BlockMapper {
 
   // Lanes walk the axis that the store is contiguous along, then those where the load steps least.
   std::vector<int> order_axes() const {
-    std::vector<int> order(schedule.axes.size());
-    std::iota(order.begin(), order.end(), 0);
+    std::vector<int> order = count_to(schedule.axes.size());
     auto place = [&](int a) {
       const int64_t in_load = std::abs(step(load, a));
       return std::pair(step(store, a) != 1, in_load == 0 ? INT64_MAX : in_load);

@@ -88,7 +88,7 @@ bool reduces_rows(Match& match, NodeId id, OpKind op, NodeId operand) {
   }
   const Node& node = match.enter(id);
   return node.op == op && node.inputs[0] == operand &&
-         node.ints == std::vector<int64_t>{static_cast<int64_t>(kept.size()) - 1};
+         node.ints == std::vector<int64_t>{std::ssize(kept) - 1};
 }
 
 // The operand of the softmax that makes `id`: exp(x - amax(x)) / sum(exp(x - amax(x))).
