@@ -139,13 +139,6 @@ Accesses find_accesses(const Graph& graph, const Spaces& spaces, const LoadsOfRo
   return out;
 }
 
-const Access* find_access(const Accesses& accesses, NodeId value, bool is_store) {
-  const auto at = std::ranges::find_if(accesses.list, [&](const Access& access) {
-    return access.value == value && access.is_store == is_store;
-  });
-  return at == accesses.list.end() ? nullptr : &*at;
-}
-
 std::span<const Evaluation> evaluations_of(const Accesses& accesses, NodeId root, NodeId value) {
   const auto& values = accesses.evaluated.at(root);
   const auto at = values.find(value);

@@ -46,7 +46,11 @@ IndexExpr reduced_index(const Atoms& atoms, const RootSpace& space, const Index&
 Accesses find_accesses(const Graph& graph, const Spaces& spaces, const LoadsOfRoots& loads,
                        const std::set<NodeId>& stores);
 // The first of the value; nullptr: there is none.
-const Access* find_access(const Accesses& accesses, NodeId value, bool is_store);
+inline const Access* find_access(const Accesses& accesses, NodeId value, bool is_store) {
+  for (const Access& access : accesses.list)
+    if (access.value == value && access.is_store == is_store) return &access;
+  return nullptr;
+}
 // Where a root evaluates or loads the value; empty: nowhere.
 std::span<const Evaluation> evaluations_of(const Accesses& accesses, NodeId root, NodeId value);
 // Whether a root, or what one evaluates or loads, is such a node.

@@ -8,17 +8,6 @@ AtomList Atoms::make(const Dim& size) {
   return {AtomId(count() - 1)};
 }
 
-AtomId Atoms::find(AtomId atom) const {
-  while (atoms_[atom.index()].joined.valid()) atom = atoms_[atom.index()].joined;
-  return atom;
-}
-
-Dim Atoms::product(const AtomList& list) const {
-  Dim product = 1;
-  for (AtomId atom : list) product = product * size(atom);
-  return product;
-}
-
 void Atoms::append_leaves(AtomId atom, AtomList& out) const {
   atom = find(atom);
   const Atom& node = atoms_[atom.index()];

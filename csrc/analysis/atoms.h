@@ -19,7 +19,11 @@ class Atoms {
  public:
   AtomList make(const Dim& size);  // one atom, or none for extent 1
   const Dim& size(AtomId atom) const { return atoms_[find(atom).index()].size; }
-  Dim product(const AtomList& list) const;
+  Dim product(const AtomList& list) const {
+    Dim product = 1;
+    for (AtomId atom : list) product = product * size(atom);
+    return product;
+  }
   // The list in terms of atoms that are neither joined into another nor split.
   AtomList leaves(const AtomList& list) const;
   // Cuts a flat list into dimensions of the given extents, splitting atoms where it must; nothing
@@ -41,7 +45,10 @@ class Atoms {
     AtomId joined;        // the atom this one is the same as
     AtomId outer, inner;  // the two parts it was split into
   };
-  AtomId find(AtomId atom) const;
+  AtomId find(AtomId atom) const {
+    while (atoms_[atom.index()].joined.valid()) atom = atoms_[atom.index()].joined;
+    return atom;
+  }
   bool split(AtomId leaf, Dim inner_size);  // by value: splitting moves the atoms
   void append_leaves(AtomId atom, AtomList& out) const;
 

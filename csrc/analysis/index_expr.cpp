@@ -2,11 +2,6 @@
 
 namespace stitch {
 
-Dim IndexTerms::coefficient(VarId var) const {
-  const auto at = std::ranges::lower_bound(terms_, var, {}, &Term::first);
-  return at == terms_.end() || at->first != var ? Dim(0) : at->second;
-}
-
 void IndexTerms::add(VarId var, const Dim& coefficient) {
   if (coefficient.is(0)) return;
   const auto at = std::ranges::lower_bound(terms_, var, {}, &Term::first);

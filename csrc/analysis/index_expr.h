@@ -28,7 +28,10 @@ class IndexTerms {
   size_t size() const { return terms_.size(); }
   bool empty() const { return terms_.empty(); }
   bool contains(VarId var) const { return !coefficient(var).is(0); }
-  Dim coefficient(VarId var) const;  // 0 where it does not appear
+  Dim coefficient(VarId var) const {  // 0 where it does not appear
+    const auto at = std::ranges::lower_bound(terms_, var, {}, &Term::first);
+    return at == terms_.end() || at->first != var ? Dim(0) : at->second;
+  }
   void add(VarId var, const Dim& coefficient);
   friend bool operator==(const IndexTerms&, const IndexTerms&) = default;
   friend bool operator<(const IndexTerms& a, const IndexTerms& b) { return a.terms_ < b.terms_; }

@@ -254,8 +254,7 @@ struct Walker {
     int rank = 0;  // of the indices, broadcast together
     for (size_t i = 1; i < node.inputs.size(); ++i)
       rank = std::max(rank, graph[node.inputs[i]].type.rank());
-    const bool adjacent =
-        node.ints.back() - node.ints.front() == static_cast<int64_t>(node.ints.size()) - 1;
+    const bool adjacent = node.ints.back() - node.ints.front() == std::ssize(node.ints) - 1;
     const int64_t first = adjacent ? node.ints.front() : 0;
     Index shared(index.begin() + first, index.begin() + first + rank);
     Index out(type.rank());
@@ -287,11 +286,6 @@ struct Walker {
 };
 
 }  // namespace
-
-NodeId skip_reshapes(const Graph& graph, NodeId id) {
-  while (graph[id].op == OpKind::k_reshape) id = graph[id].inputs[0];
-  return id;
-}
 
 NodeId find_sorting_index(const Graph& graph, const Node& segment) {
   const Node& order = graph[segment.inputs[2]];

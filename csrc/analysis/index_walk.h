@@ -64,7 +64,10 @@ bool holds_states(const Graph& graph, const Node& cat);
 // The index that a segment's rows were sorted by, where the graph shows it: at each position of a
 // segment it holds the segment's row.  Behind reshapes; an invalid id where it is not known.
 NodeId find_sorting_index(const Graph& graph, const Node& segment);
-NodeId skip_reshapes(const Graph& graph, NodeId id);
+inline NodeId skip_reshapes(const Graph& graph, NodeId id) {
+  while (graph[id].op == OpKind::k_reshape) id = graph[id].inputs[0];
+  return id;
+}
 
 Handle walk(const Graph& graph, WalkSink& sink, NodeId value, const Index& index, int guard = 0);
 // What a reduction or a writer takes in, or a root's own expression, with no `find` for the root.

@@ -242,7 +242,7 @@ struct Tracer {
     if (node.op == OpKind::k_slice_scatter && operand == 2)
       return broadcast(type, dims, node.type.rank());
     if (node.op == OpKind::k_cat) refine_parts(node, dims, out);
-    for (int d = 0; d < type.rank() && d < static_cast<int>(dims.size()); ++d)
+    for (int d = 0; d < type.rank() && d < std::ssize(dims); ++d)
       if (type.shape[d] == node.type.shape[d] && is_same_index(node, operand, d)) out[d] = dims[d];
     return out;
   }
@@ -258,7 +258,7 @@ struct Tracer {
     const Dim extent = equal_part(graph, node);
     const int64_t dim = node.ints[0];
     if (extent.is(0) || !dims[dim]) return;
-    const Dim count = static_cast<int64_t>(node.inputs.size());
+    const Dim count = std::ssize(node.inputs);
     if (auto pieces = spaces.atoms.regroup(*dims[dim], {count, extent})) out[dim] = (*pieces)[1];
   }
 
@@ -285,11 +285,6 @@ RootSpace make_space(const Graph& graph, NodeId root, Atoms& atoms) {
 }
 
 }  // namespace
-
-Role role_of(const RootSpace& space, AtomId leaf) {
-  if (std::ranges::count(space.reduced_atoms, leaf)) return Role::kReduced;
-  return std::ranges::count(space.kept_atoms, leaf) ? Role::kKept : Role::kAbsent;
-}
 
 const RootSpace& space_of(const Spaces& spaces, NodeId root) {
   const auto found = std::ranges::find(spaces.roots, root, &RootSpace::root);

@@ -19,7 +19,10 @@ struct RootSpace {
 };
 
 enum class Role { kAbsent, kKept, kReduced };
-Role role_of(const RootSpace& space, AtomId leaf);
+inline Role role_of(const RootSpace& space, AtomId leaf) {
+  if (std::ranges::count(space.reduced_atoms, leaf)) return Role::kReduced;
+  return std::ranges::count(space.kept_atoms, leaf) ? Role::kKept : Role::kAbsent;
+}
 
 // The dims of the root's own value.
 std::vector<AtomList> kept_dims(const RootSpace& space);

@@ -106,8 +106,8 @@ std::vector<bool> find_rounded(const Graph& graph) {
 
 const GpuForms& gpu_forms(OpKind op) {
   static constexpr GpuForms none;
-  const auto* found = std::ranges::find(kForms, op, &GpuForms::op);
-  return found == std::end(kForms) ? none : *found;
+  const GpuForms* found = find_by(kForms, op, &GpuForms::op);
+  return found ? *found : none;
 }
 
 Precision find_precision(const Graph& graph, const std::vector<bool>& rounded) {

@@ -1,24 +1,6 @@
 #include "codegen/emit_phases.h"
 
-#include "codegen/scopes.h"
-
 namespace stitch {
-
-std::string pointer_type(const Graph& graph, const KernelArgument& argument) {
-  const std::string type = info(graph[argument.value].type.dtype).device_name;
-  return argument.is_store ? type + "*" : "const " + type + "*";
-}
-
-bool shares_memory(const KernelArgument& argument, const LoweringOptions& options) {
-  return std::ranges::any_of(options.stored_over, [&](const auto& entry) {
-    return entry.first == argument.value || entry.second == argument.value;
-  });
-}
-
-std::string pointer_parameter(const Graph& graph, const KernelArgument& argument, size_t number,
-                              bool is_restrict) {
-  return concat(pointer_type(graph, argument), is_restrict ? " __restrict__" : "", " p", number);
-}
 
 std::string list_parameters(const Graph& graph, const std::vector<KernelArgument>& pointers,
                             size_t sizes, const LoweringOptions& options,
@@ -262,7 +244,7 @@ struct Emitter {
       if (part != placed.back().first) conditions.push_back("block < " + size(end));
       if (!conditions.empty()) calls += "if (" + join(conditions, " && ") + ") ";
       const std::string block = begin.is(0) ? "block" : "block - " + size(begin);
-      const bool is_chain = at + 1 < static_cast<int>(phase.size()) && part[1].continues;
+      const bool is_chain = at + 1 < std::ssize(phase) && part[1].continues;
       calls += is_chain ? chain_call(part, function, block, number)
                         : call(*part, "stage_" + std::to_string(function), block, number);
     }

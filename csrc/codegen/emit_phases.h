@@ -2,15 +2,25 @@
 #pragma once
 
 #include "codegen/emit_kernel.h"
+#include "codegen/scopes.h"
 
 namespace stitch {
 
 // May two arguments, this one and another, be the same memory?
-bool shares_memory(const KernelArgument& argument, const LoweringOptions& options);
-std::string pointer_type(const Graph& graph, const KernelArgument& argument);
+inline bool shares_memory(const KernelArgument& argument, const LoweringOptions& options) {
+  return std::ranges::any_of(options.stored_over, [&](const auto& entry) {
+    return entry.first == argument.value || entry.second == argument.value;
+  });
+}
+inline std::string pointer_type(const Graph& graph, const KernelArgument& argument) {
+  const std::string type = info(graph[argument.value].type.dtype).device_name;
+  return argument.is_store ? type + "*" : "const " + type + "*";
+}
 // "const f32* __restrict__ p3"
-std::string pointer_parameter(const Graph& graph, const KernelArgument& argument, size_t number,
-                              bool is_restrict);
+inline std::string pointer_parameter(const Graph& graph, const KernelArgument& argument,
+                                     size_t number, bool is_restrict) {
+  return concat(pointer_type(graph, argument), is_restrict ? " __restrict__" : "", " p", number);
+}
 // "const f32* __restrict__ p0, f32* p1, i64 n0, "; of `exchanged` values none is restrict.
 std::string list_parameters(const Graph& graph, const std::vector<KernelArgument>& pointers,
                             size_t sizes, const LoweringOptions& options,

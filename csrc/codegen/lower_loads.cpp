@@ -3,7 +3,6 @@
 #include "codegen/load_ahead.h"
 #include "codegen/lower_values.h"
 #include "schedule/block_ranges.h"
-#include "schedule/map_axes.h"
 #include "schedule/persistent_values.h"
 #include "schedule/stage_tiles.h"
 

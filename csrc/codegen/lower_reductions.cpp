@@ -1,6 +1,5 @@
 #include "codegen/lower_reductions.h"
 
-#include "schedule/build_loops.h"
 #include "schedule/place_values.h"
 #include "schedule/reduction_arrays.h"
 
@@ -24,10 +23,6 @@ std::string ReductionLowering::accumulator_type(NodeId root) const {
   if (!is_arg_reduction(node)) return info(node.type.dtype).register_name;
   return concat(scopes.has_short_indices ? "Indexed32<" : "Indexed<",
                 info(graph[node.inputs[0]].type.dtype).register_name, ">");
-}
-
-bool ReductionLowering::is_vectorised_loop(int block) const {
-  return !schedule.device->is_cuda && is_innermost(schedule, block);
 }
 
 int ReductionLowering::lanes_of(NodeId root) const {
@@ -233,11 +228,10 @@ void ReductionLowering::close_together(const NodeList& roots) {
 // Do a thread's elements follow each other in the order of their indices?
 bool ReductionLowering::ascends(const RootSpace& space, const IndexExpr& flat) const {
   int axes = 0;
-  for (size_t a = 0; a < schedule.axes.size(); ++a) {
+  for (int a = 0; a < std::ssize(schedule.axes); ++a) {
     if (role_of(space, schedule.axes[a].axis) != Role::kReduced) continue;
     ++axes;
-    const Dim step = axis_coefficient(schedule, values.vars, flat, static_cast<int>(a));
-    if (!step.is(1)) return false;
+    if (!axis_coefficient(schedule, values.vars, flat, a).is(1)) return false;
   }
   return axes == 1 && walks_atoms_alone(values.vars, flat);
 }
@@ -295,10 +289,6 @@ void ReductionLowering::declare_homes(int block) {
                                      : Statement::array(type, home.name, count));
     values.on_chip[root] = home;
   }
-}
-
-unsigned ReductionLowering::reduced_threads(NodeId root) const {
-  return thread_bits(schedule, space_of(schedule, root), Role::kReduced);
 }
 
 std::string ReductionLowering::exchange(unsigned threads, const std::string& type) const {

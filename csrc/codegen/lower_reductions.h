@@ -7,6 +7,7 @@
 #pragma once
 
 #include "codegen/lower_values.h"
+#include "schedule/build_loops.h"
 
 namespace stitch {
 
@@ -67,7 +68,9 @@ struct ReductionLowering {
   void combine_into(NodeId root, const Level& level, const std::string& value,
                     const std::string& type, const char* how = "apply");
   bool ascends(const RootSpace& space, const IndexExpr& flat) const;
-  unsigned reduced_threads(NodeId root) const;  // bits of tid
+  unsigned reduced_threads(NodeId root) const {  // bits of tid
+    return thread_bits(schedule, space_of(schedule, root), Role::kReduced);
+  }
   void close_level(NodeId root);
   void close_together(const NodeList& roots);
   // Where threads exchange values of `type`: shared memory where they are of several warps.
@@ -76,7 +79,9 @@ struct ReductionLowering {
   void combine_each(NodeId root, const std::string& array, const std::string& type, int64_t count);
   void combine_element(NodeId root, const std::string& partial, const std::string& type);
   void finish_element(NodeId root, std::string result, std::string type);
-  bool is_vectorised_loop(int block) const;
+  bool is_vectorised_loop(int block) const {
+    return !schedule.device->is_cuda && is_innermost(schedule, block);
+  }
   // Lanes of the loop along strips that the root sums, where each may have an accumulator; or 0.
   int lanes_of(NodeId root) const;
   // Reductions inside the block that reduce its own loop.

@@ -4,9 +4,7 @@
 #include "codegen/load_ahead.h"
 #include "codegen/lower_reductions.h"
 #include "ir/assume_sizes.h"
-#include "schedule/build_loops.h"
 #include "schedule/persistent_values.h"
-#include "schedule/place_values.h"
 
 namespace stitch {
 namespace {
@@ -104,7 +102,7 @@ struct StageLowering {
       let(out.index_type, concat("g", a), is_outermost ? rest : "(" + rest + ") % " + count);
       rest = "(" + rest + ") / " + count;
     }
-    for (size_t a = 0; a < schedule.axes.size(); ++a) {
+    for (int a = 0; a < std::ssize(schedule.axes); ++a) {
       const MappedAxis& mapped = schedule.axes[a];
       const std::string id = std::to_string(a);
       if (mapped.threads > 1) {
@@ -112,7 +110,7 @@ struct StageLowering {
         let(out.index_type, "t" + id,
             concat(mapped.thread_shift ? own : "tid()", " & ", mapped.threads - 1));
       }
-      if (!has_loop(static_cast<int>(a))) define_axis(static_cast<int>(a), "0");
+      if (!has_loop(a)) define_axis(a, "0");
     }
     reductions.declare_homes(0);
     declare_arrays(0);

@@ -4,7 +4,6 @@
 #include <cstdio>
 
 #include "schedule/persistent_values.h"
-#include "schedule/place_values.h"
 
 namespace stitch {
 namespace {
@@ -44,14 +43,6 @@ std::string element_type(const Graph& graph, const StageSchedule& schedule,
 
 }  // namespace
 
-std::string vector_type(DType dtype, int width) {
-  return std::string("Vec<") + info(dtype).device_name + ", " + std::to_string(width) + ">";
-}
-
-std::string in_type(const std::string& wanted, const std::string& value, const std::string& type) {
-  return wanted == type ? value : "convert<" + wanted + ">(" + value + ")";
-}
-
 ValueLowering::ValueLowering(const Graph& graph, const StageSchedule& schedule, Scopes& scopes,
                              LoweredStage& lowered, const LoweringOptions& options)
     : graph_(graph), schedule_(schedule), scopes_(scopes), lowered_(lowered), options_(options) {
@@ -65,22 +56,6 @@ ValueLowering::ValueLowering(const Graph& graph, const StageSchedule& schedule, 
                                   persistent.home.in_registers, persistent.is_filled,
                                   persistent.is_of_stage});
   }
-}
-
-void ValueLowering::open_range(const AxisRange& range) {
-  ranges_.push_back(range);
-  known_outside_.push_back(known_);
-}
-
-void ValueLowering::close_range() {
-  known_ = std::move(known_outside_.back());
-  known_outside_.pop_back();
-  ranges_.pop_back();
-}
-
-const AxisRange* ValueLowering::range_of(int axis) const {
-  const auto found = std::ranges::find(ranges_, axis, &AxisRange::axis);
-  return found == ranges_.end() ? nullptr : &*found;
 }
 
 void ValueLowering::close_scope() {
@@ -106,22 +81,11 @@ Handle ValueLowering::let(const std::string& type, const std::string& expr, int 
   return add({name, depth});
 }
 
-Handle ValueLowering::add(Scalar scalar) {
-  values.push_back(std::move(scalar));
-  return static_cast<Handle>(values.size()) - 1;
-}
-
-void ValueLowering::align(int pointer, int bytes) {
-  int& alignment = lowered_.pointers[pointer].alignment_bytes;
-  alignment = std::max(alignment, std::min(16, bytes));
-}
-
 Scalar ValueLowering::element(const OnChip& home, const FixedAxes& fixed) const {
-  for (size_t l = 0; l < schedule_.loops.size(); ++l) {
+  for (int l = 0; l < std::ssize(schedule_.loops); ++l) {
     const bool is_fixed = fixed.count(schedule_.loops[l].axis) > 0;
-    STITCH_CHECK(
-        !is_fixed || std::ranges::count(home.loops, array_loop(schedule_, static_cast<int>(l))),
-        "a value is read along an axis that its array does not hold");
+    STITCH_CHECK(!is_fixed || std::ranges::count(home.loops, array_loop(schedule_, l)),
+                 "a value is read along an axis that its array does not hold");
   }
   if (home.loops.empty()) return {home.name, home.depth};
   Scalar at = scopes_.position(home.loops, fixed);
@@ -400,12 +364,6 @@ IndexExpr ValueLowering::checked_index(NodeId node, Handle value, const Dim& ext
   const std::string arguments = "(" + values[place].text + ", " + size + ")";
   collect("report_bad_index", "!is_index" + arguments, depth);
   return index_of(vars.value(let("i64", "safe_index" + arguments, depth), extent));
-}
-
-// Wide enough to be multiplied by strides.
-IndexExpr ValueLowering::known_index(Handle value, const Dim& extent) {
-  const Scalar at = values[value];
-  return index_of(vars.value(let("i64", "i64(" + at.text + ")", at.depth), extent));
 }
 
 // Loops over segments: rows that combine the elements which an order puts there.

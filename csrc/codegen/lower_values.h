@@ -3,9 +3,7 @@
 
 #include <tuple>
 
-#include "analysis/index_walk.h"
 #include "codegen/lower_stage.h"
-#include "codegen/scopes.h"
 #include "codegen/split_loops.h"
 
 namespace stitch {
@@ -18,9 +16,14 @@ struct OnChip {
   std::string type = {};   // of its elements, where it holds results of a reduction
 };
 
-std::string vector_type(DType dtype, int width);  // "Vec<f32, 4>"
+inline std::string vector_type(DType dtype, int width) {  // "Vec<f32, 4>"
+  return concat("Vec<", info(dtype).device_name, ", ", width, ">");
+}
 // A value of `type` as one of the type that is wanted.
-std::string in_type(const std::string& wanted, const std::string& value, const std::string& type);
+inline std::string in_type(const std::string& wanted, const std::string& value,
+                           const std::string& type) {
+  return wanted == type ? value : "convert<" + wanted + ">(" + value + ")";
+}
 
 class ValueLowering : public WalkSink {
  public:
@@ -44,12 +47,22 @@ class ValueLowering : public WalkSink {
 
   // Between the two, the index of an axis lies in a range, by which guards are decided; what is
   // evaluated there holds there only.
-  void open_range(const AxisRange& range);
-  void close_range();
-  const AxisRange* range_of(int axis) const;
+  void open_range(const AxisRange& range) {
+    ranges_.push_back(range);
+    known_outside_.push_back(known_);
+  }
+  void close_range() {
+    known_ = std::move(known_outside_.back());
+    known_outside_.pop_back();
+    ranges_.pop_back();
+  }
+  const AxisRange* range_of(int axis) const { return find_by(ranges_, axis, &AxisRange::axis); }
   // Forgets what was known only in the innermost scope.
   void close_scope();
-  Handle add(Scalar scalar);                 // to `values`
+  Handle add(Scalar scalar) {  // to `values`
+    values.push_back(std::move(scalar));
+    return static_cast<Handle>(values.size()) - 1;
+  }
   int pointer(NodeId value, bool is_store);  // its position among the arguments
   void store(NodeId root, const IndexExpr& offset, const std::string& text, int value_depth,
              const std::string& predicate);
@@ -77,7 +90,10 @@ class ValueLowering : public WalkSink {
   Handle from_index(DType dtype, const IndexExpr& index) override;
   Handle pointwise(NodeId node, const std::vector<Handle>& operands, int guard) override;
   IndexExpr checked_index(NodeId node, Handle value, const Dim& extent, int guard) override;
-  IndexExpr known_index(Handle value, const Dim& extent) override;
+  IndexExpr known_index(Handle value, const Dim& extent) override {
+    const Scalar at = values[value];  // wide enough to be multiplied by strides
+    return index_of(vars.value(let("i64", "i64(" + at.text + ")", at.depth), extent));
+  }
   int begin_guard(const Condition& condition, int outer) override;
   bool excludes(int guard) override { return guard == kNever; }
   Handle choose(int guard, Handle inside, Handle outside, DType dtype) override;
@@ -87,7 +103,10 @@ class ValueLowering : public WalkSink {
  private:
   using Key = std::tuple<NodeId, Index, int>;  // value, index, guard
   Handle let(const std::string& type, const std::string& expr, int depth);
-  void align(int pointer, int bytes);  // at least so, up to the widest access
+  void align(int pointer, int bytes) {  // at least so, up to the widest access
+    int& alignment = lowered_.pointers[pointer].alignment_bytes;
+    alignment = std::max(alignment, std::min(16, bytes));
+  }
   int vector_axis(const IndexExpr& offset) const;
   bool is_overwritten(NodeId load) const;
   // "ok0 & ok1": of the axes that the offset moves along.

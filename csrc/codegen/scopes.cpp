@@ -22,12 +22,6 @@ int Scopes::depth_of_loop(int loop) const {
   return -1;
 }
 
-int Scopes::loop_of(int axis, LoopSpec::Level level) const {
-  const auto at = std::ranges::find(schedule_.loops, LoopSpec{axis, level});
-  STITCH_CHECK(at != schedule_.loops.end(), "an axis has no loop of the level it is mapped to");
-  return static_cast<int>(at - schedule_.loops.begin());
-}
-
 int Scopes::axis_depth(int axis, bool without_vector) const {
   for (int d = depth(); d > 0; --d) {
     if (open[d].block == kSegmentBlock) continue;
@@ -36,11 +30,6 @@ int Scopes::axis_depth(int axis, bool without_vector) const {
     if (!without_vector || spec.level != LoopSpec::Level::kVector) return d;
   }
   return 0;
-}
-
-std::string Scopes::block_begin(int axis) {
-  const MappedAxis& mapped = schedule_.axes[axis];
-  return mapped.in_grid ? "g" + std::to_string(axis) + " * " + print(mapped.tile) : "0";
 }
 
 std::string Scopes::block_end(int axis) {

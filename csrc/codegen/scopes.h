@@ -59,7 +59,10 @@ class Scopes {
   std::string block_end(int axis);
   // The axis index counted from the block's first.
   Scalar axis_in_block(int axis, bool without_vector = false);
-  std::string block_begin(int axis);
+  std::string block_begin(int axis) {
+    const MappedAxis& mapped = schedule_.axes[axis];
+    return mapped.in_grid ? "g" + std::to_string(axis) + " * " + print(mapped.tile) : "0";
+  }
   // Offset text; `without_vector` leaves out the vector lane of that axis (-1: none).
   Scalar print(const IndexExpr& expr, const IndexVars& vars, const std::vector<Scalar>& values,
                int without_vector = -1);
@@ -69,7 +72,11 @@ class Scopes {
   std::string loop_name(int axis, LoopSpec::Level level) const {
     return loop_name(loop_of(axis, level));
   }
-  int loop_of(int axis, LoopSpec::Level level) const;
+  int loop_of(int axis, LoopSpec::Level level) const {
+    const auto at = std::ranges::find(schedule_.loops, LoopSpec{axis, level});
+    STITCH_CHECK(at != schedule_.loops.end(), "an axis has no loop of the level it is mapped to");
+    return static_cast<int>(at - schedule_.loops.begin());
+  }
   // Row-major position inside an array over `loops` at the current digits, but those of `fixed`.
   Scalar position(const std::vector<int>& loops, const FixedAxes& fixed = {}) const;
 

@@ -18,11 +18,11 @@ std::optional<Along> find_along(const StageSchedule& schedule, const IndexVars& 
                                 const IndexExpr& index) {
   if (!index.constant.is_constant()) return std::nullopt;
   std::optional<Along> found;
-  for (size_t a = 0; a < schedule.axes.size(); ++a) {
-    const Dim coefficient = axis_coefficient(schedule, vars, index, static_cast<int>(a));
+  for (int a = 0; a < std::ssize(schedule.axes); ++a) {
+    const Dim coefficient = axis_coefficient(schedule, vars, index, a);
     if (coefficient.is(0)) continue;
     if (found || !coefficient.is_constant() || coefficient.value() < 0) return std::nullopt;
-    found = Along{static_cast<int>(a), coefficient.value(), index.constant.value()};
+    found = Along{a, coefficient.value(), index.constant.value()};
   }
   return walks_atoms_alone(vars, index) ? found : std::nullopt;
 }
@@ -69,8 +69,8 @@ struct RowLoop {
   void visit(Statement& loop, const std::function<void(Statement&)>& function) const {
     for (Statement& inner : loop.body) {
       if (inner.by_rows_along == axis) function(inner);
-      for (size_t l = 0; inner.kind == Statement::Kind::kLoop && l < schedule.loops.size(); ++l)
-        if (schedule.loops[l].axis == axis && inner.name == scopes.loop_name(static_cast<int>(l)))
+      for (int l = 0; inner.kind == Statement::Kind::kLoop && l < std::ssize(schedule.loops); ++l)
+        if (schedule.loops[l].axis == axis && inner.name == scopes.loop_name(l))
           visit(inner, function);
     }
   }

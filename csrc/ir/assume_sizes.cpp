@@ -1,7 +1,6 @@
 #include "ir/assume_sizes.h"
 
 #include <bit>
-#include <numeric>
 
 #include "base/round_up.h"
 

@@ -1,7 +1,6 @@
 #include "ir/builder.h"
 
 #include <bit>
-#include <numeric>
 #include <tuple>
 
 namespace stitch {
@@ -67,21 +66,11 @@ NodeId Builder::add(Node node) {
   return id;
 }
 
-NodeId Builder::input(std::string name, TensorType type) {
-  const auto position = static_cast<int64_t>(graph_.inputs.size());
-  return add({.op = OpKind::k_input, .integer = position, .type = type, .name = std::move(name)});
-}
-
 NodeId Builder::full(DType dtype, double number, int64_t integer) {
   const TensorType type = {.dtype = dtype};
   if (!is_integral(dtype)) return add({.op = OpKind::k_full, .number = number, .type = type});
   if (dtype == DType::kBool) integer = integer != 0;
   return add({.op = OpKind::k_full, .integer = integer, .type = type});
-}
-
-NodeId Builder::size_value(DType dtype, const Dim& size) {
-  if (size.is_constant()) return full(dtype, static_cast<double>(size.value()), size.value());
-  return add({.op = OpKind::k_full, .dims = {size}, .type = {.dtype = dtype}});
 }
 
 NodeId Builder::random(NodeId seed, int64_t stream, DimList shape, bool coarse) {
@@ -106,16 +95,10 @@ NodeId Builder::cast(NodeId x, DType dtype, bool rounds) {
 
 NodeId Builder::reduce(OpKind op, NodeId x, std::vector<int64_t> axes, DType dtype, bool keepdim) {
   STITCH_CHECK(info(op).family == Family::kReduce, info(op).name << " is not a reduction");
-  DimList kept = graph_[x].type.shape;
-  if (axes.empty()) {
-    axes.resize(kept.size());
-    std::iota(axes.begin(), axes.end(), 0);
-  }
+  if (axes.empty()) axes = count_to<int64_t>(graph_[x].type.rank());
   axes = sorted_axes(std::move(axes), graph_[x].type.rank());
   const NodeId result = add({.op = op, .inputs = {x}, .ints = axes, .type = {.dtype = dtype}});
-  if (!keepdim) return result;
-  for (int64_t axis : axes) kept[axis] = 1;
-  return reshape(result, std::move(kept));
+  return keepdim ? reshape(result, with_ones(graph_[x].type.shape, axes)) : result;
 }
 
 NodeId Builder::permute(NodeId x, std::vector<int64_t> order) {
@@ -135,7 +118,7 @@ NodeId Builder::max_of_windows(NodeId x, const DimList& shape, const std::array<
                                const std::array<int, 2>& dilation,
                                const std::array<int, 2>& stride) {
   NodeId result;
-  const auto column = static_cast<int64_t>(shape.size()) - 1, row = column - 1;
+  const auto column = std::ssize(shape) - 1, row = column - 1;
   for (int i = 0; i < window[0]; ++i) {
     const NodeId rows = slice(x, row, i * dilation[0], shape[row], stride[0]);
     for (int j = 0; j < window[1]; ++j) {
@@ -149,8 +132,8 @@ NodeId Builder::max_of_windows(NodeId x, const DimList& shape, const std::array<
 NodeId Builder::put_masked(NodeId x, int64_t dim, NodeId mask, NodeId values) {
   const DimList shape = graph_[x].type.shape, covered = graph_[mask].type.shape;
   const auto end = static_cast<std::ptrdiff_t>(dim + covered.size());
-  const bool fits = end <= static_cast<std::ptrdiff_t>(shape.size()) &&
-                    std::equal(covered.begin(), covered.end(), shape.begin() + dim);
+  const bool fits =
+      end <= std::ssize(shape) && std::equal(covered.begin(), covered.end(), shape.begin() + dim);
   if (!fits) throw UnsupportedError("a mask of other sizes than what it covers");
   DimList one = shape, each = shape, inside(shape.size(), 1);
   one.erase(one.begin() + dim, one.begin() + end);
@@ -219,11 +202,6 @@ NodeId Builder::copy(const Node& node, NodeList inputs) {
   Node result = node;
   result.inputs = std::move(inputs);
   return add(std::move(result));
-}
-
-Graph Builder::finish() {
-  verify_graph(graph_);
-  return std::move(graph_);
 }
 
 }  // namespace stitch

@@ -22,9 +22,15 @@ class Builder {
   // Every node made from here on comes from this op of the user's.
   void set_origin(Origin origin) { origin_ = std::move(origin); }
 
-  NodeId input(std::string name, TensorType type);
+  NodeId input(std::string name, TensorType type) {
+    const int64_t place = std::ssize(graph_.inputs);
+    return add({.op = OpKind::k_input, .integer = place, .type = type, .name = std::move(name)});
+  }
   NodeId full(DType dtype, double number, int64_t integer);  // 0-d; exact integer for integrals
-  NodeId size_value(DType dtype, const Dim& size);  // 0-d; the number is the size at run time
+  NodeId size_value(DType dtype, const Dim& size) {  // 0-d; the number is the size at run time
+    if (size.is_constant()) return full(dtype, static_cast<double>(size.value()), size.value());
+    return add({.op = OpKind::k_full, .dims = {size}, .type = {.dtype = dtype}});
+  }
   NodeId iota(DType dtype, const Dim& count, const Dim& start, const Dim& step) {
     return add({.op = OpKind::k_iota, .dims = {start, step}, .type = {dtype, {count}}});
   }
@@ -99,7 +105,10 @@ class Builder {
 
   const Node& operator[](NodeId id) const { return graph_[id]; }
   Graph& graph() { return graph_; }
-  Graph finish();  // verifies, then hands the graph over
+  Graph finish() {
+    verify_graph(graph_);
+    return std::move(graph_);
+  }
 
  private:
   Node along(OpKind op, NodeList inputs, int64_t dim, const DimList& dims = {},

@@ -91,9 +91,4 @@ std::optional<Dim> view_offset(const Graph& graph, NodeId view) {
   return Dim(0);
 }
 
-NodeId storage_base(const Graph& graph, NodeId id) {
-  while (family(graph[id]) == Family::kView && view_offset(graph, id)) id = graph[id].inputs[0];
-  return id;
-}
-
 }  // namespace stitch

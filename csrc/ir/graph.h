@@ -162,7 +162,10 @@ DimList expand_strides(const DimList& shape, const DimList& strides, const DimLi
 // moves elements (flip, a reshape that no strides express) or is a copy by intent (layout).
 std::optional<Dim> view_offset(const Graph& graph, NodeId view);
 // The value in whose memory `id` lies, or itself.
-NodeId storage_base(const Graph& graph, NodeId id);
+inline NodeId storage_base(const Graph& graph, NodeId id) {
+  while (family(graph[id]) == Family::kView && view_offset(graph, id)) id = graph[id].inputs[0];
+  return id;
+}
 
 // As text, one line per node; tests/support/parse_graph.h documents the form and reads it.
 std::string to_string(const Graph& graph);

@@ -91,8 +91,7 @@ TensorType infer_reshape(const Node& node, const TensorType& x, const Operands&)
 
 TensorType infer_permute(const Node& node, const TensorType& x, const Operands&) {
   check_axes(node, x.rank(), true);
-  if (static_cast<int>(node.ints.size()) != x.rank())
-    reject(node, "needs every dimension of ", x, " once");
+  if (std::ssize(node.ints) != x.rank()) reject(node, "needs every dimension of ", x, " once");
   TensorType type{x.dtype, {}, {}};
   for (int64_t d : node.ints) {
     type.shape.push_back(x.shape[d]);
@@ -167,7 +166,7 @@ TensorType infer_cat(const Node& node, const TensorType& x, const Operands& oper
 
 TensorType infer_pad(const Node& node, const TensorType& x, const Operands&) {
   require_rank(node, node.type, x.rank());
-  if (static_cast<int>(node.dims.size()) != x.rank())
+  if (std::ssize(node.dims) != x.rank())
     reject(node, "needs dims = {before of each dimension of ", x, "}");
   return contiguous_type(x.dtype, node.type.shape);
 }
@@ -188,7 +187,7 @@ TensorType infer_index(const Node& node, const TensorType& x, const Operands& op
     common = broadcast_shape(common, operands[i]->shape);
   }
   const int64_t first = node.ints.front(), last = node.ints.back();
-  const bool adjacent = last - first + 1 == static_cast<int64_t>(node.ints.size());
+  const bool adjacent = last - first + 1 == std::ssize(node.ints);
   DimList shape;
   if (!adjacent) shape = common;
   for (int64_t d = 0; d < x.rank(); ++d) {
@@ -332,7 +331,7 @@ TensorType infer_type(const Graph& graph, const Node& node) {
   const OpInfo& op = info(node);
   const Operands operands =
       map_to_vector(node.inputs, [&](NodeId input) { return &graph[input].type; });
-  if (op.arity >= 0 && static_cast<int>(operands.size()) != op.arity)
+  if (op.arity >= 0 && std::ssize(operands) != op.arity)
     reject(node, "found ", operands.size(), " operands, takes ", op.arity);
   if (op.family != Family::kLibrary)
     for (const TensorType* operand : operands)

@@ -78,10 +78,6 @@ int64_t Dim::value() const {
   return constant_;
 }
 
-Dim::Terms Dim::terms() const {
-  return terms_ ? *terms_ : constant_ == 0 ? Terms{} : Terms{{Monomial{}, constant_}};
-}
-
 Dim operator+(const Dim& a, const Dim& b) {
   if (!a.terms_ && !b.terms_) return Dim(checked(a.constant_, '+', b.constant_));
   Dim::Terms sum = a.terms();
@@ -121,10 +117,6 @@ Dim magnitude(const Dim& dim) {
   for (const auto& [monomial, factor] : dim.terms())
     sum = sum + Dim::product(monomial, std::abs(factor));
   return sum;
-}
-
-bool may_be_negative(const Dim& dim) {
-  return std::ranges::any_of(dim.terms(), [](const auto& term) { return term.second < 0; });
 }
 
 std::optional<Dim> divide_exact(const Dim& a, const Dim& b) {
@@ -177,11 +169,6 @@ Dim SymbolTable::as_multiple(const Dim& symbol, int64_t divisor) {
   return Dim(divisor) * quotient;
 }
 
-Dim SymbolTable::divide_up(const Dim& value, const Dim& unit) {
-  if (const std::optional<Dim> exact = divide_exact(value, unit)) return *exact;
-  return add_opaque(Symbol::Kind::kFloorDiv, value + unit - Dim(1), unit);
-}
-
 int64_t SymbolTable::hint(const Dim& dim) const {
   return dim.is_constant() ? dim.value() : stitch::evaluate(dim, hints());
 }
@@ -194,7 +181,7 @@ std::vector<int64_t> SymbolTable::evaluate(const std::vector<int64_t>& integer_i
       values.push_back(kUnknown);
       continue;
     }
-    STITCH_CHECK(symbol.input < static_cast<int>(integer_inputs.size()),
+    STITCH_CHECK(symbol.input < std::ssize(integer_inputs),
                  "symbol s" << values.size() << " is integer argument " << symbol.input << " of "
                             << integer_inputs.size());
     values.push_back(integer_inputs[symbol.input]);
@@ -223,11 +210,6 @@ bool may_be_empty(const Dim& extent, const SymbolTable& table) {
     is_positive |= all_positive;
   }
   return !is_positive;
-}
-
-Dim add_late(SymbolTable& table, int row, int result, int dimension, int64_t hint) {
-  table.symbols.push_back({Symbol::Kind::kInput, -1 - row, result, dimension, hint});
-  return Dim::symbol(static_cast<SymbolId>(table.symbols.size() - 1));
 }
 
 std::set<int> rows_of(const SymbolTable& table, const Dim& dim) {
@@ -259,9 +241,8 @@ int64_t evaluate(const Dim& dim, const std::vector<int64_t>& symbol_values) {
   for (const auto& [monomial, factor] : dim.terms()) {
     int64_t product = factor;
     for (SymbolId id : monomial) {
-      STITCH_CHECK(
-          id >= 0 && id < static_cast<int>(symbol_values.size()) && symbol_values[id] != kUnknown,
-          "symbol s" << id << " of " << to_string(dim) << " has no value yet");
+      STITCH_CHECK(id >= 0 && id < std::ssize(symbol_values) && symbol_values[id] != kUnknown,
+                   "symbol s" << id << " of " << to_string(dim) << " has no value yet");
       product = checked(product, '*', symbol_values[id]);
     }
     sum = checked(sum, '+', product);

@@ -6,7 +6,6 @@
 // is an opaque symbol that the SymbolTable knows how to evaluate.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -37,7 +36,9 @@ class Dim {
   int64_t value() const;
   bool is(int64_t value) const { return !terms_ && constant_ == value; }
   bool is_at_most(int64_t value) const { return !terms_ && constant_ <= value; }  // and constant
-  Terms terms() const;
+  Terms terms() const {
+    return terms_ ? *terms_ : constant_ == 0 ? Terms{} : Terms{{Monomial{}, constant_}};
+  }
 
   friend Dim operator+(const Dim& a, const Dim& b);
   friend Dim operator*(const Dim& a, const Dim& b);
@@ -70,7 +71,9 @@ void pass_parts(AnyArchive& archive, Dim& dim) {
 Dim magnitude(const Dim& dim);
 
 // Whether signs leave it open that it is below zero: of -s0, as of rows read backwards, of s0 - 1.
-bool may_be_negative(const Dim& dim);
+inline bool may_be_negative(const Dim& dim) {
+  return std::ranges::any_of(dim.terms(), [](const auto& term) { return term.second < 0; });
+}
 
 // a / b where no value of the symbols leaves a remainder, else nothing.
 std::optional<Dim> divide_exact(const Dim& a, const Dim& b);
@@ -107,7 +110,10 @@ struct SymbolTable {
   Dim add_opaque(Symbol::Kind kind, const Dim& left, const Dim& right);
   // divisor * (symbol / divisor), for a symbol that is a multiple of it.
   Dim as_multiple(const Dim& symbol, int64_t divisor);
-  Dim divide_up(const Dim& value, const Dim& unit);  // the quotient, rounded up
+  Dim divide_up(const Dim& value, const Dim& unit) {  // the quotient, rounded up
+    if (const std::optional<Dim> exact = divide_exact(value, unit)) return *exact;
+    return add_opaque(Symbol::Kind::kFloorDiv, value + unit - Dim(1), unit);
+  }
   int64_t hint(const Dim& dim) const;
   std::vector<int64_t> hints() const { return map_to_vector(symbols, &Symbol::hint); }
   // Values of all symbols from the integer arguments of one call.
@@ -126,7 +132,10 @@ bool may_be_empty(const Dim& extent, const SymbolTable& symbols);
 // The value of a symbol whose call has not run yet.
 inline constexpr int64_t kUnknown = INT64_MIN;
 
-Dim add_late(SymbolTable& table, int row, int result, int dimension, int64_t hint);
+inline Dim add_late(SymbolTable& table, int row, int result, int dimension, int64_t hint) {
+  table.symbols.push_back({Symbol::Kind::kInput, -1 - row, result, dimension, hint});
+  return Dim::symbol(static_cast<SymbolId>(table.symbols.size() - 1));
+}
 inline bool is_late(const Symbol& symbol) {
   return symbol.kind == Symbol::Kind::kInput && symbol.input < 0;
 }

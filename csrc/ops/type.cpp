@@ -55,17 +55,6 @@ DimList contiguous_strides(const DimList& shape) {
   return strides;
 }
 
-TensorType contiguous_type(DType dtype, DimList shape) {
-  DimList strides = contiguous_strides(shape);
-  return {dtype, std::move(shape), std::move(strides)};
-}
-
-Dim element_count(const DimList& shape) {
-  Dim count = 1;
-  for (const Dim& extent : shape) count = count * extent;
-  return count;
-}
-
 DimList broadcast_shape(const DimList& a, const DimList& b) {
   const DimList& longer = a.size() >= b.size() ? a : b;
   const DimList& shorter = a.size() >= b.size() ? b : a;

@@ -54,8 +54,20 @@ struct TensorType {
 };
 
 DimList contiguous_strides(const DimList& shape);
-TensorType contiguous_type(DType dtype, DimList shape);
-Dim element_count(const DimList& shape);
+inline TensorType contiguous_type(DType dtype, DimList shape) {
+  DimList strides = contiguous_strides(shape);
+  return {dtype, std::move(shape), std::move(strides)};
+}
+// With extent 1 along these axes.
+inline DimList with_ones(DimList shape, const std::vector<int64_t>& axes) {
+  for (const int64_t axis : axes) shape[axis] = 1;
+  return shape;
+}
+inline Dim element_count(const DimList& shape) {
+  Dim count = 1;
+  for (const Dim& extent : shape) count = count * extent;
+  return count;
+}
 // The shape to which both broadcast: right aligned, extents equal or 1.
 DimList broadcast_shape(const DimList& a, const DimList& b);
 bool broadcasts_to(const DimList& shape, const DimList& target);

@@ -16,13 +16,6 @@ int PlannedKernel::group_of(int stage) const {
   return -1;
 }
 
-const PlannedChain* PlannedKernel::chain_of(int stage) const {
-  const auto at = std::ranges::find_if(chains, [stage](const PlannedChain& chain) {
-    return chain.first == stage || chain.then == stage;
-  });
-  return at == chains.end() ? nullptr : &*at;
-}
-
 std::set<NodeId> find_shared_values(const StitchPlan& plan) {
   std::set<NodeId> values;
   for (const PlannedKernel& kernel : plan.kernels)

@@ -46,9 +46,13 @@ struct PlannedKernel {
   StageGroups persistent_groups = {};
   std::vector<PlannedChain> chains = {};  // a stage is in one at most
 
-  std::vector<int> stages() const;                // of all phases, in order
-  const PlannedChain* chain_of(int stage) const;  // nullptr: none
-  int group_of(int stage) const;                  // index of persistent_groups; -1: none
+  std::vector<int> stages() const;                 // of all phases, in order
+  const PlannedChain* chain_of(int stage) const {  // nullptr: none
+    for (const PlannedChain& chain : chains)
+      if (chain.first == stage || chain.then == stage) return &chain;
+    return nullptr;
+  }
+  int group_of(int stage) const;  // index of persistent_groups; -1: none
 };
 
 // A view whose elements are not moved: `node` is `base` with other sizes, strides and offset.

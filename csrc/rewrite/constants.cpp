@@ -147,11 +147,6 @@ bool Constant::is(double value) const {
   return number == value && std::signbit(number) == std::signbit(value);
 }
 
-NodeId full_behind(const Builder& builder, NodeId id) {
-  while (family(builder[id]) == Family::kView) id = builder[id].inputs[0];
-  return builder[id].op == k_full ? id : NodeId();
-}
-
 std::optional<Constant> constant_of(const Builder& builder, NodeId id) {
   const NodeId full = full_behind(builder, id);
   if (!full.valid() || !builder[full].dims.empty()) return std::nullopt;
@@ -167,8 +162,8 @@ std::optional<Constant> evaluate(OpKind op, const std::vector<Constant>& operand
   if (op == k_select) return operands[0].integer ? operands[1] : operands[2];
   if (std::ranges::any_of(operands, is_beyond)) return std::nullopt;
   if (op == k_cast) return convert(operands[0], dtype);
-  const auto* row = std::ranges::find(kComputations, op, &Computation::op);
-  if (row == std::end(kComputations)) return std::nullopt;
+  const Computation* row = find_by(kComputations, op, &Computation::op);
+  if (!row) return std::nullopt;
   Numbers numbers{};
   Integers integers{};
   std::ranges::transform(operands, numbers.begin(), &Constant::number);

@@ -120,16 +120,6 @@ Graph rebuild_graph(const Graph& graph, const RewriteRule& rule, const std::vect
   return rebuild.builder.finish();
 }
 
-DimList without_ones(DimList shape) {
-  std::erase_if(shape, [](const Dim& extent) { return extent.is(1); });
-  return shape;
-}
-
-std::vector<bool> find_demanded(const Graph& graph) {
-  const auto base_of = [&](NodeId id) { return storage_base(graph, id); };
-  return mark_nodes(graph, map_to_vector(find_kept(graph), base_of));
-}
-
 bool are_apart(const Strip& a, const Strip& b) {
   const auto ends_before = [](const Strip& first, const Strip& then) {
     const Dim gap = then.start - (first.start + (first.count - 1) * first.step);

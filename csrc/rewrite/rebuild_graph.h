@@ -30,7 +30,10 @@ Graph rebuild_graph(const Graph& graph, const RewriteRule& rule,
 inline DimList pick(const DimList& dims, const std::vector<int64_t>& positions) {
   return map_to_vector(positions, [&](int64_t d) { return dims[d]; });
 }
-DimList without_ones(DimList shape);
+inline DimList without_ones(DimList shape) {
+  std::erase_if(shape, [](const Dim& extent) { return extent.is(1); });
+  return shape;
+}
 // Any view but `layout`, which is a copy.  Where its elements are moved, it is one too.
 inline bool is_plain_view(const Node& node) {
   return family(node) == Family::kView && node.op != OpKind::k_layout;
@@ -40,7 +43,10 @@ inline bool writes_operands(const Node& node) {
   return node.op == OpKind::k_library && may_write_operands(node.name);
 }
 // The bases of outputs and of what inputs become, by node.
-std::vector<bool> find_demanded(const Graph& graph);
+inline std::vector<bool> find_demanded(const Graph& graph) {
+  const auto base_of = [&](NodeId id) { return storage_base(graph, id); };
+  return mark_nodes(graph, map_to_vector(find_kept(graph), base_of));
+}
 
 // Indices of one dimension: start, start + step, .., `count` of them; steps are positive.
 struct Strip {

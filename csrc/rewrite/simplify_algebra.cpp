@@ -31,7 +31,7 @@ NodeId drop_single_extents(Builder& b, const RewriteSite& site) {
   for (int64_t d = 0; d < std::ssize(shape); ++d) {
     const bool reduced = std::ranges::binary_search(site.node.ints, d);
     if (reduced && shape[d].is(1)) continue;
-    if (reduced) axes.push_back(static_cast<int64_t>(kept.size()));
+    if (reduced) axes.push_back(std::ssize(kept));
     kept.push_back(shape[d]);
   }
   if (axes.size() == site.node.ints.size() && !axes.empty()) return {};
@@ -129,8 +129,7 @@ NodeId sum_one_place(Builder& b, const RewriteSite& site) {
   const NodeId zero = b.full(sum.type.dtype, 0, 0);
   const NodeId value = b.cast(term.inputs[1], sum.type.dtype);
   const NodeId one = b.pointwise(OpKind::k_select, {place.exists(), value, zero});
-  DimList row = term.type.shape;
-  row[place.axis] = 1;
+  const DimList row = with_ones(term.type.shape, {place.axis});
   // Sums begin with 0: that of -0 is 0.
   return b.reshape(expand_to(b, b.pointwise(OpKind::k_add, {one, zero}), row), sum.type.shape);
 }

@@ -1,22 +1,8 @@
 #include "schedule/build_loops.h"
 
-#include "schedule/map_axes.h"
 #include "schedule/reduction_arrays.h"
 
 namespace stitch {
-
-static Role role_in(const StageSchedule& schedule, const RootSpace& space, int loop) {
-  return role_of(space, schedule.axes[schedule.loops[loop].axis].axis);
-}
-
-bool reduces_loop(const StageSchedule& schedule, const RootSpace& space, int loop) {
-  return role_in(schedule, space, loop) == Role::kReduced;
-}
-
-bool is_written_out(const StageSchedule& schedule, int loop) {
-  const LoopSpec& spec = schedule.loops[loop];
-  return spec.level == LoopSpec::Level::kStrip || schedule.axes[spec.axis].is_unrolled;
-}
 
 bool is_innermost(const StageSchedule& schedule, int block) {
   auto is_unrolled = [&](int at) {
@@ -63,11 +49,6 @@ std::vector<int> blocks_below(std::vector<int> path, int block) {
   return path;
 }
 
-std::vector<int> loops_around(const StageSchedule& schedule, int block, int outer) {
-  return map_to_vector(blocks_below(block_path(schedule, block), outer),
-                       [&](int at) { return schedule.blocks[at].loop; });
-}
-
 namespace {
 
 struct LoopBuilder {
@@ -86,14 +67,15 @@ struct LoopBuilder {
   }
 
   bool needs_loop(NodeId root, int loop) const {
-    return loop < static_cast<int>(schedule.loops.size()) &&
-           role_in(schedule, space_of(schedule, root), loop) != Role::kAbsent;
+    return loop < std::ssize(schedule.loops) &&
+           role_of(space_of(schedule, root), schedule.axes[schedule.loops[loop].axis].axis) !=
+               Role::kAbsent;
   }
 
   // The roots that can run together at this loop: those that agree on needing it and wait for no
   // reduction that finishes only when the loop ends.
   NodeList take_group(NodeList& remaining, int loop) const {
-    const bool has_loop = loop < static_cast<int>(schedule.loops.size());
+    const bool has_loop = loop < std::ssize(schedule.loops);
     const bool wanted = needs_loop(remaining.front(), loop);
     NodeList group, left;
     for (auto root = remaining.begin(); root != remaining.end(); ++root) {
@@ -114,7 +96,7 @@ struct LoopBuilder {
   void build(int block, NodeList roots, int loop) {
     while (!roots.empty()) {
       NodeList group = take_group(roots, loop);
-      if (loop >= static_cast<int>(schedule.loops.size())) {
+      if (loop >= std::ssize(schedule.loops)) {
         schedule.blocks[block].items.push_back({-1, group});
       } else if (needs_loop(group.front(), loop) && takes_level(group, loop)) {
         const int child = static_cast<int>(schedule.blocks.size());

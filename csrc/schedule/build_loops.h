@@ -1,7 +1,7 @@
 // Builds the loop tree of a kernel: roots share loops as deep as their dependences allow.
 #pragma once
 
-#include "schedule/stage_schedule.h"
+#include "schedule/map_axes.h"
 
 namespace stitch {
 
@@ -9,9 +9,14 @@ namespace stitch {
 void build_loops(const Graph& graph, StageSchedule& schedule);
 
 // Does the root reduce along the loop's axis?
-bool reduces_loop(const StageSchedule& schedule, const RootSpace& space, int loop);
+inline bool reduces_loop(const StageSchedule& schedule, const RootSpace& space, int loop) {
+  return role_of(space, schedule.axes[schedule.loops[loop].axis].axis) == Role::kReduced;
+}
 // On the host: is the loop one inside the vectorised loop?
-bool is_written_out(const StageSchedule& schedule, int loop);
+inline bool is_written_out(const StageSchedule& schedule, int loop) {
+  const LoopSpec& spec = schedule.loops[loop];
+  return spec.level == LoopSpec::Level::kStrip || schedule.axes[spec.axis].is_unrolled;
+}
 // Is this block's loop the innermost one that is not written out?
 bool is_innermost(const StageSchedule& schedule, int block);
 // Elements from lane to lane of a host's vectorised loop up to which vectors load them.
@@ -27,6 +32,9 @@ NodeList roots_below(const StageSchedule& schedule, int block);
 // Of a path, those inside of `block`; none where it is not on the path.
 std::vector<int> blocks_below(std::vector<int> path, int block);
 // The loops around what the block holds, outermost first: all, or those inside of `outer`.
-std::vector<int> loops_around(const StageSchedule& schedule, int block, int outer = 0);
+inline std::vector<int> loops_around(const StageSchedule& schedule, int block, int outer = 0) {
+  return map_to_vector(blocks_below(block_path(schedule, block), outer),
+                       [&](int at) { return schedule.blocks[at].loop; });
+}
 
 }  // namespace stitch

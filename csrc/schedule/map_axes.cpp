@@ -2,7 +2,6 @@
 
 #include <bit>
 #include <cmath>
-#include <numeric>
 
 #include "schedule/reduction_arrays.h"
 
@@ -24,11 +23,6 @@ int pick_threads(int64_t count, int limit) {
   return dividing * 4 >= ragged ? dividing : ragged;
 }
 
-void move_last(std::vector<int>& order, int axis) {
-  const auto at = std::ranges::find(order, axis);
-  if (at != order.end()) std::rotate(at, at + 1, order.end());
-}
-
 bool is_aligned_along(const StageSchedule& schedule, const IndexVars& vars, const IndexExpr& offset,
                       int axis, int width) {
   if (!is_divisible(offset.constant, width)) return false;
@@ -42,7 +36,7 @@ bool is_aligned_along(const StageSchedule& schedule, const IndexVars& vars, cons
 
 int find_vector_axis(const StageSchedule& schedule, const IndexVars& vars,
                      const IndexExpr& offset) {
-  for (int a = 0; a < static_cast<int>(schedule.axes.size()); ++a) {
+  for (int a = 0; a < std::ssize(schedule.axes); ++a) {
     const int width = schedule.axes[a].vector;
     if (width == 1 || !axis_coefficient(schedule, vars, offset, a).is(1)) continue;
     return is_aligned_along(schedule, vars, offset, a, width) ? a : -1;
@@ -81,7 +75,7 @@ static bool has_terms_of_terms(const StageSchedule& schedule, const Axis& axis) 
 std::vector<AxisFacts> find_axis_facts(const Graph& graph, const StageSchedule& schedule) {
   std::vector<AxisFacts> facts(schedule.axes.size());
   for (int a : find_piece_axes(graph, schedule)) facts[a].is_piece = true;
-  for (size_t a = 0; a < facts.size(); ++a) {
+  for (int a = 0; a < std::ssize(facts); ++a) {
     AxisFacts& fact = facts[a];
     const Axis& axis = schedule.axes[a].axis;
     fact.extent = std::max<int64_t>(1, graph.symbols.hint(axis.extent));
@@ -95,7 +89,7 @@ std::vector<AxisFacts> find_axis_facts(const Graph& graph, const StageSchedule& 
     }
     double heaviest = -1;
     for (const Access& access : schedule.accesses.list) {
-      const Dim coefficient = axis_coefficient(schedule, access, static_cast<int>(a));
+      const Dim coefficient = axis_coefficient(schedule, access, a);
       if (coefficient.is(0)) continue;
       // Stores decide the order of loops: a scattered write costs more than a scattered read.
       const double bytes = accessed_bytes(graph, schedule, access) * (access.is_store ? 4 : 1);
@@ -111,16 +105,9 @@ std::vector<AxisFacts> find_axis_facts(const Graph& graph, const StageSchedule& 
   return facts;
 }
 
-bool is_column_axis(const StageSchedule& schedule, int axis) {
-  return std::ranges::any_of(schedule.spaces.roots, [&](const RootSpace& space) {
-    return !space.reduced_atoms.empty() && role_of(space, schedule.axes[axis].axis) == Role::kKept;
-  });
-}
-
 std::vector<std::vector<int>> find_axis_groups(const StageSchedule& schedule,
                                                const std::vector<AxisFacts>& facts) {
-  std::vector<int> group(schedule.axes.size());
-  std::iota(group.begin(), group.end(), 0);
+  std::vector<int> group = count_to(schedule.axes.size());
   for (const RootSpace& space : schedule.spaces.roots) {
     int first = -1;
     for (size_t a = 0; a < group.size(); ++a) {
@@ -131,7 +118,7 @@ std::vector<std::vector<int>> find_axis_groups(const StageSchedule& schedule,
     }
   }
   std::vector<std::vector<int>> groups(group.size());
-  for (size_t a = 0; a < group.size(); ++a) groups[group[a]].push_back(static_cast<int>(a));
+  for (int a = 0; a < std::ssize(group); ++a) groups[group[a]].push_back(a);
   std::erase_if(groups, [](const std::vector<int>& axes) { return axes.empty(); });
   auto work = [&](const std::vector<int>& axes) {
     double product = 1;

@@ -36,7 +36,10 @@ inline Dim axis_coefficient(const StageSchedule& schedule, const Access& access,
 // keeps enough threads busy.
 int pick_threads(int64_t count, int limit);
 // Moves the axis to the end of the order that it is in.
-void move_last(std::vector<int>& order, int axis);
+inline void move_last(std::vector<int>& order, int axis) {
+  const auto at = std::ranges::find(order, axis);
+  if (at != order.end()) std::rotate(at, at + 1, order.end());
+}
 // Is an access at this offset aligned to `width` elements wherever its index along `axis` is?
 bool is_aligned_along(const StageSchedule& schedule, const IndexVars& vars, const IndexExpr& offset,
                       int axis, int width);
@@ -44,7 +47,11 @@ bool is_aligned_along(const StageSchedule& schedule, const IndexVars& vars, cons
 int find_vector_axis(const StageSchedule& schedule, const IndexVars& vars, const IndexExpr& offset);
 
 // Does some reduction keep this axis?  Then its accumulators lie along it (a column reduction).
-bool is_column_axis(const StageSchedule& schedule, int axis);
+inline bool is_column_axis(const StageSchedule& schedule, int axis) {
+  return std::ranges::any_of(schedule.spaces.roots, [&](const RootSpace& space) {
+    return !space.reduced_atoms.empty() && role_of(space, schedule.axes[axis].axis) == Role::kKept;
+  });
+}
 // Axes that no root joins, directly or through others, may use the same threads: each root runs
 // over axes of one group.  The group with the most work comes first.
 std::vector<std::vector<int>> find_axis_groups(const StageSchedule& schedule,

@@ -1,10 +1,7 @@
 #include "schedule/persistent_values.h"
 
-#include <numeric>
-
 #include "base/round_up.h"
 #include "schedule/build_loops.h"
-#include "schedule/map_axes.h"
 #include "schedule/schedule_stage.h"
 
 namespace stitch {
@@ -35,7 +32,7 @@ bool count_accesses(const Graph& graph, const StageSchedule& schedule,
     if (!axis_coefficient(schedule, vars, out.offset, a).is(0)) axes.insert(a);
   if (may_be_skipped(graph, schedule, inside, axes)) return false;
   out.vector_axis = find_vector_axis(schedule, vars, out.offset);
-  for (int l = 0; l < static_cast<int>(schedule.loops.size()); ++l) {
+  for (int l = 0; l < std::ssize(schedule.loops); ++l) {
     const LoopSpec& loop = schedule.loops[l];
     if (std::ranges::count(around, l) > 0 || !axes.contains(loop.axis)) continue;
     if (loop.level == LoopSpec::Level::kVector && loop.axis == out.vector_axis) continue;
@@ -156,11 +153,6 @@ int count_registers(const DeviceSpec& device, const BlockBounds& bounds, int thr
   return std::min(kMostRegisters, share / kRegisterUnit * kRegisterUnit);
 }
 
-int count_free_registers(const StageSchedule& schedule) {
-  return count_registers(*schedule.device, schedule.bounds, schedule.threads) -
-         schedule.bounds.persistent_registers - kWorkingRegisters - schedule.kept_registers;
-}
-
 int64_t count_shared_bytes(const DeviceSpec& device, int blocks_per_multiprocessor) {
   const int64_t share = device.shared_bytes_per_multiprocessor / blocks_per_multiprocessor;
   return std::min<int64_t>(device.shared_bytes_per_block, share - kSystemSharedBytes);
@@ -211,8 +203,7 @@ Persistence find_persistent_values(const Graph& graph, const std::vector<SharedA
                                    size_t stages, const ChipRoom& room,
                                    const StageSchedule& schedule) {
   Persistence kept;
-  std::vector<int> all_loops(schedule.loops.size());
-  std::iota(all_loops.begin(), all_loops.end(), 0);
+  const std::vector<int> all_loops = count_to(schedule.loops.size());
   kept.values.resize(stages);
   kept.left = room;
   for (const SharedAccess& access : accesses) {
@@ -262,15 +253,6 @@ void keep_loads(const Graph& graph, StageSchedule& schedule) {
     schedule.schemes[load.persistent.value] = Scheme::kLocal;
     schedule.persistent.push_back(std::move(load.persistent));
   }
-}
-
-double share_loaded(const StageSchedule& schedule, const LeafUse& leaf, NodeId value) {
-  return leaf.parts.contains(value) ? find_persistent(schedule, value)->share_in_memory() : 1;
-}
-
-const PersistentValue* find_persistent(const StageSchedule& schedule, NodeId value) {
-  const auto at = std::ranges::find(schedule.persistent, value, &PersistentValue::value);
-  return at == schedule.persistent.end() ? nullptr : &*at;
 }
 
 }  // namespace stitch

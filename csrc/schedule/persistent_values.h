@@ -30,7 +30,10 @@ inline constexpr int64_t kMostPartialBytes = 16;
 // What a thread may have, all blocks of BlockBounds resident.
 int count_registers(const DeviceSpec& device, const BlockBounds& bounds, int threads);
 // Of them, those that arrays may take and do not yet.
-int count_free_registers(const StageSchedule& schedule);
+inline int count_free_registers(const StageSchedule& schedule) {
+  return count_registers(*schedule.device, schedule.bounds, schedule.threads) -
+         schedule.bounds.persistent_registers - kWorkingRegisters - schedule.kept_registers;
+}
 // Shared memory of each of so many blocks that are resident together.
 int64_t count_shared_bytes(const DeviceSpec& device, int blocks_per_multiprocessor);
 
@@ -71,10 +74,14 @@ Persistence find_persistent_values(const Graph& graph, const std::vector<SharedA
 // save most for each byte of their homes first.  After everything else has its place on chip.
 void keep_loads(const Graph& graph, StageSchedule& schedule);
 
-// Of what the leaf loads of a value.
-double share_loaded(const StageSchedule& schedule, const LeafUse& leaf, NodeId value);
-
 // The value of this stage's `persistent`, if it is one; nullptr otherwise.
-const PersistentValue* find_persistent(const StageSchedule& schedule, NodeId value);
+inline const PersistentValue* find_persistent(const StageSchedule& schedule, NodeId value) {
+  return find_by(schedule.persistent, value, &PersistentValue::value);
+}
+
+// Of what the leaf loads of a value.
+inline double share_loaded(const StageSchedule& schedule, const LeafUse& leaf, NodeId value) {
+  return leaf.parts.contains(value) ? find_persistent(schedule, value)->share_in_memory() : 1;
+}
 
 }  // namespace stitch

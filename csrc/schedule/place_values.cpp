@@ -1,7 +1,6 @@
 #include "schedule/place_values.h"
 
 #include "schedule/build_loops.h"
-#include "schedule/map_axes.h"
 #include "schedule/persistent_values.h"
 
 namespace stitch {
@@ -42,7 +41,7 @@ std::set<int> find_value_axes(const StageSchedule& schedule, NodeId value) {
     for (const Evaluation& evaluation : evaluations_of(schedule.accesses, space.root, value))
       for (VarId var : schedule.accesses.vars.leaves_of(evaluation.index))
         atoms.insert(schedule.accesses.vars[var].payload);
-  for (int a = 0; a < static_cast<int>(schedule.axes.size()); ++a)
+  for (int a = 0; a < std::ssize(schedule.axes); ++a)
     if (std::ranges::any_of(schedule.axes[a].axis.atoms,
                             [&](AtomId atom) { return atoms.contains(atom.index()); }))
       axes.insert(a);

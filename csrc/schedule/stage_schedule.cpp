@@ -2,19 +2,10 @@
 
 namespace stitch {
 
-const char* to_string(Scheme scheme) {
-  return std::array{"local", "warp", "regional", "global", "store"}[static_cast<size_t>(scheme)];
-}
-
 std::string to_string(const Home& home) {
   const std::string part = home.in_memory > 0 ? " in part" : "";
   if (home.in_shared == 0) return "registers" + part;
   return (home.in_registers == 0 ? "shared memory" : "registers and shared memory") + part;
-}
-
-const BlockBuffer* find_buffer(const StageSchedule& schedule, NodeId value) {
-  const auto at = std::ranges::find(schedule.buffers, value, &BlockBuffer::value);
-  return at == schedule.buffers.end() ? nullptr : &*at;
 }
 
 std::string to_string(const StageSchedule& schedule, const Graph& graph) {

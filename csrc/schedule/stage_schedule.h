@@ -50,7 +50,9 @@ struct LoopBlock {
 };
 
 enum class Scheme { kLocal, kWarp, kRegional, kGlobal, kStore };
-const char* to_string(Scheme scheme);
+inline const char* to_string(Scheme scheme) {
+  return std::array{"local", "warp", "regional", "global", "store"}[static_cast<size_t>(scheme)];
+}
 
 inline constexpr int kMostThreads = 1024, kResidentThreads = 1024;
 inline constexpr int64_t kMostGrid = (int64_t{1} << 31) - 1;  // blocks: CUDA programming guide
@@ -153,7 +155,9 @@ struct StageSchedule {
 using Schedules = std::vector<StageSchedule>;
 
 // The buffer of a value, if it has one; nullptr otherwise.
-const BlockBuffer* find_buffer(const StageSchedule& schedule, NodeId value);
+inline const BlockBuffer* find_buffer(const StageSchedule& schedule, NodeId value) {
+  return find_by(schedule.buffers, value, &BlockBuffer::value);
+}
 
 std::string to_string(const StageSchedule& schedule, const Graph& graph);
 

@@ -150,7 +150,7 @@ std::optional<TileShape> shape_tiles(const Graph& graph, const StageSchedule& sc
   // Sums along others go into arrays as large as a tile.
   if (reduces_beside(facts, axes) || is_short) shape.along = line;
   const int64_t row_bytes =
-      static_cast<int64_t>(accesses.size()) * tile_pitch(schedule, shape.across, widest) * widest;
+      std::ssize(accesses) * tile_pitch(schedule, shape.across, widest) * widest;
   const int64_t partial_bytes = kMostPartialBytes * std::max(kTileThreads, schedule.bounds.least);
   const int64_t budget = is_cuda ? kStaticSharedBytes - partial_bytes : kHostTileBytes;
   while (shape.along > line && shape.along * row_bytes > budget) shape.along /= 2;
@@ -190,12 +190,6 @@ void reserve_tiles(const Graph& graph, StageSchedule& schedule) {
   if (schedule.shared_bytes <= most) return;
   schedule.tiles.clear();
   schedule.shared_bytes = before;
-}
-
-const TiledLoad* find_tile(const StageSchedule& schedule, NodeId value, const IndexExpr& offset) {
-  for (const TiledLoad& tile : schedule.tiles)
-    if (tile.value == value && tile.offset == offset) return &tile;
-  return nullptr;
 }
 
 }  // namespace stitch

@@ -42,6 +42,11 @@ inline int64_t tile_bytes(const Graph& graph, const TiledLoad& tile) {
 void reserve_tiles(const Graph& graph, StageSchedule& schedule);
 
 // The tile of an access, if it has one; nullptr otherwise.
-const TiledLoad* find_tile(const StageSchedule& schedule, NodeId value, const IndexExpr& offset);
+inline const TiledLoad* find_tile(const StageSchedule& schedule, NodeId value,
+                                  const IndexExpr& offset) {
+  for (const TiledLoad& tile : schedule.tiles)
+    if (tile.value == value && tile.offset == offset) return &tile;
+  return nullptr;
+}
 
 }  // namespace stitch

@@ -1,4 +1,3 @@
-
 #include "rewrite/rebuild_graph.h"
 #include "rewrite/rewrite_graph.h"
 
@@ -37,10 +36,9 @@ Deviations sum_deviations(Builder& b, NodeId x, const std::vector<int64_t>& axes
   if (is_one_pass(b, x, axes)) {
     for (int64_t axis : axes) center = b.slice(center, axis, 0, 1, 1);
   } else {
-    std::vector<Dim> shape = b[x].type.shape;
-    for (int64_t axis : axes) shape[axis] = 1;
     const NodeId sum = b.reduce(OpKind::k_sum, x, axes, dtype, false);
-    center = b.reshape(b.pointwise(OpKind::k_div, {sum, count}), std::move(shape));
+    const NodeId mean = b.pointwise(OpKind::k_div, {sum, count});
+    center = b.reshape(mean, with_ones(b[x].type.shape, axes));
   }
   NodeId deviation = b.pointwise(OpKind::k_sub, {x, center});
   if (inside.valid())

@@ -32,7 +32,7 @@ Axes find_axes(const Node& node, const Pieces& pieces) {
 }
 
 NodeId cut_operand(Builder& b, NodeId x, const Pieces& pieces, OpKind op) {
-  std::vector<Dim> shape = b[x].type.shape;
+  DimList shape = b[x].type.shape;
   const int64_t first = pieces.dim - pieces.joined;
   for (int64_t i = 0; i < pieces.joined; ++i) {
     shape[first] = shape[first] * shape[first + 1];
@@ -50,7 +50,7 @@ NodeId cut_operand(Builder& b, NodeId x, const Pieces& pieces, OpKind op) {
   if (padded != shape[first]) {
     shape[first] = padded;
     const Constant identity = identity_of(op, b[x].type.dtype);
-    x = b.pad(x, std::vector<Dim>(shape.size(), 0), shape, identity.number, identity.integer);
+    x = b.pad(x, DimList(shape.size(), 0), shape, identity.number, identity.integer);
   }
   shape[first] = count;
   shape.insert(shape.begin() + first + 1, length);
@@ -68,8 +68,8 @@ struct Filling {
 Filling find_filling(Builder& b, NodeId cut, const Axes& axes, const Dim& extent, int64_t first) {
   const Dim count = b[cut].type.shape[first], length = b[cut].type.shape[first + 1];
   const auto integer = [&](const Dim& size) { return b.size_value(DType::kI64, size); };
-  const auto place = [&](NodeId x, size_t rank, size_t at, const std::vector<Dim>& extents) {
-    std::vector<Dim> shape(rank, 1);
+  const auto place = [&](NodeId x, size_t rank, size_t at, const DimList& extents) {
+    DimList shape(rank, 1);
     std::ranges::copy(extents, shape.begin() + static_cast<int64_t>(at));
     return b.reshape(x, shape);
   };
@@ -134,16 +134,14 @@ NodeId reduce_exponentials(Builder& b, const Node& node, const Exponentials& ter
   const NodeId own = b.reduce(OpKind::k_amax, cut, axes.inner, dtype, false);
   const double most = info(dtype).largest;
   const NodeId low = combine(OpKind::k_maximum, own, b.full(dtype, -most, 0));
-  std::vector<Dim> shape = b[cut].type.shape;
-  for (int64_t axis : axes.inner) shape[axis] = 1;
-  const NodeId from = b.reshape(combine(OpKind::k_minimum, low, b.full(dtype, most, 0)), shape);
-  std::vector<Dim> row = b[terms.x].type.shape, kept = b[own].type.shape;
-  for (int64_t axis : node.ints) row[axis] = 1;
-  for (int64_t axis : axes.outer) kept[axis] = 1;
+  const NodeId nearest = combine(OpKind::k_minimum, low, b.full(dtype, most, 0));
+  const NodeId from = b.reshape(nearest, with_ones(b[cut].type.shape, axes.inner));
+  const DimList row = with_ones(b[terms.x].type.shape, node.ints);
+  const DimList kept = with_ones(b[own].type.shape, axes.outer);
   const auto of_rows = [&](NodeId value) {
     return b.reshape(expand_to(b, b.cast(value, dtype), row), kept);
   };
-  const auto less = [&](NodeId x, const std::vector<NodeId>& shared) {
+  const auto less = [&](NodeId x, const NodeList& shared) {
     for (NodeId value : shared) x = combine(OpKind::k_sub, x, of_rows(value));
     return x;
   };
@@ -171,7 +169,7 @@ struct TermFinder {
   NodeId other = {};  // what the factor is made of, where there is one
 
   bool is_shared(NodeId id) const {
-    const std::vector<Dim>& shape = graph[id].type.shape;
+    const DimList& shape = graph[id].type.shape;
     const int64_t missing = graph[sum.inputs[0]].type.rank() - std::ssize(shape);
     return std::ranges::all_of(
         sum.ints, [&](int64_t axis) { return axis < missing || shape[axis - missing].is(1); });
@@ -190,8 +188,8 @@ struct TermFinder {
 
   bool is_rounded(NodeId id) const { return !rounded.empty() && rounded[id.index()]; }
 
-  std::vector<NodeId> strip_shared(NodeId& id) const {
-    std::vector<NodeId> shared;
+  NodeList strip_shared(NodeId& id) const {
+    NodeList shared;
     id = skip_casts(id);
     while (graph[id].op == OpKind::k_sub && !is_rounded(id) && is_shared(graph[id].inputs[1])) {
       shared.insert(shared.begin(), graph[id].inputs[1]);

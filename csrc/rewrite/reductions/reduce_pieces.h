@@ -30,9 +30,9 @@ struct Exponentials {
     NodeId value;  // invalid for neg
   };
   NodeId x;
-  std::vector<NodeId> exponent;               // r, subtracted one after the other
-  std::optional<std::vector<NodeId>> factor;  // s, of a factor x - s
-  std::vector<Scale> scales;                  // f
+  NodeList exponent;               // r, subtracted one after the other
+  std::optional<NodeList> factor;  // s, of a factor x - s
+  std::vector<Scale> scales;       // f
 };
 // `rounded`: by node, where 16 bits must be rounded on the way.
 std::optional<Exponentials> find_exponentials(const Graph& graph, const Node& sum,
