@@ -139,12 +139,6 @@ Accesses find_accesses(const Graph& graph, const Spaces& spaces, const LoadsOfRo
   return out;
 }
 
-std::span<const Evaluation> evaluations_of(const Accesses& accesses, NodeId root, NodeId value) {
-  const auto& values = accesses.evaluated.at(root);
-  const auto at = values.find(value);
-  return at == values.end() ? std::span<const Evaluation>() : at->second;
-}
-
 std::vector<Axis> find_axes(const Spaces& spaces, const Accesses& accesses) {
   IndexVars vars = accesses.vars;
   std::vector<IndexExpr> uses = list_uses(accesses);

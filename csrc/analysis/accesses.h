@@ -52,7 +52,12 @@ inline const Access* find_access(const Accesses& accesses, NodeId value, bool is
   return nullptr;
 }
 // Where a root evaluates or loads the value; empty: nowhere.
-std::span<const Evaluation> evaluations_of(const Accesses& accesses, NodeId root, NodeId value);
+inline std::span<const Evaluation> evaluations_of(const Accesses& accesses, NodeId root,
+                                                  NodeId value) {
+  const auto& values = accesses.evaluated.at(root);
+  const auto at = values.find(value);
+  return at == values.end() ? std::span<const Evaluation>() : at->second;
+}
 // Whether a root, or what one evaluates or loads, is such a node.
 template <class Predicate>
 bool evaluates_any(const Accesses& accesses, Predicate is_such) {

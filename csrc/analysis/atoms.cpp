@@ -2,12 +2,6 @@
 
 namespace stitch {
 
-AtomList Atoms::make(const Dim& size) {
-  if (size.is(1)) return {};
-  atoms_.push_back({size, {}, {}, {}});
-  return {AtomId(count() - 1)};
-}
-
 void Atoms::append_leaves(AtomId atom, AtomList& out) const {
   atom = find(atom);
   const Atom& node = atoms_[atom.index()];

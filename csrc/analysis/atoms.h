@@ -17,7 +17,11 @@ using AtomList = std::vector<AtomId>;
 
 class Atoms {
  public:
-  AtomList make(const Dim& size);  // one atom, or none for extent 1
+  AtomList make(const Dim& size) {  // one atom, or none for extent 1
+    if (size.is(1)) return {};
+    atoms_.push_back({size, {}, {}, {}});
+    return {AtomId(count() - 1)};
+  }
   const Dim& size(AtomId atom) const { return atoms_[find(atom).index()].size; }
   Dim product(const AtomList& list) const {
     Dim product = 1;

@@ -286,12 +286,6 @@ RootSpace make_space(const Graph& graph, NodeId root, Atoms& atoms) {
 
 }  // namespace
 
-const RootSpace& space_of(const Spaces& spaces, NodeId root) {
-  const auto found = std::ranges::find(spaces.roots, root, &RootSpace::root);
-  STITCH_CHECK(found != spaces.roots.end(), "%" << root << " is no root of its kernel");
-  return *found;
-}
-
 std::vector<AtomList> kept_dims(const RootSpace& space) {
   std::vector<AtomList> kept;
   for (size_t d = 0; d < space.dims.size(); ++d)

@@ -33,7 +33,11 @@ struct Spaces {
   std::map<NodeId, std::set<NodeId>> depends;  // each root -> reductions in the kernel it reads
 };
 
-const RootSpace& space_of(const Spaces& spaces, NodeId root);
+inline const RootSpace& space_of(const Spaces& spaces, NodeId root) {
+  const RootSpace* found = find_by(spaces.roots, root, &RootSpace::root);
+  STITCH_CHECK(found, "%" << root << " is no root of its kernel");
+  return *found;
+}
 
 // Verdict rules of this file.
 inline constexpr int kRuleOtherIndices = 10;  // a reduction read at other indices than produced

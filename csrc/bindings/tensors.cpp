@@ -129,12 +129,6 @@ void fill_made(at::Tensor made, at::Tensor source) {
   made.copy_(source);
 }
 
-at::Tensor copy_tensor(const at::Tensor& from, const Layout& layout) {
-  at::Tensor to = make_tensor(layout, from.device());
-  fill_made(to, from);
-  return to;
-}
-
 bool has_type(const at::Tensor& tensor, const TensorType& type,
               const std::vector<int64_t>& symbols) {
   const c10::IntArrayRef sizes = tensor.sizes(), strides = tensor.strides();

@@ -34,7 +34,11 @@ at::Tensor place_in_memory(const at::Tensor& memory, int64_t offset_bytes, const
 // `made` is memory of ours, where all elements of a row may be one.
 void fill_made(at::Tensor made, at::Tensor source);
 // As make_tensor, at an aligned address, with the contents of `from`, of the same dtype.
-at::Tensor copy_tensor(const at::Tensor& from, const Layout& layout);
+inline at::Tensor copy_tensor(const at::Tensor& from, const Layout& layout) {
+  at::Tensor to = make_tensor(layout, from.device());
+  fill_made(to, from);
+  return to;
+}
 
 // The tensor is what the type promises, bit for bit.
 bool has_type(const at::Tensor& tensor, const TensorType& type,

@@ -75,12 +75,6 @@ int ValueLowering::pointer(NodeId value, bool is_store) {
   return static_cast<int>(lowered_.pointers.size()) - 1;
 }
 
-Handle ValueLowering::let(const std::string& type, const std::string& expr, int depth) {
-  const std::string name = scopes_.fresh();
-  scopes_.append(depth, Statement::let(type, name, expr));
-  return add({name, depth});
-}
-
 Scalar ValueLowering::element(const OnChip& home, const FixedAxes& fixed) const {
   for (int l = 0; l < std::ssize(schedule_.loops); ++l) {
     const bool is_fixed = fixed.count(schedule_.loops[l].axis) > 0;

@@ -102,7 +102,11 @@ class ValueLowering : public WalkSink {
 
  private:
   using Key = std::tuple<NodeId, Index, int>;  // value, index, guard
-  Handle let(const std::string& type, const std::string& expr, int depth);
+  Handle let(const std::string& type, const std::string& expr, int depth) {
+    const std::string name = scopes_.fresh();
+    scopes_.append(depth, Statement::let(type, name, expr));
+    return add({name, depth});
+  }
   void align(int pointer, int bytes) {  // at least so, up to the widest access
     int& alignment = lowered_.pointers[pointer].alignment_bytes;
     alignment = std::max(alignment, std::min(16, bytes));

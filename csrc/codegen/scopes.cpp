@@ -46,12 +46,6 @@ Scalar Scopes::axis_in_block(int axis, bool without_vector) {
           axis_depth(axis, without_vector)};
 }
 
-int Scopes::axis_of_atom(int atom) const {
-  for (size_t a = 0; a < schedule_.axes.size(); ++a)
-    if (std::ranges::count(schedule_.axes[a].axis.atoms, AtomId(atom))) return static_cast<int>(a);
-  throw InternalError("an index uses an atom that no loop walks");
-}
-
 // GCC 12 loads all that lies between lanes whose step it knows: of 4,096 elements, 130 times the
 // time of a step that it does not know, and minutes of compiling.
 std::string Scopes::print_step(int axis, const Dim& coefficient) {

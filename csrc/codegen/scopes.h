@@ -54,7 +54,11 @@ class Scopes {
   static std::string axis_name(int axis, bool without_vector = false) {
     return concat(without_vector ? "b" : "x", axis);
   }
-  int axis_of_atom(int atom) const;
+  int axis_of_atom(int atom) const {
+    for (int a = 0; a < std::ssize(schedule_.axes); ++a)
+      if (std::ranges::count(schedule_.axes[a].axis.atoms, AtomId(atom))) return a;
+    throw InternalError("an index uses an atom that no loop walks");
+  }
   // A block's own indices along an axis on the host, whose loops end at the extent.
   std::string block_end(int axis);
   // The axis index counted from the block's first.

@@ -81,18 +81,6 @@ NodeId Builder::random(NodeId seed, int64_t stream, DimList shape, bool coarse) 
                    {word(0), from, reshape(line, std::move(shape))});
 }
 
-NodeId Builder::pointwise(OpKind op, const NodeList& inputs, DType dtype) {
-  STITCH_CHECK(info(op).family == Family::kPointwise && op != OpKind::k_cast,
-               info(op).name << " is not made by Builder::pointwise");
-  return add({.op = op, .inputs = inputs, .type = {.dtype = dtype}});
-}
-
-NodeId Builder::cast(NodeId x, DType dtype, bool rounds) {
-  if (graph_[x].type.dtype == dtype) return x;
-  const bool keeps = !rounds && info(dtype).is_float && info(dtype).bytes < 4;
-  return add({.op = OpKind::k_cast, .inputs = {x}, .integer = keeps, .type = {.dtype = dtype}});
-}
-
 NodeId Builder::reduce(OpKind op, NodeId x, std::vector<int64_t> axes, DType dtype, bool keepdim) {
   STITCH_CHECK(info(op).family == Family::kReduce, info(op).name << " is not a reduction");
   if (axes.empty()) axes = count_to<int64_t>(graph_[x].type.rank());
@@ -166,19 +154,6 @@ NodeId Builder::index(NodeId x, const NodeList& indices, std::vector<int64_t> di
   NodeList inputs = {x};
   inputs.insert(inputs.end(), indices.begin(), indices.end());
   return add({.op = OpKind::k_index, .inputs = inputs, .ints = dims, .integer = !from_end});
-}
-
-NodeId Builder::combine_rows(OpKind op, const NodeList& inputs, int64_t dim, bool from_end) {
-  STITCH_CHECK(combines_segments(info(op)) || combines_at_indices(info(op)),
-               info(op).name << " combines no rows");
-  return add(along(op, inputs, dim, {}, from_end));
-}
-
-NodeId Builder::put(OpKind op, const NodeList& inputs, std::vector<int64_t> ints, std::string name,
-                    int64_t call, TensorType type) {
-  STITCH_CHECK(is_put(info(op)), info(op).name << " is no put");
-  return add(
-      {.op = op, .inputs = inputs, .ints = ints, .integer = call, .type = type, .name = name});
 }
 
 NodeList Builder::library(std::string name, int64_t call, const NodeList& inputs,

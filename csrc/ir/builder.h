@@ -43,9 +43,17 @@ class Builder {
   NodeId random(NodeId seed, int64_t stream, DimList shape, bool coarse);
   // Operands broadcast; they must have one dtype already (`select`: the first is bool).
   // `dtype`: of an op whose operands do not tell.
-  NodeId pointwise(OpKind op, const NodeList& inputs, DType dtype = DType::kF32);
+  NodeId pointwise(OpKind op, const NodeList& inputs, DType dtype = DType::kF32) {
+    STITCH_CHECK(info(op).family == Family::kPointwise && op != OpKind::k_cast,
+                 info(op).name << " is not made by Builder::pointwise");
+    return add({.op = op, .inputs = inputs, .type = {.dtype = dtype}});
+  }
   // x itself when it has the dtype; `rounds`: see keeps_digits.
-  NodeId cast(NodeId x, DType dtype, bool rounds = true);
+  NodeId cast(NodeId x, DType dtype, bool rounds = true) {
+    if (graph_[x].type.dtype == dtype) return x;
+    const bool keeps = !rounds && info(dtype).is_float && info(dtype).bytes < 4;
+    return add({.op = OpKind::k_cast, .inputs = {x}, .integer = keeps, .type = {.dtype = dtype}});
+  }
   // Axes in any order, negative allowed, empty = all.  `dtype`: of the result of sum, prod,
   // sum_sq_dev.  Argmax over several axes numbers them row-major.
   NodeId reduce(OpKind op, NodeId x, std::vector<int64_t> axes, DType dtype, bool keepdim);
@@ -78,10 +86,18 @@ class Builder {
   // x where the mask, of the axes from `dim` on, is false; of values one for all that it covers.
   NodeId put_masked(NodeId x, int64_t dim, NodeId mask, NodeId values);
   // `op`: one that combines segments, or a scatter; see ops/ops.def for the operands.
-  NodeId combine_rows(OpKind op, const NodeList& inputs, int64_t dim, bool from_end = true);
+  NodeId combine_rows(OpKind op, const NodeList& inputs, int64_t dim, bool from_end = true) {
+    STITCH_CHECK(combines_segments(info(op)) || combines_at_indices(info(op)),
+                 info(op).name << " combines no rows");
+    return add(along(op, inputs, dim, {}, from_end));
+  }
   // `op`: a put of ops/ops.def; `call` of the name is what eager runs, `type` what it yields.
   NodeId put(OpKind op, const NodeList& inputs, std::vector<int64_t> ints, std::string name,
-             int64_t call, TensorType type);
+             int64_t call, TensorType type) {
+    STITCH_CHECK(is_put(info(op)), info(op).name << " is no put");
+    return add(
+        {.op = op, .inputs = inputs, .ints = ints, .integer = call, .type = type, .name = name});
+  }
   // One node per result; a call with one result yields one node and no `get`.
   NodeList library(std::string name, int64_t call, const NodeList& inputs,
                    const std::vector<TensorType>& results, bool several);

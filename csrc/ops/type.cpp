@@ -70,12 +70,6 @@ DimList broadcast_shape(const DimList& a, const DimList& b) {
   return shape;
 }
 
-bool broadcasts_to(const DimList& shape, const DimList& target) {
-  const auto fits = [](const Dim& own, const Dim& wanted) { return own.is(1) || own == wanted; };
-  return shape.size() <= target.size() &&
-         std::equal(shape.rbegin(), shape.rend(), target.rbegin(), fits);
-}
-
 void require_equal(const Dim& found, const Dim& expected, const std::string& what) {
   if (found == expected) return;
   const std::string sizes =

@@ -70,7 +70,11 @@ inline Dim element_count(const DimList& shape) {
 }
 // The shape to which both broadcast: right aligned, extents equal or 1.
 DimList broadcast_shape(const DimList& a, const DimList& b);
-bool broadcasts_to(const DimList& shape, const DimList& target);
+inline bool broadcasts_to(const DimList& shape, const DimList& target) {
+  const auto fits = [](const Dim& own, const Dim& wanted) { return own.is(1) || own == wanted; };
+  return shape.size() <= target.size() &&
+         std::equal(shape.rbegin(), shape.rend(), target.rbegin(), fits);
+}
 // UserError when two constants differ.  Symbolic extents are equal when they are the same
 // polynomial; others may be when the program runs, which nothing assumes: UnsupportedError.
 void require_equal(const Dim& found, const Dim& expected, const std::string& what);

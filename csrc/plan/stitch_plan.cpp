@@ -4,18 +4,6 @@
 
 namespace stitch {
 
-std::vector<int> PlannedKernel::stages() const {
-  std::vector<int> all;
-  for (const std::vector<int>& phase : phases) all.insert(all.end(), phase.begin(), phase.end());
-  return all;
-}
-
-int PlannedKernel::group_of(int stage) const {
-  for (size_t g = 0; g < persistent_groups.size(); ++g)
-    if (std::ranges::count(persistent_groups[g], stage)) return static_cast<int>(g);
-  return -1;
-}
-
 std::set<NodeId> find_shared_values(const StitchPlan& plan) {
   std::set<NodeId> values;
   for (const PlannedKernel& kernel : plan.kernels)

@@ -46,13 +46,21 @@ struct PlannedKernel {
   StageGroups persistent_groups = {};
   std::vector<PlannedChain> chains = {};  // a stage is in one at most
 
-  std::vector<int> stages() const;                 // of all phases, in order
+  std::vector<int> stages() const {  // of all phases, in order
+    std::vector<int> all;
+    for (const std::vector<int>& phase : phases) all.insert(all.end(), phase.begin(), phase.end());
+    return all;
+  }
   const PlannedChain* chain_of(int stage) const {  // nullptr: none
     for (const PlannedChain& chain : chains)
       if (chain.first == stage || chain.then == stage) return &chain;
     return nullptr;
   }
-  int group_of(int stage) const;  // index of persistent_groups; -1: none
+  int group_of(int stage) const {  // index of persistent_groups; -1: none
+    for (int g = 0; g < std::ssize(persistent_groups); ++g)
+      if (std::ranges::count(persistent_groups[g], stage)) return g;
+    return -1;
+  }
 };
 
 // A view whose elements are not moved: `node` is `base` with other sizes, strides and offset.

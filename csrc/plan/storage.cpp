@@ -25,12 +25,6 @@ Cone find_cone(const Graph& graph, NodeId start, const std::function<bool(NodeId
   return cone;
 }
 
-Cone unite_cones(const Cone& a, const Cone& b, const NodeList& roots) {
-  Cone both{unite(a.nodes, b.nodes), {}};
-  std::ranges::set_difference(unite(a.loads, b.loads), roots, std::back_inserter(both.loads));
-  return both;
-}
-
 PlannedStage make_stage(const Graph& graph, const NodeList& roots, Cone cone,
                         const std::function<bool(NodeId)>& is_stored) {
   PlannedStage stage;

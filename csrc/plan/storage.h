@@ -16,7 +16,11 @@ struct Cone {
 };
 Cone find_cone(const Graph& graph, NodeId start, const std::function<bool(NodeId)>& is_stored);
 // Of both, whose own `roots`, ascending, are not loaded but evaluated.
-Cone unite_cones(const Cone& a, const Cone& b, const NodeList& roots);
+inline Cone unite_cones(const Cone& a, const Cone& b, const NodeList& roots) {
+  Cone both{unite(a.nodes, b.nodes), {}};
+  std::ranges::set_difference(unite(a.loads, b.loads), roots, std::back_inserter(both.loads));
+  return both;
+}
 
 // The stage of `roots`, ascending, of which those that `is_stored` names are stored.  A pointwise
 // root that is not is evaluated where it is needed, and is none of the stage's.

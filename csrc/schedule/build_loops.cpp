@@ -43,12 +43,6 @@ NodeList roots_below(const StageSchedule& schedule, int block) {
   return roots;
 }
 
-std::vector<int> blocks_below(std::vector<int> path, int block) {
-  const auto at = std::ranges::find(path, block);
-  path.erase(path.begin(), at == path.end() ? at : at + 1);
-  return path;
-}
-
 namespace {
 
 struct LoopBuilder {

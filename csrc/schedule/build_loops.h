@@ -30,7 +30,11 @@ std::vector<int> path_to(const StageSchedule& schedule, NodeId root);
 // Of the block and those inside it, in order.
 NodeList roots_below(const StageSchedule& schedule, int block);
 // Of a path, those inside of `block`; none where it is not on the path.
-std::vector<int> blocks_below(std::vector<int> path, int block);
+inline std::vector<int> blocks_below(std::vector<int> path, int block) {
+  const auto at = std::ranges::find(path, block);
+  path.erase(path.begin(), at == path.end() ? at : at + 1);
+  return path;
+}
 // The loops around what the block holds, outermost first: all, or those inside of `outer`.
 inline std::vector<int> loops_around(const StageSchedule& schedule, int block, int outer = 0) {
   return map_to_vector(blocks_below(block_path(schedule, block), outer),

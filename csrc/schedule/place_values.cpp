@@ -253,12 +253,6 @@ int array_loop(const StageSchedule& schedule, int loop) {
   return loop;
 }
 
-std::vector<int> array_loops(const StageSchedule& schedule, const std::vector<int>& blocks) {
-  std::vector<int> loops;
-  for (int block : blocks) add_once(loops, array_loop(schedule, schedule.blocks[block].loop));
-  return loops;
-}
-
 int common_block(const StageSchedule& schedule, const std::vector<int>& blocks) {
   std::vector<int> common = block_path(schedule, blocks.front());
   for (int block : blocks) {

@@ -32,7 +32,11 @@ std::optional<int64_t> array_length(const StageSchedule& schedule, const std::ve
 // What indexes arrays over the loop: one of those that an axis of strips has, whichever runs.
 int array_loop(const StageSchedule& schedule, int loop);
 // What indexes arrays over the loops of these blocks.
-std::vector<int> array_loops(const StageSchedule& schedule, const std::vector<int>& blocks);
+inline std::vector<int> array_loops(const StageSchedule& schedule, const std::vector<int>& blocks) {
+  std::vector<int> loops;
+  for (int block : blocks) add_once(loops, array_loop(schedule, schedule.blocks[block].loop));
+  return loops;
+}
 // The loops a value's array is indexed by: those between the block where it is declared and the
 // block where it is made, on axes it depends on.
 std::vector<int> array_loops(const StageSchedule& schedule, NodeId value, int declared_in,

@@ -2,12 +2,6 @@
 
 namespace stitch {
 
-std::string to_string(const Home& home) {
-  const std::string part = home.in_memory > 0 ? " in part" : "";
-  if (home.in_shared == 0) return "registers" + part;
-  return (home.in_registers == 0 ? "shared memory" : "registers and shared memory") + part;
-}
-
 std::string to_string(const StageSchedule& schedule, const Graph& graph) {
   std::ostringstream out;
   out << "grid " << to_string(schedule.grid) << " threads " << schedule.threads << " shared "

@@ -86,7 +86,11 @@ struct Home {
   int shared_bytes = 0, shared_offset = 0;                 // of a block
 };
 // "registers", "shared memory", "registers and shared memory", "registers in part"
-std::string to_string(const Home& home);
+inline std::string to_string(const Home& home) {
+  const std::string part = home.in_memory > 0 ? " in part" : "";
+  if (home.in_shared == 0) return "registers" + part;
+  return (home.in_registers == 0 ? "shared memory" : "registers and shared memory") + part;
+}
 
 // A value in memory whose elements each thread accesses once and keeps: across grid barriers, where
 // stages of one mapping in several phases of a kernel access the same (a grid-persistent buffer),
