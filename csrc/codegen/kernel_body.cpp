@@ -89,29 +89,20 @@ void verify(const std::vector<Statement>& statements, std::set<std::string> know
             std::set<std::string> taken) {
   for (const Statement& s : statements) {
     for (const std::string* text : {&s.expr, &s.predicate, &s.bound}) check_names(*text, known);
-    switch (s.kind) {
-      case Statement::Kind::kAssign:
-      case Statement::Kind::kStore:
-        check_names(s.name, known);
-        break;
-      case Statement::Kind::kReduce:
-        STITCH_CHECK(s.predicate.empty(), "a barrier sits under a predicate: " << s.expr);
-        known.insert(s.name);
-        taken.insert(s.name);
-        break;
-      case Statement::Kind::kLoop: {
-        std::set<std::string> inner = known;
-        // A loop over an open loop's index has names of its own for what depends on it.
-        const bool is_new = inner.insert(s.name).second;
-        verify(s.body, std::move(inner), is_new ? taken : std::set<std::string>());
-        break;
-      }
-      case Statement::Kind::kCall:
-        break;
-      default:
-        known.insert(base_name(s));
-        STITCH_CHECK(taken.insert(base_name(s)).second,
-                     "the name " << s.name << " is defined twice");
+    if (s.assigns()) {
+      check_names(s.name, known);
+    } else if (s.kind == Statement::Kind::kReduce) {
+      STITCH_CHECK(s.predicate.empty(), "a barrier sits under a predicate: " << s.expr);
+      known.insert(s.name);
+      taken.insert(s.name);
+    } else if (s.kind == Statement::Kind::kLoop) {
+      std::set<std::string> inner = known;
+      // A loop over an open loop's index has names of its own for what depends on it.
+      const bool is_new = inner.insert(s.name).second;
+      verify(s.body, std::move(inner), is_new ? taken : std::set<std::string>());
+    } else if (s.kind != Statement::Kind::kCall) {
+      known.insert(base_name(s));
+      STITCH_CHECK(taken.insert(base_name(s)).second, "the name " << s.name << " is defined twice");
     }
   }
 }
@@ -141,8 +132,7 @@ void count_names(const std::vector<Statement>& statements, std::map<std::string,
     for (const std::string* text : {&s.expr, &s.predicate, &s.bound})
       for_each_name(*text, [&](const std::string& word) { ++uses[word]; });
     // The target of an assignment names its array and its index.
-    const bool assigns = s.kind == Statement::Kind::kAssign || s.kind == Statement::Kind::kStore;
-    if (assigns) for_each_name(s.name, [&](const std::string& word) { ++uses[word]; });
+    if (s.assigns()) for_each_name(s.name, [&](const std::string& word) { ++uses[word]; });
     count_names(s.body, uses);
   }
 }

@@ -36,6 +36,8 @@ struct Statement {
   // `type`, be read from rows that fs<2>(row, count, a, i) makes; i is the index of the first.
   int by_rows_along = -1;
 
+  bool assigns() const { return kind == Kind::kAssign || kind == Kind::kStore; }
+
   static Statement let(std::string type, std::string name, std::string expr) {
     return {Kind::kLet, std::move(type), std::move(name), std::move(expr)};
   }
