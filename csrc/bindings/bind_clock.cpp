@@ -54,32 +54,10 @@ std::vector<std::string> registers_of(const clock::Instruction& instruction, boo
 }
 
 // Whose results come in the order of issue, so that a scoreboard of one stands for those before it;
-// none where stall counts may do.
-const char* queue_of(clock::Latency latency) {
-  using clock::Latency;
-  switch (latency) {
-    case Latency::fixed:
-    case Latency::fp64:
-    case Latency::uniform:
-      return "";
-    case Latency::special:
-      return "special";
-    case Latency::convert:
-      return "convert";
-    case Latency::constant:
-      return "constant";
-    case Latency::shared:
-    case Latency::exchange:
-      return "shared";
-    case Latency::global:
-      return "global";
-    case Latency::atomic:
-      return "atomic";
-    case Latency::tensor:
-      return "tensor";
-  }
-  return "";
-}
+// none where stall counts may do.  By Latency.
+constexpr const char* kQueues[] = {"",       "special", "convert", "",       "",      "constant",
+                                   "shared", "shared",  "global",  "atomic", "tensor"};
+static_assert(std::size(kQueues) == static_cast<size_t>(clock::Latency::tensor) + 1);
 
 // Of each instruction its text, and what of it says when it may be issued.
 std::vector<py::dict> list_instructions(const std::string& bytes, const std::string& kernel) {
@@ -91,7 +69,7 @@ std::vector<py::dict> list_instructions(const std::string& bytes, const std::str
     found.push_back(py::dict("text"_a = print_instruction(program, i),
                              "sets"_a = registers_of(instruction, true),
                              "reads"_a = registers_of(instruction, false),
-                             "queue"_a = queue_of(instruction.row->latency),
+                             "queue"_a = kQueues[static_cast<size_t>(instruction.row->latency)],
                              "scoreboard"_a = instruction.control.write_scoreboard,
                              "wait_mask"_a = instruction.control.wait_mask));
   }
