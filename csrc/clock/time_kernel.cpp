@@ -23,6 +23,7 @@ Sample choose_blocks(int64_t grid, int64_t multiprocessors, int64_t resident, bo
   sample.together = static_cast<size_t>(resident);
   sample.least = static_cast<size_t>(kLeastResidencies * resident);
   sample.enough_steps = may_differ ? UINT64_MAX : kEnoughSteps;
+  sample.last_differs = may_differ;
   if (may_differ) sample.blocks.back() = grid - 1;
   return sample;
 }
@@ -35,14 +36,15 @@ bool counts_blocks(const Program& program) {
   });
 }
 
-// A figure of a block over `count` of them: the last one walked may differ, and counts once.
+// A figure of a block over `count` of them: one that differs counts once.
 template <class Block, class Figure>
-double sum_over(const std::vector<Block>& blocks, Figure Block::* figure, double count) {
-  double others = 0;
-  for (const Block& block : blocks) others += static_cast<double>(block.*figure);
-  const auto last = static_cast<double>(blocks.back().*figure);
-  const auto walked = static_cast<double>(blocks.size());
-  return walked == 1 ? last * count : (others - last) / (walked - 1) * (count - 1) + last;
+double sum_over(const std::vector<Block>& blocks, Figure Block::* figure, double count,
+                bool last_differs) {
+  double sum = 0;
+  for (const Block& block : blocks) sum += static_cast<double>(block.*figure);
+  const double last = last_differs ? static_cast<double>(blocks.back().*figure) : 0;
+  return (sum - last) / static_cast<double>(blocks.size() - last_differs) * (count - last_differs) +
+         last;
 }
 
 // Of all blocks of one multiprocessor: those that were run, and the rest at the pace at which these
@@ -53,8 +55,8 @@ double extrapolate(const MachineRun& run, const Trace& trace, double all_blocks,
   const BlockSpan& first = run.blocks[static_cast<size_t>(resident)];
   const BlockSpan& last = run.blocks.back();
   const auto issued = static_cast<double>(last.issued_at_start - first.issued_at_start);
-  const double left = sum_over(trace.blocks, &BlockTrace::steps, all_blocks) -
-                      sum_over(trace.blocks, &BlockTrace::steps, done);
+  const double left = sum_over(trace.blocks, &BlockTrace::steps, all_blocks, trace.last_differs) -
+                      sum_over(trace.blocks, &BlockTrace::steps, done, trace.last_differs);
   const double pace = issued > 0 ? (last.start - first.start) / issued : 0;
   const double busiest = *std::ranges::max_element(run.busy) / kSchedulers;
   const double least = std::max({run.memory_busy, run.second_cache_busy, busiest});
@@ -138,13 +140,14 @@ ClockResult time_kernel(std::string_view bytes, const std::string& name, const L
                            result.occupancy, device, rounds);
   check_grid_barrier(result.run, launch, result.occupancy, device);
   const auto all = static_cast<double>(grid);
-  const double instructions = sum_over(trace.blocks, &BlockTrace::steps, all);
+  const bool differs = trace.last_differs;
+  const double instructions = sum_over(trace.blocks, &BlockTrace::steps, all, differs);
   result.us = kNumbers.edge_ns * 1e-3 +
               extrapolate(result.run, trace, all_blocks, resident) / device.cycles_per_us;
   result.uses = find_uses(result.run);
   result.bound = find_bound(result, launch, device);
-  result.asked_bytes = sum_over(trace.blocks, &BlockTrace::requested_bytes, all);
-  result.memory_bytes = sum_over(result.run.blocks, &BlockSpan::memory_bytes, all);
+  result.asked_bytes = sum_over(trace.blocks, &BlockTrace::requested_bytes, all, differs);
+  result.memory_bytes = sum_over(result.run.blocks, &BlockSpan::memory_bytes, all, differs);
   if (result.asked_bytes > 0)
     result.instructions_per_16_bytes = instructions * kLanes * 16 / result.asked_bytes;
   result.warps_per_block = trace.warps_per_block;

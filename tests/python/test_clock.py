@@ -48,6 +48,24 @@ def test_a_text_and_its_cubin_take_the_same_time(run):
     assert result["uses"]["memory"] > 0.8
 
 
+IN_TURNS = """
+__global__ void copy(float4* y, const float4* x, int pieces) {
+  for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x)
+    for (int i = 0; i < 16384; i += 1024)
+      y[piece * 16384 + i + threadIdx.x] = x[piece * 16384 + i + threadIdx.x];
+}
+"""
+
+
+def test_blocks_that_do_the_work_of_two_move_as_much_as_two_blocks(run):
+    """384 pieces by 264 resident blocks: 120 of them copy two."""
+    words = "--block", "1024", "--args", "25165824*f32,25165824*f32,384", "--json"
+    each, turns = (json.loads(run(*words, "--grid", n, source=IN_TURNS)[1]) for n in ("384", "264"))
+    assert turns["us"] == pytest.approx(each["us"], rel=0.05)
+    for result in (each, turns):
+        assert result["memory_bytes"] == pytest.approx(2 * 4 * 25165824, rel=0.05)
+
+
 def test_the_result_is_printed_with_what_was_assumed(run):
     status, printed = run("--target", "h100")
     assert status == 0

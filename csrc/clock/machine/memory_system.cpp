@@ -6,8 +6,11 @@ namespace stitch::clock {
 
 namespace {
 
-bool is_cached_load(const Instruction& instruction) {
-  return instruction.row->flow == Flow::load && is_weak(instruction);
+// Spills too, which are written back when they leave it.
+bool is_cached(const Instruction& instruction) {
+  const Opcode opcode = instruction.row->opcode;
+  const bool is_local = opcode == Opcode::ldl || opcode == Opcode::stl;
+  return is_local || (instruction.row->flow == Flow::load && is_weak(instruction));
 }
 
 }  // namespace
@@ -24,9 +27,9 @@ MemorySystem::MemorySystem(const Trace& trace, const Launch& launch, const Devic
   first_cache_sectors_ = static_cast<uint32_t>(occupancy.first_cache_bytes / kSectorBytes);
   second_cache_sectors_ = static_cast<uint32_t>(
       kNumbers.second_cache_share * static_cast<double>(device.l2_bytes) / kSectorBytes / active);
-  // The last block walked may differ from all others: they say what is shared.
-  const size_t walked = trace.blocks.size(), alike = std::max<size_t>(1, walked - 1);
-  count_distinct(trace.accesses, walked == 1 ? UINT32_MAX : trace.blocks.back().first_run);
+  // Blocks that are alike say what is shared.
+  const size_t alike = trace.blocks.size() - trace.last_differs;
+  count_distinct(trace.accesses, trace.last_differs ? trace.blocks.back().first_run : UINT32_MAX);
   regions_.resize(std::max(regions_.size(), launch.arguments.size() + 1));
   const double part = static_cast<double>(alike) / static_cast<double>(launch.blocks());
   for (size_t phase = 0; phase < kPhases; ++phase) share_arguments(launch, part, phase);
@@ -116,20 +119,19 @@ MemorySystem::Found MemorySystem::find(uint64_t sector, bool is_store, bool is_c
   second_clock_ += moves;
   stamp = {is_cached ? first_clock_++ : 0, second_clock_, is_store || is_stored};
   page.touched = second_clock_;
-  if (is_cached && is_loaded) return Found::kFirstCache;
+  if (is_cached && is_loaded && !is_store) return Found::kFirstCache;
   return moves ? Found::kMemory : Found::kSecondCache;
 }
 
 double MemorySystem::access(const Access& access, const Instruction& instruction, double cycle,
                             double share) {
   const Flow flow = instruction.row->flow;
-  const bool is_cached = is_cached_load(instruction);
   if (access.phase > phase_ && phase_ + 1 < kPhases) start_phase();
   std::array<double, 3> bytes = {0, 0, static_cast<double>(access.unknown) * kSectorBytes};
   for (uint32_t r = access.first_run; r < access.first_run + access.runs; ++r) {
     const SectorRun& run = runs_[r];
     for (uint64_t k = 0; k < run.count; ++k) {
-      const Found found = find(run.first + k, flow == Flow::store, is_cached);
+      const Found found = find(run.first + k, flow == Flow::store, is_cached(instruction));
       bytes[static_cast<size_t>(flow == Flow::atomic ? Found::kSecondCache : found)] +=
           kSectorBytes;
     }

@@ -167,9 +167,10 @@ ConstantBank fill_constants(const Program& program, const Launch& launch) {
   const auto put = [&](size_t at, uint64_t bits, size_t bytes) {
     copy(at, &bits, std::min<size_t>(bytes, 8));
   };
-  // Where the bank holds the sizes of block and grid.
+  // Where the bank holds the sizes of block and grid, and the end of the stack.
   const size_t block_at = program.architecture >= 100 ? 0x360 : 0x0;
   const size_t grid_at = program.architecture >= 100 ? 0x370 : 0xc;
+  put(program.architecture >= 100 ? 0x37c : 0x28, kStackEnd, 4);
   for (size_t d = 0; d < 3; ++d) {
     put(block_at + 4 * d, static_cast<uint64_t>(launch.block[d]), 4);
     put(grid_at + 4 * d, static_cast<uint64_t>(launch.grid[d]), 4);

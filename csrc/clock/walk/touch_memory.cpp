@@ -10,7 +10,7 @@ namespace stitch::clock {
 
 namespace {
 
-constexpr int kBanks = 32, kWordBytes = 4;
+constexpr int kBanks = 32;
 
 // Of an address in its argument.
 uint64_t offset_of(uint64_t at) { return at & ((uint64_t{1} << kArgumentBits) - 1); }
@@ -80,9 +80,41 @@ int32_t MemoryWalk::touch(const Prepared& step, uint32_t lanes) {
     if (lanes == 0) return Step::kNoAccess;
   }
   const bool is_local = opcode == Opcode::ldl || opcode == Opcode::stl;
-  if (instruction.row->latency == Latency::shared || is_local)
-    return touch_shared(step, *operand, lanes);
-  return touch_global(step, *operand, lanes);
+  if (instruction.row->latency != Latency::shared && !is_local)
+    return touch_global(step, *operand, lanes);
+  const int32_t access = touch_shared(step, *operand, lanes);
+  if (is_local) move_spilled(step, *operand, lanes, trace_.accesses.back());
+  return access;
+}
+
+// Registers that the compiler has put on the stack: words at one place for all lanes, a line each.
+void MemoryWalk::move_spilled(const Prepared& step, const Operand& operand, uint32_t lanes,
+                              Access& access) {
+  const Instruction& instruction = *step.instruction;
+  const Addresses addresses = find_addresses(step, operand, lanes);
+  const uint64_t at = addresses.lanes[std::countr_zero(lanes)];
+  bool is_one = addresses.known == lanes && access_bytes(instruction) % kWordBytes == 0;
+  for (int i = 0; i < kLanes; ++i) is_one &= !(lanes >> i & 1) || addresses.lanes[i] == at;
+  const bool is_store = instruction.row->flow == Flow::store;
+  if (!is_one && is_store) spilled_.clear();
+  has_arrays_ |= !is_one;
+  if (!is_one) return;
+  constexpr uint32_t line = kLineBytes / kSectorBytes;
+  const auto count = static_cast<uint32_t>(access_bytes(instruction) / kWordBytes);
+  const uint64_t below = (kStackEnd - at) / kWordBytes;
+  if (below <= local_end_) {  // deeper frames than the kernel says are found in the first cache
+    access.first_run = static_cast<uint32_t>(trace_.runs.size());
+    access.runs = 1;
+    trace_.runs.push_back({(local_end_ - below) * line, count * line});
+  }
+  const bool is_zero = is_store && instruction.find('t')->index == kZeroRegister;
+  for (uint32_t k = 0; k < count; ++k) {
+    Value& word = spilled_[at + kWordBytes * k];
+    if (!is_store)
+      store(*(step.d + k), word, lanes);
+    else
+      store(word, *(step.data + (is_zero ? 0 : k)), lanes);
+  }
 }
 
 MemoryWalk::Addresses MemoryWalk::find_addresses(const Prepared& step, const Operand& operand,

@@ -23,12 +23,19 @@ class MemoryWalk {
   int32_t touch(const Prepared& step, uint32_t lanes);
   // The block's n-th reduction over all threads: true once any warp has said so.
   bool vote(size_t n, bool holds);
-  void start_warp() { barriers_ = 0; }
+  // `local_end`: words of local memory of this warp's lanes and of those before it.
+  void start_warp(uint64_t local_end) {
+    barriers_ = 0;
+    local_end_ = local_end;
+    spilled_.clear();
+  }
   void pass_barrier() { ++barriers_; }
   void wait_for_grid() { waits_.insert(barriers_); }
   uint64_t outside_lanes() const { return outside_lanes_; }  // that left all arguments
   // Integers were taken as they are before the launch from memory that it also stores to.
   bool has_read_what_changes() const { return has_read_what_changes_; }
+  bool has_local_arrays() const { return has_arrays_; }
+  bool has_counted_blocks() const { return !first_added_.empty(); }
 
  private:
   struct Addresses {
@@ -39,6 +46,7 @@ class MemoryWalk {
   uint32_t inside_arguments(const Addresses& addresses, int bytes);
   int32_t touch_global(const Prepared& step, const Operand& operand, uint32_t lanes);
   int32_t touch_shared(const Prepared& step, const Operand& operand, uint32_t lanes);
+  void move_spilled(const Prepared& step, const Operand& operand, uint32_t lanes, Access& access);
   void add_sectors(const Addresses& addresses, uint32_t lanes, int bytes, Access& access);
   void load_integers(const Prepared& step, const Addresses& addresses, uint32_t lanes);
   std::optional<uint32_t> read_word(size_t argument, uint64_t at, int bytes);
@@ -48,7 +56,8 @@ class MemoryWalk {
 
   size_t parameters_;
   uint64_t outside_lanes_ = 0;
-  bool has_read_what_changes_ = false;
+  bool has_read_what_changes_ = false, has_arrays_ = false;
+  uint64_t local_end_ = 0;
   std::vector<std::vector<bool>> stored_;  // words, by argument whose integers are given
   const Launch& launch_;
   Trace& trace_;
@@ -58,7 +67,8 @@ class MemoryWalk {
   // which one warp makes and the others learn of at their next barrier.
   int barriers_ = 0;
   std::set<int> waits_;
-  std::map<uint64_t, uint32_t> first_added_;  // by block 0, at an address
+  std::map<uint64_t, uint32_t> first_added_;     // by block 0, at an address
+  std::unordered_map<uint64_t, Value> spilled_;  // words of the warp's local memory
   std::vector<SectorRun> found_;
 };
 

@@ -57,6 +57,7 @@ struct Trace {
   std::vector<SectorRun> runs;
   std::vector<WarpTrace> warps;
   std::vector<BlockTrace> blocks;  // in the order in which they start
+  bool last_differs = false;       // the last of them may do what no other does
   int warps_per_block = 0;
   uint64_t requested_bytes = 0;          // that lanes asked of global memory
   std::vector<std::string> assumptions;  // sentences, each once
@@ -68,6 +69,7 @@ struct Sample {
   std::vector<int64_t> blocks;
   size_t together = 1, least = 1;
   uint64_t enough_steps = 0;
+  bool last_differs = false;
 };
 
 // UnsupportedError where control flow cannot be followed; UserError when the arguments do not fit

@@ -36,25 +36,27 @@ class Walker {
     steps_ = prepare(program, warp_, pool_);
     if (launch.arguments.empty() && !program.kernel->parameters.empty())
       assume("arguments of 8 bytes are pointers to memory of any size, others are unknown");
-    if (program.kernel->local_bytes > 0) {
+    if (program.kernel->local_bytes > 0)
       assume("local memory (" + std::to_string(program.kernel->local_bytes) +
-             " bytes a thread) is found in the first cache");
-    }
+             " bytes a thread) goes through the first cache, stores of it to the second");
     for (const std::string& opcode : program.unknown)
       assume("opcode " + opcode + " is not known: it counts as light arithmetic");
   }
 
   Trace walk(const Sample& sample) {
-    const int64_t threads = launch_.threads();
-    trace_.warps_per_block = static_cast<int>((threads + kLanes - 1) / kLanes);
+    together_ = sample.together;
+    trace_.warps_per_block = static_cast<int>((launch_.threads() + kLanes - 1) / kLanes);
     for (const int64_t block : sample.blocks) {
       const size_t done = trace_.blocks.size();
       const bool is_enough = done >= sample.least && trace_.steps.size() > sample.enough_steps;
       if (is_enough && done % sample.together == 0) break;
       walk_block(block);
     }
+    trace_.last_differs =
+        sample.last_differs && sample.blocks.size() > 1 && memory_.has_counted_blocks();
     if (memory_.has_read_what_changes())
       assume("integers in memory that the kernel also stores to are those from before the launch");
+    if (memory_.has_local_arrays()) assume("arrays in local memory are found in the first cache");
     if (memory_.outside_lanes() > 0)
       assume("accesses outside of the arguments given go to memory, a sector a lane");
     if (std::ranges::any_of(trace_.accesses, [](const Access& a) { return a.unknown > 0; }))
@@ -97,7 +99,9 @@ class Walker {
     meetings_.fill({});
     trips_.clear();
     reductions_ = 0;
-    memory_.start_warp();
+    const size_t slot = (trace_.blocks.size() - 1) % together_;
+    memory_.start_warp((slot * trace_.warps_per_block + w + 1) *
+                       static_cast<uint64_t>(program_.kernel->local_bytes / kWordBytes));
     const int64_t left = launch_.threads() - int64_t{w} * kLanes;
     now_ = {0, left >= kLanes ? kAllLanes : (1u << left) - 1};
     alive_ = now_.lanes;
@@ -322,7 +326,7 @@ class Walker {
   std::vector<Split> waiting_;
   std::array<Meeting, 17> meetings_ = {};  // the last: of WARPSYNC
   std::map<size_t, int> trips_;
-  size_t reductions_ = 0;
+  size_t reductions_ = 0, together_ = 1;
   std::set<std::string> assumptions_;
 };
 

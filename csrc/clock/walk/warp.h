@@ -11,6 +11,8 @@
 namespace stitch::clock {
 
 constexpr uint32_t kAllLanes = 0xffffffffu;
+constexpr int kWordBytes = 4;
+constexpr uint32_t kStackEnd = 1 << 20;  // of a thread's local memory
 
 struct Value {
   std::array<uint32_t, kLanes> lanes = {};
