@@ -70,39 +70,47 @@ StageEstimate estimate_stage(const StageWork& work, const DeviceSpec& device, in
   const double resident = resident_blocks(work, device);
   const double at_once = resident * device.multiprocessors;
   // One warp's chain, as often as warps must wait for others to end (20.10: N_wave * L_warp).
-  const double cycles = std::ceil(blocks / at_once) * work.cycles - device.latencies.memory;
-  const double chains_us = device.is_cuda ? std::max(0.0, cycles) / device.cycles_per_us : 0;
+  const auto chains = [&](double waves) {
+    const double cycles = waves * work.cycles - device.latencies.memory;
+    return device.is_cuda ? std::max(0.0, cycles) / device.cycles_per_us : 0;
+  };
+  const double chains_us = chains(std::ceil(blocks / at_once));
   const double later = 1 - std::min(1.0, at_once / blocks);
   const double waits_us = later * std::min(throughput_us, chains_us) / (resident * resident);
   const double busy_us = std::max(throughput_us, chains_us);
   const double us = std::max(busy_us + waits_us, blocks * device.block_us);
-  return {us, share, blocks, least_us};
+  StageWork one = work;
+  one.blocks = 1;
+  const auto alone = [&](double busy_threads) {
+    return occupancy(one, device, worker_threads, busy_threads);
+  };
+  // The first access is made where the block learns that it is alone (last_block_us).
+  const double first_us = device.is_cuda ? device.latencies.memory / device.cycles_per_us : 0;
+  const double moves_alone_us =
+      moves_us / alone(kBusyThreads / (work.in_flight * work.busy)) - first_us;
+  const double alone_us =
+      std::max({moves_alone_us, arithmetic / alone(kIssuingThreads), chains(blocks)});
+  return {us, share, blocks, least_us, alone_us};
 }
 
 StageEstimate run_in_turn(const StageEstimate& first, const StageEstimate& then) {
   const double us = first.us + then.us;
   const double full_us = first.us * first.share + then.us * then.share;
-  return {us, us > 0 ? full_us / us : first.share, first.blocks, first.least_us + then.least_us};
+  return {us, us > 0 ? full_us / us : first.share, first.blocks, first.least_us + then.least_us,
+          first.alone_us + then.alone_us};
 }
 
 void PhaseTime::add(const StageEstimate& stage) {
   longest_us = std::max(longest_us, stage.us);
   full_us += stage.us * stage.share;
-  blocks += stage.blocks;
+  alone_us += stage.alone_us;
 }
 
-double PhaseTime::alone_us(int threads, const DeviceSpec& device) const {
-  const double share =
-      std::min(1.0, static_cast<double>(threads) / kBusyThreads) / device.multiprocessors;
-  return full_us / share + (blocks - 1) * device.last_block_us;
-}
-
-double estimate_us(const std::vector<PhaseTime>& phases, const DeviceSpec& device, int finish,
-                   int threads) {
+double estimate_us(const std::vector<PhaseTime>& phases, const DeviceSpec& device, int finish) {
   double us = device.launch_us;
   for (int p = 0; p < static_cast<int>(phases.size()); ++p) {
     const bool is_alone = finish >= 0 && p >= finish;
-    us += is_alone ? phases[p].alone_us(threads, device) : phases[p].us();
+    us += is_alone ? phases[p].alone_us : phases[p].us();
     us += p == finish ? device.last_block_us : p == 0 || is_alone ? 0 : device.barrier_us;
   }
   return us;

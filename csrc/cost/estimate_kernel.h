@@ -43,6 +43,7 @@ struct StageEstimate {
   double share = 1;  // of the device that its blocks keep busy
   double blocks = 1;
   double least_us = 0;  // with all of the device, whatever the mapping
+  double alone_us = 0;  // by one block, one block's work after the other
 };
 StageEstimate estimate_stage(const StageWork& work, const DeviceSpec& device, int worker_threads);
 
@@ -51,17 +52,14 @@ StageEstimate run_in_turn(const StageEstimate& first, const StageEstimate& then)
 
 // Of a phase's stages, side by side: until the device is full they cost as much as the longest.
 struct PhaseTime {
-  double longest_us = 0, full_us = 0, blocks = 0;
+  double longest_us = 0, full_us = 0, alone_us = 0;
 
   void add(const StageEstimate& stage);
   double us() const { return longest_us > full_us ? longest_us : full_us; }
-  // By one block of so many threads, one block's work after the other.
-  double alone_us(int threads, const DeviceSpec& device) const;
 };
 
 // A kernel of several phases, with its launch and the barriers between them; those from `finish`
-// on, if any, are run by its last block, of so many threads.
-double estimate_us(const std::vector<PhaseTime>& phases, const DeviceSpec& device, int finish = -1,
-                   int threads = 1);
+// on, if any, are run by its last block.
+double estimate_us(const std::vector<PhaseTime>& phases, const DeviceSpec& device, int finish = -1);
 
 }  // namespace stitch

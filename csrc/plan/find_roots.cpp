@@ -324,6 +324,26 @@ NodeList add_expensive(const Graph& graph, const NodeList& roots) {
   return all;
 }
 
+NodeList add_gathered(const Graph& graph, const NodeList& roots) {
+  const auto is_stored = [&](NodeId id) {
+    return is_materialised(graph[id]) || std::ranges::binary_search(roots, id);
+  };
+  const auto chooses = [&](NodeId id) {
+    return family(graph[id]) == Family::kReader &&
+           hint_elements(graph, graph[id].inputs[0]) > hint_elements(graph, id);
+  };
+  NodeList all = roots;
+  for (NodeId root : roots) {
+    if (family(graph[root]) != Family::kReduce || hint_elements(graph, root) > 1) continue;
+    const NodeId summed = skip_reshapes(graph, graph[root].inputs[0]);
+    if (!is_stored(summed) &&
+        std::ranges::any_of(find_cone(graph, summed, is_stored).nodes, chooses))
+      add_once(all, summed);
+  }
+  std::ranges::sort(all);
+  return all;
+}
+
 NodeList drop_cheap(const Graph& graph, const Demands& demands, NodeList roots) {
   const std::vector<bool> is_constant = find_constants(graph);
   std::vector<std::set<NodeId>> sources(graph.size());  // by node: what readers of it would load

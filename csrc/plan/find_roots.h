@@ -18,6 +18,9 @@ inline bool is_expensive(const Node& node) {
 // These and all expensive element-wise values that they evaluate: each is computed once then, where
 // readers would compute it for themselves (FusionStitching 2020, 20.8).
 NodeList add_expensive(const Graph& graph, const NodeList& roots);
+// These and what a sum of everything chooses from larger values, a loss for each row: the kernel
+// that reads the rows can make it, and one block need not gather all of them.
+NodeList add_gathered(const Graph& graph, const NodeList& roots);
 
 // These, ascending, but for cheap element-wise values that are made of hardly more bytes than they
 // have (an eighth [A]: a row beside a matrix): who would load one makes it of what it is made of.

@@ -12,6 +12,14 @@ struct Policy {
   bool (*is_in_auto)(const PlanRequest&, const PlanCandidate& best);  // of the rows before
 };
 
+// Of plans that are predicted to take as long, to a thousandth, the one with fewer kernels.
+bool is_better(const PlanCandidate& plan, const PlanCandidate& best) {
+  const double us = plan.us(), best_us = best.us();
+  const size_t kernels = plan.kernel_us.size(), fewest = best.kernel_us.size();
+  return kernels == fewest || std::abs(us - best_us) > best_us / 1000 ? us < best_us
+                                                                      : kernels < fewest;
+}
+
 // The full latency evaluator, templates enumerated, over final plans (20.9, 20.19); what stays on
 // chip across barriers was judged with its mapping.
 void enumerate_templates(const PlanRequest& in, PlanCandidate& candidate) {
@@ -64,16 +72,18 @@ PlanCandidate plan_astitch(const PlanRequest& in) {
 // values are enumerated both ways: computed once and passed on, or by each reader (20.8, 20.9).
 PlanCandidate plan_best_patterns(const PlanRequest& in, const std::vector<StitchRule>& rules) {
   const NodeList certain = list_roots(in, false);
-  std::vector<NodeList> groupings = {certain, add_expensive(in.graph, certain)};
-  if (groupings[0] == groupings[1]) groupings.pop_back();
+  std::vector<NodeList> groupings = {certain};
+  for (const NodeList& more : {add_expensive(in.graph, certain), add_gathered(in.graph, certain)})
+    add_once(groupings, more);
   PlanCandidate best;
   for (const NodeList& roots : groupings) {
     for (const auto& patterns : plan_patterns(in, roots)) {
       const JoinedStages joined = join_stages(in, roots, JoinRule::kNever, patterns);
       for (const StitchRule& rule : rules) {
         PlanCandidate candidate = stitch_stages(in, joined, rule);
+        finish_in_last_block(in, candidate);
         enumerate_templates(in, candidate);
-        if (best.plan.stages.empty() || candidate.us() < best.us()) best = std::move(candidate);
+        if (best.plan.stages.empty() || is_better(candidate, best)) best = std::move(candidate);
       }
     }
   }
@@ -140,7 +150,7 @@ PlanCandidate plan_by_policy(const std::string& policy, const PlanRequest& reque
   for (const Policy& row : kPolicies) {
     if (!row.is_in_auto(request, best)) continue;
     PlanCandidate candidate = plan_row(row, request);
-    if (best.plan.policy.empty() || candidate.us() < best.us()) best = std::move(candidate);
+    if (best.plan.policy.empty() || is_better(candidate, best)) best = std::move(candidate);
   }
   return best;
 }

@@ -358,20 +358,17 @@ void finish_in_last_block(const PlanRequest& in, PlanCandidate& candidate) {
     if (kernel.phases.size() < 2) continue;
     std::vector<PhaseTime> times;
     size_t first = 1;  // of the phases that share no registers with others
-    int threads = 1;
     for (size_t p = 0; p < kernel.phases.size(); ++p) {
       times.emplace_back();
       for (int s : kernel.phases[p]) {
-        const StageScore score = in.judge(candidate.plan.stages[s]);
-        times.back().add(score.estimate);
-        threads = std::max(threads, score.threads);
+        times.back().add(in.judge(candidate.plan.stages[s]).estimate);
         if (kernel.group_of(s) >= 0) first = p + 1;
       }
     }
     const double meeting_us = estimate_us(times, in.device);
     double best_us = meeting_us;
     for (size_t p = first; p < times.size(); ++p) {
-      const double us = estimate_us(times, in.device, static_cast<int>(p), threads);
+      const double us = estimate_us(times, in.device, static_cast<int>(p));
       if (us >= best_us) continue;
       best_us = us;
       kernel.finish = static_cast<int>(p);

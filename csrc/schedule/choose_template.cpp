@@ -11,7 +11,6 @@ namespace stitch {
 // What the model cannot tell: a template must gain more.
 constexpr double kNoise = 0.03;
 constexpr int kLaunches[] = {128, 256, 512, 1024};  // threads of a block
-constexpr int kFinishThreads = 256;                 // of the block that ends alone, where one does
 
 // All that templates are chosen by: what it is mapped to, and what that costs.
 static std::string describe(const StageSchedule& schedule, const StageWork& work) {
@@ -98,7 +97,7 @@ std::optional<KernelChoice> KernelChooser::choose(
     keys.push_back(describe(*derived[s], work));
   }
   const auto estimate_us = [&](const std::vector<StageEstimate>& of_stages) {
-    return estimate_kernel_us(kernel, of_stages, device, kFinishThreads);
+    return estimate_kernel_us(kernel, of_stages, device);
   };
   const double most_us = estimate_us(estimates) * (1 - kNoise);
   if (estimate_us(least) > most_us) return std::nullopt;
@@ -151,7 +150,7 @@ std::optional<double> KernelChooser::predict_us(const StageGroups& groups) {
       return std::nullopt;
     estimates.push_back(estimate_stage(work, device, worker_threads));
   }
-  return estimate_kernel_us(kernel, estimates, device, schedules[0].threads);
+  return estimate_kernel_us(kernel, estimates, device);
 }
 
 KernelChoices KernelChooser::find_others(const std::vector<const StageSchedule*>& has) {

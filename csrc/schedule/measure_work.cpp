@@ -1,6 +1,7 @@
 // StageSchedule -> StageWork.
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 #include "schedule/build_loops.h"
 #include "schedule/persistent_values.h"
@@ -66,21 +67,23 @@ void add_memory(const Graph& graph, const PlannedStage& stage, const StageSchedu
   const double cache = last_cache_bytes(*schedule.device);
   struct Passes {
     std::vector<int> blocks;
-    std::vector<double> shares;  // of the value
+    std::vector<double> shares, bytes;  // shares of the value
   };
   std::map<NodeId, Passes> passes;
   for (const LeafUse& leaf : leaves) {
     for (NodeId load : leaf.loads) {
-      passes[load].blocks.push_back(leaf.block);
-      passes[load].shares.push_back(share_loaded(schedule, leaf, load));
+      const int64_t elements = accessed_elements(graph, schedule, load, &leaf.roots);
+      Passes& of = passes[load];
+      of.blocks.push_back(leaf.block);
+      of.shares.push_back(share_loaded(schedule, leaf, load));
+      of.bytes.push_back(static_cast<double>(elements * element_bytes(graph, load)) *
+                         of.shares.back());
     }
   }
   for (const auto& [load, of] : passes) {
     if (find_buffer(schedule, load)) continue;
-    const double bytes =
-        static_cast<double>(accessed_elements(graph, schedule, load)) * element_bytes(graph, load);
-    const double share = of.shares.back(), first = bytes * of.shares[0];
-    const double again = bytes * share * static_cast<double>(of.shares.size() - 1);
+    const double first = of.bytes[0], share = of.shares.back();
+    const double again = std::accumulate(of.bytes.begin() + 1, of.bytes.end(), 0.0);
     const bool cached =
         of.blocks.size() > 1 && share * reuse_distance(graph, stage, schedule, of.blocks) <= cache;
     // What has no home was read last.

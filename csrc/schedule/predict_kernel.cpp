@@ -41,7 +41,7 @@ std::vector<HeldValues> find_held_values(const Graph& graph, const PlannedStages
 }
 
 double estimate_kernel_us(const PlannedKernel& kernel, const std::vector<StageEstimate>& estimates,
-                          const DeviceSpec& device, int threads) {
+                          const DeviceSpec& device) {
   std::vector<PhaseTime> phases;
   size_t at = 0;
   for (const std::vector<int>& phase : kernel.phases) {
@@ -56,7 +56,7 @@ double estimate_kernel_us(const PlannedKernel& kernel, const std::vector<StageEs
         phases.back().add(chain ? run_in_turn(first, own) : own);
     }
   }
-  return estimate_us(phases, device, kernel.finish, threads);
+  return estimate_us(phases, device, kernel.finish);
 }
 
 std::vector<const StageSchedule*> list_pointers(const Schedules& schedules) {
@@ -75,7 +75,7 @@ double estimate_kernel_us(const Graph& graph, const PlannedStages& stages,
     const StageWork work = measure(graph, stages[numbers[i]], *schedules[i], held[i]);
     estimates.push_back(estimate_stage(work, device, worker_threads));
   }
-  return estimate_kernel_us(kernel, estimates, device, schedules[0]->threads);
+  return estimate_kernel_us(kernel, estimates, device);
 }
 
 }  // namespace stitch

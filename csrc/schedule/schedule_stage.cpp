@@ -154,10 +154,11 @@ std::optional<double> count_elements(const Graph& graph, const IndexVars& vars,
   return elements;
 }
 
-int64_t accessed_elements(const Graph& graph, const StageSchedule& schedule, NodeId value) {
+int64_t accessed_elements(const Graph& graph, const StageSchedule& schedule, NodeId value,
+                          const NodeList* roots) {
   double most = 0;
   for (const Access& access : schedule.accesses.list) {
-    if (access.value != value) continue;
+    if (access.value != value || (roots && !std::ranges::count(*roots, access.root))) continue;
     auto elements = count_elements(graph, schedule.accesses.vars, access.offset);
     if (!elements && access.in_segment) {  // each position of the segments, once
       elements = static_cast<double>(hint_elements(graph, value));
@@ -177,7 +178,8 @@ int64_t planned_bytes(const Graph& graph, const PlannedStage& stage,
   for (const LeafUse& leaf : find_leaf_uses(graph, schedule)) {
     for (NodeId load : leaf.loads) {
       if (find_buffer(schedule, load)) continue;
-      const auto elements = static_cast<double>(accessed_elements(graph, schedule, load));
+      const auto elements =
+          static_cast<double>(accessed_elements(graph, schedule, load, &leaf.roots));
       bytes += static_cast<int64_t>(elements * share_loaded(schedule, leaf, load)) *
                element_bytes(graph, load);
     }

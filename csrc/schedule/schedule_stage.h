@@ -35,8 +35,9 @@ void finish_stage(const Graph& graph, const PlannedStage& stage, StageSchedule& 
 // Distinct elements at an offset, at the symbols' hints; nothing where data decide which.
 std::optional<double> count_elements(const Graph& graph, const IndexVars& vars,
                                      const IndexExpr& offset);
-// Distinct elements of a load that the kernel touches, at the symbols' hints.
-int64_t accessed_elements(const Graph& graph, const StageSchedule& schedule, NodeId value);
+// Distinct elements of a load that the kernel, or these roots alone, touch, at the symbols' hints.
+int64_t accessed_elements(const Graph& graph, const StageSchedule& schedule, NodeId value,
+                          const NodeList* roots = nullptr);
 // Bytes of elements accessed, once per buffer and pass (DESIGN.md 4.6, `bytes_planned`).
 int64_t planned_bytes(const Graph& graph, const PlannedStage& stage, const StageSchedule& schedule);
 
@@ -56,10 +57,9 @@ StageWork measure_work(const Graph& graph, const PlannedStage& stage, const Stag
 StageWork measure_traffic(const Graph& graph, const PlannedStage& stage,
                           const StageSchedule& schedule, const HeldValues& held = {});
 
-// Predicted time of a kernel from those of its stages, in the order of kernel.stages(); `threads`:
-// of a block, where its last block ends it alone.
+// Predicted time of a kernel from those of its stages, in the order of kernel.stages().
 double estimate_kernel_us(const PlannedKernel& kernel, const std::vector<StageEstimate>& estimates,
-                          const DeviceSpec& device, int threads);
+                          const DeviceSpec& device);
 std::vector<const StageSchedule*> list_pointers(const Schedules& schedules);
 // Predicted time of a kernel; schedules in the order of kernel.stages().  By measure_work, or
 // measure_traffic.

@@ -299,6 +299,17 @@ TEST(PhaseTime, PhasesFollowEachOtherAfterABarrier) {
             estimate_us(StageEstimate{5, 1}, h200) + estimate_us(StageEstimate{7, 0.5}, h200));
 }
 
+TEST(StageEstimate, OneBlockAloneTakesAsLongAsWhereItIsTheOnlyOne) {
+  const DeviceSpec& h200 = device_spec("h200");
+  StageWork work{.dram_bytes = 4e4, .blocks = 1, .threads = 128, .in_flight = 4, .cycles = 3000};
+  const StageEstimate one = estimate_stage(work, h200, 1);
+  const double first_us = h200.latencies.memory / h200.cycles_per_us;
+  EXPECT_NEAR(one.alone_us, one.us - first_us, 1e-9) << "its first access is last_block_us";
+  work.blocks = 10;
+  work.dram_bytes *= 10;
+  EXPECT_GT(estimate_stage(work, h200, 1).alone_us, 9 * one.us) << "they follow each other";
+}
+
 // A sum of one block's partial results is quicker by itself; that of a hundred is not.
 TEST(PhaseTime, TheLastBlockEndsWhatIsLittleSoonerThanABarrier) {
   const DeviceSpec& h200 = device_spec("h200");
@@ -306,11 +317,10 @@ TEST(PhaseTime, TheLastBlockEndsWhatIsLittleSoonerThanABarrier) {
   rows.add(estimate_stage({1e7, 0, 0, 0, 1000, 256}, h200, 1));
   total.add(estimate_stage({4000, 0, 0, 0, 1, 256}, h200, 1));
   columns.add(estimate_stage({4e5, 0, 0, 0, 100, 256}, h200, 1));
-  EXPECT_LT(estimate_us({rows, total}, h200, 1, 256), estimate_us({rows, total}, h200));
-  EXPECT_GT(estimate_us({rows, columns}, h200, 1, 256), estimate_us({rows, columns}, h200));
-  EXPECT_DOUBLE_EQ(
-      estimate_us({rows, columns, total}, h200, 2, 256),
-      estimate_us({rows, columns}, h200) + h200.last_block_us + total.alone_us(256, h200));
+  EXPECT_LT(estimate_us({rows, total}, h200, 1), estimate_us({rows, total}, h200));
+  EXPECT_GT(estimate_us({rows, columns}, h200, 1), estimate_us({rows, columns}, h200));
+  EXPECT_DOUBLE_EQ(estimate_us({rows, columns, total}, h200, 2),
+                   estimate_us({rows, columns}, h200) + h200.last_block_us + total.alone_us);
 }
 
 TEST(DeviceSpec, BlocksMeetOnGpusOnly) {

@@ -182,6 +182,28 @@ TEST(FindRoots, ExpensiveValuesAreAddedWhereTheyAreEvaluated) {
   EXPECT_EQ(names, (std::vector<std::string>{"tanh", "exp", "sum", "exp"}));
 }
 
+// The loss of each row is made where the rows are; what one block would sum in any case is not.
+TEST(FindRoots, WhatASumOfEverythingChoosesFromRowsMayBeARoot) {
+  const std::string losses = R"(
+    %x = input : f32[64,1000]
+    %i = input : i64[64,1]
+    %m = amax(%x){axes=[1]}
+    %d = sub(%x, reshape(%m){shape=[64,1]})
+    %l = neg(reshape(gather(%d, %i){ints=[1], integer=1}){shape=[64]})
+)";
+  const auto added = [](const std::string& text) {
+    const Graph graph = read_graph(text);
+    const NodeList roots = find_roots(graph, find_demands(graph), false);
+    std::vector<std::string> names;
+    for (NodeId root : add_gathered(graph, roots))
+      if (!std::ranges::binary_search(roots, root)) names.push_back(info(graph[root]).name);
+    return names;
+  };
+  EXPECT_EQ(added(losses + "%s = sum(%l){axes=[0]}\noutputs (%s)\n"), Ops{"neg"});
+  EXPECT_EQ(added(losses + "%s = sum(reshape(%l){shape=[8,8]}){axes=[0]}\noutputs (%s)\n"), Ops{});
+  EXPECT_EQ(added("%x = input : f32[64]\n%s = sum(neg(%x)){axes=[0]}\noutputs (%s)\n"), Ops{});
+}
+
 // What is made of one value, at no more cost than an exponential's, is made of it wherever it is
 // read; what joins two values, or takes longer, is a root.
 TEST(FindRoots, CheapValuesOfOneValueAreNotWorthStoring) {
