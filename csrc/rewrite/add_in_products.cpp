@@ -27,17 +27,34 @@ struct SumFinder {
     return has_one_reader() && is_call(id) ? id : NodeId();
   }
 
-  Sum find_sum(const Node& node) const {
+  Sum find_sum(NodeId sum) const {
+    const Node& node = graph[sum];
     const TensorType& type = node.type;
     if (node.op != OpKind::k_add || type.strides != contiguous_strides(type.shape)) return {};
     for (const NodeId input : node.inputs)
       if (graph[input].type.shape != type.shape) return {};
-    const NodeId first = find_call(node.inputs[0]), second = find_call(node.inputs[1]);
-    if (!first.valid() || !second.valid()) return {};
-    const auto is_product = [&](NodeId id) {
-      return is_blas_call(graph[id].name) && graph[id].inputs.size() == 2;
-    };
-    return is_product(second) ? Sum{second, first} : is_product(first) ? Sum{first, second} : Sum();
+    for (const int at : {1, 0}) {
+      const NodeId product = find_call(node.inputs[at]), to = node.inputs[1 - at];
+      const NodeId call = find_call(to);
+      if (!product.valid() || !is_blas_call(graph[product].name)) continue;
+      if (graph[product].inputs.size() != 2) continue;
+      if (call.valid() || is_left_for(sum, to, product)) return {product, call.valid() ? call : to};
+    }
+    return {};
+  }
+
+  // The product depends on it, and on all others that read it: it lies in memory, for the sum.
+  bool is_left_for(NodeId sum, NodeId id, NodeId product) const {
+    std::vector<bool> is_before = mark_nodes(graph, NodeList{product});
+    for (int n = product.index(); n > id.index(); --n)
+      if (is_before[n])
+        for (NodeId input : graph.nodes[n].inputs) is_before[input.index()] = true;
+    const auto is_operand = [&](NodeId input) { return storage_base(graph, input) == id; };
+    return is_before[id.index()] && !is_materialised(graph[id]) && !is_kept[id.index()] &&
+           std::ranges::none_of(graph[product].inputs, is_operand) &&
+           std::ranges::all_of(users[id.index()], [&](NodeId reader) {
+             return reader == sum || is_before[reader.index()];
+           });
   }
 
   // A kernel that reads it adds on its way.
@@ -56,7 +73,7 @@ Graph add_in_products(const Graph& graph, bool rounds_products) {
   if (std::ranges::any_of(graph.nodes, writes_operands)) return graph;
   for (int n = 0; n < graph.size(); ++n)
     if (!rounds_products || element_bytes(graph, NodeId(n)) != 2)
-      finder.sums[n] = finder.find_sum(graph.nodes[n]);
+      finder.sums[n] = finder.find_sum(NodeId(n));
   for (const Mutation& mutation : graph.mutations) finder.sums[mutation.value.index()] = {};
   for (int n = graph.size(); n-- > 0;)
     if (!finder.is_for_calls(NodeId(n))) finder.sums[n] = {};

@@ -18,11 +18,11 @@ const std::vector<RewritePass>& rewrite_passes();
 Graph rewrite_graph(const Graph& graph, const std::vector<std::string>& off = {});
 
 //   add(mm(a, b), c)   becomes   addmm(c, a, b),   and of bmm baddbmm, sums of sums too,
-// where c is a product as well, nobody else reads either, and calls or the caller read the sum.
-// The call stores over c (CallStep): it reads and writes as much as c, where a kernel that adds
-// would read twice and write that, beside the product that it needs stored.  A c that lives on
-// would be copied first, which gains nothing; what a kernel adds on its way to something else
-// stays.
+// where c is a product as well, or what a kernel has stored for what led to the product, nobody
+// reads either afterwards, and calls or the caller read the sum.  The call stores over c
+// (CallStep): it reads and writes as much as c, where a kernel that adds would read twice and write
+// that, beside the product that it needs stored.  A c that lives on would be copied first, which
+// gains nothing; what a kernel adds on its way to something else stays.
 //
 // The product is not rounded before c is added; `rounds_products`: it is to be, in 16 bits.
 Graph add_in_products(const Graph& graph, bool rounds_products);

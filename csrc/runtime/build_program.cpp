@@ -99,7 +99,8 @@ struct ProgramBuilder {
   std::vector<NodeId> root = {};  // the value whose memory it is a view of, or itself
   std::vector<BufferId> buffer = std::vector<BufferId>(graph.size());  // invalid: not materialised
   std::vector<bool> is_returned = std::vector<bool>(graph.size());     // it or a view of it
-  std::vector<bool> is_replaced = is_returned;  // an input that the call gives other contents
+  std::vector<bool> is_replaced = is_returned;     // an input that the call gives other contents
+  std::vector<bool> is_stored_over = is_returned;  // by a call, if that is the last to use it
   std::unordered_map<NodeId, BufferId> snapshots = {};  // contents before the call
 
   BufferId add_buffer(Buffer made) {
@@ -116,7 +117,8 @@ struct ProgramBuilder {
   Buffer::Kind kind_of(NodeId node) const {
     const TensorType& type = graph[node].type;
     const auto is_late = [&](const Dim& dim) { return !rows_of(graph.symbols, dim).empty(); };
-    const bool stands_apart = is_returned[node.index()] || hint_bytes(graph, node) > kMostInSlab ||
+    const bool stands_apart = is_returned[node.index()] || is_stored_over[node.index()] ||
+                              hint_bytes(graph, node) > kMostInSlab ||
                               std::ranges::any_of(type.shape, is_late) ||
                               std::ranges::any_of(type.strides, is_late);
     return stands_apart ? Buffer::Kind::kFresh : Buffer::Kind::kSlab;
@@ -131,6 +133,13 @@ struct ProgramBuilder {
         is_returned[root[output.node.index()].index()] = true;
     for (const Mutation& mutation : graph.mutations)
       if (mutation.input != mutation.value) is_replaced[mutation.input.index()] = true;
+    for (const Node& node : graph.nodes)
+      if (may_store_over(node)) is_stored_over[root[node.inputs[0].index()].index()] = true;
+  }
+
+  bool may_store_over(const Node& call) const {
+    return call.op == OpKind::k_library && is_blas_call(call.name) && call.inputs.size() == 3 &&
+           graph[call.inputs[0]].type == call.type;
   }
 
   void place_inputs() {
@@ -278,8 +287,7 @@ struct ProgramBuilder {
     CallStep step{.call = call_row(program, graph[call])};
     const Node& node = graph[call];
     for (const NodeId input : node.inputs) step.inputs.push_back(use(input));
-    step.stores_over = is_blas_call(node.name) && node.inputs.size() == 3 &&
-                       graph[node.inputs[0]].type == node.type;
+    step.stores_over = may_store_over(node);
     for (int i = call.index() + 1; i < graph.size(); ++i) {
       const Node& node = graph.nodes[i];
       if (node.op != OpKind::k_get || node.inputs[0] != call) continue;

@@ -89,8 +89,9 @@ void insert_releases(Program& program) {
     auto* call = std::get_if<CallStep>(&program.steps[i]);
     if (call && call->stores_over) {
       const BufferId over = memory_of(program, call->inputs[0]);
-      call->stores_over = program.buffers[over.index()].kind == Buffer::Kind::kResult &&
-                          lifetimes[over.index()].last == i;
+      const Buffer::Kind kind = program.buffers[over.index()].kind;
+      const bool is_own = kind == Buffer::Kind::kResult || kind == Buffer::Kind::kFresh;
+      call->stores_over = is_own && lifetimes[over.index()].last == i;
     }
     steps.push_back(std::move(program.steps[i]));
     for (const BufferId id : releases[i]) steps.emplace_back(ReleaseStep{id});

@@ -68,6 +68,38 @@ TEST(AddInProducts, SumsOfSumsAreAChainOfCalls) {
   )");
 }
 
+// Stored for the first product, and of no use after the second: its memory becomes the sum's.
+const std::string kTwoSteps = R"(
+    %x = input : f32[8,8]
+    %w = input : f32[8,8]
+    %c = relu(%x)
+    %p = library(tanh(%c), %w){name="aten.mm.default", integer=0} : f32[8,8]
+)";
+
+TEST(AddInProducts, WhatTheProductDependsOnIsAddedByTheCall) {
+  expect_rewrite(add_products, kTwoSteps + "%s = add(%c, %p)\noutputs (%s)\n", R"(
+    %x = input : f32[8,8]
+    %w = input : f32[8,8]
+    %c = relu(%x)
+    %s = library(%c, tanh(%c), %w){name="aten.addmm.default", integer=-1} : f32[8,8]
+    outputs (%s)
+  )");
+}
+
+TEST(AddInProducts, WhatIsReadAgainOrByTheProductItselfStays) {
+  expect_unchanged(add_products, kTwoSteps + "%s = add(%c, %p)\noutputs (%s, %c)\n");
+  expect_unchanged(add_products, kTwoSteps + "%s = add(%p, %c)\n%e = exp(%c)\noutputs (%s, %e)\n");
+  expect_unchanged(add_products, kTwoSteps + "%s = add(%x, %p)\noutputs (%s)\n");
+  expect_unchanged(add_products, R"(
+    %x = input : f32[8,8]
+    %w = input : f32[8,8]
+    %c = relu(%x)
+    %p = library(permute(%c){order=[1,0]}, %w){name="aten.mm.default", integer=0} : f32[8,8]
+    %s = add(%c, %p)
+    outputs (%s)
+  )");
+}
+
 TEST(AddInProducts, SumsThatKernelsReadStay) {
   expect_unchanged(add_products,
                    with_weights(kTwoProducts + "    %s = relu(add(%p, %q))\n    outputs (%s)\n"));
