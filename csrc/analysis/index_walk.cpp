@@ -291,8 +291,8 @@ NodeId find_sorting_index(const Graph& graph, const Node& segment) {
   const Node& order = graph[segment.inputs[2]];
   if (order.op != OpKind::k_get) return {};
   const Node& call = graph[order.inputs[0]];
-  const bool sorts = call.name == kSegmentsCall && call.inputs.size() == 1;
-  return sorts ? skip_reshapes(graph, call.inputs[0]) : NodeId();
+  const bool sorts = call.name == kSegmentsCall;
+  return sorts ? skip_reshapes(graph, call.inputs[order.ints[0] / 2]) : NodeId();
 }
 
 bool holds_states(const Graph& graph, const Node& cat) {

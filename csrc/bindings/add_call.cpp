@@ -150,19 +150,28 @@ CallRow make_row(const ProgramCall& call) {
   OperatorCall result{op, {}, find_out_variant(call.name)};
   int operand = 0;
   size_t dim = 0;
+  const std::function<CallArgument(const c10::TypePtr&)> take_next = [&](const c10::TypePtr& type) {
+    const auto list = type->cast<c10::ListType>();
+    CallArgument next{.type = list ? list->getElementType() : type};
+    const bool is_tensor = operand < call.operands;
+    next.kind = list ? Kind::kList : is_tensor ? Kind::kTensor : Kind::kInteger;
+    if (list)  // takes all that are left
+      while (is_tensor ? operand < call.operands : dim < call.dims.size())
+        next.elements.push_back(take_next(next.type));
+    else if (is_tensor)
+      next.index = operand++;
+    else
+      next.integer = call.dims[dim++];
+    return next;
+  };
   for (const c10::Argument& parameter : op.schema().arguments()) {
     CallArgument argument{.constant = parameter.default_value().value_or(c10::IValue())};
-    if (operand < call.operands) {
-      argument = {.kind = Kind::kTensor, .index = operand++};
-    } else if (dim < call.dims.size()) {
-      argument.kind = Kind::kInteger;
-      argument.integer = call.dims[dim++];
-      argument.type = without_optional(parameter.type());
-    } else if (parameter.name() == made->number) {
+    if (operand < call.operands || dim < call.dims.size())
+      argument = take_next(without_optional(parameter.type()));
+    else if (parameter.name() == made->number)
       argument.constant = call.number;
-    } else if (!parameter.default_value() && parameter.type()->kind() == c10::TypeKind::BoolType) {
+    else if (!parameter.default_value() && parameter.type()->kind() == c10::TypeKind::BoolType)
       argument.constant = false;
-    }
     result.arguments.push_back(std::move(argument));
   }
   return {call.name, std::move(result)};

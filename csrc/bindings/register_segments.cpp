@@ -1,4 +1,4 @@
-// torch_stitch::segments: the positions of a list of rows, sorted by row.
+// torch_stitch::segments: the positions of lists of rows, sorted by row.
 //
 // What adds to, or replaces, rows at indices becomes a reader of its segment by it: row r takes the
 // positions order[offsets[r]] to order[offsets[r + 1]], which are ascending.  So sums have eager's
@@ -27,6 +27,11 @@ struct Rows {
     return row >= 0 && row < size ? row : kInvalid;
   }
 };
+
+Rows read_rows(at::IntArrayRef rows, size_t i) {
+  const int64_t *own = &rows[3 * i], ignored = own[2];
+  return {own[0], ignored < 0 ? std::nullopt : std::optional(ignored), own[1] != 0};
+}
 
 // Rows whose counters a core's second cache does not hold; rows whose counters its first holds;
 // parts that it writes to side by side.  Measured with 0.03, 0.1, 0.4 and 4 million rows on a Xeon
@@ -145,45 +150,64 @@ struct Sorter {
   }
 };
 
-// index: integers [count] -> order [count] and offsets [size + 1], i32 where `narrow`, else i64.
-// Where an index is out of range the last offset is -1 and all others are 0; kernels report it.
-std::tuple<Tensor, Tensor> segments_cpu(const Tensor& index, int64_t size, bool wraps, bool narrow,
-                                        std::optional<int64_t> ignored) {
-  const auto dtype = narrow ? at::kInt : at::kLong;
-  const Tensor order = at::empty(index.sizes(), dtype), offsets = at::empty({size + 1}, dtype);
-  const Tensor given = index.contiguous();
-  const Rows rows{size, ignored, wraps};
-  AT_DISPATCH_INTEGRAL_TYPES(given.scalar_type(), "segments", [&] {
-    if (narrow)
-      Sorter<scalar_t, int32_t>{rows, given, order, offsets}.run();
-    else
-      Sorter<scalar_t, int64_t>{rows, given, order, offsets}.run();
-  });
-  return {order, offsets};
+// `rows`: of each index how many there are, whether negative ones count from the end, and the index
+// that is ignored, -1 for none.  indices: integers [count] -> of each its order [count] and its
+// offsets [size + 1], i32 where `narrow`, else i64.  Where an index is out of range the last offset
+// is -1 and all others are 0; kernels report it.
+std::vector<Tensor> segments_cpu(at::TensorList indices, bool narrow, at::IntArrayRef rows) {
+  std::vector<Tensor> results;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    const Rows own = read_rows(rows, i);
+    const auto options = at::TensorOptions(narrow ? at::kInt : at::kLong);
+    const Tensor order = at::empty(indices[i].sizes(), options);
+    const Tensor offsets = at::empty({own.size + 1}, options), given = indices[i].contiguous();
+    AT_DISPATCH_INTEGRAL_TYPES(given.scalar_type(), "segments", [&] {
+      if (narrow)
+        Sorter<scalar_t, int32_t>{own, given, order, offsets}.run();
+      else
+        Sorter<scalar_t, int64_t>{own, given, order, offsets}.run();
+    });
+    results.insert(results.end(), {order, offsets});
+  }
+  return results;
 }
 
-// On any device, by its own sort.
-std::tuple<Tensor, Tensor> segments(const Tensor& index, int64_t size, bool wraps, bool narrow,
-                                    std::optional<int64_t> ignored) {
-  const auto dtype = narrow ? at::kInt : at::kLong;
-  const Tensor given = index.to(at::kLong);
-  const Tensor kept = ignored ? given.ne(*ignored) : at::ones_like(given, at::kBool);
-  const Tensor rows = wraps ? at::where(given.lt(0), given + size, given) : given;
-  const Tensor is_invalid = (rows.lt(0).logical_or(rows.ge(size))).logical_and(kept).any();
-  const auto [sorted, order] =
-      at::sort(at::where(kept, rows, size), /*stable=*/true, /*dim=*/0, /*descending=*/false);
-  const Tensor ends = at::arange(size + 1, given.options());
-  const Tensor none = at::where(ends.eq(size), -1, at::zeros_like(ends));
-  const Tensor offsets = at::where(is_invalid, none, at::searchsorted(sorted, ends));
-  return {order.to(dtype), offsets.to(dtype)};
+// On any device, by its own sort: the keys of an index are above those of the one before it.
+std::vector<Tensor> segments(at::TensorList indices, bool narrow, at::IntArrayRef rows) {
+  std::vector<Tensor> keys, is_invalid, results;
+  int64_t keys_before = 0, before = 0;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    const Rows own = read_rows(rows, i);
+    const Tensor given = indices[i].to(at::kLong);
+    const Tensor row = own.wraps ? at::where(given.lt(0), given + own.size, given) : given;
+    const Tensor is_row = row.ge(0).logical_and(row.lt(own.size));
+    const Tensor kept = own.ignored ? is_row.logical_and(given.ne(*own.ignored)) : is_row;
+    is_invalid.push_back(
+        (own.ignored ? is_row.logical_or(given.eq(*own.ignored)) : is_row).logical_not().any());
+    keys.push_back(at::where(kept, row, own.size) + keys_before);
+    keys_before += own.size + 1;
+  }
+  const auto [sorted, order] = at::sort(at::cat(keys), /*stable=*/true, /*dim=*/0, false);
+  const Tensor offsets = at::searchsorted(sorted, at::arange(keys_before, sorted.options()));
+  keys_before = 0;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    const int64_t count = indices[i].numel(), size = read_rows(rows, i).size;
+    const Tensor none = at::zeros({size + 1}, sorted.options());
+    none[size].fill_(-1);
+    const Tensor ends = offsets.slice(0, keys_before, keys_before + size + 1) - before;
+    for (const Tensor& result :
+         {order.slice(0, before, before + count) - before, at::where(is_invalid[i], none, ends)})
+      results.push_back(result.to(narrow ? at::kInt : at::kLong));
+    keys_before += size + 1;
+    before += count;
+  }
+  return results;
 }
 
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(torch_stitch, library) {
-  library.def(
-      "segments(Tensor index, int size, bool wraps, bool narrow, int? ignored=None) -> "
-      "(Tensor, Tensor)");
+  library.def("segments(Tensor[] indices, bool narrow, int[] rows) -> Tensor[]");
   library.impl("segments", c10::DispatchKey::CPU, &segments_cpu);
   library.impl("segments", c10::DispatchKey::CompositeExplicitAutograd, &segments);
 }

@@ -59,8 +59,8 @@ inline constexpr std::string_view kFlashAttention =
     "aten._scaled_dot_product_flash_attention.default";
 inline constexpr std::string_view kEfficientAttention =
     "aten._scaled_dot_product_efficient_attention.default";
-// (index [count], rows, wraps, narrow, ignored): the positions in the order of their rows, [count],
-// and where each row's begin, [rows + 1].
+// (indices [count], narrow, and of each rows, wraps and ignored): of each the positions in the
+// order of their rows, [count], and where each row's begin, [rows + 1].
 inline constexpr std::string_view kSegmentsCall = "torch_stitch.segments.default";
 inline constexpr std::array kMadeCalls = {
     MadeCall{kAttentionCall, "scale"},      MadeCall{kFlashAttention, "scale"},

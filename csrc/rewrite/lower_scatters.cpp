@@ -3,6 +3,7 @@
 #include <bit>
 #include <tuple>
 
+#include "analysis/index_walk.h"
 #include "rewrite/constants.h"
 #include "rewrite/rebuild_graph.h"
 
@@ -174,8 +175,7 @@ struct Lowering {
       const DType dtype = narrow ? DType::kI32 : DType::kI64;
       Node call{.op = k_library, .integer = kMadeCall, .type = {DType::kOpaque}};
       call.name = kSegmentsCall;
-      call.dims = {size, int64_t{put.wraps}, int64_t{narrow}};
-      if (put.ignored >= 0) call.dims.emplace_back(put.ignored);
+      call.dims = {int64_t{narrow}, size, int64_t{put.wraps}, std::max<int64_t>(put.ignored, -1)};
       const NodeId sorts = b->copy(call, {put.index});
       made = {b->read_result(sorts, 0, contiguous_type(dtype, {count})),
               b->read_result(sorts, 1, contiguous_type(dtype, {size + Dim(1)}))};
@@ -349,6 +349,36 @@ NodeId call(Builder& b, const RewriteSite& site) {
   return b.copy(node, {site.inputs.begin() + 3, site.inputs.end()});
 }
 
+// A GPU sorts in twenty launches, whether one index or the indices of three tables of embeddings.
+Graph sort_together(const Graph& graph) {
+  NodeList calls;
+  const auto find_index = [&](NodeId id) { return skip_reshapes(graph, graph[id].inputs[0]); };
+  for (int n = 0; n < graph.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    const bool sorts = node.op == k_library && node.name == kSegmentsCall && node.dims[0].is(1);
+    if (sorts && graph[find_index(NodeId(n))].op == k_input) calls.emplace_back(n);
+  }
+  if (calls.size() < 2) return graph;
+  return rebuild_graph(graph, [&](Builder& b, const RewriteSite& site) -> NodeId {
+    const bool is_result = site.node.op == k_get;
+    const auto at = std::ranges::find(calls, is_result ? site.node.inputs[0] : site.id);
+    if (at == calls.end() || (!is_result && at != calls.begin())) return {};  // nobody reads it
+    if (is_result)
+      return b.read_result(site.made[calls[0].index()],
+                           2 * (at - calls.begin()) + site.node.ints[0], site.node.type);
+    Node call = site.node;
+    NodeList indices;
+    call.dims.resize(1);
+    for (NodeId id : calls) {
+      const Node& own = graph[id];
+      indices.push_back(
+          b.reshape(site.made[find_index(id).index()], graph[own.inputs[0]].type.shape));
+      call.dims.insert(call.dims.end(), own.dims.begin() + 1, own.dims.end());
+    }
+    return b.copy(call, indices);
+  });
+}
+
 }  // namespace
 
 Graph lower_scatters(const Graph& graph, bool on_host) {
@@ -368,7 +398,7 @@ Graph lower_scatters(const Graph& graph, bool on_host) {
       value = result[value].inputs[0];
     return value == mutation.input;
   });
-  return result;
+  return on_host ? result : sort_together(result);
 }
 
 }  // namespace stitch

@@ -391,26 +391,50 @@ def test_any_number_of_rows():
         check(scattered, x, index, source, compiled=compiled, calls=1)
 
 
+def segments(index, rows, narrow=True, wraps=False, ignored=-1):
+    return torch.ops.torch_stitch.segments([index], narrow, [rows, wraps, ignored])
+
+
 @pytest.mark.parametrize("narrow", [True, False])
 @pytest.mark.parametrize("rows", [2**18 - 1, 2**18, 2**18 + 1, 5_000_011])
 def test_many_rows_are_sorted_in_parts(rows, narrow):
-    count = 300_007
+    count, ignored = 300_007, rows + 7
     index = torch.randint(-1, min(rows, 400_000), (count,))
     index[::1000] = rows - 1
-    segments = torch.ops.torch_stitch.segments.default
-    order, offsets = segments(index, rows, False, narrow, -1)
+    given = torch.where(index < 0, ignored, index)
+    order, offsets = segments(given, rows, narrow, ignored=ignored)
     assert order.dtype == offsets.dtype == (torch.int32 if narrow else torch.int64)
     kept = int((index >= 0).sum())
     met = torch.where(index < 0, rows, index)
     torch.testing.assert_close(order[:kept].long(), met.sort(stable=True).indices[:kept])
     counted = torch.bincount(met, minlength=rows + 1)[:rows].cumsum(0)
     torch.testing.assert_close(offsets.long(), torch.cat([torch.zeros(1, dtype=int), counted]))
-    wrapped = segments(torch.where(index < 0, -rows, index - rows), rows, True, narrow)
-    again = segments(index.clamp(min=0), rows, False, narrow)
+    wrapped = segments(torch.where(index < 0, -rows, index - rows), rows, narrow, wraps=True)
+    again = segments(index.clamp(min=0), rows, narrow)
     for one, other in zip(wrapped, again):
         assert torch.equal(one, other)
-    index[5] = rows
-    assert segments(index, rows, False, narrow, -1)[1][-1] == -1
+    given[5] = rows
+    assert segments(given, rows, narrow, ignored=ignored)[1][-1] == -1
+
+
+@pytest.mark.parametrize("narrow", [True, False])
+def test_the_sort_of_any_device_is_that_of_the_cpu(narrow):
+    indices = [
+        torch.randint(-16, 16, (301,)),
+        torch.tensor([3, 99, 0, 3]),  # the second is ignored
+        torch.tensor([4, 7, 1], dtype=torch.int32),  # out of range
+        torch.tensor([], dtype=torch.int64),
+        torch.tensor([0, 0, -1]),  # out of range
+    ]
+    rows = [16, 1, -1, 5, 0, 99, 6, 0, -1, 3, 0, -1, 2, 0, -1]
+    segments = torch.ops.torch_stitch.segments.default
+    any_device = torch._C.DispatchKey.CompositeExplicitAutograd
+    by_torch = segments._op_dk(any_device, indices, narrow, rows)
+    for i, (one, other) in enumerate(zip(by_torch, segments(indices, narrow, rows), strict=True)):
+        assert one.dtype == other.dtype and one.shape == other.shape
+        is_order = i % 2 == 0  # of what is in no segment anything may follow
+        kept = max(0, int(by_torch[i + is_order][-1])) if is_order else len(one)
+        assert torch.equal(one[:kept], other[:kept]), i
 
 
 @pytest.mark.parametrize("target", ["a100", "h100", "h200", "b200"])

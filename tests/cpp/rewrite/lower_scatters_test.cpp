@@ -24,7 +24,7 @@ std::string put(const std::string& op, const std::string& flags, int rows) {
 
 std::string sorted(int rows, const std::string& more = "") {
   const std::string r = std::to_string(rows), ends = std::to_string(rows + 1);
-  return "%sorts = library(%i){name=\"torch_stitch.segments.default\", integer=-1, dims=[" + r +
+  return "%sorts = library(%i){name=\"torch_stitch.segments.default\", integer=-1, dims=[1," + r +
          more + "]} : opaque[]\n%order = get(%sorts){ints=[0]} : i32[1000]\n" +
          "%offsets = get(%sorts){ints=[1]} : i32[" + ends + "]\n";
 }
@@ -37,13 +37,13 @@ int count_ops(const Graph& graph, OpKind op) {
 TEST(LowerScatters, GpusSort) {
   expect_rewrite(
       lower_on_gpu, graph_of(put("put_sum", "0,1,-1", 16), 16),
-      graph_of(sorted(16, ",0,1") + "%y = segment_sum(%x, %s, %order, %offsets){dim=0}", 16));
+      graph_of(sorted(16, ",0,-1") + "%y = segment_sum(%x, %s, %order, %offsets){dim=0}", 16));
 }
 
 TEST(LowerScatters, AnIndexOfNoRowAndNegativeOnesAreTheSortsBusiness) {
   expect_rewrite(
       lower_on_gpu, graph_of(put("put_max", "1,1,7", 16), 16),
-      graph_of(sorted(16, ",1,1,7") + "%y = segment_max(%x, %s, %order, %offsets){dim=0}", 16));
+      graph_of(sorted(16, ",1,7") + "%y = segment_max(%x, %s, %order, %offsets){dim=0}", 16));
 }
 
 TEST(LowerScatters, OneIndexIsSortedForOnce) {
@@ -54,6 +54,41 @@ TEST(LowerScatters, OneIndexIsSortedForOnce) {
   EXPECT_EQ(count_ops(graph, OpKind::k_library), 1);
   EXPECT_EQ(count_ops(graph, OpKind::k_segment_sum), 1);
   EXPECT_EQ(count_ops(graph, OpKind::k_segment_last), 1);
+}
+
+// Tables of 16 and 20 rows, the second one's last row for padding.
+TEST(LowerScatters, GpusSortTheIndicesOfAllTablesTogether) {
+  const std::string tables = R"(
+    %x = input : f32[16,4]
+    %z = input : f32[20,4]
+    %s = input : f32[1000,4]
+    %i = input : i64[1000]
+    %j = input : i64[10,100]
+)";
+  const std::string put = R"({ints=[0,0,1,%], name="aten.index_add.default", integer=0} : )";
+  const auto keeps = [&](int ignored) {
+    return std::string(put).replace(put.find('%'), 1, std::to_string(ignored));
+  };
+  const std::string both = tables + "%k = reshape(%j){shape=[1000]}\n%y = put_sum(%x, %s, %i, %x)" +
+                           keeps(-1) + "f32[16,4]\n%u = put_sum(%z, %s, %k, %z)" + keeps(19) +
+                           "f32[20,4]\noutputs (%y, %u)\n";
+  expect_rewrite([](const Graph& graph) { return merge_views(lower_on_gpu(graph)); }, both,
+                 tables +
+                     R"(
+    %k = reshape(%j){shape=[1000]}
+)"
+                     "%sorts = library(%i, %k){name=\"torch_stitch.segments.default\", integer=-1, "
+                     "dims=[1,16,0,-1,20,0,19]} : opaque[]"
+                     R"(
+    %order = get(%sorts){ints=[0]} : i32[1000]
+    %offsets = get(%sorts){ints=[1]} : i32[17]
+    %y = segment_sum(%x, %s, %order, %offsets){dim=0}
+    %order2 = get(%sorts){ints=[2]} : i32[1000]
+    %offsets2 = get(%sorts){ints=[3]} : i32[21]
+    %u = segment_sum(%z, %s, %order2, %offsets2){dim=0}
+    outputs (%y, %u)
+  )");
+  EXPECT_EQ(count_ops(lower_on_host(read_graph(both)), OpKind::k_library), 0);
 }
 
 TEST(LowerScatters, HostsCombineFewRowsInChunks) {
