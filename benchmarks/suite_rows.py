@@ -10,7 +10,6 @@ from benchmarks.rows import PLANNED_FOR, Row, kernels_of, skip_without_nvrtc
 from torch_stitch.measure.backends import own_copy
 
 POLICIES = ("auto", "astitch", "fusionstitching2020", "none")
-SEED = "aten.randint.low"
 WITHOUT_LIMIT = ("segment_softmax_unsorted",)  # what it gathers lies anywhere
 
 
@@ -20,10 +19,8 @@ def plan_of(fn, inputs, policy="auto"):
 
 
 def describe(plan):
-    # The draw of a call's seed is the generator's, not work of the graph.
-    seeds = sum(call["name"] == SEED for call in plan["library_calls"])
     return {
-        "kernels": kernels_of(plan) - seeds,
+        "kernels": kernels_of(plan),
         "predicted_us": sum(kernel["predicted_us"] for kernel in plan["kernels"]),
         "bytes_ratio": plan["bytes_planned"] / plan["bytes_compulsory"],
         "spill_bytes": sum(kernel["spill_bytes"] for kernel in plan["kernels"]),

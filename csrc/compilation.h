@@ -89,8 +89,9 @@ void try_choices(std::vector<Trial>& kernels,
 //
 // Launch bounds are assumed, then checked against the compiled kernel (AStitch A.14): one that
 // spills becomes the first of its other choices that does not.  With `clock=choose` the best few
-// choices of every kernel are compiled, and the clock decides.
-std::vector<Binary> settle_kernels(Compilation& c);
+// choices of every kernel are compiled, and what `time` (microseconds) says of them decides.
+using TimeKernel = std::function<double(const KernelSource& source, const Binary& binary)>;
+std::vector<Binary> settle_kernels(Compilation& c, const TimeKernel& time);
 
 Report make_report(const Compilation& c);
 // What the compiler said of a GPU's kernels; there may be none: planned, not compiled.

@@ -31,6 +31,7 @@ std::vector<Binary> compile_all(const Compilation& c, const Settings& settings) 
 
 struct Settler {
   Compilation& c;
+  const TimeKernel& time;
   const bool is_clock_asked = c.device.is_cuda && c.request.settings.clock == "choose";
   Settings settings = c.request.settings;  // of what is tried
   TemplateMemo memo = {};
@@ -45,7 +46,7 @@ struct Settler {
     if (!compiled) trial.spilled_bytes = INT_MAX;
     if (!is_clock_asked || !compiled) return;
     try {
-      trial.us = time_kernel(c, source, binary).us;
+      trial.us = time(source, binary);
     } catch (const Error& error) {
       trial.us = std::numeric_limits<double>::infinity();
       warn_once("clock " + source.name, "a schedule is not timed: " + std::string(error.what()));
@@ -110,8 +111,8 @@ void try_choices(std::vector<Trial>& kernels,
   }
 }
 
-std::vector<Binary> settle_kernels(Compilation& c) {
-  Settler settler{c};
+std::vector<Binary> settle_kernels(Compilation& c, const TimeKernel& time) {
+  Settler settler{c, time};
   if (settler.is_clock_asked) settler.settings.simulate = "false";  // it reads a GPU's code
   std::vector<Binary> binaries = compile_all(c, settler.settings);
   std::vector<Trial> kernels = settler.list_unsettled(binaries);

@@ -36,16 +36,10 @@ def stitch(gm, example_inputs, *, mode=None, options=None):
     if not (options is None or isinstance(options, Mapping)):
         raise TypeError(f'found options {options!r}; they are a dict, such as {{"strict": True}}')
     options = MODES[mode or "default"] | dict(options or {})
-    wanted = _core.get_option(options, "target")
     try:
         target = find_target(devices_of(gm, example_inputs), options)
     except UnsupportedError:
         target = None  # each graph says so
-    if wanted != "auto" and target and (wanted == "cpu") != (target == "cpu"):
-        raise ValueError(
-            f"torch_stitch: found the target {wanted} and tensors on other devices; "
-            "explain(..., target=) plans for devices that are not there, simulate=True runs plans"
-        )
     compiler = functools.partial(compile_graph, options, BoxedDeviceIndex(None))
     for part in (m for m in gm.modules() if isinstance(m, torch.fx.GraphModule)):
         drop_identities(part)
@@ -156,7 +150,7 @@ def find_target(devices, options=None):
     if len(devices) == 1 and names.startswith("cuda"):
         found = torch.cuda.get_device_properties(names)
         if not torch.version.hip and found.major >= 8:
-            return _core.find_gpu_target(next(iter(devices)).index or 0)
+            return _core.find_gpu_target(next(iter(devices)).index or 0, options or {})
         names += f", {found.name} of compute capability {found.major}.{found.minor}"
     where = "CPUs, and one NVIDIA GPU of compute capability 8.0 and up"
     raise UnsupportedError(f"found tensors on {names}; kernels are for {where}")

@@ -57,6 +57,7 @@ def choose_capture(gm, kind, forward_device):
         "mutated_input_idxs": tuple(sorted(find_input_mutations(gm.graph))),
     }
     how |= {"static_input_idxs": range(utils.count_tangents(gm))} if is_backward else {}
+    gm.meta["is_captured"] = True
     return functools.partial(record, how)
 
 

@@ -12,6 +12,7 @@ import gc
 
 import torch
 from torch._functorch import config
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils._pytree import tree_map
 
 from torch_stitch import _core, backend
@@ -54,8 +55,8 @@ def trace_with(stand_ins, see, fn, inputs, target, training):
 
     def keep(found, kind, gm, example_inputs):
         graphs.append((kind, see(gm, found)))
-        results = gm.graph.output_node().all_input_nodes
-        if not stand_ins.with_values and any(map(depends_on_data, results)):
+        results = [n.meta.get("val") for n in gm.graph.output_node().all_input_nodes]
+        if not stand_ins.with_values and free_unbacked_symbols(results):
             raise RuntimeError("nothing answers for a size that depends on data but to run")
         run = backend.by_dispatcher(gm)
         return backend.KeptGraph(lambda args: run(stand_ins.take(args)))
@@ -125,10 +126,3 @@ class StandIns:
         held, args[:] = list(args), []
         memory = [is_plain(x) and x.untyped_storage()._cdata for x in held]
         return [self.of(x) if place in self.theirs else x for x, place in zip(held, memory)]
-
-
-def depends_on_data(node):
-    """Whether it is a size, or has one, that nobody knows before it is computed."""
-    value = node.meta.get("val")
-    sizes = (*value.shape, *value.stride()) if isinstance(value, torch.Tensor) else (value,)
-    return any(isinstance(n, torch.SymInt) and n.node.hint is None for n in sizes)

@@ -16,7 +16,7 @@ from torch._prims_common import elementwise_dtypes
 from torch.fx.experimental.symbolic_shapes import guard_or_true
 
 from torch_stitch import _core
-from torch_stitch.fx_numbers import SYMBOLIC, number_of, whole
+from torch_stitch.fx_numbers import DATA_HINT, SYMBOLIC, number_of, whole
 
 DTYPES = _core.dtypes
 if torch.tensor(500.0).to(torch.float8_e4m3fn).float().isnan():  # torch 2.11
@@ -286,6 +286,16 @@ def slice_scatter(im, node, x, source, dim=0, start=None, end=None, step=1):
         return NotImplemented  # which raises as in eager
     start, step = im.dim(start), im.dim(step)
     return im.b.slice_scatter(x, im.b.cast(source, dtype_of(node)), dim, start, step)
+
+
+@rule("randint.low")
+def draw_seed(im, node, *_, device, **__):
+    """Of random numbers: arguments of kernels.  A captured graph draws anew in each replay."""
+    is_seed = any(user.target is torch.ops.torch_stitch.random.default for user in node.users)
+    if not is_seed or im.target == "cpu" or "is_captured" in im.gm.meta:
+        return NotImplemented
+    words = [im.b.symbol(im.extra_position(device), DATA_HINT, False) for _ in range(2)]
+    return im.b.cat(as_rows(im, *(im.b.size_value("i64", word) for word in words)), 0)
 
 
 def filled(im, node, number):

@@ -164,10 +164,25 @@ CompiledGraph compile_graph(const Graph& graph, std::shared_ptr<CallTable> calls
   return compiled;
 }
 
+void check_target(const Settings& settings, bool on_host) {
+  if (settings.target == "auto" || (settings.target == "cpu") == on_host) return;
+  throw UserError("found the target " + settings.target + " and tensors on other devices; " +
+                  "explain(..., target=) plans for devices that are not there, simulate=True runs "
+                  "plans");
+}
+
+std::string find_gpu_target(int gpu, const py::dict& options) {
+  check_target(read_options(options), false);
+  return find_device(read_device(gpu)).name;
+}
+
 // The row of the device table that CPU tensors are planned for.
 std::string find_host_target(const py::dict& options) {
   const Settings settings = read_options(options);
-  if (!is_simulated(settings)) return "cpu";
+  if (!is_simulated(settings)) {
+    check_target(settings, true);
+    return "cpu";
+  }
   if (settings.target == "cpu")
     throw UserError("simulate runs a GPU's kernels and the target is cpu; leave one of them out");
   return settings.target == "auto" ? "h200" : settings.target;
@@ -196,7 +211,7 @@ void bind_compile(py::module_& module) {
            })
       .def("__repr__", [](const Explanation& found) { return found.table; });
   module.def("merge_reports", &merge_reports, "graphs"_a, "training"_a);
-  module.def("find_gpu_target", [](int gpu) { return find_device(read_device(gpu)).name; });
+  module.def("find_gpu_target", &find_gpu_target, "gpu"_a, "options"_a);
   module.def("find_host_target", &find_host_target, "options"_a);
   module.def(
       "show_stage",

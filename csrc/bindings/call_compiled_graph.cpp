@@ -313,6 +313,8 @@ void add_extras(const CompiledGraph& graph, py::list arguments) {
       const at::Tensor number = at::scalar_tensor(arguments[extra].cast<double>(),
                                                   at::dtype(at::kDouble).device(graph.device));
       arguments.append(wrap_tensor(number));
+    } else if (THPDevice_Check(extra.ptr())) {
+      arguments.append(draw_word(extra.cast<at::Device>()));
     } else {
       arguments.append(extra);
     }

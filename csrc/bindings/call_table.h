@@ -64,8 +64,8 @@ struct CallTable {
   py::list given;            // what add_call was given for each row: the table's form when pickled
 
   // What stands beside arguments and results.  Appended to the arguments of a call: tensors that
-  // the graph holds, what functions make of the arguments, and of a position, the number there as a
-  // tensor.
+  // the graph holds, what functions make of the arguments, of a position the number there as a
+  // tensor, and of a device a word that its generator draws.
   py::list extras;
   py::list number_outputs;  // positions of results that are numbers, here tensors
   py::list views;           // (position, rank, dtype) of results whose place in what stands there
@@ -74,6 +74,9 @@ struct CallTable {
 
 // Python's object for it; error_already_set where none can be made.
 py::object wrap_tensor(const at::Tensor& tensor);
+
+// 64 bits that the default generator of a device has not drawn before; nothing is launched.
+int64_t draw_word(const at::Device& device);
 
 // The row of a call that the core makes, read off its operator's schema.
 CallRow make_row(const ProgramCall& call);

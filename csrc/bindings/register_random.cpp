@@ -3,12 +3,14 @@
 // torch_stitch::random(seed, stream, size, coarse) is what kernels compute
 // (device/stitch/random.cuh); here is the same arithmetic by the dispatcher, for what runs without
 // kernels: the same bits.  The others are decompositions of aten's ops.  Each draws a seed of its
-// own; share_seed of backend.py makes one draw of all that a graph has.
+// own; share_seed of backend.py makes one draw of all that a graph has, whose words are arguments
+// of a GPU's kernels, unless the graph is captured: no launch draws them.
 #include <ATen/ATen.h>
 
 #include <algorithm>
 #include <numeric>
 
+#include "bindings/call_table.h"
 #include "bindings/register_decompositions.h"
 
 namespace stitch {
@@ -52,9 +54,10 @@ Tensor random_meta(const Tensor& seed, int64_t, c10::SymIntArrayRef size, bool) 
   return at::empty_symint(size, seed.options().dtype(at::kFloat));
 }
 
-Tensor draw_seed(const Tensor& like) {
-  return at::randint(INT64_MIN, INT64_MAX, {2}, like.options().dtype(at::kLong));
+Tensor draw_words(at::Device device, int64_t count) {
+  return at::randint(INT64_MIN, INT64_MAX, {count}, at::device(device).dtype(at::kLong));
 }
+Tensor draw_seed(const Tensor& like) { return draw_words(like.device(), 2); }
 
 // One number per element, in the order in which `like` lies in memory: its strides, and lanes of a
 // vector that are neighbours of one stream.
@@ -152,6 +155,19 @@ Tensor as_like(const Tensor& x, Dtype dtype, MaybeLayout layout, Device device, 
 }
 
 }  // namespace
+
+int64_t draw_word(const at::Device& device) {
+  if (device.is_cpu()) return *draw_words(device, 1).const_data_ptr<int64_t>();  // as a CPU does
+  at::Generator generator = at::globalContext().defaultGenerator(device);
+  const std::lock_guard lock(generator.mutex());
+  const uint64_t offset = generator.get_offset();
+  generator.set_offset(offset + 4);
+  // SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+  uint64_t word = generator.current_seed() + (offset + 1) * 0x9E3779B97F4A7C15;
+  word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9;
+  word = (word ^ word >> 27) * 0x94D049BB133111EB;
+  return static_cast<int64_t>(word ^ word >> 31);
+}
 
 TORCH_LIBRARY_FRAGMENT(torch_stitch, library) {
   library.def("random(Tensor seed, int stream, SymInt[] size, bool coarse=False) -> Tensor");

@@ -69,6 +69,7 @@ struct Emitter {
   std::set<NodeId> exchanged = {};
   bool uses_shared = false;
   bool take_turns = false;  // the blocks of all phases
+  bool is_whole = false;    // each launch has a block for each block's work
   int next_function = 0;
   // By function, of those that loop over blocks themselves.
   struct LoopingBody {
@@ -257,6 +258,9 @@ struct Emitter {
       return concat("for (", type, " block = 0; block < ", size(end), "; ++block) {\n", calls,
                     "    }\n");
     const auto [turns_type, turns] = share_out(end, take_turns);
+    // Where there are several stages: a loop around them costs registers.
+    if (is_whole && placed.size() > 1)
+      return concat("const ", type, " block = ", type, "(block_index());\n", calls);
     return concat("for (", turns_type, " turns = ", turns, "; turns.are_left(); turns.next()) {\n",
                   "      const ", type, " block = turns.block;\n", calls, "    }\n");
   }
@@ -268,6 +272,7 @@ struct Emitter {
     const int shared = kernel.finish < 0 ? count : kernel.finish;
     take_turns = places.empty() &&
                  reads_again(graph, {kernel.phases.begin(), kernel.phases.begin() + shared});
+    is_whole = shared == 1 && !take_turns;
     std::string text;
     for (int p = 0; p < count; ++p) {
       const std::string loop = "    " + phase_loop(kernel.phases[p], p, p >= shared);

@@ -244,6 +244,18 @@ def test_recorded_training_steps():
     assert torch_stitch.counters()["fallback_ops"] == 0
 
 
+def test_dropout_goes_on_with_the_gpus_generator():
+    compiled = torch.compile(lambda x: F.dropout(x, 0.5), backend="stitch")
+    x = torch.ones(1 << 16, device="cuda", requires_grad=True)
+    torch.cuda.manual_seed(3)
+    first, second = compiled(x), compiled(x)
+    assert abs(first.count_nonzero() / x.numel() - 0.5) < 0.02 and not first.equal(second)
+    first.sum().backward()
+    assert x.grad.equal(first)
+    torch.cuda.manual_seed(3)
+    assert compiled(x).equal(first) and compiled(x).equal(second)
+
+
 def test_recorded_dropout_draws_again_in_each_call():
     compiled = recorded(lambda x: F.dropout(x, 0.5))
     x = torch.ones(1 << 16, device="cuda")

@@ -237,7 +237,8 @@ def test_foreach_ops_are_ops_on_each():
         torch._foreach_addcdiv_(xs, ys, ys, [1.0, 2.0, 3.0])
         torch._foreach_maximum_(xs, 0.1)
         torch._foreach_copy_(ys, xs)
-        return tuple(torch._foreach_norm(xs)) + tuple(torch._foreach_pow(2.0, xs))
+        torch._foreach_zero_(xs[:2])
+        return *torch._foreach_norm(xs), *torch._foreach_pow(2.0, xs), *torch._foreach_abs(ys)
 
     xs, ys = ([torch.randn(n) for n in (3, 4, 5)] for _ in range(2))
     check(fn, xs, ys, torch.tensor(1.5))

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
+import torch_stitch
 from torch_stitch import backend, cuda_graphs, kept_graph
 
 CUDA = torch.device("cuda", 0)
@@ -92,6 +93,15 @@ def test_modes_with_cuda_graphs_record_and_the_others_do_not(trees, mode):
     is_recorded = mode in ("reduce-overhead", "max-autotune")
     assert trees.calls == ([0] * 3 if is_recorded else [])
     assert backend.MODES[mode].get("cuda_graphs", False) == is_recorded
+
+
+@pytest.mark.parametrize("captured", [False, True])
+def test_recorded_graphs_draw_their_seeds_in_each_replay(trees, captured):
+    options = {"cuda_graphs": captured, "simulate": "fast", "strict": True}
+    torch_stitch.reset_counters()
+    y = torch.compile(F.dropout, backend="stitch", options=options)(torch.ones(1000))
+    assert 300 < (y == 0).sum() < 700 and len(trees.calls) == captured
+    assert torch_stitch.counters()["library_calls"] == captured
 
 
 def test_graphs_on_cpus_are_never_recorded(monkeypatch):

@@ -145,12 +145,12 @@ def test_a_gpu_of_the_machine_is_asked_for_by_its_driver(monkeypatch):
     found = SimpleNamespace(name="NVIDIA A10G", major=8, minor=6)
     asked = []
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: found)
-    monkeypatch.setattr(_core, "find_gpu_target", lambda ordinal: asked.append(ordinal) or A10G)
+    monkeypatch.setattr(_core, "find_gpu_target", lambda gpu, _: asked.append(gpu) or A10G)
     assert backend.find_target({torch.device("cuda:1")}) == A10G and asked == [1]
     monkeypatch.undo()
     if not torch.cuda.is_available():  # a driver that is missing is no fault of the user's
         with pytest.raises(_core.UnsupportedError, match="no CUDA device"):
-            _core.find_gpu_target(0)
+            _core.find_gpu_target(0, {})
 
 
 def test_the_settings_list_the_rows():
