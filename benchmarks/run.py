@@ -15,6 +15,7 @@ from pathlib import Path
 from benchmarks import (
     clock_rows,
     clock_sizes,
+    clock_speed,
     decoder_rows,
     limits,
     machine,
@@ -27,7 +28,7 @@ from benchmarks.rows import Request, Row
 
 RESULTS = machine.ROOT / "benchmarks" / "results"
 GROUPS = {**rows.GROUPS, **suite_rows.GROUPS, **workload_rows.GROUPS, **limits.GROUPS}
-GROUPS |= clock_rows.GROUPS | clock_sizes.GROUPS | decoder_rows.GROUPS
+GROUPS |= clock_rows.GROUPS | clock_sizes.GROUPS | decoder_rows.GROUPS | clock_speed.GROUPS
 NAME_COLUMNS = 76
 
 

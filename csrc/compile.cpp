@@ -135,9 +135,10 @@ CompileResult compile(const CompileRequest& request) {
     std::vector<Binary> binaries;
     run_stage("compile", c.log, [&] { binaries = settle_by_clock(c); });
     for (const char* stage : {"plan", "schedule", "emit"}) dump(c, stage);  // what runs
-    log = c.log;
     Report report = make_report(c);
-    if (asks_clock(request.settings) && !request.load) time_kernels(report, c, binaries);
+    if (asks_clock(request.settings) && !request.load)
+      run_stage("clock", c.log, [&] { time_kernels(report, c, binaries); });
+    log = c.log;
     return CompiledPlan{
         request.load ? build_program(c.graph, c.plan, c.sources, device.is_cuda) : Program(),
         c.sources, report, binaries};

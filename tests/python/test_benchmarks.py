@@ -25,6 +25,7 @@ from benchmarks import (  # noqa: E402
 from benchmarks.cases import CASES, ONE_KERNEL, ONE_STITCHED_KERNEL  # noqa: E402
 from benchmarks.clock_rows import clock_suite  # noqa: E402
 from benchmarks.clock_sizes import clock_sizes, one_less  # noqa: E402
+from benchmarks.clock_speed import clock_speed  # noqa: E402
 from benchmarks.rows import Request, Row  # noqa: E402
 from torch_stitch.measure.timing import time_interleaved  # noqa: E402
 
@@ -147,6 +148,13 @@ def test_extents_are_one_less_where_eager_takes_that():
     assert kept == ["batch", "channels"]
     sizes, kept = one_less(CASES["adamw_foreach"])
     assert sizes == {"tensors": 20, "rows": 255, "cols": 1023} and kept == []
+
+
+@needs_nvrtc
+def test_the_time_that_the_clock_takes_is_of_a_kernel():
+    median, slowest = clock_speed(Request(cases=("swiglu_gate", "softmax")))
+    assert median.name.endswith("median of 2") and 0 < median.value <= slowest.value
+    assert [len(times) for times in median.detail.values()] == [1, 1]
 
 
 @needs_nvrtc

@@ -113,7 +113,8 @@ TEST(EmitPhases, StagesOfAPhaseShareOutItsBlocks) {
   for (int s : phase) {
     blocks += symbols.hint(planned.schedules[s].grid);
     const std::string end = std::to_string(blocks);
-    if (s != phase.back()) EXPECT_TRUE(holds(frame_of(source), "block < " + end)) << source.text;
+    const bool is_last = s == phase.back();
+    EXPECT_NE(holds(frame_of(source), "block < " + end), is_last) << source.text;
   }
   ASSERT_EQ(source.phases.size(), 1u);
   EXPECT_EQ(symbols.hint(source.phases[0]), blocks);
