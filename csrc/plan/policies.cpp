@@ -75,15 +75,19 @@ PlanCandidate plan_best_patterns(const PlanRequest& in, const std::vector<Stitch
   std::vector<NodeList> groupings = {certain};
   for (const NodeList& more : {add_expensive(in.graph, certain), add_gathered(in.graph, certain)})
     add_once(groupings, more);
-  PlanCandidate best;
+  PlanCandidate best, best_finished;  // what is kept in registers is chosen before what is finished
   for (const NodeList& roots : groupings) {
     for (const auto& patterns : plan_patterns(in, roots)) {
       const JoinedStages joined = join_stages(in, roots, JoinRule::kNever, patterns);
       for (const StitchRule& rule : rules) {
         PlanCandidate candidate = stitch_stages(in, joined, rule);
-        finish_in_last_block(in, candidate);
         enumerate_templates(in, candidate);
-        if (best.plan.stages.empty() || is_better(candidate, best)) best = std::move(candidate);
+        PlanCandidate finished = candidate;
+        finish_in_last_block(in, finished);
+        enumerate_templates(in, finished);
+        if (!best.plan.stages.empty() && !is_better(finished, best_finished)) continue;
+        best = std::move(candidate);
+        best_finished = std::move(finished);
       }
     }
   }

@@ -45,13 +45,13 @@ struct SumFinder {
 
   // The product depends on it, and on all others that read it: it lies in memory, for the sum.
   bool is_left_for(NodeId sum, NodeId id, NodeId product) const {
+    if (is_materialised(graph[id]) || is_kept[id.index()]) return false;
     std::vector<bool> is_before = mark_nodes(graph, NodeList{product});
     for (int n = product.index(); n > id.index(); --n)
       if (is_before[n])
         for (NodeId input : graph.nodes[n].inputs) is_before[input.index()] = true;
     const auto is_operand = [&](NodeId input) { return storage_base(graph, input) == id; };
-    return is_before[id.index()] && !is_materialised(graph[id]) && !is_kept[id.index()] &&
-           std::ranges::none_of(graph[product].inputs, is_operand) &&
+    return is_before[id.index()] && std::ranges::none_of(graph[product].inputs, is_operand) &&
            std::ranges::all_of(users[id.index()], [&](NodeId reader) {
              return reader == sum || is_before[reader.index()];
            });

@@ -356,7 +356,10 @@ Graph sort_together(const Graph& graph) {
   for (int n = 0; n < graph.size(); ++n) {
     const Node& node = graph.nodes[n];
     const bool sorts = node.op == k_library && node.name == kSegmentsCall && node.dims[0].is(1);
-    if (sorts && graph[find_index(NodeId(n))].op == k_input) calls.emplace_back(n);
+    if (!sorts) continue;
+    const NodeId index = find_index(NodeId(n));
+    const bool is_early = calls.empty() || index.index() < calls[0].index();
+    if (is_early && graph[index].op == k_input) calls.emplace_back(n);
   }
   if (calls.size() < 2) return graph;
   return rebuild_graph(graph, [&](Builder& b, const RewriteSite& site) -> NodeId {

@@ -6,11 +6,9 @@ namespace stitch::clock {
 
 namespace {
 
-// Spills too, which are written back when they leave it.
+// Spills too: it keeps their stores, which go on to the second.
 bool is_cached(const Instruction& instruction) {
-  const Opcode opcode = instruction.row->opcode;
-  const bool is_local = opcode == Opcode::ldl || opcode == Opcode::stl;
-  return is_local || (instruction.row->flow == Flow::load && is_weak(instruction));
+  return is_local(instruction) || (instruction.row->flow == Flow::load && is_weak(instruction));
 }
 
 }  // namespace

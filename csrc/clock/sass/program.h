@@ -87,6 +87,10 @@ inline bool is_weak(const Instruction& instruction) {
   const auto order = instruction.field(77, 4);
   return order == 0 || order == 4;
 }
+// Of a thread's own memory: spills and arrays.
+inline bool is_local(const Instruction& instruction) {
+  return instruction.row->opcode == Opcode::ldl || instruction.row->opcode == Opcode::stl;
+}
 // BAR.RED: a predicate of all threads of the block.
 inline bool reduces_over_block(const Instruction& instruction) {
   return instruction.row->flow == Flow::barrier && instruction.field(77, 3) == 2;

@@ -72,18 +72,16 @@ int32_t MemoryWalk::touch(const Prepared& step, uint32_t lanes) {
   const Instruction& instruction = *step.instruction;
   const Flow flow = instruction.row->flow;
   if (flow == Flow::commit || flow == Flow::await) return Step::kNoAccess;
-  const Opcode opcode = instruction.row->opcode;
   const Operand* operand = instruction.find(flow == Flow::copy ? 'g' : 'm');
   if (flow == Flow::copy && step.p) {
     const Truth copies = read_truth(step.p, step.negates_p);
     lanes &= copies.value | ~copies.known;
     if (lanes == 0) return Step::kNoAccess;
   }
-  const bool is_local = opcode == Opcode::ldl || opcode == Opcode::stl;
-  if (instruction.row->latency != Latency::shared && !is_local)
+  if (instruction.row->latency != Latency::shared && !is_local(instruction))
     return touch_global(step, *operand, lanes);
   const int32_t access = touch_shared(step, *operand, lanes);
-  if (is_local) move_spilled(step, *operand, lanes, trace_.accesses.back());
+  if (is_local(instruction)) move_spilled(step, *operand, lanes, trace_.accesses.back());
   return access;
 }
 

@@ -91,6 +91,20 @@ TEST(LowerScatters, GpusSortTheIndicesOfAllTablesTogether) {
   EXPECT_EQ(count_ops(lower_on_host(read_graph(both)), OpKind::k_library), 0);
 }
 
+// A graph's own tensors are inputs that may stand behind the first sort.
+TEST(LowerScatters, AnIndexThatComesLaterIsSortedByItself) {
+  const std::string how =
+      R"({ints=[0,0,1,-1], name="aten.index_add.default", integer=0} : f32[16,4])";
+  const Graph graph = lower_on_gpu(
+      read_graph("%x = input : f32[16,4]\n%s = input : f32[1000,4]\n%i = input : i64[1000]\n"
+                 "%y = put_sum(%x, %s, %i, %x)" +
+                 how +
+                 "\n%j = input : i64[1000]\n"
+                 "%z = put_sum(%y, %s, %j, %y)" +
+                 how + "\noutputs (%z)\n"));
+  EXPECT_EQ(count_ops(graph, OpKind::k_library), 2);
+}
+
 TEST(LowerScatters, HostsCombineFewRowsInChunks) {
   const Graph few = lower_on_host(read_graph(graph_of(put("put_sum", "0,1,-1", 16), 16)));
   EXPECT_EQ(count_ops(few, OpKind::k_scatter_sum), 1);
