@@ -16,9 +16,10 @@ static DType common_dtype(const OpInfo& op, const std::vector<DType>& operands, 
 
 const std::vector<OpInfo>& all_ops() {
   static const std::vector<OpInfo> table = {
-#define STITCH_OP(name, family, arity, rule, function, identity, cost, low, high, aten, doc)       \
+#define STITCH_OP(name, family, arity, rule, function, identity, cost, instructions, aten, doc)    \
   OpInfo(OpKind::k_##name, #name, Family::k##family, arity, TypeRule::k##rule, function, identity, \
-         CostClass::k##cost, low, high, aten, doc),
+         CostClass::k##cost, Instructions instructions,                                            \
+         aten == std::string_view("=") ? #name ".default" : aten, doc),
 #include "ops/ops.def"
 #undef STITCH_OP
   };
@@ -28,18 +29,6 @@ const std::vector<OpInfo>& all_ops() {
 const OpInfo& info(OpKind kind) {
   STITCH_CHECK(kind < OpKind::kCount, "op kind " << static_cast<int>(kind) << " has no row");
   return all_ops()[static_cast<size_t>(kind)];
-}
-
-const Instructions& gpu_instructions(OpKind op) {
-  static const std::vector<Instructions> table = [] {
-    std::vector<Instructions> rows(static_cast<size_t>(OpKind::kCount));
-#define STITCH_INSTRUCTIONS(name, exact, narrow, special) \
-  rows[static_cast<size_t>(OpKind::k_##name)] = {exact, narrow, special};
-#include "ops/instructions.def"
-#undef STITCH_INSTRUCTIONS
-    return rows;
-  }();
-  return table.at(static_cast<size_t>(op));
 }
 
 OpKind op_from_name(std::string_view name) {

@@ -32,6 +32,12 @@ enum class TypeRule : uint8_t { kSame, kBool, kFirst, kInteger, kExplicit, kSeco
 
 enum class CostClass : uint8_t { kFree, kLight, kDivide, kSpecial, kHeavy };
 
+// Of a GPU's thread, for one result.
+struct Instructions {
+  double exact = 1, narrow = 1;  // in f32; rounded to 16 bits
+  double special = 0;            // of them, those of the special pipe
+};
+
 struct OpInfo {
   OpKind kind;
   const char* name;
@@ -41,17 +47,10 @@ struct OpInfo {
   const char* function;  // device function; combine functor of a reduction, segments or scatters
   const char* identity;  // "0", "1", "lowest", "highest" or "" (algebra: reductions only)
   CostClass cost;
-  double low, high;  // test inputs are drawn from [low, high]
-  const char* aten;  // overloads imported one to one, separated by spaces
+  Instructions instructions;
+  std::string aten;  // overloads imported one to one, separated by spaces
   const char* doc;
 };
-
-// Of a GPU's thread, for one result (ops/instructions.def).
-struct Instructions {
-  double exact = 1, narrow = 1;  // in f32; rounded to 16 bits
-  double special = 0;            // of them, those of the special pipe
-};
-const Instructions& gpu_instructions(OpKind op);
 
 // A reader that combines elements of its second operand: each row those of its segment.
 inline bool combines_segments(const OpInfo& op) {
@@ -92,6 +91,7 @@ Function find_function(const OpRow<Function> (&rows)[kRows], OpKind op) {
 }
 
 const OpInfo& info(OpKind kind);
+inline const Instructions& gpu_instructions(OpKind op) { return info(op).instructions; }
 const std::vector<OpInfo>& all_ops();
 // UserError for an unknown name.
 OpKind op_from_name(std::string_view name);
