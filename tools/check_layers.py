@@ -27,6 +27,7 @@ ROOMS = {
     "runtime": 10,
     "clock": 10,  # a timing model: sees base/ and the device table
     "ptxsim": 11,  # stands in for the driver: sees runtime/, is seen by the spine and bindings/
+    "host_ops": 11,  # ops that torch's dispatcher runs on the host: kernels, decompositions
     SPINE: 12,
     "bindings": 13,
 }
@@ -41,9 +42,14 @@ class Ban(NamedTuple):
 
 BANS = [
     Ban(
-        r'#\s*include\s*[<"](torch|ATen|c10|caffe2|pybind11)/|#\s*include\s*[<"]Python\.h',
+        r'#\s*include\s*[<"](pybind11/|torch/csrc/.*(python|pybind)|Python\.h)',
         {"bindings"},
-        "only bindings/ sees torch, pybind11 and Python",
+        "only bindings/ sees pybind11 and Python",
+    ),
+    Ban(
+        r'#\s*include\s*[<"](torch|ATen|c10|caffe2)/',
+        {"bindings", "host_ops"},
+        "only bindings/ and host_ops/ see torch",
     ),
     Ban(
         r'#\s*include\s*[<"](cuda|nvrtc|cooperative_groups|cub/|thrust/|nv/)',

@@ -177,22 +177,6 @@ CallRow make_row(const ProgramCall& call) {
   return {call.name, std::move(result)};
 }
 
-py::object map_nested(py::handle item, const std::function<py::object(py::handle)>& replace) {
-  if (py::object replaced = replace(item)) return replaced;
-  if (py::isinstance<py::list>(item) || PyTuple_CheckExact(item.ptr())) {
-    py::list mapped;
-    for (const py::handle element : item) mapped.append(map_nested(element, replace));
-    return PyTuple_CheckExact(item.ptr()) ? py::object(py::tuple(mapped)) : mapped;
-  }
-  if (PyDict_CheckExact(item.ptr())) {
-    py::dict mapped;
-    for (const auto entry : py::reinterpret_borrow<py::dict>(item))
-      mapped[entry.first] = map_nested(entry.second, replace);
-    return mapped;
-  }
-  return py::reinterpret_borrow<py::object>(item);
-}
-
 int64_t add_call(CallTable& table, const std::string& name, py::object target,
                  const py::sequence& arguments, const py::dict& keywords) {
   table.rows.push_back({name, import_target(table, target, py::tuple(arguments), keywords)});

@@ -10,6 +10,7 @@
 
 #include "bindings/compiled_graph.h"
 #include "bindings/tensors.h"
+#include "host_ops/host_ops.h"
 #include "runtime/error_flags.h"
 #include "runtime/executor.h"
 

@@ -6,7 +6,7 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/jit/python/pybind_utils.h>
 
-#include "bindings/python_types.h"
+#include "host_ops/host_ops.h"
 
 namespace stitch {
 namespace {
@@ -98,6 +98,22 @@ std::vector<at::Tensor> run(const PythonCall& call, const CallValues& values) {
 }
 
 }  // namespace
+
+py::object map_nested(py::handle item, const std::function<py::object(py::handle)>& replace) {
+  if (py::object replaced = replace(item)) return replaced;
+  if (py::isinstance<py::list>(item) || PyTuple_CheckExact(item.ptr())) {
+    py::list mapped;
+    for (const py::handle element : item) mapped.append(map_nested(element, replace));
+    return PyTuple_CheckExact(item.ptr()) ? py::object(py::tuple(mapped)) : mapped;
+  }
+  if (PyDict_CheckExact(item.ptr())) {
+    py::dict mapped;
+    for (const auto entry : py::reinterpret_borrow<py::dict>(item))
+      mapped[entry.first] = map_nested(entry.second, replace);
+    return mapped;
+  }
+  return py::reinterpret_borrow<py::object>(item);
+}
 
 py::object wrap_tensor(const at::Tensor& tensor) {
   PyObject* made = THPVariable_Wrap(tensor);

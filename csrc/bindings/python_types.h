@@ -7,10 +7,6 @@
 
 namespace stitch {
 
-// The lists, tuples and dicts that `item` is made of anew, with what `replace` answers for it and
-// for what they hold; null: it stays.
-py::object map_nested(py::handle item, const std::function<py::object(py::handle)>& replace);
-
 // Adds `target`, an OpOverload or any callable, to the table; returns its row.  Among the
 // arguments, nested in lists, tuples and dicts, CallArguments and Dims stand for the call's values.
 int64_t add_call(CallTable& table, const std::string& name, py::object target,

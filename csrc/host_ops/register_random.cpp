@@ -7,11 +7,9 @@
 // of a GPU's kernels, unless the graph is captured: no launch draws them.
 #include <ATen/ATen.h>
 
-#include <algorithm>
-#include <numeric>
-
-#include "bindings/call_table.h"
-#include "bindings/register_decompositions.h"
+#include "base/lists.h"
+#include "host_ops/define_op.h"
+#include "host_ops/host_ops.h"
 
 namespace stitch {
 namespace {
@@ -67,15 +65,11 @@ Tensor draw(const Tensor& seed, int64_t stream, const Tensor& like, bool coarse 
                              .typed<Tensor(const Tensor&, int64_t, c10::SymIntArrayRef, bool)>();
   if (like.is_contiguous()) return op.call(seed, stream, like.sym_sizes(), coarse);
   const c10::SymIntArrayRef strides = like.sym_strides();
-  std::vector<int64_t> order(like.dim()), place(like.dim());
-  std::iota(order.begin(), order.end(), 0);
+  const std::vector<int64_t> dims = count_to<int64_t>(like.dim());
+  std::vector<int64_t> order = dims;
   std::ranges::stable_sort(order, [&](int64_t a, int64_t b) { return strides[a] > strides[b]; });
-  std::vector<c10::SymInt> size;
-  for (size_t i = 0; i < order.size(); ++i) {
-    size.push_back(like.sym_size(order[i]));
-    place[order[i]] = static_cast<int64_t>(i);
-  }
-  return op.call(seed, stream, size, coarse).permute(place);
+  const auto size = map_to_vector(order, [&](int64_t d) { return like.sym_size(d); });
+  return op.call(seed, stream, size, coarse).movedim(dims, order);
 }
 
 // To be compared with p.  Where that is rare, neighbours would be below it together too often.

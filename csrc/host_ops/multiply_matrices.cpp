@@ -1,10 +1,14 @@
-#include "bindings/call_table.h"
+#include "host_ops/host_ops.h"
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/native/CPUBlas.h>
 
+#include <array>
 #include <cstring>
+#include <optional>
+#include <set>
+#include <vector>
 
 #include "base/round_up.h"
 

@@ -1,7 +1,7 @@
 // Aten ops taken apart in other ways than torch does: see torch_stitch/decompositions.py.
 #include <ATen/ATen.h>
 
-#include "bindings/register_decompositions.h"
+#include "host_ops/define_op.h"
 
 namespace stitch {
 namespace {
