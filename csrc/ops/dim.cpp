@@ -21,12 +21,6 @@ int64_t floor_divide(int64_t a, int64_t b) {
   return quotient - (a % b != 0 && (a < 0) != (b < 0));
 }
 
-// Degree first, then symbols: an order that products respect, which the order of the map is not.
-bool leads(const Dim::Terms::value_type& a, const Dim::Terms::value_type& b) {
-  if (a.first.size() != b.first.size()) return a.first.size() > b.first.size();
-  return a.first > b.first;
-}
-
 int64_t apply(Symbol::Kind kind, int64_t left, int64_t right) {
   if (kind == Symbol::Kind::kFloorDiv) return floor_divide(left, right);
   if (kind == Symbol::Kind::kModulo) return left - floor_divide(left, right) * right;
@@ -128,11 +122,11 @@ std::optional<Dim> divide_exact(const Dim& a, const Dim& b) {
   }
   // Division of polynomials: the leading term of what remains must be a multiple of b's.
   const Dim::Terms divisor = b.terms();
-  const auto& [divisor_monomial, divisor_factor] = *std::ranges::min_element(divisor, leads);
+  const auto& [divisor_monomial, divisor_factor] = *divisor.begin();
   Dim quotient(0), rest = a;
   while (!rest.is(0)) {
     const Dim::Terms terms = rest.terms();
-    const auto& [monomial, factor] = *std::ranges::min_element(terms, leads);
+    const auto& [monomial, factor] = *terms.begin();
     const bool divides = std::ranges::includes(monomial, divisor_monomial);
     if (!divides || factor % divisor_factor != 0) return std::nullopt;
     Dim::Monomial symbols;
@@ -144,22 +138,24 @@ std::optional<Dim> divide_exact(const Dim& a, const Dim& b) {
   return quotient;
 }
 
+Dim SymbolTable::find_or_add(Symbol symbol) {
+  const auto is_same = [&](const Symbol& known) {
+    return known.kind == symbol.kind && known.input == symbol.input && known.left == symbol.left &&
+           known.right == symbol.right;
+  };
+  const auto at = std::ranges::find_if(symbols, is_same) - symbols.begin();
+  if (at == std::ssize(symbols)) symbols.push_back(std::move(symbol));
+  return Dim::symbol(static_cast<SymbolId>(at));
+}
+
 Dim SymbolTable::add_input(int input, int64_t hint, bool is_positive) {
-  for (size_t i = 0; i < symbols.size(); ++i)
-    if (symbols[i].kind == Symbol::Kind::kInput && symbols[i].input == input)
-      return Dim::symbol(static_cast<SymbolId>(i));
-  symbols.push_back({Symbol::Kind::kInput, input, 0, 0, hint, is_positive});
-  return Dim::symbol(static_cast<SymbolId>(symbols.size() - 1));
+  return find_or_add({Symbol::Kind::kInput, input, 0, 0, hint, is_positive});
 }
 
 Dim SymbolTable::add_opaque(Symbol::Kind kind, const Dim& left, const Dim& right) {
   if (const std::optional<Dim> known = simplify(kind, left, right)) return *known;
   if (kind == Symbol::Kind::kMax && left.is_at_most(1) && !may_be_empty(right, *this)) return right;
-  for (size_t i = 0; i < symbols.size(); ++i)
-    if (symbols[i].kind == kind && symbols[i].left == left && symbols[i].right == right)
-      return Dim::symbol(static_cast<SymbolId>(i));
-  symbols.push_back({kind, -1, left, right, apply(kind, hint(left), hint(right))});
-  return Dim::symbol(static_cast<SymbolId>(symbols.size() - 1));
+  return find_or_add({kind, -1, left, right, apply(kind, hint(left), hint(right))});
 }
 
 Dim SymbolTable::as_multiple(const Dim& symbol, int64_t divisor) {
@@ -252,13 +248,9 @@ int64_t evaluate(const Dim& dim, const std::vector<int64_t>& symbol_values) {
 
 std::string to_string(const Dim& dim) {
   if (dim.is_constant()) return std::to_string(dim.value());
-  // As people write them: products of many symbols first, the constant last.
-  std::map<std::pair<int, Dim::Monomial>, int64_t> ordered;
-  for (const auto& [monomial, factor] : dim.terms())
-    ordered[{-static_cast<int>(monomial.size()), monomial}] = factor;
   std::string text;
-  for (const auto& [key, factor] : ordered) {
-    auto factors = map_to_vector(key.second, [](SymbolId id) { return "s" + std::to_string(id); });
+  for (const auto& [monomial, factor] : dim.terms()) {
+    auto factors = map_to_vector(monomial, [](SymbolId id) { return "s" + std::to_string(id); });
     const uint64_t magnitude = factor < 0 ? 0 - static_cast<uint64_t>(factor) : factor;
     if (factors.empty() || magnitude != 1) factors.push_back(std::to_string(magnitude));
     text += (factor < 0 ? "-" : text.empty() ? "" : "+") + join(factors, "*");

@@ -23,7 +23,14 @@ class Dim {
  public:
   // Symbols of one product, sorted, repeated for powers; empty for the constant term.
   using Monomial = std::vector<SymbolId>;
-  using Terms = std::map<Monomial, int64_t>;
+  // Products of many symbols first, the constant last: as people write them, and in an order that
+  // products respect.
+  struct Leads {
+    bool operator()(const Monomial& a, const Monomial& b) const {
+      return a.size() != b.size() ? a.size() > b.size() : a < b;
+    }
+  };
+  using Terms = std::map<Monomial, int64_t, Leads>;
 
   Dim(int64_t value = 0) : constant_(value) {}  // NOLINT: integers are extents
   static Dim symbol(SymbolId id) { return product({id}, 1); }
@@ -108,6 +115,7 @@ struct SymbolTable {
 
   Dim add_input(int input, int64_t hint, bool is_positive = true);
   Dim add_opaque(Symbol::Kind kind, const Dim& left, const Dim& right);
+  Dim find_or_add(Symbol symbol);  // one with the same origin is the same
   // divisor * (symbol / divisor), for a symbol that is a multiple of it.
   Dim as_multiple(const Dim& symbol, int64_t divisor);
   Dim divide_up(const Dim& value, const Dim& unit) {  // the quotient, rounded up
@@ -133,8 +141,7 @@ bool may_be_empty(const Dim& extent, const SymbolTable& symbols);
 inline constexpr int64_t kUnknown = INT64_MIN;
 
 inline Dim add_late(SymbolTable& table, int row, int result, int dimension, int64_t hint) {
-  table.symbols.push_back({Symbol::Kind::kInput, -1 - row, result, dimension, hint});
-  return Dim::symbol(static_cast<SymbolId>(table.symbols.size() - 1));
+  return table.find_or_add({Symbol::Kind::kInput, -1 - row, result, dimension, hint});
 }
 inline bool is_late(const Symbol& symbol) {
   return symbol.kind == Symbol::Kind::kInput && symbol.input < 0;
