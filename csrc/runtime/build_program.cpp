@@ -66,7 +66,7 @@ void check_indexed(const Graph& graph, const StitchPlan& plan, int kernel, Launc
       if (!rows.is_constant() || rows.is(0)) step.indexed.push_back({rows, indices});
     }
   }
-  step.raises_runtime_error = names_element && !names_row;
+  step.failures.raises_runtime_error = names_element && !names_row;
 }
 
 int64_t call_row(Program& program, const Node& node) {
@@ -80,7 +80,7 @@ void mark_addressed(Program& program) {
   const auto mark = [&](BufferId id) { program.buffers[id.index()].is_addressed = true; };
   for (const Step& step : program.steps) {
     if (const auto* launch = std::get_if<LaunchStep>(&step))
-      std::ranges::for_each(launch->pointers, mark);
+      std::ranges::for_each(launch->pointers, mark, &LaunchPointer::buffer);
     if (const auto* copy = std::get_if<CopyStep>(&step)) mark(copy->from);
   }
   for (const Buffer& buffer : program.buffers)
@@ -267,18 +267,18 @@ struct ProgramBuilder {
         const auto over = plan.stored_over.find(argument.value);
         start_writing(id, over != plan.stored_over.end() ? use(over->second) : BufferId());
       }
-      step.pointers.push_back(id);
-      step.stores.push_back(argument.is_store);
-      step.keeps.push_back(stored_part(graph, argument.value) != argument.value);
-      step.alignments.push_back(argument.alignment_bytes);
-      const TensorType& type = graph[stored_part(graph, argument.value)].type;
+      const NodeId part = stored_part(graph, argument.value);
+      const TensorType& type = graph[part].type;
+      step.pointers.push_back(
+          {id, argument.is_store, part != argument.value, argument.alignment_bytes});
       step.bytes = step.bytes + element_count(type.shape) * info(type.dtype).bytes;
     }
     if (source.may_fail) {
       step.flag = flags++;
+      step.failures.kernel = source.name;
       check_indexed(graph, plan, kernel, step);
       for (const auto& [failure, may_fail] : kFailures)
-        step.failing_ops[static_cast<size_t>(failure)] = name_ops(graph, plan, kernel, may_fail);
+        step.failures.ops[static_cast<size_t>(failure)] = name_ops(graph, plan, kernel, may_fail);
     }
     program.steps.emplace_back(std::move(step));
   }

@@ -15,14 +15,14 @@ struct Registry {
 
 }  // namespace
 
-void throw_failure(const LaunchStep& step, const std::string& kernel, int code) {
-  const std::string& ops = step.failing_ops.at(code);
-  const std::string place = ops.empty() ? kernel : ops;
+void throw_failure(const FailureWords& launch, int code) {
+  const std::string& ops = launch.ops.at(code);
+  const std::string place = ops.empty() ? launch.kernel : ops;
   const auto failure = static_cast<KernelFailure>(code);
   if (failure == KernelFailure::kAssertionFailed) throw FailedCallError(place);
   if (failure == KernelFailure::kDivisionByZero)
     throw FailedCallError("ZeroDivisionError in " + place);  // eager's word
-  if (step.raises_runtime_error) throw FailedCallError("index out of range in " + place);
+  if (launch.raises_runtime_error) throw FailedCallError("index out of range in " + place);
   throw OutOfRangeError("index out of range in " + place);
 }
 
@@ -31,9 +31,7 @@ std::shared_ptr<ErrorFlags> ErrorFlags::make(const Program& program, bool waits)
   auto flags = std::make_shared<ErrorFlags>();
   for (const Step& step : program.steps) {
     const auto* launch = std::get_if<LaunchStep>(&step);
-    if (!launch || launch->flag < 0) continue;
-    flags->launches_.push_back(*launch);
-    flags->kernels_.push_back(program.kernels[launch->kernel].name);
+    if (launch && launch->flag >= 0) flags->launches_.push_back(launch->failures);
   }
   if (flags->launches_.empty()) return nullptr;
   const Driver& table = driver();
@@ -57,7 +55,7 @@ void ErrorFlags::check() {
   for (size_t i = 0; i < launches_.size(); ++i) {
     const std::atomic_ref<int32_t> word(words_[i]);
     const int32_t code = word.load(std::memory_order_relaxed) == 0 ? 0 : word.exchange(0);
-    if (code != 0) throw_failure(launches_[i], kernels_[i], code);
+    if (code != 0) throw_failure(launches_[i], code);
   }
 }
 

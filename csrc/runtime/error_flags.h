@@ -17,7 +17,7 @@ struct OutOfRangeError : UserError {
 };
 
 // OutOfRangeError or FailedCallError: what `code` means for this launch of a kernel.
-[[noreturn]] void throw_failure(const LaunchStep& step, const std::string& kernel, int code);
+[[noreturn]] void throw_failure(const FailureWords& launch, int code);
 
 class ErrorFlags {
  public:
@@ -34,8 +34,7 @@ class ErrorFlags {
  private:
   friend void check_flags();
 
-  std::vector<LaunchStep> launches_;  // by flag
-  std::vector<std::string> kernels_;
+  std::vector<FailureWords> launches_;  // by flag
   int32_t* words_ = nullptr;
   CudaAddress address_ = 0;
   CudaResult (*synchronize_)() = nullptr;  // the device's, or its stand-in's

@@ -16,40 +16,24 @@ constexpr int64_t kSlabAlignmentBytes = 256;
 // CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE and CUDA_ERROR_NOT_SUPPORTED of cuda.h.
 constexpr CudaResult kCooperativeLaunchTooLarge = 720, kNotSupported = 801;
 
-// A vector whose first kInline elements need no heap.
-template <class T, size_t kInline = 64>
-class StackVector {
- public:
-  explicit StackVector(size_t size) {
-    if (size > kInline) heap_.resize(size);
-  }
-  T& operator[](size_t i) { return data()[i]; }
-  T* data() { return heap_.empty() ? inline_.data() : heap_.data(); }
-
- private:
-  std::array<T, kInline> inline_;
-  std::vector<T> heap_;
-};
-
 struct Execution {
   const Program& program;
   Frame& frame;
   const std::vector<int64_t>& symbols;
   bool flags_pending = false;
-
-  [[noreturn]] void fail(const LaunchStep& step, int code) const {
-    throw_failure(step, program.kernels[step.kernel].name, code);
-  }
+  // Of the launch that is made: one memory for all of the call's.
+  std::vector<void*> pointers = {}, parameters = {};
+  std::vector<int64_t> sizes = {};
 
   void place_slab() {
     if (program.slots.empty()) return;
-    StackVector<int64_t> offsets(program.slots.size());
+    std::vector<int64_t> offsets;
     int64_t total = 0;
-    for (size_t i = 0; i < program.slots.size(); ++i) {
+    for (const std::vector<BufferId>& slot : program.slots) {
       int64_t bytes = 1;  // an empty value has an address too
-      for (const BufferId id : program.slots[i])
+      for (const BufferId id : slot)
         bytes = std::max(bytes, storage_bytes(program.buffers[id.value()].type, symbols));
-      offsets[i] = total;
+      offsets.push_back(total);
       total += round_up(bytes, kSlabAlignmentBytes);
     }
     frame.allocate_slab(total);
@@ -79,20 +63,18 @@ struct Execution {
   void operator()(const LaunchStep& step) {
     for (const IndexedRows& indexed : step.indexed)
       if (evaluate(indexed.rows, symbols) == 0 && evaluate(indexed.indices, symbols) != 0)
-        fail(step, static_cast<int>(KernelFailure::kIndexOutOfRange));
+        throw_failure(step.failures, static_cast<int>(KernelFailure::kIndexOutOfRange));
     int64_t grid = step.finishes;
     for (size_t p = 0; p < step.phases.size(); ++p) grid = std::max(grid, count_blocks(step, p));
     if (grid == 0) return;
-    const size_t pointer_count = step.pointers.size();
-    StackVector<void*> pointers(pointer_count);
-    for (size_t i = 0; i < pointer_count; ++i)
-      pointers[i] = aligned_data(step.pointers[i], step.alignments[i]);
-    StackVector<int64_t> sizes(step.sizes.size());
-    for (size_t i = 0; i < step.sizes.size(); ++i) sizes[i] = evaluate(step.sizes[i], symbols);
+    pointers.clear();
+    for (const LaunchPointer& pointer : step.pointers) pointers.push_back(aligned_data(pointer));
+    sizes.clear();
+    for (const Dim& size : step.sizes) sizes.push_back(evaluate(size, symbols));
     if (program.on_cuda)
-      launch_on_cuda(step, grid, pointers, sizes);
+      launch_on_cuda(step, grid);
     else
-      launch_on_cpu(step, grid, pointers.data(), sizes.data());
+      launch_on_cpu(step, grid);
   }
 
   // Before what is not ours may use results, and at the end; only where the call is to wait.
@@ -101,28 +83,26 @@ struct Execution {
       program.flags->wait_and_check(frame.stream());
   }
 
-  void* aligned_data(BufferId id, int alignment_bytes) {
-    void* address = frame.data(id);
-    if (reinterpret_cast<uintptr_t>(address) % alignment_bytes == 0) return address;
-    frame.align(id, alignment_bytes);
-    return frame.data(id);
+  void* aligned_data(const LaunchPointer& pointer) {
+    void* address = frame.data(pointer.buffer);
+    if (reinterpret_cast<uintptr_t>(address) % pointer.alignment_bytes == 0) return address;
+    frame.align(pointer.buffer, pointer.alignment_bytes);
+    return frame.data(pointer.buffer);
   }
 
-  void launch_on_cpu(const LaunchStep& step, int64_t grid, void* const* pointers,
-                     const int64_t* sizes) {
+  void launch_on_cpu(const LaunchStep& step, int64_t grid) const {
     using Entry = void (*)(void* const*, const int64_t*, int64_t, int64_t, int32_t*);
     const LoadedKernel& kernel = program.kernels[step.kernel];
     const auto entry = reinterpret_cast<Entry>(kernel.entry);
     int32_t error = 0;
     const auto run_blocks = [&](int64_t begin, int64_t end) {
-      if (kernel.shared_bytes == 0) return entry(pointers, sizes, begin, end, &error);
+      if (kernel.shared_bytes == 0) return entry(pointers.data(), sizes.data(), begin, end, &error);
       const auto give_back = [](PoolBlock* block) { host_pool().release(block); };
       const std::unique_ptr<PoolBlock, decltype(give_back)> scratch(
           host_pool().allocate(kernel.shared_bytes), give_back);
-      StackVector<void*> all(step.pointers.size() + 1);
-      std::copy_n(pointers, step.pointers.size(), all.data());
-      all[step.pointers.size()] = scratch->data;
-      entry(all.data(), sizes, begin, end, &error);
+      std::vector<void*> all = pointers;
+      all.push_back(scratch->data);
+      entry(all.data(), sizes.data(), begin, end, &error);
     };
     const int64_t bytes = evaluate(step.bytes, symbols);
     if (grid == 1 || bytes < 2 * kBytesPerThread) {
@@ -131,49 +111,42 @@ struct Execution {
       const int64_t pieces = std::min(grid, bytes / kBytesPerThread);
       frame.parallel_for(grid, divide_up(grid, pieces), std::ref(run_blocks));
     }
-    if (error) fail(step, error);
+    if (error) throw_failure(step.failures, error);
   }
 
-  void launch_on_cuda(const LaunchStep& step, int64_t grid, StackVector<void*>& pointers,
-                      StackVector<int64_t>& sizes) {
+  void launch_on_cuda(const LaunchStep& step, int64_t grid) {
     const LoadedKernel& kernel = program.kernels[step.kernel];
-    const size_t pointer_count = step.pointers.size(), size_count = step.sizes.size();
-    StackVector<void*, 2 * 64 + 4> parameters(pointer_count + size_count + 4);
-    size_t count = 0;
-    for (size_t i = 0; i < pointer_count; ++i) parameters[count++] = &pointers[i];
-    for (size_t i = 0; i < size_count; ++i) parameters[count++] = &sizes[i];
+    parameters.clear();
+    for (void*& pointer : pointers) parameters.push_back(&pointer);
+    for (int64_t& size : sizes) parameters.push_back(&size);
     int32_t first_phase = 0, end_phase = static_cast<int32_t>(step.phases.size());
     CudaAddress barrier = 0;
-    if (end_phase > 1) {
-      parameters[count++] = &first_phase;
-      parameters[count++] = &end_phase;
-    }
+    if (end_phase > 1) parameters.insert(parameters.end(), {&first_phase, &end_phase});
     if (end_phase > 1 || step.finishes) {
       barrier = reinterpret_cast<CudaAddress>(frame.barrier());
-      parameters[count++] = &barrier;
+      parameters.push_back(&barrier);
     }
     CudaAddress flag = step.flag < 0 ? 0 : program.flags->address(step.flag);
-    parameters[count] = &flag;
+    parameters.push_back(&flag);
     flags_pending |= step.flag >= 0;
-    describe_arguments(step, pointers.data(), flag, barrier, true);
+    describe_arguments(step, flag, barrier, true);
     if (end_phase <= 1) {
-      launch(kernel, grid, parameters.data());
+      launch(kernel, grid);
       return;
     }
     // Blocks that do the work of several in turn cost more than launches (by a third, H200,
     // 2026-11), where they compute nothing once for all of it.
-    if (grid <= kernel.resident_blocks && launch(kernel, grid, parameters.data(), true)) return;
+    if (grid <= kernel.resident_blocks && launch(kernel, grid, true)) return;
     // A launch per phase needs no barrier: they follow each other on the stream.
     for (const int32_t phases = end_phase; first_phase < phases; ++first_phase) {
       end_phase = first_phase + 1;
-      describe_arguments(step, pointers.data(), flag, barrier, false);
-      launch(kernel, std::clamp<int64_t>(count_blocks(step, first_phase), 1, kMostGrid),
-             parameters.data());
+      describe_arguments(step, flag, barrier, false);
+      launch(kernel, std::clamp<int64_t>(count_blocks(step, first_phase), 1, kMostGrid));
     }
   }
 
   // False where a device has less room for a cooperative launch than when the kernel was loaded.
-  bool launch(const LoadedKernel& kernel, int64_t grid, void** parameters, bool meets = false) {
+  bool launch(const LoadedKernel& kernel, int64_t grid, bool meets = false) {
     if (grid > kMostGrid)
       throw UserError(describe_launch(kernel, grid) +
                       ": a launch takes 2147483647 blocks at most; "
@@ -186,7 +159,8 @@ struct Execution {
                               frame.stream(),
                               &attribute,
                               meets || kernel.is_dependent};
-    const CudaResult result = driver().launch_kernel(&config, kernel.entry, parameters, nullptr);
+    const CudaResult result =
+        driver().launch_kernel(&config, kernel.entry, parameters.data(), nullptr);
     if (meets && (result == kCooperativeLaunchTooLarge || result == kNotSupported)) return false;
     if (result != 0) check_driver(result, "cuLaunchKernelEx", describe_launch(kernel, grid));
     return true;
@@ -197,16 +171,17 @@ struct Execution {
                   kernel.shared_bytes, " bytes of shared memory)");
   }
 
-  void describe_arguments(const LaunchStep& step, void* const* pointers, CudaAddress flag,
-                          CudaAddress barrier, bool is_whole) {
+  void describe_arguments(const LaunchStep& step, CudaAddress flag, CudaAddress barrier,
+                          bool is_whole) const {
     if (!driver().describe_arguments) return;
     using Access = PointerArgument::Access;
     const Access stores = is_whole ? Access::kStore : Access::kBoth;  // a part of a kernel
     std::vector<PointerArgument> arguments;
     for (size_t i = 0; i < step.pointers.size(); ++i) {
-      const TensorType& type = program.buffers[step.pointers[i].value()].type;
-      const Access written = step.keeps[i] ? Access::kBoth : stores;
-      arguments.push_back({step.stores[i] ? written : Access::kLoad, "p" + std::to_string(i),
+      const auto& [buffer, is_store, keeps_part, alignment_bytes] = step.pointers[i];
+      const TensorType& type = program.buffers[buffer.value()].type;
+      const Access written = keeps_part ? Access::kBoth : stores;
+      arguments.push_back({is_store ? written : Access::kLoad, "p" + std::to_string(i),
                            reinterpret_cast<CudaAddress>(pointers[i]), storage_bytes(type, symbols),
                            info(type.dtype).bytes});
       for (const Dim& dim : type.shape) arguments[i].sizes.push_back(evaluate(dim, symbols));

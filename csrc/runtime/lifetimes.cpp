@@ -7,7 +7,8 @@ namespace {
 
 std::vector<BufferId> used_by(const Step& step) {
   if (const auto* allocate = std::get_if<AllocateStep>(&step)) return {allocate->buffer};
-  if (const auto* launch = std::get_if<LaunchStep>(&step)) return launch->pointers;
+  if (const auto* launch = std::get_if<LaunchStep>(&step))
+    return map_to_vector(launch->pointers, &LaunchPointer::buffer);
   if (const auto* copy = std::get_if<CopyStep>(&step)) return {copy->from, copy->to};
   const auto* call = std::get_if<CallStep>(&step);
   std::vector<BufferId> used = call ? call->inputs : std::vector<BufferId>();

@@ -32,8 +32,9 @@ struct StepPrinter {
   }
   std::string operator()(const LaunchStep& step) const {
     const std::string sizes = join(step.sizes, ", ");
+    const auto print = [](const LaunchPointer& pointer) { return to_string(pointer.buffer); };
     return "launch " + program.kernels[step.kernel].name + "<" + join(step.phases, ", ") + ">(" +
-           to_string(step.pointers) + (sizes.empty() ? "" : "; " + sizes) + ")";
+           join(step.pointers, ", ", print) + (sizes.empty() ? "" : "; " + sizes) + ")";
   }
   std::string operator()(const CallStep& step) const {
     const std::string call =

@@ -52,23 +52,31 @@ struct AllocateStep {  // a fresh buffer, before its first write
 struct IndexedRows {
   Dim rows, indices;
 };
+struct LaunchPointer {
+  BufferId buffer;
+  bool is_store = false;    // the kernel writes through it
+  bool keeps_part = false;  // and leaves a part of what is there as it is
+  int alignment_bytes = 1;  // of the base address
+};
+// What a launch's failures are called.
+struct FailureWords {
+  std::string kernel;
+  bool raises_runtime_error = false;  // where an index is out of range: eager's type of error
+  // By failure: the ops it is of, "aten.embedding.default at model.py:31", and what they assert.
+  std::array<std::string, static_cast<size_t>(KernelFailure::kCount)> ops = {};
+};
 struct LaunchStep {
   int kernel;
   DimList sizes;
   DimList phases;                     // blocks of each
   bool finishes = false;              // KernelSource::finishes
   std::vector<size_t> in_turns = {};  // KernelSource::in_turns
-  std::vector<BufferId> pointers = {};
-  std::vector<bool> stores = {};     // by pointer: the kernel writes through it
-  std::vector<bool> keeps = {};      // by pointer: of what it writes, it leaves a part as it is
-  std::vector<int> alignments = {};  // bytes each base address must be aligned to
-  Dim bytes = {};                    // of all that the pointers reach: decides whether threads pay
+  std::vector<LaunchPointer> pointers = {};
+  Dim bytes = {};  // of all that the pointers reach: decides whether threads pay
   // What it indexes: none where there are indices, which no address is safe for, is out of range.
   std::vector<IndexedRows> indexed = {};
-  bool raises_runtime_error = false;  // where an index is out of range: eager's type of error
-  int flag = -1;                      // its word of `flags`; -1 for kernels that cannot fail
-  // By failure: the ops it is of, "aten.embedding.default at model.py:31", and what they assert.
-  std::array<std::string, static_cast<size_t>(KernelFailure::kCount)> failing_ops = {};
+  int flag = -1;  // its word of `flags`; -1 for kernels that cannot fail
+  FailureWords failures = {};
 };
 // A call that the core makes, for which the host's table has no row (ops/library_calls.h).
 struct ProgramCall {
