@@ -13,7 +13,9 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
+#include <map>
 
+#include "base/error.h"
 #include "base/files.h"
 #include "base/fork_mutex.h"
 #include "base/hash.h"

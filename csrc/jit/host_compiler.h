@@ -5,7 +5,11 @@
 // floating-point exception flags or errno.
 #pragma once
 
-#include "jit/compiler.h"
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "jit/binary.h"
 
 namespace stitch {
 

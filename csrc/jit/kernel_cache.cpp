@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 
+#include <chrono>
+
 #include "base/archive.h"
 #include "base/hash.h"
 #include "base/log.h"

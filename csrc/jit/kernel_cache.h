@@ -10,10 +10,15 @@
 // or written leaves the memory cache and one warning.
 #pragma once
 
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
 #include <mutex>
 
 #include "base/files.h"
-#include "jit/compiler.h"
+#include "config/settings.h"
+#include "jit/binary.h"
 
 namespace stitch {
 

@@ -5,9 +5,11 @@
 
 #include <charconv>
 #include <chrono>
+#include <memory>
 
 #include "base/files.h"
 #include "base/fork_mutex.h"
+#include "base/lists.h"
 
 namespace stitch {
 namespace {

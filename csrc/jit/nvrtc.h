@@ -4,7 +4,11 @@
 // own) or of the system's that holds it, by absolute path: none that is planted on a search path.
 #pragma once
 
-#include "jit/compiler.h"
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "jit/binary.h"
 
 namespace stitch {
 
