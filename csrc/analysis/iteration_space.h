@@ -39,11 +39,6 @@ inline const RootSpace& space_of(const Spaces& spaces, NodeId root) {
   return *found;
 }
 
-// Verdict rules of this file.
-inline constexpr int kRuleOtherIndices = 10;  // a reduction read at other indices than produced
-inline constexpr int kRuleDiagonal = 11;      // one atom would appear twice in one space
-inline constexpr int kRuleWritten = 12;       // what a writer writes, read beside the write
-
 // By root, for all roots of a stage the same: by node, whether it is read from memory.
 using LoadsOfRoots = std::vector<const std::vector<bool>*>;
 

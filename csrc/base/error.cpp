@@ -17,6 +17,17 @@ static std::string with_context(std::string message) {
 
 Error::Error(const std::string& message) : std::runtime_error(with_context(message)) {}
 
+Verdict Verdict::no(int rule, std::string why, std::string remedy) {
+#define STITCH_RULE(number, name, own_why, own_remedy) \
+  if (rule == number) {                                \
+    if (why.empty()) why = own_why;                    \
+    if (remedy.empty()) remedy = own_remedy;           \
+  }
+#include "base/rules.def"
+#undef STITCH_RULE
+  return {false, rule, std::move(why), std::move(remedy)};
+}
+
 ErrorContext::ErrorContext(std::string frame) { context_frames().push_back(std::move(frame)); }
 ErrorContext::~ErrorContext() { context_frames().pop_back(); }
 

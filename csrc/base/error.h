@@ -50,6 +50,10 @@ inline void check_stopping() {
   if (is_stopping) throw StoppedError("the process ends");
 }
 
+#define STITCH_RULE(number, name, why, remedy) inline constexpr int kRule##name = number;
+#include "base/rules.def"
+#undef STITCH_RULE
+
 // Yes, or no with a numbered rule, the reason in words a user understands, and what would allow it.
 // `explain` shows refusals as they stand here.
 struct Verdict {
@@ -59,9 +63,7 @@ struct Verdict {
   std::string remedy;  // "split the reduction"; may be empty
 
   static Verdict yes() { return {}; }
-  static Verdict no(int rule, std::string why, std::string remedy = "") {
-    return {false, rule, std::move(why), std::move(remedy)};
-  }
+  static Verdict no(int rule, std::string why = "", std::string remedy = "");  // "": as rules.def
   explicit operator bool() const { return ok; }
 };
 

@@ -31,13 +31,6 @@ struct Attention {
 // All candidates, the refused ones too, in the order of their results.
 std::vector<Attention> find_attention(const Graph& graph);
 
-inline constexpr int kRuleScoresRead = 30;      // something else reads what lies between
-inline constexpr int kRuleNoLibraryForm = 31;   // dtypes, widths or dimensions
-inline constexpr int kRuleScaleAfterMask = 32;  // the call scales first
-inline constexpr int kRuleFiniteFill = 33;      // the call adds masks, it does not fill
-inline constexpr int kRuleWideMask = 34;        // the call's mask has the operands' dtype
-inline constexpr int kRuleWriteBetween = 35;    // operands may change between the products
-
 // Attention becomes one library call.
 //
 // It yields what the two products do, but for scores that are infinite or NaN where a mask hides

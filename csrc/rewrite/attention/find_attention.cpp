@@ -21,9 +21,8 @@ struct Match {
 };
 
 // The first reason counts.
-void refuse(Match& match, int rule, std::string why, std::string remedy = "") {
-  if (match.found.verdict)
-    match.found.verdict = Verdict::no(rule, std::move(why), std::move(remedy));
+void refuse(Match& match, int rule, std::string why = "") {
+  if (match.found.verdict) match.found.verdict = Verdict::no(rule, std::move(why));
 }
 
 bool is_batched_product(const Node& node) {
@@ -118,9 +117,7 @@ NodeId strip_mask(const Match& match, NodeId id) {
 }
 
 void add_mask(Match& match, const Node& step, MaskTerm term) {
-  if (match.found.scale != 1)
-    refuse(match, kRuleScaleAfterMask, "the masked scores are scaled",
-           "scale the scores before they are masked");
+  if (match.found.scale != 1) refuse(match, kRuleScaleAfterMask);
   if (match.masked && *match.masked != batch_of(step.type))
     refuse(match, kRuleNoLibraryForm, "two masks group the batch differently");
   match.masked = batch_of(step.type);
@@ -154,8 +151,7 @@ bool follow_select(Match& match, const Node& select) {
     if (!(*fill <= -kDrownsScores))
       refuse(match, kRuleFiniteFill,
              "a row whose scores are all filled with " + std::to_string(*fill) +
-                 " has even probabilities, which the library's call does not give it",
-             "fill with -inf or the lowest number of float32");
+                 " has even probabilities, which the library's call does not give it");
     const auto kind = side == 1 ? MaskTerm::Kind::kFillWhere : MaskTerm::Kind::kFillUnless;
     add_mask(match, select, {kind, select.inputs[0], *fill});
     return follow(match, scores);
@@ -217,8 +213,7 @@ void check_types(Match& match) {
     const double stored = stored_as(dtype, {term.fill, term.fill}).low;
     const bool is_lost = std::isfinite(term.fill) && !std::isfinite(stored);
     if (term.fills() ? is_lost : match[term.value].type.dtype != dtype && dtype != DType::kF32)
-      refuse(match, kRuleWideMask, "the mask has numbers that the operands' dtype lacks",
-             "make the mask of the operands' dtype");
+      refuse(match, kRuleWideMask);
   }
 }
 
@@ -230,9 +225,7 @@ void check_uses(Match& match) {
   for (int i = match.found.scores.index() + 1; i < graph.size(); ++i)
     if (!is_inside[i] && NodeId(i) != match.found.result)
       is_read |= std::ranges::any_of(graph.nodes[i].inputs, is_inner);
-  if (is_read)
-    refuse(match, kRuleScoresRead,
-           "scores or probabilities are read by more than the second product");
+  if (is_read) refuse(match, kRuleScoresRead);
   for (int i = match.found.scores.index() + 1; i < match.found.result.index(); ++i) {
     const Node& node = graph.nodes[i];
     if (node.op == OpKind::k_library && may_write_operands(node.name))

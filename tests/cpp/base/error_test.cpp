@@ -80,5 +80,13 @@ TEST(Verdict, ARefusalCarriesRuleReasonAndRemedy) {
   EXPECT_TRUE(Verdict::yes());
 }
 
+TEST(Verdict, WhatARefusalDoesNotSayIsInItsRow) {
+  const Verdict plain = Verdict::no(kRuleWritten), own = Verdict::no(kRuleOtherIndices, "rows");
+  EXPECT_FALSE(plain.why.empty());
+  EXPECT_FALSE(plain.remedy.empty());
+  EXPECT_EQ(own.why, "rows");
+  EXPECT_EQ(own.remedy, "the value goes through memory");
+}
+
 }  // namespace
 }  // namespace stitch
