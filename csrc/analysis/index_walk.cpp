@@ -10,6 +10,30 @@ struct OpenSegment {
   Dim rows;
 };
 
+// dims = {start, step}, as iota and slices have them.
+IndexExpr step_to(const Node& node, const IndexExpr& index) {
+  return IndexExpr{node.dims[0], {}} + index * node.dims[1];
+}
+
+Index broadcast(const TensorType& operand, const Index& index) {
+  Index out(operand.rank());
+  const int shift = static_cast<int>(index.size()) - operand.rank();
+  for (int d = 0; d < operand.rank(); ++d)
+    if (!operand.shape[d].is(1)) out[d] = index[d + shift];
+  return out;
+}
+
+// The row of a segment that is walked, where that is what the index `source` holds at `place`.
+const IndexExpr* find_row(const std::vector<OpenSegment>& open, NodeId source, const Index& place,
+                          const Dim& extent) {
+  for (const OpenSegment& segment : open) {
+    const bool is_row = source == segment.sorting_index && extent == segment.rows &&
+                        place.size() == 1 && place[0] == segment.place;
+    if (is_row) return &segment.row;
+  }
+  return nullptr;
+}
+
 struct Walker {
   const Graph& graph;
   WalkSink& sink;
@@ -39,19 +63,6 @@ struct Walker {
       return value(input, broadcast(graph[input].type, index), guard);
     });
     return sink.pointwise(id, operands, guard);
-  }
-
-  // dims = {start, step}, as iota and slices have them.
-  static IndexExpr step_to(const Node& node, const IndexExpr& index) {
-    return IndexExpr{node.dims[0], {}} + index * node.dims[1];
-  }
-
-  static Index broadcast(const TensorType& operand, const Index& index) {
-    Index out(operand.rank());
-    const int shift = static_cast<int>(index.size()) - operand.rank();
-    for (int d = 0; d < operand.rank(); ++d)
-      if (!operand.shape[d].is(1)) out[d] = index[d + shift];
-    return out;
   }
 
   Index view_index(const Node& node, const Index& index) {
@@ -267,21 +278,10 @@ struct Walker {
       }
       NodeId operand = node.inputs[1 + (indexed - node.ints.begin())];
       const Index place = broadcast(graph[operand].type, shared);
-      const IndexExpr* row = find_row(operand, place, type.shape[d]);
+      const IndexExpr* row = find_row(open, skip_reshapes(graph, operand), place, type.shape[d]);
       out[d] = row ? *row : read_place(id, operand, place, type.shape[d], guard);
     }
     return value(node.inputs[0], out, guard);
-  }
-
-  // The row of a segment that is walked, where that is what `operand` holds at `place`.
-  const IndexExpr* find_row(NodeId operand, const Index& place, const Dim& extent) const {
-    const NodeId source = skip_reshapes(graph, operand);
-    for (const OpenSegment& segment : open) {
-      const bool is_row = source == segment.sorting_index && extent == segment.rows &&
-                          place.size() == 1 && place[0] == segment.place;
-      if (is_row) return &segment.row;
-    }
-    return nullptr;
   }
 };
 

@@ -17,6 +17,16 @@ bool all_regular(const SeenDims& dims) {
   return std::ranges::all_of(dims, [](const SeenDim& d) { return d.has_value(); });
 }
 
+// Does a reader take its operand at its own index along `dim`?
+bool is_same_index(const Node& node, size_t operand, int dim) {
+  if (node.op == OpKind::k_pad) return node.dims[dim].is(0);
+  const bool is_other = dim != node.ints[0];
+  if (node.op == OpKind::k_cat) return is_other;
+  if (node.op == OpKind::k_gather) return operand == 1 || is_other;
+  // What replaces parts of the first; the order and the offsets of segments are data.
+  return operand == 0 || (operand == 1 && is_other);
+}
+
 struct Tracer {
   const Graph& graph;
   const LoadsOfRoots& loads_of_roots;
@@ -106,10 +116,8 @@ struct Tracer {
     spaces.depends[spaces.roots[current].root].insert(node);
     const std::vector<AtomList> kept = kept_dims(spaces.roots[producer]);
     auto refuse = [&](int rule, const char* why) {
-      return Verdict::no(
-          rule,
-          info(graph[node]).name + std::string(" of ") + graph[node].origin.op + " is read " + why,
-          "the value goes through memory");
+      return Verdict::no(rule, info(graph[node]).name + std::string(" of ") +
+                                   graph[node].origin.op + " is read " + why);
     };
     if (!all_regular(dims)) return refuse(kRuleOtherIndices, "at other indices than it is made at");
     if (are_same(kept, dims)) return Verdict::yes();
@@ -144,12 +152,9 @@ struct Tracer {
       if (is_pointwise && all_regular(dims)) try_unify(spaces.roots[maker].dims, dims);
       return Verdict::yes();
     }
-    if (family(node) == Family::kWriter)
-      return Verdict::no(kRuleWritten, "what is written in part is read as a whole",
-                         "the write comes first: in an earlier phase or kernel");
+    if (family(node) == Family::kWriter) return Verdict::no(kRuleWritten);
     if (combines_segments(info(node)) && !covers_root(dims))
-      return Verdict::no(kRuleOtherIndices, "segments would be combined again for each reader",
-                         "the value goes through memory");
+      return Verdict::no(kRuleOtherIndices, "segments would be combined again for each reader");
     int producer = find_root(id);
     if (producer >= 0 && family(node) == Family::kReduce) return read_reduction(id, producer, dims);
     if (producer >= 0 && all_regular(dims) && try_unify(spaces.roots[producer].dims, dims) &&
@@ -260,15 +265,6 @@ struct Tracer {
     if (extent.is(0) || !dims[dim]) return;
     const Dim count = std::ssize(node.inputs);
     if (auto pieces = spaces.atoms.regroup(*dims[dim], {count, extent})) out[dim] = (*pieces)[1];
-  }
-
-  static bool is_same_index(const Node& node, size_t operand, int dim) {
-    if (node.op == OpKind::k_pad) return node.dims[dim].is(0);
-    const bool is_other = dim != node.ints[0];
-    if (node.op == OpKind::k_cat) return is_other;
-    if (node.op == OpKind::k_gather) return operand == 1 || is_other;
-    // What replaces parts of the first; the order and the offsets of segments are data.
-    return operand == 0 || (operand == 1 && is_other);
   }
 };
 

@@ -70,6 +70,23 @@ struct Rows {
   NodeId index = {}, kept = {};  // of chunks; kept: positions that are combined, invalid for all
 };
 
+// What chunks combine of a type is of one that registers hold.  In f32, one chunk, and any that
+// adds many terms to a row, would be no more exact than eager.
+DType combined_in(const Combine& combine, DType dtype, double terms, int64_t chunks) {
+  const bool adds = combine.reduce == k_sum || combine.reduce == k_prod;
+  const bool is_narrow = static_cast<double>(kMostTerms * chunks) < terms;
+  if (dtype == DType::kF32 && adds && (chunks == 1 || is_narrow)) return DType::kF64;
+  if (dtype == DType::kF16 || dtype == DType::kBF16) return DType::kF32;
+  return info(dtype).bytes < 4 ? DType::kI32 : dtype;
+}
+
+// [n], along a dimension of `rank`.
+NodeId lay_along(Builder& b, int64_t dim, size_t rank, NodeId line) {
+  DimList along(rank, 1);
+  along[dim] = b[line].type.shape[0];
+  return b.reshape(line, along);
+}
+
 struct Lowering {
   const bool on_host;
   Builder* b = nullptr;
@@ -144,7 +161,7 @@ struct Lowering {
     NodeId place = integer(0);
     Dim total = 1;
     for (int d = static_cast<int>(shape.size()); d-- > 0;) {
-      const NodeId line = lay_along(d, shape.size(), b->iota(DType::kI64, counts[d], 0, 1));
+      const NodeId line = lay_along(*b, d, shape.size(), b->iota(DType::kI64, counts[d], 0, 1));
       const NodeId step = b->size_value(DType::kI64, total);
       place = pointwise(k_add, {place, pointwise(k_mul, {d == put.dim ? index : line, step})});
       total = total * shape[d];
@@ -181,16 +198,6 @@ struct Lowering {
               b->read_result(sorts, 1, contiguous_type(dtype, {size + Dim(1)}))};
     }
     return {.put = put, .order = made.first, .offsets = made.second};
-  }
-
-  // What chunks combine of a type is of one that registers hold.  In f32, one chunk, and any that
-  // adds many terms to a row, would be no more exact than eager.
-  static DType combined_in(const Combine& combine, DType dtype, double terms, int64_t chunks) {
-    const bool adds = combine.reduce == k_sum || combine.reduce == k_prod;
-    const bool is_narrow = static_cast<double>(kMostTerms * chunks) < terms;
-    if (dtype == DType::kF32 && adds && (chunks == 1 || is_narrow)) return DType::kF64;
-    if (dtype == DType::kF16 || dtype == DType::kBF16) return DType::kF32;
-    return info(dtype).bytes < 4 ? DType::kI32 : dtype;
   }
 
   // Chunks that combine the rows of a put sooner than its positions are sorted; 0: none do.
@@ -291,13 +298,6 @@ struct Lowering {
     return {(count.value() + step - 1) / step * kStrips, false};
   }
 
-  // [n], along a dimension of `rank`.
-  NodeId lay_along(int64_t dim, size_t rank, NodeId line) {
-    DimList along(rank, 1);
-    along[dim] = type(line).shape[0];
-    return b->reshape(line, along);
-  }
-
   // The last position of each row tells what comes to it, in whatever order it is found.
   NodeId take_last(const Rows& rows) {
     const Put& put = rows.put;
@@ -306,7 +306,7 @@ struct Lowering {
     const NodeId taken = pointwise(k_maximum, {last, integer(0)});
     NodeId source = put.source;
     DimList shape = type(source).shape;
-    const NodeId is_met = pointwise(k_ge, {lay_along(put.dim, shape.size(), last), integer(0)});
+    const NodeId is_met = pointwise(k_ge, {lay_along(*b, put.dim, shape.size(), last), integer(0)});
     if (may_be_empty(shape[put.dim], b->graph().symbols)) {  // a row to read where there is none
       shape[put.dim] = shape[put.dim] + 1;
       source = b->pad(source, DimList(shape.size(), 0), shape, 0, 0);
@@ -320,7 +320,7 @@ struct Lowering {
     if (rows.chunks && put.combine.scatter == kNone) return take_last(rows);
     if (put.keeps && !put.is_mean()) return combine(rows, put.x);
     NodeId x = put.x;
-    NodeId count = lay_along(put.dim, type(x).rank(), count_positions(rows));
+    NodeId count = lay_along(*b, put.dim, type(x).rank(), count_positions(rows));
     const DType dtype = type(x).dtype;
     if (!put.keeps) {
       const NodeId is_met = pointwise(k_gt, {count, integer(0)});
