@@ -106,14 +106,13 @@ NodeId find_softmax_operand(Match& match, NodeId id) {
 
 // A mask without the views and casts that make it fit.
 NodeId strip_mask(const Match& match, NodeId id) {
-  for (;;) {
-    const Node& node = match[id];
-    const bool widens = node.op == OpKind::k_cast && info(node.type.dtype).is_float &&
-                        info(match[node.inputs[0]].type.dtype).is_float &&
-                        info(match[node.inputs[0]].type.dtype).bytes < info(node.type.dtype).bytes;
-    if (!widens && node.op != OpKind::k_expand) return id;
-    id = node.inputs[0];
-  }
+  const auto widens = [&](const Node& cast) {
+    const DTypeInfo &from = info(match[cast.inputs[0]].type.dtype), &to = info(cast.type.dtype);
+    return from.is_float && to.is_float && from.bytes < to.bytes;
+  };
+  while (match[id].op == OpKind::k_expand || (match[id].op == OpKind::k_cast && widens(match[id])))
+    id = match[id].inputs[0];
+  return id;
 }
 
 void add_mask(Match& match, const Node& step, MaskTerm term) {
@@ -159,26 +158,21 @@ bool follow_select(Match& match, const Node& select) {
   return false;
 }
 
-bool follow_product(Match& match, const Node& product) {
-  for (size_t side : {0, 1}) {
-    const auto factor = number_of(match, product.inputs[1 - side]);
-    if (!factor || match[product.inputs[side]].type.shape != product.type.shape) continue;
-    match.found.scale *= *factor;
-    return follow(match, product.inputs[side]);
+// By a number, which may be either factor, and only the divisor.
+bool follow_scaled(Match& match, const Node& node) {
+  const bool divides = node.op == OpKind::k_div;
+  for (size_t side = 0; side < (divides ? 1 : 2); ++side) {
+    const auto number = number_of(match, node.inputs[1 - side]);
+    if (!number || match[node.inputs[side]].type.shape != node.type.shape) continue;
+    match.found.scale = divides ? match.found.scale / *number : match.found.scale * *number;
+    return follow(match, node.inputs[side]);
   }
   return false;
 }
 
-bool follow_quotient(Match& match, const Node& quotient) {
-  const auto divisor = number_of(match, quotient.inputs[1]);
-  if (!divisor) return false;
-  match.found.scale /= *divisor;
-  return follow(match, quotient.inputs[0]);
-}
-
 constexpr OpRow<bool (*)(Match& match, const Node& node)> kSteps[] = {
     {OpKind::k_add, follow_sum},       {OpKind::k_sub, follow_sum},
-    {OpKind::k_mul, follow_product},   {OpKind::k_div, follow_quotient},
+    {OpKind::k_mul, follow_scaled},    {OpKind::k_div, follow_scaled},
     {OpKind::k_select, follow_select},
 };
 
