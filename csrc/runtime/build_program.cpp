@@ -41,9 +41,8 @@ std::string name_ops(const Graph& graph, const StitchPlan& plan, int kernel,
     const Node& node = graph[id];
     if (!may_fail(node)) continue;
     const std::string& op = node.origin.op.empty() ? info(node).name : node.origin.op;
-    std::string name = (asserts(node) ? node.name + " in " : "") + op +
-                       (node.origin.location.empty() ? "" : " at " + node.origin.location);
-    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+    add_once(names, (asserts(node) ? node.name + " in " : "") + op +
+                        (node.origin.location.empty() ? "" : " at " + node.origin.location));
   }
   return join(names, " or ");
 }

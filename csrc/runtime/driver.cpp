@@ -112,16 +112,16 @@ CudaHandle load_function(const std::string& cubin, const std::string& name, int 
 int count_resident_blocks(CudaHandle function, const std::string& name, int threads,
                           int shared_bytes) {
   const Driver& table = driver();
-  int device = 0, can_meet = 0, multiprocessors = 0, blocks = 0;
+  int device = 0, blocks = 0;
   check_driver(table.context_get_device(&device), "cuCtxGetDevice", name);
-  check_driver(table.device_attribute(&can_meet, kCooperativeLaunch, device),
-               "cuDeviceGetAttribute", name);
-  if (!can_meet) return 0;
-  check_driver(table.device_attribute(&multiprocessors, kMultiprocessors, device),
-               "cuDeviceGetAttribute", name);
+  const auto ask = [&](int attribute, int value = 0) {
+    check_driver(table.device_attribute(&value, attribute, device), "cuDeviceGetAttribute", name);
+    return value;
+  };
+  if (!ask(kCooperativeLaunch)) return 0;
   check_driver(table.max_blocks_per_multiprocessor(&blocks, function, threads, shared_bytes),
                "cuOccupancyMaxActiveBlocksPerMultiprocessor", name);
-  return blocks * multiprocessors;
+  return blocks * ask(kMultiprocessors);
 }
 
 }  // namespace stitch

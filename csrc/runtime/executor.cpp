@@ -28,6 +28,7 @@ struct Execution {
   void place_slab() {
     if (program.slots.empty()) return;
     std::vector<int64_t> offsets;
+    offsets.reserve(program.slots.size());
     int64_t total = 0;
     for (const std::vector<BufferId>& slot : program.slots) {
       int64_t bytes = 1;  // an empty value has an address too
@@ -67,10 +68,10 @@ struct Execution {
     int64_t grid = step.finishes;
     for (size_t p = 0; p < step.phases.size(); ++p) grid = std::max(grid, count_blocks(step, p));
     if (grid == 0) return;
-    pointers.clear();
-    for (const LaunchPointer& pointer : step.pointers) pointers.push_back(aligned_data(pointer));
-    sizes.clear();
-    for (const Dim& size : step.sizes) sizes.push_back(evaluate(size, symbols));
+    pointers.resize(step.pointers.size());
+    for (size_t i = 0; i < pointers.size(); ++i) pointers[i] = aligned_data(step.pointers[i]);
+    sizes.resize(step.sizes.size());
+    for (size_t i = 0; i < sizes.size(); ++i) sizes[i] = evaluate(step.sizes[i], symbols);
     if (program.on_cuda)
       launch_on_cuda(step, grid);
     else
@@ -117,6 +118,7 @@ struct Execution {
   void launch_on_cuda(const LaunchStep& step, int64_t grid) {
     const LoadedKernel& kernel = program.kernels[step.kernel];
     parameters.clear();
+    parameters.reserve(pointers.size() + sizes.size() + 4);
     for (void*& pointer : pointers) parameters.push_back(&pointer);
     for (int64_t& size : sizes) parameters.push_back(&size);
     int32_t first_phase = 0, end_phase = static_cast<int32_t>(step.phases.size());

@@ -3,15 +3,12 @@
 #include "base/words.h"
 
 namespace stitch {
-namespace {
 
-std::string to_string(BufferId id) {
+static std::string to_string(BufferId id) {
   return id.valid() ? "b" + std::to_string(id.value()) : std::string("_");
 }
 
-std::string to_string(const std::vector<BufferId>& ids) {
-  return join(ids, ", ", [](BufferId id) { return to_string(id); });
-}
+namespace {
 
 std::string describe(const Buffer& buffer) {
   using enum Buffer::Kind;
@@ -32,15 +29,15 @@ struct StepPrinter {
   }
   std::string operator()(const LaunchStep& step) const {
     const std::string sizes = join(step.sizes, ", ");
-    const auto print = [](const LaunchPointer& pointer) { return to_string(pointer.buffer); };
     return "launch " + program.kernels[step.kernel].name + "<" + join(step.phases, ", ") + ">(" +
-           join(step.pointers, ", ", print) + (sizes.empty() ? "" : "; " + sizes) + ")";
+           join(step.pointers, ", ", &LaunchPointer::buffer) + (sizes.empty() ? "" : "; " + sizes) +
+           ")";
   }
   std::string operator()(const CallStep& step) const {
     const std::string call =
         step.call < 0 ? program.made_calls[-1 - step.call].name : std::to_string(step.call);
-    return to_string(step.outputs) + (step.outputs.empty() ? "" : " = ") + "call " + call + "(" +
-           to_string(step.inputs) + ")" + (step.stores_over ? " over its first" : "");
+    return join(step.outputs, ", ") + (step.outputs.empty() ? "" : " = ") + "call " + call + "(" +
+           join(step.inputs, ", ") + ")" + (step.stores_over ? " over its first" : "");
   }
   std::string operator()(const CopyStep& step) const {
     return "copy " + to_string(step.from) + " to " + to_string(step.to);
