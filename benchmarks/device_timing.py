@@ -42,7 +42,7 @@ def present(place):
     kind, _, name = place.partition(":")
     if kind == "sass":
         text = (ROOT / "csrc/clock/sass/sass.def").read_text()
-        row = rf'^SASS_ROW\({name}, .*?", (\w+, [\d.]+, \w+), \w+, (.*)\)'
+        row = rf'^SASS_\w+\({name}, .*?", (\w+, [\d.]+, \w+), \w+, (.*)\)'
         return re.search(row, text, re.M)[1]
     if kind == "number":
         text = (ROOT / "csrc/clock/machine/numbers.def").read_text()

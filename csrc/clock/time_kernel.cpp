@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/words.h"
 
 namespace stitch::clock {
 
@@ -92,9 +93,8 @@ void check_grid_barrier(const MachineRun& run, const Launch& launch, const Occup
                         const DeviceSpec& device) {
   const int64_t most = occupancy.blocks * device.multiprocessors;
   if (!run.waits_for_grid || launch.blocks() <= most) return;
-  throw UserError("blocks wait for each other, and of " + std::to_string(launch.blocks()) +
-                  " only " + std::to_string(most) + " are resident on " + device.name +
-                  ": the kernel would never end");
+  throw UserError(concat("blocks wait for each other, and of ", launch.blocks(), " only ", most,
+                         " are resident on ", device.name, ": the kernel would never end"));
 }
 
 void add_assumptions(const CubinKernel& kernel, const Cubin& cubin, ClockResult& result) {

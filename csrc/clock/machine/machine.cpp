@@ -42,10 +42,9 @@ Cost cost_of(const Instruction& instruction) {
             kLatencies[static_cast<size_t>(row.latency)],
             instruction.control.wait_mask};
   if (row.flow == Flow::barrier) {
-    const auto& operands = instruction.operands;
-    cost.barrier = static_cast<int>(operands[0].value) % kBarriers;
-    const bool has_count = operands.size() > 1 && operands[1].letter == 'n';
-    if (has_count) cost.warps = static_cast<int>(operands[1].value / kLanes);
+    const Operand* threads = instruction.find('N');
+    cost.barrier = static_cast<int>(instruction.find('n')->value) % kBarriers;
+    if (threads) cost.warps = static_cast<int>(threads->value / kLanes);
   }
   if (row.flow == Flow::await) cost.groups = static_cast<int>(instruction.operands.back().value);
   return cost;

@@ -12,6 +12,7 @@ namespace stitch::clock {
 
 // Who executes an instruction.
 enum class Pipe : uint8_t { none, fma, alu, half, special, fp64, uniform, tensor, memory, count };
+constexpr size_t kPipes = static_cast<size_t>(Pipe::count);
 std::string_view pipe_name(Pipe pipe);
 
 // When a result may be read.  `fixed`: the compiler's stall counts say it, and nothing is waited
@@ -52,7 +53,9 @@ enum class Flow : uint8_t {
 
 enum class Opcode : uint16_t {
 #define SASS_ROW(id, ...) id,
+#define SASS_TWINS SASS_ROW
 #include "clock/sass/sass.def"
+#undef SASS_TWINS
 #undef SASS_ROW
   count
 };
@@ -67,7 +70,6 @@ struct Row {
   double issue_cycles;
   Latency latency;
   Flow flow;
-  char source;
 };
 
 // By the low 12 bits of an instruction; `unknown` where no other row has them.

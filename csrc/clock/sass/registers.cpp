@@ -35,7 +35,7 @@ int register_count(const Instruction& instruction, const Operand& operand) {
   if (is_data && (row.flow == Flow::load || row.flow == Flow::store || row.flow == Flow::atomic ||
                   row.operands.find('k') != std::string_view::npos))
     return std::max(1, access_bytes(instruction) / 4);
-  const bool is_product = row.opcode == Opcode::imad_wide || row.opcode == Opcode::uimad_wide;
+  const bool is_product = row.opcode == Opcode::imad_wide;
   const bool is_pair =
       row.pipe == Pipe::fp64 || (is_product && (operand.is_destination || operand.letter == 'c')) ||
       (row.opcode == Opcode::cs2r && instruction.bit(80)) ||

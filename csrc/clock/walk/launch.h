@@ -9,6 +9,8 @@
 
 namespace stitch::clock {
 
+constexpr int kLanes = 32;  // of a warp
+
 // A pointer with memory behind it, or a number.
 struct Argument {
   bool is_pointer = false;

@@ -9,25 +9,40 @@ namespace stitch::clock {
 
 namespace {
 
+template <class Member>
+struct Letter {
+  char letter;
+  Member Prepared::* member;
+};
+constexpr Letter<Source> kSources[] = {
+    {'a', &Prepared::a}, {'b', &Prepared::b}, {'c', &Prepared::c}, {'C', &Prepared::c},
+    {'t', &Prepared::t}, {'x', &Prepared::b}, {'y', &Prepared::c}, {'s', &Prepared::b}};
+constexpr Letter<Condition> kConditions[] = {
+    {'p', &Prepared::p}, {'q', &Prepared::q}, {'r', &Prepared::r}};
+constexpr Letter<Truth*> kTruths[] = {{'P', &Prepared::P}, {'Q', &Prepared::Q}};
+
 class Preparer {
  public:
-  Preparer(Warp& warp, std::deque<Value>& pool)
-      : constants_(warp.constants), registers_(warp.registers), pool_(pool) {}
+  explicit Preparer(Warp& warp) : warp_(warp), registers_(warp.registers) {}
 
   Prepared prepare(const Instruction& instruction) {
+    const Row& row = *instruction.row;
     Prepared step;
     step.instruction = &instruction;
-    step.runs_once = instruction.row->pipe == Pipe::uniform;
-    step.a = step.b = step.c = step.c_high = &zero();
-    auto& guards =
-        instruction.guard_uniform ? registers_.uniform_predicates : registers_.predicates;
-    step.guard = &guards[instruction.guard];
+    step.warp = &warp_;
+    step.runs_once = row.pipe == Pipe::uniform || row.opcode == Opcode::s2ur;
+    step.a = step.b = step.c = step.c_high = {&zero()};
+    step.guard = {&predicates(instruction.guard_uniform)[instruction.guard],
+                  instruction.guard_negated};
     for (const Operand& operand : instruction.operands) add(instruction, operand, step);
     return step;
   }
 
  private:
-  const Value& zero() { return registers_.lane[kZeroRegister]; }
+  const Value& zero() const { return registers_.lane[kZeroRegister]; }
+  std::array<Truth, 8>& predicates(bool uniform) {
+    return uniform ? registers_.uniform_predicates : registers_.predicates;
+  }
 
   const Value& source(const Operand& operand) {
     switch (operand.kind) {
@@ -36,82 +51,60 @@ class Preparer {
       case OperandKind::uniform:
         return registers_.uniform[operand.index];
       case OperandKind::immediate:
-        pool_.push_back(Value::of(static_cast<uint32_t>(operand.value)));
-        break;
+        return warp_.pool.emplace_back(Value::of(static_cast<uint32_t>(operand.value)));
       case OperandKind::constant:
-        pool_.push_back(operand.uniform == 0 ? constants_.read(operand.value) : Value());
-        break;
+        return warp_.pool.emplace_back(operand.uniform == 0 ? warp_.constants.read(operand.value)
+                                                            : Value());
+      case OperandKind::special:
+        return special(operand.index);
       default:
-        pool_.push_back({});
+        return warp_.pool.emplace_back();
     }
-    return pool_.back();
+  }
+  const Value& special(uint8_t index) {
+    if (index >= 0x21 && index <= 0x23) return warp_.place.thread[index - 0x21];
+    if (index >= 0x25 && index <= 0x27) return warp_.place.block[index - 0x25];
+    if (index == 0x88 || index == 0xff) return zero();
+    Value& lane = warp_.pool.emplace_back();  // the lane, or those below it; others are unknown
+    if (index == 0x00 || index == 0x39) lane.known = kAllLanes;
+    for (uint32_t i = 0; i < kLanes; ++i) lane.lanes[i] = index == 0x39 ? (1u << i) - 1 : i;
+    return lane;
   }
 
   // What lies behind a register or a constant: RZ and immediates have nothing there.
   const Value& upper_half(Operand operand) {
-    const bool is_register =
-        operand.kind == OperandKind::reg || operand.kind == OperandKind::uniform;
-    if (operand.kind == OperandKind::constant) operand.value += 4;
-    if (is_register && operand.index < kZeroRegister - 1) ++operand.index;
-    const bool has_one = is_register || operand.kind == OperandKind::constant;
-    return has_one ? source(operand) : zero();
-  }
-
-  void add_predicate(const Operand& operand, Prepared& step) {
-    auto& file = operand.kind == OperandKind::predicate ? registers_.predicates
-                                                        : registers_.uniform_predicates;
-    Truth* truth = &file[operand.index];
-    if (operand.is_destination) {
-      Truth* written = operand.index == kTruePredicate ? nullptr : truth;
-      (operand.letter == 'P' ? step.P : step.Q) = written;
-      return;
-    }
-    const bool is_q = operand.letter == 'q', is_r = operand.letter == 'r';
-    (is_q ? step.q : is_r ? step.r : step.p) = truth;
-    (is_q ? step.negates_q : is_r ? step.negates_r : step.negates_p) = operand.negated;
+    if (operand.kind == OperandKind::immediate) return zero();
+    if (operand.kind == OperandKind::constant)
+      operand.value += kWordBytes;
+    else if (operand.index < kZeroRegister - 1)
+      ++operand.index;
+    return source(operand);
   }
 
   void add(const Instruction& instruction, const Operand& operand, Prepared& step) {
-    if (is_predicate(operand.kind)) return add_predicate(operand, step);
-    switch (operand.letter) {
-      case 'd':
-      case 'D':
-        if (operand.index == kZeroRegister) break;
-        step.d = &(operand.kind == OperandKind::uniform ? registers_.uniform
-                                                        : registers_.lane)[operand.index];
-        step.results = std::min(register_count(instruction, operand), 255 - operand.index);
-        break;
-      case 'a':
-        step.a = &source(operand), step.negates_a = operand.negated;
-        break;
-      case 'b':
-        step.b = &source(operand), step.negates_b = operand.negated;
-        break;
-      case 'c':
-      case 'C':
-        step.c = &source(operand), step.negates_c = operand.negated;
-        step.c_high = &upper_half(operand);
-        break;
-      case 'm':
-      case 'g':
-        step.address = &registers_.lane[operand.index];
-        step.uniform_address =
-            operand.uniform == kZeroRegister ? nullptr : &registers_.uniform[operand.uniform];
-        break;
-      case 't':
-        step.data = &source(operand);
-        break;
-      case 'x':
-        (step.b == &zero() ? step.b : step.c) = &source(operand);
-        break;
-      default:
-        break;
+    const char letter = operand.letter;
+    if (is_predicate(operand.kind)) {
+      Truth* truth = &predicates(operand.kind == OperandKind::uniform_predicate)[operand.index];
+      if (const auto* written = find_by(kTruths, letter, &Letter<Truth*>::letter))
+        step.*written->member = operand.index == kTruePredicate ? nullptr : truth;
+      if (const auto* read = find_by(kConditions, letter, &Letter<Condition>::letter))
+        step.*read->member = {truth, operand.negated};
+    } else if (operand.is_destination && operand.index != kZeroRegister) {
+      const bool uniform = operand.kind == OperandKind::uniform;
+      step.d = &(uniform ? registers_.uniform : registers_.lane)[operand.index];
+      step.results = std::min(register_count(instruction, operand), 255 - operand.index);
+    } else if (operand.kind == OperandKind::memory) {
+      const bool has_uniform = operand.uniform != kZeroRegister;
+      step.address = &registers_.lane[operand.index];
+      step.uniform_address = has_uniform ? &registers_.uniform[operand.uniform] : nullptr;
+    } else if (const auto* read = find_by(kSources, letter, &Letter<Source>::letter)) {
+      step.*read->member = {&source(operand), operand.negated};
+      if (read->member == &Prepared::c) step.c_high = {&upper_half(operand)};
     }
   }
 
-  const ConstantBank& constants_;
+  Warp& warp_;
   Registers& registers_;
-  std::deque<Value>& pool_;
 };
 
 void check_arguments(const CubinKernel& kernel, const Launch& launch) {
@@ -193,8 +186,8 @@ ConstantBank fill_constants(const Program& program, const Launch& launch) {
   return bank;
 }
 
-std::vector<Prepared> prepare(const Program& program, Warp& warp, std::deque<Value>& pool) {
-  Preparer preparer(warp, pool);
+std::vector<Prepared> prepare(const Program& program, Warp& warp) {
+  Preparer preparer(warp);
   return map_to_vector(
       program.code, [&](const Instruction& instruction) { return preparer.prepare(instruction); });
 }

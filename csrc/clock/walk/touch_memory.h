@@ -2,9 +2,9 @@
 // says.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -18,11 +18,12 @@ class MemoryWalk {
   MemoryWalk(size_t parameters, const Launch& launch, Trace& trace)
       : parameters_(parameters), stored_(launch.arguments.size()), launch_(launch), trace_(trace) {}
 
-  void start_block(int64_t block);
+  void start_block(int64_t block) {
+    block_ = block;
+    waits_.clear();
+  }
   // Position in Trace::accesses of what `lanes` touch, or Step::kNoAccess.
   int32_t touch(const Prepared& step, uint32_t lanes);
-  // The block's n-th reduction over all threads: true once any warp has said so.
-  bool vote(size_t n, bool holds);
   // `local_end`: words of local memory of this warp's lanes and of those before it.
   void start_warp(uint64_t local_end) {
     barriers_ = 0;
@@ -30,7 +31,10 @@ class MemoryWalk {
     spilled_.clear();
   }
   void pass_barrier() { ++barriers_; }
-  void wait_for_grid() { waits_.insert(barriers_); }
+  void wait_for_grid() {
+    const auto at = std::ranges::lower_bound(waits_, barriers_);
+    if (at == waits_.end() || *at != barriers_) waits_.insert(at, barriers_);
+  }
   uint64_t outside_lanes() const { return outside_lanes_; }  // that left all arguments
   // Integers were taken as they are before the launch from memory that it also stores to.
   bool has_read_what_changes() const { return has_read_what_changes_; }
@@ -41,18 +45,19 @@ class MemoryWalk {
   struct Addresses {
     std::array<uint64_t, kLanes> lanes;
     uint32_t known = 0;
+    int bytes = 0;  // at each
   };
+  static size_t count_conflicts(const Addresses& addresses);
   Addresses find_addresses(const Prepared& step, const Operand& operand, uint32_t lanes) const;
-  uint32_t inside_arguments(const Addresses& addresses, int bytes);
-  int32_t touch_global(const Prepared& step, const Operand& operand, uint32_t lanes);
-  int32_t touch_shared(const Prepared& step, const Operand& operand, uint32_t lanes);
-  void move_spilled(const Prepared& step, const Operand& operand, uint32_t lanes, Access& access);
-  void add_sectors(const Addresses& addresses, uint32_t lanes, int bytes, Access& access);
+  uint32_t inside_arguments(const Addresses& addresses);
+  void touch_global(const Prepared& step, Addresses addresses, uint32_t lanes, Access& access);
+  void move_spilled(const Prepared& step, const Addresses& addresses, uint32_t lanes,
+                    Access& access);
+  void add_sectors(const Addresses& addresses, uint32_t lanes, Access& access);
   void load_integers(const Prepared& step, const Addresses& addresses, uint32_t lanes);
   std::optional<uint32_t> read_word(size_t argument, uint64_t at, int bytes);
-  void mark_stored(const Addresses& addresses, int bytes);
+  void mark_stored(const Addresses& addresses);
   void add_atomically(const Prepared& step, const Addresses& addresses, uint32_t lanes);
-  int32_t put(const Access& access);
 
   size_t parameters_;
   uint64_t outside_lanes_ = 0;
@@ -62,11 +67,10 @@ class MemoryWalk {
   const Launch& launch_;
   Trace& trace_;
   int64_t block_ = 0;
-  std::vector<bool> votes_;
   // Barriers of the block that its warp has passed; how many lie before each wait for the grid,
   // which one warp makes and the others learn of at their next barrier.
   int barriers_ = 0;
-  std::set<int> waits_;
+  std::vector<int> waits_;                       // ascending
   std::map<uint64_t, uint32_t> first_added_;     // by block 0, at an address
   std::unordered_map<uint64_t, Value> spilled_;  // words of the warp's local memory
   std::vector<SectorRun> found_;

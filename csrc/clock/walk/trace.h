@@ -13,7 +13,7 @@
 
 namespace stitch::clock {
 
-constexpr int kSectorBytes = 32, kLineBytes = 128, kLanes = 32;
+constexpr int kSectorBytes = 32, kLineBytes = 128;
 // Arguments lie this many bits apart, so that an address names its argument.
 constexpr int kArgumentBits = 36;
 
@@ -59,7 +59,6 @@ struct Trace {
   std::vector<BlockTrace> blocks;  // in the order in which they start
   bool last_differs = false;       // the last of them may do what no other does
   int warps_per_block = 0;
-  uint64_t requested_bytes = 0;          // that lanes asked of global memory
   std::vector<std::string> assumptions;  // sentences, each once
 };
 

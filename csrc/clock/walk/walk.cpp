@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/words.h"
 #include "clock/walk/touch_memory.h"
 
 namespace stitch::clock {
@@ -24,6 +25,81 @@ struct Meeting {
   size_t next = 0;
 };
 
+// The lanes of a warp: those that go on, and where the others are.
+class Lanes {
+ public:
+  Split now;
+  uint32_t alive = 0;
+
+  void start(uint32_t lanes) {
+    now = {0, lanes};
+    alive = lanes;
+    waiting_.clear();
+    meetings_.fill({});
+  }
+  void end(uint32_t lanes) {
+    alive &= ~lanes;
+    now.lanes &= ~lanes;
+  }
+  void part(Split other) {
+    if (other.lanes != 0) waiting_.push_back(other);
+  }
+  void take_last() {
+    now = waiting_.back();
+    waiting_.pop_back();
+  }
+
+  // Where nobody goes on, others do.
+  void choose() {
+    if (now.lanes != 0 || alive == 0) return;
+    for (Meeting& meeting : meetings_)  // lanes that others waited for may have left
+      if (meeting.arrived && is_complete(meeting)) return resume(meeting);
+    if (!waiting_.empty()) {
+      take_last();
+      now.lanes &= alive;
+      return;
+    }
+    for (Meeting& meeting : meetings_)  // no meeting can complete: the first goes on
+      if (meeting.arrived) return resume(meeting);
+    STITCH_CHECK(false, "lanes of a warp are nowhere");
+  }
+
+  Meeting& meeting_of(const Instruction& instruction) {
+    if (const Operand* named = instruction.find('B')) return meetings_[named->index & 15];
+    Meeting& all = meetings_.back();
+    if (all.arrived == 0) all.expected = alive;
+    return all;
+  }
+  void meet(Meeting& here, uint32_t lanes) {
+    here.arrived |= lanes;
+    here.next = now.at;
+    now.lanes &= ~lanes;
+    if (!is_complete(here)) return;
+    part(now);
+    resume(here);
+  }
+
+ private:
+  bool is_complete(const Meeting& meeting) const {
+    return (meeting.expected & alive & ~meeting.arrived) == 0;
+  }
+  void resume(Meeting& meeting) {
+    now = {meeting.next, meeting.arrived & alive};
+    meeting.arrived = 0;
+  }
+
+  std::vector<Split> waiting_;
+  std::array<Meeting, 17> meetings_ = {};  // the last: of WARPSYNC
+};
+
+size_t target_of(const Instruction& instruction) {
+  return static_cast<size_t>(instruction.find('j')->value) / kInstructionBytes;
+}
+std::array<uint32_t, 3> place_in(const std::array<int64_t, 3>& extents, int64_t index) {
+  const int64_t x = extents[0], y = extents[1];
+  return {static_cast<uint32_t>(index % x), static_cast<uint32_t>(index / x % y),
+          static_cast<uint32_t>(index / x / y)};
+}
 std::string place_of(size_t at) { return to_hex(at * kInstructionBytes); }
 
 class Walker {
@@ -33,14 +109,14 @@ class Walker {
         launch_(launch),
         memory_(program.kernel->parameters.size(), launch, trace_) {
     warp_.constants = fill_constants(program, launch);
-    steps_ = prepare(program, warp_, pool_);
+    steps_ = prepare(program, warp_);
     if (launch.arguments.empty() && !program.kernel->parameters.empty())
       assume("arguments of 8 bytes are pointers to memory of any size, others are unknown");
     if (program.kernel->local_bytes > 0)
-      assume("local memory (" + std::to_string(program.kernel->local_bytes) +
-             " bytes a thread) goes through the first cache, stores of it to the second");
+      assume(concat("local memory (", program.kernel->local_bytes,
+                    " bytes a thread) goes through the first cache, stores of it to the second"));
     for (const std::string& opcode : program.unknown)
-      assume("opcode " + opcode + " is not known: it counts as light arithmetic");
+      assume(concat("opcode ", opcode, " is not known: it counts as light arithmetic"));
   }
 
   Trace walk(const Sample& sample) {
@@ -73,21 +149,17 @@ class Walker {
                              static_cast<uint32_t>(trace_.runs.size()), 0, 0});
     const uint64_t first = trace_.steps.size();
     memory_.start_block(block);
-    const int64_t x = launch_.grid[0], y = launch_.grid[1];
-    warp_.place.block = {static_cast<uint32_t>(block % x), static_cast<uint32_t>(block / x % y),
-                         static_cast<uint32_t>(block / x / y)};
+    votes_.clear();
+    const auto place = place_in(launch_.grid, block);
+    for (int d = 0; d < 3; ++d) warp_.place.block[d] = Value::of(place[d]);
     for (int w = 0; w < trace_.warps_per_block; ++w) walk_warp(w);
     trace_.blocks.back().steps = trace_.steps.size() - first;
   }
 
   void place_threads(int w) {
-    const auto x = static_cast<uint32_t>(launch_.block[0]);
-    const auto y = static_cast<uint32_t>(launch_.block[1]);
     for (int i = 0; i < kLanes; ++i) {
-      const auto linear = static_cast<uint32_t>(w * kLanes + i);
-      warp_.place.thread[0].lanes[i] = linear % x;
-      warp_.place.thread[1].lanes[i] = linear / x % y;
-      warp_.place.thread[2].lanes[i] = linear / x / y;
+      const auto place = place_in(launch_.block, int64_t{w} * kLanes + i);
+      for (int d = 0; d < 3; ++d) warp_.place.thread[d].lanes[i] = place[d];
     }
     for (Value& value : warp_.place.thread) value.known = kAllLanes;
   }
@@ -95,61 +167,37 @@ class Walker {
   void walk_warp(int w) {
     place_threads(w);
     warp_.registers.forget();
-    waiting_.clear();
-    meetings_.fill({});
     trips_.clear();
     reductions_ = 0;
     const size_t slot = (trace_.blocks.size() - 1) % together_;
     memory_.start_warp((slot * trace_.warps_per_block + w + 1) *
                        static_cast<uint64_t>(program_.kernel->local_bytes / kWordBytes));
     const int64_t left = launch_.threads() - int64_t{w} * kLanes;
-    now_ = {0, left >= kLanes ? kAllLanes : (1u << left) - 1};
-    alive_ = now_.lanes;
+    lanes_.start(left >= kLanes ? kAllLanes : (1u << left) - 1);
     const uint64_t first = trace_.steps.size();
-    while (alive_ != 0) {
-      if (now_.lanes == 0) choose_split();
+    while (lanes_.alive != 0) {
+      lanes_.choose();
       run_instruction();
-      if (trace_.steps.size() - first > kMostSteps) {
-        throw UserError("a warp of " + program_.kernel->name + " does not end: it is at " +
-                        place_of(now_.at) + " after " + std::to_string(kMostSteps) +
-                        " instructions; give fewer trips, or smaller arguments");
-      }
+      if (trace_.steps.size() - first <= kMostSteps) continue;
+      throw UserError(concat("a warp of ", program_.kernel->name, " does not end: it is at ",
+                             place_of(lanes_.now.at), " after ", kMostSteps,
+                             " instructions; give fewer trips, or smaller arguments"));
     }
     trace_.warps.push_back({first, trace_.steps.size()});
   }
 
-  // Lanes that others waited for may have left: then a meeting is complete.
-  void choose_split() {
-    for (Meeting& meeting : meetings_)
-      if (meeting.arrived && (meeting.expected & alive_ & ~meeting.arrived) == 0)
-        return resume(meeting);
-    if (!waiting_.empty()) {
-      now_ = waiting_.back();
-      waiting_.pop_back();
-      now_.lanes &= alive_;
-      return;
-    }
-    for (Meeting& meeting : meetings_)  // no meeting can complete: the first goes on
-      if (meeting.arrived) return resume(meeting);
-    STITCH_CHECK(false, "lanes of a warp are nowhere");
-  }
-  void resume(Meeting& meeting) {
-    now_ = {meeting.next, meeting.arrived & alive_};
-    meeting.arrived = 0;
-  }
-
   // Lanes of the split that execute; unknown guards count as true, which is said.
   uint32_t guarded_lanes(const Prepared& step) {
-    const Truth guard = read_truth(step.guard, step.instruction->guard_negated);
-    const uint32_t unknown = now_.lanes & ~guard.known;
+    const Truth guard = step.guard.read();
+    const uint32_t unknown = lanes_.now.lanes & ~guard.known;
     const Flow flow = step.instruction->row->flow;
     if (unknown != 0 && (flow == Flow::load || flow == Flow::store || flow == Flow::atomic))
       assume("accesses whose predicate depends on data are made");
-    return now_.lanes & ((guard.value & guard.known) | unknown);
+    return lanes_.now.lanes & ((guard.value & guard.known) | unknown);
   }
 
   void run_instruction() {
-    const size_t at = now_.at++;
+    const size_t at = lanes_.now.at++;
     if (at >= steps_.size())
       throw UserError("the code of " + program_.kernel->name + " runs past its end; it is damaged");
     const Prepared& step = steps_[at];
@@ -157,7 +205,7 @@ class Walker {
     Step record{static_cast<uint32_t>(at), Step::kNoAccess};
     if (flow == Flow::none) {
       const uint32_t lanes = guarded_lanes(step);
-      if (lanes != 0) evaluate(step, lanes, warp_);
+      if (lanes != 0) evaluate(step, lanes);
       if (step.instruction->row->opcode == Opcode::b2r) take_reduction(step, lanes);
     } else if (flow == Flow::branch) {
       record.access = branch(step, at);
@@ -165,57 +213,39 @@ class Walker {
       record.access = run_special(step, flow, lanes);
     }
     trace_.steps.push_back(record);
-    if (now_.lanes == 0 && alive_ != 0) choose_split();
+    lanes_.choose();
   }
 
   int32_t run_special(const Prepared& step, Flow flow, uint32_t lanes) {
-    const auto meeting = [&]() -> Meeting& {
-      const Operand* named = step.instruction->find('B');
-      if (named) return meetings_[named->index & 15];
-      Meeting& all = meetings_.back();
-      if (all.arrived == 0) all.expected = alive_;
-      return all;
-    };
+    const Instruction& instruction = *step.instruction;
     switch (flow) {
-      case Flow::exit: {
-        if (const Truth p = read_truth(step.p, step.negates_p); (p.known & lanes) == lanes)
-          lanes &= p.value;
-        const Truth guard = read_truth(step.guard, step.instruction->guard_negated);
-        lanes &= guard.known;  // lanes whose data decides stay
-        alive_ &= ~lanes;
-        now_.lanes &= ~lanes;
+      case Flow::exit:
+        if (const Truth p = step.p.read(); (p.known & lanes) == lanes) lanes &= p.value;
+        lanes_.end(lanes & step.guard.read().known);  // lanes whose data decides stay
         break;
-      }
       case Flow::push:
-        meeting() = {lanes, 0, 0};
+        lanes_.meeting_of(instruction) = {lanes, 0, 0};
         break;
       case Flow::leave:
-        meeting().expected &= ~lanes;
+        lanes_.meeting_of(instruction).expected &= ~lanes;
         break;
-      case Flow::sync: {
-        if (step.instruction->find('j')) break;  // a collective: its lanes are together
-        Meeting& here = meeting();
-        here.arrived |= lanes;
-        here.next = now_.at;
-        now_.lanes &= ~lanes;
-        if ((here.expected & alive_ & ~here.arrived) == 0) {
-          if (now_.lanes != 0) waiting_.push_back(now_);
-          resume(here);
-        }
+      case Flow::sync:  // lanes of a collective, which has a target, are together
+        if (!instruction.find('j')) lanes_.meet(lanes_.meeting_of(instruction), lanes);
         break;
-      }
       case Flow::call:
-        jump(step, lanes);
+        leave_others(lanes);
+        lanes_.now = {target_of(instruction), lanes};
         break;
       case Flow::ret:
         return_to(step, lanes);
         break;
       case Flow::indirect:
-        throw UnsupportedError("kernel " + program_.kernel->name + " branches indirectly at " +
-                               place_of(now_.at - 1) + ", which the clock does not follow");
+        throw UnsupportedError(concat("kernel ", program_.kernel->name, " branches indirectly at ",
+                                      place_of(lanes_.now.at - 1),
+                                      ", which the clock does not follow"));
       case Flow::barrier:
         memory_.pass_barrier();
-        if (reduces_over_block(*step.instruction)) reduce(step, lanes);
+        if (reduces_over_block(instruction)) reduce(step, lanes);
         break;
       default:
         return memory_.touch(step, lanes);
@@ -223,69 +253,62 @@ class Walker {
     return Step::kNoAccess;
   }
 
-  void jump(const Prepared& step, uint32_t lanes) {
-    if (lanes != now_.lanes) waiting_.push_back({now_.at, now_.lanes & ~lanes});
-    now_ = {static_cast<size_t>(step.instruction->find('j')->value) / kInstructionBytes, lanes};
-  }
+  // But for `lanes` the split goes on behind this instruction, later.
+  void leave_others(uint32_t lanes) { lanes_.part({lanes_.now.at, lanes_.now.lanes & ~lanes}); }
 
   // Lanes may return to several places; those of the first go on.
   void return_to(const Prepared& step, uint32_t lanes) {
-    const uint32_t others = now_.lanes & ~lanes;
-    if (others) waiting_.push_back({now_.at, others});
-    if ((step.a->known & lanes) != lanes) {
-      throw UnsupportedError("kernel " + program_.kernel->name + " calls or returns at " +
-                             place_of(now_.at - 1) + " to an address that is not known");
-    }
+    leave_others(lanes);
+    if ((step.a->known & lanes) != lanes)
+      throw UnsupportedError(concat("kernel ", program_.kernel->name, " calls or returns at ",
+                                    place_of(lanes_.now.at - 1),
+                                    " to an address that is not known"));
     const int64_t base = step.instruction->find('j')->value;
     while (lanes != 0) {
       const uint32_t target = step.a->lanes[std::countr_zero(lanes)];
       uint32_t same = 0;
       for (int i = 0; i < kLanes; ++i)
         same |= static_cast<uint32_t>((lanes >> i & 1) && step.a->lanes[i] == target) << i;
-      waiting_.push_back({static_cast<size_t>(base + target) / kInstructionBytes, same});
+      lanes_.part({static_cast<size_t>(base + target) / kInstructionBytes, same});
       lanes &= ~same;
     }
-    now_ = waiting_.back();
-    waiting_.pop_back();
+    lanes_.take_last();
   }
 
   // BAR.RED: what warps before this one have said counts, so that thread 0 may speak for all.
   void reduce(const Prepared& step, uint32_t lanes) {
-    const Truth p = read_truth(step.p, step.negates_p);
+    const Truth p = step.p.read();
     if ((p.known & lanes) != lanes) assume("votes of a block on data are false");
-    memory_.vote(reductions_, (p.value & p.known & lanes) != 0);
+    votes_.resize(std::max(votes_.size(), reductions_ + 1));
+    votes_[reductions_] = votes_[reductions_] || (p.value & p.known & lanes) != 0;
   }
   void take_reduction(const Prepared& step, uint32_t lanes) {
-    const bool holds = memory_.vote(reductions_++, false);
-    store(step.P, {holds ? kAllLanes : 0, kAllLanes}, lanes);
+    const bool holds = reductions_ < votes_.size() && votes_[reductions_];
+    ++reductions_;
+    store(step.P, Truth::of(holds), lanes);
   }
 
   // Which lanes go where; what is returned marks a poll.
   int32_t branch(const Prepared& step, size_t at) {
     const Instruction& instruction = *step.instruction;
-    Truth taken = read_truth(step.guard, instruction.guard_negated);
-    if (step.p) taken = both(taken, read_truth(step.p, step.negates_p));
-    const size_t target = static_cast<size_t>(instruction.find('j')->value) / kInstructionBytes;
+    Truth taken = both(step.guard.read(), step.p.read());
+    const size_t target = target_of(instruction);
     const Operand* wanted = instruction.find('z');
     if (wanted && wanted->kind == OperandKind::uniform)  // BRA.DIV: some lanes are not there
-      taken = now_.lanes == alive_ ? Truth{0, kAllLanes} : taken;
-    const uint32_t unknown = now_.lanes & ~taken.known;
-    const bool is_poll = unknown != 0 && target <= at && polls(target, at);
+      taken = lanes_.now.lanes == lanes_.alive ? Truth::of(false) : taken;
+    const uint32_t lanes = lanes_.now.lanes, unknown = lanes & ~taken.known;
+    const bool is_back = target <= at, is_poll = unknown != 0 && is_back && polls(target, at);
     if (unknown != 0 && !is_poll && decide(target, at))
       taken.value |= unknown;
     else
       taken.value &= ~unknown;
-    const uint32_t going = now_.lanes & taken.value, staying = now_.lanes & ~taken.value;
-    if (is_poll && going == 0) memory_.wait_for_grid();
-    if (going == 0) return is_poll ? Step::kGridWait : Step::kNoAccess;
-    if (staying == 0) {
-      now_.at = target;
-      return Step::kNoAccess;
-    }
+    const Split going{target, lanes & taken.value}, staying{lanes_.now.at, lanes & ~taken.value};
+    if (is_poll && going.lanes == 0) memory_.wait_for_grid();
+    if (going.lanes == 0) return is_poll ? Step::kGridWait : Step::kNoAccess;
     // The lower address first: splits meet as soon as may be.
-    const bool is_back = target <= at;
-    waiting_.push_back(is_back ? Split{now_.at, staying} : Split{target, going});
-    now_ = is_back ? Split{target, going} : Split{now_.at, staying};
+    const bool goes = is_back || staying.lanes == 0;
+    lanes_.part(goes ? staying : going);
+    lanes_.now = goes ? going : staying;
     return Step::kNoAccess;
   }
 
@@ -319,13 +342,10 @@ class Walker {
   Trace trace_;
   MemoryWalk memory_;
   Warp warp_;
-  std::deque<Value> pool_;
   std::vector<Prepared> steps_;
-  Split now_;
-  uint32_t alive_ = 0;
-  std::vector<Split> waiting_;
-  std::array<Meeting, 17> meetings_ = {};  // the last: of WARPSYNC
+  Lanes lanes_;
   std::map<size_t, int> trips_;
+  std::vector<bool> votes_;  // of the block's reductions over all threads
   size_t reductions_ = 0, together_ = 1;
   std::set<std::string> assumptions_;
 };

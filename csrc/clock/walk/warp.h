@@ -18,16 +18,21 @@ struct Value {
   std::array<uint32_t, kLanes> lanes = {};
   uint32_t known = 0;
 
-  static Value of(uint32_t bits) {
+  static Value of(uint32_t bits, bool is_known = true) {
     Value value;
     value.lanes.fill(bits);
-    value.known = kAllLanes;
+    value.known = is_known ? kAllLanes : 0;
     return value;
   }
 };
 
 struct Truth {
   uint32_t value = 0, known = 0;
+
+  static Truth of(bool holds, bool is_known = true) {
+    return {holds ? kAllLanes : 0, is_known ? kAllLanes : 0};
+  }
+  bool at(int lane) const { return value >> lane & 1; }
 };
 // Known wherever one side decides.
 inline Truth both(Truth a, Truth b) {
@@ -38,20 +43,34 @@ inline Truth negate(Truth a) { return {~a.value, a.known}; }
 inline Truth either(Truth a, Truth b) { return negate(both(negate(a), negate(b))); }
 inline Truth differ(Truth a, Truth b) { return {a.value ^ b.value, a.known & b.known}; }
 
-// An instruction with its operands found: registers of the warp, or constants of the launch.
+// A register of the warp, or a constant of the launch.
+struct Source {
+  const Value* value = nullptr;
+  bool negated = false;
+
+  const Value* operator->() const { return value; }
+};
+struct Condition {
+  const Truth* truth = nullptr;
+  bool negated = false;
+
+  Truth read() const { return negated ? negate(*truth) : *truth; }
+};
+struct Warp;
+
+// An instruction with its operands found, by their letters of sass.def.
 struct Prepared {
   const Instruction* instruction = nullptr;
-  const Value *a = nullptr, *b = nullptr, *c = nullptr;
-  const Value* c_high = nullptr;  // the upper half of c where 64 bits are added
-  bool negates_a = false, negates_b = false, negates_c = false;
+  Warp* warp = nullptr;
+  Source a, b, c;
+  Source c_high;  // the upper half of c where 64 bits are added
+  Source t;       // data of stores
+  Condition p, q, r, guard;
   Value* d = nullptr;
-  int results = 0;                                             // registers from d on
-  const Value* data = nullptr;                                 // of stores
-  const Value *address = nullptr, *uniform_address = nullptr;  // of the last memory operand
+  int results = 0;  // registers from d on
   Truth *P = nullptr, *Q = nullptr;
-  Truth *p = nullptr, *q = nullptr, *r = nullptr, *guard = nullptr;
-  bool negates_p = false, negates_q = false, negates_r = false;
-  bool runs_once = false;  // of the uniform datapath: the mask does not matter
+  const Value *address = nullptr, *uniform_address = nullptr;  // of the last memory operand
+  bool runs_once = false;  // a result is the same in all lanes, whatever the mask
 };
 
 struct Registers {
@@ -64,8 +83,7 @@ struct Registers {
 
 // What special registers hold for one warp.
 struct WarpPlace {
-  std::array<Value, 3> thread;
-  std::array<uint32_t, 3> block = {};
+  std::array<Value, 3> thread, block;
 };
 
 // Constant bank 0 as a launch fills it; other banks are unknown.
@@ -80,20 +98,18 @@ struct Warp {
   Registers registers;
   WarpPlace place;
   ConstantBank constants;
+  std::deque<Value> pool;  // constants of instructions
 };
 
-// Points into the warp, and to constants that the pool keeps.
-std::vector<Prepared> prepare(const Program& program, Warp& warp, std::deque<Value>& pool);
+// Points into the warp.
+std::vector<Prepared> prepare(const Program& program, Warp& warp);
 
 // Computes `mask` lanes of the destination; what is not an integer operation becomes unknown.
-void evaluate(const Prepared& step, uint32_t mask, Warp& warp);
-void become_unknown(const Prepared& step, uint32_t mask);
+void evaluate(const Prepared& step, uint32_t mask);
+// Its results become unknown.
+void forget(const Prepared& step, uint32_t mask);
 // Lanes of `mask` alone.
 void store(Value& to, const Value& result, uint32_t mask);
 void store(Truth* to, Truth result, uint32_t mask);
-
-inline Truth read_truth(const Truth* truth, bool negated) {
-  return negated ? negate(*truth) : *truth;
-}
 
 }  // namespace stitch::clock

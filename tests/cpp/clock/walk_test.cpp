@@ -11,15 +11,18 @@ struct Walked {
   Trace trace;
   uint64_t sectors = 0;  // over all accesses
   int unknown = 0;
+  uint64_t requested_bytes = 0;
 };
 
 Walked walk_text(const std::string& text, const Launch& launch, std::vector<int64_t> blocks = {0}) {
   const Cubin cubin = read_cubin(cubin_of(text));
   const Program program = decode(cubin, find_kernel(cubin, ""));
   const Sample all = {std::move(blocks), 1, 1, UINT64_MAX};
-  Walked walked{walk(program, launch, all), 0, 0};
+  Walked walked{walk(program, launch, all)};
   for (const SectorRun& run : walked.trace.runs) walked.sectors += run.count;
   for (const Access& access : walked.trace.accesses) walked.unknown += access.unknown;
+  for (const BlockTrace& block : walked.trace.blocks)
+    walked.requested_bytes += block.requested_bytes;
   return walked;
 }
 
@@ -104,7 +107,7 @@ TEST(Walk, FollowsLoopsAndLanesThatPart) {
     y[threadIdx.x] = sum; })";
   const Walked some = walk_text(loop, make_launch(1, 32, "32*f32,1000*f32,1000"));
   EXPECT_EQ(some.sectors, 4u + 125u);  // 31 trips and a part of one
-  EXPECT_EQ(some.trace.requested_bytes, 4u * (32 + 1000));
+  EXPECT_EQ(some.requested_bytes, 4u * (32 + 1000));
   EXPECT_EQ(some.trace.assumptions, std::vector<std::string>());
   const std::string parting = R"(extern "C" __global__ void part(float* y, int n) {
     int i = threadIdx.x;
@@ -112,7 +115,7 @@ TEST(Walk, FollowsLoopsAndLanesThatPart) {
     __syncwarp();
     y[200 + i] = 3; })";
   const Walked parted = walk_text(parting, make_launch(1, 32, "300*f32,16"));
-  EXPECT_EQ(parted.trace.requested_bytes, 4u * (11 + 10 + 32));
+  EXPECT_EQ(parted.requested_bytes, 4u * (11 + 10 + 32));
 }
 
 TEST(Walk, LanesThatPartedGoOnTogetherBehindABarrierOfTheWarp) {
@@ -153,7 +156,7 @@ TEST(Walk, SaysWhatItAssumesOfData) {
   Launch launch = make_launch(1, 32, "32*f32");
   launch.trips = 5;
   const Walked looped = walk_text(loop, launch);
-  EXPECT_EQ(looped.trace.requested_bytes, 128u * (1 + 5));
+  EXPECT_EQ(looped.requested_bytes, 128u * (1 + 5));
   EXPECT_EQ(looped.trace.assumptions.back(), "loops whose end depends on data run 5 trips");
 }
 
@@ -165,8 +168,8 @@ TEST(Walk, TheLastBlockAloneDoesWhatTheLastBlockDoes) {
     if (threadIdx.x == 0) is_last = atomicAdd(count, 1) == gridDim.x - 1;
     if (__syncthreads_or(is_last)) y[10000 + threadIdx.x] = 2; })";
   const Launch launch = make_launch(50, 32, "20000*f32,1*i32");
-  EXPECT_EQ(walk_text(text, launch, {0, 1, 48}).trace.requested_bytes, 3u * (128 + 4));
-  EXPECT_EQ(walk_text(text, launch, {0, 1, 49}).trace.requested_bytes, 3u * (128 + 4) + 128);
+  EXPECT_EQ(walk_text(text, launch, {0, 1, 48}).requested_bytes, 3u * (128 + 4));
+  EXPECT_EQ(walk_text(text, launch, {0, 1, 49}).requested_bytes, 3u * (128 + 4) + 128);
 }
 
 TEST(Walk, RefusesWhatItCannotFollow) {
