@@ -55,9 +55,9 @@ std::vector<std::string> registers_of(const clock::Instruction& instruction, boo
 
 // Whose results come in the order of issue, so that a scoreboard of one stands for those before it;
 // none where stall counts may do.  By Latency.
-constexpr const char* kQueues[] = {"",       "special", "convert", "",       "",      "constant",
-                                   "shared", "shared",  "global",  "atomic", "tensor"};
-static_assert(std::size(kQueues) == static_cast<size_t>(clock::Latency::tensor) + 1);
+constexpr const char* kQueues[] = {"",         "special", "convert", "",       "",
+                                   "constant", "shared",  "shared",  "global", "atomic"};
+static_assert(std::size(kQueues) == static_cast<size_t>(clock::Latency::atomic) + 1);
 
 // Of each instruction its text, and what of it says when it may be issued.
 std::vector<py::dict> list_instructions(const std::string& bytes, const std::string& kernel) {

@@ -19,34 +19,29 @@ constexpr double kLatencies[] = {0,
                                  kNumbers.shared_latency,
                                  kNumbers.exchange_latency,
                                  kNumbers.first_cache_latency,
-                                 kNumbers.atomic_latency,
-                                 kNumbers.tensor_latency};
-static_assert(std::size(kLatencies) == static_cast<size_t>(Latency::tensor) + 1);
+                                 kNumbers.atomic_latency};
+static_assert(std::size(kLatencies) == static_cast<size_t>(Latency::atomic) + 1);
 
 // What issuing one instruction needs, found once.
 struct Cost {
   const Instruction* instruction;
-  Pipe pipe;
-  double pipe_cycles, stall_cycles, latency_cycles;
-  uint8_t wait_mask;
+  Control control;
+  size_t pipe;
+  double pipe_cycles, latency_cycles;
   int barrier = 0, warps = 0;  // of BAR; 0 warps: all of the block
   int groups = 0;              // of DEPBAR: copies that may be left
 };
 
 Cost cost_of(const Instruction& instruction) {
   const Row& row = *instruction.row;
-  Cost cost{&instruction,
-            row.pipe,
-            row.issue_cycles,
-            std::max(1.0, static_cast<double>(instruction.control.stall_cycles)),
-            kLatencies[static_cast<size_t>(row.latency)],
-            instruction.control.wait_mask};
+  Cost cost{&instruction, instruction.control, static_cast<size_t>(row.pipe), row.issue_cycles,
+            kLatencies[static_cast<size_t>(row.latency)]};
   if (row.flow == Flow::barrier) {
     const Operand* threads = instruction.find('N');
     cost.barrier = static_cast<int>(instruction.find('n')->value) % kBarriers;
     if (threads) cost.warps = static_cast<int>(threads->value / kLanes);
   }
-  if (row.flow == Flow::await) cost.groups = static_cast<int>(instruction.operands.back().value);
+  if (row.flow == Flow::await) cost.groups = static_cast<int>(instruction.find('v')->value);
   return cost;
 }
 
@@ -55,19 +50,53 @@ struct WarpState;
 // What a scheduler looks at each cycle.
 struct Waiting {
   double ready = kNever;
-  Pipe pipe = Pipe::none;
+  size_t pipe = 0;
   WarpState* warp = nullptr;
+};
+
+// Issues from the warp that may issue first; of equals from the one that issued last.
+struct Scheduler {
+  std::vector<Waiting> warps;
+  double free_at = 0;
+  std::array<double, kPipes> pipes_free_at = {};  // of memory: when its queue has room
+  const WarpState* last = nullptr;
+  double next_at = kNever;  // not before
+  Waiting* next = nullptr;  // null: to be found
+
+  double earliest(const Waiting& waiting) const {
+    return std::max({waiting.ready, free_at, pipes_free_at[waiting.pipe]});
+  }
+  void find_next() {
+    double best = kNever;
+    for (Waiting& waiting : warps) {
+      const double at = earliest(waiting);
+      if (at > best || (at == best && waiting.warp != last)) continue;
+      best = at;
+      next = &waiting;
+    }
+    next_at = best;
+  }
+  void wake(double at) {
+    next_at = std::min(next_at, std::max(at, free_at));
+    next = nullptr;
+  }
 };
 
 struct WarpState {
   const Step *next = nullptr, *end = nullptr;
-  int scheduler = 0;
+  Scheduler* scheduler = nullptr;
   size_t place = 0;  // in the scheduler's list
   std::array<double, kScoreboards + 2> scoreboards = {};
   double stored_at = 0;           // its last store has arrived
   double copied_at = 0;           // copies since the last commit
   std::vector<double> groups;     // copies, by commit
   uint32_t index = 0, block = 0;  // of the trace
+
+  Waiting& waiting() const { return scheduler->warps[place]; }
+  void hold(uint8_t scoreboard, double until) {
+    if (scoreboard == kNoScoreboard) return;
+    scoreboards[scoreboard] = std::max(scoreboards[scoreboard], until);
+  }
 };
 
 struct BlockState {
@@ -81,12 +110,13 @@ class Machine {
           const Occupancy& occupancy, const DeviceSpec& device, Rounds rounds)
       : trace_(trace),
         memory_(std::move(memory)),
-        device_(device),
+        block_interval_(kNumbers.block_interval_ns * 1e-3 * device.cycles_per_us *
+                        device.multiprocessors),
         rounds_(rounds),
         resident_(static_cast<size_t>(occupancy.blocks)),
+        costs_(map_to_vector(program.code, cost_of)),
         blocks_(trace.blocks.size()),
         warps_(trace.warps.size()) {
-    for (const Instruction& instruction : program.code) costs_.push_back(cost_of(instruction));
     run_.blocks.resize(blocks_.size());
     run_.warps.resize(warps_.size());
   }
@@ -94,187 +124,159 @@ class Machine {
   MachineRun run() {
     for (size_t slot = 0; slot < resident_; ++slot) start_block(0, static_cast<int>(slot));
     for (;;) {
-      Candidate& next = *std::ranges::min_element(next_, {}, &Candidate::at);
-      const auto chosen = static_cast<int>(&next - next_.data());
-      if (next.at == kNever) {
+      Scheduler& first = *std::ranges::min_element(schedulers_, {}, &Scheduler::next_at);
+      const double at = first.next_at;
+      if (at == kNever) {
         if (!free_stuck_warps()) break;
         continue;
       }
       // What others have issued since may fill the shared pipe.
-      const double at = next.at;
-      if (!next.waiting || earliest(chosen, *next.waiting) > at) next = find_next(chosen);
-      if (next.at <= at) issue(*next.waiting, chosen, next.at);
+      if (!first.next || first.earliest(*first.next) > at) first.find_next();
+      if (first.next_at <= at) issue(first, *first.next, at);
     }
-    run_.cycles = std::max(last_, memory_.idle_at());
-    run_.memory_busy = memory_.memory_busy();
-    run_.second_cache_busy = memory_.second_cache_busy();
-    run_.traffic = memory_.traffic();
+    run_.cycles = std::max({last_, memory_.memory().free_at, memory_.second_cache().free_at});
+    run_.memory_busy = memory_.memory().busy;
+    run_.second_cache_busy = memory_.second_cache().busy;
     return std::move(run_);
   }
 
  private:
-  struct Candidate {
-    double at = kNever;
-    Waiting* waiting = nullptr;
-  };
-  const Cost& cost(const WarpState& warp) const { return costs_[warp.next->instruction]; }
-  Waiting& waiting_of(const WarpState& warp) { return schedulers_[warp.scheduler][warp.place]; }
-
   void start_block(double cycle, int slot) {
     if (started_ == blocks_.size()) return;
-    const double interval =
-        kNumbers.block_interval_ns * 1e-3 * device_.cycles_per_us * device_.multiprocessors;
-    const double at = started_ == 0 ? 0 : std::max(cycle, last_start_ + interval);
+    const double at = started_ == 0 ? 0 : std::max(cycle, last_start_ + block_interval_);
     last_start_ = at;
     const auto b = static_cast<uint32_t>(started_++);
     blocks_[b].alive = trace_.warps_per_block;
     run_.blocks[b] = {{at, at}, slot, run_.issued, 0};
     for (int w = 0; w < trace_.warps_per_block; ++w) {
       const uint32_t index = trace_.blocks[b].first_warp + w;
-      WarpState& warp = warps_[index];
-      warp.next = trace_.steps.data() + trace_.warps[index].first;
-      warp.end = trace_.steps.data() + trace_.warps[index].end;
-      warp.index = index;
-      warp.block = b;
       run_.warps[index].start = at;
-      warp.scheduler = (slot * trace_.warps_per_block + w) % kSchedulers;
-      warp.place = schedulers_[warp.scheduler].size();
-      schedulers_[warp.scheduler].push_back({at, Pipe::none, &warp});
-      prepare_next(warp, waiting_of(warp));
-      wake(warp.scheduler, at);
+      Scheduler& scheduler = schedulers_[(slot * trace_.warps_per_block + w) % kSchedulers];
+      WarpState& warp = warps_[index];
+      warp = {.next = trace_.steps.data() + trace_.warps[index].first,
+              .end = trace_.steps.data() + trace_.warps[index].end,
+              .scheduler = &scheduler,
+              .place = scheduler.warps.size(),
+              .groups = {},
+              .index = index,
+              .block = b};
+      scheduler.warps.push_back({at, 0, &warp});
+      prepare_next(warp);
+      scheduler.wake(at);
     }
   }
 
-  void wake(int s, double at) {
-    next_[s] = {std::min(next_[s].at, std::max(at, free_[s])), nullptr};
-  }
-
-  double earliest(int s, const Waiting& waiting) const {
-    const double at = std::max(waiting.ready, free_[s]);
-    if (waiting.pipe == Pipe::none) return at;
-    if (waiting.pipe == Pipe::memory) return std::max(at, queue_free_ - kNumbers.memory_queue);
-    return std::max(at, pipes_[s][static_cast<size_t>(waiting.pipe)]);
-  }
-
-  // The warp that may issue first; of equals the one that issued last.
-  Candidate find_next(int s) {
-    Candidate best;
-    for (Waiting& waiting : schedulers_[s]) {
-      const double at = earliest(s, waiting);
-      if (at < best.at || (at == best.at && waiting.warp == greedy_[s])) best = {at, &waiting};
-    }
-    return best.at == kNever ? Candidate() : best;
-  }
-
-  void issue(Waiting& waiting, int s, double at) {
+  void issue(Scheduler& scheduler, Waiting& waiting, double at) {
     WarpState& warp = *waiting.warp;
     const Step& step = *warp.next++;
     const Cost& cost = costs_[step.instruction];
-    const Control& control = cost.instruction->control;
+    const Row& row = *cost.instruction->row;
     ++run_.issued;
-    greedy_[s] = &warp;
-    free_[s] = at + kNumbers.issue_cycles;
-    double done = at, read = at;
-    if (cost.pipe == Pipe::memory) {
-      done = use_memory(warp, step, cost, at, read);
-    } else {
-      pipes_[s][static_cast<size_t>(cost.pipe)] = at + cost.pipe_cycles;
-      run_.busy[static_cast<size_t>(cost.pipe)] += cost.pipe_cycles;
-      done = at + cost.pipe_cycles + cost.latency_cycles;
-      read = at + cost.pipe_cycles;
-    }
-    const auto hold = [&](uint8_t scoreboard, double until) {
-      if (scoreboard == kNoScoreboard) return;
-      warp.scoreboards[scoreboard] = std::max(warp.scoreboards[scoreboard], until);
-    };
-    hold(control.write_scoreboard, done);
-    hold(control.read_scoreboard, read);
-    waiting.ready = at + cost.stall_cycles;
     last_ = std::max(last_, at);
-    if (cost.instruction->row->flow == Flow::await) await_copies(warp, waiting, cost);
-    if (cost.instruction->row->opcode == Opcode::membar)
-      waiting.ready = std::max({waiting.ready, done, warp.stored_at});
+    scheduler.last = &warp;
+    scheduler.free_at = at + kNumbers.issue_cycles;
+    const Times times =
+        row.pipe == Pipe::memory ? use_memory(warp, step, cost, at) : use_pipe(scheduler, cost, at);
+    warp.hold(cost.control.write_scoreboard, times.done);
+    warp.hold(cost.control.read_scoreboard, times.read);
+    waiting.ready = at + std::max<int>(1, cost.control.stall_cycles);
+    if (row.flow == Flow::await) await_copies(warp, cost);
+    if (row.opcode == Opcode::membar)
+      waiting.ready = std::max({waiting.ready, times.done, warp.stored_at});
     if (warp.next == warp.end) {
-      end_warp(warp, s, at);
+      end_warp(warp, at);
     } else {
-      prepare_next(warp, waiting);
-      if (cost.instruction->row->flow == Flow::barrier) arrive(warp, cost, queue_free_);
+      prepare_next(warp);
+      if (row.flow == Flow::barrier) arrive(warp, cost);
       if (step.access == Step::kGridWait) wait_for_grid(warp, at);
     }
-    next_[s] = find_next(s);
+    scheduler.find_next();
   }
 
   // The scoreboards of what comes next: all that will free them is known by now.
-  void prepare_next(const WarpState& warp, Waiting& waiting) const {
-    const Cost& next = cost(warp);
+  void prepare_next(const WarpState& warp) const {
+    const Cost& next = costs_[warp.next->instruction];
+    Waiting& waiting = warp.waiting();
     waiting.pipe = next.pipe;
     for (int k = 0; k < kScoreboards; ++k)
-      if (next.wait_mask >> k & 1) waiting.ready = std::max(waiting.ready, warp.scoreboards[k]);
+      if (next.control.wait_mask >> k & 1)
+        waiting.ready = std::max(waiting.ready, warp.scoreboards[k]);
   }
 
-  double use_memory(WarpState& warp, const Step& step, const Cost& cost, double at, double& read) {
+  struct Times {
+    double done, read;  // the result is there; the operands are read
+  };
+  Times use_pipe(Scheduler& scheduler, const Cost& cost, double at) {
+    const double end = at + cost.pipe_cycles;
+    run_.busy[cost.pipe] += cost.pipe_cycles;
+    if (cost.pipe != 0) scheduler.pipes_free_at[cost.pipe] = end;
+    return {end + cost.latency_cycles, end};
+  }
+
+  Times use_memory(WarpState& warp, const Step& step, const Cost& cost, double at) {
     const Access* access = step.access >= 0 ? &trace_.accesses[step.access] : nullptr;
     const double cycles = access ? std::max<double>(1, access->wavefronts) : cost.pipe_cycles;
-    queue_free_ = std::max(queue_free_, at) + cycles;
-    run_.busy[static_cast<size_t>(Pipe::memory)] += cycles;
-    read = queue_free_ + kNumbers.operand_latency;
-    const Flow flow = cost.instruction->row->flow;
-    if (flow == Flow::commit) {
+    queue_free_at_ = std::max(queue_free_at_, at) + cycles;
+    for (Scheduler& scheduler : schedulers_)
+      scheduler.pipes_free_at[cost.pipe] = queue_free_at_ - kNumbers.memory_queue;
+    run_.busy[cost.pipe] += cycles;
+    Times times{queue_free_at_ + cost.latency_cycles, queue_free_at_ + kNumbers.operand_latency};
+    const Row& row = *cost.instruction->row;
+    if (row.flow == Flow::commit) {
       warp.groups.push_back(warp.copied_at);
-      return at;
+      times.done = at;
     }
-    const Latency latency = cost.instruction->row->latency;
-    const bool is_global = access && (latency == Latency::global || latency == Latency::atomic);
-    double done = queue_free_ + cost.latency_cycles;
-    if (!is_global) return done;
+    const bool is_atomic = row.latency == Latency::atomic;
+    if (!access || !(row.latency == Latency::global || is_atomic)) return times;
     const double share = warp.block < rounds_.whole ? 1 : rounds_.last_share;
-    double& moved = run_.blocks[warp.block].memory_bytes;
-    moved -= memory_.traffic().memory_bytes;
-    const double arrived = memory_.access(*access, *cost.instruction, queue_free_, share);
-    moved += memory_.traffic().memory_bytes;
-    done = latency == Latency::atomic ? std::max(done, arrived) : arrived;
-    if (flow == Flow::store || flow == Flow::atomic)
-      warp.stored_at = std::max(warp.stored_at, done);
-    if (flow == Flow::copy) warp.copied_at = std::max(warp.copied_at, done);
-    return done;
+    const auto served = memory_.access(*access, *cost.instruction, queue_free_at_, share);
+    run_.blocks[warp.block].memory_bytes += served.memory_bytes;
+    times.done = is_atomic ? std::max(times.done, served.done) : served.done;
+    if (row.flow == Flow::store || row.flow == Flow::atomic)
+      warp.stored_at = std::max(warp.stored_at, times.done);
+    if (row.flow == Flow::copy) warp.copied_at = std::max(warp.copied_at, times.done);
+    return times;
   }
 
-  void await_copies(const WarpState& warp, Waiting& waiting, const Cost& cost) {
+  void await_copies(const WarpState& warp, const Cost& cost) {
+    double& ready = warp.waiting().ready;
     const auto count = static_cast<int>(warp.groups.size()) - cost.groups;
-    for (int k = 0; k < count; ++k) waiting.ready = std::max(waiting.ready, warp.groups[k]);
+    for (int k = 0; k < count; ++k) ready = std::max(ready, warp.groups[k]);
   }
 
-  void release(std::vector<WarpState*>& waiting, double at) {
-    for (WarpState* warp : waiting) {
-      Waiting& place = waiting_of(*warp);
-      place.ready = at;
-      prepare_next(*warp, place);
-      wake(warp->scheduler, at);
+  void stop(WarpState& warp, std::vector<WarpState*>& list) {
+    list.push_back(&warp);
+    warp.waiting().ready = kNever;
+  }
+  void release(std::vector<WarpState*>& list, double at) {
+    for (WarpState* warp : list) {
+      warp->waiting().ready = at;
+      prepare_next(*warp);
+      warp->scheduler->wake(at);
     }
-    waiting.clear();
+    list.clear();
   }
 
-  void arrive(WarpState& warp, const Cost& cost, double at) {
+  void arrive(WarpState& warp, const Cost& cost) {
     BlockState& block = blocks_[warp.block];
     auto& waiting = block.waiting[cost.barrier];
-    waiting.push_back(&warp);
-    waiting_of(warp).ready = kNever;
+    stop(warp, waiting);
     const int expected = cost.warps > 0 ? std::min(cost.warps, block.alive) : block.alive;
-    if (std::ssize(waiting) >= expected) release(waiting, at + kNumbers.barrier_latency);
+    if (std::ssize(waiting) >= expected)
+      release(waiting, queue_free_at_ + kNumbers.barrier_latency);
   }
 
   // One warp of each resident block polls; the others wait at a barrier of their block.
   void wait_for_grid(WarpState& warp, double at) {
     run_.waits_for_grid = true;
-    grid_waiting_.push_back(&warp);
-    waiting_of(warp).ready = kNever;
+    stop(warp, grid_waiting_);
     if (grid_waiting_.size() >= std::min(resident_, blocks_.size()))
       release(grid_waiting_, at + kNumbers.grid_release);
   }
 
-  void end_warp(WarpState& warp, int s, double at) {
+  void end_warp(WarpState& warp, double at) {
     run_.warps[warp.index].end = at;
-    auto& list = schedulers_[s];
+    auto& list = warp.scheduler->warps;
     list[warp.place] = list.back();
     list[warp.place].warp->place = warp.place;
     list.pop_back();
@@ -305,19 +307,16 @@ class Machine {
 
   const Trace& trace_;
   MemorySystem memory_;
-  const DeviceSpec& device_;
+  double block_interval_;  // cycles, between blocks that start here
   Rounds rounds_;
   size_t resident_;
   std::vector<Cost> costs_;
   std::vector<BlockState> blocks_;
   std::vector<WarpState> warps_;
-  std::array<std::vector<Waiting>, kSchedulers> schedulers_;
-  std::array<Candidate, kSchedulers> next_ = {};
-  std::array<double, kSchedulers> free_ = {};
-  std::array<WarpState*, kSchedulers> greedy_ = {};
-  std::array<std::array<double, static_cast<size_t>(Pipe::count)>, kSchedulers> pipes_ = {};
+  std::array<Scheduler, kSchedulers> schedulers_ = {};
   std::vector<WarpState*> grid_waiting_;
-  double queue_free_ = 0, last_ = 0, last_start_ = 0;
+  double queue_free_at_ = 0;  // of the pipe that all schedulers share
+  double last_ = 0, last_start_ = 0;
   size_t started_ = 0;
   MachineRun run_;
 };

@@ -20,13 +20,12 @@ struct BlockSpan : Span {
 };
 
 struct MachineRun {
-  std::vector<BlockSpan> blocks;                                   // as Trace::blocks
-  std::vector<Span> warps;                                         // as Trace::warps
-  double cycles = 0;                                               // until the last byte is stored
-  uint64_t issued = 0;                                             // warp instructions
-  std::array<double, static_cast<size_t>(Pipe::count)> busy = {};  // cycles, all schedulers
-  double memory_busy = 0, second_cache_busy = 0;                   // cycles
-  Traffic traffic;
+  std::vector<BlockSpan> blocks;                  // as Trace::blocks
+  std::vector<Span> warps;                        // as Trace::warps
+  double cycles = 0;                              // until the last byte is stored
+  uint64_t issued = 0;                            // warp instructions
+  std::array<double, kPipes> busy = {};           // cycles, all schedulers
+  double memory_busy = 0, second_cache_busy = 0;  // cycles
   bool waits_for_grid = false;
   bool has_stuck_barrier = false;  // warps of a block did not all come: they were let go on
 };

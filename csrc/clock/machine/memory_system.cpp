@@ -6,6 +6,8 @@ namespace stitch::clock {
 
 namespace {
 
+constexpr int kSectorBits = kArgumentBits - 5;  // of a sector in its argument
+
 // Spills too: it keeps their stores, which go on to the second.
 bool is_cached(const Instruction& instruction) {
   return is_local(instruction) || (instruction.row->flow == Flow::load && is_weak(instruction));
@@ -18,10 +20,8 @@ MemorySystem::MemorySystem(const Trace& trace, const Launch& launch, const Devic
     : runs_(trace.runs) {
   const double active =
       static_cast<double>(std::min<int64_t>(launch.blocks(), device.multiprocessors));
-  const double port = kNumbers.port_bytes;
-  memory_rate_ =
-      std::min(port, kNumbers.read_rate * device.dram_bytes_per_us / device.cycles_per_us / active);
-  second_cache_rate_ = std::min(port, device.l2_bytes_per_us / device.cycles_per_us / active);
+  memory_.rate = kNumbers.read_rate * device.dram_bytes_per_us / device.cycles_per_us / active;
+  second_cache_.rate = device.l2_bytes_per_us / device.cycles_per_us / active;
   first_cache_sectors_ = static_cast<uint32_t>(occupancy.first_cache_bytes / kSectorBytes);
   second_cache_sectors_ = static_cast<uint32_t>(
       kNumbers.second_cache_share * static_cast<double>(device.l2_bytes) / kSectorBytes / active);
@@ -54,14 +54,14 @@ void MemorySystem::share_arguments(const Launch& launch, double part, size_t pha
 
 // Of accesses to sectors before the run `end`.
 void MemorySystem::count_distinct(const std::vector<Access>& accesses, uint32_t end) {
-  Region* region;
   for (const Access& access : accesses) {
     if (access.first_run >= end) break;
     const size_t phase = std::min<size_t>(access.phase, kPhases - 1);
     for (const SectorRun& run : std::span(runs_).subspan(access.first_run, access.runs)) {
       for (uint64_t sector = run.first; sector < run.first + run.count; ++sector) {
-        uint32_t& seen = page_of(sector, region).stamps[sector % kPageSectors].loaded;
-        region->distinct[phase] += !(seen >> phase & 1);
+        Region& region = region_of(sector);
+        uint32_t& seen = region.page_of(sector).stamps[sector % kPageSectors].loaded;
+        region.distinct[phase] += !(seen >> phase & 1);
         seen |= 1u << phase;
       }
     }
@@ -90,20 +90,21 @@ void MemorySystem::start_phase() {
   }
 }
 
-MemorySystem::Page& MemorySystem::page_of(uint64_t sector, Region*& region) {
-  constexpr int shift = kArgumentBits - 5;
-  const size_t argument = sector >> shift;
+MemorySystem::Region& MemorySystem::region_of(uint64_t sector) {
+  const size_t argument = sector >> kSectorBits;
   if (argument >= regions_.size()) regions_.resize(argument + 1);
-  region = &regions_[argument];
-  const size_t page = (sector & ((uint64_t{1} << shift) - 1)) / kPageSectors;
-  if (page >= region->pages.size()) region->pages.resize(page + 1);
-  if (!region->pages[page]) region->pages[page] = std::make_unique<Page>();
-  return *region->pages[page];
+  return regions_[argument];
+}
+MemorySystem::Page& MemorySystem::Region::page_of(uint64_t sector) {
+  const size_t page = (sector & ((uint64_t{1} << kSectorBits) - 1)) / kPageSectors;
+  if (page >= pages.size()) pages.resize(page + 1);
+  if (!pages[page]) pages[page] = std::make_unique<Page>();
+  return *pages[page];
 }
 
 MemorySystem::Found MemorySystem::find(uint64_t sector, bool is_store, bool is_cached) {
-  Region* region;
-  Page& page = page_of(sector, region);
+  Region& region = region_of(sector);
+  Page& page = region.page_of(sector);
   Stamp& stamp = page.stamps[sector % kPageSectors];
   const auto keeps = [&](uint32_t touched) {
     return touched != 0 && second_clock_ - touched < second_cache_sectors_;
@@ -113,7 +114,7 @@ MemorySystem::Found MemorySystem::find(uint64_t sector, bool is_store, bool is_c
   // Which of the sharers moves a sector is even over its sectors.
   const double place = static_cast<double>((sector * 0x9e3779b97f4a7c15) >> 40) / (1 << 24);
   const bool is_moved = is_store ? !is_stored : !is_kept && !keeps(page.touched_before);
-  const bool moves = is_moved && place < region->fetched_share[phase_];
+  const bool moves = is_moved && place < region.fetched_share[phase_];
   second_clock_ += moves;
   stamp = {is_cached ? first_clock_++ : 0, second_clock_, is_store || is_stored};
   page.touched = second_clock_;
@@ -121,39 +122,29 @@ MemorySystem::Found MemorySystem::find(uint64_t sector, bool is_store, bool is_c
   return moves ? Found::kMemory : Found::kSecondCache;
 }
 
-double MemorySystem::access(const Access& access, const Instruction& instruction, double cycle,
-                            double share) {
+MemorySystem::Served MemorySystem::access(const Access& access, const Instruction& instruction,
+                                          double cycle, double share) {
   const Flow flow = instruction.row->flow;
   if (access.phase > phase_ && phase_ + 1 < kPhases) start_phase();
-  std::array<double, 3> bytes = {0, 0, static_cast<double>(access.unknown) * kSectorBytes};
-  for (uint32_t r = access.first_run; r < access.first_run + access.runs; ++r) {
-    const SectorRun& run = runs_[r];
+  double moved = static_cast<double>(access.unknown) * kSectorBytes, behind = moved;  // bytes
+  for (const SectorRun& run : std::span(runs_).subspan(access.first_run, access.runs)) {
     for (uint64_t k = 0; k < run.count; ++k) {
-      const Found found = find(run.first + k, flow == Flow::store, is_cached(instruction));
-      bytes[static_cast<size_t>(flow == Flow::atomic ? Found::kSecondCache : found)] +=
-          kSectorBytes;
+      Found found = find(run.first + k, flow == Flow::store, is_cached(instruction));
+      if (flow == Flow::atomic) found = Found::kSecondCache;
+      if (found != Found::kFirstCache) behind += kSectorBytes;
+      if (found == Found::kMemory) moved += kSectorBytes;
     }
   }
-  traffic_.first_cache_bytes += bytes[0];
-  traffic_.second_cache_bytes += bytes[1];
-  traffic_.memory_bytes += bytes[2];
-  double done = cycle + kNumbers.first_cache_latency;
-  const auto serve = [&](double moved, double rate, double latency, double& free, double& busy) {
-    if (moved == 0) return;
-    free = std::max(free, cycle) + moved / rate;
-    busy += moved / rate;
-    done = std::max(done, free + latency);
-  };
-  const double behind = bytes[1] + bytes[2];
+  memory_bytes_ += moved;
+  double taken = moved;
   if (flow == Flow::store) {
-    stored_bytes_ += bytes[2];
-    if (2 * stored_bytes_ <= traffic_.memory_bytes) bytes[2] *= 1 + kNumbers.turnaround;
+    stored_bytes_ += moved;
+    if (2 * stored_bytes_ <= memory_bytes_) taken *= 1 + kNumbers.turnaround;
   }
-  serve(behind, std::min(second_cache_rate_ / share, kNumbers.port_bytes),
-        kNumbers.second_cache_latency, second_cache_free_, second_cache_busy_);
-  serve(bytes[2], std::min(memory_rate_ / share, kNumbers.port_bytes), kNumbers.memory_latency,
-        memory_free_, memory_busy_);
-  return done;
+  const double found_at = cycle + kNumbers.first_cache_latency;
+  return {std::max({found_at, second_cache_.serve(behind, cycle, share),
+                    memory_.serve(taken, cycle, share)}),
+          moved};
 }
 
 }  // namespace stitch::clock

@@ -17,8 +17,20 @@
 
 namespace stitch::clock {
 
-struct Traffic {
-  double first_cache_bytes = 0, second_cache_bytes = 0, memory_bytes = 0;
+// What moves bytes at a rate, those of one access after those of another.
+struct Server {
+  double rate = 0, latency = 0;  // bytes a cycle; cycles
+  double free_at = 0, busy = 0;  // cycles
+
+  // When `bytes` that are asked for at `cycle` are there; `share`: of the multiprocessors, those
+  // that ask.
+  double serve(double bytes, double cycle, double share) {
+    if (bytes == 0) return 0;
+    const double taken = bytes / std::min(rate / share, kNumbers.port_bytes);
+    free_at = std::max(free_at, cycle) + taken;
+    busy += taken;
+    return free_at + latency;
+  }
 };
 
 class MemorySystem {
@@ -26,13 +38,15 @@ class MemorySystem {
   MemorySystem(const Trace& trace, const Launch& launch, const DeviceSpec& device,
                const Occupancy& occupancy);
 
-  // When an access that leaves the shared pipe at `cycle` is done.  `share`: of the
-  // multiprocessors, those that run a block of the same round.
-  double access(const Access& access, const Instruction& instruction, double cycle, double share);
-  double idle_at() const { return std::max(memory_free_, second_cache_free_); }
-  double memory_busy() const { return memory_busy_; }
-  double second_cache_busy() const { return second_cache_busy_; }
-  const Traffic& traffic() const { return traffic_; }
+  struct Served {
+    double done;
+    double memory_bytes;
+  };
+  // Of an access that leaves the shared pipe at `cycle`.  `share`: of the multiprocessors, those
+  // that run a block of the same round.
+  Served access(const Access& access, const Instruction& instruction, double cycle, double share);
+  const Server& memory() const { return memory_; }
+  const Server& second_cache() const { return second_cache_; }
 
  private:
   static constexpr uint64_t kPageSectors = 512;
@@ -47,8 +61,9 @@ class MemorySystem {
     std::array<Stamp, kPageSectors> stamps;
     uint32_t touched = 0, touched_before = 0;  // last; in phases before this one
   };
-  struct Region {
+  struct Region {  // an argument
     Region() { fetched_share.fill(1); }
+    Page& page_of(uint64_t sector);
 
     std::vector<std::unique_ptr<Page>> pages;
     std::array<double, kPhases> distinct = {};  // sectors that the trace touches
@@ -57,7 +72,7 @@ class MemorySystem {
   };
   enum class Found { kFirstCache, kSecondCache, kMemory };
 
-  Page& page_of(uint64_t sector, Region*& region);
+  Region& region_of(uint64_t sector);
   Found find(uint64_t sector, bool is_store, bool is_cached);
   void share_arguments(const Launch& launch, double part, size_t phase);
   void count_distinct(const std::vector<Access>& accesses, uint32_t end);
@@ -69,10 +84,9 @@ class MemorySystem {
   uint32_t second_clock_ = 1;  // sectors that came from memory, or will go there
   size_t phase_ = 0;
   uint32_t first_cache_sectors_, second_cache_sectors_;
-  double memory_rate_, second_cache_rate_;  // bytes a cycle
-  double memory_free_ = 0, second_cache_free_ = 0;
-  double memory_busy_ = 0, second_cache_busy_ = 0, stored_bytes_ = 0;
-  Traffic traffic_;
+  Server memory_{.latency = kNumbers.memory_latency};
+  Server second_cache_{.latency = kNumbers.second_cache_latency};
+  double memory_bytes_ = 0, stored_bytes_ = 0;
 };
 
 }  // namespace stitch::clock

@@ -4,12 +4,13 @@
 
 #include "base/error.h"
 #include "base/round_up.h"
+#include "base/words.h"
 
 namespace stitch::clock {
 
 namespace {
 
-constexpr int kWarpLanes = 32, kSharedUnit = 128;
+constexpr int kSharedUnit = 128;
 constexpr int64_t kMostThreads = 1024;
 
 void check_extents(const Launch& launch) {
@@ -18,30 +19,29 @@ void check_extents(const Launch& launch) {
   const auto check = [](const char* what, const auto& found, const auto& most) {
     for (size_t d = 0; d < 3; ++d) {
       if (found[d] >= 1 && found[d] <= most[d]) continue;
-      throw UserError(std::string("extent ") + "xyz"[d] + " of the " + what + " is " +
-                      std::to_string(found[d]) + "; it is 1 to " + std::to_string(most[d]));
+      throw UserError(concat("extent ", std::string(1, "xyz"[d]), " of the ", what, " is ",
+                             found[d], "; it is 1 to ", most[d]));
     }
   };
   check("grid", launch.grid, most_grid);
   check("block", launch.block, most_block);
   if (launch.threads() > kMostThreads)
-    throw UserError("a block has " + std::to_string(launch.threads()) +
-                    " threads; it has at most 1024");
+    throw UserError(concat("a block has ", launch.threads(), " threads; it has at most 1024"));
 }
 
 void check_device(const Cubin& cubin, const DeviceSpec& device) {
-  const std::string found = "sm_" + std::to_string(cubin.architecture), arch = device.arch;
+  const std::string found = concat("sm_", cubin.architecture), arch = device.arch;
   if (arch.starts_with(found) && arch.size() <= found.size() + 1) return;
-  throw UserError("the cubin is for " + found + ", and " + device.name + " runs " +
-                  (arch.empty() ? "no cubins" : arch) + "; compile it for that, or name a target " +
-                  "of its architecture");
+  throw UserError(concat("the cubin is for ", found, ", and ", device.name, " runs ",
+                         arch.empty() ? "no cubins" : arch,
+                         "; compile it for that, or name a target of its architecture"));
 }
 
 [[noreturn]] void refuse(const CubinKernel& kernel, const std::string& what, int64_t found,
                          int64_t limit) {
-  throw UserError("a block of " + kernel.name + " takes " + std::to_string(found) + " " + what +
-                  ", and a multiprocessor has " + std::to_string(limit) +
-                  ": it cannot be launched; make blocks smaller");
+  throw UserError(concat("a block of ", kernel.name, " takes ", found, " ", what,
+                         ", and a multiprocessor has ", limit,
+                         ": it cannot be launched; make blocks smaller"));
 }
 
 }  // namespace
@@ -53,8 +53,8 @@ Occupancy find_occupancy(const Cubin& cubin, const CubinKernel& kernel, const La
   const auto& bounds = kernel.max_threads;
   const int64_t most = int64_t{bounds[0]} * bounds[1] * bounds[2];
   if (most > 0 && launch.threads() > most)
-    throw UserError("a block has " + std::to_string(launch.threads()) + " threads, and " +
-                    kernel.name + " is compiled for at most " + std::to_string(most));
+    throw UserError(concat("a block has ", launch.threads(), " threads, and ", kernel.name,
+                           " is compiled for at most ", most));
   Occupancy found;
   // Sections of sm_90 and later hold the system's share.
   const bool holds_reserve = cubin.architecture >= 90 && kernel.shared_bytes > 0;
@@ -62,27 +62,27 @@ Occupancy find_occupancy(const Cubin& cubin, const CubinKernel& kernel, const La
                       (holds_reserve ? static_cast<int64_t>(kNumbers.shared_reserve) : 0);
   if (launch.shared_bytes < 0 || own > device.shared_bytes_per_block)
     refuse(kernel, "bytes of shared memory", own, device.shared_bytes_per_block);
-  found.shared_bytes = round_up(own + static_cast<int64_t>(kNumbers.shared_reserve), kSharedUnit);
-  const int64_t warps = divide_up(launch.threads(), kWarpLanes);
+  const int64_t shared_bytes =
+      round_up(own + static_cast<int64_t>(kNumbers.shared_reserve), kSharedUnit);
+  const int64_t warps = divide_up(launch.threads(), kLanes);
   const int64_t registers =
       round_up(std::max(kernel.registers, 1), static_cast<int64_t>(kNumbers.register_unit));
   const int64_t warps_by_registers =
-      device.registers_per_multiprocessor / kSchedulers / (registers * kWarpLanes) * kSchedulers;
+      device.registers_per_multiprocessor / kSchedulers / (registers * kLanes) * kSchedulers;
   if (warps_by_registers < warps)
-    refuse(kernel, "registers", registers * warps * kWarpLanes,
-           device.registers_per_multiprocessor);
+    refuse(kernel, "registers", registers * warps * kLanes, device.registers_per_multiprocessor);
   const std::pair<int64_t, const char*> limits[] = {
       {divide_up(launch.blocks(), device.multiprocessors), "the grid"},
-      {device.threads_per_multiprocessor / (warps * kWarpLanes), "threads"},
+      {device.threads_per_multiprocessor / (warps * kLanes), "threads"},
       {warps_by_registers / warps, "registers"},
-      {device.shared_bytes_per_multiprocessor / found.shared_bytes, "shared memory"},
+      {device.shared_bytes_per_multiprocessor / shared_bytes, "shared memory"},
       {device.blocks_per_multiprocessor, "blocks"}};
   const auto& least = *std::ranges::min_element(limits);
   found.blocks = least.first;
   found.limit = least.second;
   found.first_cache_bytes = device.shared_bytes_per_multiprocessor +
                             static_cast<int64_t>(kNumbers.unshared_bytes) -
-                            found.blocks * found.shared_bytes;
+                            found.blocks * shared_bytes;
   return found;
 }
 

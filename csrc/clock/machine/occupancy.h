@@ -13,7 +13,6 @@ inline constexpr int kSchedulers = 4;  // of a multiprocessor
 struct Occupancy {
   int64_t blocks = 0;             // resident, at most as many as the grid gives a multiprocessor
   std::string limit;              // "registers", "threads", "shared memory", "blocks", "the grid"
-  int64_t shared_bytes = 0;       // of a block, all in all
   int64_t first_cache_bytes = 0;  // what shared memory leaves
 };
 

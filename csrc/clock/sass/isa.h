@@ -28,7 +28,6 @@ enum class Latency : uint8_t {
   exchange,
   global,
   atomic,
-  tensor,
 };
 
 // What an instruction does beside moving values.
