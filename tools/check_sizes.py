@@ -35,7 +35,7 @@ FILE_LINES = [
 TOTAL_LINES = [
     Limit("csrc/device/*", 2_500, 2_500),
     Limit("csrc/ptxsim/*", 12_900, 12_900),
-    Limit("csrc/clock/*", 3_900, 3_900),
+    Limit("csrc/clock/*", 3_770, 3_770),
     Limit("csrc/*", 28_500, 28_500),
     Limit("torch_stitch/measure/*", 900, 900),
     Limit("torch_stitch/*", 1_750, 1_750),
