@@ -111,14 +111,15 @@ void multiply_wide(const Prepared& step, uint32_t mask) {
   if (!step.d) return;
   const bool is_high = step.instruction->row->opcode == Opcode::imad_hi;
   const Truth p = carry_in(step, step.p);
+  const Value& behind = step.c.value[1];
   Value upper;
   const auto make = [&](Lane x) {
-    const uint64_t product = multiply(step, x), above = step.c_high->lanes[x.index];
+    const uint64_t product = multiply(step, x), above = behind.lanes[x.index];
     const uint64_t sum = product + x.c + (above << 32) + p.at(x.index);
     upper.lanes[x.index] = static_cast<uint32_t>(sum >> 32);
     return Made{is_high ? sum >> 32 : sum, sum < product};
   };
-  const Truth carry = map_lanes(step, mask, make, step.c_high->known & p.known)[0];
+  const Truth carry = map_lanes(step, mask, make, behind.known & p.known)[0];
   upper.known = carry.known;
   if (!is_high) store(step.d[1], upper, mask);
   store(step.P, carry, mask);

@@ -23,7 +23,9 @@ constexpr Letter<Truth*> kTruths[] = {{'P', &Prepared::P}, {'Q', &Prepared::Q}};
 
 class Preparer {
  public:
-  explicit Preparer(Warp& warp) : warp_(warp), registers_(warp.registers) {}
+  explicit Preparer(Warp& warp) : warp_(warp), registers_(warp.registers) {
+    keep(Value::of(0), Value::of(0));
+  }
 
   Prepared prepare(const Instruction& instruction) {
     const Row& row = *instruction.row;
@@ -31,7 +33,7 @@ class Preparer {
     step.instruction = &instruction;
     step.warp = &warp_;
     step.runs_once = row.pipe == Pipe::uniform || row.opcode == Opcode::s2ur;
-    step.a = step.b = step.c = step.c_high = {&zero()};
+    step.a = step.b = step.c = {zeros()};
     step.guard = {&predicates(instruction.guard_uniform)[instruction.guard],
                   instruction.guard_negated};
     for (const Operand& operand : instruction.operands) add(instruction, operand, step);
@@ -39,47 +41,40 @@ class Preparer {
   }
 
  private:
-  const Value& zero() const { return registers_.lane[kZeroRegister]; }
   std::array<Truth, 8>& predicates(bool uniform) {
     return uniform ? registers_.uniform_predicates : registers_.predicates;
   }
 
-  const Value& source(const Operand& operand) {
+  // And what lies behind it: RZ and immediates have zero there.
+  const Value* source(const Operand& operand) {
     switch (operand.kind) {
       case OperandKind::reg:
-        return registers_.lane[operand.index];
+        return operand.index == kZeroRegister ? zeros() : &registers_.lane[operand.index];
       case OperandKind::uniform:
-        return registers_.uniform[operand.index];
+        return operand.index == kZeroRegister ? zeros() : &registers_.uniform[operand.index];
       case OperandKind::immediate:
-        return warp_.pool.emplace_back(Value::of(static_cast<uint32_t>(operand.value)));
+        return keep(Value::of(static_cast<uint32_t>(operand.value)), Value::of(0));
       case OperandKind::constant:
-        return warp_.pool.emplace_back(operand.uniform == 0 ? warp_.constants.read(operand.value)
-                                                            : Value());
-      case OperandKind::special:
-        return special(operand.index);
+        if (operand.uniform != 0) return keep({}, {});
+        return keep(warp_.constants.read(operand.value),
+                    warp_.constants.read(operand.value + kWordBytes));
       default:
-        return warp_.pool.emplace_back();
+        return special(operand.index);
     }
   }
-  const Value& special(uint8_t index) {
-    if (index >= 0x21 && index <= 0x23) return warp_.place.thread[index - 0x21];
-    if (index >= 0x25 && index <= 0x27) return warp_.place.block[index - 0x25];
-    if (index == 0x88 || index == 0xff) return zero();
-    Value& lane = warp_.pool.emplace_back();  // the lane, or those below it; others are unknown
+  const Value* special(uint8_t index) {
+    if (index >= 0x21 && index <= 0x23) return &warp_.place.thread[index - 0x21];
+    if (index >= 0x25 && index <= 0x27) return &warp_.place.block[index - 0x25];
+    if (index == 0x88 || index == 0xff) return zeros();
+    Value lane;  // or those below it; others are unknown
     if (index == 0x00 || index == 0x39) lane.known = kAllLanes;
     for (uint32_t i = 0; i < kLanes; ++i) lane.lanes[i] = index == 0x39 ? (1u << i) - 1 : i;
-    return lane;
+    return keep(lane, {});
   }
-
-  // What lies behind a register or a constant: RZ and immediates have nothing there.
-  const Value& upper_half(Operand operand) {
-    if (operand.kind == OperandKind::immediate) return zero();
-    if (operand.kind == OperandKind::constant)
-      operand.value += kWordBytes;
-    else if (operand.index < kZeroRegister - 1)
-      ++operand.index;
-    return source(operand);
+  const Value* keep(const Value& value, const Value& behind) {
+    return warp_.pool.emplace_back(std::array{value, behind}).data();
   }
+  const Value* zeros() const { return warp_.pool.front().data(); }
 
   void add(const Instruction& instruction, const Operand& operand, Prepared& step) {
     const char letter = operand.letter;
@@ -98,8 +93,7 @@ class Preparer {
       step.address = &registers_.lane[operand.index];
       step.uniform_address = has_uniform ? &registers_.uniform[operand.uniform] : nullptr;
     } else if (const auto* read = find_by(kSources, letter, &Letter<Source>::letter)) {
-      step.*read->member = {&source(operand), operand.negated};
-      if (read->member == &Prepared::c) step.c_high = {&upper_half(operand)};
+      step.*read->member = {source(operand), operand.negated};
     }
   }
 

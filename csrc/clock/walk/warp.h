@@ -43,7 +43,7 @@ inline Truth negate(Truth a) { return {~a.value, a.known}; }
 inline Truth either(Truth a, Truth b) { return negate(both(negate(a), negate(b))); }
 inline Truth differ(Truth a, Truth b) { return {a.value ^ b.value, a.known & b.known}; }
 
-// A register of the warp, or a constant of the launch.
+// A register of the warp, or a constant of the launch, and the one behind it.
 struct Source {
   const Value* value = nullptr;
   bool negated = false;
@@ -63,8 +63,7 @@ struct Prepared {
   const Instruction* instruction = nullptr;
   Warp* warp = nullptr;
   Source a, b, c;
-  Source c_high;  // the upper half of c where 64 bits are added
-  Source t;       // data of stores
+  Source t;  // data of stores
   Condition p, q, r, guard;
   Value* d = nullptr;
   int results = 0;  // registers from d on
@@ -98,7 +97,7 @@ struct Warp {
   Registers registers;
   WarpPlace place;
   ConstantBank constants;
-  std::deque<Value> pool;  // constants of instructions
+  std::deque<std::array<Value, 2>> pool;  // constants of instructions, zeros first
 };
 
 // Points into the warp.
