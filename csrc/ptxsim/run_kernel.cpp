@@ -113,7 +113,7 @@ class ParameterWriter {
     throw UserError(
         "argument " + std::to_string(position_) + " is " + given + "; the kernel's parameter is " +
         (is_struct ? "a struct of " + std::to_string(parameter_.bytes) + " bytes: give it as bytes"
-                   : "." + std::string(type_name(parameter_.type))));
+                   : "." + std::string(name_of(parameter_.type))));
   }
 
   const Parameter& parameter_;
@@ -134,8 +134,6 @@ std::string pack_arguments(const KernelRun& run, const Function& kernel) {
   }
   return packed;
 }
-
-std::string name_of(size_t position) { return "arg " + std::to_string(position); }
 
 void set_roles(const std::vector<int64_t>& positions, View::Role role, const char* what,
                std::vector<View*>& views) {
@@ -176,7 +174,7 @@ std::vector<View> make_views(const KernelRun& run) {
   std::vector<View*> tensors;
   for (size_t i = 0; i < arguments.size(); ++i) {
     View* const view = std::get_if<View>(&arguments[i]);
-    if (view) view->name = name_of(i);
+    if (view) view->name = "arg " + std::to_string(i);
     tensors.push_back(view);
   }
   set_roles(run.inputs, View::Role::input, "inputs", tensors);

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "print_module.h"
 #include "ptxsim/machine/simulate.h"
 
 // Of the sanitizers; null without.

@@ -35,11 +35,6 @@ struct Extent {
   uint32_t last;
 };
 
-bool leaves(Opcode opcode) {  // calls come back
-  return opcode == Opcode::bra || opcode == Opcode::brx_idx || opcode == Opcode::ret ||
-         opcode == Opcode::exit || opcode == Opcode::trap;
-}
-
 // Calls `go(target)` for where lanes go after the instruction.
 template <class Go>
 void for_each_successor(const FunctionCode& code, uint32_t at, Go go) {
@@ -133,8 +128,7 @@ std::vector<Use> find_uses(const FunctionCode& code) {
       if (unit != kNoUnit) uses.push_back({slot_of[unit], at, !writes, writes && !is_guarded});
     }
   }
-  std::stable_sort(uses.begin(), uses.end(),
-                   [](const Use& a, const Use& b) { return a.slot < b.slot; });
+  std::ranges::stable_sort(uses, {}, &Use::slot);
   return uses;
 }
 
@@ -169,8 +163,7 @@ std::vector<Extent> find_extents(bool is_entry, const FunctionCode& code,
     const Extent extent = liveness.extent_of(std::span(uses).subspan(first, end - first));
     if (is_entry || !liveness.is_live_at_entry()) extents.push_back(extent);
   }
-  std::stable_sort(extents.begin(), extents.end(),
-                   [](const Extent& a, const Extent& b) { return a.first < b.first; });
+  std::ranges::stable_sort(extents, {}, &Extent::first);
   return extents;
 }
 

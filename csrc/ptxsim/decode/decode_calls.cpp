@@ -4,6 +4,7 @@
 #include <string>
 #include <unordered_set>
 
+#include "base/words.h"
 #include "ptxsim/decode/lex_ptx.h"
 
 namespace stitch::ptxsim {
@@ -19,10 +20,8 @@ struct Binder {
 
   void bind_list(const PtxOperand* list, const std::vector<uint32_t>& of, const char* what) {
     const size_t count = list ? list->count : 0;
-    if (count != of.size()) {
-      operands.fail("the call has " + std::to_string(count) + " " + what + ", the function " +
-                    std::to_string(of.size()));
-    }
+    if (count != of.size())
+      operands.fail(concat("the call has ", count, " ", what, ", the function ", of.size()));
     for (size_t i = 0; i < count; ++i) bind(module.operands[list->first + i], of[i]);
   }
 
@@ -35,8 +34,8 @@ struct Binder {
       operands.fail("a call passes variables of .param that are declared beside it");
     const uint64_t bytes = module.variables[parameter].bytes;
     if (own.bytes != bytes) {
-      operands.fail(quote_ptx(passed.name) + " has " + std::to_string(own.bytes) +
-                    " bytes, the function's has " + std::to_string(bytes));
+      operands.fail(
+          concat(quote_ptx(passed.name), " has ", own.bytes, " bytes, the function's has ", bytes));
     }
     if (!bound.insert(variable).second)
       operands.fail(quote_ptx(passed.name) + " is passed twice; declare one variable for each");
@@ -44,17 +43,16 @@ struct Binder {
   }
 
   bool is_parameter(uint32_t variable) const {
-    for (const auto* list : {&function.parameters, &function.results})
-      if (std::find(list->begin(), list->end(), variable) != list->end()) return true;
-    return false;
+    return std::ranges::count(function.parameters, variable) > 0 ||
+           std::ranges::count(function.results, variable) > 0;
   }
 };
-
-}  // namespace
 
 bool is_call(const PtxInstruction& text) {
   return text.words == "call" || text.words == "call.uni";
 }
+
+}  // namespace
 
 CallText read_call(const PtxModule& module, FunctionOperands& operands,
                    const PtxInstruction& text) {

@@ -15,7 +15,6 @@ struct CallText {
   const PtxOperand* arguments = nullptr;
   uint32_t callee = 0;  // in PtxModule::functions
 };
-bool is_call(const PtxInstruction& text);
 CallText read_call(const PtxModule& module, FunctionOperands& operands, const PtxInstruction& text);
 
 // Makes all variables that the function's calls pass one with the parameters of the callees.

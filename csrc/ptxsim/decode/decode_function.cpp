@@ -12,10 +12,7 @@ namespace stitch::ptxsim {
 namespace {
 
 bool goes_on(const FunctionCode& code) {
-  if (code.code.empty() || code.code.back().guard != kNoUnit) return true;
-  const Opcode last = code.code.back().opcode;
-  return last != Opcode::ret && last != Opcode::exit && last != Opcode::trap &&
-         last != Opcode::bra && last != Opcode::brx_idx;
+  return code.code.empty() || code.code.back().guard != kNoUnit || !leaves(code.code.back().opcode);
 }
 
 // A function's text ends with a ret, where lanes come that fall off its end.
@@ -77,6 +74,11 @@ struct Targets {
 };
 
 }  // namespace
+
+bool leaves(Opcode opcode) {
+  return opcode == Opcode::bra || opcode == Opcode::brx_idx || opcode == Opcode::ret ||
+         opcode == Opcode::exit || opcode == Opcode::trap;
+}
 
 FunctionCode decode_function(const PtxModule& module, const PtxFunction& function,
                              Dictionary& dictionary) {

@@ -45,6 +45,9 @@ struct FunctionCode {
   int registers = 0;
 };
 
+// Where an instruction that is not guarded sends all lanes elsewhere; calls come back.
+bool leaves(Opcode opcode);
+
 // `dictionary` is shared by all functions of a module.
 FunctionCode decode_function(const PtxModule& module, const PtxFunction& function,
                              Dictionary& dictionary);

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/words.h"
 #include "ptxsim/decode/decode_calls.h"
 #include "ptxsim/decode/lex_ptx.h"
 #include "ptxsim/lanes/lanes.h"
@@ -43,14 +44,10 @@ std::vector<Letter> letters_of(const Row& row) {
 
 // The type that converts n bytes of that sort.
 Type integer_type(int bytes, bool is_signed) {
-  if (bytes == 2) return is_signed ? Type::s16 : Type::u16;
-  if (bytes == 4) return is_signed ? Type::s32 : Type::u32;
-  return is_signed ? Type::s64 : Type::u64;
+  return sized_type(is_signed ? Type::s8 : Type::u8, bytes);
 }
 
-bool is_signed(Type type) {
-  return type == Type::s8 || type == Type::s16 || type == Type::s32 || type == Type::s64;
-}
+bool is_signed(Type type) { return type >= Type::s8 && type <= Type::s64; }
 
 std::string width_name(int bytes) {
   return bytes == kPredicate ? ".pred" : ".b" + std::to_string(bytes * 8);
@@ -163,56 +160,35 @@ void InstructionDecoder::bind_condition_code(const Letter& letter) {
 void InstructionDecoder::bind_letter(const Letter& letter, const PtxOperand& given) {
   if (given.negated && letter.letter != 'p') fail("`!` belongs before a predicate that is read");
   if (!given.second.empty() && !letter.paired) fail("`|` has no place in this operand");
-  switch (letter.letter) {
-    case 'd':
-      bind_destination(given, made_.type, lane_bytes(made_.type));
-      break;
-    case 'D':
-      bind_destination(given, made_.type, 2 * lane_bytes(made_.type));
-      break;
-    case 'U':
-      bind_destination(given, Type::u32, 4);
-      break;
-    case 'P':
-      bind_destination(given, Type::pred, kPredicate);
-      break;
-    case 'a':
-      bind_source(given, made_.type, lane_bytes(made_.type));
-      break;
-    case 'A':
-      bind_source(given, integer_type(2 * lane_bytes(made_.type), false),
-                  2 * lane_bytes(made_.type));
-      break;
-    case 's':
-      bind_source(given, made_.source_type, lane_bytes(made_.source_type));
-      break;
-    case 'u':
-      bind_source(given, Type::u32, 4);
-      break;
-    case 'p':
-      bind_predicate(given);
-      break;
-    case 'i':
-      bind_immediate(given);
-      break;
-    case 'm':
-      bind_address(given);
-      break;
-    case 'v':
-    case 'V':
-      bind_vector(given, letter.letter == 'V');
-      break;
-    case 'l':
-      bind_label(given);
-      break;
-    case 't':
-      bind_table(given);
-      break;
-    default:
-      bind_clock(given);
-      break;
-  }
+  using Bind = void (InstructionDecoder::*)(const PtxOperand& given, const Letter& letter);
+  static constexpr std::pair<std::string_view, Bind> kBinders[] = {
+      {"dDUP", &InstructionDecoder::bind_destination}, {"aAsu", &InstructionDecoder::bind_source},
+      {"p", &InstructionDecoder::bind_predicate},      {"i", &InstructionDecoder::bind_immediate},
+      {"m", &InstructionDecoder::bind_address},        {"vV", &InstructionDecoder::bind_vector},
+      {"lt", &InstructionDecoder::bind_target},        {"c", &InstructionDecoder::bind_clock}};
+  for (const auto& [letters, bind] : kBinders)
+    if (letters.find(letter.letter) != letters.npos) (this->*bind)(given, letter);
   if (letter.paired) push(given.second.empty() ? kNoUnit : predicate_register(given.second));
+}
+
+Type InstructionDecoder::type_of(const Letter& letter) const {
+  switch (letter.letter) {
+    case 'P':
+      return Type::pred;
+    case 'U':
+    case 'u':
+      return Type::u32;
+    case 's':
+      return made_.source_type;
+    default:
+      return made_.type;
+  }
+}
+
+// Of the lanes of the operand's register.
+int InstructionDecoder::bytes_of(const Letter& letter) const {
+  const bool is_twice = letter.letter == 'D' || letter.letter == 'A';
+  return lane_bytes(type_of(letter)) * (is_twice ? 2 : 1);
 }
 
 uint32_t InstructionDecoder::predicate_register(std::string_view name) {
@@ -225,12 +201,13 @@ uint32_t InstructionDecoder::predicate_register(std::string_view name) {
 void InstructionDecoder::check_width(const PtxOperand& given, int has, int wanted) const {
   const bool wide = wider_ && wanted != kPredicate && has > wanted;
   if (has == wanted || wide) return;
-  fail(quote_ptx(given.name) + " is " + width_name(has) + ", the instruction takes " +
-       width_name(wanted));
+  fail(concat(quote_ptx(given.name), " is ", width_name(has), ", the instruction takes ",
+              width_name(wanted)));
 }
 
 // One that the text does not have, to bring an operand into shape.
-Instruction InstructionDecoder::lane_operation(Opcode opcode, Type type, Type source_type) {
+Instruction InstructionDecoder::lane_operation(Opcode opcode, Type type, Type source_type,
+                                               const Slot& to, const Slot& from) const {
   Instruction made;
   made.opcode = opcode;
   made.flow = Flow::lanes;
@@ -240,63 +217,62 @@ Instruction InstructionDecoder::lane_operation(Opcode opcode, Type type, Type so
   if (!made.handler) fail("an operand of this width has no conversion");
   made.destinations = 1;
   made.operand_count = 2;
+  made.operands = {to.unit, from.unit};
   made.line = made_.line;
   made.source_line = made_.source_line;
   return made;
 }
 
-void InstructionDecoder::bind_destination(const PtxOperand& given, Type type, int bytes) {
+Instruction InstructionDecoder::resize(const Slot& to, const Slot& from, bool is_signed) const {
+  return lane_operation(Opcode::cvt, integer_type(to.bytes, is_signed),
+                        integer_type(from.bytes, is_signed), to, from);
+}
+
+void InstructionDecoder::bind_destination(const PtxOperand& given, const Letter& letter) {
   if (given.kind == Kind::sink) return push(kNoUnit);
   if (given.kind != Kind::name || given.bits != 0) fail("the destination is no register");
+  const int bytes = bytes_of(letter);
   const Slot slot = operands_.register_of(given.name);
   check_width(given, slot.bytes, bytes);
   made_.register_bytes = static_cast<uint8_t>(slot.bytes);
   if (slot.bytes == bytes) return push(slot.unit);
   // The handler writes the type's own width; what extends it is under the same guard.
   const Slot narrow = operands_.temporary(bytes);
-  Instruction extend = lane_operation(Opcode::cvt, integer_type(slot.bytes, is_signed(type)),
-                                      integer_type(bytes, is_signed(type)));
-  extend.operands[0] = slot.unit;
-  extend.operands[1] = narrow.unit;
+  Instruction extend = resize(slot, narrow, is_signed(type_of(letter)));
   extend.guard = made_.guard;
   extend.guard_negated = made_.guard_negated;
   extensions_.push_back(extend);
   push(narrow.unit);
 }
 
-void InstructionDecoder::bind_source(const PtxOperand& given, Type type, int bytes) {
-  if (given.kind == Kind::name && bytes == kPredicate) return bind_predicate(given);
-  const Slot slot = operands_.source(given, bytes, type);
+void InstructionDecoder::bind_source(const PtxOperand& given, const Letter& letter) {
+  const int bytes = bytes_of(letter);
+  if (given.kind == Kind::name && bytes == kPredicate) return bind_predicate(given, letter);
+  const Slot slot = operands_.source(given, bytes, type_of(letter));
   check_width(given, slot.bytes, bytes);
   made_.register_bytes = static_cast<uint8_t>(slot.bytes);
   if (slot.bytes == bytes) return push(slot.unit);
   const Slot narrow = operands_.temporary(bytes);
-  Instruction cut =
-      lane_operation(Opcode::cvt, integer_type(bytes, false), integer_type(slot.bytes, false));
-  cut.operands[0] = narrow.unit;
-  cut.operands[1] = slot.unit;
-  code_.code.push_back(cut);
+  code_.code.push_back(resize(narrow, slot, false));
   push(narrow.unit);
 }
 
-void InstructionDecoder::bind_predicate(const PtxOperand& given) {
+void InstructionDecoder::bind_predicate(const PtxOperand& given, const Letter&) {
   const Slot slot = operands_.source(given, kPredicate, Type::pred);
   if (slot.bytes != kPredicate) fail(quote_ptx(given.name) + " is not a predicate");
   if (!given.negated) return push(slot.unit);
-  Instruction inverted = lane_operation(Opcode::not_, Type::pred, Type::none);
-  inverted.operands[0] = operands_.temporary(kPredicate).unit;
-  inverted.operands[1] = slot.unit;
-  code_.code.push_back(inverted);
-  push(inverted.operands[0]);
+  const Slot inverted = operands_.temporary(kPredicate);
+  code_.code.push_back(lane_operation(Opcode::not_, Type::pred, Type::none, inverted, slot));
+  push(inverted.unit);
 }
 
-void InstructionDecoder::bind_immediate(const PtxOperand& given) {
+void InstructionDecoder::bind_immediate(const PtxOperand& given, const Letter&) {
   if (given.kind != Kind::integer) fail("an integer is wanted");
   if (made_.flow == Flow::lanes) made_.immediate = static_cast<int64_t>(given.bits);
   push(operands_.source(given, 4, Type::b32).unit);
 }
 
-void InstructionDecoder::bind_address(const PtxOperand& given) {
+void InstructionDecoder::bind_address(const PtxOperand& given, const Letter&) {
   const PtxVariable* variable = nullptr;
   const Slot slot = operands_.base(given, variable);
   if (addresses_++ == 0) {
@@ -329,7 +305,8 @@ int InstructionDecoder::register_width(std::span<const PtxOperand> elements, int
   return width == 0 ? least : width;
 }
 
-void InstructionDecoder::bind_vector(const PtxOperand& given, bool written) {
+void InstructionDecoder::bind_vector(const PtxOperand& given, const Letter& letter) {
+  const bool written = letter.written();
   const bool is_vector = given.kind == Kind::vector;
   const std::span<const PtxOperand> elements =
       is_vector ? std::span(module_.operands).subspan(given.first, given.count)
@@ -340,8 +317,7 @@ void InstructionDecoder::bind_vector(const PtxOperand& given, bool written) {
     if (count != 2 && count != 4) fail("a vector here has 2 or 4 elements");
     made_.vector = static_cast<uint8_t>(count);
   } else if (count != made_.vector || is_vector != (made_.vector > 1)) {
-    fail("the instruction takes " + std::to_string(made_.vector) + " elements, found " +
-         std::to_string(count));
+    fail(concat("the instruction takes ", made_.vector, " elements, found ", count));
   }
   const int least = packs ? type_bytes(made_.type) / made_.vector : lane_bytes(made_.type);
   if (least < 2 || (!packs && type_bytes(made_.type) * made_.vector > kMostVectorBytes))
@@ -356,26 +332,23 @@ void InstructionDecoder::bind_vector(const PtxOperand& given, bool written) {
   }
 }
 
-void InstructionDecoder::bind_label(const PtxOperand& given) {
-  if (given.kind != Kind::name) fail("a label is wanted");
-  const PtxSymbol& label = operands_.symbol(given.name, PtxSymbol::Kind::label, "a label");
-  made_.immediate = label.index;
+void InstructionDecoder::bind_target(const PtxOperand& given, const Letter& letter) {
+  const bool is_label = letter.letter == 'l';
+  if (given.kind != Kind::name) fail(is_label ? "a label is wanted" : "a branch table is wanted");
+  const PtxSymbol& target =
+      is_label ? operands_.symbol(given.name, PtxSymbol::Kind::label, "a label")
+               : operands_.symbol(given.name, PtxSymbol::Kind::table, "a label of .branchtargets");
+  made_.immediate = target.index;
+}
+
+void InstructionDecoder::bind_clock(const PtxOperand& given, const Letter&) {
+  if (given.kind != Kind::name || !is_clock(given.name)) fail("a clock is wanted");
 }
 
 // The callee's return unit comes when functions are placed.
 void InstructionDecoder::bind_call() {
   made_.immediate = read_call(module_, operands_, *text_).callee;
   push(kNoUnit);
-}
-
-void InstructionDecoder::bind_table(const PtxOperand& given) {
-  if (given.kind != Kind::name) fail("a branch table is wanted");
-  made_.immediate =
-      operands_.symbol(given.name, PtxSymbol::Kind::table, "a label of .branchtargets").index;
-}
-
-void InstructionDecoder::bind_clock(const PtxOperand& given) {
-  if (given.kind != Kind::name || !is_clock(given.name)) fail("a clock is wanted");
 }
 
 }  // namespace stitch::ptxsim

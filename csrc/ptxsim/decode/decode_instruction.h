@@ -37,20 +37,23 @@ class InstructionDecoder {
   uint32_t predicate_register(std::string_view name);
   void check_width(const PtxOperand& given, int has, int wanted) const;
   int register_width(std::span<const PtxOperand> elements, int least);
-  Instruction lane_operation(Opcode opcode, Type type, Type source_type);
+  Type type_of(const Letter& letter) const;
+  int bytes_of(const Letter& letter) const;
+  Instruction lane_operation(Opcode opcode, Type type, Type source_type, const Slot& to,
+                             const Slot& from) const;
+  Instruction resize(const Slot& to, const Slot& from, bool is_signed) const;
 
   void bind_operands(const std::vector<Letter>& letters);
   void bind_letter(const Letter& letter, const PtxOperand& given);
   void bind_condition_code(const Letter& letter);
-  void bind_destination(const PtxOperand& given, Type type, int bytes);
-  void bind_source(const PtxOperand& given, Type type, int bytes);
-  void bind_predicate(const PtxOperand& given);
-  void bind_immediate(const PtxOperand& given);
-  void bind_address(const PtxOperand& given);
-  void bind_vector(const PtxOperand& given, bool written);
-  void bind_label(const PtxOperand& given);
-  void bind_table(const PtxOperand& given);
-  void bind_clock(const PtxOperand& given);
+  void bind_destination(const PtxOperand& given, const Letter& letter);
+  void bind_source(const PtxOperand& given, const Letter& letter);
+  void bind_predicate(const PtxOperand& given, const Letter& letter);
+  void bind_immediate(const PtxOperand& given, const Letter& letter);
+  void bind_address(const PtxOperand& given, const Letter& letter);
+  void bind_vector(const PtxOperand& given, const Letter& letter);
+  void bind_target(const PtxOperand& given, const Letter& letter);
+  void bind_clock(const PtxOperand& given, const Letter& letter);
   void bind_call();
 
   const PtxModule& module_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/words.h"
 #include "ptxsim/decode/lex_ptx.h"
 
 namespace stitch::ptxsim {
@@ -13,53 +14,24 @@ using Kind = PtxOperand::Kind;
 constexpr uint32_t kMostUnits = 1 << 20;
 constexpr uint64_t kWarpSize = 32;
 
-struct SpecialName {
-  std::string_view name;
-  Special special;
-};
-constexpr SpecialName kSpecials[] = {
-    {"%tid.x", Special::tid_x},
-    {"%tid.y", Special::tid_y},
-    {"%tid.z", Special::tid_z},
-    {"%ntid.x", Special::ntid_x},
-    {"%ntid.y", Special::ntid_y},
-    {"%ntid.z", Special::ntid_z},
-    {"%ctaid.x", Special::ctaid_x},
-    {"%ctaid.y", Special::ctaid_y},
-    {"%ctaid.z", Special::ctaid_z},
-    {"%nctaid.x", Special::nctaid_x},
-    {"%nctaid.y", Special::nctaid_y},
-    {"%nctaid.z", Special::nctaid_z},
-    {"%laneid", Special::laneid},
-    {"%warpid", Special::warpid},
-    {"%nwarpid", Special::nwarpid},
-    {"%smid", Special::smid},
-    {"%nsmid", Special::nsmid},
-    {"%gridid", Special::gridid},
-    {"%lanemask_eq", Special::lanemask_eq},
-    {"%lanemask_le", Special::lanemask_le},
-    {"%lanemask_lt", Special::lanemask_lt},
-    {"%lanemask_ge", Special::lanemask_ge},
-    {"%lanemask_gt", Special::lanemask_gt},
-    {"%dynamic_smem_size", Special::dynamic_smem_size},
-    {"%total_smem_size", Special::total_smem_size},
-};
+// In the order of Special: "%tid.x".
+const std::vector<std::string>& special_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> made;
+    for (size_t i = 0; i <= static_cast<size_t>(Special::total_smem_size); ++i) {
+      std::string name = concat("%", word_of(names_of(Special{}), i));
+      if (name[name.size() - 2] == '_' && name.back() >= 'x') name[name.size() - 2] = '.';
+      made.push_back(std::move(name));
+    }
+    return made;
+  }();
+  return names;
+}
 constexpr std::string_view kClocks[] = {"%clock",       "%clock_hi",       "%clock64",
                                         "%globaltimer", "%globaltimer_lo", "%globaltimer_hi"};
 
 Type type_of_width(int bytes) {
-  switch (bytes) {
-    case kPredicate:
-      return Type::pred;
-    case 2:
-      return Type::b16;
-    case 4:
-      return Type::b32;
-    case 8:
-      return Type::b64;
-    default:
-      return Type::b128;
-  }
+  return bytes == kPredicate ? Type::pred : sized_type(Type::b8, bytes);
 }
 
 bool is_float(Type type) { return type == Type::f32 || type == Type::f64; }
@@ -75,7 +47,7 @@ std::vector<std::string> visible_names(const PtxModule& module, uint32_t scope) 
       if (names.size() < kMost && name.size() < 64) names.emplace_back(name);
     if (scope == 0) break;
   }
-  for (const SpecialName& special : kSpecials) names.emplace_back(special.name);
+  names.insert(names.end(), special_names().begin(), special_names().end());
   std::sort(names.begin(), names.end());  // the same suggestion each time
   return names;
 }
@@ -91,12 +63,10 @@ bool is_clock(std::string_view name) {
 }
 
 bool find_special(std::string_view name, Special& special) {
-  for (const SpecialName& row : kSpecials) {
-    if (row.name != name) continue;
-    special = row.special;
-    return true;
-  }
-  return false;
+  const std::vector<std::string>& names = special_names();
+  const auto found = std::find(names.begin(), names.end(), name);
+  special = static_cast<Special>(found - names.begin());
+  return found != names.end();
 }
 
 void FunctionOperands::fail(const std::string& what) const {
@@ -140,29 +110,32 @@ Slot FunctionOperands::temporary(int bytes) {
   return slot;
 }
 
-Slot FunctionOperands::constant(uint64_t bits, int bytes) {
-  if (bytes == kPredicate) bits = bits != 0 ? ~uint64_t{0} : 0;
-  if (bytes < 8) bits &= (uint64_t{1} << (bytes == 2 ? 16 : 32)) - 1;
-  if (bytes > 8) fail("an immediate of 128 bits");
-  const std::string key = std::to_string(bytes) + ":" + std::to_string(bits);
+// The slot of that key; `declare` says what a new one holds.
+template <class Declare>
+Slot FunctionOperands::intern(const std::string& key, int bytes, Declare declare) {
   const auto [entry, is_new] = constants_.try_emplace(key);
   if (is_new) {
     entry->second = temporary(bytes);
-    code_.constants.push_back({entry->second.unit, type_of_width(bytes), bits});
+    declare(entry->second.unit);
   }
   return entry->second;
 }
 
+Slot FunctionOperands::constant(uint64_t bits, int bytes) {
+  if (bytes == kPredicate) bits = bits != 0 ? ~uint64_t{0} : 0;
+  if (bytes < 8) bits &= (uint64_t{1} << (bytes == 2 ? 16 : 32)) - 1;
+  if (bytes > 8) fail("an immediate of 128 bits");
+  return intern(concat(bytes, ":", bits), bytes, [&](uint32_t unit) {
+    code_.constants.push_back({unit, type_of_width(bytes), bits});
+  });
+}
+
 Slot FunctionOperands::special(Special special, int bytes) {
   if (bytes != 4 && bytes != 8) bytes = 4;
-  const std::string key =
-      "special " + std::to_string(bytes) + ":" + std::to_string(static_cast<int>(special));
-  const auto [entry, is_new] = constants_.try_emplace(key);
-  if (is_new) {
-    entry->second = temporary(bytes);
-    code_.specials.push_back({entry->second.unit, bytes == 8 ? Type::u64 : Type::u32, special});
-  }
-  return entry->second;
+  const std::string key = concat("special ", bytes, ":", static_cast<int>(special));
+  return intern(key, bytes, [&](uint32_t unit) {
+    code_.specials.push_back({unit, bytes == 8 ? Type::u64 : Type::u32, special});
+  });
 }
 
 uint32_t FunctionOperands::resolve(uint32_t variable) const {
@@ -173,15 +146,11 @@ uint32_t FunctionOperands::resolve(uint32_t variable) const {
 Slot FunctionOperands::address(uint32_t variable, uint64_t added, int bytes) {
   variable = resolve(variable);
   if (bytes != 4) bytes = 8;
-  const std::string key = "address " + std::to_string(bytes) + ":" + std::to_string(variable) +
-                          "+" + std::to_string(added);
-  const auto [entry, is_new] = constants_.try_emplace(key);
-  if (is_new) {
-    entry->second = temporary(bytes);
+  const std::string key = concat("address ", bytes, ":", variable, "+", added);
+  return intern(key, bytes, [&](uint32_t unit) {
     code_.addresses.push_back({code_.constants.size(), variable, added});
-    code_.constants.push_back({entry->second.unit, type_of_width(bytes), 0});
-  }
-  return entry->second;
+    code_.constants.push_back({unit, type_of_width(bytes), 0});
+  });
 }
 
 uint64_t FunctionOperands::immediate(const PtxOperand& operand, Type type) const {

@@ -38,6 +38,8 @@ class FunctionOperands {
  private:
   const PtxSymbol& find(std::string_view name, uint32_t& number);
   uint32_t resolve(uint32_t variable) const;
+  template <class Declare>
+  Slot intern(const std::string& key, int bytes, Declare declare);
   Slot constant(uint64_t bits, int bytes);
   Slot special(Special special, int bytes);
   Slot address(uint32_t variable, uint64_t added, int bytes);

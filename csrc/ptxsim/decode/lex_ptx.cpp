@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "base/words.h"
 
 namespace stitch::ptxsim {
 namespace {
@@ -42,11 +43,11 @@ std::string printable(std::string_view text) {
 }  // namespace
 
 void fail_ptx(std::string_view ptx, int line, const std::string& what) {
-  throw UserError("PTX line " + std::to_string(line) + ": " + what + "\n  " + std::to_string(line) +
-                  " | " + printable(line_text(ptx, line)));
+  throw UserError(
+      concat("PTX line ", line, ": ", what, "\n  ", line, " | ", printable(line_text(ptx, line))));
 }
 
-std::string quote_ptx(std::string_view text) { return "`" + printable(text) + "`"; }
+std::string quote_ptx(std::string_view text) { return concat("`", printable(text), "`"); }
 
 Lexer::Lexer(std::string_view ptx) : ptx_(ptx) { advance(); }
 
@@ -69,18 +70,19 @@ bool Lexer::take_directive(std::string_view name) {
   return true;
 }
 
-void Lexer::expect(char mark) {
-  if (take(mark)) return;
+void Lexer::fail_found(const std::string& wanted) const {
   const bool ended = token_.kind == Token::Kind::end;
-  fail("found " + (ended ? std::string("the end of the text") : quote_ptx(token_.text)) +
-       ", expected `" + mark + "`");
+  fail("found " + (ended ? "the end of the text" : quote_ptx(token_.text)) + ", expected " +
+       wanted);
+}
+
+void Lexer::expect(char mark) {
+  if (!take(mark)) fail_found(std::string("`") + mark + "`");
 }
 
 Token Lexer::expect(Token::Kind kind, const char* wanted) {
-  if (token_.kind == kind) return next();
-  const bool ended = token_.kind == Token::Kind::end;
-  fail("found " + (ended ? std::string("the end of the text") : quote_ptx(token_.text)) +
-       ", expected " + wanted);
+  if (token_.kind != kind) fail_found(wanted);
+  return next();
 }
 
 void Lexer::skip_space() {

@@ -41,8 +41,9 @@ class Lexer {
   void expect(char mark);
   // UserError unless the next token is of that kind; `wanted` names it.
   Token expect(Token::Kind kind, const char* wanted);
-  // At the line of the next token, and of the one consumed last.
+  // At the line of the next token, which is not what is wanted, and of the one consumed last.
   [[noreturn]] void fail(const std::string& what) const { fail_ptx(ptx_, token_.line, what); }
+  [[noreturn]] void fail_found(const std::string& wanted) const;
   [[noreturn]] void fail_last(const std::string& what) const { fail_ptx(ptx_, last_line_, what); }
 
  private:

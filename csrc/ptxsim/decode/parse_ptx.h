@@ -99,7 +99,6 @@ struct PtxFunction {
 struct PtxTable {  // .branchtargets
   std::vector<std::string_view> labels;
   uint32_t scope = 0;
-  int line = 0;
 };
 
 struct PtxModule {

@@ -1,33 +1,26 @@
 #include "ptxsim/decode/parse_variable.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
+
+#include "base/words.h"
 
 namespace stitch::ptxsim {
 namespace {
 
 using Kind = Token::Kind;
 
-// The most that a variable may declare; what a GPU has, or of memory what one would not exceed.
-struct SpaceTrait {
+struct SpaceLimit {
   Space space;
-  const char* directive;
-  uint64_t most_bytes;
+  uint64_t bytes;
 };
-constexpr SpaceTrait kSpaces[] = {
-    {Space::global, ".global", uint64_t{256} << 20},
-    {Space::constant, ".const", 64 << 10},
-    {Space::shared, ".shared", 256 << 10},
-    {Space::local, ".local", 512 << 10},
-    {Space::param, ".param", 32 << 10},
-};
+constexpr SpaceLimit kMostBytes[] = {{Space::global, uint64_t{256} << 20},
+                                     {Space::const_, 64 << 10},
+                                     {Space::shared, 256 << 10},
+                                     {Space::local, 512 << 10},
+                                     {Space::param, 32 << 10}};
 constexpr uint64_t kMostAlignment = 4096;
-
-uint64_t most_bytes(Space space) {
-  for (const SpaceTrait& trait : kSpaces)
-    if (trait.space == space) return trait.most_bytes;
-  return 0;
-}
 
 void read_alignment(Lexer& lexer, PtxVariable& variable) {
   const Token number = lexer.expect(Kind::integer, "an alignment");
@@ -146,7 +139,7 @@ void read_declarator(Lexer& lexer, PtxVariable& variable) {
   variable.name = name.text;
   variable.line = name.line;
   uint64_t elements = read_extents(lexer, variable);
-  const bool stored = variable.space == Space::global || variable.space == Space::constant;
+  const bool stored = variable.space == Space::global || variable.space == Space::const_;
   if (stored && !variable.is_extern && lexer.take('=')) read_initials(lexer, variable, elements);
   if (elements == 0 && !variable.is_extern) lexer.fail_last("a variable has a number of elements");
   variable.bytes *= elements;
@@ -155,31 +148,27 @@ void read_declarator(Lexer& lexer, PtxVariable& variable) {
 }  // namespace
 
 PtxNumber read_number(Lexer& lexer) {
-  bool negative = false;
-  bool inverted = false;
-  if (lexer.take('-'))
-    negative = true;
-  else if (lexer.take('~'))
-    inverted = true;
+  const bool is_negative = lexer.take('-');
+  const bool is_inverted = !is_negative && lexer.take('~');
   const Token token = lexer.peek();
-  switch (token.kind) {
-    case Kind::integer:
-      lexer.next();
-      return {Type::u64, negative ? 0 - token.bits : inverted ? ~token.bits : token.bits};
-    case Kind::real32:
-      lexer.next();
-      return {Type::f32, token.bits ^ (negative ? uint64_t{1} << 31 : 0)};
-    case Kind::real64:
-      lexer.next();
-      return {Type::f64, token.bits ^ (negative ? uint64_t{1} << 63 : 0)};
-    default:
-      return lexer.expect(Kind::integer, "an operand"), PtxNumber{};
+  if (token.kind != Kind::real32 && token.kind != Kind::real64) {
+    const uint64_t bits = lexer.expect(Kind::integer, "an operand").bits;
+    return {Type::u64, is_negative ? 0 - bits : is_inverted ? ~bits : bits};
   }
+  lexer.next();
+  const bool is_single = token.kind == Kind::real32;
+  const uint64_t sign = uint64_t{is_negative} << (is_single ? 31 : 63);
+  return {is_single ? Type::f32 : Type::f64, token.bits ^ sign};
+}
+
+uint64_t most_bytes(Space space) {
+  const auto found = std::ranges::find(kMostBytes, space, &SpaceLimit::space);
+  return found == std::end(kMostBytes) ? 0 : found->bytes;
 }
 
 Space take_variable_space(Lexer& lexer) {
-  for (const SpaceTrait& trait : kSpaces)
-    if (lexer.take_directive(trait.directive)) return trait.space;
+  for (const SpaceLimit& limit : kMostBytes)
+    if (lexer.take_directive(concat(".", name_of(limit.space)))) return limit.space;
   return Space::none;
 }
 

@@ -15,6 +15,8 @@ struct PtxNumber {
 };
 PtxNumber read_number(Lexer& lexer);
 
+// What the variables of a space may have: what a GPU has, or of memory what one would not exceed.
+uint64_t most_bytes(Space space);
 // Consumes `.shared` and the like; none if something else stands there.
 Space take_variable_space(Lexer& lexer);
 // What follows the space, up to the semicolon.

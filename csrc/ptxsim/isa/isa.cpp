@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <unordered_map>
 #include <utility>
 
@@ -10,138 +11,12 @@
 namespace stitch::ptxsim {
 namespace {
 
-constexpr std::array kWords = {std::string_view(""),
-#define PTX_WORD(id, text) std::string_view(text),
-                               PTX_WORDS(PTX_WORD)
-#undef PTX_WORD
-};
-
 constexpr std::array kRows = {
-#define PTX_ROW(id, name, operands, types, sources, modifiers, flow, latency) \
-  Row{Opcode::id, name, operands, types, sources, modifiers, Flow::flow, Latency::latency},
+#define PTX_ROW(id, name, operands, types, sources, modifiers, flow) \
+  Row{Opcode::id, name, operands, types, sources, modifiers, Flow::flow},
 #include "ptxsim/isa/ptx.def"
 #undef PTX_ROW
 };
-
-// A word of the text: `token` is what a row's modifiers call it, words of one group exclude each
-// other.
-struct WordRule {
-  std::string_view word;
-  std::string_view token;
-  std::string_view group;
-  void (*apply)(Modifiers&);
-};
-
-#define FLAG(text, field) {text, text, text, [](Modifiers& m) { m.field = true; }}
-#define ROUND(text) {#text, #text, "rounding", [](Modifiers& m) { m.rounding = Rounding::text; }}
-#define COMPARE(text, id) {text, "#", "#", [](Modifiers& m) { m.compare = Compare::id; }}
-#define SCOPE(text, token, id) {text, token, "@", [](Modifiers& m) { m.scope = Scope::id; }}
-#define ORDER(text, token, id) {text, token, "order", [](Modifiers& m) { m.order = Order::id; }}
-#define SPACE(text, id) {text, "space", "space", [](Modifiers& m) { m.space = Space::id; }}
-#define HINT(text)                         \
-  {                                        \
-    text, "cache", text, [](Modifiers&) {} \
-  }
-#define NOTHING(text)                   \
-  {                                     \
-    text, text, text, [](Modifiers&) {} \
-  }
-constexpr WordRule kRules[] = {
-    ROUND(rn),
-    ROUND(rz),
-    ROUND(rm),
-    ROUND(rp),
-    ROUND(rna),
-    ROUND(rni),
-    ROUND(rzi),
-    ROUND(rmi),
-    ROUND(rpi),
-    COMPARE("eq", eq),
-    COMPARE("ne", ne),
-    COMPARE("lt", lt),
-    COMPARE("le", le),
-    COMPARE("gt", gt),
-    COMPARE("ge", ge),
-    COMPARE("lo", lo),
-    COMPARE("ls", ls),
-    COMPARE("hi", hi),
-    COMPARE("hs", hs),
-    COMPARE("equ", equ),
-    COMPARE("neu", neu),
-    COMPARE("ltu", ltu),
-    COMPARE("leu", leu),
-    COMPARE("gtu", gtu),
-    COMPARE("geu", geu),
-    COMPARE("num", num),
-    COMPARE("nan", nan),
-    SCOPE("cta", "@", cta),
-    SCOPE("cluster", "@", cluster),
-    SCOPE("gpu", "@", gpu),
-    SCOPE("gl", "gl", gpu),
-    SCOPE("sys", "@", sys),
-    ORDER("weak", "order", weak),
-    ORDER("relaxed", "order", relaxed),
-    ORDER("acquire", "order", acquire),
-    ORDER("release", "order", release),
-    ORDER("acq_rel", "order", acq_rel),
-    ORDER("sc", "sc", seq_cst),
-    {"volatile", "order", "order",
-     [](Modifiers& m) {
-       m.order = Order::relaxed;
-       m.scope = Scope::sys;
-       m.is_volatile = true;
-     }},
-    SPACE("global", global),
-    SPACE("shared", shared),
-    SPACE("shared::cta", shared),
-    SPACE("local", local),
-    SPACE("const", constant),
-    SPACE("param", param),
-    SPACE("param::entry", param),
-    SPACE("param::func", param),
-    FLAG("ftz", ftz),
-    FLAG("sat", sat),
-    FLAG("approx", approx),
-    FLAG("full", full),
-    FLAG("NaN", nan),
-    FLAG("xorsign", xorsign),
-    FLAG("abs", absolute),
-    FLAG("relu", relu),
-    FLAG("cc", carry_out),
-    FLAG("nc", non_coherent),
-    FLAG("aligned", aligned),
-    FLAG("uni", uniform),
-    NOTHING("noftz"),
-    NOTHING("mask"),
-    NOTHING("cta"),
-    HINT("ca"),
-    HINT("cg"),
-    HINT("cs"),
-    HINT("lu"),
-    HINT("cv"),
-    HINT("wb"),
-    HINT("wt"),
-    HINT("L2"),
-    HINT("L1::evict_normal"),
-    HINT("L1::evict_unchanged"),
-    HINT("L1::evict_first"),
-    HINT("L1::evict_last"),
-    HINT("L1::no_allocate"),
-    HINT("L2::evict_normal"),
-    HINT("L2::evict_first"),
-    HINT("L2::evict_last"),
-    HINT("L2::64B"),
-    HINT("L2::128B"),
-    HINT("L2::256B"),
-};
-#undef FLAG
-#undef ROUND
-#undef COMPARE
-#undef SCOPE
-#undef ORDER
-#undef SPACE
-#undef HINT
-#undef NOTHING
 
 using Views = std::vector<std::string_view>;
 
@@ -155,13 +30,81 @@ Views split(std::string_view text, char separator) {
   return parts;
 }
 
+// A word of the text: `token` is what a row's modifiers call it, words of one group exclude each
+// other.
+struct WordRule {
+  std::string_view word;
+  std::string_view token;
+  std::string_view group;
+  std::function<void(Modifiers&)> apply = [](Modifiers&) {};
+};
+using Rules = std::vector<WordRule>;
+
+// The names of values from `first` on; `token` empty: each is its own.
+template <class Enum>
+void add_values(Rules& rules, Enum Modifiers::* field, Enum first, Enum last,
+                std::string_view token, std::string_view group) {
+  for (int i = int(first); i <= int(last); ++i) {
+    const Enum value = static_cast<Enum>(i);
+    const std::string_view name = i ? name_of(value) : word_of(names_of(value), 0);
+    rules.push_back(
+        {name, token.empty() ? name : token, group, [=](auto& m) { m.*field = value; }});
+  }
+}
+
+constexpr std::string_view kCacheHints =
+    "ca cg cs lu cv wb wt L2 L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last "
+    "L1::no_allocate L2::evict_normal L2::evict_first L2::evict_last L2::64B L2::128B L2::256B";
+
+Rules make_rules() {
+  using M = Modifiers;
+  Rules rules;
+  add_values(rules, &M::rounding, Rounding::rn, Rounding::rpi, "", "rounding");
+  add_values(rules, &M::compare, Compare::eq, Compare::nan, "#", "#");
+  add_values(rules, &M::scope, Scope::cta, Scope::sys, "@", "@");
+  rules.push_back({"gl", "gl", "@", [](M& m) { m.scope = Scope::gpu; }});
+  add_values(rules, &M::order, Order::weak, Order::acq_rel, "order", "order");
+  rules.push_back({"sc", "sc", "order", [](M& m) { m.order = Order::sc; }});
+  rules.push_back({"volatile", "order", "order", [](M& m) {
+                     m.order = Order::relaxed;
+                     m.scope = Scope::sys;
+                     m.is_volatile = true;
+                   }});
+  add_values(rules, &M::space, Space::global, Space::param, "space", "space");
+  rules.push_back({"shared::cta", "space", "space", [](M& m) { m.space = Space::shared; }});
+  for (const std::string_view word : {"param::entry", "param::func"})
+    rules.push_back({word, "space", "space", [](M& m) { m.space = Space::param; }});
+  const std::pair<std::string_view, void (*)(M&)> flags[] = {
+      {"ftz", [](M& m) { m.ftz = true; }},         {"sat", [](M& m) { m.sat = true; }},
+      {"approx", [](M& m) { m.approx = true; }},   {"full", [](M& m) { m.full = true; }},
+      {"NaN", [](M& m) { m.nan = true; }},         {"xorsign", [](M& m) { m.xorsign = true; }},
+      {"abs", [](M& m) { m.absolute = true; }},    {"relu", [](M& m) { m.relu = true; }},
+      {"cc", [](M& m) { m.carry_out = true; }},    {"nc", [](M& m) { m.non_coherent = true; }},
+      {"aligned", [](M& m) { m.aligned = true; }},
+  };
+  for (const auto& [word, apply] : flags) rules.push_back({word, word, word, apply});
+  for (const std::string_view word : {"noftz", "mask", "cta", "uni"})
+    rules.push_back({word, word, word});
+  for (const std::string_view word : split(kCacheHints, ' '))
+    rules.push_back({word, "cache", word});
+  return rules;
+}
+const Rules& rules() {
+  static const Rules made = make_rules();
+  return made;
+}
+
 bool contains(const Views& views, std::string_view word) {
   return std::find(views.begin(), views.end(), word) != views.end();
 }
 
-Word find_word(std::string_view text) {
-  const auto found = std::find(kWords.begin() + 1, kWords.end(), text);
-  return found == kWords.end() ? Word::none : static_cast<Word>(found - kWords.begin());
+// The value of that name; the first, which is none of any name, if there is no such.
+template <class Enum>
+Enum find_value(std::string_view name) {
+  const Views names = split(names_of(Enum{}), ' ');
+  for (size_t i = 1; i < names.size(); ++i)
+    if (name_of(static_cast<Enum>(i)) == name) return static_cast<Enum>(i);
+  return Enum{};
 }
 
 // A row whose strings are taken apart.
@@ -169,7 +112,7 @@ struct Grammar {
   const Row* row;
   Views name, types, source_types;
   Type implied = Type::none;
-  Views tokens;   // words and groups of kRules
+  Views tokens;   // words and groups of rules
   Views choices;  // of which Modifiers::word is one
   bool must_choose = false;
   Views defaults;
@@ -213,7 +156,7 @@ const std::unordered_map<std::string_view, std::vector<Grammar>>& grammars() {
 std::string quote(std::string_view word) { return "`" + std::string(word.substr(0, 64)) + "`"; }
 
 const WordRule* find_rule(const Views& tokens, std::string_view word) {
-  for (const WordRule& rule : kRules)
+  for (const WordRule& rule : rules())
     if (rule.word == word && contains(tokens, rule.token)) return &rule;
   return nullptr;
 }
@@ -222,7 +165,7 @@ std::vector<std::string> allowed_words(const Grammar& grammar) {
   std::vector<std::string> words;
   for (const Views* views : {&grammar.types, &grammar.source_types, &grammar.choices})
     words.insert(words.end(), views->begin(), views->end());
-  for (const WordRule& rule : kRules)
+  for (const WordRule& rule : rules())
     if (contains(grammar.tokens, rule.token)) words.emplace_back(rule.word);
   return words;
 }
@@ -237,7 +180,7 @@ struct WordReader {
   explicit WordReader(const Grammar& from) : grammar(from) {
     spelling.row = from.row;
     for (const std::string_view word : from.defaults) {
-      for (const WordRule& rule : kRules)
+      for (const WordRule& rule : rules())
         if (rule.word == word) rule.apply(spelling.modifiers);
     }
   }
@@ -261,7 +204,7 @@ struct WordReader {
 
   bool take_modifier(std::string_view word) {
     if (contains(grammar.choices, word)) {
-      spelling.modifiers.word = find_word(word);
+      spelling.modifiers.word = find_value<Word>(word);
       return mark("choice");
     }
     if (contains(grammar.tokens, "vec") && (word == "v2" || word == "v4" || word == "v8")) {
@@ -330,15 +273,14 @@ std::string unknown_instruction(std::string_view words) {
 
 }  // namespace
 
-int type_units(Type type) { return std::max(1, type_bytes(type) / 4); }
+Type find_type(std::string_view name) { return find_value<Type>(name); }
 
-Type find_type(std::string_view name) {
-  for (size_t i = 1; i < kTypes.size(); ++i)
-    if (kTypes[i].name == name) return static_cast<Type>(i);
-  return Type::none;
+std::string_view word_of(std::string_view names, size_t index) {
+  for (; index > 0; --index) names.remove_prefix(names.find(' ') + 1);
+  const std::string_view word = names.substr(0, names.find(','));
+  return word.substr(0, word.size() - word.ends_with('_'));
 }
 
-std::string_view word_name(Word word) { return kWords[static_cast<size_t>(word)]; }
 const Row& row_of(Opcode opcode) { return kRows[static_cast<size_t>(opcode)]; }
 std::span<const Row> all_rows() { return kRows; }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -14,52 +15,28 @@
 
 namespace stitch::ptxsim {
 
-enum class Type : uint8_t {
-  none,
-  pred,
-  b8,
-  b16,
-  b32,
-  b64,
-  b128,
-  u8,
-  u16,
-  u32,
-  u64,
-  s8,
-  s16,
-  s32,
-  s64,
-  f16,
-  bf16,
-  f32,
-  f64,
-  f16x2,
-  bf16x2,
-  u16x2,
-  s16x2,
-};
-struct TypeTrait {
-  std::string_view name;
-  int bytes;
-};
-inline constexpr std::array kTypes = {
-    TypeTrait{"", 0},       TypeTrait{"pred", 4},  TypeTrait{"b8", 1},    TypeTrait{"b16", 2},
-    TypeTrait{"b32", 4},    TypeTrait{"b64", 8},   TypeTrait{"b128", 16}, TypeTrait{"u8", 1},
-    TypeTrait{"u16", 2},    TypeTrait{"u32", 4},   TypeTrait{"u64", 8},   TypeTrait{"s8", 1},
-    TypeTrait{"s16", 2},    TypeTrait{"s32", 4},   TypeTrait{"s64", 8},   TypeTrait{"f16", 2},
-    TypeTrait{"bf16", 2},   TypeTrait{"f32", 4},   TypeTrait{"f64", 8},   TypeTrait{"f16x2", 4},
-    TypeTrait{"bf16x2", 4}, TypeTrait{"u16x2", 4}, TypeTrait{"s16x2", 4},
-};
-static_assert(kTypes.size() == static_cast<size_t>(Type::s16x2) + 1);
+// An enumeration and the names of its values, which are PTX's words: a `_` at their end is C++'s.
+#define PTX_ENUM(Name, ...)                                          \
+  enum class Name : uint8_t;                                         \
+  constexpr std::string_view names_of(Name) { return #__VA_ARGS__; } \
+  enum class Name : uint8_t { __VA_ARGS__ }
+
+PTX_ENUM(Type, none, pred, b8, b16, b32, b64, b128, u8, u16, u32, u64, s8, s16, s32, s64, f16, bf16,
+         f32, f64, f16x2, bf16x2, u16x2, s16x2);
+inline constexpr std::array<uint8_t, 23> kTypeBytes = {0, 4, 1, 2, 4, 8, 16, 1, 2, 4, 8, 1,
+                                                       2, 4, 8, 2, 2, 4, 8,  4, 4, 4, 4};
+static_assert(kTypeBytes.size() == static_cast<size_t>(Type::s16x2) + 1);
 
 // Inline: memory operations ask.  pred: 4, the unit's first word.
-inline int type_bytes(Type type) { return kTypes[static_cast<size_t>(type)].bytes; }
-inline std::string_view type_name(Type type) { return kTypes[static_cast<size_t>(type)].name; }
-int type_units(Type type);
+inline int type_bytes(Type type) { return kTypeBytes[static_cast<size_t>(type)]; }
+// That of so many bytes among b8 to b64, u8 to u64 or s8 to s64, whose first is given.
+inline Type sized_type(Type first, int bytes) {
+  return static_cast<Type>(int(first) + std::countr_zero(static_cast<unsigned>(bytes)));
+}
+inline bool is_integer(Type type) { return type >= Type::u8 && type <= Type::s64; }
 Type find_type(std::string_view name);  // none: there is none of that name
 
-enum class Space : uint8_t { none, generic, global, shared, local, constant, param, reg };
+PTX_ENUM(Space, none, generic, global, shared, local, const_, param);
 
 // Who executes an instruction.
 enum class Flow : uint8_t {
@@ -71,59 +48,29 @@ enum class Flow : uint8_t {
   order,    // membar fence griddepcontrol nanosleep: no value moves
 };
 
-enum class Rounding : uint8_t { none, rn, rz, rm, rp, rna, rni, rzi, rmi, rpi };
-enum class Compare : uint8_t {
-  none,
-  eq,
-  ne,
-  lt,
-  le,
-  gt,
-  ge,
-  lo,
-  ls,
-  hi,
-  hs,
-  equ,
-  neu,
-  ltu,
-  leu,
-  gtu,
-  geu,
-  num,
-  nan,
-};
-enum class Scope : uint8_t { none, cta, cluster, gpu, sys };
-enum class Order : uint8_t {
-  weak,
-  relaxed,
-  acquire,
-  release,
-  acq_rel,
-  seq_cst
-};  // volatile: relaxed
-
+PTX_ENUM(Rounding, none, rn, rz, rm, rp, rna, rni, rzi, rmi, rpi);
+PTX_ENUM(Compare, none, eq, ne, lt, le, gt, ge, lo, ls, hi, hs, equ, neu, ltu, leu, gtu, geu, num,
+         nan);
+PTX_ENUM(Scope, none, cta, cluster, gpu, sys);
+PTX_ENUM(Order, weak, relaxed, acquire, release, acq_rel, sc);  // volatile: relaxed
 // The words of which a row takes one: the operation of atom, red, redux, vote, shfl and bar.red,
 // the boolean of setp, the mode of prmt, testp, shf, szext and bmsk.
-#define PTX_WORDS(word)                                                                           \
-  word(and_, "and") word(or_, "or") word(xor_, "xor") word(cas, "cas") word(exch, "exch")         \
-      word(add, "add") word(inc, "inc") word(dec, "dec") word(min, "min") word(max, "max")        \
-          word(up, "up") word(down, "down") word(bfly, "bfly") word(idx, "idx") word(all, "all")  \
-              word(any, "any") word(uni, "uni") word(clamp, "clamp") word(wrap, "wrap")           \
-                  word(shiftamt, "shiftamt") word(f4e, "f4e") word(b4e, "b4e") word(rc8, "rc8")   \
-                      word(ecl, "ecl") word(ecr, "ecr") word(rc16, "rc16") word(finite, "finite") \
-                          word(infinite, "infinite") word(number, "number")                       \
-                              word(notanumber, "notanumber") word(normal, "normal")               \
-                                  word(subnormal, "subnormal") word(L1, "L1") word(L2, "L2")      \
-                                      word(ca, "ca") word(cg, "cg")
-enum class Word : uint8_t {
-  none,
-#define PTX_WORD(id, text) id,
-  PTX_WORDS(PTX_WORD)
-#undef PTX_WORD
-      count
-};
-std::string_view word_name(Word word);  // "and"; none: empty
+PTX_ENUM(Word, none, and_, or_, xor_, cas, exch, add, inc, dec, min, max, up, down, bfly, idx, all,
+         any, uni, clamp, wrap, shiftamt, f4e, b4e, rc8, ecl, ecr, rc16, finite, infinite, number,
+         notanumber, normal, subnormal, L1, L2, ca, cg);
+// Registers that are constant over the life of a warp's lane; the last _ of tid_x is a dot.
+PTX_ENUM(Special, tid_x, tid_y, tid_z, ntid_x, ntid_y, ntid_z, ctaid_x, ctaid_y, ctaid_z, nctaid_x,
+         nctaid_y, nctaid_z, laneid, warpid, nwarpid, smid, nsmid, gridid, lanemask_eq, lanemask_le,
+         lanemask_lt, lanemask_ge, lanemask_gt, dynamic_smem_size, total_smem_size);
+#undef PTX_ENUM
+
+std::string_view word_of(std::string_view names, size_t index);
+// "and" of Word::and_; empty for none, which is the first.
+template <class Enum>
+std::string_view name_of(Enum value) {
+  return value == Enum{} ? std::string_view()
+                         : word_of(names_of(value), static_cast<size_t>(value));
+}
 
 // What the dots of an instruction said.
 struct Modifiers {
@@ -145,11 +92,7 @@ struct Modifiers {
   bool non_coherent : 1 = false;  // ld.global.nc
   bool is_volatile : 1 = false;
   bool aligned : 1 = false;
-  bool uniform : 1 = false;
 };
-
-// Cycles until a result may be used, in classes; for reports only.
-enum class Latency : uint8_t { alu, half, slow, transcendental, memory, shared, sync };
 
 enum class Opcode : uint16_t {
 #define PTX_ROW(id, ...) id,
@@ -167,7 +110,6 @@ struct Row {
   std::string_view source_types;
   std::string_view modifiers;
   Flow flow;
-  Latency latency;
 };
 const Row& row_of(Opcode opcode);
 std::span<const Row> all_rows();

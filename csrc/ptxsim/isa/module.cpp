@@ -5,16 +5,14 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/words.h"
 #include "ptxsim/decode/decode_function.h"
 #include "ptxsim/decode/lex_ptx.h"
+#include "ptxsim/decode/parse_variable.h"
 
 namespace stitch::ptxsim {
 namespace {
 
-constexpr uint64_t kMostGlobalBytes = uint64_t{256} << 20;
-constexpr uint64_t kMostConstBytes = 64 << 10;
-constexpr uint64_t kMostSharedBytes = 256 << 10;
-constexpr uint64_t kMostLocalBytes = 512 << 10;
 constexpr uint64_t kMostParameterBytes = 32764;
 // Far beyond real modules; they bound what is kept for each line and for each kernel.
 constexpr size_t kMostLines = 1 << 20;
@@ -35,15 +33,33 @@ struct Layout {
   }
 };
 
+void check_size(const PtxModule& text) {
+  const auto lines = std::count(text.text.begin(), text.text.end(), '\n');
+  if (lines > static_cast<std::ptrdiff_t>(kMostLines))
+    fail_ptx(text.text, 1, concat("a text of ", lines, " lines; ", kMostLines, " at most"));
+  if (text.functions.size() > kMostFunctions) {
+    fail_ptx(text.text, text.functions.back().line,
+             concat("more than ", kMostFunctions, " functions"));
+  }
+}
+
+void relocate(Instruction& instruction, uint32_t base) {
+  if (instruction.guard != kNoUnit) instruction.guard += base;
+  for (size_t i = 0; i < instruction.operand_count; ++i)
+    if (instruction.operands[i] != kNoUnit) instruction.operands[i] += base;
+}
+
+bool is_of_entry(const PtxVariable& variable) {
+  return variable.space == Space::shared || variable.space == Space::local ||
+         (variable.space == Space::param && !variable.is_entry_parameter);
+}
+
 class Linker {
  public:
   explicit Linker(const PtxModule& text) : text_(text), offsets_(text.variables.size(), 0) {}
 
   std::shared_ptr<const Module> link() {
-    check_size();
-    module_->version = text_.version;
-    module_->target = text_.target;
-    split_lines();
+    check_size(text_);
     place_module_variables();
     Dictionary dictionary;
     for (const PtxFunction& function : text_.functions) {
@@ -63,25 +79,11 @@ class Linker {
     fail_ptx(text_.text, line, what);
   }
 
-  void check_size() const {
-    const auto lines = std::count(text_.text.begin(), text_.text.end(), '\n');
-    if (lines > static_cast<std::ptrdiff_t>(kMostLines)) {
-      fail(1, "a text of " + std::to_string(lines) + " lines; " + std::to_string(kMostLines) +
-                  " at most");
-    }
-    if (text_.functions.size() > kMostFunctions) {
-      fail(text_.functions.back().line,
-           "more than " + std::to_string(kMostFunctions) + " functions");
-    }
-  }
-
-  void split_lines() {
-    std::string_view rest = text_.text;
-    while (!rest.empty()) {
-      const size_t end = std::min(rest.find('\n'), rest.size() - 1);
-      module_->source_lines.emplace_back(rest.substr(0, rest[end] == '\n' ? end : end + 1));
-      rest.remove_prefix(end + 1);
-    }
+  void place_variable(Layout& layout, size_t index, Space space) {
+    const PtxVariable& variable = text_.variables[index];
+    offsets_[index] = layout.place(variable.bytes, variable.alignment);
+    if (layout.bytes > most_bytes(space))
+      fail(variable.line, "the variables before this one fill the space");
   }
 
   // ---- variables of .global and .const
@@ -91,18 +93,14 @@ class Linker {
     for (size_t i = 0; i < text_.variables.size(); ++i) {
       const PtxVariable& variable = text_.variables[i];
       const bool is_global = variable.space == Space::global;
-      if ((!is_global && variable.space != Space::constant) || variable.is_extern) continue;
-      Layout& layout = is_global ? globals : constants;
-      offsets_[i] = layout.place(variable.bytes, variable.alignment);
-      if (globals.bytes > kMostGlobalBytes || constants.bytes > kMostConstBytes)
-        fail(variable.line, "the variables before this one fill the space");
-      module_->variables.push_back({std::string(variable.name),
-                                    variable.space,
-                                    offsets_[i],
-                                    variable.bytes,
-                                    variable.alignment,
-                                    variable.initial,
-                                    {}});
+      if ((!is_global && variable.space != Space::const_) || variable.is_extern) continue;
+      place_variable(is_global ? globals : constants, i, variable.space);
+      module_->variables.push_back({.name = std::string(variable.name),
+                                    .space = variable.space,
+                                    .offset = offsets_[i],
+                                    .bytes = variable.bytes,
+                                    .initial = variable.initial,
+                                    .addresses = {}});
       variables_.push_back(static_cast<uint32_t>(i));
     }
     module_->global_bytes = globals.bytes;
@@ -118,7 +116,7 @@ class Linker {
     if (!symbol || symbol->kind != PtxSymbol::Kind::variable)
       fail(initial.line, quote_ptx(initial.name) + " is not a variable");
     const PtxVariable& target = text_.variables[symbol->index];
-    const bool stored = target.space == Space::global || target.space == Space::constant;
+    const bool stored = target.space == Space::global || target.space == Space::const_;
     if (!stored || target.is_extern)
       fail(initial.line, quote_ptx(initial.name) + " has no address before the launch");
     return {initial.at, target.space, offsets_[symbol->index] + initial.added, initial.generic};
@@ -142,9 +140,9 @@ class Linker {
     }
     for (size_t i = 0; i < codes_.size(); ++i) {
       if (open_calls[i] > 0) {
-        fail(text_.functions[i].line, quote_ptx(text_.functions[i].name) +
-                                          " calls itself, directly or through others; "
-                                          "recursion is not simulated");
+        fail(text_.functions[i].line,
+             quote_ptx(text_.functions[i].name) +
+                 " calls itself, directly or through others; recursion is not simulated");
       }
     }
   }
@@ -174,7 +172,6 @@ class Linker {
     function.max_threads = text.max_threads;
     function.required_threads = text.required_threads;
     function.min_blocks = text.min_blocks;
-    if (!text.is_entry) function.return_unit = bases_[index] + kReturnUnit;
     place_parameters(text, function);
     const auto first_table = static_cast<int64_t>(module_->branch_tables.size());
     for (std::vector<int>& table : code.tables) {
@@ -194,12 +191,6 @@ class Linker {
     module_->functions.push_back(std::move(function));
   }
 
-  static void relocate(Instruction& instruction, uint32_t base) {
-    if (instruction.guard != kNoUnit) instruction.guard += base;
-    for (size_t i = 0; i < instruction.operand_count; ++i)
-      if (instruction.operands[i] != kNoUnit) instruction.operands[i] += base;
-  }
-
   void place_parameters(const PtxFunction& text, Function& function) {
     Layout layout;
     for (const uint32_t index : text.parameters) {
@@ -207,10 +198,9 @@ class Linker {
       const uint64_t offset = layout.place(variable.bytes, variable.alignment);
       if (layout.bytes > kMostParameterBytes) fail(variable.line, "too many bytes of parameters");
       const bool is_array = variable.bytes != static_cast<uint64_t>(type_bytes(variable.type));
-      function.parameters.push_back({std::string(variable.name),
-                                     is_array ? Type::b8 : variable.type,
-                                     static_cast<uint32_t>(offset),
-                                     static_cast<uint32_t>(variable.bytes), variable.alignment});
+      function.parameters.push_back(
+          {std::string(variable.name), is_array ? Type::b8 : variable.type,
+           static_cast<uint32_t>(offset), static_cast<uint32_t>(variable.bytes)});
       if (text.is_entry) offsets_[index] = offset;
     }
     function.parameter_bytes = layout.bytes;
@@ -267,37 +257,16 @@ class Linker {
         fail(variable.line, quote_ptx(variable.name) + " is defined in no module");
       if (variable.is_extern) dynamic_alignment = std::max(dynamic_alignment, variable.alignment);
       if (variable.is_extern || !is_of_entry(variable)) continue;
-      Layout& layout = variable.space == Space::shared ? shared : local;
-      offsets_[index] = layout.place(variable.bytes, variable.alignment);
-      if (shared.bytes > kMostSharedBytes || local.bytes > kMostLocalBytes)
-        fail(variable.line, "the variables before this one fill the space");
-      add_variable(function, index);
+      if (variable.space == Space::shared)
+        place_variable(shared, index, Space::shared);
+      else
+        place_variable(local, index, Space::local);
     }
     if (dynamic_alignment > 0) shared.bytes = shared.aligned(dynamic_alignment);
-    for (const uint32_t index : used) {
-      if (!text_.variables[index].is_extern) continue;
-      offsets_[index] = shared.bytes;
-      add_variable(function, index);
-    }
+    for (const uint32_t index : used)
+      if (text_.variables[index].is_extern) offsets_[index] = shared.bytes;
     function.shared_bytes = shared.bytes;
     function.local_bytes = local.bytes;
-  }
-
-  static bool is_of_entry(const PtxVariable& variable) {
-    return variable.space == Space::shared || variable.space == Space::local ||
-           (variable.space == Space::param && !variable.is_entry_parameter);
-  }
-
-  void add_variable(Function& function, uint32_t index) {
-    const PtxVariable& variable = text_.variables[index];
-    const Space space = variable.space == Space::shared ? Space::shared : Space::local;
-    function.variables.push_back({std::string(variable.name),
-                                  space,
-                                  offsets_[index],
-                                  variable.is_extern ? 0 : variable.bytes,
-                                  variable.alignment,
-                                  {},
-                                  {}});
   }
 
   const PtxModule& text_;

@@ -66,33 +66,6 @@ struct Constant {
   // Addresses in other spaces are offsets in the space and stay so.
   bool is_global_address = false;
 };
-enum class Special : uint8_t {  // constant over the life of a warp's lane
-  tid_x,
-  tid_y,
-  tid_z,
-  ntid_x,
-  ntid_y,
-  ntid_z,
-  ctaid_x,
-  ctaid_y,
-  ctaid_z,
-  nctaid_x,
-  nctaid_y,
-  nctaid_z,
-  laneid,
-  warpid,
-  nwarpid,
-  smid,
-  nsmid,
-  gridid,
-  lanemask_eq,
-  lanemask_le,
-  lanemask_lt,
-  lanemask_ge,
-  lanemask_gt,
-  dynamic_smem_size,
-  total_smem_size,
-};
 struct SpecialUnit {
   uint32_t unit;
   Type type;
@@ -112,8 +85,7 @@ struct Variable {
   std::string name;
   Space space;
   uint64_t offset = 0;
-  uint64_t bytes = 0;  // 0: what the launch adds to shared memory
-  uint32_t alignment = 1;
+  uint64_t bytes = 0;   // 0: what the launch adds to shared memory
   std::string initial;  // first bytes of .global and .const; zeros follow
   std::vector<InitialAddress> addresses;
 };
@@ -123,7 +95,6 @@ struct Parameter {
   Type type;  // b8 for arrays of bytes (structs)
   uint32_t offset = 0;
   uint32_t bytes = 0;
-  uint32_t alignment = 1;
 };
 
 struct Function {
@@ -136,28 +107,22 @@ struct Function {
   std::array<uint32_t, 3> required_threads = {0, 0, 0};  // .reqntid
   uint32_t min_blocks = 0;
   uint64_t parameter_bytes = 0;
-  uint32_t return_unit = kNoUnit;  // of a device function: where a lane goes on after `ret`, as an
-                                   // index in Module::code; a call fills it
   // Of an entry, with all it can call:
-  std::vector<Variable> variables;  // of .shared and .local
-  uint64_t shared_bytes = 0;        // static
-  uint64_t local_bytes = 0;         // per lane: .local variables and .param space of calls
-  uint32_t units = 0;               // of the register file
-  int registers = 0;                // 32-bit registers named, a bound for want of ptxas
+  uint64_t shared_bytes = 0;  // static
+  uint64_t local_bytes = 0;   // per lane: .local variables and .param space of calls
+  uint32_t units = 0;         // of the register file
+  int registers = 0;          // 32-bit registers named, a bound for want of ptxas
   std::vector<Constant> constants;
   std::vector<SpecialUnit> specials;
 };
 
 struct Module {
-  int version = 0;     // 78: PTX 7.8
-  std::string target;  // "sm_90a"
   std::vector<Instruction> code;
   std::vector<Function> functions;
   std::vector<Variable> variables;              // of .global and .const
   std::vector<std::vector<int>> branch_tables;  // of brx.idx: indices in `code`
   uint64_t global_bytes = 0;                    // .global variables
   uint64_t const_bytes = 0;
-  std::vector<std::string> source_lines;  // of the PTX text, for reports
 
   const Function* find_entry(std::string_view name) const;
 };
@@ -165,8 +130,5 @@ struct Module {
 // Parses and decodes PTX 7.8 onwards.  UserError naming the line: text that is no PTX, a target or
 // instruction not in ptx.def, recursion, an undefined name.
 std::shared_ptr<const Module> load_module(std::string_view ptx);
-
-// One line an instruction: what the decoder made of it, for people and tests.
-std::string print_module(const Module& module);
 
 }  // namespace stitch::ptxsim

@@ -400,7 +400,7 @@ Handler find_saturating(const Query& q) {
   }
 }
 
-bool is_integer(Type type) {
+bool has_integers(Type type) {
   return (type >= Type::u16 && type <= Type::u64) || (type >= Type::s16 && type <= Type::s64) ||
          type == Type::u16x2 || type == Type::s16x2;
 }
@@ -409,7 +409,7 @@ bool is_integer(Type type) {
 
 Handler find_integer(const Query& q) {
   const Modifiers& m = q.modifiers;
-  if (!is_integer(q.type) || m.ftz || m.approx || m.full || m.nan || m.xorsign ||
+  if (!has_integers(q.type) || m.ftz || m.approx || m.full || m.nan || m.xorsign ||
       m.rounding != Rounding::none) {
     return nullptr;
   }

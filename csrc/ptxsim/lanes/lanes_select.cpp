@@ -412,7 +412,7 @@ constexpr uint64_t window_of(Space space) {
       return kSharedWindow;
     case Space::local:
       return kLocalWindow;
-    case Space::constant:
+    case Space::const_:
       return kConstWindow;
     case Space::param:
       return kParamWindow;

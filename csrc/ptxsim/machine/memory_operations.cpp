@@ -352,7 +352,7 @@ Origin origin_of(const Warp& warp, Space space) {
       return {.base = number(warp.block->shared.data())};
     case Space::local:
       return {.base = number(warp.local.data()), .stride = grid.kernel->local_bytes};
-    case Space::constant:
+    case Space::const_:
       return {.base = number(grid.constants)};
     case Space::param:
       return {.base = number(grid.parameters)};

@@ -69,7 +69,7 @@ void for_each_space(Space space, uint32_t mask, LaneAddresses& addresses, Act ac
     uint64_t window;
   } kWindows[] = {{Space::shared, kSharedWindow},
                   {Space::local, kLocalWindow},
-                  {Space::constant, kConstWindow},
+                  {Space::const_, kConstWindow},
                   {Space::param, kParamWindow}};
   uint32_t windowed = 0;
   for (LaneSet lane(mask); lane; ++lane)

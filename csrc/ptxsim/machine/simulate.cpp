@@ -135,7 +135,7 @@ Images make_images(const Launch& launch) {
   Images images{Images::aligned(launch.parameters.size()), Images::aligned(module.const_bytes)};
   std::memcpy(images.parameters[0].bytes, launch.parameters.data(), launch.parameters.size());
   for (const Variable& variable : module.variables) {
-    if (variable.space != Space::constant) continue;
+    if (variable.space != Space::const_) continue;
     fill_variable(variable, reinterpret_cast<uintptr_t>(launch.module->globals.data()),
                   images.constants[0].bytes + variable.offset);
   }
@@ -313,8 +313,8 @@ void check_atomics(const Module& module) {
     if (find_atomic(modifiers.word, instruction.type, Space::global)) continue;
     throw UserError("PTX line " + std::to_string(instruction.line) + ": " +
                     std::string(row_of(opcode).name) + "." +
-                    std::string(word_name(modifiers.word)) + " is not defined for ." +
-                    std::string(type_name(instruction.type)));
+                    std::string(name_of(modifiers.word)) + " is not defined for ." +
+                    std::string(name_of(instruction.type)));
   }
 }
 

@@ -62,7 +62,7 @@ uint32_t Memory::check(Warp& warp, const Instruction& instruction, const WarpAcc
       return state_->check_shared(pass);
     case Space::local:
       return state_->check_local(pass);
-    case Space::constant:
+    case Space::const_:
     case Space::param:
       return state_->check_constant(pass);
     default:
@@ -198,7 +198,7 @@ uint32_t Memory::State::check_shared(const Pass& pass) {
 }
 
 uint32_t Memory::State::check_constant(const Pass& pass) {
-  const bool is_constant = pass.access.space == Space::constant;
+  const bool is_constant = pass.access.space == Space::const_;
   const char* space = is_constant ? ".const" : ".param";
   if (pass.writes()) {
     reporter.report(FindingKind::read_only, pass.site(lowest_lane(pass.access.mask)),

@@ -89,10 +89,10 @@ uint32_t covered(const ClockPtr& clock, const Moment& earlier) {
 
 bool is_wide(Scope scope) { return scope != Scope::cta && scope != Scope::cluster; }
 bool acquires(Order order) {
-  return order == Order::acquire || order == Order::acq_rel || order == Order::seq_cst;
+  return order == Order::acquire || order == Order::acq_rel || order == Order::sc;
 }
 bool releases(Order order) {
-  return order == Order::release || order == Order::acq_rel || order == Order::seq_cst;
+  return order == Order::release || order == Order::acq_rel || order == Order::sc;
 }
 
 // What a thread has for itself.
@@ -324,7 +324,7 @@ void HappensBefore::fence(uint64_t id, int warp, uint32_t mask, Scope scope, Ord
     lane.fenced = is_same ? last->fenced : warp_knowledge(block, warp, lane.alone);
     lane.fenced_at = time;
     lane.fenced_wide = is_wide(scope);
-    lane.fenced_total = order == Order::seq_cst;
+    lane.fenced_total = order == Order::sc;
     last = &lane;
   }
 }

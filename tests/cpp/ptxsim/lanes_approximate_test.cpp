@@ -148,7 +148,7 @@ int disturbed(const Row& row, Type type, Handler handler) {
       ++moved;
       const Real x = real_of(f, values[first + l]), y = row.of(x);
       EXPECT_LE(std::fabs(real_of(f, got) - y), row.bound(f, x, y) * (1 + 1e-6L))
-          << row_of(row.opcode).name << '.' << type_name(type) << " of " << double(x);
+          << row_of(row.opcode).name << '.' << name_of(type) << " of " << double(x);
     }
   }
   return moved;
@@ -164,7 +164,7 @@ TEST(LanesApproximate, NoiseStaysWithinTheBound) {
         const int moved = disturbed(row, type, handler);
         set_approximation_noise(42);
         EXPECT_EQ(disturbed(row, type, handler), moved) << "the same seed draws the same errors";
-        EXPECT_GT(moved, 0) << row_of(row.opcode).name << '.' << type_name(type);
+        EXPECT_GT(moved, 0) << row_of(row.opcode).name << '.' << name_of(type);
       }
     }
   }

@@ -49,10 +49,10 @@ struct Form {
 inline std::string describe(const Form& form) {
   std::ostringstream out;
   const Modifiers& m = form.modifiers;
-  out << row_of(form.opcode).name << '.' << type_name(form.type);
-  if (form.source != Type::none) out << '.' << type_name(form.source);
+  out << row_of(form.opcode).name << '.' << name_of(form.type);
+  if (form.source != Type::none) out << '.' << name_of(form.source);
   out << " rounding " << int(m.rounding) << " compare " << int(m.compare);
-  out << " word " << word_name(m.word) << (m.ftz ? " ftz" : "") << (m.sat ? " sat" : "");
+  out << " word " << name_of(m.word) << (m.ftz ? " ftz" : "") << (m.sat ? " sat" : "");
   out << (m.nan ? " NaN" : "") << (m.relu ? " relu" : "") << (m.xorsign ? " xorsign" : "");
   return out.str();
 }
@@ -169,7 +169,7 @@ inline std::vector<Type> parse_types(std::string_view text) {
   for (std::string word; words >> word;) {
     if (word[0] == '=') word = word.substr(1);
     for (int k = 0; k <= int(Type::s16x2); ++k) {
-      if (type_name(Type(k)) == word) types.push_back(Type(k));
+      if (name_of(Type(k)) == word) types.push_back(Type(k));
     }
   }
   return types;

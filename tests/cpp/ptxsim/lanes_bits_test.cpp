@@ -9,7 +9,7 @@ const Covers kCovers = {Opcode::and_, Opcode::or_,  Opcode::xor_, Opcode::not_, 
                         Opcode::prmt, Opcode::popc, Opcode::clz,  Opcode::bfind, Opcode::brev,
                         Opcode::bfe,  Opcode::bfi,  Opcode::bmsk, Opcode::fns,   Opcode::szext};
 
-bool is_signed(Type type) { return type_name(type)[0] == 's'; }
+bool is_signed(Type type) { return name_of(type)[0] == 's'; }
 bool bit(uint64_t x, int k) { return k < 64 && (x >> k & 1) != 0; }
 int width_of(Type type) { return type == Type::pred ? kPredicate : type_bytes(type); }
 const std::vector<uint64_t> kAmounts = {

@@ -12,7 +12,7 @@ using Int = __int128;
 bool is_float(Type type) {
   return type == Type::f16 || type == Type::bf16 || type == Type::f32 || type == Type::f64;
 }
-bool is_signed(Type type) { return type_name(type)[0] == 's'; }
+bool is_signed(Type type) { return name_of(type)[0] == 's'; }
 int register_bytes(Type type) { return type_bytes(type) == 1 ? 2 : type_bytes(type); }
 
 Int integer_of(Type type, uint64_t raw) {
@@ -201,7 +201,7 @@ TEST(LanesConvert, OtherRoundingsAreRefused) {
       for (int r = 0; r <= int(Rounding::rpi); ++r) {
         if (has_rounding(type, source, Rounding(r))) continue;
         EXPECT_TRUE(refused({Opcode::cvt, type, source, {.rounding = Rounding(r)}, {}}))
-            << type_name(type) << ' ' << type_name(source) << ' ' << r;
+            << name_of(type) << ' ' << name_of(source) << ' ' << r;
       }
     }
   }

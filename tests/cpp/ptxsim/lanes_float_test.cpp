@@ -9,7 +9,7 @@ const Covers kCovers = {Opcode::add, Opcode::sub,  Opcode::mul,      Opcode::fma
                         Opcode::div, Opcode::abs,  Opcode::neg,      Opcode::min,  Opcode::max,
                         Opcode::rcp, Opcode::sqrt, Opcode::copysign, Opcode::testp};
 
-bool is_float(Type type) { return type_name(type)[0] == 'f' || type_name(type)[0] == 'b'; }
+bool is_float(Type type) { return name_of(type)[0] == 'f' || name_of(type)[0] == 'b'; }
 bool is_pair(Type type) { return type == Type::f16x2 || type == Type::bf16x2; }
 bool is_bfloat(Type type) { return type == Type::bf16 || type == Type::bf16x2; }
 constexpr Rounding kModes[] = {Rounding::rn, Rounding::rz, Rounding::rm, Rounding::rp};

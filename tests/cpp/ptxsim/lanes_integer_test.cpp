@@ -16,8 +16,8 @@ const Covers kCovers = {Opcode::add_cc,    Opcode::addc,     Opcode::sub_cc,    
 bool is_signed(Type type) {
   return type == Type::s16 || type == Type::s32 || type == Type::s64 || type == Type::s16x2;
 }
-bool is_integer(Type type) {
-  const char first = type_name(type)[0];
+bool has_integers(Type type) {
+  const char first = name_of(type)[0];
   return first == 'u' || first == 's';
 }
 bool is_pair(Type type) { return type == Type::u16x2 || type == Type::s16x2; }
@@ -130,7 +130,7 @@ const Row kRows[] = {
 TEST(LanesInteger, Arithmetic) {
   for (const Row& row : kRows) {
     for (Type type : row.only.empty() ? types_of(row.opcode) : row.only) {
-      if (!is_integer(type)) continue;
+      if (!has_integers(type)) continue;
       const int bytes = type_bytes(type);
       Form form{row.opcode, type, Type::none, row.modifiers, {}};
       form.widths.assign(row.sources + 1, bytes);
@@ -242,8 +242,8 @@ TEST(LanesInteger, DotProducts) {
 
 TEST(LanesInteger, RefusesWhatDoesNotGoTogether) {
   for (Type type : {Type::u32, Type::s16, Type::s64, Type::u16x2}) {
-    EXPECT_TRUE(refused({Opcode::add, type, Type::none, {.sat = true}, {}})) << type_name(type);
-    EXPECT_TRUE(refused({Opcode::min, type, Type::none, {.relu = true}, {}})) << type_name(type);
+    EXPECT_TRUE(refused({Opcode::add, type, Type::none, {.sat = true}, {}})) << name_of(type);
+    EXPECT_TRUE(refused({Opcode::min, type, Type::none, {.relu = true}, {}})) << name_of(type);
     EXPECT_TRUE(refused({Opcode::add, type, Type::none, {.rounding = Rounding::rn}, {}}));
     EXPECT_TRUE(refused({Opcode::min, type, Type::none, {.ftz = true}, {}}));
   }

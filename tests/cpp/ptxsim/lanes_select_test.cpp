@@ -26,7 +26,7 @@ bool is_float(Type type) {
   }
 }
 bool is_pair(Type type) { return type == Type::f16x2 || type == Type::bf16x2; }
-bool is_signed(Type type) { return type_name(type)[0] == 's'; }
+bool is_signed(Type type) { return name_of(type)[0] == 's'; }
 bool is_bits(Type type) { return type == Type::b16 || type == Type::b32 || type == Type::b64; }
 
 std::vector<uint64_t> operands_of(Type type) {
@@ -271,7 +271,7 @@ void check_vector(Type type, int count) {
         for (int l = 0; l < kLanes; ++l) {
           const bool written = (mask >> l & 1) != 0 && k != 1;
           EXPECT_EQ(bench.get(k, width, l), written ? element(k, l) : 0)
-              << type_name(type) << " element " << k << " of " << count << " lane " << l;
+              << name_of(type) << " element " << k << " of " << count << " lane " << l;
         }
       }
     }
@@ -291,7 +291,7 @@ TEST(LanesSelect, AddressSpaces) {
   } kSpaces[] = {{Space::global, 0},
                  {Space::shared, kSharedWindow},
                  {Space::local, kLocalWindow},
-                 {Space::constant, kConstWindow},
+                 {Space::const_, kConstWindow},
                  {Space::param, kParamWindow}};
   const std::vector<uint64_t> offsets = {0, 4, 1024, 0x7f0012345678};
   for (const auto& row : kSpaces) {
@@ -350,7 +350,7 @@ TEST(LanesComplete, EveryRowAndTypeIsTestedAndHandled) {
       for (Type source : sources) {
         EXPECT_NE(has_handler(row.opcode, type, source),
                   is_documented_refusal(row.opcode, type, source))
-            << row.name << '.' << type_name(type) << '.' << type_name(source);
+            << row.name << '.' << name_of(type) << '.' << name_of(source);
       }
     }
   }

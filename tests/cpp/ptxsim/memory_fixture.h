@@ -66,7 +66,7 @@ class Launched {
         stepped(address));
   }
   void fence(int block, int warp, uint32_t mask, Scope scope = Scope::gpu,
-             Order order_of_it = Order::seq_cst) {
+             Order order_of_it = Order::sc) {
     order.fence(uint64_t(block), warp, mask, scope, order_of_it);
   }
 

@@ -84,7 +84,7 @@ TEST(Memory, SharedHasItsBounds) {
 
 TEST(Memory, ConstantAndParameterAreReadOnly) {
   Launched launch({});
-  WarpAccess access{.space = Space::constant, .mask = 0xffff};
+  WarpAccess access{.space = Space::const_, .mask = 0xffff};
   EXPECT_EQ(launch.run(launch.warp(0, 0), 1, access, stepped(0)), 0xffffu);
   access.space = Space::param;
   access.mask = 0xff;

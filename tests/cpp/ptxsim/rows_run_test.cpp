@@ -13,7 +13,7 @@ std::set<Type> types_of(const Row& row) {
   std::istringstream words{std::string(row.types)};
   for (std::string word; words >> word;) {
     for (int t = 0; t <= static_cast<int>(Type::s16x2); ++t) {
-      if (type_name(static_cast<Type>(t)) == word.substr(word[0] == '='))
+      if (name_of(static_cast<Type>(t)) == word.substr(word[0] == '='))
         types.insert(static_cast<Type>(t));
     }
   }
@@ -30,7 +30,7 @@ class RowsAreRun : public testing::Environment {
       if (row.flow == Flow::lanes) continue;
       for (Type type : types_of(row)) {
         EXPECT_TRUE(rows_run().count({row.opcode, type}))
-            << row.name << '.' << type_name(type) << " has no test";
+            << row.name << '.' << name_of(type) << " has no test";
       }
     }
   }
@@ -76,7 +76,7 @@ TEST(RowsRun, AtomicsOfEveryTypeGiveTheOldValueAndLeaveTheSum) {
     const std::string type = form.substr(form.rfind('.') + 1);
     Type decoded = Type::none;
     for (Type t : types_of(row_of(Opcode::atom))) {
-      if (type_name(t) == type) decoded = t;
+      if (name_of(t) == type) decoded = t;
     }
     const int bytes = type_bytes(decoded);
     const std::string bits = "b" + std::to_string(8 * bytes);
@@ -123,8 +123,8 @@ TEST(RowsRun, RegistersOfSixteenBytes) {
 
 TEST(RowsRun, UniformLoadsAreLoads) {
   for (Type type : types_of(row_of(Opcode::ldu))) {
-    SCOPED_TRACE(type_name(type));
-    const std::string name(type_name(type));
+    SCOPED_TRACE(name_of(type));
+    const std::string name(name_of(type));
     const int bytes = type_bytes(type);
     Buffer in = buffer_of<uint64_t>({0x1122334455667788u, 0x99aabbccddeeff00u});
     Buffer out = buffer<uint64_t>(2);

@@ -1,57 +1,33 @@
-#include <sstream>
-#include <string>
+#include "print_module.h"
 
-#include "ptxsim/isa/module.h"
+#include <sstream>
+#include <utility>
 
 namespace stitch::ptxsim {
 namespace {
-
-constexpr std::string_view kRoundings[] = {"",    "rn",  "rz",  "rm",  "rp",
-                                           "rna", "rni", "rzi", "rmi", "rpi"};
-constexpr std::string_view kCompares[] = {"",    "eq",  "ne",  "lt",  "le",  "gt",  "ge",
-                                          "lo",  "ls",  "hi",  "hs",  "equ", "neu", "ltu",
-                                          "leu", "gtu", "geu", "num", "nan"};
-constexpr std::string_view kScopes[] = {"", "cta", "cluster", "gpu", "sys"};
-constexpr std::string_view kOrders[] = {"", "relaxed", "acquire", "release", "acq_rel", "sc"};
-constexpr std::string_view kSpaces[] = {"",      "generic", "global", "shared",
-                                        "local", "const",   "param",  "reg"};
-constexpr std::string_view kSpecials[] = {
-    "tid.x",           "tid.y",       "tid.z",       "ntid.x",
-    "ntid.y",          "ntid.z",      "ctaid.x",     "ctaid.y",
-    "ctaid.z",         "nctaid.x",    "nctaid.y",    "nctaid.z",
-    "laneid",          "warpid",      "nwarpid",     "smid",
-    "nsmid",           "gridid",      "lanemask_eq", "lanemask_le",
-    "lanemask_lt",     "lanemask_ge", "lanemask_gt", "dynamic_smem_size",
-    "total_smem_size",
-};
-
-template <size_t n, class E>
-std::string_view name_of(const std::string_view (&names)[n], E value) {
-  return names[static_cast<size_t>(value)];
-}
 
 void print_word(std::ostream& out, std::string_view word) {
   if (!word.empty()) out << '.' << word;
 }
 
 void print_modifiers(std::ostream& out, const Modifiers& modifiers) {
-  print_word(out, word_name(modifiers.word));
-  print_word(out, name_of(kCompares, modifiers.compare));
-  print_word(out, name_of(kRoundings, modifiers.rounding));
+  print_word(out, name_of(modifiers.word));
+  print_word(out, name_of(modifiers.compare));
+  print_word(out, name_of(modifiers.rounding));
   if (modifiers.is_volatile) {
     out << ".volatile";
   } else {
-    print_word(out, name_of(kOrders, modifiers.order));
-    print_word(out, name_of(kScopes, modifiers.scope));
+    print_word(out, name_of(modifiers.order));
+    print_word(out, name_of(modifiers.scope));
   }
-  print_word(out, name_of(kSpaces, modifiers.space));
+  print_word(out, name_of(modifiers.space));
   const std::pair<bool, std::string_view> flags[] = {
       {modifiers.ftz, "ftz"},         {modifiers.sat, "sat"},
       {modifiers.approx, "approx"},   {modifiers.full, "full"},
       {modifiers.nan, "NaN"},         {modifiers.xorsign, "xorsign"},
       {modifiers.absolute, "abs"},    {modifiers.relu, "relu"},
       {modifiers.carry_out, "cc"},    {modifiers.non_coherent, "nc"},
-      {modifiers.aligned, "aligned"}, {modifiers.uniform, "uni"},
+      {modifiers.aligned, "aligned"},
   };
   for (const auto& [set, word] : flags)
     if (set) print_word(out, word);
@@ -87,8 +63,8 @@ void print_instruction(std::ostream& out, const Module& module, int index) {
   out << row_of(instruction.opcode).name;
   print_modifiers(out, instruction.modifiers);
   if (instruction.vector > 1) out << ".v" << int{instruction.vector};
-  print_word(out, type_name(instruction.type));
-  print_word(out, type_name(instruction.source_type));
+  print_word(out, name_of(instruction.type));
+  print_word(out, name_of(instruction.source_type));
   for (size_t i = 0; i < instruction.operand_count; ++i) {
     if (i == instruction.destinations && i > 0) out << " <-";
     print_unit(out, instruction.operands[i]);
@@ -100,8 +76,8 @@ void print_instruction(std::ostream& out, const Module& module, int index) {
 }
 
 void print_variable(std::ostream& out, const Variable& variable) {
-  out << "  ." << name_of(kSpaces, variable.space) << " " << variable.name << " at "
-      << variable.offset << ", " << variable.bytes << " bytes\n";
+  out << "  ." << name_of(variable.space) << " " << variable.name << " at " << variable.offset
+      << ", " << variable.bytes << " bytes\n";
 }
 
 void print_function(std::ostream& out, const Module& module, const Function& function) {
@@ -114,14 +90,13 @@ void print_function(std::ostream& out, const Module& module, const Function& fun
     out << "  shared " << function.shared_bytes << ", local " << function.local_bytes << ", units "
         << function.units << ", registers " << function.registers << "\n";
   }
-  for (const Variable& variable : function.variables) print_variable(out, variable);
   for (const Constant& constant : function.constants) {
-    out << "  u" << constant.unit << " = " << type_name(constant.type) << " 0x" << std::hex
+    out << "  u" << constant.unit << " = " << name_of(constant.type) << " 0x" << std::hex
         << constant.bits << std::dec << (constant.is_global_address ? " + globals" : "") << "\n";
   }
   for (const SpecialUnit& special : function.specials) {
-    out << "  u" << special.unit << " = " << type_name(special.type) << " %"
-        << name_of(kSpecials, special.special) << "\n";
+    out << "  u" << special.unit << " = " << name_of(special.type) << " %"
+        << word_of(names_of(special.special), static_cast<size_t>(special.special)) << "\n";
   }
   for (int i = function.first; i < function.end; ++i) print_instruction(out, module, i);
 }
@@ -130,8 +105,6 @@ void print_function(std::ostream& out, const Module& module, const Function& fun
 
 std::string print_module(const Module& module) {
   std::ostringstream out;
-  out << "PTX " << module.version / 10 << "." << module.version % 10 << " " << module.target
-      << "\n";
   for (const Variable& variable : module.variables) print_variable(out, variable);
   for (const Function& function : module.functions) print_function(out, module, function);
   return out.str();
