@@ -60,15 +60,8 @@ struct ApproximateTanh {
   static Bound bound(double, BFloat) { return {.absolute = 0x1p-8}; }
 };
 
-// Uniform in (-1, 1); splitmix64.
-double draw() {
-  approximation_noise += 0x9e3779b97f4a7c15u;
-  uint64_t x = approximation_noise;
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-  x ^= x >> 31;
-  return static_cast<double>(static_cast<int64_t>(x)) * 0x1p-63;
-}
+// Uniform in (-1, 1).
+double draw() { return static_cast<double>(int64_t(next_random(approximation_noise))) * 0x1p-63; }
 
 // What is left of the bound after rounding is drawn from.  Zeros, infinities and NaN are exact.  A
 // result that would leave its binade upwards, where rounding errs by more, stays.
@@ -117,10 +110,12 @@ void quick_lanes(Warp& warp, const Instruction& i, uint32_t mask) {
   });
 }
 
-template <class Format, class Op, int kCount, bool kFlush>
+template <class T, class Op, bool kFlush>
 void approximate_halves(Warp& warp, const Instruction& i, uint32_t mask) {
+  using Format = typename HalfRow<T>::Format;
+  constexpr int kCount = HalfRow<T>::kCount;
   float row[kCount];
-  widen<Format, kCount>(row, warp.lanes<const uint16_t>(i.operands[1]));
+  load_halves<T, false>(row, warp, i.operands[1]);
   for (int l = 0; l < kCount; ++l) {
     if ((mask >> (l / (kCount / kLanes)) & 1) == 0) continue;
     row[l] = flush<kFlush>(approximate<Format, Op>(flush<kFlush>(row[l])));
@@ -162,76 +157,56 @@ void inverse_root_lanes(Warp& warp, const Instruction& i, uint32_t mask) {
                 [&](int l) { return canonical(1 / __builtin_sqrt(a[l]), a[l]); });
 }
 
-template <class Op>
+template <class Op, bool kIsQuick>
 Handler single(const Query& q) {
-  if (q.type != Type::f32) return nullptr;
-  return q.modifiers.ftz ? approximate_lanes<Op, true> : approximate_lanes<Op, false>;
+  const auto of = []<bool kFlush>() -> Handler {
+    return kIsQuick ? quick_lanes<Op, kFlush> : approximate_lanes<Op, kFlush>;
+  };
+  return q.type == Type::f32 ? choose_flags(of, q.modifiers.ftz) : nullptr;
 }
-template <class Op>
-Handler quick(const Query& q) {
-  if (q.type != Type::f32) return nullptr;
-  return q.modifiers.ftz ? quick_lanes<Op, true> : quick_lanes<Op, false>;
+// Of doubles reciprocals alone, of which .ftz is the upper half.
+Handler reciprocal(const Query& q) {
+  if (q.type == Type::f32) return single<ApproximateReciprocal, true>(q);
+  return q.modifiers.ftz ? upper_half_lanes<ApproximateReciprocal> : nullptr;
 }
-template <class Op, bool kFlush>
-Handler half(Type type) {
-  switch (type) {
-    case Type::f16:
-      return approximate_halves<Half, Op, kLanes, false>;
-    case Type::f16x2:
-      return approximate_halves<Half, Op, 2 * kLanes, false>;
-    case Type::bf16:
-      return approximate_halves<BFloat, Op, kLanes, kFlush>;
-    case Type::bf16x2:
-      return approximate_halves<BFloat, Op, 2 * kLanes, kFlush>;
-    default:
-      return nullptr;
-  }
+Handler inverse_root(const Query& q) {
+  if (q.type == Type::f32) return single<ApproximateInverseRoot, true>(q);
+  return q.modifiers.ftz ? upper_half_lanes<ApproximateInverseRoot> : inverse_root_lanes;
 }
-Handler exp_handler(const Query& q) {
-  if (q.type == Type::f32) return single<ApproximateExp>(q);
-  const bool is_bfloat = q.type == Type::bf16 || q.type == Type::bf16x2;
-  return q.modifiers.ftz == is_bfloat ? half<ApproximateExp, true>(q.type) : nullptr;
+// 16-bit formats too: of 2^x, bf16 has .ftz, which must be there; tanh has none.
+template <class Op, bool kFlushesBFloat>
+Handler any_width(const Query& q) {
+  if (q.type == Type::f32)
+    return q.modifiers.ftz && !kFlushesBFloat ? nullptr : single<Op, false>(q);
+  return choose(Halves{}, q.type, [&]<class T>() -> Handler {
+    constexpr bool kFlush = HalfRow<T>::kIsBFloat && kFlushesBFloat;
+    return q.modifiers.ftz == kFlush ? approximate_halves<T, Op, kFlush> : nullptr;
+  });
 }
-Handler tanh_handler(const Query& q) {
-  if (q.modifiers.ftz) return nullptr;
-  return q.type == Type::f32 ? single<ApproximateTanh>(q) : half<ApproximateTanh, false>(q.type);
-}
-Handler divide_handler(const Query& q) {
+Handler divide(const Query& q) {
   if (q.type != Type::f32 || q.modifiers.approx == q.modifiers.full) return nullptr;
-  if (q.modifiers.full)
-    return q.modifiers.ftz ? divide_lanes<true, true> : divide_lanes<false, true>;
-  return q.modifiers.ftz ? divide_lanes<true, false> : divide_lanes<false, false>;
+  const auto of = []<bool... kFlags>() -> Handler { return divide_lanes<kFlags...>; };
+  return choose_flags(of, q.modifiers.ftz, q.modifiers.full);
 }
+
+constexpr Operation kOperations[] = {
+    {Opcode::div, divide},
+    {Opcode::rcp, reciprocal},
+    {Opcode::sqrt, single<ApproximateRoot, true>},
+    {Opcode::rsqrt, inverse_root},
+    {Opcode::sin, single<ApproximateSine, false>},
+    {Opcode::cos, single<ApproximateCosine, false>},
+    {Opcode::lg2, single<ApproximateLog, false>},
+    {Opcode::ex2, any_width<ApproximateExp, true>},
+    {Opcode::tanh, any_width<ApproximateTanh, false>},
+};
 
 }  // namespace
 
 Handler find_approximate(const Query& q) {
   const Modifiers& m = q.modifiers;
   if (m.rounding != Rounding::none || m.sat || m.relu) return nullptr;
-  if (q.opcode == Opcode::div) return divide_handler(q);
-  if (!m.approx) return nullptr;
-  switch (q.opcode) {
-    case Opcode::rcp:
-      if (q.type == Type::f64) return m.ftz ? upper_half_lanes<ApproximateReciprocal> : nullptr;
-      return quick<ApproximateReciprocal>(q);
-    case Opcode::sqrt:
-      return quick<ApproximateRoot>(q);
-    case Opcode::rsqrt:
-      if (q.type == Type::f32) return quick<ApproximateInverseRoot>(q);
-      return m.ftz ? upper_half_lanes<ApproximateInverseRoot> : inverse_root_lanes;
-    case Opcode::sin:
-      return single<ApproximateSine>(q);
-    case Opcode::cos:
-      return single<ApproximateCosine>(q);
-    case Opcode::lg2:
-      return single<ApproximateLog>(q);
-    case Opcode::ex2:
-      return exp_handler(q);
-    case Opcode::tanh:
-      return tanh_handler(q);
-    default:
-      return nullptr;
-  }
+  return m.approx || q.opcode == Opcode::div ? find_operation(kOperations, q) : nullptr;
 }
 
 }  // namespace STITCH_LANES_ISA

@@ -6,30 +6,15 @@ namespace stitch::ptxsim {
 inline namespace STITCH_LANES_ISA {
 namespace {
 
+template <class T>
+constexpr bool kIsHalf = std::is_same_v<T, Half> || std::is_same_v<T, BFloat>;
 // What a value of each type is while it is converted, and what its natural register holds: 8-bit
 // integers live in 16-bit registers, extended; 16-bit floats are their bits.
 template <class T>
-struct Rows {
-  using Value = T;
-  using Register = std::conditional_t<sizeof(T) != 1, T,
-                                      std::conditional_t<std::is_signed_v<T>, int16_t, uint16_t>>;
-};
-template <>
-struct Rows<Half> {
-  using Value = float;
-  using Register = uint16_t;
-};
-template <>
-struct Rows<BFloat> {
-  using Value = float;
-  using Register = uint16_t;
-};
+using Value = std::conditional_t<kIsHalf<T>, float, T>;
 template <class T>
-using Value = typename Rows<T>::Value;
-template <class T>
-using Register = typename Rows<T>::Register;
-template <class T>
-constexpr bool kIsHalf = std::is_same_v<T, Half> || std::is_same_v<T, BFloat>;
+using Register = std::conditional_t<kIsHalf<T> || std::is_same_v<T, uint8_t>, uint16_t,
+                                    std::conditional_t<std::is_same_v<T, int8_t>, int16_t, T>>;
 
 template <class S>
 void load(Value<S>* to, Warp& warp, const Instruction& i) {
@@ -44,26 +29,13 @@ void store(Warp& warp, const Instruction& i, uint32_t mask, const R* row) {
   write<R>(warp, i.operands[0], mask, [&](int l) { return row[l]; });
 }
 
-template <class T>
-constexpr T kMost = std::is_signed_v<T> ? T((uint64_t{1} << (sizeof(T) * 8 - 1)) - 1) : T(~T{0});
-template <class T>
-constexpr T kLeast = std::is_signed_v<T> ? T(-kMost<T> - 1) : T{0};
-
 template <class D, class S>
 D clamp_integer(S x) {
-  if constexpr (std::is_signed_v<S>) {
-    if constexpr (!std::is_signed_v<D>) {
-      const S positive = x < 0 ? S{0} : x;
-      if constexpr (sizeof(D) >= sizeof(S)) return static_cast<D>(positive);
-      return static_cast<D>(positive > S(kMost<D>) ? S(kMost<D>) : positive);
-    } else if constexpr (sizeof(D) < sizeof(S)) {
-      const S low = x < S(kLeast<D>) ? S(kLeast<D>) : x;
-      return static_cast<D>(low > S(kMost<D>) ? S(kMost<D>) : low);
-    }
-  } else if constexpr (sizeof(D) < sizeof(S) || (std::is_signed_v<D> && sizeof(D) == sizeof(S))) {
-    return static_cast<D>(x > S(kMost<D>) ? S(kMost<D>) : x);
-  }
-  return static_cast<D>(x);
+  using Wide = __int128;
+  constexpr S kLow = Wide{kLeast<D>} > Wide{kLeast<S>} ? S(kLeast<D>) : kLeast<S>;
+  constexpr S kHigh = Wide{kMost<D>} < Wide{kMost<S>} ? S(kMost<D>) : kMost<S>;
+  const S low = x < kLow ? kLow : x;
+  return static_cast<D>(low > kHigh ? kHigh : low);
 }
 
 template <class D, class S, bool kSaturate>
@@ -77,40 +49,21 @@ void integer_to_integer(Warp& warp, const Instruction& i, uint32_t mask) {
 
 template <class V>
 void round_integral(V* row, Rounding mode) {
+  constexpr bool kSingle = sizeof(V) == 4;
+  const auto round = [&](auto op) {
+    for (int l = 0; l < kLanes; ++l) row[l] = static_cast<V>(op(row[l]));
+  };
   switch (mode) {
     case Rounding::rni:
-      for (int l = 0; l < kLanes; ++l) row[l] = V(__builtin_nearbyint(row[l]));
-      break;
+      return round([](V x) { return kSingle ? __builtin_nearbyintf(x) : __builtin_nearbyint(x); });
     case Rounding::rzi:
-      for (int l = 0; l < kLanes; ++l) row[l] = V(__builtin_trunc(row[l]));
-      break;
+      return round([](V x) { return kSingle ? __builtin_truncf(x) : __builtin_trunc(x); });
     case Rounding::rmi:
-      for (int l = 0; l < kLanes; ++l) row[l] = V(__builtin_floor(row[l]));
-      break;
+      return round([](V x) { return kSingle ? __builtin_floorf(x) : __builtin_floor(x); });
     case Rounding::rpi:
-      for (int l = 0; l < kLanes; ++l) row[l] = V(__builtin_ceil(row[l]));
-      break;
+      return round([](V x) { return kSingle ? __builtin_ceilf(x) : __builtin_ceil(x); });
     default:
-      break;
-  }
-}
-template <>
-void round_integral<float>(float* row, Rounding mode) {
-  switch (mode) {
-    case Rounding::rni:
-      for (int l = 0; l < kLanes; ++l) row[l] = __builtin_nearbyintf(row[l]);
-      break;
-    case Rounding::rzi:
-      for (int l = 0; l < kLanes; ++l) row[l] = __builtin_truncf(row[l]);
-      break;
-    case Rounding::rmi:
-      for (int l = 0; l < kLanes; ++l) row[l] = __builtin_floorf(row[l]);
-      break;
-    case Rounding::rpi:
-      for (int l = 0; l < kLanes; ++l) row[l] = __builtin_ceilf(row[l]);
-      break;
-    default:
-      break;
+      return;
   }
 }
 template <class V>
@@ -282,66 +235,12 @@ Handler either(const Modifiers& m) {
     return float_to_float<D, S>;
   }
 }
-template <class D>
-Handler from(Type source, const Modifiers& m) {
-  switch (source) {
-    case Type::u8:
-      return either<D, uint8_t>(m);
-    case Type::s8:
-      return either<D, int8_t>(m);
-    case Type::u16:
-      return either<D, uint16_t>(m);
-    case Type::s16:
-      return either<D, int16_t>(m);
-    case Type::u32:
-      return either<D, uint32_t>(m);
-    case Type::s32:
-      return either<D, int32_t>(m);
-    case Type::u64:
-      return either<D, uint64_t>(m);
-    case Type::s64:
-      return either<D, int64_t>(m);
-    case Type::f16:
-      return either<D, Half>(m);
-    case Type::bf16:
-      return either<D, BFloat>(m);
-    case Type::f32:
-      return either<D, float>(m);
-    case Type::f64:
-      return either<D, double>(m);
-    default:
-      return nullptr;
-  }
-}
 Handler convert(Type type, Type source, const Modifiers& m) {
-  switch (type) {
-    case Type::u8:
-      return from<uint8_t>(source, m);
-    case Type::s8:
-      return from<int8_t>(source, m);
-    case Type::u16:
-      return from<uint16_t>(source, m);
-    case Type::s16:
-      return from<int16_t>(source, m);
-    case Type::u32:
-      return from<uint32_t>(source, m);
-    case Type::s32:
-      return from<int32_t>(source, m);
-    case Type::u64:
-      return from<uint64_t>(source, m);
-    case Type::s64:
-      return from<int64_t>(source, m);
-    case Type::f16:
-      return from<Half>(source, m);
-    case Type::bf16:
-      return from<BFloat>(source, m);
-    case Type::f32:
-      return from<float>(source, m);
-    case Type::f64:
-      return from<double>(source, m);
-    default:
-      return nullptr;
-  }
+  using Numbers = Types<uint8_t, int8_t, uint16_t, int16_t, uint32_t, int32_t, uint64_t, int64_t,
+                        Half, BFloat, float, double>;
+  return choose(Numbers{}, type, [&]<class D> {
+    return choose(Numbers{}, source, [&]<class S> { return either<D, S>(m); });
+  });
 }
 
 bool is_float(Type type) {

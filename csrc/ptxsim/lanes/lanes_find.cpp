@@ -1,4 +1,4 @@
-#include "ptxsim/lanes/lanes_loop.h"
+#include "ptxsim/lanes/lanes_table.h"
 
 namespace stitch::ptxsim {
 inline namespace STITCH_LANES_ISA {

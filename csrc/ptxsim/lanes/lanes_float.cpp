@@ -4,143 +4,84 @@ namespace stitch::ptxsim {
 inline namespace STITCH_LANES_ISA {
 namespace {
 
-struct FusedMulAdd {
-  static float of(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-  static double of(double a, double b, double c) { return __builtin_fma(a, b, c); }
+constexpr auto kMulAdd = []<class T>(T a, T b, T c) {
+  return static_cast<T>(sizeof(T) == 4 ? __builtin_fmaf(a, b, c) : __builtin_fma(a, b, c));
 };
-struct FloatDivide {
-  template <class T>
-  static T of(T a, T b) {
-    return a / b;
-  }
+constexpr auto kDivide = [](auto a, auto b) { return a / b; };
+constexpr auto kReciprocal = [](auto a) { return 1 / a; };
+constexpr auto kSquareRoot = []<class T>(T a) {
+  return static_cast<T>(sizeof(T) == 4 ? __builtin_sqrtf(a) : __builtin_sqrt(a));
 };
-struct Reciprocal {
-  template <class T>
-  static T of(T a) {
-    return 1 / a;
-  }
-};
-struct SquareRoot {
-  static float of(float a) { return __builtin_sqrtf(a); }
-  static double of(double a) { return __builtin_sqrt(a); }
-};
+constexpr auto kCopySign = [](auto a, auto b) { return with_sign(b, a); };
 
-template <class Op, bool kFlush, bool kSaturate>
-struct Arithmetic {
-  template <class... T>
-  [[gnu::always_inline]] static auto of(T... operands) {
-    const auto result = flush<kFlush>(Op::of(flush<kFlush>(operands)...));
-    if constexpr (kSaturate) return saturate(result);
+template <auto kOp, bool kFlush, bool kSaturate>
+constexpr auto kArithmetic = [](auto... operands) __attribute__((always_inline)) {
+  const auto result = flush<kFlush>(kOp(flush<kFlush>(operands)...));
+  if constexpr (kSaturate)
+    return saturate(result);
+  else
     return canonical(result, operands...);
-  }
+};
+template <auto kOp, bool kFlush>
+constexpr auto kFlushed = [](auto... operands) __attribute__((always_inline)) {
+  return flush<kFlush>(kOp(flush<kFlush>(operands)...));
 };
 
-template <class Op, class D, class... S>
+template <auto kOp, class D, class... S>
 void map_rounded(Warp& warp, const Instruction& i, uint32_t mask) {
   const ScopedRounding rounding(i.modifiers.rounding);
-  map<Op, kLanes, D, S...>(warp, i, mask);
+  map<kOp, kLanes, D, S...>(warp, i, mask);
+}
+template <auto kOp, class... T>
+Handler by_rounding(Rounding mode) {
+  if (mode <= Rounding::rn) return map_lanes<kOp, T...>;
+  return mode <= Rounding::rp ? map_rounded<kOp, T...> : nullptr;
 }
 
-// The handlers of one operation: by rounding, then the modifiers, which only f32 has.
-template <class Op, class... S>
-Handler by_rounding(const Modifiers& m) {
-  using First = std::common_type_t<S...>;
-  switch (m.rounding) {
-    case Rounding::none:
-    case Rounding::rn:
-      return map_lanes<Op, First, S...>;
-    case Rounding::rz:
-    case Rounding::rm:
-    case Rounding::rp:
-      return map_rounded<Op, First, S...>;
-    default:
-      return nullptr;
+// The modifiers are those of f32.
+template <auto kOp, class... Slots>
+Handler arithmetic(const Query& q) {
+  const Modifiers& m = q.modifiers;
+  if (q.type == Type::f64) {
+    constexpr auto kPlain = kArithmetic<kOp, false, false>;
+    return m.ftz || m.sat ? nullptr : by_rounding<kPlain, Bound<Slots, double>...>(m.rounding);
   }
+  const auto of = [&]<bool... kFlags> {
+    return by_rounding<kArithmetic<kOp, kFlags...>, Bound<Slots, float>...>(m.rounding);
+  };
+  return choose_flags(of, m.ftz, m.sat);
 }
-template <class Op, class... S>
-Handler f32_handler(const Modifiers& m) {
-  if (m.ftz) {
-    return m.sat ? by_rounding<Arithmetic<Op, true, true>, S...>(m)
-                 : by_rounding<Arithmetic<Op, true, false>, S...>(m);
-  }
-  return m.sat ? by_rounding<Arithmetic<Op, false, true>, S...>(m)
-               : by_rounding<Arithmetic<Op, false, false>, S...>(m);
+// Where rounding must be named, and is to the letter.
+template <auto kOp, class... Slots>
+Handler rounded(const Query& q) {
+  return q.modifiers.rounding == Rounding::none ? nullptr : arithmetic<kOp, Slots...>(q);
 }
-template <class Op, class... S>
-Handler f64_handler(const Modifiers& m) {
-  return m.ftz || m.sat ? nullptr : by_rounding<Arithmetic<Op, false, false>, S...>(m);
-}
-template <class Op>
-Handler unary(Type type, const Modifiers& m) {
-  return type == Type::f32 ? f32_handler<Op, float>(m) : f64_handler<Op, double>(m);
-}
-template <class Op>
-Handler binary(Type type, const Modifiers& m) {
-  return type == Type::f32 ? f32_handler<Op, float, float>(m) : f64_handler<Op, double, double>(m);
-}
-template <class Op>
-Handler ternary(Type type, const Modifiers& m) {
-  return type == Type::f32 ? f32_handler<Op, float, float, float>(m)
-                           : f64_handler<Op, double, double, double>(m);
-}
-// Rounding must be named, and is to the letter.
-template <class Op>
-Handler rounded_unary(const Query& q) {
-  return q.modifiers.rounding == Rounding::none || q.modifiers.sat ? nullptr
-                                                                   : unary<Op>(q.type, q.modifiers);
+template <auto kOp, class... Slots>
+Handler unsaturated(const Query& q) {
+  return q.modifiers.sat ? nullptr : rounded<kOp, Slots...>(q);
 }
 
-template <class Op, bool kFlush>
-struct Flushed {
-  template <class T>
-  [[gnu::always_inline]] static T of(T a, T b) {
-    return flush<kFlush>(Op::of(flush<kFlush>(a), flush<kFlush>(b)));
-  }
-};
-template <class Op>
-Handler extremum_f32(bool ftz) {
-  return ftz ? map_lanes<Flushed<Op, true>, float, float, float>
-             : map_lanes<Flushed<Op, false>, float, float, float>;
-}
+bool is_plain(const Modifiers& m) { return !m.sat && m.rounding == Rounding::none; }
+
 template <bool kMax>
-Handler extremum(Type type, const Modifiers& m) {
-  if (m.relu || m.sat || m.rounding != Rounding::none) return nullptr;
-  if (type == Type::f64) {
-    return m.ftz || m.nan || m.xorsign
-               ? nullptr
-               : map_lanes<Extremum<kMax, false, false>, double, double, double>;
+Handler extremum(const Query& q) {
+  const Modifiers& m = q.modifiers;
+  if (!is_plain(m)) return nullptr;
+  if (q.type == Type::f64) {
+    const bool is_modified = m.ftz || m.nan || m.xorsign;
+    return is_modified ? nullptr : map_lanes<kExtremum<kMax, false, false>, double, double, double>;
   }
-  if (m.nan) {
-    return m.xorsign ? extremum_f32<Extremum<kMax, true, true>>(m.ftz)
-                     : extremum_f32<Extremum<kMax, true, false>>(m.ftz);
-  }
-  return m.xorsign ? extremum_f32<Extremum<kMax, false, true>>(m.ftz)
-                   : extremum_f32<Extremum<kMax, false, false>>(m.ftz);
+  const auto of = []<bool kFlush, bool... kFlags>() -> Handler {
+    return map_lanes<kFlushed<kExtremum<kMax, kFlags...>, kFlush>, float, float, float>;
+  };
+  return choose_flags(of, m.ftz, m.nan, m.xorsign);
 }
-
-template <bool kFlush, bool kAbsolute>
-struct ChangeSign {
-  template <class T>
-  [[gnu::always_inline]] static T of(T a) {
-    const BitsOf<T> bits = bits_as<BitsOf<T>>(flush<kFlush>(a));
-    return bits_as<T>(kAbsolute ? bits & ~kSignBit<T> : bits ^ kSignBit<T>);
-  }
-};
 template <bool kAbsolute>
-Handler change_sign(Type type, const Modifiers& m) {
-  if (m.sat || m.rounding != Rounding::none) return nullptr;
-  if (type == Type::f64)
-    return m.ftz ? nullptr : map_lanes<ChangeSign<false, kAbsolute>, double, double>;
-  return m.ftz ? map_lanes<ChangeSign<true, kAbsolute>, float, float>
-               : map_lanes<ChangeSign<false, kAbsolute>, float, float>;
+Handler change_sign(const Query& q) {
+  if (!is_plain(q.modifiers)) return nullptr;
+  if (!q.modifiers.ftz) return each_of<kChangeSign<false, kAbsolute>, Floats, Self, Self>(q);
+  return each_of<kChangeSign<true, kAbsolute>, Types<float>, Self, Self>(q);
 }
-
-struct CopySign {
-  template <class T>
-  static T of(T a, T b) {
-    return with_sign(b, a);
-  }
-};
 
 template <class T>
 bool has_property(T bits, Word property) {
@@ -167,50 +108,38 @@ template <class T>
 void test_property(Warp& warp, const Instruction& i, uint32_t mask) {
   const T* a = warp.lanes<const T>(i.operands[1]);
   const Word property = i.modifiers.word;
-  uint32_t bits = 0;
-  for (int l = 0; l < kLanes; ++l) bits |= uint32_t{has_property(a[l], property)} << l;
-  write_predicate(warp, i.operands[0], mask, bits);
+  warp.set_predicate(i.operands[0], mask,
+                     gather<uint32_t>([&](int l) { return has_property(a[l], property); }));
 }
+
+Handler find_test(const Query& q) {
+  return q.type == Type::f32 ? test_property<uint32_t> : test_property<uint64_t>;
+}
+
+constexpr Operation kOperations[] = {
+    {Opcode::add, arithmetic<kAdd, Self, Self, Self>},
+    {Opcode::sub, arithmetic<kSub, Self, Self, Self>},
+    {Opcode::mul, arithmetic<kMul, Self, Self, Self>},
+    {Opcode::fma, rounded<kMulAdd, Self, Self, Self, Self>},
+    {Opcode::mad, rounded<kMulAdd, Self, Self, Self, Self>},
+    {Opcode::div, unsaturated<kDivide, Self, Self, Self>},
+    {Opcode::rcp, unsaturated<kReciprocal, Self, Self>},
+    {Opcode::sqrt, unsaturated<kSquareRoot, Self, Self>},
+    {Opcode::min, extremum<false>},
+    {Opcode::max, extremum<true>},
+    {Opcode::abs, change_sign<true>},
+    {Opcode::neg, change_sign<false>},
+    {Opcode::copysign, each_of<kCopySign, Floats, Self, Self, Self>},
+    {Opcode::testp, find_test},
+};
 
 }  // namespace
 
 Handler find_float(const Query& q) {
   const Modifiers& m = q.modifiers;
-  if ((q.type != Type::f32 && q.type != Type::f64) || m.approx || m.full) return nullptr;
-  if (m.relu || ((m.nan || m.xorsign) && q.opcode != Opcode::min && q.opcode != Opcode::max))
-    return nullptr;
-  switch (q.opcode) {
-    case Opcode::add:
-      return binary<FloatAdd>(q.type, m);
-    case Opcode::sub:
-      return binary<FloatSub>(q.type, m);
-    case Opcode::mul:
-      return binary<FloatMul>(q.type, m);
-    case Opcode::fma:
-    case Opcode::mad:
-      return m.rounding == Rounding::none ? nullptr : ternary<FusedMulAdd>(q.type, m);
-    case Opcode::div:
-      return m.rounding == Rounding::none || m.sat ? nullptr : binary<FloatDivide>(q.type, m);
-    case Opcode::rcp:
-      return rounded_unary<Reciprocal>(q);
-    case Opcode::sqrt:
-      return rounded_unary<SquareRoot>(q);
-    case Opcode::min:
-      return extremum<false>(q.type, m);
-    case Opcode::max:
-      return extremum<true>(q.type, m);
-    case Opcode::abs:
-      return change_sign<true>(q.type, m);
-    case Opcode::neg:
-      return change_sign<false>(q.type, m);
-    case Opcode::copysign:
-      return q.type == Type::f32 ? map_lanes<CopySign, float, float, float>
-                                 : map_lanes<CopySign, double, double, double>;
-    case Opcode::testp:
-      return q.type == Type::f32 ? test_property<uint32_t> : test_property<uint64_t>;
-    default:
-      return nullptr;
-  }
+  if ((q.type != Type::f32 && q.type != Type::f64) || m.approx || m.full || m.relu) return nullptr;
+  const bool picks = q.opcode == Opcode::min || q.opcode == Opcode::max;
+  return (m.nan || m.xorsign) && !picks ? nullptr : find_operation(kOperations, q);
 }
 
 }  // namespace STITCH_LANES_ISA

@@ -64,9 +64,24 @@ template <class Format, int kCount>
 #endif
 }
 
-// f16 alone has .ftz among the 16-bit formats.
-[[gnu::always_inline]] inline uint16_t flush_half(uint16_t x) {
-  return static_cast<uint16_t>((x & 0x7c00u) == 0 ? x & 0x8000u : x);
+// A row of one of Halves.
+template <class T>
+struct HalfRow {
+  using Format = T;
+  static constexpr int kCount = kLanes;
+  static constexpr bool kIsBFloat = std::is_same_v<T, BFloat>;
+};
+template <class T>
+struct HalfRow<Pair<T>> : HalfRow<T> {
+  static constexpr int kCount = 2 * kLanes;
+};
+template <class T, bool kFlush>
+[[gnu::always_inline]] inline void load_halves(float* to, Warp& warp, uint32_t unit) {
+  uint16_t row[HalfRow<T>::kCount];
+  std::memcpy(row, warp.lanes<const uint16_t>(unit), sizeof row);
+  if (kFlush)
+    for (uint16_t& x : row) x = flush<true>(x);
+  widen<typename HalfRow<T>::Format, HalfRow<T>::kCount>(to, row);
 }
 
 }  // namespace STITCH_LANES_ISA

@@ -4,18 +4,20 @@
 
 #include <type_traits>
 
-#include "ptxsim/lanes/lanes_loop.h"
+#include "ptxsim/lanes/lanes_table.h"
 
 namespace stitch::ptxsim {
 inline namespace STITCH_LANES_ISA {
 
 template <class T>
-using BitsOf = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+using BitsOf = WordOf<sizeof(T)>;
 template <class T>
-constexpr BitsOf<T> kSignBit = BitsOf<T>{1} << (sizeof(T) * 8 - 1);
-template <class T>
+constexpr BitsOf<T> kSignBit = static_cast<BitsOf<T>>(uint64_t{1} << (sizeof(T) * 8 - 1));
+template <class T>  // of 16 bits: those of f16, which alone has .ftz
 constexpr BitsOf<T> kExponentBits =
-    sizeof(T) == 4 ? BitsOf<T>{0x7f800000u} : BitsOf<T>(uint64_t{0x7ff} << 52);
+    static_cast<BitsOf<T>>(sizeof(T) == 2   ? 0x7c00
+                           : sizeof(T) == 4 ? 0x7f800000
+                                            : uint64_t{0x7ff} << 52);
 
 template <class T>
 [[gnu::always_inline]] inline T with_sign(T magnitude, T sign) {
@@ -28,7 +30,8 @@ template <bool kFlush, class T>
 [[gnu::always_inline]] inline T flush(T x) {
   if constexpr (!kFlush) return x;
   const BitsOf<T> bits = bits_as<BitsOf<T>>(x);
-  return bits_as<T>((bits & kExponentBits<T>) == 0 ? bits & kSignBit<T> : bits);
+  return bits_as<T>(
+      static_cast<BitsOf<T>>((bits & kExponentBits<T>) == 0 ? bits & kSignBit<T> : bits));
 }
 
 // To [+0, 1]; NaN to +0.
@@ -60,46 +63,33 @@ template <class... T>
 
 // min and max: -0 below +0; NaN loses against a number unless kNan.
 template <bool kMax, bool kNan, bool kXorSign>
-struct Extremum {
-  template <class T>
-  [[gnu::always_inline]] static T of(T a, T b) {
-    using Bits = BitsOf<T>;
-    const T sign = bits_as<T>(bits_as<Bits>(a) ^ bits_as<Bits>(b));
-    if (kXorSign) {
-      a = with_sign(a, T{0});
-      b = with_sign(b, T{0});
-    }
-    const Bits both = bits_as<Bits>(a) & bits_as<Bits>(b);
-    const Bits either = bits_as<Bits>(a) | bits_as<Bits>(b);
-    const T equal = bits_as<T>(kMax ? both : either);
-    T d = (kMax ? a > b : a < b) ? a : b;
-    d = a == b ? equal : d;
-    d = b != b ? (kNan ? b : a) : d;
-    d = kNan && a != a ? a : d;
-    const T nan = sizeof(T) == 4 ? bits_as<T>(Bits(kNan32)) : bits_as<T>(Bits(kNan64));
-    const T number = kXorSign ? with_sign(d, sign) : d;
-    return d != d ? nan : number;
+constexpr auto kExtremum = []<class T>(T a, T b) __attribute__((always_inline)) {
+  using Bits = BitsOf<T>;
+  const T sign = bits_as<T>(bits_as<Bits>(a) ^ bits_as<Bits>(b));
+  if (kXorSign) {
+    a = with_sign(a, T{0});
+    b = with_sign(b, T{0});
   }
+  const Bits both = bits_as<Bits>(a) & bits_as<Bits>(b);
+  const Bits either = bits_as<Bits>(a) | bits_as<Bits>(b);
+  const T equal = bits_as<T>(kMax ? both : either);
+  T d = (kMax ? a > b : a < b) ? a : b;
+  d = a == b ? equal : d;
+  d = b != b ? (kNan ? b : a) : d;
+  d = kNan && a != a ? a : d;
+  const T nan = sizeof(T) == 4 ? bits_as<T>(Bits(kNan32)) : bits_as<T>(Bits(kNan64));
+  const T number = kXorSign ? with_sign(d, sign) : d;
+  return d != d ? nan : number;
 };
 
-struct FloatAdd {
-  template <class T>
-  static T of(T a, T b) {
-    return a + b;
-  }
+template <bool kFlush, bool kAbsolute>
+constexpr auto kChangeSign = []<class T>(T a) __attribute__((always_inline)) {
+  const BitsOf<T> bits = bits_as<BitsOf<T>>(flush<kFlush>(a));
+  return bits_as<T>(static_cast<BitsOf<T>>(kAbsolute ? bits & ~kSignBit<T> : bits ^ kSignBit<T>));
 };
-struct FloatSub {
-  template <class T>
-  static T of(T a, T b) {
-    return a - b;
-  }
-};
-struct FloatMul {
-  template <class T>
-  static T of(T a, T b) {
-    return a * b;
-  }
-};
+constexpr auto kAdd = [](auto a, auto b) { return a + b; };
+constexpr auto kSub = [](auto a, auto b) { return a - b; };
+constexpr auto kMul = [](auto a, auto b) { return a * b; };
 
 }  // namespace STITCH_LANES_ISA
 }  // namespace stitch::ptxsim

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,6 +42,7 @@ struct Split {
   uint8_t barrier = 0;
   bool forced = false;  // lanes that it waits for will never come: go on without
   uint32_t turns = 0;   // branches backwards since it last slept, weighted
+  bool can_run() const { return wait == Wait::none || wait == Wait::sleep; }  // now, or once woken
 };
 
 // A copy that cp.async has issued for one lane and that has not been waited for.
@@ -76,6 +78,16 @@ struct Warp {
     return reinterpret_cast<T*>(registers + size_t{unit} * kUnitBytes);
   }
   uint32_t& predicate(uint32_t unit) { return *lanes<uint32_t>(unit); }
+  // Inlined, as lane operations are compiled more than once.
+  [[gnu::always_inline]] void set_predicate(uint32_t unit, uint32_t mask, uint32_t bits) {
+    if (unit == kNoUnit) return;
+    uint32_t& all = predicate(unit);
+    all = (all & ~mask) | (bits & mask);
+  }
+  // The low `bytes` of one lane of a register that is so wide.
+  void set_bits(uint32_t unit, int lane, size_t bytes, uint64_t bits) {
+    std::memcpy(lanes<unsigned char>(unit) + static_cast<size_t>(lane) * bytes, &bits, bytes);
+  }
 };
 
 // One of the barriers of a block, from its first arrival to its release.
@@ -129,13 +141,24 @@ struct Grid {
   bool is_divergent = false;  // a divergent barrier was reported: what follows is its consequence
 };
 
-// splitmix64.
-inline uint64_t next_random(Grid& grid) {
-  uint64_t x = grid.random += 0x9e3779b97f4a7c15u;
+// splitmix64.  Inlined, so that no lane operation's copy can serve a CPU that lacks its
+// instructions.
+[[gnu::always_inline]] inline uint64_t next_random(uint64_t& state) {
+  uint64_t x = state += 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
   return x ^ (x >> 31);
 }
+inline uint64_t next_random(Grid& grid) { return next_random(grid.random); }
+
+// The bit of each lane, of as many as a word has: a shift by its number would keep a loop from
+// becoming vectors.
+template <class Word>
+constexpr auto kLaneBits = [] {
+  std::array<Word, sizeof(Word) * 8 < kLanes ? sizeof(Word) * 8 : kLanes> bits = {};
+  for (size_t lane = 0; lane < bits.size(); ++lane) bits[lane] = static_cast<Word>(Word{1} << lane);
+  return bits;
+}();
 
 inline int lowest_lane(uint32_t mask) { return __builtin_ctz(mask); }
 

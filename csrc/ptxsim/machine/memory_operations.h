@@ -64,13 +64,6 @@ Origin origin_of(const Warp& warp, Space space);
 template <class Act>
 void for_each_space(Space space, uint32_t mask, LaneAddresses& addresses, Act act) {
   if (space != Space::generic) return act(space, mask);
-  constexpr struct {
-    Space space;
-    uint64_t window;
-  } kWindows[] = {{Space::shared, kSharedWindow},
-                  {Space::local, kLocalWindow},
-                  {Space::const_, kConstWindow},
-                  {Space::param, kParamWindow}};
   uint32_t windowed = 0;
   for (LaneSet lane(mask); lane; ++lane)
     if (addresses[*lane] & kWindowMask) windowed |= 1u << *lane;

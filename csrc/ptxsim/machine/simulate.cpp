@@ -123,7 +123,7 @@ void fill_variable(const Variable& variable, uint64_t globals, unsigned char* by
   std::copy(variable.initial.begin(), variable.initial.end(), bytes);
   for (const InitialAddress& initial : variable.addresses) {
     const uint64_t base = initial.space == Space::global ? globals
-                          : initial.generic              ? kConstWindow
+                          : initial.generic              ? window_of(Space::const_)
                                                          : 0;
     const uint64_t address = base + initial.offset;
     std::memcpy(bytes + initial.at, &address, sizeof(address));
@@ -312,9 +312,8 @@ void check_atomics(const Module& module) {
     const Modifiers& modifiers = instruction.modifiers;
     if (find_atomic(modifiers.word, instruction.type, Space::global)) continue;
     throw UserError("PTX line " + std::to_string(instruction.line) + ": " +
-                    std::string(row_of(opcode).name) + "." +
-                    std::string(name_of(modifiers.word)) + " is not defined for ." +
-                    std::string(name_of(instruction.type)));
+                    std::string(row_of(opcode).name) + "." + std::string(name_of(modifiers.word)) +
+                    " is not defined for ." + std::string(name_of(instruction.type)));
   }
 }
 

@@ -43,13 +43,6 @@ uint32_t known_by_all(const Warp& warp, uint32_t unit, uint32_t group) {
   return (group & ~known_lanes(warp, unit)) == 0 ? kAllLanes : 0;
 }
 
-// The bit of each lane: a shift by its number would keep a loop from becoming vectors.
-constexpr std::array<uint32_t, kLanes> kLaneBits = [] {
-  std::array<uint32_t, kLanes> bits = {};
-  for (int lane = 0; lane < kLanes; ++lane) bits[lane] = 1u << lane;
-  return bits;
-}();
-
 // The lane that each lane reads, and the lanes for which it is in range.
 struct Sources {
   std::array<uint32_t, kLanes> lane;
@@ -68,7 +61,7 @@ Sources find_sources(const uint32_t* steps, const uint32_t* bounds, bool upwards
     const bool in_range = upwards ? static_cast<int32_t>(from) >= static_cast<int32_t>(most)
                                   : static_cast<int32_t>(from) <= static_cast<int32_t>(most);
     sources.lane[lane] = (in_range ? from : lane) & 31;
-    all_in_range |= (0 - uint32_t{in_range}) & kLaneBits[lane];
+    all_in_range |= (0 - uint32_t{in_range}) & kLaneBits<uint32_t>[lane];
   }
   sources.in_range = all_in_range;
   return sources;
@@ -277,7 +270,8 @@ bool meet_all_lanes(Warp& warp, const Instruction& instruction) {
     const uint32_t* masks = warp.lanes<uint32_t>(unit);
     uint32_t different = 0;
     for (int lane = 0; lane < kLanes; ++lane)
-      different |= (masks[lane] ^ warp.live) & (kLaneBits[lane] & warp.live ? kAllLanes : 0);
+      different |=
+          (masks[lane] ^ warp.live) & (kLaneBits<uint32_t>[lane] & warp.live ? kAllLanes : 0);
     if (different || (warp.live & ~known_lanes(warp, unit))) return false;
   }
   execute(warp, instruction, warp.live);

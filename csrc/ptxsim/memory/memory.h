@@ -22,11 +22,28 @@
 
 namespace stitch::ptxsim {
 
-constexpr uint64_t kSharedWindow = uint64_t{0xA000} << 48;  // no host pointer is there
-constexpr uint64_t kLocalWindow = uint64_t{0xB000} << 48;
-constexpr uint64_t kConstWindow = uint64_t{0xC000} << 48;
-constexpr uint64_t kParamWindow = uint64_t{0xD000} << 48;
+// Where a space lies among generic addresses; no host pointer is there.
+struct Window {
+  Space space;
+  uint64_t base;
+};
+constexpr Window kWindows[] = {{Space::shared, uint64_t{0xA000} << 48},
+                               {Space::local, uint64_t{0xB000} << 48},
+                               {Space::const_, uint64_t{0xC000} << 48},
+                               {Space::param, uint64_t{0xD000} << 48}};
 constexpr uint64_t kWindowMask = uint64_t{0xFFFF} << 48;
+
+// Inlined, so that no lane operation's copy of them can serve a CPU that lacks its instructions.
+[[gnu::always_inline]] constexpr uint64_t window_of(Space space) {  // 0: host addresses
+  for (const Window& window : kWindows)
+    if (window.space == space) return window.base;
+  return 0;
+}
+[[gnu::always_inline]] constexpr Space space_of(uint64_t generic) {
+  for (const Window& window : kWindows)
+    if ((generic & kWindowMask) == window.base) return window.space;
+  return Space::global;
+}
 
 enum class Access : uint8_t { load, store, atomic };
 

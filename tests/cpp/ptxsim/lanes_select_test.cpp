@@ -240,7 +240,6 @@ TEST(LanesSelect, Moves) {
 // Packs distinct elements, moves the whole when it is wide, and takes it apart.
 void check_vector(Type type, int count) {
   const int bytes = type_bytes(type) / count;
-  const int width = bytes < 2 ? 2 : bytes;
   const auto pack = handlers_of({Opcode::pack, type, Type::none, {}, {}});
   const auto unpack = handlers_of({Opcode::unpack, type, Type::none, {}, {}});
   const auto move = handlers_of({Opcode::mov, type, Type::none, {}, {}});
@@ -255,14 +254,14 @@ void check_vector(Type type, int count) {
       i.operands[0] = 10 * 4;
       for (int k = 0; k < count; ++k) {
         i.operands[k + 1] = uint32_t(k) * 4;
-        for (int l = 0; l < kLanes; ++l) bench.set(k, width, l, element(k, l));
+        for (int l = 0; l < kLanes; ++l) bench.set(k, bytes, l, element(k, l));
       }
       bench.run(pack[set], mask);
       i.operands[0] = 11 * 4;
       i.operands[1] = 10 * 4;
       bench.run(move[set], mask);
       for (int k = 0; k < count; ++k) {
-        for (int l = 0; l < kLanes; ++l) bench.set(k, width, l, 0);
+        for (int l = 0; l < kLanes; ++l) bench.set(k, bytes, l, 0);
         i.operands[k] = k == 1 ? kNoUnit : uint32_t(k) * 4;
       }
       i.operands[count] = 11 * 4;
@@ -270,7 +269,7 @@ void check_vector(Type type, int count) {
       for (int k = 0; k < count; ++k) {
         for (int l = 0; l < kLanes; ++l) {
           const bool written = (mask >> l & 1) != 0 && k != 1;
-          EXPECT_EQ(bench.get(k, width, l), written ? element(k, l) : 0)
+          EXPECT_EQ(bench.get(k, bytes, l), written ? element(k, l) : 0)
               << name_of(type) << " element " << k << " of " << count << " lane " << l;
         }
       }
@@ -279,9 +278,9 @@ void check_vector(Type type, int count) {
 }
 
 TEST(LanesSelect, VectorsPackAndUnpack) {
-  for (int count : {2, 4}) check_vector(Type::b32, count);
-  for (int count : {2, 4, 8}) check_vector(Type::b64, count);
-  for (int count : {2, 4, 8}) check_vector(Type::b128, count);
+  check_vector(Type::b32, 2);
+  for (int count : {2, 4}) check_vector(Type::b64, count);
+  for (int count : {2, 4}) check_vector(Type::b128, count);
 }
 
 TEST(LanesSelect, AddressSpaces) {
@@ -289,10 +288,10 @@ TEST(LanesSelect, AddressSpaces) {
     Space space;
     uint64_t window;
   } kSpaces[] = {{Space::global, 0},
-                 {Space::shared, kSharedWindow},
-                 {Space::local, kLocalWindow},
-                 {Space::const_, kConstWindow},
-                 {Space::param, kParamWindow}};
+                 {Space::shared, window_of(Space::shared)},
+                 {Space::local, window_of(Space::local)},
+                 {Space::const_, window_of(Space::const_)},
+                 {Space::param, window_of(Space::param)}};
   const std::vector<uint64_t> offsets = {0, 4, 1024, 0x7f0012345678};
   for (const auto& row : kSpaces) {
     const Modifiers m = {.space = row.space};
