@@ -25,7 +25,7 @@ class Limit(NamedTuple):
 
 
 FILE_LINES = [
-    Limit("csrc/compile.cpp", 150, 200),
+    Limit("csrc/compile.cpp", 150, 150),
     Limit("csrc/*.cuh", 200, 400),
     Limit("csrc/*.h", 80, 200),
     Limit("csrc/*.cpp", 250, 500),
@@ -34,8 +34,8 @@ FILE_LINES = [
 ]
 TOTAL_LINES = [
     Limit("csrc/device/*", 2_500, 2_500),
-    Limit("csrc/ptxsim/*", 12_900, 12_900),
-    Limit("csrc/clock/*", 3_770, 3_770),
+    Limit("csrc/ptxsim/*", 11_500, 11_500),
+    Limit("csrc/clock/*", 3_820, 3_820),
     Limit("csrc/*", 28_500, 28_500),
     Limit("torch_stitch/measure/*", 900, 900),
     Limit("torch_stitch/*", 1_750, 1_750),
@@ -48,9 +48,6 @@ LINE_COLUMNS = [Limit("*", 100, 100)]
 
 # (path, what): reason.  `what` is as printed, or a pattern: "lines", "plan_stitches() lines", ...
 EXCEPTIONS: dict[tuple[str, str], str] = {
-    # Mapping, chains and templates each have passes of their own; a room of its own for the choice
-    # of templates would need most of this one's headers.
-    ("csrc/schedule", "files (pairs count once)"): "templates are chosen over finished schedules",
     ("csrc/host_ops/register_decompositions.cpp", "* parameters"): "the signatures are aten's",
     ("torch_stitch/fx_ops.py", "* parameters"): "the signatures are those of aten's ops",
     ("torch_stitch/fx_scatter.py", "* parameters"): "the signatures are those of aten's ops",

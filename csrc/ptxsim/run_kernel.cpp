@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cctype>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +14,8 @@
 #include "base/error.h"
 #include "base/words.h"
 #include "cost/device_spec.h"
+#include "ptxsim/decode/lex_ptx.h"
+#include "ptxsim/memory/views.h"
 
 namespace stitch::ptxsim {
 namespace {
@@ -40,8 +41,8 @@ const Function& find_kernel(const Module& module, const std::string& name) {
     names.push_back(plain_name(function.name));
     if (names.back() != name) continue;
     if (found) {
-      throw UserError("several kernels are called '" + name + "': " + found->name + " and " +
-                      function.name + "; give one of these names");
+      throw UserError(concat("several kernels are called '", name, "': ", found->name, " and ",
+                             function.name, "; give one of these names"));
     }
     found = &function;
   }
@@ -54,10 +55,8 @@ const Function& find_kernel(const Module& module, const std::string& name) {
 std::array<uint32_t, 3> to_extents(const std::array<int64_t, 3>& given, const char* what) {
   std::array<uint32_t, 3> extents;
   for (size_t d = 0; d < 3; ++d) {
-    if (given[d] < 1 || given[d] > INT32_MAX) {
-      throw UserError(std::string(what) + "[" + std::to_string(d) + "] is " +
-                      std::to_string(given[d]) + "; it can be 1 to 2147483647");
-    }
+    if (given[d] < 1 || given[d] > INT32_MAX)
+      throw UserError(concat(what, "[", d, "] is ", given[d], "; it can be 1 to 2147483647"));
     extents[d] = static_cast<uint32_t>(given[d]);
   }
   return extents;
@@ -98,8 +97,7 @@ class ParameterWriter {
   }
 
   void operator()(const Bytes& given) const {
-    if (given.bytes.size() != parameter_.bytes)
-      refuse((std::to_string(given.bytes.size()) + " bytes").c_str());
+    if (given.bytes.size() != parameter_.bytes) refuse(concat(given.bytes.size(), " bytes"));
     std::memcpy(to_, given.bytes.data(), given.bytes.size());
   }
 
@@ -108,12 +106,12 @@ class ParameterWriter {
 
   void write(uint64_t bits) const { std::memcpy(to_, &bits, parameter_.bytes); }  // little endian
 
-  [[noreturn]] void refuse(const char* given) const {
+  [[noreturn]] void refuse(const std::string& given) const {
     const bool is_struct = parameter_.type == Type::b8 && parameter_.bytes > 1;
     throw UserError(
-        "argument " + std::to_string(position_) + " is " + given + "; the kernel's parameter is " +
-        (is_struct ? "a struct of " + std::to_string(parameter_.bytes) + " bytes: give it as bytes"
-                   : "." + std::string(name_of(parameter_.type))));
+        concat("argument ", position_, " is ", given, "; the kernel's parameter is ",
+               is_struct ? concat("a struct of ", parameter_.bytes, " bytes: give it as bytes")
+                         : concat(".", name_of(parameter_.type))));
   }
 
   const Parameter& parameter_;
@@ -123,9 +121,9 @@ class ParameterWriter {
 
 std::string pack_arguments(const KernelRun& run, const Function& kernel) {
   if (run.arguments.size() != kernel.parameters.size()) {
-    throw UserError("the kernel " + plain_name(kernel.name) + " takes " +
-                    std::to_string(kernel.parameters.size()) + " arguments and is given " +
-                    std::to_string(run.arguments.size()));
+    throw UserError(concat("the kernel ", plain_name(kernel.name), " takes ",
+                           kernel.parameters.size(), " arguments and is given ",
+                           run.arguments.size()));
   }
   std::string packed(kernel.parameter_bytes, '\0');
   for (size_t i = 0; i < run.arguments.size(); ++i) {
@@ -141,14 +139,14 @@ void set_roles(const std::vector<int64_t>& positions, View::Role role, const cha
     const auto count = static_cast<int64_t>(views.size());
     View* const view = position >= 0 && position < count ? views[position] : nullptr;
     if (!view) {
-      throw UserError(std::string(what) + " holds " + std::to_string(position) +
-                      ", which is the position of no tensor among the " + std::to_string(count) +
-                      " arguments");
+      throw UserError(concat(what, " holds ", position,
+                             ", which is the position of no tensor among the ", count,
+                             " arguments"));
     }
     if (view->role != View::Role::any) {
-      throw UserError("argument " + std::to_string(position) +
-                      " is named twice in inputs and "
-                      "outputs; a tensor that is read and written is in neither");
+      throw UserError(concat("argument ", position,
+                             " is named twice in inputs and outputs; a tensor that is read and "
+                             "written is in neither"));
     }
     view->role = role;
   }
@@ -158,13 +156,11 @@ void check_overlaps(const std::vector<View>& views) {
   for (size_t i = 0; i < views.size(); ++i) {
     for (size_t k = 0; k < i; ++k) {
       const View &a = views[k], &b = views[i];
-      const bool overlap = a.address < b.address + b.bytes && b.address < a.address + a.bytes;
       const bool has_role = a.role != b.role || a.role == View::Role::output;
-      if (overlap && has_role) {
-        throw UserError(a.name + " and " + b.name +
-                        " share memory; then neither can be an output "
-                        "and both or none are inputs");
-      }
+      if (!has_role || !overlap(a, b)) continue;
+      throw UserError(concat(a.name, " and ", b.name,
+                             " share memory; then neither can be an output and both or none are "
+                             "inputs"));
     }
   }
 }
@@ -212,19 +208,12 @@ clock::ClockResult time_launch(const KernelRun& run, const Launch& launch) {
 }  // namespace
 
 bool is_ptx(std::string_view source) {
-  while (!source.empty()) {
-    if (std::isspace(static_cast<unsigned char>(source.front()))) {
-      source.remove_prefix(1);
-    } else if (source.substr(0, 2) == "//") {
-      source.remove_prefix(std::min(source.find('\n'), source.size()));
-    } else if (source.substr(0, 2) == "/*") {
-      const size_t end = source.find("*/", 2);
-      source.remove_prefix(end == source.npos ? source.size() : end + 2);
-    } else {
-      break;
-    }
+  try {
+    const Token first = Lexer(source).peek();
+    return first.kind == Token::Kind::directive && first.text == ".version";
+  } catch (const UserError&) {  // not even a token
+    return false;
   }
-  return source.substr(0, 8) == ".version";
 }
 
 KernelResult run_kernel(const KernelRun& run) {
@@ -237,9 +226,8 @@ KernelResult run_kernel(const KernelRun& run) {
   launch.grid = to_extents(run.grid, "grid");
   launch.block = to_extents(run.block, "block");
   if (run.shared_bytes < 0 || run.shared_bytes > run.machine.shared_bytes_per_block) {
-    throw UserError("shared_bytes is " + std::to_string(run.shared_bytes) + "; " +
-                    run.machine.name + " has " +
-                    std::to_string(run.machine.shared_bytes_per_block) + " for a block");
+    throw UserError(concat("shared_bytes is ", run.shared_bytes, "; ", run.machine.name, " has ",
+                           run.machine.shared_bytes_per_block, " for a block"));
   }
   launch.dynamic_shared_bytes = static_cast<uint32_t>(run.shared_bytes);
   launch.cooperative = run.cooperative;
@@ -251,10 +239,6 @@ KernelResult run_kernel(const KernelRun& run) {
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   result.seconds = elapsed.count();
   return result;
-}
-
-std::string to_string(const Finding& finding) {
-  return std::string(kind_name(finding.kind)) + ": " + finding.message;
 }
 
 std::string to_string(const KernelResult& result) {

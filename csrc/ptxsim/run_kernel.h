@@ -45,7 +45,6 @@ struct KernelResult : SimulationResult {
 
 KernelResult run_kernel(const KernelRun& run);
 
-std::string to_string(const Finding& finding);
 std::string to_string(const KernelResult& result);
 std::string print_json(const KernelResult& result);
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cost/device_spec.h"
+#include "ptxsim/memory/views.h"
 
 namespace stitch::ptxsim {
 
@@ -27,6 +28,8 @@ namespace {
 thread_local ThreadState state;
 std::atomic<int> orders = SimulationOptions().orders;
 std::atomic<uint64_t> waits = 0, copies = 0;
+std::mutex traffic_mutex;
+Traffic traffic;
 
 // Of cuda.h: CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_FOUND and attributes of
 // functions (CU_FUNC_ATTRIBUTE_*) and devices (CU_DEVICE_ATTRIBUTE_*).
@@ -47,15 +50,6 @@ struct SimulatedFunction {
   SimulatedModule* module;
   const Function* kernel;
 };
-
-struct SharedTraffic {
-  std::mutex mutex;
-  Traffic sum;
-};
-SharedTraffic& shared_traffic() {
-  static SharedTraffic shared;
-  return shared;
-}
 
 const SimulatedFunction& function_of(CudaHandle handle) {
   return *static_cast<const SimulatedFunction*>(handle);
@@ -78,10 +72,6 @@ View::Role role_of(PointerArgument::Access access) {
   return access == PointerArgument::Access::kStore ? View::Role::output : View::Role::any;
 }
 
-bool overlaps(const View& a, const View& b) {
-  return a.address < b.address + b.bytes && b.address < a.address + a.bytes;
-}
-
 // Memory that is reached through several pointers is read and written at will where one of them
 // stores, and is one view where all see the same bytes.
 std::vector<View> make_views(const std::vector<PointerArgument>& arguments) {
@@ -97,7 +87,7 @@ std::vector<View> make_views(const std::vector<PointerArgument>& arguments) {
               argument.strides};
     bool is_known = false;
     for (View& other : views) {
-      if (!overlaps(view, other)) continue;
+      if (!overlap(view, other)) continue;
       const bool is_read_only = view.role == View::Role::input && other.role == View::Role::input;
       if (!is_read_only) view.role = other.role = View::Role::any;
       is_known |= view.address == other.address && view.bytes == other.bytes;
@@ -118,15 +108,14 @@ std::string pack_parameters(const Function& kernel, void* const* values) {
 
 void keep(const SimulationResult& result) {
   {
-    SharedTraffic& shared = shared_traffic();
-    std::lock_guard<std::mutex> lock(shared.mutex);
-    shared.sum.add(result.traffic);
+    std::lock_guard<std::mutex> lock(traffic_mutex);
+    traffic.add(result.traffic);
   }
   const Findings& findings = result.findings;
   state.count += findings.count;
   for (const Finding& finding : findings.all) {
     if (state.accusations.size() == kMostListed) break;
-    state.accusations.push_back(std::string(kind_name(finding.kind)) + ": " + finding.message);
+    state.accusations.push_back(to_string(finding));
   }
 }
 
@@ -174,32 +163,29 @@ CudaResult device_attribute(int* value, int attribute, int) {
 CudaResult max_blocks_per_multiprocessor(int* blocks, CudaHandle handle, int threads,
                                          size_t shared_bytes) {
   const SimulatedFunction& function = function_of(handle);
-  const Machine& machine = function.module->device->machine;
-  Launch launch;
-  launch.module = &function.module->loaded;
-  launch.kernel = function.kernel;
-  launch.block = {static_cast<uint32_t>(threads), 1, 1};
-  launch.dynamic_shared_bytes = static_cast<uint32_t>(shared_bytes);
-  *blocks = resident_blocks(launch, machine, 0);
+  const Launch launch{.module = &function.module->loaded,
+                      .kernel = function.kernel,
+                      .block = {static_cast<uint32_t>(threads), 1, 1},
+                      .dynamic_shared_bytes = static_cast<uint32_t>(shared_bytes),
+                      .parameters = {},
+                      .views = {}};
+  *blocks = resident_blocks(launch, function.module->device->machine, 0);
   return kSuccess;
 }
 
-using Extents = std::array<uint32_t, 3>;
-
-CudaResult launch_kernel(CudaHandle handle, const Extents& grid, const Extents& block,
-                         uint32_t shared_bytes, void* const* parameters, bool cooperative) {
+CudaResult launch_kernel(const LaunchConfig* config, CudaHandle handle, void** parameters, void**) {
   return guarded(kInvalidValue, [&] {
     const SimulatedFunction& function = function_of(handle);
     const SimulatedDevice& device = *function.module->device;
-    Launch launch;
-    launch.module = &function.module->loaded;
-    launch.kernel = function.kernel;
-    launch.grid = grid;
-    launch.block = block;
-    launch.dynamic_shared_bytes = shared_bytes;
-    launch.cooperative = cooperative;
-    launch.parameters = pack_parameters(*function.kernel, parameters);
-    launch.views = make_views(std::exchange(state.arguments, {}));
+    const unsigned *grid = config->grid, *block = config->block;
+    const Launch launch{.module = &function.module->loaded,
+                        .kernel = function.kernel,
+                        .grid = {grid[0], grid[1], grid[2]},
+                        .block = {block[0], block[1], block[2]},
+                        .dynamic_shared_bytes = config->shared_bytes,
+                        .cooperative = config->has(LaunchAttribute::kCooperative),
+                        .parameters = pack_parameters(*function.kernel, parameters),
+                        .views = make_views(std::exchange(state.arguments, {}))};
     std::lock_guard<std::mutex> lock(function.module->mutex);
     SimulationOptions options = device.options;
     if (options.checks) options.orders = orders;
@@ -257,13 +243,7 @@ const Driver& driver_table() {
     // Leave to use more shared memory changes nothing here: simulate refuses what does not fit.
     driver.function_set_attribute = [](CudaHandle, int, int) { return kSuccess; };
     driver.max_blocks_per_multiprocessor = &max_blocks_per_multiprocessor;
-    driver.launch_kernel = [](const LaunchConfig* config, CudaHandle function, void** parameters,
-                              void**) {
-      const unsigned *grid = config->grid, *block = config->block;
-      return launch_kernel(function, {grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]},
-                           config->shared_bytes, parameters,
-                           config->has(LaunchAttribute::kCooperative));
-    };
+    driver.launch_kernel = &launch_kernel;
     driver.error_string = [](CudaResult, const char** text) {
       return *text = state.error.c_str(), kSuccess;
     };
@@ -279,16 +259,14 @@ const Driver& driver_table() {
 
 Machine machine_of(const std::string& target) {
   const DeviceSpec& spec = spec_of(target);
-  Machine machine;
-  machine.name = target;
-  machine.multiprocessors = target == "two_sm" ? 2 : spec.multiprocessors;
-  machine.threads_per_multiprocessor = spec.threads_per_multiprocessor;
-  machine.blocks_per_multiprocessor = spec.blocks_per_multiprocessor;
-  machine.registers_per_multiprocessor = spec.registers_per_multiprocessor;
-  machine.shared_bytes_per_multiprocessor =
-      static_cast<uint32_t>(spec.shared_bytes_per_multiprocessor);
-  machine.shared_bytes_per_block = static_cast<uint32_t>(spec.shared_bytes_per_block);
-  return machine;
+  const auto bytes = [](auto count) { return static_cast<uint32_t>(count); };
+  return {.name = target,
+          .multiprocessors = target == "two_sm" ? 2 : spec.multiprocessors,
+          .threads_per_multiprocessor = spec.threads_per_multiprocessor,
+          .blocks_per_multiprocessor = spec.blocks_per_multiprocessor,
+          .registers_per_multiprocessor = spec.registers_per_multiprocessor,
+          .shared_bytes_per_multiprocessor = bytes(spec.shared_bytes_per_multiprocessor),
+          .shared_bytes_per_block = bytes(spec.shared_bytes_per_block)};
 }
 
 std::string arch_of(const std::string& target) { return spec_of(target).arch; }
@@ -307,13 +285,13 @@ const SimulatedDevice& simulated_device(const std::string& target, const std::st
 void set_orders(int count) { orders = count; }
 
 Traffic read_traffic() {
-  std::lock_guard<std::mutex> lock(shared_traffic().mutex);
-  return shared_traffic().sum;
+  std::lock_guard<std::mutex> lock(traffic_mutex);
+  return traffic;
 }
 
 void reset_traffic() {
-  std::lock_guard<std::mutex> lock(shared_traffic().mutex);
-  shared_traffic().sum = {};
+  std::lock_guard<std::mutex> lock(traffic_mutex);
+  traffic = {};
 }
 
 HostCalls read_host_calls() { return {waits, copies}; }

@@ -5,6 +5,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/round_up.h"
 #include "base/words.h"
 #include "ptxsim/decode/decode_function.h"
 #include "ptxsim/decode/lex_ptx.h"
@@ -28,9 +29,7 @@ struct Layout {
     bytes = offset + size;
     return offset;
   }
-  uint64_t aligned(uint32_t alignment) const {
-    return (bytes + alignment - 1) / alignment * alignment;
-  }
+  uint64_t aligned(uint32_t alignment) const { return round_up(bytes, alignment); }
 };
 
 void check_size(const PtxModule& text) {

@@ -1,4 +1,5 @@
-#include <bit>
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -28,16 +29,10 @@ uint64_t add_integers(uint64_t old, uint64_t a, uint64_t) {
   return static_cast<T>(old + a);
 }
 
-template <class T>
-uint64_t least(uint64_t old, uint64_t a, uint64_t) {
-  return value_of<T>(old) < value_of<T>(a) ? old : a;
+template <class T, bool kLeast>
+uint64_t extreme(uint64_t old, uint64_t a, uint64_t) {
+  return (value_of<T>(old) < value_of<T>(a)) == kLeast ? old : a;
 }
-
-template <class T>
-uint64_t greatest(uint64_t old, uint64_t a, uint64_t) {
-  return value_of<T>(old) > value_of<T>(a) ? old : a;
-}
-
 uint64_t and_bits(uint64_t old, uint64_t a, uint64_t) { return old & a; }
 uint64_t or_bits(uint64_t old, uint64_t a, uint64_t) { return old | a; }
 uint64_t xor_bits(uint64_t old, uint64_t a, uint64_t) { return old ^ a; }
@@ -80,55 +75,44 @@ uint64_t add_pairs(uint64_t old, uint64_t a, uint64_t b) {
   return kAdd(old & 0xffff, a & 0xffff, b) | kAdd(old >> 16, a >> 16, b) << 16;
 }
 
-AtomicUpdate find_add(Type type, Space space) {
-  switch (type) {
-    case Type::u32:
-    case Type::s32:
-      return add_integers<uint32_t>;
-    case Type::u64:
-    case Type::s64:
-      return add_integers<uint64_t>;
-    case Type::f16:
-      return add_halves;
-    case Type::bf16:
-      return add_bfloats;
-    case Type::f16x2:
-      return add_pairs<add_halves>;
-    case Type::bf16x2:
-      return add_pairs<add_bfloats>;
-    case Type::f32:
-      return space == Space::global ? add_singles<true> : add_singles<false>;
-    case Type::f64:
-      return add_doubles;
-    default:
-      return nullptr;
-  }
-}
-
-AtomicUpdate find_extreme(Type type, bool is_least) {
-  switch (type) {
-    case Type::u32:
-      return is_least ? least<uint32_t> : greatest<uint32_t>;
-    case Type::s32:
-      return is_least ? least<int32_t> : greatest<int32_t>;
-    case Type::u64:
-      return is_least ? least<uint64_t> : greatest<uint64_t>;
-    case Type::s64:
-      return is_least ? least<int64_t> : greatest<int64_t>;
-    default:
-      return nullptr;
-  }
-}
+// What is met often first.
+struct Atomic {
+  Word operation;
+  std::array<Type, 3> types;  // the rest of them: none
+  AtomicUpdate update;
+};
+constexpr Atomic kAtomics[] = {
+    {Word::add, {Type::f32}, add_singles<false>},
+    {Word::add, {Type::u32, Type::s32}, add_integers<uint32_t>},
+    {Word::add, {Type::u64, Type::s64}, add_integers<uint64_t>},
+    {Word::add, {Type::f16}, add_halves},
+    {Word::add, {Type::bf16}, add_bfloats},
+    {Word::add, {Type::f16x2}, add_pairs<add_halves>},
+    {Word::add, {Type::bf16x2}, add_pairs<add_bfloats>},
+    {Word::add, {Type::f64}, add_doubles},
+    {Word::cas, {Type::b32, Type::b64, Type::b16}, compare_and_swap},
+    {Word::exch, {Type::b32, Type::b64}, exchange},
+    {Word::and_, {Type::b32, Type::b64}, and_bits},
+    {Word::or_, {Type::b32, Type::b64}, or_bits},
+    {Word::xor_, {Type::b32, Type::b64}, xor_bits},
+    {Word::inc, {Type::u32}, increment},
+    {Word::dec, {Type::u32}, decrement},
+    {Word::min, {Type::u32}, extreme<uint32_t, true>},
+    {Word::min, {Type::s32}, extreme<int32_t, true>},
+    {Word::min, {Type::u64}, extreme<uint64_t, true>},
+    {Word::min, {Type::s64}, extreme<int64_t, true>},
+    {Word::max, {Type::u32}, extreme<uint32_t, false>},
+    {Word::max, {Type::s32}, extreme<int32_t, false>},
+    {Word::max, {Type::u64}, extreme<uint64_t, false>},
+    {Word::max, {Type::s64}, extreme<int64_t, false>},
+};
 
 uint64_t read_bits(Warp& warp, uint32_t unit, int lane, uint32_t bytes) {
-  if (unit == kNoUnit) return 0;
-  if (bytes == 2) return warp.lanes<uint16_t>(unit)[lane];
-  return bytes == 4 ? warp.lanes<uint32_t>(unit)[lane] : warp.lanes<uint64_t>(unit)[lane];
-}
-
-void write_bits(Warp& warp, uint32_t unit, int lane, uint32_t bytes, uint64_t bits) {
-  std::memcpy(reinterpret_cast<unsigned char*>(warp.lanes<unsigned char>(unit)) + lane * bytes,
-              &bits, bytes);
+  uint64_t bits = 0;
+  if (unit != kNoUnit)
+    std::memcpy(&bits, warp.lanes<unsigned char>(unit) + static_cast<uint32_t>(lane) * bytes,
+                bytes);
+  return bits;
 }
 
 // One after the other in the order of lanes.
@@ -155,7 +139,7 @@ void update_lanes(Warp& warp, const Instruction& instruction, const WarpAccess& 
     const uint64_t becomes = update(old, read_bits(warp, sources[0], lane, access.bytes),
                                     last > 1 ? read_bits(warp, sources[1], lane, access.bytes) : 0);
     std::memcpy(at, &becomes, access.bytes);
-    if (result != kNoUnit) write_bits(warp, result, lane, access.bytes, old);
+    if (result != kNoUnit) warp.set_bits(result, lane, access.bytes, old);
     if (becomes != old) ++grid.progress;
   }
   set_known(warp, result, access.mask);
@@ -164,31 +148,12 @@ void update_lanes(Warp& warp, const Instruction& instruction, const WarpAccess& 
 }  // namespace
 
 AtomicUpdate find_atomic(Word operation, Type type, Space space) {
-  const bool is_bits = type == Type::b32 || type == Type::b64;
-  switch (operation) {
-    case Word::and_:
-      return is_bits ? and_bits : nullptr;
-    case Word::or_:
-      return is_bits ? or_bits : nullptr;
-    case Word::xor_:
-      return is_bits ? xor_bits : nullptr;
-    case Word::exch:
-      return is_bits ? exchange : nullptr;
-    case Word::cas:
-      return is_bits || type == Type::b16 ? compare_and_swap : nullptr;
-    case Word::inc:
-      return type == Type::u32 ? increment : nullptr;
-    case Word::dec:
-      return type == Type::u32 ? decrement : nullptr;
-    case Word::add:
-      return find_add(type, space);
-    case Word::min:
-      return find_extreme(type, true);
-    case Word::max:
-      return find_extreme(type, false);
-    default:
-      return nullptr;
-  }
+  if (operation == Word::add && type == Type::f32 && space == Space::global)
+    return add_singles<true>;
+  for (const Atomic& atomic : kAtomics)
+    if (atomic.operation == operation && std::ranges::count(atomic.types, type))
+      return atomic.update;
+  return nullptr;
 }
 
 void run_atomic(Warp& warp, const Instruction& instruction, const WarpAccess& access) {

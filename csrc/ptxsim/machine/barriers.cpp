@@ -3,24 +3,13 @@
 #include <bit>
 #include <string>
 
+#include "base/words.h"
 #include "ptxsim/machine/interpret.h"
 #include "ptxsim/machine/warp_operations.h"
 #include "ptxsim/memory/races.h"
 
 namespace stitch::ptxsim {
 namespace {
-
-bool is_aligned(const Instruction& instruction) {
-  switch (instruction.opcode) {
-    case Opcode::bar_sync:
-    case Opcode::bar_arrive:
-    case Opcode::bar_red:
-    case Opcode::bar_red_popc:
-      return true;
-    default:
-      return instruction.modifiers.aligned;
-  }
-}
 
 bool is_arrival(const Instruction& instruction) {
   return instruction.opcode == Opcode::bar_arrive || instruction.opcode == Opcode::barrier_arrive;
@@ -69,30 +58,30 @@ void report_divergent(const Warp& warp, const Instruction& instruction, uint32_t
 
 // What is wrong with the arrival by itself, or beside those that came before; empty: nothing.
 std::string mismatch(const Warp& warp, const Instruction& instruction, const Arrival& arrival) {
-  if (arrival.id >= kBarriers)
-    return "names barrier " + std::to_string(arrival.id) + "; a block has 16";
+  if (arrival.id >= kBarriers) return concat("names barrier ", arrival.id, "; a block has 16");
   if (arrival.expected % kLanes) {
-    return "expects " + std::to_string(arrival.expected) +
-           " threads at a barrier; the count must be a multiple of 32";
+    return concat("expects ", arrival.expected,
+                  " threads at a barrier; the count must be a multiple of 32");
   }
   const Barrier& barrier = warp.block->barriers[arrival.id];
   if (!barrier.is_open) return {};
   const Instruction& first = *barrier.first;
   const auto where = [&] {
-    return " at barrier " + std::to_string(arrival.id) + ", while others came at " +
-           line_name(first);
+    return concat(" at barrier ", arrival.id, ", while others came at ", line_name(first));
   };
   if (barrier.expected != arrival.expected) {
-    return "expects " + std::to_string(arrival.expected) + " threads" + where() + " and expect " +
-           std::to_string(barrier.expected) + " (0: the whole block)";
+    return concat("expects ", arrival.expected, " threads", where(), " and expect ",
+                  barrier.expected, " (0: the whole block)");
   }
   if (barrier.arriving[warp.index] & arrival.lanes)
-    return "arrives again" + where() + " and it is not complete";
-  const bool whole_block = arrival.expected == 0 && is_aligned(instruction) && is_aligned(first);
-  if (whole_block && &instruction != &first) return "is" + where() + ": not all at one barrier";
+    return concat("arrives again", where(), " and it is not complete");
+  const bool whole_block =
+      arrival.expected == 0 && instruction.modifiers.aligned && first.modifiers.aligned;
+  if (whole_block && &instruction != &first)
+    return concat("is", where(), ": not all at one barrier");
   const bool waits = !is_arrival(instruction) && !is_arrival(first);
   if (waits && is_reduction(instruction) != is_reduction(first))
-    return "waits" + where() + ": one reduces, one does not";
+    return concat("waits", where(), ": one reduces, one does not");
   return {};
 }
 
@@ -108,8 +97,7 @@ void write_result(Warp& warp, const Split& split, const Barrier& barrier) {
   } else {
     const bool holds = instruction.modifiers.word == Word::and_ ? barrier.trues == barrier.total
                                                                 : barrier.trues != 0;
-    uint32_t& predicate = warp.predicate(unit);
-    predicate = holds ? predicate | split.mask : predicate & ~split.mask;
+    warp.set_predicate(unit, split.mask, holds ? kAllLanes : 0);
   }
   set_known(warp, unit, split.mask);
 }
@@ -142,8 +130,8 @@ void report_exited(Block& block, const Barrier& barrier) {
   for (const Warp& warp : block.warps) {
     if (const uint32_t lanes = barrier.leaving[warp.index]) {
       return report_divergent(warp, *barrier.first, lanes,
-                              "waits at a barrier of the whole block, of which " +
-                                  std::to_string(exited) + " threads have exited");
+                              concat("waits at a barrier of the whole block, of which ", exited,
+                                     " threads have exited"));
     }
   }
 }
@@ -182,12 +170,11 @@ void release_if_complete(Block& block, int id) {
 
 // An aligned barrier is for all lanes of a warp.  False: some are still elsewhere.
 bool has_all_lanes(Warp& warp, const Split& split, const Instruction& instruction) {
-  if (!is_aligned(instruction) || split.mask == warp.live) return true;
+  if (!instruction.modifiers.aligned || split.mask == warp.live) return true;
   if (!split.forced) return false;
   report_divergent(warp, instruction, split.mask,
-                   "waits at an aligned barrier with " + std::to_string(std::popcount(split.mask)) +
-                       " of the " + std::to_string(std::popcount(warp.live)) +
-                       " lanes of its warp");
+                   concat("waits at an aligned barrier with ", std::popcount(split.mask),
+                          " of the ", std::popcount(warp.live), " lanes of its warp"));
   return true;
 }
 

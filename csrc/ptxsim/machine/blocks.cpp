@@ -7,66 +7,41 @@
 namespace stitch::ptxsim {
 namespace {
 
-template <class T>
-void fill_lanes(Warp& warp, uint32_t unit, uint64_t bits) {
-  std::fill_n(warp.lanes<T>(unit), kLanes, static_cast<T>(bits));
-}
-
 // All lanes alike.
 void fill_unit(Warp& warp, uint32_t unit, Type type, uint64_t bits) {
-  switch (type == Type::pred ? 0 : type_bytes(type)) {
-    case 0:
-      warp.predicate(unit) = bits ? kAllLanes : 0;
-      break;
-    case 1:
-    case 2:
-      return fill_lanes<uint16_t>(warp, unit, bits);
-    case 4:
-      return fill_lanes<uint32_t>(warp, unit, bits);
-    case 8:
-      return fill_lanes<uint64_t>(warp, unit, bits);
-    default:
-      return fill_lanes<unsigned __int128>(warp, unit, bits);
-  }
-}
-
-void fill_constants(Warp& warp, const Function& kernel, uint64_t globals) {
-  for (const Constant& constant : kernel.constants) {
-    const uint64_t bits = constant.bits + (constant.is_global_address ? globals : 0);
-    fill_unit(warp, constant.unit, constant.type, bits);
-  }
+  const auto fill = [&](auto value) {
+    std::fill_n(warp.lanes<decltype(value)>(unit), kLanes, value);
+  };
+  if (type == Type::pred)
+    warp.predicate(unit) = bits ? kAllLanes : 0;
+  else if (type_bytes(type) <= 2)
+    fill(static_cast<uint16_t>(bits));
+  else if (type_bytes(type) == 4)
+    fill(static_cast<uint32_t>(bits));
+  else if (type_bytes(type) == 8)
+    fill(bits);
+  else
+    fill(static_cast<unsigned __int128>(bits));
 }
 
 bool differs_by_block(Special special) {
-  return special == Special::ctaid_x || special == Special::ctaid_y ||
-         special == Special::ctaid_z || special == Special::smid;
+  return (special >= Special::ctaid_x && special <= Special::ctaid_z) || special == Special::smid;
 }
 
 uint64_t special_value(Special special, const Warp& warp, const Launch& launch, uint32_t lane,
                        int multiprocessors) {
   const uint32_t bit = 1u << lane;
   const Block& block = *warp.block;
-  const auto part = [&](Special first) {
-    return static_cast<size_t>(special) - static_cast<size_t>(first);
-  };
-  switch (special) {
+  const size_t number = static_cast<size_t>(special), dim = number % 3;
+  switch (special <= Special::nctaid_z ? static_cast<Special>(number - dim) : special) {
     case Special::tid_x:
-    case Special::tid_y:
-    case Special::tid_z:
-      return unravel(static_cast<uint64_t>(warp.index) * kLanes + lane,
-                     launch.block)[part(Special::tid_x)];
+      return unravel(static_cast<uint64_t>(warp.index) * kLanes + lane, launch.block)[dim];
     case Special::ntid_x:
-    case Special::ntid_y:
-    case Special::ntid_z:
-      return launch.block[part(Special::ntid_x)];
+      return launch.block[dim];
     case Special::ctaid_x:
-    case Special::ctaid_y:
-    case Special::ctaid_z:
-      return block.index[part(Special::ctaid_x)];
+      return block.index[dim];
     case Special::nctaid_x:
-    case Special::nctaid_y:
-    case Special::nctaid_z:
-      return launch.grid[part(Special::nctaid_x)];
+      return launch.grid[dim];
     case Special::laneid:
       return lane;
     case Special::warpid:
@@ -77,8 +52,6 @@ uint64_t special_value(Special special, const Warp& warp, const Launch& launch, 
       return block.linear % static_cast<uint64_t>(multiprocessors);
     case Special::nsmid:
       return static_cast<uint64_t>(multiprocessors);
-    case Special::gridid:
-      return 0;
     case Special::lanemask_eq:
       return bit;
     case Special::lanemask_le:
@@ -93,8 +66,9 @@ uint64_t special_value(Special special, const Warp& warp, const Launch& launch, 
       return launch.dynamic_shared_bytes;
     case Special::total_smem_size:
       return block.shared.size();
+    default:
+      return 0;
   }
-  return 0;
 }
 
 // Those that differ by block are alike in all lanes.
@@ -106,11 +80,8 @@ void fill_specials(Warp& warp, const Launch& launch, int multiprocessors, bool b
     };
     fill_unit(warp, special.unit, special.type, value_of(0));
     if (by_block) continue;
-    for (uint32_t lane = 0; lane < kLanes; ++lane)
-      if (type_bytes(special.type) == 8)
-        warp.lanes<uint64_t>(special.unit)[lane] = value_of(lane);
-      else
-        warp.lanes<uint32_t>(special.unit)[lane] = static_cast<uint32_t>(value_of(lane));
+    for (int lane = 0; lane < kLanes; ++lane)
+      warp.set_bits(special.unit, lane, type_bytes(special.type), value_of(lane));
   }
 }
 
@@ -135,7 +106,8 @@ void poison(unsigned char* bytes, uint64_t count) {
 
 std::unique_ptr<Place> make_place(Grid& grid, const Launch& launch, int multiprocessors) {
   const Function& kernel = *launch.kernel;
-  const uint32_t threads = launch.block[0] * launch.block[1] * launch.block[2];
+  const uint32_t threads = static_cast<uint32_t>(volume(launch.block));
+  const uint64_t globals = reinterpret_cast<uintptr_t>(launch.module->globals.data());
   const uint32_t warps = (threads + kLanes - 1) / kLanes;
   auto place = std::make_unique<Place>();
   Block& block = place->block;
@@ -159,7 +131,10 @@ std::unique_ptr<Place> make_place(Grid& grid, const Launch& launch, int multipro
       warp.valid = place->valid.data() + size_t{kernel.units} * i;
       warp.local_valid.resize(warp.local.size());
     }
-    fill_constants(warp, kernel, reinterpret_cast<uintptr_t>(launch.module->globals.data()));
+    for (const Constant& constant : kernel.constants) {
+      const uint64_t base = constant.is_global_address ? globals : 0;
+      fill_unit(warp, constant.unit, constant.type, base + constant.bits);
+    }
     fill_specials(warp, launch, multiprocessors, false);
   }
   return place;
@@ -184,12 +159,6 @@ void start_block(Place& place, uint64_t linear, const Launch& launch, int multip
   if (!grid.memory) return;
   poison(block.shared.data(), block.shared.size());
   grid.memory->start_block(linear, block.shared.size());
-}
-
-bool has_ended(const Block& block) {
-  for (const Warp& warp : block.warps)
-    if (warp.live) return false;
-  return true;
 }
 
 }  // namespace stitch::ptxsim

@@ -29,6 +29,5 @@ struct Place {
 // A place with all that is the same for each block of the launch.
 std::unique_ptr<Place> make_place(Grid& grid, const Launch& launch, int multiprocessors);
 void start_block(Place& place, uint64_t linear, const Launch& launch, int multiprocessors);
-bool has_ended(const Block& block);
 
 }  // namespace stitch::ptxsim

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ptxsim/machine/blocks.h"
+#include "ptxsim/memory/views.h"
 
 namespace stitch::ptxsim {
 namespace {
@@ -14,13 +15,6 @@ unsigned char* bytes_of(const View& view) {
 
 bool is_written(const View& view) {
   return view.role != View::Role::input && view.role != View::Role::freed && view.bytes > 0;
-}
-
-// Elements of dimensions [dim, end), the first of them at `at`.
-void poison_elements(const View& view, size_t dim, unsigned char* at) {
-  if (dim == view.sizes.size()) return poison(at, view.element_bytes);
-  for (int64_t i = 0; i < view.sizes[dim]; ++i)
-    poison_elements(view, dim + 1, at + i * view.strides[dim] * view.element_bytes);
 }
 
 std::string hexadecimal(const unsigned char* bytes, uint64_t count) {
@@ -35,39 +29,40 @@ std::string hexadecimal(const unsigned char* bytes, uint64_t count) {
 
 }  // namespace
 
-Contents::Contents(const std::vector<View>& views) : views_(views) {
-  before_.resize(views.size());
-  result_.resize(views.size());
-  for (size_t i = 0; i < views.size(); ++i)
-    if (is_written(views[i]))
-      before_[i].assign(bytes_of(views[i]), bytes_of(views[i]) + views[i].bytes);
+Contents::Contents(const std::vector<View>& views) : views_(views), before_(read()) {}
+
+std::vector<Contents::Bytes> Contents::read() const {
+  std::vector<Bytes> contents;
+  for (const View& view : views_) {
+    const unsigned char* const first = bytes_of(view);
+    contents.push_back(is_written(view) ? Bytes(first, first + view.bytes) : Bytes());
+  }
+  return contents;
+}
+
+void Contents::write(const std::vector<Bytes>& contents) {
+  for (size_t i = 0; i < contents.size(); ++i)
+    if (!contents[i].empty()) std::memcpy(bytes_of(views_[i]), contents[i].data(), views_[i].bytes);
 }
 
 void Contents::restore() {
-  for (size_t i = 0; i < views_.size(); ++i) {
-    const View& view = views_[i];
-    if (before_[i].empty()) continue;
-    std::memcpy(bytes_of(view), before_[i].data(), view.bytes);
-  }
+  write(before_);
   for (const View& view : views_) {
     if (view.bytes == 0) continue;
     if (view.role != View::Role::output && view.role != View::Role::scratch) continue;
     if (view.strides.empty())
       poison(bytes_of(view), view.bytes);
     else
-      poison_elements(view, 0, bytes_of(view));
+      visit_elements(view, [&](uint64_t address) {
+        poison(reinterpret_cast<unsigned char*>(static_cast<uintptr_t>(address)),
+               view.element_bytes);
+      });
   }
-}
-
-void Contents::keep_result() {
-  for (size_t i = 0; i < views_.size(); ++i)
-    if (is_written(views_[i]))
-      result_[i].assign(bytes_of(views_[i]), bytes_of(views_[i]) + views_[i].bytes);
 }
 
 std::vector<Difference> Contents::differences() const {
   std::vector<Difference> found;
-  for (size_t i = 0; i < views_.size(); ++i) {
+  for (size_t i = 0; i < result_.size(); ++i) {
     const View& view = views_[i];
     if (result_[i].empty() || view.role == View::Role::scratch) continue;
     const unsigned char* now = bytes_of(view);
@@ -80,11 +75,6 @@ std::vector<Difference> Contents::differences() const {
                      hexadecimal(now + element, size)});
   }
   return found;
-}
-
-void Contents::restore_result() {
-  for (size_t i = 0; i < views_.size(); ++i)
-    if (!result_[i].empty()) std::memcpy(bytes_of(views_[i]), result_[i].data(), views_[i].bytes);
 }
 
 }  // namespace stitch::ptxsim

@@ -23,15 +23,17 @@ class Contents {
   // As it was before the launch; outputs and scratch hold poison.
   void restore();
   // Remembers what the first order left.
-  void keep_result();
+  void keep_result() { result_ = read(); }
   // What is there now against what the first order left: the first difference of each `any` and
   // output.  Scratch may differ.
   std::vector<Difference> differences() const;
   // As the first order left it.
-  void restore_result();
+  void restore_result() { write(result_); }
 
  private:
   using Bytes = std::vector<unsigned char>;
+  std::vector<Bytes> read() const;
+  void write(const std::vector<Bytes>& contents);
 
   const std::vector<View>& views_;
   std::vector<Bytes> before_;  // of each view; empty where nothing is written

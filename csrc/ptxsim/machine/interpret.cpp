@@ -30,11 +30,9 @@ uint32_t known_low_half(const Warp& warp, const Instruction& instruction) {
 }
 
 bool takes_low_half(const Instruction& instruction) {
-  if (instruction.opcode != Opcode::cvt || instruction.modifiers.sat) return false;
   const Type from = instruction.source_type, to = instruction.type;
-  const bool is_wide = from == Type::u64 || from == Type::s64;
-  return is_wide && (to == Type::u32 || to == Type::s32 || to == Type::u16 || to == Type::s16 ||
-                     to == Type::u8 || to == Type::s8);
+  return instruction.opcode == Opcode::cvt && !instruction.modifiers.sat && is_integer(from) &&
+         is_integer(to) && type_bytes(from) == 8 && type_bytes(to) < 8;
 }
 
 // A shift to the left by half of the register or more drops the high half.
@@ -200,10 +198,7 @@ void run_order(Warp& warp, const Instruction& instruction, uint32_t mask) {
       const uint64_t now = grid.clock += 1 + next_random(grid) % 64;
       const uint32_t unit = instruction.operands[0];
       for (LaneSet lane(mask); lane; ++lane)
-        if (type_bytes(instruction.type) == 8)
-          warp.lanes<uint64_t>(unit)[*lane] = now;
-        else
-          warp.lanes<uint32_t>(unit)[*lane] = static_cast<uint32_t>(now);
+        warp.set_bits(unit, *lane, type_bytes(instruction.type), now);
       return set_known(warp, unit, mask);
     }
     default:
@@ -306,14 +301,12 @@ int64_t run_split(Warp& warp, size_t index, int stop, int64_t quantum) {
   return done;
 }
 
-bool can_merge(const Split& split) { return split.wait == Wait::none || split.wait == Wait::sleep; }
-
 void merge_splits(Warp& warp) {
   std::vector<Split>& splits = warp.splits;
   for (size_t i = 0; i < splits.size(); ++i) {
     for (size_t k = splits.size() - 1; k > i; --k) {
       if (splits[i].pc != splits[k].pc || splits[i].wait != splits[k].wait) continue;
-      if (!can_merge(splits[i])) continue;
+      if (!splits[i].can_run()) continue;
       splits[i].mask |= splits[k].mask;
       splits[i].turns = std::max(splits[i].turns, splits[k].turns);
       splits.erase(splits.begin() + static_cast<ptrdiff_t>(k));
@@ -357,8 +350,7 @@ Turn find_turn(Warp& warp, int64_t quantum) {
 Turn next_turn(Warp& warp, int64_t quantum) {
   const Turn turn = find_turn(warp, quantum);
   if (turn.index != warp.splits.size()) return turn;
-  const auto held = std::find_if(warp.splits.begin(), warp.splits.end(),
-                                 [](const Split& split) { return split.wait == Wait::held; });
+  const auto held = std::ranges::find(warp.splits, Wait::held, &Split::wait);
   if (held == warp.splits.end()) return turn;
   held->wait = Wait::none;
   return find_turn(warp, quantum);

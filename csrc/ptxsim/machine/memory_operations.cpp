@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/words.h"
 #include "ptxsim/machine/interpret.h"
 #include "ptxsim/machine/traffic.h"
 
@@ -26,211 +27,210 @@ bool are_spaced(const LaneAddresses& host, uint64_t step) {
   return different == 0;
 }
 
-// T: in memory, its sign telling how it is widened.  R: a lane of the register.
-template <class T, class R, int kElements>
-void load_rows(Warp& warp, const uint32_t* units, const unsigned char* from) {
-  alignas(64) R sink[kLanes];
-  R* to[kElements];
-  for (int element = 0; element < kElements; ++element)
-    to[element] = units[element] == kNoUnit ? sink : warp.lanes<R>(units[element]);
-#pragma GCC ivdep
-  for (int lane = 0; lane < kLanes; ++lane) {
-    for (int element = 0; element < kElements; ++element) {
-      T value;
-      std::memcpy(&value, from + (lane * kElements + element) * sizeof(T), sizeof(T));
-      to[element][lane] = static_cast<R>(value);
-    }
-  }
-}
-
+// Where the lanes' elements do not lie side by side.  T: in memory, its sign telling how it is
+// widened.  R: a lane of the register.
 template <class T, class R>
 void load_lanes(Warp& warp, const Instruction& instruction, uint32_t mask,
                 const LaneAddresses& host) {
-  const int elements = instruction.vector;
-  const uint32_t* units = instruction.operands.data();
-  if (mask == kAllLanes && elements <= 4 && are_spaced(host, elements * sizeof(T))) {
-    const unsigned char* from = host_pointer<unsigned char>(host[0]);
-    if (elements == 1) return load_rows<T, R, 1>(warp, units, from);
-    if (elements == 2) return load_rows<T, R, 2>(warp, units, from);
-    return load_rows<T, R, 4>(warp, units, from);
-  }
   const bool alike = mask == kAllLanes && are_spaced(host, 0);
-  for (int element = 0; element < elements; ++element) {
-    if (units[element] == kNoUnit) continue;
-    R* to = warp.lanes<R>(units[element]);
+  for (int element = 0; element < instruction.vector; ++element) {
+    const uint32_t unit = instruction.operands[element];
+    if (unit == kNoUnit) continue;
+    R* to = warp.lanes<R>(unit);
     const auto value_of = [&](int lane) {
       T value;
       std::memcpy(&value, host_pointer<T>(host[lane]) + element, sizeof(T));
       return static_cast<R>(value);
     };
-    if (alike) {
-      const R value = value_of(0);
-      for (int lane = 0; lane < kLanes; ++lane) to[lane] = value;
-    } else {
+    if (alike)
+      std::fill_n(to, kLanes, value_of(0));
+    else
       for (LaneSet lane(mask); lane; ++lane) to[*lane] = value_of(*lane);
-    }
-  }
-}
-
-template <class T, class R, int kElements>
-void store_rows(Warp& warp, const uint32_t* units, unsigned char* to) {
-  const R* from[kElements];
-  for (int element = 0; element < kElements; ++element)
-    from[element] = warp.lanes<R>(units[element]);
-#pragma GCC ivdep
-  for (int lane = 0; lane < kLanes; ++lane) {
-    for (int element = 0; element < kElements; ++element) {
-      const T value = static_cast<T>(from[element][lane]);
-      std::memcpy(to + (lane * kElements + element) * sizeof(T), &value, sizeof(T));
-    }
   }
 }
 
 template <class T, class R>
 void store_lanes(Warp& warp, const Instruction& instruction, uint32_t mask,
                  const LaneAddresses& host) {
-  const int elements = instruction.vector;
   const uint32_t* units = instruction.operands.data() + 1;
-  if (mask == kAllLanes && elements <= 4 && are_spaced(host, elements * sizeof(T))) {
-    unsigned char* to = host_pointer<unsigned char>(host[0]);
-    if (elements == 1) return store_rows<T, R, 1>(warp, units, to);
-    if (elements == 2) return store_rows<T, R, 2>(warp, units, to);
-    return store_rows<T, R, 4>(warp, units, to);
-  }
   for (LaneSet lane(mask); lane; ++lane) {
-    for (int element = 0; element < elements; ++element) {
+    for (int element = 0; element < instruction.vector; ++element) {
       const T value = static_cast<T>(warp.lanes<R>(units[element])[*lane]);
       std::memcpy(host_pointer<T>(host[*lane]) + element, &value, sizeof(T));
     }
   }
 }
 
-template <bool kIsLoad, class T, class R>
-Move move_between() {
-  if constexpr (sizeof(T) > sizeof(R))
-    return nullptr;
-  else if constexpr (kIsLoad)
-    return load_lanes<T, R>;
-  else
-    return store_lanes<T, R>;
+template <bool kIsLoad, class T, class R, int kElements>
+void move_rows(Warp& warp, const uint32_t* units, unsigned char* host) {
+  alignas(64) R sink[kLanes];
+  R* rows[kElements];
+  for (int element = 0; element < kElements; ++element)
+    rows[element] = kIsLoad && units[element] == kNoUnit ? sink : warp.lanes<R>(units[element]);
+#pragma GCC ivdep
+  for (int lane = 0; lane < kLanes; ++lane) {
+    for (int element = 0; element < kElements; ++element) {
+      unsigned char* const at = host + (lane * kElements + element) * sizeof(T);
+      T value;
+      if constexpr (kIsLoad) {
+        std::memcpy(&value, at, sizeof(T));
+        rows[element][lane] = static_cast<R>(value);
+      } else {
+        value = static_cast<T>(rows[element][lane]);
+        std::memcpy(at, &value, sizeof(T));
+      }
+    }
+  }
 }
 
+template <bool kIsLoad, class T, class R>
+void move_lanes(Warp& warp, const Instruction& instruction, uint32_t mask,
+                const LaneAddresses& host) {
+  const int elements = instruction.vector;
+  const uint32_t* units = instruction.operands.data() + (kIsLoad ? 0 : 1);
+  if (mask == kAllLanes && elements <= 4 && are_spaced(host, elements * sizeof(T))) {
+    unsigned char* const first = host_pointer<unsigned char>(host[0]);
+    if (elements == 1) return move_rows<kIsLoad, T, R, 1>(warp, units, first);
+    if (elements == 2) return move_rows<kIsLoad, T, R, 2>(warp, units, first);
+    return move_rows<kIsLoad, T, R, 4>(warp, units, first);
+  }
+  if constexpr (kIsLoad)
+    load_lanes<T, R>(warp, instruction, mask, host);
+  else
+    store_lanes<T, R>(warp, instruction, mask, host);
+}
+
+// A register is at least as wide as what is in memory.
 template <bool kIsLoad, class T>
 Move move_of(int register_bytes) {
+  const auto between = []<class R>() -> Move {
+    if constexpr (sizeof(T) <= sizeof(R)) return move_lanes<kIsLoad, T, R>;
+    return nullptr;
+  };
   switch (register_bytes) {
     case 2:
-      return move_between<kIsLoad, T, uint16_t>();
+      return between.template operator()<uint16_t>();
     case 4:
-      return move_between<kIsLoad, T, uint32_t>();
+      return between.template operator()<uint32_t>();
     case 8:
-      return move_between<kIsLoad, T, uint64_t>();
+      return between.template operator()<uint64_t>();
     default:
-      return move_between<kIsLoad, T, Bits128>();
+      return between.template operator()<Bits128>();
   }
 }
 
 template <bool kIsLoad>
-Move find_move(Type type, int register_bytes) {
-  switch (type) {
-    case Type::s8:
-      return move_of<kIsLoad, int8_t>(register_bytes);
-    case Type::s16:
-      return move_of<kIsLoad, int16_t>(register_bytes);
-    case Type::s32:
-      return move_of<kIsLoad, int32_t>(register_bytes);
-    default:
-      break;
-  }
-  switch (type_bytes(type)) {
-    case 1:
-      return move_of<kIsLoad, uint8_t>(register_bytes);
-    case 2:
-      return move_of<kIsLoad, uint16_t>(register_bytes);
-    case 4:
-      return move_of<kIsLoad, uint32_t>(register_bytes);
-    case 8:
-      return move_of<kIsLoad, uint64_t>(register_bytes);
-    default:
-      return move_of<kIsLoad, Bits128>(register_bytes);
+Move find_move(const Instruction& instruction) {
+  using Find = Move (*)(int register_bytes);
+  constexpr Find kSigned[] = {move_of<kIsLoad, int8_t>, move_of<kIsLoad, int16_t>,
+                              move_of<kIsLoad, int32_t>};
+  constexpr Find kOthers[] = {move_of<kIsLoad, uint8_t>, move_of<kIsLoad, uint16_t>,
+                              move_of<kIsLoad, uint32_t>, move_of<kIsLoad, uint64_t>,
+                              move_of<kIsLoad, Bits128>};
+  const Type type = instruction.type;
+  const auto size = std::countr_zero(static_cast<unsigned>(type_bytes(type)));  // log2
+  const bool is_signed = type >= Type::s8 && type <= Type::s32;
+  return (is_signed ? kSigned : kOthers)[size](instruction.register_bytes);
+}
+
+void read_addresses(Warp& warp, const Instruction& instruction, uint32_t unit,
+                    LaneAddresses& addresses) {
+  const auto offset = static_cast<uint64_t>(instruction.immediate);
+  if (instruction.address_bytes == 4) {
+    const uint32_t* from = warp.lanes<uint32_t>(unit);
+    for (int i = 0; i < kLanes; ++i) addresses[i] = from[i] + static_cast<uint32_t>(offset);
+  } else {
+    const uint64_t* from = warp.lanes<uint64_t>(unit);
+    for (int i = 0; i < kLanes; ++i) addresses[i] = from[i] + offset;
   }
 }
 
-WarpAccess access_of(const Instruction& instruction, Access kind) {
-  return {.kind = kind,
-          .order = instruction.modifiers.order,
-          .scope = instruction.modifiers.scope,
-          .non_coherent = instruction.modifiers.non_coherent,
-          .bytes = static_cast<uint32_t>(type_bytes(instruction.type)) * instruction.vector,
-          .elements = instruction.vector};
+Access kind_of(Opcode opcode) {
+  if (opcode == Opcode::st) return Access::store;
+  return opcode == Opcode::ld || opcode == Opcode::ldu ? Access::load : Access::atomic;
 }
 
-void count_traffic(const Warp& warp, const Instruction& instruction, Space space, uint32_t lanes,
-                   const LaneAddresses& addresses) {
-  Traffic* traffic = warp.block->grid->traffic;
-  if (!traffic || space != Space::global || instruction.modifiers.order != Order::weak) return;
-  traffic->count(access_of(instruction, Access::load).bytes, lanes, addresses);
+// Calls `act(access)` for the lanes of each space.  Addresses of a generic access become offsets in
+// the space that they were found in.
+template <class Act>
+void for_each_access(const Instruction& instruction, uint32_t mask, LaneAddresses& addresses,
+                     Act act) {
+  const Modifiers& modifiers = instruction.modifiers;
+  WarpAccess access{
+      .kind = kind_of(instruction.opcode),
+      .order = modifiers.order,
+      .scope = modifiers.scope,
+      .non_coherent = modifiers.non_coherent,
+      .bytes = static_cast<uint32_t>(type_bytes(instruction.type)) * instruction.vector,
+      .elements = instruction.vector,
+      .addresses = addresses.data()};
+  const auto act_in = [&](Space space, uint32_t lanes) {
+    access.space = space;
+    access.mask = lanes;
+    act(access);
+  };
+  if (modifiers.space != Space::generic) return act_in(modifiers.space, mask);
+  uint32_t windowed = 0;
+  for (LaneSet lane(mask); lane; ++lane)
+    if (addresses[*lane] & kWindowMask) windowed |= 1u << *lane;
+  for (const auto& [space, window] : kWindows) {
+    if (!windowed) break;
+    uint32_t found = 0;
+    for (LaneSet lane(windowed); lane; ++lane) {
+      if ((addresses[*lane] & kWindowMask) != window) continue;
+      found |= 1u << *lane;
+      addresses[*lane] &= ~kWindowMask;
+    }
+    windowed &= ~found;
+    mask &= ~found;
+    if (found) act_in(space, found);
+  }
+  if (mask) act_in(Space::global, mask);
 }
 
 // Lanes of other spaces keep what they have: one generic access may meet several spaces.
-void to_host(const Warp& warp, const Instruction& instruction, Space space, uint32_t lanes,
+void to_host(const Warp& warp, const Instruction& instruction, const WarpAccess& access,
              LaneAddresses& addresses) {
-  if (space == Space::global) return;
-  const Origin origin = origin_of(warp, space);
+  if (access.space == Space::global) return;
+  const Origin origin = origin_of(warp, access.space);
   if (instruction.modifiers.space == Space::generic)
-    for (LaneSet lane(lanes); lane; ++lane) addresses[*lane] += origin.at(*lane);
+    for (LaneSet lane(access.mask); lane; ++lane) addresses[*lane] += origin.at(*lane);
   else if (origin.stride == 0)
     for (uint64_t& address : addresses) address += origin.base;
   else
     for (int lane = 0; lane < kLanes; ++lane) addresses[lane] += origin.at(lane);
 }
 
-void run_load(Warp& warp, const Instruction& instruction, uint32_t mask, LaneAddresses& addresses) {
-  const Move move = find_move<true>(instruction.type, instruction.register_bytes);
-  const bool is_strong = instruction.modifiers.order != Order::weak;
-  warp.observed |= is_strong;
-  const Grid& grid = *warp.block->grid;
-  for_each_space(instruction.modifiers.space, mask, addresses, [&](Space space, uint32_t lanes) {
-    uint32_t allowed = lanes;
-    if (grid.memory) {
-      WarpAccess access = access_of(instruction, Access::load);
-      access.space = space;
-      access.mask = lanes;
-      access.addresses = addresses.data();
-      allowed = grid.memory->check(warp, instruction, access);
-    }
-    count_traffic(warp, instruction, space, allowed, addresses);
-    to_host(warp, instruction, space, lanes, addresses);
-    for (LaneSet lane(grid.old && is_strong ? allowed : 0); lane; ++lane)
-      addresses[*lane] = grid.old->choose({&warp, &instruction, *lane}, addresses[*lane]);
-    move(warp, instruction, allowed, addresses);
-  });
-  for (int i = 0; i < instruction.vector; ++i) set_known(warp, instruction.operands[i], mask);
-}
-
-void run_store(Warp& warp, const Instruction& instruction, uint32_t mask,
-               LaneAddresses& addresses) {
-  const Move move = find_move<false>(instruction.type, instruction.register_bytes);
+void run_transfer(Warp& warp, const Instruction& instruction, uint32_t mask,
+                  LaneAddresses& addresses) {
   Grid& grid = *warp.block->grid;
-  ++grid.progress;
-  for_each_space(instruction.modifiers.space, mask, addresses, [&](Space space, uint32_t lanes) {
-    uint32_t allowed = lanes;
+  const bool is_load = instruction.opcode != Opcode::st;
+  const bool is_strong = instruction.modifiers.order != Order::weak;
+  const Move move = is_load ? find_move<true>(instruction) : find_move<false>(instruction);
+  warp.observed |= is_load && is_strong;
+  grid.progress += !is_load;
+  for_each_access(instruction, mask, addresses, [&](const WarpAccess& access) {
+    uint32_t allowed = access.mask;
     if (grid.memory) {
-      WarpAccess access = access_of(instruction, Access::store);
       std::array<uint32_t, 8> known;
-      for (int i = 0; i < instruction.vector; ++i)
+      for (int i = 0; !is_load && i < instruction.vector; ++i)
         known[i] = warp.valid[instruction.operands[1 + i]];
-      access.space = space;
-      access.mask = lanes;
-      access.addresses = addresses.data();
-      allowed = grid.memory->check(warp, instruction, access, known.data());
+      allowed = grid.memory->check(warp, instruction, access, is_load ? nullptr : known.data());
     }
-    count_traffic(warp, instruction, space, allowed, addresses);
-    to_host(warp, instruction, space, lanes, addresses);
-    if (grid.old && instruction.modifiers.order != Order::weak)
-      for (LaneSet lane(allowed); lane; ++lane)
-        grid.old->keep({&warp, &instruction, *lane}, addresses[*lane]);
+    if (grid.traffic && access.space == Space::global && !is_strong)
+      grid.traffic->count(access.bytes, allowed, addresses);
+    to_host(warp, instruction, access, addresses);
+    for (LaneSet lane(grid.old && is_strong ? allowed : 0); lane; ++lane) {
+      const Site site{&warp, &instruction, *lane};
+      if (is_load)
+        addresses[*lane] = grid.old->choose(site, addresses[*lane]);
+      else
+        grid.old->keep(site, addresses[*lane]);
+    }
     move(warp, instruction, allowed, addresses);
   });
+  if (!is_load) return;
+  for (int i = 0; i < instruction.vector; ++i) set_known(warp, instruction.operands[i], mask);
 }
 
 // The bytes of a copy move.
@@ -335,9 +335,9 @@ uint64_t OldValues::choose(const Site& load, uint64_t at) {
                    !grid.order->known(store.moment, store.lane, by);
   store.settled |= may ? 1u << by.lane : kAllLanes;
   if (!may) return at;
-  const std::string what = "may still read what was there before lane " +
-                           std::to_string(store.lane) + " stored at " + line_name(*store.by) +
-                           ", and the result differs: shuffles and votes order no memory";
+  const std::string what =
+      concat("may still read what was there before lane ", store.lane, " stored at ",
+             line_name(*store.by), ", and the result differs: shuffles and votes order no memory");
   Reporter(*grid.kernel, found).report(FindingKind::race, load, what, store.by->line);
   return reinterpret_cast<uintptr_t>(store.bytes);
 }
@@ -361,19 +361,6 @@ Origin origin_of(const Warp& warp, Space space) {
   }
 }
 
-void read_addresses(Warp& warp, const Instruction& instruction, LaneAddresses& addresses) {
-  const uint32_t unit =
-      instruction.operands[instruction.flow == Flow::memory ? instruction.destinations : 0];
-  const auto offset = static_cast<uint64_t>(instruction.immediate);
-  if (instruction.address_bytes == 4) {
-    const uint32_t* from = warp.lanes<uint32_t>(unit);
-    for (int i = 0; i < kLanes; ++i) addresses[i] = from[i] + static_cast<uint32_t>(offset);
-  } else {
-    const uint64_t* from = warp.lanes<uint64_t>(unit);
-    for (int i = 0; i < kLanes; ++i) addresses[i] = from[i] + offset;
-  }
-}
-
 void run_memory(Warp& warp, const Instruction& instruction, uint32_t mask) {
   switch (instruction.opcode) {
     case Opcode::prefetch:
@@ -391,25 +378,18 @@ void run_memory(Warp& warp, const Instruction& instruction, uint32_t mask) {
   LaneAddresses addresses;
   const uint32_t unit = instruction.operands[instruction.destinations];
   mask = require_known(warp, instruction, unit, mask, "address");
-  read_addresses(warp, instruction, addresses);
+  read_addresses(warp, instruction, unit, addresses);
   switch (instruction.opcode) {
     case Opcode::ld:
     case Opcode::ldu:
-      return run_load(warp, instruction, mask, addresses);
     case Opcode::st:
-      return run_store(warp, instruction, mask, addresses);
+      return run_transfer(warp, instruction, mask, addresses);
     case Opcode::cp_async:
       return start_copies(warp, instruction, mask, addresses);
-    default:
-      break;
+    default:  // atom, red
+      for_each_access(instruction, mask, addresses,
+                      [&](const WarpAccess& access) { run_atomic(warp, instruction, access); });
   }
-  WarpAccess access = access_of(instruction, Access::atomic);
-  for_each_space(instruction.modifiers.space, mask, addresses, [&](Space space, uint32_t lanes) {
-    access.space = space;
-    access.mask = lanes;
-    access.addresses = addresses.data();
-    run_atomic(warp, instruction, access);
-  });
 }
 
 void progress_copies(Warp& warp) {

@@ -29,7 +29,6 @@ AtomicUpdate find_atomic(Word operation, Type type, Space space);
 
 // Addresses of one instruction, as its space counts them: host addresses or offsets.
 struct alignas(64) LaneAddresses : std::array<uint64_t, kLanes> {};
-void read_addresses(Warp& warp, const Instruction& instruction, LaneAddresses& addresses);
 
 // What strong loads may still find though another lane of their warp has stored since: shuffles and
 // votes order no memory.  In one order each lane is given one of each store, once: a correct kernel
@@ -58,28 +57,5 @@ struct Origin {
   uint64_t at(int lane) const { return base + stride * static_cast<uint64_t>(lane); }
 };
 Origin origin_of(const Warp& warp, Space space);
-
-// Calls `act(space, lanes)` for the lanes of each space.  Addresses of a generic access become
-// offsets in the space that they were found in.
-template <class Act>
-void for_each_space(Space space, uint32_t mask, LaneAddresses& addresses, Act act) {
-  if (space != Space::generic) return act(space, mask);
-  uint32_t windowed = 0;
-  for (LaneSet lane(mask); lane; ++lane)
-    if (addresses[*lane] & kWindowMask) windowed |= 1u << *lane;
-  for (const auto& [known, window] : kWindows) {
-    if (!windowed) break;
-    uint32_t found = 0;
-    for (LaneSet lane(windowed); lane; ++lane) {
-      if ((addresses[*lane] & kWindowMask) != window) continue;
-      found |= 1u << *lane;
-      addresses[*lane] &= ~kWindowMask;
-    }
-    windowed &= ~found;
-    mask &= ~found;
-    if (found) act(known, found);
-  }
-  if (mask) act(Space::global, mask);
-}
 
 }  // namespace stitch::ptxsim

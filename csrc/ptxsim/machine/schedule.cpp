@@ -5,6 +5,7 @@
 #include <numeric>
 #include <string>
 
+#include "base/words.h"
 #include "ptxsim/machine/blocks.h"
 #include "ptxsim/machine/interpret.h"
 #include "ptxsim/machine/warp_operations.h"
@@ -29,8 +30,7 @@ struct BlockOrder {
 };
 
 BlockOrder order_blocks(Grid& grid, const Schedule& schedule) {
-  const auto& sizes = schedule.launch->grid;
-  BlockOrder blocks{.count = uint64_t{sizes[0]} * sizes[1] * sizes[2]};
+  BlockOrder blocks{.count = volume(schedule.launch->grid)};
   if (schedule.order == WarpOrder::in_order || blocks.count == 1) return blocks;
   blocks.shift = blocks.count - 1;
   blocks.factor = blocks.count - 1;  // -1
@@ -82,63 +82,63 @@ uint64_t preferred_places(Grid& grid, WarpOrder order) {
   }
 }
 
-struct Choice {
-  size_t place = 0;
-  uint32_t warps = 0;  // ready ones to choose from; 0: none
-};
-
-// The next place, from the cursor on, with a ready warp that is (or is not) the one ahead.
-Choice find_ready(const Scheduler& scheduler, size_t first, int ahead) {
-  const size_t count = scheduler.places.size();
-  for (size_t i = 0; i < count; ++i) {
-    const size_t at = first + i < count ? first + i : first + i - count;
-    const Place& place = *scheduler.places[at];
-    const uint32_t warps = ahead < 0   ? place.block.ready
-                           : ahead > 0 ? place.block.ready & place.ahead
-                                       : place.block.ready & ~place.ahead;
-    if (warps) return {at, warps};
-  }
-  return {};
-}
-
-int nth_warp(uint32_t warps, uint64_t n) {
-  LaneSet rest(warps);
-  for (; n > 0; --n) ++rest;
-  return *rest;
-}
-
 struct Run {
   size_t place = 0;
   int warp = -1;  // none is ready
   int64_t quantum = kLongest;
 };
 
+// Who goes first at a place: a warp by its number among the ready ones.
+using Pick = int (*)(Grid& grid, uint32_t ready);
+int pick_lowest(Grid&, uint32_t ready) { return lowest_lane(ready); }
+int pick_highest(Grid&, uint32_t ready) { return 31 - std::countl_zero(ready); }
+int pick_any(Grid& grid, uint32_t ready) {
+  LaneSet rest(ready);
+  for (uint64_t n = next_random(grid) % std::popcount(ready); n > 0; --n) ++rest;
+  return *rest;
+}
+
+enum class Among { all, ahead, others };  // others: all but the warp ahead
+
+// A ready warp of the next place, from `first` on, that has one.
+Run find_ready(const Scheduler& scheduler, size_t first, Among among, Pick pick) {
+  const size_t count = scheduler.places.size();
+  for (size_t i = 0; i < count; ++i) {
+    const size_t at = first + i < count ? first + i : first + i - count;
+    const Place& place = *scheduler.places[at];
+    const uint32_t chosen = among == Among::all     ? kAllLanes
+                            : among == Among::ahead ? place.ahead
+                                                    : ~place.ahead;
+    if (const uint32_t ready = place.block.ready & chosen)
+      return {at, pick(scheduler.grid, ready), kLongest};
+  }
+  return {};
+}
+
 Run choose(Scheduler& scheduler) {
   Grid& grid = scheduler.grid;
   const size_t cursor = scheduler.cursor < scheduler.places.size() ? scheduler.cursor : 0;
   switch (scheduler.schedule.order) {
-    case WarpOrder::in_order: {
-      const Choice choice = find_ready(scheduler, cursor, -1);
-      return choice.warps ? Run{choice.place, lowest_lane(choice.warps)} : Run{};
+    case WarpOrder::in_order:
+      return find_ready(scheduler, cursor, Among::all, pick_lowest);
+    case WarpOrder::reversed:
+      return find_ready(scheduler, cursor, Among::all, pick_highest);
+    case WarpOrder::random: {
+      const size_t first = next_random(grid) % scheduler.places.size();
+      Run run = find_ready(scheduler, first, Among::all, pick_any);
+      if (run.warp >= 0) run.quantum = int64_t{1} << next_random(grid) % 11;
+      return run;
     }
-    case WarpOrder::reversed: {
-      const Choice choice = find_ready(scheduler, cursor, -1);
-      return choice.warps ? Run{choice.place, 31 - std::countl_zero(choice.warps)} : Run{};
-    }
-    case WarpOrder::random:
-      break;
-    case WarpOrder::one_ahead:
-    case WarpOrder::one_behind: {
-      const int preferred = scheduler.schedule.order == WarpOrder::one_ahead ? 1 : 0;
-      Choice choice = find_ready(scheduler, cursor, preferred);
-      if (!choice.warps) choice = find_ready(scheduler, cursor + 1, 1 - preferred);
-      return choice.warps ? Run{choice.place, lowest_lane(choice.warps), 256} : Run{};
+    default: {  // one ahead, one behind
+      const bool is_ahead = scheduler.schedule.order == WarpOrder::one_ahead;
+      const Among preferred = is_ahead ? Among::ahead : Among::others;
+      const Among rest = is_ahead ? Among::others : Among::ahead;
+      Run run = find_ready(scheduler, cursor, preferred, pick_lowest);
+      if (run.warp < 0) run = find_ready(scheduler, cursor + 1, rest, pick_lowest);
+      run.quantum = 256;
+      return run;
     }
   }
-  const Choice choice = find_ready(scheduler, next_random(grid) % scheduler.places.size(), -1);
-  if (!choice.warps) return {};
-  const int warp = nth_warp(choice.warps, next_random(grid) % std::popcount(choice.warps));
-  return {choice.place, warp, int64_t{1} << next_random(grid) % 11};
 }
 
 void retire(Scheduler& scheduler, size_t index) {
@@ -150,14 +150,10 @@ void retire(Scheduler& scheduler, size_t index) {
 
 std::string describe_waiter(const Warp& warp, const Split& split) {
   const Instruction& at = warp.block->grid->module->code[split.pc];
-  std::string text = "block " + index_name(warp.block->index) + " warp " +
-                     std::to_string(warp.index) + " (" + std::to_string(std::popcount(split.mask)) +
-                     " lanes) ";
-  if (split.wait == Wait::barrier)
-    text += "waits at barrier " + std::to_string(split.barrier);
-  else
-    text += "spins";
-  return text + " at " + line_name(at);
+  return concat("block ", index_name(warp.block->index), " warp ", warp.index, " (",
+                std::popcount(split.mask), " lanes) ",
+                split.wait == Wait::barrier ? concat("waits at barrier ", split.barrier) : "spins",
+                " at ", line_name(at));
 }
 
 // Everybody waits for somebody: who, and where.
@@ -174,22 +170,21 @@ void report_stuck(Scheduler& scheduler) {
           const Instruction& at = scheduler.grid.module->code[split.pc];
           site = {&warp, &at, lowest_lane(split.mask)};
         }
-        are_spinning |= split.wait == Wait::sleep || split.wait == Wait::none;
+        are_spinning |= split.can_run();
         if (++waiters <= kMostNamed) text += "; " + describe_waiter(warp, split);
       }
     }
   }
-  if (waiters > kMostNamed) text += "; and " + std::to_string(waiters - kMostNamed) + " more";
+  if (waiters > kMostNamed) text += concat("; and ", waiters - kMostNamed, " more");
   // Who waits at a barrier waits for its own block, whatever else would start.
   if (!are_spinning || scheduler.started == scheduler.blocks.count) {
     return scheduler.grid.reporter->report(FindingKind::deadlock, site,
                                            "waits for ever: nobody can go on" + text);
   }
-  scheduler.grid.reporter->report(FindingKind::residency, site,
-                                  "waits for ever: " + std::to_string(scheduler.places.size()) +
-                                      " of " + std::to_string(scheduler.blocks.count) +
-                                      " blocks fill the machine, none can end and no other start" +
-                                      text);
+  scheduler.grid.reporter->report(
+      FindingKind::residency, site,
+      concat("waits for ever: ", scheduler.places.size(), " of ", scheduler.blocks.count,
+             " blocks fill the machine, none can end and no other start", text));
 }
 
 bool force_meetings(Scheduler& scheduler) {
@@ -235,8 +230,8 @@ void report_budget(Scheduler& scheduler, const Warp& warp) {
   const int pc = warp.splits.empty() ? scheduler.grid.kernel->first : warp.splits[0].pc;
   scheduler.grid.reporter->report(
       FindingKind::budget, {&warp, &scheduler.grid.module->code[pc], -1},
-      "runs when the budget of " + std::to_string(scheduler.schedule.budget) +
-          " lane-instructions is spent: a loop without end, or a launch too large to simulate");
+      concat("runs when the budget of ", scheduler.schedule.budget,
+             " lane-instructions is spent: a loop without end, or a launch too large to simulate"));
 }
 
 }  // namespace
@@ -268,7 +263,8 @@ Ending run_grid(Grid& grid, const Schedule& schedule, uint64_t& lane_instruction
       ending = Ending::stuck;
       break;
     }
-    if (!warp.live && has_ended(*warp.block)) retire(scheduler, run.place);
+    if (!warp.live && std::ranges::none_of(warp.block->warps, &Warp::live))
+      retire(scheduler, run.place);
   }
   lane_instructions += executed;
   return ending;

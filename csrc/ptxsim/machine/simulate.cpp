@@ -4,15 +4,17 @@
 #include <cfenv>
 #include <cstring>
 #include <optional>
-#include <sstream>
 
 #include "base/error.h"
+#include "base/round_up.h"
+#include "base/words.h"
 #include "ptxsim/lanes/lanes.h"
 #include "ptxsim/machine/blocks.h"
 #include "ptxsim/machine/contents.h"
 #include "ptxsim/machine/memory_operations.h"
 #include "ptxsim/machine/schedule.h"
 #include "ptxsim/memory/races.h"
+#include "ptxsim/memory/views.h"
 
 namespace stitch::ptxsim {
 namespace {
@@ -25,10 +27,7 @@ constexpr int kMostRegisters = 255;              // per thread
 
 template <class... Parts>
 [[noreturn]] void refuse(const Launch& launch, const Parts&... parts) {
-  std::ostringstream text;
-  text << "kernel " << launch.kernel->name << ": ";
-  (text << ... << parts);
-  throw UserError(text.str());
+  throw UserError(concat("kernel ", launch.kernel->name, ": ", parts...));
 }
 
 // Lanes compute with what the process's own arithmetic does: torch.set_flush_denormal must not
@@ -47,28 +46,22 @@ class DefaultFloatingPoint {
   std::fenv_t saved_;
 };
 
-uint32_t thread_count(const Launch& launch) {
-  return launch.block[0] * launch.block[1] * launch.block[2];
-}
+using Extents = std::array<uint32_t, 3>;
 
-uint64_t block_count(const Launch& launch) {
-  return uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
+void check_extents(const Launch& launch, const char* what, const Extents& given,
+                   const Extents& most) {
+  for (size_t dim = 0; dim < 3; ++dim) {
+    if (given[dim] >= 1 && given[dim] <= most[dim]) continue;
+    refuse(launch, what, " ", index_name(given), " is not allowed: dimension ", dim,
+           " must be 1 to ", most[dim]);
+  }
 }
 
 void check_shape(const Launch& launch) {
-  for (int dim = 0; dim < 3; ++dim) {
-    const uint32_t blocks = launch.grid[dim], threads = launch.block[dim];
-    if (blocks == 0 || blocks > kMostBlocksPerDim[dim]) {
-      refuse(launch, "grid ", index_name(launch.grid), " is not allowed: dimension ", dim,
-             " must be 1 to ", kMostBlocksPerDim[dim]);
-    }
-    if (threads == 0 || threads > kMostThreadsPerDim[dim]) {
-      refuse(launch, "block ", index_name(launch.block), " is not allowed: dimension ", dim,
-             " must be 1 to ", kMostThreadsPerDim[dim]);
-    }
-  }
-  if (thread_count(launch) > kMostThreads) {
-    refuse(launch, "block ", index_name(launch.block), " has ", thread_count(launch),
+  check_extents(launch, "grid", launch.grid, kMostBlocksPerDim);
+  check_extents(launch, "block", launch.block, kMostThreadsPerDim);
+  if (volume(launch.block) > kMostThreads) {
+    refuse(launch, "block ", index_name(launch.block), " has ", volume(launch.block),
            " threads; at most 1024 are allowed");
   }
   const auto& required = launch.kernel->required_threads;
@@ -77,7 +70,7 @@ void check_shape(const Launch& launch) {
            index_name(required), " of the kernel");
   }
   const auto& most = launch.kernel->max_threads;
-  if (most[0] && thread_count(launch) > uint64_t{most[0]} * most[1] * most[2]) {
+  if (most[0] && volume(launch.block) > volume(most)) {
     refuse(launch, "block ", index_name(launch.block), " has more threads than the .maxntid ",
            index_name(most), " of the kernel");
   }
@@ -101,22 +94,26 @@ void check_sizes(const Launch& launch, const Machine& machine) {
   }
 }
 
-uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
+// What a thread holds when ptxas did not say: the registers that the text names, but never more
+// than lets a block run, of `threads` or of the largest size that the kernel promises.
+int estimate_registers(const Function& kernel, const Machine& machine, uint64_t threads) {
+  if (kernel.max_threads[0]) threads = volume(kernel.max_threads);
+  threads = round_up(std::max<uint64_t>(threads, 1), kLanes) * std::max(1u, kernel.min_blocks);
+  const uint64_t most =
+      std::max<uint64_t>(machine.registers_per_multiprocessor / threads / 8 * 8, 8);
+  return static_cast<int>(std::min<uint64_t>(
+      {most, kMostRegisters, static_cast<uint64_t>(std::max(kernel.registers, 16))}));
+}
 
 int registers_of(const Launch& launch, const Machine& machine, int registers) {
   if (registers > 0) return registers;
-  return estimate_registers(*launch.kernel, machine, thread_count(launch));
+  return estimate_registers(*launch.kernel, machine, volume(launch.block));
 }
 
-// What one launch needs beside its blocks.
-struct Images {
-  std::vector<RegisterUnit> parameters;  // aligned as a launch's are
-  std::vector<RegisterUnit> constants;
-
-  static std::vector<RegisterUnit> aligned(uint64_t bytes) {
-    return std::vector<RegisterUnit>(bytes / kUnitBytes + 1);
-  }
-};
+// Zeros, aligned as a launch's parameters are.
+std::vector<RegisterUnit> make_image(uint64_t bytes) {
+  return std::vector<RegisterUnit>(bytes / kUnitBytes + 1);
+}
 
 // `bytes` are zeros.
 void fill_variable(const Variable& variable, uint64_t globals, unsigned char* bytes) {
@@ -130,16 +127,11 @@ void fill_variable(const Variable& variable, uint64_t globals, unsigned char* by
   }
 }
 
-Images make_images(const Launch& launch) {
-  const Module& module = *launch.module->module;
-  Images images{Images::aligned(launch.parameters.size()), Images::aligned(module.const_bytes)};
-  std::memcpy(images.parameters[0].bytes, launch.parameters.data(), launch.parameters.size());
-  for (const Variable& variable : module.variables) {
-    if (variable.space != Space::const_) continue;
-    fill_variable(variable, reinterpret_cast<uintptr_t>(launch.module->globals.data()),
-                  images.constants[0].bytes + variable.offset);
-  }
-  return images;
+// The variables of a space at their offsets.
+void fill_variables(const LoadedModule& module, Space space, unsigned char* bytes) {
+  const uint64_t globals = reinterpret_cast<uintptr_t>(module.globals.data());
+  for (const Variable& variable : module.module->variables)
+    if (variable.space == space) fill_variable(variable, globals, bytes + variable.offset);
 }
 
 // The views of the launch and those of the module's variables.
@@ -156,16 +148,6 @@ std::vector<View> all_views(const Launch& launch) {
   return views;
 }
 
-struct OrderPlan {
-  WarpOrder order;
-  uint64_t seed;
-};
-
-OrderPlan plan_order(const SimulationOptions& options, int index) {
-  const auto order = index < 5 ? static_cast<WarpOrder>(index) : WarpOrder::random;
-  return {order, options.seed * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(index)};
-}
-
 constexpr std::array<const char*, 5> kOrderNames = {"in order", "reversed", "random",
                                                     "one warp ahead", "one warp behind"};
 
@@ -175,29 +157,33 @@ class Simulation {
       : launch_(launch),
         machine_(machine),
         options_(options),
-        images_(make_images(launch)),
-        views_(all_views(launch)) {}
+        parameters_(make_image(launch.parameters.size())),
+        constants_(make_image(launch.module->module->const_bytes)),
+        views_(all_views(launch)) {
+    std::memcpy(parameters_[0].bytes, launch.parameters.data(), launch.parameters.size());
+    fill_variables(*launch.module, Space::const_, constants_[0].bytes);
+  }
 
   SimulationResult run() {
     const int registers = registers_of(launch_, machine_, options_.registers);
     const int per_multiprocessor = resident_blocks(launch_, machine_, registers);
     if (per_multiprocessor == 0) {
-      refuse(launch_, "a block of ", thread_count(launch_), " threads with ", registers,
+      refuse(launch_, "a block of ", volume(launch_.block), " threads with ", registers,
              " registers each does not fit on a multiprocessor of ", machine_.name);
     }
     resident_ =
         static_cast<uint64_t>(per_multiprocessor) * static_cast<uint64_t>(machine_.multiprocessors);
     Reporter reporter(*launch_.kernel, result_.findings);
-    if (launch_.cooperative && block_count(launch_) > resident_) {
+    if (launch_.cooperative && volume(launch_.grid) > resident_) {
       reporter.report(FindingKind::residency,
-                      "is launched cooperatively with " + std::to_string(block_count(launch_)) +
-                          " blocks; " + std::to_string(resident_) + " fit on " + machine_.name);
+                      concat("is launched cooperatively with ", volume(launch_.grid), " blocks; ",
+                             resident_, " fit on ", machine_.name));
       return result_;
     }
     if (options_.checks)
       run_orders(reporter);
     else
-      run_order(plan_order(options_, 0), {.reporter = &reporter, .traffic = &result_.traffic});
+      run_order(0, {.reporter = &reporter, .traffic = &result_.traffic});
     return result_;
   }
 
@@ -206,18 +192,17 @@ class Simulation {
     Contents contents(views_);
     for (int index = 0; index < std::max(options_.orders, 1); ++index) {
       contents.restore();
-      const OrderPlan plan = plan_order(options_, index);
-      HappensBefore order(static_cast<int>(thread_count(launch_)));
+      HappensBefore order(static_cast<int>(volume(launch_.block)));
       Memory memory({.views = views_,
                      .constant_bytes = launch_.module->module->const_bytes,
                      .parameter_bytes = launch_.parameters.size(),
                      .grid = launch_.grid,
                      .block = launch_.block},
                     order, reporter);
-      const Ending ending = run_order(plan, {.memory = &memory,
-                                             .order = &order,
-                                             .reporter = &reporter,
-                                             .traffic = index ? nullptr : &result_.traffic});
+      const Ending ending = run_order(index, {.memory = &memory,
+                                              .order = &order,
+                                              .reporter = &reporter,
+                                              .traffic = index ? nullptr : &result_.traffic});
       if (ending == Ending::complete) memory.check_written();
       if (index == 0) {
         contents.keep_result();
@@ -226,8 +211,7 @@ class Simulation {
         if (result_.findings.all.empty() && old_.found.count && !contents.differences().empty())
           result_.findings = old_.found;
         else
-          report_differences(contents, memory, kOrderNames[static_cast<size_t>(plan.order)],
-                             reporter);
+          report_differences(contents, kOrderNames[static_cast<size_t>(order_of(index))], reporter);
       }
       if (ending != Ending::complete) break;
     }
@@ -236,19 +220,16 @@ class Simulation {
 
   // Of more than different bits, which then only follow.
   bool is_accused() const {
-    const std::vector<Finding>& all = result_.findings.all;
-    return std::any_of(all.begin(), all.end(), [](const Finding& finding) {
-      return finding.kind != FindingKind::nondeterministic;
-    });
+    const auto is_other = [](FindingKind kind) { return kind != FindingKind::nondeterministic; };
+    return std::ranges::any_of(result_.findings.all, is_other, &Finding::kind);
   }
 
-  static void report_differences(const Contents& contents, const Memory& memory, const char* order,
-                                 Reporter& reporter) {
+  void report_differences(const Contents& contents, const char* order, Reporter& reporter) const {
     for (const Difference& difference : contents.differences()) {
-      reporter.report(FindingKind::nondeterministic, "leaves " + difference.first + " in " +
-                                                         memory.address_name(difference.address) +
-                                                         " in order, but " + difference.other +
-                                                         " when run " + order);
+      reporter.report(
+          FindingKind::nondeterministic,
+          concat("leaves ", difference.first, " in ", locate(views_, difference.address),
+                 " in order, but ", difference.other, " when run ", order));
     }
   }
 
@@ -260,28 +241,34 @@ class Simulation {
     Traffic* traffic = nullptr;
   };
 
-  Ending run_order(const OrderPlan& plan, const Watchers& watchers) {
-    const bool is_random = plan.order != WarpOrder::in_order && plan.order != WarpOrder::reversed;
-    const bool is_reversed = plan.order == WarpOrder::reversed;
+  static WarpOrder order_of(int index) {
+    return index < 5 ? static_cast<WarpOrder>(index) : WarpOrder::random;
+  }
+
+  Ending run_order(int index, const Watchers& watchers) {
+    const WarpOrder order = order_of(index);
+    const uint64_t seed = options_.seed * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(index);
+    const bool is_random = order != WarpOrder::in_order && order != WarpOrder::reversed;
+    const bool is_reversed = order == WarpOrder::reversed;
     Grid grid{.module = launch_.module->module.get(),
               .kernel = launch_.kernel,
               .memory = watchers.memory,
               .order = watchers.order,
               .reporter = watchers.reporter,
               .traffic = watchers.traffic,
-              .old = plan.order == WarpOrder::one_behind ? &old_ : nullptr,
-              .parameters = images_.parameters[0].bytes,
-              .constants = images_.constants[0].bytes,
-              .random = plan.seed,
+              .old = order == WarpOrder::one_behind ? &old_ : nullptr,
+              .parameters = parameters_[0].bytes,
+              .constants = constants_[0].bytes,
+              .random = seed,
               .lane_order = is_random     ? LaneOrder::random
                             : is_reversed ? LaneOrder::descending
                                           : LaneOrder::ascending,
-              .scatter = plan.order == WarpOrder::random,
-              .parts_lanes = is_reversed || plan.order == WarpOrder::one_ahead};
-    set_approximation_noise(options_.noise ? plan.seed | 1 : 0);
+              .scatter = order == WarpOrder::random,
+              .parts_lanes = is_reversed || order == WarpOrder::one_ahead};
+    set_approximation_noise(options_.noise ? seed | 1 : 0);
     const Ending ending = run_grid(grid,
                                    {.launch = &launch_,
-                                    .order = plan.order,
+                                    .order = order,
                                     .resident = resident_,
                                     .budget = options_.budget,
                                     .multiprocessors = machine_.multiprocessors},
@@ -297,7 +284,7 @@ class Simulation {
   const Launch& launch_;
   const Machine& machine_;
   const SimulationOptions& options_;
-  Images images_;
+  std::vector<RegisterUnit> parameters_, constants_;
   std::vector<View> views_;
   uint64_t resident_ = 0;
   SimulationResult result_;
@@ -311,9 +298,9 @@ void check_atomics(const Module& module) {
     if (opcode != Opcode::atom && opcode != Opcode::red) continue;
     const Modifiers& modifiers = instruction.modifiers;
     if (find_atomic(modifiers.word, instruction.type, Space::global)) continue;
-    throw UserError("PTX line " + std::to_string(instruction.line) + ": " +
-                    std::string(row_of(opcode).name) + "." + std::string(name_of(modifiers.word)) +
-                    " is not defined for ." + std::string(name_of(instruction.type)));
+    throw UserError(concat("PTX line ", instruction.line, ": ", row_of(opcode).name, ".",
+                           name_of(modifiers.word), " is not defined for .",
+                           name_of(instruction.type)));
   }
 }
 
@@ -323,22 +310,8 @@ LoadedModule instantiate(std::shared_ptr<const Module> module) {
   check_atomics(*module);
   LoadedModule loaded{std::move(module), {}};
   loaded.globals.resize(loaded.module->global_bytes);
-  const uint64_t globals = reinterpret_cast<uintptr_t>(loaded.globals.data());
-  for (const Variable& variable : loaded.module->variables) {
-    if (variable.space != Space::global) continue;
-    fill_variable(variable, globals, loaded.globals.data() + variable.offset);
-  }
+  fill_variables(loaded, Space::global, loaded.globals.data());
   return loaded;
-}
-
-int estimate_registers(const Function& kernel, const Machine& machine, uint64_t threads) {
-  if (kernel.max_threads[0])
-    threads = uint64_t{kernel.max_threads[0]} * kernel.max_threads[1] * kernel.max_threads[2];
-  threads = round_up(std::max<uint64_t>(threads, 1), kLanes) * std::max(1u, kernel.min_blocks);
-  const uint64_t most =
-      std::max<uint64_t>(machine.registers_per_multiprocessor / threads / 8 * 8, 8);
-  return static_cast<int>(std::min<uint64_t>(
-      {most, kMostRegisters, static_cast<uint64_t>(std::max(kernel.registers, 16))}));
 }
 
 int resident_blocks(const Launch& launch, const Machine& machine, int registers) {
@@ -346,7 +319,7 @@ int resident_blocks(const Launch& launch, const Machine& machine, int registers)
   constexpr int kWarpUnit = 4;        // a multiprocessor has four parts
   constexpr uint64_t kSharedUnit = 128;
   constexpr uint64_t kSharedPerBlock = 1024;  // the driver's own
-  const uint64_t threads = round_up(thread_count(launch), kLanes);
+  const uint64_t threads = round_up(volume(launch.block), kLanes);
   const uint64_t warps = std::max<uint64_t>(threads / kLanes, 1);
   const uint64_t per_warp = round_up(
       static_cast<uint64_t>(registers_of(launch, machine, registers)) * kLanes, kRegisterUnit);

@@ -66,9 +66,6 @@ struct SimulationResult {
   double seconds = 0;  // of run_kernel, the text's reading included
 };
 
-// What a thread holds when ptxas did not say: the registers that the text names, but never more
-// than lets a block run, of `threads` or of the largest size that the kernel promises.
-int estimate_registers(const Function& kernel, const Machine& machine, uint64_t threads);
 // Blocks of the kernel that are resident at once on one multiprocessor; 0: it cannot run.
 int resident_blocks(const Launch& launch, const Machine& machine, int registers);
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "base/words.h"
 #include "ptxsim/machine/interpret.h"
 #include "ptxsim/memory/races.h"
 
@@ -27,10 +28,15 @@ void write_lanes(Warp& warp, uint32_t unit, uint32_t group, uint32_t known,
   if (warp.valid) warp.valid[unit] = (warp.valid[unit] & ~group) | (known & group);
 }
 
+void write_all(Warp& warp, uint32_t unit, uint32_t group, uint32_t known, uint32_t value) {
+  std::array<uint32_t, kLanes> values;
+  values.fill(value);
+  write_lanes(warp, unit, group, known, values);
+}
+
 void write_predicate(Warp& warp, uint32_t unit, uint32_t group, uint32_t known, uint32_t values) {
   if (unit == kNoUnit) return;
-  uint32_t& predicate = warp.predicate(unit);
-  predicate = (predicate & ~group) | (values & group);
+  warp.set_predicate(unit, group, values);
   if (warp.valid) warp.valid[unit] = (warp.valid[unit] & ~group) | (known & group);
 }
 
@@ -108,11 +114,8 @@ void vote(Warp& warp, const Instruction& instruction, uint32_t group) {
   const auto& units = instruction.operands;
   const uint32_t holds = warp.predicate(units[1]) & group;
   const uint32_t known = known_by_all(warp, units[1], group);
-  if (instruction.opcode == Opcode::vote_ballot) {
-    std::array<uint32_t, kLanes> ballot;
-    ballot.fill(holds);
-    return write_lanes(warp, units[0], group, known, ballot);
-  }
+  if (instruction.opcode == Opcode::vote_ballot)
+    return write_all(warp, units[0], group, known, holds);
   const bool all = holds == group, any = holds != 0;
   const Word word = instruction.modifiers.word;
   const bool result = word == Word::all ? all : word == Word::any ? any : all || !any;
@@ -174,17 +177,14 @@ void reduce(Warp& warp, const Instruction& instruction, uint32_t group) {
   uint32_t total = values[*lane] & bits;
   for (++lane; lane; ++lane) total = combine(instruction, total, values[*lane] & bits);
   if (instruction.type == Type::f32 && std::isnan(std::bit_cast<float>(total))) total = 0x7fffffffu;
-  std::array<uint32_t, kLanes> result;
-  result.fill(total);
-  write_lanes(warp, instruction.operands[0], group,
-              known_by_all(warp, instruction.operands[1], group), result);
+  write_all(warp, instruction.operands[0], group,
+            known_by_all(warp, instruction.operands[1], group), total);
 }
 
 void elect(Warp& warp, const Instruction& instruction, uint32_t group) {
-  std::array<uint32_t, kLanes> leader;
-  leader.fill(static_cast<uint32_t>(lowest_lane(group)));
-  write_lanes(warp, instruction.operands[0], group, kAllLanes, leader);
-  write_predicate(warp, instruction.operands[1], group, kAllLanes, 1u << lowest_lane(group));
+  const int leader = lowest_lane(group);
+  write_all(warp, instruction.operands[0], group, kAllLanes, static_cast<uint32_t>(leader));
+  write_predicate(warp, instruction.operands[1], group, kAllLanes, 1u << leader);
 }
 
 void execute(Warp& warp, const Instruction& instruction, uint32_t group) {
@@ -202,11 +202,8 @@ void execute(Warp& warp, const Instruction& instruction, uint32_t group) {
       return reduce(warp, instruction, group);
     case Opcode::elect_sync:
       return elect(warp, instruction, group);
-    case Opcode::activemask: {
-      std::array<uint32_t, kLanes> active;
-      active.fill(group);
-      return write_lanes(warp, instruction.operands[0], group, kAllLanes, active);
-    }
+    case Opcode::activemask:
+      return write_all(warp, instruction.operands[0], group, kAllLanes, group);
     default:  // bar.warp.sync
       if (HappensBefore* order = warp.block->grid->order)
         order->warp_barrier(warp.block->linear, warp.index, group);
@@ -225,7 +222,7 @@ std::string whereabouts(const Warp& warp, uint32_t missing) {
   for (const Split& split : warp.splits) {
     if (!(split.mask & missing)) continue;
     const Instruction& at = warp.block->grid->module->code[split.pc];
-    text += "; lanes " + lane_list(split.mask & missing) + " are at " + line_name(at);
+    text += concat("; lanes ", lane_list(split.mask & missing), " are at ", line_name(at));
   }
   return text;
 }
@@ -237,20 +234,20 @@ void report_absent(Warp& warp, const Instruction& instruction, uint32_t group, u
   const std::string_view name = row_of(instruction.opcode).name;
   if (const uint32_t outside = group & ~named) {
     reporter.report(FindingKind::divergent_barrier, {&warp, &instruction, lowest_lane(outside)},
-                    "executes " + std::string(name) + " with a mask that lacks its own lane");
+                    concat("executes ", name, " with a mask that lacks its own lane"));
   }
   // __syncwarp() of a warp that is not full names lanes that never were.
   const bool orders_only = instruction.opcode == Opcode::bar_warp_sync;
   const uint32_t gone = named & ~warp.live & (orders_only ? warp.lanes_mask : kAllLanes);
   if (gone) {
     reporter.report(FindingKind::divergent_barrier, site,
-                    "executes " + std::string(name) + " with a mask that names lanes " +
-                        lane_list(gone) + ", which have exited or never were");
+                    concat("executes ", name, " with a mask that names lanes ", lane_list(gone),
+                           ", which have exited or never were"));
   }
   if (const uint32_t missing = named & warp.live & ~group) {
     reporter.report(FindingKind::divergent_barrier, site,
-                    "waits at " + std::string(name) + " for lanes " + lane_list(missing) +
-                        ", which do not come" + whereabouts(warp, missing));
+                    concat("waits at ", name, " for lanes ", lane_list(missing),
+                           ", which do not come", whereabouts(warp, missing)));
   }
 }
 
@@ -321,10 +318,7 @@ void meet_lanes(Warp& warp, size_t index, const Instruction& instruction) {
 }
 
 bool force_meeting(Warp& warp) {
-  const auto spins = [](const Split& split) {
-    return split.wait == Wait::none || split.wait == Wait::sleep;
-  };
-  if (std::any_of(warp.splits.begin(), warp.splits.end(), spins)) return false;
+  if (std::ranges::any_of(warp.splits, &Split::can_run)) return false;
   bool found = false;
   for (Split& split : warp.splits) {
     if (split.wait != Wait::warp) continue;

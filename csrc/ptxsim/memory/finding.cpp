@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "base/words.h"
 #include "ptxsim/isa/module.h"
 #include "ptxsim/machine/machine.h"
 
@@ -14,29 +15,35 @@ constexpr std::array kKindNames = {
     "unwritten",         "nondeterministic", "budget",
 };
 
+std::array<uint32_t, 3> thread_of(const Site& site) {
+  const uint64_t lane = site.lane < 0 ? 0 : static_cast<uint64_t>(site.lane);
+  return unravel(uint64_t(site.warp->index) * kLanes + lane, site.warp->block->threads);
+}
+
 std::string place_name(const Function& kernel, const Site& site) {
   std::string text = "kernel " + kernel.name;
   if (site.instruction) {
     const Instruction& at = *site.instruction;
-    text += at.source_line ? " line " + std::to_string(at.source_line) : "";
-    text += " (PTX " + std::to_string(at.line) + ")";
+    text += at.source_line ? concat(" line ", at.source_line) : "";
+    text += concat(" (PTX ", at.line, ")");
   }
   if (!site.warp) return text;
   const Block& block = *site.warp->block;
-  text += ", block " + index_name(block.index) + ", warp " + std::to_string(site.warp->index);
+  text += concat(", block ", index_name(block.index), ", warp ", site.warp->index);
   if (site.lane < 0) return text;
-  const uint64_t thread = uint64_t(site.warp->index) * kLanes + site.lane;
-  return text + ", lane " + std::to_string(site.lane) + " (thread " +
-         index_name(unravel(thread, block.threads)) + ")";
+  return concat(text, ", lane ", site.lane, " (thread ", index_name(thread_of(site)), ")");
 }
 
 }  // namespace
 
 const char* kind_name(FindingKind kind) { return kKindNames[size_t(kind)]; }
+std::string to_string(const Finding& finding) {
+  return concat(kind_name(finding.kind), ": ", finding.message);
+}
 
 std::string line_name(const Instruction& instruction) {
-  return instruction.source_line ? "line " + std::to_string(instruction.source_line)
-                                 : "PTX line " + std::to_string(instruction.line);
+  return instruction.source_line ? concat("line ", instruction.source_line)
+                                 : concat("PTX line ", instruction.line);
 }
 
 std::array<uint32_t, 3> unravel(uint64_t linear, const std::array<uint32_t, 3>& sizes) {
@@ -45,8 +52,7 @@ std::array<uint32_t, 3> unravel(uint64_t linear, const std::array<uint32_t, 3>& 
 }
 
 std::string index_name(const std::array<uint32_t, 3>& index) {
-  return "(" + std::to_string(index[0]) + ", " + std::to_string(index[1]) + ", " +
-         std::to_string(index[2]) + ")";
+  return "(" + join(index, ", ") + ")";
 }
 
 Reporter::Reporter(const Function& kernel, Findings& findings)
@@ -55,7 +61,7 @@ Reporter::Reporter(const Function& kernel, Findings& findings)
     if (finding.ptx_line) seen_.insert({finding.kind, finding.ptx_line, finding.other_line});
 }
 
-bool Reporter::notice(FindingKind kind, const Site& site, int other_line) {
+bool Reporter::is_new(FindingKind kind, const Site& site, int other_line) {
   ++findings_.count;
   if (findings_.all.size() >= Findings::kMost) return false;
   return seen_.insert({kind, site.instruction ? site.instruction->line : 0, other_line}).second;
@@ -70,19 +76,14 @@ void Reporter::add(FindingKind kind, const Site& site, const std::string& what, 
   finding.other_line = other_line;
   if (site.warp) {
     finding.block = site.warp->block->index;
-    const uint64_t thread = uint64_t(site.warp->index) * kLanes + (site.lane < 0 ? 0 : site.lane);
-    finding.thread = unravel(thread, site.warp->block->threads);
+    finding.thread = thread_of(site);
   }
   findings_.all.push_back(std::move(finding));
 }
 
-void Reporter::report(FindingKind kind, const Site& site, const std::string& what, int other_line) {
-  if (notice(kind, site, other_line)) add(kind, site, what, other_line);
-}
-
 void Reporter::report(FindingKind kind, const std::string& what) {
   ++findings_.count;
-  if (findings_.all.size() < Findings::kMost) add(kind, Site{}, what);
+  if (findings_.all.size() < Findings::kMost) add(kind, Site{}, what, 0);
 }
 
 }  // namespace stitch::ptxsim

@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <vector>
 
 namespace stitch::ptxsim {
@@ -27,8 +28,6 @@ enum class FindingKind : uint8_t {
   budget,            // more instructions than allowed: an endless loop
 };
 
-const char* kind_name(FindingKind kind);
-
 struct Finding {
   FindingKind kind;
   std::string message;
@@ -38,6 +37,9 @@ struct Finding {
   std::array<uint32_t, 3> block = {0, 0, 0};
   std::array<uint32_t, 3> thread = {0, 0, 0};
 };
+
+const char* kind_name(FindingKind kind);
+std::string to_string(const Finding& finding);  // "race: kernel ..."
 
 // The same defect at the same line by other threads is one finding, counted.
 struct Findings {
@@ -61,6 +63,9 @@ struct Site {
 std::string line_name(const Instruction& instruction);
 // Index number `linear` of an array of such sizes, x fastest: of a thread or a block.
 std::array<uint32_t, 3> unravel(uint64_t linear, const std::array<uint32_t, 3>& sizes);
+inline uint64_t volume(const std::array<uint32_t, 3>& sizes) {
+  return uint64_t{sizes[0]} * sizes[1] * sizes[2];
+}
 std::string index_name(const std::array<uint32_t, 3>& index);  // "(1, 0, 0)"
 
 // Collects findings of one launch and words where they are.  Findings that are there already, of
@@ -68,16 +73,24 @@ std::string index_name(const std::array<uint32_t, 3>& index);  // "(1, 0, 0)"
 class Reporter {
  public:
   Reporter(const Function& kernel, Findings& findings);
-  // `what` follows the place: "reads 4 bytes at arg 2[1024], past its end".
-  void report(FindingKind kind, const Site& site, const std::string& what, int other_line = 0);
+  // `words` follow the place: "reads 4 bytes at arg 2[1024], past its end".  Where they cost more
+  // than the count they are a function, which is asked for them if they are wanted.
+  template <class Words>
+  void report(FindingKind kind, const Site& site, const Words& words, int other_line = 0) {
+    if (!is_new(kind, site, other_line)) return;
+    if constexpr (std::is_invocable_v<Words>)
+      add(kind, site, words(), other_line);
+    else
+      add(kind, site, words, other_line);
+  }
   // For what has no instruction: unwritten elements, residency, differing orders.
   void report(FindingKind kind, const std::string& what);
-  // Counts one occurrence.  True: it is the first of its kind at this place and there is room, so
-  // word it and call `add`.  For callers whose words cost more than the count.
-  bool notice(FindingKind kind, const Site& site, int other_line = 0);
-  void add(FindingKind kind, const Site& site, const std::string& what, int other_line = 0);
 
  private:
+  // Counts one occurrence.  True: it is the first of its kind at this place and there is room.
+  bool is_new(FindingKind kind, const Site& site, int other_line);
+  void add(FindingKind kind, const Site& site, const std::string& what, int other_line);
+
   const Function& kernel_;
   Findings& findings_;
   std::set<std::tuple<FindingKind, int, int>> seen_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/words.h"
 #include "ptxsim/memory/memory_state.h"
 #include "ptxsim/memory/views.h"
 
@@ -20,8 +21,7 @@ void Memory::State::build_regions() {
   std::vector<const View*> sorted;
   for (const View& view : layout.views)
     if (view.bytes && view.role != Role::freed) sorted.push_back(&view);
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const View* a, const View* b) { return a->address < b->address; });
+  std::ranges::stable_sort(sorted, {}, &View::address);
   for (const View* view : sorted) {
     if (regions.empty() || view->address >= regions.back().end) {
       regions.push_back(
@@ -46,11 +46,7 @@ void Memory::start_block(uint64_t block, uint64_t shared_bytes) {
 }
 
 void Memory::end_block(uint64_t block) {
-  const auto found = state_->blocks.find(block);
-  if (found == state_->blocks.end()) return;
-  state_->flights -= found->second.flights.size();
-  state_->blocks.erase(found);
-  state_->order.end_block(block);
+  if (state_->blocks.erase(block)) state_->order.end_block(block);
 }
 
 uint32_t Memory::check(Warp& warp, const Instruction& instruction, const WarpAccess& access,
@@ -73,9 +69,7 @@ uint32_t Memory::check(Warp& warp, const Instruction& instruction, const WarpAcc
 Region* Memory::State::find_region(uint64_t address, const Instruction& instruction) {
   Region*& recent = recent_regions[reinterpret_cast<uintptr_t>(&instruction) / 64 % kRecent];
   if (recent && address >= recent->begin && address < recent->end) return recent;
-  const auto after =
-      std::upper_bound(regions.begin(), regions.end(), address,
-                       [](uint64_t wanted, const Region& region) { return wanted < region.begin; });
+  const auto after = std::ranges::upper_bound(regions, address, {}, &Region::begin);
   if (after == regions.begin() || address >= std::prev(after)->end) return nullptr;
   return recent = &*std::prev(after);
 }
@@ -102,15 +96,14 @@ uint32_t Memory::State::keep_aligned(const Pass& pass, uint32_t lanes) {
   for (int lane = 0; lane < kLanes; ++lane)
     aligned |= uint32_t((pass.access.addresses[lane] & low) == 0) << lane;
   for (LaneSet set(lanes & ~aligned); set; ++set) {
-    if (!reporter.notice(FindingKind::misaligned, pass.site(*set))) continue;
-    const uint64_t address = pass.access.addresses[*set];
-    const bool is_global = pass.access.space == Space::global;
-    reporter.add(
-        FindingKind::misaligned, pass.site(*set),
-        verb(pass.access) + bytes_text(pass.access.bytes) + " at " +
-            (is_global ? locate(layout.views, address) : "offset " + std::to_string(address)) +
-            ", whose address is " + std::to_string(address & low) + " past a multiple of " +
-            std::to_string(pass.access.bytes));
+    reporter.report(FindingKind::misaligned, pass.site(*set), [&] {
+      const uint64_t address = pass.access.addresses[*set];
+      const bool is_global = pass.access.space == Space::global;
+      return concat(verb(pass.access), pass.access.bytes, " bytes at ",
+                    is_global ? locate(layout.views, address) : concat("offset ", address),
+                    ", whose address is ", address & low, " past a multiple of ",
+                    pass.access.bytes);
+    });
   }
   return lanes & aligned;
 }
@@ -123,10 +116,10 @@ uint32_t Memory::State::keep_writable(const Pass& pass, const Region& region, ui
       return view->role != Role::input && address - view->address < view->bytes;
     });
     writable |= uint32_t(may) << *set;
-    if (!may && reporter.notice(FindingKind::read_only, pass.site(*set))) {
-      reporter.add(FindingKind::read_only, pass.site(*set),
-                   verb(pass.access) + locate(layout.views, address) + ", which is an input");
-    }
+    if (may) continue;
+    reporter.report(FindingKind::read_only, pass.site(*set), [&] {
+      return verb(pass.access) + locate(layout.views, address) + ", which is an input";
+    });
   }
   return writable;
 }
@@ -180,9 +173,10 @@ uint32_t Memory::State::keep_within(const Pass& pass, uint64_t bytes, const char
       inside |= 1u << *set;
       continue;
     }
-    reporter.report(FindingKind::out_of_bounds, pass.site(*set),
-                    verb(pass.access) + bytes_text(pass.access.bytes) + " at " + space + "[+" +
-                        std::to_string(offset) + "], of which there are " + bytes_text(bytes));
+    reporter.report(FindingKind::out_of_bounds, pass.site(*set), [&] {
+      return concat(verb(pass.access), pass.access.bytes, " bytes at ", space, "[+", offset,
+                    "], of which there are ", bytes, " bytes");
+    });
   }
   return keep_aligned(pass, inside);
 }
@@ -223,9 +217,9 @@ void Memory::State::check_local_bytes(const Pass& pass, int lane, size_t stride)
   for (uint32_t i = 0; i < pass.access.elements; ++i) {
     const auto begin = bytes + ptrdiff_t(i * size), end = begin + ptrdiff_t(size);
     if (pass.reads() && std::find(begin, end, 0) != end) {
-      reporter.report(
-          FindingKind::uninitialized, pass.site(lane),
-          "reads local[+" + std::to_string(offset + i * size) + "], which nothing has written");
+      reporter.report(FindingKind::uninitialized, pass.site(lane), [&] {
+        return concat("reads local[+", offset + i * size, "], which nothing has written");
+      });
     }
     if (!pass.writes()) continue;
     const bool is_valid = !pass.stored_valid || (pass.stored_valid[i] >> lane & 1);

@@ -120,14 +120,11 @@ class Memory {
 
   // cp.async is issued, and each of the copies that were allowed is waited for.  From the one to
   // the other any access to the destination, and any store to the source, is a race.
-  uint32_t start_copy(Warp& warp, const Instruction& instruction, const WarpCopy& copy);
+  uint32_t start_copy(Warp& warp, const Instruction& instruction, WarpCopy copy);
   void finish_copy(Warp& warp, const AsyncCopy& copy);
 
   // Elements of outputs that were never written.  At the end of an order.
   void check_written();
-
-  // "arg 2[3, 17]", "12 bytes past arg 2 (float32 [64, 100])": for messages.
-  std::string address_name(uint64_t address) const;
 
  private:
   struct State;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/words.h"
 #include "ptxsim/machine/machine.h"
 #include "ptxsim/memory/views.h"
 
@@ -53,29 +54,24 @@ bool is_consecutive(const WarpAccess& access) {
   return differs == 0;
 }
 
-std::string bytes_text(uint64_t bytes) { return std::to_string(bytes) + " bytes"; }
-
 std::string Memory::State::name_of(const Ground& ground, uint64_t offset) const {
-  if (!ground.view) return "shared[+" + std::to_string(offset) + "]";
+  if (!ground.view) return concat("shared[+", offset, "]");
   return locate(layout.views, ground.origin + offset);
 }
 
 void Memory::State::report_outside(const Pass& pass, int lane) {
-  if (!reporter.notice(FindingKind::out_of_bounds, pass.site(lane))) return;
-  const uint64_t address = pass.access.addresses[lane];
-  const std::string what = verb(pass.access) + bytes_text(pass.access.bytes) + " at ";
-  const Region* region = find_region(address, pass.instruction);
-  if (!region) {
-    return reporter.add(FindingKind::out_of_bounds, pass.site(lane),
-                        what + locate(layout.views, address));
-  }
-  const View* last = region->views.front();  // that begins inside and ends outside
-  for (const View* view : region->views)
-    if (address - view->address < view->bytes) last = view;
-  const uint64_t past = address + pass.access.bytes - (last->address + last->bytes);
-  reporter.add(FindingKind::out_of_bounds, pass.site(lane),
-               what + element_name(*last, address) + ", of which the last " + std::to_string(past) +
-                   " are past the end of " + view_name(*last));
+  reporter.report(FindingKind::out_of_bounds, pass.site(lane), [&] {
+    const uint64_t address = pass.access.addresses[lane];
+    const std::string what = concat(verb(pass.access), pass.access.bytes, " bytes at ");
+    const Region* region = find_region(address, pass.instruction);
+    if (!region) return what + locate(layout.views, address);
+    const View* last = region->views.front();  // that begins inside and ends outside
+    for (const View* view : region->views)
+      if (address - view->address < view->bytes) last = view;
+    const uint64_t past = address + pass.access.bytes - (last->address + last->bytes);
+    return concat(what, element_name(*last, address), ", of which the last ", past,
+                  " are past the end of ", view_name(*last));
+  });
 }
 
 // `what`, then who did what `conflict` names before.
@@ -83,23 +79,23 @@ void Memory::State::report_after(FindingKind kind, const Pass& pass, Ground& gro
                                  const Conflict& conflict, const std::string& what) {
   const Record& other = ground.ledger[conflict.other];
   const int line = other.instruction ? other.instruction->line : 0;
-  const Site site = pass.site(conflict.lane);
-  if (!reporter.notice(kind, site, line)) return;
-  std::string text = what;
-  if (other.instruction) {
-    text += ", which block " + index_name(unravel(other.block, layout.grid)) + " thread " +
-            std::to_string(other.warp * kLanes + conflict.other_lane) + past_verb(other) + " at " +
-            line_name(*other.instruction);
-  }
-  if (kind == FindingKind::race || kind == FindingKind::uninitialized) {
+  const auto words = [&] {
+    std::string text = what;
+    if (other.instruction) {
+      text += concat(", which block ", index_name(unravel(other.block, layout.grid)), " thread ",
+                     other.warp * kLanes + conflict.other_lane, past_verb(other), " at ",
+                     line_name(*other.instruction));
+    }
+    if (kind != FindingKind::race && kind != FindingKind::uninitialized) return text;
     const bool is_near = other.block == pass.warp.block->linear;
     text += is_near ? ", with no barrier between" : ", with no order between the blocks";
     if (kind == FindingKind::uninitialized)
       text += ": it may not be there yet";
     else if (other.strength != Strength::weak && pass.access.order != Order::weak)
       text += " and a scope or size that does not fit";
-  }
-  reporter.add(kind, site, text, line);
+    return text;
+  };
+  reporter.report(kind, pass.site(conflict.lane), words, line);
 }
 
 bool Memory::State::is_flying(uint64_t block, const Record& record, int lane, uint64_t address) {
@@ -122,49 +118,49 @@ void Memory::State::report_races(const Pass& pass, Ground& ground, Actor& actor)
       continue;
     }
     report_after(FindingKind::race, pass, ground, conflict,
-                 verb(pass.access) + name_of(ground, conflict.offset) + " (" +
-                     bytes_text(pass.access.bytes) + ")");
+                 concat(verb(pass.access), name_of(ground, conflict.offset), " (",
+                        pass.access.bytes, " bytes)"));
   }
 }
 
 void Memory::State::report_flight(const Pass& pass, Ground& ground, const Run& run) {
-  uint64_t at = run.offset;
-  while (!ground.shadow.any(Shadow::kInFlight, at, at + 1)) ++at;
+  const uint64_t at = ground.shadow.find(Shadow::kInFlight, true, run.offset);
   for (const auto& [destination, flight] : ground.block->flights) {
     if (at < destination || at - destination >= flight.size) continue;
-    const int lane = run.is_same ? run.lane : run.lane + int((at - run.offset) / run.bytes);
-    const int line = flight.instruction->line;
-    if (!reporter.notice(FindingKind::race, pass.site(lane), line)) return;
-    reporter.add(FindingKind::race, pass.site(lane),
-                 verb(pass.access) + name_of(ground, at) + " while the cp.async of thread " +
-                     std::to_string(flight.warp * kLanes + flight.lane) + " at " +
-                     line_name(*flight.instruction) + " into it has not been waited for",
-                 line);
-    return;
+    const auto words = [&, &flight = flight] {
+      return concat(verb(pass.access), name_of(ground, at), " while the cp.async of thread ",
+                    flight.warp * kLanes + flight.lane, " at ", line_name(*flight.instruction),
+                    " into it has not been waited for");
+    };
+    return reporter.report(FindingKind::race, pass.site(run.lane_at(at)), words,
+                           flight.instruction->line);
   }
+}
+
+// Who wrote, or else read, the first byte of the run that has such a bit, beside the lane that
+// comes there now.
+Conflict Memory::State::first_access(Ground& ground, const Run& run, Shadow::Bits bits) const {
+  const uint64_t at = ground.shadow.find(bits, true, run.offset);
+  Conflict access = bits == Shadow::kNonCoherent ? ground.shadow.some_read(ground.ledger, at)
+                                                 : ground.shadow.last_write(ground.ledger, at);
+  access.lane = run.lane_at(at);
+  return access;
 }
 
 void Memory::State::check_read(const Pass& pass, Ground& ground, const Run& run) {
   if (ground.checks_contents && !ground.shadow.all(Shadow::kWritten, run.offset, run.end())) {
-    uint64_t at = run.offset;
-    while (ground.shadow.all(Shadow::kWritten, at, at + 1)) ++at;
-    const int lane = run.is_same ? run.lane : run.lane + int((at - run.offset) / run.bytes);
-    if (reporter.notice(FindingKind::uninitialized, pass.site(lane))) {
-      reporter.add(FindingKind::uninitialized, pass.site(lane),
-                   verb(pass.access) + name_of(ground, at) + ", which nothing has written");
-    }
+    const uint64_t at = ground.shadow.find(Shadow::kWritten, false, run.offset);
+    reporter.report(FindingKind::uninitialized, pass.site(run.lane_at(at)), [&] {
+      return verb(pass.access) + name_of(ground, at) + ", which nothing has written";
+    });
   }
-  if (pass.access.non_coherent) {
-    if (ground.shadow.any(Shadow::kWritten, run.offset, run.end())) {
-      uint64_t at = run.offset;
-      while (!ground.shadow.any(Shadow::kWritten, at, at + 1)) ++at;
-      Conflict write = ground.shadow.last_write(ground.ledger, at);
-      write.lane = run.is_same ? run.lane : run.lane + int((at - run.offset) / run.bytes);
-      report_after(FindingKind::read_only, pass, ground, write,
-                   "reads by ld.global.nc " + name_of(ground, at));
-    }
-    ground.shadow.set(Shadow::kNonCoherent, run.offset, run.end(), true);
+  if (!pass.access.non_coherent) return;
+  if (ground.shadow.any(Shadow::kWritten, run.offset, run.end())) {
+    const Conflict write = first_access(ground, run, Shadow::kWritten);
+    report_after(FindingKind::read_only, pass, ground, write,
+                 "reads by ld.global.nc " + name_of(ground, write.offset));
   }
+  ground.shadow.set(Shadow::kNonCoherent, run.offset, run.end(), true);
 }
 
 // Strong accesses do not race, but what one of no other order reads may be what was there before:
@@ -187,26 +183,17 @@ void Memory::State::check_arrived(const Pass& pass, Ground& ground, Actor& actor
 }
 
 void Memory::State::check_write(const Pass& pass, Ground& ground, const Run& run) {
-  const auto first = [&](Shadow::Bits bits) {
-    uint64_t at = run.offset;
-    while (!ground.shadow.any(bits, at, at + 1)) ++at;
-    return at;
-  };
-  const auto lane_of = [&](uint64_t at) { return run.lane + int((at - run.offset) / run.bytes); };
-  if (ground.view && ground.shadow.any(Shadow::kNonCoherent, run.offset, run.end())) {
-    const uint64_t at = first(Shadow::kNonCoherent);
-    Conflict read = ground.shadow.some_read(ground.ledger, at);
-    read.lane = lane_of(at);
+  if (!ground.view) return;
+  if (ground.shadow.any(Shadow::kNonCoherent, run.offset, run.end())) {
+    const Conflict read = first_access(ground, run, Shadow::kNonCoherent);
     report_after(FindingKind::read_only, pass, ground, read,
-                 verb(pass.access) + name_of(ground, at) + ", read by ld.global.nc");
+                 verb(pass.access) + name_of(ground, read.offset) + ", read by ld.global.nc");
   }
-  if (ground.view && ground.view->role == View::Role::output && pass.access.kind == Access::store &&
+  if (ground.view->role == View::Role::output && pass.access.kind == Access::store &&
       ground.shadow.any(Shadow::kWritten, run.offset, run.end())) {
-    const uint64_t at = first(Shadow::kWritten);
-    Conflict write = ground.shadow.last_write(ground.ledger, at);
-    write.lane = lane_of(at);
+    const Conflict write = first_access(ground, run, Shadow::kWritten);
     report_after(FindingKind::unwritten, pass, ground, write,
-                 "writes for a second time " + name_of(ground, at));
+                 "writes for a second time " + name_of(ground, write.offset));
   }
 }
 
@@ -230,12 +217,11 @@ void Memory::State::mark_written(const Pass& pass, Ground& ground, const Run& ru
     for (LaneSet set(lanes & ~pass.stored_valid[i]); set; ++set) {
       const uint64_t at = run.offset + uint64_t(*set - run.lane) * run.bytes + i * size;
       // Compilers store a vector of which one element is known, and that element once more.
-      if (ground.checks_contents) {
+      if (ground.checks_contents)
         ground.shadow.set(Shadow::kWritten, at, at + size, false);
-      } else if (reporter.notice(FindingKind::uninitialized, pass.site(*set))) {
-        reporter.add(FindingKind::uninitialized, pass.site(*set),
-                     verb(pass.access) + name_of(ground, at) + kUndefined);
-      }
+      else
+        reporter.report(FindingKind::uninitialized, pass.site(*set),
+                        [&] { return verb(pass.access) + name_of(ground, at) + kUndefined; });
     }
   }
 }
@@ -318,18 +304,22 @@ void Memory::State::make_room() {
   ledger.clear();
 }
 
-uint32_t Memory::start_copy(Warp& warp, const Instruction& instruction, const WarpCopy& copy) {
+// What a copy writes to shared memory.
+uint32_t Memory::State::check_destinations(Warp& warp, const Instruction& instruction,
+                                           const WarpCopy& copy, bool is_copy) {
+  const WarpAccess store{.kind = Access::store,
+                         .space = Space::shared,
+                         .mask = copy.mask,
+                         .bytes = copy.size,
+                         .addresses = copy.destinations};
+  return check_shared({warp, instruction, store, nullptr, is_copy});
+}
+
+uint32_t Memory::start_copy(Warp& warp, const Instruction& instruction, WarpCopy copy) {
   State& state = *state_;
   BlockMemory& block = state.shared_of(warp.block->linear);
-  uint32_t allowed = state.check_sources(warp, instruction, copy);
-  WarpAccess store;
-  store.kind = Access::store;
-  store.space = Space::shared;
-  store.bytes = copy.size;
-  store.addresses = copy.destinations;
-  store.mask = allowed;
-  const Pass pass{warp, instruction, store, nullptr, true};
-  allowed = state.check_shared(pass);
+  copy.mask = state.check_sources(warp, instruction, copy);
+  uint32_t allowed = state.check_destinations(warp, instruction, copy, true);
   for (LaneSet set(allowed); set; ++set) {
     const uint64_t at = copy.destinations[*set];
     const bool is_free = !block.shadow.any(Shadow::kInFlight, at, at + copy.size);
@@ -340,7 +330,6 @@ uint32_t Memory::start_copy(Warp& warp, const Instruction& instruction, const Wa
     const uint32_t bytes = copy.bytes ? copy.bytes[*set] : copy.size;
     block.shadow.set(Shadow::kInFlight, at, at + copy.size, true);
     block.flights[at] = {warp.index, *set, copy.sources[*set], bytes, copy.size, &instruction};
-    ++state.flights;
   }
   return allowed;
 }
@@ -378,25 +367,17 @@ void Memory::finish_copy(Warp& warp, const AsyncCopy& copy) {
   State& state = *state_;
   BlockMemory& block = state.shared_of(warp.block->linear);
   block.shadow.set(Shadow::kInFlight, copy.destination, copy.destination + copy.size, false);
-  state.flights -= block.flights.erase(copy.destination);
+  block.flights.erase(copy.destination);
   // From here on it is as if the thread had copied by itself; a store that came between is found.
-  std::array<uint64_t, kLanes> addresses = {};
+  std::array<uint64_t, kLanes> sources = {}, destinations = {};
   std::array<uint32_t, kLanes> bytes = {};
-  addresses[copy.lane] = copy.source;
+  sources[copy.lane] = copy.source;
+  destinations[copy.lane] = copy.destination;
   bytes[copy.lane] = copy.bytes;
-  WarpCopy source{.mask = 1u << copy.lane,
-                  .size = copy.size,
-                  .sources = addresses.data(),
-                  .bytes = bytes.data()};
-  state.check_sources(warp, *copy.instruction, source);
-  addresses[copy.lane] = copy.destination;
-  WarpAccess store;
-  store.kind = Access::store;
-  store.space = Space::shared;
-  store.bytes = copy.size;
-  store.mask = source.mask;
-  store.addresses = addresses.data();
-  state.check_shared({warp, *copy.instruction, store, nullptr});
+  const WarpCopy alone{1u << copy.lane, copy.size, destinations.data(), sources.data(),
+                       bytes.data()};
+  state.check_sources(warp, *copy.instruction, alone);
+  state.check_destinations(warp, *copy.instruction, alone, false);
 }
 
 void Memory::check_written() {
@@ -408,8 +389,7 @@ void Memory::check_written() {
 
 // False where no store to the element is known.
 bool Memory::State::report_undefined(const View& view, const Region& region, uint64_t address) {
-  uint64_t at = address - region.origin;
-  while (region.shadow->all(Shadow::kWritten, at, at + 1)) ++at;
+  const uint64_t at = region.shadow->find(Shadow::kWritten, false, address - region.origin);
   const Conflict write = region.shadow->last_write(ledger, at);
   const Record& record = ledger[write.other];
   if (!record.instruction) return false;
@@ -436,14 +416,9 @@ void Memory::State::check_view_written(const View& view, const Region& region) {
     if (!missing++) first = address;
   });
   if (!missing) return;
-  reporter.report(FindingKind::unwritten, std::to_string(missing) + " of " + std::to_string(total) +
-                                              " elements of " + view_name(view) +
-                                              " were never written, the first is " +
-                                              element_name(view, first));
-}
-
-std::string Memory::address_name(uint64_t address) const {
-  return locate(state_->layout.views, address);
+  reporter.report(FindingKind::unwritten,
+                  concat(missing, " of ", total, " elements of ", view_name(view),
+                         " were never written, the first is ", element_name(view, first)));
 }
 
 }  // namespace stitch::ptxsim

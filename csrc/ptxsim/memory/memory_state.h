@@ -69,7 +69,6 @@ struct Ground {
 
 // "reads ", "writes ", "updates ".
 const char* verb(const WarpAccess& access);
-std::string bytes_text(uint64_t bytes);
 
 struct Memory::State {
   static constexpr size_t kRecent = 256;
@@ -85,7 +84,6 @@ struct Memory::State {
   Ledger ledger;
   std::unordered_map<uint64_t, BlockMemory> blocks;
   std::vector<Conflict> conflicts;  // of the access at hand
-  size_t flights = 0;
 
   void build_regions();
   Region* find_region(uint64_t address, const Instruction& instruction);
@@ -97,6 +95,8 @@ struct Memory::State {
   uint32_t check_local(const Pass& pass);
   uint32_t check_constant(const Pass& pass);
   uint32_t check_sources(Warp& warp, const Instruction& instruction, const WarpCopy& copy);
+  uint32_t check_destinations(Warp& warp, const Instruction& instruction, const WarpCopy& copy,
+                              bool is_copy);
   uint32_t keep_within(const Pass& pass, uint64_t bytes, const char* space);
   void check_local_bytes(const Pass& pass, int lane, size_t stride);
   void check_contents(const Pass& pass, Ground& ground, uint32_t lanes);
@@ -110,6 +110,7 @@ struct Memory::State {
   void make_room();
   BlockMemory& shared_of(uint64_t block);
 
+  Conflict first_access(Ground& ground, const Run& run, Shadow::Bits bits) const;
   void report_outside(const Pass& pass, int lane);
   void report_races(const Pass& pass, Ground& ground, Actor& actor);
   void report_flight(const Pass& pass, Ground& ground, const Run& run);

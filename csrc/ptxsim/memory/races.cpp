@@ -88,12 +88,8 @@ uint32_t covered(const ClockPtr& clock, const Moment& earlier) {
 }
 
 bool is_wide(Scope scope) { return scope != Scope::cta && scope != Scope::cluster; }
-bool acquires(Order order) {
-  return order == Order::acquire || order == Order::acq_rel || order == Order::sc;
-}
-bool releases(Order order) {
-  return order == Order::release || order == Order::acq_rel || order == Order::sc;
-}
+bool acquires(Order order) { return order == Order::acquire || order >= Order::acq_rel; }
+bool releases(Order order) { return order >= Order::release; }
 
 // What a thread has for itself.
 struct Lane {

@@ -24,6 +24,7 @@ struct Run {
   int count;
   bool is_same;
   uint64_t end() const { return offset + uint64_t(is_same ? 1 : count) * bytes; }
+  int lane_at(uint64_t at) const { return is_same ? lane : lane + int((at - offset) / bytes); }
 };
 
 class Shadow {
@@ -45,6 +46,11 @@ class Shadow {
   bool all(Bits bits, uint64_t begin, uint64_t end) const;
   bool any(Bits bits, uint64_t begin, uint64_t end) const;
   void set(Bits bits, uint64_t begin, uint64_t end, bool value);
+  // The first byte from `at` on that has the bit, or has it not; there is one.
+  uint64_t find(Bits bits, bool value, uint64_t at) const {
+    while (any(bits, at, at + 1) != value) ++at;
+    return at;
+  }
 
   void forget_accesses();  // all are ordered before what follows
   void mark(Ledger& ledger, std::vector<bool>& used) const;

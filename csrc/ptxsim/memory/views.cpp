@@ -1,15 +1,13 @@
 #include "ptxsim/memory/views.h"
 
 #include <algorithm>
+#include <functional>
+
+#include "base/lists.h"
+#include "base/words.h"
 
 namespace stitch::ptxsim {
 namespace {
-
-std::string index_text(const std::vector<int64_t>& index) {
-  std::string text = "[";
-  for (size_t i = 0; i < index.size(); ++i) text += (i ? ", " : "") + std::to_string(index[i]);
-  return text + "]";
-}
 
 uint64_t distance(const View& view, uint64_t address) {
   if (address < view.address) return view.address - address;
@@ -19,14 +17,17 @@ uint64_t distance(const View& view, uint64_t address) {
 
 }  // namespace
 
+bool overlap(const View& a, const View& b) {
+  return a.address < b.address + b.bytes && b.address < a.address + a.bytes;
+}
+
 std::string view_name(const View& view) {
-  std::string text = view.name + " (";
-  text += view.type.empty() ? std::to_string(view.element_bytes) + "-byte elements" : view.type;
-  if (view.sizes.empty())
-    return text + " [" + std::to_string(view.bytes / std::max(view.element_bytes, 1u)) + "])";
-  for (size_t i = 0; i < view.sizes.size(); ++i)
-    text += (i ? ", " : " [") + std::to_string(view.sizes[i]);
-  return text + "])";
+  const std::string sizes = view.sizes.empty()
+                                ? std::to_string(view.bytes / std::max(view.element_bytes, 1u))
+                                : join(view.sizes, ", ");
+  return concat(view.name, " (",
+                view.type.empty() ? concat(view.element_bytes, "-byte elements") : view.type, " [",
+                sizes, "])");
 }
 
 std::vector<int64_t> sizes_of(const View& view) {
@@ -45,10 +46,8 @@ std::vector<int64_t> strides_of(const View& view) {
 
 std::string element_name(const View& view, uint64_t address) {
   const std::vector<int64_t> sizes = sizes_of(view), strides = strides_of(view);
-  std::vector<size_t> by_stride(sizes.size());
-  for (size_t i = 0; i < sizes.size(); ++i) by_stride[i] = i;
-  std::stable_sort(by_stride.begin(), by_stride.end(),
-                   [&](size_t a, size_t b) { return strides[a] > strides[b]; });
+  std::vector<size_t> by_stride = count_to<size_t>(sizes.size());
+  std::ranges::stable_sort(by_stride, std::greater(), [&](size_t i) { return strides[i]; });
   const uint64_t offset = address - view.address;
   int64_t rest = int64_t(offset / view.element_bytes);
   std::vector<int64_t> index(sizes.size(), 0);
@@ -57,9 +56,10 @@ std::string element_name(const View& view, uint64_t address) {
     index[i] = std::min(rest / strides[i], sizes[i] - 1);
     rest -= index[i] * strides[i];
   }
-  if (rest) return view.name + " + " + std::to_string(offset) + " bytes (between elements)";
+  if (rest) return concat(view.name, " + ", offset, " bytes (between elements)");
   const uint64_t within = offset % view.element_bytes;
-  return view.name + index_text(index) + (within ? " + " + std::to_string(within) + " bytes" : "");
+  return concat(view.name, "[", join(index, ", "), "]",
+                within ? concat(" + ", within, " bytes") : "");
 }
 
 std::string locate(const std::vector<View>& views, uint64_t address) {
@@ -70,12 +70,12 @@ std::string locate(const std::vector<View>& views, uint64_t address) {
     const bool is_closer = !nearest || distance(view, address) < distance(*nearest, address);
     if (is_closer || (is_inside && nearest->address + nearest->bytes == address)) nearest = &view;
   }
-  if (!nearest) return "address " + std::to_string(address) + ", where nothing is";
+  if (!nearest) return concat("address ", address, ", where nothing is");
   if (address - nearest->address < nearest->bytes)
     return element_name(*nearest, address) + " of " + view_name(*nearest) + ", which is freed";
-  return std::to_string(distance(*nearest, address)) +
-         (address < nearest->address ? " bytes before " : " bytes past ") + view_name(*nearest) +
-         (nearest->role == View::Role::freed ? ", which is freed" : "");
+  return concat(distance(*nearest, address),
+                address < nearest->address ? " bytes before " : " bytes past ", view_name(*nearest),
+                nearest->role == View::Role::freed ? ", which is freed" : "");
 }
 
 }  // namespace stitch::ptxsim

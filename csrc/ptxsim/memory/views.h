@@ -16,12 +16,12 @@ std::string element_name(const View& view, uint64_t address);
 // Where an address is that may be in no view: "12 bytes past arg 2 (float32 [64, 100])".
 std::string locate(const std::vector<View>& views, uint64_t address);
 
-// Calls visit(address) for each element, the last dimension fastest.
-template <class Visit>
-void visit_elements(const View& view, Visit visit);
+bool overlap(const View& a, const View& b);
+
 std::vector<int64_t> sizes_of(const View& view);
 std::vector<int64_t> strides_of(const View& view);
 
+// Calls visit(address) for each element, the last dimension fastest.
 template <class Visit>
 void visit_elements(const View& view, Visit visit) {
   const std::vector<int64_t> sizes = sizes_of(view), strides = strides_of(view);

@@ -1,4 +1,4 @@
-#include "jit/nvrtc.h"
+#include "jit/compiler.h"
 
 #include <gtest/gtest.h>
 #include <locale.h>
@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "jit/kernel_cache.h"
+#include "jit/nvrtc.h"
 #include "nvrtc_directories.h"
 
 namespace stitch {

@@ -1,6 +1,7 @@
 #include "ptxsim/memory/memory.h"
 
 #include "memory_fixture.h"
+#include "ptxsim/memory/views.h"
 
 namespace stitch::ptxsim {
 namespace {
@@ -26,20 +27,19 @@ TEST(Memory, AllowsTheLastElementAndNotTheNext) {
 TEST(Memory, NamesTheNearestViewAndTheIndex) {
   View matrix = view_of(Role::any, 6400);
   matrix.sizes = {64, 100};
-  Launched launch({matrix, view_of(Role::any, 16, kBase + (1 << 20))});
-  EXPECT_EQ(launch.memory->address_name(kBase + (3 * 100 + 17) * 4), "arg 2[3, 17]");
-  EXPECT_EQ(launch.memory->address_name(kBase + 6400 * 4 + 12),
-            "12 bytes past arg 2 (float32 [64, 100])");
-  EXPECT_EQ(launch.memory->address_name(kBase - 8), "8 bytes before arg 2 (float32 [64, 100])");
+  const std::vector<View> views = {matrix, view_of(Role::any, 16, kBase + (1 << 20))};
+  EXPECT_EQ(locate(views, kBase + (3 * 100 + 17) * 4), "arg 2[3, 17]");
+  EXPECT_EQ(locate(views, kBase + 6400 * 4 + 12), "12 bytes past arg 2 (float32 [64, 100])");
+  EXPECT_EQ(locate(views, kBase - 8), "8 bytes before arg 2 (float32 [64, 100])");
 }
 
 TEST(Memory, NamesElementsOfStridedViews) {
   View view = view_of(Role::any, 64);
   view.sizes = {3, 4};
   view.strides = {1, 8};  // transposed, rows padded
-  Launched launch({view});
-  EXPECT_EQ(launch.memory->address_name(kBase + (2 + 3 * 8) * 4), "arg 2[2, 3]");
-  EXPECT_EQ(launch.memory->address_name(kBase + 5 * 4), "arg 2 + 20 bytes (between elements)");
+  const std::vector<View> views = {view};
+  EXPECT_EQ(locate(views, kBase + (2 + 3 * 8) * 4), "arg 2[2, 3]");
+  EXPECT_EQ(locate(views, kBase + 5 * 4), "arg 2 + 20 bytes (between elements)");
 }
 
 TEST(Memory, VectorThatEndsOutsideIsOutOfBounds) {
