@@ -1,8 +1,8 @@
 // The instruction set: one row of ptx.def per instruction, and the words it is written in.
 //
-// A row gives the name, the operands, the types and modifiers that are allowed, who executes it
-// (Flow) and, for lane operations, the family of handlers.  What is in no row is refused by name
-// and line when the text is decoded, never when it runs.
+// A row gives the name, the operands, the types and modifiers that are allowed and who executes it
+// (Flow).  What is in no row is refused by name and line when the text is decoded, never when it
+// runs.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ inline constexpr std::array<uint8_t, 23> kTypeBytes = {0, 4, 1, 2, 4, 8, 16, 1, 
                                                        2, 4, 8, 2, 2, 4, 8,  4, 4, 4, 4};
 static_assert(kTypeBytes.size() == static_cast<size_t>(Type::s16x2) + 1);
 
-// Inline: memory operations ask.  pred: 4, the unit's first word.
+// In the order of Type; inline, as memory operations ask.  pred: 4, the unit's first word.
 inline int type_bytes(Type type) { return kTypeBytes[static_cast<size_t>(type)]; }
 // That of so many bytes among b8 to b64, u8 to u64 or s8 to s64, whose first is given.
 inline Type sized_type(Type first, int bytes) {
