@@ -103,7 +103,7 @@ template <class Enum>
 Enum find_value(std::string_view name) {
   const Views names = split(names_of(Enum{}), ' ');
   for (size_t i = 1; i < names.size(); ++i)
-    if (name_of(static_cast<Enum>(i)) == name) return static_cast<Enum>(i);
+    if (word_of(names[i], 0) == name) return static_cast<Enum>(i);
   return Enum{};
 }
 

@@ -108,11 +108,9 @@ constexpr Atomic kAtomics[] = {
 };
 
 uint64_t read_bits(Warp& warp, uint32_t unit, int lane, uint32_t bytes) {
-  uint64_t bits = 0;
-  if (unit != kNoUnit)
-    std::memcpy(&bits, warp.lanes<unsigned char>(unit) + static_cast<uint32_t>(lane) * bytes,
-                bytes);
-  return bits;
+  if (unit == kNoUnit) return 0;
+  if (bytes == 2) return warp.lanes<uint16_t>(unit)[lane];
+  return bytes == 4 ? warp.lanes<uint32_t>(unit)[lane] : warp.lanes<uint64_t>(unit)[lane];
 }
 
 // One after the other in the order of lanes.

@@ -66,8 +66,8 @@ std::vector<Difference> Contents::differences() const {
     const View& view = views_[i];
     if (result_[i].empty() || view.role == View::Role::scratch) continue;
     const unsigned char* now = bytes_of(view);
+    if (std::memcmp(now, result_[i].data(), view.bytes) == 0) continue;
     const auto differing = std::mismatch(result_[i].begin(), result_[i].end(), now).first;
-    if (differing == result_[i].end()) continue;
     const auto offset = static_cast<uint64_t>(differing - result_[i].begin());
     const uint64_t element = offset / view.element_bytes * view.element_bytes;
     const uint64_t size = std::min<uint64_t>(view.element_bytes, view.bytes - element);

@@ -76,7 +76,8 @@ class Reporter {
   // `words` follow the place: "reads 4 bytes at arg 2[1024], past its end".  Where they cost more
   // than the count they are a function, which is asked for them if they are wanted.
   template <class Words>
-  void report(FindingKind kind, const Site& site, const Words& words, int other_line = 0) {
+  [[gnu::cold]] void report(FindingKind kind, const Site& site, const Words& words,
+                            int other_line = 0) {
     if (!is_new(kind, site, other_line)) return;
     if constexpr (std::is_invocable_v<Words>)
       add(kind, site, words(), other_line);
