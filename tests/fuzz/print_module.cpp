@@ -105,6 +105,7 @@ void print_function(std::ostream& out, const Module& module, const Function& fun
 
 std::string print_module(const Module& module) {
   std::ostringstream out;
+  out << "module of " << module.functions.size() << " functions\n";
   for (const Variable& variable : module.variables) print_variable(out, variable);
   for (const Function& function : module.functions) print_function(out, module, function);
   return out.str();
