@@ -1,4 +1,6 @@
-"""Fits a line of csrc/plan/plan_patterns.cpp: `python -m benchmarks.calibrate [--output FILE]`.
+"""Fits a line of csrc/plan/patterns/plan_patterns.cpp.
+
+`python -m benchmarks.calibrate [--output FILE]`
 
 `saved`: what bytes cost that no longer pass through memory, a line in the bytes (FusionStitching
 2020, 20.21).  Measured: two kernels that hand a tensor on, and one kernel that does both.  What is

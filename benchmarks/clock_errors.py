@@ -67,7 +67,7 @@ def list_kernels(fn, inputs, is_training, dynamic=()):
         rewritten = graph.show("rewrite")
         hints = dict(SYMBOL.findall(rewritten))
         elements = count_elements(rewritten, hints)
-        sections = re.split(r"^kernel \d+$", graph.show("plan"), flags=re.MULTILINE)[1:]
+        sections = re.split(r"^kernel \d+.*$", graph.show("plan"), flags=re.MULTILINE)[1:]
         for i, kernel in enumerate(kernels):
             keys = ("name", "grid", "block", "shared_bytes", "registers", "predicted_us", "text")
             entry = {"kind": graph.kind, **{key: kernel[key] for key in keys}}

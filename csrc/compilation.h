@@ -5,36 +5,9 @@
 #include "codegen/emit_kernel.h"
 #include "compile.h"
 #include "jit/compiler.h"
-#include "schedule/choose_template.h"
+#include "plan/kernels/choose_template.h"
 
 namespace stitch {
-
-// A fault inside single kernels, with the ops that they hold.  The caller may import these as
-// library calls and compile again: the rest stays stitched.
-struct KernelError : InternalError {
-  KernelError(const Error& cause, const Graph& graph, const StitchPlan& plan,
-              const std::vector<size_t>& kernels)
-      : InternalError(cause) {
-    std::set<int> positions;
-    for (size_t k : kernels)
-      for (const NodeId node : nodes_of(plan, static_cast<int>(k)))
-        if (graph[node].origin.position >= 0) positions.insert(graph[node].origin.position);
-    ops.assign(positions.begin(), positions.end());
-  }
-  std::vector<int> ops;  // of these kernels: Origin::position of each, ascending
-};
-
-// Calls work(k) for each planned kernel; what it throws becomes a KernelError.
-template <class Work>
-void for_each_kernel(const Graph& graph, const StitchPlan& plan, const Work& work) {
-  for (size_t k = 0; k < plan.kernels.size(); ++k) {
-    try {
-      work(k);
-    } catch (const Error& error) {
-      throw KernelError(error, graph, plan, {k});
-    }
-  }
-}
 
 struct StageLog {
   std::vector<StageTime> times;
@@ -46,18 +19,17 @@ struct StageLog {
 // Runs one stage of the flow: timed, named in errors.  StoppedError once the process ends.
 void run_stage(const std::string& name, StageLog& log, const std::function<void()>& work);
 
-// Of a stage that has run and that `dump` names: writes `<dump_dir>/<subject>.<n>.<stage>.txt`,
-// anew where it did so before; stage n.
+// Of stage n, if it has run and `dump` names it, or `what` it made: writes
+// `<dump_dir>/<subject>.<n>.<what>.txt`, anew where it did so before.
 void write_dump(const StageLog& log, const std::string& stage,
-                const std::function<std::string()>& print);
+                const std::function<std::string()>& print, const std::string& what = {});
 
 struct Compilation {
   const CompileRequest& request;
   const DeviceSpec& device = device_spec(request.target);
-  int workers = request.worker_threads;
+  Target target = {device, request.worker_threads};
   Graph graph = {};
   StitchPlan plan = {};
-  Schedules schedules = {};
   LoweringOptions options = {};
   std::vector<KernelSource> sources = {};
   StageLog log = {};
@@ -65,8 +37,8 @@ struct Compilation {
 
 // The text of planned kernel `k` as it is scheduled now.
 inline KernelSource emit(const Compilation& c, size_t k) {
-  return emit_kernel(
-      c.graph, lower_kernel(c.graph, c.plan, c.plan.kernels[k], c.schedules, c.options), c.options);
+  return emit_kernel(c.graph, lower_kernel(c.graph, c.plan, c.plan.kernels[k], c.options),
+                     c.options);
 }
 
 // A kernel of the plan as one of its choices, what its code says, and what else it could be.

@@ -4,54 +4,33 @@
 #include "base/log.h"
 #include "base/words.h"
 #include "compilation.h"
-#include "ir/assume_sizes.h"
-#include "plan/choose_attention.h"
-#include "plan/split_reductions.h"
-#include "plan/store_in_place.h"
+#include "plan/plan_stitches.h"
 #include "rewrite/rewrite_graph.h"
 #include "runtime/build_program.h"
 #include "runtime/error_flags.h"
-#include "schedule/chain_stages.h"
 
 namespace stitch {
 namespace {
-
-// Reductions are split before deviations are expanded: a split one needs no second pass.  `cuts`
-// gets the attention that stays written out.
-Graph rewrite(const Compilation& c, std::vector<Cut>& cuts) {
-  const auto& [settings, device] = std::tie(c.request.settings, c.device);
-  const std::string layout = device.is_cuda ? "eager" : settings.convolution_layout;
-  const Graph laid = lay_channels_last(assume_units(c.request.graph), layout);
-  const Graph first = rewrite_graph(lower_scatters(laid, !device.is_cuda), {"expand_deviations"});
-  const std::vector<Attention> attention = choose_attention(first, settings, device);
-  // A simulated GPU's library calls run on the host.
-  const bool on_gpu = device.is_cuda && !is_simulated(settings);
-  const Graph called = call_attention(first, attention, on_gpu);
-  const bool rounds = settings.emulate_eager_casts;
-  Graph graph = rewrite_graph(split_reductions(called, device, c.workers, rounds));
-  // The other policies show what they alone make of a graph.
-  if (settings.policy == "auto") graph = merge_views(remove_dead(add_in_products(graph, rounds)));
-  graph = write_joined_parts(graph);
-  if (device.is_cuda && !rounds) graph = remove_dead(form_sigmoids(graph));
-  cuts = find_cuts(attention, first, graph);
-  return graph;
-}
 
 std::string text_of(const Compilation& c, const std::string& stage) {
   std::string text;
   if (stage == "rewrite") return to_string(c.graph);
   if (stage == "plan") return to_string(c.plan, c.graph);
   if (stage == "schedule")
-    for (const StageSchedule& schedule : c.schedules) text += to_string(schedule, c.graph) + "\n";
+    for (const StageSchedule& schedule : c.plan.schedules)
+      text += to_string(schedule, c.graph) + "\n";
   else if (stage == "emit")
     for (const KernelSource& source : c.sources) text += source.text + "\n";
+  else if (stage == "times")
+    for (const StageTime& time : c.log.times) text += concat(time.name, " ", time.us, "\n");
   else
-    throw UserError("found stage '" + stage + "'; known are graph, rewrite, plan, schedule, emit");
+    throw UserError("found stage '" + stage +
+                    "'; known are graph, rewrite, plan, schedule, emit, times");
   return text;
 }
 
-void dump(const Compilation& c, const std::string& stage) {
-  write_dump(c.log, stage, [&] { return text_of(c, stage); });
+void dump(const Compilation& c, const std::string& stage, const std::string& what = {}) {
+  write_dump(c.log, stage, [&] { return text_of(c, what.empty() ? stage : what); }, what);
 }
 
 void run_and_dump(Compilation& c, const std::string& stage, const std::function<void()>& work) {
@@ -62,34 +41,22 @@ void run_and_dump(Compilation& c, const std::string& stage, const std::function<
 Compilation plan_and_emit(const CompileRequest& request) {
   static std::atomic<int> graphs = 0;  // of the process: each has dumps of its own
   const std::string name = "graph" + std::to_string(graphs++);
-  Compilation c{.request = request,
-                .log = {{}, name, request.settings.dump, request.settings.dump_dir}};
-  const auto& [device, workers] = std::tie(c.device, c.workers);
+  const Settings& settings = request.settings;
+  Compilation c{.request = request, .log = {{}, name, settings.dump, settings.dump_dir}};
   verify_graph(request.graph);
-  std::vector<Cut> cuts;
-  run_and_dump(c, "rewrite", [&] { c.graph = rewrite(c, cuts); });
+  Rewritten rewritten;
+  run_and_dump(c, "rewrite", [&] {
+    rewritten = rewrite_for_target(request.graph, settings, c.target);
+    c.graph = std::move(rewritten.graph);
+  });
   verify_graph(c.graph);
   run_and_dump(c, "plan", [&] {
-    c.plan = plan_stitches(c.graph, judge_stages(c.graph, device, workers), device,
-                           request.settings.policy, judge_kernels(c.graph, device, workers));
-    c.plan = chain_stages(c.graph, std::move(c.plan), device, workers);
-    if (!device.is_cuda) c.plan.stored_over = find_stored_over(c.graph, c.plan);
-    c.plan.cuts.insert(c.plan.cuts.begin(), cuts.begin(), cuts.end());
+    c.plan = plan_stitches(c.graph, c.target, settings.policy);
+    c.plan.cuts.insert(c.plan.cuts.begin(), rewritten.cuts.begin(), rewritten.cuts.end());
+    name_blocks(c.graph.symbols, c.plan);
   });
-  run_and_dump(c, "schedule", [&] {
-    SymbolTable symbols = c.graph.symbols;
-    c.schedules.resize(c.plan.stages.size());
-    TemplateMemo memo;
-    for_each_kernel(c.graph, c.plan, [&](size_t k) {
-      const PlannedKernel& kernel = c.plan.kernels[k];
-      KernelChooser chooser{c.graph, c.plan.stages, kernel, device, workers, memo};
-      chooser.schedule({.persistent_groups = kernel.persistent_groups}, symbols, c.schedules);
-      if (const auto better = chooser.choose(pick_schedules(c.schedules, kernel)))
-        chooser.schedule(*better, symbols, c.schedules);
-    });
-    c.graph.symbols = std::move(symbols);
-  });
-  c.options = choose_lowering(c.graph, c.plan, device, request.settings);
+  dump(c, "plan", "schedule");
+  c.options = choose_lowering(c.graph, c.plan, c.device, settings);
   run_and_dump(c, "emit", [&] {
     for_each_kernel(c.graph, c.plan, [&](size_t k) { c.sources.push_back(emit(c, k)); });
   });
@@ -115,13 +82,14 @@ void run_stage(const std::string& name, StageLog& log, const std::function<void(
 }
 
 void write_dump(const StageLog& log, const std::string& stage,
-                const std::function<std::string()>& print) {
+                const std::function<std::string()>& print, const std::string& what) {
   size_t position = log.times.size();  // of the stage's last run, from 1; 0 if it has not ended
   while (position > 0 && log.times[position - 1].name != stage) --position;
   const std::vector<std::string> names = split_words(log.dump);
-  const std::array<std::string, 2> named = {stage, "all"};
+  const std::string shown = what.empty() ? stage : what;
+  const std::array<std::string, 2> named = {shown, "all"};
   if (position == 0 || std::ranges::find_first_of(names, named) == names.end()) return;
-  const std::string name = log.subject + "." + std::to_string(position) + "." + stage + ".txt";
+  const std::string name = log.subject + "." + std::to_string(position) + "." + shown + ".txt";
   if (write_text_file(log.dump_dir, name, print()).empty())
     warn_once("dump " + log.dump_dir, "cannot write dumps to '" + log.dump_dir +
                                           "'; set dump_dir to a directory you may write to");
@@ -134,7 +102,8 @@ CompileResult compile(const CompileRequest& request) {
     Compilation c = plan_and_emit(request);
     std::vector<Binary> binaries;
     run_stage("compile", c.log, [&] { binaries = settle_by_clock(c); });
-    for (const char* stage : {"plan", "schedule", "emit"}) dump(c, stage);  // what runs
+    for (const char* stage : {"plan", "emit"}) dump(c, stage);  // what runs
+    dump(c, "plan", "schedule");
     Report report = make_report(c);
     if (asks_clock(request.settings) && !request.load)
       run_stage("clock", c.log, [&] { time_kernels(report, c, binaries); });
@@ -157,7 +126,7 @@ CompileResult compile(const CompileRequest& request) {
 std::string show_stage(const CompileRequest& request, const std::string& stage) {
   if (stage == "graph") return to_string(request.graph);
   Compilation c = plan_and_emit(request);
-  if (stage != "rewrite") settle_by_clock(c);
+  if (stage != "rewrite" && stage != "times") settle_by_clock(c);
   return text_of(c, stage);
 }
 

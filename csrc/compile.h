@@ -25,6 +25,7 @@ struct CompileResult {
 CompileResult compile(const CompileRequest& request);
 
 // The text of one stage: "graph", "rewrite", "plan", "schedule" or "emit"; UserError for another.
+// "times": of each stage up to the text of kernels, in microseconds.
 std::string show_stage(const CompileRequest& request, const std::string& stage);
 
 }  // namespace stitch

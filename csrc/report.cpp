@@ -2,9 +2,10 @@
 
 #include <iomanip>
 
+#include "analysis/storage.h"
+#include "base/words.h"
 #include "compilation.h"
-#include "plan/storage.h"
-#include "schedule/stage_tiles.h"
+#include "stage/tiles.h"
 
 namespace stitch {
 namespace {
@@ -57,7 +58,7 @@ struct Reporter {
   std::array<std::set<NodeId>, 2> list_values(const PlannedKernel& kernel) const {
     const std::set<NodeId> on_chip = find_shared_values(c.plan);
     std::set<NodeId> loads, stores;
-    for (const PlannedStage* stage : stages_of(c.plan, kernel)) {
+    for (const Stage* stage : stages_of(c.plan, kernel)) {
       loads.insert(stage->loads.begin(), stage->loads.end());
       stores.insert(stage->stores.begin(), stage->stores.end());
     }
@@ -70,14 +71,14 @@ struct Reporter {
   void add_schemes(const PlannedKernel& kernel, ReportedKernel& out) const {
     std::map<NodeId, Scheme> schemes;
     for (int s : kernel.stages())
-      for (const auto& [value, scheme] : c.schedules[s].schemes) schemes[value] = scheme;
+      for (const auto& [value, scheme] : c.plan.schedules[s].schemes) schemes[value] = scheme;
     const auto [loads, stores] = list_values(kernel);
     for (NodeId load : loads)
       if (stores.count(load)) schemes[load] = Scheme::kGlobal;
     for (const PlannedChain& chain : kernel.chains)
       for (NodeId value : chain.in_shared) schemes[value] = Scheme::kRegional;
     for (int s : kernel.stages())
-      for (const PersistentValue& persistent : c.schedules[s].persistent)
+      for (const PersistentValue& persistent : c.plan.schedules[s].persistent)
         if (!persistent.is_of_stage) schemes[persistent.value] = Scheme::kGlobal;
     for (const auto& [value, scheme] : schemes)
       out.schemes.push_back({name_of(value), to_string(scheme)});
@@ -89,11 +90,11 @@ struct Reporter {
 
   void add_persistent(const PlannedKernel& kernel, ReportedKernel& out) const {
     for (int s : kernel.stages()) {
-      for (const PersistentValue& persistent : c.schedules[s].persistent) {
+      for (const PersistentValue& persistent : c.plan.schedules[s].persistent) {
         const std::string name = name_of(persistent.value);
         const auto bytes = static_cast<int64_t>(
             (1 - persistent.share_in_memory()) *
-            static_cast<double>(accessed_elements(c.graph, c.schedules[s], persistent.value) *
+            static_cast<double>(accessed_elements(c.graph, c.plan.schedules[s], persistent.value) *
                                 element_bytes(c.graph, persistent.value)));
         if (!persistent.is_filled) {
           const Home& home = persistent.home;
@@ -113,7 +114,7 @@ struct Reporter {
   // What is neither written to memory nor read from there.
   void add_buffers(const PlannedKernel& kernel, ReportedKernel& out) const {
     for (const PlannedChain& chain : kernel.chains) {
-      for (const BlockBuffer& buffer : c.schedules[chain.first].buffers) {
+      for (const BlockBuffer& buffer : c.plan.schedules[chain.first].buffers) {
         const int bytes = element_bytes(c.graph, buffer.value);
         put(out.persistent,
             {name_of(buffer.value), "shared memory across the block barrier",
@@ -126,9 +127,9 @@ struct Reporter {
   int64_t read_bytes(const PlannedKernel& kernel, NodeId load) const {
     double elements = 0;
     for (int s : kernel.stages()) {
-      const IndexVars& vars = c.schedules[s].accesses.vars;
+      const IndexVars& vars = c.plan.schedules[s].accesses.vars;
       std::vector<IndexExpr> offsets;
-      for (const Access& access : c.schedules[s].accesses.list) {
+      for (const Access& access : c.plan.schedules[s].accesses.list) {
         if (access.value != load || std::ranges::count(offsets, access.offset) > 0) continue;
         offsets.push_back(access.offset);
         const auto own = count_elements(c.graph, vars, access.offset);
@@ -144,7 +145,7 @@ struct Reporter {
   void add_bytes(const PlannedKernel& kernel, ReportedKernel& out) const {
     const auto [loads, stores] = list_values(kernel);
     for (int s : kernel.stages())
-      out.bytes_planned += planned_bytes(c.graph, c.plan.stages[s], c.schedules[s]);
+      out.bytes_planned += planned_bytes(c.graph, c.plan.stages[s], c.plan.schedules[s]);
     for (NodeId load : loads) out.bytes_read += stores.count(load) ? 0 : read_bytes(kernel, load);
     for (NodeId store : stores)
       out.bytes_written += hint_bytes(c.graph, stored_part(c.graph, store));
@@ -159,15 +160,14 @@ struct Reporter {
     add_persistent(planned, out);
     add_buffers(planned, out);
     for (int s : planned.stages())
-      for (const TiledLoad& tile : c.schedules[s].tiles)
+      for (const TiledLoad& tile : c.plan.schedules[s].tiles)
         put(out.tiles, {name_of(tile.value), tile.rows, tile_bytes(c.graph, tile)});
     add_bytes(planned, out);
     for (const Dim& blocks : source.phases)
       out.grid = std::max(out.grid, c.graph.symbols.hint(blocks));
     out.block = source.threads;
     out.shared_bytes = source.shared_bytes;
-    out.predicted_us = estimate_kernel_us(c.graph, c.plan.stages, planned,
-                                          pick_schedules(c.schedules, planned), c.workers);
+    out.predicted_us = planned.us;
     return out;
   }
 
@@ -214,10 +214,10 @@ struct Reporter {
         continue;
       }
       for (int s : c.plan.kernels[step.kernel].stages()) {
-        const PlannedStage& stage = c.plan.stages[s];
+        const Stage& stage = c.plan.stages[s];
         for (NodeId load : stage.loads) {
           if (made.count(load)) continue;
-          const int64_t elements = accessed_elements(c.graph, c.schedules[s], load);
+          const int64_t elements = accessed_elements(c.graph, c.plan.schedules[s], load);
           int64_t& known = read[load];
           total += std::max<int64_t>(0, elements - known) * element_bytes(c.graph, load);
           known = std::max(known, elements);
@@ -279,7 +279,7 @@ void print(std::ostream& out, const ReportedKernel& kernel) {
 
 Report make_report(const Compilation& c) {
   Reporter reporter{c};
-  for (const PlannedStage& stage : c.plan.stages)
+  for (const Stage& stage : c.plan.stages)
     reporter.stitched.insert(stage.nodes.begin(), stage.nodes.end());
   Report report{.target = c.device.name, .device = c.device.derived};
   for (const Assumption& assumption : list_assumptions(c.graph.symbols, c.sources))

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "compilation.h"
+#include "plan/plan_stitches.h"
 
 namespace stitch {
 namespace {
@@ -37,7 +38,7 @@ struct Settler {
   TemplateMemo memo = {};
 
   KernelChooser chooser_of(size_t k) {
-    return {c.graph, c.plan.stages, c.plan.kernels[k], c.device, c.workers, memo};
+    return {c.graph, c.plan.stages, c.plan.kernels[k], c.target, memo};
   }
 
   void judge(Trial& trial, const KernelSource& source, const Binary& binary) const {
@@ -61,7 +62,7 @@ struct Settler {
       judge(trial, c.sources[k], binaries[k]);
       if (trial.spilled_bytes == 0 && !is_clock_asked) continue;
       KernelChoices choices =
-          chooser_of(k).find_others(pick_schedules(c.schedules, c.plan.kernels[k]));
+          chooser_of(k).find_others(pick_schedules(c.plan.schedules, c.plan.kernels[k]));
       trial.choice = std::move(choices.present);
       trial.others = std::move(choices.others);
       found.push_back(std::move(trial));
@@ -70,8 +71,11 @@ struct Settler {
   }
 
   KernelSource take(const Trial& trial) {
-    c.plan.kernels[trial.kernel].persistent_groups = trial.choice.persistent_groups;
-    chooser_of(trial.kernel).schedule(trial.choice, c.graph.symbols, c.schedules);
+    PlannedKernel& kernel = c.plan.kernels[trial.kernel];
+    kernel.persistent_groups = trial.choice.persistent_groups;
+    kernel.templates = trial.choice.templates;
+    schedule_kernel(c.graph, c.target, trial.choice.bounds, trial.kernel, c.plan);
+    name_blocks(c.graph.symbols, c.plan);
     return c.sources[trial.kernel] = emit(c, trial.kernel);
   }
 

@@ -20,45 +20,6 @@ std::string disassemble(const std::string& bytes, const std::string& kernel) {
   return print_program(decode(cubin, find_kernel(cubin, kernel)));
 }
 
-// "R4", "UP0", ... that an instruction sets, or that it reads.
-std::vector<std::string> registers_of(const clock::Instruction& instruction, bool set) {
-  using clock::OperandKind;
-  std::vector<std::string> found;
-  const auto add = [&](const char* prefix, int first, int count, int zero) {
-    if (first == zero) return;
-    for (int i = first; i < first + count; ++i) found.push_back(prefix + std::to_string(i));
-  };
-  const auto add_predicate = [&](bool uniform, int index) {
-    add(uniform ? "UP" : "P", index, 1, clock::kTruePredicate);
-  };
-  if (!set) add_predicate(instruction.guard_uniform, instruction.guard);
-  for (const clock::Operand& operand : instruction.operands) {
-    if (operand.is_destination != set) continue;
-    const int count = register_count(instruction, operand);
-    if (is_predicate(operand.kind))
-      add_predicate(operand.kind == OperandKind::uniform_predicate, operand.index);
-    else if (operand.kind == OperandKind::uniform)
-      add("UR", operand.index, count, clock::kZeroRegister);
-    else if (operand.kind == OperandKind::reg || operand.kind == OperandKind::memory)
-      add("R", operand.index, count, clock::kZeroRegister);
-    else if (operand.kind == OperandKind::constant)
-      add("R", operand.index, 1, clock::kZeroRegister);
-    else if (operand.kind == OperandKind::predicates)
-      add("P", 0, clock::kTruePredicate, clock::kTruePredicate);
-    if (operand.kind == OperandKind::memory) {
-      add("UR", operand.uniform, 1, clock::kZeroRegister);
-      add("UR", operand.descriptor, 2, clock::kZeroRegister);
-    }
-  }
-  return found;
-}
-
-// Whose results come in the order of issue, so that a scoreboard of one stands for those before it;
-// none where stall counts may do.  By Latency.
-constexpr const char* kQueues[] = {"",         "special", "convert", "",       "",
-                                   "constant", "shared",  "shared",  "global", "atomic"};
-static_assert(std::size(kQueues) == static_cast<size_t>(clock::Latency::atomic) + 1);
-
 // Of each instruction its text, and what of it says when it may be issued.
 std::vector<py::dict> list_instructions(const std::string& bytes, const std::string& kernel) {
   const clock::Cubin cubin = clock::read_cubin(bytes);
@@ -66,12 +27,11 @@ std::vector<py::dict> list_instructions(const std::string& bytes, const std::str
   std::vector<py::dict> found;
   for (size_t i = 0; i < program.code.size(); ++i) {
     const clock::Instruction& instruction = program.code[i];
-    found.push_back(py::dict("text"_a = print_instruction(program, i),
-                             "sets"_a = registers_of(instruction, true),
-                             "reads"_a = registers_of(instruction, false),
-                             "queue"_a = kQueues[static_cast<size_t>(instruction.row->latency)],
-                             "scoreboard"_a = instruction.control.write_scoreboard,
-                             "wait_mask"_a = instruction.control.wait_mask));
+    found.push_back(py::dict(
+        "text"_a = print_instruction(program, i), "sets"_a = registers_of(instruction, true),
+        "reads"_a = registers_of(instruction, false), "queue"_a = clock::queue_of(instruction),
+        "scoreboard"_a = instruction.control.write_scoreboard,
+        "wait_mask"_a = instruction.control.wait_mask));
   }
   return found;
 }

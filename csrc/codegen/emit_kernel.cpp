@@ -92,11 +92,11 @@ LoweringOptions choose_lowering(const Graph& graph, const StitchPlan& plan,
 }
 
 LoweredKernel lower_kernel(const Graph& graph, const StitchPlan& plan, const PlannedKernel& kernel,
-                           const Schedules& schedules, const LoweringOptions& options) {
+                           const LoweringOptions& options) {
   const auto lower = [&](int s) -> KernelStage {
-    const PlannedStage& stage = plan.stages[s];
+    const Stage& stage = plan.stages[s];
     const PlannedChain* chain = kernel.chain_of(s);
-    return {&stage, &schedules[s], lower_stage(graph, stage, schedules[s], options),
+    return {&stage, &plan.schedules[s], lower_stage(graph, stage, plan.schedules[s], options),
             kernel.group_of(s), chain && chain->then == s};
   };
   const auto lower_phase = [&](const std::vector<int>& phase) {

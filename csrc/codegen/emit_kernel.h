@@ -3,11 +3,12 @@
 
 #include "codegen/lower_stage.h"
 #include "config/settings.h"
+#include "plan/stitch_plan.h"
 
 namespace stitch {
 
 struct KernelStage {
-  const PlannedStage* stage;
+  const Stage* stage;
   const StageSchedule* schedule;  // of as many threads as the kernel's others
   LoweredStage lowered;
   int group = -1;  // PlannedKernel::persistent_groups
@@ -24,9 +25,9 @@ struct LoweredKernel {
 LoweringOptions choose_lowering(const Graph& graph, const StitchPlan& plan,
                                 const DeviceSpec& device, const Settings& settings);
 
-// `schedules` are those of all stages of the plan.  What comes out refers to both.
+// What comes out refers to the plan.
 LoweredKernel lower_kernel(const Graph& graph, const StitchPlan& plan, const PlannedKernel& kernel,
-                           const Schedules& schedules, const LoweringOptions& options);
+                           const LoweringOptions& options);
 
 // A kernel of one stage is that stage's body.  Others call a function per stage from loops over the
 // phase's blocks, so that any grid is right, and meet at a grid barrier between phases, or end in

@@ -2,9 +2,9 @@
 
 #include "codegen/load_ahead.h"
 #include "codegen/lower_values.h"
-#include "schedule/block_ranges.h"
-#include "schedule/persistent_values.h"
-#include "schedule/stage_tiles.h"
+#include "stage/block_ranges.h"
+#include "stage/persistent_values.h"
+#include "stage/tiles.h"
 
 namespace stitch {
 
@@ -127,7 +127,7 @@ Handle ValueLowering::load(NodeId value, const IndexExpr& offset, int guard) {
   return let(info(type.dtype).register_name, in_register(type.dtype, loaded), depth);
 }
 
-// Tiles (schedule/stage_tiles.h): a block fills its tile once for each index of the axes that the
+// Tiles (stage/tiles.h): a block fills its tile once for each index of the axes that the
 // tile does not hold, then reads elements across it.
 
 void ValueLowering::fill_tile(const TiledLoad& tile, const std::string& name, int depth) {

@@ -1,7 +1,7 @@
 #include "codegen/lower_reductions.h"
 
-#include "schedule/place_values.h"
-#include "schedule/reduction_arrays.h"
+#include "stage/place_values.h"
+#include "stage/reduction_arrays.h"
 
 namespace stitch {
 

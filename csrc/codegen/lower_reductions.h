@@ -7,13 +7,13 @@
 #pragma once
 
 #include "codegen/lower_values.h"
-#include "schedule/build_loops.h"
+#include "stage/build_loops.h"
 
 namespace stitch {
 
 struct ReductionLowering {
   const Graph& graph;
-  const PlannedStage& stage;
+  const Stage& stage;
   const StageSchedule& schedule;
   Scopes& scopes;
   ValueLowering& values;

@@ -4,7 +4,7 @@
 #include "codegen/load_ahead.h"
 #include "codegen/lower_reductions.h"
 #include "ir/assume_sizes.h"
-#include "schedule/persistent_values.h"
+#include "stage/persistent_values.h"
 
 namespace stitch {
 namespace {
@@ -30,7 +30,7 @@ struct StageLowering {
   using enum LoopSpec::Level;
 
   const Graph& graph;
-  const PlannedStage& stage;
+  const Stage& stage;
   const StageSchedule& schedule;
   const LoweringOptions& options;
   LoweredStage out = {};
@@ -479,8 +479,8 @@ struct StageLowering {
 
 }  // namespace
 
-LoweredStage lower_stage(const Graph& graph, const PlannedStage& stage,
-                         const StageSchedule& schedule, const LoweringOptions& options) {
+LoweredStage lower_stage(const Graph& graph, const Stage& stage, const StageSchedule& schedule,
+                         const LoweringOptions& options) {
   return StageLowering{graph, stage, schedule, options}.run();
 }
 

@@ -4,7 +4,7 @@
 #include "analysis/precision.h"
 #include "codegen/kernel_body.h"
 #include "codegen/kernel_source.h"
-#include "schedule/stage_schedule.h"
+#include "stage/schedule.h"
 
 namespace stitch {
 
@@ -17,7 +17,7 @@ struct LoweringOptions {
   bool dependent_launch = false;         // KernelSource::is_dependent
 };
 
-// What stages hand on (schedule/persistent_values.h), with an array in the kernel's frame for what
+// What stages hand on (stage/persistent_values.h), with an array in the kernel's frame for what
 // registers hold of it.
 struct PersistentArray {
   NodeId value;
@@ -41,7 +41,7 @@ struct LoweredStage {
   std::string index_type = "i64";       // "i32" where no offset can exceed it: half the registers
 };
 
-LoweredStage lower_stage(const Graph& graph, const PlannedStage& stage,
-                         const StageSchedule& schedule, const LoweringOptions& options);
+LoweredStage lower_stage(const Graph& graph, const Stage& stage, const StageSchedule& schedule,
+                         const LoweringOptions& options);
 
 }  // namespace stitch

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "schedule/persistent_values.h"
+#include "stage/persistent_values.h"
 
 namespace stitch {
 namespace {

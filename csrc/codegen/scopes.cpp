@@ -1,7 +1,7 @@
 #include "codegen/scopes.h"
 
-#include "schedule/build_loops.h"
-#include "schedule/place_values.h"
+#include "stage/build_loops.h"
+#include "stage/place_values.h"
 
 namespace stitch {
 

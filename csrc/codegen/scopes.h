@@ -6,7 +6,7 @@
 
 #include "base/words.h"
 #include "codegen/kernel_body.h"
-#include "schedule/map_axes.h"
+#include "stage/map_axes.h"
 
 namespace stitch {
 

@@ -1,7 +1,7 @@
 #include "codegen/split_loops.h"
 
 #include "base/round_up.h"
-#include "schedule/build_loops.h"
+#include "stage/build_loops.h"
 
 namespace stitch {
 namespace {
@@ -195,7 +195,7 @@ std::set<NodeId> find_streamed(const Graph& graph, const StitchPlan& plan,
   std::set<NodeId> streamed;
   for (const PlannedKernel& kernel : plan.kernels) {
     std::set<NodeId> moved, stores;
-    for (const PlannedStage* stage : stages_of(plan, kernel)) {
+    for (const Stage* stage : stages_of(plan, kernel)) {
       moved.insert(stage->loads.begin(), stage->loads.end());
       stores.insert(stage->stores.begin(), stage->stores.end());
     }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "codegen/scopes.h"
+#include "plan/stitch_plan.h"
 
 namespace stitch {
 

@@ -65,6 +65,12 @@ struct DeviceSpec : DeviceAttributes, DeviceRates {
   bool multiplies_bf16 = false;  // a host with vector products of bf16, and no tiles
 };
 
+// What is planned for: a device, and of a host the threads of the pool that share its work.
+struct Target {
+  const DeviceSpec& device;
+  int workers = 1;
+};
+
 // UserError naming the known devices for a name that is none, nor a derived one.
 const DeviceSpec& device_spec(const std::string& name);
 // The row that it is, or what follows from its generation's; UserError below capability 8.0.

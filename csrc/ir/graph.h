@@ -184,4 +184,10 @@ inline int64_t hint_bytes(const Graph& graph, NodeId id) {
   return hint_elements(graph, id) * element_bytes(graph, id);
 }
 
+// An edge along which two values do not share a kernel, or a library call, and why.
+struct Cut {
+  NodeId from, to;
+  Verdict reason;
+};
+
 }  // namespace stitch

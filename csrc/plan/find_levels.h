@@ -6,7 +6,7 @@
 // a kernel and no cycle can come of it.
 #pragma once
 
-#include "plan/storage.h"
+#include "analysis/storage.h"
 
 namespace stitch {
 

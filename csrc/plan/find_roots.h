@@ -1,7 +1,7 @@
 // The values every kernel is built around, before kernels are joined.
 #pragma once
 
-#include "plan/storage.h"
+#include "analysis/storage.h"
 
 namespace stitch {
 

@@ -69,7 +69,7 @@ class Joiner {
     keep_effects_in_order();
     for (Marks& seen : seen_) seen = Marks(units_.size());
     for (Unit& unit : units_)
-      if (!unit.roots.empty()) unit.score = in_.judge(describe(unit.roots, unit.cone));
+      if (!unit.roots.empty()) unit.score = in_.prices.of(describe(unit.roots, unit.cone));
   }
 
   void join_groups(const std::vector<NodeList>& groups) {
@@ -115,7 +115,7 @@ class Joiner {
         out.steps.push_back({-1, unit.call});
         continue;
       }
-      PlannedStage stage = describe(unit.roots, unit.cone);
+      Stage stage = describe(unit.roots, unit.cone);
       if (stage.stores.empty()) continue;
       out.steps.push_back({static_cast<int>(out.stages.size())});
       out.stages.push_back(std::move(stage));
@@ -157,7 +157,7 @@ class Joiner {
     }
   }
 
-  PlannedStage describe(const NodeList& roots, const Cone& cone) const {
+  Stage describe(const NodeList& roots, const Cone& cone) const {
     return make_stage(graph_, roots, cone, [&](NodeId root) {
       const auto is_outside = [&](NodeId reader) {
         return unit_of_[reader.index()] != unit_of_[root.index()];
@@ -226,7 +226,7 @@ class Joiner {
     NodeList roots = unite(units_[a].roots, units_[b].roots);
     Cone cone = unite_cones(units_[a].cone, units_[b].cone, roots);
     for (NodeId root : units_[b].roots) unit_of_[root.index()] = a;
-    StageScore score = in_.judge(describe(roots, cone));
+    StageScore score = in_.prices.of(describe(roots, cone));
     if (score.verdict && score.statements > kMostStageStatements)
       score.verdict = too_long(score.statements, kMostStageStatements);
     const double gain = std::max(least_gain_, waiting_a && waiting_b ? kWaitingGain : 0);
@@ -261,11 +261,11 @@ class Joiner {
     const StageScore &first = units_[a].score, &second = units_[b].score;
     const double us = first.us + second.us;
     const bool waits = units_[a].reads.count(b) || units_[b].reads.count(a);
-    if (!waits || in_.device.barrier_us == 0) return us;
+    if (!waits || in_.target.device.barrier_us == 0) return us;
     std::vector<PhaseTime> phases(2);
     phases.front().add(first.estimate);
     phases.back().add(second.estimate);
-    return std::min(us, estimate_us(phases, in_.device));
+    return std::min(us, estimate_us(phases, in_.target.device));
   }
 
   // `gain` is what must be saved, as a share of the longer kernel's time.

@@ -1,30 +1,19 @@
 #include "plan/plan_stitches.h"
 
-#include "base/words.h"
+#include "plan/kernels/chain_stages.h"
+#include "plan/kernels/choose_template.h"
 #include "plan/stitch_stages.h"
 #include "plan/store_in_place.h"
 
 namespace stitch {
 namespace {
 
-// Of the edges between stages only those between kernels are cuts: the others pass a barrier.
-void keep_kernel_cuts(const Graph& graph, StitchPlan& plan) {
-  std::vector<int> kernel_of(graph.size(), -1);  // by root
-  for (int k = 0; k < std::ssize(plan.kernels); ++k)
-    for (const PlannedStage* stage : stages_of(plan, plan.kernels[k]))
-      for (NodeId root : stage->roots) kernel_of[root.index()] = k;
-  std::erase_if(plan.cuts, [&](const Cut& cut) {
-    const int kernel = kernel_of[cut.from.index()];
-    return kernel >= 0 && kernel == kernel_of[cut.to.index()];
-  });
-}
-
 // Time before torch's dispatcher has a kernel running, in launches of ours [A].
 constexpr double kLaunchesOfACall = 2;
 
 // A new value that is not stored over the old one is copied there: a call, one more read and write.
 double predict_copies_us(const Graph& graph, const DeviceSpec& device,
-                         const std::map<NodeId, int>& replaceable, const PlannedStage& stage) {
+                         const std::map<NodeId, int>& replaceable, const Stage& stage) {
   const NodeList replaced = find_replaced(graph, replaceable, stage);
   double us = 0;
   for (NodeId store : stage.stores) {
@@ -35,48 +24,83 @@ double predict_copies_us(const Graph& graph, const DeviceSpec& device,
   return us;
 }
 
-// With the copies that stages need; each stage once, as explorers ask about many of the same.
-StageJudge judge_once(const Graph& graph, const DeviceSpec& device, const StageJudge& judge) {
-  using Key = std::array<NodeList, 3>;
-  return [&graph, &device, &judge, replaceable = find_replaceable(graph),
-          scores = std::map<Key, StageScore>()](const PlannedStage& stage) mutable {
-    const auto [entry, is_new] = scores.try_emplace({stage.roots, stage.loads, stage.stores});
-    StageScore& score = entry->second;
-    if (!is_new) return score;
-    check_stopping();  // planning takes seconds, one answer a millisecond
-    score = judge(stage);
-    if (!score.verdict) return score;
-    score.copy_us = predict_copies_us(graph, device, replaceable, stage);
-    score.us += score.copy_us;
-    score.estimate.us += score.copy_us;
-    return score;
-  };
+// Plans of large graphs are compared before templates are enumerated.
+void settle_templates(const PlanRequest& in, StitchPlan& plan) {
+  if (in.graph.size() <= kMostEnumerated) return;
+  for (PlannedKernel& kernel : plan.kernels)
+    if (has_templates(in.target.device, kernel))
+      kernel.templates = choose_for(in, plan.stages, kernel).choose().templates;
+}
+
+Choice choice_of(const PlannedKernel& kernel) {
+  if (!kernel.chains.empty()) return Choice::kChained;
+  if (!kernel.persistent_groups.empty()) return Choice::kKept;
+  return kernel.templates.empty() ? Choice::kDerived : Choice::kTemplates;
 }
 
 }  // namespace
 
-StitchPlan plan_stitches(const Graph& graph, const StageJudge& judge, const DeviceSpec& device,
-                         const std::string& policy, const KernelJudge& judge_kernel) {
+const StageScore& StagePrices::of(const Stage& stage) {
+  const auto [entry, is_new] = known.try_emplace({stage.roots, stage.loads, stage.stores});
+  StageScore& own = entry->second;
+  if (!is_new) return own;
+  check_stopping();  // planning takes seconds, one answer a millisecond
+  own = score(graph, stage, target);
+  if (!own.verdict) return own;
+  own.copy_us = predict_copies_us(graph, target.device, replaceable, stage);
+  own.us += own.copy_us;
+  own.estimate.us += own.copy_us;
+  return own;
+}
+
+StagePrices price_stages(const Graph& graph, const Target& target) {
+  return {graph, target, find_replaceable(graph)};
+}
+
+void schedule_kernel(const Graph& graph, const Target& target, const BlockBounds& bounds, size_t k,
+                     StitchPlan& plan) {
+  PlannedKernel& kernel = plan.kernels[k];
+  const KernelStages gathered = gather_stages(kernel, plan.stages);
+  KernelScheduler scheduler{graph, gathered.stages, target};
+  Schedules schedules = scheduler.schedule(gathered, bounds);
+  kernel.us = estimate_kernel_us(graph, plan.stages, kernel, list_pointers(schedules), target);
+  const std::vector<int> numbers = kernel.stages();
+  for (size_t i = 0; i < numbers.size(); ++i) plan.schedules[numbers[i]] = std::move(schedules[i]);
+}
+
+void keep_kernel_cuts(const Graph& graph, StitchPlan& plan) {
+  std::vector<int> kernel_of(graph.size(), -1);  // by root
+  for (int k = 0; k < std::ssize(plan.kernels); ++k)
+    for (const Stage* stage : stages_of(plan, plan.kernels[k]))
+      for (NodeId root : stage->roots) kernel_of[root.index()] = k;
+  std::erase_if(plan.cuts, [&](const Cut& cut) {
+    const int kernel = kernel_of[cut.from.index()];
+    return kernel >= 0 && kernel == kernel_of[cut.to.index()];
+  });
+}
+
+StitchPlan plan_stitches(const Graph& graph, const Target& target, const std::string& policy) {
   const Demands demands = find_demands(graph);
-  const StageJudge judge_stage = judge_once(graph, device, judge);
-  StitchPlan plan =
-      plan_by_policy(policy, {graph, demands, judge_stage, device, judge_kernel}).plan;
+  StagePrices prices = price_stages(graph, target);
+  TemplateMemo templates;
+  const PlanRequest in{graph, demands, target, prices, templates};
+  StitchPlan plan = plan_by_policy(policy, in).plan;
   keep_kernel_cuts(graph, plan);
   plan.aliases = demands.aliases;
   plan.in_place = find_in_place(graph, plan);
+  plan = chain_stages(graph, std::move(plan), target);
+  if (!target.device.is_cuda) plan.stored_over = find_stored_over(graph, plan);
+  settle_templates(in, plan);
+  plan.schedules.resize(plan.stages.size());
+  for_each_kernel(graph, plan, [&](size_t k) {
+    plan.kernels[k].choice = choice_of(plan.kernels[k]);
+    schedule_kernel(graph, target, {}, k, plan);
+  });
   return plan;
 }
 
-Verdict too_long(int statements, int most) {
-  return Verdict::no(kRuleLongKernel,
-                     concat("the kernel would have ", statements, " statements, more than ", most,
-                            " that compile in reasonable time"));
-}
-
-Verdict check_pointers(size_t pointers) {
-  if (pointers <= kMostPointers) return Verdict::yes();
-  return Verdict::no(kRuleManyArguments, concat("the kernel would have ", pointers,
-                                                " tensors; a launch takes ", kMostPointers));
+void name_blocks(SymbolTable& symbols, StitchPlan& plan) {
+  for (StageSchedule& schedule : plan.schedules) name_blocks(symbols, schedule);
 }
 
 }  // namespace stitch

@@ -21,20 +21,21 @@ bool is_better(const PlanCandidate& plan, const PlanCandidate& best) {
 }
 
 // The full latency evaluator, templates enumerated, over final plans (20.9, 20.19); what stays on
-// chip across barriers was judged with its mapping.
+// chip across barriers was priced with its mapping.
 void enumerate_templates(const PlanRequest& in, PlanCandidate& candidate) {
-  if (!in.judge_kernel || !in.device.is_cuda || in.graph.size() > kMostEnumerated) return;
-  const StitchPlan& plan = candidate.plan;
+  if (!in.target.device.is_cuda || in.graph.size() > kMostEnumerated) return;
+  StitchPlan& plan = candidate.plan;
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
-    const PlannedKernel& kernel = plan.kernels[k];
+    PlannedKernel& kernel = plan.kernels[k];
     if (!kernel.persistent_groups.empty()) continue;
-    candidate.kernel_us[k] =
-        in.judge_kernel(plan.stages, kernel)({}).value() + sum_copies_us(in, plan.stages, kernel);
+    KernelChoice choice = choose_for(in, plan.stages, kernel).choose();
+    candidate.kernel_us[k] = choice.us + sum_copies_us(in, plan.stages, kernel);
+    kernel.templates = std::move(choice.templates);
   }
 }
 
 NodeList list_roots(const PlanRequest& in, bool every_op) {
-  return find_roots(in.graph, in.demands, every_op, in.device.is_cuda);
+  return find_roots(in.graph, in.demands, every_op, in.target.device.is_cuda);
 }
 
 PlanCandidate plan_each_op(const PlanRequest& in) {
@@ -97,7 +98,9 @@ PlanCandidate plan_best_patterns(const PlanRequest& in, const std::vector<Stitch
 constexpr StitchRule kNoBarriers = {.barriers = false};
 
 // On the host kernels are stages, and pairs that gain are all that joins.
-bool has_barriers(const PlanRequest& in, const PlanCandidate&) { return in.device.barrier_us > 0; }
+bool has_barriers(const PlanRequest& in, const PlanCandidate&) {
+  return in.target.device.barrier_us > 0;
+}
 
 // Scoring patterns takes several times as long as joining pairs, for plans that differ less the
 // more there is to plan.
@@ -117,7 +120,7 @@ bool moves_values(const PlanRequest& in, const PlanCandidate&) {
 // a third of a graph's time: what lies between is worth a look.  A scan written as a tree stores a
 // value for each level and joins the rest.  GPUs plan longer, and look where the whole graph lost.
 bool may_evaluate_again(const PlanRequest& in, const PlanCandidate& best) {
-  return in.device.is_cuda ? best.plan.policy == "none" : moves_values(in, best);
+  return in.target.device.is_cuda ? best.plan.policy == "none" : moves_values(in, best);
 }
 
 using In = const PlanRequest&;

@@ -1,8 +1,28 @@
 #include "plan/stitch_plan.h"
 
+#include <iomanip>
+#include <ranges>
+
 #include "base/words.h"
 
 namespace stitch {
+
+KernelError::KernelError(const Error& cause, const Graph& graph, const StitchPlan& plan,
+                         const std::vector<size_t>& kernels)
+    : InternalError(cause) {
+  std::set<int> positions;
+  for (size_t k : kernels)
+    for (const NodeId node : nodes_of(plan, static_cast<int>(k)))
+      if (graph[node].origin.position >= 0) positions.insert(graph[node].origin.position);
+  ops.assign(positions.begin(), positions.end());
+}
+
+void renumber(PlannedKernel& kernel, const std::function<int(int)>& number) {
+  for (StageGroups* groups : {&kernel.phases, &kernel.persistent_groups})
+    for (int& s : *groups | std::views::join) s = number(s);
+  for (PlannedChain& chain : kernel.chains)
+    chain = {number(chain.first), number(chain.then), std::move(chain.in_shared)};
+}
 
 std::set<NodeId> find_shared_values(const StitchPlan& plan) {
   std::set<NodeId> values;
@@ -14,7 +34,7 @@ std::set<NodeId> find_shared_values(const StitchPlan& plan) {
 
 NodeList nodes_of(const StitchPlan& plan, int kernel) {
   std::set<NodeId> nodes;
-  for (const PlannedStage* stage : stages_of(plan, plan.kernels[kernel]))
+  for (const Stage* stage : stages_of(plan, plan.kernels[kernel]))
     nodes.insert(stage->nodes.begin(), stage->nodes.end());
   return {nodes.begin(), nodes.end()};
 }
@@ -25,13 +45,18 @@ std::string to_string(const StitchPlan& plan, const Graph& graph) {
     return join(nodes, "", [](NodeId node) { return concat(" %", node.value()); });
   };
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
-    out << "kernel " << k << "\n";
+    const PlannedKernel& kernel = plan.kernels[k];
+    out << "kernel " << k;
+    if (kernel.us > 0)
+      out << ": " << std::fixed << std::setprecision(1) << kernel.us << " us, "
+          << to_string(kernel.choice);
+    out << "\n";
     for (size_t p = 0; p < plan.kernels[k].phases.size(); ++p) {
       const int finish = plan.kernels[k].finish;
       const bool is_alone = finish >= 0 && static_cast<int>(p) >= finish;
       if (p > 0) out << (is_alone ? " last block\n" : " grid barrier\n");
       for (int s : plan.kernels[k].phases[p]) {
-        const PlannedStage& stage = plan.stages[s];
+        const Stage& stage = plan.stages[s];
         const PlannedChain* chain = plan.kernels[k].chain_of(s);
         if (chain && chain->then == s) {
           out << "  block barrier";
@@ -50,7 +75,7 @@ std::string to_string(const StitchPlan& plan, const Graph& graph) {
   for (const auto& [kernel, call] : plan.steps)
     out << (call.valid() ? " %" : " kernel ") << (call.valid() ? call.value() : kernel);
   out << "\n";
-  for (const PlannedAlias& alias : plan.aliases)
+  for (const Alias& alias : plan.aliases)
     out << "alias %" << alias.node << " of %" << alias.base << " + " << to_string(alias.offset)
         << "\n";
   for (size_t m = 0; m < plan.in_place.size(); ++m)

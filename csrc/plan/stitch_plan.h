@@ -1,27 +1,14 @@
-// StitchPlan: which values share a stage, which stages share a kernel, what is materialised, and in
-// which order things run.
-//
-// A *stage* is what one mapping serves.  A *root* is a value that a stage computes at every one of
-// its indices: a value it stores, or a reduction that it consumes on chip.  Everything else between
-// roots is evaluated where it is read.  A *materialised* value lives in memory: graph inputs,
-// kernel stores and the operands and results of library calls.
+// StitchPlan: which values share a stage, which stages share a kernel, how each stage runs and why
+// so, what is materialised, and in which order things run.
 #pragma once
 
-#include "ir/graph.h"
+#include "stage/schedule.h"
 
 namespace stitch {
 
 // Bytes.  The slab is there for all of a call.  What is larger has memory of its own, for as long
 // as it lives: steps of training let go of what they saved while they make such values.
 inline constexpr int64_t kMostInSlab = 8 << 10;
-
-struct PlannedStage {
-  NodeList roots;   // topological order; every store is a root
-  NodeList stores;  // roots that are written to memory
-  NodeList loads;   // materialised values that are read
-  NodeList nodes;   // all that is evaluated inside, roots included, topological order
-};
-using PlannedStages = std::vector<PlannedStage>;
 
 // Two stages of one phase, of different mappings, that every block runs one after the other, a
 // block barrier between: what a block of `then` reads of `first`, the same block has made
@@ -32,6 +19,17 @@ struct PlannedChain {
 };
 
 using StageGroups = std::vector<std::vector<int>>;  // indices of StitchPlan::stages
+
+// Why a kernel's stages have the schedules that they have.
+enum class Choice { kDerived, kTemplates, kKept, kChained, kSpilled, kClock };
+inline const char* to_string(Choice choice) {
+  return std::array{"as derived from the lengths of the axes",
+                    "templates are predicted to be faster than what is derived",
+                    "one mapping keeps values on chip across barriers",
+                    "blocks of one stage make what those of the next read",
+                    "what was chosen first spills",
+                    "the clock calls it faster"}[static_cast<size_t>(choice)];
+}
 
 // One launch.  Stages of one phase are independent, but for chains, and divide its blocks among
 // them; a grid barrier stands between phases, so that a stage may read what an earlier phase stored
@@ -45,6 +43,9 @@ struct PlannedKernel {
   // registers across the barriers.  At most one of a phase.
   StageGroups persistent_groups = {};
   std::vector<PlannedChain> chains = {};  // a stage is in one at most
+  std::vector<Template> templates = {};   // by stage, in order; empty: all derived
+  Choice choice = Choice::kDerived;
+  double us = 0;  // predicted, with the launch; of library copies nothing
 
   std::vector<int> stages() const {  // of all phases, in order
     std::vector<int> all;
@@ -63,29 +64,18 @@ struct PlannedKernel {
   }
 };
 
-// A view whose elements are not moved: `node` is `base` with other sizes, strides and offset.
-struct PlannedAlias {
-  NodeId node, base;
-  Dim offset;  // elements
-};
-
 struct PlanStep {
   int kernel = -1;
   NodeId call = {};  // invalid: the kernel
 };
 
-// An edge along which two kernels were not joined, and why.
-struct Cut {
-  NodeId from, to;
-  Verdict reason;
-};
-
 struct StitchPlan {
   std::string policy;  // whose candidate it is
-  PlannedStages stages;
+  Stages stages;
   std::vector<PlannedKernel> kernels;
   std::vector<PlanStep> steps;
-  std::vector<PlannedAlias> aliases = {};  // in order: a base comes before what aliases it
+  Schedules schedules = {};         // by stage
+  std::vector<Alias> aliases = {};  // in order: a base comes before what aliases it
   // in_place[i]: the value of mutation i is stored straight into its input by its kernel; else it
   // is stored elsewhere and copied after the last step.
   std::vector<bool> in_place = {};
@@ -94,9 +84,33 @@ struct StitchPlan {
   std::vector<Cut> cuts = {};
 };
 
+// Names the kernel's stages anew.
+void renumber(PlannedKernel& kernel, const std::function<int(int)>& number);
+
 inline auto stages_of(const StitchPlan& plan, const PlannedKernel& kernel) {
   return map_to_vector(kernel.stages(), [&](int s) { return &plan.stages[s]; });
 }
+
+// A fault inside single kernels, with the ops that they hold.  The caller may import these as
+// library calls and compile again: the rest stays stitched.
+struct KernelError : InternalError {
+  KernelError(const Error& cause, const Graph& graph, const StitchPlan& plan,
+              const std::vector<size_t>& kernels);
+  std::vector<int> ops;  // of these kernels: Origin::position of each, ascending
+};
+
+// Calls work(k) for each planned kernel; what it throws becomes a KernelError.
+template <class Work>
+void for_each_kernel(const Graph& graph, const StitchPlan& plan, const Work& work) {
+  for (size_t k = 0; k < plan.kernels.size(); ++k) {
+    try {
+      work(k);
+    } catch (const Error& error) {
+      throw KernelError(error, graph, plan, {k});
+    }
+  }
+}
+
 // Values that no memory but a block's shared memory ever holds.
 std::set<NodeId> find_shared_values(const StitchPlan& plan);
 // What a kernel evaluates, in topological order.

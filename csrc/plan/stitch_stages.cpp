@@ -48,12 +48,12 @@ struct Stitcher {
   std::map<int, std::vector<int>> drafts_of_level = {};
   PlanCandidate out = {};
 
-  const PlannedStage& stage(int unit) const { return joined.stages[units[unit].step.kernel]; }
+  const Stage& stage(int unit) const { return joined.stages[units[unit].step.kernel]; }
 
   // By step: the steps whose results it reads; what an alias shows is its base's.
   void find_reads() {
     std::map<NodeId, NodeId> base;
-    for (const PlannedAlias& alias : in.demands.aliases) base[alias.node] = alias.base;
+    for (const Alias& alias : in.demands.aliases) base[alias.node] = alias.base;
     const std::vector<NodeList> definers = find_definers(graph);
     std::map<NodeId, int> maker;
     std::map<NodeId, std::vector<int>> readers;  // of inputs
@@ -64,8 +64,8 @@ struct Stitcher {
       const bool is_call = call.valid();
       units[u].step = joined.steps[u];
       units[u].is_join = is_call && is_join(graph[call]);
-      const PlannedStage own =  // of a call, what it would be as a stage
-          is_call ? PlannedStage{{}, {call}, graph[call].inputs, {call}} : stage(u);
+      const Stage own =  // of a call, what it would be as a stage
+          is_call ? Stage{{}, {call}, graph[call].inputs, {call}} : stage(u);
       std::set<int> reads;
       for (NodeId value : own.loads) {
         if (auto alias = base.find(value); alias != base.end()) value = alias->second;
@@ -173,8 +173,8 @@ struct Stitcher {
     if (grown.statements > kMostStatements) return too_long(grown.statements, kMostStatements);
     if (phase > 0 && !rule.barriers)
       return Verdict::no(kRuleNoBarrier, "one reads what all blocks of the other make");
-    const double apart_us = estimate_us(drafts[at].times, in.device) + score.us;
-    if (rule.by_cost && estimate_us(grown.times, in.device) > apart_us)
+    const double apart_us = estimate_us(drafts[at].times, in.target.device) + score.us;
+    if (rule.by_cost && estimate_us(grown.times, in.target.device) > apart_us)
       return Verdict::no(kRuleSlower, "one kernel is predicted to take longer than two");
     drafts[at] = std::move(grown);
     units[unit].kernel = at;
@@ -184,7 +184,7 @@ struct Stitcher {
 
   // The draft with the stage in a phase of it.
   Draft add(Draft draft, int unit, int phase, const StageScore& score) const {
-    const PlannedStage& added = stage(unit);
+    const Stage& added = stage(unit);
     draft.pointers.insert(added.loads.begin(), added.loads.end());
     draft.pointers.insert(added.stores.begin(), added.stores.end());
     draft.statements += score.statements;
@@ -203,8 +203,8 @@ struct Stitcher {
 
   // Kernels of a level run in order, so a stage may join any from the last that it reads on.
   void place(int unit) {
-    const StageScore score = in.judge(stage(unit));
-    if (in.device.barrier_us <= 0 || !rule.packs) return open(unit, score);
+    const StageScore& score = in.prices.of(stage(unit));
+    if (in.target.device.barrier_us <= 0 || !rule.packs) return open(unit, score);
     const std::vector<int>& level = drafts_of_level[units[unit].level];
     int first = level.empty() ? 0 : level.front();
     for (const Wait& read : units[unit].awaited)
@@ -254,7 +254,7 @@ struct Stitcher {
       Draft& draft = drafts[unit.kernel];
       out.plan.steps.push_back({static_cast<int>(out.plan.kernels.size())});
       out.plan.kernels.push_back(std::move(draft.kernel));
-      out.kernel_us.push_back(estimate_us(draft.times, in.device));
+      out.kernel_us.push_back(estimate_us(draft.times, in.target.device));
     }
   }
 };
@@ -265,7 +265,7 @@ constexpr size_t kMostPersistentGroups = 4;
 constexpr int64_t kWorthwhileShare = 16;
 
 // Stages of different phases that access one large value, the largest first; each is in one group.
-StageGroups find_persistent_groups(const Graph& graph, const PlannedStages& stages,
+StageGroups find_persistent_groups(const Graph& graph, const Stages& stages,
                                    const PlannedKernel& kernel) {
   std::map<NodeId, std::vector<int>> readers;
   for (const std::vector<int>& phase : kernel.phases) {
@@ -296,11 +296,10 @@ StageGroups find_persistent_groups(const Graph& graph, const PlannedStages& stag
 
 // Do the stages have blocks of one size by themselves?  Then nothing changes in the kernel, and its
 // predicted time is what their own estimates add up to; copies are added apart.
-bool has_equal_blocks(const PlannedStages& stages, const PlannedKernel& kernel,
-                      const StageJudge& judge) {
+bool has_equal_blocks(const Stages& stages, const PlannedKernel& kernel, StagePrices& prices) {
   int threads = 0;
   for (int s : kernel.stages()) {
-    const StageScore score = judge(stages[s]);
+    const StageScore& score = prices.of(stages[s]);
     if (score.copy_us > 0 || (threads > 0 && score.threads != threads)) return false;
     threads = score.threads;
   }
@@ -322,27 +321,28 @@ PlanCandidate stitch_stages(const PlanRequest& in, JoinedStages joined, const St
   return std::move(stitcher.out);
 }
 
-double sum_copies_us(const PlanRequest& in, const PlannedStages& stages,
-                     const PlannedKernel& kernel) {
+double sum_copies_us(const PlanRequest& in, const Stages& stages, const PlannedKernel& kernel) {
   double us = 0;
-  for (int s : kernel.stages()) us += in.judge(stages[s]).copy_us;
+  for (int s : kernel.stages()) us += in.prices.of(stages[s]).copy_us;
   return us;
 }
 
 void keep_in_registers(const PlanRequest& in, PlanCandidate& candidate) {
-  if (!in.judge_kernel) return;
-  const PlannedStages& stages = candidate.plan.stages;
+  const Stages& stages = candidate.plan.stages;
   for (size_t k = 0; k < candidate.plan.kernels.size(); ++k) {
     PlannedKernel& kernel = candidate.plan.kernels[k];
     if (kernel.phases.size() < 2) continue;
-    const GroupsJudge judge_groups = in.judge_kernel(stages, kernel);
-    const bool is_known = has_equal_blocks(stages, kernel, in.judge);
+    KernelChooser chooser = choose_for(in, stages, kernel);
     const double copies_us = sum_copies_us(in, stages, kernel);
-    double us = is_known ? candidate.kernel_us[k] : judge_groups({}).value() + copies_us;
+    double us = candidate.kernel_us[k];
+    if (!has_equal_blocks(stages, kernel, in.prices)) {
+      const bool is_small = in.graph.size() <= kMostEnumerated;
+      us = copies_us + (is_small ? chooser.choose().us : chooser.predict_us({}).value());
+    }
     // One by one, for each needs room beside the others.
     for (const std::vector<int>& group : find_persistent_groups(in.graph, stages, kernel)) {
       kernel.persistent_groups.push_back(group);
-      const std::optional<double> kept_us = judge_groups(kernel.persistent_groups);
+      const std::optional<double> kept_us = chooser.predict_us(kernel.persistent_groups);
       if (kept_us && *kept_us + copies_us < us)
         us = *kept_us + copies_us;
       else
@@ -361,14 +361,14 @@ void finish_in_last_block(const PlanRequest& in, PlanCandidate& candidate) {
     for (size_t p = 0; p < kernel.phases.size(); ++p) {
       times.emplace_back();
       for (int s : kernel.phases[p]) {
-        times.back().add(in.judge(candidate.plan.stages[s]).estimate);
+        times.back().add(in.prices.of(candidate.plan.stages[s]).estimate);
         if (kernel.group_of(s) >= 0) first = p + 1;
       }
     }
-    const double meeting_us = estimate_us(times, in.device);
+    const double meeting_us = estimate_us(times, in.target.device);
     double best_us = meeting_us;
     for (size_t p = first; p < times.size(); ++p) {
-      const double us = estimate_us(times, in.device, static_cast<int>(p));
+      const double us = estimate_us(times, in.target.device, static_cast<int>(p));
       if (us >= best_us) continue;
       best_us = us;
       kernel.finish = static_cast<int>(p);

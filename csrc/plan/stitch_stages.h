@@ -5,24 +5,44 @@
 // barrier between them, independent ones side by side in a phase.
 #pragma once
 
+#include "plan/kernels/choose_template.h"
 #include "plan/plan_stitches.h"
-#include "plan/storage.h"
+#include "stage/schedule_stage.h"
 
 namespace stitch {
 
 // Each number comes after all that `waits` lists for it, of those that can come next the lowest.
 std::vector<int> order_by_waits(const std::vector<std::vector<int>>& waits);
 
+// What candidate stages cost: each is scheduled once, as explorers ask about many of the same.
+struct StagePrices {
+  const Graph& graph;
+  Target target;
+  std::map<NodeId, int> replaceable;  // plan/store_in_place.h
+  std::function<StageScore(const Graph&, const Stage&, const Target&)> score = score_stage;
+  std::map<std::array<NodeList, 3>, StageScore> known = {};  // by roots, loads and stores
+
+  // The stage's score, with the copies that its stores need.
+  const StageScore& of(const Stage& stage);
+};
+
+StagePrices price_stages(const Graph& graph, const Target& target);
+
 struct PlanRequest {
   const Graph& graph;
   const Demands& demands;
-  const StageJudge& judge;
-  const DeviceSpec& device;
-  KernelJudge judge_kernel = {};
+  Target target;
+  StagePrices& prices;
+  TemplateMemo& templates;
 };
 
+inline KernelChooser choose_for(const PlanRequest& in, const Stages& stages,
+                                const PlannedKernel& kernel) {
+  return {in.graph, stages, kernel, in.target, in.templates};
+}
+
 struct JoinedStages {
-  PlannedStages stages;
+  Stages stages;
   std::vector<PlanStep> steps;  // stages and library calls in an order that can run
   std::vector<Cut> cuts;
 };
@@ -58,12 +78,11 @@ struct StitchRule {
 // that could have been one, then between those that could have shared a kernel.
 PlanCandidate stitch_stages(const PlanRequest& in, JoinedStages joined, const StitchRule& rule);
 
-// Of what a kernel's stages cannot store in place; its judge counts none.
-double sum_copies_us(const PlanRequest& in, const PlannedStages& stages,
-                     const PlannedKernel& kernel);
+// Of what a kernel's stages cannot store in place; no prediction of kernels counts them.
+double sum_copies_us(const PlanRequest& in, const Stages& stages, const PlannedKernel& kernel);
 
 // Stages of several phases that read one large value keep it in registers (PlannedKernel::
-// persistent_groups) in every kernel that the judge predicts to gain by it (AStitch A.12).
+// persistent_groups) in every kernel that is predicted to gain by it (AStitch A.12).
 void keep_in_registers(const PlanRequest& in, PlanCandidate& candidate);
 
 // Last phases that the last block alone ends sooner become its own (PlannedKernel::finish).

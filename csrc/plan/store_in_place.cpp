@@ -40,7 +40,7 @@ bool reads_only_stored_element(const Graph& graph, const Spaces& spaces, const A
       continue;  // of a part of its own
     if (access.offset != stored->offset || access.is_guarded) return false;
     const RootSpace& reader = space_of(spaces, access.root);
-    // Roots of the same loops and waits read all before any is stored (schedule/build_loops.h).
+    // Roots of the same loops and waits read all before any is stored (stage/build_loops.h).
     const bool runs_beside = spaces.depends.at(reader.root) == spaces.depends.at(store);
     if (family(graph[access.root]) != Family::kReduce) {
       if (reader.kept_atoms != space.kept_atoms || !reader.reduced_atoms.empty()) return false;
@@ -56,7 +56,7 @@ bool reads_only_stored_element(const Graph& graph, const Spaces& spaces, const A
 }
 
 // Those that the stage may store over what it reads, as far as it alone is concerned.
-std::vector<Overwriting> keep_possible(const Graph& graph, const PlannedStage& stage,
+std::vector<Overwriting> keep_possible(const Graph& graph, const Stage& stage,
                                        std::vector<Overwriting> pairs, bool by_one_thread) {
   if (pairs.empty()) return {};
   const std::vector<bool> is_load = mark_nodes(graph, stage.loads);
@@ -136,7 +136,7 @@ std::map<NodeId, int> find_replaceable(const Graph& graph) {
 }
 
 NodeList find_replaced(const Graph& graph, const std::map<NodeId, int>& replaceable,
-                       const PlannedStage& stage) {
+                       const Stage& stage) {
   std::vector<Overwriting> pairs;
   for (NodeId store : stage.stores) {
     if (!replaceable.contains(store)) continue;
@@ -151,7 +151,7 @@ std::vector<bool> find_in_place(const Graph& graph, const StitchPlan& plan) {
   const std::map<NodeId, int> replaceable = find_replaceable(graph);
   const std::vector<Reader> readers = list_readers(graph, plan);
   std::set<NodeId> replaced;
-  for (const PlannedStage& stage : plan.stages)
+  for (const Stage& stage : plan.stages)
     for (NodeId store : find_replaced(graph, replaceable, stage)) replaced.insert(store);
   for (size_t m = 0; m < in_place.size(); ++m) {
     const auto is_replaced = [&](NodeId store) { return replaced.contains(store); };
@@ -177,7 +177,7 @@ std::map<NodeId, NodeId> find_stored_over(const Graph& graph, const StitchPlan& 
   };
   const std::vector<Reader> readers = list_readers(graph, plan);
   std::map<NodeId, NodeId> stored_over;
-  for (const PlannedStage& stage : plan.stages) {
+  for (const Stage& stage : plan.stages) {
     std::vector<Overwriting> pairs;
     NodeList loads = stage.loads;  // others than the call may hold an argument
     std::ranges::stable_partition(loads, [&](NodeId n) { return graph[n].op != OpKind::k_input; });

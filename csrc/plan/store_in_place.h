@@ -13,7 +13,7 @@ std::map<NodeId, int> find_replaceable(const Graph& graph);
 // Of those what the stage stores and may store straight into their inputs, as far as it alone is
 // concerned: it reads no element of the old value but the one that it stores, before that.
 NodeList find_replaced(const Graph& graph, const std::map<NodeId, int>& replaceable,
-                       const PlannedStage& stage);
+                       const Stage& stage);
 
 // One answer per mutation of the graph.  Yes only if every read of the old value comes before the
 // store: in an earlier step, or in the same kernel at the very element that is stored.

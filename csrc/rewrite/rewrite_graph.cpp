@@ -1,5 +1,9 @@
 #include "rewrite/rewrite_graph.h"
 
+#include "ir/assume_sizes.h"
+#include "rewrite/attention/choose_attention.h"
+#include "rewrite/reductions/split_reductions.h"
+
 namespace stitch {
 
 const std::vector<RewritePass>& rewrite_passes() {
@@ -34,6 +38,24 @@ Graph rewrite_graph(const Graph& graph, const std::vector<std::string>& off) {
     result = pass.run(result);
   }
   return result;
+}
+
+// Reductions are split before deviations are expanded: a split one needs no second pass.
+Rewritten rewrite_for_target(const Graph& graph, const Settings& settings, const Target& target) {
+  const bool is_cuda = target.device.is_cuda, rounds = settings.emulate_eager_casts;
+  const std::string layout = is_cuda ? "eager" : settings.convolution_layout;
+  const Graph laid = lay_channels_last(assume_units(graph), layout);
+  const Graph first = rewrite_graph(lower_scatters(laid, !is_cuda), {"expand_deviations"});
+  const std::vector<Attention> attention = choose_attention(first, settings, target.device);
+  // A simulated GPU's library calls run on the host.
+  const Graph called = call_attention(first, attention, is_cuda && !is_simulated(settings));
+  Graph out = rewrite_graph(split_reductions(called, target.device, target.workers, rounds));
+  // The other policies show what they alone make of a graph.
+  if (settings.policy == "auto") out = merge_views(remove_dead(add_in_products(out, rounds)));
+  out = write_joined_parts(out);
+  if (is_cuda && !rounds) out = remove_dead(form_sigmoids(out));
+  std::vector<Cut> cuts = find_cuts(attention, first, out);
+  return {std::move(out), std::move(cuts)};
 }
 
 }  // namespace stitch

@@ -3,6 +3,8 @@
 // it uses and its side condition, and give it a row.
 #pragma once
 
+#include "config/settings.h"
+#include "cost/device_spec.h"
 #include "ir/builder.h"
 
 namespace stitch {
@@ -16,6 +18,14 @@ struct RewritePass {
 const std::vector<RewritePass>& rewrite_passes();
 
 Graph rewrite_graph(const Graph& graph, const std::vector<std::string>& off = {});
+
+// All of it for one target: the passes above, and those that ask what the device or the settings
+// want, in their order.
+struct Rewritten {
+  Graph graph;
+  std::vector<Cut> cuts = {};  // the attention that stays written out, and why
+};
+Rewritten rewrite_for_target(const Graph& graph, const Settings& settings, const Target& target);
 
 //   add(mm(a, b), c)   becomes   addmm(c, a, b),   and of bmm baddbmm, sums of sums too,
 // where c is a product as well, or what a kernel has stored for what led to the product, nobody

@@ -125,8 +125,7 @@ struct ProgramBuilder {
 
   void mark_ends() {
     for (int i = 0; i < graph.size(); ++i) root.push_back(NodeId(i));
-    for (const PlannedAlias& alias : plan.aliases)
-      root[alias.node.index()] = root[alias.base.index()];
+    for (const Alias& alias : plan.aliases) root[alias.node.index()] = root[alias.base.index()];
     for (const GraphOutput& output : graph.outputs)
       if (output.kind == GraphOutput::Kind::kTensor)
         is_returned[root[output.node.index()].index()] = true;
@@ -153,7 +152,7 @@ struct ProgramBuilder {
   // A value that only replaces an input of the same layout is stored there, once per value.
   void place_mutations() {
     std::vector<bool> is_store(graph.size());
-    for (const PlannedStage& stage : plan.stages)
+    for (const Stage& stage : plan.stages)
       for (const NodeId node : stage.stores) is_store[node.index()] = true;
     for (size_t i = 0; i < graph.mutations.size(); ++i) {
       const Mutation& mutation = graph.mutations[i];
@@ -186,7 +185,7 @@ struct ProgramBuilder {
 
   void place_stores() {
     const std::set<NodeId> on_chip = find_shared_values(plan);
-    for (const PlannedStage& stage : plan.stages) {
+    for (const Stage& stage : plan.stages) {
       for (const NodeId node : stage.stores) {
         if (on_chip.count(node)) continue;
         BufferId& id = buffer[node.index()];
@@ -210,7 +209,7 @@ struct ProgramBuilder {
   }
 
   void place_aliases() {
-    for (const PlannedAlias& alias : plan.aliases) {
+    for (const Alias& alias : plan.aliases) {
       const BufferId base = buffer[alias.base.index()];
       STITCH_CHECK(base.valid(), "value " << alias.node << " is planned as a view of value "
                                           << alias.base << ", which is not in memory");

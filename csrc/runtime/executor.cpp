@@ -4,7 +4,7 @@
 #include "base/words.h"
 #include "runtime/error_flags.h"
 #include "runtime/pool.h"
-#include "schedule/stage_schedule.h"
+#include "stage/schedule.h"
 
 namespace stitch {
 namespace {

@@ -101,6 +101,11 @@ int access_bytes(const Instruction& instruction);
 bool has_wide_address(const Instruction& instruction, const Operand& operand);
 // Registers [first, first + count) that an instruction writes or reads, of the kind of the operand.
 int register_count(const Instruction& instruction, const Operand& operand);
+// "R4", "UP0", ... that an instruction sets, or that it reads.
+std::vector<std::string> registers_of(const Instruction& instruction, bool set);
+// Whose results come in the order of issue, so that a scoreboard of one stands for those before it;
+// "" where stall counts may do.
+const char* queue_of(const Instruction& instruction);
 
 std::string to_hex(int64_t value);  // "-0x1f"
 // One line an instruction, as the disassembler writes it but without modifiers.

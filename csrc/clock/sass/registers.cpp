@@ -43,4 +43,42 @@ int register_count(const Instruction& instruction, const Operand& operand) {
   return is_pair ? 2 : 1;
 }
 
+std::vector<std::string> registers_of(const Instruction& instruction, bool set) {
+  std::vector<std::string> found;
+  const auto add = [&](const char* prefix, int first, int count, int zero) {
+    if (first == zero) return;
+    for (int i = first; i < first + count; ++i) found.push_back(prefix + std::to_string(i));
+  };
+  const auto add_predicate = [&](bool uniform, int index) {
+    add(uniform ? "UP" : "P", index, 1, kTruePredicate);
+  };
+  if (!set) add_predicate(instruction.guard_uniform, instruction.guard);
+  for (const Operand& operand : instruction.operands) {
+    if (operand.is_destination != set) continue;
+    const int count = register_count(instruction, operand);
+    if (is_predicate(operand.kind))
+      add_predicate(operand.kind == OperandKind::uniform_predicate, operand.index);
+    else if (operand.kind == OperandKind::uniform)
+      add("UR", operand.index, count, kZeroRegister);
+    else if (operand.kind == OperandKind::reg || operand.kind == OperandKind::memory)
+      add("R", operand.index, count, kZeroRegister);
+    else if (operand.kind == OperandKind::constant)
+      add("R", operand.index, 1, kZeroRegister);
+    else if (operand.kind == OperandKind::predicates)
+      add("P", 0, kTruePredicate, kTruePredicate);
+    if (operand.kind == OperandKind::memory) {
+      add("UR", operand.uniform, 1, kZeroRegister);
+      add("UR", operand.descriptor, 2, kZeroRegister);
+    }
+  }
+  return found;
+}
+
+const char* queue_of(const Instruction& instruction) {
+  constexpr const char* queues[] = {"",         "special", "convert", "",       "",
+                                    "constant", "shared",  "shared",  "global", "atomic"};
+  static_assert(std::size(queues) == static_cast<size_t>(Latency::atomic) + 1);
+  return queues[static_cast<size_t>(instruction.row->latency)];
+}
+
 }  // namespace stitch::clock

@@ -95,9 +95,9 @@ TEST(EmitPhases, AllStagesOfAKernelHaveItsBlockSize) {
   const KernelSource source = emit_planned(planned, 0);
   std::set<int> alone;
   for (size_t s = 0; s < planned.plan.stages.size(); ++s) {
-    EXPECT_EQ(planned.schedules[s].threads, source.threads);
+    EXPECT_EQ(planned.plan.schedules[s].threads, source.threads);
     SymbolTable symbols = planned.graph.symbols;
-    const PlannedStage& stage = planned.plan.stages[s];
+    const Stage& stage = planned.plan.stages[s];
     alone.insert(schedule_stage(planned.graph, stage, device_spec("h200"), symbols).threads);
   }
   EXPECT_GT(alone.size(), 1u) << "each by itself would have blocks of another size";
@@ -111,7 +111,7 @@ TEST(EmitPhases, StagesOfAPhaseShareOutItsBlocks) {
   int64_t blocks = 0;
   const std::vector<int>& phase = planned.plan.kernels[0].phases.at(0);
   for (int s : phase) {
-    blocks += symbols.hint(planned.schedules[s].grid);
+    blocks += symbols.hint(planned.plan.schedules[s].grid);
     const std::string end = std::to_string(blocks);
     const bool is_last = s == phase.back();
     EXPECT_NE(holds(frame_of(source), "block < " + end), is_last) << source.text;
@@ -202,7 +202,7 @@ TEST(EmitPhases, SharedMemoryIsDeclaredOnceForTheLargest) {
   const Planned planned = plan_stitched(kMixed);
   const KernelSource source = emit_planned(planned, 0);
   int largest = 0;
-  for (const StageSchedule& schedule : planned.schedules) {
+  for (const StageSchedule& schedule : planned.plan.schedules) {
     largest = std::max(largest, schedule.shared_bytes);
   }
   ASSERT_GT(largest, 0);

@@ -1,4 +1,4 @@
-#include "plan/explore_patterns.h"
+#include "plan/patterns/explore_patterns.h"
 
 #include <gtest/gtest.h>
 

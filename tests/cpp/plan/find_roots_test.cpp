@@ -5,7 +5,7 @@
 #include <map>
 
 #include "plan/plan_graph.h"
-#include "schedule/schedule_stage.h"
+#include "stage/schedule_stage.h"
 #include "support/read_graph.h"
 
 namespace stitch {
@@ -264,8 +264,8 @@ TEST(RepeatedEvaluation, OfAScanWrittenAsATreeIsBounded) {
   for (const char* target : {"cpu", "h200"}) {
     for (int length : {4, 16, 64, 256}) {
       const Planned planned = plan_graph(scan_text(length, 4096), target, "auto");
-      for (size_t s = 0; s < planned.schedules.size(); ++s) {
-        const StageSchedule& schedule = planned.schedules[s];
+      for (size_t s = 0; s < planned.plan.schedules.size(); ++s) {
+        const StageSchedule& schedule = planned.plan.schedules[s];
         EXPECT_LE(count_statements(schedule), 600) << target << " " << length;
         for (const auto& [root, values] : schedule.accesses.evaluated) {
           for (const auto& [value, evaluations] : values)

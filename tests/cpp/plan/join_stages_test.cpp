@@ -14,10 +14,9 @@ const Cut* cut_by_rule(const std::vector<Cut>& cuts, int rule) {
 
 // Stages alone: kernels may join them again at a grid barrier.
 JoinedStages join_graph(const Graph& graph, const std::string& target) {
-  const Demands demands = find_demands(graph);
-  const StageJudge judge = judge_for(graph, device_spec(target));
-  return join_stages({graph, demands, judge, device_spec(target)},
-                     find_roots(graph, demands, false), JoinRule::kFaster);
+  Planning planning(graph, target_of(target));
+  return join_stages(planning.request(), find_roots(graph, planning.demands, false),
+                     JoinRule::kFaster);
 }
 
 class Joins : public testing::TestWithParam<const char*> {
@@ -45,7 +44,7 @@ TEST_P(Joins, ASoftmaxIsOneKernelThatStoresOnlyItsResult) {
 TEST_P(Joins, ThePolicyNoneIsOneKernelPerOp) {
   const Planned planned = plan(kLargeSoftmax, "none");
   EXPECT_EQ(planned.plan.kernels.size(), 5u);
-  for (const PlannedStage& stage : planned.plan.stages) EXPECT_EQ(stage.roots.size(), 1u);
+  for (const Stage& stage : planned.plan.stages) EXPECT_EQ(stage.roots.size(), 1u);
   EXPECT_TRUE(planned.plan.cuts.empty()) << "nothing was tried";
 }
 
@@ -136,8 +135,8 @@ TEST(JoinStages, KernelsThatWouldLoseAllParallelismStayApart) {
 
 // Says yes to everything, except kernels that hold both of two ops.
 JoinedStages join_unless(const Graph& graph, OpKind one, OpKind other) {
-  const Demands demands = find_demands(graph);
-  const StageJudge judge = [&](const PlannedStage& stage) -> StageScore {
+  Planning planning(graph, target_of("cpu"));
+  planning.prices.score = [&](const Graph&, const Stage& stage, const Target&) -> StageScore {
     auto holds = [&](OpKind op) {
       return std::any_of(stage.roots.begin(), stage.roots.end(),
                          [&](NodeId root) { return graph[root].op == op; });
@@ -145,7 +144,7 @@ JoinedStages join_unless(const Graph& graph, OpKind one, OpKind other) {
     if (holds(one) && holds(other)) return {Verdict::no(99, "the test says so"), 0};
     return {Verdict::yes(), 1};
   };
-  return join_stages({graph, demands, judge, device_spec("cpu")}, find_roots(graph, demands, false),
+  return join_stages(planning.request(), find_roots(graph, planning.demands, false),
                      JoinRule::kFaster);
 }
 
@@ -183,7 +182,7 @@ std::string calls_text(int64_t rows) {
 TEST(JoinStages, LargeValuesOfManyCallsAreMadeAFewAtATime) {
   const auto most_stores = [](int64_t rows) {
     size_t most = 0;
-    for (const PlannedStage& stage : join_graph(read_graph(calls_text(rows)), "cpu").stages)
+    for (const Stage& stage : join_graph(read_graph(calls_text(rows)), "cpu").stages)
       most = std::max(most, stage.stores.size());
     return most;
   };

@@ -1,5 +1,5 @@
-// Planning takes time about in proportion to the graph.  Stages that are judged stand for the time:
-// a stage is bounded, and its judge takes most of it.
+// Planning takes time about in proportion to the graph.  Stages that are scored stand for the time:
+// a stage is bounded, and its schedule takes most of it.
 #include <ctime>
 #include <limits>
 #include <sstream>
@@ -82,27 +82,27 @@ Graph repeat(const Shape& shape, int steps) {
   return read_graph(text.str());
 }
 
-int count_judged(const Graph& graph, const std::string& target, const std::string& policy) {
-  const DeviceSpec& device = device_spec(target);
-  int judged = 0;
-  const StageJudge judge = [&](const PlannedStage& stage) {
-    ++judged;
-    return judge_for(graph, device)(stage);
+int count_scored(const Graph& graph, const std::string& target, const std::string& policy) {
+  Planning planning(graph, target_of(target));
+  int scored = 0;
+  planning.prices.score = [&](const Graph& of, const Stage& stage, const Target& on) {
+    ++scored;
+    return score_stage(of, stage, on);
   };
-  plan_stitches(graph, judge, device, policy);
-  return judged;
+  plan_by_policy(policy, planning.request());
+  return scored;
 }
 
 class LargeGraphs : public testing::TestWithParam<Shape> {};
 
-TEST_P(LargeGraphs, TwiceTheGraphIsAboutTwiceTheJudging) {
+TEST_P(LargeGraphs, TwiceTheGraphIsAboutTwiceTheScoring) {
   // Beyond what "auto" explores patterns for: on a GPU it asks two policies, on the host one.
   const std::string step = GetParam().step;
   const int steps = 560 / static_cast<int>(std::count(step.begin(), step.end(), '('));
   for (const char* target : {"h200", "cpu"}) {
     for (const char* policy : {"auto", "fusionstitching2020"}) {
-      const int once = count_judged(repeat(GetParam(), steps), target, policy);
-      const int twice = count_judged(repeat(GetParam(), 2 * steps), target, policy);
+      const int once = count_scored(repeat(GetParam(), steps), target, policy);
+      const int twice = count_scored(repeat(GetParam(), 2 * steps), target, policy);
       EXPECT_LE(twice, 2.3 * once) << policy << " for " << target;
     }
   }
@@ -147,15 +147,16 @@ TEST(LargeGraphs, FourTimesTheGraphIsCompiledInLessThanEightTimesTheTime) {
 TEST(LargeGraphs, StepsOfJoinedStagesCanRun) {
   for (uint32_t seed = 0; seed < 60; ++seed) {
     const Graph graph = read_graph(random_graph(seed, 80, seed % 2 == 1));
-    const Demands demands = find_demands(graph);
+    Planning planning(graph, target_of("cpu"));
+    const Demands& demands = planning.demands;
     uint32_t noise = seed;
-    const StageJudge judge = [&](const PlannedStage& stage) -> StageScore {
+    planning.prices.score = [&](const Graph&, const Stage& stage, const Target&) -> StageScore {
       noise = noise * 1664525u + 1013904223u;
       const bool refuses = stage.roots.size() > 1 && (noise >> 16) % 3 == 0;
       return {refuses ? Verdict::no(99, "the test says so") : Verdict::yes(), 1};
     };
-    const JoinedStages joined = join_stages({graph, demands, judge, device_spec("cpu")},
-                                            find_roots(graph, demands, true), JoinRule::kFaster);
+    const JoinedStages joined =
+        join_stages(planning.request(), find_roots(graph, demands, true), JoinRule::kFaster);
     std::set<NodeId> made;
     auto is_made = [&](NodeId id) {
       if (graph[id].op == OpKind::k_get) id = graph[id].inputs[0];
@@ -166,7 +167,7 @@ TEST(LargeGraphs, StepsOfJoinedStagesCanRun) {
         made.insert(step.call);
         continue;
       }
-      const PlannedStage& stage = joined.stages[step.kernel];
+      const Stage& stage = joined.stages[step.kernel];
       EXPECT_TRUE(std::all_of(stage.loads.begin(), stage.loads.end(), is_made)) << "seed " << seed;
       for (NodeId store : stage.stores) {
         EXPECT_TRUE(made.insert(store).second) << "%" << store << " is stored twice";

@@ -1,4 +1,4 @@
-// Graph text planned and scheduled for one device, judged as the compiler judges candidates.
+// Graph text planned and scheduled for one device.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,10 +8,11 @@
 
 #include "codegen/emit_kernel.h"
 #include "plan/find_roots.h"
+#include "plan/kernels/choose_template.h"
+#include "plan/kernels/schedule_kernel.h"
 #include "plan/plan_stitches.h"
-#include "schedule/choose_template.h"
-#include "schedule/reduction_arrays.h"
-#include "schedule/schedule_kernel.h"
+#include "plan/stitch_stages.h"
+#include "stage/reduction_arrays.h"
 #include "support/read_graph.h"
 
 namespace stitch {
@@ -21,11 +22,10 @@ inline constexpr int kTestWorkers = 4;
 struct Planned {
   Graph graph;
   StitchPlan plan;
-  std::vector<StageSchedule> schedules;
 
   const StageSchedule& only() const {
-    EXPECT_EQ(schedules.size(), 1u) << to_string(plan, graph);
-    return schedules.front();
+    EXPECT_EQ(plan.schedules.size(), 1u) << to_string(plan, graph);
+    return plan.schedules.front();
   }
   // The stage that holds a root of this op, -1 for none.
   int stage_of(OpKind op) const {
@@ -38,25 +38,26 @@ struct Planned {
   }
 };
 
-inline StageJudge judge_for(const Graph& graph, const DeviceSpec& device) {
-  return judge_stages(graph, device, kTestWorkers);
-}
+inline Target target_of(const std::string& name) { return {device_spec(name), kTestWorkers}; }
+
+// What planners are given for a graph.
+struct Planning {
+  Planning(const Graph& planned, const Target& planned_for) : graph(planned), target(planned_for) {}
+
+  const Graph& graph;
+  Target target;
+  Demands demands = find_demands(graph);
+  StagePrices prices = price_stages(graph, target);
+  TemplateMemo templates = {};
+
+  PlanRequest request() { return {graph, demands, target, prices, templates}; }
+};
 
 inline Planned plan_graph(const std::string& text, const std::string& target,
                           const std::string& policy = "search") {
-  Planned planned{read_graph(text), {}, {}};
-  const DeviceSpec& device = device_spec(target);
-  planned.plan = plan_stitches(planned.graph, judge_for(planned.graph, device), device, policy,
-                               judge_kernels(planned.graph, device, kTestWorkers));
-  planned.schedules.resize(planned.plan.stages.size());
-  for (const PlannedKernel& kernel : planned.plan.kernels) {
-    const std::vector<int> numbers = kernel.stages();
-    const KernelStages stages = gather_stages(kernel, planned.plan.stages);
-    KernelScheduler scheduler{planned.graph, stages.stages, device, kTestWorkers,
-                              planned.graph.symbols};
-    const std::vector<StageSchedule> schedules = scheduler.schedule(stages);
-    for (size_t i = 0; i < numbers.size(); ++i) planned.schedules[numbers[i]] = schedules[i];
-  }
+  Planned planned{read_graph(text), {}};
+  planned.plan = plan_stitches(planned.graph, target_of(target), policy);
+  name_blocks(planned.graph.symbols, planned.plan);
   return planned;
 }
 
@@ -64,10 +65,8 @@ inline Planned plan_graph(const std::string& text, const std::string& target,
 inline KernelSource emit_planned(const Planned& planned, size_t kernel,
                                  const LoweringOptions& options = {}) {
   const PlannedKernel& planned_kernel = planned.plan.kernels[kernel];
-  return emit_kernel(
-      planned.graph,
-      lower_kernel(planned.graph, planned.plan, planned_kernel, planned.schedules, options),
-      options);
+  return emit_kernel(planned.graph,
+                     lower_kernel(planned.graph, planned.plan, planned_kernel, options), options);
 }
 
 inline std::string column_sum(const std::string& type) {
@@ -75,16 +74,19 @@ inline std::string column_sum(const std::string& type) {
 }
 
 // The schedule of a stage that is a kernel by itself.
-inline StageSchedule schedule_stage(const Graph& graph, const PlannedStage& stage,
+inline StageSchedule schedule_stage(const Graph& graph, const Stage& stage,
                                     const DeviceSpec& device, SymbolTable& symbols) {
-  return KernelScheduler{graph, {&stage}, device, kTestWorkers, symbols}.schedule_alone(0, {});
+  StageSchedule schedule =
+      KernelScheduler{graph, {&stage}, {device, kTestWorkers}}.schedule_alone(0, {});
+  name_blocks(symbols, schedule);
+  return schedule;
 }
 
 // All reductions and outputs in one stage, whatever it costs.
 inline Planned schedule_together(const std::string& text, const std::string& target) {
-  Planned planned{read_graph(text), {}, {}};
+  Planned planned{read_graph(text), {}};
   const Graph& graph = planned.graph;
-  PlannedStage stage;
+  Stage stage;
   const Demands demands = find_demands(graph);
   stage.roots = find_roots(graph, demands, false);
   for (int n = 0; n < graph.size(); ++n) {
@@ -97,7 +99,7 @@ inline Planned schedule_together(const std::string& text, const std::string& tar
   }
   planned.plan.stages = {stage};
   planned.plan.kernels = {{{{0}}}};
-  planned.schedules.push_back(
+  planned.plan.schedules.push_back(
       schedule_stage(graph, stage, device_spec(target), planned.graph.symbols));
   return planned;
 }
@@ -115,7 +117,7 @@ inline std::vector<std::string> kept(const Planned& planned) {
 inline int64_t bytes_of(const Planned& planned) {
   int64_t bytes = 0;
   for (size_t s = 0; s < planned.plan.stages.size(); ++s) {
-    bytes += planned_bytes(planned.graph, planned.plan.stages[s], planned.schedules[s]);
+    bytes += planned_bytes(planned.graph, planned.plan.stages[s], planned.plan.schedules[s]);
   }
   return bytes;
 }

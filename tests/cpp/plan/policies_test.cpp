@@ -3,8 +3,8 @@
 #include <tuple>
 
 #include "plan/plan_graph.h"
-#include "plan/split_reductions.h"
 #include "plan/stitch_stages.h"
+#include "rewrite/reductions/split_reductions.h"
 #include "rewrite/rewrite_graph.h"
 #include "support/golden_graphs.h"
 
@@ -12,8 +12,8 @@ namespace stitch {
 namespace {
 
 PlanCandidate plan_for(const Graph& graph, const std::string& target, const std::string& policy) {
-  const DeviceSpec& device = device_spec(target);
-  return plan_by_policy(policy, {graph, find_demands(graph), judge_for(graph, device), device});
+  Planning planning(graph, target_of(target));
+  return plan_by_policy(policy, planning.request());
 }
 
 constexpr const char* kWholeTensor = R"(
@@ -73,8 +73,7 @@ TEST(Policies, FusionStitching2020PassesExpensiveValuesOnWhereThatIsFaster) {
     text += "%y" + std::to_string(step + 1) + " = exp(sub(" + last + ", mul(" + sum + ", 0.1)))\n";
   }
   const Graph graph = read_graph(text + "outputs (%y26)");
-  const std::vector<PlannedStage> stages =
-      plan_for(graph, "h200", "fusionstitching2020").plan.stages;
+  const std::vector<Stage> stages = plan_for(graph, "h200", "fusionstitching2020").plan.stages;
   ASSERT_EQ(stages.size(), 2u);
   ASSERT_EQ(stages[1].loads.size(), 1u);
   EXPECT_EQ(graph[stages[1].loads[0]].op, OpKind::k_exp);
@@ -120,16 +119,16 @@ TEST(Policies, AutoIsPredictedToTakeNoLongerThanAnyOther) {
   }
 }
 
-TEST(Policies, AutoHasEachStageJudgedOnce) {
-  const DeviceSpec& device = device_spec("h200");
+TEST(Policies, AutoHasEachStageScoredOnce) {
   for (const GoldenGraph& golden : golden_graphs()) {
     const Graph graph = read_graph(golden.text);
+    Planning planning(graph, target_of("h200"));
     std::map<std::tuple<std::vector<NodeId>, std::vector<NodeId>, std::vector<NodeId>>, int> asked;
-    const StageJudge judge = [&](const PlannedStage& stage) {
+    planning.prices.score = [&](const Graph& of, const Stage& stage, const Target& target) {
       ++asked[{stage.roots, stage.loads, stage.stores}];
-      return judge_for(graph, device)(stage);
+      return score_stage(of, stage, target);
     };
-    plan_stitches(graph, judge, device);
+    plan_by_policy("auto", planning.request());
     EXPECT_FALSE(asked.empty());
     for (const auto& [stage, times] : asked) EXPECT_EQ(times, 1) << golden.name;
   }

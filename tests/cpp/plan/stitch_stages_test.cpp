@@ -4,6 +4,7 @@
 #include <set>
 
 #include "plan/plan_graph.h"
+#include "plan/store_in_place.h"
 #include "support/golden_graphs.h"
 
 namespace stitch {
@@ -15,13 +16,26 @@ Planned plan_stitched(const std::string& text, const std::string& target = "h200
   return plan_graph(text, target);
 }
 
+using ScoreOf = std::function<StageScore(const Stage&)>;
+
 // Every root a stage of its own, each as `score` says.
-StitchPlan plan_apart(const Graph& graph, const StageScore& score, const DeviceSpec& device) {
-  const StageJudge judge = [&](const PlannedStage& stage) -> StageScore {
-    if (stage.roots.size() > 1) return {Verdict::no(99, "the test says so")};
-    return score;
+StitchPlan plan_apart(const Graph& graph, const ScoreOf& score, const DeviceSpec& device) {
+  Planning planning(graph, {device, kTestWorkers});
+  planning.prices.score = [&](const Graph&, const Stage& stage, const Target&) {
+    if (stage.roots.size() > 1) return StageScore{Verdict::no(99, "the test says so")};
+    return score(stage);
   };
-  return plan_stitches(graph, judge, device, "search");
+  const PlanRequest in = planning.request();
+  const NodeList roots = find_roots(graph, planning.demands, false);
+  StitchPlan plan = stitch_stages(in, join_stages(in, roots, JoinRule::kFaster), {}).plan;
+  keep_kernel_cuts(graph, plan);
+  plan.aliases = planning.demands.aliases;
+  plan.in_place = find_in_place(graph, plan);
+  return plan;
+}
+
+StitchPlan plan_apart(const Graph& graph, const StageScore& score, const DeviceSpec& device) {
+  return plan_apart(graph, [&](const Stage&) { return score; }, device);
 }
 
 StageScore score_of(double us, double share, int statements) {
@@ -276,11 +290,10 @@ TEST(StitchStages, WhatDoesNotFitDoesNotCloseTheKernel) {
     %c = neg(%z)
     outputs (%a, %b, %c)
   )");
-  const StageJudge judge = [&](const PlannedStage& stage) -> StageScore {
-    if (stage.roots.size() > 1) return {Verdict::no(99, "the test says so")};
+  const auto score = [&](const Stage& stage) {
     return score_of(1, 0.1, graph[stage.roots[0]].op == OpKind::k_neg ? 100 : 700);
   };
-  const StitchPlan plan = plan_stitches(graph, judge, device_spec("h200"), "search");
+  const StitchPlan plan = plan_apart(graph, ScoreOf(score), device_spec("h200"));
   ASSERT_EQ(plan.kernels.size(), 2u) << to_string(plan, graph);
   EXPECT_EQ(plan.kernels[0].phases, (Phases{{0, 2}}));
   EXPECT_EQ(plan.kernels[1].phases, (Phases{{1}}));
@@ -427,8 +440,7 @@ TEST(StitchStages, RandomCallsKeepTheirOrder) {
   )");
   for (const char* target : {"cpu", "h200"}) {
     for (const char* policy : {"search", "astitch", "auto"}) {
-      const DeviceSpec& device = device_spec(target);
-      const StitchPlan plan = plan_stitches(graph, judge_for(graph, device), device, policy);
+      const StitchPlan plan = plan_stitches(graph, target_of(target), policy);
       std::vector<std::string> drawn;
       for (const PlanStep& step : plan.steps) {
         if (!step.call.valid()) continue;

@@ -1,0 +1,172 @@
+#include "plan/kernels/choose_template.h"
+
+#include <limits>
+
+#include "base/archive.h"
+#include "plan/find_roots.h"
+#include "stage/reduction_arrays.h"
+
+namespace stitch {
+
+// What the model cannot tell: a template must gain more.
+constexpr double kNoise = 0.03;
+constexpr int kLaunches[] = {128, 256, 512, 1024};  // threads of a block
+
+// All that templates are chosen by: what it is mapped to, and what that costs.
+static std::string describe(const StageSchedule& schedule, const StageWork& work) {
+  std::string key = to_bytes(work, schedule.spaces.roots.size(), schedule.tiles.size());
+  for (const MappedAxis& mapped : schedule.axes)
+    key += to_bytes(to_string(mapped.axis.extent), mapped.in_grid, mapped.threads, mapped.vector,
+                    mapped.thread_shift);
+  return key;
+}
+
+KernelStages KernelChooser::gather(const KernelChoice& choice) const {
+  PlannedKernel chosen = kernel;
+  chosen.persistent_groups = choice.persistent_groups;
+  chosen.templates = choice.templates;
+  return gather_stages(chosen, stages);
+}
+
+// The best level for the stage under blocks of this size; derived where none fits.
+StageOption KernelChooser::find_option(int position, int block_threads) {
+  const Stage& stage = stages[kernel.stages()[position]];
+  using enum ReductionLevel;
+  std::vector<ReductionLevel> levels = {kDerived};
+  if (reduces(graph, stage.roots)) levels = {kDerived, kBlock, kWarp, kThread};
+  StageOption best = {{}, {std::numeric_limits<double>::infinity()}};
+  for (ReductionLevel level : levels) {
+    const Template tried = {level, block_threads};
+    const StageSchedule schedule = scheduler.schedule_alone(position, {.chosen = tried});
+    if (!check_arrays(graph, schedule)) continue;
+    const StageWork work = measure_work(graph, stage, schedule, held[position]);
+    const bool has_room =
+        work.registers <= kMostRegisters &&
+        work.registers * work.threads <= target.device.registers_per_multiprocessor &&
+        work.shared_bytes <= target.device.shared_bytes_per_block;
+    if (!has_room) continue;
+    const StageEstimate estimate = estimate_stage(work, target.device, target.workers);
+    if (estimate.us < best.estimate.us) best = {tried, estimate};
+  }
+  return best;
+}
+
+// Of equal ones the first.
+std::vector<KernelChoice> KernelChooser::evaluate(std::vector<KernelChoice> choices) {
+  std::set<std::string> known;  // schedules, as text, without what was asked for
+  std::erase_if(choices, [&](KernelChoice& choice) {
+    Schedules schedules = schedule(choice);
+    if (schedules.empty()) return true;
+    const bool fits = std::ranges::all_of(
+        schedules, [&](const auto& schedule) { return check_arrays(graph, schedule).ok; });
+    choice.us = estimate_kernel_us(graph, stages, kernel, list_pointers(schedules), target);
+    std::string text;
+    for (StageSchedule& schedule : schedules) {
+      schedule.bounds.chosen = {};
+      text += to_string(schedule, graph);
+    }
+    return !known.insert(text).second || !fits;
+  });
+  return choices;
+}
+
+std::vector<StageWork> KernelChooser::measure(
+    const std::vector<const StageSchedule*>& schedules) const {
+  std::vector<StageWork> works;
+  for (size_t s = 0; s < schedules.size(); ++s)
+    works.push_back(measure_work(graph, stages[kernel.stages()[s]], *schedules[s], held[s]));
+  return works;
+}
+
+KernelChoice KernelChooser::choose(const std::vector<const StageSchedule*>& derived) {
+  const std::vector<StageWork> works = measure(derived);
+  std::vector<StageEstimate> estimates, least;
+  for (const StageWork& work : works) {
+    estimates.push_back(estimate_stage(work, target.device, target.workers));
+    least.push_back({estimates.back().least_us});
+  }
+  const KernelChoice as_derived{.us = estimate_us(estimates)};
+  const double most_us = as_derived.us * (1 - kNoise);
+  if (!has_templates() || estimate_us(least) > most_us) return as_derived;
+  KernelChoice best{.us = most_us};
+  for (int block_threads : kLaunches) {
+    KernelChoice choice;
+    for (size_t s = 0; s < works.size(); ++s) {
+      const std::string key = describe(*derived[s], works[s]) + to_bytes(block_threads);
+      const auto [entry, is_new] = memo.try_emplace(key);
+      if (is_new) entry->second = find_option(static_cast<int>(s), block_threads);
+      choice.templates.push_back(entry->second.chosen);
+      estimates[s] = entry->second.estimate;
+    }
+    choice.us = estimate_us(estimates);
+    if (choice.us < best.us) best = std::move(choice);
+  }
+  if (best.templates.empty()) return as_derived;
+  // With blocks of one size, and each stage's own arrays.
+  const std::vector<KernelChoice> found = evaluate({std::move(best)});
+  return found.empty() || found[0].us > most_us ? as_derived : found[0];
+}
+
+std::vector<KernelChoice> KernelChooser::list_templates() {
+  const int count = static_cast<int>(kernel.stages().size());
+  std::vector<KernelChoice> choices;
+  for (int block_threads : kLaunches) {
+    choices.emplace_back();
+    for (int s = 0; s < count; ++s)
+      choices.back().templates.push_back(find_option(s, block_threads).chosen);
+  }
+  return choices;
+}
+
+std::optional<double> KernelChooser::predict_us(const StageGroups& groups) {
+  kernel.persistent_groups = groups;
+  const Schedules schedules =
+      groups.empty()
+          ? scheduler.schedule_apart()
+          : scheduler.schedule_together(gather_stages(kernel, stages).kernel.persistent_groups);
+  if (schedules.empty()) return std::nullopt;
+  const std::vector<StageWork> works = measure(list_pointers(schedules));
+  std::vector<StageEstimate> estimates;
+  for (size_t s = 0; s < works.size(); ++s) {
+    const int most = count_registers(target.device, schedules[s].bounds, schedules[s].threads);
+    if (!groups.empty() && works[s].registers > most) return std::nullopt;
+    estimates.push_back(estimate_stage(works[s], target.device, target.workers));
+  }
+  return estimate_us(estimates);
+}
+
+KernelChoices KernelChooser::find_others(const std::vector<const StageSchedule*>& has) {
+  KernelChoice present{.persistent_groups = kernel.persistent_groups,
+                       .us = std::numeric_limits<double>::infinity(),
+                       .is_present = true};
+  for (const StageSchedule* own : has) present.templates.push_back(own->bounds.chosen);
+  std::vector<KernelChoice> choices = {present};
+  std::vector<StageGroups> groupings = {kernel.persistent_groups};
+  if (!groupings[0].empty()) groupings.emplace_back();
+  for (const auto& groups : groupings)
+    for (int most : {kMostThreads, kMostThreads / 2, kMostThreads / 4})
+      for (bool splits : {true, false})
+        choices.push_back({{.most = most, .splits_homes = splits}, {}, groups});
+  kernel.persistent_groups.clear();
+  if (has_templates())
+    for (KernelChoice& choice : list_templates()) choices.push_back(std::move(choice));
+  std::vector<KernelChoice> others = evaluate(std::move(choices));
+  std::erase_if(others, [&](const KernelChoice& choice) {
+    if (choice.is_present) present.us = choice.us;
+    return choice.is_present;
+  });
+  // The same with more registers comes first.
+  const auto holds_more = map_to_vector(others, [](KernelChoice choice) {
+    choice.bounds.resident_threads = kResidentThreads / 2;
+    return choice;
+  });
+  others.insert(others.end(), holds_more.begin(), holds_more.end());
+  std::ranges::stable_sort(others, std::greater<>(), &KernelChoice::us);
+  for (int threads : {0, kResidentThreads / 2}) {
+    others.push_back(present);
+    others.back().bounds.resident_threads = threads;
+  }
+  return {std::move(present), std::move(others)};
+}
+
+}  // namespace stitch

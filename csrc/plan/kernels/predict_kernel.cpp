@@ -1,0 +1,79 @@
+#include "plan/kernels/schedule_kernel.h"
+
+#include <numeric>
+
+namespace stitch {
+
+std::vector<HeldValues> find_held_values(const Graph& graph, const Stages& stages,
+                                         const PlannedKernel& kernel, const DeviceSpec& device) {
+  std::vector<HeldValues> held(kernel.stages().size());
+  if (kernel.phases.size() == 1) return held;
+  const double cache = last_cache_bytes(device);
+  std::map<NodeId, size_t> touched;  // the last phase
+  std::vector<double> passed;        // bytes, by phase
+  size_t at = 0;
+  for (const std::vector<int>& phase : kernel.phases) {
+    std::set<NodeId> values;
+    for (int s : phase) {
+      values.insert(stages[s].loads.begin(), stages[s].loads.end());
+      values.insert(stages[s].stores.begin(), stages[s].stores.end());
+    }
+    double all = 0;
+    for (NodeId value : values) all += static_cast<double>(hint_bytes(graph, value));
+    passed.push_back(all);
+    for (int s : phase) {
+      for (NodeId load : stages[s].loads) {
+        const auto known = touched.find(load);
+        if (known == touched.end()) continue;
+        const auto first = passed.begin() + static_cast<int64_t>(known->second);
+        if (std::accumulate(first, passed.end(), 0.0) <= cache) held[at].insert(load);
+      }
+      ++at;
+    }
+    for (NodeId value : values) touched[value] = passed.size() - 1;
+  }
+  return held;
+}
+
+double estimate_kernel_us(const PlannedKernel& kernel, const std::vector<StageEstimate>& estimates,
+                          const DeviceSpec& device) {
+  std::vector<PhaseTime> phases;
+  size_t at = 0;
+  for (const std::vector<int>& phase : kernel.phases) {
+    phases.emplace_back();
+    StageEstimate first;
+    for (int s : phase) {
+      const StageEstimate& own = estimates[at++];
+      const PlannedChain* chain = kernel.chain_of(s);
+      if (chain && chain->first == s)
+        first = own;
+      else
+        phases.back().add(chain ? run_in_turn(first, own) : own);
+    }
+  }
+  return estimate_us(phases, device, kernel.finish);
+}
+
+std::vector<const StageSchedule*> list_pointers(const Schedules& schedules) {
+  return map_to_vector(schedules, [](const StageSchedule& schedule) { return &schedule; });
+}
+
+std::vector<const StageSchedule*> pick_schedules(const Schedules& all,
+                                                 const PlannedKernel& kernel) {
+  return map_to_vector(kernel.stages(), [&](int s) { return &all[s]; });
+}
+
+double estimate_kernel_us(const Graph& graph, const Stages& stages, const PlannedKernel& kernel,
+                          const std::vector<const StageSchedule*>& schedules, const Target& target,
+                          decltype(&measure_work) measure) {
+  const std::vector<int> numbers = kernel.stages();
+  const std::vector<HeldValues> held = find_held_values(graph, stages, kernel, target.device);
+  std::vector<StageEstimate> estimates;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const StageWork work = measure(graph, stages[numbers[i]], *schedules[i], held[i]);
+    estimates.push_back(estimate_stage(work, target.device, target.workers));
+  }
+  return estimate_kernel_us(kernel, estimates, target.device);
+}
+
+}  // namespace stitch

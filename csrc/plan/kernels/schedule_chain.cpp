@@ -1,0 +1,220 @@
+#include <bit>
+
+#include "base/round_up.h"
+#include "plan/kernels/schedule_kernel.h"
+#include "stage/block_ranges.h"
+#include "stage/map_axes.h"
+
+namespace stitch {
+namespace {
+
+constexpr int kMostLanes = 32;  // along the axis that stores are contiguous along
+
+// The mapping of an element-wise stage to given blocks and threads.
+struct BlockMapper {
+  StageSchedule& schedule;
+  const Access& load;   // of what the ranges are of
+  const Access& store;  // the one that decides which axis lanes walk
+  int64_t range;        // elements of a block
+  int threads;          // of a block
+  int store_bytes;      // of an element
+  int used_bits = 0;
+
+  int64_t step(const Access& access, int a) const {
+    return axis_coefficient(schedule, access, a).value();
+  }
+
+  // Which indices of each axis a block has.
+  bool divide() {
+    for (int a = 0; a < std::ssize(schedule.axes); ++a) {
+      MappedAxis& mapped = schedule.axes[a];
+      const int64_t extent = mapped.axis.extent.value(), in_load = std::abs(step(load, a));
+      if (in_load == 0 || in_load * extent <= range) continue;
+      mapped.in_grid = true;
+      mapped.tile = std::max<int64_t>(1, range / in_load);
+      if (in_load < range && range % in_load != 0) return false;
+    }
+    return true;
+  }
+
+  // Indices of a tile of the grid are shared out evenly: past them others' begin.
+  void assign(MappedAxis& mapped, int limit) {
+    const int64_t count = mapped.tile.value() / mapped.vector;
+    mapped.threads = pick_threads(count, limit);
+    if (mapped.in_grid) mapped.threads = static_cast<int>(std::min<int64_t>(limit, count & -count));
+    mapped.thread_shift = used_bits;
+    used_bits += std::countr_zero(static_cast<unsigned>(mapped.threads));
+  }
+
+  int pick_vector(int a) const {
+    const MappedAxis& mapped = schedule.axes[a];
+    int width = schedule.device->vector_bytes / store_bytes;
+    auto fits = [&] {
+      return mapped.tile.value() % width == 0 && mapped.axis.extent.value() % width == 0 &&
+             is_aligned_along(schedule, schedule.accesses.vars, store.offset, a, width);
+    };
+    while (width > 1 && !fits()) width /= 2;
+    return std::max(1, width);
+  }
+
+  // Lanes walk the axis that the store is contiguous along, then those where the load steps least.
+  std::vector<int> order_axes() const {
+    std::vector<int> order = count_to(schedule.axes.size());
+    auto place = [&](int a) {
+      const int64_t in_load = std::abs(step(load, a));
+      return std::pair(step(store, a) != 1, in_load == 0 ? INT64_MAX : in_load);
+    };
+    std::ranges::stable_sort(order, {}, place);
+    return order;
+  }
+
+  bool map() {
+    if (!divide()) return false;
+    const std::vector<int> order = order_axes();
+    for (size_t i = 0; i < order.size(); ++i) {
+      MappedAxis& mapped = schedule.axes[order[i]];
+      const bool is_contiguous = i == 0 && step(store, order[i]) == 1;
+      if (is_contiguous) mapped.vector = pick_vector(order[i]);
+      assign(mapped, std::min(threads >> used_bits, is_contiguous ? kMostLanes : threads));
+      const int64_t pass = int64_t{mapped.threads} * mapped.vector;
+      mapped.serial = divide_up(mapped.tile.value(), pass);
+      mapped.is_exact =
+          mapped.axis.extent.value() % (mapped.in_grid ? mapped.tile.value() : pass) == 0;
+    }
+    for (int a : order | std::views::reverse)
+      if (!schedule.axes[a].serial.is(1)) schedule.loops.push_back({a, LoopSpec::Level::kSerial});
+    if (!order.empty() && schedule.axes[order[0]].vector > 1)
+      schedule.loops.push_back({order[0], LoopSpec::Level::kVector});
+    schedule.threads = threads;
+    return true;
+  }
+};
+
+bool has_static_offset(const StageSchedule& schedule, const Access& access) {
+  return std::ranges::all_of(access.offset.terms,
+                             [](const auto& term) { return term.second.is_constant(); }) &&
+         std::ranges::all_of(schedule.axes, [](const MappedAxis& mapped) {
+           return mapped.axis.extent.is_constant() && mapped.axis.extent.value() > 0;
+         });
+}
+
+struct ChainScheduler {
+  KernelScheduler& scheduler;
+  const PlannedChain& chain;
+  const BlockBounds& bounds;
+  const Graph& graph = scheduler.graph;
+  const Stage &making = *scheduler.stages[chain.first], &reading = *scheduler.stages[chain.then];
+  ChainSchedules out = {};
+  std::vector<std::pair<NodeId, int64_t>> ranges = {};  // of what the first hands to the second
+
+  bool describe() {
+    const ScheduleOrNot& first = scheduler.describe({chain.first}).found;
+    const ScheduleOrNot& then = scheduler.describe({chain.then}).found;
+    out = {first.schedule, then.schedule};
+    return first.verdict && then.verdict;
+  }
+
+  bool find_ranges() {
+    map_stages(graph, 1, bounds, out.first);
+    for (NodeId store : making.stores) {
+      if (!std::ranges::count(reading.loads, store)) continue;
+      const std::optional<int64_t> range = find_block_range(out.first, store);
+      if (!range) return false;
+      ranges.push_back({store, *range});
+    }
+    STITCH_CHECK(!ranges.empty(), "a chain's stages have nothing in common");
+    return true;
+  }
+
+  // Adapts the second stage's mapping to the first's, or checks the one it has.
+  bool map_second() {
+    StageSchedule& then = out.then;
+    then.bounds = bounds;
+    then.bounds.least = then.bounds.most = out.first.threads;
+    const bool is_elementwise = std::ranges::all_of(reading.roots, [&](NodeId root) {
+      return family(graph[root]) == Family::kPointwise || family(graph[root]) == Family::kView;
+    });
+    if (!is_elementwise) {
+      map_stages(graph, 1, then.bounds, then);
+    } else {
+      const auto& [value, range] = ranges.front();
+      const Access* load = find_access(then.accesses, value, false);
+      const NodeId stored = reading.stores.back();
+      const Access* store = find_access(then.accesses, stored, true);
+      if (!load || !store || !has_static_offset(then, *load) || !has_static_offset(then, *store))
+        return false;
+      const int bytes = element_bytes(graph, stored);
+      BlockMapper mapper{then, *load, *store, range, out.first.threads, bytes};
+      if (!mapper.map()) return false;
+    }
+    if (then.threads != out.first.threads ||
+        count_static_blocks(then) != count_static_blocks(out.first))
+      return false;
+    return std::ranges::all_of(
+        ranges, [&](const auto& range) { return stays_in_range(then, range.first, range.second); });
+  }
+
+  // Rows as far apart as the second stage's lanes step, so that they meet different banks.
+  BlockBuffer shape(NodeId value, int64_t range) const {
+    const BlockBuffer plain{value, range, range, range};
+    int64_t length = 0;
+    for (const MappedAxis& mapped : out.then.axes) {
+      if (mapped.threads == 1 || mapped.thread_shift > 0) continue;
+      const auto at = static_cast<int>(&mapped - out.then.axes.data());
+      const Access* load = find_access(out.then.accesses, value, false);
+      const Dim step = axis_coefficient(out.then, *load, at);
+      if (step.is_constant()) length = step.value();
+    }
+    const int bytes = element_bytes(graph, value);
+    if (length <= 1 || length >= range || range % length != 0 || bytes > 16) return plain;
+    const int64_t banks = kBankBytes / bytes;
+    const BlockBuffer padded{value, range, length, round_up(length, banks) + 16 / bytes};
+    for (const StageSchedule* schedule : {&out.first, &out.then})
+      for (const Access& access : schedule->accesses.list)
+        if (access.value == value && !pad_rows(*schedule, access.offset, length, padded.pitch))
+          return plain;
+    return padded;
+  }
+
+  // Buffers at the beginning of shared memory, what the stages need for themselves behind them.
+  bool place_buffers() {
+    int64_t bytes = 0;
+    std::vector<BlockBuffer> buffers;
+    for (const auto& [value, range] : ranges) {
+      if (!std::ranges::count(chain.in_shared, value)) continue;
+      buffers.push_back(shape(value, range));
+      buffers.back().shared_offset = static_cast<int>(bytes);
+      bytes += round_up(buffers.back().size() * element_bytes(graph, value), 16);
+    }
+    const int blocks = std::max(1, kBusyThreads / out.first.threads);  // that have their share
+    const int64_t room =
+        count_shared_bytes(*out.first.device, blocks) - kMostPartialBytes * out.first.threads;
+    if (bytes > room) return false;
+    for (StageSchedule* schedule : {&out.first, &out.then}) {
+      schedule->bounds.persistent_shared_bytes = static_cast<int>(bytes);
+      schedule->buffers = buffers;
+    }
+    return true;
+  }
+
+  // Not where a tile would copy what is on chip already.
+  bool finish() {
+    finish_stage(graph, making, out.first);
+    finish_stage(graph, reading, out.then);
+    return std::ranges::none_of(ranges, [&](const auto& range) {
+      return std::ranges::count(out.then.tiles, range.first, &TiledLoad::value) > 0;
+    });
+  }
+};
+
+}  // namespace
+
+std::optional<ChainSchedules> schedule_chain(KernelScheduler& scheduler, const PlannedChain& chain,
+                                             const BlockBounds& bounds) {
+  ChainScheduler chained{scheduler, chain, bounds};
+  const bool fits = chained.describe() && chained.find_ranges() && chained.map_second() &&
+                    chained.place_buffers() && chained.finish();
+  return fits ? std::optional(std::move(chained.out)) : std::nullopt;
+}
+
+}  // namespace stitch

@@ -1,0 +1,80 @@
+// The stages of one kernel -> StageSchedules: blocks of one size, and one mapping for stages that
+// keep values in registers across grid barriers.
+#pragma once
+
+#include "plan/stitch_plan.h"
+#include "stage/persistent_values.h"
+#include "stage/schedule_stage.h"
+
+namespace stitch {
+
+struct KernelStages {
+  std::vector<const Stage*> stages;  // of all phases, in order
+  PlannedKernel kernel;              // which names them by their positions here
+};
+KernelStages gather_stages(const PlannedKernel& kernel, const Stages& stages);
+
+// Schedules one kernel with several choices of groups and blocks: what stages have under any
+// mapping is found once.
+struct KernelScheduler {
+  struct Described {
+    ScheduleOrNot found;
+    std::vector<SharedAccess> shared;
+  };
+
+  const Graph& graph;
+  std::vector<const Stage*> stages;
+  Target target;
+  std::map<std::vector<int>, Described> described = {};  // by positions of stages
+
+  StageSchedule schedule_alone(int stage, const BlockBounds& bounds);
+  // `bounds`: the most threads, and whether homes are split.  `templates`: by stage, or none.
+  Schedules schedule_apart(BlockBounds bounds = {}, const std::vector<Template>& templates = {});
+  // Blocks as large as the registers allow that the kept values need (AStitch 3.5: assume, relax,
+  // apply; the compiled kernel is checked in csrc/compile.cpp).  Nothing where no size does, or
+  // where the stages do not go together.
+  Schedules schedule_together(const StageGroups& groups, const BlockBounds& bounds = {});
+  // By its chains where there are any, else together where there are groups and they go together,
+  // else apart: then all `persistent` are empty.  Nothing where a chain has no schedule within the
+  // bounds.  `kernel`: of the same stages.
+  Schedules schedule(const KernelStages& kernel, const BlockBounds& bounds = {});
+  // What stages have that share a mapping, by their positions.
+  const Described& describe(const std::vector<int>& members);
+  // With those that are not there yet, each alone; nothing where some stage has other blocks.
+  Schedules add_others(Schedules schedules, const BlockBounds& bounds);
+};
+
+// Two stages of different mappings that one block runs one after the other (PlannedChain).
+//
+// The first stage keeps the mapping it would have alone: parallelism has priority.  The second, if
+// it is element-wise, is mapped so that each block has the range of the first's results that the
+// same block made (AStitch 3.4, proactive adaptation); one that reduces keeps its own mapping too,
+// and its blocks must happen to have the same ranges (the passive check).
+struct ChainSchedules {
+  StageSchedule first, then;
+};
+// Nothing where sizes are not static, a block would need another one's results, or those of one
+// block do not fit in its share of shared memory.  `chain`: by positions.
+std::optional<ChainSchedules> schedule_chain(KernelScheduler& scheduler, const PlannedChain& chain,
+                                             const BlockBounds& bounds);
+
+// Predicted times.
+
+// What a stage loads from the second cache: an earlier phase of its kernel has touched it, and all
+// that passes from there to the end of its own fits.  By stage, in the order of kernel.stages().
+std::vector<HeldValues> find_held_values(const Graph& graph, const Stages& stages,
+                                         const PlannedKernel& kernel, const DeviceSpec& device);
+
+// Of the estimates of its stages, in the order of kernel.stages().
+double estimate_kernel_us(const PlannedKernel& kernel, const std::vector<StageEstimate>& estimates,
+                          const DeviceSpec& device);
+
+std::vector<const StageSchedule*> list_pointers(const Schedules& schedules);
+// Those of a kernel's stages, in order, of all that a plan has.
+std::vector<const StageSchedule*> pick_schedules(const Schedules& all, const PlannedKernel& kernel);
+// Schedules in the order of kernel.stages().  By measure_work, or measure_traffic.
+double estimate_kernel_us(const Graph& graph, const Stages& stages, const PlannedKernel& kernel,
+                          const std::vector<const StageSchedule*>& schedules, const Target& target,
+                          decltype(&measure_work) measure = &measure_work);
+
+}  // namespace stitch

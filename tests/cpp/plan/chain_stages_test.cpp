@@ -1,0 +1,164 @@
+// Chains: which stages become one, with which mapping, and what passes between them where.
+#include "plan/kernels/chain_stages.h"
+
+#include "plan/plan_graph.h"
+#include "stage/block_ranges.h"
+
+namespace stitch {
+namespace {
+
+Planned plan_chains(const std::string& text, const std::string& target = "h200") {
+  return plan_graph(text, target);
+}
+
+std::string softmax_permuted(int batch, int rows, int columns) {
+  const std::string shape =
+      std::to_string(batch) + "," + std::to_string(rows) + "," + std::to_string(columns);
+  return "%x = input : f32[" + shape + R"(]
+    %m = amax(%x){axes=[2], keepdim}
+    %e = exp(sub(%x, %m))
+    %y = div(%e, sum(%e){axes=[2], keepdim})
+    %t = permute(%y){order=[0,2,1]}
+    %o = layout(%t) : f32[)" +
+         std::to_string(batch) + "," + std::to_string(columns) + "," + std::to_string(rows) + R"(]
+    outputs (%o)
+  )";
+}
+
+TEST(ChainStages, APermutedStoreIsASecondStage) {
+  const Planned p = plan_chains(softmax_permuted(64, 1024, 256));
+  ASSERT_EQ(p.plan.kernels.size(), 1u);
+  const PlannedKernel& kernel = p.plan.kernels[0];
+  ASSERT_EQ(kernel.phases.size(), 1u);
+  ASSERT_EQ(kernel.chains.size(), 1u) << to_string(p.plan, p.graph);
+  const PlannedChain& chain = kernel.chains[0];
+  EXPECT_EQ(chain.in_shared.size(), 1u);
+  const StageSchedule &first = p.plan.schedules[chain.first], &then = p.plan.schedules[chain.then];
+  EXPECT_EQ(first.threads, then.threads);
+  EXPECT_EQ(first.grid, then.grid);
+  EXPECT_GE(first.shared_bytes, then.shared_bytes);
+  ASSERT_EQ(then.buffers.size(), 1u);
+  EXPECT_EQ(then.buffers[0].length, 256);
+  EXPECT_NE(to_string(p.plan, p.graph).find("block barrier, %"), std::string::npos);
+  EXPECT_NE(to_string(then, p.graph).find("in shared memory"), std::string::npos);
+}
+
+TEST(ChainStages, WhatBlocksDoNotDivideStaysOneStage) {
+  EXPECT_TRUE(plan_chains(softmax_permuted(64, 1021, 256)).plan.kernels[0].chains.empty());
+}
+
+TEST(ChainStages, TheHostHasNone) {
+  EXPECT_TRUE(plan_chains(softmax_permuted(64, 1024, 256), "cpu").plan.kernels[0].chains.empty());
+}
+
+// The permuted softmax in two stages, chained whatever it costs.
+struct Chained {
+  Graph graph;
+  std::vector<Stage> stages;
+  PlannedKernel kernel;
+
+  std::vector<StageSchedule> schedule(const char* target = "h200") {
+    const KernelStages own = gather_stages(kernel, stages);
+    KernelScheduler scheduler{graph, own.stages, target_of(target)};
+    Schedules schedules = scheduler.schedule(own);
+    for (StageSchedule& schedule : schedules) name_blocks(graph.symbols, schedule);
+    return schedules;
+  }
+};
+
+Chained chain_by_hand(const std::string& text) {
+  Chained chained{read_graph(text), {}, {}};
+  Stage first, then;
+  NodeId handed;
+  for (int n = 0; n < chained.graph.size(); ++n) {
+    const Node& node = chained.graph.nodes[n];
+    const bool moves = node.op == OpKind::k_permute || node.op == OpKind::k_layout;
+    if (family(node) == Family::kInput) {
+      first.loads.push_back(NodeId(n));
+      continue;
+    }
+    (moves ? then : first).nodes.push_back(NodeId(n));
+    if (node.op == OpKind::k_div) handed = NodeId(n);
+    if (family(node) == Family::kReduce || NodeId(n) == handed) first.roots.push_back(NodeId(n));
+  }
+  first.stores = then.loads = {handed};
+  then.roots = then.stores = {then.nodes.back()};
+  chained.stages = {first, then};
+  chained.kernel.phases = {{0, 1}};
+  chained.kernel.chains = {{0, 1, {handed}}};
+  return chained;
+}
+
+TEST(ChainStages, BlocksOfOneRangeAreNotThoseOfAnother) {
+  Chained chained = chain_by_hand(softmax_permuted(64, 1024, 256));
+  const NodeId value = chained.stages[0].stores[0];
+  const std::vector<StageSchedule> schedules = chained.schedule();
+  ASSERT_EQ(schedules.size(), 2u);
+  const std::optional<int64_t> range = find_block_range(schedules[0], value);
+  ASSERT_TRUE(range);
+  EXPECT_EQ(*range, schedules[0].axes[0].tile.value() * 256);
+  EXPECT_TRUE(stays_in_range(schedules[1], value, *range));
+  // Mapped for itself, the copy has blocks of both axes.
+  const StageSchedule alone =
+      schedule_stage(chained.graph, chained.stages[1], device_spec("h200"), chained.graph.symbols);
+  EXPECT_FALSE(stays_in_range(alone, value, *range));
+}
+
+TEST(ChainStages, RowsAreAsFarApartAsBanksNeed) {
+  Chained chained = chain_by_hand(softmax_permuted(64, 1024, 256));
+  const StageSchedule first = chained.schedule()[0];
+  for (const Access& access : first.accesses.list) {
+    if (!access.is_store) continue;
+    const auto padded = pad_rows(first, access.offset, 256, 260);
+    ASSERT_TRUE(padded);
+    for (const auto& [var, step] : padded->terms) {
+      EXPECT_TRUE(step.is(1) || step.value() % 260 == 0) << to_string(step);
+    }
+    EXPECT_FALSE(pad_rows(first, access.offset, 100, 104)) << "rows that indices cross";
+  }
+}
+
+TEST(ChainStages, WhatDoesNotFitPassesThroughGlobalMemory) {
+  Chained chained = chain_by_hand(softmax_permuted(2, 256, 60000));
+  EXPECT_TRUE(chained.schedule().empty()) << "240 KB of each row";
+  chained.kernel.chains[0].in_shared.clear();
+  const std::vector<StageSchedule> schedules = chained.schedule();
+  ASSERT_EQ(schedules.size(), 2u);
+  EXPECT_TRUE(schedules[0].buffers.empty());
+  EXPECT_EQ(schedules[0].grid, schedules[1].grid);
+}
+
+constexpr const char* kPairs = R"(
+  %x = input : f32[4096,16,64]
+  %s = sum(exp(%x)){axes=[2]}
+  %r = log(%s)
+  %a = reshape(%r) : f32[4096,16,1]
+  %b = reshape(%r) : f32[4096,1,16]
+  %d = sub(%a, %b)
+    outputs (%d)
+)";
+
+TEST(ChainStages, OneBarrierOfTheBlockInsteadOfTheGrids) {
+  const Planned p = plan_chains(kPairs);
+  ASSERT_EQ(p.plan.kernels.size(), 1u);
+  EXPECT_EQ(p.plan.kernels[0].phases.size(), 1u) << to_string(p.plan, p.graph);
+  ASSERT_EQ(p.plan.kernels[0].chains.size(), 1u);
+  const PlannedChain& chain = p.plan.kernels[0].chains[0];
+  EXPECT_EQ(find_block_range(p.plan.schedules[chain.first], chain.in_shared[0]),
+            p.plan.schedules[chain.then].buffers[0].elements);
+}
+
+TEST(ChainStages, RowsThatNeedOtherBlocksKeepTheGridBarrier) {
+  const Planned p = plan_chains(R"(
+    %x = input : f32[64,1024,64]
+    %s = sum(exp(%x)){axes=[2]}
+    %a = reshape(%s) : f32[64,1024,1]
+    %b = reshape(%s) : f32[64,1,1024]
+    %d = sub(%a, %b)
+    outputs (%d)
+  )");
+  for (const PlannedKernel& kernel : p.plan.kernels) EXPECT_TRUE(kernel.chains.empty());
+}
+
+}  // namespace
+}  // namespace stitch
