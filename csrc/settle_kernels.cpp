@@ -75,7 +75,9 @@ struct Settler {
     kernel.persistent_groups = trial.choice.persistent_groups;
     kernel.templates = trial.choice.templates;
     schedule_kernel(c.graph, c.target, trial.choice.bounds, trial.kernel, c.plan);
-    name_blocks(c.graph.symbols, c.plan);
+    if (!trial.choice.is_present)
+      kernel.choice = is_clock_asked ? Choice::kClock : Choice::kSpilled;
+    for (int s : kernel.stages()) name_blocks(c.graph.symbols, c.plan.schedules[s]);
     return c.sources[trial.kernel] = emit(c, trial.kernel);
   }
 

@@ -218,8 +218,7 @@ class Joiner {
       return Verdict::no(kRuleCycle, "something else must run between the two",
                          "a value that both sides need is made outside");
     const size_t waiting_a = count_waiting(a), waiting_b = count_waiting(b);
-    if (waiting_a + waiting_b > kMostWaiting)
-      return Verdict::no(kRuleWaiting, "what is made at once would wait for its library calls");
+    if (waiting_a + waiting_b > kMostWaiting) return Verdict::no(kRuleWaiting);
     // Each root evaluates about what it did: scheduling the join to find that out takes longest.
     const int statements = units_[a].score.statements + units_[b].score.statements;
     if (statements > kMostStageStatements) return too_long(statements, kMostStageStatements);
@@ -273,13 +272,13 @@ class Joiner {
     const StageScore &a = units_[first].score, &b = units_[second].score;
     const double joined_us = joined.us + gain * std::max(a.us, b.us);
     if (rule_ == JoinRule::kFaster && joined_us > predict_apart_us(first, second))
-      return Verdict::no(kRuleSlower, "one kernel is predicted to take longer than two");
+      return Verdict::no(kRuleSlower);
     if (rule_ == JoinRule::kParallel && joined.us > kMostRepeated * (a.us + b.us))
       return Verdict::no(kRuleSlower, "blocks would compute again what others have computed");
     if (rule_ == JoinRule::kParallel && joined.copy_us > a.copy_us + b.copy_us)
-      return Verdict::no(kRuleCopied, "what one stores in place would be copied there");
+      return Verdict::no(kRuleCopied);
     if (rule_ == JoinRule::kParallel && joined.estimate.share < share_to_keep(first, second))
-      return Verdict::no(kRuleLessParallel, "one mapping for both keeps less of the device busy");
+      return Verdict::no(kRuleLessParallel);
     return Verdict::yes();
   }
 

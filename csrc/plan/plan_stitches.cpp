@@ -35,7 +35,8 @@ void settle_templates(const PlanRequest& in, StitchPlan& plan) {
 Choice choice_of(const PlannedKernel& kernel) {
   if (!kernel.chains.empty()) return Choice::kChained;
   if (!kernel.persistent_groups.empty()) return Choice::kKept;
-  return kernel.templates.empty() ? Choice::kDerived : Choice::kTemplates;
+  const auto is_derived = [](const Template& own) { return own == Template{}; };
+  return std::ranges::all_of(kernel.templates, is_derived) ? Choice::kDerived : Choice::kTemplates;
 }
 
 }  // namespace
@@ -60,6 +61,7 @@ StagePrices price_stages(const Graph& graph, const Target& target) {
 void schedule_kernel(const Graph& graph, const Target& target, const BlockBounds& bounds, size_t k,
                      StitchPlan& plan) {
   PlannedKernel& kernel = plan.kernels[k];
+  kernel.choice = choice_of(kernel);
   const KernelStages gathered = gather_stages(kernel, plan.stages);
   KernelScheduler scheduler{graph, gathered.stages, target};
   Schedules schedules = scheduler.schedule(gathered, bounds);
@@ -92,10 +94,7 @@ StitchPlan plan_stitches(const Graph& graph, const Target& target, const std::st
   if (!target.device.is_cuda) plan.stored_over = find_stored_over(graph, plan);
   settle_templates(in, plan);
   plan.schedules.resize(plan.stages.size());
-  for_each_kernel(graph, plan, [&](size_t k) {
-    plan.kernels[k].choice = choice_of(plan.kernels[k]);
-    schedule_kernel(graph, target, {}, k, plan);
-  });
+  for_each_kernel(graph, plan, [&](size_t k) { schedule_kernel(graph, target, {}, k, plan); });
   return plan;
 }
 

@@ -10,7 +10,7 @@ namespace stitch {
 StitchPlan plan_stitches(const Graph& graph, const Target& target,
                          const std::string& policy = "auto");
 
-// Schedules the kernel's stages as its groups, chains and templates say, and predicts its time.
+// Schedules the kernel's stages as its groups, chains and templates say; its time and its reason.
 void schedule_kernel(const Graph& graph, const Target& target, const BlockBounds& bounds, size_t k,
                      StitchPlan& plan);
 
@@ -19,13 +19,5 @@ void name_blocks(SymbolTable& symbols, StitchPlan& plan);
 
 // Of the edges between stages only those between kernels are cuts: the others pass a barrier.
 void keep_kernel_cuts(const Graph& graph, StitchPlan& plan);
-
-// Verdict rules of the planner.
-inline constexpr int kRuleCycle = 1;    // something outside must run between the two
-inline constexpr int kRuleSlower = 22;  // the model predicts more time than for two kernels
-inline constexpr int kRuleLessParallel = 26;
-inline constexpr int kRuleNoBarrier = 27;  // the policy has no communication between blocks
-inline constexpr int kRuleCopied = 28;     // a store in place would become a copy
-inline constexpr int kRuleWaiting = 42;    // many large values would wait for their library calls
 
 }  // namespace stitch

@@ -28,7 +28,7 @@ inline const char* to_string(Choice choice) {
                     "one mapping keeps values on chip across barriers",
                     "blocks of one stage make what those of the next read",
                     "what was chosen first spills",
-                    "the clock calls it faster"}[static_cast<size_t>(choice)];
+                    "of what spills least the clock calls it fastest"}[static_cast<size_t>(choice)];
 }
 
 // One launch.  Stages of one phase are independent, but for chains, and divide its blocks among

@@ -171,11 +171,10 @@ struct Stitcher {
     Draft grown = add(drafts[at], unit, phase, score);
     if (Verdict verdict = check_pointers(grown.pointers.size()); !verdict) return verdict;
     if (grown.statements > kMostStatements) return too_long(grown.statements, kMostStatements);
-    if (phase > 0 && !rule.barriers)
-      return Verdict::no(kRuleNoBarrier, "one reads what all blocks of the other make");
+    if (phase > 0 && !rule.barriers) return Verdict::no(kRuleNoBarrier);
     const double apart_us = estimate_us(drafts[at].times, in.target.device) + score.us;
     if (rule.by_cost && estimate_us(grown.times, in.target.device) > apart_us)
-      return Verdict::no(kRuleSlower, "one kernel is predicted to take longer than two");
+      return Verdict::no(kRuleSlower);
     drafts[at] = std::move(grown);
     units[unit].kernel = at;
     units[unit].phase = phase;

@@ -19,16 +19,13 @@ Verdict check_array(const Graph& graph, const StageSchedule& schedule, NodeId ro
   const std::optional<int64_t> elements = array_length(schedule, loops);
   if (!elements)
     return Verdict::no(kRuleUnboundedArray,
-                       what + " would need an array of a size only known at run time",
-                       "a static size, or the value goes through memory");
+                       what + " would need an array of a size only known at run time");
   const int64_t limit = schedule.device->is_cuda
                             ? kCudaElements
                             : kHostBytes / std::max(4, info(graph[root].type.dtype).bytes);
   if (*elements <= limit) return Verdict::yes();
-  return Verdict::no(
-      kRuleLargeArray,
-      concat(what, " would need ", *elements, " elements on chip per thread; ", limit, " fit"),
-      "the value goes through memory");
+  return Verdict::no(kRuleLargeArray, concat(what, " would need ", *elements,
+                                             " elements on chip per thread; ", limit, " fit"));
 }
 
 // The block in which the root's last combination happens: the one around all that it reduces in.

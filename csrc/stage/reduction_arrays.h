@@ -45,9 +45,6 @@ int find_carry(const Graph& graph, const StageSchedule& schedule, NodeId root, i
 // for each thread (stitch/block.cuh); 1: they exchange one after the other.
 int exchange_slots(const StageSchedule& schedule, const RootSpace& space);
 
-inline constexpr int kRuleUnboundedArray = 21;
-inline constexpr int kRuleLargeArray = 23;
-
 // Every array has a size known at compile time and fits where it must live.
 Verdict check_arrays(const Graph& graph, const StageSchedule& schedule);
 

@@ -19,8 +19,7 @@ static Verdict check_empty_axes(const Graph& graph, const StageSchedule& schedul
       is_kept |= role == Role::kKept;
       is_lacked |= role == Role::kAbsent && stores.count(space.root) > 0;
     }
-    if (is_kept && is_lacked)
-      return Verdict::no(kRuleEmptyAxis, "one is stored though the other may have no elements");
+    if (is_kept && is_lacked) return Verdict::no(kRuleEmptyAxis);
   }
   return Verdict::yes();
 }
@@ -165,7 +164,6 @@ void name_blocks(SymbolTable& symbols, StageSchedule& schedule) {
 std::optional<int64_t> count_static_blocks(const StageSchedule& schedule) {
   int64_t blocks = 1;
   for (const MappedAxis& mapped : schedule.axes) {
-    if (!mapped.in_grid) continue;
     const std::optional<int64_t> along = static_blocks(mapped);
     if (!along) return std::nullopt;
     blocks *= *along;

@@ -7,11 +7,6 @@
 
 namespace stitch {
 
-inline constexpr int kRuleLongKernel = 24;
-inline constexpr int kRuleManyArguments = 25;
-inline constexpr int kRuleEmptyAxis =
-    29;  // what keeps no elements has no blocks, nor what lacks it
-
 // Compile time grows faster than text (NVRTC 13: 1,000 statements take 0.6 s, 4,000 take 3.6 s).
 inline constexpr int kMostStageStatements = 600;
 Verdict too_long(int statements, int most);

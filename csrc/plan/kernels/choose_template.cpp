@@ -88,12 +88,13 @@ KernelChoice KernelChooser::choose(const std::vector<const StageSchedule*>& deri
   const KernelChoice as_derived{.us = estimate_us(estimates)};
   const double most_us = as_derived.us * (1 - kNoise);
   if (!has_templates() || estimate_us(least) > most_us) return as_derived;
+  std::vector<std::string> keys;
+  for (size_t s = 0; s < works.size(); ++s) keys.push_back(describe(*derived[s], works[s]));
   KernelChoice best{.us = most_us};
   for (int block_threads : kLaunches) {
     KernelChoice choice;
     for (size_t s = 0; s < works.size(); ++s) {
-      const std::string key = describe(*derived[s], works[s]) + to_bytes(block_threads);
-      const auto [entry, is_new] = memo.try_emplace(key);
+      const auto [entry, is_new] = memo.try_emplace(keys[s] + to_bytes(block_threads));
       if (is_new) entry->second = find_option(static_cast<int>(s), block_threads);
       choice.templates.push_back(entry->second.chosen);
       estimates[s] = entry->second.estimate;

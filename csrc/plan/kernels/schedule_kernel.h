@@ -31,8 +31,8 @@ struct KernelScheduler {
   // `bounds`: the most threads, and whether homes are split.  `templates`: by stage, or none.
   Schedules schedule_apart(BlockBounds bounds = {}, const std::vector<Template>& templates = {});
   // Blocks as large as the registers allow that the kept values need (AStitch 3.5: assume, relax,
-  // apply; the compiled kernel is checked in csrc/compile.cpp).  Nothing where no size does, or
-  // where the stages do not go together.
+  // apply; the compiled kernel is checked in csrc/settle_kernels.cpp).  Nothing where no size does,
+  // or where the stages do not go together.
   Schedules schedule_together(const StageGroups& groups, const BlockBounds& bounds = {});
   // By its chains where there are any, else together where there are groups and they go together,
   // else apart: then all `persistent` are empty.  Nothing where a chain has no schedule within the

@@ -17,25 +17,18 @@ namespace stitch {
 static Verdict compare_times(const Graph& graph, NodeId scores, const DeviceSpec& device) {
   const TensorType& type = graph[scores].type;
   const bool is_narrow = info(type.dtype).bytes == 2;
-  const char* const remedy = "attention=\"library\"";
   if (!device.is_cuda && graph.symbols.hint(type.shape[type.rank() - 2]) == 1)
-    return Verdict::no(kRuleOneQuery, "a query alone reads each key once, as the products do",
-                       remedy);
-  if (device.multiplies_bf16 && type.dtype == DType::kBF16)
-    return Verdict::no(kRuleProductsInBf16,
-                       "this processor multiplies bf16, the library's attention widens it", remedy);
+    return Verdict::no(kRuleOneQuery);
+  if (device.multiplies_bf16 && type.dtype == DType::kBF16) return Verdict::no(kRuleProductsInBf16);
   if (is_narrow || hint_bytes(graph, scores) > device.l2_bytes) return Verdict::yes();
-  return Verdict::no(kRuleScoresInCache,
-                     "the scores fit the cache, where the library's attention is no faster",
-                     remedy);
+  return Verdict::no(kRuleScoresInCache);
 }
 
 static Verdict judge(const Graph& graph, const Attention& attention, const Settings& settings,
                      const DeviceSpec& device) {
   if (!attention.verdict || settings.attention == "library") return attention.verdict;
   if (element_bytes(graph, attention.scores) == 2 && settings.emulate_eager_casts)
-    return Verdict::no(kRuleEagerRounding, "the library does not round scores to 16 bits",
-                       "emulate_eager_casts=False");
+    return Verdict::no(kRuleEagerRounding);
   return compare_times(graph, attention.scores, device);
 }
 

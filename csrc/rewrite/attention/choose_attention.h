@@ -15,9 +15,4 @@ std::vector<Attention> choose_attention(const Graph& graph, const Settings& sett
 std::vector<Cut> find_cuts(const std::vector<Attention>& judged, const Graph& before,
                            const Graph& after);
 
-inline constexpr int kRuleScoresInCache = 36;
-inline constexpr int kRuleEagerRounding = 37;   // the library does not round where eager does
-inline constexpr int kRuleOneQuery = 38;        // both products are of a matrix and a vector
-inline constexpr int kRuleProductsInBf16 = 39;  // the host multiplies bf16 as it is
-
 }  // namespace stitch
