@@ -1,7 +1,5 @@
 #include "analysis/accesses.h"
 
-#include <unordered_map>
-
 namespace stitch {
 namespace {
 
@@ -11,26 +9,27 @@ class AccessSink : public WalkSink {
 
   void begin_root(NodeId root, const std::vector<bool>& is_load) {
     root_ = root;
-    evaluated_ = &out_.evaluated[root];
     is_load_ = &is_load;
+    for (const Known& known : known_) last_known_[known.evaluation.value.index()] = -1;
     known_.clear();
+  }
+  void end_root() {
+    out_.evaluated[root_] = map_to_vector(known_, &Known::evaluation);
+    std::ranges::stable_sort(out_.evaluated[root_], {}, &Evaluation::value);
   }
 
   std::optional<Handle> find(NodeId value, const Index& index, int guard) override {
-    const auto entry = known_.find(value);
-    if (entry == known_.end()) return std::nullopt;
-    const std::vector<Evaluation>& evaluations = evaluated_->at(value);
-    for (const Known& known : entry->second)
-      if (known.guard == guard && evaluations[known.evaluation].index == index) return known.handle;
+    for (int at = last_known_[value.index()]; at >= 0; at = known_[at].before)
+      if (known_[at].guard == guard && out_.indices[known_[at].evaluation.index] == index)
+        return known_[at].handle;
     return std::nullopt;
   }
   void remember(NodeId value, const Index& index, int guard, Handle handle) override {
-    std::vector<Evaluation>& evaluations = (*evaluated_)[value];
-    Evaluation own{index, guard != 0, open_segments_ > 0};
-    // Each condition evaluates it again.
-    auto at = guard != 0 ? evaluations.end() : std::ranges::find(evaluations, own);
-    if (at == evaluations.end()) at = evaluations.insert(at, std::move(own));
-    known_[value].push_back({at - evaluations.begin(), guard, handle});
+    const Evaluation own{value, number(index), guard != 0, open_segments_ > 0};
+    int& last = last_known_[value.index()];
+    for (int at = last; at >= 0 && guard == 0; at = known_[at].before)
+      if (known_[at].evaluation == own) return;  // but each condition evaluates it again
+    known_.push_back({own, guard, std::exchange(last, static_cast<int>(known_.size())), handle});
   }
   bool is_load(NodeId value) override { return (*is_load_)[value.index()]; }
   Handle load(NodeId value, const IndexExpr& offset, int guard) override {
@@ -67,18 +66,27 @@ class AccessSink : public WalkSink {
 
  private:
   struct Known {
-    std::ptrdiff_t evaluation;  // whose index it is
-    int guard;
+    Evaluation evaluation;
+    int guard, before;  // the one before of the same value; -1: none
     Handle handle;
   };
+
+  int number(const Index& index) {
+    if (last_number_ >= 0 && out_.indices[last_number_] == index) return last_number_;
+    const auto [entry, is_new] = numbers_.try_emplace(index, std::ssize(out_.indices));
+    if (is_new) out_.indices.push_back(index);
+    if (is_new) out_.leaves.push_back(vars.leaves_of(index));
+    return last_number_ = entry->second;
+  }
 
   const Graph& graph_;
   const std::vector<bool>* is_load_ = nullptr;
   Accesses& out_;
   NodeId root_;
-  std::map<NodeId, std::vector<Evaluation>>* evaluated_ = nullptr;  // of the root
-  int next_ = 1, open_segments_ = 0;
-  std::unordered_map<NodeId, std::vector<Known>> known_;
+  int next_ = 1, open_segments_ = 0, last_number_ = -1;
+  std::vector<Known> known_;                                           // of the root
+  std::vector<int> last_known_ = std::vector<int>(graph_.size(), -1);  // by value; -1: none
+  std::map<Index, int> numbers_;                                       // of Accesses::indices
 };
 
 }  // namespace
@@ -99,7 +107,7 @@ Index index_from_atoms(const Atoms& atoms, const std::vector<AtomList>& dims, In
     Dim stride = 1;
     for (size_t a = dims[d].size(); a-- > 0;) {
       const Dim& size = atoms.size(dims[d][a]);
-      index[d] = index[d] + index_of(vars.atom(dims[d][a].index(), size)) * stride;
+      index[d].add(index_of(vars.atom(dims[d][a].index(), size)), stride);
       stride = stride * size;
     }
   }
@@ -134,6 +142,7 @@ Accesses find_accesses(const Graph& graph, const Spaces& spaces, const LoadsOfRo
     }
     if (is_arg_reduction(graph[space.root]))
       out.other_uses.push_back(reduced_index(spaces.atoms, space, iterated));
+    sink.end_root();
   }
   out.vars = sink.vars;
   return out;

@@ -18,10 +18,11 @@ struct Access {
 };
 
 struct Evaluation {
-  Index index;
+  NodeId value;
+  int index;                // of Accesses::indices
   bool is_guarded = false;  // only where some condition holds
   bool in_segment = false;  // once for each position of a segment
-  friend bool operator==(const Evaluation&, const Evaluation&) = default;
+  friend auto operator<=>(const Evaluation&, const Evaluation&) = default;
 };
 
 struct Accesses {
@@ -29,14 +30,17 @@ struct Accesses {
   std::vector<Access> list;
   std::vector<IndexExpr> other_uses;                    // indices used as values
   std::map<NodeId, std::vector<Condition>> conditions;  // of each root, where values are chosen
-  // root -> what it evaluates or loads (not itself), and where, in the order it comes to it
-  std::map<NodeId, std::map<NodeId, std::vector<Evaluation>>> evaluated;
+  std::vector<Index> indices;                           // that values are evaluated at, each once
+  std::vector<std::set<VarId>> leaves;                  // of each of these
+  // root -> what it evaluates or loads (not itself), ascending, each in the order it comes to it
+  std::map<NodeId, std::vector<Evaluation>> evaluated;
 };
 
 // Loops over a product of atoms, outermost first; one atom is in exactly one axis.
 struct Axis {
   AtomList atoms;
   Dim extent = 1;
+  friend bool operator==(const Axis&, const Axis&) = default;
 };
 
 Index index_from_atoms(const Atoms& atoms, const std::vector<AtomList>& dims, IndexVars& vars);
@@ -54,15 +58,21 @@ inline const Access* find_access(const Accesses& accesses, NodeId value, bool is
 // Where a root evaluates or loads the value; empty: nowhere.
 inline std::span<const Evaluation> evaluations_of(const Accesses& accesses, NodeId root,
                                                   NodeId value) {
-  const auto& values = accesses.evaluated.at(root);
-  const auto at = values.find(value);
-  return at == values.end() ? std::span<const Evaluation>() : at->second;
+  return std::ranges::equal_range(accesses.evaluated.at(root), value, {}, &Evaluation::value);
+}
+// Calls work(evaluations) for each value of a root's.
+template <class Work>
+void for_each_value(std::span<const Evaluation> evaluated, const Work& work) {
+  for (size_t begin = 0, end = 0; begin < evaluated.size(); begin = end) {
+    while (end < evaluated.size() && evaluated[end].value == evaluated[begin].value) ++end;
+    work(evaluated.subspan(begin, end - begin));
+  }
 }
 // Whether a root, or what one evaluates or loads, is such a node.
 template <class Predicate>
 bool evaluates_any(const Accesses& accesses, Predicate is_such) {
   return std::ranges::any_of(accesses.evaluated, [&](const auto& of) {
-    return is_such(of.first) || std::ranges::any_of(std::views::keys(of.second), is_such);
+    return is_such(of.first) || std::ranges::any_of(of.second, is_such, &Evaluation::value);
   });
 }
 // Every expression in which an atom's coefficient matters.

@@ -13,18 +13,20 @@ void IndexTerms::add(VarId var, const Dim& coefficient) {
   }
 }
 
-IndexExpr operator+(const IndexExpr& a, const IndexExpr& b) {
-  IndexExpr sum = a;
-  sum.constant = a.constant + b.constant;
-  for (const auto& [var, coefficient] : b.terms) sum.terms.add(var, coefficient);
-  return sum;
+void IndexExpr::add(const IndexExpr& other, const Dim& times) {
+  if (times.is(0)) return;
+  constant = constant + other.constant * times;
+  for (const auto& [var, coefficient] : other.terms) terms.add(var, coefficient * times);
+}
+
+IndexExpr operator+(IndexExpr a, const IndexExpr& b) {
+  a.add(b, 1);
+  return a;
 }
 
 IndexExpr operator*(const IndexExpr& a, const Dim& factor) {
   IndexExpr product;
-  if (factor.is(0)) return product;
-  product.constant = a.constant * factor;
-  for (const auto& [var, coefficient] : a.terms) product.terms.add(var, coefficient * factor);
+  product.add(a, factor);
   return product;
 }
 
@@ -32,7 +34,7 @@ IndexExpr flatten(const std::vector<IndexExpr>& indices, const DimList& shape) {
   IndexExpr flat;
   Dim stride = 1;
   for (size_t d = shape.size(); d-- > 0;) {
-    flat = flat + indices[d] * stride;
+    flat.add(indices[d], stride);
     stride = stride * shape[d];
   }
   return flat;

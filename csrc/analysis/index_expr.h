@@ -45,13 +45,14 @@ struct IndexExpr {
   IndexTerms terms;
 
   bool is_constant() const { return terms.empty(); }
+  void add(const IndexExpr& other, const Dim& times);
   friend bool operator==(const IndexExpr&, const IndexExpr&) = default;
   friend bool operator<(const IndexExpr& a, const IndexExpr& b) {
     return a.terms == b.terms ? a.constant < b.constant : a.terms < b.terms;
   }
 };
 
-IndexExpr operator+(const IndexExpr& a, const IndexExpr& b);
+IndexExpr operator+(IndexExpr a, const IndexExpr& b);
 IndexExpr operator*(const IndexExpr& a, const Dim& factor);
 inline IndexExpr operator-(const IndexExpr& a, const IndexExpr& b) { return a + b * Dim(-1); }
 

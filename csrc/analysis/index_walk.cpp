@@ -15,8 +15,12 @@ IndexExpr step_to(const Node& node, const IndexExpr& index) {
   return IndexExpr{node.dims[0], {}} + index * node.dims[1];
 }
 
-Index broadcast(const TensorType& operand, const Index& index) {
-  Index out(operand.rank());
+// Mostly the index itself, else one in `out`.
+const Index& broadcast(const TensorType& operand, const Index& index, Index&& out = {}) {
+  const auto is_one = [](const Dim& extent) { return extent.is(1); };
+  if (operand.rank() == std::ssize(index) && std::ranges::none_of(operand.shape, is_one))
+    return index;
+  out.assign(operand.rank(), {});
   const int shift = static_cast<int>(index.size()) - operand.rank();
   for (int d = 0; d < operand.rank(); ++d)
     if (!operand.shape[d].is(1)) out[d] = index[d + shift];
@@ -319,7 +323,7 @@ Dim equal_part(const Graph& graph, const Node& cat) {
 IndexExpr element_offset(const TensorType& type, const Index& index) {
   IndexExpr offset;
   for (int d = 0; d < type.rank(); ++d)
-    if (!type.shape[d].is(1)) offset = offset + index[d] * type.strides[d];
+    if (!type.shape[d].is(1)) offset.add(index[d], type.strides[d]);
   return offset;
 }
 

@@ -25,6 +25,12 @@ void add_once(std::vector<Item>& list, const Item& item) {
   if (std::ranges::find(list, item) == list.end()) list.push_back(item);
 }
 
+// Of an ascending list.
+template <class Item>
+bool contains(const std::vector<Item>& list, const Item& item) {
+  return std::ranges::binary_search(list, item);
+}
+
 // Of two ascending lists, ascending.
 template <class Item>
 std::vector<Item> unite(const std::vector<Item>& a, const std::vector<Item>& b) {

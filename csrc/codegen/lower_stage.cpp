@@ -39,7 +39,6 @@ struct StageLowering {
   ReductionLowering reductions{
       graph,  stage,  schedule,
       scopes, values, [this](const auto& blocks, const auto& body) { reopen(blocks, 0, body); }};
-  std::vector<LeafUse> leaves = find_leaf_uses(graph, schedule);
   int copies = 1;  // of what is lowered now, each in ranges of its own
 
   LoweredStage run() {
@@ -175,9 +174,10 @@ struct StageLowering {
     for (const auto& [value, index] : schedule.kept_on_chip) {
       std::vector<int> blocks;
       int made_in = -1;
-      for (const LeafUse& leaf : leaves) {
-        if (leaf.made.count(value)) made_in = leaf.block;
-        if (leaf.made.count(value) || leaf.reused.count(value)) blocks.push_back(leaf.block);
+      for (const LeafUse& leaf : schedule.leaves) {
+        if (contains(leaf.made, value)) made_in = leaf.block;
+        if (contains(leaf.made, value) || contains(leaf.reused, value))
+          blocks.push_back(leaf.block);
       }
       if (made_in < 0 || common_block(schedule, blocks) != block) continue;
       OnChip home{scopes.fresh(), array_loops(schedule, value, block, made_in), scopes.depth()};
@@ -214,12 +214,12 @@ struct StageLowering {
 
   void combine_segments_of(NodeId root, int block) {
     if (combines_segments(info(graph[root]))) combine_segment(root, leaf_index(root), block);
-    for (const auto& [value, evaluations] : schedule.accesses.evaluated.at(root)) {
-      if (schedule.is_load[value.index()] || !combines_segments(info(graph[value]))) continue;
-      const Evaluation& first = evaluations.front();
-      if (evaluations.size() == 1 && !first.is_guarded && !first.in_segment)
-        combine_segment(value, first.index, block);
-    }
+    for_each_value(schedule.accesses.evaluated.at(root), [&](const auto& evaluations) {
+      const auto& [value, index, is_guarded, in_segment] = evaluations.front();
+      if (schedule.is_load[value.index()] || !combines_segments(info(graph[value]))) return;
+      if (evaluations.size() == 1 && !is_guarded && !in_segment)
+        combine_segment(value, schedule.accesses.indices[index], block);
+    });
   }
 
   bool runs_along(const IndexExpr& index, int loop) const {
@@ -471,7 +471,7 @@ struct StageLowering {
         values.store(root, offsets[i], results[i].text, std::max(results[i].depth, scopes.depth()),
                      reductions.store_predicate(space_of(schedule, root)));
     }
-    for (const LeafUse& leaf : leaves)
+    for (const LeafUse& leaf : schedule.leaves)
       if (leaf.block == block && leaf.roots == roots)
         values.made.insert(leaf.made.begin(), leaf.made.end());
   }

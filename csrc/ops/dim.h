@@ -79,6 +79,7 @@ Dim magnitude(const Dim& dim);
 
 // Whether signs leave it open that it is below zero: of -s0, as of rows read backwards, of s0 - 1.
 inline bool may_be_negative(const Dim& dim) {
+  if (dim.is_constant()) return dim.value() < 0;
   return std::ranges::any_of(dim.terms(), [](const auto& term) { return term.second < 0; });
 }
 

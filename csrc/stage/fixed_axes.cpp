@@ -94,11 +94,15 @@ std::optional<FixedAxes> join_atoms(const StageSchedule& schedule, const FixedAt
 void add_piece_axes(const Graph& graph, const StageSchedule& schedule, NodeId reduction,
                     NodeId reader, std::set<int>& pieces) {
   const Accesses& accesses = schedule.accesses;
-  for (const auto& [value, made] : accesses.evaluated.at(reduction)) {
-    if (made.size() != 1 || family(graph[value]) == Family::kSource) continue;
-    for (const Evaluation& evaluation : evaluations_of(accesses, reader, value)) {
-      if (evaluation.index == made.front().index) continue;
-      auto fixed = find_fixed_axes(schedule, accesses.vars, made.front().index, evaluation.index);
+  const std::vector<Evaluation>& all_read = accesses.evaluated.at(reader);
+  auto first = all_read.begin();
+  for (const auto& [value, made, is_guarded, in_segment] : accesses.evaluated.at(reduction)) {
+    while (first != all_read.end() && first->value < value) ++first;
+    for (auto read = first; read != all_read.end() && read->value == value; ++read) {
+      if (read->index == made || family(graph[value]) == Family::kSource) continue;
+      if (evaluations_of(accesses, reduction, value).size() != 1) continue;
+      auto fixed = find_fixed_axes(schedule, accesses.vars, accesses.indices[made],
+                                   accesses.indices[read->index]);
       if (!fixed) continue;
       for (const auto& [a, index] : *fixed) {
         const Axis& axis = schedule.axes[a].axis;
@@ -123,6 +127,8 @@ void add_state_axes(const Graph& graph, const StageSchedule& schedule, const Ind
 std::optional<FixedAxes> find_fixed_axes(const StageSchedule& schedule, const IndexVars& vars,
                                          const Index& made, const Index& read) {
   if (made.size() != read.size()) return std::nullopt;
+  const auto is_known = [&](const IndexExpr& index) { return walks_atoms_alone(vars, index); };
+  if (made == read && std::ranges::all_of(made, is_known)) return FixedAxes();
   FixedAtoms fixed;
   for (size_t d = 0; d < made.size(); ++d)
     if (!fix_atoms(vars, made[d], read[d], fixed)) return std::nullopt;
@@ -135,13 +141,12 @@ std::set<int> find_piece_axes(const Graph& graph, const StageSchedule& schedule)
   std::set<int> pieces;
   for (const auto& [reader, reductions] : schedule.spaces.depends)
     for (NodeId reduction : reductions) add_piece_axes(graph, schedule, reduction, reader, pieces);
+  IndexVars vars = schedule.accesses.vars;
   for (const RootSpace& space : schedule.spaces.roots) {
-    IndexVars vars = schedule.accesses.vars;
     const Index own = index_from_atoms(schedule.spaces.atoms, space.dims, vars);
     add_state_axes(graph, schedule, vars, space.root, own, pieces);
-    for (const auto& [value, evaluations] : schedule.accesses.evaluated.at(space.root))
-      for (const auto& at : evaluations)
-        add_state_axes(graph, schedule, vars, value, at.index, pieces);
+    for (const Evaluation& at : schedule.accesses.evaluated.at(space.root))
+      add_state_axes(graph, schedule, vars, at.value, schedule.accesses.indices[at.index], pieces);
   }
   return pieces;
 }

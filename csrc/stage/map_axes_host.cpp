@@ -58,8 +58,8 @@ bool shares_loads(const Graph& graph, const StageSchedule& schedule, int axis) {
     moves |= access.is_guarded || !walks_atoms_alone(schedule.accesses.vars, access.offset) ||
              !axis_coefficient(schedule, access, axis).is(0);
   }
-  const auto computes = [&](const auto& entry) {
-    return info(graph[entry.first]).cost > CostClass::kFree;
+  const auto computes = [&](const Evaluation& evaluation) {
+    return info(graph[evaluation.value]).cost > CostClass::kFree;
   };
   return atoms.extent.is_at_most(kMostUnrolled) && loads && !moves &&
          std::ranges::all_of(schedule.spaces.roots, [&](const RootSpace& space) {

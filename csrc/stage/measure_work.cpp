@@ -64,14 +64,14 @@ constexpr size_t kMostStreams = 32;
 
 // Loads of the first pass come from memory; later ones do unless the cache still holds them.
 void add_memory(const Graph& graph, const Stage& stage, const StageSchedule& schedule,
-                const std::vector<LeafUse>& leaves, const HeldValues& held, StageWork& work) {
+                const HeldValues& held, StageWork& work) {
   const double cache = last_cache_bytes(*schedule.device);
   struct Passes {
     std::vector<int> blocks;
     std::vector<double> shares, bytes;  // shares of the value
   };
   std::map<NodeId, Passes> passes;
-  for (const LeafUse& leaf : leaves) {
+  for (const LeafUse& leaf : schedule.leaves) {
     for (NodeId load : leaf.loads) {
       const int64_t elements = accessed_elements(graph, schedule, load, &leaf.roots);
       Passes& of = passes[load];
@@ -178,14 +178,6 @@ double operations_each(const Graph& graph, const StageSchedule& schedule,
   return moves ? kLanes / std::clamp(hint(graph, lanes->axis.extent), 1.0, kLanes) : kLanes;
 }
 
-// Does a root before this one, in its loop nest, evaluate the value there already?
-bool is_shared(const StageSchedule& schedule, const LeafUse& leaf, NodeId root, NodeId value,
-               const Evaluation& evaluation) {
-  return std::any_of(leaf.roots.begin(), std::ranges::find(leaf.roots, root), [&](NodeId earlier) {
-    return std::ranges::count(evaluations_of(schedule.accesses, earlier, value), evaluation) > 0;
-  });
-}
-
 double weight_of(CostClass cost) {
   return cost == CostClass::kFree ? 0 : cost == CostClass::kHeavy ? 8 : 1;
 }
@@ -205,9 +197,10 @@ void add_instructions(const Graph& graph, NodeId id, double results, StageWork& 
 
 // A root that lacks an axis of the grid or of the threads is computed once per block or thread.
 // Values in arrays are the nest's that makes them: a softmax computes its exponentials for the sum,
-// and the division reads them.
+// and the division reads them.  `shared`: what roots before it in its loop nest evaluate, sorted.
 void add_root(const Graph& graph, const StageSchedule& schedule, const LeafUse& leaf,
-              const RootSpace& space, const MappedAxis* lanes, StageWork& work) {
+              const RootSpace& space, std::vector<Evaluation>& shared, StageWork& work) {
+  const MappedAxis* lanes = find_vectors(graph, schedule);
   double iterations = 1, block_copies = 1;
   for (const MappedAxis& mapped : schedule.axes)
     if (role_of(space, mapped.axis) == Role::kAbsent)
@@ -217,14 +210,16 @@ void add_root(const Graph& graph, const StageSchedule& schedule, const LeafUse& 
   const int thread_copies = schedule.threads >> std::popcount(owned_thread_bits(schedule, space));
   const double copies = block_copies * thread_copies;
   const std::vector<int> loops = loops_around(schedule, leaf.block);
-  for (const auto& [node, evaluations] : schedule.accesses.evaluated.at(space.root)) {
-    if (!leaf.evaluated.count(node)) continue;
-    const bool is_load = leaf.loads.count(node) > 0;
+  const std::vector<Evaluation>& evaluated = schedule.accesses.evaluated.at(space.root);
+  for_each_value(evaluated, [&](std::span<const Evaluation> evaluations) {
+    const NodeId node = evaluations.front().value;
+    if (!contains(leaf.evaluated, node)) return;
+    const bool is_load = schedule.is_load[node.index()];
     const CostClass cost = is_load ? CostClass::kLight : info(graph[node]).cost;
     double count = 0, operations = 0;
     for (const Evaluation& evaluation : evaluations) {
-      if (is_shared(schedule, leaf, space.root, node, evaluation)) continue;
-      const std::set<VarId> leaves = schedule.accesses.vars.leaves_of(evaluation.index);
+      if (contains(shared, evaluation)) continue;
+      const std::set<VarId>& leaves = schedule.accesses.leaves[evaluation.index];
       const double times = count_evaluations(graph, schedule, evaluation.in_segment, leaves, loops);
       const double each = copies * (evaluation.in_segment ? times : std::min(iterations, times));
       count += each;
@@ -239,7 +234,9 @@ void add_root(const Graph& graph, const StageSchedule& schedule, const LeafUse& 
       add_instructions(graph, node, count, work);
     if (is_load)
       work.cache_bytes += count / copies * (block_copies - 1) * element_bytes(graph, node);
-  }
+  });
+  shared.insert(shared.end(), evaluated.begin(), evaluated.end());
+  std::ranges::sort(shared);
   if (schedule.device->is_cuda)
     return add_instructions(graph, space.root, iterations * copies, work);
   const CostClass own = info(graph[space.root]).cost;
@@ -364,10 +361,10 @@ double busy_share(const Graph& graph, const StageSchedule& schedule) {
 // as compilers unroll loops of unknown bodies; `known` is in a cache by then; lanes of a vector
 // fill the gaps of each other's arithmetic.
 constexpr double kTripsInFlight = 4, kLanesInFlight = 4;
-void add_cycles(const Graph& graph, const StageSchedule& schedule,
-                const std::vector<LeafUse>& leaves, std::set<NodeId> known, StageWork& work) {
+void add_cycles(const Graph& graph, const StageSchedule& schedule, std::set<NodeId> known,
+                StageWork& work) {
   const Latencies& latencies = schedule.device->latencies;
-  for (const LeafUse& leaf : leaves) {
+  for (const LeafUse& leaf : schedule.leaves) {
     double trips = 1;
     for (int loop : loops_around(schedule, leaf.block))
       if (schedule.loops[loop].level == LoopSpec::Level::kSerial)
@@ -394,11 +391,10 @@ void add_cycles(const Graph& graph, const StageSchedule& schedule,
 // accumulators, and what one iteration works with: compilers load all of it first, so that AdamW of
 // ten tensors in one body, 16 bytes of each of 40 loads, takes 254 registers.
 constexpr int kOtherRegisters = 8;  // addresses, what is computed
-int count_live_registers(const Graph& graph, const StageSchedule& schedule,
-                         const std::vector<LeafUse>& leaves) {
+int count_live_registers(const Graph& graph, const StageSchedule& schedule) {
   int vector = 1, working = kWorkingRegisters;
   for (const MappedAxis& mapped : schedule.axes) vector = std::max(vector, mapped.vector);
-  for (const LeafUse& leaf : leaves) {
+  for (const LeafUse& leaf : schedule.leaves) {
     int bytes = 0;
     for (NodeId load : leaf.loads)
       if (!find_buffer(schedule, load) && graph[load].type.rank() > 0)
@@ -441,21 +437,21 @@ double last_cache_bytes(const DeviceSpec& device) {
 StageWork measure_work(const Graph& graph, const Stage& stage, const StageSchedule& schedule,
                        const HeldValues& held) {
   StageWork work{.threads = schedule.threads};
-  const std::vector<LeafUse> leaves = find_leaf_uses(graph, schedule);
-  add_memory(graph, stage, schedule, leaves, held, work);
+  add_memory(graph, stage, schedule, held, work);
   work.blocks = count_planned_blocks(graph, schedule);
-  const MappedAxis* lanes = find_vectors(graph, schedule);
-  for (const LeafUse& leaf : leaves)
+  for (const LeafUse& leaf : schedule.leaves) {
+    std::vector<Evaluation> shared;
     for (NodeId root : leaf.roots)
-      add_root(graph, schedule, leaf, space_of(schedule, root), lanes, work);
+      add_root(graph, schedule, leaf, space_of(schedule, root), shared, work);
+  }
   work.operations += kLoadApart * count_loads_apart(graph, schedule);
   if (!schedule.device->is_cuda) return work;
   work.busy = busy_share(graph, schedule);
   std::set<NodeId> shared;
   const double moves = add_lines(graph, schedule, shared, work);
-  add_cycles(graph, schedule, leaves, std::move(shared), work);
+  add_cycles(graph, schedule, std::move(shared), work);
   work.operations += moves;
-  work.registers = count_live_registers(graph, schedule, leaves);
+  work.registers = count_live_registers(graph, schedule);
   work.shared_bytes = schedule.shared_bytes;
   return work;
 }

@@ -104,7 +104,7 @@ struct RepeatedLoad {
 // Loads of several loop nests, the most valuable first.
 std::vector<RepeatedLoad> find_repeated_loads(const Graph& graph, const StageSchedule& schedule) {
   std::map<NodeId, std::vector<int>> passes;  // the blocks of its leaves
-  for (const LeafUse& leaf : find_leaf_uses(graph, schedule))
+  for (const LeafUse& leaf : schedule.leaves)
     for (NodeId load : leaf.loads) passes[load].push_back(leaf.block);
   std::vector<RepeatedLoad> loads;
   int64_t largest_bytes = 0;
@@ -225,7 +225,8 @@ Persistence find_persistent_values(const Graph& graph, const std::vector<SharedA
 }
 
 void keep_loads(const Graph& graph, StageSchedule& schedule) {
-  if (!schedule.device->is_cuda) return;
+  schedule.leaves = find_leaf_uses(graph, schedule);
+  if (!schedule.device->is_cuda || schedule.leaves.size() < 2) return;
   const int begin = static_cast<int>(round_up(schedule.shared_bytes, kSlotAlignment));
   const std::vector<RepeatedLoad> all = find_repeated_loads(graph, schedule);
   std::vector<RepeatedLoad> loads;
@@ -253,6 +254,7 @@ void keep_loads(const Graph& graph, StageSchedule& schedule) {
     schedule.schemes[load.persistent.value] = Scheme::kLocal;
     schedule.persistent.push_back(std::move(load.persistent));
   }
+  if (!loads.empty()) schedule.leaves = find_leaf_uses(graph, schedule);
 }
 
 }  // namespace stitch

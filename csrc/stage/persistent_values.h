@@ -71,7 +71,8 @@ Persistence find_persistent_values(const Graph& graph, const std::vector<SharedA
                                    const StageSchedule& schedule);
 
 // Adds to schedule.persistent what several loop nests of the stage would load again: those that
-// save most for each byte of their homes first.  After everything else has its place on chip.
+// save most for each byte of their homes first.  After everything else has its place on chip; fills
+// schedule.leaves.
 void keep_loads(const Graph& graph, StageSchedule& schedule);
 
 // The value of this stage's `persistent`, if it is one; nullptr otherwise.
@@ -81,7 +82,7 @@ inline const PersistentValue* find_persistent(const StageSchedule& schedule, Nod
 
 // Of what the leaf loads of a value.
 inline double share_loaded(const StageSchedule& schedule, const LeafUse& leaf, NodeId value) {
-  return leaf.parts.contains(value) ? find_persistent(schedule, value)->share_in_memory() : 1;
+  return contains(leaf.parts, value) ? find_persistent(schedule, value)->share_in_memory() : 1;
 }
 
 }  // namespace stitch

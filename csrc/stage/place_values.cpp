@@ -39,7 +39,7 @@ std::set<int> find_value_axes(const StageSchedule& schedule, NodeId value) {
   std::set<int> atoms, axes;
   for (const RootSpace& space : schedule.spaces.roots)
     for (const Evaluation& evaluation : evaluations_of(schedule.accesses, space.root, value))
-      for (VarId var : schedule.accesses.vars.leaves_of(evaluation.index))
+      for (VarId var : schedule.accesses.leaves[evaluation.index])
         atoms.insert(schedule.accesses.vars[var].payload);
   for (int a = 0; a < std::ssize(schedule.axes); ++a)
     if (std::ranges::any_of(schedule.axes[a].axis.atoms,
@@ -53,29 +53,28 @@ struct Placer {
   StageSchedule& schedule;
   const std::vector<LeafUse> leaves = list_leaves(schedule);
   const std::set<NodeId> loaded_apart = find_loaded_apart(schedule.accesses);
-  std::map<NodeId, std::vector<int>> places = {};  // leaves that evaluate a value
-  std::map<NodeId, NodeList> users = {};           // what is evaluated of it
+  std::vector<std::pair<NodeId, int>> places = {};    // values and leaves that evaluate them
+  std::vector<std::pair<NodeId, NodeId>> users = {};  // values and what is evaluated of them
   std::map<NodeId, bool> persistent_alone = {};
 
   void find_places() {
-    auto add = [&](NodeId value, int leaf) {
-      std::vector<int>& places_of_value = places[value];
-      if (!places_of_value.empty() && places_of_value.back() == leaf) return;
-      if (places_of_value.empty() && !schedule.is_load[value.index()])
-        for (NodeId input : graph[value].inputs) users[input].push_back(value);
-      places_of_value.push_back(leaf);
-    };
-    for (size_t leaf = 0; leaf < leaves.size(); ++leaf) {
+    for (int leaf = 0; leaf < std::ssize(leaves); ++leaf) {
       for (NodeId root : leaves[leaf].roots) {
-        add(root, static_cast<int>(leaf));
-        for (const auto& [value, evaluations] : schedule.accesses.evaluated.at(root))
-          add(value, static_cast<int>(leaf));
+        places.push_back({root, leaf});
+        for (const Evaluation& evaluation : schedule.accesses.evaluated.at(root))
+          places.push_back({evaluation.value, leaf});
       }
     }
+    std::ranges::sort(places);
+    places.erase(std::unique(places.begin(), places.end()), places.end());
+    for (const auto& [value, leaf] : places)
+      if (!schedule.is_load[value.index()])
+        for (NodeId input : graph[value].inputs) users.push_back({input, value});
+    std::ranges::sort(users);
   }
 
   bool is_evaluated_in(int leaf, NodeId value) const {
-    return std::ranges::binary_search(places.at(value), leaf);
+    return contains(places, std::pair(value, leaf));
   }
 
   std::vector<Evaluation> evaluations_in(const LeafUse& leaf, NodeId value) const {
@@ -89,7 +88,7 @@ struct Placer {
   // Does an array that `made` fills at index `at` hold what `leaf` reads at index `read`?
   bool holds(const LeafUse& made, const Index& at, const LeafUse& leaf, const Index& read) const {
     auto fixed = find_fixed_axes(schedule, schedule.accesses.vars, at, read);
-    if (!fixed) return false;
+    if (!fixed || fixed->empty()) return fixed.has_value();
     // The array spans the loops inside the block both leaves share.
     const std::vector<int> shared =
         loops_around(schedule, common_block(schedule, {made.block, leaf.block}));
@@ -101,33 +100,36 @@ struct Placer {
     });
   }
 
-  // Does a leaf read the value for something that `first` does not evaluate?
+  // Does a leaf, -1: any of them, read the value for something that `first` does not evaluate?
   bool reads_further(int leaf, int first, NodeId value) const {
-    const auto found = users.find(value);
-    return found != users.end() && std::ranges::any_of(found->second, [&](NodeId user) {
-             return is_evaluated_in(leaf, user) && !is_evaluated_in(first, user);
-           });
+    const auto used = std::ranges::equal_range(users, value, {}, &std::pair<NodeId, NodeId>::first);
+    return std::ranges::any_of(std::views::values(used), [&](NodeId user) {
+      return (leaf < 0 || is_evaluated_in(leaf, user)) && !is_evaluated_in(first, user);
+    });
   }
 
   // The index a value is made at, if it is one of the last that two nests have in common, what
   // follows being needed by the later one alone, and if it is made there whatever the sizes are.
   std::optional<Index> frontier_index(NodeId value) const {
     int first = -1;
-    Index made;
+    const Index* made = nullptr;
     bool is_last = false;
     std::vector<int> blocks;
-    for (int leaf : places.at(value)) {
+    const auto own = std::ranges::equal_range(places, value, {}, &std::pair<NodeId, int>::first);
+    for (int leaf : std::views::values(own)) {
       const std::vector<Evaluation> evaluations = evaluations_in(leaves[leaf], value);
       if (evaluations.empty()) continue;
       blocks.push_back(leaves[leaf].block);
       if (first < 0) {
         if (evaluations.size() > 1 || evaluations.front().is_guarded) return std::nullopt;
         first = leaf;
-        made = evaluations.front().index;
+        if (!reads_further(-1, first, value)) return std::nullopt;
+        made = &schedule.accesses.indices[evaluations.front().index];
         continue;
       }
       for (const Evaluation& evaluation : evaluations)
-        if (!holds(leaves[first], made, leaves[leaf], evaluation.index)) return std::nullopt;
+        if (!holds(leaves[first], *made, leaves[leaf], schedule.accesses.indices[evaluation.index]))
+          return std::nullopt;
       is_last = is_last || reads_further(leaf, first, value);
     }
     if (!is_last) return std::nullopt;
@@ -135,7 +137,7 @@ struct Placer {
         loops_around(schedule, blocks.front(), common_block(schedule, blocks));
     const std::set<int> axes = find_value_axes(schedule, value);
     if (may_be_skipped(graph, schedule, loops, axes)) return std::nullopt;
-    return made;
+    return *made;
   }
 
   bool is_costly(NodeId value, int depth = 0) const {
@@ -162,22 +164,20 @@ struct Placer {
   }
 
   // Bytes of arrays alive after each leaf; -1 when one has no bound.
-  int64_t peak_bytes(NodeId& largest) const {
-    std::vector<LeafUse> leaves = find_leaf_uses(graph, schedule);
-    std::vector<int64_t> alive(leaves.size(), 0);
+  int64_t peak_bytes(const std::vector<LeafUse>& uses, NodeId& largest) const {
+    std::vector<int64_t> alive(uses.size(), 0);
     int64_t worst_size = 0;
     for (const auto& [value, index] : schedule.kept_on_chip) {
       int first = -1, last = -1;
       std::vector<int> blocks;
-      for (size_t i = 0; i < leaves.size(); ++i) {
-        if (leaves[i].made.count(value)) first = static_cast<int>(i);
-        if (leaves[i].reused.count(value)) last = static_cast<int>(i);
-        if (leaves[i].made.count(value) || leaves[i].reused.count(value))
-          blocks.push_back(leaves[i].block);
+      for (int i = 0; i < std::ssize(uses); ++i) {
+        if (contains(uses[i].made, value)) first = i;
+        if (contains(uses[i].reused, value)) last = i;
+        if (first == i || last == i) blocks.push_back(uses[i].block);
       }
       if (first < 0 || last < 0) continue;
       const std::vector<int> loops =
-          array_loops(schedule, value, common_block(schedule, blocks), leaves[first].block);
+          array_loops(schedule, value, common_block(schedule, blocks), uses[first].block);
       const int64_t elements = array_length(schedule, loops).value_or(-1);
       const int64_t bytes = elements * std::max(4, element_bytes(graph, value));
       if (elements < 0 || bytes > worst_size) largest = value;
@@ -189,10 +189,12 @@ struct Placer {
   }
 
   void run() {
+    if (leaves.size() < 2) return;
     find_places();
     const bool on_host = !schedule.device->is_cuda;
-    for (const auto& [value, leaves_of_value] : places) {
-      if (leaves_of_value.size() < 2) continue;
+    for (size_t i = 1; i < places.size(); ++i) {
+      const NodeId value = places[i].first;
+      if (places[i - 1].first != value || (i > 1 && places[i - 2].first == value)) continue;
       if (family(graph[value]) == Family::kSource || family(graph[value]) == Family::kReduce)
         continue;
       if (on_host && !is_costly(value)) continue;  // the cache serves the second read
@@ -200,18 +202,21 @@ struct Placer {
       if (auto index = frontier_index(value)) schedule.kept_on_chip.emplace(value, *index);
     }
     const int64_t budget = on_host ? kHostTotalBytes : 4 * count_free_registers(schedule);
-    int64_t bytes = 0;
     while (!schedule.kept_on_chip.empty()) {
+      const std::vector<LeafUse> uses = find_leaf_uses(graph, schedule);
       NodeId largest = schedule.kept_on_chip.rbegin()->first;
-      bytes = peak_bytes(largest);
-      if (bytes >= 0 && bytes <= budget) break;
-      schedule.kept_on_chip.erase(largest);
+      const int64_t bytes = peak_bytes(uses, largest);
+      if (bytes < 0 || bytes > budget) {
+        schedule.kept_on_chip.erase(largest);
+        continue;
+      }
+      schedule.kept_registers = static_cast<int>(bytes / 4);
+      std::erase_if(schedule.kept_on_chip, [&](const auto& kept) {
+        const auto reuses = [&](const LeafUse& leaf) { return contains(leaf.reused, kept.first); };
+        return std::ranges::none_of(uses, reuses);
+      });
+      return;
     }
-    if (!schedule.kept_on_chip.empty()) schedule.kept_registers = static_cast<int>(bytes / 4);
-    std::set<NodeId> used;
-    for (const LeafUse& leaf : find_leaf_uses(graph, schedule))
-      used.insert(leaf.reused.begin(), leaf.reused.end());
-    std::erase_if(schedule.kept_on_chip, [&](const auto& kept) { return !used.count(kept.first); });
   }
 };
 
@@ -275,33 +280,30 @@ std::vector<int> array_loops(const StageSchedule& schedule, NodeId value, int de
 std::vector<LeafUse> find_leaf_uses(const Graph& graph, const StageSchedule& schedule) {
   std::vector<LeafUse> leaves = list_leaves(schedule);
   std::set<NodeId> made, filled;
+  std::vector<const LeafUse*> visited_by(graph.nodes.size());  // the last
   for (LeafUse& leaf : leaves) {
-    std::set<NodeId> visited;
     auto visit = [&](auto& self, NodeId value) -> void {
-      if (!visited.insert(value).second) return;
-      if (made.count(value)) {
-        leaf.reused.insert(value);
-        return;
-      }
-      if (schedule.kept_on_chip.count(value)) leaf.made.insert(value);
+      if (std::exchange(visited_by[value.index()], &leaf) == &leaf) return;
+      if (made.contains(value)) return leaf.reused.push_back(value);
+      if (schedule.kept_on_chip.contains(value)) leaf.made.push_back(value);
       const bool is_load = schedule.is_load[value.index()];
       const PersistentValue* persistent = is_load ? find_persistent(schedule, value) : nullptr;
       if (persistent && (persistent->is_filled || !filled.insert(value).second)) {
         if (persistent->home.in_memory == 0) return;
-        leaf.parts.insert(value);
+        leaf.parts.push_back(value);
       }
       const bool is_tiled = std::ranges::count(schedule.tiles, value, &TiledLoad::value) > 0;
       if (is_tiled && !filled.insert(value).second) return;
       if (!is_load && family(graph[value]) == Family::kReduce) return;  // one of this kernel's
-      leaf.evaluated.insert(value);
-      if (is_load)
-        leaf.loads.insert(value);
-      else
-        for (NodeId input : graph[value].inputs) self(self, input);
+      leaf.evaluated.push_back(value);
+      if (is_load) return leaf.loads.push_back(value);
+      for (NodeId input : graph[value].inputs) self(self, input);
     };
     for (NodeId root : leaf.roots)
       for (NodeId input : graph[root].inputs) visit(visit, input);
     made.insert(leaf.made.begin(), leaf.made.end());
+    for (NodeList* list : {&leaf.loads, &leaf.parts, &leaf.evaluated, &leaf.reused, &leaf.made})
+      std::ranges::sort(*list);
   }
   return leaves;
 }

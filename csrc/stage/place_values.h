@@ -9,16 +9,7 @@ namespace stitch {
 // Fills schedule.kept_on_chip.
 void place_values(const Graph& graph, StageSchedule& schedule);
 
-// What each leaf block loads and evaluates under the schedule's placement.
-struct LeafUse {
-  int block;
-  NodeList roots;
-  std::set<NodeId> loads = {};      // read from memory here, of
-  std::set<NodeId> parts = {};      // these what has no home (PersistentValue::share_in_memory)
-  std::set<NodeId> evaluated = {};  // values that are loaded or computed here
-  std::set<NodeId> reused = {};     // kept values made by an earlier leaf
-  std::set<NodeId> made = {};       // kept values made here
-};
+// Under the schedule's placement; once that is final, StageSchedule::leaves.
 std::vector<LeafUse> find_leaf_uses(const Graph& graph, const StageSchedule& schedule);
 
 // Trips of a loop per thread; nothing when only known at run time.

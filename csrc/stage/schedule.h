@@ -27,6 +27,7 @@ struct MappedAxis {
   int64_t span = 0;      // > 0: not of the whole but of each so many elements
   bool is_unrolled = false;  // on the host: a short loop inside the vectorised one, written out
   bool is_exact = true;      // every (block, serial, thread) index lies inside the extent
+  friend bool operator==(const MappedAxis&, const MappedAxis&) = default;
 };
 
 struct LoopSpec {
@@ -47,6 +48,17 @@ struct LoopBlock {
     NodeList roots;  // roots evaluated here
   };
   std::vector<Item> items;
+};
+
+// What a leaf block loads and evaluates; all ascending.
+struct LeafUse {
+  int block;
+  NodeList roots;
+  NodeList loads = {};      // read from memory here, of
+  NodeList parts = {};      // these what has no home (PersistentValue::share_in_memory)
+  NodeList evaluated = {};  // values that are loaded or computed here
+  NodeList reused = {};     // kept values made by an earlier leaf
+  NodeList made = {};       // kept values made here
 };
 
 enum class Scheme { kLocal, kWarp, kRegional, kGlobal, kStore };
@@ -145,7 +157,8 @@ struct StageSchedule {
   std::vector<LoopBlock> blocks;  // blocks[0] is the kernel's body
   // Pointwise values kept in arrays between loop nests, with the index they are made at.
   std::map<NodeId, Index> kept_on_chip;
-  int kept_registers = 0;  // of a thread, that these arrays need at once
+  int kept_registers = 0;       // of a thread, that these arrays need at once
+  std::vector<LeafUse> leaves;  // in order, under what is kept, persistent and tiled
   int threads = 1;
   BlockBounds bounds;
   std::vector<PersistentValue> persistent;

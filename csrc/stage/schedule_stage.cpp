@@ -109,13 +109,9 @@ void finish_stage(const Graph& graph, const Stage& stage, StageSchedule& schedul
 }
 
 int count_statements(const StageSchedule& schedule) {
-  int statements = 0;
-  for (const auto& [root, values] : schedule.accesses.evaluated) {
-    ++statements;
-    for (const auto& [value, evaluations] : values)
-      statements += static_cast<int>(evaluations.size());
-  }
-  return statements;
+  size_t statements = schedule.accesses.evaluated.size();
+  for (const auto& [root, own] : schedule.accesses.evaluated) statements += own.size();
+  return static_cast<int>(statements);
 }
 
 Verdict too_long(int statements, int most) {
@@ -201,7 +197,7 @@ int64_t accessed_elements(const Graph& graph, const StageSchedule& schedule, Nod
 
 int64_t planned_bytes(const Graph& graph, const Stage& stage, const StageSchedule& schedule) {
   int64_t bytes = 0;
-  for (const LeafUse& leaf : find_leaf_uses(graph, schedule)) {
+  for (const LeafUse& leaf : schedule.leaves) {
     for (NodeId load : leaf.loads) {
       if (find_buffer(schedule, load)) continue;
       const auto elements =

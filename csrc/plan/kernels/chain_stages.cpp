@@ -9,10 +9,6 @@ namespace {
 // Of a kernel in which chains are looked for: each pair costs several schedules of all stages.
 constexpr size_t kMostStages = 8;
 
-bool holds(const NodeList& list, NodeId value) {
-  return std::ranges::find(list, value) != list.end();
-}
-
 void put_after(std::vector<int>& phase, int first, int then) {
   phase.insert(std::ranges::find(phase, first) + 1, then);
 }
@@ -52,7 +48,7 @@ struct Chainer {
     bool is_apart = std::ranges::all_of(
         stage.stores, [&](NodeId store) { return stored_part(graph, store) == store; });
     for (size_t m = 0; m < plan.in_place.size(); ++m)
-      if (plan.in_place[m] && holds(stage.stores, graph.mutations[m].value)) is_apart = false;
+      if (plan.in_place[m] && contains(stage.stores, graph.mutations[m].value)) is_apart = false;
     return is_plain && is_apart;
   }
 
@@ -60,7 +56,7 @@ struct Chainer {
   NodeList find_private(const Stages& stages, int first, int then) const {
     NodeList values;
     for (NodeId store : stages[first].stores) {
-      const auto loads = [&](const Stage& stage) { return holds(stage.loads, store); };
+      const auto loads = [&](const Stage& stage) { return contains(stage.loads, store); };
       if (loads(stages[then]) && std::ranges::count_if(stages, loads) == 1 &&
           !demands.is_demanded[store.index()] && readers_outside[store.index()] == 0)
         values.push_back(store);
@@ -86,7 +82,7 @@ struct Chainer {
   int find_maker(const Candidate& at, size_t phase, int stage) const {
     std::vector<int> makers;
     for (int other : at.kernel.phases | std::views::take(phase) | std::views::join) {
-      const auto is_read = [&](NodeId store) { return holds(at.stages[stage].loads, store); };
+      const auto is_read = [&](NodeId store) { return contains(at.stages[stage].loads, store); };
       if (std::ranges::any_of(at.stages[other].stores, is_read)) makers.push_back(other);
     }
     return makers.size() == 1 ? makers.front() : -1;
@@ -114,10 +110,10 @@ struct Chainer {
     const Stage &a = stages[first], &b = stages[then];
     const NodeList handed = find_private(stages, first, then);
     auto is_load = [&](NodeId node) {
-      return holds(a.loads, node) || (holds(b.loads, node) && !holds(a.stores, node));
+      return contains(a.loads, node) || (contains(b.loads, node) && !contains(a.stores, node));
     };
     auto is_stored = [&](NodeId node) {
-      return holds(b.stores, node) || (holds(a.stores, node) && !holds(handed, node));
+      return contains(b.stores, node) || (contains(a.stores, node) && !contains(handed, node));
     };
     const NodeList roots = unite(a.roots, b.roots);
     Cone cone;
@@ -127,13 +123,13 @@ struct Chainer {
 
   // A stage in two: what `root` reads through a permutation of `value`, and the rest.
   std::optional<std::pair<Stage, Stage>> cut(const Stage& stage, NodeId root, NodeId value) const {
-    auto is_load = [&](NodeId node) { return holds(stage.loads, node); };
+    auto is_load = [&](NodeId node) { return contains(stage.loads, node); };
     Cone read = find_cone(graph, root, [&](NodeId node) { return node == value || is_load(node); });
     // What a kernel keeps in 32 bits is rounded where it is stored, and not twice.
     const bool rounds = element_bytes(graph, value) < 4;
     const bool is_moved = std::ranges::all_of(
         read.nodes, [&](NodeId node) { return family(graph[node]) == Family::kView; });
-    if (reduces(graph, read.nodes) || !holds(read.loads, value) || (rounds && !is_moved))
+    if (reduces(graph, read.nodes) || !contains(read.loads, value) || (rounds && !is_moved))
       return std::nullopt;
     NodeList roots = stage.roots, stores = stage.stores;
     for (NodeList* list : {&roots, &stores}) {
@@ -144,7 +140,8 @@ struct Chainer {
     Cone made = find_cone(graph, value, is_load);
     for (NodeId other : roots) made = unite_cones(made, find_cone(graph, other, is_load), roots);
     return std::pair(
-        make_stage(graph, roots, std::move(made), [&](NodeId node) { return holds(stores, node); }),
+        make_stage(graph, roots, std::move(made),
+                   [&](NodeId node) { return contains(stores, node); }),
         make_stage(graph, {root}, std::move(read), [&](NodeId node) { return node == root; }));
   }
 
@@ -169,7 +166,7 @@ struct Chainer {
     for (NodeId node : stage.nodes) {
       if (graph[node].op != OpKind::k_permute) continue;
       const NodeId value = graph[node].inputs[0];
-      const bool is_made = holds(stage.nodes, value) && !holds(stage.roots, value) &&
+      const bool is_made = contains(stage.nodes, value) && !contains(stage.roots, value) &&
                            family(graph[value]) == Family::kPointwise;
       for (NodeId root : stage.stores) {
         if (!is_made || family(graph[root]) == Family::kReduce || root < value) continue;

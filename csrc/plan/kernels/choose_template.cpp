@@ -35,9 +35,14 @@ StageOption KernelChooser::find_option(int position, int block_threads) {
   std::vector<ReductionLevel> levels = {kDerived};
   if (reduces(graph, stage.roots)) levels = {kDerived, kBlock, kWarp, kThread};
   StageOption best = {{}, {std::numeric_limits<double>::infinity()}};
+  std::vector<std::vector<MappedAxis>> known;  // mappings, which follow from the axes
   for (ReductionLevel level : levels) {
     const Template tried = {level, block_threads};
-    const StageSchedule schedule = scheduler.schedule_alone(position, {.chosen = tried});
+    StageSchedule schedule = scheduler.describe({position}).found.schedule;
+    map_stages(graph, target.workers, {.chosen = tried}, schedule);
+    if (std::ranges::count(known, schedule.axes)) continue;
+    known.push_back(schedule.axes);
+    finish_stage(graph, stage, schedule);
     if (!check_arrays(graph, schedule)) continue;
     const StageWork work = measure_work(graph, stage, schedule, held[position]);
     const bool has_room =

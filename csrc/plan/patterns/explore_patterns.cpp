@@ -111,8 +111,6 @@ struct PatternPool {
   DetourSearch detours{topology};
   std::map<std::vector<int>, int> ids = {};  // by units
   std::vector<Pattern> patterns = {};
-  bool is_assuming = false;  // until `settle`, what was not asked yet is taken to fit
-  std::set<std::pair<size_t, int>, std::greater<>> assumed = {};  // by size, the largest first
 
   const Pattern& operator[](int id) const { return patterns[id]; }
   const std::vector<int>& units(int id) const { return *patterns[id].units; }
@@ -144,33 +142,14 @@ struct PatternPool {
     return *x.units < *y.units;
   }
 
-  bool fits(int id, const std::vector<int>& fitting) {  // others that do
-    const Pattern& pattern = patterns[id];
-    if (pattern.fits) return *pattern.fits;
-    if (!is_assuming) return ask(id, fitting);
-    assumed.emplace(units(id).size(), id);
-    return true;
-  }
-
   // A part of what one mapping serves is served by it too: what the rest made is read from memory.
-  bool ask(int id, const std::vector<int>& fitting) {
+  bool fits(int id, const std::vector<int>& fitting) {  // others that do
     Pattern& pattern = patterns[id];
+    if (pattern.fits) return *pattern.fits;
     const bool is_part = std::ranges::any_of(
         fitting, [&](int other) { return std::ranges::includes(units(other), *pattern.units); });
     pattern.fits = pattern.units->size() == 1 || is_part || !check || check(*pattern.units);
     return *pattern.fits;
-  }
-
-  // What was taken to fit is asked, the largest first, as the others are parts of it mostly; false:
-  // some do not fit, and what was kept is void.
-  bool settle() {
-    is_assuming = false;
-    std::vector<int> asked;
-    for (const auto& [size, id] : std::exchange(assumed, {})) {
-      if (!ask(id, asked)) return false;
-      asked.push_back(id);
-    }
-    return true;
   }
 
   // The best of these that fit one kernel, kTop at most, best first.  The best closed one has a
@@ -190,11 +169,6 @@ struct PatternPool {
     }
     return kept;
   }
-
-  std::vector<int> keep_best_closed(std::vector<int> ids) {
-    std::erase_if(ids, [&](int id) { return !patterns[id].is_closed; });
-    return keep_best(std::move(ids));
-  }
 };
 
 // PatternReduction (20.15, 20.16), of units and of their virtual producer (20.18).
@@ -212,9 +186,9 @@ struct Reducer {
       if (topology.is_fixed[unit]) continue;
       std::vector<int> consumers = topology.consumers[unit];
       std::erase_if(consumers, [&](int consumer) { return topology.is_fixed[consumer]; });
-      pool.is_assuming = true;
-      candidates[unit] = pool.keep_best_closed(reduce(unit, consumers));
-      if (!pool.settle()) candidates[unit] = pool.keep_best_closed(reduce(unit, consumers));
+      std::vector<int> found = reduce(unit, consumers);
+      std::erase_if(found, [&](int id) { return !pool[id].is_closed; });
+      candidates[unit] = pool.keep_best(std::move(found));
       offers[unit] = offer(unit, candidates[unit]);
     }
   }

@@ -183,7 +183,7 @@ TEST(Accesses, ValuesReadAtSeveralIndicesAreKnown) {
   )");
   EXPECT_EQ(reads(kernel, 0), (Offsets{"i + 1", "i"}));
   const NodeId root = kernel.accesses.list.front().root;
-  EXPECT_EQ(kernel.accesses.evaluated.at(root).at(kernel.graph.inputs[0]).size(), 2u);
+  EXPECT_EQ(evaluations_of(kernel.accesses, root, kernel.graph.inputs[0]).size(), 2u);
 }
 
 std::vector<std::string> axes_of(const std::string& text) {
