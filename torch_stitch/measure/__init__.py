@@ -3,8 +3,15 @@
 What measures is loaded with the first call: compiling a model needs none of it.
 """
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-def benchmark(fn, *inputs, backends=("eager", "inductor", "stitch"), training=False, seconds=10.0):
+if TYPE_CHECKING:
+    from torch_stitch.measure.comparison import Comparison
+
+
+def benchmark(fn: Callable[..., Any], *inputs: Any, training: bool = False, seconds: float = 10.0,
+              backends: Any = ("eager", "inductor", "stitch")) -> "Comparison":
     """fn(*inputs) under each backend, as a Comparison: print() shows it, and so does a notebook.
 
     `backends` are names that torch.compile knows, and "eager"; or a dict of names to what

@@ -7,7 +7,8 @@ import tempfile
 import time
 import types
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 from unittest.mock import patch
 
 import torch
@@ -16,11 +17,11 @@ from torch._inductor.utils import clear_caches, fresh_cache
 from torch_stitch._core import StitchError
 from torch_stitch.measure.timing import synchronize
 
+How = dict[str, Any] | None  # what torch.compile is given; None: eager
 KERNELS = "TORCH_STITCH_CACHE"
 
 
-def name_backends(backends):
-    """name -> what torch.compile is given, None for eager."""
+def name_backends(backends: Any) -> dict[str, How]:
     if isinstance(backends, str):
         backends = (backends,)
     if not isinstance(backends, Mapping):
@@ -35,7 +36,7 @@ def name_backends(backends):
     return dict(backends)
 
 
-def own_copy(fn):
+def own_copy(fn: Any) -> Any:
     """A function with a code object of its own: the rivals' entries are not looked up before it."""
     if not isinstance(fn, types.FunctionType):
         return fn
@@ -43,11 +44,11 @@ def own_copy(fn):
     return types.FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
 
 
-def compile_with(fn, how):
+def compile_with(fn: Any, how: How) -> Any:
     return fn if how is None else torch.compile(own_copy(fn), **{"dynamic": False} | how)
 
 
-def time_first_call(step):
+def time_first_call(step: Callable[[], Any]) -> float:
     """Seconds of a call, what a backend warns about left out."""
     start = time.perf_counter()
     with warnings.catch_warnings():
@@ -57,7 +58,7 @@ def time_first_call(step):
     return time.perf_counter() - start
 
 
-def start_backend(how):
+def start_backend(how: How) -> None:
     """What a backend imports and starts once in a process is no part of a model's first call."""
     x = torch.randn(8, requires_grad=True)
     call = compile_with(lambda x: (x * 2).relu(), how)
@@ -65,7 +66,7 @@ def start_backend(how):
 
 
 @contextlib.contextmanager
-def fresh_caches():
+def fresh_caches() -> Iterator[Callable[[], None]]:
     """Neither compiler finds what was compiled before; yields what makes only this process forget.
 
     Kernels of stitch are kept in memory by the name of their directory, which therefore moves.
@@ -73,7 +74,7 @@ def fresh_caches():
     with tempfile.TemporaryDirectory(prefix="stitch-measure-") as folder, fresh_cache():
         first, second = (os.path.join(folder, name) for name in ("first", "second"))
 
-        def forget():
+        def forget() -> None:
             torch._dynamo.reset()
             clear_caches()
             if os.path.isdir(first):

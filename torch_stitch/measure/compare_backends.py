@@ -4,6 +4,8 @@ import contextlib
 import functools
 import os
 import time
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch.utils._pytree import tree_leaves
@@ -17,7 +19,14 @@ from torch_stitch.measure.memory import peak_bytes
 from torch_stitch.measure.noise import LEAST_ROUNDS
 from torch_stitch.measure.progress import Progress
 from torch_stitch.measure.reference import Exactly, largest_errors, widen
-from torch_stitch.measure.steps import buffers_of, outcome_of, parameters_of, run_step, tensors_of
+from torch_stitch.measure.steps import (
+    Outcome,
+    buffers_of,
+    outcome_of,
+    parameters_of,
+    run_step,
+    tensors_of,
+)
 from torch_stitch.measure.timing import clock, time_interleaved
 
 MOST_ROUNDS = 1000
@@ -27,26 +36,26 @@ MOST_SIZES = 4  # of tensors, in a title
 class Subject:
     """What is measured: a copy of the function and its inputs, with its results in fp64."""
 
-    def __init__(self, fn, inputs, training):
+    def __init__(self, fn: Any, inputs: tuple[Any, ...], training: bool) -> None:
         self.training, self.original_inputs = training, inputs
         self.fn, self.inputs = copy_subject(fn, inputs)
         self.first_buffers = [x.clone() for x in buffers_of(self.fn)]
-        self.notes = []
+        self.notes: list[str] = []
 
-    def step(self, call, *inputs):
+    def step(self, call: Any, *inputs: Any) -> Any:
         return run_step(self.fn, call, inputs or self.inputs, self.training)
 
-    def begin_again(self):
+    def begin_again(self) -> tuple[Any, ...]:
         """The inputs as they were given; so are the buffers of the module."""
         for x, y in zip(buffers_of(self.fn), self.first_buffers, strict=True):
             x.detach().copy_(y)
         return StandIns(with_values=True).replace(None, self.original_inputs)[1]
 
-    def errors(self, call, exact):
+    def errors(self, call: Any, exact: Outcome) -> dict[str, float]:
         found = outcome_of(self.fn, call, self.begin_again(), self.training)
         return dict(zip(("rmse", "worst"), largest_errors(found, exact)))
 
-    def find_exact(self):
+    def find_exact(self) -> Outcome | None:
         """The outcome in fp64; None, and a note, where there is none to compare with."""
         before = generator_states()
         self.step(self.fn)
@@ -62,15 +71,15 @@ class Subject:
             return None
 
 
-def first_line(error):
+def first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0][:200]}"
 
 
-def generator_states():
+def generator_states() -> list[torch.Tensor]:
     return [torch.get_rng_state(), *torch.cuda.get_rng_state_all()]
 
 
-def copy_subject(fn, inputs):
+def copy_subject(fn: Any, inputs: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
     """Copies with the same layout, aliases among them included."""
     given = tensors_of(tree_leaves(inputs))
     if isinstance(fn, torch.nn.Module):
@@ -90,7 +99,7 @@ def copy_subject(fn, inputs):
         ) from error
 
 
-def check_runs(subject):
+def check_runs(subject: Subject) -> None:
     """Once in eager: that it runs, answers with tensors, and has gradients if they are wanted."""
     wanted = subject.training
     try:
@@ -113,9 +122,10 @@ def check_runs(subject):
         )
 
 
-def measure_backend(subject, name, how, exact, progress):
+def measure_backend(subject: Subject, name: str, how: rivals.How, exact: Outcome | None,
+                    progress: Progress) -> tuple[Any, dict[str, Any]]:
     """(what is called, its figures but for times)."""
-    call, figures = subject.fn, {}
+    call, figures = subject.fn, dict[str, Any]()
     if how is None:
         counted = counts.count_eager(lambda: subject.step(call))
     else:
@@ -144,41 +154,37 @@ def measure_backend(subject, name, how, exact, progress):
     return call, figures
 
 
-def compare_backends(fn, inputs, backends, training, seconds):
+def compare_backends(fn: Any, inputs: tuple[Any, ...], backends: Any, training: bool,
+                     seconds: float) -> Comparison:
     """benchmark() of torch_stitch."""
+    calls, figures, failed = dict[str, Any](), dict[str, dict[str, Any]](), dict[str, str]()
     hows = rivals.name_backends(backends)
     stages = 2 + 2 * sum(how is not None for how in hows.values())
     with torch.random.fork_rng(), contextlib.closing(Progress(stages)) as progress:
         subject = Subject(fn, inputs, training)
         check_runs(subject)
-        return compare(subject, hows, seconds, progress)
-
-
-def compare(subject, hows, seconds, progress):
-    progress.begin("the exact result, in fp64")
-    exact = subject.find_exact()
-    calls, figures, failed = {}, {}, {}
-    for name, how in hows.items():
-        try:
-            calls[name], figures[name] = measure_backend(subject, name, how, exact, progress)
-        except Exception as error:
-            failed[name] = first_line(error)
-    if not calls:
-        raise StitchError(f"found no backend that runs this: {failed}")
-    progress.begin("rounds, each backend in turn")
-    steps = {name: functools.partial(subject.step, call) for name, call in calls.items()}
-    times = time_interleaved(
-        steps, subject.inputs, MOST_ROUNDS, seconds, LEAST_ROUNDS, progress.show
-    )
+        progress.begin("the exact result, in fp64")
+        exact = subject.find_exact()
+        for name, how in hows.items():
+            try:
+                calls[name], figures[name] = measure_backend(subject, name, how, exact, progress)
+            except Exception as error:
+                failed[name] = first_line(error)
+        if not calls:
+            raise StitchError(f"found no backend that runs this: {failed}")
+        progress.begin("rounds, each backend in turn")
+        steps = {name: functools.partial(subject.step, call) for name, call in calls.items()}
+        times = time_interleaved(
+            steps, subject.inputs, MOST_ROUNDS, seconds, LEAST_ROUNDS, progress.show
+        )
     measured = (Measured(name, tuple(times[name]), **figures[name]) for name in calls)
     notes = (*subject.notes, *notes_on_machine())
     return Comparison(title_of(subject), tuple(measured), failed, notes)
 
 
-def title_of(subject):
-    fn, inputs = subject.fn, subject.inputs
-    name = getattr(fn, "__name__", type(fn).__name__)
-    tensors = tensors_of(tree_leaves(inputs))
+def title_of(subject: Subject) -> str:
+    name = getattr(subject.fn, "__name__", type(subject.fn).__name__)
+    tensors = tensors_of(tree_leaves(subject.inputs))
     sizes = [f"{str(x.dtype).removeprefix('torch.')}{list(x.shape)}" for x in tensors]
     shown = ", ".join(sizes[:MOST_SIZES] + (["..."] if len(sizes) > MOST_SIZES else []))
     what = "forward and backward" if subject.training else "forward"
@@ -189,7 +195,7 @@ def title_of(subject):
     return f"{name}({shown}), {what}, on {machine}, torch {torch.__version__}"
 
 
-def notes_on_machine():
+def notes_on_machine() -> Iterator[str]:
     if clock() is time.thread_time:
         yield "times are CPU time of the one thread"
     busy = os.getloadavg()[0] - torch.get_num_threads()

@@ -6,7 +6,8 @@ Bytes are counted once for each distinct tensor of a launch, library calls inclu
 import contextlib
 import json
 import logging
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import torch
@@ -16,7 +17,7 @@ from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from torch_stitch import explain
+from torch_stitch.explain import explain
 
 
 class Counts(NamedTuple):
@@ -27,11 +28,9 @@ class Counts(NamedTuple):
 class CountOps(TorchDispatchMode):
     """Ops that move data: neither views, nor what only allocates."""
 
-    def __init__(self):
-        super().__init__()
-        self.launches = self.moved_bytes = 0
+    launches = moved_bytes = 0
 
-    def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+    def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         results = op(*args, **(kwargs or {}))
         read = dense_tensors((args, kwargs))
         written = dense_tensors(results)
@@ -46,24 +45,24 @@ class CountOps(TorchDispatchMode):
         return results
 
 
-def dense_tensors(tree):
+def dense_tensors(tree: Any) -> list[torch.Tensor]:
     tensors = [x for x in tree_leaves(tree) if isinstance(x, torch.Tensor)]
     return [x for x in tensors if x.layout == torch.strided]
 
 
-def count_eager(step):
+def count_eager(step: Callable[[], Any]) -> Counts:
     with CountOps() as counted:
         step()
     return Counts(counted.launches, counted.moved_bytes)
 
 
 @contextlib.contextmanager
-def count_inductor():
+def count_inductor() -> Iterator[list[Counts]]:
     """Yields a list to which the counts of what Inductor compiled within are added at its end."""
-    calls, found = [], []
+    calls, found = list[str](), list[Counts]()
     generate = PythonWrapperCodegen.generate_kernel_call
 
-    def count(self, name, *args, **kwargs):
+    def count(self: Any, name: str, *args: Any, **kwargs: Any) -> Any:
         calls.append(name)
         return generate(self, name, *args, **kwargs)
 
@@ -79,7 +78,7 @@ def count_inductor():
     found.append(Counts(len(calls) + library_calls, metrics.num_bytes_accessed))
 
 
-def count_stitch(fn, inputs, training, options):
+def count_stitch(fn: Any, inputs: tuple[Any, ...], training: bool, options: Any) -> Counts:
     """From the plan for the inputs' device, as explain() makes it."""
     known = {name: options[name] for name in ("policy", "attention", "target") if name in options}
     plan = json.loads(explain(fn, *inputs, training=training, **known).to_json())

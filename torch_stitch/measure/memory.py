@@ -3,6 +3,7 @@
 import gc
 import itertools
 import os
+from typing import Any
 
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -10,7 +11,7 @@ from torch.profiler import ProfilerActivity, profile
 os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # it would say on stderr that it starts and stops
 
 
-def peak_bytes(call, parameters=()):
+def peak_bytes(call: Any, parameters: Any = ()) -> int:
     """By torch's allocators, and by the pool that stitch has on CPUs.  Memory of the process would
     tell pages of code that is run for the first time, and not holes of the heap that are filled.
     Gradients of the parameters, which a step makes anew, do not live between calls.

@@ -1,7 +1,5 @@
 """Whether one backend takes more time than another, or the difference lies inside the noise.
 
-In: times of both, one number per interleaved round.  Out: a Verdict.
-
 The ratio is taken within each round, so that what disturbs a round disturbs both sides of it.  The
 interval is the distribution-free one for a median, the inverse of the sign test: between two of the
 sorted ratios, so far out that the true median lies beyond them in at most 1 of 100 cases.  A
@@ -12,6 +10,7 @@ functions may differ for the whole life of a process, through where their code a
 import dataclasses
 import math
 import statistics
+from collections.abc import Mapping, Sequence
 
 CONFIDENCE = 0.99
 MARGIN = 1.02
@@ -29,17 +28,17 @@ class Verdict:
     high: float
 
     @property
-    def is_different(self):
+    def is_different(self) -> bool:
         return self.low > MARGIN
 
-    def __str__(self):
+    def __str__(self) -> str:
         interval = f"({self.low:.2f} to {self.high:.2f})"
         if self.is_different:
             return f"{self.fast} is {self.ratio:.2f} {interval} times as fast as {self.slow}"
         return f"{self.fast} and {self.slow}: the difference is inside the noise {interval}"
 
 
-def interval_of_median(values):
+def interval_of_median(values: Sequence[float]) -> tuple[float, float]:
     """(low, high); fewer than LEAST_ROUNDS values tell nothing."""
     values, outside, found = sorted(values), 0.0, (0.0, math.inf)
     for k in range(len(values) // 2):
@@ -51,7 +50,7 @@ def interval_of_median(values):
     return found
 
 
-def compare_times(times, first, second):
+def compare_times(times: Mapping[str, Sequence[float]], first: str, second: str) -> Verdict:
     """The verdict on two of name -> milliseconds by round; the faster by the median comes first."""
     ratios = [b / a for a, b in zip(times[first], times[second], strict=True)]
     if statistics.median(ratios) < 1:

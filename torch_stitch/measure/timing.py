@@ -7,6 +7,8 @@ import gc
 import itertools
 import statistics
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch.utils._pytree import tree_leaves
@@ -19,12 +21,12 @@ LEAST_ROUNDS = 3
 CACHED_BYTES = 256 << 20  # on a GPU inputs rotate over this much, more than its L2 holds
 
 
-def synchronize():
+def synchronize() -> None:
     if torch.cuda.is_available():
         torch.cuda.synchronize()
 
 
-def rotate_inputs(inputs):
+def rotate_inputs(inputs: Any) -> Iterator[Any]:
     """For ever, copies that no cache of a GPU holds all; on a CPU the inputs are large enough."""
     tensors = [x for x in tree_leaves(inputs) if isinstance(x, torch.Tensor)]
     moved = sum(x.nbytes for x in tensors)
@@ -33,13 +35,13 @@ def rotate_inputs(inputs):
     return itertools.cycle([inputs, *(copy_tensors(inputs) for _ in range(count))])
 
 
-def clock():
+def clock() -> Callable[[], float]:
     """Of one thread its CPU time, which others on the machine do not lengthen; else wall time."""
     alone = torch.get_num_threads() == 1 and not torch.cuda.is_available()
     return time.thread_time if alone else time.perf_counter
 
 
-def time_calls(call, input_sets, count, chunks=1):
+def time_calls(call: Any, input_sets: Iterator[Any], count: int, chunks: int = 1) -> float:
     """Milliseconds per call: the median of so many chunks of so many calls."""
     now, found = clock(), []
     for _ in range(chunks):
@@ -52,7 +54,7 @@ def time_calls(call, input_sets, count, chunks=1):
     return statistics.median(found)
 
 
-def divide_share(call, input_sets):
+def divide_share(call: Any, input_sets: Iterator[Any]) -> tuple[int, int]:
     """Calls of a chunk, and chunks; by the fastest try: unequal shares would differ in noise."""
     once = min(time_calls(call, input_sets, 1) for _ in range(2))
     if once < ROUND_S * 1e3:
@@ -61,7 +63,7 @@ def divide_share(call, input_sets):
     return max(1, calls // CHUNKS), min(CHUNKS, calls)
 
 
-def order_of_round(names, i):
+def order_of_round(names: list[str], i: int) -> list[str]:
     """Turned each second round and reversed between, so that all follow all others as often."""
     turn = i // 2 % len(names)
     order = names[turn:] + names[:turn]
@@ -69,11 +71,12 @@ def order_of_round(names, i):
 
 
 def time_interleaved(
-    calls, inputs, rounds, limit_s=60.0, least=LEAST_ROUNDS, tell=lambda share: None
-):
+    calls: Mapping[str, Any], inputs: Any, rounds: int, limit_s: float = 60.0,
+    least: int = LEAST_ROUNDS, tell: Callable[[float], None] = lambda share: None
+) -> dict[str, list[float]]:
     """name -> milliseconds per call, by round; `tell` hears the share of rounds that is done."""
     input_sets = rotate_inputs(inputs)
-    times = {name: [] for name in calls}
+    times: dict[str, list[float]] = {name: [] for name in calls}
     gc.collect()
     gc.disable()
     try:
@@ -92,7 +95,7 @@ def time_interleaved(
     return times
 
 
-def spread(values):
+def spread(values: Sequence[float]) -> dict[str, float]:
     """Median, quartiles and best."""
     first, middle, third = statistics.quantiles(values, n=4, method="inclusive")
     return {"median": middle, "q1": first, "q3": third, "best": min(values)}
