@@ -1,7 +1,8 @@
-"""Checks C++ with clang-format and Python with ruff, at the versions pinned in pyproject.toml.
+"""Checks C++ with clang-format, Python with ruff and the package's types with mypy, at the versions
+pinned in pyproject.toml.
 
 With --fix, formats instead.  A tool that is absent or of another version is reported and its check
-left out: other versions format differently.
+left out: other versions judge differently.
 """
 
 import argparse
@@ -52,7 +53,13 @@ def run_ruff(is_fix: bool) -> bool:
     return subprocess.run(command, cwd=ROOT).returncode == 0
 
 
-CHECKS = {"clang-format": run_clang_format, "ruff": run_ruff}
+def run_mypy(is_fix: bool) -> bool:
+    """What it checks, and how strictly, is in pyproject.toml; types are not mended."""
+    command = [sys.executable, "-m", "mypy", "--no-error-summary"]
+    return is_fix or subprocess.run(command, cwd=ROOT).returncode == 0
+
+
+CHECKS = {"clang-format": run_clang_format, "ruff": run_ruff, "mypy": run_mypy}
 
 
 def main() -> int:

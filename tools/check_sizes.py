@@ -50,7 +50,6 @@ LINE_COLUMNS = [Limit("*", 100, 100)]
 EXCEPTIONS: dict[tuple[str, str], str] = {
     ("csrc/host_ops/register_decompositions.cpp", "* parameters"): "the signatures are aten's",
     ("torch_stitch/fx_ops.py", "* parameters"): "the signatures are those of aten's ops",
-    ("torch_stitch/fx_scatter.py", "* parameters"): "the signatures are those of aten's ops",
 }
 
 

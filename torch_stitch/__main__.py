@@ -4,17 +4,18 @@ import argparse
 import importlib.util
 import sys
 from pathlib import Path
+from typing import Any
 
 from torch_stitch import explain, ptxsim
 from torch_stitch._core import StitchError, UnsupportedError, run_words, time_kernel
 
 
-def load(place):
+def load(place: str) -> Any:
     """FILE.py:FUNCTION -> what the function returns."""
     path, _, name = place.rpartition(":")
     if not name or not Path(path).is_file():
         sys.exit(f"found {place!r}; it must be FILE.py:FUNCTION, where FILE.py is a file")
-    spec = importlib.util.spec_from_file_location("explained", path)
+    spec: Any = importlib.util.spec_from_file_location("explained", path)
     module = sys.modules["explained"] = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(Path(path).resolve().parent))
     spec.loader.exec_module(module)
@@ -24,7 +25,7 @@ def load(place):
     return getattr(module, name)()
 
 
-def main(arguments=None):
+def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="torch_stitch", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("explain", help="what would be launched, without running it")
@@ -55,7 +56,7 @@ def main(arguments=None):
     as_json, name = args.pop("json"), args.pop("command")
     if name == "explain":
         function, inputs = load(args.pop("place"))
-        result = explain(function, *inputs, **args)
+        result: Any = explain(function, *inputs, **args)
     else:
         try:
             source = Path(args.pop("file")).read_bytes()

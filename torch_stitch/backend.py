@@ -6,22 +6,27 @@ is one warning, counted in `fallback_ops`, and an error under strict=True.
 """
 
 import functools
-from collections.abc import Mapping
+import sys
+import warnings
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch import config, partitioners
 from torch._higher_order_ops.invoke_subgraph import invoke_subgraph
 from torch._inductor.cudagraph_utils import BoxedDeviceIndex
+from torch.fx import GraphModule, Node
 
 from torch_stitch import _core
 from torch_stitch._core import UnsupportedError
 from torch_stitch.decompositions import decompositions
-from torch_stitch.fx_import import import_graph, tensors_of
+from torch_stitch.fx_calls import tensors_of
+from torch_stitch.fx_import import FOLDERS, Importer, find_frame, find_location, import_graph
 from torch_stitch.kept_graph import KeptGraph, keep_graphs
-from torch_stitch.user_code import count_fallback, name_ops
 
-MODES = {  # as torch.compile's own backend has them
+SAID = dict[Any, Any]()  # warnings, each once
+MODES: dict[str, dict[str, Any]] = {  # as torch.compile's own backend has them
     "default": {},
     "reduce-overhead": {"cuda_graphs": True},
     "max-autotune": {"clock": "choose", "cuda_graphs": True},
@@ -29,8 +34,14 @@ MODES = {  # as torch.compile's own backend has them
 }
 
 
-def stitch(gm, example_inputs, *, mode=None, options=None):
-    """The backend.  Options are the rows of docs/settings.md; a mode is a set of them."""
+def stitch(gm: GraphModule, example_inputs: list[Any], *, mode: str | None = None,
+           options: Mapping[str, Any] | None = None) -> Callable[..., Any]:
+    """The backend: what runs Dynamo's graph `gm` with such inputs, as eager does.
+
+    It needs tensors on the CPU or one GPU, and a C++ compiler or NVRTC; where something fails, the
+    graph runs unstitched, with one UserWarning.  Options are the rows of docs/settings.md, a mode
+    is a set of them.  Raises ValueError or TypeError for others, and all faults with `strict`.
+    """
     if (mode or "default") not in MODES:
         raise ValueError(f"found mode {mode!r}; there are {', '.join(MODES)}")
     if not (options is None or isinstance(options, Mapping)):
@@ -41,26 +52,27 @@ def stitch(gm, example_inputs, *, mode=None, options=None):
     except UnsupportedError:
         target = None  # each graph says so
     compiler = functools.partial(compile_graph, options, BoxedDeviceIndex(None))
-    for part in (m for m in gm.modules() if isinstance(m, torch.fx.GraphModule)):
+    for part in (m for m in gm.modules() if isinstance(m, GraphModule)):
         drop_identities(part)
     identity = sorted(options.items()), target, _core.get_option(options, "fallback_random")
     with keep_graphs(gm, _core.get_option(options, "cache"), *identity):
         return trace(gm, example_inputs, target, compiler, identity[-1])
 
 
-def trace(gm, example_inputs, target, compiler, fallback_random=False):
+def trace(gm: GraphModule, example_inputs: list[Any], target: str | None,
+          compiler: Callable[..., Any], fallback_random: bool = False) -> Callable[..., Any]:
     """Hands each AOT graph of `gm` to compiler(kind, gm, inputs), where kind names the pass."""
     return aot_autograd(
         fw_compiler=functools.partial(compiler, "forward"),
         bw_compiler=functools.partial(compiler, "backward"),
-        inference_compiler=lambda gm, *x: compiler("inference", inline_regions(share_seed(gm)), *x),
+        inference_compiler=lambda gm, *x: compiler("inference", share_seed(gm), *x),
         partition_fn=functools.partial(split_passes, target == "cpu"),
         decompositions=dict(decompositions(target, fallback_random)) if target else {},
         keep_inference_input_mutations=True,
-    )(gm, example_inputs)
+    )(inline_regions(gm), example_inputs)
 
 
-def drop_identities(gm):
+def drop_identities(gm: GraphModule) -> None:
     """Dropout that keeps all returns its argument; tracing would copy it, and lose writes."""
     for function in (torch.dropout, torch.nn.functional.dropout):
         for call in gm.graph.find_nodes(op="call_function", target=function):
@@ -71,15 +83,14 @@ def drop_identities(gm):
     gm.recompile()
 
 
-def split_passes(on_cpu, gm, *args, **how):
+def split_passes(on_cpu: bool, gm: GraphModule, *args: Any, **how: Any) -> tuple[GraphModule, ...]:
     """Forward and backward graphs; masks are made again, never saved.
 
     A sum made again may have other last bits, and no element equal the extreme kept of it.
     What products read in both passes is made again on CPUs: up to a quarter less memory, and 0 to
     3 % less time (nine models, 2026-11).
     """
-    gm = inline_regions(share_seed(gm))
-    for node in gm.graph.nodes:
+    for node in share_seed(gm).graph.nodes:
         if getattr(node.target, "_opname", "") in ("sum", "mean", "prod", "var", "var_mean"):
             node.meta.setdefault("recompute", torch.utils.checkpoint.CheckpointPolicy.MUST_SAVE)
     recomputed = partitioners.pointwise_ops()  # one list for all backends
@@ -94,31 +105,25 @@ def split_passes(on_cpu, gm, *args, **how):
         recomputed.pop()
 
 
-def inline_regions(gm):
+def inline_regions(gm: GraphModule) -> GraphModule:
     """Regions of torch.compiler.nested_compile_region, written out wherever they are called."""
     for call in gm.graph.find_nodes(op="call_function", target=invoke_subgraph):
-        name, operands = call.args[0].target, call.args[2:]
-        region = inline_regions(getattr(gm, name))
-        for held in region.graph.find_nodes(op="get_attr"):
-            value, held.target = getattr(region, held.target), f"{name}_{held.target}"
-            setattr(region, held.target, value)  # once for each call: names grow, values are shared
-            setattr(gm, held.target, value)
+        held, _, *operands = call.args
+        region = inline_regions(getattr(gm, held.target))
         given = dict(zip(region.graph.find_nodes(op="placeholder"), operands, strict=True))
         with gm.graph.inserting_before(call):
             results = gm.graph.graph_copy(region.graph, given)
         for result in list(call.users):
             result.replace_all_uses_with(results[result.args[1]])  # or a number, or nothing
             gm.graph.erase_node(result)
-        gm.graph.erase_node(call)
+        for node in (call, *[held] * (len(held.users) == 1)):
+            gm.graph.erase_node(node)
     return gm
 
 
-def share_seed(gm):
-    """One draw of a seed per call, saved for the backward pass; each random op gets a stream.
-
-    Before regions are written out, which draw a seed each.
-    """
-    seeds, random = {}, torch.ops.torch_stitch.random.default
+def share_seed(gm: GraphModule) -> GraphModule:
+    """One draw of a seed per call, saved for the backward pass; each random op gets a stream."""
+    seeds, random = dict[torch.device, Node](), torch.ops.torch_stitch.random.default
     for stream, node in enumerate(gm.graph.find_nodes(op="call_function", target=random)):
         own = node.args[0]
         seed = seeds.setdefault(own.meta["val"].device, own)
@@ -129,11 +134,9 @@ def share_seed(gm):
     return gm
 
 
-def devices_of(gm, example_inputs):
-    """Of tensors; numbers on the CPU do not count, nor does what lies there beside a GPU's.
-
-    Only library calls take such tensors, as those that bring constants to the GPU do.
-    """
+def devices_of(gm: GraphModule, example_inputs: Iterable[Any]) -> set[torch.device]:
+    """Of tensors; numbers on the CPU do not count, nor what lies there beside a GPU's: only library
+    calls take it, as those do that bring constants to the GPU."""
     nodes = [t for node in gm.graph.nodes for t in tensors_of(node)]
     tensors = nodes + [x for x in example_inputs if isinstance(x, torch.Tensor)]
     wide = {t.device for t in tensors if t.dim() or t.device.type != "cpu"}
@@ -142,7 +145,7 @@ def devices_of(gm, example_inputs):
     return wide or {t.device for t in tensors}
 
 
-def find_target(devices, options=None):
+def find_target(devices: set[torch.device], options: dict[str, Any] | None = None) -> str:
     """The name of the device that is planned for; an UnsupportedError where kernels run on none."""
     if all(device.type == "cpu" for device in devices):
         return _core.find_host_target(options or {})
@@ -156,7 +159,8 @@ def find_target(devices, options=None):
     raise UnsupportedError(f"found tensors on {names}; kernels are for {where}")
 
 
-def compile_graph(options, forward_device, kind, gm, example_inputs):
+def compile_graph(options: dict[str, Any], forward_device: BoxedDeviceIndex, kind: str,
+                  gm: GraphModule, example_inputs: list[Any]) -> KeptGraph:
     """One AOT graph as a boxed callable that torch's cache may keep."""
     devices = devices_of(gm, example_inputs)
     if devices == {torch.device("meta")}:
@@ -169,10 +173,10 @@ def compile_graph(options, forward_device, kind, gm, example_inputs):
     if _core.get_option(options, "cuda_graphs"):
         from torch_stitch import cuda_graphs  # and all of Inductor
 
-        stitch.reset = cuda_graphs.reset  # with torch.compiler.reset()
+        setattr(stitch, "reset", cuda_graphs.reset)  # noqa: B010, with torch.compiler.reset()
         capture = cuda_graphs.choose_capture(gm, kind, forward_device)
 
-    def finish(imported=None):
+    def finish(imported: Importer | None = None) -> KeptGraph:
         try:
             target = find_target(devices, options)
             return KeptGraph(*compile_parts(gm, options, target, device, imported), capture)
@@ -194,9 +198,10 @@ def compile_graph(options, forward_device, kind, gm, example_inputs):
     return KeptGraph(_core.Meanwhile(by_dispatcher(gm), functools.partial(finish, imported)))
 
 
-def compile_parts(gm, options, target, device, imported=None, load=True):
+def compile_parts(gm: GraphModule, options: dict[str, Any], target: str, device: torch.device,
+                  imported: Importer | None = None, load: bool = True) -> tuple[Any, Any]:
     """What runs, and its parts where nothing failed; ops of kernels that fail are library calls."""
-    left_whole, failures = {}, []
+    left_whole, failures = dict[Node, None](), list[str]()
     while True:
         imported = imported or import_graph(gm, target, left_whole)
         try:
@@ -208,8 +213,7 @@ def compile_parts(gm, options, target, device, imported=None, load=True):
             failed = [n for n in held if n.op == "call_function" and n not in left_whole]
             if not failed or _core.get_option(options, "strict"):
                 raise
-            left_whole |= dict.fromkeys(failed)
-            imported = None
+            left_whole, imported = left_whole | dict.fromkeys(failed), None
             failures.append(reason_of(error))
     if left_whole:
         ops = ", ".join(name_ops(left_whole))
@@ -217,13 +221,28 @@ def compile_parts(gm, options, target, device, imported=None, load=True):
     return compiled, parts if not left_whole else None
 
 
-def reason_of(error):
+def name_ops(nodes: Iterable[Node]) -> list[str]:
+    return list(dict.fromkeys(f"{node.target} {find_location(node)}".strip() for node in nodes))
+
+
+def count_fallback(what: str, nodes: Collection[Node], reasons: list[str]) -> None:
+    """And warns, where the user wrote the first op that is known of, or called what is compiled."""
+    _core.count_fallback(len(nodes))
+    caller: Any = sys._getframe(1)
+    while caller.f_back and caller.f_code.co_filename.startswith(FOLDERS):
+        caller = caller.f_back
+    places = [*filter(None, map(find_frame, nodes)), (caller.f_code.co_filename, caller.f_lineno)]
+    what = f"torch_stitch: {what}. " + "\n".join(reasons)
+    warnings.warn_explicit(what, UserWarning, *places[0], registry=SAID)
+
+
+def reason_of(error: Exception) -> str:
     """What happened and where; what a compiler printed stays out, its source is kept."""
     first, *rest = str(error).splitlines()
     kept = [line for line in rest if line.startswith("  while") or "its source is" in line]
     return "\n".join([f"{type(error).__name__}: {first}", *kept])
 
 
-def by_dispatcher(gm):
-    """The graph as it is."""
-    return KeptGraph(lambda args: torch.fx.Interpreter(gm).boxed_run(args))
+def by_dispatcher(gm: GraphModule, take: Any = lambda args: args) -> KeptGraph:
+    """The graph as it is, on what `take` makes of its arguments."""
+    return KeptGraph(lambda args: torch.fx.Interpreter(gm).boxed_run(take(args)))

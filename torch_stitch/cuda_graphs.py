@@ -6,17 +6,24 @@ kernels report, so they are made here.
 """
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch._dynamo.backends.cudagraphs import find_input_mutations, get_stack_traces
 from torch._inductor import compile_fx, cudagraph_trees, cudagraph_utils, utils
+from torch._inductor.cudagraph_utils import BoxedDeviceIndex
+from torch.fx import GraphModule
 
-from torch_stitch.fx_import import tensors_of
+from torch_stitch._core import CompiledGraph
+from torch_stitch.fx_calls import tensors_of
 
 reset = cudagraph_trees.reset_cudagraph_trees
+Boxed = Callable[[list[Any]], Any]
+Capture = Callable[[CompiledGraph], Boxed]
 
 
-def find_reason(gm):
+def find_reason(gm: GraphModule) -> str:
     """Why this graph of a GPU cannot be captured, in words; empty where it can."""
     devices = sorted(map(str, devices_of(gm)))
     if len(devices) > 1:
@@ -28,11 +35,11 @@ def find_reason(gm):
     return f"{waiting.target}, for which the host waits" if waiting else ""
 
 
-def devices_of(gm):
+def devices_of(gm: GraphModule) -> set[torch.device]:
     return {tensor.device for node in gm.graph.nodes for tensor in tensors_of(node)}
 
 
-def choose_capture(gm, kind, forward_device):
+def choose_capture(gm: GraphModule, kind: str, forward_device: BoxedDeviceIndex) -> Capture | None:
     """What makes of the compiled graph one that is recorded and replayed; pickled with it.
 
     None: it runs as it is.  A backward pass is recorded only where its forward pass is, whose
@@ -47,7 +54,7 @@ def choose_capture(gm, kind, forward_device):
         cudagraph_utils.log_cudagraph_skip_and_bump_counter(message)
         return functools.partial(begin_backward, device) if is_backward else None
     forward_device.value = gpus[0]
-    how = {
+    how: dict[str, Any] = {
         "static_input_idxs": compile_fx.get_static_input_idxs(0),
         "device_index": gpus[0],
         "stack_traces": get_stack_traces(gm),
@@ -61,11 +68,11 @@ def choose_capture(gm, kind, forward_device):
     return functools.partial(record, how)
 
 
-def record(how, compiled):
+def record(how: dict[str, Any], compiled: CompiledGraph) -> Boxed:
     """Runs, records and replays, in this order, for each set of sizes."""
     replay = compile_fx.cudagraphify(compiled, **how)
 
-    def run(args):
+    def run(args: list[Any]) -> Any:
         compiled.check_flags()  # of calls before this one
         results = replay(args)
         compiled.check_flags()
@@ -74,10 +81,10 @@ def record(how, compiled):
     return run
 
 
-def begin_backward(device, compiled):
+def begin_backward(device: int, compiled: CompiledGraph) -> Boxed:
     """As it is, behind a forward pass whose results are a recorded graph's."""
 
-    def run(args):
+    def run(args: list[Any]) -> Any:
         if manager := cudagraph_trees.get_manager(device, create_if_none_exists=False):
             manager.set_to_running_backward()
         return compiled(args)

@@ -1,15 +1,18 @@
-"""Aten ops that are taken apart before import: one list, chosen so that what remains stitches.
+"""Aten ops that are taken apart before import, so that what remains stitches.
 
-Matrix products, convolutions and attention stay whole (they are library calls), and so does what
-the importer knows directly (var, all) or runs as one call (gradients of embeddings).
+Library calls (products, convolutions, attention, gradients of embeddings) stay whole, and so does
+what the importer knows directly (var, all).
 """
 
 import functools
 import importlib
 import operator
 import re
+from collections.abc import Callable
+from typing import Any
 
 import torch
+from torch import Tensor
 from torch._decomp import core_aten_decompositions, get_decompositions, remove_decompositions
 from torch.utils._pytree import tree_leaves
 
@@ -34,65 +37,44 @@ LEFT_WHOLE = """
 RANDOM = "bernoulli exponential native_dropout rand rand_like uniform".split()
 NORMAL = "normal_functional randn randn_like".split()  # on a CPU torch's are 3 times as fast
 
-BATCH_NORMS = (
-    aten._batch_norm_with_update_functional.default,
-    aten._native_batch_norm_legit.no_stats,
-    aten._native_batch_norm_legit_functional.default,
-)
+Form = Callable[..., Any]
+NORMS = [aten._batch_norm_with_update_functional.default, aten._native_batch_norm_legit.no_stats]
+NORMS += [aten._native_batch_norm_legit_functional.default]
 
 QUANTISED = re.compile(r"quantized_decomposed::(de)?quantize_per_(tensor|channel|token)(\.tensor)?")
 
 
-def _named_decompositions(whole):
-    """Ours but for what stays whole; of foreach ops, and of those on quantised values."""
-    importlib.import_module("torch.ao.quantization.fx._decomposed")  # defines its ops
-    table, meaning = {}, torch._C.DispatchKey.CompositeExplicitAutograd
-    for full_name in torch._C._dispatch_get_all_op_names():
-        space, packet, overload = re.fullmatch(r"(.*)::([^.]*)\.?(.*)", full_name).groups()
-        form = operator.attrgetter(f"{packet}.{overload or 'default'}")
-        is_functional = not (packet.endswith("_") or overload.endswith("out"))
-        if space == "torch_stitch" and hasattr(aten, packet) and packet not in whole:
-            table[form(aten)] = functools.partial(_own, form(OURS))
-        repeats = full_name.startswith("aten::_foreach_") and is_functional
-        if repeats or QUANTISED.fullmatch(full_name):
-            op = form(getattr(torch.ops, space))
-            table[op] = functools.partial(op._op_dk, meaning)
-    table[aten._foreach_zero.default] = lambda xs: [*map(torch.zeros_like, xs)]
-    table[aten._foreach_copy.default] = lambda xs, sources, *_: [*map(aten.copy, xs, sources)]
-    return table
-
-
-def _batch_norm(decomposition, x, weight, bias, *rest):
+def _batch_norm(decomposition: Form, x: Tensor, weight: Any, bias: Any, *rest: Any) -> Any:
     """In training all of fp32 in fp64: means cancel, what fp32 drops of one every element lacks."""
-    wide = [y.double() if isinstance(y, torch.Tensor) else y for y in rest]  # running ones too
+    wide = [y.double() if isinstance(y, Tensor) else y for y in rest]  # running ones too
     results = decomposition(x.double(), weight, bias, *wide)
     if x.dtype != torch.float32 or not results[1].numel():  # not training
         return decomposition(x, weight, bias, *rest)
     return tuple(y.to(x.dtype) if y.dtype == results[0].dtype else y for y in results)
 
 
-def _with_statistics(decomposition, x, *args, narrow=False, **kwargs):
+def _with_statistics(form: Form, x: Tensor, *args: Any, narrow: bool = False, **how: Any) -> Any:
     """Statistics of 16-bit inputs as eager keeps them: in fp32, or (narrow) as the weight is."""
     if x.dtype not in (torch.float16, torch.bfloat16):
-        return decomposition(x, *args, **kwargs)
+        return form(x, *args, **how)
     kept = getattr(args[0], "dtype", x.dtype) if narrow else torch.float32
-    result, *statistics = decomposition(x.to(torch.float32), *args, **kwargs)
+    result, *statistics = form(x.to(torch.float32), *args, **how)
     return (result.to(x.dtype), *(s.to(kept) for s in statistics))
 
 
-def _add_products(decomposition, x, a, b, *, value=1):
+def _add_products(form: Form, x: Tensor, a: Tensor, b: Tensor, *, value: Any = 1) -> Any:
     """Integers take the integral part of `value`."""
     is_whole = not any(t.is_floating_point() or t.is_complex() for t in (x, a, b))
-    return decomposition(x, a, b, value=int(value) if is_whole else value)
+    return form(x, a, b, value=int(value) if is_whole else value)
 
 
-def _norm(decomposition, x, order=2, *args, **kwargs):
+def _norm(decomposition: Form, x: Tensor, order: Any = 2, *args: Any, **how: Any) -> Any:
     """Torch's takes an order that depends on data for infinity."""
     known = not isinstance(order, (torch.SymInt, torch.SymFloat))
-    return decomposition(x, order, *args, **kwargs) if known else NotImplemented
+    return decomposition(x, order, *args, **how) if known else NotImplemented
 
 
-def _own(op, *args, generator=None, **kwargs):
+def _own(op: Form, *args: Any, generator: Any = None, **kwargs: Any) -> Any:
     """As csrc/bindings has it; torch's are complex, own generators, what op makes nothing of."""
     dtype = kwargs.get("dtype") or getattr(args[0], "dtype", torch.float32)
     made = None if generator or dtype.is_complex else op(*args, **kwargs)
@@ -100,17 +82,32 @@ def _own(op, *args, generator=None, **kwargs):
 
 
 @functools.cache
-def decompositions(target, fallback_random=False):
+def decompositions(target: str, fallback_random: bool = False) -> dict[Any, Form]:
     """The decomposition table for graphs that are planned for `target` ("cpu", "h200", ...)."""
     table = dict(core_aten_decompositions())
     remove_decompositions(table, [getattr(aten, name) for name in LEFT_WHOLE])
     table |= get_decompositions([getattr(aten, name) for name in TAKEN_APART])
     whole = ["random", *RANDOM * fallback_random, *NORMAL * (fallback_random or target == "cpu")]
     whole += ["convolution_backward"] * (target != "cpu")
-    table |= _named_decompositions(whole)
+    importlib.import_module("torch.ao.quantization.fx._decomposed")  # defines its ops
+    meaning = torch._C.DispatchKey.CompositeExplicitAutograd
+    for full_name in torch._C._dispatch_get_all_op_names():
+        space, _, name = full_name.partition("::")
+        packet, _, overload = name.partition(".")
+        find = operator.attrgetter(f"{packet}.{overload or 'default'}")
+        is_functional = not (packet.endswith("_") or overload.endswith("out"))
+        if space == "torch_stitch" and hasattr(aten, packet) and packet not in whole:
+            table[find(aten)] = functools.partial(_own, find(OURS))
+        repeats = full_name.startswith("aten::_foreach_") and is_functional
+        if repeats or QUANTISED.fullmatch(full_name):
+            op = find(getattr(torch.ops, space))
+            table[op] = functools.partial(op._op_dk, meaning)
+    table[aten._foreach_zero.default] = lambda xs: [*map(torch.zeros_like, xs)]
+    table[aten._foreach_copy.default] = lambda xs, sources, *_: [*map(aten.copy, xs, sources)]
     table[aten._unique.default] = lambda *given: aten._unique2(*given)[:2]  # sizes: 2.12 guesses
-    wrapped = {aten.addcmul.default: _add_products, aten.linalg_vector_norm.default: _norm}
-    wrapped |= dict.fromkeys(BATCH_NORMS, _batch_norm if target == "cpu" else _with_statistics)
+    norm: Form = _batch_norm if target == "cpu" else _with_statistics
+    wrapped = dict.fromkeys(NORMS, norm)
+    wrapped |= {aten.addcmul.default: _add_products, aten.linalg_vector_norm.default: _norm}
     wrapped |= {aten.native_layer_norm.default: _with_statistics} if target != "cpu" else {}
     wrapped[aten.native_group_norm.default] = functools.partial(_with_statistics, narrow=True)
     for op, form in wrapped.items():

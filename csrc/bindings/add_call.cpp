@@ -106,9 +106,8 @@ std::variant<OperatorCall, PythonCall> import_target(CallTable& table, const py:
                     replace_placeholders(keywords, table)};
 }
 
-bool draws_random(const CallRow& row) {
-  const auto op = find_operator(row.name);
-  if (!op || !op->hasTag(at::Tag::nondeterministic_seeded)) return false;
+bool draws_random(const CallRow& row, const c10::OperatorHandle& op) {
+  if (!op.hasTag(at::Tag::nondeterministic_seeded)) return false;
   const OperatorCall* call = std::get_if<OperatorCall>(&row.call);
   for (size_t i = 0; call && i < call->arguments.size(); ++i) {
     const c10::IValue& given = call->arguments[i].constant;
@@ -130,7 +129,11 @@ std::optional<c10::OperatorHandle> find_operator(const std::string& name) {
 }
 
 std::vector<int64_t> describe_call(const CallRow& row) {
-  if (draws_random(row)) return {1};
+  const auto op = find_operator(row.name);
+  if (!op || op->schema().is_mutable()) return {kWritesOperands};
+  const std::string space = row.name.substr(0, row.name.find('.'));
+  const bool is_known = space == "aten" || space == "prims" || space == "torch_stitch";
+  if (!is_known || op->schema().returns().empty() || draws_random(row, *op)) return {kRunsInOrder};
   const OperatorCall* call = std::get_if<OperatorCall>(&row.call);
   if (!call || row.name != "aten.convolution.default") return {};
   if (call->arguments[6].constant.toBool()) return {};  // transposed

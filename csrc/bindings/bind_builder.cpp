@@ -36,7 +36,6 @@ void bind_dim(py::module_& module) {
       .def("__hash__", [](const Dim& dim) { return py::hash(py::str(to_string(dim))); })
       .def("__repr__", [](const Dim& dim) { return to_string(dim); })
       .def(kept_as_bytes<Dim>())
-      .def("is_constant", &Dim::is_constant)
       .def("value", &Dim::value);
   py::implicitly_convertible<py::int_, Dim>();
 }
@@ -189,7 +188,13 @@ void bind_ops(BuilderClass& builder) {
       .def("gather", &Builder::gather, "x"_a, "index"_a, "dim"_a, "from_end"_a = true)
       .def("slice_scatter", py::overload_cast<NodeId, NodeId, int64_t, const Dim&, const Dim&>(
                                 &Builder::slice_scatter))
-      .def("put", &Builder::put)
+      .def("put",
+           [](Builder& b, OpKind op, const NodeList& inputs, std::vector<int64_t> ints,
+              const CallTable& calls, int64_t call, TensorType type) {
+             const CallRow& row = calls.rows.at(static_cast<size_t>(call));
+             std::ranges::copy(describe_call(row), std::back_inserter(ints));
+             return b.put(op, inputs, std::move(ints), row.name, call, std::move(type));
+           })
       .def("put_masked", &Builder::put_masked)
       .def("max_of_windows", &Builder::max_of_windows)
       .def("with_strides", &Builder::with_strides)
@@ -198,9 +203,8 @@ void bind_ops(BuilderClass& builder) {
                          const std::vector<TensorType>& results, bool several, DimList sizes) {
         const int position = b.graph().size();
         const CallRow& row = calls.rows.at(static_cast<size_t>(call));
-        auto made = b.library(row.name, call, inputs, results, several);
+        auto made = b.library(row.name, call, inputs, results, several, describe_call(row));
         b.graph().nodes[position].dims = std::move(sizes);
-        b.graph().nodes[position].ints = describe_call(row);
         return made;
       });
 }

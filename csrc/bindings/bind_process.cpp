@@ -128,13 +128,16 @@ void check_flags_at_exit() {
 
 void bind_resources(py::module_& module) {
   py::module_::import("atexit").attr("register")(py::cpp_function(&check_flags_at_exit));
-  module.def("counters", &read_counters);
-  module.def("reset_counters", [] {
+  module.def("counters", &read_counters,
+             "What was made since reset_counters(): numbers of kernels, ops, calls and entries of "
+             "caches, and compile_seconds, by name.");
+  const auto reset = [] {
     kernel_count = stitched_op_count = library_call_count = fallback_op_count = 0;
     reset_cache_counters();
-  });
+  };
+  module.def("reset_counters", reset, "Sets what counters() returns to 0; returns nothing.");
   module.def("synchronize", &check_flags, py::call_guard<py::gil_scoped_release>(),
-             "Waits for the device; raises what kernels found out of range.");
+             "Waits for the device; raises IndexError for what kernels found out of range.");
   module.def("count_fallback", [](int64_t ops) { fallback_op_count += ops; });
   module.def("pool_statistics", [] {
     const PoolStatistics pool = host_pool().statistics();
@@ -149,8 +152,10 @@ void bind_resources(py::module_& module) {
       },
       "options"_a = py::none(),
       "Forgets compiled kernels, here and on disk, of the directory that graphs with these options "
-      "use.");
-  module.def("release_memory", [] { host_pool().release_cached(); });
+      "use.  Raises StitchError for options that there are not.");
+  module.def(
+      "release_memory", [] { host_pool().release_cached(); },
+      "Gives memory back that the pool of CPU tensors holds for calls to come.");
   set_nvrtc_directories(find_nvrtc_directories());
   module.def("nvrtc_available", [] {
     const Verdict verdict = nvrtc_available();

@@ -82,7 +82,9 @@ py::object wrap_tensor(const at::Tensor& tensor);
 // The row of a call that the core makes, read off its operator's schema.
 CallRow make_row(const ProgramCall& call);
 
-// The `ints` of its library node (ops/ops.def); dropout that is off draws no random numbers.
+// The `ints` of its library node (ops/ops.def), its effect as the operator's schema says: dropout
+// that is off draws no random numbers, what has no schema may do anything, and one that is neither
+// torch's nor ours is believed what it says of memory, but may communicate or print.
 std::vector<int64_t> describe_call(const CallRow& row);
 
 // What one call gives to a row.

@@ -60,7 +60,7 @@ NodeId Builder::add(Node node) {
       if (are_equal(graph_[made->second], node)) return made->second;
     made_.emplace(hash, id);
   }
-  if (may_call(node) && may_write_operands(node.name)) made_.clear();
+  if (may_write_operands(node)) made_.clear();
   if (node.op == OpKind::k_input) graph_.inputs.push_back(id);
   graph_.nodes.push_back(std::move(node));
   return id;
@@ -157,13 +157,15 @@ NodeId Builder::index(NodeId x, const NodeList& indices, std::vector<int64_t> di
 }
 
 NodeList Builder::library(std::string name, int64_t call, const NodeList& inputs,
-                          const std::vector<TensorType>& results, bool several) {
+                          const std::vector<TensorType>& results, bool several,
+                          std::vector<int64_t> ints) {
   STITCH_CHECK(several || results.size() <= 1,
                name << " has " << results.size() << " results but is said to yield one");
   const bool yields_value = !several && results.size() == 1;
-  const TensorType type = yields_value ? results[0] : TensorType{DType::kOpaque};
-  const NodeId id =
-      add({.op = OpKind::k_library, .inputs = inputs, .integer = call, .type = type, .name = name});
+  Node node{.op = OpKind::k_library, .inputs = inputs, .ints = std::move(ints), .integer = call};
+  node.type = yields_value ? results[0] : TensorType{DType::kOpaque};
+  node.name = std::move(name);
+  const NodeId id = add(std::move(node));
   if (!several) return {id};
   NodeList values;
   for (size_t i = 0; i < results.size(); ++i)

@@ -100,7 +100,8 @@ class Builder {
   }
   // One node per result; a call with one result yields one node and no `get`.
   NodeList library(std::string name, int64_t call, const NodeList& inputs,
-                   const std::vector<TensorType>& results, bool several);
+                   const std::vector<TensorType>& results, bool several,
+                   std::vector<int64_t> ints = {});
   NodeId read_result(NodeId call, int64_t position, TensorType type) {  // of a call with several
     return add(
         {.op = OpKind::k_get, .inputs = {call}, .ints = {position}, .type = std::move(type)});

@@ -119,10 +119,13 @@ inline NodeId iterated_value(const Graph& graph, NodeId id) {
   return family(graph[id]) == Family::kWriter ? graph[id].inputs[1] : id;
 }
 
-// A library call that must run, in order with others such, even when nobody reads its results:
-// random draws too, which advance the generator's state even when unused, as in eager.
+// Whether a library call has an effect of ops/library_calls.h.
 inline bool has_effects(const Node& node) {
-  return node.op == OpKind::k_library && (node.ints.size() == 1 || has_effects(node.name));
+  return node.op == OpKind::k_library && node.ints.size() == 1;
+}
+// A call, or the one that eager runs for a put, may write its operands.
+inline bool may_write_operands(const Node& node) {
+  return is_put(node) ? node.ints.size() > 4 : has_effects(node) && node.ints[0] == kWritesOperands;
 }
 // A library node that nothing runs for; see kJoin.
 inline bool is_join(const Node& node) { return node.op == OpKind::k_library && node.name == kJoin; }

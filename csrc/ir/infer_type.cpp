@@ -266,7 +266,7 @@ TensorType infer_scatter(const Node& node, const TensorType& x, const Operands& 
 
 // The operands behind the first three are those of a call, which takes anything.
 TensorType infer_put(const Node& node, const TensorType& x, const Operands& operands) {
-  if (operands.size() < 3 || node.ints.size() != 4)
+  if (operands.size() < 3 || node.ints.size() < 4)
     reject(node, "needs x, a source and an index, and four integers");
   const TensorType &source = *operands[1], &index = *operands[2];
   require_alike(node, source, x);

@@ -1,5 +1,5 @@
-// Library calls: what one may do besides yielding its results, read off its name alone, and those
-// that rewrites make, for which the host has no row in its call table.
+// Library calls: what one may do besides yielding its results, those known by name, and those that
+// rewrites make, for which the host has no row in its call table.
 #pragma once
 
 #include <algorithm>
@@ -10,29 +10,19 @@
 
 namespace stitch {
 
+// The effect of a call, which the host reads off its operator's schema: the one number in `ints` of
+// its node.  A call with one must run, in order with others such, even when nobody reads its
+// results: it draws random numbers, which moves the generator on, communicates, prints or asserts.
+inline constexpr int64_t kRunsInOrder = 1;
+inline constexpr int64_t kWritesOperands = 2;  // and may write what it is given
+
 using CallNames = std::initializer_list<std::string_view>;
 
-inline bool contains_any(std::string_view text, CallNames parts) {
-  return std::ranges::any_of(
-      parts, [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
-}
-
-// The call may write its operands: in-place and out variants, and what is neither aten's nor ours.
-inline bool may_write_operands(std::string_view name) {
-  const bool is_known = name.starts_with("aten.") || name.starts_with("torch_stitch.");
-  return !is_known || contains_any(name, {"_.", ".out", "_out", "resize", "set_"});
-}
 // Calls that write some elements of their first operand: where the second says, those of the last.
 inline bool writes_at_indices(std::string_view name) {
-  return contains_any(name, {"aten.index_put_.", "aten.index_copy_.", "aten.index_add_.",
-                             "aten.scatter_.", "aten.scatter_add_."});
-}
-
-// The call must run even when nobody reads its results: it communicates, prints, asserts, writes an
-// operand, or is no aten op, so that we know nothing about it.  See has_effects of ir/graph.h.
-inline bool has_effects(std::string_view name) {
-  return may_write_operands(name) ||
-         contains_any(name, {"c10d", "wait_tensor", "print", "assert", "constrain"});
+  const CallNames calls = {"aten.index_put_.", "aten.index_copy_.", "aten.index_add_.",
+                           "aten.scatter_.", "aten.scatter_add_."};
+  return std::ranges::any_of(calls, [&](std::string_view call) { return name.starts_with(call); });
 }
 
 // A matrix product that reads operands of any strides BLAS can express, and whose result is

@@ -339,13 +339,13 @@ Put read_put(const Node& node, const Combine& combine, const NodeList& inputs) {
   const auto& ints = node.ints;
   return {combine,      inputs[0], inputs[1],
           inputs[2],    ints[0],   ints[1] != 0,
-          ints[2] != 0, ints[3],   may_write_operands(node.name)};
+          ints[2] != 0, ints[3],   may_write_operands(node)};
 }
 
 NodeId call(Builder& b, const RewriteSite& site) {
   Node node = site.node;
+  node.ints.assign(may_write_operands(node), kWritesOperands);
   node.op = k_library;
-  node.ints.clear();
   return b.copy(node, {site.inputs.begin() + 3, site.inputs.end()});
 }
 
@@ -397,7 +397,7 @@ Graph lower_scatters(const Graph& graph, bool on_host) {
   std::erase_if(result.mutations, [&](const Mutation& mutation) {
     NodeId value = mutation.value;
     while (value != mutation.input && result[value].op == k_library &&
-           result[value].name.starts_with("aten.") && may_write_operands(result[value].name))
+           result[value].name.starts_with("aten.") && may_write_operands(result[value]))
       value = result[value].inputs[0];
     return value == mutation.input;
   });

@@ -17,7 +17,7 @@ std::vector<Visibility> find_visibility(const Graph& graph) {
       seen[output.node.index()] = {.escapes = true, .strides_matter = true};
   for (int i = graph.size(); i-- > 0;) {
     const Node& node = graph.nodes[i];
-    const bool may_write = may_call(node) && may_write_operands(node.name);
+    const bool may_write = may_write_operands(node);
     const bool reads_strides = may_call(node) && !is_blas_call(node.name);
     for (NodeId input : node.inputs) {
       Visibility& operand = seen[input.index()];

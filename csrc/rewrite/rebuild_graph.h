@@ -40,7 +40,7 @@ inline bool is_plain_view(const Node& node) {
 }
 // Of the passes, rebuild_graph asks none for what one may write, and calls must not pass it.
 inline bool writes_operands(const Node& node) {
-  return node.op == OpKind::k_library && may_write_operands(node.name);
+  return node.op == OpKind::k_library && may_write_operands(node);
 }
 // The bases of outputs and of what inputs become, by node.
 inline std::vector<bool> find_demanded(const Graph& graph) {

@@ -184,7 +184,7 @@ struct PartFinder {
   bool is_read_from_memory(NodeId id) const {
     return std::ranges::all_of(users[id.index()], [&](NodeId reader) {
       const Node& node = graph[reader];
-      if (node.op == OpKind::k_library) return !may_write_operands(node.name);
+      if (node.op == OpKind::k_library) return !may_write_operands(node);
       return is_plain_view(node) && is_read_from_memory(reader);
     });
   }

@@ -32,12 +32,12 @@ from ptx_equivalence import why_equivalent, why_not_loaded  # noqa: E402
 from ptxsim_kernels.cases import Case, make_arguments  # noqa: E402
 from ptxsim_kernels.nvrtc_ptx import to_ptx  # noqa: E402
 from show import capture_graphs  # noqa: E402
-from torch_stitch._core import StitchError  # noqa: E402
 
 from benchmarks import machine  # noqa: E402
 from benchmarks.rows import Row  # noqa: E402
 from benchmarks.run import print_row, results_directory, write_group  # noqa: E402
 from torch_stitch import ptxsim  # noqa: E402
+from torch_stitch._core import StitchError  # noqa: E402
 
 BUDGET = 30_000_000  # lane-instructions: the originals need less than a tenth
 # Of inputs: a maximum's identity shows with the second only, a bound of what cannot be negative

@@ -323,3 +323,9 @@ def test_the_command_line(tmp_path, monkeypatch, capsys):
     assert json.loads(capsys.readouterr().out)["launches"] == 1
     with pytest.raises(SystemExit, match="case.py has no other; it has case"):
         main(["explain", "case.py:other"])
+
+
+@pytest.mark.parametrize("name, meant", [("trainng", "training"), ("taget", "target")])
+def test_a_mistyped_keyword_gets_a_suggestion(name, meant):
+    with pytest.raises(torch_stitch._core.StitchError, match=f"{name}.*did you mean '{meant}'"):
+        torch_stitch.explain(torch.sin, torch.randn(4), **{name: "h200"})

@@ -203,6 +203,64 @@ def test_formulas_of_sizes_are_computed_as_python_does():
     assert library_names(text) == []
 
 
+@torch.library.custom_op("stitch_test::look", mutates_args=())
+def look(x: torch.Tensor) -> torch.Tensor:
+    return x.clone()
+
+
+look.register_fake(torch.empty_like)
+
+
+@torch.library.custom_op("stitch_test::polish", mutates_args=("x",))
+def polish(x: torch.Tensor) -> None:
+    x.fill_(1)
+
+
+def assert_and_add(x):
+    torch._assert_async(x.sum() > 0, "none is there")
+    return x + 1
+
+
+def polish_copy(x):
+    copied = x.clone()
+    polish(copied)
+    return copied
+
+
+def write_in_place(x, i):
+    x.index_add_(0, i, torch.ones(2, 4))
+
+
+@pytest.mark.parametrize(
+    "fn, effects",
+    [
+        (lambda x, i: x @ x.cos(), {}),
+        (lambda x, i: F.scaled_dot_product_attention(x[None], x[None], x[None]), {}),
+        (lambda x, i: torch._standard_gamma(x), {"aten._standard_gamma.default": 1}),
+        (lambda x, i: torch.multinomial(x, 2), {"aten.multinomial.default": 1}),
+        (lambda x, i: assert_and_add(x), {"aten._assert_async.msg": 1}),
+        (lambda x, i: look(x), {"stitch_test.look.default": 1}),
+        (lambda x, i: polish_copy(x), {"auto_functionalized_v2": 2}),
+        (write_in_place, {"aten.index_add_.default": 2}),
+    ],
+)
+def test_effects_of_calls_are_what_their_schemas_say(fn, effects):
+    """1: it runs in order with others such; 2: it may write its operands, too."""
+    text = text_of(fn, torch.rand(4, 4) + 1, torch.tensor([1, 3]), stitch=False)
+    found = dict(re.findall(r'library.*?name="([^"]+)", ints=\[(\d)\]', text))
+    assert {name: int(effect) for name, effect in found.items()} == effects
+
+
+def test_a_put_whose_call_writes_where_it_lies_says_so():
+    def fn(x, source, i):
+        x.index_add_(0, i, source)
+
+    inputs = torch.randn(9, 4), torch.randn(2, 4), torch.tensor([1, 3])
+    assert "ints=[0,0,1,-1,2]" in text_of(fn, *inputs)
+    text = text_of(lambda x, source, i: torch.index_add(x, 0, i, source), *inputs)
+    assert "ints=[0,0,1,-1]" in text
+
+
 def test_outputs_have_the_strides_of_eager():
     text = text_of(lambda x: x.t() + 1, torch.randn(4, 5))
     assert "f32[5,4](1,5)" in text

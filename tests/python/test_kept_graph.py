@@ -165,10 +165,10 @@ def test_a_graph_that_is_left_whole_is_traced_again(monkeypatch):
             return torch.compile(lambda x: x.exp() + 1, backend="stitch")(torch.ones(3))
 
     monkeypatch.setattr(backend, "import_graph", refuse)
-    monkeypatch.setattr("torch_stitch.user_code.SAID", {})
+    monkeypatch.setattr("torch_stitch.backend.SAID", {})
     run()
     assert count("saved") == 0 and count("bypass") == 1
-    monkeypatch.setattr("torch_stitch.user_code.SAID", {})
+    monkeypatch.setattr("torch_stitch.backend.SAID", {})
     run()
     assert count("hit") == 0
 

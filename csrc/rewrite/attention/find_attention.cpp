@@ -222,7 +222,7 @@ void check_uses(Match& match) {
   if (is_read) refuse(match, kRuleScoresRead);
   for (int i = match.found.scores.index() + 1; i < match.found.result.index(); ++i) {
     const Node& node = graph.nodes[i];
-    if (node.op == OpKind::k_library && may_write_operands(node.name))
+    if (may_write_operands(node))
       refuse(match, kRuleWriteBetween, node.name + " may write between the products");
   }
 }

@@ -35,7 +35,7 @@ TEST(Builder, ReadsBeforeAndAfterAWriteStayApart) {
   Builder b;
   const NodeId x = float_input(b, {4});
   const NodeId before = b.pointwise(OpKind::k_neg, {x});
-  b.library("aten.zero_.default", 0, {x}, {b[x].type}, false);
+  b.library("aten.zero_.default", 0, {x}, {b[x].type}, false, {kWritesOperands});
   EXPECT_NE(b.pointwise(OpKind::k_neg, {x}), before);
 }
 

@@ -129,7 +129,7 @@ TEST(AddInProducts, ProductsThatAreRoundedStay) {
 
 TEST(AddInProducts, NothingIsReadLaterThanAWrite) {
   expect_unchanged(add_products, with_weights(kTwoProducts + R"(
-    %n = library(%a){name="aten.zero_.default", integer=2} : bf16[8,4]
+    %n = library(%a){name="aten.zero_.default", ints=[2], integer=2} : bf16[8,4]
     %s = add(%p, %q)
     outputs (%s)
   )"));

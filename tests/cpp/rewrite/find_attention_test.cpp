@@ -128,7 +128,7 @@ TEST(FindAttention, FormsThatTheCallDoesNotHaveStay) {
 
 TEST(FindAttention, OperandsThatMayBeWrittenBetweenTheProductsStay) {
   const std::string write =
-      "%w = library(%v){name=\"aten.zero_.default\", integer=2} : f32[2,3,6,4]\n";
+      "%w = library(%v){name=\"aten.zero_.default\", ints=[2], integer=2} : f32[2,3,6,4]\n";
   expect_refused(attention_text(write + "%x = mul(%s, 0.5)"), kRuleWriteBetween, "aten.zero_");
 }
 

@@ -155,7 +155,7 @@ TEST(LowerScatters, FarMoreElementsThanPositionsAreTheCallsBusiness) {
 }
 
 TEST(LowerScatters, WhatACallWritesInPlaceIsNotStoredAgain) {
-  const std::string call = "{ints=[0,0,1,-1], name=\"aten.index_add_.default\", integer=0} : ";
+  const std::string call = "{ints=[0,0,1,-1,2], name=\"aten.index_add_.default\", integer=0} : ";
   const std::string text = "%y = put_sum(%x, %s, %i, %x, %i, %s)" + call + "f32[90000,4]";
   const Graph graph =
       lower_on_host(read_graph(graph_of(text, 90000, "mutate %x <- %y\noutputs (none)")));

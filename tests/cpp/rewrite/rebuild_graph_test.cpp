@@ -59,7 +59,7 @@ TEST(RebuildGraph, ReadsAroundAWriteStayApart) {
   expect_unchanged(rebuild, R"(
     %x = input : f32[4]
     %a = neg(%x)
-    %w = library(%x){name="aten.zero_.default", integer=0} : f32[4]
+    %w = library(%x){name="aten.zero_.default", ints=[2], integer=0} : f32[4]
     %b = neg(%x)
     %c = add(%a, %b)
     outputs (%c)

@@ -149,7 +149,7 @@ TEST(RemoveCopies, ACloneThatACallWritesStays) {
     %x = input : f32[4]
     %n = neg(%x)
     %c = layout(%n)
-    %w = library(%c){name="aten.zero_.default", integer=0} : f32[4]
+    %w = library(%c){name="aten.zero_.default", ints=[2], integer=0} : f32[4]
     %y = add(%n, %w)
     outputs (%y)
   )");

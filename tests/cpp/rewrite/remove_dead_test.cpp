@@ -62,8 +62,8 @@ TEST(RemoveDead, UnusedCallsGoUnlessTheyHaveEffects) {
     %x = input : f32[4,4]
     %a = library(%x, %x){name="aten.mm.default", integer=0} : f32[4,4]
     %b = library(%x){name="aten.bernoulli.p", ints=[1], integer=1} : f32[4,4]
-    %c = library(%x){name="mylib.log_it.default", integer=2} : f32[4,4]
-    %d = library(neg(%x)){name="aten.zero_.default", integer=3} : f32[4,4]
+    %c = library(%x){name="mylib.log_it.default", ints=[1], integer=2} : f32[4,4]
+    %d = library(neg(%x)){name="aten.zero_.default", ints=[2], integer=3} : f32[4,4]
     outputs (%x)
   )"));
   EXPECT_EQ(count(graph, OpKind::k_library), 3);

@@ -147,7 +147,7 @@ TEST(WriteJoinedParts, NotWhereItGainsNothingOrKernelsReadIt) {
                    "%x = input : f32[4,3]\n" + cat + "mutate %x <- %y\noutputs (none)");
   expect_unchanged(write_joined_parts,
                    cat +
-                       "%z = library(%y){name=\"mine.write_\", integer=0} : f32[4,3]\n"
+                       "%z = library(%y){name=\"mine.write_\", ints=[2], integer=0} : f32[4,3]\n"
                        "outputs (%z)");
 }
 
