@@ -24,14 +24,6 @@ double predict_copies_us(const Graph& graph, const DeviceSpec& device,
   return us;
 }
 
-// Plans of large graphs are compared before templates are enumerated.
-void settle_templates(const PlanRequest& in, StitchPlan& plan) {
-  if (in.graph.size() <= kMostEnumerated) return;
-  for (PlannedKernel& kernel : plan.kernels)
-    if (has_templates(in.target.device, kernel))
-      kernel.templates = choose_for(in, plan.stages, kernel).choose().templates;
-}
-
 Choice choice_of(const PlannedKernel& kernel) {
   if (!kernel.chains.empty()) return Choice::kChained;
   if (!kernel.persistent_groups.empty()) return Choice::kKept;
@@ -92,7 +84,6 @@ StitchPlan plan_stitches(const Graph& graph, const Target& target, const std::st
   plan.in_place = find_in_place(graph, plan);
   plan = chain_stages(graph, std::move(plan), target);
   if (!target.device.is_cuda) plan.stored_over = find_stored_over(graph, plan);
-  settle_templates(in, plan);
   plan.schedules.resize(plan.stages.size());
   for_each_kernel(graph, plan, [&](size_t k) { schedule_kernel(graph, target, {}, k, plan); });
   return plan;

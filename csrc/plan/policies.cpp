@@ -23,9 +23,8 @@ bool is_better(const PlanCandidate& plan, const PlanCandidate& best) {
 // The full latency evaluator, templates enumerated, over final plans (20.9, 20.19); what stays on
 // chip across barriers was priced with its mapping.
 void enumerate_templates(const PlanRequest& in, PlanCandidate& candidate) {
-  if (!in.target.device.is_cuda || in.graph.size() > kMostEnumerated) return;
   StitchPlan& plan = candidate.plan;
-  for (size_t k = 0; k < plan.kernels.size(); ++k) {
+  for (size_t k = 0; in.target.device.is_cuda && k < plan.kernels.size(); ++k) {
     PlannedKernel& kernel = plan.kernels[k];
     if (!kernel.persistent_groups.empty()) continue;
     KernelChoice choice = choose_for(in, plan.stages, kernel).choose();
@@ -82,10 +81,10 @@ PlanCandidate plan_best_patterns(const PlanRequest& in, const std::vector<Stitch
       const JoinedStages joined = join_stages(in, roots, JoinRule::kNever, patterns);
       for (const StitchRule& rule : rules) {
         PlanCandidate candidate = stitch_stages(in, joined, rule);
-        enumerate_templates(in, candidate);
+        if (is_enumerated(in.graph)) enumerate_templates(in, candidate);
         PlanCandidate finished = candidate;
         finish_in_last_block(in, finished);
-        enumerate_templates(in, finished);
+        if (is_enumerated(in.graph)) enumerate_templates(in, finished);
         if (!best.plan.stages.empty() && !is_better(finished, best_finished)) continue;
         best = std::move(candidate);
         best_finished = std::move(finished);
@@ -105,7 +104,7 @@ bool has_barriers(const PlanRequest& in, const PlanCandidate&) {
 // Scoring patterns takes several times as long as joining pairs, for plans that differ less the
 // more there is to plan.
 bool is_small(const PlanRequest& in, const PlanCandidate& best) {
-  return has_barriers(in, best) && in.graph.size() <= kMostEnumerated;
+  return has_barriers(in, best) && is_enumerated(in.graph);
 }
 
 // Only what is read at other indices makes kernels of several ops evaluate more than those of one.
@@ -143,22 +142,21 @@ PlanCandidate plan_row(const Policy& row, const PlanRequest& in) {
   candidate.plan.policy = row.name;
   keep_in_registers(in, candidate);
   finish_in_last_block(in, candidate);
-  enumerate_templates(in, candidate);
+  if (is_enumerated(in.graph)) enumerate_templates(in, candidate);
   return candidate;
 }
 
 }  // namespace
 
 PlanCandidate plan_by_policy(const std::string& policy, const PlanRequest& request) {
-  for (const Policy& row : kPolicies)
-    if (policy == row.name) return plan_row(row, request);
-  if (policy != "auto") throw UserError("unknown policy '" + policy + "'");
   PlanCandidate best;
   for (const Policy& row : kPolicies) {
-    if (!row.is_in_auto(request, best)) continue;
+    if (policy == "auto" ? !row.is_in_auto(request, best) : policy != row.name) continue;
     PlanCandidate candidate = plan_row(row, request);
     if (best.plan.policy.empty() || is_better(candidate, best)) best = std::move(candidate);
   }
+  if (best.plan.policy.empty()) throw UserError("unknown policy '" + policy + "'");
+  if (!is_enumerated(request.graph)) enumerate_templates(request, best);
   return best;
 }
 

@@ -335,8 +335,8 @@ void keep_in_registers(const PlanRequest& in, PlanCandidate& candidate) {
     const double copies_us = sum_copies_us(in, stages, kernel);
     double us = candidate.kernel_us[k];
     if (!has_equal_blocks(stages, kernel, in.prices)) {
-      const bool is_small = in.graph.size() <= kMostEnumerated;
-      us = copies_us + (is_small ? chooser.choose().us : chooser.predict_us({}).value());
+      us = copies_us +
+           (is_enumerated(in.graph) ? chooser.choose().us : chooser.predict_us({}).value());
     }
     // One by one, for each needs room beside the others.
     for (const std::vector<int>& group : find_persistent_groups(in.graph, stages, kernel)) {

@@ -31,13 +31,7 @@ using TemplateMemo = std::map<std::string, StageOption>;
 
 // Plans of graphs of so many values are compared by the best mappings of their kernels, those of
 // larger ones by the derived mappings.
-inline constexpr int kMostEnumerated = 512;
-
-// Whose mapping follows from nothing else: what stays on chip across barriers or passes along
-// chains.
-inline bool has_templates(const DeviceSpec& device, const PlannedKernel& kernel) {
-  return device.is_cuda && kernel.persistent_groups.empty() && kernel.chains.empty();
-}
+inline bool is_enumerated(const Graph& graph) { return graph.size() <= 512; }
 
 // Launch sizes, each with the best level for every stage: thread, warp, block or derived.  Dropped
 // are those whose arrays, registers or shared memory do not fit.
@@ -71,7 +65,10 @@ struct KernelChooser {
 
  private:
   KernelStages gather(const KernelChoice& choice) const;
-  bool has_templates() const { return stitch::has_templates(target.device, kernel); }
+  // Not where what stays on chip across barriers or passes along chains decides the mapping.
+  bool has_templates() const {
+    return target.device.is_cuda && kernel.persistent_groups.empty() && kernel.chains.empty();
+  }
   StageOption find_option(int position, int block_threads);
   std::vector<StageWork> measure(const std::vector<const StageSchedule*>& schedules) const;
   double estimate_us(const std::vector<StageEstimate>& estimates) const {
