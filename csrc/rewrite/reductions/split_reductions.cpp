@@ -38,11 +38,6 @@ struct Split {
   std::optional<Exponentials> terms = {};
 };
 
-struct Reduction {
-  NodeId id;
-  NodeList sources;  // materialised values at least half as large as the operand
-};
-
 struct SplitFinder {
   const Graph& graph;
   const DeviceSpec& device;
@@ -50,16 +45,16 @@ struct SplitFinder {
   std::vector<bool> rounded;
   bool of_pieces;  // what blocks' pieces are cut in, for threads
   std::map<NodeId, Split> splits = {};
+  std::vector<NodeList> sources = list_sources();
 
   void run() {
-    std::map<std::string, std::vector<Reduction>> alike;  // by operand shape
+    std::map<std::string, NodeList> alike;  // reductions by operand shape
     for (int n = 0; n < graph.size(); ++n) {
       const Node& node = graph.nodes[n];
       if (family(node) != Family::kReduce) continue;
       const TensorType& type = graph[node.inputs[0]].type;
       if (hint_elements(graph, node.inputs[0]) < kSmallReduction) continue;
-      alike[to_string(contiguous_type(DType::kF32, type.shape))].push_back(
-          {NodeId(n), find_sources(node.inputs[0])});
+      alike[to_string(contiguous_type(DType::kF32, type.shape))].push_back(NodeId(n));
     }
     for (const auto& [shape, reductions] : alike)
       for (const NodeList& group : find_groups(reductions))
@@ -78,28 +73,40 @@ struct SplitFinder {
 
   int64_t hint(const Dim& dim) const { return std::max<int64_t>(0, graph.symbols.hint(dim)); }
 
-  // Materialised values that the operand is made of, ascending, at least half as large.
-  NodeList find_sources(NodeId operand) const {
-    const auto is_stored = [&](NodeId id) { return is_materialised(graph[id]); };
-    if (is_stored(operand)) return {operand};
-    NodeList sources = find_cone(graph, operand, is_stored).loads;
+  // By value: the materialised values that it is made of, ascending.
+  std::vector<NodeList> list_sources() const {
+    std::vector<NodeList> found(graph.size());
+    for (int n = 0; n < graph.size(); ++n)
+      if (is_materialised(graph.nodes[n]))
+        found[n] = {NodeId(n)};
+      else
+        for (NodeId input : read_operands(graph.nodes[n]))
+          if (found[input.index()] != found[n]) found[n] = unite(found[n], found[input.index()]);
+    return found;
+  }
+
+  // What a reduction's operand is made of and is at least half as large.
+  NodeList find_sources(NodeId reduction) const {
+    const NodeId operand = graph[reduction].inputs[0];
+    NodeList found = sources[operand.index()];
     const int64_t least = hint_elements(graph, operand) / 2;
-    std::erase_if(sources, [&](NodeId id) { return hint_elements(graph, id) < least; });
-    return sources;
+    std::erase_if(found, [&](NodeId id) { return hint_elements(graph, id) < least; });
+    return found;
   }
 
   // Reductions that share a source can share one pass over it.
-  static std::vector<NodeList> find_groups(const std::vector<Reduction>& reductions) {
+  std::vector<NodeList> find_groups(const NodeList& reductions) const {
     std::vector<NodeList> groups;
     std::map<NodeId, size_t> first_with;  // the first group with a source
-    for (const Reduction& reduction : reductions) {
+    for (NodeId reduction : reductions) {
+      const NodeList own = find_sources(reduction);
       size_t at = groups.size();
-      for (NodeId source : reduction.sources)
+      for (NodeId source : own)
         if (auto with = first_with.find(source); with != first_with.end())
           at = std::min(at, with->second);
       if (at == groups.size()) groups.emplace_back();
-      groups[at].push_back(reduction.id);
-      for (NodeId source : reduction.sources) {
+      groups[at].push_back(reduction);
+      for (NodeId source : own) {
         size_t& first = first_with.try_emplace(source, at).first->second;
         first = std::min(first, at);
       }
@@ -234,8 +241,8 @@ struct SplitFinder {
     if (!device.is_cuda || !is_long) return;
     const NodeId operand = graph[group[0]].inputs[0];
     const std::vector<bool> depends = find_dependents(group);
-    const NodeList sources = find_sources(operand);
-    const int bytes = element_bytes(graph, sources.empty() ? operand : sources[0]);
+    const NodeList own = find_sources(group[0]);
+    const int bytes = element_bytes(graph, own.empty() ? operand : own[0]);
     const bool is_held =
         inside <= registers * std::max(1, 4 / bytes) && is_written_out(operand, depends);
     if (is_held && (bytes < 4 || (of_pieces && inside > most_held()))) return;
@@ -291,13 +298,10 @@ struct SplitFinder {
   }
 
   double source_bytes(const NodeList& group) const {
-    std::set<NodeId> sources;
-    for (NodeId id : group) {
-      const NodeList own = find_sources(graph[id].inputs[0]);
-      sources.insert(own.begin(), own.end());
-    }
+    NodeList all;
+    for (NodeId id : group) all = unite(all, find_sources(id));
     double bytes = 0;
-    for (NodeId id : sources) bytes += static_cast<double>(hint_bytes(graph, id));
+    for (NodeId id : all) bytes += static_cast<double>(hint_bytes(graph, id));
     return bytes;
   }
 
