@@ -77,7 +77,7 @@ TensorType infer_reduce(const Node& node, const TensorType& x, const Operands&) 
            "; it must be bool: compare with 0 first");
   DimList shape;
   for (int64_t d = 0; d < x.rank(); ++d)
-    if (!std::ranges::binary_search(node.ints, d)) shape.push_back(x.shape[d]);
+    if (!contains(node.ints, d)) shape.push_back(x.shape[d]);
   return contiguous_type(dtype, std::move(shape));
 }
 
@@ -192,7 +192,7 @@ TensorType infer_index(const Node& node, const TensorType& x, const Operands& op
   if (!adjacent) shape = common;
   for (int64_t d = 0; d < x.rank(); ++d) {
     if (adjacent && d == first) shape.insert(shape.end(), common.begin(), common.end());
-    if (!std::ranges::binary_search(node.ints, d)) shape.push_back(x.shape[d]);
+    if (!contains(node.ints, d)) shape.push_back(x.shape[d]);
   }
   return contiguous_type(x.dtype, std::move(shape));
 }

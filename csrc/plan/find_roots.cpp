@@ -317,8 +317,7 @@ NodeList add_expensive(const Graph& graph, const NodeList& roots) {
     const Node& node = graph.nodes[n];
     if (!is_evaluated[n] || is_materialised(node)) continue;
     for (NodeId input : read_operands(node)) is_evaluated[input.index()] = true;
-    if (is_expensive(node) && !std::ranges::binary_search(roots, NodeId(n)))
-      all.push_back(NodeId(n));
+    if (is_expensive(node) && !contains(roots, NodeId(n))) all.push_back(NodeId(n));
   }
   std::ranges::sort(all);
   return all;
@@ -326,7 +325,7 @@ NodeList add_expensive(const Graph& graph, const NodeList& roots) {
 
 NodeList add_gathered(const Graph& graph, const NodeList& roots) {
   const auto is_stored = [&](NodeId id) {
-    return is_materialised(graph[id]) || std::ranges::binary_search(roots, id);
+    return is_materialised(graph[id]) || contains(roots, id);
   };
   const auto chooses = [&](NodeId id) {
     return family(graph[id]) == Family::kReader &&

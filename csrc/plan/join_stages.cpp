@@ -58,7 +58,7 @@ class Joiner {
       : graph_(in.graph), in_(in), rule_(rule) {
     for (int n = 0; n < graph_.size(); ++n) {
       const NodeId id(n);
-      const bool is_root = std::ranges::binary_search(roots, id);
+      const bool is_root = contains(roots, id);
       if (!is_root && graph_[id].op != OpKind::k_library) continue;
       const int number = unit_of_[n] = static_cast<int>(units_.size());
       units_.push_back({.call = is_root ? NodeId() : id, .level = levels_[n], .position = number});

@@ -29,7 +29,7 @@ NodeId drop_single_extents(Builder& b, const RewriteSite& site) {
   DimList kept;
   std::vector<int64_t> axes;
   for (int64_t d = 0; d < std::ssize(shape); ++d) {
-    const bool reduced = std::ranges::binary_search(site.node.ints, d);
+    const bool reduced = contains(site.node.ints, d);
     if (reduced && shape[d].is(1)) continue;
     if (reduced) axes.push_back(std::ssize(kept));
     kept.push_back(shape[d]);

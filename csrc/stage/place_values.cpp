@@ -192,9 +192,10 @@ struct Placer {
     if (leaves.size() < 2) return;
     find_places();
     const bool on_host = !schedule.device->is_cuda;
-    for (size_t i = 1; i < places.size(); ++i) {
-      const NodeId value = places[i].first;
-      if (places[i - 1].first != value || (i > 1 && places[i - 2].first == value)) continue;
+    for (auto first = places.begin(), end = first; first != places.end(); first = end) {
+      const NodeId value = first->first;
+      end = std::find_if(first, places.end(), [&](const auto& at) { return at.first != value; });
+      if (end - first < 2) continue;
       if (family(graph[value]) == Family::kSource || family(graph[value]) == Family::kReduce)
         continue;
       if (on_host && !is_costly(value)) continue;  // the cache serves the second read

@@ -59,7 +59,7 @@ struct PatternPlanner {
     for (int n = 0; n < graph.size(); ++n) {
       const NodeId id(n);
       bytes[n] = static_cast<double>(hint_bytes(graph, id));
-      const bool is_root = std::ranges::binary_search(roots, id);
+      const bool is_root = contains(roots, id);
       const bool is_call = graph[id].op == OpKind::k_library;
       if (!is_root && !is_call) continue;
       unit_of[n] = static_cast<int>(units.size());

@@ -77,7 +77,7 @@ struct PartialPlan {
     for (int unit : units) follow(unit, last, seen, followers);
     for (size_t next = 0; next < followers.size(); ++next) {
       for (int consumer : topology->consumers[followers[next]])
-        if (std::ranges::binary_search(units, consumer)) return std::nullopt;
+        if (contains(units, consumer)) return std::nullopt;
       follow(followers[next], last, seen, followers);
     }
     std::ranges::sort(followers, {}, [&](int unit) { return places[unit]; });
