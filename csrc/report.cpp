@@ -75,8 +75,8 @@ struct Reporter {
     const auto [loads, stores] = list_values(kernel);
     for (NodeId load : loads)
       if (stores.count(load)) schemes[load] = Scheme::kGlobal;
-    for (const PlannedChain& chain : kernel.chains)
-      for (NodeId value : chain.in_shared) schemes[value] = Scheme::kRegional;
+    for (const PlannedBlocks& blocks : kernel.blocks())
+      for (NodeId value : blocks.in_shared) schemes[value] = Scheme::kRegional;
     for (int s : kernel.stages())
       for (const PersistentValue& persistent : c.plan.schedules[s].persistent)
         if (!persistent.is_of_stage) schemes[persistent.value] = Scheme::kGlobal;
@@ -113,8 +113,8 @@ struct Reporter {
 
   // What is neither written to memory nor read from there.
   void add_buffers(const PlannedKernel& kernel, ReportedKernel& out) const {
-    for (const PlannedChain& chain : kernel.chains) {
-      for (const BlockBuffer& buffer : c.plan.schedules[chain.first].buffers) {
+    for (const PlannedBlocks& blocks : kernel.blocks()) {
+      for (const BlockBuffer& buffer : c.plan.schedules[blocks.stages[0]].buffers) {
         const int bytes = element_bytes(c.graph, buffer.value);
         put(out.persistent,
             {name_of(buffer.value), "shared memory across the block barrier",

@@ -42,7 +42,7 @@ struct Settler {
   }
 
   void judge(Trial& trial, const KernelSource& source, const Binary& binary) const {
-    const bool keeps = !trial.choice.persistent_groups.empty(), compiled = !binary.bytes.empty();
+    const bool keeps = !trial.choice.kept.empty(), compiled = !binary.bytes.empty();
     trial.spilled_bytes = binary.spill_bytes + (keeps ? binary.stack_bytes : 0);
     if (!compiled) trial.spilled_bytes = INT_MAX;
     if (!is_clock_asked || !compiled) return;
@@ -58,7 +58,7 @@ struct Settler {
     std::vector<Trial> found;
     for (size_t k = 0; c.device.is_cuda && k < binaries.size(); ++k) {
       Trial trial{.kernel = k};
-      trial.choice.persistent_groups = c.plan.kernels[k].persistent_groups;
+      trial.choice.kept = c.plan.kernels[k].kept;
       judge(trial, c.sources[k], binaries[k]);
       if (trial.spilled_bytes == 0 && !is_clock_asked) continue;
       KernelChoices choices =
@@ -72,7 +72,7 @@ struct Settler {
 
   KernelSource take(const Trial& trial) {
     PlannedKernel& kernel = c.plan.kernels[trial.kernel];
-    kernel.persistent_groups = trial.choice.persistent_groups;
+    kernel.kept = trial.choice.kept;
     kernel.templates = trial.choice.templates;
     schedule_kernel(c.graph, c.target, trial.choice.bounds, trial.kernel, c.plan);
     if (!trial.choice.is_present)

@@ -46,10 +46,10 @@ std::string host_frame(const Graph& graph, const LoweredStage& lowered,
 }
 
 // "amax_exp_sum": the ops that tell kernels apart, from the table's own names.
-std::string describe(const Graph& graph, const std::vector<std::vector<KernelStage>>& phases) {
+std::string describe(const Graph& graph, const LoweredKernel& kernel) {
   std::string name;
   int words = 0;
-  for (const KernelStage& part : phases | std::views::join)
+  for (const KernelStage& part : stages_of(kernel))
     for (NodeId node : part.stage->nodes) {
       const std::string op = info(graph[node]).name;
       if (info(graph[node]).cost == CostClass::kFree || words == 4) continue;
@@ -93,26 +93,27 @@ LoweringOptions choose_lowering(const Graph& graph, const StitchPlan& plan,
 
 LoweredKernel lower_kernel(const Graph& graph, const StitchPlan& plan, const PlannedKernel& kernel,
                            const LoweringOptions& options) {
+  int number = 0;
   const auto lower = [&](int s) -> KernelStage {
     const Stage& stage = plan.stages[s];
-    const PlannedChain* chain = kernel.chain_of(s);
     return {&stage, &plan.schedules[s], lower_stage(graph, stage, plan.schedules[s], options),
-            kernel.group_of(s), chain && chain->then == s};
+            kernel.group_of(s), number++};
   };
-  const auto lower_phase = [&](const std::vector<int>& phase) {
-    return map_to_vector(phase, lower);
+  const auto lower_blocks = [&](const PlannedBlocks& blocks) {
+    return map_to_vector(blocks.stages, lower);
   };
-  return {map_to_vector(kernel.phases, lower_phase), kernel.finish};
+  return map_to_vector(kernel.phases, [&](const PlannedPhase& phase) -> LoweredPhase {
+    return {phase.join, map_to_vector(phase.blocks, lower_blocks)};
+  });
 }
 
 KernelSource emit_kernel(const Graph& graph, const LoweredKernel& kernel,
                          const LoweringOptions& options) {
-  const std::vector<std::vector<KernelStage>>& phases = kernel.phases;
-  for (const KernelStage& part : phases | std::views::join) verify_stage(part.lowered);
-  const KernelStage& first = phases[0][0];
+  for (const KernelStage& part : stages_of(kernel)) verify_stage(part.lowered);
+  const KernelStage& first = kernel[0].blocks[0][0];
   KernelSource source;
   std::string before, frame;
-  if (phases.size() == 1 && phases[0].size() == 1) {
+  if (std::ranges::distance(stages_of(kernel)) == 1) {
     const LoweredStage& lowered = first.lowered;
     frame = first.schedule->device->is_cuda
                 ? cuda_frame(graph, *first.schedule, lowered, options, source)
@@ -124,12 +125,12 @@ KernelSource emit_kernel(const Graph& graph, const LoweredKernel& kernel,
   } else {
     std::tie(before, frame) = emit_phases(graph, kernel, options, source);
   }
-  for (const KernelStage& part : phases | std::views::join)
+  for (const KernelStage& part : stages_of(kernel))
     std::ranges::copy(part.lowered.assumptions, std::back_inserter(source.assumptions));
   source.threads = first.schedule->threads;
   source.is_dependent = options.dependent_launch;
   source.name =
-      "stitch_" + describe(graph, phases) + "_" + sha256_hex(before + frame).substr(0, 10);
+      "stitch_" + describe(graph, kernel) + "_" + sha256_hex(before + frame).substr(0, 10);
   source.text =
       concat("namespace stitch {\n", before, "STITCH_KERNEL(", source.name, ", ", source.threads,
              ", ", count_resident_blocks(*first.schedule), ")", frame, "}  // namespace stitch\n");

@@ -11,15 +11,24 @@ struct KernelStage {
   const Stage* stage;
   const StageSchedule* schedule;  // of as many threads as the kernel's others
   LoweredStage lowered;
-  int group = -1;  // PlannedKernel::persistent_groups
-  // Follows the stage before it in its phase, in the same blocks (PlannedChain).
-  bool continues = false;
+  int group = -1;  // of PlannedKernel::kept
+  int number = 0;  // in the kernel
 };
 
-struct LoweredKernel {
-  std::vector<std::vector<KernelStage>> phases;
-  int finish = -1;  // PlannedKernel::finish
+// As PlannedKernel: phases, of blocks, of the stages that these run in turn.
+using LoweredBlocks = std::vector<KernelStage>;
+struct LoweredPhase {
+  Join join;
+  std::vector<LoweredBlocks> blocks;
+
+  auto stages() const { return blocks | std::views::join; }
 };
+using LoweredKernel = std::vector<LoweredPhase>;
+
+inline auto stages_of(const LoweredKernel& kernel) {
+  return kernel | std::views::transform(&LoweredPhase::blocks) | std::views::join |
+         std::views::join;
+}
 
 // What all kernels of a plan are lowered with.
 LoweringOptions choose_lowering(const Graph& graph, const StitchPlan& plan,

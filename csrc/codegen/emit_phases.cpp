@@ -40,12 +40,12 @@ bool leaves_shared(const KernelStage& part) {
 // Is most of what the phases behind the first load what earlier ones have touched?  Then one launch
 // of resident blocks, which take turns, finds part of it in the second cache; launches of all
 // blocks, one a phase, keep more accesses in flight.
-bool reads_again(const Graph& graph, std::span<const std::vector<KernelStage>> phases) {
+bool reads_again(const Graph& graph, std::span<const LoweredPhase> phases) {
   std::set<NodeId> touched;
   int64_t again = 0, first = 0;  // bytes
-  for (const std::vector<KernelStage>& phase : phases) {
+  for (const LoweredPhase& phase : phases) {
     std::set<NodeId> loads, stores;
-    for (const KernelStage& part : phase)
+    for (const KernelStage& part : phase.stages())
       for (const KernelArgument& pointer : part.lowered.pointers)
         (pointer.is_store ? stores : loads).insert(pointer.value);
     for (NodeId load : loads)
@@ -70,7 +70,6 @@ struct Emitter {
   bool uses_shared = false;
   bool take_turns = false;  // the blocks of all phases
   bool is_whole = false;    // each launch has a block for each block's work
-  int next_function = 0;
   // By function, of those that loop over blocks themselves.
   struct LoopingBody {
     KernelBody before, inside;  // the loop
@@ -98,12 +97,12 @@ struct Emitter {
 
   std::string size(const Dim& dim) { return print_size(dim, source.sizes); }
 
-  std::string stage_function(const KernelStage& part, int number) const {
+  std::string stage_function(const KernelStage& part) const {
     const LoweredStage& lowered = part.lowered;
-    const auto loop = split.find(number);
+    const auto loop = split.find(part.number);
     const bool loops = loop != split.end();
     std::string text =
-        concat("STITCH_DEVICE void stage_", number, "(",
+        concat("STITCH_DEVICE void stage_", part.number, "(",
                loops ? loop->second.turns + " turns, " : "i64 block_number, ") +
         list_parameters(graph, lowered.pointers, lowered.sizes.size(), options, exchanged);
     for (size_t i = 0; i < lowered.persistent.size(); ++i) {
@@ -137,9 +136,8 @@ struct Emitter {
     return text;
   }
 
-  std::string call(const KernelStage& part, const std::string& name, const std::string& block,
-                   int phase) {
-    std::string text = name + "(" + block + ", ";
+  std::string call(const KernelStage& part, const std::string& block, int phase) {
+    std::string text = concat("stage_", part.number, "(", block, ", ");
     for (const KernelArgument& pointer : part.lowered.pointers)
       if (const BlockBuffer* buffer = find_buffer(*part.schedule, pointer.value))
         text += concat("reinterpret_cast<", info(graph[buffer->value].type.dtype).device_name,
@@ -152,9 +150,9 @@ struct Emitter {
   }
 
   // Groups come first in each phase and have the same blocks in all.
-  void place_groups(const std::vector<std::vector<KernelStage>>& phases) {
+  void place_groups(const LoweredKernel& kernel) {
     std::map<int, Dim> grids;
-    for (const KernelStage& part : phases | std::views::join)
+    for (const KernelStage& part : stages_of(kernel))
       if (part.group >= 0 &&
           !std::ranges::all_of(part.lowered.persistent, &PersistentArray::is_of_stage))
         grids[part.group] = part.schedule->grid;
@@ -164,34 +162,31 @@ struct Emitter {
     }
   }
 
-  // Where a stage's blocks begin in its phase, stages in the order in which they are placed.
-  std::vector<std::pair<const KernelStage*, Dim>> place_stages(
-      const std::vector<KernelStage>& phase) const {
-    std::vector<std::pair<const KernelStage*, Dim>> placed;
+  // Where blocks begin in their phase, in the order in which they are placed.
+  std::vector<std::pair<const LoweredBlocks*, Dim>> place_blocks(const LoweredPhase& phase) const {
+    std::vector<std::pair<const LoweredBlocks*, Dim>> placed;
     Dim end = 0;
     for (const auto& [group, begin] : places) {
-      for (const KernelStage& part : phase) {
-        if (part.group != group) continue;
-        placed.push_back({&part, begin});
-        end = begin + part.schedule->grid;
+      for (const LoweredBlocks& own : phase.blocks) {
+        if (own[0].group != group) continue;
+        placed.push_back({&own, begin});
+        end = begin + own[0].schedule->grid;
       }
     }
-    for (const KernelStage& part : phase) {
-      if (places.count(part.group) || part.continues) continue;
-      placed.push_back({&part, end});
-      end = end + part.schedule->grid;
+    for (const LoweredBlocks& own : phase.blocks) {
+      if (places.count(own[0].group)) continue;
+      placed.push_back({&own, end});
+      end = end + own[0].schedule->grid;
     }
     return placed;
   }
 
-  // Both stages of a chain.  Shared memory is the next block's once all have read it.
-  std::string chain_call(const KernelStage* first, int function, const std::string& block,
-                         int phase) {
+  // All stages of a block.  Shared memory is the next block's once all have read it.
+  std::string call_in_turn(const LoweredBlocks& stages, const std::string& block, int phase) {
+    if (stages.size() == 1) return call(stages[0], block, phase);
     std::string text = "{\n";
-    for (int i = 0; i < 2; ++i) {
-      const std::string name = "stage_" + std::to_string(function + i);
-      text += "        " + call(first[i], name, block, phase) + "        block_barrier();\n";
-    }
+    for (const KernelStage& part : stages)
+      text += "        " + call(part, block, phase) + "        block_barrier();\n";
     return text + "      }\n";
   }
 
@@ -213,10 +208,12 @@ struct Emitter {
 
   // Of a phase of one stage that computes something before it loops over its blocks; else "".  Not
   // of a group: its blocks keep what they read, so that each has no other's work to do.
-  std::string looping_call(const std::vector<KernelStage>& phase, int number) {
-    const LoweredStage& lowered = phase[0].lowered;
-    const Dim& grid = phase[0].schedule->grid;
-    if (phase.size() > 1 || places.contains(phase[0].group) || grid.is(1)) return "";
+  std::string looping_call(const LoweredPhase& phase, int number) {
+    const KernelStage& part = phase.blocks[0][0];
+    const LoweredStage& lowered = part.lowered;
+    const Dim& grid = part.schedule->grid;
+    const bool is_single = std::ranges::distance(phase.stages()) == 1;
+    if (!is_single || places.contains(part.group) || grid.is(1)) return "";
     std::set<std::string> variant = {"block", "take_slot"};
     for (size_t i = 0; i < lowered.persistent.size(); ++i) variant.insert(concat("k", i));
     for (size_t i = 0; i < lowered.pointers.size(); ++i)
@@ -225,34 +222,30 @@ struct Emitter {
     auto bodies = split_invariant(lowered.body, std::move(variant));
     if (bodies.first.statements.empty()) return "";
     const auto [type, turns] = share_out(grid, true);
-    split[next_function] = {std::move(bodies.first), std::move(bodies.second), type};
-    return call(phase[0], concat("stage_", next_function++), turns, number);
+    split[part.number] = {std::move(bodies.first), std::move(bodies.second), type};
+    return call(part, turns, number);
   }
 
-  std::string phase_loop(const std::vector<KernelStage>& phase, int number, bool is_alone) {
+  std::string phase_loop(const LoweredPhase& phase, int number) {
+    const bool is_alone = phase.join == Join::kLastBlock;
     if (!is_alone)
       if (const std::string text = looping_call(phase, number); !text.empty()) return text;
     Dim end = 0;
     std::string calls;
-    const auto placed = place_stages(phase);
-    for (const auto& [part, begin] : placed) {
-      const auto at = static_cast<int>(part - phase.data());
-      const int function = next_function + at;
-      calls += part == placed.front().first ? "      " : "      else ";
+    const auto placed = place_blocks(phase);
+    for (const auto& [stages, begin] : placed) {
+      calls += stages == placed.front().first ? "      " : "      else ";
       std::vector<std::string> conditions;
       if (begin != end) conditions.push_back("block >= " + size(begin));
-      end = begin + part->schedule->grid;
-      if (part != placed.back().first) conditions.push_back("block < " + size(end));
+      end = begin + stages->front().schedule->grid;
+      if (stages != placed.back().first) conditions.push_back("block < " + size(end));
       if (!conditions.empty()) calls += "if (" + join(conditions, " && ") + ") ";
       const std::string block = begin.is(0) ? "block" : "block - " + size(begin);
-      const bool is_chain = at + 1 < std::ssize(phase) && part[1].continues;
-      calls += is_chain ? chain_call(part, function, block, number)
-                        : call(*part, "stage_" + std::to_string(function), block, number);
+      calls += call_in_turn(*stages, block, number);
     }
     // Stages have places of their own in shared memory: none may begin while another is read.
-    if (phase.size() > 1 && std::ranges::any_of(phase, leaves_shared))
+    if (placed.size() > 1 && std::ranges::any_of(phase.stages(), leaves_shared))
       calls += "      block_barrier();\n";
-    next_function += static_cast<int>(phase.size());
     const std::string type = counter_type(end);
     if (is_alone)
       return concat("for (", type, " block = 0; block < ", size(end), "; ++block) {\n", calls,
@@ -268,14 +261,15 @@ struct Emitter {
   // Phases that the grid shares out, each where a launch runs it, a barrier between each two; then
   // those of the last block.
   std::string body(const LoweredKernel& kernel) {
-    const int count = static_cast<int>(kernel.phases.size());
-    const int shared = kernel.finish < 0 ? count : kernel.finish;
-    take_turns = places.empty() &&
-                 reads_again(graph, {kernel.phases.begin(), kernel.phases.begin() + shared});
+    const int count = static_cast<int>(kernel.size());
+    const auto finish = std::ranges::find(kernel, Join::kLastBlock, &LoweredPhase::join);
+    const auto shared = static_cast<int>(finish - kernel.begin());
+    take_turns = places.empty() && reads_again(graph, {kernel.begin(), finish});
+    source.finishes = shared < count;
     is_whole = shared == 1 && !take_turns;
     std::string text;
     for (int p = 0; p < count; ++p) {
-      const std::string loop = "    " + phase_loop(kernel.phases[p], p, p >= shared);
+      const std::string loop = "    " + phase_loop(kernel[p], p);
       std::string meet, runs = "  {\n";
       if (p == shared) {
         const std::string more = shared > 1 ? concat("end_phase < ", p, " || ") : "";
@@ -325,11 +319,10 @@ std::string declare_shared(int bytes, KernelSource& source) {
 std::pair<std::string, std::string> emit_phases(const Graph& graph, const LoweredKernel& kernel,
                                                 const LoweringOptions& options,
                                                 KernelSource& source) {
-  const std::vector<std::vector<KernelStage>>& phases = kernel.phases;
   Emitter emitter{graph, options, source};
   int shared_bytes = 0;
-  for (const KernelStage& part : phases | std::views::join) {
-    STITCH_CHECK(part.schedule->threads == phases[0][0].schedule->threads,
+  for (const KernelStage& part : stages_of(kernel)) {
+    STITCH_CHECK(part.schedule->threads == kernel[0].blocks[0][0].schedule->threads,
                  "stages of one kernel have blocks of different sizes");
     shared_bytes = std::max(shared_bytes, part.schedule->shared_bytes);
     source.may_fail |= part.lowered.may_fail;
@@ -338,17 +331,14 @@ std::pair<std::string, std::string> emit_phases(const Graph& graph, const Lowere
     for (const BlockBuffer& buffer : part.schedule->buffers) emitter.exchanged.insert(buffer.value);
   }
   emitter.uses_shared = shared_bytes > 0;
-  emitter.place_groups(phases);
+  emitter.place_groups(kernel);
   const std::string body = emitter.body(kernel);
   std::string functions;
-  int number = 0;
-  for (const KernelStage& part : phases | std::views::join)
-    functions += emitter.stage_function(part, number++);
+  for (const KernelStage& part : stages_of(kernel)) functions += emitter.stage_function(part);
   std::string frame = "(" + list_parameters(graph, source.pointers, source.sizes.size(), options,
                                             emitter.exchanged);
-  source.finishes = kernel.finish >= 0;
   if (source.phases.size() > 1) frame += "i32 first_phase, i32 end_phase, ";
-  if (phases.size() > 1) frame += "u32* barrier, ";
+  if (kernel.size() > 1) frame += "u32* barrier, ";
   frame += "i32* error) {\n";
   frame += declare_shared(shared_bytes, source) + emitter.frame_arrays();
   frame += std::string(options.dependent_launch ? kWaitForLaunch : "") + body + "}\n";

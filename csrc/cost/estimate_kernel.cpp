@@ -106,12 +106,15 @@ void PhaseTime::add(const StageEstimate& stage) {
   alone_us += stage.alone_us;
 }
 
-double estimate_us(const std::vector<PhaseTime>& phases, const DeviceSpec& device, int finish) {
+double estimate_us(const std::vector<PhaseTime>& phases, const DeviceSpec& device) {
   double us = device.launch_us;
-  for (int p = 0; p < static_cast<int>(phases.size()); ++p) {
-    const bool is_alone = finish >= 0 && p >= finish;
-    us += is_alone ? phases[p].alone_us : phases[p].us();
-    us += p == finish ? device.last_block_us : p == 0 || is_alone ? 0 : device.barrier_us;
+  Join before = Join::kLaunch;
+  for (const PhaseTime& phase : phases) {
+    const bool is_alone = phase.join == Join::kLastBlock;
+    us += is_alone ? phase.alone_us : phase.us();
+    if (phase.join == Join::kGrid) us += device.barrier_us;
+    if (is_alone && before != Join::kLastBlock) us += device.last_block_us;
+    before = phase.join;
   }
   return us;
 }

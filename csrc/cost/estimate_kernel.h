@@ -47,19 +47,29 @@ struct StageEstimate {
 };
 StageEstimate estimate_stage(const StageWork& work, const DeviceSpec& device, int worker_threads);
 
-// Of two stages that each block runs one after the other.
+// Of what each block runs one after the other.
 StageEstimate run_in_turn(const StageEstimate& first, const StageEstimate& then);
+
+// What stands before a phase of a kernel.
+enum class Join {
+  kLaunch,     // of the kernel: its first phase
+  kGrid,       // a barrier of all blocks
+  kLastBlock,  // of the blocks the last to end goes on alone, through all later phases too
+};
+inline const char* to_string(Join join) {
+  return std::array{"launch", "grid barrier", "last block"}[static_cast<size_t>(join)];
+}
 
 // Of a phase's stages, side by side: until the device is full they cost as much as the longest.
 struct PhaseTime {
+  Join join = Join::kLaunch;
   double longest_us = 0, full_us = 0, alone_us = 0;
 
   void add(const StageEstimate& stage);
   double us() const { return longest_us > full_us ? longest_us : full_us; }
 };
 
-// A kernel of several phases, with its launch and the barriers between them; those from `finish`
-// on, if any, are run by its last block.
-double estimate_us(const std::vector<PhaseTime>& phases, const DeviceSpec& device, int finish = -1);
+// A kernel of several phases, with its launch and what stands between them.
+double estimate_us(const std::vector<PhaseTime>& phases, const DeviceSpec& device);
 
 }  // namespace stitch

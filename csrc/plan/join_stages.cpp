@@ -261,7 +261,7 @@ class Joiner {
     const double us = first.us + second.us;
     const bool waits = units_[a].reads.count(b) || units_[b].reads.count(a);
     if (!waits || in_.target.device.barrier_us == 0) return us;
-    std::vector<PhaseTime> phases(2);
+    std::vector<PhaseTime> phases = {{Join::kLaunch}, {Join::kGrid}};
     phases.front().add(first.estimate);
     phases.back().add(second.estimate);
     return std::min(us, estimate_us(phases, in_.target.device));

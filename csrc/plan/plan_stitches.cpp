@@ -25,8 +25,8 @@ double predict_copies_us(const Graph& graph, const DeviceSpec& device,
 }
 
 Choice choice_of(const PlannedKernel& kernel) {
-  if (!kernel.chains.empty()) return Choice::kChained;
-  if (!kernel.persistent_groups.empty()) return Choice::kKept;
+  if (kernel.has_chains()) return Choice::kChained;
+  if (!kernel.kept.empty()) return Choice::kKept;
   const auto is_derived = [](const Template& own) { return own == Template{}; };
   return std::ranges::all_of(kernel.templates, is_derived) ? Choice::kDerived : Choice::kTemplates;
 }

@@ -26,7 +26,7 @@ void enumerate_templates(const PlanRequest& in, PlanCandidate& candidate) {
   StitchPlan& plan = candidate.plan;
   for (size_t k = 0; in.target.device.is_cuda && k < plan.kernels.size(); ++k) {
     PlannedKernel& kernel = plan.kernels[k];
-    if (!kernel.persistent_groups.empty()) continue;
+    if (!kernel.kept.empty()) continue;
     KernelChoice choice = choose_for(in, plan.stages, kernel).choose();
     candidate.kernel_us[k] = choice.us + sum_copies_us(in, plan.stages, kernel);
     kernel.templates = std::move(choice.templates);

@@ -18,17 +18,17 @@ KernelError::KernelError(const Error& cause, const Graph& graph, const StitchPla
 }
 
 void renumber(PlannedKernel& kernel, const std::function<int(int)>& number) {
-  for (StageGroups* groups : {&kernel.phases, &kernel.persistent_groups})
-    for (int& s : *groups | std::views::join) s = number(s);
-  for (PlannedChain& chain : kernel.chains)
-    chain = {number(chain.first), number(chain.then), std::move(chain.in_shared)};
+  for (PlannedPhase& phase : kernel.phases)
+    for (PlannedBlocks& blocks : phase.blocks)
+      for (int& s : blocks.stages) s = number(s);
+  for (int& s : kernel.kept | std::views::join) s = number(s);
 }
 
 std::set<NodeId> find_shared_values(const StitchPlan& plan) {
   std::set<NodeId> values;
   for (const PlannedKernel& kernel : plan.kernels)
-    for (const PlannedChain& chain : kernel.chains)
-      values.insert(chain.in_shared.begin(), chain.in_shared.end());
+    for (const PlannedBlocks& blocks : kernel.blocks())
+      values.insert(blocks.in_shared.begin(), blocks.in_shared.end());
   return values;
 }
 
@@ -39,11 +39,43 @@ NodeList nodes_of(const StitchPlan& plan, int kernel) {
   return {nodes.begin(), nodes.end()};
 }
 
+namespace {
+
+std::string list(const NodeList& nodes) {
+  return join(nodes, "", [](NodeId node) { return concat(" %", node.value()); });
+}
+
+void print(const StitchPlan& plan, const PlannedKernel& kernel, const Graph& graph,
+           std::ostringstream& out) {
+  const Stage* before = nullptr;  // in the same blocks
+  const auto print_stage = [&](int s, const PlannedBlocks& blocks) {
+    const Stage& stage = plan.stages[s];
+    if (before) {
+      out << "  block barrier";
+      for (NodeId value : blocks.in_shared)
+        if (contains(before->stores, value)) out << ", %" << value << " in shared memory";
+      out << "\n";
+    }
+    out << "  loads:" << list(stage.loads) << "\n  roots:";
+    for (NodeId root : stage.roots) out << " " << info(graph[root]).name << " %" << root;
+    out << "\n  stores:" << list(stage.stores) << "\n";
+    const int group = kernel.group_of(s);
+    if (group >= 0) out << "  persistent group " << group << "\n";
+    before = &stage;
+  };
+  for (const PlannedPhase& phase : kernel.phases) {
+    if (phase.join != Join::kLaunch) out << " " << to_string(phase.join) << "\n";
+    for (const PlannedBlocks& blocks : phase.blocks) {
+      before = nullptr;
+      for (int s : blocks.stages) print_stage(s, blocks);
+    }
+  }
+}
+
+}  // namespace
+
 std::string to_string(const StitchPlan& plan, const Graph& graph) {
   std::ostringstream out;
-  const auto list = [](const NodeList& nodes) {
-    return join(nodes, "", [](NodeId node) { return concat(" %", node.value()); });
-  };
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
     const PlannedKernel& kernel = plan.kernels[k];
     out << "kernel " << k;
@@ -51,25 +83,7 @@ std::string to_string(const StitchPlan& plan, const Graph& graph) {
       out << ": " << std::fixed << std::setprecision(1) << kernel.us << " us, "
           << to_string(kernel.choice);
     out << "\n";
-    for (size_t p = 0; p < plan.kernels[k].phases.size(); ++p) {
-      const int finish = plan.kernels[k].finish;
-      const bool is_alone = finish >= 0 && static_cast<int>(p) >= finish;
-      if (p > 0) out << (is_alone ? " last block\n" : " grid barrier\n");
-      for (int s : plan.kernels[k].phases[p]) {
-        const Stage& stage = plan.stages[s];
-        const PlannedChain* chain = plan.kernels[k].chain_of(s);
-        if (chain && chain->then == s) {
-          out << "  block barrier";
-          for (NodeId value : chain->in_shared) out << ", %" << value << " in shared memory";
-          out << "\n";
-        }
-        out << "  loads:" << list(stage.loads) << "\n  roots:";
-        for (NodeId root : stage.roots) out << " " << info(graph[root]).name << " %" << root;
-        out << "\n  stores:" << list(stage.stores) << "\n";
-        const int group = plan.kernels[k].group_of(s);
-        if (group >= 0) out << "  persistent group " << group << "\n";
-      }
-    }
+    print(plan, kernel, graph, out);
   }
   out << "steps:";
   for (const auto& [kernel, call] : plan.steps)

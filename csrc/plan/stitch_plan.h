@@ -2,6 +2,7 @@
 // so, what is materialised, and in which order things run.
 #pragma once
 
+#include "cost/estimate_kernel.h"
 #include "stage/schedule.h"
 
 namespace stitch {
@@ -10,12 +11,24 @@ namespace stitch {
 // as it lives: steps of training let go of what they saved while they make such values.
 inline constexpr int64_t kMostInSlab = 8 << 10;
 
-// Two stages of one phase, of different mappings, that every block runs one after the other, a
-// block barrier between: what a block of `then` reads of `first`, the same block has made
-// (AStitch's regional scheme).  They stand beside each other in their phase.
-struct PlannedChain {
-  int first, then;     // indices of StitchPlan::stages
-  NodeList in_shared;  // pass in shared memory and are nowhere else; others in global
+// Stages that the same blocks run one after the other, a block barrier between.  Most blocks run
+// one; several are a chain: what a block of a later one reads of an earlier one, the same block has
+// made (AStitch's regional scheme).
+struct PlannedBlocks {
+  std::vector<int> stages;  // indices of StitchPlan::stages
+  NodeList in_shared = {};  // pass in shared memory and are nowhere else; others in global
+
+  bool is_chain() const { return stages.size() > 1; }
+};
+
+// Stages that are independent, but for chains: their blocks divide the grid among them.
+struct PlannedPhase {
+  Join join = Join::kLaunch;
+  std::vector<PlannedBlocks> blocks = {};
+
+  auto stages() const {
+    return blocks | std::views::transform(&PlannedBlocks::stages) | std::views::join;
+  }
 };
 
 using StageGroups = std::vector<std::vector<int>>;  // indices of StitchPlan::stages
@@ -31,35 +44,30 @@ inline const char* to_string(Choice choice) {
                     "of what spills least the clock calls it fastest"}[static_cast<size_t>(choice)];
 }
 
-// One launch.  Stages of one phase are independent, but for chains, and divide its blocks among
-// them; a grid barrier stands between phases, so that a stage may read what an earlier phase stored
-// (AStitch's global and independent schemes).
+// One launch: phases, of blocks, of stages, each of which may read what an earlier phase or an
+// earlier stage of its blocks has stored (AStitch's global, independent and regional schemes).
 struct PlannedKernel {
-  StageGroups phases;
-  // The first phase, if any, that no barrier stands before: of the blocks the last to end goes on
-  // alone, through this and what follows; -1: none.
-  int finish = -1;
-  // Stages of several phases, in order, that share a mapping, so that what they read alike stays in
-  // registers across the barriers.  At most one of a phase.
-  StageGroups persistent_groups = {};
-  std::vector<PlannedChain> chains = {};  // a stage is in one at most
-  std::vector<Template> templates = {};   // by stage, in order; empty: all derived
+  std::vector<PlannedPhase> phases;
+  // Stages of several phases, in order, that share a mapping, so that what they read alike stays on
+  // chip across the barriers.  At most one of a phase, and none of a chain.
+  StageGroups kept = {};
+  std::vector<Template> templates = {};  // by stage, in order; empty: all derived
   Choice choice = Choice::kDerived;
   double us = 0;  // predicted, with the launch; of library copies nothing
 
-  std::vector<int> stages() const {  // of all phases, in order
+  auto blocks() const {  // of all phases, in order
+    return phases | std::views::transform(&PlannedPhase::blocks) | std::views::join;
+  }
+  std::vector<int> stages() const {  // of all blocks, in order
     std::vector<int> all;
-    for (const std::vector<int>& phase : phases) all.insert(all.end(), phase.begin(), phase.end());
+    for (const PlannedBlocks& own : blocks())
+      all.insert(all.end(), own.stages.begin(), own.stages.end());
     return all;
   }
-  const PlannedChain* chain_of(int stage) const {  // nullptr: none
-    for (const PlannedChain& chain : chains)
-      if (chain.first == stage || chain.then == stage) return &chain;
-    return nullptr;
-  }
-  int group_of(int stage) const {  // index of persistent_groups; -1: none
-    for (int g = 0; g < std::ssize(persistent_groups); ++g)
-      if (std::ranges::count(persistent_groups[g], stage)) return g;
+  bool has_chains() const { return std::ranges::any_of(blocks(), &PlannedBlocks::is_chain); }
+  int group_of(int stage) const {  // index of `kept`; -1: none
+    for (int g = 0; g < std::ssize(kept); ++g)
+      if (std::ranges::count(kept[g], stage)) return g;
     return -1;
   }
 };

@@ -187,10 +187,12 @@ struct Stitcher {
     draft.pointers.insert(added.loads.begin(), added.loads.end());
     draft.pointers.insert(added.stores.begin(), added.stores.end());
     draft.statements += score.statements;
-    draft.times.resize(std::max<size_t>(draft.times.size(), phase + 1));
+    const bool is_new = std::ssize(draft.times) == phase;
+    const Join join = phase == 0 ? Join::kLaunch : Join::kGrid;
+    if (is_new) draft.times.push_back({join});
+    if (is_new) draft.kernel.phases.push_back({join});
     draft.times[phase].add(score.estimate);
-    draft.kernel.phases.resize(draft.times.size());
-    draft.kernel.phases[phase].push_back(units[unit].step.kernel);
+    draft.kernel.phases[phase].blocks.push_back({{units[unit].step.kernel}});
     return draft;
   }
 
@@ -267,9 +269,9 @@ constexpr int64_t kWorthwhileShare = 16;
 StageGroups find_persistent_groups(const Graph& graph, const Stages& stages,
                                    const PlannedKernel& kernel) {
   std::map<NodeId, std::vector<int>> readers;
-  for (const std::vector<int>& phase : kernel.phases) {
+  for (const PlannedPhase& phase : kernel.phases) {
     std::set<NodeId> met;  // by a stage of this phase
-    for (int s : phase)
+    for (int s : phase.stages())
       for (const NodeList* values : {&stages[s].loads, &stages[s].stores})
         for (NodeId value : *values)
           if (met.insert(value).second) readers[value].push_back(s);
@@ -340,38 +342,45 @@ void keep_in_registers(const PlanRequest& in, PlanCandidate& candidate) {
     }
     // One by one, for each needs room beside the others.
     for (const std::vector<int>& group : find_persistent_groups(in.graph, stages, kernel)) {
-      kernel.persistent_groups.push_back(group);
-      const std::optional<double> kept_us = chooser.predict_us(kernel.persistent_groups);
+      kernel.kept.push_back(group);
+      const std::optional<double> kept_us = chooser.predict_us(kernel.kept);
       if (kept_us && *kept_us + copies_us < us)
         us = *kept_us + copies_us;
       else
-        kernel.persistent_groups.pop_back();
+        kernel.kept.pop_back();
     }
     candidate.kernel_us[k] = us;
   }
 }
 
 void finish_in_last_block(const PlanRequest& in, PlanCandidate& candidate) {
+  const auto estimate_of = [&](int s) { return in.prices.of(candidate.plan.stages[s]).estimate; };
   for (size_t k = 0; k < candidate.plan.kernels.size(); ++k) {
     PlannedKernel& kernel = candidate.plan.kernels[k];
     if (kernel.phases.size() < 2) continue;
-    std::vector<PhaseTime> times;
-    size_t first = 1;  // of the phases that share no registers with others
-    for (size_t p = 0; p < kernel.phases.size(); ++p) {
-      times.emplace_back();
-      for (int s : kernel.phases[p]) {
-        times.back().add(in.prices.of(candidate.plan.stages[s]).estimate);
-        if (kernel.group_of(s) >= 0) first = p + 1;
-      }
-    }
-    const double meeting_us = estimate_us(times, in.target.device);
+    const std::vector<StageEstimate> estimates = map_to_vector(kernel.stages(), estimate_of);
+    const auto estimate_us = [&] {
+      return estimate_kernel_us(kernel, estimates, in.target.device);
+    };
+    const auto is_kept = [&](int s) { return kernel.group_of(s) >= 0; };
+    // Phases that share what is on chip with others meet at barriers.
+    const auto end = kernel.phases.end();
+    const auto first = std::find_if(kernel.phases.rbegin(), kernel.phases.rend() - 1,
+                                    [&](const PlannedPhase& phase) {
+                                      return std::ranges::any_of(phase.stages(), is_kept);
+                                    })
+                           .base();
+    const double meeting_us = estimate_us();
     double best_us = meeting_us;
-    for (size_t p = first; p < times.size(); ++p) {
-      const double us = estimate_us(times, in.target.device, static_cast<int>(p));
-      if (us >= best_us) continue;
-      best_us = us;
-      kernel.finish = static_cast<int>(p);
+    auto best = end;
+    for (auto phase = first; phase != end; ++phase) phase->join = Join::kLastBlock;
+    for (auto phase = first; phase != end; ++phase) {
+      const double us = estimate_us();
+      if (us < best_us) best = phase;
+      best_us = std::min(best_us, us);
+      phase->join = Join::kGrid;
     }
+    for (auto phase = best; phase != end; ++phase) phase->join = Join::kLastBlock;
     candidate.kernel_us[k] += best_us - meeting_us;
   }
 }

@@ -82,10 +82,10 @@ PlanCandidate stitch_stages(const PlanRequest& in, JoinedStages joined, const St
 double sum_copies_us(const PlanRequest& in, const Stages& stages, const PlannedKernel& kernel);
 
 // Stages of several phases that read one large value keep it in registers (PlannedKernel::
-// persistent_groups) in every kernel that is predicted to gain by it (AStitch A.12).
+// kept) in every kernel that is predicted to gain by it (AStitch A.12).
 void keep_in_registers(const PlanRequest& in, PlanCandidate& candidate);
 
-// Last phases that the last block alone ends sooner become its own (PlannedKernel::finish).
+// Last phases that the last block alone ends sooner become its own (Join::kLastBlock).
 void finish_in_last_block(const PlanRequest& in, PlanCandidate& candidate);
 
 // How roots become stages and stages kernels, one row per policy (policies.cpp): each paper's way

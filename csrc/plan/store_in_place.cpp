@@ -88,7 +88,7 @@ std::vector<Reader> list_readers(const Graph& graph, const StitchPlan& plan) {
     }
     const PlannedKernel& kernel = plan.kernels[step.kernel];
     for (size_t p = 0; p < kernel.phases.size(); ++p)
-      for (int stage : kernel.phases[p])
+      for (int stage : kernel.phases[p].stages())
         readers.push_back({{s, p}, stage, &plan.stages[stage].loads});
   }
   return readers;

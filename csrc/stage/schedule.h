@@ -137,7 +137,7 @@ struct TiledLoad {
   int shared_offset = 0;        // bytes, in a block's shared memory on a GPU
 };
 
-// A value that a chain's first stage leaves in shared memory for the second: the elements of one
+// A value that a stage leaves in shared memory for later stages of its blocks: the elements of one
 // block, [block * elements, (block + 1) * elements), in rows of `length`, `pitch` from row to row.
 struct BlockBuffer {
   NodeId value;
@@ -163,7 +163,7 @@ struct StageSchedule {
   BlockBounds bounds;
   std::vector<PersistentValue> persistent;
   std::vector<TiledLoad> tiles;
-  std::vector<BlockBuffer> buffers;     // of the chain that the stage is in
+  std::vector<BlockBuffer> buffers;     // of all stages that its blocks run
   Dim grid = 1;                         // blocks of all axes; set by name_blocks
   std::vector<Assumption> assumptions;  // that loops cover extents known at run time
   int shared_bytes = 0;

@@ -9,8 +9,11 @@ namespace {
 // Of a kernel in which chains are looked for: each pair costs several schedules of all stages.
 constexpr size_t kMostStages = 8;
 
-void put_after(std::vector<int>& phase, int first, int then) {
-  phase.insert(std::ranges::find(phase, first) + 1, then);
+PlannedBlocks& blocks_of(PlannedKernel& kernel, int stage) {
+  for (PlannedPhase& phase : kernel.phases)
+    for (PlannedBlocks& blocks : phase.blocks)
+      if (std::ranges::count(blocks.stages, stage)) return blocks;
+  throw InternalError("a stage of a kernel that has no such stage");
 }
 
 struct Chainer {
@@ -39,38 +42,41 @@ struct Chainer {
 
   // Stages of no chain whose accesses are all offsets of indices, into memory that nothing else
   // shows.
-  bool can_be_chained(const Candidate& at, int number) const {
-    if (at.kernel.chain_of(number)) return false;
-    const Stage& stage = at.stages[number];
-    const bool is_plain = std::ranges::none_of(stage.nodes, [&](NodeId node) {
-      return family(graph[node]) == Family::kWriter || combines_segments(info(graph[node]));
-    });
-    bool is_apart = std::ranges::all_of(
-        stage.stores, [&](NodeId store) { return stored_part(graph, store) == store; });
-    for (size_t m = 0; m < plan.in_place.size(); ++m)
-      if (plan.in_place[m] && contains(stage.stores, graph.mutations[m].value)) is_apart = false;
-    return is_plain && is_apart;
+  bool can_be_chained(const Stages& stages, const PlannedBlocks& blocks) const {
+    const auto is_plain = [&](NodeId node) {
+      return family(graph[node]) != Family::kWriter && !combines_segments(info(graph[node]));
+    };
+    const auto is_apart = [&](NodeId store) { return stored_part(graph, store) == store; };
+    const auto can = [&](int s) {
+      for (size_t m = 0; m < plan.in_place.size(); ++m)
+        if (plan.in_place[m] && contains(stages[s].stores, graph.mutations[m].value)) return false;
+      return std::ranges::all_of(stages[s].nodes, is_plain) &&
+             std::ranges::all_of(stages[s].stores, is_apart);
+    };
+    return !blocks.is_chain() && std::ranges::all_of(blocks.stages, can);
   }
 
-  // What `first` hands to `then` and nothing else reads.
-  NodeList find_private(const Stages& stages, int first, int then) const {
+  // What some of these stages hand to others of them and nothing else reads.
+  NodeList find_private(const Stages& stages, const std::vector<int>& chain) const {
     NodeList values;
-    for (NodeId store : stages[first].stores) {
+    const auto is_private = [&](NodeId store) {
       const auto loads = [&](const Stage& stage) { return contains(stage.loads, store); };
-      if (loads(stages[then]) && std::ranges::count_if(stages, loads) == 1 &&
-          !demands.is_demanded[store.index()] && readers_outside[store.index()] == 0)
-        values.push_back(store);
-    }
+      const auto count = std::ranges::count_if(stages, loads);
+      const auto own = std::ranges::count_if(chain, [&](int s) { return loads(stages[s]); });
+      return own > 0 && own == count && !demands.is_demanded[store.index()] &&
+             readers_outside[store.index()] == 0;
+    };
+    for (int s : chain)
+      std::ranges::copy_if(stages[s].stores, std::back_inserter(values), is_private);
     return values;
   }
 
-  // Where it takes less time than the best so far, and than `tried.us`.  The largest values leave
-  // shared memory until the rest fits.
-  void offer(Candidate tried, int first, int then, Candidate& best) const {
-    NodeList in_shared = find_private(tried.stages, first, then);
-    std::ranges::stable_sort(in_shared, {}, [&](NodeId id) { return hint_bytes(graph, id); });
-    tried.kernel.chains.push_back({first, then, std::move(in_shared)});
-    NodeList& shared = tried.kernel.chains.back().in_shared;
+  // Where it takes less time than the best so far, and than `tried.us`: what changed is the chain
+  // of this stage.  The largest values leave shared memory until the rest fits.
+  void offer(Candidate tried, int stage, Candidate& best) const {
+    PlannedBlocks& chain = blocks_of(tried.kernel, stage);
+    NodeList& shared = chain.in_shared = find_private(tried.stages, chain.stages);
+    std::ranges::stable_sort(shared, {}, [&](NodeId id) { return hint_bytes(graph, id); });
     std::optional<double> us = predict_us(tried);
     for (; !us && !shared.empty(); us = predict_us(tried)) shared.pop_back();
     if (!us || *us >= std::min(tried.us, best.us)) return;
@@ -81,25 +87,30 @@ struct Chainer {
   // The stage of an earlier phase that alone makes what a stage reads of its kernel; -1: none.
   int find_maker(const Candidate& at, size_t phase, int stage) const {
     std::vector<int> makers;
-    for (int other : at.kernel.phases | std::views::take(phase) | std::views::join) {
-      const auto is_read = [&](NodeId store) { return contains(at.stages[stage].loads, store); };
-      if (std::ranges::any_of(at.stages[other].stores, is_read)) makers.push_back(other);
-    }
+    for (size_t p = 0; p < phase; ++p)
+      for (int other : at.kernel.phases[p].stages()) {
+        const auto is_read = [&](NodeId store) { return contains(at.stages[stage].loads, store); };
+        if (std::ranges::any_of(at.stages[other].stores, is_read)) makers.push_back(other);
+      }
     return makers.size() == 1 ? makers.front() : -1;
   }
 
   void pass_block_barrier(const Candidate& now, Candidate& best) const {
     for (size_t p = 1; p < now.kernel.phases.size(); ++p) {
-      for (int then : now.kernel.phases[p]) {
-        const int first = find_maker(now, p, then);
-        if (first < 0 || !can_be_chained(now, first) || !can_be_chained(now, then)) continue;
+      for (const PlannedBlocks& blocks : now.kernel.phases[p].blocks) {
+        const int then = blocks.stages[0], first = find_maker(now, p, then);
+        if (first < 0 || !can_be_chained(now.stages, blocks)) continue;
         Candidate placed = now;
-        placed.kernel.finish = -1;
-        std::erase(placed.kernel.phases[p], then);
-        for (std::vector<int>& phase : placed.kernel.phases)
-          if (std::ranges::count(phase, first)) put_after(phase, first, then);
-        std::erase_if(placed.kernel.phases, [](const auto& phase) { return phase.empty(); });
-        offer(placed, first, then, best);
+        PlannedBlocks& chain = blocks_of(placed.kernel, first);
+        if (!can_be_chained(now.stages, chain)) continue;
+        chain.stages.push_back(then);
+        std::erase_if(placed.kernel.phases[p].blocks,
+                      [&](const PlannedBlocks& own) { return own.stages == blocks.stages; });
+        for (PlannedPhase& phase : placed.kernel.phases)
+          if (phase.join == Join::kLastBlock) phase.join = Join::kGrid;
+        std::erase_if(placed.kernel.phases,
+                      [](const PlannedPhase& phase) { return phase.blocks.empty(); });
+        offer(placed, first, best);
         cut_permuted(join(now.stages, first, then), placed, first, then, best);
       }
     }
@@ -108,7 +119,7 @@ struct Chainer {
   // Both stages as one, in which the second loads nothing of the first.
   Stage join(const Stages& stages, int first, int then) const {
     const Stage &a = stages[first], &b = stages[then];
-    const NodeList handed = find_private(stages, first, then);
+    const NodeList handed = find_private(stages, {first, then});
     auto is_load = [&](NodeId node) {
       return contains(a.loads, node) || (contains(b.loads, node) && !contains(a.stores, node));
     };
@@ -146,15 +157,14 @@ struct Chainer {
   }
 
   void cut_stages(const Candidate& now, Candidate& best) const {
-    for (size_t p = 0; p < now.kernel.phases.size(); ++p) {
-      for (int s : now.kernel.phases[p]) {
-        if (!can_be_chained(now, s)) continue;
-        Candidate placed = now;
-        const int then = static_cast<int>(placed.stages.size());
-        placed.stages.emplace_back();
-        put_after(placed.kernel.phases[p], s, then);
-        cut_permuted(now.stages[s], placed, s, then, best);
-      }
+    for (const PlannedBlocks& blocks : now.kernel.blocks()) {
+      const int s = blocks.stages[0];
+      if (!can_be_chained(now.stages, blocks)) continue;
+      Candidate placed = now;
+      const int then = static_cast<int>(placed.stages.size());
+      placed.stages.emplace_back();
+      blocks_of(placed.kernel, s).stages.push_back(then);
+      cut_permuted(now.stages[s], placed, s, then, best);
     }
   }
 
@@ -175,14 +185,14 @@ struct Chainer {
         Candidate tried = placed;
         tried.stages[first] = std::move(halves->first);
         tried.stages[then] = std::move(halves->second);
-        offer(std::move(tried), first, then, best);
+        offer(std::move(tried), first, best);
       }
     }
   }
 
   void run(PlannedKernel& kernel) {
     std::vector<int> numbers = kernel.stages();  // by the candidates' own
-    if (numbers.size() > kMostStages || !kernel.persistent_groups.empty()) return;
+    if (numbers.size() > kMostStages || !kernel.kept.empty()) return;
     Candidate now{kernel, {}};
     now.kernel.templates = {};  // they may become stages of other chains
     readers_outside = readers;
@@ -195,7 +205,7 @@ struct Chainer {
     });
     if (!may_gain(now)) return;
     now = improve(std::move(now));
-    if (now.kernel.chains.empty()) return;
+    if (!now.kernel.has_chains()) return;
     for (size_t s = 0; s < now.stages.size(); ++s) {
       if (s == numbers.size()) {
         numbers.push_back(static_cast<int>(plan.stages.size()));
@@ -214,7 +224,7 @@ struct Chainer {
       Candidate best = now;
       pass_block_barrier(now, best);
       cut_stages(now, best);
-      if (best.kernel.chains.size() == now.kernel.chains.size()) break;
+      if (best.us == now.us) break;
       now = std::move(best);
     }
     return now;

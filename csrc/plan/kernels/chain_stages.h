@@ -1,5 +1,5 @@
-// StitchPlan -> StitchPlan with chains (PlannedChain): AStitch's finalisation (A.11, 3.4), once
-// every stage has its mapping.
+// StitchPlan -> StitchPlan with chains (PlannedBlocks of several stages): AStitch's finalisation
+// (A.11, 3.4), once every stage has its mapping.
 //
 // Two kinds of pairs are tried in each kernel of a GPU:
 //  * a stage and the one stage of an earlier phase whose results it reads: a block barrier instead

@@ -23,7 +23,7 @@ static std::string describe(const StageSchedule& schedule, const StageWork& work
 
 KernelStages KernelChooser::gather(const KernelChoice& choice) const {
   PlannedKernel chosen = kernel;
-  chosen.persistent_groups = choice.persistent_groups;
+  chosen.kept = choice.kept;
   chosen.templates = choice.templates;
   return gather_stages(chosen, stages);
 }
@@ -125,11 +125,10 @@ std::vector<KernelChoice> KernelChooser::list_templates() {
 }
 
 std::optional<double> KernelChooser::predict_us(const StageGroups& groups) {
-  kernel.persistent_groups = groups;
+  kernel.kept = groups;
   const Schedules schedules =
-      groups.empty()
-          ? scheduler.schedule_apart()
-          : scheduler.schedule_together(gather_stages(kernel, stages).kernel.persistent_groups);
+      groups.empty() ? scheduler.schedule_apart()
+                     : scheduler.schedule_together(gather_stages(kernel, stages).kernel.kept);
   if (schedules.empty()) return std::nullopt;
   const std::vector<StageWork> works = measure(list_pointers(schedules));
   std::vector<StageEstimate> estimates;
@@ -142,18 +141,17 @@ std::optional<double> KernelChooser::predict_us(const StageGroups& groups) {
 }
 
 KernelChoices KernelChooser::find_others(const std::vector<const StageSchedule*>& has) {
-  KernelChoice present{.persistent_groups = kernel.persistent_groups,
-                       .us = std::numeric_limits<double>::infinity(),
-                       .is_present = true};
+  KernelChoice present{
+      .kept = kernel.kept, .us = std::numeric_limits<double>::infinity(), .is_present = true};
   for (const StageSchedule* own : has) present.templates.push_back(own->bounds.chosen);
   std::vector<KernelChoice> choices = {present};
-  std::vector<StageGroups> groupings = {kernel.persistent_groups};
+  std::vector<StageGroups> groupings = {kernel.kept};
   if (!groupings[0].empty()) groupings.emplace_back();
   for (const auto& groups : groupings)
     for (int most : {kMostThreads, kMostThreads / 2, kMostThreads / 4})
       for (bool splits : {true, false})
         choices.push_back({{.most = most, .splits_homes = splits}, {}, groups});
-  kernel.persistent_groups.clear();
+  kernel.kept.clear();
   if (has_templates())
     for (KernelChoice& choice : list_templates()) choices.push_back(std::move(choice));
   std::vector<KernelChoice> others = evaluate(std::move(choices));

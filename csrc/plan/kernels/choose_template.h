@@ -10,7 +10,7 @@ namespace stitch {
 struct KernelChoice {
   BlockBounds bounds = {};
   std::vector<Template> templates = {};  // by stage, in order; none: all derived
-  StageGroups persistent_groups = {};
+  StageGroups kept = {};
   double us = 0;            // predicted
   bool is_present = false;  // what the kernel is already
 };
@@ -67,7 +67,7 @@ struct KernelChooser {
   KernelStages gather(const KernelChoice& choice) const;
   // Not where what stays on chip across barriers or passes along chains decides the mapping.
   bool has_templates() const {
-    return target.device.is_cuda && kernel.persistent_groups.empty() && kernel.chains.empty();
+    return target.device.is_cuda && kernel.kept.empty() && !kernel.has_chains();
   }
   StageOption find_option(int position, int block_threads);
   std::vector<StageWork> measure(const std::vector<const StageSchedule*>& schedules) const;

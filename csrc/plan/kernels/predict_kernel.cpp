@@ -12,16 +12,16 @@ std::vector<HeldValues> find_held_values(const Graph& graph, const Stages& stage
   std::map<NodeId, size_t> touched;  // the last phase
   std::vector<double> passed;        // bytes, by phase
   size_t at = 0;
-  for (const std::vector<int>& phase : kernel.phases) {
+  for (const PlannedPhase& phase : kernel.phases) {
     std::set<NodeId> values;
-    for (int s : phase) {
+    for (int s : phase.stages()) {
       values.insert(stages[s].loads.begin(), stages[s].loads.end());
       values.insert(stages[s].stores.begin(), stages[s].stores.end());
     }
     double all = 0;
     for (NodeId value : values) all += static_cast<double>(hint_bytes(graph, value));
     passed.push_back(all);
-    for (int s : phase) {
+    for (int s : phase.stages()) {
       for (NodeId load : stages[s].loads) {
         const auto known = touched.find(load);
         if (known == touched.end()) continue;
@@ -39,19 +39,15 @@ double estimate_kernel_us(const PlannedKernel& kernel, const std::vector<StageEs
                           const DeviceSpec& device) {
   std::vector<PhaseTime> phases;
   size_t at = 0;
-  for (const std::vector<int>& phase : kernel.phases) {
-    phases.emplace_back();
-    StageEstimate first;
-    for (int s : phase) {
-      const StageEstimate& own = estimates[at++];
-      const PlannedChain* chain = kernel.chain_of(s);
-      if (chain && chain->first == s)
-        first = own;
-      else
-        phases.back().add(chain ? run_in_turn(first, own) : own);
+  for (const PlannedPhase& phase : kernel.phases) {
+    phases.push_back({phase.join});
+    for (const PlannedBlocks& blocks : phase.blocks) {
+      StageEstimate all = estimates[at++];
+      for (size_t i = 1; i < blocks.stages.size(); ++i) all = run_in_turn(all, estimates[at++]);
+      phases.back().add(all);
     }
   }
-  return estimate_us(phases, device, kernel.finish);
+  return estimate_us(phases, device);
 }
 
 std::vector<const StageSchedule*> list_pointers(const Schedules& schedules) {

@@ -100,78 +100,88 @@ bool has_static_offset(const StageSchedule& schedule, const Access& access) {
 
 struct ChainScheduler {
   KernelScheduler& scheduler;
-  const PlannedChain& chain;
+  const PlannedBlocks& chain;
   const BlockBounds& bounds;
   const Graph& graph = scheduler.graph;
-  const Stage &making = *scheduler.stages[chain.first], &reading = *scheduler.stages[chain.then];
-  ChainSchedules out = {};
-  std::vector<std::pair<NodeId, int64_t>> ranges = {};  // of what the first hands to the second
+  Schedules out = {};                                   // by stage of the chain
+  std::vector<std::pair<NodeId, int64_t>> ranges = {};  // of what a stage hands to later ones
+
+  const Stage& stage(size_t i) const { return *scheduler.stages[chain.stages[i]]; }
 
   bool describe() {
-    const ScheduleOrNot& first = scheduler.describe({chain.first}).found;
-    const ScheduleOrNot& then = scheduler.describe({chain.then}).found;
-    out = {first.schedule, then.schedule};
-    return first.verdict && then.verdict;
+    return std::ranges::all_of(chain.stages, [&](int s) {
+      const ScheduleOrNot& found = scheduler.describe({s}).found;
+      out.push_back(found.schedule);
+      return found.verdict.ok;
+    });
   }
 
-  bool find_ranges() {
-    map_stages(graph, 1, bounds, out.first);
-    for (NodeId store : making.stores) {
-      if (!std::ranges::count(reading.loads, store)) continue;
-      const std::optional<int64_t> range = find_block_range(out.first, store);
+  bool find_ranges(size_t i) {
+    for (NodeId store : stage(i).stores) {
+      size_t reader = i + 1;
+      while (reader < out.size() && !contains(stage(reader).loads, store)) ++reader;
+      if (reader == out.size()) continue;
+      const std::optional<int64_t> range = find_block_range(out[i], store);
       if (!range) return false;
       ranges.push_back({store, *range});
     }
-    STITCH_CHECK(!ranges.empty(), "a chain's stages have nothing in common");
     return true;
   }
 
-  // Adapts the second stage's mapping to the first's, or checks the one it has.
-  bool map_second() {
-    StageSchedule& then = out.then;
-    then.bounds = bounds;
-    then.bounds.least = then.bounds.most = out.first.threads;
-    const bool is_elementwise = std::ranges::all_of(reading.roots, [&](NodeId root) {
+  // Adapts a later stage's mapping to what earlier ones hand it, or checks the one it has.
+  bool map_later(size_t i) {
+    StageSchedule& own = out[i];
+    own.bounds = bounds;
+    own.bounds.least = own.bounds.most = out[0].threads;
+    std::vector<std::pair<NodeId, int64_t>> read = ranges;
+    std::erase_if(read, [&](const auto& range) { return !contains(stage(i).loads, range.first); });
+    STITCH_CHECK(!read.empty(), "a chain's stages have nothing in common");
+    const bool is_elementwise = std::ranges::all_of(stage(i).roots, [&](NodeId root) {
       return family(graph[root]) == Family::kPointwise || family(graph[root]) == Family::kView;
     });
     if (!is_elementwise) {
-      map_stages(graph, 1, then.bounds, then);
+      map_stages(graph, 1, own.bounds, own);
     } else {
-      const auto& [value, range] = ranges.front();
-      const Access* load = find_access(then.accesses, value, false);
-      const NodeId stored = reading.stores.back();
-      const Access* store = find_access(then.accesses, stored, true);
-      if (!load || !store || !has_static_offset(then, *load) || !has_static_offset(then, *store))
+      const auto& [value, range] = read.front();
+      const Access* load = find_access(own.accesses, value, false);
+      const NodeId stored = stage(i).stores.back();
+      const Access* store = find_access(own.accesses, stored, true);
+      if (!load || !store || !has_static_offset(own, *load) || !has_static_offset(own, *store))
         return false;
-      const int bytes = element_bytes(graph, stored);
-      BlockMapper mapper{then, *load, *store, range, out.first.threads, bytes};
+      BlockMapper mapper{own, *load, *store, range, out[0].threads, element_bytes(graph, stored)};
       if (!mapper.map()) return false;
     }
-    if (then.threads != out.first.threads ||
-        count_static_blocks(then) != count_static_blocks(out.first))
+    if (own.threads != out[0].threads || count_static_blocks(own) != count_static_blocks(out[0]))
       return false;
     return std::ranges::all_of(
-        ranges, [&](const auto& range) { return stays_in_range(then, range.first, range.second); });
+        read, [&](const auto& range) { return stays_in_range(own, range.first, range.second); });
   }
 
-  // Rows as far apart as the second stage's lanes step, so that they meet different banks.
+  // How far apart the lanes of the first stage that reads the value step; 0: not known.
+  int64_t find_step(NodeId value) const {
+    for (const StageSchedule& schedule : out) {
+      const Access* load = find_access(schedule.accesses, value, false);
+      for (int a = 0; load && a < std::ssize(schedule.axes); ++a) {
+        const MappedAxis& mapped = schedule.axes[a];
+        if (mapped.threads == 1 || mapped.thread_shift > 0) continue;
+        const Dim step = axis_coefficient(schedule, *load, a);
+        return step.is_constant() ? step.value() : 0;
+      }
+    }
+    return 0;
+  }
+
+  // Rows as far apart as lanes step, so that they meet different banks.
   BlockBuffer shape(NodeId value, int64_t range) const {
     const BlockBuffer plain{value, range, range, range};
-    int64_t length = 0;
-    for (const MappedAxis& mapped : out.then.axes) {
-      if (mapped.threads == 1 || mapped.thread_shift > 0) continue;
-      const auto at = static_cast<int>(&mapped - out.then.axes.data());
-      const Access* load = find_access(out.then.accesses, value, false);
-      const Dim step = axis_coefficient(out.then, *load, at);
-      if (step.is_constant()) length = step.value();
-    }
+    const int64_t length = find_step(value);
     const int bytes = element_bytes(graph, value);
     if (length <= 1 || length >= range || range % length != 0 || bytes > 16) return plain;
     const int64_t banks = kBankBytes / bytes;
     const BlockBuffer padded{value, range, length, round_up(length, banks) + 16 / bytes};
-    for (const StageSchedule* schedule : {&out.first, &out.then})
-      for (const Access& access : schedule->accesses.list)
-        if (access.value == value && !pad_rows(*schedule, access.offset, length, padded.pitch))
+    for (const StageSchedule& schedule : out)
+      for (const Access& access : schedule.accesses.list)
+        if (access.value == value && !pad_rows(schedule, access.offset, length, padded.pitch))
           return plain;
     return padded;
   }
@@ -186,35 +196,41 @@ struct ChainScheduler {
       buffers.back().shared_offset = static_cast<int>(bytes);
       bytes += round_up(buffers.back().size() * element_bytes(graph, value), 16);
     }
-    const int blocks = std::max(1, kBusyThreads / out.first.threads);  // that have their share
+    const int blocks = std::max(1, kBusyThreads / out[0].threads);  // that have their share
     const int64_t room =
-        count_shared_bytes(*out.first.device, blocks) - kMostPartialBytes * out.first.threads;
-    if (bytes > room) return false;
-    for (StageSchedule* schedule : {&out.first, &out.then}) {
-      schedule->bounds.persistent_shared_bytes = static_cast<int>(bytes);
-      schedule->buffers = buffers;
+        count_shared_bytes(*out[0].device, blocks) - kMostPartialBytes * out[0].threads;
+    for (StageSchedule& schedule : out) {
+      schedule.bounds.persistent_shared_bytes = static_cast<int>(bytes);
+      schedule.buffers = buffers;
     }
-    return true;
+    return bytes <= room;
   }
 
   // Not where a tile would copy what is on chip already.
   bool finish() {
-    finish_stage(graph, making, out.first);
-    finish_stage(graph, reading, out.then);
+    for (size_t i = 0; i < out.size(); ++i) finish_stage(graph, stage(i), out[i]);
     return std::ranges::none_of(ranges, [&](const auto& range) {
-      return std::ranges::count(out.then.tiles, range.first, &TiledLoad::value) > 0;
+      return std::ranges::any_of(out, [&](const StageSchedule& schedule) {
+        return std::ranges::count(schedule.tiles, range.first, &TiledLoad::value) > 0;
+      });
     });
+  }
+
+  bool run() {
+    if (!describe()) return false;
+    map_stages(graph, 1, bounds, out[0]);
+    for (size_t i = 0; i < out.size(); ++i)
+      if ((i > 0 && !map_later(i)) || !find_ranges(i)) return false;
+    return place_buffers() && finish();
   }
 };
 
 }  // namespace
 
-std::optional<ChainSchedules> schedule_chain(KernelScheduler& scheduler, const PlannedChain& chain,
-                                             const BlockBounds& bounds) {
+Schedules schedule_chain(KernelScheduler& scheduler, const PlannedBlocks& chain,
+                         const BlockBounds& bounds) {
   ChainScheduler chained{scheduler, chain, bounds};
-  const bool fits = chained.describe() && chained.find_ranges() && chained.map_second() &&
-                    chained.place_buffers() && chained.finish();
-  return fits ? std::optional(std::move(chained.out)) : std::nullopt;
+  return chained.run() ? std::move(chained.out) : Schedules();
 }
 
 }  // namespace stitch

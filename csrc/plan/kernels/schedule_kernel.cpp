@@ -25,11 +25,11 @@ bool uses_all_threads(const StageSchedule& schedule) {
 Schedules schedule_chained(KernelScheduler& scheduler, const KernelStages& kernel,
                            const BlockBounds& bounds) {
   Schedules schedules(kernel.stages.size());
-  for (const PlannedChain& chain : kernel.kernel.chains) {
-    std::optional<ChainSchedules> found = schedule_chain(scheduler, chain, bounds);
-    if (!found) return {};
-    schedules[chain.first] = std::move(found->first);
-    schedules[chain.then] = std::move(found->then);
+  for (const PlannedBlocks& blocks : kernel.kernel.blocks()) {
+    if (!blocks.is_chain()) continue;
+    Schedules found = schedule_chain(scheduler, blocks, bounds);
+    if (found.empty()) return {};
+    for (size_t i = 0; i < found.size(); ++i) schedules[blocks.stages[i]] = std::move(found[i]);
   }
   return scheduler.add_others(std::move(schedules), bounds);
 }
@@ -210,8 +210,8 @@ Schedules KernelScheduler::schedule_together(const StageGroups& groups, const Bl
 
 Schedules KernelScheduler::schedule(const KernelStages& kernel, const BlockBounds& bounds) {
   const PlannedKernel& planned = kernel.kernel;
-  if (!planned.chains.empty()) return schedule_chains(*this, kernel, bounds);
-  Schedules together = schedule_together(planned.persistent_groups, bounds);
+  if (planned.has_chains()) return schedule_chains(*this, kernel, bounds);
+  Schedules together = schedule_together(planned.kept, bounds);
   return together.empty() ? schedule_apart(bounds, planned.templates) : together;
 }
 

@@ -44,19 +44,17 @@ struct KernelScheduler {
   Schedules add_others(Schedules schedules, const BlockBounds& bounds);
 };
 
-// Two stages of different mappings that one block runs one after the other (PlannedChain).
+// Stages of different mappings that the same blocks run one after the other, by positions.
 //
-// The first stage keeps the mapping it would have alone: parallelism has priority.  The second, if
-// it is element-wise, is mapped so that each block has the range of the first's results that the
-// same block made (AStitch 3.4, proactive adaptation); one that reduces keeps its own mapping too,
-// and its blocks must happen to have the same ranges (the passive check).
-struct ChainSchedules {
-  StageSchedule first, then;
-};
+// The first stage keeps the mapping it would have alone: parallelism has priority.  A later one, if
+// it is element-wise, is mapped so that each block has the range of an earlier one's results that
+// the same block made (AStitch 3.4, proactive adaptation); one that reduces keeps its own mapping
+// too, and its blocks must happen to have the same ranges (the passive check).
+//
 // Nothing where sizes are not static, a block would need another one's results, or those of one
-// block do not fit in its share of shared memory.  `chain`: by positions.
-std::optional<ChainSchedules> schedule_chain(KernelScheduler& scheduler, const PlannedChain& chain,
-                                             const BlockBounds& bounds);
+// block do not fit in its share of shared memory.
+Schedules schedule_chain(KernelScheduler& scheduler, const PlannedBlocks& chain,
+                         const BlockBounds& bounds);
 
 // Predicted times.
 

@@ -109,11 +109,12 @@ TEST(EmitPhases, StagesOfAPhaseShareOutItsBlocks) {
   const KernelSource source = emit_planned(planned, 0);
   const SymbolTable& symbols = planned.graph.symbols;
   int64_t blocks = 0;
-  const std::vector<int>& phase = planned.plan.kernels[0].phases.at(0);
-  for (int s : phase) {
+  const std::vector<PlannedBlocks>& all = planned.plan.kernels[0].phases.at(0).blocks;
+  for (const PlannedBlocks& own : all) {
+    const int s = own.stages.at(0);
     blocks += symbols.hint(planned.plan.schedules[s].grid);
     const std::string end = std::to_string(blocks);
-    const bool is_last = s == phase.back();
+    const bool is_last = &own == &all.back();
     EXPECT_NE(holds(frame_of(source), "block < " + end), is_last) << source.text;
   }
   ASSERT_EQ(source.phases.size(), 1u);
@@ -185,8 +186,7 @@ TEST(EmitPhases, AGroupHasTheSameBlocksInEachPhase) {
     outputs (%y, %w)
   )");
   ASSERT_EQ(planned.plan.kernels.size(), 1u) << to_string(planned.plan, planned.graph);
-  ASSERT_EQ(planned.plan.kernels[0].persistent_groups.size(), 2u)
-      << to_string(planned.plan, planned.graph);
+  ASSERT_EQ(planned.plan.kernels[0].kept.size(), 2u) << to_string(planned.plan, planned.graph);
   const std::string frame = frame_of(emit_planned(planned, 0));
   EXPECT_TRUE(holds(frame, "is_resident = grid_blocks() >= 248;")) << frame;
   const std::regex first(R"(if \(block < 128\) stage_\d\(block, [^\n]*k0, )");

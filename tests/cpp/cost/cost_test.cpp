@@ -291,7 +291,7 @@ TEST(RunInTurn, AddsTimesAndTheLeastThatEachTakes) {
 
 TEST(PhaseTime, PhasesFollowEachOtherAfterABarrier) {
   const DeviceSpec& h200 = device_spec("h200");
-  PhaseTime one, other;
+  PhaseTime one, other{Join::kGrid};
   one.add({5, 1});
   other.add({7, 0.5});
   EXPECT_DOUBLE_EQ(estimate_us({one, other}, h200), h200.launch_us + 5 + h200.barrier_us + 7);
@@ -313,14 +313,20 @@ TEST(StageEstimate, OneBlockAloneTakesAsLongAsWhereItIsTheOnlyOne) {
 // A sum of one block's partial results is quicker by itself; that of a hundred is not.
 TEST(PhaseTime, TheLastBlockEndsWhatIsLittleSoonerThanABarrier) {
   const DeviceSpec& h200 = device_spec("h200");
-  PhaseTime rows, total, columns;
+  PhaseTime rows, total{Join::kGrid}, columns{Join::kGrid};
   rows.add(estimate_stage({1e7, 0, 0, 0, 1000, 256}, h200, 1));
   total.add(estimate_stage({4000, 0, 0, 0, 1, 256}, h200, 1));
   columns.add(estimate_stage({4e5, 0, 0, 0, 100, 256}, h200, 1));
-  EXPECT_LT(estimate_us({rows, total}, h200, 1), estimate_us({rows, total}, h200));
-  EXPECT_GT(estimate_us({rows, columns}, h200, 1), estimate_us({rows, columns}, h200));
-  EXPECT_DOUBLE_EQ(estimate_us({rows, columns, total}, h200, 2),
+  const auto alone = [](PhaseTime phase) {
+    phase.join = Join::kLastBlock;
+    return phase;
+  };
+  EXPECT_LT(estimate_us({rows, alone(total)}, h200), estimate_us({rows, total}, h200));
+  EXPECT_GT(estimate_us({rows, alone(columns)}, h200), estimate_us({rows, columns}, h200));
+  EXPECT_DOUBLE_EQ(estimate_us({rows, columns, alone(total)}, h200),
                    estimate_us({rows, columns}, h200) + h200.last_block_us + total.alone_us);
+  EXPECT_DOUBLE_EQ(estimate_us({rows, alone(total), alone(total)}, h200),
+                   estimate_us({rows, alone(total)}, h200) + total.alone_us);
 }
 
 TEST(DeviceSpec, BlocksMeetOnGpusOnly) {

@@ -25,15 +25,24 @@ std::string softmax_permuted(int batch, int rows, int columns) {
   )";
 }
 
+// The blocks of several stages that a kernel has.
+std::vector<PlannedBlocks> chains_of(const PlannedKernel& kernel) {
+  std::vector<PlannedBlocks> chains;
+  std::ranges::copy_if(kernel.blocks(), std::back_inserter(chains), &PlannedBlocks::is_chain);
+  return chains;
+}
+
 TEST(ChainStages, APermutedStoreIsASecondStage) {
   const Planned p = plan_chains(softmax_permuted(64, 1024, 256));
   ASSERT_EQ(p.plan.kernels.size(), 1u);
   const PlannedKernel& kernel = p.plan.kernels[0];
   ASSERT_EQ(kernel.phases.size(), 1u);
-  ASSERT_EQ(kernel.chains.size(), 1u) << to_string(p.plan, p.graph);
-  const PlannedChain& chain = kernel.chains[0];
+  ASSERT_EQ(chains_of(kernel).size(), 1u) << to_string(p.plan, p.graph);
+  const PlannedBlocks chain = chains_of(kernel)[0];
   EXPECT_EQ(chain.in_shared.size(), 1u);
-  const StageSchedule &first = p.plan.schedules[chain.first], &then = p.plan.schedules[chain.then];
+  ASSERT_EQ(chain.stages.size(), 2u);
+  const StageSchedule& first = p.plan.schedules[chain.stages[0]];
+  const StageSchedule& then = p.plan.schedules[chain.stages[1]];
   EXPECT_EQ(first.threads, then.threads);
   EXPECT_EQ(first.grid, then.grid);
   EXPECT_GE(first.shared_bytes, then.shared_bytes);
@@ -44,11 +53,11 @@ TEST(ChainStages, APermutedStoreIsASecondStage) {
 }
 
 TEST(ChainStages, WhatBlocksDoNotDivideStaysOneStage) {
-  EXPECT_TRUE(plan_chains(softmax_permuted(64, 1021, 256)).plan.kernels[0].chains.empty());
+  EXPECT_FALSE(plan_chains(softmax_permuted(64, 1021, 256)).plan.kernels[0].has_chains());
 }
 
 TEST(ChainStages, TheHostHasNone) {
-  EXPECT_TRUE(plan_chains(softmax_permuted(64, 1024, 256), "cpu").plan.kernels[0].chains.empty());
+  EXPECT_FALSE(plan_chains(softmax_permuted(64, 1024, 256), "cpu").plan.kernels[0].has_chains());
 }
 
 // The permuted softmax in two stages, chained whatever it costs.
@@ -84,8 +93,7 @@ Chained chain_by_hand(const std::string& text) {
   first.stores = then.loads = {handed};
   then.roots = then.stores = {then.nodes.back()};
   chained.stages = {first, then};
-  chained.kernel.phases = {{0, 1}};
-  chained.kernel.chains = {{0, 1, {handed}}};
+  chained.kernel.phases = {{.blocks = {PlannedBlocks{{0, 1}, {handed}}}}};
   return chained;
 }
 
@@ -121,7 +129,7 @@ TEST(ChainStages, RowsAreAsFarApartAsBanksNeed) {
 TEST(ChainStages, WhatDoesNotFitPassesThroughGlobalMemory) {
   Chained chained = chain_by_hand(softmax_permuted(2, 256, 60000));
   EXPECT_TRUE(chained.schedule().empty()) << "240 KB of each row";
-  chained.kernel.chains[0].in_shared.clear();
+  chained.kernel.phases[0].blocks[0].in_shared.clear();
   const std::vector<StageSchedule> schedules = chained.schedule();
   ASSERT_EQ(schedules.size(), 2u);
   EXPECT_TRUE(schedules[0].buffers.empty());
@@ -142,10 +150,10 @@ TEST(ChainStages, OneBarrierOfTheBlockInsteadOfTheGrids) {
   const Planned p = plan_chains(kPairs);
   ASSERT_EQ(p.plan.kernels.size(), 1u);
   EXPECT_EQ(p.plan.kernels[0].phases.size(), 1u) << to_string(p.plan, p.graph);
-  ASSERT_EQ(p.plan.kernels[0].chains.size(), 1u);
-  const PlannedChain& chain = p.plan.kernels[0].chains[0];
-  EXPECT_EQ(find_block_range(p.plan.schedules[chain.first], chain.in_shared[0]),
-            p.plan.schedules[chain.then].buffers[0].elements);
+  ASSERT_EQ(chains_of(p.plan.kernels[0]).size(), 1u);
+  const PlannedBlocks chain = chains_of(p.plan.kernels[0])[0];
+  EXPECT_EQ(find_block_range(p.plan.schedules[chain.stages[0]], chain.in_shared[0]),
+            p.plan.schedules[chain.stages[1]].buffers[0].elements);
 }
 
 TEST(ChainStages, RowsThatNeedOtherBlocksKeepTheGridBarrier) {
@@ -157,7 +165,7 @@ TEST(ChainStages, RowsThatNeedOtherBlocksKeepTheGridBarrier) {
     %d = sub(%a, %b)
     outputs (%d)
   )");
-  for (const PlannedKernel& kernel : p.plan.kernels) EXPECT_TRUE(kernel.chains.empty());
+  for (const PlannedKernel& kernel : p.plan.kernels) EXPECT_FALSE(kernel.has_chains());
 }
 
 }  // namespace

@@ -222,7 +222,7 @@ TEST(ChooseTemplate, StagesOfOneKernelHaveOneBlockSize) {
                                "h200");
   for (const PlannedKernel& kernel : planned.plan.kernels) {
     PlannedKernel apart = kernel;
-    apart.persistent_groups.clear();
+    apart.kept.clear();
     TemplateMemo memo;
     KernelChooser chooser{planned.graph, planned.plan.stages, apart, target_of("h200"), memo};
     for (const KernelChoice& choice : enumerate(chooser)) {

@@ -98,7 +98,7 @@ inline Planned schedule_together(const std::string& text, const std::string& tar
     }
   }
   planned.plan.stages = {stage};
-  planned.plan.kernels = {{{{0}}}};
+  planned.plan.kernels = {{.phases = {{.blocks = {PlannedBlocks{{0}}}}}}};
   planned.plan.schedules.push_back(
       schedule_stage(graph, stage, device_spec(target), planned.graph.symbols));
   return planned;

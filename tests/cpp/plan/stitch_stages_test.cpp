@@ -10,8 +10,6 @@
 namespace stitch {
 namespace {
 
-using Phases = std::vector<std::vector<int>>;
-
 Planned plan_stitched(const std::string& text, const std::string& target = "h200") {
   return plan_graph(text, target);
 }
@@ -48,7 +46,7 @@ StitchPlan plan_apart(const Graph& graph, int statements = 1) {
 
 std::vector<size_t> phase_sizes(const PlannedKernel& kernel) {
   std::vector<size_t> sizes;
-  for (const std::vector<int>& phase : kernel.phases) sizes.push_back(phase.size());
+  for (const PlannedPhase& phase : kernel.phases) sizes.push_back(phase.blocks.size());
   return sizes;
 }
 
@@ -75,13 +73,14 @@ struct Memory {
   }
 
   void run(const PlannedKernel& kernel, std::set<int>& seen) {
-    for (const std::vector<int>& phase : kernel.phases) {
-      EXPECT_FALSE(phase.empty());
-      for (int s : phase) {
+    for (const PlannedPhase& phase : kernel.phases) {
+      EXPECT_EQ(phase.join == Join::kLaunch, &phase == &kernel.phases.front());
+      EXPECT_FALSE(phase.blocks.empty());
+      for (int s : phase.stages()) {
         EXPECT_TRUE(seen.insert(s).second) << "stage " << s << " runs twice";
         for (NodeId load : plan.stages[s].loads) expect(load, "stage " + std::to_string(s));
       }
-      for (int s : phase)
+      for (int s : phase.stages())
         present.insert(plan.stages[s].stores.begin(), plan.stages[s].stores.end());
     }
   }
@@ -295,8 +294,9 @@ TEST(StitchStages, WhatDoesNotFitDoesNotCloseTheKernel) {
   };
   const StitchPlan plan = plan_apart(graph, ScoreOf(score), device_spec("h200"));
   ASSERT_EQ(plan.kernels.size(), 2u) << to_string(plan, graph);
-  EXPECT_EQ(plan.kernels[0].phases, (Phases{{0, 2}}));
-  EXPECT_EQ(plan.kernels[1].phases, (Phases{{1}}));
+  EXPECT_EQ(plan.kernels[0].stages(), (std::vector{0, 2}));
+  EXPECT_EQ(plan.kernels[1].stages(), std::vector{1});
+  EXPECT_EQ(phase_sizes(plan.kernels[0]), std::vector<size_t>{2});
 }
 
 constexpr const char* kMeanOfRows = R"(
@@ -309,7 +309,8 @@ TEST(StitchStages, ATotalIsLeftToTheLastBlock) {
   const Planned planned = plan_stitched(std::string(kMeanOfRows) + "outputs (%total)\n");
   ASSERT_EQ(planned.plan.kernels.size(), 1u);
   EXPECT_EQ(planned.plan.kernels[0].phases.size(), 2u);
-  EXPECT_EQ(planned.plan.kernels[0].finish, 1) << to_string(planned.plan, planned.graph);
+  EXPECT_EQ(planned.plan.kernels[0].phases[1].join, Join::kLastBlock)
+      << to_string(planned.plan, planned.graph);
 }
 
 TEST(StitchStages, WhatAllBlocksReadIsNot) {
@@ -317,7 +318,8 @@ TEST(StitchStages, WhatAllBlocksReadIsNot) {
     %y = div(%x, %total)
     outputs (%y)
   )");
-  for (const PlannedKernel& kernel : planned.plan.kernels) EXPECT_EQ(kernel.finish, -1);
+  for (const PlannedKernel& kernel : planned.plan.kernels)
+    for (const PlannedPhase& phase : kernel.phases) EXPECT_NE(phase.join, Join::kLastBlock);
 }
 
 TEST(StitchStages, ABarrierThatCostsMoreThanALaunchIsACut) {

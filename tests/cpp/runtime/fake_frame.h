@@ -144,7 +144,7 @@ struct FakePlan {
     const TensorType type = graph[x].type;
     const NodeId y = add_node(OpKind::k_relu, {x}, contiguous_type(type.dtype, type.shape));
     const int kernel = static_cast<int>(plan.kernels.size());
-    plan.kernels.push_back({{{kernel}}});
+    plan.kernels.push_back({.phases = {{.blocks = {PlannedBlocks{{kernel}}}}}});
     plan.stages.push_back({{y}, {y}, {x}, {y}});
     plan.steps.push_back({kernel});
     KernelSource source;

@@ -149,7 +149,7 @@ class LaunchOfKeptValues : public StitchedLaunch {
   void SetUp() override {
     plan(kKept);
     if (IsSkipped()) return;
-    ASSERT_EQ(planned.plan.kernels[0].persistent_groups.size(), 1u);
+    ASSERT_EQ(planned.plan.kernels[0].kept.size(), 1u);
   }
   bool has_room() const { return std::string(GetParam()) == "h200"; }
 };

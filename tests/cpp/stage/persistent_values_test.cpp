@@ -24,7 +24,7 @@ int persistent_values(const Planned& planned) {
 void check_groups(const Planned& planned) {
   for (const PlannedKernel& kernel : planned.plan.kernels) {
     int64_t blocks = 0;
-    for (const std::vector<int>& group : kernel.persistent_groups) {
+    for (const std::vector<int>& group : kernel.kept) {
       const StageSchedule& first = planned.plan.schedules[group[0]];
       ASSERT_TRUE(first.grid.is_constant());
       blocks += first.grid.value();
@@ -46,7 +46,7 @@ void check_groups(const Planned& planned) {
     }
     for (int s : kernel.stages()) {
       const StageSchedule& own = planned.plan.schedules[s];
-      if (kernel.persistent_groups.empty()) continue;
+      if (kernel.kept.empty()) continue;
       const DeviceSpec& device = *own.device;
       EXPECT_GE(own.bounds.per_multiprocessor * device.multiprocessors, blocks) << "all resident";
       EXPECT_LE(own.bounds.per_multiprocessor * own.threads, device.threads_per_multiprocessor);
@@ -59,7 +59,7 @@ void check_groups(const Planned& planned) {
 TEST(PersistentValues, ATensorThatIsReducedAndUsedAgainIsReadOnce) {
   const Planned planned = plan_graph(scaled("f32[256,16384]"), "h200");
   ASSERT_EQ(planned.plan.kernels.size(), 1u);
-  EXPECT_EQ(planned.plan.kernels[0].persistent_groups, (std::vector<std::vector<int>>{{0, 1}}));
+  EXPECT_EQ(planned.plan.kernels[0].kept, (std::vector<std::vector<int>>{{0, 1}}));
   check_groups(planned);
   EXPECT_EQ(persistent_values(planned), 2);
   const PersistentValue& value = planned.plan.schedules[1].persistent.at(0);
@@ -82,7 +82,7 @@ TEST(PersistentValues, WhatDoesNotFitIsReadAgain) {
   for (const char* type : {"f32[256,262144]", "f32[8192,4096]"}) {
     const Planned planned = plan_graph(scaled(type), "h200");
     EXPECT_EQ(persistent_values(planned), 0) << type;
-    EXPECT_TRUE(planned.plan.kernels.at(0).persistent_groups.empty());
+    EXPECT_TRUE(planned.plan.kernels.at(0).kept.empty());
     EXPECT_EQ(planned.plan.schedules[0].bounds.per_multiprocessor, 1);
   }
 }
