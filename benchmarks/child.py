@@ -14,7 +14,7 @@ import time
 import torch
 from torch.utils._pytree import tree_map
 
-from benchmarks import accuracy, bert, cases, machine, measure, ptxsim_speed
+from benchmarks import accuracy, bert, cases, machine, measure, ptxsim_speed, subgraphs
 from benchmarks.large_graphs import large_graph
 from benchmarks.workloads import WORKLOADS
 from benchmarks.workloads.training import training_steps
@@ -166,6 +166,20 @@ def plan_large(shape, nodes, target):
     return {stage: float(us) / 1e6 for stage, us in zip(times[::2], times[1::2], strict=True)}
 
 
+def compile_optimizer(target, tensors, shapes):
+    """Seconds from the graph to binaries, and launches, of an AdamW step."""
+    from tools.show import capture_graphs
+
+    with torch.device("meta"):
+        fn, inputs = subgraphs.adamw_of_layers(torch.float32, tensors, *shapes)
+    (graph,) = capture_graphs(fn, inputs, target)
+    start = time.perf_counter()
+    kernels = graph.compile(cache="off")["kernels"]
+    seconds = time.perf_counter() - start
+    launches = sum(kernel["launches"] for kernel in graph.compile(clock=True)["kernels"])
+    return {"seconds": seconds, "kernels": len(kernels), "launches": launches}
+
+
 def compile_large(shape, nodes):
     """CPU seconds, the C++ compiler's included, from the graph to loaded kernels."""
     from torch_stitch import _core
@@ -214,6 +228,7 @@ TASKS = {
         compile_cold,
         stages_of_bert,
         plan_large,
+        compile_optimizer,
         compile_large,
         nvrtc_kernels,
         count_misses,

@@ -254,6 +254,18 @@ def planner_large(request):
         yield Row(name, round(shapes[worst]["plan"], 3), limit, unit="s", detail=shapes)
 
 
+def optimizer_step(request, tensors=400):
+    """A step of AdamW over the tensors of a model's layers, which repeat five shapes."""
+    shapes = ((1024, 1024), (1024,), (4096, 1024), (4096,), (1024, 4096))
+    name = f"AdamW of {tensors} tensors for {PLANNED_FOR}"
+    if skipped := skip_without_nvrtc(name):
+        yield skipped
+        return
+    step = call_child("compile_optimizer", target=PLANNED_FOR, tensors=tensors, shapes=shapes)
+    yield Row(f"{name}, launches", step["launches"], 2, detail=step)
+    yield Row(f"{name}, from the graph to its binary", round(step["seconds"], 3), 3, unit="s")
+
+
 def nvrtc(request):
     with temporary_directory() as directory:
         kernels = call_child(
@@ -315,6 +327,7 @@ GROUPS = {
         cold_compile,
         planner,
         planner_large,
+        optimizer_step,
         nvrtc,
         warm_process,
         ptxsim_speed,

@@ -39,8 +39,9 @@ clock::Argument number(int64_t value) { return {.bits = static_cast<uint64_t>(va
 // As kernel_source.h lists them; `phases`: the first, and what comes after the last.
 std::vector<clock::Argument> arguments_of(const Graph& graph, const KernelSource& source,
                                           std::pair<size_t, size_t> phases) {
-  std::vector<clock::Argument> arguments = map_to_vector(
-      source.pointers, [&](const KernelArgument& of) { return pointer(graph, of.value); });
+  std::vector<clock::Argument> arguments;
+  for (const KernelArgument& own : source.pointers)
+    if (!own.is_tabled) arguments.push_back(pointer(graph, own.value));
   for (const Dim& size : source.sizes) arguments.push_back(number(graph.symbols.hint(size)));
   const clock::Argument counter = {.is_pointer = true, .bytes = kCounters * 4};
   if (source.phases.size() > 1) {
@@ -49,6 +50,7 @@ std::vector<clock::Argument> arguments_of(const Graph& graph, const KernelSource
   }
   if (source.phases.size() > 1 || source.finishes) arguments.push_back(counter);
   arguments.push_back(counter);
+  for (size_t i : source.tensors) arguments.push_back(pointer(graph, source.pointers[i].value));
   return arguments;
 }
 

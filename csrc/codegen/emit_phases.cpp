@@ -7,6 +7,7 @@ std::string list_parameters(const Graph& graph, const std::vector<KernelArgument
                             const std::set<NodeId>& exchanged) {
   std::string text;
   for (size_t i = 0; i < pointers.size(); ++i) {
+    if (pointers[i].is_tabled) continue;
     const bool is_shared =
         exchanged.count(pointers[i].value) || shares_memory(pointers[i], options);
     text += pointer_parameter(graph, pointers[i], i, !is_shared) + ", ";
@@ -59,6 +60,9 @@ bool reads_again(const Graph& graph, std::span<const LoweredPhase> phases) {
   return again > first;
 }
 
+// Stages of one phase and one text, each of which has tensors and blocks of its own.
+using Records = std::vector<const KernelStage*>;
+
 struct Emitter {
   const Graph& graph;
   const LoweringOptions& options;
@@ -84,6 +88,10 @@ struct Emitter {
     int phase;  // the last in which a stage of the group had it
   };
   std::vector<FrameArray> arrays = {};
+  std::map<const KernelStage*, Records> records = {};  // by the first
+  std::set<const KernelStage*> repeated = {};          // those behind the first
+  std::set<size_t> named = {};                         // pointers that are parameters
+  std::map<NodeList, size_t> columns = {};             // of the table: where each begins
 
   // A value that one phase stores and another loads is one argument.
   size_t argument(const KernelArgument& wanted) {
@@ -97,12 +105,12 @@ struct Emitter {
 
   std::string size(const Dim& dim) { return print_size(dim, source.sizes); }
 
-  std::string stage_function(const KernelStage& part) const {
+  std::string stage_function(const KernelStage& part, int number) const {
     const LoweredStage& lowered = part.lowered;
-    const auto loop = split.find(part.number);
+    const auto loop = split.find(number);
     const bool loops = loop != split.end();
     std::string text =
-        concat("STITCH_DEVICE void stage_", part.number, "(",
+        concat("STITCH_DEVICE void stage_", number, "(",
                loops ? loop->second.turns + " turns, " : "i64 block_number, ") +
         list_parameters(graph, lowered.pointers, lowered.sizes.size(), options, exchanged);
     for (size_t i = 0; i < lowered.persistent.size(); ++i) {
@@ -136,14 +144,60 @@ struct Emitter {
     return text;
   }
 
+  // Stages that have their blocks alone, and keep nothing for other phases, by text.
+  void find_records(const LoweredPhase& phase) {
+    std::map<std::string, Records> equal;
+    for (const LoweredBlocks& stages : phase.blocks) {
+      const KernelStage& part = stages[0];
+      if (stages.size() > 1 || places.contains(part.group)) continue;
+      const std::string text = stage_function(part, 0);
+      equal[concat(text, part.schedule->grid, ' ', join(part.lowered.sizes, " "))].push_back(&part);
+    }
+    for (const auto& [text, own] : equal) {
+      if (std::ssize(own) < kFewestRecords) continue;
+      records[own[0]] = own;
+      repeated.insert(own.begin() + 1, own.end());
+    }
+  }
+
+  // What is stored into an input is where that is.
+  NodeId memory_of(NodeId value) const {
+    const auto over = options.stored_over.find(value);
+    const bool is_there =
+        over != options.stored_over.end() && graph[over->second].op == OpKind::k_input;
+    return is_there ? over->second : value;
+  }
+
+  // What the n-th pointer of a stage, or of the record that a block belongs to, is.
+  std::string pointer(const KernelStage& part, size_t n) {
+    const KernelArgument& own = part.lowered.pointers[n];
+    if (const BlockBuffer* buffer = find_buffer(*part.schedule, own.value))
+      return concat("reinterpret_cast<", info(graph[own.value].type.dtype).device_name,
+                    "*>(shared + ", buffer->shared_offset, ")");
+    const auto equal = records.find(&part);
+    const NodeList memories = map_to_vector(
+        equal == records.end() ? Records{&part} : equal->second,
+        [&](const KernelStage* record) { return memory_of(record->lowered.pointers[n].value); });
+    if (std::ranges::count(memories, memories[0]) == std::ssize(memories)) {
+      named.insert(argument(own));
+      return concat("p", argument(own));
+    }
+    const auto [column, is_new] = columns.try_emplace(memories, source.tensors.size());
+    for (size_t r = 0; r < memories.size(); ++r) {
+      const size_t at = argument(equal->second[r]->lowered.pointers[n]);
+      if (is_new) source.tensors.push_back(at);
+      // One address, aligned for both.
+      int &first = source.pointers[source.tensors[column->second + r]].alignment_bytes,
+          &own = source.pointers[at].alignment_bytes;
+      first = own = std::max(first, own);
+    }
+    return concat("static_cast<", pointer_type(graph, own), ">(tensors.at[", column->second,
+                  " + record])");
+  }
+
   std::string call(const KernelStage& part, const std::string& block, int phase) {
     std::string text = concat("stage_", part.number, "(", block, ", ");
-    for (const KernelArgument& pointer : part.lowered.pointers)
-      if (const BlockBuffer* buffer = find_buffer(*part.schedule, pointer.value))
-        text += concat("reinterpret_cast<", info(graph[buffer->value].type.dtype).device_name,
-                       "*>(shared + ", buffer->shared_offset, "), ");
-      else
-        text += concat("p", argument(pointer), ", ");
+    for (size_t i = 0; i < part.lowered.pointers.size(); ++i) text += pointer(part, i) + ", ";
     for (const Dim& dim : part.lowered.sizes) text += size(dim) + ", ";
     text += persistent_arguments(part, phase);
     return text + (uses_shared ? "shared, " : "") + "error);\n";
@@ -162,6 +216,13 @@ struct Emitter {
     }
   }
 
+  // Of all its records.
+  Dim count_blocks(const KernelStage& part) const {
+    const auto own = records.find(&part);
+    const size_t count = own == records.end() ? 1 : own->second.size();
+    return part.schedule->grid * static_cast<int64_t>(count);
+  }
+
   // Where blocks begin in their phase, in the order in which they are placed.
   std::vector<std::pair<const LoweredBlocks*, Dim>> place_blocks(const LoweredPhase& phase) const {
     std::vector<std::pair<const LoweredBlocks*, Dim>> placed;
@@ -170,19 +231,26 @@ struct Emitter {
       for (const LoweredBlocks& own : phase.blocks) {
         if (own[0].group != group) continue;
         placed.push_back({&own, begin});
-        end = begin + own[0].schedule->grid;
+        end = begin + count_blocks(own[0]);
       }
     }
     for (const LoweredBlocks& own : phase.blocks) {
-      if (places.count(own[0].group)) continue;
+      if (places.count(own[0].group) || repeated.contains(&own[0])) continue;
       placed.push_back({&own, end});
-      end = end + own[0].schedule->grid;
+      end = end + count_blocks(own[0]);
     }
     return placed;
   }
 
-  // All stages of a block.  Shared memory is the next block's once all have read it.
-  std::string call_in_turn(const LoweredBlocks& stages, const std::string& block, int phase) {
+  // All stages of a block, or that of its record.  Shared memory is the next block's once all have
+  // read it.
+  std::string call_in_turn(const LoweredBlocks& stages, const std::string& block, int phase,
+                           const std::string& type) {
+    if (records.contains(&stages[0])) {
+      const std::string grid = size(stages[0].schedule->grid);
+      return concat("{\n        const ", type, " record = (", block, ") / ", grid, ";\n        ",
+                    call(stages[0], concat(block, " - record * ", grid), phase), "      }\n");
+    }
     if (stages.size() == 1) return call(stages[0], block, phase);
     std::string text = "{\n";
     for (const KernelStage& part : stages)
@@ -237,11 +305,11 @@ struct Emitter {
       calls += stages == placed.front().first ? "      " : "      else ";
       std::vector<std::string> conditions;
       if (begin != end) conditions.push_back("block >= " + size(begin));
-      end = begin + stages->front().schedule->grid;
+      end = begin + count_blocks(stages->front());
       if (stages != placed.back().first) conditions.push_back("block < " + size(end));
       if (!conditions.empty()) calls += "if (" + join(conditions, " && ") + ") ";
       const std::string block = begin.is(0) ? "block" : "block - " + size(begin);
-      calls += call_in_turn(*stages, block, number);
+      calls += call_in_turn(*stages, block, number, counter_type(end));
     }
     // Stages have places of their own in shared memory: none may begin while another is read.
     if (placed.size() > 1 && std::ranges::any_of(phase.stages(), leaves_shared))
@@ -332,14 +400,21 @@ std::pair<std::string, std::string> emit_phases(const Graph& graph, const Lowere
   }
   emitter.uses_shared = shared_bytes > 0;
   emitter.place_groups(kernel);
+  for (const LoweredPhase& phase : kernel) emitter.find_records(phase);
   const std::string body = emitter.body(kernel);
   std::string functions;
-  for (const KernelStage& part : stages_of(kernel)) functions += emitter.stage_function(part);
+  if (!source.tensors.empty())
+    functions = concat("struct Tensors {\n  void* at[", source.tensors.size(), "];\n};\n");
+  for (size_t i = 0; i < source.pointers.size(); ++i)
+    source.pointers[i].is_tabled = !emitter.named.contains(i) && !source.tensors.empty();
+  for (const KernelStage& part : stages_of(kernel))
+    if (!emitter.repeated.contains(&part)) functions += emitter.stage_function(part, part.number);
   std::string frame = "(" + list_parameters(graph, source.pointers, source.sizes.size(), options,
                                             emitter.exchanged);
   if (source.phases.size() > 1) frame += "i32 first_phase, i32 end_phase, ";
   if (kernel.size() > 1) frame += "u32* barrier, ";
-  frame += "i32* error) {\n";
+  frame += source.tensors.empty() ? "i32* error) {\n"
+                                  : "i32* error, const __grid_constant__ Tensors tensors) {\n";
   frame += declare_shared(shared_bytes, source) + emitter.frame_arrays();
   frame += std::string(options.dependent_launch ? kWaitForLaunch : "") + body + "}\n";
   return {functions, frame};

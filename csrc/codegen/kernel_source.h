@@ -7,6 +7,7 @@
 //       With several phases: (..., i32 first_phase, i32 end_phase, u32* barrier, i32* error), a
 //       cooperative launch whose blocks are all resident, for any grid; or a launch per phase.
 //       Where the last block finishes: (..., u32* barrier, i32* error) with one phase too.
+//       Where it has a table of tensors, Tensors{void* at[N]} follows `error`.
 // `error` becomes one of the codes of device/stitch/load_store.cuh when the results mean nothing.
 #pragma once
 
@@ -18,12 +19,15 @@ struct KernelArgument {
   NodeId value;  // a materialised value of the graph
   bool is_store = false;
   int alignment_bytes = 1;  // the text assumes this alignment of the base address
+  bool is_tabled = false;   // in the table of tensors, and no parameter of its own
 };
 
 struct KernelSource {
   std::string name;  // begins with the ops it holds, ends in a hash of the text
   std::string text;  // without the device headers
   std::vector<KernelArgument> pointers;
+  // The table, indices of `pointers`: of a parameter of equal stages, what it is for each of them.
+  std::vector<size_t> tensors;
   DimList sizes;                        // integer arguments: sizes only known at run time
   DimList phases;                       // blocks to share out, by phase
   std::vector<Assumption> assumptions;  // about sizes: the text is wrong for others

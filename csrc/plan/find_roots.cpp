@@ -14,12 +14,15 @@ constexpr size_t kMostCone = 64;
 constexpr int kMostWays = 64;
 // Vector elements that share one expensive number: of more, its time is lost in theirs [A].
 constexpr int64_t kMostSharing = 64;
+// Elements whose values one thread computes: a uniform value that they share is computed once [A].
+constexpr double kOfThread = 4;
 constexpr double kFewEvaluations = 3, kMostEvaluations = 16, kMostOnGpu = 120, kMostOnHost = 40;
 
 struct RootFinder {
   const Graph& graph;
   const Demands& demands;
-  bool on_gpu;
+  const DeviceSpec& device;
+  bool on_gpu = device.is_cuda;
   std::vector<NodeList> users = find_users(graph);  // live ones
   std::vector<int> level = find_levels(graph);
   std::vector<bool> is_live = std::vector<bool>(graph.size(), false);
@@ -142,6 +145,32 @@ struct RootFinder {
   bool is_broadcast_to_vectors(NodeId id) const {
     if (on_gpu || family(graph[id]) != Family::kPointwise || !is_costly(id)) return false;
     return is_broadcast(id, is_repeated_by_rows(id) ? INT64_MAX : kMostSharing);
+  }
+
+  // Microseconds for which the threads of a kernel compute a value that is the same for all of them
+  // and waits for no reduction: a power of the step.
+  double predict_uniform_us(NodeId id) const {
+    const auto most = static_cast<double>(count_broadcast(id));
+    if (hint_elements(graph, id) > 1 || most <= 1 || !is_costly(id)) return 0;
+    const Cone cone = find_cone(graph, id, [&](NodeId at) { return is_stored(at); });
+    if (reduces(graph, cone.loads)) return 0;
+    double instructions = 0;
+    for (NodeId node : cone.nodes) instructions += gpu_instructions(graph[node].op).exact;
+    return instructions * most / kOfThread / (device.flops_per_us / 2);
+  }
+
+  // Stored where all threads take longer for all of them than it takes to meet at a barrier.
+  void store_uniform_values() {
+    NodeList found;
+    double us = 0;
+    for (int n = 0; n < graph.size(); ++n) {
+      if (!is_live[n] || is_root[n] || family(graph.nodes[n]) != Family::kPointwise) continue;
+      const double own_us = predict_uniform_us(NodeId(n));
+      if (own_us > 0) found.push_back(NodeId(n));
+      us += own_us;
+    }
+    if (us > device.barrier_us)
+      for (NodeId id : found) is_root[id.index()] = true;
   }
 
   // A host's loop that loads bytes has as many lanes as a register has bytes: rows of 64 scores
@@ -293,7 +322,7 @@ struct RootFinder {
       is_root[n] = is_certain_root(id) || (every_op && computes) || is_worth_storing(id) ||
                    is_gathered(id) || is_broadcast_to_vectors(id);
     }
-    if (!on_gpu) widen_bytes();
+    on_gpu ? store_uniform_values() : widen_bytes();
     cut_long_cones();
     cut_repeated_cones();
   }
@@ -301,8 +330,9 @@ struct RootFinder {
 
 }  // namespace
 
-NodeList find_roots(const Graph& graph, const Demands& demands, bool every_op, bool on_gpu) {
-  RootFinder finder{graph, demands, on_gpu};
+NodeList find_roots(const Graph& graph, const Demands& demands, bool every_op,
+                    const DeviceSpec& device) {
+  RootFinder finder{graph, demands, device};
   finder.run(every_op);
   NodeList roots;
   for (int n = 0; n < graph.size(); ++n)

@@ -2,14 +2,17 @@
 #pragma once
 
 #include "analysis/storage.h"
+#include "cost/device_spec.h"
 
 namespace stitch {
 
 // Roots in topological order: demanded values, reductions, pointwise values that users on both
 // sides of a library call would otherwise recompute from more bytes than they have, and what
-// segments would gather or, on the host, they and scatters compute element by element.
+// segments would gather or, on the host, they and scatters compute element by element; on a GPU
+// costly values that all threads would compute alike, where that takes longer than a barrier.
 // With `every_op` each op is a root of its own (policy "none").
-NodeList find_roots(const Graph& graph, const Demands& demands, bool every_op, bool on_gpu = true);
+NodeList find_roots(const Graph& graph, const Demands& demands, bool every_op,
+                    const DeviceSpec& device);
 
 // AStitch A.1; divisions and square roots count as light: they cost less than a barrier.
 inline bool is_expensive(const Node& node) {

@@ -254,14 +254,15 @@ class Joiner {
     return values.size();
   }
 
-  // Of two stages that stay apart, as kernels of their own or, where one waits for the other, as
-  // phases of one kernel.  Others that one kernel holds read for themselves what they share.
+  // Of two stages that stay apart, as kernels of their own, or in one as one phase or, where one
+  // waits for the other, two.
   double predict_apart_us(int a, int b) const {
     const StageScore &first = units_[a].score, &second = units_[b].score;
     const double us = first.us + second.us;
     const bool waits = units_[a].reads.count(b) || units_[b].reads.count(a);
-    if (!waits || in_.target.device.barrier_us == 0) return us;
-    std::vector<PhaseTime> phases = {{Join::kLaunch}, {Join::kGrid}};
+    if (in_.target.device.barrier_us == 0) return us;
+    std::vector<PhaseTime> phases = {{Join::kLaunch}};
+    if (waits) phases.push_back({Join::kGrid});
     phases.front().add(first.estimate);
     phases.back().add(second.estimate);
     return std::min(us, estimate_us(phases, in_.target.device));

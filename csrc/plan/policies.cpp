@@ -34,7 +34,7 @@ void enumerate_templates(const PlanRequest& in, PlanCandidate& candidate) {
 }
 
 NodeList list_roots(const PlanRequest& in, bool every_op) {
-  return find_roots(in.graph, in.demands, every_op, in.target.device.is_cuda);
+  return find_roots(in.graph, in.demands, every_op, in.target.device);
 }
 
 PlanCandidate plan_each_op(const PlanRequest& in) {

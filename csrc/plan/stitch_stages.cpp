@@ -35,6 +35,8 @@ struct Draft {
   std::vector<PhaseTime> times;
   std::set<NodeId> pointers;
   int statements = 0;
+  // Stages of so many statements and microseconds: near enough those of one text.
+  std::map<std::pair<int, double>, int> equal = {};
 };
 
 struct Stitcher {
@@ -46,6 +48,7 @@ struct Stitcher {
   std::vector<int> order = {};  // each unit after all that it waits for, else as given
   std::vector<Draft> drafts = {};
   std::map<int, std::vector<int>> drafts_of_level = {};
+  std::map<NodeId, NodeId> replaced = {};  // by a value that may be stored in its place: an input
   PlanCandidate out = {};
 
   const Stage& stage(int unit) const { return joined.stages[units[unit].step.kernel]; }
@@ -82,6 +85,7 @@ struct Stitcher {
       last_effect = u;
     }
     for (const auto& [value, m] : find_replaceable(graph)) {
+      replaced.emplace(value, graph.mutations[m].input);
       const auto storing = maker.find(value);
       if (storing == maker.end()) continue;
       for (int reader : readers[graph.mutations[m].input]) store_after(storing->second, reader);
@@ -185,8 +189,13 @@ struct Stitcher {
   Draft add(Draft draft, int unit, int phase, const StageScore& score) const {
     const Stage& added = stage(unit);
     draft.pointers.insert(added.loads.begin(), added.loads.end());
-    draft.pointers.insert(added.stores.begin(), added.stores.end());
-    draft.statements += score.statements;
+    for (NodeId store : added.stores) {  // what may replace an input is where that is
+      const auto input = replaced.find(store);
+      draft.pointers.insert(input == replaced.end() ? store : input->second);
+    }
+    int& equal = draft.equal[{score.statements, score.us}];
+    draft.statements += score.statements * (count_texts(equal + 1) - count_texts(equal));
+    ++equal;
     const bool is_new = std::ssize(draft.times) == phase;
     const Join join = phase == 0 ? Join::kLaunch : Join::kGrid;
     if (is_new) draft.times.push_back({join});

@@ -257,6 +257,7 @@ struct ProgramBuilder {
 
   void emit_launch(const KernelSource& source, int kernel) {
     LaunchStep step{kernel, source.sizes, source.phases, source.finishes, source.in_turns};
+    step.tensors = source.tensors;
     for (const KernelArgument& argument : source.pointers) {
       const BufferId id = argument.is_store ? buffer[argument.value.index()] : use(argument.value);
       if (argument.is_store) {
@@ -267,8 +268,8 @@ struct ProgramBuilder {
       }
       const NodeId part = stored_part(graph, argument.value);
       const TensorType& type = graph[part].type;
-      step.pointers.push_back(
-          {id, argument.is_store, part != argument.value, argument.alignment_bytes});
+      step.pointers.push_back({id, argument.is_store, part != argument.value,
+                               argument.alignment_bytes, argument.is_tabled});
       step.bytes = step.bytes + element_count(type.shape) * info(type.dtype).bytes;
     }
     if (source.may_fail) {

@@ -22,7 +22,7 @@ struct Execution {
   const std::vector<int64_t>& symbols;
   bool flags_pending = false;
   // Of the launch that is made: one memory for all of the call's.
-  std::vector<void*> pointers = {}, parameters = {};
+  std::vector<void*> pointers = {}, parameters = {}, tensors = {};
   std::vector<int64_t> sizes = {};
 
   void place_slab() {
@@ -118,8 +118,9 @@ struct Execution {
   void launch_on_cuda(const LaunchStep& step, int64_t grid) {
     const LoadedKernel& kernel = program.kernels[step.kernel];
     parameters.clear();
-    parameters.reserve(pointers.size() + sizes.size() + 4);
-    for (void*& pointer : pointers) parameters.push_back(&pointer);
+    parameters.reserve(pointers.size() + sizes.size() + 5);
+    for (size_t i = 0; i < pointers.size(); ++i)
+      if (!step.pointers[i].is_tabled) parameters.push_back(&pointers[i]);
     for (int64_t& size : sizes) parameters.push_back(&size);
     int32_t first_phase = 0, end_phase = static_cast<int32_t>(step.phases.size());
     CudaAddress barrier = 0;
@@ -130,6 +131,8 @@ struct Execution {
     }
     CudaAddress flag = step.flag < 0 ? 0 : program.flags->address(step.flag);
     parameters.push_back(&flag);
+    tensors = map_to_vector(step.tensors, [&](size_t i) { return pointers[i]; });
+    if (!tensors.empty()) parameters.push_back(tensors.data());
     flags_pending |= step.flag >= 0;
     describe_arguments(step, flag, barrier, true);
     if (end_phase <= 1) {
@@ -180,7 +183,7 @@ struct Execution {
     const Access stores = is_whole ? Access::kStore : Access::kBoth;  // a part of a kernel
     std::vector<PointerArgument> arguments;
     for (size_t i = 0; i < step.pointers.size(); ++i) {
-      const auto& [buffer, is_store, keeps_part, alignment_bytes] = step.pointers[i];
+      const auto& [buffer, is_store, keeps_part, alignment_bytes, is_tabled] = step.pointers[i];
       const TensorType& type = program.buffers[buffer.value()].type;
       const Access written = keeps_part ? Access::kBoth : stores;
       arguments.push_back({is_store ? written : Access::kLoad, "p" + std::to_string(i),

@@ -57,6 +57,7 @@ struct LaunchPointer {
   bool is_store = false;    // the kernel writes through it
   bool keeps_part = false;  // and leaves a part of what is there as it is
   int alignment_bytes = 1;  // of the base address
+  bool is_tabled = false;   // KernelArgument::is_tabled
 };
 // What a launch's failures are called.
 struct FailureWords {
@@ -72,7 +73,8 @@ struct LaunchStep {
   bool finishes = false;              // KernelSource::finishes
   std::vector<size_t> in_turns = {};  // KernelSource::in_turns
   std::vector<LaunchPointer> pointers = {};
-  Dim bytes = {};  // of all that the pointers reach: decides whether threads pay
+  std::vector<size_t> tensors = {};  // KernelSource::tensors
+  Dim bytes = {};                    // of all that the pointers reach: decides whether threads pay
   // What it indexes: none where there are indices, which no address is safe for, is out of range.
   std::vector<IndexedRows> indexed = {};
   int flag = -1;  // its word of `flags`; -1 for kernels that cannot fail

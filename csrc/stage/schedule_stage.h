@@ -12,8 +12,9 @@ inline constexpr int kMostStageStatements = 600;
 Verdict too_long(int statements, int most);
 int count_statements(const StageSchedule& schedule);
 
-// Tensors of one launch: 8 bytes each of the 4 KB that every driver takes, less sizes and flags.
-inline constexpr size_t kMostPointers = 480;
+// Tensors of one launch: 8 bytes each of the 32,764 that parameters may have since CUDA 12.1, less
+// sizes and flags.
+inline constexpr size_t kMostPointers = 3500;
 Verdict check_pointers(size_t pointers);
 
 // What a candidate's schedule is like.

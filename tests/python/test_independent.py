@@ -8,6 +8,7 @@ from torch import nn
 
 import torch_stitch
 from benchmarks.accuracy import tensors_after
+from benchmarks.subgraphs import adamw_of_layers
 from tests.support.compare import compile_strictly, expect_as_exact
 from torch_stitch.measure.reference import widen
 
@@ -60,6 +61,34 @@ def test_an_optimiser_step_of_twenty_tensors_is_one_launch_on_a_gpu():
 
 def test_an_optimiser_step_of_several_hundred_tensors_is_few_launches_on_a_gpu():
     assert len(plan_of(adamw, *make_state(125))["kernels"]) <= 125 // 25
+
+
+@pytest.mark.simulated
+def test_equal_tensors_of_an_optimiser_step_are_found_in_a_table():
+    step, state = adamw_of_layers(torch.float32, 20, (64, 32), (7, 9), (33,))
+    state[0][6] = torch.rand(65, 32)[1:]  # of the first shape, and aligned to 16 bytes
+    state[1][3] = torch.rand(64 * 32 + 1)[1:].view(64, 32)  # and to 4
+    got, eager = copies_of(state), copies_of(state)
+    got[1][3] = state[1][3]
+    compile_strictly(step)(*got)
+    step(*eager)
+    expect_as_exact(got, eager, tensors_after(*widen(step, copies_of(state))), 1)
+    assert torch_stitch.counters()["kernels"] == 1
+
+
+def test_an_optimiser_step_of_400_tensors_is_one_kernel_on_a_gpu():
+    with torch.device("meta"):
+        step, state = adamw_of_layers(torch.float32, 400, (1024, 1024), (1024,), (4096, 1024), (4096,), (1024, 4096))
+    assert len(plan_of(step, *state)["kernels"]) == 1
+
+
+def test_the_clock_times_a_kernel_that_finds_its_tensors_in_a_table():
+    with torch.device("meta"):
+        step, state = adamw_of_layers(torch.float32, 20, (1024, 1024))
+    report = torch_stitch.explain(step, *state, target="h200", clock=True)
+    (kernel,) = report.plan["kernels"]
+    assert 0.8 < kernel["clock_us"] / kernel["predicted_us"] < 1.2
+    assert not any("outside" in sentence for sentence in kernel["assumptions"])
 
 
 class BothDirections(nn.Module):

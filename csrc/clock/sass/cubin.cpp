@@ -18,6 +18,7 @@ enum Attribute : uint8_t {
   kFrameSize = 0x11,
   kParameter = 0x17,
   kRegisterCount = 0x2f,
+  kLargeParameter = 0x45,
 };
 constexpr uint8_t kSizedAttribute = 4;  // others carry their two bytes in place
 constexpr uint16_t kCudaMachine = 190;
@@ -137,11 +138,10 @@ void read_info(const Reader& info, CubinKernel& kernel) {
   for_each_attribute(info, what, [&](uint8_t attribute, const Reader& value) {
     if (attribute == kParameterBank) kernel.parameters_at = value.read<uint16_t>(4, what);
     if (attribute == kMaxThreads) kernel.max_threads = value.read<std::array<uint32_t, 3>>(0, what);
-    if (attribute == kParameter) {
-      constexpr int size_shift = 18;
-      parameters[value.read<uint16_t>(4, what)] = {value.read<uint16_t>(6, what),
-                                                   value.read<uint32_t>(8, what) >> size_shift};
-    }
+    if (attribute != kParameter && attribute != kLargeParameter) return;
+    const int size_shift = attribute == kParameter ? 18 : 0;
+    parameters[value.read<uint16_t>(4, what)] = {value.read<uint16_t>(6, what),
+                                                 value.read<uint32_t>(8, what) >> size_shift};
   });
   for (const auto& [ordinal, parameter] : parameters) kernel.parameters.push_back(parameter);
 }

@@ -101,16 +101,26 @@ class Preparer {
   Registers& registers_;
 };
 
-void check_arguments(const CubinKernel& kernel, const Launch& launch) {
+// A struct is one argument, or one for each of its words of 8 bytes.
+std::vector<KernelParameter> list_parameters(const CubinKernel& kernel, size_t arguments) {
+  std::vector<KernelParameter> words;
+  for (const KernelParameter& parameter : kernel.parameters)
+    for (uint32_t at = 0; at < parameter.bytes; at += 8)
+      words.push_back({parameter.offset + at, std::min(parameter.bytes - at, 8u)});
+  return words.size() == arguments ? words : kernel.parameters;
+}
+
+void check_arguments(const CubinKernel& kernel, const std::vector<KernelParameter>& parameters,
+                     const Launch& launch) {
   if (launch.trips < 1) throw UserError(concat("trips is ", launch.trips, "; it is at least 1"));
-  const size_t found = launch.arguments.size(), expected = kernel.parameters.size();
+  const size_t found = launch.arguments.size(), expected = parameters.size();
   if (found != 0 && found != expected)
     throw UserError(concat("kernel ", kernel.name, " takes ", expected, " arguments, found ", found,
                            "; give all of them, or none for pointers of any size and unknown "
                            "numbers"));
   for (size_t i = 0; i < found; ++i) {
     const Argument& argument = launch.arguments[i];
-    const uint32_t bytes = kernel.parameters[i].bytes;
+    const uint32_t bytes = parameters[i].bytes;
     const int64_t above = bytes < 8 ? static_cast<int64_t>(argument.bits) >> 8 * bytes : 0;
     if (argument.is_pointer ? bytes >= 8 : above == 0 || above == -1) continue;
     throw UserError(concat("argument ", i, " is a ", argument.is_pointer ? "pointer" : "number",
@@ -143,7 +153,8 @@ Value ConstantBank::read(uint64_t at, int count, bool is_signed) const {
 
 ConstantBank fill_constants(const Program& program, const Launch& launch) {
   const CubinKernel& kernel = *program.kernel;
-  check_arguments(kernel, launch);
+  const auto parameters = list_parameters(kernel, launch.arguments.size());
+  check_arguments(kernel, parameters, launch);
   constexpr size_t bank_bytes = 64 << 10;
   ConstantBank bank{std::vector<uint8_t>(bank_bytes), std::vector<uint8_t>(bank_bytes)};
   const auto copy = [&](size_t at, const void* from, size_t bytes) {
@@ -162,8 +173,8 @@ ConstantBank fill_constants(const Program& program, const Launch& launch) {
     put(block_at + 4 * d, static_cast<uint64_t>(launch.block[d]), 4);
     put(grid_at + 4 * d, static_cast<uint64_t>(launch.grid[d]), 4);
   }
-  for (size_t i = 0; i < kernel.parameters.size(); ++i) {
-    const KernelParameter& parameter = kernel.parameters[i];
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const KernelParameter& parameter = parameters[i];
     const size_t at = kernel.parameters_at + parameter.offset;
     const uint64_t address = (uint64_t{i} + 1) << kArgumentBits;
     if (launch.arguments.empty()) {

@@ -107,7 +107,8 @@ class Walker {
   Walker(const Program& program, const Launch& launch)
       : program_(program),
         launch_(launch),
-        memory_(program.kernel->parameters.size(), launch, trace_) {
+        memory_(std::max(program.kernel->parameters.size(), launch.arguments.size()), launch,
+                trace_) {
     warp_.constants = fill_constants(program, launch);
     steps_ = prepare(program, warp_);
     if (launch.arguments.empty() && !program.kernel->parameters.empty())

@@ -259,6 +259,63 @@ TEST(EmitPhases, ALaterPhaseBeginsWithWhatTheOneBeforeReadLast) {
   EXPECT_EQ(rows.in_turns.size(), rows.phases.size()) << "one launch, of resident blocks";
 }
 
+// %y0 = mul(%a0, %b0) and so on, each with tensors of its own.
+std::string products(int count, const std::string& end) {
+  std::string text = "%z = input : f32[50]\n%t = exp(%z)\n", outputs;
+  for (int i = 0; i < count; ++i) {
+    const std::string n = std::to_string(i);
+    text += "%a" + n + " = input : f32[64,64]\n%b" + n + " = input : f32[64,64]\n";
+    text += "%y" + n + " = mul(%a" + n + ", %b" + n + ")\n";
+    outputs += "%y" + n + ", ";
+  }
+  return text + end + "outputs (" + outputs + "%t)\n";
+}
+
+int count_functions(const KernelSource& source) {
+  const std::regex function("void stage_");
+  return static_cast<int>(
+      std::distance(std::sregex_iterator(source.text.begin(), source.text.end(), function), {}));
+}
+
+TEST(EmitPhases, EqualStagesAreOneFunctionThatATableGivesItsTensors) {
+  const Planned planned = plan_stitched(products(kFewestRecords, ""));
+  ASSERT_EQ(planned.plan.kernels.size(), 1u) << to_string(planned.plan, planned.graph);
+  const KernelSource source = emit_planned(planned, 0);
+  EXPECT_EQ(count_functions(source), 2) << source.text;
+  ASSERT_EQ(source.tensors.size(), 3u * kFewestRecords);
+  EXPECT_EQ(std::set(source.tensors.begin(), source.tensors.end()).size(), source.tensors.size());
+  for (size_t i = 0; i < source.pointers.size(); ++i) {
+    const bool is_listed = std::ranges::count(source.tensors, i) == 1;
+    EXPECT_EQ(source.pointers[i].is_tabled, is_listed);
+    EXPECT_NE(holds(frame_of(source), concat(" p", i, ",")), is_listed) << "is a parameter";
+  }
+  for (int column = 0; column < 3; ++column) {  // one place of each product
+    const KernelArgument& first = source.pointers[source.tensors[column * kFewestRecords]];
+    for (int record = 0; record < kFewestRecords; ++record)
+      EXPECT_EQ(source.pointers[source.tensors[column * kFewestRecords + record]].is_store,
+                first.is_store);
+  }
+}
+
+TEST(EmitPhases, FewEqualStagesNameTheirTensors) {
+  const Planned planned = plan_stitched(products(kFewestRecords - 1, ""));
+  const KernelSource source = emit_planned(planned, 0);
+  EXPECT_EQ(count_functions(source), kFewestRecords);
+  EXPECT_TRUE(source.tensors.empty());
+  EXPECT_EQ(std::ranges::count(source.pointers, true, &KernelArgument::is_tabled), 0);
+}
+
+TEST(EmitPhases, WhatIsStoredOverAnInputIsInTheTableOnce) {
+  std::string changes;
+  LoweringOptions options;
+  for (int i = 0; i < kFewestRecords; ++i) changes += concat("mutate %a", i, " <- %y", i, "\n");
+  const Planned planned = plan_stitched(products(kFewestRecords, changes));
+  for (const Mutation& mutation : planned.graph.mutations)
+    options.stored_over.emplace(mutation.value, mutation.input);
+  const KernelSource source = emit_planned(planned, 0, options);
+  EXPECT_EQ(source.tensors.size(), 2u * kFewestRecords) << source.text;
+}
+
 TEST(EmitPhases, WhatOneStageReportsTheKernelReports) {
   auto may_fail = [](const std::string& read) {
     const Planned planned = plan_stitched(

@@ -16,7 +16,8 @@ std::vector<std::string> roots_of(const std::string& text, bool every_op = false
                                   bool on_gpu = true) {
   const Graph graph = read_graph(text);
   std::vector<std::string> ops;
-  for (NodeId root : find_roots(graph, find_demands(graph), every_op, on_gpu)) {
+  for (NodeId root :
+       find_roots(graph, find_demands(graph), every_op, device_spec(on_gpu ? "h200" : "cpu"))) {
     ops.push_back(info(graph[root]).name);
   }
   return ops;
@@ -129,6 +130,20 @@ TEST(FindRoots, EveryComputingOpForThePolicyNone) {
   EXPECT_EQ(roots_of(kSoftmax, true), (Ops{"amax", "sub", "exp", "sum", "div"}));
 }
 
+// All 4M threads of [4096, 4096] would take longer for it than to meet at a barrier; those of [64,
+// 64] do not, and what is reduced in the kernel is waited for in any case.
+TEST(FindRoots, AUniformValueThatAllThreadsTakeLongFor) {
+  const auto roots = [](const std::string& size, const std::string& step, bool on_gpu = true) {
+    return roots_of("%x = input : f32[" + size + "," + size +
+                        "]\n%n = input : f32[]\n%y = mul(%x, " + "neg(pow(%n, " + step +
+                        ")))\noutputs (%y)\n",
+                    false, on_gpu);
+  };
+  EXPECT_EQ(roots("4096", "%n"), (Ops{"neg", "mul"}));
+  EXPECT_EQ(roots("64", "%n"), (Ops{"mul"}));
+  EXPECT_EQ(roots("4096", "amax(%x)"), (Ops{"amax", "mul"}));
+}
+
 TEST(FindRoots, DeadReductionsAreNone) {
   EXPECT_EQ(roots_of(R"(
     %x = input : f32[8,6]
@@ -176,7 +191,8 @@ TEST(FindRoots, ExpensiveValuesAreAddedWhereTheyAreEvaluated) {
     %y = exp(%s)
     outputs (%y)
   )");
-  const std::vector<NodeId> roots = find_roots(graph, find_demands(graph), false);
+  const std::vector<NodeId> roots =
+      find_roots(graph, find_demands(graph), false, device_spec("h200"));
   std::vector<std::string> names;
   for (NodeId root : add_expensive(graph, roots)) names.push_back(info(graph[root]).name);
   EXPECT_EQ(names, (std::vector<std::string>{"tanh", "exp", "sum", "exp"}));
@@ -193,7 +209,7 @@ TEST(FindRoots, WhatASumOfEverythingChoosesFromRowsMayBeARoot) {
 )";
   const auto added = [](const std::string& text) {
     const Graph graph = read_graph(text);
-    const NodeList roots = find_roots(graph, find_demands(graph), false);
+    const NodeList roots = find_roots(graph, find_demands(graph), false, device_spec("h200"));
     std::vector<std::string> names;
     for (NodeId root : add_gathered(graph, roots))
       if (!std::ranges::binary_search(roots, root)) names.push_back(info(graph[root]).name);
@@ -221,7 +237,7 @@ TEST(FindRoots, CheapValuesOfOneValueAreNotWorthStoring) {
     outputs (%o)
   )");
   const Demands demands = find_demands(graph);
-  std::vector<NodeId> roots = find_roots(graph, demands, true);
+  std::vector<NodeId> roots = find_roots(graph, demands, true, device_spec("h200"));
   std::vector<std::string> names;
   for (NodeId root : drop_cheap(graph, demands, roots)) names.push_back(info(graph[root]).name);
   EXPECT_EQ(names, (std::vector<std::string>{"lgamma", "sub", "relu"}));

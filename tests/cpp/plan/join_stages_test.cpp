@@ -15,7 +15,8 @@ const Cut* cut_by_rule(const std::vector<Cut>& cuts, int rule) {
 // Stages alone: kernels may join them again at a grid barrier.
 JoinedStages join_graph(const Graph& graph, const std::string& target) {
   Planning planning(graph, target_of(target));
-  return join_stages(planning.request(), find_roots(graph, planning.demands, false),
+  return join_stages(planning.request(),
+                     find_roots(graph, planning.demands, false, planning.target.device),
                      JoinRule::kFaster);
 }
 
@@ -144,7 +145,8 @@ JoinedStages join_unless(const Graph& graph, OpKind one, OpKind other) {
     if (holds(one) && holds(other)) return {Verdict::no(99, "the test says so"), 0};
     return {Verdict::yes(), 1};
   };
-  return join_stages(planning.request(), find_roots(graph, planning.demands, false),
+  return join_stages(planning.request(),
+                     find_roots(graph, planning.demands, false, planning.target.device),
                      JoinRule::kFaster);
 }
 

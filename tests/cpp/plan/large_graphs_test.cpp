@@ -156,7 +156,8 @@ TEST(LargeGraphs, StepsOfJoinedStagesCanRun) {
       return {refuses ? Verdict::no(99, "the test says so") : Verdict::yes(), 1};
     };
     const JoinedStages joined =
-        join_stages(planning.request(), find_roots(graph, demands, true), JoinRule::kFaster);
+        join_stages(planning.request(), find_roots(graph, demands, true, planning.target.device),
+                    JoinRule::kFaster);
     std::set<NodeId> made;
     auto is_made = [&](NodeId id) {
       if (graph[id].op == OpKind::k_get) id = graph[id].inputs[0];

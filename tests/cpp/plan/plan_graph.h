@@ -88,7 +88,7 @@ inline Planned schedule_together(const std::string& text, const std::string& tar
   const Graph& graph = planned.graph;
   Stage stage;
   const Demands demands = find_demands(graph);
-  stage.roots = find_roots(graph, demands, false);
+  stage.roots = find_roots(graph, demands, false, device_spec("h200"));
   for (int n = 0; n < graph.size(); ++n) {
     if (is_materialised(graph.nodes[n])) {
       stage.loads.push_back(NodeId(n));

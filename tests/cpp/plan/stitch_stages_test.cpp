@@ -24,7 +24,7 @@ StitchPlan plan_apart(const Graph& graph, const ScoreOf& score, const DeviceSpec
     return score(stage);
   };
   const PlanRequest in = planning.request();
-  const NodeList roots = find_roots(graph, planning.demands, false);
+  const NodeList roots = find_roots(graph, planning.demands, false, planning.target.device);
   StitchPlan plan = stitch_stages(in, join_stages(in, roots, JoinRule::kFaster), {}).plan;
   keep_kernel_cuts(graph, plan);
   plan.aliases = planning.demands.aliases;
@@ -235,10 +235,11 @@ TEST(StitchStages, AChainOfCallsHasAKernelBetweenEachTwo) {
   expect_runnable(planned.graph, planned.plan);
 }
 
-std::string many_graphs(int count) {
+std::string many_graphs(int count, bool is_alike = false) {
   std::string text, outputs;
   for (int i = 0; i < count; ++i) {
-    const std::string n = std::to_string(i), type = " : f32[" + std::to_string(17 + i) + ",3]\n";
+    const std::string n = std::to_string(i);
+    const std::string type = " : f32[" + std::to_string(is_alike ? 17 : 17 + i) + ",3]\n";
     text += "%a" + n + " = input" + type + "%b" + n + " = input" + type;
     text += "%c" + n + " = add(%a" + n + ", %b" + n + ")\n";
     outputs += (i ? ", %c" : "%c") + n;
@@ -247,8 +248,8 @@ std::string many_graphs(int count) {
 }
 
 TEST(StitchStages, ALaunchTakesSoManyTensors) {
-  const Planned planned = plan_stitched(many_graphs(200));
-  EXPECT_EQ(planned.plan.stages.size(), 200u);
+  const Planned planned = plan_stitched(many_graphs(1200, true));
+  EXPECT_EQ(planned.plan.stages.size(), 1200u);
   ASSERT_EQ(planned.plan.kernels.size(), 2u);
   for (size_t k = 0; k < 2; ++k) {
     EXPECT_LE(emit_planned(planned, k).pointers.size(), kMostPointers);
@@ -264,6 +265,18 @@ constexpr const char* kThreeInARow = R"(
   %c = sum(%b)
   outputs (%c)
 )";
+
+TEST(StitchStages, StatementsOfEqualStagesCountOnce) {
+  const Graph graph = read_graph(many_graphs(8));
+  const auto count = [&](bool is_alike) {
+    const auto score = [&](const Stage& stage) {
+      return score_of(is_alike ? 1 : 1 + 0.1 * stage.roots[0].index(), 0.1, 400);
+    };
+    return plan_apart(graph, ScoreOf(score), device_spec("h200")).kernels.size();
+  };
+  EXPECT_EQ(count(true), 1u);
+  EXPECT_EQ(count(false), 3u);
+}
 
 TEST(StitchStages, AKernelHasSoManyStatements) {
   const Graph graph = read_graph(kThreeInARow);
