@@ -409,25 +409,6 @@ int count_live_registers(const Graph& graph, const StageSchedule& schedule) {
          static_cast<int>(std::min(accumulators, 1e6));
 }
 
-// The L1 cache, four times as fast as L2, holds the sectors that a block's other warps need [A].
-constexpr double kShareOfLoads = 0.25;
-
-// Sectors that one access of a warp moves, over those that its bytes would fill.
-double count_sectors(const Graph& graph, const StageSchedule& schedule, const Access& access) {
-  const int vector = find_vector_axis(schedule, schedule.accesses.vars, access.offset);
-  const int element = element_bytes(graph, access.value);
-  const int64_t bytes = element * (vector < 0 ? 1 : schedule.axes[vector].vector);
-  std::set<int64_t> places, sectors;
-  for (const int64_t lane : place_lanes(graph, schedule, access)) {
-    const int64_t place = lane * element;
-    if (!places.insert(place).second) continue;
-    for (int64_t at = place; at < place + bytes; at += element)
-      sectors.insert((at - (at % kSectorBytes + kSectorBytes) % kSectorBytes) / kSectorBytes);
-  }
-  const auto moved = static_cast<double>(sectors.size() * kSectorBytes);
-  return moved / static_cast<double>(static_cast<int64_t>(places.size()) * bytes);
-}
-
 }  // namespace
 
 double last_cache_bytes(const DeviceSpec& device) {
@@ -453,22 +434,6 @@ StageWork measure_work(const Graph& graph, const Stage& stage, const StageSchedu
   work.operations += moves;
   work.registers = count_live_registers(graph, schedule);
   work.shared_bytes = schedule.shared_bytes;
-  return work;
-}
-
-StageWork measure_traffic(const Graph& graph, const Stage& stage, const StageSchedule& schedule,
-                          const HeldValues& held) {
-  StageWork work = measure_work(graph, stage, schedule, held);
-  std::set<std::pair<NodeId, IndexExpr>> met;
-  for (const Access& access : schedule.accesses.list) {
-    const bool is_on_chip = find_buffer(schedule, access.value) ||
-                            find_tile(schedule, access.value, access.offset) != nullptr;
-    if (is_on_chip || !walks_atoms_alone(schedule.accesses.vars, access.offset)) continue;
-    if (!met.insert({access.value, access.offset}).second) continue;
-    work.cache_bytes += (count_sectors(graph, schedule, access) - 1) *
-                        accessed_bytes(graph, schedule, access) *
-                        (access.is_store ? 1 : kShareOfLoads);
-  }
   return work;
 }
 

@@ -66,9 +66,5 @@ using HeldValues = std::set<NodeId>;
 
 StageWork measure_work(const Graph& graph, const Stage& stage, const StageSchedule& schedule,
                        const HeldValues& held = {});
-// With what sectors of 32 bytes move beside the bytes that a warp asks for, on a GPU, through the
-// L2 cache: for choices between mappings of the same values.
-StageWork measure_traffic(const Graph& graph, const Stage& stage, const StageSchedule& schedule,
-                          const HeldValues& held = {});
 
 }  // namespace stitch

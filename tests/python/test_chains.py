@@ -94,10 +94,14 @@ def test_one_kernel_with_a_barrier_of_the_block(name):
     plan = explain(name)
     (kernel,) = plan["kernels"]
     assert kernel["spill_bytes"] == 0
-    ((value, kept),) = kernel["persistent"].items()
-    assert kept["home"] == "shared memory across the block barrier"
-    assert kernel["scheme"][value] == "regional" and "global" not in kernel["scheme"].values()
-    assert plan["bytes_planned"] == plan["bytes_compulsory"]
+    # Of long rows the largest element and the sum pass, and the second stage reads the row again.
+    reads_again = name == "long rows"
+    assert len(kernel["persistent"]) == 1 + reads_again
+    for value, kept in kernel["persistent"].items():
+        assert kept["home"] == "shared memory across the block barrier"
+        assert kernel["scheme"][value] == "regional"
+    assert "global" not in kernel["scheme"].values()
+    assert plan["bytes_planned"] == plan["bytes_compulsory"] * (1.5 if reads_again else 1)
 
 
 @pytest.mark.parametrize("name", CASES)

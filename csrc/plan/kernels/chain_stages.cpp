@@ -36,8 +36,7 @@ struct Chainer {
     KernelScheduler scheduler{graph, gathered.stages, target};
     const Schedules schedules = scheduler.schedule(gathered);
     if (schedules.empty()) return std::nullopt;
-    return estimate_kernel_us(graph, at.stages, at.kernel, list_pointers(schedules), target,
-                              &measure_traffic);
+    return estimate_kernel_us(graph, at.stages, at.kernel, list_pointers(schedules), target);
   }
 
   // Stages of no chain whose accesses are all offsets of indices, into memory that nothing else

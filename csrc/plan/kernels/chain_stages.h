@@ -7,7 +7,7 @@
 //  * a stage that stores a value permuted is cut in two at the permutation, so that each half walks
 //    the elements in an order that is contiguous in memory.
 // One becomes a chain where the blocks of both have the same ranges (stage/block_ranges.h) and
-// the model, which counts sectors here, predicts less time.  What only the second stage reads lives
+// the model predicts less time.  What only the second stage reads lives
 // in shared memory; where that does not fit, the largest value passes through global memory
 // instead, one at a time (A.13).
 #pragma once

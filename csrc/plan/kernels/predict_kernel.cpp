@@ -60,13 +60,13 @@ std::vector<const StageSchedule*> pick_schedules(const Schedules& all,
 }
 
 double estimate_kernel_us(const Graph& graph, const Stages& stages, const PlannedKernel& kernel,
-                          const std::vector<const StageSchedule*>& schedules, const Target& target,
-                          decltype(&measure_work) measure) {
+                          const std::vector<const StageSchedule*>& schedules,
+                          const Target& target) {
   const std::vector<int> numbers = kernel.stages();
   const std::vector<HeldValues> held = find_held_values(graph, stages, kernel, target.device);
   std::vector<StageEstimate> estimates;
   for (size_t i = 0; i < numbers.size(); ++i) {
-    const StageWork work = measure(graph, stages[numbers[i]], *schedules[i], held[i]);
+    const StageWork work = measure_work(graph, stages[numbers[i]], *schedules[i], held[i]);
     estimates.push_back(estimate_stage(work, target.device, target.workers));
   }
   return estimate_kernel_us(kernel, estimates, target.device);

@@ -47,7 +47,7 @@ Schedules schedule_chains(KernelScheduler& scheduler, const KernelStages& kernel
     Schedules schedules = schedule_chained(scheduler, kernel, equal);
     double us = 0;
     for (size_t s = 0; s < schedules.size(); ++s) {
-      const StageWork work = measure_traffic(scheduler.graph, *kernel.stages[s], schedules[s]);
+      const StageWork work = measure_work(scheduler.graph, *kernel.stages[s], schedules[s]);
       us += estimate_stage(work, scheduler.target.device, 1).us;
     }
     if (schedules.empty() || (!best.empty() && us >= best_us)) continue;

@@ -70,9 +70,8 @@ double estimate_kernel_us(const PlannedKernel& kernel, const std::vector<StageEs
 std::vector<const StageSchedule*> list_pointers(const Schedules& schedules);
 // Those of a kernel's stages, in order, of all that a plan has.
 std::vector<const StageSchedule*> pick_schedules(const Schedules& all, const PlannedKernel& kernel);
-// Schedules in the order of kernel.stages().  By measure_work, or measure_traffic.
+// Schedules in the order of kernel.stages().
 double estimate_kernel_us(const Graph& graph, const Stages& stages, const PlannedKernel& kernel,
-                          const std::vector<const StageSchedule*>& schedules, const Target& target,
-                          decltype(&measure_work) measure = &measure_work);
+                          const std::vector<const StageSchedule*>& schedules, const Target& target);
 
 }  // namespace stitch
