@@ -61,8 +61,7 @@ struct Settler {
       trial.choice.kept = c.plan.kernels[k].kept;
       judge(trial, c.sources[k], binaries[k]);
       if (trial.spilled_bytes == 0 && !is_clock_asked) continue;
-      KernelChoices choices =
-          chooser_of(k).find_others(pick_schedules(c.plan.schedules, c.plan.kernels[k]));
+      KernelChoices choices = chooser_of(k).find_others();
       trial.choice = std::move(choices.present);
       trial.others = std::move(choices.others);
       found.push_back(std::move(trial));

@@ -54,10 +54,10 @@ void schedule_kernel(const Graph& graph, const Target& target, const BlockBounds
                      StitchPlan& plan) {
   PlannedKernel& kernel = plan.kernels[k];
   kernel.choice = choice_of(kernel);
-  const KernelStages gathered = gather_stages(kernel, plan.stages);
-  KernelScheduler scheduler{graph, gathered.stages, target};
-  Schedules schedules = scheduler.schedule(gathered, bounds);
-  kernel.us = estimate_kernel_us(graph, plan.stages, kernel, list_pointers(schedules), target);
+  TemplateMemo memo;
+  KernelChooser chooser{graph, plan.stages, kernel, target, memo};
+  Schedules schedules = chooser.schedule({bounds, kernel.templates, kernel.kept});
+  kernel.us = chooser.predict_us(schedules);
   const std::vector<int> numbers = kernel.stages();
   for (size_t i = 0; i < numbers.size(); ++i) plan.schedules[numbers[i]] = std::move(schedules[i]);
 }

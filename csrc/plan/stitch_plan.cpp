@@ -39,40 +39,26 @@ NodeList nodes_of(const StitchPlan& plan, int kernel) {
   return {nodes.begin(), nodes.end()};
 }
 
-namespace {
-
-std::string list(const NodeList& nodes) {
+static std::string list(const NodeList& nodes) {
   return join(nodes, "", [](NodeId node) { return concat(" %", node.value()); });
 }
 
-void print(const StitchPlan& plan, const PlannedKernel& kernel, const Graph& graph,
-           std::ostringstream& out) {
-  const Stage* before = nullptr;  // in the same blocks
-  const auto print_stage = [&](int s, const PlannedBlocks& blocks) {
-    const Stage& stage = plan.stages[s];
-    if (before) {
-      out << "  block barrier";
-      for (NodeId value : blocks.in_shared)
-        if (contains(before->stores, value)) out << ", %" << value << " in shared memory";
-      out << "\n";
-    }
-    out << "  loads:" << list(stage.loads) << "\n  roots:";
-    for (NodeId root : stage.roots) out << " " << info(graph[root]).name << " %" << root;
-    out << "\n  stores:" << list(stage.stores) << "\n";
+static void print(const StitchPlan& plan, const PlannedKernel& kernel, const PlannedBlocks& blocks,
+                  const Graph& graph, std::ostringstream& out) {
+  const Stage* before = nullptr;
+  const auto place = [&](NodeId value) {
+    return contains(before->stores, value) ? concat(", %", value.value(), " in shared memory") : "";
+  };
+  for (int s : blocks.stages) {
+    if (before) out << "  block barrier" << join(blocks.in_shared, "", place) << "\n";
+    before = &plan.stages[s];
+    out << "  loads:" << list(before->loads) << "\n  roots:";
+    for (NodeId root : before->roots) out << " " << info(graph[root]).name << " %" << root;
+    out << "\n  stores:" << list(before->stores) << "\n";
     const int group = kernel.group_of(s);
     if (group >= 0) out << "  persistent group " << group << "\n";
-    before = &stage;
-  };
-  for (const PlannedPhase& phase : kernel.phases) {
-    if (phase.join != Join::kLaunch) out << " " << to_string(phase.join) << "\n";
-    for (const PlannedBlocks& blocks : phase.blocks) {
-      before = nullptr;
-      for (int s : blocks.stages) print_stage(s, blocks);
-    }
   }
 }
-
-}  // namespace
 
 std::string to_string(const StitchPlan& plan, const Graph& graph) {
   std::ostringstream out;
@@ -83,7 +69,10 @@ std::string to_string(const StitchPlan& plan, const Graph& graph) {
       out << ": " << std::fixed << std::setprecision(1) << kernel.us << " us, "
           << to_string(kernel.choice);
     out << "\n";
-    print(plan, kernel, graph, out);
+    for (const PlannedPhase& phase : kernel.phases) {
+      if (phase.join != Join::kLaunch) out << " " << to_string(phase.join) << "\n";
+      for (const PlannedBlocks& blocks : phase.blocks) print(plan, kernel, blocks, graph, out);
+    }
   }
   out << "steps:";
   for (const auto& [kernel, call] : plan.steps)

@@ -368,28 +368,24 @@ void finish_in_last_block(const PlanRequest& in, PlanCandidate& candidate) {
     PlannedKernel& kernel = candidate.plan.kernels[k];
     if (kernel.phases.size() < 2) continue;
     const std::vector<StageEstimate> estimates = map_to_vector(kernel.stages(), estimate_of);
-    const auto estimate_us = [&] {
+    const auto is_kept = [&](int s) { return kernel.group_of(s) >= 0; };
+    std::vector<PlannedPhase>& phases = kernel.phases;
+    size_t first = phases.size();  // of the phases that share nothing on chip with others
+    while (first > 1 && std::ranges::none_of(phases[first - 1].stages(), is_kept)) --first;
+    const auto finish_at = [&](size_t finish) {
+      for (size_t p = first; p < phases.size(); ++p)
+        phases[p].join = p < finish ? Join::kGrid : Join::kLastBlock;
       return estimate_kernel_us(kernel, estimates, in.target.device);
     };
-    const auto is_kept = [&](int s) { return kernel.group_of(s) >= 0; };
-    // Phases that share what is on chip with others meet at barriers.
-    const auto end = kernel.phases.end();
-    const auto first = std::find_if(kernel.phases.rbegin(), kernel.phases.rend() - 1,
-                                    [&](const PlannedPhase& phase) {
-                                      return std::ranges::any_of(phase.stages(), is_kept);
-                                    })
-                           .base();
-    const double meeting_us = estimate_us();
+    const double meeting_us = finish_at(phases.size());
     double best_us = meeting_us;
-    auto best = end;
-    for (auto phase = first; phase != end; ++phase) phase->join = Join::kLastBlock;
-    for (auto phase = first; phase != end; ++phase) {
-      const double us = estimate_us();
-      if (us < best_us) best = phase;
+    size_t best = phases.size();
+    for (size_t p = first; p < phases.size(); ++p) {
+      const double us = finish_at(p);
+      if (us < best_us) best = p;
       best_us = std::min(best_us, us);
-      phase->join = Join::kGrid;
     }
-    for (auto phase = best; phase != end; ++phase) phase->join = Join::kLastBlock;
+    finish_at(best);
     candidate.kernel_us[k] += best_us - meeting_us;
   }
 }

@@ -152,6 +152,23 @@ def test_what_another_reads_too_passes_through_memory():
     assert verdict["ok"], verdict
 
 
+def test_three_stages_of_one_block():
+    def fn(x):
+        row = x.exp().sum(-1).log()
+        row = (row[:, :, None] - row[:, None, :]).tanh().sum(-1)
+        return row[:, :, None] * row[:, None, :]
+
+    x = torch.randn(256, 16, 64)
+    plan = json.loads(torch_stitch.explain(fn, x, target="h200").to_json())
+    (kernel,) = plan["kernels"]
+    assert len(kernel["persistent"]) == 2 and "global" not in kernel["scheme"].values()
+    assert plan["bytes_planned"] == plan["bytes_compulsory"]
+    compiled = compile_strictly(fn, options={"target": "h200", "simulate": True})
+    verdict = judge(compiled(x), fn(x), in_fp64(fn, (x,)), 64)
+    assert verdict["ok"], verdict
+    assert torch_stitch.counters()["kernels"] == 1
+
+
 def test_a_result_that_is_returned_too():
     def fn(x):
         y = x.softmax(-1)

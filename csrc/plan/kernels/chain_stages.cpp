@@ -1,7 +1,7 @@
 #include "plan/kernels/chain_stages.h"
 
 #include "plan/find_roots.h"
-#include "plan/kernels/schedule_kernel.h"
+#include "plan/kernels/choose_template.h"
 
 namespace stitch {
 namespace {
@@ -20,6 +20,7 @@ struct Chainer {
   const Graph& graph;
   StitchPlan& plan;
   Target target;
+  TemplateMemo& memo;
   Demands demands = find_demands(graph);
   std::vector<int> readers = std::vector<int>(graph.size(), 0);  // stages that load it, by node
   std::vector<int> readers_outside = {};                         // of the kernel
@@ -27,20 +28,15 @@ struct Chainer {
   // What a kernel would be, and its own stages, by which it names them.
   struct Candidate {
     PlannedKernel kernel;
-    Stages stages;
+    Stages stages = {};
     double us = 0;
   };
 
   std::optional<double> predict_us(const Candidate& at) const {
-    const KernelStages gathered = gather_stages(at.kernel, at.stages);
-    KernelScheduler scheduler{graph, gathered.stages, target};
-    const Schedules schedules = scheduler.schedule(gathered);
-    if (schedules.empty()) return std::nullopt;
-    return estimate_kernel_us(graph, at.stages, at.kernel, list_pointers(schedules), target);
+    return KernelChooser{graph, at.stages, at.kernel, target, memo}.predict_us({});
   }
 
-  // Stages of no chain whose accesses are all offsets of indices, into memory that nothing else
-  // shows.
+  // Are all accesses offsets of indices, into memory that nothing else shows?
   bool can_be_chained(const Stages& stages, const PlannedBlocks& blocks) const {
     const auto is_plain = [&](NodeId node) {
       return family(graph[node]) != Family::kWriter && !combines_segments(info(graph[node]));
@@ -52,7 +48,7 @@ struct Chainer {
       return std::ranges::all_of(stages[s].nodes, is_plain) &&
              std::ranges::all_of(stages[s].stores, is_apart);
     };
-    return !blocks.is_chain() && std::ranges::all_of(blocks.stages, can);
+    return std::ranges::all_of(blocks.stages, can);
   }
 
   // What some of these stages hand to others of them and nothing else reads.
@@ -83,34 +79,43 @@ struct Chainer {
     best = std::move(tried);
   }
 
-  // The stage of an earlier phase that alone makes what a stage reads of its kernel; -1: none.
-  int find_maker(const Candidate& at, size_t phase, int stage) const {
-    std::vector<int> makers;
+  // The blocks of an earlier phase that alone make what these read of their kernel; the stages that
+  // make it.  None where several do.
+  std::pair<const PlannedBlocks*, std::vector<int>> find_makers(
+      const Candidate& at, size_t phase, const PlannedBlocks& reading) const {
+    std::pair<const PlannedBlocks*, std::vector<int>> found;
+    const auto is_read = [&](NodeId store) {
+      return std::ranges::any_of(reading.stages,
+                                 [&](int s) { return contains(at.stages[s].loads, store); });
+    };
     for (size_t p = 0; p < phase; ++p)
-      for (int other : at.kernel.phases[p].stages()) {
-        const auto is_read = [&](NodeId store) { return contains(at.stages[stage].loads, store); };
-        if (std::ranges::any_of(at.stages[other].stores, is_read)) makers.push_back(other);
-      }
-    return makers.size() == 1 ? makers.front() : -1;
+      for (const PlannedBlocks& blocks : at.kernel.phases[p].blocks)
+        for (int s : blocks.stages) {
+          if (std::ranges::none_of(at.stages[s].stores, is_read)) continue;
+          if (found.first && found.first != &blocks) return {};
+          found.first = &blocks;
+          found.second.push_back(s);
+        }
+    return found;
   }
 
   void pass_block_barrier(const Candidate& now, Candidate& best) const {
     for (size_t p = 1; p < now.kernel.phases.size(); ++p) {
-      for (const PlannedBlocks& blocks : now.kernel.phases[p].blocks) {
-        const int then = blocks.stages[0], first = find_maker(now, p, then);
-        if (first < 0 || !can_be_chained(now.stages, blocks)) continue;
+      for (const PlannedBlocks& then : now.kernel.phases[p].blocks) {
+        const auto [first, makers] = find_makers(now, p, then);
+        if (!first || !can_be_chained(now.stages, *first) || !can_be_chained(now.stages, then))
+          continue;
         Candidate placed = now;
-        PlannedBlocks& chain = blocks_of(placed.kernel, first);
-        if (!can_be_chained(now.stages, chain)) continue;
-        chain.stages.push_back(then);
-        std::erase_if(placed.kernel.phases[p].blocks,
-                      [&](const PlannedBlocks& own) { return own.stages == blocks.stages; });
-        for (PlannedPhase& phase : placed.kernel.phases)
-          if (phase.join == Join::kLastBlock) phase.join = Join::kGrid;
-        std::erase_if(placed.kernel.phases,
-                      [](const PlannedPhase& phase) { return phase.blocks.empty(); });
-        offer(placed, first, best);
-        cut_permuted(join(now.stages, first, then), placed, first, then, best);
+        std::vector<PlannedPhase>& phases = placed.kernel.phases;
+        std::vector<int>& chain = blocks_of(placed.kernel, makers[0]).stages;
+        chain.insert(chain.end(), then.stages.begin(), then.stages.end());
+        phases[p].blocks.erase(phases[p].blocks.begin() +
+                               (&then - now.kernel.phases[p].blocks.data()));
+        if (phases[p].blocks.empty()) phases.erase(phases.begin() + static_cast<int>(p));
+        offer(placed, makers[0], best);
+        if (makers.size() == 1 && !then.is_chain())
+          cut_permuted(join(now.stages, makers[0], then.stages[0]), placed, makers[0],
+                       then.stages[0], best);
       }
     }
   }
@@ -157,13 +162,15 @@ struct Chainer {
 
   void cut_stages(const Candidate& now, Candidate& best) const {
     for (const PlannedBlocks& blocks : now.kernel.blocks()) {
-      const int s = blocks.stages[0];
       if (!can_be_chained(now.stages, blocks)) continue;
-      Candidate placed = now;
-      const int then = static_cast<int>(placed.stages.size());
-      placed.stages.emplace_back();
-      blocks_of(placed.kernel, s).stages.push_back(then);
-      cut_permuted(now.stages[s], placed, s, then, best);
+      for (int s : blocks.stages) {
+        Candidate placed = now;
+        const int then = static_cast<int>(placed.stages.size());
+        placed.stages.emplace_back();
+        std::vector<int>& chain = blocks_of(placed.kernel, s).stages;
+        chain.insert(std::ranges::find(chain, s) + 1, then);
+        cut_permuted(now.stages[s], placed, s, then, best);
+      }
     }
   }
 
@@ -192,16 +199,14 @@ struct Chainer {
   void run(PlannedKernel& kernel) {
     std::vector<int> numbers = kernel.stages();  // by the candidates' own
     if (numbers.size() > kMostStages || !kernel.kept.empty()) return;
-    Candidate now{kernel, {}};
+    const KernelStages gathered = gather_stages(kernel, plan.stages);
+    Candidate now{gathered.kernel};
     now.kernel.templates = {};  // they may become stages of other chains
     readers_outside = readers;
-    for (int s : numbers) {
-      now.stages.push_back(plan.stages[s]);
-      for (NodeId load : plan.stages[s].loads) --readers_outside[load.index()];
+    for (const Stage* stage : gathered.stages) {
+      now.stages.push_back(*stage);
+      for (NodeId load : stage->loads) --readers_outside[load.index()];
     }
-    renumber(now.kernel, [&](int s) {
-      return static_cast<int>(std::ranges::find(numbers, s) - numbers.begin());
-    });
     if (!may_gain(now)) return;
     now = improve(std::move(now));
     if (!now.kernel.has_chains()) return;
@@ -244,7 +249,8 @@ struct Chainer {
 StitchPlan chain_stages(const Graph& graph, StitchPlan plan, const Target& target) {
   // Blocks of the host are run by one thread, whose cache holds what they make.
   if (!target.device.is_cuda || plan.policy == "none") return plan;
-  Chainer chainer{graph, plan, target};
+  TemplateMemo memo;
+  Chainer chainer{graph, plan, target, memo};
   for (const Stage& stage : plan.stages)
     for (NodeId load : stage.loads) ++chainer.readers[load.index()];
   for (PlannedKernel& kernel : plan.kernels) chainer.run(kernel);

@@ -38,8 +38,7 @@ StageOption KernelChooser::find_option(int position, int block_threads) {
   std::vector<std::vector<MappedAxis>> known;  // mappings, which follow from the axes
   for (ReductionLevel level : levels) {
     const Template tried = {level, block_threads};
-    StageSchedule schedule = scheduler.describe({position}).found.schedule;
-    map_stages(graph, target.workers, {.chosen = tried}, schedule);
+    StageSchedule schedule = scheduler.map_alone(position, {.chosen = tried});
     if (std::ranges::count(known, schedule.axes)) continue;
     known.push_back(schedule.axes);
     finish_stage(graph, stage, schedule);
@@ -64,7 +63,7 @@ std::vector<KernelChoice> KernelChooser::evaluate(std::vector<KernelChoice> choi
     if (schedules.empty()) return true;
     const bool fits = std::ranges::all_of(
         schedules, [&](const auto& schedule) { return check_arrays(graph, schedule).ok; });
-    choice.us = estimate_kernel_us(graph, stages, kernel, list_pointers(schedules), target);
+    choice.us = predict_us(schedules);
     std::string text;
     for (StageSchedule& schedule : schedules) {
       schedule.bounds.chosen = {};
@@ -75,29 +74,33 @@ std::vector<KernelChoice> KernelChooser::evaluate(std::vector<KernelChoice> choi
   return choices;
 }
 
-std::vector<StageWork> KernelChooser::measure(
-    const std::vector<const StageSchedule*>& schedules) const {
+std::vector<StageWork> KernelChooser::measure(const Schedules& schedules) const {
   std::vector<StageWork> works;
   for (size_t s = 0; s < schedules.size(); ++s)
-    works.push_back(measure_work(graph, stages[kernel.stages()[s]], *schedules[s], held[s]));
+    works.push_back(measure_work(graph, stages[kernel.stages()[s]], schedules[s], held[s]));
   return works;
 }
 
-KernelChoice KernelChooser::choose(const std::vector<const StageSchedule*>& derived) {
+double KernelChooser::estimate_us(const std::vector<StageWork>& works) const {
+  return estimate_us(map_to_vector(works, [&](const StageWork& work) {
+    return estimate_stage(work, target.device, target.workers);
+  }));
+}
+
+std::vector<KernelChoice> KernelChooser::list_templates(double share) {
+  const Schedules derived = scheduler.schedule_apart();
   const std::vector<StageWork> works = measure(derived);
   std::vector<StageEstimate> estimates, least;
+  std::vector<std::string> keys;
   for (const StageWork& work : works) {
     estimates.push_back(estimate_stage(work, target.device, target.workers));
     least.push_back({estimates.back().least_us});
   }
-  const KernelChoice as_derived{.us = estimate_us(estimates)};
-  const double most_us = as_derived.us * (1 - kNoise);
-  if (!has_templates() || estimate_us(least) > most_us) return as_derived;
-  std::vector<std::string> keys;
-  for (size_t s = 0; s < works.size(); ++s) keys.push_back(describe(*derived[s], works[s]));
-  KernelChoice best{.us = most_us};
+  std::vector<KernelChoice> choices = {{.us = estimate_us(estimates)}};
+  if (!has_templates() || estimate_us(least) > share * choices[0].us) return choices;
+  for (size_t s = 0; s < works.size(); ++s) keys.push_back(describe(derived[s], works[s]));
   for (int block_threads : kLaunches) {
-    KernelChoice choice;
+    KernelChoice& choice = choices.emplace_back();
     for (size_t s = 0; s < works.size(); ++s) {
       const auto [entry, is_new] = memo.try_emplace(keys[s] + to_bytes(block_threads));
       if (is_new) entry->second = find_option(static_cast<int>(s), block_threads);
@@ -105,45 +108,39 @@ KernelChoice KernelChooser::choose(const std::vector<const StageSchedule*>& deri
       estimates[s] = entry->second.estimate;
     }
     choice.us = estimate_us(estimates);
-    if (choice.us < best.us) best = std::move(choice);
-  }
-  if (best.templates.empty()) return as_derived;
-  // With blocks of one size, and each stage's own arrays.
-  const std::vector<KernelChoice> found = evaluate({std::move(best)});
-  return found.empty() || found[0].us > most_us ? as_derived : found[0];
-}
-
-std::vector<KernelChoice> KernelChooser::list_templates() {
-  const int count = static_cast<int>(kernel.stages().size());
-  std::vector<KernelChoice> choices;
-  for (int block_threads : kLaunches) {
-    choices.emplace_back();
-    for (int s = 0; s < count; ++s)
-      choices.back().templates.push_back(find_option(s, block_threads).chosen);
   }
   return choices;
 }
 
+KernelChoice KernelChooser::choose() {
+  const std::vector<KernelChoice> choices = list_templates(1 - kNoise);
+  const KernelChoice& best = *std::ranges::min_element(choices, {}, &KernelChoice::us);
+  const double most_us = choices[0].us * (1 - kNoise);
+  if (best.us >= most_us) return choices[0];
+  // With blocks of one size, and each stage's own arrays.
+  const std::vector<KernelChoice> found = evaluate({best});
+  return found.empty() || found[0].us > most_us ? choices[0] : found[0];
+}
+
 std::optional<double> KernelChooser::predict_us(const StageGroups& groups) {
   kernel.kept = groups;
+  const KernelStages own = gather_stages(kernel, stages);
   const Schedules schedules =
-      groups.empty() ? scheduler.schedule_apart()
-                     : scheduler.schedule_together(gather_stages(kernel, stages).kernel.kept);
+      groups.empty() ? scheduler.schedule(own) : scheduler.schedule_together(own.kernel.kept);
   if (schedules.empty()) return std::nullopt;
-  const std::vector<StageWork> works = measure(list_pointers(schedules));
-  std::vector<StageEstimate> estimates;
+  const std::vector<StageWork> works = measure(schedules);
   for (size_t s = 0; s < works.size(); ++s) {
     const int most = count_registers(target.device, schedules[s].bounds, schedules[s].threads);
     if (!groups.empty() && works[s].registers > most) return std::nullopt;
-    estimates.push_back(estimate_stage(works[s], target.device, target.workers));
   }
-  return estimate_us(estimates);
+  return estimate_us(works);
 }
 
-KernelChoices KernelChooser::find_others(const std::vector<const StageSchedule*>& has) {
-  KernelChoice present{
-      .kept = kernel.kept, .us = std::numeric_limits<double>::infinity(), .is_present = true};
-  for (const StageSchedule* own : has) present.templates.push_back(own->bounds.chosen);
+KernelChoices KernelChooser::find_others() {
+  KernelChoice present{.templates = kernel.templates,
+                       .kept = kernel.kept,
+                       .us = std::numeric_limits<double>::infinity(),
+                       .is_present = true};
   std::vector<KernelChoice> choices = {present};
   std::vector<StageGroups> groupings = {kernel.kept};
   if (!groupings[0].empty()) groupings.emplace_back();
@@ -152,8 +149,8 @@ KernelChoices KernelChooser::find_others(const std::vector<const StageSchedule*>
       for (bool splits : {true, false})
         choices.push_back({{.most = most, .splits_homes = splits}, {}, groups});
   kernel.kept.clear();
-  if (has_templates())
-    for (KernelChoice& choice : list_templates()) choices.push_back(std::move(choice));
+  for (KernelChoice& choice : list_templates(std::numeric_limits<double>::infinity()))
+    choices.push_back(std::move(choice));
   std::vector<KernelChoice> others = evaluate(std::move(choices));
   std::erase_if(others, [&](const KernelChoice& choice) {
     if (choice.is_present) present.us = choice.us;

@@ -49,19 +49,21 @@ struct KernelChooser {
   Schedules schedule(const KernelChoice& choice) {
     return scheduler.schedule(gather(choice), choice.bounds);
   }
+  double predict_us(const Schedules& schedules) const { return estimate_us(measure(schedules)); }
   // By templates where those are predicted to gain more than the model can tell, else as derived,
   // as is what stays on chip across barriers or passes along chains, and all of the host's.
-  // `derived`: the kernel's schedules without templates, in order.
-  KernelChoice choose(const std::vector<const StageSchedule*>& derived);
-  KernelChoice choose() { return choose(list_pointers(scheduler.schedule_apart())); }
-  // One choice for each launch size, whatever it gains; those that fit and differ, with times.
-  std::vector<KernelChoice> list_templates();
+  KernelChoice choose();
+  // As derived; then, unless no mapping can take less than this share of that time, one for each
+  // launch size.
+  std::vector<KernelChoice> list_templates(double share);
+  // Those that fit and differ, with times.
   std::vector<KernelChoice> evaluate(std::vector<KernelChoice> choices);
-  // Of these groups, which may be none; nothing where they keep nothing on chip.
+  // Of these groups, which may be none; nothing where they keep nothing on chip, or where a chain
+  // has no schedule.
   std::optional<double> predict_us(const StageGroups& groups);
-  // Of a kernel that has these schedules: the same with more registers; smaller blocks, whose
+  // What the kernel could have instead: the same with more registers; smaller blocks, whose
   // threads have more of them; homes that are not split; nothing kept at barriers; templates.
-  KernelChoices find_others(const std::vector<const StageSchedule*>& has);
+  KernelChoices find_others();
 
  private:
   KernelStages gather(const KernelChoice& choice) const;
@@ -70,7 +72,8 @@ struct KernelChooser {
     return target.device.is_cuda && kernel.kept.empty() && !kernel.has_chains();
   }
   StageOption find_option(int position, int block_threads);
-  std::vector<StageWork> measure(const std::vector<const StageSchedule*>& schedules) const;
+  std::vector<StageWork> measure(const Schedules& schedules) const;
+  double estimate_us(const std::vector<StageWork>& works) const;
   double estimate_us(const std::vector<StageEstimate>& estimates) const {
     return estimate_kernel_us(kernel, estimates, target.device);
   }

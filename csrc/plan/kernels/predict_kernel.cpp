@@ -50,26 +50,4 @@ double estimate_kernel_us(const PlannedKernel& kernel, const std::vector<StageEs
   return estimate_us(phases, device);
 }
 
-std::vector<const StageSchedule*> list_pointers(const Schedules& schedules) {
-  return map_to_vector(schedules, [](const StageSchedule& schedule) { return &schedule; });
-}
-
-std::vector<const StageSchedule*> pick_schedules(const Schedules& all,
-                                                 const PlannedKernel& kernel) {
-  return map_to_vector(kernel.stages(), [&](int s) { return &all[s]; });
-}
-
-double estimate_kernel_us(const Graph& graph, const Stages& stages, const PlannedKernel& kernel,
-                          const std::vector<const StageSchedule*>& schedules,
-                          const Target& target) {
-  const std::vector<int> numbers = kernel.stages();
-  const std::vector<HeldValues> held = find_held_values(graph, stages, kernel, target.device);
-  std::vector<StageEstimate> estimates;
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    const StageWork work = measure_work(graph, stages[numbers[i]], *schedules[i], held[i]);
-    estimates.push_back(estimate_stage(work, target.device, target.workers));
-  }
-  return estimate_kernel_us(kernel, estimates, target.device);
-}
-
 }  // namespace stitch

@@ -156,11 +156,16 @@ const KernelScheduler::Described& KernelScheduler::describe(const std::vector<in
   return own;
 }
 
-StageSchedule KernelScheduler::schedule_alone(int stage, const BlockBounds& bounds) {
+StageSchedule KernelScheduler::map_alone(int stage, const BlockBounds& bounds) {
   const ScheduleOrNot& found = describe({stage}).found;
   STITCH_CHECK(found.verdict.ok, "a planned stage cannot be scheduled: " << found.verdict.why);
   StageSchedule schedule = found.schedule;
   map_stages(graph, target.workers, bounds, schedule);
+  return schedule;
+}
+
+StageSchedule KernelScheduler::schedule_alone(int stage, const BlockBounds& bounds) {
+  StageSchedule schedule = map_alone(stage, bounds);
   finish_stage(graph, *stages[stage], schedule);
   return schedule;
 }

@@ -27,6 +27,7 @@ struct KernelScheduler {
   Target target;
   std::map<std::vector<int>, Described> described = {};  // by positions of stages
 
+  StageSchedule map_alone(int stage, const BlockBounds& bounds);  // without loops and homes
   StageSchedule schedule_alone(int stage, const BlockBounds& bounds);
   // `bounds`: the most threads, and whether homes are split.  `templates`: by stage, or none.
   Schedules schedule_apart(BlockBounds bounds = {}, const std::vector<Template>& templates = {});
@@ -66,12 +67,5 @@ std::vector<HeldValues> find_held_values(const Graph& graph, const Stages& stage
 // Of the estimates of its stages, in the order of kernel.stages().
 double estimate_kernel_us(const PlannedKernel& kernel, const std::vector<StageEstimate>& estimates,
                           const DeviceSpec& device);
-
-std::vector<const StageSchedule*> list_pointers(const Schedules& schedules);
-// Those of a kernel's stages, in order, of all that a plan has.
-std::vector<const StageSchedule*> pick_schedules(const Schedules& all, const PlannedKernel& kernel);
-// Schedules in the order of kernel.stages().
-double estimate_kernel_us(const Graph& graph, const Stages& stages, const PlannedKernel& kernel,
-                          const std::vector<const StageSchedule*>& schedules, const Target& target);
 
 }  // namespace stitch

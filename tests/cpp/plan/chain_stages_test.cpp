@@ -156,6 +156,29 @@ TEST(ChainStages, OneBarrierOfTheBlockInsteadOfTheGrids) {
             p.plan.schedules[chain.stages[1]].buffers[0].elements);
 }
 
+TEST(ChainStages, BlocksThatRunTwoStagesMayRunAThird) {
+  const Planned p = plan_chains(R"(
+    %x = input : f32[256,16,64]
+    %r = log(sum(exp(%x)){axes=[2]})
+    %d = sub(reshape(%r){shape=[256,16,1]}, reshape(%r){shape=[256,1,16]})
+    %t = sum(tanh(%d)){axes=[2]}
+    %o = mul(reshape(%t){shape=[256,16,1]}, reshape(%t){shape=[256,1,16]})
+    outputs (%o)
+  )");
+  ASSERT_EQ(p.plan.kernels.size(), 1u);
+  const std::vector<PlannedBlocks> chains = chains_of(p.plan.kernels[0]);
+  ASSERT_EQ(chains.size(), 1u) << to_string(p.plan, p.graph);
+  EXPECT_EQ(chains[0].stages.size(), 3u) << to_string(p.plan, p.graph);
+  EXPECT_EQ(chains[0].in_shared.size(), 2u);
+  EXPECT_EQ(p.plan.kernels[0].phases.size(), 1u);
+  for (int s : chains[0].stages) {
+    const StageSchedule& own = p.plan.schedules[s];
+    ASSERT_EQ(own.buffers.size(), 2u) << "one place in shared memory, the same for all";
+    EXPECT_GE(own.buffers[1].shared_offset, own.buffers[0].size() * 4);
+    EXPECT_EQ(own.grid, p.plan.schedules[chains[0].stages[0]].grid);
+  }
+}
+
 TEST(ChainStages, RowsThatNeedOtherBlocksKeepTheGridBarrier) {
   const Planned p = plan_chains(R"(
     %x = input : f32[64,1024,64]

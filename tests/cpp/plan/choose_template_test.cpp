@@ -17,7 +17,10 @@ namespace {
 
 // All that differ, with their times; whatever they gain.
 std::vector<KernelChoice> enumerate(KernelChooser& chooser) {
-  return chooser.evaluate(chooser.list_templates());
+  std::vector<KernelChoice> choices =
+      chooser.list_templates(std::numeric_limits<double>::infinity());
+  choices.erase(choices.begin());  // as derived
+  return chooser.evaluate(std::move(choices));
 }
 
 std::string normed_rows(const std::string& type) {
@@ -41,11 +44,8 @@ struct Choosing {
         chooser{planned.graph, planned.plan.stages, kernel(), target_of(target), memo} {}
 
   const PlannedKernel& kernel() const { return planned.plan.kernels[0]; }
-  KernelChoice choose() { return chooser.choose(pick_schedules(planned.plan.schedules, kernel())); }
-  double us() const {
-    return estimate_kernel_us(planned.graph, planned.plan.stages, kernel(),
-                              pick_schedules(planned.plan.schedules, kernel()), chooser.target);
-  }
+  KernelChoice choose() { return chooser.choose(); }
+  double us() const { return chooser.predict_us(planned.plan.schedules); }
   // The stage by the choice.
   const StageSchedule& take(const KernelChoice& choice) {
     planned.plan.schedules = chooser.schedule(choice);
@@ -185,8 +185,8 @@ TEST(ChooseTemplate, OtherChoicesAreAllButWhatTheKernelIs) {
       const std::string present = text_of(choosing, {.templates = {{level, threads}}});
       unfit += !check_arrays(choosing.planned.graph, choosing.planned.only());
       others.erase(present);
-      const auto has = pick_schedules(choosing.planned.plan.schedules, choosing.kernel());
-      for (const KernelChoice& other : choosing.chooser.find_others(has).others) {
+      choosing.chooser.kernel.templates = {{level, threads}};
+      for (const KernelChoice& other : choosing.chooser.find_others().others) {
         const std::string text = text_of(choosing, other);
         EXPECT_TRUE(text != present || other.bounds.resident_threads < kResidentThreads) << text;
         others.erase(text);
