@@ -1,41 +1,34 @@
 #include "rewrite/rewrite_graph.h"
 
 #include "ir/assume_sizes.h"
-#include "rewrite/attention/choose_attention.h"
-#include "rewrite/reductions/split_reductions.h"
+#include "rewrite/attention/attention.h"
 
 namespace stitch {
 
-const std::vector<RewritePass>& rewrite_passes() {
-  static const std::vector<RewritePass> passes = {
-      {"remove_dead", remove_dead},
-      {"expand_deviations", expand_deviations},
-      {"fold_constants", fold_constants},
-      {"simplify_algebra", simplify_algebra},
-      {"read_past_writes", read_past_writes},
-      {"remove_copies", remove_copies},
-      {"merge_views", merge_views},
-      {"order_blas_copies", order_blas_copies},  // once views are merged
-      {"sink_casts", sink_casts},
-      {"merge_views", merge_views},        // views that a cast stood between
-      {"fold_constants", fold_constants},  // casts that a view stood between
-      {"remove_dead", remove_dead},        // what reads the parts that are written
-      {"write_in_place", write_in_place},
-      {"remove_dead", remove_dead},
-  };
-  return passes;
-}
+// One that later ones make work for again stands here more than once.
+constexpr std::pair<const char*, Graph (*)(const Graph&)> kPasses[] = {
+    {"remove_dead", remove_dead},
+    {"expand_deviations", expand_deviations},
+    {"fold_constants", fold_constants},
+    {"simplify_algebra", simplify_algebra},
+    {"read_past_writes", read_past_writes},
+    {"remove_copies", remove_copies},
+    {"merge_views", merge_views},
+    {"order_blas_copies", order_blas_copies},  // once views are merged
+    {"sink_casts", sink_casts},
+    {"merge_views", merge_views},        // views that a cast stood between
+    {"fold_constants", fold_constants},  // casts that a view stood between
+    {"remove_dead", remove_dead},        // what reads the parts that are written
+    {"write_in_place", write_in_place},
+    {"remove_dead", remove_dead},
+};
 
-Graph rewrite_graph(const Graph& graph, const std::vector<std::string>& off) {
-  const std::vector<RewritePass>& passes = rewrite_passes();
-  for (const std::string& name : off)
-    STITCH_CHECK(std::ranges::count(passes, name, &RewritePass::name) > 0,
-                 "there is no rewrite pass '" << name << "' to switch off");
+Graph rewrite_graph(const Graph& graph, bool keeps_deviations) {
   Graph result = graph;
-  for (const RewritePass& pass : passes) {
-    if (std::ranges::find(off, pass.name) != off.end()) continue;
-    ErrorContext context(std::string("while running the rewrite pass ") + pass.name);
-    result = pass.run(result);
+  for (const auto& [name, run] : kPasses) {
+    if (keeps_deviations && run == expand_deviations) continue;
+    ErrorContext context(std::string("while running the rewrite pass ") + name);
+    result = run(result);
   }
   return result;
 }
@@ -45,7 +38,7 @@ Rewritten rewrite_for_target(const Graph& graph, const Settings& settings, const
   const bool is_cuda = target.device.is_cuda, rounds = settings.emulate_eager_casts;
   const std::string layout = is_cuda ? "eager" : settings.convolution_layout;
   const Graph laid = lay_channels_last(assume_units(graph), layout);
-  const Graph first = rewrite_graph(lower_scatters(laid, !is_cuda), {"expand_deviations"});
+  const Graph first = rewrite_graph(lower_scatters(laid, !is_cuda), /*keeps_deviations=*/true);
   const std::vector<Attention> attention = choose_attention(first, settings, target.device);
   // A simulated GPU's library calls run on the host.
   const Graph called = call_attention(first, attention, is_cuda && !is_simulated(settings));

@@ -9,15 +9,8 @@
 
 namespace stitch {
 
-struct RewritePass {
-  const char* name;
-  Graph (*run)(const Graph& graph);
-};
-
-// A pass that later ones make work for again stands here more than once.
-const std::vector<RewritePass>& rewrite_passes();
-
-Graph rewrite_graph(const Graph& graph, const std::vector<std::string>& off = {});
+// The passes that ask for no target; `keeps_deviations`: all but expand_deviations.
+Graph rewrite_graph(const Graph& graph, bool keeps_deviations = false);
 
 // All of it for one target: the passes above, and those that ask what the device or the settings
 // want, in their order.
@@ -118,6 +111,14 @@ Graph simplify_algebra(const Graph& graph);
 // cast(view(x)).  What is read, gathered or materialised is then the narrow value.  Casts that may
 // round are never moved.
 Graph sink_casts(const Graph& graph);
+
+// Reductions too large for one block are cut at their partials: a reduction over an axis becomes
+// one over its pieces and one over the pieces' results, both ordinary nodes (DESIGN.md 3).  Those
+// of one tensor whose axes together leave too few blocks are split along the same axis, so that all
+// partial results come from one pass.  So are those that look again at more than a block holds, in
+// pieces of blocks or of threads (rewrite/reductions/reduce_pieces.h).
+Graph split_reductions(const Graph& graph, const DeviceSpec& device, int worker_threads,
+                       bool emulate_eager_casts = false);
 
 // A part of an input that is replaced where the input is:
 //   mutate x <- slice_scatter(x, src)   becomes   mutate x <- write_slice(x, src),

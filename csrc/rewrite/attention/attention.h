@@ -2,6 +2,8 @@
 // masked and made probabilities by a softmax.
 #pragma once
 
+#include "config/settings.h"
+#include "cost/device_spec.h"
 #include "ir/graph.h"
 
 namespace stitch {
@@ -30,6 +32,9 @@ struct Attention {
 
 // All candidates, the refused ones too, in the order of their results.
 std::vector<Attention> find_attention(const Graph& graph);
+// The same, with the verdicts of settings and the cost model on what becomes a library call.
+std::vector<Attention> choose_attention(const Graph& graph, const Settings& settings,
+                                        const DeviceSpec& device);
 
 // Attention becomes one library call.
 //
@@ -41,7 +46,11 @@ std::vector<Attention> find_attention(const Graph& graph);
 // a user wrote: a plan then says what runs.  Where sizes do not show that the kernel takes them,
 // and on CPUs, torch selects when it is called.
 //
-// `judged`: of find_attention(graph); the refused ones stay written out.
+// `judged`: of this graph; the refused ones stay written out.
 Graph call_attention(const Graph& graph, const std::vector<Attention>& judged, bool on_gpu);
+
+// The refused ones, found in `before`, as cuts of the graph that rewrites made of it.
+std::vector<Cut> find_cuts(const std::vector<Attention>& judged, const Graph& before,
+                           const Graph& after);
 
 }  // namespace stitch

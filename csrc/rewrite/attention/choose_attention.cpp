@@ -1,4 +1,4 @@
-#include "rewrite/attention/choose_attention.h"
+#include "rewrite/attention/attention.h"
 
 namespace stitch {
 

@@ -1,11 +1,10 @@
-#include "rewrite/reductions/split_reductions.h"
-
 #include <bit>
 
 #include "analysis/precision.h"
 #include "analysis/storage.h"
 #include "base/round_up.h"
 #include "rewrite/reductions/reduce_pieces.h"
+#include "rewrite/rewrite_graph.h"
 
 namespace stitch {
 namespace {

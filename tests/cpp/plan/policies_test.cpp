@@ -4,7 +4,6 @@
 
 #include "plan/plan_graph.h"
 #include "plan/stitch_stages.h"
-#include "rewrite/reductions/split_reductions.h"
 #include "rewrite/rewrite_graph.h"
 #include "support/golden_graphs.h"
 

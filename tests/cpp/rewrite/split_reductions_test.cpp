@@ -1,5 +1,3 @@
-#include "rewrite/reductions/split_reductions.h"
-
 #include <gtest/gtest.h>
 
 #include <numeric>
