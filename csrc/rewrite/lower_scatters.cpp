@@ -39,10 +39,7 @@ constexpr Combine kCombines[] = {
     {k_put_last, k_segment_last, kNone, kNone, kNone},
 };
 
-const Combine* find_combine(OpKind op) {
-  const auto* found = std::ranges::find(kCombines, op, &Combine::put);
-  return found == std::end(kCombines) ? nullptr : found;
-}
+const Combine* find_combine(OpKind op) { return find_by(kCombines, op, &Combine::put); }
 
 // The index is [count], along `dim` of the source.
 struct Put {

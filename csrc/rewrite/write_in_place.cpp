@@ -2,6 +2,7 @@
 
 #include <ranges>
 
+#include "analysis/storage.h"
 #include "rewrite/constants.h"
 #include "rewrite/rebuild_graph.h"
 
@@ -10,12 +11,11 @@ namespace {
 
 // The part of x that a slice_scatter replaces, of x or of a slice of a slice of it.
 struct Window {
-  NodeId link, source;             // the slice_scatter, and what it puts there
-  NodeId base;                     // x, or the slice of a slice of it, that it is a part of
-  NodeId start;                    // an operand, where the graph has no number for it
-  std::vector<int64_t> start_dim;  // of the operand
-  int64_t integer = 0;             // of the node that has it; see counts_from_end
-  DimList dims;                    // start and step of each dimension
+  NodeId link = {};  // the slice_scatter
+  NodeId base = {};  // x, or the slice of a slice of it, that it is a part of
+  Node write = {};   // of what it puts there, and of the start where the graph has no number for it
+
+  NodeId source() const { return write.inputs[0]; }
 };
 
 // How an input comes to its new value.
@@ -69,22 +69,23 @@ struct WindowFinder {
   }
 
   // Narrows the window to what `scatter` replaces of it.
-  bool narrow(const Node& scatter, Window& window) const {
+  bool narrow(const Node& scatter, Node& window) const {
     const int64_t dim = scatter.ints[0];
     if (scatter.inputs.size() == 3) {
       const TensorType& start = graph[scatter.inputs[2]].type;
-      if (window.start.valid() || !element_count(start.shape).is(1)) return false;
+      if (!window.ints.empty() || !element_count(start.shape).is(1)) return false;
       if (!window.dims[2 * dim].is(0) || !window.dims[2 * dim + 1].is(1)) return false;
-      window.start = scatter.inputs[2];
-      window.start_dim = {dim};
+      window.inputs.push_back(scatter.inputs[2]);
+      window.ints = {dim};
       window.integer = scatter.integer;
     } else {
-      if (window.start_dim == std::vector<int64_t>{dim}) return false;
+      if (window.ints == scatter.ints) return false;
       Dim &start = window.dims[2 * dim], &step = window.dims[2 * dim + 1];
       start = start + scatter.dims[0] * step;
       step = scatter.dims[1] * step;
     }
-    window.source = scatter.inputs[1];
+    window.inputs[0] = scatter.inputs[1];
+    window.origin = scatter.origin;
     return true;
   }
 
@@ -105,17 +106,17 @@ struct WindowFinder {
       if (graph[link].op != OpKind::k_slice_scatter) return false;
       if (link != value) writes.bases[link] = base;
       Window window = frame;
-      if (!narrow(graph[link], window)) return false;
+      if (!narrow(graph[link], window.write)) return false;
       window.link = link;
       writes.links.push_back(link);
       // x[a:b, i] = src: the inner slice_scatters are into the slice that the outer one puts back.
-      const NodeId slice = find_slice(window.source, graph[link]);
+      const NodeId slice = find_slice(window.source(), graph[link]);
       if (!slice.valid()) {
         writes.windows.push_back(window);
         continue;
       }
       writes.parents[slice] = base;
-      if (!find_writes(window.source, slice, window, writes)) return false;
+      if (!find_writes(window.source(), slice, window, writes)) return false;
     }
     return true;
   }
@@ -141,10 +142,11 @@ struct WindowFinder {
   // Do they not meet, along a dimension?
   bool are_apart_in_some_dim(const Window& a, const Window& b) const {
     const auto strip_of = [&](const Window& window, int64_t d) {
-      return Strip{window.dims[2 * d], window.dims[2 * d + 1], graph[window.source].type.shape[d]};
+      const DimList& dims = window.write.dims;
+      return Strip{dims[2 * d], dims[2 * d + 1], graph[window.source()].type.shape[d]};
     };
-    for (int64_t d = 0; 2 * d < std::ssize(a.dims); ++d) {
-      if (std::ranges::count(a.start_dim, d) || std::ranges::count(b.start_dim, d)) continue;
+    for (int64_t d = 0; 2 * d < std::ssize(a.write.dims); ++d) {
+      if (contains(a.write.ints, d) || contains(b.write.ints, d)) continue;
       if (are_apart(strip_of(a, d), strip_of(b, d))) return true;
     }
     return false;
@@ -156,10 +158,10 @@ struct WindowFinder {
     if (!is_mutated_once(graph, mutation)) return {};
     const TensorType& memory = graph[mutation.input].type;
     if (element_count(memory.shape).is(0)) return {};  // nothing is written at all
-    Window whole;
+    Window whole{.write = {.op = OpKind::k_write_slice, .inputs = {NodeId()}}};
     for (int d = 0; d < memory.rank(); ++d) {
       if (memory.strides[d].is(0) && !memory.shape[d].is(1)) return {};  // elements share places
-      whole.dims.insert(whole.dims.end(), {0, 1});
+      whole.write.dims.insert(whole.write.dims.end(), {0, 1});
     }
     Writes writes;
     if (!find_writes(mutation.value, mutation.input, whole, writes)) return {};
@@ -189,18 +191,11 @@ struct PartFinder {
     });
   }
 
-  // Whether evaluating one of the values evaluates a reduction.
-  bool reduces(const NodeList& values) const {
-    std::set<NodeId> visited(values.begin(), values.end());
-    NodeList reached = values;
-    for (size_t i = 0; i < reached.size(); ++i) {
-      const Node& node = graph[reached[i]];
-      if (family(node) == Family::kReduce) return true;
-      if (family(node) == Family::kLibrary) continue;
-      for (NodeId input : read_operands(node))
-        if (visited.insert(input).second) reached.push_back(input);
-    }
-    return false;
+  // Whether evaluating the value evaluates a reduction.
+  bool reduces(NodeId id) const {
+    const auto is_call = [&](NodeId value) { return family(graph[value]) == Family::kLibrary; };
+    const auto is_reduced = [&](NodeId value) { return family(graph[value]) == Family::kReduce; };
+    return std::ranges::any_of(find_cone(graph, id, is_call).nodes, is_reduced);
   }
 
   bool can_be_joined(NodeId id) const {
@@ -208,8 +203,7 @@ struct PartFinder {
     const auto is_in = [&](const Mutation& one) { return storage_base(graph, one.value) == id; };
     return node.op == OpKind::k_cat && node.type.strides == contiguous_strides(node.type.shape) &&
            (is_demanded[id.index()] || !users[id.index()].empty()) &&
-           std::ranges::none_of(graph.mutations, is_in) && is_read_from_memory(id) &&
-           reduces(node.inputs);
+           std::ranges::none_of(graph.mutations, is_in) && is_read_from_memory(id) && reduces(id);
   }
 };
 
@@ -263,12 +257,9 @@ Graph write_in_place(const Graph& graph) {
     if (!found.contains(site.id)) return memory;
     NodeList writes;
     for (const Window& window : std::views::reverse(found[site.id])) {
-      Node node{OpKind::k_write_slice, {}, window.start_dim, window.dims};
-      node.integer = window.integer;
-      node.origin = graph[window.link].origin;
-      NodeList inputs = {memory, site.made[window.source.index()]};
-      if (window.start.valid()) inputs.push_back(site.made[window.start.index()]);
-      writes.push_back(b.copy(node, std::move(inputs)));
+      NodeList inputs = {memory};
+      for (NodeId input : window.write.inputs) inputs.push_back(site.made[input.index()]);
+      writes.push_back(b.copy(window.write, std::move(inputs)));
     }
     if (writes.size() == 1) return writes[0];
     return b.library(std::string(kJoin), kMadeCall, writes, {b[memory].type}, false)[0];
