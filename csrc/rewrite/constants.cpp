@@ -147,10 +147,9 @@ bool Constant::is(double value) const {
   return number == value && std::signbit(number) == std::signbit(value);
 }
 
-std::optional<Constant> constant_of(const Builder& builder, NodeId id) {
-  const NodeId full = full_behind(builder, id);
-  if (!full.valid() || !builder[full].dims.empty()) return std::nullopt;
-  const Node& node = builder[full];
+std::optional<Constant> constant_of(const Graph& graph, NodeId id) {
+  const Node& node = graph[skip_views(graph, id)];
+  if (node.op != k_full || !node.dims.empty()) return std::nullopt;
   if (is_integral(node.type.dtype))
     return Constant{node.type.dtype, 0, wrap_integer(node.integer, node.type.dtype)};
   const bool is_f64 = node.type.dtype == DType::kF64;

@@ -18,12 +18,7 @@ struct Constant {
 };
 
 // The one value all elements of `id` have; it may be behind views.
-std::optional<Constant> constant_of(const Builder& builder, NodeId id);
-// The `full` node behind views, also where its number is only known at run time; else invalid.
-inline NodeId full_behind(const Builder& builder, NodeId id) {
-  while (family(builder[id]) == Family::kView) id = builder[id].inputs[0];
-  return builder[id].op == OpKind::k_full ? id : NodeId();
-}
+std::optional<Constant> constant_of(const Graph& graph, NodeId id);
 
 // A pointwise op on constants, exactly as eager computes it, or nothing: the op may round
 // differently from device to device, or the result is undefined.

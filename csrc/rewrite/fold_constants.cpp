@@ -157,7 +157,7 @@ NodeId fold_all(const Operands& x) {
 
 NodeId fold(Builder& builder, const RewriteSite& site) {
   if (family(site.node) != Family::kPointwise) return {};
-  const auto read = [&](NodeId input) { return constant_of(builder, input); };
+  const auto read = [&](NodeId input) { return constant_of(builder.graph(), input); };
   const Operands x{builder, site.node, site.inputs, map_to_vector(site.inputs, read)};
   if (const NodeId constant = fold_all(x); constant.valid()) return constant;
   const Replacement replace = find_function(kReplacements, site.node.op);

@@ -14,10 +14,10 @@ struct Scaled {
   double number;
 };
 
-Scaled find_scaled(const Builder& b, NodeId id) {
+Scaled find_scaled(Builder& b, NodeId id) {
   const Node& node = b[id];
   for (int i = 0; i < 2 && node.op == OpKind::k_mul; ++i)
-    if (const auto number = constant_of(b, node.inputs[i]))
+    if (const auto number = constant_of(b.graph(), node.inputs[i]))
       return {node.inputs[1 - i], number->number};
   return {id, 1};
 }
@@ -30,7 +30,7 @@ NodeId form_sigmoid(Builder& b, const RewriteSite& site, const Graph& graph) {
   };
   for (int i : {0, 1}) {
     const Node& tanh = graph[site.node.inputs[i]];
-    const auto one = constant_of(b, site.inputs[1 - i]);
+    const auto one = constant_of(b.graph(), site.inputs[1 - i]);
     if (tanh.op != OpKind::k_tanh || !one || one->number != 1) continue;
     return twice(b.pointwise(OpKind::k_sigmoid, {twice(site.made[tanh.inputs[0].index()])}));
   }

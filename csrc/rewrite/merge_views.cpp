@@ -57,18 +57,12 @@ NodeId merge_slice(Builder& b, const Node& node, NodeId x) {
 }
 
 NodeId merge_flip(Builder& b, const Node& node, NodeId x) {
-  std::vector<bool> flipped(b[x].type.rank());
-  const auto flip_axes = [&](const std::vector<int64_t>& axes) {
-    for (int64_t axis : axes) flipped[axis] = !flipped[axis];
-  };
-  flip_axes(node.ints);
-  while (b[x].op == OpKind::k_flip) {
-    flip_axes(b[x].ints);
-    x = b[x].inputs[0];
+  std::vector<int64_t> axes = node.ints;
+  for (; b[x].op == OpKind::k_flip; x = b[x].inputs[0]) {
+    const std::vector<int64_t> outer = std::exchange(axes, {});
+    std::ranges::set_symmetric_difference(outer, b[x].ints, std::back_inserter(axes));
   }
-  std::vector<int64_t> axes;
-  for (size_t d = 0; d < flipped.size(); ++d)
-    if (flipped[d] && !b[x].type.shape[d].is(1)) axes.push_back(static_cast<int64_t>(d));
+  std::erase_if(axes, [&](int64_t d) { return b[x].type.shape[d].is(1); });
   return axes.empty() ? x : b.flip(x, std::move(axes));
 }
 
@@ -80,8 +74,8 @@ constexpr OpRow<NodeId (*)(Builder& b, const Node& node, NodeId x)> kMerges[] = 
 
 NodeId merge_view(Builder& b, const RewriteSite& site) {
   if (!is_plain_view(site.node)) return {};
-  const NodeId full = full_behind(b, site.inputs[0]);
-  if (full.valid()) return expand_to(b, full, site.node.type.shape);
+  const NodeId full = skip_views(b.graph(), site.inputs[0]);
+  if (b[full].op == OpKind::k_full) return expand_to(b, full, site.node.type.shape);
   const auto merge = find_function(kMerges, site.node.op);
   return merge ? merge(b, site.node, site.inputs[0]) : NodeId();
 }

@@ -60,7 +60,7 @@ std::optional<Constant> reduce_constant(OpKind op, const Constant& x, int64_t co
 }
 
 NodeId reduce_full(Builder& b, const RewriteSite& site) {
-  const auto constant = constant_of(b, site.inputs[0]);
+  const auto constant = constant_of(b.graph(), site.inputs[0]);
   if (!constant) return {};
   const Dim count = element_count(pick(b[site.inputs[0]].type.shape, site.node.ints));
   if (!count.is_constant() || count.value() < 1) return {};
@@ -121,7 +121,7 @@ NodeId sum_one_place(Builder& b, const RewriteSite& site) {
   if (sum.op != OpKind::k_sum || sum.ints.size() != 1) return {};
   const Node term = b[site.inputs[0]];
   if (term.op != OpKind::k_select) return {};
-  const auto rest = constant_of(b, term.inputs[2]);
+  const auto rest = constant_of(b.graph(), term.inputs[2]);
   PlaceFinder place{b, term.type.shape, sum.ints[0]};
   if (!rest || rest->number != 0 || rest->integer != 0 || !place.find(term.inputs[0]) ||
       !place.at.valid() || !place.is_shared(term.inputs[1]))
@@ -167,7 +167,7 @@ NodeId round_last(Builder& b, const RewriteSite& site) {
   if (clamp.op != OpKind::k_clamp || b[clamp.inputs[0]].op != OpKind::k_round) return {};
   NodeList inputs = clamp.inputs;
   for (const NodeId bound : {inputs[1], inputs[2]}) {
-    const auto constant = constant_of(b, bound);
+    const auto constant = constant_of(b.graph(), bound);
     if (!constant || !is_exact_in_f32(constant->number)) return {};
   }
   inputs[0] = b[inputs[0]].inputs[0];

@@ -57,10 +57,9 @@ NodeId find_operand(const Graph& graph, NodeId id, bool* flipped = nullptr) {
 }
 
 std::optional<double> number_of(const Match& match, NodeId id) {
-  const Node& node = match[skip_views(*match.graph, id)];
-  const bool is_number =
-      node.op == OpKind::k_full && node.dims.empty() && info(node.type.dtype).is_float;
-  return is_number ? std::optional<double>(static_cast<float>(node.number)) : std::nullopt;
+  const auto constant = constant_of(*match.graph, id);
+  if (!constant || !info(constant->dtype).is_float) return std::nullopt;
+  return constant->number;
 }
 
 bool is_attention_dtype(DType dtype) {
