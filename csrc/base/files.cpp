@@ -187,27 +187,26 @@ std::optional<PrivateDirectory> PrivateDirectory::open(const std::string& path, 
   return std::nullopt;
 }
 
-ReadResult PrivateDirectory::read_entry(const std::string& name, size_t max_bytes) const {
-  using Status = ReadResult::Status;
+std::optional<std::string> PrivateDirectory::read_entry(const std::string& name,
+                                                        size_t max_bytes) const {
   check_name(name);
   // Non-blocking: opening a FIFO or a device must not wait.
   const Descriptor fd(open_retrying(fd_.get(), name, O_RDONLY | O_NONBLOCK | O_NOCTTY));
   struct stat info{};
   if (!fd || fstat(fd.get(), &info) != 0) {
     const bool is_planted = errno == ELOOP || errno == ENXIO || errno == ENODEV;
-    return {is_planted ? Status::kRefused : Status::kMissing, ""};
+    return is_planted ? std::optional("") : std::nullopt;
   }
   const auto size = static_cast<size_t>(info.st_size);
   // Without a name: replaced since it was opened.
   const bool is_alone = S_ISREG(info.st_mode) && info.st_nlink <= 1;
-  if (!is_alone || !find_write_risk(info).empty() || size > max_bytes)
-    return {Status::kRefused, ""};
-  ReadResult result{Status::kOk, ""};
-  if (!read_all(fd.get(), size, result.bytes)) return {Status::kMissing, ""};
+  if (!is_alone || !find_write_risk(info).empty() || size > max_bytes) return "";
+  std::string bytes;
+  if (!read_all(fd.get(), size, bytes)) return std::nullopt;
   // Clocks of machines that share a home may differ: a time in the future is refreshed as well.
   const int64_t age_s = static_cast<int64_t>(time(nullptr)) - info.st_mtime;
   if (age_s > kTouchInterval_s || age_s < -kTouchInterval_s) futimens(fd.get(), nullptr);
-  return result;
+  return bytes;
 }
 
 std::string PrivateDirectory::write_entry(const std::string& name, std::string_view bytes) const {

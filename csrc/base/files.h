@@ -49,16 +49,6 @@ struct WorkDirectory {
 std::vector<std::string> list_newest_first(const std::string& directory,
                                            const std::string& prefix = "");
 
-struct ReadResult {
-  enum class Status {
-    kOk,
-    kMissing,  // not there, or not readable now: a miss, leave the name alone
-    kRefused,  // there, but not a file of ours: symlink, FIFO, hard link, foreign, too large
-  };
-  Status status = Status::kMissing;
-  std::string bytes;
-};
-
 class PrivateDirectory {
  public:
   // Opens `path` and creates what is missing (mode 0700).  Refused: the directory itself a symlink,
@@ -66,8 +56,10 @@ class PrivateDirectory {
   // swap.  `why` then says what to change.
   static std::optional<PrivateDirectory> open(const std::string& path, std::string& why);
 
-  // A hit refreshes the file's time, at most hourly.
-  ReadResult read_entry(const std::string& name, size_t max_bytes) const;
+  // A hit refreshes the file's time, at most hourly.  Nothing where the entry is not there, or not
+  // readable now: leave the name alone.  No bytes where it is there, but no file of ours: symlink,
+  // FIFO, hard link, foreign, too large.
+  std::optional<std::string> read_entry(const std::string& name, size_t max_bytes) const;
   // Atomic and durable: temporary file, fsync, rename.  Returns an empty string, or what failed.
   std::string write_entry(const std::string& name, std::string_view bytes) const;
   // Moves a bad entry out of the way, whatever it is; eviction removes it after a day.

@@ -142,10 +142,9 @@ void KernelCache::clear() {
 std::optional<Binary> KernelCache::read_disk(const std::string& key, const CacheRequest& request) {
   if (!directory_) return std::nullopt;
   const std::string name = entry_name(key);
-  const ReadResult file = directory_->read_entry(name, kMaxEntryBytes);
-  if (file.status == ReadResult::Status::kMissing) return std::nullopt;
-  if (file.status == ReadResult::Status::kOk)
-    if (std::optional<Binary> binary = decode_entry(file.bytes, request)) return binary;
+  const std::optional<std::string> file = directory_->read_entry(name, kMaxEntryBytes);
+  if (!file) return std::nullopt;
+  if (std::optional<Binary> binary = decode_entry(*file, request)) return binary;
   directory_->set_aside(name);
   ++counters_of(request).refused;
   return std::nullopt;

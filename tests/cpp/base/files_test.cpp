@@ -18,7 +18,6 @@ namespace stitch {
 namespace {
 
 namespace fs = std::filesystem;
-using Status = ReadResult::Status;
 constexpr size_t kMaxBytes = 1 << 20;
 
 class FilesTest : public testing::Test {
@@ -65,17 +64,13 @@ TEST_F(FilesTest, WhatIsWrittenIsReadBack) {
   const PrivateDirectory directory = cache();
   const std::string bytes("a\0b\xff", 4);
   EXPECT_EQ(directory.write_entry("entry", bytes), "");
-  const ReadResult result = directory.read_entry("entry", kMaxBytes);
-  EXPECT_EQ(result.status, Status::kOk);
-  EXPECT_EQ(result.bytes, bytes);
+  EXPECT_EQ(directory.read_entry("entry", kMaxBytes), bytes);
   EXPECT_EQ(directory.write_entry("entry", "other"), "");
-  EXPECT_EQ(directory.read_entry("entry", kMaxBytes).bytes, "other");
+  EXPECT_EQ(directory.read_entry("entry", kMaxBytes), "other");
   EXPECT_EQ(count_files(), 1);  // no temporary file is left
 }
 
-TEST_F(FilesTest, AbsentEntriesAreMissing) {
-  EXPECT_EQ(cache().read_entry("entry", kMaxBytes).status, Status::kMissing);
-}
+TEST_F(FilesTest, AbsentEntriesAreMissing) { EXPECT_FALSE(cache().read_entry("entry", kMaxBytes)); }
 
 TEST_F(FilesTest, ModesArePrivateUnderAnyUmask) {
   for (mode_t mask : {mode_t{0}, mode_t{077}, mode_t{0777}}) {
@@ -164,12 +159,10 @@ TEST_F(FilesTest, OnlyRegularSingleOwnedFilesOfTheRightSizeAreRead) {
   ASSERT_EQ(directory.write_entry("open", "x"), "");
   ASSERT_EQ(chmod((path / "open").c_str(), 0666), 0);
   for (const char* name : {"link", "hard", "directory", "fifo", "open"}) {
-    const ReadResult result = directory.read_entry(name, kMaxBytes);
-    EXPECT_EQ(result.status, Status::kRefused) << name;
-    EXPECT_TRUE(result.bytes.empty()) << name;
+    EXPECT_EQ(directory.read_entry(name, kMaxBytes), "") << name;
   }
-  EXPECT_EQ(directory.read_entry("large", 99).status, Status::kRefused);
-  EXPECT_EQ(directory.read_entry("large", 100).status, Status::kOk);
+  EXPECT_EQ(directory.read_entry("large", 99), "");
+  EXPECT_NE(directory.read_entry("large", 100).value_or(""), "");
 }
 
 TEST_F(FilesTest, ADeviceNodeIsRefused) {
@@ -177,7 +170,7 @@ TEST_F(FilesTest, ADeviceNodeIsRefused) {
   if (mknod((root_ / "cache" / "zero").c_str(), S_IFCHR | 0600, makedev(1, 5)) != 0) {
     GTEST_SKIP() << "device nodes cannot be made here";
   }
-  EXPECT_EQ(directory.read_entry("zero", kMaxBytes).status, Status::kRefused);
+  EXPECT_EQ(directory.read_entry("zero", kMaxBytes), "");
 }
 
 TEST_F(FilesTest, WritingReplacesALinkAndNotItsTarget) {
@@ -185,7 +178,7 @@ TEST_F(FilesTest, WritingReplacesALinkAndNotItsTarget) {
   std::ofstream(root_ / "target") << "untouched";
   fs::create_symlink(root_ / "target", root_ / "cache" / "entry");
   EXPECT_EQ(directory.write_entry("entry", "mine"), "");
-  EXPECT_EQ(directory.read_entry("entry", kMaxBytes).bytes, "mine");
+  EXPECT_EQ(directory.read_entry("entry", kMaxBytes), "mine");
   std::string text;
   std::ifstream(root_ / "target") >> text;
   EXPECT_EQ(text, "untouched");
@@ -205,9 +198,9 @@ TEST_F(FilesTest, BadEntriesAreSetAsideWhateverTheyAre) {
   const PrivateDirectory directory = cache();
   ASSERT_EQ(mkfifo((root_ / "cache" / "entry").c_str(), 0600), 0);
   directory.set_aside("entry");
-  EXPECT_EQ(directory.read_entry("entry", kMaxBytes).status, Status::kMissing);
+  EXPECT_FALSE(directory.read_entry("entry", kMaxBytes));
   EXPECT_EQ(directory.write_entry("entry", "x"), "");
-  EXPECT_EQ(directory.read_entry("entry", kMaxBytes).status, Status::kOk);
+  EXPECT_NE(directory.read_entry("entry", kMaxBytes).value_or(""), "");
 }
 
 TEST_F(FilesTest, FailuresToWriteAreValuesAndLeaveNothing) {
@@ -217,7 +210,7 @@ TEST_F(FilesTest, FailuresToWriteAreValuesAndLeaveNothing) {
   EXPECT_EQ(count_files(), 0);
   fs::remove_all(root_ / "cache");
   EXPECT_NE(directory.write_entry("entry", "x"), "");
-  EXPECT_EQ(directory.read_entry("entry", kMaxBytes).status, Status::kMissing);
+  EXPECT_FALSE(directory.read_entry("entry", kMaxBytes));
   directory.set_aside("entry");
   directory.evict(0, 0);
   EXPECT_EQ(count_files(), 0);
@@ -239,11 +232,11 @@ TEST_F(FilesTest, EvictionRemovesTheLeastRecentlyUsed) {
     set_age(root_ / "cache" / name, 7200 * (i + 1));
   }
   // A hit makes the oldest the most recent.
-  EXPECT_EQ(directory.read_entry("entry4", kMaxBytes).status, Status::kOk);
+  EXPECT_NE(directory.read_entry("entry4", kMaxBytes).value_or(""), "");
   directory.evict(300, 100);
-  EXPECT_EQ(directory.read_entry("entry4", kMaxBytes).status, Status::kOk);
-  EXPECT_EQ(directory.read_entry("entry0", kMaxBytes).status, Status::kOk);
-  EXPECT_EQ(directory.read_entry("entry1", kMaxBytes).status, Status::kOk);
+  EXPECT_NE(directory.read_entry("entry4", kMaxBytes).value_or(""), "");
+  EXPECT_NE(directory.read_entry("entry0", kMaxBytes).value_or(""), "");
+  EXPECT_NE(directory.read_entry("entry1", kMaxBytes).value_or(""), "");
   EXPECT_EQ(count_files(), 3);
   directory.evict(300, 1);
   EXPECT_EQ(count_files(), 1);
@@ -269,9 +262,9 @@ TEST_F(FilesTest, ConcurrentWritersLeaveOneWholeEntry) {
       const std::string bytes(5000, static_cast<char>('a' + t));
       for (int i = 0; i < 50; ++i) {
         EXPECT_EQ(directory.write_entry("entry", bytes), "");
-        const ReadResult result = directory.read_entry("entry", kMaxBytes);
-        ASSERT_EQ(result.status, Status::kOk);
-        EXPECT_EQ(result.bytes, std::string(5000, result.bytes[0]));
+        const std::string read = directory.read_entry("entry", kMaxBytes).value();
+        ASSERT_FALSE(read.empty());
+        EXPECT_EQ(read, std::string(5000, read[0]));
       }
     });
   }
