@@ -171,18 +171,22 @@ struct TorchFrame final : Frame {
   const Buffer& buffer(BufferId id) const { return graph.program->buffers[id.value()]; }
   Layout layout_of(const Buffer& buffer) const { return evaluate_layout(buffer.type, *symbols); }
 
-  // The tensor in the layout that is promised, or as it is where its sizes are nobody's business;
-  // nothing where it does not fit.
-  std::optional<at::Tensor> conform(const Buffer& promised, at::Tensor tensor) const {
-    const Layout layout = layout_of(promised);
-    const bool fits = tensor.sizes().equals(layout.sizes);
-    if (!fits && !promised.is_addressed) return tensor;
-    if (!fits || tensor.scalar_type() != layout.dtype) return std::nullopt;
+  // The tensor in the layout that is promised; undefined where it has that, or its sizes are
+  // nobody's business; nothing where it does not fit.
+  std::optional<at::Tensor> conform(const Buffer& promised, const at::Tensor& tensor) const {
+    const TensorType& type = promised.type;
+    const auto now = [&](const Dim& dim) { return evaluate(dim, *symbols); };
+    const bool fits = std::ranges::equal(tensor.sizes(), type.shape, {}, {}, now);
+    if (!fits && !promised.is_addressed) return at::Tensor();
+    if (!fits || tensor.scalar_type() != to_scalar_type(type.dtype)) return std::nullopt;
+    at::Tensor laid;
     if (tensor.is_neg()) {  // kernels read the bits in memory
       at::AutoDispatchBelowADInplaceOrView guard;
-      tensor = tensor.resolve_neg();
+      laid = tensor.resolve_neg();
     }
-    return has_strides(tensor, layout) ? tensor : copy_tensor(tensor, layout);
+    const at::Tensor& read = laid.defined() ? laid : tensor;
+    if (!has_strides(read, type, *symbols)) laid = copy_tensor(read, layout_of(promised));
+    return laid;
   }
 
   std::string describe_promise(const Buffer& buffer) const {
@@ -191,15 +195,13 @@ struct TorchFrame final : Frame {
 
   void conform_argument(BufferId id) {
     const Buffer& promised = buffer(id);
-    if (has_type(cells[id.value()].tensor, promised.type, *symbols)) [[likely]]
-      return;
-    const at::Tensor given = cells[id.value()].tensor;
-    std::optional<at::Tensor> tensor = conform(promised, given);
-    if (!tensor)
+    const at::Tensor& given = cells[id.value()].tensor;
+    std::optional<at::Tensor> laid = conform(promised, given);
+    if (!laid)
       throw UserError("argument " + std::to_string(promised.index) + " is " + describe(given) +
                       ", but the graph was compiled for " + describe_promise(promised) +
                       "; compile again for these sizes");
-    if (!tensor->is_same(given)) replace(id, *std::move(tensor));
+    if (laid->defined()) replace(id, *std::move(laid));
   }
 
   void replace(BufferId id, at::Tensor replacement) {
@@ -261,11 +263,11 @@ struct TorchFrame final : Frame {
       result = result.clone();
     }
     if (result.defined() && promised.type.dtype != DType::kOpaque) {
-      std::optional<at::Tensor> tensor = conform(promised, result);
-      if (!tensor)
+      std::optional<at::Tensor> laid = conform(promised, result);
+      if (!laid)
         throw InternalError(graph.call(step).name + " returned " + describe(result) +
                             ", the graph expects " + describe_promise(promised));
-      result = *std::move(tensor);
+      if (laid->defined()) result = *std::move(laid);
     }
     cells[id.value()] = Cell{std::move(result), nullptr};
   }

@@ -129,23 +129,12 @@ void fill_made(at::Tensor made, at::Tensor source) {
   made.copy_(source);
 }
 
-bool has_type(const at::Tensor& tensor, const TensorType& type,
-              const std::vector<int64_t>& symbols) {
-  const c10::IntArrayRef sizes = tensor.sizes(), strides = tensor.strides();
-  if (tensor.scalar_type() != to_scalar_type(type.dtype) || tensor.is_neg()) return false;
-  if (sizes.size() != type.shape.size()) return false;
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    if (sizes[d] != evaluate(type.shape[d], symbols)) return false;
-    if (sizes[d] != 1 && strides[d] != evaluate(type.strides[d], symbols)) return false;
-  }
-  return true;
-}
-
-bool has_strides(const at::Tensor& tensor, const Layout& layout) {
+bool has_strides(const at::Tensor& tensor, const TensorType& type,
+                 const std::vector<int64_t>& symbols) {
   if (tensor.numel() == 0) return true;
-  const c10::IntArrayRef strides = tensor.strides();
-  for (size_t d = 0; d < layout.sizes.size(); ++d)
-    if (layout.sizes[d] != 1 && strides[d] != layout.strides[d]) return false;
+  const c10::IntArrayRef sizes = tensor.sizes(), strides = tensor.strides();
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (sizes[d] != 1 && strides[d] != evaluate(type.strides[d], symbols)) return false;
   return true;
 }
 

@@ -40,10 +40,9 @@ inline at::Tensor copy_tensor(const at::Tensor& from, const Layout& layout) {
   return to;
 }
 
-// The tensor is what the type promises, bit for bit.
-bool has_type(const at::Tensor& tensor, const TensorType& type,
-              const std::vector<int64_t>& symbols);
-// Strides of extents 1 and of tensors without elements do not matter.
-bool has_strides(const at::Tensor& tensor, const Layout& layout);
+// Those of the type, whose sizes the tensor has; of extents 1 and of tensors without elements they
+// do not matter.
+bool has_strides(const at::Tensor& tensor, const TensorType& type,
+                 const std::vector<int64_t>& symbols);
 
 }  // namespace stitch
