@@ -89,8 +89,7 @@ void time_kernels(Report& report, const Compilation& c, const std::vector<Binary
 // where those are gone.
 struct CompiledPlan {
   Program program;  // its kernels still to be loaded
-  std::vector<KernelSource> sources;
-  Report report;  // without what the compiler said and how long stages took
+  Report report;    // without what the compiler said and how long stages took
   std::vector<Binary> binaries;
 };
 

@@ -110,13 +110,13 @@ CompileResult compile(const CompileRequest& request) {
     log = c.log;
     return CompiledPlan{
         request.load ? build_program(c.graph, c.plan, c.sources, device.is_cuda) : Program(),
-        c.sources, report, binaries};
+        report, binaries};
   });
   if (device.is_cuda) add_binaries(made.report, made.binaries);
   made.report.stages = log.times;
   if (!request.load) return {nullptr, std::move(made.report)};
   run_stage("load", log, [&] {
-    made.program.kernels = load_kernels(made.sources, made.binaries, device.is_cuda);
+    load_kernels(made.program, made.binaries);
     const bool waits = request.settings.check_indices == "now";
     if (device.is_cuda) made.program.flags = ErrorFlags::make(made.program, waits);
   });

@@ -27,15 +27,15 @@ CompiledPlan find_plan(const CompileRequest& request, const std::string& arch,
       process_cache(request.settings).get_or_compile(request_of(request, arch), [&] {
         made = plan();
         for (ReportedKernel& kernel : made.report.kernels) kernel.text.clear();  // as in sources
-        return Binary{.bytes = to_bytes(made.program, made.sources, made.report)};
+        return Binary{.bytes = to_bytes(made.program, made.report)};
       });
-  const bool is_read = from_bytes(kept.bytes, made.program, made.sources, made.report);
+  const bool is_read = from_bytes(kept.bytes, made.program, made.report);
   STITCH_CHECK(is_read, "a plan that is kept cannot be read");
-  for (size_t k = 0; k < made.sources.size(); ++k)
-    made.report.kernels[k].text = made.sources[k].text;
+  for (size_t k = 0; k < made.program.sources.size(); ++k)
+    made.report.kernels[k].text = made.program.sources[k].text;
   if (!made.binaries.empty()) return made;
   try {
-    made.binaries = compile_kernels(made.sources, arch, request.settings, true);
+    made.binaries = compile_kernels(made.program.sources, arch, request.settings, true);
   } catch (const NotCompiledError&) {  // by another compiler: planned anew, it names the ops
     return plan();
   }

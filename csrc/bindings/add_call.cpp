@@ -146,20 +146,21 @@ std::vector<int64_t> describe_call(const CallRow& row) {
   return ints;
 }
 
-CallRow make_row(const ProgramCall& call) {
+CallRow make_row(const Node& call) {
   const auto made = std::ranges::find(kMadeCalls, call.name, &MadeCall::name);
   STITCH_CHECK(made != kMadeCalls.end(), call.name << " is no call that the core makes");
   const c10::OperatorHandle op = find_operator(call.name).value();
   OperatorCall result{op, {}, find_out_variant(call.name)};
+  const int operands = static_cast<int>(call.inputs.size());
   int operand = 0;
   size_t dim = 0;
   const std::function<CallArgument(const c10::TypePtr&)> take_next = [&](const c10::TypePtr& type) {
     const auto list = type->cast<c10::ListType>();
     CallArgument next{.type = list ? list->getElementType() : type};
-    const bool is_tensor = operand < call.operands;
+    const bool is_tensor = operand < operands;
     next.kind = list ? Kind::kList : is_tensor ? Kind::kTensor : Kind::kInteger;
     if (list)  // takes all that are left
-      while (is_tensor ? operand < call.operands : dim < call.dims.size())
+      while (is_tensor ? operand < operands : dim < call.dims.size())
         next.elements.push_back(take_next(next.type));
     else if (is_tensor)
       next.index = operand++;
@@ -169,7 +170,7 @@ CallRow make_row(const ProgramCall& call) {
   };
   for (const c10::Argument& parameter : op.schema().arguments()) {
     CallArgument argument{.constant = parameter.default_value().value_or(c10::IValue())};
-    if (operand < call.operands || dim < call.dims.size())
+    if (operand < operands || dim < call.dims.size())
       argument = take_next(without_optional(parameter.type()));
     else if (parameter.name() == made->number)
       argument.constant = call.number;

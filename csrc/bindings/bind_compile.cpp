@@ -134,8 +134,7 @@ void compile_into(CompiledGraph& graph, const CompileRequest& request) {
   graph.report = std::move(result.report);
   if (!graph.program) return;
   count_compilation(graph.report);
-  for (const ProgramCall& call : graph.program->made_calls)
-    graph.made_calls.push_back(make_row(call));
+  graph.made_calls = map_to_vector(graph.program->made_calls, make_row);
 }
 
 CompiledGraph compile_graph(const Graph& graph, std::shared_ptr<CallTable> calls,

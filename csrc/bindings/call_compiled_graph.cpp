@@ -66,14 +66,11 @@ struct TorchFrame final : Frame {
     cells[id.value()].address = static_cast<char*>(slab.storage().mutable_data()) + offset_bytes;
   }
 
-  void allocate(BufferId id) override {
-    cells[id.value()].tensor = make_tensor(layout_of(buffer(id)), graph.device);
-  }
-
-  bool take_memory(BufferId id, BufferId from) override {
-    at::Tensor& taken = cells[id.value()].tensor;
-    taken = make_tensor_over(cells[from.value()].tensor, layout_of(buffer(id)));
-    return taken.defined();
+  void allocate(BufferId id, BufferId over) override {
+    at::Tensor& made = cells[id.value()].tensor;
+    const Layout layout = layout_of(buffer(id));
+    if (over.valid()) made = make_tensor_over(cells[over.value()].tensor, layout);
+    if (!made.defined()) made = make_tensor(layout, graph.device);
   }
 
   void align(BufferId id, int bytes) override {
@@ -149,7 +146,7 @@ struct TorchFrame final : Frame {
       if (stores_over)
         out = operands[0];
       else
-        allocate(step.outputs[0]);
+        allocate(step.outputs[0], BufferId());
       values.out = out;
       run_call(row, values);
       return;

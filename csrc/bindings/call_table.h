@@ -80,7 +80,7 @@ py::object map_nested(py::handle item, const std::function<py::object(py::handle
 py::object wrap_tensor(const at::Tensor& tensor);
 
 // The row of a call that the core makes, read off its operator's schema.
-CallRow make_row(const ProgramCall& call);
+CallRow make_row(const Node& call);
 
 // The `ints` of its library node (ops/ops.def), its effect as the operator's schema says: dropout
 // that is off draws no random numbers, what has no schema may do anything, and one that is neither

@@ -70,8 +70,7 @@ void check_indexed(const Graph& graph, const StitchPlan& plan, int kernel, Launc
 
 int64_t call_row(Program& program, const Node& node) {
   if (node.integer != kMadeCall) return node.integer;
-  const int operands = static_cast<int>(node.inputs.size());
-  program.made_calls.push_back({node.name, operands, node.dims, node.number});
+  program.made_calls.push_back(node);
   return -static_cast<int64_t>(program.made_calls.size());
 }
 
@@ -95,7 +94,6 @@ struct ProgramBuilder {
   // By mutation: nothing is left to copy.
   std::vector<bool> is_in_place = std::vector<bool>(graph.mutations.size());
   // By node:
-  std::vector<NodeId> root = {};  // the value whose memory it is a view of, or itself
   std::vector<BufferId> buffer = std::vector<BufferId>(graph.size());  // invalid: not materialised
   std::vector<bool> is_returned = std::vector<bool>(graph.size());     // it or a view of it
   std::vector<bool> is_replaced = is_returned;     // an input that the call gives other contents
@@ -124,15 +122,13 @@ struct ProgramBuilder {
   }
 
   void mark_ends() {
-    for (int i = 0; i < graph.size(); ++i) root.push_back(NodeId(i));
-    for (const Alias& alias : plan.aliases) root[alias.node.index()] = root[alias.base.index()];
     for (const GraphOutput& output : graph.outputs)
       if (output.kind == GraphOutput::Kind::kTensor)
-        is_returned[root[output.node.index()].index()] = true;
+        is_returned[storage_base(graph, output.node).index()] = true;
     for (const Mutation& mutation : graph.mutations)
       if (mutation.input != mutation.value) is_replaced[mutation.input.index()] = true;
     for (const Node& node : graph.nodes)
-      if (may_store_over(node)) is_stored_over[root[node.inputs[0].index()].index()] = true;
+      if (may_store_over(node)) is_stored_over[storage_base(graph, node.inputs[0]).index()] = true;
   }
 
   bool may_store_over(const Node& call) const {
@@ -151,21 +147,16 @@ struct ProgramBuilder {
 
   // A value that only replaces an input of the same layout is stored there, once per value.
   void place_mutations() {
-    std::vector<bool> is_store(graph.size());
-    for (const Stage& stage : plan.stages)
-      for (const NodeId node : stage.stores) is_store[node.index()] = true;
     for (size_t i = 0; i < graph.mutations.size(); ++i) {
       const Mutation& mutation = graph.mutations[i];
       is_in_place[i] = mutation.input == mutation.value;
       if (is_in_place[i] || i >= plan.in_place.size() || !plan.in_place[i]) continue;
       const int value = mutation.value.index();
-      const std::vector<NodeId> stores = find_stores(graph, mutation.value);
-      const auto is_stored = [&](NodeId store) { return is_store[store.index()]; };
-      if (!std::ranges::all_of(stores, is_stored)) continue;
       if (is_returned[value] || buffer[value].valid()) continue;
       if (graph[mutation.input].type != graph[mutation.value].type) continue;
       buffer[value] = buffer[mutation.input.index()];
-      for (const NodeId store : stores) buffer[store.index()] = buffer[value];
+      for (const NodeId store : find_stores(graph, mutation.value))
+        buffer[store.index()] = buffer[value];
       program.stored_arguments.push_back(buffer[value]);
       is_in_place[i] = true;
     }
@@ -236,7 +227,7 @@ struct ProgramBuilder {
 
   // What is read after the mutations is copied before anything runs.
   void take_snapshot(NodeId node) {
-    if (!is_replaced[root[node.index()].index()] || snapshots.count(node)) return;
+    if (!is_replaced[storage_base(graph, node).index()] || snapshots.count(node)) return;
     const BufferId to = add_buffer(Buffer::Kind::kFresh, node);
     start_writing(to);
     program.steps.emplace_back(CopyStep{use(node), to});
@@ -256,8 +247,7 @@ struct ProgramBuilder {
   }
 
   void emit_launch(const KernelSource& source, int kernel) {
-    LaunchStep step{kernel, source.sizes, source.phases, source.finishes, source.in_turns};
-    step.tensors = source.tensors;
+    LaunchStep step{kernel};
     for (const KernelArgument& argument : source.pointers) {
       const BufferId id = argument.is_store ? buffer[argument.value.index()] : use(argument.value);
       if (argument.is_store) {
@@ -268,8 +258,8 @@ struct ProgramBuilder {
       }
       const NodeId part = stored_part(graph, argument.value);
       const TensorType& type = graph[part].type;
-      step.pointers.push_back({id, argument.is_store, part != argument.value,
-                               argument.alignment_bytes, argument.is_tabled});
+      step.pointers.push_back(
+          {id, argument.is_store, part != argument.value, argument.alignment_bytes});
       step.bytes = step.bytes + element_count(type.shape) * info(type.dtype).bytes;
     }
     if (source.may_fail) {
@@ -322,21 +312,17 @@ struct ProgramBuilder {
 
 }  // namespace
 
-std::vector<LoadedKernel> load_kernels(const std::vector<KernelSource>& sources,
-                                       const std::vector<Binary>& binaries, bool on_cuda) {
-  std::vector<LoadedKernel> kernels;
-  for (size_t i = 0; i < sources.size(); ++i) {
-    const KernelSource& source = sources[i];
-    LoadedKernel kernel{source.name, nullptr, source.threads, source.shared_bytes,
-                        source.is_dependent};
-    kernel.entry = on_cuda ? load_function(binaries[i].bytes, source.name, source.shared_bytes)
-                           : load_host_function(binaries[0].bytes, source.name);
+void load_kernels(Program& program, const std::vector<Binary>& binaries) {
+  for (size_t i = 0; i < program.sources.size(); ++i) {
+    const KernelSource& source = program.sources[i];
+    LoadedKernel& kernel = program.kernels.emplace_back();
+    kernel.entry = program.on_cuda
+                       ? load_function(binaries[i].bytes, source.name, source.shared_bytes)
+                       : load_host_function(binaries[0].bytes, source.name);
     if (source.phases.size() > 1)
       kernel.resident_blocks =
           count_resident_blocks(kernel.entry, source.name, source.threads, source.shared_bytes);
-    kernels.push_back(std::move(kernel));
   }
-  return kernels;
 }
 
 Program build_program(const Graph& graph, const StitchPlan& plan,
@@ -347,6 +333,7 @@ Program build_program(const Graph& graph, const StitchPlan& plan,
   builder.mark_ends();
   Program& program = builder.program;
   program.on_cuda = on_cuda;
+  program.sources = sources;
   program.argument_count = graph.argument_count;
   program.integer_positions = graph.integer_positions;
   program.symbols = graph.symbols;

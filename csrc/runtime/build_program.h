@@ -15,8 +15,7 @@
 namespace stitch {
 
 // Binaries -> entry points on the device the program will run on.
-std::vector<LoadedKernel> load_kernels(const std::vector<KernelSource>& sources,
-                                       const std::vector<Binary>& binaries, bool on_cuda);
+void load_kernels(Program& program, const std::vector<Binary>& binaries);
 
 // `sources` are parallel to plan.kernels; the program's kernels are still to be loaded.
 Program build_program(const Graph& graph, const StitchPlan& plan,

@@ -42,10 +42,7 @@ struct Execution {
       for (const BufferId id : program.slots[i]) frame.place_in_slab(id, offsets[i]);
   }
 
-  void operator()(const AllocateStep& step) {
-    if (!step.over.valid() || !frame.take_memory(step.buffer, step.over))
-      frame.allocate(step.buffer);
-  }
+  void operator()(const AllocateStep& step) { frame.allocate(step.buffer, step.over); }
   void operator()(const CopyStep& step) { frame.copy(step.from, step.to); }
   void operator()(const ReleaseStep& step) { frame.release(step.buffer); }
 
@@ -55,9 +52,10 @@ struct Execution {
   }
 
   int64_t count_blocks(const LaunchStep& step, size_t phase) const {
-    const int64_t blocks = evaluate(step.phases[phase], symbols);
+    const KernelSource& source = program.sources[step.kernel];
+    const int64_t blocks = evaluate(source.phases[phase], symbols);
     const int64_t resident = program.kernels[step.kernel].resident_blocks;
-    const bool in_turns = resident > 0 && std::ranges::count(step.in_turns, phase) > 0;
+    const bool in_turns = resident > 0 && std::ranges::count(source.in_turns, phase) > 0;
     return in_turns ? std::min(blocks, resident) : blocks;
   }
 
@@ -65,13 +63,14 @@ struct Execution {
     for (const IndexedRows& indexed : step.indexed)
       if (evaluate(indexed.rows, symbols) == 0 && evaluate(indexed.indices, symbols) != 0)
         throw_failure(step.failures, static_cast<int>(KernelFailure::kIndexOutOfRange));
-    int64_t grid = step.finishes;
-    for (size_t p = 0; p < step.phases.size(); ++p) grid = std::max(grid, count_blocks(step, p));
+    const KernelSource& source = program.sources[step.kernel];
+    int64_t grid = source.finishes;
+    for (size_t p = 0; p < source.phases.size(); ++p) grid = std::max(grid, count_blocks(step, p));
     if (grid == 0) return;
     pointers.resize(step.pointers.size());
     for (size_t i = 0; i < pointers.size(); ++i) pointers[i] = aligned_data(step.pointers[i]);
-    sizes.resize(step.sizes.size());
-    for (size_t i = 0; i < sizes.size(); ++i) sizes[i] = evaluate(step.sizes[i], symbols);
+    sizes.resize(source.sizes.size());
+    for (size_t i = 0; i < sizes.size(); ++i) sizes[i] = evaluate(source.sizes[i], symbols);
     if (program.on_cuda)
       launch_on_cuda(step, grid);
     else
@@ -93,14 +92,14 @@ struct Execution {
 
   void launch_on_cpu(const LaunchStep& step, int64_t grid) const {
     using Entry = void (*)(void* const*, const int64_t*, int64_t, int64_t, int32_t*);
-    const LoadedKernel& kernel = program.kernels[step.kernel];
-    const auto entry = reinterpret_cast<Entry>(kernel.entry);
+    const auto entry = reinterpret_cast<Entry>(program.kernels[step.kernel].entry);
+    const int64_t scratch_bytes = program.sources[step.kernel].shared_bytes;
     int32_t error = 0;
     const auto run_blocks = [&](int64_t begin, int64_t end) {
-      if (kernel.shared_bytes == 0) return entry(pointers.data(), sizes.data(), begin, end, &error);
+      if (scratch_bytes == 0) return entry(pointers.data(), sizes.data(), begin, end, &error);
       const auto give_back = [](PoolBlock* block) { host_pool().release(block); };
       const std::unique_ptr<PoolBlock, decltype(give_back)> scratch(
-          host_pool().allocate(kernel.shared_bytes), give_back);
+          host_pool().allocate(scratch_bytes), give_back);
       std::vector<void*> all = pointers;
       all.push_back(scratch->data);
       entry(all.data(), sizes.data(), begin, end, &error);
@@ -116,64 +115,66 @@ struct Execution {
   }
 
   void launch_on_cuda(const LaunchStep& step, int64_t grid) {
-    const LoadedKernel& kernel = program.kernels[step.kernel];
+    const KernelSource& source = program.sources[step.kernel];
     parameters.clear();
     parameters.reserve(pointers.size() + sizes.size() + 5);
     for (size_t i = 0; i < pointers.size(); ++i)
-      if (!step.pointers[i].is_tabled) parameters.push_back(&pointers[i]);
+      if (!source.pointers[i].is_tabled) parameters.push_back(&pointers[i]);
     for (int64_t& size : sizes) parameters.push_back(&size);
-    int32_t first_phase = 0, end_phase = static_cast<int32_t>(step.phases.size());
+    int32_t first_phase = 0, end_phase = static_cast<int32_t>(source.phases.size());
     CudaAddress barrier = 0;
     if (end_phase > 1) parameters.insert(parameters.end(), {&first_phase, &end_phase});
-    if (end_phase > 1 || step.finishes) {
+    if (end_phase > 1 || source.finishes) {
       barrier = reinterpret_cast<CudaAddress>(frame.barrier());
       parameters.push_back(&barrier);
     }
     CudaAddress flag = step.flag < 0 ? 0 : program.flags->address(step.flag);
     parameters.push_back(&flag);
-    tensors = map_to_vector(step.tensors, [&](size_t i) { return pointers[i]; });
+    tensors = map_to_vector(source.tensors, [&](size_t i) { return pointers[i]; });
     if (!tensors.empty()) parameters.push_back(tensors.data());
     flags_pending |= step.flag >= 0;
     describe_arguments(step, flag, barrier, true);
     if (end_phase <= 1) {
-      launch(kernel, grid);
+      launch(step.kernel, grid);
       return;
     }
     // Blocks that do the work of several in turn cost more than launches (by a third, H200,
     // 2026-11), where they compute nothing once for all of it.
-    if (grid <= kernel.resident_blocks && launch(kernel, grid, true)) return;
+    const int64_t resident = program.kernels[step.kernel].resident_blocks;
+    if (grid <= resident && launch(step.kernel, grid, true)) return;
     // A launch per phase needs no barrier: they follow each other on the stream.
     for (const int32_t phases = end_phase; first_phase < phases; ++first_phase) {
       end_phase = first_phase + 1;
       describe_arguments(step, flag, barrier, false);
-      launch(kernel, std::clamp<int64_t>(count_blocks(step, first_phase), 1, kMostGrid));
+      launch(step.kernel, std::clamp<int64_t>(count_blocks(step, first_phase), 1, kMostGrid));
     }
   }
 
   // False where a device has less room for a cooperative launch than when the kernel was loaded.
-  bool launch(const LoadedKernel& kernel, int64_t grid, bool meets = false) {
+  bool launch(int kernel, int64_t grid, bool meets = false) {
+    const KernelSource& source = program.sources[kernel];
     if (grid > kMostGrid)
-      throw UserError(describe_launch(kernel, grid) +
+      throw UserError(describe_launch(source, grid) +
                       ": a launch takes 2147483647 blocks at most; "
                       "compile with dynamic=False, so that sizes as large are planned for");
     const LaunchAttribute attribute{
         meets ? LaunchAttribute::kCooperative : LaunchAttribute::kMayBeginEarly, {1}};
     const LaunchConfig config{{static_cast<unsigned>(grid), 1, 1},
-                              {static_cast<unsigned>(kernel.threads), 1, 1},
-                              static_cast<unsigned>(kernel.shared_bytes),
+                              {static_cast<unsigned>(source.threads), 1, 1},
+                              static_cast<unsigned>(source.shared_bytes),
                               frame.stream(),
                               &attribute,
-                              meets || kernel.is_dependent};
+                              meets || source.is_dependent};
     const CudaResult result =
-        driver().launch_kernel(&config, kernel.entry, parameters.data(), nullptr);
+        driver().launch_kernel(&config, program.kernels[kernel].entry, parameters.data(), nullptr);
     if (meets && (result == kCooperativeLaunchTooLarge || result == kNotSupported)) return false;
-    if (result != 0) check_driver(result, "cuLaunchKernelEx", describe_launch(kernel, grid));
+    if (result != 0) check_driver(result, "cuLaunchKernelEx", describe_launch(source, grid));
     return true;
   }
 
-  static std::string describe_launch(const LoadedKernel& kernel, int64_t grid) {
-    return concat(kernel.name, " (grid ", grid, ", block ", kernel.threads, ", ",
-                  kernel.shared_bytes, " bytes of shared memory)");
+  static std::string describe_launch(const KernelSource& source, int64_t grid) {
+    return concat(source.name, " (grid ", grid, ", block ", source.threads, ", ",
+                  source.shared_bytes, " bytes of shared memory)");
   }
 
   void describe_arguments(const LaunchStep& step, CudaAddress flag, CudaAddress barrier,
@@ -183,7 +184,7 @@ struct Execution {
     const Access stores = is_whole ? Access::kStore : Access::kBoth;  // a part of a kernel
     std::vector<PointerArgument> arguments;
     for (size_t i = 0; i < step.pointers.size(); ++i) {
-      const auto& [buffer, is_store, keeps_part, alignment_bytes, is_tabled] = step.pointers[i];
+      const auto& [buffer, is_store, keeps_part, alignment_bytes] = step.pointers[i];
       const TensorType& type = program.buffers[buffer.value()].type;
       const Access written = keeps_part ? Access::kBoth : stores;
       arguments.push_back({is_store ? written : Access::kLoad, "p" + std::to_string(i),

@@ -19,10 +19,9 @@ class Frame {
   // One block of bytes for the intermediates; its tensors share this storage.
   virtual void allocate_slab(int64_t bytes) = 0;
   virtual void place_in_slab(BufferId id, int64_t offset_bytes) = 0;
-  // A tensor of its own from the caching pool of the program's device.
-  virtual void allocate(BufferId id) = 0;
-  // The memory of `from`, which is still read, for as many bytes; false where others hold it too.
-  virtual bool take_memory(BufferId id, BufferId from) = 0;
+  // A tensor of its own from the caching pool of the program's device; in the memory of `over`,
+  // which is still read, where that is as many bytes and nobody else holds it.
+  virtual void allocate(BufferId id, BufferId over) = 0;
   // A copy of the tensor at an aligned address replaces it for the rest of the call.
   virtual void align(BufferId id, int bytes) = 0;
   // Gives an argument that `start` or `align` replaced the contents of its replacement.

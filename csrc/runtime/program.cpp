@@ -28,8 +28,9 @@ struct StepPrinter {
            (step.over.valid() ? " over " + to_string(step.over) : "");
   }
   std::string operator()(const LaunchStep& step) const {
-    const std::string sizes = join(step.sizes, ", ");
-    return "launch " + program.kernels[step.kernel].name + "<" + join(step.phases, ", ") + ">(" +
+    const KernelSource& source = program.sources[step.kernel];
+    const std::string sizes = join(source.sizes, ", ");
+    return "launch " + source.name + "<" + join(source.phases, ", ") + ">(" +
            join(step.pointers, ", ", &LaunchPointer::buffer) + (sizes.empty() ? "" : "; " + sizes) +
            ")";
   }

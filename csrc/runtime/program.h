@@ -7,7 +7,7 @@
 
 #include <variant>
 
-#include "ir/graph.h"
+#include "codegen/kernel_source.h"
 
 namespace stitch {
 
@@ -34,12 +34,8 @@ struct Buffer {
 class ErrorFlags;  // runtime/error_flags.h
 
 struct LoadedKernel {
-  std::string name;
-  void* entry = nullptr;  // host function (codegen/kernel_source.h) or CUfunction
-  int threads = 1;
-  int shared_bytes = 0;       // of a block; on the CPU: scratch of a thread, behind the pointers
-  bool is_dependent = false;  // KernelSource::is_dependent
-  int resident_blocks = 0;    // of a kernel with barriers: the largest cooperative grid, 0: none
+  void* entry = nullptr;    // host function (codegen/kernel_source.h) or CUfunction
+  int resident_blocks = 0;  // of a kernel with barriers: the largest cooperative grid, 0: none
 };
 
 // What a kernel writes through its error pointer: the constants of device/stitch/load_store.cuh.
@@ -57,7 +53,6 @@ struct LaunchPointer {
   bool is_store = false;    // the kernel writes through it
   bool keeps_part = false;  // and leaves a part of what is there as it is
   int alignment_bytes = 1;  // of the base address
-  bool is_tabled = false;   // KernelArgument::is_tabled
 };
 // What a launch's failures are called.
 struct FailureWords {
@@ -68,24 +63,12 @@ struct FailureWords {
 };
 struct LaunchStep {
   int kernel;
-  DimList sizes;
-  DimList phases;                     // blocks of each
-  bool finishes = false;              // KernelSource::finishes
-  std::vector<size_t> in_turns = {};  // KernelSource::in_turns
   std::vector<LaunchPointer> pointers = {};
-  std::vector<size_t> tensors = {};  // KernelSource::tensors
   Dim bytes = {};                    // of all that the pointers reach: decides whether threads pay
   // What it indexes: none where there are indices, which no address is safe for, is out of range.
   std::vector<IndexedRows> indexed = {};
   int flag = -1;  // its word of `flags`; -1 for kernels that cannot fail
   FailureWords failures = {};
-};
-// A call that the core makes, for which the host's table has no row (ops/library_calls.h).
-struct ProgramCall {
-  std::string name;
-  int operands = 0;
-  DimList dims = {};
-  double number = 0;
 };
 struct CallStep {
   int64_t call;  // row of the host's call table; below 0: row -1 - call of Program::made_calls
@@ -115,8 +98,9 @@ struct Program {
   SymbolTable symbols;
   std::vector<Buffer> buffers;
   std::vector<std::vector<BufferId>> slots;  // slab slots: lifetimes within one never overlap
+  std::vector<KernelSource> sources;         // of the kernels
   std::vector<LoadedKernel> kernels;
-  std::vector<ProgramCall> made_calls;
+  std::vector<Node> made_calls;  // for which the host has no row (ops/library_calls.h)
   std::vector<Step> steps;
   std::vector<ProgramOutput> outputs;
   std::vector<BufferId> stored_arguments;  // kernels store into these, instead of a CopyStep

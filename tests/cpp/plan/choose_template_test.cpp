@@ -280,9 +280,7 @@ class TemplateKernels : public testing::TestWithParam<Exact> {
     const ptxsim::SimulatedRun simulation(ptxsim::simulated_device("h200"));
     const Binary ptx =
         compile_own_text({source.name, source.text}, ptxsim::arch_of("h200"), CudaOutput::kPtx);
-    const LoadedKernel kernel{source.name,
-                              load_function(ptx.bytes, source.name, source.shared_bytes),
-                              source.threads, source.shared_bytes};
+    const LoadedKernel kernel{load_function(ptx.bytes, source.name, source.shared_bytes)};
     Program program = build_program(planned.graph, planned.plan, {source}, /*on_cuda=*/true);
     program.kernels = {kernel};
     FakeFrame frame(program);

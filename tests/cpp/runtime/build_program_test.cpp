@@ -258,7 +258,7 @@ TEST(BuildProgram, CallsThatTheCoreMakesAreListedApart) {
   ASSERT_EQ(program.made_calls.size(), 2u);
   EXPECT_EQ(program.made_calls[1].name, kAttentionCall);
   EXPECT_EQ(program.made_calls[1].number, 0.5);
-  EXPECT_EQ(program.made_calls[1].operands, 1);
+  EXPECT_EQ(program.made_calls[1].inputs.size(), 1u);
   EXPECT_NE(to_string(program).find("= call aten.scaled_dot"), std::string::npos);
 }
 

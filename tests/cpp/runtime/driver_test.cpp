@@ -142,11 +142,11 @@ FakePlan make_plan(int kernels, bool may_fail) {
     node.ints = {0};
     node.origin = {"aten.gather.default", "m.py:" + std::to_string(i)};
   }
-  for (LoadedKernel& kernel : plan.kernels) {
-    kernel.threads = 32;
-    kernel.shared_bytes = 128;
+  for (KernelSource& source : plan.sources) {
+    source.threads = 32;
+    source.shared_bytes = 128;
+    source.may_fail = may_fail;
   }
-  for (KernelSource& source : plan.sources) source.may_fail = may_fail;
   plan.returns(x);
   return plan;
 }
@@ -280,7 +280,7 @@ const std::vector<std::string> kSplit = {
 
 TEST_F(DriverTest, AKernelThatWaitsForTheLaunchBeforeItMayBeginEarly) {
   FakePlan plan = make_plan(3, false);
-  plan.kernels[1].is_dependent = true;
+  plan.sources[1].is_dependent = true;
   const Program program = plan.build(true);
   FakeFrame frame(program);
   frame.set(0, std::vector<float>(64, 1));
@@ -293,11 +293,11 @@ TEST_F(DriverTest, AKernelThatWaitsForTheLaunchBeforeItMayBeginEarly) {
 
 TEST_F(DriverTest, PhasesBeginEarlyWhereTheyAreLaunchesOfTheirOwn) {
   FakePlan plan = make_phases({6, 2}, 6);
-  plan.kernels[0].is_dependent = true;
+  plan.sources[0].is_dependent = true;
   EXPECT_TRUE(run_phases(plan)[0].starts_with("cooperative grid 6"));
   device = FakeDevice();
   plan = make_phases({6, 2}, 0);
-  plan.kernels[0].is_dependent = true;
+  plan.sources[0].is_dependent = true;
   const std::vector<std::string> log = run_phases(plan);
   EXPECT_TRUE(log[0].starts_with("early grid 6") && log[2].starts_with("early grid 2"));
 }

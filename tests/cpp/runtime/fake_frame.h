@@ -38,14 +38,14 @@ class FakeFrame : public Frame {
     slab_.resize(bytes / sizeof(float) + 16);
   }
   void place_in_slab(BufferId id, int64_t offset_bytes) override { offsets_[id] = offset_bytes; }
-  void allocate(BufferId id) override {
+  void allocate(BufferId id, BufferId over) override {
+    if (over.valid()) {
+      log.push_back("take " + std::to_string(id.value()) + " from " + std::to_string(over.value()));
+      if (memory_[over.index()].use_count() == 1) memory_[id.index()] = memory_[over.index()];
+      if (memory_[id.index()]) return;
+    }
     log.push_back("allocate " + std::to_string(id.value()));
     memory_[id.index()] = std::make_shared<std::vector<float>>(elements(id));
-  }
-  bool take_memory(BufferId id, BufferId from) override {
-    log.push_back("take " + std::to_string(id.value()) + " from " + std::to_string(from.value()));
-    if (memory_[from.index()].use_count() == 1) memory_[id.index()] = memory_[from.index()];
-    return memory_[id.index()] != nullptr;
   }
   void align(BufferId id, int) override { log.push_back("align " + std::to_string(id.value())); }
   void write_back(BufferId id) override {
@@ -153,7 +153,7 @@ struct FakePlan {
     source.sizes = {block};
     source.phases = {blocks};
     sources.push_back(source);
-    kernels.push_back({source.name, reinterpret_cast<void*>(&add_one), 1, 0});
+    kernels.push_back({reinterpret_cast<void*>(&add_one)});
     return y;
   }
 
@@ -164,8 +164,11 @@ struct FakePlan {
     return y;
   }
 
+  // `offset`: in elements, of rows of one.
   NodeId add_alias(NodeId base, TensorType type, const Dim& offset) {
     const NodeId y = add_node(OpKind::k_slice, {base}, std::move(type));
+    graph.nodes.back().ints = {0};
+    graph.nodes.back().dims = {offset, 1};
     plan.aliases.push_back({y, base, offset});
     return y;
   }

@@ -84,7 +84,7 @@ class StitchedLaunch : public testing::TestWithParam<const char*> {
     const ScopedDriver counting(table);
     const Binary ptx =
         compile_own_text({source.name, source.text}, ptxsim::arch_of(GetParam()), CudaOutput::kPtx);
-    LoadedKernel kernel{source.name, load_function(ptx.bytes, source.name, 0), source.threads};
+    LoadedKernel kernel{load_function(ptx.bytes, source.name, 0)};
     kernel.resident_blocks = count_resident_blocks(kernel.entry, source.name, source.threads, 0);
     Program program = build_program(planned.graph, planned.plan, {source}, /*on_cuda=*/true);
     program.kernels = {kernel};
