@@ -166,12 +166,12 @@ def plan_large(shape, nodes, target):
     return {stage: float(us) / 1e6 for stage, us in zip(times[::2], times[1::2], strict=True)}
 
 
-def compile_optimizer(target, tensors, shapes):
+def compile_optimizer(target, tensors):
     """Seconds from the graph to binaries, and launches, of an AdamW step."""
     from tools.show import capture_graphs
 
     with torch.device("meta"):
-        fn, inputs = subgraphs.adamw_of_layers(torch.float32, tensors, *shapes)
+        fn, inputs = subgraphs.adamw_of_layers(torch.float32, tensors, *subgraphs.LAYER_SHAPES)
     (graph,) = capture_graphs(fn, inputs, target)
     start = time.perf_counter()
     kernels = graph.compile(cache="off")["kernels"]

@@ -255,13 +255,12 @@ def planner_large(request):
 
 
 def optimizer_step(request, tensors=400):
-    """A step of AdamW over the tensors of a model's layers, which repeat five shapes."""
-    shapes = ((1024, 1024), (1024,), (4096, 1024), (4096,), (1024, 4096))
+    """A step of AdamW over the tensors of a model's layers."""
     name = f"AdamW of {tensors} tensors for {PLANNED_FOR}"
     if skipped := skip_without_nvrtc(name):
         yield skipped
         return
-    step = call_child("compile_optimizer", target=PLANNED_FOR, tensors=tensors, shapes=shapes)
+    step = call_child("compile_optimizer", target=PLANNED_FOR, tensors=tensors)
     yield Row(f"{name}, launches", step["launches"], 2, detail=step)
     yield Row(f"{name}, from the graph to its binary", round(step["seconds"], 3), 3, unit="s")
 

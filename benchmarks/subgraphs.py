@@ -188,23 +188,6 @@ def row_entropy(dtype, rows, cols):
     return fn, (torch.randn(rows, cols, dtype=dtype),)
 
 
-def adamw_of_layers(dtype, tensors, *shapes):
-    """The step that torch.optim.AdamW compiles to on a GPU, a count of steps for each tensor.
-
-    `shapes`, by turns, are those of the tensors, as the layers of a model repeat them.
-    """
-    rates = {"beta1": 0.9, "beta2": 0.999, "lr": 1e-3, "weight_decay": 1e-2, "eps": 1e-8}
-    switches = dict.fromkeys(("amsgrad", "maximize", "differentiable"), False)
-
-    def fn(*state):
-        on_gpu = torch.compiler.is_compiling()
-        torch_adamw(*state[:4], [], state[4], capturable=on_gpu, **rates, **switches)
-
-    kinds = [shapes[i % len(shapes)] for i in range(tensors)]
-    counts = [torch.full((), 1.0 + i % 5) for i in range(tensors)]
-    return fn, (*([torch.rand(shape, dtype=dtype) for shape in kinds] for _ in range(4)), counts)
-
-
 def row_sums(dtype, rows, cols):
     return lambda x: x.sum(-1), (torch.randn(rows, cols, dtype=dtype),)
 
@@ -281,10 +264,14 @@ def adamw_foreach(dtype, tensors, rows, cols):
     return fn, (params, grads, means, make(torch.rand), torch.ones(()))
 
 
+# Weights and biases that the layers of a model repeat.
+LAYER_SHAPES = ((1024, 1024), (1024,), (4096, 1024), (4096,), (1024, 4096))
+
+
 def adamw_of_layers(dtype, tensors, *shapes):
     """The step that torch.optim.AdamW compiles to on a GPU, a count of steps for each tensor.
 
-    `shapes`, by turns, are those of the tensors, as the layers of a model repeat them.
+    The tensors have these shapes by turns.
     """
     rates = {"beta1": 0.9, "beta2": 0.999, "lr": 1e-3, "weight_decay": 1e-2, "eps": 1e-8}
     switches = dict.fromkeys(("amsgrad", "maximize", "differentiable"), False)

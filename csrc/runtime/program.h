@@ -64,7 +64,7 @@ struct FailureWords {
 struct LaunchStep {
   int kernel;
   std::vector<LaunchPointer> pointers = {};
-  Dim bytes = {};                    // of all that the pointers reach: decides whether threads pay
+  Dim bytes = {};  // of all that the pointers reach: decides whether threads pay
   // What it indexes: none where there are indices, which no address is safe for, is out of range.
   std::vector<IndexedRows> indexed = {};
   int flag = -1;  // its word of `flags`; -1 for kernels that cannot fail

@@ -8,7 +8,7 @@ from torch import nn
 
 import torch_stitch
 from benchmarks.accuracy import tensors_after
-from benchmarks.subgraphs import adamw_of_layers
+from benchmarks.subgraphs import LAYER_SHAPES, adamw_of_layers
 from tests.support.compare import compile_strictly, expect_as_exact
 from torch_stitch.measure.reference import widen
 
@@ -78,7 +78,7 @@ def test_equal_tensors_of_an_optimiser_step_are_found_in_a_table():
 
 def test_an_optimiser_step_of_400_tensors_is_one_kernel_on_a_gpu():
     with torch.device("meta"):
-        step, state = adamw_of_layers(torch.float32, 400, (1024, 1024), (1024,), (4096, 1024), (4096,), (1024, 4096))
+        step, state = adamw_of_layers(torch.float32, 400, *LAYER_SHAPES)
     assert len(plan_of(step, *state)["kernels"]) == 1
 
 
