@@ -11,13 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as PROMOTION
-from torch._prims_common import elementwise_dtypes
 from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import guard_or_true
 
-from torch_stitch import _core
-from torch_stitch._core import Dim, NodeId
+from torch_stitch._core import Dim, NodeId, ops
 from torch_stitch.fx_calls import KNOWN, Calls, dtype_of, overlaps, result_of, storage_of
 from torch_stitch.fx_numbers import DATA_HINT, DTYPES, NARROW, SYMBOLIC, Number, Size, whole
 
@@ -87,7 +84,7 @@ class Rules(Calls):
         dtype = None
         if row["type_rule"] == "bool":
             given = [a.meta["val"] if isinstance(a, Node) else a for a in node.args]
-            dtype = DTYPES[elementwise_dtypes(*given, type_promotion_kind=PROMOTION.DEFAULT)[1]]
+            dtype = DTYPES[torch.result_type(given[0], given[-1])]
         return self.pointwise(node, row["name"], *operands, dtype=dtype)
 
     def aten_add(self, node: Node, a: Any, b: Any, alpha: Number = 1) -> NodeId:
@@ -167,15 +164,9 @@ class Rules(Calls):
         part = self.b.slice(x, dim, self.dim(start), 1 if selects else shape[dim], self.dim(step))
         return self.b.reshape(part, shape) if selects else part
 
-    def aten_split_with_sizes(self, _: Node, x: NodeId, sizes: list[Size], dim: int = 0) -> Any:
-        counts = self.dims(sizes)
-        starts = itertools.accumulate(counts, initial=Dim(0))
-        return tuple(self.b.slice(x, dim, start, count, 1) for start, count in zip(starts, counts))
-
-    def aten_max_pool2d_with_indices(
-        self, node: Node, x: NodeId, window: Any, stride: Any = (), padding: Any = (0,),
-        dilation: Any = (1,), ceil_mode: bool = False
-    ) -> Any:
+    def aten_max_pool2d_with_indices(self, node: Node, x: NodeId, window: Any, stride: Any = (),
+                                     padding: Any = (0,), dilation: Any = (1,),
+                                     ceil_mode: bool = False) -> Any:
         """The largest of each window, as slices with a step; a call where indices are read."""
         given = window, stride or window, padding, dilation
         window, stride, padding, dilation = ((list(numbers) * 2)[:2] for numbers in given)
@@ -207,13 +198,9 @@ class Rules(Calls):
 
     def aten_gather(self, node: Node, x: NodeId, dim: int, index: NodeId, **_: Any) -> NodeId:
         x, index = self.as_rows(x, index)
-        if node.target._opname == "index_select":
-            made = self.b.index(x, [index], [dim], from_end=False)
-        elif len(self.shape(x)) != len(self.shape(index)):
+        if len(self.shape(x)) != len(self.shape(index)):
             return NotImplemented  # an index of nothing may have any rank
-        else:
-            made = self.b.gather(x, index, dim, from_end=False)
-        return self.b.reshape(made, self.shape_of(node))
+        return self.b.reshape(self.b.gather(x, index, dim, from_end=False), self.shape_of(node))
 
     def aten_index(self, node: Node, x: NodeId, indices: list[NodeId | None]) -> NodeId:
         given = {dim: index for dim, index in enumerate(indices) if index is not None}
@@ -325,7 +312,6 @@ ROWS: dict[str, Callable[..., Any]] = {
     "min": Rules.aten_max,
     "mean var": Rules.aten_var_mean,
     "select": Rules.aten_slice,
-    "index_select": Rules.aten_gather,
     "select_scatter": Rules.aten_slice_scatter,
     "scatter_add scatter_reduce": Rules.aten_scatter,
     "index_copy index_reduce": Rules.aten_index_add,
@@ -333,8 +319,15 @@ ROWS: dict[str, Callable[..., Any]] = {
     "flip": lambda im, n, x, dims: im.b.flip(x, dims[: result_of(n).dim()]),
     "permute": lambda im, _, x, dims: im.b.permute(x, list(dims)),
     "expand": lambda im, n, x, *_, **__: im.b.expand(x, im.shape_of(n)),
+    "split_with_sizes": lambda im, _, x, sizes, dim=0: tuple(
+        im.b.slice(x, dim, *im.dims([start, size]), 1)
+        for start, size in zip(itertools.accumulate([0, *sizes]), sizes)
+    ),
     "squeeze unsqueeze view.default": lambda im, n, x, *_: im.b.reshape(x, im.shape_of(n)),
     "embedding": lambda im, _, x, index, *__: im.b.index(x, [index], [0], from_end=False),
+    "index_select": lambda im, n, x, dim, index: im.b.reshape(
+        im.b.index(*im.as_rows(x), im.as_rows(index), [dim], from_end=False), im.shape_of(n)
+    ),
     # The second argument, or the only one; nothing for memory that eager leaves as it was.
     "copy full full_like scalar_tensor": lambda im, n, *of, **_: im.filled(n, of[:2][-1]),
     "empty empty_strided new_empty_strided": lambda im, n, *_, **__: im.filled(n, 0),
@@ -362,6 +355,6 @@ RULES = {f"aten.{name[5:]}": f for name, f in vars(Rules).items() if name.starts
 for names, f in ROWS.items():
     RULES |= {x if x.startswith(KNOWN) else f"aten.{x}": f for x in names.split()}
 # What ops.def imports one to one.
-for row in (row for row in _core.ops() if row["family"] == "pointwise"):
+for row in (row for row in ops() if row["family"] == "pointwise"):
     for name in row["aten"].split():
         RULES.setdefault(f"aten.{name.partition('.')[0]}", functools.partial(Rules.plain, row=row))
