@@ -38,7 +38,7 @@ TOTAL_LINES = [
     Limit("csrc/clock/*", 3_820, 3_820),
     Limit("csrc/*", 28_500, 28_500),
     Limit("torch_stitch/measure/*", 900, 900),
-    Limit("torch_stitch/*", 1_747, 1_747),
+    Limit("torch_stitch/*", 1_734, 1_734),
 ]
 TOTAL = "lines in all"
 ROOM_FILES = [Limit("csrc/*", 12, 16)]  # a header and its .cpp count once

@@ -19,7 +19,6 @@ from torch._inductor.cudagraph_utils import BoxedDeviceIndex
 from torch.fx import GraphModule, Node
 
 from torch_stitch import _core
-from torch_stitch._core import UnsupportedError
 from torch_stitch.decompositions import decompositions
 from torch_stitch.fx_calls import tensors_of
 from torch_stitch.fx_import import FOLDERS, Importer, find_frame, find_location, import_graph
@@ -49,7 +48,7 @@ def stitch(gm: GraphModule, example_inputs: list[Any], *, mode: str | None = Non
     options = MODES[mode or "default"] | dict(options or {})
     try:
         target = find_target(devices_of(gm, example_inputs), options)
-    except UnsupportedError:
+    except _core.UnsupportedError:
         target = None  # each graph says so
     compiler = functools.partial(compile_graph, options, BoxedDeviceIndex(None))
     for part in (m for m in gm.modules() if isinstance(m, GraphModule)):
@@ -156,7 +155,7 @@ def find_target(devices: set[torch.device], options: dict[str, Any] | None = Non
             return _core.find_gpu_target(next(iter(devices)).index or 0, options or {})
         names += f", {found.name} of compute capability {found.major}.{found.minor}"
     where = "CPUs, and one NVIDIA GPU of compute capability 8.0 and up"
-    raise UnsupportedError(f"found tensors on {names}; kernels are for {where}")
+    raise _core.UnsupportedError(f"found tensors on {names}; kernels are for {where}")
 
 
 def compile_graph(options: dict[str, Any], forward_device: BoxedDeviceIndex, kind: str,
@@ -165,7 +164,7 @@ def compile_graph(options: dict[str, Any], forward_device: BoxedDeviceIndex, kin
     devices = devices_of(gm, example_inputs)
     if devices == {torch.device("meta")}:
         return by_dispatcher(gm)  # shapes are all there is to make
-    device = next((d for d in devices if d.type == "cuda"), torch.device("cpu"))
+    gpu = max((device.index or 0 for device in devices), default=0)
     tracing = torch._guards.TracingContext.try_get() if kind == "backward" else None
     if tracing and tracing.fw_metadata:  # may be retained, and compiled before it is called
         tracing.fw_metadata.bw_donated_idxs = []
@@ -179,7 +178,7 @@ def compile_graph(options: dict[str, Any], forward_device: BoxedDeviceIndex, kin
     def finish(imported: Importer | None = None) -> KeptGraph:
         try:
             target = find_target(devices, options)
-            return KeptGraph(*compile_parts(gm, options, target, device, imported), capture)
+            return KeptGraph(*compile_parts(gm, options, target, gpu, imported), capture)
         except Exception as error:
             if _core.get_option(options, "strict"):
                 raise
@@ -198,14 +197,14 @@ def compile_graph(options: dict[str, Any], forward_device: BoxedDeviceIndex, kin
     return KeptGraph(_core.Meanwhile(by_dispatcher(gm), functools.partial(finish, imported)))
 
 
-def compile_parts(gm: GraphModule, options: dict[str, Any], target: str, device: torch.device,
+def compile_parts(gm: GraphModule, options: dict[str, Any], target: str, gpu: int = 0,
                   imported: Importer | None = None, load: bool = True) -> tuple[Any, Any]:
     """What runs, and its parts where nothing failed; ops of kernels that fail are library calls."""
     left_whole, failures = dict[Node, None](), list[str]()
     while True:
         imported = imported or import_graph(gm, target, left_whole)
         try:
-            parts = imported.graph, imported.calls, options, target, load, device.index or 0
+            parts = imported.graph, imported.calls, options, target, load, gpu
             compiled = _core.compile(*parts)
             break
         except _core.KernelError as error:

@@ -45,30 +45,22 @@ def explain(fn: Callable[..., Any], *inputs: Any, target: str | None = None, tra
     _core.check_options(options)
 
     def compile_graph(gm: GraphModule, found: str) -> _core.CompiledGraph:
-        return backend.compile_parts(gm, options, found, torch.device("cpu"), load=False)[0]
+        return backend.compile_parts(gm, options, found, load=False)[0]
 
-    graphs = trace_graphs(compile_graph, fn, inputs, target, training)
-    return _core.merge_reports(graphs, training)
+    return _core.merge_reports(trace_graphs(compile_graph, fn, inputs, target, training), training)
 
 
 def trace_graphs(see: See, fn: Any, inputs: tuple[Any, ...], target: str | None = None,
-                 training: bool = False) -> list[tuple[str, Any]]:
+                 training: bool = False, with_values: bool = False) -> list[tuple[str, Any]]:
     """(kind, see(graph, target)) of each graph of fn(*inputs), in the order in which they come."""
+    graphs, stand_ins = list[tuple[str, Any]](), StandIns(with_values)
     fn = getattr(fn, "_torchdynamo_orig_callable", getattr(fn, "_orig_mod", fn))
-    try:
-        return trace_with(StandIns(with_values=False), see, fn, inputs, target, training)
-    except RuntimeError:  # no single graph, or what is said again
-        return trace_with(StandIns(with_values=True), see, fn, inputs, target, training)
-
-
-def trace_with(stand_ins: "StandIns", see: See, fn: Any, inputs: tuple[Any, ...],
-               target: str | None, training: bool) -> list[tuple[str, Any]]:
-    graphs = []
+    stand_in, copies = stand_ins.replace(fn, inputs)
 
     def keep(found: str, kind: str, gm: GraphModule, example_inputs: list[Any]) -> Any:
         graphs.append((kind, see(gm, found)))
         results = [n.meta.get("val") for n in gm.graph.output_node().all_input_nodes]
-        if not stand_ins.with_values and free_unbacked_symbols(results):
+        if not with_values and free_unbacked_symbols(results):
             raise RuntimeError("nothing answers for a size that depends on data but to run")
         return backend.by_dispatcher(gm, stand_ins.take)
 
@@ -77,26 +69,30 @@ def trace_with(stand_ins: "StandIns", see: See, fn: Any, inputs: tuple[Any, ...]
         found = target or backend.find_target(devices)
         return backend.trace(gm, example_inputs, found, functools.partial(keep, found))
 
-    fn, inputs = stand_ins.replace(fn, inputs)
-
-    def explained(*inputs: Any) -> Any:
-        return fn(*inputs)
+    def explained(*copies: Any) -> Any:
+        return stand_in(*copies)
 
     def stop(code: Any, made: Any) -> None:
-        if code is explained.__code__ and not stand_ins.with_values:
+        if code is explained.__code__ and not with_values:
             raise Planned
 
     explained.__code__ = explained.__code__.replace()  # Dynamo caches by code
     limits = dict.fromkeys(("recompile_limit", "accumulated_recompile_limit"), 1 << 30)
-    with (  # each has a backend of its own: no limit must make one run for real
-        torch._dynamo.config.patch(automatic_dynamic_shapes=False, **limits),
-        config.patch(force_non_lazy_backward_lowering=True),  # no gradient is asked for
-        torch.set_grad_enabled(training),
-        torch.random.fork_rng(range(torch.cuda.is_initialized() and torch.cuda.device_count())),
-        torch._dynamo.convert_frame.register_bytecode_hook(stop),
-        contextlib.suppress(Planned),
-    ):
-        torch.compile(explained, backend=plan, fullgraph=not stand_ins.with_values)(*inputs)
+    gpus = range(torch.cuda.is_initialized() and torch.cuda.device_count())
+    try:
+        with (  # each has a backend of its own: no limit must make one run for real
+            torch._dynamo.config.patch(automatic_dynamic_shapes=False, **limits),
+            config.patch(force_non_lazy_backward_lowering=True),  # no gradient is asked for
+            torch.set_grad_enabled(training),
+            torch.random.fork_rng(gpus),
+            torch._dynamo.convert_frame.register_bytecode_hook(stop),
+            contextlib.suppress(Planned),
+        ):
+            torch.compile(explained, backend=plan, fullgraph=not with_values)(*copies)
+    except RuntimeError:  # no single graph, or what is said again
+        if with_values:
+            raise
+        return trace_graphs(see, fn, inputs, target, training, with_values=True)
     return graphs
 
 

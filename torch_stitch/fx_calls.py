@@ -11,8 +11,7 @@ from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
-from torch_stitch import _core
-from torch_stitch._core import Dim, NodeId
+from torch_stitch._core import CallPlaceholder, Dim, NodeId, Operand, TensorType, part_of
 from torch_stitch.fx_numbers import DTYPES, Numbers, Size, hint_of
 
 HELD = object()
@@ -167,12 +166,12 @@ class Calls(Numbers):
         is_near = self.all_on_cpu or tensor.device.type != "cpu"
         return is_near and tensor.dtype in DTYPES and is_strided(tensor)
 
-    def type_of(self, value: Any, is_made: bool = False) -> _core.TensorType:
+    def type_of(self, value: Any, is_made: bool = False) -> TensorType:
         if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
-            return _core.TensorType("opaque", self.dims(getattr(value, "shape", ())), [])
+            return TensorType("opaque", self.dims(getattr(value, "shape", ())), [])
         dtype = DTYPES[value.dtype] if self.is_plain(value) else "opaque"
         value = value.contiguous() if is_made and overlaps(value) else value
-        return _core.TensorType(dtype, self.dims(value.shape), self.dims(value.stride()))
+        return TensorType(dtype, self.dims(value.shape), self.dims(value.stride()))
 
     def with_layout(self, value: NodeId, tensor: torch.Tensor) -> NodeId:
         """`value` with the strides that eager gives `tensor`, where it has others."""
@@ -182,7 +181,7 @@ class Calls(Numbers):
 
     def call(self, node: Node, sizes: list[Dim]) -> tuple[int, list[NodeId]]:
         """What eager runs for a node: its row of the call table, operands; adds to `sizes`."""
-        inputs, placeholders = list[NodeId](), dict[Node, _core.CallPlaceholder]()
+        inputs, placeholders = list[NodeId](), dict[Node, CallPlaceholder]()
         target = str(node.target)
         looks_beside = not target.startswith(KNOWN) or target.startswith("aten.as_strided")
 
@@ -191,18 +190,18 @@ class Calls(Numbers):
             if whole and whole.op == "call_function":
                 view = argument.meta["val"]
                 place = tuple(map(convert, place_of(view, whole.meta["val"])))
-                return HELD, _core.part_of, convert(whole), view.dtype, place
+                return HELD, part_of, convert(whole), view.dtype, place
             value = self.values[argument] if isinstance(argument, Node) else argument
             if isinstance(value, torch.SymInt):
                 sizes.append(self.dim(value))
                 return sizes[-1]
             if isinstance(value, (torch.SymFloat, torch.SymBool)):
                 inputs.append(self.scalar(value))
-                return HELD, torch.Tensor.item, _core.Operand(len(inputs) - 1)
+                return HELD, torch.Tensor.item, Operand(len(inputs) - 1)
             if not isinstance(value, NodeId):
                 return value
             if argument not in placeholders:
-                placeholders[argument] = _core.Operand(len(inputs))
+                placeholders[argument] = Operand(len(inputs))
                 inputs.append(self.with_layout(value, argument.meta["val"]))
             return placeholders[argument]
 

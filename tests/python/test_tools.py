@@ -214,7 +214,7 @@ def test_totals_and_room_files(tmp_path):
     faults = size_faults(tmp_path, rooms | device | package)
     assert faults == [
         "csrc/device/*: lines in all: 2800, limit 2500",
-        "torch_stitch/*: lines in all: 1755, limit 1747",
+        "torch_stitch/*: lines in all: 1755, limit 1734",
         "csrc/ir: files (pairs count once): 17, limit 16",
     ]
 
@@ -233,7 +233,7 @@ def test_totals_have_no_exceptions(tmp_path):
     package = {f"torch_stitch/a{i}.py": "\n" * 351 for i in range(5)}
     row = ("torch_stitch/*", "lines in all")
     assert size_faults(tmp_path, package, {row: "a reason"}) == [
-        "torch_stitch/*: lines in all: 1755, limit 1747",
+        "torch_stitch/*: lines in all: 1755, limit 1734",
         "torch_stitch/*: the exception for 'lines in all' is not needed",
     ]
 
