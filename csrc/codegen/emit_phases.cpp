@@ -90,13 +90,15 @@ struct Emitter {
   std::vector<FrameArray> arrays = {};
   std::map<const KernelStage*, Records> records = {};  // by the first
   std::set<const KernelStage*> repeated = {};          // those behind the first
-  std::set<size_t> named = {};                         // pointers that are parameters
   std::map<NodeList, size_t> columns = {};             // of the table: where each begins
 
   // A value that one phase stores and another loads is one argument.
   size_t argument(const KernelArgument& wanted) {
     auto known = std::ranges::find(source.pointers, wanted.value, &KernelArgument::value);
-    if (known == source.pointers.end()) known = source.pointers.insert(known, wanted);
+    if (known == source.pointers.end()) {
+      known = source.pointers.insert(known, wanted);
+      known->is_tabled = true;  // until a call names it
+    }
     if (known->is_store != wanted.is_store) exchanged.insert(wanted.value);
     known->is_store |= wanted.is_store;
     known->alignment_bytes = std::max(known->alignment_bytes, wanted.alignment_bytes);
@@ -179,7 +181,7 @@ struct Emitter {
         equal == records.end() ? Records{&part} : equal->second,
         [&](const KernelStage* record) { return memory_of(record->lowered.pointers[n].value); });
     if (std::ranges::count(memories, memories[0]) == std::ssize(memories)) {
-      named.insert(argument(own));
+      source.pointers[argument(own)].is_tabled = false;
       return concat("p", argument(own));
     }
     const auto [column, is_new] = columns.try_emplace(memories, source.tensors.size());
@@ -405,8 +407,6 @@ std::pair<std::string, std::string> emit_phases(const Graph& graph, const Lowere
   std::string functions;
   if (!source.tensors.empty())
     functions = concat("struct Tensors {\n  void* at[", source.tensors.size(), "];\n};\n");
-  for (size_t i = 0; i < source.pointers.size(); ++i)
-    source.pointers[i].is_tabled = !emitter.named.contains(i) && !source.tensors.empty();
   for (const KernelStage& part : stages_of(kernel))
     if (!emitter.repeated.contains(&part)) functions += emitter.stage_function(part, part.number);
   std::string frame = "(" + list_parameters(graph, source.pointers, source.sizes.size(), options,

@@ -3,7 +3,6 @@
 #include <cctype>
 
 #include "base/error.h"
-#include "base/round_up.h"
 #include "ops/type.h"
 
 namespace stitch {

@@ -1,6 +1,5 @@
 #include "codegen/lower_stage.h"
 
-#include "base/round_up.h"
 #include "codegen/load_ahead.h"
 #include "codegen/lower_reductions.h"
 #include "ir/assume_sizes.h"

@@ -1,6 +1,5 @@
 #include "codegen/split_loops.h"
 
-#include "base/round_up.h"
 #include "stage/build_loops.h"
 
 namespace stitch {

@@ -1,10 +1,25 @@
-// What the host's kernels answer directly; torch_stitch's ops are called through the dispatcher.
+// What the host's kernels answer directly, and how torch_stitch's ops, which are called through the
+// dispatcher, are defined.
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
+#include <torch/library.h>
 
 namespace stitch {
+
+// A decomposition in C++: an op of torch_stitch with the name and schema of the aten op that it
+// takes apart.  Tracing goes through it to the ops that it calls.
+template <class Function>
+void define_op(torch::Library& library, std::string name, const std::string& overload,
+               Function* function) {
+  const auto aten =
+      c10::Dispatcher::singleton().findSchemaOrThrow(("aten::" + name).c_str(), overload.c_str());
+  library.def(aten.schema().cloneWithName("torch_stitch::" + name, overload));
+  if (!overload.empty()) name += "." + overload;
+  library.impl(name.c_str(), function);
+}
 
 // Computes mm, bmm, addmm or baddbmm of `arguments` (the operator's own, in order) into `out`, or
 // answers false and leaves it: the operator then runs as it is.

@@ -1,7 +1,7 @@
 // Aten ops taken apart in other ways than torch does: see torch_stitch/decompositions.py.
 #include <ATen/ATen.h>
 
-#include "host_ops/define_op.h"
+#include "host_ops/host_ops.h"
 
 namespace stitch {
 namespace {

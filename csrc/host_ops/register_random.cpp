@@ -8,7 +8,6 @@
 #include <ATen/ATen.h>
 
 #include "base/lists.h"
-#include "host_ops/define_op.h"
 #include "host_ops/host_ops.h"
 
 namespace stitch {

@@ -2,8 +2,6 @@
 
 #include <bit>
 
-#include "base/round_up.h"
-
 namespace stitch {
 namespace {
 

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "base/lists.h"
+#include "base/round_up.h"
 
 namespace stitch {
 

@@ -147,25 +147,17 @@ struct RootFinder {
     return is_broadcast(id, is_repeated_by_rows(id) ? INT64_MAX : kMostSharing);
   }
 
-  // Elements of all values that read it, through views.
-  double count_reading(NodeId id) const {
-    double elements = 0;
-    for (NodeId user : users[id.index()])
-      elements += family(graph[user]) == Family::kView
-                      ? count_reading(user)
-                      : static_cast<double>(hint_elements(graph, user));
-    return elements;
-  }
-
   // Microseconds for which the threads of a kernel compute a value that is the same for all of them
   // and waits for no reduction: a power of the step.
   double predict_uniform_us(NodeId id) const {
     if (hint_elements(graph, id) > 1 || count_broadcast(id) <= 1 || !is_costly(id)) return 0;
     const Cone cone = find_cone(graph, id, [&](NodeId at) { return is_stored(at); });
     if (reduces(graph, cone.loads)) return 0;
-    double instructions = 0;
+    double instructions = 0, elements = 0;
     for (NodeId node : cone.nodes) instructions += gpu_instructions(graph[node].op).exact;
-    return instructions * count_reading(id) / kOfThread / (device.flops_per_us / 2);
+    for (NodeId user : users[id.index()])
+      elements += std::max<double>(hint_elements(graph, user), count_broadcast(user));
+    return instructions * elements / kOfThread / (device.flops_per_us / 2);
   }
 
   // Stored where all threads take longer for all of them than it takes to meet at a barrier.

@@ -254,13 +254,17 @@ class Joiner {
     return values.size();
   }
 
-  // Of two stages that stay apart, as kernels of their own, or in one as one phase or, where one
-  // waits for the other, two.
+  // Of two stages that stay apart: as phases of one kernel where one waits for the other, as one
+  // phase where no value links them, else as kernels of their own, since others that one kernel
+  // holds read for themselves what they share.
   double predict_apart_us(int a, int b) const {
     const StageScore &first = units_[a].score, &second = units_[b].score;
     const double us = first.us + second.us;
     const bool waits = units_[a].reads.count(b) || units_[b].reads.count(a);
-    if (in_.target.device.barrier_us == 0) return us;
+    const bool shares = std::ranges::any_of(units_[a].cone.loads, [&](NodeId load) {
+      return hint_elements(graph_, load) > 1 && contains(units_[b].cone.loads, load);
+    });
+    if (in_.target.device.barrier_us == 0 || (shares && !waits)) return us;
     std::vector<PhaseTime> phases = {{Join::kLaunch}};
     if (waits) phases.push_back({Join::kGrid});
     phases.front().add(first.estimate);

@@ -1,7 +1,6 @@
 #include "plan/stitch_plan.h"
 
 #include <iomanip>
-#include <ranges>
 
 #include "base/words.h"
 

@@ -36,9 +36,7 @@ using StageGroups = std::vector<std::vector<int>>;  // indices of StitchPlan::st
 // As many stages of one phase and one text are one function, which a table gives its tensors; fewer
 // name theirs one by one.
 inline constexpr int kFewestRecords = 4;
-inline int count_texts(int equal_stages) {
-  return equal_stages < kFewestRecords ? equal_stages : 1;
-}
+inline int count_texts(int equal) { return equal < kFewestRecords ? equal : 1; }
 
 // Why a kernel's stages have the schedules that they have.
 enum class Choice { kDerived, kTemplates, kKept, kChained, kSpilled, kClock };

@@ -1,7 +1,5 @@
 #include "plan/stitch_stages.h"
 
-#include <ranges>
-
 #include "base/marks.h"
 #include "plan/find_levels.h"
 #include "plan/store_in_place.h"
@@ -48,7 +46,7 @@ struct Stitcher {
   std::vector<int> order = {};  // each unit after all that it waits for, else as given
   std::vector<Draft> drafts = {};
   std::map<int, std::vector<int>> drafts_of_level = {};
-  std::map<NodeId, NodeId> replaced = {};  // by a value that may be stored in its place: an input
+  std::map<NodeId, int> replaceable = find_replaceable(graph);
   PlanCandidate out = {};
 
   const Stage& stage(int unit) const { return joined.stages[units[unit].step.kernel]; }
@@ -84,8 +82,7 @@ struct Stitcher {
       if (last_effect >= 0) add_wait(u, last_effect, 0);
       last_effect = u;
     }
-    for (const auto& [value, m] : find_replaceable(graph)) {
-      replaced.emplace(value, graph.mutations[m].input);
+    for (const auto& [value, m] : replaceable) {
       const auto storing = maker.find(value);
       if (storing == maker.end()) continue;
       for (int reader : readers[graph.mutations[m].input]) store_after(storing->second, reader);
@@ -190,8 +187,8 @@ struct Stitcher {
     const Stage& added = stage(unit);
     draft.pointers.insert(added.loads.begin(), added.loads.end());
     for (NodeId store : added.stores) {  // what may replace an input is where that is
-      const auto input = replaced.find(store);
-      draft.pointers.insert(input == replaced.end() ? store : input->second);
+      const auto at = replaceable.find(store);
+      draft.pointers.insert(at == replaceable.end() ? store : graph.mutations[at->second].input);
     }
     int& equal = draft.equal[{score.statements, score.us}];
     draft.statements += score.statements * (count_texts(equal + 1) - count_texts(equal));

@@ -1,6 +1,5 @@
 #include "runtime/executor.h"
 
-#include "base/round_up.h"
 #include "base/words.h"
 #include "runtime/error_flags.h"
 #include "runtime/pool.h"

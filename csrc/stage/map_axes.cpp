@@ -3,7 +3,6 @@
 #include <bit>
 #include <cmath>
 
-#include "base/round_up.h"
 #include "stage/reduction_arrays.h"
 
 namespace stitch {

@@ -2,7 +2,6 @@
 // block, rows packed until blocks are large (AStitch 3.3, horizontal packing).
 #include <bit>
 
-#include "base/round_up.h"
 #include "ir/assume_sizes.h"
 #include "stage/tiles.h"
 

@@ -1,7 +1,6 @@
 // The host mapping: blocks are pieces of the outermost kept axes, one thread walks a block, the
 // contiguous axis is innermost so that the compiler vectorises it.
 
-#include "base/round_up.h"
 #include "stage/reduction_arrays.h"
 #include "stage/tiles.h"
 

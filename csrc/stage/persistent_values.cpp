@@ -1,6 +1,5 @@
 #include "stage/persistent_values.h"
 
-#include "base/round_up.h"
 #include "stage/build_loops.h"
 #include "stage/schedule_stage.h"
 

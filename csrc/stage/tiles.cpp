@@ -1,6 +1,5 @@
 #include "stage/tiles.h"
 
-#include "base/round_up.h"
 #include "stage/persistent_values.h"
 
 namespace stitch {

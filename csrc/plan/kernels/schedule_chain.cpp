@@ -1,6 +1,5 @@
 #include <bit>
 
-#include "base/round_up.h"
 #include "plan/kernels/schedule_kernel.h"
 #include "stage/block_ranges.h"
 #include "stage/map_axes.h"

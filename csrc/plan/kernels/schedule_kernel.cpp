@@ -2,7 +2,6 @@
 
 #include <bit>
 
-#include "base/round_up.h"
 #include "stage/schedule_stage.h"
 #include "stage/tiles.h"
 

@@ -1,6 +1,5 @@
 #include "rewrite/reductions/reduce_pieces.h"
 
-#include "base/round_up.h"
 #include "rewrite/constants.h"
 #include "rewrite/rewrite_graph.h"
 

@@ -2,7 +2,6 @@
 
 #include "analysis/precision.h"
 #include "analysis/storage.h"
-#include "base/round_up.h"
 #include "rewrite/reductions/reduce_pieces.h"
 #include "rewrite/rewrite_graph.h"
 
