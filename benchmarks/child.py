@@ -6,6 +6,7 @@ The last line on stdout is the task's answer as JSON.  call_child() runs one and
 import functools
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -166,6 +167,20 @@ def plan_large(shape, nodes, target):
     return {stage: float(us) / 1e6 for stage, us in zip(times[::2], times[1::2], strict=True)}
 
 
+def predict_policies(target, names, policies):
+    """Of each subgraph and policy: kernels, and microseconds by the model."""
+    from tools.show import capture_graphs
+
+    found = {}
+    for name in names:
+        graphs = capture_graphs(*cases.CASES[name].planned(), target)
+        for policy in policies:
+            plans = "\n".join(graph.show("plan", policy=policy) for graph in graphs)
+            kernels = [float(us) for us in re.findall(r"^kernel \d+: ([\d.]+) us", plans, re.M)]
+            found.setdefault(name, {})[policy] = {"kernels": len(kernels), "us": sum(kernels)}
+    return found
+
+
 def compile_optimizer(target, tensors):
     """Seconds from the graph to binaries, and launches, of an AdamW step."""
     from tools.show import capture_graphs
@@ -228,6 +243,7 @@ TASKS = {
         compile_cold,
         stages_of_bert,
         plan_large,
+        predict_policies,
         compile_optimizer,
         compile_large,
         nvrtc_kernels,

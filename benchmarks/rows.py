@@ -154,6 +154,21 @@ def policies(request):
                   detail={"paper": papers})  # fmt: skip
 
 
+def predicted_policies(request):
+    """The micro suite under each paper's policy alone, over `auto`'s time, by the model."""
+    for policy, limit in (("fusionstitching2020", 1.12), ("astitch", 1.05)):
+        found = call_child(
+            "predict_policies", target=PLANNED_FOR, names=list(request.cases),
+            policies=["auto", policy],
+        )  # fmt: skip
+        ratios = {name: us[policy]["us"] / us["auto"]["us"] for name, us in found.items()}
+        worst = max(ratios, key=ratios.get)
+        mean = round(measure.geometric_mean(list(ratios.values())), 3)
+        name = f"{policy}, predicted time over auto's"
+        yield Row(f"{name}, geometric mean of {len(ratios)}", mean, limit, detail=found)
+        yield Row(f"{name}, worst ({worst})", round(ratios[worst], 2), 2.2)
+
+
 def rival_times(request, keep_freed_memory):
     """name -> what time_case answers, for every subgraph."""
     answers = {}
@@ -320,6 +335,7 @@ GROUPS = {
         bert_layer,
         yardstick,
         policies,
+        predicted_policies,
         time_as_used,
         time_without_faults,
         tiny_ops,

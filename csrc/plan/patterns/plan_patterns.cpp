@@ -1,4 +1,3 @@
-#include "analysis/iteration_space.h"
 #include "base/marks.h"
 #include "plan/find_levels.h"
 #include "plan/patterns/explore_patterns.h"
@@ -7,10 +6,13 @@
 namespace stitch {
 namespace {
 
+// Of what the reductions alone keep busy: the rest is within what the model can tell [A].
+constexpr double kLeastKept = 0.5;
+
 // What a pattern's units do to memory, and which part of the device each keeps busy.
 struct UnitFacts {
   NodeId root;  // invalid: a library call
-  NodeList loads = {};
+  Cone cone = {};
   StageScore score = {};
 };
 
@@ -34,18 +36,26 @@ struct PatternPlanner {
            static_cast<double>(pattern.size() - 1) * in.target.device.launch_us;  // 20.22
   }
 
-  // 20.17: can one mapping serve the pattern, with the values of all other units in memory?
+  // 20.17: can one mapping serve the pattern, with the values of all other units in memory, and
+  // keep as much of the device busy as the reductions do alone?  Sums over rows and over columns of
+  // a matrix in one stage leave one block.
   bool fits(const std::vector<int>& pattern) {
     own.assign(pattern);
-    NodeList roots;
-    for (NodeId root : roots_of(pattern))
-      if (family(graph[root]) == Family::kReduce || is_stored_by_own(unit_of[root.index()]))
-        roots.push_back(root);
-    std::vector<bool> is_load(graph.size(), false);
+    const NodeList roots = roots_of(pattern);
+    Cone cone;
+    for (int u : pattern) cone = unite_cones(cone, units[u].cone, roots);
+    const auto is_stored = [&](NodeId root) { return is_stored_by_own(unit_of[root.index()]); };
+    const StageScore score = in.prices.of(make_stage(graph, roots, std::move(cone), is_stored));
+    return score.verdict.ok && score.estimate.share >= kLeastKept * least_share(pattern);
+  }
+
+  // Of the device, which the reduction that keeps least of it busy does.
+  double least_share(const std::vector<int>& pattern) const {
+    double least = 1;
     for (int u : pattern)
-      for (NodeId load : units[u].loads)
-        if (!is_made_by_own(load)) is_load[load.index()] = true;
-    return find_spaces(graph, roots, LoadsOfRoots(roots.size(), &is_load)).verdict.ok;
+      if (family(graph[units[u].root]) == Family::kReduce)
+        least = std::min(least, units[u].score.estimate.share);
+    return least;
   }
 
   NodeList roots_of(const std::vector<int>& pattern) const {
@@ -74,32 +84,25 @@ struct PatternPlanner {
   }
 
   void describe(NodeId id, UnitFacts& unit) {
-    Cone cone = find_cone(graph, id, [&](NodeId value) {
+    unit.cone = find_cone(graph, id, [&](NodeId value) {
       return is_materialised(graph[value]) || unit_of[value.index()] >= 0;
     });
-    unit.loads = cone.loads;
     std::set<int> makers;
-    for (NodeId read : cone.loads) makers.insert(unit_of[maker_of(graph, read).index()]);
-    for (NodeId evaluated : cone.nodes)
+    for (NodeId read : unit.cone.loads) makers.insert(unit_of[maker_of(graph, read).index()]);
+    for (NodeId evaluated : unit.cone.nodes)
       for (NodeId call : definers[evaluated.index()]) makers.insert(unit_of[call.index()]);
     makers.erase(-1);  // of inputs
     for (int maker : makers) links.consumers[maker].push_back(unit_of[id.index()]);
     if (!unit.root.valid()) return;
     // As inside a pattern, where what only other units read is not stored.
-    unit.score = in.prices.of(make_stage(graph, {id}, std::move(cone), [&](NodeId root) {
-      return in.demands.is_demanded[root.index()];
-    }));
+    unit.score = in.prices.of(make_stage(
+        graph, {id}, unit.cone, [&](NodeId root) { return in.demands.is_demanded[root.index()]; }));
   }
 
   bool is_stored_by_own(int unit) const {
     const std::vector<int>& readers = links.consumers[unit];
     return in.demands.is_demanded[units[unit].root.index()] ||
            std::ranges::any_of(readers, [&](int u) { return !own.has(u); });
-  }
-
-  bool is_made_by_own(NodeId load) const {
-    const int unit = unit_of[load.index()];
-    return unit >= 0 && own.has(unit);
   }
 
   // 20.21: bytes that no longer pass through memory.  The paper's line in them starts at 0 [A],
@@ -109,8 +112,11 @@ struct PatternPlanner {
     loaded.clear();
     for (int u : pattern) {
       if (!is_stored_by_own(u)) saved += bytes[units[u].root.index()];
-      for (NodeId load : units[u].loads)
-        if (is_made_by_own(load) || !loaded.insert(load.index())) saved += bytes[load.index()];
+      for (NodeId load : units[u].cone.loads) {
+        const int maker = unit_of[load.index()];
+        if ((maker >= 0 && own.has(maker)) || !loaded.insert(load.index()))
+          saved += bytes[load.index()];
+      }
     }
     return saved;
   }
@@ -118,14 +124,13 @@ struct PatternPlanner {
   // 20.23, with the paper's own shortcut of no schedule: all run with the blocks of the unit that
   // keeps least of the device busy.
   double penalty_us(const std::vector<int>& pattern) const {
-    double least = 1, apart = 0, full = 0;
+    double apart = 0, full = 0;
     for (int u : pattern) {
       const StageEstimate& estimate = units[u].score.estimate;
-      if (family(graph[units[u].root]) == Family::kReduce) least = std::min(least, estimate.share);
       apart += estimate.us;
       full += estimate.us * estimate.share;
     }
-    return std::max(0.0, full / least - apart);
+    return std::max(0.0, full / least_share(pattern) - apart);
   }
 };
 

@@ -79,6 +79,25 @@ TEST(Policies, FusionStitching2020PassesExpensiveValuesOnWhereThatIsFaster) {
   EXPECT_EQ(stages[0].stores, stages[1].loads);
 }
 
+// Means of columns, in pieces, variances of rows and a maximum of all have a common mapping: that of
+// one block, 125 times as slow.
+TEST(Policies, FusionStitching2020RefusesAMappingThatLeavesTheDeviceIdle) {
+  const Graph graph = read_graph(R"(
+    %x = input : f32[4096,4096]
+    %pieces = reshape(%x){shape=[256,16,4096]}
+    %columns = div(sum(sum(%pieces){axes=[1]}){axes=[0]}, 4096)
+    %d = sub(%x, div(sum(%x){axes=[1], keepdim}, 4096))
+    %squares = sum(mul(%d, %d)){axes=[1]}
+    %rest = sum(%d){axes=[1]}
+    %rows = div(maximum(sub(%squares, mul(%rest, div(%rest, 4096))), 0), 4095)
+    %most = amax(amax(%pieces){axes=[1,2]})
+    outputs (%columns, %rows, %most)
+  )");
+  const PlanCandidate planned = plan_for(graph, "h200", "fusionstitching2020");
+  const double auto_us = plan_for(graph, "h200", "auto").us();
+  EXPECT_LT(planned.us(), 2 * auto_us) << to_string(planned.plan, graph);
+}
+
 // 100 rows do not fill the device: alone, the product would be spread over more blocks.
 TEST(Policies, ElementwiseGroupsTakeTheBlocksOfTheReductionsTheyRead) {
   const Graph graph = read_graph(R"(
