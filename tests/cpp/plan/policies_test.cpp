@@ -79,8 +79,8 @@ TEST(Policies, FusionStitching2020PassesExpensiveValuesOnWhereThatIsFaster) {
   EXPECT_EQ(stages[0].stores, stages[1].loads);
 }
 
-// Means of columns, in pieces, variances of rows and a maximum of all have a common mapping: that of
-// one block, 125 times as slow.
+// Means of columns, in pieces, variances of rows and a maximum of all have a common mapping, that
+// of one block: 125 times as slow.
 TEST(Policies, FusionStitching2020RefusesAMappingThatLeavesTheDeviceIdle) {
   const Graph graph = read_graph(R"(
     %x = input : f32[4096,4096]
