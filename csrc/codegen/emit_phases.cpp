@@ -148,6 +148,7 @@ struct Emitter {
 
   // Stages that have their blocks alone, and keep nothing for other phases, by text.
   void find_records(const LoweredPhase& phase) {
+    if (std::ssize(phase.blocks) < kFewestRecords) return;
     std::map<std::string, Records> equal;
     for (const LoweredBlocks& stages : phase.blocks) {
       const KernelStage& part = stages[0];

@@ -258,8 +258,7 @@ struct ProgramBuilder {
       }
       const NodeId part = stored_part(graph, argument.value);
       const TensorType& type = graph[part].type;
-      step.pointers.push_back(
-          {id, argument.is_store, part != argument.value, argument.alignment_bytes});
+      step.pointers.push_back({id, part != argument.value});
       step.bytes = step.bytes + element_count(type.shape) * info(type.dtype).bytes;
     }
     if (source.may_fail) {

@@ -67,7 +67,8 @@ struct Execution {
     for (size_t p = 0; p < source.phases.size(); ++p) grid = std::max(grid, count_blocks(step, p));
     if (grid == 0) return;
     pointers.resize(step.pointers.size());
-    for (size_t i = 0; i < pointers.size(); ++i) pointers[i] = aligned_data(step.pointers[i]);
+    for (size_t i = 0; i < pointers.size(); ++i)
+      pointers[i] = aligned_data(step.pointers[i].buffer, source.pointers[i].alignment_bytes);
     sizes.resize(source.sizes.size());
     for (size_t i = 0; i < sizes.size(); ++i) sizes[i] = evaluate(source.sizes[i], symbols);
     if (program.on_cuda)
@@ -82,11 +83,11 @@ struct Execution {
       program.flags->wait_and_check(frame.stream());
   }
 
-  void* aligned_data(const LaunchPointer& pointer) {
-    void* address = frame.data(pointer.buffer);
-    if (reinterpret_cast<uintptr_t>(address) % pointer.alignment_bytes == 0) return address;
-    frame.align(pointer.buffer, pointer.alignment_bytes);
-    return frame.data(pointer.buffer);
+  void* aligned_data(BufferId buffer, int alignment_bytes) {
+    void* address = frame.data(buffer);
+    if (reinterpret_cast<uintptr_t>(address) % alignment_bytes == 0) return address;
+    frame.align(buffer, alignment_bytes);
+    return frame.data(buffer);
   }
 
   void launch_on_cpu(const LaunchStep& step, int64_t grid) const {
@@ -129,7 +130,8 @@ struct Execution {
     }
     CudaAddress flag = step.flag < 0 ? 0 : program.flags->address(step.flag);
     parameters.push_back(&flag);
-    tensors = map_to_vector(source.tensors, [&](size_t i) { return pointers[i]; });
+    tensors.clear();
+    for (size_t i : source.tensors) tensors.push_back(pointers[i]);
     if (!tensors.empty()) parameters.push_back(tensors.data());
     flags_pending |= step.flag >= 0;
     describe_arguments(step, flag, barrier, true);
@@ -183,7 +185,8 @@ struct Execution {
     const Access stores = is_whole ? Access::kStore : Access::kBoth;  // a part of a kernel
     std::vector<PointerArgument> arguments;
     for (size_t i = 0; i < step.pointers.size(); ++i) {
-      const auto& [buffer, is_store, keeps_part, alignment_bytes] = step.pointers[i];
+      const auto& [buffer, keeps_part] = step.pointers[i];
+      const bool is_store = program.sources[step.kernel].pointers[i].is_store;
       const TensorType& type = program.buffers[buffer.value()].type;
       const Access written = keeps_part ? Access::kBoth : stores;
       arguments.push_back({is_store ? written : Access::kLoad, "p" + std::to_string(i),

@@ -48,11 +48,10 @@ struct AllocateStep {  // a fresh buffer, before its first write
 struct IndexedRows {
   Dim rows, indices;
 };
+// Of KernelSource::pointers, in their order.
 struct LaunchPointer {
   BufferId buffer;
-  bool is_store = false;    // the kernel writes through it
-  bool keeps_part = false;  // and leaves a part of what is there as it is
-  int alignment_bytes = 1;  // of the base address
+  bool keeps_part = false;  // what is stored leaves a part of what is there as it is
 };
 // What a launch's failures are called.
 struct FailureWords {
