@@ -48,6 +48,25 @@ def test_a_text_and_its_cubin_take_the_same_time(run):
     assert result["uses"]["memory"] > 0.8
 
 
+TABLE = """
+struct Tensors { void* at[4]; };
+__global__ void copy(const __grid_constant__ Tensors tensors) {
+  float4* elements = static_cast<float4*>(tensors.at[blockIdx.x >> 10]);
+  int i = (blockIdx.x & 1023) * 256 + threadIdx.x;
+  float4 element = elements[i];
+  element.x += 1;
+  elements[i] = element;
+}
+"""
+
+
+def test_tensors_of_a_table_among_the_parameters_are_known(run):
+    words = "--grid", "4096", "--args", ",".join(["1048576*f32"] * 4), "--json"
+    result = json.loads(run(*words, source=TABLE)[1])
+    assert result["memory_bytes"] == pytest.approx(4 * 2 * 4 * 1048576, rel=0.02)
+    assert result["assumptions"] == []
+
+
 IN_TURNS = """
 __global__ void copy(float4* y, const float4* x, int pieces) {
   for (int piece = blockIdx.x; piece < pieces; piece += gridDim.x)
