@@ -1,8 +1,8 @@
 #include "plan/stitch_stages.h"
 
 #include "base/marks.h"
-#include "plan/find_levels.h"
 #include "plan/find_roots.h"
+#include "plan/find_units.h"
 
 namespace stitch {
 namespace {
@@ -23,16 +23,13 @@ constexpr double kMostRepeated = 2;
 constexpr size_t kMostWaiting = 4;
 constexpr double kWaitingGain = 0.1;
 
-// A unit of execution: a kernel under construction or a library call.
-struct Unit {
+// A stage under construction or a library call.
+struct JoinedUnit : Unit {
+  int position = 0;     // in an order in which all can run
   NodeList roots = {};  // empty for a library call
-  NodeId call = {};
-  int level = 0;
-  int position = 0;  // in an order in which all can run
-  Cone cone = {};
   StageScore score = {};
-  int version = 0;                         // joins it has been through
-  std::set<int> reads = {}, read_by = {};  // units
+  int version = 0;             // joins it has been through
+  std::set<int> read_by = {};  // units
   bool is_gone = false;
 };
 
@@ -55,21 +52,18 @@ struct Attempt {
 class Joiner {
  public:
   Joiner(const PlanRequest& in, const NodeList& roots, JoinRule rule)
-      : graph_(in.graph), in_(in), rule_(rule) {
-    for (int n = 0; n < graph_.size(); ++n) {
-      const NodeId id(n);
-      const bool is_root = contains(roots, id);
-      if (!is_root && graph_[id].op != OpKind::k_library) continue;
-      const int number = unit_of_[n] = static_cast<int>(units_.size());
-      units_.push_back({.call = is_root ? NodeId() : id, .level = levels_[n], .position = number});
-      order_.push_back(number);
-      if (is_root) units_.back().roots = {id};
+      : graph_(in.graph), in_(in), rule_(rule), alone_(find_units(in.graph, roots)) {
+    for (const Unit& unit : alone_.list) {
+      units_.push_back({unit, static_cast<int>(units_.size())});
+      if (unit.is_call) continue;
+      units_.back().roots = {unit.node};
+      for (NodeId load : unit.cone.loads) readers_[load.index()].push_back(unit.node);
     }
-    for (int u = 0; u < std::ssize(units_); ++u) link(u);
-    keep_effects_in_order();
+    for (int u = 0; u < std::ssize(units_); ++u)
+      for (int other : units_[u].reads) units_[other].read_by.insert(u);
     for (Marks& seen : seen_) seen = Marks(units_.size());
-    for (Unit& unit : units_)
-      if (!unit.roots.empty()) unit.score = in_.prices.of(describe(unit.roots, unit.cone));
+    for (JoinedUnit& unit : units_)
+      if (!unit.is_call) unit.score = in_.prices.of(describe(unit.roots, unit.cone));
   }
 
   void join_groups(const std::vector<NodeList>& groups) {
@@ -88,9 +82,9 @@ class Joiner {
   }
 
   void join_pairs() {
-    const auto loads_of = [](const Unit& unit) { return unit.cone.loads; };
+    const auto loads_of = [](const JoinedUnit& unit) { return unit.cone.loads; };
     // Of one level and shape: independent values in one loop.
-    const auto shape_of = [&](const Unit& unit) {
+    const auto shape_of = [&](const JoinedUnit& unit) {
       const DimList& shape = graph_[unit.roots.back()].type.shape;
       return std::vector{std::pair(unit.level, to_string(contiguous_type(DType::kF32, shape)))};
     };
@@ -107,18 +101,18 @@ class Joiner {
     JoinedStages out;
     out.cuts = find_cuts();
     std::vector<std::vector<int>> waits;
+    std::vector<int> step_of(units_.size(), -1);
     for (const Unit& unit : units_) waits.emplace_back(unit.reads.begin(), unit.reads.end());
     for (int u : order_by_waits(waits)) {  // else the order that the user wrote
-      const Unit& unit = units_[u];
+      const JoinedUnit& unit = units_[u];
       if (unit.is_gone) continue;
-      if (unit.roots.empty()) {
-        out.steps.push_back({-1, unit.call});
-        continue;
-      }
-      Stage stage = describe(unit.roots, unit.cone);
-      if (stage.stores.empty()) continue;
-      out.steps.push_back({static_cast<int>(out.stages.size())});
-      out.stages.push_back(std::move(stage));
+      Stage stage = unit.is_call ? Stage() : describe(unit.roots, unit.cone);
+      if (!unit.is_call && stage.stores.empty()) continue;
+      step_of[u] = static_cast<int>(out.steps.size());
+      const int number = unit.is_call ? -1 : static_cast<int>(out.stages.size());
+      out.steps.push_back({number, unit.is_call ? unit.node : NodeId()});
+      out.waits.push_back(map_to_vector(waits[u], [&](int read) { return step_of[read]; }));
+      if (!unit.is_call) out.stages.push_back(std::move(stage));
     }
     return out;
   }
@@ -126,36 +120,6 @@ class Joiner {
  private:
   // The unit that makes a stored value; -1 for graph inputs.
   int maker(NodeId id) const { return unit_of_[maker_of(graph_, id).index()]; }
-
-  void link(int u) {
-    Unit& unit = units_[u];
-    const NodeId start = unit.roots.empty() ? unit.call : unit.roots[0];
-    unit.cone = find_cone(graph_, start, [&](NodeId id) {
-      return is_materialised(graph_[id]) || unit_of_[id.index()] >= 0;
-    });
-    for (NodeId load : unit.cone.loads) {
-      if (!unit.roots.empty()) readers_[load.index()].push_back(start);
-      wait(u, maker(load));
-    }
-    for (NodeId id : unit.roots.empty() ? std::vector{start} : unit.cone.nodes)
-      for (NodeId call : definers_[id.index()]) wait(u, maker(call));
-    loads_[start.index()] = unit.cone.loads;
-  }
-
-  void wait(int unit, int other) {
-    if (other < 0 || other == unit) return;
-    units_[unit].reads.insert(other);
-    units_[other].read_by.insert(unit);
-  }
-
-  void keep_effects_in_order() {
-    int before = -1;
-    for (int u = 0; u < std::ssize(units_); ++u) {
-      if (!units_[u].roots.empty() || !has_effects(graph_[units_[u].call])) continue;
-      wait(u, before);
-      before = u;
-    }
-  }
 
   Stage describe(const NodeList& roots, const Cone& cone) const {
     return make_stage(graph_, roots, cone, [&](NodeId root) {
@@ -247,7 +211,7 @@ class Joiner {
   size_t count_waiting(int unit) const {
     std::set<NodeId> values;
     for (int reader : units_[unit].read_by) {
-      if (!units_[reader].roots.empty() || is_join(graph_[units_[reader].call])) continue;
+      if (!units_[reader].is_call || is_join(graph_[units_[reader].node])) continue;
       for (NodeId load : units_[reader].cone.loads)
         if (maker(load) == unit && hint_bytes(graph_, load) > kMostInSlab) values.insert(load);
     }
@@ -315,8 +279,8 @@ class Joiner {
   }
 
   void merge(int a, int b) {
-    Unit &into = units_[a], &from = units_[b];
-    auto redirect = [&](std::set<int> Unit::* edges, std::set<int> Unit::* back) {
+    JoinedUnit &into = units_[a], &from = units_[b];
+    auto redirect = [&](std::set<int> JoinedUnit::* edges, std::set<int> JoinedUnit::* back) {
       for (int u : from.*edges) {
         (units_[u].*back).erase(b);
         if (u == a) continue;
@@ -325,8 +289,8 @@ class Joiner {
       }
       (into.*edges).erase(b);
     };
-    redirect(&Unit::reads, &Unit::read_by);
-    redirect(&Unit::read_by, &Unit::reads);
+    redirect(&JoinedUnit::reads, &JoinedUnit::read_by);
+    redirect(&JoinedUnit::read_by, &JoinedUnit::reads);
     from.is_gone = true;
     from.cone = {};
     from.reads = {};
@@ -334,7 +298,7 @@ class Joiner {
 
   bool attempt(int a, int b) {
     if (a == b || units_[a].is_gone || units_[b].is_gone) return false;
-    if (units_[a].roots.empty() || units_[b].roots.empty()) return false;
+    if (units_[a].is_call || units_[b].is_call) return false;
     const Attempt attempt{a, units_[a].version, b, units_[b].version};
     if (refused_.count(attempt)) return false;
     Verdict verdict = try_join(a, b);
@@ -356,9 +320,9 @@ class Joiner {
   // Each unit is offered to the few that follow it among those that share a key with it.
   template <typename KeysOf>
   bool join_near(const KeysOf& keys_of) {
-    std::map<typename decltype(keys_of(Unit()))::value_type, std::vector<int>> groups;
+    std::map<typename decltype(keys_of(JoinedUnit()))::value_type, std::vector<int>> groups;
     for (int u = 0; u < std::ssize(units_); ++u) {
-      if (units_[u].is_gone || units_[u].roots.empty()) continue;
+      if (units_[u].is_gone || units_[u].is_call) continue;
       for (const auto& key : keys_of(units_[u])) groups[key].push_back(u);
     }
     bool changed = false;
@@ -380,7 +344,7 @@ class Joiner {
       std::map<NodeId, std::set<NodeId>> reads;  // of each root
       for (NodeId reader : units_[b].roots) {
         std::set<NodeId>& own = reads[reader];
-        for (NodeId load : loads_[reader.index()]) {
+        for (NodeId load : alone_.list[alone_.of[reader.index()]].cone.loads) {
           if (maker(load) == a) own.insert(load);
           if (auto through = reads.find(load); through != reads.end())
             own.insert(through->second.begin(), through->second.end());
@@ -393,16 +357,13 @@ class Joiner {
 
   const Graph& graph_;
   const PlanRequest& in_;
-  std::vector<int> levels_ = find_levels(graph_);
-  std::vector<NodeList> definers_ = find_definers(graph_);
-  std::vector<Unit> units_;
-  std::vector<int> order_;  // units by position
-  std::array<Marks, 2> seen_{Marks(0), Marks(0)};
-  // By node: its unit; of a root or call alone, what it loads; roots that load it.
-  std::vector<int> unit_of_ = std::vector<int>(graph_.size(), -1);
-  std::vector<NodeList> loads_ = std::vector<NodeList>(graph_.size());
-  std::vector<NodeList> readers_ = loads_;
   const JoinRule rule_;
+  const PlanUnits alone_;
+  std::vector<JoinedUnit> units_;
+  std::vector<int> order_ = count_to(alone_.list.size());  // units by position
+  std::array<Marks, 2> seen_{Marks(0), Marks(0)};
+  std::vector<int> unit_of_ = alone_.of;                                  // by node: now
+  std::vector<NodeList> readers_ = std::vector<NodeList>(graph_.size());  // by node: roots
   double least_gain_ = 0;  // share of the longer kernel's time
   std::map<Attempt, Verdict> refused_;
 };

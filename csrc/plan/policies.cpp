@@ -37,8 +37,9 @@ NodeList list_roots(const PlanRequest& in, bool every_op) {
   return find_roots(in.graph, in.demands, every_op, in.target.device);
 }
 
-PlanCandidate plan_each_op(const PlanRequest& in) {
-  JoinedStages joined = join_stages(in, list_roots(in, true), JoinRule::kNever);
+// What stitching is compared with: nothing shares a kernel but the values of one root.
+PlanCandidate plan_each_root(const PlanRequest& in, bool every_op) {
+  JoinedStages joined = join_stages(in, list_roots(in, every_op), JoinRule::kNever);
   return stitch_stages(in, std::move(joined), {.barriers = false, .packs = false});
 }
 
@@ -96,6 +97,8 @@ PlanCandidate plan_best_patterns(const PlanRequest& in, const std::vector<Stitch
 
 constexpr StitchRule kNoBarriers = {.barriers = false};
 
+bool is_never(const PlanRequest&, const PlanCandidate&) { return false; }
+
 // On the host kernels are stages, and pairs that gain are all that joins.
 bool has_barriers(const PlanRequest& in, const PlanCandidate&) {
   return in.target.device.barrier_us > 0;
@@ -131,9 +134,9 @@ constexpr Policy kPolicies[] = {
     // own: no communication between blocks (20.6), what the latency evaluator likes best (20.19).
     {"stitched patterns", [](In in) { return plan_best_patterns(in, {kNoBarriers, {}}); },
      &is_small},
-    {"fusionstitching2020", [](In in) { return plan_best_patterns(in, {kNoBarriers}); },
-     [](In, const PlanCandidate&) { return false; }},
-    {"none", &plan_each_op, &moves_values},
+    {"fusionstitching2020", [](In in) { return plan_best_patterns(in, {kNoBarriers}); }, &is_never},
+    {"loops", [](In in) { return plan_each_root(in, false); }, &is_never},
+    {"none", [](In in) { return plan_each_root(in, true); }, &moves_values},
     {"joined ops", [](In in) { return join_pairs(in, true); }, &may_evaluate_again},
 };
 

@@ -83,7 +83,8 @@ struct PlanStep {
 };
 
 struct StitchPlan {
-  std::string policy;  // whose candidate it is
+  std::string policy;           // whose candidate it is
+  bool composes_blocks = true;  // stages of one kernel, and chains of them
   Stages stages;
   std::vector<PlannedKernel> kernels;
   std::vector<PlanStep> steps;

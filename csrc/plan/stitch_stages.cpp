@@ -16,7 +16,7 @@ struct Wait {
 };
 
 // A step before stitching: a stage or a library call.
-struct Unit {
+struct StepUnit {
   PlanStep step;
   bool is_join = false;                // a call that nothing runs for
   std::vector<Wait> awaited, waiting;  // units that it waits for, and that wait for it
@@ -42,7 +42,7 @@ struct Stitcher {
   const JoinedStages& joined;
   StitchRule rule;
   const Graph& graph = in.graph;
-  std::vector<Unit> units = {};
+  std::vector<StepUnit> units = {};
   std::vector<int> order = {};  // each unit after all that it waits for, else as given
   std::vector<Draft> drafts = {};
   std::map<int, std::vector<int>> drafts_of_level = {};
@@ -51,42 +51,24 @@ struct Stitcher {
 
   const Stage& stage(int unit) const { return joined.stages[units[unit].step.kernel]; }
 
-  // By step: the steps whose results it reads; what an alias shows is its base's.
-  void find_reads() {
-    std::map<NodeId, NodeId> base;
-    for (const Alias& alias : in.demands.aliases) base[alias.node] = alias.base;
-    const std::vector<NodeList> definers = find_definers(graph);
-    std::map<NodeId, int> maker;
-    std::map<NodeId, std::vector<int>> readers;  // of inputs
+  // What replaces an input in place waits for what reads its old value.
+  void find_waits() {
+    std::map<NodeId, int> storing;
+    std::map<NodeId, std::vector<int>> reading;
     units.resize(joined.steps.size());
-    int last_effect = -1;
     for (int u = 0; u < std::ssize(units); ++u) {
       const NodeId call = joined.steps[u].call;
-      const bool is_call = call.valid();
       units[u].step = joined.steps[u];
-      units[u].is_join = is_call && is_join(graph[call]);
-      const Stage own =  // of a call, what it would be as a stage
-          is_call ? Stage{{}, {call}, graph[call].inputs, {call}} : stage(u);
-      std::set<int> reads;
-      for (NodeId value : own.loads) {
-        if (auto alias = base.find(value); alias != base.end()) value = alias->second;
-        value = maker_of(graph, value);
-        if (auto at = maker.find(value); at != maker.end()) reads.insert(at->second);
-        if (graph[value].op == OpKind::k_input) readers[value].push_back(u);
-      }
-      for (NodeId id : own.nodes)
-        for (NodeId definer : definers[id.index()]) reads.insert(maker.at(definer));
-      for (int read : reads) wait(u, read);
-      for (NodeId store : own.stores) maker[store] = u;
-      if (!is_call || !has_effects(graph[call])) continue;
-      if (last_effect >= 0) add_wait(u, last_effect, 0);
-      last_effect = u;
+      units[u].is_join = call.valid() && is_join(graph[call]);
+      for (int read : joined.waits[u]) wait(u, read);
+      for (NodeId value : call.valid() ? graph[call].inputs : stage(u).loads)
+        reading[storage_base(graph, value)].push_back(u);
+      if (!call.valid())
+        for (NodeId store : stage(u).stores) storing[store] = u;
     }
-    for (const auto& [value, m] : replaceable) {
-      const auto storing = maker.find(value);
-      if (storing == maker.end()) continue;
-      for (int reader : readers[graph.mutations[m].input]) store_after(storing->second, reader);
-    }
+    for (const auto& [value, m] : replaceable)
+      if (const auto at = storing.find(value); at != storing.end())
+        for (int reader : reading[graph.mutations[m].input]) store_after(at->second, reader);
   }
 
   // What runs later than it could, so that memory is held for less long (plan/find_levels.h), waits
@@ -114,9 +96,17 @@ struct Stitcher {
     units[other].waiting.push_back({unit, levels});
   }
 
-  // A call divides what comes before from what comes after.  So does a join, though nothing runs
-  // for it: who reads it would read under another name what its own kernel has written.
-  void wait(int unit, int other) { add_wait(unit, other, units[other].is_call() ? 1 : 0); }
+  bool has_effects(int unit) const {
+    return units[unit].is_call() && stitch::has_effects(graph[units[unit].step.call]);
+  }
+
+  // A call divides what comes before from what comes after, but for calls with effects, which only
+  // keep their order.  So does a join, though nothing runs for it: who reads it would read under
+  // another name what its own kernel has written.
+  void wait(int unit, int other) {
+    const bool divides = units[other].is_call() && !(has_effects(unit) && has_effects(other));
+    add_wait(unit, other, divides ? 1 : 0);
+  }
 
   // What replaces an input in place waits for a reader of its old value, unless that needs the new.
   void store_after(int storing, int reader) {
@@ -130,7 +120,7 @@ struct Stitcher {
     wait(storing, reader);
   }
 
-  int earliest(const Unit& unit) const {
+  int earliest(const StepUnit& unit) const {
     int level = 0;
     for (const auto& [other, levels] : unit.awaited)
       level = std::max(level, units[other].level + levels);
@@ -140,23 +130,23 @@ struct Stitcher {
   // No call is between stages of a level; one that may wait joins the first level with stages.
   void find_levels() {
     order = order_by_waits(map_to_vector(
-        units, [](const Unit& unit) { return map_to_vector(unit.awaited, &Wait::unit); }));
+        units, [](const StepUnit& unit) { return map_to_vector(unit.awaited, &Wait::unit); }));
     int last = 0;
     for (int u : order) {
       units[u].level = earliest(units[u]);
       last = std::max(last, units[u].level);
     }
     for (int u : order | std::views::reverse) {
-      Unit& unit = units[u];
+      StepUnit& unit = units[u];
       unit.latest = last;
       for (const auto& [other, levels] : unit.waiting)
         unit.latest = std::min(unit.latest, units[other].latest - levels);
     }
     std::set<int> occupied;
-    for (const Unit& unit : units)
+    for (const StepUnit& unit : units)
       if (!unit.is_call() && unit.level == unit.latest) occupied.insert(unit.level);
     for (int u : order) {
-      Unit& unit = units[u];
+      StepUnit& unit = units[u];
       unit.level = earliest(unit);
       if (unit.is_call() || unit.latest == unit.level) continue;
       const auto level = occupied.lower_bound(unit.level);
@@ -252,7 +242,7 @@ struct Stitcher {
       for (const Wait& wait : units[u].awaited)
         if (group[wait.unit] != group[u]) waits[group[u]].push_back(group[wait.unit]);
     for (int next : order_by_waits(waits)) {
-      const Unit& unit = units[first[next]];
+      const StepUnit& unit = units[first[next]];
       if (unit.is_join) continue;
       if (unit.is_call()) {
         out.plan.steps.push_back(unit.step);
@@ -318,7 +308,8 @@ bool has_equal_blocks(const Stages& stages, const PlannedKernel& kernel, StagePr
 PlanCandidate stitch_stages(const PlanRequest& in, JoinedStages joined, const StitchRule& rule) {
   Stitcher stitcher{in, joined, rule};
   stitcher.out.plan.cuts = std::move(joined.cuts);
-  stitcher.find_reads();
+  stitcher.out.plan.composes_blocks = rule.packs;
+  stitcher.find_waits();
   stitcher.postpone();
   stitcher.find_levels();
   for (int u : stitcher.order)

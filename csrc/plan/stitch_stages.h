@@ -43,7 +43,8 @@ inline KernelChooser choose_for(const PlanRequest& in, const Stages& stages,
 
 struct JoinedStages {
   Stages stages;
-  std::vector<PlanStep> steps;  // stages and library calls in an order that can run
+  std::vector<PlanStep> steps;          // stages and library calls in an order that can run
+  std::vector<std::vector<int>> waits;  // by step: those before it whose results it reads
   std::vector<Cut> cuts;
 };
 

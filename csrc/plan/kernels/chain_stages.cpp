@@ -248,7 +248,7 @@ struct Chainer {
 
 StitchPlan chain_stages(const Graph& graph, StitchPlan plan, const Target& target) {
   // Blocks of the host are run by one thread, whose cache holds what they make.
-  if (!target.device.is_cuda || plan.policy == "none") return plan;
+  if (!target.device.is_cuda || !plan.composes_blocks) return plan;
   TemplateMemo memo;
   Chainer chainer{graph, plan, target, memo};
   for (const Stage& stage : plan.stages)

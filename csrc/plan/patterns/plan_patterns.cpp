@@ -1,5 +1,5 @@
 #include "base/marks.h"
-#include "plan/find_levels.h"
+#include "plan/find_units.h"
 #include "plan/patterns/explore_patterns.h"
 #include "plan/stitch_stages.h"
 
@@ -9,27 +9,20 @@ namespace {
 // Of what the reductions alone keep busy: the rest is within what the model can tell [A].
 constexpr double kLeastKept = 0.5;
 
-// What a pattern's units do to memory, and which part of the device each keeps busy.
-struct UnitFacts {
-  NodeId root;  // invalid: a library call
-  Cone cone = {};
-  StageScore score = {};
-};
-
 struct PatternPlanner {
   const PlanRequest& in;
   const Graph& graph = in.graph;
-  std::vector<NodeList> definers = find_definers(graph);
-  std::vector<UnitFacts> units = {};
-  std::vector<int> unit_of = std::vector<int>(graph.size(), -1);  // by node, of stored values
+  const PlanUnits found;
+  const std::vector<Unit>& units = found.list;
+  std::vector<StageScore> scores = std::vector<StageScore>(units.size());
   std::vector<double> bytes = std::vector<double>(graph.size());  // by node
-  UnitGraph links = {};
-  Marks own = Marks(0), loaded = Marks(graph.size());  // of the pattern: units, loads
+  UnitGraph links = {std::vector<std::vector<int>>(units.size())};
+  Marks own = Marks(units.size()), loaded = Marks(graph.size());  // of the pattern: units, loads
 
   // 20.20: what units save that share a kernel, or nothing where their text would be too long.
   std::optional<double> gain(const std::vector<int>& pattern) {
     int statements = 0;
-    for (int u : pattern) statements += units[u].score.statements;
+    for (int u : pattern) statements += scores[u].statements;
     if (statements > kMostStageStatements) return std::nullopt;
     own.assign(pattern);
     return saved_bytes(pattern) / in.target.device.dram_bytes_per_us - penalty_us(pattern) +
@@ -44,7 +37,7 @@ struct PatternPlanner {
     const NodeList roots = roots_of(pattern);
     Cone cone;
     for (int u : pattern) cone = unite_cones(cone, units[u].cone, roots);
-    const auto is_stored = [&](NodeId root) { return is_stored_by_own(unit_of[root.index()]); };
+    const auto is_stored = [&](NodeId root) { return is_stored_by_own(found.of[root.index()]); };
     const StageScore score = in.prices.of(make_stage(graph, roots, std::move(cone), is_stored));
     return score.verdict.ok && score.estimate.share >= kLeastKept * least_share(pattern);
   }
@@ -53,55 +46,34 @@ struct PatternPlanner {
   double least_share(const std::vector<int>& pattern) const {
     double least = 1;
     for (int u : pattern)
-      if (family(graph[units[u].root]) == Family::kReduce)
-        least = std::min(least, units[u].score.estimate.share);
+      if (family(graph[units[u].node]) == Family::kReduce)
+        least = std::min(least, scores[u].estimate.share);
     return least;
   }
 
   NodeList roots_of(const std::vector<int>& pattern) const {
-    NodeList roots = map_to_vector(pattern, [&](int u) { return units[u].root; });
+    NodeList roots = map_to_vector(pattern, [&](int u) { return units[u].node; });
     std::ranges::sort(roots);
     return roots;
   }
 
-  void list_units(const NodeList& roots) {
-    const std::vector<int> levels = find_levels(graph);
-    for (int n = 0; n < graph.size(); ++n) {
-      const NodeId id(n);
-      bytes[n] = static_cast<double>(hint_bytes(graph, id));
-      const bool is_root = contains(roots, id);
-      const bool is_call = graph[id].op == OpKind::k_library;
-      if (!is_root && !is_call) continue;
-      unit_of[n] = static_cast<int>(units.size());
-      units.push_back({is_root ? id : NodeId()});
-      links.is_fixed.push_back(is_call);
-      links.packing_class.push_back(levels[n]);
-    }
-    links.consumers.resize(units.size());
+  void link_units() {
     for (int n = 0; n < graph.size(); ++n)
-      if (unit_of[n] >= 0) describe(NodeId(n), units[unit_of[n]]);
-    own = Marks(units.size());
-  }
-
-  void describe(NodeId id, UnitFacts& unit) {
-    unit.cone = find_cone(graph, id, [&](NodeId value) {
-      return is_materialised(graph[value]) || unit_of[value.index()] >= 0;
-    });
-    std::set<int> makers;
-    for (NodeId read : unit.cone.loads) makers.insert(unit_of[maker_of(graph, read).index()]);
-    for (NodeId evaluated : unit.cone.nodes)
-      for (NodeId call : definers[evaluated.index()]) makers.insert(unit_of[call.index()]);
-    makers.erase(-1);  // of inputs
-    for (int maker : makers) links.consumers[maker].push_back(unit_of[id.index()]);
-    if (!unit.root.valid()) return;
-    // As inside a pattern, where what only other units read is not stored.
-    unit.score = in.prices.of(make_stage(
-        graph, {id}, unit.cone, [&](NodeId root) { return in.demands.is_demanded[root.index()]; }));
+      bytes[n] = static_cast<double>(hint_bytes(graph, NodeId(n)));
+    for (int u = 0; u < std::ssize(units); ++u) {
+      for (int maker : units[u].reads) links.consumers[maker].push_back(u);
+      links.is_fixed.push_back(units[u].is_call);
+      links.packing_class.push_back(units[u].level);
+      if (units[u].is_call) continue;
+      // As inside a pattern, where what only other units read is not stored.
+      const auto is_stored = [&](NodeId root) { return in.demands.is_demanded[root.index()]; };
+      scores[u] = in.prices.of(make_stage(graph, {units[u].node}, units[u].cone, is_stored));
+    }
   }
 
   bool is_stored_by_own(int unit) const {
     const std::vector<int>& readers = links.consumers[unit];
-    return in.demands.is_demanded[units[unit].root.index()] ||
+    return in.demands.is_demanded[units[unit].node.index()] ||
            std::ranges::any_of(readers, [&](int u) { return !own.has(u); });
   }
 
@@ -111,9 +83,9 @@ struct PatternPlanner {
     double saved = 0;
     loaded.clear();
     for (int u : pattern) {
-      if (!is_stored_by_own(u)) saved += bytes[units[u].root.index()];
+      if (!is_stored_by_own(u)) saved += bytes[units[u].node.index()];
       for (NodeId load : units[u].cone.loads) {
-        const int maker = unit_of[load.index()];
+        const int maker = found.of[load.index()];
         if ((maker >= 0 && own.has(maker)) || !loaded.insert(load.index()))
           saved += bytes[load.index()];
       }
@@ -126,7 +98,7 @@ struct PatternPlanner {
   double penalty_us(const std::vector<int>& pattern) const {
     double apart = 0, full = 0;
     for (int u : pattern) {
-      const StageEstimate& estimate = units[u].score.estimate;
+      const StageEstimate& estimate = scores[u].estimate;
       apart += estimate.us;
       full += estimate.us * estimate.share;
     }
@@ -137,8 +109,8 @@ struct PatternPlanner {
 }  // namespace
 
 std::vector<std::vector<NodeList>> plan_patterns(const PlanRequest& in, const NodeList& roots) {
-  PatternPlanner planner{in};
-  planner.list_units(roots);
+  PatternPlanner planner{in, in.graph, find_units(in.graph, roots)};
+  planner.link_units();
   const std::vector<FusionPlan> plans = explore_patterns(
       planner.links, [&](const std::vector<int>& pattern) { return planner.gain(pattern); }, {},
       [&](const std::vector<int>& pattern) { return planner.fits(pattern); });

@@ -124,12 +124,30 @@ TEST(Policies, ColumnsThatNothingIsLoadedAlongAreOneAxis) {
   }
 }
 
+// Softmax into a product: amax, sum and the quotient; the exponential is evaluated by both readers.
+TEST(Policies, LoopsAreOneKernelForEachReductionAndOperandOfACall) {
+  const Graph graph = read_graph(R"(
+    %x = input : f32[8192,512]
+    %w = input : f32[512,64]
+    %e = exp(sub(%x, amax(%x){axes=[1], keepdim}))
+    %p = div(%e, sum(%e){axes=[1], keepdim})
+    %y = library(%p, %w){name="aten.mm.default"} : f32[8192,64]
+    outputs (%y)
+  )");
+  for (const char* target : {"h200", "cpu"}) {
+    const StitchPlan loops = plan_for(graph, target, "loops").plan;
+    EXPECT_EQ(loops.kernels.size(), 3u) << target;
+    for (const PlannedKernel& kernel : loops.kernels) EXPECT_EQ(kernel.stages().size(), 1u);
+    EXPECT_EQ(plan_for(graph, target, "none").plan.kernels.size(), 5u) << target;
+  }
+}
+
 TEST(Policies, AutoIsPredictedToTakeNoLongerThanAnyOther) {
   for (const GoldenGraph& golden : golden_graphs()) {
     const Graph graph = read_graph(golden.text);
     for (const char* target : {"h200", "a100"}) {
       const double us = plan_for(graph, target, "auto").us();
-      for (const char* policy : {"search", "astitch", "fusionstitching2020", "none"}) {
+      for (const char* policy : {"search", "astitch", "fusionstitching2020", "loops", "none"}) {
         EXPECT_LE(us, plan_for(graph, target, policy).us())
             << golden.name << " " << target << " " << policy;
       }
