@@ -224,7 +224,7 @@ class Joiner {
   double predict_apart_us(int a, int b) const {
     const StageScore &first = units_[a].score, &second = units_[b].score;
     const double us = first.us + second.us;
-    const bool waits = units_[a].reads.count(b) || units_[b].reads.count(a);
+    const bool waits = is_read_by(a, b) || is_read_by(b, a);
     const bool shares = std::ranges::any_of(units_[a].cone.loads, [&](NodeId load) {
       return hint_elements(graph_, load) > 1 && contains(units_[b].cone.loads, load);
     });
@@ -236,18 +236,23 @@ class Joiner {
     return std::min(us, estimate_us(phases, in_.target.device));
   }
 
+  bool is_read_by(int producer, int consumer) const {
+    return units_[consumer].reads.contains(producer);
+  }
+
   // `gain` is what must be saved, as a share of the longer kernel's time.
   Verdict check_rule(int first, int second, const StageScore& joined, double gain) const {
     const StageScore &a = units_[first].score, &b = units_[second].score;
     const double joined_us = joined.us + gain * std::max(a.us, b.us);
-    if (rule_ == JoinRule::kFaster && joined_us > predict_apart_us(first, second))
-      return Verdict::no(kRuleSlower);
-    if (rule_ == JoinRule::kParallel && joined.us > kMostRepeated * (a.us + b.us))
+    const bool is_linked = is_read_by(first, second) || is_read_by(second, first);
+    if (rule_ == JoinRule::kNever) return Verdict::yes();
+    if (rule_ == JoinRule::kFaster || !is_linked)
+      return joined_us > predict_apart_us(first, second) ? Verdict::no(kRuleSlower)
+                                                         : Verdict::yes();
+    if (joined.us > kMostRepeated * (a.us + b.us))
       return Verdict::no(kRuleSlower, "blocks would compute again what others have computed");
-    if (rule_ == JoinRule::kParallel && joined.copy_us > a.copy_us + b.copy_us)
-      return Verdict::no(kRuleCopied);
-    if (rule_ == JoinRule::kParallel && joined.estimate.share < share_to_keep(first, second))
-      return Verdict::no(kRuleLessParallel);
+    if (joined.copy_us > a.copy_us + b.copy_us) return Verdict::no(kRuleCopied);
+    if (joined.estimate.share < share_to_keep(first, second)) return Verdict::no(kRuleLessParallel);
     return Verdict::yes();
   }
 
@@ -256,7 +261,7 @@ class Joiner {
   double share_to_keep(int first, int second) const {
     for (const auto& [producer, consumer] : {std::pair(first, second), std::pair(second, first)}) {
       const bool follows =
-          units_[consumer].reads.count(producer) && !reduces(graph_, units_[consumer].roots);
+          is_read_by(producer, consumer) && !reduces(graph_, units_[consumer].roots);
       if (follows && reduces(graph_, units_[producer].roots))
         return units_[producer].score.estimate.share;
     }
