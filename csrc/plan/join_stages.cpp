@@ -16,8 +16,6 @@ constexpr double kFirstGain = 0.3;
 constexpr int kGroupReach = 32;
 // How many later units with something in common one is offered to when nothing links them.
 constexpr size_t kPartners = 4;
-// One mapping may take this many times the time of two: beyond it, blocks repeat others' work.
-constexpr double kMostRepeated = 2;
 // Library calls run one after another, and large values that are made at once wait for theirs: a
 // stage makes so many at most, and two that make some are one where that saves a share of the time.
 constexpr size_t kMostWaiting = 4;
@@ -249,8 +247,7 @@ class Joiner {
     if (rule_ == JoinRule::kFaster || !is_linked)
       return joined_us > predict_apart_us(first, second) ? Verdict::no(kRuleSlower)
                                                          : Verdict::yes();
-    if (joined.us > kMostRepeated * (a.us + b.us))
-      return Verdict::no(kRuleSlower, "blocks would compute again what others have computed");
+    if (joined.reduces_again) return Verdict::no(kRuleReducesAgain);
     if (joined.copy_us > a.copy_us + b.copy_us) return Verdict::no(kRuleCopied);
     if (joined.estimate.share < share_to_keep(first, second)) return Verdict::no(kRuleLessParallel);
     return Verdict::yes();

@@ -24,6 +24,15 @@ static Verdict check_empty_axes(const Graph& graph, const StageSchedule& schedul
   return Verdict::yes();
 }
 
+static bool reduces_again(const StageSchedule& schedule) {
+  return std::ranges::any_of(schedule.spaces.roots, [&](const RootSpace& space) {
+    return !space.reduced_atoms.empty() &&
+           std::ranges::any_of(schedule.axes, [&](const MappedAxis& mapped) {
+             return static_blocks(mapped) != 1 && role_of(space, mapped.axis) == Role::kAbsent;
+           });
+  });
+}
+
 static void name_schemes(const Graph& graph, const Stage& stage, StageSchedule& schedule) {
   const int before = schedule.bounds.persistent_shared_bytes;
   schedule.shared_bytes = before;
@@ -145,6 +154,7 @@ StageScore score_stage(const Graph& graph, const Stage& stage, const Target& tar
       estimate_stage(measure_work(graph, stage, schedule), target.device, target.workers);
   score.us = target.device.launch_us + score.estimate.us;
   score.threads = schedule.threads;
+  score.reduces_again = reduces_again(schedule);
   return score;
 }
 

@@ -24,6 +24,7 @@ struct StageScore {
   StageEstimate estimate = {};
   int statements = 0;  // of its text
   int threads = 0;     // of a block
+  bool reduces_again = false;  // several blocks make the same result of a reduction
   double copy_us = 0;  // of `us` and of the estimate: copies of its stores, which planners add
 };
 StageScore score_stage(const Graph& graph, const Stage& stage, const Target& target);

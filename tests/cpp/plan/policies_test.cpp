@@ -41,6 +41,28 @@ TEST(Policies, AStitchsExampleIsOneKernelWithoutAnyOtherLaunch) {
   EXPECT_EQ(plan.steps.size(), 1u);
 }
 
+// With groups of [64, 512] and [64, 30000], whose rows four blocks share: R.1 stays in its blocks,
+// what Pw.1 is made of passes a grid barrier, and so do R.2's parts, here to the last block alone.
+TEST(Policies, AStitchsExampleMeetsTwiceWhereItsGroupsHaveOtherBlocks) {
+  const Graph graph = rewrite_graph(split_reductions(read_graph(R"(
+    %p1 = input : f32[64,512]
+    %p2 = input : f32[64]
+    %p3 = input : f32[64,30000]
+    %a1 = add(reshape(%p2){shape=[64,1]}, %p1)
+    %r1 = sum(%a1){axes=[1]}
+    %pw1 = pow(div(%r1, %p2), 3)
+    %d2 = div(%p3, reshape(%pw1){shape=[64,1]})
+    %r2 = sum(%d2){axes=[1], keepdim}
+    %m1 = mul(%r2, reshape(%pw1){shape=[64,1]})
+    outputs (%m1)
+  )"), device_spec("h200"), 4));
+  const StitchPlan plan = plan_for(graph, "h200", "astitch").plan;
+  ASSERT_EQ(plan.kernels.size(), 1u) << to_string(plan, graph);
+  const auto joins = map_to_vector(plan.kernels[0].phases, &PlannedPhase::join);
+  EXPECT_EQ(joins, (std::vector{Join::kLaunch, Join::kGrid, Join::kLastBlock}))
+      << to_string(plan, graph);
+}
+
 TEST(Policies, OnlyAStitchMeetsAcrossBlocks) {
   for (const auto& [policy, kernels, phases] :
        {std::tuple("astitch", 1, 2), std::tuple("fusionstitching2020", 2, 1)}) {
