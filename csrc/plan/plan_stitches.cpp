@@ -56,10 +56,9 @@ void schedule_kernel(const Graph& graph, const Target& target, const BlockBounds
   kernel.choice = choice_of(kernel);
   TemplateMemo memo;
   KernelChooser chooser{graph, plan.stages, kernel, target, memo};
-  Schedules schedules = chooser.schedule({bounds, kernel.templates, kernel.kept});
+  KernelSchedules schedules = chooser.schedule({bounds, kernel.templates, kernel.kept});
   kernel.us = chooser.predict_us(schedules);
-  const std::vector<int> numbers = kernel.stages();
-  for (size_t i = 0; i < numbers.size(); ++i) plan.schedules[numbers[i]] = std::move(schedules[i]);
+  for (auto& [s, schedule] : schedules) plan.schedules[s] = std::move(schedule);
 }
 
 void keep_kernel_cuts(const Graph& graph, StitchPlan& plan) {

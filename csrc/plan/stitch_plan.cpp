@@ -16,13 +16,6 @@ KernelError::KernelError(const Error& cause, const Graph& graph, const StitchPla
   ops.assign(positions.begin(), positions.end());
 }
 
-void renumber(PlannedKernel& kernel, const std::function<int(int)>& number) {
-  for (PlannedPhase& phase : kernel.phases)
-    for (PlannedBlocks& blocks : phase.blocks)
-      for (int& s : blocks.stages) s = number(s);
-  for (int& s : kernel.kept | std::views::join) s = number(s);
-}
-
 std::set<NodeId> find_shared_values(const StitchPlan& plan) {
   std::set<NodeId> values;
   for (const PlannedKernel& kernel : plan.kernels)

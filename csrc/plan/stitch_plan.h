@@ -98,9 +98,6 @@ struct StitchPlan {
   std::vector<Cut> cuts = {};
 };
 
-// Names the kernel's stages anew.
-void renumber(PlannedKernel& kernel, const std::function<int(int)>& number);
-
 inline auto stages_of(const StitchPlan& plan, const PlannedKernel& kernel) {
   return map_to_vector(kernel.stages(), [&](int s) { return &plan.stages[s]; });
 }

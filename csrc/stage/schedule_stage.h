@@ -22,8 +22,8 @@ struct StageScore {
   Verdict verdict;  // can it be scheduled at all?
   double us = 0;    // as a kernel of its own
   StageEstimate estimate = {};
-  int statements = 0;  // of its text
-  int threads = 0;     // of a block
+  int statements = 0;          // of its text
+  int threads = 0;             // of a block
   bool reduces_again = false;  // several blocks make the same result of a reduction
   double copy_us = 0;  // of `us` and of the estimate: copies of its stores, which planners add
 };

@@ -16,6 +16,13 @@ PlannedBlocks& blocks_of(PlannedKernel& kernel, int stage) {
   throw InternalError("a stage of a kernel that has no such stage");
 }
 
+template <class Number>
+void renumber(PlannedKernel& kernel, const Number& number) {
+  for (PlannedPhase& phase : kernel.phases)
+    for (PlannedBlocks& blocks : phase.blocks)
+      for (int& s : blocks.stages) s = static_cast<int>(number(s));
+}
+
 struct Chainer {
   const Graph& graph;
   StitchPlan& plan;
@@ -199,13 +206,13 @@ struct Chainer {
   void run(PlannedKernel& kernel) {
     std::vector<int> numbers = kernel.stages();  // by the candidates' own
     if (numbers.size() > kMostStages || !kernel.kept.empty()) return;
-    const KernelStages gathered = gather_stages(kernel, plan.stages);
-    Candidate now{gathered.kernel};
+    Candidate now{kernel};
+    renumber(now.kernel, [&](int s) { return std::ranges::find(numbers, s) - numbers.begin(); });
     now.kernel.templates = {};  // they may become stages of other chains
     readers_outside = readers;
-    for (const Stage* stage : gathered.stages) {
-      now.stages.push_back(*stage);
-      for (NodeId load : stage->loads) --readers_outside[load.index()];
+    for (int s : numbers) {
+      now.stages.push_back(plan.stages[s]);
+      for (NodeId load : plan.stages[s].loads) --readers_outside[load.index()];
     }
     if (!may_gain(now)) return;
     now = improve(std::move(now));

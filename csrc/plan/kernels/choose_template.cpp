@@ -21,16 +21,9 @@ static std::string describe(const StageSchedule& schedule, const StageWork& work
   return key;
 }
 
-KernelStages KernelChooser::gather(const KernelChoice& choice) const {
-  PlannedKernel chosen = kernel;
-  chosen.kept = choice.kept;
-  chosen.templates = choice.templates;
-  return gather_stages(chosen, stages);
-}
-
 // The best level for the stage under blocks of this size; derived where none fits.
 StageOption KernelChooser::find_option(int position, int block_threads) {
-  const Stage& stage = stages[kernel.stages()[position]];
+  const Stage& stage = stages[numbers[position]];
   using enum ReductionLevel;
   std::vector<ReductionLevel> levels = {kDerived};
   if (reduces(graph, stage.roots)) levels = {kDerived, kBlock, kWarp, kThread};
@@ -38,7 +31,7 @@ StageOption KernelChooser::find_option(int position, int block_threads) {
   std::vector<std::vector<MappedAxis>> known;  // mappings, which follow from the axes
   for (ReductionLevel level : levels) {
     const Template tried = {level, block_threads};
-    StageSchedule schedule = scheduler.map_alone(position, {.chosen = tried});
+    StageSchedule schedule = scheduler.map_alone(numbers[position], {.chosen = tried});
     if (std::ranges::count(known, schedule.axes)) continue;
     known.push_back(schedule.axes);
     finish_stage(graph, stage, schedule);
@@ -59,13 +52,13 @@ StageOption KernelChooser::find_option(int position, int block_threads) {
 std::vector<KernelChoice> KernelChooser::evaluate(std::vector<KernelChoice> choices) {
   std::set<std::string> known;  // schedules, as text, without what was asked for
   std::erase_if(choices, [&](KernelChoice& choice) {
-    Schedules schedules = schedule(choice);
+    KernelSchedules schedules = schedule(choice);
     if (schedules.empty()) return true;
     const bool fits = std::ranges::all_of(
-        schedules, [&](const auto& schedule) { return check_arrays(graph, schedule).ok; });
+        schedules, [&](const auto& own) { return check_arrays(graph, own.second).ok; });
     choice.us = predict_us(schedules);
     std::string text;
-    for (StageSchedule& schedule : schedules) {
+    for (auto& [s, schedule] : schedules) {
       schedule.bounds.chosen = {};
       text += to_string(schedule, graph);
     }
@@ -74,10 +67,10 @@ std::vector<KernelChoice> KernelChooser::evaluate(std::vector<KernelChoice> choi
   return choices;
 }
 
-std::vector<StageWork> KernelChooser::measure(const Schedules& schedules) const {
+std::vector<StageWork> KernelChooser::measure(const KernelSchedules& schedules) const {
   std::vector<StageWork> works;
-  for (size_t s = 0; s < schedules.size(); ++s)
-    works.push_back(measure_work(graph, stages[kernel.stages()[s]], schedules[s], held[s]));
+  for (int s : numbers)
+    works.push_back(measure_work(graph, stages[s], schedules.at(s), held[works.size()]));
   return works;
 }
 
@@ -88,7 +81,7 @@ double KernelChooser::estimate_us(const std::vector<StageWork>& works) const {
 }
 
 std::vector<KernelChoice> KernelChooser::list_templates(double share) {
-  const Schedules derived = scheduler.schedule_apart();
+  const KernelSchedules derived = schedule({});
   const std::vector<StageWork> works = measure(derived);
   std::vector<StageEstimate> estimates, least;
   std::vector<std::string> keys;
@@ -98,7 +91,8 @@ std::vector<KernelChoice> KernelChooser::list_templates(double share) {
   }
   std::vector<KernelChoice> choices = {{.us = estimate_us(estimates)}};
   if (!has_templates() || estimate_us(least) > share * choices[0].us) return choices;
-  for (size_t s = 0; s < works.size(); ++s) keys.push_back(describe(derived[s], works[s]));
+  for (size_t s = 0; s < works.size(); ++s)
+    keys.push_back(describe(derived.at(numbers[s]), works[s]));
   for (int block_threads : kLaunches) {
     KernelChoice& choice = choices.emplace_back();
     for (size_t s = 0; s < works.size(); ++s) {
@@ -124,13 +118,13 @@ KernelChoice KernelChooser::choose() {
 
 std::optional<double> KernelChooser::predict_us(const StageGroups& groups) {
   kernel.kept = groups;
-  const KernelStages own = gather_stages(kernel, stages);
-  const Schedules schedules =
-      groups.empty() ? scheduler.schedule(own) : scheduler.schedule_together(own.kernel.kept);
+  const KernelSchedules schedules =
+      groups.empty() ? scheduler.schedule(kernel) : scheduler.schedule_together(kernel);
   if (schedules.empty()) return std::nullopt;
   const std::vector<StageWork> works = measure(schedules);
   for (size_t s = 0; s < works.size(); ++s) {
-    const int most = count_registers(target.device, schedules[s].bounds, schedules[s].threads);
+    const StageSchedule& own = schedules.at(numbers[s]);
+    const int most = count_registers(target.device, own.bounds, own.threads);
     if (!groups.empty() && works[s].registers > most) return std::nullopt;
   }
   return estimate_us(works);

@@ -42,14 +42,20 @@ struct KernelChooser {
   PlannedKernel kernel;
   Target target;
   TemplateMemo& memo;
-  KernelScheduler scheduler{graph, gather_stages(kernel, stages).stages, target};
+  std::vector<int> numbers = kernel.stages();
+  KernelScheduler scheduler{graph, stages, target};
   std::vector<HeldValues> held = find_held_values(graph, stages, kernel, target.device);
 
-  // The kernel's schedules as chosen, in order.
-  Schedules schedule(const KernelChoice& choice) {
-    return scheduler.schedule(gather(choice), choice.bounds);
+  // The kernel's schedules as chosen.
+  KernelSchedules schedule(const KernelChoice& choice) {
+    PlannedKernel chosen = kernel;
+    chosen.kept = choice.kept;
+    chosen.templates = choice.templates;
+    return scheduler.schedule(chosen, choice.bounds);
   }
-  double predict_us(const Schedules& schedules) const { return estimate_us(measure(schedules)); }
+  double predict_us(const KernelSchedules& schedules) const {
+    return estimate_us(measure(schedules));
+  }
   // By templates where those are predicted to gain more than the model can tell, else as derived,
   // as is what stays on chip across barriers or passes along chains, and all of the host's.
   KernelChoice choose();
@@ -66,13 +72,12 @@ struct KernelChooser {
   KernelChoices find_others();
 
  private:
-  KernelStages gather(const KernelChoice& choice) const;
   // Not where what stays on chip across barriers or passes along chains decides the mapping.
   bool has_templates() const {
     return target.device.is_cuda && kernel.kept.empty() && !kernel.has_chains();
   }
   StageOption find_option(int position, int block_threads);
-  std::vector<StageWork> measure(const Schedules& schedules) const;
+  std::vector<StageWork> measure(const KernelSchedules& schedules) const;
   double estimate_us(const std::vector<StageWork>& works) const;
   double estimate_us(const std::vector<StageEstimate>& estimates) const {
     return estimate_kernel_us(kernel, estimates, target.device);

@@ -105,7 +105,7 @@ struct ChainScheduler {
   Schedules out = {};                                   // by stage of the chain
   std::vector<std::pair<NodeId, int64_t>> ranges = {};  // of what a stage hands to later ones
 
-  const Stage& stage(size_t i) const { return *scheduler.stages[chain.stages[i]]; }
+  const Stage& stage(size_t i) const { return scheduler.stages[chain.stages[i]]; }
 
   bool describe() {
     return std::ranges::all_of(chain.stages, [&](int s) {

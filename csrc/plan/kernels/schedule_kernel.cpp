@@ -21,32 +21,32 @@ bool uses_all_threads(const StageSchedule& schedule) {
 }
 
 // A kernel with chains whose blocks have so many threads; nothing where some stage has others.
-Schedules schedule_chained(KernelScheduler& scheduler, const KernelStages& kernel,
-                           const BlockBounds& bounds) {
-  Schedules schedules(kernel.stages.size());
-  for (const PlannedBlocks& blocks : kernel.kernel.blocks()) {
+KernelSchedules schedule_chained(KernelScheduler& scheduler, const PlannedKernel& kernel,
+                                 const BlockBounds& bounds) {
+  KernelSchedules schedules;
+  for (const PlannedBlocks& blocks : kernel.blocks()) {
     if (!blocks.is_chain()) continue;
     Schedules found = schedule_chain(scheduler, blocks, bounds);
     if (found.empty()) return {};
     for (size_t i = 0; i < found.size(); ++i) schedules[blocks.stages[i]] = std::move(found[i]);
   }
-  return scheduler.add_others(std::move(schedules), bounds);
+  return scheduler.add_others(kernel, std::move(schedules), bounds);
 }
 
 // Larger blocks hold larger ranges, of which longer runs are contiguous in either mapping, and
 // leave fewer blocks: the fastest.
-Schedules schedule_chains(KernelScheduler& scheduler, const KernelStages& kernel,
-                          const BlockBounds& bounds) {
+KernelSchedules schedule_chains(KernelScheduler& scheduler, const PlannedKernel& kernel,
+                                const BlockBounds& bounds) {
   constexpr int kFewestThreads = 64;
-  Schedules best;
+  KernelSchedules best;
   double best_us = 0;
   for (int threads = kFewestThreads; threads <= bounds.most; threads *= 2) {
     BlockBounds equal = bounds;
     equal.least = equal.most = threads;
-    Schedules schedules = schedule_chained(scheduler, kernel, equal);
+    KernelSchedules schedules = schedule_chained(scheduler, kernel, equal);
     double us = 0;
-    for (size_t s = 0; s < schedules.size(); ++s) {
-      const StageWork work = measure_work(scheduler.graph, *kernel.stages[s], schedules[s]);
+    for (const auto& [s, schedule] : schedules) {
+      const StageWork work = measure_work(scheduler.graph, scheduler.stages[s], schedule);
       us += estimate_stage(work, scheduler.target.device, 1).us;
     }
     if (schedules.empty() || (!best.empty() && us >= best_us)) continue;
@@ -127,18 +127,18 @@ struct KeepingGroups {
     return saved_bytes > 0 && (is_complete || resident >= kLeastResidentThreads);
   }
 
-  Schedules finish() {
-    Schedules schedules(scheduler->stages.size());
+  KernelSchedules finish(const PlannedKernel& kernel) {
+    KernelSchedules schedules;
     for (Group& group : groups) {
       for (size_t i = 0; i < group.members.size(); ++i) {
-        const Stage& stage = *scheduler->stages[group.members[i]];
+        const Stage& stage = scheduler->stages[group.members[i]];
         StageSchedule& own = schedules[group.members[i]] = take_stage(stage, group.mapped);
         own.bounds = bounds;
         own.persistent = std::move(group.kept[i]);
         finish_stage(scheduler->graph, stage, own);
       }
     }
-    return scheduler->add_others(std::move(schedules), bounds);
+    return scheduler->add_others(kernel, std::move(schedules), bounds);
   }
 };
 
@@ -148,7 +148,7 @@ const KernelScheduler::Described& KernelScheduler::describe(const std::vector<in
   const auto [entry, is_new] = described.try_emplace(members);
   Described& own = entry->second;
   if (!is_new) return own;
-  const auto sharing = map_to_vector(members, [&](int s) { return stages[s]; });
+  const auto sharing = map_to_vector(members, [&](int s) { return &stages[s]; });
   own.found = describe_stages(graph, sharing, target.device);
   if (own.found.verdict.ok && sharing.size() > 1)
     own.shared = find_shared_accesses(graph, sharing, own.found.schedule);
@@ -165,36 +165,38 @@ StageSchedule KernelScheduler::map_alone(int stage, const BlockBounds& bounds) {
 
 StageSchedule KernelScheduler::schedule_alone(int stage, const BlockBounds& bounds) {
   StageSchedule schedule = map_alone(stage, bounds);
-  finish_stage(graph, *stages[stage], schedule);
+  finish_stage(graph, stages[stage], schedule);
   return schedule;
 }
 
-Schedules KernelScheduler::add_others(Schedules schedules, const BlockBounds& bounds) {
-  for (size_t s = 0; s < schedules.size(); ++s) {
-    if (!schedules[s].device) schedules[s] = schedule_alone(static_cast<int>(s), bounds);
+KernelSchedules KernelScheduler::add_others(const PlannedKernel& kernel, KernelSchedules schedules,
+                                            const BlockBounds& bounds) {
+  for (int s : kernel.stages()) {
+    if (!schedules.contains(s)) schedules[s] = schedule_alone(s, bounds);
     if (schedules[s].threads != bounds.most) return {};
   }
   return schedules;
 }
 
-Schedules KernelScheduler::schedule_apart(BlockBounds bounds,
-                                          const std::vector<Template>& templates) {
-  auto schedule = [&](size_t s) {
-    if (!templates.empty()) bounds.chosen = templates[s];
-    return schedule_alone(static_cast<int>(s), bounds);
+KernelSchedules KernelScheduler::schedule_apart(const PlannedKernel& kernel, BlockBounds bounds) {
+  const std::vector<int> numbers = kernel.stages();
+  auto schedule = [&](size_t at) {
+    if (!kernel.templates.empty()) bounds.chosen = kernel.templates[at];
+    return schedule_alone(numbers[at], bounds);
   };
-  Schedules schedules;
-  for (size_t s = 0; s < stages.size(); ++s) schedules.push_back(schedule(s));
-  for (const StageSchedule& own : schedules) bounds.least = std::max(bounds.least, own.threads);
-  for (size_t s = 0; s < stages.size(); ++s)
-    if (schedules[s].threads != bounds.least) schedules[s] = schedule(s);
+  KernelSchedules schedules;
+  for (size_t at = 0; at < numbers.size(); ++at) schedules[numbers[at]] = schedule(at);
+  for (const auto& [s, own] : schedules) bounds.least = std::max(bounds.least, own.threads);
+  for (size_t at = 0; at < numbers.size(); ++at)
+    if (schedules[numbers[at]].threads != bounds.least) schedules[numbers[at]] = schedule(at);
   return schedules;
 }
 
 // The first blocks that keep all, else those that keep most; in registers alone where all fit.
-Schedules KernelScheduler::schedule_together(const StageGroups& groups, const BlockBounds& bounds) {
+KernelSchedules KernelScheduler::schedule_together(const PlannedKernel& kernel,
+                                                   const BlockBounds& bounds) {
   const bool may_keep = std::ranges::any_of(
-      groups, [&](const auto& members) { return !describe(members).shared.empty(); });
+      kernel.kept, [&](const auto& members) { return !describe(members).shared.empty(); });
   if (!may_keep) return {};
   KeepingGroups best{this, bounds};
   for (bool in_shared : {false, true}) {
@@ -204,28 +206,18 @@ Schedules KernelScheduler::schedule_together(const StageGroups& groups, const Bl
       if (threads > bounds.most) continue;
       KeepingGroups attempt{this, bounds};
       attempt.bounds.least = attempt.bounds.most = threads;
-      if (!attempt.keep(groups, in_shared)) continue;
+      if (!attempt.keep(kernel.kept, in_shared)) continue;
       if (attempt.saved_bytes > best.saved_bytes) best = std::move(attempt);
-      if (best.is_complete && best.saved_bytes > 0) return best.finish();
+      if (best.is_complete && best.saved_bytes > 0) return best.finish(kernel);
     }
   }
-  return best.saved_bytes > 0 ? best.finish() : Schedules();
+  return best.saved_bytes > 0 ? best.finish(kernel) : KernelSchedules();
 }
 
-Schedules KernelScheduler::schedule(const KernelStages& kernel, const BlockBounds& bounds) {
-  const PlannedKernel& planned = kernel.kernel;
-  if (planned.has_chains()) return schedule_chains(*this, kernel, bounds);
-  Schedules together = schedule_together(planned.kept, bounds);
-  return together.empty() ? schedule_apart(bounds, planned.templates) : together;
-}
-
-KernelStages gather_stages(const PlannedKernel& kernel, const Stages& stages) {
-  const std::vector<int> numbers = kernel.stages();
-  KernelStages out{map_to_vector(numbers, [&](int s) { return &stages[s]; }), kernel};
-  renumber(out.kernel, [&](int s) {
-    return static_cast<int>(std::ranges::find(numbers, s) - numbers.begin());
-  });
-  return out;
+KernelSchedules KernelScheduler::schedule(const PlannedKernel& kernel, const BlockBounds& bounds) {
+  if (kernel.has_chains()) return schedule_chains(*this, kernel, bounds);
+  KernelSchedules together = schedule_together(kernel, bounds);
+  return together.empty() ? schedule_apart(kernel, bounds) : together;
 }
 
 }  // namespace stitch

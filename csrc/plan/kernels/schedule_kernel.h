@@ -8,11 +8,7 @@
 
 namespace stitch {
 
-struct KernelStages {
-  std::vector<const Stage*> stages;  // of all phases, in order
-  PlannedKernel kernel;              // which names them by their positions here
-};
-KernelStages gather_stages(const PlannedKernel& kernel, const Stages& stages);
+using KernelSchedules = std::map<int, StageSchedule>;  // by stage
 
 // Schedules one kernel with several choices of groups and blocks: what stages have under any
 // mapping is found once.
@@ -23,29 +19,30 @@ struct KernelScheduler {
   };
 
   const Graph& graph;
-  std::vector<const Stage*> stages;
+  const Stages& stages;
   Target target;
-  std::map<std::vector<int>, Described> described = {};  // by positions of stages
+  std::map<std::vector<int>, Described> described = {};  // by stages
 
   StageSchedule map_alone(int stage, const BlockBounds& bounds);  // without loops and homes
   StageSchedule schedule_alone(int stage, const BlockBounds& bounds);
-  // `bounds`: the most threads, and whether homes are split.  `templates`: by stage, or none.
-  Schedules schedule_apart(BlockBounds bounds = {}, const std::vector<Template>& templates = {});
+  // By its templates, or as derived.  `bounds`: the most threads, and whether homes are split.
+  KernelSchedules schedule_apart(const PlannedKernel& kernel, BlockBounds bounds = {});
   // Blocks as large as the registers allow that the kept values need (AStitch 3.5: assume, relax,
   // apply; the compiled kernel is checked in csrc/settle_kernels.cpp).  Nothing where no size does,
   // or where the stages do not go together.
-  Schedules schedule_together(const StageGroups& groups, const BlockBounds& bounds = {});
+  KernelSchedules schedule_together(const PlannedKernel& kernel, const BlockBounds& bounds = {});
   // By its chains where there are any, else together where there are groups and they go together,
   // else apart: then all `persistent` are empty.  Nothing where a chain has no schedule within the
-  // bounds.  `kernel`: of the same stages.
-  Schedules schedule(const KernelStages& kernel, const BlockBounds& bounds = {});
-  // What stages have that share a mapping, by their positions.
+  // bounds.
+  KernelSchedules schedule(const PlannedKernel& kernel, const BlockBounds& bounds = {});
+  // What stages have that share a mapping.
   const Described& describe(const std::vector<int>& members);
-  // With those that are not there yet, each alone; nothing where some stage has other blocks.
-  Schedules add_others(Schedules schedules, const BlockBounds& bounds);
+  // With the kernel's that are not there yet, each alone; nothing where some has other blocks.
+  KernelSchedules add_others(const PlannedKernel& kernel, KernelSchedules schedules,
+                             const BlockBounds& bounds);
 };
 
-// Stages of different mappings that the same blocks run one after the other, by positions.
+// Stages of different mappings that the same blocks run one after the other, in their order.
 //
 // The first stage keeps the mapping it would have alone: parallelism has priority.  A later one, if
 // it is element-wise, is mapped so that each block has the range of an earlier one's results that

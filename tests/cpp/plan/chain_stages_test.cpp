@@ -67,10 +67,11 @@ struct Chained {
   PlannedKernel kernel;
 
   std::vector<StageSchedule> schedule(const char* target = "h200") {
-    const KernelStages own = gather_stages(kernel, stages);
-    KernelScheduler scheduler{graph, own.stages, target_of(target)};
-    Schedules schedules = scheduler.schedule(own);
-    for (StageSchedule& schedule : schedules) name_blocks(graph.symbols, schedule);
+    Schedules schedules;
+    for (auto& [s, own] : KernelScheduler{graph, stages, target_of(target)}.schedule(kernel)) {
+      schedules.push_back(own);
+      name_blocks(graph.symbols, schedules.back());
+    }
     return schedules;
   }
 };

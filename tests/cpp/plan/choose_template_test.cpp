@@ -45,10 +45,10 @@ struct Choosing {
 
   const PlannedKernel& kernel() const { return planned.plan.kernels[0]; }
   KernelChoice choose() { return chooser.choose(); }
-  double us() const { return chooser.predict_us(planned.plan.schedules); }
+  double us() const { return chooser.predict_us({{0, planned.only()}}); }
   // The stage by the choice.
   const StageSchedule& take(const KernelChoice& choice) {
-    planned.plan.schedules = chooser.schedule(choice);
+    planned.plan.schedules = {chooser.schedule(choice).at(0)};
     name_blocks(planned.graph.symbols, planned.plan);
     return planned.only();
   }
@@ -226,8 +226,9 @@ TEST(ChooseTemplate, StagesOfOneKernelHaveOneBlockSize) {
     TemplateMemo memo;
     KernelChooser chooser{planned.graph, planned.plan.stages, apart, target_of("h200"), memo};
     for (const KernelChoice& choice : enumerate(chooser)) {
-      const Schedules schedules = chooser.schedule(choice);
-      for (const StageSchedule& own : schedules) EXPECT_EQ(own.threads, schedules[0].threads);
+      const KernelSchedules schedules = chooser.schedule(choice);
+      for (const auto& [s, own] : schedules)
+        EXPECT_EQ(own.threads, schedules.begin()->second.threads);
     }
   }
 }

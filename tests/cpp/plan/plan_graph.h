@@ -76,8 +76,9 @@ inline std::string column_sum(const std::string& type) {
 // The schedule of a stage that is a kernel by itself.
 inline StageSchedule schedule_stage(const Graph& graph, const Stage& stage,
                                     const DeviceSpec& device, SymbolTable& symbols) {
+  const Stages stages = {stage};
   StageSchedule schedule =
-      KernelScheduler{graph, {&stage}, {device, kTestWorkers}}.schedule_alone(0, {});
+      KernelScheduler{graph, stages, {device, kTestWorkers}}.schedule_alone(0, {});
   name_blocks(symbols, schedule);
   return schedule;
 }

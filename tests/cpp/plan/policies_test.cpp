@@ -55,7 +55,8 @@ TEST(Policies, AStitchsExampleMeetsTwiceWhereItsGroupsHaveOtherBlocks) {
     %r2 = sum(%d2){axes=[1], keepdim}
     %m1 = mul(%r2, reshape(%pw1){shape=[64,1]})
     outputs (%m1)
-  )"), device_spec("h200"), 4));
+  )"),
+                                                     device_spec("h200"), 4));
   const StitchPlan plan = plan_for(graph, "h200", "astitch").plan;
   ASSERT_EQ(plan.kernels.size(), 1u) << to_string(plan, graph);
   const auto joins = map_to_vector(plan.kernels[0].phases, &PlannedPhase::join);

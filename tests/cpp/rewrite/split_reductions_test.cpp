@@ -66,9 +66,9 @@ TEST(SplitReductions, ManyShortRowsShareBlocksAsPublished) {
   const Graph graph = read_graph(text);
   for (const DeviceSpec& device : {volta(), device_spec("h200")}) {
     EXPECT_EQ(to_string(split_reductions(graph, device, 4)), to_string(graph));
-    const Stage stage{{NodeId(1)}, {NodeId(1)}, {NodeId(0)}, {NodeId(1)}};
+    const Stages stages = {{{NodeId(1)}, {NodeId(1)}, {NodeId(0)}, {NodeId(1)}}};
     const StageSchedule schedule =
-        KernelScheduler{graph, {&stage}, {device, 4}}.schedule_alone(0, {});
+        KernelScheduler{graph, stages, {device, 4}}.schedule_alone(0, {});
     const MappedAxis &row = schedule.axes[0], &column = schedule.axes[1];
     EXPECT_GE(row.threads, 8) << "rows of a block";
     EXPECT_GE(schedule.threads, 128);
