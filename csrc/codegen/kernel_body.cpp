@@ -1,8 +1,5 @@
 #include "codegen/kernel_body.h"
 
-#include <cctype>
-
-#include "base/error.h"
 #include "ops/type.h"
 
 namespace stitch {
@@ -39,70 +36,14 @@ void print(const Statement& s, int indent, std::string& out) {
   }
 }
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
-
-// The identifiers of an expression; numbers with their suffixes and exponents are skipped whole.
-template <class Visit>
-void for_each_name(const std::string& text, Visit visit) {
-  for (size_t at = 0; at < text.size();) {
-    size_t end = at;
-    while (end < text.size() && is_word(text[end])) ++end;
-    if (end == at) {
-      ++at;
-      continue;
-    }
-    if (!std::isdigit(static_cast<unsigned char>(text[at]))) visit(text.substr(at, end - at));
-    at = end;
-  }
-}
-
-// Names the lowering makes: a letter or two and a number (s_12, x0, ok3, i1, p0, n2).
-void check_names(const std::string& text, const std::set<std::string>& known) {
-  static const std::set<std::string> prefixes = {"s_", "x", "b", "r", "ok", "i",
-                                                 "g",  "t", "p", "n", "k"};
-  static const std::set<std::string> types = {"i8", "i16", "i32", "i64"};
-  for_each_name(text, [&](const std::string& word) {
-    const size_t digits = word.find_last_not_of("0123456789") + 1;
-    const bool made = digits < word.size() && prefixes.count(word.substr(0, digits));
-    STITCH_CHECK(!made || types.count(word) || known.count(word),
-                 "the name " << word << " is used before it is defined in: " << text);
-  });
-}
-
-// Of `s_1[i0].v[2]`: s_1.
-std::string base_name(const Statement& s) { return s.name.substr(0, s.name.find_first_of(".[")); }
-
 // Backwards, so that what only an unused definition read goes too.
 void erase_unused(std::vector<Statement>& statements, std::map<std::string, int>& uses) {
   for (size_t i = statements.size(); i-- > 0;) {
     Statement& s = statements[i];
     erase_unused(s.body, uses);
     if (s.kind != Statement::Kind::kLet || uses[s.name] > 0) continue;
-    for_each_name(s.expr, [&](const std::string& word) { --uses[word]; });
+    for_each_name(s.expr, [&](const std::string& word, size_t) { --uses[word]; });
     statements.erase(statements.begin() + static_cast<std::ptrdiff_t>(i));
-  }
-}
-
-// `taken`: names that are not to be defined again.
-void verify(const std::vector<Statement>& statements, std::set<std::string> known,
-            std::set<std::string> taken) {
-  for (const Statement& s : statements) {
-    for (const std::string* text : {&s.expr, &s.predicate, &s.bound}) check_names(*text, known);
-    if (s.assigns()) {
-      check_names(s.name, known);
-    } else if (s.kind == Statement::Kind::kReduce) {
-      STITCH_CHECK(s.predicate.empty(), "a barrier sits under a predicate: " << s.expr);
-      known.insert(s.name);
-      taken.insert(s.name);
-    } else if (s.kind == Statement::Kind::kLoop) {
-      std::set<std::string> inner = known;
-      // A loop over an open loop's index has names of its own for what depends on it.
-      const bool is_new = inner.insert(s.name).second;
-      verify(s.body, std::move(inner), is_new ? taken : std::set<std::string>());
-    } else if (s.kind != Statement::Kind::kCall) {
-      known.insert(base_name(s));
-      STITCH_CHECK(taken.insert(base_name(s)).second, "the name " << s.name << " is defined twice");
-    }
   }
 }
 
@@ -129,19 +70,19 @@ void find_arrays(std::vector<Statement>& statements, std::vector<Statement*>& fo
 void count_names(const std::vector<Statement>& statements, std::map<std::string, int>& uses) {
   for (const Statement& s : statements) {
     for (const std::string* text : {&s.expr, &s.predicate, &s.bound})
-      for_each_name(*text, [&](const std::string& word) { ++uses[word]; });
+      for_each_name(*text, [&](const std::string& word, size_t) { ++uses[word]; });
     // The target of an assignment names its array and its index.
-    if (s.assigns()) for_each_name(s.name, [&](const std::string& word) { ++uses[word]; });
+    if (s.assigns()) for_each_name(s.name, [&](const std::string& word, size_t) { ++uses[word]; });
     count_names(s.body, uses);
   }
 }
 
 void find_targets(const Statement& s, std::set<std::string>& targets) {
-  targets.insert(base_name(s));
+  targets.insert(s.base_name());
   for (const Statement& inner : s.body) find_targets(inner, targets);
   if (s.kind != Statement::Kind::kCall) return;
   targets.insert("block");
-  for_each_name(s.expr, [&](const std::string& word) {
+  for_each_name(s.expr, [&](const std::string& word, size_t) {
     if (word.starts_with("s_")) targets.insert(word);
   });
 }
@@ -204,11 +145,6 @@ std::pair<KernelBody, KernelBody> split_invariant(const KernelBody& body,
       return pays && live <= kMostLive ? split : std::pair{KernelBody(), body};
     known = variant.size() + wanted.size();
   }
-}
-
-void verify_body(const KernelBody& body, const std::vector<std::string>& parameters) {
-  const std::set<std::string> known(parameters.begin(), parameters.end());
-  verify(body.statements, known, known);
 }
 
 int64_t place_arrays(KernelBody& body) {

@@ -4,6 +4,8 @@
 // device/stitch.  Statements keep what a verifier must see: loops, predicates, barriers.
 #pragma once
 
+#include <algorithm>
+#include <cctype>
 #include <map>
 #include <set>
 #include <string>
@@ -37,6 +39,8 @@ struct Statement {
   int by_rows_along = -1;
 
   bool assigns() const { return kind == Kind::kAssign || kind == Kind::kStore; }
+  // Of `s_1[i0].v[2]`: s_1.
+  std::string base_name() const { return name.substr(0, name.find_first_of(".[")); }
 
   static Statement let(std::string type, std::string name, std::string expr) {
     return {Kind::kLet, std::move(type), std::move(name), std::move(expr)};
@@ -62,6 +66,19 @@ struct KernelBody {
   std::vector<Statement> statements;
 };
 
+// Calls visit(name, end) for the identifiers of an expression, which end there; numbers with their
+// suffixes and exponents are skipped whole.
+template <class Visit>
+void for_each_name(const std::string& text, Visit visit) {
+  const auto is_word = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
+  for (auto at = text.begin(); (at = std::find_if(at, text.end(), is_word)) != text.end();) {
+    const auto end = std::find_if_not(at, text.end(), is_word);
+    if (!std::isdigit(static_cast<unsigned char>(*at)))
+      visit(std::string(at, end), static_cast<size_t>(end - text.begin()));
+    at = end;
+  }
+}
+
 // How often each name is read.
 void count_names(const std::vector<Statement>& statements, std::map<std::string, int>& uses);
 // What a statement sets; of a call, what it names.  What else a call does is not known: as if it
@@ -77,9 +94,7 @@ int end_of_uses(const KernelBody& body, const std::set<std::string>& names);
 // reads live in registers over its loop: no arrays, and few.
 std::pair<KernelBody, KernelBody> split_invariant(const KernelBody& body,
                                                   std::set<std::string> variant);
-// InternalError when a name is used before its definition, or a reduction sits where threads may
-// not all arrive (below a loop whose bound differs between threads is excluded by construction;
-// predicates never enclose statements).
+// InternalError that names the rule it breaks: `parameters` are names from outside.
 void verify_body(const KernelBody& body, const std::vector<std::string>& parameters);
 
 // Of a host kernel, which a thread of unknown stack runs: Python's smallest has 32 KB.  Arrays take

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "config/settings.h"
+#include "jit/compiler.h"
 #include "jit/kernel_cache.h"
 
 namespace stitch {
