@@ -33,6 +33,13 @@ static bool reduces_again(const StageSchedule& schedule) {
   });
 }
 
+int exchanged_bytes(const Graph& graph, const StageSchedule& schedule, const RootSpace& space) {
+  if (thread_bits(schedule, space, Role::kReduced) >> kLaneBits == 0) return 0;
+  const bool is_arg = info(graph[space.root]).type_rule == TypeRule::kInteger;
+  const int bytes = is_arg ? 16 : std::max(4, element_bytes(graph, space.root));
+  return schedule.threads * bytes * exchange_slots(schedule, space);
+}
+
 static void name_schemes(const Graph& graph, const Stage& stage, StageSchedule& schedule) {
   const int before = schedule.bounds.persistent_shared_bytes;
   schedule.shared_bytes = before;
@@ -41,12 +48,8 @@ static void name_schemes(const Graph& graph, const Stage& stage, StageSchedule& 
     if (family(graph[space.root]) != Family::kReduce) continue;
     const unsigned bits = thread_bits(schedule, space, Role::kReduced);
     scheme = bits >> kLaneBits ? Scheme::kRegional : bits ? Scheme::kWarp : Scheme::kLocal;
-    const bool is_arg = info(graph[space.root]).type_rule == TypeRule::kInteger;
-    const int partial_bytes = is_arg ? 16 : std::max(4, element_bytes(graph, space.root));
-    if (scheme == Scheme::kRegional)
-      schedule.shared_bytes =
-          std::max(schedule.shared_bytes,
-                   before + schedule.threads * partial_bytes * exchange_slots(schedule, space));
+    schedule.shared_bytes =
+        std::max(schedule.shared_bytes, before + exchanged_bytes(graph, schedule, space));
     const bool consumed = std::ranges::any_of(schedule.spaces.depends, [&](const auto& reader) {
       return reader.second.count(space.root) > 0;
     });

@@ -45,6 +45,9 @@ StageSchedule take_stage(const Stage& stage, const StageSchedule& shared);
 // Loops and homes, for what `persistent` and `bounds` say.
 void finish_stage(const Graph& graph, const Stage& stage, StageSchedule& schedule);
 
+// Of a block's shared memory, that its warps exchange results of a reduction through.
+int exchanged_bytes(const Graph& graph, const StageSchedule& schedule, const RootSpace& space);
+
 // Block counts, once the schedule stays: those of ragged symbolic extents become symbols.
 void name_blocks(SymbolTable& symbols, StageSchedule& schedule);
 // The grid, where sizes are static.

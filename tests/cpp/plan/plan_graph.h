@@ -14,6 +14,7 @@
 #include "plan/stitch_stages.h"
 #include "stage/reduction_arrays.h"
 #include "support/read_graph.h"
+#include "support/verify.h"
 
 namespace stitch {
 
@@ -58,6 +59,7 @@ inline Planned plan_graph(const std::string& text, const std::string& target,
   Planned planned{read_graph(text), {}};
   planned.plan = plan_stitches(planned.graph, target_of(target), policy);
   name_blocks(planned.graph.symbols, planned.plan);
+  verify_planned(planned.graph, planned.plan);
   return planned;
 }
 
@@ -65,8 +67,10 @@ inline Planned plan_graph(const std::string& text, const std::string& target,
 inline KernelSource emit_planned(const Planned& planned, size_t kernel,
                                  const LoweringOptions& options = {}) {
   const PlannedKernel& planned_kernel = planned.plan.kernels[kernel];
-  return emit_kernel(planned.graph,
-                     lower_kernel(planned.graph, planned.plan, planned_kernel, options), options);
+  KernelSource source = emit_kernel(
+      planned.graph, lower_kernel(planned.graph, planned.plan, planned_kernel, options), options);
+  verify_source(source, *planned.plan.schedules[planned_kernel.stages()[0]].device);
+  return source;
 }
 
 inline std::string column_sum(const std::string& type) {
