@@ -18,72 +18,31 @@ namespace {
 enum class Detour { kNone, kUnits, kLibraryCall };
 
 struct DetourSearch {
-  struct Side {
-    const std::vector<std::vector<int>>* neighbours;
-    Marks seen;
-    std::vector<int> units = {};  // the set, then those outside in the order seen
-    size_t next_unit = 0, next_edge = 0;
-  };
-
   const Topology& topology;
-  Marks members = Marks(topology.order.size()), on_detour = members;
-  Side below = {&topology.consumers, members}, above = {&topology.producers, members};
-  std::ranges::minmax_result<int> positions = {}, depths = {};  // of the set
-  bool meets_call = false;
+  Marks members = Marks(topology.order.size()), seen = members, on_detour = members;
 
-  // Follows edges down from the set and up from it by turns until one side is exhausted, as either
-  // side has all detours: below a unit that is read everywhere there is much, above it little.
   Detour find(const std::vector<int>& units) {  // two at least
-    members.assign(units);
     const auto range_of = [&](const std::vector<int>& numbers) {
       return std::ranges::minmax(units | std::views::transform([&](int u) { return numbers[u]; }));
     };
-    positions = range_of(topology.position);
-    depths = range_of(topology.depth);
-    meets_call = false;
-    if (positions.max - positions.min + 1 == std::ssize(units)) return Detour::kNone;
-    for (Side* side : {&below, &above}) {
-      side->seen.assign(units);
-      side->units = units;
-      side->next_unit = side->next_edge = 0;
-    }
-    while (true) {
-      if (!step(below, above)) return classify(below, units.size(), true);
-      if (!step(above, below)) return classify(above, units.size(), false);
-      if (meets_call) return Detour::kLibraryCall;
-    }
-  }
-
-  // Follows one edge; false: none is left.  What lies between members does so in order and depth.
-  bool step(Side& side, const Side& other) {
-    if (side.next_unit == side.units.size()) return false;
-    const std::vector<int>& nexts = (*side.neighbours)[side.units[side.next_unit]];
-    if (side.next_edge == nexts.size()) {
-      ++side.next_unit;
-      side.next_edge = 0;
-      return true;
-    }
-    const int next = nexts[side.next_edge++];
-    if (side.seen.has(next)) return true;
-    const int position = topology.position[next], depth = topology.depth[next];
-    if (position < positions.min || position > positions.max) return true;
-    if (depth <= depths.min || depth >= depths.max) return true;
-    side.seen.insert(next);
-    side.units.push_back(next);
-    meets_call |= topology.is_fixed[next] && other.seen.has(next);
-    return true;
-  }
-
-  // From the side's far end, so that what a unit leads to is known before the unit is looked at.
-  Detour classify(Side& side, size_t own, bool is_below) {
-    const auto beside = std::span(side.units).subspan(own);
-    const int sign = is_below ? -1 : 1;
-    std::ranges::sort(beside, {}, [&](int unit) { return sign * topology.position[unit]; });
+    const auto [first, last] = range_of(topology.position);
+    if (last - first + 1 == std::ssize(units)) return Detour::kNone;
+    const int deepest = range_of(topology.depth).max;
+    members.assign(units);
+    seen.assign(units);
     on_detour.clear();
+    std::vector<int> below = units;  // and what waits for them, as far as it may lead back
+    for (size_t i = 0; i < below.size(); ++i)
+      for (int next : topology.consumers[below[i]])
+        if (topology.position[next] < last && topology.depth[next] < deepest && seen.insert(next))
+          below.push_back(next);
+    // From the end, so that what a unit leads to is known before the unit is looked at.
+    const auto beside = std::span(below).subspan(units.size());
+    std::ranges::sort(beside, std::greater(), [&](int unit) { return topology.position[unit]; });
     Detour detour = Detour::kNone;
     for (int unit : beside) {
       const auto leads_back = [&](int next) { return members.has(next) || on_detour.has(next); };
-      if (std::ranges::none_of((*side.neighbours)[unit], leads_back)) continue;
+      if (std::ranges::none_of(topology.consumers[unit], leads_back)) continue;
       if (topology.is_fixed[unit]) return Detour::kLibraryCall;
       detour = Detour::kUnits;
       on_detour.insert(unit);
