@@ -31,16 +31,6 @@ struct JoinedUnit : Unit {
   bool is_gone = false;
 };
 
-// A search between two units: for what waits for the first, or what the second waits for.
-struct Side {
-  int start, goal;
-  bool is_down;
-  Marks& seen;
-  std::vector<int> units = {};  // in the order seen; those before `at` have been followed
-  size_t at = 0;
-  std::set<int>::const_iterator edge = {};
-};
-
 // Two units as they were when a join was tried.
 struct Attempt {
   int a, version_a, b, version_b;
@@ -59,7 +49,6 @@ class Joiner {
     }
     for (int u = 0; u < std::ssize(units_); ++u)
       for (int other : units_[u].reads) units_[other].read_by.insert(u);
-    for (Marks& seen : seen_) seen = Marks(units_.size());
     for (JoinedUnit& unit : units_)
       if (!unit.is_call) unit.score = in_.prices.of(describe(unit.roots, unit.cone));
   }
@@ -129,54 +118,26 @@ class Joiner {
     });
   }
 
-  // What must move for the two to stand together; nothing where a unit waits for the one and the
-  // other for it.  From both ends by turns: what is read everywhere has much that waits for it.
-  std::optional<Side> find_between(int first, int second) {
-    Side below = begin(first, second, true), above = begin(second, first, false);
-    while (true) {
-      for (auto [side, other] : {std::pair(&below, &above), std::pair(&above, &below)}) {
-        if (side->at == side->units.size()) {
-          side->units.erase(side->units.begin());
-          return std::move(*side);
-        }
-        if (!step(*side, *other)) return std::nullopt;
+  // The first and what waits for it, up to the second: what must go behind both for the two to
+  // stand together.  Nothing where the second waits for one of these.
+  std::optional<std::vector<int>> find_followers(int first, int second) {
+    std::vector<int> followers = {first};
+    seen_.assign(followers);
+    for (size_t i = 0; i < followers.size(); ++i)
+      for (int next : units_[followers[i]].read_by) {
+        if (next == second && i > 0) return std::nullopt;
+        if (units_[next].position < units_[second].position && seen_.insert(next))
+          followers.push_back(next);
       }
-    }
-  }
-
-  const std::set<int>& edges(const Side& side, int unit) const {
-    return side.is_down ? units_[unit].read_by : units_[unit].reads;
-  }
-
-  Side begin(int start, int goal, bool is_down) {
-    Side side{start, goal, is_down, seen_[is_down], {start}};
-    side.seen.clear();
-    side.edge = edges(side, start).begin();
-    return side;
-  }
-
-  // Follows one edge; false where the other end, or what was seen from there, is at the far side.
-  bool step(Side& side, const Side& other) {
-    const int unit = side.units[side.at];
-    if (side.edge == edges(side, unit).end()) {
-      if (++side.at < side.units.size()) side.edge = edges(side, side.units[side.at]).begin();
-      return true;
-    }
-    const int next = *side.edge++;
-    if (next == side.goal) return unit == side.start;
-    const int limit = units_[side.goal].position, position = units_[next].position;
-    if (side.is_down ? position > limit : position < limit) return true;
-    if (other.seen.has(next)) return false;
-    if (side.seen.insert(next)) side.units.push_back(next);
-    return true;
+    return followers;
   }
 
   Verdict try_join(int a, int b) {
     if (units_[a].level != units_[b].level)
       return Verdict::no(kRuleCycle, "a library call runs between the two");
     const bool is_first = units_[a].position < units_[b].position;
-    const std::optional<Side> between = find_between(is_first ? a : b, is_first ? b : a);
-    if (!between)
+    const auto followers = find_followers(is_first ? a : b, is_first ? b : a);
+    if (!followers)
       return Verdict::no(kRuleCycle, "something else must run between the two",
                          "a value that both sides need is made outside");
     const size_t waiting_a = count_waiting(a), waiting_b = count_waiting(b);
@@ -200,7 +161,7 @@ class Joiner {
     units_[a].cone = std::move(cone);
     units_[a].score = score;
     ++units_[a].version;
-    place_together(a, b, *between);
+    place_together(a, b, *followers);
     merge(a, b);
     return score.verdict;
   }
@@ -267,14 +228,11 @@ class Joiner {
   }
 
   // Reorders what stands from the one to the other; b, which is to go, keeps a place beside a.
-  void place_together(int a, int b, const Side& between) {
+  void place_together(int a, int b, const std::vector<int>& followers) {
     const auto [first, last] = std::minmax({units_[a].position, units_[b].position});
-    Marks& moves = seen_[0];
-    moves.assign(between.units);
+    seen_.assign(followers);
     const auto is_one = [&](int unit) { return unit == a || unit == b; };
-    const auto is_before = [&](int unit) {
-      return !is_one(unit) && moves.has(unit) != between.is_down;
-    };
+    const auto is_before = [&](int unit) { return !is_one(unit) && !seen_.has(unit); };
     const auto range = std::span(order_).subspan(first, last - first + 1);
     std::ranges::stable_partition(std::ranges::stable_partition(range, is_before), is_one);
     for (int at = first; at <= last; ++at) units_[order_[at]].position = at;
@@ -363,7 +321,7 @@ class Joiner {
   const PlanUnits alone_;
   std::vector<JoinedUnit> units_;
   std::vector<int> order_ = count_to(alone_.list.size());  // units by position
-  std::array<Marks, 2> seen_{Marks(0), Marks(0)};
+  Marks seen_ = Marks(alone_.list.size());
   std::vector<int> unit_of_ = alone_.of;                                  // by node: now
   std::vector<NodeList> readers_ = std::vector<NodeList>(graph_.size());  // by node: roots
   double least_gain_ = 0;  // share of the longer kernel's time
