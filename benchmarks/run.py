@@ -19,6 +19,7 @@ from benchmarks import (
     decoder_rows,
     limits,
     machine,
+    paper_rows,
     rows,
     suite_rows,
     workload_rows,
@@ -29,6 +30,7 @@ from benchmarks.rows import Request, Row
 RESULTS = machine.ROOT / "benchmarks" / "results"
 GROUPS = {**rows.GROUPS, **suite_rows.GROUPS, **workload_rows.GROUPS, **limits.GROUPS}
 GROUPS |= clock_rows.GROUPS | clock_sizes.GROUPS | decoder_rows.GROUPS | clock_speed.GROUPS
+GROUPS |= paper_rows.GROUPS
 NAME_COLUMNS = 76
 
 
