@@ -6,6 +6,8 @@ Attention stays written out (attention="stitch"): products are calls, what is be
 import dataclasses
 import re
 import statistics
+import tempfile
+from pathlib import Path
 
 import torch
 
@@ -99,16 +101,19 @@ def graphs_of(model, scale):
     return graphs
 
 
-def nodes_of(graph, policy):
-    """node -> (op, operands) of the graph that is planned."""
-    found = re.findall(r"^%(\d+) = (\w+)(?:\(([^)]*)\))?", rewritten(graph, policy), re.M)
-    return {
-        int(at): (op, [int(x) for x in re.findall(r"%(\d+)", given)]) for at, op, given in found
-    }
+def texts_of(graph, policy):
+    """The graph that is planned, and its plan; no kernel is compiled."""
+    with tempfile.TemporaryDirectory() as directory:
+        graph.show("times", policy=policy, attention="stitch", dump="rewrite,plan",
+                   dump_dir=directory)  # fmt: skip
+        found = [next(Path(directory).glob(f"*.{stage}.txt")) for stage in ("rewrite", "plan")]
+        return [path.read_text() for path in found]
 
 
-def rewritten(graph, policy):
-    return graph.show("rewrite", policy=policy, attention="stitch")
+def nodes_of(text):
+    """node -> (op, operands)"""
+    found = re.findall(r"^%(\d+) = (\w+)(?:\(([^)]*)\))?", text, re.M)
+    return {int(at): (op, numbers(given)) for at, op, given in found}
 
 
 def is_copy(nodes, roots, loads):
@@ -132,7 +137,8 @@ def numbers(text):
 
 def describe(graph, policy):
     """What the plan of one graph amounts to: copies are apart."""
-    nodes, plan = nodes_of(graph, policy), graph.show("plan", policy=policy, attention="stitch")
+    rewritten, plan = texts_of(graph, policy)
+    nodes = nodes_of(rewritten)
     steps = re.search(r"^steps:.*$", plan, re.M)[0]
     found = {"kernels": 0, "copies": len(re.findall(r"^mutation .* by copy$", plan, re.M))}
     found |= {"calls": len(numbers(steps)), "us": 0.0}

@@ -209,6 +209,7 @@ class Joiner {
       return joined_us > predict_apart_us(first, second) ? Verdict::no(kRuleSlower)
                                                          : Verdict::yes();
     if (joined.reduces_again) return Verdict::no(kRuleReducesAgain);
+    if (joined.us > kMostRepeated * (a.us + b.us)) return Verdict::no(kRuleSlower);
     if (joined.copy_us > a.copy_us + b.copy_us) return Verdict::no(kRuleCopied);
     if (joined.estimate.share < share_to_keep(first, second)) return Verdict::no(kRuleLessParallel);
     return Verdict::yes();

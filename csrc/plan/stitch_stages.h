@@ -69,6 +69,9 @@ struct PlanCandidate {
   double us() const { return std::accumulate(kernel_us.begin(), kernel_us.end(), 0.0); }
 };
 
+// One mapping may take this many times the time of two: beyond it, blocks repeat others' work.
+inline constexpr double kMostRepeated = 2;
+
 struct StitchRule {
   bool barriers = true;  // dependent stages may share a kernel
   bool packs = true;     // independent ones may

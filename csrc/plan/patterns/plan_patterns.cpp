@@ -1,4 +1,5 @@
 #include "base/marks.h"
+#include "plan/find_roots.h"
 #include "plan/find_units.h"
 #include "plan/patterns/explore_patterns.h"
 #include "plan/stitch_stages.h"
@@ -39,7 +40,11 @@ struct PatternPlanner {
     for (int u : pattern) cone = unite_cones(cone, units[u].cone, roots);
     const auto is_stored = [&](NodeId root) { return is_stored_by_own(found.of[root.index()]); };
     const StageScore score = in.prices.of(make_stage(graph, roots, std::move(cone), is_stored));
-    return score.verdict.ok && score.estimate.share >= kLeastKept * least_share(pattern);
+    double apart_us = 0;
+    for (int u : pattern) apart_us += scores[u].us;
+    if (!score.verdict.ok || score.us > kMostRepeated * apart_us) return false;
+    // Element-wise values take any blocks.
+    return !reduces(graph, roots) || score.estimate.share >= kLeastKept * least_share(pattern);
   }
 
   // Of the device, which the reduction that keeps least of it busy does.
