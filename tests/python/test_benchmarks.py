@@ -17,6 +17,8 @@ from benchmarks import (  # noqa: E402
     child,
     judge_models,
     measure,
+    paper_rows,
+    paper_table,
     public_model_figures,
     pytest_summary,
     run,
@@ -140,6 +142,20 @@ def test_figures_by_the_clock():
     assert 0.9 < share.value < 1 and share.detail["swiglu_gate"]["launches"] == 1
     assert 20 < rows["swiglu_gate, thread instructions for 16 bytes"].value < 50
     assert 1 <= rows[f"{what}, predictions off by, median"].value < 1.2
+
+
+def test_kernels_of_a_papers_model_are_counted_without_its_copies_and_calls():
+    found = paper_rows.plan_model("lr", "small")
+    assert {policy: plans["calls"] for policy, plans in found.items()} == dict.fromkeys(found, 1)
+    assert found["loops"]["kernels"] > found["fusionstitching2020"]["kernels"] > 0
+    mean, far = paper_rows.figures({"crnn": found})  # AStitch's paper has it, 2020's another batch
+    assert mean.value == round(found["astitch"]["kernels"] / found["loops"]["kernels"], 3)
+    assert far.value == len(far.detail)
+
+
+def test_the_papers_table_is_that_of_the_newest_results():
+    text = paper_table.DOCS.read_text()
+    assert paper_table.fill(text, paper_table.newest()) == text
 
 
 def test_extents_are_one_less_where_eager_takes_that():
