@@ -81,7 +81,9 @@ double KernelChooser::estimate_us(const std::vector<StageWork>& works) const {
 }
 
 std::vector<KernelChoice> KernelChooser::list_templates(double share) {
-  const KernelSchedules derived = schedule({});
+  PlannedKernel plain = kernel;
+  plain.templates.clear();
+  const KernelSchedules derived = scheduler.schedule_apart(plain);
   const std::vector<StageWork> works = measure(derived);
   std::vector<StageEstimate> estimates, least;
   std::vector<std::string> keys;
