@@ -169,3 +169,18 @@ def test_rolled_values_have_eagers_gradients():
     compiled = compile_strictly(lambda x: torch.roll(x * x, (2, -1), (0, 1)))
     (grad,) = torch.autograd.grad((compiled(x) * weights).sum(), x)
     torch.testing.assert_close(grad, 2 * x * torch.roll(weights, (-2, 1), (0, 1)))
+
+
+def test_no_policy_evaluates_states_again_for_a_sum_beside_them():
+    """What recurrent steps leave is stacked; a sum over the steps has another mapping."""
+
+    def stack_and_sum(read, mask, *states):
+        stacked = torch.stack(states, 1)
+        return stacked, torch.cat([stacked[:, :-1], read[:, 1:]], -1), (read * mask).sum(1)
+
+    inputs = [torch.rand(256, 8, 36), torch.rand(256, 8, 1), *torch.rand(8, 256, 36)]
+    us = {}
+    for policy in ("auto", "fusionstitching2020", "astitch"):
+        plan = plan_of(stack_and_sum, inputs, target="h200", policy=policy)
+        us[policy] = sum(kernel["predicted_us"] for kernel in plan["kernels"])
+    assert max(us.values()) < 2 * us["auto"], us

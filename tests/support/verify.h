@@ -12,6 +12,8 @@ namespace stitch {
 void verify_plan(const Graph& graph, const StitchPlan& plan);
 // What is finished and has its block counts.
 void verify_schedule(const Graph& graph, const Stage& stage, const StageSchedule& schedule);
+// The end of a kernel's name, by its text without that name.
+std::string hash_of(const std::string& text);
 // Before it is compiled.
 void verify_source(const KernelSource& source, const DeviceSpec& device);
 

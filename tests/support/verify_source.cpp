@@ -8,11 +8,12 @@
 
 namespace stitch {
 
-// The text of which the name ends in a hash: without the lines around it, and without the name.
-static std::string hashed_text(const std::string& text) {
+// Of the text without the lines around it, and without the name.
+std::string hash_of(const std::string& text) {
   const size_t begin = text.find('\n') + 1, macro = text.find("STITCH_KERNEL(");
   const size_t frame = text.find(')', macro) + 1, end = text.rfind("}  // namespace stitch\n");
-  return text.substr(begin, macro - begin) + text.substr(frame, end - frame);
+  return sha256_hex(text.substr(begin, macro - begin) + text.substr(frame, end - frame))
+      .substr(0, 10);
 }
 
 static bool has_brackets(const std::string& text) {
@@ -41,8 +42,7 @@ void verify_source(const KernelSource& source, const DeviceSpec& device) {
   const auto has_parameter = [&](const char* name, size_t i) {
     return device.is_cuda ? has(list, concat(name, i, ", ")) : has(frame, concat(name, i, " = "));
   };
-  hold(source.name.ends_with("_" + sha256_hex(hashed_text(source.text)).substr(0, 10)),
-       "name-has-hash");
+  hold(source.name.ends_with("_" + hash_of(source.text)), "name-has-hash");
   hold(has_brackets(source.text), "brackets-match");
   hold(std::ranges::all_of(source.tensors, [&](size_t at) { return at < pointers.size(); }),
        "tensor-is-pointer");

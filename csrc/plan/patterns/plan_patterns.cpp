@@ -30,9 +30,9 @@ struct PatternPlanner {
            static_cast<double>(pattern.size() - 1) * in.target.device.launch_us;  // 20.22
   }
 
-  // 20.17: can one mapping serve the pattern, with the values of all other units in memory, and
-  // keep as much of the device busy as the reductions do alone?  Sums over rows and over columns of
-  // a matrix in one stage leave one block.
+  // 20.17: can one mapping serve the pattern, with the values of all other units in memory, in at
+  // most twice the time of its units apart, and keep as much of the device busy as the reductions
+  // do alone?  Sums over rows and over columns of a matrix in one stage leave one block.
   bool fits(const std::vector<int>& pattern) {
     own.assign(pattern);
     const NodeList roots = roots_of(pattern);

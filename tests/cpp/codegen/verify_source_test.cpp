@@ -1,5 +1,4 @@
 // Kernel texts with one fault each: what the launch would pass or find otherwise than the text.
-#include "base/hash.h"
 #include "plan/plan_graph.h"
 #include "support/faults.h"
 
@@ -20,12 +19,8 @@ void edit(KernelSource& source, const std::string& part, const std::string& by) 
   std::string& text = source.text;
   ASSERT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
   text.replace(text.find(part), part.size(), by);
-  const std::string before = "namespace stitch {\n", behind = "}  // namespace stitch\n";
-  const size_t macro = text.find("STITCH_KERNEL("), frame = text.find(')', macro) + 1;
-  const std::string hashed = text.substr(before.size(), macro - before.size()) +
-                             text.substr(frame, text.size() - behind.size() - frame);
   const std::string name = source.name;
-  source.name.replace(name.size() - 10, 10, sha256_hex(hashed).substr(0, 10));
+  source.name.replace(name.size() - 10, 10, hash_of(text));
   text.replace(text.find(name), name.size(), source.name);
 }
 

@@ -21,21 +21,21 @@ constexpr const char* kWholeTensor = R"(
   outputs (%y)
 )";
 
-// Figs 7 and 9 of AStitch.  There Pw.1 and R.2 pass grid barriers, as their groups' mappings
+// Figs 7 and 9 of AStitch, over rows of two lengths.
+Graph astitchs_example(const std::string& rows, const std::string& first, const std::string& then) {
+  return read_graph("%p1 = input : f32[" + rows + "," + first + "]\n%p2 = input : f32[" + rows +
+                    "]\n%p3 = input : f32[" + rows + "," + then + "]\n" +
+                    "%a1 = add(reshape(%p2){shape=[" + rows + ",1]}, %p1)\n" +
+                    "%r1 = sum(%a1){axes=[1]}\n%pw1 = pow(div(%r1, %p2), 3)\n" +
+                    "%d2 = div(%p3, reshape(%pw1){shape=[" + rows + ",1]})\n" +
+                    "%r2 = sum(%d2){axes=[1], keepdim}\n" + "%m1 = mul(%r2, reshape(%pw1){shape=[" +
+                    rows + ",1]})\noutputs (%m1)\n");
+}
+
+// There Pw.1 and R.2 pass grid barriers, as their groups' mappings
 // differ; here the rows of a block are one mapping for both groups.
 TEST(Policies, AStitchsExampleIsOneKernelWithoutAnyOtherLaunch) {
-  const Graph graph = read_graph(R"(
-    %p1 = input : f32[1024,512]
-    %p2 = input : f32[1024]
-    %p3 = input : f32[1024,512]
-    %a1 = add(reshape(%p2){shape=[1024,1]}, %p1)
-    %r1 = sum(%a1){axes=[1]}
-    %pw1 = pow(div(%r1, %p2), 3)
-    %d2 = div(%p3, reshape(%pw1){shape=[1024,1]})
-    %r2 = sum(%d2){axes=[1], keepdim}
-    %m1 = mul(%r2, reshape(%pw1){shape=[1024,1]})
-    outputs (%m1)
-  )");
+  const Graph graph = astitchs_example("1024", "512", "512");
   const StitchPlan plan = plan_for(graph, "h200", "astitch").plan;
   ASSERT_EQ(plan.kernels.size(), 1u);
   EXPECT_EQ(plan.steps.size(), 1u);
@@ -44,24 +44,27 @@ TEST(Policies, AStitchsExampleIsOneKernelWithoutAnyOtherLaunch) {
 // With groups of [64, 512] and [64, 30000], whose rows four blocks share: R.1 stays in its blocks,
 // what Pw.1 is made of passes a grid barrier, and so do R.2's parts, here to the last block alone.
 TEST(Policies, AStitchsExampleMeetsTwiceWhereItsGroupsHaveOtherBlocks) {
-  const Graph graph = rewrite_graph(split_reductions(read_graph(R"(
-    %p1 = input : f32[64,512]
-    %p2 = input : f32[64]
-    %p3 = input : f32[64,30000]
-    %a1 = add(reshape(%p2){shape=[64,1]}, %p1)
-    %r1 = sum(%a1){axes=[1]}
-    %pw1 = pow(div(%r1, %p2), 3)
-    %d2 = div(%p3, reshape(%pw1){shape=[64,1]})
-    %r2 = sum(%d2){axes=[1], keepdim}
-    %m1 = mul(%r2, reshape(%pw1){shape=[64,1]})
-    outputs (%m1)
-  )"),
-                                                     device_spec("h200"), 4));
+  const Graph graph = rewrite_graph(
+      split_reductions(astitchs_example("64", "512", "30000"), device_spec("h200"), 4));
   const StitchPlan plan = plan_for(graph, "h200", "astitch").plan;
   ASSERT_EQ(plan.kernels.size(), 1u) << to_string(plan, graph);
   const auto joins = map_to_vector(plan.kernels[0].phases, &PlannedPhase::join);
   EXPECT_EQ(joins, (std::vector{Join::kLaunch, Join::kGrid, Join::kLastBlock}))
       << to_string(plan, graph);
+}
+
+// Both values of a cell of 128 x 128 leave most of the device idle, alone and together.
+TEST(Policies, SmallElementwiseValuesShareAKernelWithoutBarriers) {
+  const Graph graph = read_graph(R"(
+    %g = input : f32[128,128]
+    %c = input : f32[128,128]
+    %w = input : f32[128,512]
+    %n = add(mul(sigmoid(%g), %c), tanh(%g))
+    %h = mul(sigmoid(%g), tanh(%n))
+    %y = library(%h, %w){name="aten.mm.default"} : f32[128,512]
+    outputs (%n, %y)
+  )");
+  EXPECT_EQ(plan_for(graph, "h200", "fusionstitching2020").plan.kernels.size(), 1u);
 }
 
 TEST(Policies, OnlyAStitchMeetsAcrossBlocks) {
