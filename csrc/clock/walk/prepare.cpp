@@ -165,7 +165,7 @@ ConstantBank fill_constants(const Program& program, const Launch& launch) {
   const auto put = [&](size_t at, uint64_t bits, size_t bytes) {
     copy(at, &bits, std::min<size_t>(bytes, 8));
   };
-  // Where the bank holds the sizes of block and grid, and the end of the stack.
+  // Where the bank holds the sizes of block and grid, the end of the stack, and the parameters.
   const size_t block_at = program.architecture >= 100 ? 0x360 : 0x0;
   const size_t grid_at = program.architecture >= 100 ? 0x370 : 0xc;
   put(program.architecture >= 100 ? 0x37c : 0x28, kStackEnd, 4);
@@ -173,6 +173,7 @@ ConstantBank fill_constants(const Program& program, const Launch& launch) {
     put(block_at + 4 * d, static_cast<uint64_t>(launch.block[d]), 4);
     put(grid_at + 4 * d, static_cast<uint64_t>(launch.grid[d]), 4);
   }
+  if (program.architecture == 90) put(0x198, (launch.arguments.size() + 1) << kArgumentBits, 8);
   for (size_t i = 0; i < parameters.size(); ++i) {
     const KernelParameter& parameter = parameters[i];
     const size_t at = kernel.parameters_at + parameter.offset;

@@ -5,7 +5,6 @@
 #include <cstring>
 
 namespace stitch::clock {
-
 namespace {
 
 constexpr int kBanks = 32;

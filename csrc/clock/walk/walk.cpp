@@ -107,9 +107,12 @@ class Walker {
   Walker(const Program& program, const Launch& launch)
       : program_(program),
         launch_(launch),
-        memory_(std::max(program.kernel->parameters.size(), launch.arguments.size()), launch,
+        memory_(std::max(program.kernel->parameters.size(), launch.arguments.size()) + 1, launch_,
                 trace_) {
     warp_.constants = fill_constants(program, launch);
+    const auto parameters = &warp_.constants.bytes[program.kernel->parameters_at];
+    if (!launch.arguments.empty())  // generic loads find the parameters behind the arguments
+      launch_.arguments.push_back({true, 1 << 15, 4, 0, 0, reinterpret_cast<uint64_t>(parameters)});
     steps_ = prepare(program, warp_);
     if (launch.arguments.empty() && !program.kernel->parameters.empty())
       assume("arguments of 8 bytes are pointers to memory of any size, others are unknown");
@@ -339,7 +342,7 @@ class Walker {
   }
 
   const Program& program_;
-  const Launch& launch_;
+  Launch launch_;
   Trace trace_;
   MemoryWalk memory_;
   Warp warp_;
