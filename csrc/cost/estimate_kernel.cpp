@@ -107,11 +107,12 @@ void PhaseTime::add(const StageEstimate& stage) {
 }
 
 double estimate_us(const std::vector<PhaseTime>& phases, const DeviceSpec& device) {
-  double us = device.launch_us;
+  double us = 0;
   Join before = Join::kLaunch;
   for (const PhaseTime& phase : phases) {
     const bool is_alone = phase.join == Join::kLastBlock;
     us += is_alone ? phase.alone_us : phase.us();
+    if (phase.join == Join::kLaunch) us += device.launch_us;
     if (phase.join == Join::kGrid) us += device.barrier_us;
     if (is_alone && before != Join::kLastBlock) us += device.last_block_us;
     before = phase.join;

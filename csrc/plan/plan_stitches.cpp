@@ -77,11 +77,11 @@ StitchPlan plan_stitches(const Graph& graph, const Target& target, const std::st
   StagePrices prices = price_stages(graph, target);
   TemplateMemo templates;
   const PlanRequest in{graph, demands, target, prices, templates};
-  StitchPlan plan = plan_by_policy(policy, in).plan;
-  keep_kernel_cuts(graph, plan);
+  StitchPlan plan = plan_by_policy(policy, in);
   plan.aliases = demands.aliases;
   plan.in_place = find_in_place(graph, plan);
   plan = chain_stages(graph, std::move(plan), target);
+  keep_kernel_cuts(graph, plan);
   if (!target.device.is_cuda) plan.stored_over = find_stored_over(graph, plan);
   plan.schedules.resize(plan.stages.size());
   for_each_kernel(graph, plan, [&](size_t k) { schedule_kernel(graph, target, {}, k, plan); });

@@ -58,7 +58,9 @@ struct PlannedKernel {
   StageGroups kept = {};
   std::vector<Template> templates = {};  // by stage, in order; empty: all derived
   Choice choice = Choice::kDerived;
-  double us = 0;  // predicted, with the launch; of library copies nothing
+  // Predicted, with the launch; copies of what is not stored in place count while plans are
+  // compared.
+  double us = 0;
 
   auto blocks() const {  // of all phases, in order
     return phases | std::views::transform(&PlannedPhase::blocks) | std::views::join;
@@ -82,9 +84,15 @@ struct PlanStep {
   NodeId call = {};  // invalid: the kernel
 };
 
+struct StitchRule {
+  bool barriers = true;  // dependent stages may share a kernel
+  bool packs = true;     // independent ones may
+  bool by_cost = true;   // where the model predicts no more time; else wherever limits allow
+};
+
 struct StitchPlan {
-  std::string policy;           // whose candidate it is
-  bool composes_blocks = true;  // stages of one kernel, and chains of them
+  std::string policy;  // whose candidate it is
+  StitchRule rule = {};
   Stages stages;
   std::vector<PlannedKernel> kernels;
   std::vector<PlanStep> steps;
@@ -96,6 +104,11 @@ struct StitchPlan {
   // store -> load: what is stored may use the memory of what is read, where nobody else holds it.
   std::map<NodeId, NodeId> stored_over = {};
   std::vector<Cut> cuts = {};
+
+  double us() const {  // of all kernels
+    return std::accumulate(kernels.begin(), kernels.end(), 0.0,
+                           [](double us, const PlannedKernel& kernel) { return us + kernel.us; });
+  }
 };
 
 inline auto stages_of(const StitchPlan& plan, const PlannedKernel& kernel) {

@@ -47,7 +47,7 @@ struct Stitcher {
   std::vector<Draft> drafts = {};
   std::map<int, std::vector<int>> drafts_of_level = {};
   std::map<NodeId, int> replaceable = find_replaceable(graph);
-  PlanCandidate out = {};
+  StitchPlan out = {};
 
   const Stage& stage(int unit) const { return joined.stages[units[unit].step.kernel]; }
 
@@ -214,7 +214,7 @@ struct Stitcher {
       if (verdict) return;
       add_cuts(unit, at, verdict, refused);
     }
-    out.plan.cuts.insert(out.plan.cuts.end(), refused.begin(), refused.end());
+    out.cuts.insert(out.cuts.end(), refused.begin(), refused.end());
     open(unit, score);
   }
 
@@ -245,13 +245,13 @@ struct Stitcher {
       const StepUnit& unit = units[first[next]];
       if (unit.is_join) continue;
       if (unit.is_call()) {
-        out.plan.steps.push_back(unit.step);
+        out.steps.push_back(unit.step);
         continue;
       }
       Draft& draft = drafts[unit.kernel];
-      out.plan.steps.push_back({static_cast<int>(out.plan.kernels.size())});
-      out.plan.kernels.push_back(std::move(draft.kernel));
-      out.kernel_us.push_back(estimate_us(draft.times, in.target.device));
+      out.steps.push_back({static_cast<int>(out.kernels.size())});
+      draft.kernel.us = estimate_us(draft.times, in.target.device);
+      out.kernels.push_back(std::move(draft.kernel));
     }
   }
 };
@@ -291,31 +291,19 @@ StageGroups find_persistent_groups(const Graph& graph, const Stages& stages,
   return groups;
 }
 
-// Do the stages have blocks of one size by themselves?  Then nothing changes in the kernel, and its
-// predicted time is what their own estimates add up to; copies are added apart.
-bool has_equal_blocks(const Stages& stages, const PlannedKernel& kernel, StagePrices& prices) {
-  int threads = 0;
-  for (int s : kernel.stages()) {
-    const StageScore& score = prices.of(stages[s]);
-    if (score.copy_us > 0 || (threads > 0 && score.threads != threads)) return false;
-    threads = score.threads;
-  }
-  return true;
-}
-
 }  // namespace
 
-PlanCandidate stitch_stages(const PlanRequest& in, JoinedStages joined, const StitchRule& rule) {
+StitchPlan stitch_stages(const PlanRequest& in, JoinedStages joined, const StitchRule& rule) {
   Stitcher stitcher{in, joined, rule};
-  stitcher.out.plan.cuts = std::move(joined.cuts);
-  stitcher.out.plan.composes_blocks = rule.packs;
+  stitcher.out.cuts = std::move(joined.cuts);
+  stitcher.out.rule = rule;
   stitcher.find_waits();
   stitcher.postpone();
   stitcher.find_levels();
   for (int u : stitcher.order)
     if (!stitcher.units[u].is_call()) stitcher.place(u);
   stitcher.order_steps();
-  stitcher.out.plan.stages = std::move(joined.stages);
+  stitcher.out.stages = std::move(joined.stages);
   return std::move(stitcher.out);
 }
 
@@ -325,35 +313,29 @@ double sum_copies_us(const PlanRequest& in, const Stages& stages, const PlannedK
   return us;
 }
 
-void keep_in_registers(const PlanRequest& in, PlanCandidate& candidate) {
-  const Stages& stages = candidate.plan.stages;
-  for (size_t k = 0; k < candidate.plan.kernels.size(); ++k) {
-    PlannedKernel& kernel = candidate.plan.kernels[k];
-    if (kernel.phases.size() < 2) continue;
+void keep_in_registers(const PlanRequest& in, StitchPlan& plan) {
+  const Stages& stages = plan.stages;
+  for (PlannedKernel& kernel : plan.kernels) {
+    const StageGroups groups = find_persistent_groups(in.graph, stages, kernel);
+    if (groups.empty()) continue;
     KernelChooser chooser = choose_for(in, stages, kernel);
     const double copies_us = sum_copies_us(in, stages, kernel);
-    double us = candidate.kernel_us[k];
-    if (!has_equal_blocks(stages, kernel, in.prices)) {
-      us = copies_us +
-           (is_enumerated(in.graph) ? chooser.choose().us : chooser.predict_us({}).value());
-    }
+    if (is_enumerated(in.graph)) kernel.us = chooser.choose().us + copies_us;
     // One by one, for each needs room beside the others.
-    for (const std::vector<int>& group : find_persistent_groups(in.graph, stages, kernel)) {
+    for (const std::vector<int>& group : groups) {
       kernel.kept.push_back(group);
       const std::optional<double> kept_us = chooser.predict_us(kernel.kept);
-      if (kept_us && *kept_us + copies_us < us)
-        us = *kept_us + copies_us;
+      if (kept_us && *kept_us + copies_us < kernel.us)
+        kernel.us = *kept_us + copies_us;
       else
         kernel.kept.pop_back();
     }
-    candidate.kernel_us[k] = us;
   }
 }
 
-void finish_in_last_block(const PlanRequest& in, PlanCandidate& candidate) {
-  const auto estimate_of = [&](int s) { return in.prices.of(candidate.plan.stages[s]).estimate; };
-  for (size_t k = 0; k < candidate.plan.kernels.size(); ++k) {
-    PlannedKernel& kernel = candidate.plan.kernels[k];
+void finish_in_last_block(const PlanRequest& in, StitchPlan& plan) {
+  const auto estimate_of = [&](int s) { return in.prices.of(plan.stages[s]).estimate; };
+  for (PlannedKernel& kernel : plan.kernels) {
     if (kernel.phases.size() < 2) continue;
     const std::vector<StageEstimate> estimates = map_to_vector(kernel.stages(), estimate_of);
     const auto is_kept = [&](int s) { return kernel.group_of(s) >= 0; };
@@ -374,7 +356,7 @@ void finish_in_last_block(const PlanRequest& in, PlanCandidate& candidate) {
       best_us = std::min(best_us, us);
     }
     finish_at(best);
-    candidate.kernel_us[k] += best_us - meeting_us;
+    kernel.us += best_us - meeting_us;
   }
 }
 

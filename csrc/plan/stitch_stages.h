@@ -61,41 +61,27 @@ enum class JoinRule {
 JoinedStages join_stages(const PlanRequest& in, const NodeList& roots, JoinRule rule,
                          const std::vector<NodeList>& groups = {});
 
-// A plan without what follows from it, and what it is predicted to take.
-struct PlanCandidate {
-  StitchPlan plan = {};
-  std::vector<double> kernel_us = {};
-
-  double us() const { return std::accumulate(kernel_us.begin(), kernel_us.end(), 0.0); }
-};
-
 // One mapping may take this many times the time of two: beyond it, blocks repeat others' work.
 inline constexpr double kMostRepeated = 2;
 
-struct StitchRule {
-  bool barriers = true;  // dependent stages may share a kernel
-  bool packs = true;     // independent ones may
-  bool by_cost = true;   // where the model predicts no more time; else wherever limits allow
-};
-
 // One kernel per stage where the device cannot hold a grid at a barrier.  Cuts are between stages
 // that could have been one, then between those that could have shared a kernel.
-PlanCandidate stitch_stages(const PlanRequest& in, JoinedStages joined, const StitchRule& rule);
+StitchPlan stitch_stages(const PlanRequest& in, JoinedStages joined, const StitchRule& rule);
 
 // Of what a kernel's stages cannot store in place; no prediction of kernels counts them.
 double sum_copies_us(const PlanRequest& in, const Stages& stages, const PlannedKernel& kernel);
 
 // Stages of several phases that read one large value keep it in registers (PlannedKernel::
 // kept) in every kernel that is predicted to gain by it (AStitch A.12).
-void keep_in_registers(const PlanRequest& in, PlanCandidate& candidate);
+void keep_in_registers(const PlanRequest& in, StitchPlan& plan);
 
 // Last phases that the last block alone ends sooner become its own (Join::kLastBlock).
-void finish_in_last_block(const PlanRequest& in, PlanCandidate& candidate);
+void finish_in_last_block(const PlanRequest& in, StitchPlan& plan);
 
 // How roots become stages and stages kernels, one row per policy (policies.cpp): each paper's way
 // can run alone, so that its claims can be reproduced, compared and regressed (DESIGN.md 4.4).
 // "auto": the candidate predicted to take the least time.  UserError for an unknown name.
-PlanCandidate plan_by_policy(const std::string& policy, const PlanRequest& request);
+StitchPlan plan_by_policy(const std::string& policy, const PlanRequest& request);
 
 // FusionStitching 2020's exploration over the roots of a graph: its units, its delta evaluator.
 // Up to three plans, the best first: sets of roots to share a kernel, each ascending.  Patterns are

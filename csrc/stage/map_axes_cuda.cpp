@@ -272,9 +272,12 @@ struct Mapper {
     // Pack rows while every multiprocessor still gets a block, unless a template says how many.
     const int threads_so_far = 1 << used_bits;
     free_threads = std::max(1, bounded_threads(kBlockThreads) / threads_so_far);
+    const auto leaves = [&](int64_t blocks) {
+      return count_elements(Role::kKept) / free_threads >= blocks;
+    };
     while (chosen().block_threads == 0 && free_threads > 1 &&
-           count_elements(Role::kKept) / free_threads < schedule.device->multiprocessors &&
-           threads_so_far * free_threads > kWarp)
+           (!leaves(schedule.bounds.least_blocks) ||
+            (!leaves(schedule.device->multiprocessors) && threads_so_far * free_threads > kWarp)))
       free_threads /= 2;
     share_out([&](int a) { return facts[a].is_eligible; });
   }

@@ -81,6 +81,7 @@ struct Template {
 // What a kernel's blocks may use: stages of one kernel have blocks of one size.
 struct BlockBounds {
   int least = 1, most = kMostThreads;  // threads, powers of two: fewer leave more registers to each
+  int64_t least_blocks = 0;            // of rows, that several would else share one of
   int per_multiprocessor = 1;          // blocks that must be resident beside each other
   int resident_threads = kResidentThreads;  // that should be, with 64 registers each
   bool splits_homes = true;                 // a value may be in registers and in shared memory

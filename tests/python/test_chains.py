@@ -169,6 +169,23 @@ def test_three_stages_of_one_block():
     assert torch_stitch.counters()["kernels"] == 1
 
 
+@pytest.mark.parametrize("rows", [(64, 1000), (1000, 64)], ids=str)
+def test_rows_of_two_lengths_without_a_barrier_of_the_grid(rows):
+    def fn(x, y, z):
+        weight = (x + y).sum(1, keepdim=True).abs() + 1
+        return (z / weight).sum(1, keepdim=True) * weight
+
+    inputs = [torch.randn(257, rows[0]), torch.randn(257, 1), torch.randn(257, rows[1])]
+    options = {"policy": "fusionstitching2020"}
+    report = torch_stitch.explain(fn, *inputs, target="h200", **options)
+    (kernel,) = json.loads(report.to_json())["kernels"]
+    assert "global" not in kernel["scheme"].values() and kernel["spill_bytes"] == 0
+    compiled = compile_strictly(fn, options=options | {"target": "h200", "simulate": True})
+    verdict = judge(compiled(*inputs), fn(*inputs), in_fp64(fn, inputs), max(rows))
+    assert verdict["ok"], verdict
+    assert torch_stitch.counters()["kernels"] == 1
+
+
 def test_a_result_that_is_returned_too():
     def fn(x):
         y = x.softmax(-1)

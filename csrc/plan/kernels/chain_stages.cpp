@@ -203,10 +203,11 @@ struct Chainer {
     }
   }
 
-  void run(PlannedKernel& kernel) {
+  // False where no chains gain, or a launch stays between two phases.
+  bool run(PlannedKernel& kernel) {
     std::vector<int> numbers = kernel.stages();  // by the candidates' own
-    if (numbers.size() > kMostStages || !kernel.kept.empty()) return;
-    Candidate now{kernel};
+    if (numbers.size() > kMostStages || !kernel.kept.empty()) return false;
+    Candidate now{kernel, {}, kernel.us};
     renumber(now.kernel, [&](int s) { return std::ranges::find(numbers, s) - numbers.begin(); });
     now.kernel.templates = {};  // they may become stages of other chains
     readers_outside = readers;
@@ -214,9 +215,9 @@ struct Chainer {
       now.stages.push_back(plan.stages[s]);
       for (NodeId load : plan.stages[s].loads) --readers_outside[load.index()];
     }
-    if (!may_gain(now)) return;
     now = improve(std::move(now));
-    if (!now.kernel.has_chains()) return;
+    const auto launches = std::ranges::count(now.kernel.phases, Join::kLaunch, &PlannedPhase::join);
+    if (!now.kernel.has_chains() || launches > 1) return false;
     for (size_t s = 0; s < now.stages.size(); ++s) {
       if (s == numbers.size()) {
         numbers.push_back(static_cast<int>(plan.stages.size()));
@@ -226,11 +227,12 @@ struct Chainer {
     }
     renumber(now.kernel, [&](int s) { return numbers[s]; });
     kernel = std::move(now.kernel);
+    kernel.us = now.us;
+    return true;
   }
 
   // Chain by chain, each time the one that gains most.
   Candidate improve(Candidate now) const {
-    now.us = predict_us(now).value();
     while (now.stages.size() <= kMostStages) {
       Candidate best = now;
       pass_block_barrier(now, best);
@@ -240,27 +242,40 @@ struct Chainer {
     }
     return now;
   }
-
-  bool may_gain(const Candidate& now) const {
-    if (now.kernel.phases.size() > 1) return true;
-    return std::ranges::any_of(now.stages, [&](const Stage& stage) {
-      return reduces(graph, stage.roots) && std::ranges::any_of(stage.nodes, [&](NodeId node) {
-               return graph[node].op == OpKind::k_permute;
-             });
-    });
-  }
 };
 
 }  // namespace
 
 StitchPlan chain_stages(const Graph& graph, StitchPlan plan, const Target& target) {
   // Blocks of the host are run by one thread, whose cache holds what they make.
-  if (!target.device.is_cuda || !plan.composes_blocks) return plan;
+  if (!target.device.is_cuda || !plan.rule.packs) return plan;
   TemplateMemo memo;
   Chainer chainer{graph, plan, target, memo};
   for (const Stage& stage : plan.stages)
     for (NodeId load : stage.loads) ++chainer.readers[load.index()];
-  for (PlannedKernel& kernel : plan.kernels) chainer.run(kernel);
+  // Kernels that follow each other and have no barriers are one where chains leave no launch.
+  std::vector<PlannedKernel> kernels;
+  std::vector<PlanStep> steps;
+  for (const PlanStep& step : plan.steps) {
+    const bool follows = !steps.empty() && steps.back().kernel >= 0 && step.kernel >= 0;
+    if (follows && !plan.rule.barriers) {
+      PlannedKernel both = kernels.back();
+      const PlannedKernel& next = plan.kernels[step.kernel];
+      std::ranges::copy(next.phases, std::back_inserter(both.phases));
+      both.us += next.us;
+      if (chainer.run(both)) {
+        kernels.back() = std::move(both);
+        continue;
+      }
+    }
+    steps.push_back(step);
+    if (step.kernel < 0) continue;
+    steps.back().kernel = static_cast<int>(kernels.size());
+    kernels.push_back(plan.kernels[step.kernel]);
+    chainer.run(kernels.back());
+  }
+  plan.kernels = std::move(kernels);
+  plan.steps = std::move(steps);
   return plan;
 }
 

@@ -215,9 +215,11 @@ struct ChainScheduler {
     });
   }
 
-  bool run() {
+  bool run(int64_t least_blocks) {
     if (!describe()) return false;
-    map_stages(graph, 1, bounds, out[0]);
+    BlockBounds own = bounds;
+    own.least_blocks = least_blocks;
+    map_stages(graph, 1, own, out[0]);
     for (size_t i = 0; i < out.size(); ++i)
       if ((i > 0 && !map_later(i)) || !find_ranges(i)) return false;
     return place_buffers() && finish();
@@ -228,8 +230,18 @@ struct ChainScheduler {
 
 Schedules schedule_chain(KernelScheduler& scheduler, const PlannedBlocks& chain,
                          const BlockBounds& bounds) {
-  ChainScheduler chained{scheduler, chain, bounds};
-  return chained.run() ? std::move(chained.out) : Schedules();
+  const auto count_blocks = [&](int s) {
+    return count_static_blocks(scheduler.map_alone(s, bounds)).value_or(0);
+  };
+  const int64_t first = count_blocks(chain.stages[0]);
+  std::set<int64_t> tried = {0};
+  for (int s : chain.stages | std::views::drop(1))
+    if (const int64_t own = count_blocks(s); own > first) tried.insert(own);
+  for (int64_t least_blocks : tried) {
+    ChainScheduler chained{scheduler, chain, bounds};
+    if (chained.run(least_blocks)) return std::move(chained.out);
+  }
+  return {};
 }
 
 }  // namespace stitch

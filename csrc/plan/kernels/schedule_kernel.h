@@ -44,10 +44,11 @@ struct KernelScheduler {
 
 // Stages of different mappings that the same blocks run one after the other, in their order.
 //
-// The first stage keeps the mapping it would have alone: parallelism has priority.  A later one, if
-// it is element-wise, is mapped so that each block has the range of an earlier one's results that
-// the same block made (AStitch 3.4, proactive adaptation); one that reduces keeps its own mapping
-// too, and its blocks must happen to have the same ranges (the passive check).
+// The first stage keeps the mapping it would have alone: parallelism has priority; or packs fewer
+// rows, for as many blocks as a later one has ([2112, 64] before [2112, 3000]: 2,112, not 132).
+// An element-wise one is mapped so that each block has the range of an earlier one's results that
+// the same block made (AStitch 3.4, proactive adaptation); a later one that reduces keeps its own
+// mapping, and its blocks must happen to have the same ranges (the passive check).
 //
 // Nothing where sizes are not static, a block would need another one's results, or those of one
 // block do not fit in its share of shared memory.

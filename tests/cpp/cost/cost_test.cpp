@@ -295,8 +295,11 @@ TEST(PhaseTime, PhasesFollowEachOtherAfterABarrier) {
   one.add({5, 1});
   other.add({7, 0.5});
   EXPECT_DOUBLE_EQ(estimate_us({one, other}, h200), h200.launch_us + 5 + h200.barrier_us + 7);
-  EXPECT_LT(estimate_us({one, other}, h200),
-            estimate_us(StageEstimate{5, 1}, h200) + estimate_us(StageEstimate{7, 0.5}, h200));
+  const double apart =
+      estimate_us(StageEstimate{5, 1}, h200) + estimate_us(StageEstimate{7, 0.5}, h200);
+  EXPECT_LT(estimate_us({one, other}, h200), apart);
+  other.join = Join::kLaunch;
+  EXPECT_DOUBLE_EQ(estimate_us({one, other}, h200), apart);
 }
 
 TEST(StageEstimate, OneBlockAloneTakesAsLongAsWhereItIsTheOnlyOne) {

@@ -180,6 +180,45 @@ TEST(ChainStages, BlocksThatRunTwoStagesMayRunAThird) {
   }
 }
 
+// AStitch's Fig 7, rows of 64 and of 3,000: two mappings, and no barrier of the grid.
+constexpr const char* kUnlikeRows = R"(
+  %p1 = input : f32[2112,64]
+  %p2 = input : f32[2112,1]
+  %p3 = input : f32[2112,3000]
+  %w = pow(sum(add(%p2, %p1)){axes=[1], keepdim}, 3)
+  %r = sum(div(%p3, %w)){axes=[1], keepdim}
+  %y = mul(%r, %w)
+  outputs (%y)
+)";
+
+TEST(ChainStages, KernelsOfAPolicyWithoutBarriersBecomeOne) {
+  const Planned p = plan_graph(kUnlikeRows, "h200", "fusionstitching2020");
+  ASSERT_EQ(p.plan.kernels.size(), 1u) << to_string(p.plan, p.graph);
+  EXPECT_EQ(p.plan.steps.size(), 1u);
+  EXPECT_TRUE(p.plan.cuts.empty());
+  EXPECT_EQ(p.plan.kernels[0].phases.size(), 1u);
+  EXPECT_EQ(chains_of(p.plan.kernels[0]).size(), 1u);
+}
+
+TEST(ChainStages, ShortRowsHaveTheBlocksOfTheLongOnesThatReadThem) {
+  const Planned p = plan_graph(kUnlikeRows, "h200", "fusionstitching2020");
+  for (const StageSchedule& schedule : p.plan.schedules)
+    EXPECT_EQ(count_static_blocks(schedule), 2112) << to_string(schedule, p.graph);
+  const Planned alone =
+      plan_graph("%x = input : f32[2112,64]\n%y = sum(%x){axes=[1]}\noutputs (%y)", "h200",
+                 "fusionstitching2020");
+  EXPECT_LT(count_static_blocks(alone.only()), 2112);
+}
+
+TEST(ChainStages, ALaunchThatNoChainReplacesStays) {
+  std::string text = kUnlikeRows;
+  text.replace(text.find("mul(%r, %w)"), 11, "mul(sum(%r), %w)");
+  const Planned p = plan_graph(text, "h200", "fusionstitching2020");
+  EXPECT_EQ(p.plan.kernels.size(), 2u) << to_string(p.plan, p.graph);
+  EXPECT_EQ(p.plan.cuts.size(), 1u);
+  for (const PlannedKernel& kernel : p.plan.kernels) EXPECT_EQ(kernel.phases.size(), 1u);
+}
+
 TEST(ChainStages, RowsThatNeedOtherBlocksKeepTheGridBarrier) {
   const Planned p = plan_chains(R"(
     %x = input : f32[64,1024,64]

@@ -25,7 +25,7 @@ StitchPlan plan_apart(const Graph& graph, const ScoreOf& score, const DeviceSpec
   };
   const PlanRequest in = planning.request();
   const NodeList roots = find_roots(graph, planning.demands, false, planning.target.device);
-  StitchPlan plan = stitch_stages(in, join_stages(in, roots, JoinRule::kFaster), {}).plan;
+  StitchPlan plan = stitch_stages(in, join_stages(in, roots, JoinRule::kFaster), {});
   keep_kernel_cuts(graph, plan);
   plan.aliases = planning.demands.aliases;
   plan.in_place = find_in_place(graph, plan);
