@@ -50,9 +50,13 @@ class Bert(nn.Module):
         return x, torch.tanh(self.pool(x[:, 0]))
 
 
+def draw_for_layer(batch, length):
+    return torch.randn(batch, length, WIDTH), torch.zeros(batch, 1, 1, length)
+
+
 def bert_layer(batch, length=128):
     """One layer and its inputs, for inference."""
-    return BertLayer().eval(), (torch.randn(batch, length, WIDTH), torch.zeros(batch, 1, 1, length))
+    return BertLayer().eval(), draw_for_layer(batch, length)
 
 
 def bert_base(batch=1, length=128, **sizes):

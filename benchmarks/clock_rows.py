@@ -70,9 +70,9 @@ def good(found):
     return {name: plan for name, plan in found.items() if "error" not in plan}
 
 
-def failures(what, found):
+def failures(what, found, failed="not timed by the clock"):
     errors = {name: plan["error"] for name, plan in found.items() if "error" in plan}
-    return Row(f"{what}, not timed by the clock", len(errors), 0, detail=errors)
+    return Row(f"{what}, {failed}", len(errors), 0, detail=errors)
 
 
 def budgeted(name):

@@ -40,11 +40,15 @@ def one_less(case):
     return sizes, kept
 
 
-def with_dynamic_sizes(case):
-    fn, inputs = case.timed()
+def mark_dynamic(inputs):
     for x in tree_leaves(inputs):
         for dim in range(x.dim()):
             torch._dynamo.maybe_mark_dynamic(x, dim)
+
+
+def with_dynamic_sizes(case):
+    fn, inputs = case.timed()
+    mark_dynamic(inputs)
     return fn, inputs
 
 

@@ -21,6 +21,7 @@ from benchmarks import (
     machine,
     paper_rows,
     rows,
+    run_time_sizes,
     suite_rows,
     workload_rows,
 )
@@ -30,7 +31,7 @@ from benchmarks.rows import Request, Row
 RESULTS = machine.ROOT / "benchmarks" / "results"
 GROUPS = {**rows.GROUPS, **suite_rows.GROUPS, **workload_rows.GROUPS, **limits.GROUPS}
 GROUPS |= clock_rows.GROUPS | clock_sizes.GROUPS | decoder_rows.GROUPS | clock_speed.GROUPS
-GROUPS |= paper_rows.GROUPS
+GROUPS |= paper_rows.GROUPS | run_time_sizes.GROUPS
 NAME_COLUMNS = 76
 
 

@@ -22,6 +22,7 @@ from benchmarks import (  # noqa: E402
     public_model_figures,
     pytest_summary,
     run,
+    run_time_sizes,
     suite_rows,
 )
 from benchmarks.cases import CASES, ONE_KERNEL, ONE_STITCHED_KERNEL  # noqa: E402
@@ -185,6 +186,44 @@ def test_figures_by_the_clock_at_other_sizes():
         assert mean.value == rows[f"{what}, over static, worst (swiglu_gate)"].value
         plan = mean.detail["cases"]["swiglu_gate"]
         assert plan["over_static"] == mean.value and plan["launches"] == 1
+
+
+def test_planned_bytes_of_dynamic_sizes_are_compared_with_those_of_static_ones():
+    makers = {"softmax": CASES["softmax"].timed, "broken": lambda: (lambda x: x.nope(), (1,))}
+    rows = {row.name: row for row in run_time_sizes.byte_rows("suite", makers)}
+    failed = rows["suite, not planned with static and with dynamic sizes"]
+    assert failed.value == 1 and set(failed.detail) == {"broken"}
+    what = "suite, all sizes dynamic, planned bytes over static"
+    mean = rows[f"{what}, geometric mean of 1"]
+    assert mean.value == rows[f"{what}, worst (softmax)"].value == 1 and mean.ok
+    assert rows[f"{what}, above 1.05"].value == 0
+    plans = mean.detail["softmax"]
+    assert plans["static"]["bytes"] == plans["all sizes dynamic"]["bytes"] == 2 * 5120 * 2048 * 4
+    assert plans["all sizes dynamic"]["assumed_sizes"] and plans["static"]["kernels"] == 1
+    # Rows that nobody knows the length of are read twice.
+    what = "suite, all dynamic, nothing assumed, planned bytes over static"
+    worst = rows[f"{what}, worst (softmax)"]
+    assert worst.value > 1.4 and worst.ok is None
+    assert rows[f"{what}, above 1.05"].detail == {"softmax": worst.value}
+
+
+def test_variants_are_counted_for_each_kernel_of_a_program():
+    count = run_time_sizes.count_variants
+    assert count([]) == count([[]]) == 0
+    assert count([["stitch_sum_1", "stitch_exp_1"], ["stitch_sum_1", "stitch_exp_1"]]) == 1
+    assert count([["stitch_sum_1", "stitch_exp_1"], ["stitch_sum_2", "stitch_exp_1"]]) == 2
+    two_norms = [["stitch_sum_1", "stitch_sum_2"], ["stitch_sum_3"], ["stitch_sum_3"]]
+    assert count(two_norms) == 2
+
+
+@needs_nvrtc
+def test_kernels_that_calls_have_built_are_counted():
+    varied = {"lengths": ([32, 48, 2, 33, 49, 34], lambda length: (2, length))}
+    failed, row = run_time_sizes.variant_rows((run_time_sizes.softmax,), varied)
+    assert failed.value == 0
+    assert row.name == "softmax, variants of a kernel, 6 lengths"
+    # A multiple of 8, a longer one, and what may be anything that is small.
+    assert row.detail["built_at"] == [32, 48, 2] and row.value == 3 and row.ok
 
 
 def test_ratio_is_taken_within_a_round():
