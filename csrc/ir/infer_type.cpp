@@ -83,8 +83,7 @@ TensorType infer_reduce(const Node& node, const TensorType& x, const Operands&) 
 
 TensorType infer_reshape(const Node& node, const TensorType& x, const Operands&) {
   const DimList& shape = node.type.shape;
-  require_equal(element_count(shape), element_count(x.shape),
-                "reshape of " + to_string(x) + " to " + to_string(shape));
+  require_equal(element_count(shape), element_count(x.shape), "reshape of ", x, " to ", shape);
   const auto strides = view_strides(x.shape, x.strides, shape);
   return {x.dtype, shape, strides ? *strides : contiguous_strides(shape)};
 }
@@ -106,8 +105,7 @@ TensorType infer_expand(const Node& node, const TensorType& x, const Operands&) 
   if (lead < 0) reject(node, "of ", x, " to the lower rank of ", shape);
   for (int d = 0; d < x.rank(); ++d)
     if (!x.shape[d].is(1))
-      require_equal(x.shape[d], shape[lead + d],
-                    "expand of " + to_string(x) + " to " + to_string(shape));
+      require_equal(x.shape[d], shape[lead + d], "expand of ", x, " to ", shape);
   return {x.dtype, shape, expand_strides(x.shape, x.strides, shape)};
 }
 

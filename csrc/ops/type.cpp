@@ -63,15 +63,13 @@ DimList broadcast_shape(const DimList& a, const DimList& b) {
   for (size_t i = 0; i < shorter.size(); ++i) {
     Dim& extent = shape[lead + i];
     if (shorter[i] == extent || shorter[i].is(1)) continue;
-    if (!extent.is(1))
-      require_equal(shorter[i], extent, "broadcasting " + to_string(a) + " with " + to_string(b));
+    if (!extent.is(1)) require_equal(shorter[i], extent, "broadcasting ", a, " with ", b);
     extent = shorter[i];
   }
   return shape;
 }
 
-void require_equal(const Dim& found, const Dim& expected, const std::string& what) {
-  if (found == expected) return;
+void reject_size(const Dim& found, const Dim& expected, const std::string& what) {
   const std::string sizes =
       what + ": found size " + to_string(found) + ", expected " + to_string(expected);
   if ((found - expected).is_constant())

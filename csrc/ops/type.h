@@ -1,6 +1,7 @@
 // Element types and tensor types: the vocabulary of shapes that every room shares.
 #pragma once
 
+#include "base/words.h"
 #include "ops/dim.h"
 
 namespace stitch {
@@ -77,7 +78,12 @@ inline bool broadcasts_to(const DimList& shape, const DimList& target) {
 }
 // UserError when two constants differ.  Symbolic extents are equal when they are the same
 // polynomial; others may be when the program runs, which nothing assumes: UnsupportedError.
-void require_equal(const Dim& found, const Dim& expected, const std::string& what);
+// `what` is put together (concat) where they differ.
+[[noreturn]] void reject_size(const Dim& found, const Dim& expected, const std::string& what);
+template <class... Parts>
+void require_equal(const Dim& found, const Dim& expected, const Parts&... what) {
+  if (found != expected) reject_size(found, expected, concat(what...));
+}
 
 std::string to_string(const DimList& dims);     // "[8,s0]"
 std::string to_string(const TensorType& type);  // "f32[8,s0]" and, when not contiguous, "(s0,1)"

@@ -117,7 +117,7 @@ Graph rebuild_graph(const Graph& graph, const RewriteRule& rule, const std::vect
     if (output.kind == GraphOutput::Kind::kTensor) output.node = mapped(output.node);
     rebuild.builder.output(output);
   }
-  return rebuild.builder.finish();
+  return std::move(result);
 }
 
 bool are_apart(const Strip& a, const Strip& b) {

@@ -46,7 +46,9 @@ inline std::string canonical_text(const Graph& graph) {
 using Pass = Graph (*)(const Graph& graph);
 
 inline void expect_rewrite(Pass pass, const std::string& before, const std::string& after) {
-  EXPECT_EQ(canonical_text(pass(read_graph(before))), canonical_text(read_graph(after)));
+  const Graph made = pass(read_graph(before));
+  verify_graph(made);
+  EXPECT_EQ(canonical_text(made), canonical_text(read_graph(after)));
 }
 
 inline void expect_unchanged(Pass pass, const std::string& text) {

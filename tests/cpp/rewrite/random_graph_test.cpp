@@ -174,6 +174,7 @@ TEST(RandomGraphs, RewritesChangeNothingThatACallerSees) {
   for (unsigned seed = 0; seed < 400; ++seed) {
     const Graph before = make_random_graph(seed);
     const Graph after = rewrite_graph(before);
+    verify_graph(after);
     SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + to_string(before) + "became\n" +
                  to_string(after));
     rewritten += after.size() < before.size();
