@@ -1,5 +1,7 @@
 #include "analysis/index_walk.h"
 
+#include "analysis/storage.h"
+
 namespace stitch {
 namespace {
 

@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "analysis/index_walk.h"
+#include "analysis/storage.h"
 
 namespace stitch {
 namespace {

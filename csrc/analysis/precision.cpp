@@ -116,11 +116,11 @@ Precision find_precision(const Graph& graph, const std::vector<bool>& rounded) {
   const std::vector<bool> is_kept = mark_nodes(graph, find_kept(graph));
   const std::vector<NodeList> users = find_users(graph);
   for (int i = graph.size() - 1; i >= 0; --i) {
-    const DTypeInfo& type = info(graph.nodes[i].type.dtype);
+    const DTypeInfo& type = info(graph.nodes[i]->type.dtype);
     // Of positive terms a sum keeps the relative error.  What may have become zero divides nothing.
     const auto is_scaled = [&](NodeId user) {
       const OpKind op = graph[user].op;
-      const bool adds = op == k_sum && graph.nodes[i].op == k_exp;
+      const bool adds = op == k_sum && graph.nodes[i]->op == k_exp;
       const bool scales = family(graph[user]) == Family::kView || std::ranges::count(kScaling, op);
       if (op == k_div && graph[user].inputs[1] == NodeId(i)) {
         const OpKind divisor = graph[skip_views(graph, NodeId(i))].op;

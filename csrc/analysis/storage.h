@@ -27,6 +27,18 @@ inline Cone unite_cones(const Cone& a, const Cone& b, const NodeList& roots) {
   return both;
 }
 
+// The value whose elements are written where `id` is stored.
+inline NodeId stored_part(const Graph& graph, NodeId id) {
+  const bool is_part =
+      family(graph[id]) == Family::kWriter && !combines_at_indices(info(graph[id]));
+  return is_part ? graph[id].inputs[1] : id;
+}
+// The value whose elements a root goes over.
+inline NodeId iterated_value(const Graph& graph, NodeId id) {
+  if (family(graph[id]) == Family::kReduce) return graph[id].inputs[0];
+  return family(graph[id]) == Family::kWriter ? graph[id].inputs[1] : id;
+}
+
 // Values that must be in memory: outputs, mutation values, operands of library calls.  Aliases are
 // resolved to their bases; `aliases` lists the views themselves.
 struct Demands {

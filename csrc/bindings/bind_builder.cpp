@@ -204,7 +204,9 @@ void bind_ops(BuilderClass& builder) {
         const int position = b.graph().size();
         const CallRow& row = calls.rows.at(static_cast<size_t>(call));
         auto made = b.library(row.name, call, inputs, results, several, describe_call(row));
-        b.graph().nodes[position].dims = std::move(sizes);
+        Node node = b.graph().nodes[position];
+        node.dims = std::move(sizes);
+        b.graph().nodes[position] = std::move(node);
         return made;
       });
 }

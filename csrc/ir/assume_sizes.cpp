@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "ir/builder.h"
+
 namespace stitch {
 namespace {
 
@@ -107,9 +109,13 @@ Graph assume_units(const Graph& graph) {
     }
   }
   if (values.empty()) return out;
-  for (Node& node : out.nodes)
+  for (SharedNode& shared : out.nodes) {
+    Node node = shared;
     for (DimList* dims : {&node.dims, &node.type.shape, &node.type.strides})
       for (Dim& dim : *dims) dim = substitute(dim, values);
+    node.type = infer_type(out, node);
+    shared = std::move(node);
+  }
   return out;
 }
 

@@ -53,6 +53,11 @@ Node Builder::along(OpKind op, NodeList inputs, int64_t dim, const DimList& dims
 NodeId Builder::add(Node node) {
   node.type = infer_type(graph_, node);
   if (node.origin.op.empty() && node.origin.location.empty()) node.origin = origin_;
+  return share(std::move(node));
+}
+
+NodeId Builder::share(SharedNode shared) {
+  const Node& node = shared;
   const NodeId id(graph_.size());
   if (share_ && node.op != OpKind::k_input && !may_call(node) && node.op != OpKind::k_layout) {
     const size_t hash = hash_of(node);
@@ -62,7 +67,7 @@ NodeId Builder::add(Node node) {
   }
   if (may_write_operands(node)) made_.clear();
   if (node.op == OpKind::k_input) graph_.inputs.push_back(id);
-  graph_.nodes.push_back(std::move(node));
+  graph_.nodes.push_back(std::move(shared));
   return id;
 }
 

@@ -109,6 +109,8 @@ class Builder {
   // A copy of `node` with other inputs (already in this builder): what rewrites use.  The type is
   // inferred again; what the operands leave open is taken from `node.type` (infer_type).
   NodeId copy(const Node& node, NodeList inputs);
+  // `node` of another graph itself, whose operands have equal numbers and types in this one.
+  NodeId share(SharedNode node);
   // The strides a value gets where it is materialised, when not contiguous.
   NodeId with_strides(NodeId x, DimList strides) {
     return add({.op = OpKind::k_layout, .inputs = {x}, .type = {.strides = std::move(strides)}});

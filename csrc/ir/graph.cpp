@@ -13,7 +13,7 @@ NodeList find_kept(const Graph& graph) {
 std::vector<NodeList> find_users(const Graph& graph) {
   std::vector<NodeList> users(graph.nodes.size());
   for (int i = 0; i < graph.size(); ++i)
-    for (NodeId input : graph.nodes[i].inputs) users[input.index()].push_back(NodeId(i));
+    for (NodeId input : graph.nodes[i]->inputs) users[input.index()].push_back(NodeId(i));
   return users;
 }
 

@@ -40,6 +40,19 @@ struct Node {
   Origin origin = {};
 };
 
+// Nodes never change, so graphs share those that a rewrite leaves as they are.
+struct SharedNode : std::shared_ptr<const Node> {
+  SharedNode(Node node = {}) : shared_ptr(std::make_shared<Node>(std::move(node))) {}  // NOLINT
+  operator const Node&() const { return **this; }                                      // NOLINT
+};
+// As base/archive.h wants it.
+template <class AnyArchive>
+void pass_parts(AnyArchive& archive, SharedNode& shared) {
+  Node node = shared;
+  archive.pass(node);
+  shared = std::move(node);
+}
+
 // One value the graph returns: a tensor, an integer that depends on symbols, or nothing.
 struct GraphOutput {
   enum class Kind { kTensor, kInteger, kNone } kind = Kind::kNone;
@@ -56,7 +69,7 @@ struct Mutation {
 };
 
 struct Graph {
-  std::vector<Node> nodes;
+  std::vector<SharedNode> nodes;
   NodeList inputs;                     // tensor inputs, in call order
   std::vector<int> input_positions;    // their positions among all arguments of the call
   std::vector<int> integer_positions;  // positions of the integer arguments (symbols)
@@ -105,18 +118,6 @@ inline NodeId maker_of(const Graph& graph, NodeId id) {
 // Yields places, numbered row-major over the reduced axes.
 inline bool is_arg_reduction(const Node& node) {
   return node.op == OpKind::k_argmax || node.op == OpKind::k_argmin;
-}
-
-// The value whose elements are written where `id` is stored.
-inline NodeId stored_part(const Graph& graph, NodeId id) {
-  const bool is_part =
-      family(graph[id]) == Family::kWriter && !combines_at_indices(info(graph[id]));
-  return is_part ? graph[id].inputs[1] : id;
-}
-// The value whose elements a root goes over.
-inline NodeId iterated_value(const Graph& graph, NodeId id) {
-  if (family(graph[id]) == Family::kReduce) return graph[id].inputs[0];
-  return family(graph[id]) == Family::kWriter ? graph[id].inputs[1] : id;
 }
 
 // Whether a library call has an effect of ops/library_calls.h.

@@ -231,7 +231,7 @@ std::vector<bool> find_scope_outputs(const Graph& graph, const Demands& demands,
   for (int n = 0; n < graph.size(); ++n) {
     if (scope_of[n] < 0) continue;
     is_output[n] = is_output[n] || demands.is_demanded[n];
-    for (NodeId input : graph.nodes[n].inputs) {
+    for (NodeId input : graph.nodes[n]->inputs) {
       const int maker = scope_of[input.index()];
       if (maker < 0 || maker == scope_of[n]) continue;
       const NodeId stored = storage_base(graph, input);

@@ -49,7 +49,7 @@ struct SumFinder {
     std::vector<bool> is_before = mark_nodes(graph, NodeList{product});
     for (int n = product.index(); n > id.index(); --n)
       if (is_before[n])
-        for (NodeId input : graph.nodes[n].inputs) is_before[input.index()] = true;
+        for (NodeId input : graph.nodes[n]->inputs) is_before[input.index()] = true;
     const auto is_operand = [&](NodeId input) { return storage_base(graph, input) == id; };
     return is_before[id.index()] && std::ranges::none_of(graph[product].inputs, is_operand) &&
            std::ranges::all_of(users[id.index()], [&](NodeId reader) {

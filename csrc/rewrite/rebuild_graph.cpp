@@ -77,6 +77,14 @@ struct Rebuild {
     return result;
   }
 
+  // The old node itself where its operands are what they were.
+  NodeId copy(NodeId old, const NodeList& inputs) {
+    const SharedNode& node = graph.nodes[old.index()];
+    const auto has_type = [&](NodeId id) { return builder[id].type == graph[id].type; };
+    const bool is_same = inputs == node->inputs && std::ranges::all_of(inputs, has_type);
+    return is_same ? builder.share(node) : builder.copy(node, inputs);
+  }
+
   NodeId rebuild_node(NodeId old) {
     const Node& node = graph[old];
     const auto [escapes, strides_matter, may_be_written] = seen[old.index()];
@@ -85,17 +93,17 @@ struct Rebuild {
     const bool asks_rule = rule && (!may_be_written || is_put(node));
     NodeId result =
         asks_rule ? rule(builder, {node, old, inputs, value, strides_matter}) : NodeId();
-    if (!result.valid()) result = builder.copy(node, inputs);
+    if (!result.valid()) result = copy(old, inputs);
     const TensorType& type = builder[result].type;
     STITCH_CHECK(type.dtype == node.type.dtype && type.shape == node.type.shape,
                  "a rewrite of %" << old << " = " << info(node).name << " turned "
                                   << to_string(node.type) << " into " << to_string(type));
-    if (strides_matter && type.strides != node.type.strides) result = builder.copy(node, inputs);
+    if (strides_matter && type.strides != node.type.strides) result = copy(old, inputs);
     if (!escapes && !is_materialised(node)) return result;
     const NodeId old_base = storage_base(graph, old);
     if (old_base == old) return keep_storage_apart(old, result);
     const bool aliases_as_before = base_of(result) == base_of(value[old_base.index()]);
-    return aliases_as_before ? result : builder.copy(node, inputs);
+    return aliases_as_before ? result : copy(old, inputs);
   }
 };
 

@@ -1,6 +1,7 @@
 #include "compilation.h"
 
 #include "plan/plan_graph.h"
+#include "support/own_node.h"
 
 namespace stitch {
 namespace {
@@ -17,7 +18,7 @@ Planned two_kernels() {
   )",
                                "cpu");
   for (int n = 0; n < planned.graph.size(); ++n) {
-    Node& node = planned.graph.nodes[n];
+    Node& node = own(planned.graph.nodes[n]);
     if (node.op != OpKind::k_neg) node.origin.position = 10 + n;
   }
   return planned;
@@ -36,7 +37,7 @@ TEST(KernelError, NamesTheOpsOfTheKernelThatFailed) {
   } catch (const KernelError& error) {
     EXPECT_STREQ(error.what(), "no way to say this");
     ASSERT_EQ(error.ops.size(), 1u);
-    EXPECT_EQ(planned.graph.nodes[error.ops[0] - 10].op, OpKind::k_tanh);
+    EXPECT_EQ(planned.graph.nodes[error.ops[0] - 10]->op, OpKind::k_tanh);
   }
   EXPECT_EQ(calls, 2);
 }
@@ -49,7 +50,7 @@ TEST(KernelError, OpsOfKernelsAreFoundOnceAndOnesWithoutPositionAreLeftOut) {
   EXPECT_EQ(find_ops({0, 1}).size(), 2u);
   const std::vector<int> ops = find_ops({0});
   ASSERT_EQ(ops.size(), 1u);
-  EXPECT_EQ(planned.graph.nodes[ops[0] - 10].op, OpKind::k_exp);
+  EXPECT_EQ(planned.graph.nodes[ops[0] - 10]->op, OpKind::k_exp);
   EXPECT_TRUE(find_ops({}).empty());
 }
 

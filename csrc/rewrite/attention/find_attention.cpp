@@ -217,7 +217,7 @@ void check_uses(Match& match) {
   bool is_read = std::ranges::any_of(find_kept(graph), is_inner);
   for (int i = match.found.scores.index() + 1; i < graph.size(); ++i)
     if (!is_inside[i] && NodeId(i) != match.found.result)
-      is_read |= std::ranges::any_of(graph.nodes[i].inputs, is_inner);
+      is_read |= std::ranges::any_of(graph.nodes[i]->inputs, is_inner);
   if (is_read) refuse(match, kRuleScoresRead);
   for (int i = match.found.scores.index() + 1; i < match.found.result.index(); ++i) {
     const Node& node = graph.nodes[i];

@@ -69,9 +69,9 @@ TEST(Storage, ConesOfJoinedRootsAreWhatBothTogetherEvaluate) {
   )");
   std::vector<NodeId> sum, div, last;
   for (int n = 0; n < graph.size(); ++n) {
-    if (graph.nodes[n].op == OpKind::k_sum) sum = {NodeId(n)};
-    if (graph.nodes[n].op == OpKind::k_div) div = {NodeId(n)};
-    if (graph.nodes[n].op == OpKind::k_tanh) last = {NodeId(n)};
+    if (graph.nodes[n]->op == OpKind::k_sum) sum = {NodeId(n)};
+    if (graph.nodes[n]->op == OpKind::k_div) div = {NodeId(n)};
+    if (graph.nodes[n]->op == OpKind::k_tanh) last = {NodeId(n)};
   }
   auto is_stored = [&](NodeId id) {
     return is_materialised(graph[id]) || id == sum[0] || id == div[0] || id == last[0];

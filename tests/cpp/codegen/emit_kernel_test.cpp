@@ -5,6 +5,7 @@
 
 #include "plan/plan_graph.h"
 #include "support/golden_graphs.h"
+#include "support/own_node.h"
 
 namespace stitch {
 namespace {
@@ -130,7 +131,8 @@ TEST(EmitKernel, HostileNamesAndOriginsNeverReachTheText) {
   for (const std::string& target : kTargets) {
     Planned planned = schedule_together(kSoftmax, target);
     const KernelSource clean = emit(planned).front();
-    for (Node& node : planned.graph.nodes) {
+    for (SharedNode& shared : planned.graph.nodes) {
+      Node& node = own(shared);
       node.name = "evil */ \\";
       node.origin = {"*/ \\\" evil \n#include <evil>", "evil\".py:1\n*/ system(\"evil\");//\\"};
     }

@@ -44,7 +44,7 @@ TEST(AssumeUnits, ContiguousExtentsThatAreMultiplesOfEightAtTheHintsAre) {
     const std::vector<int64_t> values = graph.symbols.evaluate({3, columns});
     EXPECT_EQ(graph.symbols.holds(values), columns % 8 == 0) << columns;
     if (columns % 8 == 0) {
-      EXPECT_EQ(evaluate(graph.nodes[0].type.shape[1], values), columns);
+      EXPECT_EQ(evaluate(graph.nodes[0]->type.shape[1], values), columns);
     }
   }
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/own_node.h"
 #include "support/read_graph.h"
 
 namespace stitch {
@@ -29,23 +30,23 @@ TEST(VerifyGraph, AcceptsWhatTheBuilderMakes) { EXPECT_EQ(error_of(sample()), "n
 
 TEST(VerifyGraph, OperandsComeBeforeTheirUsers) {
   Graph graph = sample();
-  graph.nodes[1].inputs[0] = NodeId(2);
+  own(graph.nodes[1]).inputs[0] = NodeId(2);
   EXPECT_NE(error_of(graph).find("%1 = neg (from aten.neg.default at model.py:7)"),
             std::string::npos);
 }
 
 TEST(VerifyGraph, TypesFollowFromOperands) {
   Graph graph = sample();
-  graph.nodes[1].type.dtype = DType::kF16;
+  own(graph.nodes[1]).type.dtype = DType::kF16;
   EXPECT_NE(error_of(graph).find("its operands give f32[4,8]"), std::string::npos);
   graph = sample();
-  graph.nodes[1].type.strides = {1, 4};
+  own(graph.nodes[1]).type.strides = {1, 4};
   EXPECT_NE(error_of(graph).find("f32[4,8](1,4)"), std::string::npos);
 }
 
 TEST(VerifyGraph, AxesAreInRange) {
   Graph graph = sample();
-  graph.nodes[2].ints = {2};
+  own(graph.nodes[2]).ints = {2};
   EXPECT_NE(error_of(graph).find("dimension 2"), std::string::npos);
 }
 

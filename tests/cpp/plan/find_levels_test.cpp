@@ -55,7 +55,7 @@ TEST(FindLevels, WhatWaitsForNoCallIsOfTheLevelOfItsFirstUser) {
                                           {OpKind::k_sum, 0}, {OpKind::k_neg, 0}};
   std::map<OpKind, int> found;
   for (int n = 0; n < graph.size(); ++n)
-    if (expected.count(graph.nodes[n].op)) found[graph.nodes[n].op] = levels[n];
+    if (expected.count(graph.nodes[n]->op)) found[graph.nodes[n]->op] = levels[n];
   EXPECT_EQ(found, expected);
 }
 
@@ -66,7 +66,7 @@ std::vector<int> levels_of(const std::string& text, const std::vector<OpKind>& o
   std::vector<int> found;
   for (OpKind op : ops) {
     for (int n = 0; n < graph.size(); ++n)
-      if (graph.nodes[n].op == op) found.push_back(levels[n]);
+      if (graph.nodes[n]->op == op) found.push_back(levels[n]);
   }
   return found;
 }
@@ -120,7 +120,7 @@ TEST(FindLevels, NothingIsOfALowerLevelThanWhatItReads) {
     const Graph graph = read_graph(random_graph(seed, 60, true));
     const std::vector<int> levels = find_levels(graph);
     for (int n = 0; n < graph.size(); ++n)
-      for (NodeId input : graph.nodes[n].inputs)
+      for (NodeId input : graph.nodes[n]->inputs)
         ASSERT_LE(levels[input.index()], levels[n]) << seed << " %" << n << " " << input.index();
   }
 }
@@ -184,7 +184,7 @@ bool can_run(const Graph& graph, const std::vector<std::vector<NodeId>>& scopes)
   }
   std::map<int, std::set<int>> waits;
   for (int n = 0; n < graph.size(); ++n) {
-    for (NodeId input : graph.nodes[n].inputs) {
+    for (NodeId input : graph.nodes[n]->inputs) {
       if (step_of[n] != step_of[input.index()]) waits[step_of[n]].insert(step_of[input.index()]);
     }
   }

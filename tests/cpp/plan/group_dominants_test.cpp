@@ -64,7 +64,7 @@ struct Grouped {
     std::vector<std::pair<NodeId, NodeId>> reads;
     for (int n = 0; n < graph.size(); ++n) {
       if (group_of[n] < 0) continue;
-      for (NodeId input : graph.nodes[n].inputs) {
+      for (NodeId input : graph.nodes[n]->inputs) {
         const int from = group_of[input.index()];
         NodeId made = input;  // behind views that only rename indices
         while (!held.count(made) && renames(made)) made = graph[made].inputs[0];

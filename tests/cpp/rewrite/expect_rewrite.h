@@ -30,7 +30,7 @@ inline std::string canonical_text(const Graph& graph) {
     input = place[input.index()];
   }
   for (int i = 0; i < graph.size(); ++i)
-    if (graph.nodes[i].op == OpKind::k_library) visit(NodeId(i));
+    if (graph.nodes[i]->op == OpKind::k_library) visit(NodeId(i));
   for (GraphOutput& output : sorted.outputs)
     if (output.kind == GraphOutput::Kind::kTensor) {
       visit(output.node);

@@ -22,6 +22,17 @@ TEST(RebuildGraph, EqualValuesAreComputedOnce) {
   )");
 }
 
+TEST(RebuildGraph, NodesThatStayAreShared) {
+  const Graph before = read_graph(R"(
+    %x = input : f32[4,8]
+    %y = sum(exp(%x)){axes=[1]}
+    outputs (%y)
+  )");
+  const Graph after = rebuild(before);
+  ASSERT_EQ(after.size(), before.size());
+  for (int n = 0; n < before.size(); ++n) EXPECT_EQ(after.nodes[n].get(), before.nodes[n].get());
+}
+
 TEST(RebuildGraph, TwoOutputsNeverBecomeOneTensor) {
   expect_rewrite(rebuild, R"(
     %x = input : f32[4]

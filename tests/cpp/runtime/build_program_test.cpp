@@ -6,6 +6,7 @@
 
 #include "cpp/runtime/fake_frame.h"
 #include "ops/library_calls.h"
+#include "support/own_node.h"
 
 namespace stitch {
 namespace {
@@ -202,8 +203,8 @@ TEST(BuildProgram, ResultsThatNobodyReadsHaveNoBuffer) {
   const NodeId call = plan.add_call(x, 3);
   const NodeId unread = plan.add_node(OpKind::k_get, {call}, floats({2}));
   const NodeId read = plan.add_node(OpKind::k_get, {call}, floats({2}));
-  plan.graph.nodes[unread.index()].ints = {0};
-  plan.graph.nodes[read.index()].ints = {2};
+  own(plan.graph.nodes[unread.index()]).ints = {0};
+  own(plan.graph.nodes[read.index()]).ints = {2};
   plan.returns(read);
   const Program program = plan.build();
   const CallStep& step = std::get<CallStep>(program.steps[0]);
@@ -228,7 +229,7 @@ TEST(BuildProgram, AProductIsStoredOverWhatIsAddedUnlessThatLivesOn) {
     const NodeId x = plan.add_input(floats({4, 4}));
     const NodeId added = is_called ? plan.add_call(x, 0) : plan.add_kernel(x, 1, 16);
     const NodeId sum = plan.add_call(plan.add_alias(added, floats({4, 4}), 0), 1);
-    Node& node = plan.graph.nodes[sum.index()];
+    Node& node = own(plan.graph.nodes[sum.index()]);
     node.name = "aten.addmm.default";
     node.inputs = {node.inputs[0], x, x};
     plan.returns(sum);
@@ -246,8 +247,8 @@ TEST(BuildProgram, CallsThatTheCoreMakesAreListedApart) {
   NodeId x = plan.add_call(plan.add_input(floats({2})), 4);
   for (double number : {0.25, 0.5}) {
     x = plan.add_call(x, kMadeCall);
-    plan.graph.nodes.back().name = kAttentionCall;
-    plan.graph.nodes.back().number = number;
+    own(plan.graph.nodes.back()).name = kAttentionCall;
+    own(plan.graph.nodes.back()).number = number;
   }
   plan.returns(x);
   const Program program = plan.build();

@@ -7,6 +7,7 @@
 
 #include "cpp/runtime/fake_frame.h"
 #include "runtime/error_flags.h"
+#include "support/own_node.h"
 
 namespace stitch {
 namespace {
@@ -136,7 +137,7 @@ FakePlan make_plan(int kernels, bool may_fail) {
   NodeId x = plan.add_input(floats({64}));
   for (int i = 0; i < kernels; ++i) {
     x = plan.add_kernel(x, kBlocks, 32);
-    Node& node = plan.graph.nodes[x.index()];
+    Node& node = own(plan.graph.nodes[x.index()]);
     node.op = OpKind::k_gather;
     node.inputs.push_back(node.inputs[0]);
     node.ints = {0};

@@ -4,6 +4,7 @@
 
 #include "cpp/runtime/fake_frame.h"
 #include "runtime/driver.h"
+#include "support/own_node.h"
 
 namespace stitch {
 namespace {
@@ -18,7 +19,7 @@ Program failing_program(OpKind op, DType dtype, Origin origin, decltype(&fail<{}
   FakePlan plan;
   const NodeId x = plan.add_input(floats({2}));
   const NodeId y = plan.add_kernel(x, 1, 2);
-  Node& node = plan.graph.nodes[y.index()];
+  Node& node = own(plan.graph.nodes[y.index()]);
   node.op = op;
   node.inputs = {x, x};
   node.ints = {0};

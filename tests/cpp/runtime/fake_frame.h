@@ -10,6 +10,7 @@
 
 #include "runtime/build_program.h"
 #include "runtime/executor.h"
+#include "support/own_node.h"
 
 namespace stitch {
 
@@ -159,7 +160,7 @@ struct FakePlan {
 
   NodeId add_call(NodeId x, int64_t row) {
     const NodeId y = add_node(OpKind::k_library, {x}, graph[x].type);
-    graph.nodes.back().integer = row;
+    own(graph.nodes.back()).integer = row;
     plan.steps.push_back({-1, y});
     return y;
   }
@@ -167,8 +168,8 @@ struct FakePlan {
   // `offset`: in elements, of rows of one.
   NodeId add_alias(NodeId base, TensorType type, const Dim& offset) {
     const NodeId y = add_node(OpKind::k_slice, {base}, std::move(type));
-    graph.nodes.back().ints = {0};
-    graph.nodes.back().dims = {offset, 1};
+    own(graph.nodes.back()).ints = {0};
+    own(graph.nodes.back()).dims = {offset, 1};
     plan.aliases.push_back({y, base, offset});
     return y;
   }
