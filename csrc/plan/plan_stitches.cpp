@@ -1,5 +1,8 @@
 #include "plan/plan_stitches.h"
 
+#include <bit>
+#include <tuple>
+
 #include "plan/kernels/chain_stages.h"
 #include "plan/kernels/choose_template.h"
 #include "plan/stitch_stages.h"
@@ -24,6 +27,42 @@ double predict_copies_us(const Graph& graph, const DeviceSpec& device,
   return us;
 }
 
+// By node: the first that scores do not tell from it, but by its operands.  Of arguments and
+// results of calls, which stages load, they ask for op and type alone.  What accesses at indices,
+// of which they look at more than a stage evaluates, and what may be stored in place are like no
+// other.
+std::vector<int> find_kinds(const Graph& graph, const std::map<NodeId, int>& replaceable) {
+  const auto content_of = [](const Node& node) {
+    return std::tuple(node.op, node.ints, node.dims, std::bit_cast<int64_t>(node.number),
+                      node.integer, node.type.dtype, node.type.shape, node.type.strides,
+                      node.origin.op);
+  };
+  std::map<decltype(content_of({})), int> firsts;
+  std::vector<int> kinds = count_to(graph.nodes.size());
+  for (int& kind : kinds) {
+    const Node& node = graph.nodes[kind];
+    const bool accesses = family(node) == Family::kReader || family(node) == Family::kWriter;
+    if (accesses || replaceable.contains(NodeId(kind))) continue;
+    const Node seen = is_materialised(node) ? Node{.op = node.op, .type = node.type} : node;
+    kind = firsts.try_emplace(content_of(seen), kind).first->second;
+  }
+  return kinds;
+}
+
+// What a stage is, wherever it stands in the graph.
+std::vector<int> outline_of(const StagePrices& prices, const Stage& stage) {
+  const NodeList all = unite(stage.nodes, stage.loads);
+  auto outline = map_to_vector(all, [&](NodeId id) { return prices.kinds[id.index()]; });
+  const auto add_places = [&](const NodeList& ids) {
+    for (const NodeId id : ids)
+      outline.push_back(static_cast<int>(std::ranges::lower_bound(all, id) - all.begin()));
+    outline.push_back(-1);
+  };
+  for (const NodeList* ids : {&stage.loads, &stage.roots, &stage.stores}) add_places(*ids);
+  for (const NodeId id : stage.nodes) add_places(prices.graph[id].inputs);
+  return outline;
+}
+
 Choice choice_of(const PlannedKernel& kernel) {
   if (kernel.has_chains()) return Choice::kChained;
   if (!kernel.kept.empty()) return Choice::kKept;
@@ -34,7 +73,7 @@ Choice choice_of(const PlannedKernel& kernel) {
 }  // namespace
 
 const StageScore& StagePrices::of(const Stage& stage) {
-  const auto [entry, is_new] = known.try_emplace({stage.roots, stage.loads, stage.stores});
+  const auto [entry, is_new] = known.try_emplace(outline_of(*this, stage));
   StageScore& own = entry->second;
   if (!is_new) return own;
   check_stopping();  // planning takes seconds, one answer a millisecond
@@ -47,7 +86,8 @@ const StageScore& StagePrices::of(const Stage& stage) {
 }
 
 StagePrices price_stages(const Graph& graph, const Target& target) {
-  return {graph, target, find_replaceable(graph)};
+  const std::map<NodeId, int> replaceable = find_replaceable(graph);
+  return {graph, target, replaceable, find_kinds(graph, replaceable)};
 }
 
 void schedule_kernel(const Graph& graph, const Target& target, const BlockBounds& bounds, size_t k,

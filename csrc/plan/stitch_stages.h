@@ -14,13 +14,15 @@ namespace stitch {
 // Each number comes after all that `waits` lists for it, of those that can come next the lowest.
 std::vector<int> order_by_waits(const std::vector<std::vector<int>>& waits);
 
-// What candidate stages cost: each is scheduled once, as explorers ask about many of the same.
+// What candidate stages cost.  Each is scheduled once: explorers ask about many of the same, and
+// the stages of equal layers differ in their place alone.
 struct StagePrices {
   const Graph& graph;
   Target target;
   std::map<NodeId, int> replaceable;  // plan/store_in_place.h
+  std::vector<int> kinds;             // by node
   std::function<StageScore(const Graph&, const Stage&, const Target&)> score = score_stage;
-  std::map<std::array<NodeList, 3>, StageScore> known = {};  // by roots, loads and stores
+  std::map<std::vector<int>, StageScore> known = {};  // by nodes' kinds and how they are linked
 
   // The stage's score, with the copies that its stores need.
   const StageScore& of(const Stage& stage);

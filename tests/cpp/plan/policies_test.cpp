@@ -1,5 +1,6 @@
 // Each policy alone, and what auto makes of them.
 #include <map>
+#include <sstream>
 #include <tuple>
 
 #include "plan/plan_graph.h"
@@ -203,6 +204,35 @@ TEST(Policies, AutoHasEachStageScoredOnce) {
     plan_by_policy("auto", planning.request());
     EXPECT_FALSE(asked.empty());
     for (const auto& [stage, times] : asked) EXPECT_EQ(times, 1) << golden.name;
+  }
+}
+
+// What lies between the products of a layer, of which each has weights of its own.
+std::string softmax_layers(int layers) {
+  std::ostringstream text;
+  text << "%x0 = input : f32[64,64]\n";
+  for (int i = 0; i < layers; ++i)
+    text << "%w" << i << " = input : f32[64,64]\n%m" << i << " = library(%x" << i << ", %w" << i
+         << "){name=\"aten.mm.default\"} : f32[64,64]\n%e" << i << " = exp(%m" << i << ")\n%x"
+         << i + 1 << " = div(%e" << i << ", reshape(sum(%e" << i << "){axes=[1]}){shape=[64,1]})\n";
+  text << "outputs (%x" << layers << ")\n";
+  return text.str();
+}
+
+TEST(Policies, StagesOfEqualLayersAreScoredOnce) {
+  for (const char* target : {"h200", "cpu"}) {
+    const auto count_scored = [&](int layers) {
+      const Graph graph = read_graph(softmax_layers(layers));
+      Planning planning(graph, target_of(target));
+      int scored = 0;
+      planning.prices.score = [&](const Graph& of, const Stage& stage, const Target& on) {
+        ++scored;
+        return score_stage(of, stage, on);
+      };
+      plan_by_policy("auto", planning.request());
+      return scored;
+    };
+    EXPECT_EQ(count_scored(6), count_scored(3)) << target;
   }
 }
 

@@ -19,6 +19,7 @@ using ScoreOf = std::function<StageScore(const Stage&)>;
 // Every root a stage of its own, each as `score` says.
 StitchPlan plan_apart(const Graph& graph, const ScoreOf& score, const DeviceSpec& device) {
   Planning planning(graph, {device, kTestWorkers});
+  planning.prices.kinds = count_to(graph.nodes.size());  // scores that go by place
   planning.prices.score = [&](const Graph&, const Stage& stage, const Target&) {
     if (stage.roots.size() > 1) return StageScore{Verdict::no(99, "the test says so")};
     return score(stage);
