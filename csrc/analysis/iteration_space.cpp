@@ -142,7 +142,7 @@ struct Tracer {
     if (!visited.insert({id, &dims}).second) return Verdict::yes();
     const Node& node = graph[id];
     const bool is_load = (*loads_of_roots[current])[id.index()];
-    if (is_load || family(node) == Family::kSource) {
+    if (is_load || family(node) == Family::kSource || moves_elements(node)) {
       const auto [seen, is_first] = leaves.try_emplace(id, &dims);
       if (!is_first && seen->second != &dims && all_regular(*seen->second))
         try_unify(*seen->second, dims);  // sharing it is a preference, not a need

@@ -359,9 +359,10 @@ struct Emitter {
   }
 
   // The arrays of the frame, and whether a launch has a block for each block's work.
-  std::string frame_arrays() const {
+  std::string frame_arrays() {
     if (arrays.empty()) return "";
-    std::string text = "  const bool is_resident = grid_blocks() >= " + to_string(resident) + ";\n";
+    std::string text =
+        concat("  const bool is_resident = grid_blocks() >= ", size(resident), ";\n");
     for (size_t i = 0; i < arrays.size(); ++i)
       if (arrays[i].array.is_handed_on()) text += declare_array(arrays[i].array, i);
     return text;

@@ -11,9 +11,14 @@ using Nearness = SymbolTable::Nearness;
 
 constexpr int64_t kUnit = 8;           // elements of 16 bits in the widest access of a thread
 constexpr int64_t kPieceUnit = 16;     // rows of a piece, or pieces
+constexpr int64_t kUnits = 8;          // of a long row, in which whole blocks are its pieces
 constexpr int64_t kLongRow = 1 << 16;  // elements, which many blocks reduce
-constexpr int64_t kFewTrips = 16;      // loops that are written out
 constexpr int64_t kSmallShare = 16;    // of the largest value's elements
+
+int64_t find_piece_unit(int64_t extent) {
+  if (extent < kLongRow) return kPieceUnit;
+  return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(extent))) / kUnits;
+}
 
 // Extents that vectors lie along, or pieces of reductions, of large values, and units for them.
 std::vector<std::pair<Dim, int64_t>> find_extents(const Graph& graph) {
@@ -32,7 +37,7 @@ std::vector<std::pair<Dim, int64_t>> find_extents(const Graph& graph) {
     for (int d = 0; d < type.rank(); ++d) {
       const bool is_contiguous = type.strides[d].is(1);
       if (reduces && std::ranges::count(node.ints, d) > 0 && (is_cut || !is_contiguous))
-        found.emplace_back(type.shape[d], kPieceUnit);
+        found.emplace_back(type.shape[d], find_piece_unit(graph.symbols.hint(type.shape[d])));
       else if (is_contiguous)
         found.emplace_back(type.shape[d], kUnit);
     }
@@ -98,7 +103,8 @@ Graph assume_units(const Graph& graph) {
     for (size_t i = monomial.size(); i-- > 0;) {
       const SymbolId id = find_asked(graph.symbols, monomial[i], wanted).first;
       const Dim whole = Dim::symbol(id);
-      const int64_t unit = std::gcd(graph.symbols.hint(whole), units.at(id));
+      const int64_t hint = graph.symbols.hint(whole), most = find_piece_unit(hint);
+      const int64_t unit = std::gcd(hint, std::min(units.at(id), most));
       if (unit < kUnit || values.contains(id) ||
           !may_assume(graph.symbols, Nearness::kClass, whole))
         continue;
@@ -120,12 +126,12 @@ Graph assume_units(const Graph& graph) {
 }
 
 std::optional<Assumption> assume_few_trips(const SymbolTable& symbols, const Dim& extent,
-                                           int64_t step) {
+                                           int64_t step, int64_t most_trips) {
   if (!may_assume(symbols, Nearness::kClass, extent)) return std::nullopt;
   const int64_t hint = std::max<int64_t>(1, symbols.hint(extent));
   const auto quarter = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(hint))) / 4;
   const int64_t most = round_up(hint, std::max(step, quarter / step * step));
-  return most / step <= kFewTrips ? std::optional(Assumption{extent, most}) : std::nullopt;
+  return most / step <= most_trips ? std::optional(Assumption{extent, most}) : std::nullopt;
 }
 
 std::optional<Assumption> assume_small(const SymbolTable& symbols, const Dim& largest) {

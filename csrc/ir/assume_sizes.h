@@ -17,7 +17,7 @@ Graph assume_units(const Graph& graph);
 // That threads which advance `step` elements a trip cover an extent in few trips, nearly as few as
 // the hint's: 3000 by 512 are at most 3072.  Nothing where they are many, or not to be assumed.
 std::optional<Assumption> assume_few_trips(const SymbolTable& symbols, const Dim& extent,
-                                           int64_t step);
+                                           int64_t step, int64_t most_trips);
 
 // That a sum of positive terms stays below 2^31; nothing where the hints' does not.
 std::optional<Assumption> assume_small(const SymbolTable& symbols, const Dim& largest);

@@ -110,10 +110,7 @@ bool is_small(const PlanRequest& in, const StitchPlan& best) {
 
 // Only what is read at other indices makes kernels of several ops evaluate more than those of one.
 bool moves_values(const PlanRequest& in, const StitchPlan&) {
-  return std::ranges::any_of(in.graph.nodes, [](const Node& node) {
-    return family(node) == Family::kReader || node.op == OpKind::k_slice ||
-           node.op == OpKind::k_flip;
-  });
+  return std::ranges::any_of(in.graph.nodes, moves_elements);
 }
 
 // Roots that evaluate each other's values again are worse than all values stored, on a host soon by

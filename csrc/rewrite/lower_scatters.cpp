@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "analysis/index_walk.h"
+#include "ir/assume_sizes.h"
 #include "rewrite/constants.h"
 #include "rewrite/rebuild_graph.h"
 
@@ -179,13 +180,21 @@ struct Lowering {
     return finish_rows(chunks ? split_positions(put, chunks) : sort_rows(put));
   }
 
+  // Below 2^31, or assumed to be.
+  bool is_small(const Dim& count) {
+    if (count.is_at_most(INT32_MAX)) return true;
+    const auto small = assume_small(b->graph().symbols, count);
+    if (small) b->graph().symbols.assumptions.push_back(*small);
+    return small.has_value();
+  }
+
   // The order and the offsets of the segments of an index [count], among the rows of x.
   Rows sort_rows(const Put& put) {
     const Dim size = type(put.x).shape[put.dim];
     auto& made = sorted[{put.index.value(), to_string(size), put.ignored, put.wraps}];
     if (!made.first.valid()) {
       const Dim count = type(put.index).shape[0];
-      const bool narrow = count.is_at_most(INT32_MAX) && size.is_at_most(INT32_MAX);
+      const bool narrow = is_small(count) && is_small(size);
       const DType dtype = narrow ? DType::kI32 : DType::kI64;
       Node call{.op = k_library, .integer = kMadeCall, .type = {DType::kOpaque}};
       call.name = kSegmentsCall;

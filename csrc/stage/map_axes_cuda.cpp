@@ -125,7 +125,8 @@ struct Mapper {
       if (mapped.in_grid) continue;
       if (extent.is_constant())
         mapped.serial = divide_up(extent.value(), step);
-      else if (const auto few = assume_few_trips(graph.symbols, extent, step)) {
+      else if (const auto few =
+                   assume_few_trips(graph.symbols, extent, step, schedule.bounds.most_trips)) {
         mapped.serial = few->most / step;
         mapped.is_exact = false;
         schedule.assumptions.push_back(*few);

@@ -26,12 +26,6 @@ double blocks_along(const Graph& graph, const MappedAxis& mapped) {
 }
 
 // Not the schedule's grid: its symbols may be of a candidate, unknown to the graph's table.
-double count_planned_blocks(const Graph& graph, const StageSchedule& schedule) {
-  double blocks = 1;
-  for (const MappedAxis& mapped : schedule.axes) blocks *= blocks_along(graph, mapped);
-  return blocks;
-}
-
 // Bytes that pass between two uses of a value in the leaves of `blocks`: one iteration of the loops
 // they share, over all buffers of the kernel, in every block that runs at the time.
 double reuse_distance(const Graph& graph, const Stage& stage, const StageSchedule& schedule,
@@ -413,6 +407,12 @@ int count_live_registers(const Graph& graph, const StageSchedule& schedule) {
 
 double last_cache_bytes(const DeviceSpec& device) {
   return static_cast<double>(device.l2_bytes) * (device.is_cuda ? 0.6 : 0.25);
+}
+
+double count_planned_blocks(const Graph& graph, const StageSchedule& schedule) {
+  double blocks = 1;
+  for (const MappedAxis& mapped : schedule.axes) blocks *= blocks_along(graph, mapped);
+  return blocks;
 }
 
 StageWork measure_work(const Graph& graph, const Stage& stage, const StageSchedule& schedule,

@@ -84,6 +84,7 @@ struct BlockBounds {
   int64_t least_blocks = 0;            // of rows, that several would else share one of
   int per_multiprocessor = 1;          // blocks that must be resident beside each other
   int resident_threads = kResidentThreads;  // that should be, with 64 registers each
+  int64_t most_trips = 16;                  // of run-time loops that are written out
   bool splits_homes = true;                 // a value may be in registers and in shared memory
   int persistent_registers = 0;             // of a thread, that hold persistent values
   int persistent_shared_bytes = 0;  // of a block, from its first byte on, that hold the rest

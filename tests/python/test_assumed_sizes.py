@@ -42,6 +42,42 @@ def group_norm(x):
     return ((grouped - grouped.mean(2, True)) * grouped.var(2, keepdim=True).rsqrt()).view_as(x)
 
 
+def scaled_by_largest(x):
+    return x / x.abs().amax()
+
+
+def test_rows_of_any_number_stay_on_chip_across_a_barrier():
+    plan = torch_stitch.explain(scaled_by_largest, draw(256, 8192), target="h200").plan
+    torch._dynamo.reset()
+    x = draw(256, 8192)
+    torch._dynamo.maybe_mark_dynamic(x, 0)
+    dynamic = torch_stitch.explain(scaled_by_largest, x, target="h200").plan
+    assert dynamic["bytes_planned"] == plan["bytes_planned"]
+    assert plan["bytes_planned"] < 3 * 4 * x.numel()  # read once, stored once
+    compiled = compile_strictly(scaled_by_largest, dynamic=True, options=ON_H200)
+    for rows in (256, 96, 17):
+        x = draw(rows, 8192)
+        torch.testing.assert_close(compiled(x), scaled_by_largest(x), rtol=1e-6, atol=0)
+
+
+def test_segments_of_any_number_are_sorted_by_indices_of_32_bits():
+    def fn(x, at):
+        return torch.zeros(40, x.shape[1]).index_add(0, at, x)
+
+    inputs = draw(300, 64), torch.arange(300) % 37
+    plan = torch_stitch.explain(fn, *inputs, target="h200").plan
+    torch._dynamo.reset()
+    for value in inputs:
+        torch._dynamo.maybe_mark_dynamic(value, 0)
+    dynamic = torch_stitch.explain(fn, *inputs, target="h200").plan
+    assert dynamic["bytes_planned"] == plan["bytes_planned"]
+    assert any(size.endswith("<= 2147483647") for size in dynamic["assumed_sizes"])
+    compiled = compile_strictly(fn, dynamic=True, options=ON_H200)
+    for count in (300, 41, 1):
+        x, at = draw(count, 64), torch.arange(count) % 37
+        torch.testing.assert_close(compiled(x, at), fn(x, at), rtol=1e-5, atol=1e-6)
+
+
 def time_for_h200(fn, x, is_dynamic=True, clock=True, **options):
     """Microseconds by the clock."""
     torch._dynamo.reset()

@@ -12,6 +12,7 @@ namespace {
 // latency.  Two blocks of 512 do not wait at the same time; small ones fill what is there: 50 MB in
 // 768 blocks of 64 threads, 4 KB of registers and 36 of shared memory each.
 constexpr int kKeepingThreads[] = {512, 1024, 256, 128, 64}, kLeastThreads = 256;
+constexpr int64_t kKeepingTrips = 64;  // of loops along what is kept, in arrays of static sizes
 
 // Some root gives each thread work of its own: threads that repeat others' would hold the same.
 bool uses_all_threads(const StageSchedule& schedule) {
@@ -86,14 +87,12 @@ struct KeepingGroups {
 
   // The blocks of all groups meet at each barrier, one block's work in each.
   bool count_resident_blocks() {
-    int64_t blocks = 0;
-    for (const Group& group : groups) {
-      const int64_t own = count_static_blocks(group.mapped).value_or(0);
-      if (own <= 0) return false;
-      blocks += own;
-    }
+    double blocks = 0;
+    for (const Group& group : groups)
+      blocks += count_planned_blocks(scheduler->graph, group.mapped);
     const DeviceSpec& device = scheduler->target.device;
-    const int64_t each = divide_up(blocks, device.multiprocessors), resident = each * bounds.most;
+    const int64_t each = divide_up(static_cast<int64_t>(blocks), device.multiprocessors);
+    const int64_t resident = each * bounds.most;
     bounds.per_multiprocessor = static_cast<int>(each);
     bounds.resident_threads = 0;  // there are no others
     return each <= device.blocks_per_multiprocessor && resident >= kLeastThreads &&
@@ -206,6 +205,7 @@ KernelSchedules KernelScheduler::schedule_together(const PlannedKernel& kernel,
       if (threads > bounds.most) continue;
       KeepingGroups attempt{this, bounds};
       attempt.bounds.least = attempt.bounds.most = threads;
+      attempt.bounds.most_trips = kKeepingTrips;
       if (!attempt.keep(kernel.kept, in_shared)) continue;
       if (attempt.saved_bytes > best.saved_bytes) best = std::move(attempt);
       if (best.is_complete && best.saved_bytes > 0) return best.finish(kernel);

@@ -28,6 +28,23 @@ TEST(IterationSpace, ThePassesOfASoftmaxShareTheirAtoms) {
   EXPECT_EQ(kernel.spaces.depends.at(kernel.last().root), (std::set<NodeId>{maximum, total}));
 }
 
+// Of what is read at indices, or a part of, neither dimension of the operand is seen; its own are.
+TEST(IterationSpace, RowsThatAreChosenShareTheirAtomsWithTheirReductions) {
+  for (const char* rows : {"%r = index(%t, %i){axes=[0]}",
+                           "%r = slice(%t){dim=1, start=0, count=64}", "%r = flip(%t){axes=[1]}"}) {
+    const OneKernel kernel =
+        one_kernel("%t = input : f32[8,768]\n%i = input : i64[8]\n" + std::string(rows) + R"(
+      %e = exp(sub(%r, amax(%r){axes=[1], keepdim}))
+      %y = div(%e, sum(%e){axes=[1], keepdim})
+      outputs (%y)
+    )");
+    ASSERT_TRUE(kernel.verdict) << kernel.verdict.why;
+    ASSERT_EQ(kernel.spaces.roots.size(), 3u);
+    EXPECT_EQ(kernel.space(0).reduced_atoms, kernel.space(1).reduced_atoms) << rows;
+    EXPECT_EQ(kernel.last().dims[1], kernel.space(0).reduced_atoms) << rows;
+  }
+}
+
 TEST(IterationSpace, ARootThatIsReadBringsTheReductionsThatItReads) {
   const OneKernel kernel = one_kernel(R"(
     %x = input : f32[8,6]

@@ -71,7 +71,11 @@ TEST(AssumeUnits, ReducedRowsAreMultiplesOfSixteenOrEight) {
   const std::string sum =
       "\narguments 1 tensors [0] integers [1]\n%x = input : f32[s0,64]\n"
       "%y = sum(%x){axes=[0]}\noutputs (%y)\n";
-  for (const auto& [hint, shape] : {std::pair{"4096", "f32[s1*16,64]"}, {"4088", "f32[s1*8,64]"}}) {
+  // Long rows are cut in pieces of whole blocks: eight units of each.
+  for (const auto& [hint, shape] : {std::pair{"4096", "f32[s1*16,64]"},
+                                    {"4088", "f32[s1*8,64]"},
+                                    {"1048576", "f32[s1*131072,64]"},
+                                    {"1048592", "f32[s1*16,64]"}}) {
     const std::string symbols = "symbols s0 = input(0) hint " + std::string(hint);
     EXPECT_EQ(shapes_of(assume_units(near(symbols + sum)))[0], shape);
   }
@@ -99,7 +103,7 @@ SymbolTable one_symbol(int64_t hint, Nearness nearness) {
 
 TEST(AssumeFewTrips, CoverTheHintByLittleMore) {
   const auto most = [](int64_t hint, int64_t step) {
-    const auto few = assume_few_trips(one_symbol(hint, Nearness::kClass), s0, step);
+    const auto few = assume_few_trips(one_symbol(hint, Nearness::kClass), s0, step, 16);
     return few ? few->most : 0;
   };
   EXPECT_EQ(most(3000, 512), 3072);
@@ -111,7 +115,7 @@ TEST(AssumeFewTrips, CoverTheHintByLittleMore) {
     EXPECT_GE(most(hint, 64), hint);
     EXPECT_LE(most(hint, 64), hint + std::max<int64_t>(63, hint / 4)) << hint;
   }
-  EXPECT_FALSE(assume_few_trips(one_symbol(64, Nearness::kSmall), s0, 64));
+  EXPECT_FALSE(assume_few_trips(one_symbol(64, Nearness::kSmall), s0, 64, 16));
 }
 
 TEST(AssumeSmall, HoldsUpToTheLargestOffset) {
