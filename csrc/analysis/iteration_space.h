@@ -39,6 +39,11 @@ inline const RootSpace& space_of(const Spaces& spaces, NodeId root) {
   return *found;
 }
 
+// Whether it reads its operands at other indices than its own, permuted or regrouped ones.
+inline bool moves_elements(const Node& node) {
+  return family(node) == Family::kReader || node.op == OpKind::k_slice || node.op == OpKind::k_flip;
+}
+
 // By root, for all roots of a stage the same: by node, whether it is read from memory.
 using LoadsOfRoots = std::vector<const std::vector<bool>*>;
 

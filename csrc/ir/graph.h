@@ -120,10 +120,6 @@ inline bool is_arg_reduction(const Node& node) {
   return node.op == OpKind::k_argmax || node.op == OpKind::k_argmin;
 }
 
-// Whether it reads its operands at other indices than its own, permuted or regrouped ones.
-inline bool moves_elements(const Node& node) {
-  return family(node) == Family::kReader || node.op == OpKind::k_slice || node.op == OpKind::k_flip;
-}
 // Whether a library call has an effect of ops/library_calls.h.
 inline bool has_effects(const Node& node) {
   return node.op == OpKind::k_library && node.ints.size() == 1;

@@ -190,6 +190,22 @@ int64_t put_chunks_beside(const Graph& graph, StageSchedule& schedule, std::vect
   return kChunksBeside;
 }
 
+// Blocks for the threads, along the outermost axes that they may divide.
+void divide_grid(StageSchedule& schedule, const std::vector<AxisFacts>& facts,
+                 const std::vector<int>& order, int64_t wanted) {
+  for (size_t i = 0; i < order.size() && wanted > 1; ++i) {
+    const AxisFacts& fact = facts[order[i]];
+    MappedAxis& axis = schedule.axes[order[i]];
+    if (!fact.is_eligible || fact.is_piece || axis.in_grid) continue;
+    const bool innermost = i + 1 == order.size();
+    int64_t tile = divide_up(fact.extent, wanted);
+    if (innermost) tile = divide_up(tile, kColumnTileStep) * kColumnTileStep;
+    if (axis.axis.extent.is_constant() && tile >= fact.extent) continue;  // one block
+    put_in_grid(axis, tile);
+    wanted = divide_up(wanted, divide_up(fact.extent, tile));
+  }
+}
+
 }  // namespace
 
 void map_axes_host(const Graph& graph, StageSchedule& schedule, int worker_threads) {
@@ -204,22 +220,12 @@ void map_axes_host(const Graph& graph, StageSchedule& schedule, int worker_threa
 
   int64_t work = 1;
   for (const AxisFacts& fact : facts) work *= fact.extent;
-  int64_t wanted = std::clamp<int64_t>(work / kBlockElements, 1, worker_threads * kBlocksPerWorker);
-  if (inner.along >= 0) {
+  const int64_t wanted =
+      std::clamp<int64_t>(work / kBlockElements, 1, worker_threads * kBlocksPerWorker);
+  if (inner.along >= 0)
     cut_tiles(schedule, facts, inner, *shape_tiles(graph, schedule, facts, inner), wanted);
-    wanted = 1;
-  }
-  for (size_t i = 0; i < order.size() && wanted > 1; ++i) {
-    const AxisFacts& fact = facts[order[i]];
-    MappedAxis& axis = schedule.axes[order[i]];
-    if (!fact.is_eligible || fact.is_piece || axis.in_grid) continue;
-    const bool innermost = i + 1 == order.size();
-    int64_t tile = divide_up(fact.extent, wanted);
-    if (innermost) tile = divide_up(tile, kColumnTileStep) * kColumnTileStep;
-    if (axis.axis.extent.is_constant() && tile >= fact.extent) continue;  // one block
-    put_in_grid(axis, tile);
-    wanted = divide_up(wanted, divide_up(fact.extent, tile));
-  }
+  else
+    divide_grid(schedule, facts, order, wanted);
   const auto has_columns = [&](int a) {
     return facts[a].is_eligible && is_column_axis(schedule, a);
   };
