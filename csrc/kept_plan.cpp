@@ -6,8 +6,9 @@
 
 namespace stitch {
 
-static void pass_parts(Archive&, LoadedKernel&) {}  // none is kept
-static void pass_parts(Archive&, std::shared_ptr<ErrorFlags>&) {}
+// Of what is loaded nothing is kept.
+static auto serialize(auto& archive, LoadedKernel&) { return archive(); }
+static auto serialize(auto& archive, SharedFlags&) { return archive(); }
 
 // What a GPU's kernels spill is its compiler's, and decides schedules.
 static CacheRequest request_of(const CompileRequest& request, const std::string& arch) {

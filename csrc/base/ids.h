@@ -28,18 +28,11 @@ class Id {
 
   constexpr auto operator<=>(const Id&) const = default;
   friend std::ostream& operator<<(std::ostream& out, Id id) { return out << id.value_; }
+  static auto serialize(auto& archive, Id& id) { return archive(id.value_); }  // base/archive.h
 
  private:
   int32_t value_ = -1;
 };
-
-// As base/archive.h wants it.
-template <class AnyArchive, class Tag>
-void pass_parts(AnyArchive& archive, Id<Tag>& id) {
-  int32_t value = id.value();
-  archive.pass(value);
-  id = Id<Tag>(value);
-}
 
 }  // namespace stitch
 

@@ -44,14 +44,13 @@ struct Node {
 struct SharedNode : std::shared_ptr<const Node> {
   SharedNode(Node node = {}) : shared_ptr(std::make_shared<Node>(std::move(node))) {}  // NOLINT
   operator const Node&() const { return **this; }                                      // NOLINT
+  static auto serialize(auto& archive, SharedNode& shared) {  // base/archive.h
+    Node node = shared;
+    const auto result = archive(node);
+    shared = std::move(node);
+    return result;
+  }
 };
-// As base/archive.h wants it.
-template <class AnyArchive>
-void pass_parts(AnyArchive& archive, SharedNode& shared) {
-  Node node = shared;
-  archive.pass(node);
-  shared = std::move(node);
-}
 
 // One value the graph returns: a tensor, an integer that depends on symbols, or nothing.
 struct GraphOutput {

@@ -18,7 +18,7 @@ constexpr int64_t kSampleInterval = 16;     // cache_verify=sample checks one hi
 constexpr size_t kMemoryCapBytes = size_t{256} << 20;
 
 constexpr std::string_view kMagic = "STITCHKC";
-constexpr uint64_t kFormatVersion = 2;
+constexpr uint64_t kFormatVersion = 3;
 constexpr size_t kHashedFrom = 8 + 8 + 8 + kSha256Bytes;  // magic, version, length, digest
 
 std::string header_of(std::string_view body) {

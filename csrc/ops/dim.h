@@ -53,6 +53,12 @@ class Dim {
   friend Dim operator-(const Dim& a, const Dim& b) { return a + Dim(-1) * b; }
   friend bool operator==(const Dim& a, const Dim& b);
   friend bool operator<(const Dim& a, const Dim& b);  // an order for containers, not for sizes
+  static auto serialize(auto& archive, Dim& dim) {    // base/archive.h
+    Terms terms = dim.terms();
+    const auto result = archive(terms);
+    dim = from_terms(std::move(terms));
+    return result;
+  }
 
  private:
   static Dim from_terms(Terms terms);
@@ -61,19 +67,6 @@ class Dim {
 };
 
 using DimList = std::vector<Dim>;
-
-// As base/archive.h wants it.
-template <class AnyArchive>
-void pass_parts(AnyArchive& archive, Dim& dim) {
-  using Term = Dim::Terms::value_type;
-  std::vector<Dim::Monomial> products = map_to_vector(dim.terms(), &Term::first);
-  std::vector<int64_t> factors = map_to_vector(dim.terms(), &Term::second);
-  archive.pass(products);
-  archive.pass(factors);
-  dim = 0;
-  for (size_t i = 0; i < std::min(products.size(), factors.size()); ++i)
-    dim = dim + Dim::product(products[i], factors[i]);
-}
 
 // The same sum with all its factors positive: |a + b| <= |a| + |b|.
 Dim magnitude(const Dim& dim);

@@ -32,6 +32,10 @@ struct Buffer {
 };
 
 class ErrorFlags;  // runtime/error_flags.h
+// Not a plain pointer: of those base/archive.h keeps what they point to.
+struct SharedFlags : std::shared_ptr<ErrorFlags> {
+  using shared_ptr::shared_ptr, shared_ptr::operator=;
+};
 
 struct LoadedKernel {
   void* entry = nullptr;    // host function (codegen/kernel_source.h) or CUfunction
@@ -66,8 +70,8 @@ struct LaunchStep {
   Dim bytes = {};  // of all that the pointers reach: decides whether threads pay
   // What it indexes: none where there are indices, which no address is safe for, is out of range.
   std::vector<IndexedRows> indexed = {};
-  int flag = -1;  // its word of `flags`; -1 for kernels that cannot fail
-  FailureWords failures = {};
+  int flag = -1;                           // its word of `flags`; -1 for kernels that cannot fail
+  FailureWords failures = FailureWords();  // with {} archives of Step crash GCC 12
 };
 struct CallStep {
   int64_t call;  // row of the host's call table; below 0: row -1 - call of Program::made_calls
@@ -103,7 +107,7 @@ struct Program {
   std::vector<Step> steps;
   std::vector<ProgramOutput> outputs;
   std::vector<BufferId> stored_arguments;  // kernels store into these, instead of a CopyStep
-  std::shared_ptr<ErrorFlags> flags;       // CUDA, once loaded: of launches that may fail
+  SharedFlags flags;                       // CUDA, once loaded: of launches that may fail
 };
 
 // The buffer whose memory it is: of an alias its base, of a base that is one the base of that.

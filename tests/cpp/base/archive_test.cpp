@@ -14,7 +14,7 @@ struct Inner {
   std::string text;
   std::vector<bool> flags = {};
 };
-// A number that its own function passes.
+// A number with a function of its own.
 class Hidden {
  public:
   explicit Hidden(int number = 0) : number_(number) {}
@@ -23,10 +23,11 @@ class Hidden {
  private:
   int number_;
 };
-void pass_parts(Archive& archive, Hidden& hidden) {
+auto serialize(auto& archive, Hidden& hidden) {
   int number = hidden.number();
-  archive.pass(number);
+  const auto result = archive(number);
   hidden = Hidden(number);
+  return result;
 }
 
 struct Outer {
@@ -39,7 +40,8 @@ struct Outer {
   std::variant<Inner, Hidden> either = {};
   Hidden hidden = Hidden();
 };
-static_assert(count_members<Outer>() == 8 && count_members<Inner>() == 2);
+static_assert(zpp::bits::number_of_members<Outer>() == 8);
+static_assert(zpp::bits::number_of_members<Inner>() == 2);
 
 Outer example() {
   return {Kind::kSecond,
@@ -90,6 +92,16 @@ TEST(Archive, BytesThatEndEarlyOrGoOnAreNotWhole) {
   }
   Outer read;
   EXPECT_FALSE(from_bytes(bytes + "x", read));
+}
+
+TEST(Archive, OtherBytesThrowNothing) {
+  std::string bytes = to_bytes(example());
+  for (char& byte : bytes) {
+    const char written = std::exchange(byte, '\xff');
+    Outer read;
+    EXPECT_NO_THROW(from_bytes(bytes, read)) << &byte - bytes.data();
+    byte = written;
+  }
 }
 
 TEST(Archive, ALengthThatNothingCouldHaveTakesNoMemory) {
