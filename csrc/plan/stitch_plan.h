@@ -84,6 +84,7 @@ struct PlanStep {
   NodeId call = {};  // invalid: the kernel
 };
 
+// How stages become kernels.
 struct StitchRule {
   bool barriers = true;  // dependent stages may share a kernel
   bool packs = true;     // independent ones may

@@ -291,6 +291,18 @@ StageGroups find_persistent_groups(const Graph& graph, const Stages& stages,
   return groups;
 }
 
+// Do the stages have blocks of one size by themselves?  Then nothing changes in the kernel, and its
+// predicted time is what their own estimates add up to; copies are added apart.
+bool has_equal_blocks(const Stages& stages, const PlannedKernel& kernel, StagePrices& prices) {
+  int threads = 0;
+  for (int s : kernel.stages()) {
+    const StageScore& score = prices.of(stages[s]);
+    if (score.copy_us > 0 || (threads > 0 && score.threads != threads)) return false;
+    threads = score.threads;
+  }
+  return true;
+}
+
 }  // namespace
 
 StitchPlan stitch_stages(const PlanRequest& in, JoinedStages joined, const StitchRule& rule) {
@@ -316,13 +328,14 @@ double sum_copies_us(const PlanRequest& in, const Stages& stages, const PlannedK
 void keep_in_registers(const PlanRequest& in, StitchPlan& plan) {
   const Stages& stages = plan.stages;
   for (PlannedKernel& kernel : plan.kernels) {
-    const StageGroups groups = find_persistent_groups(in.graph, stages, kernel);
-    if (groups.empty()) continue;
+    if (kernel.phases.size() < 2) continue;
     KernelChooser chooser = choose_for(in, stages, kernel);
     const double copies_us = sum_copies_us(in, stages, kernel);
-    if (is_enumerated(in.graph)) kernel.us = chooser.choose().us + copies_us;
+    if (!has_equal_blocks(stages, kernel, in.prices))
+      kernel.us = copies_us +
+                  (is_enumerated(in.graph) ? chooser.choose().us : chooser.predict_us({}).value());
     // One by one, for each needs room beside the others.
-    for (const std::vector<int>& group : groups) {
+    for (const std::vector<int>& group : find_persistent_groups(in.graph, stages, kernel)) {
       kernel.kept.push_back(group);
       const std::optional<double> kept_us = chooser.predict_us(kernel.kept);
       if (kept_us && *kept_us + copies_us < kernel.us)

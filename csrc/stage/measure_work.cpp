@@ -25,7 +25,6 @@ double blocks_along(const Graph& graph, const MappedAxis& mapped) {
   return std::max(1.0, std::ceil(hint(graph, mapped.axis.extent) / tile));
 }
 
-// Not the schedule's grid: its symbols may be of a candidate, unknown to the graph's table.
 // Bytes that pass between two uses of a value in the leaves of `blocks`: one iteration of the loops
 // they share, over all buffers of the kernel, in every block that runs at the time.
 double reuse_distance(const Graph& graph, const Stage& stage, const StageSchedule& schedule,
@@ -409,6 +408,7 @@ double last_cache_bytes(const DeviceSpec& device) {
   return static_cast<double>(device.l2_bytes) * (device.is_cuda ? 0.6 : 0.25);
 }
 
+// Not the schedule's grid: its symbols may be of a candidate, unknown to the graph's table.
 double count_planned_blocks(const Graph& graph, const StageSchedule& schedule) {
   double blocks = 1;
   for (const MappedAxis& mapped : schedule.axes) blocks *= blocks_along(graph, mapped);
