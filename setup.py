@@ -20,6 +20,7 @@ class BuildWithCMake(build_ext):
 
 setup(
     license="Apache-2.0",
+    license_files=["LICENSE", "third_party/*/LICENSE"],  # what the library is built of
     ext_modules=[Extension("torch_stitch._core", sources=[])],
     cmdclass={"build_ext": BuildWithCMake},
 )
