@@ -8,6 +8,11 @@
 #define ZPP_BITS_INLINE_MODE 0
 #include <zpp_bits.h>
 
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
 namespace stitch {
 
 // What goes before all that has a length: none is larger than the bytes behind it.

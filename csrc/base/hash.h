@@ -3,6 +3,9 @@
 
 #include <picosha2.h>
 
+#include <string>
+#include <string_view>
+
 namespace stitch {
 
 constexpr size_t kSha256Bytes = picosha2::k_digest_size;

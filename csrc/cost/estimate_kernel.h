@@ -69,7 +69,7 @@ struct PhaseTime {
   double us() const { return longest_us > full_us ? longest_us : full_us; }
 };
 
-// A kernel of several phases, with its launch and what stands between them.
+// A kernel of several phases, with its launches and what stands between them.
 double estimate_us(const std::vector<PhaseTime>& phases, const DeviceSpec& device);
 
 }  // namespace stitch

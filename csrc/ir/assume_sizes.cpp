@@ -119,7 +119,7 @@ Graph assume_units(const Graph& graph) {
     Node node = shared;
     for (DimList* dims : {&node.dims, &node.type.shape, &node.type.strides})
       for (Dim& dim : *dims) dim = substitute(dim, values);
-    node.type = infer_type(out, node);
+    node.type = infer_type(out, node);  // passes share nodes as they are
     shared = std::move(node);
   }
   return out;

@@ -11,11 +11,13 @@
 namespace stitch {
 
 // With the contiguous extents of large values, where the hints are multiples of 8, as 8 times a
-// symbol, and the reduced ones as 8 or 16 times one; the graph as it is unless nearness is kClass.
+// symbol, and the reduced ones as 8 or 16 times one, or where 65,536 elements or more are reduced
+// as up to an eighth of them times one; the graph as it is unless nearness is kClass.
 Graph assume_units(const Graph& graph);
 
 // That threads which advance `step` elements a trip cover an extent in few trips, nearly as few as
-// the hint's: 3000 by 512 are at most 3072.  Nothing where they are many, or not to be assumed.
+// the hint's: 3000 by 512 are at most 3072.  Nothing where they are more than `most_trips`, or not
+// to be assumed.
 std::optional<Assumption> assume_few_trips(const SymbolTable& symbols, const Dim& extent,
                                            int64_t step, int64_t most_trips);
 

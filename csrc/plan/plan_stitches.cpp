@@ -86,8 +86,9 @@ const StageScore& StagePrices::of(const Stage& stage) {
 }
 
 StagePrices price_stages(const Graph& graph, const Target& target) {
-  const std::map<NodeId, int> replaceable = find_replaceable(graph);
-  return {graph, target, replaceable, find_kinds(graph, replaceable)};
+  std::map<NodeId, int> replaceable = find_replaceable(graph);
+  std::vector<int> kinds = find_kinds(graph, replaceable);
+  return {graph, target, std::move(replaceable), std::move(kinds)};
 }
 
 void schedule_kernel(const Graph& graph, const Target& target, const BlockBounds& bounds, size_t k,

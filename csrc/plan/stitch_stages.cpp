@@ -46,7 +46,7 @@ struct Stitcher {
   std::vector<int> order = {};  // each unit after all that it waits for, else as given
   std::vector<Draft> drafts = {};
   std::map<int, std::vector<int>> drafts_of_level = {};
-  std::map<NodeId, int> replaceable = find_replaceable(graph);
+  const std::map<NodeId, int>& replaceable = in.prices.replaceable;
   StitchPlan out = {};
 
   const Stage& stage(int unit) const { return joined.stages[units[unit].step.kernel]; }

@@ -270,7 +270,8 @@ struct Mapper {
     free_threads = block;
     assign(contiguous, block);
     share_out([&](int a) { return a != contiguous && !facts[a].is_eligible; });
-    // Pack rows while every multiprocessor still gets a block, unless a template says how many.
+    // Pack rows while every multiprocessor still gets a block, and there are as many as are asked
+    // for, unless a template says how many.
     const int threads_so_far = 1 << used_bits;
     free_threads = std::max(1, bounded_threads(kBlockThreads) / threads_so_far);
     const auto leaves = [&](int64_t blocks) {

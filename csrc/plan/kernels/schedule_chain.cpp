@@ -230,18 +230,22 @@ struct ChainScheduler {
 
 Schedules schedule_chain(KernelScheduler& scheduler, const PlannedBlocks& chain,
                          const BlockBounds& bounds) {
+  const auto schedule = [&](int64_t least_blocks) {
+    ChainScheduler chained{scheduler, chain, bounds};
+    return chained.run(least_blocks) ? std::move(chained.out) : Schedules();
+  };
   const auto count_blocks = [&](int s) {
     return count_static_blocks(scheduler.map_alone(s, bounds)).value_or(0);
   };
+  Schedules found = schedule(0);
+  if (!found.empty()) return found;
   const int64_t first = count_blocks(chain.stages[0]);
-  std::set<int64_t> tried = {0};
+  std::set<int64_t> more;  // blocks of later stages
   for (int s : chain.stages | std::views::drop(1))
-    if (const int64_t own = count_blocks(s); own > first) tried.insert(own);
-  for (int64_t least_blocks : tried) {
-    ChainScheduler chained{scheduler, chain, bounds};
-    if (chained.run(least_blocks)) return std::move(chained.out);
-  }
-  return {};
+    if (const int64_t own = count_blocks(s); own > first) more.insert(own);
+  for (auto blocks = more.begin(); found.empty() && blocks != more.end(); ++blocks)
+    found = schedule(*blocks);
+  return found;
 }
 
 }  // namespace stitch
