@@ -5,7 +5,7 @@ namespace {
 
 class AccessSink : public WalkSink {
  public:
-  AccessSink(const Graph& graph, Accesses& out) : graph_(graph), out_(out) {}
+  AccessSink(const Graph& graph, Accesses& out) : out_(out), last_known_(graph.size(), -1) {}
 
   void begin_root(NodeId root, const std::vector<bool>& is_load) {
     root_ = root;
@@ -43,21 +43,16 @@ class AccessSink : public WalkSink {
     return next_++;
   }
   Handle pointwise(NodeId, const std::vector<Handle>&, int) override { return next_++; }
-  IndexExpr checked_index(NodeId, Handle value, const Dim& extent, int) override {
-    return known_index(value, extent);
-  }
-  IndexExpr known_index(Handle value, const Dim& extent) override {
-    return index_of(vars.value(value, extent));
-  }
+  Handle checked_index(NodeId, Handle value, const Dim&, int) override { return value; }
+  Handle known_index(Handle value) override { return value; }
   int begin_guard(const Condition& condition, int) override {
     out_.conditions[root_].push_back(condition);
     return next_++;
   }
   Handle choose(int, Handle, Handle, DType) override { return next_++; }
-  IndexExpr begin_segment(const Segment& segment) override {
+  Handle begin_segment(const Segment&) override {
     ++open_segments_;
-    const NodeId order = graph_[segment.node].inputs[2];
-    return index_of(vars.value(next_++, graph_[order].type.shape[0]));
+    return next_++;
   }
   Handle end_segment(const Segment&, Handle) override {
     --open_segments_;
@@ -79,14 +74,13 @@ class AccessSink : public WalkSink {
     return last_number_ = entry->second;
   }
 
-  const Graph& graph_;
   const std::vector<bool>* is_load_ = nullptr;
   Accesses& out_;
   NodeId root_;
   int next_ = 1, open_segments_ = 0, last_number_ = -1;
-  std::vector<Known> known_;                                           // of the root
-  std::vector<int> last_known_ = std::vector<int>(graph_.size(), -1);  // by value; -1: none
-  std::map<Index, int> numbers_;                                       // of Accesses::indices
+  std::vector<Known> known_;      // of the root
+  std::vector<int> last_known_;   // by value; -1: none
+  std::map<Index, int> numbers_;  // of Accesses::indices
 };
 
 }  // namespace

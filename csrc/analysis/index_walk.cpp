@@ -120,10 +120,11 @@ struct Walker {
     const Handle initial = value(node.inputs[0], index, guard);
     const Handle first = value(offsets, {index[dim]}, guard);
     const Segment segment{id, index, initial, first, value(offsets, {next}, guard), guard};
-    const IndexExpr position = sink.begin_segment(segment);
+    const Dim& count = graph[order].type.shape[0];
+    const IndexExpr position = sink.as_index(sink.begin_segment(segment), count);
     const Handle place = value(order, {position}, guard);
     Index taken = index;
-    taken[dim] = sink.known_index(place, graph[order].type.shape[0]);
+    taken[dim] = sink.as_index(sink.known_index(place), count);
     open.push_back({find_sorting_index(graph, node), taken[dim], index[dim], node.type.shape[dim]});
     const Handle element = value(node.inputs[1], taken, guard);
     open.pop_back();
@@ -231,7 +232,8 @@ struct Walker {
                        int guard) {
     const std::optional<IndexExpr> counted = count(operand, place);
     if (counted && sink.vars.is_below(*counted, extent)) return *counted;
-    return sink.checked_index(reader, value(operand, place, guard), extent, guard);
+    const Handle read = value(operand, place, guard);
+    return sink.as_index(sink.checked_index(reader, read, extent, guard), extent);
   }
 
   // The start along the dimension in `ints` that the last operand holds.

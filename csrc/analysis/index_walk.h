@@ -39,16 +39,20 @@ class WalkSink {
   virtual Handle from_index(DType dtype, const IndexExpr& index) = 0;
   virtual Handle pointwise(NodeId node, const std::vector<Handle>& operands, int guard) = 0;
   // Bounds-checks an index that was read from memory for `node`, by its counts_from_end.
-  virtual IndexExpr checked_index(NodeId node, Handle value, const Dim& extent, int guard) = 0;
+  virtual Handle checked_index(NodeId node, Handle value, const Dim& extent, int guard) = 0;
   // An index that needs no check.
-  virtual IndexExpr known_index(Handle value, const Dim& extent) = 0;
+  virtual Handle known_index(Handle value) = 0;
   virtual int begin_guard(const Condition& condition, int outer) = 0;
   // The guard holds nowhere: what it guards need not be evaluated.
   virtual bool excludes(int) { return false; }
   virtual Handle choose(int guard, Handle inside, Handle outside, DType dtype) = 0;
   // Between the two, values are evaluated once for each position of the segment: the answer.
-  virtual IndexExpr begin_segment(const Segment& segment) = 0;
+  virtual Handle begin_segment(const Segment& segment) = 0;
   virtual Handle end_segment(const Segment& segment, Handle element) = 0;
+
+  IndexExpr as_index(Handle value, const Dim& extent) {
+    return index_of(vars.value(value, extent));
+  }
 
   IndexVars vars;
 };

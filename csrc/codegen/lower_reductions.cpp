@@ -402,7 +402,7 @@ void ReductionLowering::begin_scatter(NodeId root, const std::vector<int>& kept_
   const Handle end = values.add({scopes.print(rows), 0}), first = values.add({"0", 0});
   const Handle row = values.open_segment(first, end, scopes.depth());
   Index index = index_from_atoms(schedule.spaces.atoms, space_of(schedule, root).dims, values.vars);
-  index[node.ints[0]] = index_of(values.vars.value(row, rows));
+  index[node.ints[0]] = values.as_index(row, rows);
   reopen(kept_blocks, [&] {
     const Handle initial = walk(graph, values, node.inputs[0], index);
     const Scalar at = scopes.print(element_offset(node.type, index), values.vars, values.values);

@@ -251,10 +251,9 @@ struct StageLowering {
     const Handle end = values.check_end({id, index, 0, first, last, 0}, scopes.depth());
     const Handle position = values.open_segment(first, end, scopes.depth());
     const Dim& count = graph[node.inputs[2]].type.shape[0];
-    const IndexExpr at = index_of(values.vars.value(position, count));
-    const Handle place = walk(graph, values, node.inputs[2], {at});
+    const Handle place = walk(graph, values, node.inputs[2], {values.as_index(position, count)});
     Index taken = index;
-    taken[dim] = values.known_index(place, count);
+    taken[dim] = values.as_index(values.known_index(place), count);
     reopen({block}, 0, [&] {
       const std::string element = values.element(home).text;
       const std::string added = value_of(node.inputs[1], taken);

@@ -341,7 +341,7 @@ void ValueLowering::check_divisor(const Node& division, Handle divisor, int guar
   collect("report_zero_divisor", zero, std::max(depth, values[guard].depth));
 }
 
-IndexExpr ValueLowering::checked_index(NodeId node, Handle value, const Dim& extent, int guard) {
+Handle ValueLowering::checked_index(NodeId node, Handle value, const Dim& extent, int guard) {
   std::string index = values[value].text;
   const int depth = std::max(values[value].depth, values[guard].depth);
   // Where the guard does not hold nothing is read, so nothing can be out of range.
@@ -351,13 +351,12 @@ IndexExpr ValueLowering::checked_index(NodeId node, Handle value, const Dim& ext
   if (counts_from_end(graph_[node])) index = "wrap_index(" + index + ", " + size + ")";
   if (schedule_.device->is_cuda) {
     lowered_.may_fail = true;
-    const Handle checked = let("i64", "check_index(" + index + ", " + size + ", error)", depth);
-    return index_of(vars.value(checked, extent));
+    return let("i64", "check_index(" + index + ", " + size + ", error)", depth);
   }
   const Handle place = let("i64", index, depth);
   const std::string arguments = "(" + values[place].text + ", " + size + ")";
   collect("report_bad_index", "!is_index" + arguments, depth);
-  return index_of(vars.value(let("i64", "safe_index" + arguments, depth), extent));
+  return let("i64", "safe_index" + arguments, depth);
 }
 
 // Loops over segments: rows that combine the elements which an order puts there.
@@ -402,15 +401,13 @@ void ValueLowering::close_segment() {
   scopes_.append(segment.depth, std::move(segment.loop));
 }
 
-IndexExpr ValueLowering::begin_segment(const Segment& segment) {
+Handle ValueLowering::begin_segment(const Segment& segment) {
   const int depth = depth_of(segment);
   const Handle end = check_end(segment, depth);
   results_.push_back(scopes_.fresh());
   scopes_.append(depth, Statement::var(register_type(segment.node), results_.back(),
                                        values[segment.initial].text));
-  const Handle position = open_segment(segment.first, end, depth);
-  const NodeId order = graph_[segment.node].inputs[2];
-  return index_of(vars.value(position, graph_[order].type.shape[0]));
+  return open_segment(segment.first, end, depth);
 }
 
 Handle ValueLowering::end_segment(const Segment& segment, Handle element) {

@@ -89,15 +89,14 @@ class ValueLowering : public WalkSink {
   Handle constant(const Node& node) override;
   Handle from_index(DType dtype, const IndexExpr& index) override;
   Handle pointwise(NodeId node, const std::vector<Handle>& operands, int guard) override;
-  IndexExpr checked_index(NodeId node, Handle value, const Dim& extent, int guard) override;
-  IndexExpr known_index(Handle value, const Dim& extent) override {
-    const Scalar at = values[value];  // wide enough to be multiplied by strides
-    return index_of(vars.value(let("i64", "i64(" + at.text + ")", at.depth), extent));
+  Handle checked_index(NodeId node, Handle value, const Dim& extent, int guard) override;
+  Handle known_index(Handle value) override {  // wide enough to be multiplied by strides
+    return let("i64", "i64(" + values[value].text + ")", values[value].depth);
   }
   int begin_guard(const Condition& condition, int outer) override;
   bool excludes(int guard) override { return guard == kNever; }
   Handle choose(int guard, Handle inside, Handle outside, DType dtype) override;
-  IndexExpr begin_segment(const Segment& segment) override;
+  Handle begin_segment(const Segment& segment) override;
   Handle end_segment(const Segment& segment, Handle element) override;
 
  private:
