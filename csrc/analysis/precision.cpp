@@ -87,16 +87,15 @@ constexpr GpuForms kForms[] = {{k_exp, true, true, "", "exp_vanishing"},
 
 }  // namespace
 
-std::vector<bool> find_rounded(const Graph& graph) {
-  std::vector<bool> leads(graph.size()), kept(graph.size()), rounded;
+std::set<NodeId> find_rounded(const Graph& graph) {
+  std::vector<bool> leads(graph.size()), kept(graph.size());
+  std::set<NodeId> rounded;
   for (const NodeId id : find_kept(graph)) kept[skip_views(graph, id).index()] = true;
   for (int i = graph.size() - 1; i >= 0; --i) {
     const Node& node = graph.nodes[i];
     if (family(node) == Family::kLibrary) continue;  // its operands are in memory
-    if ((leads[i] || node.op == k_reciprocal) && is_narrow(graph, NodeId(i))) {
-      rounded.resize(graph.size());
-      rounded[i] = true;
-    }
+    if ((leads[i] || node.op == k_reciprocal) && is_narrow(graph, NodeId(i)))
+      rounded.insert(NodeId(i));
     if (!leads[i] && !depends_on_bits(graph, NodeId(i)) && !(kept[i] && is_mean(graph, NodeId(i))))
       continue;
     for (const NodeId input : node.inputs) leads[input.index()] = true;
@@ -110,7 +109,7 @@ const GpuForms& gpu_forms(OpKind op) {
   return found ? *found : none;
 }
 
-Precision find_precision(const Graph& graph, const std::vector<bool>& rounded) {
+Precision find_precision(const Graph& graph, const std::set<NodeId>& rounded) {
   std::vector<bool> divides(graph.size());
   Precision found{divides, divides, divides};
   const std::vector<bool> is_kept = mark_nodes(graph, find_kept(graph));
@@ -129,7 +128,7 @@ Precision find_precision(const Graph& graph, const std::vector<bool>& rounded) {
       return (scales || adds) && found.is_short[user.index()];
     };
     if (type.is_float && type.bytes <= 2)
-      found.is_short[i] = rounded.empty() || !rounded[i];
+      found.is_short[i] = !rounded.contains(NodeId(i));
     else if (type.is_float)
       found.is_short[i] =
           !is_kept[i] && !users[i].empty() && std::ranges::all_of(users[i], is_scaled);

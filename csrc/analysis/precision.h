@@ -5,7 +5,7 @@
 
 namespace stitch {
 
-// By node: 16-bit values, in f32 inside of kernels, that are rounded where eager does; empty: none.
+// 16-bit values, in f32 inside of kernels, that are rounded where eager does.
 //
 // Where a result depends on equality (a comparison, the place of an extreme), and where an extreme
 // is saved to be compared later, half an ulp is all or nothing: the gradient of amax is 0 / 0 where
@@ -14,7 +14,7 @@ namespace stitch {
 // rounded ones, which backward makes again.  So all that leads there has eager's bits, in every
 // graph that evaluates it: up to what is read from memory, which is rounded.  And `3.14 / x` is one
 // op to a user, and in eager a product with a rounded reciprocal.
-std::vector<bool> find_rounded(const Graph& graph);
+std::set<NodeId> find_rounded(const Graph& graph);
 
 // On a GPU: what is rounded to 16 bits needs to be no more exact, and what a decision depends on is
 // computed in one way wherever it is computed.
@@ -39,6 +39,6 @@ struct GpuForms {
 };
 const GpuForms& gpu_forms(OpKind op);
 
-Precision find_precision(const Graph& graph, const std::vector<bool>& rounded);
+Precision find_precision(const Graph& graph, const std::set<NodeId>& rounded);
 
 }  // namespace stitch

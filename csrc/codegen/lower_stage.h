@@ -11,7 +11,7 @@ namespace stitch {
 struct LoweringOptions {
   bool emulate_eager_casts = false;      // round 16-bit values wherever eager rounds
   std::map<NodeId, NodeId> stored_over;  // a store -> the load it may overwrite
-  std::vector<bool> rounded = {};        // by node, or empty: as find_rounded has it
+  std::set<NodeId> rounded = {};         // as find_rounded has it
   std::set<NodeId> streamed = {};        // stores that go past the caches (split_loops.h)
   Precision precision = {};              // of a GPU's kernels
   bool dependent_launch = false;         // KernelSource::is_dependent

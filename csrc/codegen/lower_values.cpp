@@ -130,7 +130,7 @@ Handle ValueLowering::reduced(NodeId reduction, const Index&) {
     wide[rounded] = result.text;
     return rounded;
   }
-  if (is_rounded(reduction)) {
+  if (options_.rounded.contains(reduction)) {
     const DTypeInfo& type = info(graph_[reduction].type.dtype);
     const std::string text = std::string("round_to<") + type.device_name + ">(" + result.text + ")";
     return let(type.register_name, text, result.depth);
@@ -212,8 +212,8 @@ Handle ValueLowering::pointwise(NodeId id, const std::vector<Handle>& operands, 
   }
   const bool is_cast = node.op == OpKind::k_cast;
   const bool is_flag = is_cast && graph_[node.inputs[0]].type.dtype == DType::kBool;
-  const bool asked =
-      (is_cast && !keeps_digits(node)) || options_.emulate_eager_casts || is_rounded(id);
+  const bool asked = (is_cast && !keeps_digits(node)) || options_.emulate_eager_casts ||
+                     options_.rounded.contains(id);
   const bool narrow = std::string(type.device_name) != type.register_name && type.is_float;
   const bool rounds = narrow && asked && id != unrounded_root && !is_flag;
   std::string expr;

@@ -146,9 +146,6 @@ class ValueLowering : public WalkSink {
   std::string draw(const Node& node, const std::vector<Handle>& operands,
                    const std::string& arguments, int depth);
   void check_divisor(const Node& division, Handle divisor, int guard, int depth);
-  bool is_rounded(NodeId id) const {
-    return !options_.rounded.empty() && options_.rounded[id.index()];
-  }
   static std::string in_register(DType dtype, const std::string& loaded) {
     return in_type(info(dtype).register_name, loaded, info(dtype).device_name);
   }

@@ -48,10 +48,10 @@ NodeId cancel_factors(Builder& b, const RewriteSite& site) {
 }  // namespace
 
 Graph form_sigmoids(const Graph& graph) {
-  const std::vector<bool> rounded = find_rounded(graph);
+  const std::set<NodeId> rounded = find_rounded(graph);
   return rebuild_graph(graph, [&](Builder& b, const RewriteSite& site) -> NodeId {
     const bool is_f32 = info(site.node.type.dtype).register_name == std::string("f32");
-    if (!is_f32 || (!rounded.empty() && rounded[site.id.index()])) return {};
+    if (!is_f32 || rounded.contains(site.id)) return {};
     if (site.node.op == OpKind::k_add) return form_sigmoid(b, site, graph);
     return site.node.op == OpKind::k_mul ? cancel_factors(b, site) : NodeId();
   });

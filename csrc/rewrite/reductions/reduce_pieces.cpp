@@ -163,7 +163,7 @@ NodeId reduce_exponentials(Builder& b, const Node& node, const Exponentials& ter
 struct TermFinder {
   const Graph& graph;
   const Node& sum;
-  const std::vector<bool>& rounded;
+  const std::set<NodeId>& rounded;
   Exponentials found = {};
   NodeId other = {};  // what the factor is made of, where there is one
 
@@ -179,18 +179,17 @@ struct TermFinder {
     const auto is_nothing = [&](const Node& cast) {
       const DTypeInfo &from = info(graph[cast.inputs[0]].type.dtype), &to = info(cast.type.dtype);
       return from.is_float && to.is_float && (to.bytes > from.bytes || keeps_digits(cast)) &&
-             !is_rounded(id) && from.register_name == std::string(to.register_name);
+             !rounded.contains(id) && from.register_name == std::string(to.register_name);
     };
     while (graph[id].op == OpKind::k_cast && is_nothing(graph[id])) id = graph[id].inputs[0];
     return id;
   }
 
-  bool is_rounded(NodeId id) const { return !rounded.empty() && rounded[id.index()]; }
-
   NodeList strip_shared(NodeId& id) const {
     NodeList shared;
     id = skip_casts(id);
-    while (graph[id].op == OpKind::k_sub && !is_rounded(id) && is_shared(graph[id].inputs[1])) {
+    while (graph[id].op == OpKind::k_sub && !rounded.contains(id) &&
+           is_shared(graph[id].inputs[1])) {
       shared.insert(shared.begin(), graph[id].inputs[1]);
       id = skip_casts(graph[id].inputs[0]);
     }
@@ -204,7 +203,7 @@ struct TermFinder {
     }
     id = skip_casts(id);
     const Node& node = graph[id];
-    const bool is_exact = !is_rounded(id);
+    const bool is_exact = !rounded.contains(id);
     if (node.op == OpKind::k_mul && is_exact) return add(node.inputs[0]) && add(node.inputs[1]);
     const bool divides = node.op == OpKind::k_div && is_shared(node.inputs[1]);
     if ((node.op == OpKind::k_neg || divides) && is_exact) {
@@ -226,7 +225,7 @@ struct TermFinder {
 }  // namespace
 
 std::optional<Exponentials> find_exponentials(const Graph& graph, const Node& sum,
-                                              const std::vector<bool>& rounded) {
+                                              const std::set<NodeId>& rounded) {
   const DTypeInfo& type = info(sum.type.dtype);
   if (sum.op != OpKind::k_sum || !type.is_float) return {};
   TermFinder finder{graph, sum, rounded};

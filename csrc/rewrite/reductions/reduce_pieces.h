@@ -34,9 +34,9 @@ struct Exponentials {
   std::optional<NodeList> factor;  // s, of a factor x - s
   std::vector<Scale> scales;       // f
 };
-// `rounded`: by node, where 16 bits must be rounded on the way.
+// `rounded`: where 16 bits must be rounded on the way.
 std::optional<Exponentials> find_exponentials(const Graph& graph, const Node& sum,
-                                              const std::vector<bool>& rounded);
+                                              const std::set<NodeId>& rounded);
 // Whether something that is the same for all terms of one sum is marked.
 bool waits_for(const Exponentials& terms, const std::vector<bool>& marked);
 

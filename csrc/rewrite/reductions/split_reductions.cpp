@@ -40,8 +40,9 @@ struct SplitFinder {
   const Graph& graph;
   const DeviceSpec& device;
   int workers;
-  std::vector<bool> rounded;
-  bool of_pieces;  // what blocks' pieces are cut in, for threads
+  bool rounds_all;  // as eager does: no sum's terms are made anew
+  bool of_pieces;   // what blocks' pieces are cut in, for threads
+  std::set<NodeId> rounded = find_rounded(graph);
   std::map<NodeId, Split> splits = {};
   std::vector<NodeList> sources = list_sources();
 
@@ -179,6 +180,7 @@ struct SplitFinder {
   // with has no difference from a maximum, which a factor of the terms would be.
   std::optional<Exponentials> find_terms(NodeId id, const std::vector<bool>& depends,
                                          bool divides) const {
+    if (rounds_all) return std::nullopt;
     const std::optional<Exponentials> terms = find_exponentials(graph, graph[id], rounded);
     const bool helps = terms && !depends[terms->x.index()] && waits_for(*terms, depends);
     return helps && (divides || !terms->factor) ? terms : std::nullopt;
@@ -380,10 +382,7 @@ struct SplitFinder {
 Graph split_reductions(const Graph& graph, const DeviceSpec& device, int worker_threads,
                        bool emulate_eager_casts) {
   const auto split = [&](const Graph& whole, bool of_pieces) {
-    SplitFinder finder{
-        whole, device, worker_threads,
-        emulate_eager_casts ? std::vector<bool>(whole.size(), true) : find_rounded(whole),
-        of_pieces};
+    SplitFinder finder{whole, device, worker_threads, emulate_eager_casts, of_pieces};
     finder.run();
     if (finder.splits.empty()) return whole;
     return rebuild_graph(whole, [&](Builder& b, const RewriteSite& site) -> NodeId {

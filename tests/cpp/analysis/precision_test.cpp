@@ -85,7 +85,7 @@ TEST(Precision, WhatIsRoundedAsEagerRoundsIsNotShort) {
     %2 = cast(%1) : bf16[8]
     outputs (%2)
   )"),
-                                         {false, false, true});
+                                         {NodeId(2)});
   EXPECT_TRUE(numbers_of(found.is_short).empty());
 }
 

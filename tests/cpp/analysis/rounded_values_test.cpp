@@ -9,11 +9,8 @@ namespace {
 
 // The numbers of the nodes that are rounded.
 std::vector<int> rounded_in(const std::string& text) {
-  const std::vector<bool> rounded = find_rounded(parse_graph(text));
-  std::vector<int> found;
-  for (size_t i = 0; i < rounded.size(); ++i)
-    if (rounded[i]) found.push_back(static_cast<int>(i));
-  return found;
+  const std::set<NodeId> rounded = find_rounded(parse_graph(text));
+  return map_to_vector(rounded, [](NodeId id) { return id.index(); });
 }
 
 TEST(RoundedValues, AllThatLeadsToAnExtremeOr16BitEquality) {
