@@ -23,7 +23,6 @@ void print(const Statement& s, int indent, std::string& out) {
       return line("STITCH_ARRAY(" + s.type + ", " + s.name + ", " +
                   std::to_string(std::max<int64_t>(1, s.count)) + ");");
     case Statement::Kind::kAssign:
-    case Statement::Kind::kStore:
       return line(guard + s.name + " = " + s.expr + ";");
     case Statement::Kind::kCall:
       return line(guard + s.expr + ";");
@@ -72,7 +71,8 @@ void count_names(const std::vector<Statement>& statements, std::map<std::string,
     for (const std::string* text : {&s.expr, &s.predicate, &s.bound})
       for_each_name(*text, [&](const std::string& word, size_t) { ++uses[word]; });
     // The target of an assignment names its array and its index.
-    if (s.assigns()) for_each_name(s.name, [&](const std::string& word, size_t) { ++uses[word]; });
+    if (s.kind == Statement::Kind::kAssign)
+      for_each_name(s.name, [&](const std::string& word, size_t) { ++uses[word]; });
     count_names(s.body, uses);
   }
 }

@@ -19,8 +19,7 @@ struct Statement {
     kLet,     // const `type` name = expr;
     kVar,     // `type` name = expr;
     kArray,   // `type` name[`count`]; where expr says so, at this byte of a thread's scratch
-    kAssign,  // name = expr;
-    kStore,   // if (predicate) name = expr;   (name is an element of a buffer)
+    kAssign,  // if (predicate) name = expr;
     kReduce,  // const `type` name = expr, an all_reduce: every thread must come here; without a
               // type, expr changes the array `name`
     kLoop,    // for (`type` name = expr; name < bound; ++name) body
@@ -38,7 +37,6 @@ struct Statement {
   // `type`, be read from rows that fs<2>(row, count, a, i) makes; i is the index of the first.
   int by_rows_along = -1;
 
-  bool assigns() const { return kind == Kind::kAssign || kind == Kind::kStore; }
   // Of `s_1[i0].v[2]`: s_1.
   std::string base_name() const { return name.substr(0, name.find_first_of(".[")); }
 
@@ -51,11 +49,8 @@ struct Statement {
   static Statement array(std::string type, std::string name, int64_t count) {
     return {.kind = Kind::kArray, .type = std::move(type), .name = std::move(name), .count = count};
   }
-  static Statement assign(std::string name, std::string expr) {
-    return {Kind::kAssign, {}, std::move(name), std::move(expr)};
-  }
-  static Statement store(std::string place, std::string expr, std::string predicate) {
-    return {Kind::kStore, {}, std::move(place), std::move(expr), std::move(predicate)};
+  static Statement assign(std::string name, std::string expr, std::string predicate = {}) {
+    return {Kind::kAssign, {}, std::move(name), std::move(expr), std::move(predicate)};
   }
   static Statement call(std::string expr, std::string predicate = {}) {
     return {Kind::kCall, {}, {}, std::move(expr), std::move(predicate)};

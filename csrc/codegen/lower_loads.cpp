@@ -252,9 +252,9 @@ void ValueLowering::put_persistent(const PersistentValue& persistent, const std:
     return condition + (condition.empty() || predicate.empty() ? "" : " && ") + predicate;
   };
   if (home.in_registers > 0)
-    statements.push_back(Statement::store(array_of(persistent) + "[" + at + "]",
-                                          "to_registers(" + text + ")",
-                                          only(home.in_shared > 0 ? border : "")));
+    statements.push_back(Statement::assign(array_of(persistent) + "[" + at + "]",
+                                           "to_registers(" + text + ")",
+                                           only(home.in_shared > 0 ? border : "")));
   if (home.in_shared > 0) {
     const std::string put = "put_slot<" + std::to_string(schedule_.threads) + ">(" +
                             slot_of(persistent, at) + ", " + text + ")";

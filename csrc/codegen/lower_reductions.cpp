@@ -424,8 +424,8 @@ void ReductionLowering::store_at(NodeId root, const Scalar& at, const Scalar& va
   STITCH_CHECK(std::string(dtype.device_name) == dtype.register_name,
                "a scatter combines what registers do not hold: " << dtype.name);
   const int depth = std::max({at.depth, value.depth, scopes.depth()});
-  scopes.append(depth, Statement::store(place(root, at), value.text,
-                                        store_predicate(space_of(schedule, root))));
+  scopes.append(depth, Statement::assign(place(root, at), value.text,
+                                         store_predicate(space_of(schedule, root))));
 }
 
 }  // namespace stitch

@@ -299,7 +299,7 @@ void ValueLowering::store(NodeId root, const IndexExpr& offset, const std::strin
       const std::string element = std::string(dtype.device_name) + "(" + stored + ")";
       put_persistent(*persistent, element, "", scopes_.open[depth].statements);
     }
-    Statement statement = Statement::store(base + "[" + at.text + "]", stored, predicate);
+    Statement statement = Statement::assign(base + "[" + at.text + "]", stored, predicate);
     statement.type = dtype.device_name;
     if (options_.streamed.count(root) && predicate.empty())
       statement.by_rows_along = contiguous_axis(offset, depth);

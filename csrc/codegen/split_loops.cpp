@@ -81,7 +81,7 @@ struct RowLoop {
     const std::string begin = sum(scopes.block_begin(axis), product(first, step));
     std::vector<Statement> row = {Statement::let("i64", start, begin)}, streams;
     visit(loop, [&](Statement& statement) {
-      const bool is_store = statement.kind == Statement::Kind::kStore;
+      const bool is_store = statement.kind == Statement::Kind::kAssign;
       if (is_store && most * step < kFewestStored) return;
       const std::string name = scopes.fresh(), count = product(end + " - " + first, step);
       row.push_back(
@@ -222,7 +222,7 @@ std::vector<Statement> walk_by_rows(const StageSchedule& schedule, int block, St
   const int64_t step = is_span ? axis.span : is_along ? axis.strips : 1;
   const RowLoop rows{schedule, spec.axis, step, scopes};
   int stores = 0, made = 0;
-  rows.visit(loop, [&](Statement& s) { ++(s.kind == Statement::Kind::kStore ? stores : made); });
+  rows.visit(loop, [&](Statement& s) { ++(s.kind == Statement::Kind::kAssign ? stores : made); });
   const bool walks = is_span || spec.level == LoopSpec::Level::kSerial || (is_along && made > 0);
   if (!walks || !is_outermost || stores + made == 0 || loop.pragma == "STITCH_UNROLL")
     return split_vectors(std::move(loop));

@@ -57,7 +57,7 @@ void verify(const std::vector<Statement>& statements, KnownNames known, std::set
     hold(s.count >= 0, "count-of-array");
     hold(!s.type.starts_with("Vec<") || lanes == " 2>" || lanes == " 4>" || lanes == " 8>",
          "vector-width");
-    if (s.assigns()) {
+    if (s.kind == Kind::kAssign) {
       verify_names(s.name, known);
       hold(!known.contains(name) || !known[name].is_constant, "constant-stays");
       known[name].varies |= varies;

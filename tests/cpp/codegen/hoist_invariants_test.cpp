@@ -43,7 +43,7 @@ std::vector<Statement> scaled() {
             Statement::assign("s_1", "Max::apply(s_1, s_2)")}),
       combine("s_3", "s_1"),
       Statement::assign("s_0", "s_3"),
-      Statement::store("p1[g0]", "div(p0[g0], s_0)", "t0 == 0"),
+      Statement::assign("p1[g0]", "div(p0[g0], s_0)", "t0 == 0"),
   };
 }
 
@@ -117,7 +117,7 @@ TEST(HoistInvariants, VariablesThatACallOfTheLoopSetsStay) {
 TEST(HoistInvariants, ArithmeticAloneDoesNotPay) {
   EXPECT_TRUE(
       hoist({Statement::let("i32", "t0", "tid() & 255"), Statement::let("f32", "s_0", "p0[t0]"),
-             Statement::store("p1[block]", "s_0", "")})
+             Statement::assign("p1[block]", "s_0", "")})
           .before.statements.empty());
 }
 

@@ -11,8 +11,8 @@ Statement let(const std::string& name, const std::string& expr) {
   return {Kind::kLet, "f32", name, expr, "", "", "", 0, {}};
 }
 
-Statement assign(const std::string& name, const std::string& expr, Kind kind = Kind::kAssign) {
-  return {kind, "", name, expr, "", "", "", 0, {}};
+Statement assign(const std::string& name, const std::string& expr) {
+  return {Kind::kAssign, "", name, expr, "", "", "", 0, {}};
 }
 
 Statement loop(const std::string& name, const std::string& bound, std::vector<Statement> body) {
@@ -31,7 +31,7 @@ TEST(RemoveUnused, DefinitionsGoWithWhatOnlyTheyRead) {
 }
 
 TEST(RemoveUnused, NamesInTargetsBoundsAndPredicatesAreUses) {
-  Statement store = assign("p1[s_0]", "1.0f", Kind::kStore);
+  Statement store = assign("p1[s_0]", "1.0f");
   store.predicate = "s_1";
   const KernelBody body{
       {let("s_0", "3"), let("s_1", "true"), let("s_2", "4"), loop("i0", "s_2", {store})}};
@@ -39,7 +39,7 @@ TEST(RemoveUnused, NamesInTargetsBoundsAndPredicatesAreUses) {
 }
 
 TEST(PrintBody, EveryKindOfStatement) {
-  Statement store = assign("p1[0]", "s_0", Kind::kStore);
+  Statement store = assign("p1[0]", "s_0");
   store.predicate = "ok0";
   Statement unrolled = loop("i0", "8", {store});
   unrolled.pragma = "STITCH_UNROLL";

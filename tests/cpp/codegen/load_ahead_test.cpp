@@ -39,7 +39,7 @@ TEST(LoadAhead, TheNextTripIsLoadedBeforeTheThreadsOfThisOneMeet) {
                                         {Statement::let("i32", "b1", "t1 + i1 * 512"),
                                          row_load("s_1", "x0 * 4096 + b1"),
                                          Statement::assign("s_2", "s_2 + s_1.v[0] + s_1.v[1]")}),
-                               met("s_3", "s_2"), Statement::store("p1[x0]", "s_3", "")})),
+                               met("s_3", "s_2"), Statement::assign("p1[x0]", "s_3", "")})),
             R"(Vec<f32, 4> s_20[2];
 STITCH_UNROLL
 for (i32 i0 = 0; i0 < 1; ++i0) {

@@ -13,7 +13,7 @@ Statement let(const std::string& name, const std::string& expr) {
   return Statement::let("f32", name, expr);
 }
 Statement store(const std::string& place, const std::string& expr) {
-  return Statement::store(place, expr, "");
+  return Statement::assign(place, expr);
 }
 Statement loop(const std::string& name, const std::string& bound, Statements body) {
   return {Kind::kLoop, "i64", name, "0", "", bound, "", 0, std::move(body)};
