@@ -14,7 +14,7 @@ std::string cuda_frame(const Graph& graph, const StageSchedule& schedule,
                      "i32* error) {\n";
   text += declare_shared(schedule.shared_bytes, source);
   text += "  const " + lowered.index_type + " block = " + lowered.index_type + "(block_index());\n";
-  text += declare_arrays(lowered);
+  text += declare_arrays(graph, schedule);
   if (!options.dependent_launch) return text + to_string(lowered.body) + "}\n";
   KernelBody body = lowered.body;
   std::set<std::string> loaded;
@@ -60,12 +60,12 @@ std::string describe(const Graph& graph, const LoweredKernel& kernel) {
   return name.empty() ? "copy" : name;
 }
 
-void verify_stage(const LoweredStage& lowered) {
+void verify_stage(const LoweredStage& lowered, const StageSchedule& schedule) {
   std::vector<std::string> parameters;
   for (size_t i = 0; i < lowered.pointers.size(); ++i) parameters.push_back(concat("p", i));
   for (size_t i = 0; i < lowered.sizes.size(); ++i) parameters.push_back(concat("n", i));
-  for (size_t i = 0; i < lowered.persistent.size(); ++i)
-    if (lowered.persistent[i].count > 0) parameters.push_back(concat("k", i));
+  for (size_t i = 0; i < schedule.persistent.size(); ++i)
+    if (schedule.persistent[i].home.in_registers > 0) parameters.push_back(concat("k", i));
   verify_body(lowered.body, parameters);
 }
 
@@ -109,7 +109,7 @@ LoweredKernel lower_kernel(const Graph& graph, const StitchPlan& plan, const Pla
 
 KernelSource emit_kernel(const Graph& graph, const LoweredKernel& kernel,
                          const LoweringOptions& options) {
-  for (const KernelStage& part : stages_of(kernel)) verify_stage(part.lowered);
+  for (const KernelStage& part : stages_of(kernel)) verify_stage(part.lowered, *part.schedule);
   const KernelStage& first = kernel[0].blocks[0][0];
   KernelSource source;
   std::string before, frame;

@@ -1,5 +1,7 @@
 #include "codegen/emit_phases.h"
 
+#include "codegen/lower_values.h"
+
 namespace stitch {
 
 std::string list_parameters(const Graph& graph, const std::vector<KernelArgument>& pointers,
@@ -18,8 +20,19 @@ std::string list_parameters(const Graph& graph, const std::vector<KernelArgument
 
 namespace {
 
-std::string declare_array(const PersistentArray& array, size_t number) {
-  return concat("  ", array.type, " k", number, "[", array.count, "];\n");
+// "registers_t<Vec<f32, 4>> k0[8]": what registers hold, by accesses.
+std::string declare_array(const Graph& graph, const StageSchedule& schedule,
+                          const PersistentValue& kept, const std::string& name) {
+  const DType dtype = graph[kept.value].type.dtype;
+  const std::string type = kept.vector_axis < 0
+                               ? info(dtype).device_name
+                               : vector_type(dtype, schedule.axes[kept.vector_axis].vector);
+  return concat("registers_t<", type, "> ", name, "[", kept.home.in_registers, "]");
+}
+
+// In an array of the kernel's frame.
+bool is_handed_on(const PersistentValue& kept) {
+  return kept.home.in_registers > 0 && !kept.is_of_stage;
 }
 
 // What counts a phase's blocks: in 32 bits where the step past the last fits too, for the registers
@@ -83,8 +96,8 @@ struct Emitter {
   std::map<int, Dim> places = {};  // by group: its first block
   Dim resident = 0;                // blocks of all groups
   struct FrameArray {
-    int group;
-    PersistentArray array;
+    const KernelStage* first;  // of the group
+    const PersistentValue* kept;
     int phase;  // the last in which a stage of the group had it
   };
   std::vector<FrameArray> arrays = {};
@@ -115,17 +128,19 @@ struct Emitter {
         concat("STITCH_DEVICE void stage_", number, "(",
                loops ? loop->second.turns + " turns, " : "i64 block_number, ") +
         list_parameters(graph, lowered.pointers, lowered.sizes.size(), options, exchanged);
-    for (size_t i = 0; i < lowered.persistent.size(); ++i) {
-      const PersistentArray& array = lowered.persistent[i];
-      if (array.is_handed_on()) text += concat(array.type, " (&k", i, ")[", array.count, "], ");
-      if (array.is_filled) text += concat("bool has_k", i, ", ");
+    for (size_t i = 0; i < part.schedule->persistent.size(); ++i) {
+      const PersistentValue& kept = part.schedule->persistent[i];
+      if (is_handed_on(kept))
+        text += declare_array(graph, *part.schedule, kept, concat("(&k", i, ")")) + ", ";
+      if (kept.is_filled) text += concat("bool has_k", i, ", ");
     }
     text += std::string(uses_shared ? "u8* shared, " : "") + "i32* error) {\n";
     if (loops)
       text += "  if (!turns.are_left()) return;\n" + to_string(loop->second.before) +
               "  for (; turns.are_left(); turns.next()) {\n  ";
     text += concat("  const ", lowered.index_type, " block = ", lowered.index_type,
-                   loops ? "(turns.block);\n" : "(block_number);\n", declare_arrays(lowered));
+                   loops ? "(turns.block);\n" : "(block_number);\n",
+                   declare_arrays(graph, *part.schedule));
     if (loops) return text + to_string(loop->second.inside, 4) + "  }\n}\n";
     return text + to_string(lowered.body) + "}\n";
   }
@@ -133,14 +148,14 @@ struct Emitter {
   // The array of the frame that a stage knows by its own number, and whether it holds anything.
   std::string persistent_arguments(const KernelStage& part, int phase) {
     std::string text;
-    for (const PersistentArray& array : part.lowered.persistent) {
-      if (array.is_of_stage) continue;
+    for (const PersistentValue& kept : part.schedule->persistent) {
+      if (kept.is_of_stage) continue;
       auto at = std::ranges::find_if(arrays, [&](const FrameArray& known) {
-        return known.group == part.group && known.array.value == array.value;
+        return known.first->group == part.group && known.kept->value == kept.value;
       });
-      if (at == arrays.end()) at = arrays.insert(at, {part.group, array, phase});
-      if (array.is_handed_on()) text += "k" + std::to_string(at - arrays.begin()) + ", ";
-      if (array.is_filled) text += concat("is_resident && first_phase <= ", at->phase, ", ");
+      if (at == arrays.end()) at = arrays.insert(at, {&part, &kept, phase});
+      if (is_handed_on(kept)) text += "k" + std::to_string(at - arrays.begin()) + ", ";
+      if (kept.is_filled) text += concat("is_resident && first_phase <= ", at->phase, ", ");
       at->phase = phase;
     }
     return text;
@@ -211,7 +226,7 @@ struct Emitter {
     std::map<int, Dim> grids;
     for (const KernelStage& part : stages_of(kernel))
       if (part.group >= 0 &&
-          !std::ranges::all_of(part.lowered.persistent, &PersistentArray::is_of_stage))
+          !std::ranges::all_of(part.schedule->persistent, &PersistentValue::is_of_stage))
         grids[part.group] = part.schedule->grid;
     for (const auto& [group, grid] : grids) {
       places[group] = resident;
@@ -286,7 +301,7 @@ struct Emitter {
     const bool is_single = std::ranges::distance(phase.stages()) == 1;
     if (!is_single || places.contains(part.group) || grid.is(1)) return "";
     std::set<std::string> variant = {"block", "take_slot"};
-    for (size_t i = 0; i < lowered.persistent.size(); ++i) variant.insert(concat("k", i));
+    for (size_t i = 0; i < part.schedule->persistent.size(); ++i) variant.insert(concat("k", i));
     for (size_t i = 0; i < lowered.pointers.size(); ++i)
       if (lowered.pointers[i].is_store || shares_memory(lowered.pointers[i], options))
         variant.insert(concat("p", i));
@@ -364,18 +379,20 @@ struct Emitter {
     std::string text =
         concat("  const bool is_resident = grid_blocks() >= ", size(resident), ";\n");
     for (size_t i = 0; i < arrays.size(); ++i)
-      if (arrays[i].array.is_handed_on()) text += declare_array(arrays[i].array, i);
+      if (const auto& [first, kept, phase] = arrays[i]; is_handed_on(*kept))
+        text += concat("  ", declare_array(graph, *first->schedule, *kept, concat("k", i)), ";\n");
     return text;
   }
 };
 
 }  // namespace
 
-std::string declare_arrays(const LoweredStage& lowered) {
+std::string declare_arrays(const Graph& graph, const StageSchedule& schedule) {
   std::string text;
-  for (size_t i = 0; i < lowered.persistent.size(); ++i) {
-    const PersistentArray& array = lowered.persistent[i];
-    if (array.is_of_stage && array.count > 0) text += declare_array(array, i);
+  for (size_t i = 0; i < schedule.persistent.size(); ++i) {
+    const PersistentValue& kept = schedule.persistent[i];
+    if (kept.is_of_stage && kept.home.in_registers > 0)
+      text += concat("  ", declare_array(graph, schedule, kept, concat("k", i)), ";\n");
   }
   return text;
 }

@@ -32,8 +32,8 @@ inline constexpr const char* kWaitForLaunch = "  wait_for_earlier_launch();\n";
 // The kernel's `shared`.  Beyond 48 KB it is dynamic: the source says how much a launch asks for.
 std::string declare_shared(int bytes, KernelSource& source);
 
-// The arrays of what one stage keeps for itself.
-std::string declare_arrays(const LoweredStage& lowered);
+// The arrays k0, k1, ... of what registers hold for one stage alone (stage/persistent_values.h).
+std::string declare_arrays(const Graph& graph, const StageSchedule& schedule);
 
 // A function per stage, and the kernel from its parameters on.  Fills the source's pointers, sizes,
 // phases, finishes and may_fail.  The kernel runs phases [first, end), so that one binary serves a

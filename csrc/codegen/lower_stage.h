@@ -17,24 +17,11 @@ struct LoweringOptions {
   bool dependent_launch = false;         // KernelSource::is_dependent
 };
 
-// What stages hand on (stage/persistent_values.h), with an array in the kernel's frame for what
-// registers hold of it.
-struct PersistentArray {
-  NodeId value;
-  std::string type;          // of an element
-  int64_t count = 1;         // 0: shared memory holds all
-  bool is_filled = false;    // on entry, where has_k<i> says so; the stage loads it elsewhere
-  bool is_of_stage = false;  // the stage declares the array itself
-
-  bool is_handed_on() const { return count > 0 && !is_of_stage; }
-};
-
 struct LoweredStage {
   KernelBody body;
-  std::vector<KernelArgument> pointers;     // p0, p1, ...
-  std::vector<PersistentArray> persistent;  // k0, k1, ...
-  DimList sizes;                            // n0, n1, ...
-  bool may_fail = false;                    // reports through `error`
+  std::vector<KernelArgument> pointers;  // p0, p1, ...
+  DimList sizes;                         // n0, n1, ...
+  bool may_fail = false;                 // reports through `error`
   // What kernels of the host find wrong is collected in variables: by the function that reports it.
   std::map<std::string, std::string> collected;
   std::vector<Assumption> assumptions;  // of the schedule and of the index type

@@ -33,14 +33,6 @@ bool was_of_type(const Graph& graph, const Node& cast) {
   return false;
 }
 
-// What one access of a persistent value moves.
-std::string element_type(const Graph& graph, const StageSchedule& schedule,
-                         const PersistentValue& persistent) {
-  const DType dtype = graph[persistent.value].type.dtype;
-  if (persistent.vector_axis < 0) return info(dtype).device_name;
-  return vector_type(dtype, schedule.axes[persistent.vector_axis].vector);
-}
-
 }  // namespace
 
 ValueLowering::ValueLowering(const Graph& graph, const StageSchedule& schedule, Scopes& scopes,
@@ -50,12 +42,6 @@ ValueLowering::ValueLowering(const Graph& graph, const StageSchedule& schedule, 
   vars.forget_values();
   values.push_back({"true", 0});   // guard 0, known everywhere
   values.push_back({"false", 0});  // kNever
-  for (const PersistentValue& persistent : schedule.persistent) {
-    const std::string type = element_type(graph, schedule, persistent);
-    lowered.persistent.push_back({persistent.value, "registers_t<" + type + ">",
-                                  persistent.home.in_registers, persistent.is_filled,
-                                  persistent.is_of_stage});
-  }
 }
 
 void ValueLowering::close_scope() {
