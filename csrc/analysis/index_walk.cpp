@@ -17,18 +17,6 @@ IndexExpr step_to(const Node& node, const IndexExpr& index) {
   return IndexExpr{node.dims[0], {}} + index * node.dims[1];
 }
 
-// Mostly the index itself, else one in `out`.
-const Index& broadcast(const TensorType& operand, const Index& index, Index&& out = {}) {
-  const auto is_one = [](const Dim& extent) { return extent.is(1); };
-  if (operand.rank() == std::ssize(index) && std::ranges::none_of(operand.shape, is_one))
-    return index;
-  out.assign(operand.rank(), {});
-  const int shift = static_cast<int>(index.size()) - operand.rank();
-  for (int d = 0; d < operand.rank(); ++d)
-    if (!operand.shape[d].is(1)) out[d] = index[d + shift];
-  return out;
-}
-
 // The row of a segment that is walked, where that is what the index `source` holds at `place`.
 const IndexExpr* find_row(const std::vector<OpenSegment>& open, NodeId source, const Index& place,
                           const Dim& extent) {

@@ -57,6 +57,21 @@ class WalkSink {
   IndexVars vars;
 };
 
+// Of what each dimension of a value has, what those of an operand that broadcasts to it have, `one`
+// where the extent is 1: mostly the value's own, else in `out`.
+template <class Item>
+const std::vector<Item>& broadcast(const TensorType& operand, const std::vector<Item>& items,
+                                   std::vector<Item>&& out = {}, const Item& one = {}) {
+  const auto is_one = [](const Dim& extent) { return extent.is(1); };
+  if (operand.rank() == std::ssize(items) && std::ranges::none_of(operand.shape, is_one))
+    return items;
+  out.assign(operand.rank(), one);
+  const int shift = static_cast<int>(items.size()) - operand.rank();
+  for (int d = 0; d < operand.rank(); ++d)
+    if (!operand.shape[d].is(1)) out[d] = items[d + shift];
+  return out;
+}
+
 // Extent of the parts of a cat along its dimension when they are few and equal, else 0:
 // such a cat refines into atoms [parts, part] and needs no masked reads (DESIGN.md 3, rule 5).
 Dim equal_part(const Graph& graph, const Node& cat);

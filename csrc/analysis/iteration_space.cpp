@@ -56,7 +56,7 @@ struct Tracer {
     if (family(node) != Family::kWriter) return trace_operands(space.root, dims);
     Verdict verdict = trace(node.inputs[1], dims);
     if (!verdict || node.inputs.size() == 2) return verdict;
-    return trace(node.inputs[2], broadcast(graph[node.inputs[2]].type, dims, node.type.rank()));
+    return trace(node.inputs[2], broadcast_dims(graph[node.inputs[2]].type, dims));
   }
 
   // Joins spaces of equal extents that share nothing: such roots simply share a loop.
@@ -156,7 +156,7 @@ struct Tracer {
     if (family(node) == Family::kWriter) return Verdict::no(kRuleWritten);
     if (combines_segments(info(node)) && !covers_root(dims))
       return Verdict::no(kRuleOtherIndices, "segments would be combined again for each reader");
-    int producer = find_root(id);
+    const int producer = find_root(id);
     if (producer >= 0 && family(node) == Family::kReduce) return read_reduction(id, producer, dims);
     if (producer >= 0 && all_regular(dims) && try_unify(spaces.roots[producer].dims, dims) &&
         is_known(producer)) {
@@ -194,26 +194,17 @@ struct Tracer {
     return Verdict::yes();
   }
 
-  // Right-aligned broadcasting: a missing or unit dimension of the operand has no atoms.
-  const SeenDims& broadcast(const TensorType& operand, const SeenDims& dims, int rank) {
-    const bool is_same =
-        operand.rank() == rank &&
-        std::ranges::none_of(operand.shape, [](const Dim& extent) { return extent.is(1); });
-    if (is_same) return dims;
-    SeenDims out(operand.rank());
-    const int shift = rank - operand.rank();
-    for (int d = 0; d < operand.rank(); ++d)
-      if (operand.shape[d].is(1))
-        out[d].emplace();
-      else
-        out[d] = dims[d + shift];
-    return keep(std::move(out));
+  // A unit dimension of the operand has no atoms.
+  const SeenDims& broadcast_dims(const TensorType& operand, const SeenDims& dims) {
+    SeenDims out;
+    const SeenDims& seen = broadcast(operand, dims, std::move(out), SeenDim(std::in_place));
+    return &seen == &dims ? dims : keep(std::move(out));
   }
 
   const SeenDims& operand_dims(const Node& node, size_t operand, const SeenDims& dims) {
     const TensorType& type = graph[node.inputs[operand]].type;
     if (family(node) == Family::kPointwise || node.op == OpKind::k_expand)
-      return broadcast(type, dims, node.type.rank());
+      return broadcast_dims(type, dims);
     return keep(family(node) == Family::kView ? view_operand_dims(node, type, dims)
                                               : reader_operand_dims(node, operand, type, dims));
   }
@@ -245,8 +236,7 @@ struct Tracer {
       }
       return out;
     }
-    if (node.op == OpKind::k_slice_scatter && operand == 2)
-      return broadcast(type, dims, node.type.rank());
+    if (node.op == OpKind::k_slice_scatter && operand == 2) return broadcast_dims(type, dims);
     if (node.op == OpKind::k_cat) refine_parts(node, dims, out);
     for (int d = 0; d < type.rank() && d < std::ssize(dims); ++d)
       if (type.shape[d] == node.type.shape[d] && is_same_index(node, operand, d)) out[d] = dims[d];
